@@ -381,7 +381,9 @@ static int listen_for_clients (struct broker *b, idt_error_t *errp)
 /* Only rank 0 has what the instance keeps. */
 static int find_instance (struct broker *b, idt_error_t *errp)
 {
-    return b->rank == 0 ? instance_find (&b->instance, b->attrs, b->rundir.path, b->log, errp) : 0;
+    if (b->rank == 0)
+        return instance_find (&b->instance, b->attrs, b->rundir.path, b->log, errp);
+    return instance_recall (&b->instance, b->attrs, b->rank, b->log, errp);
 }
 
 static int make_event (struct broker *b, idt_error_t *errp)

@@ -185,8 +185,8 @@ void broker_join_failed (struct broker *b, int errnum)
 {
     const char *parent = attr_get (b->attrs, "tbon.parent-endpoint", NULL);
 
-    broker_cannot_start (b, errnum, "rank %u could not join rank %u at %s: %s", b->rank,
-                         topo_parent (b->topo, b->rank), parent ? parent : "?",
+    broker_cannot_start (b, errnum, "rank %u could not join rank %u at %s: %s", b->rank, topo_parent (b->topo, b->rank),
+                         parent ? parent : "?",
                          b->refusal[0] ? b->refusal : "it does not answer (broker.join-timeout)");
 }
 

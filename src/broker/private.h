@@ -83,7 +83,8 @@ void broker_check_start (struct broker *b);
 /* Give up before the instance began: say why on stderr, stop, exit as 'errnum' says.  Later, nothing. */
 void broker_cannot_start (struct broker *b, int errnum, const char *fmt, ...) __attribute__ ((format (printf, 3, 4)));
 void broker_join_failed (struct broker *b, int errnum);
-void broker_give_up (struct broker *b, int errnum, const char *why); /* whether it began or not */ /* the parent does not take us in */
+void broker_give_up (struct broker *b, int errnum, const char *why);
+    /* whether it began or not */ /* the parent does not take us in */
 
 /* When the whole tree is there rank 0's command starts, once.  Under a launcher that starts nobody again rank 0 is not up
  * before that, and gives up if it takes too long.

@@ -28,6 +28,7 @@ struct hello {
     const char *topology; /* NULL: it does not say */
     const char *status;
     const char *instance, *name; /* that it belongs to; NULL: it knows of none yet */
+    int lived;                   /* it was in that tree in this life: it does not only remember it */
     const char *stream;          /* of events, and the last that it has */
     json_int_t seq;
     int link; /* version of the link: 1 knows of credit and parts; 0: it does not say */
@@ -105,11 +106,13 @@ static bool is_of_another (struct children *down, const struct hello *hello)
 
     if (!ours || !hello->instance || strcmp (hello->instance, ours->uuid) == 0)
         return false;
-    errprintf (&why, "rank %jd on %s is of the instance %s (%s), rank %u of %s (%s): start all with the state of one",
+    errprintf (&why,
+               "rank %jd on %s is of the instance %s (%s), rank %u of %s (%s): start rank 0 with the state of the "
+               "one that is meant, and remove memory-RANK from the statedir of a rank that is to change over",
                (intmax_t)hello->rank, hello->host, hello->instance, hello->name ? hello->name : "?", conf->rank,
                ours->uuid, ours->name);
     refuse (down, hello, STATE_REFUSED, "%s", why.text);
-    if (conf->rank == 0 && !down->has_taken)
+    if (conf->rank == 0 && hello->lived && !down->has_taken)
         conf->ops->intruder (conf->arg, why.text);
     return true;
 }
@@ -270,10 +273,11 @@ void children_stranger (struct children *down, idt_msg_t *msg, const struct wire
 
     if (idt_msg_type (msg) != IDT_MSGTYPE_REQUEST || !topic || strcmp (topic, "overlay.hello") != 0)
         children_send_disconnect (down, from->wire, from->identity, EPROTO, "say hello first");
-    else if (idt_msg_unpack (msg, &hello.o, &err, "{s:I s:s s:s s:s s?s s?s s?i s?s s?I s?{s:s s:s}}", "rank",
+    else if (idt_msg_unpack (msg, &hello.o, &err, "{s:I s:s s:s s:s s?s s?s s?i s?s s?I s?{s:s s:s s?b}}", "rank",
                              &hello.rank, "uuid", &hello.uuid, "version", &hello.version, "hostname", &hello.host,
                              "topology", &hello.topology, "status", &hello.status, "link", &hello.link, "stream",
-                             &hello.stream, "seq", &hello.seq, "instance", "uuid", &hello.instance, "name", &hello.name)
+                             &hello.stream, "seq", &hello.seq, "instance", "uuid", &hello.instance, "name", &hello.name,
+                             "lived", &hello.lived)
              < 0)
         refuse (down, &hello, EPROTO, "malformed hello: %s", err.text);
     else if (strlen (hello.uuid) != IDT_MSG_UUID_LEN)

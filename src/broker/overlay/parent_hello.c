@@ -138,13 +138,13 @@ static void hello_accepted (struct conn *c, const idt_msg_t *msg)
     struct idt_clock_sample sample = { .sent_us = c->hello_us, .received_us = link_boot_us () };
     const char *uuid, *version, *stream, *instance = NULL, *name = NULL;
     json_int_t seq, received = 0, sent = 0, bound = 0;
-    int link = 0;
+    int link = 0, lived;
     idt_error_t err;
     json_t *o;
 
-    if (idt_msg_unpack (msg, &o, &err, "{s:s s:s s:s s:I s?[I,I] s?I s?i s?{s:s s:s}}", "uuid", &uuid, "version",
+    if (idt_msg_unpack (msg, &o, &err, "{s:s s:s s:s s:I s?[I,I] s?I s?i s?{s:s s:s s?b}}", "uuid", &uuid, "version",
                         &version, "stream", &stream, "seq", &seq, "time_us", &received, &sent, "bound_us", &bound,
-                        "link", &link, "instance", "uuid", &instance, "name", &name)
+                        "link", &link, "instance", "uuid", &instance, "name", &name, "lived", &lived)
         < 0) {
         conn_lose (c, err.text);
         return;
