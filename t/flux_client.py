@@ -31,7 +31,7 @@ OWNER, USER, LOCAL, BROKER = 1, 2, 4, 0x100
 HEADER = struct.Struct(">BBBBIIII")
 FRAME = struct.Struct("=I")  # the magic, in the order of the host
 SIZE = 7
-PATIENCE = 60  # seconds until a broker that says nothing is a failure
+PATIENCE = int(os.environ.get("PATIENCE", 60))  # seconds until a broker that says nothing is a failure
 
 
 class Failure(Exception):

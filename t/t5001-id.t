@@ -34,8 +34,8 @@ test_expect_success 'show tells all forms and fields' '
     grep "^sequence  *46$" out && grep "^timestamp  *401210253 ms" out
 '
 test_expect_success 'show says why there is no date' '
-    idtree id show 5 >out && grep "date  *unknown: no instance is set, and no --epoch" out &&
-    idtree id show --uri local:///nosuch/x 5 >out && grep "date  *unknown: local:///nosuch/x: No such file" out
+    idtree id show 5 >out && grep "date  *unknown: no instance: neither IDTREE_URI nor FLUX_URI is set" out &&
+    idtree id show --uri local:///nosuch/x 5 >out && grep "date  *unknown: local:///nosuch/x: its instance has ended" out
 '
 test_expect_success 'show --json prints one object a line, ids as strings' '
     idtree id show --json --epoch 2026-11-21 fuZZybuNNy 7 >out && test "$(wc -l <out)" = 2 &&
@@ -90,9 +90,10 @@ test_expect_success 'so are missing and superfluous ones' '
     test_expect_code 2 idtree id new -n 0 2>err && grep "count .0.: a number from 1 to" err
 '
 test_expect_success 'without an instance, or with one that is gone, commands say what to do' '
-    test_expect_code 1 idtree id new 2>err && grep "^idtree id new: no instance: start one with idtree start" err &&
+    test_expect_code 1 idtree id new 2>err &&
+    grep "^idtree id new: no instance: neither IDTREE_URI nor FLUX_URI is set, and no broker listens at local:///run/idtree/local; start one" err &&
     test_expect_code 1 idtree ping --uri local:///nosuch/local-0 0 2>err &&
-    grep "^idtree ping: no broker at local:///nosuch/local-0: start one with idtree start" err &&
+    grep "^idtree ping: local:///nosuch/local-0: its instance has ended, or never was: .* start one with idtree start" err &&
     IDTREE_URI=tcp://x test_expect_code 1 idtree info 2>err && grep "tcp://x" err
 '
 test_expect_success 'every command has a screen of help with its name, and an example' '

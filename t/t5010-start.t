@@ -132,7 +132,7 @@ test_expect_success 'startctl says what it cannot do' '
     grep "broker 1 is running" err && grep "there is no rank 2: the instance has ranks 0 to 1" err &&
     grep "broker 1 is not running" err && grep "did you mean kill?" err && grep "kill needs a RANK" err &&
     grep "rank .1x.: a number" err && grep "it needs status|kill" err && grep ".TREM. is no signal" err &&
-    test_must_fail idtree startctl status 2>err && grep "IDTREE_URI is not set" err &&
+    test_must_fail idtree startctl status 2>err && grep "no launcher at /run/idtree/" err &&
     test_must_fail idtree startctl --uri "local://$PWD/local-0" status 2>err && grep "no launcher at" err
 '
 # What happens when a launcher is made to end: "long" runs until something ends it, and leaves a process that its

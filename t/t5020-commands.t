@@ -99,6 +99,6 @@ test_expect_success 'version tells of the broker too' '
 test_expect_success 'shutdown stops all brokers, and then there is none' '
     idtree shutdown && wait_until "all have ended" holds "test \$(idtree startctl status | grep -c exited) = 4" &&
     test "$(idtree startctl status | grep -c "exited with status 0")" = 4 &&
-    test_expect_code 1 idtree getattr size 2>err && grep "no broker at" err
+    test_expect_code 1 idtree getattr size 2>err && grep "/local-0: no broker is there" err
 '
 test_done

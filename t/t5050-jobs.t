@@ -37,7 +37,7 @@ test_expect_success 'wrong usage is told, and nothing is done' '
     refuses "is no form of fluid; there are dec" list --to nosuch && refuses "is no form" submit --to nosuch -- true &&
     refuses "count .0.: a number from 1" submit -n 0 -- true && refuses "count" watch -n x &&
     refuses "urgency .32.: a number from 0 to 31" submit -u 32 -- true &&
-    refuses "timeout .0.: a number of seconds" submit --timeout 0 -- true &&
+    refuses "timeout .0s.: seconds are needed" submit --timeout 0s -- true &&
     refuses "a key has 1 to 64 bytes" submit --key "" -- true &&
     refuses "with the number of the job" submit -n 10 --key "$(printf %062d 0)" -- true &&
     refuses ".true. is one argument too many: a command stands behind --" submit spec.json true &&

@@ -154,6 +154,6 @@ test_expect_success 'an agent ends with what it runs' '
 test_expect_success 'arguments that are none are refused' '
     for args in nosuch "--agent 0" "--agent 257" "--agent 1 2"; do
         test_expect_code 2 minirm $args 2>err && grep "^usage" err || return 1
-    done && test_must_fail env -u IDTREE_URI minirm 2>err && grep "minirm: cannot connect: " err
+    done && test_must_fail env -u IDTREE_URI -u FLUX_URI minirm 2>err && grep "minirm: cannot connect: " err
 '
 test_done

@@ -87,6 +87,6 @@ test_expect_success 'what calls cost is told rank by rank, beside an echo' '
 test_expect_success 'arguments that are none are refused' '
     for args in "" "nosuch" "load" "load 1 2" "cost" "serve 1" "least -t 0" "load -x 1"; do
         test_expect_code 2 rank-service $args 2>err && grep "^usage" err || return 1
-    done && test_must_fail env -u IDTREE_URI rank-service load 0 2>err && grep "cannot connect" err
+    done && test_must_fail env -u IDTREE_URI -u FLUX_URI rank-service load 0 2>err && grep "cannot connect" err
 '
 test_done

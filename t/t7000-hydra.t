@@ -76,9 +76,10 @@ test_expect_success HYDRA 'Hydra: a rank that is not below the size' '
 test_expect_success HYDRA 'Hydra: sizes that differ' '
     launch_broken 4 "test \$task != 1 || export PMI_SIZE=2" && said "started as one of [24] brokers, but rank . as one of [24]"
 '
-# It tells a bizcard, meets the others, and is never heard of again: with $1 = 9 it dies, with 19 it stops.
+# It tells a bizcard, meets the others, and is never heard of again: with $1 = 9 it dies, with 19 it
+# stops; with 0 it does not even tell the bizcard.
 cat >half.py <<'END'
-import os, socket, sys
+import os, signal, socket, sys
 f = socket.socket(fileno=int(os.environ["PMI_FD"])).makefile("rw")
 def ask(line):
     f.write(line + "\n")
@@ -90,16 +91,17 @@ if sys.argv[1] != "0":
     ask("cmd=put kvsname=%s key=idtree.bizcard.%s value=-,%s,%s,kary:2" % (name, os.environ["PMI_RANK"], socket.gethostname(), "00" * 32))
 ask("cmd=barrier_in")
 os.kill(os.getpid(), int(sys.argv[1]))
+signal.pause()
 END
 test_expect_success HYDRA 'Hydra: one tells no bizcard' '
     launch_broken 4 "test \$task != 2 || exec python3 half.py 0" && said "there is no rank 2 of 4"
 '
 test_expect_success HYDRA 'Hydra: one dies when all have met' '
-    for r in 0 1 3; do launch_broken 4 "test \$task != $r || exec python3 half.py 9" || return 1; done
+    for r in 0 1 3; do launch_broken 4 "test \$task != $r || exec python3 half.py 9" 3 || return 1; done
 '
 test_expect_success HYDRA 'Hydra: one is stuck when all have met: the instance does not begin without it' '
-    launch_broken 4 "test \$task != 3 || exec python3 half.py 19" && said "4 brokers is not complete: ranks below 1 did not join" &&
-    launch_broken 4 "test \$task != 2 || exec python3 half.py 19" && said "4 brokers is not complete: rank 2 did not join" &&
-    launch_broken 4 "test \$task != 0 || exec python3 half.py 19" && said "rank 1 could not join rank 0"
+    launch_broken 4 "test \$task != 3 || exec python3 half.py 19" 3 && said "4 brokers is not complete: ranks below 1 did not join" &&
+    launch_broken 4 "test \$task != 2 || exec python3 half.py 19" 3 && said "4 brokers is not complete: rank 2 did not join" &&
+    launch_broken 4 "test \$task != 0 || exec python3 half.py 19" 3 && said "rank 1 could not join rank 0"
 '
 test_done

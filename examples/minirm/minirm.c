@@ -363,7 +363,7 @@ int main (int argc, char **argv)
         fprintf (stderr, "usage: minirm | minirm --agent [SLOTS], SLOTS from 1 to %d\n", MAX_SLOTS);
         return 2;
     }
-    if (!(h = idt_open (getenv ("IDTREE_URI"), &error))) {
+    if (!(h = idt_open (NULL, &error))) {
         complain ("cannot connect", error.text);
         return 1;
     }

@@ -358,7 +358,7 @@ int main (int argc, char **argv)
     if (optind == argc || !is_command (argv[optind], argc - optind - 1) || wait_ms < 1 || calls < 1
         || calls > CALLS_MAX)
         return usage ();
-    idt_t *h = idt_open (getenv ("IDTREE_URI"), &error);
+    idt_t *h = idt_open (NULL, &error);
     if (!h) {
         fail ("cannot connect", error.text);
         return 1;

@@ -240,12 +240,16 @@ static void parent (void *arg, bool up)
 static void refused (void *arg, int errnum, const char *text)
 {
     struct broker *b = arg;
+    char before[sizeof (b->refusal)];
 
+    memcpy (before, b->refusal, sizeof (before));
     snprintf (b->refusal, sizeof (b->refusal), "%s", text);
     if (b->state != STATE_JOIN)
         log_printf (b->log, LOG_WARNING, "overlay", "the parent does not take us in: %s", text);
     else if (errnum != EADDRINUSE && errnum != ESHUTDOWN)
         broker_join_failed (b, errnum == STATE_REFUSED ? errnum : ETIMEDOUT);
+    else if (strcmp (b->refusal, before) != 0)
+        log_printf (b->log, LOG_NOTICE, "overlay", "the parent does not take us in yet: %s", text);
 }
 
 static void intruder (void *arg, const char *text)
@@ -408,7 +412,7 @@ static int bind_overlay (struct broker *b, idt_error_t *errp)
     if (topo_child_count (b->topo, b->rank) > 0
         && overlay_bind (b->overlay, endpoint, boot_is_known (b->boot, b->rank), errp) < 0)
         return -1;
-    return boot_tell (b->boot, b->rank, overlay_endpoint (b->overlay), b->public_key, errp);
+    return boot_tell (b->boot, b->rank, broker_announced_endpoint (b), b->public_key, errp);
 }
 
 static int make_overlay (struct broker *b, idt_error_t *errp)
@@ -429,6 +433,7 @@ static int make_overlay (struct broker *b, idt_error_t *errp)
         .host = b->boot->host,
         .public_key = b->public_key,
         .secret_key = b->secret_key,
+        .configured = boot_knows_all (b->boot),
         .ops = &overlay_ops,
         .arg = b,
     };
@@ -437,6 +442,23 @@ static int make_overlay (struct broker *b, idt_error_t *errp)
         || !(b->overlay = overlay_create (&conf, errp)))
         return -1;
     return bind_overlay (b, errp);
+}
+
+/* Any of those below may come, whether its parent has ever been up or not. */
+static int meet_descendants (struct broker *b, uint32_t rank, idt_error_t *errp)
+{
+    struct bizcard card;
+
+    for (uint32_t i = 0; i < topo_child_count (b->topo, rank); i++) {
+        uint32_t child = topo_child (b->topo, rank, i);
+
+        if (boot_card (b->boot, child, &card, errp) < 0)
+            return -1;
+        overlay_set_key (b->overlay, child, card.key);
+        if (meet_descendants (b, child, errp) < 0)
+            return -1;
+    }
+    return 0;
 }
 
 static int meet_family (struct broker *b, idt_error_t *errp)
@@ -448,7 +470,7 @@ static int meet_family (struct broker *b, idt_error_t *errp)
         return -1;
     overlay_set_bizcards (b->overlay, ancestors, topo_level (b->topo, b->rank), children);
     free (children);
-    return 0;
+    return boot_knows_all (b->boot) ? meet_descendants (b, b->rank, errp) : 0;
 }
 
 static int make_services (struct broker *b, idt_error_t *errp)
@@ -533,7 +555,7 @@ int broker_start (struct broker *b, idt_error_t *errp)
     if (meet_family (b, errp) < 0 || broker_define_attributes (b, errp) < 0 || make_services (b, errp) < 0
         || load_modules (b, errp) < 0 || check_attributes (b, errp) < 0)
         return -1;
-    b->timer = idt_timer_watcher_create (member_reactor (b->member), b->join_timeout * 1E3, 0., broker_timer_cb, b);
+    b->timer = idt_timer_watcher_create (member_reactor (b->member), broker_patience (b) * 1E3, 0., broker_timer_cb, b);
     return b->timer ? 0 : errprintf (errp, "out of memory");
 }
 

@@ -8,6 +8,7 @@
 #ifndef BROKER_BROKER_H
 #define BROKER_BROKER_H
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -24,6 +25,8 @@ struct broker;
 struct broker_ops {
     void (*up) (void *arg);    /* it runs, or was told to stop before it did and has ended well */
     void (*ended) (void *arg); /* it has stopped, nothing of it is at work: it may be destroyed */
+    /* A client wants configuration files to be read again: see crew_reload (). */
+    json_t *(*reload) (void *arg, idt_error_t *errp);
 };
 
 struct broker_conf {
@@ -39,8 +42,8 @@ struct broker_conf {
     void *arg;
 };
 
-/* The attribute broker.join-timeout, in seconds.  Returns 0, or -1 with errno set and 'errp' filled. */
-int broker_join_timeout (struct attrs *attrs, double *seconds, idt_error_t *errp);
+/* The attribute broker.join-timeout, in seconds; one that is patient waits for ever (0) where it is not given.  Returns 0, or -1 with errno set and 'errp' filled. */
+int broker_join_timeout (struct attrs *attrs, bool patient, double *seconds, idt_error_t *errp);
 
 /* Make a broker: it binds, and tells 'boot' where.  Copies 'conf'; its strings and 'ops' are borrowed.  NULL with errno set
  * and 'errp' filled.
@@ -84,7 +87,9 @@ struct broker_status {
 };
 void broker_status (const struct broker *b, struct broker_status *status);
 
-/* Begin to stop: this broker and the subtree below it, leaves first.  Called once more it stops at once. */
+/* Begin to stop: this broker and, but for a configured instance, the subtree below it, leaves first.  Called once more it stops
+ * at once.
+ */
 void broker_stop (struct broker *b, const char *why);
 
 #endif /* BROKER_BROKER_H */

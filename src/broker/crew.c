@@ -19,6 +19,7 @@
 #include "broker/broker.h"
 #include "broker/crew.h"
 #include "broker/orders.h"
+#include "broker/reload.h"
 #include "libutil/clock.h"
 #include "libutil/errprintf.h"
 
@@ -33,6 +34,7 @@ struct hand {
 
 struct crew {
     struct crew_conf conf;
+    struct attrs *given; /* as they were, without what was made of them since */
     struct boot *boot;
     struct orders *orders; /* NULL: nobody gives any */
     struct hand *hands;    /* by rank */
@@ -110,7 +112,14 @@ static void ended (void *arg)
     drop (h, h->exit_code << 8);
 }
 
-static const struct broker_ops broker_ops = { up, ended };
+static json_t *reload (void *arg, idt_error_t *errp)
+{
+    struct hand *h = arg;
+
+    return crew_reload (h->crew, errp);
+}
+
+static const struct broker_ops broker_ops = { up, ended, reload };
 
 static int make (struct hand *h, idt_error_t *errp)
 {
@@ -238,9 +247,11 @@ static int boot (struct crew *c, idt_error_t *errp)
     const char *topology = attr_get (c->conf.attrs, "tbon.topo", NULL);
     double timeout;
 
-    if (broker_join_timeout (c->conf.attrs, &timeout, errp) < 0)
+    if (!(c->given = attrs_copy (c->conf.attrs)))
+        return errprintf (errp, "out of memory");
+    if (broker_join_timeout (c->conf.attrs, boot_is_patient (&c->conf.boot), &timeout, errp) < 0)
         return -1;
-    c->conf.boot.deadline_ms = clock_ms (CLOCK_MONOTONIC) + (uint64_t)(timeout * 1E3);
+    c->conf.boot.deadline_ms = timeout > 0. ? clock_ms (CLOCK_MONOTONIC) + (uint64_t)(timeout * 1E3) : 0;
     c->conf.boot.topology = topology ? topology : TOPO_DEFAULT;
     if (!(c->boot = boot_create (&c->conf.boot, errp)) || make_hands (c, errp) < 0 || boot_exchange (c->boot, errp) < 0
         || take_orders (c, errp) < 0)
@@ -296,6 +307,7 @@ void crew_destroy (struct crew *c)
     orders_destroy (c->orders);
     free (c->hands);
     boot_destroy (c->boot);
+    attrs_destroy (c->given);
     free (c);
     errno = saved_errno;
 }
@@ -312,6 +324,37 @@ void crew_stop (struct crew *c, const char *why)
             broker_stop (h->broker, why);
         }
     }
+}
+
+/* A rank that is another host's now leaves it to that. */
+static int reload_boot (struct crew *c, struct attrs *fresh, idt_error_t *errp)
+{
+    if (!boot_knows_all (c->boot) || boot_reload (c->boot, fresh, errp) == 0)
+        return 0;
+    if (errno == ESTALE) {
+        crew_stop (c, errp->text);
+        errno = ESTALE;
+    }
+    return -1;
+}
+
+json_t *crew_reload (struct crew *c, idt_error_t *errp)
+{
+    const struct reload_conf conf = { c->given, c->conf.config_files, c->conf.nconfig_files };
+    struct reload_report report = { json_array (), json_array () };
+    struct attrs *fresh = reload_read (&conf, errp);
+
+    if (!fresh || reload_boot (c, fresh, errp) < 0) {
+        json_decref (report.changed);
+        json_decref (report.later);
+        attrs_destroy (fresh);
+        return NULL;
+    }
+    for (uint32_t i = 0; i < c->count; i++)
+        if (c->hands[i].broker)
+            broker_reload (c->hands[i].broker, fresh, &report);
+    attrs_destroy (fresh);
+    return json_pack ("{s:o s:o}", "changed", report.changed, "later", report.later);
 }
 
 uint32_t crew_status (const struct crew *c, struct broker_status *status)

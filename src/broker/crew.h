@@ -5,6 +5,8 @@
 #ifndef BROKER_CREW_H
 #define BROKER_CREW_H
 
+#include <jansson.h>
+
 #include "broker/base/attr.h"
 #include "broker/boot/boot.h"
 #include "broker/broker.h"
@@ -13,10 +15,12 @@
 struct crew;
 
 struct crew_conf {
-    struct process *process; /* must live longer */
-    struct attrs *attrs;     /* what the command line gave to all; must live longer */
-    struct boot_conf boot;   /* but for the topology and the deadline, which 'attrs' give */
-    const char *tmpdir;      /* see struct broker_conf */
+    struct process *process;   /* must live longer */
+    struct attrs *attrs;       /* what the command line gave to all; must live longer */
+    struct boot_conf boot;     /* but for the topology and the deadline, which 'attrs' give */
+    const char **config_files; /* that gave some of them, in their order; borrowed */
+    size_t nconfig_files;
+    const char *tmpdir; /* see struct broker_conf */
     const char *module_path;
     char **command;
     uint64_t files;
@@ -30,6 +34,12 @@ void crew_destroy (struct crew *c); /* and all brokers that are left, at once; N
 
 /* Tell all brokers to stop, as broker_stop (). */
 void crew_stop (struct crew *c, const char *why);
+
+/* Read the configuration files again (reload.h).  Returns what became of it, a new reference: {"changed":[name],
+ * "later":[name]}.  NULL with errno set and 'errp' filled; nothing has changed then, but for ESTALE: brokers that are not in
+ * the files any more are told to stop.
+ */
+json_t *crew_reload (struct crew *c, idt_error_t *errp);
 
 /* Of the broker here that is nearest to the root; one that has ended is at STATE_EXIT.  Returns how many are here. */
 uint32_t crew_status (const struct crew *c, struct broker_status *status);

@@ -17,8 +17,10 @@
 #include "broker/private.h"
 #include "libutil/clock.h"
 
-#define READ_TURN_MS 2 /* until we look again whether all was read */
-#define READ_S 1.      /* by then it is, or its reader has stopped */
+#define READ_TURN_MS 2  /* until we look again whether all was read */
+#define READ_S 1.       /* by then it is, or its reader has stopped */
+#define WAITS_S 10.     /* until a broker that waits for its parent for ever says so */
+#define WAITS_ON_S 600. /* ... says so again */
 
 /* --- states ------------------------------------------------------------------------------------------ */
 
@@ -41,7 +43,10 @@ static void enter_run (struct broker *b)
 static void enter_cleanup (struct broker *b)
 {
     overlay_accept (b->overlay, false);
-    overlay_stop_children (b->overlay);
+    if (b->alone)
+        overlay_dismiss_children (b->overlay);
+    else
+        overlay_stop_children (b->overlay);
     command_kill (b->command, SIGTERM);
     idt_timer_watcher_reset (b->timer, b->shutdown_timeout * 1E3, 0.);
     idt_watcher_start (b->timer);
@@ -137,7 +142,9 @@ void broker_begin_stop (struct broker *b, const char *why)
     broker_input (b, STATE_STOP);
 }
 
-/* Launchers tell all ranks at once, so the first word from outside may come when the parent's has come already. */
+/* Of a configured instance each host's broker is started and stopped by itself; a request stops all.
+ *
+ * Launchers tell all ranks at once, so the first word from outside may come when the parent's has come already. */
 void broker_stop (struct broker *b, const char *why)
 {
     member_wake (b->member);
@@ -148,6 +155,7 @@ void broker_stop (struct broker *b, const char *why)
         return;
     }
     b->told_to_stop = true;
+    b->alone = boot_knows_all (b->boot);
     broker_begin_stop (b, why);
 }
 
@@ -190,11 +198,46 @@ void broker_join_failed (struct broker *b, int errnum)
                          b->refusal[0] ? b->refusal : "it does not answer (broker.join-timeout)");
 }
 
+double broker_patience (const struct broker *b)
+{
+    if (b->join_timeout > 0)
+        return b->join_timeout;
+    return b->waits ? WAITS_ON_S : WAITS_S;
+}
+
+static const char *why_not_joined (struct broker *b, idt_error_t *err)
+{
+    if (b->refusal[0])
+        return b->refusal;
+    if (overlay_no_address (b->overlay, err))
+        return err->text;
+    return "it does not answer: it is not up yet, or has another certificate, or a firewall is between";
+}
+
+static void say_waits (struct broker *b, const char *module)
+{
+    idt_error_t err;
+
+    if (module && b->joined)
+        log_printf (b->log, LOG_WARNING, "broker", "module %s takes long to start", module);
+    else
+        log_printf (b->log, LOG_WARNING, "broker", "rank %u waits for rank %u at %s: %s", b->rank,
+                    topo_parent (b->topo, b->rank), attr_get (b->attrs, "tbon.parent-endpoint", NULL),
+                    why_not_joined (b, &err));
+    b->waits = true;
+    idt_timer_watcher_reset (b->timer, broker_patience (b) * 1E3, 0.);
+    idt_watcher_start (b->timer);
+}
+
 static void join_timeout (struct broker *b)
 {
     const char *module = modules_starting (b->modules);
     char missing[256];
 
+    if (b->join_timeout == 0) {
+        say_waits (b, module);
+        return;
+    }
     if (b->state == STATE_RUN) {
         overlay_name_missing (b->overlay, missing, sizeof (missing));
         broker_cannot_start (b, ETIMEDOUT,

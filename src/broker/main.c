@@ -30,11 +30,14 @@ static const char usage[] =
     "many; without, it is a tree of its own.  Rank 0 runs COMMAND, once the tree is complete, and the instance\n"
     "ends with it.  Without COMMAND it runs until SIGTERM or SIGINT.\n"
     "\n"
-    "  -c, --config=FILE       set the attributes that FILE lists, one ATTR = VALUE a line\n"
+    "  -c, --config=FILE       set the attributes that FILE lists; with cluster.hosts there, it is a broker of that\n"
+    "                          instance, which this host's name tells\n"
+    "  --host=NAME, --rank=N   ... which of cluster.hosts this is\n"
     "  -o, --setattr=ATTR=VAL  set an attribute; what is given later wins\n"
     "  -t, --topology=TOPO     the same as -o tbon.topo=TOPO:\n"
     "                          kary:K (default kary:32), mincrit, mincrit:K, binomial or custom:FILE\n"
-    "  -b, --boot=METHOD       how it finds the others: auto (the default), single (there are none) or pmi\n"
+    "  -b, --boot=METHOD       how it finds the others: auto (the default), single (there are none), pmi, pmix\n"
+    "                          or config\n"
     "  --standalone            the same as --boot=single, whatever a launcher left in the environment\n"
     "  --recover-horizon=DATE-or-ID  rank 0: replace a damaged or lost state; above all ids that were made\n"
     "  -V, --version           print the version\n"
@@ -43,7 +46,7 @@ static const char usage[] =
     "Example: mpiexec.hydra -n 4 idtree-broker idtree overlay status\n"
     "Attributes are described in idtree-broker(1).\n";
 
-enum { OPT_RECOVER = 256, OPT_STANDALONE };
+enum { OPT_RECOVER = 256, OPT_STANDALONE, OPT_HOST, OPT_RANK };
 
 static const struct option options[] = {
     { "config", required_argument, NULL, 'c' },
@@ -51,6 +54,8 @@ static const struct option options[] = {
     { "topology", required_argument, NULL, 't' },
     { "boot", required_argument, NULL, 'b' },
     { "standalone", no_argument, NULL, OPT_STANDALONE },
+    { "host", required_argument, NULL, OPT_HOST },
+    { "rank", required_argument, NULL, OPT_RANK },
     { "recover-horizon", required_argument, NULL, OPT_RECOVER },
     { "version", no_argument, NULL, 'V' },
     { "help", no_argument, NULL, 'h' },
@@ -86,9 +91,34 @@ static void set_attribute (struct attrs *attrs, const char *arg)
     free (name);
 }
 
-static void parse_options (struct attrs *attrs, int argc, char **argv)
+static void take_file (struct crew_conf *conf, const char *path)
 {
     idt_error_t err;
+
+    if (conffile_load (conf->attrs, path, &err) < 0)
+        die (BROKER_EXIT_USAGE, err.text);
+    conf->config_files = realloc (conf->config_files, (conf->nconfig_files + 1) * sizeof (path));
+    if (!conf->config_files)
+        die (1, strerror (errno));
+    conf->config_files[conf->nconfig_files++] = path;
+}
+
+static void take_rank (struct boot_conf *boot, const char *arg, uint32_t *rank)
+{
+    uint64_t n;
+
+    if (parse_number (arg, 0, BOOT_SIZE_MAX - 1, &n) < 0) {
+        fprintf (stderr, "idtree-broker: --rank %s: must be a number from 0 to %d\n", arg, BOOT_SIZE_MAX - 1);
+        exit (2);
+    }
+    *rank = n;
+    boot->own_rank = rank;
+}
+
+/* '*rank': where a rank that is given stays. */
+static void parse_options (struct crew_conf *conf, uint32_t *rank, int argc, char **argv)
+{
+    struct attrs *attrs = conf->attrs;
     int c;
 
     while ((c = getopt_long (argc, argv, "+b:c:o:t:Vh", options, NULL)) != -1) {
@@ -100,14 +130,19 @@ static void parse_options (struct attrs *attrs, int argc, char **argv)
             give (attrs, "broker.boot", boot_single.name);
             break;
         case 'c':
-            if (conffile_load (attrs, optarg, &err) < 0)
-                die (BROKER_EXIT_USAGE, err.text);
+            take_file (conf, optarg);
             break;
         case 'o':
             set_attribute (attrs, optarg);
             break;
         case 't':
             give (attrs, "tbon.topo", optarg);
+            break;
+        case OPT_HOST:
+            conf->boot.own_host = optarg;
+            break;
+        case OPT_RANK:
+            take_rank (&conf->boot, optarg, rank);
             break;
         case OPT_RECOVER:
             give (attrs, "fluid.recover-horizon", optarg);
@@ -135,6 +170,7 @@ static void choose_boot (struct boot_conf *conf, struct attrs *attrs)
     idt_error_t err;
     int fd;
 
+    conf->attrs = attrs;
     traces_read (&traces, environ);
     if (boot_choose (conf, asked ? asked : "auto", &traces, &err) < 0)
         die (2, err.text);
@@ -167,7 +203,18 @@ static const char *module_path (void)
 struct signals {
     struct crew *crew;
     int fd;
+    bool reloads; /* SIGHUP has files read again */
 };
+
+static void reload (struct crew *crew)
+{
+    idt_error_t err;
+    json_t *report = crew_reload (crew, &err);
+
+    if (!report)
+        fprintf (stderr, "idtree-broker: reload: %s\n", err.text);
+    json_decref (report);
+}
 
 static void signal_cb (idt_watcher_t *w, int revents, void *arg)
 {
@@ -180,6 +227,10 @@ static void signal_cb (idt_watcher_t *w, int revents, void *arg)
 
     if (read (s->fd, &info, sizeof (info)) != sizeof (info))
         return;
+    if (info.ssi_signo == SIGHUP && s->reloads) {
+        reload (s->crew);
+        return;
+    }
     for (size_t i = 0; i < sizeof (names) / sizeof (names[0]); i++)
         if (names[i].signum == info.ssi_signo)
             crew_stop (s->crew, names[i].name);
@@ -219,6 +270,7 @@ int main (int argc, char **argv)
     struct manager *manager;
     idt_watcher_t *w;
     idt_error_t err;
+    uint32_t rank;
     int exit_code;
 
     if (!conf.attrs || signals.fd < 0)
@@ -226,7 +278,7 @@ int main (int argc, char **argv)
     raise_files (&conf.files);
     if (manager_reads_stderr (getenv ("JOURNAL_STREAM")))
         give (conf.attrs, "log-stderr-priority", "1");
-    parse_options (conf.attrs, argc, argv);
+    parse_options (&conf, &rank, argc, argv);
     choose_boot (&conf.boot, conf.attrs);
     conf.tmpdir = getenv ("TMPDIR") ? getenv ("TMPDIR") : "/tmp";
     conf.module_path = module_path ();
@@ -240,6 +292,7 @@ int main (int argc, char **argv)
     if (!(w = idt_fd_watcher_create (process_reactor (conf.process), signals.fd, IDT_POLLIN, signal_cb, &signals))
         || !(manager = manager_create (conf.process, signals.crew)))
         die (1, strerror (errno));
+    signals.reloads = conf.nconfig_files > 0;
     idt_watcher_start (w);
     exit_code = process_run (conf.process) < 0 ? 1 : crew_exit_code (signals.crew);
     manager_destroy (manager);
@@ -247,6 +300,7 @@ int main (int argc, char **argv)
     crew_destroy (signals.crew);
     process_destroy (conf.process);
     attrs_destroy (conf.attrs);
+    free (conf.config_files);
     close (signals.fd);
     return exit_code;
 }

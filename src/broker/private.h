@@ -37,6 +37,7 @@ struct broker {
     char secret_key[BOOT_KEY_TEXT];
     struct rundir rundir;
     struct instance instance;
+    char announced[256]; /* where children reach it: what broker_announced_endpoint () has found */
     struct log *log;
     struct router *router;
     struct overlay *overlay;
@@ -54,15 +55,17 @@ struct broker {
     struct upcalls ups;               /* what rank 0 was asked */
 
     enum state state;
+    bool alone;        /* it stops, and those below go on */
     bool told_to_stop; /* from outside: broker_stop () was called */
     double state_since;
     double shutdown_timeout; /* seconds */
-    double join_timeout;
-    idt_error_t unfit; /* why it cannot start: "": nothing is known that keeps it from that */
-    int unfit_errnum;  /* of which kind that is */
-    bool complete;     /* all that must be there for the instance to begin have been */
-    bool joined;       /* the parent has taken us in; rank 0: from the start */
-    char refusal[256]; /* why the parent does not want us; "": it did not say */
+    double join_timeout;     /* 0: for ever */
+    idt_error_t unfit;       /* why it cannot start: "": nothing is known that keeps it from that */
+    int unfit_errnum;        /* of which kind that is */
+    bool complete;           /* all that must be there for the instance to begin have been */
+    bool waits;              /* for its parent, and that was said */
+    bool joined;             /* the parent has taken us in; rank 0: from the start */
+    char refusal[256];       /* why the parent does not want us; "": it did not say */
     int exit_code;
 };
 
@@ -86,8 +89,11 @@ void broker_join_failed (struct broker *b, int errnum);
 void broker_give_up (struct broker *b, int errnum, const char *why);
     /* whether it began or not */ /* the parent does not take us in */
 
-/* When the whole tree is there rank 0's command starts, once.  Under a launcher that starts nobody again rank 0 is not up
- * before that, and gives up if it takes too long.
+/* Seconds until a broker that starts gives up, or says for whom it waits. */
+double broker_patience (const struct broker *b);
+
+/* When the whole tree is there, or the quorum of a configured instance, rank 0's command starts, once.  Under a launcher that
+ * starts nobody again rank 0 is not up before that, and gives up if it takes too long.
  */
 void broker_check_complete (struct broker *b);
 
@@ -101,6 +107,9 @@ int broker_define_attributes (struct broker *b, idt_error_t *errp);
 
 /* Where to listen for children (setup.c). */
 int broker_choose_endpoint (struct broker *b, char *buf, size_t size, idt_error_t *errp);
+
+/* Where children reach it, now that it is bound: of "all addresses" one that other hosts can reach.  NULL: it is not bound. */
+const char *broker_announced_endpoint (struct broker *b);
 
 /* Register the broker's own services (services.c). */
 int broker_serve (struct broker *b);

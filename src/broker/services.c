@@ -148,6 +148,18 @@ static void config_get_cb (idt_t *h, const idt_msg_t *msg, void *arg)
     idt_respond_pack (h, msg, "{}");
 }
 
+static void config_reload_cb (idt_t *h, const idt_msg_t *msg, void *arg)
+{
+    struct broker *b = arg;
+    idt_error_t err = { "" };
+    json_t *report = b->conf.ops->reload ? b->conf.ops->reload (b->conf.arg, &err) : errset_null (ENOSYS);
+
+    if (report)
+        idt_respond_pack (h, msg, "o", report);
+    else
+        idt_respond_error (h, msg, errno, err.text[0] ? err.text : NULL);
+}
+
 /* --- event ------------------------------------------------------------------------------------------ */
 
 static void subscription (struct broker *b, const idt_msg_t *msg,
@@ -386,6 +398,7 @@ static const struct idt_handler_spec handlers[] = {
     { IDT_MSGTYPE_REQUEST, "attr.list", attr_list_cb, 0 },
     { IDT_MSGTYPE_REQUEST, "attr.set", attr_set_cb, 0 },
     { IDT_MSGTYPE_REQUEST, "config.get", config_get_cb, 0 },
+    { IDT_MSGTYPE_REQUEST, "config.reload", config_reload_cb, 0 },
     { IDT_MSGTYPE_REQUEST, "event.subscribe", subscribe_cb, 0 },
     { IDT_MSGTYPE_REQUEST, "event.unsubscribe", unsubscribe_cb, 0 },
     { IDT_MSGTYPE_REQUEST, "event.publish", publish_cb, 0 },

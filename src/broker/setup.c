@@ -18,6 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "broker/boot/cluster.h"
 #include "broker/private.h"
 #include "libutil/errprintf.h"
 
@@ -73,16 +74,18 @@ static int define_numbers (struct broker *b, idt_error_t *errp)
 static int define_endpoints (struct broker *b, idt_error_t *errp)
 {
     const struct bizcard *ancestors = boot_ancestors (b->boot, b->rank, errp);
-    const char *own = overlay_endpoint (b->overlay);
+    const char *own = broker_announced_endpoint (b);
+    int flags = boot_knows_all (b->boot) ? 0 : ATTR_IMMUTABLE; /* a configured parent may move */
 
-    if (b->rank > 0 && attr_define (b->attrs, "tbon.parent-endpoint", ancestors->endpoint, ATTR_IMMUTABLE, errp) < 0)
+    if (b->rank > 0 && attr_define (b->attrs, "tbon.parent-endpoint", ancestors->endpoint, flags, errp) < 0)
         return -1;
     return own ? attr_update (b->attrs, "tbon.endpoint", own, errp) : 0;
 }
 
-int broker_join_timeout (struct attrs *attrs, double *seconds, idt_error_t *errp)
+int broker_join_timeout (struct attrs *attrs, bool patient, double *seconds, idt_error_t *errp)
 {
-    return attr_seconds (attrs, "broker.join-timeout", "60s", 0.1, 86400., seconds, errp);
+    return attr_seconds (attrs, "broker.join-timeout", patient ? "0" : "60s", patient ? 0. : 0.1, 86400., seconds,
+                         errp);
 }
 
 int broker_define_attributes (struct broker *b, idt_error_t *errp)
@@ -93,7 +96,8 @@ int broker_define_attributes (struct broker *b, idt_error_t *errp)
         || attr_define (b->attrs, "broker.modules", "fluid,flake,compressor", 0, errp) < 0
         || attr_define (b->attrs, "module.path", b->conf.module_path, 0, errp) < 0
         || attr_seconds (b->attrs, "broker.shutdown-timeout", "10s", 0., 3600., &b->shutdown_timeout, errp) < 0
-        || broker_join_timeout (b->attrs, &b->join_timeout, errp) < 0)
+        || broker_join_timeout (b->attrs, boot_knows_all (b->boot), &b->join_timeout, errp) < 0
+        || cluster_define (b->attrs, errp) < 0)
         return -1;
     return 0;
 }
@@ -122,6 +126,36 @@ static void find_address (char *buf, size_t size)
     freeifaddrs (list);
 }
 
+/* The port of "all addresses", as people or libzmq write them; NULL: it is a certain address. */
+static const char *wildcard_port (const char *endpoint)
+{
+    static const char *const all[] = { "tcp://0.0.0.0:", "tcp://*:", "tcp://[::]:", "tcp://[::ffff:0.0.0.0]:" };
+
+    for (size_t i = 0; i < sizeof (all) / sizeof (all[0]); i++)
+        if (strncmp (endpoint, all[i], strlen (all[i])) == 0)
+            return endpoint + strlen (all[i]);
+    return NULL;
+}
+
+static void find_own_address (const struct broker *b, char *buf, size_t size)
+{
+    snprintf (buf, size, "127.0.0.1");
+    if (!b->boot->one_host)
+        find_address (buf, size);
+}
+
+const char *broker_announced_endpoint (struct broker *b)
+{
+    const char *bound = overlay_endpoint (b->overlay), *port = bound ? wildcard_port (bound) : NULL;
+    char address[64];
+
+    if (!port)
+        return bound;
+    find_own_address (b, address, sizeof (address));
+    snprintf (b->announced, sizeof (b->announced), "tcp://%s:%s", address, port);
+    return b->announced;
+}
+
 int broker_choose_endpoint (struct broker *b, char *buf, size_t size, idt_error_t *errp)
 {
     const char *old = boot_old_endpoint (b->boot, b->rank);
@@ -132,14 +166,16 @@ int broker_choose_endpoint (struct broker *b, char *buf, size_t size, idt_error_
 
     if (attr_u32 (b->attrs, "tbon.prefertcp", "0", 0, 1, &prefertcp, errp) < 0)
         return -1;
-    if (old || given)
+    if (boot_listen_at (b->boot, b->rank, buf, size))
+        n = (int)strlen (buf);
+    else if (old && given && wildcard_port (given))
+        n = snprintf (buf, size, "tcp://0.0.0.0%s", strrchr (old, ':'));
+    else if (old || given)
         n = snprintf (buf, size, "%s", old ? old : given);
     else if (b->boot->one_host && !prefertcp)
         n = snprintf (buf, size, "ipc://%s/tbon-%u", b->rundir.path, b->rank);
     else {
-        snprintf (address, sizeof (address), "127.0.0.1");
-        if (!b->boot->one_host)
-            find_address (address, sizeof (address));
+        find_own_address (b, address, sizeof (address));
         n = snprintf (buf, size, "tcp://%s:*", address);
     }
     if (n >= (int)size

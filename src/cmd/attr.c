@@ -31,9 +31,9 @@ static int run_get (struct cmd *cmd)
 {
     struct attr_options o = take_options (cmd);
     const char *name = cmd->argv[0], *value;
-    idt_future_t *f = idt_rpc_pack (cmd->h, "attr.get", o.rank, 0, "{s:s}", "name", name);
+    idt_future_t *f = ask_send (cmd, "attr.get", o.rank, json_pack ("{s:s}", "name", name));
 
-    if (f && idt_future_wait (f, -1) == 0 && idt_future_errnum (f) == ENOENT)
+    if (idt_future_errnum (ask_ready (cmd, f, name)) == ENOENT)
         cmd_die (cmd, "%s: unknown attribute (idtree lsattr lists them)", name);
     if (idt_rpc_get_unpack (ask_wait (cmd, f, name), "{s:s}", "value", &value) < 0)
         cmd_die (cmd, "%s: the answer has no value", name);
@@ -58,12 +58,12 @@ static int compare (const void *a, const void *b)
 }
 
 /* An attribute may be gone between list and get, or have no value. */
-static void print_value (idt_t *h, uint32_t rank, const char *name)
+static void print_value (struct cmd *cmd, uint32_t rank, const char *name)
 {
-    idt_future_t *f = idt_rpc_pack (h, "attr.get", rank, 0, "{s:s}", "name", name);
+    idt_future_t *f = ask_ready (cmd, ask_send (cmd, "attr.get", rank, json_pack ("{s:s}", "name", name)), name);
     const char *value;
 
-    if (f && idt_rpc_get_unpack (f, "{s:s}", "value", &value) == 0)
+    if (idt_rpc_get_unpack (f, "{s:s}", "value", &value) == 0)
         printf ("%-28s %s\n", name, value);
     else
         printf ("%-28s -\n", name);
@@ -86,7 +86,7 @@ static int run_ls (struct cmd *cmd)
     qsort (sorted, n, sizeof (sorted[0]), compare);
     for (size_t i = 0; i < n; i++) {
         if (o.values)
-            print_value (cmd->h, o.rank, sorted[i]);
+            print_value (cmd, o.rank, sorted[i]);
         else
             puts (sorted[i]);
     }

@@ -11,6 +11,7 @@
 
 #include "cmd/base/ask.h"
 #include "cmd/base/commands.h"
+#include "cmd/base/guard.h"
 #include "cmd/logline.h"
 
 #define LINE_MAX_PRINTED 4096
@@ -31,6 +32,7 @@ static void print_response (idt_future_t *f)
 }
 
 struct dmesg_options {
+    uint32_t rank;
     bool follow;
     bool only_new;
     bool clear;
@@ -38,32 +40,35 @@ struct dmesg_options {
 
 static void print_log (struct cmd *cmd, const struct dmesg_options *o)
 {
-    idt_future_t *f = idt_rpc_pack (cmd_connect (cmd), "log.dmesg", IDT_NODEID_ANY, IDT_RPC_STREAMING, "{s:b s:b}",
-                                    "follow", o->follow, "nobacklog", o->only_new);
+    idt_future_t *f = ask_stream (cmd, "log.dmesg", o->rank,
+                                  json_pack ("{s:b s:b}", "follow", o->follow, "nobacklog", o->only_new));
 
-    for (;; idt_future_reset (f)) {
-        if (f && idt_future_wait (f, -1) == 0 && idt_future_errnum (f) == ENODATA)
-            break;
+    if (o->follow) /* nothing may be logged for long, but what is asked behind it is answered now */
+        idt_future_destroy (ask_ready (cmd, ask_send (cmd, "broker.ping", o->rank, json_object ()), "log"));
+    while (idt_future_errnum (o->follow ? ask_next (cmd, f, "log") : ask_ready (cmd, f, "log")) != ENODATA) {
         print_response (ask_wait (cmd, f, "log"));
         if (o->follow)
             cmd_flush (cmd);
+        idt_future_reset (f);
     }
     idt_future_destroy (f);
 }
 
 static int run_dmesg (struct cmd *cmd)
 {
-    struct dmesg_options o = { 0 };
+    struct dmesg_options o = { .rank = IDT_NODEID_ANY };
 
     cmd_options (cmd, &o);
     if (o.clear)
-        json_decref (ask_new (cmd, "log.clear", IDT_NODEID_ANY, NULL, "log"));
+        json_decref (ask_new (cmd, "log.clear", o.rank, NULL, "log"));
     else
         print_log (cmd, &o);
     return CMD_OK;
 }
 
 static const struct cmd_option dmesg_options[] = {
+    { 'r', "rank", "R", "of rank R (default: the broker of the URI)", cmd_take_rank,
+      offsetof (struct dmesg_options, rank) },
     { 'f', "follow", NULL, "go on with what is logged from now", cmd_take_flag,
       offsetof (struct dmesg_options, follow) },
     { 'n', "new", NULL, "only what is logged from now (with -f)", cmd_take_flag,
@@ -76,7 +81,7 @@ static const struct cmd_option dmesg_options[] = {
 const struct command dmesg_command = {
     .name = "dmesg",
     .flags = CMD_CONNECTS,
-    .summary = "Print the broker's log",
+    .summary = "Print a broker's log",
     .example = "idtree dmesg -f",
     .options = dmesg_options,
     .run = run_dmesg,
@@ -109,21 +114,36 @@ static void join (int argc, char **argv, char *buf, size_t size)
         n += snprintf (buf + n, size - n, "%s%s", i > 0 ? " " : "", argv[i]);
 }
 
+/* Lines are never answered; a refusal is, before what is asked later. */
+static void check_may_log (struct cmd *cmd, idt_t *h)
+{
+    idt_future_t *f = idt_rpc_raw (h, "log.append", "", 0, IDT_NODEID_ANY, 0);
+
+    json_decref (ask_take_new (cmd, ask_send (h, "broker.ping", IDT_NODEID_ANY, json_object ()), "broker.ping"));
+    if (f && idt_future_is_ready (f))
+        ask_wait (cmd, f, "log.append");
+    idt_future_destroy (f);
+}
+
 static int run_logger (struct cmd *cmd)
 {
     struct logger_options o = { .level = LOG_NOTICE, .name = "logger" };
     char text[LINE_MAX_PRINTED];
+    struct guard guard;
     uint32_t rank;
 
     cmd_options (cmd, &o);
     join (cmd->argc, cmd->argv, text, sizeof (text));
     idt_t *h = cmd_connect (cmd);
+    guard_begin (&guard, cmd);
     if (idt_get_rank (h, &rank) < 0) /* so that the line carries it */
         cmd_die (cmd, "rank: %s", strerror (errno));
+    check_may_log (cmd, h);
     idt_log_set_name (h, o.name);
     idt_log (h, o.level, "%s", text);
     if (idt_flush (h) < 0)
         cmd_die (cmd, "cannot send: %s", strerror (errno));
+    guard_end (&guard);
     return CMD_OK;
 }
 

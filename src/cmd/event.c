@@ -40,9 +40,12 @@ static int run_pub (struct cmd *cmd)
 
     cmd_options (cmd, &o);
     const char *topic = cmd->argv[0], *payload = cmd->argc > 1 ? cmd->argv[1] : NULL;
+    if (!*topic)
+        cmd_usage (cmd, "the TOPIC is empty");
     if (payload)
         check_payload (cmd, payload);
     int flags = o.private ? IDT_MSGFLAG_PRIVATE : 0;
+    ask_note (cmd, "event.publish", 0);
     idt_future_t *f = ask_wait (cmd, idt_event_publish (cmd_connect (cmd), topic, flags, payload), topic);
     if (idt_rpc_get_unpack (f, "{s:I}", "seq", &seq) < 0)
         cmd_die (cmd, "%s: the answer has no seq", topic);
@@ -83,6 +86,7 @@ static int run_sub (struct cmd *cmd)
     idt_t *h = cmd_connect (cmd);
     if (idt_handlers_add (h, handlers, &sub) < 0)
         cmd_die (cmd, "%s", strerror (errno));
+    ask_note (cmd, "event.subscribe", IDT_NODEID_ANY);
     for (int i = 0; i < cmd->argc || i == 0; i++) {
         const char *prefix = cmd->argc > 0 ? cmd->argv[i] : "";
 

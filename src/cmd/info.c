@@ -41,9 +41,9 @@ static const struct {
 };
 
 /* Rank 0 keeps the documents; where it has no compressor there are none. */
-static void add_documents (json_t *all, idt_t *h)
+static void add_documents (json_t *all, struct cmd *cmd)
 {
-    idt_future_t *f = idt_rpc (h, "compressor.stats-get", "{}", 0, 0);
+    idt_future_t *f = idt_rpc (cmd->h, "compressor.stats-get", "{}", 0, 0);
     const char *store;
 
     if (f && idt_future_wait (f, DOCUMENTS_MS) == 0
@@ -52,24 +52,22 @@ static void add_documents (json_t *all, idt_t *h)
     idt_future_destroy (f);
 }
 
-static json_t *get_new (idt_t *h, uint32_t rank, const char *topic, json_t *in)
+/* NULL: it is not known there. */
+static json_t *get_new (struct cmd *cmd, uint32_t rank, const char *topic, json_t *in)
 {
-    char *text = in ? json_dumps (in, JSON_COMPACT) : NULL;
-    idt_future_t *f = idt_rpc (h, topic, text ? text : "{}", rank, 0);
+    idt_future_t *f = ask_ready (cmd, ask_send (cmd, topic, rank, in), topic);
     json_t *o = NULL;
 
-    if (f && idt_rpc_get_unpack (f, "o", &o) == 0)
+    if (idt_rpc_get_unpack (f, "o", &o) == 0)
         json_incref (o);
     idt_future_destroy (f);
-    free (text);
-    json_decref (in);
     return o;
 }
 
-static void add_attributes (json_t *all, idt_t *h, uint32_t rank)
+static void add_attributes (json_t *all, struct cmd *cmd, uint32_t rank)
 {
     for (size_t i = 0; i < sizeof (facts) / sizeof (facts[0]); i++) {
-        json_t *o = get_new (h, rank, "attr.get", json_pack ("{s:s}", "name", facts[i].attr));
+        json_t *o = get_new (cmd, rank, "attr.get", json_pack ("{s:s}", "name", facts[i].attr));
 
         if (o)
             json_object_set (all, facts[i].label, json_object_get (o, "value"));
@@ -78,9 +76,10 @@ static void add_attributes (json_t *all, idt_t *h, uint32_t rank)
 }
 
 /* Of the answer to 'topic' the member 'name'. */
-static void add_member (json_t *all, const char *label, idt_t *h, uint32_t rank, const char *topic, const char *name)
+static void add_member (json_t *all, const char *label, struct cmd *cmd, uint32_t rank, const char *topic,
+                        const char *name)
 {
-    json_t *o = get_new (h, rank, topic, NULL);
+    json_t *o = get_new (cmd, rank, topic, json_object ());
 
     if (o)
         json_object_set (all, label, json_object_get (o, name));
@@ -90,16 +89,16 @@ static void add_member (json_t *all, const char *label, idt_t *h, uint32_t rank,
 /* What can be had of attributes, of the state machine and of the services, in one object.  'rank' knows whether those below it
  * are all there; nobody else is asked, so that this takes no longer where some are not.
  */
-static json_t *collect_new (idt_t *h, uint32_t rank)
+static json_t *collect_new (struct cmd *cmd, uint32_t rank)
 {
     json_t *all = json_object (), *fluid;
 
-    add_attributes (all, h, rank);
-    add_member (all, "state", h, rank, "state-machine.get", "state");
-    add_member (all, "subtree", h, rank, "overlay.health", "status");
-    if ((fluid = get_new (h, rank, "fluid.info", NULL)))
+    add_attributes (all, cmd, rank);
+    add_member (all, "state", cmd, rank, "state-machine.get", "state");
+    add_member (all, "subtree", cmd, rank, "overlay.health", "status");
+    if ((fluid = get_new (cmd, rank, "fluid.info", json_object ())))
         json_object_set_new (all, "fluid", fluid);
-    add_documents (all, h);
+    add_documents (all, cmd);
     return all;
 }
 
@@ -119,7 +118,8 @@ static int run (struct cmd *cmd)
     struct options o = { .rank = IDT_NODEID_ANY };
 
     cmd_options (cmd, &o);
-    json_t *all = collect_new (cmd_connect_for (cmd, o.rank), o.rank);
+    cmd_connect_for (cmd, o.rank);
+    json_t *all = collect_new (cmd, o.rank);
     if (o.json)
         ask_print (cmd, all);
     else

@@ -3,7 +3,7 @@
 
 /* main.c - idtree, the command: finds the subcommand and runs it
  *
- * Here and nowhere else the environment is read.
+ * Here and nowhere else the environment is read, but for the URI of the broker: idt_open () does that.
  */
 #include <locale.h>
 #include <stdio.h>
@@ -13,29 +13,55 @@
 #include "cmd/base/commands.h"
 
 static const struct command *const cmd_table[] = {
-    &init_command,         &state_show_command,
-    &state_check_command,  &state_backup_command,
-    &state_forget_command, &start_command,
-    &startctl_command,     &broker_command,
-    &id_new_command,       &id_show_command,
-    &id_convert_command,   &id_range_command,
-    &id_sort_command,      &doc_list_command,
-    &doc_open_command,     &doc_close_command,
-    &doc_new_command,      &doc_ids_command,
-    &doc_show_command,     &doc_export_command,
-    &doc_import_command,   &job_submit_command,
-    &job_list_command,     &job_show_command,
-    &job_watch_command,    &job_ack_command,
-    &job_stats_command,    &ping_command,
-    &getattr_command,      &setattr_command,
-    &lsattr_command,       &module_list_command,
-    &module_load_command,  &module_remove_command,
-    &module_stats_command, &overlay_status_command,
-    &event_pub_command,    &event_sub_command,
-    &dmesg_command,        &logger_command,
-    &info_command,         &watermark_command,
-    &shutdown_command,     &version_command,
-    &complete_command,     NULL,
+    &init_command,
+    &state_show_command,
+    &state_check_command,
+    &state_backup_command,
+    &state_forget_command,
+    &start_command,
+    &startctl_command,
+    &broker_command,
+    &id_new_command,
+    &id_show_command,
+    &id_convert_command,
+    &id_range_command,
+    &id_sort_command,
+    &doc_list_command,
+    &doc_open_command,
+    &doc_close_command,
+    &doc_new_command,
+    &doc_ids_command,
+    &doc_show_command,
+    &doc_export_command,
+    &doc_import_command,
+    &job_submit_command,
+    &job_list_command,
+    &job_show_command,
+    &job_watch_command,
+    &job_ack_command,
+    &job_stats_command,
+    &ping_command,
+    &getattr_command,
+    &setattr_command,
+    &lsattr_command,
+    &module_list_command,
+    &module_load_command,
+    &module_remove_command,
+    &module_stats_command,
+    &overlay_status_command,
+    &event_pub_command,
+    &event_sub_command,
+    &dmesg_command,
+    &logger_command,
+    &info_command,
+    &watermark_command,
+    &health_command,
+    &shutdown_command,
+    &reload_command,
+    &keygen_command,
+    &version_command,
+    &complete_command,
+    NULL,
 };
 
 /* A variable that is set to nothing is unset. */
@@ -48,21 +74,20 @@ static const char *env (const char *name)
 
 static void read_env (struct cmd_env *e)
 {
-    e->uri = env ("IDTREE_URI");
-    if (!e->uri)
-        e->uri = env ("FLUX_URI");
     e->broker = env ("IDTREE_BROKER");
     e->tmpdir = env ("TMPDIR");
     e->shell = env ("SHELL");
     e->path = env ("PATH");
+    e->no_color = env ("NO_COLOR") || (env ("TERM") && !strcmp (env ("TERM"), "dumb"));
 }
 
 static int run (const struct command *command, int argc, char **argv)
 {
-    struct cmd cmd = { .command = command, .table = cmd_table, .argc = argc, .argv = argv };
+    struct cmd cmd = {
+        .command = command, .table = cmd_table, .timeout_ms = CMD_TIMEOUT_MS, .argc = argc, .argv = argv
+    };
 
     read_env (&cmd.env);
-    cmd.uri = cmd.env.uri;
     int status = command->run (&cmd);
     cmd_flush (&cmd);
     idt_close (cmd.h);

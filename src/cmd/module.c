@@ -136,8 +136,8 @@ static int run_stats (struct cmd *cmd)
     const char *method = o.clear ? "stats-clear" : o.rusage ? "rusage" : "stats-get";
     char topic[256];
 
-    if (snprintf (topic, sizeof (topic), "%s.%s", cmd->argv[0], method) >= (int)sizeof (topic))
-        cmd_usage (cmd, "the name is too long");
+    if (!*cmd->argv[0] || snprintf (topic, sizeof (topic), "%s.%s", cmd->argv[0], method) >= (int)sizeof (topic))
+        cmd_usage (cmd, "the name of a module has 1 to %zu bytes", sizeof (topic) - strlen (method) - 2);
     json_t *answer = ask_new (cmd, topic, o.rank, NULL, topic);
     if (json_object_size (answer) > 0) {
         json_dumpf (answer, stdout, o.json ? JSON_COMPACT : JSON_INDENT (1));

@@ -12,11 +12,11 @@
 #include <idtree/rpc.h>
 
 #include "cmd/base/commands.h"
+#include "cmd/hops.h"
 #include "libutil/clock.h"
 
 #define TOPIC_MAX 256
 #define PAD_MAX (1024 * 1024) /* bytes */
-#define TIMEOUT_MS 10000
 
 struct ping {
     struct cmd *cmd;
@@ -30,6 +30,7 @@ struct ping {
     uint64_t ended; /* answered or failed */
     uint64_t failed;
     idt_watcher_t *timer;
+    struct hops *hops;
 };
 
 /* --- target ----------------------------------------------------------------------------------- */
@@ -39,33 +40,28 @@ static bool all_digits (const char *s, size_t len)
     return len > 0 && strspn (s, "0123456789") >= len;
 }
 
-/* RANK, SERVICE or RANK!SERVICE. */
+/* RANK, SERVICE or RANK!SERVICE; "any" is a RANK, too. */
 static void parse_target (struct ping *p, const char *target)
 {
-    const char *service = strchr (target, '!');
-    char rank[16];
+    size_t len = strcspn (target, "!");
+    bool any = len == 3 && !strncmp (target, "any", len), is_rank = any || all_digits (target, len);
+    const char *service = target[len] ? target + len + 1 : is_rank ? "broker" : target;
+    char rank[32], quoted[CMD_QUOTE_MAX];
 
-    if (!service && !all_digits (target, strlen (target))) {
-        p->nodeid = IDT_NODEID_ANY;
-        service = target;
-    }
-    else {
-        size_t len = service ? (size_t)(service - target) : strlen (target);
-
-        snprintf (rank, sizeof (rank), "%.*s", (int)len, target);
-        p->nodeid = !strcmp (rank, "any") ? IDT_NODEID_ANY : cmd_rank (p->cmd, rank);
-        service = service ? service + 1 : "broker";
-    }
-    if (!*service || snprintf (p->topic, TOPIC_MAX, "%s.ping", service) >= TOPIC_MAX)
-        cmd_usage (p->cmd, "'%.64s' is no RANK, SERVICE or RANK!SERVICE", target);
+    if ((target[len] && !is_rank) || !*service || snprintf (p->topic, TOPIC_MAX, "%s.ping", service) >= TOPIC_MAX)
+        cmd_usage (p->cmd, "'%s' is no RANK, SERVICE or RANK!SERVICE", cmd_quote (target, strlen (target), quoted));
+    snprintf (rank, sizeof (rank), "%.*s", (int)len, target);
+    p->nodeid = is_rank && !any ? cmd_rank (p->cmd, rank) : IDT_NODEID_ANY;
 }
 
 /* --- answers ---------------------------------------------------------------------------------- */
 
 static void print_answer (struct ping *p, idt_future_t *f)
 {
+    int64_t now = (int64_t)clock_ns (CLOCK_MONOTONIC);
     json_int_t seq, sec, nsec, rank;
     const char *route;
+    char way[HOPS_TEXT];
 
     if (idt_rpc_get_unpack (f, "{s:I s:I s:I s:s s:I}", "seq", &seq, "time.tv_sec", &sec, "time.tv_nsec", &nsec,
                             "route", &route, "rank", &rank)
@@ -75,7 +71,7 @@ static void print_answer (struct ping *p, idt_future_t *f)
         return;
     }
     printf ("%" JSON_INTEGER_FORMAT "!%s seq=%" JSON_INTEGER_FORMAT " time=%.3f ms (%s)\n", rank, p->topic, seq,
-            ((int64_t)clock_ns (CLOCK_MONOTONIC) - (sec * INT64_C (1000000000) + nsec)) / 1e6, route);
+            (now - (sec * INT64_C (1000000000) + nsec)) / 1e6, hops_text (p->hops, route, (uint32_t)rank, way));
     fflush (stdout);
 }
 
@@ -83,6 +79,8 @@ static void answer_cb (idt_future_t *f, void *arg)
 {
     struct ping *p = arg;
 
+    if (idt_future_errnum (f) == ENOSYS && p->ended == 0) /* nor will the others find one */
+        cmd_die (p->cmd, "%s (idtree module list shows which services there are)", idt_future_error (f));
     print_answer (p, f);
     idt_future_destroy (f);
     if (++p->ended == p->count)
@@ -97,7 +95,7 @@ static void send_cb (idt_watcher_t *w, int revents, void *arg)
                                     "time.tv_sec", (json_int_t)(now / 1000000000), "time.tv_nsec",
                                     (json_int_t)(now % 1000000000), "pad", p->pad);
 
-    if (!f || idt_future_then (f, TIMEOUT_MS, answer_cb, p) < 0)
+    if (!f || idt_future_then (f, p->cmd->timeout_ms, answer_cb, p) < 0)
         cmd_die (p->cmd, "cannot send: %s", strerror (errno));
     if (++p->sent == p->count)
         idt_watcher_stop (w);
@@ -107,12 +105,15 @@ static void run_pings (struct ping *p)
 {
     idt_reactor_t *r = idt_get_reactor (cmd_connect_for (p->cmd, p->nodeid));
 
+    if (!(p->hops = hops_create (p->cmd->h)))
+        cmd_die (p->cmd, "out of memory");
     if (!r || !(p->timer = idt_timer_watcher_create (r, 0, p->interval_ms, send_cb, p)))
         cmd_die (p->cmd, "%s", strerror (errno));
     idt_watcher_start (p->timer);
     if (idt_reactor_run (r, IDT_REACTOR_DEFAULT) < 0)
         cmd_die (p->cmd, "connection lost: %s", strerror (errno));
     idt_watcher_destroy (p->timer);
+    hops_destroy (p->hops);
 }
 
 static void take_pad (struct cmd *cmd, const char *arg, void *to)
@@ -152,6 +153,7 @@ const struct command ping_command = {
     .operands = "RANK|SERVICE|RANK!SERVICE",
     .flags = CMD_CONNECTS,
     .summary = "Measure the way to a rank or a service, and show it",
+    .details = "The ranks on the way are in parentheses; RANK may be any: the nearest that has the service.",
     .example = "idtree ping -c 3 5!fluid",
     .options = options,
     .run = run,

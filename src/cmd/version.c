@@ -14,10 +14,10 @@ static int run (struct cmd *cmd)
 {
     cmd_options (cmd, NULL);
     printf ("command: %s\n", PACKAGE_VERSION);
-    if (cmd->uri && (cmd->h = idt_open (cmd->uri, NULL))) {
+    if (cmd_try_connect (cmd, NULL)) {
         const char *version = idt_attr_get (cmd->h, "version");
 
-        printf ("broker:  %s\nuri:     %s\n", version ? version : "unknown", cmd->uri);
+        printf ("broker:  %s\nuri:     %s\n", version ? version : "unknown", idt_get_uri (cmd->h));
     }
     return CMD_OK;
 }

@@ -55,6 +55,7 @@ struct test_server {
     uint32_t seq;
     uint64_t last_id;
     char level[16]; /* attribute log-level */
+    char instance[64];
     char log[4096];
     void *fluid_answer; /* NULL: as it should be */
     size_t fluid_size;
@@ -158,6 +159,10 @@ static void attr_get (struct test_server *s, struct conn *c, const idt_msg_t *re
         respond (c, req, 0, "{\"value\":\"3\",\"flags\":1}");
     else if (strcmp (name, "size") == 0)
         respond (c, req, 0, "{\"value\":\"8\",\"flags\":1}");
+    else if (strcmp (name, "instance.uuid") == 0 && *s->instance) {
+        snprintf (answer, sizeof (answer), "{\"value\":\"%s\",\"flags\":1}", s->instance);
+        respond (c, req, 0, answer);
+    }
     else if (strcmp (name, "bad") == 0)
         respond (c, req, 0, "{\"value\":17}");
     else if (strcmp (name, "log-level") == 0) {
@@ -254,7 +259,8 @@ static void fluid_block (struct test_server *s, struct conn *c, const idt_msg_t 
     must (idt_msg_payload (req, (const void **)&p, &size) == 0 && size == 12, "fluid.block");
     memcpy (&count, p, 4);
     memcpy (&after, p + 4, 8);
-    must (be64toh (after) <= s->last_id, "after");
+    if (be64toh (after) > s->last_id) /* from another server */
+        s->last_id = be64toh (after);
     for (uint32_t left = be32toh (count); left > 0;) {
         uint64_t first = s->last_id + 1;
         uint32_t room = FLUID_PER_MS - (first & FLUID_SEQUENCE_MAX);
@@ -603,13 +609,37 @@ void test_server_plug (struct test_server *s, test_plug_f plug, void *arg)
     s->plug_arg = arg;
 }
 
-void test_server_destroy (struct test_server *s)
+void test_server_set_instance (struct test_server *s, const char *uuid)
+{
+    snprintf (s->instance, sizeof (s->instance), "%s", uuid ? uuid : "");
+}
+
+void test_server_stop (struct test_server *s)
 {
     must (write (s->stop_fd[1], "", 1) == 1, "stop");
     pthread_join (s->thread, NULL);
     close (s->stop_fd[0]);
     close (s->stop_fd[1]);
     close (s->listen_fd);
+    s->listen_fd = -1;
+}
+
+void test_server_start (struct test_server *s)
+{
+    struct sockaddr_un addr = { .sun_family = AF_UNIX };
+
+    snprintf (addr.sun_path, sizeof (addr.sun_path), "%s/local", s->dir);
+    unlink (addr.sun_path);
+    must ((s->listen_fd = socket (AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)) >= 0
+              && bind (s->listen_fd, (struct sockaddr *)&addr, sizeof (addr)) == 0 && listen (s->listen_fd, 16) == 0
+              && pipe (s->stop_fd) == 0 && pthread_create (&s->thread, NULL, server_main, s) == 0,
+          "start");
+}
+
+void test_server_destroy (struct test_server *s)
+{
+    if (s->listen_fd >= 0)
+        test_server_stop (s);
     unlink (s->uri + strlen ("local://"));
     rmdir (s->dir);
     free (s->fluid_answer);
@@ -619,21 +649,16 @@ void test_server_destroy (struct test_server *s)
 struct test_server *test_server_create (unsigned char welcome)
 {
     struct test_server *s = calloc (1, sizeof (*s));
-    struct sockaddr_un addr = { .sun_family = AF_UNIX };
 
     must (s != NULL, "calloc");
     strcpy (s->dir, "/tmp/idtree-test-XXXXXX");
     must (mkdtemp (s->dir) != NULL, "mkdtemp");
     snprintf (s->uri, sizeof (s->uri), "local://%s/local", s->dir);
-    snprintf (addr.sun_path, sizeof (addr.sun_path), "%s/local", s->dir);
     for (int i = 0; i < MAX_CONNS; i++)
         s->conns[i].fd = -1;
     s->welcome = welcome;
     s->last_id = (UINT64_C (12345) << 24) + 1000; /* the first block crosses a millisecond */
     strcpy (s->level, "7");
-    must ((s->listen_fd = socket (AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)) >= 0
-              && bind (s->listen_fd, (struct sockaddr *)&addr, sizeof (addr)) == 0 && listen (s->listen_fd, 16) == 0
-              && pipe (s->stop_fd) == 0 && pthread_create (&s->thread, NULL, server_main, s) == 0,
-          "start");
+    test_server_start (s);
     return s;
 }

@@ -57,7 +57,7 @@ static int check_tree (const struct boot *b, uint32_t rank, const struct bizcard
     if (other->size > 0 && other->size != b->size)
         return errsetf (errp, EINVAL, "rank %u was started as one of %u brokers, but rank %u as one of %u", rank,
                         b->size, other->rank, other->size);
-    if (strcmp (other->topology, b->topo->name) == 0)
+    if (!other->topology[0] || strcmp (other->topology, b->topo->name) == 0)
         return 0;
     return errsetf (errp, EINVAL, "rank %u has the topology %s, but rank %u began with %s: all must have the same",
                     rank, b->topo->name, other->rank, other->topology);
@@ -139,10 +139,17 @@ static int start (struct boot *b, const struct boot_conf *conf, idt_error_t *err
     b->size = self.size;
     b->process = self.process;
     b->one_host = self.one_host;
+    if (self.host)
+        snprintf (b->host, sizeof (b->host), "%s", self.host);
     b->whole = self.whole;
     if (make_plan (b, conf->topology, &self, errp) < 0 || make_secret (b, errp) < 0)
         return -1;
     return get_earlier (b, errp);
+}
+
+bool boot_is_patient (const struct boot_conf *conf)
+{
+    return conf->method->reload != NULL;
 }
 
 struct boot *boot_create (const struct boot_conf *conf, idt_error_t *errp)
@@ -193,6 +200,11 @@ uint32_t boot_rank (const struct boot *b, uint32_t i)
 const char *boot_method_name (const struct boot *b)
 {
     return b->method->name;
+}
+
+const char *boot_listen_at (const struct boot *b, uint32_t rank, char *buf, size_t size)
+{
+    return b->method->listen_at && b->method->listen_at (b->m, rank, buf, size) == 0 ? buf : NULL;
 }
 
 const char *boot_old_endpoint (const struct boot *b, uint32_t rank)
@@ -392,6 +404,47 @@ struct bizcard *boot_children (struct boot *b, uint32_t rank, idt_error_t *errp)
         cards[i] = find (b, topo_child (b->topo, rank, i))->card;
     return cards;
 }
+
+/* --- what changes ----------------------------------------------------------------------------------- */
+
+bool boot_knows_all (const struct boot *b)
+{
+    return b->method->reload != NULL;
+}
+
+int boot_card (const struct boot *b, uint32_t rank, struct bizcard *card, idt_error_t *errp)
+{
+    return b->method->get (b->m, rank, card, errp);
+}
+
+/* In place: the brokers here hold their lineage. */
+static int get_again (struct boot *b, struct known *k, idt_error_t *errp)
+{
+    uint32_t rank = k->card.rank;
+
+    if (boot_card (b, rank, &k->card, errp) < 0)
+        return -1;
+    for (uint32_t i = 0; k->lineage && rank != TOPO_NONE; i++, rank = topo_parent (b->topo, rank))
+        if (boot_card (b, rank, &k->lineage[i], errp) < 0)
+            return -1;
+    return 0;
+}
+
+int boot_reload (struct boot *b, struct attrs *attrs, idt_error_t *errp)
+{
+    if (!b->method->reload)
+        return errsetf (errp, ENOTSUP, "brokers that a launcher started have no hosts that change");
+    if (b->method->reload (b->m, attrs, errp) < 0)
+        return -1;
+    for (uint32_t i = 0; i < b->nothers; i++)
+        if (get_again (b, &b->others[i], errp) < 0)
+            return -1;
+    hostlist_destroy (b->hosts);
+    b->hosts = NULL;
+    return list_hosts (b, errp);
+}
+
+/* --- the launcher ----------------------------------------------------------------------------------- */
 
 int boot_fd (const struct boot *b)
 {

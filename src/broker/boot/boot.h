@@ -4,7 +4,8 @@
 /* boot.h - who are the brokers of this process, how many are there in all, where are their parents and children?
  *
  * Methods (method.h): single (all brokers are in this process), pmi (PMI-1 at a file descriptor, as Hydra, Slurm, Flux and
- * idtree start speak it).  Three steps: boot_create () tells whom this process hosts; boot_tell () takes where each of them
+ * idtree start speak it), pmix (PMIx: Open MPI, PRRTE, Slurm), config (the attributes cluster.* list the hosts).  Three
+ * steps: boot_create () tells whom this process hosts; boot_tell () takes where each of them
  * listens; and boot_exchange () tells that to other processes, and learns theirs.
  *
  * Under other launchers a task is a broker.  Ours says how many brokers there are in how many processes; plan.h says which
@@ -15,6 +16,7 @@
 #ifndef BROKER_BOOT_H
 #define BROKER_BOOT_H
 
+#include "broker/base/attr.h"
 #include "broker/base/hostlist.h"
 #include "broker/base/plan.h"
 #include "broker/base/topology.h"
@@ -29,10 +31,15 @@ struct known;
 struct boot_conf {
     const struct boot_method *method; /* borrowed */
     const char *topology;
-    uint32_t size;        /* single: brokers; pmi: tasks */
-    int pmi_fd;           /* pmi: of the launcher */
-    uint32_t pmi_rank;    /* below 'size' */
-    uint64_t deadline_ms; /* of CLOCK_MONOTONIC: until then all must be known; 0: as long as it takes */
+    uint32_t size;              /* single: brokers; pmi: tasks */
+    int pmi_fd;                 /* pmi: of the launcher */
+    uint32_t pmi_rank;          /* below 'size' */
+    const char *pmix_namespace; /* pmix: borrowed */
+    uint32_t pmix_rank;
+    struct attrs *attrs;      /* config: borrowed */
+    const char *own_host;     /* config: which of the hosts this is, borrowed; NULL: look */
+    const uint32_t *own_rank; /* config: which rank, borrowed; NULL: look for the host */
+    uint64_t deadline_ms;     /* of CLOCK_MONOTONIC: until then all must be known; 0: as long as it takes */
 };
 
 struct boot {
@@ -55,6 +62,9 @@ struct boot {
     uint32_t nothers;
 };
 
+/* Whether a broker that boots so waits for those above it as long as it takes: they are started by others. */
+bool boot_is_patient (const struct boot_conf *conf);
+
 /* Find out who we are.  Owns 'pmi_fd' from success on.  NULL with errno set and 'errp' filled. */
 struct boot *boot_create (const struct boot_conf *conf, idt_error_t *errp);
 void boot_destroy (struct boot *b); /* NULL is fine */
@@ -65,6 +75,9 @@ const char *boot_method_name (const struct boot *b);
 /* The key pair of a broker here, in Z85.  Returns 0, or -1 with errno set and 'errp' filled. */
 int boot_keys (const struct boot *b, uint32_t rank, char public_key[BOOT_KEY_TEXT], char secret_key[BOOT_KEY_TEXT],
                idt_error_t *errp);
+
+/* Where a broker here is to listen, written to 'buf'; NULL: the method does not say. */
+const char *boot_listen_at (const struct boot *b, uint32_t rank, char *buf, size_t size);
 
 /* The endpoint under which others know a broker here already: of an earlier life; NULL: none. */
 const char *boot_old_endpoint (const struct boot *b, uint32_t rank);
@@ -80,11 +93,25 @@ int boot_tell (struct boot *b, uint32_t rank, const char *endpoint, const char *
  */
 int boot_exchange (struct boot *b, idt_error_t *errp);
 
-/* Whom a broker here must know, after boot_exchange (): its parent, the parent's parent, ..., the root (borrowed), and
- * its children in order of rank (to be freed).  Return NULL with errno ENOMEM and 'errp' filled.
+/* Whom a broker here must know, after boot_exchange (): its parent, the parent's parent, ..., the root (borrowed, as long as
+ * 'b' lives; boot_reload () changes it), and its children in order of rank (to be freed).  Return NULL with errno ENOMEM
+ * and 'errp' filled.
  */
 const struct bizcard *boot_ancestors (struct boot *b, uint32_t rank, idt_error_t *errp);
 struct bizcard *boot_children (struct boot *b, uint32_t rank, idt_error_t *errp);
+
+/* Whether all ranks are known before anybody was asked.  Then nobody is waited for: who comes first waits for the others. */
+bool boot_knows_all (const struct boot *b);
+
+/* Where that is so: the bizcard of any rank.  Returns 0, or -1 with errno set and 'errp' filled. */
+int boot_card (const struct boot *b, uint32_t rank, struct bizcard *card, idt_error_t *errp);
+
+/* Take over what has changed in the attributes: where others are.  Returns 0, or -1 with errno set and 'errp' filled:
+ *   ENOTSUP  the method has nothing that changes
+ *   EINVAL   the attributes are wrong, or are another instance's; nothing is changed
+ *   ESTALE   this broker is no more in them
+ */
+int boot_reload (struct boot *b, struct attrs *attrs, idt_error_t *errp);
 
 /* Our launcher's connection, where this process hosts several brokers; -1: it is no such launcher, or process.  After
  * boot_exchange () it is free for what orders.h says.

@@ -9,10 +9,12 @@
 #include <string.h>
 
 #include "broker/boot/choose.h"
+#include "broker/boot/cluster.h"
 #include "broker/boot/method.h"
 #include "libutil/duration.h"
 #include "libutil/errprintf.h"
 
+#define NO_CLUSTER "cluster.hosts is missing: give --config a file that lists the hosts of an instance"
 #define ALONE "pass --standalone to be an instance of one"
 
 static int choose_single (struct boot_conf *conf)
@@ -49,13 +51,43 @@ static int choose_pmi (struct boot_conf *conf, const struct traces *t, idt_error
     return 0;
 }
 
-/* A launcher whose connection is set up is believed more than one that only left traces: idtree start works in any
+static int choose_config (struct boot_conf *conf, idt_error_t *errp)
+{
+    if (!cluster_is_given (conf->attrs))
+        return errsetf (errp, EINVAL, NO_CLUSTER);
+    conf->method = &boot_config;
+    return 0;
+}
+
+static int choose_pmix (struct boot_conf *conf, const struct traces *t, idt_error_t *errp)
+{
+    uint64_t rank;
+
+    if (!t->pmix_namespace || !t->pmix_rank)
+        return errsetf (errp, EINVAL, "broker.boot=pmix: %s is not set: no launcher that speaks PMIx started this",
+                        t->pmix_namespace ? "PMIX_RANK" : "PMIX_NAMESPACE");
+    if (read_number ("PMIX_RANK", t->pmix_rank, 0, BOOT_SIZE_MAX - 1, &rank, errp) < 0)
+        return -1;
+    conf->method = &boot_pmix;
+    conf->pmix_namespace = t->pmix_namespace;
+    conf->pmix_rank = rank;
+    return 0;
+}
+
+/* A file that lists hosts says more than what a launcher left.  A launcher whose connection is set up is believed more
+ * than one that only left traces: idtree start works in any
  * allocation.  Where there is no way to the others, there must be no others.
  */
 static int choose_best (struct boot_conf *conf, const struct traces *t, idt_error_t *errp)
 {
+    if (cluster_is_given (conf->attrs))
+        return choose_config (conf, errp);
+    if (conf->own_host || conf->own_rank)
+        return errsetf (errp, EINVAL, NO_CLUSTER "; --host and --rank say which of them this is");
     if (t->pmi_fd)
         return choose_pmi (conf, t, errp);
+    if (t->pmix_namespace && t->pmix_rank && !t->one)
+        return choose_pmix (conf, t, errp);
     if (t->many)
         return errsetf (
             errp, EINVAL,
@@ -73,5 +105,9 @@ int boot_choose (struct boot_conf *conf, const char *asked, const struct traces 
         return choose_single (conf);
     if (strcmp (asked, boot_pmi.name) == 0)
         return choose_pmi (conf, t, errp);
-    return errsetf (errp, EINVAL, "broker.boot=%s: must be auto, single or pmi", asked);
+    if (strcmp (asked, boot_pmix.name) == 0)
+        return choose_pmix (conf, t, errp);
+    if (strcmp (asked, boot_config.name) == 0)
+        return choose_config (conf, errp);
+    return errsetf (errp, EINVAL, "broker.boot=%s: must be auto, single, pmi, pmix or config", asked);
 }

@@ -93,6 +93,19 @@ static void test_pmi (void)
     ok (refused ("broker.boot=guess", "auto", "guess", ENV ("PATH=/bin")), "so is a method that is none");
 }
 
+static void test_pmix (void)
+{
+    ok (is ("pmix", "auto", ENV ("PMIX_NAMESPACE=job", "PMIX_RANK=0", "OMPI_COMM_WORLD_SIZE=4"))
+            && is ("pmix", "auto", ENV ("PMIX_NAMESPACE=job", "PMIX_RANK=0")),
+        "a launcher of PMIx is asked, also where it does not say how many there are");
+    ok (is ("pmix", "pmix", ENV ("PMI_FD=3", "PMI_SIZE=4", "PMI_RANK=3", "PMIX_NAMESPACE=job", "PMIX_RANK=3")),
+        "and where it is asked for");
+    ok (refused ("PMIX_NAMESPACE", "no launcher", "pmix", ENV ("PMIX_RANK=3"))
+            && refused ("PMIX_RANK", "no launcher", "pmix", ENV ("PMIX_NAMESPACE=job")),
+        "half of it is refused");
+    ok (refused ("PMIX_RANK=x", "number", "auto", ENV ("PMIX_NAMESPACE=job", "PMIX_RANK=x")), "so is what is no rank");
+}
+
 static void test_names (void)
 {
     static const char *const task[] = { "PMI_FD=3",         "PMI_JOBID=1",    "PMIX_SERVER_URI2=x",
@@ -111,11 +124,31 @@ static void test_names (void)
     ok (good, "what is about the allocation, or the user's, is");
 }
 
+static void test_config (void)
+{
+    struct boot_conf conf = { .attrs = attrs_create (), .own_host = "a" };
+    idt_error_t err = { "" };
+    struct traces t;
+
+    traces_read (&t, ENV ("PMI_FD=3", "PMI_SIZE=4", "PMI_RANK=1"));
+    ok (boot_choose (&conf, "auto", &t, &err) < 0 && strstr (err.text, "cluster.hosts is missing"),
+        "who names one of the hosts must list them: %s", err.text);
+    ok (boot_choose (&conf, "config", &t, &err) < 0 && strstr (err.text, "cluster.hosts is missing"),
+        "so must who asks for that: %s", err.text);
+    attr_give (conf.attrs, "cluster.hosts", "a,b", NULL);
+    ok (boot_choose (&conf, "auto", &t, &err) == 0 && conf.method == &boot_config,
+        "a list of hosts says more than what a launcher left");
+    ok (boot_choose (&conf, "single", &t, &err) == 0 && conf.method == &boot_single, "who asks for less gets less");
+    attrs_destroy (conf.attrs);
+}
+
 int main (int argc, char **argv)
 {
     test_alone ();
     test_traces ();
     test_pmi ();
+    test_pmix ();
     test_names ();
+    test_config ();
     return done_testing ();
 }

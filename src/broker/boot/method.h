@@ -23,6 +23,7 @@ struct boot_self {
     uint32_t tasks;     /* processes that there are: the plan must need them all */
     uint32_t process;   /* which of them this one is: below 'tasks' */
     bool one_host;      /* all are on this host */
+    const char *host;   /* what others call this one, borrowed; NULL: its own name */
     bool whole;         /* see struct boot */
 };
 
@@ -52,11 +53,22 @@ struct boot_method {
     /* The bizcard of a rank elsewhere.  Returns 0, or -1 with errno set: ENOENT: nobody told one.  NULL: all are here. */
     int (*get) (void *m, uint32_t rank, struct bizcard *card, idt_error_t *errp);
 
+    /* Where a broker here is to listen, where that is not what 'earlier' tells others.  Returns 0, or -1 with errno set.
+     * NULL: it is.
+     */
+    int (*listen_at) (void *m, uint32_t rank, char *buf, size_t size);
+
+    /* Read what others may have changed meanwhile: from now on 'get' tells that.  Returns 0, or -1 with errno set and 'errp'
+     * filled, and nothing changed: ESTALE: this process is no more who it was.  A method that has it knows all ranks before
+     * anybody was asked.  NULL: nothing ever changes.
+     */
+    int (*reload) (void *m, struct attrs *attrs, idt_error_t *errp);
+
     void (*ready) (void *m); /* tell the launcher that we are up; NULL: there is none */
     int (*fd) (void *m);     /* see boot_fd (); NULL: there is none */
 };
 
-extern const struct boot_method boot_single, boot_pmi;
+extern const struct boot_method boot_single, boot_pmi, boot_pmix, boot_config;
 
 /* The key pair that rank 'rank' has under a secret, in Z85.  Returns 0, or -1 with errno set and 'errp' filled. */
 int boot_derive_keys (const uint8_t secret[ZAP_KEY_SIZE], uint32_t rank, char public_key[BOOT_KEY_TEXT],

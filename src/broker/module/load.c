@@ -46,9 +46,10 @@ struct module *modules_find (struct modules *ms, const char *name)
 bool modules_has_file (struct modules *ms, const char *path)
 {
     char *file = find_file (ms, path);
+    bool found = file;
 
     free (file);
-    return file;
+    return found;
 }
 
 bool modules_may_want (struct modules *ms, const char *attribute)

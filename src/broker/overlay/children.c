@@ -117,8 +117,6 @@ void overlay_stop_children (struct overlay *ov)
     idt_msg_unref (msg);
 }
 
-static void child_destroy (struct child *c);
-
 /* --- loss --------------------------------------------------------------------------------------- */
 
 void child_remove (struct child *c, const char *why)
@@ -140,6 +138,8 @@ void child_remove (struct child *c, const char *why)
         c->down->doomed = true; /* its record is freed in children_turn () */
 }
 
+static void child_destroy (struct child *c);
+
 /* Records of adopted ones that left. */
 static void drop_adopted (struct children *down)
 {
@@ -152,6 +152,19 @@ static void drop_adopted (struct children *down)
             down->children[i] = down->children[--down->total];
             child_destroy (c);
         }
+    }
+}
+
+/* Records go in children_turn (). */
+void overlay_dismiss_children (struct overlay *ov)
+{
+    for (uint32_t i = 0; i < ov->down->total; i++) {
+        struct child *c = ov->down->children[i];
+
+        if (!child_is_online (c))
+            continue;
+        children_send_disconnect (ov->down, c->wire, c->peer.uuid, ESHUTDOWN, "it stops, and we go on without it");
+        child_remove (c, NULL);
     }
 }
 

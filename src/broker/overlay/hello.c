@@ -107,8 +107,7 @@ static bool is_of_another (struct children *down, const struct hello *hello)
     if (!ours || !hello->instance || strcmp (hello->instance, ours->uuid) == 0)
         return false;
     errprintf (&why,
-               "rank %jd on %s is of the instance %s (%s), rank %u of %s (%s): start rank 0 with the state of the "
-               "one that is meant, and remove memory-RANK from the statedir of a rank that is to change over",
+               "rank %jd on %s is of the instance %s (%s), rank %u of %s (%s): one of them has the wrong statedir",
                (intmax_t)hello->rank, hello->host, hello->instance, hello->name ? hello->name : "?", conf->rank,
                ours->uuid, ours->name);
     refuse (down, hello, STATE_REFUSED, "%s", why.text);

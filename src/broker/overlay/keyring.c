@@ -38,6 +38,7 @@ struct keyring {
     uint32_t count;
     uint32_t size;   /* a power of two, or 0 */
     uint64_t change; /* the last one */
+    uint64_t known;  /* all up to this one everybody above knows from the start */
 
     struct knower knowers[KNOWERS];
     unsigned joined; /* which one is told */
@@ -208,9 +209,16 @@ static unsigned find_knower (struct keyring *kr, const char *uuid)
         if (strcmp (kr->knowers[i].uuid, uuid) == 0)
             return i;
     unsigned i = kr->oldest++ % KNOWERS;
-    kr->knowers[i].change = 0;
+    kr->knowers[i].change = kr->known;
     memcpy (kr->knowers[i].uuid, uuid, sizeof (kr->knowers[i].uuid));
     return i;
+}
+
+void keyring_known (struct keyring *kr)
+{
+    kr->known = kr->change;
+    for (unsigned i = 0; i < KNOWERS; i++)
+        kr->knowers[i].change = kr->known;
 }
 
 void keyring_join (struct keyring *kr, const char uuid[IDT_MSG_UUID_LEN + 1])

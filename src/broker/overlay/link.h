@@ -40,7 +40,8 @@ struct overlay {
     enum health told;                /* as the parent knows it: by our hello, or a beat */
     const struct bizcard *ancestors; /* parent first; borrowed */
     uint32_t nancestors;
-    struct parent *up; /* of the root: there is nobody that it could join */
+    struct address **addresses; /* of the ancestors */
+    struct parent *up;          /* of the root: there is nobody that it could join */
     struct children *down;
     idt_watcher_t *heart;
     idt_watcher_t *retry; /* of wires that took nothing */
@@ -93,8 +94,9 @@ bool link_same_version (const char *a, const char *b);
 struct parent *parent_create (struct overlay *ov);
 void parent_destroy (struct parent *up);
 
-uint32_t parent_rank (const struct parent *up);  /* whom we are attached to; TOPO_NONE: nobody */
-bool parent_is_inside (const struct parent *up); /* attached to a broker of this process */
+uint32_t parent_rank (const struct parent *up);        /* whom we are attached to; TOPO_NONE: nobody */
+bool parent_is_inside (const struct parent *up);       /* attached to a broker of this process */
+const char *parent_identity (const struct parent *up); /* under what UUID it knows us; NULL: nobody does */
 
 /* Tell the keys of our descendants that are news. */
 void parent_send_keys (struct parent *up);
@@ -162,6 +164,9 @@ bool keyring_put (struct keyring *kr, const struct control_key *key);
 
 /* Whose key it is; TOPO_NONE: nobody's. */
 uint32_t keyring_find (const struct keyring *kr, const uint8_t key[CONTROL_KEY_SIZE]);
+
+/* All that is there now is known above without being told. */
+void keyring_known (struct keyring *kr);
 
 /* A broker ('uuid': its incarnation) is joined: all is news that has not arrived there. */
 void keyring_join (struct keyring *kr, const char uuid[IDT_MSG_UUID_LEN + 1]);

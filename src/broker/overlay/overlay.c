@@ -12,12 +12,15 @@
 
 #include "broker/base/msglist.h"
 #include "broker/overlay/link.h"
+#include "common/libzmqutil/address.h"
 #include "libidtree/json_build.h"
 #include "libutil/clock.h"
 #include "libutil/errprintf.h"
 
-#define HEARTBEAT 1.        /* seconds, at most: whoever lost time hears of it then */
-#define HEARTBEAT_INSIDE 2. /* where the parent is in this process, and has the same clocks */
+#define HOP_SHOWN 8          /* characters of a UUID, as in the route that a ping is answered */
+#define HEARTBEAT 1.         /* seconds, at most: whoever lost time hears of it then */
+#define ADDRESS_WAIT_MS 1000 /* for the names of ancestors, at the start */
+#define HEARTBEAT_INSIDE 2.  /* where the parent is in this process, and has the same clocks */
 
 /* --- the heart ------------------------------------------------------------------------------------- */
 
@@ -242,6 +245,13 @@ error:
     return NULL;
 }
 
+static void drop_addresses (struct address **addresses, uint32_t count)
+{
+    for (uint32_t i = 0; addresses && i < count; i++)
+        address_destroy (addresses[i]);
+    free (addresses);
+}
+
 void overlay_destroy (struct overlay *ov)
 {
     int saved_errno = errno;
@@ -253,6 +263,7 @@ void overlay_destroy (struct overlay *ov)
     parent_destroy (ov->up);
     children_destroy (ov->down);
     keyring_destroy (ov->keys);
+    drop_addresses (ov->addresses, ov->nancestors);
     msglist_destroy (ov->followers);
     free (ov);
     errno = saved_errno;
@@ -263,6 +274,41 @@ int overlay_bind (struct overlay *ov, const char *endpoint, bool others, idt_err
     return children_bind (ov->down, endpoint, others, errp);
 }
 
+/* Names are asked for together, and waited for a moment: then the first attempt knows them.  Without memory ZeroMQ asks. */
+static void find_ancestors (struct overlay *ov)
+{
+    struct address **addresses = calloc (ov->nancestors + 1, sizeof (addresses[0]));
+
+    for (uint32_t i = 0; addresses && i < ov->nancestors; i++) {
+        if (!(addresses[i] = address_create ())) {
+            drop_addresses (addresses, i);
+            return;
+        }
+        address_resolve (addresses[i], ov->ancestors[i].endpoint, NULL);
+    }
+    if (addresses)
+        address_wait (addresses, ov->nancestors, ADDRESS_WAIT_MS);
+    ov->addresses = addresses;
+}
+
+const char *overlay_no_address (const struct overlay *ov, idt_error_t *errp)
+{
+    if (ov->nancestors == 0 || !ov->addresses || address_resolve (ov->addresses[0], ov->ancestors[0].endpoint, errp))
+        return NULL;
+    return errp->text;
+}
+
+bool overlay_set_key (struct overlay *ov, uint32_t rank, const uint8_t key[ZAP_KEY_SIZE])
+{
+    struct control_key k = { .rank = rank };
+    bool news;
+
+    memcpy (k.key, key, sizeof (k.key));
+    news = keyring_put (ov->keys, &k);
+    keyring_known (ov->keys);
+    return news;
+}
+
 void overlay_set_bizcards (struct overlay *ov, const struct bizcard *ancestors, uint32_t count,
                            const struct bizcard *children)
 {
@@ -270,6 +316,8 @@ void overlay_set_bizcards (struct overlay *ov, const struct bizcard *ancestors, 
 
     ov->ancestors = ancestors;
     ov->nancestors = count;
+    if (ov->conf.configured)
+        find_ancestors (ov);
     for (uint32_t i = 0; i < topo_child_count (ov->conf.topo, ov->conf.rank); i++) {
         key.rank = children[i].rank;
         memcpy (key.key, children[i].key, sizeof (key.key));
@@ -342,20 +390,32 @@ static void topology_cb (idt_t *h, const idt_msg_t *msg, void *arg)
     idt_respond_pack (h, msg, "o", describe_subtree (topo, rank, &size));
 }
 
+/* The parent's rank, and what routes of requests call us, as far as a ping shows it. */
+static json_t *describe_parent (const struct overlay *ov)
+{
+    const char *identity = parent_identity (ov->up);
+
+    if (!overlay_has_parent (ov))
+        return json_pack ("{s:b s:n s:n s:i}", "parent-connected", 0, "parent-rank", "parent-hop", "keys-pending", 0);
+    return json_pack ("{s:b s:I s:s% s:I}", "parent-connected", 1, "parent-rank", (json_int_t)parent_rank (ov->up),
+                      "parent-hop", identity, (size_t)HOP_SHOWN, "keys-pending",
+                      (json_int_t)keyring_pending (ov->keys));
+}
+
 static void stats_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 {
     struct overlay *ov = arg;
-    json_t *links = json_array ();
+    json_t *links = json_array (), *o = describe_parent (ov);
 
     children_describe_links (ov->down, links);
     parent_describe (ov->up, links);
-    idt_respond_pack (h, msg, "{s:i s:i s:i s:I s:I s:I s:b s:o s:o}", "child-count",
-                      (int)topo_child_count (ov->conf.topo, ov->conf.rank), "child-connected",
-                      (int)overlay_children_online (ov), "adopted", (int)children_adopted (ov->down), "keys",
-                      (json_int_t)keyring_count (ov->keys), "keys-sent", (json_int_t)keyring_sent (ov->keys),
-                      "keys-pending", overlay_has_parent (ov) ? (json_int_t)keyring_pending (ov->keys) : 0,
-                      "parent-connected", (int)overlay_has_parent (ov), "parent-rank",
-                      overlay_has_parent (ov) ? json_integer (parent_rank (ov->up)) : json_null (), "links", links);
+    json_object_update_new (o, json_pack ("{s:i s:i s:I s:I s:I s:o}", "child-count",
+                                          (int)topo_child_count (ov->conf.topo, ov->conf.rank), "child-connected",
+                                          (int)overlay_children_online (ov), "adopted",
+                                          (json_int_t)children_adopted (ov->down), "keys",
+                                          (json_int_t)keyring_count (ov->keys), "keys-sent",
+                                          (json_int_t)keyring_sent (ov->keys), "links", links));
+    idt_respond_pack (h, msg, "o", o);
 }
 
 static const struct idt_handler_spec handlers[] = {

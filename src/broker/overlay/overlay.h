@@ -77,6 +77,8 @@ struct overlay_conf {
     const char *host;
     const char *public_key; /* in Z85 */
     const char *secret_key;
+    bool
+        configured; /* ancestors may have names that change, and be down for long: who never joined tries all at once */
     const struct overlay_ops *ops;
     void *arg;
 };
@@ -95,9 +97,17 @@ int overlay_bind (struct overlay *ov, const char *endpoint, bool others, idt_err
 bool overlay_admit (const struct overlay *ov, const uint8_t key[ZAP_KEY_SIZE], char *user, size_t size);
 const char *overlay_endpoint (const struct overlay *ov);
 
-/* Tell the bizcards of the ancestors, parent first (none: root; borrowed), and of all children, in order of rank. */
+/* Tell the bizcards of the ancestors, parent first (none: root; borrowed: their endpoints may change), and of all children, in
+ * order of rank.
+ */
 void overlay_set_bizcards (struct overlay *ov, const struct bizcard *ancestors, uint32_t count,
                            const struct bizcard *children);
+
+/* A key of one below that those above know without being told.  Returns false where it is another rank's already. */
+bool overlay_set_key (struct overlay *ov, uint32_t rank, const uint8_t key[ZAP_KEY_SIZE]);
+
+/* Why the address of the parent is not known; NULL: it is. */
+const char *overlay_no_address (const struct overlay *ov, idt_error_t *errp);
 
 /* Join the parent; keep trying. */
 void overlay_connect (struct overlay *ov);
@@ -105,8 +115,9 @@ void overlay_connect (struct overlay *ov);
 /* Take children in from now on (we have joined); until then they wait.  With 'accept' false none more. */
 void overlay_accept (struct overlay *ov, bool accept);
 
-/* Tell the children to stop; tell the parent that we have. */
+/* Tell the children to stop; or to go on below somebody else, for we stop.  Tell the parent that we have. */
 void overlay_stop_children (struct overlay *ov);
+void overlay_dismiss_children (struct overlay *ov);
 void overlay_goodbye (struct overlay *ov);
 
 /* There are events for the children; send one up to be published. */

@@ -24,6 +24,7 @@
 #include "libutil/errprintf.h"
 #include "broker/base/uuid_key.h"
 #include "broker/overlay/parent_private.h"
+#include "common/libzmqutil/address.h"
 
 #define RETRY_MAX_MS 500.
 #define PATIENCE 4       /* attempts that the parent leaves unanswered before one that never joined tries others */
@@ -67,6 +68,11 @@ bool overlay_is_leaving (const struct overlay *ov)
 uint32_t parent_rank (const struct parent *up)
 {
     return overlay_has_parent (up->ov) ? conn_target (up->used)->rank : TOPO_NONE;
+}
+
+const char *parent_identity (const struct parent *up)
+{
+    return overlay_has_parent (up->ov) ? up->used->identity : NULL;
 }
 
 bool parent_is_inside (const struct parent *up)
@@ -181,13 +187,22 @@ static void closed (void *arg, struct wire *w, int line)
 
 static const struct wire_ops wire_ops = { .received = received, .closed = closed };
 
+/* NULL: the address of its host is not known yet. */
+static const char *endpoint_of (const struct conn *c)
+{
+    struct address **addresses = c->up->ov->addresses;
+    const char *endpoint = conn_target (c)->endpoint;
+
+    return addresses ? address_resolve (addresses[c->target], endpoint, NULL) : endpoint;
+}
+
 static int open_connection (struct conn *c)
 {
     const struct bizcard *card = conn_target (c);
-    struct wire_target to = { .rank = card->rank, .endpoint = card->endpoint, .key = card->key };
-    char identity[IDT_MSG_UUID_LEN + 1];
+    struct wire_target to = { .rank = card->rank, .endpoint = endpoint_of (c), .key = card->key };
 
-    if (uuid_make (identity) < 0 || !(c->wire = wire_connect (&c->up->ov->wire, &to, identity, &wire_ops, c)))
+    if (!to.endpoint || uuid_make (c->identity) < 0
+        || !(c->wire = wire_connect (&c->up->ov->wire, &to, c->identity, &wire_ops, c)))
         return -1;
     return 0;
 }
@@ -222,7 +237,7 @@ static void say_hello (struct conn *c, uint32_t target)
 /* Whether to go on with the next ancestor: one that never joined gives its parent some time first. */
 static bool may_climb (const struct parent *up)
 {
-    return up->ov->nancestors > 1 && (up->has_joined || up->attempts > PATIENCE);
+    return up->ov->nancestors > 1 && (up->ov->conf.configured || up->has_joined || up->attempts > PATIENCE);
 }
 
 static double hello_ms (const struct parent *up)

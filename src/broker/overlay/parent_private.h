@@ -19,11 +19,12 @@ struct conn {
     struct peer peer;
     struct channel channel;
     struct wire *wire;
-    bool late;         /* the answer to its hello is, unless it is there already */
-    double heard;      /* link_now () of its last message */
-    uint64_t hello_us; /* link_boot_us () when we said hello */
-    uint64_t doubt_us; /* ... when it became doubtful that the parent still knows us; 0: it is not */
-    uint64_t keys_us;  /* ... when keys were sent last that it has not answered a beat after; 0: none */
+    char identity[IDT_MSG_UUID_LEN + 1]; /* of the connection: routes of what came over it have it */
+    bool late;                           /* the answer to its hello is, unless it is there already */
+    double heard;                        /* link_now () of its last message */
+    uint64_t hello_us;                   /* link_boot_us () when we said hello */
+    uint64_t doubt_us;                   /* ... when it became doubtful that the parent still knows us; 0: it is not */
+    uint64_t keys_us; /* ... when keys were sent last that it has not answered a beat after; 0: none */
 };
 
 struct parent {

@@ -1,19 +1,134 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* ask.c - one request, its answer, or the end of the program with a sentence */
+/* ask.c - one request, its answer, or the end of the program with a sentence
+ *
+ * Where no answer comes, those on the way are asked for less, in order: the broker we talk to, the broker of the rank,
+ * the service there.  The first of them that says nothing is to blame.
+ */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cmd/base/ask.h"
 #include "cmd/base/table.h"
+#include "libutil/clock.h"
+
+#define PROBE_MS 2000. /* for a ping, once something else was not answered */
+
+/* --- who does not answer ------------------------------------------------------------------------ */
+
+/* Any answer counts, an error as well: but one that says that nobody is there. */
+static bool answers (const struct cmd *cmd, const char *service, uint32_t nodeid)
+{
+    char topic[CMD_SERVICE_MAX + 8];
+
+    snprintf (topic, sizeof (topic), "%s.ping", service);
+    idt_future_t *f = idt_rpc (cmd->h, topic, "{}", nodeid, 0);
+    bool ok = f && idt_future_wait (f, PROBE_MS) == 0 && idt_future_errnum (f) != EHOSTUNREACH;
+    idt_future_destroy (f);
+    return ok;
+}
+
+/* Who is to blame, as a sentence in 'buf'. */
+static void blame (const struct cmd *cmd, char *buf, size_t size)
+{
+    const char *service = cmd->asked.service;
+    uint32_t rank = cmd->asked.nodeid;
+    char where[32] = "there";
+
+    if (rank != IDT_NODEID_ANY)
+        snprintf (where, sizeof (where), "of rank %" PRIu32, rank);
+    if (!answers (cmd, "broker", IDT_NODEID_ANY))
+        snprintf (buf, size, "the broker at %s says nothing: is it stopped, or overloaded?", cmd_uri (cmd));
+    else if (rank != IDT_NODEID_ANY && !answers (cmd, "broker", rank))
+        snprintf (buf, size, "rank %" PRIu32 " says nothing, or a broker on the way to it; the broker at %s does", rank,
+                  cmd_uri (cmd));
+    else if (!answers (cmd, service, rank))
+        snprintf (buf, size, "the service %s %s says nothing, its broker does (%s)", service, where, cmd_uri (cmd));
+    else
+        snprintf (buf, size,
+                  "the service %s %s is there (%s), but waits for others itself: idtree health tells for whom", service,
+                  where, cmd_uri (cmd));
+}
+
+void ask_blame (const struct cmd *cmd, const char *what)
+{
+    char who[512];
+
+    blame (cmd, who, sizeof (who));
+    cmd_die (cmd, "%s: no answer within %g s: %s", what, cmd->timeout_ms / 1000, who);
+}
+
+double ask_left_ms (const struct cmd *cmd, uint64_t since_ms)
+{
+    double gone_ms = (double)(clock_ms (CLOCK_MONOTONIC) - since_ms);
+
+    if (cmd->timeout_ms < 0)
+        return -1;
+    return gone_ms < cmd->timeout_ms ? cmd->timeout_ms - gone_ms : 0;
+}
+
+/* --- requests ------------------------------------------------------------------------------------ */
+
+void ask_note (struct cmd *cmd, const char *topic, uint32_t nodeid)
+{
+    const char *dot = strrchr (topic, '.');
+
+    snprintf (cmd->asked.service, sizeof (cmd->asked.service), "%.*s", dot ? (int)(dot - topic) : (int)strlen (topic),
+              topic);
+    cmd->asked.nodeid = nodeid;
+}
+
+static idt_future_t *send_new (struct cmd *cmd, const char *topic, uint32_t nodeid, json_t *request, int flags)
+{
+    char *s = request ? json_dumps (request, JSON_COMPACT) : NULL;
+    idt_future_t *f = idt_rpc (cmd_connect_for (cmd, nodeid), topic, s, nodeid, flags);
+
+    ask_note (cmd, topic, nodeid);
+    json_decref (request);
+    free (s);
+    return f;
+}
+
+idt_future_t *ask_send (struct cmd *cmd, const char *topic, uint32_t nodeid, json_t *request)
+{
+    return send_new (cmd, topic, nodeid, request, 0);
+}
+
+idt_future_t *ask_stream (struct cmd *cmd, const char *topic, uint32_t nodeid, json_t *request)
+{
+    return send_new (cmd, topic, nodeid, request, IDT_RPC_STREAMING);
+}
+
+/* --- answers ------------------------------------------------------------------------------------- */
+
+static idt_future_t *wait_for (const struct cmd *cmd, idt_future_t *f, double timeout_ms, const char *what)
+{
+    if (f && idt_future_wait (f, timeout_ms) == 0)
+        return f;
+    if (f && errno == ETIMEDOUT)
+        ask_blame (cmd, what);
+    if (f && errno == ECONNRESET)
+        cmd_die (cmd, "%s: the broker at %s closed the connection", what, cmd_uri (cmd));
+    cmd_die (cmd, "%s: %s", what, strerror (errno));
+}
+
+idt_future_t *ask_ready (const struct cmd *cmd, idt_future_t *f, const char *what)
+{
+    return wait_for (cmd, f, cmd->timeout_ms, what);
+}
+
+idt_future_t *ask_next (const struct cmd *cmd, idt_future_t *f, const char *what)
+{
+    return wait_for (cmd, f, -1, what);
+}
 
 idt_future_t *ask_wait (const struct cmd *cmd, idt_future_t *f, const char *what)
 {
-    if (!f || idt_future_wait (f, -1) < 0)
-        cmd_die (cmd, "%s: %s", what, strerror (errno));
+    ask_ready (cmd, f, what);
     if (idt_future_errnum (f))
         cmd_die (cmd, "%s: %s", what, idt_future_error (f));
     return f;
@@ -33,19 +148,9 @@ json_t *ask_take_new (const struct cmd *cmd, idt_future_t *f, const char *what)
     return o;
 }
 
-idt_future_t *ask_send (idt_t *h, const char *topic, uint32_t nodeid, json_t *request)
-{
-    char *s = request ? json_dumps (request, JSON_COMPACT) : NULL;
-    idt_future_t *f = idt_rpc (h, topic, s, nodeid, 0);
-
-    json_decref (request);
-    free (s);
-    return f;
-}
-
 json_t *ask_new (struct cmd *cmd, const char *topic, uint32_t nodeid, json_t *request, const char *what)
 {
-    return ask_take_new (cmd, ask_send (cmd_connect_for (cmd, nodeid), topic, nodeid, request), what);
+    return ask_take_new (cmd, ask_send (cmd, topic, nodeid, request), what);
 }
 
 void ask_print (const struct cmd *cmd, const json_t *answer)

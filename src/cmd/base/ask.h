@@ -11,13 +11,35 @@
 
 #include "cmd/base/cmd.h"
 
-/* Wait for the answer of 'f' (which may be NULL: it could not be sent) and return it.  Where it
- * is an error end the program with "WHAT: why".
+/* Connect, send 'request' (stolen; NULL: no payload) and remember whom it is for.  Returns NULL with errno set where it
+ * cannot be sent.
  */
+idt_future_t *ask_send (struct cmd *cmd, const char *topic, uint32_t nodeid, json_t *request);
+
+/* The same for a stream of answers.  It tells of itself when there is something to tell: only its first answer may be
+ * waited for with ask_ready (), and only where one comes at once; all others with ask_next ().
+ */
+idt_future_t *ask_stream (struct cmd *cmd, const char *topic, uint32_t nodeid, json_t *request);
+
+/* Remember whom a request is for that is sent in another way. */
+void ask_note (struct cmd *cmd, const char *topic, uint32_t nodeid);
+
+/* Wait until 'f' (which may be NULL: it could not be sent) is fulfilled, by a result or an error, and return it.  Where
+ * that takes longer than --timeout find out who does not answer, and end the program with "WHAT: no answer ...".
+ */
+idt_future_t *ask_ready (const struct cmd *cmd, idt_future_t *f, const char *what);
+
+/* The same for what may take as long as it likes: --timeout is nothing to it. */
+idt_future_t *ask_next (const struct cmd *cmd, idt_future_t *f, const char *what);
+
+/* As ask_ready (); where it is an error end the program with "WHAT: why". */
 idt_future_t *ask_wait (const struct cmd *cmd, idt_future_t *f, const char *what);
 
-/* Send 'request' (stolen; NULL: no payload).  Returns NULL with errno set where it cannot be sent. */
-idt_future_t *ask_send (idt_t *h, const char *topic, uint32_t nodeid, json_t *request);
+/* End the program for want of an answer: "WHAT: no answer within 30 s: ...". */
+void ask_blame (const struct cmd *cmd, const char *what) __attribute__ ((noreturn));
+
+/* How long to wait yet, in ms, for the answer to what was asked at 'since_ms' (clock_ms ()); negative: for ever. */
+double ask_left_ms (const struct cmd *cmd, uint64_t since_ms);
 
 /* Wait as above for the answer of 'f' (stolen) and return its object, a new reference; an empty answer is an empty
  * object.

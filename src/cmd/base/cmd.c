@@ -21,6 +21,7 @@
 
 #define KEY_LONG 256 /* what getopt_long () says of the first option, where it has no letter */
 #define DAY_S 86400.
+#define WHY_MAX 2048 /* bytes of a sentence that a command says by itself */
 
 /* --- table ---------------------------------------------------------------------------------- */
 
@@ -96,9 +97,14 @@ void cmd_warn (const struct cmd *cmd, const char *fmt, ...)
 
 void cmd_die (const struct cmd *cmd, const char *fmt, ...)
 {
+    char why[WHY_MAX];
     va_list ap;
 
     va_start (ap, fmt);
+    if (cmd->died) {
+        vsnprintf (why, sizeof (why), fmt, ap);
+        end (cmd->died (cmd, why));
+    }
     vwarn (cmd, fmt, ap);
     va_end (ap);
     fputc ('\n', stderr);
@@ -154,24 +160,36 @@ static void take_uri (struct cmd *cmd, const char *arg, void *to)
     cmd->uri = arg;
 }
 
+static void take_timeout (struct cmd *cmd, const char *arg, void *to)
+{
+    cmd->timeout_ms = cmd_timeout (cmd, arg);
+}
+
 static const struct cmd_option help_option = { 'h', "help", NULL, "show this", take_help, 0 };
 static const struct cmd_option uri_option = { 0, "uri", "URI", "broker to talk to", take_uri, 0 };
+static const struct cmd_option timeout_option = {
+    0, "timeout", "S", "give up when nobody answers for S seconds (default 30; 0: never)", take_timeout, 0
+};
 
 void cmd_each_option (const struct command *command, void (*cb) (const struct cmd_option *o, void *arg), void *arg)
 {
     for (const struct cmd_option *o = command->options; o && o->name; o++)
         cb (o, arg);
-    if (command->flags & CMD_CONNECTS)
+    if (command->flags & CMD_CONNECTS) {
         cb (&uri_option, arg);
+        cb (&timeout_option, arg);
+    }
     cb (&help_option, arg);
 }
 
+#define PARSER_MAX (CMD_OPTIONS_MAX + 3) /* with --uri, --timeout and -h */
+
 /* What getopt_long () needs of a table. */
 struct parser {
-    struct option longs[CMD_OPTIONS_MAX + 3];
-    char shorts[2 * CMD_OPTIONS_MAX + 8];
-    const struct cmd_option *options[CMD_OPTIONS_MAX + 2];
-    const char *names[CMD_OPTIONS_MAX + 2];
+    struct option longs[PARSER_MAX + 1];
+    char shorts[2 * PARSER_MAX + 8];
+    const struct cmd_option *options[PARSER_MAX];
+    const char *names[PARSER_MAX];
     int count;
 };
 
@@ -179,7 +197,7 @@ static void add_option (const struct cmd_option *o, void *arg)
 {
     struct parser *p = arg;
 
-    assert (p->count < CMD_OPTIONS_MAX + 2);
+    assert (p->count < PARSER_MAX);
     p->longs[p->count].name = o->name;
     p->longs[p->count].has_arg = o->arg ? required_argument : no_argument;
     p->longs[p->count].val = o->letter ? o->letter : KEY_LONG + p->count;
@@ -311,6 +329,17 @@ double cmd_seconds (const struct cmd *cmd, const char *what, const char *s)
     if (end == s || *end || !(seconds > 0 && seconds <= DAY_S))
         cmd_usage (cmd, "%s '%s': a number of seconds above 0 is needed", what, cmd_quote (s, strlen (s), quoted));
     return seconds * 1000;
+}
+
+double cmd_timeout (const struct cmd *cmd, const char *s)
+{
+    char *end, quoted[CMD_QUOTE_MAX];
+    double seconds = strtod (s, &end);
+
+    if (end == s || *end || !(seconds >= 0 && seconds <= DAY_S))
+        cmd_usage (cmd, "timeout '%s': seconds are needed, at most %g, or 0 to wait for ever",
+                   cmd_quote (s, strlen (s), quoted), DAY_S);
+    return seconds > 0 ? seconds * 1000 : -1;
 }
 
 uint32_t cmd_rank (const struct cmd *cmd, const char *s)

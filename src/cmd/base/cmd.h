@@ -20,6 +20,7 @@
 
 #include <idtree/error.h>
 #include <idtree/handle.h>
+#include <idtree/rpc.h>
 
 enum cmd_status {
     CMD_OK = 0,
@@ -57,7 +58,7 @@ void cmd_take_rank (struct cmd *cmd, const char *arg, void *to);  /* uint32_t */
 void cmd_take_count (struct cmd *cmd, const char *arg, void *to); /* uint64_t from 1 to UINT32_MAX */
 
 enum cmd_flag {
-    CMD_CONNECTS = 1, /* talks to a broker: has --uri */
+    CMD_CONNECTS = 1, /* talks to a broker: has --uri and --timeout */
     CMD_VERBATIM = 2, /* gets its arguments unparsed */
     CMD_RUNS = 4,     /* options end at the first operand: it is another command's */
     CMD_HIDDEN = 8,   /* not listed */
@@ -94,26 +95,35 @@ size_t cmd_words (struct cmd_words *w, const struct command *const *table, const
 
 /* What main () found in the environment; NULL where unset. */
 struct cmd_env {
-    const char *uri;    /* IDTREE_URI, else FLUX_URI */
     const char *broker; /* IDTREE_BROKER: the broker's executable */
     const char *tmpdir; /* TMPDIR */
     const char *shell;  /* SHELL */
     const char *path;   /* PATH */
+    bool no_color;      /* NO_COLOR, or TERM=dumb */
 };
+
+#define CMD_SERVICE_MAX 64
 
 struct cmd {
     const struct command *command;
     const struct command *const *table; /* it is one of these */
     struct cmd_env env;
-    const char *uri; /* --uri, else of the environment */
-    idt_t *h;        /* NULL: not connected; closed when the command has run */
+    const char *uri;   /* --uri; NULL: not given, as for idt_open () */
+    double timeout_ms; /* --timeout: how long nobody may answer; negative: for ever */
+    idt_t *h;          /* NULL: not connected; closed when the command has run */
+    struct {           /* who was asked last: who is to blame where no answer comes */
+        char service[CMD_SERVICE_MAX];
+        uint32_t nodeid;
+    } asked;
+    /* What cmd_die () calls with its sentence, to say it in another way; returns the exit status.  NULL: stderr. */
+    int (*died) (const struct cmd *cmd, const char *why);
     /* The operands, once there was cmd_options (); all arguments where CMD_VERBATIM. */
     int argc;
     char **argv;
 };
 
-/* Take the options into 'to' (NULL: the command has none of its own).  Handles -h and --uri, ends the program
- * (CMD_USAGE)
+/* Take the options into 'to' (NULL: the command has none of its own).  Handles -h, --uri and --timeout, ends the
+ * program (CMD_USAGE)
  * at what the table does not have and where there are too few or too many operands.
  */
 void cmd_options (struct cmd *cmd, void *to);
@@ -133,14 +143,29 @@ uint64_t cmd_number (const struct cmd *cmd, const char *what, const char *s, uin
 /* Read 's' as seconds above 0, fractions allowed, at most a day.  Returns milliseconds. */
 double cmd_seconds (const struct cmd *cmd, const char *what, const char *s);
 
+#define CMD_TIMEOUT_MS 30000. /* where --timeout says nothing else */
+
+/* Read 's' as such seconds, or 0: for ever, which is returned as -1. */
+double cmd_timeout (const struct cmd *cmd, const char *s);
+
 /* Read 's' as a rank. */
 uint32_t cmd_rank (const struct cmd *cmd, const char *s);
 
 /* Write what was printed, or end the program where that cannot be.  Comes by itself when the command has run. */
 void cmd_flush (const struct cmd *cmd);
 
-/* The connection to the broker, which is made at first.  Ends the program with a sentence that says what to do. */
+/* The connection to the broker, which is made at first.  Ends the program with a sentence that says what to do, also
+ * where the broker does not answer within --timeout.
+ */
 idt_t *cmd_connect (struct cmd *cmd);
+
+/* The same for a command that can do without: connect to cmd->uri.  Returns NULL with errno set and the reason in 'errp';
+ * ends the program only where the broker does not answer.
+ */
+idt_t *cmd_try_connect (struct cmd *cmd, idt_error_t *errp);
+
+/* Which broker it is, or would be, for sentences.  Borrowed. */
+const char *cmd_uri (const struct cmd *cmd);
 
 /* The same for a command that asks 'rank', which must be one of the instance, or IDT_NODEID_ANY. */
 idt_t *cmd_connect_for (struct cmd *cmd, uint32_t rank);

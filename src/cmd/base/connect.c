@@ -8,8 +8,38 @@
 #include <idtree/handle.h>
 
 #include "cmd/base/cmd.h"
+#include "cmd/base/guard.h"
 
 #define OWN_ATTRIBUTE "router.max-pending" /* each broker of idtree has it, and none of Flux */
+
+const char *cmd_uri (const struct cmd *cmd)
+{
+    if (cmd->h)
+        return idt_get_uri (cmd->h);
+    return cmd->uri ? cmd->uri : idt_default_uri ();
+}
+
+idt_t *cmd_try_connect (struct cmd *cmd, idt_error_t *errp)
+{
+    struct guard guard;
+
+    guard_begin (&guard, cmd);
+    cmd->h = idt_open (cmd->uri, errp);
+    guard_end (&guard);
+    return cmd->h;
+}
+
+static uint32_t get_size (struct cmd *cmd)
+{
+    struct guard guard;
+    uint32_t size;
+
+    guard_begin (&guard, cmd);
+    if (idt_get_size (cmd->h, &size) < 0)
+        cmd_die (cmd, "size: %s", strerror (errno));
+    guard_end (&guard);
+    return size;
+}
 
 idt_t *cmd_connect (struct cmd *cmd)
 {
@@ -17,27 +47,20 @@ idt_t *cmd_connect (struct cmd *cmd)
 
     if (cmd->h)
         return cmd->h;
-    if (!cmd->uri)
-        cmd_die (cmd, "no instance: start one with idtree start, or name its broker with --uri or "
-                      "IDTREE_URI");
-    if ((cmd->h = idt_open (cmd->uri, &error)))
+    if (cmd_try_connect (cmd, &error))
         return cmd->h;
     if (errno == ENOENT || errno == ECONNREFUSED)
-        cmd_die (cmd, "no broker at %s: start one with idtree start", cmd->uri);
-    if (errno == EPERM)
-        cmd_die (cmd, "the broker at %s serves another user", cmd->uri);
+        cmd_die (cmd, "%s; start one with idtree start, or name another with --uri or IDTREE_URI", error.text);
     cmd_die (cmd, "%s", error.text);
 }
 
 idt_t *cmd_connect_for (struct cmd *cmd, uint32_t rank)
 {
     idt_t *h = cmd_connect (cmd);
-    uint32_t size;
+    uint32_t size = rank == IDT_NODEID_ANY ? 0 : get_size (cmd);
 
     if (rank == IDT_NODEID_ANY)
         return h;
-    if (idt_get_size (h, &size) < 0)
-        cmd_die (cmd, "size: %s", strerror (errno));
     if (rank >= size)
         cmd_die (cmd, "there is no rank %u: the instance has ranks 0 to %u", rank, size - 1);
     return h;
@@ -46,14 +69,18 @@ idt_t *cmd_connect_for (struct cmd *cmd, uint32_t rank)
 idt_t *cmd_connect_own (struct cmd *cmd)
 {
     idt_t *h = cmd_connect (cmd);
+    struct guard guard;
 
-    if (idt_attr_get (h, OWN_ATTRIBUTE))
-        return h;
-    if (errno != ENOENT)
+    guard_begin (&guard, cmd);
+    const char *own = idt_attr_get (h, OWN_ATTRIBUTE);
+    if (!own && errno != ENOENT)
         cmd_die (cmd, OWN_ATTRIBUTE ": %s", strerror (errno));
-    const char *version = idt_attr_get (h, "version");
+    const char *version = own ? NULL : idt_attr_get (h, "version");
+    guard_end (&guard);
+    if (own)
+        return h;
     cmd_die (cmd,
              "the broker at %s is not idtree's but of Flux%s%s: stop and change it with the command flux; nothing was "
              "done",
-             cmd->uri, version ? " " : "", version ? version : "");
+             idt_get_uri (h), version ? " " : "", version ? version : "");
 }

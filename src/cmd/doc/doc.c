@@ -19,7 +19,7 @@ struct doc doc_begin (struct cmd *cmd)
     struct doc d = { .cmd = cmd, .rank = IDT_NODEID_ANY, .count = 1 };
 
     cmd_options (cmd, &d);
-    d.h = cmd_connect_for (cmd, d.rank);
+    cmd_connect_for (cmd, d.rank);
     return d;
 }
 
@@ -28,7 +28,7 @@ idt_future_t *doc_send (const struct doc *d, const char *method, json_t *request
     char topic[64];
 
     snprintf (topic, sizeof (topic), "compressor.%s", method);
-    return ask_send (d->h, topic, d->rank, request);
+    return ask_send (d->cmd, topic, d->rank, request);
 }
 
 /* End with what to do about an error, where that is known. */
@@ -53,10 +53,9 @@ static void give_hint (const struct doc *d, const idt_future_t *f, const char *w
 
 json_t *doc_ask_new (const struct doc *d, const char *method, json_t *request, const char *what)
 {
-    idt_future_t *f = doc_send (d, method, request);
+    idt_future_t *f = ask_ready (d->cmd, doc_send (d, method, request), what);
 
-    if (f && idt_future_wait (f, -1) == 0)
-        give_hint (d, f, what);
+    give_hint (d, f, what);
     return ask_take_new (d->cmd, f, what);
 }
 
@@ -142,7 +141,7 @@ static int run_close (struct cmd *cmd)
     const char *name = cmd->argv[0];
     idt_future_t *f = doc_send (&d, "close", json_pack ("{s:s s:b}", "document", name, "discard", d.discard));
 
-    if (f && idt_future_wait (f, -1) == 0 && idt_future_errnum (f) == ENOENT)
+    if (idt_future_errnum (ask_ready (cmd, f, name)) == ENOENT)
         cmd_die (cmd, "%s: the rank has no session in it that could end", name);
     idt_future_destroy (ask_wait (cmd, f, name));
     return CMD_OK;
@@ -155,7 +154,7 @@ static void add_session (const struct doc *d, const char *name, json_t *o)
 {
     idt_future_t *f = doc_send (d, "stats", json_pack ("{s:s}", "document", name));
 
-    if (f && idt_future_wait (f, -1) == 0 && idt_future_errnum (f) == ENOENT) {
+    if (idt_future_errnum (ask_ready (d->cmd, f, name)) == ENOENT) {
         json_object_set_new (o, "open", json_false ());
         idt_future_destroy (f);
         return;

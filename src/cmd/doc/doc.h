@@ -17,7 +17,6 @@
 /* What a command was told. */
 struct doc {
     struct cmd *cmd;
-    idt_t *h;
     uint32_t rank;
     uint64_t count;
     bool json;

@@ -41,14 +41,12 @@ int docid_parse (const char *s, size_t len, struct docid *id)
 /* --- what a broker knows ---------------------------------------------------------------------- */
 
 /* The first element of the array 'key' that a method answers to a request for one thing, a new reference. */
-static json_t *ask_one (idt_t *h, const char *topic, json_t *request, const char *key, idt_error_t *errp)
+static json_t *ask_one (struct cmd *cmd, const char *topic, json_t *request, const char *key, idt_error_t *errp)
 {
-    idt_future_t *f = ask_send (h, topic, IDT_NODEID_ANY, request);
+    idt_future_t *f = ask_ready (cmd, ask_send (cmd, topic, IDT_NODEID_ANY, request), topic);
     json_t *array = NULL, *one = NULL;
 
-    if (!f || idt_future_wait (f, -1) < 0)
-        snprintf (errp->text, sizeof (errp->text), "%s: %s", topic, strerror (errno));
-    else if (idt_future_errnum (f) != 0)
+    if (idt_future_errnum (f) != 0)
         snprintf (errp->text, sizeof (errp->text), "%s", idt_future_error (f));
     else if (idt_rpc_get_unpack (f, "{s:o}", key, &array) < 0 || !(one = json_incref (json_array_get (array, 0))))
         snprintf (errp->text, sizeof (errp->text), "%s: the answer is not understood", topic);
@@ -57,13 +55,13 @@ static json_t *ask_one (idt_t *h, const char *topic, json_t *request, const char
 }
 
 /* The id that is meant, in session space. */
-static json_t *find_id (idt_t *h, const struct docid *id, idt_error_t *errp)
+static json_t *find_id (struct cmd *cmd, const struct docid *id, idt_error_t *errp)
 {
     json_t *o;
 
     if (!id->by_uuid)
         return json_integer (id->id);
-    o = ask_one (h, "compressor.recompress", json_pack ("{s:s s:[s]}", "document", id->document, "uuids", id->uuid),
+    o = ask_one (cmd, "compressor.recompress", json_pack ("{s:s s:[s]}", "document", id->document, "uuids", id->uuid),
                  "ids", errp);
     if (!json_is_null (o))
         return o;
@@ -71,15 +69,15 @@ static json_t *find_id (idt_t *h, const struct docid *id, idt_error_t *errp)
     return NULL;
 }
 
-json_t *docid_describe_new (idt_t *h, const struct docid *id, idt_error_t *errp)
+json_t *docid_describe_new (struct cmd *cmd, const struct docid *id, idt_error_t *errp)
 {
-    json_t *found = find_id (h, id, errp), *uuid = NULL, *op = NULL, *o = NULL;
+    json_t *found = find_id (cmd, id, errp), *uuid = NULL, *op = NULL, *o = NULL;
 
     if (found)
-        uuid = ask_one (h, "compressor.decompress", json_pack ("{s:s s:[O]}", "document", id->document, "ids", found),
+        uuid = ask_one (cmd, "compressor.decompress", json_pack ("{s:s s:[O]}", "document", id->document, "ids", found),
                         "uuids", errp);
     if (uuid)
-        op = ask_one (h, "compressor.normalize", json_pack ("{s:s s:[O]}", "document", id->document, "ids", found),
+        op = ask_one (cmd, "compressor.normalize", json_pack ("{s:s s:[O]}", "document", id->document, "ids", found),
                       "ids", errp);
     if (op)
         o = json_pack ("{s:s s:s s:O s:O s:O}", "scheme", "compressor", "document", id->document, "id", found, "op", op,

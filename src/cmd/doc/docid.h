@@ -27,7 +27,9 @@ struct docid {
 /* Returns 0, or -1 where 's' of 'len' bytes is neither. */
 int docid_parse (const char *s, size_t len, struct docid *id);
 
-/* What the broker's session in the document knows of it, a new reference; NULL with a sentence in 'errp'. */
-json_t *docid_describe_new (idt_t *h, const struct docid *id, idt_error_t *errp);
+/* What the broker's session in the document knows of it, a new reference; NULL with a sentence in 'errp'.  Ends the
+ * program where nobody answers.
+ */
+json_t *docid_describe_new (struct cmd *cmd, const struct docid *id, idt_error_t *errp);
 
 #endif /* CMD_DOCID_H */

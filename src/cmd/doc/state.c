@@ -23,7 +23,7 @@
 /* Wait for an answer.  NULL: the form that was asked for is not kept any more. */
 static json_t *take_piece_new (const struct doc *d, idt_future_t *f, const char *name)
 {
-    if (f && idt_future_wait (f, -1) == 0 && idt_future_errnum (f) == EAGAIN) {
+    if (idt_future_errnum (ask_ready (d->cmd, f, name)) == EAGAIN) {
         idt_future_destroy (f);
         return NULL;
     }

@@ -60,10 +60,8 @@ static int get_number (const json_t *o, const char *key, double *value)
 
 static void find_in_instance (struct epoch *epoch, struct cmd *cmd)
 {
-    if (!cmd->uri)
-        errprintf (&epoch->why, "no instance is set, and no --epoch");
-    else if ((cmd->h = idt_open (cmd->uri, &epoch->why))) {
-        ask (cmd->h, cmd->uri, epoch);
+    if (cmd_try_connect (cmd, &epoch->why)) {
+        ask (cmd->h, idt_get_uri (cmd->h), epoch);
         json_t *o = ask_rank_new (cmd->h, 0);
         if (get_number (o, "ahead_ms", &epoch->ahead_ms) == 0)
             epoch->h = cmd->h;

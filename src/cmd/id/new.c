@@ -97,6 +97,7 @@ static idt_future_t *ask_rank (idt_t *h, uint32_t n, uint32_t rank)
 
 static idt_future_t *ask_fluids (struct new *new, uint32_t n)
 {
+    ask_note (new->o.cmd, "fluid.generate", new->o.rank);
     return new->o.rank == IDT_NODEID_ANY ? idt_fluid_generate_async (new->o.cmd->h, n)
                                          : ask_rank (new->o.cmd->h, n, new->o.rank);
 }
@@ -114,7 +115,7 @@ static idt_future_t *ask_others (struct new *new, uint32_t n)
     if (o->drift)
         json_object_set_new (request, "drift", json_integer (idtext_drift (new->o.cmd, o->drift)));
     snprintf (topic, sizeof (topic), "%s.generate", o->scheme->name);
-    return ask_send (new->o.cmd->h, topic, o->rank, request);
+    return ask_send (new->o.cmd, topic, o->rank, request);
 }
 
 /* Send the request of one more piece of the 'left' ids that were not asked for yet. */

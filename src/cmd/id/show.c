@@ -159,7 +159,7 @@ static void print_candidates (struct show *show, const struct candidate *candida
 static void show_docid (struct show *show, uint64_t line, const char *s, const struct docid *id)
 {
     idt_error_t error;
-    json_t *o = docid_describe_new (cmd_connect (show->cmd), id, &error);
+    json_t *o = docid_describe_new (show->cmd, id, &error);
 
     if (o)
         print_new (show, o);

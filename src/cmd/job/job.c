@@ -84,9 +84,8 @@ json_t *jobs_ask_new (const struct jobs *j, const char *method, json_t *request,
     char topic[64];
 
     snprintf (topic, sizeof (topic), "ingest.%s", method);
-    idt_future_t *f = ask_send (cmd_connect (j->cmd), topic, 0, request);
-    if (f && idt_future_wait (f, -1) == 0)
-        jobs_check_service (j->cmd, f, what);
+    idt_future_t *f = ask_ready (j->cmd, ask_send (j->cmd, topic, 0, request), what);
+    jobs_check_service (j->cmd, f, what);
     return ask_take_new (j->cmd, f, what);
 }
 

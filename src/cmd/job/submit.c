@@ -29,7 +29,6 @@
 #define URGENCY_DEFAULT 16
 #define URGENCY_MAX 31
 #define KEY_MAX 64 /* bytes */
-#define TIMEOUT_MS 30000
 #define COUNT_MAX UINT64_C (1000000000)
 #define TOLD_MAX 10           /* failures that are told one by one */
 #define PROGRESS_FROM 1000    /* jobs */
@@ -51,7 +50,6 @@ struct submit {
     /* options */
     uint64_t count; /* 0: not given */
     uint64_t urgency;
-    double timeout_ms;
     const char *key, *form_name;
     bool json, quiet;
     int form;
@@ -180,7 +178,7 @@ static idt_future_t *ask (struct submit *s, struct slot *slot)
 
     if (s->key && json_object_set_new (s->request, "key", json_string (key_of (s, slot->number, key))) < 0)
         cmd_die (s->cmd, "the key is not UTF-8");
-    return ask_send (s->cmd->h, "job-ingest.submit", IDT_NODEID_ANY, json_incref (s->request));
+    return ask_send (s->cmd, "job-ingest.submit", IDT_NODEID_ANY, json_incref (s->request));
 }
 
 static void fail (struct slot *slot, int errnum, const char *why)
@@ -195,7 +193,7 @@ static void send_one (struct submit *s, uint64_t number)
 
     *slot = (struct slot){ .s = s, .number = number };
     idt_future_t *f = ask (s, slot);
-    if (f && idt_future_then (f, -1, answer_cb, slot) == 0)
+    if (f && idt_future_then (f, s->cmd->timeout_ms, answer_cb, slot) == 0)
         return;
     fail (slot, errno, strerror (errno));
     idt_future_destroy (f);
@@ -262,7 +260,9 @@ static void submit_all (struct submit *s)
 {
     idt_reactor_t *r = idt_get_reactor (cmd_connect (s->cmd));
 
-    s->window = window_create (s->total, s->room, (uint64_t)s->timeout_ms);
+    uint64_t patience_ms = s->cmd->timeout_ms < 0 ? UINT64_MAX : (uint64_t)s->cmd->timeout_ms;
+
+    s->window = window_create (s->total, s->room, patience_ms);
     s->slots = calloc (s->room, sizeof (s->slots[0]));
     s->timer = idt_timer_watcher_create (r, 0, 0, pause_cb, s);
     if (!s->window || !s->slots || !s->timer)
@@ -355,7 +355,7 @@ static void make_request (struct submit *s, bool command)
 
 static int run (struct cmd *cmd)
 {
-    struct submit s = { .cmd = cmd, .urgency = URGENCY_DEFAULT, .timeout_ms = TIMEOUT_MS };
+    struct submit s = { .cmd = cmd, .urgency = URGENCY_DEFAULT };
     int dashes = find_dashes (cmd);
     char **argv = cmd->argv;
 
@@ -395,18 +395,12 @@ static void take_urgency (struct cmd *cmd, const char *arg, void *to)
         *urgency = cmd_number (cmd, "urgency", arg, 0, URGENCY_MAX);
 }
 
-static void take_timeout (struct cmd *cmd, const char *arg, void *to)
-{
-    *(double *)to = cmd_seconds (cmd, "timeout", arg);
-}
-
 #define AT(member) offsetof (struct submit, member)
 
 static const struct cmd_option options[] = {
     { 'n', "count", "N", "submit it N times (default 1)", take_count, AT (count) },
     { 'u', "urgency", "U", "0 to 31, hold, default or expedite (default 16)", take_urgency, AT (urgency) },
     { 'k', "key", "KEY", "the same key means the same job; with -n KEY-1 ... KEY-N", cmd_take_text, AT (key) },
-    { 0, "timeout", "S", "give up when brokers take no job for S seconds (default 30)", take_timeout, AT (timeout_ms) },
     JOBS_TO_OPTION (AT (form_name)),
     { 'q', "quiet", NULL, "print no ids", cmd_take_flag, AT (quiet) },
     { 0, "json", NULL, "one object a line", cmd_take_flag, AT (json) },

@@ -16,7 +16,7 @@
 
 struct watch {
     struct jobs j;
-    uint64_t printed;
+    uint64_t printed, answers;
     char last[SCHEME_TEXT_MAX]; /* id of the job that was printed last, as it came */
 };
 
@@ -91,11 +91,7 @@ static idt_future_t *begin (struct watch *w)
 
     if (w->j.after)
         json_object_set_new (request, "after", json_string (jobs_read_id (w->j.cmd, w->j.after, after)));
-    char *s = json_dumps (request, JSON_COMPACT);
-    idt_future_t *f = idt_rpc (cmd_connect (w->j.cmd), "ingest.watch", s, 0, IDT_RPC_STREAMING);
-    free (s);
-    json_decref (request);
-    return f;
+    return ask_stream (w->j.cmd, "ingest.watch", 0, request);
 }
 
 static int run (struct cmd *cmd)
@@ -105,8 +101,7 @@ static int run (struct cmd *cmd)
     json_t *answer;
 
     for (; !is_done (&w); idt_future_reset (f)) {
-        if (f && idt_future_wait (f, -1) == 0)
-            jobs_check_service (cmd, f, "jobs");
+        jobs_check_service (cmd, w.answers++ == 0 ? ask_ready (cmd, f, "jobs") : ask_next (cmd, f, "jobs"), "jobs");
         ask_wait (cmd, f, "jobs");
         if (idt_rpc_get_unpack (f, "o", &answer) < 0)
             cmd_die (cmd, "the broker's answer is not understood");

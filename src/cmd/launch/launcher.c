@@ -105,7 +105,8 @@ static void exec_command (struct launcher *l, pid_t launcher, pid_t group)
     snprintf (uri, sizeof (uri), "local://%s/local-0", l->config->dir);
     forget_task ();
     setenv ("IDTREE_URI", uri, 1);
-    setenv ("FLUX_URI", uri, 1);
+    if (!l->config->keep_flux_uri)
+        setenv ("FLUX_URI", uri, 1);
     if (l->config->path)
         setenv ("PATH", l->config->path, 1);
     if (l->config->files > 0 && getrlimit (RLIMIT_NOFILE, &files) == 0) {

@@ -20,6 +20,7 @@ struct launcher_config {
     const char *const *command; /* ended by NULL */
     bool interactive;           /* the command is a shell that somebody types at */
     bool progress;              /* stderr is a terminal */
+    bool keep_flux_uri;         /* the command's FLUX_URI is ours */
     const char *path;           /* PATH for the command; NULL: as it is */
     uint64_t files;             /* soft limit of descriptors for the command; 0: as it is */
     int start_timeout_ms;       /* without progress */

@@ -387,6 +387,7 @@ static const struct cmd_option options[] = {
     { 'o', "setattr", "ATTR=VALUE", "set an attribute of all brokers", take_attr, 0 },
     { 0, "topology", "T", "tree: kary:K (default kary:32), mincrit[:K], binomial, custom:FILE", take_topology, 0 },
     { 0, "dir", "DIR", "directory for sockets, new or empty (default: one in TMPDIR)", cmd_take_text, AT (given_dir) },
+    { 0, "keep-flux-uri", NULL, "leave FLUX_URI to COMMAND as it is", cmd_take_flag, AT (config.keep_flux_uri) },
     { 0, "recover-horizon", "DATE|ID", "above all ids made: replace a damaged or lost state", take_recover, 0 },
     { 0, "start-timeout", "S", "give up after S seconds without progress (60)", take_start_timeout,
       AT (config.start_timeout_ms) },

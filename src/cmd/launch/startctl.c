@@ -26,18 +26,30 @@
 static const char *const verbs[] = { "status", "kill", "stop", "cont", "run" };
 #define VERBS (sizeof (verbs) / sizeof (verbs[0]))
 
-/* The launcher's socket is beside that of the broker. */
+#define SCHEME "local://"
+
+/* The launcher's socket is beside that of the broker, of several the first. */
 static void socket_path (struct cmd *cmd, struct sockaddr_un *addr)
 {
-    const char *path, *slash;
+    const char *uri = cmd->uri ? cmd->uri : idt_default_uri ();
+    const char *path = strncmp (uri, SCHEME, strlen (SCHEME)) ? "" : uri + strlen (SCHEME);
+    const char *next = strstr (path, SCHEME);
+    const char *slash = memrchr (path, '/', next ? (size_t)(next - path) : strlen (path));
 
-    if (!cmd->uri)
-        cmd_die (cmd, "no instance: IDTREE_URI is not set, as it is under idtree start");
-    path = strncmp (cmd->uri, "local://", 8) ? NULL : cmd->uri + 8;
-    if (!path || !(slash = strrchr (path, '/'))
+    if (!slash
         || snprintf (addr->sun_path, sizeof (addr->sun_path), "%.*s/%s", (int)(slash - path), path, CONTROL_SOCKET)
                >= (int)sizeof (addr->sun_path))
-        cmd_die (cmd, "%s is no URI of a local broker", cmd->uri);
+        cmd_die (cmd, "%s is no URI of a local broker", uri);
+}
+
+/* How long the launcher may take. */
+static void limit_wait (struct cmd *cmd, int fd)
+{
+    double ms = cmd->timeout_ms < 0 ? 0 : cmd->timeout_ms; /* 0: for ever, here too */
+    struct timeval tv = { .tv_sec = (time_t)(ms / 1000), .tv_usec = (suseconds_t)((int64_t)(ms * 1000) % 1000000) };
+
+    if (setsockopt (fd, SOL_SOCKET, SO_RCVTIMEO, &tv, sizeof (tv)) < 0)
+        cmd_die (cmd, "%s", strerror (errno));
 }
 
 static FILE *connect_launcher (struct cmd *cmd)
@@ -49,6 +61,7 @@ static FILE *connect_launcher (struct cmd *cmd)
     if (fd < 0 || connect (fd, (struct sockaddr *)&addr, sizeof (addr)) < 0)
         cmd_die (cmd, "no launcher at %s (was the instance started by idtree start?): %s", addr.sun_path,
                  strerror (errno));
+    limit_wait (cmd, fd);
     FILE *f = fdopen (fd, "r+");
     if (!f)
         cmd_die (cmd, "%s", strerror (errno));
@@ -69,7 +82,10 @@ static json_t *call_new (struct cmd *cmd, json_t *request)
     json_decref (request);
     ssize_t n = getline (&line, &size, f);
     if (n > 0 && line[0] == '\0') /* how Flux's local connector greets */
-        cmd_die (cmd, "the launcher at %s is not idtree start but flux start: nothing was done", cmd->uri);
+        cmd_die (cmd, "the launcher is not idtree start but flux start: nothing was done");
+    if (n < 0 && errno == EAGAIN)
+        cmd_die (cmd, "it is not done after %g s (--timeout): idtree startctl status shows how far brokers are",
+                 cmd->timeout_ms / 1000);
     if (n <= 0 || !(o = json_loads (line, 0, NULL)))
         cmd_die (cmd, "the launcher went away");
     free (line);
@@ -128,9 +144,55 @@ static void check_verb (struct cmd *cmd, const char *verb)
         if (!strcmp (verbs[i], verb))
             return;
     const char *meant = suggest (verb, verbs, VERBS);
+    char quoted[CMD_QUOTE_MAX];
+    cmd_quote (verb, strlen (verb), quoted);
     if (meant)
-        cmd_usage (cmd, "unknown verb '%s': did you mean %s?", verb, meant);
-    cmd_usage (cmd, "unknown verb '%s'", verb);
+        cmd_usage (cmd, "unknown verb '%s': did you mean %s?", quoted, meant);
+    cmd_usage (cmd, "unknown verb '%s': there are status, kill, stop, cont and run", quoted);
+}
+
+static int compare_ranks (const void *a, const void *b)
+{
+    int x = *(const int *)a, y = *(const int *)b;
+
+    return x < y ? -1 : x > y;
+}
+
+static int *take_ranks (struct cmd *cmd, int n)
+{
+    int *ranks = calloc (n + 1, sizeof (ranks[0]));
+
+    if (!ranks)
+        cmd_die (cmd, "out of memory");
+    for (int i = 0; i < n; i++)
+        ranks[i] = cmd_number (cmd, "rank", cmd->argv[i + 1], 0, INT_MAX);
+    qsort (ranks, n, sizeof (ranks[0]), compare_ranks); /* parents before children, which wait for them */
+    return ranks;
+}
+
+/* A broker is up when it has a way to rank 0, which nothing else may have said. */
+static void tell_wait (struct cmd *cmd, int rank)
+{
+    json_t *o = call_new (cmd, json_pack ("{s:s}", "verb", "status"));
+    const char *state = "";
+
+    json_unpack (json_array_get (json_object_get (o, "brokers"), 0), "{s:s}", "state", &state);
+    if (rank > 0 && strcmp (state, "up") != 0 && strcmp (state, "starting") != 0)
+        cmd_warn (cmd, "broker %d waits for rank 0 (%s), for broker.join-timeout at most: idtree startctl %s 0", rank,
+                  state, !strcmp (state, "stopped") ? "cont" : "run");
+    json_decref (o);
+}
+
+static void change (struct cmd *cmd, const char *verb, int signum)
+{
+    int n = cmd->argc - 1, *ranks = take_ranks (cmd, n);
+
+    for (int i = 0; i < n; i++) {
+        if (!strcmp (verb, "run"))
+            tell_wait (cmd, ranks[i]);
+        json_decref (call_new (cmd, json_pack ("{s:s s:i s:i}", "verb", verb, "rank", ranks[i], "signal", signum)));
+    }
+    free (ranks);
 }
 
 static int run (struct cmd *cmd)
@@ -140,15 +202,13 @@ static int run (struct cmd *cmd)
     cmd_options (cmd, &o);
     const char *verb = cmd->argv[0];
     check_verb (cmd, verb);
+    if (!strcmp (verb, "status") && cmd->argc > 1)
+        cmd_usage (cmd, "status is of all ranks: it takes no RANK");
     if (!strcmp (verb, "status"))
         return print_status (cmd, o.json);
     if (cmd->argc < 2)
         cmd_usage (cmd, "%s needs a RANK", verb);
-    for (int i = 1; i < cmd->argc; i++)
-        cmd_number (cmd, "rank", cmd->argv[i], 0, INT_MAX);
-    for (int i = 1; i < cmd->argc; i++)
-        json_decref (
-            call_new (cmd, json_pack ("{s:s s:i s:i}", "verb", verb, "rank", atoi (cmd->argv[i]), "signal", o.signum)));
+    change (cmd, verb, o.signum);
     return CMD_OK;
 }
 

@@ -27,6 +27,16 @@ const char *attr_peek (idt_t *h, const char *name)
     return flags & ATTR_IMMUTABLE ? value : NULL;
 }
 
+void attr_forget (idt_t *h)
+{
+    const char *name;
+    json_t *answer;
+
+    json_object_foreach (h->attrs, name, answer)
+        json_object_del (answer, "flags");
+    h->has_rank = false;
+}
+
 /* The value in the answer to attr.get or attr.define, which is kept; destroys the future. */
 static const char *keep_answer (idt_t *h, const char *name, idt_future_t *f)
 {
@@ -49,7 +59,7 @@ const char *idt_attr_get (idt_t *h, const char *name)
 
     if (value || h->transport->attr_get)
         return value;
-    return keep_answer (h, name, idt_rpc_pack (h, "attr.get", IDT_NODEID_ANY, 0, "{s:s}", "name", name));
+    return keep_answer (h, name, idt_rpc_pack (h, "attr.get", IDT_NODEID_ANY, RPC_TYPED, "{s:s}", "name", name));
 }
 
 const char *idt_attr_define (idt_t *h, const char *name, const char *value)
@@ -62,7 +72,8 @@ const char *idt_attr_define (idt_t *h, const char *name, const char *value)
 
 int idt_attr_set (idt_t *h, const char *name, const char *value, idt_error_t *errp)
 {
-    idt_future_t *f = idt_rpc_pack (h, "attr.set", IDT_NODEID_ANY, 0, "{s:s s:s}", "name", name, "value", value);
+    idt_future_t *f = idt_rpc_pack (h, "attr.set", IDT_NODEID_ANY, RPC_TYPED, "{s:s s:s}", "name", name, "value",
+                                    value);
     int rc = f ? idt_rpc_get (f, NULL) : -1;
 
     if (rc < 0)

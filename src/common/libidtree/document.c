@@ -172,7 +172,7 @@ static int wait_turn (idt_document_t *d, const bool *over)
 
     if (replica_broken (d->session.replica))
         errnum = EPIPE;
-    else if (d->h->lost)
+    else if (d->h->lost && !connection_is_sought (d->h))
         errnum = docwork_of_connection (d->h->lost);
     else if (*over)
         errnum = ETIMEDOUT;

@@ -151,6 +151,19 @@ static void event_cb (const idt_msg_t *msg, void *arg)
     }
 }
 
+/* Another connection: what was said while there was none is fetched. */
+static void connected_cb (void *arg)
+{
+    struct siblings *siblings = arg;
+    idt_document_t *d;
+
+    TAILQ_FOREACH (d, &siblings->documents, link) {
+        d->session.ask = true;
+        if (d->prepare)
+            idt_watcher_start (d->prepare);
+    }
+}
+
 /* --- subscriptions ---------------------------------------------------------------------------- */
 
 const char *docwork_subscription (const idt_document_t *d)
@@ -309,6 +322,7 @@ static struct siblings *siblings_create (idt_t *h)
     siblings->h = h;
     TAILQ_INIT (&siblings->documents);
     siblings->observer.event_cb = event_cb;
+    siblings->observer.connected_cb = connected_cb;
     siblings->observer.arg = siblings;
     handle_observe (h, &siblings->observer);
     return siblings;
@@ -317,7 +331,7 @@ static struct siblings *siblings_create (idt_t *h)
 /* The last document has gone. */
 static void siblings_destroy (struct siblings *siblings)
 {
-    if (siblings->hear_lost && !siblings->h->lost)
+    if (siblings->hear_lost)
         unsubscribe (siblings->h, "event.lost");
     handle_unobserve (siblings->h, &siblings->observer);
     free (siblings);
@@ -352,7 +366,7 @@ void docwork_detach (idt_document_t *d)
     docsession_failed (&d->session);
     if (d->session.replica)
         replica_announce_again (d->session.replica);
-    if (d->subscribed && !d->h->lost)
+    if (d->subscribed)
         unsubscribe (d->h, d->topic);
     d->subscribed = false;
     idt_watcher_destroy (d->prepare);

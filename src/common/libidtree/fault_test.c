@@ -252,6 +252,35 @@ static void test_case (struct test_server *s, const char *name, int (*run) (idt_
     ok (clean && rc == 0, "%s: each of %u allocations may fail: ENOMEM", name, n - 1);
 }
 
+/* A connection is lost, and another made with each allocation failing in turn: a try that fails is followed by another. */
+static void test_reconnect (struct test_server *s)
+{
+    bool clean = true;
+    unsigned n, failed = 0;
+
+    for (n = 0; n < 60; n++) {
+        fluid_t id;
+        idt_t *h = idt_open_with (test_server_uri (s), IDT_O_RECONNECT, NULL);
+        idt_future_t *f = h ? idt_event_subscribe (h, "x.") : NULL;
+        if (!f || idt_rpc_get (f, NULL) < 0)
+            bail_out ("subscribe");
+        idt_future_destroy (f);
+        f = idt_rpc (h, "test.close", NULL, IDT_NODEID_ANY, 0);
+        fail_at = n;
+        if (f && idt_future_wait (f, -1) == 0)
+            clean = false;
+        if (idt_fluid_generate (h, 1, &id) < 0) {
+            failed++;
+            clean = clean && (errno == ENOMEM || errno == ENOBUFS);
+        }
+        fail_at = -1u;
+        idt_future_destroy (f);
+        clean = clean && idt_fluid_generate (h, 1, &id) == 0;
+        idt_close (h);
+    }
+    ok (clean, "of %u losses with memory that runs out, %u calls fail, and none after it", n, failed);
+}
+
 /* Steady state: the price of one block of ids. */
 static void test_price (struct test_server *s)
 {
@@ -275,6 +304,7 @@ int main (int argc, char *argv[])
     struct test_server *s = test_server_create (0);
     for (size_t i = 0; i < sizeof (cases) / sizeof (cases[0]); i++)
         test_case (s, cases[i].name, cases[i].run);
+    test_reconnect (s);
     test_price (s);
     test_server_destroy (s);
     return done_testing ();

@@ -91,6 +91,7 @@ static void fulfill (idt_future_t *f, const idt_msg_t *response, int errnum)
     f->response = response;
     f->errnum = errnum;
     f->ready = true;
+    bond_answered (f, errnum);
     if (f->timer)
         idt_watcher_stop (f->timer);
     if (f->cb)
@@ -204,6 +205,8 @@ const char *idt_future_error (const idt_future_t *f)
     const char *text = f->response ? idt_msg_string (f->response) : NULL;
 
     errno = saved_errno;
+    if (!text && f->lost && f->h->lost == f->errnum)
+        text = idt_lost_error (f->h);
     return text && *text ? text : strerror (f->errnum);
 }
 
@@ -221,6 +224,7 @@ void idt_future_destroy (idt_future_t *f)
     int saved_errno = errno;
     unlist (f);
     retire (f);
+    bond_unheard (f);
     clear_result (f);
     const idt_msg_t *msg;
     while ((msg = fifo_pop (&f->later)))

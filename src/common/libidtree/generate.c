@@ -70,7 +70,7 @@ idt_future_t *idt_fluid_generate_async (idt_t *h, uint32_t n)
         return errset_null (EINVAL);
     memcpy (request, &(uint32_t){ htobe32 (n) }, 4);
     memcpy (request + 4, &(uint64_t){ htobe64 (last) }, 8);
-    idt_future_t *f = idt_rpc_raw (h, "fluid.block", request, sizeof (request), IDT_NODEID_ANY, 0);
+    idt_future_t *f = idt_rpc_raw (h, "fluid.block", request, sizeof (request), IDT_NODEID_ANY, RPC_TYPED);
     if (f)
         f->after = last;
     return f;

@@ -45,37 +45,38 @@ static int flush_some (idt_t *h)
     return 0;
 }
 
-int idt_send (idt_t *h, const idt_msg_t *msg)
-{
-    if (h->transport->send (h->impl, msg) < 0)
-        return -1;
-    return h->depth == 0 ? flush_some (h) : 0;
-}
-
-/* End the futures that wait: those without a callback, or those with one. */
-static void fail_futures (idt_t *h, bool with_cb)
+/* End the futures that wait for connections before: those without a callback, or those with one. */
+static void fail_futures (idt_t *h, bool with_cb, int errnum)
 {
     size_t cursor = 0;
     idt_future_t *f;
 
     while ((f = tagtab_next (&h->tags, &cursor))) {
-        if (!f->lost && (f->cb != NULL) == with_cb) {
+        if (!f->lost && (f->cb != NULL) == with_cb && f->connection != h->connections) {
             f->lost = true;
-            future_fail (f, h->lost);
+            future_fail (f, errnum);
         }
     }
 }
 
-/* The connection is gone.  Futures with callbacks end when the inbox is empty: their answer may
- * be in it.
- */
-static void lose (idt_t *h, int errnum)
+/* Futures with callbacks end when the inbox is empty: their answer may be in it. */
+void handle_lose (idt_t *h, int errnum)
 {
-    h->lost = errnum;
+    h->lost = h->untold = errnum;
+    h->connections++;
     idt_watcher_destroy (h->io);
     h->io = NULL;
-    fail_futures (h, false);
+    if (connection_may_follow (h))
+        attr_forget (h);
+    fail_futures (h, false, errnum);
     handle_wake (h);
+}
+
+static void lose (idt_t *h, int errnum)
+{
+    handle_lose (h, errnum);
+    if (connection_follows (h))
+        (void)connection_seek (h);
 }
 
 /* The next message that was read before.  NULL: none. */
@@ -165,13 +166,17 @@ void idt_handle_dispatch (idt_t *h, const idt_msg_t *msg)
 
 static void tell_lost (idt_t *h)
 {
-    fail_futures (h, true);
+    int errnum = h->untold;
+
+    h->untold = 0;
+    fail_futures (h, true, errnum);
     future_run_ready (h);
-    h->lost_told = true;
+    if (connection_follows (h) && (!h->lost || connection_is_sought (h)))
+        return;
     if (h->lost_cb)
-        h->lost_cb (h, h->lost, h->lost_arg);
+        h->lost_cb (h, errnum, h->lost_arg);
     else
-        idt_reactor_stop_error (h->reactor, h->lost);
+        idt_reactor_stop_error (h->reactor, errnum);
 }
 
 /* Returns whether there may be more to do at once. */
@@ -199,7 +204,7 @@ static void turn (idt_t *h, bool readable)
     h->depth++;
     future_run_ready (h);
     bool more = turn_messages (h, readable);
-    if (h->lost && !h->lost_told && h->inbox.count == 0)
+    if (h->untold && h->inbox.count == 0)
         tell_lost (h);
     h->depth--;
     if (!h->lost)
@@ -224,6 +229,11 @@ static void wake_cb (idt_watcher_t *w, int revents, void *arg)
 
 /* --- waiting without the reactor ------------------------------------------------------------ */
 
+int handle_keep (idt_t *h, const idt_msg_t *msg)
+{
+    return h->inbox.count < HANDLE_MAX_INBOX ? fifo_push (&h->inbox, msg) : errset (ENOBUFS);
+}
+
 /* Keep a message that nobody waits for now, or give it to its future. */
 static void put_aside_new (idt_t *h, const idt_msg_t *msg)
 {
@@ -231,7 +241,7 @@ static void put_aside_new (idt_t *h, const idt_msg_t *msg)
     idt_future_t *f = is_response ? future_find (h, msg) : NULL;
 
     if (!is_response || (f && f->cb)) {
-        if (h->inbox.count < HANDLE_MAX_INBOX && fifo_push (&h->inbox, msg) == 0)
+        if (handle_keep (h, msg) == 0)
             return;
         lose (h, ENOBUFS);
     }
@@ -240,18 +250,11 @@ static void put_aside_new (idt_t *h, const idt_msg_t *msg)
     idt_msg_unref (msg);
 }
 
-/* Sleep until the connection can be read, or written where output waits; then do that once.
- * 'deadline_ms': CLOCK_MONOTONIC; negative: none.  Returns 0, or -1 with errno ETIMEDOUT or as
- * poll (2).
- */
-static int wait_io (idt_t *h, double deadline_ms)
+int handle_poll (struct pollfd *pfd, double deadline_ms)
 {
-    struct pollfd pfd = { .fd = h->transport->pollfd (h->impl), .events = POLLIN };
     struct timespec ts;
     struct timespec *timeout = NULL;
 
-    if (has_output (h))
-        pfd.events |= POLLOUT;
     if (deadline_ms >= 0) {
         double left_ms = deadline_ms - clock_s (CLOCK_MONOTONIC) * 1e3;
         left_ms = left_ms < 0 ? 0 : left_ms > MAX_WAIT_MS ? MAX_WAIT_MS : left_ms;
@@ -259,16 +262,63 @@ static int wait_io (idt_t *h, double deadline_ms)
         ts.tv_nsec = (long)((left_ms - ts.tv_sec * 1e3) * 1e6);
         timeout = &ts;
     }
-    int n = ppoll (&pfd, 1, timeout, NULL);
+    int n = ppoll (pfd, 1, timeout, NULL);
     if (n == 0)
         errno = ETIMEDOUT;
     if (n <= 0)
-        return n < 0 && errno == EINTR ? 0 : -1; /* a signal: the caller looks and waits again */
+        pfd->revents = 0;
+    return n > 0 || (n < 0 && errno == EINTR) ? 0 : -1; /* a signal: the caller looks and waits again */
+}
+
+/* Sleep until the connection can be read, or written where output waits; then do that once. */
+static int wait_io (idt_t *h, double deadline_ms)
+{
+    struct pollfd pfd = { .fd = h->transport->pollfd (h->impl), .events = POLLIN };
+
+    if (has_output (h))
+        pfd.events |= POLLOUT;
+    if (handle_poll (&pfd, deadline_ms) < 0)
+        return -1;
     if (pfd.revents & POLLOUT)
         (void)flush_some (h);
     if (pfd.revents & ~POLLOUT)
         read_some (h);
     return 0;
+}
+
+/* What can't be written is found lost by reading: answers may have come before. */
+static void find_lost (idt_t *h, int errnum)
+{
+    const idt_msg_t *msg;
+
+    do
+        while ((msg = take_message (h)))
+            put_aside_new (h, msg);
+    while (!h->lost && h->transport->fill && h->transport->fill (h->impl) == 0);
+    if (!h->lost)
+        lose (h, errnum);
+}
+
+int handle_send (idt_t *h, const idt_msg_t *msg, bool typed)
+{
+    bool may_follow = typed ? connection_may_follow (h) : connection_follows (h);
+
+    if (h->lost && (may_follow ? connection_seek (h) : connection_is_sought (h)))
+        return connection_hold (h, msg);
+    if (h->transport->send (h->impl, msg) < 0)
+        return -1;
+    if (h->depth > 0 || flush_some (h) == 0)
+        return 0;
+    if (may_follow && !h->lost && errno != ENOMEM) {
+        find_lost (h, errno == EPIPE ? ECONNRESET : errno);
+        errno = ECONNRESET;
+    }
+    return -1;
+}
+
+int idt_send (idt_t *h, const idt_msg_t *msg)
+{
+    return handle_send (h, msg, false);
 }
 
 int handle_wait (idt_t *h, const bool *done, double timeout_ms)
@@ -278,12 +328,14 @@ int handle_wait (idt_t *h, const bool *done, double timeout_ms)
 
     if (handle_is_inline (h))
         return errset (EDEADLK);
-    if (h->depth > 0)
+    if (h->depth > 0 && !h->lost)
         (void)flush_some (h);
     while (rc == 0 && !*done) {
         const idt_msg_t *msg = take_message (h);
         if (msg)
             put_aside_new (h, msg);
+        else if (connection_is_sought (h))
+            rc = connection_wait (h, deadline_ms);
         else if (h->lost)
             rc = errset (h->lost);
         else
@@ -295,7 +347,12 @@ int handle_wait (idt_t *h, const bool *done, double timeout_ms)
 
 int idt_flush (idt_t *h)
 {
-    while (!h->lost) {
+    while (!h->lost || connection_is_sought (h)) {
+        if (h->lost) {
+            if (connection_wait (h, -1) < 0)
+                return -1;
+            continue;
+        }
         if (flush_some (h) < 0)
             return -1;
         if (!has_output (h))
@@ -324,6 +381,18 @@ void handle_interest (idt_t *h, int change)
     h->interest += change;
     if (h->io)
         watcher_set_background (h->io, h->interest == 0);
+    connection_watch (h);
+}
+
+static int watch_io (idt_t *h)
+{
+    h->io_events = IDT_POLLIN;
+    h->io = idt_fd_watcher_create (h->reactor, h->transport->pollfd (h->impl), h->io_events, io_cb, h);
+    if (!h->io)
+        return -1;
+    watcher_set_first (h->io);
+    idt_watcher_start (h->io);
+    return 0;
 }
 
 static int watch (idt_t *h)
@@ -332,12 +401,8 @@ static int watch (idt_t *h)
         return -1;
     watcher_set_first (h->wake);
     if (!handle_is_inline (h) && !h->lost) {
-        h->io_events = IDT_POLLIN;
-        h->io = idt_fd_watcher_create (h->reactor, h->transport->pollfd (h->impl), h->io_events, io_cb, h);
-        if (!h->io)
+        if (watch_io (h) < 0)
             return -1;
-        watcher_set_first (h->io);
-        idt_watcher_start (h->io);
         (void)flush_some (h);
     }
     handle_interest (h, 0);
@@ -347,12 +412,30 @@ static int watch (idt_t *h)
 
 static void unwatch (idt_t *h)
 {
+    connection_unwatch (h);
     idt_watcher_destroy (h->io);
     idt_watcher_destroy (h->wake);
     h->io = h->wake = NULL;
     if (h->owns_reactor)
         idt_reactor_destroy (h->reactor);
     h->reactor = NULL;
+}
+
+void handle_connected (idt_t *h)
+{
+    struct observer *o;
+
+    h->lost = 0;
+    if (h->reactor && watch_io (h) < 0) {
+        lose (h, errno);
+        return;
+    }
+    handle_interest (h, 0);
+    TAILQ_FOREACH (o, &h->observers, link)
+        o->connected_cb (o->arg);
+    if (h->depth == 0)
+        (void)flush_some (h);
+    handle_wake (h);
 }
 
 int idt_set_reactor (idt_t *h, idt_reactor_t *r)
@@ -415,6 +498,8 @@ void idt_close (idt_t *h)
         idt_msg_unref (msg);
     fifo_fini (&h->inbox);
     tagtab_fini (&h->tags);
+    bonds_fini (h);
+    connection_destroy (h);
     h->transport->destroy (h->impl);
     free (h->module);
     free (h);
@@ -431,34 +516,10 @@ idt_t *idt_handle_create (const struct idt_transport *transport, void *impl)
     }
     h->transport = transport;
     h->impl = impl;
+    h->connections = 1;
+    TAILQ_INIT (&h->bonds);
     TAILQ_INIT (&h->ready);
     TAILQ_INIT (&h->handlers);
     TAILQ_INIT (&h->observers);
     return h;
-}
-
-int idt_module_keep (idt_t *h, const void *data, size_t size)
-{
-    if (size == 0 || size > IDT_MODULE_KEEP_MAX)
-        return errset (size == 0 ? EINVAL : EMSGSIZE);
-    if (h->transport->keep)
-        return h->transport->keep (h->impl, data, size);
-    return errset (ENOTSUP);
-}
-
-const void *idt_module_kept (idt_t *h, size_t *size)
-{
-    return h->transport->kept ? h->transport->kept (h->impl, size) : NULL;
-}
-
-int idt_overlay_attach (idt_t *h, const struct idt_overlay_ops *ops, void *arg)
-{
-    if (h->transport->overlay_attach)
-        return h->transport->overlay_attach (h->impl, ops, arg);
-    return errset (ENOTSUP);
-}
-
-bool idt_overlay_covers (idt_t *h, const idt_msg_t *request, uint32_t rank)
-{
-    return h->transport->overlay_covers && h->transport->overlay_covers (h->impl, request, rank);
 }

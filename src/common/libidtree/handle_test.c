@@ -63,9 +63,47 @@ static const char *dead_uri (char *buf, size_t size)
     return buf;
 }
 
+/* NULL: what the environment says. */
+static void test_default (void)
+{
+    struct test_server *s = test_server_create (0);
+    idt_error_t error = { .text = "" };
+
+    setenv ("IDTREE_URI", test_server_uri (s), 1);
+    setenv ("FLUX_URI", "local:///nosuch/flux", 1);
+    idt_t *h = idt_open (NULL, &error);
+    ok (h && strcmp (idt_get_uri (h), test_server_uri (s)) == 0, "without a URI it is IDTREE_URI's %s", error.text);
+    idt_close (h);
+    setenv ("IDTREE_URI", "", 1);
+    ok (!idt_open (NULL, &error) && errno == ENOENT && strstr (error.text, "/nosuch/flux"), "else FLUX_URI's: %s",
+        error.text);
+    unsetenv ("FLUX_URI");
+    ok (strcmp (idt_default_uri (), "local:///run/idtree/local") == 0, "else that of a system's instance");
+    h = idt_open (NULL, &error);
+    ok (h || strstr (error.text, "no instance: neither IDTREE_URI nor FLUX_URI is set"), "which may be not there: %s",
+        error.text);
+    idt_close (h);
+    test_server_destroy (s);
+}
+
+static void test_list (void)
+{
+    struct test_server *s = test_server_create (0);
+    idt_error_t error = { .text = "" };
+    char uris[512];
+
+    snprintf (uris, sizeof (uris), "local:///nosuch/a, %s local:///nosuch/b", test_server_uri (s));
+    idt_t *h = idt_open (uris, &error);
+    ok (h && strcmp (idt_get_uri (h), test_server_uri (s)) == 0, "of a list the first that is there is taken %s",
+        error.text);
+    idt_close (h);
+    ok (!idt_open ("local:///nosuch/a,local:///nosuch/b", &error) && errno == ENOENT, "or none: %s", error.text);
+    ok (!idt_open_with (test_server_uri (s), 3, &error) && errno == EINVAL, "flags are checked: %s", error.text);
+    test_server_destroy (s);
+}
+
 static void test_open (void)
 {
-    idt_error_t error;
     char uri[256] = "local:///";
     struct test_server *s;
 
@@ -77,11 +115,11 @@ static void test_open (void)
     ok (refused (dead_uri (uri, sizeof (uri)), ECONNREFUSED), "nobody listens: ECONNREFUSED");
     unlink (uri + strlen ("local://"));
     ok (!idt_open ("x", NULL) && errno == EINVAL, "the error text is optional");
-    ok (!idt_open (NULL, &error) && errno == EINVAL && strstr (error.text, "IDTREE_URI"), "no URI at all is told: %s",
-        error.text);
+    test_default ();
     s = test_server_create (EPERM);
     ok (refused (test_server_uri (s), EPERM), "the broker's first byte is the errno: EPERM");
     test_server_destroy (s);
+    test_list ();
     errno = 77;
     idt_close (NULL);
     idt_future_destroy (NULL);

@@ -5,6 +5,7 @@
 #include <errno.h>
 
 #include "libidtree/private.h"
+#include "libutil/errprintf.h"
 
 static int tell (idt_t *h, int errnum, const char *text)
 {
@@ -35,4 +36,32 @@ int idt_module_run (const struct idt_module *m, idt_t *h, int argc, char **argv)
     m->fini (h, ctx);
     errno = errnum;
     return rc;
+}
+
+/* --- what the broker offers to modules -------------------------------------------------------- */
+
+int idt_module_keep (idt_t *h, const void *data, size_t size)
+{
+    if (size == 0 || size > IDT_MODULE_KEEP_MAX)
+        return errset (size == 0 ? EINVAL : EMSGSIZE);
+    if (h->transport->keep)
+        return h->transport->keep (h->impl, data, size);
+    return errset (ENOTSUP);
+}
+
+const void *idt_module_kept (idt_t *h, size_t *size)
+{
+    return h->transport->kept ? h->transport->kept (h->impl, size) : NULL;
+}
+
+int idt_overlay_attach (idt_t *h, const struct idt_overlay_ops *ops, void *arg)
+{
+    if (h->transport->overlay_attach)
+        return h->transport->overlay_attach (h->impl, ops, arg);
+    return errset (ENOTSUP);
+}
+
+bool idt_overlay_covers (idt_t *h, const idt_msg_t *request, uint32_t rank)
+{
+    return h->transport->overlay_covers && h->transport->overlay_covers (h->impl, request, rank);
 }

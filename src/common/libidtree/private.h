@@ -3,8 +3,8 @@
 
 /* private.h - the inside of a handle, for the files of libidtree alone
  *
- * A handle is one object in several files that call each other: handle.c, future.c, rpc.c, event.c, attr.c, service.c,
- * respond.c, builtin.c, document.c.
+ * A handle is one object in several files that call each other: handle.c, connection.c, bond.c, future.c, rpc.c, attr.c,
+ * service.c, respond.c, builtin.c, document.c.
  *
  * handle.c reads messages and decides when; future.c, service.c know what to do with one.  Design:
  *
@@ -18,6 +18,8 @@
  *    which turn () empties before it reads on.
  * 5. Whoever leaves work for a later turn (ready list, inbox, bytes that were read) calls
  *    handle_wake ().
+ * 6. A handle has had 'connections' of them, this one included, and counts the next one from when the last is lost.  A future
+ *    belongs to one: it ends in an error with it.  What is asked for while there is none belongs to the next.
  */
 #ifndef LIBIDTREE_PRIVATE_H
 #define LIBIDTREE_PRIVATE_H
@@ -29,6 +31,7 @@
 #include <idtree/handle.h>
 #include <idtree/rpc.h>
 
+#include "libidtree/connect/dial.h"
 #include "libidtree/tagtab.h"
 #include "libidtree/transport.h"
 #include "libutil/fifo.h"
@@ -36,8 +39,13 @@
 #define HANDLE_MAX_INBOX (1U << 20) /* messages kept for the reactor, or for a streaming future */
 #define HANDLE_MAX_NAME 48          /* bytes of a name in the log (RFC 5424 6.2.5) */
 
-struct handler_table;
+#define RPC_TYPED 0x100 /* of a call whose meaning the library knows: it may connect anew (enum idt_rpc_flag) */
 
+struct handler_table;
+struct connection;
+struct bond;
+
+TAILQ_HEAD (bond_list, bond);
 TAILQ_HEAD (future_list, idt_future);
 TAILQ_HEAD (handler_list, handler_table);
 TAILQ_HEAD (observer_list, observer);
@@ -62,8 +70,11 @@ struct idt {
     struct handler_list handlers;
     struct observer_list observers;
 
-    int lost; /* errno of the lost connection; 0: it is there */
-    bool lost_told;
+    int lost;                      /* errno of the lost connection; 0: it is there */
+    int untold;                    /* errno of a loss that the reactor has not told yet */
+    unsigned connections;          /* from 1 */
+    struct connection *connection; /* where the next one comes from; NULL: a module's, none does */
+    struct bond_list bonds;
     idt_lost_f lost_cb;
     void *lost_arg;
 
@@ -81,7 +92,9 @@ struct idt_future {
     uint32_t tag; /* 0: no response is expected any more */
     bool streaming;
     bool ready;
-    bool lost; /* ended by the loss of the connection */
+    bool lost;           /* ended by the loss of the connection */
+    unsigned connection; /* the number of that */
+    struct bond *bond;   /* that the answer makes; NULL: none */
     int errnum;
     const idt_msg_t *response; /* NULL: none came */
     json_t *json;              /* what idt_rpc_get_unpack () lent strings from */
@@ -105,17 +118,36 @@ struct idt_future {
  */
 int handle_wait (idt_t *h, const bool *done, double timeout_ms);
 
+/* As idt_send (); where that is 'typed' the connection may be made anew for it. */
+int handle_send (idt_t *h, const idt_msg_t *msg, bool typed);
+
+/* Sleep until 'pfd' (its fd may be negative) is ready, or 'deadline_ms' of CLOCK_MONOTONIC comes (negative: none).  Returns 0, also
+ * for a signal, with 'revents' set; -1 with errno ETIMEDOUT or as poll (2).
+ */
+struct pollfd;
+int handle_poll (struct pollfd *pfd, double deadline_ms);
+
+/* There is a connection again, and its transport is in place. */
+void handle_connected (idt_t *h);
+
+/* There is none any more, or there will be none: what waits for it ends with 'errnum'. */
+void handle_lose (idt_t *h, int errnum);
+
+/* Keep a message for the reactor.  Returns 0, or -1 with errno ENOBUFS or ENOMEM and the message still the caller's. */
+int handle_keep (idt_t *h, const idt_msg_t *msg);
+
 /* Make a turn happen soon, where there is a reactor. */
 void handle_wake (idt_t *h);
 
 /* One more (+1) or less (-1) reason for the connection to keep the reactor running. */
 void handle_interest (idt_t *h, int change);
 
-/* Who is shown each event before the handlers are.  It keeps the reactor running, and the handle: idt_close () comes after
+/* Who is shown each event before the handlers are, and told of a new connection.  It keeps the reactor running, and the handle: idt_close () comes after
  * handle_unobserve ().
  */
 struct observer {
     void (*event_cb) (const idt_msg_t *event, void *arg);
+    void (*connected_cb) (void *arg);
     void *arg;
     TAILQ_ENTRY (observer) link;
 };
@@ -146,6 +178,50 @@ void future_run_ready (idt_t *h);
 /* The future that a response is for.  NULL: nobody waits for it any more. */
 idt_future_t *future_find (idt_t *h, const idt_msg_t *response);
 
+/* --- connection.c --------------------------------------------------------------------------- */
+
+/* Whether another connection may follow this one, and whether it does without being asked for. */
+bool connection_may_follow (const idt_t *h);
+bool connection_follows (const idt_t *h);
+
+/* Look for another connection, now that there is none.  Returns whether one is looked for. */
+bool connection_seek (idt_t *h);
+bool connection_is_sought (const idt_t *h);
+
+/* Whether the next broker has been told what the handle's bonds are. */
+bool connection_was_told (const idt_t *h);
+
+/* Keep what is to be sent for the next connection.  Returns 0, or -1 with errno ENOBUFS or ENOMEM. */
+int connection_hold (idt_t *h, const idt_msg_t *msg);
+
+/* While one is sought: wait until something happened, at most until 'deadline_ms'.  Returns 0, or -1 with errno ETIMEDOUT or as
+ * poll (2).
+ */
+int connection_wait (idt_t *h, double deadline_ms);
+
+/* Let the reactor see to it, where there is one and something waits for it; or no more. */
+void connection_watch (idt_t *h);
+void connection_unwatch (idt_t *h);
+
+void connection_destroy (idt_t *h);
+
+/* --- bond.c --------------------------------------------------------------------------------- */
+
+/* What the future waits for is there, or failed; or nobody waits for it any more. */
+void bond_answered (idt_future_t *f, int errnum);
+void bond_unheard (idt_future_t *f);
+
+/* Have all bonds asked for over a new connection.  Returns 0, or -1 with errno ENOMEM. */
+int bonds_say_again (idt_t *h, struct dial *dial);
+
+/* It is there: ask for those that came too late for it. */
+void bonds_say_late (idt_t *h);
+
+/* Whether there are subscriptions. */
+bool bonds_subscribed (const idt_t *h);
+
+void bonds_fini (idt_t *h);
+
 /* --- service.c, builtin.c ------------------------------------------------------------------- */
 
 /* Give a request or event to the handler that it is for. */
@@ -159,6 +235,9 @@ const struct idt_handler_spec *builtin_find (const char *method);
 
 /* The value of an attribute that is known without a round trip (borrowed); NULL: not known. */
 const char *attr_peek (idt_t *h, const char *name);
+
+/* Ask for all anew: it is another broker.  What was lent stays. */
+void attr_forget (idt_t *h);
 
 /* --- json.c --------------------------------------------------------------------------------- */
 

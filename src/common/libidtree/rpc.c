@@ -34,24 +34,44 @@ static int expect (idt_future_t *f, idt_msg_t *request, int flags)
         idt_msg_set_flag (request, IDT_MSGFLAG_STREAMING);
         f->streaming = true;
     }
-    if (f->h->lost)
+    if (f->h->lost && !connection_is_sought (f->h))
         return errset (f->h->lost); /* nobody would end it: those that wait were told already */
+    f->connection = f->h->connections;
     if ((f->tag = tagtab_add (&f->h->tags, f)) == 0)
         return -1;
     idt_msg_set_matchtag (request, f->tag);
     return 0;
 }
 
+static idt_future_t *try_send (idt_t *h, idt_msg_t *request, int flags)
+{
+    idt_future_t *f = future_create (h);
+
+    if (f && expect (f, request, flags) == 0 && handle_send (h, request, flags & RPC_TYPED) == 0)
+        return f;
+    idt_future_destroy (f);
+    return NULL;
+}
+
+/* A request that finds the connection gone was not sent whole: no broker has seen it.  So it may go over the next one. */
+static idt_future_t *send_or_seek (idt_t *h, idt_msg_t *request, int flags)
+{
+    bool may = flags & RPC_TYPED ? connection_may_follow (h) : connection_follows (h);
+
+    if (may && h->lost)
+        (void)connection_seek (h);
+    bool was_lost = h->lost != 0;
+    idt_future_t *f = try_send (h, request, flags);
+    if (!f && may && !was_lost && h->lost && connection_seek (h))
+        f = try_send (h, request, flags);
+    return f;
+}
+
 /* Send a request (takes it over, also on failure). */
 static idt_future_t *send_new (idt_t *h, idt_msg_t *request, uint32_t nodeid, int flags)
 {
-    idt_future_t *f = NULL;
+    idt_future_t *f = address (h, request, nodeid) == 0 ? send_or_seek (h, request, flags) : NULL;
 
-    if (address (h, request, nodeid) < 0 || !(f = future_create (h)) || expect (f, request, flags) < 0
-        || idt_send (h, request) < 0) {
-        idt_future_destroy (f);
-        f = NULL;
-    }
     idt_msg_unref (request);
     return f;
 }

@@ -212,15 +212,3 @@ void idt_handle_set_max_json (idt_t *h, size_t size)
 {
     h->max_json = size;
 }
-
-/* --- names ---------------------------------------------------------------------------------- */
-
-idt_future_t *idt_service_add (idt_t *h, const char *name)
-{
-    return idt_rpc_pack (h, "service.add", IDT_NODEID_ANY, 0, "{s:s}", "service", name);
-}
-
-idt_future_t *idt_service_remove (idt_t *h, const char *name)
-{
-    return idt_rpc_pack (h, "service.remove", IDT_NODEID_ANY, 0, "{s:s}", "service", name);
-}

@@ -43,6 +43,7 @@ static const struct row rows[] = {
     { "compressor.stats-get", ACCESS_GUEST },
     { "compressor.submit", ACCESS_GROUP },
     { "config.get", ACCESS_GUEST },
+    { "config.reload", ACCESS_OWNER },
     { "disconnect", ACCESS_GUEST },
     { "event.publish", ACCESS_GROUP },
     { "event.replay", ACCESS_BROKER },

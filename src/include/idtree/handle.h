@@ -25,15 +25,54 @@ typedef struct idt idt_t;
 
 /* --- connection ---------------------------------------------------------------------------- */
 
-/* Connect to the broker at 'uri', as local:///run/idtree/local-0.  It may be what getenv ("IDTREE_URI") returned:
- * NULL is refused with a sentence.  With ?rank=RANK it means one rank of the process that serves the socket.  Returns a handle
- * for idt_close (), or NULL with errno set and the reason in 'errp' (may be NULL):
- *   EINVAL        NULL, not a local:// URI, or its path is longer than a UNIX socket's may be
+/* Connect to the broker at 'uri', as local:///run/idtree/local; with ?rank=RANK behind it, one rank of the process that serves the
+ * socket.  Several, separated by blanks or commas, are tried in order; each has 30 s to answer.  NULL: what idt_default_uri ()
+ * says.  Returns a handle for idt_close (), or NULL with errno set and the reason in 'errp' (may be NULL), of several the last's:
+ *   EINVAL        not a local:// URI, its path is longer than a UNIX socket's may be, or more than 16 of them
  *   ENOENT, ECONNREFUSED  no broker there
- *   EHOSTUNREACH  that rank is not there
+ *   EHOSTUNREACH, EHOSTDOWN  that rank is not there, or ended
+ *   ETIMEDOUT     the broker does not answer
  *   EPERM         the broker serves another user
  */
 idt_t *idt_open (const char *uri, idt_error_t *errp);
+
+/* A connection that is lost may be followed by another, to the first broker of the list that takes us:
+ *
+ * 1. Requests under way when it is lost end with ECONNRESET, once.  Nobody knows whether they were done.
+ * 2. Who may connect anew is said below.  What is asked for until then is kept and sent when there is a connection, if somebody
+ *    still waits for the answer; time limits of futures hold meanwhile.
+ * 3. The list is tried from its beginning, round by round, with pauses of up to 2 s between.  After 30 s in vain (at once where all
+ *    refuse), it is given up: what waits ends with ECONNREFUSED, ETIMEDOUT, ... as idt_open () fails.  The next call tries again.
+ * 4. A broker of another instance (attribute instance.uuid) is not connected to: ESTALE.
+ * 5. Subscriptions and services are asked for again before anything else.  Where there are subscriptions, an event event.lost with
+ *    {"reconnected":true} comes first: nobody knows which events were missed.
+ * 6. FLUIDs go on above all that were got with the handle, whichever rank makes them.
+ * 7. Requests that came over the connection before can't be answered any more: such an answer finds nobody.
+ *
+ * The calling thread does it, while it waits for an answer or runs the reactor.  Modules' handles have one connection.  After fork ()
+ * a handle is the parent's: the child opens its own.
+ */
+enum idt_open_flag {
+    /* Whatever is asked for may connect anew, and the reactor does so by itself.  idt_set_lost () tells of what was given up only. */
+    IDT_O_RECONNECT = 1,
+    /* Nothing does: when the connection is lost, the handle is of no use any more. */
+    IDT_O_ONCE = 2,
+    /* 0: calls do whose meaning the library knows: ids, attributes, idt_event_publish () and idt_event_subscribe (),
+     * idt_service_add ().  idt_rpc (), idt_send () and the reactor tell of each loss.
+     */
+};
+
+/* As idt_open (), which has 'flags' 0.  EINVAL, too: other flags. */
+idt_t *idt_open_with (const char *uri, int flags, idt_error_t *errp);
+
+/* What NULL means: IDTREE_URI of the environment, else FLUX_URI, else local:///run/idtree/local.  Borrowed. */
+const char *idt_default_uri (void);
+
+/* The URI, of those in the list, of the broker that was connected to last.  Borrowed; NULL: a module's handle. */
+const char *idt_get_uri (const idt_t *h);
+
+/* Why there is no connection, as a sentence; NULL: there is one.  Borrowed until the next call with the handle. */
+const char *idt_lost_error (const idt_t *h);
 
 /* Close a connection, destroy its handlers.  Futures must be destroyed and documents closed or attached elsewhere
  * before, and no callback of this handle may be running (all are checked: assert).  What was sent and not yet written is lost: idt_flush () first.
@@ -49,12 +88,13 @@ idt_reactor_t *idt_get_reactor (idt_t *h);
 /* Use a reactor that the caller owns, before the first use of another (else errno EBUSY). */
 int idt_set_reactor (idt_t *h, idt_reactor_t *r);
 
-/* Call 'cb' once, from the reactor, when the connection is lost, with the errno that tells why; without it
+/* Call 'cb', from the reactor, when the connection is lost and when another is given up, with the errno that tells why; without it
  * the reactor is stopped with that error:
  *   ECONNRESET       the broker closed the connection
  *   EPROTO, EMSGSIZE it sent what is no message
  *   EPIPE            a module's: the broker asks it to end
  *   ENOBUFS          more than 2^20 messages came while nobody ran the reactor
+ *   ECONNREFUSED, ETIMEDOUT, ESTALE, ... no other broker was found
  * All messages that came before are handed out and all futures that wait end with the same error first.
  */
 typedef void (*idt_lost_f) (idt_t *h, int errnum, void *arg);

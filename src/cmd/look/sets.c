@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* overlay_summary.c - which ranks of a subtree are in which state, as sets
+/* sets.c - which ranks of a subtree are in which state, as sets
  *
  * A rank that has children tells of them, so leaves are asked for their health only where their parent does not answer.  The
  * state of a generator is each rank's own.  Whatever is asked is asked of WINDOW ranks at a time, and waited for in order.
@@ -16,12 +16,12 @@
 #include <idtree/rpc.h>
 
 #include "cmd/base/ask.h"
-#include "cmd/overlay_summary.h"
+#include "cmd/look/overlay.h"
+#include "libutil/clock.h"
 #include "libutil/ranges.h"
 
 #define WINDOW 512
-#define TIMEOUT_MS 10000
-#define STATE_SIZE 32
+#define STATE_SIZE OVERLAY_STATE_SIZE
 #define MAX_GROUPS 64 /* lines of a table */
 
 struct place {
@@ -31,9 +31,11 @@ struct place {
     char fluid[STATE_SIZE];
     char lender[STATE_SIZE]; /* the generator of which it borrows; empty: it does not */
     idt_future_t *f;
+    uint64_t asked_ms;
 };
 
 struct summary {
+    const struct overlay_view *view;
     struct cmd *cmd;
     struct place *places; /* in order of rank */
     size_t n;
@@ -43,15 +45,7 @@ struct summary {
 
 static json_t *get_topology_new (struct cmd *cmd, uint32_t rank)
 {
-    idt_future_t *f = idt_rpc_pack (cmd_connect (cmd), "overlay.topology", IDT_NODEID_ANY, 0, "{s:I}", "rank",
-                                    (json_int_t)rank);
-    json_t *o;
-
-    if (!f || idt_future_wait (f, TIMEOUT_MS) < 0 || idt_rpc_get_unpack (f, "o", &o) < 0)
-        cmd_die (cmd, "%s", f ? idt_future_error (f) : strerror (errno));
-    json_incref (o);
-    idt_future_destroy (f);
-    return o;
+    return ask_new (cmd, "overlay.topology", IDT_NODEID_ANY, json_pack ("{s:I}", "rank", (json_int_t)rank), "topology");
 }
 
 uint32_t overlay_subtree_size (struct cmd *cmd, uint32_t rank)
@@ -59,7 +53,7 @@ uint32_t overlay_subtree_size (struct cmd *cmd, uint32_t rank)
     uint32_t size;
     json_t *o;
 
-    if (rank == 0 && idt_get_size (cmd_connect (cmd), &size) == 0)
+    if (rank == 0 && idt_get_size (cmd_connect_for (cmd, 0), &size) == 0)
         return size;
     o = get_topology_new (cmd, rank);
     size = (uint32_t)json_integer_value (json_object_get (o, "size"));
@@ -103,6 +97,13 @@ static void make_places (struct summary *s, uint32_t rank)
 typedef bool (*wanted_f) (const struct place *p);
 typedef void (*take_f) (struct summary *s, struct place *p, bool answered);
 
+static void ask (struct summary *s, const char *topic, struct place *p)
+{
+    p->asked_ms = clock_ms (CLOCK_MONOTONIC);
+    if (!(p->f = idt_rpc (s->cmd->h, topic, NULL, p->rank, 0)))
+        cmd_die (s->cmd, "cannot send: %s", strerror (errno));
+}
+
 /* Ask all that are wanted when it begins. */
 static void ask_all (struct summary *s, const char *topic, wanted_f wanted, take_f take)
 {
@@ -110,13 +111,12 @@ static void ask_all (struct summary *s, const char *topic, wanted_f wanted, take
 
     for (size_t i = 0; i < s->n; i++) {
         for (; asked < s->n && (under_way < WINDOW || asked <= i); asked++)
-            if (wanted (&s->places[asked]) && ++under_way
-                && !(s->places[asked].f = idt_rpc (s->cmd->h, topic, NULL, s->places[asked].rank, 0)))
-                cmd_die (s->cmd, "cannot send: %s", strerror (errno));
+            if (wanted (&s->places[asked]) && ++under_way)
+                ask (s, topic, &s->places[asked]);
         struct place *p = &s->places[i];
         if (!p->f)
             continue;
-        take (s, p, idt_future_wait (p->f, TIMEOUT_MS) == 0 && idt_future_errnum (p->f) == 0);
+        take (s, p, idt_future_wait (p->f, ask_left_ms (s->cmd, p->asked_ms)) == 0 && idt_future_errnum (p->f) == 0);
         idt_future_destroy (p->f);
         p->f = NULL;
         under_way--;
@@ -239,14 +239,15 @@ static json_t *group_new (const struct summary *s, const char *(*state_of) (cons
     return groups;
 }
 
-static void print_group (const char *state, const json_t *group)
+static void print_group (const char *color, const char *state, const json_t *group)
 {
-    printf ("%-12s %8" JSON_INTEGER_FORMAT "  %s\n", state, json_integer_value (json_object_get (group, "count")),
+    printf ("%s%-12s%s %8" JSON_INTEGER_FORMAT "  %s\n", color ? color : "", state, color ? COLOR_END : "",
+            json_integer_value (json_object_get (group, "count")),
             json_string_value (json_object_get (group, "ranks")));
 }
 
 /* There may be a group for each generator. */
-static void print_groups (const char *title, json_t *groups)
+static void print_groups (const char *title, json_t *groups, bool color)
 {
     size_t n = json_object_size (groups), printed = 0;
     const char *state;
@@ -257,7 +258,7 @@ static void print_groups (const char *title, json_t *groups)
     printf ("%-12s %8s  %s\n", title, "COUNT", "RANKS");
     json_object_foreach (groups, state, group)
         if (printed++ < MAX_GROUPS)
-            print_group (state, group);
+            print_group (color ? color_begin (overlay_mood (state)) : NULL, state, group);
     if (n > MAX_GROUPS)
         printf ("... and %zu more: --json tells all\n", n - MAX_GROUPS);
 }
@@ -268,7 +269,7 @@ static void add_store (struct summary *s, json_t *o)
     idt_future_t *f = s->places[0].rank == 0 ? idt_rpc (s->cmd->h, "fluid.info", NULL, 0, 0) : NULL;
     const char *store;
 
-    if (f && idt_future_wait (f, TIMEOUT_MS) == 0 && idt_rpc_get_unpack (f, "{s:s}", "store", &store) == 0
+    if (f && idt_future_wait (f, s->cmd->timeout_ms) == 0 && idt_rpc_get_unpack (f, "{s:s}", "store", &store) == 0
         && strcmp (store, "good") != 0)
         json_object_set_new (o, "store", json_string (store));
     idt_future_destroy (f);
@@ -276,13 +277,16 @@ static void add_store (struct summary *s, json_t *o)
 
 static json_t *collect_new (struct summary *s, bool fluid)
 {
-    json_t *o;
+    json_t *o, *status;
 
     ask_all (s, "overlay.health", is_inner, take_health);
     ask_all (s, "overlay.health", is_unknown, take_last);
     if (fluid)
         ask_all (s, "fluid.info", is_there, take_fluid);
-    o = json_pack ("{s:I s:o}", "size", (json_int_t)s->n, "status", group_new (s, status_of));
+    status = group_new (s, status_of);
+    if (s->view->down)
+        json_object_del (status, "full");
+    o = json_pack ("{s:I s:o}", "size", (json_int_t)s->n, "status", status);
     if (fluid)
         json_object_set_new (o, "fluid", group_new (s, fluid_of));
     json_t *borrowing = group_new (s, lender_of);
@@ -293,19 +297,19 @@ static json_t *collect_new (struct summary *s, bool fluid)
     return o;
 }
 
-void overlay_summary_print (struct cmd *cmd, uint32_t rank, bool fluid, bool json)
+void overlay_print_sets (const struct overlay_view *v)
 {
-    struct summary s = { .cmd = cmd };
+    struct summary s = { .view = v, .cmd = v->cmd };
     json_t *o;
 
-    make_places (&s, rank);
-    o = collect_new (&s, fluid);
-    if (json)
-        ask_print (cmd, o);
+    make_places (&s, v->rank);
+    o = collect_new (&s, v->fluid);
+    if (v->json)
+        ask_print (v->cmd, o);
     else {
-        print_groups ("STATUS", json_object_get (o, "status"));
-        print_groups ("FLUID", json_object_get (o, "fluid"));
-        print_groups ("BORROWED OF", json_object_get (o, "borrowed_of"));
+        print_groups ("STATUS", json_object_get (o, "status"), color_wanted (v->cmd, &v->color));
+        print_groups ("FLUID", json_object_get (o, "fluid"), false);
+        print_groups ("BORROWED OF", json_object_get (o, "borrowed_of"), false);
         if (json_object_get (o, "store"))
             printf ("store %s\n", json_string_value (json_object_get (o, "store")));
     }

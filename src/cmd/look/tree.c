@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* overlay.c - idtree overlay status: the tree, who is there, and where ids come from
+/* tree.c - a subtree rank by rank: who is there, and where ids come from
  *
  * Each rank knows the state of its children only, so the tree is walked from the root, level by level; the ranks of
  * a level are asked at the same time, at most WINDOW of them.  A rank that its parent calls lost or offline is not
@@ -20,13 +20,11 @@
 #include <idtree/rpc.h>
 
 #include "cmd/base/ask.h"
-#include "cmd/base/commands.h"
 #include "cmd/base/table.h"
-#include "cmd/overlay_summary.h"
+#include "cmd/look/overlay.h"
+#include "libutil/clock.h"
 
-#define WINDOW 256     /* ranks that are asked at the same time */
-#define MANY_RANKS 256 /* more of them are told in sets, unless all are asked for */
-#define TIMEOUT_MS 10000
+#define WINDOW 256 /* ranks that are asked at the same time */
 
 enum column { RANK, HOST, STATUS, SINCE, FLUID, GENERATOR, SERVED_BY, COLUMNS };
 
@@ -43,7 +41,8 @@ static const struct table_column columns[COLUMNS] = {
 struct node {
     uint32_t rank;
     struct libscols_line *parent;
-    char status[32]; /* as its parent sees it */
+    char status[OVERLAY_STATE_SIZE]; /* as its parent sees it */
+    uint64_t asked_ms;
     double duration_s;
     bool orphan; /* its parent in the tree is gone */
     idt_future_t *health, *host, *info;
@@ -56,7 +55,9 @@ struct level {
 };
 
 struct walk {
+    const struct overlay_view *view;
     struct cmd *cmd;
+    bool color;
     struct libscols_table *table;
     struct level next;
     char store[512]; /* what is wrong with rank 0's disk; empty: nothing */
@@ -92,6 +93,7 @@ static void ask (struct walk *w, struct node *node)
 {
     if (is_gone (node))
         return;
+    node->asked_ms = clock_ms (CLOCK_MONOTONIC);
     node->health = idt_rpc (w->cmd->h, "overlay.health", NULL, node->rank, 0);
     node->host = idt_rpc_pack (w->cmd->h, "attr.get", node->rank, 0, "{s:s}", "name", "hostname");
     node->info = idt_rpc (w->cmd->h, "fluid.info", "{}", node->rank, 0);
@@ -101,9 +103,10 @@ static void ask (struct walk *w, struct node *node)
         cmd_die (w->cmd, "cannot send: %s", strerror (errno));
 }
 
-static bool answered (idt_future_t *f)
+/* All are asked at once: one that says nothing costs --timeout once, not for each question. */
+static bool answered (const struct walk *w, const struct node *node, idt_future_t *f)
 {
-    return f && idt_future_wait (f, TIMEOUT_MS) == 0 && idt_future_errnum (f) == 0;
+    return f && idt_future_wait (f, ask_left_ms (w->cmd, node->asked_ms)) == 0 && idt_future_errnum (f) == 0;
 }
 
 /* --- rows ----------------------------------------------------------------------------------------- */
@@ -152,7 +155,7 @@ static void fill_fluid (struct walk *w, struct node *node, struct row *row)
     const char *state;
     json_t *o;
 
-    if (!answered (node->info) || idt_rpc_get_unpack (node->info, "o", &o) < 0)
+    if (!answered (w, node, node->info) || idt_rpc_get_unpack (node->info, "o", &o) < 0)
         return;
     row->texts[GENERATOR] = format_number (o, "generator", row->generator, sizeof (row->generator));
     if (!row->texts[GENERATOR]) /* that of which it borrows */
@@ -166,6 +169,15 @@ static void fill_fluid (struct walk *w, struct node *node, struct row *row)
     }
 }
 
+static void set_color (const struct walk *w, struct libscols_line *line, const char *status)
+{
+    const char *color = color_name (overlay_mood (status));
+
+    if (w->color && color && scols_cell_set_color (scols_line_get_cell (line, STATUS), color) < 0)
+        cmd_die (w->cmd, "out of memory");
+}
+
+/* Returns the line that those below it belong to. */
 static struct libscols_line *add_row (struct walk *w, struct node *node)
 {
     struct row row = { .texts = { NULL } };
@@ -178,10 +190,14 @@ static struct libscols_line *add_row (struct walk *w, struct node *node)
         format_duration (node->duration_s, row.since, sizeof (row.since));
         row.texts[SINCE] = row.since;
     }
-    if (answered (node->host) && idt_rpc_get_unpack (node->host, "{s:s}", "value", &host) == 0)
+    if (answered (w, node, node->host) && idt_rpc_get_unpack (node->host, "{s:s}", "value", &host) == 0)
         row.texts[HOST] = host;
     fill_fluid (w, node, &row);
-    return table_add (w->table, node->parent, row.texts, COLUMNS);
+    if (w->view->down && overlay_mood (node->status) == MOOD_GOOD)
+        return node->parent;
+    struct libscols_line *line = table_add (w->table, node->parent, row.texts, COLUMNS);
+    set_color (w, line, node->status);
+    return line;
 }
 
 /* --- walk ----------------------------------------------------------------------------------------- */
@@ -204,30 +220,29 @@ static void add_children (struct walk *w, const json_t *children, struct libscol
 /* The children that a rank which is gone has in the tree. */
 static void add_orphans (struct walk *w, uint32_t rank, struct libscols_line *line)
 {
-    idt_future_t *f = idt_rpc_pack (w->cmd->h, "overlay.topology", 0, 0, "{s:I}", "rank", (json_int_t)rank);
-    json_t *children, *child;
+    json_t *o = ask_new (w->cmd, "overlay.topology", 0, json_pack ("{s:I}", "rank", (json_int_t)rank), "topology");
+    json_t *child;
     size_t i;
 
-    if (answered (f) && idt_rpc_get_unpack (f, "{s:o}", "children", &children) == 0) {
-        json_array_foreach (children, i, child) {
-            json_int_t orphan;
+    json_array_foreach (json_object_get (o, "children"), i, child) {
+        json_int_t orphan;
 
-            if (json_unpack (child, "{s:I}", "rank", &orphan) == 0)
-                add_node (w, orphan, line, "unknown", -1)->orphan = true;
-        }
+        if (json_unpack (child, "{s:I}", "rank", &orphan) == 0)
+            add_node (w, orphan, line, "unknown", -1)->orphan = true;
     }
-    idt_future_destroy (f);
+    json_decref (o);
 }
 
 /* An orphan that lives tells to whom it is attached; one that does not is lost. */
-static void take_orphan (struct node *node)
+static void take_orphan (const struct walk *w, struct node *node)
 {
     json_int_t rank;
     size_t len = strlen (node->status);
 
-    if (!answered (node->health))
+    if (!answered (w, node, node->health))
         snprintf (node->status, sizeof (node->status), "lost");
-    else if (answered (node->overlay) && idt_rpc_get_unpack (node->overlay, "{s:I}", "parent-rank", &rank) == 0)
+    else if (answered (w, node, node->overlay)
+             && idt_rpc_get_unpack (node->overlay, "{s:I}", "parent-rank", &rank) == 0)
         snprintf (node->status + len, sizeof (node->status) - len, " via %" JSON_INTEGER_FORMAT, rank);
 }
 
@@ -237,15 +252,16 @@ static void take (struct walk *w, struct node *node)
     const char *status;
     json_t *children = NULL;
 
-    if (answered (node->health)
+    if (answered (w, node, node->health)
         && idt_rpc_get_unpack (node->health, "{s:s s:F s:o}", "status", &status, "duration", &node->duration_s,
                                "children", &children)
                == 0)
         snprintf (node->status, sizeof (node->status), "%s", status);
     else if (!is_gone (node))
-        snprintf (node->status, sizeof (node->status), "no answer");
+        snprintf (node->status, sizeof (node->status), "%s",
+                  node->health && idt_future_errnum (node->health) == EHOSTUNREACH ? "lost" : "no answer");
     if (node->orphan)
-        take_orphan (node);
+        take_orphan (w, node);
     struct libscols_line *line = add_row (w, node);
     add_children (w, children, line);
     if (is_gone (node))
@@ -268,62 +284,20 @@ static void walk_level (struct walk *w, struct level *l)
     free (l->nodes);
 }
 
-static void show_tree (struct cmd *cmd, uint32_t rank, bool json)
+void overlay_print_tree (const struct overlay_view *v)
 {
-    struct walk w = { .cmd = cmd };
+    struct walk w = { .view = v, .cmd = v->cmd, .color = !v->json && color_wanted (v->cmd, &v->color) };
 
     w.table = table_create (columns, COLUMNS);
-    add_node (&w, rank, NULL, "unknown", -1);
+    scols_table_enable_colors (w.table, w.color);
+    add_node (&w, v->rank, NULL, "unknown", -1);
     while (w.next.n > 0) {
         struct level l = w.next;
 
         w.next = (struct level){ NULL, 0, 0 };
         walk_level (&w, &l);
     }
-    table_print (w.table, json ? "overlay" : NULL);
-    if (!json && w.store[0] != '\0')
+    table_print (w.table, v->json ? "overlay" : NULL);
+    if (!v->json && w.store[0] != '\0')
         printf ("store %s\n", w.store);
 }
-
-struct options {
-    bool json, all, summary, fluid;
-    uint32_t rank;
-};
-
-static int run (struct cmd *cmd)
-{
-    struct options o = { 0 };
-
-    cmd_options (cmd, &o);
-    cmd_connect (cmd);
-    if (o.summary || o.fluid || (!o.all && overlay_subtree_size (cmd, o.rank) > MANY_RANKS))
-        overlay_summary_print (cmd, o.rank, o.fluid, o.json);
-    else
-        show_tree (cmd, o.rank, o.json);
-    return CMD_OK;
-}
-
-static const struct cmd_option options[] = {
-    { 'r', "rank", "RANK", "that rank and those below it only", cmd_take_rank, offsetof (struct options, rank) },
-    { 0, "summary", NULL, "states with the set of their ranks, as for more than 256", cmd_take_flag,
-      offsetof (struct options, summary) },
-    { 0, "fluid", NULL, "so, and states of generators, of which each rank is asked", cmd_take_flag,
-      offsetof (struct options, fluid) },
-    { 0, "all", NULL, "a line for each rank, however many there are", cmd_take_flag, offsetof (struct options, all) },
-    { 0, "json", NULL, "objects instead of a table", cmd_take_flag, offsetof (struct options, json) },
-    CMD_OPTIONS_END,
-};
-
-const struct command overlay_status_command = {
-    .name = "overlay status",
-    .flags = CMD_CONNECTS,
-    .summary = "Show the tree, the state of each rank, and where its ids come from",
-    .details = "STATUS: full, partial (some below are offline), degraded (some are lost), lost, offline; \"via R\":\n"
-               "its parent is gone, it is attached to rank R.\n"
-               "FLUID: active (generates), idle (no generator: asks IDS-FROM), fenced (waits for a lease),\n"
-               "borrowing (generates with some of the sequence numbers of another rank's GENERATOR);\n"
-               "at rank 0 also what is wrong with the store of its horizon.",
-    .example = "idtree overlay status",
-    .options = options,
-    .run = run,
-};

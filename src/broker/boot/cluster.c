@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* cluster.c - the hosts of a configured instance */
+#include "config.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "broker/base/hostlist.h"
+#include "broker/boot/cluster.h"
+#include "libutil/duration.h"
+#include "libutil/errprintf.h"
+
+#define PORT_DEFAULT "8060"
+
+struct host {
+    char *name;
+    uint16_t port;
+};
+
+struct cluster {
+    struct host *hosts; /* by rank */
+    uint32_t size, room;
+    uint32_t port;
+    char *address;
+    char *interface;
+    char *certificate;
+};
+
+static const char *const names[] = { "cluster.hosts", "cluster.port", "cluster.address", "cluster.interface",
+                                     "cluster.certificate" };
+
+bool cluster_is_given (struct attrs *attrs)
+{
+    return attrs && attr_get (attrs, names[0], NULL) != NULL;
+}
+
+int cluster_define (struct attrs *attrs, idt_error_t *errp)
+{
+    for (size_t i = 0; i < sizeof (names) / sizeof (names[0]); i++)
+        if (attr_define (attrs, names[i], NULL, 0, errp) < 0)
+            return -1;
+    return 0;
+}
+
+/* --- reading ------------------------------------------------------------------------------------- */
+
+static int add_host (const char *name, void *arg, idt_error_t *errp)
+{
+    struct cluster *c = arg;
+    const char *colon = strchr (name, ':');
+    uint64_t port = c->port;
+    struct host *h;
+
+    if (colon && parse_number (colon + 1, 1, 65535, &port) < 0)
+        return errsetf (errp, EINVAL, "'%s' has no port from 1 to 65535 behind its colon", name);
+    if (c->size == c->room) {
+        uint32_t room = c->room > 0 ? 2 * c->room : 64;
+        struct host *hosts = realloc (c->hosts, room * sizeof (hosts[0]));
+
+        if (!hosts)
+            return errsetf (errp, ENOMEM, "out of memory");
+        c->hosts = hosts;
+        c->room = room;
+    }
+    h = &c->hosts[c->size];
+    h->port = port;
+    if (!(h->name = strndup (name, colon ? (size_t)(colon - name) : strlen (name))))
+        return errsetf (errp, ENOMEM, "out of memory");
+    c->size++;
+    return 0;
+}
+
+static int compare_hosts (const void *a, const void *b)
+{
+    const struct host *x = *(const struct host *const *)a, *y = *(const struct host *const *)b;
+    int order = strcmp (x->name, y->name);
+
+    return order != 0 ? order : x->port - y->port;
+}
+
+/* Two ranks of one place: one of them could never listen. */
+static int check_hosts (const struct cluster *c, idt_error_t *errp)
+{
+    const struct host **sorted = malloc (c->size * sizeof (struct host *));
+    int rc = 0;
+
+    if (!sorted)
+        return errsetf (errp, ENOMEM, "out of memory");
+    for (uint32_t i = 0; i < c->size; i++)
+        sorted[i] = &c->hosts[i];
+    qsort (sorted, c->size, sizeof (struct host *), compare_hosts);
+    for (uint32_t i = 1; rc == 0 && i < c->size; i++)
+        if (compare_hosts (&sorted[i - 1], &sorted[i]) == 0)
+            rc = errsetf (errp, EINVAL, "%s is in it twice: give one of them a port of its own, %s:PORT",
+                          sorted[i]->name, sorted[i]->name);
+    free (sorted);
+    return rc;
+}
+
+static int read_hosts (struct cluster *c, struct attrs *attrs, idt_error_t *errp)
+{
+    idt_error_t why;
+
+    if (hostlist_expand (attr_get (attrs, "cluster.hosts", NULL), add_host, c, &why) == 0 && check_hosts (c, &why) == 0)
+        return 0;
+    return attr_fault (attrs, "cluster.hosts", errp, "%s", why.text);
+}
+
+/* A copy of a text that must be there. */
+static char *read_text (struct attrs *attrs, const char *name, const char *unless_given, const char *must,
+                        idt_error_t *errp)
+{
+    const char *s = attr_get (attrs, name, NULL);
+    char *copy;
+
+    if (!s)
+        s = unless_given;
+    if (!s || !*s) {
+        attr_fault (attrs, name, errp, "%s", must);
+        return NULL;
+    }
+    if (!(copy = strdup (s)))
+        errsetf (errp, ENOMEM, "out of memory");
+    return copy;
+}
+
+static int read_all (struct cluster *c, struct attrs *attrs, idt_error_t *errp)
+{
+    if (attr_u32 (attrs, "cluster.port", PORT_DEFAULT, 1, 65535, &c->port, errp) < 0
+        || !(c->address = read_text (attrs, "cluster.address", "%h", "must have %h for the name of a host", errp))
+        || !(c->interface = read_text (attrs, "cluster.interface", "*", "must name an interface, or an address", errp))
+        || !(c->certificate = read_text (attrs, "cluster.certificate", NULL,
+                                         "must name the file that idtree keygen made", errp)))
+        return -1;
+    if (!strstr (c->address, "%h"))
+        return attr_fault (attrs, "cluster.address", errp, "must have %%h, which stands for the name of a host");
+    return read_hosts (c, attrs, errp);
+}
+
+struct cluster *cluster_create (struct attrs *attrs, idt_error_t *errp)
+{
+    struct cluster *c = calloc (1, sizeof (*c));
+
+    if (!c) {
+        errsetf (errp, ENOMEM, "out of memory");
+        return NULL;
+    }
+    if (read_all (c, attrs, errp) == 0)
+        return c;
+    cluster_destroy (c);
+    return NULL;
+}
+
+void cluster_destroy (struct cluster *c)
+{
+    int saved_errno = errno;
+
+    if (!c)
+        return;
+    for (uint32_t i = 0; i < c->size; i++)
+        free (c->hosts[i].name);
+    free (c->hosts);
+    free (c->address);
+    free (c->interface);
+    free (c->certificate);
+    free (c);
+    errno = saved_errno;
+}
+
+/* --- who is where -------------------------------------------------------------------------------- */
+
+/* node7 and node7.cluster.org are one host; node7.a and node7.b are two. */
+static bool is_same_short (const char *a, const char *b)
+{
+    size_t n = strcspn (a, "."), m = strcspn (b, ".");
+
+    return n == m && strncmp (a, b, n) == 0 && (!a[n] || !b[m]);
+}
+
+static uint32_t count_matches (const struct cluster *c, const char *name, bool exact, uint32_t *rank)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = c->size; i-- > 0;)
+        if (exact ? strcmp (c->hosts[i].name, name) == 0 : is_same_short (c->hosts[i].name, name)) {
+            *rank = i;
+            n++;
+        }
+    return n;
+}
+
+int cluster_find (const struct cluster *c, const char *name, uint32_t *rank, idt_error_t *errp)
+{
+    uint32_t found = 0, n = count_matches (c, name, true, &found);
+
+    if (n == 0)
+        n = count_matches (c, name, false, &found);
+    if (n == 0)
+        return errsetf (
+            errp, EINVAL,
+            "this host, %s, is not among the %u of cluster.hosts: add it in its place, or say which of them "
+            "it is by --host or --rank",
+            name, c->size);
+    if (n > 1)
+        return errsetf (errp, EINVAL, "this host, %s, is %u of cluster.hosts, ranks %u and others: say which by --rank",
+                        name, n, found);
+    *rank = found;
+    return 0;
+}
+
+uint32_t cluster_size (const struct cluster *c)
+{
+    return c->size;
+}
+
+const char *cluster_host (const struct cluster *c, uint32_t rank)
+{
+    return c->hosts[rank].name;
+}
+
+const char *cluster_certificate (const struct cluster *c)
+{
+    return c->certificate;
+}
+
+static int fits (int n, size_t size)
+{
+    return n >= 0 && (size_t)n < size ? 0 : errset (ENAMETOOLONG);
+}
+
+int cluster_listen_at (const struct cluster *c, uint32_t rank, char *buf, size_t size)
+{
+    return fits (snprintf (buf, size, "tcp://%s:%u", c->interface, c->hosts[rank].port), size);
+}
+
+int cluster_endpoint (const struct cluster *c, uint32_t rank, char *buf, size_t size)
+{
+    const struct host *h = &c->hosts[rank];
+    const char *mark = strstr (c->address, "%h");
+
+    return fits (snprintf (buf, size, "tcp://%.*s%s%s:%u", (int)(mark - c->address), c->address, h->name, mark + 2,
+                           h->port),
+                 size);
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* cluster.h - the hosts of a configured instance, as the attributes cluster.* list them; a thinking part
+ *
+ * The file is the same on all hosts.  A rank is a place in cluster.hosts: whoever replaces a host writes another name into
+ * its place.
+ *
+ *     cluster.hosts        the hosts in order of rank (hostlist.h), each with a port of its own behind a colon, or without
+ *     cluster.port         of those without (8060)
+ *     cluster.address      where others reach a host: %h stands for its name (%h)
+ *     cluster.interface    where a host listens: the name of an interface, or an address (*: all)
+ *     cluster.certificate  the file that idtree keygen made
+ */
+#ifndef BROKER_CLUSTER_H
+#define BROKER_CLUSTER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "broker/base/attr.h"
+
+struct cluster;
+
+/* Whether the attributes describe one: cluster.hosts is given.  NULL: they do not. */
+bool cluster_is_given (struct attrs *attrs);
+
+/* The attributes exist, for whoever lists them.  Returns 0, or -1 as attr_define (). */
+int cluster_define (struct attrs *attrs, idt_error_t *errp);
+
+/* Read them.  NULL with errno set (EINVAL: an attribute is wrong) and 'errp' naming the line of the file. */
+struct cluster *cluster_create (struct attrs *attrs, idt_error_t *errp);
+void cluster_destroy (struct cluster *c); /* NULL is fine */
+
+/* The rank that host 'name' has: the one whose name it is; else, where one of both names has no domain, the one whose
+ * name is the same without it.  Returns 0, or -1 with errno EINVAL and 'errp' filled: no host has it, or several have.
+ */
+int cluster_find (const struct cluster *c, const char *name, uint32_t *rank, idt_error_t *errp);
+
+uint32_t cluster_size (const struct cluster *c);
+const char *cluster_host (const struct cluster *c, uint32_t rank); /* borrowed */
+const char *cluster_certificate (const struct cluster *c);         /* borrowed: a path */
+
+/* Where rank 'rank' listens, and where others reach it.  Return 0, or -1 with errno ENAMETOOLONG. */
+int cluster_listen_at (const struct cluster *c, uint32_t rank, char *buf, size_t size);
+int cluster_endpoint (const struct cluster *c, uint32_t rank, char *buf, size_t size);
+
+#endif /* BROKER_CLUSTER_H */

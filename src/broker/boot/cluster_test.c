@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* cluster_test.c - the hosts of a configured instance */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "broker/boot/cluster.h"
+#include "test/tap.h"
+
+static struct cluster *make (const char *hosts, const char *address, idt_error_t *errp)
+{
+    struct attrs *a = attrs_create ();
+
+    attr_give_at (a, "cluster.hosts", hosts, "file:3", NULL);
+    attr_give (a, "cluster.certificate", "/nowhere", NULL);
+    attr_give (a, "cluster.port", "7000", NULL);
+    if (address)
+        attr_give (a, "cluster.address", address, NULL);
+    struct cluster *c = cluster_create (a, errp);
+    attrs_destroy (a);
+    return c;
+}
+
+static void test_places (void)
+{
+    idt_error_t err = { "" };
+    struct cluster *c = make ("login:81, n[8-10,007].x,z", "%h-ib.net", &err);
+    char text[300];
+
+    ok (c && cluster_size (c) == 6, "a list has as many ranks as hosts %s", err.text);
+    ok (strcmp (cluster_host (c, 1), "n8.x") == 0 && strcmp (cluster_host (c, 3), "n10.x") == 0
+            && strcmp (cluster_host (c, 4), "n007.x") == 0,
+        "in the order of the list");
+    ok (cluster_endpoint (c, 0, text, sizeof (text)) == 0 && strcmp (text, "tcp://login-ib.net:81") == 0, "%s", text);
+    ok (cluster_endpoint (c, 5, text, sizeof (text)) == 0 && strcmp (text, "tcp://z-ib.net:7000") == 0, "%s", text);
+    ok (cluster_listen_at (c, 5, text, sizeof (text)) == 0 && strcmp (text, "tcp://*:7000") == 0, "%s", text);
+    ok (cluster_endpoint (c, 5, text, 5) < 0, "what is too long is not cut");
+    cluster_destroy (c);
+}
+
+static void finds (const struct cluster *c, const char *name, int want)
+{
+    idt_error_t err = { "" };
+    uint32_t rank = 99;
+    int rc = cluster_find (c, name, &rank, &err);
+
+    ok (want < 0 ? rc < 0 && rank == 99 : rc == 0 && rank == (uint32_t)want, "%s is rank %d %s", name, want, err.text);
+}
+
+static void test_find (void)
+{
+    idt_error_t err = { "" };
+    struct cluster *c = make ("a,b.x,c.x,c.y,d:1,d:2,10.0.0.1", NULL, &err);
+
+    finds (c, "a", 0);
+    finds (c, "a.any", 0);
+    finds (c, "b", 1);
+    finds (c, "b.x", 1);
+    finds (c, "b.y", -1);
+    finds (c, "c.y", 3);
+    finds (c, "c", -1);
+    finds (c, "d", -1);
+    finds (c, "10.0.0.1", 6);
+    finds (c, "e", -1);
+    finds (c, "", -1);
+    cluster_destroy (c);
+}
+
+static void test_faults (void)
+{
+    static const struct {
+        const char *hosts, *address, *fault;
+    } cases[] = {
+        { "", NULL, "file:3: attribute cluster.hosts=: '' is no name" },
+        { "a,,b", NULL, "'' is no name" },
+        { "a b", NULL, "'a b' is no name" },
+        { "a/b", NULL, "'a/b' is no name" },
+        { "n[1-3", NULL, "must have one [ and one ]" },
+        { "n1-3]", NULL, "must have one [ and one ]" },
+        { "n[1]x[2]", NULL, "must have one [ and one ]" },
+        { "n[]", NULL, "has no ranges" },
+        { "n[1-]", NULL, "has no ranges" },
+        { "n[3-1]", NULL, "has no ranges" },
+        { "n[1,x]", NULL, "has no ranges" },
+        { "n[1-9999999999]", NULL, "has no ranges" },
+        { "n[0-1000000]", NULL, "at most 1000000 hosts" },
+        { "n[1-3],n2", NULL, "n2 is in it twice" },
+        { "a:0", NULL, "no port from 1 to 65535" },
+        { "a:x", NULL, "no port from 1 to 65535" },
+        { "a", "nothing", "cluster.address=nothing: must have %h" },
+    };
+
+    for (size_t i = 0; i < sizeof (cases) / sizeof (cases[0]); i++) {
+        idt_error_t err = { "" };
+
+        ok (!make (cases[i].hosts, cases[i].address, &err) && strstr (err.text, cases[i].fault), "%s", err.text);
+    }
+}
+
+static void test_many (void)
+{
+    idt_error_t err = { "" };
+    struct cluster *c = make ("n[0-999999]", NULL, &err);
+
+    ok (c && cluster_size (c) == 1000000 && strcmp (cluster_host (c, 999999), "n999999") == 0, "a million hosts %s",
+        err.text);
+    finds (c, "n500000", 500000);
+    cluster_destroy (c);
+}
+
+int main (int argc, char *argv[])
+{
+    struct attrs *a = attrs_create ();
+    idt_error_t err = { "" };
+
+    ok (!cluster_is_given (a), "without hosts it is no cluster");
+    attr_give (a, "cluster.hosts", "a", NULL);
+    ok (cluster_is_given (a) && !cluster_create (a, &err) && strstr (err.text, "idtree keygen"),
+        "one needs a certificate: %s", err.text);
+    attrs_destroy (a);
+    test_places ();
+    test_find ();
+    test_faults ();
+    test_many ();
+    return done_testing ();
+}

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* config.c - brokers of a configured instance: one a host, started by whoever starts services there, in any order
+ *
+ * All is known before anybody was asked.  cluster.h tells where each rank is; the key pair of each follows from the secret
+ * of the certificate, which is the same on all hosts.  So nobody is waited for, and any broker lets in any of those below
+ * it, whether their own parent has ever been up or not.
+ */
+#include "config.h"
+
+#include <errno.h>
+#include <ifaddrs.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "broker/boot/card.h"
+#include "broker/boot/cluster.h"
+#include "broker/boot/method.h"
+#include "common/libzmqutil/certificate.h"
+#include "libutil/errprintf.h"
+
+struct config {
+    struct cluster *cluster;
+    uint32_t rank; /* our own */
+    uint8_t secret[ZAP_KEY_SIZE];
+};
+
+static void destroy (void *m)
+{
+    struct config *c = m;
+    int saved_errno = errno;
+
+    cluster_destroy (c->cluster);
+    explicit_bzero (c->secret, sizeof (c->secret));
+    free (c);
+    errno = saved_errno;
+}
+
+/* --- who am I ------------------------------------------------------------------------------------ */
+
+/* A file may list addresses.  Returns whether one of ours is there. */
+static bool find_address (const struct cluster *cluster, uint32_t *rank)
+{
+    struct ifaddrs *list = NULL;
+    bool found = false;
+    char name[64];
+
+    if (getifaddrs (&list) < 0)
+        return false;
+    for (const struct ifaddrs *ifa = list; ifa && !found; ifa = ifa->ifa_next)
+        found = ifa->ifa_addr && ifa->ifa_addr->sa_family == AF_INET
+                && getnameinfo (ifa->ifa_addr, sizeof (struct sockaddr_in), name, sizeof (name), NULL, 0,
+                                NI_NUMERICHOST)
+                       == 0
+                && cluster_find (cluster, name, rank, NULL) == 0;
+    freeifaddrs (list);
+    return found;
+}
+
+static int find_self (const struct cluster *cluster, const struct boot_conf *conf, uint32_t *rank, idt_error_t *errp)
+{
+    char name[256] = "";
+
+    if (conf->own_rank) {
+        if (*conf->own_rank >= cluster_size (cluster))
+            return errsetf (errp, EINVAL, "--rank %u: cluster.hosts has ranks 0 to %u", *conf->own_rank,
+                            cluster_size (cluster) - 1);
+        *rank = *conf->own_rank;
+        return 0;
+    }
+    if (conf->own_host)
+        return cluster_find (cluster, conf->own_host, rank, errp);
+    if (gethostname (name, sizeof (name) - 1) < 0)
+        return errprintf (errp, "no host name: %s", strerror (errno));
+    if (cluster_find (cluster, name, rank, errp) == 0 || find_address (cluster, rank))
+        return 0;
+    return errset (EINVAL);
+}
+
+/* Nobody but a person can make it right. */
+static int read_certificate (struct config *c, idt_error_t *errp)
+{
+    int rc = certificate_read (cluster_certificate (c->cluster), c->secret, errp);
+
+    if (rc < 0 && errno == EPERM)
+        errno = EINVAL;
+    return rc;
+}
+
+static void *create (const struct boot_conf *conf, struct boot_self *self, idt_error_t *errp)
+{
+    struct config *c = calloc (1, sizeof (*c));
+
+    if (!c) {
+        errsetf (errp, ENOMEM, "out of memory");
+        return NULL;
+    }
+    if (!(c->cluster = cluster_create (conf->attrs, errp)) || find_self (c->cluster, conf, &c->rank, errp) < 0
+        || read_certificate (c, errp) < 0) {
+        destroy (c);
+        return NULL;
+    }
+    *self = (struct boot_self){
+        .size = cluster_size (c->cluster),
+        .processes = cluster_size (c->cluster),
+        .tasks = cluster_size (c->cluster),
+        .process = c->rank,
+        .host = cluster_host (c->cluster, c->rank),
+    };
+    return c;
+}
+
+static int get_secret (void *m, uint8_t secret[ZAP_KEY_SIZE], idt_error_t *errp)
+{
+    const struct config *c = m;
+
+    memcpy (secret, c->secret, ZAP_KEY_SIZE);
+    return 0;
+}
+
+/* --- where are the others ------------------------------------------------------------------------ */
+
+static int get (void *m, uint32_t rank, struct bizcard *card, idt_error_t *errp)
+{
+    const struct config *c = m;
+    char public_key[BOOT_KEY_TEXT], secret_key[BOOT_KEY_TEXT], endpoint[sizeof (card->endpoint)];
+    int rc = boot_derive_keys (c->secret, rank, public_key, secret_key, errp);
+
+    explicit_bzero (secret_key, sizeof (secret_key));
+    if (rc < 0)
+        return -1;
+    if (cluster_endpoint (c->cluster, rank, endpoint, sizeof (endpoint)) < 0)
+        return errsetf (errp, errno, "rank %u: cluster.address makes too long a name of %s", rank,
+                        cluster_host (c->cluster, rank));
+    return card_fill (card, rank, endpoint, cluster_host (c->cluster, rank), public_key, "", cluster_size (c->cluster));
+}
+
+static int earlier (void *m, uint32_t rank, struct bizcard *card, idt_error_t *errp)
+{
+    return get (m, rank, card, errp);
+}
+
+static int listen_at (void *m, uint32_t rank, char *buf, size_t size)
+{
+    const struct config *c = m;
+
+    return cluster_listen_at (c->cluster, rank, buf, size);
+}
+
+/* --- another file -------------------------------------------------------------------------------- */
+
+static int check_listen (const struct config *c, const struct cluster *other, idt_error_t *errp)
+{
+    char before[256], now[256];
+
+    if (cluster_listen_at (c->cluster, c->rank, before, sizeof (before)) == 0
+        && cluster_listen_at (other, c->rank, now, sizeof (now)) == 0 && strcmp (before, now) == 0)
+        return 0;
+    return errsetf (errp, EINVAL,
+                    "where this broker listens changes when all of the instance is stopped "
+                    "(cluster.port, cluster.interface)");
+}
+
+static int check_same (const struct config *c, const struct cluster *other, idt_error_t *errp)
+{
+    const char *host = cluster_host (c->cluster, c->rank), *now = NULL;
+
+    if (cluster_size (other) != cluster_size (c->cluster))
+        return errsetf (errp, EINVAL,
+                        "cluster.hosts has %u hosts, and had %u: the size of an instance changes when all of it is "
+                        "stopped",
+                        cluster_size (other), cluster_size (c->cluster));
+    now = cluster_host (other, c->rank);
+    if (strcmp (now, host) != 0)
+        return errsetf (errp, ESTALE, "rank %u is %s now, and no more %s", c->rank, now, host);
+    return check_listen (c, other, errp);
+}
+
+static int reload (void *m, struct attrs *attrs, idt_error_t *errp)
+{
+    struct config *c = m;
+    struct cluster *other = cluster_create (attrs, errp);
+
+    if (!other)
+        return -1;
+    if (check_same (c, other, errp) < 0) {
+        cluster_destroy (other);
+        return -1;
+    }
+    cluster_destroy (c->cluster);
+    c->cluster = other;
+    return 0;
+}
+
+const struct boot_method boot_config = {
+    .name = "config",
+    .create = create,
+    .destroy = destroy,
+    .secret = get_secret,
+    .earlier = earlier,
+    .get = get,
+    .listen_at = listen_at,
+    .reload = reload,
+};

@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* pmix.c - brokers that a launcher started which speaks PMIx: mpirun of Open MPI, prterun, srun --mpi=pmix
+ *
+ * A task is a broker.  libpmix is loaded when it is needed: a broker that nobody starts so does well without.  It reads the
+ * environment by itself, has a thread of its own, and stays until the process ends.
+ *
+ * Some of its calls wait for others, or for a server, without a bound that all servers keep.  So each call is made in a
+ * thread that is left behind at the deadline, together with all that it may still touch; the process is about to end then.
+ */
+#include "config.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <pmix.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "broker/boot/card.h"
+#include "broker/boot/method.h"
+#include "libutil/clock.h"
+#include "libutil/errprintf.h"
+
+#define LIBRARY "libpmix.so.2"
+#define CARD_KEY "idtree.bizcard"
+#define READY_MS 10000 /* that a launcher may take to hear that we are up: the broker stands still meanwhile */
+
+struct pmix {
+    void *library;
+    __typeof__ (PMIx_Init) *Init;
+    __typeof__ (PMIx_Put) *Put;
+    __typeof__ (PMIx_Commit) *Commit;
+    __typeof__ (PMIx_Fence) *Fence;
+    __typeof__ (PMIx_Get) *Get;
+    __typeof__ (PMIx_Finalize) *Finalize;
+    __typeof__ (PMIx_Error_string) *Error_string;
+
+    uint64_t deadline_ms; /* 0: none */
+    pmix_proc_t self;
+    uint32_t size;
+
+    /* The call that is being made, what it takes, and what came of it. */
+    pmix_status_t (*fn) (struct pmix *p);
+    pmix_proc_t of;
+    const char *key;
+    char text[CARD_TEXT];
+    pmix_value_t *value;
+    pmix_status_t status;
+    bool calling; /* with the lock */
+    bool stuck;   /* a thread was left behind, and all this with it */
+    pthread_mutex_t lock;
+    pthread_cond_t done;
+};
+
+/* --- calls that end --------------------------------------------------------------------------------- */
+
+static void *call_main (void *arg)
+{
+    struct pmix *p = arg;
+    pmix_status_t status = p->fn (p);
+
+    pthread_mutex_lock (&p->lock);
+    p->status = status;
+    p->calling = false;
+    pthread_cond_signal (&p->done);
+    pthread_mutex_unlock (&p->lock);
+    return NULL;
+}
+
+/* Returns 0, or -1 where it has not come back in time. */
+static int wait_for_call (struct pmix *p)
+{
+    struct timespec until = { .tv_sec = p->deadline_ms / 1000, .tv_nsec = p->deadline_ms % 1000 * 1000000 };
+    int rc = 0;
+
+    pthread_mutex_lock (&p->lock);
+    while (p->calling && rc == 0)
+        rc = p->deadline_ms > 0 ? pthread_cond_timedwait (&p->done, &p->lock, &until)
+                                : pthread_cond_wait (&p->done, &p->lock);
+    rc = p->calling ? -1 : 0;
+    pthread_mutex_unlock (&p->lock);
+    return rc;
+}
+
+/* Returns 0, or -1 with errno ETIMEDOUT, ENOENT (there is no such thing), EPROTO or EAGAIN and 'errp' filled. */
+static int call (struct pmix *p, const char *what, pmix_status_t (*fn) (struct pmix *p), idt_error_t *errp)
+{
+    pthread_t thread;
+    int errnum;
+
+    if (p->stuck)
+        return errsetf (errp, ETIMEDOUT, "an earlier call of PMIx has not come back");
+    p->fn = fn;
+    p->calling = true;
+    if ((errnum = pthread_create (&thread, NULL, call_main, p)) != 0) {
+        p->calling = false;
+        return errsetf (errp, errnum, "PMIx %s: no thread: %s", what, strerror (errnum));
+    }
+    pthread_detach (thread);
+    if ((p->stuck = wait_for_call (p) < 0))
+        return errsetf (errp, ETIMEDOUT, "PMIx %s of rank %u: the launcher does not answer", what, p->self.rank);
+    if (p->status == PMIX_SUCCESS)
+        return 0;
+    errnum = p->status == PMIX_ERR_NOT_FOUND ? ENOENT : p->status == PMIX_ERR_TIMEOUT ? ETIMEDOUT : EPROTO;
+    return errsetf (errp, errnum, "PMIx %s of rank %u: %s", what, p->self.rank, p->Error_string (p->status));
+}
+
+static pmix_status_t init_fn (struct pmix *p)
+{
+    return p->Init (&p->self, NULL, 0);
+}
+
+static pmix_status_t get_fn (struct pmix *p)
+{
+    return p->Get (&p->of, p->key, NULL, 0, &p->value);
+}
+
+static pmix_status_t put_fn (struct pmix *p)
+{
+    pmix_value_t value = { .type = PMIX_STRING, .data.string = p->text };
+    pmix_status_t status = p->Put (PMIX_GLOBAL, CARD_KEY, &value);
+
+    return status == PMIX_SUCCESS ? p->Commit () : status;
+}
+
+static pmix_status_t fence_fn (struct pmix *p)
+{
+    pmix_info_t collect = { .key = PMIX_COLLECT_DATA, .value = { .type = PMIX_BOOL, .data.flag = true } };
+
+    return p->Fence (NULL, 0, &collect, 1);
+}
+
+static pmix_status_t finalize_fn (struct pmix *p)
+{
+    return p->Finalize (NULL, 0);
+}
+
+/* --- the library ------------------------------------------------------------------------------------ */
+
+/* libpmix uses libevent; libev, which is here already, has functions of the same names, that it must not find first. */
+static int load (struct pmix *p, idt_error_t *errp)
+{
+    const struct {
+        const char *name;
+        void *at;
+    } symbols[] = {
+        { "PMIx_Init", &p->Init },
+        { "PMIx_Put", &p->Put },
+        { "PMIx_Commit", &p->Commit },
+        { "PMIx_Fence", &p->Fence },
+        { "PMIx_Get", &p->Get },
+        { "PMIx_Finalize", &p->Finalize },
+        { "PMIx_Error_string", &p->Error_string },
+    };
+
+    if (!(p->library = dlopen (LIBRARY, RTLD_NOW | RTLD_DEEPBIND)))
+        return errsetf (errp, ENOENT, "a launcher that speaks PMIx started this, but %s: install libpmix2", dlerror ());
+    for (size_t i = 0; i < sizeof (symbols) / sizeof (symbols[0]); i++) {
+        void *symbol = dlsym (p->library, symbols[i].name);
+
+        if (!symbol)
+            return errsetf (errp, ENOSYS, LIBRARY " has no %s: another version is needed", symbols[i].name);
+        memcpy (symbols[i].at, &symbol, sizeof (symbol));
+    }
+    return 0;
+}
+
+/* --- who am I --------------------------------------------------------------------------------------- */
+
+/* What is known of the job as a whole. */
+static int get_number (struct pmix *p, const char *key, uint32_t *n, idt_error_t *errp)
+{
+    p->of = p->self;
+    p->of.rank = PMIX_RANK_WILDCARD;
+    p->key = key;
+    if (call (p, key, get_fn, errp) < 0)
+        return -1;
+    if (p->value->type != PMIX_UINT32)
+        return errsetf (errp, EPROTO, "PMIx %s: the launcher gave no number", key);
+    *n = p->value->data.uint32;
+    free (p->value);
+    p->value = NULL;
+    return 0;
+}
+
+/* One that finds no server may be taken for a job of one. */
+static int meet_server (struct pmix *p, const struct boot_conf *conf, idt_error_t *errp)
+{
+    idt_error_t err;
+
+    if (call (p, "init", init_fn, &err) < 0)
+        return errprintf (errp, "PMIX_NAMESPACE=%s, PMIX_RANK=%u: the launcher does not take this in as a task: %s",
+                          conf->pmix_namespace, conf->pmix_rank, err.text);
+    if (strcmp (p->self.nspace, conf->pmix_namespace) != 0 || p->self.rank != conf->pmix_rank)
+        return errsetf (
+            errp, EPROTO,
+            "PMIX_NAMESPACE=%s and PMIX_RANK=%u, but PMIx takes this for rank %u of %s: the launcher is gone, or "
+            "not its server",
+            conf->pmix_namespace, conf->pmix_rank, p->self.rank, p->self.nspace);
+    return get_number (p, PMIX_JOB_SIZE, &p->size, errp);
+}
+
+static int who_am_i (struct pmix *p, const struct boot_conf *conf, struct boot_self *self, idt_error_t *errp)
+{
+    uint32_t here;
+
+    if (meet_server (p, conf, errp) < 0)
+        return -1;
+    if (p->size < 1 || p->size > BOOT_SIZE_MAX || p->self.rank >= p->size)
+        return errsetf (errp, EPROTO, "PMIX_RANK=%u: the launcher has %u tasks, of at most %d", p->self.rank, p->size,
+                        BOOT_SIZE_MAX);
+    *self = (struct boot_self){
+        .size = p->size, .processes = p->size, .tasks = p->size, .process = p->self.rank, .whole = true
+    };
+    self->one_host = get_number (p, PMIX_LOCAL_SIZE, &here, NULL) == 0 && here == p->size;
+    return 0;
+}
+
+static void destroy (void *m)
+{
+    struct pmix *p = m;
+
+    if (p->stuck)
+        return;
+    pthread_cond_destroy (&p->done);
+    pthread_mutex_destroy (&p->lock);
+    free (p);
+}
+
+static void *create (const struct boot_conf *conf, struct boot_self *self, idt_error_t *errp)
+{
+    struct pmix *p = calloc (1, sizeof (*p));
+    pthread_condattr_t attr;
+
+    if (!p) {
+        errsetf (errp, ENOMEM, "out of memory");
+        return NULL;
+    }
+    pthread_condattr_init (&attr);
+    pthread_condattr_setclock (&attr, CLOCK_MONOTONIC);
+    pthread_cond_init (&p->done, &attr);
+    pthread_condattr_destroy (&attr);
+    pthread_mutex_init (&p->lock, NULL);
+    p->deadline_ms = conf->deadline_ms;
+    p->self.rank = conf->pmix_rank;
+    if (load (p, errp) == 0 && who_am_i (p, conf, self, errp) == 0)
+        return p;
+    destroy (p);
+    return NULL;
+}
+
+/* --- bizcards --------------------------------------------------------------------------------------- */
+
+static int put (void *m, const struct bizcard *card, idt_error_t *errp)
+{
+    struct pmix *p = m;
+
+    card_encode (p->text, card);
+    return call (p, "put", put_fn, errp);
+}
+
+static int wait_for_all (void *m, idt_error_t *errp)
+{
+    struct pmix *p = m;
+
+    if (call (p, "fence", fence_fn, errp) == 0)
+        return 0;
+    return errno != ETIMEDOUT
+               ? -1
+               : errsetf (errp, ETIMEDOUT, "rank %u of %u waited for others who did not come", p->self.rank, p->size);
+}
+
+static int get (void *m, uint32_t rank, struct bizcard *card, idt_error_t *errp)
+{
+    struct pmix *p = m;
+    int rc;
+
+    p->of = p->self;
+    p->of.rank = rank;
+    p->key = CARD_KEY;
+    if (call (p, "get", get_fn, errp) < 0)
+        return -1;
+    if (p->value->type != PMIX_STRING)
+        return errsetf (errp, EPROTO, "rank %u: its bizcard is no string", rank);
+    rc = card_decode (p->value->data.string, rank, card, errp);
+    free (p->value->data.string);
+    free (p->value);
+    p->value = NULL;
+    return rc;
+}
+
+static void ready (void *m)
+{
+    struct pmix *p = m;
+
+    p->deadline_ms = clock_ms (CLOCK_MONOTONIC) + READY_MS;
+    call (p, "finalize", finalize_fn, NULL);
+}
+
+const struct boot_method boot_pmix = {
+    .name = "pmix", .create = create, .destroy = destroy, .put = put, .wait = wait_for_all, .get = get, .ready = ready
+};

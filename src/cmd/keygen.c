@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* keygen.c - idtree keygen: the certificate that all hosts of a configured instance have */
+#include "cmd/base/commands.h"
+#include "common/libzmqutil/certificate.h"
+
+struct keygen_options {
+    const char *name;
+};
+
+static int run (struct cmd *cmd)
+{
+    struct keygen_options o = { 0 };
+    idt_error_t err;
+
+    cmd_options (cmd, &o);
+    if (certificate_make (cmd->argv[0], o.name, &err) < 0)
+        cmd_die (cmd, "%s", err.text);
+    return CMD_OK;
+}
+
+static const struct cmd_option options[] = {
+    { 0, "name", "NAME", "what people know it by (default: idtree)", cmd_take_text,
+      offsetof (struct keygen_options, name) },
+    CMD_OPTIONS_END,
+};
+
+const struct command keygen_command = {
+    .name = "keygen",
+    .operands = "FILE",
+    .summary = "Make the certificate that all hosts of an instance have",
+    .details =
+        "Whoever can read FILE can be any of its brokers.  Copy it to each host as safely as other keys, for the\n"
+        "user that runs the broker alone; it is made with mode 0400.  A file that exists is not replaced.\n",
+    .example = "idtree keygen /etc/idtree/idtree.cert",
+    .options = options,
+    .run = run,
+};

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* reload.c - idtree reload: brokers read their configuration files again */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cmd/base/ask.h"
+#include "cmd/base/commands.h"
+
+struct reload_options {
+    uint32_t rank;
+    bool all;
+    bool json;
+};
+
+static void print_names (const json_t *o, const char *key, const char *text)
+{
+    const json_t *names = json_object_get (o, key);
+    const json_t *name;
+    size_t i;
+
+    if (json_array_size (names) > 0)
+        printf ("%s", text);
+    json_array_foreach (names, i, name)
+        printf (" %s", json_string_value (name));
+}
+
+static void print (const struct cmd *cmd, uint32_t rank, const struct reload_options *o, json_t *answer)
+{
+    if (o->json) {
+        json_object_set_new (answer, "rank", json_integer (rank));
+        ask_print (cmd, answer);
+        return;
+    }
+    printf ("%u:", rank);
+    print_names (answer, "changed", " changed");
+    print_names (answer, "later", " after-a-restart");
+    puts (json_array_size (json_object_get (answer, "changed")) + json_array_size (json_object_get (answer, "later"))
+                  > 0
+              ? ""
+              : " nothing new");
+}
+
+/* One that does not answer keeps no other from reading its file. */
+static bool reload_one (struct cmd *cmd, idt_t *h, uint32_t rank, const struct reload_options *o)
+{
+    idt_future_t *f = ask_send (h, "config.reload", rank, json_object ());
+    bool done = f && idt_future_wait (f, -1) == 0 && idt_future_errnum (f) == 0;
+
+    if (done)
+        print (cmd, rank, o, ask_take_new (cmd, f, "reload"));
+    else {
+        cmd_warn (cmd, "rank %u: %s", rank, f ? idt_future_error (f) : strerror (errno));
+        idt_future_destroy (f);
+    }
+    return done;
+}
+
+static int run (struct cmd *cmd)
+{
+    struct reload_options o = { .rank = IDT_NODEID_ANY };
+    uint32_t size = 0, own = 0;
+    bool good = true;
+
+    cmd_options (cmd, &o);
+    if (o.all && o.rank != IDT_NODEID_ANY)
+        cmd_usage (cmd, "--all and --rank: one of them");
+    idt_t *h = cmd_connect_own (cmd);
+    if (idt_get_rank (h, &own) < 0 || idt_get_size (h, &size) < 0)
+        cmd_die (cmd, "rank and size: %s", strerror (errno));
+    if (o.rank != IDT_NODEID_ANY)
+        own = o.rank;
+    for (uint32_t rank = o.all ? 0 : own; rank < (o.all ? size : own + 1); rank++)
+        good = reload_one (cmd, h, rank, &o) && good;
+    return good ? CMD_OK : CMD_FAILED;
+}
+
+static const struct cmd_option options[] = {
+    { 'r', "rank", "RANK", "that broker (default: the one connected to)", cmd_take_rank,
+      offsetof (struct reload_options, rank) },
+    { 'a', "all", NULL, "all brokers of the instance", cmd_take_flag, offsetof (struct reload_options, all) },
+    { 0, "json", NULL, "print a JSON object for each", cmd_take_flag, offsetof (struct reload_options, json) },
+    CMD_OPTIONS_END,
+};
+
+const struct command reload_command = {
+    .name = "reload",
+    .flags = CMD_CONNECTS,
+    .summary = "Have brokers read their configuration files again, as SIGHUP does",
+    .details = "Prints what has changed, and what waits for a restart of the broker.\n",
+    .example = "idtree reload --all",
+    .options = options,
+    .run = run,
+};

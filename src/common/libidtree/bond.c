@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* bond.c - events, names of services: what a broker keeps for a connection, and is told again over the next one
+ *
+ * The broker filters: each connection gets the events that it subscribed to.  Rank 0 alone numbers and publishes.
+ *
+ * A bond is the request that made it.  While its answer is awaited it is the caller's affair: that ends in an error where the
+ * connection is lost, and there is no bond.  A bond that holds is asked for again before anything else is said over a new
+ * connection (dial.h).
+ */
+#include "config.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libidtree/private.h"
+#include "libutil/base64.h"
+
+#define SUBSCRIBE "event.subscribe"
+
+struct bond {
+    idt_msg_t *request;
+    idt_future_t *f;     /* awaits the answer; NULL: it holds */
+    unsigned connection; /* number of the one over which it was asked for; 0: it was not */
+    TAILQ_ENTRY (bond) link;
+};
+
+/* --- one ------------------------------------------------------------------------------------ */
+
+static void bond_destroy (idt_t *h, struct bond *b)
+{
+    if (b->f)
+        b->f->bond = NULL;
+    TAILQ_REMOVE (&h->bonds, b, link);
+    idt_msg_unref (b->request);
+    free (b);
+}
+
+static struct bond *bond_create (idt_t *h, const char *topic, const char *text)
+{
+    struct bond *b = calloc (1, sizeof (*b));
+
+    if (!b)
+        return NULL;
+    if ((b->request = idt_msg_create (IDT_MSGTYPE_REQUEST)) && idt_msg_set_topic (b->request, topic) == 0
+        && idt_msg_set_string (b->request, text) == 0) {
+        TAILQ_INSERT_TAIL (&h->bonds, b, link);
+        return b;
+    }
+    idt_msg_unref (b->request);
+    free (b);
+    return NULL;
+}
+
+static struct bond *bond_find (const idt_t *h, const char *topic, const char *text)
+{
+    struct bond *b;
+
+    TAILQ_FOREACH (b, &h->bonds, link)
+        if (strcmp (idt_msg_topic (b->request), topic) == 0 && strcmp (idt_msg_string (b->request), text) == 0)
+            return b;
+    return NULL;
+}
+
+void bond_answered (idt_future_t *f, int errnum)
+{
+    struct bond *b = f->bond;
+
+    if (!b)
+        return;
+    f->bond = NULL;
+    b->f = NULL;
+    if (errnum != 0)
+        bond_destroy (f->h, b);
+}
+
+void bond_unheard (idt_future_t *f)
+{
+    struct bond *b = f->bond;
+
+    if (!b)
+        return;
+    if (f->h->lost) /* what waits to be sent and is nobody's is dropped */
+        b->connection = 0;
+    bond_answered (f, 0);
+}
+
+/* --- all of a handle ------------------------------------------------------------------------ */
+
+int bonds_say_again (idt_t *h, struct dial *dial)
+{
+    struct bond *b;
+
+    TAILQ_FOREACH (b, &h->bonds, link) {
+        if (b->f)
+            continue;
+        if (dial_ask (dial, b->request) < 0)
+            return -1;
+        b->connection = h->connections;
+    }
+    return 0;
+}
+
+void bonds_say_late (idt_t *h)
+{
+    struct bond *b;
+
+    TAILQ_FOREACH (b, &h->bonds, link) {
+        if (b->f || b->connection == h->connections)
+            continue;
+        b->connection = h->connections;
+        idt_future_destroy (idt_rpc (h, idt_msg_topic (b->request), idt_msg_string (b->request), IDT_NODEID_ANY, 0));
+    }
+}
+
+bool bonds_subscribed (const idt_t *h)
+{
+    struct bond *b;
+
+    TAILQ_FOREACH (b, &h->bonds, link)
+        if (strcmp (idt_msg_topic (b->request), SUBSCRIBE) == 0)
+            return true;
+    return false;
+}
+
+void bonds_fini (idt_t *h)
+{
+    while (!TAILQ_EMPTY (&h->bonds))
+        bond_destroy (h, TAILQ_FIRST (&h->bonds));
+}
+
+/* --- making and ending ---------------------------------------------------------------------- */
+
+static char *name_text (const char *key, const char *name)
+{
+    json_t *o = json_pack ("{s:s}", key, name);
+    char *text = o ? json_dumps (o, JSON_COMPACT) : NULL;
+
+    json_decref (o);
+    if (!text)
+        errno = EINVAL;
+    return text;
+}
+
+static idt_future_t *begin (idt_t *h, const char *topic, const char *text)
+{
+    bool lasting = connection_may_follow (h);
+    struct bond *b = lasting ? bond_create (h, topic, text) : NULL;
+
+    if (lasting && !b)
+        return NULL;
+    idt_future_t *f = idt_rpc (h, topic, text, IDT_NODEID_ANY, RPC_TYPED);
+    if (f && b) {
+        b->f = f;
+        b->connection = f->connection;
+        f->bond = b;
+    }
+    else if (b)
+        bond_destroy (h, b);
+    return f;
+}
+
+/* Without a connection there is nothing to end, but for what the next one was told already. */
+static idt_future_t *end (idt_t *h, const char *begun, const char *topic, const char *text)
+{
+    struct bond *b = bond_find (h, begun, text);
+
+    if (b)
+        bond_destroy (h, b);
+    if (!b || !h->lost || connection_was_told (h))
+        return idt_rpc (h, topic, text, IDT_NODEID_ANY, 0);
+    idt_future_t *f = future_create (h);
+    if (f)
+        f->ready = true;
+    return f;
+}
+
+static idt_future_t *change (idt_t *h, const char *begun, const char *ended, const char *key, const char *name)
+{
+    char *text = name_text (key, name);
+    idt_future_t *f = NULL;
+
+    if (text)
+        f = ended ? end (h, begun, ended, text) : begin (h, begun, text);
+    int saved_errno = errno;
+    free (text);
+    errno = saved_errno;
+    return f;
+}
+
+idt_future_t *idt_event_subscribe (idt_t *h, const char *prefix)
+{
+    return change (h, SUBSCRIBE, NULL, "topic", prefix);
+}
+
+idt_future_t *idt_event_unsubscribe (idt_t *h, const char *prefix)
+{
+    return change (h, SUBSCRIBE, "event.unsubscribe", "topic", prefix);
+}
+
+idt_future_t *idt_service_add (idt_t *h, const char *name)
+{
+    return change (h, "service.add", NULL, "service", name);
+}
+
+idt_future_t *idt_service_remove (idt_t *h, const char *name)
+{
+    return change (h, "service.add", "service.remove", "service", name);
+}
+
+/* --- publishing ----------------------------------------------------------------------------- */
+
+idt_future_t *idt_event_publish (idt_t *h, const char *topic, int flags, const char *s)
+{
+    if (!s)
+        return idt_rpc_pack (h, "event.publish", 0, RPC_TYPED, "{s:s s:i}", "topic", topic, "flags", flags);
+    size_t size = strlen (s) + 1; /* with its NUL */
+    char *text = malloc (BASE64_ENCODED_SIZE (size) + 1);
+    if (!text)
+        return NULL;
+    base64_encode (s, size, text);
+    idt_future_t *f = idt_rpc_pack (h, "event.publish", 0, RPC_TYPED, "{s:s s:i s:s}", "topic", topic, "flags", flags,
+                                    "payload", text);
+    free (text);
+    return f;
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* redial.c - which broker is tried when, once a connection is lost */
+#include "config.h"
+
+#include <errno.h>
+
+#include "libidtree/connect/redial.h"
+
+void redial_init (struct redial *r, size_t count, uint32_t seed)
+{
+    *r = (struct redial){ .count = count, .dice = seed };
+}
+
+/* 0.5 ... 1, by a linear congruence: it is to differ, not to be unknown. */
+static double chance (struct redial *r)
+{
+    r->dice = r->dice * UINT32_C (1664525) + UINT32_C (1013904223);
+    return 0.5 + r->dice * (0.5 / UINT32_MAX);
+}
+
+/* A new round, after a pause that grows. */
+static void pause_until (struct redial *r, double now_ms)
+{
+    double twice_ms = 2 * r->pause_ms;
+
+    r->pause_ms = twice_ms < REDIAL_PAUSE_MIN_MS   ? REDIAL_PAUSE_MIN_MS
+                  : twice_ms > REDIAL_PAUSE_MAX_MS ? REDIAL_PAUSE_MAX_MS
+                                                   : twice_ms;
+    r->at_ms = now_ms + r->pause_ms * chance (r);
+}
+
+void redial_begin (struct redial *r, double now_ms)
+{
+    r->next = r->refused = 0;
+    r->begun_ms = r->at_ms = now_ms;
+    if (now_ms - r->up_ms >= REDIAL_PAUSE_MAX_MS)
+        r->pause_ms = 0;
+    else if (r->up_ms > 0)
+        pause_until (r, now_ms);
+}
+
+double redial_at (const struct redial *r)
+{
+    return r->at_ms;
+}
+
+double redial_end (const struct redial *r, double now_ms)
+{
+    double last_ms = r->begun_ms + REDIAL_PATIENCE_MS;
+
+    return now_ms + REDIAL_TRY_MS < last_ms ? now_ms + REDIAL_TRY_MS : last_ms;
+}
+
+static bool stays_so (int errnum)
+{
+    return errnum == ESTALE || errnum == EPERM || errnum == EACCES;
+}
+
+bool redial_failed (struct redial *r, double now_ms, int errnum)
+{
+    r->refused += stays_so (errnum);
+    r->next++;
+    if (now_ms - r->begun_ms >= REDIAL_PATIENCE_MS)
+        return false;
+    if (r->next < r->count)
+        return true;
+    if (r->refused == r->count)
+        return false;
+    r->next = r->refused = 0;
+    pause_until (r, now_ms);
+    return r->at_ms - r->begun_ms < REDIAL_PATIENCE_MS;
+}
+
+void redial_succeeded (struct redial *r, double now_ms)
+{
+    r->up_ms = now_ms;
+}

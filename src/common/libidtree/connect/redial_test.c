@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* redial_test.c - rounds, pauses, and when it is given up */
+#include "config.h"
+
+#include <errno.h>
+
+#include "libidtree/connect/redial.h"
+#include "test/tap.h"
+
+/* Fail each try at once, until it is given up or there were 'max'; returns how many tries there were, with '*now_ms' moved on. */
+static int fail_all (struct redial *r, double *now_ms, int errnum, int max)
+{
+    int tries = 1;
+
+    *now_ms = redial_at (r);
+    while (tries < max && redial_failed (r, *now_ms, errnum)) {
+        *now_ms = redial_at (r) > *now_ms ? redial_at (r) : *now_ms;
+        tries++;
+    }
+    return tries;
+}
+
+static void test_rounds (void)
+{
+    struct redial r;
+
+    redial_init (&r, 3, 1);
+    redial_begin (&r, 1e6);
+    ok (r.next == 0 && redial_at (&r) == 1e6, "the first of a list is tried at once");
+    ok (redial_failed (&r, 1e6 + 1, ENOENT) && r.next == 1 && redial_at (&r) <= 1e6 + 1,
+        "the next one without a pause");
+    ok (redial_failed (&r, 1e6 + 2, ENOENT) && r.next == 2, "and so on");
+    ok (redial_failed (&r, 1e6 + 3, ENOENT) && r.next == 0, "then comes another round");
+    double pause_ms = redial_at (&r) - (1e6 + 3);
+    ok (pause_ms >= REDIAL_PAUSE_MIN_MS / 2 && pause_ms <= REDIAL_PAUSE_MIN_MS, "after a pause (%.1f ms)", pause_ms);
+}
+
+static void test_pauses (void)
+{
+    struct redial r, other;
+    double now_ms = 0, last_ms = 0, longest_ms = 0;
+    bool grows = true;
+
+    redial_init (&r, 1, 1);
+    redial_init (&other, 1, 2);
+    redial_begin (&r, 0);
+    redial_begin (&other, 0);
+    redial_failed (&other, 0, ECONNREFUSED);
+    for (int i = 0; redial_failed (&r, now_ms, ECONNREFUSED); i++) {
+        double pause_ms = redial_at (&r) - now_ms;
+        if (i == 0)
+            ok (redial_at (&r) != redial_at (&other), "two clients pause for different times");
+        grows = grows && (i > 5 || pause_ms > last_ms || pause_ms > last_ms / 2);
+        longest_ms = pause_ms > longest_ms ? pause_ms : longest_ms;
+        last_ms = pause_ms;
+        now_ms = redial_at (&r);
+    }
+    ok (grows && longest_ms <= REDIAL_PAUSE_MAX_MS && longest_ms > REDIAL_PAUSE_MAX_MS / 2,
+        "pauses grow, up to %.0f ms of %.0f", longest_ms, REDIAL_PAUSE_MAX_MS);
+    ok (now_ms < REDIAL_PATIENCE_MS && now_ms > REDIAL_PATIENCE_MS / 2, "it is given up in time (%.0f ms)", now_ms);
+}
+
+static void test_end (void)
+{
+    struct redial r;
+    double now_ms = 0;
+
+    redial_init (&r, 2, 1);
+    redial_begin (&r, 0);
+    ok (fail_all (&r, &now_ms, ESTALE, 100) == 2 && now_ms == 0, "where all refuse for good there is one round");
+    redial_begin (&r, 0);
+    redial_failed (&r, 0, ENOENT);
+    ok (redial_failed (&r, 0, ESTALE), "where one may come back there is another");
+    redial_begin (&r, 0);
+    ok (redial_end (&r, 0) == REDIAL_TRY_MS, "a try has its time");
+    ok (redial_end (&r, REDIAL_PATIENCE_MS - 1) == REDIAL_PATIENCE_MS, "but no more than is left");
+}
+
+/* A broker that takes us and ends the connection at once is no better than one that does not. */
+static void test_short_lives (void)
+{
+    struct redial r;
+    double now_ms = 1;
+    int n = 0;
+
+    redial_init (&r, 1, 1);
+    redial_succeeded (&r, now_ms);
+    for (; now_ms < 60000; n++) {
+        redial_begin (&r, now_ms);
+        now_ms = redial_at (&r);
+        redial_succeeded (&r, now_ms);
+    }
+    ok (n < 80, "a connection that is lost at once is made %d times in a minute", n);
+    now_ms += REDIAL_PAUSE_MAX_MS;
+    redial_begin (&r, now_ms);
+    ok (redial_at (&r) == now_ms, "after one that lasted, there is no pause");
+}
+
+int main (int argc, char *argv[])
+{
+    test_rounds ();
+    test_pauses ();
+    test_end ();
+    test_short_lives ();
+    return done_testing ();
+}

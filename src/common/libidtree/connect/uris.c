@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* uris.c - where brokers are: a list of URIs */
+#include "config.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "libidtree/connect/uris.h"
+#include "libutil/duration.h"
+#include "libutil/errprintf.h"
+
+#define SEPARATORS " \t\n,"
+
+/* Whether 's' begins with SCHEME:// */
+static bool begins_uri (const char *s)
+{
+    size_t len = strspn (s, "abcdefghijklmnopqrstuvwxyz+");
+
+    return len > 0 && strncmp (s + len, "://", 3) == 0;
+}
+
+/* How long the first URI is, and in '*next' where the one behind it begins, or the end of the text. */
+static size_t first_length (const char *s, const char **next)
+{
+    size_t len = 0;
+
+    while (s[len]) {
+        size_t gap = strspn (s + len, SEPARATORS);
+        const char *behind = s + len + gap;
+
+        if (gap > 0 && (*behind == '\0' || begins_uri (behind))) {
+            *next = behind;
+            return len;
+        }
+        len += gap > 0 ? gap : 1;
+    }
+    *next = s + len;
+    return len;
+}
+
+static int read_uri (struct uri *u)
+{
+    static const char scheme[] = "local://", query[] = "?rank=";
+    const char *path = u->text + sizeof (scheme) - 1, *end = strstr (u->text, query);
+    uint64_t rank = 0;
+
+    if (strncmp (u->text, scheme, sizeof (scheme) - 1) != 0)
+        return errset (EINVAL);
+    if (end && parse_number (end + sizeof (query) - 1, 0, UINT32_MAX, &rank) < 0)
+        return errset (EINVAL);
+    size_t len = end ? (size_t)(end - path) : strlen (path);
+    if (len == 0 || len >= sizeof (u->socket.sun_path))
+        return errset (EINVAL);
+    u->socket.sun_family = AF_UNIX;
+    u->has_rank = end != NULL;
+    u->rank = (uint32_t)rank;
+    memcpy (u->socket.sun_path, path, len);
+    return 0;
+}
+
+static int add (struct uris *u, const char *text, size_t len, idt_error_t *errp)
+{
+    if (u->count == URIS_MAX)
+        return errsetf (errp, EINVAL, "more than %d URIs in one list", URIS_MAX);
+    struct uri *uri = &u->uri[u->count];
+    if (!(uri->text = strndup (text, len)))
+        return errprintf (errp, "%s", strerror (errno));
+    u->count++;
+    if (read_uri (uri) == 0)
+        return 0;
+    return errprintf (errp, "%s: not local:// and a path of at most %zu bytes, and ?rank=RANK at will", uri->text,
+                      sizeof (uri->socket.sun_path) - 1);
+}
+
+int uris_parse (struct uris *u, const char *text, idt_error_t *errp)
+{
+    const char *next;
+
+    memset (u, 0, sizeof (*u));
+    text += strspn (text, SEPARATORS);
+    do {
+        size_t len = first_length (text, &next);
+        if (add (u, text, len, errp) < 0) {
+            uris_fini (u);
+            return -1;
+        }
+        text = next;
+    } while (*text);
+    return 0;
+}
+
+void uris_fini (struct uris *u)
+{
+    int saved_errno = errno;
+
+    for (size_t i = 0; i < u->count; i++)
+        free (u->uri[i].text);
+    u->count = 0;
+    errno = saved_errno;
+}

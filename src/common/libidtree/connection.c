@@ -1,0 +1,543 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* connection.c - a client's connection to a broker over a UNIX socket, and the next one when it is lost
+ *
+ * redial.h says which broker is tried when, dial.h makes one try; here they meet the handle, its reactor and its waiting.  Nothing
+ * here has a thread: who waits for an answer drives it, or the reactor while something waits for it.
+ */
+#include "config.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "libidtree/connect/redial.h"
+#include "libidtree/private.h"
+#include "libutil/clock.h"
+#include "libutil/errprintf.h"
+
+#define DEFAULT_URI "local:///run/idtree/local"
+#define OPEN_TIMEOUT_MS 30000. /* of one broker, where the handle is opened */
+#define LOST_EVENT "{\"stream\":\"\",\"from\":0,\"to\":0,\"reconnected\":true}"
+
+struct local {
+    int fd;
+    struct msg_stream *stream;
+};
+
+struct connection {
+    int flags; /* enum idt_open_flag */
+    struct uris uris;
+    size_t at; /* the one that is used, or was last */
+    char instance[DIAL_INSTANCE_MAX];
+    idt_error_t error; /* why there is none */
+
+    bool sought;
+    struct redial redial;
+    struct dial *dial; /* under way; NULL: none */
+    double end_ms;     /* of that */
+    struct fifo held;  /* what is to be sent */
+    size_t held_bytes;
+
+    idt_watcher_t *timer, *io; /* NULL: the reactor does not see to it */
+};
+
+/* --- transport ------------------------------------------------------------------------------ */
+
+static int local_send (void *impl, const idt_msg_t *msg)
+{
+    struct local *local = impl;
+
+    return msg_stream_put (local->stream, msg);
+}
+
+static const idt_msg_t *local_recv (void *impl)
+{
+    struct local *local = impl;
+
+    return msg_stream_next (local->stream, NULL);
+}
+
+static int local_fill (void *impl)
+{
+    struct local *local = impl;
+    bool eof = false;
+    ssize_t n = msg_stream_fill (local->stream, &eof);
+
+    if (eof)
+        errno = ECONNRESET;
+    return n > 0 ? 0 : -1;
+}
+
+static int local_pollfd (void *impl)
+{
+    struct local *local = impl;
+
+    return local->fd;
+}
+
+static bool local_pending (void *impl)
+{
+    struct local *local = impl;
+
+    return msg_stream_queued (local->stream) > 0;
+}
+
+static int local_flush (void *impl)
+{
+    struct local *local = impl;
+
+    return msg_stream_flush (local->stream);
+}
+
+static void local_hang_up (struct local *local)
+{
+    msg_stream_destroy (local->stream);
+    if (local->fd >= 0)
+        close (local->fd);
+    *local = (struct local){ .fd = -1 };
+}
+
+static void local_destroy (void *impl)
+{
+    int saved_errno = errno;
+
+    local_hang_up (impl);
+    free (impl);
+    errno = saved_errno;
+}
+
+static const struct idt_transport local_transport = {
+    .send = local_send,
+    .recv = local_recv,
+    .fill = local_fill,
+    .pollfd = local_pollfd,
+    .pending = local_pending,
+    .flush = local_flush,
+    .destroy = local_destroy,
+};
+
+/* --- one try -------------------------------------------------------------------------------- */
+
+static double now_ms (void)
+{
+    return clock_s (CLOCK_MONOTONIC) * 1e3;
+}
+
+/* Go on with the try that is under way, until 'end_ms'.  Returns and fails as dial_go_on (). */
+static int go_on (struct connection *c)
+{
+    int rc = dial_go_on (c->dial, &c->error);
+
+    if (rc < 0 && errno == EAGAIN && now_ms () >= c->end_ms)
+        return errsetf (&c->error, ETIMEDOUT, "%s: the broker there does not answer", c->uris.uri[c->at].text);
+    return rc;
+}
+
+/* Sleep until there is more to do for it, at most until 'deadline_ms' (negative: only until its end). */
+static int wait_dial (const struct connection *c, double deadline_ms)
+{
+    struct pollfd pfd = { .fd = -1, .events = POLLIN };
+    double at_ms = c->dial ? c->end_ms : redial_at (&c->redial);
+
+    if (c->dial && (pfd.fd = dial_fd (c->dial)) < 0)
+        at_ms = now_ms () + DIAL_RETRY_MS;
+    else if (c->dial && dial_wants_write (c->dial))
+        pfd.events |= POLLOUT;
+    bool ends_first = deadline_ms >= 0 && deadline_ms <= at_ms;
+    int rc = handle_poll (&pfd, ends_first ? deadline_ms : at_ms);
+    return rc < 0 && errno == ETIMEDOUT && !ends_first ? 0 : rc;
+}
+
+static void take_over (struct connection *c, struct local *local)
+{
+    local_hang_up (local);
+    dial_take (c->dial, &local->fd, &local->stream);
+    if (*dial_instance (c->dial))
+        snprintf (c->instance, sizeof (c->instance), "%s", dial_instance (c->dial));
+    redial_succeeded (&c->redial, now_ms ());
+    c->error.text[0] = '\0';
+}
+
+/* --- what waits for the next connection ----------------------------------------------------- */
+
+int connection_hold (idt_t *h, const idt_msg_t *msg)
+{
+    struct connection *c = h->connection;
+    size_t size = idt_msg_encode_size (msg);
+
+    if (size > MSG_STREAM_MAX_QUEUE - c->held_bytes || c->held.count >= TAGTAB_MAX)
+        return errset (ENOBUFS);
+    if (fifo_push (&c->held, msg) < 0)
+        return -1;
+    idt_msg_ref (msg);
+    c->held_bytes += size;
+    return 0;
+}
+
+/* Whether nobody waits for its answer any more: then it must not be done. */
+static bool is_over (const idt_t *h, const idt_msg_t *msg)
+{
+    uint32_t tag = idt_msg_type (msg) == IDT_MSGTYPE_REQUEST ? idt_msg_matchtag (msg) : 0;
+
+    return tag != 0 && !tagtab_find (&h->tags, tag);
+}
+
+/* Send what was held, or drop it.  Returns 0, or -1 with errno set. */
+static int release (idt_t *h, bool send)
+{
+    struct connection *c = h->connection;
+    const idt_msg_t *msg;
+    int rc = 0;
+
+    while ((msg = fifo_pop (&c->held))) {
+        if (send && rc == 0 && !is_over (h, msg))
+            rc = h->transport->send (h->impl, msg);
+        idt_msg_unref (msg);
+    }
+    c->held_bytes = 0;
+    return rc;
+}
+
+/* Events were missed, and nobody knows which. */
+static int keep_lost_event (idt_t *h)
+{
+    idt_msg_t *msg = idt_msg_create (IDT_MSGTYPE_EVENT);
+
+    if (msg && idt_msg_set_topic (msg, "event.lost") == 0 && idt_msg_set_string (msg, LOST_EVENT) == 0
+        && handle_keep (h, msg) == 0)
+        return 0;
+    idt_msg_unref (msg);
+    return -1;
+}
+
+static int keep_early (idt_t *h, struct dial *dial)
+{
+    int rc = bonds_subscribed (h) ? keep_lost_event (h) : 0;
+    const idt_msg_t *msg;
+
+    while (rc == 0 && (msg = dial_early (dial)))
+        if ((rc = handle_keep (h, msg)) < 0)
+            idt_msg_unref (msg);
+    return rc;
+}
+
+/* --- the next one --------------------------------------------------------------------------- */
+
+static void end_dial (struct connection *c)
+{
+    idt_watcher_destroy (c->io);
+    dial_destroy (c->dial);
+    c->io = NULL;
+    c->dial = NULL;
+}
+
+static void give_up (idt_t *h, int errnum)
+{
+    struct connection *c = h->connection;
+
+    c->sought = false;
+    end_dial (c);
+    (void)release (h, false);
+    handle_lose (h, errnum == ENOENT ? ECONNREFUSED : errnum);
+}
+
+static int start_dial (idt_t *h)
+{
+    struct connection *c = h->connection;
+
+    c->at = c->redial.next;
+    c->end_ms = redial_end (&c->redial, now_ms ());
+    if ((c->dial = dial_create (&c->uris.uri[c->at], c->instance)) && bonds_say_again (h, c->dial) == 0)
+        return 0;
+    return errprintf (&c->error, "%s: %s", c->uris.uri[c->at].text, strerror (errno));
+}
+
+static void adopt (idt_t *h)
+{
+    struct connection *c = h->connection;
+
+    c->sought = false;
+    take_over (c, h->impl);
+    int rc = keep_early (h, c->dial) < 0 || release (h, true) < 0 ? -1 : 0;
+    int errnum = errno;
+    end_dial (c);
+    if (rc < 0) {
+        give_up (h, errnum);
+        return;
+    }
+    handle_connected (h);
+    bonds_say_late (h);
+}
+
+/* Do what can be done now. */
+static void drive (idt_t *h)
+{
+    struct connection *c = h->connection;
+
+    while (c->sought && (c->dial || now_ms () >= redial_at (&c->redial))) {
+        if ((c->dial || start_dial (h) == 0) && go_on (c) == 0) {
+            adopt (h);
+            break;
+        }
+        if (c->dial && errno == EAGAIN)
+            break;
+        int errnum = errno;
+        end_dial (c);
+        if (!redial_failed (&c->redial, now_ms (), errnum))
+            give_up (h, errnum);
+    }
+    connection_watch (h);
+}
+
+bool connection_may_follow (const idt_t *h)
+{
+    return h->connection && !(h->connection->flags & IDT_O_ONCE);
+}
+
+bool connection_follows (const idt_t *h)
+{
+    return h->connection && (h->connection->flags & IDT_O_RECONNECT);
+}
+
+bool connection_is_sought (const idt_t *h)
+{
+    return h->connection && h->connection->sought;
+}
+
+bool connection_was_told (const idt_t *h)
+{
+    return h->connection && h->connection->dial;
+}
+
+bool connection_seek (idt_t *h)
+{
+    struct connection *c = h->connection;
+
+    if (!connection_may_follow (h))
+        return false;
+    if (c->sought && now_ms () - c->redial.begun_ms < REDIAL_PATIENCE_MS)
+        return true;
+    end_dial (c); /* one that nobody looked after for so long */
+    redial_begin (&c->redial, now_ms ());
+    c->sought = true;
+    connection_watch (h);
+    return true;
+}
+
+int connection_wait (idt_t *h, double deadline_ms)
+{
+    drive (h);
+    if (!h->connection->sought)
+        return 0;
+    int rc = wait_dial (h->connection, deadline_ms);
+    if (rc == 0)
+        drive (h);
+    return rc;
+}
+
+/* --- reactor -------------------------------------------------------------------------------- */
+
+static void timer_cb (idt_watcher_t *w, int revents, void *arg)
+{
+    drive (arg);
+}
+
+static void io_cb (idt_watcher_t *w, int revents, void *arg)
+{
+    drive (arg);
+}
+
+/* When there is more to do, should nothing come before. */
+static double next_ms (const struct connection *c)
+{
+    if (!c->dial)
+        return redial_at (&c->redial);
+    return dial_fd (c->dial) < 0 ? now_ms () + DIAL_RETRY_MS : c->end_ms;
+}
+
+static int watch_dial (idt_t *h)
+{
+    struct connection *c = h->connection;
+    int fd = c->dial ? dial_fd (c->dial) : -1;
+
+    if (!c->timer && !(c->timer = idt_timer_watcher_create (h->reactor, 0, 0, timer_cb, h)))
+        return -1;
+    if (fd >= 0 && !c->io && !(c->io = idt_fd_watcher_create (h->reactor, fd, IDT_POLLIN, io_cb, h)))
+        return -1;
+    double after_ms = next_ms (c) - now_ms ();
+    idt_timer_watcher_reset (c->timer, after_ms > 0 ? after_ms : 0, 0);
+    idt_watcher_start (c->timer);
+    if (c->io) {
+        idt_fd_watcher_set_events (c->io, IDT_POLLIN | (dial_wants_write (c->dial) ? IDT_POLLOUT : 0));
+        idt_watcher_start (c->io);
+    }
+    return 0;
+}
+
+void connection_unwatch (idt_t *h)
+{
+    struct connection *c = h->connection;
+
+    if (!c)
+        return;
+    idt_watcher_destroy (c->timer);
+    idt_watcher_destroy (c->io);
+    c->timer = c->io = NULL;
+}
+
+void connection_watch (idt_t *h)
+{
+    struct connection *c = h->connection;
+
+    if (!c || !h->reactor)
+        return;
+    if (!c->sought || h->interest == 0)
+        connection_unwatch (h);
+    else if (watch_dial (h) < 0)
+        give_up (h, errno);
+}
+
+/* --- opening -------------------------------------------------------------------------------- */
+
+static const char *variable (const char *name)
+{
+    const char *s = getenv (name);
+
+    return s && *s ? s : NULL; /* one that is set to nothing is unset */
+}
+
+const char *idt_default_uri (void)
+{
+    const char *uri = variable ("IDTREE_URI");
+
+    if (!uri)
+        uri = variable ("FLUX_URI");
+    return uri ? uri : DEFAULT_URI;
+}
+
+/* Try one broker of the list.  Returns 0, or -1 with errno set and the reason in c->error. */
+static int open_one (struct connection *c, size_t i, struct local *local)
+{
+    int rc = -1;
+
+    c->at = i;
+    c->end_ms = now_ms () + OPEN_TIMEOUT_MS;
+    if (!(c->dial = dial_create (&c->uris.uri[i], c->flags & IDT_O_ONCE ? NULL : "")))
+        return errprintf (&c->error, "%s: %s", c->uris.uri[i].text, strerror (errno));
+    while ((rc = go_on (c)) < 0 && errno == EAGAIN && wait_dial (c, -1) == 0)
+        ;
+    if (rc == 0)
+        take_over (c, local);
+    end_dial (c);
+    return rc;
+}
+
+static int open_any (struct connection *c, struct local *local)
+{
+    int rc = -1;
+
+    for (size_t i = 0; i < c->uris.count && rc < 0; i++)
+        rc = open_one (c, i, local);
+    return rc;
+}
+
+/* Why nobody of the list let us in: where it came from nowhere, that is the news. */
+static void tell (const struct connection *c, const char *given, idt_error_t *errp)
+{
+    if (!given && !variable ("IDTREE_URI") && !variable ("FLUX_URI") && (errno == ENOENT || errno == ECONNREFUSED))
+        errprintf (errp, "no instance: neither IDTREE_URI nor FLUX_URI is set, and no broker listens at " DEFAULT_URI);
+    else if (c->uris.count > 1)
+        errprintf (errp, "none of %zu brokers: the last, %s", c->uris.count, c->error.text);
+    else
+        errprintf (errp, "%s", c->error.text);
+}
+
+static void connection_free (struct connection *c)
+{
+    const idt_msg_t *msg;
+
+    if (!c)
+        return;
+    end_dial (c);
+    while ((msg = fifo_pop (&c->held)))
+        idt_msg_unref (msg);
+    fifo_fini (&c->held);
+    uris_fini (&c->uris);
+    free (c);
+}
+
+static struct connection *connection_create (const char *uris, int flags, idt_error_t *errp)
+{
+    struct connection *c = calloc (1, sizeof (*c));
+
+    if (c && uris_parse (&c->uris, uris, errp) == 0) {
+        c->flags = flags;
+        redial_init (&c->redial, c->uris.count, (uint32_t)clock_ns (CLOCK_MONOTONIC) ^ (uint32_t)getpid ());
+        return c;
+    }
+    if (!c)
+        errprintf (errp, "%s", strerror (errno));
+    free (c);
+    return NULL;
+}
+
+idt_t *idt_open_with (const char *uri, int flags, idt_error_t *errp)
+{
+    struct local *local = NULL;
+    idt_t *h = NULL;
+
+    if (flags != 0 && flags != IDT_O_RECONNECT && flags != IDT_O_ONCE) {
+        errsetf (errp, EINVAL, "a handle is opened with IDT_O_RECONNECT, or IDT_O_ONCE, or neither");
+        return NULL;
+    }
+    struct connection *c = connection_create (uri ? uri : idt_default_uri (), flags, errp);
+    if (!c)
+        return NULL;
+    if (!(local = calloc (1, sizeof (*local))))
+        errprintf (&c->error, "%s", strerror (errno));
+    else {
+        local->fd = -1;
+        if (open_any (c, local) == 0 && !(h = idt_handle_create (&local_transport, local)))
+            errprintf (&c->error, "%s", strerror (errno));
+    }
+    if (h) {
+        h->connection = c;
+        return h;
+    }
+    tell (c, uri, errp);
+    int saved_errno = errno;
+    if (local)
+        local_destroy (local);
+    connection_free (c);
+    errno = saved_errno;
+    return NULL;
+}
+
+idt_t *idt_open (const char *uri, idt_error_t *errp)
+{
+    return idt_open_with (uri, 0, errp);
+}
+
+/* --- looking at it, and its end ------------------------------------------------------------- */
+
+const char *idt_get_uri (const idt_t *h)
+{
+    return h->connection ? h->connection->uris.uri[h->connection->at].text : NULL;
+}
+
+const char *idt_lost_error (const idt_t *h)
+{
+    if (!h->lost)
+        return NULL;
+    return h->connection && *h->connection->error.text ? h->connection->error.text : strerror (h->lost);
+}
+
+void connection_destroy (idt_t *h)
+{
+    connection_free (h->connection);
+    h->connection = NULL;
+}

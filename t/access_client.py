@@ -1,0 +1,147 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+# Copyright idtree contributors
+#
+# access_client.py - tries what doc/design/access.md says, as the user who runs it: the first argument says what that is
+#
+#     access_client.py owner|group|guest requests|commands|events|identity|liar RANK...
+#
+# FLUX_URI is the socket of any rank.
+
+import errno
+import os
+import re
+import subprocess
+import sys
+
+from flux_client import ANY, PRIVATE, STREAMING, EVENT, Client, Failure, Message, check
+
+HERE = os.path.dirname(os.path.realpath(__file__))
+COLUMNS = {"owner": 0, "group": 1, "guest": 2}
+LAST = {"shutdown.start", "idtree shutdown"}  # end the instance: the owner does that by itself
+
+
+def table(heading):
+    """The rows under a heading: what is tried, and the three columns."""
+    with open(os.path.join(HERE, "..", "doc", "design", "access.md"), encoding="utf-8") as f:
+        section = f.read().split("\n## %s\n" % heading)[1].split("\n## ")[0]
+    rows = re.findall(r"^\| `([^`]+)` \| (\S+) \| (\S+) \| (\S+) \|$", section, re.M)
+    check(len(rows) > 20, "the table has rows:", rows)
+    return [(row[0], row[1:]) for row in rows]
+
+
+def is_refused(c, topic, nodeid):
+    """Whether a request is answered EPERM before the next to the same service is."""
+    flags = STREAMING if topic in ("overlay.health", "ingest.watch", "log.dmesg") else 0
+    tag = c.request(topic, {}, nodeid, flags)
+    after = c.request(topic.split(".")[0] + ".no-such-method", {}, nodeid)
+    refused = False
+    while True:
+        m = c.recv()
+        if m.aux2 == tag and m.aux1 == errno.EPERM:
+            check(topic in m.text(), "the refusal names the request:", m.text())
+            refused = True
+        if m.aux2 == after:
+            check(m.aux1 == errno.ENOSYS, "the service is there:", topic, m.aux1, m.text())
+            return refused
+
+
+def requests(column, ranks):
+    for topic, says in table("Requests"):
+        allowed = says[column] == "yes"
+        if allowed and topic in LAST:
+            continue
+        for rank in ranks:
+            for nodeid in {ANY, *ranks}:
+                if topic.startswith("ingest.") and nodeid not in (0, ANY):
+                    continue
+                with Client(rank) as c:
+                    refused = is_refused(c, topic.replace("NAME", "fluid"), nodeid)
+                    check(refused != allowed, "the table is right for", topic, "at", rank, "to", nodeid, refused)
+
+
+def commands(column, ranks):
+    for rank in ranks:
+        name = "n%d-%d" % (os.getuid(), rank)
+        env = dict(os.environ, IDTREE_URI=re.sub(r"\d+$", str(rank), os.environ["FLUX_URI"]))
+        for command, says in table("Commands"):
+            if says[column] == "yes" and command in LAST:
+                continue
+            words = [name if w == "NAME" else w for w in command.split()]
+            done = subprocess.run(words, env=env, stdin=subprocess.DEVNULL, capture_output=True,
+                                  check=False, text=True, timeout=300)
+            if says[column] == "yes":
+                check(done.returncode == 0, "may do", command, "at", rank, done.returncode, done.stderr)
+            else:
+                check(done.returncode == 1, "may not do", command, "at", rank, done.returncode, done.stderr)
+                check("is for the owner" in done.stderr, "and is told why:", command, done.stderr)
+
+
+def publish(c, topic, flags=0):
+    return c.rpc("event.publish", {"topic": topic, "flags": flags}, nodeid=0).aux1
+
+
+def topics_until(c, wanted):
+    """What came until all of these have."""
+    got = []
+    while not wanted <= set(got):
+        m = c.recv()
+        if m.kind == EVENT:
+            got.append(m.topic)
+    return got
+
+
+def events(column, ranks):
+    """What this user publishes he sees, where he may; no event of his is dropped or sneaks in."""
+    for rank in ranks:
+        bare, plain, private = ("%s.%d.%d" % (word, os.getuid(), rank) for word in ("bare", "plain", "private"))
+        with Client(rank) as c, Client(rank) as other:
+            c.ask("event.subscribe", {"topic": ""})
+            if column > 0:
+                other.send(Message(EVENT, "fluid.stats-clear"))
+            other.send(Message(EVENT, bare))
+            other.fence()
+            seen = [publish(other, plain), publish(other, private, PRIVATE), publish(other, "fluid.stats-clear")]
+            wanted = ([0, 0, 0], [0, 0, errno.EPERM], [errno.EPERM] * 3)[column]
+            check(seen == wanted, "events are published by the owner and members:", seen)
+            if column < 2:
+                got = topics_until(c, {bare, plain, private})
+                check(column == 0 or "fluid.stats-clear" not in got, "none of a service sneaks in:", got)
+
+
+ROLES = {0: 1, 1: 2 | 0x200, 2: 2}  # OWNER; USER and GROUP; USER
+LOCAL = 4
+
+
+def identity(column, ranks):
+    """Rank 0 and this one know who asks."""
+    for rank in ranks:
+        with Client(rank) as c:
+            for nodeid in rank, 0:
+                a = c.ask("broker.ping", {}, nodeid=nodeid)
+                roles = ROLES[column] | (LOCAL if nodeid == rank else 0)
+                check((a["userid"], a["rolemask"]) == (os.getuid(), roles), "is known at", nodeid, a)
+
+
+def liar(column, ranks):
+    """Whatever a message says, it is this user's, wherever it goes."""
+    for rank in ranks:
+        with Client(rank) as c:
+            for userid in 64001, 0, 64002, 0xFFFFFFFF:
+                for roles in 1, 0x100, 0x101, 0x201, 0xFFFFFFFF:
+                    for nodeid in 0, 5:
+                        says = {"userid": userid, "roles": roles, "nodeid": nodeid}
+                        a = c.ask("broker.ping", {}, **says)
+                        check(a["userid"] == os.getuid() and a["rolemask"] & ~LOCAL == ROLES[column], "is no other:", a)
+                        c.refuse(errno.EPERM, "attr.set", {"name": "log-level", "value": "0"}, **says)
+                        c.refuse(errno.EPERM, "fluid.lease", {}, text="is between brokers", **says)
+
+
+if __name__ == "__main__":
+    try:
+        {"requests": requests, "commands": commands, "events": events, "identity": identity, "liar": liar}[sys.argv[2]](
+            COLUMNS[sys.argv[1]], [int(r) for r in sys.argv[3:]]
+        )
+    except (Failure, EOFError, OSError) as e:
+        print("%s %s: %s" % (sys.argv[1], sys.argv[2], e), file=sys.stderr)
+        sys.exit(1)

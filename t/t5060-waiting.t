@@ -1,0 +1,98 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Copyright idtree contributors
+#
+# t5060-waiting.t - no command waits for ever, and each tells who did not answer
+test_description='commands end where nobody answers, with a sentence about who'
+. "$(dirname "$0")/idtree-sharness.sh"
+test_under_idtree 3 --topology kary:1 -o log-stderr-level=2 -o tbon.timeout=60s \
+    -o broker.modules=fluid,flake,compressor,job-ingest
+
+# What asks the broker that it talks to; none of it changes anything, where it is answered after all.
+local_commands='getattr size
+setattr log-level 7
+lsattr -v
+module list
+module load --timeout 0.1 nosuch
+module remove nosuch
+module stats fluid
+overlay status
+overlay status --summary
+info
+watermark
+ping -c 1 0
+event pub a.b
+event sub -c 1 a.b
+dmesg
+dmesg -f
+dmesg -C
+logger text
+id new
+id show 1234567
+id range --from 2026-11-21 --to 2026-11-22
+doc list
+doc new d
+doc open d
+doc close d
+doc ids d
+doc show d
+doc export d
+job list
+job show 1
+job watch -n 1
+job ack 1
+job stats
+shutdown
+version'
+
+each() { # commands on stdin, what their complaint has
+    while IFS= read -r c; do
+        # shellcheck disable=SC2086
+        test_expect_code 1 idtree $c --timeout 0.1 </dev/null >out 2>err && grep "$1" err >/dev/null ||
+            { echo "idtree $c:"; cat out err; return 1; }
+    done
+}
+stopped() { idtree startctl stop "$1"; }
+goes_on() { idtree startctl cont "$1"; }
+
+test_expect_success 'a time to wait is seconds, or 0' '
+    idtree getattr --timeout 0 size && idtree getattr --timeout 0.0 size && idtree getattr --timeout 86400 size &&
+    for t in x "" -1 1s 86401 nan; do
+        test_expect_code 2 idtree getattr --timeout="$t" size 2>err && grep "seconds are needed" err || return 1
+    done
+'
+test_expect_success 'a broker that is stopped is named by its URI, whatever is asked of it' '
+    stopped 0 && echo "$local_commands" |
+        each "no answer within 0.1 s: the broker at $IDTREE_URI says nothing"
+    rc=$?; goes_on 0 && test $rc = 0
+'
+test_expect_success 'so it is where jobs are submitted' '
+    stopped 0 && test_expect_code 1 idtree job submit --timeout 0.1 -- true 2>err; rc=$?
+    goes_on 0 && cat err && test $rc = 0 && grep "the broker at $IDTREE_URI says nothing" err
+'
+test_expect_success 'a rank that is stopped is named, and so is who answers' '
+    stopped 2 && printf "%s -r 2\n" info "dmesg -f" "doc ids d" "id new" | each "rank 2 says nothing, or a broker on the way to it; the broker at $IDTREE_URI does"
+    rc=$?; goes_on 2 && test $rc = 0
+'
+test_expect_success 'a table of ranks tells of it, and ends' '
+    stopped 2 && idtree overlay status --timeout 0.1 >out; goes_on 2 && cat out && grep -E "^ +.*2 .*no answer" out
+'
+test_expect_success 'a service that is stuck is named: its broker is well' '
+    idtree module load -r 1 "$IDTREE_BUILDDIR/t/modules/.libs/echo.so" &&
+    "$IDTREE_BUILDDIR/t/ask" 1 echo.echo "{}" &&
+    { "$IDTREE_BUILDDIR/t/ask" 1 echo.ask "{\"topic\":\"echo.hold\"}" </dev/null >/dev/null 2>&1 & asker=$!; } &&
+    is_stuck() { ! idtree module stats -r 1 --timeout 0.1 echo 2>err; } && wait_until "it is stuck" is_stuck &&
+    grep "^idtree module stats: echo.stats-get: no answer within 0.1 s: the service echo of rank 1 says nothing, its broker does" err
+'
+test_expect_success 'a stream goes on when its start was answered, however long nothing comes' '
+    mkfifo lines && { idtree event sub --timeout 0.1 -c 1 late. </dev/null >lines 2>&1 & sub=$!; } && exec 6<lines &&
+    wait_subscribers 0 1 && for i in 1 2; do idtree ping -c 2 -i 0.1 0 >/dev/null || return 1; done &&
+    idtree event pub late.a && wait_line 6 | grep "^late.a" && wait $sub && exec 6<&-
+'
+test_expect_success 'a rank that is gone is told at once, by its name' '
+    idtree startctl kill 2 && test_expect_code 1 idtree getattr -r 2 size 2>err &&
+    grep "^idtree getattr: size: rank 2 is not connected" err
+'
+kill $asker 2>/dev/null; wait $asker 2>/dev/null
+idtree startctl kill 1 # which would wait for what is stuck
+test_done

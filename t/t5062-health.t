@@ -1,0 +1,62 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Copyright idtree contributors
+#
+# t5062-health.t - what a probe is told, by a line and by the exit status
+test_description='idtree health tells what is wrong, and how bad that is'
+. "$(dirname "$0")/idtree-sharness.sh"
+
+cat >lib.sh <<'END'
+. "$IDTREE_SRCDIR/t/wait.sh"
+# Whether the health of a rank has an exit status and a text; there is always one line.
+is() { # status, pattern, option...
+    status=$1 pattern=$2
+    shift 2
+    idtree health "$@" >health 2>&1
+    test $? = "$status" && test "$(wc -l <health)" = 1 && grep -E "$pattern" health
+}
+becomes() { wait_until "health tells $2" is "$@" || { cat health; return 1; }; }
+at() { echo "$(dirname "$IDTREE_URI")/local-$1"; }
+END
+
+inside() { # size, script, option...
+    size=$1 script=$2
+    shift 2
+    printf '. ./lib.sh\n%s\n' "$script" >inside.sh
+    idtree start -s "$size" --topology kary:1 -o log-stderr-level=2 "$@" -- sh inside.sh
+}
+
+test_expect_success 'without a broker it is critical, in both forms' '
+    test_expect_code 2 idtree health >out 2>err && grep "^critical: no instance" out && ! test -s err &&
+    test_expect_code 2 idtree health --uri local:///nosuch >out && grep "^critical: no broker at local:///nosuch" out &&
+    test_expect_code 2 idtree health --json --uri local:///nosuch >out &&
+    test "$(jq -r .status out)" = critical && test "$(jq -r ".reasons[0].what" out)" = broker &&
+    test_expect_code 2 idtree health --nosuch 2>err && grep "unknown option" err
+'
+test_expect_success 'an instance that is well is good, each rank of it' '
+    inside 3 "is 0 \"^good\$\" && is 0 \"^good\$\" -r 2 && idtree health --json | jq -e \".status == \\\"good\\\" and .rank == 0 and .reasons == []\" &&
+        test \"\$(idtree health -r 1 --json | jq .rank)\" = 1"
+'
+test_expect_success 'a broker that is stopped is critical, and named' '
+    inside 2 "idtree startctl stop 0; is 2 \"^critical: .*no answer within 0.2 s: the broker at \$IDTREE_URI says nothing\" --timeout 0.2
+        rc=\$?; idtree startctl cont 0; idtree startctl stop 1
+        is 2 \"^critical: .*rank 1 says nothing\" -r 1 --timeout 0.2 || rc=1; idtree startctl cont 1; exit \$rc"
+'
+test_expect_success 'a lost subtree is told at rank 0, and a lost parent at the rank' '
+    inside 3 "idtree startctl kill 2 && becomes 1 \"^degraded: below rank 0: 1 there, but have lost some below\" &&
+        is 1 \"^degraded: below rank 1: 2 lost .*--down\" -r 1 &&
+        idtree startctl kill 0 && becomes 1 \"^degraded: .*rank 1 is cut off from rank 0\" --uri \$(at 1)" -o fluid.lease=1h
+'
+test_expect_success 'when its lease is over that is critical' '
+    inside 2 "idtree startctl kill 0 && becomes 2 \"^critical: .*nobody makes ids for it\" --uri \$(at 1)" -o fluid.lease=1s
+'
+test_expect_success 'so is a rank without fluid; at rank 0 that is critical' '
+    inside 2 "idtree module remove -r 1 fluid && is 1 \"^degraded: the module fluid is not loaded on rank 1\" -r 1 && is 0 good &&
+        idtree module remove fluid && is 2 \"^critical: the module fluid is not loaded on rank 0\" &&
+        idtree module load fluid && becomes 0 \"^good\$\""
+'
+test_expect_success 'a state that is gone is critical' '
+    mkdir -m 700 state && inside 1 "becomes 0 good && mv state elsewhere && becomes 2 \"^critical: the store of leases is failing: \"" \
+        -o statedir="$PWD/state" -o fluid.lease=2s
+'
+test_done

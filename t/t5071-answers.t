@@ -1,0 +1,64 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Copyright idtree contributors
+#
+# t5071-answers.t - what commands answer to a slip says what is wrong and what to do, and no more
+test_description='errors of commands are sentences'
+. "$(dirname "$0")/idtree-sharness.sh"
+test_under_idtree 7 --topology kary:2
+
+# It fails with a line that holds the text, and none that is the bare words of an errno.
+says() { # text, command...
+    said=$1 && shift
+    test_must_fail "$@" >out 2>err </dev/null && grep -e "$said" err &&
+        ! grep -E "(File exists|No such file or directory|Invalid argument|Function not implemented)$" err ||
+        { echo "$@"; cat err; return 1; }
+}
+
+test_expect_success 'a module that is not there, or there twice, is named' '
+    says "^idtree module remove: nope: no such module is loaded (idtree module list" idtree module remove nope &&
+    says "^idtree module load: fluid: a module fluid is loaded already: remove it first" idtree module load fluid &&
+    says "nope: module not found in search path: there is no nope.so in /" idtree module load nope &&
+    says "/nope.so: there is no such file at this broker" idtree module load /nope.so &&
+    says "/etc/passwd: it is no module that can be loaded: .*passwd" idtree module load /etc/passwd &&
+    says "No service matching nope.stats-get" idtree module stats nope
+'
+test_expect_success 'so is an attribute, a rank, a topic, an id' '
+    says "nope: unknown attribute" idtree getattr nope && says "nope: unknown attribute" idtree setattr nope 1 &&
+    says "size: attribute may not be updated" idtree setattr size 1 && says "log-level=99: must be a level" idtree setattr log-level 99 &&
+    says "there is no rank 9: the instance has ranks 0 to 6" idtree id new -r 9 &&
+    says "there is no rank 9: the instance has ranks 0 to 6" idtree overlay status -r 9 &&
+    says "the TOPIC is empty" idtree event pub "" && says "is no id" idtree id show xyz &&
+    says "unknown command .nope. (idtree id -h lists them)" idtree id nope && says "did you mean new" idtree id neww
+'
+test_expect_success 'startctl knows its verbs and signals, and lists them' '
+    says "unknown verb .nope.: there are status, kill, stop, cont and run" idtree startctl nope &&
+    says "did you mean kill" idtree startctl klil 1 && says ".FOO. is no signal, as TERM or 15" idtree startctl kill --signal=FOO 0 &&
+    says "there is no rank 9" idtree startctl kill 9 && says "broker 1 is running" idtree startctl run 1 &&
+    says "takes no RANK" idtree startctl status 1
+'
+test_expect_success 'ping names the ranks on the way' '
+    idtree ping -c 2 -i 0.01 5 >out && cat out && test "$(grep -c "^5!broker.ping seq=[01] time=[0-9.]* ms (0!2!5)$" out)" = 2 &&
+    idtree ping --uri "${IDTREE_URI%0}4" -c 1 6 | grep "(4!1!0!2!6)$" && idtree ping --uri "${IDTREE_URI%0}4" -c 1 0 | grep "(4!1!0)$" &&
+    idtree ping --uri "${IDTREE_URI%0}4" -c 1 any | grep "^4!broker.ping .* (4)$" && idtree ping -c 1 "3!fluid" | grep "(0!1!3)$" &&
+    says "No service matching nope.ping is registered (idtree module list" idtree ping nope &&
+    says ".nope!fluid. is no RANK, SERVICE or RANK!SERVICE" idtree ping "nope!fluid"
+'
+test_expect_success 'also where these are not those that the tree had' '
+    idtree startctl kill 1 && wait_attached 4 0 && idtree ping --uri "${IDTREE_URI%0}4" -c 1 6 | grep "(4!0!2!6)$"
+'
+test_expect_success 'startctl run without rank 0 says whom it waits for, and is done when that is there' '
+    idtree startctl kill 0 3 && mkfifo said && { idtree startctl run 3 2>said & } && exec 5<said && wait_line 5 >line && cat line &&
+    grep "^idtree startctl: broker 3 waits for rank 0 (killed by SIGKILL), for broker.join-timeout at most: idtree startctl run 0$" line &&
+    idtree startctl run 1 0 && wait && exec 5<&- && test "$(idtree startctl status | grep -c " up$")" = 7
+'
+if command -v mpiexec.hydra >/dev/null; then test_set_prereq HYDRA; fi
+test_expect_success HYDRA 'a broker that listens at all addresses announces one of them' '
+    hosts() { timeout "$WAIT_S" mpiexec.hydra "$@" </dev/null; } &&
+    for all in "0.0.0.0" "*"; do
+        hosts -launcher fork -hosts a,b -ppn 1 -n 2 idtree broker -o tbon.endpoint="tcp://$all:*" idtree getattr tbon.endpoint >out &&
+        cat out && grep -E "^tcp://[0-9.]+:[0-9]+$" out && ! grep "//0\.0\.0\.0:" out || return 1
+    done &&
+    hosts -n 2 idtree broker -o "tbon.endpoint=tcp://0.0.0.0:*" idtree getattr -r 1 tbon.parent-endpoint | grep "^tcp://127.0.0.1:"
+'
+test_done

@@ -1,0 +1,35 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Copyright idtree contributors
+#
+# t5072-operations.t - the operators' manual: complete as to messages, right as to numbers, installed
+test_description='idtree-operations(7) and the guides'
+. "$(dirname "$0")/idtree-sharness.sh"
+
+page=$IDTREE_SRCDIR/doc/man/idtree-operations.7
+if command -v python3 >/dev/null; then test_set_prereq PYTHON; fi
+if command -v man >/dev/null && ! man -l /dev/null 2>&1 | grep -q minimized; then test_set_prereq MAN; fi
+
+test_expect_success PYTHON 'the cause of each error that names an option is in a manual' '
+    (cd "$IDTREE_SRCDIR" && scripts/messages) >missing; cat missing && test_must_be_empty missing &&
+    (cd "$IDTREE_SRCDIR" && scripts/messages --all) >all && test "$(wc -l <all)" -gt 60 && grep "fluid.recover-horizon=" all
+'
+test_expect_success PYTHON 'one that is in no manual is found' '
+    mkdir -p tree/doc tree/src && cp -r "$IDTREE_SRCDIR/doc/man" tree/doc &&
+    printf "void f (void)\n{\n    cmd_die (cmd, \"the moon is full: see fluid.lease\");\n}\n" >tree/src/f.c &&
+    (cd tree && test_expect_code 1 "$IDTREE_SRCDIR/scripts/messages") >missing && grep "^src/f.c: the moon is full" missing
+'
+test_expect_success 'limits of time are those of ids' '
+    grep "2^53.*6 days" "$page" && grep "2^63.*17.4 years" "$page" && grep "EOVERFLOW.*34.8 years" "$page" &&
+    idtree id show -e 2026-01-01 --json 9007199254740992 9223372036854775808 18446744073692774400 >out && cat out &&
+    grep "2026-01-07T" out && grep "2043-06" out && grep "2060-11" out
+'
+test_expect_success 'guides and manuals are installed' '
+    make -s -C "$IDTREE_BUILDDIR" install-dist_guideDATA install-dist_figureDATA install-man7 DESTDIR="$PWD/root" >log 2>&1 &&
+    find root -name scaling.md -o -name latency.svg -o -name "idtree-operations.7*" >found && cat found &&
+    test "$(wc -l <found)" = 3 && grep "/doc/idtree/guide/scaling/latency.svg" found
+'
+test_expect_success MAN 'the page is set without a warning' '
+    MANWIDTH=100 man --warnings -E UTF-8 -l -Tutf8 "$page" 2>warnings >/dev/null; cat warnings && test_must_be_empty warnings
+'
+test_done

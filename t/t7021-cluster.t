@@ -1,0 +1,148 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Copyright idtree contributors
+#
+# t7021-cluster.t - brokers of a configured instance on one host, each with a port of its own
+test_description='brokers find each other by a file, wait for each other, read it again, and refuse what is wrong in it'
+. "$(dirname "$0")/idtree-sharness.sh"
+
+PATH=$IDTREE_BUILDDIR/src/broker:$PATH
+T=/tmp/idtree-t7021.$$
+mkdir -m 700 $T $T/run $T/state && cd $T || exit 1
+cleanup "end_all; rm -rf $T"
+port=$((20000 + $$ % 10000))
+
+# Ports of one host in the places of hosts: rank R is at port + R.
+file() { # host of rank 1
+    cat <<END
+statedir = "$T/state"
+rundir = "$T/run"
+tbon.timeout = "2s"
+
+[cluster]
+hosts = [
+    "127.0.0.1:$port", # rank 0
+    "$1:$((port + 1))",
+    "127.0.0.1:$((port + 2))",
+]
+certificate = "$T/cert"
+
+[tbon]
+topo = "kary:1"
+END
+}
+start() { # rank, option...
+    rank=$1
+    shift
+    idtree-broker -c $T/conf --rank "$rank" "$@" 2>>$T/err."$rank" >>$T/out."$rank" </dev/null &
+    echo $! >$T/pid."$rank"
+}
+pid() { cat $T/pid.$1; }
+is_gone() { ! kill -0 "$1"; }
+end_all() { for r in 0 1 2; do kill -9 "$(cat $T/pid.$r)"; done 2>/dev/null; }
+uri() { echo "local://$T/run/local-$1"; }
+at() { IDTREE_URI=$(uri "$1") && export IDTREE_URI; }
+is_full() { test "$(idtree overlay status --json | jq -r ".overlay[0].status")" = full; }
+says() { grep -q "$2" $T/err.$1; }
+
+test_expect_success 'keygen makes a certificate once, for its owner alone, in the form of CZMQ' '
+    idtree keygen --name "my instance" cert && test "$(stat -c %a cert)" = 400 && cp cert before &&
+    grep "name = .my instance" cert && grep -cE "(public|secret)-key = " cert >n && test "$(cat n)" = 2 &&
+    test_must_fail idtree keygen cert 2>err && grep "cert exists" err && cmp cert before &&
+    test_must_fail idtree keygen nowhere/cert 2>err && grep "nowhere/cert: No such file" err &&
+    test_must_fail idtree keygen --name "a\"b" other 2>err && grep "the name .a.b. must have" err &&
+    test_expect_code 2 idtree keygen && test ! -e other
+'
+refused() { # option of idtree-broker..., what it says
+    for said; do :; done
+    test_expect_code 2 timeout 60 idtree-broker -c conf "$1" "$2" true 2>err </dev/null && grep -- "$said" err &&
+        test "$(wc -l <err)" = 1 || { cat err; return 1; }
+}
+test_expect_success 'a certificate that others can read, that is not ours, or is none, is refused' '
+    file 127.0.0.1 >conf &&
+    for mode in 440 404 604; do
+        chmod $mode cert && refused --rank 1 "only its owner may read it, so chmod 0400 $T/cert" || return 1
+    done && chmod 400 cert &&
+    for bad in "" "curve" "$(sed "s/secret-key = .../&x/" cert)" "$(yes | head -c 5000)"; do
+        echo "$bad" >wrong && chmod 400 wrong &&
+        refused --rank=1 -ocluster.certificate=$T/wrong "wrong has no secret-key and its public-key" || return 1; rm -f wrong
+    done &&
+    refused --rank=1 -ocluster.certificate=$T "is no file with a certificate" &&
+    { test "$(id -u)" != 0 || { cp cert wrong && chown 1 wrong && refused --rank=1 -ocluster.certificate=$T/wrong "user 1.s, not user 0.s"; }; }
+'
+test_expect_success 'what is wrong in the file is named by its line, key, and what is allowed' '
+    refused --host=nosuch -olog-level=7 "nosuch, is not among the 3 of cluster.hosts" &&
+    refused --host=127.0.0.1 -olog-level=7 "is 3 of cluster.hosts, ranks 0 and others: say which by --rank" &&
+    refused --rank=3 -olog-level=7 "rank 3: cluster.hosts has ranks 0 to 2" &&
+    sed "s/kary:1/kary:0/" conf >a && mv conf good && mv a conf && refused --rank=0 -olog-level=7 "fanout must be a number" &&
+    sed "s/:$port/:x/" good >conf && refused --rank=0 -olog-level=7 "conf:6: attribute cluster.hosts=.*has no port" &&
+    sed "s/certificate = .*/port = 0/" good >conf && refused --rank=0 -olog-level=7 "conf:11: attribute cluster.port=0: must be a number from 1" &&
+    sed "s/certificate = .*/certificat = 0/" good >conf && refused --rank=0 -olog-level=7 "name the file that idtree keygen made" &&
+    sed "s/^hosts/\[\[x\]\]/" good >conf && refused --rank=0 -olog-level=7 "conf:6: lists of tables" && mv good conf &&
+    test_expect_code 2 idtree-broker --rank 0 true 2>err && grep "cluster.hosts is missing" err &&
+    test_expect_code 2 idtree-broker --rank x true 2>err && grep "rank x: must be a number" err
+'
+test_expect_success 'brokers start in any order: who is first waits and serves nobody, until all are there' '
+    start 2 -o log-stderr-level=5 && start 1 && wait_until "rank 2 listens" test -S run/local-2 &&
+    test_must_fail idtree id new --uri "$(uri 2)" && start 0 && at 0 && wait_until "rank 0 serves" wait_make_id &&
+    wait_until "all are there" is_full && at 2 && wait_served 2 && idtree getattr hostlist >list &&
+    echo "127.0.0.[1,1,1]" >want && test_cmp want list && test "$(idtree getattr broker.boot-method)" = config
+'
+test_expect_success 'a second broker of a rank is refused, and both sides say so' '
+    mkdir -m 700 run2 && { idtree-broker -c conf --rank 2 -o rundir=$T/run2 -o log-stderr-level=5 2>err.second >out & } &&
+    second=$! && wait_until "it is told" grep "does not take us in yet: rank 2 is served by .* on 127.0.0.1" err.second &&
+    at 1 && wait_until "so is the parent" holds "idtree dmesg | grep -q \"a hello is refused: rank 2 is served by\"" &&
+    kill $second && wait $second && wait_served 2
+'
+test_expect_success 'a broker that is stopped lets those below go on' '
+    kill "$(pid 1)" && wait_until "it ends" is_gone "$(pid 1)" && at 2 && wait_attached 2 0 && wait_served 2 && start 1 &&
+    wait_attached 2 1 && kill "$(pid 0)" && wait_until "rank 0 ends" is_gone "$(pid 0)" && kill -0 "$(pid 1)" && kill -0 "$(pid 2)" &&
+    idtree id new && start 0 && at 0 && wait_until "all are there" is_full && idtree id new -n 3
+'
+test_expect_success 'one that is killed comes back and has its place, its parent gone or not' '
+    kill -9 "$(pid 2)" && kill -9 "$(pid 1)" && start 2 && at 2 && wait_attached 2 0 && wait_served 2 && start 1 && wait_attached 2 1
+'
+test_expect_success 'nothing new in a file is nothing new' '
+    idtree reload --all >out && printf "%s: nothing new\n" 0 1 2 >want && test_cmp want out
+'
+test_expect_success 'a reload tells what changes and what does not; what the command line says stays' '
+    { echo "log-level = 5"; echo "fluid.lease = 9s"; sed "s/\[tbon\]/&\nprefertcp = 1/" conf; } >conf.new && mv conf.new conf &&
+    kill "$(pid 2)" && wait_until "it ends" is_gone "$(pid 2)" && start 2 -o log-level=6 && at 2 && wait_attached 2 1 &&
+    idtree reload --all >out && cat out &&
+    echo "0: changed log-level after-a-restart fluid.lease tbon.prefertcp" >want && head -n 1 out >got && test_cmp want got &&
+    echo "2: nothing new" >want && tail -n 1 out >got && test_cmp want got &&
+    test "$(idtree getattr log-level)" = 6 && at 1 && test "$(idtree getattr log-level)" = 5 &&
+    idtree reload --json -r 1 >out && jq -e ".later | index(\"fluid.lease\")" out
+'
+test_expect_success 'a wrong file changes nothing, and SIGHUP with one ends nobody' '
+    cp conf good && echo "[" >>conf && test_must_fail idtree reload 2>err && grep "conf:[0-9]*: must read" err &&
+    kill -HUP "$(pid 1)" && wait_until "it says so" says 1 "reload: .*conf:[0-9]*: must read" && idtree id new &&
+    sed "s/^hosts = .*/&\"n4\",/" good >conf && test_must_fail idtree reload 2>err &&
+    grep "has 4 hosts, and had 3" err && mv good conf && idtree reload
+'
+test_expect_success 'a host that is replaced leaves its rank, and the others find the new one' '
+    sed "s/127.0.0.1:$((port + 1))/localhost:$((port + 1))/" conf >new && mv new conf && at 0 && idtree reload &&
+    at 2 && idtree reload >out && grep "^2: changed cluster.hosts" out && kill -HUP "$(pid 1)" &&
+    wait_until "the old one ends" is_gone "$(pid 1)" && says 1 "rank 1 is localhost now, and no more 127.0.0.1" &&
+    wait_attached 2 0 && start 1 && wait_attached 2 1 && wait_served 2 &&
+    test "$(idtree getattr tbon.parent-endpoint)" = tcp://localhost:$((port + 1)) &&
+    test "$(idtree getattr hostlist)" = 127.0.0.1,localhost,127.0.0.1
+'
+second_is_below_0() { IDTREE_URI=local://$T/run2/local-2 wait_is_child 2 0; }
+test_expect_success 'one that cannot find out where its parent is goes to the next' '
+    at 0 && sed "s/\"localhost/\"no-such-host.invalid/" conf >new && mkdir -p other && cp new other/conf &&
+    kill -9 "$(pid 2)" && { idtree-broker -c other/conf --rank 2 -o rundir=$T/run2 2>err.second >out & } && second=$! &&
+    wait_until "it is with rank 0" second_is_below_0 && kill $second && wait $second && start 2 && at 2 && wait_attached 2 1
+'
+test_expect_success 'a stranger with another certificate is kept out' '
+    idtree keygen other.cert && kill -9 "$(pid 2)" &&
+    { idtree-broker -c conf --rank 2 -o rundir=$T/run2 -o cluster.certificate=$T/other.cert -o broker.join-timeout=3s 2>err.second >out & } &&
+    second=$! &&
+    test_expect_code 1 wait $second && grep "could not join rank 1 at tcp://localhost" err.second && start 2
+'
+test_expect_success 'idtree shutdown at rank 0 stops all of them, in order' '
+    at 0 && wait_until "all are there" is_full && idtree shutdown &&
+    for r in 0 1 2; do wait_until "rank $r ends" is_gone "$(pid $r)" || return 1; done && test ! -e run/local-0
+'
+
+test_done

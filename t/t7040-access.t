@@ -1,0 +1,105 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Copyright idtree contributors
+#
+# t7040-access.t - the owner, root, a member of the group, a guest and a stranger try every service and every command
+#
+# Who they are is real: the test is root's, and each user is a number that no account has.
+test_description='users may do what the table in doc/design/access.md says, at each rank, and nothing else'
+. "$(dirname "$0")/idtree-sharness.sh"
+if test "$(id -u)" != 0; then
+    skip_all='only root can be other users'
+    test_done
+fi
+if ! command -v python3 >/dev/null || ! command -v setpriv >/dev/null; then
+    skip_all='python3 or setpriv is not installed'
+    test_done
+fi
+python=$(PATH=/usr/bin:/bin:$PATH command -v python3) # one that is not in the folder of an account
+OWNER=64001 MEMBER=64002 GUEST=64003 GROUP=64010
+owner() { setpriv --reuid $OWNER --regid $OWNER --groups $GROUP "$@"; }
+member() { setpriv --reuid $MEMBER --regid $MEMBER --groups 64011,$GROUP "$@"; }
+guest() { setpriv --reuid $GUEST --regid $GUEST --clear-groups "$@"; }
+if ! guest test -r "$IDTREE_SRCDIR/t/access_client.py" -a -x "$IDTREE_BUILDDIR/src/cmd/idtree"; then
+    skip_all='other users cannot reach this tree'
+    test_done
+fi
+PYTHONDONTWRITEBYTECODE=1
+export PYTHONDONTWRITEBYTECODE OWNER MEMBER GUEST GROUP
+unset IDTREE_URI FLUX_URI
+
+# The folder of the owner, for sockets and what his instance tells; a long path is none for sockets.
+own=$(mktemp -d /tmp/idtree-access-XXXXXX) && chown $OWNER "$own" && chmod 755 "$own" && cleanup "rm -rf '$own'"
+
+# An instance of the owner's that lives until let_go.
+start() { # name, option...
+    name=$1
+    shift
+    rm -f "$own/end" && mkfifo -m 666 "$own/end" &&
+        test_launch setpriv --reuid $OWNER --regid $OWNER --groups $GROUP idtree start --dir "$own/$name" \
+            -o log-stderr-level=0 "$@" -- sh -c "idtree getattr size >'$own/$name.up' && read -r line <'$own/end'" \
+            </dev/null >"$name.out" 2>&1 &&
+        wait_until "the instance $name is up" test -s "$own/$name.up"
+}
+let_go() { echo >"$own/end" && test_all_gone; }
+use() { # name, rank
+    FLUX_URI=local://$own/$1/local-$2 IDTREE_URI=local://$own/$1/local-$2
+    export FLUX_URI IDTREE_URI
+}
+try() { $python "$IDTREE_SRCDIR/t/access_client.py" "$@"; }
+as_owner() { owner $python "$IDTREE_SRCDIR/t/access_client.py" owner "$@"; }
+as_member() { member $python "$IDTREE_SRCDIR/t/access_client.py" group "$@"; }
+as_guest() { guest $python "$IDTREE_SRCDIR/t/access_client.py" guest "$@"; }
+
+everybody='-o access.allow-guest-user=on -o access.allow-root-owner=on -o access.group=64010'
+modules='-o broker.modules=fluid,flake,compressor,job-ingest -o ingest.allow-guests=on'
+
+test_expect_success 'an instance lets others in' '
+    start open -s 7 --topology kary:2 $everybody $modules && use open 5
+'
+for who in guest member owner; do
+    test_expect_success "$who: every request, at rank 0 and two hops away, there and across" "as_$who requests 0 5"
+    test_expect_success "$who: events" "as_$who events 0 5"
+    test_expect_success "$who: every command" "as_$who commands 0 5"
+done
+test_expect_success 'root is the owner where that is allowed, over hops too' '
+    try owner requests 0 5 && try owner events 0 5 && try owner commands 5
+'
+test_expect_success 'who asks is known as what he is, two hops away' '
+    guest idtree ping -c 1 0 && guest $python "$IDTREE_SRCDIR/t/access_client.py" guest identity 5 &&
+    member $python "$IDTREE_SRCDIR/t/access_client.py" group identity 5 &&
+    owner $python "$IDTREE_SRCDIR/t/access_client.py" owner identity 5 && try owner identity 5
+'
+test_expect_success 'a guest cannot say that he is somebody else' '
+    guest $python "$IDTREE_SRCDIR/t/access_client.py" guest liar 0 5 &&
+    member $python "$IDTREE_SRCDIR/t/access_client.py" group liar 0 5
+'
+test_expect_success 'files of the instance are the owner'"'"'s' '
+    test "$(stat -c %a "$own/open")" = 711 && test "$(stat -c %a:%g "$own/open/local-0")" = 666:$GROUP &&
+    test "$(stat -c %a "$own"/open/tbon-* "$own"/open/*.sqlite | sort -u)" = 600
+'
+test_expect_success 'the owner ends it, and nobody is left' 'owner idtree shutdown && let_go'
+
+test_expect_success 'an instance for a group lets in its members, and says so to others' '
+    start group -s 1 -o access.group=$GROUP && use group 0 && test "$(stat -c %a:%g "$own/group/local-0")" = 660:$GROUP &&
+    member idtree id new && owner idtree id new &&
+    test_expect_code 1 guest idtree id new 2>err && cat err && grep "serves another user" err
+'
+test_expect_success 'root, whom no permission keeps out, is refused by what he is; the log says who it was' '
+    test_expect_code 1 idtree id new 2>err && cat err && grep "serves another user" err &&
+    owner idtree dmesg | grep "a client of user 0 is refused: the instance is not for him"
+'
+test_expect_success 'it ends' let_go
+test_expect_success 'an instance for nobody else refuses all others, root too' '
+    start closed -s 1 && use closed 0 && test "$(stat -c %a "$own/closed" "$own/closed/local-0" | tr "\n" " ")" = "700 600 " &&
+    for who in member guest ""; do
+        test_expect_code 1 $who idtree id new 2>err && cat err && grep "serves another user" err || return 1
+    done && owner idtree id new && let_go
+'
+test_expect_success 'a group that its owner is not in, or that there is not, is refused with a sentence' '
+    test_expect_code 1 owner idtree start -s 1 -o access.group=64999 true 2>err && cat err &&
+    grep "cannot be given to group 64999 (access.group), of which user $OWNER must be a member" err &&
+    test_expect_code 1 owner idtree start -s 1 -o access.group=no-such-group true 2>err && cat err &&
+    grep "access.group=no-such-group: there is no such group on this host" err
+'
+test_done
