@@ -44,15 +44,15 @@ static void print (const struct cmd *cmd, uint32_t rank, const struct reload_opt
 }
 
 /* One that does not answer keeps no other from reading its file. */
-static bool reload_one (struct cmd *cmd, idt_t *h, uint32_t rank, const struct reload_options *o)
+static bool reload_one (struct cmd *cmd, uint32_t rank, const struct reload_options *o)
 {
-    idt_future_t *f = ask_send (h, "config.reload", rank, json_object ());
-    bool done = f && idt_future_wait (f, -1) == 0 && idt_future_errnum (f) == 0;
+    idt_future_t *f = ask_send (cmd, "config.reload", rank, json_object ());
+    bool done = f && idt_future_wait (f, cmd->timeout_ms) == 0 && idt_future_errnum (f) == 0;
 
     if (done)
         print (cmd, rank, o, ask_take_new (cmd, f, "reload"));
     else {
-        cmd_warn (cmd, "rank %u: %s", rank, f ? idt_future_error (f) : strerror (errno));
+        cmd_warn (cmd, "rank %u: %s", rank, f && idt_future_errnum (f) ? idt_future_error (f) : strerror (errno));
         idt_future_destroy (f);
     }
     return done;
@@ -73,7 +73,7 @@ static int run (struct cmd *cmd)
     if (o.rank != IDT_NODEID_ANY)
         own = o.rank;
     for (uint32_t rank = o.all ? 0 : own; rank < (o.all ? size : own + 1); rank++)
-        good = reload_one (cmd, h, rank, &o) && good;
+        good = reload_one (cmd, rank, &o) && good;
     return good ? CMD_OK : CMD_FAILED;
 }
 
