@@ -31,7 +31,8 @@ struct hello {
     int lived;                   /* it was in that tree in this life: it does not only remember it */
     const char *stream;          /* of events, and the last that it has */
     json_int_t seq;
-    int link; /* version of the link: 1 knows of credit and parts; 0: it does not say */
+    json_int_t size; /* of its instance, as it knows it; 0: it does not say */
+    int link;        /* version of the link: 1 knows of credit and parts; 0: it does not say */
 };
 
 static void refuse (struct children *down, const struct hello *hello, int errnum, const char *fmt, ...)
@@ -124,6 +125,12 @@ static struct child *find_child (struct children *down, const struct hello *hell
     if (hello->topology && strcmp (hello->topology, conf->topo->name) != 0) {
         refuse (down, hello, EINVAL, "rank %jd has the topology %s, but rank %u has %s: all must have the same",
                 (intmax_t)hello->rank, hello->topology, conf->rank, conf->topo->name);
+        return NULL;
+    }
+    if (hello->size > 0 && hello->size != conf->topo->size) {
+        refuse (down, hello, EINVAL,
+                "rank %jd knows of %jd ranks, but rank %u of %u: all must have the same list of hosts",
+                (intmax_t)hello->rank, (intmax_t)hello->size, conf->rank, conf->topo->size);
         return NULL;
     }
     if (hello->rank < 0 || hello->rank >= conf->topo->size
@@ -272,11 +279,11 @@ void children_stranger (struct children *down, idt_msg_t *msg, const struct wire
 
     if (idt_msg_type (msg) != IDT_MSGTYPE_REQUEST || !topic || strcmp (topic, "overlay.hello") != 0)
         children_send_disconnect (down, from->wire, from->identity, EPROTO, "say hello first");
-    else if (idt_msg_unpack (msg, &hello.o, &err, "{s:I s:s s:s s:s s?s s?s s?i s?s s?I s?{s:s s:s s?b}}", "rank",
+    else if (idt_msg_unpack (msg, &hello.o, &err, "{s:I s:s s:s s:s s?s s?s s?i s?s s?I s?I s?{s:s s:s s?b}}", "rank",
                              &hello.rank, "uuid", &hello.uuid, "version", &hello.version, "hostname", &hello.host,
                              "topology", &hello.topology, "status", &hello.status, "link", &hello.link, "stream",
-                             &hello.stream, "seq", &hello.seq, "instance", "uuid", &hello.instance, "name", &hello.name,
-                             "lived", &hello.lived)
+                             &hello.stream, "seq", &hello.seq, "size", &hello.size, "instance", "uuid", &hello.instance,
+                             "name", &hello.name, "lived", &hello.lived)
              < 0)
         refuse (down, &hello, EPROTO, "malformed hello: %s", err.text);
     else if (strlen (hello.uuid) != IDT_MSG_UUID_LEN)
