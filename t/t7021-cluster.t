@@ -140,6 +140,12 @@ test_expect_success 'a stranger with another certificate is kept out' '
     second=$! &&
     test_expect_code 1 wait $second && grep "could not join rank 1 at tcp://localhost" err.second && start 2
 '
+test_expect_success 'a list of hosts of another length is no list of this instance' '
+    wait_attached 2 1 && sed "s/:$((port + 2))\",/&\"n4\",/" conf >other/conf &&
+    kill "$(pid 2)" && wait_until "it ends" is_gone "$(pid 2)" &&
+    test_must_fail timeout 60 idtree-broker -c other/conf --rank 2 -o rundir=$T/run2 2>err </dev/null; cat err
+    grep "rank 2 knows of 4 ranks, but rank 1 of 3" err && start 2
+'
 test_expect_success 'idtree shutdown at rank 0 stops all of them, in order' '
     at 0 && wait_until "all are there" is_full && idtree shutdown &&
     for r in 0 1 2; do wait_until "rank $r ends" is_gone "$(pid $r)" || return 1; done && test ! -e run/local-0
