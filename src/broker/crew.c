@@ -306,10 +306,10 @@ void crew_destroy (struct crew *c)
     errno = saved_errno;
 }
 
-void crew_abort (struct crew *c)
+void crew_abort (struct crew *c, int exit_code)
 {
     if (c->boot)
-        boot_abort (c->boot);
+        boot_abort (c->boot, exit_code);
 }
 
 /* Who was stopped by an order hears this one first. */

@@ -35,7 +35,7 @@ struct crew *crew_create (const struct crew_conf *conf);
 int crew_start (struct crew *c, idt_error_t *errp);
 
 /* It did not start, or its brokers gave up, and why was said: have the launcher end the others, if it waits for us. */
-void crew_abort (struct crew *c);
+void crew_abort (struct crew *c, int exit_code);
 
 void crew_destroy (struct crew *c); /* and all brokers that are left, at once; NULL is fine */
 

@@ -300,7 +300,7 @@ int main (int argc, char **argv)
     if (crew_start (signals.crew, &err) < 0) {
         exit_code = (int)broker_exit_of (errno);
         fprintf (stderr, "idtree-broker: %s\n", err.text);
-        crew_abort (signals.crew);
+        crew_abort (signals.crew, exit_code);
         end (&conf, &signals);
         return exit_code;
     }
@@ -311,7 +311,7 @@ int main (int argc, char **argv)
     idt_watcher_start (w);
     exit_code = process_run (conf.process) < 0 ? 1 : crew_exit_code (signals.crew);
     if (exit_code != 0)
-        crew_abort (signals.crew);
+        crew_abort (signals.crew, exit_code);
     manager_destroy (manager);
     idt_watcher_destroy (w);
     end (&conf, &signals);

@@ -458,8 +458,8 @@ void boot_ready (struct boot *b)
     b->ready = true;
 }
 
-void boot_abort (struct boot *b)
+void boot_abort (struct boot *b, int exit_code)
 {
     if (b->method->abort && !b->ready)
-        b->method->abort (b->m);
+        b->method->abort (b->m, exit_code);
 }

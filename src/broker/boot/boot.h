@@ -122,6 +122,6 @@ int boot_fd (const struct boot *b);
 void boot_ready (struct boot *b);
 
 /* Before that: have the launcher end all, when we have said why.  Else one that is stuck would hold it for ever. */
-void boot_abort (struct boot *b);
+void boot_abort (struct boot *b, int exit_code);
 
 #endif /* BROKER_BOOT_H */

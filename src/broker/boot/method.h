@@ -65,8 +65,9 @@ struct boot_method {
     int (*reload) (void *m, struct attrs *attrs, idt_error_t *errp);
 
     void (*ready) (void *m); /* tell the launcher that we are up; NULL: there is none */
-    void (*abort) (void *m); /* ask the launcher to end all; NULL: it sees by itself that one has failed */
-    int (*fd) (void *m);     /* see boot_fd (); NULL: there is none */
+    /* Ask the launcher to end all, with that exit status; NULL: it sees by itself that one has failed. */
+    void (*abort) (void *m, int exit_code);
+    int (*fd) (void *m); /* see boot_fd (); NULL: there is none */
 };
 
 extern const struct boot_method boot_single, boot_pmi, boot_pmix, boot_config;

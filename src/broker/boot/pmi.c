@@ -162,14 +162,14 @@ static void ready (void *m)
 }
 
 /* Our own launcher sees that we end. */
-static void end_all (void *m)
+static void end_all (void *m, int exit_code)
 {
     struct pmi *p = m;
 
     if (p->ours)
         return;
     pmi_client_set_deadline (p->client, clock_ms (CLOCK_MONOTONIC) + READY_MS);
-    pmi_client_abort (p->client);
+    pmi_client_abort (p->client, exit_code);
 }
 
 static int fd (void *m)

@@ -40,6 +40,7 @@ struct pmix {
     __typeof__ (PMIx_Error_string) *Error_string;
 
     uint64_t deadline_ms; /* 0: none */
+    int exit_code;        /* that all end with, where we give up */
     pmix_proc_t self;
     uint32_t size;
     bool stuck; /* a call was left behind, which may touch all this for ever */
@@ -173,7 +174,7 @@ static pmix_status_t finalize_fn (struct pmix *p)
 
 static pmix_status_t abort_fn (struct pmix *p)
 {
-    return p->Abort (1, "idtree-broker gives up", NULL, 0);
+    return p->Abort (p->exit_code, "idtree-broker gives up", NULL, 0);
 }
 
 /* --- the library ------------------------------------------------------------------------------------ */
@@ -327,10 +328,11 @@ static void ready (void *m)
 }
 
 /* Also where an earlier call is stuck. */
-static void end_all (void *m)
+static void end_all (void *m, int exit_code)
 {
     struct pmix *p = m;
 
+    p->exit_code = exit_code;
     p->deadline_ms = clock_ms (CLOCK_MONOTONIC) + READY_MS;
     call (p, "abort", abort_fn, NULL);
 }

@@ -295,9 +295,9 @@ int pmi_client_finalize (struct pmi_client *c, idt_error_t *errp)
     return 0;
 }
 
-void pmi_client_abort (struct pmi_client *c)
+void pmi_client_abort (struct pmi_client *c, int exit_code)
 {
-    static const char request[] = "cmd=abort exitcode=1\n";
+    char request[40];
 
-    write_all (c, request, sizeof (request) - 1);
+    write_all (c, request, (size_t)snprintf (request, sizeof (request), "cmd=abort exitcode=%d\n", exit_code));
 }
