@@ -17,7 +17,7 @@ load_start() {
     { "$IDTREE_BUILDDIR/t/idload" "${IDTREE_URI%0}" 0 1 2 3 <stop >result 6>&- & } && load_pid=$! && exec 6>stop
 }
 load_end() { exec 6>&- && wait $load_pid; rc=$?; cat result; return $rc; }
-reload() { idtree module remove -r "$1" fluid && idtree module load -r "$1" fluid "$2"; }
+reload() { idtree module remove -r "$1" fluid && idtree module load -r "$1" fluid ${2:+"$2"}; }
 
 for r in 0 1 2 3; do wait_served $r; done
 test_expect_success 'ids of each connection increase while a leaf, an inner rank and rank 0 load it anew' '
