@@ -111,7 +111,7 @@ wait_attached 2 1 && echo "[null, 0, 0, 1]" >changing.json || exit 1
 for r in 2 1 0; do
     idtree startctl kill $r
     idtree startctl run $r
-    wait_until "rank $r has ended" grep -q "broker $r (.*) exited with status 1" refused || exit 1
+    wait_until "rank $r has ended" grep -q "broker $r (.*) exited with status 2" refused || exit 1
     grep "rank $r has the topology custom:.*, but rank $r began with custom:" refused || exit 1
 done
 echo "[null, 0, 1, 1]" >changing.json
