@@ -19,7 +19,7 @@ test_expect_success 'and when a signal ends it' '
     ! grep -E "broker [0-9]+ .*(exited|killed)" err
 '
 test_expect_success 'what is wrong with an attribute is said once' '
-    test_expect_code 1 idtree start -s 8 --topology kary:-1 true 2>err && cat err &&
+    test_expect_code 2 idtree start -s 8 --topology kary:-1 true 2>err && cat err &&
     test "$(grep -c "^idtree-broker:" err)" = 1 && test "$(grep -c "broker 0 .* before the instance was up" err)" = 1
 '
 test_done

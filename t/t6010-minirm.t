@@ -131,7 +131,9 @@ from flux_client import *
 with Client() as c:
     c.refuse(errno.EPERM, "minirm-exec.run", {"id": "f1", "command": ["true"]}, 0, userid=4711, roles=USER)
     payload = base64.b64encode(b'{"rank":0,"slots":9999}\0').decode()
-    c.ask("event.publish", {"topic": "minirm.agent", "flags": 0, "payload": payload}, userid=4711, roles=USER)
+    room = {"topic": "minirm.agent", "flags": 0, "payload": payload}
+    c.refuse(errno.EPERM, "event.publish", room, userid=4711, roles=USER)
+    c.ask("event.publish", room, userid=4711, roles=USER | 0x200)  # a member of access.group
 END
 test_expect_success 'what other users say is not heard' '
     FLUX_URI=$IDTREE_URI python3 guest.py && : >busy && for n in 1 2 3 4 5 6 7; do
