@@ -119,7 +119,7 @@ static void check_may_log (struct cmd *cmd, idt_t *h)
 {
     idt_future_t *f = idt_rpc_raw (h, "log.append", "", 0, IDT_NODEID_ANY, 0);
 
-    json_decref (ask_take_new (cmd, ask_send (h, "broker.ping", IDT_NODEID_ANY, json_object ()), "broker.ping"));
+    json_decref (ask_take_new (cmd, ask_send (cmd, "broker.ping", IDT_NODEID_ANY, json_object ()), "broker.ping"));
     if (f && idt_future_is_ready (f))
         ask_wait (cmd, f, "log.append");
     idt_future_destroy (f);

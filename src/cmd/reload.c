@@ -46,7 +46,7 @@ static void print (const struct cmd *cmd, uint32_t rank, const struct reload_opt
 /* One that does not answer keeps no other from reading its file. */
 static bool reload_one (struct cmd *cmd, idt_t *h, uint32_t rank, const struct reload_options *o)
 {
-    idt_future_t *f = ask_send (h, "config.reload", rank, json_object ());
+    idt_future_t *f = ask_send (cmd, "config.reload", rank, json_object ());
     bool done = f && idt_future_wait (f, -1) == 0 && idt_future_errnum (f) == 0;
 
     if (done)
