@@ -123,7 +123,7 @@ static void start (struct run *run, const char *kind, const char *modules, uint3
     give (conf.attrs, "log-stderr-level", "4");
     run->attrs = conf.attrs;
     conf.process = run->process = process_create (&err);
-    if (!conf.process || !(run->crew = crew_create (&conf, &err))) {
+    if (!conf.process || !(run->crew = crew_create (&conf)) || crew_start (run->crew, &err) < 0) {
         fprintf (stderr, "bench-many: %u brokers, %s: %s\n", size, kind, err.text);
         exit (1);
     }

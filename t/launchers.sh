@@ -30,7 +30,7 @@ END
     launch "$1" sh broken.sh >out 2>launcher.err
     broken_rc=$?
     rm -rf "${TMPDIR:?}"/*
-    test $broken_rc -ne 0 && test $broken_rc -ne 124 && test ! -e started ||
+    test $broken_rc -ne 0 && test $broken_rc -ne 124 && test ! -e started && cat err.* >/dev/null ||
         { echo "exit status $broken_rc"; tail -n 3 out launcher.err err.*; return 1; }
 }
 

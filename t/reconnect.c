@@ -47,12 +47,12 @@ static bool input_ended (int timeout_ms)
     return poll (&pfd, 1, timeout_ms) > 0;
 }
 
-/* A call failed: once by the loss of the connection, or a broker that is back has no lease yet. */
+/* A call failed: once by the loss of the connection, a broker that is back has no lease yet, or none came back for long. */
 static void count_error (struct client *c, int errnum, const char *text)
 {
     if (errnum == ECONNRESET)
         c->resets++;
-    else if (errnum == EHOSTUNREACH || errnum == EAGAIN || errnum == ENOSYS)
+    else if (errnum == EHOSTUNREACH || errnum == EAGAIN || errnum == ENOSYS || errnum == ECONNREFUSED)
         c->refused++;
     else
         die ("failed", text);
@@ -76,7 +76,7 @@ static void run_sync (struct client *c)
         if (idt_fluid_generate (c->h, 2, ids) == 0)
             take (c, ids, c->last);
         else
-            count_error (c, errno, strerror (errno));
+            count_error (c, errno, idt_lost_error (c->h) ? idt_lost_error (c->h) : strerror (errno));
     }
 }
 

@@ -11,7 +11,6 @@ TMPDIR=/tmp/idtree-t2010.$$
 mkdir "$TMPDIR" && export TMPDIR
 cleanup "rm -rf '$TMPDIR'"
 command -v mpiexec.hydra >/dev/null && test_set_prereq HYDRA
-command -v srun >/dev/null && sinfo >/dev/null 2>&1 && test_set_prereq SLURM
 # valgrind cannot run what has a sanitizer, nor read what each compiler tells debuggers.
 checked_broker() { # option of the broker...
     LD_LIBRARY_PATH="$IDTREE_BUILDDIR/src/common/libidtree/.libs" \
@@ -219,9 +218,6 @@ test_expect_success HYDRA 'what is found wrong only after ranks have met is told
 '
 test_expect_success HYDRA 'idtree shutdown ends all' '
     test_expect_code 143 hydra 6 idtree-broker -t kary:2 sh -c "idtree shutdown; exec sleep 1000" && nothing_left
-'
-test_expect_success SLURM 'under Slurm, too' '
-    srun -Q -O -n 4 --immediate=30 --mpi=pmi2 idtree-broker idtree getattr size </dev/null >out && test "$(cat out)" = 4
 '
 test_expect_success VALGRIND 'a broker that served clients and modules has freed all' '
     { checked_broker -o rundir="$TMPDIR/run" 2>err & } && pid=$! &&

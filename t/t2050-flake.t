@@ -21,6 +21,9 @@ ask() { "$IDTREE_BUILDDIR/t/ask" "$@"; }
 # A rank that waits long for its loan or its name forwards: what it makes itself begins later then.
 has() { test "$(idtree id new --scheme "$1" -r "$2" | field "$1" "$3")" = "$4"; }
 own_sno() { wait_until "rank $1 makes sno" has sno "$1" partition "$1"; }
+# Who never heard of rank 0 does not know the drift of uids, and can only forward.
+knows_drift() { idtree module stats -r "$1" flake >stats.$1 && grep '"drift"' stats.$1 | grep -qv '"drift":  *0[^0-9]*$'; }
+heard() { wait_until "rank $1 knows the drift" knows_drift "$1"; }
 own_uid() { wait_until "rank $1 makes uids" has uid "$1" node 0x8000000$1; }
 END
 
@@ -104,7 +107,7 @@ test_expect_success 'until that is gone; and back: none comes twice' '
 '
 cat >rootless.sh <<'END'
 . ./lib.sh
-for r in 1 2; do own_sno $r || exit 1; done
+for r in 1 2; do own_sno $r && heard $r || exit 1; done
 idtree startctl kill 0
 for r in 1 2; do idtree id new --scheme uid --uri "$(uri_of $r)" -n 20000 || exit 1; done >ids
 test "$(field uid node <ids | sort -u | tr "\n" " ")" = "0x80000001 0x80000002 " && test "$(sort -u ids | wc -l)" = 40000

@@ -87,6 +87,33 @@ test_expect_success 'a folder that was lost as a whole goes on with its UUID, ep
     idtree init --statedir again --uuid $uuid --epoch $EPOCH && refused "again/fluid.sqlite: is missing.*--recover-horizon" again &&
     run again --recover-horizon="$(run a idtree id new)" idtree getattr instance.uuid >told && test "$(cat told)" = $uuid && run again true
 '
+test_expect_success 'each start tells what a lost state needs' '
+    run a -o log-stderr-level=5 true 2>log; cat log; grep "instance [0-9a-f-]* (alpha): epoch 2026-01-01T00:00:00.000Z, horizon 20.*Z, 0.000 s ahead" log
+'
+# Ranks of one host share the folder; elsewhere it would be of a rank alone.
+cat >remember.sh <<'END'
+. "$IDTREE_SRCDIR/t/wait.sh"
+for r in 0 1 2; do wait_served $r -g || exit 1; done
+wait_until "ranks 1 and 2 remember" holds "test -e first/memory-1 && test -e first/memory-2" &&
+for r in 0 1 2; do idtree id new --uri "${IDTREE_URI%0}$r" -n 100 --to dec || exit 1; done >ids
+END
+value() { sed -n "s/^$1 //p" "$2"; }
+test_expect_success 'ranks remember their instance, and join no other one' '
+    copy a first && idtree start -s 3 $opts -o statedir="$PWD/first" sh remember.sh </dev/null && cat first/memory-1 &&
+    idtree init --statedir fresh && cp first/memory-* fresh &&
+    test_expect_code 1 idtree start -s 3 -o statedir="$PWD/fresh" true 2>err </dev/null; cat err &&
+    grep "idtree-broker: rank [12] could not join rank 0 .*is of the instance $(value uuid first/memory-1) (alpha), rank 0 of $(value uuid fresh/instance)" err &&
+    rm fresh/memory-* && idtree start -s 3 $opts -o statedir="$PWD/fresh" true
+'
+test_expect_success 'and what they remember is enough to go on where rank 0 has lost all' '
+    idtree init --statedir anew --uuid $(value uuid first/memory-2) --epoch $(value epoch first/memory-2) &&
+    cp first/memory-* anew && test_expect_code 1 idtree start -s 3 -o statedir="$PWD/anew" true 2>err </dev/null && grep "is missing" err &&
+    idtree start -s 3 $opts -o statedir="$PWD/anew" --recover-horizon=$(value below first/memory-2) idtree id new --to dec >after </dev/null &&
+    test "$(cat after)" -gt "$(sort -n ids | tail -n 1)"
+'
+test_expect_success 'a memory that is damaged is refused' '
+    echo x >>first/memory-1 && test_expect_code 1 idtree start -s 2 -o statedir="$PWD/first" true 2>err </dev/null; grep "first/memory-1: damaged.*remove it" err
+'
 test_expect_success 'show and check tell what is there' '
     idtree state show a >shown && cat shown && grep "^name  *alpha" shown && grep "^horizon  *20" shown && idtree state check a &&
     copy a b && rm b/compressor.sqlite && test_expect_code 1 idtree state check b 2>err && grep "is missing" err &&

@@ -70,7 +70,7 @@ test_expect_success 'a full disk is an error' '
     grep "cannot write: No space left" err
 '
 test_expect_success 'unknown words are errors with the nearest word, status 2' '
-    test_expect_code 2 idtree statr 2>err && grep "unknown command .statr.: did you mean start?" err &&
+    test_expect_code 2 idtree strat 2>err && grep "unknown command .strat.: did you mean start?" err &&
     test_expect_code 2 idtree id shwo 2>err && grep "idtree id: unknown command .shwo.: did you mean show?" err &&
     test_expect_code 2 idtree id show --jsom 1 2>err && grep "did you mean --json?" err &&
     test_expect_code 2 idtree id show -z 1 2>err && grep "unknown option -z" err &&
@@ -97,7 +97,7 @@ test_expect_success 'without an instance, or with one that is gone, commands say
     IDTREE_URI=tcp://x test_expect_code 1 idtree info 2>err && grep "tcp://x" err
 '
 test_expect_success 'every command has a screen of help with its name, and an example' '
-    idtree -h >help && test "$(wc -l <help)" -le 24 && idtree --help | test_cmp help - &&
+    idtree -h >help && test "$(wc -l <help)" -le 32 && idtree --help | test_cmp help - &&
     for c in start startctl "id new" "id show" "id convert" "id range" "id sort" ping getattr setattr lsattr \
              "module list" "module load" "module remove" "module stats" "overlay status" \
              "event pub" "event sub" dmesg logger info shutdown; do
@@ -119,7 +119,7 @@ test_expect_success 'version needs no broker' '
     idtree version >out && grep "^command: [0-9]" out && idtree --version | test_cmp out -
 '
 test_expect_success 'completion offers commands, options and forms' '
-    idtree complete st >out && printf "start\nstartctl\n" >expect && test_cmp expect out &&
+    idtree complete st >out && printf "state\nstart\nstartctl\n" >expect && test_cmp expect out &&
     idtree complete id "" >out && printf "new\nshow\nconvert\nrange\nsort\n" >expect && test_cmp expect out &&
     idtree complete id new --r >out && echo --rank >expect && test_cmp expect out &&
     idtree complete id convert --to do >out && echo dothex >expect && test_cmp expect out &&

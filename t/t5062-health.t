@@ -28,7 +28,7 @@ inside() { # size, script, option...
 
 test_expect_success 'without a broker it is critical, in both forms' '
     test_expect_code 2 idtree health >out 2>err && grep "^critical: no instance" out && ! test -s err &&
-    test_expect_code 2 idtree health --uri local:///nosuch >out && grep "^critical: no broker at local:///nosuch" out &&
+    test_expect_code 2 idtree health --uri local:///nosuch >out && grep "^critical: .*local:///nosuch" out &&
     test_expect_code 2 idtree health --json --uri local:///nosuch >out &&
     test "$(jq -r .status out)" = critical && test "$(jq -r ".reasons[0].what" out)" = broker &&
     test_expect_code 2 idtree health --nosuch 2>err && grep "unknown option" err
@@ -56,7 +56,7 @@ test_expect_success 'so is a rank without fluid; at rank 0 that is critical' '
         idtree module load fluid && becomes 0 \"^good\$\""
 '
 test_expect_success 'a state that is gone is critical' '
-    mkdir -m 700 state && inside 1 "becomes 0 good && mv state elsewhere && becomes 2 \"^critical: the store of leases is failing: \"" \
+    init_state "$PWD/state" && inside 1 "becomes 0 good && mv state elsewhere && becomes 2 \"^critical: the store of leases is failing: \"" \
         -o statedir="$PWD/state" -o fluid.lease=2s
 '
 test_done

@@ -31,6 +31,20 @@ test_expect_success 'so is an attribute, a rank, a topic, an id' '
     says "the TOPIC is empty" idtree event pub "" && says "is no id" idtree id show xyz &&
     says "unknown command .nope. (idtree id -h lists them)" idtree id nope && says "did you mean new" idtree id neww
 '
+test_expect_success 'a module that takes no arguments says so, and is not loaded' '
+    for m in fluid flake compressor; do
+        idtree module remove -r 2 $m && says "$m: .fluid.lease=9.: it takes no arguments, but attributes" idtree module load -r 2 $m fluid.lease=9 &&
+        ! idtree module list -r 2 | grep "^$m " && idtree module load -r 2 $m || return 1
+    done
+'
+test_expect_success 'what is closed is not written to, nor what is opened then' '
+    says "cannot write: Bad file descriptor" sh -c "exec idtree id new >&-" && says "cannot write" sh -c "exec idtree lsattr >&-" &&
+    says "cannot read stdin: Bad file descriptor" sh -c "exec idtree id show - <&-" &&
+    idtree broker -o log-stderr-level=7 -o rundir="$PWD/run" sh -c "idtree id new" 2>&- >id </dev/null && test "$(wc -l <id)" = 1
+'
+test_expect_success 'help for more words than a command has is that of the command' '
+    idtree help id new x >out && idtree id new -h >expect && test_cmp expect out
+'
 test_expect_success 'startctl knows its verbs and signals, and lists them' '
     says "unknown verb .nope.: there are status, kill, stop, cont and run" idtree startctl nope &&
     says "did you mean kill" idtree startctl klil 1 && says ".FOO. is no signal, as TERM or 15" idtree startctl kill --signal=FOO 0 &&

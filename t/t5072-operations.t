@@ -24,8 +24,26 @@ test_expect_success 'limits of time are those of ids' '
     idtree id show -e 2026-01-01 --json 9007199254740992 9223372036854775808 18446744073692774400 >out && cat out &&
     grep "2026-01-07T" out && grep "2043-06" out && grep "2060-11" out
 '
+test_expect_success 'commands in the manual are there' '
+    grep -E "^(\.BR? |idtree |runuser )" "$page" | grep -o "idtree [a-z][a-z]*\( [a-z][a-z]*\)\?" | grep -v " or\| \(was\|are\)" | sort -u >used &&
+    cat used && grep "idtree state backup" used && while read -r _ word more; do
+        if idtree help "$word" | grep -q "^usage: idtree $word COMMAND"; then idtree help "$word" "$more"; else idtree help "$word"; fi ||
+            return 1
+    done <used
+'
+test_expect_success 'a lost disk of rank 0 is made anew as the manual has it, and no id comes again' '
+    idtree init --statedir "$PWD/state" --name site --epoch 2026-01-01 >made && cat made && uuid=$(grep -o "[0-9a-f-]\{36\}" made) &&
+    idtree broker -o statedir="$PWD/state" idtree id new -n 3 --to dec >before && rm -r state &&
+    test_expect_code 3 idtree broker -o statedir="$PWD/state" true && mkdir -m 700 state &&
+    test_expect_code 3 idtree broker -o statedir="$PWD/state" true &&
+    idtree init --statedir "$PWD/state" --name site --uuid "$uuid" --epoch 2026-01-01 &&
+    test_expect_code 3 idtree broker -o statedir="$PWD/state" true &&
+    idtree broker -o statedir="$PWD/state" -o fluid.recover-horizon="$(date -u -d "1 minute" +%FT%TZ)" true &&
+    idtree broker -o statedir="$PWD/state" sh -c "idtree id new --to dec; idtree getattr instance.uuid" >after && cat after &&
+    grep "$uuid" after && test "$(sed -n 1p after)" -gt "$(sed -n \$p before)"
+'
 test_expect_success 'guides and manuals are installed' '
-    make -s -C "$IDTREE_BUILDDIR" install-dist_guideDATA install-dist_figureDATA install-man7 DESTDIR="$PWD/root" >log 2>&1 &&
+    env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL make -s -C "$IDTREE_BUILDDIR" install-dist_guideDATA install-dist_figureDATA install-man7 DESTDIR="$PWD/root" >log 2>&1 &&
     find root -name scaling.md -o -name latency.svg -o -name "idtree-operations.7*" >found && cat found &&
     test "$(wc -l <found)" = 3 && grep "/doc/idtree/guide/scaling/latency.svg" found
 '

@@ -8,7 +8,7 @@ test_description='brokers find each other by a file, wait for each other, read i
 
 PATH=$IDTREE_BUILDDIR/src/broker:$PATH
 T=/tmp/idtree-t7021.$$
-mkdir -m 700 $T $T/run $T/state && cd $T || exit 1
+mkdir -m 700 $T $T/run $T/state && idtree init --statedir $T/state >$T/init && cd $T || exit 1
 cleanup "end_all; rm -rf $T"
 port=$((20000 + $$ % 10000))
 
@@ -77,7 +77,7 @@ test_expect_success 'what is wrong in the file is named by its line, key, and wh
     sed "s/kary:1/kary:0/" conf >a && mv conf good && mv a conf && refused --rank=0 -olog-level=7 "fanout must be a number" &&
     sed "s/:$port/:x/" good >conf && refused --rank=0 -olog-level=7 "conf:6: attribute cluster.hosts=.*has no port" &&
     sed "s/certificate = .*/port = 0/" good >conf && refused --rank=0 -olog-level=7 "conf:11: attribute cluster.port=0: must be a number from 1" &&
-    sed "s/certificate = .*/certificat = 0/" good >conf && refused --rank=0 -olog-level=7 "name the file that idtree keygen made" &&
+    sed "s/certificate = .*/certificates = 0/" good >conf && refused --rank=0 -olog-level=7 "name the file that idtree keygen made" &&
     sed "s/^hosts/\[\[x\]\]/" good >conf && refused --rank=0 -olog-level=7 "conf:6: lists of tables" && mv good conf &&
     test_expect_code 2 idtree-broker --rank 0 true 2>err && grep "cluster.hosts is missing" err &&
     test_expect_code 2 idtree-broker --rank x true 2>err && grep "rank x: must be a number" err
@@ -139,6 +139,12 @@ test_expect_success 'a stranger with another certificate is kept out' '
     { idtree-broker -c conf --rank 2 -o rundir=$T/run2 -o cluster.certificate=$T/other.cert -o broker.join-timeout=3s 2>err.second >out & } &&
     second=$! &&
     test_expect_code 1 wait $second && grep "could not join rank 1 at tcp://localhost" err.second && start 2
+'
+test_expect_success 'a list of hosts of another length is no list of this instance' '
+    wait_attached 2 1 && sed "s/:$((port + 2))\",/&\"n4\",/" conf >other/conf &&
+    kill "$(pid 2)" && wait_until "it ends" is_gone "$(pid 2)" &&
+    test_must_fail timeout 60 idtree-broker -c other/conf --rank 2 -o rundir=$T/run2 2>err </dev/null; cat err
+    grep "rank 2 knows of 4 ranks, but rank 1 of 3" err && start 2
 '
 test_expect_success 'idtree shutdown at rank 0 stops all of them, in order' '
     at 0 && wait_until "all are there" is_full && idtree shutdown &&

@@ -26,7 +26,7 @@ test_expect_success NOTIFY 'it is told when the broker serves, once, and when it
     is_told "STATUS=rank 0 of 1 serves" && is_told "STATUS=rank 0 of 1 stops.*"
 '
 test_expect_success NOTIFY 'a broker that cannot start is never ready' '
-    test_expect_code 1 notify "$told" idtree-broker -o broker.modules=nosuch true 2>err && grep nosuch err &&
+    test_expect_code 2 notify "$told" idtree-broker -o broker.modules=nosuch true 2>err && grep nosuch err &&
     ! grep READY "$told"
 '
 test_expect_success NOTIFY 'what it tells is its own: the command has no way to the manager' '
@@ -54,7 +54,7 @@ test_expect_success 'lines for the journal begin with their level, others do not
 '
 # A unit as it is but for the program, which is not where it will be installed, and the manual.
 unit_is_fit() { # unit, name of an instance of it
-    sed -e "s|^ExecStart=[^ ]*|ExecStart=/bin/true|" -e "/^Documentation/d" "$IDTREE_BUILDDIR/etc/systemd/$1" >"$2" &&
+    sed -e "s/^\(Exec[A-Z][a-z]*\)=[^ ]*/\1=\/bin\/true/" -e "/^Documentation/d" "$IDTREE_BUILDDIR/etc/systemd/$1" >"$2" &&
     systemd-analyze verify "./$2" >out 2>&1 && ! grep idtree out && systemd-analyze security --offline=true --threshold=25 "./$2" >out ||
         { cat out; false; }
 }

@@ -72,18 +72,19 @@ done
 ended document 3
 END
 test_expect_success 'a document goes on over the end of rank 0' '
-    mkdir -p state && idtree start -o statedir="$PWD/state" -o broker.modules=fluid,compressor sh document.sh
+    init_state state && idtree start -o statedir="$PWD/state" -o broker.modules=fluid,compressor sh document.sh
 '
+place=local://$PWD/place/local-0
+instance() { # fifo: one at that place, until somebody opens it for writing
+    mkfifo $1 && { idtree start --dir "$PWD/place" cat $1 </dev/null 6>&- & } && instance=$! &&
+    wait_until "it serves" idtree id new --uri "$place" >/dev/null
+}
 test_expect_success 'another instance at the same place is not taken for the one before' '
-    cat >other.sh <<-\END &&
-	. ./lib.sh
-	idtree getattr instance.uuid >/dev/null || { echo none; exit 0; }
-	go async 4; goes_on async
-	idtree startctl kill 0; idtree startctl run 0
-	wait_until "it is refused" grep "belongs to instance" async.out
-	exec 4>&-; wait $async_pid && exit 1; echo refused
-	END
-    idtree start -s 1 sh other.sh >out && cat out && grep -x "refused\|none" out
+    mkfifo in && exec 6<>in && instance first &&
+    { IDTREE_URI=$place "$IDTREE_BUILDDIR/t/reconnect" sync <in >out 6>&- & } && client=$! &&
+    wait_until "the client has ids" holds "test \$(wc -l <out) -ge 20" && : >first && wait $instance &&
+    instance second && test_expect_code 1 wait $client && cat out | tail -n 1 | grep "belongs to instance .* and not to" &&
+    : >second && wait $instance
 '
 test_expect_success 'a shell that outlived its instance is told' '
     idtree start --dir "$PWD/gone" sh -c "echo \$IDTREE_URI" >uri &&

@@ -87,7 +87,7 @@ test_expect_success 'flux module removes a module, loads it again, and ids go on
 '
 test_expect_success 'it finds no module that is not there, and knows one that is' '
     test_must_fail flux module load nosuch 2>err && grep "module not found in search path" err &&
-    test_must_fail flux module load fluid 2>err && grep "File exists" err &&
+    test_must_fail flux module load fluid 2>err && grep "a module fluid is loaded already" err &&
     test_must_fail flux module remove nosuch && flux module remove -f nosuch
 '
 test_expect_success 'flux module stats counts, and clears' '

@@ -247,9 +247,19 @@ static void refused (void *arg, int errnum, const char *text)
     if (b->state != STATE_JOIN)
         log_printf (b->log, LOG_WARNING, "overlay", "the parent does not take us in: %s", text);
     else if (errnum != EADDRINUSE && errnum != ESHUTDOWN)
-        broker_join_failed (b);
+        broker_join_failed (b, errnum == STATE_REFUSED ? errnum : ETIMEDOUT);
     else if (strcmp (b->refusal, before) != 0)
         log_printf (b->log, LOG_NOTICE, "overlay", "the parent does not take us in yet: %s", text);
+}
+
+static void intruder (void *arg, const char *text)
+{
+    struct broker *b = arg;
+
+    if (b->state > STATE_RUN)
+        return;
+    log_printf (b->log, LOG_CRIT, "overlay", "this rank 0 is not that of the tree that comes to it: %s", text);
+    broker_give_up (b, STATE_REFUSED, text);
 }
 
 static void child (void *arg, uint32_t rank, bool up)
@@ -266,6 +276,7 @@ static const struct overlay_ops overlay_ops = {
     .message = message,
     .parent = parent,
     .refused = refused,
+    .intruder = intruder,
     .child = child,
     .stop = stop,
 };
@@ -374,7 +385,9 @@ static int listen_for_clients (struct broker *b, idt_error_t *errp)
 /* Only rank 0 has what the instance keeps. */
 static int find_instance (struct broker *b, idt_error_t *errp)
 {
-    return b->rank == 0 ? instance_find (&b->instance, b->attrs, b->rundir.path, b->log, errp) : 0;
+    if (b->rank == 0)
+        return instance_find (&b->instance, b->attrs, b->rundir.path, b->log, errp);
+    return instance_recall (&b->instance, b->attrs, b->rank, b->log, errp);
 }
 
 static int make_event (struct broker *b, idt_error_t *errp)
@@ -410,6 +423,7 @@ static int make_overlay (struct broker *b, idt_error_t *errp)
         .zctx = process_zctx (b->conf.process),
         .inside = process_inside (b->conf.process),
         .attrs = b->attrs,
+        .instance = &b->instance,
         .router = b->router,
         .event = b->event,
         .log = b->log,

@@ -74,7 +74,8 @@ static void run_start_many (struct run *run, uint32_t size, const char *inside)
     attr_give (conf.attrs, "log-stderr-level", "0", NULL);
     attr_give (conf.attrs, "tbon.topo", "kary:2", NULL);
     attr_give (conf.attrs, "tbon.inside", inside, NULL);
-    if (!(conf.process = run->process = process_create (&err)) || !(run->crew = crew_create (&conf, &err)))
+    if (!(conf.process = run->process = process_create (&err)) || !(run->crew = crew_create (&conf))
+        || crew_start (run->crew, &err) < 0)
         bail_out (err.text);
     if (pthread_create (&run->thread, NULL, run_main, run) != 0)
         bail_out ("no thread");
@@ -516,13 +517,16 @@ static void test_bad_kind (void)
     struct crew_conf conf = { .attrs = attrs_create (),
                               .boot = { .method = &boot_single, .size = 1 },
                               .tmpdir = "/tmp" };
+    struct crew *crew;
     idt_error_t err;
 
     conf.process = process_create (&err);
     attr_give (conf.attrs, "tbon.inside", "pipe", NULL);
-    ok (!crew_create (&conf, &err) && errno == EINVAL
+    crew = crew_create (&conf);
+    ok (crew && crew_start (crew, &err) < 0 && errno == EINVAL
             && strcmp (err.text, "tbon.inside pipe: must be memory, inproc or zmq") == 0,
         "a kind of links that there is not is refused: %s", err.text);
+    crew_destroy (crew);
     process_destroy (conf.process);
     attrs_destroy (conf.attrs);
 }

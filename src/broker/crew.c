@@ -264,7 +264,7 @@ static int give_up (const idt_error_t *err, idt_error_t *errp)
     return errprintf (errp, errno == ETIMEDOUT ? "%s (broker.join-timeout)" : "%s", err->text);
 }
 
-static int start (struct crew *c, idt_error_t *errp)
+int crew_start (struct crew *c, idt_error_t *errp)
 {
     idt_error_t err;
 
@@ -281,19 +281,13 @@ static int start (struct crew *c, idt_error_t *errp)
     return 0;
 }
 
-struct crew *crew_create (const struct crew_conf *conf, idt_error_t *errp)
+struct crew *crew_create (const struct crew_conf *conf)
 {
     struct crew *c = calloc (1, sizeof (*c));
 
-    if (!c) {
-        errprintf (errp, "out of memory");
-        return NULL;
-    }
-    c->conf = *conf;
-    if (start (c, errp) == 0)
-        return c;
-    crew_destroy (c);
-    return NULL;
+    if (c)
+        c->conf = *conf;
+    return c;
 }
 
 void crew_destroy (struct crew *c)
@@ -310,6 +304,12 @@ void crew_destroy (struct crew *c)
     attrs_destroy (c->given);
     free (c);
     errno = saved_errno;
+}
+
+void crew_abort (struct crew *c, int exit_code)
+{
+    if (c->boot)
+        boot_abort (c->boot, exit_code);
 }
 
 /* Who was stopped by an order hears this one first. */

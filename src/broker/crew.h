@@ -26,10 +26,17 @@ struct crew_conf {
     uint64_t files;
 };
 
+/* Copies 'conf'; its strings are borrowed.  NULL with errno ENOMEM. */
+struct crew *crew_create (const struct crew_conf *conf);
+
 /* Boot and start all brokers of this process: process_run () then runs until they have ended.  Blocks until those of other
- * processes have booted, too.  Copies 'conf'; its strings are borrowed.  NULL with errno set and 'errp' filled.
+ * processes have booted, too.  Returns 0, or -1 with errno set and 'errp' filled.
  */
-struct crew *crew_create (const struct crew_conf *conf, idt_error_t *errp);
+int crew_start (struct crew *c, idt_error_t *errp);
+
+/* It did not start, or its brokers gave up, and why was said: have the launcher end the others, if it waits for us. */
+void crew_abort (struct crew *c, int exit_code);
+
 void crew_destroy (struct crew *c); /* and all brokers that are left, at once; NULL is fine */
 
 /* Tell all brokers to stop, as broker_stop (). */

@@ -174,7 +174,7 @@ static void *run_main (void *arg)
     idt_error_t err;
 
     snprintf (path, sizeof (path), "%s/t/modules/.libs", build ? build : BUILDDIR);
-    if (!(crew = crew_create (&conf, &err)))
+    if (!(crew = crew_create (&conf)) || crew_start (crew, &err) < 0)
         bail_out (err.text);
     process_run (run->process);
     run->exit_code = crew_exit_code (crew);

@@ -169,27 +169,32 @@ void broker_check_start (struct broker *b)
         broker_input (b, STATE_JOINED);
 }
 
+void broker_give_up (struct broker *b, int errnum, const char *why)
+{
+    fprintf (stderr, "idtree-broker: %s\n", why);
+    b->exit_code = broker_exit_of (errnum);
+    broker_begin_stop (b, "it cannot go on");
+}
+
 void broker_cannot_start (struct broker *b, int errnum, const char *fmt, ...)
 {
+    char why[1024];
     va_list ap;
 
     if (b->state > STATE_RUN || b->complete)
         return;
-    fputs ("idtree-broker: ", stderr);
     va_start (ap, fmt);
-    vfprintf (stderr, fmt, ap);
+    vsnprintf (why, sizeof (why), fmt, ap);
     va_end (ap);
-    fputc ('\n', stderr);
-    b->exit_code = broker_exit_of (errnum);
-    broker_begin_stop (b, "it cannot start");
+    broker_give_up (b, errnum, why);
 }
 
-void broker_join_failed (struct broker *b)
+void broker_join_failed (struct broker *b, int errnum)
 {
     const char *parent = attr_get (b->attrs, "tbon.parent-endpoint", NULL);
 
-    broker_cannot_start (b, ETIMEDOUT, "rank %u could not join rank %u at %s: %s", b->rank,
-                         topo_parent (b->topo, b->rank), parent ? parent : "?",
+    broker_cannot_start (b, errnum, "rank %u could not join rank %u at %s: %s", b->rank, topo_parent (b->topo, b->rank),
+                         parent ? parent : "?",
                          b->refusal[0] ? b->refusal : "it does not answer (broker.join-timeout)");
 }
 
@@ -242,7 +247,7 @@ static void join_timeout (struct broker *b)
     else if (b->joined && module)
         broker_cannot_start (b, ETIMEDOUT, "module %s takes too long to start (broker.join-timeout)", module);
     else
-        broker_join_failed (b);
+        broker_join_failed (b, ETIMEDOUT);
 }
 
 void broker_timer_cb (idt_watcher_t *w, int revents, void *arg)

@@ -21,6 +21,7 @@
 #include "broker/broker.h"
 #include "broker/conffile.h"
 #include "broker/crew.h"
+#include "libutil/stdfds.h"
 #include "broker/manager.h"
 #include "libutil/duration.h"
 
@@ -263,10 +264,19 @@ static void raise_files (uint64_t *files)
     setrlimit (RLIMIT_NOFILE, &r);
 }
 
+static void end (struct crew_conf *conf, struct signals *signals)
+{
+    crew_destroy (signals->crew);
+    process_destroy (conf->process);
+    attrs_destroy (conf->attrs);
+    free (conf->config_files);
+    close (signals->fd);
+}
+
 int main (int argc, char **argv)
 {
     struct crew_conf conf = { .attrs = attrs_create () };
-    struct signals signals = { .fd = open_signals () };
+    struct signals signals = { .fd = stdfds_occupy () < 0 ? -1 : open_signals () };
     struct manager *manager;
     idt_watcher_t *w;
     idt_error_t err;
@@ -283,11 +293,16 @@ int main (int argc, char **argv)
     conf.tmpdir = getenv ("TMPDIR") ? getenv ("TMPDIR") : "/tmp";
     conf.module_path = module_path ();
     conf.command = argv + optind;
-    if (!(conf.process = process_create (&err)) || !(signals.crew = crew_create (&conf, &err))) {
+    if (!(conf.process = process_create (&err)))
+        die (1, err.text);
+    if (!(signals.crew = crew_create (&conf)))
+        die (1, strerror (errno));
+    if (crew_start (signals.crew, &err) < 0) {
         exit_code = (int)broker_exit_of (errno);
-        process_destroy (conf.process);
-        attrs_destroy (conf.attrs);
-        die (exit_code, err.text);
+        fprintf (stderr, "idtree-broker: %s\n", err.text);
+        crew_abort (signals.crew, exit_code);
+        end (&conf, &signals);
+        return exit_code;
     }
     if (!(w = idt_fd_watcher_create (process_reactor (conf.process), signals.fd, IDT_POLLIN, signal_cb, &signals))
         || !(manager = manager_create (conf.process, signals.crew)))
@@ -295,12 +310,10 @@ int main (int argc, char **argv)
     signals.reloads = conf.nconfig_files > 0;
     idt_watcher_start (w);
     exit_code = process_run (conf.process) < 0 ? 1 : crew_exit_code (signals.crew);
+    if (exit_code != 0)
+        crew_abort (signals.crew, exit_code);
     manager_destroy (manager);
     idt_watcher_destroy (w);
-    crew_destroy (signals.crew);
-    process_destroy (conf.process);
-    attrs_destroy (conf.attrs);
-    free (conf.config_files);
-    close (signals.fd);
+    end (&conf, &signals);
     return exit_code;
 }

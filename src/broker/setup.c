@@ -166,9 +166,11 @@ int broker_choose_endpoint (struct broker *b, char *buf, size_t size, idt_error_
 
     if (attr_u32 (b->attrs, "tbon.prefertcp", "0", 0, 1, &prefertcp, errp) < 0)
         return -1;
-    if (boot_listen_at (b->boot, b->rank, buf, size))
-        n = (int)strlen (buf);
-    else if (old && given && wildcard_port (given))
+    if (boot_listen_at (b->boot, b->rank, buf, size, errp) == 0)
+        return 0;
+    if (errno != ENOENT)
+        return -1;
+    if (old && given && wildcard_port (given))
         n = snprintf (buf, size, "tcp://0.0.0.0%s", strrchr (old, ':'));
     else if (old || given)
         n = snprintf (buf, size, "%s", old ? old : given);

@@ -12,6 +12,7 @@
 #include "cmd/base/ask.h"
 #include "cmd/base/commands.h"
 #include "cmd/base/guard.h"
+#include "cmd/base/ranks.h"
 #include "cmd/logline.h"
 
 #define LINE_MAX_PRINTED 4096
@@ -32,6 +33,7 @@ static void print_response (idt_future_t *f)
 }
 
 struct dmesg_options {
+    const char *ranks;
     uint32_t rank;
     bool follow;
     bool only_new;
@@ -54,21 +56,44 @@ static void print_log (struct cmd *cmd, const struct dmesg_options *o)
     idt_future_destroy (f);
 }
 
+static void do_one (struct cmd *cmd, const struct dmesg_options *o)
+{
+    if (o->clear)
+        json_decref (ask_new (cmd, "log.clear", o->rank, NULL, "log"));
+    else
+        print_log (cmd, o);
+}
+
+/* One after the other: their clocks may differ, so that no order of all their lines is right. */
+static int run_on_many (struct cmd *cmd, struct dmesg_options *o)
+{
+    if (o->follow)
+        cmd_usage (cmd, "-f follows the log of one rank");
+    struct ranks ranks = ranks_read (cmd, o->ranks);
+    for (size_t i = 0; i < ranks.n; i++) {
+        o->rank = ranks.rank[i];
+        do_one (cmd, o);
+    }
+    ranks_fini (&ranks);
+    return CMD_OK;
+}
+
 static int run_dmesg (struct cmd *cmd)
 {
     struct dmesg_options o = { .rank = IDT_NODEID_ANY };
 
     cmd_options (cmd, &o);
-    if (o.clear)
-        json_decref (ask_new (cmd, "log.clear", o.rank, NULL, "log"));
-    else
-        print_log (cmd, &o);
+    if (ranks_are_many (o.ranks))
+        return run_on_many (cmd, &o);
+    if (o.ranks)
+        o.rank = cmd_rank (cmd, o.ranks);
+    do_one (cmd, &o);
     return CMD_OK;
 }
 
 static const struct cmd_option dmesg_options[] = {
-    { 'r', "rank", "R", "of rank R (default: the broker of the URI)", cmd_take_rank,
-      offsetof (struct dmesg_options, rank) },
+    { 'r', "rank", "RANKS", "of ranks such as 3 or 0-3,17, one after the other, or all", cmd_take_text,
+      offsetof (struct dmesg_options, ranks) },
     { 'f', "follow", NULL, "go on with what is logged from now", cmd_take_flag,
       offsetof (struct dmesg_options, follow) },
     { 'n', "new", NULL, "only what is logged from now (with -f)", cmd_take_flag,

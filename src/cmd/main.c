@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "cmd/base/commands.h"
+#include "libutil/stdfds.h"
 
 static const struct command *const cmd_table[] = {
     &init_command,
@@ -107,7 +108,7 @@ static bool help (int argc, char **argv)
 
     if (argc == 0)
         cmd_help_all (cmd_table);
-    else if ((command = cmd_find (cmd_table, argc, argv, &words)) && words == argc)
+    else if ((command = cmd_find (cmd_table, argc, argv, &words)))
         cmd_help (command);
     else
         return argc == 1 && cmd_help_group (cmd_table, argv[0]);
@@ -127,6 +128,8 @@ int main (int argc, char **argv)
     const struct command *command;
     int words;
 
+    if (stdfds_occupy () < 0)
+        return CMD_FAILED;
     setlocale (LC_CTYPE, ""); /* for the lines of trees */
     if (argc < 2) {
         fprintf (stderr, "idtree: which command? (idtree -h lists them)\n");

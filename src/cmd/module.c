@@ -10,10 +10,13 @@
 
 #include "cmd/base/ask.h"
 #include "cmd/base/commands.h"
+#include "cmd/base/ranks.h"
 #include "cmd/base/table.h"
+#include "cmd/look/stats.h"
 
 struct module_options {
     uint32_t rank;
+    const char *ranks; /* stats */
     const char *name;
     bool rusage, clear; /* stats */
     bool json;
@@ -138,6 +141,10 @@ static int run_stats (struct cmd *cmd)
 
     if (!*cmd->argv[0] || snprintf (topic, sizeof (topic), "%s.%s", cmd->argv[0], method) >= (int)sizeof (topic))
         cmd_usage (cmd, "the name of a module has 1 to %zu bytes", sizeof (topic) - strlen (method) - 2);
+    if (ranks_are_many (o.ranks))
+        return stats_print (cmd, o.ranks, topic, o.json);
+    if (o.ranks)
+        o.rank = cmd_rank (cmd, o.ranks);
     json_t *answer = ask_new (cmd, topic, o.rank, NULL, topic);
     if (json_object_size (answer) > 0) {
         json_dumpf (answer, stdout, o.json ? JSON_COMPACT : JSON_INDENT (1));
@@ -171,7 +178,8 @@ static const struct cmd_option remove_options[] = {
 };
 
 static const struct cmd_option stats_options[] = {
-    RANK_OPTION,
+    { 'r', "rank", "RANKS", "of rank 3, or sums of 0-3,17 or all (default: the broker of the URI)", cmd_take_text,
+      AT (ranks) },
     { 0, "rusage", NULL, "what it used of the host instead", cmd_take_flag, AT (rusage) },
     { 0, "clear", NULL, "set counters to zero instead", cmd_take_flag, AT (clear) },
     { 0, "json", NULL, "on one line", cmd_take_flag, AT (json) },

@@ -4,6 +4,7 @@
 /* reload.c - idtree reload: brokers read their configuration files again */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cmd/base/ask.h"
@@ -43,26 +44,41 @@ static void print (const struct cmd *cmd, uint32_t rank, const struct reload_opt
               : " nothing new");
 }
 
-/* One that does not answer keeps no other from reading its file. */
-static bool reload_one (struct cmd *cmd, idt_t *h, uint32_t rank, const struct reload_options *o)
+/* One that refuses, or does not answer, keeps no other from reading its file. */
+static bool take_answer (struct cmd *cmd, uint32_t rank, idt_future_t *f, const struct reload_options *o)
 {
-    idt_future_t *f = ask_send (cmd, "config.reload", rank, json_object ());
-    bool done = f && idt_future_wait (f, -1) == 0 && idt_future_errnum (f) == 0;
+    if (f && idt_future_wait (f, cmd->timeout_ms) == 0 && idt_future_errnum (f) == 0) {
+        json_t *answer = ask_take_new (cmd, f, "reload");
 
-    if (done)
-        print (cmd, rank, o, ask_take_new (cmd, f, "reload"));
-    else {
-        cmd_warn (cmd, "rank %u: %s", rank, f ? idt_future_error (f) : strerror (errno));
-        idt_future_destroy (f);
+        print (cmd, rank, o, answer);
+        json_decref (answer);
+        return true;
     }
-    return done;
+    cmd_warn (cmd, "rank %u: %s", rank, f && idt_future_errnum (f) ? idt_future_error (f) : strerror (errno));
+    idt_future_destroy (f);
+    return false;
+}
+
+/* All are asked before the first answer is waited for. */
+static bool reload_range (struct cmd *cmd, uint32_t first, uint32_t count, const struct reload_options *o)
+{
+    idt_future_t **futures = calloc (count, sizeof (futures[0]));
+    bool good = true;
+
+    if (!futures)
+        cmd_die (cmd, "out of memory");
+    for (uint32_t i = 0; i < count; i++)
+        futures[i] = ask_send (cmd, "config.reload", first + i, json_object ());
+    for (uint32_t i = 0; i < count; i++)
+        good = take_answer (cmd, first + i, futures[i], o) && good;
+    free (futures);
+    return good;
 }
 
 static int run (struct cmd *cmd)
 {
     struct reload_options o = { .rank = IDT_NODEID_ANY };
     uint32_t size = 0, own = 0;
-    bool good = true;
 
     cmd_options (cmd, &o);
     if (o.all && o.rank != IDT_NODEID_ANY)
@@ -72,9 +88,7 @@ static int run (struct cmd *cmd)
         cmd_die (cmd, "rank and size: %s", strerror (errno));
     if (o.rank != IDT_NODEID_ANY)
         own = o.rank;
-    for (uint32_t rank = o.all ? 0 : own; rank < (o.all ? size : own + 1); rank++)
-        good = reload_one (cmd, h, rank, &o) && good;
-    return good ? CMD_OK : CMD_FAILED;
+    return reload_range (cmd, o.all ? 0 : own, o.all ? size : 1, &o) ? CMD_OK : CMD_FAILED;
 }
 
 static const struct cmd_option options[] = {

@@ -52,7 +52,7 @@ static int start (struct run *run, flux_t *flux, int argc, char **argv, idt_erro
     idt_t *h = host_handle (run->host);
     if (!(run->turns = idt_prepare_watcher_create (idt_get_reactor (h), look_cb, NULL)))
         return -1;
-    if (idt_module.init (h, argc, argv, &run->ctx, errp) < 0)
+    if (idt_module.init (h, 0, NULL, &run->ctx, errp) < 0)
         return -1;
     run->started = true;
     idt_watcher_start (run->turns);

@@ -184,6 +184,10 @@ static void attr_set (struct test_server *s, struct conn *c, const idt_msg_t *re
         snprintf (s->level, sizeof (s->level), "%s", value);
         respond (c, req, 0, NULL);
     }
+    else if (strcmp (name, "instance.uuid") == 0) {
+        test_server_set_instance (s, value);
+        respond (c, req, 0, NULL);
+    }
     else
         respond (c, req, EINVAL, "attribute may not be updated");
     json_decref (o);

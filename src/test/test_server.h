@@ -50,7 +50,7 @@ struct test_server *test_server_create (unsigned char welcome);
 void test_server_plug (struct test_server *s, test_plug_f plug, void *arg);
 
 /* Which instance it says that it belongs to (attribute instance.uuid, copied); NULL: it does not know.  While it is stopped, or
- * before the first connection.
+ * before the first connection.  attr.set does it, too.
  */
 void test_server_set_instance (struct test_server *s, const char *uuid);
 

@@ -126,7 +126,34 @@ void instance_leave (const struct instance *in)
         state_remove (in->own_dir);
 }
 
+/* --- memory ------------------------------------------------------------------------------------------ */
+
+int instance_recall (struct instance *in, struct attrs *attrs, uint32_t rank, struct log *log, idt_error_t *errp)
+{
+    const char *dir = attr_get (attrs, "statedir", NULL);
+    char epoch[DATE_SIZE], below[DATE_SIZE];
+    struct statefile s;
+
+    if (!dir || !*dir)
+        return 0;
+    if (state_recall (dir, rank, &s, errp) < 0)
+        return errno == STATE_REFUSED ? -1 : 0;
+    memcpy (in->uuid, s.uuid, sizeof (in->uuid));
+    memcpy (in->name, s.name, sizeof (in->name));
+    log_printf (log, LOG_NOTICE, "broker", "%s/memory-%u: instance %s (%s), epoch %s, all ids below %s", dir, rank,
+                s.uuid, s.name, format_date (s.epoch_ms, epoch), format_date (s.below_ms, below));
+    return 0;
+}
+
 /* --- the parent -------------------------------------------------------------------------------------- */
+
+json_t *instance_put_new (const struct instance *in, json_t *o)
+{
+    if (o && in && in->uuid[0])
+        json_object_set_new (o, "instance",
+                             json_pack ("{s:s s:s s:b}", "uuid", in->uuid, "name", in->name, "lived", in->told));
+    return o;
+}
 
 int instance_learn (struct instance *in, struct attrs *attrs, const char *uuid, const char *name, idt_error_t *errp)
 {
@@ -134,14 +161,15 @@ int instance_learn (struct instance *in, struct attrs *attrs, const char *uuid, 
 
     if (!state_uuid_is_good (uuid) || !state_name_is_good (name))
         return errsetf (errp, EPROTO, "malformed identity of an instance");
-    if (strcmp (in->uuid, uuid) == 0)
+    if (in->told && strcmp (in->uuid, uuid) == 0)
         return 0;
-    if (in->uuid[0])
+    if (in->uuid[0] && strcmp (in->uuid, uuid) != 0)
         return errsetf (errp, STATE_REFUSED, "this is the tree of the instance %s (%s), we are of %s (%s)", uuid, name,
                         in->uuid, in->name);
     snprintf (s.uuid, sizeof (s.uuid), "%s", uuid);
     snprintf (s.name, sizeof (s.name), "%s", name);
     memcpy (in->uuid, s.uuid, sizeof (in->uuid));
     memcpy (in->name, s.name, sizeof (in->name));
+    in->told = true;
     return define (attrs, &s, errp);
 }

@@ -9,6 +9,8 @@
 #ifndef BROKER_INSTANCE_H
 #define BROKER_INSTANCE_H
 
+#include <jansson.h>
+
 #include "broker/base/attr.h"
 #include "broker/base/log.h"
 #include "libstate/statefile.h"
@@ -16,6 +18,7 @@
 struct instance {
     char uuid[STATE_UUID_SIZE]; /* "": not known yet */
     char name[STATE_NAME_SIZE];
+    bool told;           /* by the parent, in this life */
     const char *own_dir; /* borrowed: the rundir that its state is in; NULL: it has a statedir, or none */
 };
 
@@ -27,6 +30,14 @@ int instance_find (struct instance *in, struct attrs *attrs, const char *rundir,
 
 /* Rank 0's good end: a file that was made in 'rundir' and that no store needed is removed. */
 void instance_leave (const struct instance *in);
+
+/* Others: what the rank remembers of an earlier life, where it has a statedir and a module remembered something there.  Returns 0,
+ * or -1 with errno set and 'errp' filled.
+ */
+int instance_recall (struct instance *in, struct attrs *attrs, uint32_t rank, struct log *log, idt_error_t *errp);
+
+/* What a hello and its answer tell of it: '*in' (NULL, or not known yet: nothing) is added to the object 'o', which is returned. */
+json_t *instance_put_new (const struct instance *in, json_t *o);
 
 /* Others: the parent says which it is.  Defines the attributes at the first time.  Returns 0, or -1 with errno set and 'errp'
  * filled; STATE_REFUSED: it is another one than before.

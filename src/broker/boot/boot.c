@@ -202,9 +202,9 @@ const char *boot_method_name (const struct boot *b)
     return b->method->name;
 }
 
-const char *boot_listen_at (const struct boot *b, uint32_t rank, char *buf, size_t size)
+int boot_listen_at (const struct boot *b, uint32_t rank, char *buf, size_t size, idt_error_t *errp)
 {
-    return b->method->listen_at && b->method->listen_at (b->m, rank, buf, size) == 0 ? buf : NULL;
+    return b->method->listen_at ? b->method->listen_at (b->m, rank, buf, size, errp) : errset (ENOENT);
 }
 
 const char *boot_old_endpoint (const struct boot *b, uint32_t rank)
@@ -456,4 +456,10 @@ void boot_ready (struct boot *b)
     if (b->method->ready && !b->ready)
         b->method->ready (b->m);
     b->ready = true;
+}
+
+void boot_abort (struct boot *b, int exit_code)
+{
+    if (b->method->abort && !b->ready)
+        b->method->abort (b->m, exit_code);
 }

@@ -76,8 +76,8 @@ const char *boot_method_name (const struct boot *b);
 int boot_keys (const struct boot *b, uint32_t rank, char public_key[BOOT_KEY_TEXT], char secret_key[BOOT_KEY_TEXT],
                idt_error_t *errp);
 
-/* Where a broker here is to listen, written to 'buf'; NULL: the method does not say. */
-const char *boot_listen_at (const struct boot *b, uint32_t rank, char *buf, size_t size);
+/* Where a broker here is to listen.  Returns 0, or -1 with errno set and 'errp' filled; ENOENT: the method does not say. */
+int boot_listen_at (const struct boot *b, uint32_t rank, char *buf, size_t size, idt_error_t *errp);
 
 /* The endpoint under which others know a broker here already: of an earlier life; NULL: none. */
 const char *boot_old_endpoint (const struct boot *b, uint32_t rank);
@@ -120,5 +120,8 @@ int boot_fd (const struct boot *b);
 
 /* Tell the launcher that we are up, once: or it takes our end for a failure, and kills the others. */
 void boot_ready (struct boot *b);
+
+/* Before that: have the launcher end all, when we have said why.  Else one that is stuck would hold it for ever. */
+void boot_abort (struct boot *b, int exit_code);
 
 #endif /* BROKER_BOOT_H */

@@ -227,14 +227,14 @@ const char *cluster_certificate (const struct cluster *c)
     return c->certificate;
 }
 
-static int fits (int n, size_t size)
+uint16_t cluster_port (const struct cluster *c, uint32_t rank)
 {
-    return n >= 0 && (size_t)n < size ? 0 : errset (ENAMETOOLONG);
+    return c->hosts[rank].port;
 }
 
-int cluster_listen_at (const struct cluster *c, uint32_t rank, char *buf, size_t size)
+const char *cluster_interface (const struct cluster *c)
 {
-    return fits (snprintf (buf, size, "tcp://%s:%u", c->interface, c->hosts[rank].port), size);
+    return c->interface;
 }
 
 int cluster_endpoint (const struct cluster *c, uint32_t rank, char *buf, size_t size)
@@ -242,7 +242,7 @@ int cluster_endpoint (const struct cluster *c, uint32_t rank, char *buf, size_t 
     const struct host *h = &c->hosts[rank];
     const char *mark = strstr (c->address, "%h");
 
-    return fits (snprintf (buf, size, "tcp://%.*s%s%s:%u", (int)(mark - c->address), c->address, h->name, mark + 2,
-                           h->port),
-                 size);
+    int n = snprintf (buf, size, "tcp://%.*s%s%s:%u", (int)(mark - c->address), c->address, h->name, mark + 2, h->port);
+
+    return n >= 0 && (size_t)n < size ? 0 : errset (ENAMETOOLONG);
 }

@@ -39,10 +39,11 @@ int cluster_find (const struct cluster *c, const char *name, uint32_t *rank, idt
 
 uint32_t cluster_size (const struct cluster *c);
 const char *cluster_host (const struct cluster *c, uint32_t rank); /* borrowed */
-const char *cluster_certificate (const struct cluster *c);         /* borrowed: a path */
+uint16_t cluster_port (const struct cluster *c, uint32_t rank);
+const char *cluster_interface (const struct cluster *c);   /* borrowed */
+const char *cluster_certificate (const struct cluster *c); /* borrowed: a path */
 
-/* Where rank 'rank' listens, and where others reach it.  Return 0, or -1 with errno ENAMETOOLONG. */
-int cluster_listen_at (const struct cluster *c, uint32_t rank, char *buf, size_t size);
+/* Where others reach a rank.  Returns 0, or -1 with errno ENAMETOOLONG. */
 int cluster_endpoint (const struct cluster *c, uint32_t rank, char *buf, size_t size);
 
 #endif /* BROKER_CLUSTER_H */

@@ -144,21 +144,44 @@ static int earlier (void *m, uint32_t rank, struct bizcard *card, idt_error_t *e
     return get (m, rank, card, errp);
 }
 
-static int listen_at (void *m, uint32_t rank, char *buf, size_t size)
+/* The address of an interface; a name that is no interface's is an address already. */
+static int find_interface (const char *name, char address[64], idt_error_t *errp)
+{
+    struct ifaddrs *list = NULL;
+    bool exists = false, found = false;
+
+    if (getifaddrs (&list) < 0)
+        return errprintf (errp, "no list of interfaces: %s", strerror (errno));
+    for (const struct ifaddrs *ifa = list; ifa && !found; ifa = ifa->ifa_next) {
+        exists |= strcmp (ifa->ifa_name, name) == 0;
+        found = strcmp (ifa->ifa_name, name) == 0 && ifa->ifa_addr && ifa->ifa_addr->sa_family == AF_INET
+                && getnameinfo (ifa->ifa_addr, sizeof (struct sockaddr_in), address, 64, NULL, 0, NI_NUMERICHOST) == 0;
+    }
+    freeifaddrs (list);
+    if (exists && !found)
+        return errsetf (errp, EADDRNOTAVAIL, "cluster.interface=%s: it has no address (yet)", name);
+    if (!found)
+        snprintf (address, 64, "%s", name);
+    return 0;
+}
+
+static int listen_at (void *m, uint32_t rank, char *buf, size_t size, idt_error_t *errp)
 {
     const struct config *c = m;
+    char address[64];
 
-    return cluster_listen_at (c->cluster, rank, buf, size);
+    if (find_interface (cluster_interface (c->cluster), address, errp) < 0)
+        return -1;
+    snprintf (buf, size, "tcp://%s:%u", address, cluster_port (c->cluster, rank));
+    return 0;
 }
 
 /* --- another file -------------------------------------------------------------------------------- */
 
 static int check_listen (const struct config *c, const struct cluster *other, idt_error_t *errp)
 {
-    char before[256], now[256];
-
-    if (cluster_listen_at (c->cluster, c->rank, before, sizeof (before)) == 0
-        && cluster_listen_at (other, c->rank, now, sizeof (now)) == 0 && strcmp (before, now) == 0)
+    if (cluster_port (c->cluster, c->rank) == cluster_port (other, c->rank)
+        && strcmp (cluster_interface (c->cluster), cluster_interface (other)) == 0)
         return 0;
     return errsetf (errp, EINVAL,
                     "where this broker listens changes when all of the instance is stopped "

@@ -53,10 +53,10 @@ struct boot_method {
     /* The bizcard of a rank elsewhere.  Returns 0, or -1 with errno set: ENOENT: nobody told one.  NULL: all are here. */
     int (*get) (void *m, uint32_t rank, struct bizcard *card, idt_error_t *errp);
 
-    /* Where a broker here is to listen, where that is not what 'earlier' tells others.  Returns 0, or -1 with errno set.
-     * NULL: it is.
+    /* Where a broker here is to listen, where that is not what 'earlier' tells others.  Returns 0, or -1 with errno set
+     * and 'errp' filled.  NULL: it is.
      */
-    int (*listen_at) (void *m, uint32_t rank, char *buf, size_t size);
+    int (*listen_at) (void *m, uint32_t rank, char *buf, size_t size, idt_error_t *errp);
 
     /* Read what others may have changed meanwhile: from now on 'get' tells that.  Returns 0, or -1 with errno set and 'errp'
      * filled, and nothing changed: ESTALE: this process is no more who it was.  A method that has it knows all ranks before
@@ -65,7 +65,9 @@ struct boot_method {
     int (*reload) (void *m, struct attrs *attrs, idt_error_t *errp);
 
     void (*ready) (void *m); /* tell the launcher that we are up; NULL: there is none */
-    int (*fd) (void *m);     /* see boot_fd (); NULL: there is none */
+    /* Ask the launcher to end all, with that exit status; NULL: it sees by itself that one has failed. */
+    void (*abort) (void *m, int exit_code);
+    int (*fd) (void *m); /* see boot_fd (); NULL: there is none */
 };
 
 extern const struct boot_method boot_single, boot_pmi, boot_pmix, boot_config;

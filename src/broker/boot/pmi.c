@@ -26,7 +26,7 @@
 #include "libutil/clock.h"
 #include "libutil/errprintf.h"
 
-#define READY_MS 10000 /* that a launcher may take to hear that we are up: the broker stands still meanwhile */
+#define READY_MS 10000 /* that a launcher may take to hear how we are: the broker stands still meanwhile */
 
 struct pmi {
     struct pmi_client *client;
@@ -161,6 +161,17 @@ static void ready (void *m)
     pmi_client_finalize (p->client, NULL);
 }
 
+/* Our own launcher sees that we end. */
+static void end_all (void *m, int exit_code)
+{
+    struct pmi *p = m;
+
+    if (p->ours)
+        return;
+    pmi_client_set_deadline (p->client, clock_ms (CLOCK_MONOTONIC) + READY_MS);
+    pmi_client_abort (p->client, exit_code);
+}
+
 static int fd (void *m)
 {
     struct pmi *p = m;
@@ -178,5 +189,6 @@ const struct boot_method boot_pmi = {
     .wait = wait_for_all,
     .get = get,
     .ready = ready,
+    .abort = end_all,
     .fd = fd,
 };

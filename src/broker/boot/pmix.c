@@ -26,7 +26,7 @@
 
 #define LIBRARY "libpmix.so.2"
 #define CARD_KEY "idtree.bizcard"
-#define READY_MS 10000 /* that a launcher may take to hear that we are up: the broker stands still meanwhile */
+#define READY_MS 10000 /* that a launcher may take to hear how we are: the broker stands still meanwhile */
 
 struct pmix {
     void *library;
@@ -36,76 +36,110 @@ struct pmix {
     __typeof__ (PMIx_Fence) *Fence;
     __typeof__ (PMIx_Get) *Get;
     __typeof__ (PMIx_Finalize) *Finalize;
+    __typeof__ (PMIx_Abort) *Abort;
     __typeof__ (PMIx_Error_string) *Error_string;
 
     uint64_t deadline_ms; /* 0: none */
+    int exit_code;        /* that all end with, where we give up */
     pmix_proc_t self;
     uint32_t size;
+    bool stuck; /* a call was left behind, which may touch all this for ever */
 
-    /* The call that is being made, what it takes, and what came of it. */
-    pmix_status_t (*fn) (struct pmix *p);
+    /* What calls take, and give. */
     pmix_proc_t of;
     const char *key;
     char text[CARD_TEXT];
     pmix_value_t *value;
+};
+
+struct call {
+    struct pmix *p;
+    pmix_status_t (*fn) (struct pmix *p);
     pmix_status_t status;
-    bool calling; /* with the lock */
-    bool stuck;   /* a thread was left behind, and all this with it */
+    bool over;
     pthread_mutex_t lock;
     pthread_cond_t done;
 };
 
 /* --- calls that end --------------------------------------------------------------------------------- */
 
+static struct call *call_create (struct pmix *p, pmix_status_t (*fn) (struct pmix *p))
+{
+    struct call *c = calloc (1, sizeof (*c));
+    pthread_condattr_t attr;
+
+    if (!c)
+        return NULL;
+    c->p = p;
+    c->fn = fn;
+    pthread_mutex_init (&c->lock, NULL);
+    pthread_condattr_init (&attr);
+    pthread_condattr_setclock (&attr, CLOCK_MONOTONIC);
+    pthread_cond_init (&c->done, &attr);
+    pthread_condattr_destroy (&attr);
+    return c;
+}
+
+static void call_destroy (struct call *c)
+{
+    pthread_cond_destroy (&c->done);
+    pthread_mutex_destroy (&c->lock);
+    free (c);
+}
+
 static void *call_main (void *arg)
 {
-    struct pmix *p = arg;
-    pmix_status_t status = p->fn (p);
+    struct call *c = arg;
+    pmix_status_t status = c->fn (c->p);
 
-    pthread_mutex_lock (&p->lock);
-    p->status = status;
-    p->calling = false;
-    pthread_cond_signal (&p->done);
-    pthread_mutex_unlock (&p->lock);
+    pthread_mutex_lock (&c->lock);
+    c->status = status;
+    c->over = true;
+    pthread_cond_signal (&c->done);
+    pthread_mutex_unlock (&c->lock);
     return NULL;
 }
 
-/* Returns 0, or -1 where it has not come back in time. */
-static int wait_for_call (struct pmix *p)
+/* Whether it came back in time. */
+static bool wait_for_call (struct call *c, uint64_t deadline_ms)
 {
-    struct timespec until = { .tv_sec = p->deadline_ms / 1000, .tv_nsec = p->deadline_ms % 1000 * 1000000 };
+    struct timespec until = { .tv_sec = deadline_ms / 1000, .tv_nsec = deadline_ms % 1000 * 1000000 };
+    bool over;
     int rc = 0;
 
-    pthread_mutex_lock (&p->lock);
-    while (p->calling && rc == 0)
-        rc = p->deadline_ms > 0 ? pthread_cond_timedwait (&p->done, &p->lock, &until)
-                                : pthread_cond_wait (&p->done, &p->lock);
-    rc = p->calling ? -1 : 0;
-    pthread_mutex_unlock (&p->lock);
-    return rc;
+    pthread_mutex_lock (&c->lock);
+    while (!c->over && rc == 0)
+        rc = deadline_ms > 0 ? pthread_cond_timedwait (&c->done, &c->lock, &until)
+                             : pthread_cond_wait (&c->done, &c->lock);
+    over = c->over;
+    pthread_mutex_unlock (&c->lock);
+    return over;
 }
 
-/* Returns 0, or -1 with errno ETIMEDOUT, ENOENT (there is no such thing), EPROTO or EAGAIN and 'errp' filled. */
+/* Returns 0, or -1 with errno ETIMEDOUT, ENOENT (there is no such thing), EPROTO, ENOMEM or EAGAIN and 'errp' filled. */
 static int call (struct pmix *p, const char *what, pmix_status_t (*fn) (struct pmix *p), idt_error_t *errp)
 {
+    struct call *c = call_create (p, fn);
     pthread_t thread;
-    int errnum;
+    pmix_status_t status;
+    int errnum = c ? pthread_create (&thread, NULL, call_main, c) : ENOMEM;
 
-    if (p->stuck)
-        return errsetf (errp, ETIMEDOUT, "an earlier call of PMIx has not come back");
-    p->fn = fn;
-    p->calling = true;
-    if ((errnum = pthread_create (&thread, NULL, call_main, p)) != 0) {
-        p->calling = false;
+    if (errnum != 0) {
+        free (c);
         return errsetf (errp, errnum, "PMIx %s: no thread: %s", what, strerror (errnum));
     }
-    pthread_detach (thread);
-    if ((p->stuck = wait_for_call (p) < 0))
+    if (!wait_for_call (c, p->deadline_ms)) {
+        pthread_detach (thread);
+        p->stuck = true;
         return errsetf (errp, ETIMEDOUT, "PMIx %s of rank %u: the launcher does not answer", what, p->self.rank);
-    if (p->status == PMIX_SUCCESS)
+    }
+    pthread_join (thread, NULL);
+    status = c->status;
+    call_destroy (c);
+    if (status == PMIX_SUCCESS)
         return 0;
-    errnum = p->status == PMIX_ERR_NOT_FOUND ? ENOENT : p->status == PMIX_ERR_TIMEOUT ? ETIMEDOUT : EPROTO;
-    return errsetf (errp, errnum, "PMIx %s of rank %u: %s", what, p->self.rank, p->Error_string (p->status));
+    errnum = status == PMIX_ERR_NOT_FOUND ? ENOENT : status == PMIX_ERR_TIMEOUT ? ETIMEDOUT : EPROTO;
+    return errsetf (errp, errnum, "PMIx %s of rank %u: %s", what, p->self.rank, p->Error_string (status));
 }
 
 static pmix_status_t init_fn (struct pmix *p)
@@ -138,6 +172,11 @@ static pmix_status_t finalize_fn (struct pmix *p)
     return p->Finalize (NULL, 0);
 }
 
+static pmix_status_t abort_fn (struct pmix *p)
+{
+    return p->Abort (p->exit_code, "idtree-broker gives up", NULL, 0);
+}
+
 /* --- the library ------------------------------------------------------------------------------------ */
 
 /* libpmix uses libevent; libev, which is here already, has functions of the same names, that it must not find first. */
@@ -147,13 +186,10 @@ static int load (struct pmix *p, idt_error_t *errp)
         const char *name;
         void *at;
     } symbols[] = {
-        { "PMIx_Init", &p->Init },
-        { "PMIx_Put", &p->Put },
-        { "PMIx_Commit", &p->Commit },
-        { "PMIx_Fence", &p->Fence },
-        { "PMIx_Get", &p->Get },
-        { "PMIx_Finalize", &p->Finalize },
-        { "PMIx_Error_string", &p->Error_string },
+        { "PMIx_Init", &p->Init },     { "PMIx_Put", &p->Put },
+        { "PMIx_Commit", &p->Commit }, { "PMIx_Fence", &p->Fence },
+        { "PMIx_Get", &p->Get },       { "PMIx_Finalize", &p->Finalize },
+        { "PMIx_Abort", &p->Abort },   { "PMIx_Error_string", &p->Error_string },
     };
 
     if (!(p->library = dlopen (LIBRARY, RTLD_NOW | RTLD_DEEPBIND)))
@@ -223,27 +259,18 @@ static void destroy (void *m)
 {
     struct pmix *p = m;
 
-    if (p->stuck)
-        return;
-    pthread_cond_destroy (&p->done);
-    pthread_mutex_destroy (&p->lock);
-    free (p);
+    if (!p->stuck)
+        free (p);
 }
 
 static void *create (const struct boot_conf *conf, struct boot_self *self, idt_error_t *errp)
 {
     struct pmix *p = calloc (1, sizeof (*p));
-    pthread_condattr_t attr;
 
     if (!p) {
         errsetf (errp, ENOMEM, "out of memory");
         return NULL;
     }
-    pthread_condattr_init (&attr);
-    pthread_condattr_setclock (&attr, CLOCK_MONOTONIC);
-    pthread_cond_init (&p->done, &attr);
-    pthread_condattr_destroy (&attr);
-    pthread_mutex_init (&p->lock, NULL);
     p->deadline_ms = conf->deadline_ms;
     p->self.rank = conf->pmix_rank;
     if (load (p, errp) == 0 && who_am_i (p, conf, self, errp) == 0)
@@ -300,6 +327,23 @@ static void ready (void *m)
     call (p, "finalize", finalize_fn, NULL);
 }
 
+/* Also where an earlier call is stuck. */
+static void end_all (void *m, int exit_code)
+{
+    struct pmix *p = m;
+
+    p->exit_code = exit_code;
+    p->deadline_ms = clock_ms (CLOCK_MONOTONIC) + READY_MS;
+    call (p, "abort", abort_fn, NULL);
+}
+
 const struct boot_method boot_pmix = {
-    .name = "pmix", .create = create, .destroy = destroy, .put = put, .wait = wait_for_all, .get = get, .ready = ready
+    .name = "pmix",
+    .create = create,
+    .destroy = destroy,
+    .put = put,
+    .wait = wait_for_all,
+    .get = get,
+    .ready = ready,
+    .abort = end_all,
 };

@@ -45,8 +45,9 @@ struct children {
     uint32_t size;   /* of the array */
     uint32_t hellos; /* of adopted ones that wait */
     bool accept;
-    bool stopping; /* takes no child in any more */
-    bool doomed;   /* one of them is */
+    bool has_taken; /* somebody in */
+    bool stopping;  /* takes no child in any more */
+    bool doomed;    /* one of them is */
 };
 
 /* --- children.c ----------------------------------------------------------------------------------- */

@@ -15,6 +15,7 @@
 
 #include "broker/overlay/children_private.h"
 #include "libutil/clock.h"
+#include "libutil/errprintf.h"
 
 struct hello {
     const idt_msg_t *msg;
@@ -26,9 +27,12 @@ struct hello {
     const char *host;
     const char *topology; /* NULL: it does not say */
     const char *status;
-    const char *stream; /* of events, and the last that it has */
+    const char *instance, *name; /* that it belongs to; NULL: it knows of none yet */
+    int lived;                   /* it was in that tree in this life: it does not only remember it */
+    const char *stream;          /* of events, and the last that it has */
     json_int_t seq;
-    int link; /* version of the link: 1 knows of credit and parts; 0: it does not say */
+    json_int_t size; /* of its instance, as it knows it; 0: it does not say */
+    int link;        /* version of the link: 1 knows of credit and parts; 0: it does not say */
 };
 
 static void refuse (struct children *down, const struct hello *hello, int errnum, const char *fmt, ...)
@@ -92,6 +96,27 @@ static struct child *child_of_rank (struct children *down, uint32_t rank)
 }
 
 /* The child that a hello is for; NULL: it was refused. */
+/* All of a tree are of one instance.  A root that nobody joined yet, and that one of another tree comes back to, was started
+ * with state that is not that tree's: it is the one to go.
+ */
+static bool is_of_another (struct children *down, const struct hello *hello)
+{
+    struct overlay_conf *conf = &down->ov->conf;
+    const struct instance *ours = conf->instance;
+    idt_error_t why;
+
+    if (!ours || !hello->instance || strcmp (hello->instance, ours->uuid) == 0)
+        return false;
+    errprintf (&why,
+               "rank %jd on %s is of the instance %s (%s), rank %u of %s (%s): one of them has the wrong statedir",
+               (intmax_t)hello->rank, hello->host, hello->instance, hello->name ? hello->name : "?", conf->rank,
+               ours->uuid, ours->name);
+    refuse (down, hello, STATE_REFUSED, "%s", why.text);
+    if (conf->rank == 0 && hello->lived && !down->has_taken)
+        conf->ops->intruder (conf->arg, why.text);
+    return true;
+}
+
 static struct child *find_child (struct children *down, const struct hello *hello)
 {
     struct overlay_conf *conf = &down->ov->conf;
@@ -100,6 +125,12 @@ static struct child *find_child (struct children *down, const struct hello *hell
     if (hello->topology && strcmp (hello->topology, conf->topo->name) != 0) {
         refuse (down, hello, EINVAL, "rank %jd has the topology %s, but rank %u has %s: all must have the same",
                 (intmax_t)hello->rank, hello->topology, conf->rank, conf->topo->name);
+        return NULL;
+    }
+    if (hello->size > 0 && hello->size != conf->topo->size) {
+        refuse (down, hello, EINVAL,
+                "rank %jd knows of %jd ranks, but rank %u of %u: all must have the same list of hosts",
+                (intmax_t)hello->rank, (intmax_t)hello->size, conf->rank, conf->topo->size);
         return NULL;
     }
     if (hello->rank < 0 || hello->rank >= conf->topo->size
@@ -116,7 +147,7 @@ static struct child *find_child (struct children *down, const struct hello *hell
                 PACKAGE_VERSION);
         return NULL;
     }
-    if (!(c = child_of_rank (down, hello->rank)))
+    if (is_of_another (down, hello) || !(c = child_of_rank (down, hello->rank)))
         return NULL;
     if (child_is_online (c) && strcmp (c->uuid, hello->uuid) != 0) {
         refuse (down, hello, EADDRINUSE, "rank %u is served by %s on %s", c->peer.rank, c->uuid, c->host);
@@ -147,10 +178,12 @@ static idt_msg_t *make_welcome (struct child *c)
     c->event = c->hello_event < seq ? c->hello_event : seq;
     link_read_clock (ov, &sent, &bound);
     return link_add_json (idt_msg_respond (c->hello, 0),
-                          json_pack ("{s:s s:s s:s s:I s:[I,I] s:I s:i}", "uuid", ov->conf.uuid, "version",
-                                     PACKAGE_VERSION, "stream", event_stream (ov->conf.event), "seq",
-                                     (json_int_t)c->event, "time_us", (json_int_t)hello_came (c, sent),
-                                     (json_int_t)sent, "bound_us", (json_int_t)bound, "link", 1));
+                          instance_put_new (ov->conf.instance,
+                                            json_pack ("{s:s s:s s:s s:I s:[I,I] s:I s:i}", "uuid", ov->conf.uuid,
+                                                       "version", PACKAGE_VERSION, "stream",
+                                                       event_stream (ov->conf.event), "seq", (json_int_t)c->event,
+                                                       "time_us", (json_int_t)hello_came (c, sent), (json_int_t)sent,
+                                                       "bound_us", (json_int_t)bound, "link", 1)));
 }
 
 /* Where a child goes on in the events; one of another stream, or of none, begins where we are. */
@@ -187,6 +220,7 @@ void child_take_in (struct child *c)
         log_printf (conf->log, c->adopted ? LOG_INFO : LOG_DEBUG, "overlay", "%s (rank %u) is taken in: %s on %s",
                     c->adopted ? "adopted child" : "child", c->peer.rank, c->uuid, c->host);
         conf->ops->child (conf->arg, c->peer.rank, true);
+        c->down->has_taken = true;
     }
     idt_msg_unref (msg);
     idt_msg_unref (c->hello);
@@ -245,10 +279,11 @@ void children_stranger (struct children *down, idt_msg_t *msg, const struct wire
 
     if (idt_msg_type (msg) != IDT_MSGTYPE_REQUEST || !topic || strcmp (topic, "overlay.hello") != 0)
         children_send_disconnect (down, from->wire, from->identity, EPROTO, "say hello first");
-    else if (idt_msg_unpack (msg, &hello.o, &err, "{s:I s:s s:s s:s s?s s?s s?i s?s s?I}", "rank", &hello.rank, "uuid",
-                             &hello.uuid, "version", &hello.version, "hostname", &hello.host, "topology",
-                             &hello.topology, "status", &hello.status, "link", &hello.link, "stream", &hello.stream,
-                             "seq", &hello.seq)
+    else if (idt_msg_unpack (msg, &hello.o, &err, "{s:I s:s s:s s:s s?s s?s s?i s?s s?I s?I s?{s:s s:s s?b}}", "rank",
+                             &hello.rank, "uuid", &hello.uuid, "version", &hello.version, "hostname", &hello.host,
+                             "topology", &hello.topology, "status", &hello.status, "link", &hello.link, "stream",
+                             &hello.stream, "seq", &hello.seq, "size", &hello.size, "instance", "uuid", &hello.instance,
+                             "name", &hello.name, "lived", &hello.lived)
              < 0)
         refuse (down, &hello, EPROTO, "malformed hello: %s", err.text);
     else if (strlen (hello.uuid) != IDT_MSG_UUID_LEN)

@@ -17,6 +17,7 @@
 #include <idtree/module.h>
 
 #include "broker/base/attr.h"
+#include "broker/base/instance.h"
 #include "broker/base/log.h"
 #include "broker/route/event.h"
 #include "broker/route/router.h"
@@ -52,6 +53,8 @@ struct overlay_ops {
     void (*parent) (void *arg, bool up);
     /* The parent does not want us; it is tried again after this returns. */
     void (*refused) (void *arg, int errnum, const char *text);
+    /* Rank 0, before it took anybody in: a broker that lives in another instance's tree takes us for its root. */
+    void (*intruder) (void *arg, const char *text);
     /* A child was taken in, or is gone. */
     void (*child) (void *arg, uint32_t rank, bool up);
     /* The parent says that this subtree shall stop. */
@@ -64,6 +67,7 @@ struct overlay_conf {
     void *zctx;
     struct inside *inside; /* the brokers of this process; NULL: it is alone there */
     struct attrs *attrs;
+    struct instance *instance; /* which this is: hello tells it, and learns it; NULL: nobody asks */
     struct router *router;
     struct event *event; /* is told what the parent says of its newest, and has what children are sent */
     struct log *log;

@@ -19,12 +19,14 @@ idt_msg_t *conn_make_hello (struct conn *c)
     idt_msg_t *msg;
 
     c->up->ov->told = c->up->ov->health;
-    msg = link_add_json (idt_msg_create (IDT_MSGTYPE_REQUEST),
-                         json_pack ("{s:I s:s s:s s:s s:s s:s s:I s:s s:i}", "rank", (json_int_t)conf->rank, "uuid",
-                                    conf->uuid, "version", PACKAGE_VERSION, "hostname", conf->host, "topology",
-                                    conf->topo->name, "status", health_name (c->up->ov->told), "seq",
-                                    (json_int_t)event_seq (conf->event), "stream", event_stream (conf->event), "link",
-                                    1));
+    msg = link_add_json (
+        idt_msg_create (IDT_MSGTYPE_REQUEST),
+        instance_put_new (conf->instance,
+                          json_pack ("{s:I s:s s:s s:s s:s s:s s:I s:s s:i s:I}", "rank", (json_int_t)conf->rank,
+                                     "uuid", conf->uuid, "version", PACKAGE_VERSION, "hostname", conf->host, "topology",
+                                     conf->topo->name, "status", health_name (c->up->ov->told), "seq",
+                                     (json_int_t)event_seq (conf->event), "stream", event_stream (conf->event), "link",
+                                     1, "size", (json_int_t)conf->topo->size)));
     if (!msg || idt_msg_set_topic (msg, "overlay.hello") < 0) {
         idt_msg_unref (msg);
         return NULL;
@@ -134,14 +136,15 @@ static void hello_accepted (struct conn *c, const idt_msg_t *msg)
 {
     struct overlay_conf *conf = &c->up->ov->conf;
     struct idt_clock_sample sample = { .sent_us = c->hello_us, .received_us = link_boot_us () };
-    const char *uuid, *version, *stream;
+    const char *uuid, *version, *stream, *instance = NULL, *name = NULL;
     json_int_t seq, received = 0, sent = 0, bound = 0;
-    int link = 0;
+    int link = 0, lived;
     idt_error_t err;
     json_t *o;
 
-    if (idt_msg_unpack (msg, &o, &err, "{s:s s:s s:s s:I s?[I,I] s?I s?i}", "uuid", &uuid, "version", &version,
-                        "stream", &stream, "seq", &seq, "time_us", &received, &sent, "bound_us", &bound, "link", &link)
+    if (idt_msg_unpack (msg, &o, &err, "{s:s s:s s:s s:I s?[I,I] s?I s?i s?{s:s s:s s?b}}", "uuid", &uuid, "version",
+                        &version, "stream", &stream, "seq", &seq, "time_us", &received, &sent, "bound_us", &bound,
+                        "link", &link, "instance", "uuid", &instance, "name", &name, "lived", &lived)
         < 0) {
         conn_lose (c, err.text);
         return;
@@ -151,6 +154,8 @@ static void hello_accepted (struct conn *c, const idt_msg_t *msg)
     sample.peer_bound_us = bound;
     if (strlen (uuid) != IDT_MSG_UUID_LEN || strlen (stream) > IDT_MSG_UUID_LEN)
         conn_lose (c, "its hello has a malformed uuid");
+    else if (instance && conf->instance && instance_learn (conf->instance, conf->attrs, instance, name, &err) < 0)
+        conn_lose (c, err.text);
     else
         joined (c, uuid, &sample, link >= 1);
     if (c->state == CONN_JOINED) {

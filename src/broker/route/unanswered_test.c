@@ -71,7 +71,8 @@ static void run_start (struct run *run)
     snprintf (run->uri, sizeof (run->uri), "local://%s/local-0", run->dir);
     attr_give (conf.attrs, "rundir", run->dir, NULL);
     attr_give (conf.attrs, "log-stderr-level", "0", NULL);
-    if (!(conf.process = run->process = process_create (&err)) || !(run->crew = crew_create (&conf, &err)))
+    if (!(conf.process = run->process = process_create (&err)) || !(run->crew = crew_create (&conf))
+        || crew_start (run->crew, &err) < 0)
         bail_out (err.text);
     if (pthread_create (&run->thread, NULL, run_main, run) != 0)
         bail_out ("no thread");

@@ -31,9 +31,10 @@ struct local {
 struct connection {
     int flags; /* enum idt_open_flag */
     struct uris uris;
-    size_t at; /* the one that is used, or was last */
-    char instance[DIAL_INSTANCE_MAX];
-    idt_error_t error; /* why there is none */
+    size_t at;                        /* the one that is used, or was last */
+    char instance[DIAL_INSTANCE_MAX]; /* "": not known yet */
+    idt_future_t *learn;              /* asks for it again; NULL: nobody did over this connection */
+    idt_error_t error;                /* why there is none */
 
     bool sought;
     struct redial redial;
@@ -160,6 +161,33 @@ static void take_over (struct connection *c, struct local *local)
         snprintf (c->instance, sizeof (c->instance), "%s", dial_instance (c->dial));
     redial_succeeded (&c->redial, now_ms ());
     c->error.text[0] = '\0';
+}
+
+/* --- which instance it is ------------------------------------------------------------------- */
+
+void connection_learn (idt_t *h)
+{
+    struct connection *c = h->connection;
+
+    if (connection_may_follow (h) && *c->instance == '\0' && !c->learn)
+        c->learn = idt_rpc (h, "attr.get", "{\"name\":\"instance.uuid\"}", IDT_NODEID_ANY, 0);
+}
+
+/* Take what was answered, now that the connection is at its end. */
+static void learned (struct connection *c)
+{
+    const char *value;
+
+    if (c->learn && c->learn->response && idt_rpc_get_unpack (c->learn, "{s:s}", "value", &value) == 0)
+        snprintf (c->instance, sizeof (c->instance), "%s", value);
+    idt_future_destroy (c->learn);
+    c->learn = NULL;
+}
+
+void connection_forget (idt_t *h)
+{
+    if (h->connection)
+        learned (h->connection);
 }
 
 /* --- what waits for the next connection ----------------------------------------------------- */
@@ -321,6 +349,7 @@ bool connection_seek (idt_t *h)
         return false;
     if (c->sought && now_ms () - c->redial.begun_ms < REDIAL_PATIENCE_MS)
         return true;
+    learned (c);
     end_dial (c); /* one that nobody looked after for so long */
     redial_begin (&c->redial, now_ms ());
     c->sought = true;

@@ -149,8 +149,18 @@ static void test_other_instance (void)
     test_server_stop (s);
     test_server_set_instance (s, NULL);
     test_server_start (s);
-    ok (idt_fluid_generate (h, 1, &id) < 0 && errno == ESTALE, "so is one that does not know: %s", idt_lost_error (h));
+    idt_future_t *f = idt_fluid_generate_async (h, 1);
+    ok (f && idt_future_wait (f, 50) < 0 && errno == ETIMEDOUT, "one that does not know is waited for: %s",
+        idt_lost_error (h));
+    test_server_stop (s);
+    test_server_set_instance (s, UUID_1);
+    test_server_start (s);
+    ok (f && idt_fluid_generate_get (f, 1, &id) == 0, "until it does");
+    idt_future_destroy (f);
     idt_close (h);
+    test_server_stop (s);
+    test_server_set_instance (s, NULL);
+    test_server_start (s);
     h = open_or_bail (test_server_uri (s), 0);
     ok (idt_fluid_generate (h, 1, &last) == 0, "one that did not know before");
     test_server_stop (s);
@@ -161,7 +171,7 @@ static void test_other_instance (void)
 
     h = open_or_bail (both (s, other), 0);
     test_server_stop (s);
-    idt_future_t *f = idt_fluid_generate_async (h, 1);
+    f = idt_fluid_generate_async (h, 1);
     ok (f && idt_future_wait (f, 100) < 0 && errno == ETIMEDOUT, "one of the list that is another's is passed over: %s",
         idt_lost_error (h));
     test_server_start (s);
@@ -171,6 +181,26 @@ static void test_other_instance (void)
     idt_close (h);
     test_server_destroy (s);
     test_server_destroy (other);
+}
+
+/* A broker that had not joined when it was connected to is asked again when it has made ids. */
+static void test_learned (void)
+{
+    struct test_server *s = server (NULL);
+    idt_t *h = open_or_bail (test_server_uri (s), 0);
+    fluid_t id;
+
+    ok (idt_attr_set (h, "instance.uuid", UUID_1, NULL) == 0 && idt_fluid_generate (h, 1, &id) == 0
+            && idt_fluid_generate (h, 1, &id) == 0,
+        "a broker joins its instance, and makes ids");
+    test_server_stop (s);
+    test_server_set_instance (s, UUID_2);
+    test_server_start (s);
+    ok (idt_fluid_generate (h, 1, &id) < 0 && errno == ESTALE, "from then on no other will do");
+    idt_close (h);
+    h = open_or_bail (test_server_uri (s), 0);
+    idt_close (h);
+    test_server_destroy (s);
 }
 
 /* --- a list --------------------------------------------------------------------------------- */
@@ -330,6 +360,13 @@ static void test_events (int flags)
     ok (seen.lost_events == 1, "that some may be missing is told once");
     ok (!hears (h, s, &seen, "y.1"), "one that ended does not");
     test_server_stop (s);
+    idt_future_t *own = idt_event_publish (h, "x.own", 0, NULL);
+    int before = seen.events;
+    test_server_start (s);
+    int rc = result (own);
+    idt_reactor_run (idt_get_reactor (h), IDT_REACTOR_NOWAIT);
+    ok (rc == 0 && seen.events == before + 1, "a subscription is said again before what waits");
+    test_server_stop (s);
     idt_future_t *f = flags ? ask (h, "test.echo") : idt_event_publish (h, "z", 0, NULL);
     ok (f != NULL && result (idt_event_unsubscribe (h, "x.")) == 0, "without a broker one ends at once");
     test_server_start (s);
@@ -362,6 +399,7 @@ int main (int argc, char *argv[])
     test_once ();
     test_deadline ();
     test_other_instance ();
+    test_learned ();
     test_list ();
     test_reactor ();
     test_events (0);

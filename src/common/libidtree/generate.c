@@ -88,6 +88,7 @@ int idt_fluid_generate_get (idt_future_t *f, uint32_t n, fluid_t *ids)
     fluid_t last = n > 0 ? expand (data, size, ids) : 0;
     if (last > f->h->last_fluid)
         f->h->last_fluid = last;
+    connection_learn (f->h);
     return 0;
 }
 

@@ -489,6 +489,7 @@ void idt_close (idt_t *h)
     if (!h)
         return;
     int saved_errno = errno;
+    connection_forget (h);
     assert (h->depth == 0 && h->future_count == 0 && TAILQ_EMPTY (&h->observers));
     unwatch (h);
     service_fini (h);

@@ -188,6 +188,10 @@ bool connection_follows (const idt_t *h);
 bool connection_seek (idt_t *h);
 bool connection_is_sought (const idt_t *h);
 
+/* The broker made ids, so it has joined an instance: ask for that once, where it did not know before.  And forget that one did. */
+void connection_learn (idt_t *h);
+void connection_forget (idt_t *h);
+
 /* Whether the next broker has been told what the handle's bonds are. */
 bool connection_was_told (const idt_t *h);
 

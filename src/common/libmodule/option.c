@@ -15,6 +15,13 @@ int module_option_bad (const char *name, const char *value, const char *want, id
     return errsetf (errp, EINVAL, "%s=%s: must be %s", name, value, want);
 }
 
+int module_option_none (int argc, char **argv, idt_error_t *errp)
+{
+    return argc == 0 ? 0
+                     : errsetf (errp, EINVAL, "'%.64s': it takes no arguments, but attributes that brokers start with",
+                                argv[0]);
+}
+
 int module_option_number (idt_t *h, const char *name, const char *unless_given, uint32_t min, uint32_t max,
                           uint32_t *value, idt_error_t *errp)
 {

@@ -12,6 +12,9 @@
 
 #include <idtree/handle.h>
 
+/* Of a module that has attributes, and no arguments: an argument is nonsense. */
+int module_option_none (int argc, char **argv, idt_error_t *errp);
+
 /* "NAME=VALUE: must be WANT".  Returns -1. */
 int module_option_bad (const char *name, const char *value, const char *want, idt_error_t *errp);
 

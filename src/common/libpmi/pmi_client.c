@@ -294,3 +294,10 @@ int pmi_client_finalize (struct pmi_client *c, idt_error_t *errp)
         return failed (c, errno, "finalize", errp);
     return 0;
 }
+
+void pmi_client_abort (struct pmi_client *c, int exit_code)
+{
+    char request[40];
+
+    write_all (c, request, (size_t)snprintf (request, sizeof (request), "cmd=abort exitcode=%d\n", exit_code));
+}

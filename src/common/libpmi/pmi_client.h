@@ -57,4 +57,7 @@ int pmi_client_fd (const struct pmi_client *c);
 /* Tell the server that this rank is done with PMI; idtree's launcher takes it as "I am up". */
 int pmi_client_finalize (struct pmi_client *c, idt_error_t *errp);
 
+/* Ask the server to end all ranks: a rank that does not come would hold them for ever.  There is no answer. */
+void pmi_client_abort (struct pmi_client *c, int exit_code);
+
 #endif /* PMI_CLIENT_H */

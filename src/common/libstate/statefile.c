@@ -12,6 +12,7 @@
  *   created  a date
  *   store    a name; any number of them; of such a store there is more than nothing, and it is marked with the UUID
  *   unmarked a name; the same, before it has its mark
+ *   below    a date: only a memory has it
  *   sum      16 digits: of all bytes before this line
  *
  * It is good if and only if (1) the first line is that, (2) there are uuid, name and created, (3) no word is unknown,
@@ -100,6 +101,8 @@ static void encode (const struct statefile *s, char text[STATE_TEXT_MAX])
     if (s->has_epoch)
         n += snprintf (text + n, STATE_TEXT_MAX - n, "epoch %s\n", format_date (s->epoch_ms, epoch));
     n += snprintf (text + n, STATE_TEXT_MAX - n, "created %s\n", format_date (s->created_ms, created));
+    if (s->below_ms > 0)
+        n += snprintf (text + n, STATE_TEXT_MAX - n, "below %s\n", format_date (s->below_ms, epoch));
     for (unsigned i = 0; i < s->nstores; i++)
         n += snprintf (text + n, STATE_TEXT_MAX - n, "%s %s\n", s->stores[i].unmarked ? "unmarked" : "store",
                        s->stores[i].name);
@@ -116,6 +119,8 @@ static bool take_line (struct statefile *s, const char *word, const char *value)
         s->has_epoch = true;
     else if (strcmp (word, "created") == 0)
         return parse_date (value, &s->created_ms) == 0;
+    else if (strcmp (word, "below") == 0)
+        return parse_date (value, &s->below_ms) == 0;
     else if (strcmp (word, "store") == 0 || strcmp (word, "unmarked") == 0)
         return state_name_is_good (value) && state_list_store (s, value, word[0] == 'u') == 0;
     else
@@ -189,7 +194,7 @@ int state_read_text (const char *dir, const char *name, char text[STATE_TEXT_MAX
     return n < 0 ? fail (dir, name, errp) : n;
 }
 
-static int write_new (int dirfd, const char *name, const char *text)
+static int write_new (int dirfd, const char *name, const char *text, enum state_write how)
 {
     int fd = openat (dirfd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
     size_t len = strlen (text);
@@ -199,7 +204,7 @@ static int write_new (int dirfd, const char *name, const char *text)
     ssize_t n = write (fd, text, len);
     if (n >= 0 && (size_t)n != len)
         errno = ENOSPC;
-    int rc = n == (ssize_t)len && fsync (fd) == 0 ? 0 : -1, saved = errno;
+    int rc = n == (ssize_t)len && (how == STATE_SOON || fsync (fd) == 0) ? 0 : -1, saved = errno;
     close (fd);
     errno = saved;
     return rc;
@@ -212,14 +217,14 @@ static int put (int dirfd, const char *name, const char *text, enum state_write 
 
     snprintf (temporary, sizeof (temporary), ".%s.%d", name, (int)gettid ());
     unlinkat (dirfd, temporary, 0);
-    int rc = write_new (dirfd, temporary, text);
+    int rc = write_new (dirfd, temporary, text, how);
     if (rc == 0)
         rc = how == STATE_EXCLUSIVE ? linkat (dirfd, temporary, dirfd, name, 0)
                                     : renameat (dirfd, temporary, dirfd, name);
     int saved = errno;
     unlinkat (dirfd, temporary, 0);
     errno = saved;
-    return rc < 0 ? -1 : fsync (dirfd);
+    return rc < 0 || how == STATE_SOON ? rc : fsync (dirfd);
 }
 
 int state_write_text (const char *dir, const char *name, const char *text, enum state_write how, idt_error_t *errp)
@@ -233,23 +238,50 @@ int state_write_text (const char *dir, const char *name, const char *text, enum 
     return rc < 0 ? fail (dir, name, errp) : 0;
 }
 
-int state_read (const char *dir, struct statefile *s, idt_error_t *errp)
+static int read_file (const char *dir, const char *name, struct statefile *s, idt_error_t *errp)
 {
     struct statefile found = { 0 };
     char text[STATE_TEXT_MAX];
-    int n = state_read_text (dir, NAME, text, errp);
+    int n = state_read_text (dir, name, text, errp);
 
     if (n < 0)
         return -1;
     if (strncmp (text, HEAD, strlen (HEAD)) != 0 && strncmp (text, HEAD, strlen (HEAD) - 2) == 0)
-        return errsetf (errp, STATE_REFUSED, "%s/" NAME ": of a later version of idtree: upgrade this one", dir);
+        return errsetf (errp, STATE_REFUSED, "%s/%s: of a later version of idtree: upgrade this one", dir, name);
     if (strncmp (text, HEAD, strlen (HEAD)) != 0 || !decode (&found, text, n))
-        return errsetf (errp, STATE_REFUSED,
-                        "%s/" NAME ": damaged, or changed by hand: take that of a backup, or make it anew with "
-                        "idtree init --uuid",
-                        dir);
+        return errsetf (errp, STATE_REFUSED, "%s/%s: damaged, or changed by hand: %s", dir, name,
+                        strcmp (name, NAME) == 0 ? "take that of a backup, or make it anew with idtree init --uuid"
+                                                 : "remove it");
     *s = found;
     return 0;
+}
+
+int state_read (const char *dir, struct statefile *s, idt_error_t *errp)
+{
+    return read_file (dir, NAME, s, errp);
+}
+
+#define MEMORY_SIZE 32
+
+static const char *memory_name (uint32_t rank, char name[MEMORY_SIZE])
+{
+    snprintf (name, MEMORY_SIZE, "memory-%" PRIu32, rank);
+    return name;
+}
+
+int state_recall (const char *dir, uint32_t rank, struct statefile *s, idt_error_t *errp)
+{
+    char name[MEMORY_SIZE];
+
+    return read_file (dir, memory_name (rank, name), s, errp);
+}
+
+int state_remember (const char *dir, uint32_t rank, const struct statefile *s, idt_error_t *errp)
+{
+    char name[MEMORY_SIZE], text[STATE_TEXT_MAX];
+
+    encode (s, text);
+    return state_write_text (dir, memory_name (rank, name), text, STATE_SOON, errp);
 }
 
 int state_create (const char *dir, const struct statefile *s, idt_error_t *errp)

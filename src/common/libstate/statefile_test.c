@@ -60,6 +60,16 @@ static void check_round (void)
     ok (state_create (dir, &bare, NULL) == 0 && state_read (dir, &found, NULL) == 0 && !found.has_epoch,
         "it may have no epoch");
     unlink (path);
+    s.nstores = 0;
+    memset (s.stores, 0, sizeof (s.stores));
+    s.below_ms = 1767225700123;
+    ok (state_recall (dir, 5, &found, NULL) < 0 && errno == ENOENT && state_remember (dir, 5, &s, NULL) == 0
+            && state_recall (dir, 5, &found, NULL) == 0 && same (&s, &found) && found.below_ms == s.below_ms
+            && state_recall (dir, 4, &found, NULL) < 0 && state_read (dir, &found, NULL) < 0,
+        "a rank remembers, and it alone");
+    char memory[64];
+    snprintf (memory, sizeof (memory), "%s/memory-5", dir);
+    unlink (memory);
 }
 
 static void put (const char *text, size_t len)

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <syslog.h>
 
+#include "libmodule/option.h"
 #include "libutil/errprintf.h"
 #include "libidtree/json_build.h"
 #include "modules/compressor/service.h"
@@ -120,9 +121,11 @@ static void compressor_fini (idt_t *h, void *ctx)
 
 static int compressor_init (idt_t *h, int argc, char **argv, void **ctx, idt_error_t *errp)
 {
-    struct service *sv = calloc (1, sizeof (*sv));
+    struct service *sv;
 
-    if (!sv)
+    if (module_option_none (argc, argv, errp) < 0)
+        return -1;
+    if (!(sv = calloc (1, sizeof (*sv))))
         return errprintf (errp, "out of memory");
     sv->h = h;
     if (options_read (h, &sv->options, errp) < 0)

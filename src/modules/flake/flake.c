@@ -18,6 +18,7 @@
 
 #include <idtree/idtree.h>
 
+#include "libmodule/option.h"
 #include "libmodule/ration.h"
 #include "libmodule/respond.h"
 #include "libmodule/upcall.h"
@@ -496,9 +497,11 @@ static void flake_fini (idt_t *h, void *ctx)
 
 static int flake_init (idt_t *h, int argc, char **argv, void **ctx, idt_error_t *errp)
 {
-    struct flake_module *m = calloc (1, sizeof (*m));
+    struct flake_module *m;
 
-    if (!m)
+    if (module_option_none (argc, argv, errp) < 0)
+        return -1;
+    if (!(m = calloc (1, sizeof (*m))))
         return errprintf (errp, "out of memory");
     m->h = h;
     if (options_read (h, &m->options, errp) < 0 || !(m->ration = ration_configure (h, errp)))

@@ -13,6 +13,7 @@
 
 #include "libidtree/json_build.h"
 #include "libutil/clock.h"
+#include "libmodule/option.h"
 #include "libutil/errprintf.h"
 #include "libutil/minmax.h"
 #include "modules/ingest/service.h"
@@ -146,9 +147,11 @@ static int start (struct service *sv, idt_error_t *errp)
 
 static int ingest_init (idt_t *h, int argc, char **argv, void **ctx, idt_error_t *errp)
 {
-    struct service *sv = calloc (1, sizeof (*sv));
+    struct service *sv;
 
-    if (!sv)
+    if (module_option_none (argc, argv, errp) < 0)
+        return -1;
+    if (!(sv = calloc (1, sizeof (*sv))))
         return errprintf (errp, "out of memory");
     sv->h = h;
     block_init (&sv->ids);

@@ -72,6 +72,8 @@ static int tell_unreachable (const struct uri *to, idt_error_t *errp)
         return errprintf (errp, "%s: no broker is there: the socket does not exist", to->text);
     if (errno == ECONNREFUSED)
         return errprintf (errp, "%s: no broker is there any more: it ended and left its socket", to->text);
+    if (errno == EACCES)
+        return errprintf (errp, "%s: the broker there serves another user", to->text);
     return errprintf (errp, "%s: %s", to->text, strerror (errno));
 }
 
@@ -253,8 +255,12 @@ static int take_instance (struct dial *d, const idt_msg_t *answer, idt_error_t *
     json_decref (o);
     if (*d->wanted == '\0' || strcmp (d->wanted, d->instance) == 0)
         return 0;
-    return errsetf (errp, ESTALE, "%s: the broker there belongs to %s%s, and not to instance %s, which was used before",
-                    d->to->text, *d->instance ? "instance " : "no instance that it could name", d->instance, d->wanted);
+    if (*d->instance == '\0')
+        return errsetf (errp, ENOTCONN, "%s: the broker there does not know yet whether it belongs to instance %s",
+                        d->to->text, d->wanted);
+    return errsetf (errp, ESTALE,
+                    "%s: the broker there belongs to instance %s, and not to instance %s, which was used before",
+                    d->to->text, d->instance, d->wanted);
 }
 
 static int read_instance (struct dial *d, idt_error_t *errp)

@@ -23,7 +23,7 @@
 struct dial;
 
 /* Begin a connection to 'to' (borrowed).  'instance' (borrowed): the one that it must belong to, "" any, NULL: do not ask, for
- * nothing is said again.  A broker that does not know (Flux has none such) belongs to "", and "" may become another.  Returns NULL
+ * nothing is said again.  A broker that does not know (Flux has none such, one that has not joined yet will) belongs to "", which may become another.  Returns NULL
  * with errno set.
  */
 struct dial *dial_create (const struct uri *to, const char *instance);
@@ -35,6 +35,7 @@ int dial_ask (struct dial *d, const idt_msg_t *request);
 /* Do what can be done now.  Returns 0 when it is ready, or -1 with errno set:
  *   EAGAIN  not yet: wait for dial_fd ()
  *   ESTALE  the broker belongs to another instance
+ *   ENOTCONN  it does not know to which
  * and any other that says why there is no connection.  But for EAGAIN it is over, and 'errp' has a sentence that begins with the
  * URI.
  */

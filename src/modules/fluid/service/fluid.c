@@ -12,6 +12,7 @@
 #include <string.h>
 #include <syslog.h>
 
+#include "libmodule/option.h"
 #include "libutil/errprintf.h"
 #include "modules/fluid/node/past.h"
 #include "modules/fluid/service/service.h"
@@ -177,9 +178,11 @@ static int start (struct service *sv, idt_error_t *errp)
 
 static int fluid_init (idt_t *h, int argc, char **argv, void **ctx, idt_error_t *errp)
 {
-    struct service *sv = calloc (1, sizeof (*sv));
+    struct service *sv;
 
-    if (!sv)
+    if (module_option_none (argc, argv, errp) < 0)
+        return -1;
+    if (!(sv = calloc (1, sizeof (*sv))))
         return errprintf (errp, "out of memory");
     *sv = (struct service){ .h = h, .armed_us = SERVICE_NEVER, .has_ticks = processor_has_ticks () };
     if (start (sv, errp) < 0) {

@@ -69,6 +69,7 @@ static void answered_cb (idt_future_t *f, void *arg)
 
     if (idt_rpc_get_unpack (f, "o", &o) == 0 && wire_get_lease_answer (o, &answer, NULL) == 0) {
         node_lease_answered (sv->node, service_now_us (sv), up->tag, &answer);
+        service_remember (sv, &answer);
         free ((void *)answer.grant);
     }
     else

@@ -189,6 +189,18 @@ static int load_store (struct service *sv, int64_t wall_ms, int64_t *epoch_ms, s
     return 0;
 }
 
+/* What somebody must know who has lost the state. */
+static void tell_start (struct service *sv, const struct lease_record *record, int64_t epoch_ms, int64_t wall_ms)
+{
+    const char *uuid = idt_attr_get (sv->h, "instance.uuid"), *name = idt_attr_get (sv->h, "instance.name");
+    int64_t horizon_ms = epoch_ms + (int64_t)record->horizon_ms;
+    char epoch[DATE_SIZE], horizon[DATE_SIZE];
+
+    idt_log (sv->h, LOG_NOTICE, "instance %s (%s): epoch %s, horizon %s, %.3f s ahead of the clock", uuid ? uuid : "-",
+             name ? name : "-", format_date (epoch_ms, epoch), format_date (horizon_ms, horizon),
+             horizon_ms > wall_ms ? (double)(horizon_ms - wall_ms) / 1000 : 0.);
+}
+
 static int start_authority (struct service *sv, const void *past, size_t size, idt_error_t *errp)
 {
     const struct node_config *node = &sv->options.node;
@@ -206,6 +218,7 @@ static int start_authority (struct service *sv, const void *past, size_t size, i
     if (!(sv->authority = authority_create (&config, &authority_ops, sv, now_us, &start)))
         return errprintf (errp, "cannot start: %s", strerror (errno));
     node_start_root (sv->node, now_us, sv->authority);
+    tell_start (sv, &record, config.epoch_ms, start.wall_us / 1000);
     return 0;
 }
 

@@ -9,6 +9,7 @@
  *   lease.c      fluid.lease
  *   lend.c       fluid.lend
  *   share.c      fluid.share
+ *   memory.c     what a rank remembers of its instance
  *   watermark.c  fluid.position, watermark
  *   info.c       fluid.info, stats-get, stats-clear
  *   root.c       rank 0: the authority, with its disk and its wall clock
@@ -62,6 +63,7 @@ struct service {
     bool stored;              /* and has stored */
     bool told_foreign_lease;
     uint64_t lease_requests; /* of children */
+    bool told_memory;        /* that nothing can be remembered: memory.c */
 
     /* the watermark: watermark.c */
     struct fifo waiting; /* requests that the answer to the one under way is for */
@@ -90,6 +92,9 @@ int service_lease_up_cb (void *arg, uint32_t tag, const struct lease_request *re
 void service_lease_reply_cb (void *arg, void *cookie, const struct lease_answer *answer);
 void service_report_up_cb (void *arg, const struct report *report);
 int service_share_up_cb (void *arg, const struct share_want *want);
+
+/* A lease was given: remember the instance, where there is a statedir. */
+void service_remember (struct service *sv, const struct lease_answer *answer);
 
 /* --- whom a request speaks for: service.c ------------------------------------------------------------------ */
 

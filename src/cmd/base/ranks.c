@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* ranks.c - ranks that an option names, and a question to each of them */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmd/base/ranks.h"
+#include "libutil/clock.h"
+#include "libutil/ranges.h"
+
+#define WINDOW 512 /* questions under way */
+
+bool ranks_are_many (const char *text)
+{
+    return text && strspn (text, "0123456789") != strlen (text);
+}
+
+static bool names (const char *text, uint32_t rank)
+{
+    return !strcmp (text, "all") || ranges_have (text, rank) > 0;
+}
+
+/* How many ranks there are, of which the text must not name others. */
+static uint32_t check (struct cmd *cmd, const char *text)
+{
+    char quoted[CMD_QUOTE_MAX];
+    uint32_t size, last = 0;
+    int any = strcmp (text, "all") ? ranges_last (text, &last) : 1;
+
+    if (any <= 0)
+        cmd_usage (cmd, "'%s': ranks such as 0-3,17 are needed, or all", cmd_quote (text, strlen (text), quoted));
+    if (idt_get_size (cmd_connect_for (cmd, last), &size) < 0)
+        cmd_die (cmd, "size: %s", strerror (errno));
+    return size;
+}
+
+struct ranks ranks_read (struct cmd *cmd, const char *text)
+{
+    uint32_t size = check (cmd, text);
+    struct ranks r = { .rank = calloc (size, sizeof (r.rank[0])) };
+
+    if (!r.rank)
+        cmd_die (cmd, "out of memory");
+    for (uint32_t rank = 0; rank < size; rank++)
+        if (names (text, rank))
+            r.rank[r.n++] = rank;
+    return r;
+}
+
+void ranks_fini (struct ranks *r)
+{
+    free (r->rank);
+}
+
+/* --- questions ------------------------------------------------------------------------------------ */
+
+struct asked {
+    idt_future_t *f;
+    uint64_t at_ms;
+};
+
+static void ask (struct cmd *cmd, struct asked *a, const char *topic, uint32_t rank)
+{
+    a->at_ms = clock_ms (CLOCK_MONOTONIC);
+    if (!(a->f = ask_send (cmd, topic, rank, NULL)))
+        cmd_die (cmd, "cannot send: %s", strerror (errno));
+}
+
+void ranks_ask (struct cmd *cmd, const struct ranks *r, const char *topic, ranks_f take, void *arg)
+{
+    struct asked window[WINDOW];
+    size_t sent = 0;
+
+    for (size_t i = 0; i < r->n; i++) {
+        for (; sent < r->n && sent < i + WINDOW; sent++)
+            ask (cmd, &window[sent % WINDOW], topic, r->rank[sent]);
+        struct asked *a = &window[i % WINDOW];
+        take (r->rank[i], idt_future_wait (a->f, ask_left_ms (cmd, a->at_ms)) == 0 ? a->f : NULL, arg);
+        idt_future_destroy (a->f);
+    }
+}

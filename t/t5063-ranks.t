@@ -1,0 +1,50 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Copyright idtree contributors
+#
+# t5063-ranks.t - counters and logs of many ranks by one command
+test_description='module stats adds up what ranks tell, dmesg prints the logs of several'
+. "$(dirname "$0")/idtree-sharness.sh"
+test_under_idtree 5 --topology kary:2 -o log-stderr-level=2
+
+stats() { idtree module stats --json "$@"; }
+cleared() { stats -r all --clear fluid >/dev/null; }
+
+test_expect_success 'what each made is added' '
+    cleared && for r in 1 2 3; do idtree id new -r $r -n 7 >/dev/null || return 1; done &&
+    stats -r all fluid >out && cat out && test "$(jq -r .ranks out)" = 0-4 && test "$(jq .sum.ids out)" = 21 &&
+    test "$(jq "has(\"failed\")" out)" = false &&
+    stats -r 2-3 fluid | jq -e ".ranks == \"2-3\" and .sum.ids == 14" &&
+    stats -r "[1,3]" fluid | jq -e ".ranks == \"[1,3]\" and .sum.ids == 14" &&
+    stats -r 3 fluid | jq -e ".ids == 7"
+'
+test_expect_success 'ranks are no numbers to add, the greatest of the longest counts, objects are added within' '
+    stats -r all overlay | jq -e ".sum[\"child-count\"] == 4 and .sum[\"parent-rank\"] == null and (.sum | has(\"links\") | not)" &&
+    longest=$(for r in 0 1 2 3 4; do stats -r $r fluid; done | jq -s "map(.longest_stall_ms) | max") &&
+    stats -r all fluid | jq -e ".sum.longest_stall_ms == $longest" &&
+    idtree doc open d >/dev/null && stats -r all compressor | jq -e ".sum.root.documents == 1"
+'
+test_expect_success 'usage of the host, too' '
+    stats -r 0-1 --rusage fluid | jq -e ".sum.utime > 0 and .ranks == \"0-1\""
+'
+test_expect_success 'who does not answer is told, and the others are added' '
+    idtree module remove -r 4 flake && idtree startctl kill 3 && idtree startctl stop 2 &&
+    test_expect_code 1 idtree module stats --json --timeout 1 -r all flake >out; idtree startctl cont 2; cat out &&
+    test "$(jq -r .ranks out)" = 0-1 && test "$(jq -r ".failed[\"no answer\"]" out)" = 2 &&
+    test "$(jq -r ".failed | to_entries[] | select(.key | startswith(\"rank 3 is not connected\")).value" out)" = 3 &&
+    test "$(jq ".failed | length" out)" = 3 && idtree startctl run 3
+'
+test_expect_success 'logs come one after the other, and are forgotten of all' '
+    for r in 0 1 2; do idtree logger -s debug --uri "$(dirname "$IDTREE_URI")/local-$r" "hello of $r" || return 1; done &&
+    said() { idtree dmesg -r 0-2 >out && test "$(grep -o "hello of .*" out | tr "\n" " ")" = "hello of 0 hello of 1 hello of 2 "; } &&
+    wait_until "all have said it" said && idtree dmesg -r 1 | grep "hello of 1" && ! idtree dmesg -r 1 | grep "hello of 2" &&
+    idtree dmesg -C -r all && idtree dmesg -r all >out && ! grep hello out &&
+    test_expect_code 2 idtree dmesg -f -r 0-1 2>err && grep "follows the log of one rank" err
+'
+test_expect_success 'what names no ranks is refused' '
+    for r in x 3- 3,,4 "" "[]" 7-3; do
+        test_expect_code 2 idtree module stats -r "$r" fluid 2>err && cat err || return 1
+    done &&
+    test_expect_code 1 idtree module stats -r 3-5 fluid 2>err && grep "no rank 5: the instance has ranks 0 to 4" err
+'
+test_done

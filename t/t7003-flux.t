@@ -1,0 +1,36 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Copyright idtree contributors
+#
+# t7003-flux.t - PMI-1, as Flux speaks it to what it runs
+test_description='brokers that flux run starts find each other, or say why they do not'
+. "$(dirname "$0")/idtree-sharness.sh"
+. "$IDTREE_SRCDIR/t/launchers.sh"
+. "$IDTREE_SRCDIR/t/flux-instance.sh"
+
+if ! command -v flux >/dev/null; then
+    skip_all='flux is not installed'
+    test_done
+fi
+tasks_tmpdir=$TMPDIR
+TMPDIR=/tmp/idtree-flux.$$
+mkdir "$TMPDIR"
+cleanup "flux_end; rm -rf '$TMPDIR'"
+if ! flux_begin; then
+    skip_all='no instance of Flux here'
+    test_done
+fi
+TMPDIR=$tasks_tmpdir
+task='$FLUX_TASK_RANK'
+launch() { FLUX_URI=$flux_uri_zero timeout "$WAIT_S" flux run -n "$@" </dev/null; }
+
+test_set_prereq FLUX
+test_launcher FLUX Flux
+test_expect_success FLUX 'Flux: two tasks with the same rank' '
+    launch_broken 4 "test \$task != 3 || export PMI_RANK=1" && said "several brokers as rank 1\|there is no rank 3"
+'
+test_expect_success FLUX 'Flux: its other ways are no way: refused' '
+    FLUX_URI=$flux_uri_zero test_must_fail timeout "$WAIT_S" flux run -o pmi=off -n 2 idtree-broker touch started </dev/null >out 2>&1 &&
+    grep "FLUX_JOB_SIZE=2.*--standalone" out && test ! -e started
+'
+test_done
