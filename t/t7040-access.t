@@ -87,7 +87,7 @@ test_expect_success 'files of the instance are the owner'"'"'s' '
     test "$(stat -c %a "$own/open")" = 711 && test "$(stat -c %a:%g "$own/open/local-0")" = 666:$GROUP &&
     test "$(stat -c %a "$own"/open/tbon-* "$own"/open/*.sqlite | sort -u)" = 600
 '
-test_expect_success 'the owner ends it, and nobody is left' 'owner idtree shutdown && let_go'
+test_expect_success 'the owner ends it, and nobody is left' 'owner idtree shutdown; rc=$?; let_go && test $rc = 0'
 
 test_expect_success 'an instance for a group lets in its members, and says so to others' '
     start group -s 1 -o access.group=$GROUP && use group 0 && test "$(stat -c %a:%g "$own/group/local-0")" = 660:$GROUP &&
@@ -103,8 +103,9 @@ test_expect_success 'an instance for nobody else refuses all others, root too' '
     start closed -s 1 && use closed 0 && test "$(stat -c %a "$own/closed" "$own/closed/local-0" | tr "\n" " ")" = "700 600 " &&
     for who in member guest ""; do
         test_expect_code 1 $who idtree id new 2>err && cat err && grep "serves another user" err || return 1
-    done && owner idtree id new && let_go
+    done && owner idtree id new
 '
+test_expect_success 'it ends, too' let_go
 test_expect_success 'a group that its owner is not in, or that there is not, is refused with a sentence' '
     test_expect_code 2 owner idtree start -s 1 -o access.group=64999 true 2>err && cat err &&
     grep "cannot be given to group 64999 (access.group), of which user $OWNER must be a member" err &&

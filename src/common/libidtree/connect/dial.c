@@ -72,6 +72,8 @@ static int tell_unreachable (const struct uri *to, idt_error_t *errp)
         return errprintf (errp, "%s: no broker is there: the socket does not exist", to->text);
     if (errno == ECONNREFUSED)
         return errprintf (errp, "%s: no broker is there any more: it ended and left its socket", to->text);
+    if (errno == EACCES)
+        return errprintf (errp, "%s: the broker there serves another user", to->text);
     return errprintf (errp, "%s: %s", to->text, strerror (errno));
 }
 
