@@ -137,4 +137,7 @@ test_expect_success 'idtree shutdown ends them all' '
     idtree shutdown --uri "$(uri 0)" && for h in 21 1 20 $(seq 3 19); do wait_until "host $h ends" is_gone $(pid $h) || return 1; done
 '
 
+# Whatever failed: nothing is left behind.
+end_all
+
 test_done

@@ -151,4 +151,7 @@ test_expect_success 'idtree shutdown at rank 0 stops all of them, in order' '
     for r in 0 1 2; do wait_until "rank $r ends" is_gone "$(pid $r)" || return 1; done && test ! -e run/local-0
 '
 
+# Whatever failed: nothing is left behind.
+end_all; rm -rf $T
+
 test_done
