@@ -63,7 +63,10 @@ struct service {
     bool stored;              /* and has stored */
     bool told_foreign_lease;
     uint64_t lease_requests; /* of children */
-    bool told_memory;        /* that nothing can be remembered: memory.c */
+
+    /* what this rank remembers: memory.c */
+    struct memory *memory; /* is being written; NULL: none is */
+    bool told_memory;      /* that nothing can be remembered */
 
     /* the watermark: watermark.c */
     struct fifo waiting; /* requests that the answer to the one under way is for */
@@ -93,8 +96,9 @@ void service_lease_reply_cb (void *arg, void *cookie, const struct lease_answer 
 void service_report_up_cb (void *arg, const struct report *report);
 int service_share_up_cb (void *arg, const struct share_want *want);
 
-/* A lease was given: remember the instance, where there is a statedir. */
+/* A lease was given: remember the instance, where there is a statedir.  / Wait for what is being written; NULL is fine. */
 void service_remember (struct service *sv, const struct lease_answer *answer);
+void memory_destroy (struct memory *m);
 
 /* --- whom a request speaks for: service.c ------------------------------------------------------------------ */
 
