@@ -87,7 +87,7 @@ void broker_check_start (struct broker *b);
 void broker_cannot_start (struct broker *b, int errnum, const char *fmt, ...) __attribute__ ((format (printf, 3, 4)));
 void broker_join_failed (struct broker *b, int errnum);
 void broker_give_up (struct broker *b, int errnum, const char *why);
-    /* whether it began or not */ /* the parent does not take us in */
+/* whether it began or not */ /* the parent does not take us in */
 
 /* Seconds until a broker that starts gives up, or says for whom it waits. */
 double broker_patience (const struct broker *b);

@@ -17,10 +17,13 @@
 #include "libutil/duration.h"
 #include "libutil/errprintf.h"
 
+#define NAMES_SIZE 65536
+
 /* A name, or a number; "": none. */
 static int get_group (struct admit *a, const char *s, idt_error_t *errp)
 {
-    struct group *entry;
+    struct group entry, *found = NULL;
+    char buf[NAMES_SIZE]; /* its members, too */
     uint64_t number;
 
     a->has_group = *s != '\0';
@@ -28,8 +31,8 @@ static int get_group (struct admit *a, const char *s, idt_error_t *errp)
         return 0;
     if (parse_number (s, 0, UINT32_MAX - 1, &number) == 0)
         a->group = (gid_t)number;
-    else if ((entry = getgrnam (s)))
-        a->group = entry->gr_gid;
+    else if (getgrnam_r (s, &entry, buf, sizeof (buf), &found) == 0 && found)
+        a->group = found->gr_gid;
     else
         return errsetf (errp, EINVAL,
                         "attribute access.group=%s: there is no such group on this host: make it, or name another", s);

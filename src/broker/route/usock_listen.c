@@ -41,10 +41,10 @@ static void greet (int fd, int errnum)
 /* The groups of who connected, the first of them 'first', for the caller to free.  NULL with errno set. */
 static gid_t *peer_groups (int fd, gid_t first, size_t *n)
 {
-    socklen_t size = 0;
-    gid_t *gid;
+    socklen_t size = 0; /* how many there are is asked first */
+    gid_t *gid, none;
 
-    if (getsockopt (fd, SOL_SOCKET, SO_PEERGROUPS, NULL, &size) < 0 && errno != ERANGE)
+    if (getsockopt (fd, SOL_SOCKET, SO_PEERGROUPS, &none, &size) < 0 && errno != ERANGE)
         return NULL;
     if (!(gid = malloc (sizeof (gid_t) + size)) || getsockopt (fd, SOL_SOCKET, SO_PEERGROUPS, gid + 1, &size) < 0) {
         free (gid);
