@@ -219,6 +219,15 @@ static int queue_control (struct channel *ch, const idt_msg_t *msg)
     return queue (ch, CLASS_CONTROL, msg);
 }
 
+/* Who asked must hear of it: an answer that is dropped would be waited for, or be missed among others of a stream. */
+static int queue_surely (struct channel *ch, const idt_msg_t *answer)
+{
+    if (queue (ch, CLASS_ANSWER, answer) == 0)
+        return 0;
+    channel_break (ch, "out of memory");
+    return errset (EHOSTUNREACH);
+}
+
 /* An answer that finds no room ends as an error.  Who leaves even these unread, and asks on, breaks the rules. */
 static int queue_error (struct channel *ch, const idt_msg_t *answer, int errnum, const char *text)
 {
@@ -229,8 +238,10 @@ static int queue_error (struct channel *ch, const idt_msg_t *answer, int errnum,
     ch->errors++;
     if (msg && idt_msg_set_string (msg, text) == 0) {
         idt_msg_set_errnum (msg, errnum);
-        rc = queue (ch, CLASS_ANSWER, msg);
+        rc = queue_surely (ch, msg);
     }
+    else
+        channel_break (ch, "out of memory");
     idt_msg_unref (msg);
     return rc;
 }
@@ -246,7 +257,7 @@ static int queue_answer (struct channel *ch, const idt_msg_t *msg)
         return queue_error (ch, msg, EMSGSIZE, text);
     }
     if (ch->bytes[CLASS_ANSWER] == 0 || ch->bytes[CLASS_ANSWER] + size <= ch->max_queue)
-        return queue (ch, CLASS_ANSWER, msg);
+        return queue_surely (ch, msg);
     if (ch->errors >= CHANNEL_MAX_ERRORS) {
         channel_break (ch, "it asks, and does not take the answers (tbon.max-queue)");
         return errset (EHOSTUNREACH);

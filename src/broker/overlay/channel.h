@@ -103,7 +103,9 @@ int channel_send (struct channel *ch, const idt_msg_t *msg);
 /* Send control behind all that waits (steals the reference). */
 void channel_send_last (struct channel *ch, idt_msg_t *msg);
 
-/* A message came (steals the reference).  Returns 0, or -1 with errno EPROTO: the other side breaks the rules. */
+/* A message came (steals the reference).  Returns 0, or -1 with errno EPROTO: the other side breaks the rules, or there was
+ * no memory, and the channel is broken.  Then nothing more is taken.
+ */
 int channel_received (struct channel *ch, idt_msg_t *msg);
 
 /* Take in what comes, but for control, only after channel_release (): it may be stale. */

@@ -62,9 +62,10 @@ static int part_received (struct channel *ch, const idt_msg_t *part)
 
     if (status & CONTROL_PART_FIRST)
         channel_piece_clear (p);
-    if (idt_msg_payload (part, &data, &size) < 0 || (p->done == 0 && !(status & CONTROL_PART_FIRST))
-        || append (p, data, size) < 0)
+    if (idt_msg_payload (part, &data, &size) < 0 || (p->done == 0 && !(status & CONTROL_PART_FIRST)))
         return violation (ch, "it sent a part of nothing");
+    if (append (p, data, size) < 0)
+        return violation (ch, errno == ENOMEM ? "out of memory" : "it sent a message without end");
     if (!(status & CONTROL_PART_LAST))
         return 0;
     msg = idt_msg_decode (p->buf, p->done);
@@ -112,6 +113,10 @@ int channel_received (struct channel *ch, idt_msg_t *msg)
     enum link_class c = class_on_wire (msg);
     int rc = 0;
 
+    if (ch->broken) { /* one before it is lost: who gets a stream would miss that one alone */
+        idt_msg_unref (msg);
+        return errset (EPROTO);
+    }
     if (ch->holding && c != CLASS_CONTROL && fifo_push (&ch->held, msg) == 0)
         return 0;
     if (c == CLASS_COUNT || window_received (&ch->window, c, idt_msg_encode_size (msg)) < 0) {

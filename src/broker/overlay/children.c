@@ -302,14 +302,18 @@ static struct child *find (const struct children *down, const struct wire_from *
 static void received (void *arg, idt_msg_t *msg, const struct wire_from *from)
 {
     struct children *down = arg;
+    int saved = errno;
     struct child *c = find (down, from);
 
+    errno = saved;
     if (c) {
         c->heard = link_now ();
-        if (msg)
-            channel_received (&c->channel, msg);
+        if (!msg)
+            doom (c, errno == ENOMEM ? "out of memory" : "it sent a malformed message");
+        else if (c->doomed) /* one before it is lost */
+            idt_msg_unref (msg);
         else
-            doom (c, "it sent a malformed message");
+            channel_received (&c->channel, msg);
         child_check (c);
     }
     else if (msg)

@@ -160,7 +160,7 @@ static void received (void *arg, idt_msg_t *msg, const struct wire_from *from)
     struct conn *c = arg;
 
     if (!msg) {
-        conn_lose (c, "it sent a malformed message");
+        conn_lose (c, errno == ENOMEM ? "out of memory" : "it sent a malformed message");
         return;
     }
     parent_doubt (c->up);

@@ -133,8 +133,10 @@ static int put_error (struct client *c, const idt_msg_t *msg)
         client_break (c, ENOBUFS, "it does not read its events (local.max-queue)");
         return -1;
     }
-    if (!(error = idt_msg_copy (msg, false)))
+    if (!(error = idt_msg_copy (msg, false))) {
+        client_break (c, ENOMEM, "out of memory");
         return -1;
+    }
     idt_msg_set_errnum (error, ENOBUFS);
     idt_msg_set_string (error, "the answer has no room: more are unread than local.max-queue lets wait");
     rc = put (c, error);

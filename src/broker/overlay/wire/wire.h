@@ -59,7 +59,9 @@ struct wire_from {
 };
 
 struct wire_ops {
-    /* A message came (steals the reference); NULL: one that is malformed, or too long. */
+    /* A message came (steals the reference).  NULL: one is lost, with errno EPROTO (it was malformed), EMSGSIZE or ENOMEM; what
+     * came over that connection before and after it is not whole.
+     */
     void (*received) (void *arg, idt_msg_t *msg, const struct wire_from *from);
     /* A connection is closed. */
     void (*closed) (void *arg, struct wire *w, int line);

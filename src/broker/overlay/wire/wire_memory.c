@@ -64,8 +64,10 @@ static bool line_cb (struct zwatcher *zs, void *arg)
         w->ops->received (w->arg, msg, &(struct wire_from){ .wire = w });
         return true;
     }
-    if (errno == ENOMEM)
+    if (errno == ENOMEM) {
+        w->ops->received (w->arg, NULL, &(struct wire_from){ .wire = w });
         return true;
+    }
     w->dry = true;
     if (errno == EPIPE)
         w->ops->closed (w->arg, w, 0);

@@ -102,13 +102,13 @@ static bool recv_cb (struct zwatcher *zs, void *arg)
     struct wire_from from = { .wire = w };
     idt_msg_t *msg = msg_zmq_recv (zwatcher_socket (zs), w->is_above, w->conf->max_message, &zmq);
 
-    if (!msg && errno != EPROTO && errno != EMSGSIZE) {
-        if (errno == ENOMEM)
-            return true;
+    if (!msg && errno != EPROTO && errno != EMSGSIZE && errno != ENOMEM) {
         w->dry = true;
         return tell_end (w);
     }
+    int saved = errno;
     identify (w, &zmq, &from);
+    errno = saved;
     w->ops->received (w->arg, msg, &from);
     return true;
 }
