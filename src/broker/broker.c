@@ -385,6 +385,12 @@ static int listen_for_clients (struct broker *b, idt_error_t *errp)
 /* Only rank 0 has what the instance keeps. */
 static int find_instance (struct broker *b, idt_error_t *errp)
 {
+    const char *dir = attr_get (b->attrs, "statedir", NULL);
+
+    if (b->rank == 0 && boot_knows_all (b->boot) && (!dir || !*dir))
+        return errsetf (errp, EINVAL,
+                        "statedir is not set: rank 0 of a configured instance keeps its state there, which idtree init "
+                        "makes once");
     if (b->rank == 0)
         return instance_find (&b->instance, b->attrs, b->rundir.path, b->log, errp);
     return instance_recall (&b->instance, b->attrs, b->rank, b->log, errp);

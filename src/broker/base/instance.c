@@ -133,11 +133,15 @@ int instance_recall (struct instance *in, struct attrs *attrs, uint32_t rank, st
     const char *dir = attr_get (attrs, "statedir", NULL);
     char epoch[DATE_SIZE], below[DATE_SIZE];
     struct statefile s;
+    idt_error_t why;
 
     if (!dir || !*dir)
         return 0;
-    if (state_recall (dir, rank, &s, errp) < 0)
-        return errno == STATE_REFUSED ? -1 : 0;
+    if (state_recall (dir, rank, &s, &why) < 0) {
+        if (errno == STATE_REFUSED) /* a help, not a promise: a power cut may have torn it */
+            log_printf (log, LOG_WARNING, "broker", "%s", why.text);
+        return 0;
+    }
     memcpy (in->uuid, s.uuid, sizeof (in->uuid));
     memcpy (in->name, s.name, sizeof (in->name));
     log_printf (log, LOG_NOTICE, "broker", "%s/memory-%u: instance %s (%s), epoch %s, all ids below %s", dir, rank,

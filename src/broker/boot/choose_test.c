@@ -54,6 +54,8 @@ static void test_alone (void)
     ok (is ("single", "auto", ENV ("PMI_SIZE=1", "PMI_RANK=0")) && is ("single", "auto", ENV ("SLURM_NTASKS=1"))
             && is ("single", "auto", ENV ("OMPI_COMM_WORLD_SIZE=1", "PMIX_RANK=0", "PMIX_NAMESPACE=n")),
         "so is one that is the only task of one");
+    ok (is ("pmix", "auto", ENV ("SLURM_NTASKS=1", "SLURM_NPROCS=1", "PMIX_RANK=0", "PMIX_NAMESPACE=n")),
+        "an allocation of one task does not say how many a launcher in it starts");
     ok (is ("single", "auto", ENV ("SLURM_NTASKS=many", "XPMI_SIZE=4", "SLURM_NTASKS_PER_NODE=4", "FLUX_JOB_SIZE=")),
         "what is no number of tasks says nothing");
     ok (is ("single", "single", ENV ("PMI_FD=3", "PMI_SIZE=4", "PMI_RANK=1", "SLURM_NTASKS=4")),

@@ -103,9 +103,12 @@ static int check_hosts (const struct cluster *c, idt_error_t *errp)
 
 static int read_hosts (struct cluster *c, struct attrs *attrs, idt_error_t *errp)
 {
+    const char *hosts = attr_get (attrs, "cluster.hosts", NULL);
     idt_error_t why;
 
-    if (hostlist_expand (attr_get (attrs, "cluster.hosts", NULL), add_host, c, &why) == 0 && check_hosts (c, &why) == 0)
+    if (!hosts) /* it was there when this broker started */
+        return errsetf (errp, EINVAL, "cluster.hosts is missing: it lists the hosts, one broker each");
+    if (hostlist_expand (hosts, add_host, c, &why) == 0 && check_hosts (c, &why) == 0)
         return 0;
     return attr_fault (attrs, "cluster.hosts", errp, "%s", why.text);
 }

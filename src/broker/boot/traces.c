@@ -14,19 +14,20 @@
 #define SLURM_CURE "srun --mpi=pmi2 or srun --mpi=pmix"
 #define PMIX_CURE "mpirun of Open MPI, prterun or srun --mpi=pmix"
 
-/* Variables that tell how many tasks there are. */
+/* Variables that tell how many tasks there are.  Those of an allocation do not say how many a launcher in it starts. */
 static const struct {
     const char *name;
     const char *cure;
+    bool of_allocation;
 } counts[] = {
-    { "PMI_SIZE", PMI_CURE },
-    { "SLURM_STEP_NUM_TASKS", SLURM_CURE },
-    { "SLURM_NTASKS", SLURM_CURE },
-    { "SLURM_NPROCS", SLURM_CURE },
-    { "OMPI_COMM_WORLD_SIZE", PMIX_CURE },
-    { "FLUX_JOB_SIZE", "flux run -o pmi=simple" },
-    { "JSM_NAMESPACE_SIZE", PMIX_CURE },
-    { "MV2_COMM_WORLD_SIZE", PMI_CURE },
+    { "PMI_SIZE", PMI_CURE, false },
+    { "SLURM_STEP_NUM_TASKS", SLURM_CURE, false },
+    { "SLURM_NTASKS", SLURM_CURE, true },
+    { "SLURM_NPROCS", SLURM_CURE, true },
+    { "OMPI_COMM_WORLD_SIZE", PMIX_CURE, false },
+    { "FLUX_JOB_SIZE", "flux run -o pmi=simple", false },
+    { "JSM_NAMESPACE_SIZE", PMIX_CURE, false },
+    { "MV2_COMM_WORLD_SIZE", PMI_CURE, false },
 };
 
 /* Others that are for one task alone; with a * at the end: all that begin so. */
@@ -92,7 +93,7 @@ void traces_read (struct traces *t, char *const *env)
         if (!(entry = find (env, counts[i].name)))
             continue;
         note (t, entry, count (entry) > 1, counts[i].cure);
-        t->one = t->one || count (entry) == 1;
+        t->one = t->one || (count (entry) == 1 && !counts[i].of_allocation);
     }
     if ((entry = find (env, "PMIX_RANK"))) /* it does not say of how many, but the first is 0 */
         note (t, entry, count (entry) > 0, PMIX_CURE);

@@ -53,13 +53,16 @@ static void copy_store (const struct cmd *cmd, const struct look *l, const char 
 
 static void write_text (const struct cmd *cmd, const struct look *l, const char *to_dir)
 {
+    struct statefile listed = l->state; /* without the horizon, which it names: no broker starts on that */
     json_t *all = look_json_new (l);
     char *text = json_dumps (all, JSON_INDENT (2)), line[STATE_TEXT_MAX];
     idt_error_t error;
 
     snprintf (line, sizeof (line), "%s\n", text ? text : "");
+    if (!state_find_store (&listed, FIRST))
+        state_list_store (&listed, FIRST, false);
     if (state_write_text (to_dir, "state.json", line, STATE_EXCLUSIVE, &error) < 0
-        || state_create (to_dir, &l->state, &error) < 0)
+        || state_create (to_dir, &listed, &error) < 0)
         cmd_die (cmd, "%s", error.text);
     free (text);
     json_decref (all);
