@@ -96,6 +96,24 @@ static void test_typed (void)
     test_server_destroy (s);
 }
 
+/* What one broker answered is not got yet when another is asked, whose generator is behind. */
+static void test_not_got (void)
+{
+    struct test_server *s = server (UUID_1), *other = server (UUID_1);
+    idt_t *h = open_or_bail (both (s, other), 0);
+    idt_future_t *f = idt_fluid_generate_async (h, 5);
+    fluid_t ids[5] = { 0 }, id = 0;
+
+    ok (f && idt_future_wait (f, -1) == 0, "ids are there");
+    test_server_stop (s);
+    ok (idt_fluid_generate (h, 1, &id) == 0 && idt_fluid_generate_get (f, 5, ids) == 0 && id > ids[4],
+        "the next broker makes one above them, though nobody had got them");
+    idt_future_destroy (f);
+    idt_close (h);
+    test_server_destroy (s);
+    test_server_destroy (other);
+}
+
 static void test_once (void)
 {
     struct test_server *s = server (UUID_1);
@@ -396,6 +414,7 @@ static void test_half_made (void)
 int main (int argc, char *argv[])
 {
     test_typed ();
+    test_not_got ();
     test_once ();
     test_deadline ();
     test_other_instance ();

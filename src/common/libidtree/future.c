@@ -91,6 +91,8 @@ static void fulfill (idt_future_t *f, const idt_msg_t *response, int errnum)
     f->response = response;
     f->errnum = errnum;
     f->ready = true;
+    if (f->nids > 0 && response && errnum == 0)
+        generate_answered (f);
     bond_answered (f, errnum);
     if (f->timer)
         idt_watcher_stop (f->timer);

@@ -71,9 +71,28 @@ idt_future_t *idt_fluid_generate_async (idt_t *h, uint32_t n)
     memcpy (request, &(uint32_t){ htobe32 (n) }, 4);
     memcpy (request + 4, &(uint64_t){ htobe64 (last) }, 8);
     idt_future_t *f = idt_rpc_raw (h, "fluid.block", request, sizeof (request), IDT_NODEID_ANY, RPC_TYPED);
-    if (f)
+    if (f) {
+        f->nids = n;
         f->after = last;
+    }
     return f;
+}
+
+static void raise_last (idt_t *h, fluid_t last)
+{
+    if (last > h->last_fluid)
+        h->last_fluid = last;
+}
+
+void generate_answered (idt_future_t *f)
+{
+    const void *data;
+    size_t size;
+
+    if (idt_msg_payload (f->response, &data, &size) < 0 || !answer_is_good (data, size, f->nids, f->after))
+        return;
+    struct run run = run_read ((const uint8_t *)data + size - RUN_SIZE);
+    raise_last (f->h, run.first + (run.n - 1));
 }
 
 int idt_fluid_generate_get (idt_future_t *f, uint32_t n, fluid_t *ids)
@@ -86,8 +105,7 @@ int idt_fluid_generate_get (idt_future_t *f, uint32_t n, fluid_t *ids)
     if (!answer_is_good (data, size, n, f->after))
         return errset (EPROTO);
     fluid_t last = n > 0 ? expand (data, size, ids) : 0;
-    if (last > f->h->last_fluid)
-        f->h->last_fluid = last;
+    raise_last (f->h, last);
     connection_learn (f->h);
     return 0;
 }

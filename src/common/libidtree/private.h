@@ -108,8 +108,16 @@ struct idt_future {
     bool listed; /* on the handle's ready list */
     TAILQ_ENTRY (idt_future) link;
 
-    fluid_t after; /* idt_fluid_generate_async (): ids must be above */
+    uint32_t nids; /* that idt_fluid_generate_async () asked for; 0: it did not */
+    fluid_t after; /* they must be above */
 };
+
+/* --- generate.c ----------------------------------------------------------------------------- */
+
+/* An answer with ids is here, though nobody has got it yet: what is asked for from now on must be above them, for it may go to
+ * another broker.
+ */
+void generate_answered (idt_future_t *f);
 
 /* --- handle.c ------------------------------------------------------------------------------- */
 
