@@ -9,6 +9,8 @@
 
 #include "cmd/base/ask.h"
 #include "cmd/base/commands.h"
+#include "cmd/base/guard.h"
+#include "libutil/clock.h"
 
 struct reload_options {
     uint32_t rank;
@@ -45,9 +47,10 @@ static void print (const struct cmd *cmd, uint32_t rank, const struct reload_opt
 }
 
 /* One that refuses, or does not answer, keeps no other from reading its file. */
-static bool take_answer (struct cmd *cmd, uint32_t rank, idt_future_t *f, const struct reload_options *o)
+static bool take_answer (struct cmd *cmd, uint32_t rank, idt_future_t *f, double left_ms,
+                         const struct reload_options *o)
 {
-    if (f && idt_future_wait (f, cmd->timeout_ms) == 0 && idt_future_errnum (f) == 0) {
+    if (f && idt_future_wait (f, left_ms) == 0 && idt_future_errnum (f) == 0) {
         json_t *answer = ask_take_new (cmd, f, "reload");
 
         print (cmd, rank, o, answer);
@@ -59,10 +62,11 @@ static bool take_answer (struct cmd *cmd, uint32_t rank, idt_future_t *f, const 
     return false;
 }
 
-/* All are asked before the first answer is waited for. */
+/* All are asked before the first answer is waited for, and have the same time. */
 static bool reload_range (struct cmd *cmd, uint32_t first, uint32_t count, const struct reload_options *o)
 {
     idt_future_t **futures = calloc (count, sizeof (futures[0]));
+    uint64_t since_ms = clock_ms (CLOCK_MONOTONIC);
     bool good = true;
 
     if (!futures)
@@ -70,7 +74,7 @@ static bool reload_range (struct cmd *cmd, uint32_t first, uint32_t count, const
     for (uint32_t i = 0; i < count; i++)
         futures[i] = ask_send (cmd, "config.reload", first + i, json_object ());
     for (uint32_t i = 0; i < count; i++)
-        good = take_answer (cmd, first + i, futures[i], o) && good;
+        good = take_answer (cmd, first + i, futures[i], ask_left_ms (cmd, since_ms), o) && good;
     free (futures);
     return good;
 }
@@ -79,13 +83,17 @@ static int run (struct cmd *cmd)
 {
     struct reload_options o = { .rank = IDT_NODEID_ANY };
     uint32_t size = 0, own = 0;
+    struct guard guard;
 
     cmd_options (cmd, &o);
     if (o.all && o.rank != IDT_NODEID_ANY)
         cmd_usage (cmd, "--all and --rank: one of them");
     idt_t *h = cmd_connect_own (cmd);
+    cmd_connect_for (cmd, o.rank);
+    guard_begin (&guard, cmd);
     if (idt_get_rank (h, &own) < 0 || idt_get_size (h, &size) < 0)
         cmd_die (cmd, "rank and size: %s", strerror (errno));
+    guard_end (&guard);
     if (o.rank != IDT_NODEID_ANY)
         own = o.rank;
     return reload_range (cmd, o.all ? 0 : own, o.all ? size : 1, &o) ? CMD_OK : CMD_FAILED;
