@@ -95,7 +95,6 @@ static struct child *child_of_rank (struct children *down, uint32_t rank)
     return adopted_child (down, rank);
 }
 
-/* The child that a hello is for; NULL: it was refused. */
 /* All of a tree are of one instance.  A root that nobody joined yet, and that one of another tree comes back to, was started
  * with state that is not that tree's: it is the one to go.
  */
@@ -107,6 +106,9 @@ static bool is_of_another (struct children *down, const struct hello *hello)
 
     if (!ours || !hello->instance || strcmp (hello->instance, ours->uuid) == 0)
         return false;
+    if (conf->rank > 0
+        && !ours->told) /* it may only remember: its own parent tells it, and then the welcome tells the child */
+        return false;
     errprintf (&why,
                "rank %jd on %s is of the instance %s (%s), rank %u of %s (%s): one of them has the wrong statedir",
                (intmax_t)hello->rank, hello->host, hello->instance, hello->name ? hello->name : "?", conf->rank,
@@ -117,6 +119,7 @@ static bool is_of_another (struct children *down, const struct hello *hello)
     return true;
 }
 
+/* The child that a hello is for; NULL: it was refused. */
 static struct child *find_child (struct children *down, const struct hello *hello)
 {
     struct overlay_conf *conf = &down->ov->conf;
