@@ -9,17 +9,23 @@
 #ifndef CMD_GUARD_H
 #define CMD_GUARD_H
 
+#include <pthread.h>
+#include <stdbool.h>
 #include <time.h>
 
 #include "cmd/base/cmd.h"
 
 struct guard {
     const struct cmd *cmd;
-    bool armed;
-    timer_t timer;
+    bool armed; /* the thread watches */
+    pthread_t thread;
+    struct timespec until; /* of CLOCK_MONOTONIC */
+    pthread_mutex_t lock;  /* of what follows */
+    pthread_cond_t ended;
+    bool over;
 };
 
-/* From now on the program ends after --timeout, with a sentence about its broker. */
+/* From now on the program ends after --timeout, with a sentence about its broker.  'g' stays where it is until guard_end (). */
 void guard_begin (struct guard *g, const struct cmd *cmd);
 
 /* The broker has answered. */
