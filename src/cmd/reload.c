@@ -4,13 +4,12 @@
 /* reload.c - idtree reload: brokers read their configuration files again */
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "cmd/base/ask.h"
 #include "cmd/base/commands.h"
 #include "cmd/base/guard.h"
-#include "libutil/clock.h"
+#include "cmd/base/ranks.h"
 
 struct reload_options {
     uint32_t rank;
@@ -46,57 +45,60 @@ static void print (const struct cmd *cmd, uint32_t rank, const struct reload_opt
               : " nothing new");
 }
 
-/* One that refuses, or does not answer, keeps no other from reading its file. */
-static bool take_answer (struct cmd *cmd, uint32_t rank, idt_future_t *f, double left_ms,
-                         const struct reload_options *o)
-{
-    if (f && idt_future_wait (f, left_ms) == 0 && idt_future_errnum (f) == 0) {
-        json_t *answer = ask_take_new (cmd, f, "reload");
+struct reloading {
+    struct cmd *cmd;
+    const struct reload_options *o;
+    bool failed;
+};
 
-        print (cmd, rank, o, answer);
-        json_decref (answer);
-        return true;
+/* One that refuses, or does not answer, keeps no other from reading its file. */
+static void take_answer (uint32_t rank, idt_future_t *f, void *arg)
+{
+    struct reloading *r = arg;
+    json_t *answer;
+
+    if (f && idt_rpc_get_unpack (f, "o", &answer) == 0) {
+        print (r->cmd, rank, r->o, answer);
+        return;
     }
-    cmd_warn (cmd, "rank %u: %s", rank, f && idt_future_errnum (f) ? idt_future_error (f) : strerror (errno));
-    idt_future_destroy (f);
-    return false;
+    cmd_warn (r->cmd, "rank %u: %s", rank, f ? idt_future_error (f) : strerror (ETIMEDOUT));
+    r->failed = true;
 }
 
-/* All are asked before the first answer is waited for, and have the same time. */
-static bool reload_range (struct cmd *cmd, uint32_t first, uint32_t count, const struct reload_options *o)
+static uint32_t get_own_rank (struct cmd *cmd)
 {
-    idt_future_t **futures = calloc (count, sizeof (futures[0]));
-    uint64_t since_ms = clock_ms (CLOCK_MONOTONIC);
-    bool good = true;
+    struct guard guard;
+    uint32_t rank;
 
-    if (!futures)
-        cmd_die (cmd, "out of memory");
-    for (uint32_t i = 0; i < count; i++)
-        futures[i] = ask_send (cmd, "config.reload", first + i, json_object ());
-    for (uint32_t i = 0; i < count; i++)
-        good = take_answer (cmd, first + i, futures[i], ask_left_ms (cmd, since_ms), o) && good;
-    free (futures);
-    return good;
+    guard_begin (&guard, cmd);
+    if (idt_get_rank (cmd->h, &rank) < 0)
+        cmd_die (cmd, "rank: %s", strerror (errno));
+    guard_end (&guard);
+    return rank;
 }
 
 static int run (struct cmd *cmd)
 {
     struct reload_options o = { .rank = IDT_NODEID_ANY };
-    uint32_t size = 0, own = 0;
-    struct guard guard;
+    struct reloading r = { .cmd = cmd, .o = &o };
 
     cmd_options (cmd, &o);
     if (o.all && o.rank != IDT_NODEID_ANY)
         cmd_usage (cmd, "--all and --rank: one of them");
-    idt_t *h = cmd_connect_own (cmd);
+    cmd_connect_own (cmd);
     cmd_connect_for (cmd, o.rank);
-    guard_begin (&guard, cmd);
-    if (idt_get_rank (h, &own) < 0 || idt_get_size (h, &size) < 0)
-        cmd_die (cmd, "rank and size: %s", strerror (errno));
-    guard_end (&guard);
-    if (o.rank != IDT_NODEID_ANY)
-        own = o.rank;
-    return reload_range (cmd, o.all ? 0 : own, o.all ? size : 1, &o) ? CMD_OK : CMD_FAILED;
+    if (o.all) {
+        struct ranks all = ranks_read (cmd, "all");
+
+        ranks_ask (cmd, &all, "config.reload", take_answer, &r);
+        ranks_fini (&all);
+    }
+    else {
+        uint32_t rank = o.rank == IDT_NODEID_ANY ? get_own_rank (cmd) : o.rank;
+
+        ranks_ask (cmd, &(struct ranks){ &rank, 1 }, "config.reload", take_answer, &r);
+    }
+    return r.failed ? CMD_FAILED : CMD_OK;
 }
 
 static const struct cmd_option options[] = {
