@@ -7,23 +7,30 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netdb.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "common/libzmqutil/address.h"
 #include "libutil/clock.h"
 #include "libutil/errprintf.h"
+#include "libutil/worker.h"
 
 #define SCHEME "tcp://"
 #define HOST_SIZE 256
 
-/* One question, as long as libc may write to it. */
+/* One question.  It belongs to who asked and to the thread that waits for the answer: the last of them frees it. */
 struct lookup {
-    struct gaicb cb;
-    struct addrinfo hints;
-    char host[HOST_SIZE];
+    pthread_mutex_t lock;
+    pthread_cond_t answered;
+    unsigned int users;
+    bool over;
+    int rc;                      /* of getaddrinfo () */
+    char host[HOST_SIZE];        /* not changed */
+    char found[INET_ADDRSTRLEN]; /* where rc is 0 */
 };
 
 struct address {
@@ -40,17 +47,26 @@ struct address *address_create (void)
     return calloc (1, sizeof (struct address));
 }
 
-/* What cannot be called back is left to the thread that still works on it. */
+static void lookup_unref (struct lookup *l)
+{
+    unsigned int users;
+
+    pthread_mutex_lock (&l->lock);
+    users = --l->users;
+    pthread_mutex_unlock (&l->lock);
+    if (users > 0)
+        return;
+    pthread_cond_destroy (&l->answered);
+    pthread_mutex_destroy (&l->lock);
+    free (l);
+}
+
+/* A question cannot be called back: its thread ends it alone. */
 static void drop_lookup (struct address *a)
 {
-    struct lookup *l = a->lookup;
-
+    if (a->lookup)
+        lookup_unref (a->lookup);
     a->lookup = NULL;
-    if (!l || gai_cancel (&l->cb) == EAI_NOTCANCELED)
-        return;
-    if (l->cb.ar_result)
-        freeaddrinfo (l->cb.ar_result);
-    free (l);
 }
 
 void address_destroy (struct address *a)
@@ -63,37 +79,85 @@ void address_destroy (struct address *a)
 
 /* --- asking -------------------------------------------------------------------------------------- */
 
-static void ask (struct address *a)
+static int find (const char *host, char found[INET_ADDRSTRLEN])
+{
+    struct addrinfo hints = { .ai_family = AF_INET, .ai_socktype = SOCK_STREAM }, *ai;
+    int rc = getaddrinfo (host, NULL, &hints, &ai);
+
+    if (rc != 0)
+        return rc;
+    rc = getnameinfo (ai->ai_addr, ai->ai_addrlen, found, INET_ADDRSTRLEN, NULL, 0, NI_NUMERICHOST);
+    freeaddrinfo (ai);
+    return rc;
+}
+
+static void *thread_main (void *arg)
+{
+    struct lookup *l = arg;
+    char found[INET_ADDRSTRLEN] = "";
+    int rc = find (l->host, found);
+
+    pthread_mutex_lock (&l->lock);
+    memcpy (l->found, found, sizeof (found));
+    l->rc = rc;
+    l->over = true;
+    pthread_cond_signal (&l->answered);
+    pthread_mutex_unlock (&l->lock);
+    lookup_unref (l);
+    return NULL;
+}
+
+static struct lookup *lookup_create (const char *host)
 {
     struct lookup *l = calloc (1, sizeof (*l));
-    struct gaicb *list[] = { l ? &l->cb : NULL };
+    pthread_condattr_t attr;
+
+    if (!l)
+        return NULL;
+    pthread_mutex_init (&l->lock, NULL);
+    pthread_condattr_init (&attr);
+    pthread_condattr_setclock (&attr, CLOCK_MONOTONIC);
+    pthread_cond_init (&l->answered, &attr);
+    pthread_condattr_destroy (&attr);
+    l->users = 1;
+    snprintf (l->host, sizeof (l->host), "%s", host);
+    return l;
+}
+
+/* Not getaddrinfo_a (): its thread is one of libc alone, which ThreadSanitizer does not know, and modules of the name service
+ * run in it with a stack of libc's choice. */
+static void ask (struct address *a)
+{
+    struct lookup *l = lookup_create (a->host);
 
     a->asked_ms = clock_ms (CLOCK_MONOTONIC);
     if (!l)
         return;
-    snprintf (l->host, sizeof (l->host), "%s", a->host);
-    l->hints = (struct addrinfo){ .ai_family = AF_INET, .ai_socktype = SOCK_STREAM };
-    l->cb = (struct gaicb){ .ar_name = l->host, .ar_request = &l->hints };
-    if (getaddrinfo_a (GAI_NOWAIT, list, 1, NULL) == 0)
-        a->lookup = l;
-    else {
-        errprintf (&a->why, "%s: its address cannot be asked for now", a->host);
-        free (l);
-    }
+    l->users++;
+    a->lookup = l;
+    if (worker_run_alone (thread_main, l) == 0)
+        return;
+    errprintf (&a->why, "%s: its address cannot be asked for now: %s", a->host, strerror (errno));
+    l->users--;
+    drop_lookup (a);
 }
 
 /* Take the answer, where it has come. */
 static void take_answer (struct address *a)
 {
-    int rc = a->lookup ? gai_error (&a->lookup->cb) : EAI_INPROGRESS;
+    struct lookup *l = a->lookup;
 
-    if (rc == EAI_INPROGRESS)
+    if (!l)
         return;
-    if (rc == 0)
-        rc = getnameinfo (a->lookup->cb.ar_result->ai_addr, a->lookup->cb.ar_result->ai_addrlen, a->found,
-                          sizeof (a->found), NULL, 0, NI_NUMERICHOST);
-    if (rc != 0)
-        errprintf (&a->why, "%s: %s", a->host, gai_strerror (rc));
+    pthread_mutex_lock (&l->lock);
+    bool over = l->over;
+    pthread_mutex_unlock (&l->lock);
+    if (!over)
+        return;
+    if (l->rc == 0)
+        memcpy (a->found, l->found, sizeof (a->found));
+    else
+        errprintf (&a->why, "%s: %s", a->host, gai_strerror (l->rc));
     drop_lookup (a);
 }
 
@@ -139,24 +203,22 @@ const char *address_resolve (struct address *a, const char *endpoint, idt_error_
     return a->endpoint;
 }
 
-static void wait_one (struct lookup *l, uint64_t end_ms)
+static void wait_one (struct lookup *l, const struct timespec *until)
 {
-    const struct gaicb *list[] = { &l->cb };
-    uint64_t now_ms;
+    int rc = 0;
 
-    while (gai_error (&l->cb) == EAI_INPROGRESS && (now_ms = clock_ms (CLOCK_MONOTONIC)) < end_ms) {
-        uint64_t left_ms = end_ms - now_ms;
-        struct timespec left = { .tv_sec = left_ms / 1000, .tv_nsec = left_ms % 1000 * 1000000 };
-
-        gai_suspend (list, 1, &left);
-    }
+    pthread_mutex_lock (&l->lock);
+    while (!l->over && rc == 0)
+        rc = pthread_cond_timedwait (&l->answered, &l->lock, until);
+    pthread_mutex_unlock (&l->lock);
 }
 
 void address_wait (struct address *const *list, size_t n, int timeout_ms)
 {
     uint64_t end_ms = clock_ms (CLOCK_MONOTONIC) + timeout_ms;
+    struct timespec until = { .tv_sec = end_ms / 1000, .tv_nsec = end_ms % 1000 * 1000000 };
 
     for (size_t i = 0; i < n; i++)
         if (list[i] && list[i]->lookup)
-            wait_one (list[i]->lookup, end_ms);
+            wait_one (list[i]->lookup, &until);
 }

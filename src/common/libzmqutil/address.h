@@ -4,7 +4,7 @@
 /* address.h - where the host of an endpoint is, found out without waiting for a name server
  *
  * ZeroMQ would ask in the thread that serves all connections: while a name server does not answer, none of them would be
- * served.  Here a thread of libc asks; the last answer is used until there is another one.
+ * served.  Here a thread of its own asks; the last answer is used until there is another one.
  */
 #ifndef LIBZMQUTIL_ADDRESS_H
 #define LIBZMQUTIL_ADDRESS_H
