@@ -112,10 +112,12 @@ test_expect_success 'with SIGTERM a rank leaves in order, other signals are refu
         idtree startctl kill --signal USR1 38" 2>err; test $? = 1 &&
     grep "broker 38 shares its process with others: it takes KILL, TERM, INT, HUP, STOP and CONT" err && nothing_left
 '
+# AddressSanitizer says of a thread that just ended that it cannot look at it.
+said() { grep -v "Unable to get registers from thread" err; }
 test_expect_success 'what is wrong with the options is said, by each process once at most' '
     for o in "--topology kary:-1" "--topology custom:nosuch" "-o log-level=9"; do
-        test_must_fail idtree start -s 40 --per-process 10 $o true 2>err && test "$(wc -l <err)" -le 5 &&
-        test "$(sort -u err | wc -l)" -le 2 || { cat err; return 1; }
+        test_must_fail idtree start -s 40 --per-process 10 $o true 2>err && test "$(said | wc -l)" -le 5 &&
+        test "$(said | sort -u | wc -l)" -le 2 || { cat err; return 1; }
     done && for n in 0 -1 x 1000001; do
         test_expect_code 2 idtree start --per-process $n true 2>err && grep "brokers of a process" err || return 1
     done && nothing_left

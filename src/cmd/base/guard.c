@@ -5,12 +5,19 @@
  *
  * A thread waits for the end, or for the time to be over.
  */
+#include "config.h"
+
 #include <errno.h>
-#include <stdint.h>
+#include <poll.h>
 #include <string.h>
-#include <time.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #include "cmd/base/guard.h"
+#include "libutil/clock.h"
+#include "libutil/minmax.h"
+
+#define POLL_MAX_MS 86400000
 
 static void expire (const struct cmd *cmd)
 {
@@ -21,40 +28,27 @@ static void expire (const struct cmd *cmd)
 static void *watch (void *arg)
 {
     struct guard *g = arg;
-    int rc = 0;
+    struct pollfd ended = { .fd = g->ended_fd, .events = POLLIN };
+    uint64_t now_ms;
 
-    pthread_mutex_lock (&g->lock);
-    while (!g->over && rc != ETIMEDOUT)
-        rc = pthread_cond_timedwait (&g->ended, &g->lock, &g->until);
-    bool expired = !g->over;
-    pthread_mutex_unlock (&g->lock);
-    if (expired)
-        expire (g->cmd);
+    while ((now_ms = clock_ms (CLOCK_MONOTONIC)) < g->until_ms)
+        if (poll (&ended, 1, (int)min_u64 (g->until_ms - now_ms, POLL_MAX_MS)) == 1)
+            return NULL;
+    expire (g->cmd);
     return NULL;
-}
-
-static void set_until (struct guard *g, double timeout_ms)
-{
-    clock_gettime (CLOCK_MONOTONIC, &g->until);
-    int64_t ns = g->until.tv_nsec + (int64_t)((timeout_ms - (double)(int64_t)(timeout_ms / 1000) * 1000) * 1e6);
-    g->until.tv_sec += (time_t)(timeout_ms / 1000) + ns / 1000000000;
-    g->until.tv_nsec = (long)(ns % 1000000000);
 }
 
 void guard_begin (struct guard *g, const struct cmd *cmd)
 {
-    pthread_condattr_t attr;
+    int rc;
 
-    *g = (struct guard){ .cmd = cmd, .lock = PTHREAD_MUTEX_INITIALIZER };
+    *g = (struct guard){ .cmd = cmd };
     if (cmd->timeout_ms < 0)
         return;
-    set_until (g, cmd->timeout_ms);
-    pthread_condattr_init (&attr);
-    pthread_condattr_setclock (&attr, CLOCK_MONOTONIC);
-    pthread_cond_init (&g->ended, &attr);
-    pthread_condattr_destroy (&attr);
-    int rc = pthread_create (&g->thread, NULL, watch, g);
-    if (rc != 0)
+    g->until_ms = clock_ms (CLOCK_MONOTONIC) + (uint64_t)cmd->timeout_ms;
+    if ((g->ended_fd = eventfd (0, EFD_CLOEXEC)) < 0)
+        cmd_die (cmd, "cannot watch for the end of a wait: %s", strerror (errno));
+    if ((rc = pthread_create (&g->thread, NULL, watch, g)) != 0)
         cmd_die (cmd, "cannot start a thread: %s", strerror (rc));
     g->armed = true;
 }
@@ -64,12 +58,9 @@ void guard_end (struct guard *g)
     int saved_errno = errno;
 
     if (g->armed) {
-        pthread_mutex_lock (&g->lock);
-        g->over = true;
-        pthread_cond_signal (&g->ended);
-        pthread_mutex_unlock (&g->lock);
+        eventfd_write (g->ended_fd, 1);
         pthread_join (g->thread, NULL);
-        pthread_cond_destroy (&g->ended);
+        close (g->ended_fd);
     }
     g->armed = false;
     errno = saved_errno;

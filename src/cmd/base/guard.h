@@ -11,7 +11,7 @@
 
 #include <pthread.h>
 #include <stdbool.h>
-#include <time.h>
+#include <stdint.h>
 
 #include "cmd/base/cmd.h"
 
@@ -19,10 +19,8 @@ struct guard {
     const struct cmd *cmd;
     bool armed; /* the thread watches */
     pthread_t thread;
-    struct timespec until; /* of CLOCK_MONOTONIC */
-    pthread_mutex_t lock;  /* of what follows */
-    pthread_cond_t ended;
-    bool over;
+    uint64_t until_ms; /* of CLOCK_MONOTONIC */
+    int ended_fd;      /* an eventfd */
 };
 
 /* From now on the program ends after --timeout, with a sentence about its broker.  'g' stays where it is until guard_end (). */
