@@ -137,8 +137,8 @@ static int start (struct service *sv, idt_error_t *errp)
     idt_reactor_t *r = idt_get_reactor (sv->h);
 
     if ((sv->entry = entry_create (o->max_waiting, o->max_waiting_bytes, o->timeout_ms, submit_reply, sv))
-        && (sv->relay = relay_create (o->max_waiting_bytes)) && (sv->checks = checks_create (sv))
-        && (sv->timer = idt_timer_watcher_create (r, 0, 0, timer_cb, sv))
+        && (sv->relay = relay_create (o->max_waiting_bytes, o->rank > 0 ? RELAY_UNDER_WAY : RELAY_ROOT_UNDER_WAY))
+        && (sv->checks = checks_create (sv)) && (sv->timer = idt_timer_watcher_create (r, 0, 0, timer_cb, sv))
         && (sv->idle = idt_idle_watcher_create (r, turn_cb, sv)) && (o->rank > 0 || (sv->root = root_create (sv, errp)))
         && idt_handlers_add (sv->h, handlers, sv) == 0)
         return 0;

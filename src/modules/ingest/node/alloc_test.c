@@ -167,7 +167,7 @@ static bool create (struct rig *r)
     r->next_id = 1;
     block_init (&r->ids);
     r->entry = entry_create (100000, 1u << 30, 1000, reply_cb, r);
-    r->relay = r->entry ? relay_create (1u << 30) : NULL;
+    r->relay = r->entry ? relay_create (1u << 30, RELAY_UNDER_WAY) : NULL;
     r->watch = r->relay ? watch_create () : NULL;
     return r->watch != NULL;
 }

@@ -279,10 +279,10 @@ static struct entry_batch *free_batch (struct entry *e)
     return NULL;
 }
 
+/* JOBWIRE_BATCH_JOBS would take more than ENTRY_BATCH_BYTES. */
 static bool has_room (const struct entry *e, const struct waiter *w)
 {
-    return e->jobs.count == 0
-           || (e->jobs.count < JOBWIRE_BATCH_JOBS && e->jobs.size + jobwire_job_size (&w->job) <= ENTRY_BATCH_BYTES);
+    return e->jobs.count == 0 || e->jobs.size + jobwire_job_size (&w->job) <= ENTRY_BATCH_BYTES;
 }
 
 /* An id that was taken for a job that there is no memory for is lost, as those of a block that is too old. */

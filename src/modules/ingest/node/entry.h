@@ -16,8 +16,12 @@
 #include "modules/ingest/job/wire.h"
 #include "modules/ingest/node/block.h"
 
-#define ENTRY_BATCHES 4                /* out at a time: while one is stored, others are on their way */
-#define ENTRY_BATCH_BYTES (240u << 10) /* less than a link sends in one piece; but a single job may take more */
+/* Out at a time: while one is stored, others are on their way.  A client may have 1 MiB unanswered: it goes in so many
+ * pieces that each hop works on one.  A single job may take more than that.
+ */
+#define ENTRY_BATCHES 16
+#define ENTRY_BATCH_BYTES (60u << 10)
+
 #define ENTRY_PAUSE_MS 10
 #define ENTRY_PAUSE_MAX_MS 160
 

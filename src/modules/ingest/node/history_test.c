@@ -627,7 +627,7 @@ static void rank_start (struct rank *rk)
 {
     rk->life++;
     rk->entry = entry_create (40, 100000, rk->h->timeout_ms, reply_cb, rk);
-    rk->relay = relay_create (2000);
+    rk->relay = relay_create (2000, rk->number == 0 ? RELAY_ROOT_UNDER_WAY : RELAY_UNDER_WAY);
     must (rk->entry && rk->relay);
     block_init (&rk->ids);
     LIST_INIT (&rk->children);

@@ -39,6 +39,7 @@ struct batch {
 
 struct relay {
     size_t max_bytes;
+    uint32_t max_under_way;
     struct batches waiting, under_way;
     uint64_t number;
     uint32_t tag;
@@ -47,13 +48,14 @@ struct relay {
     struct relay_stats stats;
 };
 
-struct relay *relay_create (size_t max_bytes)
+struct relay *relay_create (size_t max_bytes, uint32_t max_under_way)
 {
     struct relay *r = calloc (1, sizeof (*r));
 
     if (!r)
         return NULL;
     r->max_bytes = max_bytes;
+    r->max_under_way = max_under_way;
     TAILQ_INIT (&r->waiting);
     TAILQ_INIT (&r->under_way);
     return r;
@@ -92,7 +94,7 @@ void relay_destroy (struct relay *r)
 static bool has_room (const struct batch *b, const struct jobwire_reader *jobs)
 {
     return b->tag == 0 && b->jobs.count + jobs->count <= JOBWIRE_BATCH_JOBS
-           && b->jobs.size + jobs->size <= JOBWIRE_BATCH_BYTES;
+           && b->jobs.size + jobs->size <= RELAY_BATCH_BYTES;
 }
 
 /* The batch that fills; a new one is not in the list yet. */
@@ -185,7 +187,7 @@ bool relay_next (struct relay *r, uint64_t now_ms, const void **data, size_t *si
 {
     struct batch *b = TAILQ_FIRST (&r->waiting);
 
-    if (!b || r->stats.under_way == RELAY_UNDER_WAY || now_ms < r->pause_until_ms)
+    if (!b || r->stats.under_way == r->max_under_way || now_ms < r->pause_until_ms)
         return false;
     r->pause_until_ms = 0;
     if (++r->tag == 0)
@@ -298,7 +300,7 @@ bool relay_answered (struct relay *r, uint64_t now_ms, uint32_t tag, struct jobw
 
 uint64_t relay_due (const struct relay *r)
 {
-    if (TAILQ_EMPTY (&r->waiting) || r->stats.under_way == RELAY_UNDER_WAY)
+    if (TAILQ_EMPTY (&r->waiting) || r->stats.under_way == r->max_under_way)
         return UINT64_MAX;
     return r->pause_until_ms;
 }

@@ -3,8 +3,8 @@
 
 /* relay.h - batches on their way up, verdicts on their way down
  *
- * A parcel is what one child, or this rank itself, wants to be stored.  Parcels that wait go up together, at most
- * RELAY_UNDER_WAY batches at a time, in the order in which they came.  A batch that failed is sent again as it was,
+ * A parcel is what one child, or this rank itself, wants to be stored.  Parcels that wait go up together, few batches at a
+ * time, in the order in which they came.  A batch that failed is sent again as it was,
  * before those that came later.  Each parcel that was taken in is answered exactly once, through its reply function, or
  * dropped with relay_forget () or relay_destroy ().
  */
@@ -17,7 +17,13 @@
 
 #include "modules/ingest/job/wire.h"
 
-#define RELAY_UNDER_WAY 4
+/* Batches that are under way at most.  On a link many, so that each hop works on another one; at rank 0 one is stored and
+ * one waits: what comes meanwhile is stored together, in one commit.
+ */
+#define RELAY_UNDER_WAY 16
+#define RELAY_ROOT_UNDER_WAY 2
+#define RELAY_BATCH_BYTES (240u << 10) /* that parcels are put together to; less than a link sends in one piece */
+
 #define RELAY_PAUSE_MS 10 /* after the first failure; twice as long after each that follows */
 #define RELAY_PAUSE_MAX_MS 1000
 
@@ -27,8 +33,8 @@ struct relay_parcel;
 /* The verdicts of a parcel's jobs, in order; borrowed.  It may add parcels. */
 typedef void (*relay_reply_f) (void *arg, struct jobwire_reader *verdicts);
 
-/* 'max_bytes': of the parcels that are there.  NULL with errno ENOMEM. */
-struct relay *relay_create (size_t max_bytes);
+/* 'max_bytes': of the parcels that are there; 'max_under_way': batches.  NULL with errno ENOMEM. */
+struct relay *relay_create (size_t max_bytes, uint32_t max_under_way);
 
 /* Nobody is answered.  NULL is fine; keeps errno. */
 void relay_destroy (struct relay *r);

@@ -105,7 +105,7 @@ static bool answer (struct relay *r, uint64_t now_ms, const struct sent *s, int 
 
 static void test_together (void)
 {
-    struct relay *r = relay_create (100000);
+    struct relay *r = relay_create (100000, RELAY_UNDER_WAY);
     struct owner a = { 0 }, b = { 0 }, c = { 0 }, d = { 0 }, more[RELAY_UNDER_WAY] = { { 0 } };
     struct sent s[RELAY_UNDER_WAY + 1];
     uint32_t count = 2;
@@ -137,9 +137,26 @@ static void test_together (void)
     relay_destroy (r);
 }
 
+static void test_root (void)
+{
+    struct relay *r = relay_create (100000, RELAY_ROOT_UNDER_WAY);
+    struct owner o[RELAY_ROOT_UNDER_WAY + 2] = { { 0 } };
+    struct sent s;
+    uint64_t i = 0;
+
+    must (r != NULL);
+    for (; i < RELAY_ROOT_UNDER_WAY; i++)
+        must (add (r, &o[i], 10 + i, 1, 2) && next (r, NOW, &s));
+    must (add (r, &o[i], 10 + i, 1, 2) && add (r, &o[i + 1], 11 + i, 1, 2));
+    ok (!next (r, NOW, &s), "%d are under way where so many may be", RELAY_ROOT_UNDER_WAY);
+    must (answer (r, NOW, &s, 0));
+    ok (next (r, NOW, &s) && s.count == 2, "what came meanwhile is stored together");
+    relay_destroy (r);
+}
+
 static void test_failed (void)
 {
-    struct relay *r = relay_create (100000);
+    struct relay *r = relay_create (100000, RELAY_UNDER_WAY);
     struct owner a = { 0 }, b = { 0 }, c = { 0 };
     struct sent s[3], again[3];
 
@@ -179,7 +196,7 @@ static void test_failed (void)
 
 static void test_limits (void)
 {
-    struct relay *r = relay_create (4u << 20);
+    struct relay *r = relay_create (4u << 20, RELAY_UNDER_WAY);
     struct owner o = { 0 };
     struct sent s;
 
@@ -189,21 +206,21 @@ static void test_limits (void)
     must (next (r, NOW, &s));
     ok (!add (r, &o, 2, 1, 2) && errno == EAGAIN, "nor while it is under way");
     must (answer (r, NOW, &s, 0));
-    must (add (r, &o, 1, 1, 1u << 20) && add (r, &o, 2, 1, 1u << 20) && add (r, &o, 3, 1, 9));
+    must (add (r, &o, 1, 1, RELAY_BATCH_BYTES / 2) && add (r, &o, 2, 1, RELAY_BATCH_BYTES / 2) && add (r, &o, 3, 1, 9));
     ok (next (r, NOW, &s) && s.count == 1 && next (r, NOW, &s) && s.count == 2,
-        "a batch has not more than JOBWIRE_BATCH_BYTES");
+        "parcels are put together up to RELAY_BATCH_BYTES");
     relay_destroy (r);
 
-    must ((r = relay_create (16u << 20)) != NULL);
+    must ((r = relay_create (16u << 20, RELAY_UNDER_WAY)) != NULL);
     must (add (r, &o, 1, JOBWIRE_BATCH_JOBS - 1, 2) && add (r, &o, 9000, 1, 2) && add (r, &o, 9001, 1, 2));
     ok (next (r, NOW, &s) && s.count == JOBWIRE_BATCH_JOBS && next (r, NOW, &s) && s.count == 1,
-        "nor more than JOBWIRE_BATCH_JOBS");
+        "... and JOBWIRE_BATCH_JOBS");
     relay_destroy (r);
 }
 
 static void test_forget (void)
 {
-    struct relay *r = relay_create (100000);
+    struct relay *r = relay_create (100000, RELAY_UNDER_WAY);
     struct owner a = { 0 }, b = { 0 }, c = { 0 };
     struct sent s[2], t;
 
@@ -248,6 +265,7 @@ static void test_forget (void)
 int main (void)
 {
     test_together ();
+    test_root ();
     test_failed ();
     test_limits ();
     test_forget ();

@@ -42,7 +42,7 @@ struct root {
     uint64_t ids_ms, told_ms; /* the time of ids, and when it was told; 0: it was not */
     uint64_t life;            /* a FLUID of our own; 0: not known yet, and nothing is judged */
 
-    struct root_batch batch[RELAY_UNDER_WAY];
+    struct root_batch batch[RELAY_ROOT_UNDER_WAY];
     unsigned nbatches;
     bool storing; /* the first of them is under way */
     struct job *jobs;
