@@ -336,11 +336,6 @@ bool connection_is_sought (const idt_t *h)
     return h->connection && h->connection->sought;
 }
 
-bool connection_was_told (const idt_t *h)
-{
-    return h->connection && h->connection->dial;
-}
-
 bool connection_seek (idt_t *h)
 {
     struct connection *c = h->connection;
@@ -355,6 +350,12 @@ bool connection_seek (idt_t *h)
     c->sought = true;
     connection_watch (h);
     return true;
+}
+
+void connection_retell (idt_t *h)
+{
+    end_dial (h->connection);
+    connection_watch (h);
 }
 
 int connection_wait (idt_t *h, double deadline_ms)
