@@ -3,8 +3,8 @@
 
 /* private.h - the inside of a handle, for the files of libidtree alone
  *
- * A handle is one object in several files that call each other: handle.c, connection.c, bond.c, future.c, rpc.c, attr.c,
- * service.c, respond.c, builtin.c, document.c.
+ * A handle is one object in several files that call each other: handle.c, open.c, connection.c, bond.c, future.c, rpc.c,
+ * attr.c, service.c, respond.c, builtin.c, document.c.
  *
  * handle.c reads messages and decides when; future.c, service.c know what to do with one.  Design:
  *
@@ -190,6 +190,9 @@ void future_run_ready (idt_t *h);
 idt_future_t *future_find (idt_t *h, const idt_msg_t *response);
 
 /* --- connection.c --------------------------------------------------------------------------- */
+
+/* Connect to a broker of a list, with 'flags' of enum idt_open_flag.  NULL with errno set and the reason in 'errp'. */
+idt_t *connection_open (const char *uris, int flags, idt_error_t *errp);
 
 /* Whether another connection may follow this one, and whether it does without being asked for. */
 bool connection_may_follow (const idt_t *h);
