@@ -3,8 +3,7 @@
 
 /* guard.h - a bound on what waits for a broker inside of a library, where no deadline can be given
  *
- * A handle can't be asked to give up while it connects, or fetches an attribute; a broker that is stopped would hold the
- * command for ever.
+ * A handle can't be asked to give up while it fetches an attribute; a broker that is stopped would hold the command for ever.
  */
 #ifndef CMD_GUARD_H
 #define CMD_GUARD_H

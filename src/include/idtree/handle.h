@@ -26,7 +26,7 @@ typedef struct idt idt_t;
 /* --- connection ---------------------------------------------------------------------------- */
 
 /* Connect to the broker at 'uri', as local:///run/idtree/local; with ?rank=RANK behind it, one rank of the process that serves the
- * socket.  Several, separated by blanks or commas, are tried in order; each has 30 s to answer.  NULL: what idt_default_uri ()
+ * socket.  Several, separated by blanks or commas, are tried in order, for 30 s together.  NULL: what idt_default_uri ()
  * says.  Returns a handle for idt_close (), or NULL with errno set and the reason in 'errp' (may be NULL), of several the last's:
  *   EINVAL        not a local:// URI, its path is longer than a UNIX socket's may be, or more than 16 of them
  *   ENOENT, ECONNREFUSED  no broker there
@@ -64,6 +64,11 @@ enum idt_open_flag {
 
 /* As idt_open (), which has 'flags' 0.  EINVAL, too: other flags. */
 idt_t *idt_open_with (const char *uri, int flags, idt_error_t *errp);
+
+/* The same within 'timeout_ms' (negative: for ever), which the brokers of a list share: one that says nothing is left after 5 s,
+ * or sooner, so that each behind it has as much; the last has all that is left.
+ */
+idt_t *idt_open_within (const char *uri, int flags, double timeout_ms, idt_error_t *errp);
 
 /* What NULL means: IDTREE_URI of the environment, else FLUX_URI, else local:///run/idtree/local.  Borrowed. */
 const char *idt_default_uri (void);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* redial.h - which broker is tried when, once a connection is lost
+/* redial.h - which broker is tried when, and for how long: once a connection is lost, and for the first one
  *
  * It is told the time (CLOCK_MONOTONIC in milliseconds) and what came of each try, and touches nothing.
  *
@@ -44,6 +44,11 @@ void redial_begin (struct redial *r, double now_ms);
 /* When 'next' is to be tried, and, where a try began, when that ends at the latest. */
 double redial_at (const struct redial *r);
 double redial_end (const struct redial *r, double now_ms);
+
+/* The same where a handle is opened: how long one try may take if 'left_ms' (INFINITY: there is no limit) are left for it and
+ * for 'behind' others.  It has REDIAL_TRY_MS, or its equal share where that is less; the last has all that is left.
+ */
+double redial_share (double left_ms, size_t behind);
 
 /* 'next' was tried in vain.  Returns whether there is to be another try. */
 bool redial_failed (struct redial *r, double now_ms, int errnum);
