@@ -46,7 +46,7 @@ struct node {
     struct overlay *ov;
     struct peer service, client;
     bool parent_up;
-    int ups, downs, stops, refusals, errnum;
+    int ups, downs, stops, intruders, refusals, errnum;
     bool deaf;                      /* what it is sent is not read */
     struct node *deafens;           /* becomes deaf when a child comes to this one */
     uint64_t child_us;              /* that each child who comes costs */
@@ -123,6 +123,11 @@ static void refused (void *arg, int errnum, const char *text)
     n->errnum = errnum;
 }
 
+static void intruder (void *arg, const char *text)
+{
+    ((struct node *)arg)->intruders++;
+}
+
 static void child (void *arg, uint32_t rank, bool up)
 {
     struct node *n = arg;
@@ -144,6 +149,7 @@ static const struct overlay_ops ops = {
     .message = message,
     .parent = parent,
     .refused = refused,
+    .intruder = intruder,
     .child = child,
     .stop = stop,
 };
@@ -1073,6 +1079,41 @@ static void test_large_handshake (void)
     world_fini (&w);
 }
 
+#define HELLO_INSTANCE(rank, uuid, instance)                                                           \
+    "{\"rank\":" rank ",\"uuid\":\"" uuid "\",\"version\":\"" PACKAGE_VERSION "\",\"hostname\":\"h\"," \
+    "\"instance\":{\"uuid\":\"" instance "\",\"name\":\"n\",\"lived\":true}}"
+
+/* Which of them has the wrong state: the root, or one that comes back to a root from another tree? */
+static void test_wrong_root (void)
+{
+    struct instance instance = { .uuid = "ours", .name = "n" };
+    struct world w;
+    struct raw raw, other;
+
+    world_init (&w, LONG);
+    w.parent.ov->conf.instance = &instance;
+    raw_open (&raw, &w, 1);
+    raw_open (&other, &w, 2);
+    ok (say_hello (&raw, &w, HELLO ("1", UUID_A, PACKAGE_VERSION)) == 0
+            && say_hello (&other, &w, HELLO_INSTANCE ("2", UUID_B, "theirs")) == STATE_REFUSED
+            && w.parent.intruders == 1,
+        "a root is wrong for one that lives in another tree, whoever came before and remembers nothing");
+    w.parent.ov->down->taken -= 61.;
+    ok (say_hello (&other, &w, HELLO_INSTANCE ("2", UUID_B, "theirs")) == STATE_REFUSED && w.parent.intruders == 1,
+        "one that comes when others have had time to has gone astray itself");
+    w.parent.ov->down->taken += 61.;
+    raw_close (&raw);
+    UNTIL (&w, overlay_children_online (w.parent.ov) == 0);
+    raw_open (&raw, &w, 1);
+    ok (say_hello (&raw, &w, HELLO_INSTANCE ("1", UUID_A, "ours")) == 0
+            && say_hello (&other, &w, HELLO_INSTANCE ("2", UUID_B, "theirs")) == STATE_REFUSED
+            && w.parent.intruders == 1,
+        "so has one that comes to a root that others came back to");
+    raw_close (&raw);
+    raw_close (&other);
+    world_fini (&w);
+}
+
 /* A child that breaks the rules of the link is lost; it does not take others with it. */
 static void test_liar (void)
 {
@@ -1518,6 +1559,7 @@ int main (void)
     test_end_while_full ();
     test_large_handshake ();
     test_liar ();
+    test_wrong_root ();
     test_accept ();
     test_stepped ();
     test_silent_child ();
