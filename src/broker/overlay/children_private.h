@@ -32,6 +32,7 @@ struct child {
     uint64_t hello_boot_us;   /* link_boot_us () then */
     struct wire_from hello_from;
     bool hello_credits;   /* it knows of them */
+    bool hello_knows;     /* it knew the instance */
     uint64_t hello_event; /* where it is in our stream of events */
 };
 
@@ -45,9 +46,10 @@ struct children {
     uint32_t size;   /* of the array */
     uint32_t hellos; /* of adopted ones that wait */
     bool accept;
-    bool has_taken; /* somebody in */
-    bool stopping;  /* takes no child in any more */
-    bool doomed;    /* one of them is */
+    bool is_known; /* to somebody who was taken in: which instance this is */
+    double taken;  /* link_now () when the first was taken in; 0: nobody was */
+    bool stopping; /* takes no child in any more */
+    bool doomed;   /* one of them is */
 };
 
 /* --- children.c ----------------------------------------------------------------------------------- */
