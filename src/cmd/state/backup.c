@@ -18,7 +18,6 @@
 #include "cmd/state/look.h"
 #include "libutil/duration.h"
 
-#define FIRST "fluid.sqlite"
 #define PAGES 1000 /* that are copied in one step */
 
 /* Through SQLite, so that it is of one moment. */
@@ -59,8 +58,8 @@ static void write_text (const struct cmd *cmd, const struct look *l, const char 
     idt_error_t error;
 
     snprintf (line, sizeof (line), "%s\n", text ? text : "");
-    if (!state_find_store (&listed, FIRST))
-        state_list_store (&listed, FIRST, false);
+    if (!state_find_store (&listed, STATE_HORIZON_STORE))
+        state_list_store (&listed, STATE_HORIZON_STORE, false);
     if (state_write_text (to_dir, "state.json", line, STATE_EXCLUSIVE, &error) < 0
         || state_create (to_dir, &listed, &error) < 0)
         cmd_die (cmd, "%s", error.text);
@@ -78,7 +77,7 @@ static int run (struct cmd *cmd)
     if (mkdir (cmd->argv[1], 0700) < 0)
         cmd_die (cmd, "cannot make %s: %s", cmd->argv[1], strerror (errno));
     for (unsigned i = 0; i < l.state.nstores; i++)
-        if (strcmp (l.state.stores[i].name, FIRST) != 0)
+        if (strcmp (l.state.stores[i].name, STATE_HORIZON_STORE) != 0)
             copy_store (cmd, &l, cmd->argv[1], l.state.stores[i].name);
     write_text (cmd, &l, cmd->argv[1]);
     return CMD_OK;

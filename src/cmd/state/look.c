@@ -24,7 +24,7 @@ sqlite3 *look_open (const char *dir, const char *name)
 
 static void look_at_fluid (struct look *l)
 {
-    sqlite3 *db = look_open (l->dir, "fluid.sqlite");
+    sqlite3 *db = look_open (l->dir, STATE_HORIZON_STORE);
     sqlite3_stmt *stmt = NULL;
 
     if (db

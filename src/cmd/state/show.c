@@ -90,7 +90,7 @@ static int forget (struct cmd *cmd)
     idt_error_t error;
 
     cmd_options (cmd, NULL);
-    if (strcmp (cmd->argv[1], "fluid.sqlite") == 0)
+    if (strcmp (cmd->argv[1], STATE_HORIZON_STORE) == 0)
         cmd_die (cmd, "ids would come twice: start once with --recover-horizon=DATE-or-ID, above all ids made");
     snprintf (path, sizeof (path), "%s/%s", cmd->argv[0], cmd->argv[1]);
     if (access (path, F_OK) == 0 || errno != ENOENT)
