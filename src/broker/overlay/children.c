@@ -98,6 +98,14 @@ int child_send (void *arg, const idt_msg_t *msg)
     return rc;
 }
 
+static void child_hang_up (void *arg)
+{
+    struct child *c = arg;
+
+    channel_break (&c->channel, "out of memory");
+    child_check (c);
+}
+
 void children_send_disconnect (struct children *down, struct wire *w, const char *identity, int errnum, const char *why)
 {
     idt_msg_t *msg = control_encode (CONTROL_DISCONNECT, errnum, why);
@@ -331,7 +339,7 @@ struct child *child_create (struct children *down, uint32_t rank, bool adopted)
     if (!c)
         return NULL;
     c->down = down;
-    c->peer = (struct peer){ .kind = PEER_CHILD, .rank = rank, .send = child_send, .arg = c };
+    c->peer = (struct peer){ .kind = PEER_CHILD, .rank = rank, .send = child_send, .hang_up = child_hang_up, .arg = c };
     c->health = HEALTH_OFFLINE;
     c->since = link_now ();
     c->adopted = adopted;
