@@ -177,9 +177,13 @@ void conn_hello_answered (struct conn *c, const idt_msg_t *msg)
         hello_accepted (c, msg);
         return;
     }
+    if (errnum == EADDRINUSE)
+        c->up->served_at = c->target;
     if (c == c->up->used)
         conf->ops->refused (conf->arg, errnum, text ? text : strerror (errnum));
     if (errnum != ESHUTDOWN)
         c->up->attempts = 0;
+    if (c == c->up->probe && errnum == EADDRINUSE) /* two of a rank, and the nearer ancestor has the other one */
+        conn_lose (c->up->used, "an ancestor that is nearer has another broker of this rank");
     conn_lose (c, NULL);
 }
