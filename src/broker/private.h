@@ -108,7 +108,9 @@ int broker_define_attributes (struct broker *b, idt_error_t *errp);
 /* Where to listen for children (setup.c). */
 int broker_choose_endpoint (struct broker *b, char *buf, size_t size, idt_error_t *errp);
 
-/* Where children reach it, now that it is bound: of "all addresses" one that other hosts can reach.  NULL: it is not bound. */
+/* Where children reach it, now that it is bound: of "all addresses" one that other hosts can reach.  NULL: it is not
+ * bound.
+ */
 const char *broker_announced_endpoint (struct broker *b);
 
 /* Register the broker's own services (services.c). */

@@ -134,8 +134,8 @@ void life_note_lead (struct life *l)
         l->w->ahead_us = ahead;
 }
 
-/* Its clock did not go back, and is where roots have led the others, whatever clients say: or no further ahead than it says
- * itself, for a reading that took long says little.
+/* Its clock did not go back, and is where roots have led the others, whatever clients say: or no further ahead than it
+ * says itself, for a reading that took long says little.
  */
 static void look_at_clock (struct life *l)
 {

@@ -185,8 +185,8 @@ static void let_go (struct child *c)
     child_remove (c, NULL);
 }
 
-/* Its last words are to be heard while it is there, for who hears them asks whether it may speak so (router_covers ()).  Where
- * others keep us busy for long it is not waited for.
+/* Its last words are to be heard while it is there, for who hears them asks whether it may speak so (router_covers ()).
+ * Where others keep us busy for long it is not waited for.
  */
 static void let_leavers_go (struct children *down)
 {

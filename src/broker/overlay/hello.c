@@ -95,16 +95,16 @@ static struct child *child_of_rank (struct children *down, uint32_t rank)
     return adopted_child (down, rank);
 }
 
-/* Whether nobody has shown yet that this root has the state of its tree.  Who knew the instance before shows that at once.  Who
- * remembers nothing joins any root: that says something only when those who know better had time to come.
+/* Whether nobody has shown yet that this root has the state of its tree.  Who knew the instance before shows that at
+ * once.  Who remembers nothing joins any root: that says something only when those who know better had time to come.
  */
 static bool is_doubtful (const struct children *down)
 {
     return !down->is_known && (down->taken == 0. || link_now () - down->taken <= down->ov->timeout);
 }
 
-/* All of a tree are of one instance.  A doubtful root that one of another tree comes back to was started with state that is
- * not that tree's: it is the one to go.
+/* All of a tree are of one instance.  A doubtful root that one of another tree comes back to was started with state
+ * that is not that tree's: it is the one to go.
  */
 static bool is_of_another (struct children *down, const struct hello *hello)
 {

@@ -274,7 +274,9 @@ int overlay_bind (struct overlay *ov, const char *endpoint, bool others, idt_err
     return children_bind (ov->down, endpoint, others, errp);
 }
 
-/* Names are asked for together, and waited for a moment: then the first attempt knows them.  Without memory ZeroMQ asks. */
+/* Names are asked for together, and waited for a moment: then the first attempt knows them.  Without memory ZeroMQ
+ * asks.
+ */
 static void find_ancestors (struct overlay *ov)
 {
     struct address **addresses = calloc (ov->nancestors + 1, sizeof (addresses[0]));

@@ -3,13 +3,13 @@
 
 /* overlay.h - the broker's place in the tree: its parent, its children (protocol.md section 7)
  *
- * A wire to the parent (parent), and others for the children (children): over ZeroMQ with CURVE always on, where only the
- * children's keys are let in, and inside of a process as tbon.inside says.  Who is taken in becomes a peer of the router; who
- * is gone is removed from it, at once when its connection closes, within tbon.timeout when it falls silent.
+ * A wire to the parent (parent), and others for the children (children): over ZeroMQ with CURVE always on, where only
+ * the children's keys are let in, and inside of a process as tbon.inside says.  Who is taken in becomes a peer of the
+ * router; who is gone is removed from it, at once when its connection closes, within tbon.timeout when it falls silent.
  *
- * A broker whose parent is gone attaches to the nearest ancestor that lives, and returns when its parent does.  For that
- * the public keys of all descendants travel up, so that any ancestor knows whom it may let in; and an ancestor routes to
- * a descendant through the nearest of the brokers on the way to it that is attached.
+ * A broker whose parent is gone attaches to the nearest ancestor that lives, and returns when its parent does.  For
+ * that the public keys of all descendants travel up, so that any ancestor knows whom it may let in; and an ancestor
+ * routes to a descendant through the nearest of the brokers on the way to it that is attached.
  */
 #ifndef BROKER_OVERLAY_H
 #define BROKER_OVERLAY_H
@@ -89,8 +89,8 @@ struct overlay_conf {
 struct overlay *overlay_create (const struct overlay_conf *conf, idt_error_t *errp);
 void overlay_destroy (struct overlay *ov);
 
-/* Listen for children in this process, and at 'endpoint' (tcp://HOST:* takes any port) where some may not be reached inside:
- * 'others' says that there are some in other processes.  Returns 0, or -1 with errno set and 'errp' filled.
+/* Listen for children in this process, and at 'endpoint' (tcp://HOST:* takes any port) where some may not be reached
+ * inside: 'others' says that there are some in other processes.  Returns 0, or -1 with errno set and 'errp' filled.
  * overlay_endpoint () then tells the real one; NULL: not bound.
  */
 int overlay_bind (struct overlay *ov, const char *endpoint, bool others, idt_error_t *errp);
@@ -99,8 +99,8 @@ int overlay_bind (struct overlay *ov, const char *endpoint, bool others, idt_err
 bool overlay_admit (const struct overlay *ov, const uint8_t key[ZAP_KEY_SIZE], char *user, size_t size);
 const char *overlay_endpoint (const struct overlay *ov);
 
-/* Tell the bizcards of the ancestors, parent first (none: root; borrowed: their endpoints may change), and of all children, in
- * order of rank.
+/* Tell the bizcards of the ancestors, parent first (none: root; borrowed: their endpoints may change), and of all
+ * children, in order of rank.
  */
 void overlay_set_bizcards (struct overlay *ov, const struct bizcard *ancestors, uint32_t count,
                            const struct bizcard *children);

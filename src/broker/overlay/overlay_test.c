@@ -3,8 +3,8 @@
 
 /* overlay_test.c - who is let in, who is thrown out, and who notices
  *
- * A parent (rank 0 of 3) and, where a test wants one, a child (rank 1), as in one process; and raw sockets that behave as no
- * broker would.  Keys are real, connections are ipc; what two brokers do is tried over each kind of wire.
+ * A parent (rank 0 of 3) and, where a test wants one, a child (rank 1), as in one process; and raw sockets that behave
+ * as no broker would.  Keys are real, connections are ipc; what two brokers do is tried over each kind of wire.
  */
 #include "config.h"
 
@@ -1316,7 +1316,8 @@ static void test_lost_parent (enum wire_kind kind)
     world_fini (&w);
 }
 
-/* The link holds little and is filled: what it does not take is refused, an answer passes what waits, nobody is lost. */
+/* The link holds little and is filled: what it does not take is refused, an answer passes what waits, nobody is lost.
+ */
 static void test_full (enum wire_kind kind)
 {
     struct world w;

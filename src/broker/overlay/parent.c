@@ -3,17 +3,17 @@
 
 /* parent.c - the wire to the parent, or to the ancestor that stands in for it
  *
- * A connection lives from connect to loss under one identity, which is never used again: nothing is delivered to a broker
- * that has not taken us in.
+ * A connection lives from connect to loss under one identity, which is never used again: nothing is delivered to a
+ * broker that has not taken us in.
  *
  *     IDLE --open--> HELLO --accepted--> JOINED --goodbye--> LEAVING
  *       ^------loss, refusal, silence------|
  *
- * There are two: the one that is used, and a probe.  When the one in use is lost, the ancestors are tried in turn, the parent
- * first; while it leads to another one than the parent, the probe tries those that are nearer, and takes its place
- * when one of them accepts.  A broker that has never joined gives its parent time: it may just be starting.  An ancestor that
- * has another broker of our rank has the last word while it is there: those further up know nothing of that one, and would let
- * us in beside it.
+ * There are two: the one that is used, and a probe.  When the one in use is lost, the ancestors are tried in turn, the
+ * parent first; while it leads to another one than the parent, the probe tries those that are nearer, and takes its
+ * place when one of them accepts.  A broker that has never joined gives its parent time: it may just be starting.  An
+ * ancestor that has another broker of our rank has the last word while it is there: those further up know nothing of
+ * that one, and would let us in beside it.
  */
 #include "config.h"
 

@@ -3,9 +3,9 @@
 
 /* usock_client.c - one local client: what it sends and gets, and when it is not read
  *
- * A client waits at its socket: it is not read while too much of its own is under way.  Each such pause ends, by progress or
- * by time (account.h).  One that takes its answers is never disconnected: an answer that has no room any more becomes an
- * error, which has.
+ * A client waits at its socket: it is not read while too much of its own is under way.  Each such pause ends, by
+ * progress or by time (account.h).  One that takes its answers is never disconnected: an answer that has no room any
+ * more becomes an error, which has.
  */
 #include "config.h"
 

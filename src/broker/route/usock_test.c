@@ -474,7 +474,9 @@ static void send_one (struct end *e, const char *topic)
 
 #define CROWD 3 /* so few that they are served in one turn, mostly */
 
-/* Each of a crowd asks for one thing.  Returns whether all were served in one turn: only then they are in the round yet. */
+/* Each of a crowd asks for one thing.  Returns whether all were served in one turn: only then they are in the round
+ * yet.
+ */
 static bool crowd_is_served (struct server *s, struct end *crowd)
 {
     int before = s->requests;
@@ -492,8 +494,8 @@ static bool crowd_is_served (struct server *s, struct end *crowd)
     return false;
 }
 
-/* Beside a crowd that asks for one thing at a time: who was served has been here.  The reactor may look first at those who
- * wrote first, or last.
+/* Beside a crowd that asks for one thing at a time: who was served has been here.  The reactor may look first at those
+ * who wrote first, or last.
  */
 static void test_newcomers_again (void)
 {

@@ -209,8 +209,8 @@ int docsession_take (struct docsession *s, const json_t *answer, idt_error_t *er
 
 /* --- events ----------------------------------------------------------------------------------------- */
 
-/* Whether ranges go on where we are.  Those that do not may be known, some may be missing, or they are of another history:
- * rank 0 can tell.
+/* Whether ranges go on where we are.  Those that do not may be known, some may be missing, or they are of another
+ * history: rank 0 can tell.
  */
 static bool continues (struct docsession *s, int64_t seq, const char *digest)
 {

@@ -3,9 +3,9 @@
 
 /* session.h - one session of a document: what it asks rank 0 for, and what it makes of answers and events
  *
- * libcompressor/replica.h thinks about ids and numbers of ranges; this object reads and writes the messages that feed it.
- * Programs have sessions (idtree/document.h), and each rank has one that its clients share (modules/compressor).  Who owns
- * one sends its requests, waits, and decides what a failure means.
+ * libcompressor/replica.h thinks about ids and numbers of ranges; this object reads and writes the messages that feed
+ * it.  Programs have sessions (idtree/document.h), and each rank has one that its clients share (modules/compressor).
+ * Who owns one sends its requests, waits, and decides what a failure means.
  *
  * 1. It joins first: the stored form in the answer, in one piece or several, makes its replica.
  * 2. From then on it hears events; what they leave out it asks for, and gets ranges or a newer form.

@@ -3,8 +3,8 @@
 
 /* connection.c - a client's connection to a broker over a UNIX socket, and the next one when it is lost
  *
- * redial.h says which broker is tried when, dial.h makes one try; here they meet the handle, its reactor and its waiting.  Nothing
- * here has a thread: who waits for an answer drives it, or the reactor while something waits for it.
+ * redial.h says which broker is tried when, dial.h makes one try; here they meet the handle, its reactor and its
+ * waiting.  Nothing here has a thread: who waits for an answer drives it, or the reactor while something waits for it.
  */
 #include "config.h"
 

@@ -53,7 +53,8 @@ static idt_future_t *try_send (idt_t *h, idt_msg_t *request, int flags)
     return NULL;
 }
 
-/* A request that finds the connection gone was not sent whole: no broker has seen it.  So it may go over the next one. */
+/* A request that finds the connection gone was not sent whole: no broker has seen it.  So it may go over the next one.
+ */
 static idt_future_t *send_or_seek (idt_t *h, idt_msg_t *request, int flags)
 {
     bool may = flags & RPC_TYPED ? connection_may_follow (h) : connection_follows (h);

@@ -3,8 +3,8 @@
 
 /* access.c - who may send which request, publish which event, and see it: the one table
  *
- * Guests use, members share, the owner decides: what changes or ends something that is not the asker's own is the owner's.
- * Handlers that look at a user beyond that say so in doc/design/access.md.
+ * Guests use, members share, the owner decides: what changes or ends something that is not the asker's own is the
+ * owner's.  Handlers that look at a user beyond that say so in doc/design/access.md.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -7,11 +7,11 @@
  * A file without any table is a new one; a file without any byte is none that we left, for the tables are made before
  * open returns, and a file that was made and not filled is removed.
  *
- * A write-ahead log says itself which of its commits are whole: one flipped bit, and SQLite takes an older state for the
- * newest.  What must not go back (kind->journal) has a rollback journal instead, that is emptied when a commit ends: it is
- * found only where a commit was under way, of which nobody was told.  Bits that flip in it bring back another old page, or
- * none: those who open the file judge what it says then.  One flip makes a whole database empty (its size in pages, in
- * the journal's head); so a file that had tables must have them when SQLite is through with it.
+ * A write-ahead log says itself which of its commits are whole: one flipped bit, and SQLite takes an older state for
+ * the newest.  What must not go back (kind->journal) has a rollback journal instead, that is emptied when a commit
+ * ends: it is found only where a commit was under way, of which nobody was told.  Bits that flip in it bring back
+ * another old page, or none: those who open the file judge what it says then.  One flip makes a whole database empty
+ * (its size in pages, in the journal's head); so a file that had tables must have them when SQLite is through with it.
  *
  * The mark of an instance is one row in a table of its own, 'instance'.  The file is listed when that is durable and
  * before anybody may rely on it: so what is not listed was never used, or carries the mark.
@@ -159,7 +159,9 @@ static int note_place (struct database *d, idt_error_t *errp)
     return 0;
 }
 
-/* A file of the other kind is made one of this kind; the first page of a new one is written, for an empty one is refused. */
+/* A file of the other kind is made one of this kind; the first page of a new one is written, for an empty one is
+ * refused.
+ */
 static const char *set_up (const struct database *d)
 {
     if (!d->kind->journal)

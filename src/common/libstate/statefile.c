@@ -300,7 +300,9 @@ void state_remove (const char *dir)
         unlink (path);
 }
 
-/* A change of the list: 's' becomes what is to be written.  Returns 1, or 0 where nothing changes, or -1 with errno set. */
+/* A change of the list: 's' becomes what is to be written.  Returns 1, or 0 where nothing changes, or -1 with errno
+ * set.
+ */
 typedef int (*change_f) (struct statefile *s, const char *name);
 
 static int add (struct statefile *s, const char *name)

@@ -72,8 +72,8 @@ void state_remove (const char *dir);
  */
 int state_add_store (const char *dir, const char *name, idt_error_t *errp);
 
-/* A store was lost, and what was in it is given up: it is made anew when it is next needed.  Returns 0, or -1 with errno set
- * (ENOENT: it is not in the list) and 'errp' filled.
+/* A store was lost, and what was in it is given up: it is made anew when it is next needed.  Returns 0, or -1 with
+ * errno set (ENOENT: it is not in the list) and 'errp' filled.
  */
 int state_drop_store (const char *dir, const char *name, idt_error_t *errp);
 
@@ -96,7 +96,8 @@ int state_write_text (const char *dir, const char *name, const char *text, enum 
 
 #define STATE_TEXT_MAX 4096
 
-/* Read a small file of ours: no link, and nobody else's.  Returns its length, or -1 with errno set and 'errp' filled. */
+/* Read a small file of ours: no link, and nobody else's.  Returns its length, or -1 with errno set and 'errp' filled.
+ */
 int state_read_text (const char *dir, const char *name, char text[STATE_TEXT_MAX], idt_error_t *errp);
 
 /* --- where a folder lies ----------------------------------------------------------------------------- */
@@ -104,7 +105,9 @@ int state_read_text (const char *dir, const char *name, char text[STATE_TEXT_MAX
 /* Name the file system of 'type' (statfs (2)) where several hosts may have it at once; NULL: it is this host's. */
 const char *state_network_name (unsigned long type);
 
-/* Whether the folder lies on a file system of this host.  Returns 0, or -1 with errno set (STATE_REFUSED) and 'errp' filled. */
+/* Whether the folder lies on a file system of this host.  Returns 0, or -1 with errno set (STATE_REFUSED) and 'errp'
+ * filled.
+ */
 int state_check_local (const char *dir, idt_error_t *errp);
 
 #endif /* STATE_STATEFILE_H */

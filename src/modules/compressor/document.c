@@ -3,9 +3,9 @@
 
 /* document.c - a document that is open on this rank: its life
  *
- * The first one subscribes, for all; each joins: rank 0 answers with its stored form before it publishes what comes after it, so no
- * range is missed.  From then on whatever happens ends in document_turn (), which does what has become due, and ends
- * the document where that is over; who calls it must not use the document afterwards.
+ * The first one subscribes, for all; each joins: rank 0 answers with its stored form before it publishes what comes
+ * after it, so no range is missed.  From then on whatever happens ends in document_turn (), which does what has become
+ * due, and ends the document where that is over; who calls it must not use the document afterwards.
  *
  * Whoever opens or closes it is answered within compressor.timeout.  A session that could not end goes on.
  */
@@ -282,8 +282,8 @@ static struct document *document_create (struct service *sv, const char *name, i
     return doc;
 }
 
-/* One subscription does for all documents: a rank may have more of them than a broker grants subscriptions.  What is asked for
- * after it comes after it.
+/* One subscription does for all documents: a rank may have more of them than a broker grants subscriptions.  What is
+ * asked for after it comes after it.
  */
 static void begin_opening (struct document *doc)
 {

@@ -6,8 +6,8 @@
  * What the replica says is missing is fetched from rank 0, whatever the reason: a gap, event.lost, a newer number in an
  * answer.  What fails is tried again after a pause, for as long as the document is open.
  *
- * Whatever is sent to rank 0 tells which history was finalized here, and so does an event: what does not continue it is not
- * taken, and rank 0 is asked (tasks.c).  While it refuses the document nothing is made in it.
+ * Whatever is sent to rank 0 tells which history was finalized here, and so does an event: what does not continue it is
+ * not taken, and rank 0 is asked (tasks.c).  While it refuses the document nothing is made in it.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -85,8 +85,9 @@ int service_queue (struct service *sv, struct fifo *q, const idt_msg_t *msg);
 /* Drop the requests of the client whose end 'disconnect' tells from a queue. */
 void service_forget (struct fifo *q, const idt_msg_t *disconnect);
 
-/* Keep 'f' (stolen; NULL: it could not be sent) until it is fulfilled, compressor.timeout at most: then 'cb' is called with the result and ends with
- * upcall_destroy ().  'msg' (may be NULL) is kept with it.  Returns -1 with errno set where it is not kept.
+/* Keep 'f' (stolen; NULL: it could not be sent) until it is fulfilled, compressor.timeout at most: then 'cb' is called
+ * with the result and ends with upcall_destroy ().  'msg' (may be NULL) is kept with it.  Returns -1 with errno set
+ * where it is not kept.
  */
 int service_upcall (struct service *sv, idt_future_t *f, idt_future_f cb, const idt_msg_t *msg);
 

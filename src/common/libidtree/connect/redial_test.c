@@ -10,7 +10,9 @@
 #include "libidtree/connect/redial.h"
 #include "test/tap.h"
 
-/* Fail each try at once, until it is given up or there were 'max'; returns how many tries there were, with '*now_ms' moved on. */
+/* Fail each try at once, until it is given up or there were 'max'; returns how many tries there were, with '*now_ms'
+ * moved on.
+ */
 static int fail_all (struct redial *r, double *now_ms, int errnum, int max)
 {
     int tries = 1;

@@ -102,8 +102,8 @@ struct root_document *root_find (struct root *root, const json_t *o, idt_error_t
  */
 struct root_document *root_find_joined (struct root *root, const json_t *o, int64_t seq, idt_error_t *errp);
 
-/* Do to the documents what a request asks for (steals the reference), as the next task of the group; one that is wrong is
- * answered at once.
+/* Do to the documents what a request asks for (steals the reference), as the next task of the group; one that is wrong
+ * is answered at once.
  */
 void root_task_begin (struct root *root, const idt_msg_t *msg);
 

@@ -3,11 +3,12 @@
 
 /* reads.c - rank 0: what is told of documents as they are stored
  *
- * Who reads waits for no commit: ranges, and forms (orderer_save_stored ()), are told up to the last one that is stored,
- * also while more is being stored, or a disk fails or hangs.
+ * Who reads waits for no commit: ranges, and forms (orderer_save_stored ()), are told up to the last one that is
+ * stored, also while more is being stored, or a disk fails or hangs.
  *
- * Documents take turns, by the bytes of their answers, and after TURN_BYTES whatever else there is to do comes first.  A form
- * that is too large for one answer is made once and kept while its pieces are asked for: each asker has one piece under way.
+ * Documents take turns, by the bytes of their answers, and after TURN_BYTES whatever else there is to do comes first.
+ * A form that is too large for one answer is made once and kept while its pieces are asked for: each asker has one
+ * piece under way.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -4,13 +4,13 @@
 /* root.c - rank 0: requests in groups, each stored before anything of it is told
  *
  * A group is all requests that came while the one before it was stored.  It is done in three steps: each request does
- * to the documents what it asks for (tasks.c); what changed is committed; then events are published, and when the broker
- * has taken them, requests are answered.  So an answer never comes before its event, and between two groups
+ * to the documents what it asks for (tasks.c); what changed is committed; then events are published, and when the
+ * broker has taken them, requests are answered.  So an answer never comes before its event, and between two groups
  * documents are as they are stored.
  *
  * While a commit fails it is tried again each SERVICE_PAUSE_MS; its requests have been told why, and so is who comes
- * meanwhile.  Whoever repeats a range afterwards finds it ordered.  Documents that it would have made are not made.  One that
- * takes longer than half of compressor.timeout counts as failing until it ends.
+ * meanwhile.  Whoever repeats a range afterwards finds it ordered.  Documents that it would have made are not made.
+ * One that takes longer than half of compressor.timeout counts as failing until it ends.
  *
  * Where the store cannot be used at all there are no documents: who asks is told why, and the broker is none the worse.
  */
@@ -196,8 +196,8 @@ static void take_failed (struct root *root, int errnum, const idt_error_t *why)
         root->failing = 0; /* nothing waits for the disk: the next request will see */
 }
 
-/* The disk does not answer.  What came of the group is known when it does.  Ranks wait twice as long for us, so that the
- * reason comes to them before they give up.
+/* The disk does not answer.  What came of the group is known when it does.  Ranks wait twice as long for us, so that
+ * the reason comes to them before they give up.
  */
 static void take_late (struct root *root)
 {
@@ -306,7 +306,7 @@ json_t *root_stats (const struct root *root)
                       (json_int_t)root->forms, "store", root->told ? root->why.text : "good");
 }
 
-/* --- life ------------------------------------------------------------------------------------------------------------ */
+/* --- life --------------------------------------------------------------------------------------------------------- */
 
 static int read_document_cb (void *arg, const struct store_document *d, idt_error_t *errp)
 {

@@ -3,8 +3,8 @@
 
 /* store.h - the documents of an instance, at rank 0
  *
- * The file is compressor.sqlite in the state directory.  Commits are made by a thread of the store's own, one at a time;
- * the reactor is told through a descriptor.
+ * The file is compressor.sqlite in the state directory.  Commits are made by a thread of the store's own, one at a
+ * time; the reactor is told through a descriptor.
  */
 #ifndef COMPRESSOR_STORE_H
 #define COMPRESSOR_STORE_H

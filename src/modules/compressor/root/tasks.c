@@ -153,8 +153,8 @@ static json_t *fail_elements (const json_t *batch, int errnum, const char *text)
     return results;
 }
 
-/* An order succeeds as a whole and its elements fail: so the reason comes to those who made them, instead of their trying as
- * if rank 0 were not reached.
+/* An order succeeds as a whole and its elements fail: so the reason comes to those who made them, instead of their
+ * trying as if rank 0 were not reached.
  */
 void root_refuse (struct root *root, const idt_msg_t *msg)
 {
@@ -200,8 +200,8 @@ struct root_document *root_find (struct root *root, const json_t *o, idt_error_t
     return NULL;
 }
 
-/* A session knows of another history than we do.  From now on nothing of the document is told: who is right cannot be seen
- * from here.
+/* A session knows of another history than we do.  From now on nothing of the document is told: who is right cannot be
+ * seen from here.
  */
 static void refuse_document (struct root *root, struct root_document *doc, int64_t seq)
 {

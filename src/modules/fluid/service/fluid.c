@@ -3,9 +3,9 @@
 
 /* fluid.c - the fluid service: messages, time and disk around a node that thinks
  *
- * Hosted inline, on the broker's reactor: it never blocks but at its start and end, at rank 0.  Whatever comes in is told
- * to the node together with the time, and the timer is set to the node's deadline, at absolute CLOCK_BOOTTIME, and anew only
- * when that has changed.  What the node wants is done by node_ops.
+ * Hosted inline, on the broker's reactor: it never blocks but at its start and end, at rank 0.  Whatever comes in is
+ * told to the node together with the time, and the timer is set to the node's deadline, at absolute CLOCK_BOOTTIME, and
+ * anew only when that has changed.  What the node wants is done by node_ops.
  */
 #include <errno.h>
 #include <stdlib.h>

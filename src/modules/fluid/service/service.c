@@ -41,8 +41,8 @@ uint64_t service_now_us (struct service *sv)
     return now.boot_us;
 }
 
-/* A timer that is set goes off too early rather than being set anew: each request that waits has a deadline, and few reach it.
- * Ranks of a process share moments.
+/* A timer that is set goes off too early rather than being set anew: each request that waits has a deadline, and few
+ * reach it.  Ranks of a process share moments.
  */
 void service_set_timer (struct service *sv)
 {

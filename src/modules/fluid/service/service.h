@@ -75,8 +75,8 @@ struct service {
 
 /* --- time: service.c ---------------------------------------------------------------------------------- */
 
-/* CLOCK_BOOTTIME, for whatever is told to the node or asked of it.  It is compared with the host's other clocks, and the
- * node, or rank 0's authority, is told first where it missed time or jumped (witness.h).
+/* CLOCK_BOOTTIME, for whatever is told to the node or asked of it.  It is compared with the host's other clocks, and
+ * the node, or rank 0's authority, is told first where it missed time or jumped (witness.h).
  */
 uint64_t service_now_us (struct service *sv);
 
@@ -102,8 +102,8 @@ void memory_destroy (struct memory *m);
 
 /* --- whom a request speaks for: service.c ------------------------------------------------------------------ */
 
-/* What a broker says of 'rank' is believed from that rank, or from one above it, by the connection that it came over; not from
- * this broker.  Returns 0, or -1 with errno EPERM and a sentence in 'errp'.
+/* What a broker says of 'rank' is believed from that rank, or from one above it, by the connection that it came over;
+ * not from this broker.  Returns 0, or -1 with errno EPERM and a sentence in 'errp'.
  */
 int service_check_rank (idt_t *h, const idt_msg_t *msg, uint32_t rank, idt_error_t *errp);
 
@@ -129,8 +129,8 @@ void service_watermark_stop (struct service *sv);
 
 /* --- rank 0: root.c ------------------------------------------------------------------------------------ */
 
-/* Open the store and start the authority, and the node beside it.  Blocks on the disk.  Returns 0, or -1 with errno set and a
- * sentence in 'errp'; service_stop_root () follows in either case.  'past' is what service_leave_root () told.
+/* Open the store and start the authority, and the node beside it.  Blocks on the disk.  Returns 0, or -1 with errno set
+ * and a sentence in 'errp'; service_stop_root () follows in either case.  'past' is what service_leave_root () told.
  */
 int service_start_root (struct service *sv, const void *past, size_t size, idt_error_t *errp);
 
