@@ -1316,6 +1316,37 @@ static void test_lost_parent (enum wire_kind kind)
     world_fini (&w);
 }
 
+static void hang_up (const struct node *n)
+{
+    struct peer *asker = router_peer (n->router, idt_msg_route_newest (n->held));
+
+    asker->hang_up (asker->arg);
+}
+
+/* A broker has no memory for an answer: whoever asked, above or below, learns by the end of the link. */
+static void test_hung_up (enum wire_kind kind)
+{
+    struct world w;
+
+    world_init_kind (&w, LONG, kind);
+    start_child (&w, "1000");
+    UNTIL (&w, w.child.parent_up && w.parent.ups == 1);
+    ask (&w.child, "root.x", IDT_NODEID_ANY, 1, 0);
+    UNTIL (&w, w.parent.held);
+    hang_up (&w.parent);
+    UNTIL (&w, w.child.unreachable == 1);
+    ok (w.child.answers == 1, "a child that cannot be answered learns that by the end of its link");
+    UNTIL (&w, w.child.parent_up && w.parent.ups == 2);
+    ask (&w.parent, "leaf.x", 1, 1, 0);
+    UNTIL (&w, w.child.held);
+    hang_up (&w.child);
+    UNTIL (&w, w.parent.unreachable == 1);
+    ok (w.parent.answers == 1, "so does a parent");
+    UNTIL (&w, w.child.parent_up && w.parent.ups == 3);
+    ok (overlay_children_online (w.parent.ov) == 1, "and each time there is another link");
+    world_fini (&w);
+}
+
 /* The link holds little and is filled: what it does not take is refused, an answer passes what waits, nobody is lost.
  */
 static void test_full (enum wire_kind kind)
@@ -1575,6 +1606,7 @@ static void test_kind (enum wire_kind kind)
     test_silent_parent (kind);
     test_deaf_parent (kind);
     test_lost_parent (kind);
+    test_hung_up (kind);
     test_full (kind);
     test_roles (kind);
     test_large (kind);

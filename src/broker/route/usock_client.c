@@ -263,7 +263,6 @@ static void repeat_held (struct client *c, uint64_t now_us)
     c->peer.busy = last ? NULL : client_busy; /* answered EAGAIN at last */
     l->ops->message (l->arg, &c->peer, msg);
     c->peer.busy = client_busy;
-    c->peer.hang_up = client_hang_up;
     if (!c->held)
         c->held_us = 0;
     check (c);
@@ -477,6 +476,7 @@ struct client *client_create (struct usock *l, int fd, struct idt_cred cred, str
     c->cred = cred;
     c->peer.kind = PEER_CLIENT;
     c->peer.send = client_send;
+    c->peer.hang_up = client_hang_up;
     c->peer.busy = client_busy;
     c->peer.arg = c;
     c->events = IDT_POLLIN;
