@@ -282,6 +282,13 @@ static void child (void *arg, uint32_t rank, bool up)
     broker_check_alone (arg);
 }
 
+static bool heard (void *arg)
+{
+    const struct broker *b = arg;
+
+    return !modules_pending (b->modules);
+}
+
 static void stop (void *arg)
 {
     broker_begin_stop (arg, "the parent");
@@ -293,6 +300,7 @@ static const struct overlay_ops overlay_ops = {
     .refused = refused,
     .intruder = intruder,
     .child = child,
+    .heard = heard,
     .stop = stop,
 };
 

@@ -26,6 +26,7 @@ struct child {
     char host[256];
     bool adopted;
     const char *doomed;       /* why it is to be removed; NULL: it is not */
+    double goodbye;           /* link_now () when it said so; 0: it did not */
     idt_msg_t *hello;         /* waits until we take children in */
     enum health hello_health; /* that it told */
     uint64_t hello_us;        /* our clock's reading (instance) when it came */
@@ -50,6 +51,7 @@ struct children {
     double taken;  /* link_now () when the first was taken in; 0: nobody was */
     bool stopping; /* takes no child in any more */
     bool doomed;   /* one of them is */
+    bool leaving;  /* one of them has said goodbye */
 };
 
 /* --- children.c ----------------------------------------------------------------------------------- */

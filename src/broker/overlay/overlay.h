@@ -57,6 +57,8 @@ struct overlay_ops {
     void (*intruder) (void *arg, const char *text);
     /* A child was taken in, or is gone. */
     void (*child) (void *arg, uint32_t rank, bool up);
+    /* Whether nothing that came by message () waits to be heard any more. */
+    bool (*heard) (void *arg);
     /* The parent says that this subtree shall stop. */
     void (*stop) (void *arg);
 };

@@ -53,6 +53,8 @@ struct node {
     int answers, unreachable, busy; /* that the client got */
     bool replies;                   /* the service answers at once */
     int requests;                   /* that the service got */
+    bool hears_late;                /* what came is not heard yet */
+    int looks;                      /* whether it was */
     int events;
     const idt_msg_t *held; /* last request to the service */
     struct event *event;
@@ -140,6 +142,14 @@ static void child (void *arg, uint32_t rank, bool up)
     n->downs += !up;
 }
 
+static bool heard (void *arg)
+{
+    struct node *n = arg;
+
+    n->looks++;
+    return !n->hears_late;
+}
+
 static void stop (void *arg)
 {
     ((struct node *)arg)->stops++;
@@ -151,6 +161,7 @@ static const struct overlay_ops ops = {
     .refused = refused,
     .intruder = intruder,
     .child = child,
+    .heard = heard,
     .stop = stop,
 };
 
@@ -642,6 +653,28 @@ static void test_join (enum wire_kind kind)
     UNTIL (&w, !w.child.parent_up);
     ok (w.parent.downs == 1 && overlay_children_online (w.parent.ov) == 0 && !overlay_is_leaving (w.child.ov),
         "... until the parent lets it go");
+    world_fini (&w);
+}
+
+/* The last words of a child are heard as those of a child, unless that takes too long. */
+static void test_last_words (bool heard_at_last)
+{
+    struct world w;
+
+    world_init (&w, LONG);
+    start_child (&w, "1000");
+    UNTIL (&w, w.child.parent_up && w.parent.ups == 1);
+    w.parent.hears_late = true;
+    ask (&w.child, "root.x", IDT_NODEID_ANY, 1, 10);
+    overlay_goodbye (w.child.ov);
+    UNTIL (&w, w.parent.looks > 2);
+    ok (w.parent.requests == 1 && overlay_children_online (w.parent.ov) == 1
+            && router_covers (w.parent.router, w.parent.held, 1),
+        "a child that said goodbye is there until its last words were heard");
+    w.parent.hears_late = !heard_at_last;
+    UNTIL (&w, !w.child.parent_up);
+    ok (overlay_children_online (w.parent.ov) == 0 && !router_covers (w.parent.router, w.parent.held, 1),
+        heard_at_last ? "... and gone then" : "... or have waited for long");
     world_fini (&w);
 }
 
@@ -1549,6 +1582,8 @@ static void test_kind (enum wire_kind kind)
 int main (void)
 {
     test_all_descriptors ();
+    test_last_words (true);
+    test_last_words (false);
     test_keys ();
     test_adoption ();
     test_many_orphans ();

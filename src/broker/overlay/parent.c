@@ -40,6 +40,13 @@ int conn_send (void *arg, const idt_msg_t *msg)
     return channel_send (&c->channel, msg);
 }
 
+void conn_hang_up (void *arg)
+{
+    struct conn *c = arg;
+
+    channel_break (&c->channel, "out of memory");
+}
+
 int overlay_event_up (struct overlay *ov, const idt_msg_t *msg)
 {
     return conn_send (ov->up->used, msg);

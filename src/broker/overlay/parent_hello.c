@@ -99,7 +99,9 @@ static void use_probe (struct parent *up)
 
 static bool become_peer (struct conn *c, const char *uuid)
 {
-    c->peer = (struct peer){ .kind = PEER_PARENT, .rank = conn_target (c)->rank, .send = conn_send, .arg = c };
+    c->peer = (struct peer){
+        .kind = PEER_PARENT, .rank = conn_target (c)->rank, .send = conn_send, .hang_up = conn_hang_up, .arg = c
+    };
     memcpy (c->peer.uuid, uuid, sizeof (c->peer.uuid));
     if (router_peer_add (c->up->ov->conf.router, &c->peer) < 0) {
         conn_lose (c, "its name is in use here");

@@ -52,6 +52,7 @@ static inline const struct bizcard *conn_target (const struct conn *c)
 
 /* As struct peer wants it. */
 int conn_send (void *arg, const idt_msg_t *msg);
+void conn_hang_up (void *arg);
 
 /* It is connected no more, and what follows from that.  'why' NULL: nothing to be told. */
 void conn_lose (struct conn *c, const char *why);
