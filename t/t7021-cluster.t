@@ -116,17 +116,37 @@ test_expect_success 'a reload tells what changes and what does not; what the com
     test "$(idtree getattr log-level)" = 6 && at 1 && test "$(idtree getattr log-level)" = 5 &&
     idtree reload --json -r 1 >out && jq -e ".later | index(\"fluid.lease\")" out
 '
+test_expect_success 'what is taken out of the file is back at its default, or waits for a restart' '
+    at 1 && grep -v "^log-level\|^fluid.lease\|prefertcp" conf >conf.new && mv conf.new conf && idtree reload >out && cat out &&
+    echo "1: changed log-level" >want && test_cmp want out && test "$(idtree getattr log-level)" = 7 &&
+    at 2 && idtree reload >out && cat out && echo "2: after-a-restart fluid.lease tbon.prefertcp" >want && test_cmp want out &&
+    test "$(idtree getattr log-level)" = 6 && at 0 && idtree reload
+'
 test_expect_success 'a wrong file changes nothing, and SIGHUP with one ends nobody' '
     cp conf good && echo "[" >>conf && test_must_fail idtree reload 2>err && grep "conf:[0-9]*: must read" err &&
     kill -HUP "$(pid 1)" && wait_until "it says so" says 1 "reload: .*conf:[0-9]*: must read" && idtree id new &&
     sed "s/^hosts = .*/&\"n4\",/" good >conf && test_must_fail idtree reload 2>err &&
-    grep "has 4 hosts, and had 3" err && mv good conf && idtree reload
+    grep "has 4 hosts, and had 3" err && long=$(printf %250s | tr " " n) &&
+    sed "s/^certificate = .*/&\naddress = \"%h.$long\"/" good >conf && test_must_fail idtree reload 2>err &&
+    grep "cluster.address makes too long a name of 127.0.0.1" err && test "$(idtree getattr hostlist)" = "127.0.0.[1,1,1]" &&
+    mv good conf && idtree reload
 '
-test_expect_success 'a host that is replaced leaves its rank, and the others find the new one' '
-    sed "s/127.0.0.1:$((port + 1))/localhost:$((port + 1))/" conf >new && mv new conf && at 0 && idtree reload &&
-    at 2 && idtree reload >out && grep "^2: changed cluster.hosts" out && kill -HUP "$(pid 1)" &&
-    wait_until "the old one ends" is_gone "$(pid 1)" && says 1 "rank 1 is localhost now, and no more 127.0.0.1" &&
-    wait_attached 2 0 && start 1 && wait_attached 2 1 && wait_served 2 &&
+set_host_1() { sed "s/\"[^\"]*:$((port + 1))\"/\"$1:$((port + 1))\"/" conf >conf.new && mv conf.new conf; }
+test_expect_success 'a host by another name is the same host, and its broker stays' '
+    for name in localhost 127.0.0.2 LocalHost; do
+        set_host_1 $name && at 1 && idtree reload >out && grep "^1: changed cluster.hosts" out &&
+        at 2 && idtree reload && test "$(idtree getattr tbon.parent-endpoint)" = tcp://$name:$((port + 1)) || return 1
+    done && at 0 && idtree reload && test "$(idtree getattr hostlist)" = 127.0.0.1,LocalHost,127.0.0.1 && kill -0 "$(pid 1)"
+'
+test_expect_success 'one whose address nobody knows may be the same: the broker stays, with the hosts that it knows' '
+    set_host_1 no-such-host.invalid && at 1 && test_must_fail idtree reload 2>err &&
+    grep "rank 1 is no-such-host.invalid now, and was LocalHost: whether that is this host is not known" err && idtree id new
+'
+test_expect_success 'a host that is replaced leaves its rank, and fails; the others find the new one' '
+    set_host_1 192.0.2.1 && at 1 && test_must_fail idtree reload 2>err && grep "rank 1 is 192.0.2.1 now, and no more LocalHost" err &&
+    test_expect_code 2 wait "$(pid 1)" && says 1 "rank 1 is 192.0.2.1 now, and no more LocalHost" &&
+    at 2 && wait_attached 2 0 && set_host_1 localhost && at 0 && idtree reload &&
+    at 2 && idtree reload >out && grep "^2: changed cluster.hosts" out && start 1 && wait_attached 2 1 && wait_served 2 &&
     test "$(idtree getattr tbon.parent-endpoint)" = tcp://localhost:$((port + 1)) &&
     test "$(idtree getattr hostlist)" = 127.0.0.1,localhost,127.0.0.1
 '

@@ -25,6 +25,8 @@
 #include "libutil/errprintf.h"
 
 #define MAX_MODULE_LIST 1024
+#define REFUSED_S 10.      /* until a broker that is still refused says so again; then twice that, and so on */
+#define REFUSED_MAX_S 600. /* ... to that */
 
 /* --- messages ----------------------------------------------------------------------------------------- */
 
@@ -232,24 +234,37 @@ static void parent (void *arg, bool up)
     struct broker *b = arg;
 
     b->joined = up;
-    if (!up)
+    if (up)
+        b->refusal_pause = 0.;
+    else
         broker_input (b, STATE_LEFT);
+}
+
+/* It asks for ever, some times a second, one ancestor or several: what they say is logged at growing distances. */
+static void log_refused (struct broker *b)
+{
+    double now = clock_s (CLOCK_MONOTONIC), longer = b->refusal_pause * 2;
+
+    if (b->refusal_pause > 0. && now < b->refusal_due)
+        return;
+    b->refusal_pause = longer < REFUSED_S ? REFUSED_S : longer < REFUSED_MAX_S ? longer : REFUSED_MAX_S;
+    b->refusal_due = now + b->refusal_pause;
+    if (b->state == STATE_JOIN)
+        log_printf (b->log, LOG_NOTICE, "overlay", "the parent does not take us in yet: %s", b->refusal);
+    else
+        log_printf (b->log, LOG_WARNING, "overlay", "the parent does not take us in: %s", b->refusal);
 }
 
 /* A rank that somebody else serves is let go of soon; any other reason is for good. */
 static void refused (void *arg, int errnum, const char *text)
 {
     struct broker *b = arg;
-    char before[sizeof (b->refusal)];
 
-    memcpy (before, b->refusal, sizeof (before));
     snprintf (b->refusal, sizeof (b->refusal), "%s", text);
-    if (b->state != STATE_JOIN)
-        log_printf (b->log, LOG_WARNING, "overlay", "the parent does not take us in: %s", text);
-    else if (errnum != EADDRINUSE && errnum != ESHUTDOWN)
+    if (b->state == STATE_JOIN && errnum != EADDRINUSE && errnum != ESHUTDOWN)
         broker_join_failed (b, errnum == STATE_REFUSED ? errnum : ETIMEDOUT);
-    else if (strcmp (b->refusal, before) != 0)
-        log_printf (b->log, LOG_NOTICE, "overlay", "the parent does not take us in yet: %s", text);
+    else
+        log_refused (b);
 }
 
 static void intruder (void *arg, const char *text)

@@ -94,4 +94,7 @@ void broker_status (const struct broker *b, struct broker_status *status);
  */
 void broker_stop (struct broker *b, const char *why);
 
+/* The same, where nobody asked for it: the process ends with that status, and those below go on. */
+void broker_leave (struct broker *b, enum broker_exit exit, const char *why);
+
 #endif /* BROKER_BROKER_H */

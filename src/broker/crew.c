@@ -326,16 +326,17 @@ void crew_stop (struct crew *c, const char *why)
     }
 }
 
-/* A rank that is another host's now leaves it to that. */
+/* A rank that is another host's now leaves it to that.  Started again it would find the same file. */
 static int reload_boot (struct crew *c, struct attrs *fresh, idt_error_t *errp)
 {
     if (!boot_knows_all (c->boot) || boot_reload (c->boot, fresh, errp) == 0)
         return 0;
-    if (errno == ESTALE) {
-        crew_stop (c, errp->text);
-        errno = ESTALE;
-    }
-    return -1;
+    if (errno != ESTALE)
+        return -1;
+    for (uint32_t i = 0; i < c->count; i++)
+        if (c->hands[i].broker)
+            broker_leave (c->hands[i].broker, BROKER_EXIT_USAGE, errp->text);
+    return errset (ESTALE);
 }
 
 json_t *crew_reload (struct crew *c, idt_error_t *errp)

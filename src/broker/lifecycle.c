@@ -159,6 +159,13 @@ void broker_stop (struct broker *b, const char *why)
     broker_begin_stop (b, why);
 }
 
+void broker_leave (struct broker *b, enum broker_exit exit, const char *why)
+{
+    fprintf (stderr, "idtree-broker: %s\n", why);
+    b->exit_code = exit;
+    broker_stop (b, why);
+}
+
 void broker_check_start (struct broker *b)
 {
     if (b->state != STATE_JOIN)

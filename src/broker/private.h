@@ -66,6 +66,8 @@ struct broker {
     bool waits;              /* for its parent, and that was said */
     bool joined;             /* the parent has taken us in; rank 0: from the start */
     char refusal[256];       /* why the parent does not want us; "": it did not say */
+    double refusal_pause;    /* seconds until one that is refused says so again; 0: it did not say it yet */
+    double refusal_due;      /* ... when that is, of CLOCK_MONOTONIC */
     int exit_code;
 };
 

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <syslog.h>
 
+#include "broker/boot/cluster.h"
 #include "broker/conffile.h"
 #include "broker/private.h"
 #include "broker/reload.h"
@@ -56,15 +57,22 @@ struct attrs *reload_read (const struct reload_conf *conf, idt_error_t *errp)
 
 struct taking {
     struct broker *broker;
+    struct attrs *fresh;
     struct reload_report *report;
 };
+
+/* Where others are, boot has taken over. */
+static bool is_boots (const char *name)
+{
+    return strcmp (name, "cluster.hosts") == 0 || strcmp (name, "cluster.address") == 0;
+}
 
 /* Returns whether it has changed. */
 static bool take (struct broker *b, const char *name, const char *value, int flags)
 {
     idt_error_t err = { "" };
 
-    if (strcmp (name, "cluster.hosts") == 0 || strcmp (name, "cluster.address") == 0) /* boot has taken them over */
+    if (is_boots (name))
         return attr_update (b->attrs, name, value, NULL) == 0;
     if (!(flags & ATTR_SETTABLE))
         return false;
@@ -74,27 +82,53 @@ static bool take (struct broker *b, const char *name, const char *value, int fla
     return false;
 }
 
+static void tell (struct taking *t, const char *name, bool changed)
+{
+    json_array_append_new (changed ? t->report->changed : t->report->later, json_string (name));
+}
+
 static void take_over (const char *name, const char *value, void *arg)
 {
     struct taking *t = arg;
+    struct broker *b = t->broker;
     int flags = 0;
-    const char *old = attr_get (t->broker->attrs, name, &flags);
+    const char *old = attr_get (b->attrs, name, &flags);
     bool changed;
 
     if (old && strcmp (old, value) == 0)
         return;
-    changed = take (t->broker, name, value, flags);
-    json_array_append_new (changed ? t->report->changed : t->report->later, json_string (name));
-    log_printf (t->broker->log, LOG_NOTICE, "broker", changed ? "%s is %s now" : "%s=%s waits for a restart", name,
-                value);
+    if ((changed = take (b, name, value, flags)))
+        attr_set_origin (b->attrs, name, attr_origin (t->fresh, name), NULL);
+    tell (t, name, changed);
+    log_printf (b->log, LOG_NOTICE, "broker", changed ? "%s is %s now" : "%s=%s waits for a restart", name, value);
+}
+
+/* What came from a file, and is in none now, goes back to its default. */
+static void take_back (const char *name, const char *value, void *arg)
+{
+    struct taking *t = arg;
+    struct broker *b = t->broker;
+    const char *fallback = is_boots (name) ? CLUSTER_ADDRESS : attr_fallback (b->attrs, name);
+    int flags = 0;
+    bool changed;
+
+    if (!attr_origin (b->attrs, name) || attr_get (t->fresh, name, NULL) || (fallback && strcmp (value, fallback) == 0))
+        return;
+    attr_get (b->attrs, name, &flags);
+    if ((changed = fallback && take (b, name, fallback, flags)))
+        attr_set_origin (b->attrs, name, NULL, NULL);
+    tell (t, name, changed);
+    log_printf (b->log, LOG_NOTICE, "broker", "%s is in no file any more: %s%s", name,
+                changed ? "it is back at " : "that waits for a restart", changed ? fallback : "");
 }
 
 void broker_reload (struct broker *b, struct attrs *fresh, struct reload_report *report)
 {
-    struct taking t = { .broker = b, .report = report };
+    struct taking t = { .broker = b, .fresh = fresh, .report = report };
     const struct bizcard *ancestors = boot_ancestors (b->boot, b->rank, NULL);
 
     attr_foreach (fresh, take_over, &t);
+    attr_foreach (b->attrs, take_back, &t);
     if (b->rank > 0 && ancestors)
         attr_update (b->attrs, "tbon.parent-endpoint", ancestors->endpoint, NULL);
 }

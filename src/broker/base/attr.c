@@ -19,7 +19,8 @@
 
 struct attr {
     char *value;
-    char *origin; /* where it was given; NULL: on the command line, or not at all */
+    char *fallback; /* where nobody gives it; NULL: nothing, or not known yet */
+    char *origin;   /* where it was given; NULL: on the command line, or not at all */
     int flags;
     bool claimed; /* defined by the broker, or asked for */
     attr_set_f cb;
@@ -57,6 +58,7 @@ void attrs_destroy (struct attrs *a)
         return;
     for (size_t i = 0; i < a->n; i++) {
         free (a->attr[i]->value);
+        free (a->attr[i]->fallback);
         free (a->attr[i]->origin);
         free (a->attr[i]);
     }
@@ -234,6 +236,13 @@ const char *attr_origin (struct attrs *a, const char *name)
     return attr ? attr->origin : NULL;
 }
 
+int attr_set_origin (struct attrs *a, const char *name, const char *origin, idt_error_t *errp)
+{
+    struct attr *attr = lookup (a, name);
+
+    return attr ? set_origin (attr, origin, errp) : errsetf (errp, ENOENT, "unknown attribute");
+}
+
 int attr_fault (struct attrs *a, const char *name, idt_error_t *errp, const char *fmt, ...)
 {
     const struct attr *attr = lookup (a, name);
@@ -247,6 +256,25 @@ int attr_fault (struct attrs *a, const char *name, idt_error_t *errp, const char
                     attr && attr->origin ? ": " : "", name, attr ? attr->value : "", text);
 }
 
+/* The first who defines it says so. */
+static int set_fallback (struct attrs *a, const char *name, const char *value, idt_error_t *errp)
+{
+    pthread_mutex_lock (&a->lock);
+    struct attr *attr = find (a, name);
+    if (!attr->fallback)
+        attr->fallback = strdup (value);
+    bool done = attr->fallback != NULL;
+    pthread_mutex_unlock (&a->lock);
+    return done ? 0 : errsetf (errp, ENOMEM, "attribute %s: out of memory", name);
+}
+
+const char *attr_fallback (struct attrs *a, const char *name)
+{
+    const struct attr *attr = lookup (a, name);
+
+    return attr ? attr->fallback : NULL;
+}
+
 int attr_define (struct attrs *a, const char *name, const char *value, int flags, idt_error_t *errp)
 {
     struct attr *attr = lookup (a, name);
@@ -257,7 +285,7 @@ int attr_define (struct attrs *a, const char *name, const char *value, int flags
         return errsetf (errp, EINVAL, "attribute %s cannot be given: the broker finds it out itself", name);
     if (!attr && !value)
         return 0;
-    if (!attr && put (a, name, value, errp) < 0)
+    if ((!attr && put (a, name, value, errp) < 0) || (value && set_fallback (a, name, value, errp) < 0))
         return -1;
     attr = lookup (a, name);
     attr->flags = flags;
@@ -267,7 +295,7 @@ int attr_define (struct attrs *a, const char *name, const char *value, int flags
 
 const char *attr_default (struct attrs *a, const char *name, const char *value, idt_error_t *errp)
 {
-    if (!lookup (a, name) && attr_give (a, name, value, errp) < 0)
+    if ((!lookup (a, name) && attr_give (a, name, value, errp) < 0) || set_fallback (a, name, value, errp) < 0)
         return NULL;
     return attr_get (a, name, NULL);
 }

@@ -44,9 +44,12 @@ struct attrs *attrs_copy (const struct attrs *a);
  */
 int attr_give (struct attrs *a, const char *name, const char *value, idt_error_t *errp);
 
-/* The same from a line of a file: 'origin' is copied, "FILE:LINE".  attr_origin () tells it (borrowed; NULL: there is none). */
+/* The same from a line of a file: 'origin' is copied, "FILE:LINE".  attr_origin () tells it (borrowed; NULL: there is none), and
+ * attr_set_origin () says where the value of one that exists comes from now.
+ */
 int attr_give_at (struct attrs *a, const char *name, const char *value, const char *origin, idt_error_t *errp);
 const char *attr_origin (struct attrs *a, const char *name);
+int attr_set_origin (struct attrs *a, const char *name, const char *origin, idt_error_t *errp);
 
 /* The value of an attribute is wrong: fill 'errp' with "FILE:LINE: attribute NAME=VALUE: " and what the caller says
  * that it must be.  Returns -1 with errno EINVAL.
@@ -64,6 +67,9 @@ int attr_define (struct attrs *a, const char *name, const char *value, int flags
  * attr_get (), or NULL as attr_give () fails.
  */
 const char *attr_default (struct attrs *a, const char *name, const char *value, idt_error_t *errp);
+
+/* What it was defined with for the case that nobody gives it, borrowed; NULL: nothing, or it is not defined. */
+const char *attr_fallback (struct attrs *a, const char *name);
 
 /* Have 'cb' asked about each new value of a settable attribute, and about the present one now. */
 int attr_own (struct attrs *a, const char *name, attr_set_f cb, void *arg, idt_error_t *errp);

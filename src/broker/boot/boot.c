@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -343,18 +344,18 @@ static int check_root (const struct boot *b, idt_error_t *errp)
 /* On one host the list is our own name over and over.  Else it takes everybody's bizcard: for rank 0 alone, or the
  * launcher would be asked size x size times.
  */
-static int list_hosts (struct boot *b, idt_error_t *errp)
+static int list_hosts (const struct boot *b, const char *own, struct hostlist **hosts, idt_error_t *errp)
 {
     struct bizcard card;
 
     if (!b->one_host && b->process > 0)
         return 0;
-    if (!(b->hosts = hostlist_create ()) || hostlist_append (b->hosts, b->host, b->one_host ? b->size : 1) < 0)
+    if (!(*hosts = hostlist_create ()) || hostlist_append (*hosts, own, b->one_host ? b->size : 1) < 0)
         return out_of_memory (errp);
     for (uint32_t rank = 1; !b->one_host && rank < b->size; rank++) {
         if (get_card (b, rank, &card, errp) < 0)
             return -1;
-        if (hostlist_append (b->hosts, card.host, 1) < 0)
+        if (hostlist_append (*hosts, card.host, 1) < 0)
             return out_of_memory (errp);
     }
     return 0;
@@ -366,7 +367,7 @@ int boot_exchange (struct boot *b, idt_error_t *errp)
         return -1;
     if (check_own (b, errp) < 0 || get_others (b, errp) < 0 || check_root (b, errp) < 0)
         return -1;
-    return list_hosts (b, errp);
+    return list_hosts (b, b->host, &b->hosts, errp);
 }
 
 /* --- families ------------------------------------------------------------------------------------- */
@@ -418,31 +419,85 @@ int boot_card (const struct boot *b, uint32_t rank, struct bizcard *card, idt_er
     return b->method->get (b->m, rank, card, errp);
 }
 
-/* In place: the brokers here hold their lineage. */
-static int get_again (struct boot *b, struct known *k, idt_error_t *errp)
+/* What is told now of one, and of those of whom it is known. */
+static int get_again (const struct boot *b, const struct known *old, struct known *fresh, idt_error_t *errp)
 {
-    uint32_t rank = k->card.rank;
+    uint32_t rank = old->card.rank, count = topo_level (b->topo, rank) + 1;
 
-    if (boot_card (b, rank, &k->card, errp) < 0)
+    if (boot_card (b, rank, &fresh->card, errp) < 0)
         return -1;
-    for (uint32_t i = 0; k->lineage && rank != TOPO_NONE; i++, rank = topo_parent (b->topo, rank))
-        if (boot_card (b, rank, &k->lineage[i], errp) < 0)
+    if (!old->lineage)
+        return 0;
+    if (!(fresh->lineage = calloc (count, sizeof (fresh->lineage[0]))))
+        return out_of_memory (errp);
+    for (uint32_t i = 0; i < count; i++, rank = topo_parent (b->topo, rank))
+        if (boot_card (b, rank, &fresh->lineage[i], errp) < 0)
             return -1;
     return 0;
 }
 
+/* NULL with errno set and 'errp' filled. */
+static struct known *get_all_again (const struct boot *b, const struct known *old, uint32_t count, idt_error_t *errp)
+{
+    struct known *fresh = calloc (count + 1, sizeof (fresh[0]));
+
+    if (!fresh) {
+        out_of_memory (errp);
+        return NULL;
+    }
+    for (uint32_t i = 0; i < count; i++)
+        if (get_again (b, &old[i], &fresh[i], errp) < 0) {
+            free_known (fresh, count);
+            return NULL;
+        }
+    return fresh;
+}
+
+/* In place: the brokers here hold their lineage. */
+static void take_over (const struct boot *b, struct known *old, const struct known *fresh, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        old[i].card = fresh[i].card;
+        if (old[i].lineage)
+            memcpy (old[i].lineage, fresh[i].lineage,
+                    (topo_level (b->topo, old[i].card.rank) + 1) * sizeof (old[i].lineage[0]));
+    }
+}
+
+/* All is made before anything is changed. */
+static int renew (struct boot *b, idt_error_t *errp)
+{
+    struct known *own = get_all_again (b, b->own, b->count, errp);
+    struct known *others = own ? get_all_again (b, b->others, b->nothers, errp) : NULL;
+    struct hostlist *hosts = NULL;
+    int rc = others ? list_hosts (b, own[0].card.host, &hosts, errp) : -1;
+
+    if (rc == 0) {
+        struct hostlist *old = b->hosts;
+
+        take_over (b, b->own, own, b->count);
+        take_over (b, b->others, others, b->nothers);
+        snprintf (b->host, sizeof (b->host), "%s", own[0].card.host);
+        b->hosts = hosts;
+        hosts = old;
+    }
+    hostlist_destroy (hosts);
+    free_known (own, b->count);
+    free_known (others, b->nothers);
+    return rc;
+}
+
 int boot_reload (struct boot *b, struct attrs *attrs, idt_error_t *errp)
 {
+    int rc;
+
     if (!b->method->reload)
         return errsetf (errp, ENOTSUP, "brokers that a launcher started have no hosts that change");
     if (b->method->reload (b->m, attrs, errp) < 0)
         return -1;
-    for (uint32_t i = 0; i < b->nothers; i++)
-        if (get_again (b, &b->others[i], errp) < 0)
-            return -1;
-    hostlist_destroy (b->hosts);
-    b->hosts = NULL;
-    return list_hosts (b, errp);
+    rc = renew (b, errp);
+    b->method->settle (b->m, rc == 0);
+    return rc;
 }
 
 /* --- the launcher ----------------------------------------------------------------------------------- */

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "broker/base/hostlist.h"
 #include "broker/boot/cluster.h"
@@ -77,7 +78,7 @@ static int add_host (const char *name, void *arg, idt_error_t *errp)
 static int compare_hosts (const void *a, const void *b)
 {
     const struct host *x = *(const struct host *const *)a, *y = *(const struct host *const *)b;
-    int order = strcmp (x->name, y->name);
+    int order = strcasecmp (x->name, y->name);
 
     return order != 0 ? order : x->port - y->port;
 }
@@ -99,6 +100,17 @@ static int check_hosts (const struct cluster *c, idt_error_t *errp)
                           sorted[i]->name, sorted[i]->name);
     free (sorted);
     return rc;
+}
+
+/* So that nothing is found to be wrong later, when a part of the list is in use already. */
+static int check_endpoints (const struct cluster *c, idt_error_t *errp)
+{
+    char endpoint[CLUSTER_ENDPOINT_SIZE];
+
+    for (uint32_t rank = 0; rank < c->size; rank++)
+        if (cluster_endpoint (c, rank, endpoint, sizeof (endpoint)) < 0)
+            return errsetf (errp, EINVAL, "cluster.address makes too long a name of %.40s", c->hosts[rank].name);
+    return 0;
 }
 
 static int read_hosts (struct cluster *c, struct attrs *attrs, idt_error_t *errp)
@@ -134,14 +146,15 @@ static char *read_text (struct attrs *attrs, const char *name, const char *unles
 static int read_all (struct cluster *c, struct attrs *attrs, idt_error_t *errp)
 {
     if (attr_u32 (attrs, "cluster.port", PORT_DEFAULT, 1, 65535, &c->port, errp) < 0
-        || !(c->address = read_text (attrs, "cluster.address", "%h", "must have %h for the name of a host", errp))
+        || !(c->address = read_text (attrs, "cluster.address", CLUSTER_ADDRESS, "must have %h for the name of a host",
+                                     errp))
         || !(c->interface = read_text (attrs, "cluster.interface", "*", "must name an interface, or an address", errp))
         || !(c->certificate = read_text (attrs, "cluster.certificate", NULL,
                                          "must name the file that idtree keygen made", errp)))
         return -1;
     if (!strstr (c->address, "%h"))
         return attr_fault (attrs, "cluster.address", errp, "must have %%h, which stands for the name of a host");
-    return read_hosts (c, attrs, errp);
+    return read_hosts (c, attrs, errp) < 0 ? -1 : check_endpoints (c, errp);
 }
 
 struct cluster *cluster_create (struct attrs *attrs, idt_error_t *errp)
@@ -181,7 +194,12 @@ static bool is_same_short (const char *a, const char *b)
 {
     size_t n = strcspn (a, "."), m = strcspn (b, ".");
 
-    return n == m && strncmp (a, b, n) == 0 && (!a[n] || !b[m]);
+    return n == m && strncasecmp (a, b, n) == 0 && (!a[n] || !b[m]);
+}
+
+bool cluster_is_same_name (const char *a, const char *b)
+{
+    return strcasecmp (a, b) == 0 || is_same_short (a, b);
 }
 
 static uint32_t count_matches (const struct cluster *c, const char *name, bool exact, uint32_t *rank)
@@ -189,7 +207,7 @@ static uint32_t count_matches (const struct cluster *c, const char *name, bool e
     uint32_t n = 0;
 
     for (uint32_t i = c->size; i-- > 0;)
-        if (exact ? strcmp (c->hosts[i].name, name) == 0 : is_same_short (c->hosts[i].name, name)) {
+        if (exact ? strcasecmp (c->hosts[i].name, name) == 0 : is_same_short (c->hosts[i].name, name)) {
             *rank = i;
             n++;
         }

@@ -65,9 +65,18 @@ static void test_find (void)
     finds (c, "d", -1);
     finds (c, "10.0.0.1", 6);
     finds (c, "e", -1);
+    finds (c, "A", 0);
+    finds (c, "B.X", 1);
+    finds (c, "b.Y", -1);
+    ok (cluster_is_same_name ("Node7", "node7.cluster.org") && !cluster_is_same_name ("n7.a", "n7.b")
+            && !cluster_is_same_name ("n7", "n70"),
+        "upper case and a domain make no other host");
     finds (c, "", -1);
     cluster_destroy (c);
 }
+
+#define NAME_60 "nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn"
+#define LONG_NAME NAME_60 NAME_60 NAME_60
 
 static void test_faults (void)
 {
@@ -88,9 +97,11 @@ static void test_faults (void)
         { "n[1-9999999999]", NULL, "has no ranges" },
         { "n[0-1000000]", NULL, "at most 1000000 hosts" },
         { "n[1-3],n2", NULL, "n2 is in it twice" },
+        { "n[1-3],N2", NULL, "is in it twice" },
         { "a:0", NULL, "no port from 1 to 65535" },
         { "a:x", NULL, "no port from 1 to 65535" },
         { "a", "nothing", "cluster.address=nothing: must have %h" },
+        { "a," LONG_NAME, "%h." LONG_NAME, "cluster.address makes too long a name of nnn" },
     };
 
     for (size_t i = 0; i < sizeof (cases) / sizeof (cases[0]); i++) {

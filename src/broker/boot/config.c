@@ -9,10 +9,12 @@
  */
 #include "config.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <ifaddrs.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -20,12 +22,18 @@
 #include "broker/boot/card.h"
 #include "broker/boot/cluster.h"
 #include "broker/boot/method.h"
+#include "common/libzmqutil/address.h"
 #include "common/libzmqutil/certificate.h"
 #include "libutil/errprintf.h"
 
+#define ADDRESS_MS 1000 /* for the one lookup of a reload: others wait meanwhile */
+
 struct config {
     struct cluster *cluster;
-    uint32_t rank; /* our own */
+    struct cluster *before; /* of a reload that is not settled yet */
+    uint32_t rank;          /* our own */
+    const char *own_host;   /* borrowed; NULL: the host's name */
+    bool was_told;          /* the rank, and did not look for its host */
     uint8_t secret[ZAP_KEY_SIZE];
 };
 
@@ -35,6 +43,7 @@ static void destroy (void *m)
     int saved_errno = errno;
 
     cluster_destroy (c->cluster);
+    cluster_destroy (c->before);
     explicit_bzero (c->secret, sizeof (c->secret));
     free (c);
     errno = saved_errno;
@@ -61,24 +70,31 @@ static bool find_address (const struct cluster *cluster, uint32_t *rank)
     return found;
 }
 
-static int find_self (const struct cluster *cluster, const struct boot_conf *conf, uint32_t *rank, idt_error_t *errp)
+/* The rank that this host has in a list. */
+static int find_self (const struct cluster *cluster, const char *own_host, uint32_t *rank, idt_error_t *errp)
 {
     char name[256] = "";
 
-    if (conf->own_rank) {
-        if (*conf->own_rank >= cluster_size (cluster))
-            return errsetf (errp, EINVAL, "--rank %u: cluster.hosts has ranks 0 to %u", *conf->own_rank,
-                            cluster_size (cluster) - 1);
-        *rank = *conf->own_rank;
-        return 0;
-    }
-    if (conf->own_host)
-        return cluster_find (cluster, conf->own_host, rank, errp);
+    if (own_host)
+        return cluster_find (cluster, own_host, rank, errp);
     if (gethostname (name, sizeof (name) - 1) < 0)
         return errprintf (errp, "no host name: %s", strerror (errno));
     if (cluster_find (cluster, name, rank, errp) == 0 || find_address (cluster, rank))
         return 0;
     return errset (EINVAL);
+}
+
+static int choose_rank (struct config *c, const struct boot_conf *conf, idt_error_t *errp)
+{
+    c->own_host = conf->own_host;
+    c->was_told = conf->own_rank != NULL;
+    if (!c->was_told)
+        return find_self (c->cluster, c->own_host, &c->rank, errp);
+    if (*conf->own_rank >= cluster_size (c->cluster))
+        return errsetf (errp, EINVAL, "--rank %u: cluster.hosts has ranks 0 to %u", *conf->own_rank,
+                        cluster_size (c->cluster) - 1);
+    c->rank = *conf->own_rank;
+    return 0;
 }
 
 /* Nobody but a person can make it right. */
@@ -99,7 +115,7 @@ static void *create (const struct boot_conf *conf, struct boot_self *self, idt_e
         errsetf (errp, ENOMEM, "out of memory");
         return NULL;
     }
-    if (!(c->cluster = cluster_create (conf->attrs, errp)) || find_self (c->cluster, conf, &c->rank, errp) < 0
+    if (!(c->cluster = cluster_create (conf->attrs, errp)) || choose_rank (c, conf, errp) < 0
         || read_certificate (c, errp) < 0) {
         destroy (c);
         return NULL;
@@ -127,15 +143,13 @@ static int get_secret (void *m, uint8_t secret[ZAP_KEY_SIZE], idt_error_t *errp)
 static int get (void *m, uint32_t rank, struct bizcard *card, idt_error_t *errp)
 {
     const struct config *c = m;
-    char public_key[BOOT_KEY_TEXT], secret_key[BOOT_KEY_TEXT], endpoint[sizeof (card->endpoint)];
+    char public_key[BOOT_KEY_TEXT], secret_key[BOOT_KEY_TEXT], endpoint[CLUSTER_ENDPOINT_SIZE];
     int rc = boot_derive_keys (c->secret, rank, public_key, secret_key, errp);
 
     explicit_bzero (secret_key, sizeof (secret_key));
     if (rc < 0)
         return -1;
-    if (cluster_endpoint (c->cluster, rank, endpoint, sizeof (endpoint)) < 0)
-        return errsetf (errp, errno, "rank %u: cluster.address makes too long a name of %s", rank,
-                        cluster_host (c->cluster, rank));
+    cluster_endpoint (c->cluster, rank, endpoint, sizeof (endpoint));
     return card_fill (card, rank, endpoint, cluster_host (c->cluster, rank), public_key, "", cluster_size (c->cluster));
 }
 
@@ -188,19 +202,85 @@ static int check_listen (const struct config *c, const struct cluster *other, id
                     "(cluster.port, cluster.interface)");
 }
 
+/* An endpoint that has a number in its host's place.  All of 127/8 is here, though the loopback interface has one of them. */
+static bool is_address_of (const char *endpoint, const struct in_addr *own)
+{
+    uint32_t loopback = htonl (IN_LOOPBACKNET << IN_CLASSA_NSHIFT), net = htonl (IN_CLASSA_NET);
+    struct in_addr addr;
+    char number[64];
+
+    return sscanf (endpoint, "tcp://%63[^:]", number) == 1 && inet_pton (AF_INET, number, &addr) == 1
+           && (addr.s_addr == own->s_addr || (addr.s_addr & net) == loopback);
+}
+
+static int is_own_address (const char *endpoint, bool *own, idt_error_t *errp)
+{
+    struct ifaddrs *list = NULL;
+    struct sockaddr_in addr;
+
+    if (getifaddrs (&list) < 0)
+        return errprintf (errp, "no list of interfaces: %s", strerror (errno));
+    *own = false;
+    for (const struct ifaddrs *ifa = list; ifa && !*own; ifa = ifa->ifa_next) {
+        if (!ifa->ifa_addr || ifa->ifa_addr->sa_family != AF_INET)
+            continue;
+        memcpy (&addr, ifa->ifa_addr, sizeof (addr));
+        *own = is_address_of (endpoint, &addr.sin_addr);
+    }
+    freeifaddrs (list);
+    return 0;
+}
+
+/* Whether an endpoint leads to this host; waits for a name server, but not for long.  Returns -1 with 'errp' filled where
+ * its address is not known.
+ */
+static int is_here (const char *endpoint, bool *here, idt_error_t *errp)
+{
+    struct address *a = address_create ();
+    const char *found;
+    int rc;
+
+    if (!a)
+        return errprintf (errp, "out of memory");
+    if (!(found = address_resolve (a, endpoint, errp))) {
+        address_wait (&a, 1, ADDRESS_MS);
+        found = address_resolve (a, endpoint, errp);
+    }
+    rc = found ? is_own_address (found, here, errp) : -1;
+    address_destroy (a);
+    return rc;
+}
+
+/* Whether the host in our place is still this one, by whatever name: as it found itself at the start, else by its address. */
+static int check_host (const struct config *c, const struct cluster *other, idt_error_t *errp)
+{
+    const char *host = cluster_host (c->cluster, c->rank), *now = cluster_host (other, c->rank);
+    char endpoint[CLUSTER_ENDPOINT_SIZE];
+    uint32_t rank = c->rank;
+    bool same = true;
+    idt_error_t why = { "" };
+
+    if (cluster_is_same_name (host, now))
+        return 0;
+    if (!c->was_told && find_self (other, c->own_host, &rank, NULL) == 0)
+        same = rank == c->rank;
+    else {
+        cluster_endpoint (other, c->rank, endpoint, sizeof (endpoint));
+        if (is_here (endpoint, &same, &why) < 0)
+            return errsetf (errp, EINVAL, "rank %u is %s now, and was %s: whether that is this host is not known: %s",
+                            c->rank, now, host, why.text);
+    }
+    return same ? 0 : errsetf (errp, ESTALE, "rank %u is %s now, and no more %s", c->rank, now, host);
+}
+
 static int check_same (const struct config *c, const struct cluster *other, idt_error_t *errp)
 {
-    const char *host = cluster_host (c->cluster, c->rank), *now = NULL;
-
     if (cluster_size (other) != cluster_size (c->cluster))
         return errsetf (errp, EINVAL,
                         "cluster.hosts has %u hosts, and had %u: the size of an instance changes when all of it is "
                         "stopped",
                         cluster_size (other), cluster_size (c->cluster));
-    now = cluster_host (other, c->rank);
-    if (strcmp (now, host) != 0)
-        return errsetf (errp, ESTALE, "rank %u is %s now, and no more %s", c->rank, now, host);
-    return check_listen (c, other, errp);
+    return check_host (c, other, errp) < 0 ? -1 : check_listen (c, other, errp);
 }
 
 static int reload (void *m, struct attrs *attrs, idt_error_t *errp)
@@ -214,9 +294,18 @@ static int reload (void *m, struct attrs *attrs, idt_error_t *errp)
         cluster_destroy (other);
         return -1;
     }
-    cluster_destroy (c->cluster);
+    c->before = c->cluster;
     c->cluster = other;
     return 0;
+}
+
+static void settle (void *m, bool keep)
+{
+    struct config *c = m;
+
+    cluster_destroy (keep ? c->before : c->cluster);
+    c->cluster = keep ? c->cluster : c->before;
+    c->before = NULL;
 }
 
 const struct boot_method boot_config = {
@@ -228,4 +317,5 @@ const struct boot_method boot_config = {
     .get = get,
     .listen_at = listen_at,
     .reload = reload,
+    .settle = settle,
 };
