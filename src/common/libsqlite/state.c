@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "libsqlite/database.h"
+#include "libsqlite/peek.h"
 #include "libsqlite/state.h"
 #include "libutil/errprintf.h"
 
@@ -65,7 +66,7 @@ static int check_found (const char *dir, const char *name, void *arg, idt_error_
 
     snprintf (path, sizeof (path), "%s/%s", dir, name);
     bool ours = database_mark (path, uuid);
-    if (strcmp (uuid, s->uuid) == 0 || (!uuid[0] && (!ours || (store && store->unmarked))))
+    if (strcmp (uuid, s->uuid) == 0 || (!uuid[0] && (!ours || (store && store->unmarked) || peek_is_torn (path))))
         return 0; /* who opens it says what else may be wrong with it */
     return errsetf (
         errp, STATE_REFUSED,
