@@ -278,9 +278,11 @@ static int check_mark (struct database *d, idt_error_t *errp)
     if (read_mark (d->db, uuid) < 0 && (!d->instance[0] || d->unmarked))
         return d->instance[0] ? mark_old (d, errp) : 0;
     if (!d->instance[0])
-        return errsetf (errp, STATE_REFUSED,
-                        "%s: of the instance %s, whose file 'instance' is gone: put that of a backup beside it",
-                        d->path, uuid);
+        return errsetf (
+            errp, STATE_REFUSED,
+            "%s: of the instance %s, whose file 'instance' is gone: put that of a backup beside it, or one that idtree init "
+            "--uuid makes",
+            d->path, uuid);
     if (strcmp (uuid, d->instance) != 0)
         return errsetf (errp, STATE_REFUSED,
                         "%s: of %s%s, but the folder is of the instance %s: put back what belongs to it", d->path,

@@ -55,7 +55,7 @@ static int check_listed (const char *dir, const struct statefile *s, const struc
                     s->uuid,
                     strcmp (store->name, STATE_HORIZON_STORE) == 0
                         ? ", or start once with --recover-horizon=DATE-or-ID, above all ids made"
-                        : "; or give up what was in it: idtree state forget");
+                        : "; or give up what was in it by idtree state forget");
 }
 
 static int check_found (const char *dir, const char *name, void *arg, idt_error_t *errp)
@@ -93,9 +93,11 @@ static int adopt_one (const char *dir, const char *name, void *arg, idt_error_t 
     if (!database_mark (path, uuid) && strcmp (name, STATE_HORIZON_STORE) != 0)
         return 0; /* who opens that one says what is wrong with it */
     if (uuid[0])
-        return errsetf (errp, STATE_REFUSED,
-                        "%s: of the instance %s, whose file 'instance' is gone: put that of a backup beside it", path,
-                        uuid);
+        return errsetf (
+            errp, STATE_REFUSED,
+            "%s: of the instance %s, whose file 'instance' is gone: put that of a backup beside it, or one that idtree init "
+            "--uuid makes",
+            path, uuid);
     if (state_list_store (fresh, name, true) < 0)
         return errprintf (errp, "%s: %s", path, strerror (errno));
     return 0;
