@@ -101,7 +101,7 @@ test_expect_success 'a folder that was lost as a whole goes on with its UUID, ep
     run again --recover-horizon="$(run a idtree id new)" idtree getattr instance.uuid >told && test "$(cat told)" = $uuid && run again true
 '
 test_expect_success 'each start tells what a lost state needs' '
-    run a -o log-stderr-level=5 true 2>log; cat log; grep "instance [0-9a-f-]* (alpha): epoch 2026-01-01T00:00:00.000Z, horizon 20.*Z, 0.000 s ahead" log
+    run a -o log-stderr-level=5 true 2>log; cat log; grep "instance [0-9a-f-]* (alpha): epoch 2026-01-01T00:00:00.000Z, horizon 20.*Z, its time 0.000 s ahead" log
 '
 # Ranks of one host share the folder; elsewhere it would be of a rank alone.
 cat >remember.sh <<'END'
