@@ -30,6 +30,7 @@
 
 #include "libsqlite/database.h"
 #include "libsqlite/peek.h"
+#include "libsqlite/state.h"
 #include "libutil/errprintf.h"
 #include "libutil/private_dir.h"
 
@@ -373,8 +374,7 @@ static int look_at_file (struct database *d, idt_error_t *errp)
     d->made = there || errno == ENOENT; /* an empty one that is not listed: a crash left it while it was made */
     if (!d->made || !d->listed || d->kind->anew)
         return 0;
-    return errsetf (errp, STATE_REFUSED, "%s: is missing, though it belongs to the instance %s: put it back, or %s",
-                    d->path, d->instance, d->kind->advice);
+    return state_missing (d->dir, d->kind->name, d->instance, errp);
 }
 
 /* Where others may add files, none of theirs is taken for one of ours. */

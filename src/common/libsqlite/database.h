@@ -45,7 +45,7 @@ struct database_kind {
     int application_id;
     int version;
     const char *create; /* statements that make its tables; NULL: who opens it calls database_fill () */
-    const char *advice; /* what to do where it is damaged or lost, as a clause */
+    const char *advice; /* what to do where it is damaged, as a clause */
     bool anew;          /* one that was lost is made anew */
 };
 

@@ -43,6 +43,15 @@ static int each_store (const char *dir, int (*cb) (const char *dir, const char *
 
 /* --- check -------------------------------------------------------------------------------------------- */
 
+int state_missing (const char *dir, const char *name, const char *uuid, idt_error_t *errp)
+{
+    return errsetf (errp, STATE_REFUSED, "%s/%s: is missing, though it belongs to the instance %s: put it back%s", dir,
+                    name, uuid,
+                    strcmp (name, STATE_HORIZON_STORE) == 0
+                        ? ", or start once with --recover-horizon=DATE-or-ID, above all ids made"
+                        : "; or give up what was in it by idtree state forget");
+}
+
 static int check_listed (const char *dir, const struct statefile *s, const struct state_store *store,
                          const char *excused, idt_error_t *errp)
 {
@@ -51,11 +60,7 @@ static int check_listed (const char *dir, const struct statefile *s, const struc
     snprintf (path, sizeof (path), "%s/%s", dir, store->name);
     if (access (path, F_OK) == 0 || errno != ENOENT || (excused && strcmp (store->name, excused) == 0))
         return 0;
-    return errsetf (errp, STATE_REFUSED, "%s: is missing, though it belongs to the instance %s: put it back%s", path,
-                    s->uuid,
-                    strcmp (store->name, STATE_HORIZON_STORE) == 0
-                        ? ", or start once with --recover-horizon=DATE-or-ID, above all ids made"
-                        : "; or give up what was in it by idtree state forget");
+    return state_missing (dir, store->name, s->uuid, errp);
 }
 
 static int check_found (const char *dir, const char *name, void *arg, idt_error_t *errp)
