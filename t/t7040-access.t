@@ -85,7 +85,10 @@ test_expect_success 'ids: what a guest has too much of is refused with a sentenc
 '
 test_expect_success 'files of the instance are the owner'"'"'s' '
     test "$(stat -c %a "$own/open")" = 711 && test "$(stat -c %a:%g "$own/open/local-0")" = 666:$GROUP &&
-    test "$(stat -c %a "$own"/open/tbon-* "$own"/open/*.sqlite | sort -u)" = 600
+    test "$(stat -c %a "$own"/open/tbon-* "$own"/open/*.sqlite | sort -u)" = 600 &&
+    for who in member guest; do
+        test_expect_code 1 $who idtree state show "$own/open" 2>err && cat err && grep "open/instance: " err || return 1
+    done
 '
 test_expect_success 'the owner ends it, and nobody is left' 'owner idtree shutdown; rc=$?; let_go && test $rc = 0'
 

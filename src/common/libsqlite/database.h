@@ -45,7 +45,7 @@ struct database_kind {
     int application_id;
     int version;
     const char *create; /* statements that make its tables; NULL: who opens it calls database_fill () */
-    const char *advice; /* what to do where it is damaged or lost, as a clause */
+    const char *advice; /* what to do where it is damaged, as a clause */
     bool anew;          /* one that was lost is made anew */
 };
 
@@ -72,7 +72,7 @@ struct database *database_open (const struct database_kind *kind, const char *di
 int database_fill (struct database *d, const char *sql, idt_error_t *errp);
 
 /* Whose mark a file carries, as far as that can be seen without touching it or what a crash left beside it: 'uuid' is ""
- * where it carries none.  Returns whether it is a file of ours.
+ * where it carries none, or may get it from what lies beside it (peek.h).  Returns whether it is a file of ours.
  */
 bool database_mark (const char *path, char uuid[STATE_UUID_SIZE]);
 

@@ -250,8 +250,9 @@ static int read_file (const char *dir, const char *name, struct statefile *s, id
         return errsetf (errp, STATE_REFUSED, "%s/%s: of a later version of idtree: upgrade this one", dir, name);
     if (strncmp (text, HEAD, strlen (HEAD)) != 0 || !decode (&found, text, n))
         return errsetf (errp, STATE_REFUSED, "%s/%s: damaged, or changed by hand: %s", dir, name,
-                        strcmp (name, NAME) == 0 ? "take that of a backup, or make it anew with idtree init --uuid"
-                                                 : "remove it");
+                        strcmp (name, NAME) == 0
+                            ? "put it aside, and that of a backup in its place, or one that idtree init --uuid makes"
+                            : "remove it");
     *s = found;
     return 0;
 }

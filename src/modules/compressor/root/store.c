@@ -35,7 +35,9 @@ static const struct database_kind kind = {
               " seq INTEGER NOT NULL, form BLOB NOT NULL);"
               "CREATE TABLE ranges (document INTEGER NOT NULL, seq INTEGER NOT NULL, text TEXT NOT NULL,"
               " PRIMARY KEY (document, seq)) WITHOUT ROWID",
-    .advice = "put a copy in its place; ranks that have documents open can still save them",
+    .advice =
+        "put it and its -wal aside, and a copy in its place, or give it up by idtree state forget; ranks that have "
+        "documents open can still save them",
 };
 
 struct store {
