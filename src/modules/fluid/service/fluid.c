@@ -141,7 +141,7 @@ static void fluid_fini (idt_t *h, void *ctx)
     service_stop_root (sv);
     if (sv->running)
         leave (sv);
-    memory_destroy (sv->memory);
+    service_forget (sv);
     node_destroy (sv->node);
     authority_destroy (sv->authority);
     ration_destroy (sv->ration);

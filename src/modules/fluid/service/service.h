@@ -96,9 +96,9 @@ void service_lease_reply_cb (void *arg, void *cookie, const struct lease_answer 
 void service_report_up_cb (void *arg, const struct report *report);
 int service_share_up_cb (void *arg, const struct share_want *want);
 
-/* A lease was given: remember the instance, where there is a statedir.  / Wait for what is being written; NULL is fine. */
+/* A lease was given: remember the instance, where there is a statedir.  / End: wait for what is being written, for some time. */
 void service_remember (struct service *sv, const struct lease_answer *answer);
-void memory_destroy (struct memory *m);
+void service_forget (struct service *sv);
 
 /* --- whom a request speaks for: service.c ------------------------------------------------------------------ */
 
