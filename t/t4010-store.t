@@ -106,7 +106,7 @@ cat >memory.sh <<'END'
 unset LD_PRELOAD
 . ./lib.sh
 set_disk 0 && until_served && wait_served 1 && set_disk 3 && until_refused && idtree module remove -r 1 fluid &&
-idtree dmesg --uri "${IDTREE_URI%0}1" >told; cat told; grep 'the disk of statedir hangs: .* not waited for any more' told &&
+idtree dmesg --uri "${IDTREE_URI%0}1" >told; cat told; grep 'hung/memory-1: its disk hangs: .* not waited for any more' told &&
 set_disk 0 && idtree module load -r 1 fluid && until_served && wait_served 1
 END
 test_expect_success 'on a disk that hangs a rank does not wait for what it remembers when it ends' '

@@ -12,6 +12,7 @@
  * long: all that it uses is its own.
  */
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -64,18 +65,17 @@ static void memory_destroy (struct memory *m)
 void service_forget (struct service *sv)
 {
     struct memory *m = sv->memory;
+    char path[PATH_MAX];
 
     if (!m)
         return;
     sv->memory = NULL;
     idt_watcher_destroy (m->watcher);
+    snprintf (path, sizeof (path), "%s/memory-%u", m->dir, (unsigned)m->rank);
     if (worker_leave (m->worker, END_MS, free))
         free (m);
     else
-        idt_log (
-            sv->h, LOG_WARNING,
-            "the disk of statedir hangs: what this rank remembers of its instance is not written yet, and not waited "
-            "for any more");
+        idt_log (sv->h, LOG_WARNING, "%s: its disk hangs: it is not written yet, and not waited for any more", path);
 }
 
 /* In the thread. */
