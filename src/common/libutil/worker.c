@@ -27,6 +27,7 @@ struct worker {
     /* under lock: */
     bool has_ended;
     void (*over) (void *arg); /* of one that is left; NULL: it is not */
+    void *object;             /* that its code is in, for good */
     enum task task;
     int errnum;
     idt_error_t why;
@@ -157,12 +158,12 @@ static struct timespec in_ms (unsigned ms)
 }
 
 /* The shared object that this is part of, which may be a module's, is not unloaded any more. */
-static void stay_loaded (void)
+static void stay_loaded (struct worker *w)
 {
     Dl_info self;
 
     if (dladdr ((void *)worker_leave, &self) && self.dli_fname)
-        dlopen (self.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
+        w->object = dlopen (self.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
 }
 
 bool worker_leave (struct worker *w, unsigned ms, void (*over) (void *arg))
@@ -178,7 +179,7 @@ bool worker_leave (struct worker *w, unsigned ms, void (*over) (void *arg))
         rc = pthread_cond_timedwait (&w->ended, &w->lock, &until);
     bool has_ended = w->has_ended;
     if (!has_ended) {
-        stay_loaded ();
+        stay_loaded (w);
         w->over = over;
         pthread_detach (w->thread);
     }
