@@ -80,6 +80,9 @@ struct service {
  */
 uint64_t service_now_us (struct service *sv);
 
+/* The same at rank 0's start, where there is no authority yet that could be told: what it is to be told. */
+uint64_t service_look (struct service *sv, int64_t *off_us, int64_t *sure_us);
+
 /* Set the timer to the next deadline.  Every way into the node, and the authority, ends here. */
 void service_set_timer (struct service *sv);
 
