@@ -79,19 +79,18 @@ int state_drop_store (const char *dir, const char *name, idt_error_t *errp);
 
 /* --- what a rank remembers --------------------------------------------------------------------------- */
 
-/* The file memory-RANK in 'dir': which instance the rank belongs to, and what a rank 0 that lost its state must be told.  It is
- * a help, not a promise: a crash of the host may leave the one before.  Both return as state_read ().
+/* The file memory-RANK in 'dir': which instance the rank belongs to, and what a rank 0 that lost its state must be told.  A
+ * crash leaves the whole file or the one before.  Both return as state_read ().
  */
 int state_recall (const char *dir, uint32_t rank, struct statefile *s, idt_error_t *errp);
 int state_remember (const char *dir, uint32_t rank, const struct statefile *s, idt_error_t *errp);
 
 /* --- other small files of a folder ------------------------------------------------------------------- */
 
-/* Write 'text' to the file 'name' in 'dir', durably, in place of what is there or (exclusive) only where nothing is; (soon)
- * without waiting for the disk.
+/* Write 'text' to the file 'name' in 'dir', durably, in place of what is there or (exclusive) only where nothing is.
  * Returns 0, or -1 with errno set (EEXIST) and 'errp' filled.
  */
-enum state_write { STATE_REPLACE, STATE_EXCLUSIVE, STATE_SOON };
+enum state_write { STATE_REPLACE, STATE_EXCLUSIVE };
 int state_write_text (const char *dir, const char *name, const char *text, enum state_write how, idt_error_t *errp);
 
 #define STATE_TEXT_MAX 4096

@@ -9,6 +9,8 @@
 #ifndef UTIL_WORKER_H
 #define UTIL_WORKER_H
 
+#include <stdbool.h>
+
 #include <idtree/error.h>
 
 struct worker;
@@ -21,6 +23,11 @@ struct worker *worker_create (worker_f work, void *arg);
 
 /* End it, after what is under way; a piece that has not begun is left out.  NULL is fine; keeps errno. */
 void worker_destroy (struct worker *w);
+
+/* The same, but wait for 'ms' milliseconds at most.  Returns true; or false where what is under way takes longer: then the
+ * thread goes on alone, calls 'over' with the work's 'arg' when it has ended, and what it runs in stays loaded.
+ */
+bool worker_leave (struct worker *w, unsigned ms, void (*over) (void *arg));
 
 /* Have a piece of work done.  At most one may be under way. */
 void worker_begin (struct worker *w);

@@ -67,6 +67,7 @@ struct authority_start {
     const struct lease_record *stored; /* what is on the disk; all 0: a new instance */
     const void *past;                  /* what authority_leave () told on the same broker */
     size_t past_size;                  /* 0: nothing */
+    int64_t off_us, sure_us;           /* what CLOCK_BOOTTIME missed since, as of authority_lost_time () */
 };
 
 /* 'ops' is borrowed for its life.  The first horizon is to be stored at once.  NULL with errno ENOMEM. */

@@ -266,6 +266,7 @@ void node_start_root (struct node *n, uint64_t now_us, struct authority *a)
 
     authority_status (a, now_us, &status);
     n->lessor = (struct lessor){ .authority = a, .heard = authority_news (a) };
+    n->lessor.heard.jumped_us = 0; /* the life before, which lent, has not heard of that */
     n->clock = authority_clock (a);
     n->doubt.now = false;
     n->epoch.known = true;

@@ -219,7 +219,7 @@ static int start_authority (struct service *sv, const void *past, size_t size, i
 
     if (load_store (sv, start.wall_us / 1000, &config.epoch_ms, &record, errp) < 0)
         return -1;
-    uint64_t now_us = service_now_us (sv);
+    uint64_t now_us = service_look (sv, &start.off_us, &start.sure_us);
     start.wall_us = (int64_t)clock_us (CLOCK_REALTIME); /* the disk took its time */
     if (!(sv->authority = authority_create (&config, &authority_ops, sv, now_us, &start)))
         return errprintf (errp, "cannot start: %s", strerror (errno));

@@ -80,6 +80,9 @@ struct service {
  */
 uint64_t service_now_us (struct service *sv);
 
+/* The same at rank 0's start, where there is no authority yet that could be told: what it is to be told. */
+uint64_t service_look (struct service *sv, int64_t *off_us, int64_t *sure_us);
+
 /* Set the timer to the next deadline.  Every way into the node, and the authority, ends here. */
 void service_set_timer (struct service *sv);
 
@@ -96,9 +99,9 @@ void service_lease_reply_cb (void *arg, void *cookie, const struct lease_answer 
 void service_report_up_cb (void *arg, const struct report *report);
 int service_share_up_cb (void *arg, const struct share_want *want);
 
-/* A lease was given: remember the instance, where there is a statedir.  / Wait for what is being written; NULL is fine. */
+/* A lease was given: remember the instance, where there is a statedir.  / End: wait for what is being written, for some time. */
 void service_remember (struct service *sv, const struct lease_answer *answer);
-void memory_destroy (struct memory *m);
+void service_forget (struct service *sv);
 
 /* --- whom a request speaks for: service.c ------------------------------------------------------------------ */
 
