@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <syslog.h>
 
 #include "libutil/errprintf.h"
 #include "modules/compressor/document_private.h"
@@ -170,14 +171,40 @@ size_t documents_awaited (const struct service *sv)
     return n;
 }
 
+/* Of two that have the name one is broken, or does not know yet what became of it: the other was renamed.  Who asks by name
+ * may mean the old one, and is told so until that is closed.
+ */
 struct document *document_find (struct service *sv, const char *name)
 {
-    struct document *doc;
+    struct document *doc, *found = NULL;
 
     LIST_FOREACH (doc, &sv->documents, link)
-        if (strcmp (doc->session.name, name) == 0)
-            return doc;
+        if (strcmp (doc->session.name, name) == 0
+            && (!found || (doc->session.replica && replica_broken (doc->session.replica))))
+            found = doc;
+    return found;
+}
+
+/* The other session that is in the same document: it has not heard of its name. */
+static struct document *find_twin (const struct document *doc)
+{
+    struct document *other;
+
+    LIST_FOREACH (other, &doc->service->documents, link)
+        if (other != doc && strcmp (other->session.uuid, doc->session.uuid) == 0)
+            return other;
     return NULL;
+}
+
+void document_renamed (struct document *doc, const char *before)
+{
+    struct document *other;
+
+    idt_log (doc->service->h, LOG_INFO, "document %s is called %s now", before, doc->session.name);
+    LIST_FOREACH (other, &doc->service->documents, link)
+        if (other != doc && strcmp (other->session.name, doc->session.name) == 0)
+            other->session.ask = true;
+    service_arm (doc->service);
 }
 
 /* --- open ------------------------------------------------------------------------------------------------- */
@@ -206,6 +233,18 @@ static void opened (struct document *doc)
     free (s);
     json_decref (o);
     document_turn (doc);
+}
+
+/* A rank has one session in a document. */
+static void give_way (struct document *doc, struct document *twin)
+{
+    char text[2 * DOCWIRE_NAME_MAX + 100];
+
+    snprintf (text, sizeof (text), "%s: it is open here as %s, which was its name before: ask again", doc->session.name,
+              twin->session.name);
+    twin->session.ask = true;
+    document_destroy (doc, EAGAIN, text);
+    document_turn (twin);
 }
 
 static void joined_cb (idt_future_t *f, void *arg);
@@ -241,7 +280,9 @@ static void joined_cb (idt_future_t *f, void *arg)
         docsession_failed (&doc->session);
     else
         set_deadline (doc);
-    if (doc->session.replica)
+    if (doc->session.replica && find_twin (doc))
+        give_way (doc, find_twin (doc));
+    else if (doc->session.replica)
         opened (doc);
     else
         join (doc);
@@ -313,6 +354,7 @@ static void open_document (struct service *sv, const idt_msg_t *msg, const char 
     else if (!(doc = document_create (sv, name, &error)))
         service_respond_error (sv, msg, errno, error.text);
     else {
+        doc->opener = idt_msg_cred (msg);
         service_queue (sv, &doc->openers, msg);
         begin_opening (doc);
     }

@@ -93,7 +93,7 @@ int service_upcall (struct service *sv, idt_future_t *f, idt_future_f cb, const 
 /* The text of a failed future: what rank 0 said, that it said nothing, or that nobody is there.  Borrowed. */
 const char *service_future_error (const idt_future_t *f);
 
-/* Pass a request on to rank 0, and its answer back. */
+/* Pass a request on to rank 0 as its user's, and its answer back. */
 void service_pass_on (struct service *sv, const idt_msg_t *msg);
 
 /* Forget what a client that is gone had passed on. */
@@ -159,7 +159,7 @@ void uplink_forget (struct service *sv, const idt_msg_t *disconnect);
 struct root *root_create (struct service *sv, idt_error_t *errp);
 void root_destroy (struct root *root);
 
-/* Take a request of order, join, fetch, state, create or list. */
+/* Take a request of order, join, fetch, state, create, delete, rename or list. */
 void root_request (struct root *root, const idt_msg_t *msg);
 
 /* Forget what a client that is gone had asked for. */
