@@ -49,6 +49,8 @@ idtree doc new d && test "$(member_of d uuid)" != $uuid
 grows plan
 until_ok idtree doc open -r 0 d && ids -n 3 d && test "$(member_of d sessions)" = 1
 until_ok idtree doc open -r 2 d && until_ok idtree doc ids -r 2 plan
+for name in d plan; do ask 2 compressor.stats "{\"document\":\"$name\",\"uuid\":\"$uuid\"}" | grep '"document":"plan"'; done
+fails "ENOENT: document 'd' with UUID x is not open on rank 2" ask 2 compressor.generate '{"document":"d","uuid":"x"}'
 echo "--- what was d means the same as plan"
 sed 's/^plan:/d:/' ids | grep '^d:' >as-d
 grep -c '^plan:' ids
@@ -91,8 +93,20 @@ until_ok idtree doc open d && ids -n 3 d
 fails "document 'd' was deleted" idtree doc close -r 1 d
 fails "the rank has no session in it" idtree doc ids -r 1 d
 idtree doc open -r 1 d && ids -n 3 -r 1 d
+echo "--- a session in what was deleted keeps its name until it is closed, also where another one has it then"
+new=$(member_of d uuid) && idtree doc delete d && idtree doc new other && until_ok idtree doc open -r 1 other
+says "$gone" idtree doc ids -r 1 d
+other=$(member_of other uuid) && idtree doc rename other d && test "$other" != "$new"
+wait_until "rank 1 knows" holds "ask 1 compressor.stats '{\"document\":\"?\",\"uuid\":\"$other\"}' | grep '\"document\":\"d\"'"
+fails "was deleted" idtree doc ids -r 1 d
+fails "was deleted" idtree doc close -r 2 d
+until_ok idtree doc open -r 2 d && ids -n 3 -r 2 d
+fails "was deleted" idtree doc close -r 1 d
+ids -n 3 -r 1 d && ids -n 3 -r 2 d
+seq=$(member_of d seq)
+wait_until "rank 1 hears of all" holds "ask 1 compressor.stats '{\"document\":\"d\"}' | grep '\"seq\":$seq,'"
 idtree startctl kill 0 && idtree startctl run 0
-until_ok idtree doc list && test "$(member_of d finals)" -gt 0 && test "$(member_of d sessions)" = 2
+until_ok idtree doc list && test "$(member_of d uuid)" = "$other" && test "$(member_of d finals)" -gt 0 && test "$(member_of d sessions)" = 2
 echo "--- what cannot be done"
 fails "^idtree doc delete: there is no document 'nope': idtree doc list" idtree doc delete nope
 fails "^idtree doc rename: there is no document 'nope': idtree doc list" idtree doc rename nope other

@@ -174,7 +174,7 @@ size_t documents_awaited (const struct service *sv)
 /* Of two that have the name one is broken, or does not know yet what became of it: the other was renamed.  Who asks by name
  * may mean the old one, and is told so until that is closed.
  */
-struct document *document_find (struct service *sv, const char *name)
+static struct document *find_name (struct service *sv, const char *name)
 {
     struct document *doc, *found = NULL;
 
@@ -185,14 +185,14 @@ struct document *document_find (struct service *sv, const char *name)
     return found;
 }
 
-/* The other session that is in the same document: it has not heard of its name. */
-static struct document *find_twin (const struct document *doc)
+/* The session in the document of this UUID, but for 'other' (may be NULL). */
+static struct document *find_uuid (struct service *sv, const char *uuid, const struct document *other)
 {
-    struct document *other;
+    struct document *doc;
 
-    LIST_FOREACH (other, &doc->service->documents, link)
-        if (other != doc && strcmp (other->session.uuid, doc->session.uuid) == 0)
-            return other;
+    LIST_FOREACH (doc, &sv->documents, link)
+        if (doc != other && strcmp (doc->session.uuid, uuid) == 0)
+            return doc;
     return NULL;
 }
 
@@ -235,7 +235,7 @@ static void opened (struct document *doc)
     document_turn (doc);
 }
 
-/* A rank has one session in a document. */
+/* A rank has one session in a document: the other has not heard of the name that it has now. */
 static void give_way (struct document *doc, struct document *twin)
 {
     char text[2 * DOCWIRE_NAME_MAX + 100];
@@ -280,8 +280,9 @@ static void joined_cb (idt_future_t *f, void *arg)
         docsession_failed (&doc->session);
     else
         set_deadline (doc);
-    if (doc->session.replica && find_twin (doc))
-        give_way (doc, find_twin (doc));
+    struct document *twin = find_uuid (doc->service, doc->session.uuid, doc);
+    if (doc->session.replica && twin)
+        give_way (doc, twin);
     else if (doc->session.replica)
         opened (doc);
     else
@@ -336,7 +337,7 @@ static void begin_opening (struct document *doc)
 
 static void open_document (struct service *sv, const idt_msg_t *msg, const char *name)
 {
-    struct document *doc = document_find (sv, name);
+    struct document *doc = find_name (sv, name);
     idt_error_t error;
 
     if (doc && doc->session.replica && replica_broken (doc->session.replica))
@@ -375,15 +376,16 @@ void document_open_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 
 /* --- methods of an open document ---------------------------------------------------------------------------- */
 
-struct document *document_asked (struct service *sv, const idt_msg_t *msg, const char *name)
+struct document *document_asked (struct service *sv, const idt_msg_t *msg, const char *name, const char *uuid)
 {
-    struct document *doc = document_find (sv, name);
+    struct document *doc = uuid ? find_uuid (sv, uuid, NULL) : find_name (sv, name);
     char text[DOCWIRE_NAME_MAX + 100];
 
     if (doc && doc->state != OPENING)
         return doc;
-    snprintf (text, sizeof (text), "document '%.*s' is not open on rank %u: open it there first (idtree doc open)",
-              DOCWIRE_NAME_MAX, name, sv->options.rank);
+    snprintf (text, sizeof (text),
+              "document '%.*s'%s%.40s is not open on rank %u: open it there first (idtree doc open)", DOCWIRE_NAME_MAX,
+              name, uuid ? " with UUID " : "", uuid ? uuid : "", sv->options.rank);
     service_respond_error (sv, msg, ENOENT, text);
     return NULL;
 }
@@ -415,13 +417,13 @@ void document_close_cb (idt_t *h, const idt_msg_t *msg, void *arg)
     struct service *sv = arg;
     struct document *doc;
     idt_error_t error;
-    const char *name;
+    const char *name, *uuid = NULL;
     int without = 0;
     json_t *o;
 
-    if (idt_msg_unpack (msg, &o, &error, "{s:s s?b}", "document", &name, "discard", &without) < 0)
+    if (idt_msg_unpack (msg, &o, &error, "{s:s s?s s?b}", "document", &name, "uuid", &uuid, "discard", &without) < 0)
         service_respond_error (sv, msg, EPROTO, error.text);
-    else if ((doc = document_asked (sv, msg, name)))
+    else if ((doc = document_asked (sv, msg, name, uuid)))
         (without ? discard : close_document) (doc, msg);
     json_decref (o);
 }

@@ -207,21 +207,36 @@ static void announced_cb (void *arg, size_t index, const struct relay_result *re
 
 /* --- events --------------------------------------------------------------------------------------------- */
 
-/* An event of the same name may be of another document: of an instance before, or after. */
+static void hear (struct document *doc, const idt_msg_t *msg, const json_t *event)
+{
+    struct service *sv = doc->service;
+    idt_error_t error;
+
+    if (docsession_hear (&doc->session, event, &error) < 0 && errno == EPROTO)
+        idt_log (sv->h, LOG_ERR, "%s: %s", idt_msg_topic (msg), error.text);
+    count_taken (doc);
+    document_turn (doc);
+}
+
+/* An event of the same name may be of another document: of an instance before, or after, or one that was deleted. */
 void document_ranges_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 {
     struct service *sv = arg;
-    struct document *doc = document_find (sv, idt_msg_topic (msg) + strlen (DOCWIRE_EVENT_PREFIX));
+    const char *name = idt_msg_topic (msg) + strlen (DOCWIRE_EVENT_PREFIX);
+    struct document *doc, *next;
     idt_error_t error;
-    json_t *event;
+    json_t *event = NULL;
 
-    if (!doc || !doc->session.replica)
-        return;
-    sv->counters.events++;
-    event = idt_msg_json (msg, &error);
-    if ((!event || docsession_hear (&doc->session, event, &error) < 0) && errno == EPROTO)
-        idt_log (h, LOG_ERR, "%s: %s", idt_msg_topic (msg), error.text);
+    for (doc = LIST_FIRST (&sv->documents); doc; doc = next) {
+        next = LIST_NEXT (doc, link);
+        if (strcmp (doc->session.name, name) != 0 || !doc->session.replica)
+            continue;
+        sv->counters.events += !event;
+        if (!event && !(event = idt_msg_json (msg, &error))) {
+            idt_log (h, LOG_ERR, "%s: %s", idt_msg_topic (msg), error.text);
+            break;
+        }
+        hear (doc, msg, event);
+    }
     json_decref (event);
-    count_taken (doc);
-    document_turn (doc);
 }

@@ -103,9 +103,10 @@ void service_forget_ups (struct service *sv, const idt_msg_t *disconnect);
 
 struct document;
 
-/* Find the document that a request names.  Returns NULL where it is not open; then the request is answered. */
-struct document *document_find (struct service *sv, const char *name); /* NULL: there is none */
-struct document *document_asked (struct service *sv, const idt_msg_t *msg, const char *name);
+/* Find the document that a request names: by its UUID where that is not NULL, else by its name.  Returns NULL where it is not
+ * open; then the request is answered.
+ */
+struct document *document_asked (struct service *sv, const idt_msg_t *msg, const char *name, const char *uuid);
 
 /* Ids were made: announce them.  'msg' not NULL: answer it when all are final, with 'runs' in op space.  The document
  * may be gone afterwards.
