@@ -185,13 +185,13 @@ static struct document *find_name (struct service *sv, const char *name)
     return found;
 }
 
-/* The session in the document of this UUID, but for 'other' (may be NULL). */
+/* The session that has joined the document of this UUID, but for 'other' (may be NULL). */
 static struct document *find_uuid (struct service *sv, const char *uuid, const struct document *other)
 {
     struct document *doc;
 
     LIST_FOREACH (doc, &sv->documents, link)
-        if (doc != other && strcmp (doc->session.uuid, uuid) == 0)
+        if (doc != other && doc->session.replica && strcmp (doc->session.uuid, uuid) == 0)
             return doc;
     return NULL;
 }
