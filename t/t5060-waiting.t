@@ -36,6 +36,8 @@ doc open d
 doc close d
 doc ids d
 doc show d
+doc rename d e
+doc delete d
 doc export d
 job list
 job show 1

@@ -79,6 +79,11 @@ test_expect_success 'jobs: each submits his own, none more urgent than usual; ke
     member $python "$IDTREE_SRCDIR/t/access_client.py" group jobs 0 5 $(cat job) &&
     guest $python "$IDTREE_SRCDIR/t/access_client.py" guest jobs 0 5 $(cat job)
 '
+test_expect_success 'documents: who made one may rename and delete it, wherever he asks; others may not, but the owner' '
+    owner idtree doc new d$OWNER && as_member documents 0 5 && owner idtree doc delete d$OWNER &&
+    member idtree doc new d$MEMBER && owner idtree doc rename d$MEMBER mine && owner idtree doc delete mine &&
+    as_guest requests 5
+'
 test_expect_success 'ids: what a guest has too much of is refused with a sentence' '
     guest $python "$IDTREE_SRCDIR/t/access_client.py" guest ration 5 &&
     member idtree id new -n 20000 >ids && test $(wc -l <ids) = 20000

@@ -35,6 +35,11 @@ char *docwire_element (const char *document, const char *uuid, uint64_t digest, 
 char *docwire_ranges (const char *document, const char *uuid, const uint64_t *digest, int64_t newest, int64_t first,
                       size_t n, const char *(*text) (void *arg, int64_t seq), void *arg);
 
+/* Text of {"document":s,"uuid":s,"name":s}: the event of a document that was renamed; or of one that was deleted,
+ * {"document":s,"uuid":s,"deleted":true} ('name' is "").
+ */
+char *docwire_edit (const char *document, const char *uuid, const char *name);
+
 /* Bytes of a stored form that go into one answer; what is larger is sent in pieces. */
 #define DOCWIRE_PIECE \
     ((size_t)192 << 10) /* 256 KiB of base64: divisible by 3, so that pieces are the text when joined */

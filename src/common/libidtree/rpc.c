@@ -106,6 +106,21 @@ idt_future_t *idt_rpc_pack (idt_t *h, const char *topic, uint32_t nodeid, int fl
     return f;
 }
 
+idt_future_t *idt_rpc_message (idt_t *h, const idt_msg_t *request, uint32_t nodeid, int flags)
+{
+    idt_msg_t *copy = idt_msg_create (IDT_MSGTYPE_REQUEST);
+    const void *data = NULL;
+    size_t size = 0;
+
+    (void)idt_msg_payload (request, &data, &size); /* none is fine */
+    if (copy && idt_msg_set_topic (copy, idt_msg_topic (request)) == 0 && idt_msg_set_payload (copy, data, size) == 0) {
+        idt_msg_set_cred (copy, idt_msg_cred (request));
+        return send_new (h, copy, nodeid, flags);
+    }
+    idt_msg_unref (copy);
+    return NULL;
+}
+
 /* --- the answer ----------------------------------------------------------------------------- */
 
 /* Wait for a result.  Returns 0, or -1 with errno set to its error. */
