@@ -89,7 +89,7 @@ test_expect_success 'a folder that was lost as a whole goes on with its UUID, ep
     run again --recover-horizon="$(run a idtree id new)" idtree getattr instance.uuid >told && test "$(cat told)" = $uuid && run again true
 '
 test_expect_success 'each start tells what a lost state needs' '
-    run a -o log-stderr-level=5 true 2>log; cat log; grep "instance [0-9a-f-]* (alpha): epoch 2026-01-01T00:00:00.000Z, horizon 20.*Z, 0.000 s ahead" log
+    run a -o log-stderr-level=5 true 2>log; cat log; grep "instance [0-9a-f-]* (alpha): epoch 2026-01-01T00:00:00.000Z, horizon 20.*Z, its time 0.000 s ahead" log
 '
 # Ranks of one host share the folder; elsewhere it would be of a rank alone.
 cat >remember.sh <<'END'
@@ -120,7 +120,21 @@ test_expect_success 'show and check tell what is there' '
     idtree state show a >shown && cat shown && grep "^name  *alpha" shown && grep "^horizon  *20" shown && idtree state check a &&
     copy a b && rm b/compressor.sqlite && test_expect_code 1 idtree state check b 2>err && grep "is missing" err &&
     copy a b && head -c 9000 /dev/zero | tr "\\0" x | dd of=b/compressor.sqlite bs=1 seek=5000 conv=notrunc 2>/dev/null &&
-    test_expect_code 1 idtree state check b 2>err && grep "b/compressor.sqlite: it " err &&
+    test_expect_code 1 idtree state check b 2>err && cat err && grep "b/compressor.sqlite is damaged" err &&
     test_expect_code 1 idtree state show empty 2>err && grep "empty/instance: No such file" err
+'
+test_expect_success 'while a broker runs its horizon is not known from outside, which is told, and no backup is made' '
+    echo "idtree state show --json a >shown 2>err; idtree state backup a taken 2>>err || echo \$? >>shown; idtree state check a 2>>err" >look.sh &&
+    test_expect_code 1 run a sh look.sh && cat shown err && grep "\"name\":\"alpha\"" shown && ! grep horizon shown && grep "^1$" shown &&
+    test ! -e taken && test "$(grep -c "the horizon is not known: a/fluid.sqlite is in use by .*process [0-9]* on " err)" = 2 &&
+    grep "check: a/fluid.sqlite is in use by .*process [0-9]* on" err && grep "check: a/compressor.sqlite is in use by" err
+'
+test_expect_success 'a store that a crash left in a commit, a lost one: the rest is shown and copied, and what is not there is told' '
+    copy a b && python3 -c "import os, sqlite3; c = sqlite3.connect(\"b/fluid.sqlite\"); c.execute(\"PRAGMA synchronous = OFF\")
+c.execute(\"UPDATE fluid SET horizon_ms = horizon_ms + 1\"); os._exit(0)" && test -s b/fluid.sqlite-journal &&
+    idtree state show b >shown 2>err && cat err && grep "is left by a crash in the middle of a commit" err && grep alpha shown &&
+    test_expect_code 1 idtree state backup b crashed 2>err && cat err && grep "the horizon is not in it" err && test -e crashed/compressor.sqlite &&
+    run b true && idtree state show b 2>err | grep "^horizon  *20" && test_must_be_empty err &&
+    rm b/fluid.sqlite && idtree state show b 2>err && grep "not known: b/fluid.sqlite is missing" err
 '
 test_done

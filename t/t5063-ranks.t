@@ -41,6 +41,16 @@ test_expect_success 'logs come one after the other, and are forgotten of all' '
     idtree dmesg -C -r all && idtree dmesg -r all >out && ! grep hello out &&
     test_expect_code 2 idtree dmesg -f -r 0-1 2>err && grep "follows the log of one rank" err
 '
+test_expect_success 'who does not answer keeps no log from being printed, or forgotten, and is told at the end' '
+    for r in 0 1 4; do idtree logger -s debug --uri "$(dirname "$IDTREE_URI")/local-$r" "here is $r" || return 1; done &&
+    logged() { idtree dmesg -r 0,1,4 >out && test "$(grep -c "here is" out)" = 3; } && wait_until "all have said it" logged &&
+    idtree startctl kill 3 && idtree startctl stop 2 &&
+    test_expect_code 1 idtree dmesg --timeout 1 -r all >out 2>err; idtree startctl cont 2; cat out err &&
+    test "$(grep -o "here is .*" out | tr "\n" " ")" = "here is 0 here is 1 here is 4 " && test "$(wc -l <err)" = 2 &&
+    grep "^idtree dmesg: of ranks 2: no answer" err && grep "^idtree dmesg: of ranks 3: rank 3 is not connected" err &&
+    test_expect_code 1 idtree dmesg -C -r 3,4 2>err && grep "of ranks 3: " err && idtree dmesg -r 0-2,4 >out && test "$(grep -c "here is" out)" = 2 &&
+    idtree startctl run 3
+'
 test_expect_success 'what names no ranks is refused' '
     for r in x 3- 3,,4 "" "[]" 7-3; do
         test_expect_code 2 idtree module stats -r "$r" fluid 2>err && cat err || return 1

@@ -45,6 +45,17 @@ test_expect_success 'so is what is said of the wrong thing' '
         refused idtree $c || return 1
     done
 '
+test_expect_success 'so is a word where a URI, a time, a rank is needed, of each command that has the option' '
+    while read -r c; do
+        idtree $c -h >help && case $c in broker | start | startctl | version) continue ;; esac
+        operands=$(sed -n "s/^usage: idtree $c \[OPTION\]... *\([^[]*\).*/\1/p" help | sed "s/[A-Z|.!][A-Z|.!]*/1/g")
+        case $c in "job submit") operands="-- true" ;; "id range") operands="--from 2026-01-01 --to 2026-01-02" ;; esac
+        for o in --uri=foo --uri=tcp://x --timeout=x --timeout=-1 --timeout=nan --rank=x --rank=-1; do
+            grep -q -e "${o%%=*}" help || continue
+            refused idtree $c $o $operands && grep -e "${o#*=}" err || return 1
+        done
+    done <commands && test_expect_code 2 idtree version --uri=foo 2>err && grep "^idtree version: --uri foo: not local" err
+'
 test_expect_success 'and what the broker finds wrong in what it was given' '
     for o in "-o x=y" "-o fluid.lease=x" "-o tbon.topo=x" "-t nope" "-c /nope" "-o rank=3" "-o log-level=99" "-o tbon.endpoint=x" \
         "-o broker.modules=nope" "-o broker.join-timeout=x" "-o fluid.epoch=x" "--recover-horizon=x" "-o fluid.recover-horizon=2026-02-30" \

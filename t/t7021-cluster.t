@@ -88,10 +88,12 @@ test_expect_success 'brokers start in any order: who is first waits and serves n
     wait_until "all are there" is_full && at 2 && wait_served 2 && idtree getattr hostlist >list &&
     echo "127.0.0.[1,1,1]" >want && test_cmp want list && test "$(idtree getattr broker.boot-method)" = config
 '
-test_expect_success 'a second broker of a rank is refused, and both sides say so' '
-    mkdir -m 700 run2 && { idtree-broker -c conf --rank 2 -o rundir=$T/run2 -o log-stderr-level=5 2>err.second >out & } &&
+# Its parent is rank 1: rank 0, which knows nothing of the first, does not take it in either.
+test_expect_success 'a second broker of a rank is refused, goes to nobody else, and both sides say so' '
+    mkdir -m 700 run2 && { idtree-broker -c conf --rank 2 -o rundir=$T/run2 -o log-stderr-level=6 2>err.second >out & } &&
     second=$! && wait_until "it is told" grep "does not take us in yet: rank 2 is served by .* on 127.0.0.1" err.second &&
-    at 1 && wait_until "so is the parent" holds "idtree dmesg | grep -q \"a hello is refused: rank 2 is served by\"" &&
+    at 1 && wait_until "so is the parent, again" holds "test \$(idtree dmesg | grep -c \"a hello is refused: rank 2 is served by\") -ge 3" &&
+    test_must_fail grep "attached to" err.second && test_must_fail idtree id new --uri local://$T/run2/local-2 &&
     kill $second && wait $second && wait_served 2
 '
 test_expect_success 'a broker that is stopped lets those below go on' '

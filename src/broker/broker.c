@@ -267,6 +267,13 @@ static void child (void *arg, uint32_t rank, bool up)
     broker_check_alone (arg);
 }
 
+static bool heard (void *arg)
+{
+    const struct broker *b = arg;
+
+    return !modules_pending (b->modules);
+}
+
 static void stop (void *arg)
 {
     broker_begin_stop (arg, "the parent");
@@ -278,6 +285,7 @@ static const struct overlay_ops overlay_ops = {
     .refused = refused,
     .intruder = intruder,
     .child = child,
+    .heard = heard,
     .stop = stop,
 };
 

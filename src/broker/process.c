@@ -17,7 +17,7 @@
 #include "broker/module/shared.h"
 #include "broker/process.h"
 #include "broker/route/usock.h"
-#include "libidtree/loop.h"
+#include "libidtree/reactor/loop.h"
 #include "libutil/clock.h"
 #include "libutil/errprintf.h"
 

@@ -4,6 +4,7 @@
 /* dmesg.c - idtree dmesg, logger: the broker's log */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <syslog.h>
 
@@ -40,10 +41,15 @@ struct dmesg_options {
     bool clear;
 };
 
+static idt_future_t *ask_for_log (struct cmd *cmd, const struct dmesg_options *o)
+{
+    return ask_stream (cmd, "log.dmesg", o->rank,
+                       json_pack ("{s:b s:b}", "follow", o->follow, "nobacklog", o->only_new));
+}
+
 static void print_log (struct cmd *cmd, const struct dmesg_options *o)
 {
-    idt_future_t *f = ask_stream (cmd, "log.dmesg", o->rank,
-                                  json_pack ("{s:b s:b}", "follow", o->follow, "nobacklog", o->only_new));
+    idt_future_t *f = ask_for_log (cmd, o);
 
     if (o->follow) /* nothing may be logged for long, but what is asked behind it is answered now */
         idt_future_destroy (ask_ready (cmd, ask_send (cmd, "broker.ping", o->rank, json_object ()), "log"));
@@ -56,26 +62,84 @@ static void print_log (struct cmd *cmd, const struct dmesg_options *o)
     idt_future_destroy (f);
 }
 
-static void do_one (struct cmd *cmd, const struct dmesg_options *o)
+static int run_on_one (struct cmd *cmd, const struct dmesg_options *o)
 {
     if (o->clear)
         json_decref (ask_new (cmd, "log.clear", o->rank, NULL, "log"));
     else
         print_log (cmd, o);
+    return CMD_OK;
 }
 
-/* One after the other: their clocks may differ, so that no order of all their lines is right. */
-static int run_on_many (struct cmd *cmd, struct dmesg_options *o)
+/* --- dmesg of several ------------------------------------------------------------------------------- */
+
+struct logs {
+    struct cmd *cmd;
+    const struct dmesg_options *o;
+    struct ranks answer; /* those that did, of the room for all */
+    json_t *failed;      /* ranks_note () */
+};
+
+static void take (uint32_t rank, idt_future_t *f, void *arg)
 {
+    struct logs *l = arg;
+
+    if (!ranks_note (l->failed, rank, f))
+        l->answer.rank[l->answer.n++] = rank;
+}
+
+/* It may be lost in the middle. */
+static void print_one_of (struct logs *l, uint32_t rank)
+{
+    struct dmesg_options o = *l->o;
+
+    o.rank = rank;
+    idt_future_t *f = ask_for_log (l->cmd, &o);
+    if (!f)
+        cmd_die (l->cmd, "cannot send: %s", strerror (errno));
+    int rc;
+    while ((rc = idt_future_wait (f, l->cmd->timeout_ms)) == 0 && !idt_future_errnum (f)) {
+        print_response (f);
+        idt_future_reset (f);
+    }
+    if (rc < 0 || idt_future_errnum (f) != ENODATA)
+        ranks_note (l->failed, rank, rc < 0 ? NULL : f);
+    idt_future_destroy (f);
+}
+
+/* Returns the exit status. */
+static int tell_failed (struct logs *l)
+{
+    json_t *noted = ranks_noted_new (l->cmd, l->failed), *ranks;
+    int status = json_object_size (noted) > 0 ? CMD_FAILED : CMD_OK;
+    const char *why;
+
+    json_object_foreach (noted, why, ranks)
+        cmd_warn (l->cmd, "of ranks %s: %s", json_string_value (ranks), why);
+    json_decref (noted);
+    return status;
+}
+
+/* Logs come one after the other: clocks may differ, so that no order of all their lines is right.  Who does not answer is
+ * found for all at once before.
+ */
+static int run_on_many (struct cmd *cmd, const struct dmesg_options *o)
+{
+    struct logs l = { .cmd = cmd, .o = o, .failed = json_object () };
+
     if (o->follow)
         cmd_usage (cmd, "-f follows the log of one rank");
     struct ranks ranks = ranks_read (cmd, o->ranks);
-    for (size_t i = 0; i < ranks.n; i++) {
-        o->rank = ranks.rank[i];
-        do_one (cmd, o);
-    }
+    if (!(l.answer.rank = calloc (ranks.n + 1, sizeof (ranks.rank[0]))))
+        cmd_die (cmd, "out of memory");
+    ranks_ask (cmd, &ranks, o->clear ? "log.clear" : "state-machine.get", take, &l);
+    for (size_t i = 0; i < l.answer.n && !o->clear; i++)
+        print_one_of (&l, l.answer.rank[i]);
+    int status = tell_failed (&l);
+    json_decref (l.failed);
+    ranks_fini (&l.answer);
     ranks_fini (&ranks);
-    return CMD_OK;
+    return status;
 }
 
 static int run_dmesg (struct cmd *cmd)
@@ -87,8 +151,7 @@ static int run_dmesg (struct cmd *cmd)
         return run_on_many (cmd, &o);
     if (o.ranks)
         o.rank = cmd_rank (cmd, o.ranks);
-    do_one (cmd, &o);
-    return CMD_OK;
+    return run_on_one (cmd, &o);
 }
 
 static const struct cmd_option dmesg_options[] = {

@@ -85,7 +85,7 @@ static int check_folder (const char *dir, struct attrs *attrs, idt_error_t *errp
 
 static int find_kept (const char *dir, struct attrs *attrs, struct statefile *s, struct log *log, idt_error_t *errp)
 {
-    const char *excused = attr_get (attrs, "fluid.recover-horizon", NULL) ? "fluid.sqlite" : NULL;
+    const char *excused = attr_get (attrs, "fluid.recover-horizon", NULL) ? STATE_HORIZON_STORE : NULL;
 
     if (check_folder (dir, attrs, errp) < 0)
         return -1;

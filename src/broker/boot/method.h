@@ -16,6 +16,9 @@
 
 #include "broker/boot/boot.h"
 
+/* How long a launcher may take to hear how we are: the broker stands still meanwhile. */
+#define BOOT_READY_MS 10000
+
 /* Who this process is. */
 struct boot_self {
     uint32_t size;      /* brokers of the instance: 1 to BOOT_SIZE_MAX */

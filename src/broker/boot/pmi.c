@@ -26,8 +26,6 @@
 #include "libutil/clock.h"
 #include "libutil/errprintf.h"
 
-#define READY_MS 10000 /* that a launcher may take to hear how we are: the broker stands still meanwhile */
-
 struct pmi {
     struct pmi_client *client;
     bool ours; /* idtree's own launcher is at the other end */
@@ -157,7 +155,7 @@ static void ready (void *m)
 {
     struct pmi *p = m;
 
-    pmi_client_set_deadline (p->client, clock_ms (CLOCK_MONOTONIC) + READY_MS);
+    pmi_client_set_deadline (p->client, clock_ms (CLOCK_MONOTONIC) + BOOT_READY_MS);
     pmi_client_finalize (p->client, NULL);
 }
 
@@ -168,7 +166,7 @@ static void end_all (void *m, int exit_code)
 
     if (p->ours)
         return;
-    pmi_client_set_deadline (p->client, clock_ms (CLOCK_MONOTONIC) + READY_MS);
+    pmi_client_set_deadline (p->client, clock_ms (CLOCK_MONOTONIC) + BOOT_READY_MS);
     pmi_client_abort (p->client, exit_code);
 }
 

@@ -26,7 +26,6 @@
 
 #define LIBRARY "libpmix.so.2"
 #define CARD_KEY "idtree.bizcard"
-#define READY_MS 10000 /* that a launcher may take to hear how we are: the broker stands still meanwhile */
 
 struct pmix {
     void *library;
@@ -323,7 +322,7 @@ static void ready (void *m)
 {
     struct pmix *p = m;
 
-    p->deadline_ms = clock_ms (CLOCK_MONOTONIC) + READY_MS;
+    p->deadline_ms = clock_ms (CLOCK_MONOTONIC) + BOOT_READY_MS;
     call (p, "finalize", finalize_fn, NULL);
 }
 
@@ -333,7 +332,7 @@ static void end_all (void *m, int exit_code)
     struct pmix *p = m;
 
     p->exit_code = exit_code;
-    p->deadline_ms = clock_ms (CLOCK_MONOTONIC) + READY_MS;
+    p->deadline_ms = clock_ms (CLOCK_MONOTONIC) + BOOT_READY_MS;
     call (p, "abort", abort_fn, NULL);
 }
 

@@ -15,7 +15,7 @@
 
 #include "broker/module/private.h"
 #include "broker/module/shared.h"
-#include "libidtree/loop.h"
+#include "libidtree/reactor/loop.h"
 #include "libutil/clock.h"
 #include "libutil/errprintf.h"
 

@@ -10,7 +10,7 @@
  *    error; both are told by whom it is not taken.
  * 2. All that waits is bounded in bytes, and freed by channel_close ().
  * 3. A message over CHANNEL_PART goes in parts, so that control waits for little, and no frame is large.
- * 4. The link is broken only by a peer that breaks the rules: channel.broken tells which.
+ * 4. The link is broken only by a peer that breaks the rules, or for want of memory: channel.broken tells why.
  *
  * A peer that does not know of credit gets whole messages, as many as its socket takes.
  */
@@ -111,6 +111,9 @@ int channel_received (struct channel *ch, idt_msg_t *msg);
 /* Take in what comes, but for control, only after channel_release (): it may be stale. */
 void channel_hold (struct channel *ch);
 void channel_release (struct channel *ch);
+
+/* The link is broken; the first reason (borrowed for ever) stays. */
+void channel_break (struct channel *ch, const char *why);
 
 /* There may be new events, or room on the wire: send what can be sent. */
 void channel_pump (struct channel *ch);

@@ -10,9 +10,6 @@
 enum link_class channel_class_of (const idt_msg_t *msg); /* by its type */
 void channel_piece_clear (struct piece *p);
 
-/* The link is broken; the first reason stays. */
-void channel_break (struct channel *ch, const char *why);
-
 /* Grant the other side what it may send anew, if that is news. */
 void channel_grant (struct channel *ch);
 

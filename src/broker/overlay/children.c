@@ -21,6 +21,8 @@
 #include "broker/overlay/children_private.h"
 #include "libutil/errprintf.h"
 
+#define LAST_WORDS_S 1. /* a child that said goodbye stays so long at most */
+
 /* --- health ------------------------------------------------------------------------------------- */
 
 const char *health_name (enum health health)
@@ -107,6 +109,14 @@ int child_send (void *arg, const idt_msg_t *msg)
     return rc;
 }
 
+static void child_hang_up (void *arg)
+{
+    struct child *c = arg;
+
+    channel_break (&c->channel, "out of memory");
+    child_check (c);
+}
+
 void children_send_disconnect (struct children *down, struct wire *w, const char *identity, int errnum, const char *why)
 {
     idt_msg_t *msg = control_encode (CONTROL_DISCONNECT, errnum, why);
@@ -135,6 +145,7 @@ void child_remove (struct child *c, const char *why)
     if (!child_is_online (c))
         return;
     c->doomed = NULL;
+    c->goodbye = 0;
     child_set_health (c, why ? HEALTH_LOST : HEALTH_OFFLINE);
     child_set_joined (c, 0);
     c->wire = NULL;
@@ -178,10 +189,36 @@ void overlay_dismiss_children (struct overlay *ov)
     }
 }
 
+static void let_go (struct child *c)
+{
+    children_send_disconnect (c->down, c->wire, c->peer.uuid, 0, NULL);
+    child_remove (c, NULL);
+}
+
+/* Its last words are to be heard while it is there, for who hears them asks whether it may speak so (router_covers ()).  Where
+ * others keep us busy for long it is not waited for.
+ */
+static void let_leavers_go (struct children *down)
+{
+    const struct overlay_conf *conf = &down->ov->conf;
+    bool heard = conf->ops->heard (conf->arg);
+
+    down->leaving = false;
+    for (uint32_t i = 0; i < down->total; i++) {
+        struct child *c = down->children[i];
+
+        if (c->goodbye > 0 && (heard || link_now () > c->goodbye + LAST_WORDS_S))
+            let_go (c);
+        down->leaving = down->leaving || c->goodbye > 0;
+    }
+}
+
 bool children_turn (struct children *down)
 {
-    bool busy = down->doomed;
+    bool busy = down->doomed || down->leaving;
 
+    if (down->leaving)
+        let_leavers_go (down);
     while (down->doomed) {
         down->doomed = false;
         for (uint32_t i = 0; i < down->total; i++)
@@ -273,8 +310,8 @@ static void control_received (void *arg, const idt_msg_t *msg)
         child_set_joined (c, idt_msg_control_status (msg) > 0 ? idt_msg_control_status (msg) : 1);
         break;
     case CONTROL_GOODBYE:
-        children_send_disconnect (c->down, c->wire, c->peer.uuid, 0, NULL);
-        child_remove (c, NULL);
+        c->goodbye = link_now ();
+        c->down->leaving = true; /* until children_turn () */
         break;
     default: /* of a newer version */
         break;
@@ -344,7 +381,7 @@ struct child *child_create (struct children *down, uint32_t rank, bool adopted)
     if (!c)
         return NULL;
     c->down = down;
-    c->peer = (struct peer){ .kind = PEER_CHILD, .rank = rank, .send = child_send, .arg = c };
+    c->peer = (struct peer){ .kind = PEER_CHILD, .rank = rank, .send = child_send, .hang_up = child_hang_up, .arg = c };
     c->health = HEALTH_OFFLINE;
     c->since = link_now ();
     c->adopted = adopted;

@@ -27,6 +27,7 @@ struct child {
     char host[256];
     bool adopted;
     const char *doomed;       /* why it is to be removed; NULL: it is not */
+    double goodbye;           /* link_now () when it said so; 0: it did not */
     idt_msg_t *hello;         /* waits until we take children in */
     enum health hello_health; /* that it told */
     uint32_t hello_joined;    /* the same */
@@ -34,6 +35,7 @@ struct child {
     uint64_t hello_boot_us;   /* link_boot_us () then */
     struct wire_from hello_from;
     bool hello_credits;   /* it knows of them */
+    bool hello_knows;     /* it knew the instance */
     uint64_t hello_event; /* where it is in our stream of events */
 };
 
@@ -47,9 +49,11 @@ struct children {
     uint32_t size;   /* of the array */
     uint32_t hellos; /* of adopted ones that wait */
     bool accept;
-    bool has_taken; /* somebody in */
-    bool stopping;  /* takes no child in any more */
-    bool doomed;    /* one of them is */
+    bool is_known; /* to somebody who was taken in: which instance this is */
+    double taken;  /* link_now () when the first was taken in; 0: nobody was */
+    bool stopping; /* takes no child in any more */
+    bool doomed;   /* one of them is */
+    bool leaving;  /* one of them has said goodbye */
 };
 
 /* --- children.c ----------------------------------------------------------------------------------- */

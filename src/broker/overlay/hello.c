@@ -96,8 +96,16 @@ static struct child *child_of_rank (struct children *down, uint32_t rank)
     return adopted_child (down, rank);
 }
 
-/* All of a tree are of one instance.  A root that nobody joined yet, and that one of another tree comes back to, was started
- * with state that is not that tree's: it is the one to go.
+/* Whether nobody has shown yet that this root has the state of its tree.  Who knew the instance before shows that at once.  Who
+ * remembers nothing joins any root: that says something only when those who know better had time to come.
+ */
+static bool is_doubtful (const struct children *down)
+{
+    return !down->is_known && (down->taken == 0. || link_now () - down->taken <= down->ov->timeout);
+}
+
+/* All of a tree are of one instance.  A doubtful root that one of another tree comes back to was started with state that is
+ * not that tree's: it is the one to go.
  */
 static bool is_of_another (struct children *down, const struct hello *hello)
 {
@@ -115,7 +123,7 @@ static bool is_of_another (struct children *down, const struct hello *hello)
                (intmax_t)hello->rank, hello->host, hello->instance, hello->name ? hello->name : "?", conf->rank,
                ours->uuid, ours->name);
     refuse (down, hello, STATE_REFUSED, "%s", why.text);
-    if (conf->rank == 0 && hello->lived && !down->has_taken)
+    if (conf->rank == 0 && hello->lived && is_doubtful (down))
         conf->ops->intruder (conf->arg, why.text);
     return true;
 }
@@ -231,7 +239,8 @@ void child_take_in (struct child *c)
         log_printf (conf->log, c->adopted ? LOG_INFO : LOG_DEBUG, "overlay", "%s (rank %u) is taken in: %s on %s",
                     c->adopted ? "adopted child" : "child", c->peer.rank, c->uuid, c->host);
         conf->ops->child (conf->arg, c->peer.rank, true);
-        c->down->has_taken = true;
+        c->down->is_known |= c->hello_knows;
+        c->down->taken = c->down->taken > 0. ? c->down->taken : link_now ();
     }
     idt_msg_unref (msg);
     idt_msg_unref (c->hello);
@@ -259,6 +268,7 @@ static void hello_received (struct children *down, const struct hello *hello)
     c->hello_joined = joined_of (hello);
     c->hello_credits = hello->link >= 1;
     c->hello_event = event_of (down, hello);
+    c->hello_knows = hello->instance != NULL; /* ours, or it would have been refused */
     link_read_clock (down->ov, &c->hello_us, &bound);
     c->hello_boot_us = link_boot_us ();
     snprintf (c->uuid, sizeof (c->uuid), "%s", hello->uuid);

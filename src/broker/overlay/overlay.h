@@ -54,10 +54,12 @@ struct overlay_ops {
     void (*parent) (void *arg, bool up);
     /* The parent does not want us; it is tried again after this returns. */
     void (*refused) (void *arg, int errnum, const char *text);
-    /* Rank 0, before it took anybody in: a broker that lives in another instance's tree takes us for its root. */
+    /* Rank 0, before anybody came back to it: a broker that lives in another instance's tree takes us for its root. */
     void (*intruder) (void *arg, const char *text);
     /* A child was taken in, or is gone. */
     void (*child) (void *arg, uint32_t rank, bool up);
+    /* Whether nothing that came by message () waits to be heard any more. */
+    bool (*heard) (void *arg);
     /* The parent says that this subtree shall stop. */
     void (*stop) (void *arg);
 };

@@ -46,13 +46,15 @@ struct node {
     struct overlay *ov;
     struct peer service, client;
     bool parent_up;
-    int ups, downs, stops, refusals, errnum;
+    int ups, downs, stops, intruders, refusals, errnum;
     bool deaf;                      /* what it is sent is not read */
     struct node *deafens;           /* becomes deaf when a child comes to this one */
     uint64_t child_us;              /* that each child who comes costs */
     int answers, unreachable, busy; /* that the client got */
     bool replies;                   /* the service answers at once */
     int requests;                   /* that the service got */
+    bool hears_late;                /* what came is not heard yet */
+    int looks;                      /* whether it was */
     int events;
     const idt_msg_t *held; /* last request to the service */
     struct event *event;
@@ -66,6 +68,7 @@ struct world {
     char public_key[SIZE_MANY][OVERLAY_KEY_TEXT];
     char secret_key[SIZE_MANY][OVERLAY_KEY_TEXT];
     struct node parent, child, grand; /* ranks 0, 1, 3 */
+    struct node rival;                /* of rank 3, too */
     struct bizcard ancestors[2];      /* of the grandchild; of the child the second */
     const char *timeout;
     enum wire_kind kind;
@@ -122,6 +125,11 @@ static void refused (void *arg, int errnum, const char *text)
     n->errnum = errnum;
 }
 
+static void intruder (void *arg, const char *text)
+{
+    ((struct node *)arg)->intruders++;
+}
+
 static void child (void *arg, uint32_t rank, bool up)
 {
     struct node *n = arg;
@@ -134,6 +142,14 @@ static void child (void *arg, uint32_t rank, bool up)
     n->downs += !up;
 }
 
+static bool heard (void *arg)
+{
+    struct node *n = arg;
+
+    n->looks++;
+    return !n->hears_late;
+}
+
 static void stop (void *arg)
 {
     ((struct node *)arg)->stops++;
@@ -143,7 +159,9 @@ static const struct overlay_ops ops = {
     .message = message,
     .parent = parent,
     .refused = refused,
+    .intruder = intruder,
     .child = child,
+    .heard = heard,
     .stop = stop,
 };
 
@@ -200,10 +218,10 @@ static void add_peer (struct node *n, struct peer *p, enum peer_kind kind, const
 static bool admit (const char *domain, const uint8_t key[ZAP_KEY_SIZE], char *user, size_t size, void *arg)
 {
     const struct world *w = arg;
-    const struct node *nodes[] = { &w->parent, &w->child, &w->grand };
+    const struct node *nodes[] = { &w->parent, &w->child };
     char name[OVERLAY_DOMAIN_SIZE];
 
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < 2; i++)
         if (nodes[i]->ov && strcmp (domain, overlay_domain (nodes[i]->rank, name)) == 0)
             return overlay_admit (nodes[i]->ov, key, user, size);
     return false;
@@ -371,8 +389,19 @@ static void start_grand (struct world *w)
     overlay_connect (w->grand.ov);
 }
 
+/* Another broker takes itself for rank 3. */
+static void start_rival (struct world *w)
+{
+    node_init (&w->rival, w, 3, "1000");
+    memcpy (w->rival.uuid, "rival", 5);
+    w->rival.ov->conf.configured = true;
+    overlay_set_bizcards (w->rival.ov, w->ancestors, 2, NULL);
+    overlay_connect (w->rival.ov);
+}
+
 static void world_fini (struct world *w)
 {
+    node_fini (&w->rival);
     node_fini (&w->grand);
     node_fini (&w->child);
     node_fini (&w->parent);
@@ -389,11 +418,11 @@ static void world_fini (struct world *w)
 /* One turn of the reactor, waiting for something to happen (each heart beats). */
 static void turn (struct world *w)
 {
-    struct node *nodes[] = { &w->parent, &w->child, &w->grand };
+    struct node *nodes[] = { &w->parent, &w->child, &w->grand, &w->rival };
     bool busy = w->zpoll && zpoll_turn (w->zpoll);
 
     w->woken = false;
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 4; i++) {
         if (!nodes[i]->ov || (i == 0 && w->parent_sleeps))
             continue;
         if (!nodes[i]->deaf)
@@ -627,6 +656,28 @@ static void test_join (enum wire_kind kind)
     UNTIL (&w, !w.child.parent_up);
     ok (w.parent.downs == 1 && overlay_children_online (w.parent.ov) == 0 && !overlay_is_leaving (w.child.ov),
         "... until the parent lets it go");
+    world_fini (&w);
+}
+
+/* The last words of a child are heard as those of a child, unless that takes too long. */
+static void test_last_words (bool heard_at_last)
+{
+    struct world w;
+
+    world_init (&w, LONG);
+    start_child (&w, "1000");
+    UNTIL (&w, w.child.parent_up && w.parent.ups == 1);
+    w.parent.hears_late = true;
+    ask (&w.child, "root.x", IDT_NODEID_ANY, 1, 10);
+    overlay_goodbye (w.child.ov);
+    UNTIL (&w, w.parent.looks > 2);
+    ok (w.parent.requests == 1 && overlay_children_online (w.parent.ov) == 1
+            && router_covers (w.parent.router, w.parent.held, 1),
+        "a child that said goodbye is there until its last words were heard");
+    w.parent.hears_late = !heard_at_last;
+    UNTIL (&w, !w.child.parent_up);
+    ok (overlay_children_online (w.parent.ov) == 0 && !router_covers (w.parent.router, w.parent.held, 1),
+        heard_at_last ? "... and gone then" : "... or have waited for long");
     world_fini (&w);
 }
 
@@ -1103,6 +1154,41 @@ static void test_large_handshake (void)
     world_fini (&w);
 }
 
+#define HELLO_INSTANCE(rank, uuid, instance)                                                           \
+    "{\"rank\":" rank ",\"uuid\":\"" uuid "\",\"version\":\"" PACKAGE_VERSION "\",\"hostname\":\"h\"," \
+    "\"instance\":{\"uuid\":\"" instance "\",\"name\":\"n\",\"lived\":true}}"
+
+/* Which of them has the wrong state: the root, or one that comes back to a root from another tree? */
+static void test_wrong_root (void)
+{
+    struct instance instance = { .uuid = "ours", .name = "n" };
+    struct world w;
+    struct raw raw, other;
+
+    world_init (&w, LONG);
+    w.parent.ov->conf.instance = &instance;
+    raw_open (&raw, &w, 1);
+    raw_open (&other, &w, 2);
+    ok (say_hello (&raw, &w, HELLO ("1", UUID_A, PACKAGE_VERSION)) == 0
+            && say_hello (&other, &w, HELLO_INSTANCE ("2", UUID_B, "theirs")) == STATE_REFUSED
+            && w.parent.intruders == 1,
+        "a root is wrong for one that lives in another tree, whoever came before and remembers nothing");
+    w.parent.ov->down->taken -= 61.;
+    ok (say_hello (&other, &w, HELLO_INSTANCE ("2", UUID_B, "theirs")) == STATE_REFUSED && w.parent.intruders == 1,
+        "one that comes when others have had time to has gone astray itself");
+    w.parent.ov->down->taken += 61.;
+    raw_close (&raw);
+    UNTIL (&w, overlay_children_online (w.parent.ov) == 0);
+    raw_open (&raw, &w, 1);
+    ok (say_hello (&raw, &w, HELLO_INSTANCE ("1", UUID_A, "ours")) == 0
+            && say_hello (&other, &w, HELLO_INSTANCE ("2", UUID_B, "theirs")) == STATE_REFUSED
+            && w.parent.intruders == 1,
+        "so has one that comes to a root that others came back to");
+    raw_close (&raw);
+    raw_close (&other);
+    world_fini (&w);
+}
+
 /* A child that breaks the rules of the link is lost; it does not take others with it. */
 static void test_liar (void)
 {
@@ -1436,6 +1522,36 @@ static void test_orphan (enum wire_kind kind)
     world_fini (&w);
 }
 
+/* A second broker of rank 3 gets in nowhere, not by rank 0 either, until the first is gone. */
+static void test_second (enum wire_kind kind)
+{
+    struct world w;
+
+    world_make (&w, LONG, SIZE_DEEP, kind == WIRE_ZMQ ? NULL : NOWHERE, kind);
+    overlay_accept (w.parent.ov, true);
+    start_middle (&w);
+    start_grand (&w);
+    UNTIL (&w, w.grand.parent_up && overlay_children_online (w.parent.ov) == 1);
+    start_rival (&w);
+    UNTIL (&w, w.rival.refusals == 3 || w.rival.parent_up);
+    ok (!w.rival.parent_up && w.rival.errnum == EADDRINUSE && overlay_children_online (w.parent.ov) == 1,
+        "a second broker of a rank is refused by its parent, and goes to nobody else");
+    node_fini (&w.grand);
+    UNTIL (&w, w.rival.parent_up);
+    ok (overlay_children_online (w.child.ov) == 1, "when the first has gone its place is the second's");
+    node_fini (&w.child);
+    UNTIL (&w, w.rival.downs == 1 && w.rival.parent_up);
+    w.rival.deaf = true;
+    start_middle (&w);
+    start_grand (&w);
+    UNTIL (&w, w.grand.parent_up && overlay_children_online (w.child.ov) == 1);
+    w.rival.deaf = false;
+    UNTIL (&w, w.rival.downs == 2 && w.rival.refusals > 3);
+    ok (overlay_children_online (w.parent.ov) == 1 && w.grand.parent_up,
+        "of two that have found different ways in, the one that is further from the place of the rank leaves");
+    world_fini (&w);
+}
+
 /* An orphan that is too busy to read that it is adopted, for longer than it waits for that. */
 static void test_late_answer (enum wire_kind kind)
 {
@@ -1500,6 +1616,7 @@ static void test_kind (enum wire_kind kind)
     test_late_answer (kind);
     test_lost_child (kind);
     test_orphan (kind);
+    test_second (kind);
     test_join (kind);
     test_silent_parent (kind);
     test_deaf_parent (kind);
@@ -1512,6 +1629,8 @@ static void test_kind (enum wire_kind kind)
 int main (void)
 {
     test_all_descriptors ();
+    test_last_words (true);
+    test_last_words (false);
     test_keys ();
     test_adoption ();
     test_many_orphans ();
@@ -1523,6 +1642,7 @@ int main (void)
     test_end_while_full ();
     test_large_handshake ();
     test_liar ();
+    test_wrong_root ();
     test_accept ();
     test_stepped ();
     test_silent_child ();

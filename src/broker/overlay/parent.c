@@ -11,8 +11,9 @@
  *
  * There are two: the one that is used, and a probe.  When the one in use is lost, the ancestors are tried in turn, the parent
  * first; while it leads to another one than the parent, the probe tries those that are nearer, and takes its place
- * when one of them accepts.  A broker that has never joined gives its parent time: it may just be starting.  A parent that
- * refuses it is there, and has the last word: a second broker of a rank that is served finds no way in further up.
+ * when one of them accepts.  A broker that has never joined gives its parent time: it may just be starting.  An ancestor that
+ * has another broker of our rank has the last word while it is there: those further up know nothing of that one, and would let
+ * us in beside it.
  */
 #include "config.h"
 
@@ -37,6 +38,13 @@ int conn_send (void *arg, const idt_msg_t *msg)
     if (c->state != CONN_JOINED && c->state != CONN_LEAVING)
         return errset (EHOSTUNREACH);
     return channel_send (&c->channel, msg);
+}
+
+void conn_hang_up (void *arg)
+{
+    struct conn *c = arg;
+
+    channel_break (&c->channel, "out of memory");
 }
 
 int overlay_event_up (struct overlay *ov, const idt_msg_t *msg)
@@ -223,6 +231,8 @@ static void say_hello (struct conn *c, uint32_t target)
     c->state = CONN_HELLO;
     c->late = false;
     c->heard = link_now ();
+    if (c == c->up->used && target == c->up->served_at)
+        c->up->served_at = TOPO_NONE; /* it is asked anew */
     if (open_connection (c) < 0) {
         conn_lose (c, NULL);
         return;
@@ -240,9 +250,12 @@ static bool may_climb (const struct parent *up)
     return up->ov->nancestors > 1 && (up->ov->conf.configured || up->has_joined || up->attempts > PATIENCE);
 }
 
+/* One that has another broker of our rank is passed by only when it is silent for as long as any peer that is lost. */
 static double hello_ms (const struct parent *up)
 {
-    return may_climb (up) && up->ov->timeout * 1E3 > FAILOVER_MS ? FAILOVER_MS : up->ov->timeout * 1E3;
+    bool hurries = may_climb (up) && up->used->target != up->served_at;
+
+    return hurries && up->ov->timeout * 1E3 > FAILOVER_MS ? FAILOVER_MS : up->ov->timeout * 1E3;
 }
 
 /* The pause grows once a round through all ancestors. */
@@ -251,7 +264,7 @@ static void retry_later (struct parent *up, enum conn_state was)
     struct conn *c = up->used;
 
     up->attempts++;
-    if (was == CONN_HELLO && may_climb (up) && c->target + 1 < up->ov->nancestors) {
+    if (was == CONN_HELLO && may_climb (up) && c->target != up->served_at && c->target + 1 < up->ov->nancestors) {
         c->target++;
         parent_start_timer (up->retry, RETRY_MIN_MS * parent_jitter (up));
         return;
@@ -458,6 +471,7 @@ struct parent *parent_create (struct overlay *ov)
     up->used = &up->conn[0];
     up->probe = &up->conn[1];
     up->retry_ms = RETRY_MIN_MS;
+    up->served_at = TOPO_NONE;
     up->seed = ov->conf.rank * 2654435761U ^ (unsigned)link_boot_us ();
     if (link_init_channel (ov, &up->conn[0].channel, &channel_ops, &up->conn[0]) < 0
         || link_init_channel (ov, &up->conn[1].channel, &channel_ops, &up->conn[1]) < 0

@@ -100,7 +100,9 @@ static void use_probe (struct parent *up)
 
 static bool become_peer (struct conn *c, const char *uuid)
 {
-    c->peer = (struct peer){ .kind = PEER_PARENT, .rank = conn_target (c)->rank, .send = conn_send, .arg = c };
+    c->peer = (struct peer){
+        .kind = PEER_PARENT, .rank = conn_target (c)->rank, .send = conn_send, .hang_up = conn_hang_up, .arg = c
+    };
     memcpy (c->peer.uuid, uuid, sizeof (c->peer.uuid));
     if (router_peer_add (c->up->ov->conf.router, &c->peer) < 0) {
         conn_lose (c, "its name is in use here");
@@ -176,9 +178,13 @@ void conn_hello_answered (struct conn *c, const idt_msg_t *msg)
         hello_accepted (c, msg);
         return;
     }
+    if (errnum == EADDRINUSE)
+        c->up->served_at = c->target;
     if (c == c->up->used)
         conf->ops->refused (conf->arg, errnum, text ? text : strerror (errnum));
     if (errnum != ESHUTDOWN)
         c->up->attempts = 0;
+    if (c == c->up->probe && errnum == EADDRINUSE) /* two of a rank, and the nearer ancestor has the other one */
+        conn_lose (c->up->used, "an ancestor that is nearer has another broker of this rank");
     conn_lose (c, NULL);
 }

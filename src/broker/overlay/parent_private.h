@@ -39,6 +39,8 @@ struct parent {
     unsigned seed;   /* of the jitter */
     bool has_joined; /* ever */
     int attempts;    /* that failed since a broker answered */
+    uint32_t
+        served_at; /* the ancestor that said last that another broker serves our rank: an index; TOPO_NONE: none did */
     bool stopping;
 };
 
@@ -51,6 +53,7 @@ static inline const struct bizcard *conn_target (const struct conn *c)
 
 /* As struct peer wants it. */
 int conn_send (void *arg, const idt_msg_t *msg);
+void conn_hang_up (void *arg);
 
 /* It is connected no more, and what follows from that.  'why' NULL: nothing to be told. */
 void conn_lose (struct conn *c, const char *why);

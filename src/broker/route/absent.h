@@ -5,7 +5,7 @@
  *
  * A module that leaves something (idt_module_keep ()) has made a promise that nobody else can keep: so while it is not
  * loaded, what clients ask of its service waits here, for ABSENT_WAIT_MS at most, instead of being answered by another
- * broker.  What other brokers' modules ask passes on (rule 4 of router.h).
+ * broker.  What other brokers' modules ask passes on (rule 5 of router.h).
  *
  * 1. A request that waits is answered exactly once: by the module's next life, or with an error.
  * 2. What waits is bounded, in all and for each asker; beyond that requests fail with EAGAIN.

@@ -210,18 +210,29 @@ static bool wants_answer (const idt_msg_t *request)
     return !idt_msg_has_flag (request, IDT_MSGFLAG_NORESPONSE) && idt_msg_matchtag (request) != 0;
 }
 
+/* Make an error's answer.  NULL: none is wanted, or 'asker' (NULL: gone) learns by the end of its connection that none comes. */
+static idt_msg_t *respond (const struct peer *asker, const idt_msg_t *request, int errnum)
+{
+    idt_msg_t *msg = wants_answer (request) ? idt_msg_respond (request, errnum) : NULL;
+
+    if (!msg && wants_answer (request) && asker && asker->hang_up)
+        asker->hang_up (asker->arg);
+    return msg;
+}
+
 static void fail (struct router *r, const idt_msg_t *request, int errnum, const char *fmt, ...)
     __attribute__ ((format (printf, 4, 5)));
 
 /* 'fmt' NULL: the errno tells all. */
 static void fail (struct router *r, const idt_msg_t *request, int errnum, const char *fmt, ...)
 {
+    const char *uuid = idt_msg_route_newest (request);
     char text[IDT_MSG_MAX_TOPIC + 64];
     idt_msg_t *msg;
     va_list ap;
 
     r->stats.failed++;
-    if (!wants_answer (request) || !(msg = idt_msg_respond (request, errnum)))
+    if (!(msg = respond (uuid ? router_peer (r, uuid) : NULL, request, errnum)))
         return;
     idt_msg_set_cred (msg, idt_msg_cred (request));
     if (fmt) {
@@ -355,7 +366,7 @@ static void pass_up (struct router *r, struct peer *from, const idt_msg_t *msg)
         fail (r, msg, EHOSTUNREACH, r->rank == 0 ? NULL : "this broker has no parent now");
 }
 
-/* Who serves a request here; NULL: nobody.  Rule 4. */
+/* Who serves a request here; NULL: nobody.  Rule 5. */
 static struct peer *find_service (struct router *r, const idt_msg_t *msg)
 {
     struct peer *to = router_service (r, idt_msg_topic (msg));
@@ -428,7 +439,7 @@ static void refuse (struct router *r, struct peer *from, const idt_msg_t *msg)
     idt_msg_t *response;
 
     r->stats.failed++;
-    if (!wants_answer (msg) || !(response = idt_msg_respond (msg, EPROTO)))
+    if (!(response = respond (from, msg, EPROTO)))
         return;
     idt_msg_set_string (response, "a request needs a topic, and fewer routes");
     from->send (from->arg, response);

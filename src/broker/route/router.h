@@ -6,13 +6,14 @@
  * A peer is whoever can send to and receive from this broker: a client, a module, a child, the parent.  Messages come
  * in through router_request_new () and router_response_new () and leave through the peers' send functions.
  *
- * 1. A request that came in is answered exactly once, unless it wants no answer or its asker is gone.
+ * 1. A request that came in is answered exactly once, unless it wants no answer or its asker is gone.  Where there is no memory
+ *    for an error, the asker's connection ends, so that it does not wait for ever; a module's limits of time have to do.
  * 2. Requests that were passed on are remembered until they are answered; when the peer that they went to
  *    goes, each is answered with EHOSTUNREACH.
  * 3. The oldest route of a request tells at which client or module it entered the tree, whatever a client put there.
  * 4. When a client or module goes, each service that it asked gets SERVICE.disconnect; when a child goes, the
  *    services that still work for someone below it do.
- * 4. What a broker's module sent (IDT_ROLE_BROKER) is for brokers: whoever serves in the name of a module that is not
+ * 5. What a broker's module sent (IDT_ROLE_BROKER) is for brokers: whoever serves in the name of a module that is not
  *    there, a client or a PEER_ABSENT, gets none of it.
  */
 #ifndef BROKER_ROUTER_H
@@ -47,6 +48,8 @@ struct peer {
      * EAGAIN.
      */
     void (*busy) (void *arg, idt_msg_t *msg);
+    /* End the connection, later: an answer cannot be made, for want of memory.  NULL: there is none to end. */
+    void (*hang_up) (void *arg);
     void *arg;
     /* The router's: services that it asked; requests that it asked, and was asked. */
     struct peer_use *uses;

@@ -20,7 +20,21 @@ struct fake {
     const idt_msg_t *got[MAX_GOT];
     int count;
     int errnum; /* what its send () fails with; 0: it works */
+    int hung_up;
 };
+
+/* Linked with --wrap for this function: what it does without memory. */
+static bool no_memory;
+
+idt_msg_t *__real_idt_msg_respond (const idt_msg_t *request, uint32_t errnum);
+idt_msg_t *__wrap_idt_msg_respond (const idt_msg_t *request, uint32_t errnum);
+idt_msg_t *__wrap_idt_msg_respond (const idt_msg_t *request, uint32_t errnum)
+{
+    if (!no_memory)
+        return __real_idt_msg_respond (request, errnum);
+    errno = ENOMEM;
+    return NULL;
+}
 
 static void make_uuid (char buf[IDT_MSG_UUID_LEN + 1], const char *name)
 {
@@ -44,10 +58,17 @@ static int fake_send (void *arg, const idt_msg_t *msg)
     return 0;
 }
 
+static void fake_hang_up (void *arg)
+{
+    ((struct fake *)arg)->hung_up++;
+}
+
 static void fake_init (struct fake *f, enum peer_kind kind, const char *name, uint32_t rank)
 {
     memset (f, 0, sizeof (*f));
     f->peer = (struct peer){ .kind = kind, .rank = rank, .send = fake_send, .arg = f };
+    if (kind == PEER_CLIENT || kind == PEER_CHILD || kind == PEER_PARENT)
+        f->peer.hang_up = fake_hang_up;
     make_uuid (f->peer.uuid, name);
 }
 
@@ -931,6 +952,30 @@ static void test_covers (void)
     world_destroy (w);
 }
 
+/* --- without memory ----------------------------------------------------------------------------------------- */
+
+static void test_no_memory (void)
+{
+    struct world *w = world_create (RANK, 100);
+
+    ask (w, &w->c1, "mod.x", IDT_NODEID_ANY, 1, 0);
+    ask (w, &w->child3, "mod.x", RANK, 1, 0);
+    no_memory = true;
+    ask (w, &w->c2, "nobody.x", RANK, 2, 0);
+    ok (w->c2.count == 0 && w->c2.hung_up == 1, "an asker that cannot be told of an error loses its connection");
+    ask (w, &w->c2, NULL, RANK, 3, 0);
+    ok (w->c2.count == 0 && w->c2.hung_up == 2, "also where its request was none");
+    ask (w, &w->c2, "nobody.x", RANK, 0, IDT_MSGFLAG_NORESPONSE);
+    ok (w->c2.hung_up == 2, "but where it wants no answer");
+    ask (w, &w->other, "nobody.x", RANK, 4, 0);
+    ok (w->other.count == 0, "a module has none to lose");
+    router_peer_remove (w->r, &w->mod.peer);
+    ok (w->c1.hung_up == 1 && w->child3.hung_up == 1 && w->parent.hung_up == 0,
+        "those whose service ends lose theirs, and nobody else");
+    no_memory = false;
+    world_destroy (w);
+}
+
 int main (void)
 {
     test_covers ();
@@ -957,6 +1002,7 @@ int main (void)
     test_proxy ();
     test_self ();
     test_limits ();
+    test_no_memory ();
     for (unsigned seed = 1; seed <= 5; seed++)
         test_history (seed);
     return done_testing ();

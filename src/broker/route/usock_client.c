@@ -165,6 +165,11 @@ static int client_send (void *arg, const idt_msg_t *msg)
     return over_limit (c, idt_msg_encode_size (msg)) ? put_error (c, msg) : put (c, msg);
 }
 
+static void client_hang_up (void *arg)
+{
+    client_break (arg, ENOMEM, "out of memory");
+}
+
 void client_flush (struct client *c)
 {
     size_t before = msg_stream_queued (c->stream), taken;
@@ -258,6 +263,7 @@ static void repeat_held (struct client *c, uint64_t now_us)
     c->peer.busy = last ? NULL : client_busy; /* answered EAGAIN at last */
     l->ops->message (l->arg, &c->peer, msg);
     c->peer.busy = client_busy;
+    c->peer.hang_up = client_hang_up;
     if (!c->held)
         c->held_us = 0;
     check (c);

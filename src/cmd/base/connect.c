@@ -22,10 +22,15 @@ const char *cmd_uri (const struct cmd *cmd)
 idt_t *cmd_try_connect (struct cmd *cmd, idt_error_t *errp)
 {
     struct guard guard;
+    idt_error_t error;
 
     guard_begin (&guard, cmd);
-    cmd->h = idt_open (cmd->uri, errp);
+    cmd->h = idt_open (cmd->uri, &error);
     guard_end (&guard);
+    if (!cmd->h && cmd->uri && errno == EINVAL)
+        cmd_usage (cmd, "--uri %s", error.text);
+    if (!cmd->h && errp)
+        *errp = error;
     return cmd->h;
 }
 

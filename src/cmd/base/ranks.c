@@ -82,3 +82,43 @@ void ranks_ask (struct cmd *cmd, const struct ranks *r, const char *topic, ranks
         idt_future_destroy (a->f);
     }
 }
+
+/* --- ranks that failed ------------------------------------------------------------------------------ */
+
+bool ranks_note (json_t *failed, uint32_t rank, const idt_future_t *f)
+{
+    const char *why = !f ? "no answer" : idt_future_errnum (f) ? idt_future_error (f) : NULL;
+    json_t *ranks = why ? json_object_get (failed, why) : NULL;
+
+    if (why && !ranks)
+        json_object_set_new (failed, why, ranks = json_array ());
+    if (why)
+        json_array_append_new (ranks, json_integer (rank));
+    return why != NULL;
+}
+
+json_t *ranks_text_new (struct cmd *cmd, const json_t *ranks)
+{
+    size_t n = json_array_size (ranks);
+    uint32_t *rank = calloc (n + 1, sizeof (rank[0]));
+
+    for (size_t i = 0; rank && i < n; i++)
+        rank[i] = (uint32_t)json_integer_value (json_array_get (ranks, i));
+    char *ranges = rank ? ranges_format (rank, n) : NULL;
+    json_t *text = ranges ? json_string (ranges) : NULL;
+    if (!text)
+        cmd_die (cmd, "out of memory");
+    free (ranges);
+    free (rank);
+    return text;
+}
+
+json_t *ranks_noted_new (struct cmd *cmd, const json_t *failed)
+{
+    json_t *noted = json_object (), *ranks;
+    const char *why;
+
+    json_object_foreach ((json_t *)failed, why, ranks)
+        json_object_set_new (noted, why, ranks_text_new (cmd, ranks));
+    return noted;
+}

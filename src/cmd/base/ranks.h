@@ -31,4 +31,13 @@ typedef void (*ranks_f) (uint32_t rank, idt_future_t *f, void *arg);
 /* Ask all for 'topic', without a payload, some hundreds at the same time. */
 void ranks_ask (struct cmd *cmd, const struct ranks *r, const char *topic, ranks_f take, void *arg);
 
+/* Note in 'failed', an object, that a rank failed: 'f' is an error, or NULL.  Returns whether it did. */
+bool ranks_note (json_t *failed, uint32_t rank, const idt_future_t *f);
+
+/* The ranks that were noted, as ranges by why: a new reference. */
+json_t *ranks_noted_new (struct cmd *cmd, const json_t *failed);
+
+/* An array of ranks as ranges such as 0-3,17: a new reference. */
+json_t *ranks_text_new (struct cmd *cmd, const json_t *ranks);
+
 #endif /* CMD_RANKS_H */

@@ -3,8 +3,8 @@
 
 /* sets.c - which ranks of a subtree are in which state, as sets
  *
- * A rank that has children tells of them, so leaves are asked for their health only where their parent does not answer.  The
- * state of a generator is each rank's own.  Whatever is asked is asked of WINDOW ranks at a time, and waited for in order.
+ * A rank that has children tells of them, so leaves are asked for their health only where their parent does not answer.
+ * The state of a generator is each rank's own.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -15,12 +15,10 @@
 
 #include <idtree/rpc.h>
 
-#include "cmd/base/ask.h"
+#include "cmd/base/ranks.h"
 #include "cmd/look/overlay.h"
-#include "libutil/clock.h"
 #include "libutil/ranges.h"
 
-#define WINDOW 512
 #define STATE_SIZE OVERLAY_STATE_SIZE
 #define MAX_GROUPS 64 /* lines of a table */
 
@@ -30,8 +28,6 @@ struct place {
     char status[STATE_SIZE]; /* empty: unknown */
     char fluid[STATE_SIZE];
     char lender[STATE_SIZE]; /* the generator of which it borrows; empty: it does not */
-    idt_future_t *f;
-    uint64_t asked_ms;
 };
 
 struct summary {
@@ -94,33 +90,25 @@ static void make_places (struct summary *s, uint32_t rank)
 
 /* --- asking -------------------------------------------------------------------------------------------- */
 
-typedef bool (*wanted_f) (const struct place *p);
-typedef void (*take_f) (struct summary *s, struct place *p, bool answered);
-
-static void ask (struct summary *s, const char *topic, struct place *p)
+static struct place *find_place (const struct summary *s, uint32_t rank)
 {
-    p->asked_ms = clock_ms (CLOCK_MONOTONIC);
-    if (!(p->f = idt_rpc (s->cmd->h, topic, NULL, p->rank, 0)))
-        cmd_die (s->cmd, "cannot send: %s", strerror (errno));
+    const struct place key = { .rank = rank };
+
+    return bsearch (&key, s->places, s->n, sizeof (key), by_rank);
 }
 
 /* Ask all that are wanted when it begins. */
-static void ask_all (struct summary *s, const char *topic, wanted_f wanted, take_f take)
+static void ask_all (struct summary *s, const char *topic, bool (*wanted) (const struct place *p), ranks_f take)
 {
-    size_t asked = 0, under_way = 0;
+    struct ranks ranks = { .rank = calloc (s->n, sizeof (ranks.rank[0])) };
 
-    for (size_t i = 0; i < s->n; i++) {
-        for (; asked < s->n && (under_way < WINDOW || asked <= i); asked++)
-            if (wanted (&s->places[asked]) && ++under_way)
-                ask (s, topic, &s->places[asked]);
-        struct place *p = &s->places[i];
-        if (!p->f)
-            continue;
-        take (s, p, idt_future_wait (p->f, ask_left_ms (s->cmd, p->asked_ms)) == 0 && idt_future_errnum (p->f) == 0);
-        idt_future_destroy (p->f);
-        p->f = NULL;
-        under_way--;
-    }
+    if (!ranks.rank)
+        cmd_die (s->cmd, "out of memory");
+    for (size_t i = 0; i < s->n; i++)
+        if (wanted (&s->places[i]))
+            ranks.rank[ranks.n++] = s->places[i].rank;
+    ranks_ask (s->cmd, &ranks, topic, take, s);
+    ranks_fini (&ranks);
 }
 
 static void set_state (char state[STATE_SIZE], const char *text)
@@ -133,35 +121,36 @@ static void set_state (char state[STATE_SIZE], const char *text)
 /* What a parent says of its child; the child knows better. */
 static void take_child (struct summary *s, const json_t *child)
 {
-    struct place key = { 0 }, *p;
     json_int_t rank;
     const char *status;
 
     if (json_unpack ((json_t *)child, "{s:I s:s}", "rank", &rank, "status", &status) < 0)
         return;
-    key.rank = (uint32_t)rank;
-    p = bsearch (&key, s->places, s->n, sizeof (key), by_rank);
+    struct place *p = find_place (s, (uint32_t)rank);
     if (p && !*p->status && (!p->inner || strcmp (status, "lost") == 0 || strcmp (status, "offline") == 0))
         set_state (p->status, status);
 }
 
-static void take_health (struct summary *s, struct place *p, bool answered)
+static void take_health (uint32_t rank, idt_future_t *f, void *arg)
 {
+    struct summary *s = arg;
     json_t *children, *child;
     const char *status;
     size_t i;
 
-    if (!answered || idt_rpc_get_unpack (p->f, "{s:s s:o}", "status", &status, "children", &children) < 0)
+    if (!f || idt_rpc_get_unpack (f, "{s:s s:o}", "status", &status, "children", &children) < 0)
         return;
-    set_state (p->status, status);
+    set_state (find_place (s, rank)->status, status);
     json_array_foreach (children, i, child)
         take_child (s, child);
 }
 
 /* Nobody else told of it. */
-static void take_last (struct summary *s, struct place *p, bool answered)
+static void take_last (uint32_t rank, idt_future_t *f, void *arg)
 {
-    take_health (s, p, answered);
+    struct place *p = find_place (arg, rank);
+
+    take_health (rank, f, arg);
     if (!*p->status)
         set_state (p->status, "lost");
 }
@@ -183,12 +172,13 @@ static bool is_there (const struct place *p)
     return strcmp (p->status, "lost") != 0 && strcmp (p->status, "offline") != 0;
 }
 
-static void take_fluid (struct summary *s, struct place *p, bool answered)
+static void take_fluid (uint32_t rank, idt_future_t *f, void *arg)
 {
+    struct place *p = find_place (arg, rank);
     json_int_t generator = -1;
     const char *state;
 
-    if (!answered || idt_rpc_get_unpack (p->f, "{s:s s?{s:I}}", "state", &state, "share", "generator", &generator) < 0)
+    if (!f || idt_rpc_get_unpack (f, "{s:s s?{s:I}}", "state", &state, "share", "generator", &generator) < 0)
         return;
     set_state (p->fluid, state);
     if (generator >= 0)

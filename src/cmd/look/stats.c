@@ -9,7 +9,6 @@
 
 #include "cmd/base/ranks.h"
 #include "cmd/look/stats.h"
-#include "libutil/ranges.h"
 
 /* --- adding ----------------------------------------------------------------------------------------- */
 
@@ -72,52 +71,30 @@ void stats_add (json_t *sum, const json_t *o)
 
 struct stats {
     json_t *sum;
-    json_t *failed;   /* arrays of ranks, by why */
+    json_t *failed;   /* ranks_note () */
     json_t *answered; /* array of ranks */
 };
 
 static void take (uint32_t rank, idt_future_t *f, void *arg)
 {
     struct stats *s = arg;
-    const char *why = !f ? "no answer" : idt_future_errnum (f) ? idt_future_error (f) : NULL, *text;
-    json_t *o = NULL, *ranks = s->answered;
+    json_t *o = NULL;
+    const char *text;
 
-    if (!why && idt_rpc_get (f, &text) == 0 && text && (o = json_loads (text, 0, NULL)))
+    if (ranks_note (s->failed, rank, f))
+        return;
+    if (idt_rpc_get (f, &text) == 0 && text && (o = json_loads (text, 0, NULL)))
         stats_add (s->sum, o);
-    if (why && !(ranks = json_object_get (s->failed, why)))
-        json_object_set_new (s->failed, why, ranks = json_array ());
-    json_array_append_new (ranks, json_integer (rank));
+    json_array_append_new (s->answered, json_integer (rank));
     json_decref (o);
-}
-
-/* The text of an array of ranks. */
-static json_t *set_new (struct cmd *cmd, const json_t *ranks)
-{
-    size_t n = json_array_size (ranks);
-    uint32_t *rank = calloc (n + 1, sizeof (rank[0]));
-
-    for (size_t i = 0; rank && i < n; i++)
-        rank[i] = (uint32_t)json_integer_value (json_array_get (ranks, i));
-    char *text = rank ? ranges_format (rank, n) : NULL;
-    if (!text)
-        cmd_die (cmd, "out of memory");
-    json_t *set = json_string (text);
-    free (text);
-    free (rank);
-    return set;
 }
 
 static json_t *report_new (struct cmd *cmd, const struct stats *s)
 {
-    json_t *o = json_pack ("{s:o s:O}", "ranks", set_new (cmd, s->answered), "sum", s->sum), *failed = json_object (),
-           *ranks;
-    const char *why;
+    json_t *o = json_pack ("{s:o s:O}", "ranks", ranks_text_new (cmd, s->answered), "sum", s->sum);
 
-    json_object_foreach (s->failed, why, ranks)
-        json_object_set_new (failed, why, set_new (cmd, ranks));
-    if (json_object_size (failed) > 0)
-        json_object_set (o, "failed", failed);
-    json_decref (failed);
+    if (json_object_size (s->failed) > 0)
+        json_object_set_new (o, "failed", ranks_noted_new (cmd, s->failed));
     return o;
 }
 

@@ -18,7 +18,6 @@
 #include "cmd/state/look.h"
 #include "libutil/duration.h"
 
-#define FIRST "fluid.sqlite"
 #define PAGES 1000 /* that are copied in one step */
 
 /* Through SQLite, so that it is of one moment. */
@@ -36,17 +35,17 @@ static int copy_pages (sqlite3 *from, sqlite3 *to)
 
 static void copy_store (const struct cmd *cmd, const struct look *l, const char *to_dir, const char *name)
 {
-    char path[PATH_MAX];
+    char path[PATH_MAX], why[LOOK_WHY_SIZE];
     sqlite3 *from = look_open (l->dir, name), *to = NULL;
 
     snprintf (path, sizeof (path), "%s/%s", to_dir, name);
     if (!from || sqlite3_open_v2 (path, &to, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, NULL) != SQLITE_OK)
         cmd_die (cmd, "%s/%s: cannot be copied to %s", l->dir, name, path);
     int rc = copy_pages (from, to);
-    if (rc == SQLITE_BUSY)
-        cmd_die (cmd, "%s/%s: a broker has it: stop that, or take a snapshot of the disk", l->dir, name);
-    if (rc != SQLITE_DONE)
-        cmd_die (cmd, "%s/%s: cannot be copied: %s", l->dir, name, sqlite3_errstr (rc));
+    if (rc != SQLITE_DONE) {
+        look_why (l->dir, name, rc, why);
+        cmd_die (cmd, "%s/%s is %s: it cannot be copied", l->dir, name, why);
+    }
     sqlite3_close (from);
     sqlite3_close (to);
 }
@@ -59,8 +58,8 @@ static void write_text (const struct cmd *cmd, const struct look *l, const char 
     idt_error_t error;
 
     snprintf (line, sizeof (line), "%s\n", text ? text : "");
-    if (!state_find_store (&listed, FIRST))
-        state_list_store (&listed, FIRST, false);
+    if (!state_find_store (&listed, STATE_HORIZON_STORE))
+        state_list_store (&listed, STATE_HORIZON_STORE, false);
     if (state_write_text (to_dir, "state.json", line, STATE_EXCLUSIVE, &error) < 0
         || state_create (to_dir, &listed, &error) < 0)
         cmd_die (cmd, "%s", error.text);
@@ -75,13 +74,19 @@ static int run (struct cmd *cmd)
     cmd_options (cmd, NULL);
     l.dir = cmd->argv[0];
     look_at (cmd, &l);
+    if (l.in_use)
+        cmd_die (cmd, "the horizon is not known: %s/" STATE_HORIZON_STORE " is %s; stop the broker of rank 0 first",
+                 l.dir, l.why);
     if (mkdir (cmd->argv[1], 0700) < 0)
         cmd_die (cmd, "cannot make %s: %s", cmd->argv[1], strerror (errno));
     for (unsigned i = 0; i < l.state.nstores; i++)
-        if (strcmp (l.state.stores[i].name, FIRST) != 0)
+        if (strcmp (l.state.stores[i].name, STATE_HORIZON_STORE) != 0)
             copy_store (cmd, &l, cmd->argv[1], l.state.stores[i].name);
     write_text (cmd, &l, cmd->argv[1]);
-    return CMD_OK;
+    if (!l.why[0])
+        return CMD_OK;
+    cmd_warn (cmd, "the horizon is not in it: %s/" STATE_HORIZON_STORE " is %s", l.dir, l.why);
+    return CMD_FAILED;
 }
 
 const struct command state_backup_command = {

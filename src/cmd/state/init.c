@@ -19,8 +19,6 @@
 #include "libutil/duration.h"
 #include "libutil/private_dir.h"
 
-#define FIRST "fluid.sqlite"
-
 struct init {
     const char *dir;
     const char *name;
@@ -78,7 +76,7 @@ static void take_uuid (const struct cmd *cmd, const struct init *o, struct state
     if (!o->epoch)
         cmd_usage (cmd, "--uuid: the instance has an epoch already, give it with --epoch");
     snprintf (s->uuid, sizeof (s->uuid), "%s", o->uuid);
-    state_list_store (s, FIRST, false);
+    state_list_store (s, STATE_HORIZON_STORE, false);
 }
 
 static void describe (const struct cmd *cmd, const struct init *o, struct statefile *s)

@@ -5,39 +5,86 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cmd/state/look.h"
 #include "libutil/duration.h"
 
-/* A broker that runs has its stores locked, so they are read as a crash would leave them: at worst a commit behind. */
+#define WAIT_MS 1000 /* for who writes, or ends; a broker that runs has its stores locked for as long as it does */
+
 sqlite3 *look_open (const char *dir, const char *name)
 {
     char path[PATH_MAX];
     sqlite3 *db = NULL;
 
     snprintf (path, sizeof (path), "%s/%s", dir, name);
-    if (sqlite3_open_v2 (path, &db, SQLITE_OPEN_READONLY, NULL) == SQLITE_OK)
+    if (sqlite3_open_v2 (path, &db, SQLITE_OPEN_READONLY, NULL) == SQLITE_OK) {
+        sqlite3_busy_timeout (db, WAIT_MS);
         return db;
+    }
     sqlite3_close (db);
     return NULL;
 }
 
-static void look_at_fluid (struct look *l)
+static void tell_holder (const char *dir, const char *name, char why[LOOK_WHY_SIZE])
 {
-    sqlite3 *db = look_open (l->dir, "fluid.sqlite");
-    sqlite3_stmt *stmt = NULL;
+    char file[STATE_STORE_SIZE + 16], holder[STATE_TEXT_MAX];
 
-    if (db
-        && sqlite3_prepare_v2 (db, "SELECT epoch_ms, horizon_ms, watermark_ms FROM fluid;", -1, &stmt, NULL)
-               == SQLITE_OK
-        && sqlite3_step (stmt) == SQLITE_ROW) {
+    snprintf (file, sizeof (file), "%s.holder", name);
+    if (state_read_text (dir, file, holder, NULL) <= 0)
+        snprintf (holder, sizeof (holder), "a broker");
+    snprintf (why, LOOK_WHY_SIZE, "in use by %.128s", holder);
+}
+
+void look_why (const char *dir, const char *name, int rc, char why[LOOK_WHY_SIZE])
+{
+    switch (rc & 0xff) {
+    case SQLITE_BUSY:
+        tell_holder (dir, name, why);
+        break;
+    case SQLITE_READONLY: /* a journal is to be played back, which is not for us */
+        snprintf (why, LOOK_WHY_SIZE, "left by a crash in the middle of a commit: a start of the broker mends it");
+        break;
+    case SQLITE_CORRUPT:
+    case SQLITE_NOTADB:
+        snprintf (why, LOOK_WHY_SIZE, "damaged (%s)", sqlite3_errstr (rc));
+        break;
+    default:
+        snprintf (why, LOOK_WHY_SIZE, "not to be read: %s", sqlite3_errstr (rc));
+    }
+}
+
+/* Returns what SQLite does of a row. */
+static int read_dates (struct look *l, sqlite3 *db)
+{
+    sqlite3_stmt *stmt = NULL;
+    int rc = sqlite3_prepare_v2 (db, "SELECT epoch_ms, horizon_ms, watermark_ms FROM fluid;", -1, &stmt, NULL);
+
+    if (rc == SQLITE_OK && (rc = sqlite3_step (stmt)) == SQLITE_ROW) {
         l->has_fluid = true;
         l->epoch_ms = sqlite3_column_int64 (stmt, 0);
         l->horizon_ms = l->epoch_ms + sqlite3_column_int64 (stmt, 1);
         l->watermark_ms = l->epoch_ms + sqlite3_column_int64 (stmt, 2);
     }
     sqlite3_finalize (stmt);
+    return rc;
+}
+
+void look_at_horizon (struct look *l)
+{
+    sqlite3 *db = look_open (l->dir, STATE_HORIZON_STORE);
+    int rc = db ? read_dates (l, db) : SQLITE_CANTOPEN;
+    char path[PATH_MAX];
+
     sqlite3_close (db);
+    snprintf (path, sizeof (path), "%s/" STATE_HORIZON_STORE, l->dir);
+    if (l->has_fluid)
+        return;
+    l->in_use = rc == SQLITE_BUSY;
+    if (access (path, F_OK) == 0)
+        look_why (l->dir, STATE_HORIZON_STORE, rc == SQLITE_DONE ? SQLITE_CORRUPT : rc, l->why);
+    else if (state_find_store (&l->state, STATE_HORIZON_STORE))
+        snprintf (l->why, sizeof (l->why), "missing");
 }
 
 void look_at (const struct cmd *cmd, struct look *l)
@@ -46,7 +93,7 @@ void look_at (const struct cmd *cmd, struct look *l)
 
     if (state_read (l->dir, &l->state, &error) < 0)
         cmd_die (cmd, "%s", error.text);
-    look_at_fluid (l);
+    look_at_horizon (l);
 }
 
 static void add_date (json_t *o, const char *key, int64_t unix_ms)

@@ -30,6 +30,8 @@ static int show (struct cmd *cmd)
     struct look l = begin (cmd);
     json_t *all = look_json_new (&l);
 
+    if (l.why[0])
+        cmd_warn (cmd, "the horizon is not known: %s/" STATE_HORIZON_STORE " is %s", l.dir, l.why);
     if (l.json)
         ask_print (cmd, all);
     else
@@ -40,25 +42,21 @@ static int show (struct cmd *cmd)
 
 /* --- check ------------------------------------------------------------------------------------ */
 
-/* NULL: it is whole. */
-static const char *find_damage (const struct look *l, const char *name)
+/* Returns 0, or -1 with 'why' filled. */
+static int check_store (const struct look *l, const char *name, char why[LOOK_WHY_SIZE])
 {
     sqlite3 *db = look_open (l->dir, name);
     sqlite3_stmt *stmt = NULL;
-    const char *why = "it cannot be read";
+    int rc = db ? sqlite3_prepare_v2 (db, "PRAGMA quick_check;", -1, &stmt, NULL) : SQLITE_CANTOPEN;
 
-    if (db && sqlite3_prepare_v2 (db, "PRAGMA quick_check;", -1, &stmt, NULL) == SQLITE_OK) {
-        int rc = sqlite3_step (stmt);
-        const char *text = rc == SQLITE_ROW ? (const char *)sqlite3_column_text (stmt, 0) : NULL;
-
-        if (rc == SQLITE_BUSY)
-            why = "a broker has it";
-        else
-            why = text && strcmp (text, "ok") == 0 ? NULL : "it is damaged";
-    }
+    if (rc == SQLITE_OK && (rc = sqlite3_step (stmt)) == SQLITE_ROW)
+        rc = strcmp ((const char *)sqlite3_column_text (stmt, 0), "ok") ? SQLITE_CORRUPT : SQLITE_OK;
     sqlite3_finalize (stmt);
     sqlite3_close (db);
-    return why;
+    if (rc == SQLITE_OK)
+        return 0;
+    look_why (l->dir, name, rc, why);
+    return -1;
 }
 
 static int check (struct cmd *cmd)
@@ -70,11 +68,13 @@ static int check (struct cmd *cmd)
     if (state_check (l.dir, &l.state, NULL, &error) < 0)
         cmd_die (cmd, "%s", error.text);
     for (unsigned i = 0; i < l.state.nstores; i++) {
-        const char *why = find_damage (&l, l.state.stores[i].name);
+        const char *name = l.state.stores[i].name;
+        char why[LOOK_WHY_SIZE];
 
-        if (why)
-            cmd_warn (cmd, "%s/%s: %s", l.dir, l.state.stores[i].name, why);
-        bad += why != NULL;
+        if (check_store (&l, name, why) == 0)
+            continue;
+        cmd_warn (cmd, "%s/%s is %s", l.dir, name, why);
+        bad++;
     }
     if (bad > 0)
         return CMD_FAILED;
@@ -90,7 +90,7 @@ static int forget (struct cmd *cmd)
     idt_error_t error;
 
     cmd_options (cmd, NULL);
-    if (strcmp (cmd->argv[1], "fluid.sqlite") == 0)
+    if (strcmp (cmd->argv[1], STATE_HORIZON_STORE) == 0)
         cmd_die (cmd, "ids would come twice: start once with --recover-horizon=DATE-or-ID, above all ids made");
     snprintf (path, sizeof (path), "%s/%s", cmd->argv[0], cmd->argv[1]);
     if (access (path, F_OK) == 0 || errno != ENOENT)

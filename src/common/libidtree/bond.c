@@ -162,18 +162,34 @@ static idt_future_t *begin (idt_t *h, const char *topic, const char *text)
     return f;
 }
 
-/* Without a connection there is nothing to end, but for what the next one was told already. */
+/* End a bond while there is no connection: there is nobody to tell, but who may have been told already must not keep it. */
+static void end_unconnected (idt_t *h, struct bond *b)
+{
+    bool current = b->connection == h->connections;
+
+    if (b->f && current)
+        future_cancel (b->f); /* its request waits to be sent; the bond ends with it */
+    else {
+        bond_destroy (h, b);
+        if (current)
+            connection_retell (h);
+    }
+}
+
 static idt_future_t *end (idt_t *h, const char *begun, const char *topic, const char *text)
 {
     struct bond *b = bond_find (h, begun, text);
 
-    if (b)
-        bond_destroy (h, b);
-    if (!b || !h->lost || connection_was_told (h))
+    if (!b || !h->lost) {
+        if (b)
+            bond_destroy (h, b);
         return idt_rpc (h, topic, text, IDT_NODEID_ANY, 0);
+    }
     idt_future_t *f = future_create (h);
-    if (f)
+    if (f) {
         f->ready = true;
+        end_unconnected (h, b);
+    }
     return f;
 }
 

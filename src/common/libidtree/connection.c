@@ -15,18 +15,13 @@
 #include <unistd.h>
 
 #include "libidtree/connect/redial.h"
+#include "libidtree/local.h"
 #include "libidtree/private.h"
 #include "libutil/clock.h"
 #include "libutil/errprintf.h"
 
-#define DEFAULT_URI "local:///run/idtree/local"
 #define OPEN_TIMEOUT_MS 30000. /* of one broker, where the handle is opened */
 #define LOST_EVENT "{\"stream\":\"\",\"from\":0,\"to\":0,\"reconnected\":true}"
-
-struct local {
-    int fd;
-    struct msg_stream *stream;
-};
 
 struct connection {
     int flags; /* enum idt_open_flag */
@@ -44,81 +39,6 @@ struct connection {
     size_t held_bytes;
 
     idt_watcher_t *timer, *io; /* NULL: the reactor does not see to it */
-};
-
-/* --- transport ------------------------------------------------------------------------------ */
-
-static int local_send (void *impl, const idt_msg_t *msg)
-{
-    struct local *local = impl;
-
-    return msg_stream_put (local->stream, msg);
-}
-
-static const idt_msg_t *local_recv (void *impl)
-{
-    struct local *local = impl;
-
-    return msg_stream_next (local->stream, NULL);
-}
-
-static int local_fill (void *impl)
-{
-    struct local *local = impl;
-    bool eof = false;
-    ssize_t n = msg_stream_fill (local->stream, &eof);
-
-    if (eof)
-        errno = ECONNRESET;
-    return n > 0 ? 0 : -1;
-}
-
-static int local_pollfd (void *impl)
-{
-    struct local *local = impl;
-
-    return local->fd;
-}
-
-static bool local_pending (void *impl)
-{
-    struct local *local = impl;
-
-    return msg_stream_queued (local->stream) > 0;
-}
-
-static int local_flush (void *impl)
-{
-    struct local *local = impl;
-
-    return msg_stream_flush (local->stream);
-}
-
-static void local_hang_up (struct local *local)
-{
-    msg_stream_destroy (local->stream);
-    if (local->fd >= 0)
-        close (local->fd);
-    *local = (struct local){ .fd = -1 };
-}
-
-static void local_destroy (void *impl)
-{
-    int saved_errno = errno;
-
-    local_hang_up (impl);
-    free (impl);
-    errno = saved_errno;
-}
-
-static const struct idt_transport local_transport = {
-    .send = local_send,
-    .recv = local_recv,
-    .fill = local_fill,
-    .pollfd = local_pollfd,
-    .pending = local_pending,
-    .flush = local_flush,
-    .destroy = local_destroy,
 };
 
 /* --- one try -------------------------------------------------------------------------------- */
@@ -336,11 +256,6 @@ bool connection_is_sought (const idt_t *h)
     return h->connection && h->connection->sought;
 }
 
-bool connection_was_told (const idt_t *h)
-{
-    return h->connection && h->connection->dial;
-}
-
 bool connection_seek (idt_t *h)
 {
     struct connection *c = h->connection;
@@ -355,6 +270,12 @@ bool connection_seek (idt_t *h)
     c->sought = true;
     connection_watch (h);
     return true;
+}
+
+void connection_retell (idt_t *h)
+{
+    end_dial (h->connection);
+    connection_watch (h);
 }
 
 int connection_wait (idt_t *h, double deadline_ms)
@@ -432,22 +353,6 @@ void connection_watch (idt_t *h)
 
 /* --- opening -------------------------------------------------------------------------------- */
 
-static const char *variable (const char *name)
-{
-    const char *s = getenv (name);
-
-    return s && *s ? s : NULL; /* one that is set to nothing is unset */
-}
-
-const char *idt_default_uri (void)
-{
-    const char *uri = variable ("IDTREE_URI");
-
-    if (!uri)
-        uri = variable ("FLUX_URI");
-    return uri ? uri : DEFAULT_URI;
-}
-
 /* Try one broker of the list.  Returns 0, or -1 with errno set and the reason in c->error. */
 static int open_one (struct connection *c, size_t i, struct local *local)
 {
@@ -474,12 +379,9 @@ static int open_any (struct connection *c, struct local *local)
     return rc;
 }
 
-/* Why nobody of the list let us in: where it came from nowhere, that is the news. */
-static void tell (const struct connection *c, const char *given, idt_error_t *errp)
+static void tell (const struct connection *c, idt_error_t *errp)
 {
-    if (!given && !variable ("IDTREE_URI") && !variable ("FLUX_URI") && (errno == ENOENT || errno == ECONNREFUSED))
-        errprintf (errp, "no instance: neither IDTREE_URI nor FLUX_URI is set, and no broker listens at " DEFAULT_URI);
-    else if (c->uris.count > 1)
+    if (c->uris.count > 1)
         errprintf (errp, "none of %zu brokers: the last, %s", c->uris.count, c->error.text);
     else
         errprintf (errp, "%s", c->error.text);
@@ -514,41 +416,28 @@ static struct connection *connection_create (const char *uris, int flags, idt_er
     return NULL;
 }
 
-idt_t *idt_open_with (const char *uri, int flags, idt_error_t *errp)
+idt_t *connection_open (const char *uris, int flags, idt_error_t *errp)
 {
-    struct local *local = NULL;
+    struct connection *c = connection_create (uris, flags, errp);
+    struct local *local = c ? local_create () : NULL;
     idt_t *h = NULL;
 
-    if (flags != 0 && flags != IDT_O_RECONNECT && flags != IDT_O_ONCE) {
-        errsetf (errp, EINVAL, "a handle is opened with IDT_O_RECONNECT, or IDT_O_ONCE, or neither");
-        return NULL;
-    }
-    struct connection *c = connection_create (uri ? uri : idt_default_uri (), flags, errp);
     if (!c)
         return NULL;
-    if (!(local = calloc (1, sizeof (*local))))
-        errprintf (&c->error, "%s", strerror (errno));
-    else {
-        local->fd = -1;
-        if (open_any (c, local) == 0 && !(h = idt_handle_create (&local_transport, local)))
-            errprintf (&c->error, "%s", strerror (errno));
-    }
+    if (local && open_any (c, local) < 0)
+        tell (c, errp);
+    else if (!local || !(h = idt_handle_create (&local_transport, local)))
+        errprintf (errp, "%s", strerror (errno));
     if (h) {
         h->connection = c;
         return h;
     }
-    tell (c, uri, errp);
     int saved_errno = errno;
     if (local)
-        local_destroy (local);
+        local_transport.destroy (local);
     connection_free (c);
     errno = saved_errno;
     return NULL;
-}
-
-idt_t *idt_open (const char *uri, idt_error_t *errp)
-{
-    return idt_open_with (uri, 0, errp);
 }
 
 /* --- looking at it, and its end ------------------------------------------------------------- */

@@ -5,8 +5,10 @@
 #include "config.h"
 
 #include <errno.h>
+#include <semaphore.h>
 #include <string.h>
 
+#include "libidtree/connect/redial.h"
 #include "libidtree/private.h"
 #include "test/tap.h"
 #include "test/test_server.h"
@@ -411,6 +413,73 @@ static void test_half_made (void)
     test_server_destroy (s);
 }
 
+/* Lets the server's one thread wait, so that it says nothing to anybody, until the test goes on. */
+struct pause {
+    sem_t begun, over;
+};
+
+static bool pause_plug (void *arg, const idt_msg_t *request, struct test_reply *reply)
+{
+    struct pause *p = arg;
+
+    if (strcmp (idt_msg_topic (request), "pause") != 0)
+        return false;
+    sem_post (&p->begun);
+    while (sem_wait (&p->over) < 0)
+        ;
+    return true;
+}
+
+static void test_ended_unsent (void)
+{
+    struct test_server *s = server (UUID_1);
+    idt_t *h = open_or_bail (test_server_uri (s), IDT_O_RECONNECT);
+    struct seen seen = { 0 };
+
+    idt_handlers_add (h, handlers, &seen);
+    test_server_stop (s);
+    idt_future_t *f = idt_event_subscribe (h, "x."), *twice = idt_event_subscribe (h, "x.");
+    ok (result (idt_event_unsubscribe (h, "x.")) == 0 && result (idt_event_unsubscribe (h, "x.")) == 0,
+        "subscriptions that wait for a broker are ended");
+    test_server_start (s);
+    int errnum = result (f), another = result (twice);
+    ok (errnum == ECANCELED && another == ECANCELED, "their futures end with ECANCELED: %s", strerror (errnum));
+    ok (!hears (h, s, &seen, "x.1"), "and no broker is asked for them");
+    idt_close (h);
+    test_server_destroy (s);
+}
+
+static void test_ended_while_told (void)
+{
+    struct test_server *s = server (UUID_1);
+    struct pause p;
+    struct seen seen = { 0 };
+
+    sem_init (&p.begun, 0, 0);
+    sem_init (&p.over, 0, 0);
+    test_server_plug (s, pause_plug, &p);
+    idt_t *h = open_or_bail (test_server_uri (s), IDT_O_RECONNECT);
+    idt_handlers_add (h, handlers, &seen);
+    ok (result (idt_event_subscribe (h, "x.")) == 0 && hears (h, s, &seen, "x.1"), "events come");
+    restart (s);
+    idt_t *other = open_or_bail (test_server_uri (s), 0);
+    idt_future_t *f = ask (other, "pause"), *echo = NULL;
+    while (sem_wait (&p.begun) < 0)
+        ;
+    echo = ask (h, "test.echo");
+    ok (echo && idt_future_wait (echo, 5 * REDIAL_PAUSE_MIN_MS) < 0 && errno == ETIMEDOUT,
+        "the next broker is told of the subscription, and says nothing");
+    idt_future_destroy (idt_event_unsubscribe (h, "x."));
+    sem_post (&p.over);
+    ok (result (f) == 0 && result (echo) == 0 && !hears (h, s, &seen, "x.2"),
+        "a subscription that ends while a broker is told of it stays so, though nobody waits for that");
+    idt_close (other);
+    idt_close (h);
+    test_server_destroy (s);
+    sem_destroy (&p.begun);
+    sem_destroy (&p.over);
+}
+
 int main (int argc, char *argv[])
 {
     test_typed ();
@@ -424,5 +493,7 @@ int main (int argc, char *argv[])
     test_events (0);
     test_events (IDT_O_RECONNECT);
     test_half_made ();
+    test_ended_unsent ();
+    test_ended_while_told ();
     return done_testing ();
 }

@@ -108,6 +108,12 @@ void future_fail (idt_future_t *f, int errnum)
         fulfill (f, NULL, errnum);
 }
 
+void future_cancel (idt_future_t *f)
+{
+    retire (f);
+    future_fail (f, ECANCELED);
+}
+
 void future_deliver (idt_future_t *f, const idt_msg_t *response)
 {
     int errnum = response_errnum (response);

@@ -19,7 +19,7 @@
 
 #include "libutil/errprintf.h"
 #include "libidtree/private.h"
-#include "libidtree/loop.h"
+#include "libidtree/reactor/loop.h"
 #include "libutil/clock.h"
 
 #define BATCH 64         /* messages of one turn */

@@ -3,8 +3,8 @@
 
 /* private.h - the inside of a handle, for the files of libidtree alone
  *
- * A handle is one object in several files that call each other: handle.c, connection.c, bond.c, future.c, rpc.c, attr.c,
- * service.c, respond.c, builtin.c, document.c.
+ * A handle is one object in several files that call each other: handle.c, open.c, connection.c, bond.c, future.c, rpc.c,
+ * attr.c, service.c, respond.c, builtin.c, document.c.
  *
  * handle.c reads messages and decides when; future.c, service.c know what to do with one.  Design:
  *
@@ -180,6 +180,9 @@ idt_future_t *future_create (idt_t *h);
 void future_deliver (idt_future_t *f, const idt_msg_t *response);
 void future_fail (idt_future_t *f, int errnum);
 
+/* End what was not answered with ECANCELED; a request that waits for a connection is not sent. */
+void future_cancel (idt_future_t *f);
+
 /* Make the callbacks of the futures that are ready now. */
 void future_run_ready (idt_t *h);
 
@@ -187,6 +190,9 @@ void future_run_ready (idt_t *h);
 idt_future_t *future_find (idt_t *h, const idt_msg_t *response);
 
 /* --- connection.c --------------------------------------------------------------------------- */
+
+/* Connect to a broker of a list, with 'flags' of enum idt_open_flag.  NULL with errno set and the reason in 'errp'. */
+idt_t *connection_open (const char *uris, int flags, idt_error_t *errp);
 
 /* Whether another connection may follow this one, and whether it does without being asked for. */
 bool connection_may_follow (const idt_t *h);
@@ -200,8 +206,8 @@ bool connection_is_sought (const idt_t *h);
 void connection_learn (idt_t *h);
 void connection_forget (idt_t *h);
 
-/* Whether the next broker has been told what the handle's bonds are. */
-bool connection_was_told (const idt_t *h);
+/* The handle's bonds are not what the next broker may have been told: begin with it anew, where that was begun. */
+void connection_retell (idt_t *h);
 
 /* Keep what is to be sent for the next connection.  Returns 0, or -1 with errno ENOBUFS or ENOMEM. */
 int connection_hold (idt_t *h, const idt_msg_t *msg);

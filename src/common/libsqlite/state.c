@@ -13,7 +13,6 @@
 #include "libutil/errprintf.h"
 
 #define SUFFIX ".sqlite"
-#define FIRST "fluid.sqlite" /* no instance that made ids is without it */
 
 static bool is_store (const char *name)
 {
@@ -53,7 +52,7 @@ static int check_listed (const char *dir, const struct statefile *s, const struc
         return 0;
     return errsetf (errp, STATE_REFUSED, "%s: is missing, though it belongs to the instance %s: put it back%s", path,
                     s->uuid,
-                    strcmp (store->name, FIRST) == 0
+                    strcmp (store->name, STATE_HORIZON_STORE) == 0
                         ? ", or start once with --recover-horizon=DATE-or-ID, above all ids made"
                         : "; or give up what was in it: idtree state forget");
 }
@@ -90,8 +89,8 @@ static int adopt_one (const char *dir, const char *name, void *arg, idt_error_t 
     struct statefile *fresh = arg;
 
     snprintf (path, sizeof (path), "%s/%s", dir, name);
-    if (!database_mark (path, uuid) && strcmp (name, FIRST) != 0) /* who opens that one says what is wrong with it */
-        return 0;
+    if (!database_mark (path, uuid) && strcmp (name, STATE_HORIZON_STORE) != 0)
+        return 0; /* who opens that one says what is wrong with it */
     if (uuid[0])
         return errsetf (errp, STATE_REFUSED,
                         "%s: of the instance %s, whose file 'instance' is gone: put that of a backup beside it", path,
@@ -107,9 +106,9 @@ int state_adopt (const char *dir, struct statefile *fresh, idt_error_t *errp)
         return -1;
     if (fresh->nstores == 0)
         return 0;
-    if (!state_find_store (fresh, FIRST))
+    if (!state_find_store (fresh, STATE_HORIZON_STORE))
         return errsetf (errp, STATE_REFUSED,
-                        "%s/%s is there, but " FIRST
+                        "%s/%s is there, but " STATE_HORIZON_STORE
                         " is not: part of the state is missing; put it back, or the rest aside",
                         dir, fresh->stores[0].name);
     return state_create (dir, fresh, errp) < 0 ? -1 : 1;

@@ -20,6 +20,9 @@
 #define STATE_STORE_SIZE 32 /* of a store's name, as "fluid.sqlite" */
 #define STATE_STORES_MAX 16
 
+/* The store of the horizon: no instance that made ids is without it. */
+#define STATE_HORIZON_STORE "fluid.sqlite"
+
 /* The errno of all that refuses a folder for what it holds, or does not: no other start will find it different. */
 #define STATE_REFUSED ENOTRECOVERABLE
 

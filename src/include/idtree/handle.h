@@ -177,7 +177,9 @@ int idt_msg_unpack (const idt_msg_t *msg, json_t **o, idt_error_t *errp, const c
 
 /* --- events ------------------------------------------------------------------------------- */
 
-/* Get events whose topic begins with 'prefix'.  Returns a future of an empty answer. */
+/* Get events whose topic begins with 'prefix', or no more.  Returns a future of an empty answer.  While there is no connection a
+ * subscription ends at once; one that was not sent yet ends with ECANCELED.
+ */
 struct idt_future *idt_event_subscribe (idt_t *h, const char *prefix);
 struct idt_future *idt_event_unsubscribe (idt_t *h, const char *prefix);
 

@@ -189,16 +189,20 @@ static int load_store (struct service *sv, int64_t wall_ms, int64_t *epoch_ms, s
     return 0;
 }
 
-/* What somebody must know who has lost the state. */
-static void tell_start (struct service *sv, const struct lease_record *record, int64_t epoch_ms, int64_t wall_ms)
+/* What somebody must know who has lost the state.  The horizon is ahead of the time where this life goes on with the leases of
+ * the one before.
+ */
+static void tell_start (struct service *sv, const struct lease_record *record, int64_t epoch_ms, uint64_t now_us,
+                        int64_t wall_us)
 {
     const char *uuid = idt_attr_get (sv->h, "instance.uuid"), *name = idt_attr_get (sv->h, "instance.name");
     int64_t horizon_ms = epoch_ms + (int64_t)record->horizon_ms;
+    int64_t ahead_us = (int64_t)clock_read (authority_clock (sv->authority), now_us) + epoch_ms * 1000 - wall_us;
     char epoch[DATE_SIZE], horizon[DATE_SIZE];
 
-    idt_log (sv->h, LOG_NOTICE, "instance %s (%s): epoch %s, horizon %s, %.3f s ahead of the clock", uuid ? uuid : "-",
-             name ? name : "-", format_date (epoch_ms, epoch), format_date (horizon_ms, horizon),
-             horizon_ms > wall_ms ? (double)(horizon_ms - wall_ms) / 1000 : 0.);
+    idt_log (sv->h, LOG_NOTICE, "instance %s (%s): epoch %s, horizon %s, its time %.3f s ahead of the clock",
+             uuid ? uuid : "-", name ? name : "-", format_date (epoch_ms, epoch), format_date (horizon_ms, horizon),
+             ahead_us > 0 ? (double)ahead_us / 1e6 : 0.);
 }
 
 static int start_authority (struct service *sv, const void *past, size_t size, idt_error_t *errp)
@@ -215,10 +219,11 @@ static int start_authority (struct service *sv, const void *past, size_t size, i
     if (load_store (sv, start.wall_us / 1000, &config.epoch_ms, &record, errp) < 0)
         return -1;
     uint64_t now_us = service_now_us (sv);
+    start.wall_us = (int64_t)clock_us (CLOCK_REALTIME); /* the disk took its time */
     if (!(sv->authority = authority_create (&config, &authority_ops, sv, now_us, &start)))
         return errprintf (errp, "cannot start: %s", strerror (errno));
     node_start_root (sv->node, now_us, sv->authority);
-    tell_start (sv, &record, config.epoch_ms, start.wall_us / 1000);
+    tell_start (sv, &record, config.epoch_ms, now_us, start.wall_us);
     return 0;
 }
 

@@ -31,7 +31,7 @@
 #include "modules/fluid/service/store.h"
 
 #define KIND                                                                                                       \
-    .name = "fluid.sqlite", .journal = true, .application_id = 1768191078 /* "idtf" */, .version = 1,              \
+    .name = STATE_HORIZON_STORE, .journal = true, .application_id = 1768191078 /* "idtf" */, .version = 1,         \
     .advice =                                                                                                      \
         "start once with --recover-horizon=DATE-or-ID, above all ids made, and its fluid.epoch; the file is kept " \
         "aside"
@@ -227,7 +227,7 @@ int store_close (struct store *st, const struct lease_record *last, idt_error_t 
 static int free_path (const char *dir, char *path, size_t size)
 {
     for (int i = 1; i < 1000; i++) {
-        if (snprintf (path, size, "%s/fluid.sqlite.damaged-%d", dir, i) >= (int)size)
+        if (snprintf (path, size, "%s/" STATE_HORIZON_STORE ".damaged-%d", dir, i) >= (int)size)
             return errset (ENAMETOOLONG);
         if (access (path, F_OK) < 0)
             return 0;
@@ -239,7 +239,7 @@ static int move (const char *dir, const char *to, const char *suffix)
 {
     char from[PATH_MAX], path[PATH_MAX];
 
-    if (snprintf (from, sizeof (from), "%s/fluid.sqlite%s", dir, suffix) >= (int)sizeof (from)
+    if (snprintf (from, sizeof (from), "%s/" STATE_HORIZON_STORE "%s", dir, suffix) >= (int)sizeof (from)
         || snprintf (path, sizeof (path), "%s%s", to, suffix) >= (int)sizeof (path))
         return errset (ENAMETOOLONG);
     return rename (from, path) < 0 && errno != ENOENT ? -1 : 0;
@@ -251,5 +251,5 @@ int store_set_aside (const char *dir, char *path, size_t size, idt_error_t *errp
     if (free_path (dir, path, size) == 0 && move (dir, path, "") == 0 && move (dir, path, "-journal") == 0
         && move (dir, path, "-wal") == 0)
         return 0;
-    return errprintf (errp, "%s/fluid.sqlite: cannot be moved aside: %s", dir, strerror (errno));
+    return errprintf (errp, "%s/" STATE_HORIZON_STORE ": cannot be moved aside: %s", dir, strerror (errno));
 }

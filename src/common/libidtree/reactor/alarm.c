@@ -11,7 +11,7 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-#include "libidtree/alarm.h"
+#include "libidtree/reactor/alarm.h"
 #include "libutil/clock.h"
 #include "libutil/errprintf.h"
 

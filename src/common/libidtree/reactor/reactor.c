@@ -14,8 +14,8 @@
 #include <stdlib.h>
 #include <sys/queue.h>
 
-#include "libidtree/alarm.h"
-#include "libidtree/loop.h"
+#include "libidtree/reactor/alarm.h"
+#include "libidtree/reactor/loop.h"
 #include "libutil/errprintf.h"
 
 enum kind {

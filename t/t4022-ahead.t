@@ -1,0 +1,64 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Copyright idtree contributors
+#
+# t4022-ahead.t - what ends in order puts the instance not ahead of the clock; what is killed does, and no id comes twice
+#
+# A lease is an hour: what is ahead by one is told from what took its time.
+test_description='an end in order costs no time, a crash costs no id twice'
+. "$(dirname "$0")/idtree-sharness.sh"
+
+opts='-s 4 --topology kary:2 -o fluid.lease=1h -o log-stderr-level=0'
+
+cat >lib.sh <<'END'
+. "$IDTREE_SRCDIR/t/wait.sh"
+value_of() { idtree info --uri "${IDTREE_URI%0}$1" | awk -v key="$2" '$1 == "fluid" && $2 == key { print int ($3) }'; }
+is_active() { idtree info --uri "${IDTREE_URI%0}$1" | grep '^fluid state  *active'; }
+until_active() { for r in "$@"; do wait_until "rank $r holds a lease" is_active $r || return 1; done; }
+is_ahead() { ahead=$(value_of 0 ahead_ms) && echo "ahead $ahead" && test "$ahead" -ge 600000; }
+is_here() { ahead=$(value_of 0 ahead_ms) && echo "ahead $ahead" && test "$ahead" -lt 10000; }
+# ids of all ranks, and loans to the flake module
+make_ids() {
+    for r in "$@"; do idtree id new -n 3000 -r $r >>ids && idtree id new -s flax -r $r >>flaxes || return 1; done
+}
+reload() { idtree module remove fluid && idtree module load fluid; }
+# Clients of all ranks ask until fifo 6 is closed.
+load_start() {
+    rm -f stop && mkfifo stop &&
+    { "$IDTREE_BUILDDIR/t/idload" "${IDTREE_URI%0}" 0 1 2 3 <stop >result 6>&- & } && load_pid=$! && exec 6>stop
+}
+load_end() { exec 6>&- && wait $load_pid; rc=$?; cat result; return $rc; }
+END
+no_id_twice() { sort ids flaxes | uniq -d >twice && { head twice; test ! -s twice; }; }
+in_life() { # of the instance whose state is in folder $1: a line of the shell's
+    init_state "$1" && printf '. ./lib.sh\n%s\n' "$2" >life.sh &&
+    idtree start $opts -o statedir="$PWD/$1" sh life.sh </dev/null
+}
+
+test_expect_success 'lives that end in order, however they are told to, begin where the clock is' '
+    rm -f ids flaxes && for end in true "idtree shutdown" true "reload" "idtree module remove flake"; do
+        in_life order "is_here && until_active 0 1 2 3 && make_ids 0 1 2 3 && $end" || return 1
+    done && in_life order "is_here && make_ids 0 1 2 3" && no_id_twice
+'
+test_expect_success 'so it is where they end under load' '
+    for i in 1 2 3; do
+        in_life order "is_here && until_active 0 1 2 3 && make_ids 0 1 2 3 && load_start && make_ids 2 3" || return 1
+    done && in_life order "is_here && make_ids 0 1 2 3" && no_id_twice
+'
+test_expect_success 'where a lease was not given back the next life begins above its end' '
+    rm -f ids flaxes && in_life killed "until_active 0 1 2 3 && make_ids 0 1 2 3 && idtree startctl kill 3 && is_here" &&
+    in_life killed "is_ahead && make_ids 0 1 2 3" && no_id_twice
+'
+test_expect_success 'rank 0 loads fluid anew, twenty times under load, and is not ahead' '
+    in_life reload "until_active 0 1 2 3 && load_start && for i in \$(seq 20); do reload || { load_end; exit 1; }; done &&
+        load_end && is_here"
+'
+test_expect_success 'killed between its end and its next life it begins above all leases' '
+    in_life between "until_active 0 1 2 3 && load_start && reload && is_here && idtree module remove fluid &&
+        idtree startctl kill 0 && idtree startctl run 0 && wait_served 0 && wait_served 3 && is_ahead && load_end"
+'
+test_expect_success 'so it does where it is killed after that' '
+    in_life after "until_active 0 1 2 3 && load_start && reload && reload && idtree startctl kill 0 &&
+        idtree startctl run 0 && wait_served 0 && wait_served 3 && is_ahead && load_end"
+'
+test_done
