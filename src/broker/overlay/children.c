@@ -70,11 +70,7 @@ void child_set_health (struct child *c, enum health health)
 
 void child_set_joined (struct child *c, uint32_t joined)
 {
-    struct overlay *ov = c->down->ov;
-
-    if (joined > ov->conf.topo->size)
-        joined = ov->conf.topo->size;
-    ov->below = ov->below - c->joined + joined;
+    c->down->ov->below += (uint64_t)joined - c->joined;
     c->joined = joined;
 }
 
