@@ -95,8 +95,8 @@ static int find_kept (const char *dir, struct attrs *attrs, struct statefile *s,
         if (rc == 0)
             return errsetf (
                 errp, STATE_REFUSED,
-                "statedir %s holds no state: put it there where this instance has some; idtree init --statedir "
-                "makes that of a new one, once",
+                "statedir %s holds no state: put it there where this instance has some (where it is lost see "
+                "idtree-operations(7)); idtree init --statedir makes that of a new one, once",
                 dir);
         if (rc < 0)
             return -1;

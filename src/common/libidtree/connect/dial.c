@@ -64,6 +64,14 @@ static bool directory_is_gone (const struct uri *to)
     return gone;
 }
 
+static int tell_stranger (const struct uri *to, idt_error_t *errp)
+{
+    return errprintf (errp,
+                      "%s: the broker there serves another user: ask as that one, who may let others in "
+                      "(access.allow-guest-user, access.group)",
+                      to->text);
+}
+
 static int tell_unreachable (const struct uri *to, idt_error_t *errp)
 {
     if (errno == ENOENT && directory_is_gone (to))
@@ -73,14 +81,14 @@ static int tell_unreachable (const struct uri *to, idt_error_t *errp)
     if (errno == ECONNREFUSED)
         return errprintf (errp, "%s: no broker is there any more: it ended and left its socket", to->text);
     if (errno == EACCES)
-        return errprintf (errp, "%s: the broker there serves another user", to->text);
+        return tell_stranger (to, errp);
     return errprintf (errp, "%s: %s", to->text, strerror (errno));
 }
 
 static int tell_refused (const struct uri *to, idt_error_t *errp)
 {
     if (errno == EPERM)
-        return errprintf (errp, "%s: the broker there serves another user", to->text);
+        return tell_stranger (to, errp);
     if (errno == ECONNRESET)
         return errprintf (errp, "%s: the broker there closed the connection", to->text);
     return errprintf (errp, "%s: %s", to->text, strerror (errno));
