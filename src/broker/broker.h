@@ -86,6 +86,9 @@ struct broker_status {
     uint32_t size;
     bool has_parent; /* it is in the tree; rank 0: always */
     bool full;       /* nobody below is missing */
+    bool ready;      /* it runs; rank 0: and if a quorum is given, that has been there */
+    uint32_t joined; /* brokers of its subtree that are in the tree */
+    uint32_t quorum; /* rank 0: how many must be */
 };
 void broker_status (const struct broker *b, struct broker_status *status);
 

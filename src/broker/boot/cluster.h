@@ -11,6 +11,7 @@
  *     cluster.address      where others reach a host: %h stands for its name (%h)
  *     cluster.interface    where a host listens: the name of an interface, or an address (*: all)
  *     cluster.certificate  the file that idtree keygen made
+ *     cluster.quorum       how many must have joined before the instance counts as begun (quorum.h)
  */
 #ifndef BROKER_CLUSTER_H
 #define BROKER_CLUSTER_H

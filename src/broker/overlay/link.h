@@ -37,6 +37,7 @@ struct overlay {
     struct keyring *keys;            /* of our descendants */
     enum health health;              /* of our subtree: what the worst of the children makes of it */
     double since;                    /* link_now () of the last change of that */
+    uint64_t below;                  /* brokers that children say are in the tree, themselves included */
     enum health told;                /* as the parent knows it: by our hello, or a beat */
     const struct bizcard *ancestors; /* parent first; borrowed */
     uint32_t nancestors;

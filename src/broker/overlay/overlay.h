@@ -19,6 +19,7 @@
 #include "broker/base/attr.h"
 #include "broker/base/instance.h"
 #include "broker/base/log.h"
+#include "broker/base/quorum.h"
 #include "broker/route/event.h"
 #include "broker/route/router.h"
 #include "broker/base/topology.h"
@@ -81,6 +82,8 @@ struct overlay_conf {
     const char *secret_key;
     bool
         configured; /* ancestors may have names that change, and be down for long: who never joined tries all at once */
+    const struct quorum
+        *quorum; /* rank 0: overlay.health tells it where fewer than all are enough; NULL: nobody waits */
     const struct overlay_ops *ops;
     void *arg;
 };
@@ -143,7 +146,12 @@ bool overlay_turn (struct overlay *ov);
 
 bool overlay_is_full (const struct overlay *ov); /* nobody below is missing */
 
-/* Who is, for a sentence: "rank 1, ranks below 2"; cut where it does not fit. */
+/* Brokers of this subtree that are in the tree, this one included: of those far below as of some beats ago.  One that has
+ * just moved may count twice, until the end of its old connection was noticed; never more than there are.
+ */
+uint32_t overlay_joined (const struct overlay *ov);
+
+/* Who is missing, for a sentence: "rank 1, ranks below [2,5-7]", the first of each; cut where it does not fit. */
 void overlay_name_missing (const struct overlay *ov, char *buf, size_t size);
 
 /* Serve overlay.health, overlay.topology and overlay.stats-get on the broker's own handle. */

@@ -374,6 +374,17 @@ bool parent_turn (struct parent *up)
 
 /* --- heartbeat, end ---------------------------------------------------------------------------- */
 
+/* Beats alone bring it: where many join at a time, it is one message for all of them. */
+static void tell_joined (struct conn *c)
+{
+    uint32_t joined = overlay_joined (c->up->ov);
+    idt_msg_t *msg = joined == c->joined ? NULL : control_encode (CONTROL_JOINED, joined, NULL);
+
+    if (msg && conn_send (c, msg) == 0)
+        c->joined = joined;
+    idt_msg_unref (msg);
+}
+
 static void beat (struct conn *c)
 {
     struct overlay *ov = c->up->ov;
@@ -383,6 +394,7 @@ static void beat (struct conn *c)
     if ((msg = control_heartbeat_up (ov->told, link_boot_us ())))
         conn_send (c, msg);
     idt_msg_unref (msg);
+    tell_joined (c);
 }
 
 void parent_doubt (struct parent *up)
