@@ -97,8 +97,8 @@ void broker_give_up (struct broker *b, int errnum, const char *why);
 /* Seconds until a broker that starts gives up, or says for whom it waits. */
 double broker_patience (const struct broker *b);
 
-/* When the quorum is there, rank 0's command starts, once.  Under a launcher that starts nobody again rank 0 is not up before
- * that, and gives up if it takes too long.
+/* When the quorum is there, rank 0's command starts, once.  Under a launcher that starts nobody again rank 0 is not up
+ * before that, and gives up if it takes too long.
  */
 void broker_check_complete (struct broker *b);
 

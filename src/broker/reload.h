@@ -3,9 +3,9 @@
 
 /* reload.h - configuration files that are read again while brokers run
  *
- * What was given on the command line stays.  Of the rest, settable attributes take their new values, and where the other
- * hosts are is known anew; what cannot change in a running broker is told, and waits for its restart.  What was taken out of
- * the files is as if it had never been there.
+ * What was given on the command line stays.  Of the rest, settable attributes take their new values, and where the
+ * other hosts are is known anew; what cannot change in a running broker is told, and waits for its restart.  What was
+ * taken out of the files is as if it had never been there.
  */
 #ifndef BROKER_RELOAD_H
 #define BROKER_RELOAD_H

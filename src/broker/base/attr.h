@@ -44,8 +44,8 @@ struct attrs *attrs_copy (const struct attrs *a);
  */
 int attr_give (struct attrs *a, const char *name, const char *value, idt_error_t *errp);
 
-/* The same from a line of a file: 'origin' is copied, "FILE:LINE".  attr_origin () tells it (borrowed; NULL: there is none), and
- * attr_set_origin () says where the value of one that exists comes from now.
+/* The same from a line of a file: 'origin' is copied, "FILE:LINE".  attr_origin () tells it (borrowed; NULL: there is
+ * none), and attr_set_origin () says where the value of one that exists comes from now.
  */
 int attr_give_at (struct attrs *a, const char *name, const char *value, const char *origin, idt_error_t *errp);
 const char *attr_origin (struct attrs *a, const char *name);

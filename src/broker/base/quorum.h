@@ -25,12 +25,14 @@ struct quorum {
     bool is_reached; /* it was once: those who leave later take nothing back */
 };
 
-/* Read the attributes, and follow the first from now on: 'q' must live as long as 'attrs'.  Returns 0, or -1 with errno EINVAL
- * (no such number, or more than there are; or both names are given) or ENOMEM and 'errp' filled.
+/* Read the attributes, and follow the first from now on: 'q' must live as long as 'attrs'.  Returns 0, or -1 with errno
+ * EINVAL (no such number, or more than there are; or both names are given) or ENOMEM and 'errp' filled.
  */
 int quorum_init (struct quorum *q, struct attrs *attrs, uint32_t size, idt_error_t *errp);
 
-/* So many have joined, and 'full' says that each is in its place.  Returns whether it is reached now and was not before. */
+/* So many have joined, and 'full' says that each is in its place.  Returns whether it is reached now and was not
+ * before.
+ */
 bool quorum_take (struct quorum *q, uint32_t joined, bool full);
 
 /* Read "N" or "N%" of 'size' brokers.  Returns 0, or -1 with errno EINVAL. */

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* boot_test.c - a reload changes all, or nothing: a method whose list of hosts changes, and that fails where it is told to */
+/* boot_test.c - a reload changes all, or nothing: a method whose list of hosts changes, and that fails where it is told
+ * to
+ */
 #include "config.h"
 
 #include <errno.h>

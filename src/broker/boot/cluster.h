@@ -35,8 +35,9 @@ int cluster_define (struct attrs *attrs, idt_error_t *errp);
 struct cluster *cluster_create (struct attrs *attrs, idt_error_t *errp);
 void cluster_destroy (struct cluster *c); /* NULL is fine */
 
-/* The rank that host 'name' has, in whatever case: the one whose name it is; else, where one of both names has no domain, the one whose
- * name is the same without it.  Returns 0, or -1 with errno EINVAL and 'errp' filled: no host has it, or several have.
+/* The rank that host 'name' has, in whatever case: the one whose name it is; else, where one of both names has no
+ * domain, the one whose name is the same without it.  Returns 0, or -1 with errno EINVAL and 'errp' filled: no host has
+ * it, or several have.
  */
 int cluster_find (const struct cluster *c, const char *name, uint32_t *rank, idt_error_t *errp);
 
@@ -49,7 +50,9 @@ uint16_t cluster_port (const struct cluster *c, uint32_t rank);
 const char *cluster_interface (const struct cluster *c);   /* borrowed */
 const char *cluster_certificate (const struct cluster *c); /* borrowed: a path */
 
-/* Where others reach a rank.  Returns 0, or -1 with errno ENAMETOOLONG: never where 'size' is at least CLUSTER_ENDPOINT_SIZE. */
+/* Where others reach a rank.  Returns 0, or -1 with errno ENAMETOOLONG: never where 'size' is at least
+ * CLUSTER_ENDPOINT_SIZE.
+ */
 #define CLUSTER_ENDPOINT_SIZE 256
 int cluster_endpoint (const struct cluster *c, uint32_t rank, char *buf, size_t size);
 

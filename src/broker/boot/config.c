@@ -202,7 +202,9 @@ static int check_listen (const struct config *c, const struct cluster *other, id
                     "(cluster.port, cluster.interface)");
 }
 
-/* An endpoint that has a number in its host's place.  All of 127/8 is here, though the loopback interface has one of them. */
+/* An endpoint that has a number in its host's place.  All of 127/8 is here, though the loopback interface has one of
+ * them.
+ */
 static bool is_address_of (const char *endpoint, const struct in_addr *own)
 {
     uint32_t loopback = htonl (IN_LOOPBACKNET << IN_CLASSA_NSHIFT), net = htonl (IN_CLASSA_NET);
@@ -231,8 +233,8 @@ static int is_own_address (const char *endpoint, bool *own, idt_error_t *errp)
     return 0;
 }
 
-/* Whether an endpoint leads to this host; waits for a name server, but not for long.  Returns -1 with 'errp' filled where
- * its address is not known.
+/* Whether an endpoint leads to this host; waits for a name server, but not for long.  Returns -1 with 'errp' filled
+ * where its address is not known.
  */
 static int is_here (const char *endpoint, bool *here, idt_error_t *errp)
 {
@@ -251,7 +253,9 @@ static int is_here (const char *endpoint, bool *here, idt_error_t *errp)
     return rc;
 }
 
-/* Whether the host in our place is still this one, by whatever name: as it found itself at the start, else by its address. */
+/* Whether the host in our place is still this one, by whatever name: as it found itself at the start, else by its
+ * address.
+ */
 static int check_host (const struct config *c, const struct cluster *other, idt_error_t *errp)
 {
     const char *host = cluster_host (c->cluster, c->rank), *now = cluster_host (other, c->rank);

@@ -62,10 +62,10 @@ struct boot_method {
      */
     int (*listen_at) (void *m, uint32_t rank, char *buf, size_t size, idt_error_t *errp);
 
-    /* Read what others may have changed meanwhile: from now on 'get' tells that, until 'settle' keeps it, or goes back to
-     * what was before.  Returns 0, or -1 with errno set and 'errp' filled, nothing changed, and nothing to be settled: ESTALE:
-     * this process is no more who it was.  A method that has them knows all ranks before anybody was asked.  NULL: nothing
-     * ever changes.
+    /* Read what others may have changed meanwhile: from now on 'get' tells that, until 'settle' keeps it, or goes back
+     * to what was before.  Returns 0, or -1 with errno set and 'errp' filled, nothing changed, and nothing to be
+     * settled: ESTALE: this process is no more who it was.  A method that has them knows all ranks before anybody was
+     * asked.  NULL: nothing ever changes.
      */
     int (*reload) (void *m, struct attrs *attrs, idt_error_t *errp);
     void (*settle) (void *m, bool keep); /* keeps errno */

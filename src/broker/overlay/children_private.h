@@ -64,7 +64,9 @@ struct child *child_create (struct children *down, uint32_t rank, bool adopted);
 bool child_is_online (const struct child *c);
 void child_set_health (struct child *c, enum health health);
 
-/* It says that so many of its subtree are in the tree, whether there are so many or not: overlay_joined () bounds the sum. */
+/* It says that so many of its subtree are in the tree, whether there are so many or not: overlay_joined () bounds the
+ * sum.
+ */
 void child_set_joined (struct child *c, uint32_t joined);
 
 /* It is connected no more.  'why' NULL: it said goodbye. */

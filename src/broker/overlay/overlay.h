@@ -146,8 +146,8 @@ bool overlay_turn (struct overlay *ov);
 
 bool overlay_is_full (const struct overlay *ov); /* nobody below is missing */
 
-/* Brokers of this subtree that are in the tree, this one included: of those far below as of some beats ago.  One that has
- * just moved may count twice, until the end of its old connection was noticed; never more than there are.
+/* Brokers of this subtree that are in the tree, this one included: of those far below as of some beats ago.  One that
+ * has just moved may count twice, until the end of its old connection was noticed; never more than there are.
  */
 uint32_t overlay_joined (const struct overlay *ov);
 

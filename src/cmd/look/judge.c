@@ -92,7 +92,8 @@ static size_t children_in (const json_t *answer, const char *status, char *buf, 
     return n;
 }
 
-/* Rank 0 tells how many are enough where that is fewer than all: those that are missing are named then, and no fault. */
+/* Rank 0 tells how many are enough where that is fewer than all: those that are missing are named then, and no fault.
+ */
 static enum grade judge_quorum (struct judgement *j, const json_t *answer)
 {
     int64_t joined = json_integer_value (json_object_get (answer, "joined"));

@@ -10,8 +10,8 @@
  * 1. It joins first: the stored form in the answer, in one piece or several, makes its replica.
  * 2. From then on it hears events; what they leave out it asks for, and gets ranges or a newer form.
  * 3. One request is under way at most.  It ends with docsession_take (), or with docsession_failed ().
- * 4. It is of a UUID, whatever its document is called.  What is told of another document of its name changes nothing, nor does
- *    news of its end: rank 0 is asked, and its answer counts.
+ * 4. It is of a UUID, whatever its document is called.  What is told of another document of its name changes nothing,
+ *    nor does news of its end: rank 0 is asked, and its answer counts.
  */
 #ifndef LIBDOCUMENT_SESSION_H
 #define LIBDOCUMENT_SESSION_H
@@ -63,9 +63,9 @@ bool docsession_is_final (int errnum);
 
 /* --- what is heard and told ------------------------------------------------------------------------- */
 
-/* Take an event: ranges that were ordered, or what became of a document.  Ranges that do not go on where we are, or cannot be
- * taken, are asked for.  Returns 0, or -1 with errno set and a sentence in 'errp': EPROTO (it is not understood), ENOMEM,
- * EPIPE.
+/* Take an event: ranges that were ordered, or what became of a document.  Ranges that do not go on where we are, or
+ * cannot be taken, are asked for.  Returns 0, or -1 with errno set and a sentence in 'errp': EPROTO (it is not
+ * understood), ENOMEM, EPIPE.
  */
 int docsession_hear (struct docsession *s, const json_t *event, idt_error_t *errp);
 

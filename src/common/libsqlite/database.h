@@ -71,8 +71,8 @@ struct database *database_open (const struct database_kind *kind, const char *di
  */
 int database_fill (struct database *d, const char *sql, idt_error_t *errp);
 
-/* Whose mark a file carries, as far as that can be seen without touching it or what a crash left beside it: 'uuid' is ""
- * where it carries none, or may get it from what lies beside it (peek.h).  Returns whether it is a file of ours.
+/* Whose mark a file carries, as far as that can be seen without touching it or what a crash left beside it: 'uuid' is
+ * "" where it carries none, or may get it from what lies beside it (peek.h).  Returns whether it is a file of ours.
  */
 bool database_mark (const char *path, char uuid[STATE_UUID_SIZE]);
 

@@ -3,9 +3,9 @@
 
 /* mark.c - whose mark a file carries, seen from outside
  *
- * SQLite is told that nobody changes the file: it then takes no lock, and reads, plays back and removes nothing that lies
- * beside it.  The mark never changes, and is in the file itself before the file is listed.  What a crash left half written may
- * be no database at all when it is read so: then its application id tells whose it is.
+ * SQLite is told that nobody changes the file: it then takes no lock, and reads, plays back and removes nothing that
+ * lies beside it.  The mark never changes, and is in the file itself before the file is listed.  What a crash left half
+ * written may be no database at all when it is read so: then its application id tells whose it is.
  */
 #define _GNU_SOURCE
 #include <stdio.h>

@@ -3,8 +3,8 @@
 
 /* state_test.c - what a crash leaves of an instance's stores is taken for that instance's
  *
- * A commit, or a checkpoint of a log, writes pages in an order that only the disk knows.  So each set of the pages is tried
- * that a crash may leave written, with the log or the journal beside the file.
+ * A commit, or a checkpoint of a log, writes pages in an order that only the disk knows.  So each set of the pages is
+ * tried that a crash may leave written, with the log or the journal beside the file.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -94,7 +94,9 @@ struct crash {
     struct content before, after, beside;
 };
 
-/* Make 'kind' anew with SQLite alone, as the statements 'sql' do; they are committed to the log, or about to be without one. */
+/* Make 'kind' anew with SQLite alone, as the statements 'sql' do; they are committed to the log, or about to be without
+ * one.
+ */
 static struct crash make (const struct database_kind *kind, size_t page, const char *first, const char *sql)
 {
     struct crash c = { .kind = kind, .page = page, .suffix = kind->journal ? "-journal" : "-wal" };

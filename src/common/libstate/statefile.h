@@ -79,8 +79,8 @@ int state_drop_store (const char *dir, const char *name, idt_error_t *errp);
 
 /* --- what a rank remembers --------------------------------------------------------------------------- */
 
-/* The file memory-RANK in 'dir': which instance the rank belongs to, and what a rank 0 that lost its state must be told.  A
- * crash leaves the whole file or the one before.  Both return as state_read ().
+/* The file memory-RANK in 'dir': which instance the rank belongs to, and what a rank 0 that lost its state must be
+ * told.  A crash leaves the whole file or the one before.  Both return as state_read ().
  */
 int state_recall (const char *dir, uint32_t rank, struct statefile *s, idt_error_t *errp);
 int state_remember (const char *dir, uint32_t rank, const struct statefile *s, idt_error_t *errp);

@@ -24,8 +24,8 @@ struct worker *worker_create (worker_f work, void *arg);
 /* End it, after what is under way; a piece that has not begun is left out.  NULL is fine; keeps errno. */
 void worker_destroy (struct worker *w);
 
-/* The same, but wait for 'ms' milliseconds at most.  Returns true; or false where what is under way takes longer: then the
- * thread goes on alone, calls 'over' with the work's 'arg' when it has ended, and what it runs in stays loaded.
+/* The same, but wait for 'ms' milliseconds at most.  Returns true; or false where what is under way takes longer: then
+ * the thread goes on alone, calls 'over' with the work's 'arg' when it has ended, and what it runs in stays loaded.
  */
 bool worker_leave (struct worker *w, unsigned ms, void (*over) (void *arg));
 

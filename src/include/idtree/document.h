@@ -18,13 +18,14 @@
  * 2. Ids that were made stay what they are, also over lost events, lost connections and restarts of
  *    brokers.  They are known to others, and outlive this process, once they are final.
  * 3. Announcements are repeated until they are seen in the order, and ordered once.
- * 4. When a connection is lost the document is there all the same and makes ids.  It goes on when its handle has another
- *    (IDT_O_RECONNECT, handle.h), or after idt_document_attach () to another handle.
+ * 4. When a connection is lost the document is there all the same and makes ids.  It goes on when its handle has
+ *    another (IDT_O_RECONNECT, handle.h), or after idt_document_attach () to another handle.
  * 5. A document that was told what can't be is broken, for good: it makes no ids that others will know.
  *    Open it again, which is a new session.
  * 6. One that is renamed goes on under its new name.  One that is deleted is broken, whatever has its name now.
- * 7. Where an older copy of the document was put in place at rank 0, idt_document_errnum () is ENOTRECOVERABLE: what is final
- *    here may come to mean something else there.  It goes on by itself when the newer copy is back; else close it.
+ * 7. Where an older copy of the document was put in place at rank 0, idt_document_errnum () is ENOTRECOVERABLE: what is
+ *    final here may come to mean something else there.  It goes on by itself when the newer copy is back; else close
+ *    it.
  */
 #ifndef IDTREE_DOCUMENT_H
 #define IDTREE_DOCUMENT_H

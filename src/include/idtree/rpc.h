@@ -37,8 +37,8 @@ idt_future_t *idt_rpc (idt_t *h, const char *topic, const char *s, uint32_t node
 idt_future_t *idt_rpc_raw (idt_t *h, const char *topic, const void *data, size_t size, uint32_t nodeid, int flags);
 idt_future_t *idt_rpc_pack (idt_t *h, const char *topic, uint32_t nodeid, int flags, const char *fmt, ...);
 
-/* The same with the topic, payload, user and roles of a request that came, or was made with idt_msg_create (): modules and
- * the owner's clients speak for another user so.
+/* The same with the topic, payload, user and roles of a request that came, or was made with idt_msg_create (): modules
+ * and the owner's clients speak for another user so.
  */
 idt_future_t *idt_rpc_message (idt_t *h, const idt_msg_t *request, uint32_t nodeid, int flags);
 

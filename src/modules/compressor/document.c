@@ -171,8 +171,8 @@ size_t documents_awaited (const struct service *sv)
     return n;
 }
 
-/* Of two that have the name one is broken, or does not know yet what became of it: the other was renamed.  Who asks by name
- * may mean the old one, and is told so until that is closed.
+/* Of two that have the name one is broken, or does not know yet what became of it: the other was renamed.  Who asks by
+ * name may mean the old one, and is told so until that is closed.
  */
 static struct document *find_name (struct service *sv, const char *name)
 {

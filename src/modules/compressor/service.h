@@ -104,8 +104,8 @@ void service_forget_ups (struct service *sv, const idt_msg_t *disconnect);
 
 struct document;
 
-/* Find the document that a request names: by its UUID where that is not NULL, else by its name.  Returns NULL where it is not
- * open; then the request is answered.
+/* Find the document that a request names: by its UUID where that is not NULL, else by its name.  Returns NULL where it
+ * is not open; then the request is answered.
  */
 struct document *document_asked (struct service *sv, const idt_msg_t *msg, const char *name, const char *uuid);
 

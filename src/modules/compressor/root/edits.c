@@ -3,11 +3,11 @@
 
 /* edits.c - rank 0: documents end, or have another name
  *
- * Such a request is the last of its group.  Its document stays as it is until the group is stored; what comes after it sees
- * the document gone, or under its new name.  Where the group cannot be stored nothing has happened.
+ * Such a request is the last of its group.  Its document stays as it is until the group is stored; what comes after it
+ * sees the document gone, or under its new name.  Where the group cannot be stored nothing has happened.
  *
- * A document is its UUID: who joined it goes on under any name, and finds nothing under the UUID of one that was deleted,
- * whatever has its name now.
+ * A document is its UUID: who joined it goes on under any name, and finds nothing under the UUID of one that was
+ * deleted, whatever has its name now.
  */
 #include <errno.h>
 #include <inttypes.h>

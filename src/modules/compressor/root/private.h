@@ -124,8 +124,9 @@ int root_begin (struct root *root, const struct root_method *method, struct root
 /* The document that a request or an element names, NULL with errno set and 'errp' filled: EPROTO, ENOENT. */
 struct root_document *root_find (struct root *root, const json_t *o, idt_error_t *errp);
 
-/* The same for somebody who joined: by the UUID, whatever its name is now.  Also ESTALE, or ENOTRECOVERABLE where it is refused.  'seq' is the number of the last range
- * that he has finalized; "digest", where it is there, tells of which history (below).
+/* The same for somebody who joined: by the UUID, whatever its name is now.  Also ESTALE, or ENOTRECOVERABLE where it is
+ * refused.  'seq' is the number of the last range that he has finalized; "digest", where it is there, tells of which
+ * history (below).
  */
 struct root_document *root_find_joined (struct root *root, const json_t *o, int64_t seq, idt_error_t *errp);
 

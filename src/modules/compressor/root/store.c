@@ -5,7 +5,8 @@
  *
  *   documents  id, name, uuid, seq, form: the stored form with ranges 1 ... seq finalized
  *   ranges     document, seq, text: the ranges since
- *   owners     document, userid: whose it is.  Files of a version that did not know that get the table when they are opened
+ *   owners     document, userid: whose it is.  Files of a version that did not know that get the table when they are
+ *   opened
  *
  * A document is what its form says, and its ranges after that in order; their numbers must follow each other.
  *

@@ -68,7 +68,9 @@ struct root_document *root_document_add (struct root *root, const struct store_d
     return root->docs[root->ndocs++] = doc;
 }
 
-/* Make the document of who sent 'msg', from a stored form or empty (NULL).  Returns NULL with errno set and 'errp' filled. */
+/* Make the document of who sent 'msg', from a stored form or empty (NULL).  Returns NULL with errno set and 'errp'
+ * filled.
+ */
 static struct root_document *new_document (struct root *root, const idt_msg_t *msg, const char *name, const void *form,
                                            size_t size, idt_error_t *errp)
 {

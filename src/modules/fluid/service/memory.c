@@ -3,13 +3,13 @@
 
 /* memory.c - a rank below rank 0 remembers what that would have to be told, if it lost its state
  *
- * The root gives nothing above a horizon that it has stored, two leases ahead of its time.  A rank that asked for its last
- * lease while the root was there asked at most a lease before it was gone: so two leases above the end of its own, no id
- * of anybody was made.
+ * The root gives nothing above a horizon that it has stored, two leases ahead of its time.  A rank that asked for its
+ * last lease while the root was there asked at most a lease before it was gone: so two leases above the end of its own,
+ * no id of anybody was made.
  *
- * It is written by a thread, that lives no longer than it takes: a disk that hangs holds up nothing but this.  What comes
- * meanwhile is left out; the next lease is soon there.  At the end of the module the thread is left to itself, where that takes
- * long: all that it uses is its own.
+ * It is written by a thread, that lives no longer than it takes: a disk that hangs holds up nothing but this.  What
+ * comes meanwhile is left out; the next lease is soon there.  At the end of the module the thread is left to itself,
+ * where that takes long: all that it uses is its own.
  */
 #include <errno.h>
 #include <limits.h>

@@ -99,7 +99,9 @@ void service_lease_reply_cb (void *arg, void *cookie, const struct lease_answer 
 void service_report_up_cb (void *arg, const struct report *report);
 int service_share_up_cb (void *arg, const struct share_want *want);
 
-/* A lease was given: remember the instance, where there is a statedir.  / End: wait for what is being written, for some time. */
+/* A lease was given: remember the instance, where there is a statedir.  / End: wait for what is being written, for some
+ * time.
+ */
 void service_remember (struct service *sv, const struct lease_answer *answer);
 void service_forget (struct service *sv);
 
