@@ -5,8 +5,8 @@
  *
  * Started alone it runs itself under `idtree start` with eight brokers in a binary tree.  Each rank has a client with
  * WINDOW requests of COUNT ids under way, or one with a compressor of its own; the clock stops when every rank has
- * finalized all that all of them made.  Beside that: what the same clients reach with bare calls of the same module, and
- * how many messages went up and events came down, as the module counted them.
+ * finalized all that all of them made.  Beside that: what the same clients reach with bare calls of the same module,
+ * and how many messages went up and events came down, as the module counted them.
  */
 #include "config.h"
 
@@ -219,7 +219,7 @@ static void *own_main (void *arg)
     return NULL;
 }
 
-/* --- figures -------------------------------------------------------------------------------------------------------- */
+/* --- figures ------------------------------------------------------------------------------------------------------ */
 
 struct throughput {
     double rate;  /* of ids that are final everywhere */

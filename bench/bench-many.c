@@ -5,9 +5,9 @@
  *
  *     bench-many [KIND [MODULES [SIZE...]]]
  *
- * KIND: of links inside of the process, as tbon.inside; "" for each.  MODULES: as broker.modules; "" for none.  For each kind
- * and size prints one JSON object a line: seconds until rank 0 sees all of them, until all have stopped; for each broker descriptors, private
- * memory, and processor time while idle.  Each run is a process of its own.
+ * KIND: of links inside of the process, as tbon.inside; "" for each.  MODULES: as broker.modules; "" for none.  For
+ * each kind and size prints one JSON object a line: seconds until rank 0 sees all of them, until all have stopped; for
+ * each broker descriptors, private memory, and processor time while idle.  Each run is a process of its own.
  */
 #include "config.h"
 

@@ -3,19 +3,20 @@
 
 /* bench-pressure.c - what a modest client waits for beside greedy, lying and deaf ones
  *
- * Started alone it runs itself under `idtree start` in a chain of three brokers of which only rank 0 may generate.  A modest
- * client, a process of its own, asks for one id each 2 ms, at rank 0 (which makes it) and at rank 1 (which only forwards);
- * first when all is quiet, then beside attackers at the same broker, each a process of its own.
+ * Started alone it runs itself under `idtree start` in a chain of three brokers of which only rank 0 may generate.  A
+ * modest client, a process of its own, asks for one id each 2 ms, at rank 0 (which makes it) and at rank 1 (which only
+ * forwards); first when all is quiet, then beside attackers at the same broker, each a process of its own.
  *
- * One line a phase: the modest client's times from request to answer, and how many times its quiet p99 of this run its p99
- * is.  The line that must hold is "together": one greedy, one lying and one deaf client at a time, p99 at most 5 times the
- * quiet one.  After each phase: the memory of each broker at its highest, below 256 MiB, and whether anybody else lost his
- * connection.
+ * One line a phase: the modest client's times from request to answer, and how many times its quiet p99 of this run its
+ * p99 is.  The line that must hold is "together": one greedy, one lying and one deaf client at a time, p99 at most 5
+ * times the quiet one.  After each phase: the memory of each broker at its highest, below 256 MiB, and whether anybody
+ * else lost his connection.
  *
- * The machine is part of what a client waits for: with more who want a processor than there are, each waits for the kernel's
- * scheduler whatever the broker does.  So attackers get what the others leave of the processors (SCHED_IDLE), as if they had
- * their own; and in each phase, at the same time, a client of a bare UNIX echo server asks as often as the modest one.
- * "floor" is how many times its quiet p99 its p99 is then, and "ratio" is the modest client's number by that.
+ * The machine is part of what a client waits for: with more who want a processor than there are, each waits for the
+ * kernel's scheduler whatever the broker does.  So attackers get what the others leave of the processors (SCHED_IDLE),
+ * as if they had their own; and in each phase, at the same time, a client of a bare UNIX echo server asks as often as
+ * the modest one.  "floor" is how many times its quiet p99 its p99 is then, and "ratio" is the modest client's number
+ * by that.
  */
 #include "config.h"
 
@@ -262,7 +263,9 @@ static void liar (int rank)
     }
 }
 
-/* Ids and longer things are asked for, and nothing is read: what the handle has is written until the socket takes no more. */
+/* Ids and longer things are asked for, and nothing is read: what the handle has is written until the socket takes no
+ * more.
+ */
 static void deaf (int rank)
 {
     static const char flaxes[] = "{\"count\":10000}";

@@ -6,10 +6,10 @@
  *   idtree start -s 64 -- bench-scale RATE SECONDS [RANK...]
  *   bench-scale wants
  *
- * Asks each of the ranks (all) for one id at a time, RATE times a second each, at random.  Each rank must have a socket of its
- * own (idtree start --local-sockets); of a process that hosts many the load cannot be told by rank, nor by level.  Prints the same lines as fluid-scale
- * (src/sim/scale), for scripts/scale-measure and scripts/scale-compare.  With 'wants': what a lease message costs, and each
- * want in it.
+ * Asks each of the ranks (all) for one id at a time, RATE times a second each, at random.  Each rank must have a socket
+ * of its own (idtree start --local-sockets); of a process that hosts many the load cannot be told by rank, nor by
+ * level.  Prints the same lines as fluid-scale (src/sim/scale), for scripts/scale-measure and scripts/scale-compare.
+ * With 'wants': what a lease message costs, and each want in it.
  */
 #include "config.h"
 
@@ -148,7 +148,7 @@ static void end (struct load *l)
     }
 }
 
-/* --- the load ------------------------------------------------------------------------------------------------------ */
+/* --- the load ----------------------------------------------------------------------------------------------------- */
 
 static void answered (idt_future_t *f, void *arg)
 {
@@ -246,7 +246,7 @@ static void play (struct load *l, double seconds)
     close (l->timer_fd);
 }
 
-/* --- what is there --------------------------------------------------------------------------------------------------- */
+/* --- what is there ------------------------------------------------------------------------------------------------ */
 
 static long number (idt_t *h, const char *name)
 {
@@ -335,7 +335,7 @@ static void choose (struct load *l, int n, char **ranks)
     }
 }
 
-/* --- the report --------------------------------------------------------------------------------------------------------- */
+/* --- the report --------------------------------------------------------------------------------------------------- */
 
 static void print_times (struct samples *t)
 {
@@ -419,7 +419,7 @@ static void report (struct load *l)
             l->client_s / seconds);
 }
 
-/* --- lease messages ------------------------------------------------------------------------------------------------------ */
+/* --- lease messages ----------------------------------------------------------------------------------------------- */
 
 #define MANY 1000
 #define TURNS 200

@@ -3,8 +3,8 @@
 
 /* bench-share.c - what a request costs at a rank that borrows, three hops below the one that owns the generator
  *
- * A chain of four brokers, of which rank 0 alone owns a generator.  The same process asks rank 0 and rank 3 in turn: first
- * while rank 3 forwards, then while it borrows, which it does when it is asked for a while (fluid.share=auto).
+ * A chain of four brokers, of which rank 0 alone owns a generator.  The same process asks rank 0 and rank 3 in turn:
+ * first while rank 3 forwards, then while it borrows, which it does when it is asked for a while (fluid.share=auto).
  */
 #include "config.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* fuzz_compressor.c - what clients and rank 0 may say to the compressor module of rank 3: orders, joins with any stored form,
- * events of a document
+/* fuzz_compressor.c - what clients and rank 0 may say to the compressor module of rank 3: orders, joins with any stored
+ * form, events of a document
  */
 #include "fuzz.h"
 #include "module_rig.h"

@@ -3,10 +3,10 @@
 
 /* fuzz_hello.c - what a broker with a key may say to its parent, over real sockets
  *
- * A parent of a tree of seven runs as long as the process does; each input is a connection to it with the key of rank 1 or 2.
- * The first byte: bit 0, which rank; bit 1, a good hello comes first; bit 2, it ends before it was answered.  The rest are
- * messages: a byte for the kind, two for the length, the bytes: 0 a hello with these as its payload, 1 an encoded
- * message, 2 a control message with this type, else frames as they are.
+ * A parent of a tree of seven runs as long as the process does; each input is a connection to it with the key of rank 1
+ * or 2.  The first byte: bit 0, which rank; bit 1, a good hello comes first; bit 2, it ends before it was answered.
+ * The rest are messages: a byte for the kind, two for the length, the bytes: 0 a hello with these as its payload, 1 an
+ * encoded message, 2 a control message with this type, else frames as they are.
  * The parent must live, and never take more in than may be.
  */
 #include "config.h"

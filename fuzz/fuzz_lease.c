@@ -4,11 +4,12 @@
 /* fuzz_lease.c - brokers that lie about leases, to a root and to an inner node with real state
  *
  * Each line is what comes next: to the root a request for leases (w), a report of positions (r), an honest want of
- * a generator (h and two digits: generator, incarnation), a request for ids (k and an id as JSON); to the inner node the
- * same in capitals, and an answer (A) to the lease request that it sent last, or runs (F, binary) to its forward;
+ * a generator (h and two digits: generator, incarnation), a request for ids (k and an id as JSON); to the inner node
+ * the same in capitals, and an answer (A) to the lease request that it sent last, or runs (F, binary) to its forward;
  * '+' and '*' let time pass.  Answers between the two travel when '=' says so.
  *
- * Whatever is said, no time of a generator is given to two incarnations, no id is made twice, and the watermark never goes back.
+ * Whatever is said, no time of a generator is given to two incarnations, no id is made twice, and the watermark never
+ * goes back.
  */
 #include <stdio.h>
 

@@ -3,8 +3,8 @@
 
 /* fuzz_log.c - lines that come to the log from anywhere: what log.dmesg tells of them is text that can be shown
  *
- * Each line of the input is sent to log.append, or, beginning with '!', logged by the broker itself, or, with '?', is the
- * value of one of the log's attributes.
+ * Each line of the input is sent to log.append, or, beginning with '!', logged by the broker itself, or, with '?', is
+ * the value of one of the log's attributes.
  */
 #include "broker/base/log.h"
 #include "fuzz.h"

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* fuzz_topology.c - a size, two ranks and the text of a topology, or its file: parents and children agree with each other */
+/* fuzz_topology.c - a size, two ranks and the text of a topology, or its file: parents and children agree with each
+ * other
+ */
 #define _GNU_SOURCE
 #include <sys/mman.h>
 #include <unistd.h>

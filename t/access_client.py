@@ -4,7 +4,7 @@
 #
 # access_client.py - tries what doc/design/access.md says, as the user who runs it: the first argument says what that is
 #
-#     access_client.py owner|group|guest requests|commands|events|identity|liar|jobs|ration RANK...
+#     access_client.py owner|group|guest requests|commands|events|identity|liar|jobs|ration|documents RANK...
 #
 # FLUX_URI is the socket of any rank.
 
@@ -13,6 +13,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 
 import ingest_client
 from flux_client import ANY, PRIVATE, STREAMING, EVENT, Client, Failure, Message, await_that, check
@@ -61,21 +62,37 @@ def requests(column, ranks):
                     check(refused != allowed, "the table is right for", topic, "at", rank, "to", nodeid, refused)
 
 
+WITHOUT = {"idtree reload": "started without --config"}  # to whom it is allowed is told so: there is no file to read
+
+
 def commands(column, ranks):
     for rank in ranks:
-        name = "n%d-%d" % (os.getuid(), rank)
-        env = dict(os.environ, IDTREE_URI=re.sub(r"\d+$", str(rank), os.environ["FLUX_URI"]))
-        for command, says in table("Commands"):
-            if says[column] == "yes" and command in LAST:
-                continue
-            words = [name if w == "NAME" else w for w in command.split()]
-            done = subprocess.run(words, env=env, stdin=subprocess.DEVNULL, capture_output=True,
-                                  check=False, text=True, timeout=300)
-            if says[column] == "yes":
-                check(done.returncode == 0, "may do", command, "at", rank, done.returncode, done.stderr)
-            else:
-                check(done.returncode == 1, "may not do", command, "at", rank, done.returncode, done.stderr)
-                check("is for the owner" in done.stderr, "and is told why:", command, done.stderr)
+        with tempfile.TemporaryDirectory() as folder:
+            each_command(column, rank, own_words(rank, folder))
+
+
+def own_words(rank, folder):
+    name = "n%d-%d" % (os.getuid(), rank)
+    return {"NAME": name, "OTHER": name + ".b", "DIR": folder, "JOB": ""}
+
+
+def each_command(column, rank, own):
+    """Try all at a rank; own: what is this user's, by its word in the table."""
+    env = dict(os.environ, IDTREE_URI=re.sub(r"\d+$", str(rank), os.environ["FLUX_URI"]))
+    for command, says in table("Commands"):
+        if says[column] == "yes" and command in LAST:
+            continue
+        words = re.sub(r"\b(NAME|OTHER|DIR|JOB)\b", lambda m: own[m[0]], command).split()
+        done = subprocess.run(words, env=env, stdin=subprocess.DEVNULL, capture_output=True,
+                              check=False, text=True, timeout=300)
+        if command.startswith("idtree job submit"):
+            own["JOB"] = done.stdout.strip()
+        if says[column] == "yes":
+            check(done.returncode == 0 or WITHOUT.get(command, "\0") in done.stderr,
+                  "may do", command, "at", rank, done.returncode, done.stderr)
+        else:
+            check(done.returncode == 1, "may not do", command, "at", rank, done.returncode, done.stderr)
+            check("is for the owner" in done.stderr, "and is told why:", command, done.stderr)
 
 
 def publish(c, topic, flags=0):
@@ -108,6 +125,32 @@ def events(column, ranks):
             if column < 2:
                 got = topics_until(c, {bare, plain, private})
                 check(column == 0 or "fluid.stats-clear" not in got, "none of a service sneaks in:", got)
+
+
+def documents(column, ranks):
+    """Who made a document may rename and delete it, and the owner; the last rank is told, wherever he asks."""
+    mine, his = ("d%d" % user for user in (os.getuid(), int(os.environ["OWNER"])))
+    for rank in ranks:
+        for nodeid in ANY, 0, rank:
+            with Client(rank) as c:
+                c.ask("compressor.open", {"document": mine}, nodeid=nodeid)
+                listed = c.ask("compressor.list", {})["documents"]
+                check([d["owner"] for d in listed if d["document"] == mine] == [os.getuid()], "is his:", listed)
+                if column > 0:
+                    for to in ANY, 0, rank:
+                        c.refuse(errno.EPERM, "compressor.delete", {"document": his}, nodeid=to, text="is not of user")
+                        c.refuse(errno.EPERM, "compressor.rename", {"document": his, "name": "x"}, nodeid=to,
+                                 text="is not of user %d: who made it may" % os.getuid())
+                c.ask("compressor.rename", {"document": mine, "name": mine + ".b"}, nodeid=nodeid)
+                c.ask("compressor.delete", {"document": mine + ".b"}, nodeid=nodeid)
+                await_that(lambda c=c, nodeid=nodeid: closed(c, mine, nodeid), "the session is gone")
+
+
+def closed(c, name, nodeid):
+    """End the session of a rank under each name that it may know."""
+    for n in name, name + ".b":
+        c.rpc("compressor.close", {"document": n, "discard": True}, nodeid=nodeid)
+    return all(c.rpc("compressor.stats", {"document": n}, nodeid=nodeid).aux1 == errno.ENOENT for n in (name, name + ".b"))
 
 
 ROLES = {0: 1, 1: 2 | 0x200, 2: 2}  # OWNER; USER and GROUP; USER
@@ -182,7 +225,7 @@ def ration(column, ranks):
 if __name__ == "__main__":
     try:
         {"requests": requests, "commands": commands, "events": events, "identity": identity, "liar": liar,
-         "jobs": jobs, "ration": ration}[sys.argv[2]](
+         "jobs": jobs, "ration": ration, "documents": documents}[sys.argv[2]](
             COLUMNS[sys.argv[1]], [int(r) for r in sys.argv[3:]]
         )
     except (Failure, EOFError, OSError) as e:

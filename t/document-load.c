@@ -6,8 +6,8 @@
  *
  *     document-load URI-PREFIX DOCUMENT RANK...     as in document-load local:///tmp/x/local- d 0 3 7
  *
- * Each client is a thread with a connection to its rank.  It makes ids, looks at them again and again, and connects anew
- * when its broker is gone; its session lives as long as it does.
+ * Each client is a thread with a connection to its rank.  It makes ids, looks at them again and again, and connects
+ * anew when its broker is gone; its session lives as long as it does.
  *
  * At the end all ids must be final, mean what they meant when they were made, be the final ids that they were once, and
  * all clients must hold equal final spaces.  Exit status 0 if and only if all of that is so.

@@ -6,8 +6,8 @@
  *     idcomp-load URI-PREFIX DOCUMENT RECORD RANK...     as in idcomp-load local:///tmp/x/local- d record 0 3 7
  *
  * Each rank has a client in a thread of its own that opens the document, makes ids and asks what they mean; whatever
- * fails is tried again.  What was answered as final is noted in the file RECORD, which is read first where it exists, so
- * that a later run checks that, too.
+ * fails is tried again.  What was answered as final is noted in the file RECORD, which is read first where it exists,
+ * so that a later run checks that, too.
  *
  * At the end all ranks must come to hold equal final spaces, in which everything noted is as it was, and each session
  * that is still there must know its local ids as it did.  No session may break, ever.  Exit status 0 if and only if all

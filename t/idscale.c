@@ -5,10 +5,10 @@
  *
  *     idscale FILE COUNT FIRST LAST [TIMES [AT-A-TIME]]     with IDTREE_URI
  *
- * Each request is for COUNT ids; each rank has TIMES (1), AT-A-TIME (1) of them under way.  With neither some ranks are asked at a
- * time, else all.  A rank that cannot answer is asked again until it does.  FILE holds the ids of all calls so far, 8 bytes each: none of them
- * may come again.  Prints one JSON object: "own" are ranks that made all of theirs themselves.  Exit status 0 if and only if no
- * id came twice.
+ * Each request is for COUNT ids; each rank has TIMES (1), AT-A-TIME (1) of them under way.  With neither some ranks are
+ * asked at a time, else all.  A rank that cannot answer is asked again until it does.  FILE holds the ids of all calls
+ * so far, 8 bytes each: none of them may come again.  Prints one JSON object: "own" are ranks that made all of theirs
+ * themselves.  Exit status 0 if and only if no id came twice.
  */
 #include "config.h"
 

@@ -3,13 +3,13 @@
 
 /* pressure.c - more messages at once than a link takes
  *
- *     pressure ask URI RANK COUNT SIZE    so many requests of so many bytes for a rank, as many at once as the handle takes
- *     pressure publish URI COUNT          so many events load.1, load.2, ...
+ *     pressure ask URI RANK COUNT SIZE    so many requests of so many bytes for a rank, as many at once as the handle
+ *     takes pressure publish URI COUNT          so many events load.1, load.2, ...
  *     pressure watch URI COUNT            say "ready", then read events until load.COUNT came
  *
  * 'ask' prints "answered N failed M", and what the first failure said; exit status 0 if and only if all were answered.
- * 'watch' prints "came N lost M"; exit status 0 if and only if load.1 ... load.COUNT came once and in order, and none was
- * told lost.
+ * 'watch' prints "came N lost M"; exit status 0 if and only if load.1 ... load.COUNT came once and in order, and none
+ * was told lost.
  */
 #include "config.h"
 

@@ -3,8 +3,8 @@
 
 /* reconnect.c - a client that goes on over the ends of its brokers: reconnect sync|async|events|document
  *
- * It prints a line for each thing that it got, and ends when its input does, with a line of what it saw.  Exit status 1: ids did not
- * increase, a request ended twice or in an error other than what a broker says that is just coming back.
+ * It prints a line for each thing that it got, and ends when its input does, with a line of what it saw.  Exit status
+ * 1: ids did not increase, a request ended twice or in an error other than what a broker says that is just coming back.
  */
 #include <errno.h>
 #include <poll.h>
@@ -47,7 +47,9 @@ static bool input_ended (int timeout_ms)
     return poll (&pfd, 1, timeout_ms) > 0;
 }
 
-/* A call failed: once by the loss of the connection, a broker that is back has no lease yet, or none came back for long. */
+/* A call failed: once by the loss of the connection, a broker that is back has no lease yet, or none came back for
+ * long.
+ */
 static void count_error (struct client *c, int errnum, const char *text)
 {
     if (errnum == ECONNRESET)

@@ -25,6 +25,8 @@ is_refused() { ! idtree id new >/dev/null 2>refusal; }
 until_served() { wait_until "ids are given" idtree id new; }
 horizon() { idtree info | awk '$2 == "horizon_ms" { print $3 }'; }
 time_ms() { idtree info | awk '$2 == "timestamp_ms" { print $3 }'; }
+# The disk is as t/chaos/host.h says: 1 full, 2 broken, 3 hanging; 0 good.
+set_disk() { printf "\\00$1" | dd of="$CHAOS_PAGE" bs=1 seek=512 conv=notrunc 2>/dev/null; }
 END
 
 # Sanitizers want to be preloaded first: there, the clock stays as it is.
@@ -79,28 +81,36 @@ test_expect_success 'a statedir that is moved away, and replaced by a copy, stop
     init_state gone && idtree start -s 2 $opts -o statedir="$PWD/gone" sh gone.sh
 '
 init_state hung && head -c 520 /dev/zero >page
-# Rank 0's disk is as t/chaos/host.h says: 1 full, 2 broken, 3 hanging; 0 good.
 cat >hung.sh <<'END'
 unset LD_PRELOAD
 . ./lib.sh
-set_disk() { printf "\\00$1" | dd of="$CHAOS_PAGE" bs=1 seek=512 conv=notrunc 2>/dev/null; }
-
 until_served && set_disk $1 && until_store_says "$2" && until_refused | grep 'horizon can be stored' &&
 test "$(time_ms)" -ge "$(horizon)" && idtree overlay status >status && cat status && grep "^store $2" status &&
 idtree dmesg | grep "$3" >told && cat told && test "$(wc -l <told)" = 1 &&
 wait_until "rank 1 is there" idtree ping -c 1 1 && set_disk 0 && until_served && until_store_says good &&
 idtree dmesg | grep 'the horizon is stored again'
 END
-on_a_disk_that() { # hung.sh's arguments
+on_a_disk_that() { run_on_disk hung.sh "$@"; } # hung.sh's arguments
+run_on_disk() { # a script and its arguments
     env LD_PRELOAD="$IDTREE_BUILDDIR/t/chaos/.libs/host.so" CHAOS_PAGE="$PWD/page" CHAOS_STATE="$PWD/hung" \
         ASAN_OPTIONS="$ASAN_OPTIONS:verify_asan_link_order=0:detect_leaks=0" \
-        idtree start -s 2 $opts -o statedir="$PWD/hung" sh hung.sh "$@" </dev/null
+        idtree start -s 2 $opts -o statedir="$PWD/hung" sh "$@" </dev/null
 }
 test_expect_success 'on a disk that hangs leases end, all else goes on; so do leases when it does' '
     on_a_disk_that 3 "slow: the horizon is not stored yet" "the disk is slow: the horizon is not stored yet"
 '
 test_expect_success 'so it is with a disk that fails' '
     on_a_disk_that 2 "failing: .*hung/fluid.sqlite: " "no leases are given beyond the horizon that is stored"
+'
+cat >memory.sh <<'END'
+unset LD_PRELOAD
+. ./lib.sh
+set_disk 0 && until_served && wait_served 1 && set_disk 3 && until_refused && idtree module remove -r 1 fluid &&
+idtree dmesg --uri "${IDTREE_URI%0}1" >told; cat told; grep 'hung/memory-1: its disk hangs: .* not waited for any more' told &&
+set_disk 0 && idtree module load -r 1 fluid && until_served && wait_served 1
+END
+test_expect_success 'on a disk that hangs a rank does not wait for what it remembers when it ends' '
+    run_on_disk memory.sh
 '
 test_expect_success 'a second instance on the same statedir does not start, and is told who is there' '
     init_state one && cat >second.sh <<-\END &&

@@ -72,4 +72,16 @@ END
 test_expect_success 'rank 0 steps forward by what the wall clock confirms' '
     head -c 1032 /dev/zero >page && on_hosts sh root.sh
 '
+cat >between.sh <<'END'
+. ./lib.sh
+set_boot 0 0 && set_boot 1 0 && served 0 && served 1 && load_start &&
+for r in 0 1; do
+    idtree module remove -r $r fluid && set_boot $r 60 && idtree module load -r $r fluid &&
+    until_logged $r "CLOCK_BOOTTIME of this host jumped [56][0-9]\.[0-9]* s ahead of all other clocks" || exit 1
+done
+served 1 && caught_up 0 1 && caught_up 1 0 && load_end
+END
+test_expect_success 'so it is where the module was away when the clock jumped, on rank 0, too' '
+    on_hosts sh between.sh
+'
 test_done

@@ -31,8 +31,12 @@ fails() { # command...
     if "$@" >out 2>err; then return 1; fi
     grep "$full" err
 }
-idtree doc open -r 1 d && idtree doc ids -r 1 -n 3 -u d >before &&
+once() { # name, other name: rename until that fails; print which it has
+    if idtree doc rename "$1" "$2" 2>err; then once "$2" "$1"; else grep "$full" err >&2 && echo "$1"; fi
+}
+idtree doc new r && idtree doc open -r 1 d && idtree doc ids -r 1 -n 3 -u d >before &&
 cat /dev/zero >disk/fill 2>/dev/null
+is=$(once r s) && test -n "$is" && fails idtree doc delete $is && idtree doc list >list && grep "^$is " list &&
 wait_until "an id cannot be final" fails idtree doc ids -r 1 d &&
 fails idtree doc ids -r 1 -n 3 d && fails idtree doc new e && fails idtree doc open e &&
 idtree doc ids --now -r 1 d &&
@@ -44,7 +48,8 @@ rm disk/fill &&
 wait_until "an id is final" idtree doc ids -r 1 d &&
 idtree dmesg | grep 'documents are stored again' && idtree info | grep '^document store  *good' &&
 idtree doc open d && idtree doc import copy form && idtree doc list >list && ! grep "^e " list && idtree doc new e &&
-while read -r id uuid; do idtree id show --json "$id" | grep "\"uuid\":\"$uuid\"" || exit 1; done <before
+while read -r id uuid; do idtree id show --json "$id" | grep "\"uuid\":\"$uuid\"" || exit 1; done <before &&
+grep "^$is " list && idtree doc delete $is && idtree doc list >list && ! grep "^[rs] " list
 END
 test_expect_success MOUNT 'while the disk is full nothing is made, all can be read; ids go on, and are final when there is room' '
     init_state disk && idtree start -s 2 $opts -o statedir="$PWD/disk" sh full.sh
@@ -60,11 +65,11 @@ fails() { # command...
     if "$@" >out 2>err; then return 1; fi
     grep "$late" err || { cat err; return 1; }
 }
-idtree doc open d && idtree doc open -r 1 d && idtree doc ids -n 3 d && idtree doc ids -r 1 d && set_disk 3 &&
-fails idtree doc new e && fails idtree doc ids d && fails idtree doc ids -r 1 d && fails idtree doc open -r 1 f &&
+idtree doc open d && idtree doc open -r 1 d && idtree doc ids -n 3 d && idtree doc ids -r 1 d && idtree doc new g && set_disk 3 &&
+fails idtree doc rename g h && fails idtree doc delete g && fails idtree doc new e && fails idtree doc ids d && fails idtree doc ids -r 1 d && fails idtree doc open -r 1 f &&
 fails idtree doc close d && idtree doc list | grep '^d ' && idtree doc export d | cat - >form && idtree doc show d && idtree doc ids --now d &&
 idtree info | grep "^document store  .*$late" && set_disk 0 &&
-wait_until "an id is final" idtree doc ids -r 1 d && idtree doc ids d && idtree doc close d && idtree doc list >list && grep '^d ' list &&
+wait_until "an id is final" idtree doc ids -r 1 d && idtree doc ids d && idtree doc close d && idtree doc list >list && grep '^d ' list && grep '^h ' list && ! grep '^g ' list &&
 idtree dmesg | grep 'documents are stored again'
 END
 test_expect_success 'on a disk that hangs all who ask are answered; it goes on when the disk does' '

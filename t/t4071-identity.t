@@ -51,12 +51,26 @@ test_expect_success 'the horizon is lost' '
 test_expect_success 'the documents are lost, and given up' '
     copy a b && rm b/compressor.sqlite && refused "b/compressor.sqlite: is missing.*idtree state forget" b -o broker.modules=fluid &&
     test_expect_code 1 idtree state forget b fluid.sqlite 2>err && grep "ids would come twice" err &&
-    idtree state forget b compressor.sqlite && run b idtree doc list && ! idtree state forget b compressor.sqlite
+    idtree state forget b compressor.sqlite && run b idtree doc list && ! idtree state forget b compressor.sqlite &&
+    copy a b && echo junk >b/compressor.sqlite && ! run b idtree doc list 2>err && cat err && grep "damaged.*put it and its -wal aside.*idtree state forget" err &&
+    mv b/compressor.sqlite aside && idtree state forget b compressor.sqlite && run b idtree doc list
 '
 test_expect_success 'the file that says whose it is is lost, damaged, or a later one' '
+    uuid=$(sed -n "s/^uuid //p" a/instance) &&
     copy a b && rm b/instance && refused "whose file .instance. is gone" b &&
-    copy a b && sed -i s/alpha/omega/ b/instance && refused "b/instance: damaged" b &&
+    copy a b && sed -i s/alpha/omega/ b/instance && refused "b/instance: damaged.*put it aside.*idtree init --uuid" b &&
+    test_expect_code 1 idtree init --statedir b --uuid $uuid --epoch $EPOCH 2>err && grep "b/instance: damaged.*put it aside" err &&
     copy a b && echo "idtree-state 2" >b/instance && refused "b/instance: of a later version" b
+'
+test_expect_success 'it is made anew beside what it told of, and ids go on; beside nothing of another instance or epoch' '
+    copy a b && idtree state backup b copied && sed -i s/alpha/omega/ b/instance && mv b/instance aside && cp copied/instance b && run b idtree doc show d &&
+    run b idtree id new --to dec >before && mv b/instance aside &&
+    test_expect_code 1 idtree init --statedir b 2>err && grep "b/.*.sqlite.*: there is state already: put it aside if a new instance is meant.*--uuid" err &&
+    test_expect_code 1 idtree init --statedir b --uuid $uuid --epoch 2026-01-02 2>err && grep "b/fluid.sqlite counts from --epoch $(sed -n "s/^epoch //p" a/instance)" err &&
+    test_expect_code 1 idtree init --statedir b --uuid 01234567-89ab-4cde-8f01-23456789abcd --epoch $EPOCH 2>err && cat err &&
+    grep "of the instance $uuid, but the folder is of the instance 01234567" err && test ! -e b/instance &&
+    idtree init --statedir b --uuid $uuid --name alpha --epoch $EPOCH && run b idtree doc show d && run b idtree id new --to dec >after &&
+    test "$(cat after)" -gt "$(cat before)" && idtree state check b && grep "^store compressor" b/instance
 '
 test_expect_success 'files of two instances are mixed' '
     idtree init --statedir c && run c idtree doc new d &&

@@ -36,6 +36,8 @@ doc open d
 doc close d
 doc ids d
 doc show d
+doc rename d e
+doc delete d
 doc export d
 job list
 job show 1
@@ -65,6 +67,10 @@ test_expect_success 'a broker that is stopped is named by its URI, whatever is a
     stopped 0 && echo "$local_commands" |
         each "no answer within 0.1 s: the broker at $IDTREE_URI says nothing"
     rc=$?; goes_on 0 && test $rc = 0
+'
+test_expect_success 'of a list of brokers the next one is asked, within the same time' '
+    stopped 0 && idtree getattr --uri "$IDTREE_URI ${IDTREE_URI%0}1" --timeout 4 rank >out 2>err
+    rc=$?; goes_on 0 && cat out err && test $rc = 0 && grep -x 1 out
 '
 test_expect_success 'so it is where jobs are submitted' '
     stopped 0 && test_expect_code 1 idtree job submit --timeout 0.1 -- true 2>err; rc=$?

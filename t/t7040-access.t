@@ -79,13 +79,21 @@ test_expect_success 'jobs: each submits his own, none more urgent than usual; ke
     member $python "$IDTREE_SRCDIR/t/access_client.py" group jobs 0 5 $(cat job) &&
     guest $python "$IDTREE_SRCDIR/t/access_client.py" guest jobs 0 5 $(cat job)
 '
+test_expect_success 'documents: who made one may rename and delete it, wherever he asks; others may not, but the owner' '
+    owner idtree doc new d$OWNER && as_member documents 0 5 && owner idtree doc delete d$OWNER &&
+    member idtree doc new d$MEMBER && owner idtree doc rename d$MEMBER mine && owner idtree doc delete mine &&
+    as_guest requests 5
+'
 test_expect_success 'ids: what a guest has too much of is refused with a sentence' '
     guest $python "$IDTREE_SRCDIR/t/access_client.py" guest ration 5 &&
     member idtree id new -n 20000 >ids && test $(wc -l <ids) = 20000
 '
 test_expect_success 'files of the instance are the owner'"'"'s' '
     test "$(stat -c %a "$own/open")" = 711 && test "$(stat -c %a:%g "$own/open/local-0")" = 666:$GROUP &&
-    test "$(stat -c %a "$own"/open/tbon-* "$own"/open/*.sqlite | sort -u)" = 600
+    test "$(stat -c %a "$own"/open/tbon-* "$own"/open/*.sqlite | sort -u)" = 600 &&
+    for who in member guest; do
+        test_expect_code 1 $who idtree state show "$own/open" 2>err && cat err && grep "open/instance: " err || return 1
+    done
 '
 test_expect_success 'the owner ends it, and nobody is left' 'owner idtree shutdown; rc=$?; let_go && test $rc = 0'
 

@@ -463,6 +463,7 @@ static int make_overlay (struct broker *b, idt_error_t *errp)
         .public_key = b->public_key,
         .secret_key = b->secret_key,
         .configured = boot_knows_all (b->boot),
+        .quorum = b->rank == 0 ? &b->quorum : NULL,
         .ops = &overlay_ops,
         .arg = b,
     };
@@ -565,6 +566,7 @@ void broker_destroy (struct broker *b)
     modules_destroy (b->modules);
     event_destroy (b->event);
     idt_watcher_destroy (b->timer);
+    idt_watcher_destroy (b->quorum_timer);
     router_destroy (b->router);
     msglist_destroy (b->shutdown_streams);
     zpoll_destroy (b->zpoll);
@@ -585,7 +587,9 @@ int broker_start (struct broker *b, idt_error_t *errp)
         || load_modules (b, errp) < 0 || check_attributes (b, errp) < 0)
         return -1;
     b->timer = idt_timer_watcher_create (member_reactor (b->member), broker_patience (b) * 1E3, 0., broker_timer_cb, b);
-    return b->timer ? 0 : errprintf (errp, "out of memory");
+    b->quorum_timer = idt_timer_watcher_create (member_reactor (b->member), b->quorum.warn_s * 1E3,
+                                                b->quorum.warn_s * 1E3, broker_quorum_timer_cb, b);
+    return b->timer && b->quorum_timer ? 0 : errprintf (errp, "out of memory");
 }
 
 void broker_join (struct broker *b)
@@ -615,6 +619,9 @@ void broker_status (const struct broker *b, struct broker_status *status)
         .size = b->size,
         .has_parent = b->joined,
         .full = overlay_is_full (b->overlay),
+        .ready = b->state == STATE_RUN && (b->rank > 0 || !b->quorum.is_given || b->quorum.is_reached),
+        .joined = overlay_joined (b->overlay),
+        .quorum = b->quorum.need,
     };
 }
 

@@ -42,11 +42,13 @@ struct broker_conf {
     void *arg;
 };
 
-/* The attribute broker.join-timeout, in seconds; one that is patient waits for ever (0) where it is not given.  Returns 0, or -1 with errno set and 'errp' filled. */
+/* The attribute broker.join-timeout, in seconds; one that is patient waits for ever (0) where it is not given.  Returns
+ * 0, or -1 with errno set and 'errp' filled.
+ */
 int broker_join_timeout (struct attrs *attrs, bool patient, double *seconds, idt_error_t *errp);
 
-/* Make a broker: it binds, and tells 'boot' where.  Copies 'conf'; its strings and 'ops' are borrowed.  NULL with errno set
- * and 'errp' filled.
+/* Make a broker: it binds, and tells 'boot' where.  Copies 'conf'; its strings and 'ops' are borrowed.  NULL with errno
+ * set and 'errp' filled.
  */
 struct broker *broker_create (const struct broker_conf *conf, idt_error_t *errp);
 
@@ -69,8 +71,8 @@ enum broker_exit {
     BROKER_EXIT_STATE = 3, /* the state folder refuses */
 };
 
-/* That of the errno with which broker_create () or broker_start () failed: EINVAL and ENAMETOOLONG are of what was given,
- * ENOTRECOVERABLE of the state folder.
+/* That of the errno with which broker_create () or broker_start () failed: EINVAL and ENAMETOOLONG are of what was
+ * given, ENOTRECOVERABLE of the state folder.
  */
 enum broker_exit broker_exit_of (int errnum);
 
@@ -84,11 +86,14 @@ struct broker_status {
     uint32_t size;
     bool has_parent; /* it is in the tree; rank 0: always */
     bool full;       /* nobody below is missing */
+    bool ready;      /* it runs; rank 0: and if a quorum is given, that has been there */
+    uint32_t joined; /* brokers of its subtree that are in the tree */
+    uint32_t quorum; /* rank 0: how many must be */
 };
 void broker_status (const struct broker *b, struct broker_status *status);
 
-/* Begin to stop: this broker and, but for a configured instance, the subtree below it, leaves first.  Called once more it stops
- * at once.
+/* Begin to stop: this broker and, but for a configured instance, the subtree below it, leaves first.  Called once more
+ * it stops at once.
  */
 void broker_stop (struct broker *b, const char *why);
 

@@ -13,16 +13,16 @@
  *     hosts = ["login",               a list, on one line or several: the attribute has its members with commas
  *              "node[0-127]"]         between them
  *
- * A key with its table's name before it, and a dot, is an attribute.  Each is given once.  Text without quotes, as far as
- * the end of a line or a comment, is ours: TOML wants quotes there.
+ * A key with its table's name before it, and a dot, is an attribute.  Each is given once.  Text without quotes, as far
+ * as the end of a line or a comment, is ours: TOML wants quotes there.
  */
 #ifndef BROKER_CONFFILE_H
 #define BROKER_CONFFILE_H
 
 #include "broker/base/attr.h"
 
-/* Give the attributes in the file 'path'; attr_origin () names the lines then.  Returns 0, or -1 with errno set (EINVAL: what
- * is in the file) and 'errp' naming file, line and fault.
+/* Give the attributes in the file 'path'; attr_origin () names the lines then.  Returns 0, or -1 with errno set
+ * (EINVAL: what is in the file) and 'errp' naming file, line and fault.
  */
 int conffile_load (struct attrs *attrs, const char *path, idt_error_t *errp);
 

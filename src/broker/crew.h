@@ -29,8 +29,8 @@ struct crew_conf {
 /* Copies 'conf'; its strings are borrowed.  NULL with errno ENOMEM. */
 struct crew *crew_create (const struct crew_conf *conf);
 
-/* Boot and start all brokers of this process: process_run () then runs until they have ended.  Blocks until those of other
- * processes have booted, too.  Returns 0, or -1 with errno set and 'errp' filled.
+/* Boot and start all brokers of this process: process_run () then runs until they have ended.  Blocks until those of
+ * other processes have booted, too.  Returns 0, or -1 with errno set and 'errp' filled.
  */
 int crew_start (struct crew *c, idt_error_t *errp);
 
@@ -43,8 +43,8 @@ void crew_destroy (struct crew *c); /* and all brokers that are left, at once; N
 void crew_stop (struct crew *c, const char *why);
 
 /* Read the configuration files again (reload.h).  Returns what became of it, a new reference: {"changed":[name],
- * "later":[name]}.  NULL with errno set and 'errp' filled; nothing has changed then, but for ESTALE: brokers that are not in
- * the files any more are told to stop.
+ * "later":[name]}.  NULL with errno set and 'errp' filled; nothing has changed then, but for ESTALE: brokers that are
+ * not in the files any more are told to stop.
  */
 json_t *crew_reload (struct crew *c, idt_error_t *errp);
 

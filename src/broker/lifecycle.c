@@ -37,11 +37,14 @@ static void enter_run (struct broker *b)
     overlay_accept (b->overlay, true);
     if (b->rank > 0 || !b->boot->whole)
         complete (b);
+    if (b->rank == 0 && b->quorum.warn_s > 0.)
+        idt_watcher_start (b->quorum_timer);
     broker_check_complete (b);
 }
 
 static void enter_cleanup (struct broker *b)
 {
+    idt_watcher_stop (b->quorum_timer);
     overlay_accept (b->overlay, false);
     if (b->alone)
         overlay_dismiss_children (b->overlay);
@@ -309,9 +312,24 @@ static void start_command (struct broker *b)
 
 void broker_check_complete (struct broker *b)
 {
-    if (b->rank != 0 || b->state != STATE_RUN || !overlay_is_full (b->overlay))
+    if (b->rank != 0 || b->state != STATE_RUN
+        || !quorum_take (&b->quorum, overlay_joined (b->overlay), overlay_is_full (b->overlay)))
         return;
+    idt_watcher_stop (b->quorum_timer);
+    if (b->quorum.is_given)
+        log_printf (b->log, LOG_NOTICE, "broker", "%u of %u ranks have joined: the quorum is reached",
+                    overlay_joined (b->overlay), b->size);
     if (!b->complete)
         complete (b);
     start_command (b);
+}
+
+void broker_quorum_timer_cb (idt_watcher_t *w, int revents, void *arg)
+{
+    struct broker *b = arg;
+    char missing[512];
+
+    overlay_name_missing (b->overlay, missing, sizeof (missing));
+    log_printf (b->log, LOG_WARNING, "broker", "%u of %u ranks have joined, and %u must (broker.quorum): missing %s",
+                overlay_joined (b->overlay), b->size, b->quorum.need, missing);
 }

@@ -161,8 +161,8 @@ static void parse_options (struct crew_conf *conf, uint32_t *rank, int argc, cha
     }
 }
 
-/* Launchers take the end of their connection for a crash, and kill before anything was said about it: so the broker gets
- * a duplicate to close, and this one lasts as long as the process.
+/* Launchers take the end of their connection for a crash, and kill before anything was said about it: so the broker
+ * gets a duplicate to close, and this one lasts as long as the process.
  */
 static void choose_boot (struct boot_conf *conf, struct attrs *attrs)
 {

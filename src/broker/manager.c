@@ -103,6 +103,9 @@ const char *manager_text (const struct broker_status *s, uint32_t count, char bu
 {
     int n = snprintf (buf, MANAGER_TEXT_SIZE, "rank %u of %u %s", s->rank, s->size, said_of (s));
 
+    if (s->state == STATE_RUN && !s->ready)
+        n += snprintf (buf + n, MANAGER_TEXT_SIZE - n, "; %u have joined, and %u must (broker.quorum)", s->joined,
+                       s->quorum);
     if (count > 1)
         snprintf (buf + n, MANAGER_TEXT_SIZE - n, " (%u more ranks in this process)", count - 1);
     return buf;
@@ -110,7 +113,8 @@ const char *manager_text (const struct broker_status *s, uint32_t count, char bu
 
 static bool is_same (const struct broker_status *a, const struct broker_status *b)
 {
-    return a->state == b->state && a->has_parent == b->has_parent && a->full == b->full;
+    return a->state == b->state && a->has_parent == b->has_parent && a->full == b->full && a->ready == b->ready
+           && (a->ready || a->joined == b->joined);
 }
 
 static void watch (void *arg)
@@ -119,7 +123,7 @@ static void watch (void *arg)
     char sentence[MANAGER_TEXT_SIZE], text[MANAGER_TEXT_SIZE + 64];
     struct broker_status s;
     uint32_t count = crew_status (m->crew, &s);
-    bool is_ready = s.state == STATE_RUN && !m->ready;
+    bool is_ready = s.ready && !m->ready;
     bool stops = s.state > STATE_RUN && !(m->has_told && m->told.state > STATE_RUN);
 
     if (m->has_told && is_same (&m->told, &s))

@@ -3,8 +3,9 @@
 
 /* manager.h - the service manager that started this process, where one did (sd_notify(3))
  *
- * It is told when the first broker here runs and when it stops, what it is at in a sentence, and, twice in the time that
- * WATCHDOG_USEC gives, that the reactor turns.  Only the program may use this: the environment says whether there is one.
+ * It is told when the first broker here runs and when it stops, what it is at in a sentence, and, twice in the time
+ * that WATCHDOG_USEC gives, that the reactor turns.  Only the program may use this: the environment says whether there
+ * is one.
  */
 #ifndef BROKER_MANAGER_H
 #define BROKER_MANAGER_H

@@ -5,12 +5,13 @@
  *
  * On the connection of PMI, which is not used for that any more, in lines of its form.  The process begins:
  *     cmd=idtree_ready                          it takes orders
- *     cmd=idtree_rank rank=R state=S status=N   S: up, stopped, going, down; down: how, as wait () would tell of a process
+ *     cmd=idtree_rank rank=R state=S status=N   S: up, stopped, going, down; down: how, as wait () would tell of a
+ *     process
  * The launcher answers nothing, and may say at any time:
  *     cmd=idtree_order rank=R order=O signal=N  O: run, kill, stop, cont, end; end: in order, as after signal N
  *
- * What is not sent yet of a rank is replaced by what becomes of it next; but one that came up, stopped and goes on is told to
- * have done each.  So no more waits than three lines a rank.
+ * What is not sent yet of a rank is replaced by what becomes of it next; but one that came up, stopped and goes on is
+ * told to have done each.  So no more waits than three lines a rank.
  */
 #ifndef BROKER_ORDERS_H
 #define BROKER_ORDERS_H
@@ -30,7 +31,8 @@ struct orders;
 /* Rank number 'rank' shall do so; 'signum' belongs to ORDER_END. */
 typedef void (*order_f) (void *arg, uint32_t rank, enum order order, int signum);
 
-/* Talk about the brokers here, on boot_fd () of 'boot', which must live longer.  NULL with errno set and 'errp' filled. */
+/* Talk about the brokers here, on boot_fd () of 'boot', which must live longer.  NULL with errno set and 'errp' filled.
+ */
 struct orders *orders_create (idt_reactor_t *r, const struct boot *boot, order_f cb, void *arg, idt_error_t *errp);
 void orders_destroy (struct orders *o); /* NULL is fine */
 

@@ -12,6 +12,7 @@
 #include "broker/route/event.h"
 #include "broker/base/instance.h"
 #include "broker/base/msglist.h"
+#include "broker/base/quorum.h"
 #include "broker/route/usock.h"
 #include "broker/base/log.h"
 #include "broker/module/module.h"
@@ -49,6 +50,7 @@ struct broker {
     struct member *member;
     struct zpoll *zpoll;
     idt_watcher_t *timer;             /* bounds a state */
+    idt_watcher_t *quorum_timer;      /* says who is missing; rank 0's */
     struct peer peer;                 /* of the broker's own services */
     idt_t *h;                         /* their handle */
     struct msglist *shutdown_streams; /* of shutdown.start */
@@ -62,7 +64,8 @@ struct broker {
     double join_timeout;     /* 0: for ever */
     idt_error_t unfit;       /* why it cannot start: "": nothing is known that keeps it from that */
     int unfit_errnum;        /* of which kind that is */
-    bool complete;           /* all that must be there for the instance to begin have been */
+    struct quorum quorum;    /* of rank 0 */
+    bool complete;           /* it was told up: all that must be there for that have been */
     bool waits;              /* for its parent, and that was said */
     bool joined;             /* the parent has taken us in; rank 0: from the start */
     char refusal[256];       /* why the parent does not want us; "": it did not say */
@@ -94,10 +97,13 @@ void broker_give_up (struct broker *b, int errnum, const char *why);
 /* Seconds until a broker that starts gives up, or says for whom it waits. */
 double broker_patience (const struct broker *b);
 
-/* When the whole tree is there, or the quorum of a configured instance, rank 0's command starts, once.  Under a launcher that
- * starts nobody again rank 0 is not up before that, and gives up if it takes too long.
+/* When the quorum is there, rank 0's command starts, once.  Under a launcher that starts nobody again rank 0 is not up before
+ * that, and gives up if it takes too long.
  */
 void broker_check_complete (struct broker *b);
+
+/* The quorum is waited for since long. */
+void broker_quorum_timer_cb (idt_watcher_t *w, int revents, void *arg);
 
 /* The state took too long. */
 void broker_timer_cb (idt_watcher_t *w, int revents, void *arg);
@@ -110,7 +116,9 @@ int broker_define_attributes (struct broker *b, idt_error_t *errp);
 /* Where to listen for children (setup.c). */
 int broker_choose_endpoint (struct broker *b, char *buf, size_t size, idt_error_t *errp);
 
-/* Where children reach it, now that it is bound: of "all addresses" one that other hosts can reach.  NULL: it is not bound. */
+/* Where children reach it, now that it is bound: of "all addresses" one that other hosts can reach.  NULL: it is not
+ * bound.
+ */
 const char *broker_announced_endpoint (struct broker *b);
 
 /* Register the broker's own services (services.c). */

@@ -3,8 +3,8 @@
 
 /* process.h - what the brokers of one process share: the reactor, ZeroMQ, a thread of modules, and whose turn it is
  *
- * A broker is a member.  It works when something happened to it: a watcher of its reactor (a view of the one loop) fired, or
- * somebody woke it.  Those to whom nothing happened cost nothing.
+ * A broker is a member.  It works when something happened to it: a watcher of its reactor (a view of the one loop)
+ * fired, or somebody woke it.  Those to whom nothing happened cost nothing.
  */
 #ifndef BROKER_PROCESS_H
 #define BROKER_PROCESS_H

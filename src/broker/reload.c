@@ -74,9 +74,13 @@ static bool take (struct broker *b, const char *name, const char *value, int fla
 
     if (is_boots (name))
         return attr_update (b->attrs, name, value, NULL) == 0;
-    if (!(flags & ATTR_SETTABLE))
+    if (strcmp (name, "cluster.quorum") == 0) {
+        if (attr_set (b->attrs, "broker.quorum", value, &err) == 0 && attr_update (b->attrs, name, value, &err) == 0)
+            return true;
+    }
+    else if (!(flags & ATTR_SETTABLE))
         return false;
-    if (attr_set (b->attrs, name, value, &err) == 0)
+    else if (attr_set (b->attrs, name, value, &err) == 0)
         return true;
     log_printf (b->log, LOG_ERR, "broker", "%s=%s is refused: %s", name, value, err.text);
     return false;

@@ -22,8 +22,8 @@ struct reload_conf {
     size_t nfiles;
 };
 
-/* What the files say now, under what the command line says.  NULL with errno set (ENOENT: there are no files; EINVAL: what is
- * in one of them) and 'errp' filled.
+/* What the files say now, under what the command line says.  NULL with errno set (ENOENT: there are no files; EINVAL:
+ * what is in one of them) and 'errp' filled.
  */
 struct attrs *reload_read (const struct reload_conf *conf, idt_error_t *errp);
 

@@ -97,7 +97,7 @@ int broker_define_attributes (struct broker *b, idt_error_t *errp)
         || attr_define (b->attrs, "module.path", b->conf.module_path, 0, errp) < 0
         || attr_seconds (b->attrs, "broker.shutdown-timeout", "10s", 0., 3600., &b->shutdown_timeout, errp) < 0
         || broker_join_timeout (b->attrs, boot_knows_all (b->boot), &b->join_timeout, errp) < 0
-        || cluster_define (b->attrs, errp) < 0)
+        || quorum_init (&b->quorum, b->attrs, b->size, errp) < 0 || cluster_define (b->attrs, errp) < 0)
         return -1;
     return 0;
 }

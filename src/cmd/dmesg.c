@@ -120,8 +120,8 @@ static int tell_failed (struct logs *l)
     return status;
 }
 
-/* Logs come one after the other: clocks may differ, so that no order of all their lines is right.  Who does not answer is
- * found for all at once before.
+/* Logs come one after the other: clocks may differ, so that no order of all their lines is right.  Who does not answer
+ * is found for all at once before.
  */
 static int run_on_many (struct cmd *cmd, const struct dmesg_options *o)
 {

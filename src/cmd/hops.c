@@ -3,8 +3,9 @@
 
 /* hops.c - the ranks that a request went through
  *
- * Nobody knows the UUIDs of all brokers, and each has another one for its parent.  But all hops are ancestors of one end or the other, as these are attached now; so the
- * two lines up to rank 0 are asked, once for each rank that has answered.
+ * Nobody knows the UUIDs of all brokers, and each has another one for its parent.  But all hops are ancestors of one
+ * end or the other, as these are attached now; so the two lines up to rank 0 are asked, once for each rank that has
+ * answered.
  */
 #include <errno.h>
 #include <inttypes.h>

@@ -86,8 +86,8 @@ static void add_member (json_t *all, const char *label, struct cmd *cmd, uint32_
     json_decref (o);
 }
 
-/* What can be had of attributes, of the state machine and of the services, in one object.  'rank' knows whether those below it
- * are all there; nobody else is asked, so that this takes no longer where some are not.
+/* What can be had of attributes, of the state machine and of the services, in one object.  'rank' knows whether those
+ * below it are all there; nobody else is asked, so that this takes no longer where some are not.
  */
 static json_t *collect_new (struct cmd *cmd, uint32_t rank)
 {

@@ -3,8 +3,8 @@
 
 /* shutdown.c - idtree shutdown: stop the instance, leaves first
  *
- * Done is when the connection to the broker is closed.  An instance of many ranks may take long to stop; so the broker is
- * asked again and again whether it is there, and the command gives up when it says nothing.
+ * Done is when the connection to the broker is closed.  An instance of many ranks may take long to stop; so the broker
+ * is asked again and again whether it is there, and the command gives up when it says nothing.
  */
 #include <errno.h>
 #include <string.h>

@@ -36,8 +36,9 @@ void check_hold (struct check *c, uint32_t generator, uint32_t life, uint64_t lo
 /* A life closed for good: of what it held nothing from 'end_ms' on was or will be used. */
 void check_close (struct check *c, uint32_t generator, uint32_t life, uint64_t end_ms);
 
-/* A life was lent some granules of a generator (doc/design/shares.md), by the life 'from': no other life may hold any of them in
- * that time, but those that it lends on to. / It promised that it uses nothing from 'end_ms' on of all that it was lent.
+/* A life was lent some granules of a generator (doc/design/shares.md), by the life 'from': no other life may hold any
+ * of them in that time, but those that it lends on to. / It promised that it uses nothing from 'end_ms' on of all that
+ * it was lent.
  */
 void check_borrow (struct check *c, uint32_t life, uint32_t from, const struct area *area);
 void check_return (struct check *c, uint32_t life, uint64_t end_ms);

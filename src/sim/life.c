@@ -134,8 +134,8 @@ void life_note_lead (struct life *l)
         l->w->ahead_us = ahead;
 }
 
-/* Its clock did not go back, and is where roots have led the others, whatever clients say: or no further ahead than it says
- * itself, for a reading that took long says little.
+/* Its clock did not go back, and is where roots have led the others, whatever clients say: or no further ahead than it
+ * says itself, for a reading that took long says little.
  */
 static void look_at_clock (struct life *l)
 {
@@ -228,8 +228,9 @@ static void start_root (struct life *l, const void *past, size_t size)
                                        .size = w->nranks };
     struct lease_record stored = w->disk;
 
-    l->authority = must (authority_create (&config, &life_root_ops, l, life_boot_us (l),
-                                           &(struct authority_start){ world_wall_us (w), &stored, past, size }));
+    l->authority = must (authority_create (
+        &config, &life_root_ops, l, life_boot_us (l),
+        &(struct authority_start){ .wall_us = world_wall_us (w), .stored = &stored, .past = past, .past_size = size }));
     node_start_root (l->node, life_boot_us (l), l->authority);
 }
 

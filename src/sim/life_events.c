@@ -10,7 +10,7 @@
 #include "modules/fluid/lease/witness.h"
 #include "sim/world.h"
 
-/* --- what happens to a life ---------------------------------------------------------------------------------------- */
+/* --- what happens to a life --------------------------------------------------------------------------------------- */
 
 static void on_block (struct life *l, const struct message *m)
 {

@@ -12,7 +12,7 @@
 #include "modules/fluid/lease/witness.h"
 #include "sim/world.h"
 
-/* --- faults ----------------------------------------------------------------------------------------------------------- */
+/* --- faults ------------------------------------------------------------------------------------------------------- */
 
 static struct life *some_life (struct world *w)
 {
@@ -87,7 +87,8 @@ static void fault_disk (struct world *w)
     w->disk_delay_us = delays[world_below (w, 4)];
 }
 
-/* The whole instance stops, leaves first, and starts again: who is killed instead may live on where nobody hears him. */
+/* The whole instance stops, leaves first, and starts again: who is killed instead may live on where nobody hears him.
+ */
 static void fault_instance (struct world *w)
 {
     for (uint32_t rank = w->nranks; rank > 0; rank--) {
@@ -161,7 +162,7 @@ static void on_start (struct world *w, uint32_t rank)
         life_start (w, rank);
 }
 
-/* --- a history ----------------------------------------------------------------------------------------------------------- */
+/* --- a history ---------------------------------------------------------------------------------------------------- */
 
 static void handle (struct world *w, const struct event *e)
 {
@@ -234,7 +235,8 @@ static bool is_near (const struct world *w)
     return 8 * hops * w->delay_us < w->lease_ms * MS;
 }
 
-/* All is well for some leases: the watermark is as old as the reports are.  At the end of time nobody holds anything. */
+/* All is well for some leases: the watermark is as old as the reports are.  At the end of time nobody holds anything.
+ */
 static void check_progress (struct world *w)
 {
     struct life *root = w->life[w->current[0]];

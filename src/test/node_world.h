@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* node_world.h - for tests of the id service's node: what a node called for, recorded; the test plays all that is around it */
+/* node_world.h - for tests of the id service's node: what a node called for, recorded; the test plays all that is
+ * around it
+ */
 #ifndef TEST_NODE_WORLD_H
 #define TEST_NODE_WORLD_H
 

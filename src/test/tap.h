@@ -66,7 +66,8 @@ __attribute__ ((unused, noreturn)) static void bail_out (const char *why)
     exit (EXIT_FAILURE);
 }
 
-/* Far above what anything takes that a test waits for, on a machine that is busy with something else, under sanitizers. */
+/* Far above what anything takes that a test waits for, on a machine that is busy with something else, under sanitizers.
+ */
 #define TAP_WAIT_S 300
 
 __attribute__ ((unused)) static time_t tap_now_s (void)

@@ -49,13 +49,13 @@ struct test_server *test_server_create (unsigned char welcome);
 /* Answer with 'plug' what the server does not know.  Before the first connection. */
 void test_server_plug (struct test_server *s, test_plug_f plug, void *arg);
 
-/* Which instance it says that it belongs to (attribute instance.uuid, copied); NULL: it does not know.  While it is stopped, or
- * before the first connection.  attr.set does it, too.
+/* Which instance it says that it belongs to (attribute instance.uuid, copied); NULL: it does not know.  While it is
+ * stopped, or before the first connection.  attr.set does it, too.
  */
 void test_server_set_instance (struct test_server *s, const char *uuid);
 
-/* End it as a broker does that is killed: connections are closed, its socket stays and nobody listens.  Then run it anew, as
- * another broker at the same place; ids go on above those before.
+/* End it as a broker does that is killed: connections are closed, its socket stays and nobody listens.  Then run it
+ * anew, as another broker at the same place; ids go on above those before.
  */
 void test_server_stop (struct test_server *s);
 void test_server_start (struct test_server *s);

@@ -699,8 +699,8 @@ static int report (struct chaos *c)
 
 /* --- run ----------------------------------------------------------------------------------------------- */
 
-/* SIGINT ends the faults: heal and judge.  A second one, and all else that ends things, ends us at once, as our keeper's
- * end does.
+/* SIGINT ends the faults: heal and judge.  A second one, and all else that ends things, ends us at once, as our
+ * keeper's end does.
  */
 static void signal_cb (idt_watcher_t *w, int revents, void *arg)
 {

@@ -3,10 +3,10 @@
 
 /* client.h - a thread that asks one broker for ids without pause
  *
- * It keeps a few requests under way, of sizes from 1 to 65536 ids, each for ids above the largest that it had.  When its
- * broker is gone it opens another connection; there some clients go on from what they had, and some forget it, as
- * one who goes on is refused by brokers whose time went back.  The first client of a rank also asks what the broker says of
- * itself (fluid.info, fluid.watermark).
+ * It keeps a few requests under way, of sizes from 1 to 65536 ids, each for ids above the largest that it had.  When
+ * its broker is gone it opens another connection; there some clients go on from what they had, and some forget it, as
+ * one who goes on is refused by brokers whose time went back.  The first client of a rank also asks what the broker
+ * says of itself (fluid.info, fluid.watermark).
  */
 #ifndef CHAOS_CLIENT_H
 #define CHAOS_CLIENT_H

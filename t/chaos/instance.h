@@ -40,8 +40,8 @@ void instance_start (struct instance *in); /* must be down */
 void instance_stop (struct instance *in);  /* in order; nothing where it is down */
 void instance_crash (struct instance *in); /* kill -9 of the launcher and all brokers */
 
-/* Ask the launcher, as idtree startctl does; the verb "term" is a kill with SIGTERM.  'cb' is told once whether it was done, or why not ('error'; NULL:
- * done), and for the verb "status" the answer's JSON text.
+/* Ask the launcher, as idtree startctl does; the verb "term" is a kill with SIGTERM.  'cb' is told once whether it was
+ * done, or why not ('error'; NULL: done), and for the verb "status" the answer's JSON text.
  */
 typedef void (*instance_f) (void *arg, uint32_t rank, const char *error, const char *answer);
 void instance_ask (struct instance *in, const char *verb, uint32_t rank, instance_f cb, void *arg);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* nemesis_private.h - the nemesis from inside: nemesis.c decides when, nemesis_faults.c does it, nemesis_rogues.c has it done
- * by others
+/* nemesis_private.h - the nemesis from inside: nemesis.c decides when, nemesis_faults.c does it, nemesis_rogues.c has
+ * it done by others
  */
 #ifndef CHAOS_NEMESIS_PRIVATE_H
 #define CHAOS_NEMESIS_PRIVATE_H

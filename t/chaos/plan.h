@@ -51,9 +51,10 @@ struct step {
     enum fault fault;
     uint64_t ranks; /* bit r: rank r */
     uint32_t hold_ms;
-    int32_t
-        amount; /* CLOCK, BOOT: ms; SLOW: bytes at a time; TUNE: which options; CUT: 1 up, 2 down, 3 both; CORRUPT: one buffer in so many;
-                       TWIN: 1 the rank is cut off; FULL, BROKEN, FROZEN: 1 the root is killed at the end */
+    /* CLOCK, BOOT: ms; SLOW: bytes at a time; TUNE: which options; CUT: 1 up, 2 down, 3 both; CORRUPT: one buffer in so
+     * many; TWIN: 1 the rank is cut off; FULL, BROKEN, FROZEN: 1 the root is killed at the end
+     */
+    int32_t amount;
 };
 
 struct plan {

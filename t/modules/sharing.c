@@ -10,7 +10,8 @@
  *   NAME.attr  {"name":s}  {"value":s} of an attribute
  *   NAME.hold              nothing until the module ends; then ECANCELED
  *   NAME.end               the module ends by itself
- * With the argument "fail" it does not start; where the attribute sharing.start-at names a file, not before that exists.
+ * With the argument "fail" it does not start; where the attribute sharing.start-at names a file, not before that
+ * exists.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -39,8 +39,8 @@ void attrs_destroy (struct attrs *a);      /* it goes with the last reference; N
 /* The same values, as given and unclaimed: for another broker.  NULL with errno ENOMEM. */
 struct attrs *attrs_copy (const struct attrs *a);
 
-/* Set an attribute from the command line.  Last one wins.  Returns 0, or -1 with errno ENOMEM or EINVAL and 'errp' filled:
- * names are printable ASCII, and values UTF-8 without control characters, so that every answer can carry them.
+/* Set an attribute from the command line.  Last one wins.  Returns 0, or -1 with errno ENOMEM or EINVAL and 'errp'
+ * filled: names are printable ASCII, and values UTF-8 without control characters, so that every answer can carry them.
  */
 int attr_give (struct attrs *a, const char *name, const char *value, idt_error_t *errp);
 
@@ -51,8 +51,8 @@ int attr_give_at (struct attrs *a, const char *name, const char *value, const ch
 const char *attr_origin (struct attrs *a, const char *name);
 int attr_set_origin (struct attrs *a, const char *name, const char *origin, idt_error_t *errp);
 
-/* The value of an attribute is wrong: fill 'errp' with "FILE:LINE: attribute NAME=VALUE: " and what the caller says that it must
- * be.  Returns -1 with errno EINVAL.
+/* The value of an attribute is wrong: fill 'errp' with "FILE:LINE: attribute NAME=VALUE: " and what the caller says
+ * that it must be.  Returns -1 with errno EINVAL.
  */
 int attr_fault (struct attrs *a, const char *name, idt_error_t *errp, const char *fmt, ...)
     __attribute__ ((format (printf, 4, 5)));
@@ -80,8 +80,8 @@ const char *attr_get (struct attrs *a, const char *name, int *flags);
 /* As attr_get (), for other threads: a copy, for the caller to free. */
 char *attr_read (struct attrs *a, const char *name);
 
-/* attr_default (), and the value as a number in a range (or a switch) that is told to who set it wrong.  Return 0, or -1 with errno EINVAL
- * or ENOMEM, 'errp' filled and '*value' untouched.
+/* attr_default (), and the value as a number in a range (or a switch) that is told to who set it wrong.  Return 0, or
+ * -1 with errno EINVAL or ENOMEM, 'errp' filled and '*value' untouched.
  */
 int attr_u32 (struct attrs *a, const char *name, const char *unless_given, uint32_t min, uint32_t max, uint32_t *value,
               idt_error_t *errp);

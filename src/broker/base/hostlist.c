@@ -65,8 +65,8 @@ static struct run *add_run (struct hostlist *hl)
     return &hl->runs[hl->n];
 }
 
-/* A name of a run: are stem and width its own?  Numbers are as wide as the first where that is filled with zeros, others as
- * wide as they need.
+/* A name of a run: are stem and width its own?  Numbers are as wide as the first where that is filled with zeros,
+ * others as wide as they need.
  */
 static bool is_alike (const struct run *r, const char *name, size_t stem, int digits)
 {

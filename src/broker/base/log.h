@@ -33,8 +33,8 @@ void log_destroy (struct log *log);
 void log_printf (struct log *log, int level, const char *name, const char *fmt, ...)
     __attribute__ ((format (printf, 4, 5)));
 
-/* What strangers and broken clients can cause as often as they like: LOG_LIMIT_LINES of a kind are logged, as warnings, then
- * how many were left out (log_limit.h).
+/* What strangers and broken clients can cause as often as they like: LOG_LIMIT_LINES of a kind are logged, as warnings,
+ * then how many were left out (log_limit.h).
  */
 enum log_refusal {
     LOG_REFUSED_CLIENT, /* a connection of a client, or what ends one */

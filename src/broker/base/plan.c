@@ -3,9 +3,9 @@
 
 /* plan.c - which process hosts which rank
  *
- * A rank that has more ranks below it than fit into a process stands alone; what hangs below such ranks are pieces, which
- * stay whole.  Pieces go to processes, the largest first, each to the one that has least; then those that stand alone go to
- * where their parent is, while there is room.
+ * A rank that has more ranks below it than fit into a process stands alone; what hangs below such ranks are pieces,
+ * which stay whole.  Pieces go to processes, the largest first, each to the one that has least; then those that stand
+ * alone go to where their parent is, while there is room.
  */
 #include "config.h"
 

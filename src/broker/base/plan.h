@@ -3,8 +3,9 @@
 
 /* plan.h - which process hosts which rank
  *
- * Whole subtrees go to one process, so that few links leave it; those that are too large for one are divided at their root.
- * The launcher and each process make the same plan from the same numbers: nobody sends it.  Rank 0 is in process 0.
+ * Whole subtrees go to one process, so that few links leave it; those that are too large for one are divided at their
+ * root.  The launcher and each process make the same plan from the same numbers: nobody sends it.  Rank 0 is in process
+ * 0.
  *
  * One rank in each process, or all in one, is arithmetic.  Else a plan takes 9 bytes a rank.
  */
@@ -20,8 +21,8 @@
 
 struct plan;
 
-/* 'size' ranks (>= 1) in at most 'processes' (1 to 'size').  't' has that size; it is not kept, and may be NULL where each
- * process hosts one rank, or one all.  NULL with errno ENOMEM and 'errp' filled.
+/* 'size' ranks (>= 1) in at most 'processes' (1 to 'size').  't' has that size; it is not kept, and may be NULL where
+ * each process hosts one rank, or one all.  NULL with errno ENOMEM and 'errp' filled.
  */
 struct plan *plan_create (uint32_t size, uint32_t processes, const struct topo *t, idt_error_t *errp);
 void plan_destroy (struct plan *p); /* NULL is fine */

@@ -16,8 +16,8 @@
  * Any tree of at most TOPO_LEVELS levels below rank 0: with more ranks than that kary:1 is refused, as a file may be.
  *
  * All but custom are arithmetic on ranks, without a table; custom has one of 8 bytes a rank, made of the file once.  A
- * topology does not change from topo_create () to topo_destroy (): any number of brokers and threads may use one.  Ranks
- * given must be below the size.
+ * topology does not change from topo_create () to topo_destroy (): any number of brokers and threads may use one.
+ * Ranks given must be below the size.
  *
  *                    kary        mincrit  binomial              custom
  *     create         O(1)        O(1)     O(1)                  O(size), and as much memory for a moment as JSON takes
@@ -56,8 +56,8 @@ struct topo {
     uint32_t *by_parent; /* custom: the ranks but 0, in order of parent, then of rank */
 };
 
-/* Read 'uri' for 'size' (>= 1) brokers.  NULL with errno set and 'errp' filled: EINVAL, it names no topology; ENOMEM; or
- * what a file could not be read for.
+/* Read 'uri' for 'size' (>= 1) brokers.  NULL with errno set and 'errp' filled: EINVAL, it names no topology; ENOMEM;
+ * or what a file could not be read for.
  */
 struct topo *topo_create (const char *uri, uint32_t size, idt_error_t *errp);
 void topo_destroy (struct topo *t);

@@ -9,8 +9,8 @@
 
 struct topo_kind {
     const char *name;
-    /* Fill all but 'size' and 'kind'.  'arg' is what follows the colon; NULL: there is none.  Returns 0, or -1 with errno
-     * set and 'errp' filled.
+    /* Fill all but 'size' and 'kind'.  'arg' is what follows the colon; NULL: there is none.  Returns 0, or -1 with
+     * errno set and 'errp' filled.
      */
     int (*read) (struct topo *t, const char *arg, idt_error_t *errp);
     uint32_t (*parent) (const struct topo *t, uint32_t rank); /* not asked for the root's */

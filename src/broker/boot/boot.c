@@ -52,7 +52,8 @@ static struct known *find (const struct boot *b, uint32_t rank)
                              : bsearch (&key, b->others, b->nothers, sizeof (key), compare_known);
 }
 
-/* With another tree than the rest a rank would look for its parent where there is none.  An old broker tells no size. */
+/* With another tree than the rest a rank would look for its parent where there is none.  An old broker tells no size.
+ */
 static int check_tree (const struct boot *b, uint32_t rank, const struct bizcard *other, idt_error_t *errp)
 {
     if (other->size > 0 && other->size != b->size)

@@ -3,15 +3,15 @@
 
 /* boot.h - who are the brokers of this process, how many are there in all, where are their parents and children?
  *
- * Methods (method.h): single (all brokers are in this process), pmi (PMI-1 at a file descriptor, as Hydra, Slurm, Flux and
- * idtree start speak it), pmix (PMIx: Open MPI, PRRTE, Slurm), config (the attributes cluster.* list the hosts).  Three
- * steps: boot_create () tells whom this process hosts; boot_tell () takes where each of them
+ * Methods (method.h): single (all brokers are in this process), pmi (PMI-1 at a file descriptor, as Hydra, Slurm, Flux
+ * and idtree start speak it), pmix (PMIx: Open MPI, PRRTE, Slurm), config (the attributes cluster.* list the hosts).
+ * Three steps: boot_create () tells whom this process hosts; boot_tell () takes where each of them
  * listens; and boot_exchange () tells that to other processes, and learns theirs.
  *
- * Under other launchers a task is a broker.  Ours says how many brokers there are in how many processes; plan.h says which
- * are in which.  Our launcher keeps bizcards, and a secret for each process from which the key pairs of its brokers follow,
- * for the life of the instance: what was killed can come back under the same.  Under others each life has keys of its own,
- * and a dead rank stays dead.
+ * Under other launchers a task is a broker.  Ours says how many brokers there are in how many processes; plan.h says
+ * which are in which.  Our launcher keeps bizcards, and a secret for each process from which the key pairs of its
+ * brokers follow, for the life of the instance: what was killed can come back under the same.  Under others each life
+ * has keys of its own, and a dead rank stays dead.
  */
 #ifndef BROKER_BOOT_H
 #define BROKER_BOOT_H
@@ -76,7 +76,9 @@ const char *boot_method_name (const struct boot *b);
 int boot_keys (const struct boot *b, uint32_t rank, char public_key[BOOT_KEY_TEXT], char secret_key[BOOT_KEY_TEXT],
                idt_error_t *errp);
 
-/* Where a broker here is to listen.  Returns 0, or -1 with errno set and 'errp' filled; ENOENT: the method does not say. */
+/* Where a broker here is to listen.  Returns 0, or -1 with errno set and 'errp' filled; ENOENT: the method does not
+ * say.
+ */
 int boot_listen_at (const struct boot *b, uint32_t rank, char *buf, size_t size, idt_error_t *errp);
 
 /* The endpoint under which others know a broker here already: of an earlier life; NULL: none. */
@@ -88,19 +90,21 @@ bool boot_is_known (const struct boot *b, uint32_t rank);
 /* A broker here listens at 'endpoint' (NULL: nowhere).  Returns 0, or -1 with errno set and 'errp' filled. */
 int boot_tell (struct boot *b, uint32_t rank, const char *endpoint, const char *public_key, idt_error_t *errp);
 
-/* Tell other processes where those here listen, learn where theirs do.  Blocks until all have come here.  Returns 0, or -1
- * with errno set and 'errp' filled.
+/* Tell other processes where those here listen, learn where theirs do.  Blocks until all have come here.  Returns 0, or
+ * -1 with errno set and 'errp' filled.
  */
 int boot_exchange (struct boot *b, idt_error_t *errp);
 
-/* Whom a broker here must know, after boot_exchange (): its parent, the parent's parent, ..., the root (borrowed, as long as
- * 'b' lives; boot_reload () changes it), and its children in order of rank (to be freed).  Return NULL with errno ENOMEM
- * and 'errp' filled.
+/* Whom a broker here must know, after boot_exchange (): its parent, the parent's parent, ..., the root (borrowed, as
+ * long as 'b' lives; boot_reload () changes it), and its children in order of rank (to be freed).  Return NULL with
+ * errno ENOMEM and 'errp' filled.
  */
 const struct bizcard *boot_ancestors (struct boot *b, uint32_t rank, idt_error_t *errp);
 struct bizcard *boot_children (struct boot *b, uint32_t rank, idt_error_t *errp);
 
-/* Whether all ranks are known before anybody was asked.  Then nobody is waited for: who comes first waits for the others. */
+/* Whether all ranks are known before anybody was asked.  Then nobody is waited for: who comes first waits for the
+ * others.
+ */
 bool boot_knows_all (const struct boot *b);
 
 /* Where that is so: the bizcard of any rank.  Returns 0, or -1 with errno set and 'errp' filled. */

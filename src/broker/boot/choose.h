@@ -8,9 +8,9 @@
 #include "broker/boot/boot.h"
 #include "broker/boot/traces.h"
 
-/* 'asked' is the attribute broker.boot: "auto", or a method's name.  Fills 'conf' but for the topology and the deadline;
- * 'pmi_fd' is the number in the environment, and may be no open descriptor.  Returns 0, or -1 with errno EINVAL and 'errp'
- * filled: what was seen, and what to pass.
+/* 'asked' is the attribute broker.boot: "auto", or a method's name.  Fills 'conf' but for the topology and the
+ * deadline; 'pmi_fd' is the number in the environment, and may be no open descriptor.  Returns 0, or -1 with errno
+ * EINVAL and 'errp' filled: what was seen, and what to pass.
  */
 int boot_choose (struct boot_conf *conf, const char *asked, const struct traces *t, idt_error_t *errp);
 

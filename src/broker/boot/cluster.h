@@ -3,14 +3,15 @@
 
 /* cluster.h - the hosts of a configured instance, as the attributes cluster.* list them; a thinking part
  *
- * The file is the same on all hosts.  A rank is a place in cluster.hosts: whoever replaces a host writes another name into
- * its place.
+ * The file is the same on all hosts.  A rank is a place in cluster.hosts: whoever replaces a host writes another name
+ * into its place.
  *
- *     cluster.hosts        the hosts in order of rank (hostlist.h), each with a port of its own behind a colon, or without
- *     cluster.port         of those without (8060)
+ *     cluster.hosts        the hosts in order of rank (hostlist.h), each with a port of its own behind a colon, or
+ *     without cluster.port         of those without (8060)
  *     cluster.address      where others reach a host: %h stands for its name (%h)
  *     cluster.interface    where a host listens: the name of an interface, or an address (*: all)
  *     cluster.certificate  the file that idtree keygen made
+ *     cluster.quorum       how many must have joined before the instance counts as begun (quorum.h)
  */
 #ifndef BROKER_CLUSTER_H
 #define BROKER_CLUSTER_H

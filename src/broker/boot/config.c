@@ -3,9 +3,9 @@
 
 /* config.c - brokers of a configured instance: one a host, started by whoever starts services there, in any order
  *
- * All is known before anybody was asked.  cluster.h tells where each rank is; the key pair of each follows from the secret
- * of the certificate, which is the same on all hosts.  So nobody is waited for, and any broker lets in any of those below
- * it, whether their own parent has ever been up or not.
+ * All is known before anybody was asked.  cluster.h tells where each rank is; the key pair of each follows from the
+ * secret of the certificate, which is the same on all hosts.  So nobody is waited for, and any broker lets in any of
+ * those below it, whether their own parent has ever been up or not.
  */
 #include "config.h"
 

@@ -3,13 +3,13 @@
 
 /* method.h - what boot.c asks of a way to find the other brokers: one table of functions for each
  *
- * A method knows processes and carries bizcards.  Which rank is in which process, who must know whom, and keys are boot.c's,
- * and the same for all.  It is asked in this order, by one thread:
+ * A method knows processes and carries bizcards.  Which rank is in which process, who must know whom, and keys are
+ * boot.c's, and the same for all.  It is asked in this order, by one thread:
  *
  *     create, then for the brokers here  secret (once), earlier, put;  then  wait (once), get of others,  ready (once)
  *
- * What is known before anybody was asked (a configuration) comes from 'earlier' and 'get'; then there is nothing to put,
- * and nobody to wait for.  Whoever may block gives up at the deadline of struct boot_conf with errno ETIMEDOUT.
+ * What is known before anybody was asked (a configuration) comes from 'earlier' and 'get'; then there is nothing to
+ * put, and nobody to wait for.  Whoever may block gives up at the deadline of struct boot_conf with errno ETIMEDOUT.
  */
 #ifndef BROKER_BOOT_METHOD_H
 #define BROKER_BOOT_METHOD_H
@@ -42,8 +42,8 @@ struct boot_method {
      */
     int (*secret) (void *m, uint8_t secret[ZAP_KEY_SIZE], idt_error_t *errp);
 
-    /* The bizcard that others have of a broker here before it tells one: that of an earlier life, or of the configuration.
-     * Returns 0, or -1 with errno set: ENOENT where there is none.  NULL: there never is one.
+    /* The bizcard that others have of a broker here before it tells one: that of an earlier life, or of the
+     * configuration.  Returns 0, or -1 with errno set: ENOENT where there is none.  NULL: there never is one.
      */
     int (*earlier) (void *m, uint32_t rank, struct bizcard *card, idt_error_t *errp);
 
@@ -53,7 +53,8 @@ struct boot_method {
     int (*put) (void *m, const struct bizcard *card, idt_error_t *errp);
     int (*wait) (void *m, idt_error_t *errp);
 
-    /* The bizcard of a rank elsewhere.  Returns 0, or -1 with errno set: ENOENT: nobody told one.  NULL: all are here. */
+    /* The bizcard of a rank elsewhere.  Returns 0, or -1 with errno set: ENOENT: nobody told one.  NULL: all are here.
+     */
     int (*get) (void *m, uint32_t rank, struct bizcard *card, idt_error_t *errp);
 
     /* Where a broker here is to listen, where that is not what 'earlier' tells others.  Returns 0, or -1 with errno set

@@ -3,11 +3,12 @@
 
 /* pmix.c - brokers that a launcher started which speaks PMIx: mpirun of Open MPI, prterun, srun --mpi=pmix
  *
- * A task is a broker.  libpmix is loaded when it is needed: a broker that nobody starts so does well without.  It reads the
- * environment by itself, has a thread of its own, and stays until the process ends.
+ * A task is a broker.  libpmix is loaded when it is needed: a broker that nobody starts so does well without.  It reads
+ * the environment by itself, has a thread of its own, and stays until the process ends.
  *
  * Some of its calls wait for others, or for a server, without a bound that all servers keep.  So each call is made in a
- * thread that is left behind at the deadline, together with all that it may still touch; the process is about to end then.
+ * thread that is left behind at the deadline, together with all that it may still touch; the process is about to end
+ * then.
  */
 #include "config.h"
 
@@ -115,7 +116,8 @@ static bool wait_for_call (struct call *c, uint64_t deadline_ms)
     return over;
 }
 
-/* Returns 0, or -1 with errno ETIMEDOUT, ENOENT (there is no such thing), EPROTO, ENOMEM or EAGAIN and 'errp' filled. */
+/* Returns 0, or -1 with errno ETIMEDOUT, ENOENT (there is no such thing), EPROTO, ENOMEM or EAGAIN and 'errp' filled.
+ */
 static int call (struct pmix *p, const char *what, pmix_status_t (*fn) (struct pmix *p), idt_error_t *errp)
 {
     struct call *c = call_create (p, fn);

@@ -3,8 +3,8 @@
 
 /* traces.h - what launchers of parallel programs leave in the environment of a task
  *
- * A broker that was started many times over, and does not see it, is many instances, which give the same ids.  So who finds
- * that it is one of several tasks goes to the others, or nowhere.
+ * A broker that was started many times over, and does not see it, is many instances, which give the same ids.  So who
+ * finds that it is one of several tasks goes to the others, or nowhere.
  */
 #ifndef BROKER_BOOT_TRACES_H
 #define BROKER_BOOT_TRACES_H
@@ -23,8 +23,8 @@ struct traces {
 
 void traces_read (struct traces *t, char *const *env);
 
-/* Whether an entry of the environment, "NAME=VALUE", tells a task of a launcher who it is.  What a task starts is no task
- * of that launcher, and must not see it.
+/* Whether an entry of the environment, "NAME=VALUE", tells a task of a launcher who it is.  What a task starts is no
+ * task of that launcher, and must not see it.
  */
 bool traces_name_task (const char *entry);
 

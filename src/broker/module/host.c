@@ -3,11 +3,11 @@
 
 /* host.c - how messages get to a module and from it
  *
- * Neither the router nor a module is ever entered from inside itself: what passes between them waits until modules_turn ().
- * Modules take turns, a message each: first what the module sent, then answers and events to it, which are always taken,
- * then the requests, by turns over their askers.  A module has so many requests waiting, and an asker no more of them than
- * are still free (turns.h); EXFULL is for who asks.  One in a thread gets a few at a time, in a mailbox, so that one that
- * waits in its handler still finds its answers.
+ * Neither the router nor a module is ever entered from inside itself: what passes between them waits until
+ * modules_turn ().  Modules take turns, a message each: first what the module sent, then answers and events to it,
+ * which are always taken, then the requests, by turns over their askers.  A module has so many requests waiting, and an
+ * asker no more of them than are still free (turns.h); EXFULL is for who asks.  One in a thread gets a few at a time,
+ * in a mailbox, so that one that waits in its handler still finds its answers.
  */
 #include "config.h"
 

@@ -5,9 +5,9 @@
  *
  * Under the lock holds: the eventfd's counter is above 0 if and only if the queue is not empty or
  * closed. It is written when the first message (or the close) comes and read when the last one
- * goes, so a burst costs one of each.  A bell's counter is above 0 if and only if a mailbox is in its list, and one that has
- * something is there, unless the reader holds it or has muted it: it goes out with bell_next () and in again, at the end, with
- * each message that leaves others behind.
+ * goes, so a burst costs one of each.  A bell's counter is above 0 if and only if a mailbox is in its list, and one
+ * that has something is there, unless the reader holds it or has muted it: it goes out with bell_next () and in again,
+ * at the end, with each message that leaves others behind.
  */
 #include "config.h"
 

@@ -36,8 +36,8 @@ void mailbox_mute (struct mailbox *mb);
 /* No other thread may use it any more.  NULL is fine; keeps errno. */
 void mailbox_destroy (struct mailbox *mb);
 
-/* Add a message, 'limited' or of what somebody else bounds; on success the caller's reference has become the mailbox's.  Returns 0, or -1 with
- * errno set and the reference still the caller's:
+/* Add a message, 'limited' or of what somebody else bounds; on success the caller's reference has become the mailbox's.
+ * Returns 0, or -1 with errno set and the reference still the caller's:
  *   ENOBUFS  'limited', and 'limit' messages wait already
  *   EPIPE    closed
  *   ENOMEM
@@ -67,7 +67,9 @@ struct bell *bell_create (void);    /* NULL with errno, as mailbox_create () */
 void bell_destroy (struct bell *b); /* after its mailboxes; NULL is fine; keeps errno */
 int bell_fd (const struct bell *b); /* readable while it rings; never read or write it */
 
-/* For the reader: the 'arg' of the next mailbox that has something, by turns; it takes one message.  NULL: it does not ring. */
+/* For the reader: the 'arg' of the next mailbox that has something, by turns; it takes one message.  NULL: it does not
+ * ring.
+ */
 void *bell_next (struct bell *b);
 
 #endif /* UTIL_MAILBOX_H */

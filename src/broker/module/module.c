@@ -62,8 +62,8 @@ static void unlist (struct module *m)
         zlistx_delete (m->ms->list, handle);
 }
 
-/* What it leaves is for its next life; one that never ran leaves what it would have got.  One that is left behind may still be
- * at it.
+/* What it leaves is for its next life; one that never ran leaves what it would have got.  One that is left behind may
+ * still be at it.
  */
 static void leave (struct module *m)
 {
@@ -154,8 +154,8 @@ static void from_thread (struct module *m, idt_msg_t *msg)
 
 /* --- threads ------------------------------------------------------------------------------------------------ */
 
-/* Take what the thread says until it has ended.  Returns false where it takes longer than JOIN_TIMEOUT, or another module of
- * that thread did.
+/* Take what the thread says until it has ended.  Returns false where it takes longer than JOIN_TIMEOUT, or another
+ * module of that thread did.
  */
 static bool hear_out (struct module *m)
 {
@@ -173,8 +173,8 @@ static bool hear_out (struct module *m)
     }
 }
 
-/* Its thread finds all that it may use, but its broker.  In the shared thread it is freed when that is done with it; in one of its
- * own it stays.
+/* Its thread finds all that it may use, but its broker.  In the shared thread it is freed when that is done with it; in
+ * one of its own it stays.
  */
 static void leave_behind (struct module *m)
 {

@@ -3,9 +3,9 @@
 
 /* module.h - modules: load, host, unload (RFC 5)
  *
- * A module that exports idt_module is hosted inline, on the broker's reactor, or in the thread that those of a process share,
- * as it says, unless it is asked for with the argument "--thread"; every other one gets a thread.  Either way it is a peer of the
- * router with the service of its name.
+ * A module that exports idt_module is hosted inline, on the broker's reactor, or in the thread that those of a process
+ * share, as it says, unless it is asked for with the argument "--thread"; every other one gets a thread.  Either way it
+ * is a peer of the router with the service of its name.
  */
 #ifndef BROKER_MODULE_H
 #define BROKER_MODULE_H
@@ -54,8 +54,8 @@ void modules_stop (struct modules *ms);
 void modules_destroy (struct modules *ms);
 
 /* Load a module by name (searched in module.path) or by the path of its file.  'name' NULL: from the file.  One that
- * runs in a thread starts there: ops->started tells how that ended.  'request' (may be NULL) is answered when it runs, or
- * with what kept it from that; not where this returns -1.
+ * runs in a thread starts there: ops->started tells how that ended.  'request' (may be NULL) is answered when it runs,
+ * or with what kept it from that; not where this returns -1.
  * Returns 0, or -1 with errno set and 'errp' filled: ENOENT, EEXIST, EINVAL (no module), ENOSPC, what init said.
  */
 int modules_load (struct modules *ms, const idt_msg_t *request, const char *path, const char *name, int argc,
@@ -75,10 +75,14 @@ bool modules_may_want (struct modules *ms, const char *attribute);
  */
 idt_t *modules_host_builtin (struct modules *ms, const char *name, struct peer *peer);
 
-/* Hand on messages to and from modules, for a while.  Called before the reactor sleeps.  Returns whether there were any. */
+/* Hand on messages to and from modules, for a while.  Called before the reactor sleeps.  Returns whether there were
+ * any.
+ */
 bool modules_turn (struct modules *ms);
 
-/* Whether an asker takes answers now; while it does not, its requests wait (router_peer's UUID; ready again before it goes). */
+/* Whether an asker takes answers now; while it does not, its requests wait (router_peer's UUID; ready again before it
+ * goes).
+ */
 void modules_asker_ready (struct modules *ms, const char *uuid, bool ready);
 bool modules_pending (const struct modules *ms); /* some wait */
 

@@ -3,9 +3,9 @@
 
 /* shared.c - the thread of a process in which modules of all its brokers run
  *
- * What a module gets comes through its mailbox 'in': to begin, messages, and its end, when that is closed.  All of it happens in
- * the thread, by turns over the modules, a message each; what a module says and that it has ended goes out as from a module with
- * a thread of its own.  From shared_start () until 'out' is closed the handle is the thread's.
+ * What a module gets comes through its mailbox 'in': to begin, messages, and its end, when that is closed.  All of it
+ * happens in the thread, by turns over the modules, a message each; what a module says and that it has ended goes out
+ * as from a module with a thread of its own.  From shared_start () until 'out' is closed the handle is the thread's.
  */
 #include "config.h"
 

@@ -3,8 +3,8 @@
 
 /* channel.c - one link to another broker: what waits for it, its credit, its parts
  *
- * Whatever is sent is queued, then flush () sends in the order of classes what may be sent.  One message of each class is
- * in 'out': taken from its queue, and not yet sent whole.  Messages come in the same way, by 'in'.
+ * Whatever is sent is queued, then flush () sends in the order of classes what may be sent.  One message of each class
+ * is in 'out': taken from its queue, and not yet sent whole.  Messages come in the same way, by 'in'.
  */
 #include "config.h"
 

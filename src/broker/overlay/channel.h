@@ -3,8 +3,8 @@
 
 /* channel.h - one link to another broker, the same at both ends: what waits for it, its credit, its parts
  *
- * A thinking part: it has no socket.  What is sent is put on the wire at once where the other side has room for it, else it
- * waits here, by classes: control goes first, then answers, events, asks; asks by turns over those who ask.
+ * A thinking part: it has no socket.  What is sent is put on the wire at once where the other side has room for it,
+ * else it waits here, by classes: control goes first, then answers, events, asks; asks by turns over those who ask.
  *
  * 1. Load never ends a link.  An ask that finds no room is refused; an answer too large for what is left becomes an
  *    error; both are told by whom it is not taken.
@@ -37,7 +37,9 @@ struct channel_ops {
     /* A request, response or event came, whole (steals the reference), or a control message (borrowed). */
     void (*message) (void *arg, idt_msg_t *msg);
     void (*control) (void *arg, const idt_msg_t *msg);
-    /* The next event for this link, borrowed, NULL: none; it was sent whole.  NULL: events are given to channel_send (). */
+    /* The next event for this link, borrowed, NULL: none; it was sent whole.  NULL: events are given to
+     * channel_send ().
+     */
     const idt_msg_t *(*event) (void *arg);
     void (*event_sent) (void *arg);
 };
@@ -103,8 +105,8 @@ int channel_send (struct channel *ch, const idt_msg_t *msg);
 /* Send control behind all that waits (steals the reference). */
 void channel_send_last (struct channel *ch, idt_msg_t *msg);
 
-/* A message came (steals the reference).  Returns 0, or -1 with errno EPROTO: the other side breaks the rules, or there was
- * no memory, and the channel is broken.  Then nothing more is taken.
+/* A message came (steals the reference).  Returns 0, or -1 with errno EPROTO: the other side breaks the rules, or there
+ * was no memory, and the channel is broken.  Then nothing more is taken.
  */
 int channel_received (struct channel *ch, idt_msg_t *msg);
 
@@ -122,7 +124,8 @@ void channel_retry (struct channel *ch);
 /* Forget the event that is half sent, and those that wait: another stream begins. */
 void channel_forget_events (struct channel *ch);
 
-/* Whether so many answers wait for the other side that an ask from there is to be refused: its asker has some of them. */
+/* Whether so many answers wait for the other side that an ask from there is to be refused: its asker has some of them.
+ */
 bool channel_is_slow (const struct channel *ch, const idt_msg_t *ask);
 
 struct channel_stats channel_stats (const struct channel *ch);

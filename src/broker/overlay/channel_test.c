@@ -3,8 +3,8 @@
 
 /* channel_test.c - two ends of a link, joined by a wire that takes messages when it likes
  *
- * Every message carries its number within its class and direction, and its size; each class must come whole and in order,
- * asks in order for each asker.
+ * Every message carries its number within its class and direction, and its size; each class must come whole and in
+ * order, asks in order for each asker.
  */
 #include "config.h"
 

@@ -19,7 +19,6 @@
 #include <zmq.h>
 
 #include "broker/overlay/children_private.h"
-#include "libidtree/json_build.h"
 #include "libutil/errprintf.h"
 
 #define LAST_WORDS_S 1. /* a child that said goodbye stays so long at most */
@@ -67,6 +66,12 @@ void child_set_health (struct child *c, enum health health)
         down->ov->health = all;
         down->ov->since = c->since;
     }
+}
+
+void child_set_joined (struct child *c, uint32_t joined)
+{
+    c->down->ov->below += (uint64_t)joined - c->joined;
+    c->joined = joined;
 }
 
 /* --- sending ------------------------------------------------------------------------------------ */
@@ -138,6 +143,7 @@ void child_remove (struct child *c, const char *why)
     c->doomed = NULL;
     c->goodbye = 0;
     child_set_health (c, why ? HEALTH_LOST : HEALTH_OFFLINE);
+    child_set_joined (c, 0);
     c->wire = NULL;
     if (why)
         log_printf (conf->log, LOG_WARNING, "overlay", "%s (rank %u) is lost: %s",
@@ -185,8 +191,8 @@ static void let_go (struct child *c)
     child_remove (c, NULL);
 }
 
-/* Its last words are to be heard while it is there, for who hears them asks whether it may speak so (router_covers ()).  Where
- * others keep us busy for long it is not waited for.
+/* Its last words are to be heard while it is there, for who hears them asks whether it may speak so (router_covers ()).
+ * Where others keep us busy for long it is not waited for.
  */
 static void let_leavers_go (struct children *down)
 {
@@ -295,6 +301,9 @@ static void control_received (void *arg, const idt_msg_t *msg)
         break;
     case CONTROL_KEYS:
         control_decode_keys (msg, key_received, c);
+        break;
+    case CONTROL_JOINED:
+        child_set_joined (c, idt_msg_control_status (msg) > 0 ? idt_msg_control_status (msg) : 1);
         break;
     case CONTROL_GOODBYE:
         c->goodbye = link_now ();
@@ -489,44 +498,5 @@ void children_retry (struct children *down)
     for (uint32_t i = 0; i < down->total; i++) {
         channel_retry (&down->children[i]->channel);
         child_check (down->children[i]);
-    }
-}
-
-static json_t *describe_link (const struct child *c)
-{
-    return link_describe (c->peer.rank, c->wire, &c->channel);
-}
-
-void children_describe_links (const struct children *down, json_t *links)
-{
-    for (uint32_t i = 0; i < down->total; i++)
-        if (child_is_online (down->children[i]))
-            json_array_append_new (links, describe_link (down->children[i]));
-}
-
-json_t *children_describe (const struct children *down)
-{
-    json_t *a = json_array ();
-
-    for (uint32_t i = 0; i < down->count; i++) {
-        const struct child *c = down->children[i];
-
-        json_add_new (&a, json_pack ("{s:I s:s s:f}", "rank", (json_int_t)c->peer.rank, "status",
-                                     health_name (c->health), "duration", link_now () - c->since));
-    }
-    return a;
-}
-
-void children_name_missing (const struct children *down, char *buf, size_t size)
-{
-    size_t len = 0;
-
-    buf[0] = '\0';
-    for (uint32_t i = 0; i < down->count && len < size; i++) {
-        const struct child *c = down->children[i];
-
-        if (c->health != HEALTH_FULL)
-            len += snprintf (buf + len, size - len, "%s%s %u", len > 0 ? ", " : "",
-                             child_is_online (c) ? "ranks below" : "rank", c->peer.rank);
     }
 }

@@ -3,7 +3,8 @@
 
 /* children_events.c - where each child is in the events
  *
- * Nothing is queued for a child: it has a place in the events that this broker keeps, which moves when one was sent whole.
+ * Nothing is queued for a child: it has a place in the events that this broker keeps, which moves when one was sent
+ * whole.
  */
 #include "config.h"
 

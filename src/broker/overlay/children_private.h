@@ -15,13 +15,14 @@ struct child {
     struct peer peer;
     struct children *down;
     struct channel channel;
-    uint64_t event;                  /* number of the last event that was sent to it, or that it has no more need of */
-    uint64_t event_next;             /* ... of the one that is being sent */
-    enum health health;              /* of its subtree, as it says; LOST and OFFLINE: not connected */
-    double since;                    /* link_now () of the last change of health */
-    double heard;                    /* link_now () of its last message */
-    struct wire *wire;               /* it is connected to; NULL: none */
-    int line;                        /* of its connection there */
+    uint64_t event;      /* number of the last event that was sent to it, or that it has no more need of */
+    uint64_t event_next; /* ... of the one that is being sent */
+    enum health health;  /* of its subtree, as it says; LOST and OFFLINE: not connected */
+    uint32_t joined;     /* brokers of its subtree that are in the tree, as it says; 0: it is not connected */
+    double since;        /* link_now () of the last change of health */
+    double heard;        /* link_now () of its last message */
+    struct wire *wire;   /* it is connected to; NULL: none */
+    int line;            /* of its connection there */
     char uuid[IDT_MSG_UUID_LEN + 1]; /* of the broker: its incarnation */
     char host[256];
     bool adopted;
@@ -29,6 +30,7 @@ struct child {
     double goodbye;           /* link_now () when it said so; 0: it did not */
     idt_msg_t *hello;         /* waits until we take children in */
     enum health hello_health; /* that it told */
+    uint32_t hello_joined;    /* the same */
     uint64_t hello_us;        /* our clock's reading (instance) when it came */
     uint64_t hello_boot_us;   /* link_boot_us () then */
     struct wire_from hello_from;
@@ -61,6 +63,9 @@ struct child *child_create (struct children *down, uint32_t rank, bool adopted);
 
 bool child_is_online (const struct child *c);
 void child_set_health (struct child *c, enum health health);
+
+/* It says that so many of its subtree are in the tree, whether there are so many or not: overlay_joined () bounds the sum. */
+void child_set_joined (struct child *c, uint32_t joined);
 
 /* It is connected no more.  'why' NULL: it said goodbye. */
 void child_remove (struct child *c, const char *why);

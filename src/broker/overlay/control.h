@@ -12,6 +12,7 @@
  *   KEYS       up:   brokers below and their CURVE public keys: repeated u32 rank, 32 bytes key
  *   CREDIT     both: what the other may send (window.h)
  *   PART       both: a piece of an encoded message; status = its class (window.h) and where it is in the message
+ *   JOINED     up:   status = brokers of the subtree that are in the tree, as changed since hello
  * Numbers are big-endian.
  */
 #ifndef BROKER_CONTROL_H
@@ -28,6 +29,7 @@ enum control_type {
     CONTROL_KEYS = 5,
     CONTROL_CREDIT = 6,
     CONTROL_PART = 7,
+    CONTROL_JOINED = 8,
 };
 
 /* Status of a PART. */

@@ -31,8 +31,9 @@ struct hello {
     int lived;                   /* it was in that tree in this life: it does not only remember it */
     const char *stream;          /* of events, and the last that it has */
     json_int_t seq;
-    json_int_t size; /* of its instance, as it knows it; 0: it does not say */
-    int link;        /* version of the link: 1 knows of credit and parts; 0: it does not say */
+    json_int_t size;   /* of its instance, as it knows it; 0: it does not say */
+    json_int_t joined; /* of its subtree, that are in the tree; 0: it does not say */
+    int link;          /* version of the link: 1 knows of credit and parts; 0: it does not say */
 };
 
 static void refuse (struct children *down, const struct hello *hello, int errnum, const char *fmt, ...)
@@ -95,16 +96,16 @@ static struct child *child_of_rank (struct children *down, uint32_t rank)
     return adopted_child (down, rank);
 }
 
-/* Whether nobody has shown yet that this root has the state of its tree.  Who knew the instance before shows that at once.  Who
- * remembers nothing joins any root: that says something only when those who know better had time to come.
+/* Whether nobody has shown yet that this root has the state of its tree.  Who knew the instance before shows that at
+ * once.  Who remembers nothing joins any root: that says something only when those who know better had time to come.
  */
 static bool is_doubtful (const struct children *down)
 {
     return !down->is_known && (down->taken == 0. || link_now () - down->taken <= down->ov->timeout);
 }
 
-/* All of a tree are of one instance.  A doubtful root that one of another tree comes back to was started with state that is
- * not that tree's: it is the one to go.
+/* All of a tree are of one instance.  A doubtful root that one of another tree comes back to was started with state
+ * that is not that tree's: it is the one to go.
  */
 static bool is_of_another (struct children *down, const struct hello *hello)
 {
@@ -214,6 +215,12 @@ static enum health health_of (const char *status)
     return HEALTH_FULL;
 }
 
+/* One that does not say counts alone. */
+static uint32_t joined_of (const struct hello *hello)
+{
+    return hello->joined >= 1 && hello->joined <= UINT32_MAX ? (uint32_t)hello->joined : 1;
+}
+
 void child_take_in (struct child *c)
 {
     struct overlay_conf *conf = &c->down->ov->conf;
@@ -228,6 +235,7 @@ void child_take_in (struct child *c)
         && router_peer_add (conf->router, &c->peer) == 0) {
         channel_open (&c->channel, c->hello_credits);
         child_set_health (c, c->hello_health);
+        child_set_joined (c, c->hello_joined);
         log_printf (conf->log, c->adopted ? LOG_INFO : LOG_DEBUG, "overlay", "%s (rank %u) is taken in: %s on %s",
                     c->adopted ? "adopted child" : "child", c->peer.rank, c->uuid, c->host);
         conf->ops->child (conf->arg, c->peer.rank, true);
@@ -257,6 +265,7 @@ static void hello_received (struct children *down, const struct hello *hello)
     c->hello = (idt_msg_t *)idt_msg_ref (hello->msg);
     c->hello_from = *hello->from;
     c->hello_health = health_of (hello->status);
+    c->hello_joined = joined_of (hello);
     c->hello_credits = hello->link >= 1;
     c->hello_event = event_of (down, hello);
     c->hello_knows = hello->instance != NULL; /* ours, or it would have been refused */
@@ -292,11 +301,11 @@ void children_stranger (struct children *down, idt_msg_t *msg, const struct wire
 
     if (idt_msg_type (msg) != IDT_MSGTYPE_REQUEST || !topic || strcmp (topic, "overlay.hello") != 0)
         children_send_disconnect (down, from->wire, from->identity, EPROTO, "say hello first");
-    else if (idt_msg_unpack (msg, &hello.o, &err, "{s:I s:s s:s s:s s?s s?s s?i s?s s?I s?I s?{s:s s:s s?b}}", "rank",
-                             &hello.rank, "uuid", &hello.uuid, "version", &hello.version, "hostname", &hello.host,
-                             "topology", &hello.topology, "status", &hello.status, "link", &hello.link, "stream",
-                             &hello.stream, "seq", &hello.seq, "size", &hello.size, "instance", "uuid", &hello.instance,
-                             "name", &hello.name, "lived", &hello.lived)
+    else if (idt_msg_unpack (msg, &hello.o, &err, "{s:I s:s s:s s:s s?s s?s s?i s?s s?I s?I s?I s?{s:s s:s s?b}}",
+                             "rank", &hello.rank, "uuid", &hello.uuid, "version", &hello.version, "hostname",
+                             &hello.host, "topology", &hello.topology, "status", &hello.status, "link", &hello.link,
+                             "stream", &hello.stream, "seq", &hello.seq, "size", &hello.size, "joined", &hello.joined,
+                             "instance", "uuid", &hello.instance, "name", &hello.name, "lived", &hello.lived)
              < 0)
         refuse (down, &hello, EPROTO, "malformed hello: %s", err.text);
     else if (strlen (hello.uuid) != IDT_MSG_UUID_LEN)

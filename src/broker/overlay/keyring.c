@@ -3,11 +3,12 @@
 
 /* keyring.c - the public keys of a broker's descendants
  *
- * A broker learns its children's keys at boot and the others' from its children; it passes on what is news.  Each change of
- * a key has a number.  Whoever is joined knows all changes up to one of them, which is remembered of the last few: so keys
- * go up once, and again only to a broker that has not heard them.
+ * A broker learns its children's keys at boot and the others' from its children; it passes on what is news.  Each
+ * change of a key has a number.  Whoever is joined knows all changes up to one of them, which is remembered of the last
+ * few: so keys go up once, and again only to a broker that has not heard them.
  *
- * Entries are found by rank and by key through lists in buckets, of which there are as many as there is room for entries.
+ * Entries are found by rank and by key through lists in buckets, of which there are as many as there is room for
+ * entries.
  */
 #include "config.h"
 

@@ -45,8 +45,8 @@ static void refuse_slow (struct channel *ch, idt_msg_t *request)
     idt_msg_unref (request);
 }
 
-/* Who sent a message, of what another broker says of it.  Guests are nobody's owner, whoever lets them in; nobody is local
- * here, and who has no name has no role.
+/* Who sent a message, of what another broker says of it.  Guests are nobody's owner, whoever lets them in; nobody is
+ * local here, and who has no name has no role.
  */
 static struct idt_cred believe (const struct overlay *ov, struct idt_cred said)
 {

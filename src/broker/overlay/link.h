@@ -37,6 +37,7 @@ struct overlay {
     struct keyring *keys;            /* of our descendants */
     enum health health;              /* of our subtree: what the worst of the children makes of it */
     double since;                    /* link_now () of the last change of that */
+    uint64_t below;                  /* brokers that children say are in the tree, themselves included */
     enum health told;                /* as the parent knows it: by our hello, or a beat */
     const struct bizcard *ancestors; /* parent first; borrowed */
     uint32_t nancestors;
@@ -72,8 +73,8 @@ int link_init_channel (const struct overlay *ov, struct channel *ch, const struc
 /* Put a message on a wire.  Returns as wire_send (). */
 int link_send (struct overlay *ov, struct wire *w, const char *identity, const idt_msg_t *msg);
 
-/* Whether one who was heard last at 'heard' is silent: for tbon.timeout, and all that came by this wire was read.  Where so much
- * comes that it never is, after twice that time.
+/* Whether one who was heard last at 'heard' is silent: for tbon.timeout, and all that came by this wire was read.
+ * Where so much comes that it never is, after twice that time.
  */
 bool link_is_silent (const struct overlay *ov, double heard, const struct wire *w);
 
@@ -88,8 +89,8 @@ bool link_same_version (const char *a, const char *b);
 
 /* --- parent: the wire to the parent, or to the ancestor that stands in for it --------------------- */
 
-/* It joins whom overlay_set_bizcards () told, or who stands in for it, from overlay_connect () to overlay_goodbye ().  NULL
- * with errno set.
+/* It joins whom overlay_set_bizcards () told, or who stands in for it, from overlay_connect () to overlay_goodbye ().
+ * NULL with errno set.
  */
 struct parent *parent_create (struct overlay *ov);
 void parent_destroy (struct parent *up);
@@ -107,7 +108,9 @@ void parent_heartbeat (struct parent *up, bool was_asleep);
 /* Give up a parent that is silent.  Returns whether that is known: all that it sent was read. */
 bool parent_check_silence (struct parent *up);
 
-/* We may have been stopped for so long that the parent has given us up: then what it sent before waits until it answers a beat. */
+/* We may have been stopped for so long that the parent has given us up: then what it sent before waits until it answers
+ * a beat.
+ */
 void parent_doubt (struct parent *up);
 
 /* Give up a connection that was found broken, or a hello that nobody answers.  Returns whether one was broken. */
@@ -157,8 +160,8 @@ const char *health_name (enum health health); /* "full", ... */
 struct keyring *keyring_create (void); /* NULL with errno ENOMEM */
 void keyring_destroy (struct keyring *kr);
 
-/* Set the key of a rank.  Returns whether that is news: not where it has it already, or another rank does, which keeps it.
- * What is news waits for keyring_take_news ().
+/* Set the key of a rank.  Returns whether that is news: not where it has it already, or another rank does, which keeps
+ * it.  What is news waits for keyring_take_news ().
  */
 bool keyring_put (struct keyring *kr, const struct control_key *key);
 

@@ -93,8 +93,12 @@ static void retry_later (struct overlay *ov)
 
 static json_t *describe_health (struct overlay *ov)
 {
-    return json_pack ("{s:I s:s s:f s:o}", "rank", (json_int_t)ov->conf.rank, "status", health_name (ov->health),
-                      "duration", link_now () - ov->since, "children", children_describe (ov->down));
+    const struct quorum *q = ov->conf.quorum;
+
+    return json_pack ("{s:I s:s s:f s:I s:o* s:o}", "rank", (json_int_t)ov->conf.rank, "status",
+                      health_name (ov->health), "duration", link_now () - ov->since, "joined",
+                      (json_int_t)overlay_joined (ov), "quorum", q && q->need < q->size ? json_integer (q->need) : NULL,
+                      "children", children_describe (ov->down));
 }
 
 static void tell_followers (struct overlay *ov)
@@ -139,6 +143,11 @@ bool overlay_turn (struct overlay *ov)
 bool overlay_is_full (const struct overlay *ov)
 {
     return ov->health == HEALTH_FULL;
+}
+
+uint32_t overlay_joined (const struct overlay *ov)
+{
+    return ov->below < ov->conf.topo->size ? (uint32_t)ov->below + 1 : ov->conf.topo->size;
 }
 
 void overlay_name_missing (const struct overlay *ov, char *buf, size_t size)
@@ -274,7 +283,9 @@ int overlay_bind (struct overlay *ov, const char *endpoint, bool others, idt_err
     return children_bind (ov->down, endpoint, others, errp);
 }
 
-/* Names are asked for together, and waited for a moment: then the first attempt knows them.  Without memory ZeroMQ asks. */
+/* Names are asked for together, and waited for a moment: then the first attempt knows them.  Without memory ZeroMQ
+ * asks.
+ */
 static void find_ancestors (struct overlay *ov)
 {
     struct address **addresses = calloc (ov->nancestors + 1, sizeof (addresses[0]));

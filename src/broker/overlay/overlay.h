@@ -3,13 +3,13 @@
 
 /* overlay.h - the broker's place in the tree: its parent, its children (protocol.md section 7)
  *
- * A wire to the parent (parent), and others for the children (children): over ZeroMQ with CURVE always on, where only the
- * children's keys are let in, and inside of a process as tbon.inside says.  Who is taken in becomes a peer of the router; who
- * is gone is removed from it, at once when its connection closes, within tbon.timeout when it falls silent.
+ * A wire to the parent (parent), and others for the children (children): over ZeroMQ with CURVE always on, where only
+ * the children's keys are let in, and inside of a process as tbon.inside says.  Who is taken in becomes a peer of the
+ * router; who is gone is removed from it, at once when its connection closes, within tbon.timeout when it falls silent.
  *
- * A broker whose parent is gone attaches to the nearest ancestor that lives, and returns when its parent does.  For that
- * the public keys of all descendants travel up, so that any ancestor knows whom it may let in; and an ancestor routes to
- * a descendant through the nearest of the brokers on the way to it that is attached.
+ * A broker whose parent is gone attaches to the nearest ancestor that lives, and returns when its parent does.  For
+ * that the public keys of all descendants travel up, so that any ancestor knows whom it may let in; and an ancestor
+ * routes to a descendant through the nearest of the brokers on the way to it that is attached.
  */
 #ifndef BROKER_OVERLAY_H
 #define BROKER_OVERLAY_H
@@ -19,6 +19,7 @@
 #include "broker/base/attr.h"
 #include "broker/base/instance.h"
 #include "broker/base/log.h"
+#include "broker/base/quorum.h"
 #include "broker/route/event.h"
 #include "broker/route/router.h"
 #include "broker/base/topology.h"
@@ -81,6 +82,8 @@ struct overlay_conf {
     const char *secret_key;
     bool
         configured; /* ancestors may have names that change, and be down for long: who never joined tries all at once */
+    const struct quorum
+        *quorum; /* rank 0: overlay.health tells it where fewer than all are enough; NULL: nobody waits */
     const struct overlay_ops *ops;
     void *arg;
 };
@@ -89,8 +92,8 @@ struct overlay_conf {
 struct overlay *overlay_create (const struct overlay_conf *conf, idt_error_t *errp);
 void overlay_destroy (struct overlay *ov);
 
-/* Listen for children in this process, and at 'endpoint' (tcp://HOST:* takes any port) where some may not be reached inside:
- * 'others' says that there are some in other processes.  Returns 0, or -1 with errno set and 'errp' filled.
+/* Listen for children in this process, and at 'endpoint' (tcp://HOST:* takes any port) where some may not be reached
+ * inside: 'others' says that there are some in other processes.  Returns 0, or -1 with errno set and 'errp' filled.
  * overlay_endpoint () then tells the real one; NULL: not bound.
  */
 int overlay_bind (struct overlay *ov, const char *endpoint, bool others, idt_error_t *errp);
@@ -99,8 +102,8 @@ int overlay_bind (struct overlay *ov, const char *endpoint, bool others, idt_err
 bool overlay_admit (const struct overlay *ov, const uint8_t key[ZAP_KEY_SIZE], char *user, size_t size);
 const char *overlay_endpoint (const struct overlay *ov);
 
-/* Tell the bizcards of the ancestors, parent first (none: root; borrowed: their endpoints may change), and of all children, in
- * order of rank.
+/* Tell the bizcards of the ancestors, parent first (none: root; borrowed: their endpoints may change), and of all
+ * children, in order of rank.
  */
 void overlay_set_bizcards (struct overlay *ov, const struct bizcard *ancestors, uint32_t count,
                            const struct bizcard *children);
@@ -143,7 +146,12 @@ bool overlay_turn (struct overlay *ov);
 
 bool overlay_is_full (const struct overlay *ov); /* nobody below is missing */
 
-/* Who is, for a sentence: "rank 1, ranks below 2"; cut where it does not fit. */
+/* Brokers of this subtree that are in the tree, this one included: of those far below as of some beats ago.  One that has
+ * just moved may count twice, until the end of its old connection was noticed; never more than there are.
+ */
+uint32_t overlay_joined (const struct overlay *ov);
+
+/* Who is missing, for a sentence: "rank 1, ranks below [2,5-7]", the first of each; cut where it does not fit. */
 void overlay_name_missing (const struct overlay *ov, char *buf, size_t size);
 
 /* Serve overlay.health, overlay.topology and overlay.stats-get on the broker's own handle. */

@@ -3,8 +3,8 @@
 
 /* overlay_test.c - who is let in, who is thrown out, and who notices
  *
- * A parent (rank 0 of 3) and, where a test wants one, a child (rank 1), as in one process; and raw sockets that behave as no
- * broker would.  Keys are real, connections are ipc; what two brokers do is tried over each kind of wire.
+ * A parent (rank 0 of 3) and, where a test wants one, a child (rank 1), as in one process; and raw sockets that behave
+ * as no broker would.  Keys are real, connections are ipc; what two brokers do is tried over each kind of wire.
  */
 #include "config.h"
 
@@ -574,6 +574,9 @@ static idt_msg_t *make_hello (const char *payload)
 #define HELLO_LINK(rank, uuid)                                                                                   \
     "{\"rank\":" rank ",\"uuid\":\"" uuid "\",\"version\":\"" PACKAGE_VERSION "\",\"hostname\":\"h\",\"seq\":0," \
     "\"stream\":\"\",\"link\":1}"
+#define HELLO_JOINED(rank, uuid, joined)                                      \
+    "{\"rank\":" rank ",\"uuid\":\"" uuid "\",\"version\":\"" PACKAGE_VERSION \
+    "\",\"hostname\":\"h\",\"joined\":" joined "}"
 #define HELLO_TOPOLOGY(rank, uuid, topology)                                                                        \
     "{\"rank\":" rank ",\"uuid\":\"" uuid "\",\"version\":\"" PACKAGE_VERSION "\",\"hostname\":\"h\",\"topology\":" \
     "\"" topology "\"}"
@@ -758,6 +761,45 @@ static void test_adoption (void)
     raw_close (&orphan);
     raw_close (&other);
     raw_close (&child);
+    world_fini (&w);
+}
+
+static void tell_joined (struct raw *raw, struct world *w, uint32_t joined)
+{
+    idt_msg_t *msg = control_encode (CONTROL_JOINED, joined, NULL);
+
+    if (!msg)
+        bail_out ("no message");
+    raw_send (raw, msg);
+    pass_time (w);
+}
+
+/* Children that say whatever they like of how many joined below them. */
+static void test_joined (void)
+{
+    struct raw liar, other;
+    struct world w;
+
+    world_init_tree (&w, LONG, SIZE_DEEP);
+    ok (overlay_joined (w.parent.ov) == 1, "one that is alone counts itself");
+    raw_open (&other, &w, 2);
+    ok (say_hello (&other, &w, HELLO ("2", UUID_B, PACKAGE_VERSION)) == 0 && overlay_joined (w.parent.ov) == 2,
+        "a child that does not say counts alone");
+    raw_open (&liar, &w, 1);
+    ok (say_hello (&liar, &w, HELLO_JOINED ("1", UUID_A, "4294967296")) == 0 && overlay_joined (w.parent.ov) == 3,
+        "so does one that says what cannot be");
+    tell_joined (&liar, &w, 2);
+    ok (overlay_joined (w.parent.ov) == SIZE_DEEP, "one that says that it is two counts so");
+    tell_joined (&liar, &w, UINT32_MAX);
+    tell_joined (&other, &w, UINT32_MAX);
+    ok (overlay_joined (w.parent.ov) == SIZE_DEEP, "never do more count than there are");
+    tell_joined (&other, &w, 0);
+    tell_joined (&liar, &w, 0);
+    ok (overlay_joined (w.parent.ov) == 3, "nor is anybody nobody who says so");
+    raw_close (&liar);
+    UNTIL (&w, overlay_joined (w.parent.ov) == 2);
+    ok (true, "who is gone takes his count along");
+    raw_close (&other);
     world_fini (&w);
 }
 
@@ -1316,7 +1358,39 @@ static void test_lost_parent (enum wire_kind kind)
     world_fini (&w);
 }
 
-/* The link holds little and is filled: what it does not take is refused, an answer passes what waits, nobody is lost. */
+static void hang_up (const struct node *n)
+{
+    struct peer *asker = router_peer (n->router, idt_msg_route_newest (n->held));
+
+    asker->hang_up (asker->arg);
+}
+
+/* A broker has no memory for an answer: whoever asked, above or below, learns by the end of the link. */
+static void test_hung_up (enum wire_kind kind)
+{
+    struct world w;
+
+    world_init_kind (&w, LONG, kind);
+    start_child (&w, "1000");
+    UNTIL (&w, w.child.parent_up && w.parent.ups == 1);
+    ask (&w.child, "root.x", IDT_NODEID_ANY, 1, 0);
+    UNTIL (&w, w.parent.held);
+    hang_up (&w.parent);
+    UNTIL (&w, w.child.unreachable == 1);
+    ok (w.child.answers == 1, "a child that cannot be answered learns that by the end of its link");
+    UNTIL (&w, w.child.parent_up && w.parent.ups == 2);
+    ask (&w.parent, "leaf.x", 1, 1, 0);
+    UNTIL (&w, w.child.held);
+    hang_up (&w.child);
+    UNTIL (&w, w.parent.unreachable == 1);
+    ok (w.parent.answers == 1, "so does a parent");
+    UNTIL (&w, w.child.parent_up && w.parent.ups == 3);
+    ok (overlay_children_online (w.parent.ov) == 1, "and each time there is another link");
+    world_fini (&w);
+}
+
+/* The link holds little and is filled: what it does not take is refused, an answer passes what waits, nobody is lost.
+ */
 static void test_full (enum wire_kind kind)
 {
     struct world w;
@@ -1459,11 +1533,14 @@ static void test_orphan (enum wire_kind kind)
     start_middle (&w);
     start_grand (&w);
     UNTIL (&w, w.grand.parent_up && overlay_children_online (w.parent.ov) == 1);
+    UNTIL (&w, overlay_joined (w.parent.ov) == 3);
+    ok (overlay_joined (w.child.ov) == 2 && overlay_joined (w.grand.ov) == 1, "who has joined is counted up the tree");
     ask (&w.grand, "root.x", IDT_NODEID_ANY, 1, 0);
     UNTIL (&w, w.parent.requests == 1);
     node_fini (&w.child);
     UNTIL (&w, w.grand.downs == 1 && w.grand.parent_up);
     ok (w.grand.unreachable == 1 && overlay_children_online (w.parent.ov) == 1, "a grandchild is adopted");
+    ok (overlay_joined (w.parent.ov) == 2, "... and counts there, and its parent does no more");
     w.parent.replies = true;
     ask (&w.grand, "root.x", IDT_NODEID_ANY, 2, 0);
     UNTIL (&w, w.grand.answers == 2);
@@ -1472,6 +1549,8 @@ static void test_orphan (enum wire_kind kind)
     UNTIL (&w, w.grand.downs == 2 && w.grand.parent_up && w.parent.downs == 2);
     ok (overlay_children_online (w.child.ov) == 1 && overlay_children_online (w.parent.ov) == 1,
         "... and goes back when its parent does");
+    UNTIL (&w, overlay_joined (w.parent.ov) == 3);
+    ok (overlay_joined (w.child.ov) == 2, "... and counts there");
     world_fini (&w);
 }
 
@@ -1574,6 +1653,7 @@ static void test_kind (enum wire_kind kind)
     test_silent_parent (kind);
     test_deaf_parent (kind);
     test_lost_parent (kind);
+    test_hung_up (kind);
     test_full (kind);
     test_roles (kind);
     test_large (kind);
@@ -1587,6 +1667,7 @@ int main (void)
     test_keys ();
     test_adoption ();
     test_many_orphans ();
+    test_joined ();
     test_hello ();
     test_whole ();
     test_before_hello ();

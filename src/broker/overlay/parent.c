@@ -3,17 +3,17 @@
 
 /* parent.c - the wire to the parent, or to the ancestor that stands in for it
  *
- * A connection lives from connect to loss under one identity, which is never used again: nothing is delivered to a broker
- * that has not taken us in.
+ * A connection lives from connect to loss under one identity, which is never used again: nothing is delivered to a
+ * broker that has not taken us in.
  *
  *     IDLE --open--> HELLO --accepted--> JOINED --goodbye--> LEAVING
  *       ^------loss, refusal, silence------|
  *
- * There are two: the one that is used, and a probe.  When the one in use is lost, the ancestors are tried in turn, the parent
- * first; while it leads to another one than the parent, the probe tries those that are nearer, and takes its place
- * when one of them accepts.  A broker that has never joined gives its parent time: it may just be starting.  An ancestor that
- * has another broker of our rank has the last word while it is there: those further up know nothing of that one, and would let
- * us in beside it.
+ * There are two: the one that is used, and a probe.  When the one in use is lost, the ancestors are tried in turn, the
+ * parent first; while it leads to another one than the parent, the probe tries those that are nearer, and takes its
+ * place when one of them accepts.  A broker that has never joined gives its parent time: it may just be starting.  An
+ * ancestor that has another broker of our rank has the last word while it is there: those further up know nothing of
+ * that one, and would let us in beside it.
  */
 #include "config.h"
 
@@ -374,6 +374,17 @@ bool parent_turn (struct parent *up)
 
 /* --- heartbeat, end ---------------------------------------------------------------------------- */
 
+/* Beats alone bring it: where many join at a time, it is one message for all of them. */
+static void tell_joined (struct conn *c)
+{
+    uint32_t joined = overlay_joined (c->up->ov);
+    idt_msg_t *msg = joined == c->joined ? NULL : control_encode (CONTROL_JOINED, joined, NULL);
+
+    if (msg && conn_send (c, msg) == 0)
+        c->joined = joined;
+    idt_msg_unref (msg);
+}
+
 static void beat (struct conn *c)
 {
     struct overlay *ov = c->up->ov;
@@ -383,6 +394,7 @@ static void beat (struct conn *c)
     if ((msg = control_heartbeat_up (ov->told, link_boot_us ())))
         conn_send (c, msg);
     idt_msg_unref (msg);
+    tell_joined (c);
 }
 
 void parent_doubt (struct parent *up)

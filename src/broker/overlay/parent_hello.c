@@ -19,14 +19,15 @@ idt_msg_t *conn_make_hello (struct conn *c)
     idt_msg_t *msg;
 
     c->up->ov->told = c->up->ov->health;
+    c->joined = overlay_joined (c->up->ov);
     msg = link_add_json (
         idt_msg_create (IDT_MSGTYPE_REQUEST),
         instance_put_new (conf->instance,
-                          json_pack ("{s:I s:s s:s s:s s:s s:s s:I s:s s:i s:I}", "rank", (json_int_t)conf->rank,
+                          json_pack ("{s:I s:s s:s s:s s:s s:s s:I s:s s:i s:I s:I}", "rank", (json_int_t)conf->rank,
                                      "uuid", conf->uuid, "version", PACKAGE_VERSION, "hostname", conf->host, "topology",
                                      conf->topo->name, "status", health_name (c->up->ov->told), "seq",
                                      (json_int_t)event_seq (conf->event), "stream", event_stream (conf->event), "link",
-                                     1, "size", (json_int_t)conf->topo->size)));
+                                     1, "size", (json_int_t)conf->topo->size, "joined", (json_int_t)c->joined)));
     if (!msg || idt_msg_set_topic (msg, "overlay.hello") < 0) {
         idt_msg_unref (msg);
         return NULL;

@@ -24,6 +24,7 @@ struct conn {
     double heard;                        /* link_now () of its last message */
     uint64_t hello_us;                   /* link_boot_us () when we said hello */
     uint64_t doubt_us;                   /* ... when it became doubtful that the parent still knows us; 0: it is not */
+    uint32_t joined;                     /* brokers of our subtree that its other end was told of */
     uint64_t keys_us; /* ... when keys were sent last that it has not answered a beat after; 0: none */
 };
 

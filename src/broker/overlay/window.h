@@ -3,12 +3,12 @@
 
 /* window.h - both ends of a link's credit: how much may be on its way to a broker; a thinking part
  *
- * Each class of messages has totals, of messages and of bytes, that begin at 0 with the link.  The receiver grants totals
- * up to which the other may send, and grants more as it reads; so what lies in ZeroMQ and in sockets is bounded, and nobody
- * waits for anything but the other's reactor.  Totals are absolute: to say one again does no harm.
+ * Each class of messages has totals, of messages and of bytes, that begin at 0 with the link.  The receiver grants
+ * totals up to which the other may send, and grants more as it reads; so what lies in ZeroMQ and in sockets is bounded,
+ * and nobody waits for anything but the other's reactor.  Totals are absolute: to say one again does no harm.
  *
- * 1. Nothing is sent of a class whose total is at or over what was granted: one message may pass the limit, so none is too
- *    large for it.
+ * 1. Nothing is sent of a class whose total is at or over what was granted: one message may pass the limit, so none is
+ *    too large for it.
  * 2. Who sends at or over what was granted, or takes a grant back, breaks the rules: EPROTO.
  *
  * A grant is, for each class, big-endian: u8 class, 3 bytes 0, u32 messages, u64 bytes.

@@ -3,8 +3,8 @@
 
 /* absent.c - modules that left something for their next life on this broker
  *
- * Each is a peer of the router (PEER_ABSENT) that has the service of the module's name, and a list of requests in order of
- * arrival, so of deadlines.  A timer looks at them while there are any.
+ * Each is a peer of the router (PEER_ABSENT) that has the service of the module's name, and a list of requests in order
+ * of arrival, so of deadlines.  A timer looks at them while there are any.
  */
 #include "config.h"
 

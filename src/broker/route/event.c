@@ -376,7 +376,9 @@ void event_receive (struct event *ev, const idt_msg_t *msg)
     ev->stats.gaps += fetch (ev);
 }
 
-/* Tell all subscribers of the events 'from' ... 'to' of a stream that nobody can have any more: any may have missed one. */
+/* Tell all subscribers of the events 'from' ... 'to' of a stream that nobody can have any more: any may have missed
+ * one.
+ */
 static void report_lost (struct event *ev, const char *stream, uint64_t from, uint64_t to)
 {
     idt_msg_t *msg = make_lost (stream, from, to);

@@ -159,8 +159,8 @@ static void remove_services (struct router *r, struct peer *p)
 
 /* --- answers ------------------------------------------------------------------------------- */
 
-/* A client that asks for others (a proxy) puts routes of its own into its requests.  So that the oldest still tells where
- * a request entered, the client's is put below them, too, until the answer is back.
+/* A client that asks for others (a proxy) puts routes of its own into its requests.  So that the oldest still tells
+ * where a request entered, the client's is put below them, too, until the answer is back.
  */
 static int sign_routes (idt_msg_t *msg, const char *uuid)
 {
@@ -210,7 +210,9 @@ static bool wants_answer (const idt_msg_t *request)
     return !idt_msg_has_flag (request, IDT_MSGFLAG_NORESPONSE) && idt_msg_matchtag (request) != 0;
 }
 
-/* Make an error's answer.  NULL: none is wanted, or 'asker' (NULL: gone) learns by the end of its connection that none comes. */
+/* Make an error's answer.  NULL: none is wanted, or 'asker' (NULL: gone) learns by the end of its connection that none
+ * comes.
+ */
 static idt_msg_t *respond (const struct peer *asker, const idt_msg_t *request, int errnum)
 {
     idt_msg_t *msg = wants_answer (request) ? idt_msg_respond (request, errnum) : NULL;
@@ -319,8 +321,8 @@ static void fail_gone (struct router *r, const struct peer *to, const idt_msg_t 
         fail (r, request, ENOSYS, "the service ended before it answered");
 }
 
-/* A request was not taken.  Where a queue has no room for this asker, nothing has ended: the errno of a link's is for brokers
- * alone, whoever asked gets EAGAIN; a client that repeats takes it back.
+/* A request was not taken.  Where a queue has no room for this asker, nothing has ended: the errno of a link's is for
+ * brokers alone, whoever asked gets EAGAIN; a client that repeats takes it back.
  */
 static void fail_unsent (struct router *r, const struct peer *from, const struct peer *to, const idt_msg_t *request,
                          int errnum)

@@ -6,8 +6,9 @@
  * A peer is whoever can send to and receive from this broker: a client, a module, a child, the parent.  Messages come
  * in through router_request_new () and router_response_new () and leave through the peers' send functions.
  *
- * 1. A request that came in is answered exactly once, unless it wants no answer or its asker is gone.  Where there is no memory
- *    for an error, the asker's connection ends, so that it does not wait for ever; a module's limits of time have to do.
+ * 1. A request that came in is answered exactly once, unless it wants no answer or its asker is gone.  Where there is
+ *    no memory for an error, the asker's connection ends, so that it does not wait for ever; a module's limits of time
+ *    have to do.
  * 2. Requests that were passed on are remembered until they are answered; when the peer that they went to
  *    goes, each is answered with EHOSTUNREACH.
  * 3. The oldest route of a request tells at which client or module it entered the tree, whatever a client put there.

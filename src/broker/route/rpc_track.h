@@ -3,8 +3,8 @@
 
 /* rpc_track.h - requests that were passed on and are not answered yet; a thinking part
  *
- * 1. An entry is known by all routes of its request, the matchtag, and whom it went to.  An asker that uses one tag twice
- *    gets two entries.
+ * 1. An entry is known by all routes of its request, the matchtag, and whom it went to.  An asker that uses one tag
+ *    twice gets two entries.
  * 2. Entries hold what an error's answer and a disconnect need, never a payload.
  * 3. What an asker (the oldest route) has in the table is an account: none takes more places than are free.
  * 4. Whatever ends costs what it has: a party its own entries, a disconnect those of its asker.
@@ -35,8 +35,8 @@ void rpc_track_destroy (struct rpc_track *p);
 /* A party without entries. */
 void rpc_track_party_init (struct rpc_track_party *party, void *owner);
 
-/* Remember that 'request' came from 'from' and went to 'to'.  Returns 0, or -1 with errno EXFULL (the asker's share of the
- * table is used up) or ENOMEM.
+/* Remember that 'request' came from 'from' and went to 'to'.  Returns 0, or -1 with errno EXFULL (the asker's share of
+ * the table is used up) or ENOMEM.
  */
 int rpc_track_add (struct rpc_track *p, const idt_msg_t *request, struct rpc_track_party *from,
                    struct rpc_track_party *to);
@@ -52,8 +52,8 @@ bool rpc_track_forget (struct rpc_track *p, const idt_msg_t *request, const stru
 /* Forget what the asker of a disconnect, which came from 'from', waits for of the same service. */
 void rpc_track_disconnect (struct rpc_track *p, const idt_msg_t *disconnect, const struct rpc_track_party *from);
 
-/* Take out every entry of a party's list; 'cb' gets each as a request without its payload (borrowed).  Entries that it adds
- * stay in the table.
+/* Take out every entry of a party's list; 'cb' gets each as a request without its payload (borrowed).  Entries that it
+ * adds stay in the table.
  */
 typedef void (*rpc_track_f) (const idt_msg_t *request, struct rpc_track_party *to, void *arg);
 void rpc_track_take (struct rpc_track *p, struct rpc_track_list *list, rpc_track_f cb, void *arg);

@@ -3,8 +3,9 @@
 
 /* usock.c - local clients: a UNIX socket server (protocol.md section 2)
  *
- * Clients that have something are served by turns; their output is collected and written once before the reactor sleeps.
- * A client is destroyed only in reap (), never while its messages are being handed out: whoever finds it broken marks it.
+ * Clients that have something are served by turns; their output is collected and written once before the reactor
+ * sleeps.  A client is destroyed only in reap (), never while its messages are being handed out: whoever finds it
+ * broken marks it.
  */
 #include "config.h"
 

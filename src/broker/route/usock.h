@@ -4,11 +4,11 @@
 /* usock.h - local clients: a UNIX socket server (protocol.md section 2)
  *
  * Each connection is a peer of the router.  Who connects is known from SO_PEERCRED; only the owner is let in.  A
- * client that has too much under way is not read until some of it is done.  One that sends garbage, or a long message too
- * slowly, or has all that may wait for it and reads nothing, loses its connection: nobody else notices.
+ * client that has too much under way is not read until some of it is done.  One that sends garbage, or a long message
+ * too slowly, or has all that may wait for it and reads nothing, loses its connection: nobody else notices.
  *
- * Brokers of one process need not have a socket each: a client may say which rank it means, at the socket of another.  Until it
- * has said something there it is nobody's: no rank's limits count, and none must be at work.
+ * Brokers of one process need not have a socket each: a client may say which rank it means, at the socket of another.
+ * Until it has said something there it is nobody's: no rank's limits count, and none must be at work.
  */
 #ifndef BROKER_USOCK_H
 #define BROKER_USOCK_H
@@ -30,16 +30,16 @@ struct usock_ops {
     void (*woke) (void *arg);                              /* usock_turn () has something to do; may be NULL */
 };
 
-/* What those of a process share: sockets, spare descriptors, and limits of the whole process.  'r' is its loop, which works
- * whatever becomes of one rank.  NULL with errno ENOMEM.
+/* What those of a process share: sockets, spare descriptors, and limits of the whole process.  'r' is its loop, which
+ * works whatever becomes of one rank.  NULL with errno ENOMEM.
  */
 struct usocks *usocks_create (idt_reactor_t *r);
 void usocks_destroy (struct usocks *all); /* when each of them is gone; NULL is fine */
 
-/* Serve clients of 'rank': those of a socket at 'path', and those that ask for the rank at another one of the process.  The
- * first rank that a process ever had, and each of the attribute local.sockets, has a socket; the others cost no descriptor.
- * That of the first is there as long as the process has any rank.  A socket there that nobody serves is replaced; one that is
- * served is an error.  NULL with errno set and 'errp' filled.
+/* Serve clients of 'rank': those of a socket at 'path', and those that ask for the rank at another one of the process.
+ * The first rank that a process ever had, and each of the attribute local.sockets, has a socket; the others cost no
+ * descriptor.  That of the first is there as long as the process has any rank.  A socket there that nobody serves is
+ * replaced; one that is served is an error.  NULL with errno set and 'errp' filled.
  */
 struct usock *usock_create (struct usocks *all, idt_reactor_t *r, const char *path, uint32_t rank, struct attrs *attrs,
                             struct router *router, struct log *log, const struct usock_ops *ops, void *arg,

@@ -3,12 +3,12 @@
 
 /* usock_caller.c - which rank of a process a connection means (protocol.md section 2)
  *
- * A caller is no rank's client yet, and is served by the loop of the process.  With its first message it goes over to a rank,
- * descriptor and all: to the one that it names, else to the one whose socket it is.
+ * A caller is no rank's client yet, and is served by the loop of the process.  With its first message it goes over to a
+ * rank, descriptor and all: to the one that it names, else to the one whose socket it is.
  *
- * A socket has at most as many callers as its rank may have clients (local.max-clients), and all have at most half of the
- * connections of the process: those who say nothing keep nobody out.  For one more the oldest is closed that never said
- * anything, else the oldest, and others before the owner.
+ * A socket has at most as many callers as its rank may have clients (local.max-clients), and all have at most half of
+ * the connections of the process: those who say nothing keep nobody out.  For one more the oldest is closed that never
+ * said anything, else the oldest, and others before the owner.
  */
 #include "config.h"
 

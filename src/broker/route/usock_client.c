@@ -3,9 +3,9 @@
 
 /* usock_client.c - one local client: what it sends and gets, and when it is not read
  *
- * A client waits at its socket: it is not read while too much of its own is under way.  Each such pause ends, by progress or
- * by time (account.h).  One that takes its answers is never disconnected: an answer that has no room any more becomes an
- * error, which has.
+ * A client waits at its socket: it is not read while too much of its own is under way.  Each such pause ends, by
+ * progress or by time (account.h).  One that takes its answers is never disconnected: an answer that has no room any
+ * more becomes an error, which has.
  */
 #include "config.h"
 
@@ -263,7 +263,6 @@ static void repeat_held (struct client *c, uint64_t now_us)
     c->peer.busy = last ? NULL : client_busy; /* answered EAGAIN at last */
     l->ops->message (l->arg, &c->peer, msg);
     c->peer.busy = client_busy;
-    c->peer.hang_up = client_hang_up;
     if (!c->held)
         c->held_us = 0;
     check (c);
@@ -477,6 +476,7 @@ struct client *client_create (struct usock *l, int fd, struct idt_cred cred, str
     c->cred = cred;
     c->peer.kind = PEER_CLIENT;
     c->peer.send = client_send;
+    c->peer.hang_up = client_hang_up;
     c->peer.busy = client_busy;
     c->peer.arg = c;
     c->events = IDT_POLLIN;

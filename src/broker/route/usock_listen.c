@@ -3,9 +3,9 @@
 
 /* usock_listen.c - sockets for local clients, and who may connect (protocol.md section 2)
  *
- * They are the process's, as is the loop that accepts: a rank that is stopped keeps nobody from the others.  That of the first
- * rank stays when that one ends, for those that have none.  Where a process has ever had one rank alone a connection is that
- * one's client at once; else it is a caller (usock_caller.c).
+ * They are the process's, as is the loop that accepts: a rank that is stopped keeps nobody from the others.  That of
+ * the first rank stays when that one ends, for those that have none.  Where a process has ever had one rank alone a
+ * connection is that one's client at once; else it is a caller (usock_caller.c).
  */
 #include "config.h"
 
@@ -84,8 +84,8 @@ void usocks_fill_reserve (struct usocks *all)
     }
 }
 
-/* Accept, with a descriptor of the reserve where there is no other.  The last one is for refusing: left alone a client would
- * wait, and its connection wake us for ever.
+/* Accept, with a descriptor of the reserve where there is no other.  The last one is for refusing: left alone a client
+ * would wait, and its connection wake us for ever.
  */
 static int accept_client (struct door *d)
 {

@@ -33,7 +33,8 @@ struct client {
     struct msg_stream *stream;
     idt_watcher_t *w;
     int events; /* that 'w' waits for */
-    /* Why it is not read: these wait; or a service has no room for 'held'; or the pool has none for its long message. */
+    /* Why it is not read: these wait; or a service has no room for 'held'; or the pool has none for its long message.
+     */
     struct account asks;
     struct account out;
     idt_msg_t *first; /* what it said before it came here */
@@ -172,8 +173,8 @@ struct log *usocks_log (struct usocks *all, uint32_t rank);
 /* A client of this rank, where there is room for it.  As client_create (). */
 struct client *usock_admit (struct usock *l, int fd, struct idt_cred cred, struct msg_stream *stream);
 
-/* Hear whom a connection to the socket of 'rank' means; where there are as many as may be, another one is closed for it.
- * Returns 0, or -1 with errno set ('fd' stays the caller's).
+/* Hear whom a connection to the socket of 'rank' means; where there are as many as may be, another one is closed for
+ * it.  Returns 0, or -1 with errno set ('fd' stays the caller's).
  */
 int caller_create (struct usocks *all, uint32_t rank, int fd, struct idt_cred cred);
 void caller_destroy (struct caller *g);

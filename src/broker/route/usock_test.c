@@ -474,7 +474,9 @@ static void send_one (struct end *e, const char *topic)
 
 #define CROWD 3 /* so few that they are served in one turn, mostly */
 
-/* Each of a crowd asks for one thing.  Returns whether all were served in one turn: only then they are in the round yet. */
+/* Each of a crowd asks for one thing.  Returns whether all were served in one turn: only then they are in the round
+ * yet.
+ */
 static bool crowd_is_served (struct server *s, struct end *crowd)
 {
     int before = s->requests;
@@ -492,8 +494,8 @@ static bool crowd_is_served (struct server *s, struct end *crowd)
     return false;
 }
 
-/* Beside a crowd that asks for one thing at a time: who was served has been here.  The reactor may look first at those who
- * wrote first, or last.
+/* Beside a crowd that asks for one thing at a time: who was served has been here.  The reactor may look first at those
+ * who wrote first, or last.
  */
 static void test_newcomers_again (void)
 {
@@ -666,6 +668,26 @@ static void test_no_room (void)
 /* --- pauses ------------------------------------------------------------------------------------------------ */
 
 /* A service without room: what it refuses is asked again, and answered at last. */
+/* The router cannot make an answer: the asker's connection ends, after the calls that are under way. */
+static void test_hung_up (void)
+{
+    struct server s;
+    struct end a, b;
+
+    server_init (&s);
+    end_open (&a, &s);
+    end_open (&b, &s);
+    put (&a, "null.x", 1, 0, 0);
+    ok (get (&a, &s) == 0 && !a.eof && s.last, "a client waits for an answer");
+    struct peer *asker = router_peer (s.router, idt_msg_route_newest (s.last));
+    asker->hang_up (asker->arg);
+    ok (router_peer (s.router, asker->uuid) == asker, "one that is hung up on is there until the call is over");
+    ok (is_closed (&a, &s) && is_served (&b, &s), "then its connection ends, and no other");
+    end_close (&a, &s);
+    end_close (&b, &s);
+    server_fini (&s);
+}
+
 static void test_busy (void)
 {
     struct server s;
@@ -1312,6 +1334,7 @@ int main (void)
     test_deaf ();
     test_slow_reader ();
     test_no_room ();
+    test_hung_up ();
     test_busy ();
     test_dribble ();
     test_many ();

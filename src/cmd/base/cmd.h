@@ -159,8 +159,8 @@ void cmd_flush (const struct cmd *cmd);
  */
 idt_t *cmd_connect (struct cmd *cmd);
 
-/* The same for a command that can do without: connect to cmd->uri.  Returns NULL with errno set and the reason in 'errp';
- * ends the program only where that is no URI (CMD_USAGE), and where the broker does not answer.
+/* The same for a command that can do without: connect to cmd->uri.  Returns NULL with errno set and the reason in
+ * 'errp'; ends the program only where that is no URI (CMD_USAGE), and where the broker does not answer.
  */
 idt_t *cmd_try_connect (struct cmd *cmd, idt_error_t *errp);
 

@@ -26,6 +26,8 @@ extern const struct command doc_close_command;
 extern const struct command doc_new_command;
 extern const struct command doc_ids_command;
 extern const struct command doc_show_command;
+extern const struct command doc_rename_command;
+extern const struct command doc_delete_command;
 extern const struct command doc_export_command;
 extern const struct command doc_import_command;
 extern const struct command job_submit_command;

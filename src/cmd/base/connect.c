@@ -21,14 +21,13 @@ const char *cmd_uri (const struct cmd *cmd)
 
 idt_t *cmd_try_connect (struct cmd *cmd, idt_error_t *errp)
 {
-    struct guard guard;
     idt_error_t error;
 
-    guard_begin (&guard, cmd);
-    cmd->h = idt_open (cmd->uri, &error);
-    guard_end (&guard);
+    cmd->h = idt_open_within (cmd->uri, 0, cmd->timeout_ms, &error);
     if (!cmd->h && cmd->uri && errno == EINVAL)
         cmd_usage (cmd, "--uri %s", error.text);
+    if (!cmd->h && errno == ETIMEDOUT)
+        cmd_die (cmd, "no answer within %g s: %s", cmd->timeout_ms / 1000, error.text);
     if (!cmd->h && errp)
         *errp = error;
     return cmd->h;

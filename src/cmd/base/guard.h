@@ -3,8 +3,8 @@
 
 /* guard.h - a bound on what waits for a broker inside of a library, where no deadline can be given
  *
- * A handle can't be asked to give up while it connects, or fetches an attribute; a broker that is stopped would hold the
- * command for ever.
+ * A handle can't be asked to give up while it fetches an attribute; a broker that is stopped would hold the command for
+ * ever.
  */
 #ifndef CMD_GUARD_H
 #define CMD_GUARD_H
@@ -23,7 +23,9 @@ struct guard {
     int ended_fd;      /* an eventfd */
 };
 
-/* From now on the program ends after --timeout, with a sentence about its broker.  'g' stays where it is until guard_end (). */
+/* From now on the program ends after --timeout, with a sentence about its broker.  'g' stays where it is until
+ * guard_end ().
+ */
 void guard_begin (struct guard *g, const struct cmd *cmd);
 
 /* The broker has answered. */

@@ -3,8 +3,8 @@
 
 /* lines.c - a stream cut into lines
  *
- * A line that lies whole in the data is handed out where it is, with its newline made a NUL; only what is cut by the end
- * of the data is copied.
+ * A line that lies whole in the data is handed out where it is, with its newline made a NUL; only what is cut by the
+ * end of the data is copied.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* doc.c - idtree doc list, new, open, close, show: documents of the id compressor */
+/* doc.c - idtree doc list, new, open, close, show, rename, delete: documents of the id compressor */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -51,6 +51,11 @@ static void give_hint (const struct doc *d, const idt_future_t *f, const char *w
         cmd_die (d->cmd, "%s", idt_future_error (f));
 }
 
+static void die_without (const struct doc *d, const char *name)
+{
+    cmd_die (d->cmd, "there is no document '%s': idtree doc list shows which there are", name);
+}
+
 json_t *doc_ask_new (const struct doc *d, const char *method, json_t *request, const char *what)
 {
     idt_future_t *f = ask_ready (d->cmd, doc_send (d, method, request), what);
@@ -72,7 +77,7 @@ json_t *doc_need_new (const struct doc *d, const char *name)
     }
     json_decref (answer);
     if (!found)
-        cmd_die (d->cmd, "there is no document '%s': idtree doc list shows which there are", name);
+        die_without (d, name);
     return found;
 }
 
@@ -145,6 +150,35 @@ static int run_close (struct cmd *cmd)
         cmd_die (cmd, "%s: the rank has no session in it that could end", name);
     idt_future_destroy (ask_wait (cmd, f, name));
     return CMD_OK;
+}
+
+/* --- rename, delete --------------------------------------------------------------------------- */
+
+/* Ask rank 0 for what changes the document of the first operand; 'request' is stolen. */
+static int edit (const struct doc *d, const char *method, json_t *request)
+{
+    const char *name = d->cmd->argv[0];
+    idt_future_t *f = ask_ready (d->cmd, doc_send (d, method, request), name);
+
+    if (idt_future_errnum (f) == ENOENT)
+        die_without (d, name);
+    give_hint (d, f, name);
+    idt_future_destroy (ask_wait (d->cmd, f, name));
+    return CMD_OK;
+}
+
+static int run_rename (struct cmd *cmd)
+{
+    struct doc d = doc_begin (cmd);
+
+    return edit (&d, "rename", json_pack ("{s:s s:s}", "document", cmd->argv[0], "name", cmd->argv[1]));
+}
+
+static int run_delete (struct cmd *cmd)
+{
+    struct doc d = doc_begin (cmd);
+
+    return edit (&d, "delete", json_pack ("{s:s}", "document", cmd->argv[0]));
 }
 
 /* --- show ------------------------------------------------------------------------------------- */
@@ -238,6 +272,26 @@ const struct command doc_close_command = {
     .example = "idtree doc close --rank 3 drawing",
     .options = close_options,
     .run = run_close,
+};
+
+const struct command doc_rename_command = {
+    .name = "doc rename",
+    .operands = "DOCUMENT NAME",
+    .flags = CMD_CONNECTS,
+    .summary = "Give a document another name, which must be new",
+    .details = "Who has it open goes on. It is for who made the document, and for the owner of the instance.",
+    .example = "idtree doc rename drawing plan",
+    .run = run_rename,
+};
+
+const struct command doc_delete_command = {
+    .name = "doc delete",
+    .operands = "DOCUMENT",
+    .flags = CMD_CONNECTS,
+    .summary = "Delete a document, with all of its ids, for good",
+    .details = "Who has it open is told so. It is for who made the document, and for the owner of the instance.",
+    .example = "idtree doc delete drawing",
+    .run = run_delete,
 };
 
 const struct command doc_show_command = {

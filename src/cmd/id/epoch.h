@@ -25,8 +25,8 @@ struct epoch {
                     + 1]; /* of a rank that lends, as a set ("": none now); NULL: it does not, or is not known */
 };
 
-/* Find the epoch that '--epoch' gave ('s'), else the one of the instance, where one is reachable; 'cmd' is then connected
- * to it.  Ends the program where 's' is no date.
+/* Find the epoch that '--epoch' gave ('s'), else the one of the instance, where one is reachable; 'cmd' is then
+ * connected to it.  Ends the program where 's' is no date.
  */
 void epoch_find (struct epoch *epoch, struct cmd *cmd, const char *s);
 
@@ -40,9 +40,9 @@ uint32_t epoch_rank (const struct epoch *epoch, uint32_t generator);
  */
 double epoch_error_ms (struct epoch *epoch, uint32_t generator);
 
-/* Whether an id of 'generator' may have been made by a rank that borrowed of it (fluid.share), as that generator's rank says now.
- * Returns the ranks that it has lent to, as a set that may be empty: others below may have some of theirs.  NULL: it lends nothing, or
- * cannot be asked.  Borrowed from 'epoch'.
+/* Whether an id of 'generator' may have been made by a rank that borrowed of it (fluid.share), as that generator's rank
+ * says now.  Returns the ranks that it has lent to, as a set that may be empty: others below may have some of theirs.
+ * NULL: it lends nothing, or cannot be asked.  Borrowed from 'epoch'.
  */
 const char *epoch_borrowers (struct epoch *epoch, uint32_t generator);
 

@@ -33,10 +33,10 @@ struct new_options {
     const char *kind;
 };
 
-/* Make the ids of flax, sno or uid that are asked for in this process, and hand them out: unique within a generator.  It
- * makes none in the step of time in which it began, so that programs that run one after the other do not meet either, as
- * long as the clock is not set back.  Waits for the next step of time where one is used up.  Ends the program where an
- * option is nonsense, or the clock's date is none of the scheme's.
+/* Make the ids of flax, sno or uid that are asked for in this process, and hand them out: unique within a generator.
+ * It makes none in the step of time in which it began, so that programs that run one after the other do not meet
+ * either, as long as the clock is not set back.  Waits for the next step of time where one is used up.  Ends the
+ * program where an option is nonsense, or the clock's date is none of the scheme's.
  */
 void new_local (const struct new_options *o, void (*take) (const struct new_options *o, const struct ident *id));
 

@@ -47,8 +47,8 @@ struct scheme {
     const char *const *forms; /* names, ended by NULL */
     int usual;                /* the form that is written where no other is asked for */
 
-    /* Read a text of any form, 's' of 'len' bytes with a NUL behind.  Returns 0, or -1 with errno EINVAL (no such id) or
-     * ERANGE (a number that is too large).
+    /* Read a text of any form, 's' of 'len' bytes with a NUL behind.  Returns 0, or -1 with errno EINVAL (no such id)
+     * or ERANGE (a number that is too large).
      */
     int (*read) (const char *s, size_t len, struct ident *id);
 
@@ -80,8 +80,10 @@ int scheme_form (const struct scheme *scheme, const char *name);
 /* -1, 0, 1 as 'a' sorts before, with, behind 'b'; shorter ones first. */
 int ident_compare (const struct ident *a, const struct ident *b);
 
-/* Which schemes a text can be of.  1. A scheme can read it.  2. The id's time is at most a day after 'now_ms' (since 1970).
- * 3. Digits are a fluid; hex is one, too, or of the scheme whose ids have that length.  Returns the number of candidates,
+/* Which schemes a text can be of.  1. A scheme can read it.  2. The id's time is at most a day after 'now_ms' (since
+ * 1970).
+ * 3. Digits are a fluid; hex is one, too, or of the scheme whose ids have that length.  Returns the number of
+ *    candidates,
  * with the id that each would be; 0 with errno ERANGE where it is a number that is too large, else EINVAL.
  */
 struct candidate {

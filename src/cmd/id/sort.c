@@ -3,8 +3,8 @@
 
 /* sort.c - idtree id sort: lines in the order of their ids, which is that of time
  *
- * The lines stay as they are.  All are of one scheme: the one that was given, or that of the first line.  Equal ids keep
- * the order in which they came.
+ * The lines stay as they are.  All are of one scheme: the one that was given, or that of the first line.  Equal ids
+ * keep the order in which they came.
  */
 #include <errno.h>
 #include <stdio.h>

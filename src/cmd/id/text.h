@@ -39,8 +39,8 @@ struct idtext_reader {
  */
 int idtext_read (const struct idtext_reader *r, const char *s, size_t len, struct candidate candidate[SCHEME_COUNT]);
 
-/* Hand out the operands, with 0 for a line; or, where the only one is "-", the lines of stdin.  Ends the program where that
- * cannot be read.
+/* Hand out the operands, with 0 for a line; or, where the only one is "-", the lines of stdin.  Ends the program where
+ * that cannot be read.
  */
 void idtext_each (struct idtext_reader *r, lines_f take, void *arg);
 

@@ -3,9 +3,9 @@
 
 /* procs.h - the processes of an instance and the brokers in them: start, signal, reap
  *
- * A rank is down, starting or up; beside that it may be stopped.  'down' is told how it came.  Each process hosts the ranks
- * that the plan says, and where that is one, what happens to either happens to both.  Each has a process group of its own,
- * no input, the launcher's stderr, and dies with the launcher.
+ * A rank is down, starting or up; beside that it may be stopped.  'down' is told how it came.  Each process hosts the
+ * ranks that the plan says, and where that is one, what happens to either happens to both.  Each has a process group of
+ * its own, no input, the launcher's stderr, and dies with the launcher.
  */
 #ifndef CMD_PROCS_H
 #define CMD_PROCS_H
@@ -58,8 +58,8 @@ struct procs {
 int procs_init (struct procs *procs, const struct plan *plan, int size, const char *path, const char *const *args);
 void procs_fini (struct procs *procs); /* closes connections, leaves processes alone */
 
-/* Start a process that is down and whose old connection was closed, and all its ranks; pmi_fd is the new one.  Returns 0,
- * or -1 with errno set (EMFILE, EAGAIN, ...) and the reason in 'errp'.
+/* Start a process that is down and whose old connection was closed, and all its ranks; pmi_fd is the new one.  Returns
+ * 0, or -1 with errno set (EMFILE, EAGAIN, ...) and the reason in 'errp'.
  */
 int procs_start (struct procs *procs, int process, idt_error_t *errp);
 void procs_close_pmi (struct procs *procs, int process);

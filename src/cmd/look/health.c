@@ -3,8 +3,8 @@
 
 /* health.c - idtree health: whether a broker, and at rank 0 its instance, is well, for probes
  *
- * One rank is asked, a handful of questions at the same time, however many there are: what it knows of others is enough.
- * Whatever keeps us from asking is critical, and is told as any other reason.
+ * One rank is asked, a handful of questions at the same time, however many there are: what it knows of others is
+ * enough.  Whatever keeps us from asking is critical, and is told as any other reason.
  */
 #include <errno.h>
 #include <stdio.h>

@@ -92,6 +92,18 @@ static size_t children_in (const json_t *answer, const char *status, char *buf, 
     return n;
 }
 
+/* Rank 0 tells how many are enough where that is fewer than all: those that are missing are named then, and no fault. */
+static enum grade judge_quorum (struct judgement *j, const json_t *answer)
+{
+    int64_t joined = json_integer_value (json_object_get (answer, "joined"));
+    int64_t quorum = json_integer_value (json_object_get (answer, "quorum"));
+
+    if (joined < quorum)
+        judge_add (j, GRADE_DEGRADED, "quorum", "%" PRId64 " ranks have joined, and %" PRId64 " must (broker.quorum)",
+                   joined, quorum);
+    return quorum > 0 && joined >= quorum ? GRADE_GOOD : GRADE_DEGRADED;
+}
+
 static void judge_tree (struct judgement *j, const json_t *answer)
 {
     static const struct {
@@ -104,18 +116,19 @@ static void judge_tree (struct judgement *j, const json_t *answer)
     };
     char ranks[WHY_MAX / 2];
     bool told = false;
+    enum grade grade;
 
     if (!strcmp (text_of (answer, "status"), "full"))
         return;
+    grade = judge_quorum (j, answer);
     for (size_t i = 0; i < sizeof (kinds) / sizeof (kinds[0]); i++)
         if (children_in (answer, kinds[i].status, ranks, sizeof (ranks)) > 0) {
-            judge_add (j, GRADE_DEGRADED, "tree", "below rank %" PRIu32 ": %s %s (idtree overlay status --down)",
-                       j->rank, ranks, kinds[i].says);
+            judge_add (j, grade, "tree", "below rank %" PRIu32 ": %s %s (idtree overlay status --down)", j->rank, ranks,
+                       kinds[i].says);
             told = true;
         }
     if (!told)
-        judge_add (j, GRADE_DEGRADED, "tree", "below rank %" PRIu32 " the tree is %s", j->rank,
-                   text_of (answer, "status"));
+        judge_add (j, grade, "tree", "below rank %" PRIu32 " the tree is %s", j->rank, text_of (answer, "status"));
 }
 
 static void judge_parent (struct judgement *j, const json_t *answer)

@@ -63,6 +63,13 @@ static void test_tree (void)
                 GRADE_DEGRADED, "1 there, but have lost some below"),
         "so are those who lost some");
     ok (judged (0, "overlay.health", "{\"status\":\"partial\"}", GRADE_DEGRADED, "partial"), "children may be missing");
+    ok (judged (0, "overlay.health",
+                "{\"status\":\"degraded\",\"joined\":18,\"quorum\":18,\"children\":[{\"rank\":7,\"status\":\"lost\"}]}",
+                GRADE_GOOD, "7 lost"),
+        "those beyond a quorum are named, and no fault");
+    ok (judged (0, "overlay.health", "{\"status\":\"partial\",\"joined\":17,\"quorum\":18,\"children\":[]}",
+                GRADE_DEGRADED, "17 ranks have joined, and 18 must"),
+        "too few for the quorum are");
     ok (judged (3, "state-machine.get", "{\"state\":\"cleanup\"}", GRADE_DEGRADED, "rank 3 is in state cleanup"),
         "a broker that stops is not well");
     ok (judged (3, "overlay.stats-get", "{\"parent-connected\":false}", GRADE_DEGRADED, "cut off"),

@@ -3,8 +3,8 @@
 
 /* backup.c - idtree state backup: a copy to look at, or to take a store from that nothing else is left of
  *
- * The horizon is in it as a text.  There is no copy of fluid.sqlite that somebody could put back: the ids that were made
- * since would come again.  So a broker refuses the folder as it is.
+ * The horizon is in it as a text.  There is no copy of fluid.sqlite that somebody could put back: the ids that were
+ * made since would come again.  So a broker refuses the folder as it is.
  */
 #include <errno.h>
 #include <limits.h>

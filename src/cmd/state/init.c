@@ -15,6 +15,8 @@
 #include "broker/base/uuid_key.h"
 #include "cmd/base/ask.h"
 #include "cmd/base/commands.h"
+#include "cmd/state/look.h"
+#include "libsqlite/state.h"
 #include "libstate/statefile.h"
 #include "libutil/duration.h"
 #include "libutil/private_dir.h"
@@ -30,11 +32,6 @@ struct init {
 
 /* --- the folder ------------------------------------------------------------------------------- */
 
-static bool is_state (const char *name)
-{
-    return !strcmp (name, "instance") || strstr (name, ".sqlite");
-}
-
 static void check_empty (const struct cmd *cmd, const char *path)
 {
     struct dirent *entry;
@@ -43,13 +40,32 @@ static void check_empty (const struct cmd *cmd, const char *path)
     if (!dir)
         cmd_die (cmd, "%s: %s", path, strerror (errno));
     while ((entry = readdir (dir)))
-        if (is_state (entry->d_name))
-            cmd_die (cmd, "%s/%s: there is state already; idtree state show tells whose", path, entry->d_name);
+        if (strstr (entry->d_name, ".sqlite"))
+            cmd_die (cmd,
+                     "%s/%s: there is state already: put it aside if a new instance is meant, or go on with it: --uuid",
+                     path, entry->d_name);
     closedir (dir);
 }
 
-static void make_folder (const struct cmd *cmd, const struct init *o)
+/* What an instance has left of its state stays in use: nothing of another one's may be among it. */
+static void check_left (const struct cmd *cmd, const struct statefile *s, const char *path)
 {
+    struct look l = { .dir = path };
+    char epoch[DATE_SIZE];
+    idt_error_t error;
+
+    if (state_check (path, s, STATE_HORIZON_STORE, &error) < 0)
+        cmd_die (cmd, "%s", error.text);
+    look_at_horizon (&l);
+    if (l.in_use)
+        cmd_die (cmd, "%s/" STATE_HORIZON_STORE " is %s", path, l.why);
+    if (l.has_fluid && l.epoch_ms != s->epoch_ms)
+        cmd_die (cmd, "%s/" STATE_HORIZON_STORE " counts from --epoch %s", path, format_date (l.epoch_ms, epoch));
+}
+
+static void make_folder (const struct cmd *cmd, const struct init *o, const struct statefile *s)
+{
+    struct statefile found;
     idt_error_t error;
 
     if (mkdir (o->dir, 0700) < 0 && errno != EEXIST)
@@ -57,7 +73,14 @@ static void make_folder (const struct cmd *cmd, const struct init *o)
     if (private_dir_check ("statedir", o->dir, PRIVATE_DIR_STICKY, &error) < 0
         || (!o->allow_network && state_check_local (o->dir, &error) < 0))
         cmd_die (cmd, "%s", error.text);
-    check_empty (cmd, o->dir);
+    if (state_read (o->dir, &found, &error) == 0)
+        cmd_die (cmd, "%s/instance: there is state already; idtree state show tells whose", o->dir);
+    if (errno != ENOENT)
+        cmd_die (cmd, "%s", error.text);
+    if (o->uuid)
+        check_left (cmd, s, o->dir);
+    else
+        check_empty (cmd, o->dir);
 }
 
 /* --- the instance ----------------------------------------------------------------------------- */
@@ -118,7 +141,7 @@ static int run (struct cmd *cmd)
     if (!o.dir)
         cmd_usage (cmd, "which folder? --statedir DIR");
     describe (cmd, &o, &s);
-    make_folder (cmd, &o);
+    make_folder (cmd, &o, &s);
     if (state_create (o.dir, &s, &error) < 0)
         cmd_die (cmd, "%s", error.text);
     print (cmd, &o, &s);
@@ -131,7 +154,8 @@ static const struct cmd_option options[] = {
     { 0, "statedir", "DIR", "the folder; it is made where there is none", cmd_take_text, AT (dir) },
     { 0, "name", "N", "name of the instance, for people (default: idtree)", cmd_take_text, AT (name) },
     { 0, "epoch", "DATE", "what its ids count time from (default: now)", cmd_take_text, AT (epoch) },
-    { 0, "uuid", "UUID", "of an instance whose state was lost: not a new one", cmd_take_text, AT (uuid) },
+    { 0, "uuid", "UUID", "of an instance whose state was lost, as a whole or in part: not a new one", cmd_take_text,
+      AT (uuid) },
     { 0, "allow-network", NULL, "the folder may be on NFS and the like: only this host can reach it", cmd_take_flag,
       AT (allow_network) },
     { 0, "json", NULL, "one object", cmd_take_flag, AT (json) },
@@ -142,7 +166,8 @@ const struct command init_command = {
     .name = "init",
     .summary = "Make the state of a new instance, once, on the host of its rank 0",
     .details = "A broker whose statedir holds no state, or only part of it, or another instance's, does not start.\n"
-               "With --uuid the next start needs --recover-horizon.",
+               "With --uuid stores that are there stay; without " STATE_HORIZON_STORE
+               " the next start needs --recover-horizon.",
     .example = "idtree init --statedir /var/lib/idtree --name cluster --epoch 2026-01-01T00:00:00Z",
     .options = options,
     .run = run,

@@ -23,8 +23,8 @@ struct look {
     char why[LOOK_WHY_SIZE];                    /* they are not, as a clause; "": there are none yet */
 };
 
-/* Read the file 'instance' of 'dir', and what the store of the horizon tells; ends the program where there is no instance.
- * Waits where the store is in use, for a second at most, so that one that is being closed is read.
+/* Read the file 'instance' of 'dir', and what the store of the horizon tells; ends the program where there is no
+ * instance.  Waits where the store is in use, for a second at most, so that one that is being closed is read.
  */
 void look_at (const struct cmd *cmd, struct look *l);
 

@@ -4,9 +4,9 @@
 /* rewind.c - the final space as it was some ranges ago
  *
  * What ranges do to a final space is little: they add sessions and clusters at its ends, make the last cluster larger,
- * and finalize more of the last cluster of their sessions (space.h).  So the form of then is the beginning of the form of
- * now, but for the size of what was the last cluster, and for how far those sessions were finalized: that is to where
- * their first range since goes on.
+ * and finalize more of the last cluster of their sessions (space.h).  So the form of then is the beginning of the form
+ * of now, but for the size of what was the last cluster, and for how far those sessions were finalized: that is to
+ * where their first range since goes on.
  *
  * The cells are those of stored.c.  The session of a compressor that makes no ids is not among them.
  */

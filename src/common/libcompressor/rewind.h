@@ -20,9 +20,9 @@ struct rewind_step {
 
 typedef const struct rewind_step *(*rewind_step_f) (const void *arg, size_t i);
 
-/* Make the stored form without local state as it was when idcomp_stats () were 'then', before 'n' ranges were finalized:
- * step (arg, 0) tells the first one, and so on.  The compressor makes no ids itself.  '*size' bytes for the caller to free.
- * NULL with errno ENOMEM.
+/* Make the stored form without local state as it was when idcomp_stats () were 'then', before 'n' ranges were
+ * finalized: step (arg, 0) tells the first one, and so on.  The compressor makes no ids itself.  '*size' bytes for the
+ * caller to free.  NULL with errno ENOMEM.
  */
 void *compressor_save_then (const struct idcomp *c, const struct idcomp_stats *then, rewind_step_f step,
                             const void *arg, size_t n, size_t *size);

@@ -106,8 +106,9 @@ void idspace_expand (struct idspace *s, int64_t more, uint32_t reserve);
 /* Let the last 'reserve' ids of cluster 'link' of a session not be finalized. */
 void idspace_set_reserve (struct idspace *s, uint32_t session, uint32_t link, uint32_t reserve);
 
-/* A number that depends on the clusters alone: their places, owners, capacities and reserves.  Two final spaces with one
- * digest are equal, but for a chance of about 2^-64.  Costs a step for each cluster that was added since the last call.
+/* A number that depends on the clusters alone: their places, owners, capacities and reserves.  Two final spaces with
+ * one digest are equal, but for a chance of about 2^-64.  Costs a step for each cluster that was added since the last
+ * call.
  */
 uint64_t idspace_digest (struct idspace *s);
 

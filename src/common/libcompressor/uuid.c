@@ -140,8 +140,8 @@ static bool hyphens_stand (const char *text)
     return text[8] == '-' && text[13] == '-' && text[18] == '-' && text[23] == '-';
 }
 
-/* 8 bytes, or 4 and 4 with something between, as they are in memory.  They were written by halves, and a processor waits
- * where more is read at once.
+/* 8 bytes, or 4 and 4 with something between, as they are in memory.  They were written by halves, and a processor
+ * waits where more is read at once.
  */
 static uint64_t get8 (const void *at)
 {

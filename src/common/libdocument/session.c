@@ -158,6 +158,17 @@ static int check_uuid (const struct docsession *s, const char *uuid, idt_error_t
     return strcmp (uuid, s->uuid) == 0 ? 0 : errsetf (errp, ESTALE, "another document has its name now");
 }
 
+/* It was renamed, or not. */
+static int take_name (struct docsession *s, const char *name, idt_error_t *errp)
+{
+    if (strcmp (name, s->name) == 0)
+        return 0;
+    if (docwire_check_name (name, errp) < 0)
+        return errset (EPROTO);
+    strcpy (s->name, name);
+    return 0;
+}
+
 static int take_piece (struct docsession *s, const json_t *answer, idt_error_t *errp)
 {
     const char *state;
@@ -185,16 +196,16 @@ static int take_joined (struct docsession *s, const json_t *answer, idt_error_t 
 
 static int take_fetched (struct docsession *s, const json_t *answer, idt_error_t *errp)
 {
-    const char *uuid, *state = NULL;
+    const char *name = s->name, *uuid, *state = NULL;
     json_int_t newest, seq, size = 0;
     json_t *ranges = NULL;
 
-    if (json_unpack ((json_t *)answer, "{s:s s:I s:I s?o s?s s?I}", "uuid", &uuid, "newest", &newest, "seq", &seq,
-                     "ranges", &ranges, "state", &state, "size", &size)
+    if (json_unpack ((json_t *)answer, "{s?s s:s s:I s:I s?o s?s s?I}", "document", &name, "uuid", &uuid, "newest",
+                     &newest, "seq", &seq, "ranges", &ranges, "state", &state, "size", &size)
             < 0
         || !(ranges || state))
         return errsetf (errp, EPROTO, "it has neither ranges nor a form");
-    if (check_uuid (s, uuid, errp) < 0)
+    if (check_uuid (s, uuid, errp) < 0 || take_name (s, name, errp) < 0)
         return -1;
     replica_heard (s->replica, newest);
     return state ? go_on (s, pieces_begin (&s->pieces, seq, state, size), errp) : take_ranges (s, seq, ranges, errp);
@@ -209,8 +220,8 @@ int docsession_take (struct docsession *s, const json_t *answer, idt_error_t *er
 
 /* --- events ----------------------------------------------------------------------------------------- */
 
-/* Whether ranges go on where we are.  Those that do not may be known, some may be missing, or they are of another history:
- * rank 0 can tell.
+/* Whether ranges go on where we are.  Those that do not may be known, some may be missing, or they are of another
+ * history: rank 0 can tell.
  */
 static bool continues (struct docsession *s, int64_t seq, const char *digest)
 {
@@ -226,18 +237,21 @@ static bool continues (struct docsession *s, int64_t seq, const char *digest)
 int docsession_hear (struct docsession *s, const json_t *event, idt_error_t *errp)
 {
     const char *name, *uuid, *digest = NULL;
-    json_int_t seq;
-    json_t *ranges;
+    json_int_t seq = 0;
+    json_t *ranges = NULL;
 
-    if (json_unpack ((json_t *)event, "{s:s s:s s:I s?s s:o}", "document", &name, "uuid", &uuid, "seq", &seq, "digest",
+    if (json_unpack ((json_t *)event, "{s:s s:s s?I s?s s?o}", "document", &name, "uuid", &uuid, "seq", &seq, "digest",
                      &digest, "ranges", &ranges)
             < 0
-        || seq < 1)
-        return errsetf (errp, EPROTO, "it is no event of ranges");
-    if (!s->replica || strcmp (name, s->name) != 0)
+        || (ranges && seq < 1))
+        return errsetf (errp, EPROTO, "it is no event of a document");
+    if (!s->replica)
         return 0;
-    if (check_uuid (s, uuid, errp) < 0)
-        return -1;
+    bool same_name = strcmp (name, s->name) == 0, same_uuid = strcmp (uuid, s->uuid) == 0;
+    if (same_name != same_uuid || (same_uuid && !ranges))
+        s->ask = true;
+    if (!same_name || !same_uuid || !ranges)
+        return 0;
     int rc = continues (s, seq, digest) ? take_ranges (s, seq, ranges, errp) : 0, saved = errno;
     replica_heard (s->replica, seq + (int64_t)json_array_size (ranges) - 1);
     errno = saved;

@@ -3,14 +3,15 @@
 
 /* session.h - one session of a document: what it asks rank 0 for, and what it makes of answers and events
  *
- * libcompressor/replica.h thinks about ids and numbers of ranges; this object reads and writes the messages that feed it.
- * Programs have sessions (idtree/document.h), and each rank has one that its clients share (modules/compressor).  Who owns
- * one sends its requests, waits, and decides what a failure means.
+ * libcompressor/replica.h thinks about ids and numbers of ranges; this object reads and writes the messages that feed
+ * it.  Programs have sessions (idtree/document.h), and each rank has one that its clients share (modules/compressor).
+ * Who owns one sends its requests, waits, and decides what a failure means.
  *
  * 1. It joins first: the stored form in the answer, in one piece or several, makes its replica.
  * 2. From then on it hears events; what they leave out it asks for, and gets ranges or a newer form.
  * 3. One request is under way at most.  It ends with docsession_take (), or with docsession_failed ().
- * 4. What is told of another document of its name changes nothing.
+ * 4. It is of a UUID, whatever its document is called.  What is told of another document of its name changes nothing, nor does
+ *    news of its end: rank 0 is asked, and its answer counts.
  */
 #ifndef LIBDOCUMENT_SESSION_H
 #define LIBDOCUMENT_SESSION_H
@@ -21,7 +22,7 @@
 #include "libdocument/wire.h"
 
 struct docsession {
-    char name[DOCWIRE_NAME_MAX + 1];
+    char name[DOCWIRE_NAME_MAX + 1]; /* changes where it was renamed, with docsession_take () */
     char uuid[IDCOMP_UUID_TEXT_MAX]; /* of the document; "": not known yet */
     struct replica *replica;         /* NULL: it has not joined yet */
     struct pieces pieces;            /* of a form that is on its way */
@@ -62,9 +63,9 @@ bool docsession_is_final (int errnum);
 
 /* --- what is heard and told ------------------------------------------------------------------------- */
 
-/* Take the event of ranges that were ordered.  Those that do not go on where we are, or cannot be taken, are asked for.
- * Returns 0, or -1 with errno set and a sentence in 'errp': ESTALE (of another document of this name), EPROTO (it is not
- * understood), ENOMEM, EPIPE.
+/* Take an event: ranges that were ordered, or what became of a document.  Ranges that do not go on where we are, or cannot be
+ * taken, are asked for.  Returns 0, or -1 with errno set and a sentence in 'errp': EPROTO (it is not understood), ENOMEM,
+ * EPIPE.
  */
 int docsession_hear (struct docsession *s, const json_t *event, idt_error_t *errp);
 

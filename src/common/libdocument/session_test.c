@@ -271,19 +271,54 @@ static void check_strangers (void)
     join (&b);
     make (&a, 3);
     order (&a);
-    ok (hear_new (&b, ranges_from (OTHER_UUID, 1)) < 0 && errno == ESTALE
-            && take_new (&b, ranges_from (OTHER_UUID, 1)) < 0 && errno == ESTALE && replica_seq (b.replica) == 0
-            && asks (&b, NULL),
-        "what is told of another document of this name changes nothing");
+    ok (hear_new (&b, ranges_from (OTHER_UUID, 1)) == 0 && replica_seq (b.replica) == 0 && asks (&b, "compressor.fetch")
+            && request_number (&b, "from") == 1 && take_new (&b, ranges_from (OTHER_UUID, 1)) < 0 && errno == ESTALE
+            && replica_seq (b.replica) == 0,
+        "what is told of another document of this name changes nothing: rank 0 is asked");
     event = ranges_from (UUID, 1);
     json_object_set_new (event, "digest", json_string ("0123456789abcdef"));
     ok (hear_new (&b, event) == 0 && replica_seq (b.replica) == 0 && asks (&b, "compressor.fetch"),
         "ranges that go on from another history are not taken: rank 0 is asked");
     docsession_fini (&b);
     join (&b);
-    event = ranges_from (UUID, 1);
+    event = ranges_from (OTHER_UUID, 1);
     json_object_set_new (event, "document", json_string ("drawing2"));
     ok (hear_new (&b, event) == 0 && asks (&b, NULL), "nor those of a document whose name begins as this one's");
+    docsession_fini (&a);
+    docsession_fini (&b);
+    root_end ();
+}
+
+static void check_edits (void)
+{
+    struct docsession a, b;
+    json_t *answer;
+
+    root_begin ();
+    join (&a);
+    join (&b);
+    ok (hear_new (&b, parse_new (docwire_edit (NAME, OTHER_UUID, ""))) == 0 && asks (&b, "compressor.fetch")
+            && request_number (&b, "from") == 1 && take_new (&b, ranges_from (UUID, 1)) == 0 && asks (&b, NULL),
+        "that another document of its name was deleted is nothing to it");
+    ok (hear_new (&b, parse_new (docwire_edit (NAME, UUID, "plan"))) == 0 && asks (&b, "compressor.fetch")
+            && strcmp (b.name, NAME) == 0 && request_number (&b, "from") == 1,
+        "who hears of a new name asks");
+    make (&a, 3);
+    order (&a);
+    answer = ranges_from (UUID, 1);
+    json_object_set_new (answer, "document", json_string ("plan"));
+    ok (take_new (&b, answer) == 0 && strcmp (b.name, "plan") == 0 && strcmp (b.uuid, UUID) == 0
+            && replica_seq (b.replica) == 1 && asks (&b, NULL),
+        "and goes on under it");
+    ok (hear_new (&b, ranges_from (OTHER_UUID, 1)) == 0 && asks (&b, NULL),
+        "what has the old name now is nothing to it");
+    answer = ranges_from (UUID, 1);
+    json_object_set_new (answer, "document", json_string ("/"));
+    ok (take_new (&b, answer) < 0 && errno == EPROTO && strcmp (b.name, "plan") == 0,
+        "a name that is none is not taken");
+    ok (hear_new (&a, parse_new (docwire_edit (NAME, UUID, ""))) == 0 && asks (&a, "compressor.fetch")
+            && !replica_broken (a.replica),
+        "who hears of the end asks");
     docsession_fini (&a);
     docsession_fini (&b);
     root_end ();
@@ -318,6 +353,7 @@ int main (void)
     check_answer ();
     check_form ();
     check_strangers ();
+    check_edits ();
     check_malformed ();
     return done_testing ();
 }

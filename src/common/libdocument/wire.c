@@ -91,6 +91,19 @@ char *docwire_ranges (const char *document, const char *uuid, const uint64_t *di
     return end_text (f, &text);
 }
 
+char *docwire_edit (const char *document, const char *uuid, const char *name)
+{
+    char *text = NULL;
+    size_t size;
+    FILE *f = open_memstream (&text, &size);
+
+    if (f && *name)
+        fprintf (f, "{\"document\":\"%s\",\"uuid\":\"%s\",\"name\":\"%s\"}", document, uuid, name);
+    else if (f)
+        fprintf (f, "{\"document\":\"%s\",\"uuid\":\"%s\",\"deleted\":true}", document, uuid);
+    return end_text (f, &text);
+}
+
 static const char *given_text (void *arg, int64_t seq)
 {
     return arg;

@@ -29,19 +29,24 @@ int docwire_get_range (const json_t *o, struct idcomp_range *range, idt_error_t 
 char *docwire_element (const char *document, const char *uuid, uint64_t digest, int64_t seq,
                        const struct idcomp_range *range);
 
-/* Text of ranges [first, first + n) as {"document":s,"uuid":s,"newest":n,"seq":first,"digest":s,"ranges":[...]}; without
- * "newest" where that is negative, and without "digest" where that is NULL.  text (arg, seq) tells each.
+/* Text of ranges [first, first + n) as {"document":s,"uuid":s,"newest":n,"seq":first,"digest":s,"ranges":[...]};
+ * without "newest" where that is negative, and without "digest" where that is NULL.  text (arg, seq) tells each.
  */
 char *docwire_ranges (const char *document, const char *uuid, const uint64_t *digest, int64_t newest, int64_t first,
                       size_t n, const char *(*text) (void *arg, int64_t seq), void *arg);
+
+/* Text of {"document":s,"uuid":s,"name":s}: the event of a document that was renamed; or of one that was deleted,
+ * {"document":s,"uuid":s,"deleted":true} ('name' is "").
+ */
+char *docwire_edit (const char *document, const char *uuid, const char *name);
 
 /* Bytes of a stored form that go into one answer; what is larger is sent in pieces. */
 #define DOCWIRE_PIECE \
     ((size_t)192 << 10) /* 256 KiB of base64: divisible by 3, so that pieces are the text when joined */
 
-/* Text of {"document":s,"uuid":s,"newest":n,"seq":n,"state":s}: the stored form at 'seq' of a document that has 'newest'
- * ranges; of its 'size' bytes at most DOCWIRE_PIECE from 'offset' on, with "size":n for the characters of the whole text
- * where that is not all.
+/* Text of {"document":s,"uuid":s,"newest":n,"seq":n,"state":s}: the stored form at 'seq' of a document that has
+ * 'newest' ranges; of its 'size' bytes at most DOCWIRE_PIECE from 'offset' on, with "size":n for the characters of the
+ * whole text where that is not all.
  */
 char *docwire_state (const char *document, const char *uuid, int64_t newest, int64_t seq, const void *form, size_t size,
                      size_t offset);
@@ -49,8 +54,8 @@ char *docwire_state (const char *document, const char *uuid, int64_t newest, int
 
 /* --- a form that is read, in one piece or several ---------------------------------------------------------
  *
- * Whoever asks for a large form has its first piece, and how long the text is, with the answer; then each piece is asked
- * for when the one before it is there.
+ * Whoever asks for a large form has its first piece, and how long the text is, with the answer; then each piece is
+ * asked for when the one before it is there.
  */
 
 #define PIECES_MAX ((int64_t)64 << 20) /* characters of a form */
@@ -65,8 +70,8 @@ struct pieces {
     int64_t seq;   /* of the form */
 };
 
-/* Begin with the first piece of a text of 'whole' characters (0: it is all) that is the form at 'seq'; add the next one.
- * Return 0, or -1 with errno set:
+/* Begin with the first piece of a text of 'whole' characters (0: it is all) that is the form at 'seq'; add the next
+ * one.  Return 0, or -1 with errno set:
  *   EFBIG                   over PIECES_MAX
  *   EPROTO                  it is no piece: empty, beyond the end, of another form
  *   IDCOMP_ECORRUPT_BASE64, ENOMEM

@@ -87,7 +87,9 @@ int fluid_parse (const char *text, size_t len, fluid_t *id, size_t *errpos)
     while (start < len && is_blank (text[start]))
         start++;
 
-    /* What F58 reads has neither '.' nor '-', which decide before its prefix does: the common form need not be looked for. */
+    /* What F58 reads has neither '.' nor '-', which decide before its prefix does: the common form need not be looked
+     * for.
+     */
     if (start < len && text[start] == 'f' && form_f58_decode (text, start + 1, len, id, NULL) == 0)
         return 0;
     const struct form *f = &forms[form_detect (text + start, len - start)];

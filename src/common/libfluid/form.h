@@ -41,8 +41,8 @@ int form_words_decode (const char *text, size_t at, size_t end, fluid_t *id, siz
 size_t form_emoji_encode (fluid_t id, char *out);
 int form_emoji_decode (const char *text, size_t at, size_t end, fluid_t *id, size_t *errpos);
 
-/* The digits of a number that may exceed 64 bits.  What follows the digit that is too much must still be looked at: text
- * with a bad digit is no id (EINVAL) however large the number before it.
+/* The digits of a number that may exceed 64 bits.  What follows the digit that is too much must still be looked at:
+ * text with a bad digit is no id (EINVAL) however large the number before it.
  */
 struct number {
     uint64_t value;

@@ -3,8 +3,8 @@
 
 /* attr.c - attributes of the broker
  *
- * Each answer that has a value is kept, for the caller borrows it.  Those that the broker calls immutable are never asked
- * for again.
+ * Each answer that has a value is kept, for the caller borrows it.  Those that the broker calls immutable are never
+ * asked for again.
  */
 #include <errno.h>
 #include <string.h>

@@ -5,9 +5,9 @@
  *
  * The broker filters: each connection gets the events that it subscribed to.  Rank 0 alone numbers and publishes.
  *
- * A bond is the request that made it.  While its answer is awaited it is the caller's affair: that ends in an error where the
- * connection is lost, and there is no bond.  A bond that holds is asked for again before anything else is said over a new
- * connection (dial.h).
+ * A bond is the request that made it.  While its answer is awaited it is the caller's affair: that ends in an error
+ * where the connection is lost, and there is no bond.  A bond that holds is asked for again before anything else is
+ * said over a new connection (dial.h).
  */
 #include "config.h"
 
@@ -162,7 +162,9 @@ static idt_future_t *begin (idt_t *h, const char *topic, const char *text)
     return f;
 }
 
-/* End a bond while there is no connection: there is nobody to tell, but who may have been told already must not keep it. */
+/* End a bond while there is no connection: there is nobody to tell, but who may have been told already must not keep
+ * it.
+ */
 static void end_unconnected (idt_t *h, struct bond *b)
 {
     bool current = b->connection == h->connections;

@@ -3,12 +3,13 @@
 
 /* connection.c - a client's connection to a broker over a UNIX socket, and the next one when it is lost
  *
- * redial.h says which broker is tried when, dial.h makes one try; here they meet the handle, its reactor and its waiting.  Nothing
- * here has a thread: who waits for an answer drives it, or the reactor while something waits for it.
+ * redial.h says which broker is tried when, dial.h makes one try; here they meet the handle, its reactor and its
+ * waiting.  Nothing here has a thread: who waits for an answer drives it, or the reactor while something waits for it.
  */
 #include "config.h"
 
 #include <errno.h>
+#include <math.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +21,6 @@
 #include "libutil/clock.h"
 #include "libutil/errprintf.h"
 
-#define OPEN_TIMEOUT_MS 30000. /* of one broker, where the handle is opened */
 #define LOST_EVENT "{\"stream\":\"\",\"from\":0,\"to\":0,\"reconnected\":true}"
 
 struct connection {
@@ -54,7 +54,8 @@ static int go_on (struct connection *c)
     int rc = dial_go_on (c->dial, &c->error);
 
     if (rc < 0 && errno == EAGAIN && now_ms () >= c->end_ms)
-        return errsetf (&c->error, ETIMEDOUT, "%s: the broker there does not answer", c->uris.uri[c->at].text);
+        return errsetf (&c->error, ETIMEDOUT, "the broker at %s says nothing: is it stopped, or overloaded?",
+                        c->uris.uri[c->at].text);
     return rc;
 }
 
@@ -353,13 +354,13 @@ void connection_watch (idt_t *h)
 
 /* --- opening -------------------------------------------------------------------------------- */
 
-/* Try one broker of the list.  Returns 0, or -1 with errno set and the reason in c->error. */
-static int open_one (struct connection *c, size_t i, struct local *local)
+/* Try one broker of the list, for 'share_ms'.  Returns 0, or -1 with errno set and the reason in c->error. */
+static int open_one (struct connection *c, size_t i, double share_ms, struct local *local)
 {
     int rc = -1;
 
     c->at = i;
-    c->end_ms = now_ms () + OPEN_TIMEOUT_MS;
+    c->end_ms = now_ms () + share_ms;
     if (!(c->dial = dial_create (&c->uris.uri[i], c->flags & IDT_O_ONCE ? NULL : "")))
         return errprintf (&c->error, "%s: %s", c->uris.uri[i].text, strerror (errno));
     while ((rc = go_on (c)) < 0 && errno == EAGAIN && wait_dial (c, -1) == 0)
@@ -370,12 +371,15 @@ static int open_one (struct connection *c, size_t i, struct local *local)
     return rc;
 }
 
-static int open_any (struct connection *c, struct local *local)
+static int open_any (struct connection *c, double timeout_ms, struct local *local)
 {
+    double end_ms = timeout_ms >= 0 ? now_ms () + timeout_ms : INFINITY;
     int rc = -1;
 
-    for (size_t i = 0; i < c->uris.count && rc < 0; i++)
-        rc = open_one (c, i, local);
+    for (size_t i = 0; i < c->uris.count && rc < 0; i++) {
+        double left_ms = end_ms - now_ms ();
+        rc = open_one (c, i, redial_share (left_ms > 0 ? left_ms : 0, c->uris.count - 1 - i), local);
+    }
     return rc;
 }
 
@@ -416,7 +420,7 @@ static struct connection *connection_create (const char *uris, int flags, idt_er
     return NULL;
 }
 
-idt_t *connection_open (const char *uris, int flags, idt_error_t *errp)
+idt_t *connection_open (const char *uris, int flags, double timeout_ms, idt_error_t *errp)
 {
     struct connection *c = connection_create (uris, flags, errp);
     struct local *local = c ? local_create () : NULL;
@@ -424,7 +428,7 @@ idt_t *connection_open (const char *uris, int flags, idt_error_t *errp)
 
     if (!c)
         return NULL;
-    if (local && open_any (c, local) < 0)
+    if (local && open_any (c, timeout_ms, local) < 0)
         tell (c, errp);
     else if (!local || !(h = idt_handle_create (&local_transport, local)))
         errprintf (errp, "%s", strerror (errno));

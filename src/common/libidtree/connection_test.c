@@ -480,6 +480,39 @@ static void test_ended_while_told (void)
     sem_destroy (&p.over);
 }
 
+/* The first of a list is stopped: it takes connections and says nothing. */
+static void test_stopped_first (void)
+{
+    struct test_server *s = server (UUID_1), *other = server (UUID_1);
+    idt_error_t error = { .text = "" };
+    struct pause p;
+
+    sem_init (&p.begun, 0, 0);
+    sem_init (&p.over, 0, 0);
+    test_server_plug (s, pause_plug, &p);
+    idt_t *blocked = open_or_bail (test_server_uri (s), 0);
+    idt_future_t *f = ask (blocked, "pause");
+    while (sem_wait (&p.begun) < 0)
+        ;
+    idt_t *h = idt_open_within (both (s, other), 0, 4000, &error);
+    ok (h && strcmp (idt_get_uri (h), test_server_uri (other)) == 0, "the second of a list is reached in time: %s",
+        error.text);
+    idt_close (h);
+    h = idt_open_within (test_server_uri (s), 0, 50, &error);
+    ok (!h && errno == ETIMEDOUT && strstr (error.text, test_server_uri (s)), "one alone has all of it: %s",
+        error.text);
+    sem_post (&p.over);
+    ok (result (f) == 0, "it goes on");
+    h = idt_open_within (test_server_uri (s), 0, -1, &error);
+    ok (h != NULL, "and is there for who has no limit");
+    idt_close (h);
+    idt_close (blocked);
+    test_server_destroy (s);
+    test_server_destroy (other);
+    sem_destroy (&p.begun);
+    sem_destroy (&p.over);
+}
+
 int main (int argc, char *argv[])
 {
     test_typed ();
@@ -495,5 +528,6 @@ int main (int argc, char *argv[])
     test_half_made ();
     test_ended_unsent ();
     test_ended_while_told ();
+    test_stopped_first ();
     return done_testing ();
 }

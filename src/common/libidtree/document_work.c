@@ -129,8 +129,8 @@ static void take_event (idt_document_t *d, const idt_msg_t *msg)
     int64_t before = idt_document_seq (d);
     json_t *event = idt_msg_json (msg, NULL);
 
-    if (event && docsession_hear (&d->session, event, NULL) < 0 && errno == ESTALE)
-        fail (d, ESTALE, "another document has its name now");
+    if (event)
+        (void)docsession_hear (&d->session, event, NULL); /* what is not taken is asked for */
     json_decref (event);
     look_at_replica (d);
     if (idt_document_seq (d) > before)
@@ -197,6 +197,18 @@ static void subscribed_cb (idt_future_t *f, void *arg)
 
 /* --- requests --------------------------------------------------------------------------------- */
 
+/* The document may have another name: events come under that, and what came before is asked for once they do. */
+static void follow_name (idt_document_t *d)
+{
+    if (strcmp (d->topic + strlen (DOCWIRE_EVENT_PREFIX), d->session.name) == 0)
+        return;
+    if (d->subscribed)
+        unsubscribe (d->h, d->topic);
+    d->subscribed = false;
+    snprintf (d->topic, sizeof (d->topic), DOCWIRE_EVENT_PREFIX "%s", d->session.name);
+    d->session.ask = true;
+}
+
 int docwork_take (idt_document_t *d, idt_future_t *f, idt_error_t *errp)
 {
     json_t *answer;
@@ -230,6 +242,7 @@ static void fetched_cb (idt_future_t *f, void *arg)
     else
         docsession_failed (&d->session);
     forget (&d->fetch);
+    follow_name (d);
     if (idt_document_seq (d) > before)
         changed (d);
 }

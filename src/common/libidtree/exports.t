@@ -33,6 +33,8 @@ check "all exported symbols begin with idt_ or the name of a kind of id" \
     "$(grep -vE '^(idt|idcomp|fluid|flax|sno|uid)_' "$tmp/exported")"
 check "each is declared in an installed header" \
     "$(comm -23 "$tmp/exported" "$tmp/named" | grep -vxE "$internal")"
+check "each is in the list of symbols of the package, and nothing else is" \
+    "$(sed -n 's/^ \([^@]*\)@.*/\1/p' "$srcdir/debian/libidtree1.symbols" | sort | comm -3 - "$tmp/exported")"
 check "each function of the installed headers is there" \
     "$(for f in $(comm -13 "$tmp/exported" "$tmp/named"); do
         grep -qE "^(static )?(extern )?[a-z_].*[ *]$f \(" "$srcdir"/src/include/idtree/*.h && echo "$f"

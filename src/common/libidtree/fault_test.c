@@ -252,7 +252,8 @@ static void test_case (struct test_server *s, const char *name, int (*run) (idt_
     ok (clean && rc == 0, "%s: each of %u allocations may fail: ENOMEM", name, n - 1);
 }
 
-/* A connection is lost, and another made with each allocation failing in turn: a try that fails is followed by another. */
+/* A connection is lost, and another made with each allocation failing in turn: a try that fails is followed by another.
+ */
 static void test_reconnect (struct test_server *s)
 {
     bool clean = true;

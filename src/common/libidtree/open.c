@@ -14,6 +14,7 @@
 #include "libutil/errprintf.h"
 
 #define DEFAULT_URI "local:///run/idtree/local"
+#define TIMEOUT_MS 30000.
 
 static const char *variable (const char *name)
 {
@@ -31,7 +32,7 @@ const char *idt_default_uri (void)
     return uri ? uri : DEFAULT_URI;
 }
 
-idt_t *idt_open_with (const char *uri, int flags, idt_error_t *errp)
+idt_t *idt_open_within (const char *uri, int flags, double timeout_ms, idt_error_t *errp)
 {
     bool nowhere = !uri && !variable ("IDTREE_URI") && !variable ("FLUX_URI");
 
@@ -39,10 +40,15 @@ idt_t *idt_open_with (const char *uri, int flags, idt_error_t *errp)
         errsetf (errp, EINVAL, "a handle is opened with IDT_O_RECONNECT, or IDT_O_ONCE, or neither");
         return NULL;
     }
-    idt_t *h = connection_open (uri ? uri : idt_default_uri (), flags, errp);
+    idt_t *h = connection_open (uri ? uri : idt_default_uri (), flags, timeout_ms, errp);
     if (!h && nowhere && (errno == ENOENT || errno == ECONNREFUSED))
         errprintf (errp, "no instance: neither IDTREE_URI nor FLUX_URI is set, and no broker listens at " DEFAULT_URI);
     return h;
+}
+
+idt_t *idt_open_with (const char *uri, int flags, idt_error_t *errp)
+{
+    return idt_open_within (uri, flags, TIMEOUT_MS, errp);
 }
 
 idt_t *idt_open (const char *uri, idt_error_t *errp)

@@ -3,8 +3,8 @@
 
 /* private.h - the inside of a handle, for the files of libidtree alone
  *
- * A handle is one object in several files that call each other: handle.c, open.c, connection.c, bond.c, future.c, rpc.c,
- * attr.c, service.c, respond.c, builtin.c, document.c.
+ * A handle is one object in several files that call each other: handle.c, open.c, connection.c, bond.c, future.c,
+ * rpc.c, attr.c, service.c, respond.c, builtin.c, document.c.
  *
  * handle.c reads messages and decides when; future.c, service.c know what to do with one.  Design:
  *
@@ -18,8 +18,8 @@
  *    which turn () empties before it reads on.
  * 5. Whoever leaves work for a later turn (ready list, inbox, bytes that were read) calls
  *    handle_wake ().
- * 6. A handle has had 'connections' of them, this one included, and counts the next one from when the last is lost.  A future
- *    belongs to one: it ends in an error with it.  What is asked for while there is none belongs to the next.
+ * 6. A handle has had 'connections' of them, this one included, and counts the next one from when the last is lost.  A
+ *    future belongs to one: it ends in an error with it.  What is asked for while there is none belongs to the next.
  */
 #ifndef LIBIDTREE_PRIVATE_H
 #define LIBIDTREE_PRIVATE_H
@@ -114,8 +114,8 @@ struct idt_future {
 
 /* --- generate.c ----------------------------------------------------------------------------- */
 
-/* An answer with ids is here, though nobody has got it yet: what is asked for from now on must be above them, for it may go to
- * another broker.
+/* An answer with ids is here, though nobody has got it yet: what is asked for from now on must be above them, for it
+ * may go to another broker.
  */
 void generate_answered (idt_future_t *f);
 
@@ -129,8 +129,8 @@ int handle_wait (idt_t *h, const bool *done, double timeout_ms);
 /* As idt_send (); where that is 'typed' the connection may be made anew for it. */
 int handle_send (idt_t *h, const idt_msg_t *msg, bool typed);
 
-/* Sleep until 'pfd' (its fd may be negative) is ready, or 'deadline_ms' of CLOCK_MONOTONIC comes (negative: none).  Returns 0, also
- * for a signal, with 'revents' set; -1 with errno ETIMEDOUT or as poll (2).
+/* Sleep until 'pfd' (its fd may be negative) is ready, or 'deadline_ms' of CLOCK_MONOTONIC comes (negative: none).
+ * Returns 0, also for a signal, with 'revents' set; -1 with errno ETIMEDOUT or as poll (2).
  */
 struct pollfd;
 int handle_poll (struct pollfd *pfd, double deadline_ms);
@@ -150,8 +150,8 @@ void handle_wake (idt_t *h);
 /* One more (+1) or less (-1) reason for the connection to keep the reactor running. */
 void handle_interest (idt_t *h, int change);
 
-/* Who is shown each event before the handlers are, and told of a new connection.  It keeps the reactor running, and the handle: idt_close () comes after
- * handle_unobserve ().
+/* Who is shown each event before the handlers are, and told of a new connection.  It keeps the reactor running, and the
+ * handle: idt_close () comes after handle_unobserve ().
  */
 struct observer {
     void (*event_cb) (const idt_msg_t *event, void *arg);
@@ -191,8 +191,8 @@ idt_future_t *future_find (idt_t *h, const idt_msg_t *response);
 
 /* --- connection.c --------------------------------------------------------------------------- */
 
-/* Connect to a broker of a list, with 'flags' of enum idt_open_flag.  NULL with errno set and the reason in 'errp'. */
-idt_t *connection_open (const char *uris, int flags, idt_error_t *errp);
+/* As idt_open_within (), which says where. */
+idt_t *connection_open (const char *uris, int flags, double timeout_ms, idt_error_t *errp);
 
 /* Whether another connection may follow this one, and whether it does without being asked for. */
 bool connection_may_follow (const idt_t *h);
@@ -202,7 +202,9 @@ bool connection_follows (const idt_t *h);
 bool connection_seek (idt_t *h);
 bool connection_is_sought (const idt_t *h);
 
-/* The broker made ids, so it has joined an instance: ask for that once, where it did not know before.  And forget that one did. */
+/* The broker made ids, so it has joined an instance: ask for that once, where it did not know before.  And forget that
+ * one did.
+ */
 void connection_learn (idt_t *h);
 void connection_forget (idt_t *h);
 
@@ -212,8 +214,8 @@ void connection_retell (idt_t *h);
 /* Keep what is to be sent for the next connection.  Returns 0, or -1 with errno ENOBUFS or ENOMEM. */
 int connection_hold (idt_t *h, const idt_msg_t *msg);
 
-/* While one is sought: wait until something happened, at most until 'deadline_ms'.  Returns 0, or -1 with errno ETIMEDOUT or as
- * poll (2).
+/* While one is sought: wait until something happened, at most until 'deadline_ms'.  Returns 0, or -1 with errno
+ * ETIMEDOUT or as poll (2).
  */
 int connection_wait (idt_t *h, double deadline_ms);
 

@@ -53,7 +53,8 @@ static idt_future_t *try_send (idt_t *h, idt_msg_t *request, int flags)
     return NULL;
 }
 
-/* A request that finds the connection gone was not sent whole: no broker has seen it.  So it may go over the next one. */
+/* A request that finds the connection gone was not sent whole: no broker has seen it.  So it may go over the next one.
+ */
 static idt_future_t *send_or_seek (idt_t *h, idt_msg_t *request, int flags)
 {
     bool may = flags & RPC_TYPED ? connection_may_follow (h) : connection_follows (h);
@@ -103,6 +104,21 @@ idt_future_t *idt_rpc_pack (idt_t *h, const char *topic, uint32_t nodeid, int fl
     idt_future_t *f = idt_rpc (h, topic, s, nodeid, flags);
     free (s);
     return f;
+}
+
+idt_future_t *idt_rpc_message (idt_t *h, const idt_msg_t *request, uint32_t nodeid, int flags)
+{
+    idt_msg_t *copy = idt_msg_create (IDT_MSGTYPE_REQUEST);
+    const void *data = NULL;
+    size_t size = 0;
+
+    (void)idt_msg_payload (request, &data, &size); /* none is fine */
+    if (copy && idt_msg_set_topic (copy, idt_msg_topic (request)) == 0 && idt_msg_set_payload (copy, data, size) == 0) {
+        idt_msg_set_cred (copy, idt_msg_cred (request));
+        return send_new (h, copy, nodeid, flags);
+    }
+    idt_msg_unref (copy);
+    return NULL;
 }
 
 /* --- the answer ----------------------------------------------------------------------------- */

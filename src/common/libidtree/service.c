@@ -117,7 +117,8 @@ static void refuse_user (idt_t *h, const struct idt_handler_spec *row, const idt
                 wanted & IDT_ROLE_GROUP ? " and members of access.group" : "", idt_msg_cred (request).userid);
 }
 
-/* Refuse who may not send it, and a JSON text that is too long to be parsed for the handler.  Returns whether it is so. */
+/* Refuse who may not send it, and a JSON text that is too long to be parsed for the handler.  Returns whether it is so.
+ */
 static bool refused (idt_t *h, const struct idt_handler_spec *row, const idt_msg_t *request)
 {
     size_t limit = row->type & IDT_HANDLER_LARGE ? LARGE_FACTOR * h->max_json : h->max_json, size;

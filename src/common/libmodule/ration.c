@@ -3,8 +3,8 @@
 
 /* ration.c - how many ids guests may have here
  *
- * For each user there is the moment at which all that he took is paid for, at the rate (the generic cell rate algorithm).
- * Who has paid is as one who never came: his place is free.
+ * For each user there is the moment at which all that he took is paid for, at the rate (the generic cell rate
+ * algorithm).  Who has paid is as one who never came: his place is free.
  */
 #include <errno.h>
 #include <inttypes.h>

@@ -23,13 +23,14 @@ struct upcall {
 
 LIST_HEAD (upcalls, upcall);
 
-/* Keep 'f' (stolen; NULL: it could not be sent) until it is fulfilled, 'timeout_ms' at most (below 0: however long): then
- * 'cb' is called with it and the upcall, and ends with upcall_destroy ().  Returns NULL with errno set.
+/* Keep 'f' (stolen; NULL: it could not be sent) until it is fulfilled, 'timeout_ms' at most (below 0: however long):
+ * then 'cb' is called with it and the upcall, and ends with upcall_destroy ().  Returns NULL with errno set.
  */
 struct upcall *upcall_create (struct upcalls *list, idt_future_t *f, double timeout_ms, idt_future_f cb, void *owner);
 void upcall_destroy (struct upcall *up); /* NULL is fine */
 
-/* The module ends: drop all.  Requests that were to be answered with what is heard fail with EHOSTUNREACH and 'text'. */
+/* The module ends: drop all.  Requests that were to be answered with what is heard fail with EHOSTUNREACH and 'text'.
+ */
 void upcalls_stop (struct upcalls *list, idt_t *h, const char *text);
 
 #endif /* LIBMODULE_UPCALL_H */

@@ -3,8 +3,8 @@
 
 /* access.c - who may send which request, publish which event, and see it: the one table
  *
- * Guests use, members share, the owner decides: what changes or ends something that is not the asker's own is the owner's.
- * Handlers that look at a user beyond that say so in doc/design/access.md.
+ * Guests use, members share, the owner decides: what changes or ends something that is not the asker's own is the
+ * owner's.  Handlers that look at a user beyond that say so in doc/design/access.md.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -28,6 +28,7 @@ static const struct row rows[] = {
     { "compressor.close", ACCESS_GROUP },
     { "compressor.create", ACCESS_GROUP },
     { "compressor.decompress", ACCESS_GROUP },
+    { "compressor.delete", ACCESS_GROUP },
     { "compressor.disconnect", ACCESS_GUEST },
     { "compressor.fetch", ACCESS_GROUP },
     { "compressor.generate", ACCESS_GROUP },
@@ -37,6 +38,7 @@ static const struct row rows[] = {
     { "compressor.open", ACCESS_GROUP },
     { "compressor.order", ACCESS_BROKER },
     { "compressor.recompress", ACCESS_GROUP },
+    { "compressor.rename", ACCESS_GROUP },
     { "compressor.save", ACCESS_GROUP },
     { "compressor.state", ACCESS_GROUP },
     { "compressor.stats", ACCESS_GROUP },

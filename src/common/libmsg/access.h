@@ -3,8 +3,8 @@
 
 /* access.h - who may send which request, publish which event, and see it: the one table (doc/design/access.md)
  *
- * Whom a message came from is in its credentials, which the broker set where it entered.  A user is the owner, a member of
- * access.group, or a guest; brokers' own modules speak for themselves with IDT_ROLE_BROKER.
+ * Whom a message came from is in its credentials, which the broker set where it entered.  A user is the owner, a member
+ * of access.group, or a guest; brokers' own modules speak for themselves with IDT_ROLE_BROKER.
  */
 #ifndef MSG_ACCESS_H
 #define MSG_ACCESS_H
@@ -20,8 +20,8 @@
 #define ACCESS_BROKER IDT_ROLE_BROKER                    /* modules of brokers */
 #define ACCESS_BESIDE (IDT_ROLE_BROKER | IDT_ROLE_LOCAL) /* other modules of this one */
 
-/* The roles of which a request of that topic needs one; with IDT_ROLE_BROKER among them, all.  What is not in the table is
- * the owner's.  What every module answers is there by its method alone: "ping".
+/* The roles of which a request of that topic needs one; with IDT_ROLE_BROKER among them, all.  What is not in the table
+ * is the owner's.  What every module answers is there by its method alone: "ping".
  */
 uint32_t access_roles (const char *topic);
 
@@ -30,8 +30,8 @@ uint32_t access_roles (const char *topic);
  */
 bool access_may_publish (struct idt_cred user, const char *topic);
 
-/* Whether that user may see an event: a private one is for its sender and the owner, and for who may use the service whose
- * it is.
+/* Whether that user may see an event: a private one is for its sender and the owner, and for who may use the service
+ * whose it is.
  */
 bool access_may_see (struct idt_cred user, const idt_msg_t *event);
 

@@ -223,8 +223,8 @@ static int encode (struct msg_stream *s, const idt_msg_t *msg)
     return 0;
 }
 
-/* The first ones are bytes at once, as long as a buffer has room: that is cheapest.  Those behind wait as what they are, for
- * others may have them, too.
+/* The first ones are bytes at once, as long as a buffer has room: that is cheapest.  Those behind wait as what they
+ * are, for others may have them, too.
  */
 int msg_stream_put (struct msg_stream *s, const idt_msg_t *msg)
 {

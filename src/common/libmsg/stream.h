@@ -3,8 +3,8 @@
 
 /* stream.h - messages on a non-blocking stream socket (protocol.md section 2)
  *
- * Input is a buffer of what was read and is not yet a whole message.  Output is references to messages, of which as many
- * bytes are made as go into one write: what a thousand subscribers get is kept once.
+ * Input is a buffer of what was read and is not yet a whole message.  Output is references to messages, of which as
+ * many bytes are made as go into one write: what a thousand subscribers get is kept once.
  */
 #ifndef MSG_STREAM_H
 #define MSG_STREAM_H
@@ -14,8 +14,8 @@
 
 struct msg_stream;
 
-/* The control message with which a client says which rank of a process it means, in 'status' (protocol.md section 2); and the
- * answer, with 0 or an errno there.
+/* The control message with which a client says which rank of a process it means, in 'status' (protocol.md section 2);
+ * and the answer, with 0 or an errno there.
  */
 #define MSG_CONTROL_RANK 64
 
@@ -61,8 +61,8 @@ idt_msg_t *msg_stream_next (struct msg_stream *s, idt_error_t *errp);
 /* Bytes of the frame that has begun and is not whole, where it is longer than MSG_STREAM_BUFFER; else 0. */
 size_t msg_stream_wants (const struct msg_stream *s);
 
-/* Append a message (a reference; it may not be changed any more) to the output.  Returns 0, or -1 with errno ENOBUFS (over 'max_queue';
- * the message was not added) or ENOMEM.
+/* Append a message (a reference; it may not be changed any more) to the output.  Returns 0, or -1 with errno ENOBUFS
+ * (over 'max_queue'; the message was not added) or ENOMEM.
  */
 int msg_stream_put (struct msg_stream *s, const idt_msg_t *msg);
 

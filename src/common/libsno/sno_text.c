@@ -93,9 +93,9 @@ struct constants {
     int8_t high[16], low[16];
 } __attribute__ ((aligned (16)));
 
-/* They are taken from memory, which costs an instruction that uses them nothing.  A compiler that sees their values builds
- * them anew in each call, so it is told that they are used and may be changed by what it can't see; the loader makes
- * them read-only.
+/* They are taken from memory, which costs an instruction that uses them nothing.  A compiler that sees their values
+ * builds them anew in each call, so it is told that they are used and may be changed by what it can't see; the loader
+ * makes them read-only.
  */
 static __attribute__ ((used, section (".data.rel.ro"))) struct constants constants = {
     .shifts = { 1 << 0, 1 << 5, 1 << 2, 1 << 7, 1 << 4, 1 << 1, 1 << 6, 1 << 3 },

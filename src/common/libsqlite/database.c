@@ -5,13 +5,14 @@
  *
  * It is ours if and only if (1) SQLite finds it whole, (2) its application id and (3) its version are those asked for.
  * A file without any table is a new one; a file without any byte is none that we left, for the tables are made before
- * open returns, and a file that was made and not filled is removed.
+ * open returns, and a file that was made and not filled is removed;
+ * but where an instance's list says that it was never used, a crash left it so.
  *
- * A write-ahead log says itself which of its commits are whole: one flipped bit, and SQLite takes an older state for the
- * newest.  What must not go back (kind->journal) has a rollback journal instead, that is emptied when a commit ends: it is
- * found only where a commit was under way, of which nobody was told.  Bits that flip in it bring back another old page, or
- * none: those who open the file judge what it says then.  One flip makes a whole database empty (its size in pages, in
- * the journal's head); so a file that had tables must have them when SQLite is through with it.
+ * A write-ahead log says itself which of its commits are whole: one flipped bit, and SQLite takes an older state for
+ * the newest.  What must not go back (kind->journal) has a rollback journal instead, that is emptied when a commit
+ * ends: it is found only where a commit was under way, of which nobody was told.  Bits that flip in it bring back
+ * another old page, or none: those who open the file judge what it says then.  One flip makes a whole database empty
+ * (its size in pages, in the journal's head); so a file that had tables must have them when SQLite is through with it.
  *
  * The mark of an instance is one row in a table of its own, 'instance'.  The file is listed when that is durable and
  * before anybody may rely on it: so what is not listed was never used, or carries the mark.
@@ -20,7 +21,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <netinet/in.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,11 +29,12 @@
 #include <unistd.h>
 
 #include "libsqlite/database.h"
+#include "libsqlite/peek.h"
+#include "libsqlite/state.h"
 #include "libutil/errprintf.h"
 #include "libutil/private_dir.h"
 
 /* sqlite.org/fileformat.html */
-#define ID_OFFSET 68    /* in the file: the application id */
 #define PAGES_OFFSET 16 /* in a journal: the size of the file before, in pages */
 
 /* --- errors ---------------------------------------------------------------------------------------- */
@@ -159,7 +160,9 @@ static int note_place (struct database *d, idt_error_t *errp)
     return 0;
 }
 
-/* A file of the other kind is made one of this kind; the first page of a new one is written, for an empty one is refused. */
+/* A file of the other kind is made one of this kind; the first page of a new one is written, for an empty one is
+ * refused.
+ */
 static const char *set_up (const struct database *d)
 {
     if (!d->kind->journal)
@@ -278,9 +281,11 @@ static int check_mark (struct database *d, idt_error_t *errp)
     if (read_mark (d->db, uuid) < 0 && (!d->instance[0] || d->unmarked))
         return d->instance[0] ? mark_old (d, errp) : 0;
     if (!d->instance[0])
-        return errsetf (errp, STATE_REFUSED,
-                        "%s: of the instance %s, whose file 'instance' is gone: put that of a backup beside it",
-                        d->path, uuid);
+        return errsetf (
+            errp, STATE_REFUSED,
+            "%s: of the instance %s, whose file 'instance' is gone: put that of a backup beside it, or one that idtree init "
+            "--uuid makes",
+            d->path, uuid);
     if (strcmp (uuid, d->instance) != 0)
         return errsetf (errp, STATE_REFUSED,
                         "%s: of %s%s, but the folder is of the instance %s: put back what belongs to it", d->path,
@@ -328,32 +333,19 @@ void database_close (struct database *d)
     errno = saved;
 }
 
-/* A number of 32 bits in a file; 0 where there is none. */
-static uint32_t read_u32 (const char *path, off_t offset)
-{
-    uint32_t n = 0;
-    int fd = open (path, O_RDONLY | O_CLOEXEC);
-
-    if (fd >= 0 && pread (fd, &n, sizeof (n), offset) != sizeof (n))
-        n = 0;
-    if (fd >= 0)
-        close (fd);
-    return ntohl (n);
-}
-
 /* Whether a journal is there that takes back the commit which made the tables: before it there was one page. */
 static bool was_being_filled (const struct database *d)
 {
     char path[PATH_MAX];
 
     snprintf (path, sizeof (path), "%s-journal", d->path);
-    return read_u32 (path, PAGES_OFFSET) == 1;
+    return peek_u32 (path, PAGES_OFFSET) == 1;
 }
 
 /* The application id comes with the tables. */
 static bool is_filled (const struct database *d)
 {
-    return read_u32 (d->path, ID_OFFSET) == (uint32_t)d->kind->application_id && !was_being_filled (d);
+    return peek_u32 (d->path, PEEK_ID_OFFSET) == (uint32_t)d->kind->application_id && !was_being_filled (d);
 }
 
 /* Whose folder it is, and whether the file was there once. */
@@ -376,13 +368,15 @@ static int look_at_file (struct database *d, idt_error_t *errp)
     struct stat sb;
 
     d->filled = d->kind->journal && is_filled (d);
-    if (stat (d->path, &sb) == 0)
-        return sb.st_size == 0 ? database_damaged (d, "it is empty", errp) : 0;
-    d->made = errno == ENOENT;
+    bool there = stat (d->path, &sb) == 0;
+    if (there && sb.st_size > 0)
+        return 0;
+    if (there && (d->listed || !d->instance[0]))
+        return database_damaged (d, "it is empty", errp);
+    d->made = there || errno == ENOENT; /* an empty one that is not listed: a crash left it while it was made */
     if (!d->made || !d->listed || d->kind->anew)
         return 0;
-    return errsetf (errp, STATE_REFUSED, "%s: is missing, though it belongs to the instance %s: put it back, or %s",
-                    d->path, d->instance, d->kind->advice);
+    return state_missing (d->dir, d->kind->name, d->instance, errp);
 }
 
 /* Where others may add files, none of theirs is taken for one of ours. */

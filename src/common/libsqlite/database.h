@@ -6,8 +6,8 @@
  * A commit is durable when it returns, and found again at the next start: the file is still the one at its path.  The
  * file is locked from open to close; who holds it is written beside it, in NAME.holder, which nothing depends on.
  *
- * Where the folder has the file 'instance' (libstate/statefile.h), databases in it are an instance's: each carries its UUID
- * from the transaction on that made its tables, and one that was there once must be there again.
+ * Where the folder has the file 'instance' (libstate/statefile.h), databases in it are an instance's: each carries its
+ * UUID from the transaction on that made its tables, and one that was there once must be there again.
  *
  * A database has one user at a time; it may pass from thread to thread.
  */
@@ -45,7 +45,7 @@ struct database_kind {
     int application_id;
     int version;
     const char *create; /* statements that make its tables; NULL: who opens it calls database_fill () */
-    const char *advice; /* what to do where it is damaged or lost, as a clause */
+    const char *advice; /* what to do where it is damaged, as a clause */
     bool anew;          /* one that was lost is made anew */
 };
 
@@ -66,13 +66,13 @@ void database_holder (char holder[DATABASE_HOLDER_MAX], const char *who);
 struct database *database_open (const struct database_kind *kind, const char *dir, const char *holder,
                                 idt_error_t *errp);
 
-/* Make the tables of a new file, and what must be in them from the beginning, in one transaction.  A file that is closed
- * before that is removed.  Returns as database_run ().
+/* Make the tables of a new file, and what must be in them from the beginning, in one transaction.  A file that is
+ * closed before that is removed.  Returns as database_run ().
  */
 int database_fill (struct database *d, const char *sql, idt_error_t *errp);
 
 /* Whose mark a file carries, as far as that can be seen without touching it or what a crash left beside it: 'uuid' is ""
- * where it carries none.  Returns whether it is a file of ours.
+ * where it carries none, or may get it from what lies beside it (peek.h).  Returns whether it is a file of ours.
  */
 bool database_mark (const char *path, char uuid[STATE_UUID_SIZE]);
 

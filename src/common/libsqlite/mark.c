@@ -4,7 +4,8 @@
 /* mark.c - whose mark a file carries, seen from outside
  *
  * SQLite is told that nobody changes the file: it then takes no lock, and reads, plays back and removes nothing that lies
- * beside it.  The mark never changes, and is in the file itself before the file is listed.
+ * beside it.  The mark never changes, and is in the file itself before the file is listed.  What a crash left half written may
+ * be no database at all when it is read so: then its application id tells whose it is.
  */
 #define _GNU_SOURCE
 #include <stdio.h>
@@ -12,6 +13,7 @@
 #include <string.h>
 
 #include "libsqlite/database.h"
+#include "libsqlite/peek.h"
 
 #define OURS 0x696474 /* "idt", the first three bytes of our application ids */
 
@@ -48,19 +50,19 @@ static void read_uuid (sqlite3 *db, char uuid[STATE_UUID_SIZE])
     sqlite3_finalize (stmt);
 }
 
-static int number (sqlite3 *db, const char *sql)
+static bool has_tables (sqlite3 *db)
 {
     sqlite3_stmt *stmt = NULL;
-    int n = first (db, sql, &stmt) ? sqlite3_column_int (stmt, 0) : 0;
+    bool some = first (db, "SELECT count(*) FROM sqlite_master;", &stmt) && sqlite3_column_int (stmt, 0) > 0;
 
     sqlite3_finalize (stmt);
-    return n;
+    return some;
 }
 
 /* Of one that is damaged nobody knows whose it was. */
-static bool is_ours (sqlite3 *db)
+static bool is_ours (sqlite3 *db, const char *path)
 {
-    return number (db, "PRAGMA application_id;") >> 8 == OURS && number (db, "SELECT count(*) FROM sqlite_master;") > 0;
+    return peek_application_id (path) >> 8 == OURS && (has_tables (db) || peek_is_torn (path));
 }
 
 bool database_mark (const char *path, char uuid[STATE_UUID_SIZE])
@@ -70,7 +72,8 @@ bool database_mark (const char *path, char uuid[STATE_UUID_SIZE])
     bool ours = false;
 
     uuid[0] = '\0';
-    if (uri && sqlite3_open_v2 (uri, &db, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, NULL) == SQLITE_OK && is_ours (db)) {
+    if (uri && sqlite3_open_v2 (uri, &db, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, NULL) == SQLITE_OK
+        && is_ours (db, path)) {
         read_uuid (db, uuid);
         ours = true;
     }

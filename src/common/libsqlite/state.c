@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "libsqlite/database.h"
+#include "libsqlite/peek.h"
 #include "libsqlite/state.h"
 #include "libutil/errprintf.h"
 
@@ -42,6 +43,15 @@ static int each_store (const char *dir, int (*cb) (const char *dir, const char *
 
 /* --- check -------------------------------------------------------------------------------------------- */
 
+int state_missing (const char *dir, const char *name, const char *uuid, idt_error_t *errp)
+{
+    return errsetf (errp, STATE_REFUSED, "%s/%s: is missing, though it belongs to the instance %s: put it back%s", dir,
+                    name, uuid,
+                    strcmp (name, STATE_HORIZON_STORE) == 0
+                        ? ", or start once with --recover-horizon=DATE-or-ID, above all ids made"
+                        : "; or give up what was in it by idtree state forget");
+}
+
 static int check_listed (const char *dir, const struct statefile *s, const struct state_store *store,
                          const char *excused, idt_error_t *errp)
 {
@@ -50,11 +60,7 @@ static int check_listed (const char *dir, const struct statefile *s, const struc
     snprintf (path, sizeof (path), "%s/%s", dir, store->name);
     if (access (path, F_OK) == 0 || errno != ENOENT || (excused && strcmp (store->name, excused) == 0))
         return 0;
-    return errsetf (errp, STATE_REFUSED, "%s: is missing, though it belongs to the instance %s: put it back%s", path,
-                    s->uuid,
-                    strcmp (store->name, STATE_HORIZON_STORE) == 0
-                        ? ", or start once with --recover-horizon=DATE-or-ID, above all ids made"
-                        : "; or give up what was in it: idtree state forget");
+    return state_missing (dir, store->name, s->uuid, errp);
 }
 
 static int check_found (const char *dir, const char *name, void *arg, idt_error_t *errp)
@@ -65,7 +71,7 @@ static int check_found (const char *dir, const char *name, void *arg, idt_error_
 
     snprintf (path, sizeof (path), "%s/%s", dir, name);
     bool ours = database_mark (path, uuid);
-    if (strcmp (uuid, s->uuid) == 0 || (!uuid[0] && (!ours || (store && store->unmarked))))
+    if (strcmp (uuid, s->uuid) == 0 || (!uuid[0] && (!ours || (store && store->unmarked) || peek_is_torn (path))))
         return 0; /* who opens it says what else may be wrong with it */
     return errsetf (
         errp, STATE_REFUSED,
@@ -92,9 +98,11 @@ static int adopt_one (const char *dir, const char *name, void *arg, idt_error_t 
     if (!database_mark (path, uuid) && strcmp (name, STATE_HORIZON_STORE) != 0)
         return 0; /* who opens that one says what is wrong with it */
     if (uuid[0])
-        return errsetf (errp, STATE_REFUSED,
-                        "%s: of the instance %s, whose file 'instance' is gone: put that of a backup beside it", path,
-                        uuid);
+        return errsetf (
+            errp, STATE_REFUSED,
+            "%s: of the instance %s, whose file 'instance' is gone: put that of a backup beside it, or one that idtree init "
+            "--uuid makes",
+            path, uuid);
     if (state_list_store (fresh, name, true) < 0)
         return errprintf (errp, "%s: %s", path, strerror (errno));
     return 0;

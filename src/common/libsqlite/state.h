@@ -11,14 +11,17 @@
 
 #include "libstate/statefile.h"
 
-/* Whether each store in the list of 's' is there and carries its mark, and no other store of ours is.  'excused' (NULL: none)
- * may be missing.  Returns 0, or -1 with errno STATE_REFUSED and 'errp' filled.
+/* Whether each store in the list of 's' is there and carries its mark, and no other store of ours is.  'excused' (NULL:
+ * none) may be missing.  Returns 0, or -1 with errno STATE_REFUSED and 'errp' filled.
  */
 int state_check (const char *dir, const struct statefile *s, const char *excused, idt_error_t *errp);
 
-/* Make the file 'instance' for stores that an earlier version left: fluid.sqlite, and others beside it.  'fresh' has UUID and
- * name, and gets the list.  Returns 1, or 0 where there is no store at all, or -1 with errno set (STATE_REFUSED: only part of
- * them is there) and 'errp' filled.
+/* Say that a store is missing, and what can be done.  Returns -1 with errno STATE_REFUSED. */
+int state_missing (const char *dir, const char *name, const char *uuid, idt_error_t *errp);
+
+/* Make the file 'instance' for stores that an earlier version left: fluid.sqlite, and others beside it.  'fresh' has
+ * UUID and name, and gets the list.  Returns 1, or 0 where there is no store at all, or -1 with errno set
+ * (STATE_REFUSED: only part of them is there) and 'errp' filled.
  */
 int state_adopt (const char *dir, struct statefile *fresh, idt_error_t *errp);
 

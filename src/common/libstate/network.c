@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* network.c - file systems on which a lock of this host may not be one for others, and a commit not be there after a crash */
+/* network.c - file systems on which a lock of this host may not be one for others, and a commit not be there after a
+ * crash
+ */
 #include <string.h>
 #include <sys/vfs.h>
 

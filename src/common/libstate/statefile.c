@@ -194,7 +194,7 @@ int state_read_text (const char *dir, const char *name, char text[STATE_TEXT_MAX
     return n < 0 ? fail (dir, name, errp) : n;
 }
 
-static int write_new (int dirfd, const char *name, const char *text, enum state_write how)
+static int write_new (int dirfd, const char *name, const char *text)
 {
     int fd = openat (dirfd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
     size_t len = strlen (text);
@@ -204,7 +204,7 @@ static int write_new (int dirfd, const char *name, const char *text, enum state_
     ssize_t n = write (fd, text, len);
     if (n >= 0 && (size_t)n != len)
         errno = ENOSPC;
-    int rc = n == (ssize_t)len && (how == STATE_SOON || fsync (fd) == 0) ? 0 : -1, saved = errno;
+    int rc = n == (ssize_t)len && fsync (fd) == 0 ? 0 : -1, saved = errno;
     close (fd);
     errno = saved;
     return rc;
@@ -217,14 +217,14 @@ static int put (int dirfd, const char *name, const char *text, enum state_write 
 
     snprintf (temporary, sizeof (temporary), ".%s.%d", name, (int)gettid ());
     unlinkat (dirfd, temporary, 0);
-    int rc = write_new (dirfd, temporary, text, how);
+    int rc = write_new (dirfd, temporary, text);
     if (rc == 0)
         rc = how == STATE_EXCLUSIVE ? linkat (dirfd, temporary, dirfd, name, 0)
                                     : renameat (dirfd, temporary, dirfd, name);
     int saved = errno;
     unlinkat (dirfd, temporary, 0);
     errno = saved;
-    return rc < 0 || how == STATE_SOON ? rc : fsync (dirfd);
+    return rc < 0 ? rc : fsync (dirfd);
 }
 
 int state_write_text (const char *dir, const char *name, const char *text, enum state_write how, idt_error_t *errp)
@@ -250,8 +250,9 @@ static int read_file (const char *dir, const char *name, struct statefile *s, id
         return errsetf (errp, STATE_REFUSED, "%s/%s: of a later version of idtree: upgrade this one", dir, name);
     if (strncmp (text, HEAD, strlen (HEAD)) != 0 || !decode (&found, text, n))
         return errsetf (errp, STATE_REFUSED, "%s/%s: damaged, or changed by hand: %s", dir, name,
-                        strcmp (name, NAME) == 0 ? "take that of a backup, or make it anew with idtree init --uuid"
-                                                 : "remove it");
+                        strcmp (name, NAME) == 0
+                            ? "put it aside, and that of a backup in its place, or one that idtree init --uuid makes"
+                            : "remove it");
     *s = found;
     return 0;
 }
@@ -281,7 +282,7 @@ int state_remember (const char *dir, uint32_t rank, const struct statefile *s, i
     char name[MEMORY_SIZE], text[STATE_TEXT_MAX];
 
     encode (s, text);
-    return state_write_text (dir, memory_name (rank, name), text, STATE_SOON, errp);
+    return state_write_text (dir, memory_name (rank, name), text, STATE_REPLACE, errp);
 }
 
 int state_create (const char *dir, const struct statefile *s, idt_error_t *errp)
@@ -300,7 +301,9 @@ void state_remove (const char *dir)
         unlink (path);
 }
 
-/* A change of the list: 's' becomes what is to be written.  Returns 1, or 0 where nothing changes, or -1 with errno set. */
+/* A change of the list: 's' becomes what is to be written.  Returns 1, or 0 where nothing changes, or -1 with errno
+ * set.
+ */
 typedef int (*change_f) (struct statefile *s, const char *name);
 
 static int add (struct statefile *s, const char *name)

@@ -72,31 +72,31 @@ void state_remove (const char *dir);
  */
 int state_add_store (const char *dir, const char *name, idt_error_t *errp);
 
-/* A store was lost, and what was in it is given up: it is made anew when it is next needed.  Returns 0, or -1 with errno set
- * (ENOENT: it is not in the list) and 'errp' filled.
+/* A store was lost, and what was in it is given up: it is made anew when it is next needed.  Returns 0, or -1 with
+ * errno set (ENOENT: it is not in the list) and 'errp' filled.
  */
 int state_drop_store (const char *dir, const char *name, idt_error_t *errp);
 
 /* --- what a rank remembers --------------------------------------------------------------------------- */
 
-/* The file memory-RANK in 'dir': which instance the rank belongs to, and what a rank 0 that lost its state must be told.  It is
- * a help, not a promise: a crash of the host may leave the one before.  Both return as state_read ().
+/* The file memory-RANK in 'dir': which instance the rank belongs to, and what a rank 0 that lost its state must be told.  A
+ * crash leaves the whole file or the one before.  Both return as state_read ().
  */
 int state_recall (const char *dir, uint32_t rank, struct statefile *s, idt_error_t *errp);
 int state_remember (const char *dir, uint32_t rank, const struct statefile *s, idt_error_t *errp);
 
 /* --- other small files of a folder ------------------------------------------------------------------- */
 
-/* Write 'text' to the file 'name' in 'dir', durably, in place of what is there or (exclusive) only where nothing is; (soon)
- * without waiting for the disk.
+/* Write 'text' to the file 'name' in 'dir', durably, in place of what is there or (exclusive) only where nothing is.
  * Returns 0, or -1 with errno set (EEXIST) and 'errp' filled.
  */
-enum state_write { STATE_REPLACE, STATE_EXCLUSIVE, STATE_SOON };
+enum state_write { STATE_REPLACE, STATE_EXCLUSIVE };
 int state_write_text (const char *dir, const char *name, const char *text, enum state_write how, idt_error_t *errp);
 
 #define STATE_TEXT_MAX 4096
 
-/* Read a small file of ours: no link, and nobody else's.  Returns its length, or -1 with errno set and 'errp' filled. */
+/* Read a small file of ours: no link, and nobody else's.  Returns its length, or -1 with errno set and 'errp' filled.
+ */
 int state_read_text (const char *dir, const char *name, char text[STATE_TEXT_MAX], idt_error_t *errp);
 
 /* --- where a folder lies ----------------------------------------------------------------------------- */
@@ -104,7 +104,9 @@ int state_read_text (const char *dir, const char *name, char text[STATE_TEXT_MAX
 /* Name the file system of 'type' (statfs (2)) where several hosts may have it at once; NULL: it is this host's. */
 const char *state_network_name (unsigned long type);
 
-/* Whether the folder lies on a file system of this host.  Returns 0, or -1 with errno set (STATE_REFUSED) and 'errp' filled. */
+/* Whether the folder lies on a file system of this host.  Returns 0, or -1 with errno set (STATE_REFUSED) and 'errp'
+ * filled.
+ */
 int state_check_local (const char *dir, idt_error_t *errp);
 
 #endif /* STATE_STATEFILE_H */

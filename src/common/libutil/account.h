@@ -3,9 +3,10 @@
 
 /* account.h - what one asker has under way, alone and of a pool that all share; a thinking part
  *
- * 1. No account takes more of a pool than the pool has free then.  So one greedy asker gets a half, two a third each, and
- *    a newcomer always finds room.  Nobody needs a list of askers for that.
- * 2. An account at its own limit waits: whoever fills it is not to bring more.  It goes over by what is charged meanwhile.
+ * 1. No account takes more of a pool than the pool has free then.  So one greedy asker gets a half, two a third each,
+ *    and a newcomer always finds room.  Nobody needs a list of askers for that.
+ * 2. An account at its own limit waits: whoever fills it is not to bring more.  It goes over by what is charged
+ *    meanwhile.
  * 3. Whoever waits goes on when a half of the limit is used, or by the valve: after 'patience_us' in which nothing was
  *    released the limit doubles, until half is reached again.  So every wait ends, also where the one whom it waits for
  *    needs more to go on.

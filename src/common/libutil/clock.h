@@ -13,8 +13,8 @@
 
 #define CLOCK_SECOND_NS INT64_C (1000000000)
 
-/* In units that divide a second.  CLOCK_REALTIME counts from 1970, CLOCK_MONOTONIC and CLOCK_BOOTTIME from the start of the
- * host.
+/* In units that divide a second.  CLOCK_REALTIME counts from 1970, CLOCK_MONOTONIC and CLOCK_BOOTTIME from the start of
+ * the host.
  */
 static inline uint64_t clock_units (clockid_t id, uint32_t unit_ns)
 {
@@ -58,8 +58,8 @@ static inline const char *clock_stamp (char text[CLOCK_STAMP_SIZE])
     return text;
 }
 
-/* Whether a round of work takes as long as 'us'.  Asked after each piece of it, with '*since_us' 0 at first: time counts from
- * the first asking, so that a round of one piece need not ask.
+/* Whether a round of work takes as long as 'us'.  Asked after each piece of it, with '*since_us' 0 at first: time
+ * counts from the first asking, so that a round of one piece need not ask.
  */
 static inline bool clock_is_over (uint64_t *since_us, uint64_t us)
 {
@@ -73,8 +73,8 @@ static inline bool clock_is_over (uint64_t *since_us, uint64_t us)
 #define CLOCK_MOMENT_US 16384 /* the most that a time is put off */
 #define CLOCK_MOMENT_PART 64
 
-/* A time as far off as 'at_us', but one of few: thousands that wait share a wake-up.  Never earlier, and later by less than a 64th
- * of the time until then and than CLOCK_MOMENT_US; what is 65 ms off or nearer stays as it is.
+/* A time as far off as 'at_us', but one of few: thousands that wait share a wake-up.  Never earlier, and later by less
+ * than a 64th of the time until then and than CLOCK_MOMENT_US; what is 65 ms off or nearer stays as it is.
  */
 static inline uint64_t clock_moment (uint64_t now_us, uint64_t at_us)
 {
@@ -87,8 +87,8 @@ static inline uint64_t clock_moment (uint64_t now_us, uint64_t at_us)
     return step_us < 1024 ? at_us : (at_us + step_us - 1) / step_us * step_us;
 }
 
-/* Sleep, also where signals come meanwhile.  The end is fixed before: what a signal cuts short is slept again, without the
- * sum growing by the interruptions.
+/* Sleep, also where signals come meanwhile.  The end is fixed before: what a signal cuts short is slept again, without
+ * the sum growing by the interruptions.
  */
 static inline void clock_sleep_ns (int64_t for_ns)
 {

@@ -20,8 +20,8 @@ int parse_duration (const char *s, uint64_t max_ms, uint64_t *ms);
 int parse_number (const char *s, uint64_t min, uint64_t max, uint64_t *n);
 
 /* Read a date of RFC 3339, as 2026-01-01T00:00:00Z or 2026-01-01T01:30:00.250+01:30, or a day alone, which is its first
- * millisecond in UTC, of the years 1970 to 9999 (UTC).  Returns 0 with Unix milliseconds in '*unix_ms', or -1 with errno
- * EINVAL and '*unix_ms' untouched.
+ * millisecond in UTC, of the years 1970 to 9999 (UTC).  Returns 0 with Unix milliseconds in '*unix_ms', or -1 with
+ * errno EINVAL and '*unix_ms' untouched.
  */
 int parse_date (const char *s, int64_t *unix_ms);
 

@@ -42,8 +42,8 @@ static inline bool fork_guard_is_child (const struct fork_guard *guard)
     return !guard->armed || (!guard->wiped_by_kernel && guard->pid != getpid ());
 }
 
-/* 'size' bytes of pages of their own: a guard that is armed, and what comes behind it, all zero.  Returns NULL with errno
- * ENOMEM.
+/* 'size' bytes of pages of their own: a guard that is armed, and what comes behind it, all zero.  Returns NULL with
+ * errno ENOMEM.
  */
 static inline void *fork_guard_create (size_t size)
 {

@@ -8,7 +8,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Whether a text names a number: 1 or 0; -1 with errno EINVAL where it is no such text.  An empty one, or "[]", names none. */
+/* Whether a text names a number: 1 or 0; -1 with errno EINVAL where it is no such text.  An empty one, or "[]", names
+ * none.
+ */
 int ranges_have (const char *text, uint32_t n);
 
 /* The greatest of them, in '*last': 1, or 0 where there is none; -1 with errno EINVAL as above. */
@@ -17,8 +19,8 @@ int ranges_last (const char *text, uint32_t *last);
 /* How many numbers it names that are below 'end', each as often as it does; 0 where it is no such text. */
 uint64_t ranges_count (const char *text, uint32_t end);
 
-/* The text of 'count' numbers, which are sorted for that; one range is written without brackets, none as "".  The caller frees
- * it.  NULL with errno ENOMEM.
+/* The text of 'count' numbers, which are sorted for that; one range is written without brackets, none as "".  The
+ * caller frees it.  NULL with errno ENOMEM.
  */
 char *ranges_format (uint32_t *numbers, size_t count);
 

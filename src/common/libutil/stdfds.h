@@ -10,7 +10,9 @@
 
 #include <fcntl.h>
 
-/* To be called first.  What was closed fails as before: it is opened the wrong way round.  Returns 0, or -1 with errno set. */
+/* To be called first.  What was closed fails as before: it is opened the wrong way round.  Returns 0, or -1 with errno
+ * set.
+ */
 static inline int stdfds_occupy (void)
 {
     for (int fd = 0; fd <= 2; fd++)

@@ -3,8 +3,8 @@
 
 /* turns.c - a queue that is served by turns over those who fill it
  *
- * A flow in the round has items and is ready.  The first of them is served while its credit is above 0; an item may take
- * the credit below that.  Then it goes to the end and gets a quantum.
+ * A flow in the round has items and is ready.  The first of them is served while its credit is above 0; an item may
+ * take the credit below that.  Then it goes to the end and gets a quantum.
  */
 #include <errno.h>
 #include <stdlib.h>

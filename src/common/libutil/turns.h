@@ -29,8 +29,8 @@ struct turns *turns_create (uint32_t quantum, uint64_t max_items, uint64_t max_c
 /* Items that are left are the caller's: turns_drain () first. */
 void turns_destroy (struct turns *t);
 
-/* Add an item (borrowed, not NULL) to a flow.  Returns 0, or -1 with errno EXFULL (the flow's share of the limits is used
- * up) or ENOMEM.
+/* Add an item (borrowed, not NULL) to a flow.  Returns 0, or -1 with errno EXFULL (the flow's share of the limits is
+ * used up) or ENOMEM.
  */
 int turns_put (struct turns *t, uint64_t key, void *item, uint32_t cost);
 

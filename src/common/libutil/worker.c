@@ -2,11 +2,14 @@
  * Copyright idtree contributors */
 
 /* worker.c - a thread for work that blocks */
+#define _GNU_SOURCE
+#include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "libutil/worker.h"
@@ -20,7 +23,11 @@ struct worker {
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t wake;
+    pthread_cond_t ended;
     /* under lock: */
+    bool has_ended;
+    void (*over) (void *arg); /* of one that is left; NULL: it is not */
+    void *object;             /* that its code is in, for good */
     enum task task;
     int errnum;
     idt_error_t why;
@@ -41,6 +48,8 @@ static void do_work (struct worker *w)
     }
 }
 
+static void worker_free (struct worker *w);
+
 static void *thread_main (void *arg)
 {
     struct worker *w = arg;
@@ -52,7 +61,14 @@ static void *thread_main (void *arg)
         else
             pthread_cond_wait (&w->wake, &w->lock);
     }
+    w->has_ended = true;
+    pthread_cond_signal (&w->ended);
+    void (*over) (void *arg) = w->over;
     pthread_mutex_unlock (&w->lock);
+    if (over) { /* nobody else has it any more */
+        over (w->arg);
+        worker_free (w);
+    }
     return NULL;
 }
 
@@ -70,6 +86,7 @@ static void worker_free (struct worker *w)
 
     if (w->fd >= 0)
         close (w->fd);
+    pthread_cond_destroy (&w->ended);
     pthread_cond_destroy (&w->wake);
     pthread_mutex_destroy (&w->lock);
     free (w);
@@ -102,6 +119,7 @@ int worker_run_alone (void *(*f) (void *arg), void *arg)
 struct worker *worker_create (worker_f work, void *arg)
 {
     struct worker *w = calloc (1, sizeof (*w));
+    pthread_condattr_t monotonic;
 
     if (!w)
         return NULL;
@@ -109,6 +127,10 @@ struct worker *worker_create (worker_f work, void *arg)
     w->arg = arg;
     pthread_mutex_init (&w->lock, NULL);
     pthread_cond_init (&w->wake, NULL);
+    pthread_condattr_init (&monotonic);
+    pthread_condattr_setclock (&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init (&w->ended, &monotonic);
+    pthread_condattr_destroy (&monotonic);
     if ((w->fd = eventfd (0, EFD_CLOEXEC | EFD_NONBLOCK)) < 0 || start_thread (&w->thread, thread_main, w) < 0) {
         worker_free (w);
         return NULL;
@@ -123,6 +145,48 @@ void worker_destroy (struct worker *w)
     set_task (w, TASK_END);
     pthread_join (w->thread, NULL);
     worker_free (w);
+}
+
+static struct timespec in_ms (unsigned ms)
+{
+    struct timespec at;
+
+    clock_gettime (CLOCK_MONOTONIC, &at);
+    at.tv_sec += ms / 1000 + (at.tv_nsec + ms % 1000 * 1000000L) / 1000000000L;
+    at.tv_nsec = (at.tv_nsec + ms % 1000 * 1000000L) % 1000000000L;
+    return at;
+}
+
+/* The shared object that this is part of, which may be a module's, is not unloaded any more. */
+static void stay_loaded (struct worker *w)
+{
+    Dl_info self;
+
+    if (dladdr ((void *)worker_leave, &self) && self.dli_fname)
+        w->object = dlopen (self.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
+}
+
+bool worker_leave (struct worker *w, unsigned ms, void (*over) (void *arg))
+{
+    struct timespec until = in_ms (ms);
+    int rc = 0;
+
+    if (!w)
+        return true;
+    set_task (w, TASK_END);
+    pthread_mutex_lock (&w->lock);
+    while (!w->has_ended && rc == 0)
+        rc = pthread_cond_timedwait (&w->ended, &w->lock, &until);
+    bool has_ended = w->has_ended;
+    if (!has_ended) {
+        stay_loaded (w);
+        w->over = over;
+        pthread_detach (w->thread);
+    }
+    pthread_mutex_unlock (&w->lock);
+    if (has_ended)
+        worker_destroy (w);
+    return has_ended;
 }
 
 void worker_begin (struct worker *w)

@@ -3,11 +3,13 @@
 
 /* worker.h - a thread for work that blocks: one piece at a time, its end told through a descriptor
  *
- * What the work uses belongs to the thread from worker_begin () until worker_result () tells the end, or worker_destroy ()
- * returns.
+ * What the work uses belongs to the thread from worker_begin () until worker_result () tells the end, or
+ * worker_destroy () returns.
  */
 #ifndef UTIL_WORKER_H
 #define UTIL_WORKER_H
+
+#include <stdbool.h>
 
 #include <idtree/error.h>
 
@@ -22,6 +24,11 @@ struct worker *worker_create (worker_f work, void *arg);
 /* End it, after what is under way; a piece that has not begun is left out.  NULL is fine; keeps errno. */
 void worker_destroy (struct worker *w);
 
+/* The same, but wait for 'ms' milliseconds at most.  Returns true; or false where what is under way takes longer: then the
+ * thread goes on alone, calls 'over' with the work's 'arg' when it has ended, and what it runs in stays loaded.
+ */
+bool worker_leave (struct worker *w, unsigned ms, void (*over) (void *arg));
+
 /* Have a piece of work done.  At most one may be under way. */
 void worker_begin (struct worker *w);
 
@@ -31,8 +38,8 @@ int worker_fd (const struct worker *w);
 /* How it ended: 1 well, -1 badly, with its errno and 'errp' (may be NULL); 0: none has ended. */
 int worker_result (struct worker *w, idt_error_t *errp);
 
-/* Work that nobody may wait for to the end: 'f' runs in a thread of its own, which takes no signals and is not joined; what
- * 'arg' points to must outlive it.  Returns 0, or -1 with errno set (EAGAIN: no more threads).
+/* Work that nobody may wait for to the end: 'f' runs in a thread of its own, which takes no signals and is not joined;
+ * what 'arg' points to must outlive it.  Returns 0, or -1 with errno set (EAGAIN: no more threads).
  */
 int worker_run_alone (void *(*f) (void *arg), void *arg);
 

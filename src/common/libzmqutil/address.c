@@ -124,8 +124,8 @@ static struct lookup *lookup_create (const char *host)
     return l;
 }
 
-/* Not getaddrinfo_a (): its thread is one of libc alone, which ThreadSanitizer does not know, and modules of the name service
- * run in it with a stack of libc's choice. */
+/* Not getaddrinfo_a (): its thread is one of libc alone, which ThreadSanitizer does not know, and modules of the name
+ * service run in it with a stack of libc's choice. */
 static void ask (struct address *a)
 {
     struct lookup *l = lookup_create (a->host);

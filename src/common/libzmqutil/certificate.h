@@ -14,13 +14,13 @@
 
 #define CERTIFICATE_SECRET_SIZE 32
 
-/* Make a new one in the file 'path', which must not exist, readable by its owner alone; 'name' (NULL: none) is for people.
- * All of it is there, or nothing.  Returns 0, or -1 with errno set and 'errp' filled.
+/* Make a new one in the file 'path', which must not exist, readable by its owner alone; 'name' (NULL: none) is for
+ * people.  All of it is there, or nothing.  Returns 0, or -1 with errno set and 'errp' filled.
  */
 int certificate_make (const char *path, const char *name, idt_error_t *errp);
 
-/* Its secret.  Returns 0, or -1 with errno set and 'errp' filled: EPERM where others may read it, or it is neither ours nor
- * root's; EINVAL where it is none.
+/* Its secret.  Returns 0, or -1 with errno set and 'errp' filled: EPERM where others may read it, or it is neither ours
+ * nor root's; EINVAL where it is none.
  */
 int certificate_read (const char *path, uint8_t secret[CERTIFICATE_SECRET_SIZE], idt_error_t *errp);
 

@@ -15,8 +15,8 @@
 
 struct zap;
 
-/* Whether the owner of 'key' may connect to a socket of that domain (ZMQ_ZAP_DOMAIN).  If so, write a name for the connection
- * to 'user'.
+/* Whether the owner of 'key' may connect to a socket of that domain (ZMQ_ZAP_DOMAIN).  If so, write a name for the
+ * connection to 'user'.
  */
 typedef bool (*zap_f) (const char *domain, const uint8_t key[ZAP_KEY_SIZE], char *user, size_t size, void *arg);
 

@@ -3,8 +3,8 @@
 
 /* zwatcher.h - ZeroMQ sockets on the reactor
  *
- * Asking a socket whether it has something costs more than an idle socket is worth, and its descriptor's edge may be eaten
- * by our own calls.  So it is asked, by receiving, only when it is dirty: its descriptor fired, or we sent on it
+ * Asking a socket whether it has something costs more than an idle socket is worth, and its descriptor's edge may be
+ * eaten by our own calls.  So it is asked, by receiving, only when it is dirty: its descriptor fired, or we sent on it
  * (zwatcher_touch ()).  zpoll_turn () serves the dirty ones, before the reactor sleeps.
  */
 #ifndef LIBZMQUTIL_ZWATCHER_H

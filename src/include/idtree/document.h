@@ -22,7 +22,8 @@
  *    (IDT_O_RECONNECT, handle.h), or after idt_document_attach () to another handle.
  * 5. A document that was told what can't be is broken, for good: it makes no ids that others will know.
  *    Open it again, which is a new session.
- * 6. Where an older copy of the document was put in place at rank 0, idt_document_errnum () is ENOTRECOVERABLE: what is final
+ * 6. One that is renamed goes on under its new name.  One that is deleted is broken, whatever has its name now.
+ * 7. Where an older copy of the document was put in place at rank 0, idt_document_errnum () is ENOTRECOVERABLE: what is final
  *    here may come to mean something else there.  It goes on by itself when the newer copy is back; else close it.
  */
 #ifndef IDTREE_DOCUMENT_H
@@ -65,7 +66,8 @@ struct idcomp *idt_document_ids (const idt_document_t *d);
 
 /* --- what goes on --------------------------------------------------------------------------- */
 
-const char *idt_document_name (const idt_document_t *d); /* borrowed */
+const char *
+idt_document_name (const idt_document_t *d); /* its name, which may change; borrowed until the reactor runs */
 
 /* The UUID of the document: one of the same name that is made anew has another.  Borrowed. */
 const char *idt_document_uuid (const idt_document_t *d);

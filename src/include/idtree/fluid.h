@@ -135,9 +135,9 @@ int fluid_gen_set_range (struct fluid_gen *gen, uint64_t lo_ms, uint64_t hi_ms);
  */
 int fluid_gen_reserve (struct fluid_gen *gen, uint64_t now_ms, uint32_t want, fluid_t *first);
 
-/* The same, but only of the sequence numbers that 'granules' allows: bit k stands for 16 k ... 16 k + 15.  The ids are one
- * run, fewer than wanted where that ends: ask again for more of this millisecond.  What is not allowed and lies below what was
- * reserved is passed: it is not used in this millisecond any more, whatever is allowed later.
+/* The same, but only of the sequence numbers that 'granules' allows: bit k stands for 16 k ... 16 k + 15.  The ids are
+ * one run, fewer than wanted where that ends: ask again for more of this millisecond.  What is not allowed and lies
+ * below what was reserved is passed: it is not used in this millisecond any more, whatever is allowed later.
  *   EAGAIN     also: 'granules' allows nothing of 'now_ms' that is left
  */
 int fluid_gen_reserve_in (struct fluid_gen *gen, uint64_t now_ms, uint64_t granules, uint32_t want, fluid_t *first);
@@ -147,8 +147,8 @@ int fluid_gen_reserve_in (struct fluid_gen *gen, uint64_t now_ms, uint64_t granu
  */
 void fluid_gen_advance (struct fluid_gen *gen, uint64_t ms);
 
-/* Let all ids that are made afterwards be above 'id', whichever generator made it, and no further above than that.  The range
- * held stays as it is.
+/* Let all ids that are made afterwards be above 'id', whichever generator made it, and no further above than that.  The
+ * range held stays as it is.
  */
 void fluid_gen_follow (struct fluid_gen *gen, fluid_t id);
 

@@ -25,9 +25,10 @@ typedef struct idt idt_t;
 
 /* --- connection ---------------------------------------------------------------------------- */
 
-/* Connect to the broker at 'uri', as local:///run/idtree/local; with ?rank=RANK behind it, one rank of the process that serves the
- * socket.  Several, separated by blanks or commas, are tried in order; each has 30 s to answer.  NULL: what idt_default_uri ()
- * says.  Returns a handle for idt_close (), or NULL with errno set and the reason in 'errp' (may be NULL), of several the last's:
+/* Connect to the broker at 'uri', as local:///run/idtree/local; with ?rank=RANK behind it, one rank of the process that
+ * serves the socket.  Several, separated by blanks or commas, are tried in order, for 30 s together.  NULL: what
+ * idt_default_uri () says.  Returns a handle for idt_close (), or NULL with errno set and the reason in 'errp' (may be
+ * NULL), of several the last's:
  *   EINVAL        not a local:// URI, its path is longer than a UNIX socket's may be, or more than 16 of them
  *   ENOENT, ECONNREFUSED  no broker there
  *   EHOSTUNREACH, EHOSTDOWN  that rank is not there, or ended
@@ -39,21 +40,24 @@ idt_t *idt_open (const char *uri, idt_error_t *errp);
 /* A connection that is lost may be followed by another, to the first broker of the list that takes us:
  *
  * 1. Requests under way when it is lost end with ECONNRESET, once.  Nobody knows whether they were done.
- * 2. Who may connect anew is said below.  What is asked for until then is kept and sent when there is a connection, if somebody
- *    still waits for the answer; time limits of futures hold meanwhile.
- * 3. The list is tried from its beginning, round by round, with pauses of up to 2 s between.  After 30 s in vain (at once where all
- *    refuse), it is given up: what waits ends with ECONNREFUSED, ETIMEDOUT, ... as idt_open () fails.  The next call tries again.
+ * 2. Who may connect anew is said below.  What is asked for until then is kept and sent when there is a connection, if
+ *    somebody still waits for the answer; time limits of futures hold meanwhile.
+ * 3. The list is tried from its beginning, round by round, with pauses of up to 2 s between.  After 30 s in vain (at
+ *    once where all refuse), it is given up: what waits ends with ECONNREFUSED, ETIMEDOUT, ... as idt_open () fails.
+ *    The next call tries again.
  * 4. A broker of another instance (attribute instance.uuid) is not connected to: ESTALE.
- * 5. Subscriptions and services are asked for again before anything else.  Where there are subscriptions, an event event.lost with
- *    {"reconnected":true} comes first: nobody knows which events were missed.
+ * 5. Subscriptions and services are asked for again before anything else.  Where there are subscriptions, an event
+ *    event.lost with {"reconnected":true} comes first: nobody knows which events were missed.
  * 6. FLUIDs go on above all that were got with the handle, whichever rank makes them.
  * 7. Requests that came over the connection before can't be answered any more: such an answer finds nobody.
  *
- * The calling thread does it, while it waits for an answer or runs the reactor.  Modules' handles have one connection.  After fork ()
- * a handle is the parent's: the child opens its own.
+ * The calling thread does it, while it waits for an answer or runs the reactor.  Modules' handles have one connection.
+ * After fork () a handle is the parent's: the child opens its own.
  */
 enum idt_open_flag {
-    /* Whatever is asked for may connect anew, and the reactor does so by itself.  idt_set_lost () tells of what was given up only. */
+    /* Whatever is asked for may connect anew, and the reactor does so by itself.  idt_set_lost () tells of what was
+     * given up only.
+     */
     IDT_O_RECONNECT = 1,
     /* Nothing does: when the connection is lost, the handle is of no use any more. */
     IDT_O_ONCE = 2,
@@ -65,6 +69,11 @@ enum idt_open_flag {
 /* As idt_open (), which has 'flags' 0.  EINVAL, too: other flags. */
 idt_t *idt_open_with (const char *uri, int flags, idt_error_t *errp);
 
+/* The same within 'timeout_ms' (negative: for ever), which the brokers of a list share: one that says nothing is left
+ * after 5 s, or sooner, so that each behind it has as much; the last has all that is left.
+ */
+idt_t *idt_open_within (const char *uri, int flags, double timeout_ms, idt_error_t *errp);
+
 /* What NULL means: IDTREE_URI of the environment, else FLUX_URI, else local:///run/idtree/local.  Borrowed. */
 const char *idt_default_uri (void);
 
@@ -75,8 +84,8 @@ const char *idt_get_uri (const idt_t *h);
 const char *idt_lost_error (const idt_t *h);
 
 /* Close a connection, destroy its handlers.  Futures must be destroyed and documents closed or attached elsewhere
- * before, and no callback of this handle may be running (all are checked: assert).  What was sent and not yet written is lost: idt_flush () first.
- * NULL is fine; keeps errno.
+ * before, and no callback of this handle may be running (all are checked: assert).  What was sent and not yet written
+ * is lost: idt_flush () first.  NULL is fine; keeps errno.
  */
 void idt_close (idt_t *h);
 
@@ -88,8 +97,8 @@ idt_reactor_t *idt_get_reactor (idt_t *h);
 /* Use a reactor that the caller owns, before the first use of another (else errno EBUSY). */
 int idt_set_reactor (idt_t *h, idt_reactor_t *r);
 
-/* Call 'cb', from the reactor, when the connection is lost and when another is given up, with the errno that tells why; without it
- * the reactor is stopped with that error:
+/* Call 'cb', from the reactor, when the connection is lost and when another is given up, with the errno that tells why;
+ * without it the reactor is stopped with that error:
  *   ECONNRESET       the broker closed the connection
  *   EPROTO, EMSGSIZE it sent what is no message
  *   EPIPE            a module's: the broker asks it to end
@@ -116,15 +125,15 @@ typedef void (*idt_handler_f) (idt_t *h, const idt_msg_t *msg, void *arg);
 /* In the type of a row: its handler may answer a streaming request several times. */
 #define IDT_HANDLER_STREAM 0x100
 
-/* In the type of a row: its handler may get a longer JSON text than others of a module on the broker's reactor, which waits
- * while it is parsed: four times the attribute broker.max-json.  What is longer is answered EMSGSIZE before that.
+/* In the type of a row: its handler may get a longer JSON text than others of a module on the broker's reactor, which
+ * waits while it is parsed: four times the attribute broker.max-json.  What is longer is answered EMSGSIZE before that.
  */
 #define IDT_HANDLER_LARGE 0x200
 
 /* One row of a table of handlers, ended by IDT_HANDLERS_END.  'topic' is compared whole, unless it ends
  * in '*': then it is a prefix.  The first row that matches takes the message.  A request whose user has none
- * of the roles in 'rolemask' is answered EPERM; 0: IDT_ROLE_OWNER is asked for, but that idtree's own topics have their roles
- * in a table of their own.  A row with IDT_ROLE_BROKER takes only what
+ * of the roles in 'rolemask' is answered EPERM; 0: IDT_ROLE_OWNER is asked for, but that idtree's own topics have their
+ * roles in a table of their own.  A row with IDT_ROLE_BROKER takes only what
  * a broker's module sent, from any rank, or with IDT_ROLE_LOCAL beside it from this one: no client can say so
  * of himself.  A request that no row matches is answered ENOSYS.  Events have no roles to check: whom they came
  * from is in idt_msg_cred ().
@@ -177,8 +186,8 @@ int idt_msg_unpack (const idt_msg_t *msg, json_t **o, idt_error_t *errp, const c
 
 /* --- events ------------------------------------------------------------------------------- */
 
-/* Get events whose topic begins with 'prefix', or no more.  Returns a future of an empty answer.  While there is no connection a
- * subscription ends at once; one that was not sent yet ends with ECANCELED.
+/* Get events whose topic begins with 'prefix', or no more.  Returns a future of an empty answer.  While there is no
+ * connection a subscription ends at once; one that was not sent yet ends with ECANCELED.
  */
 struct idt_future *idt_event_subscribe (idt_t *h, const char *prefix);
 struct idt_future *idt_event_unsubscribe (idt_t *h, const char *prefix);

@@ -32,8 +32,8 @@
  *    as no thread changes the object.
  *
  * These functions use libc alone, hold no state outside of their objects and look at neither
- * locale, environment, files nor clock (but which process they are in).  None blocks.  Functions that allocate may fail with
- * ENOMEM.
+ * locale, environment, files nor clock (but which process they are in).  None blocks.  Functions that allocate may fail
+ * with ENOMEM.
  */
 #ifndef IDTREE_IDCOMP_H
 #define IDTREE_IDCOMP_H

@@ -11,9 +11,9 @@
  *
  * A module that never blocks may instead use IDT_MODULE (): then the broker can host it inline, on its own
  * reactor, and mod_main is made from the two functions for the case that it runs in a thread.  One that may block uses
- * IDT_MODULE_THREADED ().  One that computes for long but waits for nothing uses IDT_MODULE_SHARED (): the modules of all
- * brokers of a process that do so share one thread.  With each of them the broker knows when the module has started, and waits
- * for that.
+ * IDT_MODULE_THREADED ().  One that computes for long but waits for nothing uses IDT_MODULE_SHARED (): the modules of
+ * all brokers of a process that do so share one thread.  With each of them the broker knows when the module has
+ * started, and waits for that.
  */
 #ifndef IDTREE_MODULE_H
 #define IDTREE_MODULE_H
@@ -63,9 +63,9 @@ int idt_module_run (const struct idt_module *m, idt_t *h, int argc, char **argv)
 
 /* --- the next life ------------------------------------------------------------------------------- */
 
-/* Leave something for the module's next life in this broker: bytes of which the broker has a copy, in memory, until that
- * has started, or the broker ends.  Called in fini; the last call counts.  Until the next life what clients ask of the
- * module's service waits for it, 5 s at most, and is answered by no other broker: what brokers' modules ask is.
+/* Leave something for the module's next life in this broker: bytes of which the broker has a copy, in memory, until
+ * that has started, or the broker ends.  Called in fini; the last call counts.  Until the next life what clients ask of
+ * the module's service waits for it, 5 s at most, and is answered by no other broker: what brokers' modules ask is.
  * Returns 0, or -1 with errno set:
  *   EINVAL    no bytes
  *   EMSGSIZE  more than IDT_MODULE_KEEP_MAX

@@ -63,8 +63,9 @@ idt_watcher_t *idt_timer_watcher_create (idt_reactor_t *r, double after_ms, doub
 void idt_timer_watcher_reset (idt_watcher_t *w, double after_ms, double repeat_ms);
 
 /* Call back once when CLOCK_BOOTTIME, which counts on while the host sleeps, reaches 'at_us' microseconds.  It is made
- * without a time: the first reset starts it, and each sets another time (UINT64_MAX: none, which stops it).  All alarms of a
- * reactor share one descriptor.  NULL with errno: ENOMEM, or what the kernel said of that descriptor (EMFILE, ...).
+ * without a time: the first reset starts it, and each sets another time (UINT64_MAX: none, which stops it).  All alarms
+ * of a reactor share one descriptor.  NULL with errno: ENOMEM, or what the kernel said of that descriptor (EMFILE,
+ * ...).
  */
 idt_watcher_t *idt_alarm_watcher_create (idt_reactor_t *r, idt_watcher_f cb, void *arg);
 void idt_alarm_watcher_reset (idt_watcher_t *w, uint64_t at_us);

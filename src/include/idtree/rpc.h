@@ -37,6 +37,11 @@ idt_future_t *idt_rpc (idt_t *h, const char *topic, const char *s, uint32_t node
 idt_future_t *idt_rpc_raw (idt_t *h, const char *topic, const void *data, size_t size, uint32_t nodeid, int flags);
 idt_future_t *idt_rpc_pack (idt_t *h, const char *topic, uint32_t nodeid, int flags, const char *fmt, ...);
 
+/* The same with the topic, payload, user and roles of a request that came, or was made with idt_msg_create (): modules and
+ * the owner's clients speak for another user so.
+ */
+idt_future_t *idt_rpc_message (idt_t *h, const idt_msg_t *request, uint32_t nodeid, int flags);
+
 /* The answer, waiting for it as long as it takes.  What is returned is borrowed until the future is
  * reset or destroyed; strings of idt_rpc_get_unpack () until it is called again.  Return 0, or -1 with errno
  * set: the answer's error, EPROTO where the payload is not what was asked for.  An empty answer is the

@@ -311,8 +311,8 @@ uint32_t sno_gen_sequence (struct sno_gen *gen);
 /* (Len)  How many ids were issued in the current unit, by the generator's clock: 0 ... cap. */
 uint32_t sno_gen_len (struct sno_gen *gen);
 
-/* (Snapshot, Partition, SequenceMin, SequenceMax)  The state from which sno_gen_create continues, consistent even while ids are made.
- * What is made afterwards it does not know of: take it from a generator that has stopped, or raise
+/* (Snapshot, Partition, SequenceMin, SequenceMax)  The state from which sno_gen_create continues, consistent even while
+ * ids are made.  What is made afterwards it does not know of: take it from a generator that has stopped, or raise
  * it.
  */
 void sno_gen_snapshot (struct sno_gen *gen, struct sno_snapshot *snapshot);

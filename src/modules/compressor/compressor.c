@@ -86,6 +86,8 @@ static const struct idt_handler_spec handlers[] = {
     { IDT_MSGTYPE_REQUEST, "compressor.fetch", root_request_cb, 0 },
     { IDT_MSGTYPE_REQUEST, "compressor.state", root_request_cb, 0 },
     { IDT_MSGTYPE_REQUEST, "compressor.create", root_request_cb, 0 },
+    { IDT_MSGTYPE_REQUEST, "compressor.delete", root_request_cb, 0 },
+    { IDT_MSGTYPE_REQUEST, "compressor.rename", root_request_cb, 0 },
     { IDT_MSGTYPE_REQUEST, "compressor.list", root_request_cb, 0 },
     { IDT_MSGTYPE_REQUEST, "compressor.disconnect", disconnect_cb, 0 },
     { IDT_MSGTYPE_REQUEST, "compressor.stats-get", stats_get_cb, 0 },

@@ -3,9 +3,9 @@
 
 /* document.c - a document that is open on this rank: its life
  *
- * The first one subscribes, for all; each joins: rank 0 answers with its stored form before it publishes what comes after it, so no
- * range is missed.  From then on whatever happens ends in document_turn (), which does what has become due, and ends
- * the document where that is over; who calls it must not use the document afterwards.
+ * The first one subscribes, for all; each joins: rank 0 answers with its stored form before it publishes what comes
+ * after it, so no range is missed.  From then on whatever happens ends in document_turn (), which does what has become
+ * due, and ends the document where that is over; who calls it must not use the document afterwards.
  *
  * Whoever opens or closes it is answered within compressor.timeout.  A session that could not end goes on.
  */
@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <syslog.h>
 
 #include "libutil/errprintf.h"
 #include "modules/compressor/document_private.h"
@@ -170,14 +171,40 @@ size_t documents_awaited (const struct service *sv)
     return n;
 }
 
-struct document *document_find (struct service *sv, const char *name)
+/* Of two that have the name one is broken, or does not know yet what became of it: the other was renamed.  Who asks by name
+ * may mean the old one, and is told so until that is closed.
+ */
+static struct document *find_name (struct service *sv, const char *name)
+{
+    struct document *doc, *found = NULL;
+
+    LIST_FOREACH (doc, &sv->documents, link)
+        if (strcmp (doc->session.name, name) == 0
+            && (!found || (doc->session.replica && replica_broken (doc->session.replica))))
+            found = doc;
+    return found;
+}
+
+/* The session that has joined the document of this UUID, but for 'other' (may be NULL). */
+static struct document *find_uuid (struct service *sv, const char *uuid, const struct document *other)
 {
     struct document *doc;
 
     LIST_FOREACH (doc, &sv->documents, link)
-        if (strcmp (doc->session.name, name) == 0)
+        if (doc != other && doc->session.replica && strcmp (doc->session.uuid, uuid) == 0)
             return doc;
     return NULL;
+}
+
+void document_renamed (struct document *doc, const char *before)
+{
+    struct document *other;
+
+    idt_log (doc->service->h, LOG_INFO, "document %s is called %s now", before, doc->session.name);
+    LIST_FOREACH (other, &doc->service->documents, link)
+        if (other != doc && strcmp (other->session.name, doc->session.name) == 0)
+            other->session.ask = true;
+    service_arm (doc->service);
 }
 
 /* --- open ------------------------------------------------------------------------------------------------- */
@@ -206,6 +233,18 @@ static void opened (struct document *doc)
     free (s);
     json_decref (o);
     document_turn (doc);
+}
+
+/* A rank has one session in a document: the other has not heard of the name that it has now. */
+static void give_way (struct document *doc, struct document *twin)
+{
+    char text[2 * DOCWIRE_NAME_MAX + 100];
+
+    snprintf (text, sizeof (text), "%s: it is open here as %s, which was its name before: ask again", doc->session.name,
+              twin->session.name);
+    twin->session.ask = true;
+    document_destroy (doc, EAGAIN, text);
+    document_turn (twin);
 }
 
 static void joined_cb (idt_future_t *f, void *arg);
@@ -241,7 +280,10 @@ static void joined_cb (idt_future_t *f, void *arg)
         docsession_failed (&doc->session);
     else
         set_deadline (doc);
-    if (doc->session.replica)
+    struct document *twin = find_uuid (doc->service, doc->session.uuid, doc);
+    if (doc->session.replica && twin)
+        give_way (doc, twin);
+    else if (doc->session.replica)
         opened (doc);
     else
         join (doc);
@@ -282,8 +324,8 @@ static struct document *document_create (struct service *sv, const char *name, i
     return doc;
 }
 
-/* One subscription does for all documents: a rank may have more of them than a broker grants subscriptions.  What is asked for
- * after it comes after it.
+/* One subscription does for all documents: a rank may have more of them than a broker grants subscriptions.  What is
+ * asked for after it comes after it.
  */
 static void begin_opening (struct document *doc)
 {
@@ -295,7 +337,7 @@ static void begin_opening (struct document *doc)
 
 static void open_document (struct service *sv, const idt_msg_t *msg, const char *name)
 {
-    struct document *doc = document_find (sv, name);
+    struct document *doc = find_name (sv, name);
     idt_error_t error;
 
     if (doc && doc->session.replica && replica_broken (doc->session.replica))
@@ -313,6 +355,7 @@ static void open_document (struct service *sv, const idt_msg_t *msg, const char 
     else if (!(doc = document_create (sv, name, &error)))
         service_respond_error (sv, msg, errno, error.text);
     else {
+        doc->opener = idt_msg_cred (msg);
         service_queue (sv, &doc->openers, msg);
         begin_opening (doc);
     }
@@ -333,15 +376,16 @@ void document_open_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 
 /* --- methods of an open document ---------------------------------------------------------------------------- */
 
-struct document *document_asked (struct service *sv, const idt_msg_t *msg, const char *name)
+struct document *document_asked (struct service *sv, const idt_msg_t *msg, const char *name, const char *uuid)
 {
-    struct document *doc = document_find (sv, name);
+    struct document *doc = uuid ? find_uuid (sv, uuid, NULL) : find_name (sv, name);
     char text[DOCWIRE_NAME_MAX + 100];
 
     if (doc && doc->state != OPENING)
         return doc;
-    snprintf (text, sizeof (text), "document '%.*s' is not open on rank %u: open it there first (idtree doc open)",
-              DOCWIRE_NAME_MAX, name, sv->options.rank);
+    snprintf (text, sizeof (text),
+              "document '%.*s'%s%.40s is not open on rank %u: open it there first (idtree doc open)", DOCWIRE_NAME_MAX,
+              name, uuid ? " with UUID " : "", uuid ? uuid : "", sv->options.rank);
     service_respond_error (sv, msg, ENOENT, text);
     return NULL;
 }
@@ -373,13 +417,13 @@ void document_close_cb (idt_t *h, const idt_msg_t *msg, void *arg)
     struct service *sv = arg;
     struct document *doc;
     idt_error_t error;
-    const char *name;
+    const char *name, *uuid = NULL;
     int without = 0;
     json_t *o;
 
-    if (idt_msg_unpack (msg, &o, &error, "{s:s s?b}", "document", &name, "discard", &without) < 0)
+    if (idt_msg_unpack (msg, &o, &error, "{s:s s?s s?b}", "document", &name, "uuid", &uuid, "discard", &without) < 0)
         service_respond_error (sv, msg, EPROTO, error.text);
-    else if ((doc = document_asked (sv, msg, name)))
+    else if ((doc = document_asked (sv, msg, name, uuid)))
         (without ? discard : close_document) (doc, msg);
     json_decref (o);
 }

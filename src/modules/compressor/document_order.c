@@ -6,8 +6,8 @@
  * What the replica says is missing is fetched from rank 0, whatever the reason: a gap, event.lost, a newer number in an
  * answer.  What fails is tried again after a pause, for as long as the document is open.
  *
- * Whatever is sent to rank 0 tells which history was finalized here, and so does an event: what does not continue it is not
- * taken, and rank 0 is asked (tasks.c).  While it refuses the document nothing is made in it.
+ * Whatever is sent to rank 0 tells which history was finalized here, and so does an event: what does not continue it is
+ * not taken, and rank 0 is asked (tasks.c).  While it refuses the document nothing is made in it.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -36,13 +36,21 @@ static void refuse (struct document *doc, const char *text)
 
 /* --- fetch ---------------------------------------------------------------------------------------------- */
 
+/* A document that is made by joining is of who opens it. */
 idt_future_t *document_ask (struct document *doc)
 {
     const char *topic = docsession_topic (&doc->session);
     char *text = docsession_request (&doc->session);
-    idt_future_t *f = text ? idt_rpc (doc->service->h, topic, text, 0, 0) : NULL;
-    int saved = errno;
+    idt_msg_t *request = text ? idt_msg_create (IDT_MSGTYPE_REQUEST) : NULL;
+    idt_future_t *f = NULL;
 
+    if (request && idt_msg_set_topic (request, topic) == 0 && idt_msg_set_string (request, text) == 0) {
+        if (!doc->session.replica)
+            idt_msg_set_cred (request, doc->opener);
+        f = idt_rpc_message (doc->service->h, request, 0, 0);
+    }
+    int saved = errno;
+    idt_msg_unref (request);
     free (text);
     errno = saved;
     return f;
@@ -71,6 +79,12 @@ int document_take (struct document *doc, idt_future_t *f)
     return rc;
 }
 
+/* Why an answer ends the session: rank 0 said it, or told of another document. */
+static const char *why_gone (const idt_future_t *f)
+{
+    return idt_future_errnum (f) ? idt_future_error (f) : "another document has its name now";
+}
+
 /* The answer was taken ('rc' 0), or is an error.  'before': how far the replica was. */
 static void end_fetch (struct document *doc, idt_future_t *f, int rc, int64_t before)
 {
@@ -82,7 +96,7 @@ static void end_fetch (struct document *doc, idt_future_t *f, int rc, int64_t be
         refuse (doc, idt_future_error (f));
     else if (errnum) {
         if (docsession_is_final (errnum))
-            replica_break (doc->session.replica, "its document is gone: rank 0 has another one of that name, or none");
+            replica_break (doc->session.replica, why_gone (f));
         pause_fetch (doc);
     }
     else if (!docsession_in_pieces (&doc->session) && replica_missing (doc->session.replica)
@@ -98,9 +112,13 @@ static void fetched_cb (idt_future_t *f, void *arg)
 {
     struct document *doc = arg;
     int64_t before = replica_seq (doc->session.replica);
+    char name[DOCWIRE_NAME_MAX + 1];
 
     doc->fetching = NULL;
+    strcpy (name, doc->session.name);
     int rc = document_take (doc, f);
+    if (strcmp (name, doc->session.name) != 0)
+        document_renamed (doc, name);
     if (rc == 0)
         *doc->refused = '\0';
     end_fetch (doc, f, rc, before);
@@ -189,21 +207,36 @@ static void announced_cb (void *arg, size_t index, const struct relay_result *re
 
 /* --- events --------------------------------------------------------------------------------------------- */
 
-/* An event of the same name may be of another document: of an instance before, or after. */
+static void hear (struct document *doc, const idt_msg_t *msg, const json_t *event)
+{
+    struct service *sv = doc->service;
+    idt_error_t error;
+
+    if (docsession_hear (&doc->session, event, &error) < 0 && errno == EPROTO)
+        idt_log (sv->h, LOG_ERR, "%s: %s", idt_msg_topic (msg), error.text);
+    count_taken (doc);
+    document_turn (doc);
+}
+
+/* An event of the same name may be of another document: of an instance before, or after, or one that was deleted. */
 void document_ranges_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 {
     struct service *sv = arg;
-    struct document *doc = document_find (sv, idt_msg_topic (msg) + strlen (DOCWIRE_EVENT_PREFIX));
+    const char *name = idt_msg_topic (msg) + strlen (DOCWIRE_EVENT_PREFIX);
+    struct document *doc, *next;
     idt_error_t error;
-    json_t *event;
+    json_t *event = NULL;
 
-    if (!doc || !doc->session.replica)
-        return;
-    sv->counters.events++;
-    event = idt_msg_json (msg, &error);
-    if ((!event || docsession_hear (&doc->session, event, &error) < 0) && errno == EPROTO)
-        idt_log (h, LOG_ERR, "%s: %s", idt_msg_topic (msg), error.text);
+    for (doc = LIST_FIRST (&sv->documents); doc; doc = next) {
+        next = LIST_NEXT (doc, link);
+        if (strcmp (doc->session.name, name) != 0 || !doc->session.replica)
+            continue;
+        sv->counters.events += !event;
+        if (!event && !(event = idt_msg_json (msg, &error))) {
+            idt_log (h, LOG_ERR, "%s: %s", idt_msg_topic (msg), error.text);
+            break;
+        }
+        hear (doc, msg, event);
+    }
     json_decref (event);
-    count_taken (doc);
-    document_turn (doc);
 }

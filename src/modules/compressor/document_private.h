@@ -29,6 +29,7 @@ struct document {
     struct service *service;
     struct docsession session; /* without a replica while OPENING */
     enum document_state state;
+    struct idt_cred opener; /* the first */
     struct fifo openers;
     struct fifo closers;
     uint64_t deadline_ms;        /* of openers, or closers */
@@ -52,6 +53,9 @@ void document_destroy (struct document *doc, int errnum, const char *text);
 
 /* Tell those who wait for its end why there is none now: the session goes on. */
 void document_stay_open (struct document *doc, int errnum, const char *text);
+
+/* It has another name than before: whoever else is known by that asks for his own. */
+void document_renamed (struct document *doc, const char *before);
 
 /* Try again after a pause; at once. */
 void document_pause (struct document *doc, struct pause *pause);

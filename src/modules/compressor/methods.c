@@ -38,17 +38,18 @@ static int open_request (struct request *r, struct service *sv, const idt_msg_t 
 {
     struct document *doc;
     idt_error_t error;
-    const char *name;
+    const char *name, *uuid = NULL;
 
     *r = (struct request){ .service = sv, .msg = msg };
-    if (idt_msg_unpack (msg, &r->o, &error, "{s:s s:o s?s}", "document", &name, key, &r->list, "origin", &r->origin)
+    if (idt_msg_unpack (msg, &r->o, &error, "{s:s s?s s:o s?s}", "document", &name, "uuid", &uuid, key, &r->list,
+                        "origin", &r->origin)
         < 0)
         service_respond_error (sv, msg, EPROTO, error.text);
     else if (!json_is_array (r->list))
         service_respond_error (sv, msg, EPROTO, "ids or uuids must be an array");
     else if (json_array_size (r->list) > IDS_MAX)
         service_respond_error (sv, msg, EINVAL, "one request takes 65536 ids at most");
-    else if ((doc = document_asked (sv, msg, name))) {
+    else if ((doc = document_asked (sv, msg, name, uuid))) {
         r->ids = replica_ids (doc->session.replica);
         if (!*doc->refused)
             return 0;
@@ -195,14 +196,16 @@ void methods_generate_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 {
     struct document *doc;
     idt_error_t error;
-    const char *name;
+    const char *name, *uuid = NULL;
     json_int_t count = 1;
     int final = 0;
     json_t *o;
 
-    if (idt_msg_unpack (msg, &o, &error, "{s:s s?I s?b}", "document", &name, "count", &count, "final", &final) < 0)
+    if (idt_msg_unpack (msg, &o, &error, "{s:s s?s s?I s?b}", "document", &name, "uuid", &uuid, "count", &count,
+                        "final", &final)
+        < 0)
         service_respond_error (arg, msg, EPROTO, error.text);
-    else if ((doc = document_asked (arg, msg, name)))
+    else if ((doc = document_asked (arg, msg, name, uuid)))
         generate (arg, msg, doc, count, final);
     json_decref (o);
 }
@@ -248,13 +251,13 @@ static struct document *get_document (struct service *sv, const idt_msg_t *msg)
 {
     struct document *doc = NULL;
     idt_error_t error;
-    const char *name;
+    const char *name, *uuid = NULL;
     json_t *o;
 
-    if (idt_msg_unpack (msg, &o, &error, "{s:s}", "document", &name) < 0)
+    if (idt_msg_unpack (msg, &o, &error, "{s:s s?s}", "document", &name, "uuid", &uuid) < 0)
         service_respond_error (sv, msg, EPROTO, error.text);
     else
-        doc = document_asked (sv, msg, name);
+        doc = document_asked (sv, msg, name, uuid);
     json_decref (o);
     return doc;
 }

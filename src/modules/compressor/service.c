@@ -103,7 +103,7 @@ static void passed_on_cb (idt_future_t *f, void *arg)
 
 void service_pass_on (struct service *sv, const idt_msg_t *msg)
 {
-    idt_future_t *f = idt_rpc (sv->h, idt_msg_topic (msg), idt_msg_string (msg), 0, 0);
+    idt_future_t *f = idt_rpc_message (sv->h, msg, 0, 0);
 
     if (service_upcall (sv, f, passed_on_cb, msg) < 0)
         service_respond_error (sv, msg, errno, NULL);

@@ -85,15 +85,16 @@ int service_queue (struct service *sv, struct fifo *q, const idt_msg_t *msg);
 /* Drop the requests of the client whose end 'disconnect' tells from a queue. */
 void service_forget (struct fifo *q, const idt_msg_t *disconnect);
 
-/* Keep 'f' (stolen; NULL: it could not be sent) until it is fulfilled, compressor.timeout at most: then 'cb' is called with the result and ends with
- * upcall_destroy ().  'msg' (may be NULL) is kept with it.  Returns -1 with errno set where it is not kept.
+/* Keep 'f' (stolen; NULL: it could not be sent) until it is fulfilled, compressor.timeout at most: then 'cb' is called
+ * with the result and ends with upcall_destroy ().  'msg' (may be NULL) is kept with it.  Returns -1 with errno set
+ * where it is not kept.
  */
 int service_upcall (struct service *sv, idt_future_t *f, idt_future_f cb, const idt_msg_t *msg);
 
 /* The text of a failed future: what rank 0 said, that it said nothing, or that nobody is there.  Borrowed. */
 const char *service_future_error (const idt_future_t *f);
 
-/* Pass a request on to rank 0, and its answer back. */
+/* Pass a request on to rank 0 as its user's, and its answer back. */
 void service_pass_on (struct service *sv, const idt_msg_t *msg);
 
 /* Forget what a client that is gone had passed on. */
@@ -103,9 +104,10 @@ void service_forget_ups (struct service *sv, const idt_msg_t *disconnect);
 
 struct document;
 
-/* Find the document that a request names.  Returns NULL where it is not open; then the request is answered. */
-struct document *document_find (struct service *sv, const char *name); /* NULL: there is none */
-struct document *document_asked (struct service *sv, const idt_msg_t *msg, const char *name);
+/* Find the document that a request names: by its UUID where that is not NULL, else by its name.  Returns NULL where it is not
+ * open; then the request is answered.
+ */
+struct document *document_asked (struct service *sv, const idt_msg_t *msg, const char *name, const char *uuid);
 
 /* Ids were made: announce them.  'msg' not NULL: answer it when all are final, with 'runs' in op space.  The document
  * may be gone afterwards.
@@ -159,7 +161,7 @@ void uplink_forget (struct service *sv, const idt_msg_t *disconnect);
 struct root *root_create (struct service *sv, idt_error_t *errp);
 void root_destroy (struct root *root);
 
-/* Take a request of order, join, fetch, state, create or list. */
+/* Take a request of order, join, fetch, state, create, delete, rename or list. */
 void root_request (struct root *root, const idt_msg_t *msg);
 
 /* Forget what a client that is gone had asked for. */

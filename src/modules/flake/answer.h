@@ -45,8 +45,8 @@ struct answer_ids {
 /* Whether 'text' is an answer of 'count' ids; 'ids' is then at its begin. */
 bool answer_read (struct answer_ids *ids, const char *text, uint32_t count);
 
-/* An answer of 'n' of them, from 'first' on, which is not before the end of what was taken so far; to be freed.  NULL: no
- * memory.
+/* An answer of 'n' of them, from 'first' on, which is not before the end of what was taken so far; to be freed.  NULL:
+ * no memory.
  */
 char *answer_take (struct answer_ids *ids, uint32_t first, uint32_t n);
 

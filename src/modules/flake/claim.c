@@ -96,8 +96,8 @@ static int refuse (const struct registry_entry *e, const struct claim *claim, id
                     claim->fingerprint, claim->node, claim->rank, e->node, e->rank);
 }
 
-/* Give the entry to the claim's rank.  The same one may have its time again, for that is of its lease, which nobody else
- * has.  Another one may not.
+/* Give the entry to the claim's rank.  The same one may have its time again, for that is of its lease, which nobody
+ * else has.  Another one may not.
  */
 static int take_over (struct registry_entry *e, const struct claim *claim)
 {

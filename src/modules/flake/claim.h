@@ -3,9 +3,9 @@
 
 /* claim.h - which rank may make uids under which fingerprint: rank 0's registry
  *
- * Of one fingerprint, ranges that were granted to different ranks are disjoint, because another rank gets only what follows
- * all that was granted before.  The registry lives in memory: what it grants lies inside of time that its rank 0
- * alone has borrowed (doc/design/flake.md).
+ * Of one fingerprint, ranges that were granted to different ranks are disjoint, because another rank gets only what
+ * follows all that was granted before.  The registry lives in memory: what it grants lies inside of time that its rank
+ * 0 alone has borrowed (doc/design/flake.md).
  */
 #ifndef FLAKE_CLAIM_H
 #define FLAKE_CLAIM_H
@@ -36,8 +36,8 @@ struct registry {
 
 void registry_fini (struct registry *r);
 
-/* Grant a claim at instance time 'now_ms' inside of 'held', which contains it.  Returns 0 with the range in '*range', or -1
- * with errno set and the reason in 'errp':
+/* Grant a claim at instance time 'now_ms' inside of 'held', which contains it.  Returns 0 with the range in '*range',
+ * or -1 with errno set and the reason in 'errp':
  *   EEXIST  another rank holds the fingerprint now
  *   EINVAL  the name is too long
  *   ENOSPC  REGISTRY_MAX fingerprints are held now

@@ -3,8 +3,8 @@
 
 /* flake_up.c - what goes up: requests for ids of one kind, combined to batches
  *
- * Of those that can be answered together (one queue, the same meta and drift) one batch is on its way; others gather in the
- * next.  A batch that is full does not wait.  It is not larger, for it must stay one of few ids at each hop, where
+ * Of those that can be answered together (one queue, the same meta and drift) one batch is on its way; others gather in
+ * the next.  A batch that is full does not wait.  It is not larger, for it must stay one of few ids at each hop, where
  * it is combined again.
  *
  * A share that is answered while its batch is on its way keeps its place in it, without a cookie.

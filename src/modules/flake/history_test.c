@@ -5,8 +5,8 @@
  *
  * Five ranks, each with a lender that keeps the rules of the fluid service (loans are disjoint, what was
  * lent is never given back, a broker that crashed gets time that nobody had).  Brokers crash and start again, with
- * another clock and another fingerprint; modules are loaded anew; messages are late or lost.  Each id is noted, and none may
- * be there twice; each request is answered once.
+ * another clock and another fingerprint; modules are loaded anew; messages are late or lost.  Each id is noted, and
+ * none may be there twice; each request is answered once.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -3,8 +3,8 @@
 
 /* loan.c - the time that the module has borrowed, and the clock that runs in it
  *
- * Time is what CLOCK_BOOTTIME adds to the reading that came with the last loan.  A later reading may be a little behind:
- * then the clock stands until it is reached, for generators must not see it go back.
+ * Time is what CLOCK_BOOTTIME adds to the reading that came with the last loan.  A later reading may be a little
+ * behind: then the clock stands until it is reached, for generators must not see it go back.
  */
 #include "libutil/minmax.h"
 #include "modules/flake/loan.h"

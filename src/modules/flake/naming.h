@@ -3,8 +3,9 @@
 
 /* naming.h - the node that a rank's uids name: the rank's own number, or a given one while rank 0 grants it
  *
- * A rank's own number (uid_node_numbered ()) is nobody else's, so that it needs no grant, only the drift bits that rank 0
- * tells once.  A given name is a wish: where rank 0 refuses or cannot be asked, the rank goes on under its own number.
+ * A rank's own number (uid_node_numbered ()) is nobody else's, so that it needs no grant, only the drift bits that rank
+ * 0 tells once.  A given name is a wish: where rank 0 refuses or cannot be asked, the rank goes on under its own
+ * number.
  */
 #ifndef FLAKE_NAMING_H
 #define FLAKE_NAMING_H

@@ -3,11 +3,11 @@
 
 /* node.c - one rank of the flake service
  *
- * Requests are in queues: for each kind one of those for few ids and one of those for many, so that nobody who wants one id
- * waits for somebody's 65,536.  way_of () decides, at each step, what becomes of the one whose turn it is: it is made here,
- * passed on, refused, or it waits.  Ids are made only in the overlap of what way_of () returns, which is what has been
- * borrowed and, under a given name, claimed (doc/design/flake.md, rules 1 and 3).  What a request got before the way changed
- * is thrown away: ids that nobody sees are harmless.
+ * Requests are in queues: for each kind one of those for few ids and one of those for many, so that nobody who wants
+ * one id waits for somebody's 65,536.  way_of () decides, at each step, what becomes of the one whose turn it is: it is
+ * made here, passed on, refused, or it waits.  Ids are made only in the overlap of what way_of () returns, which is
+ * what has been borrowed and, under a given name, claimed (doc/design/flake.md, rules 1 and 3).  What a request got
+ * before the way changed is thrown away: ids that nobody sees are harmless.
  */
 #include <assert.h>
 #include <errno.h>

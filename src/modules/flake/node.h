@@ -10,10 +10,10 @@
  * 2. Operations must not call back into the node.
  * 3. After each call the owner asks flake_deadline () and calls flake_tick () then; earlier calls do no harm.
  * 4. Each request that is taken is answered exactly once, by the latest in flake_stop (): by reply, fail or pass.
- * 5. A call makes at most FLAKE_TURN_IDS ids for each queue, and less where requests are small.  What is left is made in the
- *    next ones: the deadline is now then, so that the owner sees to others in between.
- * 6. What cannot be made here goes up, combined: one batch of a queue at a time, and what comes meanwhile is the next.  One
- *    that is full (FLAKE_FEW ids, or one request for more) does not wait for it.
+ * 5. A call makes at most FLAKE_TURN_IDS ids for each queue, and less where requests are small.  What is left is made
+ *    in the next ones: the deadline is now then, so that the owner sees to others in between.
+ * 6. What cannot be made here goes up, combined: one batch of a queue at a time, and what comes meanwhile is the next.
+ *    One that is full (FLAKE_FEW ids, or one request for more) does not wait for it.
  * 7. Each kind has two queues: of requests for few ids, and for many.  In each, askers are served by turns (turns.h).
  */
 #ifndef FLAKE_NODE_H
@@ -41,15 +41,17 @@
 struct flake_request;
 
 struct flake_ops {
-    /* Add ids to the answer of a request, of which 'got' are there: after 0 begin anew.  Returns 0, or -1 with errno set. */
+    /* Add ids to the answer of a request, of which 'got' are there: after 0 begin anew.  Returns 0, or -1 with errno
+     * set.
+     */
     int (*give) (void *arg, void *cookie, const struct flake_run *run, uint32_t got);
 
     /* Answer a request with all that it was given, or with an error. */
     void (*reply) (void *arg, void *cookie);
     void (*fail) (void *arg, void *cookie, int errnum, const char *text);
 
-    /* Ask the parent for ids (of 'req': kind, count, meta, drift); flake_forwarded () or flake_forward_failed () tells the
-     * outcome under the same tag.  Returns 0, or -1 if it could not be sent (then nothing is told).
+    /* Ask the parent for ids (of 'req': kind, count, meta, drift); flake_forwarded () or flake_forward_failed () tells
+     * the outcome under the same tag.  Returns 0, or -1 if it could not be sent (then nothing is told).
      */
     int (*forward) (void *arg, uint32_t tag, const struct flake_request *req);
 
@@ -63,7 +65,8 @@ struct flake_ops {
     /* The time borrowed last is not needed from 'end_ms' on.  It may be lost. */
     void (*give_back) (void *arg, uint64_t end_ms);
 
-    /* Claim the fingerprint at rank 0: flake_claimed () or flake_claim_failed () tells the outcome.  Returns as above. */
+    /* Claim the fingerprint at rank 0: flake_claimed () or flake_claim_failed () tells the outcome.  Returns as above.
+     */
     int (*claim) (void *arg, const struct claim *claim);
 };
 
@@ -131,9 +134,9 @@ void flake_not_lent (struct flake *f, uint64_t now_us, bool never);
 void flake_claimed (struct flake *f, uint64_t now_us, const struct grant *grant);
 void flake_claim_failed (struct flake *f, uint64_t now_us);
 
-/* Rank 0: a rank claims a fingerprint.  Its own is granted for good; another for as long as the time reaches that rank 0
- * has borrowed; instead of what somebody else has it gets its own, and 'errp' says why (else it is left alone).  Returns 0 with
- * '*grant', or -1 with errno set:
+/* Rank 0: a rank claims a fingerprint.  Its own is granted for good; another for as long as the time reaches that rank
+ * 0 has borrowed; instead of what somebody else has it gets its own, and 'errp' says why (else it is left alone).
+ * Returns 0 with '*grant', or -1 with errno set:
  *   EAGAIN   no time is borrowed yet, but asked for
  *   EINVAL   the fingerprint is another rank's own; or the name is too long
  *   ENOTSUP  this is not rank 0

@@ -642,7 +642,9 @@ static void test_registry (void)
     registry_fini (r);
 }
 
-/* Rank 0 makes ids of all kinds, and grants a name.  Returns whether it was there; '*granted': as flake_claim_request (). */
+/* Rank 0 makes ids of all kinds, and grants a name.  Returns whether it was there; '*granted': as
+ * flake_claim_request ().
+ */
 static bool make_all_kinds (struct world *w, int *granted)
 {
     const struct claim claim = { 7, 4, "you@there" };

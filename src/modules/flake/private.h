@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* private.h - the inside of a node: for node.c (requests), flake_up.c (what goes up) and flake_claim.c (time and claims) alone */
+/* private.h - the inside of a node: for node.c (requests), flake_up.c (what goes up) and flake_claim.c (time and
+ * claims) alone
+ */
 #ifndef FLAKE_PRIVATE_H
 #define FLAKE_PRIVATE_H
 

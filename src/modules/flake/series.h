@@ -32,8 +32,8 @@ struct series {
     struct uid_gen *uid;
 };
 
-/* Reserve up to 'want' (>= 1) ids at 'unix_us', in a step of time that lies whole in [lo_us, hi_us).  Returns their number
- * with the run in '*run', or -1 with errno set; then it may be tried again after '*wait_us':
+/* Reserve up to 'want' (>= 1) ids at 'unix_us', in a step of time that lies whole in [lo_us, hi_us).  Returns their
+ * number with the run in '*run', or -1 with errno set; then it may be tried again after '*wait_us':
  *   EAGAIN     the step is used up
  *   ERANGE     the step does not lie in the range
  *   EOVERFLOW  the scheme does not reach that date

@@ -65,7 +65,7 @@ void rank_ping (struct rank *r)
     link_send (r, &(struct message){ .type = MSG_PING, .to = r->parent, .sample = { .sent_us = rank_boot_us (r) } });
 }
 
-/* --- messages ------------------------------------------------------------------------------------------------------ */
+/* --- messages ----------------------------------------------------------------------------------------------------- */
 
 static struct ask *child_ask (struct rank *r, const struct message *m)
 {

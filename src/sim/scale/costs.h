@@ -10,8 +10,8 @@
 
 #include <idtree/error.h>
 
-/* What grows with the number of brokers on a host, for none of its caches holds what they all touch: measured with two numbers of
- * them, 'few' and 'many'.
+/* What grows with the number of brokers on a host, for none of its caches holds what they all touch: measured with two
+ * numbers of them, 'few' and 'many'.
  */
 struct cost_grows {
     double few, many;
@@ -58,7 +58,9 @@ struct costs {
 /* Returns 0, or -1 with 'errp' filled: the file, and what is wrong with it. */
 int costs_read (struct costs *c, const char *path, idt_error_t *errp);
 
-/* What it costs with 'brokers' on the host: as much more with each doubling as from few to many; with less than few: that. */
+/* What it costs with 'brokers' on the host: as much more with each doubling as from few to many; with less than few:
+ * that.
+ */
 double costs_with (const struct costs *c, struct cost_grows g, double brokers);
 
 #endif /* SIM_SCALE_COSTS_H */

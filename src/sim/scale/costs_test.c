@@ -10,11 +10,11 @@
 #include "test/tap.h"
 #include "sim/scale/costs.h"
 
-#define REST                                                                                                                       \
-    "\"receive_us\":1,\"heartbeat_us\":1,\"lease_us\":1,\"want_us\":1,\"report_us\":1,\"hello_us\":1,\"tick_us\":1,\"wake_us\":1," \
-    "\"io_us\":1,\"client_us\":1,\"local_us\":1,\"latency_us\":1,\"jitter_us\":0,\"store_ms\":1,\"lost_ms\":1,"                    \
-    "\"inside_us\":1,\"inside_heartbeat_us\":[1,2],\"inside_report_us\":[1,1],\"inside_local_us\":[1,1],"                          \
-    "\"inside_client_us\":[1,1],\"start_us\":1,\"boot_ms\":7"
+#define REST                                                                                                   \
+    "\"receive_us\":1,\"heartbeat_us\":1,\"lease_us\":1,\"want_us\":1,\"report_us\":1,\"hello_us\":1,"         \
+    "\"tick_us\":1,\"wake_us\":1,\"io_us\":1,\"client_us\":1,\"local_us\":1,\"latency_us\":1,\"jitter_us\":0," \
+    "\"store_ms\":1,\"lost_ms\":1,\"inside_us\":1,\"inside_heartbeat_us\":[1,2],\"inside_report_us\":[1,1],"   \
+    "\"inside_local_us\":[1,1],\"inside_client_us\":[1,1],\"start_us\":1,\"boot_ms\":7"
 #define GROWING "\"brokers\":[1000,4000],\"cold_us\":[4,8],"
 #define ALL GROWING REST
 

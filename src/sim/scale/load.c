@@ -3,8 +3,8 @@
 
 /* load.c - clients: when they ask, how long they wait
  *
- * Each rank has one.  That each asks at random is the same as one sequence of requests, each at a random rank.  Latency is
- * from when a client has sent a request to when it begins with the answer, as in bench/bench-scale.c.
+ * Each rank has one.  That each asks at random is the same as one sequence of requests, each at a random rank.  Latency
+ * is from when a client has sent a request to when it begins with the answer, as in bench/bench-scale.c.
  */
 #include "libutil/minmax.h"
 #include "sim/scale/private.h"

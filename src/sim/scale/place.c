@@ -3,8 +3,8 @@
 
 /* place.c - coming and going: a broker begins, finds a parent, loses it, is killed
  *
- * As broker/overlay/parent.c and hello.c have it: the parent first, then the other ancestors in turn.  An ancestor takes in
- * a few a second of those that are not its children.
+ * As broker/overlay/parent.c and hello.c have it: the parent first, then the other ancestors in turn.  An ancestor
+ * takes in a few a second of those that are not its children.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -67,8 +67,8 @@ static void start_root (struct rank *r)
     scale_at (s, r->busy_ns + SECOND_NS, EV_WALL, 0, r->life);
 }
 
-/* As broker/crew.c: a process makes its brokers one after the other, then waits for the other processes, and from then on each
- * waits for its parent, if that is in the same one.
+/* As broker/crew.c: a process makes its brokers one after the other, then waits for the other processes, and from then
+ * on each waits for its parent, if that is in the same one.
  */
 static bool waits_for (const struct scale *s, uint32_t number, uint32_t parent)
 {

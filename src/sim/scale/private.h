@@ -13,8 +13,8 @@
  *   report.c    what is printed
  *
  * A rank does one thing after the other.  With a processor of its own it does what arrives when it is free, in order of
- * arrival; so what arrives is done at once, with the time told at which it will have been done, and nothing is queued.  Where
- * ranks share cores, what cannot be done yet is put off until its rank, or a core, is free.
+ * arrival; so what arrives is done at once, with the time told at which it will have been done, and nothing is queued.
+ * Where ranks share cores, what cannot be done yet is put off until its rank, or a core, is free.
  */
 #ifndef SIM_SCALE_PRIVATE_H
 #define SIM_SCALE_PRIVATE_H
@@ -234,7 +234,9 @@ void scale_look_at_start (struct scale *s);
 bool host_begins (struct scale *s, const struct event *e);
 void host_ends (struct scale *s, const struct event *e);
 
-/* It is a process' turn.  Returns whether '*next' can be begun now, between the other two, or dropped; then the turn has to be ended. */
+/* It is a process' turn.  Returns whether '*next' can be begun now, between the other two, or dropped; then the turn
+ * has to be ended.
+ */
 bool host_turn (struct scale *s, const struct event *e, struct event *next);
 void host_turn_begins (struct scale *s, const struct event *e);
 void host_turn_ends (struct scale *s, uint32_t process);

@@ -26,8 +26,8 @@ static void keep (struct samples *s, uint64_t ns)
     s->sorted = false;
 }
 
-/* Percentiles may have been asked for: then those that are kept are in another order, and thinning out takes every second
- * of them by rank, which does no harm.
+/* Percentiles may have been asked for: then those that are kept are in another order, and thinning out takes every
+ * second of them by rank, which does no harm.
  */
 void samples_add (struct samples *s, uint64_t ns)
 {

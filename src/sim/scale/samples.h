@@ -3,8 +3,9 @@
 
 /* samples.h - lengths of time, and their percentiles: exact ones, of all that were added
  *
- * Above SAMPLES_MAX every second one is let go, and of the next ones every second is kept, and so on: what is left is spread
- * evenly over all.  Then the percentiles are those of what is left; the count, the mean and the largest are of all.
+ * Above SAMPLES_MAX every second one is let go, and of the next ones every second is kept, and so on: what is left is
+ * spread evenly over all.  Then the percentiles are those of what is left; the count, the mean and the largest are of
+ * all.
  */
 #ifndef SIM_SCALE_SAMPLES_H
 #define SIM_SCALE_SAMPLES_H

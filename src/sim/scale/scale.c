@@ -124,8 +124,8 @@ static void beat_of (struct scale *s, uint32_t number)
         scale_at (s, s->t_ns, EV_PING, number, s->rank[number].link);
 }
 
-/* On one host all have one clock, and each beats in one of so many moments, which its number tells; of those whose parent is in
- * their process each second one.
+/* On one host all have one clock, and each beats in one of so many moments, which its number tells; of those whose
+ * parent is in their process each second one.
  */
 static void beat_in_moment (struct scale *s, uint64_t n)
 {

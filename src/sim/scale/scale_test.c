@@ -184,7 +184,9 @@ static void test_processes (void)
         "brokers of a process are made one after the other: all have joined after %d ms", (int)(r.joined_ns / 1000000));
 }
 
-/* Where a process hosts many, what the caches do not hold costs more the more brokers there are: in time, and in waiting. */
+/* Where a process hosts many, what the caches do not hold costs more the more brokers there are: in time, and in
+ * waiting.
+ */
 static void test_growth (void)
 {
     struct scale_config c = make_config (300, "kary:4", 40);

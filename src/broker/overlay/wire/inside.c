@@ -3,9 +3,9 @@
 
 /* inside.c - lines between brokers of one process
  *
- * A line lives until both ends have let go of it: the lower one by inside_line_close (), the port when it has read the end,
- * when it goes itself, or at once where it has not heard of the line: one that reads nothing is not to collect dead lines of
- * those who try again.  Lines that have something for their port are in its list 'ready'.
+ * A line lives until both ends have let go of it: the lower one by inside_line_close (), the port when it has read the
+ * end, when it goes itself, or at once where it has not heard of the line: one that reads nothing is not to collect
+ * dead lines of those who try again.  Lines that have something for their port are in its list 'ready'.
  */
 #include "config.h"
 

@@ -3,18 +3,18 @@
 
 /* inside.h - lines between brokers of one process, which no message leaves it for; a thinking part
  *
- * A broker that others may be below has a port, found by its rank.  Who is below opens a line to it.  A line has two ends,
- * and to each of them a queue of what is on its way there, with a bound that belongs to who sends.
+ * A broker that others may be below has a port, found by its rank.  Who is below opens a line to it.  A line has two
+ * ends, and to each of them a queue of what is on its way there, with a bound that belongs to who sends.
  *
  * 1. Who opens a line says who he is, and is believed: only the code of this process can call, and all that comes from
- *    outside came in elsewhere.  What the brokers of a process are to each other is what their process is: one program of
- *    one user.
+ *    outside came in elsewhere.  What the brokers of a process are to each other is what their process is: one program
+ *    of one user.
  * 2. Nobody is called back but by 'touched', which may only note that there is something: a message is read when its
  *    receiver asks for it, in the receiver's own turn.
- * 3. A message is not copied where its sender has let go of it by the time it is read; else the receiver has a copy, for it
- *    will change it.
- * 4. When one end is closed the other reads what was on its way, and then the end of it.  A port that has not read from a
- *    line, nor asked whose it is, hears nothing of one that is closed.
+ * 3. A message is not copied where its sender has let go of it by the time it is read; else the receiver has a copy,
+ *    for it will change it.
+ * 4. When one end is closed the other reads what was on its way, and then the end of it.  A port that has not read from
+ *    a line, nor asked whose it is, hears nothing of one that is closed.
  *
  * All of this is one thread's.
  */
@@ -65,7 +65,9 @@ int inside_port_tag (const struct inside_port *port);
 /* A name that no other port of the process ever has. */
 const char *inside_port_name (const struct inside_port *port);
 
-/* Take what comes next, by turns over the lines.  Returns whether there was something.  A line whose end was taken is gone. */
+/* Take what comes next, by turns over the lines.  Returns whether there was something.  A line whose end was taken is
+ * gone.
+ */
 bool inside_port_next (struct inside_port *port, struct inside_item *item);
 
 /* Returns 0, or -1 with errno EHOSTUNREACH (no such line), EAGAIN (it is full), ENOMEM. */

@@ -3,15 +3,15 @@
 
 /* wire.h - messages to and from other brokers, whatever carries them
  *
- * A wire is the lower end of one connection, to a broker above (wire_connect ()), or the upper end of any number of them
- * (wire_listen (), wire_listen_inside ()).  Kinds:
+ * A wire is the lower end of one connection, to a broker above (wire_connect ()), or the upper end of any number of
+ * them (wire_listen (), wire_listen_inside ()).  Kinds:
  *
  *   zmq     a DEALER and a ROUTER over tcp or ipc with CURVE.  Who connects is known by the key that he showed.
  *   inproc  the same inside of a process, without CURVE
  *   memory  queues between objects of a process (inside.h)
  *
- * Inside of a process who connects is known by the registry of the process (struct inside): no other process reaches that,
- * or an inproc endpoint.  What a message may be, and what is believed of it, is the same in all kinds.
+ * Inside of a process who connects is known by the registry of the process (struct inside): no other process reaches
+ * that, or an inproc endpoint.  What a message may be, and what is believed of it, is the same in all kinds.
  *
  * Messages and ends are told in zpoll_turn (), never from within wire_send ().
  */
@@ -59,8 +59,8 @@ struct wire_from {
 };
 
 struct wire_ops {
-    /* A message came (steals the reference).  NULL: one is lost, with errno EPROTO (it was malformed), EMSGSIZE or ENOMEM; what
-     * came over that connection before and after it is not whole.
+    /* A message came (steals the reference).  NULL: one is lost, with errno EPROTO (it was malformed), EMSGSIZE or
+     * ENOMEM; what came over that connection before and after it is not whole.
      */
     void (*received) (void *arg, idt_msg_t *msg, const struct wire_from *from);
     /* A connection is closed. */
@@ -73,7 +73,9 @@ struct wire_target {
     const uint8_t *key; /* ZAP_KEY_SIZE bytes */
 };
 
-/* Connect to a broker above under an identity that was never used, inside of the process if it is there.  NULL with errno set. */
+/* Connect to a broker above under an identity that was never used, inside of the process if it is there.  NULL with
+ * errno set.
+ */
 struct wire *wire_connect (const struct wire_conf *conf, const struct wire_target *to, const char *identity,
                            const struct wire_ops *ops, void *arg);
 

@@ -3,8 +3,8 @@
 
 /* wire_zmq.c - wires over ZeroMQ: a DEALER to one above, a ROUTER for those below
  *
- * Over tcp and ipc a monitor tells when a connection is closed.  Over inproc ZeroMQ tells neither that nor who connects:
- * there a line of the process's registry, on which nothing is sent, says both.
+ * Over tcp and ipc a monitor tells when a connection is closed.  Over inproc ZeroMQ tells neither that nor who
+ * connects: there a line of the process's registry, on which nothing is sent, says both.
  */
 #include "config.h"
 
@@ -142,8 +142,8 @@ static int set_text (struct wire *w, int option, const char *text)
     return zmq_setsockopt (zwatcher_socket (w->zs), option, text, strlen (text));
 }
 
-/* TCP closes the connection to a host that is silent or to a process that takes nothing, and so frees what waits for it:
- * a ROUTER has no other way to let go of one peer.  Not ZeroMQ's own beat: where it falls due for a connection that
+/* TCP closes the connection to a host that is silent or to a process that takes nothing, and so frees what waits for
+ * it: a ROUTER has no other way to let go of one peer.  Not ZeroMQ's own beat: where it falls due for a connection that
  * ended while our queue was full, libzmq 4.3 aborts the process.
  */
 static int set_patience (struct wire *w)

@@ -3,8 +3,8 @@
 
 /* dial.c - one try to connect to a broker, without waiting
  *
- * Nobody else uses the connection before it is ready, so matchtags count from 1: which instance, then the requests in their
- * order, whose number is that of the tag that was answered last.
+ * Nobody else uses the connection before it is ready, so matchtags count from 1: which instance, then the requests in
+ * their order, whose number is that of the tag that was answered last.
  */
 #include "config.h"
 

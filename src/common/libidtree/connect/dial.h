@@ -3,10 +3,10 @@
 
 /* dial.h - one try to connect to a broker, without waiting
  *
- * The broker's first byte is 0, or the errno with which it turns us away.  Where the URI names a rank, of those that a process
- * hosts, that is asked for before anything else.  Then the broker is asked which instance it belongs to: what one instance
- * answered must not go on with the answers of another.  Last come the requests that the connection before had made and this one
- * has to make again.  It is ready when all of them were answered.
+ * The broker's first byte is 0, or the errno with which it turns us away.  Where the URI names a rank, of those that a
+ * process hosts, that is asked for before anything else.  Then the broker is asked which instance it belongs to: what
+ * one instance answered must not go on with the answers of another.  Last come the requests that the connection before
+ * had made and this one has to make again.  It is ready when all of them were answered.
  */
 #ifndef LIBIDTREE_CONNECT_DIAL_H
 #define LIBIDTREE_CONNECT_DIAL_H
@@ -22,9 +22,9 @@
 
 struct dial;
 
-/* Begin a connection to 'to' (borrowed).  'instance' (borrowed): the one that it must belong to, "" any, NULL: do not ask, for
- * nothing is said again.  A broker that does not know (Flux has none such, one that has not joined yet will) belongs to "", which may become another.  Returns NULL
- * with errno set.
+/* Begin a connection to 'to' (borrowed).  'instance' (borrowed): the one that it must belong to, "" any, NULL: do not
+ * ask, for nothing is said again.  A broker that does not know (Flux has none such, one that has not joined yet will)
+ * belongs to "", which may become another.  Returns NULL with errno set.
  */
 struct dial *dial_create (const struct uri *to, const char *instance);
 void dial_destroy (struct dial *d); /* NULL is fine; keeps errno */
@@ -36,8 +36,8 @@ int dial_ask (struct dial *d, const idt_msg_t *request);
  *   EAGAIN  not yet: wait for dial_fd ()
  *   ESTALE  the broker belongs to another instance
  *   ENOTCONN  it does not know to which
- * and any other that says why there is no connection.  But for EAGAIN it is over, and 'errp' has a sentence that begins with the
- * URI.
+ * and any other that says why there is no connection.  But for EAGAIN it is over, and 'errp' has a sentence that begins
+ * with the URI.
  */
 int dial_go_on (struct dial *d, idt_error_t *errp);
 
@@ -45,8 +45,8 @@ int dial_go_on (struct dial *d, idt_error_t *errp);
 int dial_fd (const struct dial *d);
 bool dial_wants_write (const struct dial *d);
 
-/* Of one that is ready: the instance; the next message that came meanwhile, for the caller to unref (NULL: no more); and what it
- * is all about, which is the caller's from then on.
+/* Of one that is ready: the instance; the next message that came meanwhile, for the caller to unref (NULL: no more);
+ * and what it is all about, which is the caller's from then on.
  */
 const char *dial_instance (const struct dial *d);
 const idt_msg_t *dial_early (struct dial *d);

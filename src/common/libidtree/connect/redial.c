@@ -53,6 +53,13 @@ double redial_end (const struct redial *r, double now_ms)
     return now_ms + REDIAL_TRY_MS < last_ms ? now_ms + REDIAL_TRY_MS : last_ms;
 }
 
+double redial_share (double left_ms, size_t behind)
+{
+    double share_ms = left_ms / (double)(behind + 1);
+
+    return behind == 0 || share_ms < REDIAL_TRY_MS ? share_ms : REDIAL_TRY_MS;
+}
+
 static bool stays_so (int errnum)
 {
     return errnum == ESTALE || errnum == EPERM || errnum == EACCES;

@@ -5,11 +5,14 @@
 #include "config.h"
 
 #include <errno.h>
+#include <math.h>
 
 #include "libidtree/connect/redial.h"
 #include "test/tap.h"
 
-/* Fail each try at once, until it is given up or there were 'max'; returns how many tries there were, with '*now_ms' moved on. */
+/* Fail each try at once, until it is given up or there were 'max'; returns how many tries there were, with '*now_ms'
+ * moved on.
+ */
 static int fail_all (struct redial *r, double *now_ms, int errnum, int max)
 {
     int tries = 1;
@@ -98,11 +101,28 @@ static void test_short_lives (void)
     ok (redial_at (&r) == now_ms, "after one that lasted, there is no pause");
 }
 
+static void test_shares (void)
+{
+    double left_ms = 1600;
+    int n = 0;
+
+    for (size_t behind = 16; behind-- > 0; left_ms -= redial_share (left_ms, behind))
+        n += fabs (redial_share (left_ms, behind) - 100) < 1e-6;
+    ok (n == 16 && fabs (left_ms) < 1e-6, "where none of a list answers each has the same time");
+    ok (redial_share (30000, 1) == REDIAL_TRY_MS, "but no more than a try has");
+    ok (redial_share (30000 - REDIAL_TRY_MS, 0) == 30000 - REDIAL_TRY_MS, "and the last has all that is left");
+    ok (redial_share (1000, 1) == 500 && redial_share (900, 0) == 900, "also what one before it left");
+    ok (redial_share (INFINITY, 1) == REDIAL_TRY_MS && isinf (redial_share (INFINITY, 0)),
+        "without a limit only the last is waited for for ever");
+    ok (redial_share (0, 3) == 0, "where there is no time none has any");
+}
+
 int main (int argc, char *argv[])
 {
     test_rounds ();
     test_pauses ();
     test_end ();
     test_short_lives ();
+    test_shares ();
     return done_testing ();
 }

@@ -30,8 +30,8 @@ struct uris {
     size_t count; /* at least 1 */
 };
 
-/* Read a list into '*u', for uris_fini ().  Returns 0, or -1 with nothing left in '*u' and errno EINVAL (what is wrong is in
- * 'errp') or ENOMEM.
+/* Read a list into '*u', for uris_fini ().  Returns 0, or -1 with nothing left in '*u' and errno EINVAL (what is wrong
+ * is in 'errp') or ENOMEM.
  */
 int uris_parse (struct uris *u, const char *text, idt_error_t *errp);
 

@@ -3,8 +3,8 @@
 
 /* alarm.c - times of CLOCK_BOOTTIME that many wait for with one timerfd
  *
- * A heap, whose places count from 1: the children of place i are 2i and 2i + 1.  The timerfd is set for the first or earlier:
- * one that goes off too early costs less than setting it anew for each alarm that is put off.
+ * A heap, whose places count from 1: the children of place i are 2i and 2i + 1.  The timerfd is set for the first or
+ * earlier: one that goes off too early costs less than setting it anew for each alarm that is put off.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -4,8 +4,8 @@
 /* loop.h - what the project needs of the reactor beyond reactor.h.  Not installed.
  *
  * A view is a reactor that shares the loop of another, for one object of many on a thread.  Watchers of a view are
- * watchers of the loop.  Before the callback of each of them the owner of the view is told, so that he knows whom something
- * happened to.  A view is not run; idt_reactor_stop () ends what the owner says it ends.
+ * watchers of the loop.  Before the callback of each of them the owner of the view is told, so that he knows whom
+ * something happened to.  A view is not run; idt_reactor_stop () ends what the owner says it ends.
  */
 #ifndef LIBIDTREE_LOOP_H
 #define LIBIDTREE_LOOP_H
@@ -30,8 +30,8 @@ struct view_ops {
 /* 'r' and 'ops' must live longer.  idt_reactor_destroy () when its watchers are destroyed; NULL with errno ENOMEM. */
 idt_reactor_t *idt_view_create (idt_reactor_t *r, const struct view_ops *ops, void *arg);
 
-/* While it is paused no callback of its watchers is called.  Afterwards those that would have been are, once each, as far as
- * there is still a reason: like those of a process that was stopped.
+/* While it is paused no callback of its watchers is called.  Afterwards those that would have been are, once each, as
+ * far as there is still a reason: like those of a process that was stopped.
  */
 void idt_view_pause (idt_reactor_t *view, bool paused);
 

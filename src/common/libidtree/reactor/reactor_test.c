@@ -260,7 +260,8 @@ static void nobody_stops (void *arg)
 {
 }
 
-/* All kinds fire while the view is paused: a descriptor, timers, an alarm; some are stopped or gone before it goes on. */
+/* All kinds fire while the view is paused: a descriptor, timers, an alarm; some are stopped or gone before it goes on.
+ */
 static void test_pause (idt_reactor_t *r)
 {
     static const struct view_ops view_ops = { woke, nobody_stops };

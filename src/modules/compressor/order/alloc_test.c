@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* alloc_test.c - let the 1st, 2nd, 3rd ... allocation of each call fail until it succeeds: what failed changed nothing */
+/* alloc_test.c - let the 1st, 2nd, 3rd ... allocation of each call fail until it succeeds: what failed changed nothing
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -53,16 +53,16 @@ void orderer_stored (struct orderer *o);
  */
 const char *orderer_range (const struct orderer *o, int64_t seq);
 
-/* The digest (libcompressor/rewind.h) of the final space after range 'seq', in '*digest'.  Returns 0, or -1 where it is not
- * kept any more or 'seq' is beyond orderer_seq ().
+/* The digest (libcompressor/rewind.h) of the final space after range 'seq', in '*digest'.  Returns 0, or -1 where it is
+ * not kept any more or 'seq' is beyond orderer_seq ().
  */
 int orderer_digest (const struct orderer *o, int64_t seq, uint64_t *digest);
 
 /* The compressor that finalized all ranges up to orderer_seq ().  Borrowed; look, but do not change. */
 const struct idcomp *orderer_ids (const struct orderer *o);
 
-/* The stored form at orderer_seq (), or at orderer_stored_seq (), in '*size' bytes, for the caller to free.  Returns NULL
- * with errno ENOMEM.
+/* The stored form at orderer_seq (), or at orderer_stored_seq (), in '*size' bytes, for the caller to free.  Returns
+ * NULL with errno ENOMEM.
  */
 void *orderer_save (const struct orderer *o, size_t *size);
 void *orderer_save_stored (const struct orderer *o, size_t *size);

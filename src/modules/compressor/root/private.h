@@ -5,6 +5,7 @@
  *
  *   root.c        from group to group: what changed is stored, then published, then requests are answered
  *   tasks.c       what a request does to the documents, and its answer
+ *   edits.c       documents end, or have another name
  *   reads.c       what is told of documents as they are stored, which waits for no disk
  */
 #ifndef COMPRESSOR_ROOT_PRIVATE_H
@@ -25,7 +26,10 @@ struct kept_form {
 };
 
 struct root_document {
+    uint32_t refs; /* the list of documents, and tasks */
+    bool gone;     /* it was deleted: nothing but tasks knows of it */
     int64_t id;
+    uint32_t owner; /* userid; IDT_USERID_UNKNOWN: nobody's but the instance's owner's */
     char name[DOCWIRE_NAME_MAX + 1];
     char uuid[IDCOMP_UUID_TEXT_MAX];
     struct orderer *orderer;
@@ -39,7 +43,7 @@ struct root_task {
     const idt_msg_t *msg;
     void (*answer) (struct root *root, const struct root_task *task);
     struct root_document *doc;
-    json_t *results; /* order */
+    json_t *results; /* order; what the end or the name of a document is answered with */
     int64_t seq;     /* fetch: the first range; state: of the form */
     size_t offset;   /* state */
     bool behind;     /* join: the last ranges may be missing in the form, the asker will fetch them */
@@ -51,11 +55,18 @@ struct root_method {
     int (*begin) (struct root *root, struct root_task *task, const json_t *o, idt_error_t *errp);
 };
 
+/* What the group that is being stored does to one document in the end: one such request is the last of its group. */
+struct root_edit {
+    struct root_document *doc;       /* NULL: there is none */
+    char name[DOCWIRE_NAME_MAX + 1]; /* its new name; "": it is deleted */
+};
+
 struct root {
     struct service *service;
     struct orderer_limits limits;
     struct root_document **docs;
     uint32_t ndocs;
+    int64_t last_id; /* that a document has had: none comes twice while we run */
 
     struct store *store; /* NULL: it cannot be used, as 'why' says */
     idt_watcher_t *store_watcher;
@@ -65,6 +76,7 @@ struct root {
     size_t ntasks;
     struct store_change *changes;
     size_t nchanges;
+    struct root_edit edit;
     bool committing;
     uint64_t commit_ms; /* when it began */
     size_t publishing;  /* events that the broker has not taken yet */
@@ -79,6 +91,11 @@ struct root {
     uint64_t groups, ranges, repeated, refused, events, failures, forms;
 };
 
+/* --- root.c -------------------------------------------------------------------------------------- */
+
+/* Publish an event of a document (stolen; NULL: no memory); requests of the group are answered after it. */
+void root_publish_new (struct root *root, const char *name, char *text);
+
 /* --- tasks.c ------------------------------------------------------------------------------------- */
 
 /* Add a document that is stored.  Returns NULL with errno set. */
@@ -86,6 +103,16 @@ struct root_document *root_document_add (struct root *root, const struct store_d
 
 /* Forget documents from number 'n' on. */
 void root_documents_cut (struct root *root, uint32_t n);
+
+/* Take one out of the list of documents. */
+void root_document_remove (struct root *root, struct root_document *doc);
+
+/* Keep a document that a task is about; let it go (NULL is fine). */
+struct root_document *root_document_ref (struct root_document *doc);
+void root_document_unref (struct root_document *doc);
+
+/* Answer a task, or tell that its document was deleted meanwhile. */
+void root_answer (struct root *root, const struct root_task *task);
 
 /* The method that a message asks for; NULL: none of 'methods'. */
 const struct root_method *root_find_method (const struct root_method *methods, const idt_msg_t *msg);
@@ -97,13 +124,13 @@ int root_begin (struct root *root, const struct root_method *method, struct root
 /* The document that a request or an element names, NULL with errno set and 'errp' filled: EPROTO, ENOENT. */
 struct root_document *root_find (struct root *root, const json_t *o, idt_error_t *errp);
 
-/* The same for somebody who joined: also ESTALE, or ENOTRECOVERABLE where it is refused.  'seq' is the number of the last range
+/* The same for somebody who joined: by the UUID, whatever its name is now.  Also ESTALE, or ENOTRECOVERABLE where it is refused.  'seq' is the number of the last range
  * that he has finalized; "digest", where it is there, tells of which history (below).
  */
 struct root_document *root_find_joined (struct root *root, const json_t *o, int64_t seq, idt_error_t *errp);
 
-/* Do to the documents what a request asks for (steals the reference), as the next task of the group; one that is wrong is
- * answered at once.
+/* Do to the documents what a request asks for (steals the reference), as the next task of the group; one that is wrong
+ * is answered at once.
  */
 void root_task_begin (struct root *root, const idt_msg_t *msg);
 
@@ -121,6 +148,19 @@ size_t root_count_ranges (const struct orderer *o, int64_t first, int64_t last, 
 /* The text of a range, for docwire_ranges (): 'arg' is the orderer. */
 const char *root_range_text (void *arg, int64_t seq);
 
+/* --- edits.c --------------------------------------------------------------------------------------- */
+
+/* Methods of requests. */
+int root_begin_delete (struct root *root, struct root_task *task, const json_t *o, idt_error_t *errp);
+int root_begin_rename (struct root *root, struct root_task *task, const json_t *o, idt_error_t *errp);
+
+/* What a commit does for it, in 'change', which is of its document. */
+void root_edit_store (const struct root *root, struct store_change *change);
+
+/* It is stored: do it, and tell all.  Or it could not be. */
+void root_edit_done (struct root *root);
+void root_edit_drop (struct root *root);
+
 /* --- reads.c --------------------------------------------------------------------------------------- */
 
 /* Returns 0, or -1 with errno ENOMEM. */
@@ -129,6 +169,9 @@ void root_reads_fini (struct root *root);
 
 /* Take a request that reads.  Returns false where it is none: it changes documents. */
 bool root_read (struct root *root, const idt_msg_t *msg);
+
+/* Forget the form that is kept of a document. */
+void root_reads_forget (struct root *root, struct root_document *doc);
 
 /* Answer a join of a document that is stored. */
 void root_answer_join (struct root *root, const struct root_task *task);

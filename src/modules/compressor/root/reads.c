@@ -3,11 +3,12 @@
 
 /* reads.c - rank 0: what is told of documents as they are stored
  *
- * Who reads waits for no commit: ranges, and forms (orderer_save_stored ()), are told up to the last one that is stored,
- * also while more is being stored, or a disk fails or hangs.
+ * Who reads waits for no commit: ranges, and forms (orderer_save_stored ()), are told up to the last one that is
+ * stored, also while more is being stored, or a disk fails or hangs.
  *
- * Documents take turns, by the bytes of their answers, and after TURN_BYTES whatever else there is to do comes first.  A form
- * that is too large for one answer is made once and kept while its pieces are asked for: each asker has one piece under way.
+ * Documents take turns, by the bytes of their answers, and after TURN_BYTES whatever else there is to do comes first.
+ * A form that is too large for one answer is made once and kept while its pieces are asked for: each asker has one
+ * piece under way.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -27,6 +28,7 @@
 static void read_destroy (struct root_task *read)
 {
     idt_msg_unref (read->msg);
+    root_document_unref (read->doc);
     free (read);
 }
 
@@ -39,6 +41,8 @@ static json_t *describe (const struct root_document *doc)
                            (json_int_t)orderer_stored_seq (doc->orderer), "finals", (json_int_t)s.allocated_finals,
                            "sessions", (json_int_t)s.sessions - 1, "clusters", (json_int_t)s.clusters);
 
+    if (doc->owner != IDT_USERID_UNKNOWN)
+        json_put_new (&o, "owner", json_integer (doc->owner));
     if (o && *doc->refused.text)
         json_object_set_new (o, "refused", json_string (doc->refused.text));
     return o;
@@ -56,7 +60,7 @@ static void answer_list (struct root *root, const struct root_task *read)
 
 /* --- forms --------------------------------------------------------------------------------------------- */
 
-static void drop_kept (struct root *root, struct root_document *doc)
+void root_reads_forget (struct root *root, struct root_document *doc)
 {
     root->kept_bytes -= doc->kept.bytes ? doc->kept.size : 0;
     free (doc->kept.bytes);
@@ -67,7 +71,7 @@ static void drop_idle (struct root *root, uint64_t before_ms)
 {
     for (uint32_t i = 0; root->kept_bytes > 0 && i < root->ndocs; i++)
         if (root->docs[i]->kept.bytes && root->docs[i]->kept.used_ms <= before_ms)
-            drop_kept (root, root->docs[i]);
+            root_reads_forget (root, root->docs[i]);
 }
 
 void root_reads_tick (struct root *root)
@@ -92,7 +96,7 @@ static int keep (struct root *root, struct root_document *doc, void *form, size_
 {
     uint64_t now_ms = service_now_ms ();
 
-    drop_kept (root, doc);
+    root_reads_forget (root, doc);
     if (root->kept_bytes + size > KEPT_MAX)
         drop_idle (root, now_ms - KEPT_IDLE_MS);
     if (root->kept_bytes > 0 && root->kept_bytes + size > KEPT_MAX) {
@@ -248,6 +252,7 @@ static int put (struct root *root, const struct root_task *read)
         return -1;
     *copy = *read;
     idt_msg_ref (copy->msg);
+    root_document_ref (copy->doc);
     if (turns_put (root->reads, read->doc ? (uint64_t)read->doc->id : LIST_KEY, copy, (uint32_t)read->cost) < 0) {
         int saved = errno == EXFULL ? EAGAIN : errno;
         read_destroy (copy);
@@ -296,7 +301,7 @@ static void prepare_cb (idt_watcher_t *w, int revents, void *arg)
 
     while (bytes < TURN_BYTES && (read = turns_next (root->reads))) {
         bytes += read->cost;
-        read->answer (root, read);
+        root_answer (root, read);
         read_destroy (read);
     }
     if (turns_count (root->reads) == 0) {
@@ -336,5 +341,5 @@ void root_reads_fini (struct root *root)
     idt_watcher_destroy (root->reads_prepare);
     idt_watcher_destroy (root->reads_idle);
     for (uint32_t i = 0; i < root->ndocs; i++)
-        drop_kept (root, root->docs[i]);
+        root_reads_forget (root, root->docs[i]);
 }

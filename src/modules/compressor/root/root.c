@@ -4,13 +4,13 @@
 /* root.c - rank 0: requests in groups, each stored before anything of it is told
  *
  * A group is all requests that came while the one before it was stored.  It is done in three steps: each request does
- * to the documents what it asks for (tasks.c); what changed is committed; then events are published, and when the broker
- * has taken them, requests are answered.  So an answer never comes before its event, and between two groups
+ * to the documents what it asks for (tasks.c); what changed is committed; then events are published, and when the
+ * broker has taken them, requests are answered.  So an answer never comes before its event, and between two groups
  * documents are as they are stored.
  *
  * While a commit fails it is tried again each SERVICE_PAUSE_MS; its requests have been told why, and so is who comes
- * meanwhile.  Whoever repeats a range afterwards finds it ordered.  Documents that it would have made are not made.  One that
- * takes longer than half of compressor.timeout counts as failing until it ends.
+ * meanwhile.  Whoever repeats a range afterwards finds it ordered.  Documents that it would have made are not made.
+ * One that takes longer than half of compressor.timeout counts as failing until it ends.
  *
  * Where the store cannot be used at all there are no documents: who asks is told why, and the broker is none the worse.
  */
@@ -29,9 +29,9 @@ static void root_turn (struct root *root);
 
 /* --- the group: what is stored -------------------------------------------------------------------------------- */
 
-static bool has_changed (const struct root_document *doc)
+static bool has_changed (const struct root *root, const struct root_document *doc)
 {
-    return doc->form_seq < 0 || orderer_seq (doc->orderer) > orderer_stored_seq (doc->orderer);
+    return doc == root->edit.doc || doc->form_seq < 0 || orderer_seq (doc->orderer) > orderer_stored_seq (doc->orderer);
 }
 
 /* Whether it is time to write the stored form anew.  That costs as much as there are clusters. */
@@ -48,9 +48,13 @@ static int make_change (struct root *root, struct root_document *doc, struct sto
 {
     int64_t first = orderer_stored_seq (doc->orderer) + 1, n = orderer_seq (doc->orderer) + 1 - first;
 
-    *change = (struct store_change){ .document = { .id = doc->id, .name = doc->name, .uuid = doc->uuid },
-                                     .first = first,
-                                     .owner = doc };
+    *change = (struct store_change){
+        .document = { .id = doc->id, .name = doc->name, .uuid = doc->uuid, .owner = doc->owner },
+        .first = first,
+        .arg = doc,
+    };
+    if (doc == root->edit.doc)
+        root_edit_store (root, change);
     if (form_is_due (root, doc)) {
         change->document.seq = orderer_seq (doc->orderer);
         if (!(change->document.form = orderer_save (doc->orderer, &change->document.form_size)) && doc->form_seq < 0)
@@ -79,13 +83,13 @@ static int collect_changes (struct root *root)
     size_t n = 0;
 
     for (uint32_t i = 0; i < root->ndocs; i++)
-        n += has_changed (root->docs[i]);
+        n += has_changed (root, root->docs[i]);
     struct store_change *changes = realloc (root->changes, (n + 1) * sizeof (*changes));
     if (!changes)
         return -1;
     root->changes = changes;
     for (uint32_t i = 0; i < root->ndocs; i++)
-        if (has_changed (root->docs[i]) && make_change (root, root->docs[i], &changes[root->nchanges++]) < 0)
+        if (has_changed (root, root->docs[i]) && make_change (root, root->docs[i], &changes[root->nchanges++]) < 0)
             return -1;
     return 0;
 }
@@ -112,33 +116,41 @@ static void published_cb (idt_future_t *f, void *arg)
         end_group (root);
 }
 
-static void publish (struct root *root, const struct root_document *doc, int64_t first, size_t n)
+void root_publish_new (struct root *root, const char *name, char *text)
 {
     char topic[sizeof (DOCWIRE_EVENT_PREFIX) + DOCWIRE_NAME_MAX];
-    uint64_t digest = 0;
-    bool known = orderer_digest (doc->orderer, first - 1, &digest) == 0;
-    char *s = docwire_ranges (doc->name, doc->uuid, known ? &digest : NULL, -1, first, n, root_range_text,
-                              doc->orderer);
 
-    sprintf (topic, DOCWIRE_EVENT_PREFIX "%s", doc->name);
-    if (s
-        && service_upcall (root->service, idt_event_publish (root->service->h, topic, IDT_MSGFLAG_PRIVATE, s),
+    sprintf (topic, DOCWIRE_EVENT_PREFIX "%s", name);
+    if (text
+        && service_upcall (root->service, idt_event_publish (root->service->h, topic, IDT_MSGFLAG_PRIVATE, text),
                            published_cb, NULL)
                == 0)
         root->publishing++;
     else
-        idt_log (root->service->h, LOG_ERR, "cannot publish ranges of %s: %s", doc->name, strerror (errno));
+        idt_log (root->service->h, LOG_ERR, "cannot publish what became of %s: %s", name, strerror (errno));
     root->events++;
-    free (s);
+    free (text);
+}
+
+static void publish (struct root *root, const struct root_document *doc, int64_t first, size_t n)
+{
+    uint64_t digest = 0;
+    bool known = orderer_digest (doc->orderer, first - 1, &digest) == 0;
+
+    root_publish_new (root, doc->name,
+                      docwire_ranges (doc->name, doc->uuid, known ? &digest : NULL, -1, first, n, root_range_text,
+                                      doc->orderer));
 }
 
 /* The window is trimmed by orderer_stored (): what is to be published is taken before. */
 static void publish_change (struct root *root, const struct store_change *change)
 {
-    struct root_document *doc = change->owner;
+    struct root_document *doc = change->arg;
     int64_t first = change->first;
     size_t n, bytes;
 
+    if (change->deleted)
+        return;
     while ((n = root_count_ranges (doc->orderer, first, orderer_seq (doc->orderer), &bytes)) > 0) {
         publish (root, doc, first, n);
         first += (int64_t)n;
@@ -158,6 +170,7 @@ static void take_stored (struct root *root)
     for (size_t i = 0; i < root->nchanges; i++)
         publish_change (root, &root->changes[i]);
     drop_changes (root);
+    root_edit_done (root);
     if (root->publishing == 0)
         end_group (root);
 }
@@ -175,7 +188,7 @@ static void fail (struct root *root, int errnum, const idt_error_t *why)
     service_arm (root->service);
 }
 
-/* Documents that were to be made are told not to be: they are the last ones.  Returns how many are left. */
+/* Documents that were to be made are not made: they are the last ones.  Returns how many are left. */
 static uint32_t count_stored (const struct root *root)
 {
     uint32_t n = root->ndocs;
@@ -189,6 +202,7 @@ static void take_failed (struct root *root, int errnum, const idt_error_t *why)
 {
     fail (root, errnum, why);
     drop_changes (root);
+    root_edit_drop (root);
     root_documents_cut (root, count_stored (root));
     if (collect_changes (root) < 0)
         drop_changes (root); /* again by root_tick () */
@@ -196,8 +210,8 @@ static void take_failed (struct root *root, int errnum, const idt_error_t *why)
         root->failing = 0; /* nothing waits for the disk: the next request will see */
 }
 
-/* The disk does not answer.  What came of the group is known when it does.  Ranks wait twice as long for us, so that the
- * reason comes to them before they give up.
+/* The disk does not answer.  What came of the group is known when it does.  Ranks wait twice as long for us, so that
+ * the reason comes to them before they give up.
  */
 static void take_late (struct root *root)
 {
@@ -240,7 +254,7 @@ static void start_group (struct root *root)
 {
     const idt_msg_t *msg;
 
-    while (root->ntasks < GROUP_MAX && (msg = fifo_pop (&root->waiting)))
+    while (root->ntasks < GROUP_MAX && !root->edit.doc && (msg = fifo_pop (&root->waiting)))
         root_task_begin (root, msg);
     if (collect_changes (root) < 0)
         take_failed (root, ENOMEM, &(idt_error_t){ "out of memory" });
@@ -306,7 +320,7 @@ json_t *root_stats (const struct root *root)
                       (json_int_t)root->forms, "store", root->told ? root->why.text : "good");
 }
 
-/* --- life ------------------------------------------------------------------------------------------------------------ */
+/* --- life --------------------------------------------------------------------------------------------------------- */
 
 static int read_document_cb (void *arg, const struct store_document *d, idt_error_t *errp)
 {

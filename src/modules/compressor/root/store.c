@@ -5,6 +5,7 @@
  *
  *   documents  id, name, uuid, seq, form: the stored form with ranges 1 ... seq finalized
  *   ranges     document, seq, text: the ranges since
+ *   owners     document, userid: whose it is.  Files of a version that did not know that get the table when they are opened
  *
  * A document is what its form says, and its ranges after that in order; their numbers must follow each other.
  *
@@ -19,12 +20,27 @@
 #include "libutil/worker.h"
 #include "modules/compressor/root/store.h"
 
-enum statement { PUT_DOCUMENT, DROP_RANGES, PUT_RANGE, STATEMENTS };
+enum statement {
+    PUT_DOCUMENT,
+    PUT_OWNER,
+    DROP_RANGES,
+    PUT_RANGE,
+    RENAME_DOCUMENT,
+    DELETE_DOCUMENT,
+    DELETE_OWNER,
+    STATEMENTS
+};
+
+#define OWNERS "CREATE TABLE IF NOT EXISTS owners (document INTEGER PRIMARY KEY, userid INTEGER NOT NULL)"
 
 static const char *const sql[STATEMENTS] = {
     [PUT_DOCUMENT] = "INSERT OR REPLACE INTO documents (id, name, uuid, seq, form) VALUES (?, ?, ?, ?, ?);",
+    [PUT_OWNER] = "INSERT OR REPLACE INTO owners (document, userid) VALUES (?, ?);",
     [DROP_RANGES] = "DELETE FROM ranges WHERE document = ? AND seq <= ?;",
     [PUT_RANGE] = "INSERT INTO ranges (document, seq, text) VALUES (?, ?, ?);",
+    [RENAME_DOCUMENT] = "UPDATE documents SET name = ?2 WHERE id = ?1;",
+    [DELETE_DOCUMENT] = "DELETE FROM documents WHERE id = ?;",
+    [DELETE_OWNER] = "DELETE FROM owners WHERE document = ?;",
 };
 
 static const struct database_kind kind = {
@@ -34,8 +50,10 @@ static const struct database_kind kind = {
     .create = "CREATE TABLE documents (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, uuid TEXT NOT NULL,"
               " seq INTEGER NOT NULL, form BLOB NOT NULL);"
               "CREATE TABLE ranges (document INTEGER NOT NULL, seq INTEGER NOT NULL, text TEXT NOT NULL,"
-              " PRIMARY KEY (document, seq)) WITHOUT ROWID",
-    .advice = "put a copy in its place; ranks that have documents open can still save them",
+              " PRIMARY KEY (document, seq)) WITHOUT ROWID;" OWNERS,
+    .advice =
+        "put it and its -wal aside, and a copy in its place, or give it up by idtree state forget; ranks that have "
+        "documents open can still save them",
 };
 
 struct store {
@@ -58,18 +76,36 @@ static int run (struct store *st, enum statement s, idt_error_t *errp)
     return rc < 0 ? -1 : 0;
 }
 
+/* Delete rows of a document; of ranges those up to 'seq'. */
+static int drop_ranges (struct store *st, int64_t id, int64_t seq, idt_error_t *errp)
+{
+    sqlite3_bind_int64 (st->stmt[DROP_RANGES], 1, id);
+    sqlite3_bind_int64 (st->stmt[DROP_RANGES], 2, seq);
+    return run (st, DROP_RANGES, errp);
+}
+
+static int put_owner (struct store *st, const struct store_document *doc, idt_error_t *errp)
+{
+    if (doc->owner == IDT_USERID_UNKNOWN)
+        return 0;
+    sqlite3_bind_int64 (st->stmt[PUT_OWNER], 1, doc->id);
+    sqlite3_bind_int64 (st->stmt[PUT_OWNER], 2, doc->owner);
+    return run (st, PUT_OWNER, errp);
+}
+
 static int put_document (struct store *st, const struct store_document *doc, idt_error_t *errp)
 {
-    sqlite3_stmt *put = st->stmt[PUT_DOCUMENT], *drop = st->stmt[DROP_RANGES];
+    sqlite3_stmt *put = st->stmt[PUT_DOCUMENT];
 
     sqlite3_bind_int64 (put, 1, doc->id);
     sqlite3_bind_text (put, 2, doc->name, -1, SQLITE_STATIC);
     sqlite3_bind_text (put, 3, doc->uuid, -1, SQLITE_STATIC);
     sqlite3_bind_int64 (put, 4, doc->seq);
     sqlite3_bind_blob64 (put, 5, doc->form, doc->form_size, SQLITE_STATIC);
-    sqlite3_bind_int64 (drop, 1, doc->id);
-    sqlite3_bind_int64 (drop, 2, doc->seq);
-    return run (st, PUT_DOCUMENT, errp) < 0 || run (st, DROP_RANGES, errp) < 0 ? -1 : 0;
+    return run (st, PUT_DOCUMENT, errp) < 0 || put_owner (st, doc, errp) < 0
+                   || drop_ranges (st, doc->id, doc->seq, errp) < 0
+               ? -1
+               : 0;
 }
 
 static int put_range (struct store *st, int64_t document, int64_t seq, const char *text, idt_error_t *errp)
@@ -82,11 +118,30 @@ static int put_range (struct store *st, int64_t document, int64_t seq, const cha
     return run (st, PUT_RANGE, errp);
 }
 
+static int delete_document (struct store *st, int64_t id, idt_error_t *errp)
+{
+    sqlite3_bind_int64 (st->stmt[DELETE_DOCUMENT], 1, id);
+    sqlite3_bind_int64 (st->stmt[DELETE_OWNER], 1, id);
+    return drop_ranges (st, id, INT64_MAX, errp) < 0 || run (st, DELETE_OWNER, errp) < 0
+                   || run (st, DELETE_DOCUMENT, errp) < 0
+               ? -1
+               : 0;
+}
+
+static int rename_document (struct store *st, int64_t id, const char *name, idt_error_t *errp)
+{
+    sqlite3_bind_int64 (st->stmt[RENAME_DOCUMENT], 1, id);
+    sqlite3_bind_text (st->stmt[RENAME_DOCUMENT], 2, name, -1, SQLITE_STATIC);
+    return run (st, RENAME_DOCUMENT, errp);
+}
+
 /* Ranges that the form of the same change has in it need no rows. */
 static int put_change (struct store *st, const struct store_change *change, idt_error_t *errp)
 {
     const struct store_document *doc = &change->document;
 
+    if (change->deleted)
+        return delete_document (st, doc->id, errp);
     if (doc->form && put_document (st, doc, errp) < 0)
         return -1;
     for (size_t i = 0; i < change->nranges; i++) {
@@ -94,7 +149,7 @@ static int put_change (struct store *st, const struct store_change *change, idt_
         if (!(doc->form && seq <= doc->seq) && put_range (st, doc->id, seq, change->ranges[i], errp) < 0)
             return -1;
     }
-    return 0;
+    return change->new_name ? rename_document (st, doc->id, change->new_name, errp) : 0;
 }
 
 static int write_changes (void *arg, idt_error_t *errp)
@@ -166,6 +221,8 @@ static int read_documents (struct store *st, sqlite3_stmt *documents, sqlite3_st
             .seq = sqlite3_column_int64 (documents, 3),
             .form = sqlite3_column_blob (documents, 4),
             .form_size = (size_t)sqlite3_column_bytes (documents, 4),
+            .owner = sqlite3_column_type (documents, 5) == SQLITE_NULL ? IDT_USERID_UNKNOWN
+                                                                       : (uint32_t)sqlite3_column_int64 (documents, 5),
         };
         if (reader->document (arg, &doc, errp) < 0 || read_ranges (st, &doc, ranges, reader, arg, errp) < 0)
             return -1;
@@ -175,7 +232,9 @@ static int read_documents (struct store *st, sqlite3_stmt *documents, sqlite3_st
 
 static int read_all (struct store *st, const struct store_reader *reader, void *arg, idt_error_t *errp)
 {
-    sqlite3_stmt *documents = database_prepare (st->d, "SELECT id, name, uuid, seq, form FROM documents ORDER BY id;",
+    sqlite3_stmt *documents = database_prepare (st->d,
+                                                "SELECT id, name, uuid, seq, form, userid FROM documents"
+                                                " LEFT JOIN owners ON document = id ORDER BY id;",
                                                 errp);
     sqlite3_stmt *ranges = database_prepare (st->d, "SELECT seq, text FROM ranges WHERE document = ? ORDER BY seq;",
                                              errp);
@@ -192,6 +251,8 @@ static int read_all (struct store *st, const struct store_reader *reader, void *
 
 static int prepare (struct store *st, idt_error_t *errp)
 {
+    if (database_run (st->d, OWNERS ";", errp) < 0)
+        return -1;
     for (int i = 0; i < STATEMENTS; i++)
         if (!(st->stmt[i] = database_prepare (st->d, sql[i], errp)))
             return -1;

@@ -3,17 +3,19 @@
 
 /* store.h - the documents of an instance, at rank 0
  *
- * The file is compressor.sqlite in the state directory.  Commits are made by a thread of the store's own, one at a time;
- * the reactor is told through a descriptor.
+ * The file is compressor.sqlite in the state directory.  Commits are made by a thread of the store's own, one at a
+ * time; the reactor is told through a descriptor.
  */
 #ifndef COMPRESSOR_STORE_H
 #define COMPRESSOR_STORE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include <idtree/error.h>
 #include <idtree/idcomp.h>
+#include <idtree/msg.h>
 
 struct store;
 
@@ -25,16 +27,19 @@ struct store_document {
     int64_t seq;
     const void *form;
     size_t form_size;
+    uint32_t owner; /* whose it is; IDT_USERID_UNKNOWN: nobody knows, it is of a version that did not tell */
 };
 
-/* What a commit adds to a document. */
+/* What a commit does to a document: what is added, then its end or its new name. */
 struct store_change {
     struct store_document document; /* form not NULL: put it in place of what is stored, and of ranges up to 'seq';
                                        needed for a new document.  Else only the id counts */
     int64_t first;                  /* number of the first of these ranges */
     const char **ranges;            /* texts */
     size_t nranges;
-    void *owner; /* the caller's */
+    bool deleted;         /* nothing of it stays */
+    const char *new_name; /* NULL: it keeps its name */
+    void *arg;            /* the caller's */
 };
 
 /* Called for each document, then each of its ranges in order; return 0 to go on, or -1 with errno and 'errp' set. */

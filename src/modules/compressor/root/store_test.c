@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sqlite3.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -80,8 +81,8 @@ static bool remove_dir (const char *folder)
 static const char *ab[] = { "a", "b" }, *cd[] = { "c", "d" };
 
 static const struct store_change made[] = {
-    { .document = { 1, "one", "U1", 0, "x", 1 }, .first = 1, .ranges = ab, .nranges = 2 },
-    { .document = { 2, "two", "U2", 0, "y", 1 } },
+    { .document = { 1, "one", "U1", 0, "x", 1, 1001 }, .first = 1, .ranges = ab, .nranges = 2 },
+    { .document = { 2, "two", "U2", 0, "y", 1, IDT_USERID_UNKNOWN } },
 };
 
 static void check_content (void)
@@ -102,7 +103,8 @@ static void check_content (void)
     st = open_in (dir);
     ok (st && strcmp (content, "1:one/U1@0=x,a,b,c,d;2:two/U2@0=y") == 0, "all is there again: %s", content);
     const char *ef[] = { "e", "f" };
-    ok (commit (st, &(struct store_change){ { 1, "one", "U1", 5, "form", 4 }, 5, ef, 2, NULL }, 1) == 1,
+    ok (commit (st, &(struct store_change){ { 1, "one", "U1", 5, "form", 4, 1001 }, 5, ef, 2, false, NULL, NULL }, 1)
+            == 1,
         "a form takes the place of ranges");
     store_close (st);
     st = open_in (dir);
@@ -111,6 +113,65 @@ static void check_content (void)
     store_close (st);
     ok (!open_in (dir) && errno == EBADMSG && strstr (error.text, "range 1 of two is missing"),
         "a file that lacks a range is refused: %s", error.text);
+    ok (remove_dir (dir), "nothing else is left in the folder");
+}
+
+static char owners[64];
+
+static int owner_cb (void *arg, const struct store_document *doc, idt_error_t *errp)
+{
+    size_t n = strlen (owners);
+
+    snprintf (owners + n, sizeof (owners) - n, "%s:%d ", doc->name, (int)doc->owner);
+    return document_cb (arg, doc, errp);
+}
+
+/* Open it once more. */
+static struct store *again (struct store *st)
+{
+    static const struct store_reader reader = { owner_cb, range_cb };
+
+    store_close (st);
+    content[0] = owners[0] = '\0';
+    return store_open (dir, "x", &reader, NULL, &error);
+}
+
+static bool sql_in (const char *statements)
+{
+    char path[128];
+    sqlite3 *db;
+
+    snprintf (path, sizeof (path), "%s/compressor.sqlite", dir);
+    bool good = sqlite3_open (path, &db) == SQLITE_OK && sqlite3_exec (db, statements, NULL, NULL, NULL) == SQLITE_OK;
+    sqlite3_close (db);
+    return good;
+}
+
+static void check_ends (void)
+{
+    struct store *st;
+
+    make_dir ();
+    st = open_in (dir);
+    ok (commit (st, made, 2) == 1 && (st = again (st)) && strcmp (owners, "one:1001 two:-1 ") == 0,
+        "whose a document is stays: %s", owners);
+    const struct store_change renamed = { { .id = 1 }, 3, cd, 2, false, "uno", NULL };
+    ok (commit (st, &renamed, 1) == 1 && (st = again (st)) && strcmp (content, "1:uno/U1@0=x,a,b,c,d;2:two/U2@0=y") == 0
+            && strcmp (owners, "uno:1001 two:-1 ") == 0,
+        "a document has another name, and all that it had: %s", content);
+    ok (commit (st, &(struct store_change){ .document = { .id = 1 }, .deleted = true }, 1) == 1 && (st = again (st))
+            && strcmp (content, "2:two/U2@0=y") == 0,
+        "of one that is deleted nothing is there: %s", content);
+    const struct store_change anew = { .document = { 1, "uno", "U3", 0, "z", 1, IDT_USERID_UNKNOWN } };
+    ok (commit (st, &anew, 1) == 1 && (st = again (st)) && strcmp (content, "1:uno/U3@0=z;2:two/U2@0=y") == 0
+            && strcmp (owners, "uno:-1 two:-1 ") == 0,
+        "nor in one that takes its place: %s", content);
+    store_close (st);
+    st = NULL;
+    ok (sql_in ("PRAGMA locking_mode = EXCLUSIVE; DROP TABLE owners;") && (st = again (st))
+            && strcmp (owners, "uno:-1 two:-1 ") == 0,
+        "a file that does not tell owners is one of ours: %s", owners);
+    store_close (st);
     ok (remove_dir (dir), "nothing else is left in the folder");
 }
 
@@ -183,6 +244,7 @@ int main (void)
         return 0;
     }
     check_content ();
+    check_ends ();
     check_failing_disk ();
     check_power_cut ();
     check_refused ();

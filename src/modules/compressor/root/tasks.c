@@ -14,17 +14,38 @@
 
 /* --- documents ------------------------------------------------------------------------------------------- */
 
-static void document_free (struct root_document *doc)
+struct root_document *root_document_ref (struct root_document *doc)
 {
     if (doc)
-        orderer_destroy (doc->orderer);
+        doc->refs++;
+    return doc;
+}
+
+void root_document_unref (struct root_document *doc)
+{
+    if (!doc || --doc->refs > 0)
+        return;
+    orderer_destroy (doc->orderer);
     free (doc);
 }
 
 void root_documents_cut (struct root *root, uint32_t n)
 {
     while (root->ndocs > n)
-        document_free (root->docs[--root->ndocs]);
+        root_document_unref (root->docs[--root->ndocs]);
+}
+
+void root_document_remove (struct root *root, struct root_document *doc)
+{
+    uint32_t i = 0;
+
+    while (root->docs[i] != doc)
+        i++;
+    root->ndocs--;
+    memmove (&root->docs[i], &root->docs[i + 1], (root->ndocs - i) * sizeof (root->docs[0]));
+    root_reads_forget (root, doc);
+    doc->gone = true;
+    root_document_unref (doc);
 }
 
 struct root_document *root_document_add (struct root *root, const struct store_document *d)
@@ -35,22 +56,25 @@ struct root_document *root_document_add (struct root *root, const struct store_d
     if (docs)
         root->docs = docs;
     if (!doc || !docs || !(doc->orderer = orderer_create (&root->limits, d->form, d->form_size, d->seq))) {
-        document_free (doc);
+        free (doc);
         return NULL;
     }
-    doc->id = d->id;
+    doc->refs = 1;
+    doc->id = root->last_id = d->id;
+    doc->owner = d->owner;
     snprintf (doc->name, sizeof (doc->name), "%s", d->name);
     snprintf (doc->uuid, sizeof (doc->uuid), "%s", d->uuid);
     doc->form_seq = d->seq;
     return root->docs[root->ndocs++] = doc;
 }
 
-/* Make a document, from a stored form or empty (NULL).  Returns NULL with errno set and 'errp' filled. */
-static struct root_document *new_document (struct root *root, const char *name, const void *form, size_t size,
-                                           idt_error_t *errp)
+/* Make the document of who sent 'msg', from a stored form or empty (NULL).  Returns NULL with errno set and 'errp' filled. */
+static struct root_document *new_document (struct root *root, const idt_msg_t *msg, const char *name, const void *form,
+                                           size_t size, idt_error_t *errp)
 {
-    int64_t last = root->ndocs > 0 ? root->docs[root->ndocs - 1]->id : 0;
-    struct store_document d = { .id = last + 1, .name = name, .form = form, .form_size = size };
+    struct store_document d = {
+        .id = root->last_id + 1, .name = name, .form = form, .form_size = size, .owner = idt_msg_cred (msg).userid
+    };
     char text[IDCOMP_UUID_TEXT_MAX];
     struct root_document *doc;
 
@@ -111,7 +135,20 @@ static void answer_create (struct root *root, const struct root_task *task)
 static void task_end (struct root_task *task)
 {
     idt_msg_unref (task->msg);
+    root_document_unref (task->doc);
     json_decref (task->results);
+}
+
+void root_answer (struct root *root, const struct root_task *task)
+{
+    char text[DOCWIRE_NAME_MAX + 40];
+
+    if (!task->doc || !task->doc->gone) {
+        task->answer (root, task);
+        return;
+    }
+    snprintf (text, sizeof (text), "document '%s' was deleted", task->doc->name);
+    service_respond_error (root->service, task->msg, ENOENT, text);
 }
 
 /* 'answer' NULL: each has its own. */
@@ -120,7 +157,7 @@ static void end_tasks (struct root *root, void (*answer) (struct root *root, con
     for (size_t i = 0; i < root->ntasks; i++) {
         struct root_task *task = &root->tasks[i];
 
-        (answer ? answer : task->answer) (root, task);
+        (answer ? answer : root_answer) (root, task);
         task_end (task);
     }
     root->ntasks = 0;
@@ -153,8 +190,8 @@ static json_t *fail_elements (const json_t *batch, int errnum, const char *text)
     return results;
 }
 
-/* An order succeeds as a whole and its elements fail: so the reason comes to those who made them, instead of their trying as
- * if rank 0 were not reached.
+/* An order succeeds as a whole and its elements fail: so the reason comes to those who made them, instead of their
+ * trying as if rank 0 were not reached.
  */
 void root_refuse (struct root *root, const idt_msg_t *msg)
 {
@@ -186,13 +223,29 @@ void root_refuse_all (struct root *root)
 
 /* --- what is asked for --------------------------------------------------------------------------- */
 
-struct root_document *root_find (struct root *root, const json_t *o, idt_error_t *errp)
+static struct root_document *find_name (struct root *root, const char *name)
 {
-    const char *name = json_string_value (json_object_get (o, "document"));
-
     for (uint32_t i = 0; name && i < root->ndocs; i++)
         if (strcmp (root->docs[i]->name, name) == 0)
             return root->docs[i];
+    return NULL;
+}
+
+static struct root_document *find_uuid (struct root *root, const char *uuid)
+{
+    for (uint32_t i = 0; uuid && i < root->ndocs; i++)
+        if (strcmp (root->docs[i]->uuid, uuid) == 0)
+            return root->docs[i];
+    return NULL;
+}
+
+struct root_document *root_find (struct root *root, const json_t *o, idt_error_t *errp)
+{
+    const char *name = json_string_value (json_object_get (o, "document"));
+    struct root_document *doc = find_name (root, name);
+
+    if (doc)
+        return doc;
     if (name)
         errsetf (errp, ENOENT, "there is no document '%.100s'", name);
     else
@@ -200,8 +253,8 @@ struct root_document *root_find (struct root *root, const json_t *o, idt_error_t
     return NULL;
 }
 
-/* A session knows of another history than we do.  From now on nothing of the document is told: who is right cannot be seen
- * from here.
+/* A session knows of another history than we do.  From now on nothing of the document is told: who is right cannot be
+ * seen from here.
  */
 static void refuse_document (struct root *root, struct root_document *doc, int64_t seq)
 {
@@ -235,16 +288,28 @@ static void compare_history (struct root *root, struct root_document *doc, int64
     }
 }
 
+/* What became of a document that was joined cannot be told for sure: UUIDs of those that are gone are not kept. */
+static void tell_gone (const struct root_document *of_name, const char *name, idt_error_t *errp)
+{
+    if (of_name)
+        errsetf (errp, ESTALE,
+                 "document '%.100s' is another one now: the one that was joined was deleted, or is not in the copy "
+                 "that is in statedir",
+                 name);
+    else
+        errsetf (errp, ENOENT, "document '%.100s' was deleted, or is not in the copy that is in statedir", name);
+}
+
 struct root_document *root_find_joined (struct root *root, const json_t *o, int64_t seq, idt_error_t *errp)
 {
-    const char *uuid = json_string_value (json_object_get (o, "uuid")),
+    const char *name = json_string_value (json_object_get (o, "document")),
                *digest = json_string_value (json_object_get (o, "digest"));
-    struct root_document *doc = root_find (root, o, errp);
+    struct root_document *doc = find_uuid (root, json_string_value (json_object_get (o, "uuid")));
 
-    if (!doc)
-        return NULL;
-    if (!uuid || strcmp (uuid, doc->uuid) != 0) {
-        errsetf (errp, ESTALE, "document '%s' has another UUID than the one that was joined", doc->name);
+    if (!name)
+        return root_find (root, o, errp);
+    if (!doc) {
+        tell_gone (find_name (root, name), name, errp);
         return NULL;
     }
     if (digest && !*doc->refused.text)
@@ -315,7 +380,7 @@ static int begin_join (struct root *root, struct root_task *task, const json_t *
     task->answer = root_answer_join;
     task->doc = root_find (root, o, errp);
     if (!task->doc && errno == ENOENT)
-        task->doc = new_document (root, get_name (o), NULL, 0, errp);
+        task->doc = new_document (root, task->msg, get_name (o), NULL, 0, errp);
     return task->doc ? 0 : -1;
 }
 
@@ -332,7 +397,7 @@ static int begin_create (struct root *root, struct root_task *task, const json_t
     if (state && !(form = docwire_get_form (state, &size)))
         return errsetf (errp, idcomp_errno (errno), "state: %s", idcomp_strerror (errno));
     task->answer = answer_create;
-    task->doc = new_document (root, get_name (o), form, size, errp);
+    task->doc = new_document (root, task->msg, get_name (o), form, size, errp);
     int saved = errno;
     free (form);
     errno = saved;
@@ -340,10 +405,9 @@ static int begin_create (struct root *root, struct root_task *task, const json_t
 }
 
 static const struct root_method methods[] = {
-    { "compressor.order", begin_order },
-    { "compressor.join", begin_join },
-    { "compressor.create", begin_create },
-    { NULL, NULL },
+    { "compressor.order", begin_order },        { "compressor.join", begin_join },
+    { "compressor.create", begin_create },      { "compressor.delete", root_begin_delete },
+    { "compressor.rename", root_begin_rename }, { NULL, NULL },
 };
 
 const struct root_method *root_find_method (const struct root_method *list, const idt_msg_t *msg)
@@ -370,10 +434,12 @@ void root_task_begin (struct root *root, const idt_msg_t *msg)
     struct root_task *task = &root->tasks[root->ntasks];
     idt_error_t error = { "" };
 
-    if (root_begin (root, root_find_method (methods, msg), task, msg, &error) == 0) {
+    int rc = root_begin (root, root_find_method (methods, msg), task, msg, &error), errnum = errno;
+    root_document_ref (task->doc);
+    if (rc == 0) {
         root->ntasks++;
         return;
     }
-    service_respond_error (root->service, msg, errno, error.text);
+    service_respond_error (root->service, msg, errnum, error.text);
     task_end (task);
 }

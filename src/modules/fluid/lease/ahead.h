@@ -3,10 +3,11 @@
 
 /* ahead.h - how far ahead of the wall clock crashes may carry rank 0
  *
- * A root that crashed goes on at the horizon that it had stored, ahead of its time.  What crashes have cost is a debt, kept
- * with the horizon, and paid back as the clock is slewed toward the wall clock.  The horizon of a root is stored no further
- * ahead (its reach) than a quarter of what is left to AHEAD_MAX_MS (): so crashes that follow each other, however many, come
- * near that and not above.  A root that stays up gains trust: its reach is an eighth of its life at least.  Thus:
+ * A root that crashed goes on at the horizon that it had stored, ahead of its time.  What crashes have cost is a debt,
+ * kept with the horizon, and paid back as the clock is slewed toward the wall clock.  The horizon of a root is stored
+ * no further ahead (its reach) than a quarter of what is left to AHEAD_MAX_MS (): so crashes that follow each other,
+ * however many, come near that and not above.  A root that stays up gains trust: its reach is an eighth of its life at
+ * least.  Thus:
  *
  *     debt <= AHEAD_MAX_MS () + an eighth of the time that roots were up since it was 0
  *
@@ -25,9 +26,9 @@ struct ahead {
     uint64_t debt_ms;
 };
 
-/* A root starts.  'stored_ms' is what ahead_stored () told for the record that it starts from, 'wall_ms' how far ahead of the
- * wall clock it begins: it owes no more than either.  Returns how many milliseconds it must wait before it does anything,
- * for it owes more than may be; at most the least reach, so that a start costs what it waits.
+/* A root starts.  'stored_ms' is what ahead_stored () told for the record that it starts from, 'wall_ms' how far ahead
+ * of the wall clock it begins: it owes no more than either.  Returns how many milliseconds it must wait before it does
+ * anything, for it owes more than may be; at most the least reach, so that a start costs what it waits.
  */
 uint64_t ahead_start (struct ahead *a, uint64_t lease_ms, uint64_t now_us, uint64_t stored_ms, int64_t wall_ms);
 

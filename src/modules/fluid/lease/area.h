@@ -3,8 +3,9 @@
 
 /* area.h - ids that one rank alone may make: of one generator, some of the sequence numbers of a range of time
  *
- * An owner's is its lease, with all sequence numbers; a borrower's is what it was lent of another's (doc/design/shares.md).
- * Sequence numbers come in granules of 16: bit k of a set of them stands for 16 k ... 16 k + 15 (fluid_gen_reserve_in ()).
+ * An owner's is its lease, with all sequence numbers; a borrower's is what it was lent of another's
+ * (doc/design/shares.md).  Sequence numbers come in granules of 16: bit k of a set of them stands for 16 k ... 16 k +
+ * 15 (fluid_gen_reserve_in ()).
  */
 #ifndef FLUID_AREA_H
 #define FLUID_AREA_H
@@ -28,9 +29,10 @@ struct area {
 
 /* --- what brokers say to each other about shares (fluid.share) ----------------------------------- */
 
-/* Of all that the broker 'incarnation' of 'rank' was lent for wants of lower numbers, by whomever, nothing from 'end_ms' on was or will
- * be used, and no answer to such a want will be taken.  It would like 'size' sequence numbers for each millisecond from there
- * (0: none).  Who wants none will, for 'left_ms' more, make ids below 'end_ms' of what it was lent, it or those it lent to.
+/* Of all that the broker 'incarnation' of 'rank' was lent for wants of lower numbers, by whomever, nothing from
+ * 'end_ms' on was or will be used, and no answer to such a want will be taken.  It would like 'size' sequence numbers
+ * for each millisecond from there (0: none).  Who wants none will, for 'left_ms' more, make ids below 'end_ms' of what
+ * it was lent, it or those it lent to.
  */
 struct share_want {
     uint32_t rank;

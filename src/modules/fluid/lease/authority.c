@@ -293,21 +293,31 @@ static void step (struct authority *a, uint64_t now_us, uint64_t us)
     say (a, LOG_NOTICE, "rank 0 stepped %.3f s forward, which its clock had missed", (double)us / 1e6);
 }
 
-void authority_lost_time (struct authority *a, uint64_t now_us, int64_t off_us, int64_t sure_us)
+/* The clock has been told. */
+static void make_good (struct authority *a, uint64_t now_us, int64_t off_us, int64_t sure_us)
 {
     char text[WITNESS_TEXT_MAX];
 
-    if (off_us < 0)
-        a->jumped_us += (uint64_t)-off_us;
-    if (a->closed || off_us == 0 || !a->clock.known)
-        return;
     say (a, LOG_WARNING, "%s: ids go on", witness_describe (off_us, text));
-    clock_lost_time (&a->clock, now_us, off_us);
     if (off_us > 0)
         a->wall.missed_us += (uint64_t)(off_us - sure_us);
     if (sure_us > 0)
         step (a, now_us, (uint64_t)sure_us);
     authority_tick (a, now_us);
+}
+
+static uint64_t jump_us (int64_t off_us)
+{
+    return off_us < 0 ? (uint64_t)-off_us : 0;
+}
+
+void authority_lost_time (struct authority *a, uint64_t now_us, int64_t off_us, int64_t sure_us)
+{
+    a->jumped_us += jump_us (off_us);
+    if (a->closed || off_us == 0 || !a->clock.known)
+        return;
+    clock_lost_time (&a->clock, now_us, off_us);
+    make_good (a, now_us, off_us, sure_us);
 }
 
 /* The wall clock has gone on, or was set: what it confirms is made up for. */
@@ -400,6 +410,7 @@ static bool go_on (struct authority *a, uint64_t now_us, const struct authority_
         return false;
     lease_raise (a->table, start->stored->watermark_ms);
     a->clock = p->clock;
+    clock_lost_time (&a->clock, now_us, start->off_us);
     clock_step (&a->clock, now_us, start->stored->watermark_ms * 1000);
     a->ahead = p->ahead;
     return true;
@@ -452,6 +463,9 @@ static int begin (struct authority *a, uint64_t now_us, const struct authority_s
     if (!a->goes_on)
         begin_late (a, now_us, start->stored, (int64_t)inst_us - wall_inst_us);
     authority_wall (a, now_us, start->wall_us);
+    a->jumped_us = jump_us (start->off_us);
+    if (a->goes_on && start->off_us != 0)
+        make_good (a, now_us, start->off_us, start->sure_us);
     return 0;
 }
 

@@ -3,12 +3,12 @@
 
 /* authority.h - who gives leases: what an instance has once, at rank 0
  *
- * The authority owns the instance's time, the table of leases with the horizon that must be stored above it, what crashes
- * have cost, and the conclusion of the watermark.  It answers lease requests as any parent does.  It makes no ids: rank
- * 0's node is one more that asks, and takes its time from here (node_start_root ()).
+ * The authority owns the instance's time, the table of leases with the horizon that must be stored above it, what
+ * crashes have cost, and the conclusion of the watermark.  It answers lease requests as any parent does.  It makes no
+ * ids: rank 0's node is one more that asks, and takes its time from here (node_start_root ()).
  *
- * It is told the time and what came in, and calls for what is to be done through 'struct authority_ops'; it has no clock,
- * socket, disk or thread.
+ * It is told the time and what came in, and calls for what is to be done through 'struct authority_ops'; it has no
+ * clock, socket, disk or thread.
  *
  * 1. 'now_us' is CLOCK_BOOTTIME in microseconds, never before one that was passed earlier.
  * 2. Operations must not call back into the authority.
@@ -18,10 +18,10 @@
  *
  * A store of another kind, or a second candidate for rank 0, would ask no more of it than this:
  *   - It starts from the record that was read when the role was taken, or later, never from one that was read before.
- *   - authority_stored () is told only what is known to have been done.  A write whose outcome is unknown is neither done
- *     nor failed: nothing is told, and the horizon stays where it was.
- *   - Who has lost the role goes on, at most, in what is stored for it: authority_destroy () without authority_close (),
- *     and a new one with a new table if it takes the role again.
+ *   - authority_stored () is told only what is known to have been done.  A write whose outcome is unknown is neither
+ *     done nor failed: nothing is told, and the horizon stays where it was.
+ *   - Who has lost the role goes on, at most, in what is stored for it: authority_destroy () without
+ *     authority_close (), and a new one with a new table if it takes the role again.
  *   - Who hands the role over in order stores what authority_close () returns, as at a clean stop.
  */
 #ifndef FLUID_AUTHORITY_H
@@ -67,6 +67,7 @@ struct authority_start {
     const struct lease_record *stored; /* what is on the disk; all 0: a new instance */
     const void *past;                  /* what authority_leave () told on the same broker */
     size_t past_size;                  /* 0: nothing */
+    int64_t off_us, sure_us;           /* what CLOCK_BOOTTIME missed since, as of authority_lost_time () */
 };
 
 /* 'ops' is borrowed for its life.  The first horizon is to be stored at once.  NULL with errno ENOMEM. */
@@ -74,8 +75,8 @@ struct authority *authority_create (const struct authority_config *config, const
                                     uint64_t now_us, const struct authority_start *start);
 void authority_destroy (struct authority *a);
 
-/* Give nothing from now on, whoever asks.  '*last' is what a clean stop stores: all lessees that can be reached must have
- * given back before.
+/* Give nothing from now on, whoever asks.  '*last' is what a clean stop stores: all lessees that can be reached must
+ * have given back before.
  */
 void authority_close (struct authority *a, uint64_t now_us, struct lease_record *last);
 
@@ -96,9 +97,9 @@ const char *authority_excuse (const struct authority *a);
 /* --- the watermark -------------------------------------------------------------------------- */
 
 /* The time below which no id will be made any more in the whole instance (an answer that was made may be on its way
- * yet).  It is as old as the reports: a period (the smaller of 1 s and a twelfth of a lease) for each level of the tree;
- * and it stands while a lessee is silent, until that can use its ranges no more (watermark.h).  Returns false where it
- * cannot be told: brokers hold ranges of another root.
+ * yet).  It is as old as the reports: a period (the smaller of 1 s and a twelfth of a lease) for each level of the
+ * tree; and it stands while a lessee is silent, until that can use its ranges no more (watermark.h).  Returns false
+ * where it cannot be told: brokers hold ranges of another root.
  */
 bool authority_watermark (struct authority *a, uint64_t now_us, uint64_t *ms);
 
@@ -109,9 +110,9 @@ struct clock *authority_clock (struct authority *a);
 
 void authority_wall (struct authority *a, uint64_t now_us, int64_t wall_us); /* about each second */
 
-/* CLOCK_BOOTTIME missed 'off_us' microseconds before 'now_us', or went too far (below 0), as witness_look () says.  There is
- * nobody to ask for the time: it steps forward by the 'sure_us' that two clocks agree on, and by the rest as far as the wall
- * clock confirms it later.
+/* CLOCK_BOOTTIME missed 'off_us' microseconds before 'now_us', or went too far (below 0), as witness_look () says.
+ * There is nobody to ask for the time: it steps forward by the 'sure_us' that two clocks agree on, and by the rest as
+ * far as the wall clock confirms it later.
  */
 void authority_lost_time (struct authority *a, uint64_t now_us, int64_t off_us, int64_t sure_us);
 
@@ -120,16 +121,16 @@ uint64_t authority_deadline (const struct authority *a); /* UINT64_MAX: none */
 
 /* --- from one to the next on the same broker ------------------------------------------------ */
 
-/* After authority_close (): the clock and the table, as bytes for 'past' in the same process.  'stored' is what a clean stop
- * has stored; NULL: it could not be.  Returns bytes to be freed, or NULL: nothing can be left, or no memory.
+/* After authority_close (): the clock and the table, as bytes for 'past' in the same process.  'stored' is what a clean
+ * stop has stored; NULL: it could not be.  Returns bytes to be freed, or NULL: nothing can be left, or no memory.
  *
- * The next one goes on with them only where its store holds just that record: nobody else was root meanwhile, for a root
- * gives nothing before it stores a horizon above that (HORIZON_FIRST).
+ * The next one goes on with them only where its store holds just that record: nobody else was root meanwhile, for a
+ * root gives nothing before it stores a horizon above that (HORIZON_FIRST).
  */
 void *authority_leave (const struct authority *a, const struct lease_record *stored, size_t *size);
 
-/* The node that ran before on this broker used nothing of 'generator' at 'end_ms' or later: that is given again.  Returns
- * false, and does nothing, where the authority does not go on with the table of the one before.
+/* The node that ran before on this broker used nothing of 'generator' at 'end_ms' or later: that is given again.
+ * Returns false, and does nothing, where the authority does not go on with the table of the one before.
  */
 bool authority_reopen (struct authority *a, uint32_t generator, uint64_t end_ms);
 

@@ -224,6 +224,18 @@ static void test_next (void)
     create (&w, &last, past, size);
     ok (authority_reopen (w.a, 0, 10001) && time_ms (&w, T0) == 10000, "the next one goes on with time and table");
     authority_destroy (w.a);
+    struct authority_start missed = {
+        .wall_us = WALL, .stored = &last, .past = past, .past_size = size, .off_us = 5 * SECOND, .sure_us = 5 * SECOND
+    };
+    w.a = authority_create (&config, &ops, &w, T0, &missed);
+    ok (time_ms (&w, T0) == 15000, "and steps by what its clock missed between them");
+    authority_destroy (w.a);
+    missed.off_us = -(int64_t)(5 * SECOND);
+    missed.sure_us = 0;
+    w.a = authority_create (&config, &ops, &w, T0 + 5 * SECOND, &missed);
+    ok (authority_news (w.a).jumped_us == 5 * SECOND && time_ms (&w, T0 + 5 * SECOND) < 11000,
+        "or knows of what that went too far");
+    authority_destroy (w.a);
     create (&w, &last, past, size - 1);
     ok (!authority_reopen (w.a, 0, 10001) && time_ms (&w, T0) == last.horizon_ms,
         "not with a part of them: then it begins at the horizon");

@@ -3,9 +3,9 @@
 
 /* borrower.c - what one rank has borrowed
  *
- * What is held was lent to this incarnation alone, and the lender believes what a want tells.  So what matters here is that
- * nothing at or above the end of a want is used afterwards, that this end is above all that was made or lent on, and that an
- * answer to a want that another one followed is not taken.
+ * What is held was lent to this incarnation alone, and the lender believes what a want tells.  So what matters here is
+ * that nothing at or above the end of a want is used afterwards, that this end is above all that was made or lent on,
+ * and that an answer to a want that another one followed is not taken.
  */
 #include <assert.h>
 #include <string.h>

@@ -46,18 +46,18 @@ void clock_discipline (struct clock *c, uint64_t boot_us, int64_t wall_us);
 /* Not the root: the parent's clock was read.  The first sample sets the clock; a later one moves it forward at once
  * where it is behind what the parent's showed when it answered.  What is left to the best estimate (half of the delay
  * later) is slewed, forward or back.  The estimate of a sample that says less than what is known already (its bound
- * is the larger one) is ignored, unless it contradicts that: then there is another root.  So is a sample that contradicts
- * itself.
+ * is the larger one) is ignored, unless it contradicts that: then there is another root.  So is a sample that
+ * contradicts itself.
  */
 void clock_sample (struct clock *c, const struct idt_clock_sample *s);
 
-/* 'boot_us' has turned out to be 'off_us' too small (above 0) or too large: the bound is as much larger, and the line goes on
- * from where it was, also where 'boot_us' is before the last one.
+/* 'boot_us' has turned out to be 'off_us' too small (above 0) or too large: the bound is as much larger, and the line
+ * goes on from where it was, also where 'boot_us' is before the last one.
  */
 void clock_lost_time (struct clock *c, uint64_t boot_us, int64_t off_us);
 
-/* Move forward at once to 'inst_us', if behind (an id of that time was seen).  Nothing while unknown, and nothing where it
- * leads.
+/* Move forward at once to 'inst_us', if behind (an id of that time was seen).  Nothing while unknown, and nothing where
+ * it leads.
  */
 void clock_forward (struct clock *c, uint64_t boot_us, uint64_t inst_us);
 

@@ -3,8 +3,8 @@
 
 /* demand.c - how many ids a rank needs
  *
- * A burst is counted from its first request: what comes within four milliseconds of that.  One that lies across two such
- * stretches is seen as two halves at worst, which the sizes, powers of two above twice the mean, allow for.
+ * A burst is counted from its first request: what comes within four milliseconds of that.  One that lies across two
+ * such stretches is seen as two halves at worst, which the sizes, powers of two above twice the mean, allow for.
  */
 #include "libutil/minmax.h"
 #include "modules/fluid/lease/demand.h"

@@ -3,9 +3,9 @@
 
 /* demand.h - how many ids a rank needs, and how many sequence numbers for each millisecond it should borrow for that
  *
- * Requests are counted in windows of a second.  Nothing here is a rule of safety.  Between a threshold upward and the one that
- * takes it back lies a factor of four, and one change of size is followed by a pause of DEMAND_TERM_US, so that what swings does not
- * swing the size with it.
+ * Requests are counted in windows of a second.  Nothing here is a rule of safety.  Between a threshold upward and the
+ * one that takes it back lies a factor of four, and one change of size is followed by a pause of DEMAND_TERM_US, so
+ * that what swings does not swing the size with it.
  */
 #ifndef FLUID_DEMAND_H
 #define FLUID_DEMAND_H
@@ -48,7 +48,9 @@ void demand_init (struct demand *d, uint64_t now_us);
 /* A request for 'ids' came; 'went_up': what it wants is not made here.  What is lent on counts, too. */
 void demand_note (struct demand *d, uint64_t now_us, uint32_t ids, bool went_up);
 
-/* The sequence numbers for each millisecond that should be borrowed: 0, or a power of two of AREA_MIN_SIZE to AREA_MAX_SIZE. */
+/* The sequence numbers for each millisecond that should be borrowed: 0, or a power of two of AREA_MIN_SIZE to
+ * AREA_MAX_SIZE.
+ */
 uint32_t demand_size (struct demand *d, uint64_t now_us);
 
 /* When demand_size () may be another without any request coming; UINT64_MAX: never. */

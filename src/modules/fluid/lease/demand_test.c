@@ -19,8 +19,8 @@ static void start (struct play *p)
     demand_init (&p->d, p->now_us);
 }
 
-/* For so long come 'requests' in a second, of 'ids' each.  Those that a share of what is wanted could not serve went up: in each
- * millisecond its size.
+/* For so long come 'requests' in a second, of 'ids' each.  Those that a share of what is wanted could not serve went
+ * up: in each millisecond its size.
  */
 static uint32_t comes (struct play *p, uint32_t seconds, uint32_t requests, uint32_t ids)
 {

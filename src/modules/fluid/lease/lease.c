@@ -145,8 +145,8 @@ bool lease_grant (struct lease_table *t, uint64_t now_ms, const struct lease_wan
 
     if (same && want->number < h->number)
         return false;
-    /* A retry gets the same answer (ANSWER_AGAIN); everyone else a range of his own (OWN_RANGE), be it a broker that was
-     * started again or a second one of the same rank.
+    /* A retry gets the same answer (ANSWER_AGAIN); everyone else a range of his own (OWN_RANGE), be it a broker that
+     * was started again or a second one of the same rank.
      */
     if (!same || want->number > h->number) {
         if (!next_range (t, now_ms, h))
@@ -183,7 +183,8 @@ void lease_raise (struct lease_table *t, uint64_t floor_ms)
 uint64_t lease_close (struct lease_table *t)
 {
     /* STOP_AT_LAST_END: not the root's own last id, but the end of every range that may still be in use.
-     * STOP_NOT_BELOW_BASE: and never below what was stored, for that may be the end of ranges that an earlier table gave.
+     * STOP_NOT_BELOW_BASE: and never below what was stored, for that may be the end of ranges that an earlier table
+     * gave.
      */
     uint64_t end_ms = t->base_ms;
 

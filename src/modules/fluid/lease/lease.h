@@ -43,8 +43,8 @@ struct lease_want {
     uint32_t size; /* ranks, as it was told, for who has lanes (lanes.h); 0: it has none */
 };
 
-/* The incarnation will never use its generator again, and nobody did at 'end_ms' and later.  Those that it lent to (lender.h)
- * may make ids below that for 'left_ms' more.
+/* The incarnation will never use its generator again, and nobody did at 'end_ms' and later.  Those that it lent to
+ * (lender.h) may make ids below that for 'left_ms' more.
  */
 struct lease_back {
     uint32_t generator;
@@ -128,8 +128,8 @@ struct lease_table *lease_table_create (uint32_t ngenerators, uint64_t lease_ms,
  */
 bool lease_must_store (struct lease_table *t, uint64_t now_ms, uint64_t *horizon_ms);
 
-/* The time from which lease_must_store () will say so; UINT64_MAX: not before the outcome of the last is told, or never,
- * for the end of time is stored.
+/* The time from which lease_must_store () will say so; UINT64_MAX: not before the outcome of the last is told, or
+ * never, for the end of time is stored.
  */
 uint64_t lease_next_store (const struct lease_table *t);
 
@@ -140,8 +140,8 @@ void lease_save (const struct lease_table *t, void *data);
 /* Into a new table for as many generators.  Returns 0, or -1 where that is not what was saved. */
 int lease_load (struct lease_table *t, const void *data, size_t size);
 
-/* Nobody used the generator, or ever will, at 'end_ms' or later: give that again.  For the root's own, which a life that
- * is over used on this very broker.
+/* Nobody used the generator, or ever will, at 'end_ms' or later: give that again.  For the root's own, which a life
+ * that is over used on this very broker.
  */
 void lease_reopen (struct lease_table *t, uint32_t generator, uint64_t end_ms);
 

@@ -4,11 +4,11 @@
 /* lender.c - what a rank has lent of what it holds
  *
  * Two invariants, those of lease.c on a smaller scale:
- * 1. What is lent to one borrower is lent to nobody else, and the rank makes nothing of it, because a loan is of what no loan
- *    contains and nothing was made of, and stays in the table until its borrower says that it will not use the rest, or the
- *    rank is past its end.
- * 2. That holds across restarts, because what lies below the end of any loan counts as used when the rank gives back what it
- *    holds; a rank that crashes gives nothing back.
+ * 1. What is lent to one borrower is lent to nobody else, and the rank makes nothing of it, because a loan is of what
+ *    no loan contains and nothing was made of, and stays in the table until its borrower says that it will not use the
+ *    rest, or the rank is past its end.
+ * 2. That holds across restarts, because what lies below the end of any loan counts as used when the rank gives back
+ *    what it holds; a rank that crashes gives nothing back.
  */
 #include <stdlib.h>
 #include <string.h>

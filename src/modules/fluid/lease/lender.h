@@ -3,13 +3,14 @@
 
 /* lender.h - what a rank has lent of what it holds
  *
- * The same for owners and for borrowers.  A lender is told what its rank holds ('whole', an area) whenever that matters; it
- * keeps what it lent of it, whatever is held later.  The rules have their names from doc/model/README.md.
+ * The same for owners and for borrowers.  A lender is told what its rank holds ('whole', an area) whenever that
+ * matters; it keeps what it lent of it, whatever is held later.  The rules have their names from doc/model/README.md.
  *
  * What lender_free () returned is out of date after lender_answer (), lender_forget () and where 'whole' is another.
  *
- * 'us' are CLOCK_BOOTTIME microseconds, 'ms' instance milliseconds.  CLOCK_BOOTTIME may have gone too far without anybody knowing
- * yet: that a loan is over is believed when two looks have shown it (lender_look ()), between which lender_jumped () may be told.
+ * 'us' are CLOCK_BOOTTIME microseconds, 'ms' instance milliseconds.  CLOCK_BOOTTIME may have gone too far without
+ * anybody knowing yet: that a loan is over is believed when two looks have shown it (lender_look ()), between which
+ * lender_jumped () may be told.
  */
 #ifndef FLUID_LENDER_H
 #define FLUID_LENDER_H
@@ -54,18 +55,20 @@ struct lender_stock {
 void lender_init (struct lender *l, uint64_t term_ms);
 void lender_fini (struct lender *l);
 
-/* Its table, as 'size' bytes for lender_restore () in the same process.  That takes them into a new lender; false: no memory, or
- * not that.
+/* Its table, as 'size' bytes for lender_restore () in the same process.  That takes them into a new lender; false: no
+ * memory, or not that.
  */
 const void *lender_table (const struct lender *l, size_t *size);
 bool lender_restore (struct lender *l, uint64_t floor_ms, const void *table, size_t size);
 
-/* The granules of 'whole' that were not lent at 'ms', and in '*until_ms' up to which millisecond that goes for (above 'ms'). */
+/* The granules of 'whole' that were not lent at 'ms', and in '*until_ms' up to which millisecond that goes for (above
+ * 'ms').
+ */
 uint64_t lender_free (const struct lender *l, const struct area *whole, uint64_t ms, uint64_t *until_ms);
 
-/* Hear a want, and answer it with what may be lent: a retry with the same, a want of a lower number with nothing.  Returns
- * whether '*share' has an answer; what it says was set aside then.  false: nothing is wanted, is left, or is remembered for
- * want of memory.  It has been heard all the same.
+/* Hear a want, and answer it with what may be lent: a retry with the same, a want of a lower number with nothing.
+ * Returns whether '*share' has an answer; what it says was set aside then.  false: nothing is wanted, is left, or is
+ * remembered for want of memory.  It has been heard all the same.
  */
 bool lender_answer (struct lender *l, uint64_t now_us, uint64_t now_ms, const struct lender_stock *stock,
                     const struct share_want *want, struct share *share);
@@ -76,12 +79,13 @@ uint32_t lender_lent (const struct lender *l, const struct share_want *want);
 /* What time it is, now and then: what is over is believed to be the next time. */
 void lender_look (struct lender *l, uint64_t now_us);
 
-/* The rank makes nothing below 'floor_ms' any more, as it tells by its position, or will, and lends nothing there: forget what
- * ended before and is not in use.  It looks, too.
+/* The rank makes nothing below 'floor_ms' any more, as it tells by its position, or will, and lends nothing there:
+ * forget what ended before and is not in use.  It looks, too.
  */
 void lender_forget (struct lender *l, uint64_t now_us, uint64_t floor_ms);
 
-/* End of all loans, those that were forgotten, too.  Nothing below it may be given back to whom the rank has it from. */
+/* End of all loans, those that were forgotten, too.  Nothing below it may be given back to whom the rank has it from.
+ */
 uint64_t lender_end (const struct lender *l);
 
 /* The lowest position of what is in use; UINT64_MAX: nothing is.  / For how long any of it may be in use yet. */

@@ -50,8 +50,8 @@ bool lessee_may_join (const struct lessee *h, uint64_t now_us, uint64_t now_ms);
 /* Make the want that is due: a new one, or the one that was not answered again. */
 void lessee_ask (struct lessee *h, uint64_t now_us, uint64_t now_ms, struct lease_want *want);
 
-/* The want was answered.  Returns whether the range was taken: only the answer to the newest want is.  What was held for
- * too long before is gone, whatever the answer: a new lease does not bring it back.
+/* The want was answered.  Returns whether the range was taken: only the answer to the newest want is.  What was held
+ * for too long before is gone, whatever the answer: a new lease does not bring it back.
  */
 bool lessee_take (struct lessee *h, uint64_t now_us, uint64_t now_ms, const struct lease_grant *grant);
 

@@ -143,7 +143,7 @@ static void test_use (void)
     take (&h, 900, 1, 0, 1900);
     ok (may_at (&h, 1349 * MS + 999, 1000) && lessee_in_use (&h, 1349 * MS + 999) && !may_at (&h, 1350 * MS, 1000)
             && !lessee_in_use (&h, 1350 * MS),
-        "a range is used a lease and a quarter after it was first asked for, not longer, whatever the instance's time is");
+        "a range is used a lease and a quarter after it was first asked for, not longer, whatever the time is");
     ok (lessee_due (&h, 901 * MS, 901) < 1100 * MS, "what is of use for a short time only is renewed soon");
     ok (ask (&h, 1000) == 2 && take (&h, 1001, 2, 1900, 2000) && may_at (&h, 2249 * MS, 1950),
         "the answer to a later want prolongs the use of all");

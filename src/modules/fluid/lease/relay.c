@@ -3,8 +3,8 @@
 
 /* relay.c - lease requests combined and split
  *
- * Requests wait in one list in order of arrival; those sent on carry the tag of the combined request they went with, and
- * stand together.  They leave the list only in answer_item (), which answers them.
+ * Requests wait in one list in order of arrival; those sent on carry the tag of the combined request they went with,
+ * and stand together.  They leave the list only in answer_item (), which answers them.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -146,7 +146,8 @@ static int compare_grants (const void *a, const void *b)
     return strcmp (x->incarnation, y->incarnation);
 }
 
-/* The grant in sorted 'grant' that answers 'want'; NULL: none.  OWN_ANSWER: two that want one generator are told apart. */
+/* The grant in sorted 'grant' that answers 'want'; NULL: none.  OWN_ANSWER: two that want one generator are told apart.
+ */
 static const struct lease_grant *find (const struct lease_want *want, const struct lease_grant *grant, size_t n)
 {
     struct lease_grant key = { .generator = want->generator };

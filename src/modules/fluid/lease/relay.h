@@ -3,8 +3,8 @@
 
 /* relay.h - lease requests of a broker's children: combined on their way up, split on their way down
  *
- * However many are urgent at once, as when an instance starts, a combined request goes at most once in relay_pace_us (): so a
- * broker hears one message of each child in that time.
+ * However many are urgent at once, as when an instance starts, a combined request goes at most once in
+ * relay_pace_us (): so a broker hears one message of each child in that time.
  *
  * Each request that is added is answered once: with its share of an answer, or with none (its senders ask
  * again).  Nothing here decides about leases: a relay may lose or repeat what it likes.
@@ -56,8 +56,8 @@ void relay_fini (struct relay *r); /* requests that wait are not answered: relay
 /* The least time between two combined requests. */
 uint64_t relay_pace_us (const struct relay *r);
 
-/* Take a child's request.  It waits up to a twelfth of a lease for others; only for the pace if 'now_ms' (instance time, 0:
- * unknown) is within a third of a lease of the end of what one of its senders holds.  Returns 0, or -1 with
+/* Take a child's request.  It waits up to a twelfth of a lease for others; only for the pace if 'now_ms' (instance
+ * time, 0: unknown) is within a third of a lease of the end of what one of its senders holds.  Returns 0, or -1 with
  * errno ENOMEM or ENOBUFS: then it was not taken and is not answered here.
  */
 int relay_add (struct relay *r, uint64_t now_us, uint64_t now_ms, void *cookie, const struct lease_request *req);
@@ -76,8 +76,8 @@ void relay_answered (struct relay *r, uint64_t now_us, uint32_t tag, const struc
 /* Answer with none all requests that came before 'before_us', sent on or not. */
 void relay_drop_old (struct relay *r, uint64_t now_us, uint64_t before_us);
 
-/* CLOCK_BOOTTIME jumped 'us' ahead, and is 'now_us': requests that wait came that much later than it says, or a child would be
- * told that its request waited here when it was on its way.
+/* CLOCK_BOOTTIME jumped 'us' ahead, and is 'now_us': requests that wait came that much later than it says, or a child
+ * would be told that its request waited here when it was on its way.
  */
 void relay_jumped (struct relay *r, uint64_t now_us, uint64_t us);
 

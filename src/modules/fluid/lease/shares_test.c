@@ -3,10 +3,10 @@
 
 /* shares_test.c - random histories of lenders and borrowers of one generator: no id twice, all in order
  *
- * Lives of an owner have ranges of time one after the other.  Borrowers ask whom they like, lend on, make ids, get ids from
- * above, close, and are started again while the life before goes on.  Messages come late, twice, in any order, to another one, or
- * never.  Clocks differ.  A checker that shares nothing with the code knows who made which id, and below what each has said that
- * nothing will be made any more.
+ * Lives of an owner have ranges of time one after the other.  Borrowers ask whom they like, lend on, make ids, get ids
+ * from above, close, and are started again while the life before goes on.  Messages come late, twice, in any order, to
+ * another one, or never.  Clocks differ.  A checker that shares nothing with the code knows who made which id, and
+ * below what each has said that nothing will be made any more.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -250,8 +250,8 @@ static void deliver (struct world *w)
 
 /* --- time, lives -------------------------------------------------------------------------------------- */
 
-/* Say below what nothing is made any more, to all who may have lent it something; forget what is over.  Where nothing waits that
- * came before, that is what time it is, whatever was made last.
+/* Say below what nothing is made any more, to all who may have lent it something; forget what is over.  Where nothing
+ * waits that came before, that is what time it is, whatever was made last.
  */
 static void tell (struct world *w, struct life *l)
 {

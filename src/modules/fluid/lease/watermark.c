@@ -142,8 +142,8 @@ struct live {
     uint64_t until_ms; /* it may use what it was given; 0: nobody */
 };
 
-/* Those that were replaced, by when they cannot use their ranges any more: that is kept to a quarter of a lease, so that
- * a few rows are enough for any number.
+/* Those that were replaced, by when they cannot use their ranges any more: that is kept to a quarter of a lease, so
+ * that a few rows are enough for any number.
  */
 #define ROWS 8
 

@@ -32,8 +32,8 @@ struct lessees {
 
 void lessees_add (struct lessees *set, uint32_t generator, const char *incarnation);
 
-/* None of 'lessees' makes an id below 'low_ms' any more (UINT64_MAX where there are none).  Nor does anybody, of what 'from'
- * was lent, below 'borrowed_low_ms' (0: it does not say).
+/* None of 'lessees' makes an id below 'low_ms' any more (UINT64_MAX where there are none).  Nor does anybody, of what
+ * 'from' was lent, below 'borrowed_low_ms' (0: it does not say).
  */
 struct report {
     uint32_t rank;                   /* of the broker that says so, for itself and those below it */
@@ -54,7 +54,8 @@ struct reports {
     size_t count, size;
 };
 
-/* Take a report in place of the last one of that rank and incarnation.  Returns 0, or -1 with errno ENOMEM or ENOBUFS. */
+/* Take a report in place of the last one of that rank and incarnation.  Returns 0, or -1 with errno ENOMEM or ENOBUFS.
+ */
 int reports_take (struct reports *r, uint64_t now_us, const struct report *report);
 
 /* Join all of them to '*all'. */
@@ -68,11 +69,14 @@ struct watermark;
 struct watermark *watermark_create (uint32_t ngenerators, uint64_t lease_ms, const struct lease_record *stored,
                                     uint64_t now_ms);
 
-/* A range was given. / The incarnation will never use its generator again: it is not waited for, but for those that it lent to. */
+/* A range was given. / The incarnation will never use its generator again: it is not waited for, but for those that it
+ * lent to.
+ */
 void watermark_given (struct watermark *w, uint64_t now_ms, const struct lease_grant *grant);
 void watermark_back (struct watermark *w, uint64_t now_ms, const struct lease_back *back);
 
-/* The root's clock was set forward by 'us', which did not pass: whoever was given a range may use it as long as before. */
+/* The root's clock was set forward by 'us', which did not pass: whoever was given a range may use it as long as before.
+ */
 void watermark_stepped (struct watermark *w, uint64_t us);
 
 /* The watermark, from all that was reported.  It never goes back, and is never above 'horizon_ms', what is

@@ -3,9 +3,10 @@
 
 /* witness.c - whether CLOCK_BOOTTIME missed time, or jumped, by what the host's other clocks say
  *
- * It missed time where the raw clock or the counter went further.  The wall clock alone says nothing: somebody sets it; but
- * where it went further with one of them, that is sure.
- * It jumped where all others agree that it went too far; after a suspend the raw clock stands, but the wall clock agrees.
+ * It missed time where the raw clock or the counter went further.  The wall clock alone says nothing: somebody sets it;
+ * but where it went further with one of them, that is sure.
+ * It jumped where all others agree that it went too far; after a suspend the raw clock stands, but the wall clock
+ * agrees.
  */
 #include <stdio.h>
 

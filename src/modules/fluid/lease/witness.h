@@ -4,8 +4,8 @@
 /* witness.h - whether CLOCK_BOOTTIME missed time, or jumped, by what the host's other clocks say
  *
  * All that a node promises about time it counts with CLOCK_BOOTTIME.  A virtual machine that was paused or migrated may
- * not have counted that time, and a faulty one may count what never was.  The witnesses are told all clocks together, again
- * and again, and compare how far each went since the last time.
+ * not have counted that time, and a faulty one may count what never was.  The witnesses are told all clocks together,
+ * again and again, and compare how far each went since the last time.
  *
  * What no clock of the host has counted cannot be seen here: the parent's readings show it, up to a heartbeat later.
  */
@@ -31,8 +31,9 @@ struct witness {
     double ticks_per_us;         /* 0: not known yet */
 };
 
-/* Tell the clocks, which were read together.  Returns how many microseconds CLOCK_BOOTTIME missed (above 0) or went too far
- * (below 0) since the last call; 0: nothing to be seen.  '*sure_us': how much of what it missed two clocks agree on, 0 to that.
+/* Tell the clocks, which were read together.  Returns how many microseconds CLOCK_BOOTTIME missed (above 0) or went too
+ * far (below 0) since the last call; 0: nothing to be seen.  '*sure_us': how much of what it missed two clocks agree
+ * on, 0 to that.
  */
 int64_t witness_look (struct witness *w, const struct witness_reading *now, int64_t *sure_us);
 

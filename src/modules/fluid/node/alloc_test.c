@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* alloc_test.c - an allocation fails, each in turn: whoever asked a node or an authority is answered once all the same */
+/* alloc_test.c - an allocation fails, each in turn: whoever asked a node or an authority is answered once all the same
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

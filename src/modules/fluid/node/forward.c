@@ -4,14 +4,15 @@
 /* forward.c - what a node cannot make itself: combined to one request, sent up, dealt out
  *
  * One request at a time is under way for all.  While it is a long one, newcomers, who ask for little and have nothing
- * under way, go up in another beside it, so that nobody waits for what others asked.  Both ask for ids above all that were
- * answered here, and no asker is in both: so to each one, and to whoever asks later, ids come in order, whichever answer is the first.
+ * under way, go up in another beside it, so that nobody waits for what others asked.  Both ask for ids above all that
+ * were answered here, and no asker is in both: so to each one, and to whoever asks later, ids come in order, whichever
+ * answer is the first.
  *
- * Those that went up with a request are marked by 'asked', and in its list; what comes down is dealt out in the same order.
- * A mark outlives the request: one that is answered meanwhile keeps its place until the forward ends.
+ * Those that went up with a request are marked by 'asked', and in its list; what comes down is dealt out in the same
+ * order.  A mark outlives the request: one that is answered meanwhile keeps its place until the forward ends.
  *
- * A third one is an owner's that has too much to make: it carries requests of children, and ids are made here meanwhile for
- * others.  An asker that has something in it gets nothing else before that is complete.
+ * A third one is an owner's that has too much to make: it carries requests of children, and ids are made here meanwhile
+ * for others.  An asker that has something in it gets nothing else before that is complete.
  */
 #include <errno.h>
 #include <syslog.h>
@@ -57,8 +58,8 @@ static void retry_later (struct forward *f, uint64_t now_us)
     f->retry_us = now_us + f->backoff_us;
 }
 
-/* Whether a request may go up: a client's 'after' waits here until its time has come (see is_ripe ()), for what goes up is
- * trusted there.
+/* Whether a request may go up: a client's 'after' waits here until its time has come (see is_ripe ()), for what goes up
+ * is trusted there.
  */
 static bool may_go_up (struct node *n, uint64_t now_us, const struct pending *p)
 {
@@ -94,9 +95,9 @@ static void add_share (struct node *n, struct forward *f, struct pending *p, uin
     n->stats.combined++;
 }
 
-/* Mark what an asker gets of the room that is left: a client a turn of ids, all if it is alone; a child its forward as a
- * whole, for that was made by turns below, and splitting it at each hop would double the time that it takes.  Returns false
- * where that has no room.
+/* Mark what an asker gets of the room that is left: a client a turn of ids, all if it is alone; a child its forward as
+ * a whole, for that was made by turns below, and splitting it at each hop would double the time that it takes.  Returns
+ * false where that has no room.
  */
 static bool mark (struct node *n, uint64_t now_us, const struct asker *a)
 {
@@ -136,7 +137,9 @@ static bool mark_newcomer (struct node *n, uint64_t now_us, const struct asker *
     return true;
 }
 
-/* Mark what goes up together, as much as one request may ask for, by turns.  Whoever finds no room is first the next time. */
+/* Mark what goes up together, as much as one request may ask for, by turns.  Whoever finds no room is first the next
+ * time.
+ */
 static void combine (struct node *n, uint64_t now_us, struct forward *f,
                      bool (*mark_asker) (struct node *n, uint64_t now_us, const struct asker *a))
 {

@@ -8,9 +8,9 @@
  * carry 'last_id', and an answer from above is not used once ours has gone on.
  *
  * A request waits in the queue from when it cannot be served at once until it is complete.  Askers are served by
- * turns, a millisecond's ids each.  The last few ids of a millisecond are not for those who wait but for newcomers that ask for
- * no more, whose turn it would be: they need not wait for its end.  While the node cannot generate, what waits goes up
- * (node/forward.c).
+ * turns, a millisecond's ids each.  The last few ids of a millisecond are not for those who wait but for newcomers that
+ * ask for no more, whose turn it would be: they need not wait for its end.  While the node cannot generate, what waits
+ * goes up (node/forward.c).
  */
 #include <errno.h>
 

@@ -36,8 +36,8 @@ bool node_is_sure_of_time (const struct node *n);
 /* The newest timestamp that its own generator used or left behind; 0: none. */
 uint64_t node_newest_ms (const struct node *n);
 
-/* The tags of combined requests that are under way to the parent: that of all, newcomers', and what an owner passed on; 0 where
- * there is none.
+/* The tags of combined requests that are under way to the parent: that of all, newcomers', and what an owner passed on;
+ * 0 where there is none.
  */
 void node_forward_tags (const struct node *n, uint32_t tag[NODE_FORWARDS_MAX]);
 

@@ -3,8 +3,9 @@
 
 /* lanes.h - generators of one rank, as one: rank + size, rank + 2 size, ...
  *
- * Where ranks are fewer than generators, a rank may use several beside that of its number, whose lease is that of all: no other rank owns
- * any of them, for a generator is owned by the rank that it is modulo the size, whatever the number of lanes elsewhere.
+ * Where ranks are fewer than generators, a rank may use several beside that of its number, whose lease is that of all:
+ * no other rank owns any of them, for a generator is owned by the rank that it is modulo the size, whatever the number
+ * of lanes elsewhere.
  *
  * In each millisecond they are used in the order of their numbers, each to its end, which is the order of the ids.
  */
@@ -26,7 +27,9 @@ struct lanes {
     uint32_t used;  /* ids of 'last_ms', over all lanes */
 };
 
-/* All zeros are no lanes: they make nothing.  'count' (1 and more) lanes, the last of which is a generator; 'step' of one lane may be 0.  They hold no range of time. */
+/* All zeros are no lanes: they make nothing.  'count' (1 and more) lanes, the last of which is a generator; 'step' of
+ * one lane may be 0.  They hold no range of time.
+ */
 void lanes_init (struct lanes *l, uint32_t first, uint32_t step, uint32_t count);
 
 /* As fluid_gen_set_range (). */

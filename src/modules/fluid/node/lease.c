@@ -3,8 +3,8 @@
 
 /* lease.c - a node's leases: wanted, and relayed
  *
- * A node's want goes to its lessor together with those of its children (relay.h).  A node that has children lets its own
- * renewal wait for theirs.
+ * A node's want goes to its lessor together with those of its children (relay.h).  A node that has children lets its
+ * own renewal wait for theirs.
  */
 #include <stdlib.h>
 #include <syslog.h>

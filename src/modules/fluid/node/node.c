@@ -9,8 +9,8 @@
  *
  * Why no id is made twice, by the names that rules have (doc/model/README.md; each, when taken away, is seen to break a
  * promise):
- *   START_AT_LAST_END, START_AT_HORIZON, HORIZON_FIRST, END_A_LEASE_FROM_NOW, OWN_RANGE, RETURN_BY_LESSEE, RETURN_INSIDE,
- *   STOP_AT_LAST_END, STOP_NOT_BELOW_BASE, STOP_CLOSES   lease/lease.c
+ *   START_AT_LAST_END, START_AT_HORIZON, HORIZON_FIRST, END_A_LEASE_FROM_NOW, OWN_RANGE, RETURN_BY_LESSEE,
+ *   RETURN_INSIDE, STOP_AT_LAST_END, STOP_NOT_BELOW_BASE, STOP_CLOSES   lease/lease.c
  *   NEW_INCARNATION          options.c chooses the incarnation
  *   CHECK_END, CHECK_BEGIN   node_may_generate () and lessee_range ()
  *   OWN_ANSWER               lessee_take () and relay.c
@@ -257,8 +257,8 @@ struct node *node_create (const struct node_config *config, const struct node_op
     return n;
 }
 
-/* What the root gave itself and did not use is its own again, also below loans that are out: those are of another kind of
- * ids, and the next one begins where they end.
+/* What the root gave itself and did not use is its own again, also below loans that are out: those are of another kind
+ * of ids, and the next one begins where they end.
  */
 void node_start_root (struct node *n, uint64_t now_us, struct authority *a)
 {
@@ -266,6 +266,7 @@ void node_start_root (struct node *n, uint64_t now_us, struct authority *a)
 
     authority_status (a, now_us, &status);
     n->lessor = (struct lessor){ .authority = a, .heard = authority_news (a) };
+    n->lessor.heard.jumped_us = 0; /* the life before, which lent, has not heard of that */
     n->clock = authority_clock (a);
     n->doubt.now = false;
     n->epoch.known = true;

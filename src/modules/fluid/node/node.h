@@ -5,13 +5,13 @@
  *
  * The node is told everything: the time, messages that came in, the parent's coming and going.
  * What it wants done it calls for through 'struct node_ops'.  It has no clock, socket, disk or thread, so that
- * the broker, the unit tests and the simulator drive the same code.  Rank 0's has no parent to ask for leases and the time,
- * but an authority beside it (lease/authority.h).
+ * the broker, the unit tests and the simulator drive the same code.  Rank 0's has no parent to ask for leases and the
+ * time, but an authority beside it (lease/authority.h).
  *
  * 1. 'now_us' is CLOCK_BOOTTIME in microseconds, read after the last event and not before any reading passed
  *    earlier.
- * 2. Operations must not call back into the node, but node_positions ().  They may be called from any node_ function but
- *    node_status () and node_deadline ().
+ * 2. Operations must not call back into the node, but node_positions ().  They may be called from any node_ function
+ *    but node_status () and node_deadline ().
  * 3. After each call the owner asks node_deadline () and calls node_tick () then; earlier calls do no harm.
  * 4. Each request that is taken (node_block (), node_lease_request ()) is answered exactly once, by the latest in
  *    node_stop ().
@@ -39,10 +39,10 @@
 struct node;
 
 enum node_state {
-    NODE_IDLE,   /* owns no generator: forwards */
-    NODE_FENCED, /* owns one but holds no range that contains now: forwards; the root waits */
-    NODE_ACTIVE, /* generates */
-    NODE_BORROWING, /* owns none, and generates with some of another's sequence numbers; what is too much for them it forwards */
+    NODE_IDLE,      /* owns no generator: forwards */
+    NODE_FENCED,    /* owns one but holds no range that contains now: forwards; the root waits */
+    NODE_ACTIVE,    /* generates */
+    NODE_BORROWING, /* owns none, and generates with some of another's sequence numbers: forwards what is too much */
 };
 
 struct node_ops {
@@ -71,8 +71,8 @@ struct node_ops {
 
     void (*log) (void *arg, int level, const char *text); /* level as in <syslog.h> */
 
-    /* Tell the parent what is wanted to borrow, or (size 0: no answer is wanted) not any more; node_share_answered () or
-     * node_share_failed () tells the outcome.  Returns as above.
+    /* Tell the parent what is wanted to borrow, or (size 0: no answer is wanted) not any more; node_share_answered ()
+     * or node_share_failed () tells the outcome.  Returns as above.
      */
     int (*share_up) (void *arg, const struct share_want *want);
 };
@@ -93,7 +93,8 @@ struct node_config {
 };
 
 /* A request for ids.  'cookie' (not NULL) names it to ops.  'from_broker': it is a child broker's forward: it is
- * never refused for its number, and its 'after' is trusted.  Askers are served by turns, each in the order in which he asked.
+ * never refused for its number, and its 'after' is trusted.  Askers are served by turns, each in the order in which he
+ * asked.
  */
 struct node_request {
     void *cookie;
@@ -148,8 +149,8 @@ void node_lease_failed (struct node *n, uint64_t now_us, uint32_t tag);
 /* --- loans ---------------------------------------------------------------------------------- */
 
 /* A part of the range of time that this node holds, for another maker of ids on the same broker: one whose ids name
- * the rank as FLUIDs name the generator.  No time is lent twice for this rank, whatever restarts, and none is given back
- * to the root that was lent.  FLUIDs are made in it all the same: they are ids of another kind.
+ * the rank as FLUIDs name the generator.  No time is lent twice for this rank, whatever restarts, and none is given
+ * back to the root that was lent.  FLUIDs are made in it all the same: they are ids of another kind.
  */
 struct loan {
     uint64_t lo_ms; /* instance time: lo_ms <= t < hi_ms */
@@ -158,8 +159,8 @@ struct loan {
     int64_t epoch_ms;  /* in Unix milliseconds */
 };
 
-/* Lend what follows the last loan, up to a quarter of a lease from now.  'borrower' names who gets it (a UUID).  Returns
- * 0, or -1 with errno set:
+/* Lend what follows the last loan, up to a quarter of a lease from now.  'borrower' names who gets it (a UUID).
+ * Returns 0, or -1 with errno set:
  *   EAGAIN   nothing that can be lent is held now
  *   ENOTSUP  this rank owns no generator
  */
@@ -170,8 +171,8 @@ void node_lend_back (struct node *n, const char *borrower, uint64_t end_ms);
 
 /* --- shares (doc/design/shares.md) ------------------------------------------------------------ */
 
-/* A child, which has shown that it is the one that 'want' names, would borrow.  Returns 1 with '*share', 0: nothing now, and
- * it may ask again in '*retry_ms', or -1 with errno set:
+/* A child, which has shown that it is the one that 'want' names, would borrow.  Returns 1 with '*share', 0: nothing
+ * now, and it may ask again in '*retry_ms', or -1 with errno set:
  *   ENOTSUP       this rank lends nothing: fluid.share=off
  *   EHOSTUNREACH  it is stopping
  */
@@ -195,9 +196,9 @@ void node_positions (struct node *n, uint64_t now_us, struct report *all);
 void node_parent (struct node *n, uint64_t now_us, bool up);
 void node_sample (struct node *n, uint64_t now_us, const struct idt_clock_sample *sample);
 
-/* CLOCK_BOOTTIME, as others of the host's clocks show (witness.h), missed 'off_us' microseconds before 'now_us', or went too
- * far (below 0).  A node makes no id then until its parent's time is known, and none in the past.  At rank 0 it is the
- * authority that is told (authority_lost_time ()).
+/* CLOCK_BOOTTIME, as others of the host's clocks show (witness.h), missed 'off_us' microseconds before 'now_us', or
+ * went too far (below 0).  A node makes no id then until its parent's time is known, and none in the past.  At rank 0
+ * it is the authority that is told (authority_lost_time ()).
  */
 void node_lost_time (struct node *n, uint64_t now_us, int64_t off_us);
 

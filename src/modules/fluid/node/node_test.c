@@ -1000,7 +1000,8 @@ static void test_reload (void)
     }
 }
 
-/* Others' clocks went on meanwhile: who goes on with its time does not stand still for what crashes have cost before. */
+/* Others' clocks went on meanwhile: who goes on with its time does not stand still for what crashes have cost before.
+ */
 static void test_reload_in_debt (void)
 {
     uint64_t lease_ms = 60000, inst_us, bound_us, before_us, at = T0 + lease_ms * MS;

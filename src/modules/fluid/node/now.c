@@ -125,8 +125,8 @@ uint64_t node_granules (struct node *n, uint64_t ms)
 
 /* --- order ----------------------------------------------------------------------------------- */
 
-/* Whether all that may be made here of the generator and the millisecond of an id is above it: a borrower's, for those who lend
- * keep the high ones.
+/* Whether all that may be made here of the generator and the millisecond of an id is above it: a borrower's, for those
+ * who lend keep the high ones.
  */
 static bool is_below_ours (struct node *n, const struct fluid_fields *f)
 {
@@ -185,8 +185,8 @@ uint64_t node_position_ms (const struct node *n, uint64_t now_us)
 
 /* --- the parent's time ------------------------------------------------------------------------ */
 
-/* What the parent's clock shows that ours can not, by its own account: a pause that no clock of this host has counted, or a
- * root that went ahead.
+/* What the parent's clock shows that ours can not, by its own account: a pause that no clock of this host has counted,
+ * or a root that went ahead.
  */
 static uint64_t behind_us (const struct node *n, const struct idt_clock_sample *s)
 {

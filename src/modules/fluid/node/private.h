@@ -236,10 +236,14 @@ void node_share_work (struct node *n, uint64_t now_us);
 /* A request for 'count' ids came, and 'got' of them at once. */
 void node_share_note (struct node *n, uint64_t now_us, uint32_t count, uint32_t got);
 
-/* Whether what waits, and 'more' ids, are more than a borrower may make in a millisecond: that may take longer than above. */
+/* Whether what waits, and 'more' ids, are more than a borrower may make in a millisecond: that may take longer than
+ * above.
+ */
 bool node_share_is_short (struct node *n, uint64_t now_us, uint64_t more);
 
-/* There is another parent. / CLOCK_BOOTTIME missed time, or went too far. / Those who follow this rank's leases have another length. */
+/* There is another parent. / CLOCK_BOOTTIME missed time, or went too far. / Those who follow this rank's leases have
+ * another length.
+ */
 void node_share_moved (struct node *n, uint64_t now_us);
 void node_share_lost_time (struct node *n, uint64_t us);
 void node_share_jumped (struct node *n, uint64_t us);
@@ -260,14 +264,16 @@ void node_watermark_stop (struct node *n);
 /* Send up what waits: all, if nothing is under way; else newcomers, if none of theirs is. */
 void node_forward_waiting (struct node *n, uint64_t now_us);
 
-/* An owner that has more to make than in 'spill_backlog_ms' passes whole requests of children on to its parent, as many as one
- * request may ask for, and keeps half of that backlog at least; one such request at a time.  Ids are made here meanwhile for
- * others, but for no asker that has something under way, so to each one ids come in order.  Where it did not help, that is not
- * tried again for a while.
+/* An owner that has more to make than in 'spill_backlog_ms' passes whole requests of children on to its parent, as many
+ * as one request may ask for, and keeps half of that backlog at least; one such request at a time.  Ids are made here
+ * meanwhile for others, but for no asker that has something under way, so to each one ids come in order.  Where it did
+ * not help, that is not tried again for a while.
  */
 void node_forward_spill (struct node *n, uint64_t now_us);
 
-/* Call before that.  Where it takes much longer than it would have here, or nobody waits for it any more, it is made here. */
+/* Call before that.  Where it takes much longer than it would have here, or nobody waits for it any more, it is made
+ * here.
+ */
 void node_forward_take_back (struct node *n, uint64_t now_us);
 
 /* Whether somebody waits for ids of this asker that are under way: nothing may overtake them. */
@@ -282,8 +288,8 @@ bool node_forward_miss (struct node *n, uint64_t now_us, uint32_t tag, int errnu
 
 bool node_forward_is_busy (const struct node *n);
 
-/* Whether what is under way has not been answered for so long that a borrower does without it; else it is looked after again
- * then. / Do so, and send nothing for a while.
+/* Whether what is under way has not been answered for so long that a borrower does without it; else it is looked after
+ * again then. / Do so, and send nothing for a while.
  */
 bool node_forward_is_overdue (struct node *n, uint64_t now_us);
 void node_forward_give_up (struct node *n, uint64_t now_us);

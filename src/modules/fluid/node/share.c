@@ -3,8 +3,8 @@
 
 /* share.c - a node's shares: what it borrows of its parent, and lends its children (doc/design/shares.md)
  *
- * Who owns a generator lends and borrows nothing; who owns none borrows by need, and lends on.  What is held and what is lent
- * is the subject of borrower.h and lender.h; how much is wanted, that of demand.h.
+ * Who owns a generator lends and borrows nothing; who owns none borrows by need, and lends on.  What is held and what
+ * is lent is the subject of borrower.h and lender.h; how much is wanted, that of demand.h.
  */
 #include <errno.h>
 
@@ -50,8 +50,8 @@ static void note_missed (struct node *n, uint64_t now_us, const struct share_wan
     s->missed_us = now_us + s->lender.term_ms * 1000;
 }
 
-/* Whether a new want should wait until this rank has borrowed what it takes: it cannot have more while a part of what it has is
- * lent.  Once.
+/* Whether a new want should wait until this rank has borrowed what it takes: it cannot have more while a part of what
+ * it has is lent.  Once.
  */
 static bool may_borrow_first (struct node *n, uint64_t now_us, const struct share_want *want,
                               const struct lender_stock *stock)
@@ -63,8 +63,8 @@ static bool may_borrow_first (struct node *n, uint64_t now_us, const struct shar
            && width (node_granules (n, stock->from_ms)) < want->size + stock->keep;
 }
 
-/* Nobody gets more than half of what can be lent, so that there is something for the next one; but as much as it had, unless
- * somebody else got nothing.
+/* Nobody gets more than half of what can be lent, so that there is something for the next one; but as much as it had,
+ * unless somebody else got nothing.
  */
 static void limit (struct node *n, uint64_t now_us, const struct lender_stock *stock, struct share_want *want)
 {
@@ -153,7 +153,9 @@ static uint32_t round_up (uint32_t n)
     return size;
 }
 
-/* What is needed for those below: as much again is kept, and where something is missed more, for their bursts come here yet. */
+/* What is needed for those below: as much again is kept, and where something is missed more, for their bursts come here
+ * yet.
+ */
 static uint32_t needed_below (struct node *n, uint64_t now_us, uint64_t now_ms)
 {
     const struct sharing *s = &n->sharing;

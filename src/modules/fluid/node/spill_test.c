@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* spill_test.c - an owner with too much to make passes requests of its children on; the test is its parent and its children */
+/* spill_test.c - an owner with too much to make passes requests of its children on; the test is its parent and its
+ * children
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -3,15 +3,15 @@
 
 /* waiting.h - requests for ids that wait, with the ids that they have so far; by turns over those who asked
  *
- * Two give them ids: the generator here, and answers from above.  Neither knows of the other; what either must know of a
- * request is here: how many ids it lacks, and how many of those are under way upstream ('asked').
+ * Two give them ids: the generator here, and answers from above.  Neither knows of the other; what either must know of
+ * a request is here: how many ids it lacks, and how many of those are under way upstream ('asked').
  *
  * 1. Requests are in order of arrival, all of them, and those of each asker: there, one that has some of its ids goes
  *    first, so that ids reach each asker in increasing order.
- * 2. Askers take turns of WAITING_TURN ids.  A turn ends when it is used up, or when the owner says so: then what was left
- *    of it, up to a turn, is for the next (deficit round robin).
- * 3. Each request is answered once.  One whose ids are under way yet keeps its place when it is answered, without a cookie,
- *    until they are not (waiting_came ()).
+ * 2. Askers take turns of WAITING_TURN ids.  A turn ends when it is used up, or when the owner says so: then what was
+ *    left of it, up to a turn, is for the next (deficit round robin).
+ * 3. Each request is answered once.  One whose ids are under way yet keeps its place when it is answered, without a
+ *    cookie, until they are not (waiting_came ()).
  * 4. Entries are recycled: a list that has been as long as it gets allocates no more.
  */
 #ifndef FLUID_WAITING_H
@@ -53,7 +53,9 @@ struct pending {
 };
 TAILQ_HEAD (pendings, pending);
 
-/* A broker and the clients that asked through it are two; what it asks for newcomers is a third, for it comes beside the rest. */
+/* A broker and the clients that asked through it are two; what it asks for newcomers is a third, for it comes beside
+ * the rest.
+ */
 enum asker_kind { ASKER_CLIENT, ASKER_BROKER, ASKER_BROKER_FEW };
 
 struct asker {
@@ -108,8 +110,8 @@ void waiting_init (struct waiting *w, waiting_reply_f reply, waiting_fail_f fail
 void waiting_fini (struct waiting *w); /* nothing is answered: waiting_fail_all () first */
 
 /* Append an entry that came at 'now_us', which was 'now_ms' (may be WAITING_UNKNOWN): zeroed but for 'count', 'asker',
- * 'from_broker' and its arrival.  'name' (at most IDT_MSG_UUID_LEN characters) and 'kind' say who asks.  NULL with errno
- * ENOMEM.
+ * 'from_broker' and its arrival.  'name' (at most IDT_MSG_UUID_LEN characters) and 'kind' say who asks.  NULL with
+ * errno ENOMEM.
  */
 struct pending *waiting_add (struct waiting *w, const char *name, enum asker_kind kind, uint32_t count, uint64_t now_us,
                              uint64_t now_ms);

@@ -3,9 +3,9 @@
 
 /* fluid.c - the fluid service: messages, time and disk around a node that thinks
  *
- * Hosted inline, on the broker's reactor: it never blocks but at its start and end, at rank 0.  Whatever comes in is told
- * to the node together with the time, and the timer is set to the node's deadline, at absolute CLOCK_BOOTTIME, and anew only
- * when that has changed.  What the node wants is done by node_ops.
+ * Hosted inline, on the broker's reactor: it never blocks but at its start and end, at rank 0.  Whatever comes in is
+ * told to the node together with the time, and the timer is set to the node's deadline, at absolute CLOCK_BOOTTIME, and
+ * anew only when that has changed.  What the node wants is done by node_ops.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -114,16 +114,41 @@ static const struct idt_handler_spec handlers[] = {
 
 /* --- life ------------------------------------------------------------------------------------------------ */
 
-/* For the next life on this broker: ids stay in order, and rank 0's leases stay as they are. */
+struct past {
+    size_t size; /* of this, for another version may be loaded next */
+    struct witness witness;
+    /* service_leave_root () follows */
+};
+
+static struct past *leave_own (const struct service *sv, size_t *size)
+{
+    size_t root_size;
+    void *root = service_leave_root (sv, &root_size);
+    struct past *p = calloc (1, sizeof (*p) + root_size);
+
+    *size = 0;
+    if (p) {
+        *p = (struct past){ .size = sizeof (*p), .witness = sv->witness };
+        if (root_size > 0)
+            memcpy (p + 1, root, root_size);
+        *size = sizeof (*p) + root_size;
+    }
+    free (root);
+    return p;
+}
+
+/* For the next life on this broker: ids stay in order, and rank 0's leases stay as they are; what CLOCK_BOOTTIME misses
+ * meanwhile is seen.
+ */
 static void leave (struct service *sv)
 {
-    size_t size, root_size;
-    void *root = service_leave_root (sv, &root_size);
-    void *past = node_leave (sv->node, root, root_size, &size);
+    size_t size, own_size;
+    struct past *own = leave_own (sv, &own_size);
+    void *past = node_leave (sv->node, own, own_size, &size);
 
     if (!past || idt_module_keep (sv->h, past, size) < 0)
         idt_log (sv->h, LOG_WARNING, "nothing is left for the next start of fluid: %s", strerror (errno));
-    free (root);
+    free (own);
     free (past);
 }
 
@@ -141,7 +166,7 @@ static void fluid_fini (idt_t *h, void *ctx)
     service_stop_root (sv);
     if (sv->running)
         leave (sv);
-    memory_destroy (sv->memory);
+    service_forget (sv);
     node_destroy (sv->node);
     authority_destroy (sv->authority);
     ration_destroy (sv->ration);
@@ -152,12 +177,18 @@ static void fluid_fini (idt_t *h, void *ctx)
 /* It goes on where the one before stopped. */
 static int start_node (struct service *sv, idt_error_t *errp)
 {
-    size_t size = 0, root_size;
-    const void *past = idt_module_kept (sv->h, &size), *root;
+    size_t size = 0, own_size, root_size = 0;
+    const void *past = idt_module_kept (sv->h, &size), *root = NULL;
+    const struct past *own;
 
     if (!(sv->node = node_create (&sv->options.node, &node_ops, sv)))
         return errprintf (errp, "cannot start: %s", strerror (errno));
-    root = node_remember (sv->node, past, size, &root_size);
+    own = node_remember (sv->node, past, size, &own_size);
+    if (own && own_size >= sizeof (*own) && own->size == sizeof (*own)) {
+        sv->witness = own->witness;
+        root = own + 1;
+        root_size = own_size - sizeof (*own);
+    }
     return sv->options.node.rank == 0 ? service_start_root (sv, root, root_size, errp) : 0;
 }
 

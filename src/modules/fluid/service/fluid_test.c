@@ -3,8 +3,8 @@
 
 /* fluid_test.c - the module in a tree of brokers that the test plays
  *
- * Each rank has the module on an inline transport, all on one reactor.  The test routes: requests with the UPSTREAM flag
- * to the parent's module, responses back, and gives clients' requests to any rank.
+ * Each rank has the module on an inline transport, all on one reactor.  The test routes: requests with the UPSTREAM
+ * flag to the parent's module, responses back, and gives clients' requests to any rank.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -375,7 +375,9 @@ static const idt_msg_t *answer (struct tree *t)
     return msg;
 }
 
-/* Ask a rank for ids and wait.  Returns the first one, or 0 where the answer is not 'count' increasing ids above 'after'. */
+/* Ask a rank for ids and wait.  Returns the first one, or 0 where the answer is not 'count' increasing ids above
+ * 'after'.
+ */
 static fluid_t get_ids (struct tree *t, uint32_t rank, uint32_t count, fluid_t after, fluid_t *last)
 {
     const void *data;

@@ -11,8 +11,8 @@
 
 /* --- from children --------------------------------------------------------------------------------------- */
 
-/* A child asks for generators of its own and of those below it, whatever it was told by whom (a rank owns the generator of
- * its number).
+/* A child asks for generators of its own and of those below it, whatever it was told by whom (a rank owns the generator
+ * of its number).
  */
 static int check_place (idt_t *h, const idt_msg_t *msg, const struct lease_request *req, idt_error_t *errp)
 {

@@ -8,9 +8,11 @@
  * of anybody was made.
  *
  * It is written by a thread, that lives no longer than it takes: a disk that hangs holds up nothing but this.  What comes
- * meanwhile is left out; the next lease is soon there.
+ * meanwhile is left out; the next lease is soon there.  At the end of the module the thread is left to itself, where that takes
+ * long: all that it uses is its own.
  */
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +24,9 @@
 #include "libutil/worker.h"
 #include "modules/fluid/service/service.h"
 
-/* One that is being written. */
+#define END_MS 1000 /* that the end of the module waits for the disk */
+
+/* One that is being written.  The thread uses what is behind 'rank', and that. */
 struct memory {
     struct service *service;
     struct worker *worker;
@@ -49,13 +53,29 @@ static void tell_once (struct service *sv, const char *why)
     sv->told_memory = true;
 }
 
-void memory_destroy (struct memory *m)
+static void memory_destroy (struct memory *m)
 {
     if (!m)
         return;
     idt_watcher_destroy (m->watcher);
     worker_destroy (m->worker);
     free (m);
+}
+
+void service_forget (struct service *sv)
+{
+    struct memory *m = sv->memory;
+    char path[PATH_MAX];
+
+    if (!m)
+        return;
+    sv->memory = NULL;
+    idt_watcher_destroy (m->watcher);
+    snprintf (path, sizeof (path), "%s/memory-%u", m->dir, (unsigned)m->rank);
+    if (worker_leave (m->worker, END_MS, free))
+        free (m);
+    else
+        idt_log (sv->h, LOG_WARNING, "%s: its disk hangs: it is not written yet, and not waited for any more", path);
 }
 
 /* In the thread. */

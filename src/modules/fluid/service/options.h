@@ -9,7 +9,8 @@
  *   fluid.max-backlog      generation that a request may wait for           2s
  *   fluid.max-waiting      requests of clients that wait at most            8192
  *   fluid.forward-timeout  a request that nobody can serve fails after      5s
- *   fluid.share            ranks without a generator borrow of their parent: auto (who needs it), 16, 32 ... 512 (all of
+ *   fluid.share            ranks without a generator borrow of their parent: auto (who needs it), 16, 32 ... 512 (all
+ *   of
  *                          them, so many sequence numbers), or off          off
  *   fluid.share-keep       sequence numbers of 1024 that are not lent       512
  *   fluid.spill-backlog    an owner with more to make than in that time passes requests of children on; 0: none    0

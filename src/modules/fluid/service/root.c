@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* root.c - rank 0: what drives the authority: the disk under it, the wall clock that its time is slewed to, its children
+/* root.c - rank 0: what drives the authority: the disk under it, the wall clock that its time is slewed to, its
+ * children
  *
  * Whatever the authority was told, the node beside it hears in its next tick.
  *
@@ -110,13 +111,13 @@ static void tell_foreign_lease (struct service *sv, uint64_t now_us)
         return;
     sv->told_foreign_lease = true;
     describe_foreign_lease (sv, &s, text, sizeof (text));
-    idt_log (
-        sv->h, LOG_CRIT,
-        "statedir is %s: no more leases are given; stop this instance, and start it with the statedir that it had before",
-        text);
+    idt_log (sv->h, LOG_CRIT,
+             "statedir is %s: no more leases are given; stop this instance, and start it with the statedir that it had "
+             "before",
+             text);
 }
 
-/* --- children ------------------------------------------------------------------------------------------------------ */
+/* --- children ----------------------------------------------------------------------------------------------------- */
 
 void service_answer_lease (struct service *sv, const idt_msg_t *msg, const struct lease_request *req)
 {
@@ -141,7 +142,7 @@ static void positions_cb (void *arg, uint64_t now_us, struct report *all)
 
 static const struct authority_ops authority_ops = { store_cb, positions_cb, service_log_cb };
 
-/* --- life ---------------------------------------------------------------------------------------------------------- */
+/* --- life --------------------------------------------------------------------------------------------------------- */
 
 /* fluid.recover-horizon was given for a damaged file: put that away and begin a new one. */
 static struct store *recover_store (struct service *sv, const char *holder, struct store_content *content,
@@ -189,8 +190,8 @@ static int load_store (struct service *sv, int64_t wall_ms, int64_t *epoch_ms, s
     return 0;
 }
 
-/* What somebody must know who has lost the state.  The horizon is ahead of the time where this life goes on with the leases of
- * the one before.
+/* What somebody must know who has lost the state.  The horizon is ahead of the time where this life goes on with the
+ * leases of the one before.
  */
 static void tell_start (struct service *sv, const struct lease_record *record, int64_t epoch_ms, uint64_t now_us,
                         int64_t wall_us)
@@ -218,7 +219,7 @@ static int start_authority (struct service *sv, const void *past, size_t size, i
 
     if (load_store (sv, start.wall_us / 1000, &config.epoch_ms, &record, errp) < 0)
         return -1;
-    uint64_t now_us = service_now_us (sv);
+    uint64_t now_us = service_look (sv, &start.off_us, &start.sure_us);
     start.wall_us = (int64_t)clock_us (CLOCK_REALTIME); /* the disk took its time */
     if (!(sv->authority = authority_create (&config, &authority_ops, sv, now_us, &start)))
         return errprintf (errp, "cannot start: %s", strerror (errno));

@@ -24,25 +24,34 @@ static bool read_together (const struct service *sv, struct witness_reading *r)
 }
 
 /* Clocks that cannot be read together are not compared: the next time shows what was missed. */
-uint64_t service_now_us (struct service *sv)
+uint64_t service_look (struct service *sv, int64_t *off_us, int64_t *sure_us)
 {
     struct witness_reading now;
     bool together = false;
 
     for (int i = 0; i < MAX_READINGS && !together; i++)
         together = read_together (sv, &now);
-    int64_t sure_us = 0, off_us = together ? witness_look (&sv->witness, &now, &sure_us) : 0;
-    if (off_us != 0 && sv->authority) {
-        authority_lost_time (sv->authority, now.boot_us, off_us, sure_us);
-        node_tick (sv->node, now.boot_us);
-    }
-    else if (off_us != 0)
-        node_lost_time (sv->node, now.boot_us, off_us);
+    *sure_us = 0;
+    *off_us = together ? witness_look (&sv->witness, &now, sure_us) : 0;
     return now.boot_us;
 }
 
-/* A timer that is set goes off too early rather than being set anew: each request that waits has a deadline, and few reach it.
- * Ranks of a process share moments.
+uint64_t service_now_us (struct service *sv)
+{
+    int64_t off_us, sure_us;
+    uint64_t now_us = service_look (sv, &off_us, &sure_us);
+
+    if (off_us != 0 && sv->authority) {
+        authority_lost_time (sv->authority, now_us, off_us, sure_us);
+        node_tick (sv->node, now_us);
+    }
+    else if (off_us != 0)
+        node_lost_time (sv->node, now_us, off_us);
+    return now_us;
+}
+
+/* A timer that is set goes off too early rather than being set anew: each request that waits has a deadline, and few
+ * reach it.  Ranks of a process share moments.
  */
 void service_set_timer (struct service *sv)
 {

@@ -75,10 +75,13 @@ struct service {
 
 /* --- time: service.c ---------------------------------------------------------------------------------- */
 
-/* CLOCK_BOOTTIME, for whatever is told to the node or asked of it.  It is compared with the host's other clocks, and the
- * node, or rank 0's authority, is told first where it missed time or jumped (witness.h).
+/* CLOCK_BOOTTIME, for whatever is told to the node or asked of it.  It is compared with the host's other clocks, and
+ * the node, or rank 0's authority, is told first where it missed time or jumped (witness.h).
  */
 uint64_t service_now_us (struct service *sv);
+
+/* The same at rank 0's start, where there is no authority yet that could be told: what it is to be told. */
+uint64_t service_look (struct service *sv, int64_t *off_us, int64_t *sure_us);
 
 /* Set the timer to the next deadline.  Every way into the node, and the authority, ends here. */
 void service_set_timer (struct service *sv);
@@ -96,14 +99,14 @@ void service_lease_reply_cb (void *arg, void *cookie, const struct lease_answer 
 void service_report_up_cb (void *arg, const struct report *report);
 int service_share_up_cb (void *arg, const struct share_want *want);
 
-/* A lease was given: remember the instance, where there is a statedir.  / Wait for what is being written; NULL is fine. */
+/* A lease was given: remember the instance, where there is a statedir.  / End: wait for what is being written, for some time. */
 void service_remember (struct service *sv, const struct lease_answer *answer);
-void memory_destroy (struct memory *m);
+void service_forget (struct service *sv);
 
 /* --- whom a request speaks for: service.c ------------------------------------------------------------------ */
 
-/* What a broker says of 'rank' is believed from that rank, or from one above it, by the connection that it came over; not from
- * this broker.  Returns 0, or -1 with errno EPERM and a sentence in 'errp'.
+/* What a broker says of 'rank' is believed from that rank, or from one above it, by the connection that it came over;
+ * not from this broker.  Returns 0, or -1 with errno EPERM and a sentence in 'errp'.
  */
 int service_check_rank (idt_t *h, const idt_msg_t *msg, uint32_t rank, idt_error_t *errp);
 
@@ -129,8 +132,8 @@ void service_watermark_stop (struct service *sv);
 
 /* --- rank 0: root.c ------------------------------------------------------------------------------------ */
 
-/* Open the store and start the authority, and the node beside it.  Blocks on the disk.  Returns 0, or -1 with errno set and a
- * sentence in 'errp'; service_stop_root () follows in either case.  'past' is what service_leave_root () told.
+/* Open the store and start the authority, and the node beside it.  Blocks on the disk.  Returns 0, or -1 with errno set
+ * and a sentence in 'errp'; service_stop_root () follows in either case.  'past' is what service_leave_root () told.
  */
 int service_start_root (struct service *sv, const void *past, size_t size, idt_error_t *errp);
 

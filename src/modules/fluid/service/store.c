@@ -3,15 +3,15 @@
 
 /* store.c - the durable horizon and epoch
  *
- * The file holds one table 'fluid' with one row: id 0, horizon_ms, watermark_ms, settle_ms, epoch_ms, seal, ahead_ms (which
- * is added where an earlier version made the file).  It is good
- * if and only if (1) it is a whole database of this kind and version (libsqlite), (2) the row is there, (3) seal is what
- * seal () makes of the other columns and (4) 0 <= horizon_ms <= 2^40.  Table and row are made in one transaction.
+ * The file holds one table 'fluid' with one row: id 0, horizon_ms, watermark_ms, settle_ms, epoch_ms, seal, ahead_ms
+ * (which is added where an earlier version made the file).  It is good
+ * if and only if (1) it is a whole database of this kind and version (libsqlite), (2) the row is there, (3) seal is
+ * what seal () makes of the other columns and (4) 0 <= horizon_ms <= 2^40.  Table and row are made in one transaction.
  *
- * An older horizon must never be believed: the file has a journal, and no log (database.c), and the seal tells damage that
- * leaves the database whole.  Some of them pages of an old commit and some of a new one is no harm: what changes is one row,
- * in one page, and a page of which half is written has no good seal.  The lock of a database is that of rule ONE_ROOT of
- * doc/model/lease.pml: two roots never run on one statedir.
+ * An older horizon must never be believed: the file has a journal, and no log (database.c), and the seal tells damage
+ * that leaves the database whole.  Some of them pages of an old commit and some of a new one is no harm: what changes
+ * is one row, in one page, and a page of which half is written has no good seal.  The lock of a database is that of
+ * rule ONE_ROOT of doc/model/lease.pml: two roots never run on one statedir.
  *
  * The database belongs to the worker's thread while a write is under way, else to the reactor's.
  */

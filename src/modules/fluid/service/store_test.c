@@ -263,8 +263,8 @@ static uint64_t horizon_after_power_cut (void)
     return st ? content.record.horizon_ms : 0;
 }
 
-/* The nth change of the disk fails, once or from then on: what was told to be stored is there after a power cut, and what
- * was told not to be may be.  Returns whether a fault was met.
+/* The nth change of the disk fails, once or from then on: what was told to be stored is there after a power cut, and
+ * what was told not to be may be.  Returns whether a fault was met.
  */
 static bool play_fault (int nth, bool on, enum disk_fault fault, int *bad)
 {
@@ -418,8 +418,8 @@ struct damage {
     int flips, refused, silent, wrong;
 };
 
-/* Flip the bits of one file of the state in 'from', each alone, and start on it: all that was told to be stored is there,
- * or it is refused with a sentence.
+/* Flip the bits of one file of the state in 'from', each alone, and start on it: all that was told to be stored is
+ * there, or it is refused with a sentence.
  */
 static void flip_each_bit (const char *from, const char *name, uint64_t told, int turn, struct damage *damage)
 {
@@ -530,7 +530,7 @@ static void test_every_bit (void)
         for (nth = 1; nth < 100 && damage_at (nth, power_cut, flip_all, &damage); nth++)
             ;
         ok (damage.wrong == 0 && damage.silent == 0 && damage.refused > 20 && nth > 3 && nth < 100,
-            "%d bits flipped in what %s leaves at any of %d changes: %d are refused, with a sentence, the others do no harm",
+            "%d bits flipped in what %s leaves at any of %d changes: %d are refused, the others do no harm",
             damage.flips, power_cut ? "a power cut" : "a kill", nth - 1, damage.refused);
     }
 }

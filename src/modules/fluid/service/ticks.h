@@ -11,8 +11,8 @@
 #if defined(__x86_64__)
 #include <cpuid.h>
 
-/* Asked once by each broker, of which a process may host thousands: in a virtual machine CPUID stops the processor for tens
- * of microseconds, and the C library, where it is glibc 2.33 and later, remembers what it said.
+/* Asked once by each broker, of which a process may host thousands: in a virtual machine CPUID stops the processor for
+ * tens of microseconds, and the C library, where it is glibc 2.33 and later, remembers what it said.
  */
 #if defined(__has_include)
 #if __has_include(<sys/platform/x86.h>)

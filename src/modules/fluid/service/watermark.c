@@ -42,8 +42,8 @@ void service_report_up_cb (void *arg, const struct report *report)
 
 /* --- the watermark, at rank 0 ------------------------------------------------------------------------------ */
 
-/* The time, and the lowest id that may come yet: all that will ever be below it were made.  At the end of time none comes:
- * then it is the last there is.
+/* The time, and the lowest id that may come yet: all that will ever be below it were made.  At the end of time none
+ * comes: then it is the last there is.
  */
 static json_t *make_watermark (struct service *sv, uint64_t ms)
 {

@@ -63,7 +63,9 @@ int wire_get_lease_answer (const json_t *o, struct lease_answer *answer, idt_err
 /* {"want":[rank,"UUID",number,size,"end_ms",left_ms]}; NULL: no memory. */
 json_t *wire_pack_share_want (const struct share_want *want);
 
-/* {"share":["UUID",number,generator,first,size,"lo_ms","hi_ms",use_ms],"retry_ms":n}; without "share" where that is NULL. */
+/* {"share":["UUID",number,generator,first,size,"lo_ms","hi_ms",use_ms],"retry_ms":n}; without "share" where that is
+ * NULL.
+ */
 json_t *wire_pack_share (const struct share *share, uint64_t retry_ms);
 
 /* Return 0, or -1 with errno EPROTO and 'errp' filled.  '*any': whether there is a share. */
@@ -72,7 +74,9 @@ int wire_get_share (const json_t *o, struct share *share, bool *any, uint64_t *r
 
 /* --- fluid.position: JSON ------------------------------------------------------------------------ */
 
-/* {"rank":n,"from":"UUID","lessees":[COUNT,"SUM"],"low_ms":"...","borrowed_low_ms":"..."}, the last if it is told; NULL: no memory. */
+/* {"rank":n,"from":"UUID","lessees":[COUNT,"SUM"],"low_ms":"...","borrowed_low_ms":"..."}, the last if it is told;
+ * NULL: no memory.
+ */
 json_t *wire_pack_report (const struct report *report);
 
 /* Returns 0, or -1 with errno EPROTO and 'errp' filled. */

@@ -3,8 +3,8 @@
 
 /* entry.c - jobs in order of arrival, and those that are out
  *
- * A job is in 'waiting' until it is in a batch that is out.  It has an id only there: so ids are as young as can be, and
- * increase as jobs came.  Who is to be answered is also in 'aged', and in a table by cookie; who is in
+ * A job is in 'waiting' until it is in a batch that is out.  It has an id only there: so ids are as young as can be,
+ * and increase as jobs came.  Who is to be answered is also in 'aged', and in a table by cookie; who is in
  * neither was answered or is gone, and his job is there for the verdict alone.
  */
 #include <assert.h>

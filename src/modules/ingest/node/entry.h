@@ -53,8 +53,8 @@ void entry_forget (struct entry *e, void *cookie);
 /* How many want an id now: none while a pause lasts, see entry_verdicts (). */
 uint32_t entry_wants (const struct entry *e);
 
-/* Give ids to those who want one, as many as go into a batch, whose jobs are 'jobs' (borrowed until this is called again).
- * Returns the batch, which is out until entry_verdicts (); NULL: there is none, or so many are out.
+/* Give ids to those who want one, as many as go into a batch, whose jobs are 'jobs' (borrowed until this is called
+ * again).  Returns the batch, which is out until entry_verdicts (); NULL: there is none, or so many are out.
  */
 struct entry_batch *entry_batch (struct entry *e, uint64_t now_ms, struct block *ids, struct jobwire_reader *jobs);
 

@@ -3,8 +3,8 @@
 
 /* relay.h - batches on their way up, verdicts on their way down
  *
- * A parcel is what one child, or this rank itself, wants to be stored.  Parcels that wait go up together, few batches at a
- * time, in the order in which they came.  A batch that failed is sent again as it was,
+ * A parcel is what one child, or this rank itself, wants to be stored.  Parcels that wait go up together, few batches
+ * at a time, in the order in which they came.  A batch that failed is sent again as it was,
  * before those that came later.  Each parcel that was taken in is answered exactly once, through its reply function, or
  * dropped with relay_forget () or relay_destroy ().
  */
@@ -17,8 +17,8 @@
 
 #include "modules/ingest/job/wire.h"
 
-/* Batches that are under way at most.  On a link many, so that each hop works on another one; at rank 0 one is stored and
- * one waits: what comes meanwhile is stored together, in one commit.
+/* Batches that are under way at most.  On a link many, so that each hop works on another one; at rank 0 one is stored
+ * and one waits: what comes meanwhile is stored together, in one commit.
  */
 #define RELAY_UNDER_WAY 16
 #define RELAY_ROOT_UNDER_WAY 2

@@ -55,7 +55,9 @@ static const struct database_kind kind = {
               "CREATE TABLE acks (acked_s INTEGER PRIMARY KEY, upto INTEGER NOT NULL);"
               "CREATE TABLE meta (acked INTEGER NOT NULL, floor INTEGER NOT NULL, tries INTEGER NOT NULL);"
               "INSERT INTO meta VALUES (0, 0, 0)",
-    .advice = "put a copy in its place; without one, jobs that were not consumed are lost",
+    .advice =
+        "put it and its -wal aside, and a copy in its place, or give it up by idtree state forget; then jobs that "
+        "were not consumed are lost",
 };
 
 /* --- what is in the file ------------------------------------------------------------------------------------ */

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* quorum.c - how many brokers must have joined before an instance counts as begun */
+#include "config.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "broker/base/quorum.h"
+#include "libutil/duration.h"
+#include "libutil/errprintf.h"
+
+#define MUST_BE "must be a number of ranks from 1 to %u, which is all of this instance, or 1%% to 100%% of them"
+
+int quorum_parse (const char *text, uint32_t size, uint32_t *need)
+{
+    size_t len = strlen (text);
+    char number[8];
+    uint64_t n;
+
+    if (len == 0 || text[len - 1] != '%') {
+        if (parse_number (text, 1, size, &n) < 0)
+            return errset (EINVAL);
+        *need = (uint32_t)n;
+        return 0;
+    }
+    if (len > sizeof (number))
+        return errset (EINVAL);
+    snprintf (number, sizeof (number), "%.*s", (int)len - 1, text);
+    if (parse_number (number, 1, 100, &n) < 0)
+        return errset (EINVAL);
+    *need = (uint32_t)((size * n + 99) / 100);
+    return 0;
+}
+
+static int set (const char *name, const char *value, void *arg, idt_error_t *errp)
+{
+    struct quorum *q = arg;
+
+    if (quorum_parse (value, q->size, &q->need) < 0)
+        return errsetf (errp, EINVAL, MUST_BE, q->size);
+    return 0;
+}
+
+/* What is given, under one name or the other, is right. */
+static int check_given (struct quorum *q, struct attrs *attrs, const char *own, const char *cluster, idt_error_t *errp)
+{
+    if (own && cluster)
+        return attr_fault (attrs, "cluster.quorum", errp, "broker.quorum says it already: give one of them");
+    q->is_given = own || cluster;
+    if (q->is_given && quorum_parse (own ? own : cluster, q->size, &q->need) < 0)
+        return attr_fault (attrs, own ? "broker.quorum" : "cluster.quorum", errp, MUST_BE, q->size);
+    return 0;
+}
+
+int quorum_init (struct quorum *q, struct attrs *attrs, uint32_t size, idt_error_t *errp)
+{
+    const char *own, *cluster = attr_get (attrs, "cluster.quorum", NULL);
+
+    *q = (struct quorum){ .size = size, .need = size };
+    if (attr_define (attrs, "broker.quorum", NULL, ATTR_SETTABLE, errp) < 0)
+        return -1;
+    own = attr_get (attrs, "broker.quorum", NULL);
+    if (check_given (q, attrs, own, cluster, errp) < 0
+        || (!own && attr_define (attrs, "broker.quorum", cluster ? cluster : "100%", ATTR_SETTABLE, errp) < 0)
+        || attr_own (attrs, "broker.quorum", set, q, errp) < 0)
+        return -1;
+    return attr_seconds (attrs, "broker.quorum-timeout", "0", 0., 86400., &q->warn_s, errp);
+}
+
+/* Where all are needed, a count that may be one too many for a moment does not tell. */
+bool quorum_take (struct quorum *q, uint32_t joined, bool full)
+{
+    if (q->is_reached || !(full || (q->need < q->size && joined >= q->need)))
+        return false;
+    q->is_reached = true;
+    return true;
+}

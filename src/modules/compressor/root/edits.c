@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* edits.c - rank 0: documents end, or have another name
+ *
+ * Such a request is the last of its group.  Its document stays as it is until the group is stored; what comes after it sees
+ * the document gone, or under its new name.  Where the group cannot be stored nothing has happened.
+ *
+ * A document is its UUID: who joined it goes on under any name, and finds nothing under the UUID of one that was deleted,
+ * whatever has its name now.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "libidtree/json_build.h"
+#include "libutil/errprintf.h"
+#include "modules/compressor/root/private.h"
+
+static void answer_edit (struct root *root, const struct root_task *task)
+{
+    module_respond_object (root->service->h, task->msg, json_incref (task->results));
+}
+
+/* Whose it is may do it, and the owner of the instance. */
+static int check_user (const struct root_document *doc, const idt_msg_t *msg, idt_error_t *errp)
+{
+    struct idt_cred user = idt_msg_cred (msg);
+
+    if ((user.rolemask & IDT_ROLE_OWNER) || (doc->owner != IDT_USERID_UNKNOWN && user.userid == doc->owner))
+        return 0;
+    return errsetf (errp, EPERM,
+                    "document '%s' is not of user %" PRIu32
+                    ": who made it may delete or rename it, and the owner of the "
+                    "instance",
+                    doc->name, user.userid);
+}
+
+/* The document of a request that the asker may change, with what it will be answered.  NULL with errno set. */
+static struct root_document *find_own (struct root *root, struct root_task *task, const json_t *o, idt_error_t *errp)
+{
+    struct root_document *doc = root_find (root, o, errp);
+
+    if (!doc || check_user (doc, task->msg, errp) < 0)
+        return NULL;
+    task->answer = answer_edit;
+    if ((task->results = json_pack ("{s:s s:s}", "document", doc->name, "uuid", doc->uuid)))
+        return doc;
+    errsetf (errp, ENOMEM, "out of memory");
+    return NULL;
+}
+
+int root_begin_delete (struct root *root, struct root_task *task, const json_t *o, idt_error_t *errp)
+{
+    struct root_document *doc = find_own (root, task, o, errp);
+
+    if (!doc)
+        return -1;
+    root->edit = (struct root_edit){ .doc = doc };
+    return 0;
+}
+
+static int check_new_name (struct root *root, const char *name, idt_error_t *errp)
+{
+    if (!name)
+        return errsetf (errp, EPROTO, "name must be a string: what the document is to be called");
+    if (docwire_check_name (name, errp) < 0)
+        return -1;
+    for (uint32_t i = 0; i < root->ndocs; i++)
+        if (strcmp (root->docs[i]->name, name) == 0)
+            return errsetf (errp, EEXIST, "there is a document '%s' already", name);
+    return 0;
+}
+
+int root_begin_rename (struct root *root, struct root_task *task, const json_t *o, idt_error_t *errp)
+{
+    const char *name = json_string_value (json_object_get (o, "name"));
+    struct root_document *doc = find_own (root, task, o, errp);
+
+    if (!doc || check_new_name (root, name, errp) < 0)
+        return -1;
+    json_put_new (&task->results, "name", json_string (name));
+    root->edit = (struct root_edit){ .doc = doc };
+    strcpy (root->edit.name, name);
+    return 0;
+}
+
+void root_edit_store (const struct root *root, struct store_change *change)
+{
+    if (*root->edit.name)
+        change->new_name = root->edit.name;
+    else
+        change->deleted = true;
+}
+
+/* Sessions ask rank 0 when they hear of it: its answer is what counts. */
+void root_edit_done (struct root *root)
+{
+    struct root_document *doc = root->edit.doc;
+
+    if (!doc)
+        return;
+    root_publish_new (root, doc->name, docwire_edit (doc->name, doc->uuid, root->edit.name));
+    if (*root->edit.name)
+        strcpy (doc->name, root->edit.name);
+    else
+        root_document_remove (root, doc);
+    root->edit.doc = NULL;
+}
+
+void root_edit_drop (struct root *root)
+{
+    root->edit.doc = NULL;
+}
