@@ -80,10 +80,10 @@ struct overlay_conf {
     const char *host;
     const char *public_key; /* in Z85 */
     const char *secret_key;
-    bool
-        configured; /* ancestors may have names that change, and be down for long: who never joined tries all at once */
-    const struct quorum
-        *quorum; /* rank 0: overlay.health tells it where fewer than all are enough; NULL: nobody waits */
+    /* Ancestors may have names that change, and be down for long: who never joined tries all at once. */
+    bool configured;
+    /* Rank 0: overlay.health tells it where fewer than all are enough; NULL: nobody waits. */
+    const struct quorum *quorum;
     const struct overlay_ops *ops;
     void *arg;
 };

@@ -39,8 +39,8 @@ struct parent {
     unsigned seed;   /* of the jitter */
     bool has_joined; /* ever */
     int attempts;    /* that failed since a broker answered */
-    uint32_t
-        served_at; /* the ancestor that said last that another broker serves our rank: an index; TOPO_NONE: none did */
+    /* The ancestor that said last that another broker serves our rank: an index; TOPO_NONE: none did. */
+    uint32_t served_at;
     bool stopping;
 };
 

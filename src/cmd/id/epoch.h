@@ -16,13 +16,13 @@ struct epoch {
     int64_t ms;      /* since 1970; -1: unknown */
     idt_error_t why; /* it is unknown */
     idt_t *h;        /* the instance that can be asked, of 'cmd'; NULL: none */
-    uint32_t
-        ranks; /* whose generators these are, modulo this (fluid.lanes); 0: they have one each, or it is not known */
+    /* Whose generators these are, modulo this (fluid.lanes); 0: they have one each, or it is not known. */
+    uint32_t ranks;
     double ahead_ms; /* how far rank 0 is off its wall clock */
     /* How far a rank that owns a generator is off rank 0; 0: not asked, -1: unknown. */
     double skew_ms[FLUID_GENERATOR_MAX + 1];
-    char *borrowers[FLUID_GENERATOR_MAX
-                    + 1]; /* of a rank that lends, as a set ("": none now); NULL: it does not, or is not known */
+    /* Of a rank that lends, as a set ("": none now); NULL: it does not, or is not known. */
+    char *borrowers[FLUID_GENERATOR_MAX + 1];
 };
 
 /* Find the epoch that '--epoch' gave ('s'), else the one of the instance, where one is reachable; 'cmd' is then

@@ -76,8 +76,8 @@ struct store_read {
     bool one;    /* ingest.get: the job 'upto' alone, acknowledged or not */
     void *owner; /* the caller's */
     /* found: */
-    struct jobwire_buf
-        found;  /* jobs as in a batch; without jobspecs, spec_size is 0.  The caller's to jobwire_buf_fini */
+    /* Jobs as in a batch; without jobspecs, spec_size is 0.  The caller's to jobwire_buf_fini () */
+    struct jobwire_buf found;
     bool more;  /* there are others up to 'upto' */
     bool acked; /* one: it is remembered only, without jobspec */
     int errnum; /* 0, or it could not be read, as 'error' says; then nothing is found */
