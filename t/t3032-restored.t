@@ -113,4 +113,29 @@ END
 test_expect_success 'clients with compressors of their own are as safe' '
     rm -rf state && init_state state && idtree start -s 3 --topology kary:2 $opts -o statedir="$PWD/state" sh client.sh </dev/null
 '
+cat >copy.sh <<'END'
+. ./lib.sh
+set -e
+uuid() { idtree doc list --json | sed -n 's/.*"document":"d","uuid":"\([^"]*\).*/\1/p'; }
+again() { idtree startctl kill 0 && idtree startctl run 0 && until_ok idtree doc list; }
+for rank in 1 2; do until_ok idtree doc open -r $rank d; done
+: >ids && ids -n 5 -r 1 d && ids -n 5 -r 2 d
+before=$(uuid) && test -n "$before"
+idtree startctl kill 0 && idtree state backup state copy && idtree startctl run 0
+until_ok idtree doc ids -n 3 -r 1 d
+echo "--- the copy"
+replace copy newer.3
+until_ok idtree doc list
+after=$(uuid) && test -n "$after" && test "$after" != "$before"
+idtree dmesg | grep 'compressor.warning.*documents are a copy of 20.*Z: each is another one from now on'
+for rank in 1 2; do says 'd.* is another one now' idtree doc ids -r $rank d; done
+for rank in 1 2; do idtree doc close --discard -r $rank d; until_ok idtree doc open -r $rank d; done
+ids -n 3 -r 1 d && ids -n 3 -r 2 d && same_ids 1 && same_ids 2
+echo "--- once"
+again && test "$(uuid)" = "$after" && ids -n 3 -r 1 d && ids -n 3 -r 2 d && same_ids 1 && same_ids 2
+test "$(cut -d' ' -f2 ids | sort | uniq -d | wc -l)" = 0
+END
+test_expect_success 'what a backup is put back from begins anew: ranks are told, and old ids mean what they did' '
+    rm -rf state && init_state state && idtree start -s 3 --topology kary:2 $opts -o statedir="$PWD/state" sh copy.sh </dev/null
+'
 test_done

@@ -16,6 +16,7 @@
 
 #include "cmd/base/commands.h"
 #include "cmd/state/look.h"
+#include "libsqlite/database.h"
 #include "libutil/duration.h"
 
 #define PAGES 1000 /* that are copied in one step */
@@ -46,6 +47,8 @@ static void copy_store (const struct cmd *cmd, const struct look *l, const char 
         look_why (l->dir, name, rc, why);
         cmd_die (cmd, "%s/%s is %s: it cannot be copied", l->dir, name, why);
     }
+    if (sqlite3_exec (to, DATABASE_COPY_MARK, NULL, NULL, NULL) != SQLITE_OK)
+        cmd_die (cmd, "%s: cannot be written: %s", path, sqlite3_errmsg (to));
     sqlite3_close (from);
     sqlite3_close (to);
 }

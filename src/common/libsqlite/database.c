@@ -120,6 +120,16 @@ static int ask (struct database *d, const char *sql, int64_t *value, idt_error_t
     return rc < 0 ? -1 : 0;
 }
 
+int database_copied (struct database *d, int64_t *at_s, idt_error_t *errp)
+{
+    int64_t some;
+
+    *at_s = 0;
+    if (ask (d, "SELECT count (*) FROM sqlite_master WHERE name = 'copied';", &some, errp) < 0)
+        return -1;
+    return some > 0 ? ask (d, "SELECT max (at, 1) FROM copied;", at_s, errp) : 0;
+}
+
 /* --- whose it is ------------------------------------------------------------------------------------- */
 
 /* Who holds the file, as that one wrote it. */

@@ -16,6 +16,7 @@
 
 #include <sqlite3.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include <idtree/error.h>
@@ -95,5 +96,16 @@ int database_step (struct database *d, sqlite3_stmt *stmt, idt_error_t *errp);
 
 /* What a person can do about the last failure, in 'errp'; sets errno.  Returns -1. */
 int database_explain (struct database *d, idt_error_t *errp);
+
+/* Statements that make a file say that it is a copy, made now: idtree state backup's.  It says so until who opens it has
+ * done what that means for what is in it, and run the others in the same transaction.
+ */
+#define DATABASE_COPY_MARK                                                         \
+    "CREATE TABLE IF NOT EXISTS copied (at INTEGER NOT NULL); DELETE FROM copied;" \
+    "INSERT INTO copied VALUES (CAST (strftime ('%s', 'now') AS INTEGER));"
+#define DATABASE_COPY_UNMARK "DROP TABLE copied;"
+
+/* When it was made, in 'at_s', Unix seconds; 0: it is no copy.  Returns 0, or -1 as above. */
+int database_copied (struct database *d, int64_t *at_s, idt_error_t *errp);
 
 #endif /* SQLITE_DATABASE_H */

@@ -19,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <syslog.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "libsqlite/database.h"
@@ -346,6 +347,17 @@ static int read_range_cb (void *arg, int64_t seq, const char *text, idt_error_t 
     return rc < 0 ? -1 : errprintf (errp, "document %s, range %lld: it is there twice", doc->name, (long long)seq);
 }
 
+static void tell_copied (const struct root *root)
+{
+    time_t at = store_copied (root->store);
+    char date[32];
+    struct tm tm;
+
+    if (at > 0 && gmtime_r (&at, &tm) && strftime (date, sizeof (date), "%FT%TZ", &tm) > 0)
+        idt_log (root->service->h, LOG_WARNING,
+                 "documents are a copy of %s: each is another one from now on, and who has one open is told so", date);
+}
+
 /* One that cannot be used is as a disk that fails for ever. */
 static void open_store (struct root *root)
 {
@@ -360,8 +372,10 @@ static void open_store (struct root *root)
                                             .window = o->limits.window };
     root->store = store_open (o->statedir, holder, &reader, root, &root->why);
     root->limits = o->limits;
-    if (root->store)
+    if (root->store) {
+        tell_copied (root);
         return;
+    }
     root->failing = errno ? errno : EIO;
     root->told = true;
     root_documents_cut (root, 0);

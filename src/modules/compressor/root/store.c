@@ -61,6 +61,7 @@ struct store {
     struct database *d;
     sqlite3_stmt *stmt[STATEMENTS];
     struct worker *worker;
+    int64_t copied_s;                   /* what was opened is a copy of then; 0: it is none */
     const struct store_change *changes; /* of the commit that is under way */
     size_t nchanges;
 };
@@ -248,6 +249,31 @@ static int read_all (struct store *st, const struct store_reader *reader, void *
     return rc;
 }
 
+/* --- copies ---------------------------------------------------------------------------------------------- */
+
+/* Documents of a copy are others than those that it was made of: who has one of those open, and may know more of it, is
+ * told so by the UUID.  SQLite's random bytes are of a generator that the system seeds.
+ */
+#define NEW_UUID                                                                                                    \
+    "lower (hex (randomblob (4)) || '-' || hex (randomblob (2)) || '-4' || substr (hex (randomblob (2)), 2) || '-'" \
+    " || substr ('89ab', 1 + (random () & 3), 1) || substr (hex (randomblob (2)), 2) || '-' || hex (randomblob (6)))"
+
+static int begin_anew (struct store *st, idt_error_t *errp)
+{
+    if (database_copied (st->d, &st->copied_s, errp) < 0)
+        return -1;
+    if (st->copied_s == 0)
+        return 0;
+    return database_run (st->d,
+                         "BEGIN IMMEDIATE; UPDATE documents SET uuid = " NEW_UUID ";" DATABASE_COPY_UNMARK "COMMIT;",
+                         errp);
+}
+
+int64_t store_copied (const struct store *st)
+{
+    return st->copied_s;
+}
+
 /* --- open and close ---------------------------------------------------------------------------------------- */
 
 static int prepare (struct store *st, idt_error_t *errp)
@@ -283,7 +309,7 @@ struct store *store_open (const char *dir, const char *holder, const struct stor
         errprintf (errp, "%s: out of memory", dir);
         return NULL;
     }
-    if (!(st->d = database_open (&kind, dir, holder, errp)) || prepare (st, errp) < 0
+    if (!(st->d = database_open (&kind, dir, holder, errp)) || prepare (st, errp) < 0 || begin_anew (st, errp) < 0
         || read_all (st, reader, arg, errp) < 0)
         goto error;
     if (!(st->worker = worker_create (write_changes, st))) {

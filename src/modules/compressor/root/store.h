@@ -54,6 +54,11 @@ struct store_reader {
 struct store *store_open (const char *dir, const char *holder, const struct store_reader *reader, void *arg,
                           idt_error_t *errp);
 
+/* When the file was copied by idtree state backup (Unix seconds), where it is such a copy and was opened for the first
+ * time: each document in it has another UUID since.  0: it is none.
+ */
+int64_t store_copied (const struct store *st);
+
 /* Have the thread commit all of 'changes', or nothing of them.  They are borrowed until the result is taken.  At most
  * one commit may be under way.  Never blocks on the disk.
  */

@@ -11,6 +11,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <idtree/idcomp.h>
+
+#include "libsqlite/database.h"
 #include "test/tap.h"
 #include "modules/compressor/root/store.h"
 #include "test/faulty_disk.h"
@@ -136,6 +139,8 @@ static struct store *again (struct store *st)
     return store_open (dir, "x", &reader, NULL, &error);
 }
 
+#define EXCLUSIVE "PRAGMA locking_mode = EXCLUSIVE; " /* the disk has no memory that is shared */
+
 static bool sql_in (const char *statements)
 {
     char path[128];
@@ -168,8 +173,7 @@ static void check_ends (void)
         "nor in one that takes its place: %s", content);
     store_close (st);
     st = NULL;
-    ok (sql_in ("PRAGMA locking_mode = EXCLUSIVE; DROP TABLE owners;") && (st = again (st))
-            && strcmp (owners, "uno:-1 two:-1 ") == 0,
+    ok (sql_in (EXCLUSIVE "DROP TABLE owners;") && (st = again (st)) && strcmp (owners, "uno:-1 two:-1 ") == 0,
         "a file that does not tell owners is one of ours: %s", owners);
     store_close (st);
     ok (remove_dir (dir), "nothing else is left in the folder");
@@ -237,6 +241,40 @@ static void check_refused (void)
     ok (errno == EINTR, "nothing can be closed, and errno is kept");
 }
 
+/* "1:NAME/UUID@0=x,a,b;2:NAME/UUID@0=y": where the UUIDs are. */
+static bool uuids_are_new (const char *one, const char *two)
+{
+    struct idcomp_uuid uuid;
+
+    return idcomp_uuid_parse (one, IDCOMP_UUID_TEXT_MAX - 1, &uuid, NULL) == 0
+           && idcomp_uuid_parse (two, IDCOMP_UUID_TEXT_MAX - 1, &uuid, NULL) == 0
+           && strncmp (one, two, IDCOMP_UUID_TEXT_MAX - 1) != 0;
+}
+
+static void check_copy (void)
+{
+    char once[sizeof (content)];
+    struct store *st;
+
+    make_dir ();
+    st = open_in (dir);
+    ok (st && commit (st, made, 2) == 1 && store_copied (st) == 0, "what was made here is no copy");
+    store_close (st);
+    ok (sql_in (EXCLUSIVE DATABASE_COPY_MARK) && sql_in (EXCLUSIVE DATABASE_COPY_MARK),
+        "it is marked as a copy, and a copy of that");
+    st = open_in (dir);
+    const char *two = strstr (content, ";2:two/");
+    ok (st && store_copied (st) > 1700000000 && strncmp (content, "1:one/", 6) == 0 && two
+            && strstr (content, "@0=x,a,b;2:two/") && uuids_are_new (content + 6, two + 7),
+        "documents of a copy are others, with what is in them: %s", content);
+    store_close (st);
+    strcpy (once, content);
+    st = open_in (dir);
+    ok (st && store_copied (st) == 0 && strcmp (content, once) == 0, "... from then on, and not once more");
+    store_close (st);
+    ok (remove_dir (dir), "nothing else is left");
+}
+
 int main (void)
 {
     if (disk_install () < 0) {
@@ -245,6 +283,7 @@ int main (void)
     }
     check_content ();
     check_ends ();
+    check_copy ();
     check_failing_disk ();
     check_power_cut ();
     check_refused ();
