@@ -97,8 +97,8 @@ int database_step (struct database *d, sqlite3_stmt *stmt, idt_error_t *errp);
 /* What a person can do about the last failure, in 'errp'; sets errno.  Returns -1. */
 int database_explain (struct database *d, idt_error_t *errp);
 
-/* Statements that make a file say that it is a copy, made now: idtree state backup's.  It says so until who opens it has
- * done what that means for what is in it, and run the others in the same transaction.
+/* Statements that make a file say that it is a copy, made now, as idtree state backup does.  It says so until who opens
+ * it has done what that means for what is in it, and run the second ones in the same transaction.
  */
 #define DATABASE_COPY_MARK                                                         \
     "CREATE TABLE IF NOT EXISTS copied (at INTEGER NOT NULL); DELETE FROM copied;" \
