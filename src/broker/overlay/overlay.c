@@ -94,10 +94,11 @@ static void retry_later (struct overlay *ov)
 static json_t *describe_health (struct overlay *ov)
 {
     const struct quorum *q = ov->conf.quorum;
+    bool some = q && q->need < q->size; /* are enough: Flux's answer has neither member */
 
-    return json_pack ("{s:I s:s s:f s:I s:o* s:o}", "rank", (json_int_t)ov->conf.rank, "status",
+    return json_pack ("{s:I s:s s:f s:o* s:o* s:o}", "rank", (json_int_t)ov->conf.rank, "status",
                       health_name (ov->health), "duration", link_now () - ov->since, "joined",
-                      (json_int_t)overlay_joined (ov), "quorum", q && q->need < q->size ? json_integer (q->need) : NULL,
+                      some ? json_integer (overlay_joined (ov)) : NULL, "quorum", some ? json_integer (q->need) : NULL,
                       "children", children_describe (ov->down));
 }
 

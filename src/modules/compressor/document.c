@@ -379,7 +379,7 @@ void document_open_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 struct document *document_asked (struct service *sv, const idt_msg_t *msg, const char *name, const char *uuid)
 {
     struct document *doc = uuid ? find_uuid (sv, uuid, NULL) : find_name (sv, name);
-    char text[DOCWIRE_NAME_MAX + 100];
+    char text[DOCWIRE_NAME_MAX + IDCOMP_UUID_TEXT_MAX + 120];
 
     if (doc && doc->state != OPENING)
         return doc;
