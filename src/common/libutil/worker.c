@@ -94,26 +94,16 @@ static void worker_free (struct worker *w)
 }
 
 /* Signals are the process's: the thread takes none. */
-static int start_thread (pthread_t *thread, void *(*f) (void *arg), void *arg)
+static int start_thread (struct worker *w)
 {
     sigset_t all, saved;
 
     sigfillset (&all);
     pthread_sigmask (SIG_SETMASK, &all, &saved);
-    int rc = pthread_create (thread, NULL, f, arg);
+    int rc = pthread_create (&w->thread, NULL, thread_main, w);
     pthread_sigmask (SIG_SETMASK, &saved, NULL);
     errno = rc;
     return rc == 0 ? 0 : -1;
-}
-
-int worker_run_alone (void *(*f) (void *arg), void *arg)
-{
-    pthread_t thread;
-
-    if (start_thread (&thread, f, arg) < 0)
-        return -1;
-    pthread_detach (thread);
-    return 0;
 }
 
 struct worker *worker_create (worker_f work, void *arg)
@@ -131,7 +121,7 @@ struct worker *worker_create (worker_f work, void *arg)
     pthread_condattr_setclock (&monotonic, CLOCK_MONOTONIC);
     pthread_cond_init (&w->ended, &monotonic);
     pthread_condattr_destroy (&monotonic);
-    if ((w->fd = eventfd (0, EFD_CLOEXEC | EFD_NONBLOCK)) < 0 || start_thread (&w->thread, thread_main, w) < 0) {
+    if ((w->fd = eventfd (0, EFD_CLOEXEC | EFD_NONBLOCK)) < 0 || start_thread (w) < 0) {
         worker_free (w);
         return NULL;
     }

@@ -38,9 +38,4 @@ int worker_fd (const struct worker *w);
 /* How it ended: 1 well, -1 badly, with its errno and 'errp' (may be NULL); 0: none has ended. */
 int worker_result (struct worker *w, idt_error_t *errp);
 
-/* Work that nobody may wait for to the end: 'f' runs in a thread of its own, which takes no signals and is not joined;
- * what 'arg' points to must outlive it.  Returns 0, or -1 with errno set (EAGAIN: no more threads).
- */
-int worker_run_alone (void *(*f) (void *arg), void *arg);
-
 #endif /* UTIL_WORKER_H */

@@ -7,12 +7,11 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netdb.h>
-#include <pthread.h>
+#include <poll.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "common/libzmqutil/address.h"
 #include "libutil/clock.h"
@@ -22,15 +21,11 @@
 #define SCHEME "tcp://"
 #define HOST_SIZE 256
 
-/* One question.  It belongs to who asked and to the thread that waits for the answer: the last of them frees it. */
+/* One question, and its answer: a worker's, until it is over or left. */
 struct lookup {
-    pthread_mutex_t lock;
-    pthread_cond_t answered;
-    unsigned int users;
-    bool over;
-    int rc;                      /* of getaddrinfo () */
-    char host[HOST_SIZE];        /* not changed */
-    char found[INET_ADDRSTRLEN]; /* where rc is 0 */
+    struct worker *worker;
+    char host[HOST_SIZE];
+    char found[INET_ADDRSTRLEN];
 };
 
 struct address {
@@ -47,25 +42,11 @@ struct address *address_create (void)
     return calloc (1, sizeof (struct address));
 }
 
-static void lookup_unref (struct lookup *l)
-{
-    unsigned int users;
-
-    pthread_mutex_lock (&l->lock);
-    users = --l->users;
-    pthread_mutex_unlock (&l->lock);
-    if (users > 0)
-        return;
-    pthread_cond_destroy (&l->answered);
-    pthread_mutex_destroy (&l->lock);
-    free (l);
-}
-
-/* A question cannot be called back: its thread ends it alone. */
+/* A question cannot be called back: where it is not over its thread ends it alone. */
 static void drop_lookup (struct address *a)
 {
-    if (a->lookup)
-        lookup_unref (a->lookup);
+    if (a->lookup && worker_leave (a->lookup->worker, 0, free))
+        free (a->lookup);
     a->lookup = NULL;
 }
 
@@ -79,85 +60,48 @@ void address_destroy (struct address *a)
 
 /* --- asking -------------------------------------------------------------------------------------- */
 
-static int find (const char *host, char found[INET_ADDRSTRLEN])
-{
-    struct addrinfo hints = { .ai_family = AF_INET, .ai_socktype = SOCK_STREAM }, *ai;
-    int rc = getaddrinfo (host, NULL, &hints, &ai);
-
-    if (rc != 0)
-        return rc;
-    rc = getnameinfo (ai->ai_addr, ai->ai_addrlen, found, INET_ADDRSTRLEN, NULL, 0, NI_NUMERICHOST);
-    freeaddrinfo (ai);
-    return rc;
-}
-
-static void *thread_main (void *arg)
+/* In a thread of ours, not by getaddrinfo_a (): its thread is one of libc alone, which ThreadSanitizer does not know, and
+ * modules of the name service run in it with a stack of libc's choice.
+ */
+static int find (void *arg, idt_error_t *errp)
 {
     struct lookup *l = arg;
-    char found[INET_ADDRSTRLEN] = "";
-    int rc = find (l->host, found);
+    struct addrinfo hints = { .ai_family = AF_INET, .ai_socktype = SOCK_STREAM }, *ai;
+    int rc = getaddrinfo (l->host, NULL, &hints, &ai);
 
-    pthread_mutex_lock (&l->lock);
-    memcpy (l->found, found, sizeof (found));
-    l->rc = rc;
-    l->over = true;
-    pthread_cond_signal (&l->answered);
-    pthread_mutex_unlock (&l->lock);
-    lookup_unref (l);
-    return NULL;
+    if (rc == 0) {
+        rc = getnameinfo (ai->ai_addr, ai->ai_addrlen, l->found, sizeof (l->found), NULL, 0, NI_NUMERICHOST);
+        freeaddrinfo (ai);
+    }
+    return rc == 0 ? 0 : errsetf (errp, ENOENT, "%s: %s", l->host, gai_strerror (rc));
 }
 
-static struct lookup *lookup_create (const char *host)
-{
-    struct lookup *l = calloc (1, sizeof (*l));
-    pthread_condattr_t attr;
-
-    if (!l)
-        return NULL;
-    pthread_mutex_init (&l->lock, NULL);
-    pthread_condattr_init (&attr);
-    pthread_condattr_setclock (&attr, CLOCK_MONOTONIC);
-    pthread_cond_init (&l->answered, &attr);
-    pthread_condattr_destroy (&attr);
-    l->users = 1;
-    snprintf (l->host, sizeof (l->host), "%s", host);
-    return l;
-}
-
-/* Not getaddrinfo_a (): its thread is one of libc alone, which ThreadSanitizer does not know, and modules of the name
- * service run in it with a stack of libc's choice. */
 static void ask (struct address *a)
 {
-    struct lookup *l = lookup_create (a->host);
+    struct lookup *l = calloc (1, sizeof (*l));
 
     a->asked_ms = clock_ms (CLOCK_MONOTONIC);
     if (!l)
         return;
-    l->users++;
-    a->lookup = l;
-    if (worker_run_alone (thread_main, l) == 0)
+    snprintf (l->host, sizeof (l->host), "%s", a->host);
+    if (!(l->worker = worker_create (find, l))) {
+        errprintf (&a->why, "%s: its address cannot be asked for now: %s", a->host, strerror (errno));
+        free (l);
         return;
-    errprintf (&a->why, "%s: its address cannot be asked for now: %s", a->host, strerror (errno));
-    l->users--;
-    drop_lookup (a);
+    }
+    worker_begin (l->worker);
+    a->lookup = l;
 }
 
 /* Take the answer, where it has come. */
 static void take_answer (struct address *a)
 {
-    struct lookup *l = a->lookup;
+    int rc = a->lookup ? worker_result (a->lookup->worker, &a->why) : 0;
 
-    if (!l)
+    if (rc == 0)
         return;
-    pthread_mutex_lock (&l->lock);
-    bool over = l->over;
-    pthread_mutex_unlock (&l->lock);
-    if (!over)
-        return;
-    if (l->rc == 0)
-        memcpy (a->found, l->found, sizeof (a->found));
-    else
-        errprintf (&a->why, "%s: %s", a->host, gai_strerror (l->rc));
+    if (rc > 0)
+        memcpy (a->found, a->lookup->found, sizeof (a->found));
     drop_lookup (a);
 }
 
@@ -203,22 +147,20 @@ const char *address_resolve (struct address *a, const char *endpoint, idt_error_
     return a->endpoint;
 }
 
-static void wait_one (struct lookup *l, const struct timespec *until)
+static void wait_one (const struct lookup *l, uint64_t end_ms)
 {
-    int rc = 0;
+    struct pollfd over = { .fd = worker_fd (l->worker), .events = POLLIN };
+    uint64_t now_ms;
 
-    pthread_mutex_lock (&l->lock);
-    while (!l->over && rc == 0)
-        rc = pthread_cond_timedwait (&l->answered, &l->lock, until);
-    pthread_mutex_unlock (&l->lock);
+    while ((now_ms = clock_ms (CLOCK_MONOTONIC)) < end_ms && poll (&over, 1, (int)(end_ms - now_ms)) != 1)
+        ;
 }
 
 void address_wait (struct address *const *list, size_t n, int timeout_ms)
 {
     uint64_t end_ms = clock_ms (CLOCK_MONOTONIC) + timeout_ms;
-    struct timespec until = { .tv_sec = end_ms / 1000, .tv_nsec = end_ms % 1000 * 1000000 };
 
     for (size_t i = 0; i < n; i++)
         if (list[i] && list[i]->lookup)
-            wait_one (list[i]->lookup, &until);
+            wait_one (list[i]->lookup, end_ms);
 }
