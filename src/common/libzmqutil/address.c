@@ -60,8 +60,8 @@ void address_destroy (struct address *a)
 
 /* --- asking -------------------------------------------------------------------------------------- */
 
-/* In a thread of ours, not by getaddrinfo_a (): its thread is one of libc alone, which ThreadSanitizer does not know, and
- * modules of the name service run in it with a stack of libc's choice.
+/* In a thread of ours, not by getaddrinfo_a (): its thread is one of libc alone, which ThreadSanitizer does not
+ * know, and modules of the name service run in it with a stack of libc's choice.
  */
 static int find (void *arg, idt_error_t *errp)
 {
