@@ -3,11 +3,11 @@
 
 /* mailbox.c - messages on their way from one thread to another
  *
- * Under the lock holds: the eventfd's counter is above 0 if and only if the queue is not empty or
- * closed. It is written when the first message (or the close) comes and read when the last one
- * goes, so a burst costs one of each.  A bell's counter is above 0 if and only if a mailbox is in its list, and one
- * that has something is there, unless the reader holds it or has muted it: it goes out with bell_next () and in again,
- * at the end, with each message that leaves others behind.
+ * Under the lock holds: the eventfd's counter is above 0 if the queue is not empty or closed.  It is written when the
+ * first message (or the close) comes and it is 0, and read when the reader asks and there is none: not when the last
+ * one goes, for a reader that keeps up with its writer would cost both a system call for each message.  A bell's counter
+ * is above 0 if a mailbox is in its list, in the same way; one that has something is there, unless the reader holds it
+ * or has muted it: it goes out with bell_next () and in again, at the end, with each message that leaves others behind.
  */
 #include "config.h"
 
@@ -24,13 +24,19 @@
 #include "libutil/fifo.h"
 #include "broker/module/mailbox.h"
 
+/* What a reader polls: an eventfd. */
+struct flag {
+    int fd;
+    bool up;
+};
+
 struct mailbox {
     pthread_mutex_t lock;
     pthread_cond_t came; /* for mailbox_wait () */
     struct fifo queue;
     size_t limit;
     bool closed;
-    int fd; /* -1: it has a bell */
+    struct flag flag; /* fd -1: it has a bell */
     void (*drop) (const idt_msg_t *msg);
     struct bell *bell; /* NULL: none, or it is muted */
     void *arg;
@@ -41,20 +47,22 @@ struct mailbox {
 struct bell {
     pthread_mutex_t lock;
     TAILQ_HEAD (, mailbox) ringing;
-    int fd;
+    struct flag flag;
 };
 
-/* Raise and lower what a reader polls.  The counter is 0 or 1, so neither can fail for want of
- * room.
- */
-static void raise_fd (int fd)
+/* The counter is 0 or 1, so neither can fail for want of room. */
+static void flag_raise (struct flag *f)
 {
-    (void)!write (fd, &(uint64_t){ 1 }, sizeof (uint64_t));
+    if (!f->up)
+        (void)!write (f->fd, &(uint64_t){ 1 }, sizeof (uint64_t));
+    f->up = true;
 }
 
-static void lower_fd (int fd)
+static void flag_lower (struct flag *f)
 {
-    (void)!read (fd, &(uint64_t){ 0 }, sizeof (uint64_t));
+    if (f->up)
+        (void)!read (f->fd, &(uint64_t){ 0 }, sizeof (uint64_t));
+    f->up = false;
 }
 
 /* --- bells ----------------------------------------------------------------------------------- */
@@ -66,8 +74,7 @@ static void ring (struct mailbox *mb)
     if (!b)
         return;
     pthread_mutex_lock (&b->lock);
-    if (TAILQ_EMPTY (&b->ringing))
-        raise_fd (b->fd);
+    flag_raise (&b->flag);
     if (!mb->rings)
         TAILQ_INSERT_TAIL (&b->ringing, mb, link);
     mb->rings = true;
@@ -78,8 +85,6 @@ static void stop_ringing (struct bell *b, struct mailbox *mb)
 {
     TAILQ_REMOVE (&b->ringing, mb, link);
     mb->rings = false;
-    if (TAILQ_EMPTY (&b->ringing))
-        lower_fd (b->fd);
 }
 
 void *bell_next (struct bell *b)
@@ -88,6 +93,8 @@ void *bell_next (struct bell *b)
     struct mailbox *mb = TAILQ_FIRST (&b->ringing);
     if (mb)
         stop_ringing (b, mb);
+    else
+        flag_lower (&b->flag);
     pthread_mutex_unlock (&b->lock);
     return mb ? mb->arg : NULL;
 }
@@ -108,7 +115,7 @@ void mailbox_mute (struct mailbox *mb)
 
 int bell_fd (const struct bell *b)
 {
-    return b->fd;
+    return b->flag.fd;
 }
 
 struct bell *bell_create (void)
@@ -117,7 +124,7 @@ struct bell *bell_create (void)
 
     if (!b)
         return NULL;
-    if ((b->fd = eventfd (0, EFD_CLOEXEC | EFD_NONBLOCK)) < 0) {
+    if ((b->flag.fd = eventfd (0, EFD_CLOEXEC | EFD_NONBLOCK)) < 0) {
         int errnum = errno;
         free (b);
         return errset_null (errnum);
@@ -133,7 +140,7 @@ void bell_destroy (struct bell *b)
         return;
     int saved_errno = errno;
     pthread_mutex_destroy (&b->lock);
-    close (b->fd);
+    close (b->flag.fd);
     free (b);
     errno = saved_errno;
 }
@@ -143,8 +150,8 @@ void bell_destroy (struct bell *b)
 /* It has something now, or less than nothing: with the lock held. */
 static void tell_reader (struct mailbox *mb)
 {
-    if (mb->fd >= 0)
-        raise_fd (mb->fd);
+    if (mb->flag.fd >= 0)
+        flag_raise (&mb->flag);
     else
         ring (mb);
     pthread_cond_signal (&mb->came);
@@ -172,9 +179,9 @@ const idt_msg_t *mailbox_pop (struct mailbox *mb)
     pthread_mutex_lock (&mb->lock);
     const idt_msg_t *msg = fifo_pop (&mb->queue);
     bool closed = mb->closed;
-    if (msg && mb->fd >= 0 && mb->queue.count == 0 && !closed)
-        lower_fd (mb->fd);
-    if (msg && mb->fd < 0 && (mb->queue.count > 0 || closed))
+    if (!msg && !closed)
+        flag_lower (&mb->flag);
+    if (msg && mb->flag.fd < 0 && (mb->queue.count > 0 || closed))
         ring (mb);
     pthread_mutex_unlock (&mb->lock);
     if (!msg)
@@ -193,7 +200,7 @@ void mailbox_close (struct mailbox *mb)
 
 int mailbox_pollfd (const struct mailbox *mb)
 {
-    return mb->fd;
+    return mb->flag.fd;
 }
 
 bool mailbox_wait (struct mailbox *mb, double seconds)
@@ -233,8 +240,8 @@ void mailbox_destroy (struct mailbox *mb)
     mailbox_mute (mb);
     pthread_cond_destroy (&mb->came);
     pthread_mutex_destroy (&mb->lock);
-    if (mb->fd >= 0)
-        close (mb->fd);
+    if (mb->flag.fd >= 0)
+        close (mb->flag.fd);
     free (mb);
     errno = saved_errno;
 }
@@ -247,7 +254,7 @@ struct mailbox *mailbox_create_at (struct bell *bell, void *arg, size_t limit, v
         return NULL;
     pthread_mutex_init (&mb->lock, NULL);
     pthread_cond_init (&mb->came, NULL);
-    mb->fd = -1;
+    mb->flag.fd = -1;
     mb->bell = bell;
     mb->arg = arg;
     mb->limit = limit;
@@ -259,7 +266,7 @@ struct mailbox *mailbox_create (size_t limit, void (*drop) (const idt_msg_t *msg
 {
     struct mailbox *mb = mailbox_create_at (NULL, NULL, limit, drop);
 
-    if (!mb || (mb->fd = eventfd (0, EFD_CLOEXEC | EFD_NONBLOCK)) >= 0)
+    if (!mb || (mb->flag.fd = eventfd (0, EFD_CLOEXEC | EFD_NONBLOCK)) >= 0)
         return mb;
     mailbox_destroy (mb);
     return NULL;

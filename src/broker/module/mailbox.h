@@ -4,8 +4,8 @@
 /* mailbox.h - messages on their way from one thread to another
  *
  * 1. Any thread may push and close, one thread (the reader) pops.  Nothing here blocks.
- * 2. The descriptor is readable exactly while there is something to pop or the mailbox is closed,
- *    so a level-triggered reactor misses nothing.
+ * 2. The descriptor is readable while there is something to pop or the mailbox is closed, and on until the reader was
+ *    told that there is nothing: a level-triggered reactor misses nothing, and a burst costs one write and one read.
  * 3. Messages come out in the order in which they went in.
  * 4. The mailboxes of one reader may share a descriptor: that of a bell, which tells which of them have something.
  * 5. A message that was pushed may not be changed any more by the thread that pushed it.
@@ -65,7 +65,7 @@ size_t mailbox_count (struct mailbox *mb);
 
 struct bell *bell_create (void);    /* NULL with errno, as mailbox_create () */
 void bell_destroy (struct bell *b); /* after its mailboxes; NULL is fine; keeps errno */
-int bell_fd (const struct bell *b); /* readable while it rings; never read or write it */
+int bell_fd (const struct bell *b); /* readable while it rings, until bell_next () said no; never read or write it */
 
 /* For the reader: the 'arg' of the next mailbox that has something, by turns; it takes one message.  NULL: it does not
  * ring.

@@ -182,12 +182,20 @@ static const char *set_up (const struct database *d)
     return "COMMIT; PRAGMA journal_mode = TRUNCATE; PRAGMA synchronous = EXTRA; BEGIN EXCLUSIVE; COMMIT;";
 }
 
+static int page_size (const struct database_kind *kind)
+{
+    int usual = kind->journal ? 512 : 4096;
+
+    return kind->page_size ? kind->page_size : usual;
+}
+
 static int lock_file (struct database *d, idt_error_t *errp)
 {
-    /* The lock comes with the first transaction, and stays. */
-    const char *lock = d->kind->journal ? "PRAGMA page_size = 512; PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE;"
-                                        : "PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE;";
+    char lock[128];
 
+    /* The lock comes with the first transaction, and stays. */
+    snprintf (lock, sizeof (lock), "PRAGMA page_size = %d; PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE;",
+              page_size (d->kind));
     int rc = sqlite3_exec (d->db, lock, NULL, NULL, NULL) & 0xff;
     if (rc == SQLITE_BUSY || rc == SQLITE_LOCKED)
         return tell_busy (d, errp);
@@ -430,7 +438,7 @@ static int keep_private (const struct database *d, idt_error_t *errp)
 
 static int open_file (struct database *d, idt_error_t *errp)
 {
-    const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_FULLMUTEX | SQLITE_OPEN_EXRESCODE;
+    const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE;
 
     idt_error_t why;
 

@@ -43,6 +43,7 @@ struct database {
 struct database_kind {
     const char *name; /* of the file, as "fluid.sqlite" */
     bool journal;     /* small, and nothing in it is believed that was damaged: see database.c */
+    int page_size;    /* of a new file, in bytes; 0: as usual */
     int application_id;
     int version;
     const char *create; /* statements that make its tables; NULL: who opens it calls database_fill () */
