@@ -17,12 +17,12 @@
 #include "test/faulty_disk.h"
 
 #define MAX_IMAGES 64
-#define MAX_SIZE 65536
+#define MAX_SIZE (1 << 20)
 
 struct image {
     char path[256];
-    char data[MAX_SIZE];
-    sqlite3_int64 size;
+    char *data;
+    sqlite3_int64 size; /* -1: it was not synced; above MAX_SIZE: there is no image */
 };
 
 struct file {
@@ -80,10 +80,20 @@ static int file_truncate (sqlite3_file *f, sqlite3_int64 size)
     return fails (f) ? SQLITE_IOERR_TRUNCATE : real_of (f)->pMethods->xTruncate (real_of (f), size);
 }
 
+static void take_image (struct image *image, sqlite3_file *real)
+{
+    real->pMethods->xFileSize (real, &image->size);
+    if (image->size > MAX_SIZE) /* as damage can make one */
+        return;
+    char *data = realloc (image->data, (size_t)image->size + 1);
+    if (!data || real->pMethods->xRead (real, data, (int)image->size, 0) != SQLITE_OK)
+        abort ();
+    image->data = data;
+}
+
 static int file_sync (sqlite3_file *f, int flags)
 {
     struct image *image = ((struct file *)f)->image;
-    sqlite3_int64 size = 0;
 
     pthread_mutex_lock (&disk.lock);
     disk.waiting++;
@@ -93,9 +103,8 @@ static int file_sync (sqlite3_file *f, int flags)
     pthread_mutex_unlock (&disk.lock);
     if (fails (f))
         return SQLITE_IOERR_FSYNC;
-    real_of (f)->pMethods->xFileSize (real_of (f), &size);
-    if (image && size <= MAX_SIZE && real_of (f)->pMethods->xRead (real_of (f), image->data, (int)size, 0) == SQLITE_OK)
-        image->size = size; /* that is all there is to it: no test waits for a real disk */
+    if (image)
+        take_image (image, real_of (f)); /* that is all there is to it: no test waits for a real disk */
     return SQLITE_OK;
 }
 
@@ -234,8 +243,11 @@ int disk_install (void)
 void disk_choose (const char *dir)
 {
     snprintf (disk.dir, sizeof (disk.dir), "%s", dir);
-    while (disk.nimages > 0)
-        free (disk.image[--disk.nimages]);
+    while (disk.nimages > 0) {
+        struct image *image = disk.image[--disk.nimages];
+        free (image->data);
+        free (image);
+    }
 }
 
 void disk_fail (int nth, bool on, enum disk_fault fault)
@@ -292,7 +304,7 @@ void disk_power_cut (const char *dir, const char *to)
         if (image->size < 0)
             continue;
         int fd = open (path, O_WRONLY | O_CREAT, 0600);
-        if (fd < 0 || write (fd, image->data, (size_t)image->size) != image->size)
+        if (fd < 0 || image->size > MAX_SIZE || write (fd, image->data, (size_t)image->size) != image->size)
             abort ();
         close (fd);
     }
