@@ -135,4 +135,5 @@ void broker_reload (struct broker *b, struct attrs *fresh, struct reload_report 
     attr_foreach (b->attrs, take_back, &t);
     if (b->rank > 0 && ancestors)
         attr_update (b->attrs, "tbon.parent-endpoint", ancestors->endpoint, NULL);
+    overlay_connect (b->overlay); /* one that was refused may wait for long */
 }
