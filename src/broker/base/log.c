@@ -6,6 +6,7 @@
 
 #include <czmq.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -53,6 +54,7 @@ struct log {
     struct msglist *followers; /* of log.dmesg */
     log_forward_f forward;
     void *forward_arg;
+    bool has_readers;
     idt_t *h;
 };
 
@@ -117,6 +119,13 @@ static int severity_of (const char *line)
     return sscanf (line, "<%d>", &pri) == 1 && pri >= 0 && pri < 64 ? pri >> 3 : LOG_INFO;
 }
 
+static bool is_own (const struct log *log, const char *line)
+{
+    uint32_t rank;
+
+    return sscanf (line, "<%*d>%*s %*s %" SCNu32 " ", &rank) == 1 && rank == log->rank;
+}
+
 /* For people: `idtree: NAME[RANK]: TEXT`. */
 static void show (const struct log *log, const char *line, int severity)
 {
@@ -146,7 +155,7 @@ static void add (struct log *log, const char *line)
     }
     if (log->forward && severity <= log->level[LEVEL_FORWARD])
         forwarded = log->forward (line, log->forward_arg);
-    if (!forwarded && severity <= log->level[LEVEL_STDERR])
+    if (severity <= log->level[LEVEL_STDERR] && (!forwarded || (log->has_readers && is_own (log, line))))
         show (log, line, severity);
 }
 
@@ -217,6 +226,11 @@ void log_set_forward (struct log *log, log_forward_f cb, void *arg)
 {
     log->forward = cb;
     log->forward_arg = arg;
+}
+
+void log_set_readers (struct log *log, bool has_readers)
+{
+    log->has_readers = has_readers;
 }
 
 /* --- service -------------------------------------------------------------------------------- */
