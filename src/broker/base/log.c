@@ -58,23 +58,27 @@ struct log {
     idt_t *h;
 };
 
-static int set_level (const char *name, const char *value, void *arg, idt_error_t *errp)
+static int check_level (const char *value, void *arg, idt_error_t *errp)
+{
+    if (strlen (value) != 1 || *value < '0' || *value > '7')
+        return errprintf (errp, "must be a level from 0 (emerg) to 7 (debug)");
+    return 0;
+}
+
+static void take_level (const char *name, const char *value, void *arg)
 {
     struct log *log = arg;
 
-    if (strlen (value) != 1 || *value < '0' || *value > '7')
-        return errprintf (errp, "attribute %s=%s: must be a level from 0 (emerg) to 7 (debug)", name, value);
     for (int i = 0; i < LEVEL_COUNT; i++)
         if (strcmp (name, levels[i].name) == 0)
             log->level[i] = *value - '0';
-    return 0;
 }
 
 static int define_attributes (struct log *log, struct attrs *attrs, idt_error_t *errp)
 {
     for (int i = 0; i < LEVEL_COUNT; i++)
         if (attr_define (attrs, levels[i].name, levels[i].value, ATTR_SETTABLE, errp) < 0
-            || attr_own (attrs, levels[i].name, set_level, log, errp) < 0)
+            || attr_own (attrs, levels[i].name, check_level, take_level, log, errp) < 0)
             return -1;
     if (attr_u32 (attrs, "log-stderr-priority", "0", 0, 1, &log->with_priority, errp) < 0)
         return -1;
