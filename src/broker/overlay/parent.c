@@ -199,13 +199,27 @@ static void closed (void *arg, struct wire *w, int line)
 
 static const struct wire_ops wire_ops = { .received = received, .closed = closed };
 
+/* NULL: it is a number, or of this host. */
+static struct address *address_of_target (const struct conn *c)
+{
+    return c->up->ov->addresses ? c->up->ov->addresses[c->target] : NULL;
+}
+
 /* NULL: the address of its host is not known yet. */
 static const char *endpoint_of (const struct conn *c)
 {
-    struct address **addresses = c->up->ov->addresses;
+    struct address *address = address_of_target (c);
     const char *endpoint = conn_target (c)->endpoint;
 
-    return addresses ? address_resolve (addresses[c->target], endpoint, NULL) : endpoint;
+    return address ? address_resolve (address, endpoint, NULL) : endpoint;
+}
+
+/* It did not answer where it was looked for.  Returns whether its host has another address to try. */
+static bool look_elsewhere (const struct conn *c)
+{
+    struct address *address = address_of_target (c);
+
+    return address && address_next (address);
 }
 
 static int open_connection (struct conn *c)
@@ -254,12 +268,17 @@ static bool may_climb (const struct parent *up)
     return up->ov->nancestors > 1 && (up->ov->conf.configured || up->has_joined || up->attempts > PATIENCE);
 }
 
-/* One that has another broker of our rank is passed by only when it is silent for as long as any peer that is lost. */
+/* One that has another broker of our rank is passed by only when it is silent for as long as any peer that is lost.  All
+ * addresses of a host have that together.
+ */
 static double hello_ms (const struct parent *up)
 {
     bool hurries = may_climb (up) && up->used->target != up->served_at;
+    const struct address *address = address_of_target (up->used);
+    size_t count = address ? address_count (address) : 1;
+    double ms = up->ov->timeout * 1E3 / (count > 1 ? (double)count : 1);
 
-    return hurries && up->ov->timeout * 1E3 > FAILOVER_MS ? FAILOVER_MS : up->ov->timeout * 1E3;
+    return hurries && ms > FAILOVER_MS ? FAILOVER_MS : ms;
 }
 
 /* The pause that follows one of 'ms', not longer than 'max_ms' unless somebody refused us since. */
@@ -272,10 +291,14 @@ static double longer (struct conn *c, double ms, double max_ms)
 }
 
 /* The pause grows once a round through all ancestors. */
-static void retry_later (struct parent *up, enum conn_state was)
+static void retry_later (struct parent *up, enum conn_state was, bool elsewhere)
 {
     struct conn *c = up->used;
 
+    if (elsewhere) {
+        parent_start_timer (up->retry, RETRY_MIN_MS * parent_jitter (up));
+        return;
+    }
     up->attempts++;
     if (was == CONN_HELLO && may_climb (up) && c->target != up->served_at && c->target + 1 < up->ov->nancestors) {
         c->target++;
@@ -291,11 +314,13 @@ void conn_lose (struct conn *c, const char *why)
 {
     struct parent *up = c->up;
     enum conn_state was = c->state;
+    bool elsewhere;
 
     if (was == CONN_IDLE)
         return;
     conn_close (c, 0);
     c->state = CONN_IDLE;
+    elsewhere = was == CONN_HELLO && look_elsewhere (c);
     if (c == up->probe)
         return;
     if (why)
@@ -308,7 +333,7 @@ void conn_lose (struct conn *c, const char *why)
         parent_tell (up, false);
     }
     if (!up->stopping)
-        retry_later (up, was);
+        retry_later (up, was, elsewhere);
 }
 
 void overlay_connect (struct overlay *ov)
