@@ -274,6 +274,7 @@ static void intruder (void *arg, const char *text)
     if (b->state > STATE_RUN)
         return;
     log_printf (b->log, LOG_CRIT, "overlay", "this rank 0 is not that of the tree that comes to it: %s", text);
+    b->misled = boot_knows_all (b->boot);
     broker_give_up (b, STATE_REFUSED, text);
 }
 
@@ -294,6 +295,22 @@ static void stop (void *arg)
     broker_begin_stop (arg, "the parent");
 }
 
+/* What leases it has are worth nothing, nor is what it knows of its instance: all of it goes.  It waits for the right
+ * rank 0 then, as any host that was started before that.
+ */
+static void misled (void *arg, const char *text)
+{
+    struct broker *b = arg;
+
+    if (b->state > STATE_RUN)
+        return;
+    log_printf (b->log, LOG_WARNING, "overlay", "begins anew, and waits for rank 0: %s", text);
+    b->misled = true;
+    if (b->conf.ops->anew)
+        b->conf.ops->anew (b->conf.arg);
+    broker_begin_stop (b, "a parent of the wrong instance");
+}
+
 static const struct overlay_ops overlay_ops = {
     .message = message,
     .parent = parent,
@@ -302,6 +319,7 @@ static const struct overlay_ops overlay_ops = {
     .child = child,
     .heard = heard,
     .stop = stop,
+    .misled = misled,
 };
 
 /* --- log -------------------------------------------------------------------------------------------- */
@@ -573,7 +591,9 @@ void broker_destroy (struct broker *b)
     zpoll_destroy (b->zpoll);
     member_destroy (b->member);
     log_destroy (b->log);
-    if (b->state == STATE_EXIT)
+    if (b->misled && b->rank > 0)
+        instance_forget (&b->instance, b->attrs, b->rank);
+    else if (b->state == STATE_EXIT)
         instance_leave (&b->instance);
     rundir_fini (&b->rundir);
     attrs_destroy (b->attrs);

@@ -28,7 +28,8 @@ struct hand {
     struct broker *broker; /* NULL: it has ended */
     uint32_t rank;
     int exit_code;
-    bool killed; /* by order */
+    bool killed; /* by order; or it is to be run again */
+    bool again;  /* ... when it has ended */
     bool waits;  /* to join, for its parent here */
 };
 
@@ -104,12 +105,25 @@ static void drop (struct hand *h, int status)
     join_children (h);
 }
 
+static void note_killed (struct hand *h, bool killed)
+{
+    if (h->killed == killed)
+        return;
+    h->killed = killed;
+    h->crew->killed += killed ? 1 : -1;
+    process_hold (h->crew->conf.process, h->crew->killed > 0);
+}
+
+static void run_again (struct hand *h);
+
 static void ended (void *arg)
 {
     struct hand *h = arg;
 
     h->exit_code = broker_exit_code (h->broker);
     drop (h, h->exit_code << 8);
+    if (h->again)
+        run_again (h);
 }
 
 static json_t *reload (void *arg, idt_error_t *errp)
@@ -119,7 +133,16 @@ static json_t *reload (void *arg, idt_error_t *errp)
     return crew_reload (h->crew, errp);
 }
 
-static const struct broker_ops broker_ops = { up, ended, reload };
+/* As one that is killed, and run again at once. */
+static void anew (void *arg)
+{
+    struct hand *h = arg;
+
+    h->again = true;
+    note_killed (h, true);
+}
+
+static const struct broker_ops broker_ops = { up, ended, reload, anew };
 
 static int make (struct hand *h, idt_error_t *errp)
 {
@@ -147,15 +170,6 @@ static int make (struct hand *h, idt_error_t *errp)
 
 /* --- orders ------------------------------------------------------------------------------------- */
 
-static void note_killed (struct hand *h, bool killed)
-{
-    if (h->killed == killed)
-        return;
-    h->killed = killed;
-    h->crew->killed += killed ? 1 : -1;
-    process_hold (h->crew->conf.process, h->crew->killed > 0);
-}
-
 /* The process is held until the broker is there: without any it would end meanwhile. */
 static void run_again (struct hand *h)
 {
@@ -163,6 +177,7 @@ static void run_again (struct hand *h)
     int rc = make (h, &err) < 0 ? -1 : broker_start (h->broker, &err);
 
     h->exit_code = rc < 0 ? (int)broker_exit_of (errno) : 0;
+    h->again = false;
     note_killed (h, false);
     if (rc == 0) {
         join (h);
@@ -318,6 +333,7 @@ void crew_stop (struct crew *c, const char *why)
     for (uint32_t i = 0; i < c->count; i++) {
         struct hand *h = &c->hands[i];
 
+        h->again = false;
         note_killed (h, false);
         if (h->broker) {
             broker_pause (h->broker, false);

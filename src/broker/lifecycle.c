@@ -46,8 +46,10 @@ static void enter_cleanup (struct broker *b)
 {
     idt_watcher_stop (b->quorum_timer);
     overlay_accept (b->overlay, false);
-    if (b->alone)
-        overlay_dismiss_children (b->overlay);
+    if (b->misled)
+        overlay_dismiss_children (b->overlay, STATE_REFUSED, "its tree was that of the wrong instance");
+    else if (b->alone)
+        overlay_dismiss_children (b->overlay, ESHUTDOWN, "it stops, and we go on without it");
     else
         overlay_stop_children (b->overlay);
     command_kill (b->command, SIGTERM);

@@ -58,6 +58,7 @@ struct broker {
 
     enum state state;
     bool alone;        /* it stops, and those below go on */
+    bool misled;       /* this is the tree of the wrong instance: those below begin anew, and so does who is no root */
     bool told_to_stop; /* from outside: broker_stop () was called */
     double state_since;
     double shutdown_timeout; /* seconds */

@@ -144,9 +144,18 @@ int instance_recall (struct instance *in, struct attrs *attrs, uint32_t rank, st
     }
     memcpy (in->uuid, s.uuid, sizeof (in->uuid));
     memcpy (in->name, s.name, sizeof (in->name));
+    in->recalled = true;
     log_printf (log, LOG_NOTICE, "broker", "%s/memory-%u: instance %s (%s), epoch %s, all ids below %s", dir, rank,
                 s.uuid, s.name, format_date (s.epoch_ms, epoch), format_date (s.below_ms, below));
     return 0;
+}
+
+void instance_forget (const struct instance *in, struct attrs *attrs, uint32_t rank)
+{
+    const char *dir = attr_get (attrs, "statedir", NULL);
+
+    if (dir && *dir && !in->recalled)
+        state_unremember (dir, rank);
 }
 
 /* --- the parent -------------------------------------------------------------------------------------- */

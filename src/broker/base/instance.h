@@ -19,6 +19,7 @@ struct instance {
     char uuid[STATE_UUID_SIZE]; /* "": not known yet */
     char name[STATE_NAME_SIZE];
     bool told;           /* by the parent, in this life */
+    bool recalled;       /* from an earlier life */
     const char *own_dir; /* borrowed: the rundir that its state is in; NULL: it has a statedir, or none */
 };
 
@@ -36,6 +37,9 @@ void instance_leave (const struct instance *in);
  * Returns 0, or -1 with errno set and 'errp' filled.
  */
 int instance_recall (struct instance *in, struct attrs *attrs, uint32_t rank, struct log *log, idt_error_t *errp);
+
+/* Others: what the parent told, and a module remembered since, was wrong. */
+void instance_forget (const struct instance *in, struct attrs *attrs, uint32_t rank);
 
 /* What a hello and its answer tell of it: '*in' (NULL, or not known yet: nothing) is added to the object 'o', which is
  * returned.

@@ -173,14 +173,14 @@ static void drop_adopted (struct children *down)
 }
 
 /* Records go in children_turn (). */
-void overlay_dismiss_children (struct overlay *ov)
+void overlay_dismiss_children (struct overlay *ov, int errnum, const char *why)
 {
     for (uint32_t i = 0; i < ov->down->total; i++) {
         struct child *c = ov->down->children[i];
 
         if (!child_is_online (c))
             continue;
-        children_send_disconnect (ov->down, c->wire, c->peer.uuid, ESHUTDOWN, "it stops, and we go on without it");
+        children_send_disconnect (ov->down, c->wire, c->peer.uuid, errnum, why);
         child_remove (c, NULL);
     }
 }

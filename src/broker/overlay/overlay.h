@@ -62,6 +62,8 @@ struct overlay_ops {
     bool (*heard) (void *arg);
     /* The parent says that this subtree shall stop. */
     void (*stop) (void *arg);
+    /* The parent, which is gone now, says that its tree was the wrong instance's, and so is what it told us of that. */
+    void (*misled) (void *arg, const char *text);
 };
 
 struct overlay_conf {
@@ -120,9 +122,11 @@ void overlay_connect (struct overlay *ov);
 /* Take children in from now on (we have joined); until then they wait.  With 'accept' false none more. */
 void overlay_accept (struct overlay *ov, bool accept);
 
-/* Tell the children to stop; or to go on below somebody else, for we stop.  Tell the parent that we have. */
+/* Tell the children to stop; or to go on below somebody else, for we stop ('errnum' ESHUTDOWN), or begin anew, for this
+ * is the tree of the wrong instance (STATE_REFUSED).  Tell the parent that we have.
+ */
 void overlay_stop_children (struct overlay *ov);
-void overlay_dismiss_children (struct overlay *ov);
+void overlay_dismiss_children (struct overlay *ov, int errnum, const char *why);
 void overlay_goodbye (struct overlay *ov);
 
 /* There are events for the children; send one up to be published. */

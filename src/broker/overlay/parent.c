@@ -123,6 +123,18 @@ static void heartbeat_received (struct conn *c, const idt_msg_t *msg)
     }
 }
 
+static void disconnected (struct conn *c, const idt_msg_t *msg)
+{
+    const struct overlay_conf *conf = &c->up->ov->conf;
+    bool misled = c->state == CONN_JOINED && idt_msg_control_status (msg) == STATE_REFUSED;
+    const char *why = idt_msg_string (msg);
+
+    c->refused |= c->state == CONN_HELLO;
+    conn_lose (c, c->state == CONN_LEAVING ? NULL : why);
+    if (misled && conf->ops->misled)
+        conf->ops->misled (conf->arg, why ? why : "");
+}
+
 static void control_received (void *arg, const idt_msg_t *msg)
 {
     struct conn *c = arg;
@@ -138,8 +150,7 @@ static void control_received (void *arg, const idt_msg_t *msg)
             conf->ops->stop (conf->arg);
         break;
     case CONTROL_DISCONNECT:
-        c->refused |= c->state == CONN_HELLO;
-        conn_lose (c, c->state == CONN_LEAVING ? NULL : idt_msg_string (msg));
+        disconnected (c, msg);
         break;
     default: /* of a newer version */
         break;

@@ -285,6 +285,14 @@ int state_remember (const char *dir, uint32_t rank, const struct statefile *s, i
     return state_write_text (dir, memory_name (rank, name), text, STATE_REPLACE, errp);
 }
 
+void state_unremember (const char *dir, uint32_t rank)
+{
+    char name[MEMORY_SIZE], path[PATH_MAX];
+
+    if (snprintf (path, sizeof (path), "%s/%s", dir, memory_name (rank, name)) < (int)sizeof (path))
+        unlink (path);
+}
+
 int state_create (const char *dir, const struct statefile *s, idt_error_t *errp)
 {
     char text[STATE_TEXT_MAX];

@@ -85,6 +85,9 @@ int state_drop_store (const char *dir, const char *name, idt_error_t *errp);
 int state_recall (const char *dir, uint32_t rank, struct statefile *s, idt_error_t *errp);
 int state_remember (const char *dir, uint32_t rank, const struct statefile *s, idt_error_t *errp);
 
+/* It is no more, if it was. */
+void state_unremember (const char *dir, uint32_t rank);
+
 /* --- other small files of a folder ------------------------------------------------------------------- */
 
 /* Write 'text' to the file 'name' in 'dir', durably, in place of what is there or (exclusive) only where nothing is.
