@@ -193,6 +193,8 @@ static void timer_cb (idt_watcher_t *w, int revents, void *arg)
 {
     struct client *c = arg;
 
+    if (c->lost && c->outstanding > 0) /* each of these starts the timer again */
+        return;
     if (c->lost) {
         idt_close (c->h);
         c->h = NULL;
