@@ -2,29 +2,31 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright idtree contributors
 #
-# chaos-cluster.sh [-n HOSTS] [-d DURATION] [-r SEED] [-v] - faults in a configured instance: one broker a host, from one file
+# chaos-cluster.sh [-n HOSTS] [-d DURATION | -s STEPS] [-r SEED] [-v] - faults in a configured instance: one broker a host
 #
-# HOSTS hosts (7) and two spare ones, for DURATION (1m; 90s, 10m, 2h).  Brokers are killed, told to end, stopped, cut off from
-# the network; hosts are replaced by spare ones, dead or still at work behind a cable that was pulled; rank 0's goes with its
-# disk; all are killed at once.  Whatever ended is started again, as a unit's manager would.  Clients of each host ask for ids
-# without pause.  Exit status 0 if and only if all are there again, none ended by itself, and t/idload found no id twice, each
-# request answered once, and the ids of each connection in order.  Which fault comes when, in steps, follows from the seed.
+# HOSTS hosts (7) and two spare ones, for DURATION (1m; 90s, 10m, 2h), or STEPS of half a second or more.  Brokers are
+# killed, told to end, stopped, cut off from the network; hosts are replaced by spare ones, dead or still at work behind a
+# cable that was pulled; rank 0's goes with its disk; all are killed at once.  Whatever ended is started again, as a unit's
+# manager would.  Clients of each host ask for ids without pause.  Exit status 0 if and only if all are there again, none
+# ended by itself, and t/idload found no id twice, each request answered once, and the ids of each connection in order.
+# Which fault comes when, in steps, follows from the seed.
 set -u
 : "${IDTREE_SRCDIR:=$(cd "$(dirname "$0")/.." && pwd)}"
 : "${IDTREE_BUILDDIR:=$PWD}"
-N=7 SPARES=2 duration=1m seed=$RANDOM verbose=
-usage() { echo "usage: chaos-cluster.sh [-n HOSTS] [-d DURATION] [-r SEED] [-v]" >&2; exit 2; }
-while getopts n:d:r:v c; do
+N=7 SPARES=2 duration=1m steps=0 seed=$RANDOM verbose=
+usage() { echo "usage: chaos-cluster.sh [-n HOSTS] [-d DURATION | -s STEPS] [-r SEED] [-v]" >&2; exit 2; }
+while getopts n:d:s:r:v c; do
     case $c in
     n) N=$OPTARG ;;
     d) duration=$OPTARG ;;
+    s) steps=$OPTARG ;;
     r) seed=$OPTARG ;;
     v) verbose=1 ;;
     *) usage ;;
     esac
 done
 case $duration in *h) seconds=$((${duration%h} * 3600)) ;; *m) seconds=$((${duration%m} * 60)) ;; *) seconds=${duration%s} ;; esac
-{ [ $# -lt $OPTIND ] && [ "$N" -ge 2 ] && [ "$N" -le 200 ] && [ "$seconds" -gt 0 ] && [ "$seed" -ge 0 ]; } 2>/dev/null || usage
+{ [ $# -lt $OPTIND ] && [ "$N" -ge 2 ] && [ "$N" -le 200 ] && [ "$seconds" -gt 0 ] && [ "$steps" -ge 0 ] && [ "$seed" -ge 0 ]; } 2>/dev/null || usage
 
 PATH=$IDTREE_BUILDDIR/src/broker:$IDTREE_BUILDDIR/src/cmd:$PATH
 unset IDTREE_URI FLUX_URI
@@ -33,7 +35,7 @@ unset IDTREE_URI FLUX_URI
 why=$(hosts_lack)
 [ -z "$why" ] || { echo "chaos-cluster: $why" >&2; exit 1; }
 exec 3>&2
-T=$(mktemp -d /tmp/idtree-cluster.XXXXXX) && cd "$T" || exit 1
+T=$(mktemp -d "${TMPDIR:-/tmp}/idtree-cluster.XXXXXX") && cd "$T" || exit 1
 trap hosts_end EXIT
 trap 'exit 130' INT TERM
 exec 2>complaints # bash tells of each broker that is killed
@@ -55,7 +57,9 @@ hold() { # host, function
     undo[$1]=$2 due[$1]=$((step + 1 + picked))
 }
 fault_kill() { kill_host "$1" && hold "$1" start; }
-fault_end() { end_host "$1" -TERM && hold "$1" start; }
+fault_end() { # in order
+    kill "$(pid "$1")" && wait_until "the broker of host $1 ends" is_gone "$(pid "$1")" && status_is "$1" 0 && hold "$1" start
+}
 fault_stop() { kill -STOP "$(pid "$1")" && hold "$1" continue_host; }
 fault_cut() { link "$1" down && hold "$1" link_up; }
 continue_host() { kill -CONT "$(pid "$1")"; }
@@ -86,7 +90,10 @@ fault_oust() { # host, rank
     link "$1" down && take_over "$2" "$1" && hold "$1" come_back
 }
 come_back() { link "$1" up && hold "$1" learn; }
-learn() { write_file "$1" && reload "$1" && wait_until "host $1 has learned that it is replaced" is_gone "$(pid "$1")" && status_is "$1" 2; }
+learn() {
+    write_file "$1" && reload "$1" &&
+        wait_until "host $1 has learned that it is replaced" is_gone "$(pid "$1")" && status_is "$1" 2
+}
 
 fault_all() {
     heal
@@ -157,10 +164,11 @@ one_step() {
     fault
 }
 
-echo "seed $seed, $N hosts and $SPARES spare ones, $duration"
+echo "seed $seed, $N hosts and $SPARES spare ones, $([ "$steps" = 0 ] && echo "$duration" || echo "$steps steps")"
 hosts_make >init && start_all && wait_full && load_start || { echo "chaos-cluster: no instance came to be" >&3; exit 1; }
 end=$(($(wait_now) + seconds))
-while [ "$(wait_now)" -lt $end ]; do one_step; done
+goes_on() { if [ "$steps" = 0 ]; then [ "$(wait_now)" -lt $end ]; else [ $step -lt "$steps" ]; fi; }
+while goes_on; do one_step; done
 heal
 look
 wait_full && all_serve || wrong "not all are there again"
@@ -172,5 +180,9 @@ for h in "${running[@]}"; do wait_until "host $h ends" is_gone "$(pid "$h")" && 
 echo "$step steps:$(for kind in "${!faults[@]}"; do echo " $kind ${faults[$kind]}"; done | sort | tr -d '\n')"
 tail -n 1 result
 ! grep -v ': line [0-9]*: *[0-9]* Killed ' complaints || bad=$((bad + 1))
-[ $bad = 0 ] || { echo "FAILED: seed $seed"; exit 1; }
+[ $bad = 0 ] || {
+    mkdir -p "$IDTREE_BUILDDIR/chaos-cluster.log" && cp init err.* result "$IDTREE_BUILDDIR/chaos-cluster.log"
+    echo "FAILED: seed $seed; what brokers said is in chaos-cluster.log"
+    exit 1
+}
 echo "passed: seed $seed"

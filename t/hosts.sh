@@ -57,10 +57,7 @@ start() { # number of a host
 }
 pid() { cat "$T/pid.$1"; }
 is_gone() { ! kill -0 "$1" 2>/dev/null; }
-end_host() { # number, signal
-    kill "$2" "$(pid "$1")" && wait_until "the broker of host $1 is gone" is_gone "$(pid "$1")" && rm "$T/pid.$1"
-}
-kill_host() { end_host "$1" -9; }
+kill_host() { kill -9 "$(pid "$1")" && wait_until "host $1 is dead" is_gone "$(pid "$1")" && rm "$T/pid.$1"; }
 move_disk() { cp -a disk moved && rm -r disk && mv moved disk; } # of rank 0, to another host
 link() { ip link set "$bridge-$1" "$2"; } # number of a host, up or down
 
