@@ -130,6 +130,14 @@ test_expect_success 'a memory that is damaged is told of, and keeps nobody out' 
     echo x >>first/memory-1 && idtree start -s 2 $opts -o statedir="$PWD/first" idtree dmesg -r 1 >log </dev/null &&
     cat log && grep "first/memory-1: damaged.*remove it" log
 '
+test_expect_success 'who looks leaves nothing behind, after an end in order and after a crash' '
+    copy a b && ! run b sh -c "idtree doc new crashed && kill -9 \$(idtree getattr broker.pid)" >out 2>&1 &&
+    test -s b/compressor.sqlite-wal &&
+    for folder in a b; do
+        (cd $folder && cksum *) >before && idtree state show $folder && idtree state check $folder &&
+        rm -rf looked && idtree state backup $folder looked && (cd $folder && cksum *) >after && test_cmp before after || return 1
+    done && ! ls looked | grep "wal\|shm" && run b idtree doc show crashed
+'
 test_expect_success 'show and check tell what is there' '
     idtree state show a >shown && cat shown && grep "^name  *alpha" shown && grep "^horizon  *20" shown && idtree state check a &&
     copy a b && rm b/compressor.sqlite && test_expect_code 1 idtree state check b 2>err && grep "is missing" err &&
