@@ -2,6 +2,7 @@
  * Copyright idtree contributors */
 
 /* look.c - a state folder as it lies there */
+#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,6 +10,7 @@
 #include <unistd.h>
 
 #include "cmd/state/look.h"
+#include "libsqlite/state.h"
 #include "libutil/duration.h"
 
 #define WAIT_MS 1000 /* for who writes, or ends; a broker that runs has its stores locked for as long as it does */
@@ -128,12 +130,41 @@ void look_at_horizon (struct look *l)
         snprintf (l->why, sizeof (l->why), "missing");
 }
 
-void look_at (const struct cmd *cmd, struct look *l)
+static void tell_unknown (const struct cmd *cmd, struct look *l) __attribute__ ((noreturn));
+
+/* There is no file 'instance'. */
+static void tell_unknown (const struct cmd *cmd, struct look *l)
+{
+    struct statefile left = { 0 };
+    char epoch[DATE_SIZE];
+    idt_error_t error;
+    int rc = state_survey (l->dir, &left, &error);
+
+    if (rc == 0)
+        cmd_die (cmd, "%s holds no state: idtree init makes that of a new instance, once", l->dir);
+    if (rc > 0)
+        cmd_die (cmd, "%s/instance: is missing: an earlier version left %s and made none; the next start makes it",
+                 l->dir, left.stores[0].name);
+    look_at_horizon (l);
+    if (!l->has_fluid)
+        cmd_die (cmd, "%s", error.text);
+    cmd_die (cmd, "%s; " STATE_HORIZON_STORE " counts from --epoch %s", error.text, format_date (l->epoch_ms, epoch));
+}
+
+void look_at_instance (const struct cmd *cmd, struct look *l)
 {
     idt_error_t error;
 
-    if (state_read (l->dir, &l->state, &error) < 0)
-        cmd_die (cmd, "%s", error.text);
+    if (state_read (l->dir, &l->state, &error) == 0)
+        return;
+    if (errno == ENOENT && is_there (l->dir))
+        tell_unknown (cmd, l);
+    cmd_die (cmd, "%s", error.text);
+}
+
+void look_at (const struct cmd *cmd, struct look *l)
+{
+    look_at_instance (cmd, l);
     look_at_horizon (l);
 }
 

@@ -31,7 +31,8 @@ struct look {
  */
 void look_at (const struct cmd *cmd, struct look *l);
 
-/* The second half alone: 'dir' is all that must be there. */
+/* Its first half alone, and its second, for which 'dir' is all that must be there. */
+void look_at_instance (const struct cmd *cmd, struct look *l);
 void look_at_horizon (struct look *l);
 
 /* A store that is being read. */

@@ -88,10 +88,13 @@ static int check (struct cmd *cmd)
 
 static int forget (struct cmd *cmd)
 {
+    struct look l = { 0 };
     char path[4096];
     idt_error_t error;
 
     cmd_options (cmd, NULL);
+    l.dir = cmd->argv[0];
+    look_at_instance (cmd, &l);
     if (strcmp (cmd->argv[1], STATE_HORIZON_STORE) == 0)
         cmd_die (cmd, "ids would come twice: start once with --recover-horizon=DATE-or-ID, above all ids made");
     snprintf (path, sizeof (path), "%s/%s", cmd->argv[0], cmd->argv[1]);
