@@ -37,7 +37,7 @@ static int copy_pages (sqlite3 *from, sqlite3 *to)
 static void copy_store (const struct cmd *cmd, const struct look *l, const char *to_dir, const char *name)
 {
     char path[PATH_MAX], why[LOOK_WHY_SIZE];
-    struct look_store from;
+    struct look_store from = { 0 };
     sqlite3 *to = NULL;
 
     snprintf (path, sizeof (path), "%s/%s", to_dir, name);

@@ -114,7 +114,7 @@ static int read_dates (struct look *l, sqlite3 *db)
 
 void look_at_horizon (struct look *l)
 {
-    struct look_store s;
+    struct look_store s = { 0 };
     char path[PATH_MAX];
 
     look_open (&s, l->dir, STATE_HORIZON_STORE);

@@ -46,7 +46,7 @@ static int show (struct cmd *cmd)
 static int check_store (const struct look *l, const char *name, char why[LOOK_WHY_SIZE])
 {
     sqlite3_stmt *stmt = NULL;
-    struct look_store s;
+    struct look_store s = { 0 };
 
     look_open (&s, l->dir, name);
     int rc = s.db ? sqlite3_prepare_v2 (s.db, "PRAGMA quick_check;", -1, &stmt, NULL) : SQLITE_CANTOPEN;
