@@ -5,7 +5,7 @@
 # access_client.py - tries what doc/design/access.md says, as the user who runs it: the first argument says what that is
 #
 #     access_client.py owner|group|guest|stranger
-#         complete|requests|commands|asking|events|identity|liar|jobs|ration|documents|ticker RANK...
+#         complete|requests|commands|asking|attempts|events|identity|liar|jobs|ration|documents|ticker RANK...
 #
 # FLUX_URI is the socket of any rank.
 
@@ -17,6 +17,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 
 import ingest_client
 from flux_client import ANY, PATIENCE, PRIVATE, REQUEST, STREAMING, EVENT, Client, Failure, Message, await_that, check
@@ -60,6 +61,10 @@ def complete(column, ranks):
     rows = {row[0].replace("NAME.", "") for row in table("Requests")}
     served = set(handlers())
     check(rows == served, "each request has a row, and a handler:", sorted(rows ^ served))
+    with open(os.path.join(HERE, "..", "doc", "man", "idtree.1"), encoding="utf-8") as f:
+        manual = f.read()
+    for sentence in {*REFUSED, LAUNCHER}:
+        check(sentence in manual, "the manual has the sentence:", sentence)
     services = {row.split(".")[0] for row in rows}
     for rank in ranks:
         with Client(rank) as c:
@@ -142,6 +147,29 @@ def commands(column, ranks):
 def asking(column, ranks):
     for rank in ranks:
         each_command(column, rank, False)
+
+
+def attempts(column, ranks):
+    """Who is refused knocks once: another time he would be refused again."""
+    with tempfile.TemporaryDirectory() as folder, socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as door:
+        os.environ["FLUX_URI"] = "local://%s/local-0" % folder
+        door.bind(os.path.join(folder, "local-0"))
+        door.listen()
+        knocks = []
+
+        def serve():
+            while True:
+                s = door.accept()[0]
+                knocks.append(s)
+                s.send(bytes([errno.EPERM]))
+                s.close()
+
+        threading.Thread(target=serve, daemon=True).start()
+        for command, says in table("Commands"):
+            if says[column] != "yes" and not command.startswith("idtree startctl"):
+                knocks.clear()
+                judge(command, False, column, 0, run(command, 0, own_words(0, folder)))
+                check(len(knocks) == 1, "a command that is refused knocks once:", command, len(knocks))
 
 
 def own_words(rank, folder):
@@ -328,8 +356,8 @@ def ration(column, ranks):
 
 if __name__ == "__main__":
     try:
-        tries = {f.__name__: f for f in (complete, requests, commands, asking, events, identity, liar, jobs, ration,
-                                         documents, ticker)}
+        tries = {f.__name__: f for f in (complete, requests, commands, asking, attempts, events, identity, liar,
+                                         jobs, ration, documents, ticker)}
         tries[sys.argv[2]](COLUMNS[sys.argv[1]], [int(r) for r in sys.argv[3:]])
     except (Failure, EOFError, OSError) as e:
         print("%s %s: %s" % (sys.argv[1], sys.argv[2], e), file=sys.stderr)

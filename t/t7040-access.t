@@ -116,6 +116,7 @@ test_expect_success 'root is a stranger, whom no permission keeps out; the log s
 test_expect_success 'stranger: every command, and those that ask a broker where no permission keeps him from it' '
     as_stranger guest commands 0 && open_doors group && as_stranger guest asking 0
 '
+test_expect_success 'stranger: every command knocks once' 'as_stranger guest attempts'
 test_expect_success 'stranger: every request' 'as_stranger guest requests 0'
 test_expect_success 'it ends' let_go
 test_expect_success 'an instance for nobody else refuses all others, where ranks share a process, too' '
