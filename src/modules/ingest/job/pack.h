@@ -25,8 +25,8 @@ void pack_buf_fini (struct pack_buf *b);
  */
 void pack_batch (struct pack_buf *b, const void **data, size_t *size);
 
-/* The same back, of what came from elsewhere, packed or not.  What is unpacked takes JOBWIRE_BATCH_BYTES at most; whether
- * it is a batch was not looked at.  Returns 0, or -1 with errno set: EPROTO ('errp' says why), ENOMEM.
+/* The same back, of what came from elsewhere, packed or not.  What is unpacked takes JOBWIRE_BATCH_BYTES at most;
+ * whether it is a batch was not looked at.  Returns 0, or -1 with errno set: EPROTO ('errp' says why), ENOMEM.
  */
 int pack_open (struct pack_buf *b, const void **data, size_t *size, idt_error_t *errp);
 
