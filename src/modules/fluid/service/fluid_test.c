@@ -19,6 +19,7 @@
 #include "libidtree/transport.h"
 #include "libutil/clock.h"
 #include "libutil/fifo.h"
+#include "libutil/clock.h"
 #include "test/tap.h"
 #include "test/faulty_disk.h"
 #include "modules/fluid/service/store.h"
@@ -786,6 +787,48 @@ static void test_watermark (void)
     tree_fini (&t);
 }
 
+static uint64_t still_ms (struct tree *t)
+{
+    const idt_msg_t *msg;
+    json_t *o = NULL;
+    json_int_t ms;
+
+    ask_json (t, 0, "fluid.watermark", "{}", IDT_ROLE_USER);
+    msg = answer (t);
+    if (idt_msg_unpack (msg, &o, NULL, "{s:I}", "still_ms", &ms) < 0)
+        bail_out ("still_ms");
+    json_decref (o);
+    idt_msg_unref (msg);
+    return (uint64_t)ms;
+}
+
+static void test_still (void)
+{
+    struct tree t;
+    uint64_t number, before_ms, at_ms, still;
+
+    tree_init (&t, "fluid.max-generators", "4", "fluid.lease", "6s", NULL);
+    tree_start (&t);
+    wait_until (state_is (&t, 3, "active", 3));
+    before_ms = clock_ms (CLOCK_MONOTONIC);
+    number = watermark (&t, 0);
+    wait_until (watermark (&t, 0) > number) turn (&t);
+    at_ms = clock_ms (CLOCK_MONOTONIC);
+    wait_until (clock_ms (CLOCK_MONOTONIC) > at_ms + 2000) turn (&t);
+    cut (&t, 1, true); /* what is below it is */
+    wait_until (clock_ms (CLOCK_MONOTONIC) > at_ms + 4000) turn (&t);
+    ok (still_ms (&t) > 0, "how long the watermark stands is known, though nobody asked since it moved last");
+    wait_until (still_ms (&t) > 1000) turn (&t);
+    still = still_ms (&t);
+    ok (still <= clock_ms (CLOCK_MONOTONIC) - before_ms, "and that is no more than has passed");
+    cut (&t, 1, false);
+    number = watermark (&t, 0);
+    wait_until (watermark (&t, 0) > number) turn (&t);
+    wait_until (still_ms (&t) < 2000) turn (&t);
+    ok (true, "it begins anew when the watermark moves");
+    tree_fini (&t);
+}
+
 /* --- the disk ---------------------------------------------------------------------------------------------------- */
 
 static bool store_says (struct tree *t, const char *text)
@@ -1006,6 +1049,7 @@ int main (void)
     test_trouble ();
     test_restart ();
     test_watermark ();
+    test_still ();
     test_disk ();
     test_recover ();
     test_crashed ();

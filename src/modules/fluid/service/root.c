@@ -40,6 +40,7 @@ static void wall_cb (idt_watcher_t *w, int revents, void *arg)
     uint64_t now_us = service_now_us (sv);
 
     authority_wall (sv->authority, now_us, (int64_t)clock_us (CLOCK_REALTIME));
+    service_watermark_look (sv, now_us);
     go_on (sv, now_us);
 }
 
