@@ -21,6 +21,8 @@
 
 #define IDS 500 /* in a round: short enough to be left alone by the scheduler now and then */
 #define ROUNDS 1600
+#define SORTED 1000000
+#define SORT_ROUNDS 5
 #define BYTES 300000 /* of base64 in a round */
 #define BYTES_ROUNDS 200
 
@@ -188,6 +190,76 @@ static void others (struct bed *bed)
     report ("uid parse", "global", measure (uid_read, bed, IDS, ROUNDS), 8);
 }
 
+/* --- sorting --- */
+
+/* Makes the i-th id of a list. */
+typedef void (*fill_f) (void *id, uint64_t ms, uint64_t bits);
+typedef void (*sort_f) (void *ids, size_t count);
+
+static void flax_fill (void *id, uint64_t ms, uint64_t bits)
+{
+    flax_join (&(struct flax_fields){ .ms = ms, .random = bits & FLAX_RANDOM_MAX }, id);
+}
+
+static void sno_fill (void *id, uint64_t ms, uint64_t bits)
+{
+    sno_join (&(struct sno_fields){ .unit = ms / 4, .partition = bits & 0xff, .sequence = bits >> 8 & 0xffff }, id);
+}
+
+static void uid_fill (void *id, uint64_t ms, uint64_t bits)
+{
+    struct uid local;
+
+    uid_make ((int64_t)ms * 1000 + INT64_C (1600000000000000), bits >> 8, &local);
+    uid_globalize (&local, &(struct uid_node){ .fingerprint = bits & 0xff }, id);
+}
+
+static void flax_order (void *ids, size_t count)
+{
+    flax_sort (ids, count);
+}
+
+static void sno_order (void *ids, size_t count)
+{
+    sno_sort (ids, count);
+}
+
+static void uid_order (void *ids, size_t count)
+{
+    uid_sort (ids, count);
+}
+
+/* Milliseconds for SORTED ids of a day in no order, best of SORT_ROUNDS. */
+static void sorting (const char *what, size_t size, fill_f fill, sort_f sort)
+{
+    char *ids = malloc (SORTED * size);
+    uint64_t x = UINT64_C (0x9e3779b97f4a7c15);
+    double best_ms = 1e18;
+
+    if (!ids)
+        exit (EXIT_FAILURE);
+    for (int round = 0; round < SORT_ROUNDS; round++) {
+        for (size_t i = 0; i < SORTED; i++) {
+            uint64_t ms = random_bits (&x) % 86400000;
+            fill (ids + i * size, ms, random_bits (&x));
+        }
+        double start_ns = now_ns ();
+        sort (ids, SORTED);
+        double ms = (now_ns () - start_ns) / 1e6;
+        best_ms = ms < best_ms ? ms : best_ms;
+    }
+    free (ids);
+    printf ("{\"bench\":\"codec\",\"what\":\"%s\",\"ids\":%d,\"ms\":%.1f,\"limit_ms\":40,\"ratio\":%.2f}\n", what,
+            SORTED, best_ms, best_ms / 40);
+}
+
+static void sorts (void)
+{
+    sorting ("flax sort", sizeof (flax_t), flax_fill, flax_order);
+    sorting ("sno sort", sizeof (sno_t), sno_fill, sno_order);
+    sorting ("uid sort", sizeof (struct uid), uid_fill, uid_order);
+}
+
 /* --- base64 --- */
 
 static size_t base64_write (struct bed *bed)
@@ -233,6 +305,7 @@ int main (void)
 
     fluid_forms (bed);
     others (bed);
+    sorts ();
     bytes (bed);
     free (bed);
     return EXIT_SUCCESS;

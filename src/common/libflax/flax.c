@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "flax_layout.h"
+#include "libsort/radix.h"
 #include "libutil/errprintf.h"
 #include "libutil/lex64.h"
 
@@ -59,6 +60,22 @@ int flax_compare (const flax_t *a, const flax_t *b)
 {
     int order = memcmp (a, b, sizeof (*a));
     return (order > 0) - (order < 0);
+}
+
+static inline uint64_t key_cb (const void *id, int word)
+{
+    const flax_t *flax = id;
+    return word == 0 ? get_be (flax->bytes, 8) : get_be (flax->bytes + 8, 4);
+}
+
+static void sort_cb (void *ids, size_t count)
+{
+    radix_sort (ids, count, sizeof (flax_t), key_cb, sort_cb);
+}
+
+void flax_sort (flax_t *ids, size_t count)
+{
+    sort_cb (ids, count);
 }
 
 int flax_range (int64_t from_ms, int64_t to_ms, flax_t *lower, flax_t *upper)
