@@ -102,17 +102,23 @@ int flax_format (const flax_t *id, char *buf, size_t size)
     return FLAX_TEXT_LEN;
 }
 
+/* The first character of a text that is not of the alphabet. */
+static size_t first_bad (const char *text)
+{
+    uint64_t bits;
+    size_t good = lex64_decode (text, 8, ZERO, &bits);
+
+    return good < 8 ? good : 8 + lex64_decode (text + 8, 8, ZERO, &bits);
+}
+
 int flax_parse (const char *text, size_t len, flax_t *id, size_t *errpos)
 {
     uint64_t upper, lower;
-    size_t good;
 
     if (len != FLAX_TEXT_LEN)
         return errset_at (EMSGSIZE, len < FLAX_TEXT_LEN ? len : FLAX_TEXT_LEN, errpos);
-    if ((good = lex64_decode (text, 8, ZERO, &upper)) < 8)
-        return errset_at (EINVAL, good, errpos);
-    if ((good = lex64_decode (text + 8, 8, ZERO, &lower)) < 8)
-        return errset_at (EINVAL, good + 8, errpos);
+    if (!lex64_decode16 (text, ZERO, &upper, &lower))
+        return errset_at (EINVAL, first_bad (text), errpos);
     put_be (id->bytes, 8, upper << 16 | lower >> 32);
     put_be (id->bytes + 8, 4, lower);
     return 0;
