@@ -27,6 +27,7 @@
 
 #define JOB_SIZE 1024
 #define OUTSTANDING 2000
+#define TEXTS 512 /* jobs that differ */
 #define SECONDS 4.0
 #define WARM_S 0.5 /* until the pipe is full */
 #define SINGLES 1000
@@ -142,9 +143,10 @@ static struct limits measure_limits (const char *dir)
 
 /* --- one after the other ------------------------------------------------------------------------------------------ */
 
-static char *make_request (void)
+/* A job's environment is much like that of others of its user, and in part its own. */
+static char *make_request (uint32_t seed)
 {
-    struct job_request r = { .tag = "bench", .userid = getuid (), .size = JOB_SIZE };
+    struct job_request r = { .tag = "bench", .userid = getuid (), .size = JOB_SIZE, .seed = seed };
     char *text = job_request_text (&r);
 
     if (!text)
@@ -177,7 +179,7 @@ static void measure_single (const char *name, const char *uri, const struct limi
 {
     static double t[SINGLES];
     idt_t *h = open_broker (uri);
-    char *text = make_request ();
+    char *text = make_request (1);
 
     for (int i = 0; i < SINGLES; i++) {
         double start = now_s ();
@@ -198,8 +200,9 @@ static void measure_single (const char *name, const char *uri, const struct limi
 
 struct flood {
     idt_t *h;
-    const char *text;
+    char *text[TEXTS];
     double start, end; /* of the time that counts */
+    unsigned next;
     uint64_t jobs;
     int outstanding;
 };
@@ -225,7 +228,7 @@ static void answered (idt_future_t *f, void *arg)
 
 static void submit (struct flood *fl)
 {
-    idt_future_t *f = idt_rpc (fl->h, "job-ingest.submit", fl->text, IDT_NODEID_ANY, 0);
+    idt_future_t *f = idt_rpc (fl->h, "job-ingest.submit", fl->text[fl->next++ % TEXTS], IDT_NODEID_ANY, 0);
 
     if (!f || idt_future_then (f, -1., answered, fl) < 0)
         die ("job-ingest.submit");
@@ -234,9 +237,10 @@ static void submit (struct flood *fl)
 
 static void measure_flood (const char *name, const char *uri, const struct limits *limits)
 {
-    char *text = make_request ();
-    struct flood fl = { .h = open_broker (uri), .text = text };
+    struct flood fl = { .h = open_broker (uri) };
 
+    for (uint32_t i = 0; i < TEXTS; i++)
+        fl.text[i] = make_request (i + 1);
     fl.start = now_s () + WARM_S;
     fl.end = fl.start + SECONDS;
     for (int i = 0; i < OUTSTANDING; i++)
@@ -249,7 +253,8 @@ static void measure_flood (const char *name, const char *uri, const struct limit
         "\"ratio\":%.2f}\n",
         name, OUTSTANDING, JOB_SIZE, rate, limits->rows_per_s, rate / limits->rows_per_s);
     fflush (stdout);
-    free (text);
+    for (int i = 0; i < TEXTS; i++)
+        free (fl.text[i]);
     idt_close (fl.h);
 }
 

@@ -3,9 +3,11 @@
 
 /* fuzz_ingest_wire.c - batches of jobs and answers from anywhere
  *
- * What is read without an error must be the same bytes when it is written again, job by job and as a whole.
+ * What is read without an error must be the same bytes when it is written again, job by job and as a whole, and when it
+ * was packed.
  */
 #include "fuzz.h"
+#include "modules/ingest/job/pack.h"
 #include "modules/ingest/job/wire.h"
 
 static void must_be (struct jobwire_buf *b, const uint8_t *data, size_t size)
@@ -32,6 +34,32 @@ static void try_batch (const uint8_t *data, size_t size)
     must_be (&whole, data, size);
 }
 
+static void try_pack (const uint8_t *data, size_t size)
+{
+    struct pack_buf packed = { 0 }, opened = { 0 };
+    const void *p = data;
+    size_t n = size;
+    idt_error_t error;
+
+    if (pack_open (&opened, &p, &n, &error) < 0) {
+        pack_buf_fini (&opened);
+        return;
+    }
+    must (n <= JOBWIRE_BATCH_BYTES || p == data);
+    try_batch (p, n);
+    const void *plain = p;
+    size_t plain_size = n;
+    pack_batch (&packed, &p, &n);
+    if (p != plain) {
+        struct pack_buf again = { 0 };
+
+        must (pack_open (&again, &p, &n, &error) == 0 && n == plain_size && memcmp (p, plain, n) == 0);
+        pack_buf_fini (&again);
+    }
+    pack_buf_fini (&packed);
+    pack_buf_fini (&opened);
+}
+
 /* Cut in two. */
 static void try_answer (const uint8_t *data, size_t size)
 {
@@ -54,7 +82,7 @@ static void try_answer (const uint8_t *data, size_t size)
 
 int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
 {
-    try_batch (data, size);
+    try_pack (data, size);
     try_answer (data, size);
     return 0;
 }

@@ -69,9 +69,12 @@ all   renew RENEWED    -DFAULTS=4 -DNO_ANSWER_AGAIN
 all   renew RENEWED    -DFAULTS=4 -DNO_NEW_INCARNATION
 all   renew RENEWED    -DFAULTS=4 -DNO_HIGHEST_HORIZON
 all   page  HOLDS
-all   page  NOT_TWICE  -DNO_COMPARE_NEXT
-all   page  NOT_TWICE  -DNO_NEXT_FIRST
+all   page  NOT_TWICE  -DNO_COMPARE_WORD
+all   page  NOT_TWICE  -DNO_WORD_FIRST
 all   page  NOT_TWICE  -DNO_CLOSE_IN_ONE
+all   page  NOT_TWICE  -DNO_LENT_IN_WORD
+all   page  TOLD       -DNO_PAST_FIRST
+all   page  TOLD       -DNO_LOOK_AGAIN
 all   order HOLDS      -DT=4 -DFAULTS=1
 all   order ORDER      -DT=4 -DFAULTS=1 -DL_WAIT
 all   order ORDER      -DT=4 -DFAULTS=1 -DL_LAST
@@ -131,11 +134,11 @@ trap 'exit 1' HUP INT TERM
 outcome() { # model
     case $(sed -n 's/^pan:[0-9]*: //p' out | head -n 1) in
     *'b<='*) echo NOT_FAR ;;
-    *'==me)'* | *'issued['* | *'(made&'*) echo NOT_TWICE ;;
+    *'==me)'* | *'issued['* | *'(made&'* | *'(made['*) echo NOT_TWICE ;;
     *'issuer['* | *'.lo['* | *'.lo<'*) echo DISJOINT ;;
     *'pending['*) echo ONCE ;;
     *'>seen'* | *'>=left['*) echo ORDER ;;
-    *'>=watermark'*) echo TOLD ;;
+    *'>=watermark'* | *'>=told'* | *'(late)'*) echo TOLD ;;
     *'>=asked'*) echo NOT_OLD ;;
     'acceptance cycle'*) [ "$1" = serve ] && echo SERVED || echo RENEWED ;;
     '') grep -q 'errors: 0$' out && ! grep -qE '^error: |not completed' out && echo HOLDS || echo 'NOT SEARCHED TO THE END' ;;

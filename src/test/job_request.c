@@ -19,13 +19,17 @@
 #define HEADER_MAX 128
 
 /* In place of what is missing of the size that is asked for. */
-static char *make_pad (size_t have, size_t want)
+static char *make_pad (size_t have, size_t want, uint32_t seed)
 {
     size_t n = want > have ? want - have : 0;
     char *pad = malloc (n + 1);
 
     if (pad) {
         memset (pad, 'x', n);
+        for (size_t i = 0; seed && i < n / 2; i++) {
+            seed = seed * 1664525 + 1013904223;
+            pad[i] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789/="[seed >> 26];
+        }
         pad[n] = '\0';
     }
     return pad;
@@ -49,7 +53,7 @@ static char *make_jobspec (const struct job_request *r)
         "{\"resources\":[{\"type\":\"slot\",\"count\":1,\"label\":\"task\",\"with\":[{\"type\":\"core\","
         "\"count\":1}]}],\"tasks\":[{\"command\":[\"true\"],\"slot\":\"task\",\"count\":{\"per_slot\":1}}],"
         "\"attributes\":{\"system\":{\"duration\":0},\"user\":{\"tag\":\"%s\",\"pad\":\"%s\"}},\"version\":%d}";
-    char *pad = make_pad (sizeof (fmt) + strlen (r->tag), r->fault == JOB_TOO_LARGE ? TOO_LARGE : r->size);
+    char *pad = make_pad (sizeof (fmt) + strlen (r->tag), r->fault == JOB_TOO_LARGE ? TOO_LARGE : r->size, r->seed);
     char *text = pad ? print (fmt, r->tag, pad, r->fault == JOB_VERSION ? 999 : 1) : NULL;
 
     if (text && r->fault == JOB_NOT_JSON)

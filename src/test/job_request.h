@@ -23,7 +23,8 @@ struct job_request {
     const char *tag; /* goes to attributes.user.tag; letters, digits, '.', '-' */
     const char *key; /* NULL: none; the same letters */
     uint32_t userid;
-    size_t size; /* of the jobspec at least, in bytes; a short one has about 250 */
+    size_t size;   /* of the jobspec at least, in bytes; a short one has about 250 */
+    uint32_t seed; /* not 0: half of what fills it up is letters by chance */
     enum job_fault fault;
 };
 

@@ -5,9 +5,10 @@
  *
  * Under the lock holds: the eventfd's counter is above 0 if the queue is not empty or closed.  It is written when the
  * first message (or the close) comes and it is 0, and read when the reader asks and there is none: not when the last
- * one goes, for a reader that keeps up with its writer would cost both a system call for each message.  A bell's counter
- * is above 0 if a mailbox is in its list, in the same way; one that has something is there, unless the reader holds it
- * or has muted it: it goes out with bell_next () and in again, at the end, with each message that leaves others behind.
+ * one goes, for a reader that keeps up with its writer would cost both a system call for each message.  A bell's
+ * counter is above 0 if a mailbox is in its list, in the same way; one that has something is there, unless the reader
+ * holds it or has muted it: it goes out with bell_next () and in again, at the end, with each message that leaves
+ * others behind.
  */
 #include "config.h"
 

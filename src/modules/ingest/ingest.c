@@ -114,6 +114,7 @@ static void service_destroy (struct service *sv)
     uplink_stop (sv);
     upcalls_stop (&sv->ups, sv->h, SERVICE_STOPPING);
     relay_destroy (sv->relay);
+    pack_buf_fini (&sv->pack);
     entry_destroy (sv->entry);
     block_fini (&sv->ids);
     jv_reader_fini (&sv->reader);

@@ -22,6 +22,7 @@
 #include "libjsonview/jsonview.h"
 #include "libmodule/respond.h"
 #include "libmodule/upcall.h"
+#include "modules/ingest/job/pack.h"
 #include "modules/ingest/node/block.h"
 #include "modules/ingest/node/entry.h"
 #include "modules/ingest/node/relay.h"
@@ -50,6 +51,8 @@ struct service {
     struct entry_batch *out; /* of this rank, that the relay has not taken yet, or NULL */
     struct jobwire_reader out_jobs;
     struct relay *relay;
+    struct pack_buf pack;         /* a batch on its way in, or out */
+    bool unpacked;                /* the broker above takes no packed ones */
     char no_ids[SERVICE_WHY];     /* why the last try to get ids failed; "": it did not */
     char no_way[SERVICE_WHY];     /* ... to send a batch */
     LIST_HEAD (, child) children; /* batches that children sent */

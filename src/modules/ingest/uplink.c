@@ -82,6 +82,7 @@ static void answered_cb (idt_future_t *f, void *arg)
         uplink_answered (sv, up->tag, data, size);
     }
     else {
+        sv->unpacked = sv->unpacked || errno == EPROTO; /* as one of an older version does: it is sent again */
         note (sv->no_way, "the broker above", f);
         relay_failed (sv->relay, service_now_ms (), up->tag);
     }
@@ -100,8 +101,9 @@ void uplink_batch_cb (idt_t *h, const idt_msg_t *msg, void *arg)
     size_t size;
     idt_error_t error = { "a batch has a payload" };
 
-    if (idt_msg_payload (msg, &data, &size) < 0 || jobwire_read_batch (&jobs, data, size, &error) < 0) {
-        module_respond_error (h, msg, EPROTO, error.text);
+    if (idt_msg_payload (msg, &data, &size) < 0 || pack_open (&sv->pack, &data, &size, &error) < 0
+        || jobwire_read_batch (&jobs, data, size, &error) < 0) {
+        module_respond_error (h, msg, errno == ENOMEM ? ENOMEM : EPROTO, error.text);
         return;
     }
     if (!(c = calloc (1, sizeof (*c)))) {
@@ -134,6 +136,8 @@ static void send (struct service *sv, const void *data, size_t size, uint32_t ta
         root_batch (sv->root, tag, data, size);
         return;
     }
+    if (!sv->unpacked)
+        pack_batch (&sv->pack, &data, &size);
     struct upcall *up = upcall_create (&sv->ups,
                                        idt_rpc_raw (sv->h, "job-ingest.batch", data, size, IDT_NODEID_UPSTREAM, 0),
                                        ANSWER_MS, answered_cb, sv);

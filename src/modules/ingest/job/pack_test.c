@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* pack_test.c - what was packed is there again, and nothing that is damaged */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "test/tap.h"
+#include "modules/ingest/job/pack.h"
+#include "modules/ingest/job/wire.h"
+
+#define JOBS 50
+
+static void must (bool good)
+{
+    if (!good)
+        bail_out ("no memory");
+}
+
+/* Jobs of one user: what differs are the ids. */
+static struct jobwire_buf make_batch (uint32_t n, uint32_t spec_size)
+{
+    struct jobwire_buf b = { 0 };
+    char *spec = malloc (spec_size);
+
+    must (spec != NULL);
+    for (uint32_t i = 0; i < spec_size; i++)
+        spec[i] = (char)('a' + i * i % 23);
+    for (uint32_t i = 0; i < n; i++)
+        must (jobwire_add_job (&b, &(struct job){ .id = i + 1, .spec = spec, .spec_size = spec_size }) == 0);
+    free (spec);
+    return b;
+}
+
+static bool is_untouched (const void *from, size_t n)
+{
+    struct pack_buf b = { 0 };
+    const void *data = from;
+    size_t size = n;
+
+    pack_batch (&b, &data, &size);
+    pack_buf_fini (&b);
+    return data == from && size == n;
+}
+
+static void test_round (void)
+{
+    struct jobwire_buf batch = make_batch (JOBS, 300);
+    struct pack_buf small = { 0 }, large = { 0 };
+    const void *data = batch.data;
+    size_t size = batch.size;
+
+    pack_batch (&small, &data, &size);
+    ok (data != batch.data && size < batch.size / 4, "a batch of %zu bytes is packed into %zu", batch.size, size);
+    ok (pack_open (&large, &data, &size, NULL) == 0 && size == batch.size && memcmp (data, batch.data, size) == 0,
+        "... and is there again");
+    const void *plain = data;
+    ok (pack_open (&small, &data, &size, NULL) == 0 && data == plain && size == batch.size,
+        "one that is not packed is left as it is");
+    pack_buf_fini (&small);
+    pack_buf_fini (&large);
+    jobwire_buf_fini (&batch);
+}
+
+static void test_not_packed (void)
+{
+    struct jobwire_buf one = make_batch (1, 40), long_one = make_batch (1, JOBWIRE_BATCH_BYTES);
+    struct jobwire_buf full = make_batch (1, JOBWIRE_BATCH_BYTES - 100);
+    static char chance[4096];
+    uint32_t x = 1;
+
+    for (size_t i = 0; i < sizeof (chance); i++)
+        chance[i] = (char)((x = x * 1664525 + 1013904223) >> 24);
+    ok (is_untouched (one.data, one.size), "one of %zu bytes is not packed", one.size);
+    ok (is_untouched (chance, sizeof (chance)), "nor one that would not be much smaller");
+    ok (is_untouched (long_one.data, long_one.size), "nor a job that takes more than a batch of many may");
+    ok (!is_untouched (full.data, full.size), "... but one that takes that is");
+    jobwire_buf_fini (&one);
+    jobwire_buf_fini (&long_one);
+    jobwire_buf_fini (&full);
+}
+
+/* Open a copy, so that a sanitizer sees what is read behind it. */
+static int open_copy (const void *packed, size_t n, idt_error_t *errp)
+{
+    struct pack_buf b = { 0 };
+    struct jobwire_reader r;
+    char *copy = malloc (n ? n : 1);
+    const void *data = copy;
+    size_t size = n;
+
+    must (copy != NULL);
+    memcpy (copy, packed, n);
+    errp->text[0] = '\0';
+    int rc = pack_open (&b, &data, &size, errp);
+    if (rc == 0)
+        rc = jobwire_read_batch (&r, data, size, errp);
+    int errnum = errno;
+    pack_buf_fini (&b);
+    free (copy);
+    errno = errnum;
+    return rc;
+}
+
+static void test_bytes (void)
+{
+    /* Literals, as the format's description has them: a token with their number, and they. */
+    static const char packed[] = "ijz1\0\0\0\5\x50hello";
+    struct pack_buf b = { 0 };
+    const void *data = packed;
+    size_t size = sizeof (packed) - 1;
+
+    ok (pack_open (&b, &data, &size, NULL) == 0 && size == 5 && memcmp (data, "hello", 5) == 0,
+        "a packed batch is the bytes that are described");
+    pack_buf_fini (&b);
+}
+
+static void test_hurt (void)
+{
+    struct jobwire_buf batch = make_batch (JOBS, 300);
+    struct pack_buf b = { 0 };
+    const void *data = batch.data;
+    size_t size = batch.size;
+    idt_error_t err;
+    bool told = true;
+    int refused = 0;
+
+    pack_batch (&b, &data, &size);
+    char *copy = malloc (size + 1);
+    must (copy != NULL);
+    memcpy (copy, data, size);
+    for (size_t n = 0; n < size; n++)
+        refused += open_copy (copy, n, &err) < 0 && errno == EPROTO && err.text[0];
+    ok (refused == (int)size, "one is refused wherever it is cut off");
+    copy[size] = 0;
+    ok (open_copy (copy, size + 1, &err) < 0 && errno == EPROTO, "... and with a byte behind it: %s", err.text);
+    for (size_t at = 0; at < size; at++)
+        for (int bit = 0; bit < 8; bit++) {
+            copy[at] ^= (char)(1 << bit);
+            told = told && (open_copy (copy, size, &err) == 0 || (errno == EPROTO && err.text[0]));
+            copy[at] ^= (char)(1 << bit);
+        }
+    ok (told, "with any bit of it changed it is refused, or a batch");
+    memcpy (copy + 4, "\0\x20\0\1", 4);
+    ok (open_copy (copy, size, &err) < 0 && errno == EPROTO, "one that would be too large is refused: %s", err.text);
+    memcpy (copy + 4, "\0\x20\0\0", 4);
+    ok (open_copy (copy, size, &err) < 0 && errno == EPROTO, "... and one that is not as large as it says: %s",
+        err.text);
+    free (copy);
+    pack_buf_fini (&b);
+    jobwire_buf_fini (&batch);
+}
+
+int main (void)
+{
+    test_round ();
+    test_not_packed ();
+    test_bytes ();
+    test_hurt ();
+    return done_testing ();
+}
