@@ -6,6 +6,7 @@
  * Every digit is a code point of the 4096 that UTF-8 writes F0 9F xx yy, with six bits each in xx
  * and yy, so both ways are one look-up in a table.
  */
+#include <endian.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -13,25 +14,31 @@
 #include "form.h"
 
 #define EMOJI_BYTES 4
-#define DIGITS_MAX 7 /* 576^7 > 2^64 */
+#define POW2 (UINT64_C (1) * EMOJI_COUNT * EMOJI_COUNT)
+#define POW4 (POW2 * POW2)
 
+/* Write a digit.  Returns where the next one goes: to the same place, if this is a zero at the begin. */
+static inline char *put_digit (uint32_t digit, bool counts, char *p)
+{
+    uint32_t text = htole32 (emoji_text[digit]);
+
+    memcpy (p, &text, EMOJI_BYTES);
+    return p + (counts ? EMOJI_BYTES : 0);
+}
+
+/* 576^6 < 2^64 < 576^7.  The digits are made of three numbers, none of which waits for all others. */
 size_t form_emoji_encode (fluid_t id, char *out)
 {
-    unsigned char text[DIGITS_MAX * EMOJI_BYTES];
-    unsigned char *end = text + sizeof (text);
-    unsigned char *p = end;
+    uint32_t upper = id / POW4, middle = id % POW4 / POW2, lower = id % POW4 % POW2;
+    char *p = put_digit (upper / POW2, id >= POW4 * POW2, out);
 
-    do {
-        unsigned point = emoji_point[id % EMOJI_COUNT];
-
-        *--p = 0x80 | (point & 0x3f);
-        *--p = 0x80 | point >> 6;
-        *--p = 0x9f;
-        *--p = 0xf0;
-        id /= EMOJI_COUNT;
-    } while (id > 0);
-    memcpy (out, p, end - p);
-    return end - p;
+    p = put_digit (upper % POW2 / EMOJI_COUNT, id >= POW4 * EMOJI_COUNT, p);
+    p = put_digit (upper % EMOJI_COUNT, id >= POW4, p);
+    p = put_digit (middle / EMOJI_COUNT, id >= POW2 * EMOJI_COUNT, p);
+    p = put_digit (middle % EMOJI_COUNT, id >= POW2, p);
+    p = put_digit (lower / EMOJI_COUNT, id >= EMOJI_COUNT, p);
+    p = put_digit (lower % EMOJI_COUNT, true, p);
+    return p - out;
 }
 
 /* The value of the emoji at 's', or -1. */
