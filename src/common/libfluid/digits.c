@@ -55,6 +55,20 @@ static inline uint64_t get_word (const char *text)
     return le64toh (word);
 }
 
+/* Words of eight digits are counted from the end: how many digits the first one has. */
+static inline size_t head_digits (size_t count)
+{
+    return (count - 1) % 8 + 1;
+}
+
+/* Those of 'count' digits, with zeros in front. */
+static inline uint64_t get_head (const char *text, size_t count)
+{
+    unsigned bits = 4 * head_digits (count); /* half of them, for a shift by all 64 is not one */
+
+    return get_word (text) << (64 - 2 * bits) | ALL ('0') >> bits >> bits;
+}
+
 static inline void put_word (char *out, uint64_t word)
 {
     word = htole64 (word);
@@ -90,43 +104,6 @@ static int decode_any (const char *text, size_t at, size_t end, unsigned base, c
     for (size_t i = at; i < end; i++)
         number_push (&n, base, value[(unsigned char)text[i]] - GOOD);
     return number_finish (&n, id, at, errpos);
-}
-
-/* The number in 'count' digits, not too many for 64 bits.  What is no digit clears GOOD in '*good'. */
-static inline uint64_t take_digits (const unsigned char *p, size_t count, unsigned base, const uint8_t *value,
-                                    unsigned *good)
-{
-    uint64_t number = 0;
-
-#pragma GCC unroll 8
-    for (size_t i = 0; i < count; i++) {
-        unsigned digit = value[p[i]];
-        *good &= digit;
-        number = number * base + (digit & ~GOOD);
-    }
-    return number;
-}
-
-/* The last 'low' digits, which weigh base^low, are one number, those before them another: neither waits for the other.
- * As many digits as ids have, up to 'most', can't make the latter too large.
- */
-static inline int decode (const char *text, size_t at, size_t end, unsigned base, const uint8_t *value, size_t low,
-                          uint64_t weight, size_t most, fluid_t *id, size_t *errpos)
-{
-    const unsigned char *p = (const unsigned char *)text + at;
-    size_t count = end - at, high = count - low;
-    unsigned good = GOOD;
-
-    if (count < low || count > most)
-        return decode_any (text, at, end, base, value, id, errpos);
-    uint64_t upper = 0;
-    for (const unsigned char *last = p + high; p < last; p++)
-        upper = upper * base + take_digits (p, 1, base, value, &good);
-    uint64_t lower = take_digits (p, low, base, value, &good);
-    if (!good || __builtin_mul_overflow (upper, weight, &upper) || __builtin_add_overflow (upper, lower, &upper))
-        return decode_any (text, at, end, base, value, id, errpos);
-    *id = upper;
-    return 0;
 }
 
 /* --- decimal --- */
@@ -165,7 +142,7 @@ size_t form_dec_encode (fluid_t id, char *out)
 /* The number in eight digits.  What is no digit sets bits of '*bad': its upper four bits are not 3, or become so when 6
  * is added.  Neighbours are joined, all at once: eight digits to four numbers, to two, to one.
  */
-static inline uint64_t take_word (uint64_t x, uint64_t *bad)
+static inline uint64_t take_decimal (uint64_t x, uint64_t *bad)
 {
     *bad |= ((x & ALL (0xf0)) | ((x + ALL (6)) & ALL (0xf0)) >> 4) ^ ALL (0x33);
     x = (x & ALL (0x0f)) * (10 << 8 | 1) >> 8 & UINT64_C (0x00ff00ff00ff00ff);
@@ -173,20 +150,17 @@ static inline uint64_t take_word (uint64_t x, uint64_t *bad)
     return x * (UINT64_C (10000) << 32 | 1) >> 32;
 }
 
-/* Words of eight digits from the end on, and before them what is left as a word with zeros in front.  Of 19 digits none
- * is too large.
- */
+/* Of 19 digits none is too large a number. */
 int form_dec_decode (const char *text, size_t at, size_t end, fluid_t *id, size_t *errpos)
 {
-    size_t count = end - at, head = (count - 1) % 8 + 1;
-    uint64_t bad = 0, word, number;
+    size_t count = end - at;
+    uint64_t bad = 0, number;
 
     if (count < 8 || count > 19)
         return decode_any (text, at, end, 10, decimal_value, id, errpos);
-    word = get_word (text + at) << (64 - 8 * head) | ALL ('0') >> 4 * head >> 4 * head;
-    number = take_word (word, &bad);
-    for (size_t i = at + head; i < end; i += 8)
-        number = number * 100000000 + take_word (get_word (text + i), &bad);
+    number = take_decimal (get_head (text + at, count), &bad);
+    for (size_t i = at + head_digits (count); i < end; i += 8)
+        number = number * 100000000 + take_decimal (get_word (text + i), &bad);
     if (bad)
         return decode_any (text, at, end, 10, decimal_value, id, errpos);
     *id = number;
@@ -194,6 +168,13 @@ int form_dec_decode (const char *text, size_t at, size_t end, fluid_t *id, size_
 }
 
 /* --- hex --- */
+
+static inline uint64_t hex_characters (uint64_t values)
+{
+    uint64_t letters = (values + ALL (6)) >> 4 & ALL (1);
+
+    return values + ALL ('0') + letters * ('a' - '0' - 10);
+}
 
 /* Eight digits of 32 bits. */
 static inline uint64_t hex_word (uint32_t number)
@@ -203,8 +184,7 @@ static inline uint64_t hex_word (uint32_t number)
     x = (x << 32 | x >> 16) & UINT64_C (0x0000ffff0000ffff);
     x = (x << 16 | x >> 8) & UINT64_C (0x00ff00ff00ff00ff);
     x = (x << 8 | x >> 4) & ALL (0x0f);
-    uint64_t letters = (x + ALL (6)) >> 4 & ALL (1);
-    return x + ALL ('0') + letters * ('a' - '0' - 10);
+    return hex_characters (x);
 }
 
 size_t form_hex_encode (fluid_t id, char *out)
@@ -217,9 +197,34 @@ size_t form_hex_encode (fluid_t id, char *out)
     return 16 - skip;
 }
 
+/* The number in eight digits; letters have the bit 0x40, and are 10 and more where their lower bits are 1 and more.
+ * What is no digit sets bits of '*bad': it is not what its value is written as, but for its case.
+ */
+static inline uint64_t take_hex (uint64_t x, uint64_t *bad)
+{
+    uint64_t letters = x >> 6 & ALL (1);
+    uint64_t v = (x & ALL (0x0f)) + letters * 9;
+
+    *bad |= (v & ALL (0xf0)) | ((x | letters << 5) ^ hex_characters (v));
+    v = (v << 4 | v >> 8) & UINT64_C (0x00ff00ff00ff00ff);
+    v = (v << 8 | v >> 16) & UINT64_C (0x0000ffff0000ffff);
+    return (v << 16 | v >> 32) & UINT32_MAX;
+}
+
 int form_hex_decode (const char *text, size_t at, size_t end, fluid_t *id, size_t *errpos)
 {
-    return decode (text, at, end, 16, hex_value, 8, UINT64_C (1) << 32, 16, id, errpos);
+    size_t count = end - at;
+    uint64_t bad = 0, number;
+
+    if (count < 8 || count > 16)
+        return decode_any (text, at, end, 16, hex_value, id, errpos);
+    number = take_hex (get_head (text + at, count), &bad);
+    if (count > 8)
+        number = number << 32 | take_hex (get_word (text + end - 8), &bad);
+    if (bad)
+        return decode_any (text, at, end, 16, hex_value, id, errpos);
+    *id = number;
+    return 0;
 }
 
 /* --- base58 --- */
@@ -234,21 +239,23 @@ int form_hex_decode (const char *text, size_t at, size_t end, fluid_t *id, size_
     M (a, '1')                                                                                                         \
     M (a, '2')                                                                                                         \
     M (a, '3')                                                                                                         \
-    M (a, '4') M (a, '5') M (a, '6') M (a, '7') M (a, '8') M (a, '9') M (a, 'A') M (a, 'B') M (a, 'C') M (a, 'D')      \
-        M (a, 'E') M (a, 'F') M (a, 'G') M (a, 'H') M (a, 'J') M (a, 'K') M (a, 'L') M (a, 'M') M (a, 'N') M (a, 'P')  \
-            M (a, 'Q') M (a, 'R') M (a, 'S') M (a, 'T') M (a, 'U') M (a, 'V') M (a, 'W') M (a, 'X') M (a, 'Y')         \
-                M (a, 'Z') M (a, 'a') M (a, 'b') M (a, 'c') M (a, 'd') M (a, 'e') M (a, 'f') M (a, 'g') M (a, 'h')     \
-                    M (a, 'i') M (a, 'j') M (a, 'k') M (a, 'm') M (a, 'n') M (a, 'o') M (a, 'p') M (a, 'q') M (a, 'r') \
-                        M (a, 's') M (a, 't') M (a, 'u') M (a, 'v') M (a, 'w') M (a, 'x') M (a, 'y') M (a, 'z')
+    M (a, '4')                                                                                                         \
+    M (a, '5') M (a, '6') M (a, '7') M (a, '8') M (a, '9') M (a, 'A') M (a, 'B') M (a, 'C') M (a, 'D') M (a, 'E')      \
+        M (a, 'F') M (a, 'G') M (a, 'H') M (a, 'J') M (a, 'K') M (a, 'L') M (a, 'M') M (a, 'N') M (a, 'P') M (a, 'Q')  \
+            M (a, 'R') M (a, 'S') M (a, 'T') M (a, 'U') M (a, 'V') M (a, 'W') M (a, 'X') M (a, 'Y') M (a, 'Z')         \
+                M (a, 'a') M (a, 'b') M (a, 'c') M (a, 'd') M (a, 'e') M (a, 'f') M (a, 'g') M (a, 'h') M (a, 'i')     \
+                    M (a, 'j') M (a, 'k') M (a, 'm') M (a, 'n') M (a, 'o') M (a, 'p') M (a, 'q') M (a, 'r') M (a, 's') \
+                        M (a, 't') M (a, 'u') M (a, 'v') M (a, 'w') M (a, 'x') M (a, 'y') M (a, 'z')
 #define EACH_FIRST(M)                                                                                               \
     M ('1')                                                                                                         \
     M ('2')                                                                                                         \
     M ('3')                                                                                                         \
-    M ('4') M ('5') M ('6') M ('7') M ('8') M ('9') M ('A') M ('B') M ('C') M ('D') M ('E') M ('F') M ('G') M ('H') \
-        M ('J') M ('K') M ('L') M ('M') M ('N') M ('P') M ('Q') M ('R') M ('S') M ('T') M ('U') M ('V') M ('W')     \
-            M ('X') M ('Y') M ('Z') M ('a') M ('b') M ('c') M ('d') M ('e') M ('f') M ('g') M ('h') M ('i') M ('j') \
-                M ('k') M ('m') M ('n') M ('o') M ('p') M ('q') M ('r') M ('s') M ('t') M ('u') M ('v') M ('w')     \
-                    M ('x') M ('y') M ('z')
+    M ('4')                                                                                                         \
+    M ('5') M ('6') M ('7') M ('8') M ('9') M ('A') M ('B') M ('C') M ('D') M ('E') M ('F') M ('G') M ('H') M ('J') \
+        M ('K') M ('L') M ('M') M ('N') M ('P') M ('Q') M ('R') M ('S') M ('T') M ('U') M ('V') M ('W') M ('X')     \
+            M ('Y') M ('Z') M ('a') M ('b') M ('c') M ('d') M ('e') M ('f') M ('g') M ('h') M ('i') M ('j') M ('k') \
+                M ('m') M ('n') M ('o') M ('p') M ('q') M ('r') M ('s') M ('t') M ('u') M ('v') M ('w') M ('x')     \
+                    M ('y') M ('z')
 #define PAIR(a, b) (a) | (b) << 8,
 #define PAIRS_FROM(a) EACH_DIGIT (PAIR, a)
 
@@ -275,9 +282,28 @@ size_t form_f58_encode (fluid_t id, char *out)
     return len + 4;
 }
 
+/* The last six digits are one number, those before them another: neither waits for the other. */
 int form_f58_decode (const char *text, size_t at, size_t end, fluid_t *id, size_t *errpos)
 {
-    return decode (text, at, end, 58, base58_value, 6, POW6, F58_DIGITS, id, errpos);
+    const unsigned char *p = (const unsigned char *)text + at, *middle = (const unsigned char *)text + end - 6;
+    uint64_t upper = 0, lower = 0;
+    unsigned good = GOOD;
+
+    if (end - at < 6 || end - at > F58_DIGITS)
+        return decode_any (text, at, end, 58, base58_value, id, errpos);
+    for (; p < middle; p++) {
+        good &= base58_value[*p];
+        upper = upper * 58 + (base58_value[*p] & ~GOOD);
+    }
+#pragma GCC unroll 6
+    for (int i = 0; i < 6; i++) {
+        good &= base58_value[p[i]];
+        lower = lower * 58 + (base58_value[p[i]] & ~GOOD);
+    }
+    if (!good || __builtin_mul_overflow (upper, POW6, &upper) || __builtin_add_overflow (upper, lower, &upper))
+        return decode_any (text, at, end, 58, base58_value, id, errpos);
+    *id = upper;
+    return 0;
 }
 
 /* --- dotted hex --- */
@@ -295,17 +321,17 @@ size_t form_dothex_encode (fluid_t id, char *out)
 }
 
 /* Four digits in each group, as it is written. */
-static bool dothex_decode_full (const char *text, fluid_t *id)
+static bool dothex_decode_full (const char *p, fluid_t *id)
 {
-    const unsigned char *p = (const unsigned char *)text;
-    unsigned good = p[4] == '.' && p[9] == '.' && p[14] == '.' ? GOOD : 0;
-    uint64_t value = take_digits (p, 4, 16, hex_value, &good) << 48 | take_digits (p + 5, 4, 16, hex_value, &good) << 32
-                     | take_digits (p + 10, 4, 16, hex_value, &good) << 16
-                     | take_digits (p + 15, 4, 16, hex_value, &good);
+    uint64_t a = get_word (p), b = get_word (p + 5), c = get_word (p + 10), d = get_word (p + 11);
+    uint64_t bad = (a ^ ALL ('.')) >> 32 & 0xff;
 
-    if (good)
-        *id = value;
-    return good;
+    bad |= ((b ^ ALL ('.')) | (c ^ ALL ('.'))) >> 32 & 0xff;
+    uint64_t upper = take_hex ((a & UINT32_MAX) | b << 32, &bad);
+    uint64_t lower = take_hex ((c & UINT32_MAX) | d >> 32 << 32, &bad);
+    if (!bad)
+        *id = upper << 32 | lower;
+    return !bad;
 }
 
 /* Four groups of one to four digits. */

@@ -170,8 +170,8 @@ static void test_leading_zeros (void)
     ok (form_dec_decode (text, 0, sizeof (text), &id, &pos) == 0 && id == 7, "leading zeros do not count");
 }
 
-/* With each byte at each place: it is read if and only if that is a digit (in place of a dot: a dot), else refused at that
- * place.
+/* With each byte at each place: it is read if and only if that is a digit (in place of a dot: a dot), else refused at
+ * that place.
  */
 static bool one_byte (form_decode_f decode, const char *good, const char *digits)
 {

@@ -14,6 +14,7 @@
 #include "form.h"
 
 #define EMOJI_BYTES 4
+#define SAFE_BYTES (6 * EMOJI_BYTES) /* six digits are no number above 2^64 */
 #define POW2 (UINT64_C (1) * EMOJI_COUNT * EMOJI_COUNT)
 #define POW4 (POW2 * POW2)
 
@@ -42,13 +43,14 @@ size_t form_emoji_encode (fluid_t id, char *out)
 }
 
 /* The value of the emoji at 's', or -1. */
-static int emoji_find (const unsigned char *s)
+static inline int emoji_find (const char *s)
 {
-    unsigned high = s[2] ^ 0x80U;
-    unsigned low = s[3] ^ 0x80U;
-    unsigned point = high << 6 | low;
+    uint32_t x;
 
-    if (s[0] != 0xf0 || s[1] != 0x9f || low > 0x3f || point >= EMOJI_SPAN)
+    memcpy (&x, s, EMOJI_BYTES);
+    x = le32toh (x) ^ UINT32_C (0x80809ff0);
+    unsigned point = (x >> 16 & 0x3f) << 6 | x >> 24;
+    if (x & 0xc0c0ffff || point >= EMOJI_SPAN)
         return -1;
     return emoji_value[point] - 1;
 }
@@ -59,11 +61,14 @@ int form_emoji_decode (const char *text, size_t at, size_t end, fluid_t *id, siz
     size_t i = at;
 
     do {
-        int value = end - i < EMOJI_BYTES ? -1 : emoji_find ((const unsigned char *)text + i);
+        int value = end - i < EMOJI_BYTES ? -1 : emoji_find (text + i);
 
         if (value < 0)
             return errset_at (EINVAL, i, errpos);
-        number_push (&n, EMOJI_COUNT, value);
+        if (i - at < SAFE_BYTES)
+            n.value = n.value * EMOJI_COUNT + value;
+        else
+            number_push (&n, EMOJI_COUNT, value);
     } while ((i += EMOJI_BYTES) < end);
     return number_finish (&n, id, at, errpos);
 }
