@@ -68,7 +68,8 @@ all   renew RENEWED    -DFAULTS=4 -DNO_REPEAT_WANT
 all   renew RENEWED    -DFAULTS=4 -DNO_ANSWER_AGAIN
 all   renew RENEWED    -DFAULTS=4 -DNO_NEW_INCARNATION
 all   renew RENEWED    -DFAULTS=4 -DNO_HIGHEST_HORIZON
-all   page  HOLDS
+small page  HOLDS      -DCLIENTS=1
+large page  HOLDS      -DCLIENTS=2
 all   page  NOT_TWICE  -DNO_COMPARE_WORD
 all   page  NOT_TWICE  -DNO_WORD_FIRST
 all   page  NOT_TWICE  -DNO_CLOSE_IN_ONE

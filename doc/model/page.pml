@@ -3,12 +3,12 @@
 
 /* page.pml - a lease that several processes use through two words in shared memory
  *
- * 'word' holds the millisecond that ids were made of last, how many of it are used, how many of each are not lent, and
- * whether the page is closed; 'hi' is the end of what may be used.  A client reads 'hi', then the word, picks a
+ * 'word' holds the millisecond that ids were made of last, the first number of it that is not used, the first of each
+ * that is not lent, and whether the page is closed; 'hi' is the end of what may be used.  A client reads 'hi', then the word, picks a
  * millisecond, swaps the word if it has not changed, and before it hands the id out looks whether the time of use is
  * over.  A millisecond has two ids here.
  *
- * The broker that holds [0, 2) lends the second id of each millisecond on, says that no id of the past will be made any
+ * The broker that holds [0, 2) lends the first id of each millisecond on, says that no id of the past will be made any
  * more, is given [3, 5), closes, and gives the rest back; it may die at any step instead.  When it is dead, and the time
  * of use is over, that is said of all that it held.  Another holder of the generator makes the ids of [2, 3), then of what
  * was given back.  Memory is sequentially consistent here.
@@ -20,13 +20,13 @@
  *  NO_COMPARE_WORD  a client stores the word without a look whether it has changed
  *  NO_WORD_FIRST    the end is raised before the word is in the new range
  *  NO_CLOSE_IN_ONE  what was used last is read, then the page is closed, not both in one swap
- *  NO_LENT_IN_WORD  how many are not lent is read before the word, and is not in it
+ *  NO_LENT_IN_WORD  what is not lent is read before the word, and is not in it
  *  NO_PAST_FIRST    it is said that no id of the past will be made before the word is past it
  *  NO_LOOK_AGAIN    a client does not look at the time when it has swapped
  */
 #define S 2
 #define END 5
-byte ms = 0, used = 0, own = S; /* the word; 'own' of S are not lent */
+byte ms = 0, used = 0, own = 0; /* the word */
 bool closed = false;
 byte hi = 2;
 byte told = 0;                  /* no id of a time below is made any more */
@@ -57,11 +57,11 @@ proctype client ()
 #endif
             t = m; s = u;
             if
-            :: s >= o -> t++; s = 0
+            :: s >= S -> t++; s = o
             :: else
             fi;
             do
-            :: t < h -> t++; s = 0  /* as the clock says */
+            :: t < h -> t++; s = o  /* as the clock says */
             :: break
             od
         }
@@ -103,7 +103,7 @@ proctype client ()
 
 inline raise ()
 {
-    atomic { if :: ms < 3 -> ms = 3; used = 0 :: else fi }
+    atomic { if :: ms < 3 -> ms = 3; used = own :: else fi }
 }
 
 /* What follows the newest millisecond, up to the end. */
@@ -128,9 +128,9 @@ inline past ()
 {
 #ifdef NO_PAST_FIRST
     told = 1;
-    atomic { if :: ms < 1 -> ms = 1; used = 0 :: else fi }
+    atomic { if :: ms < 1 -> ms = 1; used = own :: else fi }
 #else
-    atomic { if :: ms < 1 -> ms = 1; used = 0 :: else fi };
+    atomic { if :: ms < 1 -> ms = 1; used = own :: else fi };
     told = 1
 #endif
 }
@@ -163,7 +163,7 @@ proctype borrower ()
     byte t;
     lent_from != 255; t = lent_from;
     do
-    :: t < lent_to -> make (t, 1); t++
+    :: t < lent_to -> make (t, 0); t++
     :: else -> break
     od
 }
@@ -179,4 +179,14 @@ proctype other ()
     od
 }
 
-init { atomic { run broker (); run client (); run client (); run borrower (); run other () } }
+#ifndef CLIENTS
+#define CLIENTS 2
+#endif
+init {
+    atomic {
+        run broker (); run borrower (); run other (); run client ();
+#if CLIENTS > 1
+        run client ()
+#endif
+    }
+}

@@ -17,10 +17,12 @@
 #include <idtree/idtree.h>
 
 #include "libidtree/transport.h"
+#include "libutil/clock.h"
 #include "libutil/fifo.h"
 #include "libutil/clock.h"
 #include "test/tap.h"
 #include "test/faulty_disk.h"
+#include "modules/fluid/service/store.h"
 #include "modules/fluid/service/wire.h"
 
 #define NRANKS 7 /* parent of r: (r - 1) / 2 */
@@ -938,6 +940,32 @@ static void test_recover (void)
     tree_fini (&t);
 }
 
+/* As if rank 0 had crashed so often that it has to wait. */
+static void test_crashed (void)
+{
+    const int64_t epoch_ms = INT64_C (1767225600000), ahead_ms = 100000;
+    struct store_content content;
+    struct store *st;
+    struct tree t;
+    idt_error_t err;
+    fluid_t id = 0;
+
+    tree_init (&t, "fluid.lease", "1s", NULL);
+    uint64_t horizon_ms = (uint64_t)((int64_t)clock_us (CLOCK_REALTIME) / 1000 - epoch_ms + ahead_ms);
+    if (!(st = store_open (t.dir, "a test", &content, &err))
+        || store_init (st, epoch_ms, &(struct lease_record){ horizon_ms, 0, 0, ahead_ms }, &err) < 0
+        || store_close (st, NULL, &err) < 0)
+        bail_out (err.text);
+    ok (start_rank (&t, 0, &err) == 0, "a root that has to wait starts");
+    json_t *o = info (&t, 0);
+    ok (json_real_value (json_object_get (o, "ahead_ms")) > 90000.,
+        "how far ahead it is is told before it begins, too");
+    json_decref (o);
+    ok (get_ids (&t, 0, 1, 0, &id) && fluid_split (id).timestamp_ms >= horizon_ms,
+        "then it makes ids above its horizon");
+    tree_fini (&t);
+}
+
 static void test_foreign_lease (void)
 {
     static const char request[] = "{\"want\":[[3,\"aaaaaaaa-aaaa-4aaa-8aaa-aaaaaaaaaaaa\",1,\"%s\"]],\"epoch\":\"%s\"}";
@@ -1024,6 +1052,7 @@ int main (void)
     test_still ();
     test_disk ();
     test_recover ();
+    test_crashed ();
     test_foreign_lease ();
     test_options ();
     test_load ();
