@@ -11,6 +11,9 @@
 
 #define ADOPT_US 2000 /* for descendants that are taken in, of a turn */
 
+#define WITNESSES_MAX 64 /* ranks of another tree that are noted: so many are enough */
+#define WITNESS_S 60.    /* for which each counts: who is refused asks again each 15 s at least */
+
 struct child {
     struct peer peer;
     struct children *down;
@@ -51,6 +54,10 @@ struct children {
     bool accept;
     bool is_known; /* to somebody who was taken in: which instance this is */
     double taken;  /* link_now () when the first was taken in; 0: nobody was */
+    struct witness {
+        uint32_t rank; /* it lives in another instance's tree; 0: none is noted here */
+        double heard;  /* link_now () when it said so last */
+    } witness[WITNESSES_MAX];
     bool stopping; /* takes no child in any more */
     bool doomed;   /* one of them is */
     bool leaving;  /* one of them has said goodbye */

@@ -96,16 +96,39 @@ static struct child *child_of_rank (struct children *down, uint32_t rank)
     return adopted_child (down, rank);
 }
 
-/* Whether nobody has shown yet that this root has the state of its tree.  Who knew the instance before shows that at
- * once.  Who remembers nothing joins any root: that says something only when those who know better had time to come.
- */
-static bool is_doubtful (const struct children *down)
+/* Ranks that live in another tree and said so lately: 'rank' does now. */
+static uint32_t hear_witness (struct children *down, uint32_t rank)
 {
-    return !down->is_known && (down->taken == 0. || link_now () - down->taken <= down->ov->timeout);
+    struct witness *place = &down->witness[0];
+    double now = link_now ();
+    uint32_t n = 0;
+
+    for (int i = 0; i < WITNESSES_MAX && place->rank != rank; i++)
+        if (down->witness[i].rank == rank || down->witness[i].heard < place->heard)
+            place = &down->witness[i];
+    *place = (struct witness){ rank, now };
+    for (int i = 0; i < WITNESSES_MAX; i++)
+        n += down->witness[i].heard > 0. && now - down->witness[i].heard <= WITNESS_S;
+    return n;
 }
 
-/* All of a tree are of one instance.  A doubtful root that one of another tree comes back to was started with state
- * that is not that tree's: it is the one to go.
+/* Whether this root has not the state of its tree, as a rank says that lives in it.  Who knew this instance before shows
+ * at once that it has.  Who remembers nothing joins any root: that says something only when those who know better had
+ * time to come, and only as long as these are fewer.
+ */
+static bool is_wrong (struct children *down, uint32_t witness)
+{
+    uint32_t against = hear_witness (down, witness), others = overlay_joined (down->ov) - 1;
+
+    if (down->is_known)
+        return false;
+    if (down->taken == 0. || link_now () - down->taken <= down->ov->timeout)
+        return true;
+    return against >= (others < WITNESSES_MAX ? others : WITNESSES_MAX);
+}
+
+/* All of a tree are of one instance.  A root that those of another tree come back to may have been started with state
+ * that is not that tree's: then it is the one to go.
  */
 static bool is_of_another (struct children *down, const struct hello *hello)
 {
@@ -123,7 +146,7 @@ static bool is_of_another (struct children *down, const struct hello *hello)
                (intmax_t)hello->rank, hello->host, hello->instance, hello->name ? hello->name : "?", conf->rank,
                ours->uuid, ours->name);
     refuse (down, hello, STATE_REFUSED, "%s", why.text);
-    if (conf->rank == 0 && hello->lived && is_doubtful (down))
+    if (conf->rank == 0 && hello->lived && is_wrong (down, (uint32_t)hello->rank))
         conf->ops->intruder (conf->arg, why.text);
     return true;
 }

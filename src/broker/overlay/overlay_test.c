@@ -1159,6 +1159,15 @@ static void test_large_handshake (void)
     "{\"rank\":" rank ",\"uuid\":\"" uuid "\",\"version\":\"" PACKAGE_VERSION "\",\"hostname\":\"h\"," \
     "\"instance\":{\"uuid\":\"" instance "\",\"name\":\"n\",\"lived\":true}}"
 
+/* Whether one that lives in another tree is refused by a root that stays. */
+static bool stays (struct raw *other, struct world *w)
+{
+    int intruders = w->parent.intruders;
+
+    return say_hello (other, w, HELLO_INSTANCE ("2", UUID_B, "theirs")) == STATE_REFUSED
+           && w->parent.intruders == intruders;
+}
+
 /* Which of them has the wrong state: the root, or one that comes back to a root from another tree? */
 static void test_wrong_root (void)
 {
@@ -1166,25 +1175,37 @@ static void test_wrong_root (void)
     struct world w;
     struct raw raw, other;
 
-    world_init (&w, LONG);
+    world_init_tree (&w, LONG, SIZE_DEEP);
     w.parent.ov->conf.instance = &instance;
     raw_open (&raw, &w, 1);
     raw_open (&other, &w, 2);
-    ok (say_hello (&raw, &w, HELLO ("1", UUID_A, PACKAGE_VERSION)) == 0
+    ok (say_hello (&raw, &w, HELLO_JOINED ("1", UUID_A, "2")) == 0
             && say_hello (&other, &w, HELLO_INSTANCE ("2", UUID_B, "theirs")) == STATE_REFUSED
             && w.parent.intruders == 1,
         "a root is wrong for one that lives in another tree, whoever came before and remembers nothing");
     w.parent.ov->down->taken -= 61.;
-    ok (say_hello (&other, &w, HELLO_INSTANCE ("2", UUID_B, "theirs")) == STATE_REFUSED && w.parent.intruders == 1,
-        "one that comes when others have had time to has gone astray itself");
-    w.parent.ov->down->taken += 61.;
+    ok (stays (&other, &w) && stays (&other, &w),
+        "one that comes when others have had time to has gone astray itself, where more have joined");
     raw_close (&raw);
     UNTIL (&w, overlay_children_online (w.parent.ov) == 0);
     raw_open (&raw, &w, 1);
-    ok (say_hello (&raw, &w, HELLO_INSTANCE ("1", UUID_A, "ours")) == 0
-            && say_hello (&other, &w, HELLO_INSTANCE ("2", UUID_B, "theirs")) == STATE_REFUSED
-            && w.parent.intruders == 1,
-        "so has one that comes to a root that others came back to");
+    ok (say_hello (&raw, &w, HELLO ("1", UUID_A, PACKAGE_VERSION)) == 0 && !stays (&other, &w),
+        "where those from another tree are as many as have joined they are heard, however late");
+    for (int i = 0; i < WITNESSES_MAX; i++)
+        w.parent.ov->down->witness[i] = (struct witness){ .rank = 100 + i, .heard = link_now () - 61. };
+    raw_close (&raw);
+    UNTIL (&w, overlay_children_online (w.parent.ov) == 0);
+    raw_open (&raw, &w, 1);
+    ok (say_hello (&raw, &w, HELLO_JOINED ("1", UUID_A, "2")) == 0 && stays (&other, &w),
+        "those who said so long ago do not count any more");
+    for (int i = 0; i < WITNESSES_MAX; i++)
+        w.parent.ov->down->witness[i].heard = link_now ();
+    ok (!stays (&other, &w), "those who said so lately do");
+    raw_close (&raw);
+    UNTIL (&w, overlay_children_online (w.parent.ov) == 0);
+    raw_open (&raw, &w, 1);
+    ok (say_hello (&raw, &w, HELLO_INSTANCE ("1", UUID_A, "ours")) == 0 && stays (&other, &w),
+        "one that comes to a root that others came back to has gone astray itself, however many it is");
     raw_close (&raw);
     raw_close (&other);
     world_fini (&w);
