@@ -28,6 +28,7 @@ start() { # rank
 pid() { cat $T/pid."$1"; }
 end_all() { for r in 2 1 0; do kill -CONT "$(pid $r)"; kill -9 "$(pid $r)"; done 2>/dev/null; }
 ids() { idtree id new --uri local://$T/run/local-"$1" -n 100 --to dec >>made; }
+is_gone() { ! kill -0 "$1"; }
 is_older() { test "$(ps -o etimes= -p "$1")" -gt 4; }
 serves() { wait_until "rank $1 makes ids" ids "$1"; }
 uuid() { idtree getattr --uri local://$T/run/local-"$1" instance.uuid; }
@@ -40,7 +41,7 @@ test_expect_success 'rank 0 has the state of another instance: a rank that is ne
     wait_until "it remembers that" test -e memory/memory-1
 '
 test_expect_success 'it ends when one of the right tree comes, however late; the new one begins anew, and waits' '
-    wait_until "others had time to come" is_older "$(pid 1)" && kill -CONT "$(pid 2)" && test_expect_code 3 wait "$(pid 0)" && grep "one of them has the wrong statedir" err.0 &&
+    wait_until "others had time to come" is_older "$(pid 1)" && kill -CONT "$(pid 2)" && wait_until "rank 0 ends" is_gone "$(pid 0)" && test_expect_code 3 wait "$(pid 0)" && grep "one of them has the wrong statedir" err.0 &&
     wait_until "rank 1 says so" grep "begins anew, and waits for rank 0: its tree was that of the wrong instance" err.1 &&
     wait_until "it has forgotten" test ! -e memory/memory-1 && kill -0 "$(pid 1)"
 '
