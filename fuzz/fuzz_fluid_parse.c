@@ -3,13 +3,13 @@
 
 /* fuzz_fluid_parse.c - any text is an id or an error, and an id survives every form
  *
- * Numbers are also read with strtoull, which must agree.
+ * Numbers are also read with strtoull, and digit by digit, which must agree.
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "idtree/fluid.h"
+#include "libfluid/digits.c" /* each way by itself */
 
 int LLVMFuzzerTestOneInput (const unsigned char *data, size_t size);
 
@@ -49,12 +49,36 @@ static void compare_number (const char *s, int errnum, fluid_t id)
     require (errnum == errno && (errnum != 0 || id == expected));
 }
 
+/* What reads many digits at once finds what is found one after the other. */
+static void compare_ways (const char *s, size_t len)
+{
+    static const struct {
+        form_decode_f decode;
+        unsigned base;
+        const uint8_t *value;
+    } ways[] = {
+        { form_dec_decode, 10, decimal_value },
+        { form_hex_decode, 16, hex_value },
+        { form_f58_decode, 58, base58_value },
+    };
+
+    for (size_t i = 0; i < sizeof (ways) / sizeof (ways[0]); i++) {
+        fluid_t id = UNTOUCHED, plain = UNTOUCHED;
+        size_t pos = SIZE_MAX, plain_pos = SIZE_MAX;
+        int rc = ways[i].decode (s, 0, len, &id, &pos);
+
+        require (decode_any (s, 0, len, ways[i].base, ways[i].value, &plain, &plain_pos) == rc);
+        require (id == plain && pos == plain_pos);
+    }
+}
+
 static void parse (const char *s, size_t len)
 {
     fluid_t id = UNTOUCHED;
     size_t pos = SIZE_MAX;
     int errnum = fluid_parse (s, len, &id, &pos) < 0 ? errno : 0;
 
+    compare_ways (s, len);
     if (strlen (s) == len)
         compare_number (s, errnum, id);
     if (errnum == 0)

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "flax_layout.h"
+#include "libsort/radix.h"
 #include "libutil/errprintf.h"
 #include "libutil/lex64.h"
 
@@ -61,6 +62,22 @@ int flax_compare (const flax_t *a, const flax_t *b)
     return (order > 0) - (order < 0);
 }
 
+static inline uint64_t key_cb (const void *id, int word)
+{
+    const flax_t *flax = id;
+    return word == 0 ? get_be (flax->bytes, 8) : get_be (flax->bytes + 8, 4);
+}
+
+static void sort_cb (void *ids, size_t count)
+{
+    radix_sort (ids, count, sizeof (flax_t), key_cb, sort_cb);
+}
+
+void flax_sort (flax_t *ids, size_t count)
+{
+    sort_cb (ids, count);
+}
+
 int flax_range (int64_t from_ms, int64_t to_ms, flax_t *lower, flax_t *upper)
 {
     struct flax_fields from = { 0 }, to = { 0 };
@@ -85,17 +102,23 @@ int flax_format (const flax_t *id, char *buf, size_t size)
     return FLAX_TEXT_LEN;
 }
 
+/* The first character of a text that is not of the alphabet. */
+static size_t first_bad (const char *text)
+{
+    uint64_t bits;
+    size_t good = lex64_decode (text, 8, ZERO, &bits);
+
+    return good < 8 ? good : 8 + lex64_decode (text + 8, 8, ZERO, &bits);
+}
+
 int flax_parse (const char *text, size_t len, flax_t *id, size_t *errpos)
 {
     uint64_t upper, lower;
-    size_t good;
 
     if (len != FLAX_TEXT_LEN)
         return errset_at (EMSGSIZE, len < FLAX_TEXT_LEN ? len : FLAX_TEXT_LEN, errpos);
-    if ((good = lex64_decode (text, 8, ZERO, &upper)) < 8)
-        return errset_at (EINVAL, good, errpos);
-    if ((good = lex64_decode (text + 8, 8, ZERO, &lower)) < 8)
-        return errset_at (EINVAL, good + 8, errpos);
+    if (!lex64_decode16 (text, ZERO, &upper, &lower))
+        return errset_at (EINVAL, first_bad (text), errpos);
     put_be (id->bytes, 8, upper << 16 | lower >> 32);
     put_be (id->bytes + 8, 4, lower);
     return 0;

@@ -141,11 +141,6 @@ static void test_odd_arguments (json_t *vectors)
     flax_gen_destroy (gen);
 }
 
-static int compare_cb (const void *a, const void *b)
-{
-    return flax_compare (a, b);
-}
-
 static void test_order (json_t *vectors)
 {
     json_t *row, *sort = vectors_section (vectors, "sort");
@@ -164,7 +159,7 @@ static void test_order (json_t *vectors)
     json_array_foreach (in, i, row)
         if (n > 256 || flax_parse (json_string_value (row), 16, &ids[i], NULL) < 0)
             bail_out ("section sort");
-    qsort (ids, n, sizeof (ids[0]), compare_cb);
+    flax_sort (ids, n);
     json_array_foreach (out, i, row)
         good += text_is (&ids[i], json_string_value (row));
     ok (good == n, "section sort: same order (%zu)", n);

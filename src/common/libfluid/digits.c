@@ -5,119 +5,333 @@
  *
  * Each base is a constant where it is used, so that the compiler divides by multiplying.  Leading
  * zeros (in base58 a leading 1) do not count.
+ *
+ * One digit after the other would be a chain of operations that wait for each other.  So numbers are written by halves,
+ * many digits at once as the bytes of a word, of which the first digit is the lowest; and read by halves, too.
  */
+#include <endian.h>
 #include <string.h>
 
 #include "form.h"
-#include "libutil/be.h"
 
 #define DIGITS_MAX 20 /* of 2^64 - 1 in decimal, the smallest base */
+#define ALL(c) (UINT64_C (0x0101010101010101) * (c))
+
+/* The value of each digit with the bit GOOD, so that 0 is: no digit. */
+#define GOOD 0x80
+#define VALUE(c, value) [c] = GOOD | (value)
+
+static const uint8_t hex_value[256] = {
+    VALUE ('0', 0),  VALUE ('1', 1),  VALUE ('2', 2),  VALUE ('3', 3),  VALUE ('4', 4),  VALUE ('5', 5),
+    VALUE ('6', 6),  VALUE ('7', 7),  VALUE ('8', 8),  VALUE ('9', 9),  VALUE ('a', 10), VALUE ('b', 11),
+    VALUE ('c', 12), VALUE ('d', 13), VALUE ('e', 14), VALUE ('f', 15), VALUE ('A', 10), VALUE ('B', 11),
+    VALUE ('C', 12), VALUE ('D', 13), VALUE ('E', 14), VALUE ('F', 15),
+};
+
+static const uint8_t decimal_value[256] = {
+    VALUE ('0', 0), VALUE ('1', 1), VALUE ('2', 2), VALUE ('3', 3), VALUE ('4', 4),
+    VALUE ('5', 5), VALUE ('6', 6), VALUE ('7', 7), VALUE ('8', 8), VALUE ('9', 9),
+};
 
 /* RFC 19, "FLUID base58 (F58) Encoding": no 0, I, O, l */
-static const char base58_digits[] = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz";
-static const char hex_digits[] = "0123456789abcdef";
-
-/* Value + 1 of each digit, so that 0 is: no digit. */
-static const uint8_t hex_value[256] = {
-    ['0'] = 1,  ['1'] = 2,  ['2'] = 3,  ['3'] = 4,  ['4'] = 5,  ['5'] = 6,  ['6'] = 7,  ['7'] = 8,
-    ['8'] = 9,  ['9'] = 10, ['a'] = 11, ['b'] = 12, ['c'] = 13, ['d'] = 14, ['e'] = 15, ['f'] = 16,
-    ['A'] = 11, ['B'] = 12, ['C'] = 13, ['D'] = 14, ['E'] = 15, ['F'] = 16,
-};
-
 static const uint8_t base58_value[256] = {
-    ['1'] = 1,  ['2'] = 2,  ['3'] = 3,  ['4'] = 4,  ['5'] = 5,  ['6'] = 6,  ['7'] = 7,  ['8'] = 8,  ['9'] = 9,
-    ['A'] = 10, ['B'] = 11, ['C'] = 12, ['D'] = 13, ['E'] = 14, ['F'] = 15, ['G'] = 16, ['H'] = 17, ['J'] = 18,
-    ['K'] = 19, ['L'] = 20, ['M'] = 21, ['N'] = 22, ['P'] = 23, ['Q'] = 24, ['R'] = 25, ['S'] = 26, ['T'] = 27,
-    ['U'] = 28, ['V'] = 29, ['W'] = 30, ['X'] = 31, ['Y'] = 32, ['Z'] = 33, ['a'] = 34, ['b'] = 35, ['c'] = 36,
-    ['d'] = 37, ['e'] = 38, ['f'] = 39, ['g'] = 40, ['h'] = 41, ['i'] = 42, ['j'] = 43, ['k'] = 44, ['m'] = 45,
-    ['n'] = 46, ['o'] = 47, ['p'] = 48, ['q'] = 49, ['r'] = 50, ['s'] = 51, ['t'] = 52, ['u'] = 53, ['v'] = 54,
-    ['w'] = 55, ['x'] = 56, ['y'] = 57, ['z'] = 58,
+    VALUE ('1', 0),  VALUE ('2', 1),  VALUE ('3', 2),  VALUE ('4', 3),  VALUE ('5', 4),  VALUE ('6', 5),
+    VALUE ('7', 6),  VALUE ('8', 7),  VALUE ('9', 8),  VALUE ('A', 9),  VALUE ('B', 10), VALUE ('C', 11),
+    VALUE ('D', 12), VALUE ('E', 13), VALUE ('F', 14), VALUE ('G', 15), VALUE ('H', 16), VALUE ('J', 17),
+    VALUE ('K', 18), VALUE ('L', 19), VALUE ('M', 20), VALUE ('N', 21), VALUE ('P', 22), VALUE ('Q', 23),
+    VALUE ('R', 24), VALUE ('S', 25), VALUE ('T', 26), VALUE ('U', 27), VALUE ('V', 28), VALUE ('W', 29),
+    VALUE ('X', 30), VALUE ('Y', 31), VALUE ('Z', 32), VALUE ('a', 33), VALUE ('b', 34), VALUE ('c', 35),
+    VALUE ('d', 36), VALUE ('e', 37), VALUE ('f', 38), VALUE ('g', 39), VALUE ('h', 40), VALUE ('i', 41),
+    VALUE ('j', 42), VALUE ('k', 43), VALUE ('m', 44), VALUE ('n', 45), VALUE ('o', 46), VALUE ('p', 47),
+    VALUE ('q', 48), VALUE ('r', 49), VALUE ('s', 50), VALUE ('t', 51), VALUE ('u', 52), VALUE ('v', 53),
+    VALUE ('w', 54), VALUE ('x', 55), VALUE ('y', 56), VALUE ('z', 57),
 };
 
-static inline size_t encode (fluid_t id, unsigned base, const char *digits, char *out)
+static inline uint64_t get_word (const char *text)
 {
-    char text[DIGITS_MAX];
-    char *end = text + sizeof (text);
-    char *p = end;
+    uint64_t word;
 
-    do {
-        *--p = digits[id % base];
-        id /= base;
-    } while (id > 0);
-    memcpy (out, p, end - p);
-    return end - p;
+    memcpy (&word, text, sizeof (word));
+    return le64toh (word);
 }
 
-/* The first byte from 'at' that is no digit of the base, or 'end'. */
-static size_t first_bad (const char *text, size_t at, size_t end, unsigned base, const uint8_t *value)
+/* Words of eight digits are counted from the end: how many digits the first one has. */
+static inline size_t head_digits (size_t count)
 {
-    while (at < end && value[(unsigned char)text[at]] - 1U < base)
+    return (count - 1) % 8 + 1;
+}
+
+/* Those of 'count' digits, with zeros in front. */
+static inline uint64_t get_head (const char *text, size_t count)
+{
+    unsigned bits = 4 * head_digits (count); /* half of them, for a shift by all 64 is not one */
+
+    return get_word (text) << (64 - 2 * bits) | ALL ('0') >> bits >> bits;
+}
+
+static inline void put_word (char *out, uint64_t word)
+{
+    word = htole64 (word);
+    memcpy (out, &word, sizeof (word));
+}
+
+/* Write a word of digits without the zeros at its begin.  Returns how many digits are left, one at least. */
+static inline size_t put_head (char *out, uint64_t word, char zero)
+{
+    unsigned skip = __builtin_ctzll ((word ^ ALL (zero)) | UINT64_C (1) << 63) / 8;
+
+    put_word (out, word >> 8 * skip);
+    return 8 - skip;
+}
+
+/* The first byte from 'at' that is no digit, or 'end'. */
+static size_t first_bad (const char *text, size_t at, size_t end, const uint8_t *value)
+{
+    while (at < end && value[(unsigned char)text[at]])
         at++;
     return at;
 }
 
-static inline int decode (const char *text, size_t at, size_t end, unsigned base, const uint8_t *value, fluid_t *id,
-                          size_t *errpos)
+/* Digits of any number, one after the other. */
+static int decode_any (const char *text, size_t at, size_t end, unsigned base, const uint8_t *value, fluid_t *id,
+                       size_t *errpos)
 {
     struct number n = { 0 };
-    unsigned bad = at == end;
+    size_t bad = first_bad (text, at, end, value);
 
-    for (size_t i = at; i < end; i++) {
-        unsigned digit = value[(unsigned char)text[i]] - 1U;
-
-        bad |= digit >= base;
-        number_push (&n, base, digit);
-    }
-    if (bad)
-        return errset_at (EINVAL, first_bad (text, at, end, base, value), errpos);
+    if (at == end || bad < end)
+        return errset_at (EINVAL, bad, errpos);
+    for (size_t i = at; i < end; i++)
+        number_push (&n, base, value[(unsigned char)text[i]] - GOOD);
     return number_finish (&n, id, at, errpos);
+}
+
+/* --- decimal --- */
+
+/* Eight digits of a number below 10^8.  Two of four digits, four of two, eight of one are made by dividing all lanes of
+ * a word at once: multiplying by a little more than 2^20 / 100 (2^10 / 10) and shifting is exact for what they hold.
+ */
+static inline uint64_t decimal_word (uint32_t number)
+{
+    uint64_t x = number / 10000 | (uint64_t)(number % 10000) << 32;
+    uint64_t q = (x * 10486 >> 20) & UINT64_C (0x0000007f0000007f);
+
+    x = q | (x - q * 100) << 16;
+    q = (x * 103 >> 10) & UINT64_C (0x000f000f000f000f);
+    return (q | (x - q * 10) << 8) + ALL ('0');
 }
 
 size_t form_dec_encode (fluid_t id, char *out)
 {
-    return encode (id, 10, hex_digits, out);
+    const uint32_t word = 100000000;
+    size_t len;
+
+    if (id < word)
+        return put_head (out, decimal_word (id), '0');
+    if (id / word < word)
+        len = put_head (out, decimal_word (id / word), '0');
+    else {
+        len = put_head (out, decimal_word (id / word / word), '0');
+        put_word (out + len, decimal_word (id / word % word));
+        len += 8;
+    }
+    put_word (out + len, decimal_word (id % word));
+    return len + 8;
 }
 
+/* The number in eight digits.  What is no digit sets bits of '*bad': its upper four bits are not 3, or become so when 6
+ * is added.  Neighbours are joined, all at once: eight digits to four numbers, to two, to one.
+ */
+static inline uint64_t take_decimal (uint64_t x, uint64_t *bad)
+{
+    *bad |= ((x & ALL (0xf0)) | ((x + ALL (6)) & ALL (0xf0)) >> 4) ^ ALL (0x33);
+    x = (x & ALL (0x0f)) * (10 << 8 | 1) >> 8 & UINT64_C (0x00ff00ff00ff00ff);
+    x = x * (100 << 16 | 1) >> 16 & UINT64_C (0x0000ffff0000ffff);
+    return x * (UINT64_C (10000) << 32 | 1) >> 32;
+}
+
+/* Of 19 digits none is too large a number. */
 int form_dec_decode (const char *text, size_t at, size_t end, fluid_t *id, size_t *errpos)
 {
-    return decode (text, at, end, 10, hex_value, id, errpos);
+    size_t count = end - at;
+    uint64_t bad = 0, number;
+
+    if (count < 8 || count > 19)
+        return decode_any (text, at, end, 10, decimal_value, id, errpos);
+    number = take_decimal (get_head (text + at, count), &bad);
+    for (size_t i = at + head_digits (count); i < end; i += 8)
+        number = number * 100000000 + take_decimal (get_word (text + i), &bad);
+    if (bad)
+        return decode_any (text, at, end, 10, decimal_value, id, errpos);
+    *id = number;
+    return 0;
+}
+
+/* --- hex --- */
+
+static inline uint64_t hex_characters (uint64_t values)
+{
+    uint64_t letters = (values + ALL (6)) >> 4 & ALL (1);
+
+    return values + ALL ('0') + letters * ('a' - '0' - 10);
+}
+
+/* Eight digits of 32 bits. */
+static inline uint64_t hex_word (uint32_t number)
+{
+    uint64_t x = number;
+
+    x = (x << 32 | x >> 16) & UINT64_C (0x0000ffff0000ffff);
+    x = (x << 16 | x >> 8) & UINT64_C (0x00ff00ff00ff00ff);
+    x = (x << 8 | x >> 4) & ALL (0x0f);
+    return hex_characters (x);
 }
 
 size_t form_hex_encode (fluid_t id, char *out)
 {
-    return encode (id, 16, hex_digits, out);
+    unsigned skip = __builtin_clzll (id | 1) / 4;
+
+    id <<= 4 * skip;
+    put_word (out, hex_word (id >> 32));
+    put_word (out + 8, hex_word ((uint32_t)id));
+    return 16 - skip;
+}
+
+/* The number in eight digits; letters have the bit 0x40, and are 10 and more where their lower bits are 1 and more.
+ * What is no digit sets bits of '*bad': it is not what its value is written as, but for its case.
+ */
+static inline uint64_t take_hex (uint64_t x, uint64_t *bad)
+{
+    uint64_t letters = x >> 6 & ALL (1);
+    uint64_t v = (x & ALL (0x0f)) + letters * 9;
+
+    *bad |= (v & ALL (0xf0)) | ((x | letters << 5) ^ hex_characters (v));
+    v = (v << 4 | v >> 8) & UINT64_C (0x00ff00ff00ff00ff);
+    v = (v << 8 | v >> 16) & UINT64_C (0x0000ffff0000ffff);
+    return (v << 16 | v >> 32) & UINT32_MAX;
 }
 
 int form_hex_decode (const char *text, size_t at, size_t end, fluid_t *id, size_t *errpos)
 {
-    return decode (text, at, end, 16, hex_value, id, errpos);
+    size_t count = end - at;
+    uint64_t bad = 0, number;
+
+    if (count < 8 || count > 16)
+        return decode_any (text, at, end, 16, hex_value, id, errpos);
+    number = take_hex (get_head (text + at, count), &bad);
+    if (count > 8)
+        number = number << 32 | take_hex (get_word (text + end - 8), &bad);
+    if (bad)
+        return decode_any (text, at, end, 16, hex_value, id, errpos);
+    *id = number;
+    return 0;
 }
 
+/* --- base58 --- */
+
+#define POW2 3364U /* of 58 */
+#define POW4 (POW2 * POW2)
+#define POW6 (UINT64_C (1) * POW4 * POW2)
+#define F58_DIGITS 11 /* 58^11 > 2^64 */
+
+/* Two digits of each number below 58^2, made by listing the digits twice, for a macro does not expand within itself. */
+#define EACH_DIGIT(M, a)                                                                                               \
+    M (a, '1')                                                                                                         \
+    M (a, '2')                                                                                                         \
+    M (a, '3')                                                                                                         \
+    M (a, '4')                                                                                                         \
+    M (a, '5') M (a, '6') M (a, '7') M (a, '8') M (a, '9') M (a, 'A') M (a, 'B') M (a, 'C') M (a, 'D') M (a, 'E')      \
+        M (a, 'F') M (a, 'G') M (a, 'H') M (a, 'J') M (a, 'K') M (a, 'L') M (a, 'M') M (a, 'N') M (a, 'P') M (a, 'Q')  \
+            M (a, 'R') M (a, 'S') M (a, 'T') M (a, 'U') M (a, 'V') M (a, 'W') M (a, 'X') M (a, 'Y') M (a, 'Z')         \
+                M (a, 'a') M (a, 'b') M (a, 'c') M (a, 'd') M (a, 'e') M (a, 'f') M (a, 'g') M (a, 'h') M (a, 'i')     \
+                    M (a, 'j') M (a, 'k') M (a, 'm') M (a, 'n') M (a, 'o') M (a, 'p') M (a, 'q') M (a, 'r') M (a, 's') \
+                        M (a, 't') M (a, 'u') M (a, 'v') M (a, 'w') M (a, 'x') M (a, 'y') M (a, 'z')
+#define EACH_FIRST(M)                                                                                               \
+    M ('1')                                                                                                         \
+    M ('2')                                                                                                         \
+    M ('3')                                                                                                         \
+    M ('4')                                                                                                         \
+    M ('5') M ('6') M ('7') M ('8') M ('9') M ('A') M ('B') M ('C') M ('D') M ('E') M ('F') M ('G') M ('H') M ('J') \
+        M ('K') M ('L') M ('M') M ('N') M ('P') M ('Q') M ('R') M ('S') M ('T') M ('U') M ('V') M ('W') M ('X')     \
+            M ('Y') M ('Z') M ('a') M ('b') M ('c') M ('d') M ('e') M ('f') M ('g') M ('h') M ('i') M ('j') M ('k') \
+                M ('m') M ('n') M ('o') M ('p') M ('q') M ('r') M ('s') M ('t') M ('u') M ('v') M ('w') M ('x')     \
+                    M ('y') M ('z')
+#define PAIR(a, b) (a) | (b) << 8,
+#define PAIRS_FROM(a) EACH_DIGIT (PAIR, a)
+
+static const uint16_t f58_pair[POW2] = { EACH_FIRST (PAIRS_FROM) };
+
+/* Four of a number below 58^4. */
+static inline uint64_t f58_four (uint32_t number)
+{
+    return f58_pair[number / POW2] | (uint64_t)f58_pair[number % POW2] << 16;
+}
+
+/* Twelve digits: eight of them in a word that begins with the zeros, four in another.  Six are a number below 58^6. */
 size_t form_f58_encode (fluid_t id, char *out)
 {
-    return encode (id, 58, base58_digits, out);
+    uint32_t upper = id / POW6;
+    uint64_t lower = id % POW6;
+    uint64_t word = f58_pair[upper / POW4] | f58_four (upper % POW4) << 16 | (uint64_t)f58_pair[lower / POW4] << 48;
+    uint64_t rest = f58_four (lower % POW4);
+
+    if (word == ALL ('1'))
+        return put_head (out, (ALL ('1') & UINT32_MAX) | rest << 32, '1');
+    size_t len = put_head (out, word, '1');
+    put_word (out + len, rest);
+    return len + 4;
 }
 
+/* The last six digits are one number, those before them another: neither waits for the other. */
 int form_f58_decode (const char *text, size_t at, size_t end, fluid_t *id, size_t *errpos)
 {
-    return decode (text, at, end, 58, base58_value, id, errpos);
+    const unsigned char *p = (const unsigned char *)text + at, *middle = (const unsigned char *)text + end - 6;
+    uint64_t upper = 0, lower = 0;
+    unsigned good = GOOD;
+
+    if (end - at < 6 || end - at > F58_DIGITS)
+        return decode_any (text, at, end, 58, base58_value, id, errpos);
+    for (; p < middle; p++) {
+        good &= base58_value[*p];
+        upper = upper * 58 + (base58_value[*p] & ~GOOD);
+    }
+#pragma GCC unroll 6
+    for (int i = 0; i < 6; i++) {
+        good &= base58_value[p[i]];
+        lower = lower * 58 + (base58_value[p[i]] & ~GOOD);
+    }
+    if (!good || __builtin_mul_overflow (upper, POW6, &upper) || __builtin_add_overflow (upper, lower, &upper))
+        return decode_any (text, at, end, 58, base58_value, id, errpos);
+    *id = upper;
+    return 0;
 }
 
-/* Four groups of four digits, the most significant first.  The digits of a group become characters all at once: what a
- * loop over single digits takes depends on where the linker puts it.
- */
+/* --- dotted hex --- */
+
+/* Four groups of four digits, the most significant first. */
 size_t form_dothex_encode (fluid_t id, char *out)
 {
-    for (int group = 0; group < 4; group++, id <<= 16, out += 5) {
-        uint32_t x = id >> 48;
+    uint64_t upper = hex_word (id >> 32), lower = hex_word ((uint32_t)id);
 
-        x = (x | x << 8) & 0xff00ff;
-        x = (x | x << 4) & 0xf0f0f0f;
-        uint32_t letters = (x + 0x6060606) >> 4 & 0x1010101;
-        put_be ((uint8_t *)out, 4, x + 0x30303030 + letters * ('a' - '0' - 10));
-        out[4] = '.'; /* behind the last group it does not count */
-    }
+    put_word (out, (upper & UINT32_MAX) | (uint64_t)'.' << 32);
+    put_word (out + 5, upper >> 32 | (uint64_t)'.' << 32);
+    put_word (out + 10, (lower & UINT32_MAX) | (uint64_t)'.' << 32);
+    put_word (out + 15, lower >> 32);
     return 19;
+}
+
+/* Four digits in each group, as it is written. */
+static bool dothex_decode_full (const char *p, fluid_t *id)
+{
+    uint64_t a = get_word (p), b = get_word (p + 5), c = get_word (p + 10), d = get_word (p + 11);
+    uint64_t bad = (a ^ ALL ('.')) >> 32 & 0xff;
+
+    bad |= ((b ^ ALL ('.')) | (c ^ ALL ('.'))) >> 32 & 0xff;
+    uint64_t upper = take_hex ((a & UINT32_MAX) | b << 32, &bad);
+    uint64_t lower = take_hex ((c & UINT32_MAX) | d >> 32 << 32, &bad);
+    if (!bad)
+        *id = upper << 32 | lower;
+    return !bad;
 }
 
 /* Four groups of one to four digits. */
@@ -126,12 +340,15 @@ int form_dothex_decode (const char *text, size_t at, size_t end, fluid_t *id, si
     fluid_t value = 0;
     size_t i = at;
 
+    if (end - at == 19 && dothex_decode_full (text + at, id))
+        return 0;
+
     for (int group = 0; group < 4; group++) {
         unsigned part = 0;
         size_t start = i += group > 0;
 
-        for (; i < end && i < start + 4 && hex_value[(unsigned char)text[i]] > 0; i++)
-            part = part << 4 | (hex_value[(unsigned char)text[i]] - 1U);
+        for (; i < end && i < start + 4 && hex_value[(unsigned char)text[i]]; i++)
+            part = part << 4 | (hex_value[(unsigned char)text[i]] - GOOD);
         if (i == start || (group < 3 ? i == end || text[i] != '.' : i < end))
             return errset_at (EINVAL, i, errpos);
         value = value << 16 | part;

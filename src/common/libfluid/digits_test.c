@@ -170,6 +170,44 @@ static void test_leading_zeros (void)
     ok (form_dec_decode (text, 0, sizeof (text), &id, &pos) == 0 && id == 7, "leading zeros do not count");
 }
 
+/* With each byte at each place: it is read if and only if that is a digit (in place of a dot: a dot), else refused at
+ * that place.
+ */
+static bool one_byte (form_decode_f decode, const char *good, const char *digits)
+{
+    size_t len = strlen (good);
+    bool right = true;
+
+    for (size_t at = 0; at < len; at++)
+        for (int c = 0; c < 256; c++) {
+            char text[32];
+            fluid_t id;
+            size_t pos = at;
+
+            memcpy (text, good, len);
+            text[at] = c;
+            bool fits = c != 0 && strchr (good[at] == '.' ? "." : digits, c);
+            right &= (decode (text, 0, len, &id, &pos) == 0) == fits;
+            right &= pos == at || c == '.'; /* one too many may be found only later */
+        }
+    return right;
+}
+
+static void test_each_place (void)
+{
+    static const char decimal[] = "0123456789", hex[] = "0123456789abcdefABCDEF";
+    static const char f58[] = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz";
+
+    ok (one_byte (form_dec_decode, "1234567890123456789", decimal) && one_byte (form_dec_decode, "12345678", decimal)
+            && one_byte (form_dec_decode, "1234567", decimal),
+        "in decimal each byte at each place is a digit or refused there");
+    ok (one_byte (form_hex_decode, "0123456789abcdef", hex) && one_byte (form_hex_decode, "1234567", hex),
+        "the same in hex");
+    ok (one_byte (form_f58_decode, "1uZZybuNNy", f58) && one_byte (form_f58_decode, "uZZyb", f58),
+        "the same in base58");
+    ok (one_byte (form_dothex_decode, "0017.e9fb.8df1.6c2e", hex), "the same in dotted hex, and of dots");
+}
+
 int main (void)
 {
     test_edges ();
@@ -177,5 +215,6 @@ int main (void)
     test_values ();
     test_misfits ();
     test_leading_zeros ();
+    test_each_place ();
     return done_testing ();
 }

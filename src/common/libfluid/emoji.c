@@ -6,6 +6,7 @@
  * Every digit is a code point of the 4096 that UTF-8 writes F0 9F xx yy, with six bits each in xx
  * and yy, so both ways are one look-up in a table.
  */
+#include <endian.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -13,35 +14,43 @@
 #include "form.h"
 
 #define EMOJI_BYTES 4
-#define DIGITS_MAX 7 /* 576^7 > 2^64 */
+#define SAFE_BYTES (6 * EMOJI_BYTES) /* six digits are no number above 2^64 */
+#define POW2 (UINT64_C (1) * EMOJI_COUNT * EMOJI_COUNT)
+#define POW4 (POW2 * POW2)
 
+/* Write a digit.  Returns where the next one goes: to the same place, if this is a zero at the begin. */
+static inline char *put_digit (uint32_t digit, bool counts, char *p)
+{
+    uint32_t text = htole32 (emoji_text[digit]);
+
+    memcpy (p, &text, EMOJI_BYTES);
+    return p + (counts ? EMOJI_BYTES : 0);
+}
+
+/* 576^6 < 2^64 < 576^7.  The digits are made of three numbers, none of which waits for all others. */
 size_t form_emoji_encode (fluid_t id, char *out)
 {
-    unsigned char text[DIGITS_MAX * EMOJI_BYTES];
-    unsigned char *end = text + sizeof (text);
-    unsigned char *p = end;
+    uint32_t upper = id / POW4, middle = id % POW4 / POW2, lower = id % POW4 % POW2;
+    char *p = put_digit (upper / POW2, id >= POW4 * POW2, out);
 
-    do {
-        unsigned point = emoji_point[id % EMOJI_COUNT];
-
-        *--p = 0x80 | (point & 0x3f);
-        *--p = 0x80 | point >> 6;
-        *--p = 0x9f;
-        *--p = 0xf0;
-        id /= EMOJI_COUNT;
-    } while (id > 0);
-    memcpy (out, p, end - p);
-    return end - p;
+    p = put_digit (upper % POW2 / EMOJI_COUNT, id >= POW4 * EMOJI_COUNT, p);
+    p = put_digit (upper % EMOJI_COUNT, id >= POW4, p);
+    p = put_digit (middle / EMOJI_COUNT, id >= POW2 * EMOJI_COUNT, p);
+    p = put_digit (middle % EMOJI_COUNT, id >= POW2, p);
+    p = put_digit (lower / EMOJI_COUNT, id >= EMOJI_COUNT, p);
+    p = put_digit (lower % EMOJI_COUNT, true, p);
+    return p - out;
 }
 
 /* The value of the emoji at 's', or -1. */
-static int emoji_find (const unsigned char *s)
+static inline int emoji_find (const char *s)
 {
-    unsigned high = s[2] ^ 0x80U;
-    unsigned low = s[3] ^ 0x80U;
-    unsigned point = high << 6 | low;
+    uint32_t x;
 
-    if (s[0] != 0xf0 || s[1] != 0x9f || low > 0x3f || point >= EMOJI_SPAN)
+    memcpy (&x, s, EMOJI_BYTES);
+    x = le32toh (x) ^ UINT32_C (0x80809ff0);
+    unsigned point = (x >> 16 & 0x3f) << 6 | x >> 24;
+    if (x & 0xc0c0ffff || point >= EMOJI_SPAN)
         return -1;
     return emoji_value[point] - 1;
 }
@@ -52,11 +61,14 @@ int form_emoji_decode (const char *text, size_t at, size_t end, fluid_t *id, siz
     size_t i = at;
 
     do {
-        int value = end - i < EMOJI_BYTES ? -1 : emoji_find ((const unsigned char *)text + i);
+        int value = end - i < EMOJI_BYTES ? -1 : emoji_find (text + i);
 
         if (value < 0)
             return errset_at (EINVAL, i, errpos);
-        number_push (&n, EMOJI_COUNT, value);
+        if (i - at < SAFE_BYTES)
+            n.value = n.value * EMOJI_COUNT + value;
+        else
+            number_push (&n, EMOJI_COUNT, value);
     } while ((i += EMOJI_BYTES) < end);
     return number_finish (&n, id, at, errpos);
 }

@@ -96,10 +96,28 @@ static void test_misfits (void)
     ok (cut, "an emoji that is cut short is EINVAL");
 }
 
+/* Each power of 576 and the numbers beside it have as many digits as they need. */
+static void test_lengths (void)
+{
+    uint64_t power = 1;
+    bool right = true;
+
+    for (size_t digits = 1; digits <= 7; digits++, power *= BASE)
+        for (int delta = -1; delta <= 1; delta++) {
+            char text[32];
+            fluid_t id;
+            size_t n = form_emoji_encode (power + delta, text);
+            right &= n == 4 * (delta < 0 && digits > 1 ? digits - 1 : digits);
+            right &= form_emoji_decode (text, 0, n, &id, NULL) == 0 && id == power + delta;
+        }
+    ok (right, "each power of 576 and its neighbours are written with as many emoji as they need");
+}
+
 int main (void)
 {
     test_all_points ();
     test_all_bytes ();
     test_misfits ();
+    test_lengths ();
     return done_testing ();
 }

@@ -10,7 +10,7 @@
 
 struct form {
     const char *name;
-    const char *prefix;
+    char prefix[4];
     size_t prefix_len;
     form_encode_f encode;
     form_decode_f decode;
@@ -38,6 +38,12 @@ int fluid_format (fluid_t id, enum fluid_form form, char *buf, size_t size)
 
     if (!f)
         return errset (EINVAL);
+    if (size >= FLUID_TEXT_MAX) { /* nothing can be too long, nor what a codec leaves behind its text */
+        memcpy (buf, f->prefix, sizeof (f->prefix));
+        size_t len = f->prefix_len + f->encode (id, buf + f->prefix_len);
+        buf[len] = '\0';
+        return (int)len;
+    }
     memcpy (text, f->prefix, f->prefix_len);
     size_t len = f->prefix_len + f->encode (id, text + f->prefix_len);
     if (len >= size)
@@ -78,6 +84,27 @@ static bool is_blank (char c)
     return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
+/* The form that a text most likely has.  Where it can be read so, form_detect () finds the same: '.' and '-', which
+ * decide before prefixes do, are in texts of dothex and words and in no others.
+ */
+static enum fluid_form form_guess (const char *s, size_t len)
+{
+    if (len > 4 && s[4] == '.')
+        return FLUID_DOTHEX;
+    switch (len > 1 ? s[0] : '0') {
+    case 'f':
+        return FLUID_F58;
+    case '\xc6':
+        return s[1] == F_HOOK_UTF8[1] ? FLUID_F58_UTF8 : FLUID_DEC;
+    case '\xf0':
+        return FLUID_EMOJI;
+    case '0':
+        return len > 1 && s[1] == 'x' ? FLUID_HEX : FLUID_DEC;
+    default:
+        return s[0] >= 'a' ? FLUID_WORDS : FLUID_DEC;
+    }
+}
+
 int fluid_parse (const char *text, size_t len, fluid_t *id, size_t *errpos)
 {
     size_t start = 0;
@@ -87,12 +114,10 @@ int fluid_parse (const char *text, size_t len, fluid_t *id, size_t *errpos)
     while (start < len && is_blank (text[start]))
         start++;
 
-    /* What F58 reads has neither '.' nor '-', which decide before its prefix does: the common form need not be looked
-     * for.
-     */
-    if (start < len && text[start] == 'f' && form_f58_decode (text, start + 1, len, id, NULL) == 0)
+    const struct form *f = &forms[form_guess (text + start, len - start)];
+    if (f->decode (text, start + f->prefix_len, len, id, NULL) == 0)
         return 0;
-    const struct form *f = &forms[form_detect (text + start, len - start)];
+    f = &forms[form_detect (text + start, len - start)];
     return f->decode (text, start + f->prefix_len, len, id, errpos);
 }
 

@@ -5,7 +5,7 @@
  *
  * A codec knows neither prefix, blanks nor NUL:
  *   encode   writes 'id' to 'out', which holds FLUID_TEXT_MAX bytes less a prefix, and returns
- *            the length
+ *            the length; what 'out' holds behind that is undefined
  *   decode   reads exactly what lies from 'at' up to 'end' in 'text' to '*id'.  Returns 0, or -1 with errno set,
  *            '*id' untouched, and in '*errpos' (may be NULL) the index of what is at fault:
  *              EINVAL  it is not in this form

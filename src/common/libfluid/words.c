@@ -7,6 +7,7 @@
  * first: "a-b-c--d-e-f".  A word has one value, and 1626^3 exceeds 2^32 by little: the triplets
  * above it are out of range.
  */
+#include <endian.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
@@ -19,15 +20,34 @@ struct cursor {
     const char *end;
 };
 
-static char *put_triplet (uint32_t half, char *p)
+/* Up to eight letters as a number, of which the first is the lowest byte: no word has more than seven. */
+static inline uint64_t get_letters (const char *p)
 {
-    for (int i = 0; i < 3; i++) {
-        if (i > 0)
-            *p++ = '-';
-        p = stpcpy (p, word_text[half % WORD_COUNT]);
-        half /= WORD_COUNT;
-    }
-    return p;
+    uint64_t letters;
+
+    memcpy (&letters, p, sizeof (letters));
+    return le64toh (letters);
+}
+
+/* How many those of a word are. */
+static inline unsigned count_letters (uint64_t letters)
+{
+    return 8 - __builtin_clzll (letters | 1) / 8;
+}
+
+static inline char *put_word (uint32_t value, char *p)
+{
+    memcpy (p, word_text[value], sizeof (word_text[value]));
+    return p + count_letters (get_letters (word_text[value]));
+}
+
+static inline char *put_triplet (uint32_t half, char *p)
+{
+    p = put_word (half % WORD_COUNT, p);
+    *p++ = '-';
+    p = put_word (half / WORD_COUNT % WORD_COUNT, p);
+    *p++ = '-';
+    return put_word (half / WORD_COUNT / WORD_COUNT, p);
 }
 
 size_t form_words_encode (fluid_t id, char *out)
@@ -39,33 +59,43 @@ size_t form_words_encode (fluid_t id, char *out)
     return put_triplet ((uint32_t)(id >> 32), p) - out;
 }
 
-/* The value of the word of 'len' letters at 's' that hashes to 'slot', or -1. */
-static int word_find (const char *s, size_t len, uint32_t slot)
+/* The value of a word, or -1. */
+static inline int word_find (uint64_t letters)
 {
     const uint32_t mask = (UINT32_C (1) << WORD_HASH_BITS) - 1;
 
-    if (len > WORD_MAX)
-        return -1;
-    for (; word_slot[slot] != 0; slot = (slot + 1) & mask) {
-        const char *text = word_text[word_slot[slot] - 1];
-
-        if (memcmp (text, s, len) == 0 && text[len] == '\0')
+    for (uint32_t slot = letters * WORD_HASH_FACTOR >> (64 - WORD_HASH_BITS); word_slot[slot] != 0;
+         slot = (slot + 1) & mask)
+        if (get_letters (word_text[word_slot[slot] - 1]) == letters)
             return word_slot[slot] - 1;
-    }
     return -1;
 }
 
-/* Take what is left up to the next dash.  Returns its value, or -1 with nothing taken when it is no word. */
-static int take_word (struct cursor *c)
+/* The bit 7 of each byte that is a dash, and maybe of one behind such. */
+static inline uint64_t find_dash (uint64_t letters)
 {
-    const char *p = c->p;
-    uint32_t hash = 0;
+    const uint64_t ones = UINT64_C (0x0101010101010101);
+    uint64_t x = letters ^ ones * '-';
 
-    while (p < c->end && *p != '-')
-        hash = (hash + (unsigned char)*p++) * WORD_HASH_FACTOR;
-    int value = word_find (c->p, p - c->p, hash >> (32 - WORD_HASH_BITS));
+    return (x - ones) & ~x & ones << 7;
+}
+
+/* Take what is left up to the next dash.  Returns its value, or -1 with nothing taken when it is no word. */
+static inline int take_word (struct cursor *c)
+{
+    char last[8] = { 0 };
+    size_t left = c->end - c->p;
+    const char *p = left < sizeof (last) ? memcpy (last, c->p, left) : c->p;
+    uint64_t letters = get_letters (p), dash = find_dash (letters);
+
+    size_t len = dash ? (size_t)__builtin_ctzll (dash) / 8 : left;
+    if (dash)
+        letters &= (dash & -dash) / 128 - 1;
+    if (len != count_letters (letters)) /* too long, or NULs belong to it */
+        return -1;
+    int value = word_find (letters);
     if (value >= 0)
-        c->p = p;
+        c->p += len;
     return value;
 }
 

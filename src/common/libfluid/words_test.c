@@ -175,6 +175,19 @@ static void test_dashes (void)
     ok (decode ("", &id) < 0, "no words are refused");
 }
 
+/* Words are NUL-padded where they are looked up. */
+static void test_nuls (void)
+{
+    static const char inside[] = "adam\0-alpha-alpha--alpha-alpha-alpha",
+                      behind[] = "adam-alpha-alpha--alpha-alpha-adam\0";
+    fluid_t id;
+    size_t pos;
+
+    ok (form_words_decode (inside, 0, sizeof (inside) - 1, &id, &pos) < 0 && pos == 0
+            && form_words_decode (behind, 0, sizeof (behind) - 1, &id, &pos) < 0 && pos == 30,
+        "a NUL behind a word is refused");
+}
+
 int main (void)
 {
     load_words ();
@@ -182,5 +195,6 @@ int main (void)
     test_limits ();
     test_near_misses ();
     test_dashes ();
+    test_nuls ();
     return done_testing ();
 }

@@ -7,10 +7,10 @@
  * sequence), both big endian, so memcmp () is the order of the ids.
  */
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "idtree/sno.h"
+#include "libsort/radix.h"
 #include "libutil/be.h"
 #include "libutil/errprintf.h"
 
@@ -65,15 +65,20 @@ int sno_compare (const sno_t *a, const sno_t *b)
     return (order > 0) - (order < 0);
 }
 
-static int compare_cb (const void *a, const void *b)
+static inline uint64_t key_cb (const void *id, int word)
 {
-    return memcmp (a, b, SNO_SIZE);
+    const sno_t *sno = id;
+    return word == 0 ? get_be (sno->bytes, 8) : get_be (sno->bytes + 8, 2);
+}
+
+static void sort_cb (void *ids, size_t count)
+{
+    radix_sort (ids, count, sizeof (sno_t), key_cb, sort_cb);
 }
 
 void sno_sort (sno_t *ids, size_t count)
 {
-    if (count > 1)
-        qsort (ids, count, sizeof (*ids), compare_cb);
+    sort_cb (ids, count);
 }
 
 int sno_range (int64_t from_ns, int64_t to_ns, sno_t *lower, sno_t *upper)

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "idtree/uid.h"
+#include "libsort/radix.h"
 #include "libutil/errprintf.h"
 
 #define MEGA INT64_C (1000000)
@@ -102,6 +103,52 @@ int uid_compare (const struct uid *x, const struct uid *y)
     if (!order)
         order = compare (x->c, y->c);
     return order ? order : compare (x->sequence, y->sequence);
+}
+
+/* Whether an id of a list is in the order of its key: its fields are in the range that is stored, and its node has the
+ * list's name, or none if that is NULL.
+ */
+static bool has_key (const struct uid *id, const char *name)
+{
+    return (id->kind == UID_LOCAL || id->node.name == name) && (uint64_t)id->a <= UID_A_MAX
+           && (uint64_t)id->b <= UID_B_MAX && (uint64_t)id->c <= UID_C_MAX
+           && (uint64_t)id->sequence <= UID_SEQUENCE_MAX;
+}
+
+/* From the top: kind 1, fingerprint 32 where the node has no name, A 20, B 11; the other 9 of B, C 20, sequence 14. */
+static inline uint64_t key_cb (const void *item, int word)
+{
+    const struct uid *id = item;
+    uint64_t node = id->kind == UID_GLOBAL && !id->node.name ? id->node.fingerprint : 0;
+
+    if (word == 1)
+        return (uint64_t)(id->b & 0x1ff) << 34 | (uint64_t)id->c << 14 | (uint64_t)id->sequence;
+    return (uint64_t)(id->kind == UID_GLOBAL) << 63 | node << 31 | (uint64_t)id->a << 11 | (uint64_t)id->b >> 9;
+}
+
+static void sort_cb (void *ids, size_t count)
+{
+    radix_sort (ids, count, sizeof (struct uid), key_cb, sort_cb);
+}
+
+static int compare_cb (const void *x, const void *y)
+{
+    return uid_compare (x, y);
+}
+
+void uid_sort (struct uid *ids, size_t count)
+{
+    const char *name = NULL;
+    bool keys = true;
+
+    for (size_t i = 0; i < count && !name; i++)
+        name = ids[i].kind == UID_GLOBAL ? ids[i].node.name : NULL;
+    for (size_t i = 0; i < count && keys; i++)
+        keys = has_key (&ids[i], name);
+    if (keys)
+        sort_cb (ids, count);
+    else if (count > 1)
+        qsort (ids, count, sizeof (*ids), compare_cb);
 }
 
 /* Division that rounds down, for differences may be negative. */

@@ -318,6 +318,62 @@ static void test_make (json_t *vectors)
         "times outside the format are refused, the last one is taken");
 }
 
+/* Values of two kinds, some twice; nodes with and without the name, and some that are differences, as bits of 'which'
+ * say.
+ */
+enum {
+    NAMED = 1,
+    UNNAMED = 2,
+    DIFFERENCE = 4,
+};
+
+static struct uid some_value (uint64_t *x, int which)
+{
+    *x = *x * UINT64_C (6364136223846793005) + 1442695040888963407;
+    uint64_t bits = *x >> 20;
+    bool named = which & NAMED && (!(which & UNNAMED) || bits & 16);
+    struct uid id = { .kind = bits & 1 ? UID_GLOBAL : UID_LOCAL, .a = 1600, .b = bits >> 1 & 7, .c = bits >> 8 & 0xf };
+
+    id.sequence = bits >> 12 & 0x3fff;
+    if (id.kind == UID_GLOBAL)
+        id.node = (struct uid_node){ .name = named ? "a" : NULL, .fingerprint = bits >> 4 & 3 };
+    if (which & DIFFERENCE && (bits & 0xf00000) == 0)
+        id.c = -id.c;
+    return id;
+}
+
+/* In order, and as many of the greatest value as before. */
+static bool sorts (int which)
+{
+    static struct uid ids[2000];
+    size_t n = sizeof (ids) / sizeof (ids[0]), most = 0, there = 0;
+    uint64_t x = which;
+    bool good = true;
+
+    for (size_t i = 0; i < n; i++)
+        ids[i] = some_value (&x, which);
+    struct uid last = ids[0];
+    for (size_t i = 0; i < n; i++)
+        last = uid_compare (&ids[i], &last) > 0 ? ids[i] : last;
+    for (size_t i = 0; i < n; i++)
+        most += uid_compare (&ids[i], &last) == 0;
+    uid_sort (ids, n);
+    for (size_t i = 1; i < n; i++)
+        good &= uid_compare (&ids[i - 1], &ids[i]) <= 0;
+    for (size_t i = 0; i < n; i++)
+        there += uid_compare (&ids[i], &last) == 0;
+    return good && there == most && uid_compare (&ids[n - 1], &last) == 0;
+}
+
+static void sorting (void)
+{
+    ok (sorts (UNNAMED), "values of nodes without names are sorted");
+    ok (sorts (NAMED), "values of one named node are sorted");
+    ok (sorts (NAMED | UNNAMED), "values of nodes with and without names are sorted");
+    ok (sorts (UNNAMED | DIFFERENCE), "values and differences are sorted");
+    uid_sort (NULL, 0);
+}
+
 int main (void)
 {
     json_t *vectors = vectors_load ("uid");
@@ -333,5 +389,6 @@ int main (void)
     test_cost_of_join ();
     test_make (vectors);
     json_decref (vectors);
+    sorting ();
     return done_testing ();
 }

@@ -116,9 +116,10 @@ int uid_format (const struct uid *id, const struct uid_codec *codec, char *text,
 
 /* --- reading ----------------------------------------------------------------------------- */
 
-static struct uid from_local_bits (uint64_t bits)
+/* Each field is stored where it is to be: a value that is made elsewhere and copied takes three times as long. */
+static inline void set_local_bits (struct uid *id, uint64_t bits)
 {
-    return (struct uid){
+    *id = (struct uid){
         .kind = UID_LOCAL,
         .a = (int64_t)(bits >> 44),
         .b = (int64_t)(bits >> LOW_BITS & 0xfffff),
@@ -128,58 +129,49 @@ static struct uid from_local_bits (uint64_t bits)
 }
 
 /* A node by its fingerprint: by its name too if it is the reader's own. */
-static struct uid_node known_node (uint32_t fingerprint, const struct uid_codec *codec)
+static inline void set_node (struct uid *id, uint32_t fingerprint, const struct uid_codec *codec)
 {
     const struct uid_node *self = codec->self;
 
+    id->kind = UID_GLOBAL;
+    id->node.fingerprint = fingerprint;
     if (self && self->name) {
         uint32_t own = self->fingerprint;
         if (codec->version != UID_V135)
             own = uid_fingerprint_legacy (self->name, strlen (self->name));
         if (fingerprint == own)
-            return *self;
+            id->node = *self;
     }
-    return (struct uid_node){ .fingerprint = fingerprint };
 }
 
 /* The reverse of global_bits. */
-static struct uid from_global_bits (const struct halves *bits, const struct uid_codec *codec)
+static inline void set_global_bits (struct uid *id, struct halves bits, const struct uid_codec *codec)
 {
     int tail = codec->drift + LOW_BITS;
-    uint64_t head = bits->upper >> (tail - 16), low = bits->lower & ((UINT64_C (1) << tail) - 1);
-    struct uid id = from_local_bits (head << tail | low);
+    uint64_t head = bits.upper >> (tail - 16), low = bits.lower & ((UINT64_C (1) << tail) - 1);
 
-    id.kind = UID_GLOBAL;
-    id.node = known_node ((uint32_t)(bits->upper << (48 - tail) | bits->lower >> tail), codec);
-    return id;
-}
-
-static struct uid from_global_v120 (const uint8_t *bytes, const struct uid_codec *codec)
-{
-    struct uid id = from_local_bits (get_be (bytes + 4, 8));
-
-    id.kind = UID_GLOBAL;
-    id.node = known_node ((uint32_t)get_be (bytes, 4), codec);
-    return id;
+    set_local_bits (id, head << tail | low);
+    set_node (id, (uint32_t)(bits.upper << (48 - tail) | bits.lower >> tail), codec);
 }
 
 int uid_from_bytes (const void *bytes, size_t len, const struct uid_codec *codec, struct uid *id)
 {
     codec = codec ? codec : &default_codec;
     if (len == UID_LOCAL_SIZE) {
-        *id = from_local_bits (get_be (bytes, 8));
+        set_local_bits (id, get_be (bytes, 8));
         return 0;
     }
     if (len != UID_GLOBAL_SIZE)
         return errset (EMSGSIZE);
     if (codec->version == UID_V120) {
-        *id = from_global_v120 (bytes, codec);
+        set_local_bits (id, get_be ((const uint8_t *)bytes + 4, 8));
+        set_node (id, (uint32_t)get_be (bytes, 4), codec);
         return 0;
     }
     if (!drift_fits (codec))
         return errset (EINVAL);
     struct halves bits = { get_be (bytes, 6), get_be ((const uint8_t *)bytes + 6, 6) };
-    *id = from_global_bits (&bits, codec);
+    set_global_bits (id, bits, codec);
     return 0;
 }
 
@@ -215,18 +207,19 @@ int uid_parse (const char *text, size_t len, const struct uid_codec *codec, stru
             return errset_at (EINVAL, good, errpos);
         text = ours;
     }
-    if ((good = lex64_decode (text, 8, ZERO, &bits.upper)) < 8
-        || (good += lex64_decode (text + 8, len - 8, ZERO, &bits.lower)) < len)
+    if (!(len == UID_GLOBAL_TEXT_LEN && lex64_decode16 (text, ZERO, &bits.upper, &bits.lower))
+        && ((good = lex64_decode (text, 8, ZERO, &bits.upper)) < 8
+            || (good += lex64_decode (text + 8, len - 8, ZERO, &bits.lower)) < len))
         return errset_at (EINVAL, good, errpos);
     if (len == UID_LOCAL_TEXT_LEN) { /* 16 bits in the last three characters, and two more */
         if ((bits.lower & 3) && !(codec->flags & UID_LENIENT))
             return errset_at (EINVAL, len - 1, errpos);
-        *id = from_local_bits (bits.upper << 16 | bits.lower >> 2);
+        set_local_bits (id, bits.upper << 16 | bits.lower >> 2);
         return 0;
     }
     if (!drift_fits (codec))
         return errset_at (EINVAL, len, errpos);
-    *id = from_global_bits (&bits, codec);
+    set_global_bits (id, bits, codec);
     return 0;
 }
 

@@ -83,4 +83,42 @@ static inline size_t lex64_decode (const char *text, size_t len, char zero, uint
     return i;
 }
 
+/* The reverse of lex64_split. */
+static inline void lex64_join (lex64_bytes values, uint64_t *upper, uint64_t *lower)
+{
+    lex64_halves x = (lex64_halves)values; /* of neighbours of 6, 12, 24 bits the first one goes above the other */
+
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    x = (x << 6 & UINT64_C (0x0fc00fc00fc00fc0)) | (x >> 8 & UINT64_C (0x003f003f003f003f));
+    x = (x << 12 & UINT64_C (0x00fff00000fff000)) | (x >> 16 & UINT64_C (0x00000fff00000fff));
+    x = (x << 24 & UINT64_C (0x0000ffffff000000)) | x >> 32;
+#else
+    x = (x >> 2 & UINT64_C (0x0fc00fc00fc00fc0)) | (x & UINT64_C (0x003f003f003f003f));
+    x = (x >> 4 & UINT64_C (0x00fff00000fff000)) | (x & UINT64_C (0x00000fff00000fff));
+    x = (x >> 8 & UINT64_C (0x0000ffffff000000)) | (x & UINT64_C (0x0000000000ffffff));
+#endif
+    *upper = x[0];
+    *lower = x[1];
+}
+
+/* Read 16 characters, the first eight as 48 bits in '*upper', the others in '*lower'.  Returns false when one is not of
+ * the alphabet; lex64_decode tells which.  All at once: the gaps before the runs of the alphabet are taken away, and a
+ * character in a gap is beyond the end of one run, but not at the begin of the next.
+ */
+static inline bool lex64_decode16 (const char text[16], char zero, uint64_t *upper, uint64_t *lower)
+{
+    lex64_bytes c, v;
+
+    memcpy (&c, text, 16);
+    lex64_bytes below = c<'0', letters = c> '9', line = c > 'Z', small = c > '_';
+    lex64_bytes bad = (below & (c != zero)) | (letters ^ (c > '@')) | (line ^ (c > '^')) | (small ^ (c > '`'))
+                      | (c > 'z');
+
+    v = (c - (int8_t)('0' - 1)) - (letters & (int8_t)('A' - '9' - 1));
+    v -= (line & (int8_t)('_' - 'Z' - 1)) + (small & (int8_t)('a' - '_' - 1));
+    lex64_join (v & ~below, upper, lower);
+    lex64_halves any = (lex64_halves)bad;
+    return (any[0] | any[1]) == 0;
+}
+
 #endif /* UTIL_LEX64_H */

@@ -15,7 +15,7 @@ static char letter (unsigned value, char zero)
 /* 'value' at 'place', 'rest' elsewhere, with bits above the 48 that must not matter. */
 static bool written_and_read (char zero, int place, unsigned value, unsigned rest)
 {
-    uint64_t half[2] = { 0xabcd, 0x1234 }, back[2];
+    uint64_t half[2] = { 0xabcd, 0x1234 }, back[2], both[2];
     char text[16], expected[16];
 
     for (int i = 0; i < 16; i++) {
@@ -26,7 +26,8 @@ static bool written_and_read (char zero, int place, unsigned value, unsigned res
     lex64_encode16 (half[0], half[1], zero, text);
     return !memcmp (text, expected, 16) && lex64_decode (text, 8, zero, &back[0]) == 8
            && lex64_decode (text + 8, 8, zero, &back[1]) == 8 && back[0] == (half[0] & UINT64_C (0xffffffffffff))
-           && back[1] == (half[1] & UINT64_C (0xffffffffffff));
+           && back[1] == (half[1] & UINT64_C (0xffffffffffff)) && lex64_decode16 (text, zero, &both[0], &both[1])
+           && both[0] == back[0] && both[1] == back[1];
 }
 
 static void test_values (char zero)
@@ -58,6 +59,21 @@ static void test_foreign (char zero)
     ok (good == 8 * 256 && taken == 8 * 64, "'%c' for 0: other bytes end the reading", zero);
 }
 
+static void test_foreign_among_16 (char zero)
+{
+    unsigned good = 0;
+
+    for (int place = 0; place < 16; place++)
+        for (int c = 0; c < 256; c++) {
+            char text[16];
+            uint64_t bits;
+            memset (text, zero, sizeof (text));
+            text[place] = (char)c;
+            good += lex64_decode16 (text, zero, &bits, &bits) == (c && (c == zero || strchr (common, c)));
+        }
+    ok (good == 16 * 256, "'%c' for 0: other bytes are refused among 16", zero);
+}
+
 static void test_order (char zero)
 {
     unsigned rising = 0;
@@ -72,6 +88,7 @@ int main (void)
     for (const char *zero = "-."; *zero; zero++) {
         test_values (*zero);
         test_foreign (*zero);
+        test_foreign_among_16 (*zero);
         test_order (*zero);
     }
     return done_testing ();

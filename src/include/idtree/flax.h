@@ -67,6 +67,9 @@ int flax_ms_at_seconds (double unix_s, uint64_t *ms);
 /* -1, 0 or 1, as 'a' sorts before, with or behind 'b'. */
 int flax_compare (const flax_t *a, const flax_t *b);
 
+/* Sort 'count' ids in place, by their bits. */
+void flax_sort (flax_t *ids, size_t count);
+
 /* The keys of the ids made in [from_ms, to_ms), milliseconds since Unix: '*lower' <= id < '*upper'.
  * Returns 0, or -1 with errno set:
  *   EOVERFLOW  a time lies before 2015 or behind FLAX_MS_MAX

@@ -70,7 +70,8 @@ enum fluid_form {
 
 /* Write 'id' in 'form' with its NUL to 'buf' of 'size' bytes.  Returns the length without the NUL, or -1
  * with errno set:
- *   ENOSPC  'size' is too small (FLUID_TEXT_MAX is enough for all)
+ *   ENOSPC  'size' is too small (FLUID_TEXT_MAX is enough for all, and fastest; what 'buf' then holds behind the
+ *           NUL is undefined)
  *   EINVAL  no such form
  */
 int fluid_format (fluid_t id, enum fluid_form form, char *buf, size_t size);

@@ -76,7 +76,7 @@ bool sno_is_zero (const sno_t *id);
 /* -1, 0 or 1, as 'a' sorts before, with or behind 'b' (ID.Compare). */
 int sno_compare (const sno_t *a, const sno_t *b);
 
-/* Sort 'count' ids in place (Sort). */
+/* Sort 'count' ids in place, by their bits (Sort). */
 void sno_sort (sno_t *ids, size_t count);
 
 /* The keys of the ids made in [from_ns, to_ns), nanoseconds since Unix, both rounded down to units:

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* radix.h - sort an array in place by the bits of a key of 128, most significant first
+ *
+ * Each kind of item has a function of its own, which is all that is to be written for it:
+ *
+ *     static void sort_cb (void *items, size_t count)
+ *     {
+ *         radix_sort (items, count, sizeof (struct item), key_cb, sort_cb);
+ *     }
+ *
+ * There radix_sort () becomes part of it with size and key known to the compiler, and it calls itself for parts.
+ *
+ * A pass looks at some bits of the key, the first ones that are not the same everywhere: what ids of a time share costs
+ * one look.  It moves each item once, to the part of the array that is for its bits, so nothing is allocated.  What has
+ * few items is sorted by insertion.  Passes are at most 16 deep, whatever the keys, with 4 KiB of stack each, and each
+ * takes time in proportion to the items.  Items with the same key end up in any order.
+ */
+#ifndef SORT_RADIX_H
+#define SORT_RADIX_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#define RADIX_BITS_MAX 8
+#define RADIX_PARTS_MAX (1 << RADIX_BITS_MAX)
+#define RADIX_FEW 16         /* up to so many, insertion is faster than a pass */
+#define RADIX_ITEM_MAX 64    /* bytes */
+#define RADIX_PREFETCH 65536 /* bytes of items that the nearest cache does not hold */
+
+/* The upper (0) or lower (1) 64 bits of an item's key. */
+typedef uint64_t (*radix_key_f) (const void *item, int word);
+
+/* Sort the items of a kind. */
+typedef void (*radix_sort_f) (void *items, size_t count);
+
+#define RADIX_INLINE static inline __attribute__ ((always_inline))
+
+RADIX_INLINE void radix_insertion (char *items, size_t count, size_t size, radix_key_f key)
+{
+    char held[RADIX_ITEM_MAX];
+
+    for (size_t i = 1; i < count; i++) {
+        char *p = items + i * size;
+        uint64_t upper = key (p, 0), lower = key (p, 1);
+
+        memcpy (held, p, size);
+        for (; p > items; p -= size) {
+            uint64_t before = key (p - size, 0);
+            if (before < upper || (before == upper && key (p - size, 1) <= lower))
+                break;
+            memcpy (p, p - size, size);
+        }
+        memcpy (p, held, size);
+    }
+}
+
+/* The bits of a word of the keys that are not the same in all items. */
+RADIX_INLINE uint64_t radix_differences (const char *items, size_t count, size_t size, radix_key_f key, int word)
+{
+    uint64_t first = key (items, word), all = 0;
+
+    for (size_t i = 1; i < count; i++)
+        all |= key (items + i * size, word) ^ first;
+    return all;
+}
+
+/* Where a pass looks. */
+struct radix_digit {
+    int word, shift;
+    unsigned parts; /* a power of 2 */
+};
+
+RADIX_INLINE unsigned radix_part (const void *item, radix_key_f key, struct radix_digit digit)
+{
+    return key (item, digit.word) >> digit.shift & (digit.parts - 1);
+}
+
+/* Move each item into its part.  Part 'k' begins at next[k] and ends before end[k], in items; afterwards next[k] is
+ * end[k].
+ */
+RADIX_INLINE void radix_distribute (char *items, size_t count, size_t size, radix_key_f key, struct radix_digit digit,
+                                    size_t *next, const size_t *end)
+{
+    char held[RADIX_ITEM_MAX], other[RADIX_ITEM_MAX];
+
+    for (unsigned k = 0; k < digit.parts; k++) {
+        while (next[k] < end[k]) {
+            memcpy (held, items + next[k] * size, size);
+            for (unsigned to; (to = radix_part (held, key, digit)) != k;) {
+                char *place = items + next[to]++ * size;
+                memcpy (other, place, size);
+                memcpy (place, held, size);
+                memcpy (held, other, size);
+                if (count * size > RADIX_PREFETCH) /* the part's next place, for when it is its turn again */
+                    __builtin_prefetch (place + 2 * size, 1);
+            }
+            memcpy (items + next[k]++ * size, held, size);
+        }
+    }
+}
+
+/* Sort 'count' items of 'size' bytes (at most RADIX_ITEM_MAX) by 'key'; 'again' is the function that calls this. */
+RADIX_INLINE void radix_sort (void *items, size_t count, size_t size, radix_key_f key, radix_sort_f again)
+{
+    size_t next[RADIX_PARTS_MAX], end[RADIX_PARTS_MAX];
+    struct radix_digit digit = { 0 };
+    size_t start = 0;
+
+    if (count <= RADIX_FEW) {
+        radix_insertion (items, count, size, key);
+        return;
+    }
+    uint64_t differ = radix_differences (items, count, size, key, 0);
+    if (differ == 0 && (differ = radix_differences (items, count, size, key, digit.word = 1)) == 0)
+        return;
+    int top = 63 - __builtin_clzll (differ);
+    int bits = 62 - __builtin_clzll (count); /* so many that 2 to 4 items share a part, where they are spread well */
+    bits = bits > RADIX_BITS_MAX ? RADIX_BITS_MAX : bits;
+    digit.shift = top < bits ? 0 : top - bits + 1;
+    digit.parts = 1u << bits;
+    memset (next, 0, digit.parts * sizeof (next[0]));
+    for (size_t i = 0; i < count; i++)
+        next[radix_part ((char *)items + i * size, key, digit)]++;
+    for (unsigned k = 0; k < digit.parts; k++) {
+        end[k] = start + next[k];
+        next[k] = start;
+        start = end[k];
+    }
+    radix_distribute (items, count, size, key, digit, next, end);
+    for (unsigned k = 0; k < digit.parts; k++) {
+        start = k > 0 ? end[k - 1] : 0;
+        if (end[k] - start > 1)
+            again ((char *)items + start * size, end[k] - start);
+    }
+}
+
+#endif /* SORT_RADIX_H */
