@@ -27,7 +27,7 @@ struct broker_ops {
     void (*ended) (void *arg); /* it has stopped, nothing of it is at work: it may be destroyed */
     /* A client wants configuration files to be read again: see crew_reload (). */
     json_t *(*reload) (void *arg, idt_error_t *errp);
-    /* It ends, and is to be made and started again, for what it was told of its instance was wrong.  NULL: it is not. */
+    /* It ends, and is to be made and started again: what it was told of its instance was wrong.  NULL: it is not. */
     void (*anew) (void *arg);
 };
 

@@ -224,8 +224,8 @@ static int is_own_address (const char *endpoint, bool *own, idt_error_t *errp)
     return 0;
 }
 
-/* Whether one of the addresses of an endpoint's host is of this host; waits for a name server, but not for long.  Returns
- * -1 with 'errp' filled where none is known.
+/* Whether one of the addresses of an endpoint's host is of this host; waits for a name server, but not for long.
+ * Returns -1 with 'errp' filled where none is known.
  */
 static int is_here (const char *endpoint, bool *here, idt_error_t *errp)
 {

@@ -112,9 +112,9 @@ static uint32_t hear_witness (struct children *down, uint32_t rank)
     return n;
 }
 
-/* Whether this root has not the state of its tree, as a rank says that lives in it.  Who knew this instance before shows
- * at once that it has.  Who remembers nothing joins any root: that says something only when those who know better had
- * time to come, and only as long as these are fewer.
+/* Whether this root has not the state of its tree, as a rank says that lives in it.  Who knew this instance before
+ * shows at once that it has.  Who remembers nothing joins any root: that says something only when those who know better
+ * had time to come, and only as long as these are fewer.
  */
 static bool is_wrong (struct children *down, uint32_t witness)
 {

@@ -279,8 +279,8 @@ static bool may_climb (const struct parent *up)
     return up->ov->nancestors > 1 && (up->ov->conf.configured || up->has_joined || up->attempts > PATIENCE);
 }
 
-/* One that has another broker of our rank is passed by only when it is silent for as long as any peer that is lost.  All
- * addresses of a host have that together.
+/* One that has another broker of our rank is passed by only when it is silent for as long as any peer that is lost.
+ * All addresses of a host have that together.
  */
 static double hello_ms (const struct parent *up)
 {

@@ -22,7 +22,8 @@ struct address *address_create (void);    /* NULL with errno ENOMEM */
 void address_destroy (struct address *a); /* NULL is fine */
 
 /* 'endpoint' ("tcp://HOST:PORT"), with a number in HOST's place; borrowed until the next call.  One that has no name is
- * returned as it is.  Of several numbers it is the first in the order of getaddrinfo (), until address_next ().  What was found out more than ADDRESS_FRESH_MS ago is used, and asked for anew.  NULL: not known
+ * returned as it is.  Of several numbers it is the first in the order of getaddrinfo (), until address_next ().
+ * What was found out more than ADDRESS_FRESH_MS ago is used, and asked for anew.  NULL: not known
  * (yet); 'errp' says why.
  */
 #define ADDRESS_FRESH_MS 5000
