@@ -10,6 +10,7 @@
 
 #include "broker/base/attr.h"
 #include "fuzz.h"
+#include "libutil/errprintf.h"
 
 static void check_one (const char *name, const char *value, void *arg)
 {
@@ -34,10 +35,14 @@ static void check_numbers (struct attrs *a, const char *name)
     must (attr_seconds (a, name, "700", 0.5, 3600, &s, &err) == 0 ? s >= 0.5 && s <= 3600 : s == 7);
 }
 
-static int refuse_some (const char *name, const char *value, void *arg, idt_error_t *errp)
+static int refuse_some (const char *value, void *arg, idt_error_t *errp)
 {
-    errno = EINVAL;
-    return *value == 'x' ? -1 : 0;
+    return *value == 'x' ? errsetf (errp, EINVAL, "must not begin with x") : 0;
+}
+
+static void take (const char *name, const char *value, void *arg)
+{
+    must (*value != 'x');
 }
 
 static bool is_good (const char *name, const char *value)
@@ -63,7 +68,7 @@ static void set (struct attrs *a, char how, const char *name, const char *value)
     else if (how == 'I')
         rc = attr_define (a, name, value, ATTR_IMMUTABLE, NULL);
     else if (how == 'o')
-        rc = attr_own (a, name, refuse_some, NULL, NULL);
+        rc = attr_own (a, name, refuse_some, take, NULL, NULL);
     else if (how == 's')
         must ((rc = attr_set (a, name, value, NULL)) == -1 || good);
     else

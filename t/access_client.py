@@ -4,32 +4,72 @@
 #
 # access_client.py - tries what doc/design/access.md says, as the user who runs it: the first argument says what that is
 #
-#     access_client.py owner|group|guest requests|commands|events|identity|liar|jobs|ration|documents RANK...
+#     access_client.py owner|group|guest|stranger
+#         complete|requests|commands|asking|attempts|events|identity|liar|jobs|ration|documents|ticker RANK...
 #
 # FLUX_URI is the socket of any rank.
 
 import errno
 import os
 import re
+import select
+import socket
 import subprocess
 import sys
 import tempfile
+import threading
 
 import ingest_client
-from flux_client import ANY, PRIVATE, STREAMING, EVENT, Client, Failure, Message, await_that, check
+from flux_client import ANY, PATIENCE, PRIVATE, REQUEST, STREAMING, EVENT, Client, Failure, Message, await_that, check
 
 HERE = os.path.dirname(os.path.realpath(__file__))
-COLUMNS = {"owner": 0, "group": 1, "guest": 2}
+COLUMNS = {"owner": 0, "group": 1, "guest": 2, "stranger": 3}
 LAST = {"shutdown.start", "idtree shutdown"}  # end the instance: the owner does that by itself
 
 
 def table(heading):
-    """The rows under a heading: what is tried, and the three columns."""
+    """The rows under a heading: what is tried, and its columns."""
     with open(os.path.join(HERE, "..", "doc", "design", "access.md"), encoding="utf-8") as f:
         section = f.read().split("\n## %s\n" % heading)[1].split("\n## ")[0]
-    rows = re.findall(r"^\| `([^`]+)` \| (\S+) \| (\S+) \| (\S+) \|$", section, re.M)
+    rows = [line.strip("| ").split(" | ") for line in re.findall(r"^\| `.*\|$", section, re.M)]
     check(len(rows) > 20, "the table has rows:", rows)
-    return [(row[0], row[1:]) for row in rows]
+    return [(row[0].strip("`"), row[1:]) for row in rows]
+
+
+def offered(*words):
+    """What may follow, as the shell's completion has it of the command."""
+    return subprocess.run(["idtree", "complete", *words, ""], capture_output=True, check=True, text=True).stdout.split()
+
+
+def handlers():
+    """The requests that brokers and modules serve, as their sources say it."""
+    for folder in "broker", "modules", "common/libidtree":
+        for path, _, names in os.walk(os.path.join(HERE, "..", "src", folder)):
+            for name in names:
+                if name.endswith(".c") and not name.endswith("_test.c"):
+                    with open(os.path.join(path, name), encoding="utf-8") as f:
+                        yield from re.findall(r'\{\s*IDT_MSGTYPE_REQUEST\b[^"{}]*"([^"]+)"', f.read())
+
+
+def complete(column, ranks):
+    """No command, no request, no service that somebody made is without its row."""
+    del column
+    there = {"idtree %s %s" % (word, verb) for word in offered() for verb in offered(word) or [""]}
+    tried = [row[0] + " " for row in table("Commands")]
+    without = {c for c in there if not any(t.startswith(c.strip() + " ") for t in tried)}
+    check(len(there) > 40 and not without, "each command has a row:", sorted(without))
+    rows = {row[0].replace("NAME.", "") for row in table("Requests")}
+    served = set(handlers())
+    check(rows == served, "each request has a row, and a handler:", sorted(rows ^ served))
+    with open(os.path.join(HERE, "..", "doc", "man", "idtree.1"), encoding="utf-8") as f:
+        manual = f.read()
+    for sentence in {*REFUSED, LAUNCHER}:
+        check(sentence in manual, "the manual has the sentence:", sentence)
+    services = {row.split(".")[0] for row in rows}
+    for rank in ranks:
+        with Client(rank) as c:
+            there = {s for m in c.ask("module.list")["mods"] for s in m["services"]}
+            check(there <= services, "each service has a row:", sorted(there - services))
 
 
 def is_refused(c, topic, nodeid):
@@ -48,7 +88,37 @@ def is_refused(c, topic, nodeid):
             return refused
 
 
+def hears(path, topic):
+    """All that who connects and sends a request gets."""
+    got = b""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as s:
+        s.settimeout(PATIENCE)
+        s.connect(path)
+        try:
+            s.sendall(Message(REQUEST, topic, {}, 0, ANY, 1).encode())
+        except (BrokenPipeError, ConnectionResetError):
+            pass
+        try:
+            while data := s.recv(65536):
+                got += data
+        except ConnectionResetError:
+            pass
+    return got
+
+
+def strangers_requests(ranks):
+    """Wherever he knocks, with whatever: he is told that it is not for him, and nothing else."""
+    folder = os.path.dirname(os.environ["FLUX_URI"].replace("local://", ""))
+    for topic, _ in table("Requests"):
+        for name in "local", *("local-%d" % rank for rank in ranks):
+            got = hears(os.path.join(folder, name), topic.replace("NAME", "fluid"))
+            check(got == bytes([errno.EPERM]), "a stranger hears EPERM, and that is all:", name, topic, got)
+
+
 def requests(column, ranks):
+    if column == COLUMNS["stranger"]:
+        strangers_requests(ranks)
+        return
     for topic, says in table("Requests"):
         allowed = says[column] == "yes"
         if allowed and topic in LAST:
@@ -63,36 +133,110 @@ def requests(column, ranks):
 
 
 WITHOUT = {"idtree reload": "started without --config"}  # to whom it is allowed is told so: there is no file to read
+STATUS = {"idtree health": 2}  # of those that tell something else by 1
+REFUSED = ["is for the owner", "is for the owner", "is for the owner", "the broker there serves another user"]
+LAUNCHER = "only the owner of the instance may ask its launcher"
 
 
 def commands(column, ranks):
+    """Those that ask a broker at each rank, all others once."""
     for rank in ranks:
-        with tempfile.TemporaryDirectory() as folder:
-            each_command(column, rank, own_words(rank, folder))
+        each_command(column, rank, rank == ranks[0])
+
+
+def asking(column, ranks):
+    for rank in ranks:
+        each_command(column, rank, False)
+
+
+class Door:
+    """A socket where whoever knocks is told the same, and no more."""
+
+    def __init__(self, path, says):
+        self.knocks, self.says = [], says
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.bind(path)
+        self.sock.listen()
+        threading.Thread(target=self.serve, daemon=True).start()
+
+    def serve(self):
+        while True:
+            s = self.sock.accept()[0]
+            self.knocks.append(s)
+            s.send(self.says)
+            s.close()
+
+
+TRIES = 20  # as a rule the launcher is gone in one of two before it is asked
+
+
+def attempts(column, ranks):
+    """Who is refused knocks once: another time he would be refused again.  He hears why, whoever is quicker."""
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["FLUX_URI"] = "local://%s/local-0" % folder
+        broker = Door(os.path.join(folder, "local-0"), bytes([errno.EPERM]))
+        launcher = Door(os.path.join(folder, "start"), b'{"error":"%s"}\n' % LAUNCHER.encode())
+        for command in [row[0] for row in table("Commands") if row[1][column] != "yes"]:
+            door = launcher if command.startswith("idtree startctl") else broker
+            for _ in range(TRIES if door is launcher else 1):
+                door.knocks.clear()
+                judge(command, False, column, 0, run(command, 0, own_words(0, folder)))
+                check(len(door.knocks) == 1, "a command that is refused knocks once:", command, len(door.knocks))
 
 
 def own_words(rank, folder):
     name = "n%d-%d" % (os.getuid(), rank)
-    return {"NAME": name, "OTHER": name + ".b", "DIR": folder, "JOB": ""}
+    return {"NAME": name, "OTHER": name + ".b", "DIR": folder, "JOB": "1"}
 
 
-def each_command(column, rank, own):
-    """Try all at a rank; own: what is this user's, by its word in the table."""
+def is_allowed(command, says, column):
+    if command.startswith("idtree startctl"):
+        return os.getuid() == int(os.environ["OWNER"])
+    return says[column] == "yes"
+
+
+def each_command(column, rank, alone):
+    """Try all at a rank; alone: those, too, for which a stranger needs no broker."""
+    with tempfile.TemporaryDirectory() as folder:
+        own = own_words(rank, folder)
+        for command, says in table("Commands"):
+            allowed = is_allowed(command, says, column)
+            if (allowed and command in LAST) or (says[COLUMNS["stranger"]] == "yes" and not alone):
+                continue
+            if command.startswith("idtree state forget"):
+                os.remove(os.path.join(folder, "copy", command.split()[-1]))
+            judge(command, allowed, column, rank, run(command, rank, own))
+
+
+def run(command, rank, own):
+    """One command; what it printed is kept for those after it that need it."""
     env = dict(os.environ, IDTREE_URI=re.sub(r"\d+$", str(rank), os.environ["FLUX_URI"]))
-    for command, says in table("Commands"):
-        if says[column] == "yes" and command in LAST:
-            continue
-        words = re.sub(r"\b(NAME|OTHER|DIR|JOB)\b", lambda m: own[m[0]], command).split()
-        done = subprocess.run(words, env=env, stdin=subprocess.DEVNULL, capture_output=True,
-                              check=False, text=True, timeout=300)
-        if command.startswith("idtree job submit"):
-            own["JOB"] = done.stdout.strip()
-        if says[column] == "yes":
-            check(done.returncode == 0 or WITHOUT.get(command, "\0") in done.stderr,
-                  "may do", command, "at", rank, done.returncode, done.stderr)
-        else:
-            check(done.returncode == 1, "may not do", command, "at", rank, done.returncode, done.stderr)
-            check("is for the owner" in done.stderr, "and is told why:", command, done.stderr)
+    words = re.sub(r"\b(NAME|OTHER|DIR|JOB)\b", lambda m: own[m[0]], command).split()
+    done = subprocess.run(words, env=env, stdin=subprocess.DEVNULL, capture_output=True,
+                          check=False, text=True, timeout=300)
+    if command.startswith("idtree job submit"):
+        own["JOB"] = done.stdout.strip() or own["JOB"]
+    if command.startswith("idtree doc export"):
+        with open(os.path.join(own["DIR"], "doc"), "w", encoding="utf-8") as f:
+            f.write(done.stdout or "AAAA")
+    return done
+
+
+def judge(command, allowed, column, rank, done):
+    seen = command, "at", rank, done.returncode, done.stderr
+    if allowed:
+        check(done.returncode == 0 or WITHOUT.get(command, "\0") in done.stderr, "may do", *seen)
+        return
+    why = LAUNCHER if command.startswith("idtree startctl") else REFUSED[column]
+    check(done.returncode == STATUS.get(command, 1), "may not do", *seen)
+    check(why in done.stderr + done.stdout, "and is told why:", *seen)
+
+
+def ticker(column, ranks):
+    """Publish an event now and then, until stdin ends: for who waits for one."""
+    with Client(ranks[0]) as c:
+        while not select.select([sys.stdin], [], [], 0.05)[0]:
+            check(publish(c, "tick") == 0, "the owner publishes", column)
 
 
 def publish(c, topic, flags=0):
@@ -224,10 +368,9 @@ def ration(column, ranks):
 
 if __name__ == "__main__":
     try:
-        {"requests": requests, "commands": commands, "events": events, "identity": identity, "liar": liar,
-         "jobs": jobs, "ration": ration, "documents": documents}[sys.argv[2]](
-            COLUMNS[sys.argv[1]], [int(r) for r in sys.argv[3:]]
-        )
+        tries = {f.__name__: f for f in (complete, requests, commands, asking, attempts, events, identity, liar,
+                                         jobs, ration, documents, ticker)}
+        tries[sys.argv[2]](COLUMNS[sys.argv[1]], [int(r) for r in sys.argv[3:]])
     except (Failure, EOFError, OSError) as e:
         print("%s %s: %s" % (sys.argv[1], sys.argv[2], e), file=sys.stderr)
         sys.exit(1)

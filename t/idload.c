@@ -38,6 +38,7 @@ struct client {
     idt_watcher_t *timer;
     bool lost;
     fluid_t last;
+    size_t run; /* that it had last, plus 1; 0: none */
     int outstanding;
     struct counts counts;
 };
@@ -80,12 +81,17 @@ static void add_run (struct load *l, fluid_t id)
     l->runs[l->n++] = (struct run){ id, id };
 }
 
-static void keep (struct load *l, const fluid_t *ids, uint32_t n)
+/* A rank makes some of the ids of many answers one behind the other. */
+static void keep (struct client *c, const fluid_t *ids, uint32_t n)
 {
+    struct load *l = c->load;
+
     for (uint32_t i = 0; i < n; i++) {
-        if (i == 0 || ids[i] != ids[i - 1] + 1)
+        if (c->run == 0 || ids[i] != l->runs[c->run - 1].last + 1) {
             add_run (l, ids[i]);
-        l->runs[l->n - 1].last = ids[i];
+            c->run = l->n;
+        }
+        l->runs[c->run - 1].last = ids[i];
     }
 }
 
@@ -121,7 +127,7 @@ static void answered (idt_future_t *f, void *arg)
     c->counts.answered++;
     c->outstanding--;
     if ((good = idt_fluid_generate_get (f, r->count, ids) == 0)) {
-        keep (c->load, ids, r->count);
+        keep (c, ids, r->count);
         c->counts.ids += r->count;
         check_order (c, ids, r->count);
     }
@@ -187,6 +193,8 @@ static void timer_cb (idt_watcher_t *w, int revents, void *arg)
 {
     struct client *c = arg;
 
+    if (c->lost && c->outstanding > 0) /* each of these starts the timer again */
+        return;
     if (c->lost) {
         idt_close (c->h);
         c->h = NULL;

@@ -24,6 +24,11 @@ test_expect_success 'a line is in the log of its rank and of rank 0, with its ra
     at 4 idtree dmesg | grep "me.*\[4\].*over there" && idtree dmesg | grep "me.*\[4\].*over there" &&
     ! at 3 idtree dmesg | grep "over there"
 '
+test_expect_success 'brokers of one launcher have one stderr: an error is there once' '
+    idtree start -s 2 -o log-forward-level=7 sh -c "IDTREE_URI=\${IDTREE_URI%0}1 && idtree logger -s err bad-disk &&
+        idtree logger -s debug after && . $IDTREE_SRCDIR/t/wait.sh &&
+        wait_until there holds \"idtree dmesg -r 0 | grep -q after\"" 2>err && test "$(grep -c bad-disk err)" = 1
+'
 test_expect_success 'what is less than log-forward-level stays where it is' '
     at 4 idtree logger -s debug "only here" && settled 4 b &&
     at 4 idtree dmesg | grep "only here" && ! idtree dmesg | grep "only here" &&

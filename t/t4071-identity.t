@@ -69,7 +69,9 @@ test_expect_success 'it is made anew beside what it told of, and ids go on; besi
     test_expect_code 1 idtree init --statedir b --uuid $uuid --epoch 2026-01-02 2>err && grep "b/fluid.sqlite counts from --epoch $(sed -n "s/^epoch //p" a/instance)" err &&
     test_expect_code 1 idtree init --statedir b --uuid 01234567-89ab-4cde-8f01-23456789abcd --epoch $EPOCH 2>err && cat err &&
     grep "of the instance $uuid, but the folder is of the instance 01234567" err && test ! -e b/instance &&
-    idtree init --statedir b --uuid $uuid --name alpha --epoch $EPOCH && run b idtree doc show d && run b idtree id new --to dec >after &&
+    idtree init --statedir b --uuid $uuid --epoch $EPOCH >made2 2>err && cat made2 err && grep "(idtree)" made2 &&
+    grep "the name idtree is new, for nothing in b tells which it had.*remove b/instance, and add --name" err && rm b/instance &&
+    idtree init --statedir b --uuid $uuid --name alpha --epoch $EPOCH 2>err && test_must_be_empty err && run b idtree doc show d && run b idtree id new --to dec >after &&
     test "$(cat after)" -gt "$(cat before)" && idtree state check b && grep "^store compressor" b/instance
 '
 test_expect_success 'files of two instances are mixed' '
@@ -121,8 +123,9 @@ test_expect_success 'ranks remember their instance, and join no other one' '
     rm fresh/memory-* && idtree start -s 3 $opts -o statedir="$PWD/fresh" true
 '
 test_expect_success 'and what they remember is enough to go on where rank 0 has lost all' '
-    idtree init --statedir anew --uuid $(value uuid first/memory-2) --epoch $(value epoch first/memory-2) &&
-    cp first/memory-* anew && test_expect_code 1 idtree start -s 3 -o statedir="$PWD/anew" true 2>err </dev/null && grep "is missing" err &&
+    mkdir -m 700 anew && cp first/memory-* anew && sed -i s/alpha/omega/ anew/memory-1 &&
+    idtree init --statedir anew --uuid $(value uuid first/memory-2) --epoch $(value epoch first/memory-2) >told 2>err &&
+    cat told && grep "(alpha)" told && test_must_be_empty err && cp first/memory-* anew && test_expect_code 1 idtree start -s 3 -o statedir="$PWD/anew" true 2>err </dev/null && grep "is missing" err &&
     idtree start -s 3 $opts -o statedir="$PWD/anew" --recover-horizon=$(value below first/memory-2) idtree id new --to dec >after </dev/null &&
     test "$(cat after)" -gt "$(sort -n ids | tail -n 1)"
 '
@@ -130,12 +133,30 @@ test_expect_success 'a memory that is damaged is told of, and keeps nobody out' 
     echo x >>first/memory-1 && idtree start -s 2 $opts -o statedir="$PWD/first" idtree dmesg -r 1 >log </dev/null &&
     cat log && grep "first/memory-1: damaged.*remove it" log
 '
+test_expect_success 'who looks leaves nothing behind, after an end in order and after a crash' '
+    copy a b && ! run b sh -c "idtree doc new crashed && kill -9 \$(idtree getattr broker.pid)" >out 2>&1 &&
+    test -s b/compressor.sqlite-wal &&
+    for folder in a b; do
+        (cd $folder && cksum *) >before && idtree state show $folder && idtree state check $folder &&
+        rm -rf looked && idtree state backup $folder looked && (cd $folder && cksum *) >after && test_cmp before after || return 1
+    done && ! ls looked | grep "wal\|shm" && run b idtree doc show crashed
+'
 test_expect_success 'show and check tell what is there' '
     idtree state show a >shown && cat shown && grep "^name  *alpha" shown && grep "^horizon  *20" shown && idtree state check a &&
     copy a b && rm b/compressor.sqlite && test_expect_code 1 idtree state check b 2>err && grep "is missing" err &&
     copy a b && head -c 9000 /dev/zero | tr "\\0" x | dd of=b/compressor.sqlite bs=1 seek=5000 conv=notrunc 2>/dev/null &&
     test_expect_code 1 idtree state check b 2>err && cat err && grep "b/compressor.sqlite is damaged" err &&
-    test_expect_code 1 idtree state show empty 2>err && grep "empty/instance: No such file" err
+    test_expect_code 1 idtree state show nowhere 2>err && grep "nowhere/instance: No such file" err
+'
+test_expect_success 'where it is not known whose a folder is, what is missing and what to do is told' '
+    for verb in "show x" "check x" "backup x y" "forget x compressor.sqlite"; do
+        rm -rf x && mkdir x && test_expect_code 1 idtree state $verb 2>err && grep "x holds no state: idtree init makes" err &&
+        copy a x && rm x/instance && test_expect_code 1 idtree state $verb 2>err && cat err &&
+        grep "x/.*.sqlite: of the instance $uuid, whose file .instance. is gone: put that of a backup beside it, or one that idtree init --uuid makes; fluid.sqlite counts from --epoch 2026-01-01T00:00:00.000Z" err &&
+        copy part x && test_expect_code 1 idtree state $verb 2>err && grep "compressor.sqlite is there, but fluid.sqlite is not" err &&
+        cp plain/fluid.sqlite x && python3 -c "import sqlite3; c = sqlite3.connect(\"x/fluid.sqlite\"); c.execute(\"DROP TABLE instance\"); c.commit()" &&
+        test_expect_code 1 idtree state $verb 2>err && cat err && grep "x/instance: is missing: an earlier version left .*.sqlite and made none; the next start makes it" err || return 1
+    done
 '
 test_expect_success 'while a broker runs its horizon is not known from outside, which is told, and no backup is made' '
     echo "idtree state show --json a >shown 2>err; idtree state backup a taken 2>>err || echo \$? >>shown; idtree state check a 2>>err" >look.sh &&

@@ -88,6 +88,11 @@ test_expect_success 'brokers start in any order: who is first waits and serves n
     wait_until "all are there" is_full && at 2 && wait_served 2 && idtree getattr hostlist >list &&
     echo "127.0.0.[1,1,1]" >want && test_cmp want list && test "$(idtree getattr broker.boot-method)" = config
 '
+test_expect_success 'an error is seen on stderr of its own host and of rank 0, once, and what is less than a warning on none' '
+    at 1 && idtree logger -n disk -s info "is warm" && idtree logger -n disk -s err "is bad" &&
+    wait_until "rank 0 shows it" says 0 "^idtree: disk.1.: is bad$" && says 1 "^idtree: disk.1.: is bad$" &&
+    test "$(cat err.0 err.1 | grep -c "disk.1.")" = 2 && test_must_fail says 2 "disk"
+'
 # Its parent is rank 1: rank 0, which knows nothing of the first, does not take it in either.
 test_expect_success 'a second broker of a rank is refused, goes to nobody else, and both sides say so' '
     mkdir -m 700 run2 && { idtree-broker -c conf --rank 2 -o rundir=$T/run2 -o log-stderr-level=6 2>err.second >out & } &&

@@ -88,6 +88,16 @@ test_expect_success 'a reload takes another quorum, and refuses one that cannot 
     becomes 0 "^good: " && test_must_fail idtree setattr broker.quorum 5 2>err && grep "from 1 to 4" err &&
     idtree setattr broker.quorum 100% && becomes 1 "^degraded: below rank 0"
 '
+test_expect_success 'a reload with a quorum that cannot be is refused as the start refuses it, and changes nothing' '
+    idtree setattr broker.quorum 2 && file 2 >good && { echo "log-level = 5"; file 5; } >conf &&
+    test_must_fail idtree reload 2>err && grep "conf:[0-9]*: attribute cluster.quorum=5: must be a number of ranks from 1 to 4, " err &&
+    { echo "broker.quorum = 3"; file 2; } >conf &&
+    test_must_fail idtree reload 2>err && grep "conf:[0-9]*: .*broker.quorum says it already" err &&
+    { echo "log-level = 9"; file 3; } >conf &&
+    test_must_fail idtree reload 2>err && grep "conf:1: attribute log-level=9: must be a level" err &&
+    test "$(idtree getattr log-level)" = 7 && test "$(idtree getattr broker.quorum)" = 2 &&
+    cp good conf && idtree reload >out && echo "0: nothing new" >want && test_cmp want out
+'
 test_expect_success 'the instance ends with its command' '
     : >stop && wait "$(cat pid.0)"
 '

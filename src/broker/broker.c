@@ -391,6 +391,7 @@ static int make_base (struct broker *b, idt_error_t *errp)
         return errprintf (errp, "cannot start: %s", strerror (errno));
     zpoll_set_wake (b->zpoll, wake, b->member);
     log_set_forward (b->log, b->rank > 0 ? forward_line : NULL, b);
+    log_set_readers (b->log, boot_knows_all (b->boot));
     return 0;
 }
 

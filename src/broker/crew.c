@@ -339,13 +339,22 @@ static int reload_boot (struct crew *c, struct attrs *fresh, idt_error_t *errp)
     return errset (ESTALE);
 }
 
+/* Before the first thing changes. */
+static int check_reload (const struct crew *c, struct attrs *fresh, idt_error_t *errp)
+{
+    for (uint32_t i = 0; i < c->count; i++)
+        if (c->hands[i].broker && broker_check_reload (c->hands[i].broker, fresh, errp) < 0)
+            return -1;
+    return 0;
+}
+
 json_t *crew_reload (struct crew *c, idt_error_t *errp)
 {
     const struct reload_conf conf = { c->given, c->conf.config_files, c->conf.nconfig_files };
     struct reload_report report = { json_array (), json_array () };
     struct attrs *fresh = reload_read (&conf, errp);
 
-    if (!fresh || reload_boot (c, fresh, errp) < 0) {
+    if (!fresh || check_reload (c, fresh, errp) < 0 || reload_boot (c, fresh, errp) < 0) {
         json_decref (report.changed);
         json_decref (report.later);
         attrs_destroy (fresh);

@@ -53,6 +53,35 @@ struct attrs *reload_read (const struct reload_conf *conf, idt_error_t *errp)
     return NULL;
 }
 
+/* --- checking ------------------------------------------------------------------------------------ */
+
+struct checking {
+    struct broker *broker;
+    struct attrs *fresh;
+    int rc;
+    idt_error_t *errp;
+};
+
+static void check_one (const char *name, const char *value, void *arg)
+{
+    struct checking *c = arg;
+    const char *origin = attr_origin (c->fresh, name);
+    int flags = 0;
+    idt_error_t why;
+
+    attr_get (c->broker->attrs, name, &flags);
+    if (c->rc == 0 && (flags & ATTR_SETTABLE) && attr_check (c->broker->attrs, name, value, &why) < 0)
+        c->rc = errsetf (c->errp, EINVAL, "%s%s%s", origin ? origin : "", origin ? ": " : "", why.text);
+}
+
+int broker_check_reload (struct broker *b, struct attrs *fresh, idt_error_t *errp)
+{
+    struct checking c = { .broker = b, .fresh = fresh, .rc = quorum_check (fresh, b->size, errp), .errp = errp };
+
+    attr_foreach (fresh, check_one, &c);
+    return c.rc;
+}
+
 /* --- taking over --------------------------------------------------------------------------------- */
 
 struct taking {
@@ -82,7 +111,7 @@ static bool take (struct broker *b, const char *name, const char *value, int fla
         return false;
     else if (attr_set (b->attrs, name, value, &err) == 0)
         return true;
-    log_printf (b->log, LOG_ERR, "broker", "%s=%s is refused: %s", name, value, err.text);
+    log_printf (b->log, LOG_ERR, "broker", "%s", err.text); /* no memory */
     return false;
 }
 
@@ -135,4 +164,5 @@ void broker_reload (struct broker *b, struct attrs *fresh, struct reload_report 
     attr_foreach (b->attrs, take_back, &t);
     if (b->rank > 0 && ancestors)
         attr_update (b->attrs, "tbon.parent-endpoint", ancestors->endpoint, NULL);
+    overlay_connect (b->overlay); /* one that was refused may wait for long */
 }

@@ -33,7 +33,10 @@ struct reload_report {
     json_t *later; /* they take effect when the broker is started again */
 };
 
-/* Take over in one broker what has changed.  A setting that is refused counts as later, and the log has why. */
+/* Whether one broker could take it over.  Returns 0, or -1 with errno EINVAL and 'errp' filled. */
+int broker_check_reload (struct broker *b, struct attrs *fresh, idt_error_t *errp);
+
+/* Take over in one broker what has changed, when all have checked it. */
 void broker_reload (struct broker *b, struct attrs *fresh, struct reload_report *report);
 
 #endif /* BROKER_RELOAD_H */

@@ -20,6 +20,7 @@
 
 #include "broker/boot/cluster.h"
 #include "broker/private.h"
+#include "common/libzmqutil/address.h"
 #include "libutil/errprintf.h"
 
 static int define_facts (struct broker *b, idt_error_t *errp)
@@ -104,26 +105,19 @@ int broker_define_attributes (struct broker *b, idt_error_t *errp)
 
 /* --- where to listen --------------------------------------------------------------------------------- */
 
-static bool usable (const struct ifaddrs *ifa)
+static bool usable (const struct ifaddrs *ifa, int family)
 {
-    return ifa->ifa_addr && (ifa->ifa_addr->sa_family == AF_INET) && (ifa->ifa_flags & IFF_UP)
+    return ifa->ifa_addr && ifa->ifa_addr->sa_family == family && (ifa->ifa_flags & IFF_UP)
            && !(ifa->ifa_flags & IFF_LOOPBACK);
 }
 
-/* An address under which other hosts can reach this one: of the first interface that is up. */
-static void find_address (char *buf, size_t size)
+/* An address of that family under which other hosts can reach this one: of the first interface that is up. */
+static bool find_address (const struct ifaddrs *list, int family, char address[ADDRESS_TEXT])
 {
-    struct ifaddrs *list = NULL;
-
-    snprintf (buf, size, "127.0.0.1");
-    if (getifaddrs (&list) < 0)
-        return;
-    for (struct ifaddrs *ifa = list; ifa; ifa = ifa->ifa_next) {
-        if (usable (ifa)
-            && getnameinfo (ifa->ifa_addr, sizeof (struct sockaddr_in), buf, size, NULL, 0, NI_NUMERICHOST) == 0)
-            break;
-    }
-    freeifaddrs (list);
+    for (const struct ifaddrs *ifa = list; ifa; ifa = ifa->ifa_next)
+        if (usable (ifa, family) && address_text (ifa->ifa_addr, address))
+            return true;
+    return false;
 }
 
 /* The port of "all addresses", as people or libzmq write them; NULL: it is a certain address. */
@@ -137,22 +131,26 @@ static const char *wildcard_port (const char *endpoint)
     return NULL;
 }
 
-static void find_own_address (const struct broker *b, char *buf, size_t size)
+/* Who is at all addresses of IPv4 may not be at one of IPv6. */
+static void find_own_address (const struct broker *b, bool any_family, char address[ADDRESS_TEXT])
 {
-    snprintf (buf, size, "127.0.0.1");
-    if (!b->boot->one_host)
-        find_address (buf, size);
+    struct ifaddrs *list = NULL;
+
+    if (b->boot->one_host || getifaddrs (&list) < 0
+        || !(find_address (list, AF_INET, address) || (any_family && find_address (list, AF_INET6, address))))
+        snprintf (address, ADDRESS_TEXT, "127.0.0.1");
+    freeifaddrs (list);
 }
 
 const char *broker_announced_endpoint (struct broker *b)
 {
     const char *bound = overlay_endpoint (b->overlay), *port = bound ? wildcard_port (bound) : NULL;
-    char address[64];
+    char address[ADDRESS_TEXT];
 
     if (!port)
         return bound;
-    find_own_address (b, address, sizeof (address));
-    snprintf (b->announced, sizeof (b->announced), "tcp://%s:%s", address, port);
+    find_own_address (b, !strstr (bound, "0.0.0.0"), address);
+    address_endpoint (b->announced, sizeof (b->announced), address, port);
     return b->announced;
 }
 
@@ -161,7 +159,7 @@ int broker_choose_endpoint (struct broker *b, char *buf, size_t size, idt_error_
     const char *old = boot_old_endpoint (b->boot, b->rank);
     const char *given = attr_get (b->attrs, "tbon.endpoint", NULL);
     uint32_t prefertcp;
-    char address[64];
+    char address[ADDRESS_TEXT];
     int n;
 
     if (attr_u32 (b->attrs, "tbon.prefertcp", "0", 0, 1, &prefertcp, errp) < 0)
@@ -171,14 +169,14 @@ int broker_choose_endpoint (struct broker *b, char *buf, size_t size, idt_error_
     if (errno != ENOENT)
         return -1;
     if (old && given && wildcard_port (given))
-        n = snprintf (buf, size, "tcp://0.0.0.0%s", strrchr (old, ':'));
+        n = snprintf (buf, size, "%.*s%s", (int)(strrchr (given, ':') - given), given, strrchr (old, ':'));
     else if (old || given)
         n = snprintf (buf, size, "%s", old ? old : given);
     else if (b->boot->one_host && !prefertcp)
         n = snprintf (buf, size, "ipc://%s/tbon-%u", b->rundir.path, b->rank);
     else {
-        find_own_address (b, address, sizeof (address));
-        n = snprintf (buf, size, "tcp://%s:*", address);
+        find_own_address (b, true, address);
+        n = address_endpoint (buf, size, address, "*") < 0 ? (int)size : 0;
     }
     if (n >= (int)size
         || (strncmp (buf, "ipc://", 6) == 0 && n >= (int)sizeof (((struct sockaddr_un *)0)->sun_path) + 6))

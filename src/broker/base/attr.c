@@ -23,7 +23,8 @@ struct attr {
     char *origin;   /* where it was given; NULL: on the command line, or not at all */
     int flags;
     bool claimed; /* defined by the broker, or asked for */
-    attr_set_f cb;
+    attr_check_f check;
+    attr_take_f take;
     void *arg;
     char name[];
 };
@@ -300,15 +301,20 @@ const char *attr_default (struct attrs *a, const char *name, const char *value, 
     return attr_get (a, name, NULL);
 }
 
-int attr_own (struct attrs *a, const char *name, attr_set_f cb, void *arg, idt_error_t *errp)
+int attr_own (struct attrs *a, const char *name, attr_check_f check, attr_take_f take, void *arg, idt_error_t *errp)
 {
     struct attr *attr = lookup (a, name);
+    idt_error_t why;
 
     if (!attr)
         return errsetf (errp, ENOENT, "unknown attribute");
-    attr->cb = cb;
+    if (check (attr->value, arg, &why) < 0)
+        return attr_fault (a, name, errp, "%s", why.text);
+    attr->check = check;
+    attr->take = take;
     attr->arg = arg;
-    return cb (name, attr->value, arg, errp);
+    take (name, attr->value, arg);
+    return 0;
 }
 
 /* Somebody asks for it: it exists. */
@@ -425,9 +431,10 @@ int attr_update (struct attrs *a, const char *name, const char *value, idt_error
     return 0;
 }
 
-int attr_set (struct attrs *a, const char *name, const char *value, idt_error_t *errp)
+int attr_check (struct attrs *a, const char *name, const char *value, idt_error_t *errp)
 {
-    struct attr *attr = lookup (a, name);
+    const struct attr *attr = lookup (a, name);
+    idt_error_t why;
 
     if (!attr)
         return errsetf (errp, ENOENT, "unknown attribute");
@@ -435,9 +442,21 @@ int attr_set (struct attrs *a, const char *name, const char *value, idt_error_t 
         return errsetf (errp, EINVAL, "attribute may not be updated");
     if (check (name, value, errp) < 0)
         return -1;
-    if (attr->cb && attr->cb (name, value, attr->arg, errp) < 0)
-        return errset (EINVAL);
-    return put (a, name, value, errp);
+    if (attr->check && attr->check (value, attr->arg, &why) < 0)
+        return errsetf (errp, EINVAL, "attribute %s=%s: %s", name, value, why.text);
+    return 0;
+}
+
+int attr_set (struct attrs *a, const char *name, const char *value, idt_error_t *errp)
+{
+    const struct attr *attr;
+
+    if (attr_check (a, name, value, errp) < 0 || put (a, name, value, errp) < 0)
+        return -1;
+    attr = lookup (a, name);
+    if (attr->take)
+        attr->take (name, attr->value, attr->arg);
+    return 0;
 }
 
 void attr_foreach (struct attrs *a, void (*cb) (const char *name, const char *value, void *arg), void *arg)

@@ -24,10 +24,11 @@ enum attr_flag {
     ATTR_SETTABLE = 2,  /* by clients, while running */
 };
 
-/* A settable attribute's owner: look at a new value, take it over.  Returns 0, or -1 with 'errp' filled to
- * refuse it.
+/* A settable attribute's owner looks at a new value: 0, or -1 with 'errp' telling what it must be, to refuse it.  One
+ * that was not refused may be taken over afterwards.
  */
-typedef int (*attr_set_f) (const char *name, const char *value, void *arg, idt_error_t *errp);
+typedef int (*attr_check_f) (const char *value, void *arg, idt_error_t *errp);
+typedef void (*attr_take_f) (const char *name, const char *value, void *arg);
 
 #define ATTR_NAME_MAX 256    /* bytes */
 #define ATTR_VALUE_MAX 65536 /* bytes of what is given or set; the broker's own facts may be longer (hostlist) */
@@ -71,8 +72,10 @@ const char *attr_default (struct attrs *a, const char *name, const char *value, 
 /* What it was defined with for the case that nobody gives it, borrowed; NULL: nothing, or it is not defined. */
 const char *attr_fallback (struct attrs *a, const char *name);
 
-/* Have 'cb' asked about each new value of a settable attribute, and about the present one now. */
-int attr_own (struct attrs *a, const char *name, attr_set_f cb, void *arg, idt_error_t *errp);
+/* Have 'check' asked about each new value of a settable attribute, and 'take' told it; the present one now.  Returns 0,
+ * or -1 with errno ENOENT or EINVAL and 'errp' filled.
+ */
+int attr_own (struct attrs *a, const char *name, attr_check_f check, attr_take_f take, void *arg, idt_error_t *errp);
 
 /* The value, borrowed until it changes; NULL with errno ENOENT.  Asking claims the attribute. */
 const char *attr_get (struct attrs *a, const char *name, int *flags);
@@ -97,6 +100,9 @@ int attr_update (struct attrs *a, const char *name, const char *value, idt_error
 
 /* Set by a client.  Returns 0, or -1 with errno ENOENT or EINVAL and 'errp' filled. */
 int attr_set (struct attrs *a, const char *name, const char *value, idt_error_t *errp);
+
+/* What attr_set () would say; nothing changes. */
+int attr_check (struct attrs *a, const char *name, const char *value, idt_error_t *errp);
 
 /* Call 'cb' for each attribute, in order of names. */
 void attr_foreach (struct attrs *a, void (*cb) (const char *name, const char *value, void *arg), void *arg);

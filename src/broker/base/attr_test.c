@@ -84,17 +84,29 @@ static void test_check (void)
     attrs_destroy (a);
 }
 
-static int refuse_bad (const char *name, const char *value, void *arg, idt_error_t *errp)
+struct owner {
+    int asked;
+    char took[16];
+};
+
+static int refuse_bad (const char *value, void *arg, idt_error_t *errp)
 {
-    ++*(int *)arg;
-    return strcmp (value, "bad") == 0 ? errprintf (errp, "%s: bad is bad", name) : 0;
+    ((struct owner *)arg)->asked++;
+    return strcmp (value, "bad") == 0 ? errprintf (errp, "bad is bad") : 0;
+}
+
+static void take (const char *name, const char *value, void *arg)
+{
+    struct owner *o = arg;
+
+    snprintf (o->took, sizeof (o->took), "%s=%s", name, value);
 }
 
 static void test_set (void)
 {
     struct attrs *a = attrs_create ();
     idt_error_t err;
-    int asked = 0;
+    struct owner owner = { 0 };
 
     attr_define (a, "fact", "1", ATTR_IMMUTABLE, &err);
     attr_define (a, "plain", "1", 0, &err);
@@ -106,16 +118,23 @@ static void test_set (void)
         "nor what is immutable or the broker's");
     ok (attr_set (a, "level", "2", &err) == 0 && strcmp (attr_get (a, "level", NULL), "2") == 0,
         "but what is settable");
-    ok (attr_own (a, "level", refuse_bad, &asked, &err) == 0 && asked == 1,
+    ok (attr_own (a, "level", refuse_bad, take, &owner, &err) == 0 && owner.asked == 1
+            && !strcmp (owner.took, "level=2"),
         "an owner is asked about the present value");
-    ok (attr_set (a, "level", "bad", &err) < 0 && errno == EINVAL && strstr (err.text, "bad is bad")
-            && strcmp (attr_get (a, "level", NULL), "2") == 0,
+    ok (attr_set (a, "level", "bad", &err) < 0 && errno == EINVAL
+            && !strcmp (err.text, "attribute level=bad: bad is bad") && strcmp (attr_get (a, "level", NULL), "2") == 0
+            && !strcmp (owner.took, "level=2"),
         "... and may refuse a new one, which changes nothing");
+    ok (attr_check (a, "level", "3", &err) == 0 && attr_check (a, "level", "bad", &err) < 0
+            && attr_check (a, "fact", "3", &err) < 0 && !strcmp (owner.took, "level=2")
+            && strcmp (attr_get (a, "level", NULL), "2") == 0,
+        "... and may be asked what it would say");
     ok (attr_set (a, "level", attr_get (a, "level", NULL), &err) == 0 && strcmp (attr_get (a, "level", NULL), "2") == 0,
         "a value may be set to itself");
     ok (attr_update (a, "fact", "3", &err) == 0 && strcmp (attr_get (a, "fact", NULL), "3") == 0,
         "the broker may set any");
-    ok (attr_own (a, "nosuch", refuse_bad, &asked, &err) < 0 && errno == ENOENT, "only what is there has an owner");
+    ok (attr_own (a, "nosuch", refuse_bad, take, &owner, &err) < 0 && errno == ENOENT,
+        "only what is there has an owner");
     attrs_destroy (a);
 }
 

@@ -4,6 +4,7 @@
 /* hostlist_expand.c - the names that a list of hosts stands for */
 #include "config.h"
 
+#include <arpa/inet.h>
 #include <ctype.h>
 #include <errno.h>
 #include <stdbool.h>
@@ -31,14 +32,19 @@ static bool is_name (const char *s, size_t len)
     return true;
 }
 
+static int take (struct expansion *x, const char *name)
+{
+    if (x->count++ == HOSTLIST_MAX)
+        return errsetf (x->errp, EINVAL, "a list has at most %d hosts", HOSTLIST_MAX);
+    return x->cb (name, x->arg, x->errp);
+}
+
 static int emit (struct expansion *x, const char *name, size_t len)
 {
     if (len == 0 || len > HOSTLIST_NAME_MAX || !is_name (name, strlen (name)))
         return errsetf (x->errp, EINVAL, "'%.64s' is no name of a host: 1 to %d letters, digits, - or dots", name,
                         HOSTLIST_NAME_MAX);
-    if (x->count++ == HOSTLIST_MAX)
-        return errsetf (x->errp, EINVAL, "a list has at most %d hosts", HOSTLIST_MAX);
-    return x->cb (name, x->arg, x->errp);
+    return take (x, name);
 }
 
 /* "7" or "007-12".  Returns what follows it; NULL: it is none. */
@@ -79,12 +85,27 @@ static int expand_bracket (struct expansion *x, const char *item, const char *op
     return 0;
 }
 
+/* "[::1]:8060" has no ranges in its brackets. */
+static bool is_number (const char *item, const char *open, const char *close)
+{
+    char text[INET6_ADDRSTRLEN];
+    struct in6_addr number;
+
+    if (open != item || !close || close - open > (int)sizeof (text))
+        return false;
+    snprintf (text, sizeof (text), "%.*s", (int)(close - open - 1), open + 1);
+    return inet_pton (AF_INET6, text, &number) == 1 && (!close[1] || close[1] == ':')
+           && is_name (close + 1, strlen (close + 1));
+}
+
 static int expand_item (struct expansion *x, const char *item)
 {
     const char *open = strchr (item, '['), *close = strchr (item, ']');
 
     if (!open && !close)
         return emit (x, item, strlen (item));
+    if (is_number (item, open, close))
+        return take (x, item);
     if (!open || !close || close < open || strpbrk (open + 1, "[") || strpbrk (close + 1, "]"))
         return errsetf (x->errp, EINVAL, "'%.64s' must have one [ and one ] behind it", item);
     return expand_bracket (x, item, open, close);

@@ -6,6 +6,7 @@
 
 #include <czmq.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -53,26 +54,31 @@ struct log {
     struct msglist *followers; /* of log.dmesg */
     log_forward_f forward;
     void *forward_arg;
+    bool has_readers;
     idt_t *h;
 };
 
-static int set_level (const char *name, const char *value, void *arg, idt_error_t *errp)
+static int check_level (const char *value, void *arg, idt_error_t *errp)
+{
+    if (strlen (value) != 1 || *value < '0' || *value > '7')
+        return errprintf (errp, "must be a level from 0 (emerg) to 7 (debug)");
+    return 0;
+}
+
+static void take_level (const char *name, const char *value, void *arg)
 {
     struct log *log = arg;
 
-    if (strlen (value) != 1 || *value < '0' || *value > '7')
-        return errprintf (errp, "attribute %s=%s: must be a level from 0 (emerg) to 7 (debug)", name, value);
     for (int i = 0; i < LEVEL_COUNT; i++)
         if (strcmp (name, levels[i].name) == 0)
             log->level[i] = *value - '0';
-    return 0;
 }
 
 static int define_attributes (struct log *log, struct attrs *attrs, idt_error_t *errp)
 {
     for (int i = 0; i < LEVEL_COUNT; i++)
         if (attr_define (attrs, levels[i].name, levels[i].value, ATTR_SETTABLE, errp) < 0
-            || attr_own (attrs, levels[i].name, set_level, log, errp) < 0)
+            || attr_own (attrs, levels[i].name, check_level, take_level, log, errp) < 0)
             return -1;
     if (attr_u32 (attrs, "log-stderr-priority", "0", 0, 1, &log->with_priority, errp) < 0)
         return -1;
@@ -117,6 +123,13 @@ static int severity_of (const char *line)
     return sscanf (line, "<%d>", &pri) == 1 && pri >= 0 && pri < 64 ? pri >> 3 : LOG_INFO;
 }
 
+static bool is_own (const struct log *log, const char *line)
+{
+    uint32_t rank;
+
+    return sscanf (line, "<%*d>%*s %*s %" SCNu32 " ", &rank) == 1 && rank == log->rank;
+}
+
 /* For people: `idtree: NAME[RANK]: TEXT`. */
 static void show (const struct log *log, const char *line, int severity)
 {
@@ -146,7 +159,7 @@ static void add (struct log *log, const char *line)
     }
     if (log->forward && severity <= log->level[LEVEL_FORWARD])
         forwarded = log->forward (line, log->forward_arg);
-    if (!forwarded && severity <= log->level[LEVEL_STDERR])
+    if (severity <= log->level[LEVEL_STDERR] && (!forwarded || (log->has_readers && is_own (log, line))))
         show (log, line, severity);
 }
 
@@ -217,6 +230,11 @@ void log_set_forward (struct log *log, log_forward_f cb, void *arg)
 {
     log->forward = cb;
     log->forward_arg = arg;
+}
+
+void log_set_readers (struct log *log, bool has_readers)
+{
+    log->has_readers = has_readers;
 }
 
 /* --- service -------------------------------------------------------------------------------- */

@@ -4,7 +4,8 @@
 /* log.h - the broker's log: a ring of RFC 5424 lines, levels, forwarding, dmesg
  *
  * Every line goes into the ring (log-level); lines up to log-forward-level travel to rank 0 as well; lines up to
- * log-stderr-level are shown on stderr by rank 0, or by a broker that cannot reach it.
+ * log-stderr-level are shown on stderr by rank 0, or by a broker that cannot reach it.  Where that is another stderr
+ * than rank 0's (log_set_readers ()), a broker shows its own ones, too: on each host those who started it look there.
  * Where log-stderr-priority is 1 these begin with <LEVEL>, as the journal of systemd reads it.
  *
  * A line is `<PRI>1 TIME RANK NAME PID - - TEXT`, where PRI is the severity times 8, as deployed Flux clients
@@ -50,6 +51,9 @@ void log_tell_left_out (struct log *log, double now);
 /* Where lines go that rank 0 shall see; returns whether they were sent. */
 typedef bool (*log_forward_f) (const char *line, void *arg);
 void log_set_forward (struct log *log, log_forward_f cb, void *arg);
+
+/* Whether the stderr of this broker is its alone, and read by somebody. */
+void log_set_readers (struct log *log, bool has_readers);
 
 /* Serve log.append, log.dmesg, log.clear and log.disconnect on the broker's own handle. */
 int log_serve (struct log *log, idt_t *h);

@@ -35,23 +35,30 @@ int quorum_parse (const char *text, uint32_t size, uint32_t *need)
     return 0;
 }
 
-static int set (const char *name, const char *value, void *arg, idt_error_t *errp)
+static int check (const char *value, void *arg, idt_error_t *errp)
+{
+    const struct quorum *q = arg;
+    uint32_t need;
+
+    return quorum_parse (value, q->size, &need) < 0 ? errsetf (errp, EINVAL, MUST_BE, q->size) : 0;
+}
+
+static void take (const char *name, const char *value, void *arg)
 {
     struct quorum *q = arg;
 
-    if (quorum_parse (value, q->size, &q->need) < 0)
-        return errsetf (errp, EINVAL, MUST_BE, q->size);
-    return 0;
+    quorum_parse (value, q->size, &q->need);
 }
 
-/* What is given, under one name or the other, is right. */
-static int check_given (struct quorum *q, struct attrs *attrs, const char *own, const char *cluster, idt_error_t *errp)
+int quorum_check (struct attrs *given, uint32_t size, idt_error_t *errp)
 {
+    const char *own = attr_get (given, "broker.quorum", NULL), *cluster = attr_get (given, "cluster.quorum", NULL);
+    uint32_t need;
+
     if (own && cluster)
-        return attr_fault (attrs, "cluster.quorum", errp, "broker.quorum says it already: give one of them");
-    q->is_given = own || cluster;
-    if (q->is_given && quorum_parse (own ? own : cluster, q->size, &q->need) < 0)
-        return attr_fault (attrs, own ? "broker.quorum" : "cluster.quorum", errp, MUST_BE, q->size);
+        return attr_fault (given, "cluster.quorum", errp, "broker.quorum says it already: give one of them");
+    if ((own || cluster) && quorum_parse (own ? own : cluster, size, &need) < 0)
+        return attr_fault (given, own ? "broker.quorum" : "cluster.quorum", errp, MUST_BE, size);
     return 0;
 }
 
@@ -60,12 +67,12 @@ int quorum_init (struct quorum *q, struct attrs *attrs, uint32_t size, idt_error
     const char *own, *cluster = attr_get (attrs, "cluster.quorum", NULL);
 
     *q = (struct quorum){ .size = size, .need = size };
-    if (attr_define (attrs, "broker.quorum", NULL, ATTR_SETTABLE, errp) < 0)
+    if (attr_define (attrs, "broker.quorum", NULL, ATTR_SETTABLE, errp) < 0 || quorum_check (attrs, size, errp) < 0)
         return -1;
     own = attr_get (attrs, "broker.quorum", NULL);
-    if (check_given (q, attrs, own, cluster, errp) < 0
-        || (!own && attr_define (attrs, "broker.quorum", cluster ? cluster : "100%", ATTR_SETTABLE, errp) < 0)
-        || attr_own (attrs, "broker.quorum", set, q, errp) < 0)
+    q->is_given = own || cluster;
+    if ((!own && attr_define (attrs, "broker.quorum", cluster ? cluster : "100%", ATTR_SETTABLE, errp) < 0)
+        || attr_own (attrs, "broker.quorum", check, take, q, errp) < 0)
         return -1;
     return attr_seconds (attrs, "broker.quorum-timeout", "0", 0., 86400., &q->warn_s, errp);
 }

@@ -30,6 +30,9 @@ struct quorum {
  */
 int quorum_init (struct quorum *q, struct attrs *attrs, uint32_t size, idt_error_t *errp);
 
+/* Whether what is given is right, of an instance of 'size' brokers.  Returns 0, or -1 as quorum_init (). */
+int quorum_check (struct attrs *given, uint32_t size, idt_error_t *errp);
+
 /* So many have joined, and 'full' says that each is in its place.  Returns whether it is reached now and was not
  * before.
  */

@@ -4,6 +4,7 @@
 /* cluster.c - the hosts of a configured instance */
 #include "config.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +13,7 @@
 
 #include "broker/base/hostlist.h"
 #include "broker/boot/cluster.h"
+#include "common/libzmqutil/address.h"
 #include "libutil/duration.h"
 #include "libutil/errprintf.h"
 
@@ -49,15 +51,39 @@ int cluster_define (struct attrs *attrs, idt_error_t *errp)
 
 /* --- reading ------------------------------------------------------------------------------------- */
 
+/* Where the port of "n7:8060" or "[::1]:8060" begins; NULL: it has none, as "n7", "[::1]" and "::1" have.  The name in
+ * front of it, without brackets, and a number of IPv6 as all write it, is copied to 'host'.
+ */
+static const char *split_host (const char *name, char host[HOSTLIST_NAME_MAX + 1])
+{
+    const char *colon = strrchr (name, ':'), *close = strrchr (name, ']');
+    struct in6_addr number;
+
+    if (colon && (close ? colon < close : strchr (name, ':') != colon))
+        colon = NULL;
+    snprintf (host, HOSTLIST_NAME_MAX + 1, "%.*s", (int)(colon ? colon - name : HOSTLIST_NAME_MAX), name);
+    if (close) {
+        memmove (host, host + 1, strlen (host));
+        host[strcspn (host, "]")] = '\0';
+    }
+    if (inet_pton (AF_INET6, host, &number) == 1)
+        inet_ntop (AF_INET6, &number, host, HOSTLIST_NAME_MAX + 1);
+    return colon ? colon + 1 : NULL;
+}
+
 static int add_host (const char *name, void *arg, idt_error_t *errp)
 {
+    char host[HOSTLIST_NAME_MAX + 1];
     struct cluster *c = arg;
-    const char *colon = strchr (name, ':');
+    const char *given = split_host (name, host);
+    struct in6_addr number;
     uint64_t port = c->port;
     struct host *h;
 
-    if (colon && parse_number (colon + 1, 1, 65535, &port) < 0)
+    if (given && parse_number (given, 1, 65535, &port) < 0)
         return errsetf (errp, EINVAL, "'%s' has no port from 1 to 65535 behind its colon", name);
+    if (strchr (host, ':') && inet_pton (AF_INET6, host, &number) != 1)
+        return errsetf (errp, EINVAL, "'%s' is neither a name with one port nor an address of IPv6", name);
     if (c->size == c->room) {
         uint32_t room = c->room > 0 ? 2 * c->room : 64;
         struct host *hosts = realloc (c->hosts, room * sizeof (hosts[0]));
@@ -69,7 +95,7 @@ static int add_host (const char *name, void *arg, idt_error_t *errp)
     }
     h = &c->hosts[c->size];
     h->port = port;
-    if (!(h->name = strndup (name, colon ? (size_t)(colon - name) : strlen (name))))
+    if (!(h->name = strdup (host)))
         return errsetf (errp, ENOMEM, "out of memory");
     c->size++;
     return 0;
@@ -262,8 +288,9 @@ int cluster_endpoint (const struct cluster *c, uint32_t rank, char *buf, size_t 
 {
     const struct host *h = &c->hosts[rank];
     const char *mark = strstr (c->address, "%h");
+    char host[CLUSTER_ENDPOINT_SIZE], port[8];
+    int n = snprintf (host, sizeof (host), "%.*s%s%s", (int)(mark - c->address), c->address, h->name, mark + 2);
 
-    int n = snprintf (buf, size, "tcp://%.*s%s%s:%u", (int)(mark - c->address), c->address, h->name, mark + 2, h->port);
-
-    return n >= 0 && (size_t)n < size ? 0 : errset (ENAMETOOLONG);
+    snprintf (port, sizeof (port), "%u", h->port);
+    return n >= (int)sizeof (host) ? errset (ENAMETOOLONG) : address_endpoint (buf, size, host, port);
 }

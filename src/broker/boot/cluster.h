@@ -7,7 +7,7 @@
  * into its place.
  *
  *     cluster.hosts        the hosts in order of rank (hostlist.h), each with a port of its own behind a colon, or
- *     without cluster.port         of those without (8060)
+ *     without cluster.port         of those without (8060); a number of IPv6 is in brackets where a port follows
  *     cluster.address      where others reach a host: %h stands for its name (%h)
  *     cluster.interface    where a host listens: the name of an interface, or an address (*: all)
  *     cluster.certificate  the file that idtree keygen made

@@ -41,6 +41,22 @@ static void test_places (void)
     cluster_destroy (c);
 }
 
+static void test_numbers (void)
+{
+    idt_error_t err = { "" };
+    struct cluster *c = make ("[::1]:81,[FD00:0::7],fd00::[8-9],10.0.0.1:82", NULL, &err);
+    char text[300];
+
+    ok (c && cluster_size (c) == 5 && strcmp (cluster_host (c, 0), "::1") == 0 && cluster_port (c, 0) == 81
+            && strcmp (cluster_host (c, 4), "10.0.0.1") == 0 && cluster_port (c, 4) == 82,
+        "a host may be a number, in brackets where a port follows one of IPv6 %s", err.text);
+    ok (strcmp (cluster_host (c, 1), "fd00::7") == 0 && strcmp (cluster_host (c, 3), "fd00::9") == 0
+            && cluster_port (c, 3) == 7000,
+        "one of IPv6 is kept as all write it, and needs no brackets without a port");
+    ok (cluster_endpoint (c, 0, text, sizeof (text)) == 0 && strcmp (text, "tcp://[::1]:81") == 0, "%s", text);
+    cluster_destroy (c);
+}
+
 static void finds (const struct cluster *c, const char *name, int want)
 {
     idt_error_t err = { "" };
@@ -100,6 +116,11 @@ static void test_faults (void)
         { "n[1-3],N2", NULL, "is in it twice" },
         { "a:0", NULL, "no port from 1 to 65535" },
         { "a:x", NULL, "no port from 1 to 65535" },
+        { "[::1]:x", NULL, "no port from 1 to 65535" },
+        { "[::1]x", NULL, "has no ranges" },
+        { "[::1", NULL, "must have one [ and one ]" },
+        { "a:b:1", NULL, "neither a name with one port nor an address of IPv6" },
+        { "::1,[0::1]", NULL, "::1 is in it twice" },
         { "a", "nothing", "cluster.address=nothing: must have %h" },
         { "a," LONG_NAME, "%h." LONG_NAME, "cluster.address makes too long a name of nnn" },
     };
@@ -133,6 +154,7 @@ int main (int argc, char *argv[])
         "one needs a certificate: %s", err.text);
     attrs_destroy (a);
     test_places ();
+    test_numbers ();
     test_find ();
     test_faults ();
     test_many ();

@@ -9,10 +9,8 @@
  */
 #include "config.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <ifaddrs.h>
-#include <netdb.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -56,16 +54,12 @@ static bool find_address (const struct cluster *cluster, uint32_t *rank)
 {
     struct ifaddrs *list = NULL;
     bool found = false;
-    char name[64];
+    char name[ADDRESS_TEXT];
 
     if (getifaddrs (&list) < 0)
         return false;
     for (const struct ifaddrs *ifa = list; ifa && !found; ifa = ifa->ifa_next)
-        found = ifa->ifa_addr && ifa->ifa_addr->sa_family == AF_INET
-                && getnameinfo (ifa->ifa_addr, sizeof (struct sockaddr_in), name, sizeof (name), NULL, 0,
-                                NI_NUMERICHOST)
-                       == 0
-                && cluster_find (cluster, name, rank, NULL) == 0;
+        found = address_text (ifa->ifa_addr, name) && cluster_find (cluster, name, rank, NULL) == 0;
     freeifaddrs (list);
     return found;
 }
@@ -158,36 +152,41 @@ static int earlier (void *m, uint32_t rank, struct bizcard *card, idt_error_t *e
     return get (m, rank, card, errp);
 }
 
-/* The address of an interface; a name that is no interface's is an address already. */
-static int find_interface (const char *name, char address[64], idt_error_t *errp)
+/* The address of an interface, of IPv4 where it has both; a name that is no interface's is an address already. */
+static int find_interface (const char *name, char address[ADDRESS_TEXT], idt_error_t *errp)
 {
     struct ifaddrs *list = NULL;
     bool exists = false, found = false;
+    char text[ADDRESS_TEXT];
 
     if (getifaddrs (&list) < 0)
         return errprintf (errp, "no list of interfaces: %s", strerror (errno));
-    for (const struct ifaddrs *ifa = list; ifa && !found; ifa = ifa->ifa_next) {
-        exists |= strcmp (ifa->ifa_name, name) == 0;
-        found = strcmp (ifa->ifa_name, name) == 0 && ifa->ifa_addr && ifa->ifa_addr->sa_family == AF_INET
-                && getnameinfo (ifa->ifa_addr, sizeof (struct sockaddr_in), address, 64, NULL, 0, NI_NUMERICHOST) == 0;
+    for (const struct ifaddrs *ifa = list; ifa; ifa = ifa->ifa_next) {
+        if (strcmp (ifa->ifa_name, name) != 0)
+            continue;
+        exists = true;
+        if (!address_text (ifa->ifa_addr, text) || (found && (strchr (text, ':') || !strchr (address, ':'))))
+            continue;
+        found = true;
+        snprintf (address, ADDRESS_TEXT, "%s", text);
     }
     freeifaddrs (list);
     if (exists && !found)
         return errsetf (errp, EADDRNOTAVAIL, "cluster.interface=%s: it has no address (yet)", name);
     if (!found)
-        snprintf (address, 64, "%s", name);
+        snprintf (address, ADDRESS_TEXT, "%s", name);
     return 0;
 }
 
 static int listen_at (void *m, uint32_t rank, char *buf, size_t size, idt_error_t *errp)
 {
     const struct config *c = m;
-    char address[64];
+    char address[ADDRESS_TEXT], port[8];
 
     if (find_interface (cluster_interface (c->cluster), address, errp) < 0)
         return -1;
-    snprintf (buf, size, "tcp://%s:%u", address, cluster_port (c->cluster, rank));
-    return 0;
+    snprintf (port, sizeof (port), "%u", cluster_port (c->cluster, rank));
+    return address_endpoint (buf, size, address, port);
 }
 
 /* --- another file -------------------------------------------------------------------------------- */
@@ -202,39 +201,31 @@ static int check_listen (const struct config *c, const struct cluster *other, id
                     "(cluster.port, cluster.interface)");
 }
 
-/* An endpoint that has a number in its host's place.  All of 127/8 is here, though the loopback interface has one of
- * them.
- */
-static bool is_address_of (const char *endpoint, const struct in_addr *own)
+/* All of 127/8 is here, though the loopback interface has one of them. */
+static bool is_loopback (const struct in6_addr *number)
 {
-    uint32_t loopback = htonl (IN_LOOPBACKNET << IN_CLASSA_NSHIFT), net = htonl (IN_CLASSA_NET);
-    struct in_addr addr;
-    char number[64];
-
-    return sscanf (endpoint, "tcp://%63[^:]", number) == 1 && inet_pton (AF_INET, number, &addr) == 1
-           && (addr.s_addr == own->s_addr || (addr.s_addr & net) == loopback);
+    return IN6_IS_ADDR_LOOPBACK (number) || (IN6_IS_ADDR_V4MAPPED (number) && number->s6_addr[12] == IN_LOOPBACKNET);
 }
 
+/* Of an endpoint that has a number in its host's place. */
 static int is_own_address (const char *endpoint, bool *own, idt_error_t *errp)
 {
     struct ifaddrs *list = NULL;
-    struct sockaddr_in addr;
+    struct in6_addr number = in6addr_any, here;
 
+    *own = address_number (endpoint, &number) && is_loopback (&number);
+    if (*own)
+        return 0;
     if (getifaddrs (&list) < 0)
         return errprintf (errp, "no list of interfaces: %s", strerror (errno));
-    *own = false;
-    for (const struct ifaddrs *ifa = list; ifa && !*own; ifa = ifa->ifa_next) {
-        if (!ifa->ifa_addr || ifa->ifa_addr->sa_family != AF_INET)
-            continue;
-        memcpy (&addr, ifa->ifa_addr, sizeof (addr));
-        *own = is_address_of (endpoint, &addr.sin_addr);
-    }
+    for (const struct ifaddrs *ifa = list; ifa && !*own; ifa = ifa->ifa_next)
+        *own = address_of (ifa->ifa_addr, &here) && memcmp (&here, &number, sizeof (here)) == 0;
     freeifaddrs (list);
     return 0;
 }
 
-/* Whether an endpoint leads to this host; waits for a name server, but not for long.  Returns -1 with 'errp' filled
- * where its address is not known.
+/* Whether one of the addresses of an endpoint's host is of this host; waits for a name server, but not for long.  Returns
+ * -1 with 'errp' filled where none is known.
  */
 static int is_here (const char *endpoint, bool *here, idt_error_t *errp)
 {
@@ -244,11 +235,12 @@ static int is_here (const char *endpoint, bool *here, idt_error_t *errp)
 
     if (!a)
         return errprintf (errp, "out of memory");
-    if (!(found = address_resolve (a, endpoint, errp))) {
+    if (!address_resolve (a, endpoint, errp))
         address_wait (&a, 1, ADDRESS_MS);
+    do {
         found = address_resolve (a, endpoint, errp);
-    }
-    rc = found ? is_own_address (found, here, errp) : -1;
+        rc = found ? is_own_address (found, here, errp) : -1;
+    } while (rc == 0 && !*here && address_next (a));
     address_destroy (a);
     return rc;
 }

@@ -24,6 +24,7 @@
 #include "broker/overlay/channel.h"
 #include "broker/overlay/control.h"
 #include "broker/overlay/children_private.h"
+#include "broker/overlay/parent_private.h"
 #include "libzmqutil/zmsg.h"
 #include "libutil/clock.h"
 #include "test/tap.h"
@@ -1584,6 +1585,68 @@ static void test_second (enum wire_kind kind)
     world_fini (&w);
 }
 
+/* Who is refused by those who are there asks ever more seldom, and at once when told to. */
+static void test_refused_again (void)
+{
+    struct world w;
+
+    world_make (&w, LONG, SIZE_DEEP, NULL, WIRE_ZMQ);
+    overlay_accept (w.parent.ov, true);
+    start_middle (&w);
+    start_grand (&w);
+    UNTIL (&w, w.grand.parent_up && overlay_children_online (w.parent.ov) == 1);
+    start_rival (&w);
+    UNTIL (&w, w.rival.ov->up->retry_ms > 2 * RETRY_MAX_MS || w.rival.refusals > 20);
+    ok (w.rival.refusals <= 20, "a second broker of a rank asks ever more seldom");
+    w.rival.ov->up->retry_ms = REFUSED_MAX_MS;
+    UNTIL (&w, w.rival.ov->up->retry_ms == REFUSED_MAX_MS);
+    node_fini (&w.grand);
+    overlay_connect (w.rival.ov);
+    UNTIL (&w, w.rival.parent_up);
+    ok (w.rival.ov->up->retry_ms == RETRY_MIN_MS, "who is told to try does so at once, and begins anew when taken in");
+    world_fini (&w);
+}
+
+/* The parent closes the connection, for a message under a wrong key means nothing to it; none is there in the end. */
+static void test_other_certificate (void)
+{
+    struct world w;
+    struct parent *up;
+
+    world_init (&w, LONG);
+    memcpy (w.public_key[0], w.public_key[2], sizeof (w.public_key[0]));
+    start_child (&w, "1000");
+    up = w.child.ov->up;
+    UNTIL (&w, up->retry_ms > 2 * RETRY_MAX_MS || up->attempts > 20);
+    ok (up->attempts <= 20 && w.child.refusals == 0, "so does one that has another certificate");
+    node_fini (&w.parent);
+    overlay_connect (w.child.ov);
+    UNTIL (&w, up->retry_ms == RETRY_MAX_MS);
+    ok (!w.child.parent_up, "who is not there is asked for some times a second again");
+    world_fini (&w);
+}
+
+/* While it is attached to another one it probes its parent, which has another certificate. */
+static void test_refused_probe (void)
+{
+    struct world w;
+    struct parent *up;
+
+    world_make (&w, LONG, SIZE_DEEP, NULL, WIRE_ZMQ);
+    overlay_accept (w.parent.ov, true);
+    start_middle (&w);
+    memcpy (w.ancestors[0].key, w.ancestors[1].key, ZAP_KEY_SIZE);
+    node_init (&w.grand, &w, 3, "1000");
+    w.grand.ov->conf.configured = true;
+    overlay_set_bizcards (w.grand.ov, w.ancestors, 2, NULL);
+    overlay_connect (w.grand.ov);
+    up = w.grand.ov->up;
+    UNTIL (&w, w.grand.parent_up);
+    UNTIL (&w, up->probe_ms > PROBE_MS || up->probe->hello_us > up->used->hello_us + 30000000);
+    ok (up->probe_ms > PROBE_MS && w.grand.parent_up, "a parent that refuses is probed more seldom, too");
+    world_fini (&w);
+}
+
 /* An orphan that is too busy to read that it is adopted, for longer than it waits for that. */
 static void test_late_answer (enum wire_kind kind)
 {
@@ -1680,6 +1743,9 @@ int main (void)
     test_stepped ();
     test_silent_child ();
     test_late_refusal (WIRE_MEMORY);
+    test_refused_again ();
+    test_other_certificate ();
+    test_refused_probe ();
     test_kind (WIRE_ZMQ);
     test_kind (WIRE_INPROC);
     test_kind (WIRE_MEMORY);

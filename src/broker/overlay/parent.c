@@ -14,6 +14,9 @@
  * place when one of them accepts.  A broker that has never joined gives its parent time: it may just be starting.  An
  * ancestor that has another broker of our rank has the last word while it is there: those further up know nothing of
  * that one, and would let us in beside it.
+ *
+ * Who is not there is asked for some times a second, for it may come.  Where somebody is there who refuses us (another
+ * broker has our rank, another certificate, another instance) only a person helps: the pause grows to some 10 s.
  */
 #include "config.h"
 
@@ -27,7 +30,6 @@
 #include "broker/overlay/parent_private.h"
 #include "common/libzmqutil/address.h"
 
-#define RETRY_MAX_MS 500.
 #define PATIENCE 4       /* attempts that the parent leaves unanswered before one that never joined tries others */
 #define FAILOVER_MS 400. /* for a hello, when there is another ancestor to try */
 
@@ -136,6 +138,7 @@ static void control_received (void *arg, const idt_msg_t *msg)
             conf->ops->stop (conf->arg);
         break;
     case CONTROL_DISCONNECT:
+        c->refused |= c->state == CONN_HELLO;
         conn_lose (c, c->state == CONN_LEAVING ? NULL : idt_msg_string (msg));
         break;
     default: /* of a newer version */
@@ -190,18 +193,33 @@ static void closed (void *arg, struct wire *w, int line)
 {
     struct conn *c = arg;
 
+    c->refused |= c->state == CONN_HELLO && wire_was_reached (w);
     conn_lose (c, c->state == CONN_JOINED ? "the connection was closed" : NULL);
 }
 
 static const struct wire_ops wire_ops = { .received = received, .closed = closed };
 
+/* NULL: it is a number, or of this host. */
+static struct address *address_of_target (const struct conn *c)
+{
+    return c->up->ov->addresses ? c->up->ov->addresses[c->target] : NULL;
+}
+
 /* NULL: the address of its host is not known yet. */
 static const char *endpoint_of (const struct conn *c)
 {
-    struct address **addresses = c->up->ov->addresses;
+    struct address *address = address_of_target (c);
     const char *endpoint = conn_target (c)->endpoint;
 
-    return addresses ? address_resolve (addresses[c->target], endpoint, NULL) : endpoint;
+    return address ? address_resolve (address, endpoint, NULL) : endpoint;
+}
+
+/* It did not answer where it was looked for.  Returns whether its host has another address to try. */
+static bool look_elsewhere (const struct conn *c)
+{
+    struct address *address = address_of_target (c);
+
+    return address && address_next (address);
 }
 
 static int open_connection (struct conn *c)
@@ -250,19 +268,37 @@ static bool may_climb (const struct parent *up)
     return up->ov->nancestors > 1 && (up->ov->conf.configured || up->has_joined || up->attempts > PATIENCE);
 }
 
-/* One that has another broker of our rank is passed by only when it is silent for as long as any peer that is lost. */
+/* One that has another broker of our rank is passed by only when it is silent for as long as any peer that is lost.  All
+ * addresses of a host have that together.
+ */
 static double hello_ms (const struct parent *up)
 {
     bool hurries = may_climb (up) && up->used->target != up->served_at;
+    const struct address *address = address_of_target (up->used);
+    size_t count = address ? address_count (address) : 1;
+    double ms = up->ov->timeout * 1E3 / (count > 1 ? (double)count : 1);
 
-    return hurries && up->ov->timeout * 1E3 > FAILOVER_MS ? FAILOVER_MS : up->ov->timeout * 1E3;
+    return hurries && ms > FAILOVER_MS ? FAILOVER_MS : ms;
+}
+
+/* The pause that follows one of 'ms', not longer than 'max_ms' unless somebody refused us since. */
+static double longer (struct conn *c, double ms, double max_ms)
+{
+    double limit = c->refused ? REFUSED_MAX_MS : max_ms;
+
+    c->refused = false;
+    return ms * 2 < limit ? ms * 2 : limit;
 }
 
 /* The pause grows once a round through all ancestors. */
-static void retry_later (struct parent *up, enum conn_state was)
+static void retry_later (struct parent *up, enum conn_state was, bool elsewhere)
 {
     struct conn *c = up->used;
 
+    if (elsewhere) {
+        parent_start_timer (up->retry, RETRY_MIN_MS * parent_jitter (up));
+        return;
+    }
     up->attempts++;
     if (was == CONN_HELLO && may_climb (up) && c->target != up->served_at && c->target + 1 < up->ov->nancestors) {
         c->target++;
@@ -271,18 +307,20 @@ static void retry_later (struct parent *up, enum conn_state was)
     }
     c->target = 0;
     parent_start_timer (up->retry, up->retry_ms * parent_jitter (up));
-    up->retry_ms = up->retry_ms * 2 < RETRY_MAX_MS ? up->retry_ms * 2 : RETRY_MAX_MS;
+    up->retry_ms = longer (c, up->retry_ms, RETRY_MAX_MS);
 }
 
 void conn_lose (struct conn *c, const char *why)
 {
     struct parent *up = c->up;
     enum conn_state was = c->state;
+    bool elsewhere;
 
     if (was == CONN_IDLE)
         return;
     conn_close (c, 0);
     c->state = CONN_IDLE;
+    elsewhere = was == CONN_HELLO && look_elsewhere (c);
     if (c == up->probe)
         return;
     if (why)
@@ -295,14 +333,14 @@ void conn_lose (struct conn *c, const char *why)
         parent_tell (up, false);
     }
     if (!up->stopping)
-        retry_later (up, was);
+        retry_later (up, was, elsewhere);
 }
 
 void overlay_connect (struct overlay *ov)
 {
     struct parent *up = ov->up;
 
-    if (up->used->state != CONN_IDLE)
+    if (up->used->state != CONN_IDLE || up->stopping)
         return;
     parent_start_timer (up->retry, hello_ms (up));
     say_hello (up->used, up->used->target);
@@ -331,7 +369,8 @@ static void probe_next (struct parent *up)
     uint32_t next = up->probe->target + 1 < up->used->target ? up->probe->target + 1 : 0;
 
     conn_lose (up->probe, NULL);
-    parent_start_timer (up->probe_timer, PROBE_MS * parent_jitter (up));
+    up->probe_ms = longer (up->probe, up->probe_ms, PROBE_MS);
+    parent_start_timer (up->probe_timer, up->probe_ms * parent_jitter (up));
     say_hello (up->probe, next);
 }
 
@@ -344,7 +383,8 @@ static void probe_cb (idt_watcher_t *w, int revents, void *arg)
         return;
     }
     hello_late (up->probe);
-    parent_start_timer (up->probe_timer, PROBE_MS * parent_jitter (up)); /* it may turn out to be refused, or lost */
+    parent_start_timer (up->probe_timer,
+                        up->probe_ms * parent_jitter (up)); /* it may turn out to be refused, or lost */
 }
 
 /* Give up one whose answer has not come: all that came was read. */
@@ -471,6 +511,7 @@ struct parent *parent_create (struct overlay *ov)
     up->used = &up->conn[0];
     up->probe = &up->conn[1];
     up->retry_ms = RETRY_MIN_MS;
+    up->probe_ms = PROBE_MS;
     up->served_at = TOPO_NONE;
     up->seed = ov->conf.rank * 2654435761U ^ (unsigned)link_boot_us ();
     if (link_init_channel (ov, &up->conn[0].channel, &channel_ops, &up->conn[0]) < 0

@@ -121,6 +121,8 @@ static void joined (struct conn *c, const char *uuid, const struct idt_clock_sam
         return;
     c->state = CONN_JOINED;
     up->retry_ms = RETRY_MIN_MS;
+    up->probe_ms = PROBE_MS;
+    c->refused = false;
     idt_watcher_stop (up->retry);
     idt_watcher_stop (up->probe_timer);
     if (c->target > 0 || up->has_joined)
@@ -157,8 +159,10 @@ static void hello_accepted (struct conn *c, const idt_msg_t *msg)
     sample.peer_bound_us = bound;
     if (strlen (uuid) != IDT_MSG_UUID_LEN || strlen (stream) > IDT_MSG_UUID_LEN)
         conn_lose (c, "its hello has a malformed uuid");
-    else if (instance && conf->instance && instance_learn (conf->instance, conf->attrs, instance, name, &err) < 0)
+    else if (instance && conf->instance && instance_learn (conf->instance, conf->attrs, instance, name, &err) < 0) {
+        c->refused = true;
         conn_lose (c, err.text);
+    }
     else
         joined (c, uuid, &sample, link >= 1);
     if (c->state == CONN_JOINED) {
@@ -182,8 +186,10 @@ void conn_hello_answered (struct conn *c, const idt_msg_t *msg)
         c->up->served_at = c->target;
     if (c == c->up->used)
         conf->ops->refused (conf->arg, errnum, text ? text : strerror (errnum));
-    if (errnum != ESHUTDOWN)
+    if (errnum != ESHUTDOWN) {
         c->up->attempts = 0;
+        c->refused = true;
+    }
     if (c == c->up->probe && errnum == EADDRINUSE) /* two of a rank, and the nearer ancestor has the other one */
         conn_lose (c->up->used, "an ancestor that is nearer has another broker of this rank");
     conn_lose (c, NULL);

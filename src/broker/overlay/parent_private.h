@@ -8,7 +8,9 @@
 #include "broker/overlay/link.h"
 
 #define RETRY_MIN_MS 20.
-#define PROBE_MS 1000. /* between attempts to return */
+#define RETRY_MAX_MS 500.
+#define REFUSED_MAX_MS 10e3 /* where somebody is there, and does not want us */
+#define PROBE_MS 1000.      /* between attempts to return */
 
 enum conn_state { CONN_IDLE, CONN_HELLO, CONN_JOINED, CONN_LEAVING };
 
@@ -21,6 +23,7 @@ struct conn {
     struct wire *wire;
     char identity[IDT_MSG_UUID_LEN + 1]; /* of the connection: routes of what came over it have it */
     bool late;                           /* the answer to its hello is, unless it is there already */
+    bool refused;                        /* since the last pause: somebody was there who does not want us */
     double heard;                        /* link_now () of its last message */
     uint64_t hello_us;                   /* link_boot_us () when we said hello */
     uint64_t doubt_us;                   /* ... when it became doubtful that the parent still knows us; 0: it is not */
@@ -35,6 +38,7 @@ struct parent {
     struct conn *probe;
     idt_watcher_t *retry; /* IDLE: time to try again; HELLO: no answer came */
     idt_watcher_t *probe_timer;
+    double probe_ms; /* until it is tried again */
     double retry_ms;
     unsigned seed;   /* of the jitter */
     bool has_joined; /* ever */

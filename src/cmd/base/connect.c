@@ -23,6 +23,8 @@ idt_t *cmd_try_connect (struct cmd *cmd, idt_error_t *errp)
 {
     idt_error_t error;
 
+    if (cmd->h)
+        return cmd->h;
     cmd->h = idt_open_within (cmd->uri, 0, cmd->timeout_ms, &error);
     if (!cmd->h && cmd->uri && errno == EINVAL)
         cmd_usage (cmd, "--uri %s", error.text);
@@ -49,8 +51,6 @@ idt_t *cmd_connect (struct cmd *cmd)
 {
     idt_error_t error;
 
-    if (cmd->h)
-        return cmd->h;
     if (cmd_try_connect (cmd, &error))
         return cmd->h;
     if (errno == ENOENT || errno == ECONNREFUSED)

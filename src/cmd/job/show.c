@@ -59,15 +59,14 @@ static int run_show (struct cmd *cmd)
 {
     struct jobs j = jobs_begin (cmd);
     char id[SCHEME_TEXT_MAX];
-    json_t *o = json_object (), *job;
     struct ident ident;
 
     jobs_read_id (cmd, cmd->argv[0], id);
+    json_t *job = jobs_ask_new (&j, "get", json_pack ("{s:s}", "id", id), id), *o = json_object ();
     scheme_find ("fluid")->read (id, strlen (id), &ident);
     json_object_set_new (o, "id", json_string (id));
     add_forms (o, &ident);
     add_date (o, &ident, cmd);
-    job = jobs_ask_new (&j, "get", json_pack ("{s:s}", "id", id), id);
     json_object_set_new (o, "user", json_string (jobs_user (&j, job)));
     json_object_update_missing (o, job);
     if (j.json)

@@ -171,7 +171,7 @@ static const char *stranger (int fd)
 
     if (getsockopt (fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) < 0)
         return "it cannot be told who asks";
-    return cred.uid == geteuid () ? NULL : "only the owner of the instance may ask its launcher";
+    return cred.uid == geteuid () ? NULL : CONTROL_OWNER_ONLY;
 }
 
 /* Nothing was read from it and nothing is kept for it: where it does not take the sentence it goes without. */

@@ -20,6 +20,9 @@
 #define CONTROL_CLIENTS_MAX 64
 #define CONTROL_LINE_MAX 1024 /* bytes of a request */
 
+/* The error of who is somebody else; where he cannot even reach the socket startctl says it. */
+#define CONTROL_OWNER_ONLY "only the owner of the instance may ask its launcher"
+
 struct control_request {
     const char *verb; /* "kill", "stop", "cont", "run" */
     int rank;

@@ -52,6 +52,15 @@ static void limit_wait (struct cmd *cmd, int fd)
         cmd_die (cmd, "%s", strerror (errno));
 }
 
+static void tell_unreachable (struct cmd *cmd, const char *path) __attribute__ ((noreturn));
+
+static void tell_unreachable (struct cmd *cmd, const char *path)
+{
+    if (errno == EACCES)
+        cmd_die (cmd, "%s: " CONTROL_OWNER_ONLY, path);
+    cmd_die (cmd, "no launcher at %s (was the instance started by idtree start?): %s", path, strerror (errno));
+}
+
 static FILE *connect_launcher (struct cmd *cmd)
 {
     struct sockaddr_un addr = { .sun_family = AF_UNIX };
@@ -59,13 +68,27 @@ static FILE *connect_launcher (struct cmd *cmd)
 
     socket_path (cmd, &addr);
     if (fd < 0 || connect (fd, (struct sockaddr *)&addr, sizeof (addr)) < 0)
-        cmd_die (cmd, "no launcher at %s (was the instance started by idtree start?): %s", addr.sun_path,
-                 strerror (errno));
+        tell_unreachable (cmd, addr.sun_path);
     limit_wait (cmd, fd);
-    FILE *f = fdopen (fd, "r+");
+    FILE *f = fdopen (fd, "r");
     if (!f)
         cmd_die (cmd, "%s", strerror (errno));
     return f;
+}
+
+/* Send 'request' (stolen).  Who is refused may find the connection closed: then the answer lies in it. */
+static void send_request (struct cmd *cmd, int fd, json_t *request)
+{
+    char *line = request ? json_dumps (request, JSON_COMPACT) : NULL;
+
+    if (!line)
+        cmd_die (cmd, "out of memory");
+    size_t len = strlen (line);
+    line[len++] = '\n'; /* in place of the NUL */
+    if (send (fd, line, len, MSG_NOSIGNAL) != (ssize_t)len && errno != EPIPE && errno != ECONNRESET)
+        cmd_die (cmd, "the launcher went away: %s", strerror (errno));
+    free (line);
+    json_decref (request);
 }
 
 /* Send 'request' (stolen) and return the answer. */
@@ -77,9 +100,7 @@ static json_t *call_new (struct cmd *cmd, json_t *request)
     size_t size = 0;
     json_t *o;
 
-    if (!request || json_dumpf (request, f, JSON_COMPACT) < 0 || fputc ('\n', f) == EOF || fflush (f) == EOF)
-        cmd_die (cmd, "the launcher went away: %s", strerror (errno));
-    json_decref (request);
+    send_request (cmd, fileno (f), request);
     ssize_t n = getline (&line, &size, f);
     if (n > 0 && line[0] == '\0') /* how Flux's local connector greets */
         cmd_die (cmd, "the launcher is not idtree start but flux start: nothing was done");

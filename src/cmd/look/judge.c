@@ -15,8 +15,8 @@
 #include "libutil/ranges.h"
 
 #define WHY_MAX 512
-#define BEHIND_MAX_MS 15000 /* of the watermark: 1 s, and one more for each level, where all is well */
-#define AHEAD_LEASES 4      /* of rank 0, by its crashes: half of the most that they can cost */
+#define STILL_MAX_MS 15000 /* of the watermark: it moves each second where all is well */
+#define AHEAD_LEASES 4     /* of rank 0, by its crashes: half of the most that they can cost */
 
 const char *grade_name (enum grade grade)
 {
@@ -184,11 +184,12 @@ static void judge_fluid (struct judgement *j, const json_t *answer)
 static void judge_watermark (struct judgement *j, const json_t *answer)
 {
     int64_t behind_ms = json_integer_value (json_object_get (answer, "behind_ms"));
+    int64_t still_ms = json_integer_value (json_object_get (answer, "still_ms"));
 
-    if (behind_ms > BEHIND_MAX_MS)
+    if (still_ms > STILL_MAX_MS && behind_ms > STILL_MAX_MS)
         judge_add (j, GRADE_DEGRADED, "watermark",
                    "the watermark stands since %.0f s: a rank is killed, stopped or cut off, and its lease not over",
-                   (double)behind_ms / 1000);
+                   (double)still_ms / 1000);
 }
 
 /* --- documents, jobs ----------------------------------------------------------------------------------- */

@@ -106,9 +106,12 @@ static void test_ids (void)
     ok (judged (0, "fluid.info", "{\"state\":\"idle\",\"served_by\":0,\"ahead_ms\":-240001}", GRADE_DEGRADED,
                 "behind its"),
         "nor behind");
-    ok (judged (0, "fluid.watermark", "{\"behind_ms\":15000}", GRADE_GOOD, NULL)
-            && judged (0, "fluid.watermark", "{\"behind_ms\":15001}", GRADE_DEGRADED, "stands since 15 s"),
-        "a watermark that stands is told");
+    ok (judged (0, "fluid.watermark", "{\"behind_ms\":130000,\"still_ms\":15000}", GRADE_GOOD, NULL)
+            && judged (0, "fluid.watermark", "{\"behind_ms\":130000,\"still_ms\":15001}", GRADE_DEGRADED,
+                       "stands since 15 s"),
+        "a watermark that stands is told, by the time that passed");
+    ok (judged (0, "fluid.watermark", "{\"behind_ms\":0,\"still_ms\":20000}", GRADE_GOOD, NULL),
+        "one that is not behind need not move");
     ok (judged (0, "compressor.stats-get", "{\"root\":{\"store\":\"good\"}}", GRADE_GOOD, NULL)
             && judged (0, "compressor.stats-get", "{\"root\":{\"store\":\"full\"}}", GRADE_DEGRADED, "full")
             && judged (0, "ingest.stats", "{\"failing\":null}", GRADE_GOOD, NULL)

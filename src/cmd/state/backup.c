@@ -37,19 +37,21 @@ static int copy_pages (sqlite3 *from, sqlite3 *to)
 static void copy_store (const struct cmd *cmd, const struct look *l, const char *to_dir, const char *name)
 {
     char path[PATH_MAX], why[LOOK_WHY_SIZE];
-    sqlite3 *from = look_open (l->dir, name), *to = NULL;
+    struct look_store from = { 0 };
+    sqlite3 *to = NULL;
 
     snprintf (path, sizeof (path), "%s/%s", to_dir, name);
-    if (!from || sqlite3_open_v2 (path, &to, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, NULL) != SQLITE_OK)
+    look_open (&from, l->dir, name);
+    if (!from.db || sqlite3_open_v2 (path, &to, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, NULL) != SQLITE_OK)
         cmd_die (cmd, "%s/%s: cannot be copied to %s", l->dir, name, path);
-    int rc = copy_pages (from, to);
+    int rc = copy_pages (from.db, to);
+    look_close (&from);
     if (rc != SQLITE_DONE) {
         look_why (l->dir, name, rc, why);
         cmd_die (cmd, "%s/%s is %s: it cannot be copied", l->dir, name, why);
     }
     if (sqlite3_exec (to, DATABASE_COPY_MARK, NULL, NULL, NULL) != SQLITE_OK)
         cmd_die (cmd, "%s: cannot be written: %s", path, sqlite3_errmsg (to));
-    sqlite3_close (from);
     sqlite3_close (to);
 }
 

@@ -4,6 +4,7 @@
 /* init.c - idtree init: make the state of a new instance, once; nobody else does */
 #include <dirent.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -20,6 +21,8 @@
 #include "libstate/statefile.h"
 #include "libutil/duration.h"
 #include "libutil/private_dir.h"
+
+#define DEFAULT_NAME "idtree"
 
 struct init {
     const char *dir;
@@ -102,13 +105,42 @@ static void take_uuid (const struct cmd *cmd, const struct init *o, struct state
     state_list_store (s, STATE_HORIZON_STORE, false);
 }
 
-static void describe (const struct cmd *cmd, const struct init *o, struct statefile *s)
+/* The name that a rank remembers in 'dir' of the instance 'uuid'.  Returns whether there is one. */
+static bool recall_name (const char *dir, const char *uuid, char name[STATE_NAME_SIZE])
 {
-    if (!state_name_is_good (o->name))
+    DIR *d = opendir (dir);
+    struct dirent *entry;
+    bool found = false;
+
+    while (d && !found && (entry = readdir (d))) {
+        struct statefile memory;
+        uint32_t rank;
+
+        if (sscanf (entry->d_name, "memory-%" SCNu32, &rank) == 1 && state_recall (dir, rank, &memory, NULL) == 0
+            && strcmp (memory.uuid, uuid) == 0) {
+            memcpy (name, memory.name, STATE_NAME_SIZE);
+            found = true;
+        }
+    }
+    if (d)
+        closedir (d);
+    return found;
+}
+
+/* An instance keeps its name where that can be known: stores carry its UUID alone.  Returns whether it is new. */
+static bool choose_name (const struct cmd *cmd, const struct init *o, char name[STATE_NAME_SIZE])
+{
+    if (o->name && !state_name_is_good (o->name))
         cmd_usage (cmd, "--name '%s': 1 to %d letters, digits, and '.', '_', '-' are a name", o->name,
                    STATE_NAME_SIZE - 1);
-    *s = (struct statefile){ .has_epoch = true, .epoch_ms = now_ms (), .created_ms = now_ms () };
-    snprintf (s->name, sizeof (s->name), "%s", o->name);
+    if (!o->name && o->uuid && recall_name (o->dir, o->uuid, name))
+        return false;
+    snprintf (name, STATE_NAME_SIZE, "%s", o->name ? o->name : DEFAULT_NAME);
+    return !o->name && o->uuid;
+}
+
+static void describe (const struct cmd *cmd, const struct init *o, struct statefile *s)
+{
     if (o->epoch && parse_date (o->epoch, &s->epoch_ms) < 0)
         cmd_usage (cmd, "--epoch '%s': a date such as 2026-01-01T00:00:00Z is needed", o->epoch);
     if (o->uuid)
@@ -133,18 +165,24 @@ static void print (const struct cmd *cmd, const struct init *o, const struct sta
 
 static int run (struct cmd *cmd)
 {
-    struct init o = { .name = "idtree" };
-    struct statefile s;
+    struct statefile s = { .has_epoch = true, .epoch_ms = now_ms (), .created_ms = now_ms () };
+    struct init o = { 0 };
     idt_error_t error;
 
     cmd_options (cmd, &o);
     if (!o.dir)
         cmd_usage (cmd, "which folder? --statedir DIR");
+    bool renamed = choose_name (cmd, &o, s.name);
     describe (cmd, &o, &s);
     make_folder (cmd, &o, &s);
     if (state_create (o.dir, &s, &error) < 0)
         cmd_die (cmd, "%s", error.text);
     print (cmd, &o, &s);
+    if (renamed)
+        cmd_warn (cmd,
+                  "the name %s is new, for nothing in %s tells which it had: for another one remove %s/instance, "
+                  "and add --name",
+                  s.name, o.dir, o.dir);
     return CMD_OK;
 }
 
@@ -152,7 +190,8 @@ static int run (struct cmd *cmd)
 
 static const struct cmd_option options[] = {
     { 0, "statedir", "DIR", "the folder; it is made where there is none", cmd_take_text, AT (dir) },
-    { 0, "name", "N", "name of the instance, for people (default: idtree)", cmd_take_text, AT (name) },
+    { 0, "name", "N", "name of the instance, for people (default: what a rank remembers of UUID, or " DEFAULT_NAME ")",
+      cmd_take_text, AT (name) },
     { 0, "epoch", "DATE", "what its ids count time from (default: now)", cmd_take_text, AT (epoch) },
     { 0, "uuid", "UUID", "of an instance whose state was lost, as a whole or in part: not a new one", cmd_take_text,
       AT (uuid) },

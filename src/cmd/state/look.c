@@ -2,28 +2,70 @@
  * Copyright idtree contributors */
 
 /* look.c - a state folder as it lies there */
+#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cmd/state/look.h"
+#include "libsqlite/state.h"
 #include "libutil/duration.h"
 
 #define WAIT_MS 1000 /* for who writes, or ends; a broker that runs has its stores locked for as long as it does */
 
-sqlite3 *look_open (const char *dir, const char *name)
+static bool is_there (const char *path)
+{
+    return access (path, F_OK) == 0;
+}
+
+void look_open (struct look_store *s, const char *dir, const char *name)
 {
     char path[PATH_MAX];
-    sqlite3 *db = NULL;
 
     snprintf (path, sizeof (path), "%s/%s", dir, name);
-    if (sqlite3_open_v2 (path, &db, SQLITE_OPEN_READONLY, NULL) == SQLITE_OK) {
-        sqlite3_busy_timeout (db, WAIT_MS);
-        return db;
+    snprintf (s->log, sizeof (s->log), "%s/%s-wal", dir, name);
+    snprintf (s->index, sizeof (s->index), "%s/%s-shm", dir, name);
+    s->had_log = is_there (s->log);
+    s->had_index = is_there (s->index);
+    if (sqlite3_open_v2 (path, &s->db, SQLITE_OPEN_READONLY, NULL) == SQLITE_OK) {
+        sqlite3_busy_timeout (s->db, WAIT_MS);
+        return;
     }
-    sqlite3_close (db);
-    return NULL;
+    sqlite3_close (s->db);
+    s->db = NULL;
+}
+
+/* Who reads a store with a log keeps a lock until he closes it.  As long as that is ours no broker has the store, and
+ * none begins to write into what we remove.
+ */
+static bool is_locked (sqlite3 *db)
+{
+    int state = SQLITE_LOCK_NONE;
+
+    return sqlite3_file_control (db, "main", SQLITE_FCNTL_LOCKSTATE, &state) == SQLITE_OK
+           && state == SQLITE_LOCK_SHARED;
+}
+
+static bool is_empty (const char *path)
+{
+    struct stat sb;
+
+    return stat (path, &sb) == 0 && sb.st_size == 0;
+}
+
+/* A reader who may not write does not remove what SQLite made for him. */
+void look_close (struct look_store *s)
+{
+    if (s->db && is_locked (s->db)) {
+        if (!s->had_log && is_empty (s->log))
+            unlink (s->log);
+        if (!s->had_index)
+            unlink (s->index);
+    }
+    sqlite3_close (s->db);
+    s->db = NULL;
 }
 
 static void tell_holder (const char *dir, const char *name, char why[LOOK_WHY_SIZE])
@@ -72,27 +114,57 @@ static int read_dates (struct look *l, sqlite3 *db)
 
 void look_at_horizon (struct look *l)
 {
-    sqlite3 *db = look_open (l->dir, STATE_HORIZON_STORE);
-    int rc = db ? read_dates (l, db) : SQLITE_CANTOPEN;
+    struct look_store s = { 0 };
     char path[PATH_MAX];
 
-    sqlite3_close (db);
+    look_open (&s, l->dir, STATE_HORIZON_STORE);
+    int rc = s.db ? read_dates (l, s.db) : SQLITE_CANTOPEN;
+    look_close (&s);
     snprintf (path, sizeof (path), "%s/" STATE_HORIZON_STORE, l->dir);
     if (l->has_fluid)
         return;
     l->in_use = rc == SQLITE_BUSY;
-    if (access (path, F_OK) == 0)
+    if (is_there (path))
         look_why (l->dir, STATE_HORIZON_STORE, rc == SQLITE_DONE ? SQLITE_CORRUPT : rc, l->why);
     else if (state_find_store (&l->state, STATE_HORIZON_STORE))
         snprintf (l->why, sizeof (l->why), "missing");
 }
 
-void look_at (const struct cmd *cmd, struct look *l)
+static void tell_unknown (const struct cmd *cmd, struct look *l) __attribute__ ((noreturn));
+
+/* There is no file 'instance'. */
+static void tell_unknown (const struct cmd *cmd, struct look *l)
+{
+    struct statefile left = { 0 };
+    char epoch[DATE_SIZE];
+    idt_error_t error;
+    int rc = state_survey (l->dir, &left, &error);
+
+    if (rc == 0)
+        cmd_die (cmd, "%s holds no state: idtree init makes that of a new instance, once", l->dir);
+    if (rc > 0)
+        cmd_die (cmd, "%s/instance: is missing: an earlier version left %s and made none; the next start makes it",
+                 l->dir, left.stores[0].name);
+    look_at_horizon (l);
+    if (!l->has_fluid)
+        cmd_die (cmd, "%s", error.text);
+    cmd_die (cmd, "%s; " STATE_HORIZON_STORE " counts from --epoch %s", error.text, format_date (l->epoch_ms, epoch));
+}
+
+void look_at_instance (const struct cmd *cmd, struct look *l)
 {
     idt_error_t error;
 
-    if (state_read (l->dir, &l->state, &error) < 0)
-        cmd_die (cmd, "%s", error.text);
+    if (state_read (l->dir, &l->state, &error) == 0)
+        return;
+    if (errno == ENOENT && is_there (l->dir))
+        tell_unknown (cmd, l);
+    cmd_die (cmd, "%s", error.text);
+}
+
+void look_at (const struct cmd *cmd, struct look *l)
+{
+    look_at_instance (cmd, l);
     look_at_horizon (l);
 }
 

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* look.h - a state folder as it lies there: nothing is locked, changed, or played back */
+/* look.h - a state folder as it lies there: nothing is locked, changed, played back, or left behind */
 #ifndef CMD_LOOK_H
 #define CMD_LOOK_H
+
+#include <limits.h>
+#include <stdbool.h>
 
 #include <jansson.h>
 #include <sqlite3.h>
@@ -28,11 +31,22 @@ struct look {
  */
 void look_at (const struct cmd *cmd, struct look *l);
 
-/* The second half alone: 'dir' is all that must be there. */
+/* Its first half alone, and its second, for which 'dir' is all that must be there. */
+void look_at_instance (const struct cmd *cmd, struct look *l);
 void look_at_horizon (struct look *l);
 
-/* Open a store to read it: NULL where it cannot be.  What is asked of it waits as above.  sqlite3_close (). */
-sqlite3 *look_open (const char *dir, const char *name);
+/* A store that is being read. */
+struct look_store {
+    sqlite3 *db; /* NULL: it cannot be opened */
+    char log[PATH_MAX], index[PATH_MAX];
+    bool had_log, had_index; /* SQLite makes what is missing of these as soon as it reads */
+};
+
+/* Open a store to read it.  What is asked of it waits as above. */
+void look_open (struct look_store *s, const char *dir, const char *name);
+
+/* All that was asked of it must be finalized. */
+void look_close (struct look_store *s);
 
 /* Why SQLite could not read a store, by its result 'rc', as a clause in 'why'. */
 void look_why (const char *dir, const char *name, int rc, char why[LOOK_WHY_SIZE]);

@@ -45,14 +45,16 @@ static int show (struct cmd *cmd)
 /* Returns 0, or -1 with 'why' filled. */
 static int check_store (const struct look *l, const char *name, char why[LOOK_WHY_SIZE])
 {
-    sqlite3 *db = look_open (l->dir, name);
     sqlite3_stmt *stmt = NULL;
-    int rc = db ? sqlite3_prepare_v2 (db, "PRAGMA quick_check;", -1, &stmt, NULL) : SQLITE_CANTOPEN;
+    struct look_store s = { 0 };
+
+    look_open (&s, l->dir, name);
+    int rc = s.db ? sqlite3_prepare_v2 (s.db, "PRAGMA quick_check;", -1, &stmt, NULL) : SQLITE_CANTOPEN;
 
     if (rc == SQLITE_OK && (rc = sqlite3_step (stmt)) == SQLITE_ROW)
         rc = strcmp ((const char *)sqlite3_column_text (stmt, 0), "ok") ? SQLITE_CORRUPT : SQLITE_OK;
     sqlite3_finalize (stmt);
-    sqlite3_close (db);
+    look_close (&s);
     if (rc == SQLITE_OK)
         return 0;
     look_why (l->dir, name, rc, why);
@@ -86,10 +88,13 @@ static int check (struct cmd *cmd)
 
 static int forget (struct cmd *cmd)
 {
+    struct look l = { 0 };
     char path[4096];
     idt_error_t error;
 
     cmd_options (cmd, NULL);
+    l.dir = cmd->argv[0];
+    look_at_instance (cmd, &l);
     if (strcmp (cmd->argv[1], STATE_HORIZON_STORE) == 0)
         cmd_die (cmd, "ids would come twice: start once with --recover-horizon=DATE-or-ID, above all ids made");
     snprintf (path, sizeof (path), "%s/%s", cmd->argv[0], cmd->argv[1]);

@@ -108,7 +108,7 @@ static int adopt_one (const char *dir, const char *name, void *arg, idt_error_t 
     return 0;
 }
 
-int state_adopt (const char *dir, struct statefile *fresh, idt_error_t *errp)
+int state_survey (const char *dir, struct statefile *fresh, idt_error_t *errp)
 {
     if (each_store (dir, adopt_one, fresh, errp) < 0)
         return -1;
@@ -119,5 +119,12 @@ int state_adopt (const char *dir, struct statefile *fresh, idt_error_t *errp)
                         "%s/%s is there, but " STATE_HORIZON_STORE
                         " is not: part of the state is missing; put it back, or the rest aside",
                         dir, fresh->stores[0].name);
-    return state_create (dir, fresh, errp) < 0 ? -1 : 1;
+    return 1;
+}
+
+int state_adopt (const char *dir, struct statefile *fresh, idt_error_t *errp)
+{
+    int rc = state_survey (dir, fresh, errp);
+
+    return rc > 0 && state_create (dir, fresh, errp) < 0 ? -1 : rc;
 }

@@ -19,10 +19,13 @@ int state_check (const char *dir, const struct statefile *s, const char *excused
 /* Say that a store is missing, and what can be done.  Returns -1 with errno STATE_REFUSED. */
 int state_missing (const char *dir, const char *name, const char *uuid, idt_error_t *errp);
 
-/* Make the file 'instance' for stores that an earlier version left: fluid.sqlite, and others beside it.  'fresh' has
- * UUID and name, and gets the list.  Returns 1, or 0 where there is no store at all, or -1 with errno set
- * (STATE_REFUSED: only part of them is there) and 'errp' filled.
+/* Whose the stores are in a folder without the file 'instance'.  Returns 1 where an earlier version left them
+ * (fluid.sqlite, and others beside it), which get into the list of 'fresh'; 0 where there is no store at all; -1 with
+ * errno set and 'errp' filled: STATE_REFUSED: they are an instance's, whose file is gone, or only part of them is there.
  */
+int state_survey (const char *dir, struct statefile *fresh, idt_error_t *errp);
+
+/* The same, and where it returns 1 the file is made for them: 'fresh' has UUID and name. */
 int state_adopt (const char *dir, struct statefile *fresh, idt_error_t *errp);
 
 #endif /* SQLITE_STATE_H */

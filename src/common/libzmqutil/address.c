@@ -8,7 +8,6 @@
 #include <errno.h>
 #include <netdb.h>
 #include <poll.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,17 +19,25 @@
 
 #define SCHEME "tcp://"
 #define HOST_SIZE 256
+#define NUMBERS_MAX 8 /* of one name that are tried */
+
+struct numbers {
+    size_t n;
+    char text[NUMBERS_MAX][ADDRESS_TEXT];
+};
 
 /* One question, and its answer: a worker's, until it is over or left. */
 struct lookup {
     struct worker *worker;
     char host[HOST_SIZE];
-    char found[INET_ADDRSTRLEN];
+    struct numbers found;
 };
 
 struct address {
     char host[HOST_SIZE];          /* that 'found' is about */
-    char found[INET_ADDRSTRLEN];   /* "": not known yet */
+    struct numbers found;          /* none: not known yet */
+    size_t at;                     /* of those, the one that is returned */
+    size_t tried;                  /* that did not do in this round */
     char endpoint[HOST_SIZE + 32]; /* that was returned last */
     idt_error_t why;               /* the last answer was none */
     struct lookup *lookup;         /* NULL: nothing is asked */
@@ -66,14 +73,15 @@ void address_destroy (struct address *a)
 static int find (void *arg, idt_error_t *errp)
 {
     struct lookup *l = arg;
-    struct addrinfo hints = { .ai_family = AF_INET, .ai_socktype = SOCK_STREAM }, *ai;
-    int rc = getaddrinfo (l->host, NULL, &hints, &ai);
+    struct addrinfo hints = { .ai_socktype = SOCK_STREAM }, *list;
+    int rc = getaddrinfo (l->host, NULL, &hints, &list);
 
-    if (rc == 0) {
-        rc = getnameinfo (ai->ai_addr, ai->ai_addrlen, l->found, sizeof (l->found), NULL, 0, NI_NUMERICHOST);
-        freeaddrinfo (ai);
-    }
-    return rc == 0 ? 0 : errsetf (errp, ENOENT, "%s: %s", l->host, gai_strerror (rc));
+    if (rc != 0)
+        return errsetf (errp, ENOENT, "%s: %s", l->host, gai_strerror (rc));
+    for (const struct addrinfo *ai = list; ai && l->found.n < NUMBERS_MAX; ai = ai->ai_next)
+        l->found.n += address_text (ai->ai_addr, l->found.text[l->found.n]);
+    freeaddrinfo (list);
+    return l->found.n > 0 ? 0 : errsetf (errp, ENOENT, "%s: it has no address of IPv4 or IPv6", l->host);
 }
 
 static void ask (struct address *a)
@@ -93,6 +101,20 @@ static void ask (struct address *a)
     a->lookup = l;
 }
 
+/* The number that is used stays in use where the name has it still. */
+static void take_numbers (struct address *a, const struct numbers *found)
+{
+    size_t at = 0;
+
+    while (at < found->n && a->found.n > 0 && strcmp (found->text[at], a->found.text[a->at]) != 0)
+        at++;
+    if (a->found.n == 0 || at == found->n)
+        a->at = a->tried = 0;
+    else
+        a->at = at;
+    a->found = *found;
+}
+
 /* Take the answer, where it has come. */
 static void take_answer (struct address *a)
 {
@@ -101,7 +123,7 @@ static void take_answer (struct address *a)
     if (rc == 0)
         return;
     if (rc > 0)
-        memcpy (a->found, a->lookup->found, sizeof (a->found));
+        take_numbers (a, &a->lookup->found);
     drop_lookup (a);
 }
 
@@ -112,20 +134,26 @@ static void set_host (struct address *a, const char *host)
         return;
     drop_lookup (a);
     snprintf (a->host, sizeof (a->host), "%s", host);
-    a->found[0] = '\0';
+    a->found.n = a->at = a->tried = 0;
     a->asked_ms = 0;
 }
 
-/* Whether an endpoint has a name, which is copied to 'host', and behind it a colon at '*port'. */
-static bool has_name (const char *endpoint, char host[HOST_SIZE], const char **port)
+/* The host of an endpoint, which is copied to 'host', and behind it a colon at '*port'.  Returns false: it has none. */
+static bool split (const char *endpoint, char host[HOST_SIZE], const char **port)
 {
     const char *from = endpoint + strlen (SCHEME);
-    struct in_addr number;
 
     if (strncmp (endpoint, SCHEME, strlen (SCHEME)) != 0 || !(*port = strrchr (from, ':')) || *port - from >= HOST_SIZE)
         return false;
     snprintf (host, HOST_SIZE, "%.*s", (int)(*port - from), from);
-    return host[0] != '[' && inet_pton (AF_INET, host, &number) != 1;
+    return true;
+}
+
+static bool has_name (const char *endpoint, char host[HOST_SIZE], const char **port)
+{
+    struct in6_addr number;
+
+    return split (endpoint, host, port) && host[0] != '[' && !address_number (endpoint, &number);
 }
 
 const char *address_resolve (struct address *a, const char *endpoint, idt_error_t *errp)
@@ -139,12 +167,27 @@ const char *address_resolve (struct address *a, const char *endpoint, idt_error_
     take_answer (a);
     if (!a->lookup && (a->asked_ms == 0 || clock_ms (CLOCK_MONOTONIC) - a->asked_ms > ADDRESS_FRESH_MS))
         ask (a);
-    if (!a->found[0]) {
+    if (a->found.n == 0) {
         errsetf (errp, EAGAIN, "%s", a->why.text[0] ? a->why.text : "its address is being asked for");
         return NULL;
     }
-    snprintf (a->endpoint, sizeof (a->endpoint), SCHEME "%s%s", a->found, port);
+    address_endpoint (a->endpoint, sizeof (a->endpoint), a->found.text[a->at], port + 1);
     return a->endpoint;
+}
+
+bool address_next (struct address *a)
+{
+    if (a->found.n > 0)
+        a->at = (a->at + 1) % a->found.n;
+    if (++a->tried < a->found.n)
+        return true;
+    a->tried = 0;
+    return false;
+}
+
+size_t address_count (const struct address *a)
+{
+    return a->found.n;
 }
 
 static void wait_one (const struct lookup *l, uint64_t end_ms)
@@ -163,4 +206,68 @@ void address_wait (struct address *const *list, size_t n, int timeout_ms)
     for (size_t i = 0; i < n; i++)
         if (list[i] && list[i]->lookup)
             wait_one (list[i]->lookup, end_ms);
+}
+
+/* --- numbers ------------------------------------------------------------------------------------- */
+
+static void map (const struct in_addr *v4, struct in6_addr *number)
+{
+    *number = (struct in6_addr){ .s6_addr = { [10] = 0xff, [11] = 0xff } };
+    memcpy (&number->s6_addr[12], v4, sizeof (*v4));
+}
+
+bool address_of (const struct sockaddr *sa, struct in6_addr *number)
+{
+    struct sockaddr_in6 v6;
+    struct sockaddr_in v4;
+
+    if (sa && sa->sa_family == AF_INET6) {
+        memcpy (&v6, sa, sizeof (v6));
+        *number = v6.sin6_addr;
+        return true;
+    }
+    if (!sa || sa->sa_family != AF_INET)
+        return false;
+    memcpy (&v4, sa, sizeof (v4));
+    map (&v4.sin_addr, number);
+    return true;
+}
+
+bool address_text (const struct sockaddr *sa, char text[ADDRESS_TEXT])
+{
+    struct in6_addr number;
+
+    if (!address_of (sa, &number) || IN6_IS_ADDR_LINKLOCAL (&number))
+        return false;
+    if (sa->sa_family == AF_INET)
+        return inet_ntop (AF_INET, &number.s6_addr[12], text, ADDRESS_TEXT) != NULL;
+    return inet_ntop (AF_INET6, &number, text, ADDRESS_TEXT) != NULL;
+}
+
+bool address_number (const char *endpoint, struct in6_addr *number)
+{
+    char host[HOST_SIZE];
+    struct in_addr v4;
+    const char *port;
+    size_t len;
+
+    if (!split (endpoint, host, &port))
+        return false;
+    len = strlen (host);
+    if (len > 2 && host[0] == '[' && host[len - 1] == ']') {
+        host[len - 1] = '\0';
+        return inet_pton (AF_INET6, host + 1, number) == 1;
+    }
+    if (inet_pton (AF_INET, host, &v4) != 1)
+        return false;
+    map (&v4, number);
+    return true;
+}
+
+int address_endpoint (char *buf, size_t size, const char *host, const char *port)
+{
+    bool bare = strchr (host, ':') && host[0] != '[';
+    int n = snprintf (buf, size, SCHEME "%s%s%s:%s", bare ? "[" : "", host, bare ? "]" : "", port);
+
+    return n >= 0 && (size_t)n < size ? 0 : errset (ENAMETOOLONG);
 }

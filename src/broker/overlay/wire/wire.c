@@ -132,6 +132,11 @@ bool wire_is_dry (const struct wire *w)
     return w->dry;
 }
 
+bool wire_was_reached (const struct wire *w)
+{
+    return w->reached;
+}
+
 void wire_read_ends (struct wire *w)
 {
     w->class->read_ends (w);

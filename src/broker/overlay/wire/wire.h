@@ -98,6 +98,9 @@ int wire_send (struct wire *w, const char *identity, const idt_msg_t *msg);
 void wire_look (struct wire *w);
 bool wire_is_dry (const struct wire *w);
 
+/* Whether somebody took the connection, whatever he said then: of a lower end over tcp or ipc. */
+bool wire_was_reached (const struct wire *w);
+
 /* Call back for the ends that are known by now: a line's number may be in use again. */
 void wire_read_ends (struct wire *w);
 

@@ -25,7 +25,8 @@ struct wire {
     struct inside_line *line; /* to such a one; NULL: none */
     char endpoint[256];
     bool is_above;
-    bool dry; /* nothing was left since wire_look () */
+    bool dry;     /* nothing was left since wire_look () */
+    bool reached; /* the other end's process or its host took the connection */
 };
 
 /* One that has no more than that yet.  NULL with errno ENOMEM. */

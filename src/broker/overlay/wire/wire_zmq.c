@@ -117,7 +117,10 @@ static void monitor_cb (int event, int value, void *arg)
 {
     struct wire *w = arg;
 
-    w->ops->closed (w->arg, w, value);
+    if (event == ZMQ_EVENT_CONNECTED)
+        w->reached = true;
+    else
+        w->ops->closed (w->arg, w, value);
 }
 
 /* --- making ---------------------------------------------------------------------------------------- */
@@ -178,7 +181,7 @@ static int watch_ends (struct wire *w, int events)
 
 static int connect_outside (struct wire *w, const struct wire_target *to, const char *identity)
 {
-    int events = ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_CLOSED | ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL
+    int events = ZMQ_EVENT_CONNECTED | ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_CLOSED | ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL
                  | ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL | ZMQ_EVENT_HANDSHAKE_FAILED_AUTH;
     void *sock = zwatcher_socket (w->zs);
 

@@ -524,8 +524,8 @@ void authority_status (const struct authority *a, uint64_t now_us, struct author
                                          .store = a->storing.state,
                                          .fenced_by_foreign = a->table->fenced_by_foreign,
                                          .foreign = a->foreign };
-    if (a->clock.known)
-        status->ahead_us = (int64_t)clock_read (&a->clock, now_us) - wall_us (a, now_us);
+    status->ahead_us = (int64_t)(a->clock.known ? clock_read (&a->clock, now_us) : a->clock.inst_us)
+                       - wall_us (a, now_us);
 }
 
 struct authority_stats *authority_stats (struct authority *a)

@@ -155,7 +155,7 @@ struct foreign_lease {
 struct authority_status {
     int64_t epoch_ms;
     uint64_t horizon_ms;
-    int64_t ahead_us; /* of the wall clock */
+    int64_t ahead_us; /* of the wall clock: its time, or where that will begin */
     enum authority_store store;
     bool fenced_by_foreign; /* a broker below knows of leases that are not ours, as it said: */
     struct foreign_lease foreign;

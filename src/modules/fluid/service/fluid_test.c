@@ -17,9 +17,12 @@
 #include <idtree/idtree.h>
 
 #include "libidtree/transport.h"
+#include "libutil/clock.h"
 #include "libutil/fifo.h"
+#include "libutil/clock.h"
 #include "test/tap.h"
 #include "test/faulty_disk.h"
+#include "modules/fluid/service/store.h"
 #include "modules/fluid/service/wire.h"
 
 #define NRANKS 7 /* parent of r: (r - 1) / 2 */
@@ -784,6 +787,48 @@ static void test_watermark (void)
     tree_fini (&t);
 }
 
+static uint64_t still_ms (struct tree *t)
+{
+    const idt_msg_t *msg;
+    json_t *o = NULL;
+    json_int_t ms;
+
+    ask_json (t, 0, "fluid.watermark", "{}", IDT_ROLE_USER);
+    msg = answer (t);
+    if (idt_msg_unpack (msg, &o, NULL, "{s:I}", "still_ms", &ms) < 0)
+        bail_out ("still_ms");
+    json_decref (o);
+    idt_msg_unref (msg);
+    return (uint64_t)ms;
+}
+
+static void test_still (void)
+{
+    struct tree t;
+    uint64_t number, before_ms, at_ms, still;
+
+    tree_init (&t, "fluid.max-generators", "4", "fluid.lease", "6s", NULL);
+    tree_start (&t);
+    wait_until (state_is (&t, 3, "active", 3));
+    before_ms = clock_ms (CLOCK_MONOTONIC);
+    number = watermark (&t, 0);
+    wait_until (watermark (&t, 0) > number) turn (&t);
+    at_ms = clock_ms (CLOCK_MONOTONIC);
+    wait_until (clock_ms (CLOCK_MONOTONIC) > at_ms + 2000) turn (&t);
+    cut (&t, 1, true); /* what is below it is */
+    wait_until (clock_ms (CLOCK_MONOTONIC) > at_ms + 4000) turn (&t);
+    ok (still_ms (&t) > 0, "how long the watermark stands is known, though nobody asked since it moved last");
+    wait_until (still_ms (&t) > 1000) turn (&t);
+    still = still_ms (&t);
+    ok (still <= clock_ms (CLOCK_MONOTONIC) - before_ms, "and that is no more than has passed");
+    cut (&t, 1, false);
+    number = watermark (&t, 0);
+    wait_until (watermark (&t, 0) > number) turn (&t);
+    wait_until (still_ms (&t) < 2000) turn (&t);
+    ok (true, "it begins anew when the watermark moves");
+    tree_fini (&t);
+}
+
 /* --- the disk ---------------------------------------------------------------------------------------------------- */
 
 static bool store_says (struct tree *t, const char *text)
@@ -895,6 +940,32 @@ static void test_recover (void)
     tree_fini (&t);
 }
 
+/* As if rank 0 had crashed so often that it has to wait. */
+static void test_crashed (void)
+{
+    const int64_t epoch_ms = INT64_C (1767225600000), ahead_ms = 100000;
+    struct store_content content;
+    struct store *st;
+    struct tree t;
+    idt_error_t err;
+    fluid_t id = 0;
+
+    tree_init (&t, "fluid.lease", "1s", NULL);
+    uint64_t horizon_ms = (uint64_t)((int64_t)clock_us (CLOCK_REALTIME) / 1000 - epoch_ms + ahead_ms);
+    if (!(st = store_open (t.dir, "a test", &content, &err))
+        || store_init (st, epoch_ms, &(struct lease_record){ horizon_ms, 0, 0, ahead_ms }, &err) < 0
+        || store_close (st, NULL, &err) < 0)
+        bail_out (err.text);
+    ok (start_rank (&t, 0, &err) == 0, "a root that has to wait starts");
+    json_t *o = info (&t, 0);
+    ok (json_real_value (json_object_get (o, "ahead_ms")) > 90000.,
+        "how far ahead it is is told before it begins, too");
+    json_decref (o);
+    ok (get_ids (&t, 0, 1, 0, &id) && fluid_split (id).timestamp_ms >= horizon_ms,
+        "then it makes ids above its horizon");
+    tree_fini (&t);
+}
+
 static void test_foreign_lease (void)
 {
     static const char request[] = "{\"want\":[[3,\"aaaaaaaa-aaaa-4aaa-8aaa-aaaaaaaaaaaa\",1,\"%s\"]],\"epoch\":\"%s\"}";
@@ -978,8 +1049,10 @@ int main (void)
     test_trouble ();
     test_restart ();
     test_watermark ();
+    test_still ();
     test_disk ();
     test_recover ();
+    test_crashed ();
     test_foreign_lease ();
     test_options ();
     test_load ();

@@ -40,6 +40,7 @@ static void wall_cb (idt_watcher_t *w, int revents, void *arg)
     uint64_t now_us = service_now_us (sv);
 
     authority_wall (sv->authority, now_us, (int64_t)clock_us (CLOCK_REALTIME));
+    service_watermark_look (sv, now_us);
     go_on (sv, now_us);
 }
 
@@ -193,17 +194,17 @@ static int load_store (struct service *sv, int64_t wall_ms, int64_t *epoch_ms, s
 /* What somebody must know who has lost the state.  The horizon is ahead of the time where this life goes on with the
  * leases of the one before.
  */
-static void tell_start (struct service *sv, const struct lease_record *record, int64_t epoch_ms, uint64_t now_us,
-                        int64_t wall_us)
+static void tell_start (struct service *sv, const struct lease_record *record, int64_t epoch_ms, uint64_t now_us)
 {
     const char *uuid = idt_attr_get (sv->h, "instance.uuid"), *name = idt_attr_get (sv->h, "instance.name");
     int64_t horizon_ms = epoch_ms + (int64_t)record->horizon_ms;
-    int64_t ahead_us = (int64_t)clock_read (authority_clock (sv->authority), now_us) + epoch_ms * 1000 - wall_us;
+    struct authority_status status;
     char epoch[DATE_SIZE], horizon[DATE_SIZE];
 
+    authority_status (sv->authority, now_us, &status);
     idt_log (sv->h, LOG_NOTICE, "instance %s (%s): epoch %s, horizon %s, its time %.3f s ahead of the clock",
              uuid ? uuid : "-", name ? name : "-", format_date (epoch_ms, epoch), format_date (horizon_ms, horizon),
-             ahead_us > 0 ? (double)ahead_us / 1e6 : 0.);
+             status.ahead_us > 0 ? (double)status.ahead_us / 1e6 : 0.);
 }
 
 static int start_authority (struct service *sv, const void *past, size_t size, idt_error_t *errp)
@@ -224,7 +225,7 @@ static int start_authority (struct service *sv, const void *past, size_t size, i
     if (!(sv->authority = authority_create (&config, &authority_ops, sv, now_us, &start)))
         return errprintf (errp, "cannot start: %s", strerror (errno));
     node_start_root (sv->node, now_us, sv->authority);
-    tell_start (sv, &record, config.epoch_ms, now_us, start.wall_us);
+    tell_start (sv, &record, config.epoch_ms, now_us);
     return 0;
 }
 

@@ -69,7 +69,9 @@ struct service {
     bool told_memory;      /* that nothing can be remembered */
 
     /* the watermark: watermark.c */
-    struct fifo waiting; /* requests that the answer to the one under way is for */
+    uint64_t mark_ms;       /* rank 0's, when it was looked at last */
+    uint64_t mark_moved_ms; /* CLOCK_MONOTONIC of its last move that was seen; 0: nobody looked yet */
+    struct fifo waiting;    /* requests that the answer to the one under way is for */
     bool asked;
 };
 
@@ -130,6 +132,11 @@ void service_stats_clear_cb (idt_t *h, const idt_msg_t *msg, void *arg);
 /* --- the watermark: watermark.c ---------------------------------------------------------------------- */
 
 /* End: fail all that wait. */
+/* Look whether rank 0's has moved: each second, so that how long it stands is known when somebody asks.  Returns false
+ * where it cannot be told.
+ */
+bool service_watermark_look (struct service *sv, uint64_t now_us);
+
 void service_watermark_stop (struct service *sv);
 
 /* --- rank 0: root.c ------------------------------------------------------------------------------------ */

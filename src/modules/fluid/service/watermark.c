@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "libutil/clock.h"
 #include "modules/fluid/service/service.h"
 #include "modules/fluid/service/wire.h"
 
@@ -42,27 +43,41 @@ void service_report_up_cb (void *arg, const struct report *report)
 
 /* --- the watermark, at rank 0 ------------------------------------------------------------------------------ */
 
-/* The time, and the lowest id that may come yet: all that will ever be below it were made.  At the end of time none
- * comes: then it is the last there is.
- */
-static json_t *make_watermark (struct service *sv, uint64_t ms)
+bool service_watermark_look (struct service *sv, uint64_t now_us)
 {
+    uint64_t ms;
+
+    if (!authority_watermark (sv->authority, now_us, &ms))
+        return false;
+    if (ms != sv->mark_ms || sv->mark_moved_ms == 0)
+        sv->mark_moved_ms = clock_ms (CLOCK_MONOTONIC);
+    sv->mark_ms = ms;
+    return true;
+}
+
+/* The time, and the lowest id that may come yet: all that will ever be below it were made.  At the end of time none
+ * comes: then it is the last there is.  How far it is behind is time of ids, which a crash sets forward; how long it
+ * stands is our own.
+ */
+static json_t *make_watermark (struct service *sv, uint64_t now_us)
+{
+    uint64_t ms = sv->mark_ms, still_ms = clock_ms (CLOCK_MONOTONIC) - sv->mark_moved_ms;
     struct node_status s;
     char id[FLUID_TEXT_MAX];
 
-    node_status (sv->node, service_now_us (sv), &s);
+    node_status (sv->node, now_us, &s);
     fluid_format (ms <= FLUID_TIMESTAMP_MAX ? ms << 24 : UINT64_MAX, FLUID_F58, id, sizeof (id));
-    return json_pack ("{s:o s:s s:o s:I}", "timestamp_ms", wire_number (ms), "id", id, "date",
+    return json_pack ("{s:o s:s s:o s:I s:I}", "timestamp_ms", wire_number (ms), "id", id, "date",
                       wire_date (s.epoch_ms + (int64_t)ms), "behind_ms",
-                      (json_int_t)(s.timestamp_ms > ms ? s.timestamp_ms - ms : 0));
+                      (json_int_t)(s.timestamp_ms > ms ? s.timestamp_ms - ms : 0), "still_ms", (json_int_t)still_ms);
 }
 
 static void answer (struct service *sv, const idt_msg_t *msg)
 {
-    uint64_t ms;
+    uint64_t now_us = service_now_us (sv);
 
-    if (authority_watermark (sv->authority, service_now_us (sv), &ms))
-        module_respond_object (sv->h, msg, make_watermark (sv, ms));
+    if (service_watermark_look (sv, now_us))
+        module_respond_object (sv->h, msg, make_watermark (sv, now_us));
     else
         module_respond_error (sv->h, msg, EAGAIN,
                               "rank 0 cannot tell a watermark: brokers hold leases of another statedir");

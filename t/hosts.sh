@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright idtree contributors
+#
+# hosts.sh - hosts for a configured instance: network namespaces on one bridge, each with a name (node0, node1, ...), an
+# address, a folder, and the command line of a unit
+#
+# Who reads it has read wait.sh, stands in an empty folder $T that only its user can read, and has set N, the ranks, and
+# SPARES, more hosts than those.  Host of a rank: in $T/rank.RANK; what it says: in $T/out.HOST and $T/err.HOST.
+
+bridge=idt$$
+
+# Print why there can be no hosts; nothing: there can.
+hosts_lack() {
+    if test "$(id -u)" != 0 || ! command -v ip >/dev/null || ! ip netns add "$(ns try)" 2>/dev/null; then
+        echo "only root can make network namespaces here"
+        return
+    fi
+    ip netns del "$(ns try)"
+}
+
+ns() { echo "idtree-$$-$1"; }
+all_hosts() { seq 0 $((N + SPARES - 1)); }
+all_ranks() { seq 0 $((N - 1)); }
+
+# Each rank is on the host of its number; the state of rank 0 is made in $T/disk.
+hosts_make() {
+    ip link add $bridge type bridge && ip link set $bridge up &&
+        for i in $(all_hosts); do echo "10.77.0.$((10 + i)) node$i"; done >hosts &&
+        for i in $(all_hosts); do make_host "$i" || return 1; done &&
+        for r in $(all_ranks); do echo "$r" >rank."$r" || return 1; done &&
+        idtree keygen cert && idtree init --statedir "$T/disk" && write_files
+}
+make_host() { # number
+    ip netns add "$(ns "$1")" && mkdir -p /etc/netns/"$(ns "$1")" && mkdir -m 700 "$T/host$1" "$T/host$1/run" &&
+        cp hosts /etc/netns/"$(ns "$1")"/hosts &&
+        ip link add "$bridge-$1" type veth peer name eth0 netns "$(ns "$1")" && ip link set "$bridge-$1" master $bridge up &&
+        ip -n "$(ns "$1")" addr add "10.77.0.$((10 + $1))/24" dev eth0 && ip -n "$(ns "$1")" link set eth0 up &&
+        ip -n "$(ns "$1")" link set lo up
+}
+hosts_end() {
+    for f in "$T"/pid.*; do kill -9 "$(cat "$f")"; done 2>/dev/null
+    for i in $(all_hosts); do ip netns del "$(ns "$i")"; rm -rf /etc/netns/"$(ns "$i")"; done 2>/dev/null
+    ip link del $bridge 2>/dev/null
+    rm -rf "$T"
+}
+
+# What a host's unit runs, there: it is the same command line on all.
+on_host() { (become_host "$@"); } # number, command...
+become_host() {
+    name=node$1 space=$(ns "$1")
+    shift
+    exec ip netns exec "$space" unshare --uts sh -c 'hostname "$1" && shift && exec "$@"' sh "$name" "$@"
+}
+start() { # number of a host
+    become_host "$1" idtree-broker --config "$T/host$1/idtree.toml" >>"$T/out.$1" 2>>"$T/err.$1" </dev/null 6>&- &
+    echo $! >"$T/pid.$1"
+}
+pid() { cat "$T/pid.$1"; }
+is_gone() { ! kill -0 "$1" 2>/dev/null; }
+kill_host() { kill -9 "$(pid "$1")" && wait_until "host $1 is dead" is_gone "$(pid "$1")" && rm "$T/pid.$1"; }
+move_disk() { cp -a disk moved && rm -r disk && mv moved disk; } # of rank 0, to another host
+link() { ip link set "$bridge-$1" "$2"; } # number of a host, up or down
+
+# --- the file, which is the same everywhere but for what is of a folder -----------------------------
+
+# In order of rank, as TOML.
+host_list() { for r in $(all_ranks); do printf '%s"node%s"' "$(test "$r" = 0 || echo ", ")" "$(host_of "$r")"; done; }
+write_file() { # host: its own folder stands for what is at one path on real hosts
+    list=$(host_list)
+    cat >"$T/host$1/idtree.toml.new" <<END
+statedir = "$T/disk"
+rundir = "$T/host$1/run"
+tbon.topo = "kary:3"
+tbon.timeout = "2s"
+fluid.lease = "5s"
+
+[cluster]
+hosts = [ $list ]
+certificate = "$T/cert"
+interface = "eth0"
+END
+    mv "$T/host$1/idtree.toml.new" "$T/host$1/idtree.toml"
+}
+write_files() { for i in $(all_hosts); do write_file "$i" || return 1; done; }
+reload() { test ! -e "$T/pid.$1" || kill -HUP "$(pid "$1")"; } # host
+reload_all() { for i in $(all_hosts); do reload "$i" || return 1; done; }
+
+# --- ranks: a socket in a folder is reached from any namespace ---------------------------------------
+
+host_of() { cat "$T/rank.$1"; }
+uri() { echo "local://$T/host$(host_of "$1")/run/local-$1"; }
+serves() { idtree id new --uri "$(uri "$1")" >>"$T/ids"; }
+all_serve() { for r in $(all_ranks); do wait_until "rank $r serves" serves "$r" || return 1; done; }
+is_full() { test "$(idtree overlay status --uri "$(uri 0)" --json | jq -r ".overlay[0].status")" = full; }
+wait_full() { wait_until "all $N are there" is_full; }
+no_id_twice() { sort "$T/ids" | uniq -d >"$T/twice" && test ! -s "$T/twice"; }
+
+# Ids are asked for throughout, on each host that has a broker.
+load_start() {
+    rm -f stop && mkfifo stop || return 1
+    # shellcheck disable=SC2046
+    "$IDTREE_BUILDDIR/t/idload" -c 20 "local://$T/host" $(all_hosts | sed 's|$|/run/local|') <stop >result 6>&- &
+    load_pid=$! && exec 6>stop
+}
+load_end() { exec 6>&- && wait $load_pid; }
