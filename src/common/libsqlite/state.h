@@ -21,7 +21,8 @@ int state_missing (const char *dir, const char *name, const char *uuid, idt_erro
 
 /* Whose the stores are in a folder without the file 'instance'.  Returns 1 where an earlier version left them
  * (fluid.sqlite, and others beside it), which get into the list of 'fresh'; 0 where there is no store at all; -1 with
- * errno set and 'errp' filled: STATE_REFUSED: they are an instance's, whose file is gone, or only part of them is there.
+ * errno set and 'errp' filled (STATE_REFUSED: they are an instance's, whose file is gone, or only part of them is
+ * there).
  */
 int state_survey (const char *dir, struct statefile *fresh, idt_error_t *errp);
 
