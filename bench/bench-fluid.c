@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* bench-fluid.c - what the text forms of a FLUID and its generator cost
+/* bench-fluid.c - what the generator of a FLUID costs; its text forms are in bench-codecs
  *
- * Prints one JSON object a line: nanoseconds for one id, the best of ROUNDS, and the ratio to what
- * libc takes for the same in decimal (snprintf, strtoull), measured in the same run.
+ * Prints a JSON object: nanoseconds for one id, the best of ROUNDS, and what granules add to it.
  */
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "idtree/fluid.h"
 #include "timing.h"
@@ -19,8 +16,6 @@
 
 struct sample {
     fluid_t id[IDS];
-    char text[IDS][FLUID_TEXT_MAX];
-    enum fluid_form form;
 };
 
 typedef uint64_t (*work_f) (struct sample *s);
@@ -40,45 +35,6 @@ static double measure (work_f work, struct sample *s)
         best = ns < best ? ns : best;
     }
     return best;
-}
-
-static uint64_t libc_encode (struct sample *s)
-{
-    uint64_t done = 0;
-
-    for (int i = 0; i < IDS; i++)
-        done += snprintf (s->text[i], FLUID_TEXT_MAX, "%" PRIu64, s->id[i]) > 0;
-    return done;
-}
-
-static uint64_t libc_parse (struct sample *s)
-{
-    uint64_t done = 0;
-
-    for (int i = 0; i < IDS; i++)
-        done += strtoull (s->text[i], NULL, 10) == s->id[i];
-    return done;
-}
-
-static uint64_t encode (struct sample *s)
-{
-    uint64_t done = 0;
-
-    for (int i = 0; i < IDS; i++)
-        done += fluid_format (s->id[i], s->form, s->text[i], FLUID_TEXT_MAX) > 0;
-    return done;
-}
-
-static uint64_t parse (struct sample *s)
-{
-    uint64_t done = 0;
-
-    for (int i = 0; i < IDS; i++) {
-        fluid_t id;
-
-        done += fluid_parse (s->text[i], strlen (s->text[i]), &id, NULL) == 0 && id == s->id[i];
-    }
-    return done;
 }
 
 /* One id at a time, as fast as milliseconds are handed in. */
@@ -118,38 +74,12 @@ static uint64_t reserve_in_holes (struct sample *s)
     return reserve_in (s, UINT64_C (0x00ff0f0f33335555));
 }
 
-/* Ids as an instance of some days and 16384 ranks makes them. */
-static void make_ids (struct sample *s)
-{
-    uint64_t x = UINT64_C (0x9e3779b97f4a7c15);
-
-    for (int i = 0; i < IDS; i++) {
-        x ^= x << 13;
-        x ^= x >> 7;
-        x ^= x << 17;
-        s->id[i] = x >> 11;
-    }
-}
-
 int main (void)
 {
     struct sample *s = malloc (sizeof (*s));
 
     if (!s)
         return EXIT_FAILURE;
-    make_ids (s);
-    double libc_encode_ns = measure (libc_encode, s);
-    double libc_parse_ns = measure (libc_parse, s);
-
-    for (int form = 0; form < FLUID_FORM_COUNT; form++) {
-        s->form = form;
-        double encode_ns = measure (encode, s);
-        double parse_ns = measure (parse, s);
-
-        printf ("{\"bench\":\"fluid.form\",\"form\":\"%s\",\"encode_ns\":%.1f,\"parse_ns\":%.1f,"
-                "\"encode_to_snprintf\":%.2f,\"parse_to_strtoull\":%.2f}\n",
-                fluid_form_name (form), encode_ns, parse_ns, encode_ns / libc_encode_ns, parse_ns / libc_parse_ns);
-    }
     double reserve_ns = measure (reserve, s);
     double all_ns = measure (reserve_in_all, s);
     double holes_ns = measure (reserve_in_holes, s);

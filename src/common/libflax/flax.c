@@ -11,6 +11,7 @@
 #include "flax_layout.h"
 #include "libsort/radix.h"
 #include "libutil/errprintf.h"
+#include "libutil/lines.h"
 #include "libutil/lex64.h"
 
 #define ZERO '-'
@@ -122,6 +123,26 @@ int flax_parse (const char *text, size_t len, flax_t *id, size_t *errpos)
     put_be (id->bytes, 8, upper << 16 | lower >> 32);
     put_be (id->bytes + 8, 4, lower);
     return 0;
+}
+
+static int format_cb (const void *id, const void *how, char *buf, size_t size)
+{
+    return flax_format (id, buf, size);
+}
+
+static int parse_cb (const char *text, size_t len, const void *how, void *id, size_t *errpos)
+{
+    return flax_parse (text, len, id, errpos);
+}
+
+int flax_format_lines (const flax_t *ids, size_t *count, char *buf, size_t size, size_t *len)
+{
+    return lines_format (ids, sizeof (*ids), count, format_cb, NULL, buf, size, len);
+}
+
+int flax_parse_lines (const char *text, size_t len, flax_t *ids, size_t *count, size_t *pos)
+{
+    return lines_parse (text, len, FLAX_TEXT_LEN, ids, sizeof (*ids), count, parse_cb, NULL, pos);
 }
 
 int flax_from_bytes (const void *bytes, size_t len, flax_t *id)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "form.h"
+#include "libutil/lines.h"
 
 #define F_HOOK_UTF8 "\xc6\x92" /* U+0192, small f with hook */
 
@@ -119,6 +120,26 @@ int fluid_parse (const char *text, size_t len, fluid_t *id, size_t *errpos)
         return 0;
     f = &forms[form_detect (text + start, len - start)];
     return f->decode (text, start + f->prefix_len, len, id, errpos);
+}
+
+static int format_cb (const void *id, const void *how, char *buf, size_t size)
+{
+    return fluid_format (*(const fluid_t *)id, *(const enum fluid_form *)how, buf, size);
+}
+
+static int parse_cb (const char *text, size_t len, const void *how, void *id, size_t *errpos)
+{
+    return fluid_parse (text, len, id, errpos);
+}
+
+int fluid_format_lines (const fluid_t *ids, size_t *count, enum fluid_form form, char *buf, size_t size, size_t *len)
+{
+    return lines_format (ids, sizeof (*ids), count, format_cb, &form, buf, size, len);
+}
+
+int fluid_parse_lines (const char *text, size_t len, fluid_t *ids, size_t *count, size_t *pos)
+{
+    return lines_parse (text, len, 0, ids, sizeof (*ids), count, parse_cb, NULL, pos);
 }
 
 const char *fluid_form_name (enum fluid_form form)

@@ -13,6 +13,7 @@
 #include "idtree/sno.h"
 #include "libutil/be.h"
 #include "libutil/errprintf.h"
+#include "libutil/lines.h"
 
 #define DIGITS 8   /* values 0-7 are '2' ... '9' */
 #define LETTERS 24 /* values 8-31 are 'a' ... 'x' */
@@ -263,4 +264,26 @@ CHOOSES int sno_parse (const char *text, size_t len, sno_t *id, size_t *errpos)
     if (__builtin_expect (best_works () && len == SNO_TEXT_LEN && decode_best (text, id), true))
         return 0;
     return parse_elsewhere (text, len, id, errpos);
+}
+
+/* --- many --------------------------------------------------------------------------------- */
+
+static int format_cb (const void *id, const void *how, char *buf, size_t size)
+{
+    return sno_format (id, buf, size);
+}
+
+static int parse_cb (const char *text, size_t len, const void *how, void *id, size_t *errpos)
+{
+    return sno_parse (text, len, id, errpos);
+}
+
+int sno_format_lines (const sno_t *ids, size_t *count, char *buf, size_t size, size_t *len)
+{
+    return lines_format (ids, sizeof (*ids), count, format_cb, NULL, buf, size, len);
+}
+
+int sno_parse_lines (const char *text, size_t len, sno_t *ids, size_t *count, size_t *pos)
+{
+    return lines_parse (text, len, SNO_TEXT_LEN, ids, sizeof (*ids), count, parse_cb, NULL, pos);
 }

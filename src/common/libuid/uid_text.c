@@ -12,6 +12,7 @@
 #include "idtree/uid.h"
 #include "libutil/be.h"
 #include "libutil/errprintf.h"
+#include "libutil/lines.h"
 #include "libutil/lex64.h"
 
 #define ZERO '.'
@@ -104,7 +105,9 @@ int uid_format (const struct uid *id, const struct uid_codec *codec, char *text,
         return -1;
     if (id->kind == UID_LOCAL) {
         uint64_t bits = local_bits (id);
-        lex64_encode16 (bits >> 16, bits << 32, ZERO, text); /* the last 32 bits are not of the id */
+        char chars[16]; /* the last 32 bits are not of the id, and there may be no room for their characters */
+        lex64_encode16 (bits >> 16, bits << 32, ZERO, chars);
+        memcpy (text, chars, UID_LOCAL_TEXT_LEN);
         text[UID_LOCAL_TEXT_LEN] = '\0';
         return UID_LOCAL_TEXT_LEN;
     }
@@ -221,6 +224,28 @@ int uid_parse (const char *text, size_t len, const struct uid_codec *codec, stru
         return errset_at (EINVAL, len, errpos);
     set_global_bits (id, bits, codec);
     return 0;
+}
+
+static int format_cb (const void *id, const void *how, char *buf, size_t size)
+{
+    return uid_format (id, how, buf, size);
+}
+
+static int parse_cb (const char *text, size_t len, const void *how, void *id, size_t *errpos)
+{
+    return uid_parse (text, len, how, id, errpos);
+}
+
+int uid_format_lines (const struct uid *ids, size_t *count, const struct uid_codec *codec, char *buf, size_t size,
+                      size_t *len)
+{
+    return lines_format (ids, sizeof (*ids), count, format_cb, codec, buf, size, len);
+}
+
+int uid_parse_lines (const char *text, size_t len, const struct uid_codec *codec, struct uid *ids, size_t *count,
+                     size_t *pos)
+{
+    return lines_parse (text, len, UID_GLOBAL_TEXT_LEN, ids, sizeof (*ids), count, parse_cb, codec, pos);
 }
 
 /* --- the text of any bytes --------------------------------------------------------------- */

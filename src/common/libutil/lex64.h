@@ -15,6 +15,7 @@
 #include <string.h>
 
 typedef int8_t lex64_bytes __attribute__ ((vector_size (16)));
+typedef uint8_t lex64_units __attribute__ ((vector_size (16)));
 typedef uint32_t lex64_quads __attribute__ ((vector_size (16)));
 typedef uint64_t lex64_halves __attribute__ ((vector_size (16)));
 
@@ -107,16 +108,18 @@ static inline void lex64_join (lex64_bytes values, uint64_t *upper, uint64_t *lo
  */
 static inline bool lex64_decode16 (const char text[16], char zero, uint64_t *upper, uint64_t *lower)
 {
-    lex64_bytes c, v;
+    lex64_bytes c;
 
     memcpy (&c, text, 16);
-    lex64_bytes below = c<'0', letters = c> '9', line = c > 'Z', small = c > '_';
+    lex64_bytes below = '0' > c, letters = c > '9';
+    lex64_bytes line = c > 'Z', small = c > '_';
     lex64_bytes bad = (below & (c != zero)) | (letters ^ (c > '@')) | (line ^ (c > '^')) | (small ^ (c > '`'))
                       | (c > 'z');
 
-    v = (c - (int8_t)('0' - 1)) - (letters & (int8_t)('A' - '9' - 1));
-    v -= (line & (int8_t)('_' - 'Z' - 1)) + (small & (int8_t)('a' - '_' - 1));
-    lex64_join (v & ~below, upper, lower);
+    lex64_units v = (lex64_units)c - ('0' - 1); /* without a sign: what is foreign may go below 0 */
+    v -= (lex64_units)letters & ('A' - '9' - 1);
+    v -= ((lex64_units)line & ('_' - 'Z' - 1)) + ((lex64_units)small & ('a' - '_' - 1));
+    lex64_join ((lex64_bytes)(v & ~(lex64_units)below), upper, lower);
     lex64_halves any = (lex64_halves)bad;
     return (any[0] | any[1]) == 0;
 }

@@ -92,6 +92,20 @@ int flax_format (const flax_t *id, char *buf, size_t size);
  */
 int flax_parse (const char *text, size_t len, flax_t *id, size_t *errpos);
 
+/* Write '*count' ids, each with a '\n' behind it, and a NUL to 'buf' of 'size' bytes.  The number of those that are
+ * written, from the first on, goes to '*count', the length without the NUL to '*len'.  Returns 0, or -1 with errno set:
+ *   ENOSPC  no more of them fit: what is written is whole lines, and the rest begins at ids[*count]
+ */
+int flax_format_lines (const flax_t *ids, size_t *count, char *buf, size_t size, size_t *len);
+
+/* Read ids from the 'len' characters at 'text', one a line; behind the last one '\n' may be left out.  There is room
+ * for '*count'; the number of those that are read goes there, and where reading ended to '*pos' (which may be NULL).
+ * Returns 0 when all are read, or -1 with errno set:
+ *   ENOSPC  there are more: '*pos' is where the next line begins
+ *   others  as flax_parse () has it: the line with the index '*count' is no id, and '*pos' is what is at fault
+ */
+int flax_parse_lines (const char *text, size_t len, flax_t *ids, size_t *count, size_t *pos);
+
 /* Read an id from 'len' bytes.  Returns 0, or -1 with errno EMSGSIZE when 'len' is not 12. */
 int flax_from_bytes (const void *bytes, size_t len, flax_t *id);
 

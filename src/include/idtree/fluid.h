@@ -85,6 +85,22 @@ int fluid_format (fluid_t id, enum fluid_form form, char *buf, size_t size);
  */
 int fluid_parse (const char *text, size_t len, fluid_t *id, size_t *errpos);
 
+/* Write '*count' ids in 'form', each with a '\n' behind it, and a NUL to 'buf' of 'size' bytes.  The number of those
+ * that are written, from the first on, goes to '*count', the length without the NUL to '*len'.  Returns 0, or -1 with
+ * errno set:
+ *   ENOSPC  no more of them fit: what is written is whole lines, and the rest begins at ids[*count]
+ *   EINVAL  no such form
+ */
+int fluid_format_lines (const fluid_t *ids, size_t *count, enum fluid_form form, char *buf, size_t size, size_t *len);
+
+/* Read ids in any form from the 'len' characters at 'text', one a line; behind the last one '\n' may be left out.
+ * There is room for '*count'; the number of those that are read goes there, and where reading ended to '*pos' (which
+ * may be NULL).  Returns 0 when all are read, or -1 with errno set:
+ *   ENOSPC          there are more: '*pos' is where the next line begins
+ *   EINVAL, ERANGE  as fluid_parse () has it: the line with the index '*count' is no id, and '*pos' is what is at fault
+ */
+int fluid_parse_lines (const char *text, size_t len, fluid_t *ids, size_t *count, size_t *pos);
+
 /* The name of a form as commands take it: dec, hex, dothex, f58, ƒ58, words, emoji.  NULL: no such form. */
 const char *fluid_form_name (enum fluid_form form);
 

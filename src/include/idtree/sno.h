@@ -101,6 +101,20 @@ int sno_format (const sno_t *id, char *buf, size_t size);
  */
 int sno_parse (const char *text, size_t len, sno_t *id, size_t *errpos);
 
+/* Write '*count' ids, each with a '\n' behind it, and a NUL to 'buf' of 'size' bytes.  The number of those that are
+ * written, from the first on, goes to '*count', the length without the NUL to '*len'.  Returns 0, or -1 with errno set:
+ *   ENOSPC  no more of them fit: what is written is whole lines, and the rest begins at ids[*count]
+ */
+int sno_format_lines (const sno_t *ids, size_t *count, char *buf, size_t size, size_t *len);
+
+/* Read ids from the 'len' characters at 'text', one a line; behind the last one '\n' may be left out.  There is room
+ * for '*count'; the number of those that are read goes there, and where reading ended to '*pos' (which may be NULL).
+ * Returns 0 when all are read, or -1 with errno set:
+ *   ENOSPC  there are more: '*pos' is where the next line begins
+ *   others  as sno_parse () has it: the line with the index '*count' is no id, and '*pos' is what is at fault
+ */
+int sno_parse_lines (const char *text, size_t len, sno_t *ids, size_t *count, size_t *pos);
+
 /* --- bytes, JSON, SQL -------------------------------------------------------------------- */
 
 /* Read an id from 'len' bytes.  Returns 0, or -1 with errno EMSGSIZE when 'len' is not 10. */

@@ -199,6 +199,23 @@ int uid_format (const struct uid *id, const struct uid_codec *codec, char *buf, 
  */
 int uid_parse (const char *text, size_t len, const struct uid_codec *codec, struct uid *id, size_t *errpos);
 
+/* Write '*count' ids, each with a '\n' behind it, and a NUL to 'buf' of 'size' bytes.  The number of those that are
+ * written, from the first on, goes to '*count', the length without the NUL to '*len'.  Returns 0, or -1 with errno set:
+ *   ENOSPC  no more of them fit: what is written is whole lines, and the rest begins at ids[*count]
+ *   others  as uid_format () has it for ids[*count]
+ */
+int uid_format_lines (const struct uid *ids, size_t *count, const struct uid_codec *codec, char *buf, size_t size,
+                      size_t *len);
+
+/* Read ids from the 'len' characters at 'text', one a line; behind the last one '\n' may be left out.  There is room
+ * for '*count'; the number of those that are read goes there, and where reading ended to '*pos' (which may be NULL).
+ * Returns 0 when all are read, or -1 with errno set:
+ *   ENOSPC  there are more: '*pos' is where the next line begins
+ *   others  as uid_parse () has it: the line with the index '*count' is no id, and '*pos' is what is at fault
+ */
+int uid_parse_lines (const char *text, size_t len, const struct uid_codec *codec, struct uid *ids, size_t *count,
+                     size_t *pos);
+
 /* The text form of any bytes: (8 * len + 5) / 6 characters and a NUL.  Returns the number of
  * characters, or -1 with errno ENOSPC when 'size' is too small.
  */
