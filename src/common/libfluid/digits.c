@@ -234,32 +234,27 @@ int form_hex_decode (const char *text, size_t at, size_t end, fluid_t *id, size_
 #define POW6 (UINT64_C (1) * POW4 * POW2)
 #define F58_DIGITS 11 /* 58^11 > 2^64 */
 
-/* Two digits of each number below 58^2, made by listing the digits twice, for a macro does not expand within itself. */
-#define EACH_DIGIT(M, a)                                                                                               \
-    M (a, '1')                                                                                                         \
-    M (a, '2')                                                                                                         \
-    M (a, '3')                                                                                                         \
-    M (a, '4')                                                                                                         \
-    M (a, '5') M (a, '6') M (a, '7') M (a, '8') M (a, '9') M (a, 'A') M (a, 'B') M (a, 'C') M (a, 'D') M (a, 'E')      \
-        M (a, 'F') M (a, 'G') M (a, 'H') M (a, 'J') M (a, 'K') M (a, 'L') M (a, 'M') M (a, 'N') M (a, 'P') M (a, 'Q')  \
-            M (a, 'R') M (a, 'S') M (a, 'T') M (a, 'U') M (a, 'V') M (a, 'W') M (a, 'X') M (a, 'Y') M (a, 'Z')         \
-                M (a, 'a') M (a, 'b') M (a, 'c') M (a, 'd') M (a, 'e') M (a, 'f') M (a, 'g') M (a, 'h') M (a, 'i')     \
-                    M (a, 'j') M (a, 'k') M (a, 'm') M (a, 'n') M (a, 'o') M (a, 'p') M (a, 'q') M (a, 'r') M (a, 's') \
-                        M (a, 't') M (a, 'u') M (a, 'v') M (a, 'w') M (a, 'x') M (a, 'y') M (a, 'z')
-#define EACH_FIRST(M)                                                                                               \
-    M ('1')                                                                                                         \
-    M ('2')                                                                                                         \
-    M ('3')                                                                                                         \
-    M ('4')                                                                                                         \
-    M ('5') M ('6') M ('7') M ('8') M ('9') M ('A') M ('B') M ('C') M ('D') M ('E') M ('F') M ('G') M ('H') M ('J') \
-        M ('K') M ('L') M ('M') M ('N') M ('P') M ('Q') M ('R') M ('S') M ('T') M ('U') M ('V') M ('W') M ('X')     \
-            M ('Y') M ('Z') M ('a') M ('b') M ('c') M ('d') M ('e') M ('f') M ('g') M ('h') M ('i') M ('j') M ('k') \
-                M ('m') M ('n') M ('o') M ('p') M ('q') M ('r') M ('s') M ('t') M ('u') M ('v') M ('w') M ('x')     \
-                    M ('y') M ('z')
-#define PAIR(a, b) (a) | (b) << 8,
-#define PAIRS_FROM(a) EACH_DIGIT (PAIR, a)
-
-static const uint16_t f58_pair[POW2] = { EACH_FIRST (PAIRS_FROM) };
+/* Two digits of each number below 58^2: the first of them is the lower byte. */
+#define PAIR(a, b) ((a) | (b) << 8)
+#define PAIRS(a)                                                                                                 \
+    PAIR (a, '1'), PAIR (a, '2'), PAIR (a, '3'), PAIR (a, '4'), PAIR (a, '5'), PAIR (a, '6'), PAIR (a, '7'),     \
+        PAIR (a, '8'), PAIR (a, '9'), PAIR (a, 'A'), PAIR (a, 'B'), PAIR (a, 'C'), PAIR (a, 'D'), PAIR (a, 'E'), \
+        PAIR (a, 'F'), PAIR (a, 'G'), PAIR (a, 'H'), PAIR (a, 'J'), PAIR (a, 'K'), PAIR (a, 'L'), PAIR (a, 'M'), \
+        PAIR (a, 'N'), PAIR (a, 'P'), PAIR (a, 'Q'), PAIR (a, 'R'), PAIR (a, 'S'), PAIR (a, 'T'), PAIR (a, 'U'), \
+        PAIR (a, 'V'), PAIR (a, 'W'), PAIR (a, 'X'), PAIR (a, 'Y'), PAIR (a, 'Z'), PAIR (a, 'a'), PAIR (a, 'b'), \
+        PAIR (a, 'c'), PAIR (a, 'd'), PAIR (a, 'e'), PAIR (a, 'f'), PAIR (a, 'g'), PAIR (a, 'h'), PAIR (a, 'i'), \
+        PAIR (a, 'j'), PAIR (a, 'k'), PAIR (a, 'm'), PAIR (a, 'n'), PAIR (a, 'o'), PAIR (a, 'p'), PAIR (a, 'q'), \
+        PAIR (a, 'r'), PAIR (a, 's'), PAIR (a, 't'), PAIR (a, 'u'), PAIR (a, 'v'), PAIR (a, 'w'), PAIR (a, 'x'), \
+        PAIR (a, 'y'), PAIR (a, 'z')
+static const uint16_t f58_pair[POW2] = {
+    PAIRS ('1'), PAIRS ('2'), PAIRS ('3'), PAIRS ('4'), PAIRS ('5'), PAIRS ('6'), PAIRS ('7'), PAIRS ('8'), PAIRS ('9'),
+    PAIRS ('A'), PAIRS ('B'), PAIRS ('C'), PAIRS ('D'), PAIRS ('E'), PAIRS ('F'), PAIRS ('G'), PAIRS ('H'), PAIRS ('J'),
+    PAIRS ('K'), PAIRS ('L'), PAIRS ('M'), PAIRS ('N'), PAIRS ('P'), PAIRS ('Q'), PAIRS ('R'), PAIRS ('S'), PAIRS ('T'),
+    PAIRS ('U'), PAIRS ('V'), PAIRS ('W'), PAIRS ('X'), PAIRS ('Y'), PAIRS ('Z'), PAIRS ('a'), PAIRS ('b'), PAIRS ('c'),
+    PAIRS ('d'), PAIRS ('e'), PAIRS ('f'), PAIRS ('g'), PAIRS ('h'), PAIRS ('i'), PAIRS ('j'), PAIRS ('k'), PAIRS ('m'),
+    PAIRS ('n'), PAIRS ('o'), PAIRS ('p'), PAIRS ('q'), PAIRS ('r'), PAIRS ('s'), PAIRS ('t'), PAIRS ('u'), PAIRS ('v'),
+    PAIRS ('w'), PAIRS ('x'), PAIRS ('y'), PAIRS ('z')
+};
 
 /* Four of a number below 58^4. */
 static inline uint64_t f58_four (uint32_t number)
