@@ -309,12 +309,14 @@ static void put (struct host *host, idt_msg_t *msg)
 static const idt_msg_t *take (struct host *host)
 {
     struct pollfd pfd = { .fd = mailbox_pollfd (host->link.out), .events = POLLIN };
+    const idt_msg_t *msg;
 
-    if (host->inlined)
+    if (host->inlined) {
         idt_reactor_run (host->r, IDT_REACTOR_NOWAIT);
-    else
-        wait_until (poll (&pfd, 1, TAP_WAIT_S * 1000) == 1);
-    return mailbox_pop (host->link.out);
+        return mailbox_pop (host->link.out);
+    }
+    wait_until ((msg = mailbox_pop (host->link.out)) || errno == EPIPE) poll (&pfd, 1, TAP_WAIT_S * 1000);
+    return msg;
 }
 
 static void ask_with (struct host *host, const char *topic, const char *payload, uint32_t rolemask, int flags)

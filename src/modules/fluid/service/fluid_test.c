@@ -854,8 +854,8 @@ static void test_disk (void)
     wait_until (get_ids (&t, 0, 1, 0, &last) && store_says (&t, "good")) turn (&t);
     ok (store_says (&t, "good"), "with a good disk all is well");
     disk_fail (1, true, DISK_FULL);
-    uint64_t horizon = number_of (&t, "horizon_ms");
     wait_until (store_says (&t, "failing: ")) turn (&t);
+    uint64_t horizon = number_of (&t, "horizon_ms"); /* now that what was under way is stored, or not */
     ok (store_says (&t, "the disk is full"), "fluid.info tells of a full disk");
     ok (strstr (t.rank[0].log, "the disk is full: no leases are given"), "and so does the log: %s", t.rank[0].log);
     int logged = t.rank[0].logged;
