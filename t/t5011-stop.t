@@ -18,6 +18,12 @@ test_expect_success 'and when a signal ends it' '
     test_expect_code 143 idtree start -s 4 sh -c "kill -TERM \$PPID; exec sleep 1000" 2>err &&
     ! grep -E "broker [0-9]+ .*(exited|killed)" err
 '
+test_expect_success 'and where one of them was stopped meanwhile' '
+    cat >halt <<-\EOF &&
+	kill -STOP "$(idtree startctl status | awk "NR == 3 { print \$2 }")"
+	EOF
+    idtree start -s 3 sh ./halt 2>err && { cat err; test ! -s err; }
+'
 test_expect_success 'what is wrong with an attribute is said once' '
     test_expect_code 2 idtree start -s 8 --topology kary:-1 true 2>err && cat err &&
     test "$(grep -c "^idtree-broker:" err)" = 1 && test "$(grep -c "broker 0 .* before the instance was up" err)" = 1

@@ -164,7 +164,10 @@ static void end_if_done (struct launcher *l)
 
 static void take_step (struct launcher *l)
 {
-    procs_kill_all (&l->procs, l->step == STOP_KILL ? SIGKILL : SIGCONT);
+    if (l->step == STOP_KILL)
+        procs_kill_all (&l->procs, SIGKILL);
+    else
+        procs_cont_all (&l->procs);
     if (l->step == STOP_ROOT && l->procs.rank[0].state == PROC_DOWN)
         l->step = STOP_ALL;
     if (l->step == STOP_ROOT)
@@ -429,6 +432,8 @@ static void child_changed (struct launcher *l, pid_t pid, int status)
     else if ((process = procs_changed (&l->procs, pid, status)) >= 0) {
         if (l->procs.process[process].pid == 0)
             process_ended (l, process, pid);
+        else if (l->phase == PHASE_STOP)
+            procs_cont_all (&l->procs);
         control_notify (l->control);
     }
 }

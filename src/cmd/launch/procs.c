@@ -229,6 +229,13 @@ void procs_kill_all (struct procs *procs, int sig)
         procs_kill (procs, i, sig);
 }
 
+void procs_cont_all (struct procs *procs)
+{
+    for (int i = 0; i < procs->count; i++)
+        if (procs->process[i].stopped)
+            procs_kill (procs, i, SIGCONT);
+}
+
 /* What ended its ranks was meant for each of them. */
 static void set_ended (struct procs *procs, int process, int status)
 {

@@ -78,6 +78,11 @@ bool procs_is_alone (const struct procs *procs, int rank); /* its process hosts 
 int procs_kill (struct procs *procs, int process, int sig);
 void procs_kill_all (struct procs *procs, int sig);
 
+/* Have those that are stopped go on.  Others get no SIGCONT: it takes a stop away that a tracer waits for, as the one
+ * that looks for leaks when a process ends.
+ */
+void procs_cont_all (struct procs *procs);
+
 /* Take what waitpid () said of 'pid'; the connection of one that ended stays open, and its ranks are down.  Returns the
  * process, or -1 where it is none of ours.
  */
