@@ -66,13 +66,22 @@ static bool fails (const sqlite3_file *f)
     return now;
 }
 
+static enum disk_fault fault_of_now (void)
+{
+    pthread_mutex_lock (&disk.lock);
+    enum disk_fault fault = disk.fault;
+    pthread_mutex_unlock (&disk.lock);
+    return fault;
+}
+
 static int file_write (sqlite3_file *f, const void *data, int n, sqlite3_int64 offset)
 {
     if (!fails (f))
         return real_of (f)->pMethods->xWrite (real_of (f), data, n, offset);
-    if (disk.fault == DISK_TORN)
+    enum disk_fault fault = fault_of_now ();
+    if (fault == DISK_TORN)
         real_of (f)->pMethods->xWrite (real_of (f), data, n / 2, offset);
-    return disk.fault == DISK_FULL ? SQLITE_FULL : SQLITE_IOERR_WRITE;
+    return fault == DISK_FULL ? SQLITE_FULL : SQLITE_IOERR_WRITE;
 }
 
 static int file_truncate (sqlite3_file *f, sqlite3_int64 size)
