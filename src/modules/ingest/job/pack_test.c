@@ -71,7 +71,7 @@ static void test_not_packed (void)
     uint32_t x = 1;
 
     for (size_t i = 0; i < sizeof (chance); i++)
-        chance[i] = (char)((x = x * 1664525 + 1013904223) >> 24);
+        chance[i] = i < sizeof (chance) / 16 ? 'x' : (char)((x = x * 1664525 + 1013904223) >> 24);
     ok (is_untouched (one.data, one.size), "one of %zu bytes is not packed", one.size);
     ok (is_untouched (chance, sizeof (chance)), "nor one that would not be much smaller");
     ok (is_untouched (long_one.data, long_one.size), "nor a job that takes more than a batch of many may");
@@ -143,7 +143,8 @@ static void test_hurt (void)
         }
     ok (told, "with any bit of it changed it is refused, or a batch");
     memcpy (copy + 4, "\0\x20\0\1", 4);
-    ok (open_copy (copy, size, &err) < 0 && errno == EPROTO, "one that would be too large is refused: %s", err.text);
+    ok (open_copy (copy, size, &err) < 0 && errno == EPROTO && strstr (err.text, "only up to 2097152"),
+        "one that would be too large is refused: %s", err.text);
     memcpy (copy + 4, "\0\x20\0\0", 4);
     ok (open_copy (copy, size, &err) < 0 && errno == EPROTO, "... and one that is not as large as it says: %s",
         err.text);
