@@ -26,7 +26,7 @@ struct debt {
 
 struct ration {
     uint32_t rate, block;
-    struct debt debt[RATION_USERS];
+    struct debt *debt; /* of RATION_USERS; NULL: no guest has come yet */
 };
 
 struct ration *ration_create (uint32_t rate, uint32_t block)
@@ -55,6 +55,8 @@ struct ration *ration_configure (idt_t *h, idt_error_t *errp)
 
 void ration_destroy (struct ration *r)
 {
+    if (r)
+        free (r->debt);
     free (r);
 }
 
@@ -86,6 +88,8 @@ int ration_take (struct ration *r, struct idt_cred user, uint32_t count, uint64_
         return errsetf (errp, EPERM,
                         "a guest may ask for %" PRIu32 " ids at once, not %" PRIu32 " (access.guest-block)", r->block,
                         count);
+    if (!r->debt && !(r->debt = calloc (RATION_USERS, sizeof (*r->debt))))
+        return errsetf (errp, ENOMEM, "out of memory");
     if (!(d = find (r, user.userid, now_us)))
         return errsetf (errp, EAGAIN, "%d guests have asked for ids in this second: try again", RATION_USERS);
     if (d->paid_us > now_us + SECOND_US)

@@ -27,6 +27,7 @@ void ration_destroy (struct ration *r); /* NULL is fine */
  * errno
  *   EPERM   more than he may have in one request
  *   EAGAIN  more than he may have now, or too many users want some
+ *   ENOMEM
  */
 int ration_take (struct ration *r, struct idt_cred user, uint32_t count, uint64_t now_us, idt_error_t *errp);
 
