@@ -158,6 +158,7 @@ static void fluid_fini (idt_t *h, void *ctx)
     int saved = errno;
 
     idt_handlers_remove (h, handlers);
+    page_door_shut (sv->page);
     if (sv->node)
         node_stop (sv->node, service_now_us (sv));
     service_watermark_stop (sv);
@@ -167,6 +168,7 @@ static void fluid_fini (idt_t *h, void *ctx)
     if (sv->running)
         leave (sv);
     service_forget (sv);
+    page_door_destroy (sv->page);
     node_destroy (sv->node);
     authority_destroy (sv->authority);
     ration_destroy (sv->ration);
@@ -201,7 +203,7 @@ static int start (struct service *sv, idt_error_t *errp)
 {
     if (options_read (sv->h, &sv->options, errp) < 0 || !(sv->ration = ration_configure (sv->h, errp))
         || start_timer (sv, errp) < 0 || start_node (sv, errp) < 0 || add_handlers (sv, errp) < 0
-        || attach (sv, errp) < 0)
+        || attach (sv, errp) < 0 || page_door_open (sv, &sv->page, errp) < 0)
         return -1;
     service_set_timer (sv);
     sv->running = true;

@@ -9,6 +9,7 @@
  *   lease.c      fluid.lease
  *   lend.c       fluid.lend
  *   share.c      fluid.share
+ *   page.c       the page that processes of this host share
  *   memory.c     what a rank remembers of its instance
  *   watermark.c  fluid.position, watermark
  *   info.c       fluid.info, stats-get, stats-clear
@@ -33,6 +34,7 @@
 #include "libutil/fifo.h"
 #include "modules/fluid/node/node.h"
 #include "modules/fluid/service/options.h"
+#include "modules/fluid/service/page.h"
 #include "modules/fluid/service/store.h"
 #include "modules/fluid/lease/witness.h"
 
@@ -50,6 +52,7 @@ struct service {
     /* the timer: fluid.c, service.c */
     struct witness witness;
     bool has_ticks;    /* the processor's counter is one that can be relied on */
+    struct page_door *page; /* NULL: this rank gives none */
     uint64_t armed_us; /* what the timer is set to; SERVICE_NEVER: it is not */
     idt_watcher_t *timer;
 
