@@ -260,6 +260,24 @@ static void test_lost (struct test_server *s)
     idt_close (h);
 }
 
+static void test_lost_request (struct test_server *s)
+{
+    idt_t *h = open_handle (s);
+
+    ask (h, "test.refuse", "{\"n\":1,\"errnum\":0}");
+    if (idt_fluid_prefetch (h, MOST, AGE_MS) < 0)
+        bail_out ("idt_fluid_prefetch");
+    ask (h, "test.echo", "{}"); /* so the server has the request */
+    test_server_stop (s);
+    test_server_start (s);
+    ok (one (h) > 0, "a request for more is lost with its broker: the call is not");
+    int before = count (h);
+    for (int i = 0; i < 1000; i++)
+        (void)one (h);
+    ok (count (h) < before + 100, "and the next broker is asked for more at once");
+    idt_close (h);
+}
+
 static void test_once (struct test_server *s)
 {
     idt_t *h = idt_open_with (test_server_uri (s), IDT_O_ONCE, NULL);
@@ -337,6 +355,7 @@ int main (int argc, char *argv[])
     test_refused (s);
     test_silent (s);
     test_lost (s);
+    test_lost_request (s);
     test_once (s);
     test_fork (s);
     test_limits (s);

@@ -208,6 +208,27 @@ static void test_unused (void)
     block_fini (&w.b);
 }
 
+/* Ids of three answers: those of the first are not taken for those of the second. */
+static void test_three (void)
+{
+    fluid_t ids[MOST];
+    struct world w;
+
+    start (&w, MOST);
+    renew (&w);
+    answer (&w);
+    w.now_us += AGE_US / 2;
+    renew (&w);
+    ok (block_take (&w.b, w.now_us, BLOCK_FIRST - 4, ids) && w.b.asked > 0, "a few are left of the first answer");
+    answer (&w);
+    block_asked (&w.b, w.now_us, 1);
+    answer (&w);
+    w.now_us += AGE_US / 2;
+    bool good = block_take (&w.b, w.now_us, 1, ids);
+    ok (good && (ids[0] >> 20) == w.now_us - AGE_US / 2, "two answers later they are given out no longer than else");
+    block_fini (&w.b);
+}
+
 int main (int argc, char *argv[])
 {
     test_fast ();
@@ -216,5 +237,6 @@ int main (int argc, char *argv[])
     test_mixed ();
     test_refused ();
     test_unused ();
+    test_three ();
     return done_testing ();
 }
