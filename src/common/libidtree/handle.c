@@ -490,6 +490,7 @@ void idt_close (idt_t *h)
         return;
     int saved_errno = errno;
     connection_forget (h);
+    prefetch_fini (h);
     assert (h->depth == 0 && h->future_count == 0 && TAILQ_EMPTY (&h->observers));
     unwatch (h);
     service_fini (h);

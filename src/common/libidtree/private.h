@@ -4,7 +4,7 @@
 /* private.h - the inside of a handle, for the files of libidtree alone
  *
  * A handle is one object in several files that call each other: handle.c, open.c, connection.c, bond.c, future.c,
- * rpc.c, attr.c, service.c, respond.c, builtin.c, document.c.
+ * rpc.c, attr.c, service.c, respond.c, builtin.c, document.c, generate.c, prefetch.c.
  *
  * handle.c reads messages and decides when; future.c, service.c know what to do with one.  Design:
  *
@@ -44,6 +44,7 @@
 struct handler_table;
 struct connection;
 struct bond;
+struct prefetch;
 
 TAILQ_HEAD (bond_list, bond);
 TAILQ_HEAD (future_list, idt_future);
@@ -84,7 +85,8 @@ struct idt {
     size_t max_json; /* bytes of a request's text; 0: no limit */
     char *module;    /* name of the module; NULL: a program */
     char log_name[HANDLE_MAX_NAME + 1];
-    fluid_t last_fluid; /* 0: none yet */
+    fluid_t last_fluid;        /* 0: none yet */
+    struct prefetch *prefetch; /* NULL: none */
 };
 
 struct idt_future {
@@ -118,6 +120,19 @@ struct idt_future {
  * may go to another broker.
  */
 void generate_answered (idt_future_t *f);
+
+/* As idt_fluid_generate_async (), with what was prefetched left alone. */
+idt_future_t *generate_ask (idt_t *h, uint32_t n);
+
+/* --- prefetch.c ----------------------------------------------------------------------------- */
+
+/* As idt_fluid_generate (), where ids are prefetched. */
+int prefetch_generate (idt_t *h, uint32_t n, fluid_t *ids);
+
+/* Ids above all that are at hand or under way are asked for: those are not given out any more. */
+void prefetch_pass (idt_t *h);
+
+void prefetch_fini (idt_t *h);
 
 /* --- handle.c ------------------------------------------------------------------------------- */
 
