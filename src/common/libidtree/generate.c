@@ -118,6 +118,11 @@ int idt_fluid_generate_get (idt_future_t *f, uint32_t n, fluid_t *ids)
 
 int idt_fluid_generate (idt_t *h, uint32_t n, fluid_t *ids)
 {
+    if (attach_generate (h, n, ids)) {
+        prefetch_pass (h);
+        return 0;
+    }
+    attach_work (h);
     if (h->prefetch)
         return prefetch_generate (h, n, ids);
     idt_future_t *f = generate_ask (h, n);

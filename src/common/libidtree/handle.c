@@ -491,6 +491,7 @@ void idt_close (idt_t *h)
     int saved_errno = errno;
     connection_forget (h);
     prefetch_fini (h);
+    attach_fini (h);
     assert (h->depth == 0 && h->future_count == 0 && TAILQ_EMPTY (&h->observers));
     unwatch (h);
     service_fini (h);

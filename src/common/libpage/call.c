@@ -106,6 +106,7 @@ static idt_page_t *map (int fd)
     }
     p->generator = p->page->generator;
     p->epoch_ms = p->page->epoch_ms;
+    memcpy (p->instance, p->page->instance, sizeof (p->instance) - 1);
     if (is_page (fd, p))
         return p;
     idt_page_close (p);

@@ -130,6 +130,11 @@ int64_t idt_page_epoch (const idt_page_t *p)
     return p->epoch_ms;
 }
 
+const char *idt_page_instance (const idt_page_t *p)
+{
+    return p->instance;
+}
+
 uint32_t idt_page_generator (const idt_page_t *p)
 {
     return p->generator;

@@ -48,7 +48,7 @@ static void world_init (struct world *w, uint64_t range_ms)
     memset (w, 0, sizeof (*w));
     page_gen_init (&w->gen, GENERATOR);
     page_gen_set_range (&w->gen, START_US / 1000, START_US / 1000 + range_ms);
-    page_gen_share (&w->gen, memory, EPOCH_MS);
+    page_gen_share (&w->gen, memory, "an-instance", EPOCH_MS);
     w->terms = (struct page_terms){ .hi_ms = START_US / 1000 + range_ms,
                                     .offset_us = (int64_t)START_US - (int64_t)clock_now_us (CLOCK_BOOTTIME),
                                     .until_us = clock_now_us (CLOCK_MONOTONIC) + UINT64_C (3600000000) };

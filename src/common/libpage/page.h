@@ -28,6 +28,7 @@ struct page {
     uint32_t version;
     uint32_t generator;
     int64_t epoch_ms; /* of the instance, in Unix milliseconds */
+    char instance[40]; /* its UUID; "": none is known */
 
     /* its terms, of which the broker says what they are now */
     _Alignas(PAGE_LINE) _Atomic uint64_t hi_ms; /* ids are made of times below */

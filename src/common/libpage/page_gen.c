@@ -6,6 +6,8 @@
  * No id is made twice: (ms, used) grows in lexical order with each swap, whoever swaps, and never shrinks.  The rules
  * have their names from doc/model/page.pml.
  */
+#include <stdio.h>
+
 #include "libpage/page_gen.h"
 #include "libutil/errprintf.h"
 
@@ -123,11 +125,12 @@ int page_gen_reserve_in (struct page_gen *g, uint64_t now_ms, uint64_t granules,
 
 /* --- with a page ------------------------------------------------------------------------------------- */
 
-void page_gen_share (struct page_gen *g, struct page *page, int64_t epoch_ms)
+void page_gen_share (struct page_gen *g, struct page *page, const char *instance, int64_t epoch_ms)
 {
     *page = (struct page){
         .magic = PAGE_MAGIC, .version = PAGE_VERSION, .generator = g->generator, .epoch_ms = epoch_ms
     };
+    snprintf (page->instance, sizeof (page->instance), "%s", instance);
     g->seen = atomic_load (&g->own);
     atomic_store (&page->word, g->seen);
     g->top_ms = 0;

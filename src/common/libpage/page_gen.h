@@ -47,7 +47,7 @@ struct page_terms {
 /* Share 'page', which is all zero and nobody has yet: borrowed until page_gen_close ().  Nothing is made of it before it
  * has terms.
  */
-void page_gen_share (struct page_gen *g, struct page *page, int64_t epoch_ms);
+void page_gen_share (struct page_gen *g, struct page *page, const char *instance, int64_t epoch_ms);
 
 /* Set the terms, the range held being what it is: 'hi_ms' is its end, or 0. */
 void page_gen_set_terms (struct page_gen *g, const struct page_terms *terms);

@@ -81,7 +81,7 @@ static void share (struct shared *s)
     page_gen_init (&s->gen, GENERATOR);
     page_gen_set_range (&s->gen, 100, 200);
     page_gen_advance (&s->gen, 100);
-    page_gen_share (&s->gen, &s->page, 12345);
+    page_gen_share (&s->gen, &s->page, "", 12345);
     page_gen_set_terms (&s->gen, &(struct page_terms){ .hi_ms = 200, .until_us = UINT64_MAX });
 }
 

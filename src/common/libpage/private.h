@@ -13,6 +13,7 @@ struct idt_page {
     struct page *page;
     uint32_t generator; /* ours: others may write there */
     int64_t epoch_ms;
+    char instance[40];
 };
 
 #endif /* LIBPAGE_PRIVATE_H */

@@ -61,6 +61,8 @@ enum idt_open_flag {
     IDT_O_RECONNECT = 1,
     /* Nothing does: when the connection is lost, the handle is of no use any more. */
     IDT_O_ONCE = 2,
+    /* With either: ids are asked for by message, and never made in this process (idtree/page.h). */
+    IDT_O_NOSHM = 4,
     /* 0: calls do whose meaning the library knows: ids, attributes, idt_event_publish () and idt_event_subscribe (),
      * idt_service_add ().  idt_rpc (), idt_send () and the reactor tell of each loss.
      */

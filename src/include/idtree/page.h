@@ -47,7 +47,10 @@ void idt_page_close (idt_page_t *page); /* NULL is fine.  No other thread may us
  */
 int idt_page_generate (idt_page_t *page, fluid_t after, uint32_t n, fluid_t *ids);
 
-/* The epoch of the instance, in Unix milliseconds; and the generator that ids of this page name. */
+/* The UUID of the instance ("": it has none; borrowed), its epoch in Unix milliseconds, and the generator that ids of this
+ * page name.
+ */
+const char *idt_page_instance (const idt_page_t *page);
 int64_t idt_page_epoch (const idt_page_t *page);
 uint32_t idt_page_generator (const idt_page_t *page);
 

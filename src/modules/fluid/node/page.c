@@ -13,13 +13,13 @@
 #define MONTH_US (UINT64_C (31) * 86400 * 1000000)
 #define LOOK_US 1000000 /* while there is a page: its clock is set as often, at least */
 
-int node_page_open (struct node *n, uint64_t now_us, struct page *page)
+int node_page_open (struct node *n, uint64_t now_us, struct page *page, const char *instance)
 {
     if (!n->owner || n->page_spoilt)
         return errset (ENOTSUP);
     if (n->stopped || !n->epoch.known || n->gen.page)
         return errset (EAGAIN);
-    page_gen_share (&n->gen, page, n->epoch.ms);
+    page_gen_share (&n->gen, page, instance, n->epoch.ms);
     page_gen_lend (&n->gen, lender_top (&n->sharing.lender, 0));
     node_tick (n, now_us);
     return 0;

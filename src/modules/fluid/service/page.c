@@ -64,9 +64,13 @@ static int make_memory (struct page_door *d)
 
 static int make_page (struct page_door *d)
 {
+    struct service *sv = d->service;
+    const char *instance = idt_attr_get (sv->h, "instance.uuid");
+
     if (d->page)
         return 0;
-    if (make_memory (d) == 0 && node_page_open (d->service->node, service_now_us (d->service), d->page) == 0)
+    if (make_memory (d) == 0
+        && node_page_open (sv->node, service_now_us (sv), d->page, instance ? instance : "") == 0)
         return 0;
     int errnum = errno;
     drop_page (d);
