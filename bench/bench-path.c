@@ -184,8 +184,8 @@ static void measure_latency (struct kind *kinds)
     for (struct kind *k = kinds; k < kinds + KINDS; k++)
         printf ("{\"bench\":\"path-%s\",\"p50_us\":%.2f,\"best_p50_us\":%.2f,\"p99_us\":%.2f,\"floor\":\"%s\","
                 "\"ratio\":%.2f}\n",
-                k->name, sorted_at (k->us, ROUNDS, .5), sorted_at (k->us, ROUNDS, 0.), sorted_at (k->p99_us, ROUNDS, .5),
-                kinds[k->floor].name, sorted_at (k->ratio, ROUNDS, .5));
+                k->name, sorted_at (k->us, ROUNDS, .5), sorted_at (k->us, ROUNDS, 0.),
+                sorted_at (k->p99_us, ROUNDS, .5), kinds[k->floor].name, sorted_at (k->ratio, ROUNDS, .5));
     fflush (stdout);
 }
 
@@ -195,9 +195,9 @@ static void measure_latency (struct kind *kinds)
 struct piper {
     int fd;
     uint8_t out[BATCH][256];
-    size_t size;    /* of a frame */
-    uint32_t tag;   /* of the last one */
-    size_t skip;    /* bytes of an answer that are still to come */
+    size_t size;  /* of a frame */
+    uint32_t tag; /* of the last one */
+    size_t skip;  /* bytes of an answer that are still to come */
     uint8_t in[1 << 18], head[FRAME_HEADER];
     size_t have; /* of 'head' */
 };
