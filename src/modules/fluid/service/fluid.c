@@ -170,6 +170,7 @@ static void fluid_fini (idt_t *h, void *ctx)
     node_destroy (sv->node);
     authority_destroy (sv->authority);
     ration_destroy (sv->ration);
+    jv_reader_fini (&sv->reader);
     free (sv);
     errno = saved;
 }
