@@ -35,7 +35,7 @@ static void try_block (const uint8_t *data, size_t size)
 static void try_runs (const uint8_t *data, size_t size)
 {
     size_t n;
-    struct run *run = wire_get_runs (data, size, &n);
+    struct run *run = wire_get_runs (data, size, NULL, 0, &n);
 
     for (size_t i = 0; run && i < n; i++) {
         uint8_t buf[WIRE_RUN_SIZE];

@@ -34,7 +34,9 @@
 #include "libidtree/connect/dial.h"
 #include "libidtree/tagtab.h"
 #include "libidtree/transport.h"
+#include "libmsg/message.h"
 #include "libutil/fifo.h"
+#include "libutil/spare.h"
 
 #define HANDLE_MAX_INBOX (1U << 20) /* messages kept for the reactor, or for a streaming future */
 #define HANDLE_MAX_NAME 48          /* bytes of a name in the log (RFC 5424 6.2.5) */
@@ -65,6 +67,8 @@ struct idt {
     struct fifo inbox; /* messages that handle_wait () did not wait for */
     struct tagtab tags;
     struct future_list ready;
+    struct spare futures;  /* that are none any more */
+    struct msg_pool *pool; /* of requests; NULL: of malloc () */
     unsigned ready_count;
     unsigned future_count; /* all that exist */
     struct handler_list handlers;

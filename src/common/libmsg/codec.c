@@ -213,9 +213,9 @@ const char *msg_parse (struct idt_msg *msg, size_t size)
     return NULL;
 }
 
-idt_msg_t *msg_decode (const void *buf, size_t size, const char **why)
+idt_msg_t *msg_decode (struct msg_pool *pool, const void *buf, size_t size, const char **why)
 {
-    struct idt_msg *msg = msg_alloc (size);
+    struct idt_msg *msg = msg_alloc (pool, size, 0);
     const char *wrong;
 
     if (!msg)
@@ -233,5 +233,5 @@ idt_msg_t *msg_decode (const void *buf, size_t size, const char **why)
 
 idt_msg_t *idt_msg_decode (const void *buf, size_t size)
 {
-    return msg_decode (buf, size, NULL);
+    return msg_decode (NULL, buf, size, NULL);
 }

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "libmsg/codec.h"
+#include "libmsg/pool.h"
 #include "libmsg/stream.h"
 #include "libutil/errprintf.h"
 #include "libutil/fifo.h"
@@ -41,6 +42,7 @@ struct msg_stream {
     int fd;
     size_t max_message;
     size_t max_queue;
+    struct msg_pool *pool; /* of messages that come; NULL: none */
     struct buf in;
     struct fifo messages; /* output that has no bytes yet */
     size_t messages_size; /* what it will have */
@@ -191,7 +193,7 @@ idt_msg_t *msg_stream_next (struct msg_stream *s, idt_error_t *errp)
         return NULL;
     if (buf_used (&s->in) - FRAME_HEADER_SIZE < size)
         return errset_null (EAGAIN);
-    if (!(msg = msg_decode (s->in.data + s->in.head + FRAME_HEADER_SIZE, size, &why))) {
+    if (!(msg = msg_decode (s->pool, s->in.data + s->in.head + FRAME_HEADER_SIZE, size, &why))) {
         errprintf (errp, "message of %zu bytes: %s", size, errno == EPROTO ? why : strerror (errno));
         return NULL;
     }
@@ -306,10 +308,13 @@ struct msg_stream *msg_stream_create (int fd, size_t max_message, size_t max_que
 void msg_stream_share (struct msg_stream *s, struct msg_spare *spare)
 {
     s->in.spare = s->out.spare = spare;
+    s->pool = spare->pool;
 }
 
 void msg_spare_fini (struct msg_spare *spare)
 {
     while (spare->count > 0)
         free (spare->data[--spare->count]);
+    msg_pool_let_go (spare->pool);
+    spare->pool = NULL;
 }

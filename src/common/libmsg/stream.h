@@ -13,17 +13,21 @@
 #include <idtree/msg.h>
 
 struct msg_stream;
+struct msg_pool;
 
 /* The control message with which a client says which rank of a process it means, in 'status' (protocol.md section 2);
  * and the answer, with 0 or an errno there.
  */
 #define MSG_CONTROL_RANK 64
 
-/* Buffers that streams of one thread lend each other: one that is empty holds none.  All zero at first. */
+/* Buffers that streams of one thread lend each other: one that is empty holds none; and memory of small messages.  All
+ * zero at first.
+ */
 #define MSG_SPARE_MAX 4
 struct msg_spare {
     void *data[MSG_SPARE_MAX];
     int count;
+    struct msg_pool *pool; /* NULL: messages come from malloc () */
 };
 void msg_spare_fini (struct msg_spare *spare);
 

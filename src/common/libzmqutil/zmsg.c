@@ -290,7 +290,7 @@ static bool valid_identity (zmq_msg_t *frame)
 /* Make a message of frames that are 'size' bytes in all with their size bytes. */
 static idt_msg_t *parse_frames (zmq_msg_t *frames, size_t count, size_t size)
 {
-    struct idt_msg *msg = msg_alloc (size);
+    struct idt_msg *msg = msg_alloc (NULL, size, 0);
     uint8_t *p;
 
     if (!msg)
@@ -309,7 +309,7 @@ static idt_msg_t *read_whole (zmq_msg_t *frame, size_t max_message)
 {
     if (zmq_msg_size (frame) > max_message)
         return errset_null (EMSGSIZE);
-    return msg_decode (zmq_msg_data (frame), zmq_msg_size (frame), NULL);
+    return msg_decode (NULL, zmq_msg_data (frame), zmq_msg_size (frame), NULL);
 }
 
 static idt_msg_t *read_message (zmq_msg_t *frames, size_t count, size_t max_message)

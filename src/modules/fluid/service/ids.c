@@ -154,15 +154,16 @@ static void forwarded_cb (idt_future_t *f, void *arg)
     struct service *sv = up->owner;
     const void *data;
     size_t size, n;
-    struct run *run = NULL;
+    struct run small[RUNS_ON_STACK], *run = NULL;
 
     if (idt_rpc_get_raw (f, &data, &size) == 0)
-        run = wire_get_runs (data, size, &n);
+        run = wire_get_runs (data, size, small, RUNS_ON_STACK, &n);
     if (run)
         node_forwarded (sv->node, service_now_us (sv), up->tag, run, n);
     else
         node_forward_failed (sv->node, service_now_us (sv), up->tag, errno);
-    free (run);
+    if (run != small)
+        free (run);
     upcall_destroy (up);
     service_set_timer (sv);
 }

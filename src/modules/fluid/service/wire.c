@@ -61,14 +61,14 @@ void wire_put_run (uint8_t buf[WIRE_RUN_SIZE], const struct run *run)
     put_be (buf + 8, 4, run->n);
 }
 
-struct run *wire_get_runs (const void *data, size_t size, size_t *n)
+struct run *wire_get_runs (const void *data, size_t size, struct run *small, size_t room, size_t *n)
 {
     const uint8_t *bytes = data;
-    struct run *run;
+    struct run *run = small;
 
     if (size == 0 || size % WIRE_RUN_SIZE != 0)
         return errset_null (EPROTO);
-    if (!(run = malloc (size / WIRE_RUN_SIZE * sizeof (*run))))
+    if (size / WIRE_RUN_SIZE > room && !(run = malloc (size / WIRE_RUN_SIZE * sizeof (*run))))
         return NULL;
     *n = size / WIRE_RUN_SIZE;
     for (size_t i = 0; i < *n; i++, bytes += WIRE_RUN_SIZE)

@@ -35,8 +35,10 @@ int wire_get_block (const void *data, size_t size, uint32_t *count, fluid_t *aft
 
 void wire_put_run (uint8_t buf[WIRE_RUN_SIZE], const struct run *run);
 
-/* Read runs.  Returns an array for free () and its length in '*n', or NULL with errno EPROTO or ENOMEM. */
-struct run *wire_get_runs (const void *data, size_t size, size_t *n);
+/* Read runs.  Returns an array, and its length in '*n': 'small', where that has room, else one for free (); or NULL with
+ * errno EPROTO or ENOMEM.
+ */
+struct run *wire_get_runs (const void *data, size_t size, struct run *small, size_t room, size_t *n);
 
 /* --- fluid.generate: JSON ------------------------------------------------------------------------- */
 

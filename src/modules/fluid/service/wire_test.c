@@ -30,10 +30,11 @@ static void test_block (void)
     wire_put_run (buf, &(struct run){ 0x1122334455667788, 1024 });
     wire_put_run (buf + WIRE_RUN_SIZE, &(struct run){ 5, 6 });
     ok (buf[0] == 0x11 && buf[7] == 0x88 && buf[10] == 4 && buf[11] == 0, "a run is id and number, big-endian");
-    struct run *run = wire_get_runs (buf, sizeof (buf), &n);
+    struct run *run = wire_get_runs (buf, sizeof (buf), NULL, 0, &n);
     ok (run && n == 2 && run[0].first == 0x1122334455667788 && run[1].n == 6, "runs are read back");
     free (run);
-    ok (!wire_get_runs (buf, 0, &n) && errno == EPROTO && !wire_get_runs (buf, 13, &n), "a torn one is refused");
+    ok (!wire_get_runs (buf, 0, NULL, 0, &n) && errno == EPROTO && !wire_get_runs (buf, 13, NULL, 0, &n),
+        "a torn one is refused");
 }
 
 /* UINT32_MAX: malformed, and why is said. */
