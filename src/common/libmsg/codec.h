@@ -37,6 +37,10 @@ void msg_header_put (const struct idt_msg *msg, uint8_t *p);
 /* Write all of a message, idt_msg_encode_size () bytes, to 'p'.  Returns where it ends. */
 uint8_t *msg_put (uint8_t *p, const struct idt_msg *msg);
 
+/* The same in pieces: all before the bytes of the payload; and the MSG_HEADER_PART_SIZE bytes behind them. */
+uint8_t *msg_put_head (uint8_t *p, const struct idt_msg *msg);
+uint8_t *msg_put_tail (uint8_t *p, const struct idt_msg *msg);
+
 /* Make the message of the parts that were written to msg_bytes (), 'size' bytes in all.  Returns
  * NULL on success, else what is wrong with them (a constant); the message is then good for
  * idt_msg_unref () only.
