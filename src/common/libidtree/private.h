@@ -270,6 +270,9 @@ void attr_forget (idt_t *h);
  */
 char *json_vpack_text (idt_error_t *errp, const char *fmt, va_list ap);
 
+/* Whether a JSON text in the payload has more than so many values: they are what takes time. */
+bool msg_json_is_much (const idt_msg_t *msg, uint32_t values);
+
 /* As idt_msg_unpack (). */
 int msg_vunpack (const idt_msg_t *msg, json_t **o, idt_error_t *errp, const char *fmt, va_list ap);
 
