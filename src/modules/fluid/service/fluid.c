@@ -53,6 +53,7 @@ static void sample_cb (void *arg, const struct idt_clock_sample *sample)
     struct service *sv = arg;
 
     node_sample (sv->node, service_now_us (sv), sample);
+    sv->armed_us = SERVICE_NEVER; /* what was due has been done by now: the process need not wake for it */
     service_set_timer (sv);
 }
 
