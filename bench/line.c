@@ -51,7 +51,10 @@ void figures_end_turn (struct figures *f)
         exit (EXIT_FAILURE);
     }
     sort_rounds (f, f->round + f->first, n);
-    f->turn[f->turns++] = f->round[f->first + (f->of == FIGURES_MEDIAN ? n / 2 : 0)];
+    f->turn[f->turns++] = f->round[f->first
+                                   + (f->of == FIGURES_MEDIAN ? n / 2
+                                      : f->of == FIGURES_P99  ? n * 99 / 100
+                                                              : 0)];
     f->first = f->rounds;
 }
 

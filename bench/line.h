@@ -6,7 +6,7 @@
  * A round is what the clock is read around: a short window of a loop, one request, a second of a flood.  Rounds come in
  * turns, one turn of each thing after the other and then again, so that each thing and its limit are seen at several
  * times of the run, and whatever else the machine does falls upon all.  A turn's figure is that of its best round
- * (FIGURES_BEST) or of its median round (FIGURES_MEDIAN); what counts is the best turn, and how much turns differ is
+ * (FIGURES_BEST), of its median round (FIGURES_MEDIAN), or of that which one in a hundred is worse than (FIGURES_P99); what counts is the best turn, and how much turns differ is
  * the noise by which two runs are compared.
  */
 #ifndef BENCH_LINE_H
@@ -17,7 +17,7 @@
 
 #define FIGURES_TURNS 32
 
-enum figures_of { FIGURES_BEST, FIGURES_MEDIAN };
+enum figures_of { FIGURES_BEST, FIGURES_MEDIAN, FIGURES_P99 };
 
 /* One thing's figures.  'of', 'more' and 'warmup' are the caller's; all else begins as 0. */
 struct figures {
