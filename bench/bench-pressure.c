@@ -7,9 +7,9 @@
  * modest client, a process of its own, asks for one id each 2 ms, at rank 0 (which makes it) and at rank 1 (which only
  * forwards); first when all is quiet, then beside attackers at the same broker, each a process of its own.
  *
- * What is told of a phase is the p99 of the modest client, and the memory of each broker at its highest.  What must hold
- * is "together": one greedy, one lying and one deaf client at a time, and p99 at most 5 times the quiet one of this run,
- * memory below 256 MiB, and nobody else lost his connection.
+ * What is told of a phase is the p99 of the modest client, and the memory of each broker at its highest.  What must
+ * hold is "together": one greedy, one lying and one deaf client at a time, p99 at most 5 times the quiet one of this
+ * run, memory below 256 MiB, and nobody else lost his connection.
  *
  * The machine is part of what a client waits for: with more who want a processor than there are, each waits for the
  * kernel's scheduler whatever the broker does.  So attackers get what the others leave of the processors (SCHED_IDLE),

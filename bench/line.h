@@ -6,8 +6,8 @@
  * A round is what the clock is read around: a short window of a loop, one request, a second of a flood.  Rounds come in
  * turns, one turn of each thing after the other and then again, so that each thing and its limit are seen at several
  * times of the run, and whatever else the machine does falls upon all.  A turn's figure is that of its best round
- * (FIGURES_BEST), of its median round (FIGURES_MEDIAN), or of that which one in a hundred is worse than (FIGURES_P99); what counts is the best turn, and how much turns differ is
- * the noise by which two runs are compared.
+ * (FIGURES_BEST), of its median round (FIGURES_MEDIAN), or of that which one in a hundred is worse than (FIGURES_P99).
+ * What counts is the best turn, and how much turns differ is the noise by which two runs are compared.
  */
 #ifndef BENCH_LINE_H
 #define BENCH_LINE_H
