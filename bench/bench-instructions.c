@@ -4,8 +4,8 @@
 /* bench-instructions.c - small deterministic work for callgrind: generators, text forms, the compressor, and the path
  * of a request through a broker
  *
- * No clock is read, nothing is random, and there are no threads and no sockets.  scripts/check-instructions runs it.  The
- * first line says how it was compiled, each other one is a name: callgrind collects inside of counted () alone and
+ * No clock is read, nothing is random, and there are no threads and no sockets.  scripts/check-instructions runs it.
+ * The first line says how it was compiled, each other one is a name: callgrind collects inside of counted () alone and
  * dumps what it has as that ends, so the dumps are in the order of the names.
  */
 #include <stdio.h>
