@@ -3,14 +3,24 @@
 # Copyright idtree contributors
 #
 # t5080-bench-report.t - what programs under bench/ print, shown and compared; all of them run, whichever fails
-test_description='bench/run and bench/report'
+test_description='bench/run, bench/report and bench/peers'
 . "$(dirname "$0")/idtree-sharness.sh"
 
 report=$IDTREE_SRCDIR/bench/report
 run=$IDTREE_SRCDIR/bench/run
 if ! command -v python3 >/dev/null; then
     skip_all='python3 is not installed'
-    test_done
+    test_expect_success 'what is not installed beside us is skipped with a sentence, in the report, too' '
+    (cd "$IDTREE_BUILDDIR" && env FLUX=none UUIDD=none ETCD=none NODE=none "$IDTREE_SRCDIR/bench/peers") >lines && cat lines &&
+    for name in flux uuidd etcd node; do grep "{\"skipped\": \"$name is not installed" lines || return 1; done &&
+    "$report" lines >out 2>err && cat out err && grep "^one id: idtree" out && test "$(grep -c "is not installed" err)" -eq 4
+'
+test_expect_success 'a peer that does not work is told, and does not keep us from being measured' '
+    test_expect_code 1 env FLUX=none UUIDD=none ETCD=/bin/false NODE=none BUILD="$IDTREE_BUILDDIR" PEERS="$IDTREE_SRCDIR/bench/peers" \
+        sh -c "cd \"\$BUILD\" && \"\$PEERS\"" >lines 2>err && cat lines err && grep "one id: idtree" lines &&
+    grep "^peers: etcd: etcd did not begin to serve" err
+'
+test_done
 fi
 if command -v gnuplot >/dev/null; then test_set_prereq GNUPLOT; fi
 
@@ -131,5 +141,15 @@ test_expect_success 'a program that is quick runs several times' '
 test_expect_success 'what a program of ours prints is what the report takes' '
     "$IDTREE_BUILDDIR/bench/bench-generators" >lines && cat lines && "$report" lines >out && cat out && grep "^sno, at the cap" out &&
     jq -e "(.ratio == null or .limit_of) and (.limit_turns == null or (.limit_turns | length) == (.turns | length))" lines
+'
+test_expect_success 'what is not installed beside us is skipped with a sentence, in the report, too' '
+    (cd "$IDTREE_BUILDDIR" && env FLUX=none UUIDD=none ETCD=none NODE=none "$IDTREE_SRCDIR/bench/peers") >lines && cat lines &&
+    for name in flux uuidd etcd node; do grep "{\"skipped\": \"$name is not installed" lines || return 1; done &&
+    "$report" lines >out 2>err && cat out err && grep "^one id: idtree" out && test "$(grep -c "is not installed" err)" -eq 4
+'
+test_expect_success 'a peer that does not work is told, and does not keep us from being measured' '
+    test_expect_code 1 env FLUX=none UUIDD=none ETCD=/bin/false NODE=none BUILD="$IDTREE_BUILDDIR" PEERS="$IDTREE_SRCDIR/bench/peers" \
+        sh -c "cd \"\$BUILD\" && \"\$PEERS\"" >lines 2>err && cat lines err && grep "one id: idtree" lines &&
+    grep "^peers: etcd: etcd did not begin to serve" err
 '
 test_done
