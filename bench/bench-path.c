@@ -6,17 +6,21 @@
  * Started alone it runs itself under `idtree start` in a chain of four brokers of which only rank 0 may generate: rank
  * 0 answers itself, rank 1 over one hop, rank 3 over three.
  *
- * Latency: an id at a time.  Beside it in the same rounds the echo of 64 bytes by another process, over a UNIX socket,
- * and over a DEALER and a ROUTER with CURVE, as brokers connect theirs.  A round has some requests of each kind; what
- * counts is the median of the rounds' ratios.
+ * Latency: an id at a time.  Beside it in the same turns the echo of 64 bytes by another process, over a UNIX socket,
+ * and over a DEALER and a ROUTER with CURVE, as brokers connect theirs.
  *
  * Load: one client that keeps so many requests for an id under way, its frames made beforehand and its answers only
  * counted, so that what is measured is the broker.
+ *
+ * All of it runs on one processor.  Where threads that hand work to each other are on two that sleep in between, what is
+ * measured is how long those take to wake, which is more than all else and differs by a factor of three from one second
+ * to the next.
  */
 #include "config.h"
 
 #include <endian.h>
 #include <errno.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -32,34 +36,22 @@
 
 #include <idtree/idtree.h>
 
+#include "line.h"
 #include "timing.h"
 
-#define ROUNDS 15
-#define CALLS 1500      /* of a kind in a round */
+#define TURNS 9
+#define WARMUP 150
+#define CALLS 1500      /* of a kind in a turn */
 #define MESSAGE_SIZE 64 /* bytes of an echoed message: about a request for ids */
 #define UNDER_WAY 512   /* requests of the client that pipelines */
 #define BATCH 64        /* that it writes at once */
-#define LOAD_ROUNDS 7
-#define LOAD_S 0.6 /* one of them */
+#define LOAD_S 0.5      /* a turn */
 #define FRAME_HEADER 8
 
 static void die (const char *what)
 {
     fprintf (stderr, "bench-path: %s: %s\n", what, strerror (errno));
     exit (1);
-}
-
-static int compare (const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
-
-static double sorted_at (double *t, size_t n, double part)
-{
-    qsort (t, n, sizeof (t[0]), compare);
-    return t[(size_t)(part * (double)(n - 1))];
 }
 
 /* --- echoes: each served by a process of its own ----------------------------------------------------------------- */
@@ -150,43 +142,36 @@ static void generate_once (void *arg)
 enum { SOCKET, CURVE, LOCAL, ONE_HOP, THREE_HOPS, KINDS };
 
 struct kind {
-    const char *name;
     void (*once) (void *arg);
     void *arg;
-    int floor; /* the kind that it is compared with */
-    double us[ROUNDS], ratio[ROUNDS], p99_us[ROUNDS];
+    int hops;
+    const struct kind *floor; /* what is measured bare beside it; NULL: it is bare itself */
+    const char *floor_name;
+    struct figures figures;
 };
-
-static void measure_round (struct kind *k, int round)
-{
-    static double t[CALLS];
-
-    for (int i = 0; i < CALLS / 10; i++)
-        k->once (k->arg);
-    for (int i = 0; i < CALLS; i++) {
-        double start = now_ns ();
-
-        k->once (k->arg);
-        t[i] = (now_ns () - start) * 1e-3;
-    }
-    k->us[round] = sorted_at (t, CALLS, .5);
-    k->p99_us[round] = sorted_at (t, CALLS, .99);
-}
 
 static void measure_latency (struct kind *kinds)
 {
-    for (int round = 0; round < ROUNDS; round++) {
-        for (int i = 0; i < KINDS; i++)
-            measure_round (&kinds[i], round);
-        for (int i = 0; i < KINDS; i++)
-            kinds[i].ratio[round] = kinds[i].us[round] / kinds[kinds[i].floor].us[round];
+    for (int turn = 0; turn < TURNS; turn++) {
+        for (struct kind *k = kinds; k < kinds + KINDS; k++) {
+            for (int i = 0; i < WARMUP; i++)
+                k->once (k->arg);
+            figures_time_calls (&k->figures, k->once, k->arg, CALLS);
+        }
+    }
+    for (struct kind *k = kinds; k < kinds + KINDS; k++) {
+        if (k->floor)
+            line_print (&(struct line){ .subject = "path",
+                                        .name = "one id, on one processor",
+                                        .unit = "us",
+                                        .figures = &k->figures,
+                                        .bare = &k->floor->figures,
+                                        .limit_of = k->floor_name,
+                                        .size = k->hops,
+                                        .size_of = "hops" });
     }
     for (struct kind *k = kinds; k < kinds + KINDS; k++)
-        printf ("{\"bench\":\"path-%s\",\"p50_us\":%.2f,\"best_p50_us\":%.2f,\"p99_us\":%.2f,\"floor\":\"%s\","
-                "\"ratio\":%.2f}\n",
-                k->name, sorted_at (k->us, ROUNDS, .5), sorted_at (k->us, ROUNDS, 0.),
-                sorted_at (k->p99_us, ROUNDS, .5), kinds[k->floor].name, sorted_at (k->ratio, ROUNDS, .5));
-    fflush (stdout);
+        figures_fini (&k->figures);
 }
 
 /* --- load -------------------------------------------------------------------------------------------------------- */
@@ -301,8 +286,8 @@ struct load {
     const char *name, *topic;
     const void *payload;
     size_t size;
-    const char *uri;
-    double rate[LOAD_ROUNDS];
+    double aim; /* requests a second */
+    struct figures figures;
     struct piper piper;
 };
 
@@ -312,25 +297,40 @@ static const char json_of_one[] = "{\"count\":1}";
 static void measure_load (const char *uri)
 {
     static struct load loads[] = {
-        { .name = "binary", .topic = "fluid.block", .payload = block_of_one, .size = sizeof (block_of_one) },
-        { .name = "json", .topic = "fluid.generate", .payload = json_of_one, .size = sizeof (json_of_one) },
-        { .name = "ping", .topic = "broker.ping", .payload = "{}", .size = 3 },
+        { .name = "requests in binary, 512 under way",
+          .topic = "fluid.block",
+          .payload = block_of_one,
+          .size = sizeof (block_of_one),
+          .aim = 500000 },
+        { .name = "requests in JSON, 512 under way",
+          .topic = "fluid.generate",
+          .payload = json_of_one,
+          .size = sizeof (json_of_one),
+          .aim = 300000 },
     };
     const size_t n = sizeof (loads) / sizeof (loads[0]);
 
     for (struct load *l = loads; l < loads + n; l++) {
+        l->figures.more = true;
         l->piper.fd = open_raw (uri);
         make_frames (&l->piper, l->topic, l->payload, l->size);
     }
-    for (int round = 0; round < LOAD_ROUNDS; round++)
-        for (struct load *l = loads; l < loads + n; l++)
-            l->rate[round] = pipe_for (&l->piper, LOAD_S);
+    for (int turn = 0; turn < TURNS; turn++) {
+        for (struct load *l = loads; l < loads + n; l++) {
+            figures_add (&l->figures, pipe_for (&l->piper, LOAD_S));
+            figures_end_turn (&l->figures);
+        }
+    }
     for (struct load *l = loads; l < loads + n; l++) {
-        printf ("{\"bench\":\"pipelined-%s\",\"requests_per_s\":%.0f,\"best_per_s\":%.0f}\n", l->name,
-                sorted_at (l->rate, LOAD_ROUNDS, .5), sorted_at (l->rate, LOAD_ROUNDS, 1.));
+        line_print (&(struct line){ .subject = "path",
+                                    .name = l->name,
+                                    .unit = "1/s",
+                                    .figures = &l->figures,
+                                    .limit = l->aim,
+                                    .limit_of = "the aim" });
+        figures_fini (&l->figures);
         close (l->piper.fd);
     }
-    fflush (stdout);
 }
 
 /* --- all --------------------------------------------------------------------------------------------------------- */
@@ -362,12 +362,27 @@ static void measure_all_latencies (const char *uri)
     pids[1] = serve (curve_main, &curve);
     curve.sock = curve_socket (&curve, ZMQ_DEALER, false);
     struct kind kinds[KINDS] = {
-        [SOCKET] = { "echo-socket", socket_once, &fds[0], SOCKET },
-        [CURVE] = { "echo-zmq-curve", curve_once, &curve, CURVE },
-        [LOCAL] = { "local", generate_once, open_rank (uri, 0), SOCKET },
-        [ONE_HOP] = { "1-hop", generate_once, open_rank (uri, 1), CURVE },
-        [THREE_HOPS] = { "3-hops", generate_once, open_rank (uri, 3), CURVE },
+        [SOCKET] = { .once = socket_once, .arg = &fds[0] },
+        [CURVE] = { .once = curve_once, .arg = &curve },
+        [LOCAL] = { .once = generate_once,
+                    .arg = open_rank (uri, 0),
+                    .hops = 0,
+                    .floor = &kinds[SOCKET],
+                    .floor_name = "a bare UNIX socket echo" },
+        [ONE_HOP] = { .once = generate_once,
+                      .arg = open_rank (uri, 1),
+                      .hops = 1,
+                      .floor = &kinds[CURVE],
+                      .floor_name = "a bare ZeroMQ and CURVE echo" },
+        [THREE_HOPS] = { .once = generate_once,
+                         .arg = open_rank (uri, 3),
+                         .hops = 3,
+                         .floor = &kinds[CURVE],
+                         .floor_name = "a bare ZeroMQ and CURVE echo" },
     };
+
+    for (int i = 0; i < KINDS; i++)
+        kinds[i].figures = (struct figures){ .of = FIGURES_MEDIAN, .warmup = WARMUP };
     measure_latency (kinds);
     for (int i = LOCAL; i < KINDS; i++)
         idt_close (kinds[i].arg);
@@ -381,6 +396,17 @@ static void measure_all_latencies (const char *uri)
     unlink (curve.endpoint + strlen ("ipc://"));
 }
 
+/* All that is started from here on has this one processor. */
+static void stay_here (void)
+{
+    cpu_set_t set;
+
+    CPU_ZERO (&set);
+    CPU_SET (sched_getcpu (), &set);
+    if (sched_setaffinity (0, sizeof (set), &set) < 0)
+        die ("sched_setaffinity");
+}
+
 int main (int argc, char **argv)
 {
     const char *uri = getenv ("IDTREE_URI");
@@ -388,6 +414,7 @@ int main (int argc, char **argv)
     const char *part = argc > 1 ? argv[1] : "all";
 
     if (argc < 3) {
+        stay_here ();
         execl (idtree, idtree, "start", "-s", "4", "--topology", "kary:1", "-o", "fluid.max-generators=1", "-o",
                "fluid.share=off", argv[0], part, "inside", (char *)NULL);
         die (idtree);

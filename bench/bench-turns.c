@@ -4,8 +4,8 @@
 /* bench-turns.c - how long one client holds a broker's reactor: all others wait so long
  *
  * A broker in a thread of this process, and a client beside it that sends what is dear.  What is measured is the
- * processor time of the reactor's thread from one look at its descriptors to the next: this program stands between the
- * event loop and epoll_wait ().
+ * processor time of the reactor's thread from one look at its descriptors to the next, the longest of a turn: this
+ * program stands between the event loop and epoll_wait ().
  */
 #include "config.h"
 
@@ -26,11 +26,13 @@
 
 #include "broker/boot/method.h"
 #include "broker/crew.h"
+#include "line.h"
 #include "timing.h"
 
-#define MAX_TURNS (1 << 20)
+#define MAX_TURNS (1 << 22)
 #define LIMIT_US 1000
-#define SECONDS 1.5
+#define TURNS 4
+#define SECONDS 0.7
 #define HEADER 8
 
 static void must (bool good, const char *what)
@@ -139,8 +141,9 @@ static void run_stop (struct run *run)
 
 struct attack {
     const char *name, *topic;
-    size_t size;      /* of the payload */
-    char begin, fill; /* it is an object with a string, or one of nested arrays */
+    size_t size; /* of the payload */
+    char fill;   /* it is an object with a string of that; '[': with an array of empty ones */
+    struct figures figures;
 };
 
 static char *make_payload (const struct attack *a, size_t *size)
@@ -208,39 +211,29 @@ static void *read_main (void *arg)
     return NULL;
 }
 
-static int compare (const void *a, const void *b)
+/* The longest of the turns since 'first', in microseconds. */
+static double longest (size_t first)
 {
-    float x = *(const float *)a, y = *(const float *)b;
+    size_t n = __atomic_load_n (&nturns, __ATOMIC_ACQUIRE);
+    double us = 0.;
 
-    return (x > y) - (x < y);
+    for (size_t i = first; i < n; i++)
+        us = turns[i] > us ? turns[i] : us;
+    return us;
 }
 
-static void report (const struct attack *a, size_t first, unsigned sent)
-{
-    size_t n = __atomic_load_n (&nturns, __ATOMIC_ACQUIRE) - first, over = 0;
-    float *t = turns + first;
-
-    qsort (t, n, sizeof (t[0]), compare);
-    for (size_t i = 0; i < n; i++)
-        over += t[i] > LIMIT_US;
-    printf (
-        "{\"bench\":\"turns-%s\",\"requests\":%u,\"turns\":%zu,\"p99_us\":%.0f,\"max_us\":%.0f,\"over_1_ms\":%zu}\n",
-        a->name, sent, n, n ? (double)t[(n - 1) * 99 / 100] : 0., n ? (double)t[n - 1] : 0., over);
-    fflush (stdout);
-}
-
-static void attack (const struct run *run, const struct attack *a)
+/* Returns the longest turn meanwhile. */
+static double attack (const struct run *run, const struct attack *a)
 {
     size_t size, first = __atomic_load_n (&nturns, __ATOMIC_ACQUIRE);
     uint8_t *frame = make_frame (a, &size);
     int fd = open_raw (run);
     double end = now_s () + SECONDS;
     pthread_t reader;
-    unsigned sent = 0;
     uint32_t tag = 0;
 
     must (pthread_create (&reader, NULL, read_main, &fd) == 0, "pthread_create");
-    for (; now_s () < end; sent++) {
+    while (now_s () < end) {
         memcpy (frame + size - 4, &(uint32_t){ htobe32 (++tag) }, 4);
         for (size_t n = 0; n < size;) {
             ssize_t rc = write (fd, frame + n, size - n);
@@ -254,27 +247,42 @@ static void attack (const struct run *run, const struct attack *a)
     close (fd);
     free (frame);
     usleep (100000);
-    report (a, first, sent);
+    return longest (first);
 }
 
 int main (void)
 {
-    static const struct attack attacks[] = {
-        { "small", "inlined.echo", 10, 0, 'x' },
-        { "echo-4K", "inlined.echo", 4096, 0, 'x' },
-        { "echo-100K", "inlined.echo", 100000, 0, 'x' },
-        { "echo-1M", "inlined.echo", 1000000, 0, 'x' },
-        { "nobody-16M", "nobody.there", 16000000, 0, 'x' },
-        { "nobody-60M", "nobody.there", 60000000, 0, 'x' },
-        { "json-text-1M", "broker.ping", 1000000, 0, 'x' },
-        { "json-values-16K", "broker.ping", 16000, 0, '[' },
-        { "json-values-1M", "broker.ping", 1000000, 0, '[' },
+    static struct attack attacks[] = {
+        { .name = "requests, echoed by a module", .topic = "inlined.echo", .size = 10, .fill = 'x' },
+        { .name = "requests, echoed by a module", .topic = "inlined.echo", .size = 100000, .fill = 'x' },
+        { .name = "requests, echoed by a module", .topic = "inlined.echo", .size = 1000000, .fill = 'x' },
+        { .name = "requests to nobody", .topic = "nobody.there", .size = 16000000, .fill = 'x' },
+        { .name = "requests to nobody", .topic = "nobody.there", .size = 60000000, .fill = 'x' },
+        { .name = "pings with a long string", .topic = "broker.ping", .size = 1000000, .fill = 'x' },
+        { .name = "pings with an array", .topic = "broker.ping", .size = 6000, .fill = '[' },
+        { .name = "pings with an array", .topic = "broker.ping", .size = 1000000, .fill = '[' },
     };
+    const size_t n = sizeof (attacks) / sizeof (attacks[0]);
     struct run run;
 
     run_start (&run);
-    for (size_t i = 0; i < sizeof (attacks) / sizeof (attacks[0]); i++)
-        attack (&run, &attacks[i]);
+    for (int turn = 0; turn < TURNS; turn++) {
+        for (struct attack *a = attacks; a < attacks + n; a++) {
+            figures_add (&a->figures, attack (&run, a));
+            figures_end_turn (&a->figures);
+        }
+    }
     run_stop (&run);
+    for (struct attack *a = attacks; a < attacks + n; a++) {
+        line_print (&(struct line){ .subject = "turns",
+                                    .name = a->name,
+                                    .unit = "us",
+                                    .figures = &a->figures,
+                                    .limit = LIMIT_US,
+                                    .limit_of = "a millisecond, the aim",
+                                    .size = (double)a->size,
+                                    .size_of = "bytes" });
+        figures_fini (&a->figures);
+    }
     return 0;
 }

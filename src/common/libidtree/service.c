@@ -17,7 +17,7 @@
 #include "libmsg/access.h"
 
 #define LARGE_FACTOR 4             /* IDT_HANDLER_LARGE: as handle.h says */
-#define MAX_VALUES 4096            /* of a JSON text that others wait for while it is read: a millisecond */
+#define MAX_VALUES 2048            /* of a JSON text that others wait for while it is read: a millisecond */
 #define FEW_BYTES (2 * MAX_VALUES) /* that cannot have as many */
 
 struct handler_table {
