@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* bench-broker.c - latency and throughput of ids from a running instance, each beside the machine's limit
+/* bench-broker.c - latency and throughput of ids from a running instance, and what it takes to start one
  *
  * Started alone it runs itself under `idtree start` in a chain of four brokers of which only rank 0 may generate, so
  * that rank 3 is an idle rank three hops away from the generator.
@@ -20,56 +20,29 @@
 
 #include <idtree/idtree.h>
 
+#include "line.h"
 #include "timing.h"
 
-#define ROUNDS 20000
-#define RUNS 5          /* the best of which counts */
+#define TURNS 10
+#define ROUNDS 1000 /* requests of a turn */
+#define WARMUP 1000
+#define HOPS 4          /* from none to three */
 #define MESSAGE_SIZE 64 /* bytes of an echoed message: about a request for ids */
 #define BLOCK 1024
 #define OUTSTANDING 64
 #define CROWD 512 /* requests for one id that are under way */
-#define SECONDS 4.0
+#define CLIENTS_MAX 16
+#define FLOOD_TURNS 6
+#define TURN_S 0.5 /* of a flood */
+#define START_TURNS 5
+#define WARMUP_S 0.5 /* until the pipe is full */
+#define START_TURNS 5
 #define LIMIT 1024000. /* ids a second that one generator can make */
 
 static void die (const char *what)
 {
     fprintf (stderr, "bench-broker: %s: %s\n", what, strerror (errno));
     exit (1);
-}
-
-static int compare (const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
-
-/* The median time of one call of 'once', in microseconds. */
-static double median (void (*once) (void *arg), void *arg)
-{
-    static double t[ROUNDS];
-
-    for (int i = 0; i < ROUNDS; i++) {
-        double start = now_s ();
-
-        once (arg);
-        t[i] = now_s () - start;
-    }
-    qsort (t, ROUNDS, sizeof (t[0]), compare);
-    return t[ROUNDS / 2] * 1E6;
-}
-
-static double best_median (void (*once) (void *arg), void *arg)
-{
-    double best = median (once, arg);
-
-    for (int i = 1; i < RUNS; i++) {
-        double m = median (once, arg);
-
-        if (m < best)
-            best = m;
-    }
-    return best;
 }
 
 /* --- a bare UNIX socket echo through epoll: what any server pays ----------------------------------------------- */
@@ -99,23 +72,6 @@ static void echo_once (void *arg)
         die ("echo");
 }
 
-static double measure_echo (void)
-{
-    pthread_t thread;
-    double us;
-    int fds[2];
-
-    if (socketpair (AF_UNIX, SOCK_STREAM, 0, fds) < 0)
-        die ("socketpair");
-    if (pthread_create (&thread, NULL, echo_main, &fds[1]) != 0)
-        die ("pthread_create");
-    us = best_median (echo_once, &fds[0]);
-    close (fds[0]);
-    pthread_join (thread, NULL);
-    close (fds[1]);
-    return us;
-}
-
 /* --- latency ------------------------------------------------------------------------------------------------------ */
 
 static void generate_once (void *arg)
@@ -126,196 +82,279 @@ static void generate_once (void *arg)
         die ("idt_fluid_generate");
 }
 
-static void measure_latency (const char *name, const char *uri, double echo_us)
+static idt_t *open_rank (const char *uri, int rank)
 {
+    char text[256];
     idt_error_t err;
-    idt_t *h = idt_open (uri, &err);
-    double us;
+    idt_t *h;
 
-    if (!h) {
+    snprintf (text, sizeof (text), "%.*s%d", (int)strlen (uri) - 1, uri, rank);
+    if (!(h = idt_open (text, &err))) {
         fprintf (stderr, "bench-broker: %s\n", err.text);
         exit (1);
     }
-    us = best_median (generate_once, h);
-    printf ("{\"bench\":\"%s\",\"p50_us\":%.2f,\"echo_p50_us\":%.2f,\"ratio\":%.2f}\n", name, us, echo_us,
-            us / echo_us);
-    fflush (stdout);
-    idt_close (h);
+    return h;
 }
 
-/* --- throughput --------------------------------------------------------------------------------------------------- */
+/* Who is asked: the echo first, then a rank for each number of hops. */
+struct road {
+    void (*once) (void *arg);
+    void *arg;
+    struct figures figures;
+};
+
+static void time_roads (struct road *roads, int n)
+{
+    for (int i = 0; i < n; i++) {
+        roads[i].figures = (struct figures){ .of = FIGURES_MEDIAN, .warmup = WARMUP };
+        for (int k = 0; k < WARMUP; k++)
+            roads[i].once (roads[i].arg);
+    }
+    for (int turn = 0; turn < TURNS; turn++)
+        for (int i = 0; i < n; i++)
+            figures_time_calls (&roads[i].figures, roads[i].once, roads[i].arg, ROUNDS);
+}
+
+static void measure_latency (const char *uri)
+{
+    struct road roads[1 + HOPS] = { 0 };
+    pthread_t thread;
+    int fds[2];
+
+    if (socketpair (AF_UNIX, SOCK_STREAM, 0, fds) < 0)
+        die ("socketpair");
+    if (pthread_create (&thread, NULL, echo_main, &fds[1]) != 0)
+        die ("pthread_create");
+    roads[0] = (struct road){ .once = echo_once, .arg = &fds[0] };
+    for (int i = 0; i < HOPS; i++)
+        roads[1 + i] = (struct road){ .once = generate_once, .arg = open_rank (uri, i) };
+    time_roads (roads, 1 + HOPS);
+    for (int i = 0; i < HOPS; i++) {
+        line_print (&(struct line){
+            .subject = "broker",
+            .name = "one id",
+            .unit = "us",
+            .figures = &roads[1 + i].figures,
+            .bare = &roads[0].figures,
+            .limit_of = "a bare UNIX socket echo",
+            .size = i,
+            .size_of = "hops",
+        });
+        idt_close (roads[1 + i].arg);
+        figures_fini (&roads[1 + i].figures);
+    }
+    figures_fini (&roads[0].figures);
+    close (fds[0]);
+    pthread_join (thread, NULL);
+    close (fds[1]);
+}
+
+/* --- floods: whatever is answered is asked again ------------------------------------------------------------------ */
 
 struct flood {
-    idt_t *h;
-    double start;
-    double end; /* of the time that counts */
-    uint64_t ids;
+    /* what */
+    const char *topic; /* NULL: ids, by blocks */
+    int block;
+    int under_way; /* requests of each client */
+
+    /* so far */
+    idt_reactor_t *reactor;
+    double start; /* of what counts */
+    uint64_t got[FLOOD_TURNS];
     int outstanding;
 };
 
-static void ask (struct flood *fl);
+struct client {
+    struct flood *flood;
+    idt_t *h;
+};
+
+static void ask (struct client *c);
 
 static void answered (idt_future_t *f, void *arg)
 {
-    struct flood *fl = arg;
+    struct client *c = arg;
+    struct flood *fl = c->flood;
     fluid_t ids[BLOCK];
-    double t = now_s ();
+    double turn = (now_s () - fl->start) / TURN_S;
 
-    if (idt_fluid_generate_get (f, BLOCK, ids) < 0)
+    if ((fl->topic ? idt_rpc_get (f, NULL) : idt_fluid_generate_get (f, fl->block, ids)) < 0)
         die (idt_future_error (f));
     idt_future_destroy (f);
     fl->outstanding--;
-    if (t >= fl->start && t < fl->end)
-        fl->ids += BLOCK;
-    if (t < fl->end)
-        ask (fl);
+    if (turn >= 0 && turn < FLOOD_TURNS)
+        fl->got[(int)turn] += fl->block;
+    if (turn < FLOOD_TURNS)
+        ask (c);
     else if (fl->outstanding == 0)
-        idt_reactor_stop (idt_get_reactor (fl->h));
+        idt_reactor_stop (fl->reactor);
 }
 
-static void ask (struct flood *fl)
+static void ask (struct client *c)
 {
-    idt_future_t *f = idt_fluid_generate_async (fl->h, BLOCK);
+    struct flood *fl = c->flood;
+    idt_future_t *f = fl->topic ? idt_rpc (c->h, fl->topic, "{\"count\":1}", IDT_NODEID_ANY, 0)
+                                : idt_fluid_generate_async (c->h, fl->block);
 
-    if (!f || idt_future_then (f, -1., answered, fl) < 0)
-        die ("idt_fluid_generate_async");
+    if (!f || idt_future_then (f, -1., answered, c) < 0)
+        die ("request");
     fl->outstanding++;
 }
 
-static void measure_throughput (const char *name, const char *uri)
+static void run_flood (struct flood *fl, const char *uri, int rank, int clients, struct figures *f)
 {
-    struct flood fl = { .h = idt_open (uri, NULL) };
-    double rate;
+    struct client c[CLIENTS_MAX];
 
-    if (!fl.h)
-        die (uri);
-    fl.start = now_s () + 0.5; /* until the pipe is full */
-    fl.end = fl.start + SECONDS;
-    for (int i = 0; i < OUTSTANDING; i++)
-        ask (&fl);
-    if (idt_reactor_run (idt_get_reactor (fl.h), IDT_REACTOR_DEFAULT) < 0)
+    fl->reactor = idt_reactor_create ();
+    for (int i = 0; i < clients; i++) {
+        c[i] = (struct client){ .flood = fl, .h = open_rank (uri, rank) };
+        idt_set_reactor (c[i].h, fl->reactor);
+    }
+    fl->start = now_s () + WARMUP_S;
+    for (int i = 0; i < clients * fl->under_way; i++)
+        ask (&c[i % clients]);
+    if (idt_reactor_run (fl->reactor, IDT_REACTOR_DEFAULT) < 0)
         die ("reactor");
-    rate = fl.ids / SECONDS;
-    printf ("{\"bench\":\"%s\",\"ids_per_s\":%.0f,\"limit\":%.0f,\"ratio\":%.4f}\n", name, rate, LIMIT, rate / LIMIT);
-    fflush (stdout);
-    idt_close (fl.h);
+    for (int i = 0; i < FLOOD_TURNS; i++) {
+        figures_add (f, fl->got[i] / TURN_S);
+        figures_end_turn (f);
+    }
+    for (int i = 0; i < clients; i++)
+        idt_close (c[i].h);
+    idt_reactor_destroy (fl->reactor);
 }
 
-/* --- requests for one id each: what comes together goes up together ------------------------------------------- */
-
-struct crowd {
-    idt_t *h;
-    const char *topic;
-    double start, end; /* of the time that counts */
-    uint64_t answers;
-    int outstanding;
-};
-
-static void ask_one (struct crowd *c);
-
-static void one_answered (idt_future_t *f, void *arg)
+static void measure_blocks (const char *uri, int rank)
 {
-    struct crowd *c = arg;
-    double t = now_s ();
+    struct flood fl = { .block = BLOCK, .under_way = OUTSTANDING };
+    struct figures f = { .more = true };
 
-    fluid_t id;
-
-    if ((c->topic ? idt_rpc_get (f, NULL) : idt_fluid_generate_get (f, 1, &id)) < 0)
-        die (idt_future_error (f));
-    idt_future_destroy (f);
-    c->outstanding--;
-    c->answers += t >= c->start && t < c->end;
-    if (t < c->end)
-        ask_one (c);
-    else if (c->outstanding == 0)
-        idt_reactor_stop (idt_get_reactor (c->h));
+    run_flood (&fl, uri, rank, 1, &f);
+    line_print (&(struct line){
+        .subject = "broker",
+        .name = "ids in blocks of 1024, 64 outstanding",
+        .unit = "/s",
+        .figures = &f,
+        .limit = LIMIT,
+        .limit_of = "what the format allows one generator",
+        .size = rank,
+        .size_of = "hops",
+    });
+    figures_fini (&f);
 }
 
-static void ask_one (struct crowd *c)
+/* Requests for one id each: what comes together goes up together. */
+static void measure_requests (const char *uri, const char *name, const char *topic)
 {
-    idt_future_t *f = c->topic ? idt_rpc (c->h, c->topic, "{\"count\":1}", IDT_NODEID_ANY, 0)
-                               : idt_fluid_generate_async (c->h, 1);
+    struct flood fl = { .topic = topic, .block = 1, .under_way = CROWD };
+    struct figures f = { .more = true };
 
-    if (!f || idt_future_then (f, -1., one_answered, c) < 0)
-        die ("request");
-    c->outstanding++;
+    run_flood (&fl, uri, HOPS - 1, 1, &f);
+    line_print (&(struct line){
+        .subject = "broker",
+        .name = name,
+        .unit = "/s",
+        .figures = &f,
+        .size = HOPS - 1,
+        .size_of = "hops",
+    });
+    figures_fini (&f);
 }
 
-/* 'topic' NULL: of FLUIDs. */
-static void measure_requests (const char *name, const char *uri, const char *topic)
+static void measure_all_requests (const char *uri)
 {
-    struct crowd c = { .h = idt_open (uri, NULL), .topic = topic };
-
-    if (!c.h)
-        die (uri);
-    c.start = now_s () + 0.5;
-    c.end = c.start + SECONDS;
-    for (int i = 0; i < CROWD; i++)
-        ask_one (&c);
-    if (idt_reactor_run (idt_get_reactor (c.h), IDT_REACTOR_DEFAULT) < 0)
-        die ("reactor");
-    printf ("{\"bench\":\"%s\",\"requests_per_s\":%.0f}\n", name, (double)c.answers / SECONDS);
-    fflush (stdout);
-    idt_close (c.h);
+    measure_requests (uri, "requests for one FLUID, 512 outstanding", NULL);
+    measure_requests (uri, "requests for one sno, 512 outstanding", "sno.generate");
+    measure_requests (uri, "requests for one uid, 512 outstanding", "uid.generate");
 }
 
-static void measure_requests_of (const char *far)
+/* Local clients of one broker, 16 requests of each under way, all asked by one process. */
+static void measure_clients (const char *uri, int clients)
 {
-    measure_requests ("requests-3-hops-fluid", far, NULL);
-    measure_requests ("requests-3-hops-sno", far, "sno.generate");
-    measure_requests ("requests-3-hops-uid", far, "uid.generate");
+    struct flood fl = { .block = 1, .under_way = 16 };
+    struct figures f = { .more = true };
+
+    run_flood (&fl, uri, 0, clients, &f);
+    line_print (&(struct line){
+        .subject = "broker",
+        .name = "requests for one FLUID, 16 outstanding of each client",
+        .unit = "/s",
+        .figures = &f,
+        .size = clients,
+        .size_of = "clients",
+    });
+    figures_fini (&f);
 }
 
 /* --- start-up ----------------------------------------------------------------------------------------------------- */
 
-static void measure_start (const char *idtree, int size)
+static void start_once (void *arg)
 {
-    char command[4096];
-    double best = 1E9;
-
-    snprintf (command, sizeof (command), "%s start -s %d true", idtree, size);
-    for (int i = 0; i < 3; i++) {
-        double start = now_s ();
-
-        if (system (command) != 0)
-            die (command);
-        if (now_s () - start < best)
-            best = now_s () - start;
-    }
-    printf ("{\"bench\":\"start-%d\",\"seconds\":%.3f}\n", size, best);
-    fflush (stdout);
+    if (system (arg) != 0)
+        die (arg);
 }
 
+/* Beside as many processes that only end. */
+static void measure_start (const char *idtree, int size)
+{
+    struct figures f = { 0 }, bare = { 0 };
+    char command[4096], processes[256];
+
+    snprintf (command, sizeof (command), "%s start -s %d true", idtree, size);
+    snprintf (processes, sizeof (processes), "for i in $(seq %d); do /bin/true & done; wait", size);
+    for (int i = 0; i < START_TURNS; i++) {
+        figures_time_calls (&f, start_once, command, 1);
+        figures_time_calls (&bare, start_once, processes, 1);
+    }
+    line_print (&(struct line){
+        .subject = "broker",
+        .name = "start and stop an instance",
+        .unit = "us",
+        .figures = &f,
+        .bare = &bare,
+        .limit_of = "as many processes that only end",
+        .size = size,
+        .size_of = "brokers",
+    });
+    figures_fini (&bare);
+    figures_fini (&f);
+}
+
+static void measure_inside (const char *uri, const char *part)
+{
+    if (!part || strcmp (part, "latency") == 0)
+        measure_latency (uri);
+    if (!part || strcmp (part, "blocks") == 0) {
+        measure_blocks (uri, 0);
+        measure_blocks (uri, HOPS - 1);
+    }
+    if (!part || strcmp (part, "requests") == 0)
+        measure_all_requests (uri);
+    for (int n = 1; n <= CLIENTS_MAX && (!part || strcmp (part, "clients") == 0); n *= 4)
+        measure_clients (uri, n);
+}
+
+/* A part alone: start, latency, blocks, requests, clients. */
 int main (int argc, char **argv)
 {
     const char *uri = getenv ("IDTREE_URI");
     const char *idtree = getenv ("IDTREE") ? getenv ("IDTREE") : BUILDDIR "/src/cmd/idtree";
-    char far[256];
-    double echo_us;
+    const char *part = argc > 1 ? argv[1] : NULL;
 
-    if (argc < 2) {
-        measure_start (idtree, 64);
-        execl (idtree, idtree, "start", "-s", "4", "--topology", "kary:1", "-o", "fluid.max-generators=1", "-o",
-               "fluid.share=off", argv[0], "inside", (char *)NULL);
-        die (idtree);
-    }
-    if (!uri || strlen (uri) < 2) {
-        errno = EINVAL;
-        die ("IDTREE_URI");
-    }
-    snprintf (far, sizeof (far), "%.*s3", (int)strlen (uri) - 1, uri);
-    if (argc > 2) { /* one part alone: requests, or local */
-        if (strcmp (argv[2], "local") == 0)
-            measure_throughput ("throughput-local", uri);
-        else
-            measure_requests_of (far);
+    if (part && strcmp (part, "inside") == 0) {
+        if (!uri || strlen (uri) < 2) {
+            errno = EINVAL;
+            die ("IDTREE_URI");
+        }
+        measure_inside (uri, argc > 2 ? argv[2] : NULL);
         return 0;
     }
-    echo_us = measure_echo ();
-    measure_latency ("latency-local", uri, echo_us);
-    measure_latency ("latency-3-hops", far, echo_us);
-    measure_throughput ("throughput-local", uri);
-    measure_throughput ("throughput-3-hops", far);
-    measure_requests_of (far);
-    return 0;
+    for (int size = 4; size <= 64 && (!part || strcmp (part, "start") == 0); size *= 4)
+        measure_start (idtree, size);
+    if (part && strcmp (part, "start") == 0)
+        return 0;
+    execl (idtree, idtree, "start", "-s", "4", "--topology", "kary:1", "-o", "fluid.max-generators=1", "-o",
+           "fluid.share=off", argv[0], "inside", part, (char *)NULL);
+    die (idtree);
+    return 1;
 }

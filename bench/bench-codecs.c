@@ -3,9 +3,8 @@
 
 /* bench-codecs.c - what each way to write, read and sort ids costs, beside what it may cost
  *
- * Prints one JSON object a line: nanoseconds for one id (of base64: for one byte of data), the best of ROUNDS short
- * windows; the limit, which is a goal for a machine at 3 GHz, or a share of what libc takes for the same in this
- * run; and the ratio to it, above 1 when it is missed.  Ids are those of an instance of some days and 16384 ranks.
+ * Nanoseconds for one id (of base64: for one byte of data), in short windows.  The limit is a goal for a machine at
+ * 3 GHz, or half of what strtoull takes in this run.  Ids are those of an instance of some days and 16384 ranks.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -17,14 +16,17 @@
 #include "idtree/sno.h"
 #include "idtree/uid.h"
 #include "libutil/base64.h"
+#include "loops.h"
 #include "timing.h"
 
-#define IDS 500 /* in a round: short enough to be left alone by the scheduler now and then */
-#define ROUNDS 1600
+#define IDS 500    /* in a round: short enough to be left alone by the scheduler now and then */
+#define ROUNDS 160 /* of a turn */
+#define TURNS 16
 #define SORTED 1000000
-#define SORT_ROUNDS 5
+#define SORT_TURNS 6
+#define SORT_GOAL_MS 40
 #define BYTES 300000 /* of base64 in a round */
-#define BYTES_ROUNDS 200
+#define BYTES_ROUNDS 12
 
 struct bed {
     enum fluid_form form;
@@ -40,8 +42,6 @@ struct bed {
     char base64[BASE64_ENCODED_SIZE (BYTES) + 1];
 };
 
-typedef size_t (*work_f) (struct bed *bed); /* returns how much it has done */
-
 static uint64_t random_bits (uint64_t *x)
 {
     *x ^= *x << 13;
@@ -50,37 +50,11 @@ static uint64_t random_bits (uint64_t *x)
     return *x;
 }
 
-/* Nanoseconds for one of 'count', best of 'rounds'.  Ends the program when the work is not done. */
-static double measure (work_f work, struct bed *bed, size_t count, int rounds)
-{
-    double best = 1e18;
-
-    for (int round = 0; round < rounds; round++) {
-        double start_ns = now_ns ();
-        size_t done = work (bed);
-        double ns = (now_ns () - start_ns) / count;
-
-        if (done != count)
-            exit (EXIT_FAILURE);
-        best = ns < best ? ns : best;
-    }
-    return best;
-}
-
-/* A limit of 0 is none: what others are compared with. */
-static void report (const char *what, const char *which, double ns, double limit_ns)
-{
-    printf ("{\"bench\":\"codec\",\"what\":\"%s\",\"form\":\"%s\",\"ns\":%.2f", what, which, ns);
-    if (limit_ns > 0)
-        printf (",\"limit_ns\":%.2f,\"ratio\":%.2f", limit_ns, ns / limit_ns);
-    puts ("}");
-    fflush (stdout);
-}
-
 /* --- FLUID --- */
 
-static size_t fluid_write (struct bed *bed)
+static size_t fluid_write (void *arg)
 {
+    struct bed *bed = arg;
     size_t i = 0;
 
     for (; i < IDS; i++)
@@ -88,8 +62,9 @@ static size_t fluid_write (struct bed *bed)
     return i;
 }
 
-static size_t fluid_read (struct bed *bed)
+static size_t fluid_read (void *arg)
 {
+    struct bed *bed = arg;
     size_t done = 0;
 
     for (int i = 0; i < IDS; i++) {
@@ -99,24 +74,27 @@ static size_t fluid_read (struct bed *bed)
     return done;
 }
 
-static size_t fluid_write_lines (struct bed *bed)
+static size_t fluid_write_lines (void *arg)
 {
+    struct bed *bed = arg;
     size_t done = IDS;
 
     fluid_format_lines (bed->fluid, &done, bed->form, bed->lines, sizeof (bed->lines), &bed->lines_len);
     return done;
 }
 
-static size_t fluid_read_lines (struct bed *bed)
+static size_t fluid_read_lines (void *arg)
 {
+    struct bed *bed = arg;
     size_t done = IDS;
 
     fluid_parse_lines (bed->lines, bed->lines_len, bed->fluid, &done, NULL);
     return done;
 }
 
-static size_t libc_write (struct bed *bed)
+static size_t libc_write (void *arg)
 {
+    struct bed *bed = arg;
     size_t done = 0;
 
     for (int i = 0; i < IDS; i++)
@@ -124,8 +102,9 @@ static size_t libc_write (struct bed *bed)
     return done;
 }
 
-static size_t libc_read (struct bed *bed)
+static size_t libc_read (void *arg)
 {
+    struct bed *bed = arg;
     size_t done = 0;
 
     for (int i = 0; i < IDS; i++)
@@ -133,37 +112,11 @@ static size_t libc_read (struct bed *bed)
     return done;
 }
 
-/* Limits of 0 are half of what strtoull takes. */
-static const struct {
-    double encode_ns, parse_ns;
-} fluid_limits[FLUID_FORM_COUNT] = {
-    [FLUID_DEC] = { 10, 0 },       [FLUID_HEX] = { 10, 0 },    [FLUID_DOTHEX] = { 8, 10 }, [FLUID_F58] = { 6, 7.5 },
-    [FLUID_F58_UTF8] = { 6, 7.5 }, [FLUID_WORDS] = { 25, 50 }, [FLUID_EMOJI] = { 8, 12 },
-};
-
-static void fluid_forms (struct bed *bed)
-{
-    report ("snprintf", "dec", measure (libc_write, bed, IDS, ROUNDS), 0);
-    report ("strtoull", "dec", measure (libc_read, bed, IDS, ROUNDS), 0);
-    for (int form = 0; form < FLUID_FORM_COUNT; form++) {
-        bed->form = form;
-        report ("fluid encode", fluid_form_name (form), measure (fluid_write, bed, IDS, ROUNDS),
-                fluid_limits[form].encode_ns);
-        double limit_ns = fluid_limits[form].parse_ns;
-        if (limit_ns == 0)
-            limit_ns = measure (libc_read, bed, IDS, ROUNDS) / 2;
-        report ("fluid parse", fluid_form_name (form), measure (fluid_read, bed, IDS, ROUNDS), limit_ns);
-        double write_ns = measure (fluid_write_lines, bed, IDS, ROUNDS);
-        double read_ns = measure (fluid_read_lines, bed, IDS, ROUNDS);
-        report ("fluid encode lines", fluid_form_name (form), write_ns, fluid_limits[form].encode_ns);
-        report ("fluid parse lines", fluid_form_name (form), read_ns, limit_ns);
-    }
-}
-
 /* --- flax, sno, uid --- */
 
-static size_t flax_write (struct bed *bed)
+static size_t flax_write (void *arg)
 {
+    struct bed *bed = arg;
     size_t i = 0;
 
     for (; i < IDS; i++)
@@ -171,8 +124,9 @@ static size_t flax_write (struct bed *bed)
     return i;
 }
 
-static size_t flax_read (struct bed *bed)
+static size_t flax_read (void *arg)
 {
+    struct bed *bed = arg;
     size_t done = 0;
 
     while (done < IDS)
@@ -180,8 +134,9 @@ static size_t flax_read (struct bed *bed)
     return done;
 }
 
-static size_t sno_write (struct bed *bed)
+static size_t sno_write (void *arg)
 {
+    struct bed *bed = arg;
     size_t i = 0;
 
     for (; i < IDS; i++)
@@ -189,8 +144,9 @@ static size_t sno_write (struct bed *bed)
     return i;
 }
 
-static size_t sno_read (struct bed *bed)
+static size_t sno_read (void *arg)
 {
+    struct bed *bed = arg;
     size_t done = 0;
 
     while (done < IDS)
@@ -198,8 +154,9 @@ static size_t sno_read (struct bed *bed)
     return done;
 }
 
-static size_t uid_write (struct bed *bed)
+static size_t uid_write (void *arg)
 {
+    struct bed *bed = arg;
     size_t i = 0;
 
     for (; i < IDS; i++)
@@ -207,8 +164,9 @@ static size_t uid_write (struct bed *bed)
     return i;
 }
 
-static size_t uid_read (struct bed *bed)
+static size_t uid_read (void *arg)
 {
+    struct bed *bed = arg;
     size_t done = 0;
 
     while (done < IDS)
@@ -216,14 +174,161 @@ static size_t uid_read (struct bed *bed)
     return done;
 }
 
-static void others (struct bed *bed)
+/* --- base64 --- */
+
+static size_t base64_write (void *arg)
 {
-    report ("flax encode", "text", measure (flax_write, bed, IDS, ROUNDS), 5);
-    report ("flax parse", "text", measure (flax_read, bed, IDS, ROUNDS), 4);
-    report ("sno encode", "text", measure (sno_write, bed, IDS, ROUNDS), 3);
-    report ("sno parse", "text", measure (sno_read, bed, IDS, ROUNDS), 4);
-    report ("uid encode", "global", measure (uid_write, bed, IDS, ROUNDS), 9);
-    report ("uid parse", "global", measure (uid_read, bed, IDS, ROUNDS), 8);
+    struct bed *bed = arg;
+    return base64_encode (bed->data, BYTES, bed->base64) / 4 * 3;
+}
+
+static size_t base64_read (void *arg)
+{
+    struct bed *bed = arg;
+    return base64_decode (bed->base64, sizeof (bed->base64) - 1, bed->data, BYTES);
+}
+
+/* --- all loops --- */
+
+static void take_form (void *arg, int form)
+{
+    struct bed *bed = arg;
+
+    bed->form = form;
+}
+
+/* What is read is written first, by one or in lines. */
+static void write_ids (void *arg, int form)
+{
+    take_form (arg, form);
+    fluid_write (arg);
+    fluid_write_lines (arg);
+}
+
+static void write_flax (void *arg, int unused)
+{
+    flax_write (arg);
+}
+
+static void write_sno (void *arg, int unused)
+{
+    sno_write (arg);
+}
+
+static void write_uid (void *arg, int unused)
+{
+    uid_write (arg);
+}
+
+static void write_base64 (void *arg, int unused)
+{
+    base64_write (arg);
+}
+
+#define HALF -1 /* of what strtoull takes */
+
+/* Of each form there are four: to write, to read, and both for many ids; then the others. */
+static const struct {
+    const char *name;
+    size_t (*work) (void *bed);
+    void (*prepare) (void *bed, int form);
+    double limit_ns; /* 0: what others are compared with */
+} others[] = {
+    { "flax write", flax_write, NULL, 5 },
+    { "flax read", flax_read, write_flax, 4 },
+    { "sno write", sno_write, NULL, 3 },
+    { "sno read", sno_read, write_sno, 4 },
+    { "uid write, global", uid_write, NULL, 9 },
+    { "uid read, global", uid_read, write_uid, 8 },
+    { "base64 write, a byte", base64_write, NULL, 0.15 },
+    { "base64 read, a byte", base64_read, write_base64, 0.15 },
+    { "snprintf", libc_write, NULL, 0 },
+    { "strtoull", libc_read, write_ids, 0 },
+};
+
+static const struct {
+    double write_ns, read_ns;
+} form_limits[FLUID_FORM_COUNT] = {
+    [FLUID_DEC] = { 10, HALF },    [FLUID_HEX] = { 10, HALF }, [FLUID_DOTHEX] = { 8, 10 }, [FLUID_F58] = { 6, 7.5 },
+    [FLUID_F58_UTF8] = { 6, 7.5 }, [FLUID_WORDS] = { 25, 50 }, [FLUID_EMOJI] = { 8, 12 },
+};
+
+static const struct {
+    const char *name;
+    size_t (*work) (void *bed);
+    bool reads;
+} ways[] = {
+    { "write", fluid_write, false },
+    { "read", fluid_read, true },
+    { "write lines", fluid_write_lines, false },
+    { "read lines", fluid_read_lines, true },
+};
+
+#define WAYS (sizeof (ways) / sizeof (ways[0]))
+#define OTHERS (sizeof (others) / sizeof (others[0]))
+#define LOOPS (FLUID_FORM_COUNT * WAYS + OTHERS)
+
+struct plan {
+    struct loop loop[LOOPS];
+    double limit_ns[LOOPS];
+    char name[LOOPS][64];
+    size_t n;
+};
+
+static void add (struct plan *p, const char *name, struct loop loop, double limit_ns)
+{
+    snprintf (p->name[p->n], sizeof (p->name[0]), "%s", name);
+    p->loop[p->n] = loop;
+    p->loop[p->n].name = p->name[p->n];
+    p->limit_ns[p->n++] = limit_ns;
+}
+
+static void make_plan (struct plan *p)
+{
+    for (int form = 0; form < FLUID_FORM_COUNT; form++)
+        for (size_t i = 0; i < WAYS; i++) {
+            struct loop loop = {
+                .work = ways[i].work, .prepare = write_ids, .arg = form, .count = IDS, .rounds = ROUNDS
+            };
+            char name[64];
+
+            snprintf (name, sizeof (name), "%s %s", fluid_form_name (form), ways[i].name);
+            add (p, name, loop, ways[i].reads ? form_limits[form].read_ns : form_limits[form].write_ns);
+        }
+    for (size_t i = 0; i < OTHERS; i++) {
+        bool bytes = others[i].work == base64_write || others[i].work == base64_read;
+        struct loop loop = { .work = others[i].work, .prepare = others[i].prepare, .arg = FLUID_DEC };
+
+        loop.count = bytes ? BYTES : IDS;
+        loop.rounds = bytes ? BYTES_ROUNDS : ROUNDS;
+        add (p, others[i].name, loop, others[i].limit_ns);
+    }
+}
+
+static void measure_loops (struct bed *bed)
+{
+    struct plan *p = calloc (1, sizeof (*p));
+
+    if (!p)
+        exit (EXIT_FAILURE);
+    make_plan (p);
+    loops_run (p->loop, p->n, bed, TURNS);
+    for (size_t i = 0; i < p->n; i++) {
+        bool half = p->limit_ns[i] == HALF;
+        line_print (&(struct line){
+            .subject = "codecs",
+            .name = p->name[i],
+            .unit = "ns",
+            .figures = &p->loop[i].figures,
+            .limit = p->limit_ns[i],
+            .bare = half ? &p->loop[p->n - 1].figures : NULL,
+            .share = half ? 0.5 : 0,
+            .limit_of = half ? "half of strtoull" : "goal",
+        });
+    }
+    for (size_t i = 0; i < p->n; i++)
+        figures_fini (&p->loop[i].figures);
+    free (p);
 }
 
 /* --- sorting --- */
@@ -265,28 +370,39 @@ static void uid_order (void *ids, size_t count)
     uid_sort (ids, count);
 }
 
-/* Milliseconds for SORTED ids of a day in no order, best of SORT_ROUNDS. */
-static void sorting (const char *what, size_t size, fill_f fill, sort_f sort)
+/* Milliseconds for SORTED ids of a day in no order. */
+static void sorting (const char *name, size_t size, fill_f fill, sort_f sort)
 {
     char *ids = malloc (SORTED * size);
     uint64_t x = UINT64_C (0x9e3779b97f4a7c15);
-    double best_ms = 1e18;
+    struct figures f = { .warmup = 1 };
 
     if (!ids)
         exit (EXIT_FAILURE);
-    for (int round = 0; round < SORT_ROUNDS; round++) {
+    for (int turn = -1; turn < SORT_TURNS; turn++) {
         for (size_t i = 0; i < SORTED; i++) {
             uint64_t ms = random_bits (&x) % 86400000;
             fill (ids + i * size, ms, random_bits (&x));
         }
         double start_ns = now_ns ();
         sort (ids, SORTED);
-        double ms = (now_ns () - start_ns) / 1e6;
-        best_ms = ms < best_ms ? ms : best_ms;
+        if (turn < 0)
+            continue;
+        figures_add (&f, (now_ns () - start_ns) / 1e6);
+        figures_end_turn (&f);
     }
     free (ids);
-    printf ("{\"bench\":\"codec\",\"what\":\"%s\",\"ids\":%d,\"ms\":%.1f,\"limit_ms\":40,\"ratio\":%.2f}\n", what,
-            SORTED, best_ms, best_ms / 40);
+    line_print (&(struct line){
+        .subject = "codecs",
+        .name = name,
+        .unit = "ms",
+        .figures = &f,
+        .limit = SORT_GOAL_MS,
+        .limit_of = "goal",
+        .size = SORTED,
+        .size_of = "ids",
+    });
+    figures_fini (&f);
 }
 
 static void sorts (void)
@@ -294,24 +410,6 @@ static void sorts (void)
     sorting ("flax sort", sizeof (flax_t), flax_fill, flax_order);
     sorting ("sno sort", sizeof (sno_t), sno_fill, sno_order);
     sorting ("uid sort", sizeof (struct uid), uid_fill, uid_order);
-}
-
-/* --- base64 --- */
-
-static size_t base64_write (struct bed *bed)
-{
-    return base64_encode (bed->data, BYTES, bed->base64) / 4 * 3;
-}
-
-static size_t base64_read (struct bed *bed)
-{
-    return base64_decode (bed->base64, sizeof (bed->base64) - 1, bed->data, BYTES);
-}
-
-static void bytes (struct bed *bed)
-{
-    report ("base64 encode", "a byte", measure (base64_write, bed, BYTES, BYTES_ROUNDS), 0.15);
-    report ("base64 decode", "a byte", measure (base64_read, bed, BYTES, BYTES_ROUNDS), 0.15);
 }
 
 static struct bed *bed_create (void)
@@ -339,10 +437,8 @@ int main (void)
 {
     struct bed *bed = bed_create ();
 
-    fluid_forms (bed);
-    others (bed);
+    measure_loops (bed);
     sorts ();
-    bytes (bed);
     free (bed);
     return EXIT_SUCCESS;
 }

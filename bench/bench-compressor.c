@@ -7,21 +7,24 @@
  *   duo         two sessions in turns of 1,000 ids: a cluster each turn
  *   fragmented  eight sessions in turns of 16 ids: 62,504 clusters for 1,000,000 ids
  *
- * Prints one JSON object a line: nanoseconds for one id (or call), the best of ROUNDS for each
- * piece of the work, and the ratio to a call of a function that does nothing, measured in the same
- * run. Ids are asked in random order.
+ * Nanoseconds for one id, beside a call of a function that does nothing, and microseconds for what is done to a whole
+ * document.  Ids are asked in random order.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <idtree/idcomp.h>
 
-#define ROUNDS 25
-#define SAMPLE 20000 /* ids asked in a round */
-#define PIECE 1000   /* ids between two looks at the clock: a piece is left alone now and then */
+#include "line.h"
+#include "timing.h"
+
+#define TURNS 8
+#define TURN_NS 1e6  /* of each at the least: what is short is done several times */
+#define SAMPLE 20000 /* ids asked in one go */
+#define PIECE 1000   /* ids of a round: it is left alone by the scheduler now and then */
 #define SESSIONS 8
+#define STORED_MIN 10000 /* bytes of a document that is worth storing here */
 
 struct document {
     const char *name;
@@ -45,16 +48,6 @@ struct document {
     char *base64;
 };
 
-static double bare_ns;
-
-static double now_ns (void)
-{
-    struct timespec ts;
-
-    clock_gettime (CLOCK_MONOTONIC, &ts);
-    return ts.tv_sec * 1e9 + ts.tv_nsec;
-}
-
 __attribute__ ((noreturn)) static void die (const char *what)
 {
     fprintf (stderr, "bench-compressor: %s failed\n", what);
@@ -66,7 +59,7 @@ __attribute__ ((noreturn)) static void die (const char *what)
  */
 typedef bool (*work_f) (struct document *d, int i, int end);
 
-static double time_piece (work_f work, struct document *d, int i, int end, const char *what)
+static double time_round (work_f work, struct document *d, int i, int end, const char *what)
 {
     double start_ns = now_ns ();
     bool good = work (d, i, end);
@@ -77,33 +70,66 @@ static double time_piece (work_f work, struct document *d, int i, int end, const
     return ns;
 }
 
-/* Nanoseconds for one of 'n', with each piece at its best.  A round goes through all of them, so a
- * piece finds in caches what it would find there without the others being timed.
+/* What is about the sample goes through all of it, piece by piece: each finds in caches what it would find there
+ * without the others being timed.
  */
-static double measure (work_f work, struct document *d, int n, const char *what)
+static void take_turn_of (struct figures *f, work_f work, struct document *d, int n, double unit, const char *what)
 {
     int pieces = n == SAMPLE ? SAMPLE / PIECE : 1;
-    double best_ns[SAMPLE / PIECE];
     double sum_ns = 0;
 
-    for (int round = 0; round < ROUNDS; round++)
+    while (sum_ns < TURN_NS)
         for (int k = 0; k < pieces; k++) {
-            double ns = time_piece (work, d, n / pieces * k, n / pieces * (k + 1), what);
-            best_ns[k] = round == 0 || ns < best_ns[k] ? ns : best_ns[k];
+            double ns = time_round (work, d, n / pieces * k, n / pieces * (k + 1), what);
+            figures_add (f, ns * pieces / unit);
+            sum_ns += ns;
         }
-    for (int k = 0; k < pieces; k++)
-        sum_ns += best_ns[k];
-    return sum_ns / n;
+    figures_end_turn (f);
 }
 
+static bool bare (struct document *d, int i, int end);
+
+static struct line line_of (struct document *d, const char *what, char name[64])
+{
+    snprintf (name, 64, "%s%s%s", what, *d->name ? ", " : "", d->name);
+    return (struct line){ .subject = "compressor", .name = name, .size = d->ids, .size_of = "ids" };
+}
+
+/* Nanoseconds for one of 'n' ids. */
 static void report (struct document *d, const char *what, work_f work, int n)
 {
-    double ns = measure (work, d, n, what);
+    struct figures f = { .warmup = 1 }, bare_f = { .warmup = 1 };
+    char name[64];
+    struct line line = line_of (d, what, name);
 
-    printf ("{\"bench\":\"compressor\",\"what\":\"%s\",\"document\":\"%s\",\"ids\":%lld,"
-            "\"ns\":%.1f,\"ratio\":%.1f}\n",
-            what, d->name, (long long)d->ids, ns, ns / bare_ns);
-    fflush (stdout);
+    time_round (work, d, 0, n, what);
+    for (int turn = 0; turn < (n > SAMPLE ? TURNS / 2 : TURNS); turn++) {
+        take_turn_of (&f, work, d, n, n, what);
+        take_turn_of (&bare_f, bare, d, SAMPLE, SAMPLE, "bare call");
+    }
+    line.unit = "ns";
+    line.figures = &f;
+    line.bare = &bare_f;
+    line.limit_of = "a call that does nothing";
+    line_print (&line);
+    figures_fini (&f);
+    figures_fini (&bare_f);
+}
+
+/* Microseconds for a whole document. */
+static void report_whole (struct document *d, const char *what, work_f work)
+{
+    struct figures f = { .warmup = 1 };
+    char name[64];
+    struct line line = line_of (d, what, name);
+
+    time_round (work, d, 0, 1, what);
+    for (int turn = 0; turn < TURNS; turn++)
+        take_turn_of (&f, work, d, 1, 1e3, what);
+    line.unit = "us";
+    line.figures = &f;
+    line_print (&line);
+    figures_fini (&f);
 }
 
 /* --- documents --- */
@@ -311,33 +337,51 @@ static bool generate_eager (struct document *d, int i, int end)
     return good && id == end;
 }
 
+static void report_memory (struct document *d)
+{
+    struct idcomp_stats stats = idcomp_stats (d->c);
+    struct figures f = { 0 };
+    char name[64];
+    struct line line = line_of (d, "memory of a cluster", name);
+
+    figures_add (&f, (double)(stats.memory - 16 * stats.local_runs) / stats.clusters);
+    figures_end_turn (&f);
+    line.unit = "bytes";
+    line.figures = &f;
+    line_print (&line);
+    figures_fini (&f);
+}
+
+/* Of some hundred bytes all that can be told is what a clock takes. */
+static void measure_stored (struct document *d)
+{
+    d->size = idcomp_save_size (d->c, IDCOMP_WITHOUT_LOCAL);
+    if (d->size < STORED_MIN)
+        return;
+    d->data = malloc (d->size);
+    d->base64 = malloc (IDCOMP_BASE64_TEXT_SIZE (d->size));
+    report_whole (d, "save", save);
+    report_whole (d, "base64 encode", encode);
+    report_whole (d, "base64 decode", decode);
+    report_whole (d, "load", load);
+    free (d->data);
+    free (d->base64);
+}
+
 static void measure_document (struct document *d, int64_t ids)
 {
     d->ids = ids;
     report (d, "build", build, ids);
     take_sample (d);
-    report (d, "to_session", to_session, SAMPLE);
-    report (d, "to_op", to_op, SAMPLE);
+    report (d, "to session", to_session, SAMPLE);
+    report (d, "to op", to_op, SAMPLE);
     report (d, "decompress", decompress, SAMPLE);
-    report (d, "decompress_text", decompress_text, SAMPLE);
+    report (d, "decompress text", decompress_text, SAMPLE);
     report (d, "recompress", recompress, SAMPLE);
-    report (d, "recompress_text", recompress_text, SAMPLE);
+    report (d, "recompress text", recompress_text, SAMPLE);
 
-    d->size = idcomp_save_size (d->c, IDCOMP_WITHOUT_LOCAL);
-    d->data = malloc (d->size);
-    d->base64 = malloc (IDCOMP_BASE64_TEXT_SIZE (d->size));
-    report (d, "save", save, 1);
-    report (d, "base64_encode", encode, 1);
-    report (d, "base64_decode", decode, 1);
-    report (d, "load", load, 1);
-    free (d->data);
-    free (d->base64);
-
-    struct idcomp_stats stats = idcomp_stats (d->c);
-    printf ("{\"bench\":\"compressor\",\"what\":\"memory\",\"document\":\"%s\",\"ids\":%lld,"
-            "\"clusters\":%u,\"local_runs\":%zu,\"bytes\":%zu,\"bytes_per_cluster\":%.1f}\n",
-            d->name, (long long)ids, stats.clusters, stats.local_runs, stats.memory,
-            (double)(stats.memory - 16 * stats.local_runs) / stats.clusters);
+    measure_stored (d);
+    report_memory (d);
     idcomp_destroy (d->c);
     d->c = NULL;
 }
@@ -353,13 +397,11 @@ int main (void)
 
     if (!d)
         die ("allocation");
-    *d = (struct document){ .name = "none", .ids = 1000000 };
+    *d = (struct document){ .name = "", .ids = 1000000 };
     for (int i = 0; i < SESSIONS; i++)
         session_name (i, d->session[i]);
-    bare_ns = measure (bare, d, SAMPLE, "bare call");
-    report (d, "bare_call", bare, SAMPLE);
-    report (d, "generate_local", generate_local, 1000000);
-    report (d, "generate_eager", generate_eager, 1000000);
+    report (d, "generate local", generate_local, 1000000);
+    report (d, "generate eager", generate_eager, 1000000);
     for (size_t i = 0; i < sizeof (documents) / sizeof (documents[0]); i++) {
         memcpy (d, &documents[i], offsetof (struct document, ids));
         for (int64_t ids = 1000; ids <= 1000000; ids *= ids == 1000 ? 100 : 10)

@@ -20,6 +20,7 @@
 
 #include <idtree/idtree.h>
 
+#include "line.h"
 #include "timing.h"
 
 #define RANKS 8
@@ -27,8 +28,10 @@
 #define WINDOW 4
 #define COUNT 100
 #define REQUESTS 10000 /* of each rank */
-#define RUNS 3         /* the best of which counts */
-#define LATENCIES 2000
+#define RUNS 4         /* turns of floods */
+#define TURNS 10
+#define LATENCIES 200 /* requests of a turn */
+#define WARMUP 200
 #define TARGET 1E6 /* ids/s of all ranks together */
 
 struct client {
@@ -228,12 +231,6 @@ struct throughput {
     struct counters n;
 };
 
-static void keep_best (struct throughput *best, struct throughput t)
-{
-    if (t.rate > best->rate)
-        *best = t;
-}
-
 static struct throughput rate_of (struct client *clients, double start, double end, struct counters before)
 {
     struct throughput t = { .rate = (double)RANKS * COUNT * REQUESTS / (end - start), .n = count_all (clients) };
@@ -298,60 +295,90 @@ static double run_pings (struct client *clients)
     return (double)RANKS * COUNT * REQUESTS / (now_s () - start);
 }
 
-static void print_throughput (const char *name, const struct throughput *t)
-{
-    double batches = (double)t->n.batches;
+/* What is told of one way to make ids. */
+struct report {
+    struct figures rate, lag_ms, up, down;
+};
 
-    printf ("{\"bench\":\"%s\",\"ids_per_s\":%.0f,\"target\":%.0f,\"ratio\":%.2f,\"lag_ms\":%.1f,\"ranges\":%lld,"
-            "\"clusters\":%lld,\"batches\":%.0f,\"up_per_hop_and_batch\":%.2f",
-            name, t->rate, TARGET, t->rate / TARGET, t->lag_s * 1E3, (long long)t->ranges, (long long)t->clusters,
-            batches, (double)t->n.orders / batches / RANKS);
-    if (t->n.events > 0) /* clients take theirs themselves */
-        printf (",\"down_per_rank_and_batch\":%.2f", (double)t->n.events / batches / RANKS);
-    printf ("}\n");
-    fflush (stdout);
+static void take (struct figures *f, double x)
+{
+    figures_add (f, x);
+    figures_end_turn (f);
+}
+
+static void add_run (struct report *r, struct throughput t)
+{
+    double batches = (double)t.n.batches;
+
+    take (&r->rate, t.rate);
+    take (&r->lag_ms, t.lag_s * 1E3);
+    take (&r->up, (double)t.n.orders / batches / RANKS);
+    take (&r->down, (double)t.n.events / batches / RANKS);
+}
+
+static void print_plain (const char *what, const char *who, const char *unit, const struct figures *f)
+{
+    char name[64];
+
+    snprintf (name, sizeof (name), "%s, %s", what, who);
+    line_print (&(struct line){ .subject = "documents", .name = name, .unit = unit, .figures = f });
+}
+
+static void print_report (const char *who, struct report *r, const struct figures *pings)
+{
+    char name[64];
+
+    snprintf (name, sizeof (name), "final everywhere, %s", who);
+    line_print (&(struct line){
+        .subject = "documents",
+        .name = name,
+        .unit = "/s",
+        .figures = &r->rate,
+        .limit = pings ? 0 : TARGET,
+        .bare = pings,
+        .limit_of = pings ? "bare calls instead" : "goal",
+    });
+    print_plain ("from the last made to all final", who, "ms", &r->lag_ms);
+    print_plain ("messages up, a hop and batch", who, "messages", &r->up);
+    if (figures_value (&r->down) > 0) /* clients take theirs themselves */
+        print_plain ("events down, a rank and batch", who, "messages", &r->down);
+    figures_fini (&r->rate);
+    figures_fini (&r->lag_ms);
+    figures_fini (&r->up);
+    figures_fini (&r->down);
 }
 
 static void measure_throughput (struct client *clients)
 {
-    struct throughput sessions = { 0 }, own = { 0 };
-    double pings = 0;
+    struct report sessions = { .rate.more = true }, own = { .rate.more = true };
+    struct figures pings = { .more = true };
     char name[32];
 
     for (int run = 0; run < RUNS; run++) {
-        double rate = run_pings (clients);
-
-        pings = rate > pings ? rate : pings;
+        take (&pings, run_pings (clients));
         snprintf (name, sizeof (name), "sessions-%d", run);
-        keep_best (&sessions, run_sessions (clients, name));
+        add_run (&sessions, run_sessions (clients, name));
         snprintf (name, sizeof (name), "own-%d", run);
-        keep_best (&own, run_own (clients, name));
+        add_run (&own, run_own (clients, name));
     }
-    print_throughput ("documents-8-ranks", &sessions);
-    print_throughput ("documents-8-clients", &own);
-    printf ("{\"bench\":\"documents-8-ranks-limit\",\"ids_per_s\":%.0f,\"limit\":%.0f,\"ratio\":%.3f}\n", sessions.rate,
-            pings, sessions.rate / pings);
+    print_report ("8 ranks", &sessions, &pings);
+    print_report ("8 compressors of clients", &own, NULL);
+    figures_fini (&pings);
 }
 
-static int compare (const void *a, const void *b)
+/* --- latency ------------------------------------------------------------------------------------------------------ */
+
+struct call {
+    struct client *c;
+    idt_future_t *(*start) (struct client *c);
+    struct figures figures;
+};
+
+static void call_once (void *arg)
 {
-    double x = *(const double *)a, y = *(const double *)b;
+    struct call *call = arg;
 
-    return (x > y) - (x < y);
-}
-
-static double median_us (struct client *c, idt_future_t *(*call) (struct client *c))
-{
-    static double t[LATENCIES];
-
-    for (int i = 0; i < LATENCIES; i++) {
-        double start = now_s ();
-
-        finish (call (c), "request");
-        t[i] = now_s () - start;
-    }
-    qsort (t, LATENCIES, sizeof (t[0]), compare);
-    return t[LATENCIES / 2] * 1E6;
+    finish (call->start (call->c), "request");
 }
 
 static idt_future_t *ping_here (struct client *c)
@@ -379,15 +406,35 @@ static idt_future_t *make_final (struct client *c)
  */
 static void measure_latency (struct client *c)
 {
-    open_on (c, "latency");
-    double here = median_us (c, ping_here), root = median_us (c, ping_root);
-    double now = median_us (c, make_here), final = median_us (c, make_final);
+    struct call calls[] = {
+        { .c = c, .start = ping_here },
+        { .c = c, .start = make_here },
+        { .c = c, .start = ping_root },
+        { .c = c, .start = make_final },
+    };
+    static const char *const names[] = { NULL, "one id, made at once", NULL, "one id, final, three hops away" };
+    const int n = sizeof (calls) / sizeof (calls[0]);
 
-    printf ("{\"bench\":\"documents-now\",\"p50_us\":%.1f,\"ping_p50_us\":%.1f,\"ratio\":%.2f}\n", now, here,
-            now / here);
-    printf ("{\"bench\":\"documents-final-3-hops\",\"p50_us\":%.1f,\"ping_p50_us\":%.1f,\"ratio\":%.2f}\n", final, root,
-            final / root);
-    fflush (stdout);
+    open_on (c, "latency");
+    for (int i = 0; i < n; i++) {
+        calls[i].figures = (struct figures){ .of = FIGURES_MEDIAN, .warmup = WARMUP };
+        for (int k = 0; k < WARMUP; k++)
+            call_once (&calls[i]);
+    }
+    for (int turn = 0; turn < TURNS; turn++)
+        for (int i = 0; i < n; i++)
+            figures_time_calls (&calls[i].figures, call_once, &calls[i], LATENCIES);
+    for (int i = 1; i < n; i += 2)
+        line_print (&(struct line){
+            .subject = "documents",
+            .name = names[i],
+            .unit = "us",
+            .figures = &calls[i].figures,
+            .bare = &calls[i - 1].figures,
+            .limit_of = "a bare call of the same module",
+        });
+    for (int i = 0; i < n; i++)
+        figures_fini (&calls[i].figures);
 }
 
 int main (int argc, char **argv)

@@ -5,7 +5,7 @@
  *
  * Started alone it runs itself under `idtree start` in a chain of four brokers of which only rank 0 may generate, so
  * that rank 3 is an idle rank three hops away from it; the state is in a new folder of BENCH_DIR (else the build's).
- * An argument names one part alone: limits, local, far.
+ * An argument names one part alone: local, far.
  */
 #define _GNU_SOURCE
 #include "config.h"
@@ -22,25 +22,22 @@
 
 #include <idtree/idtree.h>
 
+#include "line.h"
 #include "test/job_request.h"
 #include "timing.h"
 
 #define JOB_SIZE 1024
 #define OUTSTANDING 2000
 #define TEXTS 512 /* jobs that differ */
-#define SECONDS 4.0
-#define WARM_S 0.5 /* until the pipe is full */
-#define SINGLES 1000
+#define TURNS 6
+#define TURN_S 0.5   /* of a flood */
+#define WARMUP_S 0.5 /* until the pipe is full */
+#define SINGLES 150  /* of a turn, and of what the disk can do */
+#define WARMUP 50
 #define SYNC_SIZE 8192
-#define SYNCS 1000
-#define ROWS 200 /* of a commit */
-#define COMMITS 200
+#define ROWS 200   /* of a commit */
+#define COMMITS 30 /* of a turn */
 #define PATH_SIZE 512
-
-struct limits {
-    double sync_p50_us;
-    double rows_per_s;
-};
 
 static void die (const char *what)
 {
@@ -48,44 +45,24 @@ static void die (const char *what)
     exit (1);
 }
 
-static int compare (const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
-
-static double quantile (double *t, int n, int percent)
-{
-    qsort (t, (size_t)n, sizeof (t[0]), compare);
-    return t[n * percent / 100];
-}
-
 /* --- the machine's limits ----------------------------------------------------------------------------------------- */
 
-static double measure_sync (const char *dir)
+/* A file that is written and a bare database, in the folder where the state is. */
+struct disk {
+    char sync_path[PATH_SIZE], sql_path[PATH_SIZE];
+    int fd;
+    sqlite3 *db;
+    sqlite3_stmt *insert;
+    sqlite3_int64 rows;
+};
+
+static void sync_once (void *arg)
 {
-    static double t[SYNCS];
-    static char data[SYNC_SIZE];
-    char path[PATH_SIZE];
+    static const char data[SYNC_SIZE];
+    struct disk *disk = arg;
 
-    snprintf (path, sizeof (path), "%s/sync", dir);
-    int fd = open (path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-    if (fd < 0)
-        die (path);
-    for (int i = 0; i < SYNCS; i++) {
-        double start = now_s ();
-
-        if (write (fd, data, sizeof (data)) != sizeof (data) || fdatasync (fd) < 0)
-            die ("fdatasync");
-        t[i] = (now_s () - start) * 1e6;
-    }
-    close (fd);
-    unlink (path);
-    double p50 = quantile (t, SYNCS, 50);
-    printf ("{\"bench\":\"ingest-fdatasync\",\"bytes\":%d,\"p50_us\":%.1f,\"p99_us\":%.1f}\n", SYNC_SIZE, p50,
-            quantile (t, SYNCS, 99));
-    return p50;
+    if (write (disk->fd, data, sizeof (data)) != sizeof (data) || fdatasync (disk->fd) < 0)
+        die ("fdatasync");
 }
 
 static void sql (sqlite3 *db, const char *text)
@@ -96,49 +73,53 @@ static void sql (sqlite3 *db, const char *text)
     }
 }
 
-static void commit_rows (sqlite3 *db, sqlite3_stmt *insert, sqlite3_int64 first)
+static void commit_rows (struct disk *disk)
 {
     static const char row[JOB_SIZE];
 
-    sql (db, "BEGIN");
+    sql (disk->db, "BEGIN");
     for (int i = 0; i < ROWS; i++) {
-        sqlite3_bind_int64 (insert, 1, first + i);
-        sqlite3_bind_blob (insert, 2, row, sizeof (row), SQLITE_STATIC);
-        if (sqlite3_step (insert) != SQLITE_DONE || sqlite3_reset (insert) != SQLITE_OK)
-            die (sqlite3_errmsg (db));
+        sqlite3_bind_int64 (disk->insert, 1, disk->rows++);
+        sqlite3_bind_blob (disk->insert, 2, row, sizeof (row), SQLITE_STATIC);
+        if (sqlite3_step (disk->insert) != SQLITE_DONE || sqlite3_reset (disk->insert) != SQLITE_OK)
+            die (sqlite3_errmsg (disk->db));
     }
-    sql (db, "COMMIT");
+    sql (disk->db, "COMMIT");
 }
 
-static double measure_sqlite (const char *dir)
+/* A turn: rows a second. */
+static void time_commits (struct disk *disk, struct figures *f)
 {
-    char path[PATH_SIZE];
-    sqlite3 *db;
-    sqlite3_stmt *insert;
-
-    snprintf (path, sizeof (path), "%s/bare.sqlite", dir);
-    if (sqlite3_open (path, &db) != SQLITE_OK)
-        die (path);
-    sql (db, "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; CREATE TABLE row (id INTEGER PRIMARY KEY, data BLOB)");
-    if (sqlite3_prepare_v2 (db, "INSERT INTO row VALUES (?, ?)", -1, &insert, NULL) != SQLITE_OK)
-        die (sqlite3_errmsg (db));
     double start = now_s ();
+
     for (int i = 0; i < COMMITS; i++)
-        commit_rows (db, insert, (sqlite3_int64)i * ROWS);
-    double seconds = now_s () - start, rate = COMMITS * ROWS / seconds;
-    sqlite3_finalize (insert);
-    sqlite3_close (db);
-    printf ("{\"bench\":\"ingest-bare-sqlite\",\"rows\":%d,\"bytes\":%d,\"rows_per_s\":%.0f,\"commit_us\":%.1f}\n",
-            ROWS, JOB_SIZE, rate, seconds / COMMITS * 1e6);
-    return rate;
+        commit_rows (disk);
+    figures_add (f, COMMITS * ROWS / (now_s () - start));
+    figures_end_turn (f);
 }
 
-static struct limits measure_limits (const char *dir)
+static void disk_open (struct disk *disk, const char *dir)
 {
-    struct limits limits = { measure_sync (dir), measure_sqlite (dir) };
+    *disk = (struct disk){ 0 };
+    snprintf (disk->sync_path, sizeof (disk->sync_path), "%s/sync", dir);
+    if ((disk->fd = open (disk->sync_path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600)) < 0)
+        die (disk->sync_path);
+    snprintf (disk->sql_path, sizeof (disk->sql_path), "%s/bare.sqlite", dir);
+    if (sqlite3_open (disk->sql_path, &disk->db) != SQLITE_OK)
+        die (disk->sql_path);
+    sql (disk->db, "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; "
+                   "CREATE TABLE row (id INTEGER PRIMARY KEY, data BLOB)");
+    if (sqlite3_prepare_v2 (disk->db, "INSERT INTO row VALUES (?, ?)", -1, &disk->insert, NULL) != SQLITE_OK)
+        die (sqlite3_errmsg (disk->db));
+}
 
-    fflush (stdout);
-    return limits;
+static void disk_close (struct disk *disk)
+{
+    close (disk->fd);
+    unlink (disk->sync_path);
+    sqlite3_finalize (disk->insert);
+    sqlite3_close (disk->db);
+    unlink (disk->sql_path);
 }
 
 /* --- one after the other ------------------------------------------------------------------------------------------ */
@@ -166,34 +147,48 @@ static idt_t *open_broker (const char *uri)
     return h;
 }
 
-static void submit_once (idt_t *h, const char *text)
+struct single {
+    idt_t *h;
+    char *text;
+};
+
+static void submit_once (void *arg)
 {
-    idt_future_t *f = idt_rpc (h, "job-ingest.submit", text, IDT_NODEID_ANY, 0);
+    struct single *s = arg;
+    idt_future_t *f = idt_rpc (s->h, "job-ingest.submit", s->text, IDT_NODEID_ANY, 0);
 
     if (!f || idt_rpc_get (f, NULL) < 0)
         die (f ? idt_future_error (f) : "job-ingest.submit");
     idt_future_destroy (f);
 }
 
-static void measure_single (const char *name, const char *uri, const struct limits *limits)
+static void measure_single (const char *uri, int hops, struct disk *disk)
 {
-    static double t[SINGLES];
-    idt_t *h = open_broker (uri);
-    char *text = make_request (1);
+    struct single s = { open_broker (uri), make_request (1) };
+    struct figures f = { .of = FIGURES_MEDIAN, .warmup = WARMUP }, bare = f;
 
-    for (int i = 0; i < SINGLES; i++) {
-        double start = now_s ();
-
-        submit_once (h, text);
-        t[i] = (now_s () - start) * 1e3;
+    for (int i = 0; i < WARMUP; i++) {
+        submit_once (&s);
+        sync_once (disk);
     }
-    double p50 = quantile (t, SINGLES, 50);
-    printf (
-        "{\"bench\":\"ingest-single-%s\",\"p50_ms\":%.3f,\"p99_ms\":%.3f,\"fdatasync_p50_ms\":%.3f,\"ratio\":%.2f}\n",
-        name, p50, quantile (t, SINGLES, 99), limits->sync_p50_us / 1e3, p50 * 1e3 / limits->sync_p50_us);
-    fflush (stdout);
-    free (text);
-    idt_close (h);
+    for (int turn = 0; turn < TURNS; turn++) {
+        figures_time_calls (&f, submit_once, &s, SINGLES);
+        figures_time_calls (&bare, sync_once, disk, SINGLES);
+    }
+    line_print (&(struct line){
+        .subject = "ingest",
+        .name = "one job, durable",
+        .unit = "us",
+        .figures = &f,
+        .bare = &bare,
+        .limit_of = "fdatasync of 8192 bytes",
+        .size = hops,
+        .size_of = "hops",
+    });
+    figures_fini (&f);
+    figures_fini (&bare);
+    free (s.text);
+    idt_close (s.h);
 }
 
 /* --- many at a time ----------------------------------------------------------------------------------------------- */
@@ -201,9 +196,9 @@ static void measure_single (const char *name, const char *uri, const struct limi
 struct flood {
     idt_t *h;
     char *text[TEXTS];
-    double start, end; /* of the time that counts */
+    double start; /* of the time that counts */
     unsigned next;
-    uint64_t jobs;
+    uint64_t jobs[TURNS];
     int outstanding;
 };
 
@@ -212,15 +207,16 @@ static void submit (struct flood *fl);
 static void answered (idt_future_t *f, void *arg)
 {
     struct flood *fl = arg;
-    double t = now_s ();
+    double turn = (now_s () - fl->start) / TURN_S;
     json_int_t id;
 
     if (idt_rpc_get_unpack (f, "{s:I}", "id", &id) < 0)
         die (idt_future_error (f));
     idt_future_destroy (f);
     fl->outstanding--;
-    fl->jobs += t >= fl->start && t < fl->end;
-    if (t < fl->end)
+    if (turn >= 0 && turn < TURNS)
+        fl->jobs[(int)turn]++;
+    if (turn < TURNS)
         submit (fl);
     else if (fl->outstanding == 0)
         idt_reactor_stop (idt_get_reactor (fl->h));
@@ -235,24 +231,44 @@ static void submit (struct flood *fl)
     fl->outstanding++;
 }
 
-static void measure_flood (const char *name, const char *uri, const struct limits *limits)
+static void run_flood (struct flood *fl)
 {
+    fl->start = now_s () + WARMUP_S;
+    for (int i = 0; i < OUTSTANDING; i++)
+        submit (fl);
+    if (idt_reactor_run (idt_get_reactor (fl->h), IDT_REACTOR_DEFAULT) < 0)
+        die ("reactor");
+}
+
+/* The bare database would be in the way of a flood: half of its turns come before, half after. */
+static void measure_flood (const char *uri, int hops, struct disk *disk)
+{
+    struct figures f = { .more = true }, bare = { .more = true };
     struct flood fl = { .h = open_broker (uri) };
 
     for (uint32_t i = 0; i < TEXTS; i++)
         fl.text[i] = make_request (i + 1);
-    fl.start = now_s () + WARM_S;
-    fl.end = fl.start + SECONDS;
-    for (int i = 0; i < OUTSTANDING; i++)
-        submit (&fl);
-    if (idt_reactor_run (idt_get_reactor (fl.h), IDT_REACTOR_DEFAULT) < 0)
-        die ("reactor");
-    double rate = (double)fl.jobs / SECONDS;
-    printf (
-        "{\"bench\":\"ingest-%s\",\"outstanding\":%d,\"bytes\":%d,\"jobs_per_s\":%.0f,\"bare_sqlite_rows_per_s\":%.0f,"
-        "\"ratio\":%.2f}\n",
-        name, OUTSTANDING, JOB_SIZE, rate, limits->rows_per_s, rate / limits->rows_per_s);
-    fflush (stdout);
+    for (int i = 0; i < TURNS / 2; i++)
+        time_commits (disk, &bare);
+    run_flood (&fl);
+    for (int i = 0; i < TURNS / 2; i++)
+        time_commits (disk, &bare);
+    for (int i = 0; i < TURNS; i++) {
+        figures_add (&f, fl.jobs[i] / TURN_S);
+        figures_end_turn (&f);
+    }
+    line_print (&(struct line){
+        .subject = "ingest",
+        .name = "jobs of 1 KiB, durable, 2000 outstanding",
+        .unit = "/s",
+        .figures = &f,
+        .bare = &bare,
+        .limit_of = "bare SQLite, 200 rows a commit",
+        .size = hops,
+        .size_of = "hops",
+    });
+    figures_fini (&f);
+    figures_fini (&bare);
     for (int i = 0; i < TEXTS; i++)
         free (fl.text[i]);
     idt_close (fl.h);
@@ -321,14 +337,16 @@ int main (int argc, char **argv)
     snprintf (far, sizeof (far), "%.*s3", (int)strlen (uri) - 1, uri);
     const char *part = argv[3];
     bool all = strcmp (part, "all") == 0;
-    struct limits limits = measure_limits (argv[2]);
+    struct disk disk;
+    disk_open (&disk, argv[2]);
     if (all || strcmp (part, "local") == 0) {
-        measure_single ("local", uri, &limits);
-        measure_flood ("local", uri, &limits);
+        measure_single (uri, 0, &disk);
+        measure_flood (uri, 0, &disk);
     }
     if (all || strcmp (part, "far") == 0) {
-        measure_single ("3-hops", far, &limits);
-        measure_flood ("3-hops", far, &limits);
+        measure_single (far, 3, &disk);
+        measure_flood (far, 3, &disk);
     }
+    disk_close (&disk);
     return 0;
 }

@@ -16,10 +16,11 @@
 
 #include <idtree/idtree.h>
 
-#include "timing.h"
+#include "line.h"
 
-#define ROUNDS 5000 /* requests in a row to one instance */
-#define TURNS 30    /* the best of which counts */
+#define ROUNDS 2000 /* requests in a row to one instance */
+#define TURNS 20
+#define WARMUP 500
 
 static const char *const leases[] = { "1h", "60s", "100ms" };
 #define NLEASES ((int)(sizeof (leases) / sizeof (leases[0])))
@@ -30,49 +31,49 @@ static void die (const char *what)
     exit (1);
 }
 
-static int compare (const void *a, const void *b)
+static void generate_once (void *arg)
 {
-    double x = *(const double *)a, y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
-
-/* The median time of a request, in seconds. */
-static double median (idt_t *h)
-{
-    static double t[ROUNDS];
     fluid_t id;
 
-    for (int i = 0; i < ROUNDS; i++) {
-        double start = now_s ();
+    if (idt_fluid_generate (arg, 1, &id) < 0)
+        die ("idt_fluid_generate");
+}
 
-        if (idt_fluid_generate (h, 1, &id) < 0)
-            die ("idt_fluid_generate");
-        t[i] = now_s () - start;
+static void report (const struct figures f[NLEASES])
+{
+    for (int i = 0; i < NLEASES; i++) {
+        char name[64];
+
+        snprintf (name, sizeof (name), "a local request, leases of %s", leases[i]);
+        line_print (&(struct line){
+            .subject = "leases",
+            .name = name,
+            .unit = "us",
+            .figures = &f[i],
+            .bare = i > 0 ? &f[0] : NULL,
+            .limit_of = "leases of an hour",
+        });
     }
-    qsort (t, ROUNDS, sizeof (t[0]), compare);
-    return t[ROUNDS / 2];
 }
 
 static void measure (char **uris)
 {
+    struct figures f[NLEASES] = { 0 };
     idt_t *h[NLEASES];
-    double best[NLEASES];
 
     for (int i = 0; i < NLEASES; i++) {
-        best[i] = 1E9;
+        f[i] = (struct figures){ .of = FIGURES_MEDIAN, .warmup = WARMUP };
         if (!(h[i] = idt_open (uris[i], NULL)))
             die (uris[i]);
+        for (int k = 0; k < WARMUP; k++)
+            generate_once (h[i]);
     }
     for (int turn = 0; turn < TURNS; turn++)
-        for (int i = 0; i < NLEASES; i++) {
-            double t = median (h[i]);
-
-            best[i] = t < best[i] ? t : best[i];
-        }
+        for (int i = 0; i < NLEASES; i++)
+            figures_time_calls (&f[i], generate_once, h[i], ROUNDS);
+    report (f);
     for (int i = 0; i < NLEASES; i++) {
-        printf ("{\"bench\":\"lease-cost\",\"lease\":\"%s\",\"p50_us\":%.2f,\"ratio\":%.3f}\n", leases[i],
-                best[i] * 1E6, best[i] / best[0]);
+        figures_fini (&f[i]);
         idt_close (h[i]);
     }
 }

@@ -3,9 +3,8 @@
 
 /* bench-msg.c - what messages cost: in memory, on a stream socket, on a ZeroMQ socket
  *
- * Prints one JSON object a line: nanoseconds for one message, the best of ROUNDS, and the ratio to
- * the bare call that moves the same bytes (malloc, memcpy and free; write and read; ZeroMQ frames),
- * measured in the same run.  The message is a request with a topic, two routes and a payload.
+ * Nanoseconds for one message, beside the bare calls that move the same bytes (malloc, memcpy and free; write and
+ * read; ZeroMQ frames).  The message is a request with a topic, two routes and a payload.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,16 +15,23 @@
 
 #include "libmsg/stream.h"
 #include "libzmqutil/zmsg.h"
-#include "timing.h"
+#include "loops.h"
 
-#define ROUNDS 9
+#define ROUNDS 40 /* of a turn */
+#define TURNS 12
 #define BATCH 64 /* messages that cross a socket together */
 #define UUID_A "aaaaaaaa-0000-4000-8000-000000000001"
 #define UUID_B "bbbbbbbb-0000-4000-8000-000000000002"
 #define LIMIT ((size_t)64 << 20)
 
+struct bed;
+
+typedef int (*work_f) (struct bed *bed); /* returns how many messages it worked on */
+
 /* What the cases work with. */
 struct bed {
+    work_f work; /* of the case that is measured, and how often in a round */
+    int repeat;
     idt_msg_t *msg;
     uint8_t *bytes; /* the message, encoded */
     size_t size;
@@ -37,25 +43,6 @@ struct bed {
     void *dealer;
     void *router;
 };
-
-typedef int (*work_f) (struct bed *bed); /* returns how many messages it worked on */
-
-/* Nanoseconds for one message, best of ROUNDS. */
-static double measure (work_f work, struct bed *bed, int repeat)
-{
-    double best = 1e18;
-
-    for (int round = 0; round < ROUNDS; round++) {
-        double start_ns = now_ns ();
-        long count = 0;
-
-        for (int i = 0; i < repeat; i++)
-            count += work (bed);
-        double ns = (now_ns () - start_ns) / count;
-        best = ns < best ? ns : best;
-    }
-    return best;
-}
 
 static void must (bool good, const char *what)
 {
@@ -199,15 +186,66 @@ static const struct {
     work_f work;
     work_f bare;
     int repeat;
+    int messages; /* of one call */
 } cases[] = {
-    { "decode", decode, bare_copy, 20000 },
-    { "encode", encode, bare_copy, 20000 },
-    { "decode, push a route, encode", hop, bare_copy, 20000 },
-    { "respond, set payload, encode", respond, bare_copy, 20000 },
-    { "stream, one at a time", stream_one, bare_stream_one, 2000 },
-    { "stream, 64 together", stream_batch, bare_stream_batch, 200 },
-    { "ZeroMQ inproc, 64 together", over_zmq, bare_zmq, 50 },
+    { "decode", decode, bare_copy, 400, 1 },
+    { "encode", encode, bare_copy, 400, 1 },
+    { "decode, push a route, encode", hop, bare_copy, 400, 1 },
+    { "respond, set payload, encode", respond, bare_copy, 400, 1 },
+    { "stream, one at a time", stream_one, bare_stream_one, 100, 1 },
+    { "stream, 64 together", stream_batch, bare_stream_batch, 4, BATCH },
+    { "ZeroMQ inproc, 64 together", over_zmq, bare_zmq, 2, BATCH },
 };
+
+#define CASES (sizeof (cases) / sizeof (cases[0]))
+
+static void take_case (void *arg, int i)
+{
+    struct bed *bed = arg;
+
+    bed->work = i % 2 ? cases[i / 2].bare : cases[i / 2].work;
+    bed->repeat = cases[i / 2].repeat;
+}
+
+static size_t repeat (void *arg)
+{
+    struct bed *bed = arg;
+    size_t done = 0;
+
+    for (int i = 0; i < bed->repeat; i++)
+        done += bed->work (bed);
+    return done;
+}
+
+/* Each case and its bare calls in turn. */
+static void measure (struct bed *bed, size_t payload_size)
+{
+    struct loop loops[2 * CASES] = { 0 };
+
+    for (size_t i = 0; i < 2 * CASES; i++)
+        loops[i] = (struct loop){
+            .name = cases[i / 2].name,
+            .work = repeat,
+            .prepare = take_case,
+            .arg = (int)i,
+            .count = (size_t)cases[i / 2].repeat * cases[i / 2].messages,
+            .rounds = ROUNDS,
+        };
+    loops_run (loops, 2 * CASES, bed, TURNS);
+    for (size_t i = 0; i < CASES; i++)
+        line_print (&(struct line){
+            .subject = "messages",
+            .name = cases[i].name,
+            .unit = "ns",
+            .figures = &loops[2 * i].figures,
+            .bare = &loops[2 * i + 1].figures,
+            .limit_of = "the bare calls",
+            .size = payload_size,
+            .size_of = "bytes",
+        });
+    for (size_t i = 0; i < 2 * CASES; i++)
+        figures_fini (&loops[i].figures);
+}
 
 static void bed_init (struct bed *bed, size_t payload_size)
 {
@@ -250,17 +288,10 @@ int main (void)
     const size_t payload_sizes[] = { 12, 1000 };
 
     for (size_t i = 0; i < sizeof (payload_sizes) / sizeof (payload_sizes[0]); i++) {
-        struct bed bed;
+        struct bed bed = { 0 };
 
         bed_init (&bed, payload_sizes[i]);
-        for (size_t j = 0; j < sizeof (cases) / sizeof (cases[0]); j++) {
-            double ns = measure (cases[j].work, &bed, cases[j].repeat);
-            double bare_ns = measure (cases[j].bare, &bed, cases[j].repeat);
-
-            printf ("{\"bench\":\"msg\",\"case\":\"%s\",\"payload\":%zu,\"ns\":%.1f,"
-                    "\"bare_ns\":%.1f,\"ratio\":%.2f}\n",
-                    cases[j].name, payload_sizes[i], ns, bare_ns, ns / bare_ns);
-        }
+        measure (&bed, payload_sizes[i]);
         bed_fini (&bed);
     }
     return 0;

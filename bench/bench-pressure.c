@@ -7,16 +7,14 @@
  * modest client, a process of its own, asks for one id each 2 ms, at rank 0 (which makes it) and at rank 1 (which only
  * forwards); first when all is quiet, then beside attackers at the same broker, each a process of its own.
  *
- * One line a phase: the modest client's times from request to answer, and how many times its quiet p99 of this run its
- * p99 is.  The line that must hold is "together": one greedy, one lying and one deaf client at a time, p99 at most 5
- * times the quiet one.  After each phase: the memory of each broker at its highest, below 256 MiB, and whether anybody
- * else lost his connection.
+ * What is told of a phase is the p99 of the modest client, and the memory of each broker at its highest.  What must
+ * hold is "together": one greedy, one lying and one deaf client at a time, p99 at most 5 times the quiet one of this
+ * run, memory below 256 MiB, and nobody else lost his connection.
  *
  * The machine is part of what a client waits for: with more who want a processor than there are, each waits for the
  * kernel's scheduler whatever the broker does.  So attackers get what the others leave of the processors (SCHED_IDLE),
  * as if they had their own; and in each phase, at the same time, a client of a bare UNIX echo server asks as often as
- * the modest one.  "floor" is how many times its quiet p99 its p99 is then, and "ratio" is the modest client's number
- * by that.
+ * the modest one.  How many times its quiet p99 its p99 is then, the limit is higher.
  */
 #include "config.h"
 
@@ -37,6 +35,7 @@
 
 #include <idtree/idtree.h>
 
+#include "line.h"
 #include "timing.h"
 
 #define SAMPLES 1500
@@ -436,18 +435,41 @@ static const struct phase {
 };
 #define PHASES (sizeof (phases) / sizeof (phases[0]))
 
-/* Returns the ratio. */
-static double print (const char *name, int rank, const struct pair *p, const struct pair *quiet)
+/* The p99 of 'p', beside 'limit_us' where that is one. */
+static void print (const char *name, int rank, const struct times *t, double limit_us)
 {
-    double floor = p99 (&p->echo) / p99 (&quiet->echo), ratio = p99 (&p->ids) / p99 (&quiet->ids);
+    struct figures f = { .of = FIGURES_P99 };
+    char text[128];
 
-    floor = floor > 1 ? floor : 1;
-    printf (
-        "{\"bench\":\"pressure-%s\",\"at\":\"rank %d\",\"p50_us\":%.0f,\"p99_us\":%.0f,\"max_us\":%.0f,\"echo_p99_us\":%.0f,"
-        "\"alone\":%.2f,\"floor\":%.2f,\"ratio\":%.2f",
-        name, rank, p->ids.us[SAMPLES / 2], p99 (&p->ids), p->ids.us[SAMPLES - 1], p99 (&p->echo), ratio, floor,
-        ratio / floor);
-    return ratio / floor;
+    for (int i = 0; i < SAMPLES; i++)
+        figures_add (&f, t->us[i]);
+    figures_end_turn (&f);
+    snprintf (text, sizeof (text), "p99 of a request at rank %d, %s", rank, name);
+    line_print (&(struct line){
+        .subject = "pressure",
+        .name = text,
+        .unit = "us",
+        .figures = &f,
+        .limit = limit_us,
+        .limit_of = "5 times the quiet one, on a machine as busy",
+    });
+    figures_fini (&f);
+}
+
+/* What the machine may do to a modest client: as much as to one of a bare echo. */
+static double limit_us (const struct pair *p, const struct pair *quiet)
+{
+    double floor = p99 (&p->echo) / p99 (&quiet->echo);
+
+    return MAX_RATIO * p99 (&quiet->ids) * (floor > 1 ? floor : 1);
+}
+
+/* Returns whether it may be as it is. */
+static bool miss (const struct phase *p, int rank, const char *what)
+{
+    if (p->must)
+        fprintf (stderr, "bench-pressure: %s at rank %d: %s\n", p->name, rank, what);
+    return !p->must;
 }
 
 /* Returns whether it is as it must be. */
@@ -455,7 +477,6 @@ static bool run_phase (const struct phase *p, int rank, const struct pair *quiet
 {
     static struct pair times;
     pid_t pids[MAX_ATTACKERS];
-    bool good;
     int n = 0;
 
     for (; n < MAX_ATTACKERS && p->attackers[n]; n++)
@@ -464,10 +485,10 @@ static bool run_phase (const struct phase *p, int rank, const struct pair *quiet
     run_pair (rank, &times);
     while (n > 0)
         stop (pids[--n]);
-    good = print (p->name, rank, &times, quiet) <= MAX_RATIO;
-    printf (",\"limit\":%.0f,\"%s\":\"%s\"}\n", MAX_RATIO, p->must ? "must" : "wanted", good ? "pass" : "miss");
+    double limit = limit_us (&times, quiet);
+    print (p->name, rank, &times.ids, limit);
     sleep_us (SETTLE_US);
-    return good || !p->must;
+    return p99 (&times.ids) <= limit || miss (p, rank, "is above its limit");
 }
 
 /* The larger p99 of two runs would make all others look better: the smaller one counts. */
@@ -481,8 +502,7 @@ static void run_quiet (int rank, struct pair *quiet)
         quiet->ids = again.ids;
     if (p99 (&again.echo) < p99 (&quiet->echo))
         quiet->echo = again.echo;
-    print ("quiet", rank, quiet, quiet);
-    puts ("}");
+    print ("quiet", rank, &quiet->ids, 0);
 }
 
 /* --- brokers, and who was there all the time -------------------------------------------------------- */
@@ -521,18 +541,28 @@ static double peak_mib (idt_t *h)
     return kib / 1024;
 }
 
-static bool check_broker (idt_t *h, int rank, const char *phase, bool must)
+static bool check_broker (idt_t *h, int rank, const struct phase *p)
 {
+    struct figures f = { 0 };
+    char name[128];
     fluid_t id;
-    bool served = idt_fluid_generate (h, 1, &id) == 0;
-    double mib = served ? peak_mib (h) : -1;
-    bool good = served && mib < MAX_MIB;
 
-    printf (
-        "{\"bench\":\"pressure-memory\",\"in\":\"%s\",\"at\":\"rank %d\",\"peak_mib\":%.0f,\"limit\":%.0f,\"others_connected\":%s,"
-        "\"%s\":\"%s\"}\n",
-        phase, rank, mib, MAX_MIB, served ? "true" : "false", must ? "must" : "wanted", good ? "pass" : "miss");
-    return good || !must;
+    if (idt_fluid_generate (h, 1, &id) < 0)
+        return miss (p, rank, "another client lost its connection");
+    figures_add (&f, peak_mib (h));
+    figures_end_turn (&f);
+    snprintf (name, sizeof (name), "memory of rank %d at its highest, %s", rank, p->name);
+    line_print (&(struct line){
+        .subject = "pressure",
+        .name = name,
+        .unit = "MiB",
+        .figures = &f,
+        .limit = MAX_MIB,
+        .limit_of = "bound",
+    });
+    double mib = figures_value (&f);
+    figures_fini (&f);
+    return mib < MAX_MIB || miss (p, rank, "memory is above its bound");
 }
 
 static bool run_all (const char *only)
@@ -553,7 +583,7 @@ static bool run_all (const char *only)
         for (int rank = 0; rank < 2; rank++)
             good = run_phase (&phases[i], rank, &quiet[rank]) && good;
         for (int rank = 0; rank < RANKS; rank++)
-            good = check_broker (idle[rank], rank, phases[i].name, phases[i].must) && good;
+            good = check_broker (idle[rank], rank, &phases[i]) && good;
     }
     for (int rank = 0; rank < RANKS; rank++)
         idt_close (idle[rank]);

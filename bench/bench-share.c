@@ -16,11 +16,12 @@
 
 #include <idtree/idtree.h>
 
-#include "timing.h"
+#include "line.h"
 
-#define ROUNDS 2000     /* requests in a row to one rank */
-#define TURNS 20        /* the best of which counts */
-#define MAX_TURNS 20000 /* until rank 3 borrows */
+#define ROUNDS 1000 /* requests in a row to one rank */
+#define TURNS 12
+#define WARMUP 200
+#define MAX_TURNS 20000 /* of 10 requests, until rank 3 borrows */
 
 static const char *const shares[] = { "off", "auto" };
 
@@ -30,28 +31,18 @@ static void die (const char *what)
     exit (1);
 }
 
-static int compare (const void *a, const void *b)
+static void generate_once (void *arg)
 {
-    double x = *(const double *)a, y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
-
-/* The median time of a request, in seconds. */
-static double median (idt_t *h, int rounds)
-{
-    static double t[ROUNDS];
     fluid_t id;
 
-    for (int i = 0; i < rounds; i++) {
-        double start = now_s ();
+    if (idt_fluid_generate (arg, 1, &id) < 0)
+        die ("idt_fluid_generate");
+}
 
-        if (idt_fluid_generate (h, 1, &id) < 0)
-            die ("idt_fluid_generate");
-        t[i] = now_s () - start;
-    }
-    qsort (t, (size_t)rounds, sizeof (t[0]), compare);
-    return t[rounds / 2];
+static void generate (idt_t *h, int times)
+{
+    for (int i = 0; i < times; i++)
+        generate_once (h);
 }
 
 static bool borrows (idt_t *h)
@@ -66,7 +57,7 @@ static bool borrows (idt_t *h)
 
 static void measure (const char *uri, const char *share)
 {
-    double best[2] = { 1E9, 1E9 };
+    struct figures f[2];
     char leaf[256];
     idt_t *h[2];
 
@@ -74,18 +65,26 @@ static void measure (const char *uri, const char *share)
     if (!(h[0] = idt_open (uri, NULL)) || !(h[1] = idt_open (leaf, NULL)))
         die (leaf);
     for (int i = 0; i < MAX_TURNS && strcmp (share, "off") != 0 && !borrows (h[1]); i++)
-        median (h[1], 10);
+        generate (h[1], 10);
+    for (int i = 0; i < 2; i++) {
+        f[i] = (struct figures){ .of = FIGURES_MEDIAN, .warmup = WARMUP };
+        generate (h[i], WARMUP);
+    }
     for (int turn = 0; turn < TURNS; turn++)
-        for (int i = 0; i < 2; i++) {
-            double t = median (h[i], ROUNDS);
-
-            best[i] = t < best[i] ? t : best[i];
-        }
-    printf (
-        "{\"bench\":\"share\",\"share\":\"%s\",\"borrows\":%s,\"active_p50_us\":%.2f,\"idle_p50_us\":%.2f,\"ratio\":%.3f}\n",
-        share, borrows (h[1]) ? "true" : "false", best[0] * 1E6, best[1] * 1E6, best[1] / best[0]);
-    idt_close (h[0]);
-    idt_close (h[1]);
+        for (int i = 0; i < 2; i++)
+            figures_time_calls (&f[i], generate_once, h[i], ROUNDS);
+    line_print (&(struct line){
+        .subject = "shares",
+        .name = borrows (h[1]) ? "three hops from the owner, borrowing" : "three hops from the owner, forwarding",
+        .unit = "us",
+        .figures = &f[1],
+        .bare = &f[0],
+        .limit_of = "a request to the owner",
+    });
+    for (int i = 0; i < 2; i++) {
+        figures_fini (&f[i]);
+        idt_close (h[i]);
+    }
 }
 
 static int start (const char *self, const char *share)

@@ -35,7 +35,7 @@ static void try_block (const uint8_t *data, size_t size)
 static void try_runs (const uint8_t *data, size_t size)
 {
     size_t n;
-    struct run *run = wire_get_runs (data, size, &n);
+    struct run *run = wire_get_runs (data, size, NULL, 0, &n);
 
     for (size_t i = 0; run && i < n; i++) {
         uint8_t buf[WIRE_RUN_SIZE];
@@ -132,6 +132,22 @@ static void try_share (const json_t *o)
     json_decref (again);
 }
 
+static void try_count (const uint8_t *data, size_t size)
+{
+    struct jv_reader r = JV_READER_INIT;
+    char *text = malloc (size + 1);
+    idt_error_t err;
+    uint32_t count;
+
+    must (text != NULL);
+    memcpy (text, data, size);
+    text[size] = '\0';
+    if (wire_get_count (&r, text, &count, &err) == 0)
+        must (text[strspn (text, " \t\r\n")] == '{');
+    jv_reader_fini (&r);
+    free (text);
+}
+
 int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
 {
     if (size < 1)
@@ -140,11 +156,12 @@ int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
         try_block (data + 1, size - 1);
     else if (data[0] == 'r')
         try_runs (data + 1, size - 1);
+    else if (data[0] == 'g')
+        try_count (data + 1, size - 1);
     else {
         json_t *o = json_loadb ((const char *)data, size, 0, NULL);
 
         if (json_is_object (o)) {
-            (void)wire_get_count (o);
             try_request (o);
             try_answer (o);
             try_report (o);

@@ -237,7 +237,7 @@ static void answer (struct world *w, const json_t *o)
 static void forwarded (struct world *w, const void *data, size_t size)
 {
     size_t n;
-    struct run *run = wire_get_runs (data, size, &n);
+    struct run *run = wire_get_runs (data, size, NULL, 0, &n);
 
     if (run)
         node_forwarded (w->inner, w->now_us, w->forward_tag, run, n);

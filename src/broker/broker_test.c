@@ -149,6 +149,19 @@ static void test_load (idt_t *h)
     ok (ask (h, "inlined.echo", "{}") == ENOSYS && ask (h, "echo.echo", "{}") == ENOSYS, "... and are gone at once");
 }
 
+static int ask_values (idt_t *h, const char *topic, int n)
+{
+    char *text = malloc ((size_t)n * 3 + 32), *p = text;
+
+    p += sprintf (p, "{\"x\":[");
+    for (int i = 0; i < n; i++)
+        p += sprintf (p, "[],");
+    sprintf (p, "0]}");
+    int errnum = ask (h, topic, text);
+    free (text);
+    return errnum;
+}
+
 static void test_long (idt_t *h)
 {
     char *text = malloc (3 << 20);
@@ -161,6 +174,9 @@ static void test_long (idt_t *h)
     ask (h, "module.load", "{\"path\":\"inlined\"}");
     ask (h, "module.load", "{\"path\":\"echo\"}");
     ok (ask (h, "inlined.ping", text) == EMSGSIZE, "... and for modules on its reactor");
+    ok (ask_values (h, "broker.ping", 2000) == 0 && ask_values (h, "broker.ping", 3000) == EMSGSIZE
+            && ask_values (h, "inlined.ping", 3000) == EMSGSIZE && ask_values (h, "echo.ping", 100000) == 0,
+        "so is one of many values, but for a module in a thread: each takes as long as many bytes");
     ok (ask (h, "echo.ping", text) == 0, "... not for one in a thread");
     ask (h, "module.remove", "{\"name\":\"inlined\"}");
     ask (h, "module.remove", "{\"name\":\"echo\"}");

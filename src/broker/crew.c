@@ -245,6 +245,7 @@ static int make_hands (struct crew *c, idt_error_t *errp)
 {
     if (!(c->hands = calloc (c->boot->count, sizeof (c->hands[0]))))
         return errprintf (errp, "out of memory");
+    process_expect (c->conf.process, c->boot->count);
     for (c->count = 0; c->count < c->boot->count; c->count++) {
         struct hand *h = &c->hands[c->count];
 

@@ -21,6 +21,7 @@
 #include "libutil/clock.h"
 #include "libutil/errprintf.h"
 
+#define SOCKETS 16  /* of ZeroMQ that a member may have: to those above and below, and their monitors, twice */
 #define TURN_US 200 /* time to work before the reactor looks at its descriptors again */
 
 struct member {
@@ -40,6 +41,7 @@ struct process {
     idt_reactor_t *reactor;
     void *zctx;
     struct zpoll *zpoll; /* for 'zap' */
+    size_t expected;     /* members that are to come */
     struct zap *zap;
     struct shared *shared;
     struct inside *inside;
@@ -111,6 +113,38 @@ static void prepare_cb (idt_watcher_t *w, int revents, void *arg)
         idt_watcher_stop (p->idle);
 }
 
+/* --- ZeroMQ ------------------------------------------------------------------------------------ */
+
+static bool zap_cb (const char *domain, const uint8_t key[ZAP_KEY_SIZE], char *user, size_t size, void *arg)
+{
+    struct process *p = arg;
+    struct member *m = zhashx_lookup (p->members, domain);
+
+    return m && !m->ended && m->ops->admit (m->arg, key, user, size);
+}
+
+/* Sockets that 'members' may have.  Each has a descriptor, and ZeroMQ has memory for all that there may be, so none is
+ * for what does not come.
+ */
+static int most_sockets (void *zctx, size_t members)
+{
+    size_t max = (size_t)zmq_ctx_get (zctx, ZMQ_SOCKET_LIMIT), most = members * SOCKETS;
+    struct rlimit r;
+
+    if (getrlimit (RLIMIT_NOFILE, &r) == 0 && r.rlim_cur < max)
+        max = r.rlim_cur;
+    return (int)(most < ZMQ_MAX_SOCKETS_DFLT ? ZMQ_MAX_SOCKETS_DFLT : most < max ? most : max);
+}
+
+/* The handler of keys must be there before the first socket that asks it. */
+static int open_zmq (struct process *p)
+{
+    if (!(p->zctx = zmq_ctx_new ()))
+        return -1;
+    zmq_ctx_set (p->zctx, ZMQ_MAX_SOCKETS, most_sockets (p->zctx, p->expected));
+    return (p->zap = zap_create (p->zpoll, p->zctx, zap_cb, p)) ? 0 : -1;
+}
+
 /* --- members ----------------------------------------------------------------------------------- */
 
 static void woke (void *arg)
@@ -145,6 +179,10 @@ struct member *member_create (struct process *p, const char *name, const struct 
 
     if (!m)
         return NULL;
+    if (!p->zap && open_zmq (p) < 0) {
+        free (m);
+        return NULL;
+    }
     m->p = p;
     m->ops = ops;
     m->arg = arg;
@@ -187,31 +225,10 @@ void member_pause (struct member *m, bool paused)
 
 /* --- life -------------------------------------------------------------------------------------- */
 
-static bool zap_cb (const char *domain, const uint8_t key[ZAP_KEY_SIZE], char *user, size_t size, void *arg)
-{
-    struct process *p = arg;
-    struct member *m = zhashx_lookup (p->members, domain);
-
-    return m && !m->ended && m->ops->admit (m->arg, key, user, size);
-}
-
-/* Each socket has a descriptor: as many of one as of the other.  Many brokers need more than ZeroMQ gives by itself. */
-static void *make_zctx (void)
-{
-    void *zctx = zmq_ctx_new ();
-    int max = zctx ? zmq_ctx_get (zctx, ZMQ_SOCKET_LIMIT) : 0;
-    struct rlimit r;
-
-    if (zctx && getrlimit (RLIMIT_NOFILE, &r) == 0)
-        zmq_ctx_set (zctx, ZMQ_MAX_SOCKETS, r.rlim_cur < (rlim_t)max ? (int)r.rlim_cur : max);
-    return zctx;
-}
-
 static int make_parts (struct process *p)
 {
-    if (!(p->reactor = idt_reactor_create ()) || !(p->zctx = make_zctx ()) || !(p->zpoll = zpoll_create (p->reactor))
-        || !(p->inside = inside_create ()) || !(p->members = zhashx_new ())
-        || !(p->zap = zap_create (p->zpoll, p->zctx, zap_cb, p)) || !(p->shared = shared_create (p->reactor))
+    if (!(p->reactor = idt_reactor_create ()) || !(p->zpoll = zpoll_create (p->reactor))
+        || !(p->inside = inside_create ()) || !(p->members = zhashx_new ()) || !(p->shared = shared_create (p->reactor))
         || !(p->usocks = usocks_create (p->reactor))
         || !(p->prepare = idt_prepare_watcher_create (p->reactor, prepare_cb, p))
         || !(p->idle = idt_idle_watcher_create (p->reactor, idle_cb, p)))
@@ -259,6 +276,11 @@ void process_destroy (struct process *p)
 idt_reactor_t *process_reactor (struct process *p)
 {
     return p->reactor;
+}
+
+void process_expect (struct process *p, size_t members)
+{
+    p->expected = members;
 }
 
 void *process_zctx (struct process *p)

@@ -37,10 +37,13 @@ struct process *process_create (idt_error_t *errp); /* NULL with errno set and '
 void process_destroy (struct process *p);           /* without members; NULL is fine */
 
 idt_reactor_t *process_reactor (struct process *p); /* the loop itself, for watchers that are no broker's */
-void *process_zctx (struct process *p);
-struct shared *process_shared (struct process *p); /* the thread that modules share */
-struct inside *process_inside (struct process *p); /* which of its brokers can be reached in memory */
-struct usocks *process_usocks (struct process *p); /* of local clients */
+void *process_zctx (struct process *p);             /* NULL: no member has come yet */
+struct shared *process_shared (struct process *p);  /* the thread that modules share */
+struct inside *process_inside (struct process *p);  /* which of its brokers can be reached in memory */
+struct usocks *process_usocks (struct process *p);  /* of local clients */
+
+/* Before the first one comes: how many members there will be, where that is many. */
+void process_expect (struct process *p, size_t members);
 
 /* Run until all members have ended.  Returns 0, or -1 with errno set where the reactor failed. */
 int process_run (struct process *p);

@@ -98,7 +98,7 @@ static bool is_asked (const struct greeter *g, uint32_t rank)
 {
     const struct upcall *up;
 
-    LIST_FOREACH (up, &g->ups, link)
+    LIST_FOREACH (up, &g->ups.calls, link)
         if (up->tag == rank)
             return true;
     return false;

@@ -357,12 +357,18 @@ void channel_fini (struct channel *ch)
     }
 }
 
-void channel_open (struct channel *ch, bool credits)
+void channel_open (struct channel *ch, int version)
 {
     channel_close (ch);
     ch->open = true;
-    window_open (&ch->window, credits, ch->window_bytes, ch->window_messages);
+    ch->version = version;
+    window_open (&ch->window, version >= CHANNEL_CREDITS, ch->window_bytes, ch->window_messages);
     channel_grant (ch);
+}
+
+bool channel_takes_whole (const struct channel *ch)
+{
+    return ch->version >= CHANNEL_WHOLE;
 }
 
 static void free_message (void *item, void *arg)

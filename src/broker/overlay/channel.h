@@ -65,6 +65,7 @@ struct channel {
     const struct channel_ops *ops;
     void *arg;
     bool open;
+    int version; /* that the other side knows */
     struct window window;
     uint64_t window_bytes;
     uint32_t window_messages;
@@ -88,8 +89,15 @@ int channel_init (struct channel *ch, const struct channel_ops *ops, void *arg, 
                   uint32_t window_messages);
 void channel_fini (struct channel *ch);
 
-/* The link is there: begin anew.  'credits': the other side knows of them. */
-void channel_open (struct channel *ch, bool credits);
+/* The link is there: begin anew.  'version' of the other side: CHANNEL_CREDITS or more knows of credit and parts,
+ * CHANNEL_WHOLE or more takes a message in one frame.
+ */
+#define CHANNEL_CREDITS 1
+#define CHANNEL_WHOLE 2
+#define CHANNEL_VERSION CHANNEL_WHOLE /* ours */
+void channel_open (struct channel *ch, int version);
+
+bool channel_takes_whole (const struct channel *ch);
 
 /* The link is gone: free all that waits. */
 void channel_close (struct channel *ch);

@@ -78,7 +78,7 @@ void child_set_joined (struct child *c, uint32_t joined)
 
 void children_answer (struct children *down, const struct wire_from *to, const idt_msg_t *msg)
 {
-    link_send (down->ov, to->wire, to->identity, msg);
+    link_send (down->ov, to->wire, to->identity, NULL, msg);
 }
 
 static void doom (struct child *c, const char *why)
@@ -118,7 +118,7 @@ void children_send_disconnect (struct children *down, struct wire *w, const char
     idt_msg_t *msg = control_encode (CONTROL_DISCONNECT, errnum, why);
 
     if (msg)
-        link_send (down->ov, w, identity, msg);
+        link_send (down->ov, w, identity, NULL, msg);
     idt_msg_unref (msg);
 }
 
@@ -318,7 +318,7 @@ static int child_wire (void *arg, const idt_msg_t *msg)
 {
     struct child *c = arg;
 
-    return link_send (c->down->ov, c->wire, c->peer.uuid, msg);
+    return link_send (c->down->ov, c->wire, c->peer.uuid, &c->channel, msg);
 }
 
 static void child_message (void *arg, idt_msg_t *msg)

@@ -37,7 +37,7 @@ struct child {
     uint64_t hello_us;        /* our clock's reading (instance) when it came */
     uint64_t hello_boot_us;   /* link_boot_us () then */
     struct wire_from hello_from;
-    bool hello_credits;   /* it knows of them */
+    int hello_link;       /* version of the link that it knows */
     bool hello_knows;     /* it knew the instance */
     uint64_t hello_event; /* where it is in our stream of events */
 };

@@ -33,7 +33,7 @@ struct hello {
     json_int_t seq;
     json_int_t size;   /* of its instance, as it knows it; 0: it does not say */
     json_int_t joined; /* of its subtree, that are in the tree; 0: it does not say */
-    int link;          /* version of the link: 1 knows of credit and parts; 0: it does not say */
+    int link;          /* version of the link, as channel_open (); 0: it does not say */
 };
 
 static void refuse (struct children *down, const struct hello *hello, int errnum, const char *fmt, ...)
@@ -218,7 +218,7 @@ static idt_msg_t *make_welcome (struct child *c)
                                                        "version", PACKAGE_VERSION, "stream",
                                                        event_stream (ov->conf.event), "seq", (json_int_t)c->event,
                                                        "time_us", (json_int_t)hello_came (c, sent), (json_int_t)sent,
-                                                       "bound_us", (json_int_t)bound, "link", 1)));
+                                                       "bound_us", (json_int_t)bound, "link", CHANNEL_VERSION)));
 }
 
 /* Where a child goes on in the events; one of another stream, or of none, begins where we are. */
@@ -254,9 +254,9 @@ void child_take_in (struct child *c)
     c->wire = c->hello_from.wire;
     c->line = c->hello_from.line;
     c->heard = link_now ();
-    if ((msg = make_welcome (c)) && link_send (c->down->ov, c->wire, c->peer.uuid, msg) == 0
+    if ((msg = make_welcome (c)) && link_send (c->down->ov, c->wire, c->peer.uuid, NULL, msg) == 0
         && router_peer_add (conf->router, &c->peer) == 0) {
-        channel_open (&c->channel, c->hello_credits);
+        channel_open (&c->channel, c->hello_link);
         child_set_health (c, c->hello_health);
         child_set_joined (c, c->hello_joined);
         log_printf (conf->log, c->adopted ? LOG_INFO : LOG_DEBUG, "overlay", "%s (rank %u) is taken in: %s on %s",
@@ -289,7 +289,7 @@ static void hello_received (struct children *down, const struct hello *hello)
     c->hello_from = *hello->from;
     c->hello_health = health_of (hello->status);
     c->hello_joined = joined_of (hello);
-    c->hello_credits = hello->link >= 1;
+    c->hello_link = hello->link;
     c->hello_event = event_of (down, hello);
     c->hello_knows = hello->instance != NULL; /* ours, or it would have been refused */
     link_read_clock (down->ov, &c->hello_us, &bound);

@@ -84,9 +84,9 @@ int link_init_channel (const struct overlay *ov, struct channel *ch, const struc
     return channel_init (ch, ops, arg, ov->max_queue, bytes, messages);
 }
 
-int link_send (struct overlay *ov, struct wire *w, const char *identity, const idt_msg_t *msg)
+int link_send (struct overlay *ov, struct wire *w, const char *identity, const struct channel *ch, const idt_msg_t *msg)
 {
-    int rc = wire_send (w, identity, msg);
+    int rc = wire_send (w, identity, msg, ch && channel_takes_whole (ch) ? WIRE_WHOLE : WIRE_PARTS);
 
     if (rc < 0 && errno == EAGAIN)
         ov->blocked = true;

@@ -70,8 +70,10 @@ void link_received (struct overlay *ov, struct peer *from, struct channel *ch, i
 /* Prepare the channel of one link.  Returns 0, or -1 with errno ENOMEM. */
 int link_init_channel (const struct overlay *ov, struct channel *ch, const struct channel_ops *ops, void *arg);
 
-/* Put a message on a wire.  Returns as wire_send (). */
-int link_send (struct overlay *ov, struct wire *w, const char *identity, const idt_msg_t *msg);
+/* Put a message on a wire, as the other end of 'ch' takes it; NULL: of whom nothing is known.  Returns as wire_send ().
+ */
+int link_send (struct overlay *ov, struct wire *w, const char *identity, const struct channel *ch,
+               const idt_msg_t *msg);
 
 /* Whether one who was heard last at 'heard' is silent: for tbon.timeout, and all that came by this wire was read.
  * Where so much comes that it never is, after twice that time.

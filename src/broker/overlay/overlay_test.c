@@ -572,9 +572,9 @@ static idt_msg_t *make_hello (const char *payload)
 #define HELLO_OF(rank, uuid, version, status)                                                                      \
     "{\"rank\":" rank ",\"uuid\":\"" uuid "\",\"version\":\"" version "\",\"hostname\":\"h\",\"status\":\"" status \
     "\",\"seq\":0,\"stream\":\"\"}"
-#define HELLO_LINK(rank, uuid)                                                                                   \
+#define HELLO_LINK(rank, uuid, version)                                                                          \
     "{\"rank\":" rank ",\"uuid\":\"" uuid "\",\"version\":\"" PACKAGE_VERSION "\",\"hostname\":\"h\",\"seq\":0," \
-    "\"stream\":\"\",\"link\":1}"
+    "\"stream\":\"\",\"link\":" version "}"
 #define HELLO_JOINED(rank, uuid, joined)                                      \
     "{\"rank\":" rank ",\"uuid\":\"" uuid "\",\"version\":\"" PACKAGE_VERSION \
     "\",\"hostname\":\"h\",\"joined\":" joined "}"
@@ -1211,6 +1211,37 @@ static void test_wrong_root (void)
     world_fini (&w);
 }
 
+/* Frames of the next message. */
+static int next_frames (struct raw *raw, struct world *w)
+{
+    int n = 0, more = 1;
+    size_t size = sizeof (more);
+
+    for (; more; n++) {
+        wait_until (zmq_recv (raw->sock, NULL, 0, ZMQ_DONTWAIT) >= 0) turn (w);
+        zmq_getsockopt (raw->sock, ZMQ_RCVMORE, &more, &size);
+    }
+    return n;
+}
+
+static void test_frames (void)
+{
+    struct world w;
+    struct raw old, new;
+
+    world_init (&w, LONG);
+    raw_open (&old, &w, 1);
+    raw_open (&new, &w, 2);
+    say_hello (&old, &w, HELLO_LINK ("1", UUID_A, "1"));
+    say_hello (&new, &w, HELLO_LINK ("2", UUID_B, "2"));
+    ok (next_frames (&old, &w) == 2,
+        "who does not say that it takes a message in one frame gets a frame for each part");
+    ok (next_frames (&new, &w) == 1, "who says so gets one");
+    raw_close (&new);
+    raw_close (&old);
+    world_fini (&w);
+}
+
 /* A child that breaks the rules of the link is lost; it does not take others with it. */
 static void test_liar (void)
 {
@@ -1223,7 +1254,7 @@ static void test_liar (void)
     world_init (&w, LONG);
     raw_open (&raw, &w, 1);
     raw_open (&other, &w, 2);
-    say_hello (&raw, &w, HELLO_LINK ("1", UUID_A));
+    say_hello (&raw, &w, HELLO_LINK ("1", UUID_A, "1"));
     say_hello (&other, &w, HELLO ("2", UUID_B, PACKAGE_VERSION));
     msg = raw_recv (&raw, &w);
     ok (idt_msg_type (msg) == IDT_MSGTYPE_CONTROL && idt_msg_control_type (msg) == CONTROL_CREDIT,
@@ -1758,6 +1789,7 @@ int main (void)
     test_no_handshake ();
     test_end_while_full ();
     test_large_handshake ();
+    test_frames ();
     test_liar ();
     test_wrong_root ();
     test_accept ();

@@ -161,7 +161,7 @@ static int conn_wire (void *arg, const idt_msg_t *msg)
 {
     struct conn *c = arg;
 
-    return link_send (c->up->ov, c->wire, NULL, msg);
+    return link_send (c->up->ov, c->wire, NULL, &c->channel, msg);
 }
 
 static void conn_message (void *arg, idt_msg_t *msg)
@@ -268,7 +268,7 @@ static void say_hello (struct conn *c, uint32_t target)
     }
     hello = conn_make_hello (c);
     c->hello_us = link_boot_us ();
-    if (!hello || wire_send (c->wire, NULL, hello) < 0)
+    if (!hello || wire_send (c->wire, NULL, hello, WIRE_PARTS) < 0)
         conn_lose (c, NULL);
     idt_msg_unref (hello);
 }

@@ -20,14 +20,15 @@ idt_msg_t *conn_make_hello (struct conn *c)
 
     c->up->ov->told = c->up->ov->health;
     c->joined = overlay_joined (c->up->ov);
-    msg = link_add_json (
-        idt_msg_create (IDT_MSGTYPE_REQUEST),
-        instance_put_new (conf->instance,
-                          json_pack ("{s:I s:s s:s s:s s:s s:s s:I s:s s:i s:I s:I}", "rank", (json_int_t)conf->rank,
-                                     "uuid", conf->uuid, "version", PACKAGE_VERSION, "hostname", conf->host, "topology",
-                                     conf->topo->name, "status", health_name (c->up->ov->told), "seq",
-                                     (json_int_t)event_seq (conf->event), "stream", event_stream (conf->event), "link",
-                                     1, "size", (json_int_t)conf->topo->size, "joined", (json_int_t)c->joined)));
+    msg = link_add_json (idt_msg_create (IDT_MSGTYPE_REQUEST),
+                         instance_put_new (conf->instance,
+                                           json_pack ("{s:I s:s s:s s:s s:s s:s s:I s:s s:i s:I s:I}", "rank",
+                                                      (json_int_t)conf->rank, "uuid", conf->uuid, "version",
+                                                      PACKAGE_VERSION, "hostname", conf->host, "topology",
+                                                      conf->topo->name, "status", health_name (c->up->ov->told), "seq",
+                                                      (json_int_t)event_seq (conf->event), "stream",
+                                                      event_stream (conf->event), "link", CHANNEL_VERSION, "size",
+                                                      (json_int_t)conf->topo->size, "joined", (json_int_t)c->joined)));
     if (!msg || idt_msg_set_topic (msg, "overlay.hello") < 0) {
         idt_msg_unref (msg);
         return NULL;
@@ -111,7 +112,7 @@ static bool become_peer (struct conn *c, const char *uuid)
     return true;
 }
 
-static void joined (struct conn *c, const char *uuid, const struct idt_clock_sample *sample, bool credits)
+static void joined (struct conn *c, const char *uuid, const struct idt_clock_sample *sample, int version)
 {
     struct parent *up = c->up;
 
@@ -131,7 +132,7 @@ static void joined (struct conn *c, const char *uuid, const struct idt_clock_sam
         parent_start_timer (up->probe_timer, PROBE_MS * parent_jitter (up));
     up->has_joined = true;
     conn_take_time (c, sample);
-    channel_open (&c->channel, credits);
+    channel_open (&c->channel, version);
     keyring_join (up->ov->keys, uuid);
     c->keys_us = 0;
     conn_send_keys (c);
@@ -164,7 +165,7 @@ static void hello_accepted (struct conn *c, const idt_msg_t *msg)
         conn_lose (c, err.text);
     }
     else
-        joined (c, uuid, &sample, link >= 1);
+        joined (c, uuid, &sample, link);
     if (c->state == CONN_JOINED) {
         event_newest (conf->event, stream, seq);
         parent_tell (c->up, true);

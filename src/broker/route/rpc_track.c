@@ -4,7 +4,7 @@
 /* rpc_track.c - requests that were passed on and are not answered yet
  *
  * A chained hash table of entries, and one of their askers.  Both double when they are full and halve when an eighth of
- * them is used.
+ * them is used, but not below what clients fill and empty all the time.
  */
 #include "config.h"
 
@@ -17,11 +17,14 @@
 #include "libutil/errprintf.h"
 #include "broker/route/rpc_track.h"
 #include "libutil/account.h"
+#include "libutil/spare.h"
 #include "broker/base/uuid_key.h"
 
 #define MIN_BUCKETS 16
+#define KEPT_BUCKETS 1024
 #define BYTES_PER_ENTRY 256 /* of memory, for each place of the table */
 #define MIN_BYTES ((uint64_t)64 << 10)
+#define ENTRY_SIZE ((size_t)256) /* bytes of one that has few routes and a short topic */
 
 /* What is in a table: first in whatever is kept there. */
 struct link {
@@ -61,7 +64,9 @@ struct rpc_track {
     struct table entries;
     struct table askers;
     struct account_pool pool;
-    uint64_t seed; /* nobody outside can tell what falls into one bucket */
+    struct spare spare_askers;
+    struct spare spare_entries; /* ENTRY_SIZE bytes each: what is longer is not kept */
+    uint64_t seed;              /* nobody outside can tell what falls into one bucket */
 };
 
 /* --- tables ------------------------------------------------------------------------------------ */
@@ -120,7 +125,7 @@ static void table_remove (struct table *t, struct link *l)
     while (*at != l)
         at = &(*at)->next;
     *at = l->next;
-    if (--t->count < t->nbuckets / 8 && t->nbuckets > MIN_BUCKETS)
+    if (--t->count < t->nbuckets / 8 && t->nbuckets > KEPT_BUCKETS)
         table_resize (t, t->nbuckets / 2);
 }
 
@@ -139,7 +144,7 @@ static struct asker *find_or_add_asker (struct rpc_track *p, const char *uuid, u
 {
     struct asker *a = find_asker (p, uuid, hash);
 
-    if (a || !(a = malloc (sizeof (*a)))) /* one comes and goes with each request: calloc () has no cache of them */
+    if (a || !(a = spare_get (&p->spare_askers)))
         return a;
     *a = (struct asker){ .link.hash = hash };
     memcpy (a->uuid, uuid, sizeof (a->uuid));
@@ -154,7 +159,7 @@ static void forget_idle_asker (struct rpc_track *p, struct asker *a)
     if (!LIST_EMPTY (&a->entries))
         return;
     table_remove (&p->askers, &a->link);
-    free (a);
+    spare_put (&p->spare_askers, a);
 }
 
 /* --- entries ------------------------------------------------------------------------------------- */
@@ -164,11 +169,12 @@ static size_t entry_size (const struct rpc_track_entry *e)
     return sizeof (*e) + e->routes * IDT_MSG_UUID_LEN + e->topic_len + 1;
 }
 
-static struct rpc_track_entry *entry_create (const idt_msg_t *request)
+static struct rpc_track_entry *entry_create (struct rpc_track *p, const idt_msg_t *request)
 {
     unsigned routes = idt_msg_route_count (request);
     size_t topic_len = strlen (idt_msg_topic (request));
-    struct rpc_track_entry *e = malloc (sizeof (*e) + routes * IDT_MSG_UUID_LEN + topic_len + 1);
+    size_t size = sizeof (struct rpc_track_entry) + routes * IDT_MSG_UUID_LEN + topic_len + 1;
+    struct rpc_track_entry *e = size <= ENTRY_SIZE ? spare_get (&p->spare_entries) : malloc (size);
     char *s;
 
     if (!e)
@@ -184,6 +190,14 @@ static struct rpc_track_entry *entry_create (const idt_msg_t *request)
         memcpy (s, idt_msg_route_at (request, i), IDT_MSG_UUID_LEN);
     memcpy (s, idt_msg_topic (request), topic_len + 1);
     return e;
+}
+
+static void entry_free (struct rpc_track *p, struct rpc_track_entry *e)
+{
+    if (e && entry_size (e) <= ENTRY_SIZE)
+        spare_put (&p->spare_entries, e);
+    else
+        free (e);
 }
 
 static const char *entry_topic (const struct rpc_track_entry *e)
@@ -263,7 +277,7 @@ int rpc_track_add (struct rpc_track *p, const idt_msg_t *request, struct rpc_tra
     const char *oldest = idt_msg_route_oldest (request);
     uint64_t hash = uuid_key (p->seed, oldest);
     struct asker *a = find_or_add_asker (p, oldest, hash);
-    struct rpc_track_entry *e = entry_create (request);
+    struct rpc_track_entry *e = entry_create (p, request);
     int errnum = ENOMEM;
 
     if (!a || !e)
@@ -284,7 +298,7 @@ int rpc_track_add (struct rpc_track *p, const idt_msg_t *request, struct rpc_tra
 error:
     if (a)
         forget_idle_asker (p, a);
-    free (e);
+    entry_free (p, e);
     return errset (errnum);
 }
 
@@ -293,7 +307,7 @@ static bool remove_found (struct rpc_track *p, struct rpc_track_entry *e)
     if (!e)
         return false;
     unlink_entry (p, e);
-    free (e);
+    entry_free (p, e);
     return true;
 }
 
@@ -353,7 +367,7 @@ void rpc_track_take (struct rpc_track *p, struct rpc_track_list *list, rpc_track
         if (request)
             cb (request, e->to, arg);
         idt_msg_unref (request);
-        free (e);
+        entry_free (p, e);
     }
 }
 
@@ -374,6 +388,8 @@ struct rpc_track *rpc_track_create (size_t max)
         rpc_track_destroy (p);
         return errset_null (ENOMEM);
     }
+    spare_init (&p->spare_askers, sizeof (struct asker));
+    spare_init (&p->spare_entries, ENTRY_SIZE);
     p->pool.max_items = max;
     p->pool.max_bytes = max * BYTES_PER_ENTRY + MIN_BYTES;
     if (getrandom (&p->seed, sizeof (p->seed), GRND_NONBLOCK) < 0)
@@ -398,6 +414,8 @@ void rpc_track_destroy (struct rpc_track *p)
         return;
     table_fini (&p->entries);
     table_fini (&p->askers);
+    spare_fini (&p->spare_askers);
+    spare_fini (&p->spare_entries);
     free (p);
 }
 

@@ -20,12 +20,14 @@
 #include <unistd.h>
 
 #include "broker/route/usock_private.h"
+#include "libmsg/pool.h"
 #include "libutil/clock.h"
 #include "libutil/errprintf.h"
 
 #define MIN_SIZE 4096 /* of what is set in bytes */
 #define MAX_SIZE (1U << 31)
 #define TURN_US 100    /* time in which clients are served before others get theirs */
+#define ALONE_TURNS 16 /* of one client in that time, where no other waits */
 #define TICK_MS 5      /* between two looks at clients that are not read */
 #define KEPT_FILES 256 /* descriptors that clients leave to the rest of the broker */
 
@@ -62,14 +64,25 @@ static void serve (struct usock *l, struct client *c)
     }
 }
 
+/* Nobody waits but for one client. */
+static bool is_alone (const struct usock *l)
+{
+    const struct client *c = TAILQ_FIRST (&l->turns);
+
+    return TAILQ_EMPTY (&l->newcomers) && c && !TAILQ_NEXT (c, turn);
+}
+
+/* Each client has one turn, unless there is no other: then much of what it sent is answered with one write. */
 void usock_turn (struct usock *l)
 {
+    int alone = 0;
     struct client *c, *last = TAILQ_LAST (&l->turns, client_list);
     uint64_t since_us = 0;
 
     while ((c = next_turn (l))) {
         serve (l, c);
-        if (c == last || (!last && TAILQ_EMPTY (&l->newcomers)) || clock_is_over (&since_us, TURN_US))
+        bool all_had = c == last || (!last && TAILQ_EMPTY (&l->newcomers));
+        if ((all_had && (!is_alone (l) || ++alone == ALONE_TURNS)) || clock_is_over (&since_us, TURN_US))
             break;
     }
 }
@@ -161,6 +174,7 @@ struct usocks *usocks_create (idt_reactor_t *r)
     if (!all)
         return NULL;
     all->reactor = r;
+    all->spare.pool = msg_pool_create (); /* without it messages come from malloc () */
     TAILQ_INIT (&all->list);
     TAILQ_INIT (&all->callers);
     all->most = most_clients ();

@@ -5,6 +5,7 @@
 #include "config.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 
@@ -28,25 +29,66 @@ static json_t *route_text (const idt_msg_t *msg)
     return json_stringn (text, len);
 }
 
+/* An object's text with the members of another, of which it has none.  NULL: no memory. */
+static char *join_objects (const char *text, const json_t *o, const json_t *more)
+{
+    char *end = json_dumps (more, JSON_COMPACT), *joined = NULL;
+    size_t len = (size_t)(strrchr (text, '}') - text);
+
+    if (end && (joined = malloc (len + strlen (end) + 1))) {
+        memcpy (joined, text, len);
+        joined[len] = json_object_size (o) > 0 ? ',' : ' ';
+        strcpy (joined + len + 1, end + 1);
+    }
+    free (end);
+    return joined;
+}
+
+static bool have_common (json_t *a, json_t *b)
+{
+    const char *key;
+    json_t *value;
+
+    json_object_foreach (a, key, value)
+        if (json_object_get (b, key))
+            return true;
+    return false;
+}
+
+/* Answer with what came and 'more'; without writing all of it anew, unless some of that came, too. */
+static void send_back (idt_t *h, const idt_msg_t *msg, json_t *o, json_t *more)
+{
+    char *text = NULL;
+
+    if (more && have_common (more, o))
+        text = json_object_update (o, more) == 0 ? json_dumps (o, JSON_COMPACT) : NULL;
+    else if (more)
+        text = join_objects (idt_msg_string (msg), o, more);
+    if (text)
+        (void)idt_respond (h, msg, text);
+    else
+        (void)idt_respond_error (h, msg, ENOMEM, NULL);
+    free (text);
+}
+
 /* Send back what came, with how it came here. */
 static void ping_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 {
     struct idt_cred cred = idt_msg_cred (msg);
     idt_error_t error;
     uint32_t rank;
-    json_t *o;
+    json_t *o, *more;
 
     if (!(o = idt_msg_json (msg, &error)))
         (void)idt_respond_error (h, msg, EPROTO, error.text);
     else if (idt_get_rank (h, &rank) < 0)
         (void)idt_respond_error (h, msg, errno, "rank of this broker is not known");
-    else if (json_object_update_new (o, json_pack ("{s:o s:I s:I s:I}", "route", route_text (msg), "userid",
-                                                   (json_int_t)cred.userid, "rolemask", (json_int_t)cred.rolemask,
-                                                   "rank", (json_int_t)rank))
-             < 0)
-        (void)idt_respond_error (h, msg, ENOMEM, NULL);
-    else
-        (void)idt_respond_pack (h, msg, "O", o);
+    else {
+        more = json_pack ("{s:o s:I s:I s:I}", "route", route_text (msg), "userid", (json_int_t)cred.userid, "rolemask",
+                          (json_int_t)cred.rolemask, "rank", (json_int_t)rank);
+        send_back (h, msg, o, more);
+        json_decref (more);
+    }
     json_decref (o);
 }
 

@@ -240,17 +240,17 @@ void idt_future_destroy (idt_future_t *f)
     fifo_fini (&f->later);
     idt_watcher_destroy (f->timer);
     f->h->future_count--;
-    free (f);
+    spare_put (&f->h->futures, f);
     errno = saved_errno;
 }
 
 idt_future_t *future_create (idt_t *h)
 {
-    idt_future_t *f = calloc (1, sizeof (*f));
+    idt_future_t *f = spare_get (&h->futures);
 
     if (!f)
         return NULL;
-    f->h = h;
+    *f = (idt_future_t){ .h = h };
     h->future_count++;
     return f;
 }

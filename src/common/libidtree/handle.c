@@ -504,6 +504,8 @@ void idt_close (idt_t *h)
     bonds_fini (h);
     connection_destroy (h);
     h->transport->destroy (h->impl);
+    spare_fini (&h->futures);
+    msg_pool_let_go (h->pool);
     free (h->module);
     free (h);
     errno = saved_errno;
@@ -520,6 +522,8 @@ idt_t *idt_handle_create (const struct idt_transport *transport, void *impl)
     h->transport = transport;
     h->impl = impl;
     h->connections = 1;
+    h->pool = msg_pool_create (); /* without it requests come from malloc () */
+    spare_init (&h->futures, sizeof (struct idt_future));
     TAILQ_INIT (&h->bonds);
     TAILQ_INIT (&h->ready);
     TAILQ_INIT (&h->handlers);

@@ -366,6 +366,10 @@ static void test_builtins (struct host *host)
                  "{\"seq\":1,\"pad\":\"x\",\"route\":\"98f3bf69!ae4a1b51!7bd090de\","
                  "\"userid\":1000,\"rolemask\":2,\"rank\":5}"),
         "ping sends back what came, with the route (oldest first), the user and the rank");
+    ask (host, "mod.ping", "{\"rank\":\"mine\"} ", user);
+    ok (answers (host, 0, "{\"rank\":5,\"route\":"), "and they are told as they are, whatever came under their names");
+    ask (host, "mod.ping", " { } ", user);
+    ok (answers (host, 0, " {  \"route\":"), "... or where nothing came");
     ask (host, "mod.ping", NULL, user);
     ok (answers (host, EPROTO, "message has no payload"), "a ping without an object: EPROTO");
     ask (host, "mod.stats-get", NULL, user);

@@ -34,7 +34,9 @@
 #include "libidtree/connect/dial.h"
 #include "libidtree/tagtab.h"
 #include "libidtree/transport.h"
+#include "libmsg/message.h"
 #include "libutil/fifo.h"
+#include "libutil/spare.h"
 
 #define HANDLE_MAX_INBOX (1U << 20) /* messages kept for the reactor, or for a streaming future */
 #define HANDLE_MAX_NAME 48          /* bytes of a name in the log (RFC 5424 6.2.5) */
@@ -67,6 +69,8 @@ struct idt {
     struct fifo inbox; /* messages that handle_wait () did not wait for */
     struct tagtab tags;
     struct future_list ready;
+    struct spare futures;  /* that are none any more */
+    struct msg_pool *pool; /* of requests; NULL: of malloc () */
     unsigned ready_count;
     unsigned future_count; /* all that exist */
     struct handler_list handlers;
@@ -300,6 +304,9 @@ void attr_forget (idt_t *h);
  * not UTF-8) or ENOMEM and the reason in 'errp'.
  */
 char *json_vpack_text (idt_error_t *errp, const char *fmt, va_list ap);
+
+/* Whether a JSON text in the payload has more than so many values: they are what takes time. */
+bool msg_json_is_much (const idt_msg_t *msg, uint32_t values);
 
 /* As idt_msg_unpack (). */
 int msg_vunpack (const idt_msg_t *msg, json_t **o, idt_error_t *errp, const char *fmt, va_list ap);

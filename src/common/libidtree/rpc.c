@@ -79,7 +79,7 @@ static idt_future_t *send_new (idt_t *h, idt_msg_t *request, uint32_t nodeid, in
 
 idt_future_t *idt_rpc_raw (idt_t *h, const char *topic, const void *data, size_t size, uint32_t nodeid, int flags)
 {
-    idt_msg_t *request = idt_msg_create (IDT_MSGTYPE_REQUEST);
+    idt_msg_t *request = msg_create (h->pool, IDT_MSGTYPE_REQUEST);
 
     if (request && idt_msg_set_topic (request, topic) == 0 && idt_msg_set_payload (request, data, size) == 0)
         return send_new (h, request, nodeid, flags);

@@ -16,7 +16,9 @@
 #include "libidtree/private.h"
 #include "libmsg/access.h"
 
-#define LARGE_FACTOR 4 /* IDT_HANDLER_LARGE: as handle.h says */
+#define LARGE_FACTOR 4             /* IDT_HANDLER_LARGE: as handle.h says */
+#define MAX_VALUES 2048            /* of a JSON text that others wait for while it is read: a millisecond */
+#define FEW_BYTES (2 * MAX_VALUES) /* that cannot have as many */
 
 struct handler_table {
     const struct idt_handler_spec *rows;
@@ -117,6 +119,12 @@ static void refuse_user (idt_t *h, const struct idt_handler_spec *row, const idt
                 wanted & IDT_ROLE_GROUP ? " and members of access.group" : "", idt_msg_cred (request).userid);
 }
 
+/* Brokers combine what those below them ask for. */
+static bool is_brokers (const idt_msg_t *request)
+{
+    return (idt_msg_cred (request).rolemask & IDT_ROLE_BROKER) != 0;
+}
+
 /* Refuse who may not send it, and a JSON text that is too long to be parsed for the handler.  Returns whether it is so.
  */
 static bool refused (idt_t *h, const struct idt_handler_spec *row, const idt_msg_t *request)
@@ -128,11 +136,16 @@ static bool refused (idt_t *h, const struct idt_handler_spec *row, const idt_msg
         refuse_user (h, row, request);
         return true;
     }
-    if (limit == 0 || idt_msg_payload (request, &data, &size) < 0 || size <= limit
+    if (limit == 0 || idt_msg_payload (request, &data, &size) < 0 || size == 0
         || ((const char *)data)[size - 1] != '\0')
         return false;
-    refuse (h, request, EMSGSIZE, "a JSON text of %zu bytes is too long for %s: the limit is %zu (broker.max-json)",
-            size, row->topic, limit);
+    if (size > limit)
+        refuse (h, request, EMSGSIZE, "a JSON text of %zu bytes is too long for %s: the limit is %zu (broker.max-json)",
+                size, row->topic, limit);
+    else if (size > FEW_BYTES && !is_brokers (request) && msg_json_is_much (request, MAX_VALUES))
+        refuse (h, request, EMSGSIZE, "a JSON text of more than %d values is too much for %s", MAX_VALUES, row->topic);
+    else
+        return false;
     return true;
 }
 

@@ -178,30 +178,32 @@ static idt_future_t *ask (struct broker *b)
 
 static void check_upcalls (void)
 {
-    struct upcalls ups = LIST_HEAD_INITIALIZER (ups);
+    struct upcalls ups = { .spare = { 0 } };
     struct broker b;
     bool own = false;
 
     begin (&b);
-    ok (upcall_create (&ups, ask (&b), -1, heard_cb, &own) && !LIST_EMPTY (&ups), "what was asked is kept");
+    ok (upcall_create (&ups, ask (&b), -1, heard_cb, &own) && !LIST_EMPTY (&ups.calls), "what was asked is kept");
     idt_msg_t *answer = idt_msg_respond (b.request, EBUSY);
     idt_handle_dispatch (b.h, answer);
-    ok (heard == 1 && heard_errnum == EBUSY && own && LIST_EMPTY (&ups), "until it is answered, which the owner hears");
+    ok (heard == 1 && heard_errnum == EBUSY && own && LIST_EMPTY (&ups.calls),
+        "until it is answered, which the owner hears");
     if (!upcall_create (&ups, ask (&b), 1, heard_cb, &own))
         bail_out ("upcall");
     while (heard < 2 && idt_reactor_run (idt_get_reactor (b.h), IDT_REACTOR_ONCE) == 0)
         ;
-    ok (heard == 2 && heard_errnum == ETIMEDOUT && LIST_EMPTY (&ups), "or too late");
+    ok (heard == 2 && heard_errnum == ETIMEDOUT && LIST_EMPTY (&ups.calls), "or too late");
     b.fail = 1;
-    ok (!upcall_create (&ups, ask (&b), -1, heard_cb, &own) && errno == EMSGSIZE && LIST_EMPTY (&ups),
+    ok (!upcall_create (&ups, ask (&b), -1, heard_cb, &own) && errno == EMSGSIZE && LIST_EMPTY (&ups.calls),
         "what could not be sent is not kept, and errno says why");
+    upcalls_stop (&ups, b.h, NULL);
     idt_msg_unref (answer);
     idt_close (b.h);
 }
 
 static void check_stop (void)
 {
-    struct upcalls ups = LIST_HEAD_INITIALIZER (ups);
+    struct upcalls ups = { .spare = { 0 } };
     struct broker b;
     bool own;
 
@@ -213,7 +215,7 @@ static void check_stop (void)
     if (!upcall_create (&ups, ask (&b), -1, heard_cb, &own))
         bail_out ("upcall");
     upcalls_stop (&ups, b.h, "the module is stopping");
-    ok (LIST_EMPTY (&ups) && heard == 0, "who ends hears nothing any more");
+    ok (LIST_EMPTY (&ups.calls) && heard == 0, "who ends hears nothing any more");
     ok (b.answers == 1 && answered (&b, EHOSTUNREACH, "the module is stopping"), "and answers those who counted on it");
     upcall_destroy (NULL);
     idt_msg_unref (msg);

@@ -15,20 +15,21 @@ void upcall_destroy (struct upcall *up)
     LIST_REMOVE (up, link);
     idt_future_destroy (up->f);
     idt_msg_unref (up->msg);
-    free (up);
+    spare_put (&up->list->spare, up);
 }
 
 struct upcall *upcall_create (struct upcalls *list, idt_future_t *f, double timeout_ms, idt_future_f cb, void *owner)
 {
-    struct upcall *up = f ? calloc (1, sizeof (*up)) : NULL;
+    struct upcall *up = NULL;
 
-    if (!up) {
+    if (list->spare.size == 0)
+        spare_init (&list->spare, sizeof (*up));
+    if (!f || !(up = spare_get (&list->spare))) {
         idt_future_destroy (f);
         return NULL;
     }
-    up->owner = owner;
-    up->f = f;
-    LIST_INSERT_HEAD (list, up, link);
+    *up = (struct upcall){ .list = list, .owner = owner, .f = f };
+    LIST_INSERT_HEAD (&list->calls, up, link);
     if (idt_future_then (f, timeout_ms, cb, up) < 0) {
         upcall_destroy (up);
         return NULL;
@@ -40,9 +41,10 @@ void upcalls_stop (struct upcalls *list, idt_t *h, const char *text)
 {
     struct upcall *up;
 
-    while ((up = LIST_FIRST (list))) {
+    while ((up = LIST_FIRST (&list->calls))) {
         if (up->msg)
             module_respond_error (h, up->msg, EHOSTUNREACH, text);
         upcall_destroy (up);
     }
+    spare_fini (&list->spare);
 }

@@ -13,15 +13,22 @@
 
 #include <idtree/idtree.h>
 
+#include "libutil/spare.h"
+
 struct upcall {
     LIST_ENTRY (upcall) link;
+    struct upcalls *list;
     void *owner; /* the module */
     idt_future_t *f;
     const idt_msg_t *msg; /* a request that is answered with what is heard (owned); NULL: none */
     uint32_t tag;         /* the owner's */
 };
 
-LIST_HEAD (upcalls, upcall);
+/* All zero at first. */
+struct upcalls {
+    LIST_HEAD (, upcall) calls;
+    struct spare spare;
+};
 
 /* Keep 'f' (stolen; NULL: it could not be sent) until it is fulfilled, 'timeout_ms' at most (below 0: however long):
  * then 'cb' is called with it and the upcall, and ends with upcall_destroy ().  Returns NULL with errno set.

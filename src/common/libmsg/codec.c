@@ -23,16 +23,20 @@
 
 /* --- writing ------------------------------------------------------------------------------ */
 
-uint8_t *msg_part_put (uint8_t *p, const void *data, size_t size)
+static uint8_t *part_size_put (uint8_t *p, size_t size)
 {
     if (size < 255) {
         *p++ = size;
+        return p;
     }
-    else {
-        *p++ = 255;
-        be32_put (p, size);
-        p += 4;
-    }
+    *p++ = 255;
+    be32_put (p, size);
+    return p + 4;
+}
+
+uint8_t *msg_part_put (uint8_t *p, const void *data, size_t size)
+{
+    p = part_size_put (p, size);
     if (size > 0)
         memcpy (p, data, size);
     return p + size;
@@ -70,17 +74,28 @@ static uint8_t *put_routes (const struct idt_msg *msg, uint8_t *p)
     return msg_part_put (p, NULL, 0);
 }
 
-uint8_t *msg_put (uint8_t *p, const struct idt_msg *msg)
+uint8_t *msg_put_head (uint8_t *p, const struct idt_msg *msg)
 {
     if (msg->flags & IDT_MSGFLAG_ROUTE)
         p = put_routes (msg, p);
     if (msg->flags & IDT_MSGFLAG_TOPIC)
         p = msg_part_put (p, msg->topic, msg->topic_len);
-    if (msg->flags & IDT_MSGFLAG_PAYLOAD)
-        p = msg_part_put (p, msg->payload, msg->payload_size);
+    return msg->flags & IDT_MSGFLAG_PAYLOAD ? part_size_put (p, msg->payload_size) : p;
+}
+
+uint8_t *msg_put_tail (uint8_t *p, const struct idt_msg *msg)
+{
     *p++ = IDT_MSG_HEADER_SIZE;
     msg_header_put (msg, p);
     return p + IDT_MSG_HEADER_SIZE;
+}
+
+uint8_t *msg_put (uint8_t *p, const struct idt_msg *msg)
+{
+    p = msg_put_head (p, msg);
+    if (msg->flags & IDT_MSGFLAG_PAYLOAD && msg->payload_size > 0)
+        p = (uint8_t *)memcpy (p, msg->payload, msg->payload_size) + msg->payload_size;
+    return msg_put_tail (p, msg);
 }
 
 ssize_t idt_msg_encode (const idt_msg_t *msg, void *buf, size_t size)
@@ -213,9 +228,9 @@ const char *msg_parse (struct idt_msg *msg, size_t size)
     return NULL;
 }
 
-idt_msg_t *msg_decode (const void *buf, size_t size, const char **why)
+idt_msg_t *msg_decode (struct msg_pool *pool, const void *buf, size_t size, const char **why)
 {
-    struct idt_msg *msg = msg_alloc (size);
+    struct idt_msg *msg = msg_alloc (pool, size, 0);
     const char *wrong;
 
     if (!msg)
@@ -233,5 +248,5 @@ idt_msg_t *msg_decode (const void *buf, size_t size, const char **why)
 
 idt_msg_t *idt_msg_decode (const void *buf, size_t size)
 {
-    return msg_decode (buf, size, NULL);
+    return msg_decode (NULL, buf, size, NULL);
 }

@@ -37,14 +37,18 @@ void msg_header_put (const struct idt_msg *msg, uint8_t *p);
 /* Write all of a message, idt_msg_encode_size () bytes, to 'p'.  Returns where it ends. */
 uint8_t *msg_put (uint8_t *p, const struct idt_msg *msg);
 
+/* The same in pieces: all before the bytes of the payload; and the MSG_HEADER_PART_SIZE bytes behind them. */
+uint8_t *msg_put_head (uint8_t *p, const struct idt_msg *msg);
+uint8_t *msg_put_tail (uint8_t *p, const struct idt_msg *msg);
+
 /* Make the message of the parts that were written to msg_bytes (), 'size' bytes in all.  Returns
  * NULL on success, else what is wrong with them (a constant); the message is then good for
  * idt_msg_unref () only.
  */
 const char *msg_parse (struct idt_msg *msg, size_t size);
 
-/* As idt_msg_decode (); on EPROTO '*why' (may be NULL) tells what is wrong (a constant). */
-idt_msg_t *msg_decode (const void *buf, size_t size, const char **why);
+/* As idt_msg_decode (), out of 'pool' (may be NULL); on EPROTO '*why' (may be NULL) tells what is wrong (a constant). */
+idt_msg_t *msg_decode (struct msg_pool *pool, const void *buf, size_t size, const char **why);
 
 /* Make a message that the caller may change of one that he holds (steals the reference): the message itself where
  * nobody else holds it, else a copy.  NULL with errno ENOMEM.

@@ -143,24 +143,28 @@ static int try_respond (idt_msg_t *msg)
     return result (idt_msg_respond (msg, 0));
 }
 
+static const char long_text[] =
+    "what does not find space in the message itself, where something was set already, has an allocation of its own: "
+    "this text is as long as that";
+
 static int try_topic (idt_msg_t *msg)
 {
-    return idt_msg_set_topic (msg, "other.topic");
+    return idt_msg_set_topic (msg, long_text);
 }
 
 static int try_payload (idt_msg_t *msg)
 {
-    return idt_msg_set_payload (msg, "abc", 3);
+    return idt_msg_set_payload (msg, long_text, sizeof (long_text));
 }
 
 static int try_string (idt_msg_t *msg)
 {
-    return idt_msg_set_string (msg, "abc");
+    return idt_msg_set_string (msg, long_text);
 }
 
 static int try_alloc_payload (idt_msg_t *msg)
 {
-    return idt_msg_alloc_payload (msg, 10) ? 0 : -1;
+    return idt_msg_alloc_payload (msg, sizeof (long_text)) ? 0 : -1;
 }
 
 static int try_route (idt_msg_t *msg)

@@ -17,16 +17,36 @@
 
 /* --- life ------------------------------------------------------------------------------- */
 
-struct idt_msg *msg_alloc (size_t size)
+struct idt_msg *msg_alloc (struct msg_pool *pool, size_t size, size_t space)
 {
-    size_t room = MSG_ROUTE_ROOM * sizeof (struct msg_route);
-    struct idt_msg *msg = malloc (sizeof (*msg) + room + size);
+    size_t head = sizeof (struct idt_msg) + MSG_ROUTE_ROOM * sizeof (struct msg_route);
+    size_t all = head + size + space;
+    struct idt_msg *msg;
 
-    if (!msg)
+    if (all > MSG_POOL_BLOCK)
+        pool = NULL;
+    else if (pool)
+        all = MSG_POOL_BLOCK;
+    if (!(msg = pool ? msg_pool_get (pool) : malloc (all)))
         return NULL;
-    *msg = (struct idt_msg){ .refs = 1, .route_room = MSG_ROUTE_ROOM };
+    *msg = (struct idt_msg){ .refs = 1, .route_room = MSG_ROUTE_ROOM, .pool = pool };
     msg->routes = (struct msg_route *)msg_bytes (msg);
+    msg->space = msg_bytes (msg) + size;
+    msg->space_size = all - head - size;
     return msg;
+}
+
+/* Memory of the message's own.  NULL: there is none left. */
+static void *take_space (struct idt_msg *msg, size_t size)
+{
+    size_t skip = -(uintptr_t)msg->space % sizeof (uint64_t);
+    char *p = msg->space + skip;
+
+    if (skip + size > msg->space_size)
+        return NULL;
+    msg->space += skip + size;
+    msg->space_size -= skip + size;
+    return p;
 }
 
 static bool valid_type (enum idt_msgtype type)
@@ -35,13 +55,13 @@ static bool valid_type (enum idt_msgtype type)
            || type == IDT_MSGTYPE_CONTROL;
 }
 
-idt_msg_t *idt_msg_create (enum idt_msgtype type)
+idt_msg_t *msg_create (struct msg_pool *pool, enum idt_msgtype type)
 {
     idt_msg_t *msg;
 
     if (!valid_type (type))
         return errset_null (EINVAL);
-    if (!(msg = msg_alloc (0)))
+    if (!(msg = msg_alloc (pool, 0, MSG_SPACE)))
         return NULL;
     msg->type = type;
     msg->userid = IDT_USERID_UNKNOWN;
@@ -51,12 +71,17 @@ idt_msg_t *idt_msg_create (enum idt_msgtype type)
     return msg;
 }
 
-/* Copy routes, topic and 'payload_size' bytes of payload into one allocation, a new message. */
-static struct idt_msg *copy_contents (const struct idt_msg *msg, size_t payload_size)
+idt_msg_t *idt_msg_create (enum idt_msgtype type)
+{
+    return msg_create (NULL, type);
+}
+
+/* Copy routes, topic and 'payload_size' bytes of payload into one allocation, a new message with some space. */
+static struct idt_msg *copy_contents (const struct idt_msg *msg, size_t payload_size, size_t space)
 {
     size_t routes_size = msg->route_count * sizeof (struct msg_route);
     size_t topic_size = msg->topic ? msg->topic_len + 1 : 0;
-    struct idt_msg *cpy = msg_alloc (routes_size + topic_size + payload_size);
+    struct idt_msg *cpy = msg_alloc (msg->pool, routes_size + topic_size + payload_size, space);
     char *p;
 
     if (!cpy)
@@ -79,7 +104,7 @@ static struct idt_msg *copy_contents (const struct idt_msg *msg, size_t payload_
 
 idt_msg_t *idt_msg_copy (const idt_msg_t *msg, bool payload)
 {
-    idt_msg_t *cpy = copy_contents (msg, payload ? msg->payload_size : 0);
+    idt_msg_t *cpy = copy_contents (msg, payload ? msg->payload_size : 0, 0);
 
     if (!cpy)
         return NULL;
@@ -97,7 +122,7 @@ idt_msg_t *idt_msg_respond (const idt_msg_t *request, uint32_t errnum)
 
     if (request->type != IDT_MSGTYPE_REQUEST)
         return errset_null (EPROTO);
-    if (!(msg = copy_contents (request, 0)))
+    if (!(msg = copy_contents (request, 0, MSG_SPACE)))
         return NULL;
     msg->type = IDT_MSGTYPE_RESPONSE;
     msg->flags |= request->flags & IDT_MSGFLAG_STREAMING;
@@ -141,7 +166,10 @@ void idt_msg_unref (const idt_msg_t *cmsg)
         free (msg->routes_alloc);
         free (msg->topic_alloc);
         free (msg->payload_alloc);
-        free (msg);
+        if (msg->pool)
+            msg_pool_put (msg->pool, msg);
+        else
+            free (msg);
         errno = saved_errno;
     }
 }
@@ -277,11 +305,13 @@ const char *idt_msg_topic (const idt_msg_t *msg)
     return msg->topic;
 }
 
-/* The new topic is copied before the old one is freed: it may be a piece of it. */
-static void replace_topic (struct idt_msg *msg, char *topic, size_t len)
+/* 'alloc' is what to free for it, NULL: nothing.  The new topic is copied before the old one is freed: it may be a piece
+ * of it.
+ */
+static void replace_topic (struct idt_msg *msg, char *topic, size_t len, void *alloc)
 {
     free (msg->topic_alloc);
-    msg->topic_alloc = topic;
+    msg->topic_alloc = alloc;
     msg->topic = topic;
     msg->topic_len = len;
     if (topic)
@@ -292,21 +322,22 @@ static void replace_topic (struct idt_msg *msg, char *topic, size_t len)
 
 int idt_msg_set_topic (idt_msg_t *msg, const char *topic)
 {
+    void *alloc = NULL;
     size_t len;
     char *cpy;
 
     if (!topic) {
-        replace_topic (msg, NULL, 0);
+        replace_topic (msg, NULL, 0, NULL);
         return 0;
     }
     len = strnlen (topic, IDT_MSG_MAX_TOPIC + 1);
     if (len == 0 || len > IDT_MSG_MAX_TOPIC)
         return errset (EINVAL);
-    if (!(cpy = malloc (len + 1)))
+    if (!(cpy = take_space (msg, len + 1)) && !(cpy = alloc = malloc (len + 1)))
         return -1;
     memcpy (cpy, topic, len);
     cpy[len] = '\0';
-    replace_topic (msg, cpy, len);
+    replace_topic (msg, cpy, len, alloc);
     return 0;
 }
 
@@ -324,11 +355,11 @@ int idt_msg_payload (const idt_msg_t *msg, const void **data, size_t *size)
 }
 
 /* A payload must not go while another holder of the message may read it: ZeroMQ may be one. */
-static void replace_payload (struct idt_msg *msg, void *payload, size_t size)
+static void replace_payload (struct idt_msg *msg, void *payload, size_t size, void *alloc)
 {
     assert (__atomic_load_n (&msg->refs, __ATOMIC_ACQUIRE) == 1);
     free (msg->payload_alloc);
-    msg->payload_alloc = payload;
+    msg->payload_alloc = alloc;
     msg->payload = payload;
     msg->payload_size = size;
     if (payload)
@@ -337,33 +368,39 @@ static void replace_payload (struct idt_msg *msg, void *payload, size_t size)
         msg->flags &= ~IDT_MSGFLAG_PAYLOAD;
 }
 
-/* An empty payload is one too: it has an address. */
-static void *payload_new (size_t size)
+/* Memory for a payload; '*alloc' is what to free for it, NULL: nothing.  An empty payload is one too: it has an address.
+ */
+static void *payload_new (struct idt_msg *msg, size_t size, void **alloc)
 {
+    void *p;
+
+    *alloc = NULL;
     if (size > IDT_MSG_MAX_PAYLOAD)
         return errset_null (EOVERFLOW);
-    return malloc (size > 0 ? size : 1);
+    if ((p = take_space (msg, size > 0 ? size : 1)))
+        return p;
+    return *alloc = malloc (size > 0 ? size : 1);
 }
 
 void *idt_msg_alloc_payload (idt_msg_t *msg, size_t size)
 {
-    void *payload = payload_new (size);
+    void *alloc, *payload = payload_new (msg, size, &alloc);
 
     if (payload)
-        replace_payload (msg, payload, size);
+        replace_payload (msg, payload, size, alloc);
     return payload;
 }
 
 int idt_msg_set_payload (idt_msg_t *msg, const void *data, size_t size)
 {
-    void *payload = NULL;
+    void *alloc = NULL, *payload = NULL;
 
     if (data) {
-        if (!(payload = payload_new (size)))
+        if (!(payload = payload_new (msg, size, &alloc)))
             return -1;
         memcpy (payload, data, size);
     }
-    replace_payload (msg, payload, data ? size : 0);
+    replace_payload (msg, payload, data ? size : 0, alloc);
     return 0;
 }
 

@@ -3,9 +3,9 @@
 
 /* message.h - the inside of a message, for libmsg alone
  *
- * A message lives in one allocation when it was decoded, copied or made as a response: the struct,
- * room for some routes, then the bytes.  What is set later and does not fit there has an allocation
- * of its own (the _alloc members), which is freed with the message.
+ * A message lives in one allocation: the struct, room for some routes, the bytes that it was decoded
+ * or copied from, then space for a topic and a payload that are set later.  What does not fit there
+ * has an allocation of its own (the _alloc members), which is freed with the message.
  *
  * The route stack grows towards lower addresses, so that its order in memory is the order of the
  * wire, newest first, and routes of a received frame are used where they lie: a route there is a
@@ -16,7 +16,10 @@
 
 #include <idtree/msg.h>
 
+#include "libmsg/pool.h"
+
 #define MSG_ROUTE_ROOM 4                               /* hops that a new message takes without malloc */
+#define MSG_SPACE 128                                  /* bytes for what is set later, of a message that is made */
 #define MSG_HEADER_PART_SIZE (1 + IDT_MSG_HEADER_SIZE) /* the header with its size byte */
 #define MSG_CONTENT_FLAGS (IDT_MSGFLAG_TOPIC | IDT_MSGFLAG_PAYLOAD | IDT_MSGFLAG_ROUTE)
 
@@ -42,14 +45,20 @@ struct idt_msg {
     void *routes_alloc;
     void *topic_alloc;
     void *payload_alloc;
+    char *space; /* what is left of it */
+    size_t space_size;
+    struct msg_pool *pool; /* whose block it is; NULL: of malloc () */
     char body[];
 };
 
-/* Allocate a message that has 'size' bytes of its own after the room for routes.  All members are
- * zero but the count of references and the empty route stack, which ends where the bytes begin:
- * msg_bytes ().  NULL with errno ENOMEM.
+/* Allocate a message that has 'size' bytes of its own after the room for routes, and 'space' bytes behind them; out of
+ * 'pool' (may be NULL), where they fit into a block of it.  All members are zero but the count of references and the
+ * empty route stack, which ends where the bytes begin: msg_bytes ().  NULL with errno ENOMEM.
  */
-struct idt_msg *msg_alloc (size_t size);
+struct idt_msg *msg_alloc (struct msg_pool *pool, size_t size, size_t space);
+
+/* As idt_msg_create (). */
+idt_msg_t *msg_create (struct msg_pool *pool, enum idt_msgtype type);
 
 static inline char *msg_bytes (struct idt_msg *msg)
 {

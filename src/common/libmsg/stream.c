@@ -9,6 +9,10 @@
  * All work is linear in the bytes that pass.  A buffer's unread bytes move to its start only when
  * at least as many were read before them; else it doubles.  It grows with the bytes that came, not
  * with the size that a frame claims to have.
+ *
+ * A frame that is longer than a buffer is read into the message that it will be, whose pages are
+ * there when something is written to them; and a long payload is written from where it lies.  So
+ * neither is ever copied, or touched in one go: a call reads and writes so much, and no more.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -16,6 +20,7 @@
 #include <unistd.h>
 
 #include "libmsg/codec.h"
+#include "libmsg/pool.h"
 #include "libmsg/stream.h"
 #include "libutil/errprintf.h"
 #include "libutil/fifo.h"
@@ -26,7 +31,9 @@
 #define BUF_MIN_SIZE MSG_STREAM_BUFFER
 #define BUF_KEEP_SIZE ((size_t)1 << 20) /* an empty buffer over this is given back */
 #define READ_MIN_SIZE ((size_t)16 << 10)
-#define WRITE_SIZE ((size_t)96 << 10) /* what is enough for one write */
+#define WRITE_SIZE ((size_t)96 << 10)  /* what is enough for one write */
+#define LONG_SIZE ((size_t)256 << 10)  /* of a long message in one read, or write */
+#define FLUSH_SIZE ((size_t)512 << 10) /* after which others have their turn */
 
 /* Unread bytes are data[head] ... data[tail - 1]. */
 struct buf {
@@ -37,14 +44,24 @@ struct buf {
     struct msg_spare *spare; /* NULL: none */
 };
 
+/* A message that comes, or goes, in pieces.  'msg' NULL: none does. */
+struct long_message {
+    struct idt_msg *msg;
+    size_t size; /* of the frame without its header, or of the payload */
+    size_t done;
+};
+
 struct msg_stream {
     int fd;
     size_t max_message;
     size_t max_queue;
+    struct msg_pool *pool; /* of messages that come; NULL: none */
     struct buf in;
-    struct fifo messages; /* output that has no bytes yet */
-    size_t messages_size; /* what it will have */
+    struct long_message long_in; /* begins where 'in' did, which is empty while it is not whole */
+    struct fifo messages;        /* output that has no bytes yet */
+    size_t messages_size;        /* what it will have, and the rest of 'long_out' */
     struct buf out;
+    struct long_message long_out; /* goes when 'out' is written, and before 'messages' */
 };
 
 /* --- buffer ------------------------------------------------------------------------------- */
@@ -127,32 +144,6 @@ static int reserve_input (struct msg_stream *s, size_t room)
     return buf_reserve (&s->in, room);
 }
 
-ssize_t msg_stream_fill (struct msg_stream *s, bool *eof)
-{
-    ssize_t n;
-
-    if (reserve_input (s, READ_MIN_SIZE) < 0)
-        return -1;
-    do
-        n = read (s->fd, s->in.data + s->in.tail, s->in.size - s->in.tail);
-    while (n < 0 && errno == EINTR);
-    if (n > 0)
-        s->in.tail += n;
-    if (n == 0)
-        *eof = true;
-    return n;
-}
-
-int msg_stream_feed (struct msg_stream *s, const void *buf, size_t size)
-{
-    if (reserve_input (s, size) < 0)
-        return -1;
-    if (size > 0)
-        memcpy (s->in.data + s->in.tail, buf, size);
-    s->in.tail += size;
-    return 0;
-}
-
 /* Read a frame's header.  Returns 0 and the size of what follows, or -1 as msg_stream_next (). */
 static int read_frame_header (const struct msg_stream *s, size_t *size, idt_error_t *errp)
 {
@@ -171,14 +162,110 @@ static int read_frame_header (const struct msg_stream *s, size_t *size, idt_erro
     return 0;
 }
 
+static size_t long_left (const struct long_message *l)
+{
+    return l->msg ? l->size - l->done : 0;
+}
+
+/* Where the frame that has begun is a long one, let it go on in a message.  Returns 0, or -1 with errno ENOMEM. */
+static int begin_long (struct msg_stream *s)
+{
+    size_t have = buf_used (&s->in), size;
+
+    if (s->long_in.msg || have < FRAME_HEADER_SIZE || read_frame_header (s, &size, NULL) < 0
+        || FRAME_HEADER_SIZE + size <= BUF_MIN_SIZE || have >= FRAME_HEADER_SIZE + size)
+        return 0;
+    have -= FRAME_HEADER_SIZE;
+    s->long_in = (struct long_message){ .msg = msg_alloc (NULL, size, 0), .size = size, .done = have };
+    if (!s->long_in.msg)
+        return -1;
+    memcpy (msg_bytes (s->long_in.msg), s->in.data + s->in.head + FRAME_HEADER_SIZE, have);
+    buf_consume (&s->in, FRAME_HEADER_SIZE + have);
+    return 0;
+}
+
+/* Read once to where the next bytes go. */
+static ssize_t read_to (struct msg_stream *s, void *p, size_t size)
+{
+    ssize_t n;
+
+    do
+        n = read (s->fd, p, size);
+    while (n < 0 && errno == EINTR);
+    return n;
+}
+
+ssize_t msg_stream_fill (struct msg_stream *s, bool *eof)
+{
+    struct long_message *l = &s->long_in;
+    ssize_t n;
+
+    if (begin_long (s) < 0)
+        return -1;
+    if (long_left (l) > 0) {
+        n = read_to (s, msg_bytes (l->msg) + l->done, long_left (l) < LONG_SIZE ? long_left (l) : LONG_SIZE);
+        l->done += n > 0 ? (size_t)n : 0;
+    }
+    else {
+        if (reserve_input (s, READ_MIN_SIZE) < 0)
+            return -1;
+        n = read_to (s, s->in.data + s->in.tail, s->in.size - s->in.tail);
+        s->in.tail += n > 0 ? (size_t)n : 0;
+    }
+    if (n == 0)
+        *eof = true;
+    return n;
+}
+
+int msg_stream_feed (struct msg_stream *s, const void *buf, size_t size)
+{
+    struct long_message *l = &s->long_in;
+    size_t rest = long_left (l) < size ? long_left (l) : size;
+
+    if (reserve_input (s, size - rest) < 0)
+        return -1;
+    if (rest > 0)
+        memcpy (msg_bytes (l->msg) + l->done, buf, rest);
+    l->done += rest;
+    if (size > rest)
+        memcpy (s->in.data + s->in.tail, (const uint8_t *)buf + rest, size - rest);
+    s->in.tail += size - rest;
+    return 0;
+}
+
 size_t msg_stream_wants (const struct msg_stream *s)
 {
     size_t size;
 
+    if (s->long_in.msg)
+        return long_left (&s->long_in) > 0 ? FRAME_HEADER_SIZE + s->long_in.size : 0;
     if (buf_used (&s->in) < FRAME_HEADER_SIZE)
         return 0;
     size = FRAME_HEADER_SIZE + (size_t)be32_get (s->in.data + s->in.head + 4);
     return size > BUF_MIN_SIZE && size > buf_used (&s->in) ? size : 0;
+}
+
+/* What was read, as the message that it is, or could not become: 'why'. */
+static idt_msg_t *decoded (idt_msg_t *msg, size_t size, const char *why, idt_error_t *errp)
+{
+    if (!msg)
+        errprintf (errp, "message of %zu bytes: %s", size, errno == EPROTO ? why : strerror (errno));
+    return msg;
+}
+
+static idt_msg_t *next_long (struct msg_stream *s, idt_error_t *errp)
+{
+    struct long_message l = s->long_in;
+    const char *why;
+
+    if (long_left (&l) > 0)
+        return errset_null (EAGAIN);
+    s->long_in.msg = NULL;
+    if ((why = msg_parse (l.msg, l.size))) {
+        idt_msg_unref (l.msg);
+        l.msg = errset_null (EPROTO);
+    }
+    return decoded (l.msg, l.size, why, errp);
 }
 
 idt_msg_t *msg_stream_next (struct msg_stream *s, idt_error_t *errp)
@@ -187,16 +274,16 @@ idt_msg_t *msg_stream_next (struct msg_stream *s, idt_error_t *errp)
     idt_msg_t *msg;
     size_t size = 0;
 
+    if (s->long_in.msg)
+        return next_long (s, errp);
     if (read_frame_header (s, &size, errp) < 0)
         return NULL;
     if (buf_used (&s->in) - FRAME_HEADER_SIZE < size)
         return errset_null (EAGAIN);
-    if (!(msg = msg_decode (s->in.data + s->in.head + FRAME_HEADER_SIZE, size, &why))) {
-        errprintf (errp, "message of %zu bytes: %s", size, errno == EPROTO ? why : strerror (errno));
-        return NULL;
-    }
-    buf_consume (&s->in, FRAME_HEADER_SIZE + size);
-    return msg;
+    msg = msg_decode (s->pool, s->in.data + s->in.head + FRAME_HEADER_SIZE, size, &why);
+    if (msg)
+        buf_consume (&s->in, FRAME_HEADER_SIZE + size);
+    return decoded (msg, size, why, errp);
 }
 
 /* --- output ------------------------------------------------------------------------------- */
@@ -241,30 +328,94 @@ int msg_stream_put (struct msg_stream *s, const idt_msg_t *msg)
     return 0;
 }
 
-/* Make the bytes of as many messages as go into one write. */
+/* Make the bytes of a message before those of a long payload, which follow from where they lie. */
+static int encode_long (struct msg_stream *s, const idt_msg_t *msg)
+{
+    size_t size = idt_msg_encode_size (msg), head = size - msg->payload_size - MSG_HEADER_PART_SIZE;
+    uint32_t magic = FRAME_MAGIC;
+    uint8_t *p;
+
+    if (buf_reserve (&s->out, FRAME_HEADER_SIZE + head) < 0)
+        return -1;
+    p = s->out.data + s->out.tail;
+    memcpy (p, &magic, sizeof (magic));
+    be32_put (p + 4, size);
+    msg_put_head (p + FRAME_HEADER_SIZE, msg);
+    s->out.tail += FRAME_HEADER_SIZE + head;
+    s->messages_size -= FRAME_HEADER_SIZE + head;
+    s->long_out = (struct long_message){ .msg = (struct idt_msg *)idt_msg_ref (msg), .size = msg->payload_size };
+    return 0;
+}
+
+/* Its payload is written: what follows that goes with what others have. */
+static int end_long (struct msg_stream *s)
+{
+    struct idt_msg *msg = s->long_out.msg;
+
+    if (buf_reserve (&s->out, MSG_HEADER_PART_SIZE) < 0)
+        return -1;
+    msg_put_tail (s->out.data + s->out.tail, msg);
+    s->out.tail += MSG_HEADER_PART_SIZE;
+    s->messages_size -= MSG_HEADER_PART_SIZE;
+    s->long_out.msg = NULL;
+    idt_msg_unref (msg);
+    return 0;
+}
+
+/* Make the bytes of as many messages as go into one write, or up to a long payload. */
 static int encode_some (struct msg_stream *s)
 {
     const idt_msg_t *msg;
 
-    while (buf_used (&s->out) < WRITE_SIZE && (msg = fifo_pop (&s->messages))) {
+    while (!s->long_out.msg && buf_used (&s->out) < WRITE_SIZE && (msg = fifo_pop (&s->messages))) {
         size_t size = FRAME_HEADER_SIZE + idt_msg_encode_size (msg);
-        int rc = encode (s, msg);
+        bool is_long = msg->payload_size >= LONG_SIZE;
+        int rc = is_long ? encode_long (s, msg) : encode (s, msg);
 
         idt_msg_unref (msg);
         if (rc < 0)
             return -1;
-        s->messages_size -= size;
+        s->messages_size -= is_long ? 0 : size;
     }
     return 0;
 }
 
+/* Write once: what has bytes, else of a long payload.  Returns as send (2). */
+static ssize_t write_some (struct msg_stream *s)
+{
+    struct long_message *l = &s->long_out;
+    size_t left = long_left (l) < LONG_SIZE ? long_left (l) : LONG_SIZE;
+    ssize_t n;
+
+    if (buf_used (&s->out) > 0) {
+        if ((n = send (s->fd, s->out.data + s->out.head, buf_used (&s->out), MSG_NOSIGNAL)) > 0)
+            buf_consume (&s->out, (size_t)n);
+        return n;
+    }
+    if ((n = send (s->fd, (const char *)l->msg->payload + l->done, left, MSG_NOSIGNAL)) > 0) {
+        l->done += (size_t)n;
+        s->messages_size -= (size_t)n;
+    }
+    return n;
+}
+
+/* Have something to write, if there is anything.  Returns 0, or -1 with errno ENOMEM. */
+static int prepare_output (struct msg_stream *s)
+{
+    if (s->long_out.msg && long_left (&s->long_out) == 0 && end_long (s) < 0)
+        return -1;
+    return encode_some (s);
+}
+
 int msg_stream_flush (struct msg_stream *s)
 {
-    while (encode_some (s) == 0 && buf_used (&s->out) > 0) {
-        ssize_t n = send (s->fd, s->out.data + s->out.head, buf_used (&s->out), MSG_NOSIGNAL);
+    size_t written = 0;
+
+    while (prepare_output (s) == 0 && msg_stream_queued (s) > 0) {
+        ssize_t n = written < FLUSH_SIZE ? write_some (s) : errset (EAGAIN);
 
         if (n >= 0)
-            buf_consume (&s->out, n);
+            written += (size_t)n;
         else if (errno == EAGAIN || errno == EWOULDBLOCK)
             return 1;
         else if (errno != EINTR)
@@ -283,6 +434,8 @@ void msg_stream_destroy (struct msg_stream *s)
 
         buf_give_back (&s->in);
         buf_give_back (&s->out);
+        idt_msg_unref (s->long_in.msg);
+        idt_msg_unref (s->long_out.msg);
         while ((msg = fifo_pop (&s->messages)))
             idt_msg_unref (msg);
         fifo_fini (&s->messages);
@@ -306,10 +459,13 @@ struct msg_stream *msg_stream_create (int fd, size_t max_message, size_t max_que
 void msg_stream_share (struct msg_stream *s, struct msg_spare *spare)
 {
     s->in.spare = s->out.spare = spare;
+    s->pool = spare->pool;
 }
 
 void msg_spare_fini (struct msg_spare *spare)
 {
     while (spare->count > 0)
         free (spare->data[--spare->count]);
+    msg_pool_let_go (spare->pool);
+    spare->pool = NULL;
 }

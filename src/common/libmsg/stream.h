@@ -3,7 +3,7 @@
 
 /* stream.h - messages on a non-blocking stream socket (protocol.md section 2)
  *
- * Input is a buffer of what was read and is not yet a whole message.  Output is references to messages, of which as
+ * Input is a buffer of what was read and is not yet a whole message; a long one is read into its own memory.  Output is references to messages, of which as
  * many bytes are made as go into one write: what a thousand subscribers get is kept once.
  */
 #ifndef MSG_STREAM_H
@@ -13,17 +13,21 @@
 #include <idtree/msg.h>
 
 struct msg_stream;
+struct msg_pool;
 
 /* The control message with which a client says which rank of a process it means, in 'status' (protocol.md section 2);
  * and the answer, with 0 or an errno there.
  */
 #define MSG_CONTROL_RANK 64
 
-/* Buffers that streams of one thread lend each other: one that is empty holds none.  All zero at first. */
+/* Buffers that streams of one thread lend each other: one that is empty holds none; and memory of small messages.  All
+ * zero at first.
+ */
 #define MSG_SPARE_MAX 4
 struct msg_spare {
     void *data[MSG_SPARE_MAX];
     int count;
+    struct msg_pool *pool; /* NULL: messages come from malloc () */
 };
 void msg_spare_fini (struct msg_spare *spare);
 
@@ -66,8 +70,8 @@ size_t msg_stream_wants (const struct msg_stream *s);
  */
 int msg_stream_put (struct msg_stream *s, const idt_msg_t *msg);
 
-/* Write as much output as the socket takes.  Returns 0 when nothing is left, 1 when some is left
- * (the socket is full), -1 with errno set when the connection is gone.  Raises no SIGPIPE.
+/* Write as much output as the socket takes, within what others can wait for.  Returns 0 when nothing
+ * is left, 1 when some is left (the socket is full, or others have their turn), -1 with errno set when the connection is gone.  Raises no SIGPIPE.
  */
 int msg_stream_flush (struct msg_stream *s);
 

@@ -327,6 +327,80 @@ static void test_large_message (void)
     idt_msg_unref (msg);
 }
 
+/* What one flush writes, while the other end reads all the time. */
+static size_t flush_once (struct pair *pair)
+{
+    size_t before = msg_stream_queued (pair->a);
+
+    if (msg_stream_flush (pair->a) < 0)
+        bail_out ("flush");
+    return before - msg_stream_queued (pair->a);
+}
+
+static void test_pieces (void)
+{
+    size_t most_written = 0, most_read = 0, n;
+    bool good = true, eof = false;
+    unsigned got = 0;
+    struct pair pair;
+
+    pair_init (&pair, 4 * MAX_QUEUE, 4 * MAX_QUEUE);
+    for (unsigned i = 0; i < 6; i++) {
+        idt_msg_t *msg = numbered_message (i, i % 2 ? 100 : 2 * MAX_MESSAGE);
+
+        good = good && msg_stream_put (pair.a, msg) == 0;
+        idt_msg_unref (msg);
+    }
+    wait_until (got == 6)
+    {
+        n = flush_once (&pair);
+        most_written = n > most_written ? n : most_written;
+        for (ssize_t rc; (rc = msg_stream_fill (pair.b, &eof)) > 0;) {
+            most_read = (size_t)rc > most_read ? (size_t)rc : most_read;
+            got += take_numbered (pair.b, got, &good);
+        }
+    }
+    ok (good, "long messages and short ones come in order");
+    ok (most_written <= (size_t)1 << 20 && most_read <= (size_t)256 << 10,
+        "in pieces: no call writes more than %zu bytes, none reads more than %zu", most_written, most_read);
+    pair_fini (&pair);
+}
+
+/* A long frame that is no message; and an end in the middle of another one. */
+static void test_long_malformed (void)
+{
+    idt_msg_t *msg = numbered_message (0, MAX_MESSAGE / 2);
+    size_t size = idt_msg_encode_size (msg), n = 0;
+    uint8_t *bytes = malloc (8 + size);
+    bool eof = false;
+    idt_error_t err = { "" };
+    struct pair pair;
+
+    pair_init (&pair, MAX_MESSAGE, MAX_QUEUE);
+    frame_header (bytes, size);
+    idt_msg_encode (msg, bytes + 8, size);
+    bytes[8 + size - 20] ^= 1; /* the header's magic number */
+    wait_until (n == 8 + size)
+    {
+        ssize_t rc = write (pair.fd[0], bytes + n, 8 + size - n);
+
+        n += rc > 0 ? (size_t)rc : 0;
+        msg_stream_fill (pair.b, &eof);
+    }
+    while (msg_stream_fill (pair.b, &eof) > 0)
+        ;
+    ok (msg_stream_wants (pair.b) == 0 && is_next_error (pair.b, EPROTO, &err) && strstr (err.text, "magic"),
+        "a long frame that is malformed is told as such: %s", err.text);
+    (void)!write (pair.fd[0], bytes, 100000);
+    while (msg_stream_fill (pair.b, &eof) > 0)
+        ;
+    ok (msg_stream_wants (pair.b) == 8 + size && is_next_error (pair.b, EAGAIN, NULL),
+        "one that has begun is waited for, and its length is known");
+    pair_fini (&pair);
+    idt_msg_unref (msg);
+    free (bytes);
+}
+
 /* --- histories ------------------------------------------------------------------------------- */
 
 static uint32_t random_next (uint64_t *state)
@@ -335,10 +409,12 @@ static uint32_t random_next (uint64_t *state)
     return *state >> 33;
 }
 
-/* Mostly small messages, some larger than a buffer. */
+/* Mostly small messages, some larger than a buffer, and some that are written in pieces. */
 static size_t random_size (uint64_t *rnd)
 {
-    return random_next (rnd) % (random_next (rnd) % 16 ? 300 : 200000);
+    uint32_t kind = random_next (rnd) % 64;
+
+    return random_next (rnd) % (kind == 0 ? 800000 : kind < 4 ? 200000 : 300);
 }
 
 static bool put_random (struct msg_stream *s, unsigned *sent, uint64_t *rnd)
@@ -359,7 +435,7 @@ static bool history_holds (uint64_t rnd)
     bool good = true, eof = false;
     struct pair pair;
 
-    pair_init (&pair, 200100, 500000);
+    pair_init (&pair, 800100, 1500000);
     for (int i = 0; good && i < 300; i++) {
         unsigned what = random_next (&rnd) % 8;
 
@@ -444,6 +520,8 @@ int main (void)
     test_queue_limit ();
     test_full_socket ();
     test_large_message ();
+    test_pieces ();
+    test_long_malformed ();
     test_cuts ();
     test_histories ();
     return done_testing ();

@@ -48,6 +48,12 @@ const void *fifo_pop (struct fifo *q)
     return item;
 }
 
+void fifo_shrink (struct fifo *q)
+{
+    if (q->count == 0 && q->size > FIFO_FIRST_SIZE)
+        fifo_fini (q);
+}
+
 void fifo_fini (struct fifo *q)
 {
     int saved_errno = errno;

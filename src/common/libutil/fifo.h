@@ -23,6 +23,9 @@ int fifo_push (struct fifo *q, const void *item);
 /* Take the oldest item.  NULL: empty. */
 const void *fifo_pop (struct fifo *q);
 
+/* Free a large ring that is empty now. */
+void fifo_shrink (struct fifo *q);
+
 /* Free the ring, not the items; the queue is empty then.  Keeps errno. */
 void fifo_fini (struct fifo *q);
 

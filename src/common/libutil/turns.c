@@ -12,6 +12,7 @@
 
 #include "libutil/errprintf.h"
 #include "libutil/account.h"
+#include "libutil/spare.h"
 #include "libutil/turns.h"
 
 #define FIRST_BUCKETS 4
@@ -39,6 +40,7 @@ struct turns {
     uint32_t quantum;
     struct account_pool pool;
     TAILQ_HEAD (, flow) round;
+    struct spare flows, items;
 };
 
 /* --- flows by key ---------------------------------------------------------------------------- */
@@ -84,7 +86,7 @@ static struct flow *find_or_add (struct turns *t, uint64_t key)
 {
     struct flow *f = find (t, key);
 
-    if (f || !(f = malloc (sizeof (*f)))) /* one comes and goes with each message: calloc () has no cache of them */
+    if (f || !(f = spare_get (&t->flows)))
         return f;
     *f = (struct flow){ .key = key, .credit = t->quantum, .ready = true };
     if (t->nflows++ >= t->nbuckets)
@@ -107,7 +109,7 @@ static void forget_idle (struct turns *t, struct flow *f)
         link = &(*link)->next;
     *link = f->next;
     t->nflows--;
-    free (f);
+    spare_put (&t->flows, f);
 }
 
 static bool in_round (const struct flow *f)
@@ -122,7 +124,7 @@ typedef enum account_verdict (*charge_f) (struct account *a, uint64_t bytes, uin
 static int put (struct turns *t, uint64_t key, void *item, uint32_t cost, charge_f charge)
 {
     struct flow *f = find_or_add (t, key);
-    struct item *i = malloc (sizeof (*i));
+    struct item *i = spare_get (&t->items);
     int errnum = ENOMEM;
 
     if (!f || !i)
@@ -137,7 +139,7 @@ static int put (struct turns *t, uint64_t key, void *item, uint32_t cost, charge
     STAILQ_INSERT_TAIL (&f->items, i, link);
     return 0;
 error:
-    free (i);
+    spare_put (&t->items, i);
     if (f)
         forget_idle (t, f);
     return errset (errnum);
@@ -153,7 +155,7 @@ int turns_force (struct turns *t, uint64_t key, void *item, uint32_t cost)
     return put (t, key, item, cost, account_force);
 }
 
-static void *take (struct flow *f)
+static void *take (struct turns *t, struct flow *f)
 {
     struct item *i = STAILQ_FIRST (&f->items);
     void *item = i->item;
@@ -161,7 +163,7 @@ static void *take (struct flow *f)
     STAILQ_REMOVE_HEAD (&f->items, link);
     f->credit -= i->cost;
     account_release (&f->account, 1, i->cost, 0);
-    free (i);
+    spare_put (&t->items, i);
     return item;
 }
 
@@ -190,7 +192,7 @@ void *turns_next (struct turns *t)
 
     if (!f)
         return NULL;
-    item = take (f);
+    item = take (t, f);
     if (STAILQ_EMPTY (&f->items)) {
         TAILQ_REMOVE (&t->round, f, link);
         forget_idle (t, f);
@@ -230,7 +232,7 @@ static void drop (struct turns *t, struct flow *f, turns_f cb, void *arg)
         STAILQ_REMOVE_HEAD (&items, link);
         if (cb)
             cb (i->item, arg);
-        free (i);
+        spare_put (&t->items, i);
     }
 }
 
@@ -256,6 +258,8 @@ struct turns *turns_create (uint32_t quantum, uint64_t max_items, uint64_t max_c
     t->pool.max_items = max_items ? max_items : ACCOUNT_NO_LIMIT;
     t->pool.max_bytes = max_cost ? max_cost : ACCOUNT_NO_LIMIT;
     TAILQ_INIT (&t->round);
+    spare_init (&t->flows, sizeof (struct flow));
+    spare_init (&t->items, sizeof (struct item));
     return t;
 }
 
@@ -266,6 +270,8 @@ void turns_destroy (struct turns *t)
     if (!t)
         return;
     turns_drain (t, NULL, NULL);
+    spare_fini (&t->flows);
+    spare_fini (&t->items);
     free (t->buckets);
     free (t);
     errno = saved_errno;

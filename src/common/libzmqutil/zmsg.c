@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* zmsg.c - messages on ZeroMQ sockets: one frame per part (protocol.md section 1)
+/* zmsg.c - messages on ZeroMQ sockets: one frame per part, or one for all (protocol.md section 1)
+ *
+ * One frame has the encoding of codec.c.  A message in parts that is one frame, too, is nothing but a header; that has
+ * 20 bytes, and the encoding of such a message 21.
  *
  * Sending is all or nothing: all parts are made before the first is sent, and a message whose first
  * part was taken is always ended, since ZeroMQ would take the next message for its continuation.
@@ -185,16 +188,39 @@ static int send_all (void *sock, struct parts *parts)
     return 0;
 }
 
-int msg_zmq_send (void *sock, const char *identity, const idt_msg_t *msg)
+static int add_whole (struct parts *parts, const char *identity, const idt_msg_t *msg)
+{
+    uint8_t *p;
+
+    if ((identity && parts_add_copy (parts, identity, strlen (identity)) < 0)
+        || !(p = parts_add (parts, idt_msg_encode_size (msg))))
+        return -1;
+    msg_put (p, msg);
+    return 0;
+}
+
+typedef int (*add_f) (struct parts *parts, const char *identity, const idt_msg_t *msg);
+
+static int send_parts (void *sock, const char *identity, const idt_msg_t *msg, add_f add)
 {
     struct parts parts;
     int rc = -1;
 
     parts.count = 0;
-    if (add_all (&parts, identity, msg) == 0)
+    if (add (&parts, identity, msg) == 0)
         rc = send_all (sock, &parts);
     parts_fini (&parts);
     return rc;
+}
+
+int msg_zmq_send (void *sock, const char *identity, const idt_msg_t *msg)
+{
+    return send_parts (sock, identity, msg, add_all);
+}
+
+int msg_zmq_send_whole (void *sock, const char *identity, const idt_msg_t *msg)
+{
+    return send_parts (sock, identity, msg, msg->payload_size < ZMSG_ZERO_COPY_SIZE ? add_whole : add_all);
 }
 
 /* --- receiving ---------------------------------------------------------------------------- */
@@ -264,7 +290,7 @@ static bool valid_identity (zmq_msg_t *frame)
 /* Make a message of frames that are 'size' bytes in all with their size bytes. */
 static idt_msg_t *parse_frames (zmq_msg_t *frames, size_t count, size_t size)
 {
-    struct idt_msg *msg = msg_alloc (size);
+    struct idt_msg *msg = msg_alloc (NULL, size, 0);
     uint8_t *p;
 
     if (!msg)
@@ -279,10 +305,19 @@ static idt_msg_t *parse_frames (zmq_msg_t *frames, size_t count, size_t size)
     return msg;
 }
 
+static idt_msg_t *read_whole (zmq_msg_t *frame, size_t max_message)
+{
+    if (zmq_msg_size (frame) > max_message)
+        return errset_null (EMSGSIZE);
+    return msg_decode (NULL, zmq_msg_data (frame), zmq_msg_size (frame), NULL);
+}
+
 static idt_msg_t *read_message (zmq_msg_t *frames, size_t count, size_t max_message)
 {
     size_t size = 0;
 
+    if (count == 1 && zmq_msg_size (&frames[0]) != IDT_MSG_HEADER_SIZE)
+        return read_whole (&frames[0], max_message);
     for (size_t i = 0; i < count; i++) {
         size_t part_size = msg_part_size (zmq_msg_size (&frames[i]));
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* zmsg.h - messages on ZeroMQ sockets: one frame per part (protocol.md section 1) */
+/* zmsg.h - messages on ZeroMQ sockets: one frame per part, or one for all (protocol.md section 1) */
 #ifndef MSG_ZMSG_H
 #define MSG_ZMSG_H
 
@@ -28,7 +28,12 @@ struct msg_zmq_from {
  */
 int msg_zmq_send (void *sock, const char *identity, const idt_msg_t *msg);
 
-/* Receive one message without blocking.  With 'router' true the first frame is the peer's identity;
+/* The same in one frame, where no part is worth not copying: CURVE and ZeroMQ cost so much a frame.  For a peer that is
+ * known to take it.
+ */
+int msg_zmq_send_whole (void *sock, const char *identity, const idt_msg_t *msg);
+
+/* Receive one message, sent in either way, without blocking.  With 'router' true the first frame is the peer's identity;
  * 'from' may be NULL.  The message's frames are always consumed whole.  NULL with errno set:
  *   EAGAIN  nothing there
  *   EPROTO  malformed; 'from' tells whose

@@ -59,16 +59,18 @@ static void wait_readable (void *sock)
 
 /* --- golden vectors ----------------------------------------------------------------------- */
 
-static bool crosses (struct wire *w, const idt_msg_t *msg)
+typedef int (*send_f) (void *sock, const char *identity, const idt_msg_t *msg);
+
+static bool crosses (struct wire *w, const idt_msg_t *msg, send_f send)
 {
     struct msg_zmq_from from;
     idt_msg_t *up = NULL, *down = NULL;
     bool good;
 
-    good = msg_zmq_send (w->dealer, NULL, msg) == 0;
+    good = send (w->dealer, NULL, msg) == 0;
     wait_readable (w->router);
     good = good && (up = msg_zmq_recv (w->router, true, MAX_MESSAGE, &from)) && same_message (up, msg)
-           && !strcmp (from.identity, UUID_A) && msg_zmq_send (w->router, from.identity, up) == 0;
+           && !strcmp (from.identity, UUID_A) && send (w->router, from.identity, up) == 0;
     wait_readable (w->dealer);
     good = good && (down = msg_zmq_recv (w->dealer, false, MAX_MESSAGE, NULL)) && same_message (down, msg);
     idt_msg_unref (up);
@@ -87,8 +89,9 @@ static void test_golden (const char *endpoint)
     json_array_foreach (vectors, i, vector) {
         idt_msg_t *msg = vector_message (json_object_get (vector, "fields"));
 
-        ok (crosses (&w, msg), "%s goes up and down over %s", json_string_value (json_object_get (vector, "name")),
-            endpoint);
+        ok (crosses (&w, msg, msg_zmq_send) && crosses (&w, msg, msg_zmq_send_whole),
+            "%s goes up and down over %s, in parts and in one frame",
+            json_string_value (json_object_get (vector, "name")), endpoint);
         idt_msg_unref (msg);
     }
     wire_fini (&w);
@@ -319,6 +322,69 @@ static void test_limit (void)
     idt_msg_unref (msg);
 }
 
+/* --- one frame ------------------------------------------------------------------------------- */
+
+static int count_frames (void *sock)
+{
+    int n = 0, more = 1;
+    size_t size = sizeof (more);
+
+    for (; more; n++) {
+        if (zmq_recv (sock, NULL, 0, ZMQ_DONTWAIT) < 0)
+            return -1;
+        zmq_getsockopt (sock, ZMQ_RCVMORE, &more, &size);
+    }
+    return n;
+}
+
+static int frames_of (struct wire *w, size_t payload_size)
+{
+    idt_msg_t *msg = numbered_message (1, payload_size);
+    int rc = msg_zmq_send_whole (w->router, UUID_A, msg);
+
+    idt_msg_unref (msg);
+    wait_readable (w->dealer);
+    return rc < 0 ? -1 : count_frames (w->dealer);
+}
+
+/* What 'size' of its bytes are to the receiver: the errno, 0: a message. */
+static int cut_frame (struct wire *w, const uint8_t *bytes, size_t size)
+{
+    idt_msg_t *msg;
+    int errnum;
+
+    zmq_send (w->dealer, bytes, size, 0);
+    wait_readable (w->router);
+    msg = msg_zmq_recv (w->router, true, MAX_MESSAGE, NULL);
+    errnum = msg ? 0 : errno;
+    idt_msg_unref (msg);
+    return errnum;
+}
+
+static void test_whole (void)
+{
+    idt_msg_t *msg = numbered_message (1, 100), *bare = idt_msg_create (IDT_MSGTYPE_CONTROL);
+    size_t size = idt_msg_encode_size (msg), wrong = 0;
+    uint8_t bytes[512];
+    struct wire w;
+
+    wire_init (&w, "inproc://zmsg-test");
+    ok (crosses (&w, bare, msg_zmq_send) && crosses (&w, bare, msg_zmq_send_whole),
+        "a message that is only a header is one frame either way");
+    idt_msg_encode (msg, bytes, sizeof (bytes));
+    for (size_t n = 0; n < size; n++)
+        wrong += cut_frame (&w, bytes, n) != EPROTO;
+    ok (wrong == 0 && cut_frame (&w, bytes, size) == 0, "a frame that ends too early is malformed, wherever it ends");
+    ok (cut_frame (&w, bytes, size + 1) == EPROTO, "... and one that is longer");
+    msg_zmq_send_whole (w.dealer, NULL, msg);
+    ok (is_recv_error (w.router, true, size - 1, EMSGSIZE), "a byte over the limit is EMSGSIZE");
+    ok (frames_of (&w, ZMSG_ZERO_COPY_SIZE - 1) == 1 && frames_of (&w, ZMSG_ZERO_COPY_SIZE) == 5,
+        "a payload that need not be copied is a frame of its own");
+    wire_fini (&w);
+    idt_msg_unref (bare);
+    idt_msg_unref (msg);
+}
+
 /* --- identities ------------------------------------------------------------------------------ */
 
 static void test_identity (const char *what, const char *identity, size_t size)
@@ -539,6 +605,7 @@ int main (void)
     test_malformed ();
     test_many_parts ();
     test_limit ();
+    test_whole ();
     test_identities ();
     test_user (ipc, "rank 7", "rank 7");
     test_user (ipc, "a name of thirty-one characters", "a name of thirty-one characters");

@@ -113,7 +113,7 @@ void service_forget_ups (struct service *sv, const idt_msg_t *disconnect)
 {
     struct upcall *up, *next;
 
-    for (up = LIST_FIRST (&sv->ups); up; up = next) {
+    for (up = LIST_FIRST (&sv->ups.calls); up; up = next) {
         next = LIST_NEXT (up, link);
         if (up->msg && module_same_client (up->msg, disconnect))
             upcall_destroy (up);

@@ -86,8 +86,7 @@ static idt_msg_t *road_take (struct road *r)
     if (!msg)
         return errset_null (EAGAIN);
     r->bytes -= cost_of (msg);
-    if (r->fifo.count == 0)
-        fifo_fini (&r->fifo);
+    fifo_shrink (&r->fifo);
     return msg_own (msg);
 }
 

@@ -116,9 +116,9 @@ const char *wire_endpoint (const struct wire *w)
     return w->endpoint;
 }
 
-int wire_send (struct wire *w, const char *identity, const idt_msg_t *msg)
+int wire_send (struct wire *w, const char *identity, const idt_msg_t *msg, enum wire_form form)
 {
-    return w->class->send (w, identity, msg);
+    return w->class->send (w, identity, msg, form);
 }
 
 void wire_look (struct wire *w)

@@ -89,10 +89,13 @@ void wire_close (struct wire *w, int linger_ms);
 enum wire_kind wire_kind (const struct wire *w);
 const char *wire_endpoint (const struct wire *w); /* of wire_listen (): where that is */
 
+/* How ZeroMQ has a message: in a frame for each part, as any peer takes it, or in one. */
+enum wire_form { WIRE_PARTS, WIRE_WHOLE };
+
 /* 'identity': to whom; of a lower end NULL.  Returns 0, or -1 with errno set: EAGAIN (full), EHOSTUNREACH (no such
  * connection) or others.
  */
-int wire_send (struct wire *w, const char *identity, const idt_msg_t *msg);
+int wire_send (struct wire *w, const char *identity, const idt_msg_t *msg, enum wire_form form);
 
 /* Look whether there is something to read, told or not; once all of it was read the wire is dry. */
 void wire_look (struct wire *w);

@@ -10,7 +10,7 @@
 
 #include "broker/overlay/wire/wire_private.h"
 
-static int memory_send (struct wire *w, const char *identity, const idt_msg_t *msg)
+static int memory_send (struct wire *w, const char *identity, const idt_msg_t *msg, enum wire_form form)
 {
     return w->port ? inside_port_send (w->port, identity, msg) : inside_line_send (w->line, msg);
 }

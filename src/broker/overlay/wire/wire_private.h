@@ -8,7 +8,7 @@
 #include "broker/overlay/wire/wire.h"
 
 struct wire_class {
-    int (*send) (struct wire *w, const char *identity, const idt_msg_t *msg);
+    int (*send) (struct wire *w, const char *identity, const idt_msg_t *msg, enum wire_form form);
     void (*read_ends) (struct wire *w);
     void (*destroy) (struct wire *w, int linger_ms); /* frees it, too; parts may be missing */
 };

@@ -24,10 +24,10 @@
 
 #define HANDSHAKE_MS 5000 /* for a connection to show its key */
 
-static int zmq_send_msg (struct wire *w, const char *identity, const idt_msg_t *msg)
+static int zmq_send_msg (struct wire *w, const char *identity, const idt_msg_t *msg, enum wire_form form)
 {
     zwatcher_touch (w->zs);
-    return msg_zmq_send (zwatcher_socket (w->zs), identity, msg);
+    return (form == WIRE_WHOLE ? msg_zmq_send_whole : msg_zmq_send) (zwatcher_socket (w->zs), identity, msg);
 }
 
 static void zmq_read_ends (struct wire *w)

@@ -4,7 +4,8 @@
 /* alarm.c - times of CLOCK_BOOTTIME that many wait for with one timerfd
  *
  * A heap, whose places count from 1: the children of place i are 2i and 2i + 1.  The timerfd is set for the first or
- * earlier: one that goes off too early costs less than setting it anew for each alarm that is put off.
+ * earlier: one that goes off too early costs less than setting it anew for each alarm that is put off.  But one that
+ * would go off PUT_OFF_US too early is set anew, so that what is put off all the time wakes nobody.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -16,6 +17,7 @@
 #include "libutil/errprintf.h"
 
 #define MIN_ROOM 16
+#define PUT_OFF_US 500000
 
 struct alarms {
     struct alarm **heap;
@@ -63,7 +65,7 @@ static void arm (struct alarms *as)
 {
     uint64_t at_us = as->count > 0 ? as->heap[1]->at_us : ALARM_NEVER;
 
-    if (at_us >= as->armed_us)
+    if (as->armed_us == 0 || at_us == ALARM_NEVER || (at_us >= as->armed_us && at_us - as->armed_us < PUT_OFF_US))
         return;
     as->armed_us = at_us;
     struct itimerspec its = { .it_value = { (time_t)(at_us / 1000000), (long)(at_us % 1000000 * 1000) + 1 } };

@@ -235,6 +235,29 @@ static void test_alarms (idt_reactor_t *r)
     idt_reactor_destroy (view);
 }
 
+/* One that is put off before it is due wakes the loop once, however often. */
+static void test_alarm_later (idt_reactor_t *r)
+{
+    int early = 0, disorder = 0, turns = 0;
+    uint64_t now_us = clock_us (CLOCK_BOOTTIME), last_us = 0;
+    struct rings a = { .at_us = now_us + 30000, .early = &early, .disorder = &disorder, .last_us = &last_us };
+    struct rings far = a;
+
+    far.at_us = now_us + 60000000;
+    a.w = idt_alarm_watcher_create (r, ring_cb, &a);
+    far.w = idt_alarm_watcher_create (r, ring_cb, &far);
+    idt_alarm_watcher_reset (far.w, far.at_us);
+    idt_alarm_watcher_reset (a.w, now_us + 1000);
+    idt_alarm_watcher_reset (a.w, now_us + 40000000);
+    idt_alarm_watcher_reset (a.w, a.at_us);
+    while (a.calls == 0 && ++turns < 100)
+        idt_reactor_run (r, IDT_REACTOR_ONCE);
+    ok (a.calls == 1 && turns == 1 && early == 0, "one that was put off, and back, wakes the loop when it is due (%d)",
+        turns);
+    idt_watcher_destroy (a.w);
+    idt_watcher_destroy (far.w);
+}
+
 /* What is due again at once does not keep the loop from the rest. */
 static void test_alarm_again (idt_reactor_t *r)
 {
@@ -366,6 +389,7 @@ int main (int argc, char *argv[])
     test_background (r);
     test_timer (r);
     test_alarms (r);
+    test_alarm_later (r);
     test_alarm_again (r);
     test_pause (r);
     test_phases (r);

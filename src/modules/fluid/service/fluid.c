@@ -53,6 +53,7 @@ static void sample_cb (void *arg, const struct idt_clock_sample *sample)
     struct service *sv = arg;
 
     node_sample (sv->node, service_now_us (sv), sample);
+    sv->armed_us = SERVICE_NEVER; /* what was due has been done by now: the process need not wake for it */
     service_set_timer (sv);
 }
 
@@ -172,6 +173,7 @@ static void fluid_fini (idt_t *h, void *ctx)
     node_destroy (sv->node);
     authority_destroy (sv->authority);
     ration_destroy (sv->ration);
+    jv_reader_fini (&sv->reader);
     free (sv);
     errno = saved;
 }

@@ -391,7 +391,7 @@ static fluid_t get_ids (struct tree *t, uint32_t rank, uint32_t count, fluid_t a
     ask_block (t, rank, count, after, 1);
     const idt_msg_t *msg = answer (t);
     struct run *run = idt_msg_errnum (msg) == 0 && idt_msg_payload (msg, &data, &size) == 0
-                          ? wire_get_runs (data, size, &n)
+                          ? wire_get_runs (data, size, NULL, 0, &n)
                           : NULL;
     for (size_t i = 0; i < n; i++) {
         if (run[i].first <= after)

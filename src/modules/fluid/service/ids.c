@@ -55,14 +55,14 @@ void service_block_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 
 void service_generate_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 {
+    struct service *sv = arg;
     idt_error_t err;
-    json_t *o = idt_msg_json (msg, &err);
+    uint32_t count;
 
-    if (!o)
-        module_respond_error (h, msg, EPROTO, err.text);
+    if (wire_get_count (&sv->reader, idt_msg_string (msg), &count, &err) < 0)
+        module_respond_error (h, msg, errno, err.text);
     else
-        ask_node (arg, msg, wire_get_count (o), 0);
-    json_decref (o);
+        ask_node (sv, msg, count, 0);
 }
 
 /* --- the node's answers ----------------------------------------------------------------------------------- */
@@ -72,29 +72,26 @@ static bool is_json_request (const idt_msg_t *msg)
     return strcmp (idt_msg_topic (msg), "fluid.generate") == 0;
 }
 
-static void respond_runs (struct service *sv, const idt_msg_t *msg, const struct run *run, size_t nruns)
+static size_t write_runs (uint8_t *buf, const struct run *run, size_t nruns)
 {
-    uint8_t small[RUNS_ON_STACK * WIRE_RUN_SIZE], *buf = small;
-
-    if (nruns > RUNS_ON_STACK && !(buf = malloc (nruns * WIRE_RUN_SIZE))) {
-        module_respond_error (sv->h, msg, ENOMEM, NULL);
-        return;
-    }
     for (size_t i = 0; i < nruns; i++)
         wire_put_run (buf + i * WIRE_RUN_SIZE, &run[i]);
-    module_respond_raw (sv->h, msg, buf, nruns * WIRE_RUN_SIZE);
-    if (buf != small)
-        free (buf);
+    return nruns * WIRE_RUN_SIZE;
 }
 
 void service_reply_cb (void *arg, void *cookie, const struct run *run, size_t nruns)
 {
     struct service *sv = arg;
+    char small[WIRE_RUNS_TEXT (RUNS_ON_STACK)], *buf = small;
 
-    if (is_json_request (cookie))
-        module_respond_object (sv->h, cookie, wire_pack_runs (run, nruns));
+    if (nruns > RUNS_ON_STACK && !(buf = malloc (WIRE_RUNS_TEXT (nruns))))
+        module_respond_error (sv->h, cookie, ENOMEM, NULL);
+    else if (is_json_request (cookie))
+        module_respond_raw (sv->h, cookie, buf, wire_write_runs (buf, run, nruns));
     else
-        respond_runs (sv, cookie, run, nruns);
+        module_respond_raw (sv->h, cookie, buf, write_runs ((uint8_t *)buf, run, nruns));
+    if (buf != small)
+        free (buf);
     idt_msg_unref (cookie);
 }
 
@@ -157,15 +154,16 @@ static void forwarded_cb (idt_future_t *f, void *arg)
     struct service *sv = up->owner;
     const void *data;
     size_t size, n;
-    struct run *run = NULL;
+    struct run small[RUNS_ON_STACK], *run = NULL;
 
     if (idt_rpc_get_raw (f, &data, &size) == 0)
-        run = wire_get_runs (data, size, &n);
+        run = wire_get_runs (data, size, small, RUNS_ON_STACK, &n);
     if (run)
         node_forwarded (sv->node, service_now_us (sv), up->tag, run, n);
     else
         node_forward_failed (sv->node, service_now_us (sv), up->tag, errno);
-    free (run);
+    if (run != small)
+        free (run);
     upcall_destroy (up);
     service_set_timer (sv);
 }

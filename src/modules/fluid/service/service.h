@@ -32,6 +32,7 @@
 #include "libmodule/respond.h"
 #include "libmodule/upcall.h"
 #include "libutil/fifo.h"
+#include "libjsonview/jsonview.h"
 #include "modules/fluid/node/node.h"
 #include "modules/fluid/service/options.h"
 #include "modules/fluid/service/page.h"
@@ -47,7 +48,8 @@ struct service {
     struct node *node;
     struct upcalls ups;
     struct ration *ration; /* of guests */
-    bool running;          /* its start is over, and went well */
+    struct jv_reader reader;
+    bool running; /* its start is over, and went well */
 
     /* the timer: fluid.c, service.c */
     struct witness witness;

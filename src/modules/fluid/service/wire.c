@@ -61,14 +61,14 @@ void wire_put_run (uint8_t buf[WIRE_RUN_SIZE], const struct run *run)
     put_be (buf + 8, 4, run->n);
 }
 
-struct run *wire_get_runs (const void *data, size_t size, size_t *n)
+struct run *wire_get_runs (const void *data, size_t size, struct run *small, size_t room, size_t *n)
 {
     const uint8_t *bytes = data;
-    struct run *run;
+    struct run *run = small;
 
     if (size == 0 || size % WIRE_RUN_SIZE != 0)
         return errset_null (EPROTO);
-    if (!(run = malloc (size / WIRE_RUN_SIZE * sizeof (*run))))
+    if (size / WIRE_RUN_SIZE > room && !(run = malloc (size / WIRE_RUN_SIZE * sizeof (*run))))
         return NULL;
     *n = size / WIRE_RUN_SIZE;
     for (size_t i = 0; i < *n; i++, bytes += WIRE_RUN_SIZE)
@@ -78,29 +78,60 @@ struct run *wire_get_runs (const void *data, size_t size, size_t *n)
 
 /* --- fluid.generate -------------------------------------------------------------------------------- */
 
-uint32_t wire_get_count (const json_t *o)
-{
-    const json_t *value = json_object_get (o, "count");
-    json_int_t n = value ? json_integer_value (value) : 1; /* 0 where it is no integer */
+/* More than is needed, and little to read: nobody holds up others with it. */
+#define COUNT_DEPTH 8
+#define COUNT_VALUES 64
 
-    return n > 0 && n <= UINT32_MAX ? (uint32_t)n : 0;
+int wire_get_count (struct jv_reader *r, const char *text, uint32_t *count, idt_error_t *errp)
+{
+    const struct jv *o, *value;
+    struct jv_error why;
+
+    if (!text)
+        return malformed (errp, "the payload must be a JSON text with its NUL");
+    if (!(o = jv_read (r, text, strlen (text), COUNT_DEPTH, COUNT_VALUES, &why)))
+        return errno == ENOMEM ? errprintf (errp, "out of memory")
+                               : malformed (errp, errno == EINVAL ? why.text : "the payload is too long");
+    if (!jv_is (o, JV_OBJECT))
+        return malformed (errp, "the payload must be a JSON object");
+    int64_t n = (value = jv_member (o, "count")) ? jv_integer (value) : 1;
+    *count = n > 0 && n <= UINT32_MAX ? (uint32_t)n : 0;
+    return 0;
 }
 
-static json_t *pack_run (const struct run *run)
+static char *put_text (char *p, const char *text)
 {
-    char text[FLUID_TEXT_MAX];
+    size_t len = strlen (text);
 
-    fluid_format (run->first, FLUID_F58, text, sizeof (text));
-    return json_pack ("[s,I]", text, (json_int_t)run->n);
+    memcpy (p, text, len);
+    return p + len;
 }
 
-json_t *wire_pack_runs (const struct run *run, size_t n)
+static char *put_number (char *p, uint32_t n)
 {
-    json_t *runs = json_array ();
+    char digits[10], *d = digits + sizeof (digits);
 
-    for (size_t i = 0; i < n; i++)
-        json_add_new (&runs, pack_run (&run[i]));
-    return json_pack ("{s:o}", "runs", runs);
+    do
+        *--d = (char)('0' + n % 10);
+    while (n /= 10);
+    memcpy (p, d, (size_t)(digits + sizeof (digits) - d));
+    return p + (digits + sizeof (digits) - d);
+}
+
+size_t wire_write_runs (char *buf, const struct run *run, size_t n)
+{
+    char *p = put_text (buf, "{\"runs\":[");
+
+    for (size_t i = 0; i < n; i++) {
+        p = put_text (p, i > 0 ? ",[\"" : "[\"");
+        p += fluid_format (run[i].first, FLUID_F58, p, FLUID_TEXT_MAX);
+        p = put_text (p, "\",");
+        p = put_number (p, run[i].n);
+        *p++ = ']';
+    }
+    p = put_text (p, "]}");
+    *p++ = '\0';
+    return (size_t)(p - buf);
 }
 
 /* --- fluid.lease: writing --------------------------------------------------------------------------- */

@@ -14,6 +14,7 @@
 
 #include <idtree/error.h>
 
+#include "libjsonview/jsonview.h"
 #include "modules/fluid/lease/area.h"
 #include "modules/fluid/lease/lease.h"
 #include "modules/fluid/node/waiting.h"
@@ -34,18 +35,22 @@ int wire_get_block (const void *data, size_t size, uint32_t *count, fluid_t *aft
 
 void wire_put_run (uint8_t buf[WIRE_RUN_SIZE], const struct run *run);
 
-/* Read runs.  Returns an array for free () and its length in '*n', or NULL with errno EPROTO or ENOMEM. */
-struct run *wire_get_runs (const void *data, size_t size, size_t *n);
+/* Read runs.  Returns an array, and its length in '*n': 'small', where that has room, else one for free (); or NULL with
+ * errno EPROTO or ENOMEM.
+ */
+struct run *wire_get_runs (const void *data, size_t size, struct run *small, size_t room, size_t *n);
 
 /* --- fluid.generate: JSON ------------------------------------------------------------------------- */
 
-/* The number of ids asked for: "count", or 1.  What is no integer, or does not fit, comes out as 0, which no request
- * may ask for.
+/* Read with '*r', which keeps its memory, the number of ids asked for: "count", or 1.  What is no integer, or does not
+ * fit, comes out as 0, which no request may ask for.  'text' NULL: there is none.  Returns 0, or -1 with errno EPROTO or
+ * ENOMEM and 'errp' filled.
  */
-uint32_t wire_get_count (const json_t *o);
+int wire_get_count (struct jv_reader *r, const char *text, uint32_t *count, idt_error_t *errp);
 
-/* {"runs":[["fuZZybuNNy",16],...]}; NULL: no memory. */
-json_t *wire_pack_runs (const struct run *run, size_t n);
+/* Write {"runs":[["fuZZybuNNy",16],...]} with its NUL.  Returns its size, at most WIRE_RUNS_TEXT (n). */
+#define WIRE_RUNS_TEXT(n) (16 + (size_t)(n) * (FLUID_TEXT_MAX + 16))
+size_t wire_write_runs (char *buf, const struct run *run, size_t n);
 
 /* --- fluid.lease: JSON ---------------------------------------------------------------------------- */
 

@@ -30,18 +30,23 @@ static void test_block (void)
     wire_put_run (buf, &(struct run){ 0x1122334455667788, 1024 });
     wire_put_run (buf + WIRE_RUN_SIZE, &(struct run){ 5, 6 });
     ok (buf[0] == 0x11 && buf[7] == 0x88 && buf[10] == 4 && buf[11] == 0, "a run is id and number, big-endian");
-    struct run *run = wire_get_runs (buf, sizeof (buf), &n);
+    struct run *run = wire_get_runs (buf, sizeof (buf), NULL, 0, &n);
     ok (run && n == 2 && run[0].first == 0x1122334455667788 && run[1].n == 6, "runs are read back");
     free (run);
-    ok (!wire_get_runs (buf, 0, &n) && errno == EPROTO && !wire_get_runs (buf, 13, &n), "a torn one is refused");
+    ok (!wire_get_runs (buf, 0, NULL, 0, &n) && errno == EPROTO && !wire_get_runs (buf, 13, NULL, 0, &n),
+        "a torn one is refused");
 }
 
+/* UINT32_MAX: malformed, and why is said. */
 static uint32_t count_of (const char *text)
 {
-    json_t *o = json_loads (text, 0, NULL);
-    uint32_t count = wire_get_count (o);
+    struct jv_reader r = JV_READER_INIT;
+    idt_error_t err = { "" };
+    uint32_t count;
 
-    json_decref (o);
+    if (wire_get_count (&r, text, &count, &err) < 0)
+        count = errno == EPROTO && err.text[0] ? UINT32_MAX : 0;
+    jv_reader_fini (&r);
     return count;
 }
 
@@ -54,11 +59,20 @@ static void test_generate (void)
     ok (count_of ("{\"count\":\"5\"}") == 0 && count_of ("{\"count\":1.5}") == 0 && count_of ("{\"count\":null}") == 0,
         "so does one that is no integer");
 
-    json_t *o = wire_pack_runs (&(struct run){ 6731191091817518, 16 }, 1);
-    char *s = json_dumps (o, JSON_COMPACT);
-    ok (strcmp (s, "{\"runs\":[[\"fuZZybuNNy\",16]]}") == 0, "runs are written with ids in F58: %s", s);
-    free (s);
-    json_decref (o);
+    ok (count_of (NULL) == UINT32_MAX && count_of ("") == UINT32_MAX && count_of ("[]") == UINT32_MAX
+            && count_of ("{\"count\":1") == UINT32_MAX && count_of ("{}x") == UINT32_MAX,
+        "what is no object is malformed");
+    ok (count_of ("{\"a\":[1,{\"b\":null}],\"count\":2}") == 2, "what else there is does not matter");
+    ok (count_of ("{\"a\":[[[[[[[[[]]]]]]]]]}") == UINT32_MAX, "unless it is too much");
+
+    static const struct run run[] = { { 6731191091817518, 16 }, { UINT64_MAX, UINT32_MAX }, { 0, 0 } };
+    char text[WIRE_RUNS_TEXT (3)];
+    size_t size = wire_write_runs (text, run, 1);
+    ok (strcmp (text, "{\"runs\":[[\"fuZZybuNNy\",16]]}") == 0 && size == strlen (text) + 1,
+        "runs are written with ids in F58: %s", text);
+    size = wire_write_runs (text, run, 3);
+    ok (size == strlen (text) + 1 && strstr (text, ",4294967295],[\"f1\",0]]}"), "whatever they are: %s", text);
+    ok (wire_write_runs (text, run, 0) == sizeof ("{\"runs\":[]}"), "or none: %s", text);
 }
 
 static bool same_want (const struct lease_want *a, const struct lease_want *b)

@@ -1,0 +1,155 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Copyright idtree contributors
+#
+# t5080-bench-report.t - what programs under bench/ print, shown and compared; all of them run, whichever fails
+test_description='bench/run, bench/report and bench/peers'
+. "$(dirname "$0")/idtree-sharness.sh"
+
+report=$IDTREE_SRCDIR/bench/report
+run=$IDTREE_SRCDIR/bench/run
+if ! command -v python3 >/dev/null; then
+    skip_all='python3 is not installed'
+    test_expect_success 'what is not installed beside us is skipped with a sentence, in the report, too' '
+    (cd "$IDTREE_BUILDDIR" && env FLUX=none UUIDD=none ETCD=none NODE=none "$IDTREE_SRCDIR/bench/peers") >lines && cat lines &&
+    for name in flux uuidd etcd node; do grep "{\"skipped\": \"$name is not installed" lines || return 1; done &&
+    "$report" lines >out 2>err && cat out err && grep "^one id: idtree" out && test "$(grep -c "is not installed" err)" -eq 4
+'
+test_expect_success 'a peer that does not work is told, and does not keep us from being measured' '
+    test_expect_code 1 env FLUX=none UUIDD=none ETCD=/bin/false NODE=none BUILD="$IDTREE_BUILDDIR" PEERS="$IDTREE_SRCDIR/bench/peers" \
+        sh -c "cd \"\$BUILD\" && \"\$PEERS\"" >lines 2>err && cat lines err && grep "one id: idtree" lines &&
+    grep "^peers: etcd: etcd did not begin to serve" err
+'
+test_done
+fi
+if command -v gnuplot >/dev/null; then test_set_prereq GNUPLOT; fi
+
+# A run that was recorded: a loop beside a measured limit, one beside a goal, a rate, sizes, and a line of one turn.
+cat >old <<'END'
+{"machine":{"processor":"AMD EPYC","processors":2,"system":"Linux 6.1","compiler":"gcc 12.2.0","flags":"-g -O2"}}
+{"subject":"codecs","name":"dec read","value":9.77,"unit":"ns","better":"less","median":9.81,"p99":13.8,"rounds":2560,"warmup":17,"turns":[9.79,9.77,9.77,9.83,9.95,9.77,9.81,9.79],"limit":11.1,"limit_of":"half of strtoull","ratio":0.88,"limit_turns":[11.1,11.1,11.2,11.1,11.3,11.1,11.1,11.2]}
+{"subject":"codecs","name":"f58 write","value":8.02,"unit":"ns","better":"less","median":8.27,"p99":8.51,"rounds":2560,"warmup":17,"turns":[8.05,8.02,8.05,8.09,8.11,8.03,8.05,8.05],"limit":6,"limit_of":"goal","ratio":1.337}
+{"subject":"broker","name":"one id","size":0,"size_of":"hops","value":11.8,"unit":"us","better":"less","median":12.4,"p99":20.1,"rounds":10000,"warmup":1000,"turns":[12.1,11.8,12.4,12.0,13.9,11.9],"limit":8.63,"limit_of":"a bare UNIX socket echo","ratio":1.367,"limit_turns":[8.8,8.63,8.9,8.7,9.9,8.66]}
+{"subject":"broker","name":"one id","size":1,"size_of":"hops","value":82.5,"unit":"us","better":"less","median":93.1,"p99":471,"rounds":10000,"warmup":1000,"turns":[90,82.5,121,88,86,97],"limit":8.63,"limit_of":"a bare UNIX socket echo","ratio":9.56,"limit_turns":[8.8,8.63,8.9,8.7,9.9,8.66]}
+{"subject":"broker","name":"one id","size":3,"size_of":"hops","value":273,"unit":"us","better":"less","median":401,"p99":2640,"rounds":10000,"warmup":1000,"turns":[290,273,310,281,277,302],"limit":8.63,"limit_of":"a bare UNIX socket echo","ratio":31.6,"limit_turns":[8.8,8.63,8.9,8.7,9.9,8.66]}
+{"subject":"broker","name":"requests for one uid, 512 outstanding","size":3,"size_of":"hops","value":459040,"unit":"/s","better":"more","median":409056,"p99":380930,"rounds":6,"warmup":0,"turns":[380930,459040,409056,449000,412000,405000]}
+{"subject":"pressure","name":"p99 of a request at rank 0, greedy","value":830,"unit":"us","better":"less","median":41,"p99":830,"rounds":1500,"warmup":0,"turns":[830],"limit":1200,"limit_of":"5 times the quiet one, on a machine as busy","ratio":0.692}
+END
+
+# The old run with turns, limits and value of the lines of a name FACTOR times as high; in which only turns count.
+changed() { # NAME FACTOR [limit]
+    jq -c --arg name "$1" --argjson by "$2" --arg limit "${3-}" \
+        'if .name == $name then (.turns, .value) |= (if type == "array" then map (. * $by) else . * $by end)
+             | if $limit != "" then .limit_turns |= map (. * $by) else . end else . end' old
+}
+
+test_expect_success 'a run is a table, with units that people read' '
+    "$report" old >out && cat out && grep "^AMD EPYC, Linux 6.1, gcc 12.2.0, -g -O2" out &&
+    grep "^dec read  *9.77 ns  *9.81 ns  *13.8 ns  *0.88  *11.1 ns, half of strtoull$" out &&
+    grep "^one id \[3 hops\]  *273 µs  *401 µs  *2,640 µs  *31.60  *8.63 µs, a bare" out &&
+    grep "^requests for one uid, 512 outstanding \[3 hops\]  *459,040 /s" out
+'
+test_expect_success 'and Markdown, of which each row has as many cells' '
+    "$report" --markdown old >out && cat out && grep "^## broker" out &&
+    grep "^| one id \[0 hops\] | 11.8 µs | 12.4 µs | 20.1 µs | 1.37 | 8.63 µs, a bare UNIX socket echo |$" out &&
+    grep "^|" out | tr -cd "|\n" | sort -u >cells && test "$(cat cells)" = "|||||||"
+'
+test_expect_success 'a run beside itself is as fast' '
+    "$report" old old >out && cat out && grep "^7 compared, 0 slower" out && test_must_fail grep -E "faster|only in" out
+'
+test_expect_success 'what is slower by more than turns differ is flagged, with its noise' '
+    changed "f58 write" 1.05 >new && test_expect_code 1 "$report" old new >out && cat out &&
+    grep "^codecs: f58 write  *8.02 ns  *8.42 ns  *1.05  *0 %" out && grep "^7 compared, 1 slower" out
+'
+test_expect_success 'a change that turns of one run show, too, is noise, whatever part of the whole it is' '
+    changed "one id" 1.04 >new && "$report" old new >out && cat out && grep "0 slower" out
+'
+test_expect_success 'what got slower as its limit did is the machine' '
+    changed "dec read" 1.5 limit >new && "$report" old new >out && cat out && grep "0 slower" out &&
+    changed "dec read" 1.5 >new && test_expect_code 1 "$report" old new >out && cat out && grep "^codecs: dec read" out
+'
+test_expect_success 'a rate that is less is slower, one that is more is faster' '
+    changed "requests for one uid, 512 outstanding" 0.5 >new && test_expect_code 1 "$report" old new >out && cat out &&
+    grep "^broker: requests for one uid.* 2.00 " out && grep "^slower" out &&
+    "$report" new old >out && cat out && grep "^faster" out && grep "^broker: requests for one uid.* 0.50 " out
+'
+test_expect_success 'a line of one turn is told and not judged' '
+    changed "p99 of a request at rank 0, greedy" 9 >new && "$report" old new >out && cat out && grep "0 slower" out
+'
+test_expect_success 'turns of a program that ran again are more turns of it' '
+    changed "f58 write" 1.05 >again && cat old again >twice && "$report" old twice >out && cat out && grep "^7 compared, 0 slower" out &&
+    "$report" twice >out && cat out && test "$(grep -c "^f58 write" out)" -eq 1 && grep "^f58 write  *8.02 ns" out
+'
+test_expect_success 'lines that one run alone has are named, and so are two machines' '
+    grep -v "dec read" old | sed "s/6.1/6.2/" >new && "$report" old new >out && cat out && grep "^only in old:" out &&
+    grep "^    codecs: dec read" out && grep "two machines" out
+'
+test_expect_success 'README has the table between its markers, and is as it was elsewhere' '
+    printf "before\n<!-- bench/report --readme: begin -->\nold\n<!-- bench/report --readme: end -->\nafter\n" >README &&
+    "$report" --readme README old && cat README && grep "^| one id from the local broker | 11.8 µs | 8.63 µs, a bare UNIX socket echo | 1.37 |" README &&
+    test_must_fail grep "^old" README && test "$(head -n 1 README)$(tail -n 1 README)" = beforeafter &&
+    cp README before && "$report" --readme README old && test_cmp before README &&
+    echo none >bare && test_expect_code 2 "$report" --readme bare old 2>err && cat err && grep "markers" err
+'
+test_expect_success 'the README of the tree is one that it can write' '
+    cp "$IDTREE_SRCDIR/README.md" . && chmod u+w README.md && "$report" --readme README.md old && grep "^| F58 text, written" README.md
+'
+test_expect_success GNUPLOT 'what has three sizes is plotted, and nothing else' '
+    "$report" --plots plots old >out && cat out && test "$(cat out)" = plots/broker-us-hops.svg && grep "</svg>" plots/broker-us-hops.svg &&
+    grep "one id" plots/broker-us-hops.svg && test "$(ls plots)" = broker-us-hops.svg
+'
+test_expect_success 'without gnuplot a sentence says why there are none' '
+    mkdir only && python=$(python3 -c "import sys; print (sys.executable)") &&
+    PATH=$PWD/only "$python" "$report" --plots none old 2>err && cat err && grep "gnuplot is not installed" err && ! test -e none
+'
+test_expect_success 'what is no run is refused with its line' '
+    while IFS=";" read -r line words; do
+        printf "%s\n%s\n" "$(sed -n 2p old)" "$line" >bad && test_expect_code 2 "$report" bad 2>err; cat err
+        grep "^report: bad, line 2: .*$words" err || return 1
+    done <<END &&
+no json;object of JSON
+[1];object of JSON
+{"subject":"a"};name
+{"subject":"a","name":"b","unit":"ns","better":"less","value":"1","median":1,"p99":1,"rounds":1,"warmup":0,"turns":[1]};value
+{"subject":"a","name":"b","unit":"ns","better":"less","value":1,"median":1,"p99":1,"rounds":1,"warmup":0,"turns":[]};turns
+{"subject":"a","name":"b","unit":"ns","better":"less","value":1,"median":1,"p99":1,"rounds":1,"warmup":0,"turns":[NaN]};turns
+{"subject":"a","name":"b","unit":"ns","better":"less","value":1,"median":1,"p99":1,"rounds":1,"warmup":0,"turns":[1],"limit_turns":1};turns
+{"subject":"a","name":"b","unit":"ns","better":"well","value":1,"median":1,"p99":1,"rounds":1,"warmup":0,"turns":[1]};well
+END
+    : >empty && test_expect_code 2 "$report" empty 2>err && grep "no line of a benchmark" err &&
+    test_expect_code 2 "$report" missing 2>err && cat err && grep "missing: No such file" err &&
+    head -c 100 /dev/urandom >noise && test_expect_code 2 "$report" noise && test_expect_code 2 "$report" old old old
+'
+test_expect_success 'a figure of 0 is no division by 0' '
+    jq -c "if .turns then .turns |= map (0) | .value = 0 else . end" old >zero && "$report" zero >out && "$report" old zero >out &&
+    test_expect_code 1 "$report" zero old >out && cat out
+'
+
+printf '#!/bin/sh\nsed -n 2p old\n' >good
+printf '#!/bin/sh\nsed -n 3p old\nexit 7\n' >bad
+printf '#!/bin/sh\nexec sleep 1000\n' >hangs
+chmod +x good bad hangs
+test_expect_success 'one that fails and one that hangs do not keep others from running, and the end says so' '
+    test_expect_code 1 env BENCH_SECONDS=1 BENCH_OUT=all "$run" ./bad ./hangs ./good >out 2>err && cat out err &&
+    grep "failed: bad (exit status 7) hangs (exit status 124)" err && grep "hangs was stopped: it took more than 1 seconds" err &&
+    test_cmp out all && grep "dec read" out && grep "f58 write" out && head -n 1 out | jq -e .machine.processors &&
+    "$report" all
+'
+test_expect_success 'a program that is quick runs several times' '
+    BENCH_OUT=all "$run" ./good >out 2>err && cat out err && test "$(grep -c "dec read" out)" -gt 1 && grep "all programs ran" err
+'
+test_expect_success 'what a program of ours prints is what the report takes' '
+    "$IDTREE_BUILDDIR/bench/bench-generators" >lines && cat lines && "$report" lines >out && cat out && grep "^sno, at the cap" out &&
+    jq -e "(.ratio == null or .limit_of) and (.limit_turns == null or (.limit_turns | length) == (.turns | length))" lines
+'
+test_expect_success 'what is not installed beside us is skipped with a sentence, in the report, too' '
+    (cd "$IDTREE_BUILDDIR" && env FLUX=none UUIDD=none ETCD=none NODE=none "$IDTREE_SRCDIR/bench/peers") >lines && cat lines &&
+    for name in flux uuidd etcd node; do grep "{\"skipped\": \"$name is not installed" lines || return 1; done &&
+    "$report" lines >out 2>err && cat out err && grep "^one id: idtree" out && test "$(grep -c "is not installed" err)" -eq 4
+'
+test_expect_success 'a peer that does not work is told, and does not keep us from being measured' '
+    test_expect_code 1 env FLUX=none UUIDD=none ETCD=/bin/false NODE=none BUILD="$IDTREE_BUILDDIR" PEERS="$IDTREE_SRCDIR/bench/peers" \
+        sh -c "cd \"\$BUILD\" && \"\$PEERS\"" >lines 2>err && cat lines err && grep "one id: idtree" lines &&
+    grep "^peers: etcd: etcd did not begin to serve" err
+'
+test_done
