@@ -32,6 +32,7 @@
 #define OUTSTANDING 64
 #define CROWD 512 /* requests for one id that are under way */
 #define CLIENTS_MAX 16
+#define CLIENT_REQUESTS 16 /* under way of each */
 #define FLOOD_TURNS 6
 #define TURN_S 0.5 /* of a flood */
 #define START_TURNS 5
@@ -224,6 +225,49 @@ static void run_flood (struct flood *fl, const char *uri, int rank, int clients,
     idt_reactor_destroy (fl->reactor);
 }
 
+/* What bare sockets do with as many messages under way: a limit of floods of requests, whoever answers. */
+static void flood_echo (int fd, int under_way, struct figures *f)
+{
+    char buf[64 * MESSAGE_SIZE] = { 0 };
+    size_t left = 0; /* bytes that are under way */
+
+    for (int turn = 0; turn < FLOOD_TURNS; turn++) {
+        double start = now_s (), s;
+        uint64_t got = 0;
+
+        while ((s = now_s () - start) < TURN_S) {
+            for (; left < (size_t)under_way * MESSAGE_SIZE; left += sizeof (buf))
+                if (write (fd, buf, sizeof (buf)) != sizeof (buf))
+                    die ("write");
+            ssize_t n = read (fd, buf, sizeof (buf));
+            if (n <= 0)
+                die ("read");
+            left -= (size_t)n;
+            got += (size_t)n;
+        }
+        figures_add (f, got / s / MESSAGE_SIZE);
+        figures_end_turn (f);
+    }
+    while (left > 0)
+        left -= (size_t)read (fd, buf, sizeof (buf));
+}
+
+static void measure_echo_flood (int under_way, struct figures *f)
+{
+    pthread_t thread;
+    int fds[2];
+
+    *f = (struct figures){ .more = true };
+    if (socketpair (AF_UNIX, SOCK_STREAM, 0, fds) < 0)
+        die ("socketpair");
+    if (pthread_create (&thread, NULL, echo_main, &fds[1]) != 0)
+        die ("pthread_create");
+    flood_echo (fds[0], under_way, f);
+    close (fds[0]);
+    pthread_join (thread, NULL);
+    close (fds[1]);
+}
+
 static void measure_blocks (const char *uri, int rank)
 {
     struct flood fl = { .block = BLOCK, .under_way = OUTSTANDING };
@@ -244,7 +288,7 @@ static void measure_blocks (const char *uri, int rank)
 }
 
 /* Requests for one id each: what comes together goes up together. */
-static void measure_requests (const char *uri, const char *name, const char *topic)
+static void measure_requests (const char *uri, const char *name, const char *topic, const struct figures *bare)
 {
     struct flood fl = { .topic = topic, .block = 1, .under_way = CROWD };
     struct figures f = { .more = true };
@@ -255,6 +299,8 @@ static void measure_requests (const char *uri, const char *name, const char *top
         .name = name,
         .unit = "/s",
         .figures = &f,
+        .bare = bare,
+        .limit_of = "messages through bare sockets",
         .size = HOPS - 1,
         .size_of = "hops",
     });
@@ -263,27 +309,35 @@ static void measure_requests (const char *uri, const char *name, const char *top
 
 static void measure_all_requests (const char *uri)
 {
-    measure_requests (uri, "requests for one FLUID, 512 outstanding", NULL);
-    measure_requests (uri, "requests for one sno, 512 outstanding", "sno.generate");
-    measure_requests (uri, "requests for one uid, 512 outstanding", "uid.generate");
+    struct figures bare;
+
+    measure_echo_flood (CROWD, &bare);
+    measure_requests (uri, "requests for one FLUID, 512 outstanding", NULL, &bare);
+    measure_requests (uri, "requests for one sno, 512 outstanding", "sno.generate", &bare);
+    measure_requests (uri, "requests for one uid, 512 outstanding", "uid.generate", &bare);
+    figures_fini (&bare);
 }
 
 /* Local clients of one broker, 16 requests of each under way, all asked by one process. */
 static void measure_clients (const char *uri, int clients)
 {
-    struct flood fl = { .block = 1, .under_way = 16 };
-    struct figures f = { .more = true };
+    struct flood fl = { .block = 1, .under_way = CLIENT_REQUESTS };
+    struct figures f = { .more = true }, bare;
 
+    measure_echo_flood (CLIENT_REQUESTS * clients, &bare);
     run_flood (&fl, uri, 0, clients, &f);
     line_print (&(struct line){
         .subject = "broker",
         .name = "requests for one FLUID, 16 outstanding of each client",
         .unit = "/s",
         .figures = &f,
+        .bare = &bare,
+        .limit_of = "messages through bare sockets",
         .size = clients,
         .size_of = "clients",
     });
     figures_fini (&f);
+    figures_fini (&bare);
 }
 
 /* --- start-up ----------------------------------------------------------------------------------------------------- */
