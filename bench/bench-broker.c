@@ -36,7 +36,7 @@
 #define FLOOD_TURNS 6
 #define TURN_S 0.5 /* of a flood */
 #define START_TURNS 5
-#define WARMUP_S 0.5 /* until the pipe is full */
+#define WARMUP_S 0.3 /* until the pipe is full */
 #define START_TURNS 5
 #define LIMIT 1024000. /* ids a second that one generator can make */
 
@@ -161,7 +161,7 @@ struct flood {
     /* so far */
     idt_reactor_t *reactor;
     double start; /* of what counts */
-    uint64_t got[FLOOD_TURNS];
+    uint64_t got;
     int outstanding;
 };
 
@@ -177,15 +177,15 @@ static void answered (idt_future_t *f, void *arg)
     struct client *c = arg;
     struct flood *fl = c->flood;
     fluid_t ids[BLOCK];
-    double turn = (now_s () - fl->start) / TURN_S;
+    double s = now_s () - fl->start;
 
     if ((fl->topic ? idt_rpc_get (f, NULL) : idt_fluid_generate_get (f, fl->block, ids)) < 0)
         die (idt_future_error (f));
     idt_future_destroy (f);
     fl->outstanding--;
-    if (turn >= 0 && turn < FLOOD_TURNS)
-        fl->got[(int)turn] += fl->block;
-    if (turn < FLOOD_TURNS)
+    if (s >= 0 && s < TURN_S)
+        fl->got += fl->block;
+    if (s < TURN_S)
         ask (c);
     else if (fl->outstanding == 0)
         idt_reactor_stop (fl->reactor);
@@ -202,27 +202,33 @@ static void ask (struct client *c)
     fl->outstanding++;
 }
 
-static void run_flood (struct flood *fl, const char *uri, int rank, int clients, struct figures *f)
+/* Clients come anew for each turn: where the scheduler puts them and the broker may last as long as they do. */
+static double flood_once (struct flood fl, const char *uri, int rank, int clients)
 {
     struct client c[CLIENTS_MAX];
 
-    fl->reactor = idt_reactor_create ();
+    fl.reactor = idt_reactor_create ();
     for (int i = 0; i < clients; i++) {
-        c[i] = (struct client){ .flood = fl, .h = open_rank (uri, rank) };
-        idt_set_reactor (c[i].h, fl->reactor);
+        c[i] = (struct client){ .flood = &fl, .h = open_rank (uri, rank) };
+        idt_set_reactor (c[i].h, fl.reactor);
     }
-    fl->start = now_s () + WARMUP_S;
-    for (int i = 0; i < clients * fl->under_way; i++)
+    fl.start = now_s () + WARMUP_S;
+    for (int i = 0; i < clients * fl.under_way; i++)
         ask (&c[i % clients]);
-    if (idt_reactor_run (fl->reactor, IDT_REACTOR_DEFAULT) < 0)
+    if (idt_reactor_run (fl.reactor, IDT_REACTOR_DEFAULT) < 0)
         die ("reactor");
-    for (int i = 0; i < FLOOD_TURNS; i++) {
-        figures_add (f, fl->got[i] / TURN_S);
-        figures_end_turn (f);
-    }
     for (int i = 0; i < clients; i++)
         idt_close (c[i].h);
-    idt_reactor_destroy (fl->reactor);
+    idt_reactor_destroy (fl.reactor);
+    return fl.got / TURN_S;
+}
+
+static void run_flood (const struct flood *fl, const char *uri, int rank, int clients, struct figures *f)
+{
+    for (int turn = 0; turn < FLOOD_TURNS; turn++) {
+        figures_add (f, flood_once (*fl, uri, rank, clients));
+        figures_end_turn (f);
+    }
 }
 
 /* What bare sockets do with as many messages under way: a limit of floods of requests, whoever answers. */
