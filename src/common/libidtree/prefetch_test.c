@@ -225,6 +225,25 @@ static void test_refused (struct test_server *s)
     idt_close (h);
 }
 
+/* A guest who may not have so many in one request. */
+static void test_too_many (struct test_server *s)
+{
+    idt_t *h = open_handle (s);
+
+    ask (h, "test.refuse", "{\"n\":1,\"errnum\":1}");
+    if (idt_fluid_prefetch (h, MOST, AGE_MS) < 0 || one (h) == 0)
+        bail_out ("idt_fluid_prefetch");
+    for (int i = 0; i < 3; i++, ahead_s += AGE_MS / 1000 - 1)
+        (void)one (h);
+    int before = count (h), got = 0;
+    for (int i = 0; i < 80; i++)
+        got += one (h) > 0;
+    int requests = count (h) - before - 1;
+    ok (got == 80 && requests >= 80 / 8 && requests < 40,
+        "too many for one request: half of them, for good (%d requests)", requests);
+    idt_close (h);
+}
+
 static void test_silent (struct test_server *s)
 {
     idt_t *h = open_handle (s);
@@ -353,6 +372,7 @@ int main (int argc, char *argv[])
     test_idle (s);
     test_reactor (s);
     test_refused (s);
+    test_too_many (s);
     test_silent (s);
     test_lost (s);
     test_lost_request (s);
