@@ -2,6 +2,7 @@
 # Copyright idtree contributors
 """python_client.py - what the package idtree promises, in an instance of two ranks of which rank 0 makes the ids"""
 import array
+import asyncio
 import doctest
 import errno
 import importlib
@@ -11,9 +12,10 @@ import threading
 import unittest
 
 import idtree
+from idtree import aio
 
 FAR = os.environ["IDTREE_URI"][:-1] + "1"
-MODULES = ["", ".flax", ".fluid", ".idcomp", ".sno", ".uid", "._connection"]
+MODULES = ["", ".flax", ".fluid", ".idcomp", ".sno", ".uid", "._connection", ".aio"]
 
 
 class Ids(unittest.TestCase):
@@ -133,6 +135,106 @@ class Ids(unittest.TestCase):
             for id in ids:
                 self.assertEqual(kind.parse(kind.format(id)), id)
                 self.assertLess(abs(kind.time(id).timestamp() - kind.time(ids[0]).timestamp()), 60)
+
+
+class Documents(unittest.TestCase):
+    def test_two_sessions(self):
+        with idtree.connect(FAR) as c, idtree.connect() as other:
+            with c.document("shared") as d, other.document("shared") as e:
+                ids = [d.generate() for _ in range(1000)]
+                uuids = [d.uuid(id) for id in ids]
+                ops = [d.to_op(id) for id in ids]
+                session = d.session
+                d.settle(30)
+                e.sync(30)
+                self.assertEqual([e.uuid(e.to_session(op, session)) for op in ops], uuids)
+                with self.assertRaises(ValueError):
+                    e.uuid(-5)
+                with self.assertRaises(ValueError):
+                    e.id_of("403f1e16-5265-4074-8507-417d99a05ee9")
+            with self.assertRaisesRegex(ValueError, "closed"):
+                d.generate()
+
+    def test_ends(self):
+        """A document that nobody closes, a connection that is closed first, and a child of both."""
+        c = idtree.connect()
+        c.document("a")
+        d = c.document("b")
+        pid = os.fork()
+        if pid == 0:
+            try:
+                d.generate()
+            except ValueError:
+                d.close()
+                c.close()
+                os._exit(0)
+            os._exit(1)
+        self.assertEqual(os.waitpid(pid, 0)[1], 0)
+        self.assertNotEqual(d.generate(), 0)
+        c.close()
+        with self.assertRaisesRegex(ValueError, "closed"):
+            d.generate()
+        with self.assertRaisesRegex(ValueError, "closed"):
+            c.document("c")
+        with idtree.connect() as c, self.assertRaises(OSError):
+            c.document("/")
+
+
+class Events(unittest.TestCase):
+    def test_events(self):
+        with idtree.connect(FAR) as c, idtree.connect() as other:
+            with self.assertRaises(ValueError):
+                c.event()
+            c.subscribe("x.")
+            other.publish("y.1")
+            other.publish("x.1", ["\u00e9", 2**53])
+            last = other.publish("x.2")
+            self.assertEqual(c.event(30)[:2], ("x.1", ["\u00e9", 2**53]))
+            self.assertGreater(c.id(), 0)
+            self.assertEqual(c.event(30), ("x.2", None, last))
+            with self.assertRaises(TimeoutError):
+                c.event(0.01)
+            for i in range(5000):
+                other.publish("x.many", i)
+            self.assertEqual([c.event(30).payload for _ in range(5000)], list(range(5000)))
+            with c.document("meanwhile") as d:
+                for i in range(5000):
+                    other.publish("x.many", i)
+                d.sync(30)  # takes more of them than are kept
+            for i in range(4096):
+                self.assertEqual(c.event(30).payload, i)
+            with self.assertRaisesRegex(OSError, "lost"):
+                c.event(30)
+            c.unsubscribe("x.")
+            other.publish("x.3")
+            with self.assertRaises(TimeoutError):
+                c.event(0.01)
+
+    def test_async(self):
+        async def collect(c, ready):
+            got = []
+            async for event in c.events("a."):
+                got.append(event.payload)
+                if event.payload == 3:
+                    return got
+
+        async def main():
+            async with await aio.connect(FAR) as c, await aio.connect() as other:
+                await c.prefetch(64)
+                ids = [id for part in await asyncio.gather(*(c.ids(10) for _ in range(100))) for id in part]
+                self.assertEqual(ids, sorted(set(ids)))
+                collecting = asyncio.create_task(collect(c, None))
+                await c.id()
+                while not collecting.done():  # not before it has subscribed
+                    for i in range(4):
+                        await other.publish("a.b", i)
+                    await c.id()
+                got = await collecting
+                self.assertEqual(got[-4:], [0, 1, 2, 3])
+                with self.assertRaises(FileNotFoundError):
+                    await aio.connect("local:///nosuch/socket")
+
+        asyncio.run(main())
 
 
 class Values(unittest.TestCase):

@@ -21,11 +21,12 @@ PYTHONPATH=$PWD/path LD_LIBRARY_PATH=$lib PYTHONDONTWRITEBYTECODE=1 PYTHONWARNIN
 export PYTHONPATH LD_LIBRARY_PATH PYTHONDONTWRITEBYTECODE PYTHONWARNINGS
 
 test_expect_success 'examples of its documentation, and what it promises' '
-    idtree start -s 2 -o fluid.max-generators=1 "$python" "$IDTREE_SRCDIR/t/python_client.py" 2>log || { cat log; false; } &&
+    idtree start -s 2 -o fluid.max-generators=1 -o broker.modules=fluid,flake,compressor "$python" "$IDTREE_SRCDIR/t/python_client.py" 2>log || { cat log; false; } &&
     tail -n 3 log
 '
 test_expect_success 'the examples of its guide' '
     sed -n "/^\`\`\`python/,/^\`\`\`/p" "$IDTREE_SRCDIR/doc/guide/python.md" | sed "/^\`\`\`/d" >guide.py &&
-    idtree start "$python" guide.py >out && cat out && grep "^0017.e9fb.8df1.6c2e 15451$" out
+    idtree start "$python" guide.py >out && cat out && grep "^0017.e9fb.8df1.6c2e 15451$" out &&
+    grep -x True out && test "$(tail -n 1 out)" = 100
 '
 test_done

@@ -7,22 +7,10 @@
  * is woken by a signal, and asks Python whether to go on: Ctrl-C ends it.  A child that was forked can close it, and no
  * more (the package tells it).
  */
-#include "extension.h"
+#include "connection.h"
 
 #include <errno.h>
-#include <math.h>
-#include <stdbool.h>
 #include <string.h>
-
-#include <idtree/idtree.h>
-
-struct connection {
-    PyObject_HEAD idt_t *h; /* NULL: closed */
-    PyThread_type_lock lock;
-    unsigned long owner;  /* thread that holds the lock; 0: none */
-    PyThreadState *state; /* of that thread, while other threads run */
-    bool forked;
-};
 
 /* --- one call at a time --------------------------------------------------------------------- */
 
@@ -36,7 +24,7 @@ static bool ask_python (void *arg)
     return go_on;
 }
 
-static void leave (struct connection *c)
+void connection_leave (struct connection *c)
 {
     c->owner = 0;
     PyThread_release_lock (c->lock);
@@ -58,8 +46,7 @@ static bool lock (struct connection *c)
     return true;
 }
 
-/* Begin a call with the handle.  Returns false with an exception set. */
-static bool enter (struct connection *c)
+bool connection_enter (struct connection *c)
 {
     if (c->forked) {
         PyErr_SetString (PyExc_ValueError, "the connection is the parent's: a child opens its own");
@@ -69,12 +56,12 @@ static bool enter (struct connection *c)
         return false;
     if (c->h)
         return true;
-    leave (c);
+    connection_leave (c);
     PyErr_SetString (PyExc_ValueError, "the connection is closed");
     return false;
 }
 
-static PyObject *raise_lost (struct connection *c, int errnum)
+PyObject *connection_raise (struct connection *c, int errnum)
 {
     const char *lost = idt_lost_error (c->h);
 
@@ -88,9 +75,9 @@ static int generate (struct connection *c, fluid_t *ids, size_t count)
 {
     int rc = 0;
 
-    if (!enter (c))
+    if (!connection_enter (c))
         return -1;
-    c->state = PyEval_SaveThread ();
+    connection_unlock (c);
     while (rc == 0 && count > 0) {
         uint32_t n = count < IDT_FLUID_MAX_COUNT ? (uint32_t)count : IDT_FLUID_MAX_COUNT;
         rc = idt_fluid_generate (c->h, n, ids);
@@ -98,10 +85,10 @@ static int generate (struct connection *c, fluid_t *ids, size_t count)
         count -= n;
     }
     int errnum = errno;
-    PyEval_RestoreThread (c->state);
+    connection_relock (c);
     if (rc < 0)
-        (void)raise_lost (c, errnum);
-    leave (c);
+        (void)connection_raise (c, errnum);
+    connection_leave (c);
     return rc;
 }
 
@@ -185,12 +172,12 @@ static PyObject *connection_prefetch (PyObject *self, PyObject *args, PyObject *
                       IDT_FLUID_MAX_COUNT);
         return NULL;
     }
-    if (!enter (c))
+    if (!connection_enter (c))
         return NULL;
     int rc = idt_fluid_prefetch (c->h, (uint32_t)n, (uint32_t)(max_age_s * 1e3));
     if (rc < 0)
-        (void)raise_lost (c, errno);
-    leave (c);
+        (void)connection_raise (c, errno);
+    connection_leave (c);
     return rc == 0 ? Py_NewRef (Py_None) : NULL;
 }
 
@@ -207,7 +194,7 @@ static PyObject *answer (struct connection *c, idt_future_t *f, int rc, int errn
     const char *text = NULL;
 
     if (!f)
-        return raise_lost (c, errnum);
+        return connection_raise (c, errnum);
     if (rc < 0 && !idt_future_is_ready (f))
         return raise_errno (errnum, errnum == ETIMEDOUT ? "no answer within the timeout" : strerror (errnum));
     if (idt_future_errnum (f) != 0)
@@ -215,6 +202,19 @@ static PyObject *answer (struct connection *c, idt_future_t *f, int rc, int errn
     if (idt_rpc_get (f, &text) < 0)
         return raise_errno (errno, "the answer is no text");
     return text_or_none (text);
+}
+
+PyObject *connection_await (struct connection *c, idt_future_t *f)
+{
+    int errnum = errno;
+
+    connection_unlock (c);
+    int rc = f ? idt_future_wait (f, -1) : -1;
+    errnum = rc < 0 && f ? errno : errnum;
+    connection_relock (c);
+    PyObject *text = answer (c, f, rc, errnum);
+    idt_future_destroy (f);
+    return text;
 }
 
 static PyObject *connection_call (PyObject *self, PyObject *args, PyObject *kwargs)
@@ -225,16 +225,17 @@ static PyObject *connection_call (PyObject *self, PyObject *args, PyObject *kwar
     unsigned int rank = IDT_NODEID_ANY;
     double timeout_s = -1;
 
-    if (!PyArg_ParseTupleAndKeywords (args, kwargs, "s|zId", names, &topic, &payload, &rank, &timeout_s) || !enter (c))
+    if (!PyArg_ParseTupleAndKeywords (args, kwargs, "s|zId", names, &topic, &payload, &rank, &timeout_s)
+        || !connection_enter (c))
         return NULL;
-    c->state = PyEval_SaveThread ();
+    connection_unlock (c);
     idt_future_t *f = idt_rpc (c->h, topic, payload, rank, 0);
     int rc = f ? idt_future_wait (f, timeout_s * 1e3) : -1;
     int errnum = errno;
-    PyEval_RestoreThread (c->state);
+    connection_relock (c);
     PyObject *text = answer (c, f, rc, errnum);
     idt_future_destroy (f);
-    leave (c);
+    connection_leave (c);
     return text;
 }
 
@@ -243,18 +244,18 @@ static PyObject *connection_attr (PyObject *self, PyObject *arg)
     struct connection *c = (struct connection *)self;
     const char *name = PyUnicode_AsUTF8AndSize (arg, NULL);
 
-    if (!name || !enter (c))
+    if (!name || !connection_enter (c))
         return NULL;
-    c->state = PyEval_SaveThread ();
+    connection_unlock (c);
     const char *value = idt_attr_get (c->h, name);
     int errnum = errno;
-    PyEval_RestoreThread (c->state);
+    connection_relock (c);
     PyObject *text = value ? PyUnicode_FromString (value) : NULL;
     if (!value && errnum == ENOENT)
         PyErr_SetObject (PyExc_KeyError, arg);
     else if (!value)
-        (void)raise_lost (c, errnum);
-    leave (c);
+        (void)connection_raise (c, errnum);
+    connection_leave (c);
     return text;
 }
 
@@ -290,8 +291,22 @@ static int connection_init (PyObject *self, PyObject *args, PyObject *kwargs)
         idt_set_interrupt (c->h, ask_python, c);
     else
         (void)raise_errno (errnum, error.text);
-    leave (c);
+    connection_leave (c);
     return c->h ? 0 : -1;
+}
+
+/* In the lock, or where nobody else has the connection.  In a child the documents of its parent can't be closed, so
+ * what they use stays.
+ */
+static void end (struct connection *c)
+{
+    bool stays = c->forked && !LIST_EMPTY (&c->documents);
+
+    documents_close (c);
+    events_destroy (c);
+    if (!stays)
+        idt_close (c->h);
+    c->h = NULL;
 }
 
 static PyObject *connection_close (PyObject *self, PyObject *unused)
@@ -300,10 +315,9 @@ static PyObject *connection_close (PyObject *self, PyObject *unused)
 
     if (!c->forked && !lock (c))
         return NULL;
-    idt_close (c->h);
-    c->h = NULL;
+    end (c);
     if (!c->forked)
-        leave (c);
+        connection_leave (c);
     return Py_NewRef (Py_None);
 }
 
@@ -318,19 +332,19 @@ static void connection_dealloc (PyObject *self)
     struct connection *c = (struct connection *)self;
     PyTypeObject *type = Py_TYPE (self);
 
-    idt_close (c->h);
+    end (c);
     if (c->lock)
         PyThread_free_lock (c->lock);
     ((freefunc)PyType_GetSlot (type, Py_tp_free)) (self);
     Py_DECREF (type);
 }
 
-static PyObject *connection_enter (PyObject *self, PyObject *unused)
+static PyObject *connection_begin_with (PyObject *self, PyObject *unused)
 {
     return Py_NewRef (self);
 }
 
-static PyObject *connection_exit (PyObject *self, PyObject *args)
+static PyObject *connection_end_with (PyObject *self, PyObject *args)
 {
     return connection_close (self, NULL);
 }
@@ -361,10 +375,13 @@ static PyMethodDef methods[] = {
       "wait for its answer's." },
     { "attr", connection_attr, METH_O,
       "attr(name) -> str\n\nThe value of an attribute of the broker; KeyError: none." },
+    { "subscribe", connection_subscribe, METH_O, "subscribe(prefix)\n\nGet events whose topic begins so." },
+    { "unsubscribe", connection_unsubscribe, METH_O, "unsubscribe(prefix)\n\nGet them no more." },
+    { "_event", WITH_KEYWORDS (connection_event), NULL },
     { "close", connection_close, METH_NOARGS, "close()\n\nEnd the connection.  Once more does nothing." },
     { "_set_forked", connection_set_forked, METH_NOARGS, NULL },
-    { "__enter__", connection_enter, METH_NOARGS, NULL },
-    { "__exit__", connection_exit, METH_VARARGS, NULL },
+    { "__enter__", connection_begin_with, METH_NOARGS, NULL },
+    { "__exit__", connection_end_with, METH_VARARGS, NULL },
     { NULL, NULL, 0, NULL },
 };
 

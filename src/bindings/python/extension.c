@@ -2,9 +2,7 @@
  * Copyright idtree contributors */
 
 /* extension.c - the module idtree._idtree, which the package idtree makes readable */
-#include "extension.h"
-
-#include <idtree/idtree.h>
+#include "connection.h"
 
 PyObject *raise_errno (int errnum, const char *text)
 {
@@ -17,15 +15,20 @@ PyObject *raise_errno (int errnum, const char *text)
     return NULL;
 }
 
+/* Add a new object, or none, under a name.  Returns 0, or -1 with an exception set. */
+static int add_new (PyObject *module, const char *name, PyObject *object)
+{
+    int rc = object ? PyModule_AddObjectRef (module, name, object) : -1;
+
+    Py_XDECREF (object);
+    return rc;
+}
+
 static int execute (PyObject *module)
 {
-    PyObject *type = connection_type_create (module);
-
-    if (!type || PyModule_AddObjectRef (module, "Connection", type) < 0) {
-        Py_XDECREF (type);
+    if (add_new (module, "Connection", connection_type_create (module)) < 0
+        || add_new (module, "Document", document_type_create (module)) < 0)
         return -1;
-    }
-    Py_DECREF (type);
     if (PyModule_AddFunctions (module, fluid_methods) < 0 || PyModule_AddFunctions (module, flake_methods) < 0)
         return -1;
     return PyModule_AddIntConstant (module, "MAX_COUNT", IDT_FLUID_MAX_COUNT);

@@ -15,8 +15,8 @@ setup(
     ext_modules=[
         Extension(
             "idtree._idtree",
-            sources=["extension.c", "connection.c", "fluid.c", "flake.c"],
-            depends=["extension.h"],
+            sources=["extension.c", "connection.c", "document.c", "events.c", "fluid.c", "flake.c"],
+            depends=["connection.h", "extension.h"],
             extra_compile_args=pkg_config("--cflags"),
             extra_link_args=pkg_config("--libs"),
             py_limited_api=True,

@@ -29,8 +29,8 @@ Ids of other kinds are bytes that sort by time, with a module for each:
 Errors of the instance are OSError and its children, as ConnectionRefusedError, TimeoutError, PermissionError, with a
 sentence.  A connection may be used by several threads, one at a time; a child that was forked opens its own.
 """
-from ._connection import Connection, connect
-from ._idtree import MAX_COUNT
+from ._connection import Connection, Event, connect
+from ._idtree import MAX_COUNT, Document
 from . import flax, fluid, idcomp, sno, uid
 
-__all__ = ["Connection", "MAX_COUNT", "connect", "flax", "fluid", "idcomp", "sno", "uid"]
+__all__ = ["Connection", "Document", "Event", "MAX_COUNT", "connect", "flax", "fluid", "idcomp", "sno", "uid"]

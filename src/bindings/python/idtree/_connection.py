@@ -7,14 +7,23 @@ import json
 import os
 import weakref
 from array import array
+from base64 import b64encode
 from datetime import datetime, timedelta, timezone
-from typing import Any
+from typing import Any, NamedTuple
 
 from . import _idtree, flax, fluid, sno, uid
 
 ANY_RANK = 2**32 - 1
 
 _connections: weakref.WeakSet[Connection] = weakref.WeakSet()
+
+
+class Event(NamedTuple):
+    """An event: its topic, its object (None: it has none), and its number in the instance."""
+
+    topic: str
+    payload: Any
+    seq: int
 
 
 class Connection(_idtree.Connection):
@@ -69,6 +78,37 @@ class Connection(_idtree.Connection):
     def uid(self, n: int = 1) -> list[bytes]:
         """n new global uids (module flake of the broker)."""
         return self._others(uid, {"count": n})
+
+    def document(self, name: str, timeout: float = 30.0) -> _idtree.Document:
+        """Open a document of the id compressor, which is made if there is none, as a new session.
+
+        >>> with connect() as c, c.document("drawing") as d:
+        ...     id = d.generate()                 # use it here at once
+        ...     op = d.to_op(id)                  # send it, with d.session
+        ...     d.settle(30)                      # it means the same to all from now on
+        ...     d.id_of(d.uuid(id)) == id, d.settled
+        (True, True)
+        """
+        return _idtree.Document(self, name, timeout)
+
+    def publish(self, topic: str, payload: Any = None) -> int:
+        """Publish an event with an object; returns its number in the instance.
+
+        >>> with connect() as c:
+        ...     c.subscribe("weather.")
+        ...     seq = c.publish("weather.rain", {"mm": 3})
+        ...     c.event(timeout=30) == Event("weather.rain", {"mm": 3}, seq)
+        True
+        """
+        request: dict[str, Any] = {"topic": topic, "flags": 0}
+        if payload is not None:
+            request["payload"] = b64encode(json.dumps(payload).encode() + bytes(1)).decode()
+        return int(self.rpc("event.publish", request)["seq"])
+
+    def event(self, timeout: float = -1.0) -> Event:
+        """Wait for the next event that was subscribed to; TimeoutError: none came."""
+        topic, text, seq = self._event(timeout)
+        return Event(topic, None if text is None else json.loads(text), seq)
 
     @property
     def rank(self) -> int:
