@@ -14,6 +14,11 @@ import unittest
 import idtree
 from idtree import aio
 
+try:
+    import numpy
+except ImportError:
+    numpy = None
+
 FAR = os.environ["IDTREE_URI"][:-1] + "1"
 MODULES = ["", ".flax", ".fluid", ".idcomp", ".sno", ".uid", "._connection", ".aio"]
 
@@ -32,6 +37,15 @@ class Ids(unittest.TestCase):
         self.assertEqual(got, sorted(set(got)))
         self.assertEqual(len(got), 1 + 2000 + 10 + 10 + 1000 + 100 + 70000)
         self.assertEqual(self.c.ids(0), [])
+
+    @unittest.skipUnless(numpy, "no NumPy")
+    def test_numpy(self):
+        table = self.c.fill(numpy.empty((10, 10), dtype=numpy.uint64))
+        self.assertTrue((numpy.diff(table.ravel()) < 2**63).all())
+        self.assertGreater(numpy.frombuffer(self.c.ids_array(1), dtype=numpy.uint64)[0], table[-1, -1])
+        for wrong in (numpy.empty(4), numpy.empty(4, dtype=">u8"), numpy.empty(4, dtype=numpy.int64), table[:, 1]):
+            with self.assertRaises((ValueError, BufferError)):
+                self.c.fill(wrong)
 
     def test_wrong_arguments(self):
         with self.assertRaises(ValueError):
