@@ -42,4 +42,11 @@ test_expect_success 'a chain of brokers, of which rank 0 makes the ids: each is 
     init_state state && idtree start -s 4 --topology kary:1 -o statedir="$PWD/state" -o fluid.max-generators=1 \
         -o fluid.share=off sh killed.sh >out && cat out && test $(grep -c "^done: " out) = 3
 '
+lib=$IDTREE_BUILDDIR/src/common/libidtree/.libs
+nm -D --undefined-only "$lib/libidtree.so" | grep -qE '__(asan|tsan|ubsan)_' || test_set_prereq PLAIN
+test_expect_success PLAIN 'the program of the guide does what is said there' '
+    sed -n "/^\`\`\`c/,/^\`\`\`/p" "$IDTREE_SRCDIR/doc/guide/c-programs.md" | sed "/^\`\`\`/d" >ids.c &&
+    ${CC:-cc} -Wall -Wextra -Werror -I "$IDTREE_SRCDIR/src/include" -o ids ids.c -L "$lib" -lidtree &&
+    LD_LIBRARY_PATH=$lib idtree start ./ids >out && cat out && test $(idtree id convert --to=dec - <out | sort -u | wc -l) = 10
+'
 test_done

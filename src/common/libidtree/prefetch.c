@@ -94,19 +94,23 @@ static void receive (struct prefetch *p)
         fail (p, errno);
 }
 
-/* Wait for those under way, if they will do for 'n'.  Returns whether that may have changed what is at hand. */
-static bool wait_for (struct prefetch *p, uint32_t n)
+/* Wait for those under way, if they will do for 'n'.  Returns 1 when what is at hand may have changed,
+ * 0 when not, or -1 with errno EINTR.
+ */
+static int wait_for (struct prefetch *p, uint32_t n)
 {
     uint64_t now_us = now ();
 
     if (!block_will_do (&p->block, now_us, n))
-        return false;
-    (void)idt_future_wait (p->f, (double)(block_until_us (&p->block) - now_us) * 1e-3);
+        return 0;
+    int rc = idt_future_wait (p->f, (double)(block_until_us (&p->block) - now_us) * 1e-3);
     if (p->f->ready)
         receive (p);
+    else if (rc < 0 && errno == EINTR)
+        return -1;
     else
         fail (p, ETIMEDOUT);
-    return true;
+    return 1;
 }
 
 /* --- calls ---------------------------------------------------------------------------------- */
@@ -138,8 +142,9 @@ int prefetch_generate (idt_t *h, uint32_t n, fluid_t *ids)
     if (n == 0 || n > IDT_FLUID_MAX_COUNT)
         return errset (EINVAL);
     while (!block_take (&p->block, now_us, n, ids)) {
-        if (!wait_for (p, n))
-            return generate_now (h, n, ids);
+        int rc = wait_for (p, n);
+        if (rc <= 0)
+            return rc < 0 ? -1 : generate_now (h, n, ids);
         now_us = now ();
     }
     renew (h, now_us);

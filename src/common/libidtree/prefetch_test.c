@@ -8,8 +8,10 @@
 #include "config.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -225,6 +227,25 @@ static void test_refused (struct test_server *s)
     idt_close (h);
 }
 
+/* A guest who may not have so many in one request. */
+static void test_too_many (struct test_server *s)
+{
+    idt_t *h = open_handle (s);
+
+    ask (h, "test.refuse", "{\"n\":1,\"errnum\":1}");
+    if (idt_fluid_prefetch (h, MOST, AGE_MS) < 0 || one (h) == 0)
+        bail_out ("idt_fluid_prefetch");
+    for (int i = 0; i < 3; i++, ahead_s += AGE_MS / 1000 - 1)
+        (void)one (h);
+    int before = count (h), got = 0;
+    for (int i = 0; i < 80; i++)
+        got += one (h) > 0;
+    int requests = count (h) - before - 1;
+    ok (got == 80 && requests >= 80 / 8 && requests < 40,
+        "too many for one request: half of them, for good (%d requests)", requests);
+    idt_close (h);
+}
+
 static void test_silent (struct test_server *s)
 {
     idt_t *h = open_handle (s);
@@ -317,6 +338,41 @@ static void test_fork (struct test_server *s)
     idt_close (h);
 }
 
+static void nothing (int signum)
+{
+}
+
+static bool not_again (void *arg)
+{
+    int *asked = arg;
+
+    return ++*asked < 2;
+}
+
+static void test_interrupt (struct test_server *s)
+{
+    idt_t *h = open_handle (s);
+    int asked = 0;
+
+    sigaction (SIGALRM, &(struct sigaction){ .sa_handler = nothing }, NULL);
+    idt_set_interrupt (h, not_again, &asked);
+    ask (h, "test.refuse", "{\"n\":3,\"errnum\":0}");
+    asked = 0;
+    const struct itimerval often = { { 0, 5000 }, { 0, 5000 } }, never = { { 0, 0 }, { 0, 0 } };
+    setitimer (ITIMER_REAL, &often, NULL);
+    ok (one (h) == 0 && errno == EINTR && asked == 2, "a call that waits in vain is interrupted when that is wanted");
+    asked = 0;
+    ok (idt_fluid_prefetch (h, MOST, AGE_MS) == 0 && one (h) == 0 && errno == EINTR && asked == 2,
+        "so is one that waits for those under way");
+    setitimer (ITIMER_REAL, &never, NULL);
+    idt_set_interrupt (h, NULL, NULL);
+    idt_close (h);
+    h = open_handle (s);
+    ask (h, "test.refuse", "{\"n\":0,\"errnum\":0}");
+    ok (one (h) > 0, "and others go on");
+    idt_close (h);
+}
+
 /* --- arguments ------------------------------------------------------------------------------ */
 
 static void test_limits (struct test_server *s)
@@ -353,11 +409,13 @@ int main (int argc, char *argv[])
     test_idle (s);
     test_reactor (s);
     test_refused (s);
+    test_too_many (s);
     test_silent (s);
     test_lost (s);
     test_lost_request (s);
     test_once (s);
     test_fork (s);
+    test_interrupt (s);
     test_limits (s);
     test_server_destroy (s);
     return done_testing ();

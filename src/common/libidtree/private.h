@@ -83,6 +83,8 @@ struct idt {
     struct bond_list bonds;
     idt_lost_f lost_cb;
     void *lost_arg;
+    idt_interrupt_f interrupt_cb; /* whether to go on waiting; NULL: always */
+    void *interrupt_arg;
 
     json_t *attrs; /* the answers to attr.get, by name */
     uint32_t rank; /* what "rank" said */

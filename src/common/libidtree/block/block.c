@@ -37,11 +37,13 @@ static void expire (struct block *b, uint64_t now_us)
 
 bool block_take (struct block *b, uint64_t now_us, uint32_t n, fluid_t *ids)
 {
-    b->seldom = now_us - b->called_us > b->max_age_us;
+    b->alone = n > b->limit || now_us - b->called_us > b->max_age_us;
     b->called_us = now_us;
     expire (b, now_us);
-    if (left (b) < n)
+    if (left (b) < n) {
+        b->want = least (b->limit, 2 * n > b->want ? 2 * n : b->want);
         return false;
+    }
     memcpy (ids, b->ids + b->next, n * sizeof (*ids));
     b->next += n;
     b->used += n;
@@ -62,7 +64,7 @@ uint32_t block_wants (const struct block *b, uint64_t now_us)
 {
     if (b->asked > 0 || (left (b) > b->low && now_us < b->fresh_us - b->max_age_us / 2))
         return 0;
-    return b->seldom || now_us < b->pause_us ? 0 : least (b->want, b->most - left (b));
+    return b->alone || now_us < b->pause_us ? 0 : least (b->want, b->most - left (b));
 }
 
 void block_asked (struct block *b, uint64_t now_us, uint32_t n)

@@ -9,9 +9,10 @@
  * 1. An id is as old as the request that brought it, for it may have been made when that came in.
  * 2. Ids are given out in the order in which they came; those that are skipped are never given out.
  * 3. Only a call asks for more, so a block that nobody calls for is not renewed: where half of the ids are used, or of
- *    the time that the newest may be used.  One that comes later than all that the call before could have got is one of
- *    few, and asks for nothing.
- * 4. As many are asked for as are used before they are too old.  That is found by doubling where all were used.
+ *    the time that the newest may be used.  One that comes later than all that the call before could have got, or is for
+ *    more than a block has, asks for nothing.
+ * 4. As many are asked for as are used before they are too old, but for two calls at least.  That is found by doubling
+ *    where all were used.
  * 5. After a request that failed none is made for 'max_age_us'.
  */
 #ifndef LIBIDTREE_BLOCK_H
@@ -39,7 +40,7 @@ struct block {
     uint32_t want, limit; /* to ask for, at most as many */
     uint32_t used;        /* since the newest answer */
     bool spoiled;         /* some that came were too old before they were used */
-    bool seldom;          /* the last call was one of few */
+    bool alone;           /* the last call is not one that a block is for */
     uint64_t called_us, pause_us;
 };
 

@@ -127,6 +127,28 @@ static void test_steady (void)
     block_fini (&w.b);
 }
 
+/* Calls for more than a block has at first. */
+static void test_large (void)
+{
+    struct world w;
+
+    start (&w, MOST);
+    renew (&w);
+    for (int i = 0; i < 1000; i++)
+        call (&w, 2 * BLOCK_FIRST, 10);
+    check (&w, "calls for twice as many as are asked for first");
+    ok (w.missed <= 2 && w.made - w.given <= 2 * MOST, "  are served soon");
+    block_fini (&w.b);
+
+    start (&w, MOST - 1);
+    renew (&w);
+    for (int i = 0; i < 1000; i++)
+        call (&w, MOST, 10);
+    check (&w, "calls for more than there may be");
+    ok (w.requests == 1 && w.missed == 1000, "  ask for none ahead");
+    block_fini (&w.b);
+}
+
 static void test_seldom (void)
 {
     struct world w;
@@ -233,6 +255,7 @@ int main (int argc, char *argv[])
 {
     test_fast ();
     test_steady ();
+    test_large ();
     test_seldom ();
     test_mixed ();
     test_refused ();
