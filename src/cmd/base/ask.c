@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "cmd/base/ask.h"
-#include "cmd/base/table.h"
+#include "cmd/base/pad.h"
 #include "libutil/clock.h"
 
 #define PROBE_MS 2000. /* for a ping, once something else was not answered */
@@ -170,7 +170,7 @@ void ask_print_members (const json_t *o, const char *prefix, int columns, size_t
                                          : json_dumps (value, JSON_ENCODE_ANY | flags);
 
         snprintf (label, sizeof (label), "%s%s", prefix, key);
-        printf ("%-*s %s\n", table_width (label, columns - 1), label, s ? s : "?");
+        printf ("%-*s %s\n", pad_width (label, columns - 1), label, s ? s : "?");
         free (s);
     }
 }

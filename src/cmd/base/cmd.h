@@ -93,7 +93,7 @@ size_t cmd_words (struct cmd_words *w, const struct command *const *table, const
 
 /* --- a command that runs ---------------------------------------------------------------------- */
 
-/* What main () found in the environment; NULL where unset. */
+/* What is in the environment; NULL where unset. */
 struct cmd_env {
     const char *broker; /* IDTREE_BROKER: the broker's executable */
     const char *tmpdir; /* TMPDIR */
@@ -121,6 +121,9 @@ struct cmd {
     int argc;
     char **argv;
 };
+
+/* Run a command of 'table' with its last word and what follows: returns its exit status. */
+int cmd_run (const struct command *command, const struct command *const *table, int argc, char **argv);
 
 /* Take the options into 'to' (NULL: the command has none of its own).  Handles -h, --uri and --timeout, ends the
  * program (CMD_USAGE)

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* doc.c - idtree doc list, new, open, close, show, rename, delete: documents of the id compressor */
+/* doc.c - idtree doc new, open, close, show, rename, delete: documents of the id compressor */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "cmd/base/commands.h"
 #include "cmd/doc/doc.h"
-#include "cmd/base/table.h"
 
 #define LABEL_WIDTH 18
 
@@ -87,32 +86,6 @@ void doc_print (const struct doc *d, const json_t *o)
         ask_print (d->cmd, o);
     else
         ask_print_members (o, "", LABEL_WIDTH, 0);
-}
-
-/* --- list ------------------------------------------------------------------------------------- */
-
-static void print_list (const json_t *documents)
-{
-    static const struct table_column columns[] = {
-        { "DOCUMENT", "document", 0 },           { "RANGES", "seq", TABLE_RIGHT },
-        { "FINALS", "finals", TABLE_RIGHT },     { "SESSIONS", "sessions", TABLE_RIGHT },
-        { "CLUSTERS", "clusters", TABLE_RIGHT }, { "UUID", "uuid", 0 },
-    };
-
-    table_print_json (columns, sizeof (columns) / sizeof (columns[0]), documents);
-}
-
-static int run_list (struct cmd *cmd)
-{
-    struct doc d = doc_begin (cmd);
-    json_t *answer = doc_ask_new (&d, "list", json_object (), "documents");
-
-    if (d.json)
-        doc_print (&d, json_object_get (answer, "documents"));
-    else
-        print_list (json_object_get (answer, "documents"));
-    json_decref (answer);
-    return CMD_OK;
 }
 
 /* --- new, open, close ------------------------------------------------------------------------- */
@@ -212,11 +185,6 @@ static int run_show (struct cmd *cmd)
 
 /* --- the commands ----------------------------------------------------------------------------- */
 
-static const struct cmd_option list_options[] = {
-    { 0, "json", NULL, "an array of objects", cmd_take_flag, DOC_AT (json) },
-    CMD_OPTIONS_END,
-};
-
 static const struct cmd_option new_options[] = {
     { 0, "json", NULL, "one object", cmd_take_flag, DOC_AT (json) },
     CMD_OPTIONS_END,
@@ -232,15 +200,6 @@ static const struct cmd_option close_options[] = {
     DOC_RANK_OPTION,
     { 0, "discard", NULL, "end it at once: ids that are not final never will be", cmd_take_flag, DOC_AT (discard) },
     CMD_OPTIONS_END,
-};
-
-const struct command doc_list_command = {
-    .name = "doc list",
-    .flags = CMD_CONNECTS,
-    .summary = "List the documents of the id compressor",
-    .example = "idtree doc list",
-    .options = list_options,
-    .run = run_list,
 };
 
 const struct command doc_new_command = {

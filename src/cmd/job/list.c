@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "cmd/base/commands.h"
-#include "cmd/base/table.h"
+#include "cmd/base/pad.h"
 #include "cmd/job/job.h"
 #include "libutil/minmax.h"
 
@@ -28,14 +28,13 @@ struct list {
 
 static void print_row (const struct list *l, const char *id, const char *user, const char *urgency, const char *key)
 {
-    printf ("%-*s %-*s %7s  %s\n", table_width (id, l->id_width), id, table_width (user, USER_WIDTH), user, urgency,
-            key);
+    printf ("%-*s %-*s %7s  %s\n", pad_width (id, l->id_width), id, pad_width (user, USER_WIDTH), user, urgency, key);
 }
 
 /* Characters of a text in UTF-8. */
 static int width_of (const char *s)
 {
-    return (int)strlen (s) - table_width (s, 0);
+    return (int)strlen (s) - pad_width (s, 0);
 }
 
 /* A key is whatever its user says. */
