@@ -110,7 +110,7 @@ static const struct cmd_option ls_options[] = {
 
 const struct command getattr_command = {
     .name = "getattr",
-    .operands = "NAME",
+    .operands = "ATTRIBUTE",
     .flags = CMD_CONNECTS,
     .summary = "Show an attribute of a broker",
     .example = "idtree getattr size",
@@ -120,7 +120,7 @@ const struct command getattr_command = {
 
 const struct command setattr_command = {
     .name = "setattr",
-    .operands = "NAME VALUE",
+    .operands = "ATTRIBUTE VALUE",
     .flags = CMD_CONNECTS,
     .summary = "Set an attribute of a broker",
     .example = "idtree setattr log-stderr-level 7",

@@ -129,7 +129,7 @@ const struct command module_load_command = {
 
 const struct command module_remove_command = {
     .name = "module remove",
-    .operands = "NAME",
+    .operands = "MODULE",
     .flags = CMD_CONNECTS,
     .summary = "Remove a module from a broker",
     .example = "idtree module remove fluid",
@@ -139,7 +139,7 @@ const struct command module_remove_command = {
 
 const struct command module_stats_command = {
     .name = "module stats",
-    .operands = "NAME",
+    .operands = "MODULE",
     .flags = CMD_CONNECTS,
     .summary = "Show or clear the counters of a module",
     .example = "idtree module stats fluid",

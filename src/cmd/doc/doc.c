@@ -204,7 +204,7 @@ static const struct cmd_option close_options[] = {
 
 const struct command doc_new_command = {
     .name = "doc new",
-    .operands = "DOCUMENT",
+    .operands = "NAME",
     .flags = CMD_CONNECTS,
     .summary = "Make an empty document; its name must be new",
     .details = "A name has 1 to 100 of A-Z a-z 0-9 . _ -, and does not begin with . or -",
