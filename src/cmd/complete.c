@@ -17,16 +17,16 @@
 struct typing {
     const struct command *command;
     struct candidates c;
-    const struct cmd_option *pending; /* the word is its argument */
-    bool operands_only;               /* "--" came */
-    int operands;                     /* that came before */
+    struct cmd_option pending; /* the word is its argument; without a name: there is none */
+    bool operands_only;        /* "--" came */
+    int operands;              /* that came before */
 };
 
 struct search {
     const char *name; /* of 'len' bytes; NULL: by letter */
     size_t len;
     int letter;
-    const struct cmd_option *found;
+    struct cmd_option found; /* without a name: there is none */
 };
 
 static void compare_option (const struct cmd_option *o, void *arg)
@@ -34,11 +34,11 @@ static void compare_option (const struct cmd_option *o, void *arg)
     struct search *s = arg;
 
     if (s->name ? strlen (o->name) == s->len && !strncmp (o->name, s->name, s->len) : o->letter == s->letter)
-        s->found = o;
+        s->found = *o;
 }
 
-/* The option that a word is, and what of its argument is in the word; NULL: nothing. */
-static const struct cmd_option *find_option (const struct command *command, const char *word, const char **value)
+/* The option that a word is, one without a name if it is none, and what of its argument is in the word; NULL: nothing. */
+static struct cmd_option find_option (const struct command *command, const char *word, const char **value)
 {
     struct search s = { 0 };
 
@@ -70,18 +70,18 @@ static void read_word (struct typing *t, const char *word)
 {
     const char *value;
 
-    if (t->pending) {
-        note (t, t->pending, word);
-        t->pending = NULL;
+    if (t->pending.name) {
+        note (t, &t->pending, word);
+        t->pending.name = NULL;
     }
     else if (!t->operands_only && !strcmp (word, "--"))
         t->operands_only = true;
     else if (!t->operands_only && word[0] == '-' && word[1]) {
-        const struct cmd_option *o = find_option (t->command, word, &value);
+        struct cmd_option o = find_option (t->command, word, &value);
 
-        if (o && o->arg && value)
-            note (t, o, value);
-        else if (o && o->arg)
+        if (o.arg && value)
+            note (t, &o, value);
+        else if (o.arg)
             t->pending = o;
     }
     else
@@ -124,14 +124,14 @@ static const char *operand_at (const char *operands, int n, char *buf, size_t si
 static void offer_value (struct typing *t)
 {
     const char *value, *typed = t->c.typed;
-    const struct cmd_option *o = find_option (t->command, typed, &value);
+    struct cmd_option o = find_option (t->command, typed, &value);
 
-    if (!o || !o->arg)
+    if (!o.arg)
         return;
     t->c.typed = value;
     t->c.before = typed;
     t->c.before_len = (size_t)(value - typed);
-    candidates_of (&t->c, o->arg);
+    candidates_of (&t->c, o.arg);
 }
 
 static void offer (struct typing *t)
@@ -139,8 +139,8 @@ static void offer (struct typing *t)
     const char *typed = t->c.typed;
     char operand[128] = "";
 
-    if (t->pending)
-        candidates_of (&t->c, t->pending->arg);
+    if (t->pending.name)
+        candidates_of (&t->c, t->pending.arg);
     else if (!t->operands_only && !strncmp (typed, "--", 2) && strchr (typed, '='))
         offer_value (t);
     else if (!t->operands_only && *typed == '-')

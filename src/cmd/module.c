@@ -18,7 +18,6 @@ struct module_options {
     const char *ranks; /* stats */
     const char *name;
     bool rusage, clear; /* stats */
-    bool json;
 };
 
 static struct module_options take_options (struct cmd *cmd)
@@ -79,12 +78,12 @@ static int run_stats (struct cmd *cmd)
     if (!*cmd->argv[0] || snprintf (topic, sizeof (topic), "%s.%s", cmd->argv[0], method) >= (int)sizeof (topic))
         cmd_usage (cmd, "the name of a module has 1 to %zu bytes", sizeof (topic) - strlen (method) - 2);
     if (ranks_are_many (o.ranks))
-        return stats_print (cmd, o.ranks, topic, o.json);
+        return stats_print (cmd, o.ranks, topic, cmd->json);
     if (o.ranks)
         o.rank = cmd_rank (cmd, o.ranks);
     json_t *answer = ask_new (cmd, topic, o.rank, NULL, topic);
-    if (json_object_size (answer) > 0) {
-        json_dumpf (answer, stdout, o.json ? JSON_COMPACT : JSON_INDENT (1));
+    if (cmd->json || json_object_size (answer) > 0) {
+        json_dumpf (answer, stdout, ASK_REALS | (cmd->json ? JSON_COMPACT : JSON_INDENT (1)));
         putchar ('\n');
     }
     json_decref (answer);
@@ -113,14 +112,13 @@ static const struct cmd_option stats_options[] = {
       AT (ranks) },
     { 0, "rusage", NULL, "what it used of the host instead", cmd_take_flag, AT (rusage) },
     { 0, "clear", NULL, "set counters to zero instead", cmd_take_flag, AT (clear) },
-    { 0, "json", NULL, "on one line", cmd_take_flag, AT (json) },
     CMD_OPTIONS_END,
 };
 
 const struct command module_load_command = {
     .name = "module load",
     .operands = "NAME|PATH [ARG]...",
-    .flags = CMD_CONNECTS | CMD_RUNS,
+    .flags = CMD_CONNECTS | CMD_RUNS | CMD_SILENT,
     .summary = "Load a module into a broker",
     .example = "idtree module load ./mymodule.so --verbose",
     .options = load_options,
@@ -130,7 +128,7 @@ const struct command module_load_command = {
 const struct command module_remove_command = {
     .name = "module remove",
     .operands = "MODULE",
-    .flags = CMD_CONNECTS,
+    .flags = CMD_CONNECTS | CMD_SILENT,
     .summary = "Remove a module from a broker",
     .example = "idtree module remove fluid",
     .options = remove_options,
@@ -143,6 +141,7 @@ const struct command module_stats_command = {
     .flags = CMD_CONNECTS,
     .summary = "Show or clear the counters of a module",
     .example = "idtree module stats fluid",
+    .json = "one object on one line",
     .options = stats_options,
     .run = run_stats,
 };

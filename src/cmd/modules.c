@@ -13,7 +13,6 @@
 
 struct list_options {
     uint32_t rank;
-    bool json;
 };
 
 static const char *status_name (int status)
@@ -70,7 +69,7 @@ static int run (struct cmd *cmd)
     cmd_options (cmd, &o);
     json_t *answer = ask_new (cmd, "module.list", o.rank, NULL, "modules");
 
-    if (o.json)
+    if (cmd->json)
         ask_print (cmd, json_object_get (answer, "mods"));
     else
         print_list (json_object_get (answer, "mods"));
@@ -82,7 +81,6 @@ static int run (struct cmd *cmd)
 
 static const struct cmd_option options[] = {
     { 'r', "rank", "R", "of rank R (default: the broker of the URI)", cmd_take_rank, AT (rank) },
-    { 0, "json", NULL, "all that the broker tells", cmd_take_flag, AT (json) },
     CMD_OPTIONS_END,
 };
 
@@ -91,6 +89,7 @@ const struct command module_list_command = {
     .flags = CMD_CONNECTS,
     .summary = "List the modules of a broker",
     .example = "idtree module list --rank 3",
+    .json = "an array of objects",
     .options = options,
     .run = run,
 };

@@ -155,7 +155,7 @@ json_t *ask_new (struct cmd *cmd, const char *topic, uint32_t nodeid, json_t *re
 
 void ask_print (const struct cmd *cmd, const json_t *answer)
 {
-    if (json_dumpf (answer, stdout, JSON_COMPACT) < 0 || putchar ('\n') == EOF)
+    if (json_dumpf (answer, stdout, JSON_COMPACT | ASK_REALS) < 0 || putchar ('\n') == EOF)
         cmd_die (cmd, "cannot write: %s", strerror (errno));
 }
 

@@ -5,6 +5,7 @@
  *
  * Here and nowhere else the environment is read, but for the URI of the broker: idt_open () does that.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,6 +34,8 @@ int cmd_run (const struct command *command, const struct command *const *table, 
 
     read_env (&cmd.env);
     int status = command->run (&cmd);
+    if (cmd.json && command->flags & CMD_SILENT && status == CMD_OK)
+        puts ("{}");
     cmd_flush (&cmd);
     idt_close (cmd.h);
     return status;

@@ -82,7 +82,7 @@ json_t *doc_need_new (const struct doc *d, const char *name)
 
 void doc_print (const struct doc *d, const json_t *o)
 {
-    if (d->json)
+    if (d->cmd->json)
         ask_print (d->cmd, o);
     else
         ask_print_members (o, "", LABEL_WIDTH, 0);
@@ -185,14 +185,8 @@ static int run_show (struct cmd *cmd)
 
 /* --- the commands ----------------------------------------------------------------------------- */
 
-static const struct cmd_option new_options[] = {
-    { 0, "json", NULL, "one object", cmd_take_flag, DOC_AT (json) },
-    CMD_OPTIONS_END,
-};
-
 static const struct cmd_option session_options[] = {
     DOC_RANK_OPTION,
-    { 0, "json", NULL, "one object", cmd_take_flag, DOC_AT (json) },
     CMD_OPTIONS_END,
 };
 
@@ -209,7 +203,7 @@ const struct command doc_new_command = {
     .summary = "Make an empty document; its name must be new",
     .details = "A name has 1 to 100 of A-Z a-z 0-9 . _ -, and does not begin with . or -",
     .example = "idtree doc new drawing",
-    .options = new_options,
+    .json = "one object",
     .run = run_new,
 };
 
@@ -219,6 +213,7 @@ const struct command doc_open_command = {
     .flags = CMD_CONNECTS,
     .summary = "Give a rank a session in a document, which is made if there is none",
     .example = "idtree doc open --rank 3 drawing",
+    .json = "one object",
     .options = session_options,
     .run = run_open,
 };
@@ -226,7 +221,7 @@ const struct command doc_open_command = {
 const struct command doc_close_command = {
     .name = "doc close",
     .operands = "DOCUMENT",
-    .flags = CMD_CONNECTS,
+    .flags = CMD_CONNECTS | CMD_SILENT,
     .summary = "End the session of a rank, when all its ids are final",
     .example = "idtree doc close --rank 3 drawing",
     .options = close_options,
@@ -236,7 +231,7 @@ const struct command doc_close_command = {
 const struct command doc_rename_command = {
     .name = "doc rename",
     .operands = "DOCUMENT NAME",
-    .flags = CMD_CONNECTS,
+    .flags = CMD_CONNECTS | CMD_SILENT,
     .summary = "Give a document another name, which must be new",
     .details = "Who has it open goes on. It is for who made the document, and for the owner of the instance.",
     .example = "idtree doc rename drawing plan",
@@ -246,7 +241,7 @@ const struct command doc_rename_command = {
 const struct command doc_delete_command = {
     .name = "doc delete",
     .operands = "DOCUMENT",
-    .flags = CMD_CONNECTS,
+    .flags = CMD_CONNECTS | CMD_SILENT,
     .summary = "Delete a document, with all of its ids, for good",
     .details = "Who has it open is told so. It is for who made the document, and for the owner of the instance.",
     .example = "idtree doc delete drawing",
@@ -259,6 +254,7 @@ const struct command doc_show_command = {
     .flags = CMD_CONNECTS,
     .summary = "Show what is known of a document, and of the rank's session in it",
     .example = "idtree doc show drawing",
+    .json = "one object",
     .options = session_options,
     .run = run_show,
 };

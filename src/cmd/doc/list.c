@@ -22,7 +22,7 @@ static int run (struct cmd *cmd)
     struct doc d = doc_begin (cmd);
     json_t *answer = doc_ask_new (&d, "list", json_object (), "documents");
 
-    if (d.json)
+    if (cmd->json)
         doc_print (&d, json_object_get (answer, "documents"));
     else
         print_list (json_object_get (answer, "documents"));
@@ -30,16 +30,11 @@ static int run (struct cmd *cmd)
     return CMD_OK;
 }
 
-static const struct cmd_option options[] = {
-    { 0, "json", NULL, "an array of objects", cmd_take_flag, DOC_AT (json) },
-    CMD_OPTIONS_END,
-};
-
 const struct command doc_list_command = {
     .name = "doc list",
     .flags = CMD_CONNECTS,
     .summary = "List the documents of the id compressor",
     .example = "idtree doc list",
-    .options = options,
+    .json = "an array of objects",
     .run = run,
 };

@@ -84,7 +84,7 @@ static void print_json (const struct new_options *o, const struct ident *id)
 
 static void print (const struct new_options *o, const struct ident *id)
 {
-    (o->json ? print_json : print_text) (o, id);
+    (o->cmd->json ? print_json : print_text) (o, id);
 }
 
 /* --- requests --------------------------------------------------------------------------------- */
@@ -304,7 +304,6 @@ static const struct cmd_option options[] = {
     { 0, "fingerprint", "N", "uid, --local: the node's 32 bits instead of a name", cmd_take_text, AT (fingerprint) },
     { 0, "kind", "KIND", "uid, --local: local or global (default global)", cmd_take_text, AT (kind) },
     { 0, "drift", "N", "uid: drift bits, 5 to 10 (default 8)", cmd_take_text, AT (drift) },
-    { 0, "json", NULL, "one object a line", cmd_take_flag, AT (json) },
     CMD_OPTIONS_END,
 };
 
@@ -315,6 +314,7 @@ const struct command id_new_command = {
     .details = "As a coprocess, for bash: coproc IDS { idtree id new --follow; }\n"
                "then: echo >&${IDS[1]}; read -r id <&${IDS[0]}",
     .example = "idtree id new -n 3 --to f58 --to words",
+    .json = "one object a line",
     .options = options,
     .run = run,
 };

@@ -20,7 +20,6 @@ struct new_options {
     bool follow;
     uint32_t rank; /* IDT_NODEID_ANY: not given */
     bool local;
-    bool json;
     bool generator;
     const char *form_name[NEW_FORMS_MAX];
     int form[NEW_FORMS_MAX]; /* numbers of the scheme's forms */

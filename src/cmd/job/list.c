@@ -71,7 +71,7 @@ static void print_job (struct list *l, json_t *job)
 
     snprintf (l->last, sizeof (l->last), "%s", id ? id : "");
     jobs_set_id (&l->j, job);
-    if (l->j.json)
+    if (l->j.cmd->json)
         ask_print (l->j.cmd, job);
     else
         print_text (l, job);
@@ -110,7 +110,6 @@ static const struct cmd_option options[] = {
     JOBS_AFTER_OPTION,
     { 'n', "count", "N", "N at most (default: all)", cmd_take_count, JOBS_AT (count) },
     JOBS_TO_OPTION (JOBS_AT (form_name)),
-    { 0, "json", NULL, "one object a line", cmd_take_flag, JOBS_AT (json) },
     CMD_OPTIONS_END,
 };
 
@@ -119,6 +118,7 @@ const struct command job_list_command = {
     .flags = CMD_CONNECTS,
     .summary = "List the jobs that are stored and not acknowledged, in order of their ids",
     .example = "idtree job list -n 20",
+    .json = "one object a line",
     .options = options,
     .run = run,
 };
