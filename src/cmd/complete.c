@@ -37,7 +37,7 @@ static void compare_option (const struct cmd_option *o, void *arg)
         s->found = *o;
 }
 
-/* The option that a word is, one without a name if it is none, and what of its argument is in the word; NULL: nothing. */
+/* The option that a word is (without a name: none), and what of its argument is in the word (NULL: nothing). */
 static struct cmd_option find_option (const struct command *command, const char *word, const char **value)
 {
     struct search s = { 0 };

@@ -72,7 +72,7 @@ struct command {
     const char *summary;
     const char *details;              /* more lines for -h; may be NULL */
     const char *example;              /* one command line */
-    const char *json;                 /* what --json prints, for -h (doc/schema); NULL: there is no --json */
+    const char *json;                 /* what --json prints, for -h (etc/schema); NULL: there is no --json */
     const struct cmd_option *options; /* ended by CMD_OPTIONS_END; may be NULL */
     int (*run) (struct cmd *cmd);     /* returns the exit status */
 };
@@ -128,8 +128,8 @@ struct cmd {
 /* Run a command of 'table' with its last word and what follows: returns its exit status. */
 int cmd_run (const struct command *command, const struct command *const *table, int argc, char **argv);
 
-/* Take the options into 'to' (NULL: the command has none of its own).  Handles -h, --uri, --timeout and --json, ends the
- * program (CMD_USAGE) at what the table does not have and where there are too few or too many operands.
+/* Take the options into 'to' (NULL: the command has none of its own).  Handles -h, --uri, --timeout and --json; ends
+ * the program (CMD_USAGE) at what the table does not have, and where there are too few or too many operands.
  */
 void cmd_options (struct cmd *cmd, void *to);
 
