@@ -4,7 +4,6 @@
 /* ping.c - idtree ping: how long a request to a rank or a service takes, and which way it goes */
 #include <errno.h>
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -58,11 +57,10 @@ static void parse_target (struct ping *p, const char *target)
 
 /* --- answers ---------------------------------------------------------------------------------- */
 
-/* Seconds with the digits that mean something. */
-static void print_json (struct ping *p, json_int_t rank, json_int_t seq, double ms, const char *way)
+static void print_json (struct ping *p, json_int_t rank, json_int_t seq, int64_t ns, const char *way)
 {
     json_t *o = json_pack ("{s:I s:s s:I s:f s:s}", "rank", rank, "topic", p->topic, "seq", seq, "time",
-                           round (ms * 1e3) / 1e6, "route", way);
+                           (double)(ns / 1000) / 1e6, "route", way);
 
     ask_print (p->cmd, o);
     json_decref (o);
@@ -82,13 +80,13 @@ static void print_answer (struct ping *p, idt_future_t *f)
         p->failed++;
         return;
     }
-    double ms = (now - (sec * INT64_C (1000000000) + nsec)) / 1e6;
+    int64_t ns = now - (sec * INT64_C (1000000000) + nsec);
     hops_text (p->hops, route, (uint32_t)rank, way);
     if (p->cmd->json)
-        print_json (p, rank, seq, ms, way);
+        print_json (p, rank, seq, ns, way);
     else
-        printf ("%" JSON_INTEGER_FORMAT "!%s seq=%" JSON_INTEGER_FORMAT " time=%.3f ms (%s)\n", rank, p->topic, seq, ms,
-                way);
+        printf ("%" JSON_INTEGER_FORMAT "!%s seq=%" JSON_INTEGER_FORMAT " time=%.3f ms (%s)\n", rank, p->topic, seq,
+                ns / 1e6, way);
     fflush (stdout);
 }
 
