@@ -190,6 +190,7 @@ static const struct {
     { "SCHEME", offer_schemes, NULL },
     { "SERVICE", offer_services, NULL },
     { "SIG", NULL, "KILL|TERM|INT|HUP|STOP|CONT|ABRT|SEGV" },
+    { "SORT", NULL, "tree|rank|host|status|fluid|lease|ids/s|requests/s" },
     { "STATE", NULL, "full|partial|degraded|lost" },
     { "T", NULL, "kary:|mincrit|binomial|custom:" },
     { "U", NULL, "hold|default|expedite" },
