@@ -37,8 +37,8 @@ static int run_all (char **argv)
 {
     char path[PATH_MAX];
 
-    if (self_find_all (path) == 0)
-        execv (path, argv);
+    self_find_all (path);
+    execv (path, argv);
     fprintf (stderr, "idtree: cannot run %s, which has all commands but the quick ones: %s\n", path, strerror (errno));
     return CMD_FAILED;
 }

@@ -45,19 +45,17 @@ static int join (char path[PATH_MAX], const char *dir, const char *rest)
     return -1;
 }
 
-int self_find_all (char path[PATH_MAX])
+void self_find_all (char path[PATH_MAX])
 {
     char dir[PATH_MAX];
 
-    strcpy (path, "idtree-all");
-    if (find_dir (dir) < 0)
-        return -1;
-    if (cut (dir, BINDIR))
-        return join (path, dir, PKGLIBEXECDIR "/idtree-all" + 1);
-    if (join (path, dir, "idtree-all") == 0 && access (path, X_OK) == 0)
-        return 0;
+    if (find_dir (dir) == 0) {
+        if (cut (dir, BINDIR) && join (path, dir, PKGLIBEXECDIR "/idtree-all" + 1) == 0)
+            return;
+        if (join (path, dir, "idtree-all") == 0 && access (path, X_OK) == 0)
+            return;
+    }
     strcpy (path, PKGLIBEXECDIR "/idtree-all");
-    return 0;
 }
 
 /* From the folder of idtree-all to that of idtree. */

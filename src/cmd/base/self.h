@@ -19,7 +19,7 @@ struct self {
  */
 void self_find (const struct cmd *cmd, struct self *self);
 
-/* The path of idtree-all.  Returns 0, or -1 with errno set and the name alone in 'path'. */
-int self_find_all (char path[PATH_MAX]);
+/* The path that idtree-all has, or would have. */
+void self_find_all (char path[PATH_MAX]);
 
 #endif /* CMD_SELF_H */
