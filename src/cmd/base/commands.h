@@ -45,6 +45,7 @@ extern const struct command module_load_command;
 extern const struct command module_remove_command;
 extern const struct command module_stats_command;
 extern const struct command overlay_status_command;
+extern const struct command top_command;
 extern const struct command event_pub_command;
 extern const struct command event_sub_command;
 extern const struct command dmesg_command;

@@ -90,6 +90,7 @@ static int run (struct cmd *cmd)
     char state[OVERLAY_STATE_SIZE];
 
     cmd_options (cmd, &o);
+    o.view.json = cmd->json;
     if (o.wait)
         check_state_name (cmd, o.wait);
     cmd_connect_for (cmd, o.view.rank);
@@ -113,7 +114,6 @@ static const struct cmd_option options[] = {
     { 0, "wait", "STATE", "before, wait until RANK (0) is full, partial, degraded or lost", cmd_take_text, AT (wait) },
     { 0, "check", NULL, "end with 0: full, 1: partial or degraded, 2: lost", cmd_take_flag, AT (check) },
     COLOR_OPTIONS (AT (view.color)),
-    { 0, "json", NULL, "objects instead of a table", cmd_take_flag, AT (view.json) },
     CMD_OPTIONS_END,
 };
 
@@ -127,6 +127,7 @@ const struct command overlay_status_command = {
                "borrowing (generates with some of the sequence numbers of another rank's GENERATOR);\n"
                "at rank 0 also what is wrong with the store of its horizon.",
     .example = "idtree overlay status --wait=full --down",
+    .json = "objects instead of a table",
     .options = options,
     .run = run,
 };
