@@ -64,6 +64,9 @@ int modules_load (struct modules *ms, const idt_msg_t *request, const char *path
 /* The name of a module that has not started yet; NULL: all run. */
 const char *modules_starting (struct modules *ms);
 
+/* Call 'each' for the name of each module that runs, in the order in which they were loaded. */
+void modules_each (struct modules *ms, void (*each) (const char *name, void *arg), void *arg);
+
 /* Whether there is a file to load a module of that name, or path, from. */
 bool modules_has_file (struct modules *ms, const char *path);
 

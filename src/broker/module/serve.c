@@ -84,6 +84,13 @@ static void remove_cb (idt_t *h, const idt_msg_t *msg, void *arg)
     json_decref (o);
 }
 
+void modules_each (struct modules *ms, void (*each) (const char *name, void *arg), void *arg)
+{
+    for (struct module *m = zlistx_first (ms->list); m; m = zlistx_next (ms->list))
+        if (m->status == MODULE_RUNNING && !m->stopping)
+            each (m->name, arg);
+}
+
 static const struct idt_handler_spec handlers[] = {
     { IDT_MSGTYPE_REQUEST, "module.list", list_cb, 0 },
     { IDT_MSGTYPE_REQUEST, "module.load", load_cb, 0 },

@@ -38,6 +38,21 @@ json_t *children_describe (const struct children *down)
     return a;
 }
 
+static int compare_rank (const void *rank, const void *child)
+{
+    uint32_t a = *(const uint32_t *)rank, b = (*(struct child *const *)child)->peer.rank;
+
+    return (a > b) - (a < b);
+}
+
+const char *overlay_child_status (const struct overlay *ov, uint32_t rank)
+{
+    const struct children *down = ov->down;
+    struct child **c = bsearch (&rank, down->children, down->count, sizeof (down->children[0]), compare_rank);
+
+    return c ? health_name ((*c)->health) : NULL;
+}
+
 /* Add the children of a kind to a sentence, the first of them: "rank 3", "ranks below [1,4-7] and 20 more". */
 static size_t name_kind (const struct children *down, bool online, const char *what, char *buf, size_t size)
 {

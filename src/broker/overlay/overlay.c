@@ -146,6 +146,11 @@ bool overlay_is_full (const struct overlay *ov)
     return ov->health == HEALTH_FULL;
 }
 
+const char *overlay_status (const struct overlay *ov)
+{
+    return health_name (ov->health);
+}
+
 uint32_t overlay_joined (const struct overlay *ov)
 {
     return ov->below < ov->conf.topo->size ? (uint32_t)ov->below + 1 : ov->conf.topo->size;
