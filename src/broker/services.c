@@ -419,7 +419,15 @@ static const char *names[] = { "broker",   "attr", "config",  "event",  "service
 int broker_serve (struct broker *b)
 {
     const struct surveys_conf surveys = {
-        .h = b->h, .topo = b->topo, .rank = b->rank, .overlay = b->overlay, .modules = b->modules
+        .h = b->h,
+        .topo = b->topo,
+        .rank = b->rank,
+        .for_process = boot_rank (b->boot, 0) == b->rank,
+        .overlay = b->overlay,
+        .modules = b->modules,
+        .router = b->router,
+        .event = b->event,
+        .local = b->local,
     };
 
     for (size_t i = 0; i < sizeof (names) / sizeof (names[0]); i++)

@@ -58,7 +58,8 @@ static const struct command *const cmd_table[] = {
     &logger_command,
     &info_command,
     &watermark_command,
-    &health_command,
+    &health_command, /* how it is */
+    &metrics_command,
     &shutdown_command,
     &reload_command,
     &keygen_command,

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "broker/metrics/own.h"
 #include "broker/metrics/serve.h"
 #include "broker/metrics/survey.h"
 #include "libidtree/json_build.h"
@@ -33,6 +34,7 @@ struct request {
     json_t *services; /* that are to be asked; NULL: all */
     json_t *asked;    /* the names of those that were */
     bool states;
+    bool alone;
     bool guest;
     struct survey *survey;
     struct upcalls ups;     /* to children, by rank */
@@ -112,9 +114,9 @@ static void child_cb (idt_future_t *f, void *arg)
 static int ask_child (void *arg, uint32_t rank, double timeout_ms)
 {
     struct request *r = arg;
-    idt_future_t *f = idt_rpc_pack (r->all->conf.h, "metrics.get", rank, 0, "{s:I s:I s:O* s:b}", "rank",
+    idt_future_t *f = idt_rpc_pack (r->all->conf.h, "metrics.get", rank, 0, "{s:I s:I s:O* s:b s:b}", "rank",
                                     (json_int_t)rank, "timeout_ms", (json_int_t)timeout_ms + 1, "services", r->services,
-                                    "states", r->states);
+                                    "states", r->states, "alone", r->alone);
     struct upcall *up = upcall_create (&r->ups, f, timeout_ms, child_cb, r);
 
     if (!up)
@@ -145,19 +147,24 @@ static const struct survey_ops survey_ops = { ask_child, status_of, known_of };
 
 /* --- this rank ------------------------------------------------------------------------------------------ */
 
-/* What is no report is as if nothing had been told. */
+/* What is no report is as if nothing had been told; who has nothing to tell is not asked again, for that costs the most
+ * where a module is in a thread.
+ */
 static void module_cb (idt_future_t *f, void *arg)
 {
     struct upcall *up = arg;
     struct request *r = up->owner;
     struct metrics *m = survey_metrics (r->survey);
+    const char *name = json_string_value (json_array_get (r->asked, up->tag));
     json_t *report;
 
-    if (idt_rpc_get_unpack (f, "o", &report) == 0)
+    if (idt_rpc_get_unpack (f, "o", &report) == 0) {
         (void)metrics_merge (m, report);
+        if (json_object_size (report) == 0)
+            modules_tells_nothing (r->all->conf.modules, name);
+    }
     else if (errno == ETIMEDOUT)
-        metrics_put_rank (m, "silent_modules", json_string_value (json_array_get (r->asked, up->tag)),
-                          r->all->conf.rank);
+        metrics_put_rank (m, "silent_modules", name, r->all->conf.rank);
     upcall_destroy (up);
     finish_if_over (r);
 }
@@ -185,8 +192,10 @@ static void ask_this_rank (struct request *r)
     size_t i;
 
     metrics_put_rank (survey_metrics (r->survey), SURVEY_STATUS, overlay_status (conf->overlay), conf->rank);
+    if (!r->states)
+        own_put (conf, survey_metrics (r->survey));
     if (!r->services)
-        modules_each (conf->modules, ask_module, r);
+        modules_each_telling (conf->modules, ask_module, r);
     json_array_foreach (r->services, i, name)
         ask_module (json_string_value (name), r);
 }
@@ -243,6 +252,7 @@ static void begin (struct surveys *all, const idt_msg_t *msg, const struct wants
         goto error;
     r->services = json_incref (w->services);
     r->states = w->states;
+    r->alone = w->alone;
     const struct survey_conf conf = {
         .topo = all->conf.topo,
         .own = all->conf.rank,

@@ -11,8 +11,9 @@
  *      "states": b,       sets of ranks only
  *      "alone": b}        the rank without those below it
  *
- * A module is asked NAME.metrics {"states": b}, and answers a report.  One of a version before, which knows no such
- * request, has nothing to tell; one that does not answer in time is told in the set "silent_modules".
+ * A module is asked NAME.metrics {"states": b}, and answers a report.  One that answers {}, or that is of a version
+ * before and knows no such request, has nothing to tell: the first is not asked again as long as it lives.  One that
+ * does not answer in time is told in the set "silent_modules".
  *
  * The answer has each rank of the subtree once in the set "status" (survey.h).  Errors:
  *   EINVAL  there is no such rank
@@ -23,6 +24,9 @@
 
 #include "broker/module/module.h"
 #include "broker/overlay/overlay.h"
+#include "broker/route/event.h"
+#include "broker/route/router.h"
+#include "broker/route/usock.h"
 
 struct surveys;
 
@@ -35,8 +39,12 @@ struct surveys_conf {
     idt_t *h; /* the broker's own */
     const struct topo *topo;
     uint32_t rank;
+    bool for_process; /* it tells of the process that it is in, for all brokers there */
     struct overlay *overlay;
     struct modules *modules;
+    struct router *router;
+    struct event *event;
+    struct usock *local;
 };
 
 /* Serve on the broker's own handle.  Copies 'conf'; what it points to is borrowed.  NULL with errno set. */

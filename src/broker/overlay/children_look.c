@@ -25,6 +25,14 @@ void children_describe_links (const struct children *down, json_t *links)
             json_array_append_new (links, describe_link (down->children[i]));
 }
 
+void children_add_load (const struct children *down, struct overlay_load *load)
+{
+    for (uint32_t i = 0; i < down->total; i++)
+        if (child_is_online (down->children[i]))
+            link_add_load (&down->children[i]->channel, load);
+    load->adopted += children_adopted (down);
+}
+
 json_t *children_describe (const struct children *down)
 {
     json_t *a = json_array ();

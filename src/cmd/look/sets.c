@@ -17,56 +17,34 @@
 
 #include "cmd/base/ranks.h"
 #include "cmd/look/overlay.h"
+#include "cmd/look/survey.h"
 #include "libmetrics/metrics.h"
 #include "libutil/ranges.h"
 
-#define MAX_GROUPS 64           /* lines of a table */
-#define LONGEST_MS 600000.      /* that a broker waits for those below it */
-#define PART_OF_TIMEOUT 7. / 8. /* the rest is for the answer's way here */
+#define MAX_GROUPS 64 /* lines of a table */
 
-/* --- the subtree ------------------------------------------------------------------------------------- */
-
-static json_t *get_topology_new (struct cmd *cmd, uint32_t rank)
-{
-    return ask_new (cmd, "overlay.topology", IDT_NODEID_ANY, json_pack ("{s:I}", "rank", (json_int_t)rank), "topology");
-}
+/* --- all at once -------------------------------------------------------------------------------------- */
 
 uint32_t overlay_subtree_size (struct cmd *cmd, uint32_t rank)
 {
     uint32_t size;
-    json_t *o;
 
     if (rank == 0 && idt_get_size (cmd_connect_for (cmd, 0), &size) == 0)
         return size;
-    o = get_topology_new (cmd, rank);
+    json_t *o = survey_topology_new (cmd, rank);
     size = (uint32_t)json_integer_value (json_object_get (o, "size"));
-
     json_decref (o);
     return size;
 }
 
-/* --- all at once -------------------------------------------------------------------------------------- */
-
-static json_t *question_new (const struct overlay_view *v)
+/* NULL: the broker knows no such request. */
+static json_t *get_states_new (const struct overlay_view *v)
 {
-    double ms = v->cmd->timeout_ms * PART_OF_TIMEOUT;
-    json_t *services = v->fluid ? json_pack ("[s]", "fluid") : json_array ();
+    json_t *question = survey_question_new (v->cmd, v->rank);
 
-    ms = ms < 0 || ms > LONGEST_MS ? LONGEST_MS : ms < 1 ? 1 : ms;
-    return json_pack ("{s:I s:I s:o s:b}", "rank", (json_int_t)v->rank, "timeout_ms", (json_int_t)ms, "services",
-                      services, "states", 1);
-}
-
-/* NULL: the broker knows no such request (to guests it says that it is the owner's). */
-static json_t *survey_new (const struct overlay_view *v)
-{
-    idt_future_t *f = ask_ready (v->cmd, ask_send (v->cmd, "metrics.get", IDT_NODEID_ANY, question_new (v)), "states");
-
-    if (idt_future_errnum (f) == ENOSYS || idt_future_errnum (f) == EPERM) {
-        idt_future_destroy (f);
-        return NULL;
-    }
-    return ask_take_new (v->cmd, f, "states");
+    json_object_set_new (question, "states", json_true ());
+    json_object_set_new (question, "services", v->fluid ? json_pack ("[s]", "fluid") : json_array ());
+    return survey_new (v->cmd, question, "states");
 }
 
 /* --- one by one --------------------------------------------------------------------------------------- */
@@ -79,34 +57,19 @@ static void add_rank (uint64_t first, uint64_t last, void *arg)
         ranks->rank[ranks->n++] = (uint32_t)rank;
 }
 
-static void add_subtree (struct ranks *ranks, const json_t *o)
-{
-    json_t *child;
-    size_t i;
-
-    ranks->rank[ranks->n++] = (uint32_t)json_integer_value (json_object_get (o, "rank"));
-    json_array_foreach (json_object_get (o, "children"), i, child)
-        add_subtree (ranks, child);
-}
-
 /* Those that did not know of the survey; without one, all. */
 static struct ranks older_ranks (const struct overlay_view *v, uint32_t size, const json_t *survey)
 {
-    struct ranks ranks = { .rank = calloc (size, sizeof (ranks.rank[0])) };
     const json_t *status = json_object_get (json_object_get (survey, "ranks"), "status");
+    const char *text = json_string_value (json_object_get (status, "older"));
 
+    if (!survey)
+        return survey_subtree (v->cmd, v->rank);
+    struct ranks ranks = { .rank = calloc (size, sizeof (ranks.rank[0])) };
     if (!ranks.rank)
         cmd_die (v->cmd, "out of memory");
-    if (survey) {
-        const char *text = json_string_value (json_object_get (status, "older"));
-        if (text && ranges_count (text, UINT32_MAX) <= size)
-            ranges_each (text, add_rank, &ranks);
-        return ranks;
-    }
-    json_t *o = get_topology_new (v->cmd, v->rank);
-    if (json_integer_value (json_object_get (o, "size")) == size)
-        add_subtree (&ranks, o);
-    json_decref (o);
+    if (text && ranges_count (text, UINT32_MAX) <= size)
+        ranges_each (text, add_rank, &ranks);
     return ranks;
 }
 
@@ -143,9 +106,9 @@ static json_t *complete_new (const struct overlay_view *v, uint32_t size, json_t
     if (older.n > 0) {
         if (!m || (survey && metrics_merge (m, survey) < 0))
             cmd_die (v->cmd, "states: what the broker answers is malformed");
-        ranks_ask (v->cmd, &older, "overlay.health", take_health, m);
+        ranks_ask (v->cmd, &older, "overlay.health", NULL, take_health, m);
         if (v->fluid)
-            ranks_ask (v->cmd, &older, "fluid.info", take_fluid, m);
+            ranks_ask (v->cmd, &older, "fluid.info", NULL, take_fluid, m);
         if (!(report = metrics_report_new (m)))
             cmd_die (v->cmd, "out of memory");
         json_object_del (json_object_get (json_object_get (report, "ranks"), "status"), "older");
@@ -235,7 +198,7 @@ static void add_store (const struct overlay_view *v, json_t *o)
 static json_t *collect_new (const struct overlay_view *v)
 {
     uint32_t size = overlay_subtree_size (v->cmd, v->rank);
-    json_t *report = complete_new (v, size, survey_new (v)), *status = groups_new (v->cmd, report, "status");
+    json_t *report = complete_new (v, size, get_states_new (v)), *status = groups_new (v->cmd, report, "status");
 
     if (v->down)
         json_object_del (status, "full");
