@@ -35,6 +35,8 @@ struct request {
     json_t *asked;    /* the names of those that were */
     bool states;
     bool alone;
+    bool brief;
+    bool is_root; /* of the subtree that is asked for */
     bool guest;
     struct survey *survey;
     struct upcalls ups;     /* to children, by rank */
@@ -90,6 +92,8 @@ static void finish_if_over (struct request *r)
 {
     if (!survey_is_over (r->survey) || !LIST_EMPTY (&r->modules))
         return;
+    if (r->brief)
+        metrics_leave_out_zeros (survey_metrics (r->survey));
     module_respond_object (r->all->conf.h, r->msg, metrics_report_new (survey_metrics (r->survey)));
     request_destroy (r);
 }
@@ -111,12 +115,13 @@ static void child_cb (idt_future_t *f, void *arg)
     finish_if_over (r);
 }
 
+/* Whoever tells of itself too has the names of all, and others need not tell them where they add nothing. */
 static int ask_child (void *arg, uint32_t rank, double timeout_ms)
 {
     struct request *r = arg;
-    idt_future_t *f = idt_rpc_pack (r->all->conf.h, "metrics.get", rank, 0, "{s:I s:I s:O* s:b s:b}", "rank",
+    idt_future_t *f = idt_rpc_pack (r->all->conf.h, "metrics.get", rank, 0, "{s:I s:I s:O* s:b s:b s:b}", "rank",
                                     (json_int_t)rank, "timeout_ms", (json_int_t)timeout_ms + 1, "services", r->services,
-                                    "states", r->states, "alone", r->alone);
+                                    "states", r->states, "alone", r->alone, "brief", r->brief || r->is_root);
     struct upcall *up = upcall_create (&r->ups, f, timeout_ms, child_cb, r);
 
     if (!up)
@@ -205,7 +210,7 @@ static void ask_this_rank (struct request *r)
 struct wants {
     json_int_t rank, timeout_ms;
     json_t *services;
-    int states, alone;
+    int states, alone, brief;
 };
 
 static bool are_services (const json_t *services)
@@ -253,6 +258,8 @@ static void begin (struct surveys *all, const idt_msg_t *msg, const struct wants
     r->services = json_incref (w->services);
     r->states = w->states;
     r->alone = w->alone;
+    r->brief = w->brief;
+    r->is_root = w->rank == all->conf.rank;
     const struct survey_conf conf = {
         .topo = all->conf.topo,
         .own = all->conf.rank,
@@ -263,7 +270,7 @@ static void begin (struct surveys *all, const idt_msg_t *msg, const struct wants
     };
     if (!(r->survey = survey_create (&conf, now_ms (), (double)w->timeout_ms)))
         goto error;
-    if (conf.own == conf.root)
+    if (r->is_root)
         ask_this_rank (r);
     survey_turn (r->survey, now_ms ());
     finish_if_over (r);
@@ -280,8 +287,8 @@ static void get_cb (idt_t *h, const idt_msg_t *msg, void *arg)
     idt_error_t err;
     json_t *o;
 
-    if (idt_msg_unpack (msg, &o, &err, "{s?I s?I s?o s?b s?b}", "rank", &w.rank, "timeout_ms", &w.timeout_ms,
-                        "services", &w.services, "states", &w.states, "alone", &w.alone)
+    if (idt_msg_unpack (msg, &o, &err, "{s?I s?I s?o s?b s?b s?b}", "rank", &w.rank, "timeout_ms", &w.timeout_ms,
+                        "services", &w.services, "states", &w.states, "alone", &w.alone, "brief", &w.brief)
         < 0) {
         module_respond_error (h, msg, EPROTO, err.text);
         return;

@@ -9,9 +9,10 @@
  *      "timeout_ms": i,   for the answer, 10000; who is not heard by then is "no answer" in it
  *      "services": [s],   modules that are asked, all; the broker itself always tells of itself
  *      "states": b,       sets of ranks only
- *      "alone": b}        the rank without those below it
+ *      "alone": b,        the rank without those below it
+     "brief": b}        without sums that are 0
  *
- * A module is asked NAME.metrics {"states": b}, and answers a report.  One that answers {}, or that is of a version
+ * A module is asked NAME.metrics {"states": b, "brief": b}, and answers a report.  One that answers {}, or that is of a version
  * before and knows no such request, has nothing to tell: the first is not asked again as long as it lives.  One that
  * does not answer in time is told in the set "silent_modules".
  *

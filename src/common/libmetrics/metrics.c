@@ -286,6 +286,31 @@ int metrics_merge (struct metrics *m, const json_t *report)
     return 0;
 }
 
+static bool is_zero (const json_t *value)
+{
+    const json_t *part;
+    size_t i;
+
+    if (!json_is_array (value))
+        return json_number_value (value) == 0;
+    json_array_foreach ((json_t *)value, i, part)
+        if (json_number_value (part) != 0)
+            return false;
+    return true;
+}
+
+void metrics_leave_out_zeros (struct metrics *m)
+{
+    static const enum metrics_merge added[] = { METRICS_SUM, METRICS_BUCKETS };
+    const char *name;
+    json_t *value;
+    void *next;
+
+    for (size_t i = 0; i < 2; i++)
+        json_object_foreach_safe (m->sections[added[i]], next, name, value) if (is_zero (value))
+            json_object_del (m->sections[added[i]], name);
+}
+
 /* --- what is told ---------------------------------------------------------------------------------------- */
 
 static json_t *set_new (struct set *set)

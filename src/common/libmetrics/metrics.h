@@ -49,6 +49,9 @@ void metrics_put_rank (struct metrics *m, const char *name, const char *value, u
  */
 int metrics_merge (struct metrics *m, const json_t *report);
 
+/* Leave out sums and histograms that are 0: who adds them to his own misses nothing. */
+void metrics_leave_out_zeros (struct metrics *m);
+
 /* All of it as a report, a new reference.  NULL with errno ENOMEM, also where there was none for what was added. */
 json_t *metrics_report_new (struct metrics *m);
 

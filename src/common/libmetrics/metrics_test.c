@@ -52,6 +52,18 @@ static void test_numbers (void)
     metrics_destroy (m);
 }
 
+static void test_zeros (void)
+{
+    struct metrics *m = metrics_create (8);
+
+    merge (m, "{\"sum\":{\"a\":0,\"b\":1,\"c\":0.0,\"d\":-1},\"max\":{\"a\":0},\"min\":{\"a\":0},"
+              "\"buckets\":{\"a\":[0,0],\"b\":[0,1]}}");
+    metrics_leave_out_zeros (m);
+    ok (is (m, "{\"sum\":{\"b\":1,\"d\":-1},\"max\":{\"a\":0},\"min\":{\"a\":0},\"buckets\":{\"b\":[0,1]}}"),
+        "what adds nothing is left out, and no extreme");
+    metrics_destroy (m);
+}
+
 static void test_buckets (void)
 {
     struct metrics *m = metrics_create (8);
@@ -145,6 +157,7 @@ static void test_bounds (void)
 int main (void)
 {
     test_numbers ();
+    test_zeros ();
     test_buckets ();
     test_ranks ();
     test_refused ();

@@ -117,7 +117,7 @@ static void put_root (struct service *sv, uint64_t now_us, struct metrics *m)
 
 /* --- fluid.metrics ------------------------------------------------------------------------------------ */
 
-static json_t *report_new (struct service *sv, bool states)
+static json_t *report_new (struct service *sv, bool states, bool brief)
 {
     struct metrics *m = metrics_create (sv->options.node.rank + 1);
     uint64_t now_us = service_now_us (sv);
@@ -134,6 +134,8 @@ static json_t *report_new (struct service *sv, bool states)
     }
     if (!states && sv->authority)
         put_root (sv, now_us, m);
+    if (brief)
+        metrics_leave_out_zeros (m);
     json_t *report = metrics_report_new (m);
     metrics_destroy (m);
     return report;
@@ -142,13 +144,13 @@ static json_t *report_new (struct service *sv, bool states)
 void service_metrics_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 {
     idt_error_t err;
-    int states = 0;
+    int states = 0, brief = 0;
     json_t *o;
 
-    if (idt_msg_unpack (msg, &o, &err, "{s?b}", "states", &states) < 0) {
+    if (idt_msg_unpack (msg, &o, &err, "{s?b s?b}", "states", &states, "brief", &brief) < 0) {
         module_respond_error (h, msg, EPROTO, err.text);
         return;
     }
-    module_respond_object (h, msg, report_new (arg, states));
+    module_respond_object (h, msg, report_new (arg, states, brief));
     json_decref (o);
 }
