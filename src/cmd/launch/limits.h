@@ -33,6 +33,9 @@
 #define LIMITS_ZMQ_LINK_FILES 5
 #define LIMITS_ZMQ_LISTEN_FILES 4
 
+/* A rank with a socket of its own: that, the socket at which its page is given away, and the page. */
+#define LIMITS_SOCKET_FILES 3
+
 #define LIMITS_LAUNCHER_FILES 32 /* the launcher's own, and one for each process */
 
 /* What a host has of one thing. */
@@ -54,7 +57,7 @@ struct limit {
 struct limits_for {
     bool shared;           /* some process hosts several */
     uint64_t link_files;   /* that links inside of processes take, if all were in one */
-    uint64_t socket_files; /* those with a socket of their own */
+    uint64_t socket_files; /* of sockets of their own */
 };
 
 #define LIMITS_MAX 8
