@@ -15,24 +15,16 @@
 
 #include <idtree/idtree.h>
 
+#include "line.h"
 #include "timing.h"
 
-#define ROUNDS 20000
-#define RUNS 5  /* the best of which counts */
-#define FILLS 8 /* of a block, in a run that counts processor time */
+#define TURNS 12
 #define AGE_MS 1000
-#define BLOCK 64
-#define PAUSE_US 200 /* between calls that come one by one */
-
-struct times {
-    double p50_ns, p99_ns, mean_ns;
-};
-
-struct subject {
-    const char *name;
-    uint32_t ahead, n; /* at hand at most; of a call */
-    int rounds, pause_us;
-};
+#define MOST 64 /* ids of a call */
+#define SELDOM_ROUNDS 200
+#define SELDOM_US 200 /* between calls that come one by one */
+#define OFTEN_ROUNDS 1000
+#define FILLS 4 /* of a block, in a round that counts processor time */
 
 static void die (const char *what)
 {
@@ -40,121 +32,159 @@ static void die (const char *what)
     exit (1);
 }
 
-static int compare (const void *a, const void *b)
+static idt_t *open_with (const char *uri, uint32_t ahead)
 {
-    double x = *(const double *)a, y = *(const double *)b;
+    idt_t *h = idt_open (uri, NULL);
 
-    return (x > y) - (x < y);
+    if (!h || idt_fluid_prefetch (h, ahead, AGE_MS) < 0)
+        die (uri);
+    return h;
 }
 
 static void generate (idt_t *h, uint32_t n)
 {
-    fluid_t ids[BLOCK];
+    fluid_t ids[MOST];
 
     if (idt_fluid_generate (h, n, ids) < 0)
         die ("idt_fluid_generate");
 }
 
-static struct times measure_once (idt_t *h, const struct subject *s)
-{
-    static double t[ROUNDS];
-    double sum = 0;
+/* --- calls that come one by one ------------------------------------------------------------- */
 
-    for (int i = 0; i < s->rounds; i++) {
-        if (s->pause_us)
-            usleep ((useconds_t)s->pause_us);
+static void time_seldom (struct figures *median, struct figures *p99, idt_t *h)
+{
+    for (int i = 0; i < SELDOM_ROUNDS; i++) {
+        usleep (SELDOM_US);
         double start = now_ns ();
-        generate (h, s->n);
-        t[i] = now_ns () - start;
-        sum += t[i];
+        generate (h, 1);
+        double us = (now_ns () - start) / 1e3;
+        figures_add (median, us);
+        figures_add (p99, us);
     }
-    qsort (t, (size_t)s->rounds, sizeof (t[0]), compare);
-    return (struct times){ t[s->rounds / 2], t[s->rounds - s->rounds / 100], sum / s->rounds };
+    figures_end_turn (median);
+    figures_end_turn (p99);
 }
 
-static double least (double a, double b)
+static void measure_seldom (const char *uri)
 {
-    return a < b ? a : b;
-}
+    static const char *const names[2][2] = {
+        { "three hops, a call each 200 us", "three hops, a call each 200 us, one in a hundred" },
+        { "64 at hand, a call each 200 us", "64 at hand, a call each 200 us, one in a hundred" },
+    };
+    static const enum figures_of of[] = { FIGURES_MEDIAN, FIGURES_P99 };
+    idt_t *h[] = { open_with (uri, 0), open_with (uri, 64) };
+    struct figures f[2][2] = { 0 };
 
-static struct times measure (const char *uri, const struct subject *s)
-{
-    idt_t *h = idt_open (uri, NULL);
-    struct times best = { 1e18, 1e18, 1e18 };
-
-    if (!h || idt_fluid_prefetch (h, s->ahead, AGE_MS) < 0)
-        die (uri);
-    for (int i = 0; i < s->rounds / 10; i++)
-        generate (h, s->n);
-    for (int i = 0; i < RUNS; i++) {
-        struct times x = measure_once (h, s);
-        best = (struct times){ least (best.p50_ns, x.p50_ns), least (best.p99_ns, x.p99_ns),
-                               least (best.mean_ns, x.mean_ns) };
+    for (int way = 0; way < 2; way++)
+        for (int k = 0; k < 2; k++)
+            f[way][k].of = of[k];
+    for (int turn = 0; turn < TURNS; turn++)
+        for (int way = 0; way < 2; way++)
+            time_seldom (&f[way][0], &f[way][1], h[way]);
+    for (int way = 0; way < 2; way++)
+        for (int k = 0; k < 2; k++)
+            line_print (&(struct line){
+                .subject = "prefetch",
+                .name = names[way][k],
+                .unit = "us",
+                .figures = &f[way][k],
+                .bare = way == 1 ? &f[0][k] : NULL,
+                .limit_of = "a request",
+            });
+    for (int way = 0; way < 2; way++) {
+        idt_close (h[way]);
+        for (int k = 0; k < 2; k++)
+            figures_fini (&f[way][k]);
     }
-    idt_close (h);
-    return best;
 }
 
-/* What a call can't do without: it reads the clock. */
-static double measure_clock (void)
+/* --- calls without a pause ------------------------------------------------------------------ */
+
+static void time_clock (struct figures *f)
 {
     struct timespec ts;
-    double best = 1e18;
+    double start = now_ns ();
 
-    for (int i = 0; i < RUNS; i++) {
+    for (int i = 0; i < OFTEN_ROUNDS; i++)
+        clock_gettime (CLOCK_BOOTTIME, &ts);
+    figures_add (f, (now_ns () - start) / OFTEN_ROUNDS);
+    figures_end_turn (f);
+}
+
+static void time_often (struct figures *f, idt_t *h)
+{
+    for (int i = 0; i < OFTEN_ROUNDS; i++) {
         double start = now_ns ();
-        for (int k = 0; k < ROUNDS; k++)
-            clock_gettime (CLOCK_BOOTTIME, &ts);
-        best = least (best, (now_ns () - start) / ROUNDS);
+        generate (h, 1);
+        figures_add (f, now_ns () - start);
     }
-    return best;
+    figures_end_turn (f);
 }
 
-/* Processor time of an id that lies at hand, with its share of asking for it. */
-static double measure_loop (const char *uri, uint32_t ahead, uint32_t n)
+static void measure_often (const char *uri)
 {
-    idt_t *h = idt_open (uri, NULL);
-    struct timespec a, b;
-    double best = 1e18;
+    struct figures clock = { .of = FIGURES_BEST }, f = { .of = FIGURES_MEDIAN, .warmup = OFTEN_ROUNDS * TURNS };
+    idt_t *h = open_with (uri, 4096);
 
-    if (!h || idt_fluid_prefetch (h, ahead, AGE_MS) < 0)
-        die (uri);
-    for (int i = 0; i < RUNS + 1; i++) {
-        uint32_t calls = FILLS * ahead / n; /* in the first run the size of a block is found */
-        clock_gettime (CLOCK_THREAD_CPUTIME_ID, &a);
-        for (uint32_t k = 0; k < calls; k++)
-            generate (h, n);
-        clock_gettime (CLOCK_THREAD_CPUTIME_ID, &b);
-        best = least (best, ((b.tv_sec - a.tv_sec) * 1e9 + (b.tv_nsec - a.tv_nsec)) / (calls * n));
+    for (int i = 0; i < OFTEN_ROUNDS * TURNS; i++)
+        generate (h, 1);
+    for (int turn = 0; turn < TURNS; turn++) {
+        time_clock (&clock);
+        time_often (&f, h);
     }
+    line_print (&(struct line){
+        .subject = "prefetch",
+        .name = "4096 at hand, calls without a pause",
+        .unit = "ns",
+        .figures = &f,
+        .bare = &clock,
+        .limit_of = "a clock reading",
+    });
+    figures_fini (&clock);
+    figures_fini (&f);
     idt_close (h);
-    return best;
 }
 
-static void run (const char *uri)
-{
-    static const struct subject subjects[] = {
-        { "a request", 0, 1, 1000, 0 },    { "a request, now and then", 0, 1, 1000, PAUSE_US },
-        { "at hand", 64, 1, ROUNDS, 0 },   { "at hand, now and then", 64, 1, 1000, PAUSE_US },
-        { "at hand", 4096, 1, ROUNDS, 0 }, { "at hand, 64 a call", 4096, BLOCK, 1000, 0 },
-    };
-    double clock_ns = measure_clock ();
+/* --- processor time of an id, with its share of asking for it ------------------------------- */
 
-    for (size_t i = 0; i < sizeof (subjects) / sizeof (subjects[0]); i++) {
-        const struct subject *s = &subjects[i];
-        struct times t = measure (uri, s);
-        printf ("{\"bench\":\"prefetch-3-hops\",\"way\":\"%s\",\"ahead\":%u,\"p50_ns\":%.0f,\"p99_ns\":%.0f,"
-                "\"ns_per_id\":%.1f,\"clock_ns\":%.1f}\n",
-                s->name, (unsigned)s->ahead, t.p50_ns, t.p99_ns, t.mean_ns / s->n, clock_ns);
-        fflush (stdout);
+static double processor_ns (void)
+{
+    struct timespec ts;
+
+    clock_gettime (CLOCK_THREAD_CPUTIME_ID, &ts);
+    return ts.tv_sec * 1e9 + ts.tv_nsec;
+}
+
+static void measure_processor (const char *uri, uint32_t ahead, uint32_t n, const char *name)
+{
+    struct figures clock = { .of = FIGURES_BEST }, f = { .of = FIGURES_BEST, .warmup = 1 };
+    idt_t *h = open_with (uri, ahead);
+    uint32_t calls = FILLS * ahead / n;
+
+    for (int turn = -1; turn < TURNS; turn++) {
+        double start = processor_ns ();
+        for (uint32_t i = 0; i < calls; i++)
+            generate (h, n);
+        if (turn < 0) /* how many it needs is found */
+            continue;
+        figures_add (&f, (processor_ns () - start) / (calls * n));
+        figures_end_turn (&f);
+        time_clock (&clock);
     }
-    static const uint32_t loops[][2] = { { 64, 1 }, { 4096, 1 }, { 4096, BLOCK }, { 65536, BLOCK } };
-    for (size_t i = 0; i < sizeof (loops) / sizeof (loops[0]); i++) {
-        printf ("{\"bench\":\"prefetch-processor-time\",\"ahead\":%u,\"ids_of_a_call\":%u,\"ns_per_id\":%.2f,"
-                "\"clock_ns\":%.1f}\n",
-                (unsigned)loops[i][0], (unsigned)loops[i][1], measure_loop (uri, loops[i][0], loops[i][1]), clock_ns);
-        fflush (stdout);
-    }
+    line_print (&(struct line){
+        .subject = "prefetch",
+        .name = name,
+        .unit = "ns",
+        .figures = &f,
+        .bare = &clock,
+        .share = 1. / n,
+        .limit_of = "a clock reading a call",
+        .size = ahead,
+        .size_of = "ids at hand",
+    });
+    figures_fini (&clock);
+    figures_fini (&f);
+    idt_close (h);
 }
 
 int main (int argc, char **argv)
@@ -173,6 +203,11 @@ int main (int argc, char **argv)
         die ("IDTREE_URI");
     }
     snprintf (far, sizeof (far), "%.*s3", (int)strlen (uri) - 1, uri);
-    run (far);
+    measure_seldom (far);
+    measure_often (far);
+    measure_processor (far, 64, 1, "processor time of an id");
+    measure_processor (far, 4096, 1, "processor time of an id");
+    measure_processor (far, 4096, MOST, "processor time of an id, 64 a call");
+    measure_processor (far, 65536, MOST, "processor time of an id, 64 a call");
     return 0;
 }
