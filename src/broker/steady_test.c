@@ -191,7 +191,8 @@ static void client_open (struct client *c, const struct run *run, int rank, cons
     idt_msg_route_clear (msg);
     c->size = HEADER + idt_msg_encode_size (msg);
     memcpy (c->frame, &magic, 4);
-    memcpy (c->frame + 4, &(uint32_t){ htobe32 ((uint32_t)(c->size - HEADER)) }, 4);
+    uint32_t size_be = htobe32 ((uint32_t)c->size - HEADER);
+    memcpy (c->frame + 4, &size_be, 4);
     idt_msg_encode (msg, c->frame + HEADER, sizeof (c->frame) - HEADER);
     idt_msg_unref (msg);
 }

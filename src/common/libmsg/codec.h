@@ -47,7 +47,8 @@ uint8_t *msg_put_tail (uint8_t *p, const struct idt_msg *msg);
  */
 const char *msg_parse (struct idt_msg *msg, size_t size);
 
-/* As idt_msg_decode (), out of 'pool' (may be NULL); on EPROTO '*why' (may be NULL) tells what is wrong (a constant). */
+/* As idt_msg_decode (), out of 'pool' (may be NULL); on EPROTO '*why' (may be NULL) tells what is wrong (a constant).
+ */
 idt_msg_t *msg_decode (struct msg_pool *pool, const void *buf, size_t size, const char **why);
 
 /* Make a message that the caller may change of one that he holds (steals the reference): the message itself where

@@ -305,8 +305,8 @@ const char *idt_msg_topic (const idt_msg_t *msg)
     return msg->topic;
 }
 
-/* 'alloc' is what to free for it, NULL: nothing.  The new topic is copied before the old one is freed: it may be a piece
- * of it.
+/* 'alloc' is what to free for it, NULL: nothing.  The new topic is copied before the old one is freed: it may be a
+ * piece of it.
  */
 static void replace_topic (struct idt_msg *msg, char *topic, size_t len, void *alloc)
 {
@@ -368,7 +368,8 @@ static void replace_payload (struct idt_msg *msg, void *payload, size_t size, vo
         msg->flags &= ~IDT_MSGFLAG_PAYLOAD;
 }
 
-/* Memory for a payload; '*alloc' is what to free for it, NULL: nothing.  An empty payload is one too: it has an address.
+/* Memory for a payload; '*alloc' is what to free for it, NULL: nothing.  An empty payload is one too: it has an
+ * address.
  */
 static void *payload_new (struct idt_msg *msg, size_t size, void **alloc)
 {
