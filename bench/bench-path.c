@@ -222,7 +222,9 @@ static void write_batch (struct piper *p, int n)
 
     for (int i = 0; i < n; i++, at += p->size) {
         memcpy (at, p->out[0], p->size);
-        memcpy (at + p->size - 4, &(uint32_t){ htobe32 (++p->tag) }, 4);
+        uint32_t tag_be = htobe32 (++p->tag);
+
+        memcpy (at + p->size - 4, &tag_be, 4);
     }
     for (uint8_t *from = buf; from < at;) {
         ssize_t written = write (p->fd, from, (size_t)(at - from));

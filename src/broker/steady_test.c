@@ -217,7 +217,9 @@ static int ask (struct client *c, int n)
     for (int i = 0; i < n; i++) {
         uint8_t *at = memcpy (out + (size_t)i * c->size, c->frame, c->size);
 
-        memcpy (at + c->size - 4, &(uint32_t){ htobe32 (++c->tag) }, 4);
+        uint32_t tag_be = htobe32 (++c->tag);
+
+        memcpy (at + c->size - 4, &tag_be, 4);
     }
     if (write (c->fd, out, (size_t)n * c->size) != (ssize_t)((size_t)n * c->size))
         bail_out ("write");
