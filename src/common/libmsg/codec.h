@@ -41,6 +41,9 @@ uint8_t *msg_put (uint8_t *p, const struct idt_msg *msg);
 uint8_t *msg_put_head (uint8_t *p, const struct idt_msg *msg);
 uint8_t *msg_put_tail (uint8_t *p, const struct idt_msg *msg);
 
+/* Write a piece of what msg_put () writes: 'size' bytes from the 'from'th on, which must be there. */
+void msg_put_slice (uint8_t *p, const struct idt_msg *msg, size_t from, size_t size);
+
 /* Make the message of the parts that were written to msg_bytes (), 'size' bytes in all.  Returns
  * NULL on success, else what is wrong with them (a constant); the message is then good for
  * idt_msg_unref () only.

@@ -36,6 +36,17 @@ struct idt_msg *msg_alloc (struct msg_pool *pool, size_t size, size_t space)
     return msg;
 }
 
+struct idt_msg *msg_grow (struct idt_msg *msg, size_t size)
+{
+    assert (!msg->pool && msg->route_count == 0);
+    if (!(msg = realloc (msg, sizeof (*msg) + MSG_ROUTE_ROOM * sizeof (struct msg_route) + size)))
+        return NULL;
+    msg->routes = (struct msg_route *)msg_bytes (msg);
+    msg->space = msg_bytes (msg) + size;
+    msg->space_size = 0;
+    return msg;
+}
+
 /* Memory of the message's own.  NULL: there is none left. */
 static void *take_space (struct idt_msg *msg, size_t size)
 {
