@@ -32,10 +32,11 @@
 #define OUTSTANDING 64
 #define CROWD 512 /* requests for one id that are under way */
 #define CLIENTS_MAX 16
+#define CLIENT_REQUESTS 16 /* under way of each */
 #define FLOOD_TURNS 6
 #define TURN_S 0.5 /* of a flood */
 #define START_TURNS 5
-#define WARMUP_S 0.5 /* until the pipe is full */
+#define WARMUP_S 0.3 /* until the pipe is full */
 #define START_TURNS 5
 #define LIMIT 1024000. /* ids a second that one generator can make */
 
@@ -160,7 +161,7 @@ struct flood {
     /* so far */
     idt_reactor_t *reactor;
     double start; /* of what counts */
-    uint64_t got[FLOOD_TURNS];
+    uint64_t got;
     int outstanding;
 };
 
@@ -176,15 +177,15 @@ static void answered (idt_future_t *f, void *arg)
     struct client *c = arg;
     struct flood *fl = c->flood;
     fluid_t ids[BLOCK];
-    double turn = (now_s () - fl->start) / TURN_S;
+    double s = now_s () - fl->start;
 
     if ((fl->topic ? idt_rpc_get (f, NULL) : idt_fluid_generate_get (f, fl->block, ids)) < 0)
         die (idt_future_error (f));
     idt_future_destroy (f);
     fl->outstanding--;
-    if (turn >= 0 && turn < FLOOD_TURNS)
-        fl->got[(int)turn] += fl->block;
-    if (turn < FLOOD_TURNS)
+    if (s >= 0 && s < TURN_S)
+        fl->got += fl->block;
+    if (s < TURN_S)
         ask (c);
     else if (fl->outstanding == 0)
         idt_reactor_stop (fl->reactor);
@@ -201,27 +202,76 @@ static void ask (struct client *c)
     fl->outstanding++;
 }
 
-static void run_flood (struct flood *fl, const char *uri, int rank, int clients, struct figures *f)
+/* Clients come anew for each turn: where the scheduler puts them and the broker may last as long as they do. */
+static double flood_once (struct flood fl, const char *uri, int rank, int clients)
 {
     struct client c[CLIENTS_MAX];
 
-    fl->reactor = idt_reactor_create ();
+    fl.reactor = idt_reactor_create ();
     for (int i = 0; i < clients; i++) {
-        c[i] = (struct client){ .flood = fl, .h = open_rank (uri, rank) };
-        idt_set_reactor (c[i].h, fl->reactor);
+        c[i] = (struct client){ .flood = &fl, .h = open_rank (uri, rank) };
+        idt_set_reactor (c[i].h, fl.reactor);
     }
-    fl->start = now_s () + WARMUP_S;
-    for (int i = 0; i < clients * fl->under_way; i++)
+    fl.start = now_s () + WARMUP_S;
+    for (int i = 0; i < clients * fl.under_way; i++)
         ask (&c[i % clients]);
-    if (idt_reactor_run (fl->reactor, IDT_REACTOR_DEFAULT) < 0)
+    if (idt_reactor_run (fl.reactor, IDT_REACTOR_DEFAULT) < 0)
         die ("reactor");
-    for (int i = 0; i < FLOOD_TURNS; i++) {
-        figures_add (f, fl->got[i] / TURN_S);
-        figures_end_turn (f);
-    }
     for (int i = 0; i < clients; i++)
         idt_close (c[i].h);
-    idt_reactor_destroy (fl->reactor);
+    idt_reactor_destroy (fl.reactor);
+    return fl.got / TURN_S;
+}
+
+static void run_flood (const struct flood *fl, const char *uri, int rank, int clients, struct figures *f)
+{
+    for (int turn = 0; turn < FLOOD_TURNS; turn++) {
+        figures_add (f, flood_once (*fl, uri, rank, clients));
+        figures_end_turn (f);
+    }
+}
+
+/* What bare sockets do with as many messages under way: a limit of floods of requests, whoever answers. */
+static void flood_echo (int fd, int under_way, struct figures *f)
+{
+    char buf[64 * MESSAGE_SIZE] = { 0 };
+    size_t left = 0; /* bytes that are under way */
+
+    for (int turn = 0; turn < FLOOD_TURNS; turn++) {
+        double start = now_s (), s;
+        uint64_t got = 0;
+
+        while ((s = now_s () - start) < TURN_S) {
+            for (; left < (size_t)under_way * MESSAGE_SIZE; left += sizeof (buf))
+                if (write (fd, buf, sizeof (buf)) != sizeof (buf))
+                    die ("write");
+            ssize_t n = read (fd, buf, sizeof (buf));
+            if (n <= 0)
+                die ("read");
+            left -= (size_t)n;
+            got += (size_t)n;
+        }
+        figures_add (f, got / s / MESSAGE_SIZE);
+        figures_end_turn (f);
+    }
+    while (left > 0)
+        left -= (size_t)read (fd, buf, sizeof (buf));
+}
+
+static void measure_echo_flood (int under_way, struct figures *f)
+{
+    pthread_t thread;
+    int fds[2];
+
+    *f = (struct figures){ .more = true };
+    if (socketpair (AF_UNIX, SOCK_STREAM, 0, fds) < 0)
+        die ("socketpair");
+    if (pthread_create (&thread, NULL, echo_main, &fds[1]) != 0)
+        die ("pthread_create");
+    flood_echo (fds[0], under_way, f);
+    close (fds[0]);
+    pthread_join (thread, NULL);
+    close (fds[1]);
 }
 
 static void measure_blocks (const char *uri, int rank)
@@ -244,7 +294,7 @@ static void measure_blocks (const char *uri, int rank)
 }
 
 /* Requests for one id each: what comes together goes up together. */
-static void measure_requests (const char *uri, const char *name, const char *topic)
+static void measure_requests (const char *uri, const char *name, const char *topic, const struct figures *bare)
 {
     struct flood fl = { .topic = topic, .block = 1, .under_way = CROWD };
     struct figures f = { .more = true };
@@ -255,6 +305,8 @@ static void measure_requests (const char *uri, const char *name, const char *top
         .name = name,
         .unit = "/s",
         .figures = &f,
+        .bare = bare,
+        .limit_of = "messages through bare sockets",
         .size = HOPS - 1,
         .size_of = "hops",
     });
@@ -263,27 +315,35 @@ static void measure_requests (const char *uri, const char *name, const char *top
 
 static void measure_all_requests (const char *uri)
 {
-    measure_requests (uri, "requests for one FLUID, 512 outstanding", NULL);
-    measure_requests (uri, "requests for one sno, 512 outstanding", "sno.generate");
-    measure_requests (uri, "requests for one uid, 512 outstanding", "uid.generate");
+    struct figures bare;
+
+    measure_echo_flood (CROWD, &bare);
+    measure_requests (uri, "requests for one FLUID, 512 outstanding", NULL, &bare);
+    measure_requests (uri, "requests for one sno, 512 outstanding", "sno.generate", &bare);
+    measure_requests (uri, "requests for one uid, 512 outstanding", "uid.generate", &bare);
+    figures_fini (&bare);
 }
 
 /* Local clients of one broker, 16 requests of each under way, all asked by one process. */
 static void measure_clients (const char *uri, int clients)
 {
-    struct flood fl = { .block = 1, .under_way = 16 };
-    struct figures f = { .more = true };
+    struct flood fl = { .block = 1, .under_way = CLIENT_REQUESTS };
+    struct figures f = { .more = true }, bare;
 
+    measure_echo_flood (CLIENT_REQUESTS * clients, &bare);
     run_flood (&fl, uri, 0, clients, &f);
     line_print (&(struct line){
         .subject = "broker",
         .name = "requests for one FLUID, 16 outstanding of each client",
         .unit = "/s",
         .figures = &f,
+        .bare = &bare,
+        .limit_of = "messages through bare sockets",
         .size = clients,
         .size_of = "clients",
     });
     figures_fini (&f);
+    figures_fini (&bare);
 }
 
 /* --- start-up ----------------------------------------------------------------------------------------------------- */

@@ -316,12 +316,20 @@ static void add_run (struct report *r, struct throughput t)
     take (&r->down, (double)t.n.events / batches / RANKS);
 }
 
-static void print_plain (const char *what, const char *who, const char *unit, const struct figures *f)
+/* 'most': a bound, or 0. */
+static void print_plain (const char *what, const char *who, const char *unit, const struct figures *f, double most)
 {
     char name[64];
 
     snprintf (name, sizeof (name), "%s, %s", what, who);
-    line_print (&(struct line){ .subject = "documents", .name = name, .unit = unit, .figures = f });
+    line_print (&(struct line){
+        .subject = "documents",
+        .name = name,
+        .unit = unit,
+        .figures = f,
+        .limit = most,
+        .limit_of = "bound",
+    });
 }
 
 static void print_report (const char *who, struct report *r, const struct figures *pings)
@@ -338,10 +346,10 @@ static void print_report (const char *who, struct report *r, const struct figure
         .bare = pings,
         .limit_of = pings ? "bare calls instead" : "goal",
     });
-    print_plain ("from the last made to all final", who, "ms", &r->lag_ms);
-    print_plain ("messages up, a hop and batch", who, "messages", &r->up);
+    print_plain ("from the last made to all final", who, "ms", &r->lag_ms, 0);
+    print_plain ("messages up, a hop and batch", who, "messages", &r->up, 1);
     if (figures_value (&r->down) > 0) /* clients take theirs themselves */
-        print_plain ("events down, a rank and batch", who, "messages", &r->down);
+        print_plain ("events down, a rank and batch", who, "messages", &r->down, 1);
     figures_fini (&r->rate);
     figures_fini (&r->lag_ms);
     figures_fini (&r->up);

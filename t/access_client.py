@@ -41,6 +41,12 @@ def offered(*words):
     return subprocess.run(["idtree", "complete", *words, ""], capture_output=True, check=True, text=True).stdout.split()
 
 
+def verbs(word):
+    """The commands of a group; what else may follow is no command."""
+    usage = subprocess.run(["idtree", word, "-h"], capture_output=True, check=True, text=True).stdout.split("\n")[0]
+    return offered(word) if " COMMAND " in usage else [""]
+
+
 def handlers():
     """The requests that brokers and modules serve, as their sources say it."""
     for folder in "broker", "modules", "common/libidtree":
@@ -54,7 +60,7 @@ def handlers():
 def complete(column, ranks):
     """No command, no request, no service that somebody made is without its row."""
     del column
-    there = {"idtree %s %s" % (word, verb) for word in offered() for verb in offered(word) or [""]}
+    there = {"idtree %s %s" % (word, verb) for word in offered() for verb in verbs(word)}
     tried = [row[0] + " " for row in table("Commands")]
     without = {c for c in there if not any(t.startswith(c.strip() + " ") for t in tried)}
     check(len(there) > 40 and not without, "each command has a row:", sorted(without))

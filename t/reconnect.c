@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* reconnect.c - a client that goes on over the ends of its brokers: reconnect sync|async|events|document
+/* reconnect.c - a client that goes on over the ends of its brokers: reconnect MODE
  *
- * It prints a line for each thing that it got, and ends when its input does, with a line of what it saw.  Exit status
- * 1: ids did not increase, a request ended twice or in an error other than what a broker says that is just coming back.
+ *     sync, prefetch             one call after the other; with ids at hand
+ *     async, events, document    a reactor
+ *
+ * It prints a line for each thing that it got, with prefetch the ids themselves, and ends when its input does, with a
+ * line of what it saw.  Exit status 1: ids did not increase, a request ended twice or in an error other than what a
+ * broker says that is just coming back.
  */
 #include <errno.h>
 #include <poll.h>
@@ -17,6 +21,8 @@
 #include <idtree/idtree.h>
 
 #define WINDOW 8
+#define AHEAD 64
+#define AHEAD_MS 300
 #define PAUSE_MS 5 /* between calls, so that the output stays short */
 
 struct client;
@@ -79,6 +85,26 @@ static void run_sync (struct client *c)
             take (c, ids, c->last);
         else
             count_error (c, errno, idt_lost_error (c->h) ? idt_lost_error (c->h) : strerror (errno));
+    }
+}
+
+/* Ids are at hand; each is printed, so that those of several clients can be compared. */
+static void run_prefetch (struct client *c)
+{
+    fluid_t id;
+
+    if (idt_fluid_prefetch (c->h, AHEAD, AHEAD_MS) < 0)
+        die ("idt_fluid_prefetch", strerror (errno));
+    while (!input_ended (1)) {
+        if (idt_fluid_generate (c->h, 1, &id) < 0) {
+            count_error (c, errno, idt_lost_error (c->h) ? idt_lost_error (c->h) : strerror (errno));
+            continue;
+        }
+        if (id <= c->last)
+            die ("ids", "they do not increase");
+        c->last = id;
+        c->got++;
+        printf ("%llu\n", (unsigned long long)id);
     }
 }
 
@@ -200,10 +226,13 @@ int main (int argc, char *argv[])
     for (int i = 0; i < WINDOW; i++)
         c.slot[i].c = &c;
     setvbuf (stdout, NULL, _IOLBF, 0);
-    if (!(c.h = idt_open_with (NULL, strcmp (mode, "sync") == 0 ? 0 : IDT_O_RECONNECT, &error)))
+    if (!(c.h = idt_open_with (NULL, strcmp (mode, "sync") == 0 || strcmp (mode, "prefetch") == 0 ? 0 : IDT_O_RECONNECT,
+                               &error)))
         die ("connect", error.text);
     if (strcmp (mode, "sync") == 0)
         run_sync (&c);
+    else if (strcmp (mode, "prefetch") == 0)
+        run_prefetch (&c);
     else if (strcmp (mode, "async") == 0)
         run_reactor (&c, true);
     else if (strcmp (mode, "events") == 0)
@@ -211,7 +240,7 @@ int main (int argc, char *argv[])
     else if (strcmp (mode, "document") == 0)
         run_document (&c);
     else
-        die ("usage", "reconnect sync|async|events|document");
+        die ("usage", "reconnect sync|prefetch|async|events|document");
     printf ("done: %lu got, %lu reset, %lu refused\n", c.got, c.resets, c.refused);
     idt_close (c.h);
     return 0;

@@ -125,8 +125,4 @@ test_expect_success 'completion offers commands, options and forms' '
     idtree complete id convert --to do >out && echo dothex >expect && test_cmp expect out &&
     idtree complete nosuch "" >out && test ! -s out && ! idtree -h | grep complete
 '
-test_expect_success 'and bash takes it' '
-    bash -c ". \"\$IDTREE_SRCDIR/etc/completion/idtree\"
-        COMP_WORDS=(idtree event p) COMP_CWORD=2; _idtree; echo \${COMPREPLY[*]}" >out && test "$(cat out)" = pub
-'
 test_done

@@ -26,6 +26,15 @@ static struct attr_options take_options (struct cmd *cmd)
     return o;
 }
 
+/* 'value' NULL: it was not asked for, or there is none. */
+static void print_json (const struct cmd *cmd, const char *name, const char *value)
+{
+    json_t *o = json_pack ("{s:s s:s*}", "name", name, "value", value);
+
+    ask_print (cmd, o);
+    json_decref (o);
+}
+
 /* Brokers say no more than ENOENT of an attribute that they do not have. */
 static int run_get (struct cmd *cmd)
 {
@@ -37,7 +46,10 @@ static int run_get (struct cmd *cmd)
         cmd_die (cmd, "%s: unknown attribute (idtree lsattr lists them)", name);
     if (idt_rpc_get_unpack (ask_wait (cmd, f, name), "{s:s}", "value", &value) < 0)
         cmd_die (cmd, "%s: the answer has no value", name);
-    puts (value);
+    if (cmd->json)
+        print_json (cmd, name, value);
+    else
+        puts (value);
     idt_future_destroy (f);
     return CMD_OK;
 }
@@ -63,10 +75,12 @@ static void print_value (struct cmd *cmd, uint32_t rank, const char *name)
     idt_future_t *f = ask_ready (cmd, ask_send (cmd, "attr.get", rank, json_pack ("{s:s}", "name", name)), name);
     const char *value;
 
-    if (idt_rpc_get_unpack (f, "{s:s}", "value", &value) == 0)
-        printf ("%-28s %s\n", name, value);
+    if (idt_rpc_get_unpack (f, "{s:s}", "value", &value) < 0)
+        value = NULL;
+    if (cmd->json)
+        print_json (cmd, name, value);
     else
-        printf ("%-28s -\n", name);
+        printf ("%-28s %s\n", name, value ? value : "-");
     idt_future_destroy (f);
 }
 
@@ -87,6 +101,8 @@ static int run_ls (struct cmd *cmd)
     for (size_t i = 0; i < n; i++) {
         if (o.values)
             print_value (cmd, o.rank, sorted[i]);
+        else if (cmd->json)
+            print_json (cmd, sorted[i], NULL);
         else
             puts (sorted[i]);
     }
@@ -110,18 +126,19 @@ static const struct cmd_option ls_options[] = {
 
 const struct command getattr_command = {
     .name = "getattr",
-    .operands = "NAME",
+    .operands = "ATTRIBUTE",
     .flags = CMD_CONNECTS,
     .summary = "Show an attribute of a broker",
     .example = "idtree getattr size",
+    .json = "one object",
     .options = options,
     .run = run_get,
 };
 
 const struct command setattr_command = {
     .name = "setattr",
-    .operands = "NAME VALUE",
-    .flags = CMD_CONNECTS,
+    .operands = "ATTRIBUTE VALUE",
+    .flags = CMD_CONNECTS | CMD_SILENT,
     .summary = "Set an attribute of a broker",
     .example = "idtree setattr log-stderr-level 7",
     .options = options,
@@ -133,6 +150,7 @@ const struct command lsattr_command = {
     .flags = CMD_CONNECTS,
     .summary = "List the attributes of a broker",
     .example = "idtree lsattr -v",
+    .json = "one object a line",
     .options = ls_options,
     .run = run_ls,
 };

@@ -3,93 +3,180 @@
 
 /* complete.c - idtree complete: what may follow, for the shell
  *
- * The arguments are the words after "idtree" up to the cursor; the last one is being typed and
- * may be empty.  Prints each word that it may become, one a line.  As the words come from the
- * table of commands, the shell's part (etc/completion/idtree) never changes.
+ * The arguments are the words after "idtree" up to the cursor; the last one is being typed and may be empty.  Prints
+ * each word that it may become, one a line.  Commands, options, and what an argument stands for come from the table of
+ * commands, so that the shell's part (etc/completion/idtree) never changes.
  */
 #include <stdio.h>
 #include <string.h>
 
 #include "cmd/base/commands.h"
-#include "cmd/id/scheme.h"
+#include "cmd/candidates.h"
 
-static void offer (const char *word, const char *typed)
+/* What is known when the word that is being typed is reached. */
+struct typing {
+    const struct command *command;
+    struct candidates c;
+    struct cmd_option pending; /* the word is its argument; without a name: there is none */
+    bool operands_only;        /* "--" came */
+    int operands;              /* that came before */
+};
+
+struct search {
+    const char *name; /* of 'len' bytes; NULL: by letter */
+    size_t len;
+    int letter;
+    struct cmd_option found; /* without a name: there is none */
+};
+
+static void compare_option (const struct cmd_option *o, void *arg)
 {
-    if (!strncmp (word, typed, strlen (typed)))
-        puts (word);
+    struct search *s = arg;
+
+    if (s->name ? strlen (o->name) == s->len && !strncmp (o->name, s->name, s->len) : o->letter == s->letter)
+        s->found = *o;
 }
 
-static void offer_words (const struct command *const *table, const char *group, const char *typed)
+/* The option that a word is (without a name: none), and what of its argument is in the word (NULL: nothing). */
+static struct cmd_option find_option (const struct command *command, const char *word, const char **value)
 {
-    struct cmd_words w;
+    struct search s = { 0 };
 
-    cmd_words (&w, table, group);
-    for (size_t i = 0; i < w.count; i++)
-        offer (w.words[i], typed);
+    if (word[1] == '-') {
+        s.name = word + 2;
+        s.len = strcspn (s.name, "=");
+        *value = s.name[s.len] ? s.name + s.len + 1 : NULL;
+    }
+    else {
+        s.letter = word[1];
+        *value = word[2] ? word + 2 : NULL;
+    }
+    cmd_each_option (command, compare_option, &s);
+    return s.found;
 }
 
-static void offer_option (const struct cmd_option *o, void *typed)
+/* Options that say whom to ask, and of what kind ids are. */
+static void note (struct typing *t, const struct cmd_option *o, const char *value)
 {
+    if (!strcmp (o->name, "uri"))
+        t->c.cmd->uri = value;
+    else if (!strcmp (o->name, "rank"))
+        t->c.rank = value;
+    else if (!strcmp (o->name, "scheme"))
+        t->c.scheme = value;
+}
+
+static void read_word (struct typing *t, const char *word)
+{
+    const char *value;
+
+    if (t->pending.name) {
+        note (t, &t->pending, word);
+        t->pending.name = NULL;
+    }
+    else if (!t->operands_only && !strcmp (word, "--"))
+        t->operands_only = true;
+    else if (!t->operands_only && word[0] == '-' && word[1]) {
+        struct cmd_option o = find_option (t->command, word, &value);
+
+        if (o.arg && value)
+            note (t, &o, value);
+        else if (o.arg)
+            t->pending = o;
+    }
+    else
+        t->operands++;
+}
+
+static void offer_option (const struct cmd_option *o, void *arg)
+{
+    struct candidates *c = arg;
     char buf[64];
 
     snprintf (buf, sizeof (buf), "--%s", o->name);
-    offer (buf, typed);
+    candidates_offer (c, buf);
 }
 
-static void offer_forms (const struct scheme *scheme, const char *typed)
+/* The operand of that number as the usage line has it, in 'buf'. */
+static const char *operand_at (const char *operands, int n, char *buf, size_t size)
 {
-    for (int i = 0; scheme->forms[i]; i++)
-        offer (scheme->forms[i], typed);
-}
+    const char *p = operands ? operands : "";
+    size_t len = 0;
 
-/* The scheme that the words name, if any. */
-static const struct scheme *scheme_in (int n, char **argv)
-{
-    for (int i = 0; i + 1 < n; i++)
-        if (!strcmp (argv[i], "--scheme") || !strcmp (argv[i], "-s"))
-            return scheme_find (argv[i + 1]);
-    return NULL;
-}
+    for (; *p && n >= 0; p += strspn (p, " "), n--) {
+        const char *word = p + strspn (p, "[");
 
-/* What an option's argument may be. */
-static void offer_arguments (int n, char **argv, const char *typed)
-{
-    const char *option = argv[n - 1];
-    const struct scheme *scheme = scheme_in (n, argv);
-
-    if (!strcmp (option, "--to") || !strcmp (option, "--form"))
-        offer_forms (scheme ? scheme : scheme_at (0), typed);
-    else if (!strcmp (option, "--scheme"))
-        for (int i = 0; i < SCHEME_COUNT; i++)
-            offer (scheme_at (i)->name, typed);
-    else if (!strcmp (option, "--kind")) {
-        offer ("local", typed);
-        offer ("global", typed);
+        len = strcspn (word, " ]");
+        snprintf (buf, size, "%.*s", (int)len, word);
+        p = word + len + strspn (word + len, "]");
+        bool repeats = strstr (buf, "...") || !strncmp (p, "...", 3);
+        p += strcspn (p, " ");
+        if (repeats)
+            break;
+        if (n > 0)
+            *buf = '\0';
     }
-    else if (!strcmp (option, "--urgency")) {
-        offer ("hold", typed);
-        offer ("default", typed);
-        offer ("expedite", typed);
-    }
+    buf[strcspn (buf, ".")] = '\0';
+    return buf;
+}
+
+/* As in --to=wo. */
+static void offer_value (struct typing *t)
+{
+    const char *value, *typed = t->c.typed;
+    struct cmd_option o = find_option (t->command, typed, &value);
+
+    if (!o.arg)
+        return;
+    t->c.typed = value;
+    t->c.before = typed;
+    t->c.before_len = (size_t)(value - typed);
+    candidates_of (&t->c, o.arg);
+}
+
+static void offer (struct typing *t)
+{
+    const char *typed = t->c.typed;
+    char operand[128] = "";
+
+    if (t->pending.name)
+        candidates_of (&t->c, t->pending.arg);
+    else if (!t->operands_only && !strncmp (typed, "--", 2) && strchr (typed, '='))
+        offer_value (t);
+    else if (!t->operands_only && *typed == '-')
+        cmd_each_option (t->command, offer_option, &t->c);
+    else
+        candidates_of (&t->c, operand_at (t->command->operands, t->operands, operand, sizeof (operand)));
+}
+
+static void offer_words (struct cmd *cmd, const char *group, const char *typed)
+{
+    struct candidates c = { .cmd = cmd, .typed = typed };
+    struct cmd_words w;
+
+    cmd_words (&w, cmd->table, group);
+    for (size_t i = 0; i < w.count; i++)
+        candidates_offer (&c, w.words[i]);
 }
 
 static int run (struct cmd *cmd)
 {
-    int n = cmd->argc - 1, words; /* argv[0] is "complete" */
+    int n = cmd->argc - 2, words; /* argv[0] is "complete", the last one is being typed */
     char **argv = cmd->argv + 1;
-    const struct command *command;
 
-    if (n < 1)
+    if (n < 0)
         return CMD_OK;
-    char *typed = argv[n - 1];
-    if ((command = cmd_find (cmd->table, n - 1, argv, &words))) {
-        if (*typed == '-')
-            cmd_each_option (command, offer_option, typed);
-        else
-            offer_arguments (n - 1, argv, typed);
+    struct typing t = { .c = { .cmd = cmd, .typed = argv[n] } };
+    if (!(t.command = cmd_find (cmd->table, n, argv, &words))) {
+        if (n <= 1)
+            offer_words (cmd, n > 0 ? argv[0] : NULL, argv[n]);
+        return CMD_OK;
     }
-    else if (n <= 2)
-        offer_words (cmd->table, n > 1 ? argv[0] : NULL, typed);
+    for (int i = words; i < n; i++)
+        read_word (&t, argv[i]);
+    /* Behind the first operand of some the line is another command's. */
+    if (!(t.command->flags & CMD_VERBATIM) && !(t.command->flags & CMD_RUNS && t.operands > 0))
+        offer (&t);
     return CMD_OK;
 }
 

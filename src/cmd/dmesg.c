@@ -14,14 +14,29 @@
 #include "cmd/base/commands.h"
 #include "cmd/base/guard.h"
 #include "cmd/base/ranks.h"
-#include "cmd/logline.h"
+#include "cmd/look/logline.h"
 
 #define LINE_MAX_PRINTED 4096
 
 /* --- dmesg ------------------------------------------------------------------------------------ */
 
+/* What a line holds; of one that is none of a broker's, the text alone. */
+static void print_json (const struct cmd *cmd, const char *line)
+{
+    struct logline l;
+    json_t *o;
+
+    if (logline_parse (line, &l) == 0)
+        o = json_pack ("{s:s s:I s:s s:s s:s}", "date", l.time, "rank", (json_int_t)strtoul (l.rank, NULL, 10), "name",
+                       l.name, "severity", logline_level (l.level), "text", l.text);
+    else
+        o = json_pack ("{s:s}", "text", line);
+    ask_print (cmd, o);
+    json_decref (o);
+}
+
 /* The text need not end in a NUL. */
-static void print_response (idt_future_t *f)
+static void print_response (const struct cmd *cmd, idt_future_t *f)
 {
     const void *data;
     size_t size;
@@ -29,7 +44,10 @@ static void print_response (idt_future_t *f)
 
     if (idt_rpc_get_raw (f, &data, &size) == 0) {
         snprintf (line, sizeof (line), "%.*s", (int)size, (const char *)data);
-        puts (logline_format (line, buf, sizeof (buf)) == 0 ? buf : line);
+        if (cmd->json)
+            print_json (cmd, line);
+        else
+            puts (logline_format (line, buf, sizeof (buf)) == 0 ? buf : line);
     }
 }
 
@@ -54,7 +72,7 @@ static void print_log (struct cmd *cmd, const struct dmesg_options *o)
     if (o->follow) /* nothing may be logged for long, but what is asked behind it is answered now */
         idt_future_destroy (ask_ready (cmd, ask_send (cmd, "broker.ping", o->rank, json_object ()), "log"));
     while (idt_future_errnum (o->follow ? ask_next (cmd, f, "log") : ask_ready (cmd, f, "log")) != ENODATA) {
-        print_response (ask_wait (cmd, f, "log"));
+        print_response (cmd, ask_wait (cmd, f, "log"));
         if (o->follow)
             cmd_flush (cmd);
         idt_future_reset (f);
@@ -99,7 +117,7 @@ static void print_one_of (struct logs *l, uint32_t rank)
         cmd_die (l->cmd, "cannot send: %s", strerror (errno));
     int rc;
     while ((rc = idt_future_wait (f, l->cmd->timeout_ms)) == 0 && !idt_future_errnum (f)) {
-        print_response (f);
+        print_response (l->cmd, f);
         idt_future_reset (f);
     }
     if (rc < 0 || idt_future_errnum (f) != ENODATA)
@@ -132,7 +150,7 @@ static int run_on_many (struct cmd *cmd, const struct dmesg_options *o)
     struct ranks ranks = ranks_read (cmd, o->ranks);
     if (!(l.answer.rank = calloc (ranks.n + 1, sizeof (ranks.rank[0]))))
         cmd_die (cmd, "out of memory");
-    ranks_ask (cmd, &ranks, o->clear ? "log.clear" : "state-machine.get", take, &l);
+    ranks_ask (cmd, &ranks, o->clear ? "log.clear" : "state-machine.get", NULL, take, &l);
     for (size_t i = 0; i < l.answer.n && !o->clear; i++)
         print_one_of (&l, l.answer.rank[i]);
     int status = tell_failed (&l);
@@ -171,6 +189,7 @@ const struct command dmesg_command = {
     .flags = CMD_CONNECTS,
     .summary = "Print a broker's log",
     .example = "idtree dmesg -f",
+    .json = "one object a line",
     .options = dmesg_options,
     .run = run_dmesg,
 };
@@ -245,7 +264,7 @@ static const struct cmd_option logger_options[] = {
 const struct command logger_command = {
     .name = "logger",
     .operands = "TEXT...",
-    .flags = CMD_CONNECTS,
+    .flags = CMD_CONNECTS | CMD_SILENT,
     .summary = "Write a line to the broker's log",
     .example = "idtree logger -s warning disk is nearly full",
     .options = logger_options,

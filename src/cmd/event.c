@@ -49,7 +49,9 @@ static int run_pub (struct cmd *cmd)
     idt_future_t *f = ask_wait (cmd, idt_event_publish (cmd_connect (cmd), topic, flags, payload), topic);
     if (idt_rpc_get_unpack (f, "{s:I}", "seq", &seq) < 0)
         cmd_die (cmd, "%s: the answer has no seq", topic);
-    if (o.tell)
+    if (cmd->json)
+        printf ("{\"seq\":%" JSON_INTEGER_FORMAT "}\n", seq);
+    else if (o.tell)
         printf ("seq=%" JSON_INTEGER_FORMAT "\n", seq);
     idt_future_destroy (f);
     return CMD_OK;
@@ -62,12 +64,28 @@ struct sub {
     uint64_t left; /* events to print; 0: for ever */
 };
 
+/* A payload that is no JSON is a string, as far as it is UTF-8. */
+static void print_json (const struct cmd *cmd, const char *topic, const char *payload)
+{
+    json_t *value = payload ? json_loads (payload, JSON_DECODE_ANY, NULL) : NULL;
+    json_t *o = json_pack ("{s:s s:o*}", "topic", topic, "payload",
+                           value     ? value
+                           : payload ? json_string (payload)
+                                     : NULL);
+
+    ask_print (cmd, o);
+    json_decref (o);
+}
+
 static void event_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 {
     struct sub *sub = arg;
     const char *payload = idt_msg_string (msg);
 
-    printf ("%s\t%s\n", idt_msg_topic (msg), payload ? payload : "");
+    if (sub->cmd->json)
+        print_json (sub->cmd, idt_msg_topic (msg), payload);
+    else
+        printf ("%s\t%s\n", idt_msg_topic (msg), payload ? payload : "");
     cmd_flush (sub->cmd);
     if (sub->left > 0 && --sub->left == 0)
         idt_reactor_stop (idt_get_reactor (h));
@@ -116,6 +134,7 @@ const struct command event_pub_command = {
     .flags = CMD_CONNECTS,
     .summary = "Publish an event",
     .example = "idtree event pub news.today '{\"a\":1}'",
+    .json = "one object with its number",
     .options = pub_options,
     .run = run_pub,
 };
@@ -126,6 +145,7 @@ const struct command event_sub_command = {
     .flags = CMD_CONNECTS,
     .summary = "Print events whose topic begins with a prefix (default: all)",
     .example = "idtree event sub -c 1 news.",
+    .json = "one object a line",
     .options = sub_options,
     .run = run_sub,
 };

@@ -19,26 +19,29 @@
 #define DOCUMENTS_MS 1000 /* rank 0 may be far: what this rank knows does not wait for it */
 
 struct options {
-    bool json;
     uint32_t rank;
 };
 
 static const struct {
     const char *label;
-    const char *attr;
+    const char *attr; /* NULL: no attribute tells it */
+    const char *key;  /* in JSON; NULL: the label */
+    bool number;      /* in JSON */
 } facts[] = {
-    { "version", "version" },
-    { "uri", "local-uri" },
-    { "size", "size" },
-    { "rank", "rank" },
-    { "host", "hostname" },
-    { "boot method", "broker.boot-method" },
-    { "topology", "tbon.topo" },
-    { "tree depth", "tbon.maxlevel" },
-    { "level", "tbon.level" },
-    { "statedir", "statedir" },
-    { "started", "broker.starttime" },
+    { "version", "version", NULL, false },
+    { "uri", "local-uri", NULL, false },
+    { "size", "size", NULL, true },
+    { "rank", "rank", NULL, true },
+    { "host", "hostname", NULL, false },
+    { "boot method", "broker.boot-method", "boot_method", false },
+    { "topology", "tbon.topo", NULL, false },
+    { "tree depth", "tbon.maxlevel", "tree_depth", true },
+    { "level", "tbon.level", NULL, true },
+    { "statedir", "statedir", NULL, false },
+    { "started", "broker.starttime", NULL, true },
+    { "document store", NULL, "document_store", false },
 };
+#define FACTS (sizeof (facts) / sizeof (facts[0]))
 
 /* Rank 0 keeps the documents; where it has no compressor there are none. */
 static void add_documents (json_t *all, struct cmd *cmd)
@@ -66,7 +69,7 @@ static json_t *get_new (struct cmd *cmd, uint32_t rank, const char *topic, json_
 
 static void add_attributes (json_t *all, struct cmd *cmd, uint32_t rank)
 {
-    for (size_t i = 0; i < sizeof (facts) / sizeof (facts[0]); i++) {
+    for (size_t i = 0; i < FACTS && facts[i].attr; i++) {
         json_t *o = get_new (cmd, rank, "attr.get", json_pack ("{s:s}", "name", facts[i].attr));
 
         if (o)
@@ -113,6 +116,28 @@ static void print_text (json_t *all)
     json_decref (fluid);
 }
 
+/* The value of an attribute, which is a text, as a number; new. */
+static json_t *number_new (const json_t *text)
+{
+    const char *s = json_string_value (text);
+
+    return s && strchr (s, '.') ? json_real (strtod (s, NULL)) : s ? json_integer (strtoll (s, NULL, 10)) : NULL;
+}
+
+static void print_json (const struct cmd *cmd, json_t *all)
+{
+    for (size_t i = 0; i < FACTS; i++) {
+        json_t *value = json_incref (json_object_get (all, facts[i].label));
+
+        json_object_del (all, facts[i].key ? facts[i].label : "");
+        if (value)
+            json_object_set_new (all, facts[i].key ? facts[i].key : facts[i].label,
+                                 facts[i].number ? number_new (value) : json_incref (value));
+        json_decref (value);
+    }
+    ask_print (cmd, all);
+}
+
 static int run (struct cmd *cmd)
 {
     struct options o = { .rank = IDT_NODEID_ANY };
@@ -120,8 +145,8 @@ static int run (struct cmd *cmd)
     cmd_options (cmd, &o);
     cmd_connect_for (cmd, o.rank);
     json_t *all = collect_new (cmd, o.rank);
-    if (o.json)
-        ask_print (cmd, all);
+    if (cmd->json)
+        print_json (cmd, all);
     else
         print_text (all);
     json_decref (all);
@@ -130,7 +155,6 @@ static int run (struct cmd *cmd)
 
 static const struct cmd_option options[] = {
     { 'r', "rank", "R", "of rank R (default: the broker of the URI)", cmd_take_rank, offsetof (struct options, rank) },
-    { 0, "json", NULL, "one object", cmd_take_flag, offsetof (struct options, json) },
     CMD_OPTIONS_END,
 };
 
@@ -139,6 +163,7 @@ const struct command info_command = {
     .flags = CMD_CONNECTS,
     .summary = "Show the instance, a broker, whether all below it are there, and where its ids come from",
     .example = "idtree info",
+    .json = "one object",
     .options = options,
     .run = run,
 };

@@ -29,6 +29,7 @@ static const struct cmd_option options[] = {
 const struct command keygen_command = {
     .name = "keygen",
     .operands = "FILE",
+    .flags = CMD_SILENT,
     .summary = "Make the certificate that all hosts of an instance have",
     .details =
         "Whoever can read FILE can be any of its brokers.  Copy it to each host as safely as other keys, for the\n"

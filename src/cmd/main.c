@@ -1,127 +1,45 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* main.c - idtree, the command: finds the subcommand and runs it
+/* main.c - idtree, the command: runs the subcommand, or idtree-all in its own place
  *
- * Here and nowhere else the environment is read, but for the URI of the broker: idt_open () does that.
+ * What idtree does most is over in less time than the libraries of a broker take to load, so here are the commands that
+ * get along with what libidtree needs (doc/design/commands.md).  idtree-all has all, these too, and knows what else the
+ * first word may be: help, --version, a slip.
  */
-#include <locale.h>
+#include <errno.h>
+#include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cmd/base/commands.h"
+#include "cmd/base/self.h"
 #include "libutil/stdfds.h"
 
-static const struct command *const cmd_table[] = {
-    &init_command,
-    &state_show_command,
-    &state_check_command,
-    &state_backup_command,
-    &state_forget_command,
-    &start_command,
-    &startctl_command,
-    &broker_command,
-    &id_new_command,
-    &id_show_command,
-    &id_convert_command,
-    &id_range_command,
-    &id_sort_command,
-    &doc_list_command, /* documents */
-    &doc_open_command,
-    &doc_close_command,
-    &doc_new_command,
-    &doc_ids_command,
-    &doc_show_command,
-    &doc_rename_command,
-    &doc_delete_command,
-    &doc_export_command,
-    &doc_import_command,
-    &job_submit_command,
-    &job_list_command,
-    &job_show_command,
-    &job_watch_command,
-    &job_ack_command,
-    &job_stats_command,
-    &ping_command,
-    &getattr_command,
-    &setattr_command,
-    &lsattr_command,
-    &module_list_command,
-    &module_load_command,
-    &module_remove_command,
-    &module_stats_command,
-    &overlay_status_command,
-    &event_pub_command,
-    &event_sub_command,
-    &dmesg_command,
-    &logger_command,
-    &info_command,
-    &watermark_command,
-    &health_command,
-    &shutdown_command,
-    &reload_command,
-    &keygen_command,
-    &version_command,
-    &complete_command,
-    NULL,
+static const struct command *const quick[] = {
+    &broker_command,       &id_new_command,      &id_show_command,
+    &id_convert_command,   &id_range_command,    &id_sort_command,
+    &doc_open_command,     &doc_close_command,   &doc_new_command,
+    &doc_ids_command,      &doc_show_command,    &doc_rename_command,
+    &doc_delete_command,   &doc_export_command,  &doc_import_command,
+    &job_submit_command,   &job_list_command,    &job_show_command,
+    &job_watch_command,    &job_ack_command,     &job_stats_command,
+    &ping_command,         &getattr_command,     &setattr_command,
+    &lsattr_command,       &module_load_command, &module_remove_command,
+    &module_stats_command, &event_pub_command,   &event_sub_command,
+    &dmesg_command,        &logger_command,      &info_command,
+    &watermark_command,    &health_command,      &shutdown_command,
+    &reload_command,       &version_command,     NULL,
 };
 
-/* A variable that is set to nothing is unset. */
-static const char *env (const char *name)
+static int run_all (char **argv)
 {
-    const char *s = getenv (name);
+    char path[PATH_MAX];
 
-    return s && *s ? s : NULL;
-}
-
-static void read_env (struct cmd_env *e)
-{
-    e->broker = env ("IDTREE_BROKER");
-    e->tmpdir = env ("TMPDIR");
-    e->shell = env ("SHELL");
-    e->path = env ("PATH");
-    e->no_color = env ("NO_COLOR") || (env ("TERM") && !strcmp (env ("TERM"), "dumb"));
-}
-
-static int run (const struct command *command, int argc, char **argv)
-{
-    struct cmd cmd = {
-        .command = command, .table = cmd_table, .timeout_ms = CMD_TIMEOUT_MS, .argc = argc, .argv = argv
-    };
-
-    read_env (&cmd.env);
-    int status = command->run (&cmd);
-    cmd_flush (&cmd);
-    idt_close (cmd.h);
-    return status;
-}
-
-static bool is_help (const char *s)
-{
-    return !strcmp (s, "-h") || !strcmp (s, "--help") || !strcmp (s, "help");
-}
-
-/* idtree help, help COMMAND, help GROUP; idtree GROUP -h.  Returns whether there is such a screen. */
-static bool help (int argc, char **argv)
-{
-    const struct command *command;
-    int words;
-
-    if (argc == 0)
-        cmd_help_all (cmd_table);
-    else if ((command = cmd_find (cmd_table, argc, argv, &words)))
-        cmd_help (command);
-    else
-        return argc == 1 && cmd_help_group (cmd_table, argv[0]);
-    return true;
-}
-
-static int finish (void)
-{
-    if (fflush (stdout) == 0)
-        return CMD_OK;
-    perror ("idtree: cannot write");
+    self_find_all (path);
+    execv (path, argv);
+    fprintf (stderr, "idtree: cannot run %s, which has all commands but the quick ones: %s\n", path, strerror (errno));
     return CMD_FAILED;
 }
 
@@ -132,21 +50,7 @@ int main (int argc, char **argv)
 
     if (stdfds_occupy () < 0)
         return CMD_FAILED;
-    setlocale (LC_CTYPE, ""); /* for the lines of trees */
-    if (argc < 2) {
-        fprintf (stderr, "idtree: which command? (idtree -h lists them)\n");
-        return CMD_USAGE;
-    }
-    if (is_help (argv[1])) {
-        if (help (argc - 2, argv + 2))
-            return finish ();
-        cmd_unknown (cmd_table, argc - 2, argv + 2);
-    }
-    if (!strcmp (argv[1], "--version") || !strcmp (argv[1], "-V"))
-        return run (&version_command, 1, argv + 1);
-    if ((command = cmd_find (cmd_table, argc - 1, argv + 1, &words)))
-        return run (command, argc - words, argv + words);
-    if (argc == 3 && is_help (argv[2]) && help (1, argv + 1))
-        return finish ();
-    cmd_unknown (cmd_table, argc - 1, argv + 1);
+    if ((command = cmd_find (quick, argc - 1, argv + 1, &words)))
+        return cmd_run (command, quick, argc - words, argv + words);
+    return run_all (argv);
 }

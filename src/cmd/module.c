@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* module.c - idtree module list, load, remove, stats */
+/* module.c - idtree module load, remove, stats */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,6 @@
 #include "cmd/base/ask.h"
 #include "cmd/base/commands.h"
 #include "cmd/base/ranks.h"
-#include "cmd/base/table.h"
 #include "cmd/look/stats.h"
 
 struct module_options {
@@ -19,7 +18,6 @@ struct module_options {
     const char *ranks; /* stats */
     const char *name;
     bool rusage, clear; /* stats */
-    bool json;
 };
 
 static struct module_options take_options (struct cmd *cmd)
@@ -28,68 +26,6 @@ static struct module_options take_options (struct cmd *cmd)
 
     cmd_options (cmd, &o);
     return o;
-}
-
-/* --- list ------------------------------------------------------------------------------------- */
-
-static const char *status_name (int status)
-{
-    static const char *const names[] = { "init", "running", "finalizing", "exited" };
-
-    return status >= 0 && status < 4 ? names[status] : "?";
-}
-
-/* Services that a module has beside that of its own name, joined with commas. */
-static json_t *other_services (const json_t *m)
-{
-    const char *name = json_string_value (json_object_get (m, "name"));
-    char buf[512] = "";
-    size_t i;
-    json_t *s;
-
-    json_array_foreach (json_object_get (m, "services"), i, s) {
-        const char *service = json_string_value (s);
-        size_t n = strlen (buf);
-
-        if (service && name && strcmp (service, name))
-            snprintf (buf + n, sizeof (buf) - n, "%s%s", n ? "," : "", service);
-    }
-    return json_string (buf);
-}
-
-static void print_list (json_t *mods)
-{
-    static const struct table_column columns[] = {
-        { "MODULE", "name", 0 },
-        { "STATE", "state", 0 },
-        { "IDLE", "idle", TABLE_RIGHT },
-        { "SENDQ", "sendqueue", TABLE_RIGHT },
-        { "RECVQ", "recvqueue", TABLE_RIGHT },
-        { "SERVICES", "others", 0 },
-    };
-    size_t i;
-    json_t *m;
-
-    json_array_foreach (mods, i, m) {
-        int status = json_integer_value (json_object_get (m, "status"));
-
-        json_object_set_new (m, "state", json_string (status_name (status)));
-        json_object_set_new (m, "others", other_services (m));
-    }
-    table_print_json (columns, sizeof (columns) / sizeof (columns[0]), mods);
-}
-
-static int run_list (struct cmd *cmd)
-{
-    struct module_options o = take_options (cmd);
-    json_t *answer = ask_new (cmd, "module.list", o.rank, NULL, "modules");
-
-    if (o.json)
-        ask_print (cmd, json_object_get (answer, "mods"));
-    else
-        print_list (json_object_get (answer, "mods"));
-    json_decref (answer);
-    return CMD_OK;
 }
 
 /* --- load, remove ----------------------------------------------------------------------------- */
@@ -142,12 +78,12 @@ static int run_stats (struct cmd *cmd)
     if (!*cmd->argv[0] || snprintf (topic, sizeof (topic), "%s.%s", cmd->argv[0], method) >= (int)sizeof (topic))
         cmd_usage (cmd, "the name of a module has 1 to %zu bytes", sizeof (topic) - strlen (method) - 2);
     if (ranks_are_many (o.ranks))
-        return stats_print (cmd, o.ranks, topic, o.json);
+        return stats_print (cmd, o.ranks, topic, cmd->json);
     if (o.ranks)
         o.rank = cmd_rank (cmd, o.ranks);
     json_t *answer = ask_new (cmd, topic, o.rank, NULL, topic);
-    if (json_object_size (answer) > 0) {
-        json_dumpf (answer, stdout, o.json ? JSON_COMPACT : JSON_INDENT (1));
+    if (cmd->json || json_object_size (answer) > 0) {
+        json_dumpf (answer, stdout, ASK_REALS | (cmd->json ? JSON_COMPACT : JSON_INDENT (1)));
         putchar ('\n');
     }
     json_decref (answer);
@@ -159,12 +95,6 @@ static int run_stats (struct cmd *cmd)
     {                                                                                            \
         'r', "rank", "R", "of rank R (default: the broker of the URI)", cmd_take_rank, AT (rank) \
     }
-
-static const struct cmd_option list_options[] = {
-    RANK_OPTION,
-    { 0, "json", NULL, "all that the broker tells", cmd_take_flag, AT (json) },
-    CMD_OPTIONS_END,
-};
 
 static const struct cmd_option load_options[] = {
     RANK_OPTION,
@@ -182,23 +112,13 @@ static const struct cmd_option stats_options[] = {
       AT (ranks) },
     { 0, "rusage", NULL, "what it used of the host instead", cmd_take_flag, AT (rusage) },
     { 0, "clear", NULL, "set counters to zero instead", cmd_take_flag, AT (clear) },
-    { 0, "json", NULL, "on one line", cmd_take_flag, AT (json) },
     CMD_OPTIONS_END,
-};
-
-const struct command module_list_command = {
-    .name = "module list",
-    .flags = CMD_CONNECTS,
-    .summary = "List the modules of a broker",
-    .example = "idtree module list --rank 3",
-    .options = list_options,
-    .run = run_list,
 };
 
 const struct command module_load_command = {
     .name = "module load",
     .operands = "NAME|PATH [ARG]...",
-    .flags = CMD_CONNECTS | CMD_RUNS,
+    .flags = CMD_CONNECTS | CMD_RUNS | CMD_SILENT,
     .summary = "Load a module into a broker",
     .example = "idtree module load ./mymodule.so --verbose",
     .options = load_options,
@@ -207,8 +127,8 @@ const struct command module_load_command = {
 
 const struct command module_remove_command = {
     .name = "module remove",
-    .operands = "NAME",
-    .flags = CMD_CONNECTS,
+    .operands = "MODULE",
+    .flags = CMD_CONNECTS | CMD_SILENT,
     .summary = "Remove a module from a broker",
     .example = "idtree module remove fluid",
     .options = remove_options,
@@ -217,10 +137,11 @@ const struct command module_remove_command = {
 
 const struct command module_stats_command = {
     .name = "module stats",
-    .operands = "NAME",
+    .operands = "MODULE",
     .flags = CMD_CONNECTS,
     .summary = "Show or clear the counters of a module",
     .example = "idtree module stats fluid",
+    .json = "one object on one line",
     .options = stats_options,
     .run = run_stats,
 };

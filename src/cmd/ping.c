@@ -11,6 +11,7 @@
 #include <idtree/reactor.h>
 #include <idtree/rpc.h>
 
+#include "cmd/base/ask.h"
 #include "cmd/base/commands.h"
 #include "cmd/hops.h"
 #include "libutil/clock.h"
@@ -56,6 +57,15 @@ static void parse_target (struct ping *p, const char *target)
 
 /* --- answers ---------------------------------------------------------------------------------- */
 
+static void print_json (struct ping *p, json_int_t rank, json_int_t seq, int64_t ns, const char *way)
+{
+    json_t *o = json_pack ("{s:I s:s s:I s:f s:s}", "rank", rank, "topic", p->topic, "seq", seq, "time",
+                           (double)(ns / 1000) / 1e6, "route", way);
+
+    ask_print (p->cmd, o);
+    json_decref (o);
+}
+
 static void print_answer (struct ping *p, idt_future_t *f)
 {
     int64_t now = (int64_t)clock_ns (CLOCK_MONOTONIC);
@@ -70,8 +80,13 @@ static void print_answer (struct ping *p, idt_future_t *f)
         p->failed++;
         return;
     }
-    printf ("%" JSON_INTEGER_FORMAT "!%s seq=%" JSON_INTEGER_FORMAT " time=%.3f ms (%s)\n", rank, p->topic, seq,
-            (now - (sec * INT64_C (1000000000) + nsec)) / 1e6, hops_text (p->hops, route, (uint32_t)rank, way));
+    int64_t ns = now - (sec * INT64_C (1000000000) + nsec);
+    hops_text (p->hops, route, (uint32_t)rank, way);
+    if (p->cmd->json)
+        print_json (p, rank, seq, ns, way);
+    else
+        printf ("%" JSON_INTEGER_FORMAT "!%s seq=%" JSON_INTEGER_FORMAT " time=%.3f ms (%s)\n", rank, p->topic, seq,
+                ns / 1e6, way);
     fflush (stdout);
 }
 
@@ -155,6 +170,7 @@ const struct command ping_command = {
     .summary = "Measure the way to a rank or a service, and show it",
     .details = "The ranks on the way are in parentheses; RANK may be any: the nearest that has the service.",
     .example = "idtree ping -c 3 5!fluid",
+    .json = "one object a line",
     .options = options,
     .run = run,
 };

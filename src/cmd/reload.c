@@ -14,7 +14,6 @@
 struct reload_options {
     uint32_t rank;
     bool all;
-    bool json;
 };
 
 static void print_names (const json_t *o, const char *key, const char *text)
@@ -29,9 +28,9 @@ static void print_names (const json_t *o, const char *key, const char *text)
         printf (" %s", json_string_value (name));
 }
 
-static void print (const struct cmd *cmd, uint32_t rank, const struct reload_options *o, json_t *answer)
+static void print (const struct cmd *cmd, uint32_t rank, json_t *answer)
 {
-    if (o->json) {
+    if (cmd->json) {
         json_object_set_new (answer, "rank", json_integer (rank));
         ask_print (cmd, answer);
         return;
@@ -47,7 +46,6 @@ static void print (const struct cmd *cmd, uint32_t rank, const struct reload_opt
 
 struct reloading {
     struct cmd *cmd;
-    const struct reload_options *o;
     bool failed;
 };
 
@@ -58,7 +56,7 @@ static void take_answer (uint32_t rank, idt_future_t *f, void *arg)
     json_t *answer;
 
     if (f && idt_rpc_get_unpack (f, "o", &answer) == 0) {
-        print (r->cmd, rank, r->o, answer);
+        print (r->cmd, rank, answer);
         return;
     }
     cmd_warn (r->cmd, "rank %u: %s", rank, f ? idt_future_error (f) : strerror (ETIMEDOUT));
@@ -80,7 +78,7 @@ static uint32_t get_own_rank (struct cmd *cmd)
 static int run (struct cmd *cmd)
 {
     struct reload_options o = { .rank = IDT_NODEID_ANY };
-    struct reloading r = { .cmd = cmd, .o = &o };
+    struct reloading r = { .cmd = cmd };
 
     cmd_options (cmd, &o);
     if (o.all && o.rank != IDT_NODEID_ANY)
@@ -90,13 +88,13 @@ static int run (struct cmd *cmd)
     if (o.all) {
         struct ranks all = ranks_read (cmd, "all");
 
-        ranks_ask (cmd, &all, "config.reload", take_answer, &r);
+        ranks_ask (cmd, &all, "config.reload", NULL, take_answer, &r);
         ranks_fini (&all);
     }
     else {
         uint32_t rank = o.rank == IDT_NODEID_ANY ? get_own_rank (cmd) : o.rank;
 
-        ranks_ask (cmd, &(struct ranks){ &rank, 1 }, "config.reload", take_answer, &r);
+        ranks_ask (cmd, &(struct ranks){ &rank, 1 }, "config.reload", NULL, take_answer, &r);
     }
     return r.failed ? CMD_FAILED : CMD_OK;
 }
@@ -105,7 +103,6 @@ static const struct cmd_option options[] = {
     { 'r', "rank", "RANK", "that broker (default: the one connected to)", cmd_take_rank,
       offsetof (struct reload_options, rank) },
     { 'a', "all", NULL, "all brokers of the instance", cmd_take_flag, offsetof (struct reload_options, all) },
-    { 0, "json", NULL, "print a JSON object for each", cmd_take_flag, offsetof (struct reload_options, json) },
     CMD_OPTIONS_END,
 };
 
@@ -115,6 +112,7 @@ const struct command reload_command = {
     .summary = "Have brokers read their configuration files again, as SIGHUP does",
     .details = "Prints what has changed, and what waits for a restart of the broker.\n",
     .example = "idtree reload --all",
+    .json = "one object a line, for each broker",
     .options = options,
     .run = run,
 };

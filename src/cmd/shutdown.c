@@ -94,7 +94,7 @@ static int run (struct cmd *cmd)
 
 const struct command shutdown_command = {
     .name = "shutdown",
-    .flags = CMD_CONNECTS,
+    .flags = CMD_CONNECTS | CMD_SILENT,
     .summary = "Stop the instance, leaves first, and wait until the broker is gone",
     .example = "idtree shutdown",
     .run = run,

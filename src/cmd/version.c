@@ -8,17 +8,30 @@
 
 #include <idtree/handle.h>
 
+#include "cmd/base/ask.h"
 #include "cmd/base/commands.h"
+
+static void print_json (const struct cmd *cmd, const char *version)
+{
+    json_t *o = json_pack ("{s:s s:s* s:s*}", "command", PACKAGE_VERSION, "broker", cmd->h ? version : NULL, "uri",
+                           cmd->h ? idt_get_uri (cmd->h) : NULL);
+
+    ask_print (cmd, o);
+    json_decref (o);
+}
 
 static int run (struct cmd *cmd)
 {
     cmd_options (cmd, NULL);
-    printf ("command: %s\n", PACKAGE_VERSION);
-    if (cmd_try_connect (cmd, NULL)) {
-        const char *version = idt_attr_get (cmd->h, "version");
+    const char *version = cmd_try_connect (cmd, NULL) ? idt_attr_get (cmd->h, "version") : NULL;
 
-        printf ("broker:  %s\nuri:     %s\n", version ? version : "unknown", idt_get_uri (cmd->h));
+    if (cmd->json) {
+        print_json (cmd, version);
+        return CMD_OK;
     }
+    printf ("command: %s\n", PACKAGE_VERSION);
+    if (cmd->h)
+        printf ("broker:  %s\nuri:     %s\n", version ? version : "unknown", idt_get_uri (cmd->h));
     return CMD_OK;
 }
 
@@ -26,5 +39,6 @@ const struct command version_command = {
     .name = "version",
     .flags = CMD_CONNECTS,
     .summary = "Show the versions of the command and, where there is one, of the broker",
+    .json = "one object",
     .run = run,
 };

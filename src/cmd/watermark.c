@@ -25,19 +25,12 @@ static void print_text (const struct cmd *cmd, const json_t *o)
 
 static int run (struct cmd *cmd)
 {
-    bool json = false;
-
-    cmd_options (cmd, &json);
+    cmd_options (cmd, NULL);
     json_t *o = ask_new (cmd, "fluid.watermark", IDT_NODEID_ANY, json_object (), "cannot tell the watermark");
-    (json ? ask_print : print_text) (cmd, o);
+    (cmd->json ? ask_print : print_text) (cmd, o);
     json_decref (o);
     return CMD_OK;
 }
-
-static const struct cmd_option options[] = {
-    { 0, "json", NULL, "one object", cmd_take_flag, 0 },
-    CMD_OPTIONS_END,
-};
 
 const struct command watermark_command = {
     .name = "watermark",
@@ -46,6 +39,6 @@ const struct command watermark_command = {
     .details = "Who reads \"all ids since X\" again and again reads up to it, and goes on there the next time.\n"
                "An answer that was made before may be on its way yet, for fluid.forward-timeout at most.",
     .example = "idtree watermark --json",
-    .options = options,
+    .json = "one object",
     .run = run,
 };

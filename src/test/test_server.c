@@ -60,6 +60,7 @@ struct test_server {
     void *fluid_answer; /* NULL: as it should be */
     size_t fluid_size;
     bool fluid_canned;
+    int fluid_refusals, fluid_errnum;
 
     test_plug_f plug; /* NULL: none */
     void *plug_arg;
@@ -256,6 +257,12 @@ static void fluid_block (struct test_server *s, struct conn *c, const idt_msg_t 
     uint8_t *answer = NULL;
     size_t used = 0;
 
+    if (s->fluid_refusals > 0) {
+        s->fluid_refusals--;
+        if (s->fluid_errnum != 0)
+            respond (c, req, s->fluid_errnum, NULL);
+        return;
+    }
     if (s->fluid_canned) {
         respond_raw (c, req, 0, s->fluid_answer, s->fluid_size);
         return;
@@ -415,6 +422,16 @@ static void test_fluid (struct test_server *s, struct conn *c, const idt_msg_t *
     respond (c, req, 0, NULL);
 }
 
+static void test_refuse (struct test_server *s, struct conn *c, const idt_msg_t *req)
+{
+    json_t *o;
+
+    must (idt_msg_unpack (req, &o, NULL, "{s:i s:i}", "n", &s->fluid_refusals, "errnum", &s->fluid_errnum) == 0,
+          "refuse");
+    json_decref (o);
+    respond (c, req, 0, NULL);
+}
+
 static void test_count (struct test_server *s, struct conn *c, const idt_msg_t *req)
 {
     char answer[32];
@@ -459,6 +476,7 @@ static const struct {
     { "test.request", test_request },
     { "test.answer", test_answer },
     { "test.fluid", test_fluid },
+    { "test.refuse", test_refuse },
     { "test.count", test_count },
     { "test.close", test_close },
     { "test.garbage", test_garbage },

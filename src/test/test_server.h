@@ -17,6 +17,7 @@
  *                 with errnum and payload of the client's answer (NORESPONSE, events: at once)
  *   test.answer   {"size":i}: an answer of that many bytes
  *   test.fluid    how fluid.block is answered from now on: a payload of bytes, none: as it should be
+ *   test.refuse   {"n":i,"errnum":i}: so many requests for fluid.block are answered with that error; 0: not at all
  *   test.log      the line that log.append brought last
  *   test.count    {"count":i} requests so far
  *   test.close    ends the connection, test.garbage after bytes that are no message

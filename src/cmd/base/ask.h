@@ -50,6 +50,11 @@ json_t *ask_take_new (const struct cmd *cmd, idt_future_t *f, const char *what);
  */
 json_t *ask_new (struct cmd *cmd, const char *topic, uint32_t nodeid, json_t *request, const char *what);
 
+/* For jansson: digits of real numbers, so many that they do not tell how it was computed: 0.3, and not
+ * 0.30000000000000004.
+ */
+#define ASK_REALS JSON_REAL_PRECISION (15)
+
 /* Print an answer on one line, as JSON. */
 void ask_print (const struct cmd *cmd, const json_t *answer);
 

@@ -165,6 +165,11 @@ static void take_timeout (struct cmd *cmd, const char *arg, void *to)
     cmd->timeout_ms = cmd_timeout (cmd, arg);
 }
 
+static void take_json (struct cmd *cmd, const char *arg, void *to)
+{
+    cmd->json = true;
+}
+
 static const struct cmd_option help_option = { 'h', "help", NULL, "show this", take_help, 0 };
 static const struct cmd_option uri_option = { 0, "uri", "URI", "broker to talk to", take_uri, 0 };
 static const struct cmd_option timeout_option = {
@@ -173,8 +178,12 @@ static const struct cmd_option timeout_option = {
 
 void cmd_each_option (const struct command *command, void (*cb) (const struct cmd_option *o, void *arg), void *arg)
 {
+    const char *json = command->flags & CMD_SILENT ? "print an empty object when it is done" : command->json;
+
     for (const struct cmd_option *o = command->options; o && o->name; o++)
         cb (o, arg);
+    if (json)
+        cb (&(struct cmd_option){ 0, "json", NULL, json, take_json, 0 }, arg);
     if (command->flags & CMD_CONNECTS) {
         cb (&uri_option, arg);
         cb (&timeout_option, arg);
@@ -182,13 +191,13 @@ void cmd_each_option (const struct command *command, void (*cb) (const struct cm
     cb (&help_option, arg);
 }
 
-#define PARSER_MAX (CMD_OPTIONS_MAX + 3) /* with --uri, --timeout and -h */
+#define PARSER_MAX (CMD_OPTIONS_MAX + 4) /* with --uri, --timeout, --json and -h */
 
 /* What getopt_long () needs of a table. */
 struct parser {
     struct option longs[PARSER_MAX + 1];
     char shorts[2 * PARSER_MAX + 8];
-    const struct cmd_option *options[PARSER_MAX];
+    struct cmd_option options[PARSER_MAX];
     const char *names[PARSER_MAX];
     int count;
 };
@@ -201,7 +210,7 @@ static void add_option (const struct cmd_option *o, void *arg)
     p->longs[p->count].name = o->name;
     p->longs[p->count].has_arg = o->arg ? required_argument : no_argument;
     p->longs[p->count].val = o->letter ? o->letter : KEY_LONG + p->count;
-    p->options[p->count] = o;
+    p->options[p->count] = *o; /* which may be made for the call */
     p->names[p->count++] = o->name;
     if (o->letter) {
         char s[3] = { o->letter, o->arg ? ':' : '\0', '\0' };
@@ -222,7 +231,7 @@ static const struct cmd_option *option_of (const struct parser *p, int key)
 {
     for (int i = 0; i < p->count; i++)
         if (p->longs[i].val == key)
-            return p->options[i];
+            return &p->options[i];
     return NULL;
 }
 

@@ -62,6 +62,7 @@ enum cmd_flag {
     CMD_VERBATIM = 2, /* gets its arguments unparsed */
     CMD_RUNS = 4,     /* options end at the first operand: it is another command's */
     CMD_HIDDEN = 8,   /* not listed */
+    CMD_SILENT = 16,  /* prints nothing; with --json an empty object, when it is done */
 };
 
 struct command {
@@ -71,6 +72,7 @@ struct command {
     const char *summary;
     const char *details;              /* more lines for -h; may be NULL */
     const char *example;              /* one command line */
+    const char *json;                 /* what --json prints, for -h (etc/schema); NULL: there is no --json */
     const struct cmd_option *options; /* ended by CMD_OPTIONS_END; may be NULL */
     int (*run) (struct cmd *cmd);     /* returns the exit status */
 };
@@ -93,7 +95,7 @@ size_t cmd_words (struct cmd_words *w, const struct command *const *table, const
 
 /* --- a command that runs ---------------------------------------------------------------------- */
 
-/* What main () found in the environment; NULL where unset. */
+/* What is in the environment; NULL where unset. */
 struct cmd_env {
     const char *broker; /* IDTREE_BROKER: the broker's executable */
     const char *tmpdir; /* TMPDIR */
@@ -110,6 +112,7 @@ struct cmd {
     struct cmd_env env;
     const char *uri;   /* --uri; NULL: not given, as for idt_open () */
     double timeout_ms; /* --timeout: how long nobody may answer; negative: for ever */
+    bool json;         /* --json */
     idt_t *h;          /* NULL: not connected; closed when the command has run */
     struct {           /* who was asked last: who is to blame where no answer comes */
         char service[CMD_SERVICE_MAX];
@@ -122,9 +125,11 @@ struct cmd {
     char **argv;
 };
 
-/* Take the options into 'to' (NULL: the command has none of its own).  Handles -h, --uri and --timeout, ends the
- * program (CMD_USAGE)
- * at what the table does not have and where there are too few or too many operands.
+/* Run a command of 'table' with its last word and what follows: returns its exit status. */
+int cmd_run (const struct command *command, const struct command *const *table, int argc, char **argv);
+
+/* Take the options into 'to' (NULL: the command has none of its own).  Handles -h, --uri, --timeout and --json; ends
+ * the program (CMD_USAGE) at what the table does not have, and where there are too few or too many operands.
  */
 void cmd_options (struct cmd *cmd, void *to);
 
@@ -185,7 +190,7 @@ idt_t *cmd_connect_own (struct cmd *cmd);
  */
 const char *cmd_quote (const char *s, size_t len, char buf[CMD_QUOTE_MAX]);
 
-/* Call 'cb' for each option of a command, those that all have too. */
+/* Call 'cb' for each option of a command, those that all have too.  'o' is borrowed until it returns. */
 void cmd_each_option (const struct command *command, void (*cb) (const struct cmd_option *o, void *arg), void *arg);
 
 /* Print the -h screen of a command, of all, of those whose first word is 'group'. */

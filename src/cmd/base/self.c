@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* self.c - where this idtree is, and the broker that belongs to it
+/* self.c - where this idtree is, and the programs that belong to it
  *
- * Installed, both are in one folder.  In the build tree libtool keeps the program itself in
- * .libs, beside a script that sets LD_LIBRARY_PATH and runs it; as we were run by such a script,
- * the broker's program can do without its own.
+ * Installed, idtree and the broker are in BINDIR, and idtree-all is in PKGLIBEXECDIR; all of it may lie below another
+ * root.  In the build tree libtool keeps the programs themselves in .libs, beside scripts that set LD_LIBRARY_PATH and
+ * run them; as we were run by such a script, the others can do without their own.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -14,38 +14,80 @@
 
 #include "cmd/base/self.h"
 
-static void find_exe (const struct cmd *cmd, char dir[PATH_MAX])
+/* The folder that this program is in. */
+static int find_dir (char dir[PATH_MAX])
 {
     ssize_t n = readlink ("/proc/self/exe", dir, PATH_MAX - 1);
 
     if (n < 0)
-        cmd_die (cmd, "cannot read /proc/self/exe: %s", strerror (errno));
+        return -1;
     dir[n] = '\0';
     *strrchr (dir, '/') = '\0';
+    return 0;
 }
 
-static bool try_broker (struct self *self, const char *dir, const char *rest)
+/* Take 'end' from the end of 'dir'.  Returns whether that was its end. */
+static bool cut (char *dir, const char *end)
 {
-    int n = snprintf (self->broker, sizeof (self->broker), "%s/%s", dir, rest);
+    size_t len = strlen (dir), n = strlen (end);
+    bool found = len >= n && !strcmp (dir + len - n, end);
 
-    return n < (int)sizeof (self->broker) && access (self->broker, X_OK) == 0;
+    if (found)
+        dir[len - n] = '\0';
+    return found;
+}
+
+static int join (char path[PATH_MAX], const char *dir, const char *rest)
+{
+    if (snprintf (path, PATH_MAX, "%s/%s", dir, rest) < PATH_MAX)
+        return 0;
+    errno = ENAMETOOLONG;
+    return -1;
+}
+
+void self_find_all (char path[PATH_MAX])
+{
+    char dir[PATH_MAX];
+
+    if (find_dir (dir) == 0) {
+        if (cut (dir, BINDIR) && join (path, dir, PKGLIBEXECDIR "/idtree-all" + 1) == 0)
+            return;
+        if (join (path, dir, "idtree-all") == 0 && access (path, X_OK) == 0)
+            return;
+    }
+    strcpy (path, PKGLIBEXECDIR "/idtree-all");
+}
+
+/* From the folder of idtree-all to that of idtree. */
+static void leave_libexec (char dir[PATH_MAX])
+{
+    char path[PATH_MAX];
+
+    if (cut (dir, PKGLIBEXECDIR) && strlen (dir) + sizeof (BINDIR) <= PATH_MAX)
+        strcat (dir, BINDIR);
+    else if (join (path, dir, "idtree") < 0 || access (path, X_OK) < 0) /* the prefix is a link */
+        strcpy (dir, BINDIR);
+}
+
+static bool try_broker (struct self *self, const char *rest)
+{
+    return join (self->broker, self->bindir, rest) == 0 && access (self->broker, X_OK) == 0;
 }
 
 void self_find (const struct cmd *cmd, struct self *self)
 {
     char *dir = self->bindir;
 
-    find_exe (cmd, dir);
-    size_t len = strlen (dir);
-    bool in_libs = len > 6 && !strcmp (dir + len - 6, "/.libs");
-    if (in_libs)
-        dir[len - 6] = '\0';
+    if (find_dir (dir) < 0)
+        cmd_die (cmd, "cannot read /proc/self/exe: %s", strerror (errno));
+    bool in_libs = cut (dir, "/.libs");
+    leave_libexec (dir);
     if (cmd->env.broker) {
         snprintf (self->broker, sizeof (self->broker), "%s", cmd->env.broker);
         return;
     }
-    if ((in_libs && try_broker (self, dir, "../broker/.libs/idtree-broker")) || try_broker (self, dir, "idtree-broker")
-        || try_broker (self, dir, "../broker/idtree-broker"))
+    if ((in_libs && try_broker (self, "../broker/.libs/idtree-broker")) || try_broker (self, "idtree-broker")
+        || try_broker (self, "../broker/idtree-broker"))
         return;
     cmd_die (cmd, "there is no idtree-broker in %s (IDTREE_BROKER may name one)", dir);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* self.h - where this idtree is, and the broker that belongs to it */
+/* self.h - where this idtree is, and the programs that belong to it */
 #ifndef CMD_SELF_H
 #define CMD_SELF_H
 
@@ -18,5 +18,8 @@ struct self {
  * program where there is no broker.
  */
 void self_find (const struct cmd *cmd, struct self *self);
+
+/* The path that idtree-all has, or would have. */
+void self_find_all (char path[PATH_MAX]);
 
 #endif /* CMD_SELF_H */

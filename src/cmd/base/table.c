@@ -90,12 +90,3 @@ void table_print_json (const struct table_column *columns, size_t n, const json_
     }
     table_print (t, NULL);
 }
-
-int table_width (const char *s, int columns)
-{
-    int width = columns;
-
-    for (; *s; s++)
-        width += ((unsigned char)*s & 0xc0) == 0x80;
-    return width;
-}

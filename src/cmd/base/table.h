@@ -37,9 +37,4 @@ void table_print (struct libscols_table *t, const char *name);
 /* Print an array of objects, one a row. */
 void table_print_json (const struct table_column *columns, size_t n, const json_t *rows);
 
-/* The width that printf is to pad 's' to, so that it fills 'columns': printf counts bytes, and a letter may have
- * several.
- */
-int table_width (const char *s, int columns);
-
 #endif /* CMD_TABLE_H */

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* doc.c - idtree doc list, new, open, close, show, rename, delete: documents of the id compressor */
+/* doc.c - idtree doc new, open, close, show, rename, delete: documents of the id compressor */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "cmd/base/commands.h"
 #include "cmd/doc/doc.h"
-#include "cmd/base/table.h"
 
 #define LABEL_WIDTH 18
 
@@ -83,36 +82,10 @@ json_t *doc_need_new (const struct doc *d, const char *name)
 
 void doc_print (const struct doc *d, const json_t *o)
 {
-    if (d->json)
+    if (d->cmd->json)
         ask_print (d->cmd, o);
     else
         ask_print_members (o, "", LABEL_WIDTH, 0);
-}
-
-/* --- list ------------------------------------------------------------------------------------- */
-
-static void print_list (const json_t *documents)
-{
-    static const struct table_column columns[] = {
-        { "DOCUMENT", "document", 0 },           { "RANGES", "seq", TABLE_RIGHT },
-        { "FINALS", "finals", TABLE_RIGHT },     { "SESSIONS", "sessions", TABLE_RIGHT },
-        { "CLUSTERS", "clusters", TABLE_RIGHT }, { "UUID", "uuid", 0 },
-    };
-
-    table_print_json (columns, sizeof (columns) / sizeof (columns[0]), documents);
-}
-
-static int run_list (struct cmd *cmd)
-{
-    struct doc d = doc_begin (cmd);
-    json_t *answer = doc_ask_new (&d, "list", json_object (), "documents");
-
-    if (d.json)
-        doc_print (&d, json_object_get (answer, "documents"));
-    else
-        print_list (json_object_get (answer, "documents"));
-    json_decref (answer);
-    return CMD_OK;
 }
 
 /* --- new, open, close ------------------------------------------------------------------------- */
@@ -212,19 +185,8 @@ static int run_show (struct cmd *cmd)
 
 /* --- the commands ----------------------------------------------------------------------------- */
 
-static const struct cmd_option list_options[] = {
-    { 0, "json", NULL, "an array of objects", cmd_take_flag, DOC_AT (json) },
-    CMD_OPTIONS_END,
-};
-
-static const struct cmd_option new_options[] = {
-    { 0, "json", NULL, "one object", cmd_take_flag, DOC_AT (json) },
-    CMD_OPTIONS_END,
-};
-
 static const struct cmd_option session_options[] = {
     DOC_RANK_OPTION,
-    { 0, "json", NULL, "one object", cmd_take_flag, DOC_AT (json) },
     CMD_OPTIONS_END,
 };
 
@@ -234,23 +196,14 @@ static const struct cmd_option close_options[] = {
     CMD_OPTIONS_END,
 };
 
-const struct command doc_list_command = {
-    .name = "doc list",
-    .flags = CMD_CONNECTS,
-    .summary = "List the documents of the id compressor",
-    .example = "idtree doc list",
-    .options = list_options,
-    .run = run_list,
-};
-
 const struct command doc_new_command = {
     .name = "doc new",
-    .operands = "DOCUMENT",
+    .operands = "NAME",
     .flags = CMD_CONNECTS,
     .summary = "Make an empty document; its name must be new",
     .details = "A name has 1 to 100 of A-Z a-z 0-9 . _ -, and does not begin with . or -",
     .example = "idtree doc new drawing",
-    .options = new_options,
+    .json = "one object",
     .run = run_new,
 };
 
@@ -260,6 +213,7 @@ const struct command doc_open_command = {
     .flags = CMD_CONNECTS,
     .summary = "Give a rank a session in a document, which is made if there is none",
     .example = "idtree doc open --rank 3 drawing",
+    .json = "one object",
     .options = session_options,
     .run = run_open,
 };
@@ -267,7 +221,7 @@ const struct command doc_open_command = {
 const struct command doc_close_command = {
     .name = "doc close",
     .operands = "DOCUMENT",
-    .flags = CMD_CONNECTS,
+    .flags = CMD_CONNECTS | CMD_SILENT,
     .summary = "End the session of a rank, when all its ids are final",
     .example = "idtree doc close --rank 3 drawing",
     .options = close_options,
@@ -277,7 +231,7 @@ const struct command doc_close_command = {
 const struct command doc_rename_command = {
     .name = "doc rename",
     .operands = "DOCUMENT NAME",
-    .flags = CMD_CONNECTS,
+    .flags = CMD_CONNECTS | CMD_SILENT,
     .summary = "Give a document another name, which must be new",
     .details = "Who has it open goes on. It is for who made the document, and for the owner of the instance.",
     .example = "idtree doc rename drawing plan",
@@ -287,7 +241,7 @@ const struct command doc_rename_command = {
 const struct command doc_delete_command = {
     .name = "doc delete",
     .operands = "DOCUMENT",
-    .flags = CMD_CONNECTS,
+    .flags = CMD_CONNECTS | CMD_SILENT,
     .summary = "Delete a document, with all of its ids, for good",
     .details = "Who has it open is told so. It is for who made the document, and for the owner of the instance.",
     .example = "idtree doc delete drawing",
@@ -300,6 +254,7 @@ const struct command doc_show_command = {
     .flags = CMD_CONNECTS,
     .summary = "Show what is known of a document, and of the rank's session in it",
     .example = "idtree doc show drawing",
+    .json = "one object",
     .options = session_options,
     .run = run_show,
 };

@@ -19,7 +19,6 @@ struct doc {
     struct cmd *cmd;
     uint32_t rank;
     uint64_t count;
-    bool json;
     bool uuid;
     bool now;
     bool discard;

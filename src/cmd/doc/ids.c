@@ -59,8 +59,9 @@ static void print_ids (const struct doc *d, const char *name, json_t *ids)
     if (d->uuid)
         answer = doc_ask_new (d, "decompress", json_pack ("{s:s s:O}", "document", name, "ids", ids), name);
     json_array_foreach (ids, i, id)
-        (d->json ? print_json : print_text) (name, json_integer_value (id),
-                                             json_string_value (json_array_get (json_object_get (answer, "uuids"), i)));
+        (d->cmd->json ? print_json
+                      : print_text) (name, json_integer_value (id),
+                                     json_string_value (json_array_get (json_object_get (answer, "uuids"), i)));
     json_decref (answer);
 }
 
@@ -89,7 +90,6 @@ static const struct cmd_option options[] = {
     { 0, "now", NULL, "do not wait: local ids are negative, and mean something on this rank only", cmd_take_flag,
       DOC_AT (now) },
     DOC_RANK_OPTION,
-    { 0, "json", NULL, "one object a line", cmd_take_flag, DOC_AT (json) },
     CMD_OPTIONS_END,
 };
 
@@ -100,6 +100,7 @@ const struct command doc_ids_command = {
     .summary = "Make ids in a document that is open, one a line as DOCUMENT:ID",
     .details = "They are final: each rank knows them as the same number, for ever.",
     .example = "idtree doc ids -n 10 --uuid drawing",
+    .json = "one object a line",
     .options = options,
     .run = run,
 };

@@ -82,7 +82,13 @@ static int run_export (struct cmd *cmd)
         whole = export_to (&d, name, out);
         fclose (out);
     } while (!whole);
-    puts (text);
+    if (cmd->json) {
+        json_t *o = json_pack ("{s:s s:s}", "document", name, "state", text);
+        ask_print (cmd, o);
+        json_decref (o);
+    }
+    else
+        puts (text);
     free (text);
     return CMD_OK;
 }
@@ -122,11 +128,6 @@ static int run_import (struct cmd *cmd)
 
 /* --- the commands ----------------------------------------------------------------------------- */
 
-static const struct cmd_option import_options[] = {
-    { 0, "json", NULL, "one object", cmd_take_flag, DOC_AT (json) },
-    CMD_OPTIONS_END,
-};
-
 const struct command doc_export_command = {
     .name = "doc export",
     .operands = "DOCUMENT",
@@ -134,6 +135,7 @@ const struct command doc_export_command = {
     .summary = "Print a document in its stored form: base64 text",
     .details = "It is what serialize(false) of the npm package @fluidframework/id-compressor returns.",
     .example = "idtree doc export drawing >drawing.b64",
+    .json = "one object",
     .run = run_export,
 };
 
@@ -144,6 +146,6 @@ const struct command doc_import_command = {
     .summary = "Make a document from a stored form; its name must be new",
     .details = "The text is read from stdin where no FILE is given.",
     .example = "idtree doc import drawing drawing.b64",
-    .options = import_options,
+    .json = "one object",
     .run = run_import,
 };

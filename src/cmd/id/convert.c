@@ -63,6 +63,10 @@ static void convert_cb (void *arg, uint64_t line, const char *s, size_t len)
         return;
     }
     int size = candidate->scheme->write (&candidate->id, form_in (f, candidate->scheme), text);
+    if (f->reader.cmd->json) {
+        printf ("{\"%s\":\"%s\"}\n", candidate->scheme->forms[form_in (f, candidate->scheme)], text);
+        return;
+    }
     text[size] = '\n';
     fwrite_unlocked (text, 1, size + 1, stdout);
 }
@@ -110,6 +114,7 @@ const struct command id_convert_command = {
     .summary = "Convert ids of any form to one form; - reads them from stdin, one a line",
     .details = "A line that is no id is told on stderr and left out; the exit status is then 1.",
     .example = "idtree id convert --to words - <ids >names",
+    .json = "one object a line",
     .options = options,
     .run = run,
 };

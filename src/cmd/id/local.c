@@ -4,6 +4,7 @@
 /* local.c - ids that idtree id new makes by itself */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -11,8 +12,8 @@
 #include "cmd/id/text.h"
 #include "libutil/clock.h"
 
-struct maker {
-    int (*make) (struct maker *m, struct ident *id);
+struct new_maker {
+    int (*make) (struct new_maker *m, struct ident *id);
     struct flax_gen *flax;
     struct sno_gen *sno;
     uint8_t meta;
@@ -29,13 +30,13 @@ static uint32_t number (const struct new_options *o, const char *what, const cha
 
 /* --- flax ----------------------------------------------------------------------------------- */
 
-static int make_flax (struct maker *m, struct ident *id)
+static int make_flax (struct new_maker *m, struct ident *id)
 {
     id->size = FLAX_SIZE;
     return flax_gen_make (m->flax, &id->flax);
 }
 
-static int open_flax (struct maker *m, const struct new_options *o)
+static int open_flax (struct new_maker *m, const struct new_options *o)
 {
     m->make = make_flax;
     return (m->flax = flax_gen_create (&(struct flax_gen_config){ .mode = FLAX_INCREASING })) ? 0 : -1;
@@ -43,7 +44,7 @@ static int open_flax (struct maker *m, const struct new_options *o)
 
 /* --- sno ------------------------------------------------------------------------------------ */
 
-static int make_sno (struct maker *m, struct ident *id)
+static int make_sno (struct new_maker *m, struct ident *id)
 {
     id->size = SNO_SIZE;
     return sno_gen_make (m->sno, m->meta, -1, &id->sno);
@@ -60,7 +61,7 @@ static uint16_t deal_partition (uint64_t unit)
     return partition;
 }
 
-static int open_sno (struct maker *m, const struct new_options *o)
+static int open_sno (struct new_maker *m, const struct new_options *o)
 {
     struct sno_snapshot start = { 0 };
     uint64_t unit;
@@ -77,7 +78,7 @@ static int open_sno (struct maker *m, const struct new_options *o)
 
 /* --- uid ------------------------------------------------------------------------------------ */
 
-static int make_uid (struct maker *m, struct ident *id)
+static int make_uid (struct new_maker *m, struct ident *id)
 {
     struct uid uid;
     int size;
@@ -90,7 +91,7 @@ static int make_uid (struct maker *m, struct ident *id)
 }
 
 /* Where none is given: a name that no other process of this host has. */
-static struct uid_node find_node (struct maker *m, const struct new_options *o)
+static struct uid_node find_node (struct new_maker *m, const struct new_options *o)
 {
     char host[64] = "localhost";
 
@@ -105,7 +106,7 @@ static struct uid_node find_node (struct maker *m, const struct new_options *o)
     return uid_node_named (m->node);
 }
 
-static int open_uid (struct maker *m, const struct new_options *o)
+static int open_uid (struct new_maker *m, const struct new_options *o)
 {
     const struct uid_gen_config config = { .node = find_node (m, o),
                                            .after_us = (int64_t)clock_ns (CLOCK_REALTIME) / 1000 };
@@ -126,24 +127,34 @@ static void die (const struct new_options *o)
     cmd_die (o->cmd, "cannot make ids: %s", strerror (errno));
 }
 
-void new_local (const struct new_options *o, void (*take) (const struct new_options *o, const struct ident *id))
+struct new_maker *new_maker_create (const struct new_options *o)
 {
     static const struct {
         const char *scheme;
-        int (*open) (struct maker *m, const struct new_options *o);
+        int (*open) (struct new_maker *m, const struct new_options *o);
     } kinds[] = { { "flax", open_flax }, { "sno", open_sno }, { "uid", open_uid } };
-    struct maker m = { 0 };
-    struct ident id;
+    struct new_maker *m = calloc (1, sizeof (*m));
 
+    if (!m)
+        die (o);
     for (size_t i = 0; i < sizeof (kinds) / sizeof (kinds[0]); i++)
-        if (!strcmp (kinds[i].scheme, o->scheme->name) && kinds[i].open (&m, o) < 0)
+        if (!strcmp (kinds[i].scheme, o->scheme->name) && kinds[i].open (m, o) < 0)
             die (o);
-    for (uint64_t i = 0; i < o->count; i++) {
-        if (m.make (&m, &id) < 0)
-            die (o);
-        take (o, &id);
-    }
-    flax_gen_destroy (m.flax);
-    sno_gen_destroy (m.sno);
-    uid_gen_destroy (m.uid);
+    return m;
+}
+
+void new_maker_destroy (struct new_maker *m)
+{
+    if (!m)
+        return;
+    flax_gen_destroy (m->flax);
+    sno_gen_destroy (m->sno);
+    uid_gen_destroy (m->uid);
+    free (m);
+}
+
+void new_make (struct new_maker *m, const struct new_options *o, struct ident *id)
+{
+    if (m->make (m, id) < 0)
+        die (o);
 }

@@ -5,7 +5,8 @@
  *
  * Many ids are asked for in pieces, of which a few are on their way at any time, and printed in
  * the order of the requests: what one connection gets strictly increases only from one answer to
- * the next request, so that the pieces of a window may interleave in time, but never repeat.
+ * the next request, so that the pieces of a window may interleave in time, but never repeat.  Who
+ * follows gets them in order, and so a piece at a time.
  */
 #include "config.h"
 
@@ -22,6 +23,7 @@
 
 #include "cmd/base/ask.h"
 #include "cmd/base/commands.h"
+#include "cmd/id/follow.h"
 #include "cmd/id/new.h"
 #include "cmd/id/text.h"
 
@@ -38,7 +40,9 @@ struct new
 {
     struct new_options o;
     bool fluid;
-    fluid_t *fluids; /* room for a piece */
+    fluid_t *fluids;         /* room for a piece */
+    unsigned window;         /* pieces that may be on their way */
+    struct new_maker *maker; /* NULL: the instance makes them */
 };
 
 /* --- output ----------------------------------------------------------------------------------- */
@@ -80,7 +84,7 @@ static void print_json (const struct new_options *o, const struct ident *id)
 
 static void print (const struct new_options *o, const struct ident *id)
 {
-    (o->json ? print_json : print_text) (o, id);
+    (o->cmd->json ? print_json : print_text) (o, id);
 }
 
 /* --- requests --------------------------------------------------------------------------------- */
@@ -168,24 +172,41 @@ static void take (struct new *new, struct piece *p)
     idt_future_destroy (p->f);
 }
 
-static void generate (struct new *new)
+static void generate (struct new *new, uint64_t count)
 {
     struct piece pieces[WINDOW];
     uint64_t asked = 0, taken = 0;
     unsigned head = 0, tail = 0;
 
-    if (!(new->fluids = calloc (IDT_FLUID_MAX_COUNT, sizeof (new->fluids[0]))))
-        cmd_die (new->o.cmd, "out of memory");
-    while (taken < new->o.count) {
-        for (; asked < new->o.count &&head - tail < WINDOW; head++) {
-            pieces[head % WINDOW] = ask (new, new->o.count - asked);
+    while (taken < count && !ferror (stdout)) {
+        for (; asked < count && head - tail < new->window; head++) {
+            pieces[head % WINDOW] = ask (new, count - asked);
             asked += pieces[head % WINDOW].n;
         }
         struct piece *p = &pieces[tail++ % WINDOW];
         take (new, p);
         taken += p->n;
     }
-    free (new->fluids);
+    while (tail != head)
+        idt_future_destroy (pieces[tail++ % WINDOW].f);
+}
+
+static void make (struct new *new, uint64_t count)
+{
+    struct ident id;
+
+    for (uint64_t i = 0; i < count && !ferror_unlocked (stdout); i++) {
+        new_make (new->maker, &new->o, &id);
+        print (&new->o, &id);
+    }
+}
+
+/* Print 'count' new ids, or fewer where they cannot be written. */
+static void give (void *arg, uint64_t count)
+{
+    struct new *new = arg;
+
+    (new->maker ? make : generate) (new, count);
 }
 
 /* --- options ---------------------------------------------------------------------------------- */
@@ -222,6 +243,8 @@ static void check_options (struct new_options *o)
     check_fits (o, o->fingerprint, "fingerprint", "uid", true);
     check_fits (o, o->kind, "kind", "uid", true);
     check_fits (o, o->drift, "drift", "uid", false);
+    if (o->follow && o->count > 0)
+        cmd_usage (o->cmd, "--follow and --count exclude each other: each line of stdin says how many");
     if (o->local && o->rank != IDT_NODEID_ANY)
         cmd_usage (o->cmd, "--local and --rank exclude each other");
     if (o->local && !strcmp (o->scheme->name, "fluid"))
@@ -233,20 +256,34 @@ static void check_options (struct new_options *o)
         o->form[o->nforms++] = o->scheme->usual;
 }
 
+/* Where they come from. */
+static void begin (struct new *new)
+{
+    new->window = new->o.follow ? 1 : WINDOW;
+    if (new->o.local) {
+        new->maker = new_maker_create (&new->o);
+        return;
+    }
+    if (!(new->fluids = calloc (IDT_FLUID_MAX_COUNT, sizeof (new->fluids[0]))))
+        cmd_die (new->o.cmd, "out of memory");
+    cmd_connect_for (new->o.cmd, new->o.rank);
+}
+
 static int run (struct cmd *cmd)
 {
-    struct new new = { .o = { .cmd = cmd, .count = 1, .rank = IDT_NODEID_ANY, .scheme = scheme_find ("fluid") } };
+    struct new new = { .o = { .cmd = cmd, .rank = IDT_NODEID_ANY, .scheme = scheme_find ("fluid") } };
 
     cmd_options (cmd, &new.o);
     check_options (&new.o);
     new.fluid = !strcmp (new.o.scheme->name, "fluid");
     setvbuf (stdout, NULL, _IOFBF, OUTPUT_BUFFER);
-    if (new.o.local)
-        new_local (&new.o, print);
-    else {
-        cmd_connect_for (cmd, new.o.rank);
-        generate (&new);
-    }
+    begin (&new);
+    if (new.o.follow)
+        follow (cmd, COUNT_MAX, give, &new);
+    else
+        give (&new, new.o.count > 0 ? new.o.count : 1);
+    new_maker_destroy (new.maker);
+    free (new.fluids);
     return CMD_OK;
 }
 
@@ -254,6 +291,8 @@ static int run (struct cmd *cmd)
 
 static const struct cmd_option options[] = {
     { 'n', "count", "N", "how many (default 1)", take_count, AT (count) },
+    { 'f', "follow", NULL, "as many for each line of stdin as it says (empty: one), at once", cmd_take_flag,
+      AT (follow) },
     { 'r', "rank", "R", "from rank R (default: the broker of the URI)", cmd_take_rank, AT (rank) },
     { 's', "scheme", "SCHEME", "fluid, flax, sno or uid (default fluid)", idtext_take_scheme, AT (scheme) },
     { 0, "local", NULL, "without an instance; not for fluid", cmd_take_flag, AT (local) },
@@ -265,7 +304,6 @@ static const struct cmd_option options[] = {
     { 0, "fingerprint", "N", "uid, --local: the node's 32 bits instead of a name", cmd_take_text, AT (fingerprint) },
     { 0, "kind", "KIND", "uid, --local: local or global (default global)", cmd_take_text, AT (kind) },
     { 0, "drift", "N", "uid: drift bits, 5 to 10 (default 8)", cmd_take_text, AT (drift) },
-    { 0, "json", NULL, "one object a line", cmd_take_flag, AT (json) },
     CMD_OPTIONS_END,
 };
 
@@ -273,7 +311,10 @@ const struct command id_new_command = {
     .name = "id new",
     .flags = CMD_CONNECTS,
     .summary = "Get new ids from the instance, one a line (default: in F58)",
+    .details = "As a coprocess, for bash: coproc IDS { idtree id new --follow; }\n"
+               "then: echo >&${IDS[1]}; read -r id <&${IDS[0]}",
     .example = "idtree id new -n 3 --to f58 --to words",
+    .json = "one object a line",
     .options = options,
     .run = run,
 };

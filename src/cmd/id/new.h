@@ -16,10 +16,10 @@
 struct new_options {
     struct cmd *cmd;
     const struct scheme *scheme;
-    uint64_t count;
+    uint64_t count; /* 0: not given */
+    bool follow;
     uint32_t rank; /* IDT_NODEID_ANY: not given */
     bool local;
-    bool json;
     bool generator;
     const char *form_name[NEW_FORMS_MAX];
     int form[NEW_FORMS_MAX]; /* numbers of the scheme's forms */
@@ -33,11 +33,16 @@ struct new_options {
     const char *kind;
 };
 
-/* Make the ids of flax, sno or uid that are asked for in this process, and hand them out: unique within a generator.
- * It makes none in the step of time in which it began, so that programs that run one after the other do not meet
- * either, as long as the clock is not set back.  Waits for the next step of time where one is used up.  Ends the
- * program where an option is nonsense, or the clock's date is none of the scheme's.
+/* Makes ids of flax, sno or uid in this process: unique within a generator.  It makes none in the step of time in which
+ * it began, so that programs that run one after the other do not meet either, as long as the clock is not set back.
  */
-void new_local (const struct new_options *o, void (*take) (const struct new_options *o, const struct ident *id));
+struct new_maker;
+
+/* Ends the program where an option is nonsense, or the clock's date is none of the scheme's. */
+struct new_maker *new_maker_create (const struct new_options *o);
+void new_maker_destroy (struct new_maker *m); /* NULL is fine */
+
+/* Make one.  Waits for the next step of time where one is used up. */
+void new_make (struct new_maker *m, const struct new_options *o, struct ident *id);
 
 #endif /* CMD_ID_NEW_H */

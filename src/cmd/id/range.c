@@ -18,7 +18,6 @@ struct range_options {
     const char *epoch;
     const char *form;
     const char *drift, *kind;
-    bool json;
 };
 
 static int64_t date_of (const struct cmd *cmd, const char *option, const char *s)
@@ -64,7 +63,7 @@ static void print (const struct range_options *o, const struct ident *lower, con
 
     o->scheme->write (lower, form, a);
     o->scheme->write (upper, form, b);
-    printf (o->json ? "{\"lower\":\"%s\",\"upper\":\"%s\"}\n" : "%s\n%s\n", a, b);
+    printf (o->cmd->json ? "{\"lower\":\"%s\",\"upper\":\"%s\"}\n" : "%s\n%s\n", a, b);
 }
 
 static void find (const struct range_options *o)
@@ -104,7 +103,6 @@ static const struct cmd_option options[] = {
     { 'e', "epoch", "DATE", "fluid: when timestamps begin (default: as the instance says)", cmd_take_text, AT (epoch) },
     { 0, "drift", "N", "uid: drift bits, 5 to 10 (default 8)", cmd_take_text, AT (drift) },
     { 0, "kind", "KIND", "uid: local or global (default global)", cmd_take_text, AT (kind) },
-    { 0, "json", NULL, "one object", cmd_take_flag, AT (json) },
     CMD_OPTIONS_END,
 };
 
@@ -116,6 +114,7 @@ const struct command id_range_command = {
                "are sorted by windows of time, so that others of the first and the last window lie there too.\n"
                "Dates of fluids before the epoch, or behind the 34.8 years that follow, are cut off there.",
     .example = "idtree id range --scheme sno --from 2026-11-01 --to 2026-12-01",
+    .json = "one object",
     .options = options,
     .run = run,
 };

@@ -22,7 +22,6 @@
 
 struct show {
     struct cmd *cmd;
-    bool json;
     struct idtext_reader reader;
     const char *epoch_option, *drift_option;
     int drift;
@@ -49,7 +48,7 @@ static void add_maker (struct show *show, uint32_t generator, json_t *o)
 
     if (!ranks)
         return;
-    if (show->json)
+    if (show->reader.cmd->json)
         json_object_set_new (o, "maker", json_pack ("{s:I s:s}", "rank", (json_int_t)rank, "borrowers", ranks));
     else if (*ranks)
         json_object_set_new (o, "made by",
@@ -122,14 +121,14 @@ static json_t *object_of (struct show *show, const struct candidate *c, bool cer
         c->scheme->write (&c->id, form, buf);
         json_object_set_new (o, c->scheme->forms[form], json_string (buf));
     }
-    (c->scheme->fields ? add_fields : show->json ? add_fluid_fields : add_fluid_words) (show, c, o);
+    (c->scheme->fields ? add_fields : show->reader.cmd->json ? add_fluid_fields : add_fluid_words) (show, c, o);
     return o;
 }
 
 /* Print an object, which is stolen. */
 static void print_new (struct show *show, json_t *o)
 {
-    if (show->json)
+    if (show->reader.cmd->json)
         ask_print (show->cmd, o);
     else {
         if (show->count++)
@@ -144,7 +143,7 @@ static void print_candidates (struct show *show, const struct candidate *candida
     json_t *all = json_array ();
 
     for (int i = 0; i < n; i++) {
-        if (show->json && n > 1)
+        if (show->reader.cmd->json && n > 1)
             json_array_append_new (all, object_of (show, &candidate[i], true));
         else
             print_new (show, object_of (show, &candidate[i], n == 1));
@@ -208,7 +207,6 @@ static const struct cmd_option options[] = {
     { 's', "scheme", "SCHEME", "fluid, flax, sno or uid (default: whatever it can be)", idtext_take_scheme,
       AT (reader.scheme) },
     { 0, "drift", "N", "uid: drift bits it was written with, 5 to 10 (default 8)", cmd_take_text, AT (drift_option) },
-    { 0, "json", NULL, "one object a line", cmd_take_flag, AT (json) },
     CMD_OPTIONS_END,
 };
 
@@ -224,6 +222,7 @@ const struct command id_show_command = {
                "fluid is its rank; where ranks have several (fluid.lanes) the instance is asked whose it is.\n"
                "Where that rank lends of its generator (fluid.share), one that borrows may have made it.",
     .example = "idtree id show --epoch 2026-11-21 fuZZybuNNy",
+    .json = "one object a line",
     .options = options,
     .run = run,
 };

@@ -26,7 +26,6 @@ struct jobs {
     int form;          /* of the ids that are printed */
     const char *after; /* an id; NULL: not given */
     uint64_t count;    /* 0: not given */
-    bool json;
     bool ack;
     bool no_jobspec;
     struct jobs_user users[JOBS_USERS]; /* found lately: to look one up may take a while */

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "cmd/base/commands.h"
-#include "cmd/base/table.h"
+#include "cmd/base/pad.h"
 #include "cmd/job/job.h"
 #include "libutil/minmax.h"
 
@@ -28,14 +28,13 @@ struct list {
 
 static void print_row (const struct list *l, const char *id, const char *user, const char *urgency, const char *key)
 {
-    printf ("%-*s %-*s %7s  %s\n", table_width (id, l->id_width), id, table_width (user, USER_WIDTH), user, urgency,
-            key);
+    printf ("%-*s %-*s %7s  %s\n", pad_width (id, l->id_width), id, pad_width (user, USER_WIDTH), user, urgency, key);
 }
 
 /* Characters of a text in UTF-8. */
 static int width_of (const char *s)
 {
-    return (int)strlen (s) - table_width (s, 0);
+    return (int)strlen (s) - pad_width (s, 0);
 }
 
 /* A key is whatever its user says. */
@@ -72,7 +71,7 @@ static void print_job (struct list *l, json_t *job)
 
     snprintf (l->last, sizeof (l->last), "%s", id ? id : "");
     jobs_set_id (&l->j, job);
-    if (l->j.json)
+    if (l->j.cmd->json)
         ask_print (l->j.cmd, job);
     else
         print_text (l, job);
@@ -111,7 +110,6 @@ static const struct cmd_option options[] = {
     JOBS_AFTER_OPTION,
     { 'n', "count", "N", "N at most (default: all)", cmd_take_count, JOBS_AT (count) },
     JOBS_TO_OPTION (JOBS_AT (form_name)),
-    { 0, "json", NULL, "one object a line", cmd_take_flag, JOBS_AT (json) },
     CMD_OPTIONS_END,
 };
 
@@ -120,6 +118,7 @@ const struct command job_list_command = {
     .flags = CMD_CONNECTS,
     .summary = "List the jobs that are stored and not acknowledged, in order of their ids",
     .example = "idtree job list -n 20",
+    .json = "one object a line",
     .options = options,
     .run = run,
 };

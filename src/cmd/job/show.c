@@ -69,7 +69,7 @@ static int run_show (struct cmd *cmd)
     add_date (o, &ident, cmd);
     json_object_set_new (o, "user", json_string (jobs_user (&j, job)));
     json_object_update_missing (o, job);
-    if (j.json)
+    if (cmd->json)
         ask_print (cmd, o);
     else
         print_job (o);
@@ -107,7 +107,7 @@ static int run_stats (struct cmd *cmd)
     struct jobs j = jobs_begin (cmd);
     json_t *stats = jobs_ask_new (&j, "stats", json_object (), "jobs");
 
-    if (j.json)
+    if (cmd->json)
         ask_print (cmd, stats);
     else
         print_stats (stats);
@@ -117,25 +117,20 @@ static int run_stats (struct cmd *cmd)
 
 /* --- the commands ----------------------------------------------------------------------------- */
 
-static const struct cmd_option json_options[] = {
-    { 0, "json", NULL, "one object", cmd_take_flag, JOBS_AT (json) },
-    CMD_OPTIONS_END,
-};
-
 const struct command job_show_command = {
     .name = "job show",
     .operands = "ID",
     .flags = CMD_CONNECTS,
     .summary = "Show a job: all forms of its id, when that was made, whose it is, its jobspec",
     .example = "idtree job show fuZZybuNNy",
-    .options = json_options,
+    .json = "one object",
     .run = run_show,
 };
 
 const struct command job_ack_command = {
     .name = "job ack",
     .operands = "ID",
-    .flags = CMD_CONNECTS,
+    .flags = CMD_CONNECTS | CMD_SILENT,
     .summary = "Acknowledge all jobs up to an id: they were consumed, and may be forgotten",
     .example = "idtree job ack fuZZybuNNy",
     .run = run_ack,
@@ -147,6 +142,6 @@ const struct command job_stats_command = {
     .summary = "Show how many jobs rank 0 has, who consumes them, and what the limits are",
     .details = "idtree module stats job-ingest shows the counters of one rank.",
     .example = "idtree job stats",
-    .options = json_options,
+    .json = "one object",
     .run = run_stats,
 };

@@ -51,7 +51,7 @@ struct submit {
     uint64_t count; /* 0: not given */
     uint64_t urgency;
     const char *key, *form_name;
-    bool json, quiet;
+    bool quiet;
     int form;
 
     json_t *request; /* but for the key */
@@ -117,7 +117,7 @@ static void print_id (const struct submit *s, const struct slot *slot)
 {
     if (s->quiet)
         return;
-    if (s->json)
+    if (s->cmd->json)
         print_json (s, slot);
     else
         puts (slot->id);
@@ -403,7 +403,6 @@ static const struct cmd_option options[] = {
     { 'k', "key", "KEY", "the same key means the same job; with -n KEY-1 ... KEY-N", cmd_take_text, AT (key) },
     JOBS_TO_OPTION (AT (form_name)),
     { 'q', "quiet", NULL, "print no ids", cmd_take_flag, AT (quiet) },
-    { 0, "json", NULL, "one object a line", cmd_take_flag, AT (json) },
     CMD_OPTIONS_END,
 };
 
@@ -416,6 +415,7 @@ const struct command job_submit_command = {
         "FILE is a jobspec of version 1, as JSON; without it, it is read from stdin.  For a COMMAND one is made: a\n"
         "slot of one core, in this directory, without a limit of time, without an environment.",
     .example = "idtree job submit -n 10 --key nightly -- hostname",
+    .json = "one object a line",
     .options = options,
     .run = run,
 };

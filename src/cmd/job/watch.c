@@ -45,7 +45,7 @@ static void print_job (struct watch *w, json_t *job)
 
     snprintf (w->last, sizeof (w->last), "%s", id ? id : "");
     jobs_set_id (&w->j, job);
-    if (w->j.json)
+    if (w->j.cmd->json)
         ask_print (w->j.cmd, job);
     else
         print_text (w, job);
@@ -117,7 +117,6 @@ static const struct cmd_option options[] = {
     { 0, "ack", NULL, "acknowledge what was printed: it may be forgotten", cmd_take_flag, JOBS_AT (ack) },
     { 0, "no-jobspec", NULL, "without jobspecs", cmd_take_flag, JOBS_AT (no_jobspec) },
     JOBS_TO_OPTION (JOBS_AT (form_name)),
-    { 0, "json", NULL, "one object a line", cmd_take_flag, JOBS_AT (json) },
     CMD_OPTIONS_END,
 };
 
@@ -129,6 +128,7 @@ const struct command job_watch_command = {
         "A line has the id, the user, the urgency and the jobspec, separated by tabs.  Without --after it begins\n"
         "behind what was acknowledged.",
     .example = "idtree job watch --ack",
+    .json = "one object a line",
     .options = options,
     .run = run,
 };

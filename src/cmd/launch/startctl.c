@@ -135,7 +135,6 @@ static int print_status (struct cmd *cmd, bool json)
 
 struct startctl_options {
     int signum;
-    bool json;
 };
 
 static void take_signal (struct cmd *cmd, const char *arg, void *to)
@@ -226,18 +225,18 @@ static int run (struct cmd *cmd)
     if (!strcmp (verb, "status") && cmd->argc > 1)
         cmd_usage (cmd, "status is of all ranks: it takes no RANK");
     if (!strcmp (verb, "status"))
-        return print_status (cmd, o.json);
+        return print_status (cmd, cmd->json);
     if (cmd->argc < 2)
         cmd_usage (cmd, "%s needs a RANK", verb);
     change (cmd, verb, o.signum);
+    if (cmd->json)
+        puts ("{}");
     return CMD_OK;
 }
 
 static const struct cmd_option options[] = {
     { 0, "signal", "SIG", "for kill: a name or a number (default KILL)", take_signal,
       offsetof (struct startctl_options, signum) },
-    { 0, "json", NULL, "for status: an object instead of a table", cmd_take_flag,
-      offsetof (struct startctl_options, json) },
     CMD_OPTIONS_END,
 };
 
@@ -248,6 +247,7 @@ const struct command startctl_command = {
     .summary = "Kill, stop, continue and run again brokers of idtree start",
     .details = "Each waits until it is done: the broker has ended, is stopped, goes on, is up.",
     .example = "idtree startctl kill 3 && idtree startctl run 3",
+    .json = "one object",
     .options = options,
     .run = run,
 };

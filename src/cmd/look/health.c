@@ -19,7 +19,6 @@
 
 struct options {
     uint32_t rank;
-    bool json;
 };
 
 /* --- the answer ------------------------------------------------------------------------------------ */
@@ -134,13 +133,13 @@ static int run (struct cmd *cmd)
     struct judgement j;
 
     cmd_options (cmd, &o);
-    cmd->died = o.json ? nobody_json : nobody_text;
+    cmd->died = cmd->json ? nobody_json : nobody_text;
     cmd_connect_for (cmd, o.rank);
     if (o.rank == IDT_NODEID_ANY)
         o.rank = get_rank (cmd);
     judge_begin (&j, o.rank, get_lease_ms (cmd, o.rank));
     ask_all (cmd, &j);
-    if (o.json)
+    if (cmd->json)
         print_json (cmd, &j);
     else
         print_text (&j);
@@ -151,7 +150,6 @@ static int run (struct cmd *cmd)
 static const struct cmd_option options[] = {
     { 'r', "rank", "R", "of rank R (default: the broker of the URI); of rank 0: of the instance", cmd_take_rank,
       offsetof (struct options, rank) },
-    { 0, "json", NULL, "one object", cmd_take_flag, offsetof (struct options, json) },
     CMD_OPTIONS_END,
 };
 
@@ -162,6 +160,7 @@ const struct command health_command = {
     .details = "Exit status: 0 good; 1 degraded: ids are made, but somebody should look; 2 critical: they are not, or\n"
                "soon will not be, or nobody answers.",
     .example = "idtree health --timeout 5 || alert",
+    .json = "one object",
     .options = options,
     .run = run,
 };

@@ -90,6 +90,7 @@ static int run (struct cmd *cmd)
     char state[OVERLAY_STATE_SIZE];
 
     cmd_options (cmd, &o);
+    o.view.json = cmd->json;
     if (o.wait)
         check_state_name (cmd, o.wait);
     cmd_connect_for (cmd, o.view.rank);
@@ -107,13 +108,12 @@ static int run (struct cmd *cmd)
 static const struct cmd_option options[] = {
     { 'r', "rank", "RANK", "that rank and those below it only", cmd_take_rank, AT (view.rank) },
     { 0, "summary", NULL, "states with the set of their ranks, as for more than 256", cmd_take_flag, AT (summary) },
-    { 0, "fluid", NULL, "so, and states of generators, of which each rank is asked", cmd_take_flag, AT (view.fluid) },
+    { 0, "fluid", NULL, "so, and states of generators", cmd_take_flag, AT (view.fluid) },
     { 0, "all", NULL, "a line for each rank, however many there are", cmd_take_flag, AT (all) },
     { 0, "down", NULL, "only ranks that are not full", cmd_take_flag, AT (view.down) },
     { 0, "wait", "STATE", "before, wait until RANK (0) is full, partial, degraded or lost", cmd_take_text, AT (wait) },
     { 0, "check", NULL, "end with 0: full, 1: partial or degraded, 2: lost", cmd_take_flag, AT (check) },
     COLOR_OPTIONS (AT (view.color)),
-    { 0, "json", NULL, "objects instead of a table", cmd_take_flag, AT (view.json) },
     CMD_OPTIONS_END,
 };
 
@@ -127,6 +127,7 @@ const struct command overlay_status_command = {
                "borrowing (generates with some of the sequence numbers of another rank's GENERATOR);\n"
                "at rank 0 also what is wrong with the store of its horizon.",
     .example = "idtree overlay status --wait=full --down",
+    .json = "objects instead of a table",
     .options = options,
     .run = run,
 };

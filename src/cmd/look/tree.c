@@ -28,6 +28,17 @@
 
 enum column { RANK, HOST, STATUS, SINCE, FLUID, GENERATOR, SERVED_BY, COLUMNS };
 
+/* In JSON a title in lower case is the key. */
+static const struct table_column json_columns[COLUMNS] = {
+    [RANK] = { "RANK", NULL, TABLE_TREE | TABLE_NUMBER },
+    [HOST] = { "HOST", NULL, 0 },
+    [STATUS] = { "STATUS", NULL, 0 },
+    [SINCE] = { "SINCE", NULL, TABLE_NUMBER },
+    [FLUID] = { "FLUID", NULL, 0 },
+    [GENERATOR] = { "GENERATOR", NULL, TABLE_NUMBER },
+    [SERVED_BY] = { "IDS_FROM", NULL, TABLE_NUMBER },
+};
+
 static const struct table_column columns[COLUMNS] = {
     [RANK] = { "RANK", NULL, TABLE_TREE | TABLE_NUMBER },
     [HOST] = { "HOST", NULL, 0 },
@@ -187,7 +198,10 @@ static struct libscols_line *add_row (struct walk *w, struct node *node)
     row.texts[RANK] = row.rank;
     row.texts[STATUS] = node->status;
     if (node->duration_s >= 0) {
-        format_duration (node->duration_s, row.since, sizeof (row.since));
+        if (w->view->json)
+            snprintf (row.since, sizeof (row.since), "%.1f", node->duration_s);
+        else
+            format_duration (node->duration_s, row.since, sizeof (row.since));
         row.texts[SINCE] = row.since;
     }
     if (answered (w, node, node->host) && idt_rpc_get_unpack (node->host, "{s:s}", "value", &host) == 0)
@@ -288,7 +302,7 @@ void overlay_print_tree (const struct overlay_view *v)
 {
     struct walk w = { .view = v, .cmd = v->cmd, .color = !v->json && color_wanted (v->cmd, &v->color) };
 
-    w.table = table_create (columns, COLUMNS);
+    w.table = table_create (v->json ? json_columns : columns, COLUMNS);
     scols_table_enable_colors (w.table, w.color);
     add_node (&w, v->rank, NULL, "unknown", -1);
     while (w.next.n > 0) {

@@ -97,6 +97,7 @@ static int run (struct cmd *cmd)
 const struct command state_backup_command = {
     .name = "state backup",
     .operands = "DIR NEW",
+    .flags = CMD_SILENT,
     .summary = "Copy documents and jobs of a state folder to look at; what keeps ids unique is told, and not copied",
     .details = "No broker starts on the copy.  See \"Backup\" in idtree(1).",
     .example = "idtree state backup /var/lib/idtree /backup/idtree-monday",

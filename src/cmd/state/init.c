@@ -30,7 +30,6 @@ struct init {
     const char *epoch;
     const char *uuid;
     bool allow_network;
-    bool json;
 };
 
 /* --- the folder ------------------------------------------------------------------------------- */
@@ -154,7 +153,7 @@ static void print (const struct cmd *cmd, const struct init *o, const struct sta
     char epoch[DATE_SIZE];
 
     format_date (s->epoch_ms, epoch);
-    if (!o->json) {
+    if (!cmd->json) {
         printf ("%s: the instance %s (%s), epoch %s\n", o->dir, s->uuid, s->name, epoch);
         return;
     }
@@ -197,7 +196,6 @@ static const struct cmd_option options[] = {
       AT (uuid) },
     { 0, "allow-network", NULL, "the folder may be on NFS and the like: only this host can reach it", cmd_take_flag,
       AT (allow_network) },
-    { 0, "json", NULL, "one object", cmd_take_flag, AT (json) },
     CMD_OPTIONS_END,
 };
 
@@ -208,6 +206,7 @@ const struct command init_command = {
                "With --uuid stores that are there stay; without " STATE_HORIZON_STORE
                " the next start needs --recover-horizon.",
     .example = "idtree init --statedir /var/lib/idtree --name cluster --epoch 2026-01-01T00:00:00Z",
+    .json = "one object",
     .options = options,
     .run = run,
 };

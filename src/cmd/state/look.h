@@ -18,7 +18,6 @@
 
 struct look {
     const char *dir;
-    bool json;
     struct statefile state;
     bool has_fluid;                             /* the dates below are known */
     int64_t epoch_ms, horizon_ms, watermark_ms; /* Unix milliseconds */

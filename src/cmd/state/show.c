@@ -19,7 +19,7 @@ static struct look begin (struct cmd *cmd)
 {
     struct look l = { 0 };
 
-    cmd_options (cmd, &l);
+    cmd_options (cmd, NULL);
     l.dir = cmd->argv[0];
     look_at (cmd, &l);
     return l;
@@ -32,7 +32,7 @@ static int show (struct cmd *cmd)
 
     if (l.why[0])
         cmd_warn (cmd, "the horizon is not known: %s/" STATE_HORIZON_STORE " is %s", l.dir, l.why);
-    if (l.json)
+    if (cmd->json)
         ask_print (cmd, all);
     else
         ask_print_members (all, "", WIDTH, JSON_COMPACT);
@@ -80,7 +80,13 @@ static int check (struct cmd *cmd)
     }
     if (bad > 0)
         return CMD_FAILED;
-    printf ("%s: all of the instance %s (%s) is there, and whole\n", l.dir, l.state.uuid, l.state.name);
+    if (cmd->json) {
+        json_t *o = json_pack ("{s:s s:s s:s}", "statedir", l.dir, "uuid", l.state.uuid, "name", l.state.name);
+        ask_print (cmd, o);
+        json_decref (o);
+    }
+    else
+        printf ("%s: all of the instance %s (%s) is there, and whole\n", l.dir, l.state.uuid, l.state.name);
     return CMD_OK;
 }
 
@@ -105,17 +111,12 @@ static int forget (struct cmd *cmd)
     return CMD_OK;
 }
 
-static const struct cmd_option options[] = {
-    { 0, "json", NULL, "one object", cmd_take_flag, offsetof (struct look, json) },
-    CMD_OPTIONS_END,
-};
-
 const struct command state_show_command = {
     .name = "state show",
     .operands = "DIR",
     .summary = "Show whose state a folder holds, and up to where its ids may have been made",
     .example = "idtree state show /var/lib/idtree",
-    .options = options,
+    .json = "one object",
     .run = show,
 };
 
@@ -124,12 +125,14 @@ const struct command state_check_command = {
     .operands = "DIR",
     .summary = "Tell whether all of an instance's state is in a folder, and whole; no broker may run on it",
     .example = "idtree state check /var/lib/idtree",
+    .json = "one object, where all is there, and whole",
     .run = check,
 };
 
 const struct command state_forget_command = {
     .name = "state forget",
     .operands = "DIR STORE",
+    .flags = CMD_SILENT,
     .summary = "Give up what was in a store that is lost: an empty one is made when it is needed",
     .example = "idtree state forget /var/lib/idtree compressor.sqlite",
     .run = forget,

@@ -252,6 +252,18 @@ bool connection_follows (const idt_t *h)
     return h->connection && (h->connection->flags & IDT_O_RECONNECT);
 }
 
+bool connection_may_attach (const idt_t *h)
+{
+    return h->connection && !(h->connection->flags & IDT_O_NOSHM);
+}
+
+bool connection_is_of (const idt_t *h, const char *instance)
+{
+    const char *ours = h->connection->instance;
+
+    return *ours == '\0' || *instance == '\0' || strcmp (ours, instance) == 0;
+}
+
 bool connection_is_sought (const idt_t *h)
 {
     return h->connection && h->connection->sought;

@@ -282,6 +282,32 @@ static void test_reconnect (struct test_server *s)
     ok (clean, "of %u losses with memory that runs out, %u calls fail, and none after it", n, failed);
 }
 
+/* Ids are asked for ahead with each allocation failing in turn: what fails is asked for by the call, or by a later one.
+ */
+static void test_prefetch (struct test_server *s)
+{
+    unsigned n, failed = 0;
+    bool clean = true;
+
+    for (n = 0; n < 60; n++) {
+        fluid_t id = 0, last = 0;
+        idt_t *h = idt_open (test_server_uri (s), NULL);
+        fail_at = n;
+        int rc = h ? idt_fluid_prefetch (h, 32, 60000) : -1;
+        for (int i = 0; i < 100; i++, last = id) {
+            if (rc == 0 && idt_fluid_generate (h, 1, &id) == 0)
+                clean = clean && id > last;
+            else
+                failed++, clean = clean && errno == ENOMEM;
+        }
+        fail_at = -1u;
+        clean = clean && idt_fluid_prefetch (h, 32, 60000) == 0 && idt_fluid_generate (h, 1, &id) == 0 && id > last;
+        idt_close (h);
+    }
+    ok (clean && failed > 0, "ids at hand with memory that runs out: in order, and %u of %u calls fail", failed,
+        100 * n);
+}
+
 /* Steady state: the price of one block of ids. */
 static void test_price (struct test_server *s)
 {
@@ -298,6 +324,15 @@ static void test_price (struct test_server *s)
     ok (good && writes == rounds && reads == rounds && polls == rounds,
         "a block of ids costs one write, one poll, one read");
     ok (allocations <= 5 * rounds, "and %.1f allocations", (double)allocations / rounds);
+    good = idt_fluid_prefetch (h, 1024, 60000) == 0;
+    for (unsigned i = 0; i < 256; i++)
+        good = good && idt_fluid_generate (h, 16, ids) == 0;
+    allocations = reads = writes = polls = 0;
+    for (unsigned i = 0; i < 1024; i++)
+        good = good && idt_fluid_generate (h, 16, ids) == 0;
+    ok (good && writes <= 32 && reads <= 32 && polls <= 32 && allocations <= 5 * 32,
+        "1,024 blocks of ids at hand: %u writes, %u polls, %u reads, %u allocations", writes, polls, reads,
+        allocations);
     idt_close (h);
 }
 
@@ -307,6 +342,7 @@ int main (int argc, char *argv[])
     for (size_t i = 0; i < sizeof (cases) / sizeof (cases[0]); i++)
         test_case (s, cases[i].name, cases[i].run);
     test_reconnect (s);
+    test_prefetch (s);
     test_price (s);
     test_server_destroy (s);
     return done_testing ();

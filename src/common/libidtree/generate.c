@@ -61,7 +61,7 @@ static fluid_t expand (const uint8_t *p, size_t size, fluid_t *ids)
     return ids[-1];
 }
 
-idt_future_t *idt_fluid_generate_async (idt_t *h, uint32_t n)
+idt_future_t *generate_ask (idt_t *h, uint32_t n)
 {
     uint8_t request[REQUEST_SIZE];
     fluid_t last = h->last_fluid;
@@ -76,6 +76,12 @@ idt_future_t *idt_fluid_generate_async (idt_t *h, uint32_t n)
         f->after = last;
     }
     return f;
+}
+
+idt_future_t *idt_fluid_generate_async (idt_t *h, uint32_t n)
+{
+    prefetch_pass (h);
+    return generate_ask (h, n);
 }
 
 static void raise_last (idt_t *h, fluid_t last)
@@ -112,8 +118,14 @@ int idt_fluid_generate_get (idt_future_t *f, uint32_t n, fluid_t *ids)
 
 int idt_fluid_generate (idt_t *h, uint32_t n, fluid_t *ids)
 {
-    idt_future_t *f = idt_fluid_generate_async (h, n);
-
+    if (attach_generate (h, n, ids)) {
+        prefetch_pass (h);
+        return 0;
+    }
+    attach_work (h);
+    if (h->prefetch)
+        return prefetch_generate (h, n, ids);
+    idt_future_t *f = generate_ask (h, n);
     if (!f)
         return -1;
     int rc = idt_fluid_generate_get (f, n, ids);

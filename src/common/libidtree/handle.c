@@ -321,6 +321,23 @@ int idt_send (idt_t *h, const idt_msg_t *msg)
     return handle_send (h, msg, false);
 }
 
+void idt_set_interrupt (idt_t *h, idt_interrupt_f cb, void *arg)
+{
+    h->interrupt_cb = cb;
+    h->interrupt_arg = arg;
+}
+
+/* Wait for the connection, or for another one.  Returns 0, or -1 with errno set. */
+static int wait_once (idt_t *h, double deadline_ms)
+{
+    if (h->lost && !connection_is_sought (h))
+        return errset (h->lost);
+    int rc = h->lost ? connection_wait (h, deadline_ms) : wait_io (h, deadline_ms);
+    if (rc == 0 && h->interrupt_cb && !h->interrupt_cb (h->interrupt_arg))
+        return errset (EINTR);
+    return rc;
+}
+
 int handle_wait (idt_t *h, const bool *done, double timeout_ms)
 {
     double deadline_ms = timeout_ms < 0 ? -1 : timeout_ms > 0 ? clock_s (CLOCK_MONOTONIC) * 1e3 + timeout_ms : 0;
@@ -334,12 +351,8 @@ int handle_wait (idt_t *h, const bool *done, double timeout_ms)
         const idt_msg_t *msg = take_message (h);
         if (msg)
             put_aside_new (h, msg);
-        else if (connection_is_sought (h))
-            rc = connection_wait (h, deadline_ms);
-        else if (h->lost)
-            rc = errset (h->lost);
         else
-            rc = wait_io (h, deadline_ms);
+            rc = wait_once (h, deadline_ms);
     }
     handle_wake (h);
     return rc;
@@ -348,16 +361,11 @@ int handle_wait (idt_t *h, const bool *done, double timeout_ms)
 int idt_flush (idt_t *h)
 {
     while (!h->lost || connection_is_sought (h)) {
-        if (h->lost) {
-            if (connection_wait (h, -1) < 0)
-                return -1;
-            continue;
-        }
-        if (flush_some (h) < 0)
+        if (!h->lost && flush_some (h) < 0)
             return -1;
-        if (!has_output (h))
+        if (!h->lost && !has_output (h))
             return 0;
-        if (wait_io (h, -1) < 0)
+        if (wait_once (h, -1) < 0)
             return -1;
         /* Read too: a broker whose answers we don't take may not take our requests. */
         const idt_msg_t *msg;
@@ -490,6 +498,8 @@ void idt_close (idt_t *h)
         return;
     int saved_errno = errno;
     connection_forget (h);
+    prefetch_fini (h);
+    attach_fini (h);
     assert (h->depth == 0 && h->future_count == 0 && TAILQ_EMPTY (&h->observers));
     unwatch (h);
     service_fini (h);

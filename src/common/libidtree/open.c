@@ -36,8 +36,9 @@ idt_t *idt_open_within (const char *uri, int flags, double timeout_ms, idt_error
 {
     bool nowhere = !uri && !variable ("IDTREE_URI") && !variable ("FLUX_URI");
 
-    if (flags != 0 && flags != IDT_O_RECONNECT && flags != IDT_O_ONCE) {
-        errsetf (errp, EINVAL, "a handle is opened with IDT_O_RECONNECT, or IDT_O_ONCE, or neither");
+    if ((flags & ~(IDT_O_RECONNECT | IDT_O_ONCE | IDT_O_NOSHM)) != 0
+        || (flags & (IDT_O_RECONNECT | IDT_O_ONCE)) == (IDT_O_RECONNECT | IDT_O_ONCE)) {
+        errsetf (errp, EINVAL, "a handle is opened with IDT_O_RECONNECT, or IDT_O_ONCE, or neither, and IDT_O_NOSHM");
         return NULL;
     }
     idt_t *h = connection_open (uri ? uri : idt_default_uri (), flags, timeout_ms, errp);

@@ -4,7 +4,7 @@
 /* private.h - the inside of a handle, for the files of libidtree alone
  *
  * A handle is one object in several files that call each other: handle.c, open.c, connection.c, bond.c, future.c,
- * rpc.c, attr.c, service.c, respond.c, builtin.c, document.c.
+ * rpc.c, attr.c, service.c, respond.c, builtin.c, document.c, generate.c, attach.c, prefetch.c.
  *
  * handle.c reads messages and decides when; future.c, service.c know what to do with one.  Design:
  *
@@ -46,6 +46,8 @@
 struct handler_table;
 struct connection;
 struct bond;
+struct attach;
+struct prefetch;
 
 TAILQ_HEAD (bond_list, bond);
 TAILQ_HEAD (future_list, idt_future);
@@ -81,6 +83,8 @@ struct idt {
     struct bond_list bonds;
     idt_lost_f lost_cb;
     void *lost_arg;
+    idt_interrupt_f interrupt_cb; /* whether to go on waiting; NULL: always */
+    void *interrupt_arg;
 
     json_t *attrs; /* the answers to attr.get, by name */
     uint32_t rank; /* what "rank" said */
@@ -88,7 +92,9 @@ struct idt {
     size_t max_json; /* bytes of a request's text; 0: no limit */
     char *module;    /* name of the module; NULL: a program */
     char log_name[HANDLE_MAX_NAME + 1];
-    fluid_t last_fluid; /* 0: none yet */
+    fluid_t last_fluid;        /* 0: none yet */
+    struct attach *attach;     /* NULL: no page was asked for yet */
+    struct prefetch *prefetch; /* NULL: none */
 };
 
 struct idt_future {
@@ -122,6 +128,31 @@ struct idt_future {
  * may go to another broker.
  */
 void generate_answered (idt_future_t *f);
+
+/* As idt_fluid_generate_async (), with what was prefetched left alone. */
+idt_future_t *generate_ask (idt_t *h, uint32_t n);
+
+/* --- attach.c ------------------------------------------------------------------------------- */
+
+/* Store 'n' new ids in 'ids', above all before, without a message.  Returns whether that was possible; else what 'ids'
+ * holds means nothing.
+ */
+bool attach_generate (idt_t *h, uint32_t n, fluid_t *ids);
+
+/* Ids are asked for by message: see whether there is another way from now on.  Does not block; keeps errno. */
+void attach_work (idt_t *h);
+
+void attach_fini (idt_t *h);
+
+/* --- prefetch.c ----------------------------------------------------------------------------- */
+
+/* As idt_fluid_generate (), where ids are prefetched. */
+int prefetch_generate (idt_t *h, uint32_t n, fluid_t *ids);
+
+/* Ids above all that are at hand or under way are asked for: those are not given out any more. */
+void prefetch_pass (idt_t *h);
+
+void prefetch_fini (idt_t *h);
 
 /* --- handle.c ------------------------------------------------------------------------------- */
 
@@ -205,6 +236,12 @@ bool connection_follows (const idt_t *h);
 /* Look for another connection, now that there is none.  Returns whether one is looked for. */
 bool connection_seek (idt_t *h);
 bool connection_is_sought (const idt_t *h);
+
+/* Whether the handle may have ids without a message: a client that did not say otherwise. */
+bool connection_may_attach (const idt_t *h);
+
+/* Whether it may be connected to a broker of 'instance', as far as is known ("": of any). */
+bool connection_is_of (const idt_t *h, const char *instance);
 
 /* The broker made ids, so it has joined an instance: ask for that once, where it did not know before.  And forget that
  * one did.

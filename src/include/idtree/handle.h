@@ -11,6 +11,8 @@
 #ifndef IDTREE_HANDLE_H
 #define IDTREE_HANDLE_H
 
+#include <stdbool.h>
+
 #include <jansson.h>
 
 #include <idtree/error.h>
@@ -61,6 +63,8 @@ enum idt_open_flag {
     IDT_O_RECONNECT = 1,
     /* Nothing does: when the connection is lost, the handle is of no use any more. */
     IDT_O_ONCE = 2,
+    /* With either: ids are asked for by message, and never made in this process (idtree/page.h). */
+    IDT_O_NOSHM = 4,
     /* 0: calls do whose meaning the library knows: ids, attributes, idt_event_publish () and idt_event_subscribe (),
      * idt_service_add ().  idt_rpc (), idt_send () and the reactor tell of each loss.
      */
@@ -114,6 +118,13 @@ void idt_set_lost (idt_t *h, idt_lost_f cb, void *arg);
  * than 64 MiB would wait to be written).  The message may not be changed afterwards.
  */
 int idt_send (idt_t *h, const idt_msg_t *msg);
+
+/* Ask 'cb' whether to go on, whenever a call with this handle that waits was woken up, by a signal too.  If it says no
+ * the call fails with EINTR, and what it asked for is given up.  For languages whose programs are interrupted: a
+ * handler of a signal can't run while their thread waits here.  It makes no call with the handle.  NULL: no more.
+ */
+typedef bool (*idt_interrupt_f) (void *arg);
+void idt_set_interrupt (idt_t *h, idt_interrupt_f cb, void *arg);
 
 /* Wait until all that was sent has been written to the connection.  Returns 0, or -1 with errno set. */
 int idt_flush (idt_t *h);

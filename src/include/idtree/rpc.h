@@ -56,6 +56,7 @@ const idt_msg_t *idt_rpc_get_msg (idt_future_t *f); /* also where it is an error
  * errno set:
  *   ETIMEDOUT  not yet: it may be waited for again
  *   EDEADLK    an inline module's, which may not wait
+ *   EINTR      what idt_set_interrupt () was given says so: it may be waited for again
  *   EINVAL     it has a callback
  *   ECONNRESET, EPROTO, ... the connection was lost, and the future ended with that error
  */

@@ -75,6 +75,16 @@ uint64_t lender_free (const struct lender *l, const struct area *whole, uint64_t
     return whole->granules & not_lent (l, whole->generator, &(struct range){ ms, ms + 1 });
 }
 
+uint32_t lender_top (const struct lender *l, uint64_t ms)
+{
+    uint64_t granules = 0;
+
+    for (const struct loan_out *o = l->loan; o < l->loan + l->count; o++)
+        if (o->range.hi_ms > ms)
+            granules |= o->granules;
+    return granules == 0 ? 0 : FLUID_GRANULES - (uint32_t)__builtin_clzll (granules);
+}
+
 /* --- the table ---------------------------------------------------------------------------------- */
 
 static bool is_life (const struct loan_out *o, uint32_t rank, const char *incarnation)

@@ -66,6 +66,9 @@ bool lender_restore (struct lender *l, uint64_t floor_ms, const void *table, siz
  */
 uint64_t lender_free (const struct lender *l, const struct area *whole, uint64_t ms, uint64_t *until_ms);
 
+/* The first granule above all that is lent at 'ms' or later, of any generator. */
+uint32_t lender_top (const struct lender *l, uint64_t ms);
+
 /* Hear a want, and answer it with what may be lent: a retry with the same, a want of a lower number with nothing.
  * Returns whether '*share' has an answer; what it says was set aside then.  false: nothing is wanted, is left, or is
  * remembered for want of memory.  It has been heard all the same.

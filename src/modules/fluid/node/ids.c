@@ -27,9 +27,9 @@ static uint32_t reserve (struct node *n, uint64_t t_ms, uint32_t want, fluid_t *
 {
     if (t_ms < n->cursor_ms) /* which 'gen' knows, but not a lane that has made nothing since */
         return 0;
-    int got = fluid_gen_reserve_in (&n->gen, t_ms, node_granules (n, t_ms), want, first); /* S_ASIDE */
+    int got = page_gen_reserve_in (&n->gen, t_ms, node_granules (n, t_ms), want, first); /* S_ASIDE */
     if (got <= 0 && (got = lanes_reserve (&n->more, t_ms, want, first)) > 0)
-        fluid_gen_follow (&n->gen, *first + (uint32_t)got - 1); /* of this millisecond it makes no more */
+        page_gen_follow (&n->gen, *first + (uint32_t)got - 1); /* of this millisecond it makes no more */
     if (got <= 0)
         return 0;
     n->cursor_ms = t_ms;

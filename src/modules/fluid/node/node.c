@@ -81,6 +81,7 @@ void node_tick (struct node *n, uint64_t now_us)
     node_share_work (n, now_us);
     node_ids_work (n, now_us);
     node_watermark_work (n, now_us);
+    node_page_work (n, now_us);
     note_state (n, now_us);
 }
 
@@ -243,7 +244,7 @@ struct node *node_create (const struct node_config *config, const struct node_op
     n->owner = config->rank < config->max_generators;
     n->state = n->owner ? NODE_FENCED : NODE_IDLE;
     if (n->owner) {
-        fluid_gen_init (&n->gen, &(struct fluid_gen_config){ .generator = config->rank });
+        page_gen_init (&n->gen, config->rank);
         lessee_init (&n->lessee, config->rank, config->incarnation, config->lease_ms);
         if (config->lanes > 1)
             lanes_init (&n->more, config->rank + config->size, config->size, config->lanes - 1);
@@ -281,6 +282,7 @@ void node_stop (struct node *n, uint64_t now_us)
     assert (!n->stopped);
     n->stopped = true;
     node_ids_stop (n);
+    node_page_close (n);
     node_make_nothing (n); /* CLOSE_FIRST: closed, before anything is given back */
     n->deadline_us = NEVER;
     node_watermark_stop (n);

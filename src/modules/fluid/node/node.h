@@ -183,6 +183,22 @@ int node_share (struct node *n, uint64_t now_us, const struct share_want *want, 
 void node_share_answered (struct node *n, uint64_t now_us, const struct share *share, uint64_t retry_ms);
 void node_share_failed (struct node *n, uint64_t now_us, int errnum);
 
+/* --- a page that processes share (doc/design/page.md) ---------------------------------------- */
+
+struct page;
+
+/* Make ids of 'instance' (a UUID, or "") by means of 'page', all zero, which others may have afterwards: it is borrowed until node_stop (), or until
+ * node_page_publish () returned false.  Returns 0, or -1 with errno set:
+ *   ENOTSUP  this rank owns no generator, or a page of it was spoilt
+ *   EAGAIN   no lease was had yet, or there is one
+ */
+int node_page_open (struct node *n, uint64_t now_us, struct page *page, const char *instance);
+
+/* Let the page say what is so now; call it after each other call.  'monotonic_us': CLOCK_MONOTONIC at 'now_us'.  Returns
+ * whether there is one (yet).
+ */
+bool node_page_publish (struct node *n, uint64_t now_us, uint64_t monotonic_us);
+
 /* --- the watermark ---------------------------------------------------------------------------- */
 
 /* A child's report came. */

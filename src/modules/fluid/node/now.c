@@ -60,7 +60,7 @@ void node_look_anew (struct node *n)
 void node_make_nothing (struct node *n)
 {
     node_look_anew (n);
-    fluid_gen_set_range (&n->gen, 0, 0);
+    page_gen_set_range (&n->gen, 0, 0);
     lanes_set_range (&n->more, 0, 0);
 }
 
@@ -78,12 +78,12 @@ static void use (struct node *n, const struct area *area)
 {
     node_look_anew (n);
     if (area->generator != n->gen.generator) {
-        fluid_gen_init (&n->gen, &(struct fluid_gen_config){ .generator = area->generator });
-        fluid_gen_advance (&n->gen, n->cursor_ms);
-        fluid_gen_follow (&n->gen, n->last_id); /* O_FRESH */
+        page_gen_init (&n->gen, area->generator);
+        page_gen_advance (&n->gen, n->cursor_ms);
+        page_gen_follow (&n->gen, n->last_id); /* O_FRESH */
     }
     n->cur = *area;
-    fluid_gen_set_range (&n->gen, area->range.lo_ms, area->range.hi_ms);
+    page_gen_set_range (&n->gen, area->range.lo_ms, area->range.hi_ms);
     lanes_set_range (&n->more, area->range.lo_ms, area->range.hi_ms); /* there are some where it is our lease */
 }
 
@@ -91,6 +91,7 @@ bool node_may_generate (struct node *n, uint64_t now_us, uint64_t *now_ms)
 {
     struct area area;
 
+    node_page_look (n);
     if (!n->clock->known || n->doubt.now) /* T_DOUBT */
         return false;
     uint64_t ms = clock_read (n->clock, now_us) / 1000;
@@ -163,7 +164,7 @@ void node_step_to (struct node *n, uint64_t now_us, fluid_t id)
 void node_follow (struct node *n, uint64_t now_us, fluid_t last)
 {
     n->last_id = max_u64 (n->last_id, last); /* an answer may overtake another */
-    fluid_gen_follow (&n->gen, last);
+    page_gen_follow (&n->gen, last);
     lanes_follow (&n->more, last);
     n->cursor_ms = max_u64 (n->cursor_ms, fluid_split (last).timestamp_ms);
     node_step_to (n, now_us, last);
@@ -173,14 +174,19 @@ void node_close_past (struct node *n, uint64_t now_us)
 {
     uint64_t ms = node_now_ms (n, now_us);
 
-    fluid_gen_advance (&n->gen, ms);
+    page_gen_advance (&n->gen, ms);
     lanes_advance (&n->more, ms);
     n->cursor_ms = max_u64 (n->cursor_ms, ms);
 }
 
-uint64_t node_position_ms (const struct node *n, uint64_t now_us)
+uint64_t node_position_ms (struct node *n, uint64_t now_us)
 {
-    return waiting_oldest_ms (&n->waiting, max_u64 (node_now_ms (n, now_us), n->cursor_ms), n->cursor_ms);
+    node_page_look (n);
+    uint64_t ms = waiting_oldest_ms (&n->waiting, max_u64 (node_now_ms (n, now_us), n->cursor_ms), n->cursor_ms);
+
+    if (n->gen.page)
+        page_gen_advance (&n->gen, ms); /* PAST_FIRST */
+    return ms;
 }
 
 /* --- the parent's time ------------------------------------------------------------------------ */

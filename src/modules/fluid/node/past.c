@@ -68,7 +68,7 @@ const void *node_remember (struct node *n, const void *data, size_t size, size_t
         return NULL;
     n->last_id = p->last_id;
     n->cursor_ms = p->end_ms - 1; /* also for the one after the next, if this one makes no id */
-    fluid_gen_advance (&n->gen, fluid_split (p->last_id).timestamp_ms + 1);
+    page_gen_advance (&n->gen, fluid_split (p->last_id).timestamp_ms + 1);
     lanes_advance (&n->more, fluid_split (p->last_id).timestamp_ms + 1);
     n->own_clock = p->clock;
     n->epoch.known = p->has_epoch;

@@ -21,6 +21,7 @@
 #ifndef FLUID_NODE_PRIVATE_H
 #define FLUID_NODE_PRIVATE_H
 
+#include "libpage/page_gen.h"
 #include "modules/fluid/lease/borrower.h"
 #include "modules/fluid/lease/clock.h"
 #include "modules/fluid/lease/demand.h"
@@ -131,7 +132,8 @@ struct node {
     struct doubt doubt;
 
     /* ids */
-    struct fluid_gen gen;
+    struct page_gen gen;
+    bool page_spoilt;  /* a page of ours held nonsense: there is no other */
     struct lanes more;  /* our other generators, which make what 'gen' has not left of a millisecond */
     struct area cur;    /* what 'gen' makes ids of; an empty range: nothing */
     uint64_t cursor_ms; /* newest timestamp that 'gen' used */
@@ -193,7 +195,7 @@ void node_follow (struct node *n, uint64_t now_us, fluid_t last);
 void node_close_past (struct node *n, uint64_t now_us);
 
 /* No id below this is made, or leaves, here any more, whatever is held or will be; it never goes back. */
-uint64_t node_position_ms (const struct node *n, uint64_t now_us);
+uint64_t node_position_ms (struct node *n, uint64_t now_us);
 
 /* The parent's clock was read. */
 void node_time (struct node *n, uint64_t now_us, const struct idt_clock_sample *sample);
@@ -251,6 +253,23 @@ void node_share_term (struct node *n);
 
 /* End: what is borrowed is given back. */
 void node_share_stop (struct node *n, uint64_t now_us);
+
+/* --- a page that is shared: page.c ---------------------------------------------------------------- */
+
+/* What was made by means of it is known. */
+void node_page_look (struct node *n);
+
+/* The granules of each millisecond that may be lent. */
+uint64_t node_page_may_lend (const struct node *n);
+
+/* What is lent begins there, for nothing is made by others until node_page_lent () sets aside what was. */
+uint64_t node_page_next_ms (struct node *n, uint64_t now_ms);
+void node_page_lent (struct node *n);
+
+/* Nobody makes anything by means of it any more; all that was made is known. */
+void node_page_close (struct node *n);
+
+void node_page_work (struct node *n, uint64_t now_us);
 
 /* --- positions: watermark.c ------------------------------------------------------------------------ */
 

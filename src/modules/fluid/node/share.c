@@ -97,6 +97,7 @@ static bool lend (struct node *n, uint64_t now_us, uint64_t now_ms, const struct
 int node_share (struct node *n, uint64_t now_us, const struct share_want *want, struct share *share, uint64_t *retry_ms)
 {
     struct lender_stock stock = { .whole = NULL };
+    struct area whole;
     uint64_t now_ms = node_now_ms (n, now_us);
 
     errno = n->stopped ? EHOSTUNREACH : ENOTSUP;
@@ -104,8 +105,10 @@ int node_share (struct node *n, uint64_t now_us, const struct share_want *want, 
         return -1;
     *retry_ms = 0;
     if (node_may_generate (n, now_us, &now_ms)) {
-        stock.whole = &n->cur;
-        stock.from_ms = max_u64 (now_ms, n->cursor_ms) + 1;
+        whole = n->cur;
+        whole.granules &= node_page_may_lend (n);
+        stock.whole = &whole;
+        stock.from_ms = node_page_next_ms (n, now_ms);
         stock.keep = kept (n, now_ms);
     }
     if (may_borrow_first (n, now_us, want, &stock))
@@ -113,6 +116,7 @@ int node_share (struct node *n, uint64_t now_us, const struct share_want *want, 
     if (stock.keep == FLUID_PER_MS)
         *retry_ms = BUSY_RETRY_MS;
     bool lent = lend (n, now_us, now_ms, &stock, *want, share);
+    node_page_lent (n);
     n->sharing.free.until_ms = 0;
     note_missed (n, now_us, want, lent ? share : NULL);
     n->stats.lent += lent;

@@ -107,6 +107,7 @@ static const struct idt_handler_spec handlers[] = {
     { IDT_MSGTYPE_REQUEST, "fluid.cancel", service_cancel_cb, 0 },
     { IDT_MSGTYPE_REQUEST, "fluid.disconnect", service_disconnect_cb, 0 },
     { IDT_MSGTYPE_REQUEST, "fluid.info", service_info_cb, 0 },
+    { IDT_MSGTYPE_REQUEST, "fluid.metrics", service_metrics_cb, 0 },
     { IDT_MSGTYPE_REQUEST, "fluid.stats-get", service_stats_get_cb, 0 },
     { IDT_MSGTYPE_REQUEST, "fluid.stats-clear", service_stats_clear_cb, 0 },
     { IDT_MSGTYPE_EVENT, "fluid.stats-clear", service_stats_clear_cb, 0 },
@@ -159,6 +160,7 @@ static void fluid_fini (idt_t *h, void *ctx)
     int saved = errno;
 
     idt_handlers_remove (h, handlers);
+    page_door_shut (sv->page);
     if (sv->node)
         node_stop (sv->node, service_now_us (sv));
     service_watermark_stop (sv);
@@ -168,6 +170,7 @@ static void fluid_fini (idt_t *h, void *ctx)
     if (sv->running)
         leave (sv);
     service_forget (sv);
+    page_door_destroy (sv->page);
     node_destroy (sv->node);
     authority_destroy (sv->authority);
     ration_destroy (sv->ration);
@@ -203,7 +206,7 @@ static int start (struct service *sv, idt_error_t *errp)
 {
     if (options_read (sv->h, &sv->options, errp) < 0 || !(sv->ration = ration_configure (sv->h, errp))
         || start_timer (sv, errp) < 0 || start_node (sv, errp) < 0 || add_handlers (sv, errp) < 0
-        || attach (sv, errp) < 0)
+        || attach (sv, errp) < 0 || page_door_open (sv, &sv->page, errp) < 0)
         return -1;
     service_set_timer (sv);
     sv->running = true;

@@ -14,6 +14,8 @@
  *                          them, so many sequence numbers), or off          off
  *   fluid.share-keep       sequence numbers of 1024 that are not lent       512
  *   fluid.spill-backlog    an owner with more to make than in that time passes requests of children on; 0: none    0
+ *   fluid.attach           who may have the page by which processes make ids themselves (page.h): owner; all who may
+ *                          connect to the broker; or off                    owner
  *   fluid.epoch            date that the time of ids counts from            when the instance is first started
  *   fluid.recover-horizon  a date, or an id, above all that was made: a damaged or lost file in statedir is
  *                          replaced by one with that horizon                none

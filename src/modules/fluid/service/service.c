@@ -55,6 +55,8 @@ uint64_t service_now_us (struct service *sv)
  */
 void service_set_timer (struct service *sv)
 {
+    if (sv->page)
+        page_door_publish (sv->page);
     uint64_t at_us = node_deadline (sv->node);
 
     if (sv->authority)

@@ -9,9 +9,11 @@
  *   lease.c      fluid.lease
  *   lend.c       fluid.lend
  *   share.c      fluid.share
+ *   page.c       the page that processes of this host share
  *   memory.c     what a rank remembers of its instance
  *   watermark.c  fluid.position, watermark
  *   info.c       fluid.info, stats-get, stats-clear
+ *   metrics.c    fluid.metrics
  *   root.c       rank 0: the authority, with its disk and its wall clock
  *
  * A request that the node has is a reference to its message (the node's cookie); whoever answers it drops that.
@@ -34,6 +36,7 @@
 #include "libjsonview/jsonview.h"
 #include "modules/fluid/node/node.h"
 #include "modules/fluid/service/options.h"
+#include "modules/fluid/service/page.h"
 #include "modules/fluid/service/store.h"
 #include "modules/fluid/lease/witness.h"
 
@@ -52,6 +55,7 @@ struct service {
     /* the timer: fluid.c, service.c */
     struct witness witness;
     bool has_ticks;    /* the processor's counter is one that can be relied on */
+    struct page_door *page; /* NULL: this rank gives none */
     uint64_t armed_us; /* what the timer is set to; SERVICE_NEVER: it is not */
     idt_watcher_t *timer;
 
@@ -128,6 +132,7 @@ void service_share_cb (idt_t *h, const idt_msg_t *msg, void *arg);
 void service_position_cb (idt_t *h, const idt_msg_t *msg, void *arg);
 void service_watermark_cb (idt_t *h, const idt_msg_t *msg, void *arg);
 void service_info_cb (idt_t *h, const idt_msg_t *msg, void *arg);
+void service_metrics_cb (idt_t *h, const idt_msg_t *msg, void *arg);
 void service_stats_get_cb (idt_t *h, const idt_msg_t *msg, void *arg);
 void service_stats_clear_cb (idt_t *h, const idt_msg_t *msg, void *arg);
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "libutil/errprintf.h"
-#include "cmd/logline.h"
+#include "cmd/look/logline.h"
 
 static const char *const levels[LOGLINE_LEVELS] = { "emerg",   "alert",  "crit", "err",
                                                     "warning", "notice", "info", "debug" };
@@ -25,16 +25,24 @@ int logline_level_parse (const char *name)
     return -1;
 }
 
-int logline_format (const char *line, char *buf, size_t size)
+int logline_parse (const char *line, struct logline *l)
 {
-    char time[64], rank[32], name[64];
     int pri, end = -1;
 
-    if (sscanf (line, "<%d>1 %63s %31s %63s %*s %*s %*s%n", &pri, time, rank, name, &end) != 4 || end < 0
+    if (sscanf (line, "<%d>1 %63s %31s %63s %*s %*s %*s%n", &pri, l->time, l->rank, l->name, &end) != 4 || end < 0
         || !logline_level (pri >> 3))
         return errset (EINVAL);
-    line += end;
-    snprintf (buf, size, "%s %s.%s[%s]: %s", time, name, logline_level (pri >> 3), rank,
-              *line == ' ' ? line + 1 : line);
+    l->level = pri >> 3;
+    l->text = line + end + (line[end] == ' ');
+    return 0;
+}
+
+int logline_format (const char *line, char *buf, size_t size)
+{
+    struct logline l;
+
+    if (logline_parse (line, &l) < 0)
+        return -1;
+    snprintf (buf, size, "%s %s.%s[%s]: %s", l.time, l.name, logline_level (l.level), l.rank, l.text);
     return 0;
 }

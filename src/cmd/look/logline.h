@@ -12,10 +12,20 @@
 const char *logline_level (int level);      /* NULL: no such level */
 int logline_level_parse (const char *name); /* -1: no such level */
 
-/* Write "TIME NAME.LEVEL[RANK]: TEXT" of the line <PRI>1 TIME RANK NAME PID - - TEXT to 'buf';
- * PRI is the severity times
- * 8.  Returns 0, or -1 with errno EINVAL where it is no such line.
+struct logline {
+    char time[64];
+    char rank[32];
+    char name[64];
+    int level;
+    const char *text; /* borrowed from the line */
+};
+
+/* Read the line <PRI>1 TIME RANK NAME PID - - TEXT; PRI is the severity times 8.  Returns 0, or -1 with errno EINVAL
+ * where it is no such line.
  */
+int logline_parse (const char *line, struct logline *l);
+
+/* Write "TIME NAME.LEVEL[RANK]: TEXT" of such a line to 'buf'.  Returns as above. */
 int logline_format (const char *line, char *buf, size_t size);
 
 #endif /* CMD_LOGLINE_H */

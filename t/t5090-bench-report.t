@@ -68,6 +68,10 @@ test_expect_success 'what got slower as its limit did is the machine' '
     changed "dec read" 1.5 limit >new && "$report" old new >out && cat out && grep "0 slower" out &&
     changed "dec read" 1.5 >new && test_expect_code 1 "$report" old new >out && cat out && grep "^codecs: dec read" out
 '
+test_expect_success 'a limit that differs by more than that does not excuse' '
+    jq -c "if .name == \"dec read\" then .limit_turns = [11,30,17,25,13,40,22,12] else . end" old >loud && changed "dec read" 1.5 limit >new &&
+    test_expect_code 1 "$report" loud new >out && cat out && grep "^codecs: dec read" out
+'
 test_expect_success 'a rate that is less is slower, one that is more is faster' '
     changed "requests for one uid, 512 outstanding" 0.5 >new && test_expect_code 1 "$report" old new >out && cat out &&
     grep "^broker: requests for one uid.* 2.00 " out && grep "^slower" out &&

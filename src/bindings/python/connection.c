@@ -1,0 +1,409 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* connection.c - a connection to a broker, for any thread of a Python program
+ *
+ * A handle belongs to one thread, so each call has a lock; it lets other threads of Python run meanwhile.  What waits
+ * is woken by a signal, and asks Python whether to go on: Ctrl-C ends it.  A child that was forked can close it, and no
+ * more (the package tells it).
+ */
+#include "connection.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* --- one call at a time --------------------------------------------------------------------- */
+
+static bool ask_python (void *arg)
+{
+    struct connection *c = arg;
+
+    PyEval_RestoreThread (c->state);
+    bool go_on = PyErr_CheckSignals () == 0;
+    c->state = PyEval_SaveThread ();
+    return go_on;
+}
+
+void connection_leave (struct connection *c)
+{
+    c->owner = 0;
+    PyThread_release_lock (c->lock);
+}
+
+static bool lock (struct connection *c)
+{
+    unsigned long me = PyThread_get_thread_ident ();
+
+    if (c->owner == me) {
+        PyErr_SetString (PyExc_RuntimeError, "a handler of a signal can't use the connection that it interrupted");
+        return false;
+    }
+    if (!PyThread_acquire_lock (c->lock, NOWAIT_LOCK)) {
+        Py_BEGIN_ALLOW_THREADS PyThread_acquire_lock (c->lock, WAIT_LOCK);
+        Py_END_ALLOW_THREADS
+    }
+    c->owner = me;
+    return true;
+}
+
+bool connection_enter (struct connection *c)
+{
+    if (c->forked) {
+        PyErr_SetString (PyExc_ValueError, "the connection is the parent's: a child opens its own");
+        return false;
+    }
+    if (!lock (c))
+        return false;
+    if (c->h)
+        return true;
+    connection_leave (c);
+    PyErr_SetString (PyExc_ValueError, "the connection is closed");
+    return false;
+}
+
+PyObject *connection_raise (struct connection *c, int errnum)
+{
+    const char *lost = idt_lost_error (c->h);
+
+    return raise_errno (errnum, lost ? lost : strerror (errnum));
+}
+
+/* --- ids ------------------------------------------------------------------------------------ */
+
+/* Returns 0, or -1 with an exception set. */
+static int generate (struct connection *c, fluid_t *ids, size_t count)
+{
+    int rc = 0;
+
+    if (!connection_enter (c))
+        return -1;
+    connection_unlock (c);
+    while (rc == 0 && count > 0) {
+        uint32_t n = count < IDT_FLUID_MAX_COUNT ? (uint32_t)count : IDT_FLUID_MAX_COUNT;
+        rc = idt_fluid_generate (c->h, n, ids);
+        ids += n;
+        count -= n;
+    }
+    int errnum = errno;
+    connection_relock (c);
+    if (rc < 0)
+        (void)connection_raise (c, errnum);
+    connection_leave (c);
+    return rc;
+}
+
+static PyObject *connection_id (PyObject *self, PyObject *unused)
+{
+    fluid_t id;
+
+    return generate ((struct connection *)self, &id, 1) == 0 ? PyLong_FromUnsignedLongLong (id) : NULL;
+}
+
+static PyObject *list_of (const fluid_t *ids, Py_ssize_t n)
+{
+    PyObject *list = PyList_New (n);
+
+    for (Py_ssize_t i = 0; list && i < n; i++) {
+        PyObject *id = PyLong_FromUnsignedLongLong (ids[i]);
+        if (!id || PyList_SetItem (list, i, id) < 0)
+            Py_CLEAR (list);
+    }
+    return list;
+}
+
+static PyObject *connection_ids (PyObject *self, PyObject *arg)
+{
+    Py_ssize_t n = PyLong_AsSsize_t (arg);
+
+    if (n == -1 && PyErr_Occurred ())
+        return NULL;
+    if (n < 0 || (size_t)n > SIZE_MAX / sizeof (fluid_t)) {
+        PyErr_SetString (PyExc_ValueError, "a number of ids is 0 or more");
+        return NULL;
+    }
+    fluid_t *ids = PyMem_Malloc (n > 0 ? (size_t)n * sizeof (*ids) : 1);
+    if (!ids)
+        return PyErr_NoMemory ();
+    PyObject *list = generate ((struct connection *)self, ids, (size_t)n) == 0 ? list_of (ids, n) : NULL;
+    PyMem_Free (ids);
+    return list;
+}
+
+/* Whether its items are 64-bit unsigned numbers of this machine, or bytes as many as such numbers have. */
+static bool holds_ids (const Py_buffer *view)
+{
+    const char *format = view->format ? view->format : "B";
+
+    if (*format == '@' || *format == '=')
+        format++;
+    if (view->len % (Py_ssize_t)sizeof (fluid_t) != 0 || (uintptr_t)view->buf % sizeof (fluid_t) != 0)
+        return false;
+    return view->itemsize == 1 || (view->itemsize == sizeof (fluid_t) && strchr ("QLN", *format) != NULL);
+}
+
+static PyObject *connection_fill (PyObject *self, PyObject *arg)
+{
+    Py_buffer view;
+
+    if (PyObject_GetBuffer (arg, &view, PyBUF_WRITABLE | PyBUF_FORMAT | PyBUF_C_CONTIGUOUS) < 0)
+        return NULL;
+    int rc = -1;
+    if (holds_ids (&view))
+        rc = generate ((struct connection *)self, view.buf, (size_t)view.len / sizeof (fluid_t));
+    else
+        PyErr_SetString (PyExc_ValueError,
+                         "ids go to a buffer of unsigned 64-bit numbers (array 'Q', NumPy uint64), or of 8 "
+                         "bytes for each, aligned");
+    PyBuffer_Release (&view);
+    return rc == 0 ? Py_NewRef (arg) : NULL;
+}
+
+static PyObject *connection_prefetch (PyObject *self, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = { "n", "max_age", NULL };
+    struct connection *c = (struct connection *)self;
+    double max_age_s = 1;
+    Py_ssize_t n;
+
+    if (!PyArg_ParseTupleAndKeywords (args, kwargs, "n|d", names, &n, &max_age_s))
+        return NULL;
+    if (n < 0 || n > (Py_ssize_t)IDT_FLUID_MAX_COUNT || !(max_age_s >= 0.001 && max_age_s <= UINT32_MAX / 1e3)) {
+        PyErr_Format (PyExc_ValueError, "at most %u ids are at hand, for a millisecond at least and 49 days at most",
+                      IDT_FLUID_MAX_COUNT);
+        return NULL;
+    }
+    if (!connection_enter (c))
+        return NULL;
+    int rc = idt_fluid_prefetch (c->h, (uint32_t)n, (uint32_t)(max_age_s * 1e3));
+    if (rc < 0)
+        (void)connection_raise (c, errno);
+    connection_leave (c);
+    return rc == 0 ? Py_NewRef (Py_None) : NULL;
+}
+
+/* --- requests, attributes ------------------------------------------------------------------- */
+
+static PyObject *text_or_none (const char *text)
+{
+    return text ? PyUnicode_FromString (text) : Py_NewRef (Py_None);
+}
+
+/* The answer's text, or NULL with an exception set. */
+static PyObject *answer (struct connection *c, idt_future_t *f, int rc, int errnum)
+{
+    const char *text = NULL;
+
+    if (!f)
+        return connection_raise (c, errnum);
+    if (rc < 0 && !idt_future_is_ready (f))
+        return raise_errno (errnum, errnum == ETIMEDOUT ? "no answer within the timeout" : strerror (errnum));
+    if (idt_future_errnum (f) != 0)
+        return raise_errno (idt_future_errnum (f), idt_future_error (f));
+    if (idt_rpc_get (f, &text) < 0)
+        return raise_errno (errno, "the answer is no text");
+    return text_or_none (text);
+}
+
+PyObject *connection_await (struct connection *c, idt_future_t *f)
+{
+    int errnum = errno;
+
+    connection_unlock (c);
+    int rc = f ? idt_future_wait (f, -1) : -1;
+    errnum = rc < 0 && f ? errno : errnum;
+    connection_relock (c);
+    PyObject *text = answer (c, f, rc, errnum);
+    idt_future_destroy (f);
+    return text;
+}
+
+static PyObject *connection_call (PyObject *self, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = { "topic", "payload", "rank", "timeout", NULL };
+    struct connection *c = (struct connection *)self;
+    const char *topic, *payload = NULL;
+    unsigned int rank = IDT_NODEID_ANY;
+    double timeout_s = -1;
+
+    if (!PyArg_ParseTupleAndKeywords (args, kwargs, "s|zId", names, &topic, &payload, &rank, &timeout_s)
+        || !connection_enter (c))
+        return NULL;
+    connection_unlock (c);
+    idt_future_t *f = idt_rpc (c->h, topic, payload, rank, 0);
+    int rc = f ? idt_future_wait (f, timeout_s * 1e3) : -1;
+    int errnum = errno;
+    connection_relock (c);
+    PyObject *text = answer (c, f, rc, errnum);
+    idt_future_destroy (f);
+    connection_leave (c);
+    return text;
+}
+
+static PyObject *connection_attr (PyObject *self, PyObject *arg)
+{
+    struct connection *c = (struct connection *)self;
+    const char *name = PyUnicode_AsUTF8AndSize (arg, NULL);
+
+    if (!name || !connection_enter (c))
+        return NULL;
+    connection_unlock (c);
+    const char *value = idt_attr_get (c->h, name);
+    int errnum = errno;
+    connection_relock (c);
+    PyObject *text = value ? PyUnicode_FromString (value) : NULL;
+    if (!value && errnum == ENOENT)
+        PyErr_SetObject (PyExc_KeyError, arg);
+    else if (!value)
+        (void)connection_raise (c, errnum);
+    connection_leave (c);
+    return text;
+}
+
+/* --- life ----------------------------------------------------------------------------------- */
+
+static PyObject *connection_new (PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    struct connection *c = (struct connection *)((allocfunc)PyType_GetSlot (type, Py_tp_alloc)) (type, 0);
+
+    if (c && !(c->lock = PyThread_allocate_lock ())) {
+        Py_DECREF (c);
+        return PyErr_NoMemory ();
+    }
+    return (PyObject *)c;
+}
+
+static int connection_init (PyObject *self, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = { "uri", "reconnect", "timeout", NULL };
+    struct connection *c = (struct connection *)self;
+    const char *uri = NULL;
+    double timeout_s = 30;
+    int reconnect = 0;
+    idt_error_t error;
+
+    if (!PyArg_ParseTupleAndKeywords (args, kwargs, "|zpd", names, &uri, &reconnect, &timeout_s) || !lock (c))
+        return -1;
+    idt_t *before = c->h;
+    Py_BEGIN_ALLOW_THREADS idt_close (before);
+    c->h = idt_open_within (uri, reconnect ? IDT_O_RECONNECT : 0, timeout_s * 1e3, &error);
+    Py_END_ALLOW_THREADS int errnum = errno;
+    if (c->h)
+        idt_set_interrupt (c->h, ask_python, c);
+    else
+        (void)raise_errno (errnum, error.text);
+    connection_leave (c);
+    return c->h ? 0 : -1;
+}
+
+/* In the lock, or where nobody else has the connection.  In a child the documents of its parent can't be closed, so
+ * what they use stays.
+ */
+static void end (struct connection *c)
+{
+    bool stays = c->forked && !LIST_EMPTY (&c->documents);
+
+    documents_close (c);
+    events_destroy (c);
+    if (!stays)
+        idt_close (c->h);
+    c->h = NULL;
+}
+
+static PyObject *connection_close (PyObject *self, PyObject *unused)
+{
+    struct connection *c = (struct connection *)self;
+
+    if (!c->forked && !lock (c))
+        return NULL;
+    end (c);
+    if (!c->forked)
+        connection_leave (c);
+    return Py_NewRef (Py_None);
+}
+
+static PyObject *connection_set_forked (PyObject *self, PyObject *unused)
+{
+    ((struct connection *)self)->forked = true;
+    return Py_NewRef (Py_None);
+}
+
+static void connection_dealloc (PyObject *self)
+{
+    struct connection *c = (struct connection *)self;
+    PyTypeObject *type = Py_TYPE (self);
+
+    end (c);
+    if (c->lock)
+        PyThread_free_lock (c->lock);
+    ((freefunc)PyType_GetSlot (type, Py_tp_free)) (self);
+    Py_DECREF (type);
+}
+
+static PyObject *connection_begin_with (PyObject *self, PyObject *unused)
+{
+    return Py_NewRef (self);
+}
+
+static PyObject *connection_end_with (PyObject *self, PyObject *args)
+{
+    return connection_close (self, NULL);
+}
+
+static PyObject *get_uri (PyObject *self, void *unused)
+{
+    struct connection *c = (struct connection *)self;
+
+    return c->h ? text_or_none (idt_get_uri (c->h)) : Py_NewRef (Py_None);
+}
+
+static PyObject *get_closed (PyObject *self, void *unused)
+{
+    return PyBool_FromLong (!((struct connection *)self)->h);
+}
+
+static PyMethodDef methods[] = {
+    { "id", connection_id, METH_NOARGS, "id() -> int\n\nOne new FLUID, above all that this connection got before." },
+    { "ids", connection_ids, METH_O, "ids(n) -> list\n\nNew FLUIDs, in increasing order." },
+    { "fill", connection_fill, METH_O,
+      "fill(buffer) -> buffer\n\nFill an array('Q'), a NumPy array of uint64, or any writable buffer, with new\n"
+      "FLUIDs in increasing order." },
+    { "prefetch", WITH_KEYWORDS (connection_prefetch),
+      "prefetch(n, max_age=1.0)\n\nKeep up to n ids at hand, so that id() and ids() need no message, each for max_age\n"
+      "seconds.  0: no more." },
+    { "call", WITH_KEYWORDS (connection_call),
+      "call(topic, payload=None, rank=2**32-1, timeout=-1.0) -> str or None\n\nSend a request with a text, and\n"
+      "wait for its answer's." },
+    { "attr", connection_attr, METH_O,
+      "attr(name) -> str\n\nThe value of an attribute of the broker; KeyError: none." },
+    { "subscribe", connection_subscribe, METH_O, "subscribe(prefix)\n\nGet events whose topic begins so." },
+    { "unsubscribe", connection_unsubscribe, METH_O, "unsubscribe(prefix)\n\nGet them no more." },
+    { "_event", WITH_KEYWORDS (connection_event), NULL },
+    { "close", connection_close, METH_NOARGS, "close()\n\nEnd the connection.  Once more does nothing." },
+    { "_set_forked", connection_set_forked, METH_NOARGS, NULL },
+    { "__enter__", connection_begin_with, METH_NOARGS, NULL },
+    { "__exit__", connection_end_with, METH_VARARGS, NULL },
+    { NULL, NULL, 0, NULL },
+};
+
+static PyGetSetDef members[] = {
+    { "uri", get_uri, NULL, "where the broker is that was connected to last", NULL },
+    { "closed", get_closed, NULL, "whether close() was called", NULL },
+    { NULL, NULL, NULL, NULL, NULL },
+};
+
+static PyType_Slot slots[] = {
+    { Py_tp_new, connection_new }, { Py_tp_init, connection_init }, { Py_tp_dealloc, connection_dealloc },
+    { Py_tp_methods, methods },    { Py_tp_getset, members },       { 0, NULL },
+};
+
+static PyType_Spec spec = {
+    .name = "idtree._idtree.Connection",
+    .basicsize = sizeof (struct connection),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
+    .slots = slots,
+};
+
+PyObject *connection_type_create (PyObject *module)
+{
+    return PyType_FromModuleAndSpec (module, &spec, NULL);
+}

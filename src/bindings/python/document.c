@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* document.c - documents of the id compressor: a session of one's own in one that the instance shares
+ *
+ * A document uses the handle of its connection, so it takes part in its lock, keeps it alive, and ends when it is
+ * closed.
+ */
+#include "connection.h"
+
+#include <errno.h>
+#include <string.h>
+
+struct document {
+    PyObject_HEAD struct connection *c;
+    idt_document_t *d; /* NULL: closed */
+    LIST_ENTRY (document) link;
+};
+
+/* --- one call at a time --------------------------------------------------------------------- */
+
+static bool enter (struct document *d)
+{
+    if (d->c && d->d) {
+        if (!connection_enter (d->c))
+            return false;
+        if (d->d)
+            return true;
+        connection_leave (d->c);
+    }
+    PyErr_SetString (PyExc_ValueError, "the document is closed");
+    return false;
+}
+
+static PyObject *raise_compressor (int errnum)
+{
+    if (idcomp_error_name (errnum))
+        PyErr_SetString (PyExc_ValueError, idcomp_strerror (errnum));
+    else
+        (void)raise_errno (errnum, strerror (errnum));
+    return NULL;
+}
+
+/* What a document says of its own error, where it is broken. */
+static PyObject *raise_document (struct document *d, int errnum)
+{
+    const char *text = errnum == EPIPE ? idt_document_error (d->d) : NULL;
+
+    return text ? raise_errno (errnum, text) : connection_raise (d->c, errnum);
+}
+
+/* --- ids ------------------------------------------------------------------------------------ */
+
+/* The result of a conversion, which leaves. */
+static PyObject *leave_with (struct document *d, int rc, int64_t id)
+{
+    PyObject *number = rc < 0 ? raise_compressor (errno) : PyLong_FromLongLong (id);
+
+    connection_leave (d->c);
+    return number;
+}
+
+static PyObject *generate (PyObject *self, PyObject *unused)
+{
+    struct document *d = (struct document *)self;
+    int64_t id = 0;
+
+    if (!enter (d))
+        return NULL;
+    int rc = idcomp_generate (idt_document_ids (d->d), &id);
+    return leave_with (d, rc, id);
+}
+
+static PyObject *to_op (PyObject *self, PyObject *arg)
+{
+    struct document *d = (struct document *)self;
+    int64_t op = 0;
+    long long id = PyLong_AsLongLong (arg);
+
+    if ((id == -1 && PyErr_Occurred ()) || !enter (d))
+        return NULL;
+    int rc = idcomp_to_op (idt_document_ids (d->d), id, &op);
+    return leave_with (d, rc, op);
+}
+
+static PyObject *to_session (PyObject *self, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = { "op", "origin", NULL };
+    struct document *d = (struct document *)self;
+    const char *origin = NULL;
+    int64_t id = 0;
+    long long op;
+
+    if (!PyArg_ParseTupleAndKeywords (args, kwargs, "L|z", names, &op, &origin) || !enter (d))
+        return NULL;
+    int rc = idcomp_to_session (idt_document_ids (d->d), op, origin, &id);
+    return leave_with (d, rc, id);
+}
+
+static PyObject *uuid (PyObject *self, PyObject *arg)
+{
+    struct document *d = (struct document *)self;
+    char text[IDCOMP_UUID_TEXT_MAX];
+    struct idcomp_uuid u;
+    long long id = PyLong_AsLongLong (arg);
+
+    if ((id == -1 && PyErr_Occurred ()) || !enter (d))
+        return NULL;
+    int rc = idcomp_decompress (idt_document_ids (d->d), id, &u);
+    int errnum = errno;
+    connection_leave (d->c);
+    if (rc < 0)
+        return raise_compressor (errnum);
+    return PyUnicode_FromStringAndSize (text, idcomp_uuid_format (&u, text, sizeof (text)));
+}
+
+static PyObject *id_of (PyObject *self, PyObject *arg)
+{
+    struct document *d = (struct document *)self;
+    const char *text = PyUnicode_AsUTF8AndSize (arg, NULL);
+    int64_t id = 0;
+
+    if (!text || !enter (d))
+        return NULL;
+    int rc = idcomp_recompress_text (idt_document_ids (d->d), text, &id);
+    return leave_with (d, rc, id);
+}
+
+/* --- waiting -------------------------------------------------------------------------------- */
+
+static PyObject *wait_with (PyObject *self, PyObject *args, PyObject *kwargs,
+                            int (*wait) (idt_document_t *d, double timeout_ms))
+{
+    static char *names[] = { "timeout", NULL };
+    struct document *d = (struct document *)self;
+    double left_ms = -1;
+    int rc, errnum;
+
+    if (!PyArg_ParseTupleAndKeywords (args, kwargs, "|d", names, &left_ms) || !enter (d))
+        return NULL;
+    left_ms *= 1e3;
+    do {
+        double ms = left_ms < 0 || left_ms > CONNECTION_SLICE_MS ? CONNECTION_SLICE_MS : left_ms;
+        connection_unlock (d->c);
+        rc = wait (d->d, ms);
+        errnum = errno;
+        connection_relock (d->c);
+        if (left_ms >= 0)
+            left_ms = left_ms > ms ? left_ms - ms : 0;
+    } while (rc < 0 && errnum == ETIMEDOUT && left_ms != 0 && PyErr_CheckSignals () == 0);
+    PyObject *done = rc == 0 ? Py_NewRef (Py_None) : PyErr_Occurred () ? NULL : raise_document (d, errnum);
+    connection_leave (d->c);
+    return done;
+}
+
+static PyObject *settle (PyObject *self, PyObject *args, PyObject *kwargs)
+{
+    return wait_with (self, args, kwargs, idt_document_settle);
+}
+
+static PyObject *sync_ (PyObject *self, PyObject *args, PyObject *kwargs)
+{
+    return wait_with (self, args, kwargs, idt_document_sync);
+}
+
+/* --- life ----------------------------------------------------------------------------------- */
+
+/* In the lock, or where nobody else has the connection. */
+static void end (struct document *d)
+{
+    if (!d->d)
+        return;
+    LIST_REMOVE (d, link);
+    if (!d->c->forked) /* else it would say so over the parent's connection */
+        idt_document_close (d->d);
+    d->d = NULL;
+}
+
+void documents_close (struct connection *c)
+{
+    while (!LIST_EMPTY (&c->documents))
+        end (LIST_FIRST (&c->documents));
+}
+
+static int document_init (PyObject *self, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = { "connection", "name", "timeout", NULL };
+    struct document *d = (struct document *)self;
+    double timeout_s = 30;
+    PyObject *connection;
+    idt_error_t error;
+    const char *name;
+
+    PyObject *module = PyType_GetModule (Py_TYPE (self)); /* borrowed */
+    PyObject *type = module ? PyObject_GetAttrString (module, "Connection") : NULL;
+    if (!type || !PyArg_ParseTupleAndKeywords (args, kwargs, "O!s|d", names, type, &connection, &name, &timeout_s)) {
+        Py_XDECREF (type);
+        return -1;
+    }
+    Py_DECREF (type);
+    if (d->c) {
+        PyErr_SetString (PyExc_ValueError, "a document is opened once");
+        return -1;
+    }
+    d->c = (struct connection *)Py_NewRef (connection);
+    if (!connection_enter (d->c))
+        return -1;
+    connection_unlock (d->c);
+    d->d = idt_document_open (d->c->h, name, timeout_s * 1e3, &error);
+    int errnum = errno;
+    connection_relock (d->c);
+    if (d->d)
+        LIST_INSERT_HEAD (&d->c->documents, d, link);
+    else
+        (void)raise_errno (errnum, error.text);
+    connection_leave (d->c);
+    return d->d ? 0 : -1;
+}
+
+static PyObject *document_close (PyObject *self, PyObject *unused)
+{
+    struct document *d = (struct document *)self;
+
+    if (!d->d || d->c->forked)
+        return Py_NewRef (Py_None);
+    if (!connection_enter (d->c))
+        return NULL;
+    end (d);
+    connection_leave (d->c);
+    return Py_NewRef (Py_None);
+}
+
+/* Nobody else has it, but another thread may be in its connection. */
+static void document_dealloc (PyObject *self)
+{
+    struct document *d = (struct document *)self;
+    PyTypeObject *type = Py_TYPE (self);
+
+    if (d->d && !d->c->forked && connection_enter (d->c)) {
+        end (d);
+        connection_leave (d->c);
+    }
+    else if (d->d)
+        LIST_REMOVE (d, link);
+    Py_XDECREF ((PyObject *)d->c);
+    ((freefunc)PyType_GetSlot (type, Py_tp_free)) (self);
+    Py_DECREF (type);
+}
+
+static PyObject *document_enter (PyObject *self, PyObject *unused)
+{
+    return Py_NewRef (self);
+}
+
+static PyObject *document_exit (PyObject *self, PyObject *args)
+{
+    return document_close (self, NULL);
+}
+
+/* --- looking at it -------------------------------------------------------------------------- */
+
+static PyObject *get_name (PyObject *self, void *unused)
+{
+    struct document *d = (struct document *)self;
+
+    return d->d ? PyUnicode_FromString (idt_document_name (d->d)) : Py_NewRef (Py_None);
+}
+
+static PyObject *get_session (PyObject *self, void *unused)
+{
+    struct document *d = (struct document *)self;
+
+    return d->d ? PyUnicode_FromString (idcomp_session (idt_document_ids (d->d))) : Py_NewRef (Py_None);
+}
+
+static PyObject *get_settled (PyObject *self, void *unused)
+{
+    struct document *d = (struct document *)self;
+
+    return PyBool_FromLong (d->d && idt_document_settled (d->d));
+}
+
+static PyMethodDef methods[] = {
+    { "generate", generate, METH_NOARGS, "generate() -> int\n\nA new id, as this session uses it." },
+    { "to_op", to_op, METH_O, "to_op(id) -> int\n\nThe form to send to others, along with the session." },
+    { "to_session", WITH_KEYWORDS (to_session),
+      "to_session(op, origin=None) -> int\n\nWhat came from session 'origin', as this one uses it." },
+    { "uuid", uuid, METH_O, "uuid(id) -> str\n\nThe UUID that an id of this session stands for." },
+    { "id_of", id_of, METH_O, "id_of(uuid) -> int\n\nThe id of a UUID; ValueError: it has none here." },
+    { "settle", WITH_KEYWORDS (settle), "settle(timeout=-1.0)\n\nWait until all ids that were made are final." },
+    { "sync", WITH_KEYWORDS (sync_), "sync(timeout=-1.0)\n\nWait until all that was ordered before is known here." },
+    { "close", document_close, METH_NOARGS, "close()\n\nEnd it; ids that are not settled are never known to others." },
+    { "__enter__", document_enter, METH_NOARGS, NULL },
+    { "__exit__", document_exit, METH_VARARGS, NULL },
+    { NULL, NULL, 0, NULL },
+};
+
+static PyGetSetDef members[] = {
+    { "name", get_name, NULL, "of the document", NULL },
+    { "session", get_session, NULL, "the UUID of this session", NULL },
+    { "settled", get_settled, NULL, "whether all ids that were made are final", NULL },
+    { NULL, NULL, NULL, NULL, NULL },
+};
+
+static PyType_Slot slots[] = {
+    { Py_tp_doc, "Document(connection, name, timeout=30.0)\n\n"
+                 "A session of one's own in a document that the instance shares." },
+    { Py_tp_init, document_init },
+    { Py_tp_dealloc, document_dealloc },
+    { Py_tp_methods, methods },
+    { Py_tp_getset, members },
+    { 0, NULL },
+};
+
+static PyType_Spec spec = {
+    .name = "idtree.Document",
+    .basicsize = sizeof (struct document),
+    .flags = Py_TPFLAGS_DEFAULT,
+    .slots = slots,
+};
+
+PyObject *document_type_create (PyObject *module)
+{
+    return PyType_FromModuleAndSpec (module, &spec, NULL);
+}

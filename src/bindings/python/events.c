@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* events.c - the events that a connection subscribed to, kept until they are asked for
+ *
+ * They come while the reactor runs, in _event () and while documents wait.  Of more than EVENTS_MAX the newest are
+ * lost, and that is told.
+ */
+#include "connection.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define EVENTS_MAX 4096
+
+struct events {
+    const idt_msg_t *msg[EVENTS_MAX];
+    unsigned head, count;
+    unsigned lost;        /* since that was told */
+    idt_watcher_t *slice; /* a timer: ends a turn of the reactor */
+};
+
+static void event_cb (idt_t *h, const idt_msg_t *msg, void *arg)
+{
+    struct events *e = arg;
+
+    if (e->count < EVENTS_MAX)
+        e->msg[(e->head + e->count++) % EVENTS_MAX] = idt_msg_ref (msg);
+    else
+        e->lost++;
+}
+
+static const struct idt_handler_spec handlers[] = {
+    { IDT_MSGTYPE_EVENT, "*", event_cb, 0 },
+    IDT_HANDLERS_END,
+};
+
+/* The reactor comes back from waiting. */
+static void slice_cb (idt_watcher_t *w, int revents, void *arg)
+{
+}
+
+/* Returns 0, or -1 with errno set. */
+static int begin (struct connection *c)
+{
+    struct events *e = c->events ? c->events : calloc (1, sizeof (*e));
+
+    if (c->events || !e)
+        return e ? 0 : -1;
+    idt_reactor_t *r = idt_get_reactor (c->h);
+    if ((e->slice = idt_timer_watcher_create (r, 0, 0, slice_cb, NULL)) && idt_handlers_add (c->h, handlers, e) == 0) {
+        c->events = e;
+        return 0;
+    }
+    idt_watcher_destroy (e->slice);
+    free (e);
+    return -1;
+}
+
+void events_destroy (struct connection *c)
+{
+    struct events *e = c->events;
+
+    if (!e)
+        return;
+    idt_handlers_remove (c->h, handlers);
+    idt_watcher_destroy (e->slice);
+    for (; e->count > 0; e->count--)
+        idt_msg_unref (e->msg[e->head++ % EVENTS_MAX]);
+    free (e);
+    c->events = NULL;
+}
+
+PyObject *connection_subscribe (PyObject *self, PyObject *prefix)
+{
+    struct connection *c = (struct connection *)self;
+    const char *text = PyUnicode_AsUTF8AndSize (prefix, NULL);
+    PyObject *done = NULL;
+
+    if (!text || !connection_enter (c))
+        return NULL;
+    if (begin (c) < 0)
+        (void)connection_raise (c, errno);
+    else
+        done = connection_await (c, idt_event_subscribe (c->h, text));
+    connection_leave (c);
+    return done;
+}
+
+PyObject *connection_unsubscribe (PyObject *self, PyObject *prefix)
+{
+    struct connection *c = (struct connection *)self;
+    const char *text = PyUnicode_AsUTF8AndSize (prefix, NULL);
+
+    if (!text || !connection_enter (c))
+        return NULL;
+    PyObject *done = connection_await (c, idt_event_unsubscribe (c->h, text));
+    connection_leave (c);
+    return done;
+}
+
+/* Run the reactor until there is an event or 'ms' are over.  Returns 0, or -1 with an exception set. */
+static int run (struct connection *c, double ms)
+{
+    connection_unlock (c);
+    idt_timer_watcher_reset (c->events->slice, ms, 0);
+    idt_watcher_start (c->events->slice);
+    int rc = idt_reactor_run (idt_get_reactor (c->h), IDT_REACTOR_ONCE);
+    int errnum = errno;
+    idt_watcher_stop (c->events->slice);
+    connection_relock (c);
+    if (rc < 0)
+        (void)connection_raise (c, errnum);
+    return rc < 0 || PyErr_CheckSignals () < 0 ? -1 : 0;
+}
+
+/* The next one. */
+static PyObject *pop (struct events *e)
+{
+    const idt_msg_t *msg = e->msg[e->head++ % EVENTS_MAX];
+    const char *text = idt_msg_has_flag (msg, IDT_MSGFLAG_PAYLOAD) ? idt_msg_string (msg) : NULL;
+    PyObject *event = Py_BuildValue ("(szI)", idt_msg_topic (msg), text, (unsigned)idt_msg_seq (msg));
+
+    e->head %= EVENTS_MAX;
+    e->count--;
+    idt_msg_unref (msg);
+    return event;
+}
+
+PyObject *connection_event (PyObject *self, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = { "timeout", NULL };
+    struct connection *c = (struct connection *)self;
+    double left_ms = -1;
+    int rc = 0;
+
+    if (!PyArg_ParseTupleAndKeywords (args, kwargs, "|d", names, &left_ms) || !connection_enter (c))
+        return NULL;
+    left_ms *= 1e3;
+    if (!c->events) {
+        PyErr_SetString (PyExc_ValueError, "no events were subscribed to");
+        rc = -1;
+    }
+    while (rc == 0 && c->events->count == 0 && c->events->lost == 0) {
+        double ms = left_ms < 0 || left_ms > CONNECTION_SLICE_MS ? CONNECTION_SLICE_MS : left_ms;
+        rc = run (c, ms);
+        if (left_ms >= 0 && (left_ms -= ms) <= 0)
+            break;
+    }
+    PyObject *event = NULL;
+    if (rc == 0 && c->events->count > 0)
+        event = pop (c->events);
+    else if (rc == 0 && c->events->lost > 0) {
+        c->events->lost = 0;
+        (void)raise_errno (ENOBUFS, "events were lost: ask for them more often");
+    }
+    else if (rc == 0)
+        (void)raise_errno (ETIMEDOUT, "no event within the timeout");
+    connection_leave (c);
+    return event;
+}

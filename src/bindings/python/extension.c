@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* extension.c - the module idtree._idtree, which the package idtree makes readable */
+#include "connection.h"
+
+PyObject *raise_errno (int errnum, const char *text)
+{
+    if (PyErr_Occurred ())
+        return NULL;
+    PyObject *error = PyObject_CallFunction (PyExc_OSError, "is", errnum, text);
+    if (error)
+        PyErr_SetObject ((PyObject *)Py_TYPE (error), error);
+    Py_XDECREF (error);
+    return NULL;
+}
+
+/* Add a new object, or none, under a name.  Returns 0, or -1 with an exception set. */
+static int add_new (PyObject *module, const char *name, PyObject *object)
+{
+    int rc = object ? PyModule_AddObjectRef (module, name, object) : -1;
+
+    Py_XDECREF (object);
+    return rc;
+}
+
+static int execute (PyObject *module)
+{
+    if (add_new (module, "Connection", connection_type_create (module)) < 0
+        || add_new (module, "Document", document_type_create (module)) < 0)
+        return -1;
+    if (PyModule_AddFunctions (module, fluid_methods) < 0 || PyModule_AddFunctions (module, flake_methods) < 0)
+        return -1;
+    return PyModule_AddIntConstant (module, "MAX_COUNT", IDT_FLUID_MAX_COUNT);
+}
+
+static PyModuleDef_Slot slots[] = {
+    { Py_mod_exec, execute },
+    { 0, NULL },
+};
+
+static struct PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT,
+    .m_name = "idtree._idtree",
+    .m_doc = "What the package idtree needs of libidtree.",
+    .m_slots = slots,
+};
+
+PyMODINIT_FUNC PyInit__idtree (void);
+PyMODINIT_FUNC PyInit__idtree (void)
+{
+    return PyModuleDef_Init (&definition);
+}

@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* flake.c - ids of flax, sno and uid, and UUIDs of the id compressor, as values: their bytes */
+#include "extension.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include <idtree/flax.h>
+#include <idtree/idcomp.h>
+#include <idtree/sno.h>
+#include <idtree/uid.h>
+
+#define NS_PER_MS 1000000
+
+/* --- what they share ------------------------------------------------------------------------ */
+
+/* The bytes of an id of exactly 'size'.  NULL with an exception set. */
+static const void *bytes_of (PyObject *object, Py_ssize_t size, const char *kind)
+{
+    Py_ssize_t len;
+    char *bytes;
+
+    if (PyBytes_AsStringAndSize (object, &bytes, &len) < 0)
+        return NULL;
+    if (len == size)
+        return bytes;
+    return PyErr_Format (PyExc_ValueError, "%s has %zd bytes, not %zd", kind, size, len);
+}
+
+static PyObject *to_bytes (const void *bytes, size_t size)
+{
+    return PyBytes_FromStringAndSize (bytes, (Py_ssize_t)size);
+}
+
+static PyObject *raise_text (PyObject *text, const char *kind, size_t at)
+{
+    return PyErr_Format (PyExc_ValueError, "%R is no %s: see byte %zu", text, kind, at);
+}
+
+static PyObject *raise_time (void)
+{
+    if (errno == EOVERFLOW)
+        return PyErr_Format (PyExc_OverflowError, "such an id can't have that time");
+    return PyErr_Format (PyExc_ValueError, "the time ends before it begins");
+}
+
+/* --- flax ----------------------------------------------------------------------------------- */
+
+static PyObject *format_flax (PyObject *module, PyObject *arg)
+{
+    const flax_t *id = bytes_of (arg, FLAX_SIZE, "an id of flax");
+    char text[FLAX_TEXT_MAX];
+
+    return id ? PyUnicode_FromStringAndSize (text, flax_format (id, text, sizeof (text))) : NULL;
+}
+
+static PyObject *parse_flax (PyObject *module, PyObject *text)
+{
+    Py_ssize_t len;
+    const char *s = PyUnicode_AsUTF8AndSize (text, &len);
+    size_t at;
+    flax_t id;
+
+    if (!s)
+        return NULL;
+    return flax_parse (s, (size_t)len, &id, &at) == 0 ? to_bytes (&id, sizeof (id))
+                                                      : raise_text (text, "id of flax", at);
+}
+
+static PyObject *split_flax (PyObject *module, PyObject *arg)
+{
+    const flax_t *id = bytes_of (arg, FLAX_SIZE, "an id of flax");
+
+    if (!id)
+        return NULL;
+    struct flax_fields f = flax_split (id);
+    return Py_BuildValue ("(LK)", (long long)flax_unix_ms (id), (unsigned long long)f.random);
+}
+
+static PyObject *join_flax (PyObject *module, PyObject *args)
+{
+    unsigned long long random;
+    struct flax_fields f;
+    long long unix_ms;
+    flax_t id;
+
+    if (!PyArg_ParseTuple (args, "LK", &unix_ms, &random))
+        return NULL;
+    f.random = random;
+    if (flax_ms_at (unix_ms, &f.ms) < 0)
+        return raise_time ();
+    if (flax_join (&f, &id) < 0)
+        return PyErr_Format (PyExc_OverflowError, "an id of flax has 56 random bits");
+    return to_bytes (&id, sizeof (id));
+}
+
+static PyObject *range_flax (PyObject *module, PyObject *args)
+{
+    long long from_ms, to_ms;
+    flax_t lower, upper;
+
+    if (!PyArg_ParseTuple (args, "LL", &from_ms, &to_ms))
+        return NULL;
+    if (flax_range (from_ms, to_ms, &lower, &upper) < 0)
+        return raise_time ();
+    return Py_BuildValue ("(y#y#)", &lower, (Py_ssize_t)sizeof (lower), &upper, (Py_ssize_t)sizeof (upper));
+}
+
+/* --- sno ------------------------------------------------------------------------------------ */
+
+static PyObject *format_sno (PyObject *module, PyObject *arg)
+{
+    const sno_t *id = bytes_of (arg, SNO_SIZE, "an id of sno");
+    char text[SNO_TEXT_MAX];
+
+    return id ? PyUnicode_FromStringAndSize (text, sno_format (id, text, sizeof (text))) : NULL;
+}
+
+static PyObject *parse_sno (PyObject *module, PyObject *text)
+{
+    Py_ssize_t len;
+    const char *s = PyUnicode_AsUTF8AndSize (text, &len);
+    size_t at;
+    sno_t id;
+
+    if (!s)
+        return NULL;
+    return sno_parse (s, (size_t)len, &id, &at) == 0 ? to_bytes (&id, sizeof (id)) : raise_text (text, "id of sno", at);
+}
+
+static PyObject *split_sno (PyObject *module, PyObject *arg)
+{
+    const sno_t *id = bytes_of (arg, SNO_SIZE, "an id of sno");
+
+    if (!id)
+        return NULL;
+    struct sno_fields f = sno_split (id);
+    return Py_BuildValue ("(LIIII)", (long long)(sno_unix_ns (id) / NS_PER_MS), (unsigned)f.tick, (unsigned)f.meta,
+                          (unsigned)f.partition, (unsigned)f.sequence);
+}
+
+static PyObject *join_sno (PyObject *module, PyObject *args)
+{
+    unsigned int tick, meta, partition, sequence;
+    struct sno_fields f;
+    long long unix_ms;
+    sno_t id;
+
+    if (!PyArg_ParseTuple (args, "LIIII", &unix_ms, &tick, &meta, &partition, &sequence))
+        return NULL;
+    f = (struct sno_fields){ .tick = tick, .meta = meta, .partition = partition, .sequence = sequence };
+    errno = EOVERFLOW;
+    if (unix_ms > INT64_MAX / NS_PER_MS || unix_ms < INT64_MIN / NS_PER_MS
+        || sno_unit_at (unix_ms * NS_PER_MS, &f.unit) < 0)
+        return raise_time ();
+    if (sno_join (&f, &id) < 0)
+        return PyErr_Format (PyExc_OverflowError,
+                             "an id of sno has a tick of 0 or 1, a byte of meta, 16 bits of partition "
+                             "and 16 of sequence");
+    return to_bytes (&id, sizeof (id));
+}
+
+static PyObject *range_sno (PyObject *module, PyObject *args)
+{
+    long long from_ms, to_ms;
+    sno_t lower, upper;
+
+    if (!PyArg_ParseTuple (args, "LL", &from_ms, &to_ms))
+        return NULL;
+    errno = EOVERFLOW;
+    if (from_ms > INT64_MAX / NS_PER_MS || from_ms < 0 || to_ms > INT64_MAX / NS_PER_MS || to_ms < 0
+        || sno_range (from_ms * NS_PER_MS, to_ms * NS_PER_MS, &lower, &upper) < 0)
+        return raise_time ();
+    return Py_BuildValue ("(y#y#)", &lower, (Py_ssize_t)sizeof (lower), &upper, (Py_ssize_t)sizeof (upper));
+}
+
+/* --- uid ------------------------------------------------------------------------------------ */
+
+/* Read stored bytes.  Returns 0, or -1 with an exception set. */
+static int uid_of (PyObject *object, const struct uid_codec *codec, struct uid *id)
+{
+    Py_ssize_t len;
+    char *bytes;
+
+    if (PyBytes_AsStringAndSize (object, &bytes, &len) < 0)
+        return -1;
+    if (uid_from_bytes (bytes, (size_t)len, codec, id) == 0)
+        return 0;
+    if (errno == EMSGSIZE)
+        PyErr_Format (PyExc_ValueError, "a uid has 8 bytes (local) or 12 (global), not %zd", len);
+    else
+        PyErr_Format (PyExc_ValueError, "a uid has %d to %d bits of drift", UID_DRIFT_MIN, UID_DRIFT_MAX);
+    return -1;
+}
+
+static PyObject *format_uid (PyObject *module, PyObject *arg)
+{
+    char text[UID_TEXT_MAX], *bytes;
+    Py_ssize_t len;
+
+    if (PyBytes_AsStringAndSize (arg, &bytes, &len) < 0)
+        return NULL;
+    if (len != UID_LOCAL_SIZE && len != UID_GLOBAL_SIZE)
+        return PyErr_Format (PyExc_ValueError, "a uid has 8 bytes (local) or 12 (global), not %zd", len);
+    return PyUnicode_FromStringAndSize (text, uid_base64_format (bytes, (size_t)len, text, sizeof (text)));
+}
+
+static PyObject *parse_uid (PyObject *module, PyObject *text)
+{
+    Py_ssize_t len;
+    const char *s = PyUnicode_AsUTF8AndSize (text, &len);
+    uint8_t bytes[UID_GLOBAL_SIZE];
+    struct uid id;
+    size_t at;
+
+    if (!s)
+        return NULL;
+    if (uid_parse (s, (size_t)len, NULL, &id, &at) < 0)
+        return raise_text (text, "uid", at);
+    ssize_t size = uid_base64_parse (s, (size_t)len, bytes, sizeof (bytes), NULL);
+    return to_bytes (bytes, (size_t)size);
+}
+
+static PyObject *split_uid (PyObject *module, PyObject *args)
+{
+    struct uid_codec codec = { .drift = UID_DRIFT_DEFAULT };
+    PyObject *bytes;
+    struct uid id;
+
+    if (!PyArg_ParseTuple (args, "O|i", &bytes, &codec.drift) || uid_of (bytes, &codec, &id) < 0)
+        return NULL;
+    PyObject *node = id.kind == UID_GLOBAL ? PyLong_FromUnsignedLong (id.node.fingerprint) : Py_NewRef (Py_None);
+    return Py_BuildValue ("(NLLLL)", node, (long long)id.a, (long long)id.b, (long long)id.c, (long long)id.sequence);
+}
+
+static PyObject *unix_ms_uid (PyObject *module, PyObject *args)
+{
+    struct uid_codec codec = { .drift = UID_DRIFT_DEFAULT };
+    PyObject *bytes;
+    struct uid id;
+
+    if (!PyArg_ParseTuple (args, "O|i", &bytes, &codec.drift) || uid_of (bytes, &codec, &id) < 0)
+        return NULL;
+    return PyLong_FromLongLong (uid_unix_ms (&id));
+}
+
+/* --- UUIDs of the id compressor ------------------------------------------------------------- */
+
+static PyObject *format_uuid (PyObject *module, PyObject *arg)
+{
+    const struct idcomp_uuid *uuid = bytes_of (arg, sizeof (*uuid), "a UUID");
+    char text[IDCOMP_UUID_TEXT_MAX];
+
+    return uuid ? PyUnicode_FromStringAndSize (text, idcomp_uuid_format (uuid, text, sizeof (text))) : NULL;
+}
+
+static PyObject *parse_uuid (PyObject *module, PyObject *text)
+{
+    Py_ssize_t len;
+    const char *s = PyUnicode_AsUTF8AndSize (text, &len);
+    struct idcomp_uuid uuid;
+    size_t at;
+
+    if (!s)
+        return NULL;
+    if (idcomp_uuid_parse (s, (size_t)len, &uuid, &at) == 0)
+        return to_bytes (uuid.bytes, sizeof (uuid.bytes));
+    return raise_text (text, "UUID of version 4", at);
+}
+
+PyMethodDef flake_methods[] = {
+    { "flax_format", format_flax, METH_O, NULL },
+    { "flax_parse", parse_flax, METH_O, NULL },
+    { "flax_split", split_flax, METH_O, NULL },
+    { "flax_join", join_flax, METH_VARARGS, NULL },
+    { "flax_range", range_flax, METH_VARARGS, NULL },
+    { "sno_format", format_sno, METH_O, NULL },
+    { "sno_parse", parse_sno, METH_O, NULL },
+    { "sno_split", split_sno, METH_O, NULL },
+    { "sno_join", join_sno, METH_VARARGS, NULL },
+    { "sno_range", range_sno, METH_VARARGS, NULL },
+    { "uid_format", format_uid, METH_O, NULL },
+    { "uid_parse", parse_uid, METH_O, NULL },
+    { "uid_split", split_uid, METH_VARARGS, NULL },
+    { "uid_unix_ms", unix_ms_uid, METH_VARARGS, NULL },
+    { "uuid_format", format_uuid, METH_O, NULL },
+    { "uuid_parse", parse_uuid, METH_O, NULL },
+    { NULL, NULL, 0, NULL },
+};

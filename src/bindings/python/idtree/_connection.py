@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright idtree contributors
+"""Connections: what _idtree.Connection has, and what is as fast in Python."""
+from __future__ import annotations
+
+import json
+import os
+import weakref
+from array import array
+from base64 import b64encode
+from datetime import datetime, timedelta, timezone
+from typing import Any, NamedTuple
+
+from . import _idtree, flax, fluid, sno, uid
+
+ANY_RANK = 2**32 - 1
+
+_connections: weakref.WeakSet[Connection] = weakref.WeakSet()
+
+
+class Event(NamedTuple):
+    """An event: its topic, its object (None: it has none), and its number in the instance."""
+
+    topic: str
+    payload: Any
+    seq: int
+
+
+class Connection(_idtree.Connection):
+    """A connection to a broker, ended by close() or a with statement.
+
+    uri: a broker, several separated by blanks, or None: IDTREE_URI of the environment, or the broker of this host.
+    reconnect: whether all that is asked for may make a lost connection anew; ids do in any case.
+    timeout: seconds until it is given up to connect.
+    """
+
+    def __init__(self, uri: str | None = None, reconnect: bool = False, timeout: float = 30.0) -> None:
+        super().__init__(uri, reconnect, timeout)
+        self._epoch: datetime | None = None
+        _connections.add(self)
+
+    def ids_array(self, n: int) -> array[int]:
+        """n new FLUIDs, in increasing order, as array('Q').
+
+        >>> with connect() as c:
+        ...     len(c.ids_array(1000))
+        1000
+        """
+        ids = array("Q", bytes(8 * n))
+        self.fill(ids)
+        return ids
+
+    def rpc(self, topic: str, payload: Any = None, rank: int | None = None, timeout: float = 30.0) -> Any:
+        """Send a request with an object, and return that of the answer (None: it is empty).
+
+        rank: None is the nearest that has the service, this one first.
+
+        >>> with connect() as c:
+        ...     c.rpc("attr.get", {"name": "rank"})["value"]
+        '0'
+        """
+        text = None if payload is None else json.dumps(payload)
+        answer = self.call(topic, text, ANY_RANK if rank is None else rank, timeout)
+        return None if answer is None else json.loads(answer)
+
+    def _others(self, kind: Any, request: dict[str, int]) -> list[bytes]:
+        name = kind.__name__.rpartition(".")[2]
+        return [kind.parse(text) for text in self.rpc(f"{name}.generate", request)["ids"]]
+
+    def flax(self, n: int = 1) -> list[bytes]:
+        """n new ids of flax (module flake of the broker)."""
+        return self._others(flax, {"count": n})
+
+    def sno(self, n: int = 1, meta: int = 0) -> list[bytes]:
+        """n new ids of sno, with a byte of yours (module flake of the broker)."""
+        return self._others(sno, {"count": n, "meta": meta})
+
+    def uid(self, n: int = 1) -> list[bytes]:
+        """n new global uids (module flake of the broker)."""
+        return self._others(uid, {"count": n})
+
+    def document(self, name: str, timeout: float = 30.0) -> _idtree.Document:
+        """Open a document of the id compressor, which is made if there is none, as a new session.
+
+        >>> with connect() as c, c.document("drawing") as d:
+        ...     id = d.generate()                 # use it here at once
+        ...     op = d.to_op(id)                  # send it, with d.session
+        ...     d.settle(30)                      # it means the same to all from now on
+        ...     d.id_of(d.uuid(id)) == id, d.settled
+        (True, True)
+        """
+        return _idtree.Document(self, name, timeout)
+
+    def publish(self, topic: str, payload: Any = None) -> int:
+        """Publish an event with an object; returns its number in the instance.
+
+        >>> with connect() as c:
+        ...     c.subscribe("weather.")
+        ...     seq = c.publish("weather.rain", {"mm": 3})
+        ...     c.event(timeout=30) == Event("weather.rain", {"mm": 3}, seq)
+        True
+        """
+        request: dict[str, Any] = {"topic": topic, "flags": 0}
+        if payload is not None:
+            request["payload"] = b64encode(json.dumps(payload).encode() + bytes(1)).decode()
+        return int(self.rpc("event.publish", request)["seq"])
+
+    def event(self, timeout: float = -1.0) -> Event:
+        """Wait for the next event that was subscribed to; TimeoutError: none came."""
+        topic, text, seq = self._event(timeout)
+        return Event(topic, None if text is None else json.loads(text), seq)
+
+    @property
+    def rank(self) -> int:
+        """The rank of the broker."""
+        return int(self.attr("rank"))
+
+    @property
+    def size(self) -> int:
+        """How many ranks the instance has."""
+        return int(self.attr("size"))
+
+    @property
+    def epoch(self) -> datetime:
+        """From when on the time of FLUIDs counts in this instance."""
+        if self._epoch is None:
+            text = self.rpc("fluid.info", {})["epoch"]
+            self._epoch = datetime.fromisoformat(text.replace("Z", "+00:00"))
+        return self._epoch
+
+    def time(self, id: int) -> datetime:
+        """When a FLUID of this instance was made.
+
+        >>> with connect() as c:
+        ...     abs((c.time(c.id()) - datetime.now(timezone.utc)).total_seconds()) < 3600
+        True
+        """
+        return self.epoch + timedelta(milliseconds=fluid.split(id).timestamp_ms)
+
+
+def connect(uri: str | None = None, reconnect: bool = False, timeout: float = 30.0) -> Connection:
+    """Connect to a broker, as Connection() does."""
+    return Connection(uri, reconnect, timeout)
+
+
+def _after_fork() -> None:
+    for c in _connections:
+        c._set_forked()
+
+
+os.register_at_fork(after_in_child=_after_fork)

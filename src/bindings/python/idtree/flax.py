@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright idtree contributors
+"""Ids of flax: 12 bytes, of a time and 56 random bits.
+
+>>> id = parse("0RdKJcxqVBiAiQr0")
+>>> format(id)
+'0RdKJcxqVBiAiQr0'
+>>> time(id).year, join(*split(id)) == id
+(2015, True)
+>>> lower, upper = range(split(id).unix_ms, split(id).unix_ms + 1)
+>>> lower <= id < upper
+True
+"""
+from datetime import datetime
+from typing import NamedTuple
+
+from . import _idtree
+from ._time import at_ms
+
+format = _idtree.flax_format  # (bytes) -> str
+parse = _idtree.flax_parse  # (str) -> bytes
+range = _idtree.flax_range  # (from_ms, to_ms) since Unix -> (lower, upper): lower <= id < upper
+
+
+class Fields(NamedTuple):
+    unix_ms: int
+    random: int
+
+
+def split(id: bytes) -> Fields:
+    """The fields of an id."""
+    return Fields(*_idtree.flax_split(id))
+
+
+def join(unix_ms: int, random: int) -> bytes:
+    """An id of fields."""
+    return _idtree.flax_join(unix_ms, random)
+
+
+def time(id: bytes) -> datetime:
+    """When it was made."""
+    return at_ms(split(id).unix_ms)

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright idtree contributors
+"""Ids of sno: 10 bytes, of a time, a byte of the user's, who made it, and a sequence.
+
+>>> id = parse("brpk4q72xwf2m63l")
+>>> format(id)
+'brpk4q72xwf2m63l'
+>>> time(id).year, join(*split(id)) == id
+(2031, True)
+>>> lower, upper = range(split(id).unix_ms, split(id).unix_ms + 4)
+>>> lower <= id < upper
+True
+"""
+from datetime import datetime
+from typing import NamedTuple
+
+from . import _idtree
+from ._time import at_ms
+
+format = _idtree.sno_format  # (bytes) -> str
+parse = _idtree.sno_parse  # (str) -> bytes
+range = _idtree.sno_range  # (from_ms, to_ms) since Unix -> (lower, upper): lower <= id < upper
+
+
+class Fields(NamedTuple):
+    """unix_ms is a multiple of 4."""
+
+    unix_ms: int
+    tick: int
+    meta: int
+    partition: int
+    sequence: int
+
+
+def split(id: bytes) -> Fields:
+    """The fields of an id."""
+    return Fields(*_idtree.sno_split(id))
+
+
+def join(unix_ms: int, tick: int, meta: int, partition: int, sequence: int) -> bytes:
+    """An id of fields."""
+    return _idtree.sno_join(unix_ms, tick, meta, partition, sequence)
+
+
+def time(id: bytes) -> datetime:
+    """When it was made, to 4 ms."""
+    return at_ms(split(id).unix_ms)

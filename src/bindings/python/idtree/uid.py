@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright idtree contributors
+"""uids: 12 bytes (global, with the fingerprint of who made it) or 8 (local).
+
+>>> id = parse(".5.tXVEf8n4vPN.0")
+>>> format(id), len(id)
+('.5.tXVEf8n4vPN.0', 12)
+>>> time(id).year
+2018
+"""
+from __future__ import annotations
+
+from datetime import datetime
+from typing import NamedTuple
+
+from . import _idtree
+from ._time import at_ms
+
+format = _idtree.uid_format  # (bytes) -> str
+parse = _idtree.uid_parse  # (str) -> bytes
+
+
+class Fields(NamedTuple):
+    """The time is a * 10**6 + b seconds and c microseconds since Unix; a local id has no fingerprint."""
+
+    fingerprint: int | None
+    a: int
+    b: int
+    c: int
+    sequence: int
+
+
+def split(id: bytes, drift: int = 8) -> Fields:
+    """The fields of an id; drift is how many of its bits of time come before the fingerprint's."""
+    return Fields(*_idtree.uid_split(id, drift))
+
+
+def time(id: bytes, drift: int = 8) -> datetime:
+    """When it was made."""
+    return at_ms(_idtree.uid_unix_ms(id, drift))

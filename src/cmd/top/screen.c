@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* screen.c - a terminal that shows a board (ncurses)
+ *
+ * A line about the whole, one with what is chosen, titles, ranks, and what was logged last.
+ */
+#include <inttypes.h>
+#include <ncurses.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cmd/base/pad.h"
+#include "cmd/top/screen.h"
+
+#define HEAD 3 /* lines above the ranks */
+#define FOOT 1
+#define ESCAPE 27
+#define ESCAPE_MS 25 /* after it the rest of a key's letters come, or it was a key by itself */
+#define RANK_WIDTH 14
+
+enum pair { PAIR_WARNING = 1, PAIR_BAD };
+
+int screen_begin (bool color)
+{
+    SCREEN *s = newterm (NULL, stdout, stdin);
+
+    if (!s)
+        return -1;
+    cbreak ();
+    noecho ();
+    nonl ();
+    keypad (stdscr, true);
+    nodelay (stdscr, true);
+    set_escdelay (ESCAPE_MS);
+    curs_set (0);
+    if (color && start_color () == OK && use_default_colors () == OK) {
+        init_pair (PAIR_WARNING, COLOR_YELLOW, -1);
+        init_pair (PAIR_BAD, COLOR_RED, -1);
+    }
+    return 0;
+}
+
+void screen_end (void)
+{
+    if (stdscr && !isendwin ())
+        endwin ();
+}
+
+/* --- keys -------------------------------------------------------------------------------------------- */
+
+int screen_key (void)
+{
+    static const struct {
+        int curses, key;
+    } keys[] = {
+        { KEY_UP, VIEW_UP },           { KEY_DOWN, VIEW_DOWN }, { KEY_PPAGE, VIEW_PAGE_UP },
+        { KEY_NPAGE, VIEW_PAGE_DOWN }, { KEY_HOME, VIEW_HOME }, { KEY_END, VIEW_END },
+        { KEY_ENTER, VIEW_ENTER },     { '\r', VIEW_ENTER },    { '\n', VIEW_ENTER },
+        { KEY_BACKSPACE, VIEW_BACK },  { '\b', VIEW_BACK },     { 0x7f, VIEW_BACK },
+        { ESCAPE, VIEW_ESCAPE },
+    };
+    int c = getch ();
+
+    for (size_t i = 0; i < sizeof (keys) / sizeof (keys[0]); i++)
+        if (keys[i].curses == c)
+            return keys[i].key;
+    if (c == KEY_RESIZE)
+        clear (); /* who knows what the terminal has kept */
+    return c == ERR ? 0 : c;
+}
+
+/* --- what is drawn ----------------------------------------------------------------------------------- */
+
+static void put_line (int y, int attributes, const char *text)
+{
+    attrset (attributes);
+    move (y, 0);
+    clrtoeol ();
+    addnstr (text, COLS > 0 ? COLS - 1 : 0);
+    attrset (A_NORMAL);
+}
+
+static void describe_all (const struct view *v, const struct screen_text *t, char *buf, size_t size)
+{
+    const struct board *b = v->board;
+    size_t bad = 0;
+
+    for (size_t i = 0; i < b->n; i++)
+        bad += strcmp (b->rows[i].status, "full") != 0;
+    int n = snprintf (buf, size, "%s  ranks %zu, not full %zu  ids/s %.0f%s", t->uri, b->n, bad, board_ids_s (b),
+                      v->paused ? "  PAUSED" : "");
+    if (b->left_out > 0 && n < (int)size)
+        snprintf (buf + n, size - (size_t)n, "  %zu more are left out: choose a subtree", b->left_out);
+}
+
+static void describe_choice (const struct view *v, char *buf, size_t size)
+{
+    if (v->help)
+        snprintf (buf, size, "s S: sort  r: reverse  /: filter  Enter: subtree  u: all  space: pause  q: end");
+    else
+        snprintf (buf, size, "below rank %" PRIu32 "  by %s%s  filter: %s%s   (? shows the keys)", v->root,
+                  board_sort_name (v->board->sort), v->board->reverse ? ", reversed" : "", v->board->filter,
+                  v->typing ? "_" : "");
+}
+
+static void describe_lease (const struct board_row *row, char *buf, size_t size)
+{
+    if (row->lease_ms < 0)
+        snprintf (buf, size, "-");
+    else
+        snprintf (buf, size, "%.1fs", (double)row->lease_ms / 1000);
+}
+
+static void describe_row (const struct view *v, const struct board_row *row, char *buf, size_t size)
+{
+    int indent = v->board->sort == SORT_TREE && !v->board->reverse ? (int)row->depth * 2 : 0;
+    char rank[64], lease[32], from[32] = "-";
+
+    snprintf (rank, sizeof (rank), "%*s%" PRIu32, indent < 40 ? indent : 40, "", row->rank);
+    describe_lease (row, lease, sizeof (lease));
+    if (row->from >= 0)
+        snprintf (from, sizeof (from), "%" PRId64, row->from);
+    snprintf (buf, size, "%-*s %-*.20s %-10.10s %-10.10s %8s %9s %10.0f %10.0f", RANK_WIDTH, rank,
+              pad_width (row->host, 20), row->host, row->status, row->fluid, from, lease, row->ids_s, row->requests_s);
+}
+
+static int color_of (const struct board_row *row)
+{
+    if (!strcmp (row->status, "lost") || !strcmp (row->status, "no answer"))
+        return COLOR_PAIR (PAIR_BAD);
+    return strcmp (row->status, "full") ? COLOR_PAIR (PAIR_WARNING) : A_NORMAL;
+}
+
+static void draw_rows (struct view *v)
+{
+    char text[512];
+    size_t place = view_place (v);
+
+    for (size_t i = 0; i < v->lines; i++) {
+        size_t at = v->first + i;
+
+        text[0] = '\0';
+        const struct board_row *row = at < v->board->nshown ? board_row (v->board, v->board->shown[at]) : NULL;
+        if (row)
+            describe_row (v, row, text, sizeof (text));
+        put_line (HEAD + (int)i, row ? color_of (row) | (at == place ? A_REVERSE : 0) : A_NORMAL, text);
+    }
+}
+
+void screen_draw (struct view *v, const struct screen_text *t)
+{
+    char text[512];
+
+    v->lines = LINES > HEAD + FOOT ? (size_t)(LINES - HEAD - FOOT) : 0;
+    describe_all (v, t, text, sizeof (text));
+    put_line (0, A_BOLD, text);
+    describe_choice (v, text, sizeof (text));
+    put_line (1, A_NORMAL, text);
+    snprintf (text, sizeof (text), "%-*s %-20s %-10s %-10s %8s %9s %10s %10s", RANK_WIDTH, "RANK", "HOST", "STATUS",
+              "FLUID", "IDS-FROM", "LEASE", "IDS/S", "REQUESTS/S");
+    put_line (2, A_UNDERLINE, text);
+    draw_rows (v);
+    put_line (LINES - 1, A_DIM, t->note);
+    refresh ();
+}

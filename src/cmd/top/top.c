@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* top.c - idtree top: the ranks of an instance, as they are now
+ *
+ * All are asked again after --interval, and soon when the broker that we talk to logs something or an event comes:
+ * brokers log what happens to the tree.  What happens within SOON_MS is one reason.
+ */
+#include "config.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <idtree/reactor.h>
+
+#include "cmd/base/ask.h"
+#include "cmd/base/commands.h"
+#include "cmd/look/logline.h"
+#include "cmd/top/round.h"
+#include "cmd/top/screen.h"
+
+#define INTERVAL_MS 1000.
+#define SOON_MS 50.
+#define NOTE_MAX 512
+
+struct top {
+    struct cmd *cmd;
+    struct board board;
+    struct view view;
+    struct round round;
+    uint64_t left; /* refreshes; 0: for ever */
+    double interval_ms;
+    struct color color;
+    idt_watcher_t *timer, *keys;
+    idt_future_t *log;
+    bool again; /* something happened while a round went on */
+    bool soon;  /* something happened, and the timer knows */
+    char note[NOTE_MAX];
+};
+
+static void draw (struct top *t)
+{
+    if (!t->cmd->json)
+        screen_draw (&t->view, &(struct screen_text){ .uri = cmd_uri (t->cmd), .note = t->note });
+}
+
+static void stop (struct top *t)
+{
+    idt_reactor_stop (idt_get_reactor (t->cmd->h));
+}
+
+/* --- rounds ------------------------------------------------------------------------------------------ */
+
+static void look (struct top *t)
+{
+    t->again = t->round.waiting > 0;
+    if (t->again)
+        return;
+    t->soon = false;
+    round_begin (&t->round, t->view.root);
+    idt_timer_watcher_reset (t->timer, t->interval_ms, t->interval_ms);
+}
+
+static void print_json (struct top *t)
+{
+    json_t *o = board_json_new (&t->board);
+
+    ask_print (t->cmd, o);
+    json_decref (o);
+    cmd_flush (t->cmd);
+}
+
+/* Also how large the terminal is comes as a key, but nothing can be read then: so this is called now and then. */
+static void take_keys (struct top *t)
+{
+    enum view_action action = VIEW_DRAW;
+    int key;
+
+    while (action != VIEW_QUIT && (key = screen_key ()) != 0)
+        if ((action = view_key (&t->view, key)) == VIEW_ASK)
+            look (t);
+    if (action == VIEW_QUIT)
+        stop (t);
+    else
+        draw (t);
+}
+
+static void done_cb (void *arg)
+{
+    struct top *t = arg;
+
+    if (t->cmd->json)
+        print_json (t);
+    else
+        take_keys (t);
+    if (t->left > 0 && --t->left == 0)
+        stop (t);
+    else if (t->again)
+        look (t);
+}
+
+static void timer_cb (idt_watcher_t *w, int revents, void *arg)
+{
+    struct top *t = arg;
+
+    if (!t->view.paused)
+        look (t);
+    else if (!t->cmd->json)
+        take_keys (t);
+}
+
+static void look_soon (struct top *t)
+{
+    if (!t->soon && t->interval_ms > SOON_MS)
+        idt_timer_watcher_reset (t->timer, SOON_MS, t->interval_ms);
+    t->soon = true;
+}
+
+/* --- what happens ------------------------------------------------------------------------------------ */
+
+static void keep_note (struct top *t, idt_future_t *f)
+{
+    char line[NOTE_MAX];
+    const void *data;
+    size_t size;
+
+    if (idt_rpc_get_raw (f, &data, &size) < 0)
+        return;
+    snprintf (line, sizeof (line), "%.*s", (int)size, (const char *)data);
+    if (logline_format (line, t->note, sizeof (t->note)) < 0)
+        snprintf (t->note, sizeof (t->note), "%s", line);
+}
+
+/* Who may not read the log sees the rest. */
+static void log_cb (idt_future_t *f, void *arg)
+{
+    struct top *t = arg;
+
+    if (idt_future_errnum (f) != 0) {
+        idt_future_destroy (f);
+        t->log = NULL;
+        return;
+    }
+    keep_note (t, f);
+    idt_future_reset (f);
+    look_soon (t);
+}
+
+static void event_cb (idt_t *h, const idt_msg_t *msg, void *arg)
+{
+    look_soon (arg);
+}
+
+static void keys_cb (idt_watcher_t *w, int revents, void *arg)
+{
+    take_keys (arg);
+}
+
+/* --- life -------------------------------------------------------------------------------------------- */
+
+static int died (const struct cmd *cmd, const char *why)
+{
+    screen_end ();
+    fprintf (stderr, "idtree top: %s\n", why);
+    return CMD_FAILED;
+}
+
+static void begin_screen (struct top *t)
+{
+    struct cmd *cmd = t->cmd;
+
+    if (!isatty (STDIN_FILENO) || !isatty (STDOUT_FILENO))
+        cmd_die (cmd, "this is no terminal: idtree overlay status prints the tree as it is");
+    if (screen_begin (color_wanted (cmd, &t->color)) < 0)
+        cmd_die (cmd, "this terminal cannot be used: set TERM to what it is");
+    cmd->died = died;
+}
+
+static const struct idt_handler_spec handlers[] = {
+    { IDT_MSGTYPE_EVENT, "*", event_cb, 0 },
+    IDT_HANDLERS_END,
+};
+
+static void watch (struct top *t)
+{
+    struct cmd *cmd = t->cmd;
+    idt_reactor_t *r = idt_get_reactor (cmd->h);
+
+    t->round = (struct round){ .cmd = cmd, .board = &t->board, .done = done_cb, .arg = t };
+    if (!r || !(t->timer = idt_timer_watcher_create (r, t->interval_ms, t->interval_ms, timer_cb, t))
+        || (!cmd->json && !(t->keys = idt_fd_watcher_create (r, STDIN_FILENO, IDT_POLLIN, keys_cb, t)))
+        || idt_handlers_add (cmd->h, handlers, t) < 0)
+        cmd_die (cmd, "%s", strerror (errno));
+    idt_watcher_start (t->timer);
+    if (t->keys)
+        idt_watcher_start (t->keys);
+    idt_future_destroy (idt_event_subscribe (cmd->h, ""));
+    t->log = ask_stream (cmd, "log.dmesg", IDT_NODEID_ANY, json_pack ("{s:b s:b}", "follow", 1, "nobacklog", 1));
+    if (t->log && idt_future_then (t->log, -1, log_cb, t) < 0)
+        cmd_die (cmd, "%s", strerror (errno));
+}
+
+static int run (struct cmd *cmd)
+{
+    struct top t = { .cmd = cmd, .interval_ms = INTERVAL_MS };
+
+    board_init (&t.board);
+    cmd_options (cmd, &t);
+    t.view.board = &t.board;
+    t.view.selected = t.view.root;
+    cmd_connect_for (cmd, t.view.root);
+    if (!cmd->json)
+        begin_screen (&t);
+    watch (&t);
+    look (&t);
+    draw (&t);
+    int rc = idt_reactor_run (idt_get_reactor (cmd->h), IDT_REACTOR_DEFAULT);
+    int errnum = errno;
+    screen_end ();
+    if (rc < 0)
+        cmd_die (cmd, "connection lost: %s", strerror (errnum));
+    /* what is on its way is left to the kernel */
+    fflush (stdout);
+    _exit (CMD_OK);
+}
+
+/* --- options ----------------------------------------------------------------------------------------- */
+
+static void take_interval (struct cmd *cmd, const char *arg, void *to)
+{
+    *(double *)to = cmd_seconds (cmd, "interval", arg);
+}
+
+static void take_sort (struct cmd *cmd, const char *arg, void *to)
+{
+    for (enum board_sort s = 0; s < SORTS; s++)
+        if (!strcmp (arg, board_sort_name (s))) {
+            *(enum board_sort *)to = s;
+            return;
+        }
+    cmd_usage (cmd, "sort '%.64s': tree, rank, host, status, fluid, lease, ids/s or requests/s is needed", arg);
+}
+
+static void take_filter (struct cmd *cmd, const char *arg, void *to)
+{
+    snprintf (to, BOARD_TEXT_MAX, "%s", arg);
+}
+
+#define AT(member) offsetof (struct top, member)
+
+static const struct cmd_option options[] = {
+    { 'r', "rank", "RANK", "that rank and those below it only", cmd_take_rank, AT (view.root) },
+    { 's', "sort", "SORT", "tree, rank, host, status, fluid, lease, ids/s or requests/s", take_sort, AT (board.sort) },
+    { 'f', "filter", "TEXT", "only ranks whose number, host or state has TEXT", take_filter, AT (board.filter) },
+    { 'i', "interval", "S", "seconds between two looks where nothing happens (default 1)", take_interval,
+      AT (interval_ms) },
+    { 'n', "count", "N", "end after N looks (default: at the key q)", cmd_take_count, AT (left) },
+    COLOR_OPTIONS (AT (color)),
+    CMD_OPTIONS_END,
+};
+
+const struct command top_command = {
+    .name = "top",
+    .flags = CMD_CONNECTS,
+    .summary = "Show ranks, where ids come from, and how many, as it changes",
+    .details = "Keys: s S sort, r reverse, / filter, Enter subtree, u all, space pause, arrows j k, ? help, q end.",
+    .example = "idtree top --sort ids/s",
+    .json = "one object for each look",
+    .options = options,
+    .run = run,
+};

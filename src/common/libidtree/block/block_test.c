@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* block_test.c - ids at hand: which are given out until when, and what is asked for */
+#include <string.h>
+
+#include "libidtree/block/block.h"
+#include "test/tap.h"
+
+#define AGE_US UINT64_C (1000000)
+#define MOST 64
+#define START_US UINT64_C (5000000)
+
+/* A generator that answers after 'trip_us', one who calls, and what became of it. */
+struct world {
+    struct block b;
+    uint64_t now_us;
+    fluid_t last_made, last_given;
+    uint64_t sent_us;
+    unsigned long requests, made, given, missed, most, late, disorder;
+};
+
+static void start (struct world *w, uint32_t most)
+{
+    *w = (struct world){ .now_us = START_US };
+    if (block_init (&w->b, most, AGE_US, w->now_us) < 0)
+        bail_out ("block_init");
+}
+
+/* The time in which an id of the world was asked for is its upper half. */
+static void answer (struct world *w)
+{
+    uint32_t n = w->b.asked;
+    fluid_t *place = block_place (&w->b);
+
+    for (uint32_t i = 0; i < n; i++)
+        place[i] = w->last_made = (w->sent_us << 20) + (++w->made & 0xfffff);
+    block_got (&w->b);
+}
+
+static void renew (struct world *w)
+{
+    uint32_t n = block_wants (&w->b, w->now_us);
+
+    if (n == 0)
+        return;
+    block_asked (&w->b, w->now_us, n);
+    w->sent_us = w->now_us;
+    w->requests++;
+    unsigned long held = w->b.end - w->b.next + n;
+    w->most = held > w->most ? held : w->most;
+}
+
+static void given (struct world *w, const fluid_t *ids, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        w->disorder += ids[i] <= w->last_given;
+        w->late += (ids[i] >> 20) + AGE_US <= w->now_us;
+        w->last_given = ids[i];
+    }
+    w->given += n;
+}
+
+/* Wait for those under way.  Returns whether they came. */
+static bool wait_for (struct world *w, uint32_t n, uint64_t trip_us)
+{
+    if (!block_will_do (&w->b, w->now_us, n) || w->sent_us + trip_us >= block_until_us (&w->b))
+        return false;
+    w->now_us = w->sent_us + trip_us > w->now_us ? w->sent_us + trip_us : w->now_us;
+    answer (w);
+    return true;
+}
+
+static void by_message (struct world *w, uint32_t n, fluid_t *ids)
+{
+    block_cancel (&w->b);
+    for (uint32_t i = 0; i < n; i++)
+        ids[i] = w->last_made = (w->now_us << 20) + (++w->made & 0xfffff);
+    w->missed++;
+    renew (w);
+    block_skip (&w->b);
+}
+
+static void call (struct world *w, uint32_t n, uint64_t trip_us)
+{
+    fluid_t ids[MOST];
+
+    if (block_take (&w->b, w->now_us, n, ids) || (wait_for (w, n, trip_us) && block_take (&w->b, w->now_us, n, ids)))
+        renew (w);
+    else
+        by_message (w, n, ids);
+    given (w, ids, n);
+}
+
+static void check (const struct world *w, const char *what)
+{
+    ok (w->disorder == 0 && w->late == 0 && w->most <= w->b.most,
+        "%s: in order, none too old, never more than was said (%lu given, %lu made, %lu requests, %lu missed)", what,
+        w->given, w->made, w->requests, w->missed);
+}
+
+static void test_fast (void)
+{
+    struct world w;
+
+    start (&w, MOST);
+    renew (&w);
+    for (int i = 0; i < 100000; i++, w.now_us++)
+        call (&w, 1, 10);
+    check (&w, "calls without pause");
+    ok (w.missed == 0 && w.requests < 100000 / (MOST / 2), "  all from the block, and few requests");
+    ok (w.made - w.given <= MOST, "  no id is lost on the way");
+    block_fini (&w.b);
+}
+
+static void test_steady (void)
+{
+    struct world w;
+
+    start (&w, MOST);
+    renew (&w);
+    for (int i = 0; i < 10000; i++, w.now_us += AGE_US / 20)
+        call (&w, 1, 1000);
+    check (&w, "twenty calls in the time of an id");
+    ok (w.missed == 0 && w.requests < 10000 / 4, "  all from the block, for a fourth of the requests");
+    ok (w.made < 3 * w.given, "  and not three times as many ids are made");
+    block_fini (&w.b);
+}
+
+/* Calls for more than a block has at first. */
+static void test_large (void)
+{
+    struct world w;
+
+    start (&w, MOST);
+    renew (&w);
+    for (int i = 0; i < 1000; i++)
+        call (&w, 2 * BLOCK_FIRST, 10);
+    check (&w, "calls for twice as many as are asked for first");
+    ok (w.missed <= 2 && w.made - w.given <= 2 * MOST, "  are served soon");
+    block_fini (&w.b);
+
+    start (&w, MOST - 1);
+    renew (&w);
+    for (int i = 0; i < 1000; i++)
+        call (&w, MOST, 10);
+    check (&w, "calls for more than there may be");
+    ok (w.requests == 1 && w.missed == 1000, "  ask for none ahead");
+    block_fini (&w.b);
+}
+
+static void test_seldom (void)
+{
+    struct world w;
+
+    start (&w, MOST);
+    for (int i = 0; i < 1000; i++, w.now_us += AGE_US + 1)
+        call (&w, 1, 1000);
+    check (&w, "calls farther apart than the time of an id");
+    ok (w.missed == 1000 && w.requests <= 1, "  cost a message each, and no more");
+    block_fini (&w.b);
+}
+
+static uint32_t dice (uint32_t *state, uint32_t n)
+{
+    *state = *state * 1103515245 + 12345;
+    return (*state >> 8) % n;
+}
+
+static void test_mixed (void)
+{
+    uint32_t state = 1;
+    struct world w;
+
+    for (uint32_t most = 1; most <= MOST; most += 7) {
+        start (&w, most);
+        renew (&w);
+        for (int i = 0; i < 50000; i++) {
+            uint64_t trip_us = dice (&state, 10) ? 100 : dice (&state, 2 * AGE_US);
+            w.now_us += dice (&state, 100) ? dice (&state, 1000) : dice (&state, 2 * AGE_US);
+            if (dice (&state, 1000) == 0 && w.b.asked > 0)
+                block_failed (&w.b, w.now_us, false);
+            call (&w, 1 + dice (&state, dice (&state, 50) ? 3 : MOST), trip_us);
+        }
+        check (&w, "calls of any size, after any time, answers that fail or are late");
+        block_fini (&w.b);
+    }
+}
+
+static void test_refused (void)
+{
+    struct world w;
+
+    start (&w, MOST);
+    for (int i = 0; i < 100; i++)
+        call (&w, 1, 10);
+    while (w.b.asked == 0)
+        call (&w, 1, 10);
+    uint32_t asked = w.b.asked;
+    block_failed (&w.b, w.now_us, false);
+    ok (asked > BLOCK_FIRST && block_wants (&w.b, w.now_us) == 0, "after a refusal nothing is asked for");
+    w.now_us += AGE_US - 1;
+    ok (block_wants (&w.b, w.now_us) == 0, "  for as long as an id may be used");
+    w.now_us++;
+    ok (block_wants (&w.b, w.now_us) == asked / 2, "  then half as many");
+    block_asked (&w.b, w.now_us, asked / 2);
+    block_failed (&w.b, w.now_us, true);
+    for (int i = 0; i < 1000; i++, w.now_us += AGE_US / 100)
+        call (&w, 1, 10);
+    ok (w.missed > 0 && w.b.limit == asked / 4 && w.b.want == asked / 4,
+        "where so many are never given, no more than half");
+    check (&w, "after refusals");
+    block_fini (&w.b);
+}
+
+static void test_unused (void)
+{
+    fluid_t id;
+    struct world w;
+
+    start (&w, MOST);
+    for (int i = 0; i < 1000; i++)
+        call (&w, 1, 10);
+    ok (w.b.want == MOST, "who uses many gets many");
+    w.now_us += AGE_US;
+    ok (!block_take (&w.b, w.now_us, 1, &id) && w.b.next == w.b.end, "what is as old as it may be is not given out");
+    ok (w.b.asked == 0 || block_until_us (&w.b) <= w.now_us, "nor what is under way by then");
+    block_cancel (&w.b);
+    ok (block_wants (&w.b, w.now_us) <= MOST && w.b.want < MOST, "after a while without use fewer are asked for");
+    block_fini (&w.b);
+}
+
+/* Ids of three answers: those of the first are not taken for those of the second. */
+static void test_three (void)
+{
+    fluid_t ids[MOST];
+    struct world w;
+
+    start (&w, MOST);
+    renew (&w);
+    answer (&w);
+    w.now_us += AGE_US / 2;
+    renew (&w);
+    ok (block_take (&w.b, w.now_us, BLOCK_FIRST - 4, ids) && w.b.asked > 0, "a few are left of the first answer");
+    answer (&w);
+    block_asked (&w.b, w.now_us, 1);
+    answer (&w);
+    w.now_us += AGE_US / 2;
+    bool good = block_take (&w.b, w.now_us, 1, ids);
+    ok (good && (ids[0] >> 20) == w.now_us - AGE_US / 2, "two answers later they are given out no longer than else");
+    block_fini (&w.b);
+}
+
+int main (int argc, char *argv[])
+{
+    test_fast ();
+    test_steady ();
+    test_large ();
+    test_seldom ();
+    test_mixed ();
+    test_refused ();
+    test_unused ();
+    test_three ();
+    return done_testing ();
+}

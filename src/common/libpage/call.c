@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* call.c - how a page comes from a broker to a client */
+#include "config.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "libpage/call.h"
+#include "libpage/private.h"
+#include "libutil/errprintf.h"
+
+#define SCHEME "local://"
+#define DEFAULT_URI "local:///run/idtree/local"
+#define OWN "local-"
+
+union control { /* aligned as cmsg (3) wants it */
+    char buf[CMSG_SPACE (sizeof (int))];
+    struct cmsghdr align;
+};
+
+/* --- where ------------------------------------------------------------------------------------------ */
+
+/* The address of the page of the broker whose local socket is at 'path' (or a link to it). */
+static int find_address (const char *path, struct sockaddr_un *addr)
+{
+    const char *slash = strrchr (path, '/'), *name = slash + 1;
+    char target[64];
+
+    *addr = (struct sockaddr_un){ .sun_family = AF_UNIX };
+    if (!slash || strchr (path, '?'))
+        return errset (ENOTSUP);
+    ssize_t n = readlink (path, target, sizeof (target) - 1); /* "local" is a link to one of them */
+    if (n > 0) {
+        target[n] = '\0';
+        name = target;
+    }
+    if (strncmp (name, OWN, strlen (OWN)) != 0 || strchr (name, '/')
+        || snprintf (addr->sun_path, sizeof (addr->sun_path), "%.*spage-%s", (int)(slash + 1 - path), path,
+                     name + strlen (OWN))
+               >= (int)sizeof (addr->sun_path))
+        return errset (ENOTSUP);
+    return 0;
+}
+
+static const char *default_uri (void)
+{
+    const char *uri = getenv ("IDTREE_URI");
+
+    if (!uri || !*uri)
+        uri = getenv ("FLUX_URI");
+    return uri && *uri ? uri : DEFAULT_URI;
+}
+
+/* --- asking -------------------------------------------------------------------------------- */
+
+int page_call (const char *uri)
+{
+    struct sockaddr_un addr;
+
+    if (strncmp (uri, SCHEME, strlen (SCHEME)) != 0 || find_address (uri + strlen (SCHEME), &addr) < 0)
+        return errset (ENOTSUP);
+    int fd = socket (AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return -1;
+    if (connect (fd, (struct sockaddr *)&addr, sizeof (addr)) < 0) {
+        int errnum = errno == EAGAIN ? ECONNREFUSED : errno; /* more call than it answers */
+        close (fd);
+        return errset (errnum);
+    }
+    return fd;
+}
+
+/* What a broker's page is, and nothing that could end under us. */
+static bool is_page (int fd, const idt_page_t *p)
+{
+    int seals = fcntl (fd, F_GET_SEALS);
+
+    return seals >= 0 && (seals & F_SEAL_SHRINK) && p->page->magic == PAGE_MAGIC && p->page->version == PAGE_VERSION
+           && p->generator <= FLUID_GENERATOR_MAX;
+}
+
+static idt_page_t *map (int fd)
+{
+    struct stat st;
+    idt_page_t *p;
+
+    if (fstat (fd, &st) < 0 || st.st_size < (off_t)PAGE_SIZE)
+        return errset_null (EPROTO);
+    if (!(p = calloc (1, sizeof (*p))))
+        return NULL;
+    p->page = mmap (NULL, PAGE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (p->page == MAP_FAILED) {
+        free (p);
+        return NULL;
+    }
+    p->generator = p->page->generator;
+    p->epoch_ms = p->page->epoch_ms;
+    memcpy (p->instance, p->page->instance, sizeof (p->instance) - 1);
+    if (is_page (fd, p))
+        return p;
+    idt_page_close (p);
+    return errset_null (EPROTO);
+}
+
+/* Returns the descriptor that came, or -1 with errno set. */
+static int receive (int fd)
+{
+    unsigned char byte = 0;
+    struct iovec iov = { &byte, 1 };
+    union control control;
+    struct msghdr msg = {
+        .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.buf, .msg_controllen = sizeof (control.buf)
+    };
+    ssize_t n = recvmsg (fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    struct cmsghdr *c = n >= 0 ? CMSG_FIRSTHDR (&msg) : NULL;
+    int got;
+
+    if (n < 0)
+        return -1;
+    if (n == 0)
+        return errset (ECONNREFUSED); /* it ended */
+    if (byte != 0)
+        return errset (byte);
+    if (!c || c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS || c->cmsg_len != CMSG_LEN (sizeof (int)))
+        return errset (EPROTO);
+    memcpy (&got, CMSG_DATA (c), sizeof (got));
+    return got;
+}
+
+idt_page_t *page_answer (int fd)
+{
+    int got = receive (fd);
+
+    if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR))
+        return errset_null (EAGAIN);
+    int errnum = errno;
+    close (fd);
+    if (got < 0)
+        return errset_null (errnum);
+    idt_page_t *p = map (got);
+    errnum = errno;
+    close (got);
+    errno = errnum;
+    return p;
+}
+
+idt_page_t *idt_page_open (const char *uri, int timeout_ms)
+{
+    int fd = page_call (uri ? uri : default_uri ());
+    struct pollfd pfd = { .fd = fd, .events = POLLIN };
+    idt_page_t *p;
+    int n;
+
+    if (fd < 0)
+        return NULL;
+    do
+        n = poll (&pfd, 1, timeout_ms);
+    while (n < 0 && errno == EINTR);
+    if (n > 0 && ((p = page_answer (fd)) || errno != EAGAIN))
+        return p;
+    int errnum = n < 0 ? errno : ETIMEDOUT;
+    close (fd);
+    return errset_null (errnum);
+}
+
+void idt_page_close (idt_page_t *page)
+{
+    int saved_errno = errno;
+
+    if (!page)
+        return;
+    munmap (page->page, PAGE_SIZE);
+    free (page);
+    errno = saved_errno;
+}

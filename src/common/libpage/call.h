@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* call.h - how a page comes from a broker to a client
+ *
+ * The broker listens at RUNDIR/page-RANK (SOCK_SEQPACKET), beside its local-RANK, and sends who connects one message of
+ * one byte: an errno (0: none), and with that the descriptor of the page; then it hangs up.
+ */
+#ifndef LIBPAGE_CALL_H
+#define LIBPAGE_CALL_H
+
+#include <idtree/page.h>
+
+/* Begin.  Returns a descriptor that becomes readable when the answer is there, or -1 with errno as for
+ * idt_page_open ().
+ */
+int page_call (const char *uri);
+
+/* Take the answer, and close 'fd' with it.  Does not block.  NULL with errno as for idt_page_open (); EAGAIN: it is not
+ * there yet, and 'fd' is open.
+ */
+idt_page_t *page_answer (int fd);
+
+#endif /* LIBPAGE_CALL_H */

@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* generate_test.c - ids of a page, by threads and processes, some of which are killed
+ *
+ * The broker's side is here, too: a generator whose page is mapped by those who make ids.
+ */
+#include "config.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "libpage/page_gen.h"
+#include "libpage/private.h"
+#include "test/tap.h"
+
+#define GENERATOR 77
+#define EPOCH_MS INT64_C (1700000000000)
+#define START_US UINT64_C (5000000) /* the instance's time when a world begins */
+
+static uint64_t clock_now_us (clockid_t which)
+{
+    struct timespec ts;
+
+    clock_gettime (which, &ts);
+    return (uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000;
+}
+
+struct world {
+    struct page_gen gen;
+    struct idt_page client;
+    struct page_terms terms;
+};
+
+static void world_init (struct world *w, uint64_t range_ms)
+{
+    void *memory = mmap (NULL, PAGE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+    if (memory == MAP_FAILED)
+        abort ();
+    memset (w, 0, sizeof (*w));
+    page_gen_init (&w->gen, GENERATOR);
+    page_gen_set_range (&w->gen, START_US / 1000, START_US / 1000 + range_ms);
+    page_gen_share (&w->gen, memory, "an-instance", EPOCH_MS);
+    w->terms = (struct page_terms){ .hi_ms = START_US / 1000 + range_ms,
+                                    .offset_us = (int64_t)START_US - (int64_t)clock_now_us (CLOCK_BOOTTIME),
+                                    .until_us = clock_now_us (CLOCK_MONOTONIC) + UINT64_C (3600000000) };
+    page_gen_set_terms (&w->gen, &w->terms);
+    w->client = (struct idt_page){ .page = memory, .generator = GENERATOR, .epoch_ms = EPOCH_MS };
+}
+
+static void world_fini (struct world *w)
+{
+    munmap (w->client.page, PAGE_SIZE);
+}
+
+static uint64_t now_ms (const struct world *w)
+{
+    return (uint64_t)((int64_t)clock_now_us (CLOCK_BOOTTIME) + w->terms.offset_us) / 1000;
+}
+
+/* --- one ----------------------------------------------------------------------------------------- */
+
+static void test_one (void)
+{
+    struct world w;
+    fluid_t ids[5000], last = 0;
+    bool rising = true;
+
+    world_init (&w, 3600000);
+    uint64_t before_ms = now_ms (&w);
+    ok (idt_page_generate (&w.client, 0, 0, ids) < 0 && errno == EINVAL, "no id at all is nothing to ask for");
+    ok (idt_page_generate (&w.client, 0, 1, ids) == 1, "an id is made");
+    struct fluid_fields f = fluid_split (ids[0]);
+    ok (f.generator == GENERATOR && f.timestamp_ms >= before_ms && f.timestamp_ms <= now_ms (&w),
+        "... of this generator and of now");
+    ok (idt_page_generator (&w.client) == GENERATOR && idt_page_epoch (&w.client) == EPOCH_MS,
+        "the page tells generator and epoch");
+    last = ids[0];
+    ok (idt_page_generate (&w.client, last, 5000, ids) == 5000, "more are made than a millisecond has");
+    for (int i = 0; i < 5000; i++) {
+        rising = rising && ids[i] > last;
+        last = ids[i];
+    }
+    ok (rising, "... in increasing order");
+    fluid_join (&(struct fluid_fields){ now_ms (&w) + 1, GENERATOR + 1, 0 }, &last);
+    ok (idt_page_generate (&w.client, last, 1, ids) == 1 && ids[0] > last, "an id is waited for that is to be above another");
+    fluid_join (&(struct fluid_fields){ now_ms (&w) + 60000, 0, 0 }, &last);
+    ok (idt_page_generate (&w.client, last, 1, ids) < 0 && errno == EAGAIN, "... but not for a minute");
+    ok (idt_page_generate (&w.client, UINT64_MAX, 1, ids) < 0 && errno == EAGAIN, "... nor above the last there is");
+    world_fini (&w);
+}
+
+/* --- when it may not be -------------------------------------------------------------------------------- */
+
+static void test_refusals (void)
+{
+    struct world w;
+    fluid_t id;
+
+    world_init (&w, 3600000);
+    w.terms.hi_ms = START_US / 1000;
+    page_gen_set_terms (&w.gen, &w.terms);
+    ok (idt_page_generate (&w.client, 0, 1, &id) < 0 && errno == EAGAIN, "nothing is made above the end of the range");
+    w.terms.hi_ms = START_US / 1000 + 3600000;
+    w.terms.until_us = clock_now_us (CLOCK_MONOTONIC) - 1000000;
+    page_gen_set_terms (&w.gen, &w.terms);
+    ok (idt_page_generate (&w.client, 0, 1, &id) < 0 && errno == EAGAIN, "nothing leaves when its time of use is over");
+    w.terms.until_us = UINT64_MAX;
+    page_gen_set_terms (&w.gen, &w.terms);
+    page_gen_pause (&w.gen);
+    ok (idt_page_generate (&w.client, 0, 1, &id) < 0 && errno == EAGAIN, "nothing is made in a pause");
+    page_gen_lend (&w.gen, 63);
+    bool apart = true;
+    fluid_t ids[64];
+    apart = idt_page_generate (&w.client, 0, 64, ids) == 64;
+    for (int i = 0; i < 64; i++)
+        apart = apart && fluid_split (ids[i]).sequence >= 63 * FLUID_GRANULE;
+    ok (apart, "nothing is made of what is lent");
+    w.terms.kept = FLUID_PER_MS / 2;
+    page_gen_set_terms (&w.gen, &w.terms);
+    page_gen_lend (&w.gen, 0);
+    apart = idt_page_generate (&w.client, 0, 64, ids) == 64;
+    for (int i = 0; i < 64; i++)
+        apart = apart && fluid_split (ids[i]).sequence < FLUID_PER_MS / 2;
+    ok (apart, "nothing is made of what the broker would like");
+    page_gen_close (&w.gen);
+    ok (idt_page_generate (&w.client, 0, 1, &id) < 0 && errno == ESTALE, "a closed page says so");
+    world_fini (&w);
+}
+
+/* --- many --------------------------------------------------------------------------------------------- */
+
+#define WORKERS 4
+#define EACH 60000
+
+struct log { /* shared: what processes made, written behind the id */
+    _Atomic uint32_t count[WORKERS];
+    fluid_t id[WORKERS][EACH];
+};
+
+static int by_value (const void *a, const void *b)
+{
+    fluid_t x = *(const fluid_t *)a, y = *(const fluid_t *)b;
+
+    return (x > y) - (x < y);
+}
+
+/* Sort what was made.  Returns how many came twice. */
+static size_t twice (fluid_t *ids, size_t n)
+{
+    size_t found = 0;
+
+    qsort (ids, n, sizeof (*ids), by_value);
+    for (size_t i = 1; i < n; i++)
+        found += ids[i] == ids[i - 1];
+    return found;
+}
+
+static void work (const struct world *w, struct log *log, int k)
+{
+    fluid_t last = 0, block[8];
+
+    while (log->count[k] + 8 <= EACH) {
+        int n = idt_page_generate ((idt_page_t *)&w->client, last, 1 + log->count[k] % 8, block);
+
+        if (n < 0)
+            continue;
+        memcpy (&log->id[k][log->count[k]], block, (size_t)n * sizeof (fluid_t));
+        last = block[n - 1];
+        log->count[k] += (uint32_t)n;
+    }
+}
+
+/* All that the workers and the broker made, in order for each, none twice. */
+static void judge (struct log *log, fluid_t *own, size_t nown, const char *who)
+{
+    fluid_t *all = calloc ((size_t)WORKERS * EACH + nown, sizeof (fluid_t));
+    bool rising = true;
+    size_t n = 0;
+
+    for (int k = 0; all && k < WORKERS; k++) {
+        for (uint32_t i = 1; i < log->count[k]; i++)
+            rising = rising && log->id[k][i] > log->id[k][i - 1];
+        memcpy (all + n, log->id[k], log->count[k] * sizeof (fluid_t));
+        n += log->count[k];
+    }
+    ok (rising, "%s: each got his in increasing order", who);
+    if (nown > 0)
+        memcpy (all + n, own, nown * sizeof (fluid_t));
+    ok (all && twice (all, n + nown) == 0, "%s: none of %zu ids came twice", who, n + nown);
+    free (all);
+}
+
+struct thread {
+    pthread_t id;
+    const struct world *w;
+    struct log *log;
+    int k;
+};
+
+static void *thread_main (void *arg)
+{
+    struct thread *t = arg;
+
+    work (t->w, t->log, t->k);
+    return NULL;
+}
+
+static struct log *log_create (void)
+{
+    struct log *log = mmap (NULL, sizeof (*log), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+    if (log == MAP_FAILED)
+        abort ();
+    return log;
+}
+
+static void test_threads (void)
+{
+    struct thread t[WORKERS];
+    struct log *log = log_create ();
+    static fluid_t own[EACH];
+    struct world w;
+    size_t nown = 0;
+
+    world_init (&w, 3600000);
+    for (int k = 0; k < WORKERS; k++) {
+        t[k] = (struct thread){ .w = &w, .log = log, .k = k };
+        if (pthread_create (&t[k].id, NULL, thread_main, &t[k]) != 0)
+            abort ();
+    }
+    for (uint32_t lent = 0; nown < 2000; lent++) { /* the broker makes ids, too, and lends */
+        fluid_t first;
+        int n = page_gen_reserve_in (&w.gen, now_ms (&w), UINT64_MAX, 3, &first);
+
+        for (int i = 0; i < n; i++)
+            own[nown++] = first + (uint32_t)i;
+        page_gen_pause (&w.gen);
+        page_gen_lend (&w.gen, lent % 32);
+        struct word word;
+        if (!page_gen_look (&w.gen, &word))
+            break;
+    }
+    page_gen_lend (&w.gen, 0);
+    for (int k = 0; k < WORKERS; k++)
+        pthread_join (t[k].id, NULL);
+    ok (nown >= 2000, "the broker makes ids beside %d threads, and finds nothing wrong", WORKERS);
+    judge (log, own, nown, "threads and the broker");
+    world_fini (&w);
+    munmap (log, sizeof (*log));
+}
+
+/* Some are killed at any instruction; others go on, and begin where they were. */
+static void test_killed (void)
+{
+    struct log *log = log_create ();
+    struct world w;
+    pid_t pid[WORKERS];
+    struct word word;
+    unsigned killed = 0;
+
+    world_init (&w, 3600000);
+    for (int round = 0; round < 40; round++) {
+        for (int k = 0; k < WORKERS; k++)
+            if (round == 0 || k == round % WORKERS) {
+                if ((pid[k] = fork ()) == 0) {
+                    work (&w, log, k);
+                    _exit (0);
+                }
+            }
+        int k = (round + 1) % WORKERS;
+        uint32_t begun = log->count[k];
+        for (int i = 0; i < 20000 && log->count[k] == begun; i++) /* until it has made something, or is through */
+            clock_nanosleep (CLOCK_MONOTONIC, 0, &(struct timespec){ .tv_nsec = 10000 }, NULL);
+        kill (pid[k], SIGKILL);
+        int status;
+        waitpid (pid[k], &status, 0);
+        killed += WIFSIGNALED (status);
+        if (round == 39)
+            for (int j = 0; j < WORKERS; j++)
+                if (j != k)
+                    waitpid (pid[j], NULL, 0);
+    }
+    ok (killed > 0, "%u processes were killed while they made ids", killed);
+    ok (page_gen_look (&w.gen, &word), "the page is as good as it was");
+    judge (log, NULL, 0, "processes");
+    world_fini (&w);
+    munmap (log, sizeof (*log));
+}
+
+int main (void)
+{
+    test_one ();
+    test_refusals ();
+    test_threads ();
+    test_killed ();
+    return done_testing ();
+}

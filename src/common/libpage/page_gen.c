@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* page_gen.c - a broker's generator, whose state is one word
+ *
+ * No id is made twice: (ms, used) grows in lexical order with each swap, whoever swaps, and never shrinks.  The rules
+ * have their names from doc/model/page.pml.
+ */
+#include <stdio.h>
+
+#include "libpage/page_gen.h"
+#include "libutil/errprintf.h"
+
+static _Atomic uint64_t *word_of (struct page_gen *g)
+{
+    return g->page ? &g->page->word : &g->own;
+}
+
+static bool swap (struct page_gen *g, uint64_t *had, struct word w) /* COMPARE_WORD */
+{
+    uint64_t packed = word_pack (w);
+
+    if (!atomic_compare_exchange_strong (word_of (g), had, packed))
+        return false;
+    g->seen = packed;
+    return true;
+}
+
+void page_gen_init (struct page_gen *g, uint32_t generator)
+{
+    *g = (struct page_gen){ .generator = generator };
+}
+
+int page_gen_set_range (struct page_gen *g, uint64_t lo_ms, uint64_t hi_ms)
+{
+    if (lo_ms > hi_ms)
+        return errset (EINVAL);
+    if (hi_ms > FLUID_TIMESTAMP_MAX + 1)
+        return errset (EOVERFLOW);
+    g->lo_ms = lo_ms;
+    g->hi_ms = hi_ms;
+    return 0;
+}
+
+static struct word advanced (struct word w, uint64_t ms)
+{
+    if (ms <= w.ms)
+        return w;
+    return (struct word){ .ms = ms, .first = w.first, .closed = w.closed };
+}
+
+void page_gen_advance (struct page_gen *g, uint64_t ms)
+{
+    uint64_t had = atomic_load (word_of (g));
+
+    while (word_unpack (had).ms < ms)
+        if (swap (g, &had, advanced (word_unpack (had), ms)))
+            return;
+}
+
+void page_gen_follow (struct page_gen *g, fluid_t id)
+{
+    uint64_t had = atomic_load (word_of (g));
+    struct fluid_fields f = fluid_split (id);
+    struct word w;
+
+    do {
+        w = advanced (word_unpack (had), f.timestamp_ms + (f.generator > g->generator));
+        if (f.generator == g->generator && f.timestamp_ms == w.ms && f.sequence >= w.used)
+            w.used = f.sequence + 1;
+    } while (word_pack (w) != had && !swap (g, &had, w));
+}
+
+/* --- ids -------------------------------------------------------------------------------------------- */
+
+/* Why no id may be made at 'now_ms', as errno; 0: it may. */
+static int refusal (const struct page_gen *g, const struct word *w, uint64_t now_ms)
+{
+    if (now_ms > FLUID_TIMESTAMP_MAX)
+        return EOVERFLOW;
+    if (now_ms < g->lo_ms || now_ms >= g->hi_ms)
+        return ERANGE;
+    if (now_ms < w->ms || (now_ms == w->ms && w->used == FLUID_PER_MS))
+        return EAGAIN;
+    return 0;
+}
+
+/* The first run of sequence numbers from 'used' on that 'granules' allows.  Returns its length, 0: there is none. */
+static uint32_t next_run (uint64_t granules, uint32_t used, uint32_t *begin)
+{
+    uint32_t g = used / FLUID_GRANULE;
+    uint64_t left = g < FLUID_GRANULES ? granules >> g : 0;
+
+    if (left == 0)
+        return 0;
+    uint32_t skipped = (uint32_t)__builtin_ctzll (left);
+    uint64_t gaps = ~(left >> skipped);
+    uint32_t length = gaps == 0 ? FLUID_GRANULES : (uint32_t)__builtin_ctzll (gaps);
+
+    *begin = skipped == 0 ? used : (g + skipped) * FLUID_GRANULE;
+    return (g + skipped + length) * FLUID_GRANULE - *begin;
+}
+
+int page_gen_reserve_in (struct page_gen *g, uint64_t now_ms, uint64_t granules, uint32_t want, fluid_t *first)
+{
+    uint64_t had = atomic_load (word_of (g));
+    struct fluid_fields f = { .timestamp_ms = now_ms, .generator = g->generator };
+    struct word w;
+    uint32_t n;
+
+    do {
+        w = word_unpack (had);
+        int why = want == 0 ? EINVAL : refusal (g, &w, now_ms);
+        if (why == 0 && (n = next_run (granules, now_ms == w.ms ? w.used : 0, &f.sequence)) == 0)
+            why = EAGAIN;
+        if (why != 0)
+            return errset (why);
+        n = want < n ? want : n;
+        w.ms = now_ms;
+        w.used = f.sequence + n;
+    } while (!swap (g, &had, w));
+    fluid_join (&f, first); /* all in range */
+    return (int)n;
+}
+
+/* --- with a page ------------------------------------------------------------------------------------- */
+
+void page_gen_share (struct page_gen *g, struct page *page, const char *instance, int64_t epoch_ms)
+{
+    *page = (struct page){
+        .magic = PAGE_MAGIC, .version = PAGE_VERSION, .generator = g->generator, .epoch_ms = epoch_ms
+    };
+    snprintf (page->instance, sizeof (page->instance), "%s", instance);
+    g->seen = atomic_load (&g->own);
+    atomic_store (&page->word, g->seen);
+    g->top_ms = 0;
+    g->page = page;
+}
+
+void page_gen_set_terms (struct page_gen *g, const struct page_terms *terms)
+{
+    struct page *page = g->page;
+
+    if (terms->hi_ms > 0)
+        page_gen_advance (g, g->lo_ms); /* WORD_FIRST */
+    if (terms->hi_ms > g->top_ms)
+        g->top_ms = terms->hi_ms;
+    atomic_store (&page->offset_us, terms->offset_us);
+    atomic_store (&page->until_us, terms->until_us);
+    atomic_store (&page->kept, terms->kept);
+    atomic_store (&page->hi_ms, terms->hi_ms);
+}
+
+static void set_first (struct page_gen *g, uint32_t first)
+{
+    uint64_t had = atomic_load (word_of (g));
+    struct word w;
+
+    do {
+        w = word_unpack (had);
+        w.first = first;
+    } while (!swap (g, &had, w));
+}
+
+void page_gen_pause (struct page_gen *g)
+{
+    if (g->page)
+        set_first (g, WORD_ALL_LENT); /* LENT_IN_WORD */
+}
+
+void page_gen_lend (struct page_gen *g, uint32_t first)
+{
+    if (g->page)
+        set_first (g, first);
+}
+
+void page_gen_end_loans (struct page_gen *g, uint32_t first, uint64_t ms)
+{
+    uint64_t had = atomic_load (word_of (g));
+    struct word w = word_unpack (had);
+
+    if (!g->page || w.ms < ms || w.first <= first)
+        return;
+    w.first = first;
+    swap (g, &had, w); /* or the next time */
+}
+
+/* Whether those who have the page may have made this of what it was. */
+static bool is_sound (const struct page_gen *g, uint64_t packed)
+{
+    struct word w = word_unpack (packed), seen = word_unpack (g->seen);
+
+    if (w.closed || w.first != seen.first || w.used > FLUID_PER_MS)
+        return false;
+    if (w.ms == seen.ms)
+        return w.used >= seen.used;
+    return w.ms > seen.ms && w.ms < g->top_ms;
+}
+
+bool page_gen_look (struct page_gen *g, struct word *w)
+{
+    uint64_t packed = atomic_load (word_of (g));
+
+    *w = word_unpack (packed);
+    if (g->page && !is_sound (g, packed))
+        return false;
+    g->seen = packed;
+    return true;
+}
+
+void page_gen_close (struct page_gen *g)
+{
+    if (!g->page)
+        return;
+    uint64_t packed = atomic_fetch_or (&g->page->word, WORD_CLOSED); /* CLOSE_IN_ONE */
+    struct word last = word_unpack (is_sound (g, packed) ? packed : g->seen);
+
+    if (!is_sound (g, packed))
+        last = advanced (last, g->top_ms);
+    last.first = 0;
+    atomic_store (&g->page->hi_ms, 0);
+    atomic_store (&g->own, word_pack (last));
+    g->page = NULL;
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* page_gen.h - a broker's generator of FLUIDs, whose state is one word: its own, or that of a page that it shares
+ *
+ * Alone it does what a fluid_gen does (idtree/fluid.h), which see.  With a page it makes ids of the same word as those
+ * who have that; what they did is seen with the next call.  One thread calls.
+ */
+#ifndef LIBPAGE_PAGE_GEN_H
+#define LIBPAGE_PAGE_GEN_H
+
+#include "libpage/page.h"
+
+struct page_gen {
+    uint32_t generator;
+    uint64_t lo_ms; /* the range of time that it holds */
+    uint64_t hi_ms;
+    _Atomic uint64_t own; /* the word, while no page has it */
+    struct page *page;    /* NULL: none */
+    uint64_t seen;        /* the word, when it was looked at last */
+    uint64_t top_ms;      /* the highest hi_ms that the page ever had */
+};
+
+/* 'generator' is 0 ... FLUID_GENERATOR_MAX; it holds no time. */
+void page_gen_init (struct page_gen *g, uint32_t generator);
+
+/* As the functions of fluid_gen of these names have it. */
+int page_gen_set_range (struct page_gen *g, uint64_t lo_ms, uint64_t hi_ms);
+int page_gen_reserve_in (struct page_gen *g, uint64_t now_ms, uint64_t granules, uint32_t want, fluid_t *first);
+void page_gen_advance (struct page_gen *g, uint64_t ms);
+void page_gen_follow (struct page_gen *g, fluid_t id);
+
+/* The word now.  Returns false where it is none that those who have the page may have made of what it was: then the page
+ * is to be closed.
+ */
+bool page_gen_look (struct page_gen *g, struct word *w);
+
+/* --- with a page ---------------------------------------------------------------------------------- */
+
+struct page_terms {
+    uint64_t hi_ms;
+    int64_t offset_us;
+    uint64_t until_us; /* CLOCK_MONOTONIC */
+    uint32_t kept;
+};
+
+/* Share 'page', which is all zero and nobody has yet: borrowed until page_gen_close ().  Nothing is made of it before it
+ * has terms.
+ */
+void page_gen_share (struct page_gen *g, struct page *page, const char *instance, int64_t epoch_ms);
+
+/* Set the terms, the range held being what it is: 'hi_ms' is its end, or 0. */
+void page_gen_set_terms (struct page_gen *g, const struct page_terms *terms);
+
+/* Nobody but the broker makes anything from when this returns, until page_gen_lend () says what is lent of each
+ * millisecond: all below granule 'first'.  Nothing of the granules above is.  Both do nothing without a page.
+ */
+void page_gen_pause (struct page_gen *g);
+void page_gen_lend (struct page_gen *g, uint32_t first);
+
+/* What is lent below 'first' is no more, but at times before 'ms': let it be used, if the word is there. */
+void page_gen_end_loans (struct page_gen *g, uint32_t first, uint64_t ms);
+
+/* Close the page: nobody makes anything of it any more, and what was made is known now.  Where the word is none
+ * that they may have made nothing is made of what they might have.
+ */
+void page_gen_close (struct page_gen *g);
+
+#endif /* LIBPAGE_PAGE_GEN_H */

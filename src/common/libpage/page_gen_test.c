@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* page_gen_test.c - a broker's generator: alone as a fluid_gen, with a page among others who make ids of it */
+#include <errno.h>
+#include <string.h>
+
+#include "libpage/page_gen.h"
+#include "test/tap.h"
+
+#define GENERATOR 4711
+#define OPS 2000000
+
+static uint64_t rng_state = 1;
+
+static uint32_t rng (uint32_t below)
+{
+    rng_state = rng_state * 6364136223846793005 + 1442695040888963407;
+    return (uint32_t)(rng_state >> 33) % below;
+}
+
+/* --- alone ------------------------------------------------------------------------------------- */
+
+/* One operation with both.  Returns whether both did the same. */
+static bool same_op (struct page_gen *g, struct fluid_gen *r)
+{
+    uint64_t ms = 100 + rng (40), hi_ms = ms + rng (20), granules = UINT64_MAX;
+    fluid_t a = 0, b = 0;
+
+    switch (rng (8)) {
+    case 0:
+        return page_gen_set_range (g, ms, hi_ms) == fluid_gen_set_range (r, ms, hi_ms);
+    case 1:
+        page_gen_advance (g, ms);
+        fluid_gen_advance (r, ms);
+        break;
+    case 2:
+        fluid_join (&(struct fluid_fields){ ms, GENERATOR - 1 + rng (3), rng (FLUID_PER_MS) }, &a);
+        page_gen_follow (g, a);
+        fluid_gen_follow (r, a);
+        break;
+    case 3:
+        granules = (uint64_t)rng (UINT32_MAX) << 32 | rng (UINT32_MAX);
+        break;
+    }
+    uint32_t want = rng (600);
+    errno = 0;
+    int i = page_gen_reserve_in (g, ms, granules, want, &a), i_errno = errno;
+    errno = 0;
+    int j = fluid_gen_reserve_in (r, ms, granules, want, &b);
+    return i == j && i_errno == errno && (i < 0 || a == b);
+}
+
+static void test_alone (void)
+{
+    struct page_gen g;
+    struct fluid_gen r;
+    bool same = true;
+
+    for (int i = 0; i < OPS && same; i++) {
+        if (i % 200 == 0) {
+            page_gen_init (&g, GENERATOR);
+            fluid_gen_init (&r, &(struct fluid_gen_config){ .generator = GENERATOR });
+        }
+        same = same_op (&g, &r);
+    }
+    ok (same, "without a page it does what a fluid_gen does, in %d random operations", OPS);
+    ok (page_gen_set_range (&g, 2, 1) < 0 && errno == EINVAL, "a range that ends before it begins is refused");
+    ok (page_gen_set_range (&g, 0, FLUID_TIMESTAMP_MAX + 2) < 0 && errno == EOVERFLOW, "... and one beyond 40 bits");
+}
+
+/* --- with a page -------------------------------------------------------------------------------- */
+
+struct shared {
+    struct page_gen gen;
+    struct page page;
+};
+
+static void share (struct shared *s)
+{
+    page_gen_init (&s->gen, GENERATOR);
+    page_gen_set_range (&s->gen, 100, 200);
+    page_gen_advance (&s->gen, 100);
+    page_gen_share (&s->gen, &s->page, "", 12345);
+    page_gen_set_terms (&s->gen, &(struct page_terms){ .hi_ms = 200, .until_us = UINT64_MAX });
+}
+
+/* What somebody who has the page does. */
+static void write_word (struct shared *s, struct word w)
+{
+    atomic_store (&s->page.word, word_pack (w));
+}
+
+static void test_word (void)
+{
+    bool same = true;
+
+    for (int i = 0; i < 100000 && same; i++) {
+        struct word w = { rng (UINT32_MAX) * (uint64_t)256, rng (1025), rng (65), rng (2) }, v = word_unpack (word_pack (w));
+
+        same = w.ms == v.ms && w.used == v.used && w.first == v.first && w.closed == v.closed;
+    }
+    ok (same, "a word is read as it was written");
+}
+
+static void test_shared (void)
+{
+    struct shared s;
+    struct word w;
+    fluid_t id;
+
+    share (&s);
+    ok (page_gen_look (&s.gen, &w) && w.ms == 100 && w.used == 0, "a page begins where its generator was");
+    write_word (&s, (struct word){ .ms = 110, .used = 1000 });
+    ok (page_gen_reserve_in (&s.gen, 110, UINT64_MAX, 100, &id) == 24 && fluid_split (id).sequence == 1000,
+        "the broker goes on where others were");
+    ok (page_gen_reserve_in (&s.gen, 110, UINT64_MAX, 1, &id) < 0 && errno == EAGAIN, "... and no further");
+    ok (page_gen_reserve_in (&s.gen, 109, UINT64_MAX, 1, &id) < 0 && errno == EAGAIN, "... nor before");
+    write_word (&s, (struct word){ .ms = 150, .used = 7 });
+    page_gen_close (&s.gen);
+    ok (word_unpack (atomic_load (&s.page.word)).closed && atomic_load (&s.page.hi_ms) == 0, "a page is closed");
+    ok (page_gen_look (&s.gen, &w) && w.ms == 150 && w.used == 7 && !w.closed,
+        "... and what was made of it is known to the broker");
+}
+
+static void test_new_range (void)
+{
+    struct shared s;
+    struct word w;
+
+    share (&s);
+    page_gen_set_range (&s.gen, 300, 400);
+    page_gen_set_terms (&s.gen, &(struct page_terms){ .hi_ms = 400, .until_us = UINT64_MAX });
+    ok (page_gen_look (&s.gen, &w) && w.ms == 300, "nothing is made of what lies between two ranges");
+}
+
+static void test_loans (void)
+{
+    struct shared s;
+    struct word w;
+
+    share (&s);
+    page_gen_pause (&s.gen);
+    ok (word_unpack (atomic_load (&s.page.word)).first == FLUID_GRANULES, "nothing is made by others in a pause");
+    page_gen_lend (&s.gen, 4);
+    ok (page_gen_look (&s.gen, &w) && w.first == 4, "... and afterwards nothing of what is lent");
+    page_gen_end_loans (&s.gen, 0, 101);
+    ok (page_gen_look (&s.gen, &w) && w.first == 4, "a loan is not over before the word is past it");
+    page_gen_advance (&s.gen, 101);
+    page_gen_end_loans (&s.gen, 0, 101);
+    ok (page_gen_look (&s.gen, &w) && w.first == 0, "... and is then");
+}
+
+/* --- who writes what he likes ---------------------------------------------------------------------- */
+
+static void spoil (const char *what, struct word written)
+{
+    struct shared s;
+    struct word w;
+    fluid_t id;
+
+    share (&s);
+    page_gen_reserve_in (&s.gen, 120, UINT64_MAX, 10, &id);
+    write_word (&s, written);
+    bool seen = !page_gen_look (&s.gen, &w);
+    page_gen_close (&s.gen);
+    ok (seen && page_gen_look (&s.gen, &w) && w.ms == 200 && w.used == 0 && w.first == 0,
+        "%s is seen, and nothing is made of what is left of the range", what);
+}
+
+int main (void)
+{
+    test_word ();
+    test_alone ();
+    test_shared ();
+    test_new_range ();
+    test_loans ();
+    spoil ("a word of the past", (struct word){ .ms = 119, .used = 1 });
+    spoil ("a word that takes numbers back", (struct word){ .ms = 120, .used = 9 });
+    spoil ("a word beyond the range", (struct word){ .ms = 200, .used = 0 });
+    spoil ("more numbers than a millisecond has", (struct word){ .ms = 130, .used = 1025 });
+    spoil ("a granule that is not lent", (struct word){ .ms = 130, .used = 5, .first = 3 });
+    spoil ("a page that somebody closed", (struct word){ .ms = 130, .used = 5, .closed = true });
+    spoil ("a page that was wiped", (struct word){ .ms = 0 });
+    return done_testing ();
+}

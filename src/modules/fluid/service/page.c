@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* page.c - a rank gives processes of its host the page by which they make ids themselves */
+#include "config.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "libmodule/option.h"
+#include "libpage/page.h"
+#include "libutil/clock.h"
+#include "libutil/errprintf.h"
+#include "modules/fluid/service/page.h"
+#include "modules/fluid/service/service.h"
+
+#define OPTION "fluid.attach"
+#define SCHEME "local://"
+#define BACKLOG 128
+
+struct page_door {
+    struct service *service;
+    int fd;
+    idt_watcher_t *w;
+    struct sockaddr_un addr;
+    int memory; /* of the page; -1: there is none */
+    struct page *page;
+    uint64_t given;
+};
+
+/* --- the page --------------------------------------------------------------------------------------- */
+
+static void drop_page (struct page_door *d)
+{
+    if (d->page)
+        munmap (d->page, PAGE_SIZE);
+    if (d->memory >= 0)
+        close (d->memory);
+    d->page = NULL;
+    d->memory = -1;
+}
+
+/* Nobody who has it may cut it off under us. */
+static int make_memory (struct page_door *d)
+{
+    if ((d->memory = memfd_create ("idtree-page", MFD_CLOEXEC | MFD_ALLOW_SEALING)) < 0
+        || ftruncate (d->memory, PAGE_SIZE) < 0
+        || fcntl (d->memory, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
+        return -1;
+    void *p = mmap (NULL, PAGE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, d->memory, 0);
+    if (p == MAP_FAILED)
+        return -1;
+    d->page = p;
+    return 0;
+}
+
+static int make_page (struct page_door *d)
+{
+    struct service *sv = d->service;
+    const char *instance = idt_attr_get (sv->h, "instance.uuid");
+
+    if (d->page)
+        return 0;
+    if (make_memory (d) == 0
+        && node_page_open (sv->node, service_now_us (sv), d->page, instance ? instance : "") == 0)
+        return 0;
+    int errnum = errno;
+    drop_page (d);
+    return errset (errnum);
+}
+
+void page_door_publish (struct page_door *d)
+{
+    if (!d->page)
+        return;
+    uint64_t monotonic_us = clock_us (CLOCK_MONOTONIC); /* before the other: what is in between is time less */
+    if (!node_page_publish (d->service->node, clock_us (CLOCK_BOOTTIME), monotonic_us))
+        drop_page (d);
+}
+
+/* --- who asks --------------------------------------------------------------------------------------- */
+
+/* One message: an errno, with the page where that is 0 (libpage/call.h). */
+static int give (int fd, int page, int errnum)
+{
+    union {
+        char buf[CMSG_SPACE (sizeof (int))];
+        struct cmsghdr align;
+    } control = { .buf = { 0 } };
+    unsigned char byte = (unsigned char)errnum;
+    struct iovec iov = { &byte, 1 };
+    struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
+
+    if (page >= 0) {
+        msg.msg_control = control.buf;
+        msg.msg_controllen = sizeof (control.buf);
+        struct cmsghdr *c = CMSG_FIRSTHDR (&msg);
+        c->cmsg_level = SOL_SOCKET;
+        c->cmsg_type = SCM_RIGHTS;
+        c->cmsg_len = CMSG_LEN (sizeof (int));
+        memcpy (CMSG_DATA (c), &page, sizeof (page));
+    }
+    return sendmsg (fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT) == 1 ? 0 : -1;
+}
+
+/* Who may is a matter of the socket's permissions. */
+static void accept_cb (idt_watcher_t *w, int revents, void *arg)
+{
+    struct page_door *d = arg;
+    int fd = accept4 (d->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+
+    if (fd < 0)
+        return;
+    int errnum = make_page (d) < 0 ? errno : 0;
+    service_set_timer (d->service); /* it has its terms before anybody has it */
+    if (errnum == 0 && !d->page)
+        errnum = ENOTSUP;
+    if (give (fd, d->memory, errnum) == 0 && errnum == 0)
+        d->given++;
+    close (fd);
+}
+
+uint64_t page_door_given (const struct page_door *d)
+{
+    return d ? d->given : 0;
+}
+
+/* --- the socket ---------------------------------------------------------------------------------------- */
+
+/* RUNDIR/local-RANK, where that is a socket of this rank alone; else NULL. */
+static const char *own_path (idt_t *h)
+{
+    const char *uri = idt_attr_get (h, "local-uri");
+
+    if (!uri || strncmp (uri, SCHEME, strlen (SCHEME)) != 0 || strchr (uri, '?') || !strrchr (uri, '/'))
+        return NULL;
+    return uri + strlen (SCHEME);
+}
+
+/* The owner's alone, or for all who may connect to the broker. */
+static int permit (const struct page_door *d, const char *local, bool all, idt_error_t *errp)
+{
+    struct stat st;
+
+    if (!all)
+        return 0;
+    if (stat (local, &st) < 0 || chown (d->addr.sun_path, (uid_t)-1, st.st_gid) < 0
+        || chmod (d->addr.sun_path, st.st_mode & 0777) < 0)
+        return errprintf (errp, "%s cannot be opened to all who may use %s: %s", d->addr.sun_path, local,
+                          strerror (errno));
+    return 0;
+}
+
+static int listen_at (struct page_door *d, const char *local, bool all, idt_error_t *errp)
+{
+    idt_reactor_t *r = idt_get_reactor (d->service->h);
+
+    if (snprintf (d->addr.sun_path, sizeof (d->addr.sun_path), "%.*s/page-%u", (int)(strrchr (local, '/') - local), local,
+                  (unsigned)d->service->options.node.rank)
+        >= (int)sizeof (d->addr.sun_path))
+        return errsetf (errp, ENAMETOOLONG, "%s: too long for a socket beside it (" OPTION ")", local);
+    unlink (d->addr.sun_path); /* who serves 'local' is alone */
+    if ((d->fd = socket (AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)) < 0 || fchmod (d->fd, 0600) < 0
+        || bind (d->fd, (struct sockaddr *)&d->addr, sizeof (d->addr)) < 0 || permit (d, local, all, errp) < 0
+        || listen (d->fd, BACKLOG) < 0)
+        return errp->text[0] ? -1 : errprintf (errp, "%s: %s", d->addr.sun_path, strerror (errno));
+    if (!(d->w = idt_fd_watcher_create (r, d->fd, IDT_POLLIN, accept_cb, d)))
+        return errprintf (errp, "out of memory");
+    idt_watcher_start (d->w);
+    return 0;
+}
+
+/* Returns whether it is to be served at all, with '*all' set, or -1 as below. */
+static int read_option (idt_t *h, bool *all, idt_error_t *errp)
+{
+    const char *s = idt_attr_define (h, OPTION, "owner");
+
+    if (!s)
+        return errprintf (errp, "out of memory");
+    *all = strcmp (s, "all") == 0;
+    if (*all || strcmp (s, "owner") == 0)
+        return 1;
+    return strcmp (s, "off") == 0 ? 0 : module_option_bad (OPTION, s, "owner, all, or off", errp);
+}
+
+int page_door_open (struct service *sv, struct page_door **door, idt_error_t *errp)
+{
+    const char *local = own_path (sv->h);
+    bool all = false;
+    int serves = read_option (sv->h, &all, errp);
+    idt_error_t why = { "" };
+
+    if (serves <= 0 || !local || sv->options.node.rank >= sv->options.node.max_generators)
+        return serves < 0 ? -1 : 0;
+    struct page_door *d = calloc (1, sizeof (*d));
+    if (!d)
+        return errprintf (errp, "out of memory");
+    *d = (struct page_door){ .service = sv, .fd = -1, .memory = -1, .addr = { .sun_family = AF_UNIX } };
+    if (listen_at (d, local, all, &why) < 0) {
+        page_door_shut (d);
+        page_door_destroy (d);
+        return errprintf (errp, "%s", why.text);
+    }
+    *door = d;
+    return 0;
+}
+
+void page_door_shut (struct page_door *d)
+{
+    int saved_errno = errno;
+
+    if (!d || d->fd < 0)
+        return;
+    idt_watcher_destroy (d->w);
+    unlink (d->addr.sun_path);
+    close (d->fd);
+    d->fd = -1;
+    d->w = NULL;
+    errno = saved_errno;
+}
+
+void page_door_destroy (struct page_door *d)
+{
+    if (!d)
+        return;
+    page_door_shut (d);
+    drop_page (d);
+    free (d);
+}

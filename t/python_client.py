@@ -1,0 +1,311 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright idtree contributors
+"""python_client.py - what the package idtree promises, in an instance of two ranks of which rank 0 makes the ids"""
+import array
+import asyncio
+import doctest
+import errno
+import importlib
+import os
+import signal
+import threading
+import unittest
+
+import idtree
+from idtree import aio
+
+try:
+    import numpy
+except ImportError:
+    numpy = None
+
+FAR = os.environ["IDTREE_URI"][:-1] + "1"
+MODULES = ["", ".flax", ".fluid", ".idcomp", ".sno", ".uid", "._connection", ".aio"]
+
+
+class Ids(unittest.TestCase):
+    def setUp(self):
+        self.c = idtree.connect(FAR)
+        self.addCleanup(self.c.close)
+
+    def test_each_way_increases(self):
+        numbers = array.array("Q", bytes(8 * 10))
+        raw = bytearray(80)
+        got = [self.c.id(), *self.c.ids(2000), *self.c.fill(numbers), *memoryview(self.c.fill(raw)).cast("Q")]
+        self.c.prefetch(64)
+        got += [self.c.id() for _ in range(1000)] + self.c.ids(100) + list(self.c.ids_array(70000))
+        self.assertEqual(got, sorted(set(got)))
+        self.assertEqual(len(got), 1 + 2000 + 10 + 10 + 1000 + 100 + 70000)
+        self.assertEqual(self.c.ids(0), [])
+
+    @unittest.skipUnless(numpy, "no NumPy")
+    def test_numpy(self):
+        table = self.c.fill(numpy.empty((10, 10), dtype=numpy.uint64))
+        self.assertTrue((numpy.diff(table.ravel()) < 2**63).all())
+        self.assertGreater(numpy.frombuffer(self.c.ids_array(1), dtype=numpy.uint64)[0], table[-1, -1])
+        for wrong in (numpy.empty(4), numpy.empty(4, dtype=">u8"), numpy.empty(4, dtype=numpy.int64), table[:, 1]):
+            with self.assertRaises((ValueError, BufferError)):
+                self.c.fill(wrong)
+
+    def test_wrong_arguments(self):
+        with self.assertRaises(ValueError):
+            self.c.ids(-1)
+        with self.assertRaises(TypeError):
+            self.c.ids("1")
+        for buffer in array.array("d", [0.0]), array.array("I", [1, 2]), bytearray(7):
+            with self.assertRaises(ValueError):
+                self.c.fill(buffer)
+        with self.assertRaises((TypeError, BufferError)):
+            self.c.fill(bytes(8))
+        for n, age in (-1, 1), (65537, 1), (1, 0), (1, float("nan")), (1, 1e9):
+            with self.assertRaises(ValueError):
+                self.c.prefetch(n, age)
+
+    def test_closed(self):
+        with idtree.connect(FAR) as c:
+            self.assertEqual((c.uri, c.closed), (FAR, False))
+        self.assertEqual((c.uri, c.closed), (None, True))
+        with self.assertRaisesRegex(ValueError, "closed"):
+            c.id()
+        c.close()
+
+    def test_no_broker(self):
+        with self.assertRaisesRegex(FileNotFoundError, "/nosuch"):
+            idtree.connect("local:///nosuch/socket")
+        with self.assertRaises(OSError) as e:
+            idtree.connect("http://x")
+        self.assertEqual(e.exception.errno, errno.EINVAL)
+
+    def test_requests(self):
+        self.assertEqual((self.c.rank, self.c.size), (1, 2))
+        self.assertEqual(self.c.rpc("attr.get", {"name": "rank"}, rank=0)["value"], "0")
+        with self.assertRaises(KeyError):
+            self.c.attr("no.such")
+        with self.assertRaisesRegex(OSError, "No service matching") as e:
+            self.c.rpc("nosuch.method")
+        self.assertEqual(e.exception.errno, errno.ENOSYS)
+
+    def test_threads(self):
+        self.c.prefetch(16)
+        got = [[] for _ in range(8)]
+
+        def run(ids):
+            for _ in range(300):
+                ids.append(self.c.id())
+
+        threads = [threading.Thread(target=run, args=(ids,)) for ids in got]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        for ids in got:
+            self.assertEqual(ids, sorted(ids))
+        self.assertEqual(len(set().union(*got)), 8 * 300)
+
+    def test_fork(self):
+        self.c.prefetch(64)
+        first = self.c.id()
+        pid = os.fork()
+        if pid == 0:
+            try:
+                self.c.id()
+            except ValueError:
+                self.c.close()
+                with idtree.connect(FAR) as own:
+                    os._exit(0 if own.id() != first + 1 else 2)
+            os._exit(1)
+        self.assertEqual(os.waitpid(pid, 0)[1], 0)
+        self.assertEqual(self.c.id(), first + 1)
+
+    def test_interrupt(self):
+        """A handler of a signal runs while a call waits, and ends it by an exception."""
+
+        class Alarm(Exception):
+            pass
+
+        def handler(signum, frame):
+            with self.assertRaises(RuntimeError):
+                self.c.id()
+            raise Alarm
+
+        before = signal.signal(signal.SIGALRM, handler)
+        self.addCleanup(signal.signal, signal.SIGALRM, before)
+        self.c.rpc("service.add", {"service": "deaf"})  # requests for it come to us, and nobody answers them
+        signal.setitimer(signal.ITIMER_REAL, 0.02, 0.02)
+        with self.assertRaises(Alarm):
+            self.c.rpc("deaf.ask")
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        self.assertGreater(self.c.id(), 0)
+
+    def test_timeout(self):
+        self.c.rpc("service.add", {"service": "deaf"})
+        with self.assertRaises(TimeoutError):
+            self.c.rpc("deaf.ask", timeout=0.01)
+
+    def test_other_kinds(self):
+        for kind in idtree.flax, idtree.sno, idtree.uid:
+            ids = getattr(self.c, kind.__name__.rpartition(".")[2])(100)
+            self.assertEqual(len(set(ids)), 100)
+            for id in ids:
+                self.assertEqual(kind.parse(kind.format(id)), id)
+                self.assertLess(abs(kind.time(id).timestamp() - kind.time(ids[0]).timestamp()), 60)
+
+
+class Documents(unittest.TestCase):
+    def test_two_sessions(self):
+        with idtree.connect(FAR) as c, idtree.connect() as other:
+            with c.document("shared") as d, other.document("shared") as e:
+                ids = [d.generate() for _ in range(1000)]
+                uuids = [d.uuid(id) for id in ids]
+                ops = [d.to_op(id) for id in ids]
+                session = d.session
+                d.settle(30)
+                e.sync(30)
+                self.assertEqual([e.uuid(e.to_session(op, session)) for op in ops], uuids)
+                with self.assertRaises(ValueError):
+                    e.uuid(-5)
+                with self.assertRaises(ValueError):
+                    e.id_of("403f1e16-5265-4074-8507-417d99a05ee9")
+            with self.assertRaisesRegex(ValueError, "closed"):
+                d.generate()
+
+    def test_ends(self):
+        """A document that nobody closes, a connection that is closed first, and a child of both."""
+        c = idtree.connect()
+        c.document("a")
+        d = c.document("b")
+        pid = os.fork()
+        if pid == 0:
+            try:
+                d.generate()
+            except ValueError:
+                d.close()
+                c.close()
+                os._exit(0)
+            os._exit(1)
+        self.assertEqual(os.waitpid(pid, 0)[1], 0)
+        self.assertNotEqual(d.generate(), 0)
+        c.close()
+        with self.assertRaisesRegex(ValueError, "closed"):
+            d.generate()
+        with self.assertRaisesRegex(ValueError, "closed"):
+            c.document("c")
+        with idtree.connect() as c, self.assertRaises(OSError):
+            c.document("/")
+
+
+class Events(unittest.TestCase):
+    def test_events(self):
+        with idtree.connect(FAR) as c, idtree.connect() as other:
+            with self.assertRaises(ValueError):
+                c.event()
+            c.subscribe("x.")
+            other.publish("y.1")
+            other.publish("x.1", ["\u00e9", 2**53])
+            last = other.publish("x.2")
+            self.assertEqual(c.event(30)[:2], ("x.1", ["\u00e9", 2**53]))
+            self.assertGreater(c.id(), 0)
+            self.assertEqual(c.event(30), ("x.2", None, last))
+            with self.assertRaises(TimeoutError):
+                c.event(0.01)
+            for i in range(5000):
+                other.publish("x.many", i)
+            self.assertEqual([c.event(30).payload for _ in range(5000)], list(range(5000)))
+            with c.document("meanwhile") as d:
+                for i in range(5000):
+                    other.publish("x.many", i)
+                d.sync(30)  # takes more of them than are kept
+            for i in range(4096):
+                self.assertEqual(c.event(30).payload, i)
+            with self.assertRaisesRegex(OSError, "lost"):
+                c.event(30)
+            c.unsubscribe("x.")
+            other.publish("x.3")
+            with self.assertRaises(TimeoutError):
+                c.event(0.01)
+
+    def test_async(self):
+        async def collect(c, ready):
+            got = []
+            async for event in c.events("a."):
+                got.append(event.payload)
+                if event.payload == 3:
+                    return got
+
+        async def main():
+            async with await aio.connect(FAR) as c, await aio.connect() as other:
+                await c.prefetch(64)
+                ids = [id for part in await asyncio.gather(*(c.ids(10) for _ in range(100))) for id in part]
+                self.assertEqual(ids, sorted(set(ids)))
+                collecting = asyncio.create_task(collect(c, None))
+                await c.id()
+                while not collecting.done():  # not before it has subscribed
+                    for i in range(4):
+                        await other.publish("a.b", i)
+                    await c.id()
+                got = await collecting
+                self.assertEqual(got[-4:], [0, 1, 2, 3])
+                with self.assertRaises(FileNotFoundError):
+                    await aio.connect("local:///nosuch/socket")
+
+        asyncio.run(main())
+
+
+class Values(unittest.TestCase):
+    def test_what_is_no_id(self):
+        for kind, texts in (
+            (idtree.fluid, ["", "x", "0x", "f0"]),
+            (idtree.flax, ["", "0RdKJcxqVBiAiQr", "0RdKJcxqVBiAiQr00", "0RdKJcxqVBiAiQr\u00e9"]),
+            (idtree.sno, ["", "brpk4q72xwf2m63", "BRPK4Q72XWF2M63L"]),
+            (idtree.uid, ["", ".5.tXVEf8n4vPN.", "+5.tXVEf8n4vPN.0"]),
+            (idtree.idcomp, ["", "403f1e16-5265-3074-8507-417d99a05ee9"]),
+        ):
+            for text in texts:
+                with self.assertRaises(ValueError, msg=f"{kind.__name__} {text}"):
+                    kind.parse(text)
+        with self.assertRaises(OverflowError):
+            idtree.fluid.parse(str(2**64))
+        with self.assertRaises(OverflowError):
+            idtree.fluid.format(2**64)
+        with self.assertRaises(OverflowError):
+            idtree.fluid.format(-1)
+        for kind in idtree.flax, idtree.sno, idtree.uid, idtree.idcomp:
+            with self.assertRaises(ValueError):
+                kind.format(b"12345")
+            with self.assertRaises(TypeError):
+                kind.format("12345")
+
+    def test_all_forms(self):
+        for form in idtree.fluid.FORMS:
+            for id in 0, 1, 2**63, 2**64 - 1, 6731191091817518:
+                self.assertEqual(idtree.fluid.parse(idtree.fluid.format(id, form)), id)
+        with self.assertRaises(ValueError):
+            idtree.fluid.format(1, "base64")
+
+    def test_fields_out_of_range(self):
+        for call in (
+            lambda: idtree.fluid.join(2**40, 0, 0),
+            lambda: idtree.fluid.join(0, 2**14, 0),
+            lambda: idtree.flax.join(0, 0),
+            lambda: idtree.flax.join(1500000000000, 2**56),
+            lambda: idtree.sno.join(0, 0, 0, 0, 0),
+            lambda: idtree.sno.join(2**62, 0, 0, 0, 0),
+            lambda: idtree.sno.join(1500000000000, 2, 0, 0, 0),
+            lambda: idtree.sno.range(2**62, 2**62),
+        ):
+            with self.assertRaises(OverflowError):
+                call()
+        with self.assertRaises(ValueError):
+            idtree.fluid.range(2, 1)
+        with self.assertRaises(ValueError):
+            idtree.uid.split(bytes(12), 11)
+
+
+def load_tests(loader, tests, pattern):
+    for name in MODULES:
+        tests.addTests(doctest.DocTestSuite(importlib.import_module("idtree" + name)))
+    return tests
+
+
+if __name__ == "__main__":
+    unittest.main()

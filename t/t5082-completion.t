@@ -1,0 +1,81 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Copyright idtree contributors
+#
+# t5082-completion.t - the shell completes what the instance knows, and bash gets it right
+test_description='completion of arguments'
+. "$(dirname "$0")/idtree-sharness.sh"
+test_under_idtree 3
+
+# What may follow, on one line.
+offers() { # expected, word...
+    offers_want=$1 && shift
+    offers_got=$(echo $(idtree complete "$@" 2>err)) && test_must_be_empty err && test "$offers_got" = "$offers_want" ||
+        { echo "$*: $offers_got"; return 1; }
+}
+offers_some() { # pattern, word...
+    some=$1 && shift && idtree complete "$@" >out 2>err && test_must_be_empty err && grep -x -e "$some" out
+}
+
+test_expect_success 'verbs, attributes, modules and services' '
+    offers "kill" startctl k && offers "status stop" startctl st && offers "0 1 2" startctl kill "" && offers "0 1 2" startctl kill 1 "" &&
+    offers "hostname" getattr hostn && idtree lsattr >want && idtree complete setattr "" | sort >out && test_cmp want out &&
+    offers "" setattr log-stderr-level "" && offers "fluid" module stats flu && offers "fluid" module remove -r 1 flu &&
+    offers_some job-ingest module load "" && offers_some flax ping "" && offers_some 2 ping ""
+'
+test_expect_success 'documents' '
+    idtree doc new plan.a && idtree doc new plan.b && idtree doc new other &&
+    for c in open close ids show rename delete export import; do
+        test "$(echo $(idtree complete doc $c plan. | sort))" = "plan.a plan.b" || { echo $c; return 1; }
+    done &&
+    offers "other" doc open --rank 1 o && offers "other" doc open --rank=1 o && offers "" doc rename plan.a o && offers "" doc new o
+'
+test_expect_success 'arguments of options, behind the option or behind a =' '
+    offers "words" id new --to w && offers "words" id new -t w && offers "--to=words" id new --to=w && offers "--to=text --to=hex" id new -s sno --to= &&
+    offers "--to=hex" id new --scheme=flax --to=h && offers "--scheme=sno" id new --scheme=s && offers "" id new --to=nosuch && offers "" id new --nosuch=w &&
+    offers "" id new --json=w && offers "2" id new --rank 2 && offers "all 0 1 2" module stats --rank "" && offers "warning" logger -s w &&
+    offers "--wait=full" overlay status --wait=f && offers "hold" job submit --urgency h &&
+    offers "kary:" start --topology k && offers "never" overlay status --color n && offers "TERM" startctl --signal T
+'
+test_expect_success 'an option before does not shift operands, and behind -- is none' '
+    offers "other" doc open --timeout 3 --uri "$IDTREE_URI" o && offers "" doc show other "" && offers "" doc show -- --u && offers_some "--uri" doc show --u &&
+    offers "" start -s 2 sh "" && offers "" broker --
+'
+test_expect_success 'the instance is that of the words, not of the environment' '
+    IDTREE_URI=local:///nosuch/socket offers "other" doc show --uri "$IDTREE_URI" o && IDTREE_URI=local:///nosuch/socket offers "" doc show o &&
+    IDTREE_URI=local:///nosuch/socket offers "words" id new --to w
+'
+test_expect_success 'a broker that is stopped holds nobody at the keyboard for ever' '
+    idtree startctl stop 1 && offers "" getattr --uri "${IDTREE_URI%0}1" "" && offers "" getattr --rank 1 "" && idtree startctl cont 1
+'
+
+# What a real bash makes of keys, TAB among them: the line that it would run.
+cat >keys.py <<'EOT'
+import os, pty, re, select, sys, time
+pid, fd = pty.fork()
+if pid == 0:
+    os.environ.update(PS1="$ ", TERM="dumb", INPUTRC="/dev/null")
+    os.execvp("bash", ["bash", "--norc", "--noprofile", "-i"])
+def until(what):
+    seen, end = b"", time.monotonic() + 100
+    while what not in seen:
+        if not select.select([fd], [], [], end - time.monotonic())[0]:
+            sys.exit("bash says %r" % seen)
+        seen += os.read(fd, 4096)
+    return seen
+os.write(fd, b"bind 'set enable-bracketed-paste off'; bind 'set bell-style none'; . %s; echo lo''aded\n" % sys.argv[1].encode())
+until(b"loaded\r\n")
+for line, want in zip(sys.argv[2::2], sys.argv[3::2]):
+    os.write(fd, b"echo @; " + line.encode() + b"\t")
+    until(b" " + want.encode())
+    os.write(fd, b"\x15")
+    print("%s -> %s" % (line, want))
+os.close(fd)
+EOT
+if command -v bash >/dev/null && command -v python3 >/dev/null; then test_set_prereq PTY; fi
+test_expect_success PTY 'bash puts it where the cursor is' '
+    timeout "$WAIT_S" python3 keys.py "$IDTREE_SRCDIR/etc/completion/idtree" "idtree ev" "idtree event " "idtree id new --to=wo" "idtree id new --to=words " \
+        "idtree id new --to wo" "idtree id new --to words " "idtree start --topology=kar" "idtree start --topology=kary:" \
+        "idtree doc show plan." "idtree doc show plan." "idtree doc show oth" "idtree doc show other " "echo x | idtree getattr hostn" "idtree getattr hostname "
+'
+test_done

@@ -1,0 +1,17 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Copyright idtree contributors
+#
+# t5083-json.t - what commands print with --json is what etc/schema says
+test_description='JSON of commands'
+. "$(dirname "$0")/idtree-sharness.sh"
+if ! python3 -c "import jsonschema" 2>/dev/null; then
+    skip_all='python3-jsonschema is not installed'
+    test_done
+fi
+test_under_idtree 3 --topology kary:2 -o broker.modules=fluid,flake,compressor,job-ingest -o log-level=7
+
+test_expect_success 'each command prints what its schema says, and each key is described there' '
+    python3 "$IDTREE_SRCDIR/t/json_schemas.py" >out 2>&1 || { cat out; return 1; }
+'
+test_done

@@ -1,0 +1,32 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Copyright idtree contributors
+#
+# t6030-python.t - the package idtree of Python
+test_description='Python gets ids: one by one, in blocks, as text and as fields'
+. "$(dirname "$0")/idtree-sharness.sh"
+ext=$IDTREE_BUILDDIR/src/bindings/python/.libs/_idtree.so
+test -f "$ext" || {
+    skip_all='the package of Python is not built'
+    test_done
+}
+nm -D --undefined-only "$ext" "$IDTREE_BUILDDIR/src/common/libidtree/.libs/libidtree.so" | grep -qE '__(asan|tsan|ubsan)_' && {
+    skip_all='built with a sanitizer'
+    test_done
+}
+python=$(sed -n 's/^PYTHON = //p' "$IDTREE_BUILDDIR/Makefile")
+lib=$IDTREE_BUILDDIR/src/common/libidtree/.libs
+mkdir -p path/idtree && ln -s "$IDTREE_SRCDIR"/src/bindings/python/idtree/*.py "$ext" path/idtree
+PYTHONPATH=$PWD/path LD_LIBRARY_PATH=$lib PYTHONDONTWRITEBYTECODE=1 PYTHONWARNINGS=error
+export PYTHONPATH LD_LIBRARY_PATH PYTHONDONTWRITEBYTECODE PYTHONWARNINGS
+
+test_expect_success 'examples of its documentation, and what it promises' '
+    idtree start -s 2 -o fluid.max-generators=1 -o broker.modules=fluid,flake,compressor "$python" "$IDTREE_SRCDIR/t/python_client.py" 2>log || { cat log; false; } &&
+    tail -n 3 log
+'
+test_expect_success 'the examples of its guide' '
+    sed -n "/^\`\`\`python/,/^\`\`\`/p" "$IDTREE_SRCDIR/doc/guide/python.md" | sed "/^\`\`\`/d" >guide.py &&
+    idtree start "$python" guide.py >out && cat out && grep "^0017.e9fb.8df1.6c2e 15451$" out &&
+    grep -x True out && test "$(tail -n 1 out)" = 100
+'
+test_done
