@@ -582,6 +582,7 @@ void broker_destroy (struct broker *b)
         modules_stop (b->modules); /* they read attributes to the end */
     usock_destroy (b->local);
     overlay_destroy (b->overlay);
+    surveys_destroy (b->surveys);
     modules_destroy (b->modules);
     event_destroy (b->event);
     idt_watcher_destroy (b->timer);

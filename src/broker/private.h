@@ -15,6 +15,7 @@
 #include "broker/base/quorum.h"
 #include "broker/route/usock.h"
 #include "broker/base/log.h"
+#include "broker/metrics/serve.h"
 #include "broker/module/module.h"
 #include "broker/overlay/overlay.h"
 #include "broker/route/router.h"
@@ -44,6 +45,7 @@ struct broker {
     struct overlay *overlay;
     struct event *event;
     struct modules *modules;
+    struct surveys *surveys; /* what is told of a subtree */
     struct usock *local;
     struct command *command; /* rank 0's; NULL: none runs */
 

@@ -413,16 +413,28 @@ static const struct idt_handler_spec handlers[] = {
     IDT_HANDLERS_END,
 };
 
-static const char *names[] = { "broker",        "attr",     "config", "event",  "service",
-                               "state-machine", "shutdown", "log",    "module", "overlay" };
+static const char *names[] = { "broker",   "attr", "config",  "event",  "service", "state-machine",
+                               "shutdown", "log",  "metrics", "module", "overlay" };
 
 int broker_serve (struct broker *b)
 {
+    const struct surveys_conf surveys = {
+        .h = b->h,
+        .topo = b->topo,
+        .rank = b->rank,
+        .for_process = boot_rank (b->boot, 0) == b->rank,
+        .overlay = b->overlay,
+        .modules = b->modules,
+        .router = b->router,
+        .event = b->event,
+        .local = b->local,
+    };
+
     for (size_t i = 0; i < sizeof (names) / sizeof (names[0]); i++)
         if (router_service_add (b->router, names[i], &b->peer) < 0)
             return -1;
     if (idt_handlers_add (b->h, handlers, b) < 0 || log_serve (b->log, b->h) < 0 || overlay_serve (b->overlay, b->h) < 0
-        || modules_serve (b->modules, b->h) < 0)
+        || modules_serve (b->modules, b->h) < 0 || !(b->surveys = surveys_create (&surveys)))
         return -1;
     return 0;
 }

@@ -36,9 +36,10 @@ static const struct command *const cmd_table[] = {
     &event_sub_command,    &dmesg_command,
     &logger_command,       &info_command,
     &watermark_command,    &health_command,
-    &shutdown_command,     &reload_command,
-    &keygen_command,       &version_command,
-    &complete_command,     NULL,
+    &metrics_command,      &shutdown_command,
+    &reload_command,       &keygen_command,
+    &version_command,      &complete_command,
+    NULL,
 };
 
 static bool is_help (const char *s)

@@ -150,7 +150,7 @@ static int run_on_many (struct cmd *cmd, const struct dmesg_options *o)
     struct ranks ranks = ranks_read (cmd, o->ranks);
     if (!(l.answer.rank = calloc (ranks.n + 1, sizeof (ranks.rank[0]))))
         cmd_die (cmd, "out of memory");
-    ranks_ask (cmd, &ranks, o->clear ? "log.clear" : "state-machine.get", take, &l);
+    ranks_ask (cmd, &ranks, o->clear ? "log.clear" : "state-machine.get", NULL, take, &l);
     for (size_t i = 0; i < l.answer.n && !o->clear; i++)
         print_one_of (&l, l.answer.rank[i]);
     int status = tell_failed (&l);

@@ -88,13 +88,13 @@ static int run (struct cmd *cmd)
     if (o.all) {
         struct ranks all = ranks_read (cmd, "all");
 
-        ranks_ask (cmd, &all, "config.reload", take_answer, &r);
+        ranks_ask (cmd, &all, "config.reload", NULL, take_answer, &r);
         ranks_fini (&all);
     }
     else {
         uint32_t rank = o.rank == IDT_NODEID_ANY ? get_own_rank (cmd) : o.rank;
 
-        ranks_ask (cmd, &(struct ranks){ &rank, 1 }, "config.reload", take_answer, &r);
+        ranks_ask (cmd, &(struct ranks){ &rank, 1 }, "config.reload", NULL, take_answer, &r);
     }
     return r.failed ? CMD_FAILED : CMD_OK;
 }

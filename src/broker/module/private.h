@@ -51,10 +51,11 @@ struct module {
     idt_t *h;
     const struct idt_module *def; /* NULL: it has only mod_main */
     bool threaded;
-    bool shared;      /* and in the thread that several share */
-    bool attached;    /* to the overlay */
-    bool stopping;    /* was told to end: gets no more messages, is not found any more */
-    bool left_behind; /* did not end in its time: nobody's but its thread's, its broker may be gone */
+    bool shared;        /* and in the thread that several share */
+    bool attached;      /* to the overlay */
+    bool stopping;      /* was told to end: gets no more messages, is not found any more */
+    bool tells_nothing; /* to be summed up (NAME.metrics) */
+    bool left_behind;   /* did not end in its time: nobody's but its thread's, its broker may be gone */
     void *ctx;
     const void *kept; /* what its last life left (borrowed until it has started), and what it leaves */
     size_t kept_size;

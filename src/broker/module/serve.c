@@ -84,6 +84,21 @@ static void remove_cb (idt_t *h, const idt_msg_t *msg, void *arg)
     json_decref (o);
 }
 
+void modules_each_telling (struct modules *ms, void (*each) (const char *name, void *arg), void *arg)
+{
+    for (struct module *m = zlistx_first (ms->list); m; m = zlistx_next (ms->list))
+        if (m->status == MODULE_RUNNING && !m->stopping && !m->tells_nothing)
+            each (m->name, arg);
+}
+
+void modules_tells_nothing (struct modules *ms, const char *name)
+{
+    struct module *m = modules_find (ms, name);
+
+    if (m)
+        m->tells_nothing = true;
+}
+
 static const struct idt_handler_spec handlers[] = {
     { IDT_MSGTYPE_REQUEST, "module.list", list_cb, 0 },
     { IDT_MSGTYPE_REQUEST, "module.load", load_cb, 0 },

@@ -25,6 +25,14 @@ void children_describe_links (const struct children *down, json_t *links)
             json_array_append_new (links, describe_link (down->children[i]));
 }
 
+void children_add_load (const struct children *down, struct overlay_load *load)
+{
+    for (uint32_t i = 0; i < down->total; i++)
+        if (child_is_online (down->children[i]))
+            link_add_load (&down->children[i]->channel, load);
+    load->adopted += children_adopted (down);
+}
+
 json_t *children_describe (const struct children *down)
 {
     json_t *a = json_array ();
@@ -36,6 +44,21 @@ json_t *children_describe (const struct children *down)
                                      health_name (c->health), "duration", link_now () - c->since));
     }
     return a;
+}
+
+static int compare_rank (const void *rank, const void *child)
+{
+    uint32_t a = *(const uint32_t *)rank, b = (*(struct child *const *)child)->peer.rank;
+
+    return (a > b) - (a < b);
+}
+
+const char *overlay_child_status (const struct overlay *ov, uint32_t rank)
+{
+    const struct children *down = ov->down;
+    struct child **c = bsearch (&rank, down->children, down->count, sizeof (down->children[0]), compare_rank);
+
+    return c ? health_name ((*c)->health) : NULL;
 }
 
 /* Add the children of a kind to a sentence, the first of them: "rank 3", "ranks below [1,4-7] and 20 more". */

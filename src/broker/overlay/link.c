@@ -123,6 +123,18 @@ json_t *link_describe (uint32_t rank, const struct wire *w, const struct channel
                       "failed", (json_int_t)s.failed, "dropped", (json_int_t)s.dropped);
 }
 
+void link_add_load (const struct channel *ch, struct overlay_load *load)
+{
+    struct channel_stats s = channel_stats (ch);
+
+    load->links++;
+    load->messages += s.answers + s.events + s.asks;
+    load->bytes += s.bytes;
+    load->longest_bytes = s.bytes > load->longest_bytes ? s.bytes : load->longest_bytes;
+    load->refused += s.refused;
+    load->failed += s.failed;
+}
+
 bool link_same_version (const char *a, const char *b)
 {
     size_t len = strspn (a, "0123456789");

@@ -86,6 +86,9 @@ idt_msg_t *link_add_json (idt_msg_t *msg, json_t *o);
 /* What carries a link, and waits for it, as overlay.stats-get tells it; a new reference. */
 json_t *link_describe (uint32_t rank, const struct wire *w, const struct channel *ch);
 
+/* Add what waits for a link. */
+void link_add_load (const struct channel *ch, struct overlay_load *load);
+
 /* Which brokers can be in one tree: those of one major version. */
 bool link_same_version (const char *a, const char *b);
 
@@ -123,6 +126,7 @@ void parent_retry (struct parent *up);
 
 /* Add what waits for the parent. */
 void parent_describe (const struct parent *up, json_t *links);
+void parent_add_load (const struct parent *up, struct overlay_load *load);
 
 /* --- children: the wires of the children ---------------------------------------------------------- */
 
@@ -149,6 +153,7 @@ void children_retry (struct children *down);
 
 /* Add what waits for each. */
 void children_describe_links (const struct children *down, json_t *links);
+void children_add_load (const struct children *down, struct overlay_load *load);
 
 uint32_t children_adopted (const struct children *down); /* descendants that are connected */
 json_t *children_describe (const struct children *down); /* the "children" of overlay.health; a new reference */

@@ -146,6 +146,20 @@ bool overlay_is_full (const struct overlay *ov)
     return ov->health == HEALTH_FULL;
 }
 
+struct overlay_load overlay_load (const struct overlay *ov)
+{
+    struct overlay_load load = { 0 };
+
+    children_add_load (ov->down, &load);
+    parent_add_load (ov->up, &load);
+    return load;
+}
+
+const char *overlay_status (const struct overlay *ov)
+{
+    return health_name (ov->health);
+}
+
 uint32_t overlay_joined (const struct overlay *ov)
 {
     return ov->below < ov->conf.topo->size ? (uint32_t)ov->below + 1 : ov->conf.topo->size;

@@ -155,6 +155,23 @@ bool overlay_is_full (const struct overlay *ov); /* nobody below is missing */
  */
 uint32_t overlay_joined (const struct overlay *ov);
 
+/* What waits for this broker's links, and what was refused for that. */
+struct overlay_load {
+    uint32_t links;
+    uint32_t adopted;
+    uint64_t messages;
+    uint64_t bytes, longest_bytes; /* of all links, of the fullest */
+    uint64_t refused;              /* asks */
+    uint64_t failed;               /* answers that became errors */
+};
+struct overlay_load overlay_load (const struct overlay *ov);
+
+/* The state of this subtree, as overlay.health tells it; and of a child proper's, as that said last, or "lost" or
+ * "offline"; NULL: it is no child proper.
+ */
+const char *overlay_status (const struct overlay *ov);
+const char *overlay_child_status (const struct overlay *ov, uint32_t rank);
+
 /* Who is missing, for a sentence: "rank 1, ranks below [2,5-7]", the first of each; cut where it does not fit. */
 void overlay_name_missing (const struct overlay *ov, char *buf, size_t size);
 

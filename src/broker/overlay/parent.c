@@ -65,6 +65,12 @@ void parent_describe (const struct parent *up, json_t *links)
         json_array_append_new (links, link_describe (parent_rank (up), up->used->wire, &up->used->channel));
 }
 
+void parent_add_load (const struct parent *up, struct overlay_load *load)
+{
+    if (overlay_has_parent (up->ov))
+        link_add_load (&up->used->channel, load);
+}
+
 bool overlay_has_parent (const struct overlay *ov)
 {
     return ov->up->used->state == CONN_JOINED;

@@ -53,6 +53,7 @@ extern const struct command logger_command;
 extern const struct command info_command;
 extern const struct command watermark_command;
 extern const struct command health_command;
+extern const struct command metrics_command;
 extern const struct command shutdown_command;
 extern const struct command keygen_command;
 extern const struct command reload_command;

@@ -28,8 +28,8 @@ void ranks_fini (struct ranks *r);
 /* Called for each rank, in order: 'f' is fulfilled, by a result or an error; NULL: no answer came within --timeout. */
 typedef void (*ranks_f) (uint32_t rank, idt_future_t *f, void *arg);
 
-/* Ask all for 'topic', without a payload, some hundreds at the same time. */
-void ranks_ask (struct cmd *cmd, const struct ranks *r, const char *topic, ranks_f take, void *arg);
+/* Ask all for 'topic' ('request' is borrowed; NULL: without a payload), some hundreds at the same time. */
+void ranks_ask (struct cmd *cmd, const struct ranks *r, const char *topic, json_t *request, ranks_f take, void *arg);
 
 /* Note in 'failed', an object, that a rank failed: 'f' is an error, or NULL.  Returns whether it did. */
 bool ranks_note (json_t *failed, uint32_t rank, const idt_future_t *f);

@@ -108,7 +108,7 @@ static int run (struct cmd *cmd)
 static const struct cmd_option options[] = {
     { 'r', "rank", "RANK", "that rank and those below it only", cmd_take_rank, AT (view.rank) },
     { 0, "summary", NULL, "states with the set of their ranks, as for more than 256", cmd_take_flag, AT (summary) },
-    { 0, "fluid", NULL, "so, and states of generators, of which each rank is asked", cmd_take_flag, AT (view.fluid) },
+    { 0, "fluid", NULL, "so, and states of generators", cmd_take_flag, AT (view.fluid) },
     { 0, "all", NULL, "a line for each rank, however many there are", cmd_take_flag, AT (all) },
     { 0, "down", NULL, "only ranks that are not full", cmd_take_flag, AT (view.down) },
     { 0, "wait", "STATE", "before, wait until RANK (0) is full, partial, degraded or lost", cmd_take_text, AT (wait) },

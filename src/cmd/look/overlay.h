@@ -17,7 +17,7 @@ struct overlay_view {
     struct cmd *cmd;
     uint32_t rank; /* and those below it */
     bool json;
-    bool fluid; /* sets of generators' states too, for which each rank is asked */
+    bool fluid; /* sets of generators' states too */
     bool down;  /* only ranks that are not full */
     struct color color;
 };

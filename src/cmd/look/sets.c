@@ -3,8 +3,8 @@
 
 /* sets.c - which ranks of a subtree are in which state, as sets
  *
- * A rank that has children tells of them, so leaves are asked for their health only where their parent does not answer.
- * The state of a generator is each rank's own.
+ * One request is passed down the tree, and its answers are summed up on their way back (broker/metrics/serve.h).
+ * Brokers of a version before know no such request: each of those is asked by itself.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -17,215 +17,145 @@
 
 #include "cmd/base/ranks.h"
 #include "cmd/look/overlay.h"
+#include "cmd/look/survey.h"
+#include "libmetrics/metrics.h"
 #include "libutil/ranges.h"
 
-#define STATE_SIZE OVERLAY_STATE_SIZE
 #define MAX_GROUPS 64 /* lines of a table */
 
-struct place {
-    uint32_t rank;
-    bool inner;              /* it has children in the tree */
-    char status[STATE_SIZE]; /* empty: unknown */
-    char fluid[STATE_SIZE];
-    char lender[STATE_SIZE]; /* the generator of which it borrows; empty: it does not */
-};
-
-struct summary {
-    const struct overlay_view *view;
-    struct cmd *cmd;
-    struct place *places; /* in order of rank */
-    size_t n;
-};
-
-/* --- the subtree ------------------------------------------------------------------------------------- */
-
-static json_t *get_topology_new (struct cmd *cmd, uint32_t rank)
-{
-    return ask_new (cmd, "overlay.topology", IDT_NODEID_ANY, json_pack ("{s:I}", "rank", (json_int_t)rank), "topology");
-}
+/* --- all at once -------------------------------------------------------------------------------------- */
 
 uint32_t overlay_subtree_size (struct cmd *cmd, uint32_t rank)
 {
     uint32_t size;
-    json_t *o;
 
     if (rank == 0 && idt_get_size (cmd_connect_for (cmd, 0), &size) == 0)
         return size;
-    o = get_topology_new (cmd, rank);
+    json_t *o = survey_topology_new (cmd, rank);
     size = (uint32_t)json_integer_value (json_object_get (o, "size"));
-
     json_decref (o);
     return size;
 }
 
-static void add_places (struct summary *s, const json_t *o)
+/* NULL: the broker knows no such request. */
+static json_t *get_states_new (const struct overlay_view *v)
 {
-    json_t *children = json_object_get (o, "children"), *child;
-    size_t i;
+    json_t *question = survey_question_new (v->cmd, v->rank);
 
-    s->places[s->n++] = (struct place){ .rank = (uint32_t)json_integer_value (json_object_get (o, "rank")),
-                                        .inner = json_array_size (children) > 0 };
-    json_array_foreach (children, i, child)
-        add_places (s, child);
+    json_object_set_new (question, "states", json_true ());
+    json_object_set_new (question, "services", v->fluid ? json_pack ("[s]", "fluid") : json_array ());
+    return survey_new (v->cmd, question, "states");
 }
 
-static int by_rank (const void *a, const void *b)
-{
-    uint32_t x = ((const struct place *)a)->rank, y = ((const struct place *)b)->rank;
+/* --- one by one --------------------------------------------------------------------------------------- */
 
-    return (x > y) - (x < y);
+static void add_rank (uint64_t first, uint64_t last, void *arg)
+{
+    struct ranks *ranks = arg;
+
+    for (uint64_t rank = first; rank <= last; rank++)
+        ranks->rank[ranks->n++] = (uint32_t)rank;
 }
 
-static void make_places (struct summary *s, uint32_t rank)
+/* Those that did not know of the survey; without one, all. */
+static struct ranks older_ranks (const struct overlay_view *v, uint32_t size, const json_t *survey)
 {
-    json_t *o = get_topology_new (s->cmd, rank);
-    size_t size = (size_t)json_integer_value (json_object_get (o, "size"));
+    const json_t *status = json_object_get (json_object_get (survey, "ranks"), "status");
+    const char *text = json_string_value (json_object_get (status, "older"));
 
-    if (size == 0 || !(s->places = calloc (size, sizeof (s->places[0]))))
-        cmd_die (s->cmd, "out of memory");
-    add_places (s, o);
-    qsort (s->places, s->n, sizeof (s->places[0]), by_rank);
-    json_decref (o);
-}
-
-/* --- asking -------------------------------------------------------------------------------------------- */
-
-static struct place *find_place (const struct summary *s, uint32_t rank)
-{
-    const struct place key = { .rank = rank };
-
-    return bsearch (&key, s->places, s->n, sizeof (key), by_rank);
-}
-
-/* Ask all that are wanted when it begins. */
-static void ask_all (struct summary *s, const char *topic, bool (*wanted) (const struct place *p), ranks_f take)
-{
-    struct ranks ranks = { .rank = calloc (s->n, sizeof (ranks.rank[0])) };
-
+    if (!survey)
+        return survey_subtree (v->cmd, v->rank);
+    struct ranks ranks = { .rank = calloc (size, sizeof (ranks.rank[0])) };
     if (!ranks.rank)
-        cmd_die (s->cmd, "out of memory");
-    for (size_t i = 0; i < s->n; i++)
-        if (wanted (&s->places[i]))
-            ranks.rank[ranks.n++] = s->places[i].rank;
-    ranks_ask (s->cmd, &ranks, topic, take, s);
-    ranks_fini (&ranks);
-}
-
-static void set_state (char state[STATE_SIZE], const char *text)
-{
-    snprintf (state, STATE_SIZE, "%s", text);
-}
-
-/* --- health ---------------------------------------------------------------------------------------------- */
-
-/* What a parent says of its child; the child knows better. */
-static void take_child (struct summary *s, const json_t *child)
-{
-    json_int_t rank;
-    const char *status;
-
-    if (json_unpack ((json_t *)child, "{s:I s:s}", "rank", &rank, "status", &status) < 0)
-        return;
-    struct place *p = find_place (s, (uint32_t)rank);
-    if (p && !*p->status && (!p->inner || strcmp (status, "lost") == 0 || strcmp (status, "offline") == 0))
-        set_state (p->status, status);
+        cmd_die (v->cmd, "out of memory");
+    if (text && ranges_count (text, UINT32_MAX) <= size)
+        ranges_each (text, add_rank, &ranks);
+    return ranks;
 }
 
 static void take_health (uint32_t rank, idt_future_t *f, void *arg)
 {
-    struct summary *s = arg;
-    json_t *children, *child;
     const char *status;
-    size_t i;
 
-    if (!f || idt_rpc_get_unpack (f, "{s:s s:o}", "status", &status, "children", &children) < 0)
-        return;
-    set_state (find_place (s, rank)->status, status);
-    json_array_foreach (children, i, child)
-        take_child (s, child);
-}
-
-/* Nobody else told of it. */
-static void take_last (uint32_t rank, idt_future_t *f, void *arg)
-{
-    struct place *p = find_place (arg, rank);
-
-    take_health (rank, f, arg);
-    if (!*p->status)
-        set_state (p->status, "lost");
-}
-
-static bool is_inner (const struct place *p)
-{
-    return p->inner;
-}
-
-static bool is_unknown (const struct place *p)
-{
-    return !*p->status;
-}
-
-/* --- generators --------------------------------------------------------------------------------------------- */
-
-static bool is_there (const struct place *p)
-{
-    return strcmp (p->status, "lost") != 0 && strcmp (p->status, "offline") != 0;
+    if (!f || idt_rpc_get_unpack (f, "{s:s}", "status", &status) < 0)
+        status = !f ? "no answer" : "lost";
+    metrics_put_rank (arg, "status", status, rank);
 }
 
 static void take_fluid (uint32_t rank, idt_future_t *f, void *arg)
 {
-    struct place *p = find_place (arg, rank);
     json_int_t generator = -1;
+    char lender[32];
     const char *state;
 
     if (!f || idt_rpc_get_unpack (f, "{s:s s?{s:I}}", "state", &state, "share", "generator", &generator) < 0)
         return;
-    set_state (p->fluid, state);
+    metrics_put_rank (arg, "fluid_state", state, rank);
+    snprintf (lender, sizeof (lender), "%" JSON_INTEGER_FORMAT, generator);
     if (generator >= 0)
-        snprintf (p->lender, sizeof (p->lender), "%" JSON_INTEGER_FORMAT, generator);
+        metrics_put_rank (arg, "fluid_borrowed_of", lender, rank);
+}
+
+/* What a survey told (stolen; NULL: there is none), and the others are asked for; a new reference. */
+static json_t *complete_new (const struct overlay_view *v, uint32_t size, json_t *survey)
+{
+    struct ranks older = older_ranks (v, size, survey);
+    struct metrics *m = metrics_create (UINT32_MAX);
+    json_t *report = survey;
+
+    if (older.n > 0) {
+        if (!m || (survey && metrics_merge (m, survey) < 0))
+            cmd_die (v->cmd, "states: what the broker answers is malformed");
+        ranks_ask (v->cmd, &older, "overlay.health", NULL, take_health, m);
+        if (v->fluid)
+            ranks_ask (v->cmd, &older, "fluid.info", NULL, take_fluid, m);
+        if (!(report = metrics_report_new (m)))
+            cmd_die (v->cmd, "out of memory");
+        json_object_del (json_object_get (json_object_get (report, "ranks"), "status"), "older");
+        json_decref (survey);
+    }
+    metrics_destroy (m);
+    ranks_fini (&older);
+    return report;
 }
 
 /* --- sets ------------------------------------------------------------------------------------------------------ */
 
-static const char *status_of (const struct place *p)
+struct group {
+    const char *state;
+    const char *ranks;
+    unsigned long first;
+};
+
+static int by_first (const void *a, const void *b)
 {
-    return p->status;
+    unsigned long x = ((const struct group *)a)->first, y = ((const struct group *)b)->first;
+
+    return (x > y) - (x < y);
 }
 
-static const char *fluid_of (const struct place *p)
+/* The states of a set, in order of the first rank of each, with the number of its ranks. */
+static json_t *groups_new (struct cmd *cmd, const json_t *report, const char *name)
 {
-    return p->fluid;
-}
+    json_t *states = json_object_get (json_object_get (report, "ranks"), name), *groups = json_object (), *ranks;
+    size_t n = json_object_size (states), i = 0;
+    struct group *sorted = calloc (n + 1, sizeof (sorted[0]));
+    const char *state;
 
-static const char *lender_of (const struct place *p)
-{
-    return p->lender;
-}
+    if (!groups || !sorted)
+        cmd_die (cmd, "out of memory");
+    json_object_foreach (states, state, ranks) {
+        const char *text = json_string_value (ranks);
 
-/* The ranks of each state, in an object. */
-static json_t *group_new (const struct summary *s, const char *(*state_of) (const struct place *p))
-{
-    json_t *groups = json_object ();
-    uint32_t *ranks = calloc (s->n, sizeof (ranks[0]));
-
-    if (!groups || !ranks)
-        cmd_die (s->cmd, "out of memory");
-    for (size_t i = 0; i < s->n; i++) {
-        const char *state = state_of (&s->places[i]);
-        size_t n = 0;
-        char *text;
-
-        if (!*state || json_object_get (groups, state))
-            continue;
-        for (size_t k = i; k < s->n; k++)
-            if (strcmp (state_of (&s->places[k]), state) == 0)
-                ranks[n++] = s->places[k].rank;
-        if (!(text = ranges_format (ranks, n)))
-            cmd_die (s->cmd, "out of memory");
-        json_object_set_new (groups, state, json_pack ("{s:I s:s}", "count", (json_int_t)n, "ranks", text));
-        free (text);
+        if (text)
+            sorted[i++] = (struct group){ state, text, strtoul (text + (*text == '['), NULL, 10) };
     }
-    free (ranks);
+    qsort (sorted, i, sizeof (sorted[0]), by_first);
+    for (size_t k = 0; k < i; k++)
+        json_object_set_new (groups, sorted[k].state,
+                             json_pack ("{s:I s:s}", "count", (json_int_t)ranges_count (sorted[k].ranks, UINT32_MAX),
+                                        "ranks", sorted[k].ranks));
+    free (sorted);
     return groups;
 }
 
@@ -254,46 +184,40 @@ static void print_groups (const char *title, json_t *groups, bool color)
 }
 
 /* What is wrong with rank 0's store of its horizon, where there is something. */
-static void add_store (struct summary *s, json_t *o)
+static void add_store (const struct overlay_view *v, json_t *o)
 {
-    idt_future_t *f = s->places[0].rank == 0 ? idt_rpc (s->cmd->h, "fluid.info", NULL, 0, 0) : NULL;
+    idt_future_t *f = v->rank == 0 ? idt_rpc (v->cmd->h, "fluid.info", NULL, 0, 0) : NULL;
     const char *store;
 
-    if (f && idt_future_wait (f, s->cmd->timeout_ms) == 0 && idt_rpc_get_unpack (f, "{s:s}", "store", &store) == 0
+    if (f && idt_future_wait (f, v->cmd->timeout_ms) == 0 && idt_rpc_get_unpack (f, "{s:s}", "store", &store) == 0
         && strcmp (store, "good") != 0)
         json_object_set_new (o, "store", json_string (store));
     idt_future_destroy (f);
 }
 
-static json_t *collect_new (struct summary *s, bool fluid)
+static json_t *collect_new (const struct overlay_view *v)
 {
-    json_t *o, *status;
+    uint32_t size = overlay_subtree_size (v->cmd, v->rank);
+    json_t *report = complete_new (v, size, get_states_new (v)), *status = groups_new (v->cmd, report, "status");
 
-    ask_all (s, "overlay.health", is_inner, take_health);
-    ask_all (s, "overlay.health", is_unknown, take_last);
-    if (fluid)
-        ask_all (s, "fluid.info", is_there, take_fluid);
-    status = group_new (s, status_of);
-    if (s->view->down)
+    if (v->down)
         json_object_del (status, "full");
-    o = json_pack ("{s:I s:o}", "size", (json_int_t)s->n, "status", status);
-    if (fluid)
-        json_object_set_new (o, "fluid", group_new (s, fluid_of));
-    json_t *borrowing = group_new (s, lender_of);
+    json_t *o = json_pack ("{s:I s:o}", "size", (json_int_t)size, "status", status);
+    if (v->fluid)
+        json_object_set_new (o, "fluid", groups_new (v->cmd, report, "fluid_state"));
+    json_t *borrowing = groups_new (v->cmd, report, "fluid_borrowed_of");
     if (json_object_size (borrowing) > 0)
         json_object_set (o, "borrowed_of", borrowing);
     json_decref (borrowing);
-    add_store (s, o);
+    json_decref (report);
+    add_store (v, o);
     return o;
 }
 
 void overlay_print_sets (const struct overlay_view *v)
 {
-    struct summary s = { .view = v, .cmd = v->cmd };
-    json_t *o;
+    json_t *o = collect_new (v);
 
-    make_places (&s, v->rank);
-    o = collect_new (&s, v->fluid);
     if (v->json)
         ask_print (v->cmd, o);
     else {
@@ -304,5 +228,4 @@ void overlay_print_sets (const struct overlay_view *v)
             printf ("store %s\n", json_string_value (json_object_get (o, "store")));
     }
     json_decref (o);
-    free (s.places);
 }

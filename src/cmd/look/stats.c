@@ -103,7 +103,7 @@ int stats_print (struct cmd *cmd, const char *text, const char *topic, bool json
     struct stats s = { .sum = json_object (), .failed = json_object (), .answered = json_array () };
     struct ranks ranks = ranks_read (cmd, text);
 
-    ranks_ask (cmd, &ranks, topic, take, &s);
+    ranks_ask (cmd, &ranks, topic, NULL, take, &s);
     json_t *o = report_new (cmd, &s);
     json_dumpf (o, stdout, ASK_REALS | (json ? JSON_COMPACT : JSON_INDENT (1)));
     putchar ('\n');

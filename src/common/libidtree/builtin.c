@@ -122,6 +122,12 @@ static void stats_get_cb (idt_t *h, const idt_msg_t *msg, void *arg)
     (void)idt_respond (h, msg, "{}");
 }
 
+/* Nothing to be summed up over ranks. */
+static void metrics_cb (idt_t *h, const idt_msg_t *msg, void *arg)
+{
+    (void)idt_respond (h, msg, "{}");
+}
+
 static void stats_clear_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 {
     (void)idt_respond (h, msg, NULL);
@@ -137,6 +143,7 @@ static const struct idt_handler_spec handlers[] = {
     { IDT_MSGTYPE_REQUEST, "rusage", rusage_cb, 0 },
     { IDT_MSGTYPE_REQUEST, "stats-get", stats_get_cb, 0 },
     { IDT_MSGTYPE_REQUEST, "stats-clear", stats_clear_cb, 0 },
+    { IDT_MSGTYPE_REQUEST, "metrics", metrics_cb, 0 },
     { IDT_MSGTYPE_REQUEST, "disconnect", disconnect_cb, 0 },
     IDT_HANDLERS_END,
 };

@@ -19,7 +19,8 @@ static void describe (const char *topic, uint32_t roles, char *buf, size_t size)
     bool has_dot = strchr (topic, '.');
 
     if (roles & IDT_ROLE_BROKER)
-        snprintf (buf, size, "| `%s` | %s | - | - |\n", topic, roles & IDT_ROLE_LOCAL ? "modules" : "brokers");
+        snprintf (buf, size, "| `%s%s` | %s | - | - |\n", has_dot ? "" : "NAME.", topic,
+                  roles & IDT_ROLE_LOCAL ? "modules" : "brokers");
     else
         snprintf (buf, size, "| `%s%s` | yes | %s | %s |\n", has_dot ? "" : "NAME.", topic,
                   roles & IDT_ROLE_GROUP ? "yes" : "-", roles & IDT_ROLE_USER ? "yes" : "-");

@@ -33,8 +33,7 @@ static const char *read_range (const char *s, uint64_t *first, uint64_t *last)
     return *first <= *last ? s : NULL;
 }
 
-/* Whether there are any; with each range is done what 'each' does. */
-static int read_all (const char *text, void (*each) (uint64_t first, uint64_t last, void *arg), void *arg)
+int ranges_each (const char *text, ranges_each_f each, void *arg)
 {
     bool brackets = *text == '[';
     const char *s = text + brackets;
@@ -68,7 +67,7 @@ int ranges_have (const char *text, uint32_t n)
 {
     struct wanted w = { .n = n };
 
-    return read_all (text, look, &w) < 0 ? -1 : w.found;
+    return ranges_each (text, look, &w) < 0 ? -1 : w.found;
 }
 
 static void raise_last (uint64_t first, uint64_t last, void *arg)
@@ -82,7 +81,7 @@ static void raise_last (uint64_t first, uint64_t last, void *arg)
 int ranges_last (const char *text, uint32_t *last)
 {
     uint32_t greatest = 0;
-    int rc = read_all (text, raise_last, &greatest);
+    int rc = ranges_each (text, raise_last, &greatest);
 
     if (rc > 0)
         *last = greatest;
@@ -105,7 +104,7 @@ uint64_t ranges_count (const char *text, uint32_t end)
 {
     struct below b = { .end = end };
 
-    return read_all (text, count_below, &b) > 0 ? b.count : 0;
+    return ranges_each (text, count_below, &b) > 0 ? b.count : 0;
 }
 
 static int compare (const void *a, const void *b)

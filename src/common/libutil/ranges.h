@@ -16,6 +16,12 @@ int ranges_have (const char *text, uint32_t n);
 /* The greatest of them, in '*last': 1, or 0 where there is none; -1 with errno EINVAL as above. */
 int ranges_last (const char *text, uint32_t *last);
 
+/* Call 'each' for each range of a text, in its order.  Returns 1, or 0 where there is none; -1 with errno EINVAL where
+ * it is no such text: then it was called for what comes before the fault.
+ */
+typedef void (*ranges_each_f) (uint64_t first, uint64_t last, void *arg);
+int ranges_each (const char *text, ranges_each_f each, void *arg);
+
 /* How many numbers it names that are below 'end', each as often as it does; 0 where it is no such text. */
 uint64_t ranges_count (const char *text, uint32_t end);
 

@@ -51,6 +51,22 @@ static void test_read (void)
             good[i].have ? "has" : "has not", good[i].n);
 }
 
+static void add (uint64_t first, uint64_t last, void *arg)
+{
+    uint64_t *sum = arg;
+
+    *sum = *sum * 100 + first * 10 + last;
+}
+
+static void test_each (void)
+{
+    uint64_t sum = 0;
+
+    ok (ranges_each ("[1-2,4]", add, &sum) == 1 && sum == 1244 && ranges_each ("[]", add, &sum) == 0 && sum == 1244,
+        "each range is told in its order");
+    ok (ranges_each ("1,x", add, &sum) < 0 && errno == EINVAL && sum == 124411, "... up to a fault");
+}
+
 static void test_last (void)
 {
     uint32_t last = 77;
@@ -97,6 +113,7 @@ static void test_both (void)
 int main (void)
 {
     test_read ();
+    test_each ();
     test_last ();
     test_format ((uint32_t[]){ 0 }, 0, "");
     test_format ((uint32_t[]){ 5 }, 1, "5");

@@ -7,7 +7,7 @@
  *     int mod_main (idt_t *h, int argc, char **argv);
  * which registers handlers and runs idt_get_reactor (h) in a thread of its own until that is stopped.  Its name
  * is the file's without ".so", and the service of that name is its own.  Every module answers NAME.ping, stats-get,
- * stats-clear, rusage and disconnect; those it has no handler for are answered by the library.
+ * stats-clear, rusage, metrics and disconnect; those it has no handler for are answered by the library.
  *
  * A module that never blocks may instead use IDT_MODULE (): then the broker can host it inline, on its own
  * reactor, and mod_main is made from the two functions for the case that it runs in a thread.  One that may block uses

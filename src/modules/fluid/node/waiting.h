@@ -25,6 +25,8 @@
 #include <idtree/fluid.h>
 #include <idtree/msg.h>
 
+#include "libmetrics/bounds.h"
+
 #define WAITING_TURN 1024U /* ids: what a generator makes in a millisecond */
 
 /* The ids first, first + 1, ... first + n - 1: of one millisecond and one generator. */
@@ -80,8 +82,10 @@ TAILQ_HEAD (askers, asker);
 struct waiting_stats {
     uint64_t stalls; /* requests that waited */
     uint64_t longest_us;
-    uint64_t refused;     /* EAGAIN */
-    uint64_t unreachable; /* EHOSTUNREACH */
+    uint64_t waited_us;                 /* of those that got ids, together */
+    uint64_t waits[METRICS_BOUNDS + 1]; /* how many of them waited for how long */
+    uint64_t refused;                   /* EAGAIN */
+    uint64_t unreachable;               /* EHOSTUNREACH */
 };
 
 typedef void (*waiting_reply_f) (void *arg, void *cookie, const struct run *run, size_t nruns);

@@ -107,6 +107,7 @@ static const struct idt_handler_spec handlers[] = {
     { IDT_MSGTYPE_REQUEST, "fluid.cancel", service_cancel_cb, 0 },
     { IDT_MSGTYPE_REQUEST, "fluid.disconnect", service_disconnect_cb, 0 },
     { IDT_MSGTYPE_REQUEST, "fluid.info", service_info_cb, 0 },
+    { IDT_MSGTYPE_REQUEST, "fluid.metrics", service_metrics_cb, 0 },
     { IDT_MSGTYPE_REQUEST, "fluid.stats-get", service_stats_get_cb, 0 },
     { IDT_MSGTYPE_REQUEST, "fluid.stats-clear", service_stats_clear_cb, 0 },
     { IDT_MSGTYPE_EVENT, "fluid.stats-clear", service_stats_clear_cb, 0 },

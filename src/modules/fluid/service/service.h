@@ -13,6 +13,7 @@
  *   memory.c     what a rank remembers of its instance
  *   watermark.c  fluid.position, watermark
  *   info.c       fluid.info, stats-get, stats-clear
+ *   metrics.c    fluid.metrics
  *   root.c       rank 0: the authority, with its disk and its wall clock
  *
  * A request that the node has is a reference to its message (the node's cookie); whoever answers it drops that.
@@ -131,6 +132,7 @@ void service_share_cb (idt_t *h, const idt_msg_t *msg, void *arg);
 void service_position_cb (idt_t *h, const idt_msg_t *msg, void *arg);
 void service_watermark_cb (idt_t *h, const idt_msg_t *msg, void *arg);
 void service_info_cb (idt_t *h, const idt_msg_t *msg, void *arg);
+void service_metrics_cb (idt_t *h, const idt_msg_t *msg, void *arg);
 void service_stats_get_cb (idt_t *h, const idt_msg_t *msg, void *arg);
 void service_stats_clear_cb (idt_t *h, const idt_msg_t *msg, void *arg);
 

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* own.h - what a broker tells of itself, and one of a process of that */
+#ifndef BROKER_METRICS_OWN_H
+#define BROKER_METRICS_OWN_H
+
+#include "broker/metrics/serve.h"
+#include "libmetrics/metrics.h"
+
+void own_put (const struct surveys_conf *conf, struct metrics *m);
+
+#endif /* BROKER_METRICS_OWN_H */

@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* serve.c - metrics.get: what a subtree tells, as one report
+ *
+ * A request is a survey: this rank's modules and its children are asked at the same time, and it is answered when none
+ * of them is waited for any more, which is so by its deadline.
+ */
+#include "config.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "broker/metrics/own.h"
+#include "broker/metrics/serve.h"
+#include "broker/metrics/survey.h"
+#include "libidtree/json_build.h"
+#include "libmodule/respond.h"
+#include "libmodule/upcall.h"
+#include "libmsg/access.h"
+#include "libutil/clock.h"
+#include "libutil/errprintf.h"
+
+#define TIMEOUT_MS 10000
+#define MAX_NAME 64 /* characters of a module's name */
+#define STOPPING "this broker is stopping"
+
+struct request {
+    struct surveys *all;
+    LIST_ENTRY (request) link;
+    const idt_msg_t *msg;
+    json_t *services; /* that are to be asked; NULL: all */
+    json_t *asked;    /* the names of those that were */
+    bool states;
+    bool alone;
+    bool brief;
+    bool is_root; /* of the subtree that is asked for */
+    bool guest;
+    struct survey *survey;
+    struct upcalls ups;     /* to children, by rank */
+    struct upcalls modules; /* to modules of this rank, by their place in 'asked' */
+};
+
+struct surveys {
+    struct surveys_conf conf;
+    LIST_HEAD (, request) requests;
+    unsigned count, guests;
+    bool stopped;
+};
+
+static double now_ms (void)
+{
+    return (double)clock_us (CLOCK_MONOTONIC) / 1E3;
+}
+
+/* --- life of a request -------------------------------------------------------------------------------- */
+
+static void request_destroy (struct request *r)
+{
+    if (!r)
+        return;
+    LIST_REMOVE (r, link);
+    r->all->count--;
+    r->all->guests -= r->guest;
+    upcalls_stop (&r->ups, r->all->conf.h, NULL);
+    upcalls_stop (&r->modules, r->all->conf.h, NULL);
+    survey_destroy (r->survey);
+    json_decref (r->services);
+    json_decref (r->asked);
+    idt_msg_unref (r->msg);
+    free (r);
+}
+
+static struct request *request_create (struct surveys *all, const idt_msg_t *msg)
+{
+    struct request *r = calloc (1, sizeof (*r));
+
+    if (!r)
+        return NULL;
+    r->all = all;
+    r->msg = idt_msg_ref (msg);
+    r->guest = !(idt_msg_cred (msg).rolemask & IDT_ROLE_BROKER) && access_is_guest (idt_msg_cred (msg));
+    all->count++;
+    all->guests += r->guest;
+    LIST_INSERT_HEAD (&all->requests, r, link);
+    return r;
+}
+
+static void finish_if_over (struct request *r)
+{
+    if (!survey_is_over (r->survey) || !LIST_EMPTY (&r->modules))
+        return;
+    if (r->brief)
+        metrics_leave_out_zeros (survey_metrics (r->survey));
+    module_respond_object (r->all->conf.h, r->msg, metrics_report_new (survey_metrics (r->survey)));
+    request_destroy (r);
+}
+
+/* --- those below ---------------------------------------------------------------------------------------- */
+
+static void child_cb (idt_future_t *f, void *arg)
+{
+    struct upcall *up = arg;
+    struct request *r = up->owner;
+    json_t *report;
+
+    if (idt_rpc_get_unpack (f, "o", &report) == 0)
+        survey_answered (r->survey, up->tag, report);
+    else
+        survey_failed (r->survey, up->tag, errno);
+    upcall_destroy (up);
+    survey_turn (r->survey, now_ms ());
+    finish_if_over (r);
+}
+
+/* Whoever tells of itself too has the names of all, and others need not tell them where they add nothing. */
+static int ask_child (void *arg, uint32_t rank, double timeout_ms)
+{
+    struct request *r = arg;
+    idt_future_t *f = idt_rpc_pack (r->all->conf.h, "metrics.get", rank, 0, "{s:I s:I s:O* s:b s:b s:b}", "rank",
+                                    (json_int_t)rank, "timeout_ms", (json_int_t)timeout_ms + 1, "services", r->services,
+                                    "states", r->states, "alone", r->alone, "brief", r->brief || r->is_root);
+    struct upcall *up = upcall_create (&r->ups, f, timeout_ms, child_cb, r);
+
+    if (!up)
+        return -1;
+    up->tag = rank;
+    return 0;
+}
+
+static const char *status_of (void *arg, uint32_t rank)
+{
+    struct request *r = arg;
+    const char *status = overlay_child_status (r->all->conf.overlay, rank);
+
+    return status && strcmp (status, "offline") == 0 ? status : "lost";
+}
+
+/* A leaf has told its parent all that it could say. */
+static const char *known_of (void *arg, uint32_t rank)
+{
+    const struct request *r = arg;
+    bool asks = !r->services || json_array_size (r->services) > 0 || !r->states;
+
+    return asks || topo_child_count (r->all->conf.topo, rank) > 0 ? NULL
+                                                                  : overlay_child_status (r->all->conf.overlay, rank);
+}
+
+static const struct survey_ops survey_ops = { ask_child, status_of, known_of };
+
+/* --- this rank ------------------------------------------------------------------------------------------ */
+
+/* What is no report is as if nothing had been told; who has nothing to tell is not asked again, for that costs the most
+ * where a module is in a thread.
+ */
+static void module_cb (idt_future_t *f, void *arg)
+{
+    struct upcall *up = arg;
+    struct request *r = up->owner;
+    struct metrics *m = survey_metrics (r->survey);
+    const char *name = json_string_value (json_array_get (r->asked, up->tag));
+    json_t *report;
+
+    if (idt_rpc_get_unpack (f, "o", &report) == 0) {
+        (void)metrics_merge (m, report);
+        if (json_object_size (report) == 0)
+            modules_tells_nothing (r->all->conf.modules, name);
+    }
+    else if (errno == ETIMEDOUT)
+        metrics_put_rank (m, "silent_modules", name, r->all->conf.rank);
+    upcall_destroy (up);
+    finish_if_over (r);
+}
+
+static void ask_module (const char *name, void *arg)
+{
+    struct request *r = arg;
+    char topic[MAX_NAME + sizeof (".metrics")];
+
+    if (json_array_append_new (r->asked, json_string (name)) < 0)
+        return;
+    snprintf (topic, sizeof (topic), "%.*s.metrics", MAX_NAME, name);
+    struct upcall *up = upcall_create (&r->modules,
+                                       idt_rpc_pack (r->all->conf.h, topic, r->all->conf.rank, 0, "{s:b}", "states",
+                                                     r->states),
+                                       survey_left_ms (r->survey, now_ms ()), module_cb, r);
+    if (up)
+        up->tag = (uint32_t)json_array_size (r->asked) - 1;
+}
+
+static void ask_this_rank (struct request *r)
+{
+    const struct surveys_conf *conf = &r->all->conf;
+    const json_t *name;
+    size_t i;
+
+    metrics_put_rank (survey_metrics (r->survey), SURVEY_STATUS, overlay_status (conf->overlay), conf->rank);
+    if (!r->states)
+        own_put (conf, survey_metrics (r->survey));
+    if (!r->services)
+        modules_each_telling (conf->modules, ask_module, r);
+    json_array_foreach (r->services, i, name)
+        ask_module (json_string_value (name), r);
+}
+
+/* --- metrics.get ---------------------------------------------------------------------------------------- */
+
+struct wants {
+    json_int_t rank, timeout_ms;
+    json_t *services;
+    int states, alone, brief;
+};
+
+static bool are_services (const json_t *services)
+{
+    const json_t *name;
+    size_t i;
+
+    if (!json_is_array (services) || json_array_size (services) > SURVEY_MAX_SERVICES)
+        return false;
+    json_array_foreach ((json_t *)services, i, name) {
+        const char *s = json_string_value (name);
+
+        if (!s || !*s || strlen (s) > MAX_NAME || strchr (s, '.'))
+            return false;
+    }
+    return true;
+}
+
+/* Returns 0, or -1 with errno set and 'errp' filled. */
+static int check (const struct surveys *all, const idt_msg_t *msg, const struct wants *w, idt_error_t *errp)
+{
+    const struct topo *topo = all->conf.topo;
+    bool guest = access_is_guest (idt_msg_cred (msg));
+
+    if (w->rank < 0 || w->rank >= topo->size)
+        return errsetf (errp, EINVAL, "rank %jd: must be 0 to %u", (intmax_t)w->rank, topo->size - 1);
+    if (w->timeout_ms < 1 || w->timeout_ms > SURVEY_MAX_MS)
+        return errsetf (errp, EPROTO, "timeout_ms %jd: must be 1 to %d", (intmax_t)w->timeout_ms, SURVEY_MAX_MS);
+    if (w->services && !are_services (w->services))
+        return errsetf (errp, EPROTO, "services must be an array of names of modules, %d at most", SURVEY_MAX_SERVICES);
+    if (all->stopped)
+        return errsetf (errp, EHOSTUNREACH, STOPPING);
+    if (all->count >= SURVEYS_MAX || (guest && all->guests >= SURVEYS_GUESTS))
+        return errsetf (errp, EAGAIN, "%d of these are under way, as many as may be: try again later",
+                        all->count >= SURVEYS_MAX ? SURVEYS_MAX : SURVEYS_GUESTS);
+    return 0;
+}
+
+static void begin (struct surveys *all, const idt_msg_t *msg, const struct wants *w)
+{
+    struct request *r = request_create (all, msg);
+
+    if (!r || !(r->asked = json_array ()))
+        goto error;
+    r->services = json_incref (w->services);
+    r->states = w->states;
+    r->alone = w->alone;
+    r->brief = w->brief;
+    r->is_root = w->rank == all->conf.rank;
+    const struct survey_conf conf = {
+        .topo = all->conf.topo,
+        .own = all->conf.rank,
+        .root = (uint32_t)w->rank,
+        .alone = w->alone,
+        .ops = &survey_ops,
+        .arg = r,
+    };
+    if (!(r->survey = survey_create (&conf, now_ms (), (double)w->timeout_ms)))
+        goto error;
+    if (r->is_root)
+        ask_this_rank (r);
+    survey_turn (r->survey, now_ms ());
+    finish_if_over (r);
+    return;
+error:
+    module_respond_error (all->conf.h, msg, ENOMEM, NULL);
+    request_destroy (r);
+}
+
+static void get_cb (idt_t *h, const idt_msg_t *msg, void *arg)
+{
+    struct surveys *all = arg;
+    struct wants w = { .rank = all->conf.rank, .timeout_ms = TIMEOUT_MS };
+    idt_error_t err;
+    json_t *o;
+
+    if (idt_msg_unpack (msg, &o, &err, "{s?I s?I s?o s?b s?b s?b}", "rank", &w.rank, "timeout_ms", &w.timeout_ms,
+                        "services", &w.services, "states", &w.states, "alone", &w.alone, "brief", &w.brief)
+        < 0) {
+        module_respond_error (h, msg, EPROTO, err.text);
+        return;
+    }
+    if (check (all, msg, &w, &err) < 0)
+        module_respond_error (h, msg, errno, err.text);
+    else
+        begin (all, msg, &w);
+    json_decref (o);
+}
+
+static const struct idt_handler_spec handlers[] = {
+    { IDT_MSGTYPE_REQUEST, "metrics.get", get_cb, 0 },
+    IDT_HANDLERS_END,
+};
+
+/* --- life ------------------------------------------------------------------------------------------------- */
+
+struct surveys *surveys_create (const struct surveys_conf *conf)
+{
+    struct surveys *all = calloc (1, sizeof (*all));
+
+    if (!all)
+        return NULL;
+    all->conf = *conf;
+    LIST_INIT (&all->requests);
+    if (idt_handlers_add (conf->h, handlers, all) < 0) {
+        free (all);
+        return NULL;
+    }
+    return all;
+}
+
+void surveys_stop (struct surveys *all)
+{
+    struct request *r;
+
+    if (!all)
+        return;
+    all->stopped = true;
+    while ((r = LIST_FIRST (&all->requests))) {
+        module_respond_error (all->conf.h, r->msg, EHOSTUNREACH, STOPPING);
+        request_destroy (r);
+    }
+}
+
+/* By now nobody is there to whom an answer could go. */
+void surveys_destroy (struct surveys *all)
+{
+    struct request *r;
+
+    if (!all)
+        return;
+    while ((r = LIST_FIRST (&all->requests)))
+        request_destroy (r);
+    free (all);
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* bounds.h - the buckets of histograms of time, the same for all of them: so they can be added; libc only */
+#ifndef LIBMETRICS_BOUNDS_H
+#define LIBMETRICS_BOUNDS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* The upper ends, in microseconds; one more bucket is for all that is beyond. */
+#define METRICS_BOUNDS 12
+static const uint32_t metrics_bounds_us[METRICS_BOUNDS] = { 100,   200,   500,    1000,   2000,    5000,
+                                                            10000, 50000, 100000, 500000, 1000000, 5000000 };
+
+static inline size_t metrics_bucket (uint64_t us)
+{
+    size_t i = 0;
+
+    while (i < METRICS_BOUNDS && us > metrics_bounds_us[i])
+        i++;
+    return i;
+}
+
+#endif /* LIBMETRICS_BOUNDS_H */

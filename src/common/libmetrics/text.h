@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* text.h - reports as text that Prometheus reads */
+#ifndef LIBMETRICS_TEXT_H
+#define LIBMETRICS_TEXT_H
+
+#include <stdio.h>
+
+#include <jansson.h>
+
+enum metrics_format {
+    METRICS_OPENMETRICS, /* OpenMetrics 1.0: application/openmetrics-text; version=1.0.0; charset=utf-8 */
+    METRICS_PROMETHEUS,  /* the text format of Prometheus: text/plain; version=0.0.4; charset=utf-8 */
+};
+
+struct metrics_source {
+    const json_t *report;
+    long rank; /* whose it is, which becomes a label; below 0: many ranks' */
+};
+
+/* Print 'n' reports: each family once, with all of them.  What the catalog does not have comes last, without a type;
+ * sets of ranks that it does not have are left out, for anybody may choose their values.
+ */
+void metrics_print (FILE *f, enum metrics_format format, const struct metrics_source *sources, size_t n);
+
+#endif /* LIBMETRICS_TEXT_H */

@@ -1,0 +1,45 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+# Copyright idtree contributors
+"""older_broker.py SOCKET PATH TOPIC: the broker at SOCKET, served at PATH, but that it does not know TOPIC
+
+Ends when it is killed, or after LIFE seconds.
+"""
+import os
+import socket
+import sys
+import threading
+
+LIFE = 60
+
+
+def carry(source, goal, topic, other):
+    """Bytes from one to the other, until one of them ends; a topic comes in one piece with its request."""
+    try:
+        while data := source.recv(65536):
+            goal.sendall(data.replace(topic, other) if topic else data)
+    except OSError:
+        pass
+    for s in source, goal:
+        try:
+            s.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass
+
+
+def main():
+    broker, path, topic = sys.argv[1:]
+    unknown = topic.split(".")[0][:-1] + "-." + topic.split(".")[1]
+    threading.Timer(LIFE, lambda: os._exit(0)).start()
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as door:
+        door.bind(path)
+        door.listen()
+        while True:
+            client = door.accept()[0]
+            behind = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            behind.connect(broker)
+            threading.Thread(target=carry, args=(client, behind, topic.encode(), unknown.encode()), daemon=True).start()
+            threading.Thread(target=carry, args=(behind, client, b"", b""), daemon=True).start()
+
+
+main()

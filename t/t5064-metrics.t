@@ -1,0 +1,83 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Copyright idtree contributors
+#
+# t5064-metrics.t - figures of an instance for Prometheus, summed up in the tree
+test_description='metrics tells what ranks tell, as sums or each by itself, in bounded size and time'
+. "$(dirname "$0")/idtree-sharness.sh"
+test_under_idtree 7 --topology kary:2 -o log-stderr-level=2
+
+monitoring=$IDTREE_SRCDIR/etc/monitoring
+metrics() { idtree metrics "$@"; }
+value() { # name as it is printed, option...
+    want=$1 && shift && metrics "$@" >value.out && sed -n "s/^$want //p" value.out
+}
+if /usr/bin/python3 -c 'import prometheus_client.openmetrics.parser' 2>/dev/null; then
+    test_set_prereq PARSER
+fi
+if command -v promtool >/dev/null; then
+    test_set_prereq PROMTOOL
+fi
+samples() { /usr/bin/python3 "$IDTREE_SRCDIR/t/metrics.py" "$@"; }
+wait_all() { wait_until "all generate" all_generate; }
+all_generate() { test "$(value "idtree_fluid_generators{state=\"active\"}")" = "${1-7}"; }
+
+test_expect_success 'ids are counted where they are made, and summed up' '
+    wait_all && idtree module stats --clear fluid && for r in 1 2 3 4 5 6; do
+        idtree module stats --clear -r $r fluid && idtree id new -r $r -n 10$r >/dev/null || return 1
+    done && test "$(value "idtree_fluid_ids_total{origin=\"made\"}")" = 621 &&
+    test "$(value "idtree_fluid_requests_total")" = 6 && test "$(value "idtree_ranks{status=\"full\"}")" = 7 &&
+    test "$(value "idtree_fluid_wait_seconds_count")" = 6
+'
+test_expect_success 'of a rank alone, of a subtree, of any broker' '
+    test "$(value "idtree_fluid_ids_total{origin=\"made\"}" -r 2)" = 102 &&
+    test "$(value "idtree_fluid_ids_total{origin=\"made\"}" -r 2 --subtree)" = 313 &&
+    test "$(value "idtree_fluid_ids_total{origin=\"made\"}" --uri "${IDTREE_URI%0}5")" = 621 &&
+    test "$(value "idtree_ranks{status=\"full\"}" -r 1 --subtree --uri "${IDTREE_URI%0}6")" = 3
+'
+test_expect_success 'each rank by itself has its label' '
+    metrics --per-rank >each && grep "^idtree_fluid_ids_total{rank=\"3\",origin=\"made\"} 103$" each &&
+    test "$(grep -c "^idtree_broker_clients{rank=" each)" = 7 && test "$(grep -c "TYPE idtree_broker_clients" each)" = 1 &&
+    metrics --per-rank -r 2 --subtree >each && test "$(grep -c "^idtree_broker_clients{rank=" each)" = 3 &&
+    metrics --per-rank -r 4 >each && test "$(grep -c "^idtree_broker_clients{rank=\"4\"}" each)" = 1
+'
+test_expect_success 'as the report that brokers tell' '
+    metrics --json >out && jq -e ".sum.fluid_ids == 621 and .ranks.status.full == \"0-6\" and .max.fluid_lease_seconds == 60" out &&
+    metrics --per-rank --json >out && jq -e ".[\"3\"].sum.fluid_ids == 103 and length == 7" out
+'
+test_expect_success 'there is a level of each kind, also at rank 0' '
+    metrics >out && for m in fluid_lease_left_seconds fluid_skew_bound_seconds fluid_ahead_seconds fluid_horizon_timestamp_seconds \
+        fluid_watermark_timestamp_seconds fluid_store_commits_total process_resident_memory_bytes process_open_fds \
+        overlay_waiting_bytes broker_clients event_subscribers; do
+        grep "^idtree_$m [0-9]" out || return 1
+    done && test "$(wc -c <out)" -lt 100000 && tail -n 1 out | grep -x "# EOF"
+'
+test_expect_success PARSER 'it is OpenMetrics, with help and units' '
+    metrics >out && samples out >samples && test "$(wc -l <samples)" -gt 60 && metrics --per-rank >out && samples out >samples &&
+    grep "^idtree_process_cpu_seconds_total{rank=\"6\"}" samples && metrics -r 3 >out && samples out >samples
+'
+test_expect_success PROMTOOL 'promtool finds no fault in the older format' '
+    metrics --format prometheus | promtool check metrics && metrics --per-rank --format prometheus | promtool check metrics
+'
+test_expect_success PROMTOOL 'rules are rules, and are raised by what they are for' '
+    promtool check rules "$monitoring/idtree.rules.yml" && promtool test rules "$monitoring/idtree.rules.test.yml"
+'
+test_expect_success PARSER 'rules and the dashboard name what there is' '
+    metrics >out && samples out | sed "s/{.*//" | sort -u >told && jq -e ".panels | length > 10" "$monitoring/idtree.dashboard.json" &&
+    for f in idtree.rules.yml idtree.dashboard.json; do
+        samples names "$monitoring/$f" >named && test -s named && ! grep -vxFf told named || return 1
+    done
+'
+test_expect_success 'who is missing is counted, and not waited for' '
+    idtree startctl kill 2 && wait_attached 5 0 && wait_attached 6 0 && metrics >out &&
+    grep "^idtree_ranks{status=\"lost\"} 1$" out && grep "^idtree_ranks{status=\"full\"} 5$" out &&
+    test "$(value "idtree_overlay_adopted")" = 2 && test "$(value "idtree_fluid_ids_total{origin=\"made\"}")" = 519 &&
+    idtree startctl stop 1 && metrics --timeout 1 >out && idtree startctl cont 1 && cat out | grep idtree_ranks &&
+    grep -E "^idtree_ranks\{status=\"(no answer|lost)\"\}" out
+'
+test_expect_success 'a module that does not exist has nothing to tell; wrong requests are refused' '
+    idtree module remove -r 4 fluid && value "idtree_ranks{status=\"full\"}" -r 4 && ! grep fluid_requests value.out &&
+    test_expect_code 1 metrics -r 7 2>err && cat err && test_expect_code 2 metrics --subtree 2>err && grep "by --rank" err &&
+    test_expect_code 2 metrics --format xml 2>err && grep "openmetrics or prometheus is needed" err
+'
+test_done
