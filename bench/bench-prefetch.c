@@ -15,18 +15,16 @@
 
 #include <idtree/idtree.h>
 
+#include "line.h"
 #include "timing.h"
 
-#define ROUNDS 20000
-#define RUNS 5  /* the best of which counts */
-#define FILLS 8 /* of a block, in a run that counts processor time */
+#define TURNS 8
+#define ROUNDS_MAX 2000 /* of a turn */
+#define CLOCKS 1000     /* readings of a round */
+#define FILLS 8         /* of a block, in a turn that counts processor time */
 #define AGE_MS 1000
 #define BLOCK 64
 #define PAUSE_US 200 /* between calls that come one by one */
-
-struct times {
-    double p50_ns, p99_ns, mean_ns;
-};
 
 struct subject {
     const char *name;
@@ -40,13 +38,6 @@ static void die (const char *what)
     exit (1);
 }
 
-static int compare (const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
-
 static void generate (idt_t *h, uint32_t n)
 {
     fluid_t ids[BLOCK];
@@ -55,106 +46,113 @@ static void generate (idt_t *h, uint32_t n)
         die ("idt_fluid_generate");
 }
 
-static struct times measure_once (idt_t *h, const struct subject *s)
+static idt_t *open_ahead (const char *uri, uint32_t ahead)
 {
-    static double t[ROUNDS];
-    double sum = 0;
+    idt_t *h = idt_open_with (uri, IDT_O_NOSHM, NULL);
 
+    if (!h || idt_fluid_prefetch (h, ahead, AGE_MS) < 0)
+        die (uri);
+    return h;
+}
+
+/* What a call can't do without: it reads the clock. */
+static void time_clock (struct figures *f)
+{
+    struct timespec ts;
+    double start = now_ns ();
+
+    for (int i = 0; i < CLOCKS; i++)
+        clock_gettime (CLOCK_BOOTTIME, &ts);
+    figures_add (f, (now_ns () - start) / CLOCKS);
+    figures_end_turn (f);
+}
+
+static void time_calls (struct figures *f, idt_t *h, const struct subject *s)
+{
     for (int i = 0; i < s->rounds; i++) {
         if (s->pause_us)
             usleep ((useconds_t)s->pause_us);
         double start = now_ns ();
         generate (h, s->n);
-        t[i] = now_ns () - start;
-        sum += t[i];
+        figures_add (f, (now_ns () - start) / s->n);
     }
-    qsort (t, (size_t)s->rounds, sizeof (t[0]), compare);
-    return (struct times){ t[s->rounds / 2], t[s->rounds - s->rounds / 100], sum / s->rounds };
+    figures_end_turn (f);
 }
 
-static double least (double a, double b)
+static void print (const char *name, uint32_t ahead, struct figures *f, struct figures *clock)
 {
-    return a < b ? a : b;
+    line_print (&(struct line){
+        .subject = "prefetch",
+        .name = name,
+        .unit = "ns",
+        .figures = f,
+        .bare = clock,
+        .limit_of = "clock_gettime",
+        .size = ahead,
+        .size_of = "ids at hand",
+    });
+    figures_fini (f);
+    figures_fini (clock);
 }
 
-static struct times measure (const char *uri, const struct subject *s)
+static void measure_calls (const char *uri, const struct subject *s)
 {
-    idt_t *h = idt_open (uri, NULL);
-    struct times best = { 1e18, 1e18, 1e18 };
+    idt_t *h = open_ahead (uri, s->ahead);
+    struct figures f = { .of = FIGURES_MEDIAN, .warmup = s->rounds / 2 }, clock = { .warmup = 0 };
 
-    if (!h || idt_fluid_prefetch (h, s->ahead, AGE_MS) < 0)
-        die (uri);
-    for (int i = 0; i < s->rounds / 10; i++)
+    for (int i = 0; i < f.warmup; i++)
         generate (h, s->n);
-    for (int i = 0; i < RUNS; i++) {
-        struct times x = measure_once (h, s);
-        best = (struct times){ least (best.p50_ns, x.p50_ns), least (best.p99_ns, x.p99_ns),
-                               least (best.mean_ns, x.mean_ns) };
+    for (int turn = 0; turn < TURNS; turn++) {
+        time_calls (&f, h, s);
+        time_clock (&clock);
     }
+    print (s->name, s->ahead, &f, &clock);
     idt_close (h);
-    return best;
-}
-
-/* What a call can't do without: it reads the clock. */
-static double measure_clock (void)
-{
-    struct timespec ts;
-    double best = 1e18;
-
-    for (int i = 0; i < RUNS; i++) {
-        double start = now_ns ();
-        for (int k = 0; k < ROUNDS; k++)
-            clock_gettime (CLOCK_BOOTTIME, &ts);
-        best = least (best, (now_ns () - start) / ROUNDS);
-    }
-    return best;
 }
 
 /* Processor time of an id that lies at hand, with its share of asking for it. */
-static double measure_loop (const char *uri, uint32_t ahead, uint32_t n)
+static double time_loop (idt_t *h, uint32_t calls, uint32_t n)
 {
-    idt_t *h = idt_open (uri, NULL);
     struct timespec a, b;
-    double best = 1e18;
 
-    if (!h || idt_fluid_prefetch (h, ahead, AGE_MS) < 0)
-        die (uri);
-    for (int i = 0; i < RUNS + 1; i++) {
-        uint32_t calls = FILLS * ahead / n; /* in the first run the size of a block is found */
-        clock_gettime (CLOCK_THREAD_CPUTIME_ID, &a);
-        for (uint32_t k = 0; k < calls; k++)
-            generate (h, n);
-        clock_gettime (CLOCK_THREAD_CPUTIME_ID, &b);
-        best = least (best, ((b.tv_sec - a.tv_sec) * 1e9 + (b.tv_nsec - a.tv_nsec)) / (calls * n));
+    clock_gettime (CLOCK_THREAD_CPUTIME_ID, &a);
+    for (uint32_t k = 0; k < calls; k++)
+        generate (h, n);
+    clock_gettime (CLOCK_THREAD_CPUTIME_ID, &b);
+    return ((b.tv_sec - a.tv_sec) * 1e9 + (b.tv_nsec - a.tv_nsec)) / ((double)calls * n);
+}
+
+static void measure_loop (const char *uri, uint32_t ahead, uint32_t n)
+{
+    idt_t *h = open_ahead (uri, ahead);
+    struct figures f = { .warmup = 1 }, clock = { .warmup = 0 };
+    uint32_t calls = FILLS * ahead / n;
+    char name[64];
+
+    time_loop (h, calls, n); /* the size of a block is found */
+    for (int turn = 0; turn < TURNS; turn++) {
+        figures_add (&f, time_loop (h, calls, n));
+        figures_end_turn (&f);
+        time_clock (&clock);
     }
+    snprintf (name, sizeof (name), "processor time of an id, %u a call", (unsigned)n);
+    print (name, ahead, &f, &clock);
     idt_close (h);
-    return best;
 }
 
 static void run (const char *uri)
 {
     static const struct subject subjects[] = {
-        { "a request", 0, 1, 1000, 0 },    { "a request, now and then", 0, 1, 1000, PAUSE_US },
-        { "at hand", 64, 1, ROUNDS, 0 },   { "at hand, now and then", 64, 1, 1000, PAUSE_US },
-        { "at hand", 4096, 1, ROUNDS, 0 }, { "at hand, 64 a call", 4096, BLOCK, 1000, 0 },
+        { "one id, by a request", 0, 1, 200, 0 }, { "one id, by a request, now and then", 0, 1, 200, PAUSE_US },
+        { "one id", 64, 1, ROUNDS_MAX, 0 },       { "one id, now and then", 64, 1, 200, PAUSE_US },
+        { "one id", 4096, 1, ROUNDS_MAX, 0 },     { "an id of 64 a call", 4096, BLOCK, 200, 0 },
     };
-    double clock_ns = measure_clock ();
-
-    for (size_t i = 0; i < sizeof (subjects) / sizeof (subjects[0]); i++) {
-        const struct subject *s = &subjects[i];
-        struct times t = measure (uri, s);
-        printf ("{\"bench\":\"prefetch-3-hops\",\"way\":\"%s\",\"ahead\":%u,\"p50_ns\":%.0f,\"p99_ns\":%.0f,"
-                "\"ns_per_id\":%.1f,\"clock_ns\":%.1f}\n",
-                s->name, (unsigned)s->ahead, t.p50_ns, t.p99_ns, t.mean_ns / s->n, clock_ns);
-        fflush (stdout);
-    }
     static const uint32_t loops[][2] = { { 64, 1 }, { 4096, 1 }, { 4096, BLOCK }, { 65536, BLOCK } };
-    for (size_t i = 0; i < sizeof (loops) / sizeof (loops[0]); i++) {
-        printf ("{\"bench\":\"prefetch-processor-time\",\"ahead\":%u,\"ids_of_a_call\":%u,\"ns_per_id\":%.2f,"
-                "\"clock_ns\":%.1f}\n",
-                (unsigned)loops[i][0], (unsigned)loops[i][1], measure_loop (uri, loops[i][0], loops[i][1]), clock_ns);
-        fflush (stdout);
-    }
+
+    for (size_t i = 0; i < sizeof (subjects) / sizeof (subjects[0]); i++)
+        measure_calls (uri, &subjects[i]);
+    for (size_t i = 0; i < sizeof (loops) / sizeof (loops[0]); i++)
+        measure_loop (uri, loops[i][0], loops[i][1]);
 }
 
 int main (int argc, char **argv)
