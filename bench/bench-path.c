@@ -12,9 +12,9 @@
  * Load: one client that keeps so many requests for an id under way, its frames made beforehand and its answers only
  * counted, so that what is measured is the broker.
  *
- * All of it runs on one processor.  Where threads that hand work to each other are on two that sleep in between, what is
- * measured is how long those take to wake, which is more than all else and differs by a factor of three from one second
- * to the next.
+ * All of it runs on one processor.  Where threads that hand work to each other are on two that sleep in between,
+ * what is measured is how long those take to wake, which is more than all else and differs by a factor of three from
+ * one second to the next.
  */
 #include "config.h"
 
@@ -209,7 +209,8 @@ static void make_frames (struct piper *p, const char *topic, const void *data, s
     idt_msg_route_clear (msg);
     p->size = FRAME_HEADER + idt_msg_encode_size (msg);
     memcpy (p->out[0], &magic, 4);
-    memcpy (p->out[0] + 4, &(uint32_t){ htobe32 ((uint32_t)(p->size - FRAME_HEADER)) }, 4);
+    uint32_t size_be = htobe32 ((uint32_t)p->size - FRAME_HEADER);
+    memcpy (p->out[0] + 4, &size_be, 4);
     idt_msg_encode (msg, p->out[0] + FRAME_HEADER, sizeof (p->out[0]) - FRAME_HEADER);
     idt_msg_unref (msg);
 }
@@ -221,7 +222,9 @@ static void write_batch (struct piper *p, int n)
 
     for (int i = 0; i < n; i++, at += p->size) {
         memcpy (at, p->out[0], p->size);
-        memcpy (at + p->size - 4, &(uint32_t){ htobe32 (++p->tag) }, 4);
+        uint32_t tag_be = htobe32 (++p->tag);
+
+        memcpy (at + p->size - 4, &tag_be, 4);
     }
     for (uint8_t *from = buf; from < at;) {
         ssize_t written = write (p->fd, from, (size_t)(at - from));
@@ -342,7 +345,7 @@ static idt_t *open_rank (const char *base, int rank)
     idt_t *h;
 
     snprintf (uri, sizeof (uri), "%.*s%d", (int)strlen (base) - 1, base, rank);
-    if (!(h = idt_open (uri, &err))) {
+    if (!(h = idt_open_with (uri, IDT_O_NOSHM, &err))) {
         fprintf (stderr, "bench-path: %s\n", err.text);
         exit (1);
     }

@@ -17,9 +17,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "timing.h"
+#include "line.h"
 
-#define ROUNDS 400
+#define TURNS 10
+#define ROUNDS 30 /* of a turn */
+#define WARMUP 10
 #define WORDS_MAX 8
 
 extern char **environ;
@@ -27,7 +29,7 @@ extern char **environ;
 struct subject {
     const char *name;
     const char *argv[WORDS_MAX]; /* the first is the program's path */
-    double ms[ROUNDS];
+    struct figures figures;
 };
 
 static void die (const char *what, int errnum)
@@ -36,11 +38,11 @@ static void die (const char *what, int errnum)
     exit (1);
 }
 
-/* Run a command, with its output thrown away: returns milliseconds. */
-static double run (const char *const *argv)
+/* Run a command, with its output thrown away. */
+static void run (void *arg)
 {
+    const char *const *argv = ((struct subject *)arg)->argv;
     posix_spawn_file_actions_t actions;
-    double begin = now_s ();
     int status, rc;
     pid_t pid;
 
@@ -53,28 +55,30 @@ static double run (const char *const *argv)
     if (status != 0)
         die (argv[0], ECANCELED);
     posix_spawn_file_actions_destroy (&actions);
-    return (now_s () - begin) * 1E3;
-}
-
-static int compare (const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-
-    return (x > y) - (x < y);
 }
 
 /* All in turn, so that what else the machine does falls upon each of them. */
 static void measure (struct subject *subjects, size_t n)
 {
-    for (int round = 0; round < ROUNDS; round++)
+    for (size_t i = 0; i < n; i++) {
+        subjects[i].figures = (struct figures){ .of = FIGURES_MEDIAN, .warmup = WARMUP };
+        for (int k = 0; k < WARMUP; k++)
+            run (&subjects[i]);
+    }
+    for (int turn = 0; turn < TURNS; turn++)
         for (size_t i = 0; i < n; i++)
-            subjects[i].ms[round] = run (subjects[i].argv);
+            figures_time_calls (&subjects[i].figures, run, &subjects[i], ROUNDS);
+    for (size_t i = 1; i < n; i++)
+        line_print (&(struct line){
+            .subject = "commands",
+            .name = subjects[i].name,
+            .unit = "us",
+            .figures = &subjects[i].figures,
+            .bare = &subjects[0].figures,
+            .limit_of = "a program that does nothing",
+        });
     for (size_t i = 0; i < n; i++)
-        qsort (subjects[i].ms, ROUNDS, sizeof (subjects[i].ms[0]), compare);
-    for (size_t i = 0; i < n; i++)
-        printf ("{\"bench\":\"start\",\"what\":\"%s\",\"best_ms\":%.2f,\"p50_ms\":%.2f,\"ratio\":%.2f}\n",
-                subjects[i].name, subjects[i].ms[0], subjects[i].ms[ROUNDS / 2],
-                subjects[i].ms[ROUNDS / 2] / subjects[0].ms[ROUNDS / 2]);
+        figures_fini (&subjects[i].figures);
 }
 
 /* Returns 'path' with libtool's library in the loader's path where it is in the build tree. */

@@ -3,7 +3,7 @@
 
 /* bench-turns.c - how long one client holds a broker's reactor: all others wait so long
  *
- * A broker in a thread of this process, and a client beside it that sends what is dear.  What is measured is the
+ * Two brokers in a thread of this process, and a client beside them that sends what is dear.  What is measured is the
  * processor time of the reactor's thread from one look at its descriptors to the next, the longest of a turn: this
  * program stands between the event loop and epoll_wait ().
  */
@@ -103,7 +103,7 @@ static void run_start (struct run *run)
 {
     struct crew_conf conf = {
         .attrs = attrs_create (),
-        .boot = { .method = &boot_single, .size = 1 },
+        .boot = { .method = &boot_single, .size = 2 },
         .tmpdir = "/tmp",
         .module_path = BUILDDIR "/src/modules/.libs:" BUILDDIR "/t/modules/.libs",
     };
@@ -142,6 +142,7 @@ static void run_stop (struct run *run)
 struct attack {
     const char *name, *topic;
     size_t size; /* of the payload */
+    int rank;    /* that is to answer */
     char fill;   /* it is an object with a string of that; '[': with an array of empty ones */
     struct figures figures;
 };
@@ -191,6 +192,7 @@ static uint8_t *make_frame (const struct attack *a, size_t *size)
     must (msg && idt_msg_set_topic (msg, a->topic) == 0 && idt_msg_set_payload (msg, payload, payload_size) == 0,
           "message");
     idt_msg_set_matchtag (msg, 1);
+    idt_msg_set_nodeid (msg, (uint32_t)a->rank);
     idt_msg_route_clear (msg);
     *size = HEADER + idt_msg_encode_size (msg);
     must ((frame = malloc (*size)) != NULL, "malloc");
@@ -258,6 +260,8 @@ int main (void)
         { .name = "requests, echoed by a module", .topic = "inlined.echo", .size = 1000000, .fill = 'x' },
         { .name = "requests to nobody", .topic = "nobody.there", .size = 16000000, .fill = 'x' },
         { .name = "requests to nobody", .topic = "nobody.there", .size = 60000000, .fill = 'x' },
+        { .name = "requests to another broker", .topic = "nobody.there", .size = 1000000, .rank = 1, .fill = 'x' },
+        { .name = "requests to another broker", .topic = "nobody.there", .size = 16000000, .rank = 1, .fill = 'x' },
         { .name = "pings with a long string", .topic = "broker.ping", .size = 1000000, .fill = 'x' },
         { .name = "pings with an array", .topic = "broker.ping", .size = 6000, .fill = '[' },
         { .name = "pings with an array", .topic = "broker.ping", .size = 1000000, .fill = '[' },

@@ -90,7 +90,7 @@ test_expect_success 'lines that one run alone has are named, and so are two mach
 '
 test_expect_success 'README has the table between its markers, and is as it was elsewhere' '
     printf "before\n<!-- bench/report --readme: begin -->\nold\n<!-- bench/report --readme: end -->\nafter\n" >README &&
-    "$report" --readme README old && cat README && grep "^| one id from the local broker | 11.8 µs | 8.63 µs, a bare UNIX socket echo | 1.37 |" README &&
+    "$report" --readme README old && cat README && grep "^| one id from the local broker, by message | 11.8 µs | 8.63 µs, a bare UNIX socket echo | 1.37 |" README &&
     test_must_fail grep "^old" README && test "$(head -n 1 README)$(tail -n 1 README)" = beforeafter &&
     cp README before && "$report" --readme README old && test_cmp before README &&
     echo none >bare && test_expect_code 2 "$report" --readme bare old 2>err && cat err && grep "markers" err

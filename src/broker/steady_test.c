@@ -191,7 +191,8 @@ static void client_open (struct client *c, const struct run *run, int rank, cons
     idt_msg_route_clear (msg);
     c->size = HEADER + idt_msg_encode_size (msg);
     memcpy (c->frame, &magic, 4);
-    memcpy (c->frame + 4, &(uint32_t){ htobe32 ((uint32_t)(c->size - HEADER)) }, 4);
+    uint32_t size_be = htobe32 ((uint32_t)c->size - HEADER);
+    memcpy (c->frame + 4, &size_be, 4);
     idt_msg_encode (msg, c->frame + HEADER, sizeof (c->frame) - HEADER);
     idt_msg_unref (msg);
 }
@@ -216,7 +217,9 @@ static int ask (struct client *c, int n)
     for (int i = 0; i < n; i++) {
         uint8_t *at = memcpy (out + (size_t)i * c->size, c->frame, c->size);
 
-        memcpy (at + c->size - 4, &(uint32_t){ htobe32 (++c->tag) }, 4);
+        uint32_t tag_be = htobe32 (++c->tag);
+
+        memcpy (at + c->size - 4, &tag_be, 4);
     }
     if (write (c->fd, out, (size_t)n * c->size) != (ssize_t)((size_t)n * c->size))
         bail_out ("write");

@@ -13,11 +13,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libmsg/codec.h"
 #include "libutil/errprintf.h"
 #include "broker/overlay/channel_private.h"
 #include "broker/overlay/control.h"
 
 #define QUANTUM 4096 /* bytes of asks of one asker in its turn */
+#define MOST_PARTS 4 /* of one class that go in one go: a megabyte */
 
 enum link_class channel_class_of (const idt_msg_t *msg)
 {
@@ -41,13 +43,12 @@ static size_t cost_of (const idt_msg_t *msg)
 void channel_piece_clear (struct piece *p)
 {
     idt_msg_unref (p->msg);
-    free (p->buf);
     memset (p, 0, sizeof (*p));
 }
 
 static bool piece_is_empty (const struct piece *p)
 {
-    return !p->msg && !p->buf;
+    return !p->msg;
 }
 
 void channel_break (struct channel *ch, const char *why)
@@ -76,31 +77,24 @@ static bool send_part (struct channel *ch, enum link_class c, struct piece *p)
 {
     size_t left = p->size - p->done, size = left < CHANNEL_PART ? left : CHANNEL_PART;
     uint32_t status = c | (p->done == 0 ? CONTROL_PART_FIRST : 0) | (size == left ? CONTROL_PART_LAST : 0);
-    idt_msg_t *msg = control_encode (CONTROL_PART, status, NULL);
-    bool sent = msg && idt_msg_set_payload (msg, p->buf + p->done, size) == 0 && wire_send (ch, c, msg);
+    idt_msg_t *part = control_encode (CONTROL_PART, status, NULL);
+    uint8_t *bytes = part ? idt_msg_alloc_payload (part, size) : NULL;
+    bool sent = false;
 
-    idt_msg_unref (msg);
-    if (sent)
-        p->done += size;
-    else if (!msg)
+    if (bytes) {
+        msg_put_slice (bytes, p->msg, p->done, size);
+        sent = wire_send (ch, c, part);
+    }
+    else
         ch->blocked = true; /* no memory now */
+    idt_msg_unref (part);
+    p->done += sent ? size : 0;
     return sent;
-}
-
-/* Encode a large message, to be sent in parts. */
-static bool cut (struct piece *p)
-{
-    if (!(p->buf = malloc (p->size = idt_msg_encode_size (p->msg))))
-        return false;
-    idt_msg_encode (p->msg, p->buf, p->size);
-    idt_msg_unref (p->msg);
-    p->msg = NULL;
-    return true;
 }
 
 static bool goes_in_parts (const struct channel *ch, enum link_class c, const struct piece *p)
 {
-    return ch->window.credits && c != CLASS_CONTROL && idt_msg_encode_size (p->msg) > CHANNEL_PART;
+    return ch->window.credits && c != CLASS_CONTROL && p->size > CHANNEL_PART;
 }
 
 /* Messages of a class that wait behind the one that is on its way. */
@@ -120,11 +114,12 @@ static bool take_next (struct channel *ch, enum link_class c)
     struct piece *p = &ch->out[c];
 
     if (c == CLASS_EVENT && ch->ops->event) {
-        if ((p->msg = ch->ops->event (ch->arg)))
+        if ((p->msg = (idt_msg_t *)ch->ops->event (ch->arg)))
             idt_msg_ref (p->msg);
     }
     else
-        p->msg = ch->turns[c] ? turns_next (ch->turns[c]) : fifo_pop (&ch->fifo[c]);
+        p->msg = ch->turns[c] ? turns_next (ch->turns[c]) : (idt_msg_t *)fifo_pop (&ch->fifo[c]);
+    p->size = p->msg ? idt_msg_encode_size (p->msg) : 0;
     p->cost = p->msg ? cost_of (p->msg) : 0;
     return p->msg != NULL;
 }
@@ -149,15 +144,24 @@ static bool flush_one (struct channel *ch, enum link_class c)
 
     if (ch->blocked || ch->broken || !window_may_send (&ch->window, c) || (piece_is_empty (p) && !take_next (ch, c)))
         return false;
-    if (p->msg && goes_in_parts (ch, c, p) && !cut (p)) {
-        ch->blocked = true;
+    if (!goes_in_parts (ch, c, p))
+        p->done = wire_send (ch, c, p->msg) ? p->size : 0;
+    else if (!send_part (ch, c, p))
         return false;
-    }
-    if (p->msg ? !wire_send (ch, c, p->msg) : !send_part (ch, c, p))
+    if (p->done == 0)
         return false;
-    if (p->msg || p->done == p->size)
+    if (p->done == p->size)
         sent_whole (ch, c);
     return true;
+}
+
+/* So many parts, and no more, at a time: that is over a quarter of any window, so the other side will grant more, and
+ * then we go on.
+ */
+static void flush_class (struct channel *ch, enum link_class c)
+{
+    for (int parts = 0; parts < MOST_PARTS && flush_one (ch, c);)
+        parts += ch->out[c].done > 0;
 }
 
 static bool is_empty (const struct channel *ch)
@@ -173,8 +177,7 @@ void channel_pump (struct channel *ch)
     if (!ch->open)
         return;
     for (enum link_class c = CLASS_CONTROL; c < CLASS_COUNT; c++)
-        while (flush_one (ch, c))
-            ;
+        flush_class (ch, c);
     if (ch->last && is_empty (ch) && wire_send (ch, CLASS_CONTROL, ch->last)) {
         idt_msg_unref (ch->last);
         ch->last = NULL;

@@ -44,13 +44,12 @@ struct channel_ops {
     void (*event_sent) (void *arg);
 };
 
-/* A message on its way, in parts if it is large: 'msg' or 'buf' is set. */
+/* A message on its way, in parts if it is large.  NULL: none. */
 struct piece {
-    const idt_msg_t *msg;
-    uint8_t *buf;
-    size_t size; /* of buf */
-    size_t done; /* bytes of it */
-    size_t cost; /* as it was counted */
+    idt_msg_t *msg; /* that goes, and is not to be changed; or that comes: no message yet, but its bytes */
+    size_t size;    /* of its encoding; or for which there is room */
+    size_t done;    /* bytes of it that went, or came */
+    size_t cost;    /* as it was counted */
 };
 
 struct channel_stats {

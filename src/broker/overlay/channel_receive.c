@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libmsg/codec.h"
 #include "libutil/errprintf.h"
 #include "broker/overlay/channel_private.h"
 #include "broker/overlay/control.h"
@@ -33,22 +34,40 @@ void channel_grant (struct channel *ch)
     idt_msg_unref (msg);
 }
 
+/* Room doubles: that of much memory is moved by the kernel, without a copy. */
+static int make_room (struct piece *p, size_t size)
+{
+    size_t room = p->size * 2 > size ? p->size * 2 : size;
+    struct idt_msg *msg = p->msg ? msg_grow (p->msg, room) : msg_alloc (NULL, room, 0);
+
+    if (!msg)
+        return -1;
+    p->msg = msg;
+    p->size = room;
+    return 0;
+}
+
 static int append (struct piece *p, const void *data, size_t size)
 {
     if (p->done + size > CHANNEL_MAX_MESSAGE)
         return errset (EPROTO);
-    if (p->done + size > p->size) {
-        size_t room = p->size * 2 > p->done + size ? p->size * 2 : p->done + size;
-        uint8_t *buf = realloc (p->buf, room);
-
-        if (!buf)
-            return -1;
-        p->buf = buf;
-        p->size = room;
-    }
-    memcpy (p->buf + p->done, data, size);
+    if ((!p->msg || p->done + size > p->size) && make_room (p, p->done + size) < 0)
+        return -1;
+    memcpy (msg_bytes (p->msg) + p->done, data, size);
     p->done += size;
     return 0;
+}
+
+/* The message that its bytes are; NULL: they are none. */
+static idt_msg_t *take_whole (struct piece *p)
+{
+    idt_msg_t *msg = p->msg;
+
+    p->msg = NULL;
+    if (!msg_parse (msg, p->done))
+        return msg;
+    idt_msg_unref (msg);
+    return NULL;
 }
 
 static int part_received (struct channel *ch, const idt_msg_t *part)
@@ -68,7 +87,7 @@ static int part_received (struct channel *ch, const idt_msg_t *part)
         return violation (ch, errno == ENOMEM ? "out of memory" : "it sent a message without end");
     if (!(status & CONTROL_PART_LAST))
         return 0;
-    msg = idt_msg_decode (p->buf, p->done);
+    msg = take_whole (p);
     channel_piece_clear (p);
     if (!msg || channel_class_of (msg) != c) {
         idt_msg_unref (msg);

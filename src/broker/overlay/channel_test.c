@@ -368,7 +368,7 @@ static idt_msg_t *make_control (enum control_type type, uint32_t status, const v
 {
     idt_msg_t *msg = control_encode (type, status, NULL);
 
-    if (size > 0)
+    if (data)
         idt_msg_set_payload (msg, data, size);
     return msg;
 }
@@ -398,6 +398,9 @@ static void test_liars (void)
     channel_open (&e.channel, true);
     give (&e, make_control (CONTROL_PART, CLASS_ASK | CONTROL_PART_FIRST | CONTROL_PART_LAST, "x", 1));
     ok (e.channel.broken != NULL, "... a part that is no message");
+    channel_open (&e.channel, true);
+    give (&e, make_control (CONTROL_PART, CLASS_ASK | CONTROL_PART_FIRST | CONTROL_PART_LAST, "", 0));
+    ok (e.channel.broken != NULL, "... or nothing at all");
     channel_open (&e.channel, true);
     give (&e, make_control (CONTROL_PART, 7 | CONTROL_PART_FIRST, "x", 1));
     ok (e.channel.broken != NULL, "... a part of no class");

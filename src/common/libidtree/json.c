@@ -3,8 +3,8 @@
 
 /* json.c - JSON in payloads: objects, as text with its NUL
  *
- * A text is read by jsonview and then made values of jansson: that takes a hundredth of the time of jansson's own reader
- * where strings are long.
+ * A text is read by jsonview and then made values of jansson: that takes a hundredth of the time of jansson's own
+ * reader where strings are long.
  */
 #include <errno.h>
 #include <stdlib.h>

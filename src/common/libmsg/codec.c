@@ -98,6 +98,32 @@ uint8_t *msg_put (uint8_t *p, const struct idt_msg *msg)
     return msg_put_tail (p, msg);
 }
 
+/* All that may be before a payload. */
+#define HEAD_MAX (IDT_MSG_MAX_ROUTES * (1 + IDT_MSG_UUID_LEN) + 1 + 5 + IDT_MSG_MAX_TOPIC + 5)
+
+/* Copy what a slice has of 'bytes', which begin at byte 'at' of the whole. */
+static void put_common (uint8_t *p, size_t from, size_t size, const void *bytes, size_t at, size_t n)
+{
+    size_t first = from > at ? from : at, end = from + size < at + n ? from + size : at + n;
+
+    if (first < end)
+        memcpy (p + (first - from), (const uint8_t *)bytes + (first - at), end - first);
+}
+
+void msg_put_slice (uint8_t *p, const struct idt_msg *msg, size_t from, size_t size)
+{
+    size_t tail = idt_msg_encode_size (msg) - MSG_HEADER_PART_SIZE, body = tail - msg->payload_size;
+    uint8_t head[HEAD_MAX], header[MSG_HEADER_PART_SIZE];
+
+    if (from < body) {
+        msg_put_head (head, msg);
+        put_common (p, from, size, head, 0, body);
+    }
+    msg_put_tail (header, msg);
+    put_common (p, from, size, msg->payload, body, msg->payload_size);
+    put_common (p, from, size, header, tail, sizeof (header));
+}
+
 ssize_t idt_msg_encode (const idt_msg_t *msg, void *buf, size_t size)
 {
     if (size < idt_msg_encode_size (msg))

@@ -41,13 +41,17 @@ uint8_t *msg_put (uint8_t *p, const struct idt_msg *msg);
 uint8_t *msg_put_head (uint8_t *p, const struct idt_msg *msg);
 uint8_t *msg_put_tail (uint8_t *p, const struct idt_msg *msg);
 
+/* Write a piece of what msg_put () writes: 'size' bytes from the 'from'th on, which must be there. */
+void msg_put_slice (uint8_t *p, const struct idt_msg *msg, size_t from, size_t size);
+
 /* Make the message of the parts that were written to msg_bytes (), 'size' bytes in all.  Returns
  * NULL on success, else what is wrong with them (a constant); the message is then good for
  * idt_msg_unref () only.
  */
 const char *msg_parse (struct idt_msg *msg, size_t size);
 
-/* As idt_msg_decode (), out of 'pool' (may be NULL); on EPROTO '*why' (may be NULL) tells what is wrong (a constant). */
+/* As idt_msg_decode (), out of 'pool' (may be NULL); on EPROTO '*why' (may be NULL) tells what is wrong (a constant).
+ */
 idt_msg_t *msg_decode (struct msg_pool *pool, const void *buf, size_t size, const char **why);
 
 /* Make a message that the caller may change of one that he holds (steals the reference): the message itself where

@@ -4,6 +4,7 @@
 /* codec_test.c - messages to bytes and back: golden vectors, every damage, every small frame */
 #include <errno.h>
 
+#include "libmsg/codec.h"
 #include "test/msg_vectors.h"
 
 #define HEADER_SIZE IDT_MSG_HEADER_SIZE
@@ -441,6 +442,36 @@ static void test_small_world (void)
     }
 }
 
+/* All slices of a message are what its encoding has there. */
+static void test_slices (void)
+{
+    static const char payload[] = "what a message carries";
+    uint8_t all[256], slice[256];
+    int bad = 0, n = 0;
+
+    for (int kind = 0; kind < 8; kind++) {
+        idt_msg_t *msg = idt_msg_create (IDT_MSGTYPE_REQUEST);
+
+        if (kind & 1)
+            idt_msg_route_push (msg, "aaaaaaaa-0000-4000-8000-000000000000");
+        if (kind & 2)
+            idt_msg_set_topic (msg, "a.b");
+        if (kind & 4)
+            idt_msg_set_payload (msg, payload, sizeof (payload));
+        size_t size = idt_msg_encode_size (msg);
+        idt_msg_encode (msg, all, sizeof (all));
+        for (size_t from = 0; from <= size; from++) {
+            for (size_t len = 0; from + len <= size; len++, n++) {
+                memset (slice, 0xee, sizeof (slice));
+                msg_put_slice (slice, msg, from, len);
+                bad += memcmp (slice, all + from, len) != 0 || slice[len] != 0xee;
+            }
+        }
+        idt_msg_unref (msg);
+    }
+    ok (bad == 0, "each of %d slices is what the whole has there, and no more is written", n);
+}
+
 int main (void)
 {
     test_golden ();
@@ -452,5 +483,6 @@ int main (void)
     test_route_limit ();
     test_topic_limit ();
     test_small_world ();
+    test_slices ();
     return done_testing ();
 }

@@ -36,6 +36,17 @@ struct idt_msg *msg_alloc (struct msg_pool *pool, size_t size, size_t space)
     return msg;
 }
 
+struct idt_msg *msg_grow (struct idt_msg *msg, size_t size)
+{
+    assert (!msg->pool && msg->route_count == 0);
+    if (!(msg = realloc (msg, sizeof (*msg) + MSG_ROUTE_ROOM * sizeof (struct msg_route) + size)))
+        return NULL;
+    msg->routes = (struct msg_route *)msg_bytes (msg);
+    msg->space = msg_bytes (msg) + size;
+    msg->space_size = 0;
+    return msg;
+}
+
 /* Memory of the message's own.  NULL: there is none left. */
 static void *take_space (struct idt_msg *msg, size_t size)
 {
@@ -305,8 +316,8 @@ const char *idt_msg_topic (const idt_msg_t *msg)
     return msg->topic;
 }
 
-/* 'alloc' is what to free for it, NULL: nothing.  The new topic is copied before the old one is freed: it may be a piece
- * of it.
+/* 'alloc' is what to free for it, NULL: nothing.  The new topic is copied before the old one is freed: it may be a
+ * piece of it.
  */
 static void replace_topic (struct idt_msg *msg, char *topic, size_t len, void *alloc)
 {
@@ -368,7 +379,8 @@ static void replace_payload (struct idt_msg *msg, void *payload, size_t size, vo
         msg->flags &= ~IDT_MSGFLAG_PAYLOAD;
 }
 
-/* Memory for a payload; '*alloc' is what to free for it, NULL: nothing.  An empty payload is one too: it has an address.
+/* Memory for a payload; '*alloc' is what to free for it, NULL: nothing.  An empty payload is one too: it has an
+ * address.
  */
 static void *payload_new (struct idt_msg *msg, size_t size, void **alloc)
 {

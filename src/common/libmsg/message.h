@@ -57,6 +57,11 @@ struct idt_msg {
  */
 struct idt_msg *msg_alloc (struct msg_pool *pool, size_t size, size_t space);
 
+/* Give one that is nothing yet but bytes of its own room for 'size' of them; it moves.  NULL with errno ENOMEM: it is as
+ * it was.
+ */
+struct idt_msg *msg_grow (struct idt_msg *msg, size_t size);
+
 /* As idt_msg_create (). */
 idt_msg_t *msg_create (struct msg_pool *pool, enum idt_msgtype type);
 

@@ -3,8 +3,9 @@
 
 /* stream.h - messages on a non-blocking stream socket (protocol.md section 2)
  *
- * Input is a buffer of what was read and is not yet a whole message; a long one is read into its own memory.  Output is references to messages, of which as
- * many bytes are made as go into one write: what a thousand subscribers get is kept once.
+ * Input is a buffer of what was read and is not yet a whole message; a long one is read into its own memory.  Output
+ * is references to messages, of which as many bytes are made as go into one write: what a thousand subscribers get
+ * is kept once.
  */
 #ifndef MSG_STREAM_H
 #define MSG_STREAM_H
@@ -71,7 +72,8 @@ size_t msg_stream_wants (const struct msg_stream *s);
 int msg_stream_put (struct msg_stream *s, const idt_msg_t *msg);
 
 /* Write as much output as the socket takes, within what others can wait for.  Returns 0 when nothing
- * is left, 1 when some is left (the socket is full, or others have their turn), -1 with errno set when the connection is gone.  Raises no SIGPIPE.
+ * is left, 1 when some is left (the socket is full, or others have their turn), -1 with errno set when the
+ * connection is gone.  Raises no SIGPIPE.
  */
 int msg_stream_flush (struct msg_stream *s);
 

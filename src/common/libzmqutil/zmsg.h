@@ -33,8 +33,8 @@ int msg_zmq_send (void *sock, const char *identity, const idt_msg_t *msg);
  */
 int msg_zmq_send_whole (void *sock, const char *identity, const idt_msg_t *msg);
 
-/* Receive one message, sent in either way, without blocking.  With 'router' true the first frame is the peer's identity;
- * 'from' may be NULL.  The message's frames are always consumed whole.  NULL with errno set:
+/* Receive one message, sent in either way, without blocking.  With 'router' true the first frame is the peer's
+ * identity; 'from' may be NULL.  The message's frames are always consumed whole.  NULL with errno set:
  *   EAGAIN  nothing there
  *   EPROTO  malformed; 'from' tells whose
  *   EMSGSIZE longer than 'max_message' bytes, counted as idt_msg_encode_size () does

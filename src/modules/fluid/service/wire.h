@@ -35,16 +35,16 @@ int wire_get_block (const void *data, size_t size, uint32_t *count, fluid_t *aft
 
 void wire_put_run (uint8_t buf[WIRE_RUN_SIZE], const struct run *run);
 
-/* Read runs.  Returns an array, and its length in '*n': 'small', where that has room, else one for free (); or NULL with
- * errno EPROTO or ENOMEM.
+/* Read runs.  Returns an array, and its length in '*n': 'small', where that has room, else one for free (); or NULL
+ * with errno EPROTO or ENOMEM.
  */
 struct run *wire_get_runs (const void *data, size_t size, struct run *small, size_t room, size_t *n);
 
 /* --- fluid.generate: JSON ------------------------------------------------------------------------- */
 
 /* Read with '*r', which keeps its memory, the number of ids asked for: "count", or 1.  What is no integer, or does not
- * fit, comes out as 0, which no request may ask for.  'text' NULL: there is none.  Returns 0, or -1 with errno EPROTO or
- * ENOMEM and 'errp' filled.
+ * fit, comes out as 0, which no request may ask for.  'text' NULL: there is none.  Returns 0, or -1 with errno
+ * EPROTO or ENOMEM and 'errp' filled.
  */
 int wire_get_count (struct jv_reader *r, const char *text, uint32_t *count, idt_error_t *errp);
 
