@@ -49,7 +49,7 @@ struct limit {
     bool each; /* each process has as much */
     /* What these brokers need besides: */
     uint64_t together;  /* all, if there are as many as are asked for; fewer need a part of it */
-    uint64_t of_some;   /* one each for so many, at most, who may all be in one process */
+    uint64_t of_some;   /* LIMITS_SOCKET_FILES each for so many, at most, who may all be in one process */
     const char *remedy; /* what lets more of them fit; NULL: the limit's name says it */
 };
 
@@ -57,7 +57,7 @@ struct limit {
 struct limits_for {
     bool shared;           /* some process hosts several */
     uint64_t link_files;   /* that links inside of processes take, if all were in one */
-    uint64_t socket_files; /* of sockets of their own */
+    uint64_t sockets;    /* those with a socket of their own */
 };
 
 #define LIMITS_MAX 8

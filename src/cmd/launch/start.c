@@ -236,11 +236,11 @@ static uint64_t count_link_files (const struct start *s)
     return 0;
 }
 
-static uint64_t count_socket_files (const struct start *s)
+static uint64_t count_sockets (const struct start *s)
 {
     const char *ranks = find_attr (s, "local.sockets", "");
 
-    return ranges_count (ranks, (uint32_t)s->config.size) * LIMITS_SOCKET_FILES;
+    return ranges_count (ranks, (uint32_t)s->config.size);
 }
 
 static void check_host (struct start *s)
@@ -254,7 +254,7 @@ static void check_host (struct start *s)
         s->config.files = files.rlim_cur;
     if (what.shared) {
         what.link_files = count_link_files (s);
-        what.socket_files = count_socket_files (s);
+        what.sockets = count_sockets (s);
     }
     if (limits_check (limits, limits_read (limits, &what), s->config.size, s->config.processes, &error) < 0)
         cmd_die (s->cmd, "%s", error.text);
