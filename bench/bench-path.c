@@ -209,8 +209,8 @@ static void make_frames (struct piper *p, const char *topic, const void *data, s
     idt_msg_route_clear (msg);
     p->size = FRAME_HEADER + idt_msg_encode_size (msg);
     memcpy (p->out[0], &magic, 4);
-    const uint32_t size = htobe32 ((uint32_t)(p->size - FRAME_HEADER));
-    memcpy (p->out[0] + 4, &size, 4);
+    const uint32_t behind = htobe32 ((uint32_t)(p->size - FRAME_HEADER));
+    memcpy (p->out[0] + 4, &behind, 4);
     idt_msg_encode (msg, p->out[0] + FRAME_HEADER, sizeof (p->out[0]) - FRAME_HEADER);
     idt_msg_unref (msg);
 }
