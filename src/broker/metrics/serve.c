@@ -90,7 +90,7 @@ static struct request *request_create (struct surveys *all, const idt_msg_t *msg
 
 static void finish_if_over (struct request *r)
 {
-    if (!survey_is_over (r->survey) || !LIST_EMPTY (&r->modules))
+    if (!survey_is_over (r->survey) || !LIST_EMPTY (&r->modules.calls))
         return;
     if (r->brief)
         metrics_leave_out_zeros (survey_metrics (r->survey));
