@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* bench-start.c - how long commands take from their start to their end, beside a program that does nothing
+/* bench-start.c - what an id costs a shell: a program that starts for it, or a coprocess that is asked for it
  *
- * Started alone it runs itself under `idtree start`, so that there is a broker to ask.  IDTREE names an installed
- * idtree; in the build tree the programs are run that libtool's scripts would run.
+ * Beside them a program that does nothing, and cat as a coprocess.  Started alone it runs itself under `idtree start`,
+ * so that there is a broker to ask.  IDTREE names an installed idtree; in the build tree the programs are run that
+ * libtool's scripts would run.
  */
 #include "config.h"
 
@@ -19,18 +20,12 @@
 
 #include "line.h"
 
-#define TURNS 10
-#define ROUNDS 30 /* of a turn */
-#define WARMUP 10
-#define WORDS_MAX 8
+#define TURNS 5
+#define STARTS 80 /* of a turn */
+#define ASKS 2000 /* of a turn */
+#define LINE_MAX_READ 256
 
 extern char **environ;
-
-struct subject {
-    const char *name;
-    const char *argv[WORDS_MAX]; /* the first is the program's path */
-    struct figures figures;
-};
 
 static void die (const char *what, int errnum)
 {
@@ -38,51 +33,135 @@ static void die (const char *what, int errnum)
     exit (1);
 }
 
+/* --- programs that start and end ------------------------------------------------------------------- */
+
+struct start {
+    const char *name;
+    const char *argv[8]; /* the first is the program's path */
+    struct figures figures;
+};
+
 /* Run a command, with its output thrown away. */
-static void run (void *arg)
+static void run_once (void *arg)
 {
-    const char *const *argv = ((struct subject *)arg)->argv;
+    const struct start *s = arg;
     posix_spawn_file_actions_t actions;
     int status, rc;
     pid_t pid;
 
     posix_spawn_file_actions_init (&actions);
     posix_spawn_file_actions_addopen (&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
-    if ((rc = posix_spawn (&pid, argv[0], &actions, NULL, (char *const *)argv, environ)) != 0)
-        die (argv[0], rc);
+    if ((rc = posix_spawn (&pid, s->argv[0], &actions, NULL, (char *const *)s->argv, environ)) != 0)
+        die (s->argv[0], rc);
+    posix_spawn_file_actions_destroy (&actions);
     if (waitpid (pid, &status, 0) < 0)
         die ("waitpid", errno);
     if (status != 0)
-        die (argv[0], ECANCELED);
-    posix_spawn_file_actions_destroy (&actions);
+        die (s->argv[0], ECANCELED);
 }
 
-/* All in turn, so that what else the machine does falls upon each of them. */
-static void measure (struct subject *subjects, size_t n)
+static void measure_starts (const char *idtree)
 {
-    for (size_t i = 0; i < n; i++) {
-        subjects[i].figures = (struct figures){ .of = FIGURES_MEDIAN, .warmup = WARMUP };
-        for (int k = 0; k < WARMUP; k++)
-            run (&subjects[i]);
-    }
+    struct start starts[] = {
+        { .name = "a program that does nothing", .argv = { "/proc/self/exe", "nothing" } },
+        { .name = "idtree id new", .argv = { idtree, "id", "new" } },
+        { .name = "idtree version", .argv = { idtree, "version" } },
+        { .name = "idtree module list, by idtree-all", .argv = { idtree, "module", "list" } },
+    };
+    const size_t n = sizeof (starts) / sizeof (starts[0]);
+
+    for (size_t i = 0; i < n; i++)
+        starts[i].figures.of = FIGURES_MEDIAN;
     for (int turn = 0; turn < TURNS; turn++)
         for (size_t i = 0; i < n; i++)
-            figures_time_calls (&subjects[i].figures, run, &subjects[i], ROUNDS);
-    for (size_t i = 1; i < n; i++)
+            figures_time_calls (&starts[i].figures, run_once, &starts[i], STARTS);
+    for (size_t i = 0; i < n; i++)
         line_print (&(struct line){
-            .subject = "commands",
-            .name = subjects[i].name,
+            .subject = "shell",
+            .name = starts[i].name,
             .unit = "us",
-            .figures = &subjects[i].figures,
-            .bare = &subjects[0].figures,
-            .limit_of = "a program that does nothing",
+            .figures = &starts[i].figures,
+            .bare = i > 0 ? &starts[0].figures : NULL,
+            .limit_of = i > 0 ? "a program that does nothing" : NULL,
         });
     for (size_t i = 0; i < n; i++)
-        figures_fini (&subjects[i].figures);
+        figures_fini (&starts[i].figures);
 }
 
-/* Returns 'path' with libtool's library in the loader's path where it is in the build tree. */
-static const char *program (const char *installed)
+/* --- coprocesses ------------------------------------------------------------------------------------- */
+
+struct coprocess {
+    FILE *in, *out; /* its */
+    struct figures figures;
+};
+
+static void begin (struct coprocess *c, const char *const *argv)
+{
+    posix_spawn_file_actions_t actions;
+    int in[2], out[2], rc;
+    pid_t pid;
+
+    if (pipe2 (in, O_CLOEXEC) < 0 || pipe2 (out, O_CLOEXEC) < 0)
+        die ("pipe", errno);
+    posix_spawn_file_actions_init (&actions);
+    posix_spawn_file_actions_adddup2 (&actions, in[0], STDIN_FILENO);
+    posix_spawn_file_actions_adddup2 (&actions, out[1], STDOUT_FILENO);
+    if ((rc = posix_spawnp (&pid, argv[0], &actions, NULL, (char *const *)argv, environ)) != 0)
+        die (argv[0], rc);
+    posix_spawn_file_actions_destroy (&actions);
+    close (in[0]);
+    close (out[1]);
+    if (!(c->in = fdopen (in[1], "w")) || !(c->out = fdopen (out[0], "r")))
+        die (argv[0], errno);
+    c->figures.of = FIGURES_MEDIAN;
+}
+
+static void ask_once (void *arg)
+{
+    struct coprocess *c = arg;
+    char line[LINE_MAX_READ];
+
+    if (fputs ("\n", c->in) == EOF || fflush (c->in) == EOF || !fgets (line, sizeof (line), c->out))
+        die ("a coprocess", errno ? errno : ECANCELED);
+}
+
+static void end (struct coprocess *c)
+{
+    fclose (c->in);
+    fclose (c->out);
+    if (wait (NULL) < 0)
+        die ("wait", errno);
+    figures_fini (&c->figures);
+}
+
+static void measure_coprocesses (const char *idtree)
+{
+    struct coprocess cat = { .in = NULL }, follow = { .in = NULL };
+
+    begin (&cat, (const char *const[]){ "cat", NULL });
+    begin (&follow, (const char *const[]){ idtree, "id", "new", "--follow", NULL });
+    ask_once (&follow);
+    ask_once (&cat);
+    for (int turn = 0; turn < TURNS; turn++) {
+        figures_time_calls (&cat.figures, ask_once, &cat, ASKS);
+        figures_time_calls (&follow.figures, ask_once, &follow, ASKS);
+    }
+    line_print (&(struct line){
+        .subject = "shell",
+        .name = "an id of idtree id new --follow",
+        .unit = "us",
+        .figures = &follow.figures,
+        .bare = &cat.figures,
+        .limit_of = "a line of cat as a coprocess",
+    });
+    end (&cat);
+    end (&follow);
+}
+
+/* --- all ----------------------------------------------------------------------------------------------- */
+
+/* Libtool's library is in the loader's path where the program is in the build tree. */
+static const char *find_program (const char *installed)
 {
     const char *old = getenv ("LD_LIBRARY_PATH");
     static char path[4096];
@@ -106,12 +185,8 @@ int main (int argc, char **argv)
         execl (starter, starter, "start", "-s", "1", argv[0], "inside", (char *)NULL);
         die (starter, errno);
     }
-    idtree = program (idtree);
-    static struct subject subjects[4];
-    subjects[0] = (struct subject){ .name = "nothing", .argv = { "/proc/self/exe", "nothing" } };
-    subjects[1] = (struct subject){ .name = "idtree id new", .argv = { idtree, "id", "new" } };
-    subjects[2] = (struct subject){ .name = "idtree version", .argv = { idtree, "version" } };
-    subjects[3] = (struct subject){ .name = "idtree module list", .argv = { idtree, "module", "list" } };
-    measure (subjects, sizeof (subjects) / sizeof (subjects[0]));
+    idtree = find_program (idtree);
+    measure_starts (idtree);
+    measure_coprocesses (idtree);
     return 0;
 }

@@ -145,6 +145,8 @@ def cases(folder):
         yield ["info", "-r", rank]
         yield ["health", "-r", rank]
         yield ["module", "stats", "-r", rank, "fluid"]
+    yield ["metrics"]
+    yield ["metrics", "--per-rank"]
     yield ["watermark"]
     yield ["version"]
 

@@ -180,6 +180,7 @@ static const struct {
     { "ATTRIBUTE", offer_attributes, NULL },
     { "DOCUMENT", offer_documents, NULL },
     { "FORM", offer_forms, NULL },
+    { "FORMAT", NULL, "openmetrics|prometheus" },
     { "KIND", NULL, "local|global" },
     { "LEVEL", NULL, "emerg|alert|crit|err|warning|notice|info|debug" },
     { "MODULE", offer_modules, NULL },

@@ -13,7 +13,7 @@
 
 struct options {
     uint32_t rank; /* IDT_NODEID_ANY: not given */
-    bool subtree, per_rank, json;
+    bool subtree, per_rank;
     const char *format;
 };
 
@@ -38,7 +38,7 @@ static int print_sums (struct cmd *cmd, const struct options *o, enum metrics_fo
     json_t *report = survey_new (cmd, question, "metrics");
     if (!report)
         cmd_die (cmd, "the broker at %s knows no metrics: it is of a version before", cmd_uri (cmd));
-    if (o->json)
+    if (cmd->json)
         ask_print (cmd, report);
     else
         metrics_print (stdout, format, &(struct metrics_source){ report, -1 }, 1);
@@ -101,7 +101,7 @@ static int print_each (struct cmd *cmd, const struct options *o, enum metrics_fo
     json_object_del (question, "rank"); /* each its own */
     json_object_set_new (question, "alone", json_true ());
     ranks_ask (cmd, one ? &(struct ranks){ &root, 1 } : &ranks, "metrics.get", question, take, &c);
-    if (o->json)
+    if (cmd->json)
         print_by_rank (cmd, &c);
     else
         metrics_print (stdout, format, c.sources, c.n);
@@ -137,7 +137,6 @@ static const struct cmd_option options[] = {
     { 0, "per-rank", NULL, "of each rank by itself, instead of sums", cmd_take_flag, AT (per_rank) },
     { 0, "format", "FORMAT", "openmetrics (default), or prometheus: its older text format", cmd_take_text,
       AT (format) },
-    { 0, "json", NULL, "the report as brokers tell it", cmd_take_flag, AT (json) },
     CMD_OPTIONS_END,
 };
 
@@ -149,6 +148,7 @@ const struct command metrics_command = {
                "levels are added, of others the least or the greatest is told.  Ranks that are missing are counted\n"
                "(idtree_ranks).",
     .example = "idtree metrics -r 1 --subtree",
+    .json = "the report as brokers tell it",
     .options = options,
     .run = run,
 };
