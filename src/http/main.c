@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* main.c - idtree-http: ids and figures of an instance over HTTP
+ *
+ * Exit status: 0 told to stop; 1 failed, and a restart may help; 2 wrong options.
+ */
+#include "config.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "http/listen.h"
+#include "http/server.h"
+#include "libutil/stdfds.h"
+
+#define LISTEN "127.0.0.1:8061"
+#define MAX_CONNECTIONS 1000
+#define RATE 1000000
+
+struct options {
+    const char *listen; /* NULL: not given */
+    const char *uri;
+    const char *token_file;
+    uint32_t max_connections, rate;
+};
+
+static const struct option longs[] = {
+    { "listen", required_argument, NULL, 'l' },     { "uri", required_argument, NULL, 'u' },
+    { "token-file", required_argument, NULL, 't' }, { "max-connections", required_argument, NULL, 'c' },
+    { "rate", required_argument, NULL, 'r' },       { "help", no_argument, NULL, 'h' },
+    { "version", no_argument, NULL, 'v' },          { NULL, 0, NULL, 0 },
+};
+
+static const char help[] =
+    "Usage: idtree-http [OPTION]...\n"
+    "Serve ids and figures of an instance over HTTP.\n\n"
+    "  -l, --listen WHERE       ADDRESS:PORT, [ADDRESS]:PORT or unix:PATH (" LISTEN ")\n"
+    "  -u, --uri URI            the broker (default: as for idtree)\n"
+    "      --token-file FILE    whose first line all requests must show; needed where other hosts can come\n"
+    "      --max-connections N  at the same time (1000)\n"
+    "      --rate N             ids a second for all together; 0: any (1000000)\n"
+    "  -h, --help               show this\n"
+    "      --version            show the version\n\n"
+    "POST /v1/ids?n=N&to=FORM, GET /v1/ids/ID, /v1/watermark, /metrics, /healthz, /readyz\n\n"
+    "Example: idtree-http & curl -X POST 'localhost:8061/v1/ids?n=3'\n";
+
+static void end (int status, const char *text)
+{
+    fprintf (stderr, "idtree-http: %s\n", text);
+    exit (status);
+}
+
+static uint32_t read_number (const char *name, const char *s, uint32_t min, uint32_t max)
+{
+    size_t digits = strspn (s, "0123456789");
+    unsigned long n = digits > 0 && digits <= 10 && !s[digits] ? strtoul (s, NULL, 10) : UINT64_MAX;
+    idt_error_t error;
+
+    if (n >= min && n <= max)
+        return (uint32_t)n;
+    snprintf (error.text, sizeof (error.text), "--%s %.64s: a number from %u to %u is needed", name, s, min, max);
+    end (2, error.text);
+    return 0;
+}
+
+static struct options read_options (int argc, char **argv)
+{
+    struct options o = { .max_connections = MAX_CONNECTIONS, .rate = RATE };
+    int c;
+
+    while ((c = getopt_long (argc, argv, "hl:u:", longs, NULL)) != -1)
+        switch (c) {
+        case 'l':
+            o.listen = optarg;
+            break;
+        case 'u':
+            o.uri = optarg;
+            break;
+        case 't':
+            o.token_file = optarg;
+            break;
+        case 'c':
+            o.max_connections = read_number ("max-connections", optarg, 1, 100000);
+            break;
+        case 'r':
+            o.rate = read_number ("rate", optarg, 0, UINT32_MAX);
+            break;
+        case 'h':
+            fputs (help, stdout);
+            exit (0);
+        case 'v':
+            puts ("idtree-http " PACKAGE_VERSION);
+            exit (0);
+        default:
+            end (2, "idtree-http --help shows the options");
+        }
+    if (optind < argc)
+        end (2, "it takes no operands: idtree-http --help shows the options");
+    return o;
+}
+
+/* --- signals --------------------------------------------------------- */
+
+static int block_signals (void)
+{
+    sigset_t set;
+
+    sigemptyset (&set);
+    sigaddset (&set, SIGTERM);
+    sigaddset (&set, SIGINT);
+    signal (SIGPIPE, SIG_IGN);
+    sigprocmask (SIG_BLOCK, &set, NULL);
+    return signalfd (-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+static void stop_cb (idt_watcher_t *w, int revents, void *arg)
+{
+    idt_reactor_stop (arg);
+}
+
+/* Requests tell of it; the next one tries again. */
+static void lost_cb (idt_t *h, int errnum, void *arg)
+{
+    fprintf (stderr, "idtree-http: no broker is found: %s\n", strerror (errnum));
+}
+
+/* --- all of it --------------------------------------------------------- */
+
+static int find_socket (const struct options *o, struct server_conf *conf)
+{
+    bool others;
+    idt_error_t error;
+
+    conf->fd = o->listen ? -1 : listen_inherited (&conf->loopback, &others, &error);
+    if (conf->fd < 0 && (o->listen || errno == ENOENT))
+        conf->fd = listen_at (o->listen ? o->listen : LISTEN, &conf->loopback, &others, &error);
+    if (conf->fd < 0)
+        end (errno == EINVAL ? 2 : 1, error.text);
+    if (others && !conf->token)
+        end (2, "other hosts can come there: --token-file is needed, and TLS by a proxy before it");
+    return 0;
+}
+
+static int serve (idt_t *h, const struct server_conf *conf, int signals)
+{
+    idt_error_t error = { "" };
+    struct server *s = server_create (h, conf, &error);
+    idt_watcher_t *w = idt_fd_watcher_create (idt_get_reactor (h), signals, IDT_POLLIN, stop_cb, idt_get_reactor (h));
+    char where[LISTEN_TEXT];
+
+    if (!s || !w)
+        end (1, error.text[0] ? error.text : strerror (errno));
+    idt_watcher_start (w);
+    idt_set_lost (h, lost_cb, NULL);
+    printf ("%s\n", listen_text (conf->fd, where));
+    fflush (stdout);
+    int rc = idt_reactor_run (idt_get_reactor (h), IDT_REACTOR_DEFAULT);
+    if (rc < 0)
+        fprintf (stderr, "idtree-http: %s\n", strerror (errno));
+    idt_watcher_destroy (w);
+    server_destroy (s);
+    return rc < 0;
+}
+
+int main (int argc, char **argv)
+{
+    struct options o;
+    idt_error_t error = { "" };
+    char *token = NULL;
+
+    if (stdfds_occupy () < 0)
+        return 1;
+    o = read_options (argc, argv);
+    if (o.token_file && !(token = listen_token (o.token_file, &error)))
+        end (2, error.text);
+    struct server_conf conf = { .token = token, .max_connections = o.max_connections, .rate = o.rate };
+    find_socket (&o, &conf);
+    int signals = block_signals ();
+    idt_t *h = idt_open_with (o.uri, IDT_O_RECONNECT, &error);
+    if (!h)
+        end (1, error.text);
+    int status = serve (h, &conf, signals);
+    idt_close (h);
+    close (signals);
+    free (token);
+    return status;
+}

@@ -1,0 +1,436 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* server.c - HTTP on one thread: who is let in, whose request it is, and the answer
+ *
+ * libmicrohttpd is run before the reactor sleeps, never from within a callback of the broker's: those resume requests,
+ * and the next run answers them.
+ */
+#include "config.h"
+
+#include <errno.h>
+#include <microhttpd.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+#include "http/server.h"
+#include "libutil/errprintf.h"
+
+#define MEMORY 16384 /* bytes of a connection, for its headers and what it is sent */
+
+struct server {
+    struct server_conf conf;
+    idt_t *h;
+    struct MHD_Daemon *daemon;
+    idt_watcher_t *socket, *prepare, *timer, *again;
+    struct ids *ids;
+    struct look *look;
+    LIST_HEAD (, exchange) exchanges;
+};
+
+idt_t *server_handle (struct server *s)
+{
+    return s->h;
+}
+
+/* --- answers --------------------------------------------------------- */
+
+static const char *reason (unsigned status)
+{
+    switch (status) {
+    case 400:
+        return "Bad Request";
+    case 401:
+        return "Unauthorized";
+    case 403:
+        return "Forbidden";
+    case 404:
+        return "Not Found";
+    case 405:
+        return "Method Not Allowed";
+    case 413:
+        return "Content Too Large";
+    case 429:
+        return "Too Many Requests";
+    case 503:
+        return "Service Unavailable";
+    default:
+        return "Internal Server Error";
+    }
+}
+
+static void add_headers (const struct exchange *x, struct MHD_Response *r)
+{
+    MHD_add_response_header (r, "Content-Type", x->type);
+    MHD_add_response_header (r, "Cache-Control", "no-store");
+    MHD_add_response_header (r, "X-Content-Type-Options", "nosniff");
+    if (x->status == 401)
+        MHD_add_response_header (r, "WWW-Authenticate", "Bearer");
+    if (x->status == 405)
+        MHD_add_response_header (r, "Allow", x->allow);
+    if (x->status == 429 || x->status == 503)
+        MHD_add_response_header (r, "Retry-After", "1");
+}
+
+/* MHD_NO ends the connection. */
+static enum MHD_Result answer (struct exchange *x)
+{
+    struct MHD_Response *r = x->text
+                                 ? MHD_create_response_from_buffer (strlen (x->text), x->text, MHD_RESPMEM_MUST_FREE)
+                                 : NULL;
+
+    if (!r)
+        return MHD_NO;
+    x->text = NULL;
+    add_headers (x, r);
+    enum MHD_Result rc = MHD_queue_response (x->connection, x->status, r);
+    MHD_destroy_response (r);
+    return rc;
+}
+
+void exchange_reply (struct exchange *x, unsigned status, const char *type, char *text)
+{
+    x->status = status;
+    x->type = type;
+    x->text = text;
+    x->ready = true;
+    if (x->suspended)
+        MHD_resume_connection (x->connection);
+    x->suspended = false;
+}
+
+static void reply_json (struct exchange *x, unsigned status, const char *type, json_t *o)
+{
+    char *text = o ? json_dumps (o, JSON_COMPACT) : NULL;
+
+    json_decref (o);
+    exchange_reply (x, status, type, text);
+}
+
+void exchange_reply_json (struct exchange *x, unsigned status, json_t *o)
+{
+    reply_json (x, status, "application/json", o);
+}
+
+void exchange_fail (struct exchange *x, unsigned status, const char *fmt, ...)
+{
+    idt_error_t error;
+    char detail[512];
+    va_list ap;
+
+    va_start (ap, fmt);
+    vsnprintf (detail, sizeof (detail), fmt, ap);
+    va_end (ap);
+    errprintf (&error, "%s", detail); /* as JSON takes it */
+    reply_json (x, status, "application/problem+json",
+                json_pack ("{s:s s:s s:i s:s}", "type", "about:blank", "title", reason (status), "status", (int)status,
+                           "detail", error.text));
+}
+
+void exchange_fail_errno (struct exchange *x, int errnum, const char *text)
+{
+    bool ours = errnum == EPROTO || errnum == EOVERFLOW || errnum == EINVAL;
+
+    exchange_fail (x, ours ? 500 : 503, "%s", errnum == ETIMEDOUT ? "the broker does not answer" : text);
+}
+
+void exchange_ask (struct exchange *x, idt_future_t *f, idt_future_f cb)
+{
+    x->f = f;
+    if (!f || idt_future_then (f, HTTP_WAIT_MS, cb, x) < 0)
+        exchange_fail_errno (x, errno, strerror (errno));
+}
+
+/* --- who is let in --------------------------------------------------------- */
+
+const char *exchange_parameter (const struct exchange *x, const char *name)
+{
+    return MHD_lookup_connection_value (x->connection, MHD_GET_ARGUMENT_KIND, name);
+}
+
+const char *exchange_header (const struct exchange *x, const char *name)
+{
+    return MHD_lookup_connection_value (x->connection, MHD_HEADER_KIND, name);
+}
+
+/* How long that takes tells nothing but the length of what was sent. */
+static bool is_token (const char *token, const char *header)
+{
+    size_t len = strlen (token), i = 0;
+    unsigned char differs = 0;
+
+    if (!header || strncasecmp (header, "Bearer ", 7) != 0)
+        return false;
+    for (header += 7; header[i]; i++)
+        differs |= (unsigned char)(header[i] ^ token[i % len]);
+    return differs == 0 && i == len;
+}
+
+/* Names of this host that no page from elsewhere can have in its address. */
+static bool is_here (const char *host)
+{
+    static const char *const names[] = { "localhost", "127.0.0.1", "[::1]" };
+
+    for (size_t i = 0; host && i < sizeof (names) / sizeof (names[0]); i++) {
+        size_t len = strlen (names[i]);
+
+        if (strncasecmp (host, names[i], len) == 0 && (host[len] == '\0' || host[len] == ':'))
+            return true;
+    }
+    return false;
+}
+
+static bool is_let_in (struct exchange *x)
+{
+    const struct server_conf *conf = &x->server->conf;
+
+    if (conf->token && !is_token (conf->token, exchange_header (x, "Authorization"))) {
+        exchange_fail (x, 401, "a token is needed: Authorization: Bearer TOKEN");
+        return false;
+    }
+    if (!conf->token && conf->loopback && (exchange_header (x, "Origin") || !is_here (exchange_header (x, "Host")))) {
+        exchange_fail (x, 403, "without a token pages of browsers are not served, nor other names than localhost");
+        return false;
+    }
+    return true;
+}
+
+/* --- whose request it is --------------------------------------------------------- */
+
+static bool is_method (struct exchange *x, const char *method)
+{
+    bool head = strcmp (x->method, "HEAD") == 0 && strcmp (method, "GET") == 0;
+
+    if (head || strcmp (x->method, method) == 0)
+        return true;
+    x->allow = method;
+    exchange_fail (x, 405, "%s is for %s", x->url, method);
+    return false;
+}
+
+static bool dispatch_public (struct exchange *x)
+{
+    struct server *s = x->server;
+
+    if (strcmp (x->url, "/healthz") == 0) {
+        if (is_method (x, "GET"))
+            look_health (s->look, x);
+    }
+    else if (strcmp (x->url, "/readyz") == 0) {
+        if (is_method (x, "GET"))
+            look_ready (s->look, x);
+    }
+    else
+        return false;
+    return true;
+}
+
+static void dispatch (struct exchange *x)
+{
+    struct server *s = x->server;
+    static const char ids[] = "/v1/ids/";
+
+    if (dispatch_public (x) || !is_let_in (x))
+        return;
+    if (strcmp (x->url, "/v1/ids") == 0) {
+        if (is_method (x, "POST"))
+            ids_new (s->ids, x);
+    }
+    else if (strncmp (x->url, ids, strlen (ids)) == 0) {
+        if (is_method (x, "GET"))
+            ids_show (s->ids, x, x->url + strlen (ids));
+    }
+    else if (strcmp (x->url, "/v1/watermark") == 0) {
+        if (is_method (x, "GET"))
+            look_watermark (s->look, x);
+    }
+    else if (strcmp (x->url, "/metrics") == 0) {
+        if (is_method (x, "GET"))
+            look_metrics (s->look, x);
+    }
+    else
+        exchange_fail (x, 404, "there is nothing at this path");
+}
+
+/* --- libmicrohttpd --------------------------------------------------------- */
+
+static struct exchange *exchange_create (struct server *s, struct MHD_Connection *c, const char *url,
+                                         const char *method)
+{
+    struct exchange *x = calloc (1, sizeof (*x));
+
+    if (!x)
+        return NULL;
+    x->server = s;
+    x->connection = c;
+    x->url = url;
+    x->method = method;
+    LIST_INSERT_HEAD (&s->exchanges, x, link);
+    return x;
+}
+
+static void run_handler (struct exchange *x)
+{
+    dispatch (x);
+    if (x->ready)
+        return;
+    x->suspended = true;
+    MHD_suspend_connection (x->connection);
+}
+
+/* What is longer and does not say so ends the connection. */
+static bool is_small (struct exchange *x)
+{
+    const char *length = exchange_header (x, "Content-Length");
+
+    if (!length || strtoull (length, NULL, 10) <= HTTP_MAX_BODY)
+        return true;
+    exchange_fail (x, 413, "a request's body says nothing here: it may have %d bytes", HTTP_MAX_BODY);
+    return false;
+}
+
+/* Called when the headers came, with each part of the body, at its end, and once more when it was resumed. */
+static enum MHD_Result request_cb (void *cls, struct MHD_Connection *c, const char *url, const char *method,
+                                   const char *version, const char *data, size_t *size, void **state)
+{
+    struct exchange *x = *state;
+
+    if (!x && !(x = *state = exchange_create (cls, c, url, method)))
+        return MHD_NO;
+    if (!x->begun) {
+        x->begun = true;
+        return is_small (x) ? MHD_YES : answer (x);
+    }
+    if (*size > 0) { /* it says nothing to us */
+        x->body += *size;
+        *size = 0;
+        return x->body <= HTTP_MAX_BODY ? MHD_YES : MHD_NO;
+    }
+    if (!x->ready)
+        run_handler (x);
+    return x->ready ? answer (x) : MHD_YES;
+}
+
+static void completed_cb (void *cls, struct MHD_Connection *c, void **state, enum MHD_RequestTerminationCode code)
+{
+    struct exchange *x = *state;
+
+    if (!x)
+        return;
+    LIST_REMOVE (x, link);
+    idt_future_destroy (x->f);
+    free (x->text);
+    free (x);
+    *state = NULL;
+}
+
+/* --- the reactor --------------------------------------------------------- */
+
+/* It tells in how many ms it has something to do by itself: now, later, or not. */
+static void prepare_cb (idt_watcher_t *w, int revents, void *arg)
+{
+    struct server *s = arg;
+    MHD_UNSIGNED_LONG_LONG ms;
+
+    MHD_run (s->daemon);
+    idt_watcher_stop (s->timer);
+    idt_watcher_stop (s->again);
+    if (MHD_get_timeout (s->daemon, &ms) != MHD_YES)
+        return;
+    if (ms == 0)
+        idt_watcher_start (s->again);
+    else {
+        idt_timer_watcher_reset (s->timer, (double)ms, 0.);
+        idt_watcher_start (s->timer);
+    }
+}
+
+/* What has to be done is done before the reactor sleeps. */
+static void awake_cb (idt_watcher_t *w, int revents, void *arg)
+{
+}
+
+static int watch (struct server *s)
+{
+    const union MHD_DaemonInfo *info = MHD_get_daemon_info (s->daemon, MHD_DAEMON_INFO_EPOLL_FD);
+    idt_reactor_t *r = idt_get_reactor (s->h);
+
+    if (!info)
+        return errset (ENOTSUP);
+    s->socket = idt_fd_watcher_create (r, info->epoll_fd, IDT_POLLIN, awake_cb, s);
+    s->prepare = idt_prepare_watcher_create (r, prepare_cb, s);
+    s->timer = idt_timer_watcher_create (r, 0., 0., awake_cb, s);
+    s->again = idt_idle_watcher_create (r, awake_cb, s);
+    if (!s->socket || !s->prepare || !s->timer || !s->again)
+        return -1;
+    idt_watcher_start (s->socket);
+    idt_watcher_start (s->prepare);
+    return 0;
+}
+
+/* --- life --------------------------------------------------------- */
+
+/* Its own log is not kept: whoever connects could fill it. */
+static struct MHD_Daemon *start (struct server *s)
+{
+    return MHD_start_daemon (MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, request_cb, s,
+                             MHD_OPTION_LISTEN_SOCKET, s->conf.fd, MHD_OPTION_CONNECTION_LIMIT,
+                             (unsigned)s->conf.max_connections, MHD_OPTION_CONNECTION_TIMEOUT,
+                             (unsigned)HTTP_CONNECTION_S, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)MEMORY,
+                             MHD_OPTION_NOTIFY_COMPLETED, completed_cb, s, MHD_OPTION_END);
+}
+
+struct server *server_create (idt_t *h, const struct server_conf *conf, idt_error_t *errp)
+{
+    struct server *s = calloc (1, sizeof (*s));
+
+    if (!s)
+        return NULL;
+    s->h = h;
+    s->conf = *conf;
+    LIST_INIT (&s->exchanges);
+    if (!(s->ids = ids_create (s, conf->rate)) || !(s->look = look_create (s))) {
+        errprintf (errp, "out of memory");
+        goto error;
+    }
+    if (!(s->daemon = start (s)) || watch (s) < 0) {
+        errprintf (errp, "cannot serve: %s", strerror (errno));
+        goto error;
+    }
+    return s;
+error:
+    server_destroy (s);
+    return NULL;
+}
+
+static void fail_waiting (struct server *s)
+{
+    struct exchange *x;
+
+    LIST_FOREACH (x, &s->exchanges, link)
+        if (x->suspended)
+            exchange_fail (x, 503, "this server ends");
+    if (s->daemon)
+        MHD_run (s->daemon);
+}
+
+/* Whoever waits is answered first: no request may be suspended when the daemon stops. */
+void server_destroy (struct server *s)
+{
+    if (!s)
+        return;
+    ids_destroy (s->ids);
+    look_destroy (s->look);
+    fail_waiting (s);
+    idt_watcher_destroy (s->socket);
+    idt_watcher_destroy (s->prepare);
+    idt_watcher_destroy (s->timer);
+    idt_watcher_destroy (s->again);
+    if (s->daemon)
+        MHD_stop_daemon (s->daemon);
+    free (s);
+}

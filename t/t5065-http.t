@@ -1,0 +1,102 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Copyright idtree contributors
+#
+# t5065-http.t - ids and figures over HTTP: who is served, with what, and who is not
+test_description='idtree-http serves ids, health and figures, within limits, and outlives its broker'
+. "$(dirname "$0")/idtree-sharness.sh"
+http=$IDTREE_BUILDDIR/src/http/idtree-http
+if ! test -x "$http" || ! command -v curl >/dev/null; then
+    skip_all='idtree-http is not built, or curl is not installed'
+    test_done
+fi
+test_under_idtree 3 --topology kary:2 -o log-stderr-level=2
+
+# A server that lives until stop_http; its URL goes to $url.
+start_http() { # option...
+    rm -f url && { "$http" "$@" >url 2>http.err </dev/null & } && http_pid=$! &&
+        wait_until "idtree-http listens" test -s url && url=$(cat url)
+}
+stop_http() { kill "$http_pid" && wait "$http_pid"; }
+cleanup 'kill "$http_pid" 2>/dev/null || :'
+get() { curl -s -m 60 -D head -o body -w "%{http_code}" "$@" >code; } # option..., URL
+post() { get -X POST "$@"; }
+is() { test "$(cat code)" = "$1" || { cat code head body; return 1; }; }
+is_problem() { # status, what its detail says
+    is "$1" && grep -i "^content-type: application/problem+json" head &&
+        jq -e ".status == $1 and .type == \"about:blank\" and (.title | length > 3)" body && jq -r .detail body | grep -e "$2"
+}
+
+test_expect_success 'an id costs a request, and many do' '
+    start_http -l 127.0.0.1:0 && post "$url/v1/ids" && is 200 && jq -e ".ids | length == 1" body &&
+    post "$url/v1/ids?n=5&to=dec" && is 200 && jq -e "(.ids | map(tonumber) | sort) == (.ids | map(tonumber)) and (.ids | unique | length == 5)" body &&
+    post -H "Accept: text/plain" "$url/v1/ids?n=65536&to=hex" && is 200 && test "$(sort -u body | wc -l)" = 65536 && sort -c body
+'
+test_expect_success 'no id comes twice, over connections that ask together' '
+    for i in 1 2 3 4; do
+        { seq 200 | sed "s|.*|url=\"$url/v1/ids?n=$i\&to=dec\"|" | curl -s -m 60 -X POST -H "Accept: text/plain" -K - >ids.$i & } || return 1
+    done && have() { test "$(cat ids.? | wc -l)" = 2000; } && wait_until "all ids are there" have && test "$(sort -u ids.? | wc -l)" = 2000 &&
+    for i in 1 2 3 4; do sort -c -n ids.$i || return 1; done
+'
+test_expect_success 'what an id says, in any form' '
+    id=$(idtree id new) && get "$url/v1/ids/$id" && is 200 && idtree id show --json "$id" >show &&
+    for key in dec hex dothex f58 words emoji timestamp_ms generator sequence date; do
+        test "$(jq -c .$key body)" = "$(jq -c .$key show)" || return 1
+    done && get "$url/v1/ids/$(jq -r .words show)" && test "$(jq -r .f58 body)" = "$id" && get "$url/v1/ids/nonsense" && is_problem 400 "no id"
+'
+test_expect_success 'health, readiness, figures, the watermark' '
+    get "$url/healthz" && is 200 && get "$url/readyz" && is 200 && get "$url/metrics" && is 200 &&
+    grep "^idtree_ranks{status=\"full\"} 3$" body && ! grep "# EOF" body && get -H "Accept: application/openmetrics-text" "$url/metrics" &&
+    is 200 && grep -i "^content-type: application/openmetrics-text" head && test "$(tail -n 1 body)" = "# EOF" &&
+    get "$url/v1/watermark" && is 200 && jq -e "has(\"id\") and has(\"behind_ms\")" body
+'
+test_expect_success 'what is wrong is a problem that says what would be right' '
+    get "$url/" && is_problem 404 "nothing at this path" && get "$url/v1/ids" && is_problem 405 POST && grep -i "^allow: POST" head &&
+    post "$url/metrics" && is_problem 405 GET && post "$url/v1/ids?n=0" && is_problem 400 "1 to 65536" && post "$url/v1/ids?n=1x" && is_problem 400 "1 to 65536" &&
+    post "$url/v1/ids?to=%22%0a%ff" && is_problem 400 "dec, hex" && head -c 100000 /dev/zero | post --data-binary @- "$url/v1/ids" && is_problem 413 "4096 bytes"
+'
+test_expect_success 'pages of browsers get nothing, nor do names that others chose' '
+    post -H "Origin: http://evil.example" "$url/v1/ids" && is_problem 403 browsers &&
+    post -H "Host: evil.example" "$url/v1/ids" && is_problem 403 localhost && get -H "Host: localhost:1" "$url/readyz" && is 200
+'
+if command -v python3 >/dev/null; then
+    test_set_prereq PYTHON
+fi
+test_expect_success PYTHON 'garbage, endless headers and readers that take nothing disturb nobody' '
+    python3 "$IDTREE_SRCDIR/t/http_attack.py" "$url" && post "$url/v1/ids" && is 200 && kill -0 $http_pid
+'
+test_expect_success 'a broker that is gone is told, and another life of it is found' '
+    stop_http && start_http -l "unix:$PWD/sock" -u "${IDTREE_URI%0}2" && test "$url" = "unix:$PWD/sock" &&
+    test "$(stat -c %a sock)" = 600 && post --unix-socket sock http://localhost/v1/ids && is 200 &&
+    idtree startctl kill 2 && post --unix-socket sock http://localhost/v1/ids && is_problem 503 . && grep -i "^retry-after: 1" head &&
+    get --unix-socket sock http://localhost/healthz && is 200 && idtree startctl run 2 &&
+    comes() { post --unix-socket sock http://localhost/v1/ids && is 200; } && wait_until "ids come again" comes && stop_http
+'
+test_expect_success 'who has the token is served, nobody else is but probes' '
+    echo 0123456789abcdef >token && test_expect_code 2 "$http" --token-file token 2>err && grep "chmod 600" err &&
+    chmod 600 token && start_http -l 127.0.0.1:0 --token-file token && post "$url/v1/ids" && is_problem 401 Bearer &&
+    grep -i "^www-authenticate: Bearer" head && for wrong in 0123456789abcde 0123456789abcdeg 0123456789abcdef0 0123456789abcdef0123456789abcdef ""; do
+        post -H "Authorization: Bearer $wrong" "$url/v1/ids" && is 401 || return 1
+    done && get "$url/metrics" && is 401 && post -H "Authorization: Bearer 0123456789abcdef" "$url/v1/ids" && is 200 &&
+    get "$url/readyz" && is 200 && stop_http
+'
+test_expect_success 'who asks for too many ids waits; a token in short, no token for others, and wrong options are refused' '
+    start_http -l "[::1]:0" --rate 100 && post "$url/v1/ids?n=101" && is_problem 429 "100 ids a second" && grep -i "^retry-after: 1" head &&
+    post "$url/v1/ids?n=100" && is 200 && stop_http &&
+    echo short >token && test_expect_code 2 "$http" --token-file token 2>err && grep "16 printed characters" err &&
+    test_expect_code 2 "$http" -l 0.0.0.0:0 2>err && grep "token-file is needed" err &&
+    test_expect_code 2 "$http" -l localhost 2>err && grep "ADDRESS:PORT" err && test_expect_code 2 "$http" --rate x 2>err &&
+    test_expect_code 2 "$http" extra 2>err && test_expect_code 1 "$http" -l 127.0.0.1:0 -u local:///nowhere 2>err && cat err
+'
+test_expect_success 'connections beyond the limit wait, and are served when others end' '
+    start_http -l 127.0.0.1:0 --max-connections 2 && seq 20 | sed "s|.*|url=\"$url/healthz\"|" >config &&
+    curl -s -m 60 -H "Connection: close" -Z --parallel-max 10 -K config >out && test "$(grep -c ok out)" = 20 && stop_http
+'
+if command -v systemd-socket-activate >/dev/null; then
+    test_set_prereq ACTIVATE
+fi
+test_expect_success ACTIVATE 'a socket of systemd is served' '
+    { systemd-socket-activate -l "$PWD/activated" -E IDTREE_URI="$IDTREE_URI" "$http" >activated.out 2>&1 </dev/null & } && http_pid=$! &&
+    wait_until "it is there" test -S activated && post --unix-socket activated http://localhost/v1/ids && is 200 && stop_http
+'
+test_done
