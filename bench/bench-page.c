@@ -35,7 +35,7 @@
 #define PROCESSES 8
 #define BLOCK 64
 #define FLOOD_TURNS 6
-#define TURN_S 0.4
+#define TURN_S 0.25
 #define WARMUP_S 0.2
 #define LIMIT 1024000. /* ids a second that one generator can make */
 

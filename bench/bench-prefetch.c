@@ -18,19 +18,13 @@
 #include "line.h"
 #include "timing.h"
 
-#define TURNS 8
-#define ROUNDS_MAX 2000 /* of a turn */
-#define CLOCKS 1000     /* readings of a round */
-#define FILLS 8         /* of a block, in a turn that counts processor time */
+#define TURNS 12
 #define AGE_MS 1000
-#define BLOCK 64
-#define PAUSE_US 200 /* between calls that come one by one */
-
-struct subject {
-    const char *name;
-    uint32_t ahead, n; /* at hand at most; of a call */
-    int rounds, pause_us;
-};
+#define MOST 64 /* ids of a call */
+#define SELDOM_ROUNDS 200
+#define SELDOM_US 200 /* between calls that come one by one */
+#define OFTEN_ROUNDS 1000
+#define FILLS 4 /* of a block, in a round that counts processor time */
 
 static void die (const char *what)
 {
@@ -38,121 +32,159 @@ static void die (const char *what)
     exit (1);
 }
 
-static void generate (idt_t *h, uint32_t n)
+static idt_t *open_with (const char *uri, uint32_t ahead)
 {
-    fluid_t ids[BLOCK];
-
-    if (idt_fluid_generate (h, n, ids) < 0)
-        die ("idt_fluid_generate");
-}
-
-static idt_t *open_ahead (const char *uri, uint32_t ahead)
-{
-    idt_t *h = idt_open_with (uri, IDT_O_NOSHM, NULL);
+    idt_t *h = idt_open (uri, NULL);
 
     if (!h || idt_fluid_prefetch (h, ahead, AGE_MS) < 0)
         die (uri);
     return h;
 }
 
-/* What a call can't do without: it reads the clock. */
+static void generate (idt_t *h, uint32_t n)
+{
+    fluid_t ids[MOST];
+
+    if (idt_fluid_generate (h, n, ids) < 0)
+        die ("idt_fluid_generate");
+}
+
+/* --- calls that come one by one ------------------------------------------------------------- */
+
+static void time_seldom (struct figures *median, struct figures *p99, idt_t *h)
+{
+    for (int i = 0; i < SELDOM_ROUNDS; i++) {
+        usleep (SELDOM_US);
+        double start = now_ns ();
+        generate (h, 1);
+        double us = (now_ns () - start) / 1e3;
+        figures_add (median, us);
+        figures_add (p99, us);
+    }
+    figures_end_turn (median);
+    figures_end_turn (p99);
+}
+
+static void measure_seldom (const char *uri)
+{
+    static const char *const names[2][2] = {
+        { "three hops, a call each 200 us", "three hops, a call each 200 us, one in a hundred" },
+        { "64 at hand, a call each 200 us", "64 at hand, a call each 200 us, one in a hundred" },
+    };
+    static const enum figures_of of[] = { FIGURES_MEDIAN, FIGURES_P99 };
+    idt_t *h[] = { open_with (uri, 0), open_with (uri, 64) };
+    struct figures f[2][2] = { 0 };
+
+    for (int way = 0; way < 2; way++)
+        for (int k = 0; k < 2; k++)
+            f[way][k].of = of[k];
+    for (int turn = 0; turn < TURNS; turn++)
+        for (int way = 0; way < 2; way++)
+            time_seldom (&f[way][0], &f[way][1], h[way]);
+    for (int way = 0; way < 2; way++)
+        for (int k = 0; k < 2; k++)
+            line_print (&(struct line){
+                .subject = "prefetch",
+                .name = names[way][k],
+                .unit = "us",
+                .figures = &f[way][k],
+                .bare = way == 1 ? &f[0][k] : NULL,
+                .limit_of = "a request",
+            });
+    for (int way = 0; way < 2; way++) {
+        idt_close (h[way]);
+        for (int k = 0; k < 2; k++)
+            figures_fini (&f[way][k]);
+    }
+}
+
+/* --- calls without a pause ------------------------------------------------------------------ */
+
 static void time_clock (struct figures *f)
 {
     struct timespec ts;
     double start = now_ns ();
 
-    for (int i = 0; i < CLOCKS; i++)
+    for (int i = 0; i < OFTEN_ROUNDS; i++)
         clock_gettime (CLOCK_BOOTTIME, &ts);
-    figures_add (f, (now_ns () - start) / CLOCKS);
+    figures_add (f, (now_ns () - start) / OFTEN_ROUNDS);
     figures_end_turn (f);
 }
 
-static void time_calls (struct figures *f, idt_t *h, const struct subject *s)
+static void time_often (struct figures *f, idt_t *h)
 {
-    for (int i = 0; i < s->rounds; i++) {
-        if (s->pause_us)
-            usleep ((useconds_t)s->pause_us);
+    for (int i = 0; i < OFTEN_ROUNDS; i++) {
         double start = now_ns ();
-        generate (h, s->n);
-        figures_add (f, (now_ns () - start) / s->n);
+        generate (h, 1);
+        figures_add (f, now_ns () - start);
     }
     figures_end_turn (f);
 }
 
-static void print (const char *name, uint32_t ahead, struct figures *f, struct figures *clock)
+static void measure_often (const char *uri)
 {
+    struct figures clock = { .of = FIGURES_BEST }, f = { .of = FIGURES_MEDIAN, .warmup = OFTEN_ROUNDS * TURNS };
+    idt_t *h = open_with (uri, 4096);
+
+    for (int i = 0; i < OFTEN_ROUNDS * TURNS; i++)
+        generate (h, 1);
+    for (int turn = 0; turn < TURNS; turn++) {
+        time_clock (&clock);
+        time_often (&f, h);
+    }
+    line_print (&(struct line){
+        .subject = "prefetch",
+        .name = "4096 at hand, calls without a pause",
+        .unit = "ns",
+        .figures = &f,
+        .bare = &clock,
+        .limit_of = "a clock reading",
+    });
+    figures_fini (&clock);
+    figures_fini (&f);
+    idt_close (h);
+}
+
+/* --- processor time of an id, with its share of asking for it ------------------------------- */
+
+static double processor_ns (void)
+{
+    struct timespec ts;
+
+    clock_gettime (CLOCK_THREAD_CPUTIME_ID, &ts);
+    return ts.tv_sec * 1e9 + ts.tv_nsec;
+}
+
+static void measure_processor (const char *uri, uint32_t ahead, uint32_t n, const char *name)
+{
+    struct figures clock = { .of = FIGURES_BEST }, f = { .of = FIGURES_BEST, .warmup = 1 };
+    idt_t *h = open_with (uri, ahead);
+    uint32_t calls = FILLS * ahead / n;
+
+    for (int turn = -1; turn < TURNS; turn++) {
+        double start = processor_ns ();
+        for (uint32_t i = 0; i < calls; i++)
+            generate (h, n);
+        if (turn < 0) /* how many it needs is found */
+            continue;
+        figures_add (&f, (processor_ns () - start) / (calls * n));
+        figures_end_turn (&f);
+        time_clock (&clock);
+    }
     line_print (&(struct line){
         .subject = "prefetch",
         .name = name,
         .unit = "ns",
-        .figures = f,
-        .bare = clock,
-        .limit_of = "clock_gettime",
+        .figures = &f,
+        .bare = &clock,
+        .share = 1. / n,
+        .limit_of = "a clock reading a call",
         .size = ahead,
         .size_of = "ids at hand",
     });
-    figures_fini (f);
-    figures_fini (clock);
-}
-
-static void measure_calls (const char *uri, const struct subject *s)
-{
-    idt_t *h = open_ahead (uri, s->ahead);
-    struct figures f = { .of = FIGURES_MEDIAN, .warmup = s->rounds / 2 }, clock = { .warmup = 0 };
-
-    for (int i = 0; i < f.warmup; i++)
-        generate (h, s->n);
-    for (int turn = 0; turn < TURNS; turn++) {
-        time_calls (&f, h, s);
-        time_clock (&clock);
-    }
-    print (s->name, s->ahead, &f, &clock);
+    figures_fini (&clock);
+    figures_fini (&f);
     idt_close (h);
-}
-
-/* Processor time of an id that lies at hand, with its share of asking for it. */
-static double time_loop (idt_t *h, uint32_t calls, uint32_t n)
-{
-    struct timespec a, b;
-
-    clock_gettime (CLOCK_THREAD_CPUTIME_ID, &a);
-    for (uint32_t k = 0; k < calls; k++)
-        generate (h, n);
-    clock_gettime (CLOCK_THREAD_CPUTIME_ID, &b);
-    return ((b.tv_sec - a.tv_sec) * 1e9 + (b.tv_nsec - a.tv_nsec)) / ((double)calls * n);
-}
-
-static void measure_loop (const char *uri, uint32_t ahead, uint32_t n)
-{
-    idt_t *h = open_ahead (uri, ahead);
-    struct figures f = { .warmup = 1 }, clock = { .warmup = 0 };
-    uint32_t calls = FILLS * ahead / n;
-    char name[64];
-
-    time_loop (h, calls, n); /* the size of a block is found */
-    for (int turn = 0; turn < TURNS; turn++) {
-        figures_add (&f, time_loop (h, calls, n));
-        figures_end_turn (&f);
-        time_clock (&clock);
-    }
-    snprintf (name, sizeof (name), "processor time of an id, %u a call", (unsigned)n);
-    print (name, ahead, &f, &clock);
-    idt_close (h);
-}
-
-static void run (const char *uri)
-{
-    static const struct subject subjects[] = {
-        { "one id, by a request", 0, 1, 200, 0 }, { "one id, by a request, now and then", 0, 1, 200, PAUSE_US },
-        { "one id", 64, 1, ROUNDS_MAX, 0 },       { "one id, now and then", 64, 1, 200, PAUSE_US },
-        { "one id", 4096, 1, ROUNDS_MAX, 0 },     { "an id of 64 a call", 4096, BLOCK, 200, 0 },
-    };
-    static const uint32_t loops[][2] = { { 64, 1 }, { 4096, 1 }, { 4096, BLOCK }, { 65536, BLOCK } };
-
-    for (size_t i = 0; i < sizeof (subjects) / sizeof (subjects[0]); i++)
-        measure_calls (uri, &subjects[i]);
-    for (size_t i = 0; i < sizeof (loops) / sizeof (loops[0]); i++)
-        measure_loop (uri, loops[i][0], loops[i][1]);
 }
 
 int main (int argc, char **argv)
@@ -171,6 +203,11 @@ int main (int argc, char **argv)
         die ("IDTREE_URI");
     }
     snprintf (far, sizeof (far), "%.*s3", (int)strlen (uri) - 1, uri);
-    run (far);
+    measure_seldom (far);
+    measure_often (far);
+    measure_processor (far, 64, 1, "processor time of an id");
+    measure_processor (far, 4096, 1, "processor time of an id");
+    measure_processor (far, 4096, MOST, "processor time of an id, 64 a call");
+    measure_processor (far, 65536, MOST, "processor time of an id, 64 a call");
     return 0;
 }

@@ -38,7 +38,7 @@
 #include "line.h"
 #include "timing.h"
 
-#define SAMPLES 1500
+#define SAMPLES 1000
 #define PERIOD_US 2000
 #define SETTLE_US 300000 /* until attackers are at full speed */
 #define RANKS 3

@@ -41,6 +41,8 @@ struct path {
     uint32_t tag, count; /* of the last forward */
     fluid_t next;        /* of the parent's */
 
+    struct jv_reader reader; /* of JSON */
+
     uint8_t request[BUFFER];
     size_t request_size; /* with the header of its frame */
     uint8_t answer[BUFFER];
@@ -50,15 +52,24 @@ struct path {
 
 /* --- what the node calls for --- */
 
+static bool is_json (const idt_msg_t *request)
+{
+    return strcmp (idt_msg_topic (request), "fluid.generate") == 0;
+}
+
 static void reply (void *arg, void *cookie, const struct run *run, size_t nruns)
 {
     struct path *p = arg;
     idt_msg_t *msg = idt_msg_respond (cookie, 0);
-    uint8_t buf[WIRE_RUN_SIZE];
+    char buf[WIRE_RUNS_TEXT (1)];
+    size_t size = WIRE_RUN_SIZE;
 
     counts_must (msg && nruns == 1, "an answer of one run");
-    wire_put_run (buf, run);
-    idt_msg_set_payload (msg, buf, sizeof (buf));
+    if (is_json (cookie))
+        size = wire_write_runs (buf, run, nruns);
+    else
+        wire_put_run ((uint8_t *)buf, run);
+    idt_msg_set_payload (msg, buf, size);
     idt_msg_unref (cookie);
     router_response_new (p->router, &p->module, msg);
 }
@@ -144,9 +155,12 @@ static int module_send (void *arg, const idt_msg_t *msg)
     const void *data;
     size_t size;
 
-    counts_must (idt_msg_payload (msg, &data, &size) == 0
-                     && wire_get_block (data, size, &req.count, &req.after, NULL) == 0,
-                 "a request's payload");
+    if (is_json (msg))
+        counts_must (wire_get_count (&p->reader, idt_msg_string (msg), &req.count, NULL) == 0, "a request's text");
+    else
+        counts_must (idt_msg_payload (msg, &data, &size) == 0
+                         && wire_get_block (data, size, &req.count, &req.after, NULL) == 0,
+                     "a request's payload");
     node_block (p->node, p->now_us, &req);
     return 0;
 }
@@ -226,16 +240,19 @@ static void begin (void *arg, int max_generators)
 
 /* --- all of it --- */
 
-/* A frame as a client writes it. */
-static void make_request (struct path *p)
+/* A frame as a client writes it: binary, or as stock clients of Flux do. */
+static void make_request (struct path *p, bool json)
 {
+    static const char text[] = "{\"count\":1}";
     idt_msg_t *msg = idt_msg_create (IDT_MSGTYPE_REQUEST);
     uint8_t block[WIRE_BLOCK_SIZE];
     ssize_t size;
 
     wire_put_block (block, 1, 0);
-    counts_must (msg && idt_msg_set_topic (msg, "fluid.block") == 0
-                     && idt_msg_set_payload (msg, block, sizeof (block)) == 0,
+    counts_must (msg && idt_msg_set_topic (msg, json ? "fluid.generate" : "fluid.block") == 0
+                     && idt_msg_set_payload (msg, json ? (const void *)text : block,
+                                             json ? sizeof (text) : sizeof (block))
+                            == 0,
                  "making a request");
     idt_msg_set_nodeid (msg, IDT_NODEID_ANY);
     idt_msg_set_matchtag (msg, 1);
@@ -248,6 +265,12 @@ static void make_request (struct path *p)
     idt_msg_unref (msg);
 }
 
+static void begin_json (void *arg, int max_generators)
+{
+    begin (arg, max_generators);
+    make_request (arg, true);
+}
+
 static void path_init (struct path *p)
 {
     *p = (struct path){ .client = { .uuid = CLIENT, .kind = PEER_CLIENT, .send = client_send, .arg = p },
@@ -258,7 +281,7 @@ static void path_init (struct path *p)
                      && router_service_add (p->router, "fluid", &p->module) == 0,
                  "peers");
     counts_must ((p->in = msg_stream_create (-1, LIMIT, LIMIT)) != NULL, "creating a stream");
-    make_request (p);
+    make_request (p, false);
 }
 
 static void path_fini (struct path *p)
@@ -270,6 +293,7 @@ static void path_fini (struct path *p)
     router_destroy (p->router);
     topo_destroy (p->topo);
     msg_stream_destroy (p->in);
+    jv_reader_fini (&p->reader);
 }
 
 void count_path (void)
@@ -278,6 +302,7 @@ void count_path (void)
         { "path: decode a request", decode, NULL, 0 },
         { "path: a request that is answered here", request, begin, RANK + 1 },
         { "path: a request that is forwarded", request, begin, 1 },
+        { "path: a request in JSON that is answered here", request, begin_json, RANK + 1 },
     };
     struct path p;
 

@@ -768,6 +768,8 @@ BETWEEN_BROKERS = (
     ("fluid.position", {"rank": 1, "from": "x" * 36, "lessees": [1, "1"], "low_ms": "1"}),
     ("fluid.cancel", None),
     ("fluid.lend", {}),
+    ("fluid.metrics", {}),
+    ("metrics", {}),
     ("flake.claim", {"fingerprint": 1, "node": "x", "rank": 1}),
     ("compressor.order", {"batch": []}),
     ("job-ingest.batch", {}),

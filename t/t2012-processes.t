@@ -151,7 +151,7 @@ test_expect_success 'brokers of a process take no files for links in memory' '
     few_files -s 300 --local-sockets 3-5 sh -c "$wait_full" full 300 || { cat err; false; }
 '
 test_expect_success 'they do for sockets and other links: as many as fit are said, and do start' '
-    fit 72 sockets && fit 69 none -o tbon.inside=inproc && fit 36 none -o tbon.inside=inproc --topology kary:1 &&
+    fit 24 sockets && fit 69 none -o tbon.inside=inproc && fit 36 none -o tbon.inside=inproc --topology kary:1 &&
     fit 14 none -o tbon.inside=zmq && fit 11 sockets -o tbon.inside=zmq && nothing_left
 '
 test_expect_success 'kill -9 of the launcher leaves nothing behind' '

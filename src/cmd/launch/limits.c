@@ -95,7 +95,7 @@ static const char *find_remedy (const struct limits_for *what)
 {
     if (what->link_files > 0)
         return "more processes, or tbon.inside=memory, let more run";
-    return what->socket_files > 0 ? "more processes, or fewer local.sockets, let more run" : NULL;
+    return what->sockets > 0 ? "more processes, or fewer local.sockets, let more run" : NULL;
 }
 
 static struct limit process_files (const struct limits_for *what, uint64_t limit)
@@ -106,7 +106,7 @@ static struct limit process_files (const struct limits_for *what, uint64_t limit
                            .used = LIMITS_PROCESS_FILES,
                            .each = true,
                            .together = what->link_files,
-                           .of_some = what->socket_files,
+                           .of_some = what->sockets,
                            .remedy = find_remedy (what) };
 }
 
@@ -224,7 +224,7 @@ static uint64_t need (const struct limit *l, uint64_t n, uint64_t size, uint64_t
     uint64_t parts = l->each ? processes : 1, brokers = divide_up (n, parts);
 
     return (l->each ? 1 : processes) * l->per_process + brokers * l->per_broker
-           + divide_up (l->together * n, size * parts) + min_u64 (l->of_some, brokers);
+           + divide_up (l->together * n, size * parts) + min_u64 (l->of_some, brokers) * LIMITS_SOCKET_FILES;
 }
 
 /* The largest number of brokers, up to 'size', that fit as evenly. */

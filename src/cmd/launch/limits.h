@@ -33,6 +33,9 @@
 #define LIMITS_ZMQ_LINK_FILES 5
 #define LIMITS_ZMQ_LISTEN_FILES 4
 
+/* A rank with a socket of its own: that, the socket at which its page is given away, and the page. */
+#define LIMITS_SOCKET_FILES 3
+
 #define LIMITS_LAUNCHER_FILES 32 /* the launcher's own, and one for each process */
 
 /* What a host has of one thing. */
@@ -46,7 +49,7 @@ struct limit {
     bool each; /* each process has as much */
     /* What these brokers need besides: */
     uint64_t together;  /* all, if there are as many as are asked for; fewer need a part of it */
-    uint64_t of_some;   /* one each for so many, at most, who may all be in one process */
+    uint64_t of_some;   /* LIMITS_SOCKET_FILES each for so many, at most, who may all be in one process */
     const char *remedy; /* what lets more of them fit; NULL: the limit's name says it */
 };
 
@@ -54,7 +57,7 @@ struct limit {
 struct limits_for {
     bool shared;           /* some process hosts several */
     uint64_t link_files;   /* that links inside of processes take, if all were in one */
-    uint64_t socket_files; /* those with a socket of their own */
+    uint64_t sockets;    /* those with a socket of their own */
 };
 
 #define LIMITS_MAX 8

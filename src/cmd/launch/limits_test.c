@@ -89,7 +89,7 @@ static void test_some (void)
 
 static void test_this_host (bool shared)
 {
-    const struct limits_for what = { .shared = shared, .link_files = 4, .socket_files = 2 };
+    const struct limits_for what = { .shared = shared, .link_files = 4, .sockets = 2 };
     struct limit limits[LIMITS_MAX];
     struct rlimit r;
     int count = limits_read (limits, &what), sound = 0;

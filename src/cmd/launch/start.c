@@ -254,7 +254,7 @@ static void check_host (struct start *s)
         s->config.files = files.rlim_cur;
     if (what.shared) {
         what.link_files = count_link_files (s);
-        what.socket_files = count_sockets (s);
+        what.sockets = count_sockets (s);
     }
     if (limits_check (limits, limits_read (limits, &what), s->config.size, s->config.processes, &error) < 0)
         cmd_die (s->cmd, "%s", error.text);

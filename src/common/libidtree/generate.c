@@ -122,9 +122,9 @@ int idt_fluid_generate (idt_t *h, uint32_t n, fluid_t *ids)
         prefetch_pass (h);
         return 0;
     }
-    attach_work (h);
     if (h->prefetch)
         return prefetch_generate (h, n, ids);
+    attach_work (h);
     idt_future_t *f = generate_ask (h, n);
     if (!f)
         return -1;

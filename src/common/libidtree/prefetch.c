@@ -75,6 +75,7 @@ static void renew (idt_t *h, uint64_t now_us)
     if (n == 0)
         return;
     int saved_errno = errno;
+    attach_work (h);
     block_asked (&p->block, now_us, n);
     if (!(p->f = generate_ask (h, n)))
         fail (p, errno);
@@ -121,6 +122,7 @@ static int generate_now (idt_t *h, uint32_t n, fluid_t *ids)
     struct prefetch *p = h->prefetch;
 
     cancel (p);
+    attach_work (h);
     idt_future_t *f = generate_ask (h, n);
     if (!f)
         return -1;

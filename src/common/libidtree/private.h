@@ -32,7 +32,7 @@
 #include <idtree/rpc.h>
 
 #include "libidtree/connect/dial.h"
-#include "libidtree/tagtab.h"
+#include "libidtree/tags/tagtab.h"
 #include "libidtree/transport.h"
 #include "libmsg/message.h"
 #include "libutil/fifo.h"

@@ -39,7 +39,8 @@ int idt_fluid_generate_get (idt_future_t *f, uint32_t n, fluid_t *ids);
  * more than 'max_age_ms' ago; 'n' 0: no more.  Never blocks.  Calling it again changes both, and drops those at hand.
  * For who is some hops away from a generator, or asks often for few.
  *
- * 1. Ids increase from call to call as ever.  idt_fluid_generate_async () is a message as ever, and drops those at hand.
+ * 1. Ids increase from call to call as ever.  idt_fluid_generate_async () is a message as ever, and drops those at
+ *    hand.
  * 2. Their time may lie back by 'max_age_ms', and by a host's suspension, which CLOCK_BOOTTIME counts; so may the
  *    watermark lie above them.
  * 3. The next ones are asked for by the call that finds half of them used, or of the time; their answer waits for a
@@ -48,7 +49,7 @@ int idt_fluid_generate_get (idt_future_t *f, uint32_t n, fluid_t *ids);
  * 4. Where they do not do, idt_fluid_generate () asks by message and fails as it does without; it waits for those under
  *    way before, as long as they may be used then.  After a refusal no more are asked for ahead for 'max_age_ms'.
  * 5. Ids at hand outlast the connection, not the handle.  What is not given out is lost.
- * 6. In a child that was forked none is given out: ENOTCONN; it opens its own handle.
+ * 6. In a child that was forked none of them is given out: ENOTCONN; it opens its own handle.
  *
  * Returns 0, or -1 with errno set and nothing changed:
  *   EINVAL   n is above IDT_FLUID_MAX_COUNT, or 'max_age_ms' 0

@@ -9,8 +9,8 @@
  * 1. An id is as old as the request that brought it, for it may have been made when that came in.
  * 2. Ids are given out in the order in which they came; those that are skipped are never given out.
  * 3. Only a call asks for more, so a block that nobody calls for is not renewed: where half of the ids are used, or of
- *    the time that the newest may be used.  One that comes later than all that the call before could have got, or is for
- *    more than a block has, asks for nothing.
+ *    the time that the newest may be used.  One that comes later than all that the call before could have got, or is
+ *    for more than a block has, asks for nothing.
  * 4. As many are asked for as are used before they are too old, but for two calls at least.  That is found by doubling
  *    where all were used.
  * 5. After a request that failed none is made for 'max_age_us'.

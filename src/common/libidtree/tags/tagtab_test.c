@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libidtree/tagtab.h"
+#include "libidtree/tags/tagtab.h"
 #include "test/tap.h"
 
 #define WORLD 300 /* tags in use at most */

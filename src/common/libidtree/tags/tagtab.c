@@ -11,7 +11,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "libidtree/tagtab.h"
+#include "libidtree/tags/tagtab.h"
 
 #define TAGTAB_FIRST_SIZE 16
 

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* pageload.c - processes that make ids by means of the page of the broker at $IDTREE_URI, and who judges them
+ *
+ *   pageload make FILE COUNT BLOCK   append COUNT ids, up to BLOCK at a time, to FILE (8 bytes each); where the page has
+ *                                    none to give it is waited for, and where it is closed another one
+ *   pageload ask FILE COUNT BLOCK    the same through a handle, which has both ways
+ *   pageload check FILE...           each file in increasing order, none twice in all of them; prints how many there are
+ *
+ * An id is in the file before the next ones are made: what a process had when it was killed is missing, no more.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <idtree/idtree.h>
+#include <idtree/page.h>
+
+#define MOST 1024
+#define PATIENCE_S 300
+
+static void die (const char *what)
+{
+    fprintf (stderr, "pageload: %s: %s\n", what, strerror (errno));
+    exit (1);
+}
+
+static void pause_ms (long ms)
+{
+    nanosleep (&(struct timespec){ .tv_nsec = ms * 1000000 }, NULL);
+}
+
+static void put (FILE *file, const fluid_t *ids, size_t n)
+{
+    if (fwrite (ids, sizeof (*ids), n, file) != n || fflush (file) != 0)
+        die ("cannot write");
+}
+
+/* --- the two ways --------------------------------------------------------------------------------- */
+
+static idt_page_t *get_page (time_t end)
+{
+    idt_page_t *page;
+
+    while (!(page = idt_page_open (NULL, 1000))) {
+        if (time (NULL) >= end)
+            die ("no page");
+        pause_ms (10);
+    }
+    return page;
+}
+
+static void make (FILE *file, size_t count, uint32_t block)
+{
+    time_t end = time (NULL) + PATIENCE_S;
+    idt_page_t *page = get_page (end);
+    fluid_t ids[MOST], last = 0;
+
+    while (count > 0) {
+        int n = idt_page_generate (page, last, block < count ? block : (uint32_t)count, ids);
+
+        if (n < 0 && time (NULL) >= end)
+            die ("no id");
+        if (n < 0 && errno == ESTALE) {
+            idt_page_close (page);
+            page = get_page (end);
+        }
+        else if (n < 0)
+            pause_ms (1);
+        if (n <= 0)
+            continue;
+        put (file, ids, (size_t)n);
+        last = ids[n - 1];
+        count -= (size_t)n;
+    }
+    idt_page_close (page);
+}
+
+static void ask (FILE *file, size_t count, uint32_t block)
+{
+    time_t end = time (NULL) + PATIENCE_S;
+    idt_error_t err;
+    idt_t *h = idt_open_with (NULL, IDT_O_RECONNECT, &err);
+    fluid_t ids[MOST];
+
+    if (!h) {
+        fprintf (stderr, "pageload: %s\n", err.text);
+        exit (1);
+    }
+    while (count > 0) {
+        uint32_t n = block < count ? block : (uint32_t)count;
+
+        if (idt_fluid_generate (h, n, ids) < 0) {
+            if (time (NULL) >= end)
+                die ("no id");
+            pause_ms (1);
+            continue;
+        }
+        put (file, ids, n);
+        count -= n;
+    }
+    idt_close (h);
+}
+
+/* --- the judge --------------------------------------------------------------------------------------- */
+
+static int by_value (const void *a, const void *b)
+{
+    fluid_t x = *(const fluid_t *)a, y = *(const fluid_t *)b;
+
+    return (x > y) - (x < y);
+}
+
+/* Read a file behind the '*n' ids of '*all'.  A torn one at its end, of who was killed, is left out. */
+static void read_ids (const char *name, fluid_t **all, size_t *n)
+{
+    FILE *file = fopen (name, "rb");
+    struct stat st;
+
+    if (!file || fstat (fileno (file), &st) < 0)
+        die (name);
+    size_t count = (size_t)st.st_size / sizeof (fluid_t);
+    if (!(*all = realloc (*all, (*n + count + 1) * sizeof (fluid_t))) || fread (*all + *n, sizeof (fluid_t), count, file) != count)
+        die (name);
+    fclose (file);
+    *n += count;
+}
+
+static int check (char **names)
+{
+    fluid_t *all = NULL;
+    size_t n = 0, twice = 0, disorder = 0;
+
+    for (; *names; names++) {
+        size_t first = n;
+
+        read_ids (*names, &all, &n);
+        for (size_t i = first + 1; i < n; i++)
+            disorder += all[i] <= all[i - 1];
+    }
+    qsort (all, n, sizeof (*all), by_value);
+    for (size_t i = 1; i < n; i++)
+        twice += all[i] == all[i - 1];
+    printf ("ids %zu twice %zu disorder %zu\n", n, twice, disorder);
+    free (all);
+    return twice + disorder > 0;
+}
+
+int main (int argc, char **argv)
+{
+    if (argc >= 3 && !strcmp (argv[1], "check"))
+        return check (argv + 2);
+    uint32_t block = argc == 5 ? (uint32_t)strtoul (argv[4], NULL, 10) : 0;
+    bool makes = argc == 5 && !strcmp (argv[1], "make");
+    if (block < 1 || block > MOST || (!makes && strcmp (argv[1], "ask") != 0)) {
+        fprintf (stderr, "usage: pageload make|ask FILE COUNT BLOCK (1 to %d)\n       pageload check FILE...\n", MOST);
+        return 2;
+    }
+    FILE *file = fopen (argv[2], "ab");
+    if (!file)
+        die (argv[2]);
+    (makes ? make : ask) (file, strtoul (argv[3], NULL, 10), block);
+    fclose (file);
+    return 0;
+}
