@@ -57,8 +57,8 @@ struct idt_msg {
  */
 struct idt_msg *msg_alloc (struct msg_pool *pool, size_t size, size_t space);
 
-/* Give one that is nothing yet but bytes of its own room for 'size' of them; it moves.  NULL with errno ENOMEM: it is as
- * it was.
+/* Give one that is nothing yet but bytes of its own room for 'size' of them; it moves.  NULL with errno ENOMEM: it is
+ * as it was.
  */
 struct idt_msg *msg_grow (struct idt_msg *msg, size_t size);
 
