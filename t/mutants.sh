@@ -29,7 +29,7 @@ RETURN_INSIDE|modules/fluid/lease/lease.c|s/ || back->end_ms < h->lo_ms || back-
 STOP_AT_LAST_END|modules/fluid/lease/lease.c|s/end_ms = max_u64 (end_ms, t->holding\[g\].hi_ms);/(void) g;/|a clean stop stores no more than the root's own
 STOP_NOT_BELOW_BASE|modules/fluid/lease/lease.c|s/uint64_t end_ms = t->base_ms;/uint64_t end_ms = 0;/|or less than was stored before
 STOP_CLOSES|modules/fluid/lease/lease.c modules/fluid/lease/authority.c|s/if (t->closed || t->fenced_by_foreign ||/if (t->fenced_by_foreign ||/@s/a->closed ? 0 : serve (/serve (/|wants are answered after the end was told
-CHECK_END|modules/fluid/node/now.c|s/if (ms < n->cur.range.lo_ms || ms >= n->cur.range.hi_ms || now_us >= n->cur.until_us) {/if (n->cur.range.hi_ms == 0) {/@s/fluid_gen_set_range (&n->gen, area->range.lo_ms, area->range.hi_ms)/fluid_gen_set_range (\&n->gen, 0, FLUID_TIMESTAMP_MAX + 1)/|what was allowed once is not checked after a wake-up
+CHECK_END|modules/fluid/node/now.c|s/if (ms < n->cur.range.lo_ms || ms >= n->cur.range.hi_ms || now_us >= n->cur.until_us) {/if (n->cur.range.hi_ms == 0) {/@s/page_gen_set_range (&n->gen, area->range.lo_ms, area->range.hi_ms)/page_gen_set_range (\&n->gen, 0, FLUID_TIMESTAMP_MAX + 1)/|what was allowed once is not checked after a wake-up
 OWN_ANSWER|modules/fluid/lease/lessee.c modules/fluid/lease/relay.c|s/ *&& strcmp (grant->incarnation, h->incarnation) == 0;/;/@s/return strcmp (x->incarnation, y->incarnation);/return 0;/|an answer to another incarnation is taken
 CLOSE_FIRST|modules/fluid/node/lease.c|s/lessee_close (&n->lessee, end_ms, &back)/lessee_close (\&n->lessee, 0, \&back)/|what was used is given back, too
 NEW_INCARNATION|modules/fluid/service/options.c sim/life.c|s/"%.23s-%012llx", uuid,/"00000000-0000-4000-8000-%012llx",/@s/(unsigned long long) *(n >> 16)/0ULL/@s/(unsigned)rank, (unsigned)l->id)/(unsigned)rank, 0U)/|all brokers have one incarnation
@@ -39,7 +39,7 @@ A_WAIT|modules/fluid/lease/ahead.c|s/wait_ms = at_most (.*;/wait_ms = 0;/|a root
 J_LOG|modules/fluid/service/store.c sim/life_events.c|s/\.journal = true,/.journal = false,/@s/if (!w->disk_failing || world_chance (w, 300))/if (world_chance (w, 900))/|the store has a write-ahead log
 J_FILLED|common/libsqlite/database.c sim/life.c|s/if (d->is_new \&\& (d->filled || (d->listed \&\& !d->kind->anew)))/if (0)/@s/stored = w->disk;/stored = world_chance (w, 100) ? (struct lease_record){ .horizon_ms = 0 } : w->disk;/|a database that a journal has emptied is a new one
 J_PLACE|common/libsqlite/database.c sim/life_events.c|s/if (!d->locked || (stat (d->path/if (1 || (stat (d->path/@s/ if (w->disk_failing)$/ if (0)/|a commit counts wherever the file is now
-L_LAST|modules/fluid/node/past.c|s/n->last_id = p->last_id;/(void) p->last_id;/@s/fluid_gen_advance (&n->gen, fluid_split.*;/(void) 0;/|a reload forgets the last id
+L_LAST|modules/fluid/node/past.c|s/n->last_id = p->last_id;/(void) p->last_id;/@s/page_gen_advance (&n->gen, fluid_split.*;/(void) 0;/|a reload forgets the last id
 L_SAME|modules/fluid/lease/authority.c|s/!same_record (&p->stored, start->stored)/(0 \&\& !same_record (\&p->stored, start->stored))/|a reload takes the leases whoever was root meanwhile
 T_LOST|modules/fluid/lease/witness.c|s/if (most_us - boot_us > limit_us (boot_us))/if (0)/|time that CLOCK_BOOTTIME missed is not seen
 T_DOUBT|modules/fluid/node/now.c|s/ || n->doubt.now) .. T_DOUBT ../)/|a node whose clock missed time goes on
@@ -67,7 +67,7 @@ S_OLD|modules/fluid/lease/borrower.c|s/share->number == b->want.number/share->nu
 S_GIVEN|modules/fluid/lease/borrower.c|s/    cut (b, b->want.end_ms);/    (void) cut;/|a borrower goes on above the end that it told
 S_USED|modules/fluid/lease/borrower.c|s/b->want.end_ms = max_u64 (end_ms, low_ms);/b->want.end_ms = end_ms; (void) low_ms;/|that end is below what it made
 S_LENTON|modules/fluid/lease/lender.c|s/end_ms = max_u64 (end_ms, o->range.hi_ms);/(void) o;/|or lent on
-O_FOLLOW|common/libfluid/gen.c|/^void fluid_gen_follow/,/^}/s/fluid_gen_advance (gen, .*;/return;/|ids from above do not advance the generator
+O_FOLLOW|common/libpage/page_gen.c|/^void page_gen_follow/,/^}/s/w = advanced (.*;/return;/|ids from above do not advance the generator
 O_MS|common/libfluid/gen.c|s/gen->used = f.sequence + 1;/(void) f;/|or only to their millisecond
 W_FIRST|modules/fluid/lease/lender.c|s/max_u64 (max_u64 (lo_ms, l->floor_ms), whole->range.lo_ms);/max_u64 (lo_ms, whole->range.lo_ms);/|a loan begins below the position that its lender told
 W_LOAN|modules/fluid/lease/lender.c|s/low_ms = min_u64 (low_ms, position (o));/(void) o;/|a position leaves out what was lent
@@ -76,7 +76,7 @@ S_REST|modules/fluid/node/lease.c|s/end_ms = max_u64 (end_ms, lender_end (&n->sh
 S_ANEW|modules/fluid/node/share.c|s/node_look_anew (n); .. S_GIVEN.*/(void) node_look_anew;/|a borrower that told an end goes on with what it looked up before
 L_LENT|modules/fluid/node/past.c|s/if (!lender_restore (.*))$/if (!lender_restore (\&n->sharing.lender, p->floor_ms, p + 1, 0))/|a module that is loaded anew at rank 0 does not know what was lent
 O_SERVER|modules/fluid/node/now.c|s/return granules != 0 .*O_SERVER.*/return granules != 0;/|who serves a forward compares milliseconds only
-O_FRESH|modules/fluid/node/now.c|s/fluid_gen_follow (&n->gen, n->last_id); .. O_FRESH ../(void) 0;/@s/fluid_gen_advance (&n->gen, n->cursor_ms);/(void) 0;/|a generator begins anew with what was borrowed
+O_FRESH|modules/fluid/node/now.c|s/page_gen_follow (&n->gen, n->last_id); .. O_FRESH ../(void) 0;/@s/page_gen_advance (&n->gen, n->cursor_ms);/(void) 0;/|a generator begins anew with what was borrowed
 O_WAIT|modules/fluid/node/ids.c|s/        node_forward_abandon (n);/        if (n->owner) node_forward_abandon (n);/@/^static bool is_for_above/,/^}/s/return node_forward_is_busy (n);/return false;/|ids are made while a forward is under way
 P_ASKER|modules/fluid/node/ids.c|s/if (node_forward_has_spilled (n, a)) .. P_ASKER ../if (0)/|what an asker wants is made here before what was passed on for it came
 P_HERE|modules/fluid/node/ids.c|s/if (node_forward_has_spilled (n, a)) .. P_ASKER ../if (0)/@s/p->asked == 0 \&\& is_ripe/is_ripe/|what was passed on is made here, too

@@ -3,10 +3,10 @@
 
 /* pageload.c - processes that make ids by means of the page of the broker at $IDTREE_URI, and who judges them
  *
- *   pageload make FILE COUNT BLOCK   append COUNT ids, up to BLOCK at a time, to FILE (8 bytes each); where the page has
+ *   pageload make FILE COUNT BLOCK   append COUNT ids, up to BLOCK at a time, to FILE (8 bytes each); where the page
  *                                    none to give it is waited for, and where it is closed another one
  *   pageload ask FILE COUNT BLOCK    the same through a handle, which has both ways
- *   pageload check FILE...           each file in increasing order, none twice in all of them; prints how many there are
+ *   pageload check FILE...           each file in increasing order, none twice in all of them; prints how many
  *
  * An id is in the file before the next ones are made: what a process had when it was killed is missing, no more.
  */
@@ -126,7 +126,8 @@ static void read_ids (const char *name, fluid_t **all, size_t *n)
     if (!file || fstat (fileno (file), &st) < 0)
         die (name);
     size_t count = (size_t)st.st_size / sizeof (fluid_t);
-    if (!(*all = realloc (*all, (*n + count + 1) * sizeof (fluid_t))) || fread (*all + *n, sizeof (fluid_t), count, file) != count)
+    if (!(*all = realloc (*all, (*n + count + 1) * sizeof (fluid_t)))
+        || fread (*all + *n, sizeof (fluid_t), count, file) != count)
         die (name);
     fclose (file);
     *n += count;

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "libpage/private.h"
+#include "libpage/inside.h"
 
 int main (void)
 {

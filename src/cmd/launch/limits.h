@@ -55,8 +55,8 @@ struct limit {
 
 /* The brokers that are to be started. */
 struct limits_for {
-    bool shared;           /* some process hosts several */
-    uint64_t link_files;   /* that links inside of processes take, if all were in one */
+    bool shared;         /* some process hosts several */
+    uint64_t link_files; /* that links inside of processes take, if all were in one */
     uint64_t sockets;    /* those with a socket of their own */
 };
 

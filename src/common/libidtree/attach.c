@@ -4,8 +4,8 @@
 /* attach.c - a client's ids without a message, where its broker shares a page with it (idtree/page.h)
  *
  * The page is asked for beside the second request for ids, so that who wants one id pays nothing, and taken when it is
- * there: nobody waits for it.  It belongs to the broker of this connection and this instance; without it, or where it has
- * nothing, ids are asked for as ever.
+ * there: nobody waits for it.  It belongs to the broker of this connection and this instance; without it, or where it
+ * has nothing, ids are asked for as ever.
  */
 #include "config.h"
 

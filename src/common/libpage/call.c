@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "libpage/call.h"
-#include "libpage/private.h"
+#include "libpage/inside.h"
 #include "libutil/errprintf.h"
 
 #define SCHEME "local://"
@@ -34,12 +34,13 @@ union control { /* aligned as cmsg (3) wants it */
 /* The address of the page of the broker whose local socket is at 'path' (or a link to it). */
 static int find_address (const char *path, struct sockaddr_un *addr)
 {
-    const char *slash = strrchr (path, '/'), *name = slash + 1;
+    const char *slash = strrchr (path, '/'), *name;
     char target[64];
 
     *addr = (struct sockaddr_un){ .sun_family = AF_UNIX };
     if (!slash || strchr (path, '?'))
         return errset (ENOTSUP);
+    name = slash + 1;
     ssize_t n = readlink (path, target, sizeof (target) - 1); /* "local" is a link to one of them */
     if (n > 0) {
         target[n] = '\0';

@@ -3,16 +3,16 @@
 
 /* generate.c - ids of a page, in a client's process
  *
- * The order of the steps is what keeps ids apart (doc/model/page.pml): the end of the range is read before the word; the
- * time of use is looked at after the swap.  A millisecond that passed since the call is as good as now, so nothing of it
- * is left over however late a sleeper wakes.
+ * The order of the steps is what keeps ids apart (doc/model/page.pml): the end of the range is read before the word;
+ * the time of use is looked at after the swap.  A millisecond that passed since the call is as good as now, so nothing
+ * of it is left over however late a sleeper wakes.
  */
 #include "config.h"
 
 #include <errno.h>
 #include <time.h>
 
-#include "libpage/private.h"
+#include "libpage/inside.h"
 #include "libutil/errprintf.h"
 
 static uint64_t read_us (clockid_t which)

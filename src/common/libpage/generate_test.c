@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #include "libpage/page_gen.h"
-#include "libpage/private.h"
+#include "libpage/inside.h"
 #include "test/tap.h"
 
 #define GENERATOR 77
@@ -91,7 +91,8 @@ static void test_one (void)
     }
     ok (rising, "... in increasing order");
     fluid_join (&(struct fluid_fields){ now_ms (&w) + 1, GENERATOR + 1, 0 }, &last);
-    ok (idt_page_generate (&w.client, last, 1, ids) == 1 && ids[0] > last, "an id is waited for that is to be above another");
+    ok (idt_page_generate (&w.client, last, 1, ids) == 1 && ids[0] > last,
+        "an id is waited for that is to be above another");
     fluid_join (&(struct fluid_fields){ now_ms (&w) + 60000, 0, 0 }, &last);
     ok (idt_page_generate (&w.client, last, 1, ids) < 0 && errno == EAGAIN, "... but not for a minute");
     ok (idt_page_generate (&w.client, UINT64_MAX, 1, ids) < 0 && errno == EAGAIN, "... nor above the last there is");
@@ -171,7 +172,7 @@ static void work (const struct world *w, struct log *log, int k)
     while (log->count[k] + 8 <= EACH) {
         int n = idt_page_generate ((idt_page_t *)&w->client, last, 1 + log->count[k] % 8, block);
 
-        if (n < 0)
+        if (n <= 0)
             continue;
         memcpy (&log->id[k][log->count[k]], block, (size_t)n * sizeof (fluid_t));
         last = block[n - 1];
@@ -180,9 +181,9 @@ static void work (const struct world *w, struct log *log, int k)
 }
 
 /* All that the workers and the broker made, in order for each, none twice. */
-static void judge (struct log *log, fluid_t *own, size_t nown, const char *who)
+static void judge (struct log *log, fluid_t *own, size_t own_count, const char *who)
 {
-    fluid_t *all = calloc ((size_t)WORKERS * EACH + nown, sizeof (fluid_t));
+    fluid_t *all = calloc ((size_t)WORKERS * EACH + own_count, sizeof (fluid_t));
     bool rising = true;
     size_t n = 0;
 
@@ -193,9 +194,9 @@ static void judge (struct log *log, fluid_t *own, size_t nown, const char *who)
         n += log->count[k];
     }
     ok (rising, "%s: each got his in increasing order", who);
-    if (nown > 0)
-        memcpy (all + n, own, nown * sizeof (fluid_t));
-    ok (all && twice (all, n + nown) == 0, "%s: none of %zu ids came twice", who, n + nown);
+    if (own_count > 0)
+        memcpy (all + n, own, own_count * sizeof (fluid_t));
+    ok (all && twice (all, n + own_count) == 0, "%s: none of %zu ids came twice", who, n + own_count);
     free (all);
 }
 
@@ -229,7 +230,7 @@ static void test_threads (void)
     struct log *log = log_create ();
     static fluid_t own[EACH];
     struct world w;
-    size_t nown = 0;
+    size_t own_count = 0;
 
     world_init (&w, 3600000);
     for (int k = 0; k < WORKERS; k++) {
@@ -237,12 +238,12 @@ static void test_threads (void)
         if (pthread_create (&t[k].id, NULL, thread_main, &t[k]) != 0)
             abort ();
     }
-    for (uint32_t lent = 0; nown < 2000; lent++) { /* the broker makes ids, too, and lends */
+    for (uint32_t lent = 0; own_count < 2000; lent++) { /* the broker makes ids, too, and lends */
         fluid_t first;
         int n = page_gen_reserve_in (&w.gen, now_ms (&w), UINT64_MAX, 3, &first);
 
         for (int i = 0; i < n; i++)
-            own[nown++] = first + (uint32_t)i;
+            own[own_count++] = first + (uint32_t)i;
         page_gen_pause (&w.gen);
         page_gen_lend (&w.gen, lent % 32);
         struct word word;
@@ -252,8 +253,8 @@ static void test_threads (void)
     page_gen_lend (&w.gen, 0);
     for (int k = 0; k < WORKERS; k++)
         pthread_join (t[k].id, NULL);
-    ok (nown >= 2000, "the broker makes ids beside %d threads, and finds nothing wrong", WORKERS);
-    judge (log, own, nown, "threads and the broker");
+    ok (own_count >= 2000, "the broker makes ids beside %d threads, and finds nothing wrong", WORKERS);
+    judge (log, own, own_count, "threads and the broker");
     world_fini (&w);
     munmap (log, sizeof (*log));
 }
@@ -263,7 +264,7 @@ static void test_killed (void)
 {
     struct log *log = log_create ();
     struct world w;
-    pid_t pid[WORKERS];
+    pid_t pid[WORKERS] = { 0 };
     struct word word;
     unsigned killed = 0;
 

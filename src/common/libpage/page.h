@@ -27,7 +27,7 @@ struct page {
     uint64_t magic;
     uint32_t version;
     uint32_t generator;
-    int64_t epoch_ms; /* of the instance, in Unix milliseconds */
+    int64_t epoch_ms;  /* of the instance, in Unix milliseconds */
     char instance[40]; /* its UUID; "": none is known */
 
     /* its terms, of which the broker says what they are now */
@@ -58,10 +58,9 @@ static inline uint64_t word_pack (struct word w)
 
 static inline struct word word_unpack (uint64_t packed)
 {
-    return (struct word){ .ms = packed >> 24,
-                          .used = packed >> 13 & 0x7ff,
-                          .first = packed >> 6 & 0x7f,
-                          .closed = packed & WORD_CLOSED };
+    return (struct word){
+        .ms = packed >> 24, .used = packed >> 13 & 0x7ff, .first = packed >> 6 & 0x7f, .closed = packed & WORD_CLOSED
+    };
 }
 
 #endif /* LIBPAGE_PAGE_H */

@@ -30,8 +30,8 @@ int page_gen_reserve_in (struct page_gen *g, uint64_t now_ms, uint64_t granules,
 void page_gen_advance (struct page_gen *g, uint64_t ms);
 void page_gen_follow (struct page_gen *g, fluid_t id);
 
-/* The word now.  Returns false where it is none that those who have the page may have made of what it was: then the page
- * is to be closed.
+/* The word now.  Returns false where it is none that those who have the page may have made of what it was: then the
+ * page is to be closed.
  */
 bool page_gen_look (struct page_gen *g, struct word *w);
 
@@ -44,8 +44,8 @@ struct page_terms {
     uint32_t kept;
 };
 
-/* Share 'page', which is all zero and nobody has yet: borrowed until page_gen_close ().  Nothing is made of it before it
- * has terms.
+/* Share 'page', which is all zero and nobody has yet: borrowed until page_gen_close ().  Nothing is made of it before
+ * it has terms.
  */
 void page_gen_share (struct page_gen *g, struct page *page, const char *instance, int64_t epoch_ms);
 

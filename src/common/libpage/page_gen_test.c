@@ -96,7 +96,8 @@ static void test_word (void)
     bool same = true;
 
     for (int i = 0; i < 100000 && same; i++) {
-        struct word w = { rng (UINT32_MAX) * (uint64_t)256, rng (1025), rng (65), rng (2) }, v = word_unpack (word_pack (w));
+        struct word w = { rng (UINT32_MAX) * (uint64_t)256, rng (1025), rng (65), rng (2) },
+                    v = word_unpack (word_pack (w));
 
         same = w.ms == v.ms && w.used == v.used && w.first == v.first && w.closed == v.closed;
     }

@@ -5,8 +5,8 @@
  *
  * A broker shares a page of memory with those who may have it (fluid.attach): an id costs a reading of the clock and a
  * compare-and-swap.  Processes and threads, as many as there are, and the broker itself make ids of one generator, none
- * twice, and those of each page are in order: an id is above all that were there when it was asked for.  The broker need
- * not answer, nor live, until its lease is used up; where it cannot be done this way ask it by message
+ * twice, and those of each page are in order: an id is above all that were there when it was asked for.  The broker
+ * need not answer, nor live, until its lease is used up; where it cannot be done this way ask it by message
  * (idt_fluid_generate (), which does both).
  *
  * These functions use libc alone; libidtree-page has nothing else.  Any thread may use a page, and so may a child
@@ -39,16 +39,16 @@ typedef struct idt_page idt_page_t;
 idt_page_t *idt_page_open (const char *uri, int timeout_ms);
 void idt_page_close (idt_page_t *page); /* NULL is fine.  No other thread may use it then. */
 
-/* Store up to 'n' (>= 1) new ids in 'ids': increasing, all above 'after' (0: none), none made of a time before the call.
- * Those of one millisecond cost one swap, so blocks are cheaper.  Returns how many, 1 at least, or -1 with errno set:
+/* Store up to 'n' (>= 1) new ids in 'ids': increasing, all above 'after' (0: none), none made of a time before the
+ * call.  Those of one millisecond cost one swap, so blocks are cheaper.  Returns how many, 1 at least, or -1 with errno set:
  *   EAGAIN  ask by message: the lease is used up, or all of it lent, or 'after' lies more than IDT_PAGE_WAIT_MS ahead
  *   ESTALE  the page is closed for good: idt_page_open () may get another one
  *   EINVAL  n is 0
  */
 int idt_page_generate (idt_page_t *page, fluid_t after, uint32_t n, fluid_t *ids);
 
-/* The UUID of the instance ("": it has none; borrowed), its epoch in Unix milliseconds, and the generator that ids of this
- * page name.
+/* The UUID of the instance ("": it has none; borrowed), its epoch in Unix milliseconds, and the generator that ids of
+ * this page name.
  */
 const char *idt_page_instance (const idt_page_t *page);
 int64_t idt_page_epoch (const idt_page_t *page);

@@ -9,7 +9,7 @@
 #include "libutil/minmax.h"
 #include "modules/fluid/node/private.h"
 
-#define COARSE_US 10000     /* at most a coarse clock is behind */
+#define COARSE_US 10000 /* at most a coarse clock is behind */
 #define MONTH_US (UINT64_C (31) * 86400 * 1000000)
 #define LOOK_US 1000000 /* while there is a page: its clock is set as often, at least */
 
@@ -57,8 +57,9 @@ void node_page_look (struct node *n)
     if (!n->gen.page)
         return;
     if (!page_gen_look (&n->gen, &w)) {
-        node_log (n, LOG_ERR, "the page that processes share does not hold what it may: it is closed, and no id is made of "
-                              "what is left of the lease (who has it: fluid.attach)");
+        node_log (n, LOG_ERR,
+                  "the page that processes share does not hold what it may: it is closed, and no id is made of "
+                  "what is left of the lease (who has it: fluid.attach)");
         n->page_spoilt = true;
         node_page_close (n);
         return;

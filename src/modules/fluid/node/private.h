@@ -133,7 +133,7 @@ struct node {
 
     /* ids */
     struct page_gen gen;
-    bool page_spoilt;  /* a page of ours held nonsense: there is no other */
+    bool page_spoilt;   /* a page of ours held nonsense: there is no other */
     struct lanes more;  /* our other generators, which make what 'gen' has not left of a millisecond */
     struct area cur;    /* what 'gen' makes ids of; an empty range: nothing */
     uint64_t cursor_ms; /* newest timestamp that 'gen' used */

@@ -69,8 +69,7 @@ static int make_page (struct page_door *d)
 
     if (d->page)
         return 0;
-    if (make_memory (d) == 0
-        && node_page_open (sv->node, service_now_us (sv), d->page, instance ? instance : "") == 0)
+    if (make_memory (d) == 0 && node_page_open (sv->node, service_now_us (sv), d->page, instance ? instance : "") == 0)
         return 0;
     int errnum = errno;
     drop_page (d);
@@ -163,8 +162,8 @@ static int listen_at (struct page_door *d, const char *local, bool all, idt_erro
 {
     idt_reactor_t *r = idt_get_reactor (d->service->h);
 
-    if (snprintf (d->addr.sun_path, sizeof (d->addr.sun_path), "%.*s/page-%u", (int)(strrchr (local, '/') - local), local,
-                  (unsigned)d->service->options.node.rank)
+    if (snprintf (d->addr.sun_path, sizeof (d->addr.sun_path), "%.*s/page-%u", (int)(strrchr (local, '/') - local),
+                  local, (unsigned)d->service->options.node.rank)
         >= (int)sizeof (d->addr.sun_path))
         return errsetf (errp, ENAMETOOLONG, "%s: too long for a socket beside it (" OPTION ")", local);
     unlink (d->addr.sun_path); /* who serves 'local' is alone */

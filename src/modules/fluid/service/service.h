@@ -54,9 +54,9 @@ struct service {
 
     /* the timer: fluid.c, service.c */
     struct witness witness;
-    bool has_ticks;    /* the processor's counter is one that can be relied on */
+    bool has_ticks;         /* the processor's counter is one that can be relied on */
     struct page_door *page; /* NULL: this rank gives none */
-    uint64_t armed_us; /* what the timer is set to; SERVICE_NEVER: it is not */
+    uint64_t armed_us;      /* what the timer is set to; SERVICE_NEVER: it is not */
     idt_watcher_t *timer;
 
     /* rank 0: root.c */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* private.h - the inside of a client's page */
-#ifndef LIBPAGE_PRIVATE_H
-#define LIBPAGE_PRIVATE_H
+/* inside.h - the inside of a client's page: for libpage, and its tests */
+#ifndef LIBPAGE_INSIDE_H
+#define LIBPAGE_INSIDE_H
 
 #include <idtree/page.h>
 
@@ -16,4 +16,4 @@ struct idt_page {
     char instance[40];
 };
 
-#endif /* LIBPAGE_PRIVATE_H */
+#endif /* LIBPAGE_INSIDE_H */
