@@ -4,9 +4,10 @@
 /* pageload.c - processes that make ids by means of the page of the broker at $IDTREE_URI, and who judges them
  *
  *   pageload make FILE COUNT BLOCK   append COUNT ids, up to BLOCK at a time, to FILE (8 bytes each); where the page
- *                                    none to give it is waited for, and where it is closed another one
+ *                                    has none to give it is waited for, and where it is closed another one
  *   pageload ask FILE COUNT BLOCK    the same through a handle, which has both ways
- *   pageload check FILE...           each file in increasing order, none twice in all of them; prints how many
+ *   pageload check FILE...           each file in increasing order, none twice in all of them; prints how many there
+ *                                    are
  *
  * An id is in the file before the next ones are made: what a process had when it was killed is missing, no more.
  */

@@ -40,7 +40,8 @@ idt_page_t *idt_page_open (const char *uri, int timeout_ms);
 void idt_page_close (idt_page_t *page); /* NULL is fine.  No other thread may use it then. */
 
 /* Store up to 'n' (>= 1) new ids in 'ids': increasing, all above 'after' (0: none), none made of a time before the
- * call.  Those of one millisecond cost one swap, so blocks are cheaper.  Returns how many, 1 at least, or -1 with errno set:
+ * call.  Those of one millisecond cost one swap, so blocks are cheaper.  Returns how many, 1 at least, or -1 with
+ * errno set:
  *   EAGAIN  ask by message: the lease is used up, or all of it lent, or 'after' lies more than IDT_PAGE_WAIT_MS ahead
  *   ESTALE  the page is closed for good: idt_page_open () may get another one
  *   EINVAL  n is 0
