@@ -106,6 +106,7 @@ static struct limit process_files (const struct limits_for *what, uint64_t limit
                            .used = LIMITS_PROCESS_FILES,
                            .each = true,
                            .together = what->link_files,
+                           .per_some = LIMITS_SOCKET_FILES,
                            .of_some = what->sockets,
                            .remedy = find_remedy (what) };
 }
@@ -224,7 +225,7 @@ static uint64_t need (const struct limit *l, uint64_t n, uint64_t size, uint64_t
     uint64_t parts = l->each ? processes : 1, brokers = divide_up (n, parts);
 
     return (l->each ? 1 : processes) * l->per_process + brokers * l->per_broker
-           + divide_up (l->together * n, size * parts) + min_u64 (l->of_some, brokers) * LIMITS_SOCKET_FILES;
+           + divide_up (l->together * n, size * parts) + min_u64 (l->of_some, brokers) * l->per_some;
 }
 
 /* The largest number of brokers, up to 'size', that fit as evenly. */

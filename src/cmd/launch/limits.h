@@ -49,7 +49,8 @@ struct limit {
     bool each; /* each process has as much */
     /* What these brokers need besides: */
     uint64_t together;  /* all, if there are as many as are asked for; fewer need a part of it */
-    uint64_t of_some;   /* LIMITS_SOCKET_FILES each for so many, at most, who may all be in one process */
+    uint64_t per_some;  /* each of some */
+    uint64_t of_some;   /* who are so many, at most, and may all be in one process */
     const char *remedy; /* what lets more of them fit; NULL: the limit's name says it */
 };
 

@@ -12,11 +12,11 @@
 static void test_made_up (void)
 {
     static const struct limit limits[] = {
-        { "open files", "ulimit -n", 1024, 32, 1, 0, false, 0, 0, NULL },
-        { "threads", "kernel.pid_max", 1000, 200, 4, 0, false, 0, 0, NULL },
-        { "KiB of memory", "memory", 3072000, 0, 3072, 0, false, 0, 0, NULL },
+        { "open files", "ulimit -n", 1024, 32, 1, 0, false, 0, 0, 0, NULL },
+        { "threads", "kernel.pid_max", 1000, 200, 4, 0, false, 0, 0, 0, NULL },
+        { "KiB of memory", "memory", 3072000, 0, 3072, 0, false, 0, 0, 0, NULL },
     };
-    static const struct limit full = { "threads", "kernel.pid_max", 100, 200, 4, 0, false, 0, 0, NULL };
+    static const struct limit full = { "threads", "kernel.pid_max", 100, 200, 4, 0, false, 0, 0, 0, NULL };
     idt_error_t error = { "" };
 
     ok (limits_check (limits, 3, 1, 1, &error) == 0 && limits_check (limits, 3, 200, 200, &error) == 0,
@@ -35,8 +35,8 @@ static void test_made_up (void)
 /* 10 brokers a process. */
 static void test_shared (void)
 {
-    static const struct limit threads = { "threads", "kernel.pid_max", 1000, 200, 30, 1, false, 0, 0, NULL };
-    static const struct limit files = { "open files of a process", "ulimit -n", 100, 20, 0, 5, true, 0, 0, NULL };
+    static const struct limit threads = { "threads", "kernel.pid_max", 1000, 200, 30, 1, false, 0, 0, 0, NULL };
+    static const struct limit files = { "open files of a process", "ulimit -n", 100, 20, 0, 5, true, 0, 0, 0, NULL };
     idt_error_t error = { "" };
 
     ok (limits_check (&threads, 1, 200, 20, &error) == 0, "brokers that share processes need less");
@@ -65,6 +65,7 @@ static void test_some (void)
                                           .used = 100,
                                           .each = true,
                                           .together = 600,
+                                          .per_some = 1,
                                           .of_some = 250 };
     static const struct limit none = {
         .what = "open files of a process", .name = "ulimit -n", .limit = 1000, .used = 999, .each = true
