@@ -40,16 +40,16 @@
 static __thread bool counted; /* this is the reactor's thread */
 static uint64_t allocations, reads, writes;
 
-#if COUNTS
-void *__libc_malloc (size_t size);
-void *__libc_calloc (size_t n, size_t size);
-void *__libc_realloc (void *p, size_t size);
-
 static void count (uint64_t *n)
 {
     if (counted)
         __atomic_add_fetch (n, 1, __ATOMIC_RELAXED);
 }
+
+#if COUNTS
+void *__libc_malloc (size_t size);
+void *__libc_calloc (size_t n, size_t size);
+void *__libc_realloc (void *p, size_t size);
 
 void *malloc (size_t size)
 {
@@ -68,6 +68,7 @@ void *realloc (void *p, size_t size)
     count (&allocations);
     return __libc_realloc (p, size);
 }
+#endif
 
 ssize_t __real_read (int fd, void *buf, size_t size);
 ssize_t __wrap_read (int fd, void *buf, size_t size);
@@ -86,7 +87,6 @@ ssize_t __wrap_send (int fd, const void *buf, size_t size, int flags)
     count (&writes);
     return __real_send (fd, buf, size, flags);
 }
-#endif
 
 static uint64_t value (const uint64_t *n)
 {
