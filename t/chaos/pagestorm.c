@@ -5,10 +5,10 @@
  *
  *   pagestorm RANKS IDS SEED     inside of an instance: idtree start -s RANKS -o fluid.lease=2s ... pagestorm ...
  *
- * Workers, two for each rank, make ids in blocks of any size, by the page alone or through a handle, which has both ways.
- * Each id is marked in a map that all share as soon as it is there: what is marked already came twice.  Workers are killed
- * at any instruction, brokers killed, stopped, and their modules loaded anew, until there are so many ids; then all go on
- * in peace for a while.  Prints one line of JSON, and ends with 1 where something is wrong.
+ * Workers, two for each rank, make ids in blocks of any size, by the page alone or through a handle, which has both
+ * ways.  Each id is marked in a map that all share as soon as it is there: what is marked already came twice.  Workers
+ * are killed at any instruction, brokers killed, stopped, and their modules loaded anew, until there are so many ids;
+ * then all go on in peace for a while.  Prints one line of JSON, and ends with 1 where something is wrong.
  */
 #include <errno.h>
 #include <inttypes.h>

@@ -27,15 +27,16 @@ static uint64_t end_ms (const struct node *n)
 
 /* --- lent ---------------------------------------------------------------------------------------- */
 
-/* Sequence numbers that are not lent: what this rank keeps, and needs itself. */
-static uint32_t kept (struct node *n, uint64_t now_ms)
+/* Sequence numbers that are not lent: what this rank keeps, and needs itself, besides so many that are kept anyhow. */
+static uint32_t kept (struct node *n, uint64_t now_ms, uint32_t anyhow)
 {
     uint32_t keep = width (n->cur.granules) * n->config.share_keep / FLUID_PER_MS;
     uint32_t peak = 4 * demand_peak (&n->sharing.demand);
 
     if (n->waiting.missing > (uint64_t)BUSY_MS * width (node_granules (n, now_ms)))
         return FLUID_PER_MS;
-    return keep > peak ? keep : peak;
+    keep = keep > peak ? keep : peak;
+    return keep > anyhow ? keep - anyhow : 0;
 }
 
 /* The most that is missed, so that as much is borrowed; what is lent counts anyhow. */
@@ -68,7 +69,8 @@ static bool may_borrow_first (struct node *n, uint64_t now_us, const struct shar
  */
 static void limit (struct node *n, uint64_t now_us, const struct lender_stock *stock, struct share_want *want)
 {
-    uint32_t had = lender_lent (&n->sharing.lender, want), left = width (node_granules (n, stock->from_ms)) + had;
+    uint64_t granules = node_granules (n, stock->from_ms) & stock->whole->granules;
+    uint32_t had = lender_lent (&n->sharing.lender, want), left = width (granules) + had;
     uint32_t most = left > stock->keep ? (left - stock->keep) / 2 : 0;
 
     if (now_us >= n->sharing.starved_us && had > most)
@@ -109,7 +111,7 @@ int node_share (struct node *n, uint64_t now_us, const struct share_want *want, 
         whole.granules &= node_page_may_lend (n);
         stock.whole = &whole;
         stock.from_ms = node_page_next_ms (n, now_ms);
-        stock.keep = kept (n, now_ms);
+        stock.keep = kept (n, now_ms, width (n->cur.granules & ~whole.granules));
     }
     if (may_borrow_first (n, now_us, want, &stock))
         stock.whole = NULL;

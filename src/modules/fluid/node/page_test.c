@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* page_test.c - a node that shares its generator: the test is those who have the page, and swap its word
+ *
+ * Rules are named as in doc/model/page.pml.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "libpage/page.h"
+#include "modules/fluid/node/private.h"
+#include "test/node_world.h"
+#include "test/tap.h"
+
+#define OWNER WORLD_UUID
+#define IDLER "bbbbbbbb-bbbb-4bbb-8bbb-bbbbbbbbbbbb"
+#define MS UINT64_C (1000)
+#define T0 UINT64_C (100000000)
+#define AT(ms) (T0 + (ms)*MS)
+#define LEASE 60000U
+
+struct shared {
+    struct world w;
+    struct page page;
+};
+
+static struct word word_of (const struct shared *s)
+{
+    return word_unpack (atomic_load (&s->page.word));
+}
+
+static void create (struct shared *s, uint32_t rank, uint32_t max_generators)
+{
+    struct node_config config = { .rank = rank,
+                                  .max_generators = max_generators,
+                                  .lease_ms = LEASE,
+                                  .max_backlog_ms = 2000,
+                                  .forward_timeout_ms = 5000,
+                                  .max_waiting = 100,
+                                  .share = NODE_SHARE_AUTO,
+                                  .share_keep = 512 };
+
+    memset (s, 0, sizeof (*s));
+    memcpy (config.incarnation, OWNER, sizeof (config.incarnation));
+    s->w.n = node_create (&config, &world_ops, &s->w);
+}
+
+/* The instance's time is 0 at T0. */
+static void set_clock (struct shared *s, uint64_t at_us)
+{
+    const struct idt_clock_sample sample = { at_us, at_us - T0, at_us - T0, at_us, 0 };
+
+    node_parent (s->w.n, at_us, true);
+    node_sample (s->w.n, at_us, &sample);
+}
+
+static void give_lease (struct shared *s, uint64_t now_ms, uint64_t lo_ms, uint64_t hi_ms)
+{
+    struct lease_grant grant = { 1, OWNER, s->w.own_number, lo_ms, hi_ms };
+    const struct lease_answer answer = { .grant = &grant, .ngrant = 1, .has_epoch = true, .epoch_ms = 4711 };
+
+    node_lease_answered (s->w.n, AT (now_ms), s->w.lease_tag, &answer);
+}
+
+static bool publish (struct shared *s, uint64_t ms)
+{
+    return node_page_publish (s->w.n, AT (ms), AT (ms));
+}
+
+/* An owner of generator 1 with a page, at millisecond 10. */
+static void share (struct shared *s)
+{
+    create (s, 1, 2);
+    set_clock (s, AT (10));
+    give_lease (s, 10, 10, 10 + LEASE);
+    if (node_page_open (s->w.n, AT (10), &s->page, "an-instance") < 0 || !publish (s, 10))
+        ok (false, "a page is shared");
+}
+
+static void destroy (struct shared *s, uint64_t ms)
+{
+    node_stop (s->w.n, AT (ms));
+    node_destroy (s->w.n);
+}
+
+/* What a client does: swap the word for one that it read. */
+static void make (struct shared *s, uint64_t ms, uint32_t used)
+{
+    atomic_store (&s->page.word, word_pack ((struct word){ .ms = ms, .used = used, .first = word_of (s).first }));
+}
+
+static void ask (struct shared *s, uint64_t ms, uint32_t count, fluid_t after)
+{
+    node_block (s->w.n, AT (ms), &(struct node_request){ (void *)1, count, after, false, "someone" });
+}
+
+/* --- who may have one ---------------------------------------------------------------------------- */
+
+static void test_who (void)
+{
+    struct shared s;
+
+    create (&s, 3, 2);
+    ok (node_page_open (s.w.n, AT (1), &s.page, "") < 0 && errno == ENOTSUP, "who owns no generator shares none");
+    destroy (&s, 2);
+    create (&s, 1, 2);
+    ok (node_page_open (s.w.n, AT (1), &s.page, "") < 0 && errno == EAGAIN, "who had no lease yet has none to share");
+    destroy (&s, 2);
+    share (&s);
+    struct page other = { .version = 0 };
+    ok (node_page_open (s.w.n, AT (10), &other, "") < 0 && errno == EAGAIN, "there is one page at a time");
+    ok (s.page.generator == 1 && s.page.epoch_ms == 4711 && strcmp (s.page.instance, "an-instance") == 0
+            && atomic_load (&s.page.hi_ms) == 10 + LEASE && atomic_load (&s.page.offset_us) == -(int64_t)T0,
+        "a page tells the generator, the instance, the end of the lease and the clock");
+    ok (node_deadline (s.w.n) <= AT (1010), "its clock is looked after each second");
+    destroy (&s, 20);
+}
+
+/* --- one order -------------------------------------------------------------------------------------- */
+
+static void test_order (void)
+{
+    struct shared s;
+    fluid_t theirs;
+
+    share (&s);
+    make (&s, 20, 100);
+    ask (&s, 20, 5, 0);
+    struct fluid_fields f = fluid_split (s.w.req[1].first);
+    ok (f.timestamp_ms == 20 && f.sequence == 100 && word_of (&s).used == 105,
+        "requests are answered with what follows, and the word says so");
+    make (&s, 21, 7);
+    ask (&s, 20, 1, 0);
+    ok (s.w.req[1].answers == 1, "what was made of a time to come is waited for");
+    node_tick (s.w.n, AT (21));
+    ok (s.w.req[1].answers == 2 && fluid_split (s.w.req[1].first).sequence == 7, "... and no longer");
+    make (&s, 22, 3);
+    fluid_join (&(struct fluid_fields){ 22, 1, 2 }, &theirs);
+    ask (&s, 22, 1, theirs);
+    ok (s.w.req[1].answers == 3 && s.w.req[1].first == theirs + 1, "an id above theirs needs no other millisecond");
+    make (&s, 23, 1024);
+    ask (&s, 23, 1, 0);
+    ok (s.w.req[1].answers == 3 && publish (&s, 23) && atomic_load (&s.page.kept) == FLUID_PER_MS / 2,
+        "while a request waits others leave half of each millisecond");
+    node_tick (s.w.n, AT (24));
+    ok (s.w.req[1].answers == 4 && publish (&s, 24) && atomic_load (&s.page.kept) == 0, "... and then all is theirs");
+    ok (!s.w.disorder, "all answers are in order");
+    destroy (&s, 30);
+}
+
+/* --- the rules ----------------------------------------------------------------------------------------- */
+
+static void test_past (void)
+{
+    struct shared s;
+    struct report all = { .low_ms = UINT64_MAX };
+
+    share (&s);
+    make (&s, 20, 100);
+    node_positions (s.w.n, AT (50), &all);
+    ok (all.low_ms == 50 && word_of (&s).ms == 50 && word_of (&s).used == 0,
+        "PAST_FIRST: before a rank tells its position nobody can make an id below");
+    destroy (&s, 60);
+}
+
+static void test_close (void)
+{
+    struct shared s;
+
+    share (&s);
+    make (&s, 777, 3);
+    node_stop (s.w.n, AT (30));
+    ok (word_of (&s).closed && atomic_load (&s.page.hi_ms) == 0, "who stops closes the page");
+    ok (s.w.nback == 1 && s.w.back[0].end_ms == 778,
+        "CLOSE_IN_ONE: ... and gives back what is above all that was made");
+    node_destroy (s.w.n);
+}
+
+static void test_gap (void)
+{
+    struct shared s;
+
+    share (&s);
+    node_tick (s.w.n, AT (45000)); /* it asks for more */
+    give_lease (&s, 61000, 61000, 61000 + LEASE);
+    node_tick (s.w.n, AT (61000));
+    publish (&s, 61000);
+    ok (atomic_load (&s.page.hi_ms) == 61000 + LEASE && word_of (&s).ms == 61000,
+        "WORD_FIRST: nothing is made of what lies between two leases");
+    destroy (&s, 61010);
+}
+
+static void test_lend (void)
+{
+    struct share_want want = { .rank = 3, .incarnation = IDLER, .number = 1, .size = 128, .end_ms = 0 };
+    uint64_t retry_ms;
+    struct share given;
+    struct shared s;
+
+    share (&s);
+    make (&s, 20, 900);
+    ok (node_share (s.w.n, AT (20), &want, &given, &retry_ms) == 1 && given.range.lo_ms == 21,
+        "what is lent begins above what was made");
+    ok (given.granules == 0xff && word_of (&s).first == 8, "LENT_IN_WORD: nothing of it is made by others");
+    ok (word_of (&s).used == 900 && publish (&s, 20), "what was made is as it was");
+    want.number = 2;
+    want.size = 0;
+    want.end_ms = 30;
+    make (&s, 25, 128);
+    node_share (s.w.n, AT (25), &want, &given, &retry_ms);
+    publish (&s, 25);
+    ok (word_of (&s).first == 8, "what is given back is lent until its end");
+    make (&s, 30, 129);
+    publish (&s, 30);
+    ok (word_of (&s).first == 0, "... and made by others then");
+    destroy (&s, 40);
+}
+
+static void test_doubt (void)
+{
+    struct shared s;
+
+    share (&s);
+    node_lost_time (s.w.n, AT (20), 5000000);
+    publish (&s, 20);
+    ok (atomic_load (&s.page.hi_ms) == 0 && atomic_load (&s.page.until_us) == 0,
+        "while the time is in doubt nothing is made, nor handed out");
+    destroy (&s, 30);
+}
+
+static void test_spoilt (void)
+{
+    struct shared s;
+
+    share (&s);
+    make (&s, 20, 100);
+    publish (&s, 20);
+    make (&s, 20, 50);
+    ok (!publish (&s, 20) && s.w.logs > 0 && word_of (&s).closed,
+        "a page that was spoilt is closed, and that is logged");
+    ask (&s, 21, 1, 0);
+    ok (s.w.req[1].ids == 0, "... nothing is made of what is left of the lease");
+    ok (node_page_open (s.w.n, AT (21), &s.page, "") < 0 && errno == ENOTSUP, "... and there is no other");
+    destroy (&s, 30);
+}
+
+int main (void)
+{
+    test_who ();
+    test_order ();
+    test_past ();
+    test_close ();
+    test_gap ();
+    test_lend ();
+    test_doubt ();
+    test_spoilt ();
+    return done_testing ();
+}
