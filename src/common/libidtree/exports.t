@@ -35,6 +35,11 @@ check "each is declared in an installed header" \
     "$(comm -23 "$tmp/exported" "$tmp/named" | grep -vxE "$internal")"
 check "each is in the list of symbols of the package, and nothing else is" \
     "$(sed -n 's/^ \([^@]*\)@.*/\1/p' "$srcdir/debian/libidtree1.symbols" | sort | comm -3 - "$tmp/exported")"
+check "so it is with libidtree-page, which has page.h and fluid.h alone" \
+    "$(nm -D --defined-only "$builddir/src/common/libpage/.libs/libidtree-page.so" | awk '{ print $3 }' | sed 's/@.*//' | sort >"$tmp/page"
+    sed -n 's/^ \([^@]*\)@.*/\1/p' "$srcdir/debian/libidtree-page1.symbols" | sort | comm -3 - "$tmp/page"
+    comm -13 "$tmp/exported" "$tmp/page"
+    readelf -d "$builddir/src/common/libpage/.libs/libidtree-page.so" | grep NEEDED | grep -vE 'libc\.so|san\.so|ld-linux')"
 check "each function of the installed headers is there" \
     "$(for f in $(comm -13 "$tmp/exported" "$tmp/named"); do
         grep -qE "^(static )?(extern )?[a-z_].*[ *]$f \(" "$srcdir"/src/include/idtree/*.h && echo "$f"
