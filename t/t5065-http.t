@@ -30,7 +30,7 @@ is_problem() { # status, what its detail says
 test_expect_success 'an id costs a request, and many do' '
     start_http -l 127.0.0.1:0 && post "$url/v1/ids" && is 200 && jq -e ".ids | length == 1" body &&
     post "$url/v1/ids?n=5&to=dec" && is 200 && jq -e "(.ids | map(tonumber) | sort) == (.ids | map(tonumber)) and (.ids | unique | length == 5)" body &&
-    post -H "Accept: text/plain" "$url/v1/ids?n=65536&to=hex" && is 200 && test "$(sort -u body | wc -l)" = 65536 && sort -c body
+    post -H "Accept: text/plain" "$url/v1/ids?n=65536&to=dothex" && is 200 && test "$(sort -u body | wc -l)" = 65536 && sort -c body
 '
 test_expect_success 'no id comes twice, over connections that ask together' '
     for i in 1 2 3 4; do
