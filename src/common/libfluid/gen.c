@@ -7,6 +7,7 @@
  * shrinks, whatever range of time, granules or order of calls the owner comes up with.
  */
 #include "idtree/fluid.h"
+#include "libfluid/granules.h"
 #include "libutil/errprintf.h"
 
 int fluid_gen_set_range (struct fluid_gen *gen, uint64_t lo_ms, uint64_t hi_ms)
@@ -83,29 +84,13 @@ int fluid_gen_reserve (struct fluid_gen *gen, uint64_t now_ms, uint32_t want, fl
     return take (gen, want < left ? want : left, first);
 }
 
-/* The first run of sequence numbers from 'used' on that 'granules' allows.  Returns its length, 0: there is none. */
-static uint32_t next_run (uint64_t granules, uint32_t used, uint32_t *begin)
-{
-    uint32_t g = used / FLUID_GRANULE;
-    uint64_t left = g < FLUID_GRANULES ? granules >> g : 0;
-
-    if (left == 0)
-        return 0;
-    uint32_t skipped = (uint32_t)__builtin_ctzll (left);
-    uint64_t gaps = ~(left >> skipped);
-    uint32_t length = gaps == 0 ? FLUID_GRANULES : (uint32_t)__builtin_ctzll (gaps);
-
-    *begin = skipped == 0 ? used : (g + skipped) * FLUID_GRANULE;
-    return (g + skipped + length) * FLUID_GRANULE - *begin;
-}
-
 int fluid_gen_reserve_in (struct fluid_gen *gen, uint64_t now_ms, uint64_t granules, uint32_t want, fluid_t *first)
 {
     uint32_t begin = 0;
     int why = want == 0 ? EINVAL : refusal (gen, now_ms);
     if (why != 0)
         return errset (why);
-    uint32_t left = next_run (granules, now_ms == gen->last_ms ? gen->used : 0, &begin);
+    uint32_t left = granules_run (granules, now_ms == gen->last_ms ? gen->used : 0, &begin);
     if (left == 0)
         return errset (EAGAIN);
 

@@ -8,6 +8,7 @@
  */
 #include <stdio.h>
 
+#include "libfluid/granules.h"
 #include "libpage/page_gen.h"
 #include "libutil/errprintf.h"
 
@@ -85,22 +86,6 @@ static int refusal (const struct page_gen *g, const struct word *w, uint64_t now
     return 0;
 }
 
-/* The first run of sequence numbers from 'used' on that 'granules' allows.  Returns its length, 0: there is none. */
-static uint32_t next_run (uint64_t granules, uint32_t used, uint32_t *begin)
-{
-    uint32_t g = used / FLUID_GRANULE;
-    uint64_t left = g < FLUID_GRANULES ? granules >> g : 0;
-
-    if (left == 0)
-        return 0;
-    uint32_t skipped = (uint32_t)__builtin_ctzll (left);
-    uint64_t gaps = ~(left >> skipped);
-    uint32_t length = gaps == 0 ? FLUID_GRANULES : (uint32_t)__builtin_ctzll (gaps);
-
-    *begin = skipped == 0 ? used : (g + skipped) * FLUID_GRANULE;
-    return (g + skipped + length) * FLUID_GRANULE - *begin;
-}
-
 int page_gen_reserve_in (struct page_gen *g, uint64_t now_ms, uint64_t granules, uint32_t want, fluid_t *first)
 {
     uint64_t had = atomic_load (word_of (g));
@@ -111,7 +96,7 @@ int page_gen_reserve_in (struct page_gen *g, uint64_t now_ms, uint64_t granules,
     do {
         w = word_unpack (had);
         int why = want == 0 ? EINVAL : refusal (g, &w, now_ms);
-        if (why == 0 && (n = next_run (granules, now_ms == w.ms ? w.used : 0, &f.sequence)) == 0)
+        if (why == 0 && (n = granules_run (granules, now_ms == w.ms ? w.used : 0, &f.sequence)) == 0)
             why = EAGAIN;
         if (why != 0)
             return errset (why);

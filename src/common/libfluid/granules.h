@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* granules.h - which sequence numbers of a millisecond a generator may take, where some are kept apart */
+#ifndef LIBFLUID_GRANULES_H
+#define LIBFLUID_GRANULES_H
+
+#include <idtree/fluid.h>
+
+/* The first run of sequence numbers from 'used' on that 'granules' allows.  Returns its length, 0: there is none. */
+static inline uint32_t granules_run (uint64_t granules, uint32_t used, uint32_t *begin)
+{
+    uint32_t g = used / FLUID_GRANULE;
+    uint64_t left = g < FLUID_GRANULES ? granules >> g : 0;
+
+    if (left == 0)
+        return 0;
+    uint32_t skipped = (uint32_t)__builtin_ctzll (left);
+    uint64_t gaps = ~(left >> skipped);
+    uint32_t length = gaps == 0 ? FLUID_GRANULES : (uint32_t)__builtin_ctzll (gaps);
+
+    *begin = skipped == 0 ? used : (g + skipped) * FLUID_GRANULE;
+    return (g + skipped + length) * FLUID_GRANULE - *begin;
+}
+
+#endif /* LIBFLUID_GRANULES_H */
