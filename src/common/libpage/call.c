@@ -21,7 +21,6 @@
 #include "libutil/errprintf.h"
 
 #define SCHEME "local://"
-#define DEFAULT_URI "local:///run/idtree/local"
 #define OWN "local-"
 
 union control { /* aligned as cmsg (3) wants it */
@@ -54,13 +53,26 @@ static int find_address (const char *path, struct sockaddr_un *addr)
     return 0;
 }
 
-static const char *default_uri (void)
+/* One that is set to nothing is unset. */
+static const char *variable (const char *name)
 {
-    const char *uri = getenv ("IDTREE_URI");
+    const char *s = getenv (name);
 
-    if (!uri || !*uri)
-        uri = getenv ("FLUX_URI");
-    return uri && *uri ? uri : DEFAULT_URI;
+    return s && *s ? s : NULL;
+}
+
+bool call_is_told (void)
+{
+    return variable ("IDTREE_URI") || variable ("FLUX_URI");
+}
+
+const char *call_default_uri (void)
+{
+    const char *uri = variable ("IDTREE_URI");
+
+    if (!uri)
+        uri = variable ("FLUX_URI");
+    return uri ? uri : CALL_DEFAULT_URI;
 }
 
 /* --- asking -------------------------------------------------------------------------------- */
@@ -158,7 +170,7 @@ idt_page_t *page_answer (int fd)
 
 idt_page_t *idt_page_open (const char *uri, int timeout_ms)
 {
-    int fd = page_call (uri ? uri : default_uri ());
+    int fd = page_call (uri ? uri : call_default_uri ());
     struct pollfd pfd = { .fd = fd, .events = POLLIN };
     idt_page_t *p;
     int n;

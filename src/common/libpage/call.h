@@ -9,7 +9,17 @@
 #ifndef LIBPAGE_CALL_H
 #define LIBPAGE_CALL_H
 
+#include <stdbool.h>
+
 #include <idtree/page.h>
+
+#define CALL_DEFAULT_URI "local:///run/idtree/local"
+
+/* Where the broker is if nobody says it: $IDTREE_URI, else $FLUX_URI, else CALL_DEFAULT_URI.  Borrowed.  / Whether the
+ * environment says it.  Here and nowhere else a client's libraries read that.
+ */
+const char *call_default_uri (void);
+bool call_is_told (void);
 
 /* Begin.  Returns a descriptor that becomes readable when the answer is there, or -1 with errno as for
  * idt_page_open ().
