@@ -82,7 +82,7 @@ take_over() { # rank, host that nobody reaches, if any
 }
 fault_replace() { # host, rank
     find_spare || return 2
-    kill_host "$1" && { [ "$2" != 0 ] || move_disk; } && take_over "$2"
+    kill_host "$1" && { [ "$2" != 0 ] || move_disk "$1" "$spare"; } && take_over "$2"
 }
 # Its broker is at work yet, and does not know: it may be any time until its cable is in again, and its file there.
 fault_oust() { # host, rank

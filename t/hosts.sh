@@ -22,16 +22,16 @@ ns() { echo "idtree-$$-$1"; }
 all_hosts() { seq 0 $((N + SPARES - 1)); }
 all_ranks() { seq 0 $((N - 1)); }
 
-# Each rank is on the host of its number; the state of rank 0 is made in $T/disk.
+# Each rank is on the host of its number; each host has a disk, and that of host 0 the state of rank 0.
 hosts_make() {
     ip link add $bridge type bridge && ip link set $bridge up &&
         for i in $(all_hosts); do echo "10.77.0.$((10 + i)) node$i"; done >hosts &&
         for i in $(all_hosts); do make_host "$i" || return 1; done &&
         for r in $(all_ranks); do echo "$r" >rank."$r" || return 1; done &&
-        idtree keygen cert && idtree init --statedir "$T/disk" && write_files
+        idtree keygen cert && idtree init --statedir "$T/host0/disk" && write_files
 }
 make_host() { # number
-    ip netns add "$(ns "$1")" && mkdir -p /etc/netns/"$(ns "$1")" && mkdir -m 700 "$T/host$1" "$T/host$1/run" &&
+    ip netns add "$(ns "$1")" && mkdir -p /etc/netns/"$(ns "$1")" && mkdir -m 700 "$T/host$1" "$T/host$1/run" "$T/host$1/disk" &&
         cp hosts /etc/netns/"$(ns "$1")"/hosts &&
         ip link add "$bridge-$1" type veth peer name eth0 netns "$(ns "$1")" && ip link set "$bridge-$1" master $bridge up &&
         ip -n "$(ns "$1")" addr add "10.77.0.$((10 + $1))/24" dev eth0 && ip -n "$(ns "$1")" link set eth0 up &&
@@ -58,7 +58,9 @@ start() { # number of a host
 pid() { cat "$T/pid.$1"; }
 is_gone() { ! kill -0 "$1" 2>/dev/null; }
 kill_host() { kill -9 "$(pid "$1")" && wait_until "host $1 is dead" is_gone "$(pid "$1")" && rm "$T/pid.$1"; }
-move_disk() { cp -a disk moved && rm -r disk && mv moved disk; } # of rank 0, to another host
+move_disk() { # of rank 0, from host, to host: the one that had it has an empty one then
+    rm -rf "$T/host$2/disk" && cp -a "$T/host$1/disk" "$T/host$2/disk" && rm -r "$T/host$1/disk" && mkdir -m 700 "$T/host$1/disk"
+}
 link() { ip link set "$bridge-$1" "$2"; } # number of a host, up or down
 
 # --- the file, which is the same everywhere but for what is of a folder -----------------------------
@@ -68,7 +70,7 @@ host_list() { for r in $(all_ranks); do printf '%s"node%s"' "$(test "$r" = 0 || 
 write_file() { # host: its own folder stands for what is at one path on real hosts
     list=$(host_list)
     cat >"$T/host$1/idtree.toml.new" <<END
-statedir = "$T/disk"
+statedir = "$T/host$1/disk"
 rundir = "$T/host$1/run"
 tbon.topo = "kary:3"
 tbon.timeout = "2s"

@@ -46,7 +46,10 @@ test_expect_success 'the old one of that line, started again, is told that it is
     test_expect_code 2 on_host 2 idtree-broker --config $T/host2/idtree.toml 2>err </dev/null && grep "node2, is not among" err
 '
 test_expect_success 'the host of rank 0 is replaced, with its disk moved' '
-    kill_host 0 && echo 21 >rank.0 && write_files && reload_all && move_disk && start 21 && wait_until "rank 0 serves" serves 0 && wait_full && all_serve
+    kill_host 0 && echo 21 >rank.0 && write_files && reload_all && move_disk 0 21 && start 21 && wait_until "rank 0 serves" serves 0 && wait_full && all_serve
+'
+test_expect_success 'what was read again makes nobody say hello where there is nobody above' '
+    ! grep "hello is refused" err.*
 '
 test_expect_success 'all are killed at once, and come back' '
     for h in 21 1 20 $(seq 3 19); do kill -9 $(pid $h) || return 1; done &&

@@ -116,7 +116,7 @@ bool overlay_set_key (struct overlay *ov, uint32_t rank, const uint8_t key[ZAP_K
 /* Why the address of the parent is not known; NULL: it is. */
 const char *overlay_no_address (const struct overlay *ov, idt_error_t *errp);
 
-/* Join the parent, and try that now where it waits for another attempt; keep trying. */
+/* Join the parent, and try that now where it waits for another attempt; keep trying.  Rank 0 has none: nothing. */
 void overlay_connect (struct overlay *ov);
 
 /* Take children in from now on (we have joined); until then they wait.  With 'accept' false none more. */

@@ -357,7 +357,7 @@ void overlay_connect (struct overlay *ov)
 {
     struct parent *up = ov->up;
 
-    if (up->used->state != CONN_IDLE || up->stopping)
+    if (ov->conf.rank == 0 || up->used->state != CONN_IDLE || up->stopping)
         return;
     parent_start_timer (up->retry, hello_ms (up));
     say_hello (up->used, up->used->target);
