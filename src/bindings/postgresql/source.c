@@ -16,8 +16,9 @@
 #include "instant.h"
 
 #define PAGE_WAIT_MS 100
-#define PAGE_AGAIN_MS 1000
-#define BLOCK_MOST 1024
+#define AGAIN_MS 1000
+#define BLOCK_MOST 4096
+#define BLOCK_SOON_MS 100 /* in which one is used up by who wants a larger one */
 #define BLOCK_AGE_MS 1000 /* an id of a block is not older when it is given out */
 
 static struct {
@@ -28,6 +29,8 @@ static struct {
     fluid_t block[BLOCK_MOST]; /* block[at] ... block[n - 1] are left */
     uint32 at, n;
     int64 asked_ms;
+    bool bulk; /* by blocks, though there is a page */
+    int64 bulk_again_ms;
 
     bool served;       /* there was a broker: one that is gone now will be back */
     char instance[40]; /* of all ids of this session; "": not known */
@@ -41,6 +44,7 @@ static void start_over (void)
     source.page = NULL;
     source.page_again_ms = 0;
     source.at = source.n = 0;
+    source.bulk = false;
     source.served = source.has_epoch = false;
     broker_leave ();
     settings.moved = false;
@@ -87,7 +91,7 @@ static bool page_renew (void)
 
     if (now < source.page_again_ms)
         return false;
-    source.page_again_ms = now + PAGE_AGAIN_MS;
+    source.page_again_ms = now + AGAIN_MS;
     if (!(page = idt_page_open (settings_uri (), PAGE_WAIT_MS)))
         return false;
     const char *objection = object (idt_page_instance (page));
@@ -115,26 +119,59 @@ static bool block_next (fluid_t *id)
     return false;
 }
 
-static void block_renew (void)
+/* Ask for a block in place of the one that was used up. */
+static bool block_renew (enum need need)
 {
     int64 now = now_ms ();
     uint32 had = source.n;
-    uint32 want = had > 0 && now - source.asked_ms < BLOCK_AGE_MS ? Min (had * 2, BLOCK_MOST) : 1;
+    uint32 want = had > 0 && now - source.asked_ms < BLOCK_SOON_MS ? Min (had * 2, BLOCK_MOST) : 1;
 
     source.at = source.n = 0;
     source.asked_ms = now;
-    broker_ids (want, source.block, source.served);
+    if (!broker_ids (want, source.block, need))
+        return false;
     welcome (broker_instance ());
     source.n = want;
+    return true;
 }
 
-static fluid_t next_otherwise (void)
+/* The last number of a millisecond was had: more would be waited for. */
+static void begin_bulk (void)
+{
+    int64 now = now_ms ();
+
+    if (now < source.bulk_again_ms)
+        return;
+    source.bulk_again_ms = now + AGAIN_MS;
+    source.bulk = broker_lanes () > 1;
+}
+
+/* Go on in bulk as long as blocks come, and are used up soon. */
+static bool bulk_next (fluid_t *id)
+{
+    while (source.bulk)
+        if (block_next (id))
+            return true;
+        else
+            source.bulk = (source.n <= 1 || now_ms () - source.asked_ms < BLOCK_SOON_MS) && block_renew (NEED_NOT);
+    return false;
+}
+
+/* --- all of them ---------------------------------------------------------------------------------- */
+
+static enum need need (void)
+{
+    return source.served ? NEED_WAIT : NEED;
+}
+
+/* 'errnum' is why the page has none. */
+static fluid_t next_otherwise (int errnum)
 {
     fluid_t id;
 
     if (settings.moved)
         start_over ();
-    else if (source.page && errno == ESTALE) {
+    else if (source.page && errnum == ESTALE) {
         idt_page_close (source.page);
         source.page = NULL;
         source.page_again_ms = 0;
@@ -142,7 +179,7 @@ static fluid_t next_otherwise (void)
     if (page_renew () && page_next (&id))
         return id;
     while (!block_next (&id))
-        block_renew ();
+        block_renew (need ());
     return id;
 }
 
@@ -150,9 +187,13 @@ fluid_t source_next (void)
 {
     fluid_t id;
 
-    if (likely (!settings.moved) && page_next (&id))
+    if (unlikely (source.bulk) && !settings.moved && bulk_next (&id))
         return source.last = id;
-    return source.last = next_otherwise ();
+    if (unlikely (settings.moved) || !page_next (&id))
+        return source.last = next_otherwise (errno);
+    if (unlikely (fluid_split (id).sequence == FLUID_SEQUENCE_MAX))
+        begin_bulk ();
+    return source.last = id;
 }
 
 int64 source_epoch_ms (void)
@@ -162,7 +203,7 @@ int64 source_epoch_ms (void)
     if (settings.moved)
         start_over ();
     if (!source.has_epoch && !page_renew ()) {
-        char *text = broker_epoch (source.served);
+        char *text = broker_epoch (need ());
         welcome (broker_instance ());
         source.epoch_ms = instant_of_text (text);
         source.has_epoch = true;

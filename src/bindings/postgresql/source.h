@@ -3,8 +3,9 @@
 
 /* source.h - where this session's ids come from
  *
- * From the page that the broker shares, if it does; else from a block that was asked for by message, which grows while
- * it is used up soon.  The page is tried first, and looked for again each second.
+ * From the page that the broker shares, if it does: one by one, so each is above all that were there when it was asked
+ * for.  Else from a block that was asked for by message, which grows while it is used up soon; so it is done also where
+ * all that the page's generator has in a millisecond was used, and the broker has more of them (fluid.lanes).
  */
 #ifndef POSTGRESQL_SOURCE_H
 #define POSTGRESQL_SOURCE_H
