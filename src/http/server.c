@@ -17,9 +17,11 @@
 #include <strings.h>
 #include <unistd.h>
 
+#include "http/resource.h"
 #include "http/server.h"
 #include "libutil/errprintf.h"
 
+#define POLICY "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
 #define MEMORY 16384 /* bytes of a connection, for its headers and what it is sent */
 
 struct server {
@@ -66,8 +68,13 @@ static const char *reason (unsigned status)
 static void add_headers (const struct exchange *x, struct MHD_Response *r)
 {
     MHD_add_response_header (r, "Content-Type", x->type);
-    MHD_add_response_header (r, "Cache-Control", "no-store");
+    MHD_add_response_header (r, "Cache-Control", x->resource ? "no-cache" : "no-store");
     MHD_add_response_header (r, "X-Content-Type-Options", "nosniff");
+    if (x->resource) {
+        MHD_add_response_header (r, "ETag", x->resource->etag);
+        MHD_add_response_header (r, "Content-Security-Policy", POLICY);
+        MHD_add_response_header (r, "Referrer-Policy", "no-referrer");
+    }
     if (x->status == 401)
         MHD_add_response_header (r, "WWW-Authenticate", "Bearer");
     if (x->status == 405)
@@ -76,12 +83,20 @@ static void add_headers (const struct exchange *x, struct MHD_Response *r)
         MHD_add_response_header (r, "Retry-After", "1");
 }
 
+static struct MHD_Response *create_response (const struct exchange *x)
+{
+    const struct resource *file = x->status == 200 || x->status == 304 ? x->resource : NULL;
+
+    if (file)
+        return MHD_create_response_from_buffer (x->status == 304 ? 0 : file->size, (void *)file->bytes,
+                                                MHD_RESPMEM_PERSISTENT);
+    return x->text ? MHD_create_response_from_buffer (strlen (x->text), x->text, MHD_RESPMEM_MUST_FREE) : NULL;
+}
+
 /* MHD_NO ends the connection. */
 static enum MHD_Result answer (struct exchange *x)
 {
-    struct MHD_Response *r = x->text
-                                 ? MHD_create_response_from_buffer (strlen (x->text), x->text, MHD_RESPMEM_MUST_FREE)
-                                 : NULL;
+    struct MHD_Response *r = create_response (x);
 
     if (!r)
         return MHD_NO;
@@ -184,22 +199,87 @@ static bool is_here (const char *host)
     return false;
 }
 
+/* A page that this server served. */
+static bool is_own (const char *origin, const char *host)
+{
+    static const char http[] = "http://";
+
+    return host && strncmp (origin, http, strlen (http)) == 0 && strcmp (origin + strlen (http), host) == 0;
+}
+
 static bool is_let_in (struct exchange *x)
 {
     const struct server_conf *conf = &x->server->conf;
+    const char *origin = exchange_header (x, "Origin"), *host = exchange_header (x, "Host");
 
-    if (conf->token && !is_token (conf->token, exchange_header (x, "Authorization"))) {
+    if (conf->token && !x->resource && !is_token (conf->token, exchange_header (x, "Authorization"))) {
         exchange_fail (x, 401, "a token is needed: Authorization: Bearer TOKEN");
         return false;
     }
-    if (!conf->token && conf->loopback && (exchange_header (x, "Origin") || !is_here (exchange_header (x, "Host")))) {
-        exchange_fail (x, 403, "without a token pages of browsers are not served, nor other names than localhost");
+    if (!conf->token && conf->loopback && (!is_here (host) || (origin && !is_own (origin, host)))) {
+        exchange_fail (x, 403, "without a token pages of others are not served, nor other names than localhost");
         return false;
     }
     return true;
 }
 
 /* --- whose request it is --------------------------------------------------------- */
+
+static void run_ids_new (struct server *s, struct exchange *x)
+{
+    ids_new (s->ids, x);
+}
+
+static void run_ids_show (struct server *s, struct exchange *x)
+{
+    ids_show (s->ids, x, strrchr (x->url, '/') + 1);
+}
+
+static void run_watermark (struct server *s, struct exchange *x)
+{
+    look_watermark (s->look, x);
+}
+
+static void run_metrics (struct server *s, struct exchange *x)
+{
+    look_metrics (s->look, x);
+}
+
+static void run_health (struct server *s, struct exchange *x)
+{
+    look_health (s->look, x);
+}
+
+static void run_ready (struct server *s, struct exchange *x)
+{
+    look_ready (s->look, x);
+}
+
+/* All that is served, but for resources; etc/openapi.json tells of it, and t5065 compares both. */
+static const struct route {
+    const char *method, *path; /* what follows a '{' is any text without a slash */
+    bool open;                 /* to all: no token is needed */
+    void (*run) (struct server *s, struct exchange *x);
+} routes[] = {
+    { "POST", "/v1/ids", false, run_ids_new },        { "GET", "/v1/ids/{id}", false, run_ids_show },
+    { "GET", "/v1/watermark", false, run_watermark }, { "GET", "/metrics", false, run_metrics },
+    { "GET", "/healthz", true, run_health },          { "GET", "/readyz", true, run_ready },
+};
+
+static bool is_at (const char *path, const char *url)
+{
+    size_t len = strcspn (path, "{");
+
+    return path[len] ? strncmp (path, url, len) == 0 && !strchr (url + len, '/') : strcmp (path, url) == 0;
+}
+
+static const struct route *find_route (const char *url)
+{
+    for (size_t i = 0; i < sizeof (routes) / sizeof (routes[0]); i++)
+        if (is_at (routes[i].path, url))
+            return &routes[i];
+    return NULL;
+}
 
 static bool is_method (struct exchange *x, const char *method)
 {
@@ -212,48 +292,31 @@ static bool is_method (struct exchange *x, const char *method)
     return false;
 }
 
-static bool dispatch_public (struct exchange *x)
+static void run_resource (struct exchange *x)
 {
-    struct server *s = x->server;
+    const char *known = exchange_header (x, "If-None-Match");
 
-    if (strcmp (x->url, "/healthz") == 0) {
-        if (is_method (x, "GET"))
-            look_health (s->look, x);
-    }
-    else if (strcmp (x->url, "/readyz") == 0) {
-        if (is_method (x, "GET"))
-            look_ready (s->look, x);
-    }
-    else
-        return false;
-    return true;
+    x->status = known && strstr (known, x->resource->etag) ? 304 : 200;
+    x->type = x->resource->type;
+    x->ready = true;
 }
 
 static void dispatch (struct exchange *x)
 {
     struct server *s = x->server;
-    static const char ids[] = "/v1/ids/";
+    const struct route *route = find_route (x->url);
 
-    if (dispatch_public (x) || !is_let_in (x))
+    x->resource = route ? NULL : resource_find (x->url);
+    if (!(route && route->open) && !is_let_in (x))
         return;
-    if (strcmp (x->url, "/v1/ids") == 0) {
-        if (is_method (x, "POST"))
-            ids_new (s->ids, x);
-    }
-    else if (strncmp (x->url, ids, strlen (ids)) == 0) {
-        if (is_method (x, "GET"))
-            ids_show (s->ids, x, x->url + strlen (ids));
-    }
-    else if (strcmp (x->url, "/v1/watermark") == 0) {
-        if (is_method (x, "GET"))
-            look_watermark (s->look, x);
-    }
-    else if (strcmp (x->url, "/metrics") == 0) {
-        if (is_method (x, "GET"))
-            look_metrics (s->look, x);
-    }
-    else
+    if (!route && !x->resource)
         exchange_fail (x, 404, "there is nothing at this path");
+    else if (!is_method (x, route ? route->method : "GET"))
+        return;
+    else if (route)
+        route->run (s, x);
+    else
+        run_resource (x);
 }
 
 /* --- libmicrohttpd --------------------------------------------------------- */

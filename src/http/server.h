@@ -36,6 +36,7 @@ struct server_conf {
 struct server;
 struct ids;
 struct look;
+struct resource;
 struct MHD_Connection;
 
 /* A request, until it is answered. */
@@ -51,7 +52,8 @@ struct exchange {
     unsigned status;
     char *text; /* owned */
     const char *type;
-    const char *allow; /* of status 405 */
+    const char *allow;               /* of status 405 */
+    const struct resource *resource; /* that it asks for; NULL: none */
     /* of who wants ids */
     struct pool_client client;
     enum fluid_form form;
