@@ -14,14 +14,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <unistd.h>
 
+#include "http/live.h"
 #include "http/resource.h"
 #include "http/server.h"
 #include "libutil/errprintf.h"
 
 #define POLICY "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
+#define LAST_RUNS 64 /* for those that take the last answer at once */
 #define MEMORY 16384 /* bytes of a connection, for its headers and what it is sent */
 
 struct server {
@@ -31,6 +32,8 @@ struct server {
     idt_watcher_t *socket, *prepare, *timer, *again;
     struct ids *ids;
     struct look *look;
+    struct live *live;
+    size_t held; /* bytes of all answers that were not taken yet */
     LIST_HEAD (, exchange) exchanges;
 };
 
@@ -96,7 +99,7 @@ static struct MHD_Response *create_response (const struct exchange *x)
 /* MHD_NO ends the connection. */
 static enum MHD_Result answer (struct exchange *x)
 {
-    struct MHD_Response *r = create_response (x);
+    struct MHD_Response *r = x->reading ? live_response_new (x) : create_response (x);
 
     if (!r)
         return MHD_NO;
@@ -107,11 +110,30 @@ static enum MHD_Result answer (struct exchange *x)
     return rc;
 }
 
+static void hold (struct exchange *x, char *text)
+{
+    x->held = text ? strlen (text) : 0;
+    x->server->held += x->held;
+    x->text = text;
+}
+
+static bool has_room (const struct server *s, const char *text)
+{
+    size_t len = text ? strlen (text) : 0;
+
+    return len <= HTTP_SMALL || s->held + len <= s->conf.max_answers;
+}
+
 void exchange_reply (struct exchange *x, unsigned status, const char *type, char *text)
 {
+    if (!has_room (x->server, text)) {
+        free (text);
+        exchange_fail (x, 503, "answers of %zu bytes wait to be taken (--max-answers)", x->server->held);
+        return;
+    }
     x->status = status;
     x->type = type;
-    x->text = text;
+    hold (x, text);
     x->ready = true;
     if (x->suspended)
         MHD_resume_connection (x->connection);
@@ -120,7 +142,7 @@ void exchange_reply (struct exchange *x, unsigned status, const char *type, char
 
 static void reply_json (struct exchange *x, unsigned status, const char *type, json_t *o)
 {
-    char *text = o ? json_dumps (o, JSON_COMPACT) : NULL;
+    char *text = o ? json_dumps (o, JSON_COMPACT | JSON_REAL_PRECISION (12)) : NULL;
 
     json_decref (o);
     exchange_reply (x, status, type, text);
@@ -160,7 +182,7 @@ void exchange_ask (struct exchange *x, idt_future_t *f, idt_future_f cb)
         exchange_fail_errno (x, errno, strerror (errno));
 }
 
-/* --- who is let in --------------------------------------------------------- */
+/* --- requests --------------------------------------------------------- */
 
 const char *exchange_parameter (const struct exchange *x, const char *name)
 {
@@ -170,57 +192,6 @@ const char *exchange_parameter (const struct exchange *x, const char *name)
 const char *exchange_header (const struct exchange *x, const char *name)
 {
     return MHD_lookup_connection_value (x->connection, MHD_HEADER_KIND, name);
-}
-
-/* How long that takes tells nothing but the length of what was sent. */
-static bool is_token (const char *token, const char *header)
-{
-    size_t len = strlen (token), i = 0;
-    unsigned char differs = 0;
-
-    if (!header || strncasecmp (header, "Bearer ", 7) != 0)
-        return false;
-    for (header += 7; header[i]; i++)
-        differs |= (unsigned char)(header[i] ^ token[i % len]);
-    return differs == 0 && i == len;
-}
-
-/* Names of this host that no page from elsewhere can have in its address. */
-static bool is_here (const char *host)
-{
-    static const char *const names[] = { "localhost", "127.0.0.1", "[::1]" };
-
-    for (size_t i = 0; host && i < sizeof (names) / sizeof (names[0]); i++) {
-        size_t len = strlen (names[i]);
-
-        if (strncasecmp (host, names[i], len) == 0 && (host[len] == '\0' || host[len] == ':'))
-            return true;
-    }
-    return false;
-}
-
-/* A page that this server served. */
-static bool is_own (const char *origin, const char *host)
-{
-    static const char http[] = "http://";
-
-    return host && strncmp (origin, http, strlen (http)) == 0 && strcmp (origin + strlen (http), host) == 0;
-}
-
-static bool is_let_in (struct exchange *x)
-{
-    const struct server_conf *conf = &x->server->conf;
-    const char *origin = exchange_header (x, "Origin"), *host = exchange_header (x, "Host");
-
-    if (conf->token && !x->resource && !is_token (conf->token, exchange_header (x, "Authorization"))) {
-        exchange_fail (x, 401, "a token is needed: Authorization: Bearer TOKEN");
-        return false;
-    }
-    if (!conf->token && conf->loopback && (!is_here (host) || (origin && !is_own (origin, host)))) {
-        exchange_fail (x, 403, "without a token pages of others are not served, nor other names than localhost");
-        return false;
-    }
-    return true;
 }
 
 /* --- whose request it is --------------------------------------------------------- */
@@ -238,6 +209,16 @@ static void run_ids_show (struct server *s, struct exchange *x)
 static void run_watermark (struct server *s, struct exchange *x)
 {
     look_watermark (s->look, x);
+}
+
+static void run_tree (struct server *s, struct exchange *x)
+{
+    live_tree (s->live, x);
+}
+
+static void run_events (struct server *s, struct exchange *x)
+{
+    live_events (s->live, x);
 }
 
 static void run_metrics (struct server *s, struct exchange *x)
@@ -262,7 +243,8 @@ static const struct route {
     void (*run) (struct server *s, struct exchange *x);
 } routes[] = {
     { "POST", "/v1/ids", false, run_ids_new },        { "GET", "/v1/ids/{id}", false, run_ids_show },
-    { "GET", "/v1/watermark", false, run_watermark }, { "GET", "/metrics", false, run_metrics },
+    { "GET", "/v1/watermark", false, run_watermark }, { "GET", "/v1/tree", false, run_tree },
+    { "GET", "/v1/events", false, run_events },       { "GET", "/metrics", false, run_metrics },
     { "GET", "/healthz", true, run_health },          { "GET", "/readyz", true, run_ready },
 };
 
@@ -307,7 +289,7 @@ static void dispatch (struct exchange *x)
     const struct route *route = find_route (x->url);
 
     x->resource = route ? NULL : resource_find (x->url);
-    if (!(route && route->open) && !is_let_in (x))
+    if (!(route && route->open) && !door_lets_in (x, &s->conf))
         return;
     if (!route && !x->resource)
         exchange_fail (x, 404, "there is nothing at this path");
@@ -385,6 +367,8 @@ static void completed_cb (void *cls, struct MHD_Connection *c, void **state, enu
     if (!x)
         return;
     LIST_REMOVE (x, link);
+    live_leave (x->server->live, x);
+    x->server->held -= x->held;
     idt_future_destroy (x->f);
     free (x->text);
     free (x);
@@ -456,7 +440,8 @@ struct server *server_create (idt_t *h, const struct server_conf *conf, idt_erro
     s->h = h;
     s->conf = *conf;
     LIST_INIT (&s->exchanges);
-    if (!(s->ids = ids_create (s, conf->rate)) || !(s->look = look_create (s))) {
+    if (!(s->ids = ids_create (s, conf->rate)) || !(s->look = look_create (s))
+        || !(s->live = live_create (s, conf->show_log))) {
         errprintf (errp, "out of memory");
         goto error;
     }
@@ -475,9 +460,11 @@ static void fail_waiting (struct server *s)
     struct exchange *x;
 
     LIST_FOREACH (x, &s->exchanges, link)
-        if (x->suspended)
+        if (x->suspended && !x->live)
             exchange_fail (x, 503, "this server ends");
-    if (s->daemon)
+    if (s->live)
+        live_end (s->live);
+    for (int i = 0; s->daemon && i < LAST_RUNS && !LIST_EMPTY (&s->exchanges); i++)
         MHD_run (s->daemon);
 }
 
@@ -495,5 +482,6 @@ void server_destroy (struct server *s)
     idt_watcher_destroy (s->again);
     if (s->daemon)
         MHD_stop_daemon (s->daemon);
+    live_destroy (s->live);
     free (s);
 }
