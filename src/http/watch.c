@@ -39,7 +39,8 @@ struct watch {
     bool stale;                       /* the topology is to be asked for: it may be another */
     idt_future_t *log;
     uint64_t looks;
-    char error[200]; /* of the look that goes on, or was; empty: none */
+    char failed[200]; /* of the look that goes on; empty: nothing did */
+    char error[200];  /* of the one before */
     char *instance;
     json_t *watermark;
 };
@@ -68,8 +69,8 @@ const json_t *watch_watermark (const struct watch *w)
 
 static void fail (struct watch *w, const char *why)
 {
-    if (!w->error[0])
-        snprintf (w->error, sizeof (w->error), "%s", why);
+    if (!w->failed[0])
+        snprintf (w->failed, sizeof (w->failed), "%s", why);
     w->stale = true;
 }
 
@@ -196,12 +197,18 @@ static void ask_all (struct watch *w)
         ask_rank (w, picked[i]);
 }
 
+static void tell (struct watch *w)
+{
+    memcpy (w->error, w->failed, sizeof (w->error));
+    w->ops->looked (w->arg);
+}
+
 static void look (struct watch *w)
 {
     w->again = !LIST_EMPTY (&w->questions);
     if (w->again)
         return;
-    w->error[0] = '\0';
+    w->failed[0] = '\0';
     w->surveyed = ranks_size (w->ranks) > 0;
     if (w->stale) {
         w->stale = false;
@@ -211,7 +218,7 @@ static void look (struct watch *w)
     if (w->surveyed)
         ask_all (w);
     if (LIST_EMPTY (&w->questions))
-        w->ops->looked (w->arg);
+        tell (w);
 }
 
 static void look_soon (struct watch *w)
@@ -228,10 +235,10 @@ static void look_soon (struct watch *w)
 static void look_ended (struct watch *w)
 {
     w->looks++;
-    if (!w->surveyed && !w->error[0])
+    if (!w->surveyed && !w->failed[0])
         look (w);
     else
-        w->ops->looked (w->arg);
+        tell (w);
     if (w->again && LIST_EMPTY (&w->questions))
         look_soon (w);
 }
