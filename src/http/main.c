@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -21,7 +22,8 @@
 #include "libutil/stdfds.h"
 
 #define LISTEN "127.0.0.1:8061"
-#define MAX_CONNECTIONS 1000
+#define MAX_CONNECTIONS 12000
+#define OTHER_FILES 64 /* that are open beside connections */
 #define RATE 1000000
 #define MAX_ANSWERS 64 /* MiB */
 
@@ -47,7 +49,7 @@ static const char help[] =
     "  -l, --listen WHERE       ADDRESS:PORT, [ADDRESS]:PORT or unix:PATH (" LISTEN ")\n"
     "  -u, --uri URI            the broker (default: as for idtree)\n"
     "      --token-file FILE    whose first line all requests must show; needed where other hosts can come\n"
-    "      --max-connections N  at the same time (1000)\n"
+    "      --max-connections N  at the same time (12000)\n"
     "      --rate N             ids a second for all together; 0: any (1000000)\n"
     "      --max-answers MIB    of all answers that were not taken yet (64)\n"
     "      --show-log           tell lines of the instance's log to other users of this host, too\n"
@@ -143,6 +145,25 @@ static void lost_cb (idt_t *h, int errnum, void *arg)
     fprintf (stderr, "idtree-http: no broker is found: %s\n", strerror (errnum));
 }
 
+/* --- connections --------------------------------------------------------- */
+
+/* How many fit, where the limit of open files is raised as far as it may be; said where it is fewer. */
+static uint32_t fit_connections (uint32_t wanted)
+{
+    struct rlimit limit;
+    rlim_t need = (rlim_t)wanted + OTHER_FILES;
+
+    if (getrlimit (RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= need)
+        return wanted;
+    limit.rlim_cur = limit.rlim_max < need ? limit.rlim_max : need;
+    if (setrlimit (RLIMIT_NOFILE, &limit) < 0 || getrlimit (RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= need)
+        return wanted;
+    uint32_t fit = limit.rlim_cur > 2 * OTHER_FILES ? (uint32_t)limit.rlim_cur - OTHER_FILES : OTHER_FILES;
+    fprintf (stderr, "idtree-http: %u connections at the same time, not %u: %lu files may be open (ulimit -Hn)\n", fit,
+             wanted, (unsigned long)limit.rlim_cur);
+    return fit;
+}
+
 /* --- all of it --------------------------------------------------------- */
 
 static int find_socket (const struct options *o, struct server_conf *conf)
@@ -192,9 +213,10 @@ int main (int argc, char **argv)
     o = read_options (argc, argv);
     if (o.token_file && !(token = listen_token (o.token_file, &error)))
         end (2, error.text);
-    struct server_conf conf = {
-        .token = token, .max_connections = o.max_connections, .rate = o.rate, .max_answers = (size_t)o.max_answers << 20
-    };
+    struct server_conf conf = { .token = token,
+                                .max_connections = fit_connections (o.max_connections),
+                                .rate = o.rate,
+                                .max_answers = (size_t)o.max_answers << 20 };
     find_socket (&o, &conf);
     conf.show_log = o.show_log || conf.token || !conf.loopback; /* others are kept out */
     int signals = block_signals ();

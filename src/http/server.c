@@ -127,8 +127,11 @@ static bool has_room (const struct server *s, const char *text)
 void exchange_reply (struct exchange *x, unsigned status, const char *type, char *text)
 {
     if (!has_room (x->server, text)) {
+        size_t len = strlen (text);
+
         free (text);
-        exchange_fail (x, 503, "answers of %zu bytes wait to be taken (--max-answers)", x->server->held);
+        exchange_fail (x, 503, "--max-answers: no room for %zu bytes beside %zu that wait to be taken", len,
+                       x->server->held);
         return;
     }
     x->status = status;
