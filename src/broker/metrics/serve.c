@@ -183,8 +183,8 @@ static void ask_module (const char *name, void *arg)
         return;
     snprintf (topic, sizeof (topic), "%.*s.metrics", MAX_NAME, name);
     struct upcall *up = upcall_create (&r->modules,
-                                       idt_rpc_pack (r->all->conf.h, topic, r->all->conf.rank, 0, "{s:b}", "states",
-                                                     r->states),
+                                       idt_rpc_pack (r->all->conf.h, topic, r->all->conf.rank, 0, "{s:b s:b}", "states",
+                                                     r->states, "brief", r->brief),
                                        survey_left_ms (r->survey, now_ms ()), module_cb, r);
     if (up)
         up->tag = (uint32_t)json_array_size (r->asked) - 1;
