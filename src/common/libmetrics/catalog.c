@@ -108,8 +108,6 @@ const struct metrics_row metrics_catalog[] = {
     COUNT ("flake_forwarded", "flake_forwarded", "Requests for these that were sent up"),
     COUNT ("flake_combined", "flake_combined", "Requests for these that went up with another one"),
     COUNT ("flake_refused", "flake_refused", "Requests for these that were refused: too many, or too late"),
-    COUNT ("flake_loans", "flake_loans", "Times that a rank asked its FLUID service for time to make these of"),
-    COUNT ("flake_claims", "flake_claims", "Times that a rank claimed its fingerprint at rank 0"),
     LEVEL (METRICS_SUM, "flake_waiting", NULL, "Requests for these that wait now"),
     /* documents of the id compressor */
     LEVEL (METRICS_SUM, "compressor_open", NULL, "Documents that are open, on each rank that has them"),

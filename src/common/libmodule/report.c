@@ -8,7 +8,7 @@
 #include "libmodule/report.h"
 #include "libmodule/respond.h"
 
-/* Who answers {} has nothing to tell, ever, and is not asked again. */
+/* Who answers {} has nothing to tell, ever. */
 static json_t *report_new (uint32_t rank, bool states, bool brief, module_report_f report, void *arg)
 {
     struct metrics *m = metrics_create (rank + 1);
@@ -21,7 +21,7 @@ static json_t *report_new (uint32_t rank, bool states, bool brief, module_report
     json_t *o = metrics_report_new (m);
     metrics_destroy (m);
     if (o && json_object_size (o) == 0)
-        json_put_new (&o, "sum", json_object ());
+        json_put_new (&o, "quiet", json_boolean (!states));
     return o;
 }
 

@@ -30,7 +30,5 @@ void stats_report (void *flake, bool states, struct metrics *m)
     metrics_put_count (m, "flake_forwarded", s->forwards);
     metrics_put_count (m, "flake_combined", s->combined);
     metrics_put_count (m, "flake_refused", s->refused);
-    metrics_put_count (m, "flake_loans", s->loans);
-    metrics_put_count (m, "flake_claims", s->claims);
     metrics_put_count (m, "flake_waiting", flake_waiting (f));
 }
