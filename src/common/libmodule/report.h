@@ -3,8 +3,8 @@
 
 /* report.h - NAME.metrics: what a module tells of its rank to be summed up (libmetrics/metrics.h)
  *
- * {"states": b} asks for sets of ranks only, {"brief": b} for nothing that is 0.  Where that leaves nothing the answer is
- * {"quiet": true}: so all that is told changes with messages alone, and not with time.
+ * {"states": b} asks for sets of ranks only, {"brief": b} for nothing that is 0.  Where that leaves nothing the answer
+ * is {"quiet": true}: so what is told changes with messages alone, and not with time.
  */
 #ifndef LIBMODULE_REPORT_H
 #define LIBMODULE_REPORT_H
