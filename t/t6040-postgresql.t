@@ -128,6 +128,10 @@ test_expect_success 'where no page is shared, or it is used up and there are mor
     end && broker one -o fluid.attach=all -o fluid.lanes=4 -o access.guest-rate=100000000 &&
     test "$(sql "SELECT count (DISTINCT id), bool_and (ok) FROM (SELECT id, id > lag (id) OVER (ORDER BY n) AS ok FROM (SELECT n, fluid_next () AS id FROM generate_series (1, 200000) n OFFSET 0) x) y")" = "200000|t"
 '
+test_expect_success 'the examples of its guide' '
+    sed -n "/^\`\`\`sql/,/^\`\`\`/p" "$IDTREE_SRCDIR/doc/guide/postgresql.md" | sed "/^\`\`\`/d" >guide.sql && sql "CREATE DATABASE guide" &&
+    psql -qXAt -v ON_ERROR_STOP=1 -d guide -f guide.sql >out && cat out && test "$(sed -n 4p out)" = 1000 && grep "Subplans Removed: [12]" out
+'
 test_expect_success 'another instance, whose ids may be the same, is refused; and so is any but the one that is named' '
     uuid=$(idtree getattr instance.uuid) && session && says "SELECT fluid_next ()" && end && mv "$PG/one.state" "$PG/one.aside" && broker one -o fluid.attach=all &&
     says "SELECT fluid_next ()" && wait_until "it is told why" grep "HINT:  Ids of two instances" said && cat said && grep "but this session has ids of $uuid" said && exec 5>&- &&
