@@ -42,7 +42,7 @@ pg_run() { # setting=value...
     # shellcheck disable=SC2046
     set -- $(printf -- ' -c %s' "$@")
     (cd "$PG" && LD_LIBRARY_PATH=$PG/libs pg_as "$pg_bin/postgres" -D data -k "$PG/run" -c listen_addresses= -c fsync=off \
-        -c autovacuum=off "$@" >server.log 2>&1 </dev/null 7>&- 8>&- 9>&-; : >ended) &
+        -c autovacuum=off "$@" >server.log 2>&1 </dev/null 5>&-; : >ended) &
     wait_until "the server answers" pg_answers && test ! -e "$PG/ended" || { cat "$PG/server.log"; return 1; }
 }
 pg_answers() { test -e "$PG/ended" || psql -qXc 'SELECT' >/dev/null; }

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <time.h>
 
+#include "access/xact.h"
 #include "datatype/timestamp.h"
 #include "fmgr.h"
 #include "miscadmin.h"
@@ -26,7 +27,7 @@ void _PG_init (void);
 #define guc_malloc(level, size) malloc (size)
 #endif
 
-struct settings settings;
+struct settings settings = { .moved = true };
 
 static const struct config_enum_entry forms[] = {
     { "dec", FLUID_DEC, false },
@@ -103,7 +104,7 @@ static void assign_epoch (const char *newval, void *extra)
         settings.epoch_ms = *(int64 *)extra;
 }
 
-void _PG_init (void)
+static void define_settings (void)
 {
     DefineCustomStringVariable (
         "idtree.uri", "Where the broker is that gives ids.",
@@ -123,6 +124,43 @@ void _PG_init (void)
 #else
     EmitWarningsOnPlaceholders ("idtree");
 #endif
+    settings.defined = true;
+}
+
+/* While several processes work on a query PostgreSQL sets nothing: what was said of our settings before we were loaded
+ * would be lost if they were defined then.
+ */
+void _PG_init (void)
+{
+    if (!IsInParallelMode ())
+        define_settings ();
+}
+
+void settings_need (void)
+{
+    if (settings.defined)
+        return;
+    if (IsInParallelMode ())
+        ereport (ERROR,
+                 (errcode (ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                  errmsg ("idtree: its settings can't be read when it is loaded in the midst of a parallel query"),
+                  errhint ("Set session_preload_libraries = 'idtree'.")));
+    define_settings ();
+}
+
+enum fluid_form settings_form (void)
+{
+    if (likely (settings.defined))
+        return (enum fluid_form)settings.form;
+    if (!IsInParallelMode ()) {
+        define_settings ();
+        return (enum fluid_form)settings.form;
+    }
+    const char *name = GetConfigOption ("idtree.format", true, false);
+    for (const struct config_enum_entry *e = forms; name && e->name; e++)
+        if (pg_strcasecmp (name, e->name) == 0)
+            return (enum fluid_form)e->val;
+    return FLUID_F58;
 }
 
 /* --- clock, errors ---------------------------------------------------------------------------- */

@@ -26,9 +26,16 @@ struct settings {
     int timeout_ms; /* how long a call waits for a broker */
 
     int64 epoch_ms; /* what 'epoch' says, in Unix milliseconds */
+    bool defined;   /* the others are of use: settings_need () sees to it */
     bool moved;     /* 'uri' or 'instance' was set since source.c looked */
 };
 extern struct settings settings;
+
+/* Let the settings be of use.  Ends the query where they can't be: in a parallel query that loads us in its midst. */
+void settings_need (void);
+
+/* How ids are written, which can be told even there. */
+enum fluid_form settings_form (void);
 
 /* Where the broker is: for idtree's calls, where NULL is the default, and for a person. */
 const char *settings_uri (void);

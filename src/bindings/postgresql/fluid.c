@@ -61,7 +61,7 @@ Datum pg_fluid_in (PG_FUNCTION_ARGS)
 PG_FUNCTION_INFO_V1 (pg_fluid_out);
 Datum pg_fluid_out (PG_FUNCTION_ARGS)
 {
-    PG_RETURN_CSTRING (write_text (PG_GETARG_FLUID (0), (enum fluid_form)settings.form));
+    PG_RETURN_CSTRING (write_text (PG_GETARG_FLUID (0), settings_form ()));
 }
 
 PG_FUNCTION_INFO_V1 (pg_fluid_recv);

@@ -86,16 +86,16 @@ PG_FUNCTION_INFO_V1 (pg_fluid_range);
 Datum pg_fluid_range (PG_FUNCTION_ARGS)
 {
     TypeCacheEntry *type = range_get_typcache (fcinfo, get_fn_expr_rettype (fcinfo->flinfo));
-    RangeBound lower = { .inclusive = true, .lower = true }, upper = { .lower = false };
+    RangeBound begin = { .inclusive = true, .lower = true }, end = { .lower = false };
     fluid_t from = 0, to = 0;
 
-    lower.infinite = !bound_of (PG_GETARG_TIMESTAMPTZ (0), &from);
-    upper.infinite = !bound_of (PG_GETARG_TIMESTAMPTZ (1), &to);
-    lower.val = FluidGetDatum (from);
-    upper.val = FluidGetDatum (to);
-    if (lower.infinite) /* nothing is as late */
+    begin.infinite = !bound_of (PG_GETARG_TIMESTAMPTZ (0), &from);
+    end.infinite = !bound_of (PG_GETARG_TIMESTAMPTZ (1), &to);
+    begin.val = FluidGetDatum (from);
+    end.val = FluidGetDatum (to);
+    if (begin.infinite) /* nothing is as late */
         PG_RETURN_RANGE_P (make_empty_range (type));
-    PG_RETURN_RANGE_P (make_range (type, &lower, &upper, false));
+    PG_RETURN_RANGE_P (make_range (type, &begin, &end, false));
 }
 
 /* The first and the last id of a range; of an empty one the first lies behind the last. */

@@ -40,6 +40,7 @@ static struct {
 
 static void start_over (void)
 {
+    settings_need ();
     idt_page_close (source.page);
     source.page = NULL;
     source.page_again_ms = 0;
@@ -198,6 +199,7 @@ fluid_t source_next (void)
 
 int64 source_epoch_ms (void)
 {
+    settings_need ();
     if (settings.epoch && *settings.epoch)
         return settings.epoch_ms;
     if (settings.moved)

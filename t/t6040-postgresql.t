@@ -1,0 +1,146 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Copyright idtree contributors
+#
+# t6040-postgresql.t - the extension idtree of PostgreSQL, on a real server
+test_description='PostgreSQL makes ids: as a default of columns, in any session, whatever happens to the broker'
+. "$(dirname "$0")/idtree-sharness.sh"
+. "$IDTREE_SRCDIR/t/postgresql.sh"
+skip_all=$(pg_missing)
+test -z "$skip_all" || test_done
+nm -D --undefined-only "$pg_built" "$IDTREE_BUILDDIR/src/common/libidtree/.libs/libidtree.so" | grep -qE '__(asan|tsan|ubsan)_' && {
+    skip_all='built with a sanitizer'
+    test_done
+}
+pg_start max_worker_processes=4 min_parallel_table_scan_size=0 || exit 1
+cleanup pg_stop
+
+PATH=$IDTREE_BUILDDIR/src/broker:$PATH
+PGOPTIONS="-c idtree.uri=local://$PG/one/local" IDTREE_URI=local://$PG/one/local
+export PGOPTIONS IDTREE_URI
+# A broker of an instance that is made once: folder, option...
+broker() {
+    mkdir -p "$PG/$1" && chmod 755 "$PG/$1" && init_state "$PG/$1.state" --name "$1" || return 1
+    here=$PG/$1 && shift
+    idtree-broker -o rundir="$here" -o statedir="$here.state" -o access.allow-guest-user=on -o fluid.lease=2s "$@" \
+        >"$here.log" 2>&1 </dev/null 5>&- &
+    pid=$!
+    wait_until "the broker serves" env IDTREE_URI="local://$here/local" idtree id new >/dev/null || { cat "$here.log"; return 1; }
+}
+end() { kill "$@" $pid; wait $pid; :; }
+# A session that goes on: lines go to descriptor 5, and what it says is in the file "said".
+session() { rm -f lines said && mkfifo lines && { psql -qXAt <lines >said 2>&1 5>&- & } && exec 5>lines; }
+says() {
+    n=$(wc -l <said) && echo "$1;" >&5 && wait_until "the session answers" holds "test \$(wc -l <said) -gt $n" && tail -n 1 said
+}
+fails() { test_must_fail sql "$@" 2>err; cat err; }
+
+test_expect_success 'without a broker: the type is there, and an id is refused with a sentence' '
+    sql "CREATE EXTENSION idtree" &&
+    fails "SELECT fluid_next ()" && grep "ERROR:  idtree: local://$PG/one/local: .*the directory does not exist" err &&
+    grep "HINT:  Start a broker on this host" err && fails "SET idtree.uri = \"tcp://x\"; SELECT fluid_next ()" && grep "idtree.uri to local:" err &&
+    fails "SELECT fluid \$\$0\$\$; SET idtree.nonsense = 1" && fails "SELECT fluid \$\$0\$\$; SET idtree.epoch = monday" && grep "as 2026-01-01T00:00:00Z" err
+'
+test_expect_success 'ids are read in any form, and written in the one that is set' '
+    for text in 6731191091817518 0x17e9fb8df16c2e 0017.e9fb.8df1.6c2e fuZZybuNNy "ƒuZZybuNNy" reform-remote-galileo--heart-package-academy; do
+        sql "SELECT fluid $(printf "\047%s\047" "$text") = fluid_of_bigint (6731191091817518)"; done >got && test "$(sort -u got)" = t && test "$(wc -l <got)" = 6 &&
+    for form in dec hex dothex f58 ƒ58 words emoji; do
+        sql "SET idtree.format = \"$form\"; SELECT id = id::text::fluid AND id::text = fluid_format (id, \$\$$form\$\$), id FROM (SELECT fluid \$\$fuZZybuNNy\$\$ AS id) x" || return 1
+    done >got && cat got && test "$(grep -c "^t|" got)" = 7 && grep "reform-remote" got &&
+    fails "SELECT fluid \$\$fuZZ0\$\$" && grep "\"fuZZ0\" is no fluid" err && fails "SELECT fluid \$\$18446744073709551616\$\$" && grep "more than 64 bits" err
+'
+test_expect_success 'they are ordered without a sign, by trees, hashes and BRIN; and are binary, bigint and numeric, too' '
+    sql "CREATE TABLE o AS SELECT (n * 184467440737095516::numeric)::fluid AS id, n FROM generate_series (0, 100) n ORDER BY random ();
+         SELECT string_agg (n::text, \$\$ \$\$ ORDER BY id) = string_agg (n::text, \$\$ \$\$ ORDER BY n), max (id) = 18446744073709551600::numeric::fluid,
+             count (DISTINCT id) = 101, bool_and (id::numeric = n * 184467440737095516::numeric) FROM o;
+         CREATE INDEX ON o (id); ANALYZE o; SET enable_seqscan = off; EXPLAIN (COSTS OFF) SELECT FROM o WHERE id > \$\$0xf000000000000000\$\$;
+         SELECT count (*) FROM o WHERE id > \$\$0xf000000000000000\$\$;
+         DROP INDEX o_id_idx; CREATE INDEX ON o USING brin (id); SELECT count (*) FROM o WHERE id < \$\$0xf000000000000000\$\$;
+         DROP INDEX o_id_idx; CREATE INDEX ON o USING hash (id); SELECT n FROM o WHERE id = 184467440737095516::bigint::fluid;
+         SELECT count (*) FROM o a JOIN o b USING (id); SELECT fluid_cmp (fluid \$\$0\$\$, fluid \$\$0xffffffffffffffff\$\$)" >got && cat got &&
+    printf "%s\n" "t|t|t|t" "Index Only Scan using o_id_idx on o" "  Index Cond: (id > $(idtree id convert --to f58 0xf000000000000000)::fluid)" >want &&
+    tr -d "\047" <got | head -n 3 >head && test_cmp want head && sed 1,3d got >rest && printf "%s\n" 7 94 1 101 -1 >want && test_cmp want rest &&
+    sql "CREATE TABLE o2 (LIKE o)" && sql "COPY o TO STDOUT (FORMAT binary)" >bytes && psql -qXc "COPY o2 FROM STDIN (FORMAT binary)" <bytes &&
+    test "$(sql "SELECT count (*) FROM o JOIN o2 USING (id, n)")" = 101 &&
+    fails "SELECT fluid \$\$0xffffffffffffffff\$\$::bigint" && grep "does not fit into a bigint" err && fails "SELECT (-1)::bigint::fluid" && fails "SELECT 1.5::fluid"
+'
+test_expect_success 'a default of columns: in order, made in the backend by the page, and never again what was rolled back' '
+    broker one -o fluid.attach=all &&
+    sql "CREATE TABLE t (id fluid PRIMARY KEY DEFAULT fluid_next (), n integer)" &&
+    sql "INSERT INTO t (n) SELECT generate_series (1, 5000)" && sql "BEGIN; INSERT INTO t (n) VALUES (0) RETURNING id; ROLLBACK" >rolled &&
+    sql "INSERT INTO t (n) SELECT generate_series (5001, 10000);
+         SELECT count (*), bool_and (ok) FROM (SELECT id > lag (id) OVER (ORDER BY n) AS ok FROM t) x" >got && cat got && test "$(cat got)" = "10000|t" &&
+    test "$(sql "SELECT count (*) FROM t WHERE id = \$\$$(head -n 1 rolled)\$\$")" = 0 &&
+    session && says "SELECT fluid_next ()" && backend=$(says "SELECT pg_backend_pid ()") && pg_as cat /proc/$backend/maps >maps && exec 5>&- &&
+    grep libidtree-page maps && ! grep libidtree.so maps
+'
+test_expect_success 'settings count whenever the library is loaded, in the midst of a parallel query, too' '
+    sql "CREATE INDEX ON t (n); SHOW idtree.uri; SELECT fluid_next () IS NOT NULL" >got 2>&1 && printf "local://$PG/one/local\nt\n" >want && test_cmp want got &&
+    PGOPTIONS="$PGOPTIONS -c idtree.format=dothex -c force_parallel_mode=on" sql "SELECT id FROM t LIMIT 1" >got 2>&1 && cat got && grep -x "....\.....\.....\....." got
+'
+test_expect_success 'sessions at once, workers of one query, clients of the broker: none twice' '
+    for i in 1 2 3; do sql "INSERT INTO t (n) SELECT generate_series (1, 20000)" & pids="$pids $!"; done &&
+    sql "SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET max_parallel_workers_per_gather = 2; SET force_parallel_mode = on;
+         CREATE TABLE u AS SELECT fluid_next () AS id FROM t; EXPLAIN (COSTS OFF) SELECT fluid_next () FROM t" >plan && grep Gather plan &&
+    idtree id new -n 5000 >asked && for p in $pids; do wait $p || return 1; done &&
+    sql "INSERT INTO t SELECT id FROM u" && psql -qXc "COPY t (id) FROM STDIN" <asked && test "$(sql "SELECT count (*) >= 85000 FROM t")" = t
+'
+test_expect_success 'the time of an id, by the epoch of the instance, or one that is set' '
+    test "$(sql "SELECT clock_timestamp () - fluid_next ()::timestamptz BETWEEN interval \$\$-1s\$\$ AND interval \$\$10s\$\$")" = t &&
+    test "$(sql "SELECT fluid_epoch () AT TIME ZONE \$\$UTC\$\$")" = "$(idtree info | sed -n "s/^fluid epoch  *\(.*\)T\(.*\)Z/\1 \2/p" | sed "s/\.\?0*$//")" &&
+    test "$(sql "SET timezone = UTC; SET idtree.epoch = \$\$2026-01-01T00:00:00Z\$\$; SELECT fluid \$\$0\$\$::timestamptz, fluid_from (\$\$2026-01-01 00:00:00.0011+00\$\$)::timestamptz")" = \
+        "2026-01-01 00:00:00+00|2026-01-01 00:00:00.002+00" &&
+    test "$(sql "SELECT fluid_from (fluid_epoch () - interval \$\$1 year\$\$) = fluid \$\$0\$\$, fluid_range (\$\$-infinity\$\$, \$\$infinity\$\$) @> fluid \$\$0xffffffffffffffff\$\$,
+        fluid \$\$1\$\$ <@ fluidrange \$\$(0,1)\$\$, fluid \$\$1\$\$ <@ fluidrange \$\$(0,1]\$\$, fluid \$\$0\$\$ <@ fluidrange \$\$(0,)\$\$, fluid \$\$0\$\$ <@ fluidrange \$\$empty\$\$")" = "t|t|f|t|f|f" &&
+    fails "SELECT fluid_from (\$\$infinity\$\$)" && grep MAXVALUE err && fails "SELECT fluid_from (now () + interval \$\$40 years\$\$)" && grep "their time ends on" err
+'
+test_expect_success 'partitions by time are pruned' '
+    sql "SET idtree.epoch = \$\$2026-01-01T00:00:00Z\$\$;
+         CREATE TABLE p (id fluid NOT NULL) PARTITION BY RANGE (id);
+         CREATE TABLE p1 PARTITION OF p FOR VALUES FROM (MINVALUE) TO (fluid_from (\$\$2026-02-01\$\$));
+         CREATE TABLE p2 PARTITION OF p FOR VALUES FROM (fluid_from (\$\$2026-02-01\$\$)) TO (fluid_from (\$\$2026-03-01\$\$));
+         CREATE TABLE p3 PARTITION OF p FOR VALUES FROM (fluid_from (\$\$2026-03-01\$\$)) TO (MAXVALUE);
+         INSERT INTO p SELECT fluid_from (timestamptz \$\$2026-01-15\$\$ + n * interval \$\$30 days\$\$) FROM generate_series (0, 2) n;
+         SELECT tableoid::regclass FROM p ORDER BY id;
+         EXPLAIN (COSTS OFF) SELECT FROM p WHERE id <@ fluid_range (\$\$2026-02-03\$\$, \$\$2026-02-20\$\$);
+         SELECT count (*) FROM p WHERE fluid_range (\$\$2026-02-03\$\$, \$\$2026-02-20\$\$) @> id" >got && cat got &&
+    printf "p1\np2\np3\n" >want && head -n 3 got >head && test_cmp want head &&
+    grep "Subplans Removed: 2" got && grep "on p2 p" got && ! grep "on p[13] p" got && test "$(tail -n 1 got)" = 1
+'
+test_expect_success 'a broker is stopped and another one runs: a session goes on, its ids increase' '
+    session && says "SELECT fluid_next ()::bigint" && end && broker one -o fluid.attach=all &&
+    says "SELECT fluid_next ()::bigint" && sort -n -c said && test "$(wc -l <said)" = 2
+'
+test_expect_success 'one is killed: its page goes on for a while, and what comes then is waited for' '
+    end -9 && says "SELECT fluid_next ()::bigint" && echo "DO \$\$ BEGIN FOR i IN 1..500 LOOP PERFORM fluid_next (), pg_sleep (0.01); END LOOP; END \$\$; SELECT fluid_next ()::bigint;" >&5 &&
+    broker one -o fluid.attach=all && wait_until "the session has ids" holds "test \$(wc -l <said) -gt 3" && cat said && sort -n -c said && exec 5>&- &&
+    ! grep ERROR said
+'
+test_expect_success 'a broker that says nothing: a query is cancelled, or ends by itself, with a sentence' '
+    end && broker one && kill -STOP $pid && fails "SET statement_timeout = 300; SELECT fluid_next ()" && grep "canceling statement" err &&
+    fails "SET idtree.timeout = 300; SELECT fluid_next ()" && grep "HINT:.*idtree.timeout" err && kill -CONT $pid &&
+    session && says "SELECT fluid_next ()::bigint" && kill -STOP $pid && says "SET statement_timeout = 500; SELECT count (fluid_next ()) FROM generate_series (1, 100000)" && kill -CONT $pid &&
+    grep "canceling statement" said && says "SET statement_timeout = 0; SELECT fluid_next ()::bigint" && exec 5>&- && grep -v ERROR said | sort -n -c
+'
+test_expect_success 'where no page is shared, or it is used up and there are more generators, ids come by message' '
+    test "$(sql "SELECT count (DISTINCT id), bool_and (ok) FROM (SELECT id, id > lag (id) OVER (ORDER BY n) AS ok FROM (SELECT n, fluid_next () AS id FROM generate_series (1, 20000) n OFFSET 0) x) y")" = "20000|t" &&
+    test "$(sql "SELECT fluid_epoch ()")" = "$(sql "SELECT fluid_epoch () FROM (SELECT fluid_next ()) x")" &&
+    end && broker one -o fluid.attach=all -o fluid.lanes=4 -o access.guest-rate=100000000 &&
+    test "$(sql "SELECT count (DISTINCT id), bool_and (ok) FROM (SELECT id, id > lag (id) OVER (ORDER BY n) AS ok FROM (SELECT n, fluid_next () AS id FROM generate_series (1, 200000) n OFFSET 0) x) y")" = "200000|t"
+'
+test_expect_success 'the examples of its guide' '
+    sed -n "/^\`\`\`sql/,/^\`\`\`/p" "$IDTREE_SRCDIR/doc/guide/postgresql.md" | sed "/^\`\`\`/d" >guide.sql && sql "CREATE DATABASE guide" &&
+    psql -qXAt -v ON_ERROR_STOP=1 -d guide -f guide.sql >out && cat out && test "$(sed -n 4p out)" = 1000 && grep "Subplans Removed: [12]" out
+'
+test_expect_success 'another instance, whose ids may be the same, is refused; and so is any but the one that is named' '
+    uuid=$(idtree getattr instance.uuid) && session && says "SELECT fluid_next ()" && end && mv "$PG/one.state" "$PG/one.aside" && broker one -o fluid.attach=all &&
+    says "SELECT fluid_next ()" && wait_until "it is told why" grep "HINT:  Ids of two instances" said && cat said && grep "but this session has ids of $uuid" said && exec 5>&- &&
+    sql "SELECT fluid_next ()" && fails "SET idtree.instance = \$\$$uuid\$\$; SELECT fluid_next ()" && grep "but idtree.instance is $uuid" err && end
+'
+test_expect_success 'who may not say where ids come from' '
+    guest() { test_must_fail env PGOPTIONS= PGUSER=guest psql -qXAtv ON_ERROR_STOP=1 -c "$@" 2>err; cat err; } &&
+    sql "CREATE ROLE guest LOGIN" && guest "SELECT fluid \$\$0\$\$; SET idtree.uri = \$\$local:///evil/local\$\$" && grep "ERROR:  permission denied" err &&
+    guest "SET idtree.uri = \$\$local:///evil/local\$\$; SELECT fluid_next ()" && grep "WARNING:  permission denied" err && ! grep "local:///evil" err
+'
+pg_stop
+test_done
