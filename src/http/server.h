@@ -79,7 +79,7 @@ struct exchange {
 struct server *server_create (idt_t *h, const struct server_conf *conf, idt_error_t *errp);
 void server_destroy (struct server *s);
 
-/* --- for handlers ------------------------------------------------------------------------------------------ */
+/* --- for handlers --------------------------------------------------------- */
 
 idt_t *server_handle (struct server *s);
 
@@ -100,19 +100,19 @@ void exchange_fail_errno (struct exchange *x, int errnum, const char *text);
 /* Ask the broker: 'cb' is called with the answer in x->f, or an error.  Where it cannot be asked that is answered. */
 void exchange_ask (struct exchange *x, idt_future_t *f, idt_future_f cb);
 
-/* --- door.c ------------------------------------------------------------------------------------------------- */
+/* --- door.c --------------------------------------------------------- */
 
 /* Whether it may ask; else it was answered. */
 bool door_lets_in (struct exchange *x, const struct server_conf *conf);
 
-/* --- ids.c: /v1/ids ------------------------------------------------------------------------------------------ */
+/* --- ids.c: /v1/ids --------------------------------------------------------- */
 
 struct ids *ids_create (struct server *s, uint32_t rate); /* NULL with errno ENOMEM */
 void ids_destroy (struct ids *ids);
 void ids_new (struct ids *ids, struct exchange *x);
 void ids_show (struct ids *ids, struct exchange *x, const char *text);
 
-/* --- look.c: /healthz, /readyz, /metrics, /v1/watermark -------------------------------------------------------- */
+/* --- look.c: /healthz, /readyz, /metrics, /v1/watermark --------------------------------------------------------- */
 
 struct look *look_create (struct server *s); /* NULL with errno ENOMEM */
 void look_destroy (struct look *l);
