@@ -19,6 +19,7 @@
 
 #include "http/feed.h"
 #include "http/pool.h"
+#include "http/tls.h"
 
 #define HTTP_MAX_BODY 4096   /* bytes of a request's, which say nothing */
 #define HTTP_WAIT_MS 5000.   /* for the broker */
@@ -30,7 +31,8 @@
 struct server_conf {
     int fd;            /* that listens; the server's from success on */
     bool loopback;     /* only this host reaches it, by TCP: browsers do, too */
-    const char *token; /* that all requests but /healthz and /readyz must have; NULL: none */
+    const char *token; /* that opens it; NULL: none */
+    struct tls tls;    /* certificate NULL: none; borrowed */
     uint32_t max_connections;
     uint32_t rate;      /* ids a second; 0: any */
     size_t max_answers; /* bytes of all answers that were not taken yet, but for those of HTTP_SMALL */
@@ -104,6 +106,9 @@ void exchange_ask (struct exchange *x, idt_future_t *f, idt_future_f cb);
 
 /* Whether it may ask; else it was answered. */
 bool door_lets_in (struct exchange *x, const struct server_conf *conf);
+
+/* What is remembered of a connection: whether its certificate is good, which is looked at once. */
+enum door_card { DOOR_NOT_SEEN, DOOR_GOOD, DOOR_BAD };
 
 /* --- ids.c: /v1/ids --------------------------------------------------------- */
 
