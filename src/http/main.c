@@ -31,16 +31,25 @@ struct options {
     const char *listen; /* NULL: not given */
     const char *uri;
     const char *token_file;
+    const char *tls_cert, *tls_key, *tls_client_ca;
     uint32_t max_connections, rate, max_answers;
     bool show_log;
 };
 
 static const struct option longs[] = {
-    { "listen", required_argument, NULL, 'l' },     { "uri", required_argument, NULL, 'u' },
-    { "token-file", required_argument, NULL, 't' }, { "max-connections", required_argument, NULL, 'c' },
-    { "rate", required_argument, NULL, 'r' },       { "max-answers", required_argument, NULL, 'a' },
-    { "show-log", no_argument, NULL, 'L' },         { "help", no_argument, NULL, 'h' },
-    { "version", no_argument, NULL, 'v' },          { NULL, 0, NULL, 0 },
+    { "listen", required_argument, NULL, 'l' },
+    { "uri", required_argument, NULL, 'u' },
+    { "token-file", required_argument, NULL, 't' },
+    { "max-connections", required_argument, NULL, 'c' },
+    { "rate", required_argument, NULL, 'r' },
+    { "max-answers", required_argument, NULL, 'a' },
+    { "tls-cert", required_argument, NULL, 'C' },
+    { "tls-key", required_argument, NULL, 'K' },
+    { "tls-client-ca", required_argument, NULL, 'A' },
+    { "show-log", no_argument, NULL, 'L' },
+    { "help", no_argument, NULL, 'h' },
+    { "version", no_argument, NULL, 'v' },
+    { NULL, 0, NULL, 0 },
 };
 
 static const char help[] =
@@ -48,7 +57,9 @@ static const char help[] =
     "Serve ids and figures of an instance over HTTP.\n\n"
     "  -l, --listen WHERE       ADDRESS:PORT, [ADDRESS]:PORT or unix:PATH (" LISTEN ")\n"
     "  -u, --uri URI            the broker (default: as for idtree)\n"
-    "      --token-file FILE    whose first line all requests must show; needed where other hosts can come\n"
+    "      --token-file FILE    whose first line all requests must show; where other hosts can come\n"
+    "      --tls-cert FILE, --tls-key FILE   serve TLS with that certificate and its key (PEM)\n"
+    "      --tls-client-ca FILE let in who shows a certificate that one of these signed, without a token, too\n"
     "      --max-connections N  at the same time (12000)\n"
     "      --rate N             ids a second for all together; 0: any (1000000)\n"
     "      --max-answers MIB    of all answers that were not taken yet (64)\n"
@@ -93,6 +104,15 @@ static struct options read_options (int argc, char **argv)
             break;
         case 't':
             o.token_file = optarg;
+            break;
+        case 'C':
+            o.tls_cert = optarg;
+            break;
+        case 'K':
+            o.tls_key = optarg;
+            break;
+        case 'A':
+            o.tls_client_ca = optarg;
             break;
         case 'c':
             o.max_connections = read_number ("max-connections", optarg, 1, 100000);
@@ -176,8 +196,8 @@ static int find_socket (const struct options *o, struct server_conf *conf)
         conf->fd = listen_at (o->listen ? o->listen : LISTEN, &conf->loopback, &others, &error);
     if (conf->fd < 0)
         end (errno == EINVAL ? 2 : 1, error.text);
-    if (others && !conf->token)
-        end (2, "other hosts can come there: --token-file is needed, and TLS by a proxy before it");
+    if (others && !conf->token && !conf->tls.authorities)
+        end (2, "other hosts can come there: --token-file is needed, or --tls-client-ca");
     return 0;
 }
 
@@ -192,7 +212,7 @@ static int serve (idt_t *h, const struct server_conf *conf, int signals)
         end (1, error.text[0] ? error.text : strerror (errno));
     idt_watcher_start (w);
     idt_set_lost (h, lost_cb, NULL);
-    printf ("%s\n", listen_text (conf->fd, where));
+    printf ("%s\n", listen_text (conf->fd, conf->tls.certificate != NULL, where));
     fflush (stdout);
     int rc = idt_reactor_run (idt_get_reactor (h), IDT_REACTOR_DEFAULT);
     if (rc < 0)
@@ -217,8 +237,10 @@ int main (int argc, char **argv)
                                 .max_connections = fit_connections (o.max_connections),
                                 .rate = o.rate,
                                 .max_answers = (size_t)o.max_answers << 20 };
+    if (tls_load (&conf.tls, o.tls_cert, o.tls_key, o.tls_client_ca, &error) < 0)
+        end (2, error.text);
     find_socket (&o, &conf);
-    conf.show_log = o.show_log || conf.token || !conf.loopback; /* others are kept out */
+    conf.show_log = o.show_log || conf.token || conf.tls.authorities || !conf.loopback; /* others are kept out */
     int signals = block_signals ();
     idt_t *h = idt_open_with (o.uri, IDT_O_RECONNECT, &error);
     if (!h)
@@ -226,6 +248,7 @@ int main (int argc, char **argv)
     int status = serve (h, &conf, signals);
     idt_close (h);
     close (signals);
+    tls_free (&conf.tls);
     free (token);
     return status;
 }

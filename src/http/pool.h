@@ -5,7 +5,8 @@
  *
  * A block is asked for when somebody waits.  One that was used up before it was old is followed by one of twice its
  * size, one that got old by one of half of it: so who comes seldom costs a message each, and who comes often nearly
- * none.  Where blocks are large the next one is asked for when a half is left, so that nobody waits for it.  Ids are given out in increasing order, to who waited longest, and none that is older than POOL_AGE_US.
+ * none.  Where blocks are large the next one is asked for when a half is left, so that nobody waits for it.  Ids are
+ * given out in increasing order, to who waited longest, and none that is older than POOL_AGE_US.
  */
 #ifndef HTTP_POOL_H
 #define HTTP_POOL_H

@@ -65,7 +65,7 @@ const json_t *watch_watermark (const struct watch *w)
     return w->watermark;
 }
 
-/* --- answers ---------------------------------------------------------------------------------------------------- */
+/* --- answers --------------------------------------------------------- */
 
 static void fail (struct watch *w, const char *why)
 {
@@ -157,7 +157,7 @@ static void answer_cb (idt_future_t *f, void *arg)
         look_ended (w);
 }
 
-/* --- looks ------------------------------------------------------------------------------------------------------ */
+/* --- looks --------------------------------------------------------- */
 
 static void ask (struct watch *w, enum what what, const char *topic, uint32_t rank, const char *request)
 {
@@ -243,7 +243,7 @@ static void look_ended (struct watch *w)
         look_soon (w);
 }
 
-/* --- what happens ------------------------------------------------------------------------------------------------ */
+/* --- what happens --------------------------------------------------------- */
 
 static void take_line (struct watch *w, idt_future_t *f)
 {
@@ -299,7 +299,7 @@ static void soon_cb (idt_watcher_t *timer, int revents, void *arg)
     look (arg);
 }
 
-/* --- life -------------------------------------------------------------------------------------------------------- */
+/* --- life --------------------------------------------------------- */
 
 void watch_begin (struct watch *w)
 {
