@@ -84,13 +84,41 @@ test_expect_success 'who asks for too many ids waits; a token in short, no token
     start_http -l "[::1]:0" --rate 100 && post "$url/v1/ids?n=101" && is_problem 429 "100 ids a second" && grep -i "^retry-after: 1" head &&
     post "$url/v1/ids?n=100" && is 200 && stop_http &&
     echo short >token && test_expect_code 2 "$http" --token-file token 2>err && grep "16 printed characters" err &&
-    test_expect_code 2 "$http" -l 0.0.0.0:0 2>err && grep "token-file is needed" err &&
+    test_expect_code 2 "$http" -l 0.0.0.0:0 2>err && grep "token-file is needed, or" err &&
     test_expect_code 2 "$http" -l localhost 2>err && grep "ADDRESS:PORT" err && test_expect_code 2 "$http" --rate x 2>err &&
     test_expect_code 2 "$http" extra 2>err && test_expect_code 1 "$http" -l 127.0.0.1:0 -u local:///nowhere 2>err && cat err
 '
 test_expect_success 'connections beyond the limit wait, and are served when others end' '
     start_http -l 127.0.0.1:0 --max-connections 2 && seq 20 | sed "s|.*|url=\"$url/healthz\"|" >config &&
     curl -s -m 60 -H "Connection: close" -Z --parallel-max 10 -K config >out && test "$(grep -c ok out)" = 20 && stop_http
+'
+if command -v openssl >/dev/null; then
+    test_set_prereq OPENSSL
+fi
+# A key and a certificate of that name, signed by another one.
+certify() { # name, authority, its purpose
+    openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout "$1.key" -out "$1.req" -subj "/CN=$1" 2>err &&
+        printf "extendedKeyUsage=%s\nsubjectAltName=IP:127.0.0.1\n" "$3" >"$1.ext" &&
+        openssl x509 -req -in "$1.req" -CA "$2.pem" -CAkey "$2.key" -CAcreateserial -days 30 -extfile "$1.ext" -out "$1.pem" 2>err
+}
+authority() { # name
+    openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout "$1.key" -out "$1.pem" -subj "/CN=$1" -days 30 2>err
+}
+test_expect_success OPENSSL 'by TLS, who has a certificate is served, or a token; nobody else, and no page of others that a browser with one shows' '
+    authority ca && authority other && certify server ca serverAuth && certify client ca clientAuth && certify stranger other clientAuth &&
+    start_http -l 127.0.0.1:0 --tls-cert server.pem --tls-key server.key --tls-client-ca ca.pem && echo "$url" | grep "^https://127" &&
+    post --cacert ca.pem --cert client.pem --key client.key "$url/v1/ids" && is 200 && post --cacert ca.pem "$url/v1/ids" && is_problem 401 "certificate is needed" &&
+    for who in stranger server; do post --cacert ca.pem --cert $who.pem --key $who.key "$url/v1/ids" && is_problem 401 "certificate is needed" || return 1; done &&
+    post --cacert ca.pem --cert client.pem --key client.key -H "Origin: https://evil.example" "$url/v1/ids" && is_problem 403 "pages of others" &&
+    post --cacert ca.pem --cert client.pem --key client.key -H "Origin: $url" "$url/v1/ids" && is 200 && get --cacert ca.pem "$url/readyz" && is 200 &&
+    test_must_fail curl -s --cacert ca.pem --tls-max 1.1 "$url/healthz" && curl -s -m 60 "http${url#https}/healthz" >body; ! grep ok body && stop_http &&
+    echo 0123456789abcdef >token && chmod 600 token && start_http -l 127.0.0.1:0 --tls-cert server.pem --tls-key server.key --tls-client-ca ca.pem --token-file token &&
+    post --cacert ca.pem -H "Authorization: Bearer 0123456789abcdef" "$url/v1/ids" && is 200 && post --cacert ca.pem --cert client.pem --key client.key "$url/v1/ids" && is 200 &&
+    post --cacert ca.pem --cert client.pem --key client.key -H "Origin: https://evil.example" "$url/v1/ids" && is_problem 403 "pages of others" &&
+    post --cacert ca.pem "$url/v1/ids" && is_problem 401 "token or a client" && stop_http &&
+    test_expect_code 2 "$http" --tls-cert server.pem 2>err && grep "belong together" err && test_expect_code 2 "$http" --tls-cert server.pem --tls-key client.key 2>err &&
+    grep "tls-key" err && test_expect_code 2 "$http" --tls-cert server.pem --tls-key server.key --tls-client-ca token 2>err && grep "tls-client-ca token" err &&
+    chmod 644 server.key && test_expect_code 2 "$http" --tls-cert server.pem --tls-key server.key 2>err && grep "chmod 600" err
 '
 if command -v systemd-socket-activate >/dev/null; then
     test_set_prereq ACTIVATE

@@ -59,7 +59,8 @@ unit_is_fit() { # unit, name of an instance of it
         { cat out; false; }
 }
 test_expect_success SYSTEMD 'the units say what systemd understands, and are exposed at most by 2.5' '
-    unit_is_fit idtree.service idtree.service && unit_is_fit idtree@.service idtree@test.service
+    unit_is_fit idtree.service idtree.service && unit_is_fit idtree@.service idtree@test.service &&
+    { ! test -x "$IDTREE_BUILDDIR/src/http/idtree-http" || { cp "$IDTREE_BUILDDIR/etc/systemd/idtree-http.socket" . && unit_is_fit idtree-http.service idtree-http.service; }; }
 '
 test_expect_success 'an exit that a restart does not mend is left to the operator' '
     grep -x "RestartPreventExitStatus=2 3" "$IDTREE_BUILDDIR/etc/systemd/idtree.service" &&

@@ -4,6 +4,7 @@
 /* door.c - who is let in */
 #include "config.h"
 
+#include <microhttpd.h>
 #include <string.h>
 #include <strings.h>
 
@@ -37,24 +38,50 @@ static bool is_here (const char *host)
 }
 
 /* A page that this server served. */
-static bool is_own (const char *origin, const char *host)
+static bool is_own (const struct server_conf *conf, const char *origin, const char *host)
 {
-    static const char http[] = "http://";
+    const char *http = conf->tls.certificate ? "https://" : "http://";
 
     return host && strncmp (origin, http, strlen (http)) == 0 && strcmp (origin + strlen (http), host) == 0;
 }
 
+static bool has_certificate (const struct exchange *x)
+{
+    const union MHD_ConnectionInfo *info = MHD_get_connection_info (x->connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    enum door_card *card = info ? info->socket_context : NULL;
+
+    if (!card)
+        return false;
+    if (*card == DOOR_NOT_SEEN) {
+        info = MHD_get_connection_info (x->connection, MHD_CONNECTION_INFO_GNUTLS_SESSION);
+        *card = info && tls_is_client (info->tls_session) ? DOOR_GOOD : DOOR_BAD;
+    }
+    return *card == DOOR_GOOD;
+}
+
+static bool refuse (struct exchange *x, const struct server_conf *conf)
+{
+    exchange_fail (x, 401, "%s",
+                   !conf->token            ? "a client's certificate is needed, of an authority of --tls-client-ca"
+                   : conf->tls.authorities ? "a token or a client's certificate is needed: Authorization: Bearer TOKEN"
+                                           : "a token is needed: Authorization: Bearer TOKEN");
+    return false;
+}
+
+/* A browser shows its certificate, and comes to a loopback address, for any page: so where no token is shown pages of
+ * others are not served.  Nor are they by a name of theirs for this host, which no certificate could tell.
+ */
 bool door_lets_in (struct exchange *x, const struct server_conf *conf)
 {
     const char *origin = exchange_header (x, "Origin"), *host = exchange_header (x, "Host");
+    bool closed = conf->token || conf->tls.authorities;
 
-    if (conf->token && !x->resource && !is_token (conf->token, exchange_header (x, "Authorization"))) {
-        exchange_fail (x, 401, "a token is needed: Authorization: Bearer TOKEN");
-        return false;
-    }
-    if (!conf->token && conf->loopback && (!is_here (host) || (origin && !is_own (origin, host)))) {
-        exchange_fail (x, 403, "without a token pages of others are not served, nor other names than localhost");
-        return false;
-    }
-    return true;
+    if (closed && (x->resource || (conf->token && is_token (conf->token, exchange_header (x, "Authorization")))))
+        return true;
+    if (closed && !has_certificate (x))
+        return refuse (x, conf);
+    if ((!closed && !conf->loopback) || ((closed || is_here (host)) && (!origin || is_own (conf, origin, host))))
+        return true;
+    exchange_fail (x, 403, "without a token pages of others are not served, nor other names than localhost");
+    return false;
 }

@@ -82,7 +82,7 @@ void feed_say (struct feed *f, const char *event, const char *data)
     put (f, c, strlen (c));
 }
 
-/* --- readers --------------------------------------------------------------------------------------------------- */
+/* --- readers --------------------------------------------------------- */
 
 static void set_note (struct feed_reader *r, const char *before, const char *event, const char *data)
 {

@@ -3,8 +3,8 @@
 
 /* feed.h - events for many readers, written once; a thinking part
  *
- * The last FEED_BYTES of what was said are kept, whoever reads.  A reader is a place there: one who is so slow that what
- * it would read next is not kept any more goes on with what is said next, after being told how many it missed.
+ * The last FEED_BYTES of what was said are kept, whoever reads.  A reader is a place there: one that is so slow that
+ * what it would read next is not kept any more goes on with what is said next, after being told how many it missed.
  */
 #ifndef HTTP_FEED_H
 #define HTTP_FEED_H

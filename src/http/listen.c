@@ -52,7 +52,7 @@ static void classify (int fd, bool *loopback, bool *others)
     *others = !*loopback && a.any.sa_family != AF_UNIX;
 }
 
-const char *listen_text (int fd, char buf[LISTEN_TEXT])
+const char *listen_text (int fd, bool tls, char buf[LISTEN_TEXT])
 {
     union address a;
     socklen_t len = sizeof (a);
@@ -66,7 +66,8 @@ const char *listen_text (int fd, char buf[LISTEN_TEXT])
     else if (getnameinfo (&a.any, len, host, sizeof (host), port, sizeof (port), NI_NUMERICHOST | NI_NUMERICSERV) != 0)
         snprintf (buf, LISTEN_TEXT, "?");
     else
-        snprintf (buf, LISTEN_TEXT, a.any.sa_family == AF_INET6 ? "http://[%s]:%s" : "http://%s:%s", host, port);
+        snprintf (buf, LISTEN_TEXT, a.any.sa_family == AF_INET6 ? "http%s://[%s]:%s" : "http%s://%s:%s", tls ? "s" : "",
+                  host, port);
     return buf;
 }
 

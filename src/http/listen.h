@@ -20,7 +20,7 @@ int listen_inherited (bool *loopback, bool *others, idt_error_t *errp);
 
 /* Where it is, for people and scripts: http://127.0.0.1:8061 */
 #define LISTEN_TEXT 160
-const char *listen_text (int fd, char buf[LISTEN_TEXT]);
+const char *listen_text (int fd, bool tls, char buf[LISTEN_TEXT]);
 
 /* The first line of a file that no other user may read: a token of HTTP_MIN_TOKEN characters and more, to be freed.
  * NULL with errno set and 'errp' filled.

@@ -39,7 +39,7 @@ struct live {
     unsigned depth;
 };
 
-/* --- readers of events ---------------------------------------------------------------------------------------------- */
+/* --- readers of events --------------------------------------------------------- */
 
 static ssize_t read_cb (void *cls, uint64_t pos, char *buf, size_t max)
 {
@@ -133,7 +133,7 @@ void live_events (struct live *l, struct exchange *x)
     x->ready = true;
 }
 
-/* --- the tree --------------------------------------------------------------------------------------------------------- */
+/* --- the tree --------------------------------------------------------- */
 
 static json_t *error_new (const struct live *l)
 {
@@ -214,7 +214,7 @@ void live_tree (struct live *l, struct exchange *x)
         LIST_INSERT_HEAD (&l->waiting, x, stream);
 }
 
-/* --- what happens ------------------------------------------------------------------------------------------------------- */
+/* --- what happens --------------------------------------------------------- */
 
 static void looked_cb (void *arg)
 {
@@ -283,7 +283,7 @@ static void logged_cb (void *arg, const struct logline *line)
     }
 }
 
-/* --- life ------------------------------------------------------------------------------------------------------------------ */
+/* --- life --------------------------------------------------------- */
 
 static const struct watch_ops ops = { looked_cb, second_cb, logged_cb };
 

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -21,7 +22,8 @@
 #include "libutil/stdfds.h"
 
 #define LISTEN "127.0.0.1:8061"
-#define MAX_CONNECTIONS 1000
+#define MAX_CONNECTIONS 12000
+#define OTHER_FILES 64 /* that are open beside connections */
 #define RATE 1000000
 #define MAX_ANSWERS 64 /* MiB */
 
@@ -29,16 +31,25 @@ struct options {
     const char *listen; /* NULL: not given */
     const char *uri;
     const char *token_file;
+    const char *tls_cert, *tls_key, *tls_client_ca;
     uint32_t max_connections, rate, max_answers;
     bool show_log;
 };
 
 static const struct option longs[] = {
-    { "listen", required_argument, NULL, 'l' },     { "uri", required_argument, NULL, 'u' },
-    { "token-file", required_argument, NULL, 't' }, { "max-connections", required_argument, NULL, 'c' },
-    { "rate", required_argument, NULL, 'r' },       { "max-answers", required_argument, NULL, 'a' },
-    { "show-log", no_argument, NULL, 'L' },         { "help", no_argument, NULL, 'h' },
-    { "version", no_argument, NULL, 'v' },          { NULL, 0, NULL, 0 },
+    { "listen", required_argument, NULL, 'l' },
+    { "uri", required_argument, NULL, 'u' },
+    { "token-file", required_argument, NULL, 't' },
+    { "max-connections", required_argument, NULL, 'c' },
+    { "rate", required_argument, NULL, 'r' },
+    { "max-answers", required_argument, NULL, 'a' },
+    { "tls-cert", required_argument, NULL, 'C' },
+    { "tls-key", required_argument, NULL, 'K' },
+    { "tls-client-ca", required_argument, NULL, 'A' },
+    { "show-log", no_argument, NULL, 'L' },
+    { "help", no_argument, NULL, 'h' },
+    { "version", no_argument, NULL, 'v' },
+    { NULL, 0, NULL, 0 },
 };
 
 static const char help[] =
@@ -46,8 +57,10 @@ static const char help[] =
     "Serve ids and figures of an instance over HTTP.\n\n"
     "  -l, --listen WHERE       ADDRESS:PORT, [ADDRESS]:PORT or unix:PATH (" LISTEN ")\n"
     "  -u, --uri URI            the broker (default: as for idtree)\n"
-    "      --token-file FILE    whose first line all requests must show; needed where other hosts can come\n"
-    "      --max-connections N  at the same time (1000)\n"
+    "      --token-file FILE    whose first line all requests must show; where other hosts can come\n"
+    "      --tls-cert FILE, --tls-key FILE   serve TLS with that certificate and its key (PEM)\n"
+    "      --tls-client-ca FILE let in who shows a certificate that one of these signed, without a token, too\n"
+    "      --max-connections N  at the same time (12000)\n"
     "      --rate N             ids a second for all together; 0: any (1000000)\n"
     "      --max-answers MIB    of all answers that were not taken yet (64)\n"
     "      --show-log           tell lines of the instance's log to other users of this host, too\n"
@@ -91,6 +104,15 @@ static struct options read_options (int argc, char **argv)
             break;
         case 't':
             o.token_file = optarg;
+            break;
+        case 'C':
+            o.tls_cert = optarg;
+            break;
+        case 'K':
+            o.tls_key = optarg;
+            break;
+        case 'A':
+            o.tls_client_ca = optarg;
             break;
         case 'c':
             o.max_connections = read_number ("max-connections", optarg, 1, 100000);
@@ -143,6 +165,25 @@ static void lost_cb (idt_t *h, int errnum, void *arg)
     fprintf (stderr, "idtree-http: no broker is found: %s\n", strerror (errnum));
 }
 
+/* --- connections --------------------------------------------------------- */
+
+/* How many fit, where the limit of open files is raised as far as it may be; said where it is fewer. */
+static uint32_t fit_connections (uint32_t wanted)
+{
+    struct rlimit limit;
+    rlim_t need = (rlim_t)wanted + OTHER_FILES;
+
+    if (getrlimit (RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= need)
+        return wanted;
+    limit.rlim_cur = limit.rlim_max < need ? limit.rlim_max : need;
+    if (setrlimit (RLIMIT_NOFILE, &limit) < 0 || getrlimit (RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= need)
+        return wanted;
+    uint32_t fit = limit.rlim_cur > 2 * OTHER_FILES ? (uint32_t)limit.rlim_cur - OTHER_FILES : OTHER_FILES;
+    fprintf (stderr, "idtree-http: %u connections at the same time, not %u: %lu files may be open (ulimit -Hn)\n", fit,
+             wanted, (unsigned long)limit.rlim_cur);
+    return fit;
+}
+
 /* --- all of it --------------------------------------------------------- */
 
 static int find_socket (const struct options *o, struct server_conf *conf)
@@ -155,8 +196,8 @@ static int find_socket (const struct options *o, struct server_conf *conf)
         conf->fd = listen_at (o->listen ? o->listen : LISTEN, &conf->loopback, &others, &error);
     if (conf->fd < 0)
         end (errno == EINVAL ? 2 : 1, error.text);
-    if (others && !conf->token)
-        end (2, "other hosts can come there: --token-file is needed, and TLS by a proxy before it");
+    if (others && !conf->token && !conf->tls.authorities)
+        end (2, "other hosts can come there: --token-file is needed, or --tls-client-ca");
     return 0;
 }
 
@@ -171,7 +212,7 @@ static int serve (idt_t *h, const struct server_conf *conf, int signals)
         end (1, error.text[0] ? error.text : strerror (errno));
     idt_watcher_start (w);
     idt_set_lost (h, lost_cb, NULL);
-    printf ("%s\n", listen_text (conf->fd, where));
+    printf ("%s\n", listen_text (conf->fd, conf->tls.certificate != NULL, where));
     fflush (stdout);
     int rc = idt_reactor_run (idt_get_reactor (h), IDT_REACTOR_DEFAULT);
     if (rc < 0)
@@ -192,11 +233,14 @@ int main (int argc, char **argv)
     o = read_options (argc, argv);
     if (o.token_file && !(token = listen_token (o.token_file, &error)))
         end (2, error.text);
-    struct server_conf conf = {
-        .token = token, .max_connections = o.max_connections, .rate = o.rate, .max_answers = (size_t)o.max_answers << 20
-    };
+    struct server_conf conf = { .token = token,
+                                .max_connections = fit_connections (o.max_connections),
+                                .rate = o.rate,
+                                .max_answers = (size_t)o.max_answers << 20 };
+    if (tls_load (&conf.tls, o.tls_cert, o.tls_key, o.tls_client_ca, &error) < 0)
+        end (2, error.text);
     find_socket (&o, &conf);
-    conf.show_log = o.show_log || conf.token || !conf.loopback; /* others are kept out */
+    conf.show_log = o.show_log || conf.token || conf.tls.authorities || !conf.loopback; /* others are kept out */
     int signals = block_signals ();
     idt_t *h = idt_open_with (o.uri, IDT_O_RECONNECT, &error);
     if (!h)
@@ -204,6 +248,7 @@ int main (int argc, char **argv)
     int status = serve (h, &conf, signals);
     idt_close (h);
     close (signals);
+    tls_free (&conf.tls);
     free (token);
     return status;
 }

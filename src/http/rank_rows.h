@@ -9,7 +9,7 @@
 
 #include "http/ranks.h"
 
-/* Words are those of tables that do not end, so that they can be counted and compared by their numbers; 0: not known. */
+/* Words are numbers of tables, so that they can be counted and compared; 0: not known. */
 #define RANK_STATUSES 10
 #define RANK_FLUIDS 5
 extern const char *const rank_statuses[RANK_STATUSES];

@@ -32,7 +32,7 @@ static struct rank_row *row_of (struct ranks *r, uint32_t rank)
     return rank < r->n ? &r->rows[rank] : NULL;
 }
 
-/* --- life ---------------------------------------------------------------------------------------------------- */
+/* --- life --------------------------------------------------------- */
 
 struct ranks *ranks_create (void)
 {
@@ -66,7 +66,7 @@ int ranks_has_host (const struct ranks *r, uint32_t rank)
     return rank < r->n && r->rows[rank].host;
 }
 
-/* --- the topology -------------------------------------------------------------------------------------------- */
+/* --- the topology --------------------------------------------------------- */
 
 /* jansson bounds how deep an answer may be. */
 static int take_node (struct rank_row *rows, uint32_t n, const json_t *node, int32_t parent)
@@ -121,7 +121,7 @@ int ranks_take_topology (struct ranks *r, const json_t *topology)
     return 0;
 }
 
-/* --- a survey ------------------------------------------------------------------------------------------------ */
+/* --- a survey --------------------------------------------------------- */
 
 struct marking {
     struct ranks *ranks;
@@ -183,7 +183,7 @@ void ranks_take_survey (struct ranks *r, const json_t *report)
             r->rows[i].due = true;
 }
 
-/* --- what a rank tells ----------------------------------------------------------------------------------------- */
+/* --- what a rank tells --------------------------------------------------------- */
 
 /* A timestamp is a text, as it may have 64 bits. */
 static double seconds_of (const json_t *ms)
@@ -279,7 +279,7 @@ void ranks_take_host (struct ranks *r, uint32_t rank, const char *host)
         set_text (&row->host, host);
 }
 
-/* --- who is asked next ---------------------------------------------------------------------------------------- */
+/* --- who is asked next --------------------------------------------------------- */
 
 size_t ranks_pick (struct ranks *r, uint32_t *picked, size_t max)
 {

@@ -27,7 +27,7 @@ void ranks_destroy (struct ranks *r);
 
 uint32_t ranks_size (const struct ranks *r);
 
-/* --- what is told ------------------------------------------------------------------------------------------- */
+/* --- what is told --------------------------------------------------------- */
 
 /* The answer of overlay.topology of rank 0.  Where it is another tree than before all else is forgotten.  Returns 0, or
  * -1 with errno EPROTO or ENOMEM and nothing changed.
@@ -43,7 +43,7 @@ void ranks_take_stats (struct ranks *r, uint32_t rank, const json_t *stats, doub
 void ranks_take_overlay (struct ranks *r, uint32_t rank, const json_t *stats);
 void ranks_take_host (struct ranks *r, uint32_t rank, const char *host);
 
-/* --- who is asked next -------------------------------------------------------------------------------------- */
+/* --- who is asked next --------------------------------------------------------- */
 
 /* Up to 'max' ranks: those of which something must have changed, then all others in turn, but those that are gone.
  * Returns how many.
@@ -52,12 +52,12 @@ size_t ranks_pick (struct ranks *r, uint32_t *picked, size_t max);
 
 int ranks_has_host (const struct ranks *r, uint32_t rank);
 
-/* --- what is told on: new references; NULL: nothing, or no memory ------------------------------------------------ */
+/* --- what is told on: new references; NULL: nothing, or no memory --------------------------------------------------------- */
 
 /* What is otherwise than at the last call: "ranks" and "more" of EventChange. */
 json_t *ranks_changes_new (struct ranks *r);
 
-/* "ids_per_s", "requests_per_s", "more" and "ranks" of EventRates, of those that are otherwise than at the last call. */
+/* "ids_per_s", "requests_per_s", "more", "ranks" of EventRates, of those that are otherwise than at the last call. */
 json_t *ranks_rates_new (struct ranks *r, double now_s);
 
 /* "size" ... "requests_per_s", "ranks" of Tree.  'rank' is below ranks_size (). */

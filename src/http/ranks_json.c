@@ -12,7 +12,7 @@
 #include "http/rank_rows.h"
 #include "libidtree/json_build.h"
 
-/* --- values --------------------------------------------------------------------------------------------------- */
+/* --- values --------------------------------------------------------- */
 
 /* To tenths: more says nothing. */
 static json_t *tenths_new (double x)
@@ -43,7 +43,7 @@ static json_t *lease_new (const struct rank_row *row, double now_s)
     return row->lease_end_s < 0 ? json_null () : tenths_new (row->lease_end_s > now_s ? row->lease_end_s - now_s : 0);
 }
 
-/* --- changes -------------------------------------------------------------------------------------------------- */
+/* --- changes --------------------------------------------------------- */
 
 static json_t *change_new (uint32_t rank, const struct rank_state *was, const struct rank_state *now)
 {
@@ -99,7 +99,7 @@ json_t *ranks_changes_new (struct ranks *r)
     return NULL;
 }
 
-/* --- rates ----------------------------------------------------------------------------------------------------- */
+/* --- rates --------------------------------------------------------- */
 
 static json_t *row_rates_new (uint32_t rank, const struct rank_row *row, double now_s)
 {
@@ -133,7 +133,7 @@ json_t *ranks_rates_new (struct ranks *r, double now_s)
                       "more", more, "ranks", list);
 }
 
-/* --- the forest as it is attached ------------------------------------------------------------------------------- */
+/* --- the forest as it is attached --------------------------------------------------------- */
 
 struct sums {
     uint32_t ranks;
@@ -274,7 +274,7 @@ static unsigned find_depth (const struct forest *f, uint32_t rank, unsigned dept
     return d;
 }
 
-/* --- the tree --------------------------------------------------------------------------------------------------- */
+/* --- the tree --------------------------------------------------------- */
 
 static json_t *counts_new (const char *const *words, const uint32_t *counts, size_t n)
 {

@@ -127,8 +127,11 @@ static bool has_room (const struct server *s, const char *text)
 void exchange_reply (struct exchange *x, unsigned status, const char *type, char *text)
 {
     if (!has_room (x->server, text)) {
+        size_t len = strlen (text);
+
         free (text);
-        exchange_fail (x, 503, "answers of %zu bytes wait to be taken (--max-answers)", x->server->held);
+        exchange_fail (x, 503, "--max-answers: no room for %zu bytes beside %zu that wait to be taken", len,
+                       x->server->held);
         return;
     }
     x->status = status;
@@ -375,6 +378,16 @@ static void completed_cb (void *cls, struct MHD_Connection *c, void **state, enu
     *state = NULL;
 }
 
+static void connection_cb (void *cls, struct MHD_Connection *c, void **state, enum MHD_ConnectionNotificationCode code)
+{
+    struct server *s = cls;
+
+    if (code == MHD_CONNECTION_NOTIFY_STARTED)
+        *state = s->conf.tls.authorities ? calloc (1, sizeof (enum door_card)) : NULL;
+    else
+        free (*state);
+}
+
 /* --- the reactor --------------------------------------------------------- */
 
 /* It tells in how many ms it has something to do by itself: now, later, or not. */
@@ -424,11 +437,22 @@ static int watch (struct server *s)
 /* Its own log is not kept: whoever connects could fill it. */
 static struct MHD_Daemon *start (struct server *s)
 {
-    return MHD_start_daemon (MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, request_cb, s,
-                             MHD_OPTION_LISTEN_SOCKET, s->conf.fd, MHD_OPTION_CONNECTION_LIMIT,
-                             (unsigned)s->conf.max_connections, MHD_OPTION_CONNECTION_TIMEOUT,
-                             (unsigned)HTTP_CONNECTION_S, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)MEMORY,
-                             MHD_OPTION_NOTIFY_COMPLETED, completed_cb, s, MHD_OPTION_END);
+    const struct tls *tls = &s->conf.tls;
+    unsigned flags = MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | (tls->certificate ? MHD_USE_TLS : 0);
+    const struct MHD_OptionItem secure[] = {
+        { MHD_OPTION_HTTPS_MEM_CERT, 0, tls->certificate },
+        { MHD_OPTION_HTTPS_MEM_KEY, 0, tls->key },
+        { MHD_OPTION_HTTPS_PRIORITIES, 0, TLS_PRIORITIES },
+        { tls->authorities ? MHD_OPTION_HTTPS_MEM_TRUST : MHD_OPTION_END, 0, tls->authorities },
+        { MHD_OPTION_END, 0, NULL },
+    };
+
+    return MHD_start_daemon (flags, 0, NULL, NULL, request_cb, s, MHD_OPTION_LISTEN_SOCKET, s->conf.fd,
+                             MHD_OPTION_CONNECTION_LIMIT, (unsigned)s->conf.max_connections,
+                             MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)HTTP_CONNECTION_S,
+                             MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)MEMORY, MHD_OPTION_NOTIFY_COMPLETED,
+                             completed_cb, s, MHD_OPTION_NOTIFY_CONNECTION, connection_cb, s, MHD_OPTION_ARRAY,
+                             tls->certificate ? secure : secure + 4, MHD_OPTION_END);
 }
 
 struct server *server_create (idt_t *h, const struct server_conf *conf, idt_error_t *errp)

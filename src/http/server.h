@@ -19,6 +19,7 @@
 
 #include "http/feed.h"
 #include "http/pool.h"
+#include "http/tls.h"
 
 #define HTTP_MAX_BODY 4096   /* bytes of a request's, which say nothing */
 #define HTTP_WAIT_MS 5000.   /* for the broker */
@@ -30,7 +31,8 @@
 struct server_conf {
     int fd;            /* that listens; the server's from success on */
     bool loopback;     /* only this host reaches it, by TCP: browsers do, too */
-    const char *token; /* that all requests but /healthz and /readyz must have; NULL: none */
+    const char *token; /* that opens it; NULL: none */
+    struct tls tls;    /* certificate NULL: none; borrowed */
     uint32_t max_connections;
     uint32_t rate;      /* ids a second; 0: any */
     size_t max_answers; /* bytes of all answers that were not taken yet, but for those of HTTP_SMALL */
@@ -79,7 +81,7 @@ struct exchange {
 struct server *server_create (idt_t *h, const struct server_conf *conf, idt_error_t *errp);
 void server_destroy (struct server *s);
 
-/* --- for handlers ------------------------------------------------------------------------------------------ */
+/* --- for handlers --------------------------------------------------------- */
 
 idt_t *server_handle (struct server *s);
 
@@ -100,19 +102,22 @@ void exchange_fail_errno (struct exchange *x, int errnum, const char *text);
 /* Ask the broker: 'cb' is called with the answer in x->f, or an error.  Where it cannot be asked that is answered. */
 void exchange_ask (struct exchange *x, idt_future_t *f, idt_future_f cb);
 
-/* --- door.c ------------------------------------------------------------------------------------------------- */
+/* --- door.c --------------------------------------------------------- */
 
 /* Whether it may ask; else it was answered. */
 bool door_lets_in (struct exchange *x, const struct server_conf *conf);
 
-/* --- ids.c: /v1/ids ------------------------------------------------------------------------------------------ */
+/* What is remembered of a connection: whether its certificate is good, which is looked at once. */
+enum door_card { DOOR_NOT_SEEN, DOOR_GOOD, DOOR_BAD };
+
+/* --- ids.c: /v1/ids --------------------------------------------------------- */
 
 struct ids *ids_create (struct server *s, uint32_t rate); /* NULL with errno ENOMEM */
 void ids_destroy (struct ids *ids);
 void ids_new (struct ids *ids, struct exchange *x);
 void ids_show (struct ids *ids, struct exchange *x, const char *text);
 
-/* --- look.c: /healthz, /readyz, /metrics, /v1/watermark -------------------------------------------------------- */
+/* --- look.c: /healthz, /readyz, /metrics, /v1/watermark --------------------------------------------------------- */
 
 struct look *look_create (struct server *s); /* NULL with errno ENOMEM */
 void look_destroy (struct look *l);

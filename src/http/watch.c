@@ -39,7 +39,8 @@ struct watch {
     bool stale;                       /* the topology is to be asked for: it may be another */
     idt_future_t *log;
     uint64_t looks;
-    char error[200]; /* of the look that goes on, or was; empty: none */
+    char failed[200]; /* of the look that goes on; empty: nothing did */
+    char error[200];  /* of the one before */
     char *instance;
     json_t *watermark;
 };
@@ -64,12 +65,12 @@ const json_t *watch_watermark (const struct watch *w)
     return w->watermark;
 }
 
-/* --- answers ---------------------------------------------------------------------------------------------------- */
+/* --- answers --------------------------------------------------------- */
 
 static void fail (struct watch *w, const char *why)
 {
-    if (!w->error[0])
-        snprintf (w->error, sizeof (w->error), "%s", why);
+    if (!w->failed[0])
+        snprintf (w->failed, sizeof (w->failed), "%s", why);
     w->stale = true;
 }
 
@@ -156,7 +157,7 @@ static void answer_cb (idt_future_t *f, void *arg)
         look_ended (w);
 }
 
-/* --- looks ------------------------------------------------------------------------------------------------------ */
+/* --- looks --------------------------------------------------------- */
 
 static void ask (struct watch *w, enum what what, const char *topic, uint32_t rank, const char *request)
 {
@@ -196,12 +197,18 @@ static void ask_all (struct watch *w)
         ask_rank (w, picked[i]);
 }
 
+static void tell (struct watch *w)
+{
+    memcpy (w->error, w->failed, sizeof (w->error));
+    w->ops->looked (w->arg);
+}
+
 static void look (struct watch *w)
 {
     w->again = !LIST_EMPTY (&w->questions);
     if (w->again)
         return;
-    w->error[0] = '\0';
+    w->failed[0] = '\0';
     w->surveyed = ranks_size (w->ranks) > 0;
     if (w->stale) {
         w->stale = false;
@@ -211,7 +218,7 @@ static void look (struct watch *w)
     if (w->surveyed)
         ask_all (w);
     if (LIST_EMPTY (&w->questions))
-        w->ops->looked (w->arg);
+        tell (w);
 }
 
 static void look_soon (struct watch *w)
@@ -228,15 +235,15 @@ static void look_soon (struct watch *w)
 static void look_ended (struct watch *w)
 {
     w->looks++;
-    if (!w->surveyed && !w->error[0])
+    if (!w->surveyed && !w->failed[0])
         look (w);
     else
-        w->ops->looked (w->arg);
+        tell (w);
     if (w->again && LIST_EMPTY (&w->questions))
         look_soon (w);
 }
 
-/* --- what happens ------------------------------------------------------------------------------------------------ */
+/* --- what happens --------------------------------------------------------- */
 
 static void take_line (struct watch *w, idt_future_t *f)
 {
@@ -292,7 +299,7 @@ static void soon_cb (idt_watcher_t *timer, int revents, void *arg)
     look (arg);
 }
 
-/* --- life -------------------------------------------------------------------------------------------------------- */
+/* --- life --------------------------------------------------------- */
 
 void watch_begin (struct watch *w)
 {

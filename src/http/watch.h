@@ -35,7 +35,7 @@ void watch_destroy (struct watch *w);
 void watch_begin (struct watch *w);
 void watch_end (struct watch *w);
 
-/* --- what is no rank's; borrowed until the next look --------------------------------------------------------------- */
+/* --- what is no rank's; borrowed until the next look --------------------------------------------------------- */
 
 uint64_t watch_look (const struct watch *w);           /* how many have ended */
 const char *watch_error (const struct watch *w);       /* why the last one failed; NULL: it did not */
