@@ -437,10 +437,17 @@ static const struct idt_transport shared_transport = {
 
 /* --- the router's way to a module --------------------------------------------------------------------- */
 
+static void note (struct module *m)
+{
+    m->given++;
+    m->quiet = false;
+}
+
 static int inline_peer_send (void *arg, const idt_msg_t *msg)
 {
     struct module *m = arg;
 
+    note (m);
     return idt_msg_type (msg) == IDT_MSGTYPE_REQUEST ? enqueue_ask (m, msg) : enqueue (m, &m->replies, msg);
 }
 
@@ -449,6 +456,7 @@ static int thread_peer_send (void *arg, const idt_msg_t *msg)
     struct module *m = arg;
 
     m->used = module_now ();
+    note (m);
     if (m->stopping)
         return errset (EPIPE);
     if (idt_msg_type (msg) == IDT_MSGTYPE_REQUEST)
@@ -461,6 +469,7 @@ static int thread_peer_send (void *arg, const idt_msg_t *msg)
 int module_make_peer (struct module *m)
 {
     m->own = (struct peer){ .kind = PEER_MODULE, .send = m->threaded ? thread_peer_send : inline_peer_send, .arg = m };
+    m->own.name = m->name;
     m->peer = &m->own;
     return uuid_make (m->own.uuid) < 0 ? -1 : router_peer_add (m->ms->conf.router, m->peer);
 }
@@ -495,6 +504,7 @@ int module_make_handle (struct module *m)
 int module_make_builtin (struct module *m, struct peer *peer)
 {
     peer->kind = PEER_BUILTIN;
+    peer->name = m->name;
     peer->send = inline_peer_send;
     peer->arg = m;
     m->peer = peer;
