@@ -49,8 +49,10 @@ static bool wait_ns (int64_t ns)
     int64_t slice = ns < SLICE_NS ? ns : SLICE_NS;
     struct timespec t = { .tv_nsec = slice > 0 ? (long)slice : 0 };
 
-    Py_BEGIN_ALLOW_THREADS nanosleep (&t, NULL);
-    Py_END_ALLOW_THREADS return PyErr_CheckSignals () == 0;
+    PyThreadState *state = PyEval_SaveThread ();
+    nanosleep (&t, NULL);
+    PyEval_RestoreThread (state);
+    return PyErr_CheckSignals () == 0;
 }
 
 static PyObject *make_one (struct generator *g, int option)
