@@ -5,8 +5,8 @@
  *
  *     idload [-p] [-c MOST] URI-PREFIX RANK...     as in idload local:///tmp/x/local- 0 3 7
  *
- * A request is for MOST ids (300) or fewer.  -p: after each answer ids are made in the page that the broker shares, too,
- * where it does; each is above all that came before it was made.
+ * A request is for MOST ids (300) or fewer.  -p: after each answer ids are made in the page that the broker shares,
+ * too, where it does; each is above all that came before it was made.
  * Each rank has WINDOW requests under way.  A connection that is lost is made again.  What came of each rank is told on
  * a line of its own, of all on the last.  Exit status 0 if and only if every request was answered once (by ids or an
  * error), no id came twice, and the ids of each connection increased.
@@ -108,7 +108,8 @@ static void check_order (struct client *c, const fluid_t *ids, uint32_t n)
     }
 }
 
-/* Requests are under way meanwhile, whose ids may be below these: what is made here is not the connection's last one. */
+/* Requests are under way meanwhile, whose ids may be below these: what is made here is not the connection's last one.
+ */
 static void use_page (struct client *c)
 {
     fluid_t ids[PAGE_IDS], last = c->last;

@@ -136,6 +136,7 @@ def cases(folder):
     yield ["overlay", "status"]
     yield ["overlay", "status", "--summary"]
     yield ["overlay", "status", "--fluid"]
+    yield ["trace", "-c", "2", "-F"]
     yield ["top", "-n", "2", "-i", "0.05"]
     yield ["event", "pub", "a.b", '{"x":0.1}']
     yield ["logger", "a line"]

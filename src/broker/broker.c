@@ -51,6 +51,7 @@ static void publish_new (struct broker *b, idt_msg_t *msg)
 /* From the parent events come in sequence; from anybody else they are to be published. */
 static void event_new (struct broker *b, struct peer *from, idt_msg_t *msg)
 {
+    router_show (b->router, ROUTER_FROM, from, msg);
     if (from->kind != PEER_PARENT) {
         publish_new (b, msg);
         return;
@@ -149,8 +150,16 @@ static void event_announce (void *arg)
     overlay_event_position (b->overlay);
 }
 
+static void event_given (void *arg, const struct peer *p, const idt_msg_t *msg)
+{
+    struct broker *b = arg;
+
+    router_show (b->router, ROUTER_TO, p, msg);
+}
+
 static const struct event_ops event_ops = {
     .forward = event_forward,
+    .given = event_given,
     .fetch = event_fetch,
     .announce = event_announce,
 };
@@ -311,7 +320,15 @@ static void misled (void *arg, const char *text)
     broker_begin_stop (b, "a parent of the wrong instance");
 }
 
+static void unfollowed (void *arg, const idt_msg_t *disconnect)
+{
+    struct broker *b = arg;
+
+    trace_disconnect (b->trace, disconnect);
+}
+
 static const struct overlay_ops overlay_ops = {
+    .unfollowed = unfollowed,
     .message = message,
     .parent = parent,
     .refused = refused,
@@ -351,6 +368,8 @@ static bool turn (void *arg)
     broker_check_complete (b);
     log_tell_left_out (b->log, clock_s (CLOCK_MONOTONIC_COARSE));
     usock_flush (b->local);
+    if (b->trace && !modules_pending (b->modules))
+        trace_turn (b->trace);
     return busy || zpoll_pending (b->zpoll) || modules_pending (b->modules) || usock_pending (b->local);
 }
 
@@ -583,6 +602,7 @@ void broker_destroy (struct broker *b)
     usock_destroy (b->local);
     overlay_destroy (b->overlay);
     surveys_destroy (b->surveys);
+    trace_destroy (b->trace);
     modules_destroy (b->modules);
     event_destroy (b->event);
     idt_watcher_destroy (b->timer);

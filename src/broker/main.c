@@ -275,8 +275,8 @@ static void end (struct crew_conf *conf, struct signals *signals)
     close (signals->fd);
 }
 
-/* Modules that were opened before this process split off (nursery.h), so that it finds them mapped.  Who has loaded what
- * it wants lets go of them: a module is unmapped when it is unloaded, and its next version is another file.
+/* Modules that were opened before this process split off (nursery.h), so that it finds them mapped.  Who has loaded
+ * what it wants lets go of them: a module is unmapped when it is unloaded, and its next version is another file.
  */
 #define OPENED_MAX 8
 

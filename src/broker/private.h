@@ -22,6 +22,7 @@
 #include "broker/process.h"
 #include "broker/rundir.h"
 #include "broker/state.h"
+#include "broker/trace/trace.h"
 #include "broker/base/topology.h"
 #include "common/libmodule/upcall.h"
 #include "common/libzmqutil/zwatcher.h"
@@ -46,6 +47,7 @@ struct broker {
     struct event *event;
     struct modules *modules;
     struct surveys *surveys; /* what is told of a subtree */
+    struct trace *trace;     /* who looks at messages */
     struct usock *local;
     struct command *command; /* rank 0's; NULL: none runs */
 

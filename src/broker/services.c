@@ -434,7 +434,8 @@ int broker_serve (struct broker *b)
         if (router_service_add (b->router, names[i], &b->peer) < 0)
             return -1;
     if (idt_handlers_add (b->h, handlers, b) < 0 || log_serve (b->log, b->h) < 0 || overlay_serve (b->overlay, b->h) < 0
-        || modules_serve (b->modules, b->h) < 0 || !(b->surveys = surveys_create (&surveys)))
+        || modules_serve (b->modules, b->h) < 0 || !(b->surveys = surveys_create (&surveys))
+        || !(b->trace = trace_create (b->h, b->router)))
         return -1;
     return 0;
 }

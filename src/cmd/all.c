@@ -13,24 +13,17 @@
 #include "libutil/stdfds.h"
 
 static const struct command *const cmd_table[] = {
-    &init_command,          &state_show_command,   &state_check_command,
-    &state_backup_command,  &state_forget_command, &start_command,
-    &startctl_command,      &broker_command,       &id_new_command,
-    &id_show_command,       &id_convert_command,   &id_range_command,
-    &id_sort_command,       &doc_list_command, /* documents */
-    &doc_open_command,      &doc_close_command,    &doc_new_command,
-    &doc_ids_command,       &doc_show_command,     &doc_rename_command,
-    &doc_delete_command,    &doc_export_command,   &doc_import_command,
-    &job_submit_command,    &job_list_command,     &job_show_command,
-    &job_watch_command,     &job_ack_command,      &job_stats_command,
-    &ping_command,          &getattr_command,      &setattr_command,
-    &lsattr_command,        &module_list_command,  &module_load_command,
-    &module_remove_command, &module_stats_command, &overlay_status_command,
-    &top_command,           &event_pub_command,    &event_sub_command,
-    &dmesg_command,         &logger_command,       &info_command,
-    &watermark_command,     &health_command,       &metrics_command,
-    &shutdown_command,      &reload_command,       &keygen_command,
-    &version_command,       &complete_command,     NULL,
+    &init_command,        &state_show_command,    &state_check_command,  &state_backup_command,   &state_forget_command,
+    &start_command,       &startctl_command,      &broker_command,       &id_new_command,         &id_show_command,
+    &id_convert_command,  &id_range_command,      &id_sort_command,      &doc_list_command, /* documents */
+    &doc_open_command,    &doc_close_command,     &doc_new_command,      &doc_ids_command,        &doc_show_command,
+    &doc_rename_command,  &doc_delete_command,    &doc_export_command,   &doc_import_command,     &job_submit_command,
+    &job_list_command,    &job_show_command,      &job_watch_command,    &job_ack_command,        &job_stats_command,
+    &ping_command,        &getattr_command,       &setattr_command,      &lsattr_command,         &module_list_command,
+    &module_load_command, &module_remove_command, &module_stats_command, &overlay_status_command, &top_command,
+    &event_pub_command,   &event_sub_command,     &dmesg_command,        &logger_command,         &trace_command,
+    &info_command,        &watermark_command,     &health_command,       &metrics_command,        &shutdown_command,
+    &reload_command,      &keygen_command,        &version_command,      &complete_command,       NULL,
 };
 
 static bool is_help (const char *s)

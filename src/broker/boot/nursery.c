@@ -5,7 +5,8 @@
  *
  *     who asks --exec--> nursery --fork--> between --fork--> broker
  *
- * The one between tells the broker's pid and exits at once, so that the broker falls to the nearest subreaper: who asks.
+ * The one between tells the broker's pid and exits at once, so that the broker falls to the nearest subreaper: who
+ * asks.
  */
 #include "config.h"
 
@@ -109,8 +110,8 @@ static void set_number (const char *name, long n)
         _exit (1);
 }
 
-/* Become what was asked for.  To wait for the signal of a parent's death is of use from the moment on when the parent is
- * who asked.
+/* Become what was asked for.  To wait for the signal of a parent's death is of use from the moment on when the parent
+ * is who asked.
  */
 static void settle (const struct nursery_order *order, int pmi_fd, pid_t between)
 {

@@ -469,6 +469,7 @@ static int thread_peer_send (void *arg, const idt_msg_t *msg)
 int module_make_peer (struct module *m)
 {
     m->own = (struct peer){ .kind = PEER_MODULE, .send = m->threaded ? thread_peer_send : inline_peer_send, .arg = m };
+    m->own.name = m->name;
     m->peer = &m->own;
     return uuid_make (m->own.uuid) < 0 ? -1 : router_peer_add (m->ms->conf.router, m->peer);
 }
@@ -503,6 +504,7 @@ int module_make_handle (struct module *m)
 int module_make_builtin (struct module *m, struct peer *peer)
 {
     peer->kind = PEER_BUILTIN;
+    peer->name = m->name;
     peer->send = inline_peer_send;
     peer->arg = m;
     m->peer = peer;

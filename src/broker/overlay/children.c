@@ -295,6 +295,7 @@ static void control_received (void *arg, const idt_msg_t *msg)
 {
     struct child *c = arg;
 
+    link_show (c->down->ov, ROUTER_FROM, &c->peer, msg);
     switch (idt_msg_control_type (msg)) {
     case CONTROL_HEARTBEAT:
         heartbeat_received (c, msg);
@@ -318,7 +319,11 @@ static int child_wire (void *arg, const idt_msg_t *msg)
 {
     struct child *c = arg;
 
-    return link_send (c->down->ov, c->wire, c->peer.uuid, &c->channel, msg);
+    int rc = link_send (c->down->ov, c->wire, c->peer.uuid, &c->channel, msg);
+
+    if (rc == 0)
+        link_show (c->down->ov, ROUTER_TO, &c->peer, msg);
+    return rc;
 }
 
 static void child_message (void *arg, idt_msg_t *msg)

@@ -75,6 +75,9 @@ int link_init_channel (const struct overlay *ov, struct channel *ch, const struc
 int link_send (struct overlay *ov, struct wire *w, const char *identity, const struct channel *ch,
                const idt_msg_t *msg);
 
+/* Events and control do not pass the router: who looks at messages sees them on the wire. */
+void link_show (const struct overlay *ov, enum router_way way, const struct peer *p, const idt_msg_t *msg);
+
 /* Whether one who was heard last at 'heard' is silent: for tbon.timeout, and all that came by this wire was read.
  * Where so much comes that it never is, after twice that time.
  */

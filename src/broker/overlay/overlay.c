@@ -380,6 +380,8 @@ static void disconnect_cb (idt_t *h, const idt_msg_t *msg, void *arg)
     struct overlay *ov = arg;
 
     msglist_disconnect (ov->followers, msg);
+    if (ov->conf.ops->unfollowed)
+        ov->conf.ops->unfollowed (ov->conf.arg, msg);
 }
 
 /* Its size is added to '*size'. */

@@ -64,6 +64,8 @@ struct overlay_ops {
     void (*stop) (void *arg);
     /* The parent, which is gone now, says that its tree was the wrong instance's, and so is what it told us of that. */
     void (*misled) (void *arg, const char *text);
+    /* The disconnect message of one who had asked this service for a stream.  NULL: nobody else has such. */
+    void (*unfollowed) (void *arg, const idt_msg_t *disconnect);
 };
 
 struct overlay_conf {

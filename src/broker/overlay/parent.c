@@ -146,6 +146,7 @@ static void control_received (void *arg, const idt_msg_t *msg)
     struct conn *c = arg;
     struct overlay_conf *conf = &c->up->ov->conf;
 
+    link_show (c->up->ov, ROUTER_FROM, &c->peer, msg);
     switch (idt_msg_control_type (msg)) {
     case CONTROL_HEARTBEAT:
         if (c->state == CONN_JOINED)
@@ -167,7 +168,11 @@ static int conn_wire (void *arg, const idt_msg_t *msg)
 {
     struct conn *c = arg;
 
-    return link_send (c->up->ov, c->wire, NULL, &c->channel, msg);
+    int rc = link_send (c->up->ov, c->wire, NULL, &c->channel, msg);
+
+    if (rc == 0)
+        link_show (c->up->ov, ROUTER_TO, &c->peer, msg);
+    return rc;
 }
 
 static void conn_message (void *arg, idt_msg_t *msg)

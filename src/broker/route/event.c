@@ -236,6 +236,8 @@ static void give (struct event *ev, struct subscriber *s, const idt_msg_t *msg)
 {
     if (!tell_missed (s) || s->peer->send (s->peer->arg, msg) < 0)
         note_missed (s, ev->stream, ev->seq, ev->seq);
+    else if (ev->ops->given)
+        ev->ops->given (ev->arg, s->peer, msg);
 }
 
 static void serve_subscribers (struct event *ev, const idt_msg_t *msg)

@@ -31,6 +31,8 @@ struct event_ops {
      * event_seq () are.
      */
     void (*announce) (void *arg);
+    /* A subscriber has taken an event.  NULL: nobody wants to know. */
+    void (*given) (void *arg, const struct peer *p, const idt_msg_t *msg);
 };
 
 #define EVENT_REPLAY_COUNT 131072

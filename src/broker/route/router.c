@@ -38,6 +38,8 @@ struct router {
     struct rpc_track *pending;
     bool busy; /* the request under way has found no room, and its asker takes it back */
     struct router_stats stats;
+    router_watch_f watch; /* NULL: nobody looks */
+    void *watch_arg;
 };
 
 struct router *router_create (uint32_t rank, const struct topo *topo, size_t max_pending)
@@ -68,6 +70,25 @@ void router_destroy (struct router *r)
     zhashx_destroy (&r->services);
     zhashx_destroy (&r->peers);
     free (r);
+}
+
+/* --- who looks ----------------------------------------------------------------------------- */
+
+void router_watch (struct router *r, router_watch_f cb, void *arg)
+{
+    r->watch = cb;
+    r->watch_arg = arg;
+}
+
+static inline void show (const struct router *r, enum router_way way, const struct peer *p, const idt_msg_t *msg)
+{
+    if (__builtin_expect (r->watch != NULL, 0))
+        r->watch (r->watch_arg, way, p, msg);
+}
+
+void router_show (const struct router *r, enum router_way way, const struct peer *p, const idt_msg_t *msg)
+{
+    show (r, way, p, msg);
 }
 
 /* --- peers --------------------------------------------------------------------------------- */
@@ -199,6 +220,8 @@ static void answer (struct router *r, idt_msg_t *msg)
             idt_msg_set_errnum (msg, EAGAIN);
         if (to->send (to->arg, msg) < 0)
             to = NULL;
+        else
+            show (r, ROUTER_TO, to, msg);
     }
     if (!to)
         r->stats.unroutable++;
@@ -268,6 +291,7 @@ static bool is_awaited (struct router *r, const struct peer *from, const idt_msg
 void router_response_new (struct router *r, struct peer *from, idt_msg_t *msg)
 {
     r->stats.responses++;
+    show (r, ROUTER_FROM, from, msg);
     if (!is_awaited (r, from, msg)) {
         r->stats.unroutable++;
         idt_msg_unref (msg);
@@ -353,8 +377,10 @@ static void pass_on (struct router *r, struct peer *from, struct peer *to, const
         fail (r, msg, EAGAIN, "too many requests are unanswered (router.max-pending)");
         return;
     }
-    if (to->send (to->arg, msg) == 0)
+    if (to->send (to->arg, msg) == 0) {
+        show (r, ROUTER_TO, to, msg);
         return;
+    }
     errnum = errno;
     if (!track || rpc_track_forget (r->pending, msg, &to->pending))
         fail_unsent (r, from, to, msg, errnum);
@@ -462,6 +488,7 @@ static void give_back (struct router *r, struct peer *from, idt_msg_t *msg)
 void router_request_new (struct router *r, struct peer *from, idt_msg_t *msg)
 {
     r->stats.requests++;
+    show (r, ROUTER_FROM, from, msg);
     if (!idt_msg_topic (msg) || (from->kind == PEER_CLIENT && sign_routes (msg, from->uuid) < 0)
         || idt_msg_route_push (msg, from->uuid) < 0) {
         refuse (r, from, msg);

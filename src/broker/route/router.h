@@ -42,7 +42,8 @@ enum peer_kind {
 struct peer {
     char uuid[IDT_MSG_UUID_LEN + 1];
     enum peer_kind kind;
-    uint32_t rank; /* of a child or the parent */
+    uint32_t rank;    /* of a child or the parent */
+    const char *name; /* of a module; NULL: it has none */
     /* Take a message (reference of its own).  Returns 0, or -1 with errno set when it cannot: EXFULL now. */
     int (*send) (void *arg, const idt_msg_t *msg);
     /* Take back a request as it came (steals the reference), which a service has no room for now; NULL: it is answered
@@ -98,6 +99,16 @@ void router_response_new (struct router *r, struct peer *from, idt_msg_t *msg);
 
 /* Whether the peer that 'request' came from speaks for 'rank' (idt_overlay_covers ()). */
 bool router_covers (struct router *r, const idt_msg_t *request, uint32_t rank);
+
+/* Show each message that comes from a peer, or was given to one, to 'cb', which must not enter the router.  NULL: to
+ * nobody, which costs a branch.
+ */
+enum router_way { ROUTER_FROM, ROUTER_TO };
+typedef void (*router_watch_f) (void *arg, enum router_way way, const struct peer *p, const idt_msg_t *msg);
+void router_watch (struct router *r, router_watch_f cb, void *arg);
+
+/* Show one that does not pass the router: an event, a control message. */
+void router_show (const struct router *r, enum router_way way, const struct peer *p, const idt_msg_t *msg);
 
 struct router_stats {
     uint64_t requests;

@@ -50,6 +50,7 @@ extern const struct command event_pub_command;
 extern const struct command event_sub_command;
 extern const struct command dmesg_command;
 extern const struct command logger_command;
+extern const struct command trace_command;
 extern const struct command info_command;
 extern const struct command watermark_command;
 extern const struct command health_command;

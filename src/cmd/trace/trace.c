@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* trace.c - idtree trace: messages as they pass a broker */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <idtree/rpc.h>
+
+#include "cmd/base/ask.h"
+#include "cmd/base/commands.h"
+
+#define WINDOW (256 * 1024) /* bytes of lines that may be on their way */
+#define LINE_SIZE 2048      /* of what is printed of a message, without its payload */
+
+struct trace_options {
+    struct cmd *cmd;
+    uint32_t rank;
+    uint64_t count; /* 0: until interrupted */
+    bool full;
+    int types;        /* 0: all */
+    const char *peer; /* NULL: any */
+    const char *text; /* NULL: any */
+};
+
+/* --- lines -------------------------------------------------------------------------------------------- */
+
+static const struct {
+    const char *name;
+    int type;
+} types[] = {
+    { "request", IDT_MSGTYPE_REQUEST },
+    { "response", IDT_MSGTYPE_RESPONSE },
+    { "event", IDT_MSGTYPE_EVENT },
+    { "control", IDT_MSGTYPE_CONTROL },
+};
+#define NTYPES (sizeof (types) / sizeof (types[0]))
+
+static const char *type_name (int type)
+{
+    for (size_t i = 0; i < NTYPES; i++)
+        if (types[i].type == type)
+            return types[i].name;
+    return "?";
+}
+
+static const char *text_of (const json_t *line, const char *key)
+{
+    const char *s = json_string_value (json_object_get (line, key));
+
+    return s ? s : "";
+}
+
+static json_int_t number_of (const json_t *line, const char *key)
+{
+    return json_integer_value (json_object_get (line, key));
+}
+
+/* "client 1b2c3d4e", "module fluid", "rank 3" */
+static void name_peer (const json_t *line, char *buf, size_t size)
+{
+    const char *peer = text_of (line, "peer"), *name = text_of (line, "name");
+
+    if (number_of (line, "rank") >= 0)
+        snprintf (buf, size, "rank %" JSON_INTEGER_FORMAT, number_of (line, "rank"));
+    else if (!strcmp (peer, "broker"))
+        snprintf (buf, size, "broker");
+    else
+        snprintf (buf, size, "%s %.*s", peer, !strcmp (peer, "client") ? 8 : 64, name);
+}
+
+/* 'fmt' of strftime (3), then microseconds. */
+static void write_time (const json_t *line, const char *fmt, bool utc, char *buf, size_t size)
+{
+    double t = json_number_value (json_object_get (line, "timestamp"));
+    time_t seconds = (time_t)t;
+    struct tm tm;
+    size_t n = strftime (buf, size, fmt, utc ? gmtime_r (&seconds, &tm) : localtime_r (&seconds, &tm));
+
+    snprintf (buf + n, size - n, ".%06d%s", (int)((t - (double)seconds) * 1E6), utc ? "Z" : "");
+}
+
+static json_t *date_of (const json_t *line)
+{
+    char date[64];
+
+    write_time (line, "%Y-%m-%dT%H:%M:%S", true, date, sizeof (date));
+    return json_string (date);
+}
+
+static void write_end (const json_t *line, char *buf, size_t size)
+{
+    int errnum = (int)number_of (line, "errnum");
+    const char *why = text_of (line, "errstr");
+
+    if (errnum)
+        snprintf (buf, size, "error %d: %s", errnum, *why ? why : strerror (errnum));
+    else
+        snprintf (buf, size, "%" JSON_INTEGER_FORMAT " bytes", number_of (line, "payload_size"));
+}
+
+static void write_line (const json_t *line, char buf[LINE_SIZE])
+{
+    char when[32], peer[96], end[512];
+
+    write_time (line, "%H:%M:%S", false, when, sizeof (when));
+    name_peer (line, peer, sizeof (peer));
+    write_end (line, end, sizeof (end));
+    snprintf (buf, LINE_SIZE, "%s %-4s %-16s %-8s %s  %s", when,
+              !strcmp (text_of (line, "prefix"), "rx") ? "from" : "to", peer, type_name ((int)number_of (line, "type")),
+              text_of (line, "topic"), end);
+}
+
+static void print_line (const json_t *line, const char *text)
+{
+    json_t *payload = json_object_get (line, "payload");
+    char *full = payload ? json_dumps (payload, JSON_ENCODE_ANY) : NULL;
+
+    puts (text);
+    if (full)
+        printf ("    %s\n", full);
+    else if (json_object_get (line, "data"))
+        printf ("    %s\n", text_of (line, "data"));
+    free (full);
+}
+
+/* Numbers of the wire become words; what does not apply is left out. */
+static void print_json (const struct cmd *cmd, const json_t *line)
+{
+    json_t *o = json_pack ("{s:o s:s s:s s:s s:s s:s s:I}", "date", date_of (line), "way",
+                           !strcmp (text_of (line, "prefix"), "rx") ? "from" : "to", "peer", text_of (line, "peer"),
+                           "name", text_of (line, "name"), "type", type_name ((int)number_of (line, "type")), "topic",
+                           text_of (line, "topic"), "bytes", number_of (line, "payload_size"));
+    static const char *const more[] = { "payload", "data" };
+
+    if (number_of (line, "rank") >= 0)
+        json_object_set_new (o, "rank", json_integer (number_of (line, "rank")));
+    if (number_of (line, "errnum"))
+        json_object_set_new (o, "errnum", json_integer (number_of (line, "errnum")));
+    if (*text_of (line, "errstr"))
+        json_object_set_new (o, "error", json_string (text_of (line, "errstr")));
+    for (size_t i = 0; i < sizeof (more) / sizeof (more[0]); i++)
+        if (json_object_get (line, more[i]))
+            json_object_set (o, more[i], json_object_get (line, more[i]));
+    ask_print (cmd, o);
+    json_decref (o);
+}
+
+static void print_lost (const struct trace_options *o, const json_t *line)
+{
+    json_t *lost;
+
+    if (!o->cmd->json) {
+        cmd_warn (o->cmd, "%" JSON_INTEGER_FORMAT " messages are missing here: more came than was read",
+                  number_of (line, "lost"));
+        return;
+    }
+    lost = json_pack ("{s:o s:I}", "date", date_of (line), "lost", number_of (line, "lost"));
+    ask_print (o->cmd, lost);
+    json_decref (lost);
+}
+
+/* Returns whether it is one of those that are counted. */
+static bool take (const struct trace_options *o, const json_t *line)
+{
+    char text[LINE_SIZE];
+
+    if (json_object_get (line, "lost")) {
+        print_lost (o, line);
+        return false;
+    }
+    write_line (line, text);
+    if (o->text && !strstr (text, o->text))
+        return false;
+    if (o->cmd->json)
+        print_json (o->cmd, line);
+    else
+        print_line (line, text);
+    return true;
+}
+
+/* --- the stream --------------------------------------------------------------------------------------- */
+
+static bool is_kind (const char *peer)
+{
+    static const char *const kinds[] = { "client", "module", "broker", "child", "parent" };
+
+    for (size_t i = 0; i < sizeof (kinds) / sizeof (kinds[0]); i++)
+        if (!strcmp (peer, kinds[i]))
+            return true;
+    return false;
+}
+
+/* A kind of peer, a rank at the other end of a link, or the name of a module. */
+static void add_peer (const struct trace_options *o, json_t *request)
+{
+    if (is_kind (o->peer))
+        json_object_set_new (request, "peers", json_pack ("[s]", o->peer));
+    else if (o->peer[strspn (o->peer, "0123456789")] == '\0' && *o->peer)
+        json_object_set_new (request, "nodeid", json_integer (cmd_rank (o->cmd, o->peer)));
+    else
+        json_object_set_new (request, "names", json_pack ("[s]", o->peer));
+}
+
+static json_t *make_request (const struct trace_options *o)
+{
+    json_t *request = json_pack ("{s:i s:b s:i}", "typemask", o->types ? o->types : IDT_MSGTYPE_ANY, "full", o->full,
+                                 "window", WINDOW);
+
+    if (o->cmd->argc > 0)
+        json_object_set_new (request, "topic_glob", json_string (o->cmd->argv[0]));
+    if (o->peer)
+        add_peer (o, request);
+    return request;
+}
+
+/* Say what was read, before the window is full. */
+static void acknowledge (const struct trace_options *o, size_t *read)
+{
+    if (*read < WINDOW / 4)
+        return;
+    idt_future_destroy (idt_rpc_pack (o->cmd->h, "broker.trace-more", o->rank, IDT_RPC_NORESPONSE, "{s:I}", "bytes",
+                                      (json_int_t)*read));
+    *read = 0;
+}
+
+static int run (struct cmd *cmd)
+{
+    struct trace_options o = { .cmd = cmd, .rank = IDT_NODEID_ANY };
+    uint64_t n = 0;
+    size_t read = 0;
+
+    cmd_options (cmd, &o);
+    cmd_connect_for (cmd, o.rank);
+    idt_future_t *f = ask_stream (cmd, "broker.trace", o.rank, make_request (&o));
+    while (o.count == 0 || n < o.count) {
+        const char *text = NULL;
+        json_t *line;
+
+        ask_next (cmd, f, "trace");
+        ask_wait (cmd, f, "trace");
+        idt_rpc_get (f, &text);
+        if ((line = text ? json_loads (text, 0, NULL) : NULL)) {
+            n += take (&o, line);
+            read += strlen (text) + 1;
+        }
+        json_decref (line);
+        cmd_flush (cmd);
+        idt_future_reset (f);
+        acknowledge (&o, &read);
+    }
+    idt_future_destroy (f);
+    return CMD_OK;
+}
+
+/* --- options ------------------------------------------------------------------------------------------ */
+
+static void take_types (struct cmd *cmd, const char *arg, void *to)
+{
+    char list[64], *save = NULL;
+
+    snprintf (list, sizeof (list), "%s", arg);
+    for (char *name = strtok_r (list, ",", &save); name; name = strtok_r (NULL, ",", &save)) {
+        size_t i = 0;
+
+        while (i < NTYPES && strcmp (types[i].name, name) != 0)
+            i++;
+        if (i == NTYPES)
+            cmd_usage (cmd, "'%.32s' is no type of messages, as request, response, event or control", name);
+        *(int *)to |= types[i].type;
+    }
+}
+
+#define AT(member) offsetof (struct trace_options, member)
+
+static const struct cmd_option options[] = {
+    { 'r', "rank", "R", "at rank R (default: the broker of the URI)", cmd_take_rank, AT (rank) },
+    { 't', "type", "TYPES", "request, response, event, control, or some of them (default: all)", take_types,
+      AT (types) },
+    { 'p', "peer", "PEER", "client, module, broker, child, parent, a module's name, a rank at the end of a link",
+      cmd_take_text, AT (peer) },
+    { 'g', "grep", "TEXT", "only lines with this text", cmd_take_text, AT (text) },
+    { 'c', "count", "N", "end after N messages (default: until interrupted)", cmd_take_count, AT (count) },
+    { 'F', "full", NULL, "with payloads and texts of errors", cmd_take_flag, AT (full) },
+    CMD_OPTIONS_END,
+};
+
+const struct command trace_command = {
+    .name = "trace",
+    .operands = "[TOPIC]",
+    .flags = CMD_CONNECTS,
+    .summary = "Print messages as they pass a broker; TOPIC may have * and ?",
+    .example = "idtree trace -r 3 'fluid.*'",
+    .json = "one object a line",
+    .options = options,
+    .run = run,
+};

@@ -1,0 +1,85 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Copyright idtree contributors
+#
+# t5100-trace.t - idtree trace shows messages as they pass a broker
+test_description='messages are shown as they pass'
+. "$(dirname "$0")/idtree-sharness.sh"
+test_under_idtree 3 --topology kary:1 -o fluid.max-generators=1
+
+# Trace with some options in the background into a file, from when it shows pings of the broker that it is at.
+trace() { # FILE, rank, option...
+    file=$1 at=$2
+    shift 2
+    : >"$file"
+    idtree trace -r "$at" "$@" >"$file" 2>&1 &
+    tracer=$!
+}
+# Let something pass until a file says so: a trace that begins has no other sign.
+until_seen() { # FILE, pattern, command...
+    file=$1 pattern=$2
+    shift 2
+    wait_until "$file has $pattern" holds "{ $* ; } >/dev/null 2>&1; grep -q -- '$pattern' $file"
+}
+end() { kill $tracer && { wait $tracer || :; }; }
+
+test_expect_success 'a request is seen where it comes in, where it goes, and on its way back' '
+    trace log 0 "fluid.ping" && until_seen log "to *client.*response fluid.ping" idtree ping -c 1 fluid && end &&
+    grep -E "^[0-9:.]{15} from client [0-9a-f]{8}  *request  fluid.ping  [0-9]+ bytes$" log &&
+    grep -E "to   module fluid  *request  fluid.ping" log && grep -E "from module fluid  *response fluid.ping" log
+'
+test_expect_success 'a trace of another rank shows what passes there' '
+    trace log 1 -p client -p parent "fluid.block" && until_seen log "to *rank 0.*request" idtree id new -r 2 && end &&
+    ! grep -v "rank 0" log
+'
+test_expect_success 'filters: kind of peer, module, link, type, text, topic' '
+    trace modules 1 -p fluid && trace_modules=$tracer && trace links 1 -p 2 -t request,response &&
+    trace_links=$tracer && trace text 1 -g "rank 0" "*.ping" &&
+    until_seen text . idtree ping -c 1 2 && until_seen modules . idtree id new -r 2 &&
+    until_seen links fluid.block idtree id new -r 2 && kill $tracer $trace_modules $trace_links &&
+    { wait $tracer $trace_modules $trace_links || :; } &&
+    ! grep -v "module fluid" modules && ! grep -v " rank 2 " links && ! grep control links && ! grep -v "rank 0" text &&
+    ! grep -v "[.]ping" text
+'
+test_expect_success 'control messages and events are seen on links' '
+    trace log 1 -t control,event && until_seen log "to   rank 2 .* event *news" idtree event pub news &&
+    wait_until "a heartbeat passes" holds "grep -q \"from rank 2 .* control  heartbeat 0\" log" && end &&
+    grep "from rank 0 .* event *news" log && ! grep -E "request|response" log
+'
+test_expect_success 'an event is seen that a client gets' '
+    idtree event sub tell. >sub & subscriber=$! &&
+    trace log 0 -p client -t event && until_seen log "to *client .* event *tell.me" idtree event pub tell.me && end &&
+    kill $subscriber && { wait $subscriber || :; }
+'
+test_expect_success 'payloads are shown only where they are asked for' '
+    trace plain 0 "attr.get" && plain=$tracer && trace full 0 -F "attr.get" &&
+    until_seen full "error 2: No such" idtree getattr nosuch && kill $plain $tracer && { wait $plain $tracer || :; } &&
+    grep "{\"name\": *\"nosuch\"}" full && ! grep nosuch plain
+'
+test_expect_success 'binary payloads are shown as digits' '
+    trace full 0 -F "fluid.block" && until_seen full "^    00000003[0-9a-f]*$" idtree id new -n 3 && end
+'
+test_expect_success '-c ends it; nobody is left who traces' '
+    trace log 0 -c 3 && until_seen log "" idtree ping -c 1 fluid && wait_until "it ends" holds "! kill -0 $tracer" &&
+    test $(wc -l <log) = 3
+'
+test_expect_success '--json prints objects' '
+    trace log 0 --json -c 4 -F "*.ping" && until_seen log response idtree ping -c 1 fluid &&
+    wait_until "it ends" holds "! kill -0 $tracer" &&
+    python3 -c "
+import json
+for line in open(\"log\"):
+    o = json.loads(line)
+    assert o[\"topic\"] == \"fluid.ping\" and o[\"way\"] in (\"from\", \"to\") and o[\"bytes\"] > 0, o
+    assert isinstance(o[\"payload\"], dict), o
+"
+'
+test_expect_success 'its own messages are not shown, however many trace' '
+    trace a 0 && a=$tracer && trace b 0 && until_seen a fluid.ping idtree ping -c 1 fluid && kill $a $tracer &&
+    { wait $a $tracer || :; } && ! grep "[.]trace" a
+'
+test_expect_success 'slips are told' '
+    test_expect_code 2 idtree trace -t requests 2>err && grep "requests. is no type of messages" err &&
+    test_expect_code 1 idtree trace -r 3 2>err && grep "there is no rank 3" err
+'
+test_done

@@ -1,0 +1,31 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Copyright idtree contributors
+#
+# t5101-trace-limits.t - who traces and does not read, asks for nonsense, or goes, hurts nobody
+test_description='traces have bounds'
+. "$(dirname "$0")/idtree-sharness.sh"
+if ! command -v python3 >/dev/null; then
+    skip_all='python3 is not installed'
+    test_done
+fi
+PYTHONDONTWRITEBYTECODE=1
+export PYTHONDONTWRITEBYTECODE
+test_under_idtree 2
+
+test_expect_success 'a slow tracer loses lines, is told how many, and goes on' '
+    python3 "$IDTREE_SRCDIR/t/trace_client.py" slow
+'
+test_expect_success 'of a rank that is not its own, too' '
+    python3 "$IDTREE_SRCDIR/t/trace_client.py" far
+'
+test_expect_success 'one that gives no window and never reads costs no more than one' '
+    python3 "$IDTREE_SRCDIR/t/trace_client.py" deaf
+'
+test_expect_success 'nonsense is refused with a sentence' '
+    python3 "$IDTREE_SRCDIR/t/trace_client.py" nonsense
+'
+test_expect_success 'there are so many tracers and no more; who goes makes room' '
+    python3 "$IDTREE_SRCDIR/t/trace_client.py" many
+'
+test_done

@@ -1,0 +1,33 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Copyright idtree contributors
+#
+# t5102-trace-flux.t - flux module trace and flux overlay trace work with brokers of idtree
+test_description='the tracers of Flux show our messages'
+. "$(dirname "$0")/idtree-sharness.sh"
+if ! command -v flux >/dev/null; then
+    skip_all='flux is not installed'
+    test_done
+fi
+test_under_idtree 3
+
+until_seen() { # FILE, pattern, command...
+    file=$1 pattern=$2
+    shift 2
+    wait_until "$file has $pattern" holds "{ $* ; } >/dev/null 2>&1; grep -qE -- '$pattern' $file"
+}
+end() { kill $tracer && { wait $tracer || :; }; }
+
+test_expect_success 'flux module trace shows requests, responses and events as the module has them' '
+    flux module trace fluid >log & tracer=$! && until_seen log "fluid tx < fluid.ping .* success" flux ping -c 1 fluid &&
+    end && grep -E "fluid rx > fluid.ping \[[0-9]+\]" log
+'
+test_expect_success 'with --full their payloads, and the sentence of an error' '
+    flux module trace --full >log & tracer=$! &&
+    until_seen log "nosuch" flux getattr nosuch && until_seen log "\"userid\"" flux ping -c 1 fluid && end
+'
+test_expect_success 'flux overlay trace shows links, and of one rank where it is asked' '
+    flux overlay trace -r 2 >log & tracer=$! && until_seen log "rx 2 < fluid.ping .* success" flux ping -r 2 -c 1 fluid &&
+    until_seen log "rx 2 c heartbeat 0" : && end && ! grep -vE " [rt]x 2 " log
+'
+test_done
