@@ -194,6 +194,151 @@ class Documents(unittest.TestCase):
             c.document("/")
 
 
+class Alone(unittest.TestCase):
+    """Compressors and generators in this process, without the instance."""
+
+    def test_compressors(self):
+        mine, yours = idtree.idcomp.Compressor(cluster_size=5), idtree.idcomp.Compressor()
+        ids = [mine.generate() for _ in range(3)]
+        uuids = [mine.uuid(id) for id in ids]
+        made = mine.take()
+        self.assertIsNone(mine.take())
+        again = mine.take(unfinalized=True)
+        self.assertEqual(again, made)
+        for text in "", "{}", made[:-1], made + " x", "\u00e9":
+            with self.assertRaisesRegex(ValueError, "no range"):
+                yours.finalize(text)
+        for c in mine, yours:
+            c.finalize(made)
+            with self.assertRaises(ValueError):  # once
+                c.finalize(made)
+        ops = [mine.to_op(id) for id in ids]
+        self.assertEqual([yours.uuid(yours.to_session(op, mine.session)) for op in ops], uuids)
+        self.assertEqual([yours.id_of(u) for u in uuids], ops)
+        self.assertIsInstance(mine.generate_unique(), int)
+        self.assertIsInstance(yours.generate_unique(), str)
+        with self.assertRaises(ValueError):
+            yours.uuid(10**6)
+        with self.assertRaises(ValueError):
+            yours.id_of("nonsense")
+        yours.ghost_begin("403f1e16-5265-4074-8507-417d99a05ee9")
+        ghost = yours.generate()
+        with self.assertRaises(ValueError):
+            yours.take()
+        yours.ghost_end()
+        self.assertEqual(yours.uuid(ghost), "403f1e16-5265-4074-8507-417d99a05ee9")
+
+    def test_stored_compressors(self):
+        Compressor = idtree.idcomp.Compressor
+        first = Compressor("403f1e16-5265-4074-8507-417d99a05ee9")
+        first.generate()
+        first.finalize(first.take())
+        waiting = first.generate()
+        summary, whole = first.save(), first.save(local=True)
+        resumed = Compressor(stored=whole, local=True)
+        self.assertEqual((resumed.session, resumed.uuid(waiting)), (first.session, first.uuid(waiting)))
+        self.assertEqual(Compressor(stored=summary).save(), summary)
+        for wrong in (
+            {"session": "403f1e16"},
+            {"local": True},
+            {"stored": whole},
+            {"stored": summary, "local": True},
+            {"stored": summary, "session": first.session},
+            {"stored": summary[:-8]},
+            {"stored": b""},
+            {"cluster_size": 0},
+        ):
+            with self.assertRaises(ValueError, msg=wrong):
+                Compressor(**wrong)
+        with self.assertRaises(ValueError):
+            Compressor.__new__(Compressor).generate()
+
+    def test_generators(self):
+        for kind, make in (
+            (idtree.flax, lambda: idtree.flax.Generator()),
+            (idtree.sno, lambda: idtree.sno.Generator(65535)),
+            (idtree.uid, lambda: idtree.uid.Generator(2**26 - 1)),
+        ):
+            g = make()
+            ids = [g.id(), *g.ids(20000), g.id()]  # uid has 16,384 in a step, and waits
+            self.assertEqual(ids, sorted(set(ids)))
+            self.assertEqual((g.ids(0), len(ids)), ([], 20002))
+            self.assertEqual(kind.parse(kind.format(ids[0])), ids[0])
+            self.assertLess(abs(kind.time(ids[-1]).timestamp() - kind.time(ids[0]).timestamp()), 60)
+            with self.assertRaises(ValueError):
+                g.ids(-1)
+            with self.assertRaises(ValueError):
+                type(g).__new__(type(g)).id()
+        self.assertEqual(len(set(idtree.flax.Generator(increasing=False).ids(1000))), 1000)
+        self.assertEqual(idtree.uid.split(idtree.uid.Generator("\u00e9@x").id(local=True)).fingerprint, None)
+
+    def test_wrong_generators(self):
+        for call in (
+            lambda: idtree.sno.Generator(),
+            lambda: idtree.sno.Generator(65536),
+            lambda: idtree.sno.Generator(1, start="{"),
+            lambda: idtree.sno.Generator(1).id(meta=256),
+            lambda: idtree.uid.Generator("x", drift=99),
+            lambda: idtree.fluid.Generator(2**14),
+            lambda: idtree.fluid.Generator(0, 2, 1),
+            lambda: idtree.fluid.Generator(0).reserve(0, 0),
+        ):
+            with self.assertRaises(ValueError):
+                call()
+        for call in lambda: idtree.uid.Generator(2**26), lambda: idtree.uid.Generator(-1):
+            with self.assertRaises(OverflowError):
+                call()
+        with self.assertRaises(TypeError):
+            idtree.uid.Generator(None)
+
+    def test_fluids(self):
+        g = idtree.fluid.Generator(3, 1000, 2000)
+        self.assertEqual(len(g.reserve(1000, 5000)), 1024)
+        with self.assertRaises(BlockingIOError):
+            g.reserve(1000)
+        g.follow(idtree.fluid.join(1500, 16383, 0))
+        with self.assertRaises(BlockingIOError):
+            g.reserve(1499)
+        self.assertGreater(g.reserve(1500 + 1)[0], idtree.fluid.join(1500, 16383, 0))
+        with self.assertRaises(OSError):
+            g.reserve(2000)
+        g.set_range(2000, 3000)
+        self.assertEqual(idtree.fluid.split(g.reserve(2000)[0]), (2000, 3, 0))
+        top = idtree.fluid.Generator(16383).reserve(2**40 - 1, 1024)
+        self.assertEqual((top[-1], len(top)), (2**64 - 1, 1024))
+
+    def test_forked(self):
+        c, generators = idtree.idcomp.Compressor(), [idtree.sno.Generator(1), idtree.uid.Generator(1)]
+        fluids = idtree.fluid.Generator(1)
+        pid = os.fork()
+        if pid == 0:
+            failed = 0
+            for call in [g.id for g in generators] + [c.generate, lambda: fluids.reserve(5)]:
+                try:
+                    call()
+                except PermissionError:
+                    failed += 1
+            os._exit(0 if failed == 4 else 1)
+        self.assertEqual(os.waitpid(pid, 0)[1], 0)
+
+    def test_signal_while_waiting(self):
+        """One that has to wait for years is interrupted."""
+
+        class Alarm(Exception):
+            pass
+
+        def handler(signum, frame):
+            raise Alarm
+
+        before = signal.signal(signal.SIGALRM, handler)
+        self.addCleanup(signal.signal, signal.SIGALRM, before)
+        g = idtree.uid.Generator(1, after_us=4 * 10**15)
+        signal.setitimer(signal.ITIMER_REAL, 0.01, 0.01)
+        with self.assertRaises(Alarm):
+            g.id()
+        signal.setitimer(signal.ITIMER_REAL, 0)
+
+
 class Events(unittest.TestCase):
     def test_events(self):
         with idtree.connect(FAR) as c, idtree.connect() as other:

@@ -6,13 +6,15 @@
  * A document uses the handle of its connection, so it takes part in its lock, keeps it alive, and ends when it is
  * closed.
  */
+#include "compressor.h"
 #include "connection.h"
 
 #include <errno.h>
 #include <string.h>
 
 struct document {
-    PyObject_HEAD struct connection *c;
+    struct session session; /* first */
+    struct connection *c;
     idt_document_t *d; /* NULL: closed */
     LIST_ENTRY (document) link;
 };
@@ -32,13 +34,16 @@ static bool enter (struct document *d)
     return false;
 }
 
-static PyObject *raise_compressor (int errnum)
+static struct idcomp *document_begin (PyObject *self)
 {
-    if (idcomp_error_name (errnum))
-        PyErr_SetString (PyExc_ValueError, idcomp_strerror (errnum));
-    else
-        (void)raise_errno (errnum, strerror (errnum));
-    return NULL;
+    struct document *d = (struct document *)self;
+
+    return enter (d) ? idt_document_ids (d->d) : NULL;
+}
+
+static void document_end (PyObject *self)
+{
+    connection_leave (((struct document *)self)->c);
 }
 
 /* What a document says of its own error, where it is broken. */
@@ -47,83 +52,6 @@ static PyObject *raise_document (struct document *d, int errnum)
     const char *text = errnum == EPIPE ? idt_document_error (d->d) : NULL;
 
     return text ? raise_errno (errnum, text) : connection_raise (d->c, errnum);
-}
-
-/* --- ids ------------------------------------------------------------------------------------ */
-
-/* The result of a conversion, which leaves. */
-static PyObject *leave_with (struct document *d, int rc, int64_t id)
-{
-    PyObject *number = rc < 0 ? raise_compressor (errno) : PyLong_FromLongLong (id);
-
-    connection_leave (d->c);
-    return number;
-}
-
-static PyObject *generate (PyObject *self, PyObject *unused)
-{
-    struct document *d = (struct document *)self;
-    int64_t id = 0;
-
-    if (!enter (d))
-        return NULL;
-    int rc = idcomp_generate (idt_document_ids (d->d), &id);
-    return leave_with (d, rc, id);
-}
-
-static PyObject *to_op (PyObject *self, PyObject *arg)
-{
-    struct document *d = (struct document *)self;
-    int64_t op = 0;
-    long long id = PyLong_AsLongLong (arg);
-
-    if ((id == -1 && PyErr_Occurred ()) || !enter (d))
-        return NULL;
-    int rc = idcomp_to_op (idt_document_ids (d->d), id, &op);
-    return leave_with (d, rc, op);
-}
-
-static PyObject *to_session (PyObject *self, PyObject *args, PyObject *kwargs)
-{
-    static char *names[] = { "op", "origin", NULL };
-    struct document *d = (struct document *)self;
-    const char *origin = NULL;
-    int64_t id = 0;
-    long long op;
-
-    if (!PyArg_ParseTupleAndKeywords (args, kwargs, "L|z", names, &op, &origin) || !enter (d))
-        return NULL;
-    int rc = idcomp_to_session (idt_document_ids (d->d), op, origin, &id);
-    return leave_with (d, rc, id);
-}
-
-static PyObject *uuid (PyObject *self, PyObject *arg)
-{
-    struct document *d = (struct document *)self;
-    char text[IDCOMP_UUID_TEXT_MAX];
-    struct idcomp_uuid u;
-    long long id = PyLong_AsLongLong (arg);
-
-    if ((id == -1 && PyErr_Occurred ()) || !enter (d))
-        return NULL;
-    int rc = idcomp_decompress (idt_document_ids (d->d), id, &u);
-    int errnum = errno;
-    connection_leave (d->c);
-    if (rc < 0)
-        return raise_compressor (errnum);
-    return PyUnicode_FromStringAndSize (text, idcomp_uuid_format (&u, text, sizeof (text)));
-}
-
-static PyObject *id_of (PyObject *self, PyObject *arg)
-{
-    struct document *d = (struct document *)self;
-    const char *text = PyUnicode_AsUTF8AndSize (arg, NULL);
-    int64_t id = 0;
-
-    if (!text || !enter (d))
-        return NULL;
-    int rc = idcomp_recompress_text (idt_document_ids (d->d), text, &id);
-    return leave_with (d, rc, id);
 }
 
 /* --- waiting -------------------------------------------------------------------------------- */
@@ -203,6 +131,8 @@ static int document_init (PyObject *self, PyObject *args, PyObject *kwargs)
         return -1;
     }
     d->c = (struct connection *)Py_NewRef (connection);
+    d->session.enter = document_begin;
+    d->session.leave = document_end;
     if (!connection_enter (d->c))
         return -1;
     connection_unlock (d->c);
@@ -281,12 +211,7 @@ static PyObject *get_settled (PyObject *self, void *unused)
 }
 
 static PyMethodDef methods[] = {
-    { "generate", generate, METH_NOARGS, "generate() -> int\n\nA new id, as this session uses it." },
-    { "to_op", to_op, METH_O, "to_op(id) -> int\n\nThe form to send to others, along with the session." },
-    { "to_session", WITH_KEYWORDS (to_session),
-      "to_session(op, origin=None) -> int\n\nWhat came from session 'origin', as this one uses it." },
-    { "uuid", uuid, METH_O, "uuid(id) -> str\n\nThe UUID that an id of this session stands for." },
-    { "id_of", id_of, METH_O, "id_of(uuid) -> int\n\nThe id of a UUID; ValueError: it has none here." },
+    SESSION_METHODS,
     { "settle", WITH_KEYWORDS (settle), "settle(timeout=-1.0)\n\nWait until all ids that were made are final." },
     { "sync", WITH_KEYWORDS (sync_), "sync(timeout=-1.0)\n\nWait until all that was ordered before is known here." },
     { "close", document_close, METH_NOARGS, "close()\n\nEnd it; ids that are not settled are never known to others." },

@@ -2,6 +2,7 @@
  * Copyright idtree contributors */
 
 /* extension.c - the module idtree._idtree, which the package idtree makes readable */
+#include "compressor.h"
 #include "connection.h"
 
 PyObject *raise_errno (int errnum, const char *text)
@@ -24,11 +25,18 @@ static int add_new (PyObject *module, const char *name, PyObject *object)
     return rc;
 }
 
+/* As enum generator_kind has them. */
+static const char *const generators[] = { "FlaxGenerator", "SnoGenerator", "UidGenerator", "FluidGenerator" };
+
 static int execute (PyObject *module)
 {
     if (add_new (module, "Connection", connection_type_create (module)) < 0
-        || add_new (module, "Document", document_type_create (module)) < 0)
+        || add_new (module, "Document", document_type_create (module)) < 0
+        || add_new (module, "Compressor", compressor_type_create (module)) < 0)
         return -1;
+    for (size_t i = 0; i < sizeof (generators) / sizeof (generators[0]); i++)
+        if (add_new (module, generators[i], generator_type_create (module, (enum generator_kind)i)) < 0)
+            return -1;
     if (PyModule_AddFunctions (module, fluid_methods) < 0 || PyModule_AddFunctions (module, flake_methods) < 0)
         return -1;
     return PyModule_AddIntConstant (module, "MAX_COUNT", IDT_FLUID_MAX_COUNT);

@@ -14,6 +14,8 @@
 #define Py_LIMITED_API 0x030b0000
 #include <Python.h>
 
+#include <stdbool.h>
+
 /* In a table of methods. */
 #define WITH_KEYWORDS(function) ((PyCFunction)(void (*) (void)) (function)), METH_VARARGS | METH_KEYWORDS
 
@@ -22,6 +24,11 @@ PyObject *raise_errno (int errnum, const char *text);
 
 /* A new type of connections. */
 PyObject *connection_type_create (PyObject *module);
+
+enum generator_kind { GENERATOR_FLAX, GENERATOR_SNO, GENERATOR_UID, GENERATOR_FLUID };
+
+/* A new type of generators in this process. */
+PyObject *generator_type_create (PyObject *module, enum generator_kind kind);
 
 /* Functions of ids as values. */
 extern PyMethodDef fluid_methods[], flake_methods[];

@@ -13,6 +13,8 @@
 #include <idtree/uid.h>
 
 #define NS_PER_MS 1000000
+#define ID_MAX 16   /* bytes of an id, */
+#define TEXT_MAX 64 /* and of its text */
 
 /* --- what they share ------------------------------------------------------------------------ */
 
@@ -26,7 +28,7 @@ static const void *bytes_of (PyObject *object, Py_ssize_t size, const char *kind
         return NULL;
     if (len == size)
         return bytes;
-    return PyErr_Format (PyExc_ValueError, "%s has %zd bytes, not %zd", kind, size, len);
+    return PyErr_Format (PyExc_ValueError, "%zd bytes are no %s, which has %zd", len, kind, size);
 }
 
 static PyObject *to_bytes (const void *bytes, size_t size)
@@ -39,6 +41,55 @@ static PyObject *raise_text (PyObject *text, const char *kind, size_t at)
     return PyErr_Format (PyExc_ValueError, "%R is no %s: see byte %zu", text, kind, at);
 }
 
+/* Texts of ids that are so many bytes. */
+struct text {
+    const char *name;
+    Py_ssize_t size;
+    int (*format) (const void *id, char *buf, size_t size);
+    int (*parse) (const char *text, size_t len, void *id, size_t *errpos);
+};
+
+static PyObject *format_as (const struct text *kind, PyObject *arg)
+{
+    const void *id = bytes_of (arg, kind->size, kind->name);
+    char text[TEXT_MAX];
+
+    return id ? PyUnicode_FromStringAndSize (text, kind->format (id, text, sizeof (text))) : NULL;
+}
+
+static PyObject *parse_as (const struct text *kind, PyObject *text)
+{
+    Py_ssize_t len;
+    const char *s = PyUnicode_AsUTF8AndSize (text, &len);
+    char id[ID_MAX];
+    size_t at;
+
+    if (!s)
+        return NULL;
+    return kind->parse (s, (size_t)len, id, &at) == 0 ? to_bytes (id, (size_t)kind->size)
+                                                      : raise_text (text, kind->name, at);
+}
+
+/* NAME_text, and the functions of Python format_NAME and parse_NAME; PREFIX is that of the library's functions. */
+#define DEFINE_TEXT(NAME, PREFIX, TYPE, WORDS)                                                            \
+    static int NAME##_format_any (const void *id, char *buf, size_t size)                                 \
+    {                                                                                                     \
+        return PREFIX##_format (id, buf, size);                                                           \
+    }                                                                                                     \
+    static int NAME##_parse_any (const char *text, size_t len, void *id, size_t *errpos)                  \
+    {                                                                                                     \
+        return PREFIX##_parse (text, len, id, errpos);                                                    \
+    }                                                                                                     \
+    static const struct text NAME##_text = { WORDS, sizeof (TYPE), NAME##_format_any, NAME##_parse_any }; \
+    static PyObject *format_##NAME (PyObject *module, PyObject *id)                                       \
+    {                                                                                                     \
+        return format_as (&NAME##_text, id);                                                              \
+    }                                                                                                     \
+    static PyObject *parse_##NAME (PyObject *module, PyObject *text)                                      \
+    {                                                                                                     \
+        return parse_as (&NAME##_text, text);                                                             \
+    }
+
 static PyObject *raise_time (void)
 {
     if (errno == EOVERFLOW)
@@ -48,30 +99,11 @@ static PyObject *raise_time (void)
 
 /* --- flax ----------------------------------------------------------------------------------- */
 
-static PyObject *format_flax (PyObject *module, PyObject *arg)
-{
-    const flax_t *id = bytes_of (arg, FLAX_SIZE, "an id of flax");
-    char text[FLAX_TEXT_MAX];
-
-    return id ? PyUnicode_FromStringAndSize (text, flax_format (id, text, sizeof (text))) : NULL;
-}
-
-static PyObject *parse_flax (PyObject *module, PyObject *text)
-{
-    Py_ssize_t len;
-    const char *s = PyUnicode_AsUTF8AndSize (text, &len);
-    size_t at;
-    flax_t id;
-
-    if (!s)
-        return NULL;
-    return flax_parse (s, (size_t)len, &id, &at) == 0 ? to_bytes (&id, sizeof (id))
-                                                      : raise_text (text, "id of flax", at);
-}
+DEFINE_TEXT (flax, flax, flax_t, "id of flax")
 
 static PyObject *split_flax (PyObject *module, PyObject *arg)
 {
-    const flax_t *id = bytes_of (arg, FLAX_SIZE, "an id of flax");
+    const flax_t *id = bytes_of (arg, FLAX_SIZE, "id of flax");
 
     if (!id)
         return NULL;
@@ -110,29 +142,11 @@ static PyObject *range_flax (PyObject *module, PyObject *args)
 
 /* --- sno ------------------------------------------------------------------------------------ */
 
-static PyObject *format_sno (PyObject *module, PyObject *arg)
-{
-    const sno_t *id = bytes_of (arg, SNO_SIZE, "an id of sno");
-    char text[SNO_TEXT_MAX];
-
-    return id ? PyUnicode_FromStringAndSize (text, sno_format (id, text, sizeof (text))) : NULL;
-}
-
-static PyObject *parse_sno (PyObject *module, PyObject *text)
-{
-    Py_ssize_t len;
-    const char *s = PyUnicode_AsUTF8AndSize (text, &len);
-    size_t at;
-    sno_t id;
-
-    if (!s)
-        return NULL;
-    return sno_parse (s, (size_t)len, &id, &at) == 0 ? to_bytes (&id, sizeof (id)) : raise_text (text, "id of sno", at);
-}
+DEFINE_TEXT (sno, sno, sno_t, "id of sno")
 
 static PyObject *split_sno (PyObject *module, PyObject *arg)
 {
-    const sno_t *id = bytes_of (arg, SNO_SIZE, "an id of sno");
+    const sno_t *id = bytes_of (arg, SNO_SIZE, "id of sno");
 
     if (!id)
         return NULL;
@@ -248,27 +262,7 @@ static PyObject *unix_ms_uid (PyObject *module, PyObject *args)
 
 /* --- UUIDs of the id compressor ------------------------------------------------------------- */
 
-static PyObject *format_uuid (PyObject *module, PyObject *arg)
-{
-    const struct idcomp_uuid *uuid = bytes_of (arg, sizeof (*uuid), "a UUID");
-    char text[IDCOMP_UUID_TEXT_MAX];
-
-    return uuid ? PyUnicode_FromStringAndSize (text, idcomp_uuid_format (uuid, text, sizeof (text))) : NULL;
-}
-
-static PyObject *parse_uuid (PyObject *module, PyObject *text)
-{
-    Py_ssize_t len;
-    const char *s = PyUnicode_AsUTF8AndSize (text, &len);
-    struct idcomp_uuid uuid;
-    size_t at;
-
-    if (!s)
-        return NULL;
-    if (idcomp_uuid_parse (s, (size_t)len, &uuid, &at) == 0)
-        return to_bytes (uuid.bytes, sizeof (uuid.bytes));
-    return raise_text (text, "UUID of version 4", at);
-}
+DEFINE_TEXT (uuid, idcomp_uuid, struct idcomp_uuid, "UUID of version 4")
 
 PyMethodDef flake_methods[] = {
     { "flax_format", format_flax, METH_O, NULL },

@@ -10,6 +10,12 @@
 >>> lower, upper = range(split(id).unix_ms, split(id).unix_ms + 1)
 >>> lower <= id < upper
 True
+
+Where no instance is, this process makes them:
+
+>>> g = Generator()
+>>> g.id() < g.id()
+True
 """
 from datetime import datetime
 from typing import NamedTuple
@@ -19,6 +25,7 @@ from ._time import at_ms
 
 format = _idtree.flax_format  # (bytes) -> str
 parse = _idtree.flax_parse  # (str) -> bytes
+Generator = _idtree.FlaxGenerator
 range = _idtree.flax_range  # (from_ms, to_ms) since Unix -> (lower, upper): lower <= id < upper
 
 

@@ -14,6 +14,12 @@ Fields(timestamp_ms=401210253, generator=15451, sequence=46)
 6731191091817518
 >>> [format(key, "dothex") for key in range(1000, 2000)]
 ['0000.0003.e800.0000', '0000.0007.d000.0000']
+
+A generator in this process, for who has a number that nobody else has, and an epoch of his own:
+
+>>> g = Generator(5)
+>>> [split(id) for id in g.reserve(1000, 2)]
+[Fields(timestamp_ms=1000, generator=5, sequence=0), Fields(timestamp_ms=1000, generator=5, sequence=1)]
 """
 from typing import NamedTuple
 
@@ -23,6 +29,7 @@ FORMS = ("dec", "hex", "dothex", "f58", "\u019258", "words", "emoji")
 
 format = _idtree.fluid_format  # (id, form="f58") -> str
 parse = _idtree.fluid_parse  # (text in any form) -> int
+Generator = _idtree.FluidGenerator
 range = _idtree.fluid_range  # (from_ms, to_ms) -> (lower, upper): lower <= id < upper
 
 

@@ -10,6 +10,15 @@
 >>> lower, upper = range(split(id).unix_ms, split(id).unix_ms + 4)
 >>> lower <= id < upper
 True
+
+Where no instance is, this process makes them, of a partition that nobody else has:
+
+>>> g = Generator(7)
+>>> split(g.id(meta=3))[2:4]
+(3, 7)
+>>> last = g.id()
+>>> Generator(start=g.snapshot()).id() > last     # goes on where that one ended
+True
 """
 from datetime import datetime
 from typing import NamedTuple
@@ -19,6 +28,7 @@ from ._time import at_ms
 
 format = _idtree.sno_format  # (bytes) -> str
 parse = _idtree.sno_parse  # (str) -> bytes
+Generator = _idtree.SnoGenerator
 range = _idtree.sno_range  # (from_ms, to_ms) since Unix -> (lower, upper): lower <= id < upper
 
 

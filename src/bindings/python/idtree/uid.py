@@ -7,6 +7,17 @@
 ('.5.tXVEf8n4vPN.0', 12)
 >>> time(id).year
 2018
+
+Where no instance is, this process makes them, of a node that nobody else is:
+
+>>> g = Generator("me@here")
+>>> first, last = g.ids(2)
+>>> split(first).fingerprint == split(last).fingerprint, first < last
+(True, True)
+>>> Generator("me@here", after_us=g.newest_us).id() > last
+True
+>>> len(g.id(local=True))
+8
 """
 from __future__ import annotations
 
@@ -17,6 +28,7 @@ from . import _idtree
 from ._time import at_ms
 
 format = _idtree.uid_format  # (bytes) -> str
+Generator = _idtree.UidGenerator
 parse = _idtree.uid_parse  # (str) -> bytes
 
 

@@ -1,0 +1,472 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* generators.c - generators of flax, sno, uid and FLUIDs in the process itself, without a broker
+ *
+ * Those of flax, sno and uid are one thing that makes bytes; what sets them apart is a row of functions.  Where one has
+ * to wait it does so here, in slices, so that other threads run and Ctrl-C ends it.
+ */
+#include "extension.h"
+
+#include <errno.h>
+#include <stdint.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <idtree/flax.h>
+#include <idtree/fluid.h>
+#include <idtree/sno.h>
+#include <idtree/uid.h>
+
+#define SLICE_NS 50000000
+#define ID_MAX 16 /* bytes of an id */
+
+struct generator;
+
+struct kind {
+    /* Make an id, of at most ID_MAX bytes.  Returns their number, or -1 with errno set, and for EAGAIN and ESTALE in
+     * '*wait_ns' how long to wait.
+     */
+    int (*make) (struct generator *g, int option, void *id, int64_t *wait_ns);
+    void (*destroy) (void *gen);
+    const char *one_format, *many_format; /* arguments of id() and ids() */
+    char *option;                         /* the name of an argument; NULL: none */
+    int option_max;
+};
+
+struct generator {
+    PyObject_HEAD const struct kind *kind;
+    void *gen; /* NULL: __init__ failed, or was not called */
+    int drift; /* of uid */
+};
+
+/* --- ids ------------------------------------------------------------------------------------------------ */
+
+/* Returns false with an exception set. */
+static bool wait_ns (int64_t ns)
+{
+    int64_t slice = ns < SLICE_NS ? ns : SLICE_NS;
+    struct timespec t = { .tv_nsec = slice > 0 ? (long)slice : 0 };
+
+    PyThreadState *state = PyEval_SaveThread ();
+    nanosleep (&t, NULL);
+    PyEval_RestoreThread (state);
+    return PyErr_CheckSignals () == 0;
+}
+
+static PyObject *make_one (struct generator *g, int option)
+{
+    char id[ID_MAX];
+    int64_t ns = 0;
+    int size;
+
+    while ((size = g->kind->make (g, option, id, &ns)) < 0) {
+        if (errno != EAGAIN && errno != ESTALE)
+            return raise_errno (errno, errno == EPERM ? "the generator is the parent's: a child makes its own"
+                                                      : strerror (errno));
+        if (!wait_ns (ns))
+            return NULL;
+    }
+    return PyBytes_FromStringAndSize (id, size);
+}
+
+/* Returns false with an exception set. */
+static bool is_usable (const struct generator *g, int option)
+{
+    if (!g->gen)
+        PyErr_SetString (PyExc_ValueError, "the generator was not made");
+    else if (option < 0 || option > g->kind->option_max)
+        PyErr_Format (PyExc_ValueError, "%s is 0 to %d", g->kind->option, g->kind->option_max);
+    else
+        return true;
+    return false;
+}
+
+static PyObject *generator_id (PyObject *self, PyObject *args, PyObject *kwargs)
+{
+    struct generator *g = (struct generator *)self;
+    char *names[] = { g->kind ? g->kind->option : NULL, NULL };
+    int option = 0;
+
+    if (!PyArg_ParseTupleAndKeywords (args, kwargs, g->kind ? g->kind->one_format : "", names, &option)
+        || !is_usable (g, option))
+        return NULL;
+    return make_one (g, option);
+}
+
+static PyObject *generator_ids (PyObject *self, PyObject *args, PyObject *kwargs)
+{
+    struct generator *g = (struct generator *)self;
+    char *names[] = { "n", g->kind ? g->kind->option : NULL, NULL };
+    int option = 0;
+    Py_ssize_t n;
+
+    if (!PyArg_ParseTupleAndKeywords (args, kwargs, g->kind ? g->kind->many_format : "n", names, &n, &option)
+        || !is_usable (g, option))
+        return NULL;
+    PyObject *list = n < 0 ? PyErr_Format (PyExc_ValueError, "a number of ids is 0 or more") : PyList_New (n);
+    for (Py_ssize_t i = 0; list && i < n; i++) {
+        PyObject *id = make_one (g, option);
+        if (!id || PyList_SetItem (list, i, id) < 0)
+            Py_CLEAR (list);
+    }
+    return list;
+}
+
+static void generator_dealloc (PyObject *self)
+{
+    struct generator *g = (struct generator *)self;
+    PyTypeObject *type = Py_TYPE (self);
+
+    if (g->gen)
+        g->kind->destroy (g->gen);
+    ((freefunc)PyType_GetSlot (type, Py_tp_free)) (self);
+    Py_DECREF (type);
+}
+
+/* 'gen' is what a generator has from now on; NULL: it could not be made. */
+static int take (PyObject *self, const struct kind *kind, void *gen)
+{
+    struct generator *g = (struct generator *)self;
+
+    if (!gen) {
+        (void)raise_errno (errno, strerror (errno));
+        return -1;
+    }
+    if (g->gen)
+        g->kind->destroy (g->gen);
+    g->kind = kind;
+    g->gen = gen;
+    return 0;
+}
+
+#define IDS_METHODS(arguments, more)                                                   \
+    { "id", WITH_KEYWORDS (generator_id), "id(" arguments ") -> bytes\n\nA new id." }, \
+    {                                                                                  \
+        "ids", WITH_KEYWORDS (generator_ids),                                          \
+            "ids(n" more ") -> list\n\nNew ids, in the order in which they were made." \
+    }
+
+/* --- flax ----------------------------------------------------------------------------------------------- */
+
+static int make_flax (struct generator *g, int option, void *id, int64_t *wait)
+{
+    return flax_gen_make (g->gen, id) == 0 ? FLAX_SIZE : -1;
+}
+
+static void destroy_flax (void *gen)
+{
+    flax_gen_destroy (gen);
+}
+
+static const struct kind flax = { make_flax, destroy_flax, "", "n", NULL, 0 };
+
+static int init_flax (PyObject *self, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = { "increasing", NULL };
+    int increasing = 1;
+
+    if (!PyArg_ParseTupleAndKeywords (args, kwargs, "|p", names, &increasing))
+        return -1;
+    return take (self, &flax,
+                 flax_gen_create (&(struct flax_gen_config){ .mode = increasing ? FLAX_INCREASING : FLAX_RANDOM }));
+}
+
+static PyMethodDef flax_methods[] = { IDS_METHODS ("", ""), { NULL, NULL, 0, NULL } };
+
+/* --- sno ------------------------------------------------------------------------------------------------ */
+
+static int make_sno (struct generator *g, int option, void *id, int64_t *wait)
+{
+    return sno_gen_try (g->gen, (uint8_t)option, id, wait) == 0 ? SNO_SIZE : -1;
+}
+
+static void destroy_sno (void *gen)
+{
+    sno_gen_destroy (gen);
+}
+
+static const struct kind sno = { make_sno, destroy_sno, "|i", "n|i", "meta", SNO_META_MAX };
+
+static int init_sno (PyObject *self, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = { "partition", "start", NULL };
+    struct sno_gen_config config = { 0 };
+    const char *start = NULL;
+    Py_ssize_t len = 0;
+    int partition = -1;
+    size_t at;
+
+    if (!PyArg_ParseTupleAndKeywords (args, kwargs, "|iz#", names, &partition, &start, &len))
+        return -1;
+    if (start && sno_snapshot_parse (start, (size_t)len, &config.start, &at) < 0) {
+        PyErr_Format (PyExc_ValueError, "no snapshot of a generator: see byte %zu", at);
+        return -1;
+    }
+    if (partition > UINT16_MAX || (partition < 0 && !start)) {
+        PyErr_Format (PyExc_ValueError, "a generator has a partition of 0 to %d, or a snapshot that it starts from",
+                      UINT16_MAX);
+        return -1;
+    }
+    if (partition >= 0)
+        config.start.partition = (uint16_t)partition;
+    return take (self, &sno, sno_gen_create (&config));
+}
+
+static PyObject *sno_snapshot (PyObject *self, PyObject *unused)
+{
+    struct generator *g = (struct generator *)self;
+    char text[SNO_SNAPSHOT_TEXT_MAX];
+    struct sno_snapshot s;
+
+    if (!is_usable (g, 0))
+        return NULL;
+    sno_gen_snapshot (g->gen, &s);
+    return PyUnicode_FromStringAndSize (text, sno_snapshot_format (&s, text, sizeof (text)));
+}
+
+static PyMethodDef sno_methods[] = {
+    IDS_METHODS ("meta=0", ", meta=0"),
+    { "snapshot", sno_snapshot, METH_NOARGS,
+      "snapshot() -> str\n\nWhat Generator(start=...) goes on from, where this one makes no more." },
+    { NULL, NULL, 0, NULL },
+};
+
+/* --- uid ------------------------------------------------------------------------------------------------ */
+
+static int make_uid (struct generator *g, int option, void *bytes, int64_t *wait)
+{
+    const struct uid_codec codec = { .drift = g->drift };
+    int64_t wait_us = 0;
+    struct uid id;
+
+    if (uid_gen_try (g->gen, option ? UID_LOCAL : UID_GLOBAL, &id, &wait_us) == 0)
+        return uid_to_bytes (&id, &codec, bytes, ID_MAX);
+    *wait = wait_us < SLICE_NS / 1000 ? wait_us * 1000 : SLICE_NS;
+    return -1;
+}
+
+static void destroy_uid (void *gen)
+{
+    uid_gen_destroy (gen);
+}
+
+static const struct kind uid = { make_uid, destroy_uid, "|p", "n|p", "local", 1 };
+
+/* Ids have the fingerprint alone, so the name need not be kept. */
+static int init_uid (PyObject *self, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = { "node", "after_us", "drift", NULL };
+    struct uid_gen_config config = { 0 };
+    int drift = UID_DRIFT_DEFAULT;
+    long long after_us = 0;
+    PyObject *node;
+    Py_ssize_t len;
+
+    if (!PyArg_ParseTupleAndKeywords (args, kwargs, "O|Li", names, &node, &after_us, &drift))
+        return -1;
+    if (PyUnicode_Check (node)) {
+        const char *name = PyUnicode_AsUTF8AndSize (node, &len);
+        if (!name)
+            return -1;
+        config.node.fingerprint = uid_fingerprint (name, (size_t)len);
+    }
+    else {
+        unsigned long number = PyLong_AsUnsignedLong (node);
+        if (number == (unsigned long)-1 && PyErr_Occurred ())
+            return -1;
+        if (number > UID_NUMBER_MAX) {
+            PyErr_Format (PyExc_OverflowError, "a node has a name, or a number of 0 to %lu",
+                          (unsigned long)UID_NUMBER_MAX);
+            return -1;
+        }
+        config.node = uid_node_numbered ((uint32_t)number);
+    }
+    if (drift < UID_DRIFT_MIN || drift > UID_DRIFT_MAX) {
+        PyErr_Format (PyExc_ValueError, "a uid has %d to %d bits of drift", UID_DRIFT_MIN, UID_DRIFT_MAX);
+        return -1;
+    }
+    config.after_us = after_us;
+    ((struct generator *)self)->drift = drift;
+    return take (self, &uid, uid_gen_create (&config));
+}
+
+static PyObject *uid_newest_us (PyObject *self, void *unused)
+{
+    struct generator *g = (struct generator *)self;
+
+    return is_usable (g, 0) ? PyLong_FromLongLong (uid_gen_newest_us (g->gen)) : NULL;
+}
+
+static PyMethodDef uid_methods[] = { IDS_METHODS ("local=False", ", local=False"), { NULL, NULL, 0, NULL } };
+
+static PyGetSetDef uid_members[] = {
+    { "newest_us", uid_newest_us, NULL, "the time of the newest id: after_us of a later generator of this node", NULL },
+    { NULL, NULL, NULL, NULL, NULL },
+};
+
+/* --- FLUIDs --------------------------------------------------------------------------------------------- */
+
+struct fluid_generator {
+    PyObject_HEAD struct fluid_gen gen;
+    pid_t pid; /* whose it is; 0: nobody's */
+};
+
+static int init_fluid (PyObject *self, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = { "generator", "from_ms", "to_ms", NULL };
+    struct fluid_generator *g = (struct fluid_generator *)self;
+    unsigned long long lo_ms = 0, hi_ms = FLUID_TIMESTAMP_MAX + 1;
+    unsigned int generator;
+
+    if (!PyArg_ParseTupleAndKeywords (args, kwargs, "I|KK", names, &generator, &lo_ms, &hi_ms))
+        return -1;
+    if (fluid_gen_init (&g->gen, &(struct fluid_gen_config){ generator, lo_ms, hi_ms }) < 0) {
+        PyErr_Format (PyExc_ValueError, "a generator is 0 to %u; its time begins before it ends, and has 40 bits",
+                      FLUID_GENERATOR_MAX);
+        return -1;
+    }
+    g->pid = getpid ();
+    return 0;
+}
+
+/* NULL with an exception set. */
+static struct fluid_gen *fluid_of (PyObject *self)
+{
+    struct fluid_generator *g = (struct fluid_generator *)self;
+
+    if (g->pid == getpid ())
+        return &g->gen;
+    if (g->pid == 0)
+        PyErr_SetString (PyExc_ValueError, "the generator was not made");
+    else
+        (void)raise_errno (EPERM, "the generator is the parent's: a child makes its own");
+    return NULL;
+}
+
+static const char *fluid_error (int errnum)
+{
+    switch (errnum) {
+    case EAGAIN:
+        return "the millisecond is used up, or a later one was used already";
+    case ERANGE:
+        return "the generator may not use this time";
+    default:
+        return strerror (errnum);
+    }
+}
+
+static PyObject *fluid_reserve (PyObject *self, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = { "now_ms", "n", NULL };
+    struct fluid_gen *gen = fluid_of (self);
+    unsigned long long now_ms;
+    unsigned int n = 1;
+    fluid_t first;
+
+    if (!gen || !PyArg_ParseTupleAndKeywords (args, kwargs, "K|I", names, &now_ms, &n))
+        return NULL;
+    if (n == 0)
+        return PyErr_Format (PyExc_ValueError, "a number of ids to reserve is 1 or more");
+    int got = fluid_gen_reserve (gen, now_ms, n, &first);
+    if (got < 0)
+        return raise_errno (errno, fluid_error (errno));
+    PyObject *from = PyLong_FromUnsignedLongLong (first), *count = PyLong_FromLong (got); /* the end may be 2^64 */
+    PyObject *to = from && count ? PyNumber_Add (from, count) : NULL;
+    PyObject *ids = to ? PyObject_CallFunctionObjArgs ((PyObject *)&PyRange_Type, from, to, NULL) : NULL;
+    Py_XDECREF (from);
+    Py_XDECREF (count);
+    Py_XDECREF (to);
+    return ids;
+}
+
+static PyObject *fluid_set_range (PyObject *self, PyObject *args)
+{
+    struct fluid_gen *gen = fluid_of (self);
+    unsigned long long lo_ms, hi_ms;
+
+    if (!gen || !PyArg_ParseTuple (args, "KK", &lo_ms, &hi_ms))
+        return NULL;
+    if (fluid_gen_set_range (gen, lo_ms, hi_ms) < 0)
+        return PyErr_Format (PyExc_ValueError, "a time begins before it ends, and has 40 bits");
+    return Py_NewRef (Py_None);
+}
+
+static PyObject *fluid_follow (PyObject *self, PyObject *arg)
+{
+    struct fluid_gen *gen = fluid_of (self);
+    unsigned long long id = gen ? PyLong_AsUnsignedLongLong (arg) : 0;
+
+    if (!gen || (id == (unsigned long long)-1 && PyErr_Occurred ()))
+        return NULL;
+    fluid_gen_follow (gen, id);
+    return Py_NewRef (Py_None);
+}
+
+static void fluid_dealloc (PyObject *self)
+{
+    PyTypeObject *type = Py_TYPE (self);
+
+    ((freefunc)PyType_GetSlot (type, Py_tp_free)) (self);
+    Py_DECREF (type);
+}
+
+static PyMethodDef fluid_generator_methods[] = {
+    { "reserve", WITH_KEYWORDS (fluid_reserve),
+      "reserve(now_ms, n=1) -> range\n\nUp to n ids of that millisecond, as many as there are: 1024 at most.\n"
+      "BlockingIOError: there are none, ask for a later one." },
+    { "set_range", fluid_set_range, METH_VARARGS,
+      "set_range(from_ms, to_ms)\n\nThe milliseconds that it may use from now on." },
+    { "follow", fluid_follow, METH_O, "follow(id)\n\nAll ids from now on are above this one, whoever made it." },
+    { NULL, NULL, 0, NULL },
+};
+
+/* --- types ---------------------------------------------------------------------------------------------- */
+
+static PyType_Slot flax_slots[] = {
+    { Py_tp_doc,
+      "Generator(increasing=True)\n\nMakes ids of flax: each above the one before, or of random bits alone." },
+    { Py_tp_init, init_flax },
+    { Py_tp_dealloc, generator_dealloc },
+    { Py_tp_methods, flax_methods },
+    { 0, NULL },
+};
+static PyType_Slot sno_slots[] = {
+    { Py_tp_doc,
+      "Generator(partition, start=None)\n\nMakes ids of sno; no two generators of a partition may be at work.\n"
+      "start: the snapshot() of the one before." },
+    { Py_tp_init, init_sno },
+    { Py_tp_dealloc, generator_dealloc },
+    { Py_tp_methods, sno_methods },
+    { 0, NULL },
+};
+static PyType_Slot uid_slots[] = {
+    { Py_tp_doc, "Generator(node, after_us=0, drift=8)\n\nMakes uids; no two generators of a node may be at work.\n"
+                 "node: a name, or a number of 0 to 2**26 - 1.  after_us: newest_us of the one before." },
+    { Py_tp_init, init_uid },
+    { Py_tp_dealloc, generator_dealloc },
+    { Py_tp_methods, uid_methods },
+    { Py_tp_getset, uid_members },
+    { 0, NULL },
+};
+static PyType_Slot fluid_slots[] = {
+    { Py_tp_doc, "Generator(generator, from_ms=0, to_ms=2**40)\n\nMakes FLUIDs of the times that it is told, in\n"
+                 "milliseconds since an epoch of yours; no two of a number may use the same time." },
+    { Py_tp_init, init_fluid },
+    { Py_tp_dealloc, fluid_dealloc },
+    { Py_tp_methods, fluid_generator_methods },
+    { 0, NULL },
+};
+
+static PyType_Spec specs[] = {
+    { "idtree.flax.Generator", sizeof (struct generator), 0, Py_TPFLAGS_DEFAULT, flax_slots },
+    { "idtree.sno.Generator", sizeof (struct generator), 0, Py_TPFLAGS_DEFAULT, sno_slots },
+    { "idtree.uid.Generator", sizeof (struct generator), 0, Py_TPFLAGS_DEFAULT, uid_slots },
+    { "idtree.fluid.Generator", sizeof (struct fluid_generator), 0, Py_TPFLAGS_DEFAULT, fluid_slots },
+};
+
+PyObject *generator_type_create (PyObject *module, enum generator_kind kind)
+{
+    return PyType_FromModuleAndSpec (module, &specs[kind], NULL);
+}
