@@ -133,7 +133,7 @@ static int share_up (void *arg, const struct share_want *want)
 }
 
 static const struct node_ops ops = {
-    reply, fail, forward, cancel, lease_up, lease_reply, report_up, log_text, share_up
+    reply, fail, forward, cancel, lease_up, lease_reply, report_up, log_text, share_up, NULL
 };
 
 /* --- peers --- */
