@@ -33,7 +33,8 @@ test_expect_success '--json prints it as one object more' '
     idtree id new -r 1 --trace --json >out && test $(wc -l <out) = 2 && python3 -c "
 import json
 _, way = [json.loads(line) for line in open(\"out\")]
-assert [h[\"rank\"] for h in way[\"hops\"]] == [1, 0] and way[\"hops\"][0][\"parent\"] == way[\"span\"], way
+hops = way[\"hops\"]
+assert [h[\"rank\"] for h in hops] == [1, 0] and hops[0][\"parent\"] == way[\"span\"], way
 "
 '
 test_expect_success 'spans are written as lines of JSON, below the span of TRACEPARENT' '
@@ -46,7 +47,8 @@ test_expect_success 'spans that cannot be written are told' '
     test_expect_code 1 idtree id new --spans /nosuch/spans 2>err && grep "/nosuch/spans: No such file" err
 '
 test_expect_success 'a request whose parent has gone tells of the one that served it' '
-    idtree module remove -r 1 fluid && idtree id new -r 2 --trace 2>way && ! grep -E "^ +1  " way && grep -E "^ +0  active" way &&
+    idtree module remove -r 1 fluid && idtree id new -r 2 --trace 2>way && ! grep -E "^ +1  " way &&
+    grep -E "^ +0  active" way &&
     idtree module load -r 1 fluid && idtree id new -r 2 --trace 2>way && grep -E "^ +1  idle" way
 '
 test_expect_success 'what cannot be traced is told' '

@@ -197,8 +197,7 @@ static int keep (struct service *sv, idt_future_t *f, uint32_t tag, idt_future_f
     return 0;
 }
 
-/* With the way that it went.  A parent of a version before does not know of that: what is wanted is asked for anew, when
- * the node does so.
+/* With the way that it went.  A parent of a version before does not know of that: the node asks anew, and then without.
  */
 static void traced_cb (idt_future_t *f, void *arg)
 {
