@@ -97,11 +97,11 @@ is_full() { test "$(idtree overlay status --uri "$(uri 0)" --json | jq -r ".over
 wait_full() { wait_until "all $N are there" is_full; }
 no_id_twice() { sort "$T/ids" | uniq -d >"$T/twice" && test ! -s "$T/twice"; }
 
-# Ids are asked for throughout, on each host that has a broker.
+# Ids are asked for throughout, on each host that has a broker, and made in its page.
 load_start() {
     rm -f stop && mkfifo stop || return 1
     # shellcheck disable=SC2046
-    "$IDTREE_BUILDDIR/t/idload" -c 20 "local://$T/host" $(all_hosts | sed 's|$|/run/local|') <stop >result 6>&- &
+    "$IDTREE_BUILDDIR/t/idload" -p -c 20 "local://$T/host" $(all_hosts | sed 's|$|/run/local|') <stop >result 6>&- &
     load_pid=$! && exec 6>stop
 }
 load_end() { exec 6>&- && wait $load_pid; }

@@ -3,9 +3,10 @@
 
 /* idload.c - ask many ranks for ids without pause, until standard input ends; then check what came
  *
- *     idload [-c MOST] URI-PREFIX RANK...     as in idload local:///tmp/x/local- 0 3 7
+ *     idload [-p] [-c MOST] URI-PREFIX RANK...     as in idload local:///tmp/x/local- 0 3 7
  *
- * A request is for MOST ids (300) or fewer.
+ * A request is for MOST ids (300) or fewer.  -p: after each answer ids are made in the page that the broker shares,
+ * too, where it does; each is above all that came before it was made.
  * Each rank has WINDOW requests under way.  A connection that is lost is made again.  What came of each rank is told on
  * a line of its own, of all on the last.  Exit status 0 if and only if every request was answered once (by ids or an
  * error), no id came twice, and the ids of each connection increased.
@@ -19,16 +20,19 @@
 #include <unistd.h>
 
 #include <idtree/idtree.h>
+#include <idtree/page.h>
 
 #define WINDOW 4
 #define MAX_COUNT 300
 #define REOPEN_MS 10.
+#define PAGE_IDS 8 /* made in a page after an answer */
+#define PAGE_OPEN_MS 1000
 #define PAUSE_MS 1. /* between a failure and the next request: what is down is not hammered */
 
 struct load;
 
 struct counts {
-    unsigned long ids, asked, answered, failed, lost, disorder;
+    unsigned long ids, by_page, asked, answered, failed, lost, disorder;
 };
 
 struct client {
@@ -38,7 +42,9 @@ struct client {
     idt_watcher_t *timer;
     bool lost;
     fluid_t last;
-    size_t run; /* that it had last, plus 1; 0: none */
+    size_t run;       /* that it had last, plus 1; 0: none */
+    idt_page_t *page; /* NULL: there is none, or it is not used */
+    size_t page_run;
     int outstanding;
     struct counts counts;
 };
@@ -48,6 +54,7 @@ struct load {
     struct client *clients;
     int nclients;
     int most; /* ids of a request */
+    bool use_pages;
     bool stopping;
     struct run *runs;
     size_t n, size;
@@ -82,16 +89,14 @@ static void add_run (struct load *l, fluid_t id)
 }
 
 /* A rank makes some of the ids of many answers one behind the other. */
-static void keep (struct client *c, const fluid_t *ids, uint32_t n)
+static void keep (struct load *l, size_t *run, const fluid_t *ids, uint32_t n)
 {
-    struct load *l = c->load;
-
     for (uint32_t i = 0; i < n; i++) {
-        if (c->run == 0 || ids[i] != l->runs[c->run - 1].last + 1) {
+        if (*run == 0 || ids[i] != l->runs[*run - 1].last + 1) {
             add_run (l, ids[i]);
-            c->run = l->n;
+            *run = l->n;
         }
-        l->runs[c->run - 1].last = ids[i];
+        l->runs[*run - 1].last = ids[i];
     }
 }
 
@@ -100,6 +105,32 @@ static void check_order (struct client *c, const fluid_t *ids, uint32_t n)
     for (uint32_t i = 0; i < n; i++) {
         c->counts.disorder += ids[i] <= c->last;
         c->last = ids[i];
+    }
+}
+
+/* Requests are under way meanwhile, whose ids may be below these: what is made here is not the connection's last one.
+ */
+static void use_page (struct client *c)
+{
+    fluid_t ids[PAGE_IDS], last = c->last;
+    int n;
+
+    if (!c->load->use_pages)
+        return;
+    if (!c->page)
+        c->page = idt_page_open (c->uri, PAGE_OPEN_MS);
+    n = c->page ? idt_page_generate (c->page, 0, PAGE_IDS, ids) : 0;
+    if (n < 0 && errno == ESTALE) {
+        idt_page_close (c->page);
+        c->page = NULL;
+    }
+    for (int i = 0; i < n; i++) {
+        c->counts.disorder += ids[i] <= last;
+        last = ids[i];
+    }
+    if (n > 0) {
+        keep (c->load, &c->page_run, ids, n);
+        c->counts.by_page += n;
     }
 }
 
@@ -127,12 +158,13 @@ static void answered (idt_future_t *f, void *arg)
     c->counts.answered++;
     c->outstanding--;
     if ((good = idt_fluid_generate_get (f, r->count, ids) == 0)) {
-        keep (c, ids, r->count);
+        keep (c->load, &c->run, ids, r->count);
         c->counts.ids += r->count;
         check_order (c, ids, r->count);
     }
     else
         c->counts.failed++;
+    use_page (c); /* also where the broker is gone: it need not live */
     idt_future_destroy (f);
     free (r);
     if (good && !c->lost)
@@ -176,7 +208,9 @@ static void lost (idt_t *h, int errnum, void *arg)
 static void open_client (struct client *c)
 {
     c->lost = false;
-    c->last = 0; /* order is promised for one connection */
+    c->last = 0; /* order is promised for one connection, and with the page of the broker behind it */
+    idt_page_close (c->page);
+    c->page = NULL;
     if (!(c->h = idt_open (c->uri, NULL)) || idt_set_reactor (c->h, c->load->reactor) < 0) {
         idt_close (c->h);
         c->h = NULL;
@@ -241,13 +275,14 @@ static unsigned long count_duplicates (struct load *l)
 
 static void print_counts (const struct counts *n)
 {
-    printf ("ids %lu asked %lu answered %lu failed %lu connections-lost %lu disorder %lu", n->ids, n->asked,
-            n->answered, n->failed, n->lost, n->disorder);
+    printf ("ids %lu by-page %lu asked %lu answered %lu failed %lu connections-lost %lu disorder %lu", n->ids,
+            n->by_page, n->asked, n->answered, n->failed, n->lost, n->disorder);
 }
 
 static void add_counts (struct counts *sum, const struct counts *n)
 {
     sum->ids += n->ids;
+    sum->by_page += n->by_page;
     sum->asked += n->asked;
     sum->answered += n->answered;
     sum->failed += n->failed;
@@ -275,6 +310,11 @@ int main (int argc, char **argv)
 {
     struct load l = { .reactor = idt_reactor_create (), .most = MAX_COUNT };
 
+    if (argc > 1 && strcmp (argv[1], "-p") == 0) {
+        l.use_pages = true;
+        argc--;
+        argv++;
+    }
     if (argc > 2 && strcmp (argv[1], "-c") == 0) {
         l.most = atoi (argv[2]);
         argc -= 2;
@@ -285,7 +325,7 @@ int main (int argc, char **argv)
 
     if (argc < 3 || l.most < 1 || l.most > MAX_COUNT || !(l.clients = calloc (l.nclients, sizeof (l.clients[0])))
         || !in)
-        die ("usage: idload [-c MOST] URI-PREFIX RANK...");
+        die ("usage: idload [-p] [-c MOST] URI-PREFIX RANK...");
     for (int i = 0; i < l.nclients; i++) {
         struct client *c = &l.clients[i];
 
@@ -300,6 +340,7 @@ int main (int argc, char **argv)
         die ("reactor");
     for (int i = 0; i < l.nclients; i++) {
         idt_watcher_destroy (l.clients[i].timer);
+        idt_page_close (l.clients[i].page);
         idt_close (l.clients[i].h);
     }
     idt_watcher_destroy (in);

@@ -75,6 +75,12 @@ test_expect_success 'more brokers than the host can carry are refused with a sen
     test_must_fail idtree start -s 1000000 touch started 2>err &&
     grep "1000000 brokers are too many for this host" err && test ! -e started
 '
+test_expect_success 'brokers split off from one of them, and are made one by one where that is not to be had' '
+    for nursery in "" "-o nursery=none"; do
+        idtree start -s 8 $nursery sh -c "idtree startctl status; idtree startctl kill 3; idtree startctl run 3" >out 2>err && cat out err &&
+        test "$(grep -c " up$" out)" = 8 && nothing_left || return 1
+    done
+'
 test_expect_success 'a broker that ends before all are up ends the start, with a sentence' '
     test_expect_code 1 idtree start -s 4 -o die=2 touch started 2>err &&
     grep "broker 2 (pid [0-9]*) exited with status 3 before the instance was up" err &&

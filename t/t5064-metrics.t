@@ -5,7 +5,7 @@
 # t5064-metrics.t - figures of an instance for Prometheus, summed up in the tree
 test_description='metrics tells what ranks tell, as sums or each by itself, in bounded size and time'
 . "$(dirname "$0")/idtree-sharness.sh"
-test_under_idtree 7 --topology kary:2 -o log-stderr-level=2
+test_under_idtree 7 --topology kary:2 -o broker.modules=fluid,flake,compressor,job-ingest -o log-stderr-level=2
 
 monitoring=$IDTREE_SRCDIR/etc/monitoring
 metrics() { idtree metrics "$@"; }
@@ -18,6 +18,7 @@ fi
 if command -v promtool >/dev/null; then
     test_set_prereq PROMTOOL
 fi
+made='idtree_fluid_ids_total{origin="made"}'
 samples() { /usr/bin/python3 "$IDTREE_SRCDIR/t/metrics.py" "$@"; }
 wait_all() { wait_until "all generate" all_generate; }
 all_generate() { test "$(value "idtree_fluid_generators{state=\"active\"}")" = "${1-7}"; }
@@ -25,14 +26,14 @@ all_generate() { test "$(value "idtree_fluid_generators{state=\"active\"}")" = "
 test_expect_success 'ids are counted where they are made, and summed up' '
     wait_all && idtree module stats --clear fluid && for r in 1 2 3 4 5 6; do
         idtree module stats --clear -r $r fluid && idtree id new -r $r -n 10$r >/dev/null || return 1
-    done && test "$(value "idtree_fluid_ids_total{origin=\"made\"}")" = 621 &&
+    done && test "$(value "$made")" = 621 &&
     test "$(value "idtree_fluid_requests_total")" = 6 && test "$(value "idtree_ranks{status=\"full\"}")" = 7 &&
     test "$(value "idtree_fluid_wait_seconds_count")" = 6
 '
 test_expect_success 'of a rank alone, of a subtree, of any broker' '
-    test "$(value "idtree_fluid_ids_total{origin=\"made\"}" -r 2)" = 102 &&
-    test "$(value "idtree_fluid_ids_total{origin=\"made\"}" -r 2 --subtree)" = 313 &&
-    test "$(value "idtree_fluid_ids_total{origin=\"made\"}" --uri "${IDTREE_URI%0}5")" = 621 &&
+    test "$(value "$made" -r 2)" = 102 &&
+    test "$(value "$made" -r 2 --subtree)" = 313 &&
+    test "$(value "$made" --uri "${IDTREE_URI%0}5")" = 621 &&
     test "$(value "idtree_ranks{status=\"full\"}" -r 1 --subtree --uri "${IDTREE_URI%0}6")" = 3
 '
 test_expect_success 'each rank by itself has its label' '
@@ -46,14 +47,27 @@ test_expect_success 'as the report that brokers tell' '
     metrics --per-rank --json >out && jq -e ".[\"3\"].sum.fluid_ids == 103 and length == 7" out
 '
 test_expect_success 'there is a level of each kind, also at rank 0' '
-    metrics >out && for m in fluid_lease_left_seconds fluid_skew_bound_seconds fluid_ahead_seconds fluid_horizon_timestamp_seconds \
-        fluid_watermark_timestamp_seconds fluid_store_commits_total process_resident_memory_bytes process_open_fds \
+    metrics >out && for m in fluid_lease_left_seconds fluid_lease_age_seconds fluid_skew_bound_seconds fluid_ahead_seconds fluid_horizon_timestamp_seconds \
+        fluid_watermark_timestamp_seconds fluid_store_commits_total fluid_store_seconds_count process_resident_memory_bytes process_open_fds \
         overlay_waiting_bytes broker_clients event_subscribers; do
         grep "^idtree_$m [0-9]" out || return 1
     done && test "$(wc -c <out)" -lt 100000 && tail -n 1 out | grep -x "# EOF"
 '
+test_expect_success 'other ids, documents and jobs are counted on ranks, and their commits at rank 0' '
+    idtree id new --scheme flax -r 3 -n 4 >/dev/null && idtree id new --scheme sno -r 4 -n 5 >/dev/null &&
+    idtree id new --scheme uid -r 5 -n 6 >/dev/null && idtree doc open -r 2 metered >/dev/null &&
+    idtree doc ids -r 2 -n 7 metered >/dev/null &&
+    idtree job submit --uri "${IDTREE_URI%0}6" -- true && metrics >out &&
+    for line in "flake_ids_total{kind=\"flax\"} 4" "flake_ids_total{kind=\"sno\"} 5" "flake_ids_total{kind=\"uid\"} 6" \
+        "flake_waiting 0" "compressor_documents 1" "compressor_ids_total 7" "compressor_ranges_total{result=\"ordered\"} 1" \
+        "compressor_store_failing 0" "ingest_jobs_total{result=\"stored\"} 1" "ingest_kept_jobs 1" "ingest_waiting_jobs 0" \
+        "ingest_store_failing 0"; do
+        grep -xF "idtree_$line" out || { cat out; return 1; }
+    done && for of in compressor ingest; do grep "^idtree_${of}_store_seconds_count [1-9]" out || return 1; done &&
+    idtree overlay status >/dev/null && metrics | grep -x "idtree_ingest_kept_jobs 1"
+'
 test_expect_success PARSER 'it is OpenMetrics, with help and units' '
-    metrics >out && samples out >samples && test "$(wc -l <samples)" -gt 60 && metrics --per-rank >out && samples out >samples &&
+    metrics >out && samples out >samples && test "$(wc -l <samples)" -gt 150 && metrics --per-rank >out && samples out >samples &&
     grep "^idtree_process_cpu_seconds_total{rank=\"6\"}" samples && metrics -r 3 >out && samples out >samples
 '
 test_expect_success PROMTOOL 'promtool finds no fault in the older format' '
@@ -69,9 +83,9 @@ test_expect_success PARSER 'rules and the dashboard name what there is' '
     done
 '
 test_expect_success 'who is missing is counted, and not waited for' '
-    idtree startctl kill 2 && wait_attached 5 0 && wait_attached 6 0 && metrics >out &&
+    all=$(value "$made") && two=$(value "$made" -r 2) && idtree startctl kill 2 && wait_attached 5 0 && wait_attached 6 0 && metrics >out &&
     grep "^idtree_ranks{status=\"lost\"} 1$" out && grep "^idtree_ranks{status=\"full\"} 5$" out &&
-    test "$(value "idtree_overlay_adopted")" = 2 && test "$(value "idtree_fluid_ids_total{origin=\"made\"}")" = 519 &&
+    test "$(value "idtree_overlay_adopted")" = 2 && test "$(value "$made")" = "$((all - two))" &&
     idtree startctl stop 1 && metrics --timeout 1 >out && idtree startctl cont 1 && cat out | grep idtree_ranks &&
     grep -E "^idtree_ranks\{status=\"(no answer|lost)\"\}" out
 '

@@ -56,7 +56,7 @@ test_expect_success 'what is wrong is a problem that says what would be right' '
     post "$url/v1/ids?to=%22%0a%ff" && is_problem 400 "dec, hex" && head -c 100000 /dev/zero | post --data-binary @- "$url/v1/ids" && is_problem 413 "4096 bytes"
 '
 test_expect_success 'pages of browsers get nothing, nor do names that others chose' '
-    post -H "Origin: http://evil.example" "$url/v1/ids" && is_problem 403 browsers &&
+    post -H "Origin: http://evil.example" "$url/v1/ids" && is_problem 403 "pages of others" &&
     post -H "Host: evil.example" "$url/v1/ids" && is_problem 403 localhost && get -H "Host: localhost:1" "$url/readyz" && is 200
 '
 if command -v python3 >/dev/null; then

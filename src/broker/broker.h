@@ -18,6 +18,8 @@
 #include "broker/process.h"
 #include "broker/state.h"
 
+#define BROKER_MODULES "fluid,flake,compressor" /* broker.modules, where it is not given */
+
 struct boot;
 struct broker;
 

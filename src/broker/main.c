@@ -4,6 +4,7 @@
 /* main.c - idtree-broker: options, environment, signals */
 #include "config.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
@@ -18,6 +19,7 @@
 
 #include "broker/boot/choose.h"
 #include "broker/boot/method.h"
+#include "broker/boot/nursery.h"
 #include "broker/broker.h"
 #include "broker/conffile.h"
 #include "broker/crew.h"
@@ -273,7 +275,35 @@ static void end (struct crew_conf *conf, struct signals *signals)
     close (signals->fd);
 }
 
-int main (int argc, char **argv)
+/* Modules that were opened before this process split off (nursery.h), so that it finds them mapped.  Who has loaded
+ * what it wants lets go of them: a module is unmapped when it is unloaded, and its next version is another file.
+ */
+#define OPENED_MAX 8
+
+struct opened {
+    void *dso[OPENED_MAX];
+    int count;
+};
+
+static void open_modules (void *arg)
+{
+    char list[] = BROKER_MODULES, file[PATH_MAX], *save = NULL;
+    struct opened *o = arg;
+
+    for (char *name = strtok_r (list, ",", &save); name && o->count < OPENED_MAX; name = strtok_r (NULL, ",", &save)) {
+        snprintf (file, sizeof (file), "%s/%s.so", module_path (), name);
+        if ((o->dso[o->count] = dlopen (file, RTLD_NOW | RTLD_LOCAL)))
+            o->count++;
+    }
+}
+
+static void close_modules (struct opened *o)
+{
+    while (o->count > 0)
+        dlclose (o->dso[--o->count]);
+}
+
+static int run (int argc, char **argv, struct opened *opened)
 {
     struct crew_conf conf = { .attrs = attrs_create () };
     struct signals signals = { .fd = stdfds_occupy () < 0 ? -1 : open_signals () };
@@ -297,8 +327,9 @@ int main (int argc, char **argv)
         die (1, err.text);
     if (!(signals.crew = crew_create (&conf)))
         die (1, strerror (errno));
-    if (crew_start (signals.crew, &err) < 0) {
-        exit_code = (int)broker_exit_of (errno);
+    exit_code = crew_start (signals.crew, &err) < 0 ? (int)broker_exit_of (errno) : 0;
+    close_modules (opened);
+    if (exit_code != 0) {
         fprintf (stderr, "idtree-broker: %s\n", err.text);
         crew_abort (signals.crew, exit_code);
         end (&conf, &signals);
@@ -316,4 +347,13 @@ int main (int argc, char **argv)
     idt_watcher_destroy (w);
     end (&conf, &signals);
     return exit_code;
+}
+
+int main (int argc, char **argv)
+{
+    struct opened opened = { .count = 0 };
+
+    if (nursery_serve (open_modules, &opened) < 0)
+        die (2, NURSERY_VARIABLE " is set, and names no socket: it is between idtree start and brokers; unset it");
+    return run (argc, argv, &opened);
 }

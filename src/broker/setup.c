@@ -94,7 +94,7 @@ int broker_define_attributes (struct broker *b, idt_error_t *errp)
     if (define_facts (b, errp) < 0 || define_numbers (b, errp) < 0 || define_endpoints (b, errp) < 0
         || attr_define (b->attrs, "version", PACKAGE_VERSION, 0, errp) < 0
         || attr_define (b->attrs, "broker.boot", "auto", 0, errp) < 0
-        || attr_define (b->attrs, "broker.modules", "fluid,flake,compressor", 0, errp) < 0
+        || attr_define (b->attrs, "broker.modules", BROKER_MODULES, 0, errp) < 0
         || attr_define (b->attrs, "module.path", b->conf.module_path, 0, errp) < 0
         || attr_seconds (b->attrs, "broker.shutdown-timeout", "10s", 0., 3600., &b->shutdown_timeout, errp) < 0
         || broker_join_timeout (b->attrs, boot_knows_all (b->boot), &b->join_timeout, errp) < 0

@@ -14,7 +14,7 @@
 #include "cmd/base/commands.h"
 #include "cmd/base/guard.h"
 #include "cmd/base/ranks.h"
-#include "cmd/look/logline.h"
+#include "libutil/logline.h"
 
 #define LINE_MAX_PRINTED 4096
 

@@ -199,10 +199,11 @@ void ids_new (struct ids *ids, struct exchange *x)
         exchange_fail (x, 429, "more than %" PRIu32 " ids a second (--rate)", ids->rate);
     else if (x->client.n > FROM_POOL)
         exchange_ask (x, idt_fluid_generate_async (server_handle (ids->server), x->client.n), many_cb);
-    else if ((given = pool_take (&ids->pool, now_us (), x->client.n)))
-        reply_ids (x, given, x->client.n);
     else {
-        pool_wait (&ids->pool, &x->client);
+        if ((given = pool_take (&ids->pool, now_us (), x->client.n)))
+            reply_ids (x, given, x->client.n);
+        else
+            pool_wait (&ids->pool, &x->client);
         ask_if_wanted (ids);
     }
 }

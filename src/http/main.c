@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -21,20 +22,24 @@
 #include "libutil/stdfds.h"
 
 #define LISTEN "127.0.0.1:8061"
-#define MAX_CONNECTIONS 1000
+#define MAX_CONNECTIONS 12000
+#define OTHER_FILES 64 /* that are open beside connections */
 #define RATE 1000000
+#define MAX_ANSWERS 64 /* MiB */
 
 struct options {
     const char *listen; /* NULL: not given */
     const char *uri;
     const char *token_file;
-    uint32_t max_connections, rate;
+    uint32_t max_connections, rate, max_answers;
+    bool show_log;
 };
 
 static const struct option longs[] = {
     { "listen", required_argument, NULL, 'l' },     { "uri", required_argument, NULL, 'u' },
     { "token-file", required_argument, NULL, 't' }, { "max-connections", required_argument, NULL, 'c' },
-    { "rate", required_argument, NULL, 'r' },       { "help", no_argument, NULL, 'h' },
+    { "rate", required_argument, NULL, 'r' },       { "max-answers", required_argument, NULL, 'a' },
+    { "show-log", no_argument, NULL, 'L' },         { "help", no_argument, NULL, 'h' },
     { "version", no_argument, NULL, 'v' },          { NULL, 0, NULL, 0 },
 };
 
@@ -44,11 +49,14 @@ static const char help[] =
     "  -l, --listen WHERE       ADDRESS:PORT, [ADDRESS]:PORT or unix:PATH (" LISTEN ")\n"
     "  -u, --uri URI            the broker (default: as for idtree)\n"
     "      --token-file FILE    whose first line all requests must show; needed where other hosts can come\n"
-    "      --max-connections N  at the same time (1000)\n"
+    "      --max-connections N  at the same time (12000)\n"
     "      --rate N             ids a second for all together; 0: any (1000000)\n"
+    "      --max-answers MIB    of all answers that were not taken yet (64)\n"
+    "      --show-log           tell lines of the instance's log to other users of this host, too\n"
     "  -h, --help               show this\n"
     "      --version            show the version\n\n"
-    "POST /v1/ids?n=N&to=FORM, GET /v1/ids/ID, /v1/watermark, /metrics, /healthz, /readyz\n\n"
+    "POST /v1/ids?n=N&to=FORM, GET /v1/ids/ID, /v1/watermark, /v1/tree, /v1/events, /v1/openapi.json,\n"
+    "    /metrics, /healthz, /readyz\n\n"
     "Example: idtree-http & curl -X POST 'localhost:8061/v1/ids?n=3'\n";
 
 static void end (int status, const char *text)
@@ -72,7 +80,7 @@ static uint32_t read_number (const char *name, const char *s, uint32_t min, uint
 
 static struct options read_options (int argc, char **argv)
 {
-    struct options o = { .max_connections = MAX_CONNECTIONS, .rate = RATE };
+    struct options o = { .max_connections = MAX_CONNECTIONS, .rate = RATE, .max_answers = MAX_ANSWERS };
     int c;
 
     while ((c = getopt_long (argc, argv, "hl:u:", longs, NULL)) != -1)
@@ -91,6 +99,12 @@ static struct options read_options (int argc, char **argv)
             break;
         case 'r':
             o.rate = read_number ("rate", optarg, 0, UINT32_MAX);
+            break;
+        case 'a':
+            o.max_answers = read_number ("max-answers", optarg, 1, 65536);
+            break;
+        case 'L':
+            o.show_log = true;
             break;
         case 'h':
             fputs (help, stdout);
@@ -129,6 +143,25 @@ static void stop_cb (idt_watcher_t *w, int revents, void *arg)
 static void lost_cb (idt_t *h, int errnum, void *arg)
 {
     fprintf (stderr, "idtree-http: no broker is found: %s\n", strerror (errnum));
+}
+
+/* --- connections --------------------------------------------------------- */
+
+/* How many fit, where the limit of open files is raised as far as it may be; said where it is fewer. */
+static uint32_t fit_connections (uint32_t wanted)
+{
+    struct rlimit limit;
+    rlim_t need = (rlim_t)wanted + OTHER_FILES;
+
+    if (getrlimit (RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= need)
+        return wanted;
+    limit.rlim_cur = limit.rlim_max < need ? limit.rlim_max : need;
+    if (setrlimit (RLIMIT_NOFILE, &limit) < 0 || getrlimit (RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= need)
+        return wanted;
+    uint32_t fit = limit.rlim_cur > 2 * OTHER_FILES ? (uint32_t)limit.rlim_cur - OTHER_FILES : OTHER_FILES;
+    fprintf (stderr, "idtree-http: %u connections at the same time, not %u: %lu files may be open (ulimit -Hn)\n", fit,
+             wanted, (unsigned long)limit.rlim_cur);
+    return fit;
 }
 
 /* --- all of it --------------------------------------------------------- */
@@ -180,8 +213,12 @@ int main (int argc, char **argv)
     o = read_options (argc, argv);
     if (o.token_file && !(token = listen_token (o.token_file, &error)))
         end (2, error.text);
-    struct server_conf conf = { .token = token, .max_connections = o.max_connections, .rate = o.rate };
+    struct server_conf conf = { .token = token,
+                                .max_connections = fit_connections (o.max_connections),
+                                .rate = o.rate,
+                                .max_answers = (size_t)o.max_answers << 20 };
     find_socket (&o, &conf);
+    conf.show_log = o.show_log || conf.token || !conf.loopback; /* others are kept out */
     int signals = block_signals ();
     idt_t *h = idt_open_with (o.uri, IDT_O_RECONNECT, &error);
     if (!h)

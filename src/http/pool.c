@@ -13,25 +13,35 @@ void pool_init (struct pool *p)
     TAILQ_INIT (&p->waiting);
 }
 
+/* The older ones are used up, or dropped: the newer ones are what there is. */
+static void turn_over (struct pool *p)
+{
+    p->came_us = p->newer_us;
+    p->newer = p->count;
+}
+
 /* What is old is for nobody: the block was too large. */
 static void drop_old (struct pool *p, uint64_t now_us)
 {
-    if (p->next == p->count || now_us - p->came_us <= POOL_AGE_US)
-        return;
-    p->next = p->count = 0;
-    p->block = p->block > 1 ? p->block / 2 : 1;
+    while (p->next < p->count && now_us - p->came_us > POOL_AGE_US) {
+        p->next = p->newer;
+        p->block = p->block > 1 ? p->block / 2 : 1;
+        turn_over (p);
+    }
 }
 
 static const fluid_t *take (struct pool *p, uint64_t now_us, uint32_t n)
 {
-    const fluid_t *ids = &p->ids[p->next];
-
     drop_old (p, now_us);
     if (n > p->count - p->next)
         return NULL;
+    const fluid_t *ids = &p->ids[p->next];
     p->next += n;
-    if (p->next == p->count && now_us - p->came_us <= POOL_AGE_US && p->block < POOL_MAX_BLOCK)
-        p->block *= 2;
+    if (p->next >= p->newer) {
+        if (p->block < POOL_MAX_BLOCK)
+            p->block *= 2;
+        turn_over (p);
+    }
     return ids;
 }
 
@@ -47,34 +57,41 @@ void pool_wait (struct pool *p, struct pool_client *c)
     p->missing += c->n;
 }
 
+static uint64_t least (uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
 uint32_t pool_wants (struct pool *p)
 {
     uint64_t left = p->count - p->next, lack = p->missing > left ? p->missing - left : 0;
-    uint64_t want = lack > p->block ? lack : p->block;
+    bool ahead = p->block >= POOL_AHEAD && left <= p->block / 2 && p->newer == p->count && p->count > 0;
 
-    if (p->asked || lack == 0)
+    if (p->asked || (lack == 0 && !ahead))
         return 0;
     p->asked = true;
-    return (uint32_t)(want > POOL_MAX_BLOCK - left ? POOL_MAX_BLOCK - left : want);
+    return (uint32_t)least (lack > p->block ? lack : p->block, POOL_MAX_BLOCK);
 }
 
 /* What was left goes first: it is of the same order. */
 void pool_came (struct pool *p, uint64_t now_us, const fluid_t *ids, uint32_t n)
 {
-    uint32_t left = p->count - p->next;
-
     p->asked = false;
-    if (!ids)
+    if (!ids) { /* nobody asks again before somebody waits */
+        p->block = 1;
         return;
+    }
     drop_old (p, now_us);
-    left = p->count - p->next;
+    uint32_t left = p->count - p->next;
     memmove (p->ids, p->ids + p->next, left * sizeof (p->ids[0]));
-    n = n < POOL_MAX_BLOCK - left ? n : POOL_MAX_BLOCK - left;
+    n = (uint32_t)least (n, 2 * POOL_MAX_BLOCK - left);
     memcpy (p->ids + left, ids, n * sizeof (p->ids[0]));
     p->next = 0;
     p->count = left + n;
+    p->newer = left;
+    p->newer_us = now_us;
     if (left == 0)
-        p->came_us = now_us;
+        turn_over (p);
 }
 
 static struct pool_client *remove_first (struct pool *p)

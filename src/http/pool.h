@@ -5,7 +5,7 @@
  *
  * A block is asked for when somebody waits.  One that was used up before it was old is followed by one of twice its
  * size, one that got old by one of half of it: so who comes seldom costs a message each, and who comes often nearly
- * none.  Ids are given out in increasing order, to who waited longest, and none that is older than POOL_AGE_US.
+ * none.  Where blocks are large the next one is asked for when a half is left, so that nobody waits for it.  Ids are given out in increasing order, to who waited longest, and none that is older than POOL_AGE_US.
  */
 #ifndef HTTP_POOL_H
 #define HTTP_POOL_H
@@ -19,6 +19,7 @@
 
 #define POOL_AGE_US 100000 /* of an id that is given out */
 #define POOL_MAX_BLOCK 4096U
+#define POOL_AHEAD 64U /* a block from which on the next one is asked for before somebody waits */
 
 struct pool_client {
     TAILQ_ENTRY (pool_client) link;
@@ -27,11 +28,12 @@ struct pool_client {
 TAILQ_HEAD (pool_clients, pool_client);
 
 struct pool {
-    fluid_t ids[POOL_MAX_BLOCK];
+    fluid_t ids[2 * POOL_MAX_BLOCK];
     uint32_t next, count; /* those that are left: ids[next] ... ids[count - 1] */
-    uint64_t came_us;     /* when the block did */
-    uint32_t block;       /* how many are asked for next */
-    bool asked;           /* a block is under way */
+    uint32_t newer;       /* those from ids[newer] on came later; count: none */
+    uint64_t came_us, newer_us;
+    uint32_t block; /* how many are asked for next */
+    bool asked;     /* a block is under way */
     struct pool_clients waiting;
     uint64_t missing; /* ids that those want */
 };

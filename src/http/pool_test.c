@@ -124,8 +124,51 @@ static void test_rest (void)
     ok (good, "what is left is not lost, and goes first");
 }
 
+/* The next block is on its way while there are ids of this one. */
+static void test_ahead (void)
+{
+    struct pool p;
+    const fluid_t *ids;
+    fluid_t last = 0;
+    unsigned waits = 0, under_way = 0;
+    bool good = true;
+
+    next_id = 1;
+    pool_init (&p);
+    p.block = POOL_AHEAD;
+    struct pool_client c = { .n = 1 };
+    pool_wait (&p, &c);
+    good = come (&p, 0) == POOL_AHEAD && pool_next (&p, 0, &ids) == &c;
+    last = ids[0];
+    for (unsigned i = 1; i < 100000 && good; i++) {
+        if ((ids = pool_take (&p, i, 1))) {
+            good = ids[0] == last + 1;
+            last = ids[0];
+        }
+        else
+            waits++;
+        under_way = p.asked ? under_way + 1 : 0;
+        if (under_way == 20 || (!p.asked && pool_wants (&p) > 0 && ++under_way > 20)) { /* 20 later it is there */
+            static fluid_t block[POOL_MAX_BLOCK];
+            uint32_t n = p.block;
+
+            for (uint32_t k = 0; k < n; k++)
+                block[k] = next_id++;
+            pool_came (&p, i, block, n);
+        }
+    }
+    ok (good && waits == 0 && last == 100000,
+        "where blocks are large nobody waits for the next one, and all are in order");
+    while (pool_take (&p, 100000, 1))
+        ;
+    (void)pool_wants (&p);
+    pool_came (&p, 100000, NULL, 0);
+    ok (pool_wants (&p) == 0, "where it fails nothing is asked for before somebody waits");
+}
+
 int main (void)
 {
+    test_ahead ();
     test_few ();
     test_growth ();
     test_age ();

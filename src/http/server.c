@@ -14,12 +14,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <unistd.h>
 
+#include "http/live.h"
+#include "http/resource.h"
 #include "http/server.h"
 #include "libutil/errprintf.h"
 
+#define POLICY "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
+#define LAST_RUNS 64 /* for those that take the last answer at once */
 #define MEMORY 16384 /* bytes of a connection, for its headers and what it is sent */
 
 struct server {
@@ -29,6 +32,8 @@ struct server {
     idt_watcher_t *socket, *prepare, *timer, *again;
     struct ids *ids;
     struct look *look;
+    struct live *live;
+    size_t held; /* bytes of all answers that were not taken yet */
     LIST_HEAD (, exchange) exchanges;
 };
 
@@ -66,8 +71,13 @@ static const char *reason (unsigned status)
 static void add_headers (const struct exchange *x, struct MHD_Response *r)
 {
     MHD_add_response_header (r, "Content-Type", x->type);
-    MHD_add_response_header (r, "Cache-Control", "no-store");
+    MHD_add_response_header (r, "Cache-Control", x->resource ? "no-cache" : "no-store");
     MHD_add_response_header (r, "X-Content-Type-Options", "nosniff");
+    if (x->resource) {
+        MHD_add_response_header (r, "ETag", x->resource->etag);
+        MHD_add_response_header (r, "Content-Security-Policy", POLICY);
+        MHD_add_response_header (r, "Referrer-Policy", "no-referrer");
+    }
     if (x->status == 401)
         MHD_add_response_header (r, "WWW-Authenticate", "Bearer");
     if (x->status == 405)
@@ -76,12 +86,20 @@ static void add_headers (const struct exchange *x, struct MHD_Response *r)
         MHD_add_response_header (r, "Retry-After", "1");
 }
 
+static struct MHD_Response *create_response (const struct exchange *x)
+{
+    const struct resource *file = x->status == 200 || x->status == 304 ? x->resource : NULL;
+
+    if (file)
+        return MHD_create_response_from_buffer (x->status == 304 ? 0 : file->size, (void *)file->bytes,
+                                                MHD_RESPMEM_PERSISTENT);
+    return x->text ? MHD_create_response_from_buffer (strlen (x->text), x->text, MHD_RESPMEM_MUST_FREE) : NULL;
+}
+
 /* MHD_NO ends the connection. */
 static enum MHD_Result answer (struct exchange *x)
 {
-    struct MHD_Response *r = x->text
-                                 ? MHD_create_response_from_buffer (strlen (x->text), x->text, MHD_RESPMEM_MUST_FREE)
-                                 : NULL;
+    struct MHD_Response *r = x->reading ? live_response_new (x) : create_response (x);
 
     if (!r)
         return MHD_NO;
@@ -92,11 +110,33 @@ static enum MHD_Result answer (struct exchange *x)
     return rc;
 }
 
+static void hold (struct exchange *x, char *text)
+{
+    x->held = text ? strlen (text) : 0;
+    x->server->held += x->held;
+    x->text = text;
+}
+
+static bool has_room (const struct server *s, const char *text)
+{
+    size_t len = text ? strlen (text) : 0;
+
+    return len <= HTTP_SMALL || s->held + len <= s->conf.max_answers;
+}
+
 void exchange_reply (struct exchange *x, unsigned status, const char *type, char *text)
 {
+    if (!has_room (x->server, text)) {
+        size_t len = strlen (text);
+
+        free (text);
+        exchange_fail (x, 503, "--max-answers: no room for %zu bytes beside %zu that wait to be taken", len,
+                       x->server->held);
+        return;
+    }
     x->status = status;
     x->type = type;
-    x->text = text;
+    hold (x, text);
     x->ready = true;
     if (x->suspended)
         MHD_resume_connection (x->connection);
@@ -105,7 +145,7 @@ void exchange_reply (struct exchange *x, unsigned status, const char *type, char
 
 static void reply_json (struct exchange *x, unsigned status, const char *type, json_t *o)
 {
-    char *text = o ? json_dumps (o, JSON_COMPACT) : NULL;
+    char *text = o ? json_dumps (o, JSON_COMPACT | JSON_REAL_PRECISION (12)) : NULL;
 
     json_decref (o);
     exchange_reply (x, status, type, text);
@@ -145,7 +185,7 @@ void exchange_ask (struct exchange *x, idt_future_t *f, idt_future_f cb)
         exchange_fail_errno (x, errno, strerror (errno));
 }
 
-/* --- who is let in --------------------------------------------------------- */
+/* --- requests --------------------------------------------------------- */
 
 const char *exchange_parameter (const struct exchange *x, const char *name)
 {
@@ -157,49 +197,74 @@ const char *exchange_header (const struct exchange *x, const char *name)
     return MHD_lookup_connection_value (x->connection, MHD_HEADER_KIND, name);
 }
 
-/* How long that takes tells nothing but the length of what was sent. */
-static bool is_token (const char *token, const char *header)
-{
-    size_t len = strlen (token), i = 0;
-    unsigned char differs = 0;
-
-    if (!header || strncasecmp (header, "Bearer ", 7) != 0)
-        return false;
-    for (header += 7; header[i]; i++)
-        differs |= (unsigned char)(header[i] ^ token[i % len]);
-    return differs == 0 && i == len;
-}
-
-/* Names of this host that no page from elsewhere can have in its address. */
-static bool is_here (const char *host)
-{
-    static const char *const names[] = { "localhost", "127.0.0.1", "[::1]" };
-
-    for (size_t i = 0; host && i < sizeof (names) / sizeof (names[0]); i++) {
-        size_t len = strlen (names[i]);
-
-        if (strncasecmp (host, names[i], len) == 0 && (host[len] == '\0' || host[len] == ':'))
-            return true;
-    }
-    return false;
-}
-
-static bool is_let_in (struct exchange *x)
-{
-    const struct server_conf *conf = &x->server->conf;
-
-    if (conf->token && !is_token (conf->token, exchange_header (x, "Authorization"))) {
-        exchange_fail (x, 401, "a token is needed: Authorization: Bearer TOKEN");
-        return false;
-    }
-    if (!conf->token && conf->loopback && (exchange_header (x, "Origin") || !is_here (exchange_header (x, "Host")))) {
-        exchange_fail (x, 403, "without a token pages of browsers are not served, nor other names than localhost");
-        return false;
-    }
-    return true;
-}
-
 /* --- whose request it is --------------------------------------------------------- */
+
+static void run_ids_new (struct server *s, struct exchange *x)
+{
+    ids_new (s->ids, x);
+}
+
+static void run_ids_show (struct server *s, struct exchange *x)
+{
+    ids_show (s->ids, x, strrchr (x->url, '/') + 1);
+}
+
+static void run_watermark (struct server *s, struct exchange *x)
+{
+    look_watermark (s->look, x);
+}
+
+static void run_tree (struct server *s, struct exchange *x)
+{
+    live_tree (s->live, x);
+}
+
+static void run_events (struct server *s, struct exchange *x)
+{
+    live_events (s->live, x);
+}
+
+static void run_metrics (struct server *s, struct exchange *x)
+{
+    look_metrics (s->look, x);
+}
+
+static void run_health (struct server *s, struct exchange *x)
+{
+    look_health (s->look, x);
+}
+
+static void run_ready (struct server *s, struct exchange *x)
+{
+    look_ready (s->look, x);
+}
+
+/* All that is served, but for resources; etc/openapi.json tells of it, and t5065 compares both. */
+static const struct route {
+    const char *method, *path; /* what follows a '{' is any text without a slash */
+    bool open;                 /* to all: no token is needed */
+    void (*run) (struct server *s, struct exchange *x);
+} routes[] = {
+    { "POST", "/v1/ids", false, run_ids_new },        { "GET", "/v1/ids/{id}", false, run_ids_show },
+    { "GET", "/v1/watermark", false, run_watermark }, { "GET", "/v1/tree", false, run_tree },
+    { "GET", "/v1/events", false, run_events },       { "GET", "/metrics", false, run_metrics },
+    { "GET", "/healthz", true, run_health },          { "GET", "/readyz", true, run_ready },
+};
+
+static bool is_at (const char *path, const char *url)
+{
+    size_t len = strcspn (path, "{");
+
+    return path[len] ? strncmp (path, url, len) == 0 && !strchr (url + len, '/') : strcmp (path, url) == 0;
+}
+
+static const struct route *find_route (const char *url)
+{
+    for (size_t i = 0; i < sizeof (routes) / sizeof (routes[0]); i++)
+        if (is_at (routes[i].path, url))
+            return &routes[i];
+    return NULL;
+}
 
 static bool is_method (struct exchange *x, const char *method)
 {
@@ -212,48 +277,31 @@ static bool is_method (struct exchange *x, const char *method)
     return false;
 }
 
-static bool dispatch_public (struct exchange *x)
+static void run_resource (struct exchange *x)
 {
-    struct server *s = x->server;
+    const char *known = exchange_header (x, "If-None-Match");
 
-    if (strcmp (x->url, "/healthz") == 0) {
-        if (is_method (x, "GET"))
-            look_health (s->look, x);
-    }
-    else if (strcmp (x->url, "/readyz") == 0) {
-        if (is_method (x, "GET"))
-            look_ready (s->look, x);
-    }
-    else
-        return false;
-    return true;
+    x->status = known && strstr (known, x->resource->etag) ? 304 : 200;
+    x->type = x->resource->type;
+    x->ready = true;
 }
 
 static void dispatch (struct exchange *x)
 {
     struct server *s = x->server;
-    static const char ids[] = "/v1/ids/";
+    const struct route *route = find_route (x->url);
 
-    if (dispatch_public (x) || !is_let_in (x))
+    x->resource = route ? NULL : resource_find (x->url);
+    if (!(route && route->open) && !door_lets_in (x, &s->conf))
         return;
-    if (strcmp (x->url, "/v1/ids") == 0) {
-        if (is_method (x, "POST"))
-            ids_new (s->ids, x);
-    }
-    else if (strncmp (x->url, ids, strlen (ids)) == 0) {
-        if (is_method (x, "GET"))
-            ids_show (s->ids, x, x->url + strlen (ids));
-    }
-    else if (strcmp (x->url, "/v1/watermark") == 0) {
-        if (is_method (x, "GET"))
-            look_watermark (s->look, x);
-    }
-    else if (strcmp (x->url, "/metrics") == 0) {
-        if (is_method (x, "GET"))
-            look_metrics (s->look, x);
-    }
-    else
+    if (!route && !x->resource)
         exchange_fail (x, 404, "there is nothing at this path");
+    else if (!is_method (x, route ? route->method : "GET"))
+        return;
+    else if (route)
+        route->run (s, x);
+    else
+        run_resource (x);
 }
 
 /* --- libmicrohttpd --------------------------------------------------------- */
@@ -322,6 +370,8 @@ static void completed_cb (void *cls, struct MHD_Connection *c, void **state, enu
     if (!x)
         return;
     LIST_REMOVE (x, link);
+    live_leave (x->server->live, x);
+    x->server->held -= x->held;
     idt_future_destroy (x->f);
     free (x->text);
     free (x);
@@ -393,7 +443,8 @@ struct server *server_create (idt_t *h, const struct server_conf *conf, idt_erro
     s->h = h;
     s->conf = *conf;
     LIST_INIT (&s->exchanges);
-    if (!(s->ids = ids_create (s, conf->rate)) || !(s->look = look_create (s))) {
+    if (!(s->ids = ids_create (s, conf->rate)) || !(s->look = look_create (s))
+        || !(s->live = live_create (s, conf->show_log))) {
         errprintf (errp, "out of memory");
         goto error;
     }
@@ -412,9 +463,11 @@ static void fail_waiting (struct server *s)
     struct exchange *x;
 
     LIST_FOREACH (x, &s->exchanges, link)
-        if (x->suspended)
+        if (x->suspended && !x->live)
             exchange_fail (x, 503, "this server ends");
-    if (s->daemon)
+    if (s->live)
+        live_end (s->live);
+    for (int i = 0; s->daemon && i < LAST_RUNS && !LIST_EMPTY (&s->exchanges); i++)
         MHD_run (s->daemon);
 }
 
@@ -432,5 +485,6 @@ void server_destroy (struct server *s)
     idt_watcher_destroy (s->again);
     if (s->daemon)
         MHD_stop_daemon (s->daemon);
+    live_destroy (s->live);
     free (s);
 }

@@ -17,11 +17,13 @@
 
 #include <idtree/idtree.h>
 
+#include "http/feed.h"
 #include "http/pool.h"
 
 #define HTTP_MAX_BODY 4096   /* bytes of a request's, which say nothing */
 #define HTTP_WAIT_MS 5000.   /* for the broker */
 #define HTTP_METRICS_MS 1000 /* figures that are younger are told again */
+#define HTTP_SMALL 1024      /* bytes: such an answer finds always room */
 #define HTTP_MIN_TOKEN 16    /* characters */
 #define HTTP_CONNECTION_S 30 /* a connection that says nothing, or takes nothing, ends */
 
@@ -30,12 +32,16 @@ struct server_conf {
     bool loopback;     /* only this host reaches it, by TCP: browsers do, too */
     const char *token; /* that all requests but /healthz and /readyz must have; NULL: none */
     uint32_t max_connections;
-    uint32_t rate; /* ids a second; 0: any */
+    uint32_t rate;      /* ids a second; 0: any */
+    size_t max_answers; /* bytes of all answers that were not taken yet, but for those of HTTP_SMALL */
+    bool show_log;      /* lines of the instance's log are told */
 };
 
 struct server;
 struct ids;
+struct live;
 struct look;
+struct resource;
 struct MHD_Connection;
 
 /* A request, until it is answered. */
@@ -49,9 +55,11 @@ struct exchange {
     bool suspended; /* it waits for exchange_reply () */
     bool ready;     /* the answer is below */
     unsigned status;
-    char *text; /* owned */
+    char *text;  /* owned */
+    size_t held; /* bytes of the answer that count */
     const char *type;
-    const char *allow; /* of status 405 */
+    const char *allow;               /* of status 405 */
+    const struct resource *resource; /* that it asks for; NULL: none */
     /* of who wants ids */
     struct pool_client client;
     enum fluid_form form;
@@ -59,6 +67,12 @@ struct exchange {
     struct ids *ids;   /* the same */
     idt_future_t *f;   /* the broker's answer, that it waits for by itself */
     struct look *look; /* of who wants figures */
+    /* of who wants the tree, or reads events */
+    LIST_ENTRY (exchange) stream;
+    uint32_t rank, depth;
+    struct live *live; /* whose reader it is; NULL: none */
+    struct feed_reader reader;
+    bool reading; /* on */
 };
 
 /* 'h' is borrowed.  NULL with errno set and 'errp' filled. */
@@ -85,6 +99,11 @@ void exchange_fail_errno (struct exchange *x, int errnum, const char *text);
 
 /* Ask the broker: 'cb' is called with the answer in x->f, or an error.  Where it cannot be asked that is answered. */
 void exchange_ask (struct exchange *x, idt_future_t *f, idt_future_f cb);
+
+/* --- door.c ------------------------------------------------------------------------------------------------- */
+
+/* Whether it may ask; else it was answered. */
+bool door_lets_in (struct exchange *x, const struct server_conf *conf);
 
 /* --- ids.c: /v1/ids ------------------------------------------------------------------------------------------ */
 

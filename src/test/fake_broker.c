@@ -10,6 +10,7 @@
  *   die=RANK         that rank exits with status 3 instead of being up
  *   silent=RANK      that rank never says anything
  *   stubborn=RANK    that rank ignores SIGTERM
+ *   nursery=none     as one it ends at once
  */
 #include <signal.h>
 #include <stdbool.h>
@@ -20,6 +21,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "broker/boot/nursery.h"
 #include "libpmi/pmi_client.h"
 
 static const char *attr (int argc, char **argv, const char *name)
@@ -96,7 +98,11 @@ static int boot (const char *rundir, int rank, int size)
     return 0;
 }
 
-int main (int argc, char **argv)
+static void prepare (void *arg)
+{
+}
+
+static int be_broker (int argc, char **argv)
 {
     int rank = atoi (getenv ("PMI_RANK")), size = atoi (getenv ("PMI_SIZE"));
     const char *rundir = attr (argc, argv, "rundir");
@@ -114,4 +120,11 @@ int main (int argc, char **argv)
     while (rank == 0 || is_rank (argc, argv, "stubborn", rank))
         pause ();
     return 0;
+}
+
+int main (int argc, char **argv)
+{
+    if (attr (argc, argv, "nursery") && getenv (NURSERY_VARIABLE))
+        return 4;
+    return nursery_serve (prepare, NULL) < 0 ? 2 : be_broker (argc, argv);
 }

@@ -152,8 +152,8 @@ static const struct survey_ops survey_ops = { ask_child, status_of, known_of };
 
 /* --- this rank ------------------------------------------------------------------------------------------ */
 
-/* What is no report is as if nothing had been told; who has nothing to tell is not asked again, for that costs the most
- * where a module is in a thread.
+/* What is no report is as if nothing had been told; who has nothing to tell is not asked again, or not before it is
+ * given a message: most ranks have modules that nobody uses there, and to ask costs the most where one is in a thread.
  */
 static void module_cb (idt_future_t *f, void *arg)
 {
@@ -165,8 +165,10 @@ static void module_cb (idt_future_t *f, void *arg)
 
     if (idt_rpc_get_unpack (f, "o", &report) == 0) {
         (void)metrics_merge (m, report);
-        if (json_object_size (report) == 0)
-            modules_tells_nothing (r->all->conf.modules, name);
+        modules_told (r->all->conf.modules, name,
+                      json_object_size (report) == 0                     ? MODULES_NOTHING
+                      : json_is_true (json_object_get (report, "quiet")) ? MODULES_QUIET
+                                                                         : MODULES_SOMETHING);
     }
     else if (errno == ETIMEDOUT)
         metrics_put_rank (m, "silent_modules", name, r->all->conf.rank);
@@ -183,8 +185,8 @@ static void ask_module (const char *name, void *arg)
         return;
     snprintf (topic, sizeof (topic), "%.*s.metrics", MAX_NAME, name);
     struct upcall *up = upcall_create (&r->modules,
-                                       idt_rpc_pack (r->all->conf.h, topic, r->all->conf.rank, 0, "{s:b}", "states",
-                                                     r->states),
+                                       idt_rpc_pack (r->all->conf.h, topic, r->all->conf.rank, 0, "{s:b s:b}", "states",
+                                                     r->states, "brief", r->brief),
                                        survey_left_ms (r->survey, now_ms ()), module_cb, r);
     if (up)
         up->tag = (uint32_t)json_array_size (r->asked) - 1;
@@ -200,7 +202,7 @@ static void ask_this_rank (struct request *r)
     if (!r->states)
         own_put (conf, survey_metrics (r->survey));
     if (!r->services)
-        modules_each_telling (conf->modules, ask_module, r);
+        modules_each_telling (conf->modules, r->brief, ask_module, r);
     json_array_foreach (r->services, i, name)
         ask_module (json_string_value (name), r);
 }

@@ -14,7 +14,8 @@
  *
  * A module is asked NAME.metrics {"states": b, "brief": b}, and answers a report.  One that answers {}, or that is of a
  * version before and knows no such request, has nothing to tell: the first is not asked again as long as it lives.  One
- * that does not answer in time is told in the set "silent_modules".
+ * that answers {"quiet": true} has nothing that is not 0, and is not asked for a brief report again before it is given
+ * another message.  One that does not answer in time is told in the set "silent_modules".
  *
  * The answer has each rank of the subtree once in the set "status" (survey.h).  Errors:
  *   EINVAL  there is no such rank

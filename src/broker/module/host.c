@@ -437,10 +437,17 @@ static const struct idt_transport shared_transport = {
 
 /* --- the router's way to a module --------------------------------------------------------------------- */
 
+static void note (struct module *m)
+{
+    m->given++;
+    m->quiet = false;
+}
+
 static int inline_peer_send (void *arg, const idt_msg_t *msg)
 {
     struct module *m = arg;
 
+    note (m);
     return idt_msg_type (msg) == IDT_MSGTYPE_REQUEST ? enqueue_ask (m, msg) : enqueue (m, &m->replies, msg);
 }
 
@@ -449,6 +456,7 @@ static int thread_peer_send (void *arg, const idt_msg_t *msg)
     struct module *m = arg;
 
     m->used = module_now ();
+    note (m);
     if (m->stopping)
         return errset (EPIPE);
     if (idt_msg_type (msg) == IDT_MSGTYPE_REQUEST)

@@ -64,11 +64,17 @@ int modules_load (struct modules *ms, const idt_msg_t *request, const char *path
 /* The name of a module that has not started yet; NULL: all run. */
 const char *modules_starting (struct modules *ms);
 
-/* Call 'each' for the name of each module that runs and may have something to tell, in the order in which they were
- * loaded; and note that one has not: there is nothing to be summed up of it in its life.
+enum modules_tale {
+    MODULES_SOMETHING,
+    MODULES_QUIET,   /* nothing that is not 0, and nothing else before it is given another message */
+    MODULES_NOTHING, /* in its life */
+};
+
+/* Call 'each' for the name of each module that runs and may have something to be summed up, in the order in which they
+ * were loaded: 'each' asks it.  'brief': what is not 0.  / Note what came of that.
  */
-void modules_each_telling (struct modules *ms, void (*each) (const char *name, void *arg), void *arg);
-void modules_tells_nothing (struct modules *ms, const char *name);
+void modules_each_telling (struct modules *ms, bool brief, void (*each) (const char *name, void *arg), void *arg);
+void modules_told (struct modules *ms, const char *name, enum modules_tale tale);
 
 /* Whether there is a file to load a module of that name, or path, from. */
 bool modules_has_file (struct modules *ms, const char *path);

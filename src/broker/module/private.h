@@ -55,7 +55,10 @@ struct module {
     bool attached;      /* to the overlay */
     bool stopping;      /* was told to end: gets no more messages, is not found any more */
     bool tells_nothing; /* to be summed up (NAME.metrics) */
-    bool left_behind;   /* did not end in its time: nobody's but its thread's, its broker may be gone */
+    bool quiet;         /* the same, but only until it is given a message */
+    uint64_t given;     /* messages, and how many it was when it was asked last */
+    uint64_t asked_at;
+    bool left_behind; /* did not end in its time: nobody's but its thread's, its broker may be gone */
     void *ctx;
     const void *kept; /* what its last life left (borrowed until it has started), and what it leaves */
     size_t kept_size;

@@ -84,19 +84,24 @@ static void remove_cb (idt_t *h, const idt_msg_t *msg, void *arg)
     json_decref (o);
 }
 
-void modules_each_telling (struct modules *ms, void (*each) (const char *name, void *arg), void *arg)
+void modules_each_telling (struct modules *ms, bool brief, void (*each) (const char *name, void *arg), void *arg)
 {
     for (struct module *m = zlistx_first (ms->list); m; m = zlistx_next (ms->list))
-        if (m->status == MODULE_RUNNING && !m->stopping && !m->tells_nothing)
+        if (m->status == MODULE_RUNNING && !m->stopping && !m->tells_nothing && !(brief && m->quiet)) {
+            m->asked_at = m->given;
             each (m->name, arg);
+        }
 }
 
-void modules_tells_nothing (struct modules *ms, const char *name)
+/* It is quiet where it was given nothing but the question. */
+void modules_told (struct modules *ms, const char *name, enum modules_tale tale)
 {
     struct module *m = modules_find (ms, name);
 
-    if (m)
-        m->tells_nothing = true;
+    if (!m)
+        return;
+    m->tells_nothing = m->tells_nothing || tale == MODULES_NOTHING;
+    m->quiet = tale == MODULES_QUIET && m->given == m->asked_at + 1;
 }
 
 static const struct idt_handler_spec handlers[] = {

@@ -233,9 +233,11 @@ static void start_others (struct launcher *l)
 {
     idt_error_t error;
 
+    procs_open_nursery (&l->procs);
     for (int process = 1; process < l->procs.count && l->phase == PHASE_BOOT; process++)
         if (launcher_start_process (l, process, &error) < 0)
             fail_boot (l, 1, error.text);
+    procs_close_nursery (&l->procs);
 }
 
 /* --- ranks ------------------------------------------------------------------------------------ */

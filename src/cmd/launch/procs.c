@@ -16,13 +16,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "broker/boot/nursery.h"
 #include "broker/boot/traces.h"
 #include "cmd/launch/procs.h"
 #include "libutil/errprintf.h"
 
 /* --- start ------------------------------------------------------------------------------------ */
 
-#define NPMI 3 /* variables that differ from process to process */
+#define NPMI 3          /* variables that differ from process to process */
+#define NURSERY_LEAST 2 /* processes that are started as fast without one */
 
 static size_t length (char *const *list)
 {
@@ -56,8 +58,10 @@ static char **make_argv (const char *const *args)
     return argv;
 }
 
-/* Become a broker.  Memory is the launcher's until then, and nothing of it may change. */
-static void exec_broker (const struct procs *procs, int pmi_fd, pid_t launcher)
+/* Become a broker, or a nursery of brokers; 'fd': its connection to us.  Memory is the launcher's until then, and
+ * nothing of it may change.
+ */
+static void exec_broker (const struct procs *procs, int fd, pid_t launcher)
 {
     sigset_t none;
 
@@ -70,7 +74,7 @@ static void exec_broker (const struct procs *procs, int pmi_fd, pid_t launcher)
     dup2 (STDERR_FILENO, STDOUT_FILENO);
     if (null > STDERR_FILENO)
         close (null);
-    fcntl (pmi_fd, F_SETFD, 0);
+    fcntl (fd, F_SETFD, 0);
     signal (SIGPIPE, SIG_DFL);
     sigemptyset (&none);
     sigprocmask (SIG_SETMASK, &none, NULL);
@@ -79,21 +83,69 @@ static void exec_broker (const struct procs *procs, int pmi_fd, pid_t launcher)
     _exit (127);
 }
 
-/* By vfork (): to copy the launcher's tables of pages for each broker would cost more than all else here. */
-static pid_t spawn (struct procs *procs, int process, int pmi_fd)
+/* With variables of its own, which stand before ours.  By vfork (): to copy the launcher's tables of pages for each
+ * would cost more than all else here.
+ */
+static pid_t spawn (struct procs *procs, char var[NPMI][32], int fd)
+{
+    pid_t launcher = getpid (), pid;
+
+    for (int i = 0; i < NPMI; i++)
+        procs->env[i] = var[i];
+    pid = vfork ();
+    if (pid == 0)
+        exec_broker (procs, fd, launcher);
+    return pid;
+}
+
+static pid_t spawn_broker (struct procs *procs, int process, int pmi_fd)
 {
     char var[NPMI][32];
-    pid_t launcher = getpid ();
 
     snprintf (var[0], sizeof (var[0]), "PMI_FD=%d", pmi_fd);
     snprintf (var[1], sizeof (var[1]), "PMI_RANK=%d", process);
     snprintf (var[2], sizeof (var[2]), "PMI_SIZE=%d", procs->count);
-    for (int i = 0; i < NPMI; i++)
-        procs->env[i] = var[i];
-    pid_t pid = vfork ();
-    if (pid == 0)
-        exec_broker (procs, pmi_fd, launcher);
-    return pid;
+    return spawn (procs, var, pmi_fd);
+}
+
+void procs_open_nursery (struct procs *procs)
+{
+    char var[NPMI][32] = { "", "PMI_RANK=", "PMI_SIZE=" };
+    int fds[2];
+
+    if (procs->count <= NURSERY_LEAST || socketpair (AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) < 0)
+        return;
+    snprintf (var[0], sizeof (var[0]), NURSERY_VARIABLE "=%d", fds[1]);
+    if ((procs->nursery = spawn (procs, var, fds[1])) > 0)
+        procs->nursery_fd = fds[0];
+    else
+        close (fds[0]);
+    close (fds[1]);
+}
+
+void procs_close_nursery (struct procs *procs)
+{
+    if (procs->nursery_fd < 0)
+        return;
+    close (procs->nursery_fd);
+    procs->nursery_fd = -1;
+    while (waitpid (procs->nursery, NULL, 0) < 0 && errno == EINTR)
+        ;
+}
+
+/* A nursery that does not answer is given up. */
+static pid_t make_process (struct procs *procs, int process, int pmi_fd)
+{
+    struct nursery_order order = { .parent = getpid (), .rank = process, .size = procs->count };
+    pid_t pid;
+
+    if (procs->nursery_fd >= 0) {
+        if ((pid = nursery_ask (procs->nursery_fd, &order, pmi_fd)) > 0)
+            return pid;
+        kill (procs->nursery, SIGKILL);
+        procs_close_nursery (procs);
+    }
+    return spawn_broker (procs, process, pmi_fd);
 }
 
 int procs_init (struct procs *procs, const struct plan *plan, int size, const char *path, const char *const *args)
@@ -101,6 +153,7 @@ int procs_init (struct procs *procs, const struct plan *plan, int size, const ch
     int count = plan_processes (plan);
 
     memset (procs, 0, sizeof (*procs));
+    procs->nursery_fd = -1;
     procs->rank = calloc (size, sizeof (procs->rank[0]));
     procs->process = calloc (count, sizeof (procs->process[0]));
     procs->argv = make_argv (args);
@@ -120,6 +173,7 @@ int procs_init (struct procs *procs, const struct plan *plan, int size, const ch
 
 void procs_fini (struct procs *procs)
 {
+    procs_close_nursery (procs);
     for (int i = 0; i < procs->count; i++)
         procs_close_pmi (procs, i);
     free (procs->argv);
@@ -136,7 +190,7 @@ int procs_start (struct procs *procs, int process, idt_error_t *errp)
     assert (p->pid == 0 && p->pmi_fd < 0);
     if (socketpair (AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) < 0)
         return errprintf (errp, "broker %d: cannot make a socket: %s", first, strerror (errno));
-    pid_t pid = spawn (procs, process, fds[1]);
+    pid_t pid = make_process (procs, process, fds[1]);
     close (fds[1]);
     if (pid < 0) {
         close (fds[0]);

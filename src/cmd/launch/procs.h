@@ -52,11 +52,19 @@ struct procs {
     char **env;       /* what PMI says to a process, and ours; borrowed texts */
     struct rank *rank;
     struct process *process;
+    int nursery_fd; /* -1: there is none, and each process is made by itself */
+    pid_t nursery;
 };
 
 /* Brokers get 'args' (ended by NULL) and the environment as it is now.  Returns 0, or -1 with errno ENOMEM. */
 int procs_init (struct procs *procs, const struct plan *plan, int size, const char *path, const char *const *args);
 void procs_fini (struct procs *procs); /* closes connections, leaves processes alone */
+
+/* Before many are started together, by a subreaper (keeper.h): have them begin as copies of one that has loaded what
+ * they need (broker/boot/nursery.h); that is over with the second call.  Where that cannot be, each is made by itself.
+ */
+void procs_open_nursery (struct procs *procs);
+void procs_close_nursery (struct procs *procs);
 
 /* Start a process that is down and whose old connection was closed, and all its ranks; pmi_fd is the new one.  Returns
  * 0, or -1 with errno set (EMFILE, EAGAIN, ...) and the reason in 'errp'.

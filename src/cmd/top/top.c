@@ -17,7 +17,7 @@
 
 #include "cmd/base/ask.h"
 #include "cmd/base/commands.h"
-#include "cmd/look/logline.h"
+#include "libutil/logline.h"
 #include "cmd/top/round.h"
 #include "cmd/top/screen.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* bounds.h - the buckets of histograms of time, the same for all of them: so they can be added; libc only */
+/* bounds.h - histograms of time, whose buckets are the same for all of them: so they can be added; libc only */
 #ifndef LIBMETRICS_BOUNDS_H
 #define LIBMETRICS_BOUNDS_H
 
@@ -20,6 +20,21 @@ static inline size_t metrics_bucket (uint64_t us)
     while (i < METRICS_BOUNDS && us > metrics_bounds_us[i])
         i++;
     return i;
+}
+
+/* How long something took, each time.  All zero at first. */
+struct metrics_times {
+    uint64_t count[METRICS_BOUNDS + 1];
+    uint64_t sum_us;
+    uint64_t longest_us;
+};
+
+static inline void metrics_time (struct metrics_times *t, uint64_t us)
+{
+    t->count[metrics_bucket (us)]++;
+    t->sum_us += us;
+    if (us > t->longest_us)
+        t->longest_us = us;
 }
 
 #endif /* LIBMETRICS_BOUNDS_H */

@@ -8,6 +8,7 @@
  */
 #include <errno.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -89,6 +90,30 @@ void metrics_put_new (struct metrics *m, enum metrics_merge merge, const char *n
     json_decref (value);
     if (json_object_set_new (m->sections[merge], name, both) < 0)
         m->spoilt = true;
+}
+
+void metrics_put_count (struct metrics *m, const char *name, uint64_t count)
+{
+    metrics_put_new (m, METRICS_SUM, name, json_integer ((json_int_t)count));
+}
+
+void metrics_put_ms (struct metrics *m, enum metrics_merge merge, const char *name, double ms)
+{
+    metrics_put_new (m, merge, name, json_real (ms / 1E3));
+}
+
+void metrics_put_times (struct metrics *m, const char *name, const char *longest, const struct metrics_times *t)
+{
+    char sum[METRICS_MAX_NAME + 1];
+    json_t *buckets = json_array ();
+
+    for (size_t i = 0; i <= METRICS_BOUNDS; i++)
+        if (json_array_append_new (buckets, json_integer ((json_int_t)t->count[i])) < 0)
+            m->spoilt = true;
+    metrics_put_new (m, METRICS_BUCKETS, name, buckets);
+    snprintf (sum, sizeof (sum), "%s_sum", name);
+    metrics_put_ms (m, METRICS_SUM, sum, (double)t->sum_us / 1E3);
+    metrics_put_ms (m, METRICS_MAX, longest, (double)t->longest_us / 1E3);
 }
 
 /* --- sets of ranks ------------------------------------------------------------------------------------ */

@@ -22,6 +22,8 @@
 
 #include <jansson.h>
 
+#include "libmetrics/bounds.h"
+
 enum metrics_merge { METRICS_SUM, METRICS_MIN, METRICS_MAX, METRICS_BUCKETS, METRICS_RANKS, METRICS_MERGES };
 
 /* Of a report that is taken from others. */
@@ -39,6 +41,13 @@ void metrics_destroy (struct metrics *m); /* NULL is fine */
 
 /* Add a number, which is stolen (NULL: it could not be made), or for METRICS_BUCKETS an array of integers. */
 void metrics_put_new (struct metrics *m, enum metrics_merge merge, const char *name, json_t *value);
+
+/* Add a counter. / Add a level of seconds, of which there are that many thousandths. */
+void metrics_put_count (struct metrics *m, const char *name, uint64_t count);
+void metrics_put_ms (struct metrics *m, enum metrics_merge merge, const char *name, double ms);
+
+/* Add a histogram of seconds, with its sum (NAME_sum), and the longest as 'longest'. */
+void metrics_put_times (struct metrics *m, const char *name, const char *longest, const struct metrics_times *t);
 
 /* Add what one rank says. */
 void metrics_put_rank (struct metrics *m, const char *name, const char *value, uint32_t rank);

@@ -13,7 +13,6 @@
 
 #include "libmodule/option.h"
 #include "libutil/errprintf.h"
-#include "libidtree/json_build.h"
 #include "modules/compressor/service.h"
 
 /* --- time ------------------------------------------------------------------------------------------------ */
@@ -54,23 +53,6 @@ static void disconnect_cb (idt_t *h, const idt_msg_t *msg, void *arg)
         root_forget (sv->root, msg);
 }
 
-static void stats_get_cb (idt_t *h, const idt_msg_t *msg, void *arg)
-{
-    struct service *sv = arg;
-    struct relay_stats r = relay_stats (sv->relay);
-    const struct service_counters *c = &sv->counters;
-    json_t *o = json_pack ("{s:I s:I s:I s:I s:I s:I s:I s:I s:I s:I s:I s:I}", "open", (json_int_t)sv->ndocuments,
-                           "generated", (json_int_t)c->generated, "applied", (json_int_t)c->applied, "events",
-                           (json_int_t)c->events, "fetches", (json_int_t)c->fetches, "loads", (json_int_t)c->loads,
-                           "orders", (json_int_t)c->orders, "orders_failed", (json_int_t)c->orders_failed, "elements",
-                           (json_int_t)r.sent, "waiting", (json_int_t)r.elements, "asked",
-                           (json_int_t)uplink_asked (sv), "awaited", (json_int_t)documents_awaited (sv));
-
-    if (o && sv->root)
-        json_put_new (&o, "root", root_stats (sv->root));
-    module_respond_object (sv->h, msg, o);
-}
-
 static const struct idt_handler_spec handlers[] = {
     { IDT_MSGTYPE_REQUEST, "compressor.generate", methods_generate_cb, 0 },
     { IDT_MSGTYPE_REQUEST | IDT_HANDLER_LARGE, "compressor.normalize", methods_normalize_cb, 0 },
@@ -91,6 +73,7 @@ static const struct idt_handler_spec handlers[] = {
     { IDT_MSGTYPE_REQUEST, "compressor.list", root_request_cb, 0 },
     { IDT_MSGTYPE_REQUEST, "compressor.disconnect", disconnect_cb, 0 },
     { IDT_MSGTYPE_REQUEST, "compressor.stats-get", stats_get_cb, 0 },
+    { IDT_MSGTYPE_REQUEST, "compressor.metrics", stats_metrics_cb, 0 },
     { IDT_MSGTYPE_EVENT, DOCWIRE_EVENT_PREFIX "*", document_ranges_cb, 0 },
     { IDT_MSGTYPE_EVENT, "event.lost", document_lost_cb, 0 },
     IDT_HANDLERS_END,

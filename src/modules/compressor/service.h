@@ -8,6 +8,7 @@
  *   document*.c   a document that is open on this rank: document_private.h
  *   methods.c     generate, normalize, decompress, recompress, save, stats
  *   submit.c      submit, order: ranges on their way up
+ *   stats.c       stats-get, metrics
  *   root/         rank 0: root/private.h
  *
  * compressor.c calls all of them, and none calls it; those of a document, submit.c and methods.c call each other, and
@@ -22,6 +23,7 @@
 #include <idtree/idtree.h>
 
 #include "libcompressor/replica.h"
+#include "libmetrics/metrics.h"
 #include "libmodule/respond.h"
 #include "libmodule/upcall.h"
 #include "libutil/fifo.h"
@@ -156,6 +158,11 @@ size_t uplink_asked (const struct service *sv);
 /* Answer a client that is gone no more; what it sent is ordered all the same. */
 void uplink_forget (struct service *sv, const idt_msg_t *disconnect);
 
+/* --- stats.c -------------------------------------------------------------------------------------------- */
+
+void stats_get_cb (idt_t *h, const idt_msg_t *msg, void *arg);
+void stats_metrics_cb (idt_t *h, const idt_msg_t *msg, void *arg);
+
 /* --- rank 0: root/ --------------------------------------------------------------------------------------- */
 
 struct root *root_create (struct service *sv, idt_error_t *errp);
@@ -168,5 +175,6 @@ void root_request (struct root *root, const idt_msg_t *msg);
 void root_forget (struct root *root, const idt_msg_t *disconnect);
 void root_tick (struct root *root);
 json_t *root_stats (const struct root *root);
+void root_report (const struct root *root, struct metrics *m);
 
 #endif /* COMPRESSOR_SERVICE_H */

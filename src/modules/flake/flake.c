@@ -20,6 +20,7 @@
 
 #include "libmodule/option.h"
 #include "libmodule/ration.h"
+#include "libmodule/report.h"
 #include "libmodule/respond.h"
 #include "libmodule/upcall.h"
 #include "libutil/clock.h"
@@ -27,6 +28,7 @@
 #include "modules/flake/answer.h"
 #include "modules/flake/node.h"
 #include "modules/flake/options.h"
+#include "modules/flake/stats.h"
 
 #define MAX_REQUEST 1024 /* bytes of a request's payload: many may wait */
 
@@ -416,17 +418,9 @@ static void disconnect_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 
 static void stats_get_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 {
-    struct flake_module *m = arg;
-    const struct flake_stats *s = flake_stats (m->flake);
+    const struct flake_module *m = arg;
 
-    module_respond_object (m->h, msg,
-                           json_pack ("{s:s s:I s:i s:I s:I s:I s:I s:I s:I s:I s:I}", "node", m->options.node.node,
-                                      "fingerprint", (json_int_t)m->options.node.fingerprint, "drift",
-                                      flake_drift (m->flake), "requests", (json_int_t)s->requests, "ids",
-                                      (json_int_t)s->ids, "flax", (json_int_t)s->flaxes, "forwarded",
-                                      (json_int_t)s->forwards, "combined", (json_int_t)s->combined, "refused",
-                                      (json_int_t)s->refused, "loans", (json_int_t)s->loans, "claims",
-                                      (json_int_t)s->claims));
+    module_respond_object (m->h, msg, stats_new (m->flake, &m->options));
 }
 
 static void stats_clear_cb (idt_t *h, const idt_msg_t *msg, void *arg)
@@ -438,6 +432,13 @@ static void stats_clear_cb (idt_t *h, const idt_msg_t *msg, void *arg)
         module_respond (m->h, msg, NULL);
 }
 
+static void metrics_cb (idt_t *h, const idt_msg_t *msg, void *arg)
+{
+    const struct flake_module *m = arg;
+
+    module_report (m->h, msg, m->options.node.rank, stats_report, m->flake);
+}
+
 static const struct idt_handler_spec handlers[] = {
     { IDT_MSGTYPE_REQUEST, "flax.generate", flax_cb, 0 },
     { IDT_MSGTYPE_REQUEST, "sno.generate", sno_cb, 0 },
@@ -446,6 +447,7 @@ static const struct idt_handler_spec handlers[] = {
     { IDT_MSGTYPE_REQUEST, "flax.disconnect", disconnect_cb, 0 },
     { IDT_MSGTYPE_REQUEST, "sno.disconnect", disconnect_cb, 0 },
     { IDT_MSGTYPE_REQUEST, "uid.disconnect", disconnect_cb, 0 },
+    { IDT_MSGTYPE_REQUEST, "flake.metrics", metrics_cb, 0 },
     { IDT_MSGTYPE_REQUEST, "flake.stats-get", stats_get_cb, 0 },
     { IDT_MSGTYPE_REQUEST, "flake.stats-clear", stats_clear_cb, 0 },
     { IDT_MSGTYPE_EVENT, "flake.stats-clear", stats_clear_cb, 0 },

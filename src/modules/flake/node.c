@@ -169,7 +169,7 @@ static int make (struct flake *f, uint64_t now_us, struct pending *p, const stru
             return -1;
         p->got += run.n;
         *left -= run.n;
-        *(p->req.kind == SERIES_FLAX ? &f->stats.flaxes : &f->stats.ids) += run.n;
+        f->stats.made[p->req.kind] += run.n;
     }
     return 0;
 }
@@ -396,4 +396,14 @@ int flake_drift (const struct flake *f)
 struct flake_stats *flake_stats (struct flake *f)
 {
     return &f->stats;
+}
+
+size_t flake_waiting (const struct flake *f)
+{
+    const struct pending *p;
+    size_t n = 0;
+
+    TAILQ_FOREACH (p, &f->all, link)
+        n += p->req.cookie != NULL;
+    return n;
 }

@@ -91,11 +91,10 @@ struct flake_request {
 
 struct flake_stats {
     uint64_t requests;
-    uint64_t ids;      /* sno and uid made here */
-    uint64_t flaxes;   /* made here */
-    uint64_t forwards; /* sent up */
-    uint64_t combined; /* requests that went up with another one */
-    uint64_t refused;  /* EAGAIN */
+    uint64_t made[SERIES_KINDS]; /* ids */
+    uint64_t forwards;           /* sent up */
+    uint64_t combined;           /* requests that went up with another one */
+    uint64_t refused;            /* EAGAIN */
     uint64_t loans;
     uint64_t claims;
 };
@@ -151,5 +150,6 @@ uint64_t flake_deadline (const struct flake *f); /* UINT64_MAX: none */
 int flake_drift (const struct flake *f); /* of uids that are given; 0: not known yet */
 
 struct flake_stats *flake_stats (struct flake *f); /* whoever likes sets them to 0 */
+size_t flake_waiting (const struct flake *f);      /* requests */
 
 #endif /* FLAKE_NODE_H */

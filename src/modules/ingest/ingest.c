@@ -11,7 +11,6 @@
 #include <string.h>
 #include <syslog.h>
 
-#include "libidtree/json_build.h"
 #include "libutil/clock.h"
 #include "libmodule/option.h"
 #include "libutil/errprintf.h"
@@ -72,29 +71,11 @@ static void disconnect_cb (idt_t *h, const idt_msg_t *msg, void *arg)
         root_forget (sv->root, msg);
 }
 
-static void stats_get_cb (idt_t *h, const idt_msg_t *msg, void *arg)
-{
-    struct service *sv = arg;
-    struct entry_stats e = entry_stats (sv->entry);
-    struct relay_stats r = relay_stats (sv->relay);
-    json_t *o = json_pack ("{s:I s:I s:{s:I s:I s:I s:I s:I s:I s:I s:I} s:{s:I s:I s:I s:I s:I s:I}}", "submitted",
-                           (json_int_t)sv->submitted, "refused", (json_int_t)sv->refused, "entry", "jobs",
-                           (json_int_t)e.jobs, "bytes", (json_int_t)e.bytes, "stored", (json_int_t)e.stored, "same",
-                           (json_int_t)e.same, "late", (json_int_t)e.late, "refused", (json_int_t)e.refused,
-                           "forgotten", (json_int_t)e.forgotten, "expired", (json_int_t)e.expired, "relay", "parcels",
-                           (json_int_t)r.parcels, "under_way", (json_int_t)r.under_way, "bytes", (json_int_t)r.bytes,
-                           "batches", (json_int_t)r.batches, "jobs", (json_int_t)r.jobs, "failed",
-                           (json_int_t)r.failed);
-
-    if (o && sv->root)
-        json_put_new (&o, "root", root_stats (sv->root));
-    module_respond_object (sv->h, msg, o);
-}
-
 static const struct idt_handler_spec handlers[] = {
     { IDT_MSGTYPE_REQUEST | IDT_HANDLER_LARGE, "job-ingest.submit", submit_cb, 0 },
     { IDT_MSGTYPE_REQUEST, "job-ingest.batch", uplink_batch_cb, 0 },
     { IDT_MSGTYPE_REQUEST, "job-ingest.stats-get", stats_get_cb, 0 },
+    { IDT_MSGTYPE_REQUEST, "job-ingest.metrics", stats_metrics_cb, 0 },
     { IDT_MSGTYPE_REQUEST, "job-ingest.disconnect", disconnect_cb, 0 },
     { IDT_MSGTYPE_REQUEST, "ingest.disconnect", disconnect_cb, 0 },
     IDT_HANDLERS_END,

@@ -7,6 +7,7 @@
  *   submit.c     a submission: what it says, whether it is good, its answer
  *   check.c      whether a job is good, and the threads for those that are long
  *   uplink.c     ids, batches on their way up, verdicts on their way down
+ *   stats.c      stats-get, metrics
  *   root/root.c  rank 0: from group to group
  *   root/tell.c  rank 0: consumers, and who asks what is there
  *
@@ -20,6 +21,7 @@
 #include <idtree/idtree.h>
 
 #include "libjsonview/jsonview.h"
+#include "libmetrics/metrics.h"
 #include "libmodule/respond.h"
 #include "libmodule/upcall.h"
 #include "modules/ingest/job/pack.h"
@@ -120,6 +122,11 @@ void uplink_answered (struct service *sv, uint32_t tag, const void *data, size_t
 /* Nobody is told any more; children send again. */
 void uplink_stop (struct service *sv);
 
+/* --- stats.c ----------------------------------------------------------------------------------------------------- */
+
+void stats_get_cb (idt_t *h, const idt_msg_t *msg, void *arg);
+void stats_metrics_cb (idt_t *h, const idt_msg_t *msg, void *arg);
+
 /* --- rank 0: root/ ------------------------------------------------------------------------------------------------ */
 
 /* Where the store cannot be used nobody is told what becomes of a job, and the log says why. */
@@ -136,5 +143,6 @@ void root_list_cb (idt_t *h, const idt_msg_t *msg, void *arg);
 void root_stats_cb (idt_t *h, const idt_msg_t *msg, void *arg);
 void root_forget (struct root *root, const idt_msg_t *disconnect);
 json_t *root_stats (const struct root *root);
+void root_report (const struct root *root, struct metrics *m);
 
 #endif /* INGEST_SERVICE_H */

@@ -78,7 +78,7 @@ struct root {
     size_t nchanges;
     struct root_edit edit;
     bool committing;
-    uint64_t commit_ms; /* when it began */
+    uint64_t commit_us; /* CLOCK_MONOTONIC when it began */
     size_t publishing;  /* events that the broker has not taken yet */
     int failing;        /* errno of the last commit; 0: it was good */
     idt_error_t why;
@@ -89,6 +89,7 @@ struct root {
     size_t kept_bytes;
 
     uint64_t groups, ranges, repeated, refused, events, failures, forms;
+    struct metrics_times commits; /* how long those took that were stored */
 };
 
 /* --- root.c -------------------------------------------------------------------------------------- */

@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 #include "libsqlite/database.h"
+#include "libutil/clock.h"
 #include "libutil/errprintf.h"
 #include "modules/compressor/root/private.h"
 
@@ -235,8 +236,11 @@ static void store_done_cb (idt_watcher_t *w, int revents, void *arg)
     if (rc == 0)
         return;
     root->committing = false;
-    if (rc > 0)
+    uint64_t took_us = clock_us (CLOCK_MONOTONIC) - root->commit_us;
+    if (rc > 0) {
+        metrics_time (&root->commits, took_us);
         take_stored (root);
+    }
     else
         take_failed (root, errno, &why);
 }
@@ -244,7 +248,7 @@ static void store_done_cb (idt_watcher_t *w, int revents, void *arg)
 static void commit (struct root *root)
 {
     root->committing = true;
-    root->commit_ms = service_now_ms ();
+    root->commit_us = clock_us (CLOCK_MONOTONIC);
     service_arm (root->service);
     store_commit (root->store, root->changes, root->nchanges);
 }
@@ -306,7 +310,8 @@ void root_tick (struct root *root)
     if (root->failing && !root->committing)
         retry (root);
     else if (root->committing) {
-        if (!root->failing && service_now_ms () - root->commit_ms >= root->service->options.timeout_ms / 2)
+        if (!root->failing
+            && clock_us (CLOCK_MONOTONIC) / 1000 - root->commit_us / 1000 >= root->service->options.timeout_ms / 2)
             take_late (root);
         service_arm (root->service);
     }
@@ -319,6 +324,18 @@ json_t *root_stats (const struct root *root)
                       (json_int_t)root->repeated, "refused", (json_int_t)root->refused, "events",
                       (json_int_t)root->events, "failures", (json_int_t)root->failures, "forms",
                       (json_int_t)root->forms, "store", root->told ? root->why.text : "good");
+}
+
+void root_report (const struct root *root, struct metrics *m)
+{
+    metrics_put_count (m, "compressor_documents", root->ndocs);
+    metrics_put_count (m, "compressor_ranges", root->ranges);
+    metrics_put_count (m, "compressor_ranges_repeated", root->repeated);
+    metrics_put_count (m, "compressor_ranges_refused", root->refused);
+    metrics_put_count (m, "compressor_queue", root->waiting.count);
+    metrics_put_times (m, "compressor_store_seconds", "compressor_longest_store_seconds", &root->commits);
+    metrics_put_count (m, "compressor_store_failures", root->failures);
+    metrics_put_new (m, METRICS_MAX, "compressor_store_failing", json_integer (root->failing || !root->store));
 }
 
 /* --- life --------------------------------------------------------------------------------------------------------- */

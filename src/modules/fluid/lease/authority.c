@@ -29,7 +29,8 @@ struct storing {
     enum authority_store state;
     uint64_t retry_us; /* not before */
     uint64_t backoff_us;
-    uint64_t slow_us; /* when the store that is under way is a slow one; NEVER: none is */
+    uint64_t since_us; /* when the last one began */
+    uint64_t slow_us;  /* when the store that is under way is a slow one; NEVER: none is */
 };
 
 /* The wall clock - epoch, and when it was read. */
@@ -142,6 +143,7 @@ static void store (struct authority *a, uint64_t now_us, uint64_t horizon_ms)
     watermark_record (a->watermark, now_ms (a, now_us), &record);
     record.ahead_ms = owed_ms (a, now_us, horizon_ms);
     a->stats.stores++;
+    a->storing.since_us = now_us;
     a->storing.slow_us = now_us + a->config.lease_ms * 1000 / 4;
     wake (a, a->storing.slow_us);
     a->ops->store (a->arg, &record);
@@ -169,6 +171,7 @@ void authority_stored (struct authority *a, uint64_t now_us, uint64_t horizon_ms
 {
     if (a->storing.state != AUTHORITY_STORE_GOOD)
         say (a, LOG_NOTICE, "the horizon is stored again: leases are given as before");
+    metrics_time (&a->stats.commits, now_us - a->storing.since_us);
     a->storing = (struct storing){ .slow_us = NEVER };
     a->nstored++;
     lease_stored (a->table, horizon_ms);

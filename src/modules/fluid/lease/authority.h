@@ -31,6 +31,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "libmetrics/bounds.h"
 #include "modules/fluid/lease/clock.h"
 #include "modules/fluid/lease/lease.h"
 #include "modules/fluid/lease/watermark.h"
@@ -166,6 +167,7 @@ void authority_status (const struct authority *a, uint64_t now_us, struct author
 struct authority_stats {
     uint64_t stores;
     uint64_t store_failures;
+    struct metrics_times commits; /* of those that were stored: until the disk said so */
 };
 
 struct authority_stats *authority_stats (struct authority *a); /* whoever likes sets them to 0 */

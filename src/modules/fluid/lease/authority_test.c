@@ -100,6 +100,7 @@ static void test_store (void)
         ok (w.stores == stores + 1, "and tries again");
     }
     ok (status (&w, at).store == AUTHORITY_STORE_FAILING, "which it tells");
+    at += 3 * MS;
     authority_stored (w.a, at, w.record.horizon_ms);
     ok (status (&w, at).store == AUTHORITY_STORE_GOOD && w.logs == 2, "until the disk has done it");
     struct lease_answer answer = ask (&w, at, 5, 2, 0);
@@ -108,6 +109,8 @@ static void test_store (void)
         "then ranges are given, with the time, the epoch and the length of a lease");
     const struct authority_stats stats = *authority_stats (w.a);
     ok (stats.stores == (uint64_t)w.stores && stats.store_failures == 6, "all of it is counted");
+    ok (stats.commits.sum_us == 3 * MS && stats.commits.count[metrics_bucket (3 * MS)] == 1,
+        "the time of the one that was stored, from when it began");
     authority_destroy (w.a);
 }
 

@@ -23,8 +23,10 @@ static uint64_t lease_us (const struct node *n)
 static void take (struct node *n, uint64_t now_us, const struct lease_grant *grant)
 {
     node_look_anew (n);
-    if (lessee_take (&n->lessee, now_us, node_now_ms (n, now_us), grant))
+    if (lessee_take (&n->lessee, now_us, node_now_ms (n, now_us), grant)) {
         n->stats.renewals++;
+        n->renewed_us = now_us;
+    }
 }
 
 void node_relay_reply_cb (void *arg, uint64_t now_us, void *cookie, uint64_t received_us,

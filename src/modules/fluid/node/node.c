@@ -315,6 +315,7 @@ void node_status (const struct node *n, uint64_t now_us, struct node_status *sta
         status->state = NODE_ACTIVE;
         status->lo_ms = range.lo_ms;
         status->hi_ms = range.hi_ms;
+        status->lease_age_us = n->renewed_us > 0 ? now_us - n->renewed_us : 0;
     }
     if (n->clock->known)
         status->bound_us = clock_bound (n->clock, now_us);

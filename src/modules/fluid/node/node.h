@@ -259,8 +259,9 @@ struct node_status {
     uint64_t bound_us; /* how far the reading may be from the root's */
     uint64_t lo_ms;    /* range in use; both 0: none */
     uint64_t hi_ms;
-    struct area area; /* what ids are made of, while it is NODE_BORROWING */
-    size_t loans;     /* how much is lent now */
+    uint64_t lease_age_us; /* since a range was given last; 0: none was */
+    struct area area;      /* what ids are made of, while it is NODE_BORROWING */
+    size_t loans;          /* how much is lent now */
     uint32_t lent_per_ms;
     uint64_t holds_until_ms;
     bool has_epoch;

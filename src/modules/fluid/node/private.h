@@ -126,6 +126,7 @@ struct node {
     uint64_t deadline_us;
     enum node_state state; /* as last seen by node_tick () */
     struct node_stats stats;
+    uint64_t renewed_us; /* when a range was given last; 0: none was */
 
     /* time */
     struct clock *clock;    /* our own, or the authority's */

@@ -219,11 +219,7 @@ void waiting_fail (struct waiting *w, struct pending *p, int errnum, const char 
 
 void waiting_complete (struct waiting *w, uint64_t now_us, struct pending *p)
 {
-    uint64_t us = now_us > p->arrival_us ? now_us - p->arrival_us : 0;
-
-    w->stats->longest_us = max_u64 (w->stats->longest_us, us);
-    w->stats->waited_us += us;
-    w->stats->waits[metrics_bucket (us)]++;
+    metrics_time (&w->stats->waits, now_us > p->arrival_us ? now_us - p->arrival_us : 0);
     w->reply (w->arg, p->cookie, p->run, p->nruns);
     forget (w, p);
 }

@@ -81,12 +81,10 @@ TAILQ_HEAD (askers, asker);
 #define WAITING_UNKNOWN UINT64_MAX /* as arrival_ms: it came before the time was known */
 
 struct waiting_stats {
-    uint64_t stalls; /* requests that waited */
-    uint64_t longest_us;
-    uint64_t waited_us;                 /* of those that got ids, together */
-    uint64_t waits[METRICS_BOUNDS + 1]; /* how many of them waited for how long */
-    uint64_t refused;                   /* EAGAIN */
-    uint64_t unreachable;               /* EHOSTUNREACH */
+    uint64_t stalls;            /* requests that waited */
+    struct metrics_times waits; /* of those that got ids */
+    uint64_t refused;           /* EAGAIN */
+    uint64_t unreachable;       /* EHOSTUNREACH */
 };
 
 typedef void (*waiting_reply_f) (void *arg, void *cookie, const struct run *run, size_t nruns);

@@ -51,7 +51,7 @@ static void test_ends (void)
     ok (p->nruns == 1 && w.missing == 0, "ids that follow each other are one run");
     waiting_complete (&w, 15 * MS, p);
     ok (replies == 1 && last_cookie == (void *)1 && last_ids == 5 && w.length == 0 && w.naskers == 0
-            && stats.longest_us == 5 * MS,
+            && stats.waits.longest_us == 5 * MS,
         "who has all of its ids is answered with them, and gone");
     p = add (&w, 2, "a", 5, 20 * MS);
     p->asked = 5;

@@ -157,7 +157,7 @@ static json_t *pack_stats (const struct node_stats *s, const struct authority_st
 
     for (size_t i = 0; i < sizeof (counters) / sizeof (counters[0]); i++)
         json_put_new (&o, counters[i].name, json_integer ((json_int_t)counters[i].value));
-    json_put_new (&o, "longest_stall_ms", us_to_ms ((int64_t)s->waiting.longest_us));
+    json_put_new (&o, "longest_stall_ms", us_to_ms ((int64_t)s->waiting.waits.longest_us));
     return o;
 }
 

@@ -70,6 +70,8 @@ struct root {
     bool resting; /* what is to be cleared away waits, for the disk may be why it failed */
     idt_error_t why;
     uint64_t groups, failed, stored, same, late, forgotten, refused;
+    uint64_t begun_us;            /* CLOCK_MONOTONIC when the store was given something to do */
+    struct metrics_times commits; /* how long groups with jobs took that were stored */
 };
 
 /* Give the store something to do, if there is something, and it has nothing. */

@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "libsqlite/database.h"
+#include "libutil/clock.h"
 #include "libutil/errprintf.h"
 #include "libutil/minmax.h"
 #include "modules/ingest/root/private.h"
@@ -156,6 +157,8 @@ static void take_good (struct root *root)
     root->unsure = false;
     root->resting = false;
     root->groups += root->group.n > 0;
+    if (root->group.n > 0)
+        metrics_time (&root->commits, clock_us (CLOCK_MONOTONIC) - root->begun_us);
 }
 
 static void end_reads (struct root *root)
@@ -253,6 +256,7 @@ void root_turn (struct root *root)
     if (!writes && root->nreads == 0)
         return;
     root->busy = true;
+    root->begun_us = clock_us (CLOCK_MONOTONIC);
     store_begin (root->store, writes ? &root->group : NULL, root->reads, root->nreads);
 }
 
@@ -366,6 +370,17 @@ json_t *root_stats (const struct root *root)
                       "late", (json_int_t)root->late, "forgotten", (json_int_t)root->forgotten, "refused",
                       (json_int_t)root->refused, "jobs", (json_int_t)root->counts.jobs, "consumers",
                       (json_int_t)root->nconsumers, "store", root->failing ? root->why.text : "good");
+}
+
+void root_report (const struct root *root, struct metrics *m)
+{
+    metrics_put_count (m, "ingest_kept_jobs", root->counts.jobs);
+    metrics_put_count (m, "ingest_kept_bytes", root->counts.bytes);
+    metrics_put_count (m, "ingest_remembered", root->counts.remembered);
+    metrics_put_count (m, "ingest_consumers", root->nconsumers);
+    metrics_put_times (m, "ingest_store_seconds", "ingest_longest_store_seconds", &root->commits);
+    metrics_put_count (m, "ingest_store_failures", root->failed);
+    metrics_put_new (m, METRICS_MAX, "ingest_store_failing", json_integer (root->failing));
 }
 
 static void service_added_cb (idt_future_t *f, void *arg)

@@ -2,8 +2,8 @@
  * Copyright idtree contributors */
 
 /* logline.h - lines of the brokers' log (RFC 5424 text) for people */
-#ifndef CMD_LOGLINE_H
-#define CMD_LOGLINE_H
+#ifndef LIBUTIL_LOGLINE_H
+#define LIBUTIL_LOGLINE_H
 
 #include <stddef.h>
 
@@ -28,4 +28,4 @@ int logline_parse (const char *line, struct logline *l);
 /* Write "TIME NAME.LEVEL[RANK]: TEXT" of such a line to 'buf'.  Returns as above. */
 int logline_format (const char *line, char *buf, size_t size);
 
-#endif /* CMD_LOGLINE_H */
+#endif /* LIBUTIL_LOGLINE_H */

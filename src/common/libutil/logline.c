@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "libutil/errprintf.h"
-#include "cmd/look/logline.h"
+#include "libutil/logline.h"
 
 static const char *const levels[LOGLINE_LEVELS] = { "emerg",   "alert",  "crit", "err",
                                                     "warning", "notice", "info", "debug" };

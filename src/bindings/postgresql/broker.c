@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* broker.c - ids and what else a broker knows, by message, from a backend
+ *
+ * What waits does so by slices, and asks between them whether the query was cancelled: an error that is thrown there
+ * leaves what is under way in 'session', where the next call finds it.
+ */
+#include "broker.h"
+
+#include <errno.h>
+
+#include "miscadmin.h"
+
+#include "library.h"
+
+#define SLICE_MS 100      /* of waiting for an answer */
+#define OPEN_FIRST_MS 250 /* for a connection, and ever longer */
+#define OPEN_MOST_MS 1000
+#define PAUSE_MS 20 /* between two attempts */
+
+static struct {
+    idt_t *h;
+    idt_future_t *f; /* what is under way */
+    bool known;      /* the instance */
+    char instance[40];
+} session;
+
+/* --- failing ------------------------------------------------------------------------------------- */
+
+/* How long a call waits, and what it does then. */
+struct wait {
+    int64 end_ms;
+    enum need need;
+};
+
+static struct wait wait_for (enum need need)
+{
+    return (struct wait){ now_ms () + (need == NEED_NOT ? SLICE_MS : settings.timeout_ms), need };
+}
+
+/* Returns false, or not at all. */
+static bool fail (const struct wait *w, int errnum, const char *sentence)
+{
+    if (w->need != NEED_NOT)
+        complain (errnum, sentence);
+    return false;
+}
+
+/* Whether to try once more: the error is of a broker that will be back, and there is time. */
+static bool may_pass (const struct wait *w, int errnum)
+{
+    if (w->need == NEED_NOT || now_ms () >= w->end_ms)
+        return false;
+    switch (errnum) {
+    case EAGAIN:
+    case ETIMEDOUT:
+    case ECONNRESET:
+        return true;
+    case ENOENT:
+    case ECONNREFUSED:
+    case EHOSTDOWN:
+    case EPIPE:
+        return w->need == NEED_WAIT;
+    default:
+        return false;
+    }
+}
+
+static void drop_future (const struct library *lib)
+{
+    lib->future_destroy (session.f);
+    session.f = NULL;
+}
+
+void broker_leave (void)
+{
+    const char *why;
+    const struct library *lib = session.h ? library_load (&why) : NULL;
+
+    if (!lib)
+        return;
+    drop_future (lib);
+    lib->close (session.h);
+    session.h = NULL;
+}
+
+/* --- waiting ----------------------------------------------------------------------------------- */
+
+/* Wait for session.f until it has an answer.  Returns 0, or -1 with errno set. */
+static int await (const struct library *lib, const struct wait *w)
+{
+    if (!session.f)
+        return -1;
+    for (;;) {
+        CHECK_FOR_INTERRUPTS ();
+        if (lib->future_wait (session.f, SLICE_MS) == 0 || lib->future_is_ready (session.f))
+            break;
+        if ((errno != ETIMEDOUT && errno != EINTR) || now_ms () >= w->end_ms)
+            return -1;
+    }
+    errno = lib->future_errnum (session.f);
+    return errno == 0 ? 0 : -1;
+}
+
+static char *explain (const struct library *lib, int errnum)
+{
+    const char *lost = lib->lost_error (session.h);
+
+    if (session.f && lib->future_is_ready (session.f))
+        return psprintf ("%s: %s", settings_place (), lib->future_error (session.f));
+    if (errnum == ETIMEDOUT)
+        return psprintf ("%s: %s within %d ms", settings_place (), lost ? lost : "the broker did not answer",
+                         settings.timeout_ms);
+    return psprintf ("%s: %s", settings_place (), lost ? lost : strerror (errnum));
+}
+
+/* After an attempt that failed: wait for the next one and return true, or fail. */
+static bool try_again (const struct library *lib, int errnum, const struct wait *w)
+{
+    char *sentence = explain (lib, errnum);
+    bool again = may_pass (w, errnum);
+
+    drop_future (lib);
+    if (!again)
+        return fail (w, errnum, sentence);
+    pfree (sentence);
+    pause_ms (PAUSE_MS);
+    return true;
+}
+
+/* --- connection --------------------------------------------------------------------------------- */
+
+static bool connect_to (const struct library *lib, const struct wait *w)
+{
+    int64 slice_ms = OPEN_FIRST_MS;
+    idt_error_t error = { "" };
+
+    for (;;) {
+        CHECK_FOR_INTERRUPTS ();
+        int64 left_ms = Max (w->end_ms - now_ms (), 1);
+        session.h = lib->open_within (settings_uri (), IDT_O_NOSHM, (double)Min (slice_ms, left_ms), &error);
+        if (session.h)
+            return true;
+        int errnum = errno;
+        if (!may_pass (w, errnum))
+            return fail (w, errnum, error.text);
+        slice_ms = Min (slice_ms * 2, OPEN_MOST_MS);
+        pause_ms (PAUSE_MS);
+    }
+}
+
+/* The value of an attribute of the broker.  Returns 0, or -1 with errno set. */
+static int ask_attr (const struct library *lib, const char *request, const struct wait *w, const char **value)
+{
+    session.f = lib->rpc (session.h, "attr.get", request, IDT_NODEID_ANY, 0);
+    return await (lib, w) < 0 ? -1 : lib->rpc_get_unpack (session.f, "{s:s}", "value", value);
+}
+
+/* A handle that has its connection anew refuses another instance by itself. */
+static bool learn_instance (const struct library *lib, const struct wait *w)
+{
+    const char *uuid = "";
+
+    if (ask_attr (lib, "{\"name\":\"instance.uuid\"}", w, &uuid) < 0 && errno != ENOENT) {
+        int errnum = errno;
+        char *sentence = explain (lib, errnum);
+        broker_leave ();
+        return fail (w, errnum, sentence);
+    }
+    strlcpy (session.instance, uuid, sizeof (session.instance));
+    session.known = true;
+    drop_future (lib);
+    return true;
+}
+
+/* A connection whose instance is known, or NULL. */
+static const struct library *enter (const struct wait *w)
+{
+    const char *why = NULL;
+    const struct library *lib = library_load (&why);
+
+    if (!lib) {
+        fail (w, ELIBACC,
+              psprintf ("%s: no page of ids is shared, and libidtree can't be loaded: %s", settings_place (), why));
+        return NULL;
+    }
+    drop_future (lib);
+    if (session.h && !session.known)
+        broker_leave (); /* a query was cancelled before */
+    if (!session.h) {
+        session.known = false;
+        if (!connect_to (lib, w) || !learn_instance (lib, w))
+            return NULL;
+    }
+    return lib;
+}
+
+const char *broker_instance (void)
+{
+    return session.instance;
+}
+
+/* --- what is asked for --------------------------------------------------------------------------- */
+
+bool broker_ids (uint32 n, fluid_t *ids, enum need need)
+{
+    struct wait w = wait_for (need);
+    const struct library *lib = enter (&w);
+
+    while (lib) {
+        session.f = lib->generate_async (session.h, n);
+        if (await (lib, &w) == 0 && lib->generate_get (session.f, n, ids) == 0)
+            break;
+        if (!try_again (lib, errno, &w))
+            return false;
+    }
+    if (lib)
+        drop_future (lib);
+    return lib != NULL;
+}
+
+int broker_lanes (void)
+{
+    struct wait w = wait_for (NEED_NOT);
+    const struct library *lib = enter (&w);
+    const char *text = "0";
+
+    if (!lib)
+        return 0;
+    int lanes = ask_attr (lib, "{\"name\":\"fluid.lanes\"}", &w, &text) == 0 ? atoi (text) : 0;
+    drop_future (lib);
+    return lanes;
+}
+
+char *broker_epoch (enum need need)
+{
+    struct wait w = wait_for (need);
+    const struct library *lib = enter (&w);
+    const char *text = NULL;
+
+    for (;;) {
+        session.f = lib->rpc (session.h, "fluid.info", "{}", IDT_NODEID_ANY, 0);
+        if (await (lib, &w) == 0 && lib->rpc_get_unpack (session.f, "{s:s}", "epoch", &text) == 0)
+            break;
+        (void)try_again (lib, errno == EPROTO ? EAGAIN : errno, &w); /* it does not know it yet */
+    }
+    char *copy = pstrdup (text);
+    drop_future (lib);
+    return copy;
+}

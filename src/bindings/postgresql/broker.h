@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* broker.h - ids and what else a broker knows, by message, from a backend
+ *
+ * A call waits idtree.timeout at most.  A query that is cancelled meanwhile ends within a second, and the connection
+ * stays as good as it was.
+ */
+#ifndef POSTGRESQL_BROKER_H
+#define POSTGRESQL_BROKER_H
+
+#include "extension.h"
+
+/* What is done where there is no broker. */
+enum need {
+    NEED_NOT, /* the call returns false, and soon */
+    NEED,     /* the query ends */
+    NEED_WAIT /* so, but it was there before, and is waited for */
+};
+
+/* Get 'n' ids, in increasing order. */
+bool broker_ids (uint32 n, fluid_t *ids, enum need need);
+
+/* How many generators the broker has (fluid.lanes); 0: it was not there. */
+int broker_lanes (void);
+
+/* The text that says the epoch of the instance, for the caller to pfree (). */
+char *broker_epoch (enum need need);
+
+/* The UUID of the instance, "": it has none.  Borrowed until broker_leave (). */
+const char *broker_instance (void);
+
+/* End the connection, if there is one. */
+void broker_leave (void);
+
+#endif /* POSTGRESQL_BROKER_H */

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* extension.h - what the parts of the extension share: settings, clock, and how an error is told
+ *
+ * All of it runs in a backend of PostgreSQL, which is one thread: what is static here is that session's.
+ */
+#ifndef POSTGRESQL_EXTENSION_H
+#define POSTGRESQL_EXTENSION_H
+
+#include "postgres.h" /* before all else */
+
+#include <idtree/fluid.h>
+
+/* The type fluid is passed as int8 is, whatever machine it is. */
+#define FluidGetDatum(id) Int64GetDatum ((int64)(id))
+#define DatumGetFluid(d) ((fluid_t)DatumGetInt64 (d))
+#define PG_GETARG_FLUID(n) DatumGetFluid (PG_GETARG_DATUM (n))
+#define PG_RETURN_FLUID(id) return FluidGetDatum (id)
+
+struct settings {
+    char *uri;      /* "": as idt_default_uri () says */
+    char *instance; /* the UUID that it must have; "": any */
+    char *epoch;    /* "": the instance's */
+    int form;       /* enum fluid_form */
+    int timeout_ms; /* how long a call waits for a broker */
+
+    int64 epoch_ms; /* what 'epoch' says, in Unix milliseconds */
+    bool moved;     /* 'uri' or 'instance' was set since source.c looked */
+};
+extern struct settings settings;
+
+/* Where the broker is: for idtree's calls, where NULL is the default, and for a person. */
+const char *settings_uri (void);
+const char *settings_place (void);
+
+int64 now_ms (void); /* CLOCK_MONOTONIC */
+
+/* Sleep so long, or less if something happens; a query that is cancelled ends here. */
+void pause_ms (long ms);
+
+/* End the query with a sentence, and what may help against an error of that errno. */
+void complain (int errnum, const char *sentence) pg_attribute_noreturn ();
+
+#endif /* POSTGRESQL_EXTENSION_H */

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* fluid.c - the type fluid: text and bytes, order, other types, fields, and new ones */
+#include "extension.h"
+
+#include <errno.h>
+
+#include "access/hash.h"
+#include "fmgr.h"
+#include "libpq/pqformat.h"
+#include "mb/pg_wchar.h"
+#include "port/pg_bitutils.h"
+#include "utils/builtins.h"
+#include "utils/fmgrprotos.h"
+#include "utils/numeric.h"
+#include "utils/sortsupport.h"
+
+#include "source.h"
+
+PG_FUNCTION_INFO_V1 (pg_fluid_next);
+Datum pg_fluid_next (PG_FUNCTION_ARGS)
+{
+    PG_RETURN_FLUID (source_next ());
+}
+
+/* --- text, bytes ----------------------------------------------------------------------------------- */
+
+static fluid_t read_text (const char *text)
+{
+    char *utf8 = pg_server_to_any (text, (int)strlen (text), PG_UTF8);
+    fluid_t id;
+
+    if (fluid_parse (utf8, strlen (utf8), &id, NULL) == 0)
+        return id;
+    if (errno == ERANGE)
+        ereport (ERROR, (errcode (ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
+                         errmsg ("\"%s\" is no fluid: it is a number of more than 64 bits", text),
+                         errhint ("A fluid is 0 to %s.", "18446744073709551615")));
+    ereport (ERROR,
+             (errcode (ERRCODE_INVALID_TEXT_REPRESENTATION), errmsg ("\"%s\" is no fluid", text),
+              errhint ("Write it as 6731191091817518, 0x17e9fb8df16c2e, 0017.e9fb.8df1.6c2e, fuZZybuNNy, words or "
+                       "emoji.")));
+}
+
+static char *write_text (fluid_t id, enum fluid_form form)
+{
+    char utf8[FLUID_TEXT_MAX];
+    int len = fluid_format (id, form, utf8, sizeof (utf8));
+    char *text = pg_any_to_server (utf8, len, PG_UTF8);
+
+    return text == utf8 ? pstrdup (utf8) : text;
+}
+
+PG_FUNCTION_INFO_V1 (pg_fluid_in);
+Datum pg_fluid_in (PG_FUNCTION_ARGS)
+{
+    PG_RETURN_FLUID (read_text (PG_GETARG_CSTRING (0)));
+}
+
+PG_FUNCTION_INFO_V1 (pg_fluid_out);
+Datum pg_fluid_out (PG_FUNCTION_ARGS)
+{
+    PG_RETURN_CSTRING (write_text (PG_GETARG_FLUID (0), (enum fluid_form)settings.form));
+}
+
+PG_FUNCTION_INFO_V1 (pg_fluid_recv);
+Datum pg_fluid_recv (PG_FUNCTION_ARGS)
+{
+    PG_RETURN_FLUID (pq_getmsgint64 ((StringInfo)PG_GETARG_POINTER (0)));
+}
+
+PG_FUNCTION_INFO_V1 (pg_fluid_send);
+Datum pg_fluid_send (PG_FUNCTION_ARGS)
+{
+    StringInfoData buf;
+
+    pq_begintypsend (&buf);
+    pq_sendint64 (&buf, PG_GETARG_FLUID (0));
+    PG_RETURN_BYTEA_P (pq_endtypsend (&buf));
+}
+
+PG_FUNCTION_INFO_V1 (pg_fluid_format);
+Datum pg_fluid_format (PG_FUNCTION_ARGS)
+{
+    char *name = text_to_cstring (PG_GETARG_TEXT_PP (1));
+    enum fluid_form form;
+
+    if (fluid_form_find (pg_server_to_any (name, (int)strlen (name), PG_UTF8), &form) < 0)
+        ereport (ERROR,
+                 (errcode (ERRCODE_INVALID_PARAMETER_VALUE), errmsg ("no form \"%s\" of a fluid", name),
+                  errhint ("There are dec, hex, dothex, f58, words and emoji, and f58 with its own first letter.")));
+    PG_RETURN_TEXT_P (cstring_to_text (write_text (PG_GETARG_FLUID (0), form)));
+}
+
+/* --- order ------------------------------------------------------------------------------------------ */
+
+#define COMPARISON(name, op)                                         \
+    PG_FUNCTION_INFO_V1 (name);                                      \
+    Datum name (PG_FUNCTION_ARGS)                                    \
+    {                                                                \
+        PG_RETURN_BOOL (PG_GETARG_FLUID (0) op PG_GETARG_FLUID (1)); \
+    }
+
+COMPARISON (pg_fluid_lt, <)
+COMPARISON (pg_fluid_le, <=)
+COMPARISON (pg_fluid_eq, ==)
+COMPARISON (pg_fluid_ne, !=)
+COMPARISON (pg_fluid_ge, >=)
+COMPARISON (pg_fluid_gt, >)
+
+static int compare (fluid_t a, fluid_t b)
+{
+    return (a > b) - (a < b);
+}
+
+PG_FUNCTION_INFO_V1 (pg_fluid_cmp);
+Datum pg_fluid_cmp (PG_FUNCTION_ARGS)
+{
+    PG_RETURN_INT32 (compare (PG_GETARG_FLUID (0), PG_GETARG_FLUID (1)));
+}
+
+#if PG_VERSION_NUM < 150000 || SIZEOF_DATUM < 8
+static int compare_datums (Datum a, Datum b, SortSupport sort)
+{
+    return compare (DatumGetFluid (a), DatumGetFluid (b));
+}
+#else
+#define compare_datums ssup_datum_unsigned_cmp /* for which there is a faster sort */
+#endif
+
+PG_FUNCTION_INFO_V1 (pg_fluid_sortsupport);
+Datum pg_fluid_sortsupport (PG_FUNCTION_ARGS)
+{
+    ((SortSupport)PG_GETARG_POINTER (0))->comparator = compare_datums;
+    PG_RETURN_VOID ();
+}
+
+PG_FUNCTION_INFO_V1 (pg_fluid_hash);
+Datum pg_fluid_hash (PG_FUNCTION_ARGS)
+{
+    return hashint8 (fcinfo);
+}
+
+PG_FUNCTION_INFO_V1 (pg_fluid_hash_extended);
+Datum pg_fluid_hash_extended (PG_FUNCTION_ARGS)
+{
+    return hashint8extended (fcinfo);
+}
+
+PG_FUNCTION_INFO_V1 (pg_fluid_smaller);
+Datum pg_fluid_smaller (PG_FUNCTION_ARGS)
+{
+    PG_RETURN_FLUID (Min (PG_GETARG_FLUID (0), PG_GETARG_FLUID (1)));
+}
+
+PG_FUNCTION_INFO_V1 (pg_fluid_larger);
+Datum pg_fluid_larger (PG_FUNCTION_ARGS)
+{
+    PG_RETURN_FLUID (Max (PG_GETARG_FLUID (0), PG_GETARG_FLUID (1)));
+}
+
+/* --- other types, fields ------------------------------------------------------------------------------ */
+
+PG_FUNCTION_INFO_V1 (pg_fluid_to_bigint);
+Datum pg_fluid_to_bigint (PG_FUNCTION_ARGS)
+{
+    fluid_t id = PG_GETARG_FLUID (0);
+
+    if (id > PG_INT64_MAX)
+        ereport (ERROR, (errcode (ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
+                         errmsg ("fluid %s does not fit into a bigint", write_text (id, FLUID_DEC)),
+                         errhint ("Those of the first 17 years do; numeric takes all.")));
+    PG_RETURN_INT64 ((int64)id);
+}
+
+PG_FUNCTION_INFO_V1 (pg_fluid_of_bigint);
+Datum pg_fluid_of_bigint (PG_FUNCTION_ARGS)
+{
+    int64 n = PG_GETARG_INT64 (0);
+
+    if (n < 0)
+        ereport (ERROR, (errcode (ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE), errmsg (INT64_FORMAT " is no fluid", n),
+                         errhint ("No fluid is negative.")));
+    PG_RETURN_FLUID (n);
+}
+
+PG_FUNCTION_INFO_V1 (pg_fluid_to_numeric);
+Datum pg_fluid_to_numeric (PG_FUNCTION_ARGS)
+{
+    char *text = write_text (PG_GETARG_FLUID (0), FLUID_DEC);
+
+    return DirectFunctionCall3 (numeric_in, CStringGetDatum (text), ObjectIdGetDatum (InvalidOid), Int32GetDatum (-1));
+}
+
+/* Its text is taken for a number only. */
+PG_FUNCTION_INFO_V1 (pg_fluid_of_numeric);
+Datum pg_fluid_of_numeric (PG_FUNCTION_ARGS)
+{
+    char *text = DatumGetCString (DirectFunctionCall1 (numeric_out, PG_GETARG_DATUM (0)));
+
+    if (strspn (text, "0123456789") != strlen (text))
+        ereport (ERROR, (errcode (ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE), errmsg ("%s is no fluid", text),
+                         errhint ("A fluid is a whole number, and not negative.")));
+    PG_RETURN_FLUID (read_text (text));
+}
+
+PG_FUNCTION_INFO_V1 (pg_fluid_generator);
+Datum pg_fluid_generator (PG_FUNCTION_ARGS)
+{
+    PG_RETURN_INT32 ((int32)fluid_split (PG_GETARG_FLUID (0)).generator);
+}
+
+PG_FUNCTION_INFO_V1 (pg_fluid_sequence);
+Datum pg_fluid_sequence (PG_FUNCTION_ARGS)
+{
+    PG_RETURN_INT32 ((int32)fluid_split (PG_GETARG_FLUID (0)).sequence);
+}

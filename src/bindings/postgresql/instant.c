@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* instant.c - times of ids: the epoch, ids as dates, dates as bounds of ids */
+#include "instant.h"
+
+#include <errno.h>
+
+#include "fmgr.h"
+#include "utils/builtins.h"
+#include "utils/rangetypes.h"
+#include "utils/timestamp.h"
+
+#include "extension.h"
+#include "source.h"
+
+#define UNIX_TO_POSTGRES_MS ((int64)(POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE) * SECS_PER_DAY * 1000)
+
+int64 instant_to_unix_ms (TimestampTz at)
+{
+    int64 ms = at / 1000;
+
+    return ms + (at % 1000 > 0) + UNIX_TO_POSTGRES_MS;
+}
+
+TimestampTz instant_of_unix_ms (int64 unix_ms)
+{
+    return (unix_ms - UNIX_TO_POSTGRES_MS) * 1000;
+}
+
+int64 instant_of_text (const char *text)
+{
+    Datum at = DirectFunctionCall3 (timestamptz_in, CStringGetDatum (text), ObjectIdGetDatum (InvalidOid),
+                                    Int32GetDatum (-1));
+
+    return instant_to_unix_ms (DatumGetTimestampTz (at));
+}
+
+PG_FUNCTION_INFO_V1 (pg_fluid_epoch);
+Datum pg_fluid_epoch (PG_FUNCTION_ARGS)
+{
+    PG_RETURN_TIMESTAMPTZ (instant_of_unix_ms (source_epoch_ms ()));
+}
+
+PG_FUNCTION_INFO_V1 (pg_fluid_time);
+Datum pg_fluid_time (PG_FUNCTION_ARGS)
+{
+    int64 ms = (int64)fluid_split (PG_GETARG_FLUID (0)).timestamp_ms;
+
+    PG_RETURN_TIMESTAMPTZ (instant_of_unix_ms (source_epoch_ms () + ms));
+}
+
+/* The least id that is not made before a time.  Returns false where all are. */
+static bool bound_of (TimestampTz at, fluid_t *bound)
+{
+    struct fluid_fields f = { .timestamp_ms = 0 };
+
+    if (TIMESTAMP_IS_NOEND (at))
+        return false;
+    if (!TIMESTAMP_IS_NOBEGIN (at)) {
+        int64 ms = instant_to_unix_ms (at) - source_epoch_ms ();
+        f.timestamp_ms = ms > 0 ? (uint64)ms : 0;
+    }
+    return fluid_join (&f, bound) == 0;
+}
+
+PG_FUNCTION_INFO_V1 (pg_fluid_from);
+Datum pg_fluid_from (PG_FUNCTION_ARGS)
+{
+    fluid_t bound;
+
+    if (!bound_of (PG_GETARG_TIMESTAMPTZ (0), &bound))
+        ereport (ERROR, (errcode (ERRCODE_DATETIME_VALUE_OUT_OF_RANGE),
+                         errmsg ("no fluid is of %s or later: their time ends on %s",
+                                 timestamptz_to_str (PG_GETARG_TIMESTAMPTZ (0)),
+                                 pstrdup (timestamptz_to_str (
+                                     instant_of_unix_ms (source_epoch_ms () + (int64)FLUID_TIMESTAMP_MAX)))),
+                         errhint ("Where a bound may be left out, leave it out: MAXVALUE of a partition, or "
+                                  "fluid_range (..., 'infinity').")));
+    PG_RETURN_FLUID (bound);
+}
+
+/* --- ranges --------------------------------------------------------------------------------------- */
+
+PG_FUNCTION_INFO_V1 (pg_fluid_range);
+Datum pg_fluid_range (PG_FUNCTION_ARGS)
+{
+    TypeCacheEntry *type = range_get_typcache (fcinfo, get_fn_expr_rettype (fcinfo->flinfo));
+    RangeBound lower = { .inclusive = true, .lower = true }, upper = { .lower = false };
+    fluid_t from = 0, to = 0;
+
+    lower.infinite = !bound_of (PG_GETARG_TIMESTAMPTZ (0), &from);
+    upper.infinite = !bound_of (PG_GETARG_TIMESTAMPTZ (1), &to);
+    lower.val = FluidGetDatum (from);
+    upper.val = FluidGetDatum (to);
+    if (lower.infinite) /* nothing is as late */
+        PG_RETURN_RANGE_P (make_empty_range (type));
+    PG_RETURN_RANGE_P (make_range (type, &lower, &upper, false));
+}
+
+/* The first and the last id of a range; of an empty one the first lies behind the last. */
+static void ends (FunctionCallInfo fcinfo, fluid_t *first, fluid_t *last)
+{
+    RangeType *range = PG_GETARG_RANGE_P (0);
+    RangeBound lower, upper;
+    bool empty;
+
+    range_deserialize (range_get_typcache (fcinfo, RangeTypeGetOid (range)), range, &lower, &upper, &empty);
+    *first = empty || lower.infinite ? 0 : DatumGetFluid (lower.val);
+    *last = empty || upper.infinite ? UINT64_MAX : DatumGetFluid (upper.val);
+    bool behind = !lower.infinite && !lower.inclusive, before = !upper.infinite && !upper.inclusive;
+    if (empty || (behind && *first == UINT64_MAX) || (before && *last == 0)) {
+        *first = UINT64_MAX;
+        *last = 0;
+        return;
+    }
+    *first += behind;
+    *last -= before;
+}
+
+PG_FUNCTION_INFO_V1 (pg_fluid_first);
+Datum pg_fluid_first (PG_FUNCTION_ARGS)
+{
+    fluid_t first, last;
+
+    ends (fcinfo, &first, &last);
+    PG_RETURN_FLUID (first);
+}
+
+PG_FUNCTION_INFO_V1 (pg_fluid_last);
+Datum pg_fluid_last (PG_FUNCTION_ARGS)
+{
+    fluid_t first, last;
+
+    ends (fcinfo, &first, &last);
+    PG_RETURN_FLUID (last);
+}

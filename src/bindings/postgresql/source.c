@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* source.c - where this session's ids come from
+ *
+ * No id is given out that is not above the last one, whichever way it came, and none of another instance than the
+ * first one's: theirs may be the same.
+ */
+#include "source.h"
+
+#include <errno.h>
+
+#include <idtree/page.h>
+
+#include "broker.h"
+#include "instant.h"
+
+#define PAGE_WAIT_MS 100
+#define AGAIN_MS 1000
+#define BLOCK_MOST 4096
+#define BLOCK_SOON_MS 100 /* in which one is used up by who wants a larger one */
+#define BLOCK_AGE_MS 1000 /* an id of a block is not older when it is given out */
+
+static struct {
+    fluid_t last;
+    idt_page_t *page; /* NULL: none */
+    int64 page_again_ms;
+
+    fluid_t block[BLOCK_MOST]; /* block[at] ... block[n - 1] are left */
+    uint32 at, n;
+    int64 asked_ms;
+    bool bulk; /* by blocks, though there is a page */
+    int64 bulk_again_ms;
+
+    bool served;       /* there was a broker: one that is gone now will be back */
+    char instance[40]; /* of all ids of this session; "": not known */
+    bool has_epoch;
+    int64 epoch_ms;
+} source;
+
+static void start_over (void)
+{
+    idt_page_close (source.page);
+    source.page = NULL;
+    source.page_again_ms = 0;
+    source.at = source.n = 0;
+    source.bulk = false;
+    source.served = source.has_epoch = false;
+    broker_leave ();
+    settings.moved = false;
+}
+
+/* --- whose ids -------------------------------------------------------------------------------- */
+
+/* Why ids of that instance are not wanted, or NULL. */
+static const char *object (const char *uuid)
+{
+    const char *wanted = settings.instance ? settings.instance : "";
+
+    if (*wanted && pg_strcasecmp (uuid, wanted) != 0)
+        return psprintf ("%s: the instance of the broker there is %s, but idtree.instance is %s", settings_place (),
+                         *uuid ? uuid : "without a UUID", wanted);
+    if (*source.instance && strcmp (uuid, source.instance) != 0)
+        return psprintf ("%s: the instance of the broker there is %s, but this session has ids of %s",
+                         settings_place (), *uuid ? uuid : "without a UUID", source.instance);
+    return NULL;
+}
+
+static void welcome (const char *uuid)
+{
+    const char *objection = object (uuid);
+
+    if (objection)
+        complain (ESTALE, objection);
+    strlcpy (source.instance, uuid, sizeof (source.instance));
+    source.served = true;
+}
+
+/* --- the page ---------------------------------------------------------------------------------- */
+
+static bool page_next (fluid_t *id)
+{
+    return source.page && idt_page_generate (source.page, source.last, 1, id) == 1;
+}
+
+/* Look for a page in place of what we have, not often.  One that is used up may go on when its broker does. */
+static bool page_renew (void)
+{
+    int64 now = now_ms ();
+    idt_page_t *page;
+
+    if (now < source.page_again_ms)
+        return false;
+    source.page_again_ms = now + AGAIN_MS;
+    if (!(page = idt_page_open (settings_uri (), PAGE_WAIT_MS)))
+        return false;
+    const char *objection = object (idt_page_instance (page));
+    if (objection) {
+        idt_page_close (page);
+        complain (ESTALE, objection);
+    }
+    welcome (idt_page_instance (page));
+    idt_page_close (source.page);
+    source.page = page;
+    source.epoch_ms = idt_page_epoch (page);
+    source.has_epoch = true;
+    return true;
+}
+
+/* --- the block ---------------------------------------------------------------------------------- */
+
+static bool block_next (fluid_t *id)
+{
+    if (source.at < source.n && now_ms () - source.asked_ms > BLOCK_AGE_MS)
+        source.at = source.n;
+    while (source.at < source.n)
+        if ((*id = source.block[source.at++]) > source.last)
+            return true;
+    return false;
+}
+
+/* Ask for a block in place of the one that was used up. */
+static bool block_renew (enum need need)
+{
+    int64 now = now_ms ();
+    uint32 had = source.n;
+    uint32 want = had > 0 && now - source.asked_ms < BLOCK_SOON_MS ? Min (had * 2, BLOCK_MOST) : 1;
+
+    source.at = source.n = 0;
+    source.asked_ms = now;
+    if (!broker_ids (want, source.block, need))
+        return false;
+    welcome (broker_instance ());
+    source.n = want;
+    return true;
+}
+
+/* The last number of a millisecond was had: more would be waited for. */
+static void begin_bulk (void)
+{
+    int64 now = now_ms ();
+
+    if (now < source.bulk_again_ms)
+        return;
+    source.bulk_again_ms = now + AGAIN_MS;
+    source.bulk = broker_lanes () > 1;
+}
+
+/* Go on in bulk as long as blocks come, and are used up soon. */
+static bool bulk_next (fluid_t *id)
+{
+    while (source.bulk)
+        if (block_next (id))
+            return true;
+        else
+            source.bulk = (source.n <= 1 || now_ms () - source.asked_ms < BLOCK_SOON_MS) && block_renew (NEED_NOT);
+    return false;
+}
+
+/* --- all of them ---------------------------------------------------------------------------------- */
+
+static enum need need (void)
+{
+    return source.served ? NEED_WAIT : NEED;
+}
+
+/* 'errnum' is why the page has none. */
+static fluid_t next_otherwise (int errnum)
+{
+    fluid_t id;
+
+    if (settings.moved)
+        start_over ();
+    else if (source.page && errnum == ESTALE) {
+        idt_page_close (source.page);
+        source.page = NULL;
+        source.page_again_ms = 0;
+    }
+    if (page_renew () && page_next (&id))
+        return id;
+    while (!block_next (&id))
+        block_renew (need ());
+    return id;
+}
+
+fluid_t source_next (void)
+{
+    fluid_t id;
+
+    if (unlikely (source.bulk) && !settings.moved && bulk_next (&id))
+        return source.last = id;
+    if (unlikely (settings.moved) || !page_next (&id))
+        return source.last = next_otherwise (errno);
+    if (unlikely (fluid_split (id).sequence == FLUID_SEQUENCE_MAX))
+        begin_bulk ();
+    return source.last = id;
+}
+
+int64 source_epoch_ms (void)
+{
+    if (settings.epoch && *settings.epoch)
+        return settings.epoch_ms;
+    if (settings.moved)
+        start_over ();
+    if (!source.has_epoch && !page_renew ()) {
+        char *text = broker_epoch (need ());
+        welcome (broker_instance ());
+        source.epoch_ms = instant_of_text (text);
+        source.has_epoch = true;
+        pfree (text);
+    }
+    return source.epoch_ms;
+}

@@ -1,0 +1,64 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Copyright idtree contributors
+#
+# t5066-live.t - the tree and what happens to it over HTTP, for many readers and slow ones
+test_description='idtree-http tells the tree, and what happens to it'
+. "$(dirname "$0")/idtree-sharness.sh"
+http=$IDTREE_BUILDDIR/src/http/idtree-http
+if ! test -x "$http" || ! command -v curl >/dev/null || ! command -v python3 >/dev/null; then
+    skip_all='idtree-http is not built, or curl or python3 is not installed'
+    test_done
+fi
+test_under_idtree 7 --topology kary:2 -o log-stderr-level=2
+
+start_http() { # option...
+    rm -f url && { "$http" "$@" >url 2>http.err </dev/null & } && http_pid=$! &&
+        wait_until "idtree-http listens" test -s url && url=$(cat url)
+}
+stop_http() { kill "$http_pid" && wait "$http_pid"; }
+cleanup 'kill "$http_pid" 2>/dev/null || :'
+tree() { curl -sf -m 60 "$url/v1/tree?$1" >tree; }
+shows() { tree "${2-}" && jq -e "$1" tree >/dev/null; }
+
+test_expect_success 'the tree has each rank before those attached to it, with its state and its lease' '
+    start_http -l 127.0.0.1:0 --show-log && wait_until "all tell" shows "[.ranks[] | select (.status == \"full\" and .fluid == \"active\")] | length == 7" &&
+    jq -e ".size == 7 and .error == null and (.ranks | map(.rank)) == [0,1,3,4,2,5,6] and (.ranks | map(.attached_to)) == [null,0,1,1,0,2,2]" tree &&
+    jq -e "all (.ranks[]; .ids_from == .rank and .lease_left_s > 0 and .host != null)" tree &&
+    tree "depth=1" && jq -e "(.ranks | map([.rank,.folded,.below.ranks])) == [[0,false,6],[1,true,2],[2,true,2]]" tree &&
+    tree "rank=2" && jq -e "(.ranks | map(.rank)) == [2,5,6]" tree &&
+    for wrong in rank=x rank=-1 depth=65 rank=99999999999; do test "$(curl -s -o err -w "%{http_code}" "$url/v1/tree?$wrong")" = 400 || return 1; done &&
+    test "$(curl -s -o err -w "%{http_code}" "$url/v1/tree?rank=7")" = 404 && grep "no rank 7" err
+'
+test_expect_success 'readers see a rank die, its subtree find another parent, who makes ids, and the log' '
+    { curl -sN -m 300 "$url/v1/events" >events & } && events_pid=$! && { curl -sN -m 300 "$url/v1/events" >events.2 & } &&
+    wait_until "the first event" grep "^event: hello" events && idtree id new -r 5 -n 1000 >/dev/null &&
+    sees() { sed -n "s/^data: //p" "${2:-events}" | jq -e -s "any (.[]; $1)" >/dev/null; } &&
+    wait_until "ids are counted" sees "(.ranks? // [])[] | .rank == 5 and .ids_per_s > 0" && idtree startctl kill 1 &&
+    for who in events events.2; do
+        wait_until "it is lost" sees "(.ranks? // [])[] | .rank == 1 and .status == \"lost\" and .attached_to == null and .was.attached_to == 0" $who &&
+        for rank in 3 4; do
+            wait_until "$rank is attached to 0" sees "(.ranks? // [])[] | .rank == $rank and .attached_to == 0 and .was.attached_to == 1" $who || return 1
+        done
+    done && wait_until "it is logged" sees ".name? == \"overlay\" and (.text? | contains (\"rank 1\")?)" &&
+    tree "" && jq -e "[.ranks[] | select (.attached_to == null) | .rank] == [0,1]" tree && jq -e ".ranks[] | select (.rank == 0) | .below.ranks == 5" tree
+'
+test_expect_success 'and come back' '
+    idtree startctl run 1 && wait_until "it is there" shows ".ranks[] | select (.rank == 1) | .status == \"full\" and .attached_to == 0" &&
+    kill $events_pid
+'
+test_expect_success 'readers that take nothing, and those that are gone, cost others nothing' '
+    python3 "$IDTREE_SRCDIR/t/http_slow.py" "$url"
+'
+test_expect_success 'the log is told to nobody whom other users may be' '
+    stop_http && start_http -l 127.0.0.1:0 && { curl -sN -m 300 "$url/v1/events" >events & } && events_pid=$! &&
+    wait_until "rates" grep "^event: rates" events && grep "\"log\":false" events && idtree startctl kill 6 &&
+    wait_until "it is lost" sees "(.ranks? // [])[] | .rank == 6 and .status == \"lost\"" && ! grep "^event: log" events && kill $events_pid
+'
+test_expect_success 'a server that ends, ends them; a broker that is gone is told' '
+    { curl -sN -m 300 "$url/v1/events" >events & } && events_pid=$! && wait_until "rates" grep "^event: rates" events && stop_http && wait $events_pid &&
+    start_http -l 127.0.0.1:0 -u "${IDTREE_URI%0}2" && tree && { curl -sN -m 300 "$url/v1/events" >events & } && events_pid=$! &&
+    wait_until "rates" grep "^event: rates" events && idtree startctl kill 2 && wait_until "the error" sees ".error? != null" &&
+    shows ".error != null and .size == 7" && idtree startctl run 2 && wait_until "no error" shows ".error == null" && stop_http && wait $events_pid
+'
+test_done

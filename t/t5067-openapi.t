@@ -1,0 +1,20 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Copyright idtree contributors
+#
+# t5067-openapi.t - etc/openapi.json says what idtree-http serves
+test_description='the OpenAPI file of idtree-http'
+. "$(dirname "$0")/idtree-sharness.sh"
+http=$IDTREE_BUILDDIR/src/http/idtree-http
+if ! test -x "$http" || ! python3 -c "import jsonschema" 2>/dev/null; then
+    skip_all='idtree-http is not built, or python3-jsonschema is not installed'
+    test_done
+fi
+test_under_idtree 3 --topology kary:2 -o log-stderr-level=2
+
+test_expect_success 'each path answers as the file says, and no other one is served' '
+    { "$http" -l 127.0.0.1:0 --rate 50000 --show-log >url 2>http.err </dev/null & } && http_pid=$! && wait_until "it listens" test -s url &&
+    python3 "$IDTREE_SRCDIR/t/http_openapi.py" "$(cat url)" "$IDTREE_SRCDIR/src/http/server.c" >out 2>&1 || { cat out; return 1; }
+'
+cleanup 'kill "$http_pid" 2>/dev/null || :'
+test_done
