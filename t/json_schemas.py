@@ -94,6 +94,7 @@ def cases(folder):
     yield ["startctl", "status"]
     yield ["id", "new", "-n", "3", "-g"]
     yield ["id", "new", *[a for f in run("complete", "id", "new", "--to=").split() for a in [f]][:7]]
+    yield ["id", "new", "-r", "2", "--trace"]
     for scheme in "flax", "sno", "uid":
         yield ["id", "new", "--scheme", scheme, "--to", "text", "--to", "hex"]
         yield ["id", "show", "--scheme", scheme, run("id", "new", "--scheme", scheme).strip()]

@@ -19,15 +19,17 @@ until_seen() { # FILE, pattern, command...
 end() { kill $tracer && { wait $tracer || :; }; }
 
 test_expect_success 'flux module trace shows requests, responses and events as the module has them' '
-    flux module trace fluid >log & tracer=$! && until_seen log "fluid tx < fluid.ping .* success" flux ping -c 1 fluid &&
-    end && grep -E "fluid rx > fluid.ping \[[0-9]+\]" log
+    flux module trace fluid >log & tracer=$! &&
+    until_seen log "fluid tx < fluid.ping .* success" flux ping -c 1 fluid && end &&
+    grep -E "fluid rx > fluid.ping \[[0-9]+\]" log
 '
 test_expect_success 'with --full their payloads, and the sentence of an error' '
     flux module trace --full >log & tracer=$! &&
     until_seen log "nosuch" flux getattr nosuch && until_seen log "\"userid\"" flux ping -c 1 fluid && end
 '
 test_expect_success 'flux overlay trace shows links, and of one rank where it is asked' '
-    flux overlay trace -r 2 >log & tracer=$! && until_seen log "rx 2 < fluid.ping .* success" flux ping -r 2 -c 1 fluid &&
+    flux overlay trace -r 2 >log & tracer=$! &&
+    until_seen log "rx 2 < fluid.ping .* success" flux ping -r 2 -c 1 fluid &&
     until_seen log "rx 2 c heartbeat 0" : && end && ! grep -vE " [rt]x 2 " log
 '
 test_done

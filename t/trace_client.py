@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # Copyright idtree contributors
-"""trace_client.py slow|far|deaf|nonsense|many - tracers that a broker must bear
-
-Run inside of an instance of two brokers.
+"""trace_client.py slow|far|deaf|nonsense|many - tracers that a broker must bear, inside of an instance of two brokers
+trace_client.py way|combined|malformed|spans - the way of requests, in a chain of three where rank 0 alone makes ids
 """
 import errno
+import json
+import re
 import sys
 
 from flux_client import ANY, STREAMING, Client, check
@@ -95,5 +96,93 @@ def many():
                 return
 
 
+TRACE, SPAN = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
+
+
+def sound(answer, rank, count, trace=TRACE, span=SPAN):
+    """The hops of an answer go from 'rank' to rank 0, each the child of the one before."""
+    hops = answer["trace"]
+    check(sum(n for _, n in answer["runs"]) == count, "so many ids:", answer)
+    check(answer["trace_id"] == trace, "the trace is who asked's:", answer)
+    check([h["rank"] for h in hops] == list(range(rank, -1, -1)), "each broker is there:", hops)
+    for hop, asked in zip(hops, [span] + [h["span"] for h in hops]):
+        check(hop["parent"] == asked, "a hop is the child of the one before:", hops)
+        check(re.fullmatch("[0-9a-f]{16}", hop["span"]), "a span has a name:", hop)
+        check(hop["took_us"] >= hop["up_us"] >= 0, "what was above is part of it:", hop)
+        made = hop["ids"] - hop["ids_from_above"]
+        check(made == (hop["ids"] if hop["rank"] == 0 else 0), "rank 0 made them:", hop)
+        check((hop["forwards"] > 0) == (hop["rank"] > 0) and hop["ids"] >= count, "others asked above:", hop)
+        check(hop["state"] == ("active" if hop["rank"] == 0 else "idle"), "what each is:", hop)
+    for below, above in zip(hops, hops[1:]):
+        check(below["up_us"] >= above["took_us"], "on one host, above is inside of below:", hops)
+    return hops
+
+
+def way():
+    for rank in 0, 1, 2:
+        with Client(rank) as c:
+            sound(c.ask("fluid.trace", {"count": 3, "traceparent": "00-%s-%s-01" % (TRACE, SPAN)}), rank, 3)
+    with Client(2) as c:
+        hops = sound(c.ask("fluid.trace", {"count": 5000, "traceparent": "00-%s-%s-00" % (TRACE, SPAN)}), 2, 5000)
+        check(hops[-1]["waited_for"] == "turn" and hops[-1]["took_us"] > 1000, "5000 ids take some ms:", hops)
+        sound(c.ask("fluid.trace", {"after": "1", "traceparent": "00-%s-%s-01" % (TRACE, SPAN)}), 2, 1)
+
+
+def combined():
+    """What goes up together is answered to each with his own trace, and a request without one with none."""
+    with Client(2) as c:
+        tags = {}
+        for i in range(60):
+            parent = ("%032x" % (i + 1), "%016x" % (i + 1))
+            wish = {"count": i + 1, "traceparent": "00-%s-%s-01" % parent}
+            tags[c.request("fluid.trace", wish)] = (i + 1, *parent)
+            tags[c.request("fluid.generate", {"count": 2})] = None
+        together, firsts = 0, set()
+        for _ in range(len(tags)):
+            m = c.recv()
+            asked, answer = tags.pop(m.aux2), m.json()
+            check(m.aux1 == 0, "no error:", m.text())
+            if asked:
+                together = max(together, sound(answer, 2, *asked)[0]["combined"])
+                firsts.update(first for first, _ in answer["runs"])
+            else:
+                check(list(answer) == ["runs"], "nobody else has a trace:", answer)
+        check(together > 10 and len(firsts) >= 60, "many went up together:", together, len(firsts))
+
+
+def malformed():
+    with Client(1) as c:
+        for payload in {"count": 0}, {"count": -1}, {"count": 65537}, {"count": 1 << 40}:
+            c.refuse(errno.EINVAL, "fluid.trace", payload)
+        for payload in ({"count": "x"}, {"after": 1}, {"after": "f1"}, {"after": ""}, {"after": "1" * 30},
+                        {"traceparent": 1}, None):
+            c.refuse(errno.EPROTO, "fluid.trace", payload)
+        for parent in ("", "x", "00-" + "0" * 32 + "-" + SPAN + "-01", "00-%s-%s-01" % (TRACE, "0" * 16),
+                       "ff-%s-%s-01" % (TRACE, SPAN), "00-%s-%s-01" % (TRACE.upper(), SPAN),
+                       "00-%s-%s-01x" % (TRACE, SPAN), "00_%s-%s-01" % (TRACE, SPAN), "0" * 5000):
+            answer = c.ask("fluid.trace", {"traceparent": parent})
+            check(re.fullmatch("[0-9a-f]{32}", answer["trace_id"]) and answer["trace_id"] != TRACE, "its own:", answer)
+            sound(answer, 1, 1, answer["trace_id"], "")
+        sound(c.ask("fluid.trace", {"traceparent": "cc-%s-%s-01-more" % (TRACE, SPAN)}), 1, 1)
+
+
+def spans():
+    """Lines of OTLP's JSON: one trace each, whose spans are each the child of another."""
+    with open(sys.argv[2], encoding="utf-8") as f:
+        lines = [json.loads(line) for line in f]
+    check(len(lines) == 2, "a line for each request:", len(lines))
+    for line in lines:
+        resource, = line["resourceSpans"]
+        scope, = resource["scopeSpans"]
+        found = scope["spans"]
+        name = {"key": "service.name", "value": {"stringValue": "idtree"}}
+        check(resource["resource"]["attributes"] == [name], "who:", resource)
+        check(len(found) == 4 and {s["traceId"] for s in found} == {TRACE}, "four spans of one trace:", found)
+        for span, parent in zip(found, [SPAN] + [s["spanId"] for s in found]):
+            check(span["parentSpanId"] == parent, "in a row:", found)
+            check(int(span["endTimeUnixNano"]) >= int(span["startTimeUnixNano"]) > 10 ** 18, "times are strings:", span)
+        check([s["kind"] for s in found] == [3, 2, 2, 2], "a client and servers:", found)
+
+
 if __name__ == "__main__":
-    {f.__name__: f for f in (slow, far, deaf, nonsense, many)}[sys.argv[1]]()
+    {f.__name__: f for f in (slow, far, deaf, nonsense, many, way, combined, malformed, spans)}[sys.argv[1]]()

@@ -3,8 +3,8 @@
 
 /* trace.c - messages as they pass this broker, told to who asked
  *
- * The router shows messages only while there is a tracer.  Lines go the way of all answers of the broker's own services,
- * which wait until the next turn: the router is not entered from inside.  They are shown to nobody.
+ * The router shows messages only while there is a tracer.  Lines go the way of all answers of the broker's own
+ * services, which wait until the next turn: the router is not entered from inside.  They are shown to nobody.
  */
 #include "config.h"
 

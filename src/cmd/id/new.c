@@ -26,6 +26,7 @@
 #include "cmd/id/follow.h"
 #include "cmd/id/new.h"
 #include "cmd/id/text.h"
+#include "cmd/id/way.h"
 
 #define WINDOW 4 /* pieces on their way */
 #define COUNT_MAX UINT64_C (1000000000000)
@@ -245,6 +246,10 @@ static void check_options (struct new_options *o)
     check_fits (o, o->drift, "drift", "uid", false);
     if (o->follow && o->count > 0)
         cmd_usage (o->cmd, "--follow and --count exclude each other: each line of stdin says how many");
+    if ((o->trace || o->spans) && (o->follow || o->local || strcmp (o->scheme->name, "fluid") != 0))
+        cmd_usage (o->cmd, "--trace is of one request for ids of scheme fluid: leave out --follow, --local, --scheme");
+    if ((o->trace || o->spans) && o->count > IDT_FLUID_MAX_COUNT)
+        cmd_usage (o->cmd, "--trace is of one request, which is for %d ids at most", IDT_FLUID_MAX_COUNT);
     if (o->local && o->rank != IDT_NODEID_ANY)
         cmd_usage (o->cmd, "--local and --rank exclude each other");
     if (o->local && !strcmp (o->scheme->name, "fluid"))
@@ -269,6 +274,23 @@ static void begin (struct new *new)
     cmd_connect_for (new->o.cmd, new->o.rank);
 }
 
+/* One request, and the way that it went. */
+static void trace (struct new *new, uint32_t count)
+{
+    struct way *way = way_ask (new->o.cmd, new->o.rank, count, new->fluids);
+
+    for (uint32_t i = 0; i < count; i++) {
+        struct ident id = ident_of_fluid (new->fluids[i]);
+
+        print (&new->o, &id);
+    }
+    if (new->o.trace)
+        way_print (new->o.cmd, way);
+    if (new->o.spans)
+        way_write_spans (new->o.cmd, way, new->o.spans);
+    way_destroy (way);
+}
+
 static int run (struct cmd *cmd)
 {
     struct new new = { .o = { .cmd = cmd, .rank = IDT_NODEID_ANY, .scheme = scheme_find ("fluid") } };
@@ -280,6 +302,8 @@ static int run (struct cmd *cmd)
     begin (&new);
     if (new.o.follow)
         follow (cmd, COUNT_MAX, give, &new);
+    else if (new.o.trace || new.o.spans)
+        trace (&new, new.o.count > 0 ? (uint32_t) new.o.count : 1);
     else
         give (&new, new.o.count > 0 ? new.o.count : 1);
     new_maker_destroy (new.maker);
@@ -298,6 +322,10 @@ static const struct cmd_option options[] = {
     { 0, "local", NULL, "without an instance; not for fluid", cmd_take_flag, AT (local) },
     { 't', "to", "FORM", "as of idtree id convert; again: one column more", take_form, 0 },
     { 'g', "generator", NULL, "fluid: a column with the generator that made the id", cmd_take_flag, AT (generator) },
+    { 0, "trace", NULL, "fluid: the way of the request, on stderr: each broker, and what it waited for", cmd_take_flag,
+      AT (trace) },
+    { 0, "spans", "FILE", "fluid: append its way to FILE as spans of OpenTelemetry, a line of JSON", cmd_take_text,
+      AT (spans) },
     { 0, "meta", "N", "sno: your byte, 0 to 255 (default 0)", cmd_take_text, AT (meta) },
     { 0, "partition", "N", "sno, --local: 0 to 65535 (default: by the time)", cmd_take_text, AT (partition) },
     { 0, "node", "NAME", "uid, --local: the node (default idtree-PID@HOST)", cmd_take_text, AT (node) },

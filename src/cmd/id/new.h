@@ -21,6 +21,8 @@ struct new_options {
     uint32_t rank; /* IDT_NODEID_ANY: not given */
     bool local;
     bool generator;
+    bool trace;
+    const char *spans; /* NULL: not given */
     const char *form_name[NEW_FORMS_MAX];
     int form[NEW_FORMS_MAX]; /* numbers of the scheme's forms */
     int nforms;

@@ -74,6 +74,7 @@ static const struct row rows[] = {
     { "fluid.share", ACCESS_BROKER },
     { "fluid.stats-clear", ACCESS_OWNER },
     { "fluid.stats-get", ACCESS_GUEST },
+    { "fluid.trace", ACCESS_GUEST },
     { "fluid.watermark", ACCESS_GUEST },
     { "ingest.ack", ACCESS_OWNER },
     { "ingest.disconnect", ACCESS_GUEST },

@@ -85,7 +85,8 @@ static void on_block (struct rank *r, const struct message *m)
 
     if (scale_is_measured (r->s) && rank_number (r) == 0)
         r->s->result.root_asked++;
-    node_block (r->node, rank_boot_us (r), &(struct node_request){ child_ask (r, m), m->count, m->after, true, uuid });
+    node_block (r->node, rank_boot_us (r),
+                &(struct node_request){ child_ask (r, m), m->count, m->after, true, uuid, false });
 }
 
 static void root_lease (struct rank *r, const struct message *m)

@@ -91,6 +91,7 @@ static void add_share (struct node *n, struct forward *f, struct pending *p, uin
     p->asked_ms = n->cursor_ms;
     f->count += p->asked;
     f->after = max_u64 (f->after, p->after);
+    f->traced |= p->traced;
     TAILQ_INSERT_TAIL (&f->shares, p, share);
     n->stats.combined++;
 }
@@ -144,6 +145,7 @@ static void combine (struct node *n, uint64_t now_us, struct forward *f,
                      bool (*mark_asker) (struct node *n, uint64_t now_us, const struct asker *a))
 {
     f->count = 0;
+    f->traced = false;
     f->after = n->last_id;
     for (size_t i = n->waiting.naskers; i > 0 && f->count < NODE_MAX_COUNT; i--) {
         struct asker *a = TAILQ_FIRST (&n->waiting.round);
@@ -154,6 +156,19 @@ static void combine (struct node *n, uint64_t now_us, struct forward *f,
     }
 }
 
+/* Tell who looks which requests go together. */
+static void tell_traced (struct node *n, const struct forward *f)
+{
+    const struct pending *p;
+    uint32_t requests = 0;
+
+    TAILQ_FOREACH (p, &f->shares, share)
+        requests++;
+    TAILQ_FOREACH (p, &f->shares, share)
+        if (p->traced && n->ops->goes_up)
+            n->ops->goes_up (n->arg, p->cookie, f->tag, requests, p->asked);
+}
+
 static void send (struct node *n, uint64_t now_us, struct forward *f)
 {
     if (f->count == 0)
@@ -161,6 +176,8 @@ static void send (struct node *n, uint64_t now_us, struct forward *f)
     f->busy = true;
     f->sent_us = now_us;
     f->tag = ++n->up.tag;
+    if (f->traced)
+        tell_traced (n, f);
     n->stats.forwards++;
     n->stats.combined--; /* the first one went with nobody */
     if (n->ops->forward (n->arg, f->tag, f->count, f->after) < 0) {
@@ -295,6 +312,7 @@ static size_t combine_spilled (struct node *n, uint64_t keep)
     size_t requests = 0;
 
     n->up.spilled.count = 0;
+    n->up.spilled.traced = false;
     n->up.spilled.after = n->last_id; /* P_AFTER */
     TAILQ_FOREACH_REVERSE (a, &n->waiting.round, askers, link)
         requests += mark_spilled (n, a, keep);

@@ -343,6 +343,7 @@ static bool enqueue (struct node *n, uint64_t now_us, const struct node_request 
     }
     p->cookie = req->cookie;
     p->after = req->after;
+    p->traced = req->traced;
     if (got > 0 && waiting_add_run (&n->waiting, p, first, got) < 0)
         waiting_fail (&n->waiting, p, ENOMEM, NULL);
     return true;

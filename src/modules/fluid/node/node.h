@@ -75,6 +75,11 @@ struct node_ops {
      * or node_share_failed () tells the outcome.  Returns as above.
      */
     int (*share_up) (void *arg, const struct share_want *want);
+
+    /* Before forward (), for each request that is traced: it goes up in that one, with others ('requests' together),
+     * for 'ids' of it.  NULL: nobody wants to know.
+     */
+    void (*goes_up) (void *arg, void *cookie, uint32_t tag, uint32_t requests, uint32_t ids);
 };
 
 struct node_config {
@@ -102,6 +107,7 @@ struct node_request {
     fluid_t after; /* all ids of the answer are above; 0: none */
     bool from_broker;
     const char *asker; /* a UUID, borrowed for the call; NULL counts as a name */
+    bool traced;       /* tell ops.goes_up () */
 };
 
 /* 'ops' is borrowed for the node's life.  NULL with errno EINVAL (nonsense in 'config') or ENOMEM. */

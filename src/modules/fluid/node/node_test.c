@@ -138,13 +138,13 @@ static void destroy (struct world *w, uint64_t at_us)
 static struct record *request (struct world *w, uint64_t at_us, size_t cookie, uint32_t count, fluid_t after,
                                bool broker)
 {
-    node_block (w->n, at_us, &(struct node_request){ (void *)cookie, count, after, broker, NULL });
+    node_block (w->n, at_us, &(struct node_request){ (void *)cookie, count, after, broker, NULL, false });
     return &w->req[cookie];
 }
 
 static struct record *request_of (struct world *w, uint64_t at_us, size_t cookie, const char *asker, uint32_t count)
 {
-    node_block (w->n, at_us, &(struct node_request){ (void *)cookie, count, 0, false, asker });
+    node_block (w->n, at_us, &(struct node_request){ (void *)cookie, count, 0, false, asker, false });
     return &w->req[cookie];
 }
 

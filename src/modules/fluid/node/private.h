@@ -41,6 +41,7 @@
 /* A combined request that may be on its way up. */
 struct forward {
     bool busy;
+    bool traced;  /* some of the shares are */
     uint32_t tag; /* of the last one sent: answers to others are not wanted any more */
     uint32_t count;
     fluid_t after;

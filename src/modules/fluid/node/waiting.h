@@ -46,6 +46,7 @@ struct pending {
     uint32_t asked;    /* of those, under way upstream */
     uint64_t asked_ms; /* they are not below this */
     bool from_broker;
+    bool traced; /* of interest to who looks */
     uint64_t after;
     uint64_t arrival_us;
     uint64_t arrival_ms;

@@ -61,6 +61,7 @@ static void parent_cb (void *arg, bool up)
 {
     struct service *sv = arg;
 
+    sv->traces.refused = false;
     node_parent (sv->node, service_now_us (sv), up);
     service_set_timer (sv);
 }
@@ -94,11 +95,13 @@ static const struct node_ops node_ops = {
     .report_up = service_report_up_cb,
     .log = service_log_cb,
     .share_up = service_share_up_cb,
+    .goes_up = service_goes_up_cb,
 };
 
 static const struct idt_handler_spec handlers[] = {
     { IDT_MSGTYPE_REQUEST, "fluid.block", service_block_cb, 0 },
     { IDT_MSGTYPE_REQUEST, "fluid.generate", service_generate_cb, 0 },
+    { IDT_MSGTYPE_REQUEST, "fluid.trace", service_trace_cb, 0 },
     { IDT_MSGTYPE_REQUEST, "fluid.lease", service_lease_cb, 0 },
     { IDT_MSGTYPE_REQUEST, "fluid.lend", service_lend_cb, 0 },
     { IDT_MSGTYPE_REQUEST, "fluid.share", service_share_cb, 0 },

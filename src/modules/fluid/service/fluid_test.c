@@ -52,6 +52,8 @@ struct tree {
     const char *options[16]; /* name, value, ... */
     uint32_t incarnations;
     struct fifo answers; /* to clients */
+    bool old;            /* nobody knows of fluid.trace */
+    unsigned refused;    /* ... who was asked for it */
 };
 
 /* --- the broker's side of a module ------------------------------------------------------------------------ */
@@ -142,9 +144,9 @@ static struct rank *parent_of (struct rank *k)
     return &k->tree->rank[(k->rank - 1) / 2];
 }
 
-static void fail_up (struct rank *k, const idt_msg_t *msg)
+static void fail_up (struct rank *k, const idt_msg_t *msg, int errnum)
 {
-    idt_msg_t *response = idt_msg_respond (msg, EHOSTUNREACH);
+    idt_msg_t *response = idt_msg_respond (msg, errnum);
 
     idt_handle_dispatch (k->h, response);
     idt_msg_unref (response);
@@ -154,7 +156,12 @@ static void fail_up (struct rank *k, const idt_msg_t *msg)
 static void route_request (struct rank *k, const idt_msg_t *msg)
 {
     if (k->rank == 0 || k->cut || !parent_of (k)->h) {
-        fail_up (k, msg);
+        fail_up (k, msg, EHOSTUNREACH);
+        return;
+    }
+    if (k->tree->old && strcmp (idt_msg_topic (msg), "fluid.trace") == 0) {
+        k->tree->refused++;
+        fail_up (k, msg, ENOSYS);
         return;
     }
     idt_msg_t *copy = idt_msg_copy (msg, true);
@@ -1039,6 +1046,60 @@ static void test_load (void)
     tree_fini (&t);
 }
 
+/* The ranks of the hops that an answer to fluid.trace has, as "6 2 0"; "": an error. */
+static void trace (struct tree *t, uint32_t rank, char text[64], json_int_t *from_above)
+{
+    size_t i, n = 0;
+    json_t *hop;
+
+    ask_json (t, rank, "fluid.trace", "{\"count\":3}", IDT_ROLE_USER | IDT_ROLE_LOCAL);
+    const idt_msg_t *msg = answer (t);
+    json_t *o = idt_msg_errnum (msg) == 0 ? idt_msg_json (msg, NULL) : NULL, *hops = json_object_get (o, "trace");
+
+    text[0] = '\0';
+    json_array_foreach (hops, i, hop)
+        n += (size_t)snprintf (text + n, 64 - n, "%s%d", i > 0 ? " " : "",
+                               (int)json_integer_value (json_object_get (hop, "rank")));
+    *from_above = json_integer_value (json_object_get (json_array_get (hops, 0), "ids_from_above"));
+    json_decref (o);
+    idt_msg_unref (msg);
+}
+
+static void test_traced (void)
+{
+    json_int_t above;
+    struct tree t;
+    char text[64];
+
+    tree_init (&t, "fluid.max-generators", "1", "fluid.share", "off", NULL);
+    tree_start (&t);
+    wait_until (state_is (&t, 0, "active", 0));
+    trace (&t, 6, text, &above);
+    ok (strcmp (text, "6 2 0") == 0 && above == 3, "a traced request tells who had it: %s", text);
+
+    t.old = true;
+    trace (&t, 6, text, &above);
+    ok (strcmp (text, "6") == 0 && above == 3 && t.refused == 1,
+        "a parent of a version before gives ids all the same: %s, %d from it, asked for more %u times", text,
+        (int)above, t.refused);
+    trace (&t, 6, text, &above);
+    ok (strcmp (text, "6") == 0 && above == 3 && t.refused == 1, "... and is not asked for more again");
+    t.old = false;
+    t.rank[6].ops->parent (t.rank[6].ops_arg, true);
+    trace (&t, 6, text, &above);
+    ok (strcmp (text, "6 2 0") == 0, "... until another parent is there: %s", text);
+
+    cut (&t, 6, true);
+    ask_json (&t, 6, "fluid.trace", "{}", IDT_ROLE_USER | IDT_ROLE_LOCAL);
+    turn (&t);
+    ask_json (&t, 6, "fluid.disconnect", NULL, IDT_ROLE_USER);
+    drop (&t.answers);
+    cut (&t, 6, false);
+    trace (&t, 6, text, &above);
+    ok (strcmp (text, "6 2 0") == 0, "one whose client has gone is forgotten: %s", text);
+    tree_fini (&t);
+}
+
 int main (void)
 {
     if (disk_install () < 0)
@@ -1057,5 +1118,6 @@ int main (void)
     test_foreign_lease ();
     test_options ();
     test_load ();
+    test_traced ();
     return done_testing ();
 }

@@ -20,7 +20,8 @@ static bool is_broker_request (const idt_msg_t *msg)
 }
 
 /* The newest route is where the request came in, whatever else it says: a client of this broker, or a child. */
-static void ask_node (struct service *sv, const idt_msg_t *msg, uint32_t count, fluid_t after)
+void service_ask (struct service *sv, const idt_msg_t *msg, uint32_t count, fluid_t after,
+                  const struct trace_wish *wish)
 {
     uint64_t now_us = service_now_us (sv);
     idt_error_t err;
@@ -33,7 +34,8 @@ static void ask_node (struct service *sv, const idt_msg_t *msg, uint32_t count, 
                                       .count = count,
                                       .after = after,
                                       .from_broker = is_broker_request (msg),
-                                      .asker = idt_msg_route_newest (msg) };
+                                      .asker = idt_msg_route_newest (msg),
+                                      .traced = wish && service_trace_begin (sv, msg, wish, now_us) };
 
     node_block (sv->node, now_us, &req);
     service_set_timer (sv);
@@ -50,7 +52,7 @@ void service_block_cb (idt_t *h, const idt_msg_t *msg, void *arg)
     if (idt_msg_payload (msg, &data, &size) < 0 || wire_get_block (data, size, &count, &after, &err) < 0)
         module_respond_error (h, msg, EPROTO, err.text);
     else
-        ask_node (arg, msg, count, after);
+        service_ask (arg, msg, count, after, NULL);
 }
 
 void service_generate_cb (idt_t *h, const idt_msg_t *msg, void *arg)
@@ -62,7 +64,7 @@ void service_generate_cb (idt_t *h, const idt_msg_t *msg, void *arg)
     if (wire_get_count (&sv->reader, idt_msg_string (msg), &count, &err) < 0)
         module_respond_error (h, msg, errno, err.text);
     else
-        ask_node (sv, msg, count, 0);
+        service_ask (sv, msg, count, 0, NULL);
 }
 
 /* --- the node's answers ----------------------------------------------------------------------------------- */
@@ -70,6 +72,11 @@ void service_generate_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 static bool is_json_request (const idt_msg_t *msg)
 {
     return strcmp (idt_msg_topic (msg), "fluid.generate") == 0;
+}
+
+static bool is_traced (const idt_msg_t *msg)
+{
+    return strcmp (idt_msg_topic (msg), "fluid.trace") == 0;
 }
 
 static size_t write_runs (uint8_t *buf, const struct run *run, size_t nruns)
@@ -84,7 +91,9 @@ void service_reply_cb (void *arg, void *cookie, const struct run *run, size_t nr
     struct service *sv = arg;
     char small[WIRE_RUNS_TEXT (RUNS_ON_STACK)], *buf = small;
 
-    if (nruns > RUNS_ON_STACK && !(buf = malloc (WIRE_RUNS_TEXT (nruns))))
+    if (is_traced (cookie))
+        service_trace_reply (sv, cookie, run, nruns);
+    else if (nruns > RUNS_ON_STACK && !(buf = malloc (WIRE_RUNS_TEXT (nruns))))
         module_respond_error (sv->h, cookie, ENOMEM, NULL);
     else if (is_json_request (cookie))
         module_respond_raw (sv->h, cookie, buf, wire_write_runs (buf, run, nruns));
@@ -95,21 +104,34 @@ void service_reply_cb (void *arg, void *cookie, const struct run *run, size_t nr
     idt_msg_unref (cookie);
 }
 
+static void drop (struct service *sv, const idt_msg_t *msg)
+{
+    service_trace_forget (sv, msg);
+    idt_msg_unref (msg);
+}
+
 void service_fail_cb (void *arg, void *cookie, int errnum, const char *text)
 {
     struct service *sv = arg;
 
     module_respond_error (sv->h, cookie, errnum, text);
-    idt_msg_unref (cookie);
+    drop (sv, cookie);
 }
 
 /* --- not wanted any more ------------------------------------------------------------------------------------ */
 
+struct canceling {
+    struct service *service;
+    const idt_msg_t *msg;
+};
+
 static bool client_gone_cb (void *cookie, void *arg)
 {
-    if (!module_same_client (cookie, arg))
+    struct canceling *canceling = arg;
+
+    if (!module_same_client (cookie, canceling->msg))
         return false;
-    idt_msg_unref (cookie);
+    drop (canceling->service, cookie);
     return true;
 }
 
@@ -117,14 +139,9 @@ void service_disconnect_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 {
     struct service *sv = arg;
 
-    node_cancel (sv->node, service_now_us (sv), client_gone_cb, (void *)msg);
+    node_cancel (sv->node, service_now_us (sv), client_gone_cb, &(struct canceling){ sv, msg });
     service_set_timer (sv);
 }
-
-struct canceling {
-    struct service *service;
-    const idt_msg_t *msg;
-};
 
 /* A child wants its forward no more.  It is answered all the same, so that nobody on the way remembers it. */
 static bool canceled_cb (void *cookie, void *arg)
@@ -134,7 +151,7 @@ static bool canceled_cb (void *cookie, void *arg)
     if (!is_broker_request (cookie) || !module_same_client (cookie, canceling->msg))
         return false;
     module_respond_error (canceling->service->h, cookie, ECANCELED, NULL);
-    idt_msg_unref (cookie);
+    drop (canceling->service, cookie);
     return true;
 }
 
@@ -158,6 +175,8 @@ static void forwarded_cb (idt_future_t *f, void *arg)
 
     if (idt_rpc_get_raw (f, &data, &size) == 0)
         run = wire_get_runs (data, size, small, RUNS_ON_STACK, &n);
+    if (sv->traces.count > 0)
+        service_trace_ended (sv, up->tag, run);
     if (run)
         node_forwarded (sv->node, service_now_us (sv), up->tag, run, n);
     else
@@ -168,18 +187,44 @@ static void forwarded_cb (idt_future_t *f, void *arg)
     service_set_timer (sv);
 }
 
-int service_forward_up_cb (void *arg, uint32_t tag, uint32_t count, fluid_t after)
+static int keep (struct service *sv, idt_future_t *f, uint32_t tag, idt_future_f cb)
 {
-    struct service *sv = arg;
-    uint8_t buf[WIRE_BLOCK_SIZE];
+    struct upcall *up = upcall_create (&sv->ups, f, -1, cb, sv);
 
-    wire_put_block (buf, count, after);
-    idt_future_t *f = idt_rpc_raw (sv->h, "fluid.block", buf, sizeof (buf), IDT_NODEID_UPSTREAM, 0);
-    struct upcall *up = upcall_create (&sv->ups, f, -1, forwarded_cb, sv);
     if (!up)
         return -1;
     up->tag = tag;
     return 0;
+}
+
+/* With the way that it went.  A parent of a version before does not know of that: the node asks anew, and then without.
+ */
+static void traced_cb (idt_future_t *f, void *arg)
+{
+    struct upcall *up = arg;
+    struct service *sv = up->owner;
+    size_t n;
+    struct run *run = service_trace_came (sv, up->tag, f, &n);
+
+    if (run)
+        node_forwarded (sv->node, service_now_us (sv), up->tag, run, n);
+    else
+        node_forward_failed (sv->node, service_now_us (sv), up->tag, errno == ENOSYS ? EAGAIN : errno);
+    free (run);
+    upcall_destroy (up);
+    service_set_timer (sv);
+}
+
+int service_forward_up_cb (void *arg, uint32_t tag, uint32_t count, fluid_t after)
+{
+    struct service *sv = arg;
+    uint8_t buf[WIRE_BLOCK_SIZE];
+    idt_future_t *f = sv->traces.count > 0 ? service_trace_up (sv, tag, count, after) : NULL;
+
+    if (f)
+        return keep (sv, f, tag, traced_cb);
+    wire_put_block (buf, count, after);
+    return keep (sv, idt_rpc_raw (sv->h, "fluid.block", buf, sizeof (buf), IDT_NODEID_UPSTREAM, 0), tag, forwarded_cb);
 }
 
 void service_cancel_up_cb (void *arg)

@@ -6,6 +6,7 @@
  *   fluid.c      life, the timer, the overlay; the table of topics
  *   service.c    the clocks, the next deadline, the log, whom a request speaks for
  *   ids.c        fluid.block, generate, cancel, disconnect
+ *   trace.c      fluid.trace
  *   lease.c      fluid.lease
  *   lend.c       fluid.lend
  *   share.c      fluid.share
@@ -38,6 +39,7 @@
 #include "modules/fluid/service/options.h"
 #include "modules/fluid/service/page.h"
 #include "modules/fluid/service/store.h"
+#include "modules/fluid/service/trace.h"
 #include "modules/fluid/lease/witness.h"
 
 #define SERVICE_STOPPING "the fluid service of this broker is stopping" /* the text of EHOSTUNREACH then */
@@ -51,6 +53,7 @@ struct service {
     struct ration *ration; /* of guests */
     struct jv_reader reader;
     bool running; /* its start is over, and went well */
+    struct traces traces;
 
     /* the timer: fluid.c, service.c */
     struct witness witness;
@@ -101,6 +104,7 @@ void service_log_cb (void *arg, int level, const char *text);
 void service_reply_cb (void *arg, void *cookie, const struct run *run, size_t nruns);
 void service_fail_cb (void *arg, void *cookie, int errnum, const char *text);
 int service_forward_up_cb (void *arg, uint32_t tag, uint32_t count, fluid_t after);
+void service_goes_up_cb (void *arg, void *cookie, uint32_t tag, uint32_t requests, uint32_t ids);
 void service_cancel_up_cb (void *arg);
 int service_lease_up_cb (void *arg, uint32_t tag, const struct lease_request *req);
 void service_lease_reply_cb (void *arg, void *cookie, const struct lease_answer *answer);
@@ -124,6 +128,7 @@ int service_check_rank (idt_t *h, const idt_msg_t *msg, uint32_t rank, idt_error
 
 void service_block_cb (idt_t *h, const idt_msg_t *msg, void *arg);
 void service_generate_cb (idt_t *h, const idt_msg_t *msg, void *arg);
+void service_trace_cb (idt_t *h, const idt_msg_t *msg, void *arg);
 void service_cancel_cb (idt_t *h, const idt_msg_t *msg, void *arg);
 void service_disconnect_cb (idt_t *h, const idt_msg_t *msg, void *arg);
 void service_lease_cb (idt_t *h, const idt_msg_t *msg, void *arg);
@@ -135,6 +140,34 @@ void service_info_cb (idt_t *h, const idt_msg_t *msg, void *arg);
 void service_metrics_cb (idt_t *h, const idt_msg_t *msg, void *arg);
 void service_stats_get_cb (idt_t *h, const idt_msg_t *msg, void *arg);
 void service_stats_clear_cb (idt_t *h, const idt_msg_t *msg, void *arg);
+
+/* --- requests for ids: ids.c ---------------------------------------------------------------------------- */
+
+/* Ask the node for what a request asks for; with 'wish' its way is noted.  It is answered. */
+void service_ask (struct service *sv, const idt_msg_t *msg, uint32_t count, fluid_t after,
+                  const struct trace_wish *wish);
+
+/* --- traced requests: trace.c ----------------------------------------------------------------------------- */
+
+/* Note the way of a request from now; where many are noted already, not.  Returns whether it is. */
+bool service_trace_begin (struct service *sv, const idt_msg_t *msg, const struct trace_wish *wish, uint64_t now_us);
+
+/* Answer fluid.trace with its ids and its way, as far as that was noted. */
+void service_trace_reply (struct service *sv, const idt_msg_t *msg, const struct run *run, size_t nruns);
+void service_trace_forget (struct service *sv, const idt_msg_t *msg); /* nothing where it is none */
+
+/* Send what is to go up with the wish of one of its requests.  NULL with errno set, also where none of them has one or
+ * the parent does not know of it (ENOENT).
+ */
+idt_future_t *service_trace_up (struct service *sv, uint32_t tag, uint32_t count, fluid_t after);
+
+/* Its answer: the way that it went belongs to all that were in it.  Returns the runs, as wire_get_runs (); NULL with
+ * errno set: ENOSYS, the parent does not know of traces.
+ */
+struct run *service_trace_came (struct service *sv, uint32_t tag, idt_future_t *f, size_t *n);
+
+/* The answer to a forward came without a way, with ids or not. */
+void service_trace_ended (struct service *sv, uint32_t tag, bool came);
 
 /* --- the watermark: watermark.c ---------------------------------------------------------------------- */
 
