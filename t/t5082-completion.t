@@ -35,7 +35,8 @@ test_expect_success 'arguments of options, behind the option or behind a =' '
     offers "--to=hex" id new --scheme=flax --to=h && offers "--scheme=sno" id new --scheme=s && offers "" id new --to=nosuch && offers "" id new --nosuch=w &&
     offers "" id new --json=w && offers "2" id new --rank 2 && offers "all 0 1 2" module stats --rank "" && offers "warning" logger -s w &&
     offers "--wait=full" overlay status --wait=f && offers "hold" job submit --urgency h &&
-    offers "kary:" start --topology k && offers "never" overlay status --color n && offers "TERM" startctl --signal T
+    offers "kary:" start --topology k && offers "never" overlay status --color n && offers "TERM" startctl --signal T &&
+    offers "request response" trace --type re && offers "fluid" trace -p flu && offers_some parent trace --peer ""
 '
 test_expect_success 'an option before does not shift operands, and behind -- is none' '
     offers "other" doc open --timeout 3 --uri "$IDTREE_URI" o && offers "" doc show other "" && offers "" doc show -- --u && offers_some "--uri" doc show --u &&

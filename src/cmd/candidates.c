@@ -141,6 +141,17 @@ static void offer_rank_sets (const struct candidates *c)
     offer_ranks (c);
 }
 
+/* Who may be at the other end: a kind, a module, a rank. */
+static void offer_peers (const struct candidates *c)
+{
+    static const char *const kinds[] = { "client", "module", "broker", "child", "parent" };
+
+    for (size_t i = 0; i < sizeof (kinds) / sizeof (kinds[0]); i++)
+        candidates_offer (c, kinds[i]);
+    offer_modules (c);
+    offer_ranks (c);
+}
+
 /* Modules that lie in a folder, without .so. */
 static void offer_files (const struct candidates *c, const char *dir)
 {
@@ -185,6 +196,7 @@ static const struct {
     { "LEVEL", NULL, "emerg|alert|crit|err|warning|notice|info|debug" },
     { "MODULE", offer_modules, NULL },
     { "PATH", offer_module_files, NULL },
+    { "PEER", offer_peers, NULL },
     { "R", offer_ranks, NULL },
     { "RANK", offer_ranks, NULL },
     { "RANKS", offer_rank_sets, NULL },
@@ -194,6 +206,7 @@ static const struct {
     { "SORT", NULL, "tree|rank|host|status|fluid|lease|ids/s|requests/s" },
     { "STATE", NULL, "full|partial|degraded|lost" },
     { "T", NULL, "kary:|mincrit|binomial|custom:" },
+    { "TYPES", NULL, "request|response|event|control" },
     { "U", NULL, "hold|default|expedite" },
     { "WHEN", NULL, "auto|always|never" },
 };
