@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* resource.h - files that are served as they are, compiled in: embed.sh writes resource.c from what Makemodule.am lists */
+/* resource.h - files that are served as they are, compiled in: embed.sh writes resource.c of what Makemodule.am lists
+ */
 #ifndef HTTP_RESOURCE_H
 #define HTTP_RESOURCE_H
 

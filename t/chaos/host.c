@@ -4,7 +4,8 @@
 /* host.c - preloaded into brokers: their clock, links and disk are what host.h says
  *
  * Each function does what the next one of its name does, but for the one thing that it is here for.  It may be
- * called before the constructor, by other libraries' constructors: then there is no page, and nothing is changed.
+ * called before the process knows its rank, by other libraries' constructors, or where brokers split off
+ * (broker/boot/nursery.h): then there is no page, and nothing is changed.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -29,6 +30,7 @@
 #include "host.h"
 
 static struct host_page *page;
+static bool looked;
 static int rank;
 static const char *links, *state;
 static struct stat pmi; /* where the launcher speaks */
@@ -45,13 +47,17 @@ static void keep_pmi (void)
     kept_fd = open (path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 }
 
-__attribute__ ((constructor)) static void start (void)
+/* Once, while there is one thread: a broker reads clocks before it starts others. */
+static void look (void)
 {
     const char *path = getenv (HOST_ENV_PAGE), *pmi_rank = getenv ("PMI_RANK");
 
+    if (!pmi_rank || !*pmi_rank)
+        return;
+    looked = true;
     links = getenv (HOST_ENV_LINKS);
     state = getenv (HOST_ENV_STATE);
-    if (!path || !state || !pmi_rank || (rank = atoi (pmi_rank)) < 0 || rank >= HOST_RANKS_MAX)
+    if (!path || !state || (rank = atoi (pmi_rank)) < 0 || rank >= HOST_RANKS_MAX)
         return;
     int fd = open (path, O_RDWR | O_CLOEXEC);
     void *p = mmap (NULL, sizeof (*page), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -59,6 +65,13 @@ __attribute__ ((constructor)) static void start (void)
         page = p;
     close (fd);
     keep_pmi ();
+}
+
+static struct host_page *host (void)
+{
+    if (!looked && environ)
+        look ();
+    return page;
 }
 
 /* The next definition of a function, as a pointer of its type. */
@@ -69,7 +82,7 @@ __attribute__ ((constructor)) static void start (void)
 /* How far a clock is off here. */
 static int64_t off_us (clockid_t id)
 {
-    if (!page)
+    if (!host ())
         return 0;
     if (id == CLOCK_REALTIME || id == CLOCK_REALTIME_COARSE)
         return atomic_load (&page->wall_us[rank]);
@@ -123,7 +136,7 @@ static bool lead (const struct sockaddr *addr, socklen_t len, struct sockaddr_un
     unsigned peer;
     char rest;
 
-    if (!page || !links || len <= offsetof (struct sockaddr_un, sun_path) || addr->sa_family != AF_UNIX)
+    if (!host () || !links || len <= offsetof (struct sockaddr_un, sun_path) || addr->sa_family != AF_UNIX)
         return false;
     memcpy (path, un->sun_path, len - offsetof (struct sockaddr_un, sun_path));
     if (!(name = strrchr (path, '/')) || sscanf (name, "/tbon-%u%c", &peer, &rest) != 1)
@@ -149,7 +162,7 @@ static bool is_pmi (int fd)
 {
     struct stat st;
 
-    return kept_fd >= 0 && fstat (fd, &st) == 0 && st.st_ino == pmi.st_ino && st.st_dev == pmi.st_dev;
+    return host () && kept_fd >= 0 && fstat (fd, &st) == 0 && st.st_ino == pmi.st_ino && st.st_dev == pmi.st_dev;
 }
 
 ssize_t read (int fd, void *buf, size_t size)
@@ -181,7 +194,7 @@ static int disk_errno (int fd, bool is_write)
 {
     uint32_t disk;
 
-    if (!page || atomic_load (&page->disk) == HOST_DISK_GOOD || !is_state (fd))
+    if (!host () || atomic_load (&page->disk) == HOST_DISK_GOOD || !is_state (fd))
         return 0;
     /* Who writes the page as a file wakes nobody: look again. */
     while ((disk = atomic_load (&page->disk)) == HOST_DISK_FROZEN)

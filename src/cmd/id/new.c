@@ -322,7 +322,7 @@ static const struct cmd_option options[] = {
     { 0, "local", NULL, "without an instance; not for fluid", cmd_take_flag, AT (local) },
     { 't', "to", "FORM", "as of idtree id convert; again: one column more", take_form, 0 },
     { 'g', "generator", NULL, "fluid: a column with the generator that made the id", cmd_take_flag, AT (generator) },
-    { 0, "trace", NULL, "fluid: the way of the request, on stderr: each broker, and what it waited for", cmd_take_flag,
+    { 0, "trace", NULL, "fluid: the way of the request, on stderr: brokers, and what each waited for", cmd_take_flag,
       AT (trace) },
     { 0, "spans", "FILE", "fluid: append its way to FILE as spans of OpenTelemetry, a line of JSON", cmd_take_text,
       AT (spans) },
@@ -339,8 +339,6 @@ const struct command id_new_command = {
     .name = "id new",
     .flags = CMD_CONNECTS,
     .summary = "Get new ids from the instance, one a line (default: in F58)",
-    .details = "As a coprocess, for bash: coproc IDS { idtree id new --follow; }\n"
-               "then: echo >&${IDS[1]}; read -r id <&${IDS[0]}",
     .example = "idtree id new -n 3 --to f58 --to words",
     .json = "one object a line",
     .options = options,

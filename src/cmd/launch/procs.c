@@ -108,12 +108,25 @@ static pid_t spawn_broker (struct procs *procs, int process, int pmi_fd)
     return spawn (procs, var, pmi_fd);
 }
 
+/* What a script does before it becomes a broker may differ from rank to rank. */
+static bool is_script (const char *path)
+{
+    char mark[2] = "";
+    int fd = open (path, O_RDONLY | O_CLOEXEC);
+    bool script = fd >= 0 && read (fd, mark, sizeof (mark)) == sizeof (mark) && memcmp (mark, "#!", sizeof (mark)) == 0;
+
+    if (fd >= 0)
+        close (fd);
+    return script;
+}
+
 void procs_open_nursery (struct procs *procs)
 {
     char var[NPMI][32] = { "", "PMI_RANK=", "PMI_SIZE=" };
     int fds[2];
 
-    if (procs->count <= NURSERY_LEAST || socketpair (AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) < 0)
+    if (procs->count <= NURSERY_LEAST || is_script (procs->path)
+        || socketpair (AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) < 0)
         return;
     snprintf (var[0], sizeof (var[0]), NURSERY_VARIABLE "=%d", fds[1]);
     if ((procs->nursery = spawn (procs, var, fds[1])) > 0)

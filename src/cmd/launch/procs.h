@@ -61,7 +61,8 @@ int procs_init (struct procs *procs, const struct plan *plan, int size, const ch
 void procs_fini (struct procs *procs); /* closes connections, leaves processes alone */
 
 /* Before many are started together, by a subreaper (keeper.h): have them begin as copies of one that has loaded what
- * they need (broker/boot/nursery.h); that is over with the second call.  Where that cannot be, each is made by itself.
+ * they need (broker/boot/nursery.h); that is over with the second call.  Where that cannot be, or the
+ * executable is a script, each is made by itself.
  */
 void procs_open_nursery (struct procs *procs);
 void procs_close_nursery (struct procs *procs);
