@@ -78,6 +78,11 @@ def large(browser, url):
     browser.js("fake.end ()")
     browser.wait("the page says so when nobody tells", "connection.innerText.includes ('not connected')")
     browser.wait("it comes back", "connection.innerText == 'live'")
+    browser.js("root.value = 0; document.querySelector ('#root-form button').click ()")
+    labels(browser, 5, "full")
+    browser.js("fake.end (); fake.kill (5, false)")
+    browser.wait("what was missed meanwhile is told", "events.innerText.includes ('rank 5: lost, was full')")
+    step("a page that was cut off says so, comes back, and tells what it missed")
 
 
 def token(browser, url):

@@ -140,6 +140,18 @@ export function spans(ranks) {
     return parts.length > 8 ? `${text}, …` : text;
 }
 
+// What is otherwise in the second map of ranks, as the `ranks` of a change event; who is in one alone is left out.
+export function differences(before, after) {
+    const changes = [];
+    for (const r of after.values()) {
+        const old = before.get(r.rank);
+        const keys = old ? Object.keys(SAYS).filter((key) => old[key] !== r[key]) : [];
+        if (keys.length > 0)
+            changes.push({ ...r, was: Object.fromEntries(keys.map((key) => [key, old[key]])) });
+    }
+    return changes;
+}
+
 const SAYS = {
     status: (was, is) => `${is}, was ${was}`,
     attached_to: (was, is) => (is === null ? `attached to nobody, was to ${was}` : `attached to ${is}`) +
