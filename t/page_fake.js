@@ -4,7 +4,8 @@
 // page_fake.js - an instance of 5,000 ranks for the live page, without one
 //
 // Answers /v1/tree and /v1/events as etc/openapi.json has them.
-// Runs in the page before the page's own scripts.  fake.emit(name, data) is an event, fake.kill(rank) kills a rank, and tells unless its second argument is false.
+// Runs in the page before the page's own scripts.  fake.emit(name, data) is an event; fake.kill(rank) kills a rank, and
+// tells unless its second argument is false.
 (() => {
     const SIZE = 5000, FAN = 8, MOST = 512, GENERATORS = 1024;
     const dead = new Set();

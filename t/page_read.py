@@ -75,6 +75,9 @@ def large(browser, url):
                "level: 'err', text: `line ${i} <img src=x>` })")
     browser.wait("the last line of the log", "log.innerText.includes ('line 999 <img')")
     check("of the log 200 lines are kept", browser.js("log.children.length") == 200)
+    told = browser.js("import ('/model.js').then ((m) => m.describe ({ more: 0, ranks: [3, 9, 4, 5].map ((rank) =>"
+                      " ({ rank, ids_from: rank, was: { ids_from: null } })) }))")
+    check("what many do alike is one line", [line["text"] for line in told] == ["ranks 3-5, 9: makes ids"])
     browser.js("fake.end ()")
     browser.wait("the page says so when nobody tells", "connection.innerText.includes ('not connected')")
     browser.wait("it comes back", "connection.innerText == 'live'")
