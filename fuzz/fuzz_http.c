@@ -3,9 +3,9 @@
 
 /* fuzz_http.c - a client that sends anything to idtree-http, and a broker that answers anything
  *
- * The first byte chooses: 1 a token is needed, 2 other users of this host can come, 4 the broker answers with the first line.
- * The rest is what comes over one connection.  What goes back must begin as HTTP does, ids must go to nobody without the
- * token, and at the end nothing may be left.
+ * The first byte chooses: 1 a token is needed, 2 other users of this host can come, 4 the broker answers with the first
+ * line.  The rest is what comes over one connection.  What goes back must begin as HTTP does, ids must go to nobody
+ * without the token, and at the end nothing may be left.
  */
 #include "config.h"
 

@@ -14,7 +14,7 @@ END
 n=0
 rows=
 while [ $# -ge 3 ]; do
-    echo "static const unsigned char bytes_$n[] = {"
+    echo "static const unsigned char bytes_${n}[] = {"
     od -An -v -tu1 "$3" | sed 's/[0-9][0-9]*/&,/g'
     echo '};'
     sum=$(cksum <"$3" | tr ' ' '-')

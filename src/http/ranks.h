@@ -52,7 +52,7 @@ size_t ranks_pick (struct ranks *r, uint32_t *picked, size_t max);
 
 int ranks_has_host (const struct ranks *r, uint32_t rank);
 
-/* --- what is told on: new references; NULL: nothing, or no memory --------------------------------------------------------- */
+/* --- what is told on: new references; NULL: nothing, or no memory --------------------------------------------- */
 
 /* What is otherwise than at the last call: "ranks" and "more" of EventChange. */
 json_t *ranks_changes_new (struct ranks *r);
