@@ -51,7 +51,7 @@ test_expect_success 'health, readiness, figures, the watermark' '
     get "$url/v1/watermark" && is 200 && jq -e "has(\"id\") and has(\"behind_ms\")" body
 '
 test_expect_success 'what is wrong is a problem that says what would be right' '
-    get "$url/" && is_problem 404 "nothing at this path" && get "$url/v1/ids" && is_problem 405 POST && grep -i "^allow: POST" head &&
+    get "$url/nowhere" && is_problem 404 "nothing at this path" && get "$url/v1/ids" && is_problem 405 POST && grep -i "^allow: POST" head &&
     post "$url/metrics" && is_problem 405 GET && post "$url/v1/ids?n=0" && is_problem 400 "1 to 65536" && post "$url/v1/ids?n=1x" && is_problem 400 "1 to 65536" &&
     post "$url/v1/ids?to=%22%0a%ff" && is_problem 400 "dec, hex" && head -c 100000 /dev/zero | post --data-binary @- "$url/v1/ids" && is_problem 413 "4096 bytes"
 '

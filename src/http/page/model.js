@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright idtree contributors
+//
+// model.js - what is known of the tree, and which ranks of it are shown where
+//
+// It is told answers of /v1/tree, events and the time, and neither asks nor draws.  A rank is what the server says of
+// it (etc/openapi.json), and `up`, `children`, `lease_end` of ours.
+
+export const UNASKED = 64; // so many ranks are shown before somebody unfolds more, if levels allow
+
+export class Model {
+    constructor() {
+        this.ranks = new Map();
+        this.tops = []; // ranks that nothing is drawn before
+        this.chosen = new Map(); // rank -> whether somebody unfolded it, or folded it
+        this.level = 0; // ranks above this one are unfolded unless that was chosen otherwise
+        this.tree = null; // the answer for the first one, without its ranks
+        this.leaseMax = 1; // seconds: the longest one that was seen, a full bar
+    }
+
+    // The answer for the first rank, then those for folded ranks that were unfolded: all that is known from now on.
+    // The lease of who is gone runs on: the watermark stands until it is over.
+    take(trees, now) {
+        const before = this.ranks;
+        this.tree = trees[0];
+        this.ranks = new Map();
+        for (const tree of trees)
+            for (const r of tree.ranks) {
+                const lease_end = this.leaseEnd(r, now) ?? (isGone(r) ? before.get(r.rank)?.lease_end ?? null : null);
+                this.ranks.set(r.rank, { ...r, up: null, children: [], lease_end });
+            }
+        this.link();
+        this.level = this.unaskedLevel();
+    }
+
+    leaseEnd(r, now) {
+        if (r.lease_left_s === null)
+            return null;
+        this.leaseMax = Math.max(this.leaseMax, r.lease_left_s);
+        return now + r.lease_left_s;
+    }
+
+    // A rank that is attached to nobody stays where the topology has it: that is where one looks for it.
+    link() {
+        this.tops = [];
+        for (const r of this.ranks.values()) {
+            const up = r.rank === this.tree.rank ? undefined : this.ranks.get(r.attached_to ?? r.parent);
+            r.up = up ?? null;
+            (up ? up.children : this.tops).push(r);
+        }
+        for (const r of this.ranks.values())
+            r.children.sort((a, b) => a.rank - b.rank);
+    }
+
+    // How deep the tree can be shown with UNASKED ranks: the first level always is.
+    unaskedLevel() {
+        let level = 0;
+        let row = this.tops;
+        for (let n = row.length; row.length > 0; level++) {
+            row = row.flatMap((r) => r.children);
+            n += row.length;
+            if (level > 0 && n > UNASKED)
+                break;
+        }
+        return level;
+    }
+
+    rates(event, now) {
+        this.tree = { ...this.tree, ids_per_s: event.ids_per_s, requests_per_s: event.requests_per_s,
+                      watermark: event.watermark };
+        for (const told of event.ranks) {
+            const r = this.ranks.get(told.rank);
+            if (r)
+                Object.assign(r, told, { lease_end: this.leaseEnd(told, now) });
+        }
+    }
+
+    hasBelow(r) {
+        return r.folded || r.children.length > 0;
+    }
+
+    isOpen(r, depth) {
+        return this.hasBelow(r) && (this.chosen.get(r.rank) ?? (!r.folded && depth < this.level));
+    }
+
+    // Returns whether the server has to be asked for what is below it.
+    choose(r, open) {
+        this.chosen.set(r.rank, open);
+        return open && r.folded;
+    }
+
+    // Who is shown, each before those below it: { r, depth, row, open, size, pos }, a leaf's `row` being a whole one.
+    // Answers of two moments may make a ring: who was seen is not gone through again.
+    layout() {
+        const shown = [];
+        const seen = new Set();
+        let rows = 0;
+        const place = (r, depth, size, pos) => {
+            const it = { r, depth, row: 0, open: this.isOpen(r, depth) && r.children.length > 0, size, pos };
+            seen.add(r);
+            shown.push(it);
+            const below = it.open ? r.children.filter((c) => !seen.has(c)) : [];
+            const at = below.map((c, i) => place(c, depth + 1, below.length, i + 1));
+            it.row = at.length > 0 ? (at[0] + at[at.length - 1]) / 2 : rows++;
+            return it.row;
+        };
+        this.tops.forEach((r, i) => place(r, 0, this.tops.length, i + 1));
+        return { shown, rows };
+    }
+
+    // How many ranks by status, of the instance if the first one is rank 0.
+    statuses() {
+        const sum = new Map();
+        const add = (status, n) => sum.set(status, (sum.get(status) ?? 0) + n);
+        for (const top of this.ranks.values())
+            if (top.rank === this.tree.rank || top.attached_to === null) {
+                add(top.status, 1);
+                for (const [status, n] of Object.entries(top.below?.status ?? {}))
+                    add(status, n);
+            }
+        return sum;
+    }
+}
+
+export function isGone(r) {
+    return ['lost', 'offline', 'no answer', 'malformed'].includes(r.status);
+}
+
+// 3, 4, 5, 9 -> "3-5, 9"
+export function spans(ranks) {
+    const parts = [];
+    for (const rank of [...ranks].sort((a, b) => a - b)) {
+        const last = parts[parts.length - 1];
+        if (last && rank === last[1] + 1)
+            last[1] = rank;
+        else
+            parts.push([rank, rank]);
+    }
+    const text = parts.slice(0, 8).map(([a, b]) => (a === b ? `${a}` : `${a}-${b}`)).join(', ');
+    return parts.length > 8 ? `${text}, …` : text;
+}
+
+// What is otherwise in the second map of ranks, as the `ranks` of a change event; who is in one alone is left out.
+export function differences(before, after) {
+    const changes = [];
+    for (const r of after.values()) {
+        const old = before.get(r.rank);
+        const keys = old ? Object.keys(SAYS).filter((key) => old[key] !== r[key]) : [];
+        if (keys.length > 0)
+            changes.push({ ...r, was: Object.fromEntries(keys.map((key) => [key, old[key]])) });
+    }
+    return changes;
+}
+
+const SAYS = {
+    status: (was, is) => `${is}, was ${was}`,
+    attached_to: (was, is) => (is === null ? `attached to nobody, was to ${was}` : `attached to ${is}`) +
+        (is !== null && was !== null ? `, was to ${was}` : ''),
+    ids_from: (was, is, rank) => (is === null ? 'nobody makes ids' : is === rank ? 'makes ids' : `ids come from ${is}`) +
+        (was === null ? '' : was === rank ? ', made them' : `, came from ${was}`),
+    fluid: (was, is) => `generator ${is ?? 'unknown'}, was ${was ?? 'unknown'}`,
+};
+
+// A change event as lines for people: what happened to several ranks alike is one line.
+export function describe(event) {
+    const groups = new Map();
+    for (const r of event.ranks)
+        for (const key of Object.keys(SAYS))
+            if (key in r.was) {
+                const text = SAYS[key](r.was[key], r[key], r.rank);
+                groups.set(text, [...(groups.get(text) ?? []), r.rank]);
+            }
+    const lines = [...groups].map(([text, ranks]) => ({
+        text: `${ranks.length > 1 ? 'ranks' : 'rank'} ${spans(ranks)}: ${text}`,
+        bad: /^(lost|offline|degraded|no answer|attached to nobody|nobody)/.test(text),
+    }));
+    if (event.more > 0)
+        lines.push({ text: `${event.more} more changes`, bad: false });
+    return lines;
+}
+
+// 1234567 -> "1.23M": three digits at most
+export function short(n) {
+    for (const [limit, unit] of [[1e9, 'G'], [1e6, 'M'], [1e3, 'k']])
+        if (n >= limit * 0.9995)
+            return Number((n / limit).toPrecision(3)) + unit;
+    return `${n >= 9.95 ? Math.round(n) : Number(n.toFixed(1))}`;
+}

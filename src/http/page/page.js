@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright idtree contributors
+//
+// page.js - the page: what is heard goes into the model, what the model knows is drawn, keys and clicks choose
+
+import { Drawing, make, source } from './draw.js';
+import { Feed } from './feed.js';
+import { Model, describe, differences, short } from './model.js';
+
+const LINES = 200; // of events, and of the log: older ones go
+const REFRESH_S = 5; // sums of folded subtrees come with no event
+const WANTED = 16; // subtrees that are asked for by themselves
+
+const el = (id) => document.getElementById(id);
+const now = () => performance.now() / 1000;
+
+const model = new Model();
+const drawing = new Drawing(el('canvas'), el('edges'), el('cards'));
+const feed = new Feed(heard, connected);
+let root = 0; // the first rank that is shown
+let chosen = null; // the rank that keys are for
+let refreshing = null; // the answers that are awaited
+let stale = false; // something changed since they were asked for
+let missed = false; // events of which nothing was heard: what they told is to be found out
+
+// --- what is heard
+
+function heard(name, data) {
+    if (name === 'hello')
+        hello(data);
+    else if (name === 'rates' && model.tree) {
+        model.rates(data, now());
+        note(data.error);
+        redraw();
+    } else if (name === 'change') {
+        tell(data);
+        refresh();
+    } else if (name === 'log')
+        say(el('log'), data.time, `${data.name}[${data.rank}]: ${data.text}`, levelClass(data.level));
+    else if (name === 'lost') {
+        missed = true;
+        refresh();
+    }
+}
+
+function tell(change) {
+    for (const { text, bad } of describe(change))
+        say(el('events'), change.time, text, bad ? 'bad' : '');
+}
+
+function hello(data) {
+    missed = model.tree !== null;
+    el('root').max = Math.max(0, data.size - 1);
+    el('log').dataset.empty = data.log ? 'nothing yet' : 'not shown to everybody: idtree-http --show-log, or a token';
+    refresh();
+}
+
+function levelClass(level) {
+    if (['emerg', 'alert', 'crit', 'err'].includes(level))
+        return 'bad';
+    return level === 'warning' ? 'warning' : '';
+}
+
+function connected(good, why) {
+    document.body.classList.toggle('stale', !good);
+    el('connection').textContent = good ? 'live' : `not connected: ${why.message}`;
+    if (!good && why.status === 401 && el('token-form').hidden) {
+        el('token-form').hidden = false;
+        el('token').focus();
+    } else if (good)
+        el('token-form').hidden = true;
+}
+
+// --- asking for the tree
+
+// Whatever happens while answers are awaited is asked for once they came, all together.
+function refresh() {
+    stale = true;
+    refreshing ??= ask().finally(() => {
+        refreshing = null;
+        if (stale)
+            setTimeout(() => stale && refresh(), 200);
+    });
+    return refreshing;
+}
+
+async function ask() {
+    stale = false;
+    const from = root;
+    try {
+        const trees = [await feed.get(`/v1/tree?rank=${from}`)];
+        await askFolded(trees);
+        if (from === root)
+            take(trees);
+        else
+            stale = true;
+        note(trees[0].error);
+        redraw();
+    } catch (why) {
+        note(why.message);
+    }
+}
+
+function take(trees) {
+    const before = model.ranks;
+    model.take(trees, now());
+    if (missed)
+        tell({ time: trees[0].time, more: 0, ranks: differences(before, model.ranks) });
+    missed = false;
+}
+
+// Subtrees that the server left out, and that somebody unfolded.  One that is gone by now is left out.
+async function askFolded(trees) {
+    const asked = new Set();
+    for (let i = 0; i < trees.length; i++)
+        for (const { rank, folded } of trees[i].ranks)
+            if (folded && model.chosen.get(rank) && !asked.has(rank) && asked.size < WANTED) {
+                asked.add(rank);
+                trees.push(...(await feed.get(`/v1/tree?rank=${rank}`).then((tree) => [tree], () => [])));
+            }
+}
+
+function note(error) {
+    const left = model.tree?.left_out > 0 ? `${model.tree.left_out} more ranks below it are not shown` : '';
+    el('tree-note').textContent = error ? `not up to date: ${error}` : left;
+    el('tree-note').classList.toggle('bad', Boolean(error));
+}
+
+// --- what is shown
+
+let drawn = false;
+function redraw() {
+    if (!drawn)
+        requestAnimationFrame(draw);
+    drawn = true;
+}
+
+function draw() {
+    drawn = false;
+    if (!model.tree)
+        return;
+    if (!model.ranks.has(chosen))
+        chosen = model.tops[0]?.rank ?? null;
+    const layout = model.layout();
+    if (!layout.shown.some((it) => it.r.rank === chosen))
+        chosen = nearest(layout.shown);
+    drawing.draw(layout, chosen);
+    drawFigures();
+    tick();
+}
+
+// Whoever was chosen may have been folded away: the next one above it that is shown.
+function nearest(shown) {
+    const ranks = new Set(shown.map((it) => it.r));
+    let r = model.ranks.get(chosen);
+    for (let i = 0; r && !ranks.has(r) && i < model.ranks.size; i++)
+        r = r.up;
+    return (ranks.has(r) ? r : shown[0].r).rank;
+}
+
+function drawFigures() {
+    const { tree } = model;
+    const statuses = [...model.statuses()].sort((a, b) => b[1] - a[1]).map(([status, n]) => `${n} ${status}`);
+    el('instance').textContent = tree.instance ?? '';
+    el('ids').textContent = short(tree.ids_per_s);
+    el('requests').textContent = short(tree.requests_per_s);
+    el('ranks').textContent = `${tree.size}: ${statuses.join(', ')}`;
+    el('watermark').textContent = watermark(tree.watermark);
+    document.title = `idtree ${tree.instance ?? ''}: ${statuses.join(', ')}`;
+}
+
+function duration(ms) {
+    return ms < 1000 ? `${short(ms)} ms` : `${short(ms / 1000)} s`;
+}
+
+function watermark(mark) {
+    if (!mark)
+        return 'none';
+    const behind = mark.behind_ms === undefined ? '' : `, ${duration(mark.behind_ms)} behind`;
+    const still = mark.still_ms > 10000 ? `, still for ${duration(mark.still_ms)}` : '';
+    return `${mark.id}${behind}${still}`;
+}
+
+const count = (digits) => BigInt(digits).toLocaleString('en');
+const nobody = (rank) => rank ?? 'nobody';
+
+function attachment(r) {
+    if (r.parent === null)
+        return 'is the root';
+    return r.attached_to === r.parent ? `${r.parent}` : `${nobody(r.attached_to)}, not to ${r.parent}`;
+}
+
+function drawFacts(r) {
+    const left = r.lease_end === null ? 'none' : `${Math.max(0, r.lease_end - now()).toFixed(1)} s left`;
+    const facts = [
+        ['rank', r.rank], ['host', r.host ?? 'unknown'], ['status', r.status], ['generator', r.fluid ?? 'unknown'],
+        ['ids', source(r)], ['lease', left], ['lends to', nobody(r.lends_to)],
+        ['attached to', attachment(r)], ['from above', `${short(r.from_above_per_s)} ids/s`],
+        ['ids made', `${count(r.ids)} (${short(r.ids_per_s)}/s)`],
+        ['requests', `${count(r.requests)} (${short(r.requests_per_s)}/s)`],
+        ['below', r.below ? `${r.below.ranks} ranks, ${short(r.below.ids_per_s)} ids/s` : 'nobody'],
+    ];
+    const list = el('rank-facts');
+    while (list.children.length < facts.length) {
+        const row = list.appendChild(make('div'));
+        row.append(make('dt'), make('dd'));
+    }
+    facts.forEach(([name, value], i) => {
+        list.children[i].children[0].textContent = name;
+        list.children[i].children[1].textContent = value;
+    });
+}
+
+function tick() {
+    const r = model.ranks.get(chosen);
+    drawing.leases(now(), model.leaseMax);
+    if (r)
+        drawFacts(r);
+}
+
+// The newest line is the last one, and stays in sight unless somebody reads older ones.
+function say(list, time, text, className) {
+    const atEnd = list.scrollHeight - list.scrollTop - list.clientHeight < 24;
+    const line = make('li', className);
+    line.append(make('time', '', new Date(time).toLocaleTimeString('en-GB')), ` ${text}`);
+    list.append(line);
+    while (list.children.length > LINES)
+        list.firstElementChild.remove();
+    if (atEnd)
+        list.scrollTop = list.scrollHeight;
+}
+
+// --- keys and clicks
+
+function choose(rank) {
+    chosen = rank;
+    draw();
+    const card = drawing.cards.by.get(rank);
+    card.focus({ preventScroll: true });
+    card.scrollIntoView({ block: 'nearest', inline: 'nearest' });
+}
+
+function unfold(it, open) {
+    if (model.choose(it.r, open))
+        refresh();
+    choose(it.r.rank);
+}
+
+// By the ARIA tree pattern.
+function key(event) {
+    const { shown } = drawing;
+    const at = shown.findIndex((it) => it.r.rank === chosen);
+    const it = shown[at];
+    const go = (i) => choose(shown[Math.max(0, Math.min(shown.length - 1, i))].r.rank);
+    const keys = {
+        ArrowDown: () => go(at + 1),
+        ArrowUp: () => go(at - 1),
+        Home: () => go(0),
+        End: () => go(shown.length - 1),
+        ArrowRight: () => (it.open ? go(at + 1) : model.hasBelow(it.r) && unfold(it, true)),
+        ArrowLeft: () => (it.open ? unfold(it, false) : it.depth > 0 && choose(it.r.up.rank)),
+        Enter: () => model.hasBelow(it.r) && unfold(it, !it.open),
+        ' ': () => model.hasBelow(it.r) && unfold(it, !it.open),
+    };
+    if (!it || !keys[event.key] || event.ctrlKey || event.altKey || event.metaKey)
+        return;
+    event.preventDefault();
+    keys[event.key]();
+}
+
+function click(event) {
+    const card = event.target.closest('.card');
+    const it = card && drawing.shown.find((shown) => shown.r.rank === Number(card.dataset.rank));
+    if (!it)
+        return;
+    if (it.r.rank === chosen && model.hasBelow(it.r) || event.target.closest('.fold'))
+        unfold(it, !it.open);
+    else
+        choose(it.r.rank);
+}
+
+function showRoot(event) {
+    event.preventDefault();
+    root = el('root').valueAsNumber;
+    chosen = root;
+    refresh();
+}
+
+function useToken(event) {
+    event.preventDefault();
+    el('token-form').hidden = true;
+    feed.setToken(el('token').value);
+    el('token').value = '';
+}
+
+el('cards').addEventListener('keydown', key);
+el('cards').addEventListener('click', click);
+el('root-form').addEventListener('submit', showRoot);
+el('token-form').addEventListener('submit', useToken);
+setInterval(() => model.tree && tick(), 1000);
+setInterval(() => model.tree && refresh(), 1000 * REFRESH_S);
+feed.run();

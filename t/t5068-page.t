@@ -1,0 +1,37 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Copyright idtree contributors
+#
+# t5068-page.t - the live page, as a browser reads it
+#
+# PAGE_PICTURE=FILE: also make a picture of it, of a larger tree (make page-picture).
+test_description='the live page shows the tree, and a subtree that finds another parent'
+. "$(dirname "$0")/idtree-sharness.sh"
+http=$IDTREE_BUILDDIR/src/http/idtree-http
+if ! test -x "$http" || ! command -v python3 >/dev/null; then
+    skip_all='idtree-http is not built, or python3 is not installed'
+    test_done
+fi
+if ! command -v chromium-headless-shell >/dev/null && ! command -v chromium >/dev/null; then
+    skip_all='chromium-headless-shell is not installed, nor is chromium'
+    test_done
+fi
+: "${PAGE_RANKS:=7}"
+export PAGE_RANKS
+test_under_idtree "$PAGE_RANKS" --topology kary:2 -o log-stderr-level=2 -o fluid.max-generators=4
+
+cleanup 'kill "$http_pid" 2>/dev/null || :'
+read_page() { # story
+    timeout $((2 * WAIT_S)) python3 "$IDTREE_SRCDIR/t/page_read.py" "$(cat url)/" "$1" >out 2>&1 </dev/null
+    page_status=$?
+    cat out
+    test $page_status = 0
+}
+
+test_expect_success 'thousands of ranks are folded by subtree, and keys go through them' '
+    { "$http" -l 127.0.0.1:0 --show-log >url 2>http.err </dev/null & } && http_pid=$! &&
+    wait_until "idtree-http listens" test -s url && read_page large
+'
+test_expect_success 'where a token is needed the page asks for it' 'read_page token'
+test_expect_success 'a rank is killed: the page shows its subtree find another parent' 'read_page live'
+test_done
