@@ -34,6 +34,7 @@ struct server {
     struct MHD_Daemon *daemon;
     idt_watcher_t *socket, *prepare, *timer, *again, *late;
     struct guests guests;
+    uint64_t now_ms; /* of this turn of the reactor */
     struct ids *ids;
     struct look *look;
     struct live *live;
@@ -103,7 +104,7 @@ static struct MHD_Response *create_response (const struct exchange *x)
 static void turn_to (struct exchange *x, enum guest_turn turn)
 {
     if (x->guest)
-        guests_turn (&x->server->guests, x->guest, turn, clock_ms (CLOCK_MONOTONIC));
+        guests_turn (&x->server->guests, x->guest, turn, x->server->now_ms);
 }
 
 /* MHD_NO ends the connection. */
@@ -402,7 +403,7 @@ static void connection_cb (void *cls, struct MHD_Connection *c, void **state, en
         struct guest *guest = *state = info ? malloc (sizeof (*guest)) : NULL;
 
         if (guest)
-            guests_add (&s->guests, guest, info->connect_fd, clock_ms (CLOCK_MONOTONIC));
+            guests_add (&s->guests, guest, info->connect_fd, s->now_ms);
         return;
     }
     if (*state)
@@ -417,7 +418,7 @@ static void late_cb (idt_watcher_t *w, int revents, void *arg)
     struct server *s = arg;
     struct guest *guest;
 
-    while ((guest = guests_late (&s->guests, clock_ms (CLOCK_MONOTONIC))))
+    while ((guest = guests_late (&s->guests, s->now_ms)))
         (void)shutdown (guest->fd, SHUT_RDWR);
 }
 
@@ -429,6 +430,7 @@ static void prepare_cb (idt_watcher_t *w, int revents, void *arg)
     struct server *s = arg;
     MHD_UNSIGNED_LONG_LONG ms;
 
+    s->now_ms = clock_ms (CLOCK_MONOTONIC);
     MHD_run (s->daemon);
     idt_watcher_stop (s->timer);
     idt_watcher_stop (s->again);
