@@ -4,7 +4,8 @@
 // page_fake.js - an instance of 5,000 ranks for the live page, without one
 //
 // Answers /v1/tree and /v1/events as etc/openapi.json has them.
-// Runs in the page before the page's own scripts.  fake.emit(name, data) is an event, fake.kill(rank) kills a rank.
+// Runs in the page before the page's own scripts.  fake.emit(name, data) is an event; fake.kill(rank) kills a rank, and
+// tells unless its second argument is false.
 (() => {
     const SIZE = 5000, FAN = 8, MOST = 512, GENERATORS = 1024;
     const dead = new Set();
@@ -48,7 +49,7 @@
         emit: (name, data) => fake.raw(`event: ${name}\ndata: ${JSON.stringify(data)}\n\n`),
         raw: (text) => stream.enqueue(new TextEncoder().encode(text)),
         end: () => stream.close(),
-        kill(r) {
+        kill(r, told = true) {
             const moved = attached(r), was = up(r);
             dead.add(r);
             const now = { status: 'full', fluid: 'active', attached_to: was };
@@ -57,7 +58,8 @@
                   ids_from: null },
                 ...moved.map((c) => ({ rank: c, was: { attached_to: r }, ...now, ids_from: c })),
             ];
-            fake.emit('change', { look: 2, time: new Date().toISOString(), more: 0, ranks });
+            if (told)
+                fake.emit('change', { look: 2, time: new Date().toISOString(), more: 0, ranks });
         },
     };
     window.fake = fake;

@@ -18,6 +18,7 @@ start_http() { # option...
 }
 stop_http() { kill "$http_pid" && wait "$http_pid"; }
 cleanup 'kill "$http_pid" 2>/dev/null || :'
+read_events() { rm -f events && { curl -sN -m 300 "$url/v1/events" >events & } && events_pid=$!; }
 tree() { curl -sf -m 60 "$url/v1/tree?$1" >tree; }
 shows() { tree "${2-}" && jq -e "$1" tree >/dev/null; }
 
@@ -31,8 +32,8 @@ test_expect_success 'the tree has each rank before those attached to it, with it
     test "$(curl -s -o err -w "%{http_code}" "$url/v1/tree?rank=7")" = 404 && grep "no rank 7" err
 '
 test_expect_success 'readers see a rank die, its subtree find another parent, who makes ids, and the log' '
-    { curl -sN -m 300 "$url/v1/events" >events & } && events_pid=$! && { curl -sN -m 300 "$url/v1/events" >events.2 & } &&
-    wait_until "the first event" grep "^event: hello" events && idtree id new -r 5 -n 1000 >/dev/null &&
+    read_events && { curl -sN -m 300 "$url/v1/events" >events.2 & } &&
+    wait_until "the first event" grep -s "^event: hello" events && idtree id new -r 5 -n 1000 >/dev/null &&
     sees() { sed -n "s/^data: //p" "${2:-events}" | jq -e -s "any (.[]; $1)" >/dev/null; } &&
     wait_until "ids are counted" sees "(.ranks? // [])[] | .rank == 5 and .ids_per_s > 0" && idtree startctl kill 1 &&
     for who in events events.2; do
@@ -51,14 +52,14 @@ test_expect_success 'readers that take nothing, and those that are gone, cost ot
     python3 "$IDTREE_SRCDIR/t/http_slow.py" "$url"
 '
 test_expect_success 'the log is told to nobody whom other users may be' '
-    stop_http && start_http -l 127.0.0.1:0 && { curl -sN -m 300 "$url/v1/events" >events & } && events_pid=$! &&
-    wait_until "rates" grep "^event: rates" events && grep "\"log\":false" events && idtree startctl kill 6 &&
+    stop_http && start_http -l 127.0.0.1:0 && read_events &&
+    wait_until "rates" grep -s "^event: rates" events && grep "\"log\":false" events && idtree startctl kill 6 &&
     wait_until "it is lost" sees "(.ranks? // [])[] | .rank == 6 and .status == \"lost\"" && ! grep "^event: log" events && kill $events_pid
 '
 test_expect_success 'a server that ends, ends them; a broker that is gone is told' '
-    { curl -sN -m 300 "$url/v1/events" >events & } && events_pid=$! && wait_until "rates" grep "^event: rates" events && stop_http && wait $events_pid &&
-    start_http -l 127.0.0.1:0 -u "${IDTREE_URI%0}2" && tree && { curl -sN -m 300 "$url/v1/events" >events & } && events_pid=$! &&
-    wait_until "rates" grep "^event: rates" events && idtree startctl kill 2 && wait_until "the error" sees ".error? != null" &&
+    read_events && wait_until "rates" grep -s "^event: rates" events && stop_http && wait $events_pid &&
+    start_http -l 127.0.0.1:0 -u "${IDTREE_URI%0}2" && tree && read_events &&
+    wait_until "rates" grep -s "^event: rates" events && idtree startctl kill 2 && wait_until "the error" sees ".error? != null" &&
     shows ".error != null and .size == 7" && idtree startctl run 2 && wait_until "no error" shows ".error == null" && stop_http && wait $events_pid
 '
 test_done

@@ -45,18 +45,17 @@ static bool is_own (const struct server_conf *conf, const char *origin, const ch
     return host && strncmp (origin, http, strlen (http)) == 0 && strcmp (origin + strlen (http), host) == 0;
 }
 
-static bool has_certificate (const struct exchange *x)
+static bool has_certificate (const struct exchange *x, const struct server_conf *conf)
 {
-    const union MHD_ConnectionInfo *info = MHD_get_connection_info (x->connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
-    enum door_card *card = info ? info->socket_context : NULL;
+    const union MHD_ConnectionInfo *info;
 
-    if (!card)
+    if (!conf->tls.authorities || !x->guest)
         return false;
-    if (*card == DOOR_NOT_SEEN) {
+    if (x->guest->card == GUEST_NOT_SEEN) {
         info = MHD_get_connection_info (x->connection, MHD_CONNECTION_INFO_GNUTLS_SESSION);
-        *card = info && tls_is_client (info->tls_session) ? DOOR_GOOD : DOOR_BAD;
+        x->guest->card = info && tls_is_client (info->tls_session) ? GUEST_GOOD : GUEST_BAD;
     }
-    return *card == DOOR_GOOD;
+    return x->guest->card == GUEST_GOOD;
 }
 
 static bool refuse (struct exchange *x, const struct server_conf *conf)
@@ -78,7 +77,7 @@ bool door_lets_in (struct exchange *x, const struct server_conf *conf)
 
     if (closed && (x->resource || (conf->token && is_token (conf->token, exchange_header (x, "Authorization")))))
         return true;
-    if (closed && !has_certificate (x))
+    if (closed && !has_certificate (x, conf))
         return refuse (x, conf);
     if ((!closed && !conf->loopback) || ((closed || is_here (host)) && (!origin || is_own (conf, origin, host))))
         return true;

@@ -14,14 +14,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "http/live.h"
 #include "http/resource.h"
 #include "http/server.h"
+#include "libutil/clock.h"
 #include "libutil/errprintf.h"
 
 #define POLICY "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
+#define LATE_MS 5000.
 #define LAST_RUNS 64 /* for those that take the last answer at once */
 #define MEMORY 16384 /* bytes of a connection, for its headers and what it is sent */
 
@@ -29,7 +32,9 @@ struct server {
     struct server_conf conf;
     idt_t *h;
     struct MHD_Daemon *daemon;
-    idt_watcher_t *socket, *prepare, *timer, *again;
+    idt_watcher_t *socket, *prepare, *timer, *again, *late;
+    struct guests guests;
+    uint64_t now_ms; /* of this turn of the reactor */
     struct ids *ids;
     struct look *look;
     struct live *live;
@@ -96,6 +101,12 @@ static struct MHD_Response *create_response (const struct exchange *x)
     return x->text ? MHD_create_response_from_buffer (strlen (x->text), x->text, MHD_RESPMEM_MUST_FREE) : NULL;
 }
 
+static void turn_to (struct exchange *x, enum guest_turn turn)
+{
+    if (x->guest)
+        guests_turn (&x->server->guests, x->guest, turn, x->server->now_ms);
+}
+
 /* MHD_NO ends the connection. */
 static enum MHD_Result answer (struct exchange *x)
 {
@@ -104,6 +115,7 @@ static enum MHD_Result answer (struct exchange *x)
     if (!r)
         return MHD_NO;
     x->text = NULL;
+    turn_to (x, x->reading ? GUEST_WAITS : GUEST_TAKES);
     add_headers (x, r);
     enum MHD_Result rc = MHD_queue_response (x->connection, x->status, r);
     MHD_destroy_response (r);
@@ -317,12 +329,15 @@ static struct exchange *exchange_create (struct server *s, struct MHD_Connection
     x->connection = c;
     x->url = url;
     x->method = method;
+    const union MHD_ConnectionInfo *info = MHD_get_connection_info (c, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    x->guest = info ? info->socket_context : NULL;
     LIST_INSERT_HEAD (&s->exchanges, x, link);
     return x;
 }
 
 static void run_handler (struct exchange *x)
 {
+    turn_to (x, GUEST_WAITS);
     dispatch (x);
     if (x->ready)
         return;
@@ -371,6 +386,7 @@ static void completed_cb (void *cls, struct MHD_Connection *c, void **state, enu
         return;
     LIST_REMOVE (x, link);
     live_leave (x->server->live, x);
+    turn_to (x, GUEST_ASKS);
     x->server->held -= x->held;
     idt_future_destroy (x->f);
     free (x->text);
@@ -380,12 +396,30 @@ static void completed_cb (void *cls, struct MHD_Connection *c, void **state, enu
 
 static void connection_cb (void *cls, struct MHD_Connection *c, void **state, enum MHD_ConnectionNotificationCode code)
 {
+    const union MHD_ConnectionInfo *info = MHD_get_connection_info (c, MHD_CONNECTION_INFO_CONNECTION_FD);
     struct server *s = cls;
 
-    if (code == MHD_CONNECTION_NOTIFY_STARTED)
-        *state = s->conf.tls.authorities ? calloc (1, sizeof (enum door_card)) : NULL;
-    else
-        free (*state);
+    if (code == MHD_CONNECTION_NOTIFY_STARTED) {
+        struct guest *guest = *state = info ? malloc (sizeof (*guest)) : NULL;
+
+        if (guest)
+            guests_add (&s->guests, guest, info->connect_fd, s->now_ms);
+        return;
+    }
+    if (*state)
+        guests_remove (&s->guests, *state);
+    free (*state);
+    *state = NULL;
+}
+
+/* libmicrohttpd sees their end, and closes them. */
+static void late_cb (idt_watcher_t *w, int revents, void *arg)
+{
+    struct server *s = arg;
+    struct guest *guest;
+
+    while ((guest = guests_late (&s->guests, s->now_ms)))
+        (void)shutdown (guest->fd, SHUT_RDWR);
 }
 
 /* --- the reactor --------------------------------------------------------- */
@@ -396,6 +430,7 @@ static void prepare_cb (idt_watcher_t *w, int revents, void *arg)
     struct server *s = arg;
     MHD_UNSIGNED_LONG_LONG ms;
 
+    s->now_ms = clock_ms (CLOCK_MONOTONIC);
     MHD_run (s->daemon);
     idt_watcher_stop (s->timer);
     idt_watcher_stop (s->again);
@@ -425,8 +460,10 @@ static int watch (struct server *s)
     s->prepare = idt_prepare_watcher_create (r, prepare_cb, s);
     s->timer = idt_timer_watcher_create (r, 0., 0., awake_cb, s);
     s->again = idt_idle_watcher_create (r, awake_cb, s);
-    if (!s->socket || !s->prepare || !s->timer || !s->again)
+    s->late = idt_timer_watcher_create (r, LATE_MS, LATE_MS, late_cb, s);
+    if (!s->socket || !s->prepare || !s->timer || !s->again || !s->late)
         return -1;
+    idt_watcher_start (s->late);
     idt_watcher_start (s->socket);
     idt_watcher_start (s->prepare);
     return 0;
@@ -464,6 +501,7 @@ struct server *server_create (idt_t *h, const struct server_conf *conf, idt_erro
     s->h = h;
     s->conf = *conf;
     LIST_INIT (&s->exchanges);
+    guests_init (&s->guests);
     if (!(s->ids = ids_create (s, conf->rate)) || !(s->look = look_create (s))
         || !(s->live = live_create (s, conf->show_log))) {
         errprintf (errp, "out of memory");
@@ -504,6 +542,7 @@ void server_destroy (struct server *s)
     idt_watcher_destroy (s->prepare);
     idt_watcher_destroy (s->timer);
     idt_watcher_destroy (s->again);
+    idt_watcher_destroy (s->late);
     if (s->daemon)
         MHD_stop_daemon (s->daemon);
     live_destroy (s->live);

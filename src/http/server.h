@@ -18,6 +18,7 @@
 #include <idtree/idtree.h>
 
 #include "http/feed.h"
+#include "http/guests.h"
 #include "http/pool.h"
 #include "http/tls.h"
 
@@ -51,6 +52,7 @@ struct exchange {
     LIST_ENTRY (exchange) link;
     struct server *server;
     struct MHD_Connection *connection;
+    struct guest *guest; /* the same; NULL: there was no memory */
     const char *url, *method;
     bool begun;     /* its headers were seen */
     size_t body;    /* bytes that came of it */
@@ -106,9 +108,6 @@ void exchange_ask (struct exchange *x, idt_future_t *f, idt_future_f cb);
 
 /* Whether it may ask; else it was answered. */
 bool door_lets_in (struct exchange *x, const struct server_conf *conf);
-
-/* What is remembered of a connection: whether its certificate is good, which is looked at once. */
-enum door_card { DOOR_NOT_SEEN, DOOR_GOOD, DOOR_BAD };
 
 /* --- ids.c: /v1/ids --------------------------------------------------------- */
 

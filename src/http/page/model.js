@@ -140,12 +140,24 @@ export function spans(ranks) {
     return parts.length > 8 ? `${text}, …` : text;
 }
 
+// What is otherwise in the second map of ranks, as the `ranks` of a change event; who is in one alone is left out.
+export function differences(before, after) {
+    const changes = [];
+    for (const r of after.values()) {
+        const old = before.get(r.rank);
+        const keys = old ? Object.keys(SAYS).filter((key) => old[key] !== r[key]) : [];
+        if (keys.length > 0)
+            changes.push({ ...r, was: Object.fromEntries(keys.map((key) => [key, old[key]])) });
+    }
+    return changes;
+}
+
 const SAYS = {
     status: (was, is) => `${is}, was ${was}`,
     attached_to: (was, is) => (is === null ? `attached to nobody, was to ${was}` : `attached to ${is}`) +
         (is !== null && was !== null ? `, was to ${was}` : ''),
-    ids_from: (was, is) => (is === null ? 'nobody makes its ids' : `ids come from ${is}`) +
-        (was !== null ? `, came from ${was}` : ''),
+    ids_from: (was, is, rank) => (is === null ? 'nobody makes ids' : is === rank ? 'makes ids' : `ids come from ${is}`) +
+        (was === null ? '' : was === rank ? ', made them' : `, came from ${was}`),
     fluid: (was, is) => `generator ${is ?? 'unknown'}, was ${was ?? 'unknown'}`,
 };
 
@@ -155,7 +167,7 @@ export function describe(event) {
     for (const r of event.ranks)
         for (const key of Object.keys(SAYS))
             if (key in r.was) {
-                const text = SAYS[key](r.was[key], r[key]);
+                const text = SAYS[key](r.was[key], r[key], r.rank);
                 groups.set(text, [...(groups.get(text) ?? []), r.rank]);
             }
     const lines = [...groups].map(([text, ranks]) => ({

@@ -5,7 +5,7 @@
 
 import { Drawing, make, source } from './draw.js';
 import { Feed } from './feed.js';
-import { Model, describe, short } from './model.js';
+import { Model, describe, differences, short } from './model.js';
 
 const LINES = 200; // of events, and of the log: older ones go
 const REFRESH_S = 5; // sums of folded subtrees come with no event
@@ -21,6 +21,7 @@ let root = 0; // the first rank that is shown
 let chosen = null; // the rank that keys are for
 let refreshing = null; // the answers that are awaited
 let stale = false; // something changed since they were asked for
+let missed = false; // events of which nothing was heard: what they told is to be found out
 
 // --- what is heard
 
@@ -32,18 +33,23 @@ function heard(name, data) {
         note(data.error);
         redraw();
     } else if (name === 'change') {
-        for (const { text, bad } of describe(data))
-            say(el('events'), data.time, text, bad ? 'bad' : '');
+        tell(data);
         refresh();
     } else if (name === 'log')
         say(el('log'), data.time, `${data.name}[${data.rank}]: ${data.text}`, levelClass(data.level));
     else if (name === 'lost') {
-        say(el('events'), new Date().toISOString(), `this page was too slow for ${data.events} events`, '');
+        missed = true;
         refresh();
     }
 }
 
+function tell(change) {
+    for (const { text, bad } of describe(change))
+        say(el('events'), change.time, text, bad ? 'bad' : '');
+}
+
 function hello(data) {
+    missed = model.tree !== null;
     el('root').max = Math.max(0, data.size - 1);
     el('log').dataset.empty = data.log ? 'nothing yet' : 'not shown to everybody: idtree-http --show-log, or a token';
     refresh();
@@ -85,7 +91,7 @@ async function ask() {
         const trees = [await feed.get(`/v1/tree?rank=${from}`)];
         await askFolded(trees);
         if (from === root)
-            model.take(trees, now());
+            take(trees);
         else
             stale = true;
         note(trees[0].error);
@@ -93,6 +99,14 @@ async function ask() {
     } catch (why) {
         note(why.message);
     }
+}
+
+function take(trees) {
+    const before = model.ranks;
+    model.take(trees, now());
+    if (missed)
+        tell({ time: trees[0].time, more: 0, ranks: differences(before, model.ranks) });
+    missed = false;
 }
 
 // Subtrees that the server left out, and that somebody unfolded.  One that is gone by now is left out.
