@@ -17,7 +17,7 @@ start_http() { # option...
 }
 stop_http() { kill "$http_pid" && wait "$http_pid"; }
 cleanup 'kill "$http_pid" 2>/dev/null || :'
-if nm "$http" 2>/dev/null | grep -q __[at]san_init; then
+if nm "$IDTREE_BUILDDIR/src/http/.libs/idtree-http" "$http" 2>/dev/null | grep -q "__[at]san_init"; then
     memory=100000 # a sanitizer's is its own
 else
     memory=400
