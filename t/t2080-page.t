@@ -28,6 +28,12 @@ test_expect_success 'eight processes and requests share one generator: each in o
     "$LOAD" check make.* ask.* && sort -n -c asked &&
     for i in make.* ask.*; do od -An -v -w8 -tu8 $i; done | tr -d " " | sort >made && sort asked | comm -12 made - >both && test_must_be_empty both
 '
+counted() { idtree metrics -r 0 | sed -n "s/^idtree_fluid_ids_total{origin=\"page\"} //p"; }
+counts() { test "$(counted)" = "$1"; }
+test_expect_success 'the broker counts them' '
+    idtree module stats --clear fluid && idtree id new >/dev/null && before=$(counted) &&
+    "$LOAD" make counted 5000 7 && wait_until "they are counted" counts $((before + 5000))
+'
 test_expect_success 'they are of this generator' '
     for i in make.1 ask.1; do last_of $i; done | idtree id show --json - | sed "s/.*\"generator\": *\([0-9]*\).*/\1/" >got &&
     printf "0\n0\n" >want && test_cmp want got

@@ -127,7 +127,8 @@ static double rate (uint64_t before, uint64_t now, double s)
 
 void board_take_stats (struct board_row *row, const json_t *stats, double now_s)
 {
-    uint64_t ids = (uint64_t)json_integer_value (json_object_get (stats, "ids"));
+    uint64_t ids = (uint64_t)json_integer_value (json_object_get (stats, "ids"))
+                   + (uint64_t)json_integer_value (json_object_get (stats, "page_ids"));
     uint64_t requests = (uint64_t)json_integer_value (json_object_get (stats, "requests"));
     double s = row->counted_s > 0 ? now_s - row->counted_s : 0;
 

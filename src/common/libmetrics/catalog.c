@@ -65,6 +65,7 @@ const struct metrics_row metrics_catalog[] = {
     COUNT ("fluid_requests", "fluid_requests", "Requests for FLUIDs, of clients and of brokers below"),
     PART ("fluid_ids", "fluid_ids", "origin", "made", "FLUIDs that ranks made, or were given from above for others"),
     PART ("fluid_ids_from_above", "fluid_ids", "origin", "above", NULL),
+    PART ("fluid_page_ids", "fluid_ids", "origin", "page", NULL),
     COUNT ("fluid_forwarded", "fluid_forwarded", "Requests for FLUIDs that were sent up"),
     COUNT ("fluid_combined", "fluid_combined", "Requests for FLUIDs that went up with another one"),
     COUNT ("fluid_forwards_lost", "fluid_forwards_lost", "Requests that were sent up, and no use: late, or an error"),

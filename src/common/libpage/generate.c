@@ -79,7 +79,8 @@ static int reserve (idt_page_t *p, struct moment *m, fluid_t after, uint32_t wan
         uint64_t hi_ms = atomic_load (&page->hi_ms); /* before the word */
         uint64_t had = atomic_load (&page->word);
         int64_t offset_us = atomic_load_explicit (&page->offset_us, memory_order_relaxed);
-        struct word w = word_unpack (had);
+        const struct word was = word_unpack (had);
+        struct word w = was;
         struct fluid_fields f;
 
         if (w.closed)
@@ -97,6 +98,8 @@ static int reserve (idt_page_t *p, struct moment *m, fluid_t after, uint32_t wan
         w.used = f.sequence + n;
         if (!atomic_compare_exchange_weak (&page->word, &had, word_pack (w))) /* COMPARE_WORD */
             continue;
+        if (word_left (was, w) > 0)
+            atomic_fetch_add_explicit (&page->passed, word_left (was, w), memory_order_relaxed);
         if (read_us (CLOCK_MONOTONIC_COARSE) >= atomic_load (&page->until_us)) /* LOOK_AGAIN */
             return errset (EAGAIN);
         fluid_join (&f, first); /* all in range */

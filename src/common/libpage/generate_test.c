@@ -231,6 +231,7 @@ static void test_threads (void)
     static fluid_t own[EACH];
     struct world w;
     size_t own_count = 0;
+    uint64_t counted = 0, made = 0;
 
     world_init (&w, 3600000);
     for (int k = 0; k < WORKERS; k++) {
@@ -249,10 +250,15 @@ static void test_threads (void)
         struct word word;
         if (!page_gen_look (&w.gen, &word))
             break;
+        counted += page_gen_others (&w.gen);
     }
     page_gen_lend (&w.gen, 0);
-    for (int k = 0; k < WORKERS; k++)
+    for (int k = 0; k < WORKERS; k++) {
         pthread_join (t[k].id, NULL);
+        made += log->count[k];
+    }
+    counted += page_gen_others (&w.gen);
+    ok (counted == made, "... and counts what they make: %ju, and they made %ju", (uintmax_t)counted, (uintmax_t)made);
     ok (own_count >= 2000, "the broker makes ids beside %d threads, and finds nothing wrong", WORKERS);
     judge (log, own, own_count, "threads and the broker");
     world_fini (&w);
@@ -292,6 +298,12 @@ static void test_killed (void)
     }
     ok (killed > 0, "%u processes were killed while they made ids", killed);
     ok (page_gen_look (&w.gen, &word), "the page is as good as it was");
+    uint64_t counted = page_gen_others (&w.gen), made = 0;
+    for (int k = 0; k < WORKERS; k++)
+        made += log->count[k];
+    ok (counted <= made + 40 * 8 && counted + UINT64_C (40) * FLUID_PER_MS >= made,
+        "... and tells of %ju ids: of each who was killed a block more, or a millisecond less, than the %ju that came",
+        (uintmax_t)counted, (uintmax_t)made);
     judge (log, NULL, 0, "processes");
     world_fini (&w);
     munmap (log, sizeof (*log));

@@ -37,6 +37,7 @@ struct page {
     _Atomic uint32_t kept;                      /* sequence numbers of each millisecond that the broker would like */
 
     _Alignas(PAGE_LINE) _Atomic uint64_t word;
+    _Atomic uint64_t passed; /* ids of milliseconds before the word's (word_left ()): for figures alone */
 };
 
 /* --- the word ---------------------------------------------------------------------------------- */
@@ -61,6 +62,20 @@ static inline struct word word_unpack (uint64_t packed)
     return (struct word){
         .ms = packed >> 24, .used = packed >> 13 & 0x7ff, .first = packed >> 6 & 0x7f, .closed = packed & WORD_CLOSED
     };
+}
+
+/* How many ids of its millisecond a word says are used, but those that were lent. */
+static inline uint32_t word_count (struct word w)
+{
+    uint32_t lent = w.first * FLUID_GRANULE;
+
+    return w.used > lent ? w.used - lent : 0;
+}
+
+/* What whoever has swapped 'was' for 'is' adds to 'passed': nothing, but for the first one of a millisecond. */
+static inline uint32_t word_left (struct word was, struct word is)
+{
+    return is.ms > was.ms ? word_count (was) : 0;
 }
 
 #endif /* LIBPAGE_PAGE_H */

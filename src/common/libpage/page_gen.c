@@ -19,11 +19,16 @@ static _Atomic uint64_t *word_of (struct page_gen *g)
 
 static bool swap (struct page_gen *g, uint64_t *had, struct word w) /* COMPARE_WORD */
 {
+    const struct word was = word_unpack (*had);
     uint64_t packed = word_pack (w);
 
     if (!atomic_compare_exchange_strong (word_of (g), had, packed))
         return false;
     g->seen = packed;
+    if (g->page) {
+        atomic_fetch_add_explicit (&g->page->passed, word_left (was, w), memory_order_relaxed);
+        g->mine += (uint64_t)word_left (was, w) + word_count (w) - word_count (was);
+    }
     return true;
 }
 
@@ -118,6 +123,9 @@ void page_gen_share (struct page_gen *g, struct page *page, const char *instance
     snprintf (page->instance, sizeof (page->instance), "%s", instance);
     g->seen = atomic_load (&g->own);
     atomic_store (&page->word, g->seen);
+    g->mine = word_count (word_unpack (g->seen));
+    g->told = 0;
+    g->told_ms = word_unpack (g->seen).ms;
     g->top_ms = 0;
     g->page = page;
 }
@@ -191,6 +199,23 @@ bool page_gen_look (struct page_gen *g, struct word *w)
         return false;
     g->seen = packed;
     return true;
+}
+
+/* What was passed is read before the word: so what is counted with the next look is missed, and not counted twice. */
+uint64_t page_gen_others (struct page_gen *g)
+{
+    if (!g->page)
+        return 0;
+    uint64_t passed = atomic_load (&g->page->passed);
+    struct word w = word_unpack (atomic_load (word_of (g)));
+    uint64_t all = passed + word_count (w) - g->mine, n = all - g->told, most;
+
+    if ((int64_t)n <= 0 || w.ms < g->told_ms)
+        return 0;
+    most = (w.ms - g->told_ms + 1) * FLUID_PER_MS;
+    g->told = all;
+    g->told_ms = w.ms;
+    return n < most ? n : most;
 }
 
 void page_gen_close (struct page_gen *g)

@@ -19,6 +19,9 @@ struct page_gen {
     struct page *page;    /* NULL: none */
     uint64_t seen;        /* the word, when it was looked at last */
     uint64_t top_ms;      /* the highest hi_ms that the page ever had */
+    uint64_t mine;        /* of what the page counts, what our own swaps added, or took away */
+    uint64_t told;        /* what others had made of it when that was asked last */
+    uint64_t told_ms;     /* ... and of which time the word was */
 };
 
 /* 'generator' is 0 ... FLUID_GENERATOR_MAX; it holds no time. */
@@ -57,6 +60,11 @@ void page_gen_set_terms (struct page_gen *g, const struct page_terms *terms);
  */
 void page_gen_pause (struct page_gen *g);
 void page_gen_lend (struct page_gen *g, uint32_t first);
+
+/* How many ids those who have the page have made of it since this was asked last.  It misses what one of them took who
+ * was killed between his swap and his count; and nobody who writes nonsense adds more than was there to be made.
+ */
+uint64_t page_gen_others (struct page_gen *g);
 
 /* What is lent below 'first' is no more, but at times before 'ms': let it be used, if the word is there. */
 void page_gen_end_loans (struct page_gen *g, uint32_t first, uint64_t ms);

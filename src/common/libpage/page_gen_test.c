@@ -152,6 +152,31 @@ static void test_loans (void)
     ok (page_gen_look (&s.gen, &w) && w.first == 0, "... and is then");
 }
 
+/* Ids that others make are counted when the word is looked at; ours, and what we pass over, are not. */
+static void test_counts (void)
+{
+    struct shared s;
+    fluid_t id;
+
+    share (&s);
+    ok (page_gen_others (&s.gen) == 0, "nobody has made anything of a page that begins");
+    write_word (&s, (struct word){ .ms = 110, .used = 100 });
+    page_gen_reserve_in (&s.gen, 110, UINT64_MAX, 10, &id);
+    ok (page_gen_others (&s.gen) == 100 && page_gen_others (&s.gen) == 0, "ids of others are counted, once");
+    page_gen_advance (&s.gen, 120);
+    page_gen_reserve_in (&s.gen, 121, UINT64_MAX, 10, &id);
+    page_gen_pause (&s.gen);
+    page_gen_lend (&s.gen, 2);
+    page_gen_follow (&s.gen, id + 500);
+    ok (page_gen_others (&s.gen) == 0, "what the broker makes, lends and passes over are not others'");
+    atomic_fetch_add (&s.page.passed, UINT64_C (1) << 40);
+    ok (page_gen_others (&s.gen) <= 12 * FLUID_PER_MS, "who writes nonsense adds no more than there was to be made");
+    atomic_store (&s.page.passed, 0);
+    ok (page_gen_others (&s.gen) == 0, "... and takes nothing back");
+    page_gen_close (&s.gen);
+    ok (page_gen_others (&s.gen) == 0, "of a page that is closed nobody makes anything");
+}
+
 /* --- who writes what he likes ---------------------------------------------------------------------- */
 
 static void spoil (const char *what, struct word written)
@@ -176,6 +201,7 @@ int main (void)
     test_shared ();
     test_new_range ();
     test_loans ();
+    test_counts ();
     spoil ("a word of the past", (struct word){ .ms = 119, .used = 1 });
     spoil ("a word that takes numbers back", (struct word){ .ms = 120, .used = 9 });
     spoil ("a word beyond the range", (struct word){ .ms = 200, .used = 0 });

@@ -236,6 +236,7 @@ struct node_stats {
     uint64_t requests;
     uint64_t ids; /* made here */
     uint64_t ids_from_above;
+    uint64_t page_ids;      /* made by those who have the page, as of the last look: each second, at least */
     uint64_t forwards;      /* requests sent up */
     uint64_t combined;      /* requests that went up with another one */
     uint64_t forwards_lost; /* sent up, and no use: error, late, not needed any more */

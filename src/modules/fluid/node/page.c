@@ -25,10 +25,13 @@ int node_page_open (struct node *n, uint64_t now_us, struct page *page, const ch
     return 0;
 }
 
+/* A page that was spoilt says nothing. */
 void node_page_close (struct node *n)
 {
     struct word last;
 
+    if (!n->page_spoilt)
+        n->stats.page_ids += page_gen_others (&n->gen);
     page_gen_close (&n->gen);
     page_gen_look (&n->gen, &last);
     n->cursor_ms = max_u64 (n->cursor_ms, last.ms);
@@ -66,6 +69,7 @@ void node_page_look (struct node *n)
     }
     n->cursor_ms = max_u64 (n->cursor_ms, w.ms);
     n->last_id = max_u64 (n->last_id, newest (n, &w));
+    n->stats.page_ids += page_gen_others (&n->gen);
 }
 
 /* Others can keep one number only apart from what is lent: that is low. */

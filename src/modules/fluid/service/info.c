@@ -138,6 +138,7 @@ static json_t *pack_stats (const struct node_stats *s, const struct authority_st
         { "requests", s->requests },
         { "ids", s->ids },
         { "ids_from_above", s->ids_from_above },
+        { "page_ids", s->page_ids },
         { "forwarded", s->forwards },
         { "combined", s->combined },
         { "forwards_lost", s->forwards_lost },

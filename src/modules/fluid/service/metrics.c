@@ -30,6 +30,7 @@ static void put_counters (struct service *sv, struct metrics *m)
     metrics_put_count (m, "fluid_requests", s->requests);
     metrics_put_count (m, "fluid_ids", s->ids);
     metrics_put_count (m, "fluid_ids_from_above", s->ids_from_above);
+    metrics_put_count (m, "fluid_page_ids", s->page_ids);
     metrics_put_count (m, "fluid_forwarded", s->forwards);
     metrics_put_count (m, "fluid_combined", s->combined);
     metrics_put_count (m, "fluid_forwards_lost", s->forwards_lost);
