@@ -29,7 +29,7 @@
 
 #define TURNS 12
 #define ROUNDS 50  /* of a turn */
-#define WINDOW 256 /* ids of a round: all of one millisecond */
+#define WINDOW 960 /* ids of a round: all of one millisecond, which has 1,024 */
 #define WARMUP 20
 #define TIMEOUT_MS 5000
 #define PROCESSES 8
