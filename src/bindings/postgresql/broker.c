@@ -239,6 +239,7 @@ char *broker_epoch (enum need need)
     const struct library *lib = enter (&w);
     const char *text = NULL;
 
+    Assert (lib);
     for (;;) {
         session.f = lib->rpc (session.h, "fluid.info", "{}", IDT_NODEID_ANY, 0);
         if (await (lib, &w) == 0 && lib->rpc_get_unpack (session.f, "{s:s}", "epoch", &text) == 0)

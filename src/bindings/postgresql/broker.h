@@ -24,7 +24,7 @@ bool broker_ids (uint32 n, fluid_t *ids, enum need need);
 /* How many generators the broker has (fluid.lanes); 0: it was not there. */
 int broker_lanes (void);
 
-/* The text that says the epoch of the instance, for the caller to pfree (). */
+/* The text that says the epoch of the instance, for the caller to pfree ().  Not with NEED_NOT. */
 char *broker_epoch (enum need need);
 
 /* The UUID of the instance, "": it has none.  Borrowed until broker_leave (). */

@@ -133,6 +133,10 @@ static bool block_renew (enum need need)
         return false;
     welcome (broker_instance ());
     source.n = want;
+    if (now_ms () - now > BLOCK_AGE_MS) { /* it came late: the first one is for who waits for it, the others are old */
+        source.n = 1;
+        source.asked_ms = now_ms ();
+    }
     return true;
 }
 
@@ -179,8 +183,13 @@ static fluid_t next_otherwise (int errnum)
     }
     if (page_renew () && page_next (&id))
         return id;
-    while (!block_next (&id))
-        block_renew (need ());
+    int64 end_ms = now_ms () + settings.timeout_ms;
+    while (!block_next (&id)) {
+        if (now_ms () >= end_ms)
+            complain (ESTALE, psprintf ("%s: ids that come from there lie below those that this session had",
+                                        settings_place ()));
+        (void)block_renew (need ());
+    }
     return id;
 }
 
