@@ -13,7 +13,9 @@ nm -D --undefined-only "$pg_built" "$IDTREE_BUILDDIR/src/common/libidtree/.libs/
     test_done
 }
 pg_start max_worker_processes=4 min_parallel_table_scan_size=0 || exit 1
-cleanup pg_stop
+pid=
+cleanup 'end; pg_stop'
+trap "" PIPE # of a session that has ended
 
 PATH=$IDTREE_BUILDDIR/src/broker:$PATH
 PGOPTIONS="-c idtree.uri=local://$PG/one/local" IDTREE_URI=local://$PG/one/local
@@ -27,7 +29,10 @@ broker() {
     pid=$!
     wait_until "the broker serves" env IDTREE_URI="local://$here/local" idtree id new >/dev/null || { cat "$here.log"; return 1; }
 }
-end() { kill "$@" $pid; wait $pid; :; }
+end() { # signal
+    test -z "$pid" || { kill "$@" $pid && { kill -CONT $pid; wait $pid; } 2>/dev/null; }
+    pid=
+}
 # A session that goes on: lines go to descriptor 5, and what it says is in the file "said".
 session() { rm -f lines said && mkfifo lines && { psql -qXAt <lines >said 2>&1 5>&- & } && exec 5>lines; }
 says() {
@@ -142,5 +147,4 @@ test_expect_success 'who may not say where ids come from' '
     sql "CREATE ROLE guest LOGIN" && guest "SELECT fluid \$\$0\$\$; SET idtree.uri = \$\$local:///evil/local\$\$" && grep "ERROR:  permission denied" err &&
     guest "SET idtree.uri = \$\$local:///evil/local\$\$; SELECT fluid_next ()" && grep "WARNING:  permission denied" err && ! grep "local:///evil" err
 '
-pg_stop
 test_done
