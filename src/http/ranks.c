@@ -243,8 +243,8 @@ static uint64_t counter_of (const json_t *stats, const char *name)
 void ranks_take_stats (struct ranks *r, uint32_t rank, const json_t *stats, double now_s)
 {
     struct rank_row *row = row_of (r, rank);
-    uint64_t ids = counter_of (stats, "ids"), above = counter_of (stats, "ids_from_above");
-    uint64_t requests = counter_of (stats, "requests");
+    uint64_t ids = counter_of (stats, "ids") + counter_of (stats, "page_ids");
+    uint64_t above = counter_of (stats, "ids_from_above"), requests = counter_of (stats, "requests");
 
     if (!row || rank_is_gone (row) || (row->stats_s > 0 && now_s - row->stats_s < LEAST_S))
         return;

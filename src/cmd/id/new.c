@@ -322,7 +322,7 @@ static const struct cmd_option options[] = {
     { 0, "local", NULL, "without an instance; not for fluid", cmd_take_flag, AT (local) },
     { 't', "to", "FORM", "as of idtree id convert; again: one column more", take_form, 0 },
     { 'g', "generator", NULL, "fluid: a column with the generator that made the id", cmd_take_flag, AT (generator) },
-    { 0, "trace", NULL, "fluid: the way of the request, on stderr: brokers, and what each waited for", cmd_take_flag,
+    { 0, "trace", NULL, "fluid: the way of the request, on stderr: brokers, what each waited for", cmd_take_flag,
       AT (trace) },
     { 0, "spans", "FILE", "fluid: append its way to FILE as spans of OpenTelemetry, a line of JSON", cmd_take_text,
       AT (spans) },
