@@ -34,7 +34,7 @@ end() { # signal
     pid=
 }
 # A session that goes on: lines go to descriptor 5, and what it says is in the file "said".
-session() { rm -f lines said && mkfifo lines && { psql -qXAt <lines >said 2>&1 5>&- & } && exec 5>lines; }
+session() { rm -f lines && mkfifo lines && : >said && { psql -qXAt <lines >>said 2>&1 5>&- & } && exec 5>lines; }
 says() {
     n=$(wc -l <said) && echo "$1;" >&5 && wait_until "the session answers" holds "test \$(wc -l <said) -gt $n" && tail -n 1 said
 }
