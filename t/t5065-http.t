@@ -53,7 +53,8 @@ test_expect_success 'health, readiness, figures, the watermark' '
 test_expect_success 'what is wrong is a problem that says what would be right' '
     get "$url/nowhere" && is_problem 404 "nothing at this path" && get "$url/v1/ids" && is_problem 405 POST && grep -i "^allow: POST" head &&
     post "$url/metrics" && is_problem 405 GET && post "$url/v1/ids?n=0" && is_problem 400 "1 to 65536" && post "$url/v1/ids?n=1x" && is_problem 400 "1 to 65536" &&
-    post "$url/v1/ids?to=%22%0a%ff" && is_problem 400 "dec, hex" && head -c 100000 /dev/zero | post --data-binary @- "$url/v1/ids" && is_problem 413 "4096 bytes"
+    post "$url/v1/ids?to=%22%0a%ff" && is_problem 400 "dec, hex" && post "$url/v1/ids?count=5" && is_problem 400 "count: there is no such parameter" &&
+    post "$url/v1/ids?n=1&to=dec&n=2" && is_problem 400 "n: .*said twice" && get "$url/v1/tree?ranks=1" && is_problem 400 "rank depth" && get "$url/healthz?probe=1" && is 200 && head -c 100000 /dev/zero | post --data-binary @- "$url/v1/ids" && is_problem 413 "4096 bytes"
 '
 test_expect_success 'pages of browsers get nothing, nor do names that others chose' '
     post -H "Origin: http://evil.example" "$url/v1/ids" && is_problem 403 "pages of others" &&
@@ -85,7 +86,7 @@ test_expect_success 'who asks for too many ids waits; a token in short, no token
     post "$url/v1/ids?n=100" && is 200 && stop_http &&
     echo short >token && test_expect_code 2 "$http" --token-file token 2>err && grep "16 printed characters" err &&
     test_expect_code 2 "$http" -l 0.0.0.0:0 2>err && grep "token-file is needed, or" err &&
-    test_expect_code 2 "$http" -l localhost 2>err && grep "ADDRESS:PORT" err && test_expect_code 2 "$http" --rate x 2>err &&
+    test_expect_code 2 "$http" -l localhost 2>err && grep "ADDRESS:PORT" err && test_expect_code 2 "$http" -l 127.0.0.1:99999 2>err && grep "up to 65535" err && test_expect_code 2 "$http" --rate x 2>err &&
     test_expect_code 2 "$http" extra 2>err && test_expect_code 1 "$http" -l 127.0.0.1:0 -u local:///nowhere 2>err && cat err
 '
 test_expect_success 'connections beyond the limit wait, and are served when others end' '

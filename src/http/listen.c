@@ -22,6 +22,7 @@
 
 #include "http/listen.h"
 #include "http/server.h"
+#include "libutil/duration.h"
 #include "libutil/errprintf.h"
 
 #define BACKLOG 1024
@@ -123,13 +124,14 @@ static bool split (const char *where, char host[64], const char **port)
     bool brackets = *where == '[';
     const char *from = where + brackets, *end = brackets ? strchr (from, ']') : strchr (from, ':');
     size_t len = end ? (size_t)(end - from) : 0;
+    uint64_t number;
 
     if (len == 0 || len >= 64 || (brackets && end[1] != ':'))
         return false;
     memcpy (host, from, len);
     host[len] = '\0';
     *port = end + brackets + 1;
-    return **port && strspn (*port, "0123456789") == strlen (*port) && strlen (*port) <= 5;
+    return parse_number (*port, 0, UINT16_MAX, &number) == 0;
 }
 
 static int listen_tcp (const char *where, idt_error_t *errp)
@@ -141,7 +143,10 @@ static int listen_tcp (const char *where, idt_error_t *errp)
     const char *port;
 
     if (!split (where, host, &port) || getaddrinfo (host, port, &hints, &list) != 0)
-        return errsetf (errp, EINVAL, "--listen %s: ADDRESS:PORT, [ADDRESS]:PORT or unix:PATH is needed", where);
+        return errsetf (
+            errp, EINVAL,
+            "--listen %s: ADDRESS:PORT, [ADDRESS]:PORT or unix:PATH is needed; an address is in numbers, a port up to 65535",
+            where);
     int fd = open_socket (list->ai_addr, list->ai_addrlen);
     freeaddrinfo (list);
     return fd >= 0 ? fd : errprintf (errp, "cannot listen at %s: %s", where, strerror (errno));

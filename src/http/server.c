@@ -256,11 +256,12 @@ static const struct route {
     const char *method, *path; /* what follows a '{' is any text without a slash */
     bool open;                 /* to all: no token is needed */
     void (*run) (struct server *s, struct exchange *x);
+    const char *parameters; /* that it has, and no others; NULL: it reads none */
 } routes[] = {
-    { "POST", "/v1/ids", false, run_ids_new },        { "GET", "/v1/ids/{id}", false, run_ids_show },
-    { "GET", "/v1/watermark", false, run_watermark }, { "GET", "/v1/tree", false, run_tree },
-    { "GET", "/v1/events", false, run_events },       { "GET", "/metrics", false, run_metrics },
-    { "GET", "/healthz", true, run_health },          { "GET", "/readyz", true, run_ready },
+    { "POST", "/v1/ids", false, run_ids_new, "n to" },      { "GET", "/v1/ids/{id}", false, run_ids_show, NULL },
+    { "GET", "/v1/watermark", false, run_watermark, NULL }, { "GET", "/v1/tree", false, run_tree, "rank depth" },
+    { "GET", "/v1/events", false, run_events, NULL },       { "GET", "/metrics", false, run_metrics, NULL },
+    { "GET", "/healthz", true, run_health, NULL },          { "GET", "/readyz", true, run_ready, NULL },
 };
 
 static bool is_at (const char *path, const char *url)
@@ -276,6 +277,43 @@ static const struct route *find_route (const char *url)
         if (is_at (routes[i].path, url))
             return &routes[i];
     return NULL;
+}
+
+/* A slip in a name would be taken for nothing, and be answered as if all were well. */
+struct slip {
+    const char *known; /* names with a space between */
+    uint64_t seen;     /* a bit for where each of them begins */
+    const char *name;  /* the first that is unknown, or said twice */
+};
+
+static enum MHD_Result look_for_slip (void *cls, enum MHD_ValueKind kind, const char *name, const char *value)
+{
+    struct slip *slip = cls;
+    size_t len = strlen (name);
+    const char *at = slip->known;
+
+    while (at && (strncmp (at, name, len) != 0 || (at[len] && at[len] != ' ')))
+        at = (at = strchr (at, ' ')) ? at + 1 : NULL;
+    uint64_t bit = at ? UINT64_C (1) << (at - slip->known) : 0;
+
+    if (len > 0 && !strchr (name, ' ') && (bit & ~slip->seen)) {
+        slip->seen |= bit;
+        return MHD_YES;
+    }
+    slip->name = name;
+    return MHD_NO;
+}
+
+static bool has_slip (struct exchange *x, const char *parameters)
+{
+    struct slip slip = { .known = parameters };
+
+    if (parameters)
+        MHD_get_connection_values (x->connection, MHD_GET_ARGUMENT_KIND, look_for_slip, &slip);
+    if (slip.name)
+        exchange_fail (x, 400, "%.64s: there is no such parameter, or it is said twice; here are: %s", slip.name,
+                       parameters);
+    return slip.name != NULL;
 }
 
 static bool is_method (struct exchange *x, const char *method)
@@ -309,6 +347,8 @@ static void dispatch (struct exchange *x)
     if (!route && !x->resource)
         exchange_fail (x, 404, "there is nothing at this path");
     else if (!is_method (x, route ? route->method : "GET"))
+        return;
+    else if (route && has_slip (x, route->parameters))
         return;
     else if (route)
         route->run (s, x);
