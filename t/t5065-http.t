@@ -12,13 +12,7 @@ if ! test -x "$http" || ! command -v curl >/dev/null; then
 fi
 test_under_idtree 3 --topology kary:2 -o log-stderr-level=2
 
-# A server that lives until stop_http; its URL goes to $url.
-start_http() { # option...
-    rm -f url && { "$http" "$@" >url 2>http.err </dev/null & } && http_pid=$! &&
-        wait_until "idtree-http listens" test -s url && url=$(cat url)
-}
-stop_http() { kill "$http_pid" && wait "$http_pid"; }
-cleanup 'kill "$http_pid" 2>/dev/null || :'
+. "$IDTREE_SRCDIR/t/http.sh"
 get() { curl -s -m 60 -D head -o body -w "%{http_code}" "$@" >code; } # option..., URL
 post() { get -X POST "$@"; }
 is() { test "$(cat code)" = "$1" || { cat code head body; return 1; }; }

@@ -12,12 +12,7 @@ if ! test -x "$http" || ! command -v curl >/dev/null || ! command -v python3 >/d
 fi
 test_under_idtree 7 --topology kary:2 -o log-stderr-level=2
 
-start_http() { # option...
-    rm -f url && { "$http" "$@" >url 2>http.err </dev/null & } && http_pid=$! &&
-        wait_until "idtree-http listens" test -s url && url=$(cat url)
-}
-stop_http() { kill "$http_pid" && wait "$http_pid"; }
-cleanup 'kill "$http_pid" 2>/dev/null || :'
+. "$IDTREE_SRCDIR/t/http.sh"
 read_events() { rm -f events && { curl -sN -m 300 "$url/v1/events" >events & } && events_pid=$!; }
 tree() { curl -sf -m 60 "$url/v1/tree?$1" >tree; }
 shows() { tree "${2-}" && jq -e "$1" tree >/dev/null; }
