@@ -5,6 +5,7 @@
 #
 #     test_description='...'
 #     . "$(dirname "$0")/idtree-sharness.sh"
+#     test_needs python3         # commands without which all tests are skipped
 #     test_under_idtree 4        # if the test wants an instance
 #
 # No test waits without a bound: see wait.sh.
@@ -36,6 +37,8 @@ fi
 # ThreadSanitizer cannot see into libzmq, which is not built with it.
 : "${TSAN_OPTIONS:=suppressions=$IDTREE_SRCDIR/t/tsan.supp}"
 export TSAN_OPTIONS
+PYTHONDONTWRITEBYTECODE=1
+export PYTHONDONTWRITEBYTECODE
 if test -z "$IDTREE_TEST_INSIDE"; then
     unset IDTREE_URI FLUX_URI
 fi
@@ -44,6 +47,30 @@ mkdir -p "$SHARNESS_TEST_DIRECTORY"
 cd "$SHARNESS_TEST_DIRECTORY" || exit 1
 . $SHARNESS_TEST_SRCDIR/sharness.sh
 . "$IDTREE_SRCDIR/t/wait.sh"
+
+# sharness cleans up where all tests passed; one that fails, or is ended, leaves no process behind either.
+test_ends() {
+    test_code=$?
+    trap - EXIT
+    # shellcheck disable=SC2154
+    test $test_code -eq 0 || eval "$final_cleanup" >&3 2>&4
+    (exit $test_code)
+    die
+}
+trap test_ends EXIT
+trap 'exit 129' HUP
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
+# Skip all tests where a command is missing.
+test_needs() { # command...
+    for test_needed; do
+        command -v "$test_needed" >/dev/null || {
+            skip_all="$test_needed is not installed"
+            test_done
+        }
+    done
+}
 
 # Run the rest of this test inside of an instance of N brokers; more arguments go to idtree start.
 test_under_idtree() { # N, option...

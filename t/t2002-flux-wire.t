@@ -5,14 +5,9 @@
 # t2002-flux-wire.t - what a Flux client sees, seen by one that shares no code with idtree
 test_description='a client that was written from the protocol alone gets what Flux clients expect'
 . "$(dirname "$0")/idtree-sharness.sh"
-if ! command -v python3 >/dev/null; then
-    skip_all='python3 is not installed'
-    test_done
-fi
+test_needs python3
 test_under_idtree 7 --topology kary:2 -o broker.modules=fluid,flake,compressor,job-ingest
 
-PYTHONDONTWRITEBYTECODE=1
-export PYTHONDONTWRITEBYTECODE
 client() { python3 "$IDTREE_SRCDIR/t/flux_client.py" "$@"; }
 
 test_expect_success 'the client tells what it checks' 'client --list >checks && test -s checks'

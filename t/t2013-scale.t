@@ -10,12 +10,16 @@ test_description='hundreds of brokers in a few processes: ids of all, a parent a
 scale() { (cd "$IDTREE_BUILDDIR" && "$IDTREE_SRCDIR/scripts/check-scale" -j "$@" </dev/null); }
 chaos() { (cd "$IDTREE_BUILDDIR" && "$IDTREE_SRCDIR/scripts/chaos-scale" "$@" </dev/null); }
 
+# A sanitizer finds what it finds with fewer brokers, too.
+part=1
+is_sanitized && part=4
+
 test_expect_success '300 brokers, 250 of which have a generator' '
-    scale -s 300 -g 250 -t kary:4 >out && cat out && grep "\"scale\":\"100 ids of each rank\",.*\"own\":250," out
+    own=$((250 / part)) && scale -s $((300 / part)) -g $own -t kary:4 >out && cat out && grep "\"scale\":\"100 ids of each rank\",.*\"own\":$own," out
 '
 test_expect_success 'so over inproc, and where idle ranks borrow' '
-    scale -s 100 -g 60 -t kary:4 -- -o tbon.inside=inproc -o fluid.share=16 >out && cat out &&
-    grep "\"scale\":\"idle ranks that borrow in the end\",.*\"value\":40," out
+    idle=$((40 / part)) && scale -s $((100 / part)) -g $((100 / part - idle)) -t kary:4 -- -o tbon.inside=inproc -o fluid.share=16 >out && cat out &&
+    grep "\"scale\":\"idle ranks that borrow in the end\",.*\"value\":$idle," out
 '
 test_expect_success 'messages at an active parent are few, however much those below it ask, and at once' '
     scale -m 50000 -s 500 -t kary:4

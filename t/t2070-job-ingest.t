@@ -12,13 +12,8 @@ if test -z "$TEST_OWN_MOUNTS" && unshare -m true 2>/dev/null; then
 fi
 test_description='clients of job ingest that ask for what they should not, and stores that cannot be used'
 . "$(dirname "$0")/idtree-sharness.sh"
-if ! command -v python3 >/dev/null; then
-    skip_all='python3 is not installed'
-    test_done
-fi
+test_needs python3
 
-PYTHONDONTWRITEBYTECODE=1
-export PYTHONDONTWRITEBYTECODE
 client="python3 $IDTREE_SRCDIR/t/ingest_client.py"
 run() { # option..., command...
     idtree start -s 1 -o log-stderr-level=0 -o ingest.require-signature=off "$@" </dev/null
@@ -46,7 +41,7 @@ test_expect_success 'what no jobspec needs is not parsed' 'run $both $client lon
 # A sanitizer keeps what is freed.
 if ! is_sanitized; then
 test_expect_success 'what waits takes no more memory than its job' '
-    run -o broker.modules=job-ingest sh -c "BROKER_PID=\$(idtree getattr broker.pid) $client memory"
+    run -o broker.modules=job-ingest -o ingest.timeout=1h sh -c "BROKER_PID=\$(idtree getattr broker.pid) $client memory"
 '
 fi
 test_expect_success 'who waits in vain is told why' '

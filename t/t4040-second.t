@@ -66,8 +66,8 @@ cat >frozen.sh <<'END'
 . ./lib.sh
 r=5 asked=$(yes 65536 | head -n 30) && served_at "$(uri_of $r)" && mkfifo ask said &&
 { "$IDTREE_BUILDDIR/t/idqueue" first "$(uri_of $r)" $asked <ask >said & } && first_pid=$! && exec 6>ask 7<said &&
-wait_line 7 && idtree startctl stop $r && echo >&6 && test "$(wait_line 7)" = asked &&
-second_start $r tbon.timeout=500ms && until_generates $second &&
+wait_line 7 && second_start $r tbon.timeout=500ms && wait_until "the second one was refused" refused 1 &&
+idtree startctl stop $r && echo >&6 && test "$(wait_line 7)" = asked && until_generates $second &&
 { idtree id new --uri $second -n $((30 * 65536)) --to dec >second & } && pid=$! && idtree startctl cont $r &&
 wait $pid && test $(wc -l <second) = $((30 * 65536)) && wait_until "both were refused" refused 2 &&
 idtree module stats --json overlay | grep "\"adopted\": *0" && second_end &&

@@ -5,7 +5,7 @@
 # t5061-overlay-status.t - who is missing, for people, scripts and probes
 test_description='overlay status waits, leaves out, has color, and an exit status'
 . "$(dirname "$0")/idtree-sharness.sh"
-test_under_idtree 4 --topology kary:2 -o log-stderr-level=2
+test_under_idtree 4 --topology kary:2 -o log-stderr-level=2 -o fluid.lease=2s # a killed rank's generator is free when its lease is over
 
 escape=$(printf '\033')
 status() { idtree overlay status "$@"; }

@@ -5,10 +5,7 @@
 # t5085-shell-guide.t - what the guide for the shell says can be copied and pasted
 test_description='the guide for the shell'
 . "$(dirname "$0")/idtree-sharness.sh"
-if ! command -v bash >/dev/null || ! command -v jq >/dev/null; then
-    skip_all='bash or jq is not installed'
-    test_done
-fi
+test_needs bash jq
 test_under_idtree 4 --topology kary:2
 
 # The blocks of a section, as they stand there.

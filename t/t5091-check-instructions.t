@@ -6,10 +6,7 @@
 test_description='scripts/check-instructions'
 . "$(dirname "$0")/idtree-sharness.sh"
 
-if ! command -v python3 >/dev/null || ! command -v valgrind >/dev/null; then
-    skip_all='python3 or valgrind is not installed'
-    test_done
-fi
+test_needs python3 valgrind
 if "$IDTREE_BUILDDIR/bench/bench-instructions" | head -n 1 | grep -q sanitized; then
     skip_all='valgrind runs no program with sanitizers'
     test_done

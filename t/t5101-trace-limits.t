@@ -5,12 +5,7 @@
 # t5101-trace-limits.t - who traces and does not read, asks for nonsense, or goes, hurts nobody
 test_description='traces have bounds'
 . "$(dirname "$0")/idtree-sharness.sh"
-if ! command -v python3 >/dev/null; then
-    skip_all='python3 is not installed'
-    test_done
-fi
-PYTHONDONTWRITEBYTECODE=1
-export PYTHONDONTWRITEBYTECODE
+test_needs python3
 test_under_idtree 2
 
 test_expect_success 'a slow tracer loses lines, is told how many, and goes on' '

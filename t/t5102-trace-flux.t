@@ -5,10 +5,7 @@
 # t5102-trace-flux.t - flux module trace and flux overlay trace work with brokers of idtree
 test_description='the tracers of Flux show our messages'
 . "$(dirname "$0")/idtree-sharness.sh"
-if ! command -v flux >/dev/null; then
-    skip_all='flux is not installed'
-    test_done
-fi
+test_needs flux
 test_under_idtree 3
 
 until_seen() { # FILE, pattern, command...

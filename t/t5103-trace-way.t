@@ -5,12 +5,7 @@
 # t5103-trace-way.t - idtree id new --trace, fluid.trace: where a request for ids was for how long
 test_description='a request for ids tells its way'
 . "$(dirname "$0")/idtree-sharness.sh"
-if ! command -v python3 >/dev/null; then
-    skip_all='python3 is not installed'
-    test_done
-fi
-PYTHONDONTWRITEBYTECODE=1
-export PYTHONDONTWRITEBYTECODE
+test_needs python3
 test_under_idtree 3 --topology kary:1 -o fluid.max-generators=1 -o fluid.share=off
 
 client() { python3 "$IDTREE_SRCDIR/t/trace_client.py" "$@"; }

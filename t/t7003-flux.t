@@ -8,10 +8,7 @@ test_description='brokers that flux run starts find each other, or say why they 
 . "$IDTREE_SRCDIR/t/launchers.sh"
 . "$IDTREE_SRCDIR/t/flux-instance.sh"
 
-if ! command -v flux >/dev/null; then
-    skip_all='flux is not installed'
-    test_done
-fi
+test_needs flux
 tasks_tmpdir=$TMPDIR
 TMPDIR=/tmp/idtree-flux.$$
 mkdir "$TMPDIR"

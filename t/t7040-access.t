@@ -11,10 +11,7 @@ if test "$(id -u)" != 0; then
     skip_all='only root can be other users'
     test_done
 fi
-if ! command -v python3 >/dev/null || ! command -v setpriv >/dev/null; then
-    skip_all='python3 or setpriv is not installed'
-    test_done
-fi
+test_needs python3 setpriv
 python=$(PATH=/usr/bin:/bin:$PATH command -v python3) # one that is not in the folder of an account
 OWNER=64001 MEMBER=64002 GUEST=64003 GROUP=64010
 owner() { setpriv --reuid $OWNER --regid $OWNER --groups $GROUP "$@"; }
@@ -24,8 +21,7 @@ if ! guest test -r "$IDTREE_SRCDIR/t/access_client.py" -a -x "$IDTREE_BUILDDIR/s
     skip_all='other users cannot reach this tree'
     test_done
 fi
-PYTHONDONTWRITEBYTECODE=1
-export PYTHONDONTWRITEBYTECODE OWNER MEMBER GUEST GROUP
+export OWNER MEMBER GUEST GROUP
 unset IDTREE_URI FLUX_URI
 
 # The folder of the owner, for sockets and what his instance tells; a long path is none for sockets.

@@ -5,16 +5,11 @@
 # t9001-flux-clients.t - the installed Flux commands and Flux's Python, used with an instance of ours
 test_description='stock Flux clients can be pointed at brokers of idtree with FLUX_URI'
 . "$(dirname "$0")/idtree-sharness.sh"
-if ! command -v flux >/dev/null; then
-    skip_all='flux is not installed'
-    test_done
-fi
+test_needs flux
 test_under_idtree 3
 
 SQ="'"
 
-PYTHONDONTWRITEBYTECODE=1
-export PYTHONDONTWRITEBYTECODE
 flux python -c 'import flux' 2>/dev/null && test_set_prereq FLUX_PYTHON
 command -v python3 >/dev/null && test_set_prereq PYTHON
 

@@ -5,10 +5,7 @@
 # t9002-flux-submit.t - the installed Flux commands and Flux's Python submit jobs to job-ingest
 test_description='stock Flux clients submit jobs, and each id that they print is that of a stored job'
 . "$(dirname "$0")/idtree-sharness.sh"
-if ! command -v flux >/dev/null; then
-    skip_all='flux is not installed'
-    test_done
-fi
+test_needs flux
 test_under_idtree 3 --topology kary:1 -o log-stderr-level=0 -o broker.modules=fluid,job-ingest -o fluid.lease=1s
 
 flux python -c 'import flux' 2>/dev/null && test_set_prereq FLUX_PYTHON

@@ -16,10 +16,11 @@ wait_now() {
 }
 
 # Run a command until it succeeds.  What it prints is there, what it complains of only where we give up: then the last
-# try is made aloud, and we say what was awaited.  The pause leaves the processor to those who are waited for.
+# try is made aloud, and we say what was awaited.  Pauses leave the processor to those who are waited for, and grow: a
+# command that asks a broker costs more than the wait does.
 wait_until() { # what is awaited, command...
-    local wait_for wait_end # the command sees them
-    wait_for=$1 wait_end=$(($(wait_now) + WAIT_S))
+    local wait_for wait_end wait_ms # the command sees them
+    wait_for=$1 wait_end=$(($(wait_now) + WAIT_S)) wait_ms=20
     shift
     until "$@" 2>/dev/null; do
         if test "$(wait_now)" -ge "$wait_end"; then
@@ -27,7 +28,8 @@ wait_until() { # what is awaited, command...
             echo "gave up after $WAIT_S s of waiting until $wait_for" >&2
             return 1
         fi
-        sleep 0.02
+        sleep "$(printf "0.%03d" $wait_ms)"
+        test $wait_ms -ge 200 || wait_ms=$((wait_ms * 5 / 4))
     done
 }
 

@@ -494,7 +494,7 @@ static void test_anything (void)
 {
     uint32_t different = 0, taken = 0, refused = 0;
 
-    for (int i = 0; i < 30000; i++) {
+    for (int i = 0; i < tap_turns (30000); i++) {
         struct out o = { .size = 0 };
         put_any (&o, 0);
         for (int m = 0; m < 4; m++) {
@@ -516,7 +516,7 @@ static void test_reals (void)
     uint32_t different = 0;
     char text[3000];
 
-    for (int i = 0; i < 200000; i++) {
+    for (int i = 0; i < tap_turns (200000); i++) {
         uint64_t bits = (uint64_t)draw (UINT32_MAX) << 33 ^ (uint64_t)draw (UINT32_MAX) << 11 ^ draw (4096);
         double d;
         memcpy (&d, &bits, sizeof (d));

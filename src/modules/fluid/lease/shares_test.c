@@ -346,7 +346,7 @@ int main (void)
 
     if (!w)
         bail_out ("out of memory");
-    for (seed = 1; seed <= 300; seed++) {
+    for (seed = 1; seed <= tap_turns (300); seed++) {
         history (w, seed);
         made_lent += w->made_lent;
         loans += w->loans;
@@ -360,7 +360,8 @@ int main (void)
     if (w->fault)
         diag ("seed %llu, at %llu ms: broken: %s", (unsigned long long)seed, (unsigned long long)w->now_ms, w->fault);
     ok (!w->fault, "in random histories no id is made twice, out of order, or below a position that was told");
-    ok (made_lent > 10000 && loans > 1000 && returns > 100 && renewals > 1000,
+    ok (made_lent > tap_turns (10000) && loans > tap_turns (1000) && returns > tap_turns (100)
+            && renewals > tap_turns (1000),
         "much was lent, used, wanted again and given back");
     free (w);
     return done_testing ();

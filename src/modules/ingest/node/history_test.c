@@ -1037,7 +1037,7 @@ int main (int argc, char **argv)
 {
     struct history *h = malloc (sizeof (*h));
     uint64_t first = argc > 1 ? strtoull (argv[1], NULL, 10) : 1;
-    uint64_t count = argc > 2 ? strtoull (argv[2], NULL, 10) : HISTORIES;
+    uint64_t count = argc > 2 ? strtoull (argv[2], NULL, 10) : tap_turns (HISTORIES);
 
     must (h != NULL);
     test_histories (h, first, count);
