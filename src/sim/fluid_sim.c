@@ -33,6 +33,7 @@ static void add (struct sim_result *sum, const struct sim_result *r)
     sum->shares += r->shares;
     sum->spilled += r->spilled;
     sum->watermarks += r->watermarks;
+    sum->paged += r->paged;
     sum->lives += r->lives;
     sum->sim_ms += r->sim_ms;
 }
@@ -42,9 +43,9 @@ static void print_sum (const struct sim_result *s, uint64_t histories)
     printf ("{\"histories\":%" PRIu64 ",\"events\":%" PRIu64 ",\"faults\":%" PRIu64 ",\"lives\":%" PRIu64
             ",\"ranges\":%" PRIu64 ",\"shares\":%" PRIu64 ",\"spilled\":%" PRIu64 ",\"watermarks\":%" PRIu64
             ",\"requests\":%" PRIu64 ",\"answered\":%" PRIu64 ",\"failed\":%" PRIu64 ",\"ids\":%" PRIu64
-            ",\"simulated_s\":%.1f,\"duplicates\":0}\n",
+            ",\"paged\":%" PRIu64 ",\"simulated_s\":%.1f,\"duplicates\":0}\n",
             histories, s->events, s->faults, s->lives, s->ranges, s->shares, s->spilled, s->watermarks, s->requests,
-            s->answered, s->failed, s->ids, (double)s->sim_ms / 1000);
+            s->answered, s->failed, s->ids, s->paged, (double)s->sim_ms / 1000);
 }
 
 static void usage (void)

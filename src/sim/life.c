@@ -116,12 +116,14 @@ static void note_use (struct life *l)
 }
 
 /* In doubt it tells none. */
+uint64_t life_bound_us (const struct life *l)
+{
+    return node_is_sure_of_time (l->node) ? clock_bound (node_instance_clock (l->node), life_boot_us (l)) : 0;
+}
+
 void life_note_bound (struct life *l)
 {
-    uint64_t us = node_is_sure_of_time (l->node) ? clock_bound (node_instance_clock (l->node), life_boot_us (l)) : 0;
-
-    if (us > l->bound_us)
-        l->bound_us = us;
+    l->bound_us = max_u64 (l->bound_us, life_bound_us (l));
 }
 
 /* How far a root has led. */
@@ -162,6 +164,7 @@ void life_look (struct life *l)
     struct node *n = l->node;
     uint64_t boot = life_boot_us (l);
 
+    life_publish (l);
     life_look_at_ranges (l);
     note_use (l);
     if (!l->asks)
@@ -249,6 +252,7 @@ static const void *follow (struct life *l, const struct life *before, const void
     l->boot_ppm = before->boot_ppm;
     l->last_id = before->last_id;
     memcpy (l->client_last_id, before->client_last_id, sizeof (l->client_last_id));
+    l->paged_id = before->paged_id;
     if (l->rank == 0) /* it knows what was lent, and goes on below the end of that */
         close_at (before, node_newest_ms (before->node) + 1);
     else
@@ -304,6 +308,8 @@ static struct life *start (struct world *w, uint32_t rank, const struct life *be
         world_later (w, world_below (w, 2000), EV_ATTACH, l->id, 0);
     world_later (w, world_below (w, 5000), EV_CLIENT, l->id, 0);
     world_later (w, 1000, EV_HEARTBEAT, l->id, 0);
+    if (w->paging)
+        pagers_start (l);
     life_look (l);
     return l;
 }

@@ -16,6 +16,7 @@ struct ask *ask_create (struct life *l, bool client, uint32_t count, fluid_t aft
     a->final = l->w->healed;
     a->asked_us = life_boot_us (l);
     a->truth_us = world_truth_us (l->w);
+    a->paged_id = l->paged_id;
     life_note_bound (l);
     l->asks = a;
     return a;
@@ -52,6 +53,8 @@ static void check_answer (struct world *w, struct life *l, const struct ask *a, 
 
     if (nruns > 0 && run[0].first <= a->after)
         check_fail (w->check, "an id is not above the one that the request named");
+    if (nruns > 0 && run[0].first <= a->paged_id)
+        check_fail (w->check, "an id of life %u is not above those of its page", (unsigned)l->id);
     for (size_t i = 0; i < nruns; i++) {
         check_issue (w->check, &run[i]);
         if (run[i].first <= *last_id)

@@ -185,6 +185,8 @@ static void handle (struct world *w, const struct event *e)
         if (l->alive)
             life_look (l);
     }
+    else if (e->type == EV_PAGE && !(l->paused && l->misses)) /* whoever lives */
+        pager_event (l, e->n);
     else if (l->alive && l->paused) {
         life_wait (l, e);
         return; /* the message stays */
@@ -299,6 +301,7 @@ static void world_init (struct world *w, const struct sim_config *config)
         w->max_generators = 1 + (uint32_t)world_below (w, 3);
     w->spilling = config->seed % 3 == 0;
     w->lanes = config->seed % 8 == 0 ? 3 : 1;
+    w->paging = config->seed % 5 < 2;
     if (w->spilling) /* few owners, of which one is no root */
         w->max_generators = 2 + (uint32_t)(config->seed / 3 % 3);
     if (w->lanes > 1) /* then all ranks own generators */
@@ -321,6 +324,7 @@ static void world_fini (struct world *w)
         for (size_t k = 0; k < l->nwaiting; k++)
             message_unref (l->waiting[k].msg);
         free (l->waiting);
+        free (l->pager);
         node_destroy (l->node);
         authority_destroy (l->authority);
         free (l);
@@ -330,6 +334,10 @@ static void world_fini (struct world *w)
     free (w->heap);
     for (uint32_t rank = 0; rank < w->nranks; rank++)
         free (w->left[rank].past);
+    for (struct kept_page *kept = w->pages, *next; kept; kept = next) {
+        next = kept->next;
+        free (kept);
+    }
     check_destroy (w->check);
     check_destroy (w->loans);
 }

@@ -9,9 +9,9 @@
  * dies, nor a clean stop's last one.  Modules are loaded anew, at once or after a while without one, and go on with
  * what they left, rank 0's also after another root; others borrow time; hosts' clocks miss pauses, jump, or say so
  * where nothing was, and brokers' witnesses are asked; rank 0 crashes again and again.  In some histories brokers'
- * options differ, in some time comes to its end.  All the while clients ask every rank, some for ids above one that
- * nobody has made, some for more than is made in time.  At the end everything heals, and whoever still waits must be
- * served.
+ * options differ, in some processes make ids by brokers' pages, whoever is killed, in some time comes to its end.  All
+ * the while clients ask every rank, some for ids above one that nobody has made, some for more than is made in time.
+ * At the end everything heals, and whoever still waits must be served.
  *
  * Checked at every step: no id twice; ranges that different incarnations hold are disjoint; ids lie in ranges that
  * are held; the root holds and gives nothing above the horizon that is on the disk; each request is answered
@@ -46,6 +46,7 @@ struct sim_result {
     uint64_t shares;     /* borrowed, renewals counted */
     uint64_t spilled;    /* requests that owners passed on */
     uint64_t watermarks; /* higher ones */
+    uint64_t paged;      /* ids by a page */
     uint64_t lives;      /* incarnations */
     uint64_t sim_ms;     /* that passed in the history */
 };

@@ -7,6 +7,7 @@
  *   life.c         a process of a broker: start, stop, links; what must hold of it at any time
  *   life_ops.c     what a node wants done, and what its clients are answered
  *   life_events.c  what happens to a life
+ *   pager.c        processes that make ids by the page of a life
  *   sim.c          faults, and the course of a history
  *
  * A world is a heap of events in order of time.  A 'life' is one process of a broker: it may be one of several that
@@ -22,6 +23,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "libpage/page.h"
 #include "modules/fluid/node/inspect.h"
 #include "sim/check.h"
 #include "sim/sim.h"
@@ -33,6 +35,7 @@
 #define NTAGS 64
 #define NAREAS 8
 #define NCLIENTS 4 /* of each life */
+#define NPAGERS 3  /* the same, processes with its page */
 #define BACKLOG_MS 100
 #define SEEN_US (WITNESS_GRAIN_US + WITNESS_GRAIN_US / 100) /* from so much on witnesses see what a clock missed */
 #define END_MS ((uint64_t)FLUID_TIMESTAMP_MAX + 1)
@@ -45,6 +48,7 @@ enum event_type {
     EV_LOST,    /* a life notices that its link is gone */
     EV_HEARTBEAT,
     EV_CLIENT, /* a client asks */
+    EV_PAGE,   /* a process asks by the page, or goes on with that */
     EV_RESUME, /* a life that was paused goes on */
     EV_START,  /* a rank is started */
     EV_FAULT,  /* the next one */
@@ -102,6 +106,7 @@ struct ask {
     uint32_t life;          /* that was asked */
     uint32_t count;
     fluid_t after;
+    fluid_t paged_id; /* the newest id of the page then */
     int answers;
     bool final;     /* asked after everything healed */
     uint32_t child; /* life that asked */
@@ -138,6 +143,9 @@ struct life {
     unsigned ntags;
     fluid_t last_id; /* newest that left this node to clients, and to each */
     fluid_t client_last_id[NCLIENTS];
+    struct page *page;     /* that it shares; NULL: none */
+    struct pager *pager;   /* who have it, NPAGERS */
+    fluid_t paged_id;      /* the newest that they made */
     uint64_t resumed_us;   /* after its last pause */
     uint64_t last_reading; /* of its clock; 0: unknown yet */
     struct event *waiting; /* while paused */
@@ -160,6 +168,12 @@ struct left {
     size_t size;
 };
 
+/* A page lives longer than its broker, for those who have it. */
+struct kept_page {
+    struct page page;
+    struct kept_page *next;
+};
+
 struct world {
     const struct sim_config *config;
     struct sim_result result;
@@ -178,6 +192,7 @@ struct world {
     bool mixed;            /* lives have options of their own */
     bool sharing;          /* idle ranks borrow */
     bool spilling;         /* owners pass on what is too much for them */
+    bool paging;           /* owners share their generators with processes */
     unsigned loss, repeat; /* of 1000 messages */
     uint64_t delay_us;
     bool gentle_root; /* the root lives through: bounds are checked */
@@ -190,6 +205,7 @@ struct world {
     uint64_t last_link;
 
     struct left left[MAX_RANKS];
+    struct kept_page *pages;
 
     struct lease_record disk; /* durable */
     uint64_t watermark_ms;    /* highest that a root told */
@@ -240,6 +256,7 @@ void life_look (struct life *l);
 
 /* How far its clock may be off now is seen.  Before ids leave it, and after each word with it. */
 void life_note_bound (struct life *l);
+uint64_t life_bound_us (const struct life *l);
 void life_note_lead (struct life *l);
 
 /* What a node holds now is its alone.  Before ids leave it. */
@@ -272,6 +289,14 @@ void life_ask_watermark (struct life *l);
 void life_lend (struct life *l);
 void life_wait (struct life *l, const struct event *e); /* it is paused: until it goes on */
 void life_resume (struct life *l);
+
+/* --- processes with a page: pager.c --------------------------------------------------------------------------- */
+
+void pagers_start (struct life *l);
+void pager_event (struct life *l, uint64_t number);
+
+/* The page of a life says what is so now.  After each word with its node. */
+void life_publish (struct life *l);
 
 /* The clocks of its host go that far in one moment: its witness tells it what is wrong. */
 void life_clocks_went (struct life *l, uint64_t boot_us, uint64_t raw_us, uint64_t wall_us);

@@ -14,6 +14,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "libpage/call.h"
@@ -168,18 +169,35 @@ idt_page_t *page_answer (int fd)
     return p;
 }
 
+static int64_t now_ms (void)
+{
+    struct timespec ts;
+
+    clock_gettime (CLOCK_MONOTONIC, &ts);
+    return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}
+
+/* As poll (), but for signals, which may come again and again: they take nothing away, and add nothing. */
+static int await (int fd, int timeout_ms)
+{
+    struct pollfd pfd = { .fd = fd, .events = POLLIN };
+    int64_t end_ms = now_ms () + timeout_ms, left_ms = timeout_ms;
+    int n;
+
+    while ((n = poll (&pfd, 1, (int)left_ms)) < 0 && errno == EINTR)
+        if (timeout_ms >= 0 && (left_ms = end_ms - now_ms ()) < 0)
+            left_ms = 0;
+    return n;
+}
+
 idt_page_t *idt_page_open (const char *uri, int timeout_ms)
 {
     int fd = page_call (uri ? uri : call_default_uri ());
-    struct pollfd pfd = { .fd = fd, .events = POLLIN };
     idt_page_t *p;
-    int n;
 
     if (fd < 0)
         return NULL;
-    do
-        n = poll (&pfd, 1, timeout_ms);
-    while (n < 0 && errno == EINTR);
+    int n = await (fd, timeout_ms);
     if (n > 0 && ((p = page_answer (fd)) || errno != EAGAIN))
         return p;
     int errnum = n < 0 ? errno : ETIMEDOUT;

@@ -10,9 +10,13 @@
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -97,6 +101,36 @@ static void test_one (void)
     ok (idt_page_generate (&w.client, last, 1, ids) < 0 && errno == EAGAIN, "... but not for a minute");
     ok (idt_page_generate (&w.client, UINT64_MAX, 1, ids) < 0 && errno == EAGAIN, "... nor above the last there is");
     world_fini (&w);
+}
+
+/* --- how it comes -------------------------------------------------------------------------------------- */
+
+static void on_alarm (int signum)
+{
+}
+
+/* A broker that says nothing, and signals that come sooner than the time is over. */
+static void test_silence (void)
+{
+    const struct itimerval often = { { 0, 20000 }, { 0, 20000 } }, never = { { 0, 0 }, { 0, 0 } };
+    struct sockaddr_un addr = { .sun_family = AF_UNIX };
+    char dir[] = "/tmp/generate_test.XXXXXX", uri[64];
+    int fd = socket (AF_UNIX, SOCK_SEQPACKET, 0);
+
+    if (fd < 0 || !mkdtemp (dir))
+        abort ();
+    snprintf (addr.sun_path, sizeof (addr.sun_path), "%s/page-0", dir);
+    snprintf (uri, sizeof (uri), "local://%s/local-0", dir);
+    if (bind (fd, (struct sockaddr *)&addr, sizeof (addr)) < 0 || listen (fd, 1) < 0)
+        abort ();
+    sigaction (SIGALRM, &(struct sigaction){ .sa_handler = on_alarm }, NULL);
+    setitimer (ITIMER_REAL, &often, NULL);
+    ok (!idt_page_open (uri, 100) && errno == ETIMEDOUT,
+        "a broker that says nothing is not waited for, whoever interrupts");
+    setitimer (ITIMER_REAL, &never, NULL);
+    close (fd);
+    unlink (addr.sun_path);
+    rmdir (dir);
 }
 
 /* --- when it may not be -------------------------------------------------------------------------------- */
@@ -312,6 +346,7 @@ static void test_killed (void)
 int main (void)
 {
     test_one ();
+    test_silence ();
     test_refusals ();
     test_threads ();
     test_killed ();

@@ -25,6 +25,8 @@ static bool swap (struct page_gen *g, uint64_t *had, struct word w) /* COMPARE_W
     if (!atomic_compare_exchange_strong (word_of (g), had, packed))
         return false;
     g->seen = packed;
+    if (was.used > 0)
+        g->made = word_pack (was);
     if (g->page) {
         atomic_fetch_add_explicit (&g->page->passed, word_left (was, w), memory_order_relaxed);
         g->mine += (uint64_t)word_left (was, w) + word_count (w) - word_count (was);
@@ -68,12 +70,13 @@ void page_gen_follow (struct page_gen *g, fluid_t id)
 {
     uint64_t had = atomic_load (word_of (g));
     struct fluid_fields f = fluid_split (id);
+    uint32_t used = f.generator > g->generator ? FLUID_PER_MS : f.sequence + 1;
     struct word w;
 
     do {
-        w = advanced (word_unpack (had), f.timestamp_ms + (f.generator > g->generator));
-        if (f.generator == g->generator && f.timestamp_ms == w.ms && f.sequence >= w.used)
-            w.used = f.sequence + 1;
+        w = advanced (word_unpack (had), f.timestamp_ms);
+        if (f.generator >= g->generator && f.timestamp_ms == w.ms && used > w.used)
+            w.used = used;
     } while (word_pack (w) != had && !swap (g, &had, w));
 }
 
@@ -199,6 +202,19 @@ bool page_gen_look (struct page_gen *g, struct word *w)
         return false;
     g->seen = packed;
     return true;
+}
+
+/* Who has the page moves the word to make ids; we do so, too, where none are made (PAST_FIRST). */
+fluid_t page_gen_newest (const struct page_gen *g)
+{
+    struct word w = word_unpack (g->seen);
+    fluid_t id = 0;
+
+    if (w.used == 0)
+        w = word_unpack (g->made);
+    if (w.used > 0)
+        fluid_join (&(struct fluid_fields){ w.ms, g->generator, w.used - 1 }, &id); /* all in range */
+    return id;
 }
 
 /* What was passed is read before the word: so what is counted with the next look is missed, and not counted twice. */

@@ -18,6 +18,7 @@ struct page_gen {
     _Atomic uint64_t own; /* the word, while no page has it */
     struct page *page;    /* NULL: none */
     uint64_t seen;        /* the word, when it was looked at last */
+    uint64_t made;        /* ... and when ids of its millisecond were used, before we moved it last */
     uint64_t top_ms;      /* the highest hi_ms that the page ever had */
     uint64_t mine;        /* of what the page counts, what our own swaps added, or took away */
     uint64_t told;        /* what others had made of it when that was asked last */
@@ -37,6 +38,9 @@ void page_gen_follow (struct page_gen *g, fluid_t id);
  * page is to be closed.
  */
 bool page_gen_look (struct page_gen *g, struct word *w);
+
+/* The newest id that was made of the word as it was looked at last, or that we followed; 0: none is known. */
+fluid_t page_gen_newest (const struct page_gen *g);
 
 /* --- with a page ---------------------------------------------------------------------------------- */
 

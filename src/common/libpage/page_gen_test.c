@@ -117,6 +117,10 @@ static void test_shared (void)
         "the broker goes on where others were");
     ok (page_gen_reserve_in (&s.gen, 110, UINT64_MAX, 1, &id) < 0 && errno == EAGAIN, "... and no further");
     ok (page_gen_reserve_in (&s.gen, 109, UINT64_MAX, 1, &id) < 0 && errno == EAGAIN, "... nor before");
+    fluid_join (&(struct fluid_fields){ 120, GENERATOR + 1, 5 }, &id);
+    page_gen_follow (&s.gen, id);
+    ok (page_gen_look (&s.gen, &w) && w.ms == 120 && w.used == FLUID_PER_MS,
+        "above an id of a higher generator nothing is made of its millisecond");
     write_word (&s, (struct word){ .ms = 150, .used = 7 });
     page_gen_close (&s.gen);
     ok (word_unpack (atomic_load (&s.page.word)).closed && atomic_load (&s.page.hi_ms) == 0, "a page is closed");

@@ -268,9 +268,11 @@ static bool goes_on (const struct loan_out *had, const struct loan_out *loan)
 }
 
 /* Set a loan aside.  Returns it as it is in the table: with what it goes on from; NULL: the table has no room. */
-static struct loan_out *set_aside (struct lender *l, struct loan_out *had, const struct loan_out *loan)
+static struct loan_out *set_aside (struct lender *l, uint64_t now_us, struct loan_out *had, const struct loan_out *loan)
 {
     if (had && goes_on (had, loan)) {
+        if (is_over (had, now_us))                                      /* positions left it out */
+            had->range.lo_ms = max_u64 (had->range.lo_ms, l->floor_ms); /* W_FIRST */
         had->range.hi_ms = loan->range.hi_ms;
         had->answered = loan->answered;
         had->use_ms = loan->use_ms;
@@ -310,7 +312,8 @@ bool lender_answer (struct lender *l, uint64_t now_us, uint64_t now_ms, const st
     if (want->size == 0)
         return false;
     if (!again) {
-        if (!stock->whole || !next_loan (l, now_us, now_ms, stock, want, o, &loan) || !(o = set_aside (l, o, &loan)))
+        if (!stock->whole || !next_loan (l, now_us, now_ms, stock, want, o, &loan)
+            || !(o = set_aside (l, now_us, o, &loan)))
             return false;
     }
     fill (o, share);

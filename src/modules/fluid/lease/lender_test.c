@@ -165,6 +165,12 @@ static void test_use (void)
         "and until another look at the time says so, too");
     lender_forget (&l, 508 * MS, 0);
     ok (lender_low_ms (&l, 508 * MS) == UINT64_MAX && lender_left_ms (&l, 508 * MS) == 0, "then no longer");
+    lender_forget (&l, 520 * MS, 520);
+    w = want_of (1, 2, 16, 1200);
+    last.until_us = 900 * MS;
+    ok (lender_answer (&l, 530 * MS, 530, &stock, &w, &got) && is (1, 520, 1530) && lender_low_ms (&l, 530 * MS) == 520,
+        "what goes on after that begins where no position has been told");
+    lender_position (&l, w.rank, w.incarnation, 1530);
     last.until_us = 100000 * MS;
     w = want_of (2, 1, 16, 0);
     ok (lender_answer (&l, 200 * MS, 200, &stock, &w, &got) && got.use_ms == 1250, "nor five quarters of a term");

@@ -25,6 +25,12 @@ int node_page_open (struct node *n, uint64_t now_us, struct page *page, const ch
     return 0;
 }
 
+static void see (struct node *n, const struct word *w)
+{
+    n->cursor_ms = max_u64 (n->cursor_ms, w->ms);
+    n->last_id = max_u64 (n->last_id, page_gen_newest (&n->gen));
+}
+
 /* A page that was spoilt says nothing. */
 void node_page_close (struct node *n)
 {
@@ -34,23 +40,7 @@ void node_page_close (struct node *n)
         n->stats.page_ids += page_gen_others (&n->gen);
     page_gen_close (&n->gen);
     page_gen_look (&n->gen, &last);
-    n->cursor_ms = max_u64 (n->cursor_ms, last.ms);
-}
-
-/* Ids up to there were made.  Of a millisecond that the word was moved to nothing may be; then of the one before. */
-static fluid_t newest (const struct node *n, const struct word *w)
-{
-    struct fluid_fields f = { w->ms, n->gen.generator, w->used - 1 };
-    fluid_t id = 0;
-
-    if (w->used == 0) {
-        if (w->ms == 0)
-            return 0;
-        f.timestamp_ms = w->ms - 1;
-        f.sequence = FLUID_SEQUENCE_MAX;
-    }
-    fluid_join (&f, &id);
-    return id;
+    see (n, &last);
 }
 
 void node_page_look (struct node *n)
@@ -67,8 +57,7 @@ void node_page_look (struct node *n)
         node_page_close (n);
         return;
     }
-    n->cursor_ms = max_u64 (n->cursor_ms, w.ms);
-    n->last_id = max_u64 (n->last_id, newest (n, &w));
+    see (n, &w);
     n->stats.page_ids += page_gen_others (&n->gen);
 }
 

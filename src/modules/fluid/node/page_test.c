@@ -30,10 +30,12 @@ static struct word word_of (const struct shared *s)
     return word_unpack (atomic_load (&s->page.word));
 }
 
-static void create (struct shared *s, uint32_t rank, uint32_t max_generators)
+static void create (struct shared *s, uint32_t rank, uint32_t max_generators, uint32_t lanes)
 {
     struct node_config config = { .rank = rank,
                                   .max_generators = max_generators,
+                                  .lanes = lanes,
+                                  .size = rank + 1,
                                   .lease_ms = LEASE,
                                   .max_backlog_ms = 2000,
                                   .forward_timeout_ms = 5000,
@@ -68,14 +70,19 @@ static bool publish (struct shared *s, uint64_t ms)
     return node_page_publish (s->w.n, AT (ms), AT (ms));
 }
 
-/* An owner of generator 1 with a page, at millisecond 10. */
-static void share (struct shared *s)
+/* An owner of generator 1, and of 3, 5, ... where there are lanes, with a page, at millisecond 10. */
+static void share_lanes (struct shared *s, uint32_t lanes)
 {
-    create (s, 1, 2);
+    create (s, 1, 2 * lanes, lanes);
     set_clock (s, AT (10));
     give_lease (s, 10, 10, 10 + LEASE);
     if (node_page_open (s->w.n, AT (10), &s->page, "an-instance") < 0 || !publish (s, 10))
         ok (false, "a page is shared");
+}
+
+static void share (struct shared *s)
+{
+    share_lanes (s, 1);
 }
 
 static void destroy (struct shared *s, uint64_t ms)
@@ -101,10 +108,10 @@ static void test_who (void)
 {
     struct shared s;
 
-    create (&s, 3, 2);
+    create (&s, 3, 2, 1);
     ok (node_page_open (s.w.n, AT (1), &s.page, "") < 0 && errno == ENOTSUP, "who owns no generator shares none");
     destroy (&s, 2);
-    create (&s, 1, 2);
+    create (&s, 1, 2, 1);
     ok (node_page_open (s.w.n, AT (1), &s.page, "") < 0 && errno == EAGAIN, "who had no lease yet has none to share");
     destroy (&s, 2);
     share (&s);
@@ -146,6 +153,44 @@ static void test_order (void)
     node_tick (s.w.n, AT (24));
     ok (s.w.req[1].answers == 4 && publish (&s, 24) && atomic_load (&s.page.kept) == 0, "... and then all is theirs");
     ok (!s.w.disorder, "all answers are in order");
+    destroy (&s, 30);
+}
+
+/* The watermark moves the word.  What goes up must be above what was made, which the root's time may be behind. */
+static void test_newest (void)
+{
+    struct report all = { .low_ms = UINT64_MAX };
+    struct shared s;
+    fluid_t theirs;
+
+    share (&s);
+    make (&s, 20, 100);
+    fluid_join (&(struct fluid_fields){ 20, 1, 99 }, &theirs);
+    node_positions (s.w.n, AT (500), &all);
+    ok (word_of (&s).ms == 500, "nothing is made below a position that was told");
+    node_positions (s.w.n, AT (600), &all);
+    ask (&s, 10 + LEASE, 1, 0);
+    ok (s.w.forwards == 1 && s.w.after == theirs, "what goes up then is to be above the last id, not above that");
+    destroy (&s, 10 + LEASE);
+}
+
+/* A millisecond's ids of all lanes are made, in as many turns, and then none of the page's. */
+static void test_lanes (void)
+{
+    struct shared s;
+
+    share_lanes (&s, 4);
+    ask (&s, 20, 4 * FLUID_PER_MS, 0);
+    struct fluid_fields f = fluid_split (s.w.req[1].last);
+    ok (s.w.req[1].answers == 1 && s.w.req[1].ids == 4 * FLUID_PER_MS && f.timestamp_ms == 20 && f.generator == 7,
+        "a page takes nothing from what the lanes of a rank make");
+    ok (word_of (&s).ms == 20 && word_of (&s).used == FLUID_PER_MS,
+        "... and nobody makes more of its millisecond once they began");
+    ask (&s, 21, FLUID_PER_MS + 1, 0);
+    publish (&s, 21);
+    ask (&s, 21, 10, 0);
+    ok (s.w.req[1].answers == 3 && !s.w.disorder && fluid_split (s.w.req[1].last).timestamp_ms == 21,
+        "what is left of a lane is used, though the page was looked at");
     destroy (&s, 30);
 }
 
@@ -249,6 +294,8 @@ int main (void)
 {
     test_who ();
     test_order ();
+    test_newest ();
+    test_lanes ();
     test_past ();
     test_close ();
     test_gap ();

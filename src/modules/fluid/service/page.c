@@ -30,6 +30,7 @@ struct page_door {
     struct service *service;
     int fd;
     idt_watcher_t *w;
+    bool deaf; /* 'w' is stopped: this process had no descriptor for who called */
     struct sockaddr_un addr;
     int memory; /* of the page; -1: there is none */
     struct page *page;
@@ -78,6 +79,9 @@ static int make_page (struct page_door *d)
 
 void page_door_publish (struct page_door *d)
 {
+    if (d->deaf && d->w)
+        idt_watcher_start (d->w);
+    d->deaf = false;
     if (!d->page)
         return;
     uint64_t monotonic_us = clock_us (CLOCK_MONOTONIC); /* before the other: what is in between is time less */
@@ -116,8 +120,14 @@ static void accept_cb (idt_watcher_t *w, int revents, void *arg)
     struct page_door *d = arg;
     int fd = accept4 (d->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
-    if (fd < 0)
+    if (fd < 0) {
+        if (errno == EMFILE
+            || errno == ENFILE) { /* who calls would wake us for ever: listen again with the next work */
+            idt_watcher_stop (w);
+            d->deaf = true;
+        }
         return;
+    }
     int errnum = make_page (d) < 0 ? errno : 0;
     service_set_timer (d->service); /* it has its terms before anybody has it */
     if (errnum == 0 && !d->page)

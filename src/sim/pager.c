@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* pager.c - processes of a life's host that make ids by its page
+ *
+ * They are clients as they are (libpage/generate.c); the linker puts the clocks of the simulation in their way:
+ * -Wl,--wrap=clock_gettime,--wrap=clock_nanosleep.  Who would sleep is called again when the time has come.  Some are
+ * stopped behind their first look at the clock, and go on whatever happened meanwhile.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <time.h>
+
+#include "libpage/inside.h"
+#include "libutil/minmax.h"
+#include "sim/world.h"
+
+#define COARSE_US 4000 /* a coarse clock is behind by less */
+#define MOST 3000      /* ids of a call */
+
+int __wrap_clock_gettime (clockid_t which, struct timespec *ts);
+int __wrap_clock_nanosleep (clockid_t which, int flags, const struct timespec *at, struct timespec *left);
+
+struct pager {
+    struct idt_page client; /* .page: NULL: it has none */
+    fluid_t last;           /* of its own */
+    bool asks;
+    uint32_t want;
+    uint64_t asked_us; /* the life's clock, when it was looked at first */
+    uint64_t truth_us; /* as in struct ask */
+    fluid_t floor;     /* what others had got then */
+    uint64_t bound_us; /* how far off the clock may be, by its own account */
+};
+
+/* --- clocks of the one that is called ------------------------------------------------------------------ */
+
+static struct {
+    uint64_t boot_us, now_us, coarse_us, wake_us;
+    jmp_buf sleeps;
+} called;
+
+int __wrap_clock_gettime (clockid_t which, struct timespec *ts)
+{
+    uint64_t us = which == CLOCK_BOOTTIME ? called.boot_us : called.coarse_us;
+
+    *ts = (struct timespec){ .tv_sec = (time_t)(us / 1000000), .tv_nsec = (long)(us % 1000000 * 1000) };
+    return 0;
+}
+
+int __wrap_clock_nanosleep (clockid_t which, int flags, const struct timespec *at, struct timespec *left)
+{
+    called.wake_us = (uint64_t)at->tv_sec * 1000000 + ((uint64_t)at->tv_nsec + 999) / 1000;
+    if (called.wake_us > called.now_us)
+        longjmp (called.sleeps, 1);
+    called.boot_us = called.now_us;
+    return 0;
+}
+
+/* As idt_page_generate (); EINPROGRESS: it sleeps until called.wake_us. */
+static int generate (struct life *l, struct pager *p, fluid_t *ids)
+{
+    called.boot_us = p->asked_us;
+    called.now_us = life_boot_us (l);
+    called.coarse_us = called.now_us - world_below (l->w, COARSE_US);
+    if (setjmp (called.sleeps) == 0)
+        return idt_page_generate (&p->client, p->last, p->want, ids);
+    errno = EINPROGRESS;
+    return -1;
+}
+
+/* --- pages ------------------------------------------------------------------------------------------------ */
+
+/* What was a page stays one for those who have it. */
+static struct page *make_page (struct life *l)
+{
+    struct kept_page *kept = must (aligned_alloc (PAGE_LINE, sizeof (*kept)));
+
+    *kept = (struct kept_page){ .next = l->w->pages };
+    if (node_page_open (l->node, life_boot_us (l), &kept->page, l->uuid) < 0) {
+        free (kept);
+        return NULL;
+    }
+    l->w->pages = kept;
+    return &kept->page;
+}
+
+void life_publish (struct life *l)
+{
+    if (l->page && !node_page_publish (l->node, life_boot_us (l), life_boot_us (l)))
+        l->page = NULL;
+}
+
+/* Ask for the page: a broker that lives answers. */
+static void get_page (struct life *l, struct pager *p)
+{
+    p->client.page = NULL;
+    if (!l->alive || l->paused)
+        return;
+    if (!l->page && node_owns_generator (l->node) && (l->page = make_page (l)))
+        life_look (l);
+    if (l->page)
+        p->client = (struct idt_page){ .page = l->page, .generator = l->page->generator };
+}
+
+/* --- ids ----------------------------------------------------------------------------------------------------- */
+
+static void judge_run (struct life *l, const struct pager *p, const struct run *run)
+{
+    struct check *c = l->w->check;
+    struct fluid_fields f = fluid_split (run->first);
+
+    check_issue (c, run);
+    if (run->first <= p->last || run->first <= p->floor)
+        check_fail (c, "a page of life %u gives an id at %llu that is not above what was there", (unsigned)l->id,
+                    (unsigned long long)f.timestamp_ms);
+    if (f.timestamp_ms < l->w->watermark_ms)
+        check_fail (c, "a page of life %u gives an id at %llu, below the watermark %llu", (unsigned)l->id,
+                    (unsigned long long)f.timestamp_ms, (unsigned long long)l->w->watermark_ms);
+    if (p->truth_us > 0 && (f.timestamp_ms + 1) * MS + max_u64 (p->bound_us, life_bound_us (l)) < p->truth_us)
+        check_fail (c, "a page of life %u gives an id at %llu for what was asked at %llu us", (unsigned)l->id,
+                    (unsigned long long)f.timestamp_ms, (unsigned long long)p->truth_us);
+}
+
+static void judge (struct life *l, struct pager *p, const fluid_t *ids, int n)
+{
+    for (int i = 0, k; i < n; i += k) {
+        for (k = 1; i + k < n && ids[i + k] == ids[i] + (fluid_t)k && fluid_split (ids[i + k]).sequence > 0; k++)
+            ;
+        judge_run (l, p, &(struct run){ ids[i], (uint32_t)k });
+        p->last = ids[i + k - 1];
+    }
+    l->paged_id = max_u64 (l->paged_id, p->last);
+    l->w->result.paged += (uint64_t)n;
+}
+
+static void begin (struct life *l, struct pager *p)
+{
+    struct world *w = l->w;
+
+    p->asks = true;
+    p->want = world_chance (w, 900) ? 1 + (uint32_t)world_below (w, 20) : 1 + (uint32_t)world_below (w, MOST);
+    p->asked_us = life_boot_us (l);
+    p->truth_us = world_truth_us (w);
+    p->floor = max_u64 (l->paged_id, l->last_id);
+    p->bound_us = life_bound_us (l);
+}
+
+void pagers_start (struct life *l)
+{
+    l->pager = must (calloc (NPAGERS, sizeof (l->pager[0])));
+    for (uint64_t k = 0; k < NPAGERS; k++)
+        world_later (l->w, world_below (l->w, 20 * MS), EV_PAGE, l->id, k);
+}
+
+void pager_event (struct life *l, uint64_t k)
+{
+    struct world *w = l->w;
+    struct pager *p = &l->pager[k];
+    fluid_t ids[MOST];
+
+    if (!p->client.page)
+        get_page (l, p);
+    if (!p->client.page && !l->alive)
+        return;
+    if (p->client.page && !p->asks) {
+        begin (l, p);
+        if (world_chance (w, 100)) {
+            world_later (w, world_below (w, 2 * w->lease_ms * MS), EV_PAGE, l->id, k);
+            return;
+        }
+    }
+    int n = p->client.page ? generate (l, p, ids) : 0;
+    if (n < 0 && errno == EINPROGRESS) {
+        world_later (w, called.wake_us - called.now_us + 1, EV_PAGE, l->id, k);
+        return;
+    }
+    p->asks = false;
+    if (n > 0)
+        judge (l, p, ids, n);
+    else
+        p->client.page = NULL;
+    world_later (w, 100 + world_below (w, world_chance (w, 300) ? 300 : 8 * MS), EV_PAGE, l->id, k);
+}
