@@ -20,6 +20,10 @@ test_expect_success 'a rank that owns a generator has a page, and none but its o
     wait_served 0 -g && wait_served 1 -g && wait_served 2 &&
     test "$(stat -c %a:%F "$RUN/page-0")" = 600:socket && test -S "$RUN/page-1" && test ! -e "$RUN/page-2"
 '
+if command -v pkg-config >/dev/null; then test_set_prereq PKGCONFIG; fi
+test_expect_success PKGCONFIG 'pkg-config names the library that programs need for that, and nothing else' '
+    PKG_CONFIG_PATH=$IDTREE_BUILDDIR/etc pkg-config --static --libs-only-l idtree-page >libs && test "$(tr -d " " <libs)" = -lidtree-page
+'
 test_expect_success 'eight processes and requests share one generator: each in order, none twice' '
     pids= && for i in 1 2 3 4 5 6; do "$LOAD" make make.$i 40000 $i & pids="$pids $!"; done &&
     for i in 1 2; do "$LOAD" ask ask.$i 20000 7 & pids="$pids $!"; done &&
@@ -62,6 +66,11 @@ test_expect_success 'a broker is killed, and runs again' '
     at1 "$LOAD" make kill.1 2000000 8 & load=$!; at1 "$LOAD" ask kill.2 20000 8 & asker=$!;
     wait_until "ids are made" test -s kill.1 && idtree startctl kill 1 && idtree startctl run 1 &&
     wait $asker && wait_served 1 -g && kill -9 $load; wait $load; (at1 "$LOAD" make kill.3 1000 8) && "$LOAD" check kill.* stop.* make.* load.*
+'
+test_expect_success 'who calls while the broker has no descriptor for him is answered when it has one' '
+    pid=$(idtree startctl status | awk "\$1 == 1 { print \$2 }") && had=$(prlimit --pid "$pid" --nofile --noheadings -o SOFT) &&
+    prlimit --pid "$pid" --nofile=10: && { (at1 "$LOAD" make deaf 10 1) & } && load=$! &&
+    wait_until "he calls" sh -c "ls -l /proc/$load/fd | grep socket" >calls && prlimit --pid "$pid" --nofile="$had:" && wait $load
 '
 test_expect_success 'who has the page and writes nonsense: it is closed, and ids go on when that lease is over' '
     (at1 "$LOAD" make nonsense.1 1000 1) && (at1 "$IDTREE_BUILDDIR/t/pagevandal") &&
