@@ -122,7 +122,7 @@ test_expect_success 'one is killed: its page goes on for a while, and what comes
     ! grep ERROR said
 '
 test_expect_success 'a broker that says nothing: a query is cancelled, or ends by itself, with a sentence' '
-    end && broker one && kill -STOP $pid && fails "SET statement_timeout = 300; SELECT fluid_next ()" && grep "canceling statement" err &&
+    end && broker one -o access.guest-block=1000 && kill -STOP $pid && fails "SET statement_timeout = 300; SELECT fluid_next ()" && grep "canceling statement" err &&
     fails "SET idtree.timeout = 300; SELECT fluid_next ()" && grep "HINT:.*idtree.timeout" err && kill -CONT $pid &&
     session && says "SELECT fluid_next ()::bigint" && kill -STOP $pid && says "SET statement_timeout = 500; SELECT count (fluid_next ()) FROM generate_series (1, 100000)" && kill -CONT $pid &&
     grep "canceling statement" said && says "SET statement_timeout = 0; SELECT fluid_next ()::bigint" && exec 5>&- && grep -v ERROR said | sort -n -c
@@ -132,6 +132,17 @@ test_expect_success 'where no page is shared, or it is used up and there are mor
     test "$(sql "SELECT fluid_epoch ()")" = "$(sql "SELECT fluid_epoch () FROM (SELECT fluid_next ()) x")" &&
     end && broker one -o fluid.attach=all -o fluid.lanes=4 -o access.guest-rate=100000000 &&
     test "$(sql "SELECT count (DISTINCT id), bool_and (ok) FROM (SELECT id, id > lag (id) OVER (ORDER BY n) AS ok FROM (SELECT n, fluid_next () AS id FROM generate_series (1, 200000) n OFFSET 0) x) y")" = "200000|t"
+'
+test_expect_success 'who makes many, is idle, is cancelled, and makes many again has them in order' '
+    many="INSERT INTO many (id) SELECT fluid_next () FROM generate_series (1, 100000);" && sql "CREATE TABLE many (n serial, id fluid UNIQUE)" &&
+    echo "$many SELECT pg_sleep (1.1); $many SET statement_timeout = 200; DO \$\$ BEGIN LOOP PERFORM fluid_next (); END LOOP; END \$\$; SET statement_timeout = 0; $many" | psql -qXAt >got 2>&1 &&
+    cat got && test "$(grep ERROR got)" = "ERROR:  canceling statement due to statement timeout" &&
+    test "$(sql "SELECT count (*), bool_and (ok) FROM (SELECT id > lag (id) OVER (ORDER BY n) AS ok FROM many) x")" = "300000|t"
+'
+test_expect_success 'a broker is stopped and another one runs while a session asks it for blocks: no query fails' '
+    end && broker one -o access.guest-rate=100000000 && yes "SELECT count (fluid_next ()) FROM generate_series (1, 4000);" | head -n 100 >asks &&
+    { psql -qXAt -f asks >said 2>&1 & } && psql=$! && wait_until "it has some" test -s said && end && broker one -o fluid.attach=all -o fluid.lanes=4 -o access.guest-rate=100000000 && wait $psql &&
+    test "$(sort -u said)" = 4000 && test "$(wc -l <said)" = 100
 '
 test_expect_success 'the examples of its guide' '
     sed -n "/^\`\`\`sql/,/^\`\`\`/p" "$IDTREE_SRCDIR/doc/guide/postgresql.md" | sed "/^\`\`\`/d" >guide.sql && sql "CREATE DATABASE guide" &&

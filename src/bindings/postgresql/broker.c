@@ -22,6 +22,9 @@
 static struct {
     idt_t *h;
     idt_future_t *f; /* what is under way */
+    uint32 ahead;    /* so many ids that are not wanted yet; 0: something else */
+    int64 asked_ms;  /* when ids were asked for last */
+    uint32 most;     /* ids at once that we may ask for; 0: as many as we like */
     bool known;      /* the instance */
     char instance[40];
 } session;
@@ -61,6 +64,8 @@ static bool may_pass (const struct wait *w, int errnum)
     case ECONNREFUSED:
     case EHOSTDOWN:
     case EPIPE:
+    case EHOSTUNREACH: /* it is stopping, or those above are */
+    case ENOSYS:       /* so is what makes its ids */
         return w->need == NEED_WAIT;
     default:
         return false;
@@ -71,6 +76,7 @@ static void drop_future (const struct library *lib)
 {
     lib->future_destroy (session.f);
     session.f = NULL;
+    session.ahead = 0;
 }
 
 void broker_leave (void)
@@ -83,6 +89,8 @@ void broker_leave (void)
     drop_future (lib);
     lib->close (session.h);
     session.h = NULL;
+    session.most = 0;
+    session.known = false;
 }
 
 /* --- waiting ----------------------------------------------------------------------------------- */
@@ -103,16 +111,23 @@ static int await (const struct library *lib, const struct wait *w)
     return errno == 0 ? 0 : -1;
 }
 
+/* What a connection says names the place itself. */
+static char *name_place (const char *text)
+{
+    const char *place = settings_place ();
+
+    return strncmp (text, place, strlen (place)) == 0 ? pstrdup (text) : psprintf ("%s: %s", place, text);
+}
+
 static char *explain (const struct library *lib, int errnum)
 {
     const char *lost = lib->lost_error (session.h);
 
     if (session.f && lib->future_is_ready (session.f))
-        return psprintf ("%s: %s", settings_place (), lib->future_error (session.f));
-    if (errnum == ETIMEDOUT)
-        return psprintf ("%s: %s within %d ms", settings_place (), lost ? lost : "the broker did not answer",
-                         settings.timeout_ms);
-    return psprintf ("%s: %s", settings_place (), lost ? lost : strerror (errnum));
+        return name_place (lib->future_error (session.f));
+    if (errnum == ETIMEDOUT && !lost)
+        return psprintf ("%s: the broker did not answer within %d ms", settings_place (), settings.timeout_ms);
+    return name_place (lost ? lost : strerror (errnum));
 }
 
 /* After an attempt that failed: wait for the next one and return true, or fail. */
@@ -188,11 +203,8 @@ static const struct library *enter (const struct wait *w)
     drop_future (lib);
     if (session.h && !session.known)
         broker_leave (); /* a query was cancelled before */
-    if (!session.h) {
-        session.known = false;
-        if (!connect_to (lib, w) || !learn_instance (lib, w))
-            return NULL;
-    }
+    if (!session.h && (!connect_to (lib, w) || !learn_instance (lib, w)))
+        return NULL;
     return lib;
 }
 
@@ -203,21 +215,50 @@ const char *broker_instance (void)
 
 /* --- what is asked for --------------------------------------------------------------------------- */
 
-bool broker_ids (uint32 n, fluid_t *ids, enum need need)
+static void ask_ids (const struct library *lib, uint32 n)
+{
+    session.f = lib->generate_async (session.h, n);
+    session.asked_ms = now_ms ();
+}
+
+void broker_ask_ahead (uint32 n)
+{
+    const char *why;
+    const struct library *lib = session.known ? library_load (&why) : NULL;
+
+    if (!lib)
+        return;
+    drop_future (lib);
+    ask_ids (lib, n);
+    session.ahead = session.f ? n : 0;
+}
+
+uint32 broker_ids (uint32 n, fluid_t *ids, int64 *asked_ms, enum need need)
 {
     struct wait w = wait_for (need);
-    const struct library *lib = enter (&w);
+    const char *why;
+
+    if (session.most > 0)
+        n = Min (n, session.most);
+    const struct library *lib = session.ahead == n ? library_load (&why) : enter (&w);
 
     while (lib) {
-        session.f = lib->generate_async (session.h, n);
+        if (session.ahead != n)
+            ask_ids (lib, n);
+        session.ahead = 0;
+        *asked_ms = session.asked_ms;
         if (await (lib, &w) == 0 && lib->generate_get (session.f, n, ids) == 0)
             break;
-        if (!try_again (lib, errno, &w))
-            return false;
-    }
-    if (lib)
+        if (errno == EPERM && n > 1)
+            session.most = n /= 2; /* access.guest-block */
+        else if (!try_again (lib, errno, &w))
+            return 0;
         drop_future (lib);
-    return lib != NULL;
+    }
+    if (!lib)
+        return 0;
+    drop_future (lib);
+    return n;
 }
 
 int broker_lanes (void)

@@ -18,8 +18,13 @@ enum need {
     NEED_WAIT /* so, but it was there before, and is waited for */
 };
 
-/* Get 'n' ids, in increasing order. */
-bool broker_ids (uint32 n, fluid_t *ids, enum need need);
+/* Get up to 'n' ids, as many as may be had at once, in increasing order, that were asked for at '*asked_ms': now, or
+ * when broker_ask_ahead (n) was called, if that was the last call here.  Returns how many; 0: none.
+ */
+uint32 broker_ids (uint32 n, fluid_t *ids, int64 *asked_ms, enum need need);
+
+/* Ask for 'n' ids, after broker_ids () got some: they come while those are used. */
+void broker_ask_ahead (uint32 n);
 
 /* How many generators the broker has (fluid.lanes); 0: it was not there. */
 int broker_lanes (void);

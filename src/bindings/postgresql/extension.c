@@ -169,7 +169,7 @@ int64 now_ms (void)
 {
     struct timespec ts;
 
-    clock_gettime (CLOCK_MONOTONIC, &ts);
+    clock_gettime (CLOCK_MONOTONIC_COARSE, &ts);
     return (int64)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
 }
 

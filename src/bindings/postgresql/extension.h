@@ -41,7 +41,7 @@ enum fluid_form settings_form (void);
 const char *settings_uri (void);
 const char *settings_place (void);
 
-int64 now_ms (void); /* CLOCK_MONOTONIC */
+int64 now_ms (void); /* CLOCK_MONOTONIC, to a few milliseconds: it is read for each id */
 
 /* Sleep so long, or less if something happens; a query that is cancelled ends here. */
 void pause_ms (long ms);

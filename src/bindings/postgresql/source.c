@@ -18,7 +18,7 @@
 #define PAGE_WAIT_MS 100
 #define AGAIN_MS 1000
 #define BLOCK_MOST 4096
-#define BLOCK_SOON_MS 100 /* in which one is used up by who wants a larger one */
+#define BLOCK_SOON_MS 100 /* in which one is used up by who wants a larger one, or the next one at once */
 #define BLOCK_AGE_MS 1000 /* an id of a block is not older when it is given out */
 
 static struct {
@@ -29,7 +29,8 @@ static struct {
     fluid_t block[BLOCK_MOST]; /* block[at] ... block[n - 1] are left */
     uint32 at, n;
     int64 asked_ms;
-    bool bulk; /* by blocks, though there is a page */
+    int64 wanted_ms; /* since when it is used, or was waited for */
+    bool bulk;       /* by blocks, though there is a page */
     int64 bulk_again_ms;
 
     bool served;       /* there was a broker: one that is gone now will be back */
@@ -120,45 +121,55 @@ static bool block_next (fluid_t *id)
     return false;
 }
 
-/* Ask for a block in place of the one that was used up. */
+static bool used_soon (void)
+{
+    return source.n > 0 && now_ms () - source.wanted_ms < BLOCK_SOON_MS;
+}
+
+/* Get a block in place of the one that was used up; where they are used up soon the next one is asked for then. */
 static bool block_renew (enum need need)
 {
     int64 now = now_ms ();
-    uint32 had = source.n;
-    uint32 want = had > 0 && now - source.asked_ms < BLOCK_SOON_MS ? Min (had * 2, BLOCK_MOST) : 1;
+    uint32 had = used_soon () ? source.n : 0;
+    uint32 want = had > 0 ? Min (had * 2, BLOCK_MOST) : 1, got;
 
     source.at = source.n = 0;
-    source.asked_ms = now;
-    if (!broker_ids (want, source.block, need))
+    if ((got = broker_ids (want, source.block, &source.asked_ms, need)) == 0)
         return false;
     welcome (broker_instance ());
-    source.n = want;
-    if (now_ms () - now > BLOCK_AGE_MS) { /* it came late: the first one is for who waits for it, the others are old */
-        source.n = 1;
+    source.n = got;
+    source.wanted_ms = now;
+    if (source.asked_ms >= now && now_ms () - now > BLOCK_AGE_MS) {
+        source.n = 1; /* it came late: the first one is for who waits for it, the others are old */
         source.asked_ms = now_ms ();
     }
+    if (had == got) /* there are no larger ones */
+        broker_ask_ahead (got);
     return true;
 }
 
 /* The last number of a millisecond was had: more would be waited for. */
 static void begin_bulk (void)
 {
-    int64 now = now_ms ();
-
-    if (now < source.bulk_again_ms)
+    if (now_ms () < source.bulk_again_ms)
         return;
-    source.bulk_again_ms = now + AGAIN_MS;
-    source.bulk = broker_lanes () > 1;
+    source.bulk = broker_lanes () > 1 && block_renew (NEED_NOT);
+    if (!source.bulk)
+        source.bulk_again_ms = now_ms () + AGAIN_MS;
 }
 
-/* Go on in bulk as long as blocks come, and are used up soon. */
+/* Go on in bulk as long as blocks are used up soon, and come. */
 static bool bulk_next (fluid_t *id)
 {
-    while (source.bulk)
+    while (source.bulk) {
         if (block_next (id))
             return true;
-        else
-            source.bulk = (source.n <= 1 || now_ms () - source.asked_ms < BLOCK_SOON_MS) && block_renew (NEED_NOT);
+        source.bulk = used_soon ();
+        if (source.bulk && !block_renew (NEED_NOT)) {
+            source.bulk = false;
+            source.bulk_again_ms = now_ms () + AGAIN_MS;
+        }
+    }
     return false;
 }
 
