@@ -3,10 +3,14 @@
 """python_client.py - what the package idtree promises, in an instance of two ranks of which rank 0 makes the ids"""
 import array
 import asyncio
+import copy
 import doctest
 import errno
 import importlib
+import inspect
+import itertools
 import os
+import pickle
 import signal
 import threading
 import unittest
@@ -18,6 +22,10 @@ try:
     import numpy
 except ImportError:
     numpy = None
+try:
+    import _xxsubinterpreters as interpreters
+except ImportError:
+    interpreters = None
 
 FAR = os.environ["IDTREE_URI"][:-1] + "1"
 MODULES = ["", ".flax", ".fluid", ".idcomp", ".sno", ".uid", "._connection", ".aio"]
@@ -60,6 +68,61 @@ class Ids(unittest.TestCase):
         for n, age in (-1, 1), (65537, 1), (1, 0), (1, float("nan")), (1, 1e9):
             with self.assertRaises(ValueError):
                 self.c.prefetch(n, age)
+
+    def test_bounds(self):
+        """Lists have a bound, iterators none; a number that does not fit is no other number."""
+        for call in (self.c.ids, self.c.ids_array, idtree.flax.Generator().ids):
+            for n in idtree.MAX_IDS + 1, 10**9:
+                with self.assertRaisesRegex(ValueError, "16777216"):
+                    call(n)
+        got = [*self.c.iter_ids(0), *self.c.iter_ids(2500, 1000), *itertools.islice(self.c.iter_ids(), 3000)]
+        self.assertEqual((len(got), got), (5500, sorted(set(got))))
+        for n, block in (-1, 1), (1, 0):
+            with self.assertRaises(ValueError):
+                self.c.iter_ids(n, block)
+        for rank in -1, 2**32:
+            with self.assertRaises(OverflowError):
+                self.c.call("broker.ping", "{}", rank)
+
+    def test_life(self):
+        """It is told what a connection is; it is made once, not copied, and lives in a sub-interpreter."""
+        with idtree.connect(FAR) as c, c.document("life") as d:
+            self.assertEqual((repr(c), repr(d)), (f"<idtree.Connection to {FAR}>", "<idtree.Document 'life'>"))
+            for it in c, d, idtree.sno.Generator(1), idtree.idcomp.Compressor():
+                for copied in pickle.dumps, copy.copy:
+                    with self.assertRaises(TypeError):
+                        copied(it)
+            with self.assertRaisesRegex(ValueError, "once"):
+                c.__init__(FAR)
+            self.assertGreater(c.id(), 0)
+        self.assertEqual((repr(c), repr(d)), ("<idtree.Connection, closed>", "<idtree.Document, closed>"))
+
+    @unittest.skipUnless(interpreters, "no sub-interpreters")
+    def test_interpreters(self):
+        other = interpreters.create()
+        interpreters.run_string(other, "import idtree\nwith idtree.connect() as c: assert c.id() < c.id()")
+        interpreters.destroy(other)
+        self.assertGreater(self.c.id(), 0)
+
+    def test_closed_by_another(self):
+        """A thread that waits for events without end hears of it."""
+        c, failed = idtree.connect(FAR), []
+        c.subscribe("never.")
+
+        def run():
+            waits.set()
+            try:
+                c.event()
+            except ValueError as e:
+                failed.append(str(e))
+
+        waits = threading.Event()
+        thread = threading.Thread(target=run)
+        thread.start()
+        waits.wait()
+        c.close()
+        thread.join()
+        self.assertRegex(failed[0], "closed")
 
     def test_closed(self):
         with idtree.connect(FAR) as c:
@@ -396,6 +459,21 @@ class Events(unittest.TestCase):
         asyncio.run(main())
 
 
+class Help(unittest.TestCase):
+    def test_all_is_told(self):
+        """help() has something to say of each name, and how it is called."""
+        things = [idtree.Connection, idtree.Document, idtree.idcomp.Compressor]
+        kinds = [idtree.fluid, idtree.flax, idtree.sno, idtree.uid]
+        things += [kind.Generator for kind in kinds] + kinds + [idtree.idcomp, idtree.aio.Connection]
+        for thing in things:
+            for name in vars(thing):
+                what = getattr(thing, name)
+                if not name.startswith("_") and callable(what) and getattr(what, "__module__", "idtree").startswith("idtree"):
+                    self.assertTrue(what.__doc__, f"{thing.__name__}.{name}")
+                    if name != "Fields":
+                        inspect.signature(what)
+
+
 class Values(unittest.TestCase):
     def test_what_is_no_id(self):
         for kind, texts in (
@@ -431,6 +509,14 @@ class Values(unittest.TestCase):
         for call in (
             lambda: idtree.fluid.join(2**40, 0, 0),
             lambda: idtree.fluid.join(0, 2**14, 0),
+            lambda: idtree.fluid.join(2**64, 0, 0),
+            lambda: idtree.fluid.join(0, 2**32, 0),
+            lambda: idtree.fluid.join(0, 0, -1),
+            lambda: idtree.fluid.range(-1, 1),
+            lambda: idtree.fluid.Generator(2**32),
+            lambda: idtree.fluid.Generator(0).reserve(2**64),
+            lambda: idtree.flax.join(1500000000000, 2**64),
+            lambda: idtree.sno.join(1500000000000, 2**32, 0, 0, 0),
             lambda: idtree.flax.join(0, 0),
             lambda: idtree.flax.join(1500000000000, 2**56),
             lambda: idtree.sno.join(0, 0, 0, 0, 0),

@@ -17,8 +17,8 @@ nm -D --undefined-only "$ext" "$IDTREE_BUILDDIR/src/common/libidtree/.libs/libid
 python=$(sed -n 's/^PYTHON = //p' "$IDTREE_BUILDDIR/Makefile")
 lib=$IDTREE_BUILDDIR/src/common/libidtree/.libs
 mkdir -p path/idtree && ln -s "$IDTREE_SRCDIR"/src/bindings/python/idtree/*.py "$ext" path/idtree
-PYTHONPATH=$PWD/path LD_LIBRARY_PATH=$lib PYTHONDONTWRITEBYTECODE=1 PYTHONWARNINGS=error
-export PYTHONPATH LD_LIBRARY_PATH PYTHONDONTWRITEBYTECODE PYTHONWARNINGS
+PYTHONPATH=$PWD/path LD_LIBRARY_PATH=$lib PYTHONWARNINGS=error
+export PYTHONPATH LD_LIBRARY_PATH PYTHONWARNINGS
 
 test_expect_success 'examples of its documentation, and what it promises' '
     idtree start -s 2 -o fluid.max-generators=1 -o broker.modules=fluid,flake,compressor "$python" "$IDTREE_SRCDIR/t/python_client.py" 2>log || { cat log; false; } &&
@@ -28,5 +28,10 @@ test_expect_success 'the examples of its guide' '
     sed -n "/^\`\`\`python/,/^\`\`\`/p" "$IDTREE_SRCDIR/doc/guide/python.md" | sed "/^\`\`\`/d" >guide.py &&
     idtree start "$python" guide.py >out && cat out && grep "^0017.e9fb.8df1.6c2e 15451$" out &&
     grep -x True out && test "$(tail -n 1 out)" = 100
+'
+if command -v stubtest >/dev/null; then test_set_prereq MYPY; fi
+test_expect_success MYPY 'its type hints are whole, and tell of the extension what it has' '
+    ln -s "$IDTREE_SRCDIR"/src/bindings/python/idtree/*.pyi "$IDTREE_SRCDIR/src/bindings/python/idtree/py.typed" path/idtree &&
+    MYPYPATH=path mypy --strict --cache-dir cache -p idtree >out && MYPYPATH=path stubtest idtree._idtree >out || { cat out; false; }
 '
 test_done

@@ -302,18 +302,22 @@ static PyObject *get_session (PyObject *self, void *unused)
 static PyMethodDef methods[] = {
     SESSION_METHODS,
     { "generate_unique", compressor_unique, METH_NOARGS,
-      "generate_unique() -> int or str\n\nAn id that means the same in the whole document at once: a final one, or a UUID." },
+      "generate_unique($self, /)\n--\n\n"
+      "An id that means the same in the whole document at once: a final one, or a UUID." },
     { "take", WITH_KEYWORDS (compressor_take),
-      "take(unfinalized=False) -> str or None\n\nThe ids made since the last time, as the JSON text of a range, to be\n"
-      "finalized by all in one order; None: there are none.  unfinalized: all that are not finalized, where ranges that\n"
-      "were taken are lost for certain." },
+      "take($self, /, unfinalized=False)\n--\n\n"
+      "The ids made since the last time, as the JSON text of a range, to be\n"
+      "finalized by all in one order; None: there are none.  unfinalized: all that are not finalized, where ranges\n"
+      "that were taken are lost for certain." },
     { "finalize", compressor_finalize, METH_O,
-      "finalize(range)\n\nThe next range of the order, one's own too.  ValueError: it can't be, or collides." },
+      "finalize($self, range, /)\n--\n\n"
+      "The next range of the order, one's own too.  ValueError: it can't be, or collides." },
     { "ghost_begin", compressor_ghost_begin, METH_O,
-      "ghost_begin(session)\n\nIds are this session's, and final at once, until ghost_end()." },
-    { "ghost_end", compressor_ghost_end, METH_NOARGS, "ghost_end()" },
+      "ghost_begin($self, session, /)\n--\n\nIds are this session's, and final at once, until ghost_end()." },
+    { "ghost_end", compressor_ghost_end, METH_NOARGS, "ghost_end($self, /)\n--\n\nIds are this session's own again." },
     { "save", WITH_KEYWORDS (compressor_save),
-      "save(local=False) -> bytes\n\nThe stored form, for others to begin with; local: with this session, to be gone\n"
+      "save($self, /, local=False)\n--\n\n"
+      "The stored form, for others to begin with; local: with this session, to be gone\n"
       "on with once." },
     { NULL, NULL, 0, NULL },
 };
@@ -325,7 +329,7 @@ static PyGetSetDef members[] = {
 
 static PyType_Slot slots[] = {
     { Py_tp_doc,
-      "Compressor(session=None, stored=None, local=False, cluster_size=512)\n\n"
+      "Compressor(session=None, stored=None, local=False, cluster_size=512)\n--\n\n"
       "A session of one's own in a document whose order somebody else decides; no broker is needed.\n"
       "session: its UUID, a new one where it is not given.  stored: what save() gave, or another compressor\n"
       "of Fluid Framework 2 stored; local: go on with the session in it." },

@@ -25,13 +25,14 @@ PyObject *session_id_of (PyObject *self, PyObject *uuid);
 
 /* In a table of methods. */
 #define SESSION_METHODS                                                                                                \
-    { "generate", session_generate, METH_NOARGS, "generate() -> int\n\nA new id, as this session uses it." },          \
-        { "to_op", session_to_op, METH_O, "to_op(id) -> int\n\nThe form to send to others, along with the session." }, \
+    { "generate", session_generate, METH_NOARGS, "generate($self, /)\n--\n\nA new id, as this session uses it." },     \
+        { "to_op", session_to_op, METH_O,                                                                              \
+          "to_op($self, id, /)\n--\n\nThe form to send to others, along with the session." },                          \
         { "to_session", WITH_KEYWORDS (session_to_session),                                                            \
-          "to_session(op, origin=None) -> int\n\nWhat came from session 'origin', as this one uses it." },             \
-        { "uuid", session_uuid, METH_O, "uuid(id) -> str\n\nThe UUID that an id of this session stands for." },        \
+          "to_session($self, /, op, origin=None)\n--\n\nWhat came from session 'origin', as this one uses it." },      \
+        { "uuid", session_uuid, METH_O, "uuid($self, id, /)\n--\n\nThe UUID that an id of this session stands for." }, \
     {                                                                                                                  \
-        "id_of", session_id_of, METH_O, "id_of(uuid) -> int\n\nThe id of a UUID; ValueError: it has none here."        \
+        "id_of", session_id_of, METH_O, "id_of($self, uuid, /)\n--\n\nThe id of a UUID; ValueError: it has none here." \
     }
 
 /* A new type of compressors. */

@@ -38,12 +38,27 @@ static bool lock (struct connection *c)
         PyErr_SetString (PyExc_RuntimeError, "a handler of a signal can't use the connection that it interrupted");
         return false;
     }
-    if (!PyThread_acquire_lock (c->lock, NOWAIT_LOCK)) {
-        Py_BEGIN_ALLOW_THREADS PyThread_acquire_lock (c->lock, WAIT_LOCK);
-        Py_END_ALLOW_THREADS
+    PyLockStatus status = PyThread_acquire_lock_timed (c->lock, 0, 0);
+    while (status != PY_LOCK_ACQUIRED) {
+        PyThreadState *state = PyEval_SaveThread ();
+        status = PyThread_acquire_lock_timed (c->lock, -1, 1);
+        PyEval_RestoreThread (state);
+        if (status == PY_LOCK_INTR && PyErr_CheckSignals () < 0)
+            return false;
     }
     c->owner = me;
     return true;
+}
+
+static bool raise_closed (void)
+{
+    PyErr_SetString (PyExc_ValueError, "the connection is closed");
+    return false;
+}
+
+bool connection_goes_on (const struct connection *c)
+{
+    return PyErr_CheckSignals () == 0 && (!c->closing || raise_closed ());
 }
 
 bool connection_enter (struct connection *c)
@@ -57,8 +72,7 @@ bool connection_enter (struct connection *c)
     if (c->h)
         return true;
     connection_leave (c);
-    PyErr_SetString (PyExc_ValueError, "the connection is closed");
-    return false;
+    return raise_closed ();
 }
 
 PyObject *connection_raise (struct connection *c, int errnum)
@@ -83,6 +97,8 @@ static int generate (struct connection *c, fluid_t *ids, size_t count)
         rc = idt_fluid_generate (c->h, n, ids);
         ids += n;
         count -= n;
+        if (rc == 0 && count > 0 && !ask_python (c))
+            rc = -1;
     }
     int errnum = errno;
     connection_relock (c);
@@ -117,10 +133,8 @@ static PyObject *connection_ids (PyObject *self, PyObject *arg)
 
     if (n == -1 && PyErr_Occurred ())
         return NULL;
-    if (n < 0 || (size_t)n > SIZE_MAX / sizeof (fluid_t)) {
-        PyErr_SetString (PyExc_ValueError, "a number of ids is 0 or more");
+    if (!is_list_size (n, "iter_ids() gives as many as you want, fill() fills memory of yours"))
         return NULL;
-    }
     fluid_t *ids = PyMem_Malloc (n > 0 ? (size_t)n * sizeof (*ids) : 1);
     if (!ids)
         return PyErr_NoMemory ();
@@ -222,10 +236,10 @@ static PyObject *connection_call (PyObject *self, PyObject *args, PyObject *kwar
     static char *names[] = { "topic", "payload", "rank", "timeout", NULL };
     struct connection *c = (struct connection *)self;
     const char *topic, *payload = NULL;
-    unsigned int rank = IDT_NODEID_ANY;
+    uint32_t rank = IDT_NODEID_ANY;
     double timeout_s = -1;
 
-    if (!PyArg_ParseTupleAndKeywords (args, kwargs, "s|zId", names, &topic, &payload, &rank, &timeout_s)
+    if (!PyArg_ParseTupleAndKeywords (args, kwargs, "s|zO&d", names, &topic, &payload, take_u32, &rank, &timeout_s)
         || !connection_enter (c))
         return NULL;
     connection_unlock (c);
@@ -283,9 +297,12 @@ static int connection_init (PyObject *self, PyObject *args, PyObject *kwargs)
 
     if (!PyArg_ParseTupleAndKeywords (args, kwargs, "|zpd", names, &uri, &reconnect, &timeout_s) || !lock (c))
         return -1;
-    idt_t *before = c->h;
-    Py_BEGIN_ALLOW_THREADS idt_close (before);
-    c->h = idt_open_within (uri, reconnect ? IDT_O_RECONNECT : 0, timeout_s * 1e3, &error);
+    if (c->h || c->forked) {
+        PyErr_SetString (PyExc_ValueError, "a connection is made once");
+        connection_leave (c);
+        return -1;
+    }
+    Py_BEGIN_ALLOW_THREADS c->h = idt_open_within (uri, reconnect ? IDT_O_RECONNECT : 0, timeout_s * 1e3, &error);
     Py_END_ALLOW_THREADS int errnum = errno;
     if (c->h)
         idt_set_interrupt (c->h, ask_python, c);
@@ -313,7 +330,10 @@ static PyObject *connection_close (PyObject *self, PyObject *unused)
 {
     struct connection *c = (struct connection *)self;
 
-    if (!c->forked && !lock (c))
+    c->closing = true;
+    bool locked = !c->forked && lock (c);
+    c->closing = false;
+    if (!c->forked && !locked)
         return NULL;
     end (c);
     if (!c->forked)
@@ -362,23 +382,27 @@ static PyObject *get_closed (PyObject *self, void *unused)
 }
 
 static PyMethodDef methods[] = {
-    { "id", connection_id, METH_NOARGS, "id() -> int\n\nOne new FLUID, above all that this connection got before." },
-    { "ids", connection_ids, METH_O, "ids(n) -> list\n\nNew FLUIDs, in increasing order." },
+    { "id", connection_id, METH_NOARGS,
+      "id($self, /)\n--\n\nOne new FLUID, an int above all that this connection got before." },
+    { "ids", connection_ids, METH_O,
+      "ids($self, n, /)\n--\n\nA list of n new FLUIDs, in increasing order, MAX_IDS at most." },
     { "fill", connection_fill, METH_O,
-      "fill(buffer) -> buffer\n\nFill an array('Q'), a NumPy array of uint64, or any writable buffer, with new\n"
+      "fill($self, buffer, /)\n--\n\nFill an array('Q'), a NumPy array of uint64, or any writable buffer, with new\n"
       "FLUIDs in increasing order." },
     { "prefetch", WITH_KEYWORDS (connection_prefetch),
-      "prefetch(n, max_age=1.0)\n\nKeep up to n ids at hand, so that id() and ids() need no message, each for max_age\n"
+      "prefetch($self, /, n, max_age=1.0)\n--\n\n"
+      "Keep up to n ids at hand, so that id() and ids() need no message, each for max_age\n"
       "seconds.  0: no more." },
     { "call", WITH_KEYWORDS (connection_call),
-      "call(topic, payload=None, rank=2**32-1, timeout=-1.0) -> str or None\n\nSend a request with a text, and\n"
-      "wait for its answer's." },
+      "call($self, /, topic, payload=None, rank=4294967295, timeout=-1.0)\n--\n\nSend a request with a text, and\n"
+      "return its answer's; None: it is empty.  rank: 4294967295 is the nearest that has the service." },
     { "attr", connection_attr, METH_O,
-      "attr(name) -> str\n\nThe value of an attribute of the broker; KeyError: none." },
-    { "subscribe", connection_subscribe, METH_O, "subscribe(prefix)\n\nGet events whose topic begins so." },
-    { "unsubscribe", connection_unsubscribe, METH_O, "unsubscribe(prefix)\n\nGet them no more." },
+      "attr($self, name, /)\n--\n\nThe value of an attribute of the broker; KeyError: none." },
+    { "subscribe", connection_subscribe, METH_O,
+      "subscribe($self, prefix, /)\n--\n\nGet events whose topic begins so." },
+    { "unsubscribe", connection_unsubscribe, METH_O, "unsubscribe($self, prefix, /)\n--\n\nGet them no more." },
     { "_event", WITH_KEYWORDS (connection_event), NULL },
-    { "close", connection_close, METH_NOARGS, "close()\n\nEnd the connection.  Once more does nothing." },
+    { "close", connection_close, METH_NOARGS, "close($self, /)\n--\n\nEnd the connection.  Once more does nothing." },
     { "_set_forked", connection_set_forked, METH_NOARGS, NULL },
     { "__enter__", connection_begin_with, METH_NOARGS, NULL },
     { "__exit__", connection_end_with, METH_VARARGS, NULL },

@@ -28,6 +28,7 @@ struct connection {
     unsigned long owner;  /* thread that holds the lock; 0: none */
     PyThreadState *state; /* of that thread, while other threads run */
     bool forked;
+    bool closing; /* a thread waits for the lock to close it */
     struct document_list documents;
     struct events *events; /* NULL: none were subscribed to */
 };
@@ -35,6 +36,9 @@ struct connection {
 /* Begin a call with the handle.  Returns false with an exception set. */
 bool connection_enter (struct connection *c);
 void connection_leave (struct connection *c);
+
+/* Whether one that waits between two turns of the reactor goes on.  Returns false with an exception set. */
+bool connection_goes_on (const struct connection *c);
 
 static inline void connection_unlock (struct connection *c)
 {

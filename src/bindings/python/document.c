@@ -75,7 +75,7 @@ static PyObject *wait_with (PyObject *self, PyObject *args, PyObject *kwargs,
         connection_relock (d->c);
         if (left_ms >= 0)
             left_ms = left_ms > ms ? left_ms - ms : 0;
-    } while (rc < 0 && errnum == ETIMEDOUT && left_ms != 0 && PyErr_CheckSignals () == 0);
+    } while (rc < 0 && errnum == ETIMEDOUT && left_ms != 0 && connection_goes_on (d->c));
     PyObject *done = rc == 0 ? Py_NewRef (Py_None) : PyErr_Occurred () ? NULL : raise_document (d, errnum);
     connection_leave (d->c);
     return done;
@@ -165,13 +165,16 @@ static void document_dealloc (PyObject *self)
 {
     struct document *d = (struct document *)self;
     PyTypeObject *type = Py_TYPE (self);
+    PyObject *kind, *error, *trace; /* of what goes on meanwhile */
 
+    PyErr_Fetch (&kind, &error, &trace);
     if (d->d && !d->c->forked && connection_enter (d->c)) {
         end (d);
         connection_leave (d->c);
     }
     else if (d->d)
         LIST_REMOVE (d, link);
+    PyErr_Restore (kind, error, trace);
     Py_XDECREF ((PyObject *)d->c);
     ((freefunc)PyType_GetSlot (type, Py_tp_free)) (self);
     Py_DECREF (type);
@@ -210,11 +213,22 @@ static PyObject *get_settled (PyObject *self, void *unused)
     return PyBool_FromLong (d->d && idt_document_settled (d->d));
 }
 
+static PyObject *document_repr (PyObject *self)
+{
+    struct document *d = (struct document *)self;
+
+    return d->d ? PyUnicode_FromFormat ("<idtree.Document '%s'>", idt_document_name (d->d))
+                : PyUnicode_FromString ("<idtree.Document, closed>");
+}
+
 static PyMethodDef methods[] = {
     SESSION_METHODS,
-    { "settle", WITH_KEYWORDS (settle), "settle(timeout=-1.0)\n\nWait until all ids that were made are final." },
-    { "sync", WITH_KEYWORDS (sync_), "sync(timeout=-1.0)\n\nWait until all that was ordered before is known here." },
-    { "close", document_close, METH_NOARGS, "close()\n\nEnd it; ids that are not settled are never known to others." },
+    { "settle", WITH_KEYWORDS (settle),
+      "settle($self, /, timeout=-1.0)\n--\n\nWait until all ids that were made are final." },
+    { "sync", WITH_KEYWORDS (sync_),
+      "sync($self, /, timeout=-1.0)\n--\n\nWait until all that was ordered before is known here." },
+    { "close", document_close, METH_NOARGS,
+      "close($self, /)\n--\n\nEnd it; ids that are not settled are never known to others." },
     { "__enter__", document_enter, METH_NOARGS, NULL },
     { "__exit__", document_exit, METH_VARARGS, NULL },
     { NULL, NULL, 0, NULL },
@@ -228,10 +242,11 @@ static PyGetSetDef members[] = {
 };
 
 static PyType_Slot slots[] = {
-    { Py_tp_doc, "Document(connection, name, timeout=30.0)\n\n"
+    { Py_tp_doc, "Document(connection, name, timeout=30.0)\n--\n\n"
                  "A session of one's own in a document that the instance shares." },
     { Py_tp_init, document_init },
     { Py_tp_dealloc, document_dealloc },
+    { Py_tp_repr, document_repr },
     { Py_tp_methods, methods },
     { Py_tp_getset, members },
     { 0, NULL },

@@ -112,7 +112,7 @@ static int run (struct connection *c, double ms)
     connection_relock (c);
     if (rc < 0)
         (void)connection_raise (c, errnum);
-    return rc < 0 || PyErr_CheckSignals () < 0 ? -1 : 0;
+    return rc < 0 || !connection_goes_on (c) ? -1 : 0;
 }
 
 /* The next one. */

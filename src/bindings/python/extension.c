@@ -16,6 +16,41 @@ PyObject *raise_errno (int errnum, const char *text)
     return NULL;
 }
 
+int take_u64 (PyObject *object, void *to)
+{
+    unsigned long long number = PyLong_AsUnsignedLongLong (object);
+
+    if (number == (unsigned long long)-1 && PyErr_Occurred ())
+        return 0;
+    *(uint64_t *)to = number;
+    return 1;
+}
+
+int take_u32 (PyObject *object, void *to)
+{
+    uint64_t number;
+
+    if (!take_u64 (object, &number))
+        return 0;
+    if (number > UINT32_MAX) {
+        PyErr_Format (PyExc_OverflowError, "%R is a number of more than 32 bits", object);
+        return 0;
+    }
+    *(uint32_t *)to = (uint32_t)number;
+    return 1;
+}
+
+bool is_list_size (Py_ssize_t n, const char *instead)
+{
+    if (n >= 0 && n <= IDS_MAX)
+        return true;
+    if (n < 0)
+        PyErr_SetString (PyExc_ValueError, "a number of ids is 0 or more");
+    else
+        PyErr_Format (PyExc_ValueError, "a list of %zd ids is too long, %d are the most: %s", n, IDS_MAX, instead);
+    return false;
+}
+
 /* Add a new object, or none, under a name.  Returns 0, or -1 with an exception set. */
 static int add_new (PyObject *module, const char *name, PyObject *object)
 {
@@ -38,6 +73,8 @@ static int execute (PyObject *module)
         if (add_new (module, generators[i], generator_type_create (module, (enum generator_kind)i)) < 0)
             return -1;
     if (PyModule_AddFunctions (module, fluid_methods) < 0 || PyModule_AddFunctions (module, flake_methods) < 0)
+        return -1;
+    if (PyModule_AddIntConstant (module, "MAX_IDS", IDS_MAX) < 0)
         return -1;
     return PyModule_AddIntConstant (module, "MAX_COUNT", IDT_FLUID_MAX_COUNT);
 }

@@ -15,12 +15,24 @@
 #include <Python.h>
 
 #include <stdbool.h>
+#include <stdint.h>
 
 /* In a table of methods. */
 #define WITH_KEYWORDS(function) ((PyCFunction)(void (*) (void)) (function)), METH_VARARGS | METH_KEYWORDS
 
 /* Set OSError, unless there is an exception already.  Returns NULL. */
 PyObject *raise_errno (int errnum, const char *text);
+
+/* For O& of PyArg_Parse: numbers as they are.  What is below 0 or has more bits is OverflowError, where Python's own K
+ * and I take its lowest bits.
+ */
+int take_u64 (PyObject *object, void *to); /* uint64_t */
+int take_u32 (PyObject *object, void *to); /* uint32_t */
+
+#define IDS_MAX (1 << 24) /* ids of one call that makes a list of them */
+
+/* Whether a list may have 'n' ids; if not, ValueError says what to do instead. */
+bool is_list_size (Py_ssize_t n, const char *instead);
 
 /* A new type of connections. */
 PyObject *connection_type_create (PyObject *module);

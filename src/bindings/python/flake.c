@@ -113,12 +113,12 @@ static PyObject *split_flax (PyObject *module, PyObject *arg)
 
 static PyObject *join_flax (PyObject *module, PyObject *args)
 {
-    unsigned long long random;
     struct flax_fields f;
+    uint64_t random;
     long long unix_ms;
     flax_t id;
 
-    if (!PyArg_ParseTuple (args, "LK", &unix_ms, &random))
+    if (!PyArg_ParseTuple (args, "LO&", &unix_ms, take_u64, &random))
         return NULL;
     f.random = random;
     if (flax_ms_at (unix_ms, &f.ms) < 0)
@@ -157,12 +157,13 @@ static PyObject *split_sno (PyObject *module, PyObject *arg)
 
 static PyObject *join_sno (PyObject *module, PyObject *args)
 {
-    unsigned int tick, meta, partition, sequence;
+    uint32_t tick, meta, partition, sequence;
     struct sno_fields f;
     long long unix_ms;
     sno_t id;
 
-    if (!PyArg_ParseTuple (args, "LIIII", &unix_ms, &tick, &meta, &partition, &sequence))
+    if (!PyArg_ParseTuple (args, "LO&O&O&O&", &unix_ms, take_u32, &tick, take_u32, &meta, take_u32, &partition,
+                           take_u32, &sequence))
         return NULL;
     f = (struct sno_fields){ .tick = tick, .meta = meta, .partition = partition, .sequence = sequence };
     errno = EOVERFLOW;
@@ -264,22 +265,28 @@ static PyObject *unix_ms_uid (PyObject *module, PyObject *args)
 
 DEFINE_TEXT (uuid, idcomp_uuid, struct idcomp_uuid, "UUID of version 4")
 
+#define FORMAT_DOC(name) name "($module, id, /)\n--\n\nThe text of an id."
+#define PARSE_DOC(name) name "($module, text, /)\n--\n\nThe bytes of the id that a text is; ValueError: it is none."
+#define RANGE_DOC(name)                                                                                        \
+    name "($module, from_ms, to_ms, /)\n--\n\nWhat ids of a time since Unix lie between, as (lower, upper):\n" \
+         "lower <= id < upper."
+
 PyMethodDef flake_methods[] = {
-    { "flax_format", format_flax, METH_O, NULL },
-    { "flax_parse", parse_flax, METH_O, NULL },
+    { "flax_format", format_flax, METH_O, FORMAT_DOC ("flax_format") },
+    { "flax_parse", parse_flax, METH_O, PARSE_DOC ("flax_parse") },
     { "flax_split", split_flax, METH_O, NULL },
     { "flax_join", join_flax, METH_VARARGS, NULL },
-    { "flax_range", range_flax, METH_VARARGS, NULL },
-    { "sno_format", format_sno, METH_O, NULL },
-    { "sno_parse", parse_sno, METH_O, NULL },
+    { "flax_range", range_flax, METH_VARARGS, RANGE_DOC ("flax_range") },
+    { "sno_format", format_sno, METH_O, FORMAT_DOC ("sno_format") },
+    { "sno_parse", parse_sno, METH_O, PARSE_DOC ("sno_parse") },
     { "sno_split", split_sno, METH_O, NULL },
     { "sno_join", join_sno, METH_VARARGS, NULL },
-    { "sno_range", range_sno, METH_VARARGS, NULL },
-    { "uid_format", format_uid, METH_O, NULL },
-    { "uid_parse", parse_uid, METH_O, NULL },
+    { "sno_range", range_sno, METH_VARARGS, RANGE_DOC ("sno_range") },
+    { "uid_format", format_uid, METH_O, FORMAT_DOC ("uid_format") },
+    { "uid_parse", parse_uid, METH_O, PARSE_DOC ("uid_parse") },
     { "uid_split", split_uid, METH_VARARGS, NULL },
     { "uid_unix_ms", unix_ms_uid, METH_VARARGS, NULL },
-    { "uuid_format", format_uuid, METH_O, NULL },
-    { "uuid_parse", parse_uuid, METH_O, NULL },
+    { "uuid_format", format_uuid, METH_O, FORMAT_DOC ("uuid_format") },
+    { "uuid_parse", parse_uuid, METH_O, PARSE_DOC ("uuid_parse") },
     { NULL, NULL, 0, NULL },
 };

@@ -9,17 +9,6 @@
 
 #include <idtree/fluid.h>
 
-/* An id of any int from 0 to 2^64 - 1, for PyArg_Parse's O&. */
-static int take_id (PyObject *object, void *to)
-{
-    unsigned long long id = PyLong_AsUnsignedLongLong (object);
-
-    if (id == (unsigned long long)-1 && PyErr_Occurred ())
-        return 0;
-    *(fluid_t *)to = id;
-    return 1;
-}
-
 /* Without keywords: these take longer than the work. */
 static PyObject *format (PyObject *module, PyObject *const *args, Py_ssize_t nargs)
 {
@@ -30,7 +19,7 @@ static PyObject *format (PyObject *module, PyObject *const *args, Py_ssize_t nar
 
     if (nargs != 1 && nargs != 2)
         return PyErr_Format (PyExc_TypeError, "format() takes an id and a form");
-    if (!take_id (args[0], &id) || (nargs == 2 && !(form_name = PyUnicode_AsUTF8AndSize (args[1], NULL))))
+    if (!take_u64 (args[0], &id) || (nargs == 2 && !(form_name = PyUnicode_AsUTF8AndSize (args[1], NULL))))
         return NULL;
     if (fluid_form_find (form_name, &form) < 0)
         return PyErr_Format (PyExc_ValueError,
@@ -61,7 +50,7 @@ static PyObject *split (PyObject *module, PyObject *arg)
 {
     fluid_t id;
 
-    if (!take_id (arg, &id))
+    if (!take_u64 (arg, &id))
         return NULL;
     struct fluid_fields f = fluid_split (id);
     return Py_BuildValue ("(KII)", (unsigned long long)f.timestamp_ms, (unsigned)f.generator, (unsigned)f.sequence);
@@ -69,11 +58,11 @@ static PyObject *split (PyObject *module, PyObject *arg)
 
 static PyObject *join (PyObject *module, PyObject *args)
 {
-    unsigned long long timestamp_ms;
-    unsigned int generator, sequence;
+    uint64_t timestamp_ms;
+    uint32_t generator, sequence;
     fluid_t id;
 
-    if (!PyArg_ParseTuple (args, "KII", &timestamp_ms, &generator, &sequence))
+    if (!PyArg_ParseTuple (args, "O&O&O&", take_u64, &timestamp_ms, take_u32, &generator, take_u32, &sequence))
         return NULL;
     struct fluid_fields fields = { .timestamp_ms = timestamp_ms, .generator = generator, .sequence = sequence };
     if (fluid_join (&fields, &id) == 0)
@@ -85,10 +74,10 @@ static PyObject *join (PyObject *module, PyObject *args)
 
 static PyObject *range (PyObject *module, PyObject *args)
 {
-    unsigned long long from_ms, to_ms;
+    uint64_t from_ms, to_ms;
     fluid_t lower, upper;
 
-    if (!PyArg_ParseTuple (args, "KK", &from_ms, &to_ms))
+    if (!PyArg_ParseTuple (args, "O&O&", take_u64, &from_ms, take_u64, &to_ms))
         return NULL;
     if (fluid_range (from_ms, to_ms, &lower, &upper) == 0)
         return Py_BuildValue ("(KK)", (unsigned long long)lower, (unsigned long long)upper);
@@ -98,10 +87,14 @@ static PyObject *range (PyObject *module, PyObject *args)
 }
 
 PyMethodDef fluid_methods[] = {
-    { "fluid_format", (PyCFunction)(void (*) (void))format, METH_FASTCALL, NULL },
-    { "fluid_parse", parse, METH_O, NULL },
+    { "fluid_format", (PyCFunction)(void (*) (void))format, METH_FASTCALL,
+      "fluid_format($module, id, form='f58', /)\n--\n\nThe text of an id, in a form of FORMS." },
+    { "fluid_parse", parse, METH_O,
+      "fluid_parse($module, text, /)\n--\n\nThe id that a text in any form is; ValueError: it is none." },
     { "fluid_split", split, METH_O, NULL },
     { "fluid_join", join, METH_VARARGS, NULL },
-    { "fluid_range", range, METH_VARARGS, NULL },
+    { "fluid_range", range, METH_VARARGS,
+      "fluid_range($module, from_ms, to_ms, /)\n--\n\nWhat ids of a time of the epoch lie between, as (lower, upper):\n"
+      "lower <= id < upper." },
     { NULL, NULL, 0, NULL },
 };

@@ -103,9 +103,9 @@ static PyObject *generator_ids (PyObject *self, PyObject *args, PyObject *kwargs
     Py_ssize_t n;
 
     if (!PyArg_ParseTupleAndKeywords (args, kwargs, g->kind ? g->kind->many_format : "n", names, &n, &option)
-        || !is_usable (g, option))
+        || !is_usable (g, option) || !is_list_size (n, "ask for the others in another call"))
         return NULL;
-    PyObject *list = n < 0 ? PyErr_Format (PyExc_ValueError, "a number of ids is 0 or more") : PyList_New (n);
+    PyObject *list = PyList_New (n);
     for (Py_ssize_t i = 0; list && i < n; i++) {
         PyObject *id = make_one (g, option);
         if (!id || PyList_SetItem (list, i, id) < 0)
@@ -141,11 +141,12 @@ static int take (PyObject *self, const struct kind *kind, void *gen)
     return 0;
 }
 
-#define IDS_METHODS(arguments, more)                                                   \
-    { "id", WITH_KEYWORDS (generator_id), "id(" arguments ") -> bytes\n\nA new id." }, \
-    {                                                                                  \
-        "ids", WITH_KEYWORDS (generator_ids),                                          \
-            "ids(n" more ") -> list\n\nNew ids, in the order in which they were made." \
+#define IDS_METHODS(arguments)                                                                      \
+    { "id", WITH_KEYWORDS (generator_id), "id($self, /" arguments ")\n--\n\nA new id, as bytes." }, \
+    {                                                                                               \
+        "ids", WITH_KEYWORDS (generator_ids),                                                       \
+            "ids($self, /, n" arguments                                                             \
+            ")\n--\n\nA list of new ids, in the order in which they were made, MAX_IDS at most."    \
     }
 
 /* --- flax ----------------------------------------------------------------------------------------------- */
@@ -173,7 +174,7 @@ static int init_flax (PyObject *self, PyObject *args, PyObject *kwargs)
                  flax_gen_create (&(struct flax_gen_config){ .mode = increasing ? FLAX_INCREASING : FLAX_RANDOM }));
 }
 
-static PyMethodDef flax_methods[] = { IDS_METHODS ("", ""), { NULL, NULL, 0, NULL } };
+static PyMethodDef flax_methods[] = { IDS_METHODS (""), { NULL, NULL, 0, NULL } };
 
 /* --- sno ------------------------------------------------------------------------------------------------ */
 
@@ -227,9 +228,9 @@ static PyObject *sno_snapshot (PyObject *self, PyObject *unused)
 }
 
 static PyMethodDef sno_methods[] = {
-    IDS_METHODS ("meta=0", ", meta=0"),
+    IDS_METHODS (", meta=0"),
     { "snapshot", sno_snapshot, METH_NOARGS,
-      "snapshot() -> str\n\nWhat Generator(start=...) goes on from, where this one makes no more." },
+      "snapshot($self, /)\n--\n\nWhat Generator(start=...) goes on from, where this one makes no more." },
     { NULL, NULL, 0, NULL },
 };
 
@@ -299,7 +300,7 @@ static PyObject *uid_newest_us (PyObject *self, void *unused)
     return is_usable (g, 0) ? PyLong_FromLongLong (uid_gen_newest_us (g->gen)) : NULL;
 }
 
-static PyMethodDef uid_methods[] = { IDS_METHODS ("local=False", ", local=False"), { NULL, NULL, 0, NULL } };
+static PyMethodDef uid_methods[] = { IDS_METHODS (", local=False"), { NULL, NULL, 0, NULL } };
 
 static PyGetSetDef uid_members[] = {
     { "newest_us", uid_newest_us, NULL, "the time of the newest id: after_us of a later generator of this node", NULL },
@@ -317,10 +318,11 @@ static int init_fluid (PyObject *self, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = { "generator", "from_ms", "to_ms", NULL };
     struct fluid_generator *g = (struct fluid_generator *)self;
-    unsigned long long lo_ms = 0, hi_ms = FLUID_TIMESTAMP_MAX + 1;
-    unsigned int generator;
+    uint64_t lo_ms = 0, hi_ms = FLUID_TIMESTAMP_MAX + 1;
+    uint32_t generator;
 
-    if (!PyArg_ParseTupleAndKeywords (args, kwargs, "I|KK", names, &generator, &lo_ms, &hi_ms))
+    if (!PyArg_ParseTupleAndKeywords (args, kwargs, "O&|O&O&", names, take_u32, &generator, take_u64, &lo_ms, take_u64,
+                                      &hi_ms))
         return -1;
     if (fluid_gen_init (&g->gen, &(struct fluid_gen_config){ generator, lo_ms, hi_ms }) < 0) {
         PyErr_Format (PyExc_ValueError, "a generator is 0 to %u; its time begins before it ends, and has 40 bits",
@@ -361,11 +363,11 @@ static PyObject *fluid_reserve (PyObject *self, PyObject *args, PyObject *kwargs
 {
     static char *names[] = { "now_ms", "n", NULL };
     struct fluid_gen *gen = fluid_of (self);
-    unsigned long long now_ms;
-    unsigned int n = 1;
+    uint64_t now_ms;
+    uint32_t n = 1;
     fluid_t first;
 
-    if (!gen || !PyArg_ParseTupleAndKeywords (args, kwargs, "K|I", names, &now_ms, &n))
+    if (!gen || !PyArg_ParseTupleAndKeywords (args, kwargs, "O&|O&", names, take_u64, &now_ms, take_u32, &n))
         return NULL;
     if (n == 0)
         return PyErr_Format (PyExc_ValueError, "a number of ids to reserve is 1 or more");
@@ -384,9 +386,9 @@ static PyObject *fluid_reserve (PyObject *self, PyObject *args, PyObject *kwargs
 static PyObject *fluid_set_range (PyObject *self, PyObject *args)
 {
     struct fluid_gen *gen = fluid_of (self);
-    unsigned long long lo_ms, hi_ms;
+    uint64_t lo_ms, hi_ms;
 
-    if (!gen || !PyArg_ParseTuple (args, "KK", &lo_ms, &hi_ms))
+    if (!gen || !PyArg_ParseTuple (args, "O&O&", take_u64, &lo_ms, take_u64, &hi_ms))
         return NULL;
     if (fluid_gen_set_range (gen, lo_ms, hi_ms) < 0)
         return PyErr_Format (PyExc_ValueError, "a time begins before it ends, and has 40 bits");
@@ -414,11 +416,13 @@ static void fluid_dealloc (PyObject *self)
 
 static PyMethodDef fluid_generator_methods[] = {
     { "reserve", WITH_KEYWORDS (fluid_reserve),
-      "reserve(now_ms, n=1) -> range\n\nUp to n ids of that millisecond, as many as there are: 1024 at most.\n"
+      "reserve($self, /, now_ms, n=1)\n--\n\n"
+      "A range of up to n ids of that millisecond, as many as there are: 1024 at most.\n"
       "BlockingIOError: there are none, ask for a later one." },
     { "set_range", fluid_set_range, METH_VARARGS,
-      "set_range(from_ms, to_ms)\n\nThe milliseconds that it may use from now on." },
-    { "follow", fluid_follow, METH_O, "follow(id)\n\nAll ids from now on are above this one, whoever made it." },
+      "set_range($self, from_ms, to_ms, /)\n--\n\nThe milliseconds that it may use from now on." },
+    { "follow", fluid_follow, METH_O,
+      "follow($self, id, /)\n--\n\nAll ids from now on are above this one, whoever made it." },
     { NULL, NULL, 0, NULL },
 };
 
@@ -426,7 +430,7 @@ static PyMethodDef fluid_generator_methods[] = {
 
 static PyType_Slot flax_slots[] = {
     { Py_tp_doc,
-      "Generator(increasing=True)\n\nMakes ids of flax: each above the one before, or of random bits alone." },
+      "Generator(increasing=True)\n--\n\nMakes ids of flax: each above the one before, or of random bits alone." },
     { Py_tp_init, init_flax },
     { Py_tp_dealloc, generator_dealloc },
     { Py_tp_methods, flax_methods },
@@ -434,7 +438,7 @@ static PyType_Slot flax_slots[] = {
 };
 static PyType_Slot sno_slots[] = {
     { Py_tp_doc,
-      "Generator(partition, start=None)\n\nMakes ids of sno; no two generators of a partition may be at work.\n"
+      "Generator(partition=-1, start=None)\n--\n\nMakes ids of sno; no two generators of a partition may be at work.\n"
       "start: the snapshot() of the one before." },
     { Py_tp_init, init_sno },
     { Py_tp_dealloc, generator_dealloc },
@@ -442,7 +446,7 @@ static PyType_Slot sno_slots[] = {
     { 0, NULL },
 };
 static PyType_Slot uid_slots[] = {
-    { Py_tp_doc, "Generator(node, after_us=0, drift=8)\n\nMakes uids; no two generators of a node may be at work.\n"
+    { Py_tp_doc, "Generator(node, after_us=0, drift=8)\n--\n\nMakes uids; no two generators of a node may be at work.\n"
                  "node: a name, or a number of 0 to 2**26 - 1.  after_us: newest_us of the one before." },
     { Py_tp_init, init_uid },
     { Py_tp_dealloc, generator_dealloc },
@@ -451,8 +455,9 @@ static PyType_Slot uid_slots[] = {
     { 0, NULL },
 };
 static PyType_Slot fluid_slots[] = {
-    { Py_tp_doc, "Generator(generator, from_ms=0, to_ms=2**40)\n\nMakes FLUIDs of the times that it is told, in\n"
-                 "milliseconds since an epoch of yours; no two of a number may use the same time." },
+    { Py_tp_doc,
+      "Generator(generator, from_ms=0, to_ms=1099511627776)\n--\n\nMakes FLUIDs of the times that it is told, in\n"
+      "milliseconds since an epoch of yours; no two of a number may use the same time." },
     { Py_tp_init, init_fluid },
     { Py_tp_dealloc, fluid_dealloc },
     { Py_tp_methods, fluid_generator_methods },

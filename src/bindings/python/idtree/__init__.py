@@ -30,7 +30,7 @@ Errors of the instance are OSError and its children, as ConnectionRefusedError, 
 sentence.  A connection may be used by several threads, one at a time; a child that was forked opens its own.
 """
 from ._connection import Connection, Event, connect
-from ._idtree import MAX_COUNT, Document
+from ._idtree import MAX_COUNT, MAX_IDS, Document
 from . import flax, fluid, idcomp, sno, uid
 
-__all__ = ["Connection", "Document", "Event", "MAX_COUNT", "connect", "flax", "fluid", "idcomp", "sno", "uid"]
+__all__ = ["Connection", "Document", "Event", "MAX_COUNT", "MAX_IDS", "connect", "flax", "fluid", "idcomp", "sno", "uid"]

@@ -8,7 +8,9 @@ import os
 import weakref
 from array import array
 from base64 import b64encode
+from collections.abc import Iterator
 from datetime import datetime, timedelta, timezone
+from itertools import chain, repeat
 from typing import Any, NamedTuple
 
 from . import _idtree, flax, fluid, sno, uid
@@ -39,13 +41,30 @@ class Connection(_idtree.Connection):
         self._epoch: datetime | None = None
         _connections.add(self)
 
+    def __repr__(self) -> str:
+        return "<idtree.Connection, closed>" if self.closed else f"<idtree.Connection to {self.uri}>"
+
+    def iter_ids(self, n: int | None = None, block: int = 1024) -> Iterator[int]:
+        """n new FLUIDs (None: without end), in increasing order, got a block at a time when they are asked for.
+
+        >>> with connect() as c:
+        ...     sum(1 for _ in c.iter_ids(10_000))
+        10000
+        """
+        if block < 1 or (n is not None and n < 0):
+            raise ValueError("a number of ids is 0 or more, a block 1 or more")
+        blocks = repeat(block) if n is None else chain(repeat(block, n // block), (n % block,))
+        return chain.from_iterable(map(self.ids, blocks))
+
     def ids_array(self, n: int) -> array[int]:
-        """n new FLUIDs, in increasing order, as array('Q').
+        """n new FLUIDs, in increasing order, as array('Q'), MAX_IDS at most.
 
         >>> with connect() as c:
         ...     len(c.ids_array(1000))
         1000
         """
+        if not 0 <= n <= _idtree.MAX_IDS:
+            raise ValueError(f"an array has 0 to {_idtree.MAX_IDS} ids, and not {n}: fill() fills memory of yours")
         ids = array("Q", bytes(8 * n))
         self.fill(ids)
         return ids
