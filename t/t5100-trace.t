@@ -82,4 +82,24 @@ test_expect_success 'slips are told' '
     test_expect_code 2 idtree trace -t requests 2>err && grep "requests. is no type of messages" err &&
     test_expect_code 1 idtree trace -r 3 2>err && grep "there is no rank 3" err
 '
+test_expect_success 'a peer that never comes is refused' '
+    test_expect_code 1 idtree trace -p 2 2>err && grep "rank 2 is no neighbour of rank 0, which has links with ranks: 1 " err &&
+    test_expect_code 1 idtree trace -r 1 -p 1 2>err && grep "rank 1 is traced itself.*: 2, 0$" err &&
+    test_expect_code 1 idtree trace -p 3 2>err && grep "there is no rank 3" err &&
+    test_expect_code 1 idtree trace -p parent 2>err && grep "rank 0 has no parent" err &&
+    test_expect_code 1 idtree trace -r 2 -p child 2>err && grep "rank 2 has no children" err
+'
+test_expect_success 'a module that is not loaded is waited for, which is said' '
+    idtree module remove -r 1 fluid && trace log 1 -p fluid && wait_until "it is said" grep "no module .fluid. is loaded at rank 1 now" log &&
+    idtree module load -r 1 fluid && until_seen log "to   module fluid .*fluid.ping" idtree ping -c 1 "1!fluid" && end
+'
+test_expect_success 'a service for a topic is told, and that of an event is one' '
+    trace log 0 fluid && wait_until "it is told" grep "shows the topic .fluid. alone; those of a service are .fluid[.][*]." log && end &&
+    trace log 0 -t event news && until_seen log "event *news" idtree event pub news && end
+'
+test_expect_success 'so is a neighbour that is away; who took its place is one' '
+    idtree startctl kill 1 && wait_attached 2 0 && idtree trace -p 2 -t control -c 1 &&
+    trace log 0 -p 1 && wait_until "it is said" grep "rank 1 has no link with rank 0 now: waits" log &&
+    idtree startctl run 1 && wait_until "it is back" grep "from rank 1 " log && end
+'
 test_done

@@ -154,7 +154,7 @@ def main():
     def has(text):
         return any(text in line for line in t.lines())
 
-    t.until("the tree is there, children below their parents", lambda: t.ranks() == ["0", "  1", "    3", "  2"] and has("ranks 4, not full 0"))
+    t.until("the tree is there, children below their parents", lambda: t.ranks() == ["0", "  1", "    3", "  2"] and has("ranks 4, all full"))
     t.until("hosts and states are, too", lambda: sum(" full " in line and os.uname().nodename[:20] in line for line in t.lines()) == 4)
     t.keys("s")
     t.until("s sorts by rank", lambda: t.ranks() == ["0", "1", "2", "3"] and has("by rank"))
@@ -169,7 +169,7 @@ def main():
     t.keys("kkk\x1b[B\r")
     t.until("an arrow and Enter show a subtree", lambda: t.ranks() == ["1", "  3"] and has("below rank 1"))
     t.keys("u")
-    t.until("u shows all", lambda: len(t.ranks()) == 4 and has("below rank 0"))
+    t.until("u shows all", lambda: len(t.ranks()) == 4 and has("all ranks, by tree"))
     t.keys("?")
     t.until("? shows the keys", lambda: has("space: pause"))
     t.keys("? ")
@@ -185,6 +185,9 @@ def main():
     t.until("ids a second are counted", lambda: any(re.match(r"0 .* [1-9][0-9]* +[1-9][0-9]*$", line) for line in t.lines()))
     made.terminate()
     made.wait()
+    t.resize(16, 80)
+    os.kill(t.pid, signal.SIGWINCH)
+    t.until("a terminal of 80 columns has all of them", lambda: has("IDS/S REQUESTS/S") and any(re.match(r"0 .* full .* [0-9]+$", line) for line in t.lines()))
     t.resize(8, 60)
     t.cells = {}
     os.kill(t.pid, signal.SIGWINCH)

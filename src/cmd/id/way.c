@@ -155,7 +155,8 @@ static void print_table (const struct way *w)
     size_t i;
     json_t *hop;
 
-    fprintf (stderr, "trace %s: %" PRIu32 " ids in %" PRIu64 " us\n", w->trace, w->ids, w->took_us);
+    fprintf (stderr, "trace %s: %" PRIu32 " id%s in %" PRIu64 " us\n", w->trace, w->ids, w->ids == 1 ? "" : "s",
+             w->took_us);
     fprintf (stderr, "%6s  %-9s %9s %9s %9s %8s %6s  %s\n", "RANK", "STATE", "US", "HERE", "ABOVE", "WITH", "MADE",
              "WAITED FOR");
     fprintf (stderr, "%6s  %-9s %9" PRIu64 " %9" JSON_INTEGER_FORMAT " %9" JSON_INTEGER_FORMAT "\n", "-", "client",

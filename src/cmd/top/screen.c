@@ -16,8 +16,12 @@
 #define HEAD 3 /* lines above the ranks */
 #define FOOT 1
 #define ESCAPE 27
+#define REDRAW 12    /* Ctrl-L, as everywhere */
 #define ESCAPE_MS 25 /* after it the rest of a key's letters come, or it was a key by itself */
-#define RANK_WIDTH 14
+#define RANK_MAX 40  /* columns of a rank with those that it is set in by, and of a host */
+#define HOST_MAX 20
+#define NAME_MIN 4 /* of both: their titles */
+#define OTHERS 60  /* columns of all others, with the blanks between */
 
 enum pair { PAIR_WARNING = 1, PAIR_BAD };
 
@@ -65,7 +69,7 @@ int screen_key (void)
     for (size_t i = 0; i < sizeof (keys) / sizeof (keys[0]); i++)
         if (keys[i].curses == c)
             return keys[i].key;
-    if (c == KEY_RESIZE)
+    if (c == KEY_RESIZE || c == REDRAW)
         clear (); /* who knows what the terminal has kept */
     return c == ERR ? 0 : c;
 }
@@ -88,20 +92,69 @@ static void describe_all (const struct view *v, const struct screen_text *t, cha
 
     for (size_t i = 0; i < b->n; i++)
         bad += strcmp (b->rows[i].status, "full") != 0;
-    int n = snprintf (buf, size, "%s  ranks %zu, not full %zu  ids/s %.0f%s", t->uri, b->n, bad, board_ids_s (b),
-                      v->paused ? "  PAUSED" : "");
-    if (b->left_out > 0 && n < (int)size)
-        snprintf (buf + n, size - (size_t)n, "  %zu more are left out: choose a subtree", b->left_out);
+    char state[64] = "all full", shown[64] = "", more[96] = "";
+
+    if (bad > 0)
+        snprintf (state, sizeof (state), "%zu not full", bad);
+    if (b->nshown < b->n)
+        snprintf (shown, sizeof (shown), ", %zu shown", b->nshown);
+    if (b->left_out > 0)
+        snprintf (more, sizeof (more), "  %zu more are left out: choose a subtree", b->left_out);
+    snprintf (buf, size, "ranks %zu, %s%s  ids/s %.0f%s%s  %s", b->n, state, shown, board_ids_s (b),
+              v->paused ? "  PAUSED" : "", more, t->uri);
 }
 
 static void describe_choice (const struct view *v, char *buf, size_t size)
 {
+    const char *filter = v->board->filter, *order = v->board->reverse ? ", reversed" : "";
+    char of[32] = "all ranks";
+
+    if (v->root > 0)
+        snprintf (of, sizeof (of), "below rank %" PRIu32, v->root);
     if (v->help)
         snprintf (buf, size, "s S: sort  r: reverse  /: filter  Enter: subtree  u: all  space: pause  q: end");
     else
-        snprintf (buf, size, "below rank %" PRIu32 "  by %s%s  filter: %s%s   (? shows the keys)", v->root,
-                  board_sort_name (v->board->sort), v->board->reverse ? ", reversed" : "", v->board->filter,
-                  v->typing ? "_" : "");
+        snprintf (buf, size, "%s, by %s%s%s%s%s   (? shows the keys)", of, board_sort_name (v->board->sort), order,
+                  *filter || v->typing ? ", filter: " : "", filter, v->typing ? "_" : "");
+}
+
+/* --- columns ----------------------------------------------------------------------------------------- */
+
+/* Ranks and hosts have the columns that they need, and hosts no more than are left: what counts is to their right. */
+struct widths {
+    int rank, host;
+};
+
+static int indent_of (const struct view *v, const struct board_row *row)
+{
+    return v->board->sort == SORT_TREE && !v->board->reverse ? (int)row->depth * 2 : 0;
+}
+
+static void write_rank (const struct view *v, const struct board_row *row, char buf[RANK_MAX + 1])
+{
+    int indent = indent_of (v, row), most = RANK_MAX - 10;
+
+    snprintf (buf, RANK_MAX + 1, "%*s%" PRIu32, indent < most ? indent : most, "", row->rank);
+}
+
+static int larger (int a, int b)
+{
+    return a > b ? a : b;
+}
+
+static struct widths measure (const struct view *v)
+{
+    struct widths w = { NAME_MIN, NAME_MIN };
+    char rank[RANK_MAX + 1];
+
+    for (size_t i = 0; i < v->board->n; i++) {
+        write_rank (v, &v->board->rows[i], rank);
+        w.rank = larger (w.rank, (int)strlen (rank));
+        w.host = larger (w.host, (int)strnlen (v->board->rows[i].host, HOST_MAX));
+    }
+    if (w.host > COLS - 1 - OTHERS - w.rank)
+        w.host = larger (COLS - 1 - OTHERS - w.rank, NAME_MIN);
+    return w;
 }
 
 static void describe_lease (const struct board_row *row, char *buf, size_t size)
@@ -112,17 +165,18 @@ static void describe_lease (const struct board_row *row, char *buf, size_t size)
         snprintf (buf, size, "%.1fs", (double)row->lease_ms / 1000);
 }
 
-static void describe_row (const struct view *v, const struct board_row *row, char *buf, size_t size)
+static void describe_row (const struct view *v, const struct widths *w, const struct board_row *row, char *buf,
+                          size_t size)
 {
-    int indent = v->board->sort == SORT_TREE && !v->board->reverse ? (int)row->depth * 2 : 0;
-    char rank[64], lease[32], from[32] = "-";
+    char rank[RANK_MAX + 1], lease[32], from[32] = "-";
 
-    snprintf (rank, sizeof (rank), "%*s%" PRIu32, indent < 40 ? indent : 40, "", row->rank);
+    write_rank (v, row, rank);
     describe_lease (row, lease, sizeof (lease));
     if (row->from >= 0)
         snprintf (from, sizeof (from), "%" PRId64, row->from);
-    snprintf (buf, size, "%-*s %-*.20s %-10.10s %-10.10s %8s %9s %10.0f %10.0f", RANK_WIDTH, rank,
-              pad_width (row->host, 20), row->host, row->status, row->fluid, from, lease, row->ids_s, row->requests_s);
+    snprintf (buf, size, "%-*s %-*.*s %-9.9s %-9.9s %8s %8s %9.0f %10.0f", w->rank, rank,
+              pad_width (row->host, w->host), w->host, row->host, row->status, row->fluid, from, lease, row->ids_s,
+              row->requests_s);
 }
 
 static int color_of (const struct board_row *row)
@@ -132,7 +186,7 @@ static int color_of (const struct board_row *row)
     return strcmp (row->status, "full") ? COLOR_PAIR (PAIR_WARNING) : A_NORMAL;
 }
 
-static void draw_rows (struct view *v)
+static void draw_rows (struct view *v, const struct widths *w)
 {
     char text[512];
     size_t place = view_place (v);
@@ -143,13 +197,14 @@ static void draw_rows (struct view *v)
         text[0] = '\0';
         const struct board_row *row = at < v->board->nshown ? board_row (v->board, v->board->shown[at]) : NULL;
         if (row)
-            describe_row (v, row, text, sizeof (text));
+            describe_row (v, w, row, text, sizeof (text));
         put_line (HEAD + (int)i, row ? color_of (row) | (at == place ? A_REVERSE : 0) : A_NORMAL, text);
     }
 }
 
 void screen_draw (struct view *v, const struct screen_text *t)
 {
+    struct widths w = measure (v);
     char text[512];
 
     v->lines = LINES > HEAD + FOOT ? (size_t)(LINES - HEAD - FOOT) : 0;
@@ -157,10 +212,10 @@ void screen_draw (struct view *v, const struct screen_text *t)
     put_line (0, A_BOLD, text);
     describe_choice (v, text, sizeof (text));
     put_line (1, A_NORMAL, text);
-    snprintf (text, sizeof (text), "%-*s %-20s %-10s %-10s %8s %9s %10s %10s", RANK_WIDTH, "RANK", "HOST", "STATUS",
+    snprintf (text, sizeof (text), "%-*s %-*s %-9s %-9s %8s %8s %9s %10s", w.rank, "RANK", w.host, "HOST", "STATUS",
               "FLUID", "IDS-FROM", "LEASE", "IDS/S", "REQUESTS/S");
     put_line (2, A_UNDERLINE, text);
-    draw_rows (v);
+    draw_rows (v, &w);
     put_line (LINES - 1, A_DIM, t->note);
     refresh ();
 }

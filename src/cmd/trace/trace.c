@@ -12,6 +12,7 @@
 
 #include "cmd/base/ask.h"
 #include "cmd/base/commands.h"
+#include "cmd/trace/peer.h"
 
 #define WINDOW (256 * 1024) /* bytes of lines that may be on their way */
 #define LINE_SIZE 2048      /* of what is printed of a message, without its payload */
@@ -184,25 +185,14 @@ static bool take (const struct trace_options *o, const json_t *line)
 
 /* --- the stream --------------------------------------------------------------------------------------- */
 
-static bool is_kind (const char *peer)
+/* "fluid" is nobody's topic, and who says it means "fluid.*"; but an event may be called so. */
+static void check_topic (const struct cmd *cmd, const char *topic)
 {
-    static const char *const kinds[] = { "client", "module", "broker", "child", "parent" };
+    char quoted[CMD_QUOTE_MAX];
 
-    for (size_t i = 0; i < sizeof (kinds) / sizeof (kinds[0]); i++)
-        if (!strcmp (peer, kinds[i]))
-            return true;
-    return false;
-}
-
-/* A kind of peer, a rank at the other end of a link, or the name of a module. */
-static void add_peer (const struct trace_options *o, json_t *request)
-{
-    if (is_kind (o->peer))
-        json_object_set_new (request, "peers", json_pack ("[s]", o->peer));
-    else if (o->peer[strspn (o->peer, "0123456789")] == '\0' && *o->peer)
-        json_object_set_new (request, "nodeid", json_integer (cmd_rank (o->cmd, o->peer)));
-    else
-        json_object_set_new (request, "names", json_pack ("[s]", o->peer));
+    if (*topic && !strpbrk (topic, ".*?[ "))
+        cmd_warn (cmd, "shows the topic '%s' alone; those of a service are '%s.*'",
+                  cmd_quote (topic, strlen (topic), quoted), quoted);
 }
 
 static json_t *make_request (const struct trace_options *o)
@@ -210,10 +200,12 @@ static json_t *make_request (const struct trace_options *o)
     json_t *request = json_pack ("{s:i s:b s:i}", "typemask", o->types ? o->types : IDT_MSGTYPE_ANY, "full", o->full,
                                  "window", WINDOW);
 
-    if (o->cmd->argc > 0)
+    if (o->cmd->argc > 0) {
+        check_topic (o->cmd, o->cmd->argv[0]);
         json_object_set_new (request, "topic_glob", json_string (o->cmd->argv[0]));
+    }
     if (o->peer)
-        add_peer (o, request);
+        peer_choose (o->cmd, o->rank, o->peer, request);
     return request;
 }
 
