@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "fuzz.h"
-#include "http/server.h"
+#include "http/site.h"
 #include "libidtree/transport.h"
 #include "libutil/be.h"
 
@@ -183,19 +183,19 @@ int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
     uint8_t choice = input_byte (&in);
     size_t len;
     char *says = choice & 4 ? input_line (&in, &len) : NULL;
-    struct server_conf conf = {
-        .token = choice & 1 ? TOKEN : NULL, .loopback = choice & 2, .max_connections = 16, .max_answers = 1 << 20
-    };
+    struct site_conf conf = { .server = { .door = { .token = choice & 1 ? TOKEN : NULL, .loopback = choice & 2 },
+                                          .max_connections = 16,
+                                          .max_answers = 1 << 20 } };
     int client;
     idt_error_t error;
 
     idt_t *h = open_broker (says);
-    open_sockets (&conf.fd, &client);
-    struct server *s = server_create (h, &conf, &error);
+    open_sockets (&conf.server.fd, &client);
+    struct site *s = site_create (h, &conf, &error);
     must (s != NULL);
     talk (h, client, in.p, in.left, !(choice & 1) || has (in.p, in.left, TOKEN));
     close (client);
-    server_destroy (s);
+    site_destroy (s);
     idt_close (h);
     free (says);
     return 0;

@@ -32,6 +32,29 @@ def tell(data):
     return s
 
 
+def half_closed(request):
+    """Who says nothing more is told what was asked for, or the connection ends: it is not kept for ever."""
+    s = tell(request)
+    try:
+        s.shutdown(socket.SHUT_WR)
+        s.recv(4096)
+    except ConnectionError:
+        pass
+    s.close()
+
+
+def endless():
+    """A body that does not end is not read for long."""
+    s = connect()
+    try:
+        s.sendall(b"POST /v1/ids HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n")
+        for _ in range(8192):
+            s.sendall(b"1000\r\n" + b"x" * 4096 + b"\r\n")
+    except OSError:
+        return
+    raise AssertionError("32 MiB of a body were read")
+
+
 def main():
     rnd = random.Random(1)
     request = b"POST /v1/ids?n=3 HTTP/1.1\r\nHost: localhost\r\n\r\n"
@@ -61,6 +84,9 @@ def main():
     for s in gone:
         s.sendall(request)
         s.close()
+    endless()
+    half_closed(request)
+    half_closed(b"GET /v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
     served()
     for s in idle + deaf + open_ones:
         s.close()

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # Copyright idtree contributors
-"""http_openapi.py URL SERVER.C: what etc/openapi.json says is what is served
+"""http_openapi.py URL SITE.C: what etc/openapi.json says is what is served
 
-Each path with each of its statuses that can be had, by its schema; and what server.c serves is what the file has.
+Each path with each of its statuses that can be had, by its schema; and what site.c serves is what the file has.
 """
 import http.client
 import json
@@ -43,6 +43,7 @@ def compare(method, path, url, want, **kw):
     status, headers, data = ask(method, url, **kw)
     where = "%s %s: %d" % (method, url, status)
     assert status == want, (where, want, data)
+    assert not headers["Content-Type"].endswith("json") or not data or data.endswith(b"\n"), (where, data[-20:])
     operation = DOC["paths"][path][method.lower()]
     said = operation["responses"].get(str(status))
     assert said, where + " is not in the file"
@@ -95,6 +96,9 @@ def main():
     compare("GET", "/metrics", "/metrics", 200, headers={"Accept": "application/openmetrics-text"})
     compare("GET", "/healthz", "/healthz", 200)
     compare("GET", "/readyz", "/readyz", 200)
+    for path, item in DOC["paths"].items():
+        for method in item:
+            compare(method.upper(), path, path, 400, body=b"n=3")
     compare_events()
 
 

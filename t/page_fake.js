@@ -45,6 +45,7 @@
     let stream;
     const fake = {
         asked: [],
+        size: SIZE, // from where on there is nothing
         token: null,
         emit: (name, data) => fake.raw(`event: ${name}\ndata: ${JSON.stringify(data)}\n\n`),
         raw: (text) => stream.enqueue(new TextEncoder().encode(text)),
@@ -68,6 +69,8 @@
         fake.asked.push(url.pathname + url.search);
         if (fake.token && options.headers.Authorization !== `Bearer ${fake.token}`)
             return new Response('{"detail": "a token is needed"}', { status: 401 });
+        if (url.pathname === '/v1/tree' && Number(url.searchParams.get('rank') ?? 0) >= fake.size)
+            return new Response('{"detail": "there is no such rank"}', { status: 404 });
         if (url.pathname === '/v1/tree')
             return new Response(JSON.stringify(tree(Number(url.searchParams.get('rank') ?? 0))));
         const body = new ReadableStream({ start: (controller) => (stream = controller) });

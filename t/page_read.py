@@ -71,6 +71,9 @@ def large(browser, url):
     check("keys follow", focused(browser) == "rank-17")
     browser.js("root.value = 600; document.querySelector ('#root-form button').click ()")
     browser.wait("a subtree alone", f"{CARD % 600}.ariaLevel == '1' && !{CARD % 0} && {CARD % 4801}.ariaLevel == '2'")
+    browser.js("fake.size = 500; fake.emit ('lost', { events: 1 })")
+    browser.wait("all of it, where there is no such rank any more", f"{CARD % 0}.ariaLevel == '1' && root.value == '0'")
+    browser.js("fake.size = 5000")
     browser.js("for (let i = 0; i < 1000; i++) fake.emit ('log', { time: '2026-01-01T00:00:00Z', rank: 0, name: 'x', "
                "level: 'err', text: `line ${i} <img src=x>` })")
     browser.wait("the last line of the log", "log.innerText.includes ('line 999 <img')")
@@ -150,6 +153,8 @@ def read_tree(browser, size):
     browser.wait("ids are made", "parseFloat (ids.innerText) > 0")
     browser.wait("ids flow along an edge", "document.querySelector ('#edges .flow')")
     browser.wait("leases run out", "document.querySelector ('.card.active .lease').title.includes ('s left')")
+    check("its name is told once", browser.js("document.querySelector ('h1').innerText.trim ()") == "idtree")
+    check("that nothing happened yet is told", "nothing happened yet" in browser.js("events.dataset.empty"))
     browser.wait("there is a watermark", "watermark.innerText.startsWith ('f')")
     step("ids flow, leases run out, there is a watermark")
 

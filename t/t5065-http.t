@@ -22,7 +22,7 @@ is_problem() { # status, what its detail says
 }
 
 test_expect_success 'an id costs a request, and many do' '
-    start_http -l 127.0.0.1:0 && post "$url/v1/ids" && is 200 && jq -e ".ids | length == 1" body &&
+    echo >newline && start_http -l 127.0.0.1:0 && post "$url/v1/ids" && is 200 && jq -e ".ids | length == 1" body && tail -c 1 body | cmp - newline &&
     post "$url/v1/ids?n=5&to=dec" && is 200 && jq -e "(.ids | map(tonumber) | sort) == (.ids | map(tonumber)) and (.ids | unique | length == 5)" body &&
     post -H "Accept: text/plain" "$url/v1/ids?n=65536&to=dothex" && is 200 && test "$(sort -u body | wc -l)" = 65536 && sort -c body
 '
@@ -36,7 +36,7 @@ test_expect_success 'what an id says, in any form' '
     id=$(idtree id new) && get "$url/v1/ids/$id" && is 200 && idtree id show --json "$id" >show &&
     for key in dec hex dothex f58 words emoji timestamp_ms generator sequence date; do
         test "$(jq -c .$key body)" = "$(jq -c .$key show)" || return 1
-    done && get "$url/v1/ids/$(jq -r .words show)" && test "$(jq -r .f58 body)" = "$id" && get "$url/v1/ids/nonsense" && is_problem 400 "no id"
+    done && jq -e ".timestamp_ms | type == \"string\"" body && tail -c 1 body | cmp - newline && get "$url/v1/ids/$(jq -r .words show)" && test "$(jq -r .f58 body)" = "$id" && get "$url/v1/ids/nonsense" && is_problem 400 "no id"
 '
 test_expect_success 'health, readiness, figures, the watermark' '
     get "$url/healthz" && is 200 && get "$url/readyz" && is 200 && get "$url/metrics" && is 200 &&
@@ -44,11 +44,20 @@ test_expect_success 'health, readiness, figures, the watermark' '
     is 200 && grep -i "^content-type: application/openmetrics-text" head && test "$(tail -n 1 body)" = "# EOF" &&
     get "$url/v1/watermark" && is 200 && jq -e "has(\"id\") and has(\"behind_ms\")" body
 '
+scrapes() { # how many, option...
+    n=$1 && shift && seq "$n" | sed "s|.*|url=\"$url/metrics\"|" | curl -s -f -m 60 "$@" -K - >out
+}
+test_expect_success 'however many scrape it, together or one after the other, the tree is asked once a second' '
+    stop_http && start_http -l 127.0.0.1:0 && { idtree trace -r 0 -t request metrics.get >asked 2>&1 </dev/null & } && tracer=$! &&
+    seen() { idtree metrics >out && test -s asked; } && wait_until "the trace shows" seen && before=$(grep -c "from client" asked) &&
+    scrapes 40 -Z --parallel-max 40 && scrapes 200 && kill $tracer && { wait $tracer || :; } && n=$(($(grep -c "from client" asked) - before)) && echo $n && test $n -ge 1 && test $n -lt 30
+'
 test_expect_success 'what is wrong is a problem that says what would be right' '
     get "$url/nowhere" && is_problem 404 "nothing at this path" && get "$url/v1/ids" && is_problem 405 POST && grep -i "^allow: POST" head &&
     post "$url/metrics" && is_problem 405 GET && post "$url/v1/ids?n=0" && is_problem 400 "1 to 65536" && post "$url/v1/ids?n=1x" && is_problem 400 "1 to 65536" &&
     post "$url/v1/ids?to=%22%0a%ff" && is_problem 400 "dec, hex" && post "$url/v1/ids?count=5" && is_problem 400 "count: there is no such parameter" &&
-    post "$url/v1/ids?n=1&to=dec&n=2" && is_problem 400 "n: .*said twice" && get "$url/v1/tree?ranks=1" && is_problem 400 "rank depth" && get "$url/healthz?probe=1" && is 200 && head -c 100000 /dev/zero | post --data-binary @- "$url/v1/ids" && is_problem 413 "4096 bytes"
+    post "$url/v1/ids?n=1&to=dec&n=2" && is_problem 400 "n: .*said twice" && get "$url/v1/tree?ranks=1" && is_problem 400 "rank depth" && get "$url/healthz?probe=1" && is 200 && get -I "$url/healthz" && is 200 && get -I "$url/v1/ids" && is 405 &&
+    for body in n=3 "{\"n\":3}"; do post --data "$body" "$url/v1/ids" && is_problem 400 "into the URL, as in" || return 1; done && tail -c 1 body | cmp - newline && head -c 100000 /dev/zero | post --data-binary @- "$url/v1/ids" && is_problem 413 "4096 bytes"
 '
 test_expect_success 'pages of browsers get nothing, nor do names that others chose' '
     post -H "Origin: http://evil.example" "$url/v1/ids" && is_problem 403 "pages of others" &&
@@ -67,12 +76,26 @@ test_expect_success 'a broker that is gone is told, and another life of it is fo
     get --unix-socket sock http://localhost/healthz && is 200 && idtree startctl run 2 &&
     comes() { post --unix-socket sock http://localhost/v1/ids && is 200; } && wait_until "ids come again" comes && stop_http
 '
+# A broker of its own, whose epoch it is given.
+life() { # epoch
+    rm -rf up stop run && mkfifo stop && { "$IDTREE_BUILDDIR/src/broker/idtree-broker" -o rundir="$PWD/run" -o fluid.epoch="$1" -o log-stderr-level=2 sh -c "echo >up; cat stop" >broker.out 2>&1 </dev/null & } &&
+        broker_pid=$! && wait_until "it serves" test -s up
+}
+end_life() { echo >stop && wait "$broker_pid"; }
+cleanup 'kill "$broker_pid" 2>/dev/null || :'
+test_expect_success 'where another instance is in the place of its own it ends, for a restart to serve that' '
+    life 2026-01-01T00:00:00Z && start_http -l 127.0.0.1:0 -u "local://$PWD/run/local-0" && get "$url/readyz" && is 200 && end_life && life 2025-01-01T00:00:00Z &&
+    asked() { get "$url/readyz"; grep "another instance is there now" http.err; } && wait_until "it says so" asked && { wait $http_pid; test $? = 1; } &&
+    start_http -l 127.0.0.1:0 -u "local://$PWD/run/local-0" && get "$url/v1/ids/f2" && jq -e ".date | startswith (\"2025-01-01\")" body && stop_http && end_life
+'
 test_expect_success 'who has the token is served, nobody else is but probes' '
     echo 0123456789abcdef >token && test_expect_code 2 "$http" --token-file token 2>err && grep "chmod 600" err &&
-    chmod 600 token && start_http -l 127.0.0.1:0 --token-file token && post "$url/v1/ids" && is_problem 401 Bearer &&
+    chmod 600 token && start_http -l 0.0.0.0:0 --token-file token && grep "token can be read on its way: --tls-cert" http.err && stop_http &&
+    start_http -l 127.0.0.1:0 --token-file token && test ! -s http.err && post "$url/v1/ids" && is_problem 401 Bearer &&
     grep -i "^www-authenticate: Bearer" head && for wrong in 0123456789abcde 0123456789abcdeg 0123456789abcdef0 0123456789abcdef0123456789abcdef ""; do
         post -H "Authorization: Bearer $wrong" "$url/v1/ids" && is 401 || return 1
-    done && get "$url/metrics" && is 401 && post -H "Authorization: Bearer 0123456789abcdef" "$url/v1/ids" && is 200 &&
+    done && for path in /v1/ids/f2 /v1/watermark /v1/tree /v1/events /metrics; do get "$url$path" && is_problem 401 Bearer || return 1; done &&
+    get "$url/" && is 200 && grep -i "^content-security-policy: default-src .self.;" head && post -H "Authorization: Bearer 0123456789abcdef" "$url/v1/ids" && is 200 &&
     get "$url/readyz" && is 200 && stop_http
 '
 test_expect_success 'who asks for too many ids waits; a token in short, no token for others, and wrong options are refused' '
@@ -83,8 +106,25 @@ test_expect_success 'who asks for too many ids waits; a token in short, no token
     test_expect_code 2 "$http" -l localhost 2>err && grep "ADDRESS:PORT" err && test_expect_code 2 "$http" -l 127.0.0.1:99999 2>err && grep "up to 65535" err && test_expect_code 2 "$http" --rate x 2>err &&
     test_expect_code 2 "$http" extra 2>err && test_expect_code 1 "$http" -l 127.0.0.1:0 -u local:///nowhere 2>err && cat err
 '
+cat >third.py <<'END'
+import select, socket, sys
+place = sys.argv[1].rsplit("/", 1)[1].rsplit(":", 1)
+def connect(): return socket.create_connection(place, 60)
+def say(s): s.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+def hear(s): assert s.recv(4096).startswith(b"HTTP/1.1 200")
+def ask(s): say(s), hear(s)
+first, second = connect(), connect()
+ask(first), ask(second)
+third = connect()
+say(third)
+for _ in range(20):
+    ask(first)
+assert not select.select([third], [], [], 0)[0], "the third of two is answered"
+second.close()
+hear(third)
+END
 test_expect_success 'connections beyond the limit wait, and are served when others end' '
-    start_http -l 127.0.0.1:0 --max-connections 2 && seq 20 | sed "s|.*|url=\"$url/healthz\"|" >config &&
+    start_http -l 127.0.0.1:0 --max-connections 2 && python3 third.py "$url" && seq 20 | sed "s|.*|url=\"$url/healthz\"|" >config &&
     curl -s -m 60 -H "Connection: close" -Z --parallel-max 10 -K config >out && test "$(grep -c ok out)" = 20 && stop_http
 '
 if command -v openssl >/dev/null; then

@@ -43,6 +43,9 @@ test_expect_success 'and come back' '
     idtree startctl run 1 && wait_until "it is there" shows ".ranks[] | select (.rank == 1) | .status == \"full\" and .attached_to == 0" &&
     kill $events_pid
 '
+test_expect_success 'a reader that has left makes room for others' '
+    seq 1001 | sed "s|.*|url=\"$url/v1/events\"|" | curl -sf -m 60 -I -K - >out && test "$(grep -c "^HTTP/1.1 200" out)" = 1001
+'
 test_expect_success 'readers that take nothing, and those that are gone, cost others nothing' '
     python3 "$IDTREE_SRCDIR/t/http_slow.py" "$url"
 '

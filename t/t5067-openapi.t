@@ -11,10 +11,10 @@ if ! test -x "$http" || ! python3 -c "import jsonschema" 2>/dev/null; then
     test_done
 fi
 test_under_idtree 3 --topology kary:2 -o log-stderr-level=2
+. "$IDTREE_SRCDIR/t/http.sh"
 
 test_expect_success 'each path answers as the file says, and no other one is served' '
-    { "$http" -l 127.0.0.1:0 --rate 50000 --show-log >url 2>http.err </dev/null & } && http_pid=$! && wait_until "it listens" test -s url &&
-    python3 "$IDTREE_SRCDIR/t/http_openapi.py" "$(cat url)" "$IDTREE_SRCDIR/src/http/server.c" >out 2>&1 || { cat out; return 1; }
+    start_http -l 127.0.0.1:0 --rate 50000 --show-log &&
+    python3 "$IDTREE_SRCDIR/t/http_openapi.py" "$url" "$IDTREE_SRCDIR/src/http/site.c" >out 2>&1 || { cat out; return 1; }
 '
-cleanup 'kill "$http_pid" 2>/dev/null || :'
 test_done

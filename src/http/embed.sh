@@ -8,7 +8,7 @@ cat <<'END'
 /* Written by embed.sh. */
 #include <string.h>
 
-#include "http/resource.h"
+#include "http/server/resource.h"
 
 END
 n=0

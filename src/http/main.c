@@ -17,8 +17,8 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#include "http/listen.h"
-#include "http/server.h"
+#include "http/server/listen.h"
+#include "http/site.h"
 #include "libutil/stdfds.h"
 
 #define LISTEN "127.0.0.1:8061"
@@ -159,10 +159,18 @@ static void stop_cb (idt_watcher_t *w, int revents, void *arg)
     idt_reactor_stop (arg);
 }
 
-/* Requests tell of it; the next one tries again. */
+/* Requests tell of it; the next one tries again.  But where another instance is now, this connection will never be. */
 static void lost_cb (idt_t *h, int errnum, void *arg)
 {
-    fprintf (stderr, "idtree-http: no broker is found: %s\n", strerror (errnum));
+    bool *replaced = arg;
+
+    *replaced = errnum == ESTALE;
+    if (*replaced) {
+        fprintf (stderr, "idtree-http: another instance is there now: a new start of idtree-http serves that\n");
+        idt_reactor_stop (idt_get_reactor (h));
+    }
+    else
+        fprintf (stderr, "idtree-http: no broker is found: %s\n", strerror (errnum));
 }
 
 /* --- connections --------------------------------------------------------- */
@@ -186,40 +194,44 @@ static uint32_t fit_connections (uint32_t wanted)
 
 /* --- all of it --------------------------------------------------------- */
 
-static int find_socket (const struct options *o, struct server_conf *conf)
+static void find_socket (const struct options *o, struct server_conf *conf)
 {
+    struct door *door = &conf->door;
     bool others;
     idt_error_t error;
 
-    conf->fd = o->listen ? -1 : listen_inherited (&conf->loopback, &others, &error);
+    conf->fd = o->listen ? -1 : listen_inherited (&door->loopback, &others, &error);
     if (conf->fd < 0 && (o->listen || errno == ENOENT))
-        conf->fd = listen_at (o->listen ? o->listen : LISTEN, &conf->loopback, &others, &error);
+        conf->fd = listen_at (o->listen ? o->listen : LISTEN, &door->loopback, &others, &error);
     if (conf->fd < 0)
         end (errno == EINVAL ? 2 : 1, error.text);
-    if (others && !conf->token && !conf->tls.authorities)
+    if (others && !door->token && !door->tls.authorities)
         end (2, "other hosts can come there: --token-file is needed, or --tls-client-ca");
-    return 0;
+    if (others && !door->tls.certificate)
+        fprintf (stderr, "idtree-http: --token-file without TLS: the token can be read on its way: --tls-cert and "
+                         "--tls-key are needed, or a proxy that encrypts\n");
 }
 
-static int serve (idt_t *h, const struct server_conf *conf, int signals)
+static int serve (idt_t *h, const struct site_conf *conf, int signals)
 {
     idt_error_t error = { "" };
-    struct server *s = server_create (h, conf, &error);
+    struct site *s = site_create (h, conf, &error);
     idt_watcher_t *w = idt_fd_watcher_create (idt_get_reactor (h), signals, IDT_POLLIN, stop_cb, idt_get_reactor (h));
     char where[LISTEN_TEXT];
+    bool replaced = false;
 
     if (!s || !w)
         end (1, error.text[0] ? error.text : strerror (errno));
     idt_watcher_start (w);
-    idt_set_lost (h, lost_cb, NULL);
-    printf ("%s\n", listen_text (conf->fd, conf->tls.certificate != NULL, where));
+    idt_set_lost (h, lost_cb, &replaced);
+    printf ("%s\n", listen_text (conf->server.fd, conf->server.door.tls.certificate != NULL, where));
     fflush (stdout);
     int rc = idt_reactor_run (idt_get_reactor (h), IDT_REACTOR_DEFAULT);
     if (rc < 0)
         fprintf (stderr, "idtree-http: %s\n", strerror (errno));
     idt_watcher_destroy (w);
-    server_destroy (s);
-    return rc < 0;
+    site_destroy (s);
+    return rc < 0 || replaced;
 }
 
 int main (int argc, char **argv)
@@ -233,14 +245,15 @@ int main (int argc, char **argv)
     o = read_options (argc, argv);
     if (o.token_file && !(token = listen_token (o.token_file, &error)))
         end (2, error.text);
-    struct server_conf conf = { .token = token,
-                                .max_connections = fit_connections (o.max_connections),
-                                .rate = o.rate,
-                                .max_answers = (size_t)o.max_answers << 20 };
-    if (tls_load (&conf.tls, o.tls_cert, o.tls_key, o.tls_client_ca, &error) < 0)
+    struct site_conf conf = { .rate = o.rate };
+    struct door *door = &conf.server.door;
+    door->token = token;
+    conf.server.max_connections = fit_connections (o.max_connections);
+    conf.server.max_answers = (size_t)o.max_answers << 20;
+    if (tls_load (&door->tls, o.tls_cert, o.tls_key, o.tls_client_ca, &error) < 0)
         end (2, error.text);
-    find_socket (&o, &conf);
-    conf.show_log = o.show_log || conf.token || conf.tls.authorities || !conf.loopback; /* others are kept out */
+    find_socket (&o, &conf.server);
+    conf.show_log = o.show_log || door->token || door->tls.authorities || !door->loopback; /* others are kept out */
     int signals = block_signals ();
     idt_t *h = idt_open_with (o.uri, IDT_O_RECONNECT, &error);
     if (!h)
@@ -248,7 +261,7 @@ int main (int argc, char **argv)
     int status = serve (h, &conf, signals);
     idt_close (h);
     close (signals);
-    tls_free (&conf.tls);
+    tls_free (&door->tls);
     free (token);
     return status;
 }

@@ -8,6 +8,7 @@
 #include <assert.h>
 #include <endian.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -148,7 +149,7 @@ static json_t *fields_flax (const struct ident *id, int drift)
 
     /* 56 bits: more than a number of JSON holds for those who read it as a double */
     snprintf (random, sizeof (random), "0x%014llx", (unsigned long long)f.random);
-    return json_pack ("{s:I s:s}", "timestamp_ms", (json_int_t)f.ms, "random", random);
+    return json_pack ("{s:o s:s}", "timestamp_ms", json_sprintf ("%" PRIu64, f.ms), "random", random);
 }
 
 static int range_flax (const struct scheme_key *key, int64_t from_ms, int64_t to_ms, struct ident *lower,

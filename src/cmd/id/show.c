@@ -87,7 +87,7 @@ static void add_fluid_fields (struct show *show, const struct candidate *c, json
     double error_ms = epoch_error_ms (&show->epoch, fields.generator);
     char date[DATE_SIZE];
 
-    json_object_set_new (o, "timestamp_ms", json_integer (fields.timestamp_ms));
+    json_object_set_new (o, "timestamp_ms", json_sprintf ("%" PRIu64, fields.timestamp_ms));
     json_object_set_new (o, "generator", json_integer (fields.generator));
     add_rank (show, fields.generator, o);
     json_object_set_new (o, "sequence", json_integer (fields.sequence));

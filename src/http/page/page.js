@@ -50,7 +50,6 @@ function tell(change) {
 
 function hello(data) {
     missed = model.tree !== null;
-    el('root').max = Math.max(0, data.size - 1);
     el('log').dataset.empty = data.log ? 'nothing yet' : 'not shown to everybody: idtree-http --show-log, or a token';
     refresh();
 }
@@ -97,6 +96,8 @@ async function ask() {
         note(trees[0].error);
         redraw();
     } catch (why) {
+        if (why.status === 404 && from === root)
+            showFrom(0); // another instance, which has fewer ranks
         note(why.message);
     }
 }
@@ -107,6 +108,7 @@ function take(trees) {
     if (missed)
         tell({ time: trees[0].time, more: 0, ranks: differences(before, model.ranks) });
     missed = false;
+    el('root').max = model.tree.size - 1;
 }
 
 // Subtrees that the server left out, and that somebody unfolded.  One that is gone by now is left out.
@@ -161,12 +163,13 @@ function nearest(shown) {
 function drawFigures() {
     const { tree } = model;
     const statuses = [...model.statuses()].sort((a, b) => b[1] - a[1]).map(([status, n]) => `${n} ${status}`);
-    el('instance').textContent = tree.instance ?? '';
+    const name = tree.instance === 'idtree' ? '' : tree.instance ?? ''; // the heading says so already
+    el('instance').textContent = name;
     el('ids').textContent = short(tree.ids_per_s);
     el('requests').textContent = short(tree.requests_per_s);
     el('ranks').textContent = `${tree.size}: ${statuses.join(', ')}`;
     el('watermark').textContent = watermark(tree.watermark);
-    document.title = `idtree ${tree.instance ?? ''}: ${statuses.join(', ')}`;
+    document.title = `idtree ${name}`.trim() + `: ${statuses.join(', ')}`;
 }
 
 function duration(ms) {
@@ -279,10 +282,16 @@ function click(event) {
         choose(it.r.rank);
 }
 
+function showFrom(rank) {
+    root = rank;
+    chosen = root;
+    stale = true;
+    el('root').value = rank;
+}
+
 function showRoot(event) {
     event.preventDefault();
-    root = el('root').valueAsNumber;
-    chosen = root;
+    showFrom(el('root').valueAsNumber);
     refresh();
 }
 

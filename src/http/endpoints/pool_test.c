@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* pool_test.c - ids that were asked for before somebody wants them: in order, each once, none old */
+#include <stdlib.h>
+
+#include "http/endpoints/pool.h"
+#include "test/tap.h"
+
+static fluid_t next_id; /* that the broker makes */
+
+/* The block that is wanted comes; returns its size. */
+static uint32_t come (struct pool *p, uint64_t now_us)
+{
+    static fluid_t ids[POOL_MAX_BLOCK];
+    uint32_t n = pool_wants (p);
+
+    for (uint32_t i = 0; i < n; i++)
+        ids[i] = next_id++;
+    if (n > 0)
+        pool_came (p, now_us, ids, n);
+    return n;
+}
+
+static void test_few (void)
+{
+    struct pool p;
+    struct pool_client a = { .n = 1 }, b = { .n = 3 };
+    const fluid_t *ids;
+
+    next_id = 100;
+    pool_init (&p);
+    ok (pool_wants (&p) == 0 && !pool_take (&p, 0, 1), "nothing is asked for before somebody waits");
+    pool_wait (&p, &a);
+    ok (come (&p, 10) == 1 && pool_wants (&p) == 0 && pool_next (&p, 10, &ids) == &a && ids[0] == 100,
+        "who comes first has a block of one");
+    pool_wait (&p, &a);
+    pool_wait (&p, &b);
+    ok (!pool_take (&p, 20, 1), "nobody goes before those who wait");
+    ok (come (&p, 20) == 4 && pool_next (&p, 20, &ids) == &a && ids[0] == 101 && pool_next (&p, 20, &ids) == &b
+            && ids[0] == 102 && ids[2] == 104 && !pool_next (&p, 20, &ids),
+        "all that wait are asked for together");
+}
+
+static void test_growth (void)
+{
+    struct pool p;
+    struct pool_client c = { .n = 1 };
+    const fluid_t *ids;
+    fluid_t last = 0;
+    bool ordered = true;
+    unsigned messages = 0;
+
+    next_id = 1;
+    pool_init (&p);
+    for (unsigned i = 0; i < 100000; i++) {
+        if (!(ids = pool_take (&p, i, 1))) {
+            pool_wait (&p, &c);
+            messages += come (&p, i) > 0;
+            ordered = ordered && pool_next (&p, i, &ids) == &c;
+        }
+        ordered = ordered && ids[0] > last;
+        last = ids[0];
+    }
+    ok (ordered && last == 100000, "ids come in order, none is left out");
+    ok (messages < 50, "who comes often costs nearly no message (%u)", messages);
+}
+
+static void test_age (void)
+{
+    struct pool p;
+    struct pool_client c = { .n = 1 };
+    const fluid_t *ids;
+
+    next_id = 1;
+    pool_init (&p);
+    p.block = 64;
+    pool_wait (&p, &c);
+    ok (come (&p, 0) == 64 && pool_next (&p, 0, &ids) == &c && pool_take (&p, POOL_AGE_US, 1),
+        "what is not old is given out");
+    ok (!pool_take (&p, POOL_AGE_US + 1, 1), "what is old is not");
+    pool_wait (&p, &c);
+    ok (come (&p, POOL_AGE_US + 2) == 32 && pool_next (&p, POOL_AGE_US + 2, &ids) == &c && ids[0] == 65,
+        "... and the next block is smaller");
+}
+
+static void test_failure (void)
+{
+    struct pool p;
+    struct pool_client a = { .n = 1 }, b = { .n = 2 };
+    const fluid_t *ids;
+
+    pool_init (&p);
+    pool_wait (&p, &a);
+    pool_wait (&p, &b);
+    ok (pool_wants (&p) == 3, "a block is under way");
+    pool_came (&p, 0, NULL, 3);
+    ok (!pool_next (&p, 0, &ids) && pool_drop (&p) == &a && pool_drop (&p) == &b && !pool_drop (&p) && p.missing == 0
+            && pool_wants (&p) == 0,
+        "where it fails those that wait are told");
+}
+
+/* One that wants more than is left, time after time. */
+static void test_rest (void)
+{
+    struct pool p;
+    struct pool_client c = { .n = 256 };
+    const fluid_t *ids;
+    fluid_t last = 0;
+    bool good = true;
+
+    next_id = 1;
+    pool_init (&p);
+    p.block = POOL_MAX_BLOCK - 1;
+    for (unsigned i = 0; i < 1000; i++) {
+        if (!(ids = pool_take (&p, i, 256))) {
+            pool_wait (&p, &c);
+            come (&p, i);
+            good = good && pool_next (&p, i, &ids) == &c;
+        }
+        good = good && ids[0] == last + 1 && ids[255] == last + 256;
+        last = good ? ids[255] : last;
+    }
+    ok (good, "what is left is not lost, and goes first");
+}
+
+/* The next block is on its way while there are ids of this one. */
+static void test_ahead (void)
+{
+    struct pool p;
+    const fluid_t *ids;
+    fluid_t last = 0;
+    unsigned waits = 0, under_way = 0;
+    bool good = true;
+
+    next_id = 1;
+    pool_init (&p);
+    p.block = POOL_AHEAD;
+    struct pool_client c = { .n = 1 };
+    pool_wait (&p, &c);
+    good = come (&p, 0) == POOL_AHEAD && pool_next (&p, 0, &ids) == &c;
+    last = ids[0];
+    for (unsigned i = 1; i < 100000 && good; i++) {
+        if ((ids = pool_take (&p, i, 1))) {
+            good = ids[0] == last + 1;
+            last = ids[0];
+        }
+        else
+            waits++;
+        under_way = p.asked ? under_way + 1 : 0;
+        if (under_way == 20 || (!p.asked && pool_wants (&p) > 0 && ++under_way > 20)) { /* 20 later it is there */
+            static fluid_t block[POOL_MAX_BLOCK];
+            uint32_t n = p.block;
+
+            for (uint32_t k = 0; k < n; k++)
+                block[k] = next_id++;
+            pool_came (&p, i, block, n);
+        }
+    }
+    ok (good && waits == 0 && last == 100000,
+        "where blocks are large nobody waits for the next one, and all are in order");
+    while (pool_take (&p, 100000, 1))
+        ;
+    (void)pool_wants (&p);
+    pool_came (&p, 100000, NULL, 0);
+    ok (pool_wants (&p) == 0, "where it fails nothing is asked for before somebody waits");
+}
+
+int main (void)
+{
+    test_ahead ();
+    test_few ();
+    test_growth ();
+    test_age ();
+    test_failure ();
+    test_rest ();
+    return done_testing ();
+}

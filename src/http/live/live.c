@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* live.c - GET /v1/tree and /v1/events: an instance as it is, for many readers */
+#include "config.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "http/live/feed.h"
+#include "http/live/live.h"
+#include "http/live/watch.h"
+#include "libidtree/json_build.h"
+#include "libutil/clock.h"
+
+#define LINES_SECOND 50 /* of the log */
+#define LEVEL_MAX 6     /* info */
+
+/* Who reads events, or waits for the tree. */
+struct reader {
+    LIST_ENTRY (reader) link;
+    struct live *live;
+    struct exchange *x;
+    struct feed_reader place; /* in the feed */
+    uint32_t rank, depth;     /* of the tree */
+};
+
+struct live {
+    struct ranks *ranks;
+    struct watch *watch;
+    struct feed *feed;
+    bool show_log;
+    bool looked;     /* there is something to tell, which is a second old at most */
+    double wanted_s; /* when somebody asked last */
+    unsigned readers;
+    LIST_HEAD (, reader) streams; /* those */
+    LIST_HEAD (, reader) waiting; /* for the first look */
+    unsigned lines;               /* of the log in this second: said, and not */
+    unsigned hidden;
+    /* the last tree that was told */
+    char *text; /* NULL: none, or there was a look since */
+    uint32_t rank;
+    unsigned depth;
+};
+
+/* --- readers of events --------------------------------------------------------- */
+
+static struct reader *reader_new (struct live *l, struct exchange *x)
+{
+    struct reader *r = exchange_state_new (x, sizeof (*r));
+
+    if (r)
+        *r = (struct reader){ .live = l, .x = x, .depth = RANKS_MAX_DEPTH };
+    return r;
+}
+
+static size_t read_feed (struct exchange *x, char *buf, size_t max)
+{
+    struct reader *r = x->state;
+
+    return feed_read (r->live->feed, &r->place, buf, max);
+}
+
+static void leave (struct exchange *x)
+{
+    struct reader *r = x->state;
+
+    LIST_REMOVE (r, link);
+    r->live->readers--;
+}
+
+/* 'o' is stolen. */
+static void say (struct live *l, const char *event, json_t *o)
+{
+    char *text = o ? json_dumps (o, JSON_COMPACT | JSON_REAL_PRECISION (12)) : NULL;
+    struct reader *r;
+
+    json_decref (o);
+    if (text)
+        feed_say (l->feed, event, text);
+    free (text);
+    LIST_FOREACH (r, &l->streams, link)
+        if (feed_has (l->feed, &r->place))
+            exchange_resume (r->x);
+}
+
+static void want (struct live *l)
+{
+    l->wanted_s = clock_s (CLOCK_MONOTONIC);
+    watch_begin (l->watch);
+}
+
+static void greet (struct live *l, struct reader *r)
+{
+    char data[80];
+
+    snprintf (data, sizeof (data), "{\"look\":%" PRIu64 ",\"size\":%" PRIu32 ",\"log\":%s}", watch_look (l->watch),
+              ranks_size (l->ranks), l->show_log ? "true" : "false");
+    feed_join (l->feed, &r->place, "hello", data);
+}
+
+void live_events (struct live *l, struct exchange *x)
+{
+    struct reader *r;
+
+    if (l->readers == LIVE_READERS) {
+        exchange_fail (x, 503, "%d others read events: there is no room for more", LIVE_READERS);
+        return;
+    }
+    if (!(r = reader_new (l, x)))
+        return;
+    want (l);
+    l->readers++;
+    LIST_INSERT_HEAD (&l->streams, r, link);
+    x->leave = leave;
+    greet (l, r);
+    exchange_stream (x, "text/event-stream", read_feed);
+}
+
+/* --- the tree --------------------------------------------------------- */
+
+static json_t *error_new (const struct live *l)
+{
+    return watch_error (l->watch) ? json_string (watch_error (l->watch)) : json_null ();
+}
+
+static json_t *watermark_new (const struct live *l)
+{
+    const json_t *o = watch_watermark (l->watch);
+
+    return o ? json_incref ((json_t *)o) : json_null ();
+}
+
+static void put_look (const struct live *l, json_t **o)
+{
+    char stamp[CLOCK_STAMP_SIZE];
+
+    json_put_new (o, "look", json_integer ((json_int_t)watch_look (l->watch)));
+    json_put_new (o, "time", json_string (clock_stamp (stamp)));
+}
+
+static char *tree_new (struct live *l, uint32_t rank, unsigned depth)
+{
+    const char *name = watch_instance (l->watch);
+    json_t *o = ranks_tree_new (l->ranks, rank, depth, clock_s (CLOCK_MONOTONIC));
+
+    put_look (l, &o);
+    json_put_new (&o, "instance", name ? json_string (name) : json_null ());
+    json_put_new (&o, "error", error_new (l));
+    json_put_new (&o, "watermark", watermark_new (l));
+    return exchange_json_text (o);
+}
+
+static void reply_tree (const struct reader *r)
+{
+    struct live *l = r->live;
+
+    if (ranks_size (l->ranks) == 0)
+        exchange_fail (r->x, 503, "%s", watch_error (l->watch) ? watch_error (l->watch) : "no memory");
+    else if (r->rank >= ranks_size (l->ranks))
+        exchange_fail (r->x, 404, "there is no rank %" PRIu32 ": the instance has %" PRIu32, r->rank,
+                       ranks_size (l->ranks));
+    else {
+        if (!l->text || l->rank != r->rank || l->depth != r->depth) {
+            free (l->text);
+            l->text = tree_new (l, r->rank, r->depth);
+            l->rank = r->rank;
+            l->depth = r->depth;
+        }
+        exchange_reply (r->x, 200, "application/json", l->text ? strdup (l->text) : NULL);
+    }
+}
+
+/* Returns false where it was answered. */
+static bool read_number (struct exchange *x, const char *name, uint32_t most, uint32_t *n)
+{
+    const char *s = exchange_parameter (x, name);
+    size_t digits = s ? strspn (s, "0123456789") : 0;
+    unsigned long value = s && digits > 0 && digits <= 9 && !s[digits] ? strtoul (s, NULL, 10) : most + 1UL;
+
+    if (!s)
+        return true;
+    *n = (uint32_t)value;
+    if (value > most)
+        exchange_fail (x, 400, "%s=%.64s: a number from 0 to %" PRIu32 " is needed", name, s, most);
+    return value <= most;
+}
+
+void live_tree (struct live *l, struct exchange *x)
+{
+    struct reader *r = reader_new (l, x);
+
+    if (!r || !read_number (x, "rank", RANKS_MAX, &r->rank) || !read_number (x, "depth", RANKS_MAX_DEPTH, &r->depth))
+        return;
+    want (l);
+    if (l->looked)
+        reply_tree (r);
+    else
+        LIST_INSERT_HEAD (&l->waiting, r, link);
+}
+
+/* --- what happens --------------------------------------------------------- */
+
+static void looked_cb (void *arg)
+{
+    struct live *l = arg;
+    json_t *changes = ranks_changes_new (l->ranks);
+    struct reader *r;
+
+    l->looked = true;
+    free (l->text);
+    l->text = NULL;
+    while ((r = LIST_FIRST (&l->waiting))) {
+        LIST_REMOVE (r, link);
+        reply_tree (r);
+    }
+    if (!changes)
+        return;
+    put_look (l, &changes);
+    say (l, "change", changes);
+}
+
+static void say_hidden (struct live *l)
+{
+    char stamp[CLOCK_STAMP_SIZE], text[80];
+
+    snprintf (text, sizeof (text), "%u lines more were logged in this second", l->hidden);
+    say (l, "log",
+         json_pack ("{s:s s:i s:s s:s s:s}", "time", clock_stamp (stamp), "rank", 0, "name", "idtree-http", "level",
+                    "notice", "text", text));
+}
+
+static void second_cb (void *arg)
+{
+    struct live *l = arg;
+    json_t *rates;
+
+    if (l->hidden > 0)
+        say_hidden (l);
+    l->lines = l->hidden = 0;
+    if (l->readers == 0) {
+        if (clock_s (CLOCK_MONOTONIC) - l->wanted_s < LIVE_AFTER_S || !LIST_EMPTY (&l->waiting))
+            return;
+        watch_end (l->watch);
+        l->looked = false;
+        return;
+    }
+    rates = ranks_rates_new (l->ranks, clock_s (CLOCK_MONOTONIC));
+    put_look (l, &rates);
+    json_put_new (&rates, "error", error_new (l));
+    json_put_new (&rates, "watermark", watermark_new (l));
+    say (l, "rates", rates);
+}
+
+static void logged_cb (void *arg, const struct logline *line)
+{
+    struct live *l = arg;
+
+    if (!l->show_log || l->readers == 0 || line->level > LEVEL_MAX)
+        return;
+    if (l->lines == LINES_SECOND)
+        l->hidden++;
+    else {
+        l->lines++;
+        say (l, "log",
+             json_pack ("{s:s s:I s:s s:s s:s}", "time", line->time, "rank", (json_int_t)strtoul (line->rank, NULL, 10),
+                        "name", line->name, "level", logline_level (line->level), "text", line->text));
+    }
+}
+
+/* --- life --------------------------------------------------------- */
+
+static const struct watch_ops ops = { looked_cb, second_cb, logged_cb };
+
+struct live *live_create (idt_t *h, bool show_log)
+{
+    struct live *l = calloc (1, sizeof (*l));
+
+    if (!l)
+        return NULL;
+    l->show_log = show_log;
+    l->wanted_s = -LIVE_AFTER_S;
+    LIST_INIT (&l->streams);
+    LIST_INIT (&l->waiting);
+    if ((l->ranks = ranks_create ()) && (l->feed = feed_create ("lost"))
+        && (l->watch = watch_create (h, l->ranks, &ops, l)))
+        return l;
+    live_destroy (l);
+    return NULL;
+}
+
+void live_destroy (struct live *l)
+{
+    if (!l)
+        return;
+    watch_destroy (l->watch);
+    feed_destroy (l->feed);
+    ranks_destroy (l->ranks);
+    free (l->text);
+    free (l);
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* live.h - GET /v1/tree and /v1/events: an instance as it is, for many readers
+ *
+ * The instance is looked at while there are readers, and LIVE_AFTER_S after the last one; all share that.
+ */
+#ifndef HTTP_LIVE_LIVE_H
+#define HTTP_LIVE_LIVE_H
+
+#include "http/server/exchange.h"
+
+#define LIVE_READERS 1000 /* of events */
+#define LIVE_AFTER_S 10.
+
+/* 'h' is borrowed; 'show_log': lines of the log are told.  NULL with errno ENOMEM. */
+struct live *live_create (idt_t *h, bool show_log);
+void live_destroy (struct live *l); /* all readers have left */
+
+/* Each answers. */
+void live_tree (struct live *l, struct exchange *x);
+void live_events (struct live *l, struct exchange *x);
+
+#endif /* HTTP_LIVE_LIVE_H */

@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "http/live/ranks.h"
+#include "test/tap.h"
+
+static json_t *load (const char *text)
+{
+    json_t *o = json_loads (text, 0, NULL);
+
+    if (!o)
+        bail_out (text);
+    return o;
+}
+
+static void topology (struct ranks *r, const char *text)
+{
+    json_t *o = load (text);
+
+    if (ranks_take_topology (r, o) < 0)
+        bail_out ("no topology");
+    json_decref (o);
+}
+
+static void survey (struct ranks *r, const char *status, const char *fluid)
+{
+    char text[500];
+
+    snprintf (text, sizeof (text), "{\"ranks\":{\"status\":%s,\"fluid_state\":%s}}", status, fluid);
+    json_t *o = load (text);
+    ranks_take_survey (r, o);
+    json_decref (o);
+}
+
+static void tell (struct ranks *r, uint32_t rank, const char *info, long ids, uint32_t parent, double now_s)
+{
+    json_t *o = load (info), *stats = json_pack ("{s:I s:I}", "ids", (json_int_t)ids, "requests", (json_int_t)ids);
+    json_t *overlay = json_pack ("{s:I}", "parent-rank", (json_int_t)parent);
+
+    ranks_take_info (r, rank, o, now_s);
+    ranks_take_stats (r, rank, stats, now_s);
+    ranks_take_overlay (r, rank, overlay);
+    json_decref (o);
+    json_decref (stats);
+    json_decref (overlay);
+}
+
+/* 0 has 1 and 2, 1 has 3 and 4. */
+static const char five[] = "{\"size\":5,\"rank\":0,\"children\":[{\"rank\":1,\"children\":[{\"rank\":3},{\"rank\":4}]},"
+                           "{\"rank\":2}]}";
+static const char active[] = "{\"state\":\"active\",\"served_by\":3,\"generator\":7,\"timestamp_ms\":\"1000\","
+                             "\"lease\":[\"0\",\"61000\"],\"lent\":{\"ranks\":\"4-5\"}}";
+
+/* The ranks of a tree in their order, and what one key of each is. */
+static char *column (struct ranks *r, uint32_t rank, unsigned depth, const char *key)
+{
+    static char text[500];
+    json_t *o = ranks_tree_new (r, rank, depth, 100), *row;
+    size_t i;
+
+    text[0] = '\0';
+    json_array_foreach (json_object_get (o, "ranks"), i, row) {
+        char *value = json_dumps (json_object_get (row, key), JSON_ENCODE_ANY | JSON_COMPACT);
+
+        snprintf (text + strlen (text), sizeof (text) - strlen (text), "%s%d:%s", i > 0 ? " " : "",
+                  (int)json_integer_value (json_object_get (row, "rank")), value ? value : "-");
+        free (value);
+    }
+    json_decref (o);
+    return text;
+}
+
+static bool shows (struct ranks *r, uint32_t rank, unsigned depth, const char *key, const char *want)
+{
+    const char *text = column (r, rank, depth, key);
+
+    if (strcmp (text, want) == 0)
+        return true;
+    diag ("%s is %s, not %s", key, text, want);
+    return false;
+}
+
+static bool changes (struct ranks *r, const char *want)
+{
+    json_t *o = ranks_changes_new (r);
+    char *text = o ? json_dumps (json_object_get (o, "ranks"), JSON_COMPACT | JSON_SORT_KEYS) : NULL;
+    bool same = text ? want && strcmp (text, want) == 0 : !want;
+
+    if (!same)
+        diag ("changes are %s, not %s", text ? text : "none", want ? want : "none");
+    free (text);
+    json_decref (o);
+    return same;
+}
+
+static void test_tree (void)
+{
+    struct ranks *r = ranks_create ();
+
+    topology (r, five);
+    ok (ranks_size (r) == 5 && shows (r, 0, 64, "attached_to", "0:null 1:0 3:1 4:1 2:0"),
+        "a tree is told with each rank before those below it");
+    survey (r, "{\"full\":\"0-4\"}", "{\"active\":\"0-3\",\"idle\":\"4\"}");
+    tell (r, 3, active, 10, 1, 99);
+    ok (shows (r, 3, 0, "generator", "3:7") && shows (r, 3, 0, "lease_left_s", "3:59.0")
+            && shows (r, 3, 0, "lends_to", "3:\"4-5\"") && shows (r, 3, 0, "age_s", "3:1.0"),
+        "a rank with what it told, and what of its lease is left since");
+    tell (r, 3, active, 30, 1, 101);
+    ok (shows (r, 3, 0, "ids_per_s", "3:10.0") && shows (r, 3, 0, "ids", "3:\"30\""), "and what it made a second");
+    ok (shows (r, 0, 1, "folded", "0:false 1:true 2:false"), "what is too deep is folded");
+    ok (shows (r, 1, 0, "below",
+               "1:{\"ranks\":2,\"status\":{\"full\":2},\"fluid\":{\"active\":1,\"idle\":1},\"ids_per_s\":10.0,"
+               "\"requests_per_s\":10.0}"),
+        "and summed up");
+    ok (!ranks_tree_new (r, 5, 0, 0), "of a rank that is none there is nothing");
+    ranks_destroy (r);
+}
+
+static void test_changes (void)
+{
+    struct ranks *r = ranks_create ();
+    uint32_t picked[5];
+
+    topology (r, five);
+    survey (r, "{\"full\":\"0-4\"}", "{\"active\":\"0-4\"}");
+    for (uint32_t rank = 0; rank < 5; rank++)
+        tell (r, rank, active, 0, rank > 2 ? 1 : 0, 1);
+    ok (changes (r, NULL), "what is learned first is no change");
+    ranks_take_host (r, 1, "here");
+    (void)ranks_pick (r, picked, 5);
+    survey (r, "{\"lost\":\"1\",\"full\":\"0,2-4\"}", "{}");
+    ok (ranks_pick (r, picked, 2) == 2 && picked[0] == 3 && picked[1] == 4,
+        "ranks whose parent was lost are asked before others");
+    tell (r, 3, active, 0, 0, 2);
+    ok (changes (r, "[{\"attached_to\":null,\"fluid\":null,\"ids_from\":null,\"rank\":1,\"status\":\"lost\",\"was\":"
+                    "{\"attached_to\":0,\"fluid\":\"active\",\"ids_from\":3,\"status\":\"full\"}},"
+                    "{\"attached_to\":0,\"rank\":3,\"was\":{\"attached_to\":1}}]"),
+        "a rank that is lost, and one that found another parent, are told");
+    ok (changes (r, NULL), "once");
+    ok (shows (r, 0, 64, "attached_to", "0:null 2:0 3:0 1:null 4:1"),
+        "who is attached to nobody is shown, too, and who is not known to have left it");
+    ok (ranks_pick (r, picked, 5) == 4, "who is lost is not asked");
+    ok (shows (r, 1, 0, "host", "1:\"here\"") && !ranks_has_host (r, 1), "its host is told on, and asked for again");
+    tell (r, 1, active, 7, 0, 3);
+    ok (shows (r, 1, 0, "generator", "1:null"), "and an answer of before changes nothing");
+    survey (r, "{\"full\":\"0-4\"}", "{}");
+    tell (r, 1, active, 7, 0, 4);
+    ok (shows (r, 0, 64, "attached_to", "0:null 1:0 4:1 2:0 3:0"), "one that is back is attached again");
+    ranks_take_host (r, 1, "there");
+    ok (shows (r, 1, 0, "host", "1:\"there\"") && ranks_has_host (r, 1), "at another host, perhaps");
+    topology (r, five);
+    ok (!ranks_has_host (r, 1), "and so may all be where the topology is told again");
+    ranks_destroy (r);
+}
+
+static void test_circle (void)
+{
+    struct ranks *r = ranks_create ();
+
+    topology (r, five);
+    survey (r, "{\"full\":\"0-4\"}", "{}");
+    tell (r, 1, active, 0, 3, 1);
+    char *text = column (r, 0, 64, "rank");
+    ok (strstr (text, "1:1") && strstr (text, "3:3") && strstr (text, "4:4"),
+        "ranks that were told of as a circle are all there");
+    ranks_destroy (r);
+}
+
+static void test_rates (void)
+{
+    struct ranks *r = ranks_create ();
+
+    topology (r, five);
+    survey (r, "{\"full\":\"0-4\"}", "{}");
+    tell (r, 2, active, 0, 0, 1);
+    json_t *first = ranks_rates_new (r, 1), *none = ranks_rates_new (r, 2);
+    tell (r, 2, active, 50, 0, 2);
+    json_t *some = ranks_rates_new (r, 2);
+    ok (json_array_size (json_object_get (first, "ranks")) == 1
+            && json_array_size (json_object_get (none, "ranks")) == 0,
+        "a lease is told once");
+    ok (json_array_size (json_object_get (some, "ranks")) == 1
+            && json_real_value (json_object_get (some, "ids_per_s")) == 50,
+        "and what ranks make when they do");
+    json_decref (first);
+    json_decref (none);
+    json_decref (some);
+    ranks_destroy (r);
+}
+
+/* So many below rank 0, each with so many. */
+static void plant (struct ranks *r, int children, int each)
+{
+    json_t *top = json_array ();
+
+    for (int i = 0; i < children; i++) {
+        json_t *list = json_array ();
+
+        for (int k = 0; k < each; k++)
+            json_array_append_new (list, json_pack ("{s:i}", "rank", 1 + children + i * each + k));
+        json_array_append_new (top, json_pack ("{s:i s:o}", "rank", 1 + i, "children", list));
+    }
+    json_t *o = json_pack ("{s:i s:i s:o}", "rank", 0, "size", 1 + children + children * each, "children", top);
+    if (ranks_take_topology (r, o) < 0)
+        bail_out ("no topology");
+    json_decref (o);
+}
+
+static json_int_t told (struct ranks *r, const char *key)
+{
+    json_t *o = ranks_tree_new (r, 0, 64, 1);
+    json_t *value = json_object_get (o, key);
+    json_int_t n = json_is_array (value) ? (json_int_t)json_array_size (value) : json_integer_value (value);
+
+    json_decref (o);
+    return n;
+}
+
+static void test_bounds (void)
+{
+    struct ranks *r = ranks_create ();
+    uint32_t picked[100];
+    unsigned times[10 * 101 + 1] = { 0 };
+    bool all = true;
+
+    plant (r, 10, 100);
+    ok (told (r, "ranks") == 11 && told (r, "depth") == 1 && told (r, "left_out") == 0,
+        "a tree that is too large is folded, a level as a whole");
+    for (int i = 0; i < 11; i++)
+        for (size_t k = ranks_pick (r, picked, 100); k-- > 0;)
+            times[picked[k]]++;
+    for (size_t i = 0; i < sizeof (times) / sizeof (times[0]); i++)
+        all = all && times[i] >= 1 && times[i] <= 2;
+    ok (all, "all of its ranks are asked in turn");
+    survey (r, "{\"full\":\"0-1010\"}", "{}");
+    (void)ranks_changes_new (r);
+    plant (r, 2000, 0);
+    ok (told (r, "ranks") == RANKS_ROWS && told (r, "left_out") == 2001 - RANKS_ROWS,
+        "and what finds no room in a level is counted");
+    ranks_destroy (r);
+}
+
+static void test_hostile (void)
+{
+    static const char *const texts[] = {
+        "{}",
+        "[]",
+        "{\"size\":0}",
+        "{\"size\":-1,\"rank\":0}",
+        "{\"size\":1e9,\"rank\":0}",
+        "{\"size\":2000000,\"rank\":0}",
+        "{\"size\":2,\"rank\":2}",
+        "{\"size\":2,\"rank\":0,\"children\":[{\"rank\":-1}]}",
+        "{\"size\":2,\"rank\":0,\"children\":[5]}",
+    };
+    struct ranks *r = ranks_create ();
+    bool refused = true;
+
+    for (size_t i = 0; i < sizeof (texts) / sizeof (texts[0]); i++) {
+        json_t *o = load (texts[i]);
+
+        refused = refused && ranks_take_topology (r, o) < 0;
+        ranks_take_survey (r, o);
+        json_decref (o);
+    }
+    ok (refused && ranks_size (r) == 0, "what is no topology is none");
+    topology (r, "{\"size\":3,\"rank\":0,\"children\":[{\"rank\":0},{\"rank\":1},{\"rank\":1}]}");
+    ok (told (r, "ranks") == 3, "one that names ranks twice, or not, is a tree all the same");
+    survey (r, "{\"lost\":\"0-99999\",\"full\":\"x\",\"nonsense\":\"0\"}", "{\"active\":7}");
+    ok (told (r, "ranks") == 3, "and so are sets that have ranks which are none");
+    ranks_destroy (r);
+}
+
+int main (void)
+{
+    test_tree ();
+    test_changes ();
+    test_circle ();
+    test_rates ();
+    test_bounds ();
+    test_hostile ();
+    return done_testing ();
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* site.h - all that is served */
+#ifndef HTTP_SITE_H
+#define HTTP_SITE_H
+
+#include "http/server/server.h"
+
+struct site_conf {
+    struct server_conf server;
+    uint32_t rate; /* ids a second; 0: any */
+    bool show_log; /* lines of the instance's log are told */
+};
+
+struct site;
+
+/* 'h' and 'conf' are borrowed until it is destroyed.  NULL with errno set and 'errp' filled. */
+struct site *site_create (idt_t *h, const struct site_conf *conf, idt_error_t *errp);
+void site_destroy (struct site *s);
+
+#endif /* HTTP_SITE_H */
