@@ -83,6 +83,22 @@ life() { # epoch
 }
 end_life() { echo >stop && wait "$broker_pid"; }
 cleanup 'kill "$broker_pid" 2>/dev/null || :'
+cat >behind.py <<'END'
+import signal, socket, sys, os
+place = sys.argv[1].rsplit("/", 1)[1].rsplit(":", 1)
+connections = [socket.create_connection(place, 60) for _ in range(20)]
+paths = "GET /v1/watermark", "POST /v1/ids", "GET /metrics", "GET /v1/tree", "GET /v1/events"
+request = b"".join(f"{path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode() for path in paths)
+for s in connections:
+    s.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n" + request * 20)
+for s in connections:
+    assert s.recv(15).startswith(b"HTTP/1.1 200")
+os.kill(int(sys.argv[2]), signal.SIGTERM)
+END
+test_expect_success PYTHON 'it ends well while requests wait, and others behind them' '
+    life 2026-01-01T00:00:00Z && start_http -l 127.0.0.1:0 -u "local://$PWD/run/local-0" && get "$url/readyz" && is 200 && kill -STOP $broker_pid &&
+    python3 behind.py "$url" $http_pid && { wait $http_pid; code=$?; kill -CONT $broker_pid; } && test $code = 0 && end_life
+'
 test_expect_success 'where another instance is in the place of its own it ends, for a restart to serve that' '
     life 2026-01-01T00:00:00Z && start_http -l 127.0.0.1:0 -u "local://$PWD/run/local-0" && get "$url/readyz" && is 200 && end_life && life 2025-01-01T00:00:00Z &&
     asked() { get "$url/readyz"; grep "another instance is there now" http.err; } && wait_until "it says so" asked && { wait $http_pid; test $? = 1; } &&

@@ -19,9 +19,10 @@
 #include "libutil/errprintf.h"
 
 #define LATE_MS 5000.
-#define LAST_RUNS 64    /* for those that take the last answer at once */
-#define MEMORY 16384    /* bytes of a connection, for its headers and what it is sent */
-#define MAX_BODY 4096   /* bytes of a request's */
+#define LAST_RUNS 64  /* for those that take the last answer at once */
+#define MEMORY 16384  /* bytes of a connection, for its headers and what it is sent */
+#define MAX_BODY 4096 /* bytes of a request's */
+#define ENDS "this server ends"
 #define CONNECTION_S 30 /* a connection that says nothing, or takes nothing, ends */
 
 struct server {
@@ -34,6 +35,7 @@ struct server {
     struct guests guests;
     uint64_t now_ms; /* of this turn of the reactor */
     struct room room;
+    bool ends; /* nobody answers any more */
     LIST_HEAD (, exchange) exchanges;
 };
 
@@ -72,7 +74,10 @@ static struct exchange *exchange_create (struct server *s, struct MHD_Connection
 static void run_handler (struct server *s, struct exchange *x)
 {
     turn_to (s, x, GUEST_WAITS);
-    s->run (x, s->arg);
+    if (s->ends)
+        exchange_fail (x, 503, ENDS);
+    else
+        s->run (x, s->arg);
     if (!x->ready)
         exchange_suspend (x);
 }
@@ -246,18 +251,21 @@ static void answer_all (struct server *s)
 {
     struct exchange *x;
 
+    s->ends = true;
     LIST_FOREACH (x, &s->exchanges, link) {
         x->over = true;
         if (x->read)
             exchange_resume (x);
         else if (x->suspended)
-            exchange_fail (x, 503, "this server ends");
+            exchange_fail (x, 503, ENDS);
     }
     for (int i = 0; s->daemon && i < LAST_RUNS && !LIST_EMPTY (&s->exchanges); i++)
         MHD_run (s->daemon);
 }
 
-/* Whoever waits is answered first: no request may be suspended when the daemon stops. */
+/* Whoever waits is answered first, and who has sent more requests behind that: no request may be suspended when the
+ * daemon stops.
+ */
 void server_destroy (struct server *s)
 {
     if (!s)
