@@ -269,14 +269,20 @@ static void log_cb (idt_future_t *f, void *arg)
         w->stale = true;
         return;
     }
-    take_line (w, f);
+    if (w->on)
+        take_line (w, f);
     idt_future_reset (f);
-    look_soon (w);
+    if (w->on)
+        look_soon (w);
 }
 
-/* Brokers log what happens to the tree, and rank 0 has all of that. */
+/* Brokers log what happens to the tree, and rank 0 has all of that.  It is followed for ever once it is: a broker drops
+ * who follows with the connection, and not before.
+ */
 static void follow_log (struct watch *w)
 {
+    if (w->log)
+        return;
     w->log = idt_rpc (w->h, "log.dmesg", "{\"follow\":true,\"nobacklog\":true}", ROOT, IDT_RPC_STREAMING);
     if (w->log && idt_future_then (w->log, -1, log_cb, w) == 0)
         return;
@@ -288,8 +294,7 @@ static void second_cb (idt_watcher_t *timer, int revents, void *arg)
 {
     struct watch *w = arg;
 
-    if (!w->log)
-        follow_log (w);
+    follow_log (w);
     if (LIST_EMPTY (&w->questions))
         look (w);
     w->ops->second (w->arg);
@@ -323,8 +328,6 @@ void watch_end (struct watch *w)
     idt_watcher_stop (w->soon);
     while ((q = LIST_FIRST (&w->questions)))
         question_destroy (q);
-    idt_future_destroy (w->log);
-    w->log = NULL;
 }
 
 struct watch *watch_create (idt_t *h, struct ranks *ranks, const struct watch_ops *ops, void *arg)
@@ -350,6 +353,7 @@ void watch_destroy (struct watch *w)
         return;
     if (w->second && w->soon)
         watch_end (w);
+    idt_future_destroy (w->log);
     idt_watcher_destroy (w->second);
     idt_watcher_destroy (w->soon);
     json_decref (w->watermark);
