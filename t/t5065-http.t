@@ -171,6 +171,26 @@ test_expect_success OPENSSL 'by TLS, who has a certificate is served, or a token
     grep "tls-key" err && test_expect_code 2 "$http" --tls-cert server.pem --tls-key server.key --tls-client-ca token 2>err && grep "tls-client-ca token" err &&
     chmod 644 server.key && test_expect_code 2 "$http" --tls-cert server.pem --tls-key server.key 2>err && grep "chmod 600" err
 '
+cat >inherit.py <<'END'
+import os, socket, sys
+stream, (end, _) = socket.socket(), socket.socketpair()
+stream.bind(("127.0.0.1", 0))
+packets = socket.socket(type=socket.SOCK_DGRAM)
+packets.bind(("127.0.0.1", 0))
+fd = {"file": 0, "bound": stream.fileno(), "connected": end.fileno(), "packets": packets.fileno()}[sys.argv[1]]
+os.dup2(fd, 3)
+os.environ.update(LISTEN_FDS="1", LISTEN_PID=str(os.getpid()))
+os.execv(sys.argv[2], [sys.argv[2]])
+END
+inherits() { # what; where systemd is not there none is looked for
+    test_expect_code 2 timeout 60 python3 inherit.py "$1" "$http" 2>err </dev/null && grep "ListenStream" err
+}
+if grep "define HAVE_LIBSYSTEMD 1" "$IDTREE_BUILDDIR/config.h" >/dev/null; then
+    test_set_prereq SYSTEMD
+fi
+test_expect_success PYTHON,SYSTEMD 'what is no socket that listens for streams is not served' '
+    for what in file bound connected packets; do inherits $what || return 1; done
+'
 if command -v systemd-socket-activate >/dev/null; then
     test_set_prereq ACTIVATE
 fi

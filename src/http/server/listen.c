@@ -167,6 +167,10 @@ int listen_inherited (bool *loopback, bool *others, idt_error_t *errp)
 
     if (n > 1)
         return errsetf (errp, EINVAL, "%d sockets were inherited: one can be served", n);
+    if (n == 1 && sd_is_socket (SD_LISTEN_FDS_START, AF_UNSPEC, SOCK_STREAM, 1) <= 0)
+        return errsetf (
+            errp, EINVAL,
+            "what was inherited is no socket that listens for streams: ListenStream= is needed, and Accept=no");
     if (n == 1) {
         classify (SD_LISTEN_FDS_START, loopback, others);
         (void)fcntl (SD_LISTEN_FDS_START, F_SETFL, O_NONBLOCK);
