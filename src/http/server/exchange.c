@@ -217,7 +217,12 @@ void *exchange_state_new (struct exchange *x, size_t size)
 
 const char *exchange_parameter (const struct exchange *x, const char *name)
 {
-    return MHD_lookup_connection_value (x->connection, MHD_GET_ARGUMENT_KIND, name);
+    const char *value = NULL;
+
+    if (MHD_lookup_connection_value_n (x->connection, MHD_GET_ARGUMENT_KIND, name, strlen (name), &value, NULL)
+        != MHD_YES)
+        return NULL;
+    return value ? value : "";
 }
 
 const char *exchange_header (const struct exchange *x, const char *name)

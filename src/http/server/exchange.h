@@ -63,7 +63,7 @@ struct exchange {
 /* What whoever answers it keeps of it: 'size' bytes of 0, freed with it.  NULL: no memory, and that was answered. */
 void *exchange_state_new (struct exchange *x, size_t size);
 
-/* A parameter of the URL, or a header; NULL: there is none. */
+/* A parameter of the URL ("" where it has no '='), or a header; NULL: there is none. */
 const char *exchange_parameter (const struct exchange *x, const char *name);
 const char *exchange_header (const struct exchange *x, const char *name);
 
