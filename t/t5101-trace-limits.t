@@ -23,4 +23,9 @@ test_expect_success 'nonsense is refused with a sentence' '
 test_expect_success 'there are so many tracers and no more; who goes makes room' '
     python3 "$IDTREE_SRCDIR/t/trace_client.py" many
 '
+test_expect_success 'what others send is text on a terminal, and no line of its own' '
+    { idtree trace --count 1 -t request --full "*rude" >out 2>err </dev/null & } && tracer=$! &&
+    shown() { python3 "$IDTREE_SRCDIR/t/trace_client.py" rude; test -s out; } && wait_until "it is shown" shown && wait $tracer && cat -v out &&
+    python3 -c "lines = open(\"out\", encoding=\"utf-8\").read().split(\"\\n\"); assert len(lines) == 3 and all(l.isprintable() for l in lines), lines"
+'
 test_done

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # Copyright idtree contributors
-"""trace_client.py slow|far|deaf|nonsense|many - tracers that a broker must bear, inside of an instance of two brokers
+"""trace_client.py slow|far|deaf|nonsense|many|rude - tracers that a broker must bear, inside of an instance of two brokers
 trace_client.py way|combined|malformed|spans - the way of requests, in a chain of three where rank 0 alone makes ids
 """
 import errno
@@ -150,6 +150,13 @@ def combined():
         check(together > 10 and len(firsts) >= 60, "many went up together:", together, len(firsts))
 
 
+def rude():
+    """A topic and a payload that a terminal would obey, or take for a line of its own."""
+    with Client() as c:
+        c.request("x.\x1b]0;title\x07\x7f\u009b31m\n12:00:00.000000 rude", {"a": "\x1b[31m\x7f\u009b31m"}, ANY)
+        c.recv()
+
+
 def malformed():
     with Client(1) as c:
         for payload in {"count": 0}, {"count": -1}, {"count": 65537}, {"count": 1 << 40}:
@@ -185,4 +192,4 @@ def spans():
 
 
 if __name__ == "__main__":
-    {f.__name__: f for f in (slow, far, deaf, nonsense, many, way, combined, malformed, spans)}[sys.argv[1]]()
+    {f.__name__: f for f in (slow, far, deaf, nonsense, many, rude, way, combined, malformed, spans)}[sys.argv[1]]()

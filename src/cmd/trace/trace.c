@@ -13,6 +13,7 @@
 #include "cmd/base/ask.h"
 #include "cmd/base/commands.h"
 #include "cmd/trace/peer.h"
+#include "libutil/utf8.h"
 
 #define WINDOW (256 * 1024) /* bytes of lines that may be on their way */
 #define LINE_SIZE 2048      /* of what is printed of a message, without its payload */
@@ -113,6 +114,7 @@ static void write_line (const json_t *line, char buf[LINE_SIZE])
     snprintf (buf, LINE_SIZE, "%s %-4s %-16s %-8s %s  %s", when,
               !strcmp (text_of (line, "prefix"), "rx") ? "from" : "to", peer, type_name ((int)number_of (line, "type")),
               text_of (line, "topic"), end);
+    utf8_clean_printable (buf, strlen (buf)); /* others chose the topic, and they may be guests */
 }
 
 static void print_line (const json_t *line, const char *text)
@@ -121,8 +123,10 @@ static void print_line (const json_t *line, const char *text)
     char *full = payload ? json_dumps (payload, JSON_ENCODE_ANY) : NULL;
 
     puts (text);
-    if (full)
+    if (full) {
+        utf8_clean_printable (full, strlen (full));
         printf ("    %s\n", full);
+    }
     else if (json_object_get (line, "data"))
         printf ("    %s\n", text_of (line, "data"));
     free (full);
