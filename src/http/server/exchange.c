@@ -53,6 +53,8 @@ static void add_headers (const struct exchange *x, struct MHD_Response *r)
         MHD_add_response_header (r, "Content-Security-Policy", POLICY);
         MHD_add_response_header (r, "Referrer-Policy", "no-referrer");
     }
+    if (x->last)
+        MHD_add_response_header (r, "Connection", "close");
     if (x->status == 401)
         MHD_add_response_header (r, "WWW-Authenticate", "Bearer");
     if (x->status == 405)

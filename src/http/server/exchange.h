@@ -45,6 +45,7 @@ struct exchange {
     bool begun;     /* its headers were seen */
     size_t body;    /* bytes that came of it */
     bool suspended; /* it waits for what is below, or for more of a stream */
+    bool last;      /* the connection ends with its answer */
     bool ready;     /* the answer is below */
     unsigned status;
     const char *type;

@@ -12,6 +12,7 @@
 #include <microhttpd.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/socket.h>
 
 #include "http/server/server.h"
@@ -82,6 +83,25 @@ static void run_handler (struct server *s, struct exchange *x)
         exchange_suspend (x);
 }
 
+static enum MHD_Result count_ends (void *cls, enum MHD_ValueKind kind, const char *name, const char *value)
+{
+    *(int *)cls += strcasecmp (name, "Content-Length") == 0 || strcasecmp (name, "Transfer-Encoding") == 0;
+    return MHD_YES;
+}
+
+/* Else a proxy in front might see its end elsewhere, and what one client sends as another one's request. */
+static bool has_one_end (struct exchange *x)
+{
+    int ends = 0;
+
+    MHD_get_connection_values (x->connection, MHD_HEADER_KIND, count_ends, &ends);
+    if (ends <= 1)
+        return true;
+    x->last = true;
+    exchange_fail (x, 400, "a request has one Content-Length or Transfer-Encoding, not %d", ends);
+    return false;
+}
+
 /* What is longer and does not say so ends the connection. */
 static bool is_small (struct exchange *x)
 {
@@ -106,7 +126,7 @@ static enum MHD_Result request_cb (void *cls, struct MHD_Connection *c, const ch
         return MHD_NO;
     if (!x->begun) {
         x->begun = true;
-        return is_small (x) ? MHD_YES : answer (s, x);
+        return has_one_end (x) && is_small (x) ? MHD_YES : answer (s, x);
     }
     if (*size > 0) { /* to be refused once it is there */
         x->body += *size;
