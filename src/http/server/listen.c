@@ -185,20 +185,20 @@ int listen_inherited (bool *loopback, bool *others, idt_error_t *errp)
 static char *check_token (const char *path, char *token, idt_error_t *errp)
 {
     token[strcspn (token, "\r\n")] = '\0';
-    if (strlen (token) >= LISTEN_MIN_TOKEN
+    if (strlen (token) >= LISTEN_MIN_TOKEN && strlen (token) <= LISTEN_MAX_TOKEN
         && token[strspn (token, "!\"#$%&'()*+,-./0123456789:;<=>?@ABCDEFGHIJKLMNOPQRSTUV"
                                 "WXYZ[\\]^_`abcdefghijklmnopqrstuvwxyz{|}~")]
                == '\0')
         return strdup (token);
-    errsetf (errp, EINVAL, "%s: a token of %d printed characters and more is needed in its first line", path,
-             LISTEN_MIN_TOKEN);
+    errsetf (errp, EINVAL, "%s: a token of %d printed characters and more, up to %d, is needed in its first line", path,
+             LISTEN_MIN_TOKEN, LISTEN_MAX_TOKEN);
     return NULL;
 }
 
 char *listen_token (const char *path, idt_error_t *errp)
 {
     FILE *f = fopen (path, "re");
-    char line[1024] = "", *token = NULL;
+    char line[LISTEN_MAX_TOKEN + 2] = "", *token = NULL;
     struct stat st;
 
     if (!f || fstat (fileno (f), &st) < 0)

@@ -23,9 +23,10 @@ int listen_inherited (bool *loopback, bool *others, idt_error_t *errp);
 const char *listen_text (int fd, bool tls, char buf[LISTEN_TEXT]);
 
 #define LISTEN_MIN_TOKEN 16 /* characters */
+#define LISTEN_MAX_TOKEN 1022
 
-/* The first line of a file that no other user may read: a token of LISTEN_MIN_TOKEN characters and more, to be freed.
- * NULL with errno set and 'errp' filled.
+/* The first line of a file that no other user may read: a token of LISTEN_MIN_TOKEN to LISTEN_MAX_TOKEN characters, to
+ * be freed.  NULL with errno set and 'errp' filled.
  */
 char *listen_token (const char *path, idt_error_t *errp);
 
