@@ -367,7 +367,8 @@ void connection_watch (idt_t *h)
 /* --- opening -------------------------------------------------------------------------------- */
 
 /* Try one broker of the list, for 'share_ms'.  Returns 0, or -1 with errno set and the reason in c->error. */
-static int open_one (struct connection *c, size_t i, double share_ms, struct local *local)
+static int open_one (struct connection *c, size_t i, double share_ms, idt_interrupt_f cb, void *arg,
+                     struct local *local)
 {
     int rc = -1;
 
@@ -376,21 +377,24 @@ static int open_one (struct connection *c, size_t i, double share_ms, struct loc
     if (!(c->dial = dial_create (&c->uris.uri[i], c->flags & IDT_O_ONCE ? NULL : "")))
         return errprintf (&c->error, "%s: %s", c->uris.uri[i].text, strerror (errno));
     while ((rc = go_on (c)) < 0 && errno == EAGAIN && wait_dial (c, -1) == 0)
-        ;
+        if (cb && !cb (arg)) {
+            errsetf (&c->error, EINTR, "%s: interrupted before the broker's answer", c->uris.uri[i].text);
+            break;
+        }
     if (rc == 0)
         take_over (c, local);
     end_dial (c);
     return rc;
 }
 
-static int open_any (struct connection *c, double timeout_ms, struct local *local)
+static int open_any (struct connection *c, double timeout_ms, idt_interrupt_f cb, void *arg, struct local *local)
 {
     double end_ms = timeout_ms >= 0 ? now_ms () + timeout_ms : INFINITY;
     int rc = -1;
 
-    for (size_t i = 0; i < c->uris.count && rc < 0; i++) {
+    for (size_t i = 0; i < c->uris.count && rc < 0 && (i == 0 || errno != EINTR); i++) {
         double left_ms = end_ms - now_ms ();
-        rc = open_one (c, i, redial_share (left_ms > 0 ? left_ms : 0, c->uris.count - 1 - i), local);
+        rc = open_one (c, i, redial_share (left_ms > 0 ? left_ms : 0, c->uris.count - 1 - i), cb, arg, local);
     }
     return rc;
 }
@@ -432,7 +436,8 @@ static struct connection *connection_create (const char *uris, int flags, idt_er
     return NULL;
 }
 
-idt_t *connection_open (const char *uris, int flags, double timeout_ms, idt_error_t *errp)
+idt_t *connection_open (const char *uris, int flags, double timeout_ms, idt_interrupt_f cb, void *arg,
+                        idt_error_t *errp)
 {
     struct connection *c = connection_create (uris, flags, errp);
     struct local *local = c ? local_create () : NULL;
@@ -440,7 +445,7 @@ idt_t *connection_open (const char *uris, int flags, double timeout_ms, idt_erro
 
     if (!c)
         return NULL;
-    if (local && open_any (c, timeout_ms, local) < 0)
+    if (local && open_any (c, timeout_ms, cb, arg, local) < 0)
         tell (c, errp);
     else if (!local || !(h = idt_handle_create (&local_transport, local)))
         errprintf (errp, "%s", strerror (errno));

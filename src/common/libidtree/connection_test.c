@@ -6,7 +6,9 @@
 
 #include <errno.h>
 #include <semaphore.h>
+#include <signal.h>
 #include <string.h>
+#include <sys/time.h>
 
 #include "libidtree/connect/redial.h"
 #include "libidtree/private.h"
@@ -480,6 +482,32 @@ static void test_ended_while_told (void)
     sem_destroy (&p.over);
 }
 
+static void on_alarm (int signum)
+{
+}
+
+static bool not_again (void *arg)
+{
+    ++*(int *)arg;
+    return false;
+}
+
+/* One that says nothing is not waited for when a signal came, and who opens the handle says so; nor is the next one. */
+static void interrupt_opening (const char *uris)
+{
+    const struct itimerval soon = { { 0, 20000 }, { 0, 20000 } }, never = { { 0, 0 }, { 0, 0 } };
+    idt_error_t error = { .text = "" };
+    int asked = 0;
+
+    sigaction (SIGALRM, &(struct sigaction){ .sa_handler = on_alarm }, NULL);
+    setitimer (ITIMER_REAL, &soon, NULL);
+    idt_t *h = idt_open_asking (uris, 0, -1, not_again, &asked, &error);
+    int errnum = errno;
+    setitimer (ITIMER_REAL, &never, NULL);
+    ok (!h && errnum == EINTR && asked == 1, "opening is interrupted when that is wanted: %s", error.text);
+    idt_close (h);
+}
+
 /* The first of a list is stopped: it takes connections and says nothing. */
 static void test_stopped_first (void)
 {
@@ -498,6 +526,7 @@ static void test_stopped_first (void)
     ok (h && strcmp (idt_get_uri (h), test_server_uri (other)) == 0, "the second of a list is reached in time: %s",
         error.text);
     idt_close (h);
+    interrupt_opening (both (s, other));
     h = idt_open_within (test_server_uri (s), 0, 50, &error);
     ok (!h && errno == ETIMEDOUT && strstr (error.text, test_server_uri (s)), "one alone has all of it: %s",
         error.text);

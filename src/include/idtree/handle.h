@@ -126,6 +126,10 @@ int idt_send (idt_t *h, const idt_msg_t *msg);
 typedef bool (*idt_interrupt_f) (void *arg);
 void idt_set_interrupt (idt_t *h, idt_interrupt_f cb, void *arg);
 
+/* As idt_open_within (), and so from the beginning: EINTR, too: 'cb' said no. */
+idt_t *idt_open_asking (const char *uri, int flags, double timeout_ms, idt_interrupt_f cb, void *arg,
+                        idt_error_t *errp);
+
 /* Wait until all that was sent has been written to the connection.  Returns 0, or -1 with errno set. */
 int idt_flush (idt_t *h);
 
