@@ -144,6 +144,13 @@ test_expect_success 'a broker is stopped and another one runs while a session as
     { psql -qXAt -f asks >said 2>&1 & } && psql=$! && wait_until "it has some" test -s said && end && broker one -o fluid.attach=all -o fluid.lanes=4 -o access.guest-rate=100000000 && wait $psql &&
     test "$(sort -u said)" = 4000 && test "$(wc -l <said)" = 100
 '
+test_expect_success 'one that has replaced another is asked for the epoch, too, and for ids of all its generators' '
+    end && broker one -o fluid.attach=off && session && says "SELECT fluid_next ()::bigint" && end && broker one -o fluid.attach=off && says "SELECT fluid_epoch () IS NOT NULL" && test "$(says "SELECT 1")" = 1 && ! grep ERROR said && exec 5>&- &&
+    lanes() { broker one -o fluid.attach=all -o fluid.lanes=4 -o access.guest-rate=100000000; } &&
+    many="SELECT count (DISTINCT fluid_generator (id)) > 1 FROM (SELECT fluid_next () AS id FROM generate_series (1, 200000) OFFSET 0) x" &&
+    end && lanes && session && wait_until "a session has blocks" holds "test \$(says \"$many\") = t" && end && lanes &&
+    wait_until "it has blocks again" holds "test \$(says \"$many\") = t" && exec 5>&- && ! grep ERROR said
+'
 test_expect_success 'the examples of its guide' '
     sed -n "/^\`\`\`sql/,/^\`\`\`/p" "$IDTREE_SRCDIR/doc/guide/postgresql.md" | sed "/^\`\`\`/d" >guide.sql && sql "CREATE DATABASE guide" &&
     psql -qXAt -v ON_ERROR_STOP=1 -d guide -f guide.sql >out && cat out && test "$(sed -n 4p out)" = 1000 && grep "Subplans Removed: [12]" out

@@ -154,7 +154,8 @@ static bool connect_to (const struct library *lib, const struct wait *w)
     for (;;) {
         CHECK_FOR_INTERRUPTS ();
         int64 left_ms = Max (w->end_ms - now_ms (), 1);
-        session.h = lib->open_within (settings_uri (), IDT_O_NOSHM, (double)Min (slice_ms, left_ms), &error);
+        session.h = lib->open_within (settings_uri (), IDT_O_RECONNECT | IDT_O_NOSHM, (double)Min (slice_ms, left_ms),
+                                      &error);
         if (session.h)
             return true;
         int errnum = errno;
@@ -172,7 +173,10 @@ static int ask_attr (const struct library *lib, const char *request, const struc
     return await (lib, w) < 0 ? -1 : lib->rpc_get_unpack (session.f, "{s:s}", "value", value);
 }
 
-/* A handle that has its connection anew refuses another instance by itself. */
+/* Learn whose ids come over a new connection; a handle that has its connection anew refuses another instance by itself.
+ * Returns false, or not at all, where there is no use in another try.  After an error that may pass there is no
+ * connection, and it returns true.
+ */
 static bool learn_instance (const struct library *lib, const struct wait *w)
 {
     const char *uuid = "";
@@ -181,7 +185,11 @@ static bool learn_instance (const struct library *lib, const struct wait *w)
         int errnum = errno;
         char *sentence = explain (lib, errnum);
         broker_leave ();
-        return fail (w, errnum, sentence);
+        if (!may_pass (w, errnum))
+            return fail (w, errnum, sentence);
+        pfree (sentence);
+        pause_ms (PAUSE_MS);
+        return true;
     }
     strlcpy (session.instance, uuid, sizeof (session.instance));
     session.known = true;
@@ -203,8 +211,9 @@ static const struct library *enter (const struct wait *w)
     drop_future (lib);
     if (session.h && !session.known)
         broker_leave (); /* a query was cancelled before */
-    if (!session.h && (!connect_to (lib, w) || !learn_instance (lib, w)))
-        return NULL;
+    while (!session.h)
+        if (!connect_to (lib, w) || !learn_instance (lib, w))
+            return NULL;
     return lib;
 }
 
