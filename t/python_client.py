@@ -4,16 +4,22 @@
 import array
 import asyncio
 import copy
+import ctypes
 import doctest
 import errno
+import gc
 import importlib
 import inspect
 import itertools
 import os
 import pickle
 import signal
+import socket
+import tempfile
 import threading
+import time
 import unittest
+import weakref
 
 import idtree
 from idtree import aio
@@ -45,6 +51,8 @@ class Ids(unittest.TestCase):
         self.assertEqual(got, sorted(set(got)))
         self.assertEqual(len(got), 1 + 2000 + 10 + 10 + 1000 + 100 + 70000)
         self.assertEqual(self.c.ids(0), [])
+        table = self.c.fill((ctypes.c_uint64 * 3)())
+        self.assertTrue(got[-1] < table[0] < table[1] < table[2])
 
     @unittest.skipUnless(numpy, "no NumPy")
     def test_numpy(self):
@@ -77,6 +85,12 @@ class Ids(unittest.TestCase):
                     call(n)
         got = [*self.c.iter_ids(0), *self.c.iter_ids(2500, 1000), *itertools.islice(self.c.iter_ids(), 3000)]
         self.assertEqual((len(got), got), (5500, sorted(set(got))))
+
+        class Small:  # as NumPy's numbers of 8 bits, of which 8 times 100 is none
+            def __index__(self):
+                return 100
+
+        self.assertEqual(len(self.c.ids_array(Small())), 100)
         for n, block in (-1, 1), (1, 0):
             with self.assertRaises(ValueError):
                 self.c.iter_ids(n, block)
@@ -96,6 +110,15 @@ class Ids(unittest.TestCase):
                 c.__init__(FAR)
             self.assertGreater(c.id(), 0)
         self.assertEqual((repr(c), repr(d)), ("<idtree.Connection, closed>", "<idtree.Document, closed>"))
+
+    def test_cycle(self):
+        """A connection that has a document among its own attributes ends, too."""
+        c = idtree.connect(FAR)
+        c.drawing = c.document("cycle")
+        gone = weakref.ref(c)
+        del c
+        gc.collect()
+        self.assertIsNone(gone())
 
     @unittest.skipUnless(interpreters, "no sub-interpreters")
     def test_interpreters(self):
@@ -199,6 +222,38 @@ class Ids(unittest.TestCase):
             self.c.rpc("deaf.ask")
         signal.setitimer(signal.ITIMER_REAL, 0)
         self.assertGreater(self.c.id(), 0)
+
+    def test_signal_ends_connecting(self):
+        class Alarm(Exception):
+            pass
+
+        def handler(signum, frame):
+            seen.append(signum)
+            if len(seen) > 3:
+                raise Alarm
+
+        seen = []
+        before = signal.signal(signal.SIGALRM, handler)
+        self.addCleanup(signal.signal, signal.SIGALRM, before)
+        with tempfile.TemporaryDirectory() as folder, socket.socket(socket.AF_UNIX) as silent:
+            silent.bind(f"{folder}/silent")
+            silent.listen()
+            signal.setitimer(signal.ITIMER_REAL, 0.02, 0.02)
+            with self.assertRaises(Alarm):
+                idtree.connect(f"local://{folder}/silent", timeout=20)
+            signal.setitimer(signal.ITIMER_REAL, 0)
+
+    def test_no_timeout(self):
+        """What is no number is not waited for for ever."""
+        nan = float("nan")
+        self.c.subscribe("never.")
+        with self.c.document("nan") as d:
+            for wait in d.settle, d.sync, self.c.event:
+                with self.assertRaises(ValueError):
+                    wait(timeout=nan)
+        for ask in lambda: idtree.connect(FAR, timeout=nan), lambda: self.c.call("broker.ping", "{}", timeout=nan):
+            with self.assertRaises(ValueError):
+                ask()
 
     def test_timeout(self):
         self.c.rpc("service.add", {"service": "deaf"})
@@ -431,6 +486,66 @@ class Events(unittest.TestCase):
             other.publish("x.3")
             with self.assertRaises(TimeoutError):
                 c.event(0.01)
+
+    def test_apart(self):
+        """Events of documents are no others', what is no event does not end a wait, and what is unsubscribed is gone."""
+        with idtree.connect(FAR) as c, idtree.connect() as other, c.document("apart") as d:
+            c.subscribe("x.")
+            with other.document("apart") as e:
+                e.generate()
+                e.settle(30)
+            d.sync(30)
+            other.publish("x.1")
+            self.assertEqual(c.event(30).topic, "x.1")
+            other.publish("x.2")
+            d.sync(30)
+            c.unsubscribe("x.")
+            c.subscribe("y.")
+            other.publish("y.1")
+            self.assertEqual(c.event(30).topic, "y.1")
+            before = signal.signal(signal.SIGALRM, lambda signum, frame: None)
+            self.addCleanup(signal.signal, signal.SIGALRM, before)
+            begun = time.monotonic()
+            signal.setitimer(signal.ITIMER_REAL, 0.001, 0.001)
+            with self.assertRaises(TimeoutError):
+                c.event(0.5)
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            self.assertGreaterEqual(time.monotonic() - begun, 0.5)
+
+    def test_async_readers(self):
+        """Each gets his own events; a connection is closed once."""
+
+        async def read(c, prefix, ready):
+            got = []
+            async for event in c.events(prefix):
+                ready.set()
+                if event.payload is not None:
+                    got.append((event.topic, event.payload))
+                if len(got) == 20:
+                    return got
+
+        async def begin(c, other, prefix):
+            ready = asyncio.Event()
+            task = asyncio.create_task(read(c, prefix, ready))
+            while not ready.is_set():  # not before it has subscribed
+                await other.publish(prefix)
+                await asyncio.sleep(0)
+            return task
+
+        async def main():
+            c, other = await aio.connect(FAR), await aio.connect()
+            tasks = [await begin(c, other, prefix) for prefix in ("a.", "b.", "a.")]
+            for i in range(20):
+                await other.publish("b.2", i)
+                await other.publish("a.2", i)
+            for got, topic in zip(await asyncio.gather(*tasks), ("a.2", "b.2", "a.2")):
+                self.assertEqual(got, [(topic, i) for i in range(20)])
+            for each in c, other, c:
+                await each.close()
+            with self.assertRaisesRegex(ValueError, "closed"):
+                await c.id()
+
+        asyncio.run(main())
 
     def test_async(self):
         async def collect(c, ready):

@@ -11,6 +11,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <time.h>
 
 /* --- one call at a time --------------------------------------------------------------------- */
 
@@ -73,6 +74,14 @@ bool connection_enter (struct connection *c)
         return true;
     connection_leave (c);
     return raise_closed ();
+}
+
+double connection_now_ms (void)
+{
+    struct timespec ts;
+
+    clock_gettime (CLOCK_MONOTONIC, &ts);
+    return (double)ts.tv_sec * 1e3 + (double)ts.tv_nsec * 1e-6;
 }
 
 PyObject *connection_raise (struct connection *c, int errnum)
@@ -147,8 +156,9 @@ static PyObject *connection_ids (PyObject *self, PyObject *arg)
 static bool holds_ids (const Py_buffer *view)
 {
     const char *format = view->format ? view->format : "B";
+    const char native = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? '<' : '>'; /* ctypes names it */
 
-    if (*format == '@' || *format == '=')
+    if (*format == '@' || *format == '=' || *format == native)
         format++;
     if (view->len % (Py_ssize_t)sizeof (fluid_t) != 0 || (uintptr_t)view->buf % sizeof (fluid_t) != 0)
         return false;
@@ -239,7 +249,8 @@ static PyObject *connection_call (PyObject *self, PyObject *args, PyObject *kwar
     uint32_t rank = IDT_NODEID_ANY;
     double timeout_s = -1;
 
-    if (!PyArg_ParseTupleAndKeywords (args, kwargs, "s|zO&d", names, &topic, &payload, take_u32, &rank, &timeout_s)
+    if (!PyArg_ParseTupleAndKeywords (args, kwargs, "s|zO&O&", names, &topic, &payload, take_u32, &rank, take_timeout,
+                                      &timeout_s)
         || !connection_enter (c))
         return NULL;
     connection_unlock (c);
@@ -295,32 +306,34 @@ static int connection_init (PyObject *self, PyObject *args, PyObject *kwargs)
     int reconnect = 0;
     idt_error_t error;
 
-    if (!PyArg_ParseTupleAndKeywords (args, kwargs, "|zpd", names, &uri, &reconnect, &timeout_s) || !lock (c))
+    if (!PyArg_ParseTupleAndKeywords (args, kwargs, "|zpO&", names, &uri, &reconnect, take_timeout, &timeout_s)
+        || !lock (c))
         return -1;
     if (c->h || c->forked) {
         PyErr_SetString (PyExc_ValueError, "a connection is made once");
         connection_leave (c);
         return -1;
     }
-    Py_BEGIN_ALLOW_THREADS c->h = idt_open_within (uri, reconnect ? IDT_O_RECONNECT : 0, timeout_s * 1e3, &error);
-    Py_END_ALLOW_THREADS int errnum = errno;
-    if (c->h)
-        idt_set_interrupt (c->h, ask_python, c);
-    else
+    connection_unlock (c);
+    idt_t *h = idt_open_asking (uri, reconnect ? IDT_O_RECONNECT : 0, timeout_s * 1e3, ask_python, c, &error);
+    int errnum = errno;
+    connection_relock (c);
+    if (!(c->h = h))
         (void)raise_errno (errnum, error.text);
     connection_leave (c);
-    return c->h ? 0 : -1;
+    return h ? 0 : -1;
 }
 
 /* In the lock, or where nobody else has the connection.  In a child the documents of its parent can't be closed, so
- * what they use stays.
+ * what they use stays; and so does all that a thread of the parent was using when it forked.
  */
 static void end (struct connection *c)
 {
-    bool stays = c->forked && !LIST_EMPTY (&c->documents);
+    bool used = c->forked && c->owner != 0, stays = used || (c->forked && !LIST_EMPTY (&c->documents));
 
     documents_close (c);
-    events_destroy (c);
+    if (!used)
+        events_destroy (c);
     if (!stays)
         idt_close (c->h);
     c->h = NULL;
@@ -330,9 +343,9 @@ static PyObject *connection_close (PyObject *self, PyObject *unused)
 {
     struct connection *c = (struct connection *)self;
 
-    c->closing = true;
+    c->closing++;
     bool locked = !c->forked && lock (c);
-    c->closing = false;
+    c->closing--;
     if (!c->forked && !locked)
         return NULL;
     end (c);

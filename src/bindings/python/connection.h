@@ -28,7 +28,7 @@ struct connection {
     unsigned long owner;  /* thread that holds the lock; 0: none */
     PyThreadState *state; /* of that thread, while other threads run */
     bool forked;
-    bool closing; /* a thread waits for the lock to close it */
+    unsigned closing; /* threads that wait for the lock to close it */
     struct document_list documents;
     struct events *events; /* NULL: none were subscribed to */
 };
@@ -52,6 +52,8 @@ static inline void connection_relock (struct connection *c)
 
 /* Set an exception for an errno value of a call with the handle.  Returns NULL. */
 PyObject *connection_raise (struct connection *c, int errnum);
+
+double connection_now_ms (void); /* CLOCK_MONOTONIC */
 
 /* Wait for an empty answer to what was asked, and destroy it.  Returns None, or NULL with an exception set. */
 PyObject *connection_await (struct connection *c, idt_future_t *f);

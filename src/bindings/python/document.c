@@ -64,7 +64,7 @@ static PyObject *wait_with (PyObject *self, PyObject *args, PyObject *kwargs,
     double left_ms = -1;
     int rc, errnum;
 
-    if (!PyArg_ParseTupleAndKeywords (args, kwargs, "|d", names, &left_ms) || !enter (d))
+    if (!PyArg_ParseTupleAndKeywords (args, kwargs, "|O&", names, take_timeout, &left_ms) || !enter (d))
         return NULL;
     left_ms *= 1e3;
     do {
@@ -121,7 +121,9 @@ static int document_init (PyObject *self, PyObject *args, PyObject *kwargs)
 
     PyObject *module = PyType_GetModule (Py_TYPE (self)); /* borrowed */
     PyObject *type = module ? PyObject_GetAttrString (module, "Connection") : NULL;
-    if (!type || !PyArg_ParseTupleAndKeywords (args, kwargs, "O!s|d", names, type, &connection, &name, &timeout_s)) {
+    if (!type
+        || !PyArg_ParseTupleAndKeywords (args, kwargs, "O!s|O&", names, type, &connection, &name, take_timeout,
+                                         &timeout_s)) {
         Py_XDECREF (type);
         return -1;
     }
@@ -160,6 +162,14 @@ static PyObject *document_close (PyObject *self, PyObject *unused)
     return Py_NewRef (Py_None);
 }
 
+/* A connection may have it among its own attributes. */
+static int document_traverse (PyObject *self, visitproc visit, void *arg)
+{
+    Py_VISIT (Py_TYPE (self));
+    Py_VISIT ((PyObject *)((struct document *)self)->c);
+    return 0;
+}
+
 /* Nobody else has it, but another thread may be in its connection. */
 static void document_dealloc (PyObject *self)
 {
@@ -167,6 +177,7 @@ static void document_dealloc (PyObject *self)
     PyTypeObject *type = Py_TYPE (self);
     PyObject *kind, *error, *trace; /* of what goes on meanwhile */
 
+    PyObject_GC_UnTrack (self);
     PyErr_Fetch (&kind, &error, &trace);
     if (d->d && !d->c->forked && connection_enter (d->c)) {
         end (d);
@@ -245,6 +256,7 @@ static PyType_Slot slots[] = {
     { Py_tp_doc, "Document(connection, name, timeout=30.0)\n--\n\n"
                  "A session of one's own in a document that the instance shares." },
     { Py_tp_init, document_init },
+    { Py_tp_traverse, document_traverse },
     { Py_tp_dealloc, document_dealloc },
     { Py_tp_repr, document_repr },
     { Py_tp_methods, methods },
@@ -255,7 +267,7 @@ static PyType_Slot slots[] = {
 static PyType_Spec spec = {
     .name = "idtree.Document",
     .basicsize = sizeof (struct document),
-    .flags = Py_TPFLAGS_DEFAULT,
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
     .slots = slots,
 };
 

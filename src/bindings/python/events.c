@@ -3,8 +3,8 @@
 
 /* events.c - the events that a connection subscribed to, kept until they are asked for
  *
- * They come while the reactor runs, in _event () and while documents wait.  Of more than EVENTS_MAX the newest are
- * lost, and that is told.
+ * They come while the reactor runs, in _event () and while documents wait, and so do those that documents subscribed
+ * to, which are left out.  Of more than EVENTS_MAX the newest are lost, and that is told.
  */
 #include "connection.h"
 
@@ -13,18 +13,92 @@
 #include <string.h>
 
 #define EVENTS_MAX 4096
+#define LOST_TOPIC "event.lost" /* the connection was made anew: for all */
+
+struct prefix {
+    LIST_ENTRY (prefix) link;
+    size_t len;
+    char text[];
+};
 
 struct events {
+    LIST_HEAD (, prefix) prefixes; /* one for each time that it was subscribed to */
     const idt_msg_t *msg[EVENTS_MAX];
     unsigned head, count;
     unsigned lost;        /* since that was told */
     idt_watcher_t *slice; /* a timer: ends a turn of the reactor */
 };
 
+/* --- which ones ----------------------------------------------------------------------------- */
+
+/* Returns it, or NULL with errno set. */
+static struct prefix *prefix_add (struct events *e, const char *text)
+{
+    size_t len = strlen (text);
+    struct prefix *p = malloc (sizeof (*p) + len + 1);
+
+    if (!p)
+        return NULL;
+    p->len = len;
+    memcpy (p->text, text, len + 1);
+    LIST_INSERT_HEAD (&e->prefixes, p, link);
+    return p;
+}
+
+static void prefix_remove (struct prefix *p)
+{
+    if (!p)
+        return;
+    LIST_REMOVE (p, link);
+    free (p);
+}
+
+static struct prefix *prefix_find (const struct events *e, const char *text)
+{
+    struct prefix *p;
+
+    LIST_FOREACH (p, &e->prefixes, link)
+        if (strcmp (p->text, text) == 0)
+            return p;
+    return NULL;
+}
+
+static bool is_wanted (const struct events *e, const idt_msg_t *msg)
+{
+    const char *topic = idt_msg_topic (msg);
+    const struct prefix *p;
+
+    if (strcmp (topic, LOST_TOPIC) == 0)
+        return true;
+    LIST_FOREACH (p, &e->prefixes, link)
+        if (strncmp (topic, p->text, p->len) == 0)
+            return true;
+    return false;
+}
+
+/* Those that nobody subscribes to any more are dropped. */
+static void sift (struct events *e)
+{
+    unsigned count = e->count;
+
+    e->count = 0;
+    for (unsigned i = 0; i < count; i++) {
+        const idt_msg_t *msg = e->msg[(e->head + i) % EVENTS_MAX];
+        if (is_wanted (e, msg))
+            e->msg[(e->head + e->count++) % EVENTS_MAX] = msg;
+        else
+            idt_msg_unref (msg);
+    }
+}
+
+/* --- life ----------------------------------------------------------------------------------- */
+
 static void event_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 {
     struct events *e = arg;
 
+    if (!is_wanted (e, msg))
+        return;
     if (e->count < EVENTS_MAX)
         e->msg[(e->head + e->count++) % EVENTS_MAX] = idt_msg_ref (msg);
     else
@@ -65,6 +139,8 @@ void events_destroy (struct connection *c)
     if (!e)
         return;
     idt_handlers_remove (c->h, handlers);
+    while (!LIST_EMPTY (&e->prefixes))
+        prefix_remove (LIST_FIRST (&e->prefixes));
     idt_watcher_destroy (e->slice);
     for (; e->count > 0; e->count--)
         idt_msg_unref (e->msg[e->head++ % EVENTS_MAX]);
@@ -78,12 +154,14 @@ PyObject *connection_subscribe (PyObject *self, PyObject *prefix)
     const char *text = PyUnicode_AsUTF8AndSize (prefix, NULL);
     PyObject *done = NULL;
 
+    struct prefix *p = NULL;
+
     if (!text || !connection_enter (c))
         return NULL;
-    if (begin (c) < 0)
+    if (begin (c) < 0 || !(p = prefix_add (c->events, text)))
         (void)connection_raise (c, errno);
-    else
-        done = connection_await (c, idt_event_subscribe (c->h, text));
+    else if (!(done = connection_await (c, idt_event_subscribe (c->h, text))))
+        prefix_remove (p);
     connection_leave (c);
     return done;
 }
@@ -96,11 +174,17 @@ PyObject *connection_unsubscribe (PyObject *self, PyObject *prefix)
     if (!text || !connection_enter (c))
         return NULL;
     PyObject *done = connection_await (c, idt_event_unsubscribe (c->h, text));
+    if (done && c->events) {
+        prefix_remove (prefix_find (c->events, text));
+        sift (c->events);
+    }
     connection_leave (c);
     return done;
 }
 
-/* Run the reactor until there is an event or 'ms' are over.  Returns 0, or -1 with an exception set. */
+/* --- waiting -------------------------------------------------------------------------------- */
+
+/* Run the reactor until something comes, which may be no event, or 'ms' are over.  Returns 0, or -1 with an exception set. */
 static int run (struct connection *c, double ms)
 {
     connection_unlock (c);
@@ -132,20 +216,20 @@ PyObject *connection_event (PyObject *self, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = { "timeout", NULL };
     struct connection *c = (struct connection *)self;
-    double left_ms = -1;
+    double timeout_s = -1;
     int rc = 0;
 
-    if (!PyArg_ParseTupleAndKeywords (args, kwargs, "|d", names, &left_ms) || !connection_enter (c))
+    if (!PyArg_ParseTupleAndKeywords (args, kwargs, "|O&", names, take_timeout, &timeout_s) || !connection_enter (c))
         return NULL;
-    left_ms *= 1e3;
+    const double end_ms = connection_now_ms () + timeout_s * 1e3;
     if (!c->events) {
         PyErr_SetString (PyExc_ValueError, "no events were subscribed to");
         rc = -1;
     }
     while (rc == 0 && c->events->count == 0 && c->events->lost == 0) {
-        double ms = left_ms < 0 || left_ms > CONNECTION_SLICE_MS ? CONNECTION_SLICE_MS : left_ms;
-        rc = run (c, ms);
-        if (left_ms >= 0 && (left_ms -= ms) <= 0)
+        double left_ms = timeout_s < 0 ? CONNECTION_SLICE_MS : end_ms - connection_now_ms ();
+        rc = run (c, left_ms < 0 ? 0 : left_ms < CONNECTION_SLICE_MS ? left_ms : CONNECTION_SLICE_MS);
+        if (left_ms <= 0)
             break;
     }
     PyObject *event = NULL;

@@ -40,6 +40,20 @@ int take_u32 (PyObject *object, void *to)
     return 1;
 }
 
+int take_timeout (PyObject *object, void *to)
+{
+    double seconds = PyFloat_AsDouble (object);
+
+    if (seconds == -1 && PyErr_Occurred ())
+        return 0;
+    if (seconds != seconds) {
+        PyErr_Format (PyExc_ValueError, "a timeout is a number of seconds, and not %R", object);
+        return 0;
+    }
+    *(double *)to = seconds;
+    return 1;
+}
+
 bool is_list_size (Py_ssize_t n, const char *instead)
 {
     if (n >= 0 && n <= IDS_MAX)

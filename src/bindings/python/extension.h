@@ -29,6 +29,9 @@ PyObject *raise_errno (int errnum, const char *text);
 int take_u64 (PyObject *object, void *to); /* uint64_t */
 int take_u32 (PyObject *object, void *to); /* uint32_t */
 
+/* The same for seconds to wait, a double: what is no number would be waited for for ever. */
+int take_timeout (PyObject *object, void *to);
+
 #define IDS_MAX (1 << 24) /* ids of one call that makes a list of them */
 
 /* Whether a list may have 'n' ids; if not, ValueError says what to do instead. */

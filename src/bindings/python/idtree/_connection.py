@@ -11,6 +11,7 @@ from base64 import b64encode
 from collections.abc import Iterator
 from datetime import datetime, timedelta, timezone
 from itertools import chain, repeat
+from operator import index
 from typing import Any, NamedTuple
 
 from . import _idtree, flax, fluid, sno, uid
@@ -63,6 +64,7 @@ class Connection(_idtree.Connection):
         ...     len(c.ids_array(1000))
         1000
         """
+        n = index(n)  # a number of NumPy's may overflow
         if not 0 <= n <= _idtree.MAX_IDS:
             raise ValueError(f"an array has 0 to {_idtree.MAX_IDS} ids, and not {n}: fill() fills memory of yours")
         ids = array("Q", bytes(8 * n))

@@ -17,7 +17,9 @@ were asked for.  A call that is cancelled while it is under way is done all the 
 from __future__ import annotations
 
 import asyncio
+import errno
 from array import array
+from collections import deque
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
@@ -28,7 +30,25 @@ from ._connection import Event
 
 T = TypeVar("T")
 
+_KEPT = 4096  # events of a reader that does not ask for them; of more the newest are lost
 _SLICE = 0.2  # seconds for which the thread waits for an event before it looks whether there is other work
+
+
+class _Reader:
+    """Who reads events of a prefix, and what is there for him."""
+
+    def __init__(self, prefix: str) -> None:
+        self.prefix = prefix
+        self.kept: deque[Event] = deque()
+        self.lost = False
+
+    def put(self, event: Event) -> None:
+        if not event.topic.startswith((self.prefix, "event.lost")):
+            return
+        if len(self.kept) < _KEPT:
+            self.kept.append(event)
+        else:
+            self.lost = True
 
 
 class Connection:
@@ -37,8 +57,12 @@ class Connection:
     def __init__(self, blocking: _Blocking, thread: ThreadPoolExecutor) -> None:
         self._blocking = blocking
         self._thread = thread
+        self._ended = False
+        self._readers: tuple[_Reader, ...] = ()
 
     async def _run(self, call: Callable[..., T], *args: Any) -> T:
+        if self._ended:
+            raise ValueError("the connection is closed")
         return await asyncio.get_running_loop().run_in_executor(self._thread, call, *args)
 
     async def id(self) -> int:
@@ -65,22 +89,52 @@ class Connection:
         """Publish an event; returns its number."""
         return await self._run(self._blocking.publish, topic, payload)
 
+    def _take(self, reader: _Reader) -> None:
+        """In the thread: get an event for a reader that has none; it is for all whose prefix it has."""
+        if reader.kept or reader.lost:
+            return
+        try:
+            event = self._blocking.event(_SLICE)
+        except TimeoutError:
+            return
+        except OSError as e:
+            if e.errno != errno.ENOBUFS:
+                raise
+            for each in self._readers:
+                each.lost = True
+            return
+        for each in self._readers:
+            each.put(event)
+
     async def events(self, prefix: str) -> AsyncIterator[Event]:
         """Subscribe, and yield each event whose topic begins so."""
-        await self._run(self._blocking.subscribe, prefix)
+        reader = _Reader(prefix)
+        self._readers += (reader,)
         try:
-            while True:
-                try:
-                    yield await self._run(self._blocking.event, _SLICE)
-                except TimeoutError:
-                    pass
+            await self._run(self._blocking.subscribe, prefix)
+            try:
+                while True:
+                    await self._run(self._take, reader)
+                    while reader.kept:
+                        yield reader.kept.popleft()
+                    if reader.lost:
+                        reader.lost = False
+                        raise OSError(errno.ENOBUFS, "events were lost: ask for them more often")
+            finally:
+                if not (self._ended or self._blocking.closed):
+                    await self._run(self._blocking.unsubscribe, prefix)
         finally:
-            await self._run(self._blocking.unsubscribe, prefix)
+            self._readers = tuple(each for each in self._readers if each is not reader)
 
     async def close(self) -> None:
-        """End the connection."""
-        await self._run(self._blocking.close)
-        self._thread.shutdown(wait=False)
+        """End the connection.  Once more does nothing."""
+        if self._ended:
+            return
+        try:
+            await self._run(self._blocking.close)
+        finally:
+            self._ended = True
+            self._thread.shutdown(wait=False)
 
     async def __aenter__(self) -> Connection:
         return self
