@@ -193,6 +193,27 @@ fi
 test_expect_success PYTHON,SYSTEMD 'what is no socket that listens for streams is not served' '
     for what in file bound connected packets; do inherits $what || return 1; done
 '
+cat >busy.py <<'END'
+import os, socket, subprocess, sys
+listener = socket.socket(socket.AF_UNIX)
+listener.bind("busy")
+listener.listen(0)
+waiting = []
+while True:
+    waiting.append(socket.socket(socket.AF_UNIX))
+    waiting[-1].setblocking(False)
+    try:
+        waiting[-1].connect("busy")
+    except BlockingIOError:
+        break
+had = os.stat("busy").st_ino
+ended = subprocess.run([sys.argv[1], "-l", "unix:" + os.path.abspath("busy")], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=60)
+assert ended.returncode == 1 and b"Address already in use" in ended.stderr, ended
+assert os.stat("busy").st_ino == had
+END
+test_expect_success PYTHON 'a socket of one that is too busy to take a call is left alone' '
+    python3 busy.py "$http"
+'
 if command -v systemd-socket-activate >/dev/null; then
     test_set_prereq ACTIVATE
 fi

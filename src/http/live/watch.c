@@ -13,6 +13,7 @@
 
 #include "http/live/watch.h"
 #include "libutil/clock.h"
+#include "libutil/utf8.h"
 
 #define ROOT 0
 
@@ -69,8 +70,10 @@ const json_t *watch_watermark (const struct watch *w)
 
 static void fail (struct watch *w, const char *why)
 {
-    if (!w->failed[0])
+    if (!w->failed[0]) {
         snprintf (w->failed, sizeof (w->failed), "%s", why);
+        utf8_clean (w->failed, strlen (w->failed)); /* it may be cut, and goes into JSON */
+    }
     w->stale = true;
 }
 

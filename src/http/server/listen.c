@@ -90,15 +90,15 @@ static int open_socket (const struct sockaddr *a, socklen_t len)
     return fd;
 }
 
-/* Whether somebody serves it. */
-static bool is_served (const struct sockaddr_un *a)
+/* Whether it is sure that nobody serves it any more; one who is busy may have no room for another call. */
+static bool is_left (const struct sockaddr_un *a)
 {
-    int fd = socket (AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    bool served = fd >= 0 && connect (fd, (const struct sockaddr *)a, sizeof (*a)) == 0;
+    int fd = socket (AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    bool left = fd >= 0 && connect (fd, (const struct sockaddr *)a, sizeof (*a)) < 0 && errno == ECONNREFUSED;
 
     if (fd >= 0)
         close (fd);
-    return served;
+    return left;
 }
 
 static int listen_unix (const char *path, idt_error_t *errp)
@@ -109,7 +109,7 @@ static int listen_unix (const char *path, idt_error_t *errp)
     if (strlen (path) >= sizeof (a.sun_path) || !*path)
         return errsetf (errp, EINVAL, "unix:%s: a path has 1 to %zu characters", path, sizeof (a.sun_path) - 1);
     strcpy (a.sun_path, path);
-    if (lstat (path, &st) == 0 && S_ISSOCK (st.st_mode) && !is_served (&a))
+    if (lstat (path, &st) == 0 && S_ISSOCK (st.st_mode) && is_left (&a))
         (void)unlink (path);
     mode_t mask = umask (0177);
     int fd = open_socket ((struct sockaddr *)&a, sizeof (a));
