@@ -34,12 +34,14 @@ class Terminal:
         self.resize(LINES, COLUMNS)
 
     def resize(self, lines, columns):
-        self.height = lines
+        self.height, self.width = lines, columns
         fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
 
     def put(self, c):
         self.cells[self.y, self.x] = c
         self.x += 1
+        if self.x == self.width:
+            self.y, self.x = self.y + 1, 0
 
     def erase(self, where):
         self.cells = {at: c for at, c in self.cells.items() if not where(*at)}
@@ -181,6 +183,8 @@ def main():
     t.until("a rank that is killed is", lambda: any(re.match(r" *3 .* (lost|offline) ", line) for line in t.lines()))
     idtree("startctl", "run", "3")
     t.until("and one that is back", lambda: any(re.match(r" *3 .* full ", line) for line in t.lines()))
+    t.cells = {}
+    t.until("what others wrote over it goes with the next look", lambda: t.ranks() == ["0", "  1", "    3", "  2"] and has("all ranks, by tree"))
     made = subprocess.Popen(["sh", "-c", "while idtree id new -n 1000 >/dev/null; do :; done"])
     t.until("ids a second are counted", lambda: any(re.match(r"0 .* [1-9][0-9]* +[1-9][0-9]*$", line) for line in t.lines()))
     made.terminate()

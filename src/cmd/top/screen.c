@@ -217,5 +217,6 @@ void screen_draw (struct view *v, const struct screen_text *t)
     put_line (2, A_UNDERLINE, text);
     draw_rows (v, &w);
     put_line (LINES - 1, A_DIM, t->note);
+    redrawwin (stdscr); /* idtree start tells of brokers that end on the same terminal */
     refresh ();
 }
