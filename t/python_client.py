@@ -617,7 +617,7 @@ class Values(unittest.TestCase):
         for form in idtree.fluid.FORMS:
             for id in 0, 1, 2**63, 2**64 - 1, 6731191091817518:
                 self.assertEqual(idtree.fluid.parse(idtree.fluid.format(id, form)), id)
-        with self.assertRaises(ValueError):
+        with self.assertRaisesRegex(ValueError, "^no form 'base64': there are dec, .*, ƒ58, words, emoji$"):
             idtree.fluid.format(1, "base64")
 
     def test_fields_out_of_range(self):

@@ -22,10 +22,9 @@ static PyObject *format (PyObject *module, PyObject *const *args, Py_ssize_t nar
     if (!take_u64 (args[0], &id) || (nargs == 2 && !(form_name = PyUnicode_AsUTF8AndSize (args[1], NULL))))
         return NULL;
     if (fluid_form_find (form_name, &form) < 0)
-        return PyErr_Format (PyExc_ValueError,
-                             "no form '%s': there are dec, hex, dothex, f58, \xc6\x92"
-                             "58, words, emoji",
-                             form_name);
+        return PyErr_Format (PyExc_ValueError, "no form %R: there are %s", args[1],
+                             "dec, hex, dothex, f58, \xc6\x92"
+                             "58, words, emoji");
     int len = fluid_format (id, form, text, sizeof (text));
     return PyUnicode_FromStringAndSize (text, len);
 }
