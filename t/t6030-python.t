@@ -29,6 +29,10 @@ test_expect_success 'the examples of its guide' '
     idtree start "$python" guide.py >out && cat out && grep "^0017.e9fb.8df1.6c2e 15451$" out &&
     grep -x True out && test "$(tail -n 1 out)" = 100
 '
+test_expect_success 'they can be pasted at its prompt, too' '
+    sed -n "/^\`\`\`python/,/^\`\`\`/p" "$IDTREE_SRCDIR/doc/guide/python.md" | sed "s/^\`\`\`.*//" >prompt.py &&
+    PYTHONWARNINGS= idtree start sh -c "\"$python\" -i <prompt.py" >out 2>err && ! grep -B3 Error err && test "$(tail -n 1 out)" = 100
+'
 if command -v stubtest >/dev/null; then test_set_prereq MYPY; fi
 test_expect_success MYPY 'its type hints are whole, and tell of the extension what it has' '
     ln -s "$IDTREE_SRCDIR"/src/bindings/python/idtree/*.pyi "$IDTREE_SRCDIR/src/bindings/python/idtree/py.typed" path/idtree &&
