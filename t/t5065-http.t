@@ -122,7 +122,7 @@ test_expect_success 'who asks for too many ids waits; a token in short, no token
     printf "%01023d" 0 >token && test_expect_code 2 "$http" --token-file token 2>err && grep "up to 1022" err &&
     test_expect_code 2 "$http" -l 0.0.0.0:0 2>err && grep "token-file is needed, or" err &&
     test_expect_code 2 "$http" -l localhost 2>err && grep "ADDRESS:PORT" err && test_expect_code 2 "$http" -l 127.0.0.1:99999 2>err && grep "up to 65535" err && test_expect_code 2 "$http" --rate x 2>err &&
-    test_expect_code 2 "$http" extra 2>err && test_expect_code 1 "$http" -l 127.0.0.1:0 -u local:///nowhere 2>err && cat err
+    test_expect_code 2 "$http" extra 2>err && grep "extra. is one argument too many" err && test_expect_code 1 "$http" -l 127.0.0.1:0 -u local:///nowhere 2>err && cat err
 '
 cat >third.py <<'END'
 import select, socket, sys

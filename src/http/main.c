@@ -135,8 +135,13 @@ static struct options read_options (int argc, char **argv)
         default:
             end (2, "idtree-http --help shows the options");
         }
-    if (optind < argc)
-        end (2, "it takes no operands: idtree-http --help shows the options");
+    if (optind < argc) {
+        idt_error_t error;
+
+        snprintf (error.text, sizeof (error.text),
+                  "'%.64s' is one argument too many: idtree-http --help shows the options", argv[optind]);
+        end (2, error.text);
+    }
     return o;
 }
 
