@@ -170,6 +170,10 @@ class Ids(unittest.TestCase):
         with self.assertRaisesRegex(OSError, "No service matching") as e:
             self.c.rpc("nosuch.method")
         self.assertEqual(e.exception.errno, errno.ENOSYS)
+        with self.assertRaisesRegex(OSError, "attr.get at rank 99: No route to host"):
+            self.c.rpc("attr.get", {"name": "rank"}, rank=99)
+        with self.assertRaisesRegex(FileNotFoundError, "attr.get: No such file or directory"):
+            self.c.rpc("attr.get", {"name": "nosuch"})
 
     def test_threads(self):
         self.c.prefetch(16)

@@ -81,7 +81,13 @@ class Connection(_idtree.Connection):
         '0'
         """
         text = None if payload is None else json.dumps(payload)
-        answer = self.call(topic, text, ANY_RANK if rank is None else rank, timeout)
+        try:
+            answer = self.call(topic, text, ANY_RANK if rank is None else rank, timeout)
+        except OSError as e:
+            if e.strerror != os.strerror(e.errno or 0):
+                raise
+            to = topic if rank is None else f"{topic} at rank {rank}"
+            raise OSError(e.errno, f"{to}: {e.strerror}") from None  # a service that sent no sentence
         return None if answer is None else json.loads(answer)
 
     def _others(self, kind: Any, request: dict[str, int]) -> list[bytes]:
