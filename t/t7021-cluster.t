@@ -10,7 +10,7 @@ PATH=$IDTREE_BUILDDIR/src/broker:$PATH
 T=/tmp/idtree-t7021.$$
 mkdir -m 700 $T $T/run $T/state && idtree init --statedir $T/state >$T/init && cd $T || exit 1
 cleanup "end_all; rm -rf $T"
-port=$((20000 + $$ % 10000))
+port=$((20000 + $$ % 2500 * 4)) # of a process beside this one: others
 
 # Ports of one host in the places of hosts: rank R is at port + R.
 file() { # host of rank 1

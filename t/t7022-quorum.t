@@ -10,7 +10,7 @@ PATH=$IDTREE_BUILDDIR/src/broker:$PATH
 T=/tmp/idtree-t7022.$$
 mkdir -m 700 $T $T/run $T/state && idtree init --statedir $T/state >$T/init && cd $T || exit 1
 cleanup "end_all; rm -rf $T"
-port=$((20000 + $$ % 10000))
+port=$((20000 + $$ % 2500 * 4)) # of a process beside this one: others
 command -v python3 >/dev/null && grep -q "define HAVE_LIBSYSTEMD 1" "$IDTREE_BUILDDIR/config.h" && test_set_prereq NOTIFY
 
 # A chain of four, of which three are enough.

@@ -14,7 +14,7 @@ PATH=$IDTREE_BUILDDIR/src/broker:$PATH
 T=/tmp/idtree-t7023.$$
 mkdir -m 700 $T $T/run $T/state && idtree init --statedir $T/state >$T/init && cd $T && idtree keygen cert || exit 1
 cleanup "end_all; rm -rf $T"
-port=$((20000 + $$ % 10000))
+port=$((20000 + $$ % 2500 * 4)) # of a process beside this one: others
 
 file() { # three hosts, interface
     cat >$T/conf <<END

@@ -10,7 +10,7 @@ PATH=$IDTREE_BUILDDIR/src/broker:$PATH
 T=/tmp/idtree-t7024.$$
 mkdir -m 700 $T $T/run $T/state $T/other $T/memory && cd $T && idtree keygen cert || exit 1
 cleanup "end_all; rm -rf $T"
-port=$((20000 + $$ % 10000))
+port=$((20000 + $$ % 2500 * 4)) # of a process beside this one: others
 cat >conf <<END
 rundir = "$T/run"
 tbon.timeout = "2s"
