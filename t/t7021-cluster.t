@@ -39,6 +39,8 @@ start() { # rank, option...
 }
 pid() { cat $T/pid.$1; }
 is_gone() { ! kill -0 "$1"; }
+# Its ports are free then.
+die() { kill -9 "$(pid "$1")" && wait_until "rank $1 is dead" is_gone "$(pid "$1")"; }
 end_all() { for r in 0 1 2; do kill -9 "$(cat $T/pid.$r)"; done 2>/dev/null; }
 uri() { echo "local://$T/run/local-$1"; }
 at() { IDTREE_URI=$(uri "$1") && export IDTREE_URI; }
@@ -117,7 +119,7 @@ test_expect_success 'a broker that is stopped lets those below go on' '
     idtree id new && start 0 && at 0 && wait_until "all are there" is_full && idtree id new -n 3
 '
 test_expect_success 'one that is killed comes back and has its place, its parent gone or not' '
-    kill -9 "$(pid 2)" && kill -9 "$(pid 1)" && start 2 && at 2 && wait_attached 2 0 && wait_served 2 && start 1 && wait_attached 2 1
+    die 2 && die 1 && start 2 && at 2 && wait_attached 2 0 && wait_served 2 && start 1 && wait_attached 2 1
 '
 test_expect_success 'nothing new in a file is nothing new' '
     idtree reload --all >out && printf "%s: nothing new\n" 0 1 2 >want && test_cmp want out
@@ -168,11 +170,11 @@ test_expect_success 'a host that is replaced leaves its rank, and fails; the oth
 second_is_below_0() { IDTREE_URI=local://$T/run2/local-2 wait_is_child 2 0; }
 test_expect_success 'one that cannot find out where its parent is goes to the next' '
     at 0 && sed "s/\"localhost/\"no-such-host.invalid/" conf >new && mkdir -p other && cp new other/conf &&
-    kill -9 "$(pid 2)" && { idtree-broker -c other/conf --rank 2 -o rundir=$T/run2 2>err.second >out & } && second=$! &&
+    die 2 && { idtree-broker -c other/conf --rank 2 -o rundir=$T/run2 2>err.second >out & } && second=$! &&
     wait_until "it is with rank 0" second_is_below_0 && kill $second && wait $second && start 2 && at 2 && wait_attached 2 1
 '
 test_expect_success 'a stranger with another certificate is kept out' '
-    idtree keygen other.cert && kill -9 "$(pid 2)" &&
+    idtree keygen other.cert && die 2 &&
     { idtree-broker -c conf --rank 2 -o rundir=$T/run2 -o cluster.certificate=$T/other.cert -o broker.join-timeout=3s 2>err.second >out & } &&
     second=$! &&
     test_expect_code 1 wait $second && grep "could not join rank 1 at tcp://localhost" err.second && start 2
