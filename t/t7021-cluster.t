@@ -105,12 +105,13 @@ test_expect_success 'a second broker of a rank is refused, goes to nobody else, 
 '
 parent_refused() { test "$(idtree dmesg --uri "$(uri 1)" | grep -c "a hello is refused: rank 2 is served by")" -gt "$1"; }
 first_said() { idtree dmesg --uri "$(uri 2)" | grep -c "the parent does not take us in:"; }
+# Not before 10 s are over again, as they may be on a busy machine.
 test_expect_success 'one that was silent and finds another in its place waits, and says so now and then' '
     mkdir -p -m 700 run2 && { idtree-broker -c conf --rank 2 -o rundir=$T/run2 -o log-stderr-level=6 2>err.second >out & } &&
     second=$! && wait_until "it is told" grep "does not take us in yet" err.second && kill -STOP "$(pid 2)" &&
-    wait_until "the second serves" idtree id new --uri local://$T/run2/local-2 && kill -CONT "$(pid 2)" &&
+    wait_until "the second serves" idtree id new --uri local://$T/run2/local-2 && since=$(wait_now) && kill -CONT "$(pid 2)" &&
     wait_until "the first is told" first_said && n=$(idtree dmesg --uri "$(uri 1)" | grep -c "a hello is refused") &&
-    wait_until "more than once" parent_refused $((n + 2)) && test "$(first_said)" = 1 &&
+    wait_until "more than once" parent_refused $((n + 2)) && test "$(first_said)" -le $((1 + ($(wait_now) - since) / 10)) &&
     kill $second && wait $second && at 2 && wait_attached 2 1 && wait_served 2
 '
 test_expect_success 'a broker that is stopped lets those below go on' '
