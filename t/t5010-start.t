@@ -91,12 +91,12 @@ test_expect_success 'when it is rank 0 the others are not even started' '
 '
 test_expect_success 'brokers that never come up are given up' '
     test_expect_code 1 idtree start -s 3 --start-timeout 0.3 -o silent=1 touch started 2>err &&
-    grep "2/3 brokers are up, and no other came up for 0.3 s" err || grep "0/3 brokers" err &&
+    grep "[0-2]/3 brokers are up, and no other came up for 0.3 s" err && # a busy host has not even started the others by then
     test ! -e started && nothing_left
 '
 test_expect_success 'a broker that does not stop is killed' '
-    idtree start -s 3 --stop-timeout 0.3 -o stubborn=1 true 2>err &&
-    grep "1 brokers did not end within 0.3 s and are killed" err && nothing_left
+    idtree start -s 3 --stop-timeout 3 -o stubborn=1 true 2>err &&
+    grep "1 brokers did not end within 3 s and are killed" err && nothing_left
 '
 test_expect_success 'a broker that is stopped does not hold the others up' '
     idtree start -s 3 idtree startctl stop 1 && nothing_left
