@@ -105,17 +105,19 @@ test_expect_success 'with one job in two finished it is killed again: of those t
 '
 test_expect_success 'the jobs of a rank that dies run elsewhere' '
     for n in 1 2 3 4 5 6; do submit 0 "$(at_gate moved)" || return 1; done >ids &&
-    wait_until "all run" holds "test \$(wc -l <moved) = 6" &&
+    wait_until "all run" holds "test \$(wc -l <moved) = 6" && for id in $(cat ids); do
+        wait_until "it is told where $id runs" told start $id || return 1
+    done &&
     for id in $(cat ids); do test "$(rank_of $id)" != 2 || echo $id; done >hit && test "$(wc -l <hit)" = 2 &&
     idtree startctl kill 2 && ! wait $(agent_of 2) && grep "the broker is gone" agent.2 &&
     open_gate 6 && all_finished ids &&
     for id in $(cat hit); do test "$(rank_of $id)" != 2 && told_times start $id 2 || return 1; done && all_acknowledged
 '
 test_expect_success 'a rank that is back is used again' '
-    idtree startctl run 2 && agent 2 20 && for n in 1 2 3; do
+    idtree startctl run 2 && agent 2 20 && for n in 1 2 3 4 5; do # the others have room for four
         submit 0 "$(shell "read x <gate")" || return 1
     done >ids && wait_until "rank 2 runs some" holds "for id in \$(cat ids); do rank_of \$id; done | grep 2" &&
-    open_gate 3 && all_finished ids && all_acknowledged
+    open_gate 5 && all_finished ids && all_acknowledged
 '
 test_expect_success 'a job that takes three agents with it is told failed, and does not hold up the next' '
     bad=$(submit 0 "$(shell "kill -9 \$PPID")") && good=$(submit 0 "\"true\"") && finished $bad &&
