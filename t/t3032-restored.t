@@ -26,12 +26,13 @@ fails() { # pattern, command...
 }
 until_ok() { wait_until "it can be done: $*" "$@" >out; }
 ids() { until_ok idtree doc ids -u "$@" && cat out >>ids; }
-# Each id that was final stands for what it did.
+# Each id that was final stands for what it did.  That what is final is on its way is the only excuse.
 same_ids() {
     while read -r id uuid; do
-        idtree id show --uri "${IDTREE_URI%0}$1" --json "$id" | grep "\"uuid\":\"$uuid\"" >/dev/null || return 1
+        wait_until "rank $1 knows $id" knows "${IDTREE_URI%0}$1" "$id" && grep "\"uuid\":\"$uuid\"" shown >/dev/null || return 1
     done <ids
 }
+knows() { idtree id show --uri "$1" --json "$2" >shown 2>&1 || ! grep "unknown id" shown; }
 END
 
 cat >ahead.sh <<'END'
