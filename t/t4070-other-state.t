@@ -8,7 +8,7 @@ test_description='a root that hears of leases that it cannot know of gives none,
 
 EPOCH=2026-01-01T00:00:00Z
 # A lease is renewed, and what its holder has told, when a third of it has passed: much is left of it then.
-opts='-o fluid.lease=12s -o fluid.forward-timeout=200ms -o log-stderr-level=0'
+opts='-o fluid.lease=60s -o fluid.forward-timeout=200ms -o log-stderr-level=0'
 
 # $1: what is said of the wrong one.
 
