@@ -10,7 +10,7 @@ import socket
 import sys
 import threading
 
-LIFE = 60
+LIFE = 600
 
 
 def carry(source, goal, topic, other):
