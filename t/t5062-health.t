@@ -40,7 +40,7 @@ test_expect_success 'an instance that is well is good, each rank of it' '
 test_expect_success 'a broker that is stopped is critical, and named' '
     inside 2 "idtree startctl stop 0; is 2 \"^critical: .*no answer within 0.2 s: the broker at \$IDTREE_URI says nothing\" --timeout 0.2
         rc=\$?; idtree startctl cont 0; idtree startctl stop 1
-        is 2 \"^critical: .*rank 1 says nothing\" -r 1 --timeout 0.2 || rc=1; idtree startctl cont 1; exit \$rc"
+        becomes 2 \"^critical: .*rank 1 says nothing\" -r 1 --timeout 0.2 || rc=1; idtree startctl cont 1; exit \$rc" -o tbon.timeout=1h
 '
 test_expect_success 'a lost subtree is told at rank 0, and a lost parent at the rank' '
     inside 3 "idtree startctl kill 2 && becomes 1 \"^degraded: below rank 0: 1 there, but have lost some below\" &&
