@@ -28,7 +28,7 @@ test_expect_success 'the tree has each rank before those attached to it, with it
 '
 test_expect_success 'readers see a rank die, its subtree find another parent, who makes ids, and the log' '
     read_events && { curl -sN -m 300 "$url/v1/events" >events.2 & } &&
-    wait_until "the first event" grep -s "^event: hello" events && idtree id new -r 5 -n 1000 >/dev/null &&
+    for who in events events.2; do wait_until "the first event" grep -s "^event: hello" $who || return 1; done && idtree id new -r 5 -n 1000 >/dev/null &&
     sees() { sed -n "s/^data: //p" "${2:-events}" | jq -e -s "any (.[]; $1)" >/dev/null; } &&
     wait_until "ids are counted" sees "(.ranks? // [])[] | .rank == 5 and .ids_per_s > 0" && idtree startctl kill 1 &&
     for who in events events.2; do
