@@ -48,11 +48,12 @@ END
 
 cat >alive.sh <<'END'
 . ./lib.sh
+logged() { idtree dmesg | grep -q "overlay.warning.*: a hello is refused: rank $r is served by"; }
 load_start &&
 for r in 5 1; do
     second_start $r broker.join-timeout=2s && wait_until "the second one gives up" grep "could not join" log && second_end &&
     grep "^idtree-broker: rank $r could not join rank .*: rank $r is served by [-0-9a-f]* on " log &&
-    idtree dmesg | grep -q "overlay.warning.*: a hello is refused: rank $r is served by" || exit 1
+    wait_until "rank 0 is told what its parent has logged" logged || exit 1
 done &&
 idtree overlay status && idtree module stats --json overlay | grep "\"adopted\": *0" &&
 load_end && grep "^ids .* failed 0 connections-lost 0 " result
