@@ -20,8 +20,8 @@ cat >lib.sh <<'END'
 . "$IDTREE_SRCDIR/t/wait.sh"
 store_says() { idtree info | grep "^fluid store  *$1"; }
 until_store_says() { wait_until "the store is $1" store_says "$1"; }
-until_refused() { wait_until "no ids are given" is_refused && cat refusal; }
-is_refused() { ! idtree id new >/dev/null 2>refusal; }
+until_refused() { wait_until "no ids are given" is_refused "$1" && cat refusal; } # and why
+is_refused() { ! idtree id new >/dev/null 2>refusal && grep -q "$1" refusal; }
 until_served() { wait_until "ids are given" idtree id new; }
 horizon() { idtree info | awk '$2 == "horizon_ms" { print $3 }'; }
 time_ms() { idtree info | awk '$2 == "timestamp_ms" { print $3 }'; }
@@ -41,10 +41,10 @@ fi
 
 cat >full.sh <<'END'
 . ./lib.sh
-until_served && store_says good &&
+until_served && until_store_says good &&
 cat /dev/zero >disk/fill 2>/dev/null
 until_store_says 'failing: .*disk/fluid.sqlite: ' &&
-until_refused | grep 'horizon can be stored' &&
+until_refused 'horizon can be stored' &&
 test "$(time_ms)" -ge "$(horizon)" &&
 idtree overlay status >status && cat status &&
 grep '^0 .*, store failing' status && grep '^store failing: .*disk/fluid.sqlite' status &&
@@ -70,9 +70,9 @@ test_expect_success MOUNT 'a first start on a full disk is refused, and nothing 
 '
 cat >gone.sh <<'END'
 . ./lib.sh
-until_served && store_says good && mv gone gone-away &&
+until_served && until_store_says good && mv gone gone-away &&
 until_store_says 'failing: .*gone/fluid.sqlite: was removed or replaced' &&
-until_refused | grep 'horizon can be stored' &&
+until_refused 'horizon can be stored' &&
 mkdir -m 700 gone && cp -p gone-away/* gone/ && store_says 'failing: .*gone/fluid.sqlite: was removed or replaced' &&
 idtree dmesg | grep 'no leases are given' >told && cat told && test "$(wc -l <told)" = 1 &&
 rm -r gone && mv gone-away gone && until_served && until_store_says good
@@ -84,7 +84,7 @@ init_state hung && head -c 520 /dev/zero >page
 cat >hung.sh <<'END'
 unset LD_PRELOAD
 . ./lib.sh
-until_served && set_disk $1 && until_store_says "$2" && until_refused | grep 'horizon can be stored' &&
+until_served && until_store_says good && idtree dmesg -C && set_disk $1 && until_store_says "$2" && until_refused 'horizon can be stored' &&
 test "$(time_ms)" -ge "$(horizon)" && idtree overlay status >status && cat status && grep "^store $2" status &&
 idtree dmesg | grep "$3" >told && cat told && test "$(wc -l <told)" = 1 &&
 wait_until "rank 1 is there" idtree ping -c 1 1 && set_disk 0 && until_served && until_store_says good &&
@@ -105,7 +105,7 @@ test_expect_success 'so it is with a disk that fails' '
 cat >memory.sh <<'END'
 unset LD_PRELOAD
 . ./lib.sh
-set_disk 0 && until_served && wait_served 1 && set_disk 3 && until_refused && idtree module remove -r 1 fluid &&
+set_disk 0 && until_served && wait_served 1 && set_disk 3 && until_refused . && idtree module remove -r 1 fluid &&
 idtree dmesg --uri "${IDTREE_URI%0}1" >told; cat told; grep 'hung/memory-1: its disk hangs: .* not waited for any more' told &&
 set_disk 0 && idtree module load -r 1 fluid && until_served && wait_served 1
 END
