@@ -5,7 +5,7 @@
 # t3040-pressure.t - more is asked and published than a link takes, also while a broker is stopped (SIGSTOP)
 test_description='load ends no link, what waits for one is bounded, and nothing is lost'
 . "$(dirname "$0")/idtree-sharness.sh"
-test_under_idtree 7 --topology kary:2 -o tbon.timeout=2s -o tbon.hwm=1000
+test_under_idtree 7 --topology kary:2 -o tbon.timeout=6s -o tbon.hwm=1000
 
 pressure() { "$IDTREE_BUILDDIR/t/pressure" "$@"; }
 uri_of() { echo "${IDTREE_URI%0}$1"; }
