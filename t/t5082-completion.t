@@ -79,4 +79,9 @@ test_expect_success PTY 'bash puts it where the cursor is' '
         "idtree id new --to wo" "idtree id new --to words " "idtree start --topology=kar" "idtree start --topology=kary:" \
         "idtree doc show plan." "idtree doc show plan." "idtree doc show oth" "idtree doc show other " "echo x | idtree getattr hostn" "idtree getattr hostname "
 '
+http=$IDTREE_BUILDDIR/src/http/idtree-http
+if test -x "$http"; then test_set_prereq HTTP; fi
+test_expect_success PTY,HTTP 'so it is with options of idtree-http' '
+    timeout "$WAIT_S" python3 keys.py "$IDTREE_SRCDIR/etc/completion/idtree-http" "$http --tok" "$http --token-file " "$http --tls-ce" "$http --tls-cert "
+'
 test_done

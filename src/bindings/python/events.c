@@ -184,7 +184,9 @@ PyObject *connection_unsubscribe (PyObject *self, PyObject *prefix)
 
 /* --- waiting -------------------------------------------------------------------------------- */
 
-/* Run the reactor until something comes, which may be no event, or 'ms' are over.  Returns 0, or -1 with an exception set. */
+/* Run the reactor until something comes, which may be no event, or 'ms' are over.  Returns 0, or -1 with an exception
+ * set.
+ */
 static int run (struct connection *c, double ms)
 {
     connection_unlock (c);
