@@ -32,6 +32,7 @@ struct board_row {
     uint64_t ids, requests;
     double counted_s; /* when they were told; 0: never */
     uint64_t round;   /* that saw it last */
+    uint64_t asked;   /* the round that asked it last: for who asks */
 };
 
 enum board_sort {

@@ -23,7 +23,7 @@ struct question {
     enum what what;
 };
 
-static void ask_rank (struct round *r, const struct board_row *row);
+static void ask_rank (struct round *r, struct board_row *row);
 
 static void take_children (struct round *r, uint32_t rank, const json_t *children)
 {
@@ -36,7 +36,7 @@ static void take_children (struct round *r, uint32_t rank, const json_t *childre
 
         if (json_unpack (child, "{s:I s:s}", "rank", &below, "status", &status) < 0)
             continue;
-        const struct board_row *row = board_add (r->board, (uint32_t)below, rank, status);
+        struct board_row *row = board_add (r->board, (uint32_t)below, rank, status);
         if (row && strcmp (status, "lost") != 0 && strcmp (status, "offline") != 0)
             ask_rank (r, row);
     }
@@ -100,11 +100,15 @@ static void ask (struct round *r, uint32_t rank, enum what what, const char *top
     r->waiting++;
 }
 
-static void ask_rank (struct round *r, const struct board_row *row)
+/* Once a round, whoever names it: a rank that has just moved may have two parents, who are below each other. */
+static void ask_rank (struct round *r, struct board_row *row)
 {
     uint32_t rank = row->rank; /* the row moves as others are added */
     bool named = row->host[0];
 
+    if (row->asked == r->board->round)
+        return;
+    row->asked = r->board->round;
     ask (r, rank, HEALTH, "overlay.health", NULL);
     ask (r, rank, INFO, "fluid.info", "{}");
     ask (r, rank, STATS, "fluid.stats-get", NULL);
@@ -115,7 +119,7 @@ static void ask_rank (struct round *r, const struct board_row *row)
 void round_begin (struct round *r, uint32_t root)
 {
     board_begin (r->board, root);
-    const struct board_row *row = board_add (r->board, root, root, "unknown");
+    struct board_row *row = board_add (r->board, root, root, "unknown");
     if (!row)
         cmd_die (r->cmd, "out of memory");
     ask_rank (r, row);
