@@ -54,7 +54,7 @@ test_expect_success 'however many scrape it, together or one after the other, th
 '
 test_expect_success 'what is wrong is a problem that says what would be right' '
     get "$url/nowhere" && is_problem 404 "nothing at this path" && get "$url/v1/ids" && is_problem 405 POST && grep -i "^allow: POST" head &&
-    post "$url/metrics" && is_problem 405 GET && post "$url/v1/ids?n=0" && is_problem 400 "1 to 65536" && post "$url/v1/ids?n=1x" && is_problem 400 "1 to 65536" &&
+    post "$url/metrics" && is_problem 405 GET && grep -i "^allow: GET, HEAD" head && get --request-target http://localhost/healthz "$url/" && is 200 && get --request-target http://localhost "$url/" && is 200 && grep "<html" body && post "$url/v1/ids?n=0" && is_problem 400 "1 to 65536" && post "$url/v1/ids?n=1x" && is_problem 400 "1 to 65536" &&
     post "$url/v1/ids?n" && is_problem 400 "n=: a number from 1 to 65536" && post "$url/v1/ids?to" && is_problem 400 "to=: dec" && get "$url/v1/tree?rank" && is_problem 400 "rank=: a number" &&
     post "$url/v1/ids?to=%22%0a%ff" && is_problem 400 "dec, hex" && post "$url/v1/ids?count=5" && is_problem 400 "count: there is no such parameter" &&
     post "$url/v1/ids?n=1&to=dec&n=2" && is_problem 400 "n: .*said twice" && get "$url/v1/tree?ranks=1" && is_problem 400 "rank depth" && get "$url/healthz?probe=1" && is 200 && get -I "$url/healthz" && is 200 && get -I "$url/v1/ids" && is 405 &&

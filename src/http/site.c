@@ -137,7 +137,7 @@ static bool is_method (struct exchange *x, const char *method)
 
     if (head || strcmp (x->method, method) == 0)
         return true;
-    x->allow = method;
+    x->allow = strcmp (method, "GET") == 0 ? "GET, HEAD" : method;
     exchange_fail (x, 405, "%s is for %s", x->url, method);
     return false;
 }
@@ -151,7 +151,7 @@ static void run (struct exchange *x, void *arg)
     if (!(route && route->open) && !door_lets_in (s->door, x))
         return;
     if (!route && !x->resource)
-        exchange_fail (x, 404, "there is nothing at this path");
+        exchange_fail (x, 404, "there is nothing at this path: /v1/openapi.json tells what is where");
     else if (!is_method (x, route ? route->method : "GET"))
         return;
     else if (route && has_slip (x, route->parameters))

@@ -178,11 +178,24 @@ void exchange_fail (struct exchange *x, unsigned status, const char *fmt, ...)
                            "detail", error.text));
 }
 
+static const char *say_errno (int errnum, const char *text)
+{
+    switch (errnum) {
+    case ETIMEDOUT:
+        return "the broker does not answer";
+    case ECONNRESET:
+    case EPIPE:
+        return "the broker is gone, and is sought: ask again";
+    default:
+        return text;
+    }
+}
+
 void exchange_fail_errno (struct exchange *x, int errnum, const char *text)
 {
     bool ours = errnum == EPROTO || errnum == EOVERFLOW || errnum == EINVAL;
 
-    exchange_fail (x, ours ? 500 : 503, "%s", errnum == ETIMEDOUT ? "the broker does not answer" : text);
+    exchange_fail (x, ours ? 500 : 503, "%s", say_errno (errnum, text));
 }
 
 void exchange_reply_resource (struct exchange *x)

@@ -55,6 +55,15 @@ static enum MHD_Result answer (struct server *s, struct exchange *x)
     return exchange_answer (x) ? MHD_YES : MHD_NO;
 }
 
+/* A client that takes us for a proxy says the whole address (RFC 9112, 3.2.2). */
+static const char *path_of (const char *url)
+{
+    const char *host = *url == '/' ? NULL : strstr (url, "://");
+    const char *path = host ? strchr (host + 3, '/') : url;
+
+    return path ? path : "/";
+}
+
 static struct exchange *exchange_create (struct server *s, struct MHD_Connection *c, const char *url,
                                          const char *method)
 {
@@ -64,7 +73,7 @@ static struct exchange *exchange_create (struct server *s, struct MHD_Connection
         return NULL;
     x->room = &s->room;
     x->connection = c;
-    x->url = url;
+    x->url = path_of (url);
     x->method = method;
     const union MHD_ConnectionInfo *info = MHD_get_connection_info (c, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
     x->guest = info ? info->socket_context : NULL;
