@@ -21,9 +21,14 @@ if test -z "$IDTREE_BUILDDIR"; then
     if test -e "$PWD/src/cmd/idtree"; then IDTREE_BUILDDIR=$PWD; else IDTREE_BUILDDIR=$IDTREE_SRCDIR; fi
 fi
 export IDTREE_SRCDIR IDTREE_BUILDDIR
+# Programs by themselves, where libtool has scripts that set LD_LIBRARY_PATH and run them: these take twenty times as long.
 case :$PATH: in
 *:"$IDTREE_BUILDDIR/src/cmd":*) ;;
-*) PATH=$IDTREE_BUILDDIR/src/cmd:$PATH ;;
+*)
+    PATH=$IDTREE_BUILDDIR/src/cmd/.libs:$IDTREE_BUILDDIR/src/cmd:$PATH
+    LD_LIBRARY_PATH=$IDTREE_BUILDDIR/src/common/libidtree/.libs:$IDTREE_BUILDDIR/src/common/libpage/.libs${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+    export LD_LIBRARY_PATH
+    ;;
 esac
 
 SHARNESS_TEST_SRCDIR=/usr/share/sharness

@@ -4,8 +4,8 @@
 /* self.c - where this idtree is, and the programs that belong to it
  *
  * Installed, idtree and the broker are in BINDIR, and idtree-all is in PKGLIBEXECDIR; all of it may lie below another
- * root.  In the build tree libtool keeps the programs themselves in .libs, beside scripts that set LD_LIBRARY_PATH and
- * run them; as we were run by such a script, the others can do without their own.
+ * root.  In the build tree libtool keeps the programs themselves in .libs, below scripts that set LD_LIBRARY_PATH and
+ * run them, which takes twenty times as long as we do; as it is set for us, the others can do without such scripts.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -80,13 +80,12 @@ void self_find (const struct cmd *cmd, struct self *self)
 
     if (find_dir (dir) < 0)
         cmd_die (cmd, "cannot read /proc/self/exe: %s", strerror (errno));
-    bool in_libs = cut (dir, "/.libs");
     leave_libexec (dir);
     if (cmd->env.broker) {
         snprintf (self->broker, sizeof (self->broker), "%s", cmd->env.broker);
         return;
     }
-    if ((in_libs && try_broker (self, "../broker/.libs/idtree-broker")) || try_broker (self, "idtree-broker")
+    if (try_broker (self, "idtree-broker") || try_broker (self, "../../broker/.libs/idtree-broker")
         || try_broker (self, "../broker/idtree-broker"))
         return;
     cmd_die (cmd, "there is no idtree-broker in %s (IDTREE_BROKER may name one)", dir);
