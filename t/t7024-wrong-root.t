@@ -47,6 +47,7 @@ test_expect_success 'it ends when one of the right tree comes, however late; the
 '
 test_expect_success 'with the right state all are of one instance, and none was started again' '
     swap state other && start 0 && wait_until "rank 1 joins" uuid 1 && uuid 1 >got && test_cmp right got && serves 0 && serves 1 && serves 2 &&
+    wait_until "rank 2 is attached, to hear of the end" idtree ping --uri local://$T/run/local-0 -c 1 2 &&
     test -z "$(sort made | uniq -d)" && idtree shutdown --uri local://$T/run/local-0 &&
     for r in 0 1 2; do wait "$(pid $r)" || return 1; done
 '
