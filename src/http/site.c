@@ -66,7 +66,7 @@ static void run_ready (struct site *s, struct exchange *x)
     figures_ready (s->figures, x);
 }
 
-/* All that is served, but for resources; etc/openapi.json tells of it, and t5065 compares both. */
+/* All that is served, but for resources; etc/openapi.json tells of it, and t5067 compares both. */
 static const struct route {
     const char *method, *path; /* what follows a '{' is any text without a slash */
     bool open;                 /* to all: no token is needed */
