@@ -47,6 +47,7 @@
         asked: [],
         size: SIZE, // from where on there is nothing
         token: null,
+        deaf: false, // nobody gets events
         emit: (name, data) => fake.raw(`event: ${name}\ndata: ${JSON.stringify(data)}\n\n`),
         raw: (text) => stream.enqueue(new TextEncoder().encode(text)),
         end: () => stream.close(),
@@ -73,6 +74,8 @@
             return new Response('{"detail": "there is no such rank"}', { status: 404 });
         if (url.pathname === '/v1/tree')
             return new Response(JSON.stringify(tree(Number(url.searchParams.get('rank') ?? 0))));
+        if (fake.deaf)
+            return new Response('{"detail": "no events"}', { status: 503 });
         const body = new ReadableStream({ start: (controller) => (stream = controller) });
         fake.emit('hello', { look: 1, size: SIZE, log: true });
         return new Response(body);

@@ -81,10 +81,13 @@ def large(browser, url):
     told = browser.js("import ('/model.js').then ((m) => m.describe ({ more: 0, ranks: [3, 9, 4, 5].map ((rank) =>"
                       " ({ rank, ids_from: rank, was: { ids_from: null } })) }))")
     check("what many do alike is one line", [line["text"] for line in told] == ["ranks 3-5, 9: makes ids"])
-    browser.js("fake.end ()")
+    show_all = "root.value = 0; document.querySelector ('#root-form button').click ()"
+    browser.js("fake.deaf = true; fake.end ()")
     browser.wait("the page says so when nobody tells", "connection.innerText.includes ('not connected')")
+    browser.js(f"fake.kill (1, false); {show_all}")
+    browser.wait("what a tree alone tells is told", "events.innerText.includes ('rank 1: lost, was full')")
+    browser.js("fake.deaf = false")
     browser.wait("it comes back", "connection.innerText == 'live'")
-    browser.js("root.value = 0; document.querySelector ('#root-form button').click ()")
     labels(browser, 5, "full")
     browser.js("fake.end (); fake.kill (5, false)")
     browser.wait("what was missed meanwhile is told", "events.innerText.includes ('rank 5: lost, was full')")

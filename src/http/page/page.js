@@ -21,7 +21,8 @@ let root = 0; // the first rank that is shown
 let chosen = null; // the rank that keys are for
 let refreshing = null; // the answers that are awaited
 let stale = false; // something changed since they were asked for
-let missed = false; // events of which nothing was heard: what they told is to be found out
+let live = false; // events are heard
+let missed = false; // there were some that were not heard: what they told is to be found out
 
 // --- what is heard
 
@@ -49,7 +50,6 @@ function tell(change) {
 }
 
 function hello(data) {
-    missed = model.tree !== null;
     el('log').dataset.empty = data.log ? 'nothing yet' : 'not shown to everybody: idtree-http --show-log, or a token';
     refresh();
 }
@@ -61,6 +61,8 @@ function levelClass(level) {
 }
 
 function connected(good, why) {
+    live = good;
+    missed = model.tree !== null; // trees may come while events do not
     document.body.classList.toggle('stale', !good);
     el('connection').textContent = good ? 'live' : `not connected: ${why.message}`;
     if (!good && why.status === 401 && el('token-form').hidden) {
@@ -85,29 +87,32 @@ function refresh() {
 
 async function ask() {
     stale = false;
-    const from = root;
+    const from = root, telling = missed;
+    missed = !live; // what is not heard from here on these answers may not have
     try {
         const trees = [await feed.get(`/v1/tree?rank=${from}`)];
         await askFolded(trees);
         if (from === root)
-            take(trees);
-        else
+            take(trees, telling);
+        else {
             stale = true;
+            missed ||= telling;
+        }
         note(trees[0].error);
         redraw();
     } catch (why) {
         if (why.status === 404 && from === root)
             showFrom(0); // another instance, which has fewer ranks
+        missed ||= telling;
         note(why.message);
     }
 }
 
-function take(trees) {
+function take(trees, telling) {
     const before = model.ranks;
     model.take(trees, now());
-    if (missed)
+    if (telling)
         tell({ time: trees[0].time, more: 0, ranks: differences(before, model.ranks) });
-    missed = false;
     el('root').max = model.tree.size - 1;
 }
 
