@@ -52,10 +52,11 @@ test_expect_success 'a broker that is stopped holds nobody at the keyboard for e
 
 # What a real bash makes of keys, TAB among them: the line that it would run.
 cat >keys.py <<'EOT'
-import os, pty, re, select, sys, time
+import fcntl, os, pty, select, struct, sys, termios, time
 pid, fd = pty.fork()
 if pid == 0:
     os.environ.update(PS1="$ ", TERM="dumb", INPUTRC="/dev/null")
+    fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 1000, 0, 0)) # paths are long, and a line that is cut reads otherwise
     os.execvp("bash", ["bash", "--norc", "--noprofile", "-i"])
 def until(what):
     seen, end = b"", time.monotonic() + 100
