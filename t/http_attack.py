@@ -43,10 +43,10 @@ def half_closed(request):
     s.close()
 
 
-def two_ends():
-    """A request that says twice where it ends is refused, and what is behind it is nobody's."""
+def said_twice():
+    """A request that says twice where it ends, or for whom it is, is refused, and what is behind it is nobody's."""
     for headers in (b"Content-Length: 0\r\nContent-Length: 5", b"Content-Length: 5\r\ncontent-length: 5",
-                    b"Content-Length: 5\r\nTransfer-Encoding: chunked"):
+                    b"Content-Length: 5\r\nTransfer-Encoding: chunked", b"host: elsewhere"):
         s = tell(b"POST /v1/ids HTTP/1.1\r\nHost: localhost\r\n" + headers + b"\r\n\r\n")
         answer = b""
         while part := s.recv(4096):
@@ -96,7 +96,7 @@ def main():
         s.sendall(request)
         s.close()
     endless()
-    two_ends()
+    said_twice()
     half_closed(request)
     half_closed(b"GET /v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
     served()

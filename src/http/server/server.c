@@ -92,22 +92,31 @@ static void run_handler (struct server *s, struct exchange *x)
         exchange_suspend (x);
 }
 
-static enum MHD_Result count_ends (void *cls, enum MHD_ValueKind kind, const char *name, const char *value)
+struct said {
+    int ends, hosts; /* headers that say where a request ends, and for whom it is */
+};
+
+static enum MHD_Result count_said (void *cls, enum MHD_ValueKind kind, const char *name, const char *value)
 {
-    *(int *)cls += strcasecmp (name, "Content-Length") == 0 || strcasecmp (name, "Transfer-Encoding") == 0;
+    struct said *said = cls;
+
+    said->ends += strcasecmp (name, "Content-Length") == 0 || strcasecmp (name, "Transfer-Encoding") == 0;
+    said->hosts += strcasecmp (name, "Host") == 0;
     return MHD_YES;
 }
 
-/* Else a proxy in front might see its end elsewhere, and what one client sends as another one's request. */
-static bool has_one_end (struct exchange *x)
+/* Else a proxy in front might see its end elsewhere, or another name, and what one client sends as another one's request.
+ */
+static bool is_plain (struct exchange *x)
 {
-    int ends = 0;
+    struct said said = { 0 };
 
-    MHD_get_connection_values (x->connection, MHD_HEADER_KIND, count_ends, &ends);
-    if (ends <= 1)
+    MHD_get_connection_values (x->connection, MHD_HEADER_KIND, count_said, &said);
+    if (said.ends <= 1 && said.hosts <= 1)
         return true;
     x->last = true;
-    exchange_fail (x, 400, "a request has one Content-Length or Transfer-Encoding, not %d", ends);
+    exchange_fail (x, 400, "a request has one Content-Length or Transfer-Encoding, not %d, and one Host, not %d",
+                   said.ends, said.hosts);
     return false;
 }
 
@@ -124,6 +133,12 @@ static bool is_small (struct exchange *x)
     return false;
 }
 
+/* A text with a NUL would end there: it stays as it was sent, which is no name and no value of anything. */
+static size_t unescape_cb (void *cls, struct MHD_Connection *c, char *text)
+{
+    return strstr (text, "%00") ? strlen (text) : MHD_http_unescape (text);
+}
+
 /* Called when the headers came, with each part of the body, at its end, and once more when it was resumed. */
 static enum MHD_Result request_cb (void *cls, struct MHD_Connection *c, const char *url, const char *method,
                                    const char *version, const char *data, size_t *size, void **state)
@@ -135,7 +150,7 @@ static enum MHD_Result request_cb (void *cls, struct MHD_Connection *c, const ch
         return MHD_NO;
     if (!x->begun) {
         x->begun = true;
-        return has_one_end (x) && is_small (x) ? MHD_YES : answer (s, x);
+        return is_plain (x) && is_small (x) ? MHD_YES : answer (s, x);
     }
     if (*size > 0) { /* to be refused once it is there */
         x->body += *size;
@@ -253,8 +268,8 @@ static struct MHD_Daemon *start (struct server *s)
                              MHD_OPTION_CONNECTION_LIMIT, (unsigned)s->conf.max_connections,
                              MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)CONNECTION_S, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
                              (size_t)MEMORY, MHD_OPTION_NOTIFY_COMPLETED, completed_cb, s, MHD_OPTION_NOTIFY_CONNECTION,
-                             connection_cb, s, MHD_OPTION_ARRAY, tls->certificate ? secure : secure + 4,
-                             MHD_OPTION_END);
+                             connection_cb, s, MHD_OPTION_UNESCAPE_CALLBACK, unescape_cb, NULL, MHD_OPTION_ARRAY,
+                             tls->certificate ? secure : secure + 4, MHD_OPTION_END);
 }
 
 struct server *server_create (idt_reactor_t *reactor, const struct server_conf *conf, server_run_f *run, void *arg,
