@@ -20,7 +20,8 @@ is() { info "$1" | grep -q "\"state\":\"$2\""; }
 borrows() { wait_until "rank $1 borrows" is "$1" borrowing; }
 all_borrow() { for r in 1 2 3 4 5 6; do borrows $r || return 1; done; }
 made() { idtree module stats --json -r "$1" fluid | sed 's/.*"ids": *\([0-9]*\).*/\1/'; }
-reload() { idtree module remove -r "$1" fluid && idtree module load -r "$1" fluid; }
+# At the rank itself: one between that stands still for tbon.timeout is passed by.
+reload() { idtree module remove --uri "${IDTREE_URI%0}$1" fluid && idtree module load --uri "${IDTREE_URI%0}$1" fluid; }
 
 has() { info "$1" | grep -q "$2"; }
 test_expect_success 'all borrow, those below of those that borrow' '
