@@ -44,7 +44,10 @@ test_expect_success 'without a broker: the type is there, and an id is refused w
     sql "CREATE EXTENSION idtree" &&
     fails "SELECT fluid_next ()" && grep "ERROR:  idtree: local://$PG/one/local: .*the directory does not exist" err &&
     grep "HINT:  Start a broker on this host" err && fails "SET idtree.uri = \"tcp://x\"; SELECT fluid_next ()" && grep "idtree.uri to local:" err &&
-    fails "SELECT fluid \$\$0\$\$; SET idtree.nonsense = 1" && fails "SELECT fluid \$\$0\$\$; SET idtree.epoch = monday" && grep "as 2026-01-01T00:00:00Z" err
+    fails "SELECT fluid \$\$0\$\$; SET idtree.nonsense = 1" && fails "SELECT fluid \$\$0\$\$; SET idtree.epoch = monday" && grep "as 2026-01-01T00:00:00Z" err &&
+    for uuid in cluster-1 123e4567-e89b-12d3-a456-42661417400 123e4567-e89b-12d3-a456-4266141740000 123e4567-e89b-12d3-a456x426614174000; do
+        fails "SELECT fluid \$\$0\$\$; SET idtree.instance = \$\$$uuid\$\$" && grep "named by its UUID" err || return 1
+    done && sql "SELECT fluid \$\$0\$\$; SET idtree.instance = \$\$123e4567-e89b-12d3-a456-426614174000\$\$; SET idtree.instance = \$\$\$\$"
 '
 test_expect_success 'ids are read in any form, and written in the one that is set' '
     for text in 6731191091817518 0x17e9fb8df16c2e 0017.e9fb.8df1.6c2e fuZZybuNNy "ƒuZZybuNNy" reform-remote-galileo--heart-package-academy; do
@@ -62,9 +65,10 @@ test_expect_success 'they are ordered without a sign, by trees, hashes and BRIN;
          SELECT count (*) FROM o WHERE id > \$\$0xf000000000000000\$\$;
          DROP INDEX o_id_idx; CREATE INDEX ON o USING brin (id); SELECT count (*) FROM o WHERE id < \$\$0xf000000000000000\$\$;
          DROP INDEX o_id_idx; CREATE INDEX ON o USING hash (id); SELECT n FROM o WHERE id = 184467440737095516::bigint::fluid;
-         SELECT count (*) FROM o a JOIN o b USING (id); SELECT fluid_cmp (fluid \$\$0\$\$, fluid \$\$0xffffffffffffffff\$\$)" >got && cat got &&
+         SELECT count (*) FROM o a JOIN o b USING (id); SELECT fluid_cmp (fluid \$\$0\$\$, fluid \$\$0xffffffffffffffff\$\$);
+         SELECT 50.00::numeric::fluid = 50::bigint::fluid" >got && cat got &&
     printf "%s\n" "t|t|t|t" "Index Only Scan using o_id_idx on o" "  Index Cond: (id > $(idtree id convert --to f58 0xf000000000000000)::fluid)" >want &&
-    tr -d "\047" <got | head -n 3 >head && test_cmp want head && sed 1,3d got >rest && printf "%s\n" 7 94 1 101 -1 >want && test_cmp want rest &&
+    tr -d "\047" <got | head -n 3 >head && test_cmp want head && sed 1,3d got >rest && printf "%s\n" 7 94 1 101 -1 t >want && test_cmp want rest &&
     sql "CREATE TABLE o2 (LIKE o)" && sql "COPY o TO STDOUT (FORMAT binary)" >bytes && psql -qXc "COPY o2 FROM STDIN (FORMAT binary)" <bytes &&
     test "$(sql "SELECT count (*) FROM o JOIN o2 USING (id, n)")" = 101 &&
     fails "SELECT fluid \$\$0xffffffffffffffff\$\$::bigint" && grep "does not fit into a bigint" err && fails "SELECT (-1)::bigint::fluid" && fails "SELECT 1.5::fluid"

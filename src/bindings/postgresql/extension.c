@@ -4,6 +4,7 @@
 /* extension.c - the extension is loaded: its settings, and how it tells errors */
 #include "extension.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <time.h>
 
@@ -104,6 +105,24 @@ static void assign_epoch (const char *newval, void *extra)
         settings.epoch_ms = *(int64 *)extra;
 }
 
+static bool is_uuid (const char *text)
+{
+    size_t i = 0;
+
+    for (; text[i] && i < 36; i++)
+        if (i == 8 || i == 13 || i == 18 || i == 23 ? text[i] != '-' : !isxdigit ((unsigned char)text[i]))
+            return false;
+    return i == 36 && !text[i];
+}
+
+static bool check_instance (char **newval, void **extra, GucSource source)
+{
+    if (!*newval || !**newval || is_uuid (*newval))
+        return true;
+    GUC_check_errdetail ("An instance is named by its UUID, as \"idtree getattr instance.uuid\" tells.");
+    return false;
+}
+
 static void define_settings (void)
 {
     DefineCustomStringVariable (
@@ -112,7 +131,7 @@ static void define_settings (void)
         PGC_SUSET, 0, NULL, note_move, NULL);
     DefineCustomStringVariable ("idtree.instance", "The UUID of the instance whose ids are taken.",
                                 "Empty: any; each session takes those of one.", &settings.instance, "", PGC_SUSET, 0,
-                                NULL, note_move, NULL);
+                                check_instance, note_move, NULL);
     DefineCustomStringVariable ("idtree.epoch", "When the time of ids begins.", "Empty: the broker is asked once.",
                                 &settings.epoch, "", PGC_USERSET, 0, check_epoch, assign_epoch, NULL);
     DefineCustomEnumVariable ("idtree.format", "How ids are written.", NULL, &settings.form, FLUID_F58, forms,

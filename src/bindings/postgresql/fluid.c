@@ -197,7 +197,8 @@ Datum pg_fluid_to_numeric (PG_FUNCTION_ARGS)
 PG_FUNCTION_INFO_V1 (pg_fluid_of_numeric);
 Datum pg_fluid_of_numeric (PG_FUNCTION_ARGS)
 {
-    char *text = DatumGetCString (DirectFunctionCall1 (numeric_out, PG_GETARG_DATUM (0)));
+    Datum n = DirectFunctionCall1 (numeric_trim_scale, PG_GETARG_DATUM (0)); /* 5.0 is whole */
+    char *text = DatumGetCString (DirectFunctionCall1 (numeric_out, n));
 
     if (strspn (text, "0123456789") != strlen (text))
         ereport (ERROR, (errcode (ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE), errmsg ("%s is no fluid", text),
