@@ -141,6 +141,20 @@ static void offer_rank_sets (const struct candidates *c)
     offer_ranks (c);
 }
 
+/* Ranks at the other end of a broker's links. */
+static void offer_neighbours (const struct candidates *c)
+{
+    json_t *o = ask_quietly_new (c, "overlay.stats-get", rank_of (c), NULL), *link;
+    char word[16];
+    size_t i;
+
+    json_array_foreach (json_object_get (o, "links"), i, link) {
+        snprintf (word, sizeof (word), "%" JSON_INTEGER_FORMAT, json_integer_value (json_object_get (link, "rank")));
+        candidates_offer (c, word);
+    }
+    json_decref (o);
+}
+
 /* Who may be at the other end: a kind, a module, a rank. */
 static void offer_peers (const struct candidates *c)
 {
@@ -149,7 +163,7 @@ static void offer_peers (const struct candidates *c)
     for (size_t i = 0; i < sizeof (kinds) / sizeof (kinds[0]); i++)
         candidates_offer (c, kinds[i]);
     offer_modules (c);
-    offer_ranks (c);
+    offer_neighbours (c);
 }
 
 /* Modules that lie in a folder, without .so. */
