@@ -9,7 +9,7 @@
 
 #include "fuzz.h"
 #include "libidtree/transport.h"
-#include "libutil/fifo.h"
+#include "libutil/queue/fifo.h"
 #include "module_rig.h"
 
 #define REQUESTS_MAX 200

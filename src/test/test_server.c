@@ -27,7 +27,7 @@
 #include "test/test_server.h"
 #include "libmsg/stream.h"
 #include "libutil/base64.h"
-#include "libutil/fifo.h"
+#include "libutil/queue/fifo.h"
 
 #define MAX_CONNS 16
 #define PROXY_TAG 4711

@@ -16,7 +16,7 @@
 
 #include "jobs.h"
 #include "judge.h"
-#include "libutil/fifo.h"
+#include "libutil/queue/fifo.h"
 #include "must.h"
 #include "test/job_request.h"
 

@@ -22,7 +22,7 @@
 
 #include "libutil/clock.h"
 #include "libutil/errprintf.h"
-#include "libutil/fifo.h"
+#include "libutil/queue/fifo.h"
 #include "broker/module/mailbox.h"
 
 /* What a reader polls: an eventfd. */

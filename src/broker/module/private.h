@@ -19,9 +19,9 @@
 #include "broker/route/absent.h"
 #include "broker/module/module.h"
 #include "libidtree/transport.h"
-#include "libutil/fifo.h"
+#include "libutil/queue/fifo.h"
 #include "broker/module/mailbox.h"
-#include "libutil/turns.h"
+#include "libutil/queue/turns.h"
 
 #define MODULE_MAX_ARGS 64
 #define MODULE_MAX_NAME 64

@@ -20,8 +20,8 @@
 #include <idtree/msg.h>
 
 #include "broker/overlay/window.h"
-#include "libutil/fifo.h"
-#include "libutil/turns.h"
+#include "libutil/queue/fifo.h"
+#include "libutil/queue/turns.h"
 
 #define CHANNEL_PART ((size_t)256 << 10)        /* bytes of a message that go in one frame */
 #define CHANNEL_MAX_MESSAGE ((size_t)128 << 20) /* bytes of a message between brokers */

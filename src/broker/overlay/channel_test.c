@@ -14,7 +14,7 @@
 
 #include "broker/overlay/channel.h"
 #include "broker/overlay/control.h"
-#include "libutil/fifo.h"
+#include "libutil/queue/fifo.h"
 #include "test/tap.h"
 
 #define ASKERS 3

@@ -16,8 +16,8 @@
 
 #include "libutil/errprintf.h"
 #include "broker/route/rpc_track.h"
-#include "libutil/account.h"
-#include "libutil/spare.h"
+#include "libutil/queue/account.h"
+#include "libutil/queue/spare.h"
 #include "broker/base/uuid_key.h"
 
 #define MIN_BUCKETS 16

@@ -18,7 +18,7 @@
 #include "broker/route/admit.h"
 #include "broker/route/usock.h"
 #include "libmsg/stream.h"
-#include "libutil/account.h"
+#include "libutil/queue/account.h"
 #include "libutil/clock.h"
 
 #define LOCAL_RESERVE 32 /* descriptors of a process kept for clients */

@@ -13,7 +13,7 @@
 
 #include <idtree/idtree.h>
 
-#include "libutil/spare.h"
+#include "libutil/queue/spare.h"
 
 struct upcall {
     LIST_ENTRY (upcall) link;

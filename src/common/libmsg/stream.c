@@ -23,7 +23,7 @@
 #include "libmsg/pool.h"
 #include "libmsg/stream.h"
 #include "libutil/errprintf.h"
-#include "libutil/fifo.h"
+#include "libutil/queue/fifo.h"
 
 #define FRAME_MAGIC UINT32_C (0xffee0012)
 #define FRAME_HEADER_SIZE 8

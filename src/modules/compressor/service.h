@@ -26,7 +26,7 @@
 #include "libmetrics/metrics.h"
 #include "libmodule/respond.h"
 #include "libmodule/upcall.h"
-#include "libutil/fifo.h"
+#include "libutil/queue/fifo.h"
 #include "modules/compressor/options.h"
 #include "modules/compressor/order/relay.h"
 #include "libdocument/wire.h"

@@ -12,7 +12,7 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
-#include "libutil/turns.h"
+#include "libutil/queue/turns.h"
 #include "modules/flake/node.h"
 
 struct scheme_queue;

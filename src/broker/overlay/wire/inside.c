@@ -19,7 +19,7 @@
 #include "broker/overlay/wire/inside.h"
 #include "libmsg/codec.h"
 #include "libutil/errprintf.h"
-#include "libutil/fifo.h"
+#include "libutil/queue/fifo.h"
 
 /* What is on its way to one end. */
 struct road {

@@ -20,7 +20,7 @@
 
 #include "libidtree/connect/dial.h"
 #include "libutil/errprintf.h"
-#include "libutil/fifo.h"
+#include "libutil/queue/fifo.h"
 
 #define INSTANCE_REQUEST "{\"name\":\"instance.uuid\"}"
 #define EARLY_MAX (1U << 20) /* messages that come before the connection is ready */

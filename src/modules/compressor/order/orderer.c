@@ -15,7 +15,7 @@
 
 #include "libcompressor/rewind.h"
 #include "libutil/errprintf.h"
-#include "libutil/fifo.h"
+#include "libutil/queue/fifo.h"
 #include "modules/compressor/order/orderer.h"
 
 #define OWN_SESSION "00000000-0000-4000-8000-000000000000"

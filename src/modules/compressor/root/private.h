@@ -11,7 +11,7 @@
 #ifndef COMPRESSOR_ROOT_PRIVATE_H
 #define COMPRESSOR_ROOT_PRIVATE_H
 
-#include "libutil/turns.h"
+#include "libutil/queue/turns.h"
 #include "modules/compressor/service.h"
 #include "modules/compressor/root/store.h"
 

@@ -18,7 +18,7 @@
 
 #include "libidtree/transport.h"
 #include "libutil/clock.h"
-#include "libutil/fifo.h"
+#include "libutil/queue/fifo.h"
 #include "libutil/clock.h"
 #include "test/tap.h"
 #include "test/faulty_disk.h"

@@ -33,7 +33,7 @@
 #include "libmodule/ration.h"
 #include "libmodule/respond.h"
 #include "libmodule/upcall.h"
-#include "libutil/fifo.h"
+#include "libutil/queue/fifo.h"
 #include "libjsonview/jsonview.h"
 #include "modules/fluid/node/node.h"
 #include "modules/fluid/service/options.h"

@@ -9,7 +9,7 @@
 #ifndef INGEST_ROOT_PRIVATE_H
 #define INGEST_ROOT_PRIVATE_H
 
-#include "libutil/fifo.h"
+#include "libutil/queue/fifo.h"
 #include "modules/ingest/root/line.h"
 #include "modules/ingest/root/store.h"
 #include "modules/ingest/root/watch.h"

@@ -9,7 +9,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "libutil/fifo.h"
+#include "libutil/queue/fifo.h"
 
 #define FIFO_FIRST_SIZE 8
 

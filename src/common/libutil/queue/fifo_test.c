@@ -4,7 +4,7 @@
 /* fifo_test.c - what goes in comes out in order, wherever the ring's head stands when it grows */
 #include <stdbool.h>
 
-#include "libutil/fifo.h"
+#include "libutil/queue/fifo.h"
 #include "test/tap.h"
 
 static char items[1000];

@@ -2,7 +2,7 @@
  * Copyright idtree contributors */
 
 /* account_test.c - accounts against their rules, by random steps */
-#include "libutil/account.h"
+#include "libutil/queue/account.h"
 #include "test/tap.h"
 
 #define POOL_ITEMS 1000

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "test/tap.h"
-#include "libutil/turns.h"
+#include "libutil/queue/turns.h"
 
 #define FLOWS 5
 #define QUANTUM 100

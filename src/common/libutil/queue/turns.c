@@ -11,9 +11,9 @@
 #include <sys/queue.h>
 
 #include "libutil/errprintf.h"
-#include "libutil/account.h"
-#include "libutil/spare.h"
-#include "libutil/turns.h"
+#include "libutil/queue/account.h"
+#include "libutil/queue/spare.h"
+#include "libutil/queue/turns.h"
 
 #define FIRST_BUCKETS 4
 

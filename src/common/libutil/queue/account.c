@@ -4,7 +4,7 @@
 /* account.c - what one asker has under way, alone and of a pool that all share */
 #include <assert.h>
 
-#include "libutil/account.h"
+#include "libutil/queue/account.h"
 
 #define MAX_WIDENED 63
 
