@@ -128,24 +128,26 @@ class Ids(unittest.TestCase):
         self.assertGreater(self.c.id(), 0)
 
     def test_closed_by_another(self):
-        """A thread that waits for events without end hears of it."""
-        c, failed = idtree.connect(FAR), []
-        c.subscribe("never.")
+        """A thread that waits without end, for events or an answer, hears of it."""
+        for wait in lambda c: c.event(), lambda c: c.rpc("deaf.ask"):
+            c, failed = idtree.connect(FAR), []
+            c.subscribe("never.")
+            c.rpc("service.add", {"service": "deaf"})
 
-        def run():
-            waits.set()
-            try:
-                c.event()
-            except ValueError as e:
-                failed.append(str(e))
+            def run():
+                waits.set()
+                try:
+                    wait(c)
+                except ValueError as e:
+                    failed.append(str(e))
 
-        waits = threading.Event()
-        thread = threading.Thread(target=run)
-        thread.start()
-        waits.wait()
-        c.close()
-        thread.join()
-        self.assertRegex(failed[0], "closed")
+            waits = threading.Event()
+            thread = threading.Thread(target=run)
+            thread.start()
+            waits.wait()
+            c.close()
+            thread.join()
+            self.assertRegex(failed[0], "closed")
 
     def test_closed(self):
         with idtree.connect(FAR) as c:

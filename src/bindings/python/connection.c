@@ -228,17 +228,32 @@ static PyObject *answer (struct connection *c, idt_future_t *f, int rc, int errn
     return text_or_none (text);
 }
 
-PyObject *connection_await (struct connection *c, idt_future_t *f)
+/* In slices, between which it is seen that another thread closes the connection.  Destroys what was asked; NULL: it was
+ * not, and errno says why.  Returns its answer's text, or NULL with an exception set.
+ */
+static PyObject *await_within (struct connection *c, idt_future_t *f, double left_ms)
 {
-    int errnum = errno;
+    int errnum = errno, rc = -1;
 
-    connection_unlock (c);
-    int rc = f ? idt_future_wait (f, -1) : -1;
-    errnum = rc < 0 && f ? errno : errnum;
-    connection_relock (c);
+    while (f) {
+        double ms = left_ms < 0 || left_ms > CONNECTION_SLICE_MS ? CONNECTION_SLICE_MS : left_ms;
+        connection_unlock (c);
+        rc = idt_future_wait (f, ms);
+        errnum = errno;
+        connection_relock (c);
+        if (left_ms >= 0)
+            left_ms -= ms;
+        if (rc == 0 || errnum != ETIMEDOUT || left_ms == 0 || !connection_goes_on (c))
+            break;
+    }
     PyObject *text = answer (c, f, rc, errnum);
     idt_future_destroy (f);
     return text;
+}
+
+PyObject *connection_await (struct connection *c, idt_future_t *f)
+{
+    return await_within (c, f, -1);
 }
 
 static PyObject *connection_call (PyObject *self, PyObject *args, PyObject *kwargs)
@@ -253,13 +268,7 @@ static PyObject *connection_call (PyObject *self, PyObject *args, PyObject *kwar
                                       &timeout_s)
         || !connection_enter (c))
         return NULL;
-    connection_unlock (c);
-    idt_future_t *f = idt_rpc (c->h, topic, payload, rank, 0);
-    int rc = f ? idt_future_wait (f, timeout_s * 1e3) : -1;
-    int errnum = errno;
-    connection_relock (c);
-    PyObject *text = answer (c, f, rc, errnum);
-    idt_future_destroy (f);
+    PyObject *text = await_within (c, idt_rpc (c->h, topic, payload, rank, 0), timeout_s * 1e3);
     connection_leave (c);
     return text;
 }
