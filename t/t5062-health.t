@@ -34,7 +34,7 @@ test_expect_success 'without a broker it is critical, in both forms' '
     test_expect_code 2 idtree health --nosuch 2>err && grep "unknown option" err
 '
 test_expect_success 'an instance that is well is good, each rank of it' '
-    inside 3 "is 0 \"^good\$\" && is 0 \"^good\$\" -r 2 && idtree health --json | jq -e \".status == \\\"good\\\" and .rank == 0 and .reasons == []\" &&
+    inside 3 "becomes 0 \"^good\$\" && becomes 0 \"^good\$\" -r 2 && idtree health --json | jq -e \".status == \\\"good\\\" and .rank == 0 and .reasons == []\" &&
         test \"\$(idtree health -r 1 --json | jq .rank)\" = 1"
 '
 test_expect_success 'a broker that is stopped is critical, and named' '

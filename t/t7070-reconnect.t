@@ -11,7 +11,7 @@ cat >lib.sh <<'END'
 set -e
 client=$IDTREE_BUILDDIR/t/reconnect
 go() { # mode, descriptor: start a client that ends when the descriptor is closed
-    rm -f $1.in && mkfifo $1.in
+    rm -f $1.in && mkfifo $1.in && : >$1.out
     "$client" $1 <$1.in >$1.out 2>$1.err 3>&- 4>&- 5>&- & eval "${1}_pid=$!"
     eval "exec $2>$1.in"
 }
@@ -74,9 +74,11 @@ END
 test_expect_success 'a document goes on over the end of rank 0' '
     init_state state && idtree start -o statedir="$PWD/state" -o broker.modules=fluid,compressor sh document.sh
 '
-place=local://$PWD/place/local-0
+# A path that UNIX sockets have room for, wherever this runs.
+short=$(mktemp -d "${TMPDIR:-/tmp}/idtree-reconnect.XXXXXX") && cleanup "rm -rf \"$short\""
+place=local://$short/place/local-0
 instance() { # fifo: one at that place, until somebody opens it for writing
-    mkfifo $1 && { idtree start --dir "$PWD/place" cat $1 </dev/null 6>&- & } && instance=$! &&
+    mkfifo $1 && { idtree start --dir "$short/place" cat $1 </dev/null 6>&- & } && instance=$! &&
     wait_until "it serves" idtree id new --uri "$place" >/dev/null
 }
 test_expect_success 'another instance at the same place is not taken for the one before' '
@@ -87,7 +89,7 @@ test_expect_success 'another instance at the same place is not taken for the one
     : >second && wait $instance
 '
 test_expect_success 'a shell that outlived its instance is told' '
-    idtree start --dir "$PWD/gone" sh -c "echo \$IDTREE_URI" >uri &&
+    idtree start --dir "$short/gone" sh -c "echo \$IDTREE_URI" >uri &&
     IDTREE_URI=$(cat uri) test_expect_code 1 idtree id new 2>err && cat err &&
     grep "gone/local-0: its instance has ended, or never was: the directory does not exist; start one" err
 '

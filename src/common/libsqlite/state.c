@@ -45,11 +45,12 @@ static int each_store (const char *dir, int (*cb) (const char *dir, const char *
 
 int state_missing (const char *dir, const char *name, const char *uuid, idt_error_t *errp)
 {
-    return errsetf (errp, STATE_REFUSED, "%s/%s: is missing, though it belongs to the instance %s: put it back%s", dir,
-                    name, uuid,
+    return errsetf (errp, STATE_REFUSED, "%s/%s: is missing: put it back, or %s; it belongs to the instance %s", dir,
+                    name,
                     strcmp (name, STATE_HORIZON_STORE) == 0
-                        ? ", or start once with --recover-horizon=DATE-or-ID, above all ids made"
-                        : "; or give up what was in it by idtree state forget");
+                        ? "start once with --recover-horizon=DATE-or-ID, above all ids made"
+                        : "give up what was in it by idtree state forget",
+                    uuid);
 }
 
 static int check_listed (const char *dir, const struct statefile *s, const struct state_store *store,
