@@ -14,7 +14,7 @@ test_expect_success 'a large document comes in pieces, the same for all who join
     crowd make big 40000 && ask 1 compressor.join "{\"document\":\"big\"}" >piece && grep "\"size\":1280[0-9]*}" piece &&
     idtree doc export big >form && test "$(wc -c <form)" -gt 1280000 &&
     idtree doc open -r 1 big && idtree doc ids -u -r 1 big >id && read -r id uuid <id &&
-    idtree doc open big && idtree id show --json "$id" | grep "\"uuid\":\"$uuid\"" &&
+    idtree doc open big && wait_until "rank 0 knows the id, too" holds "idtree id show --json $id | grep -q $uuid" &&
     idtree doc export big >again && test "$(wc -c <again)" -gt "$(wc -c <form)" && idtree doc import big2 again &&
     idtree doc export big2 | cmp - again
 '
