@@ -109,7 +109,7 @@ static bool is_uuid (const char *text)
 {
     size_t i = 0;
 
-    for (; text[i] && i < 36; i++)
+    for (; i < 36 && text[i]; i++)
         if (i == 8 || i == 13 || i == 18 || i == 23 ? text[i] != '-' : !isxdigit ((unsigned char)text[i]))
             return false;
     return i == 36 && !text[i];

@@ -105,8 +105,7 @@ static enum MHD_Result count_said (void *cls, enum MHD_ValueKind kind, const cha
     return MHD_YES;
 }
 
-/* Else a proxy in front might see its end elsewhere, or another name, and what one client sends as a request of another.
- */
+/* Else a proxy in front might see another end, or another name, and what one client sends as a request of another. */
 static bool is_plain (struct exchange *x)
 {
     struct said said = { 0 };
