@@ -44,10 +44,7 @@ test_expect_success 'without a broker: the type is there, and an id is refused w
     sql "CREATE EXTENSION idtree" &&
     fails "SELECT fluid_next ()" && grep "ERROR:  idtree: local://$PG/one/local: .*the directory does not exist" err &&
     grep "HINT:  Start a broker on this host" err && fails "SET idtree.uri = \"tcp://x\"; SELECT fluid_next ()" && grep "idtree.uri to local:" err &&
-    fails "SELECT fluid \$\$0\$\$; SET idtree.nonsense = 1" && fails "SELECT fluid \$\$0\$\$; SET idtree.epoch = monday" && grep "as 2026-01-01T00:00:00Z" err &&
-    for uuid in cluster-1 123e4567-e89b-12d3-a456-42661417400 123e4567-e89b-12d3-a456-4266141740000 123e4567-e89b-12d3-a456x426614174000; do
-        fails "SELECT fluid \$\$0\$\$; SET idtree.instance = \$\$$uuid\$\$" && grep "named by its UUID" err || return 1
-    done && sql "SELECT fluid \$\$0\$\$; SET idtree.instance = \$\$123e4567-e89b-12d3-a456-426614174000\$\$; SET idtree.instance = \$\$\$\$"
+    fails "SELECT fluid \$\$0\$\$; SET idtree.nonsense = 1" && fails "SELECT fluid \$\$0\$\$; SET idtree.epoch = monday" && grep "as 2026-01-01T00:00:00Z" err
 '
 test_expect_success 'ids are read in any form, and written in the one that is set' '
     for text in 6731191091817518 0x17e9fb8df16c2e 0017.e9fb.8df1.6c2e fuZZybuNNy "ƒuZZybuNNy" reform-remote-galileo--heart-package-academy; do
@@ -162,7 +159,8 @@ test_expect_success 'the examples of its guide' '
 test_expect_success 'another instance, whose ids may be the same, is refused; and so is any but the one that is named' '
     uuid=$(idtree getattr instance.uuid) && session && says "SELECT fluid_next ()" && end && mv "$PG/one.state" "$PG/one.aside" && broker one -o fluid.attach=all &&
     says "SELECT fluid_next ()" && wait_until "it is told why" grep "HINT:  Ids of two instances" said && cat said && grep "but this session has ids of $uuid" said && exec 5>&- &&
-    sql "SELECT fluid_next ()" && fails "SET idtree.instance = \$\$$uuid\$\$; SELECT fluid_next ()" && grep "but idtree.instance is $uuid" err && end
+    sql "SELECT fluid_next ()" && fails "SET idtree.instance = \$\$$uuid\$\$; SELECT fluid_next ()" && grep "but idtree.instance is $uuid" err &&
+    fails "SET idtree.instance = \$\$cluster-1\$\$; SELECT fluid_next ()" && grep "but idtree.instance is cluster-1" err && end
 '
 test_expect_success 'who may not say where ids come from' '
     guest() { test_must_fail env PGOPTIONS= PGUSER=guest psql -qXAtv ON_ERROR_STOP=1 -c "$@" 2>err; cat err; } &&

@@ -4,7 +4,6 @@
 /* extension.c - the extension is loaded: its settings, and how it tells errors */
 #include "extension.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <time.h>
 
@@ -105,33 +104,18 @@ static void assign_epoch (const char *newval, void *extra)
         settings.epoch_ms = *(int64 *)extra;
 }
 
-static bool is_uuid (const char *text)
-{
-    size_t i = 0;
-
-    for (; i < 36 && text[i]; i++)
-        if (i == 8 || i == 13 || i == 18 || i == 23 ? text[i] != '-' : !isxdigit ((unsigned char)text[i]))
-            return false;
-    return i == 36 && !text[i];
-}
-
-static bool check_instance (char **newval, void **extra, GucSource source)
-{
-    if (!*newval || !**newval || is_uuid (*newval))
-        return true;
-    GUC_check_errdetail ("An instance is named by its UUID, as \"idtree getattr instance.uuid\" tells.");
-    return false;
-}
-
 static void define_settings (void)
 {
     DefineCustomStringVariable (
         "idtree.uri", "Where the broker is that gives ids.",
         "As local:///run/idtree/local.  Empty: IDTREE_URI in the server's environment, or that.", &settings.uri, "",
         PGC_SUSET, 0, NULL, note_move, NULL);
+    /* Any text is taken, and what names no instance stops all queries.  Of one that is refused PostgreSQL warns when it
+     * loads us, and goes on without it: ids of any instance would come.
+     */
     DefineCustomStringVariable ("idtree.instance", "The UUID of the instance whose ids are taken.",
                                 "Empty: any; each session takes those of one.", &settings.instance, "", PGC_SUSET, 0,
-                                check_instance, note_move, NULL);
+                                NULL, note_move, NULL);
     DefineCustomStringVariable ("idtree.epoch", "When the time of ids begins.", "Empty: the broker is asked once.",
                                 &settings.epoch, "", PGC_USERSET, 0, check_epoch, assign_epoch, NULL);
     DefineCustomEnumVariable ("idtree.format", "How ids are written.", NULL, &settings.form, FLUID_F58, forms,
