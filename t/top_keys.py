@@ -22,6 +22,10 @@ LINES, COLUMNS = 16, 120
 PATIENCE = float(os.environ.get("WAIT_S", "300")) / 2
 
 
+def set_size(fd, lines, columns):
+    fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
+
+
 class Terminal:
     """Takes what a program writes, shows its lines."""
 
@@ -29,13 +33,14 @@ class Terminal:
         self.cells, self.y, self.x, self.rest = {}, 0, 0, ""
         self.pid, self.fd = pty.fork()
         if self.pid == 0:
+            set_size(0, LINES, COLUMNS)  # before it looks: a change while it begins may be missed
             os.environ.update(TERM="ansi", LC_ALL="C.UTF-8")
             os.execvp(command[0], command)
-        self.resize(LINES, COLUMNS)
+        self.height, self.width = LINES, COLUMNS
 
     def resize(self, lines, columns):
         self.height, self.width = lines, columns
-        fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
+        set_size(self.fd, lines, columns)
 
     def put(self, c):
         self.cells[self.y, self.x] = c
