@@ -7,6 +7,7 @@
 #ifndef FLAX_LAYOUT_H
 #define FLAX_LAYOUT_H
 
+#include <assert.h>
 #include <stdbool.h>
 
 #include "idtree/flax.h"
@@ -22,6 +23,7 @@ static inline bool flax_ms_fits (int64_t unix_ms, uint64_t *ms)
 /* Store fields that are known to be in range. */
 static inline void flax_store (flax_t *id, const struct flax_fields *fields)
 {
+    assert (fields->ms <= FLAX_MS_MAX && fields->random <= FLAX_RANDOM_MAX);
     put_be (id->bytes, 8, fields->ms << 24 | fields->random >> 32);
     put_be (id->bytes + 8, 4, fields->random);
 }

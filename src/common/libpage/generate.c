@@ -86,7 +86,7 @@ static int reserve (idt_page_t *p, struct moment *m, fluid_t after, uint32_t wan
         if (w.closed)
             return errset (ESTALE);
         uint32_t n = choose (p, &w, ms_of (m->asked_us, offset_us), after, &f);
-        if (n == 0 || f.timestamp_ms >= hi_ms)
+        if (n == 0 || f.timestamp_ms >= hi_ms || f.timestamp_ms > FLUID_TIMESTAMP_MAX)
             return errset (EAGAIN);
         if (f.timestamp_ms > ms_of (m->now_us, offset_us)) {
             if (wait_for (f.timestamp_ms, offset_us, m) < 0)

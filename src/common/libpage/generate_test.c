@@ -234,6 +234,30 @@ static void judge (struct log *log, fluid_t *own, size_t own_count, const char *
     free (all);
 }
 
+/* A client that read its clock before the time was over: whoever moves the word to the end of time, and beyond. */
+static void test_end_of_time (void)
+{
+    const uint64_t end_ms = FLUID_TIMESTAMP_MAX + 1;
+    struct world w;
+    fluid_t id = 0;
+
+    world_init (&w, 1000);
+    page_gen_set_range (&w.gen, FLUID_TIMESTAMP_MAX - 3600000, end_ms);
+    w.terms.hi_ms = end_ms;
+    w.terms.offset_us = (int64_t)(FLUID_TIMESTAMP_MAX - 1800000) * 1000 - (int64_t)clock_now_us (CLOCK_BOOTTIME);
+    page_gen_set_terms (&w.gen, &w.terms);
+    ok (idt_page_generate (&w.client, 0, 1, &id) == 1, "a client makes ids in the last hour that there is");
+    page_gen_advance (&w.gen, end_ms);
+    ok (idt_page_generate (&w.client, 0, 1, &id) < 0 && errno == EAGAIN, "... and none when the generator has left it");
+    page_gen_advance (&w.gen, end_ms + 3600000);
+    ok (idt_page_generate (&w.client, 0, 1, &id) < 0 && errno == EAGAIN, "... nor later");
+    w.terms.offset_us += INT64_C (3600000000);
+    w.terms.hi_ms = UINT64_MAX;
+    page_gen_set_terms (&w.gen, &w.terms);
+    ok (idt_page_generate (&w.client, UINT64_MAX, 1, &id) < 0 && errno == EAGAIN, "... whatever its terms say");
+    world_fini (&w);
+}
+
 struct thread {
     pthread_t id;
     const struct world *w;
@@ -348,6 +372,7 @@ int main (void)
     test_one ();
     test_silence ();
     test_refusals ();
+    test_end_of_time ();
     test_threads ();
     test_killed ();
     return done_testing ();

@@ -11,6 +11,7 @@
 #ifndef LIBPAGE_PAGE_H
 #define LIBPAGE_PAGE_H
 
+#include <assert.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -44,24 +45,63 @@ struct page {
 
 struct word {
     uint64_t ms;    /* the newest that ids were made of, or below which none is made any more */
-    uint32_t used;  /* the first sequence number of it that is not used: 0 ... 1024 */
+    uint32_t used;  /* the first sequence number of it that is not used: 0 ... 1024, or WORD_OVER */
     uint32_t first; /* of each millisecond, the first granule that is not lent: 0 ... 64 (none) */
     bool closed;    /* for good */
 };
 
+/* Bits of each field in the word; the lowest is 'closed'. */
+#define WORD_MS_SHIFT 24
+#define WORD_USED_SHIFT 13
+#define WORD_FIRST_SHIFT 6
+#define WORD_USED_MASK 0x7ffU
+#define WORD_FIRST_MASK 0x7fU
+
 #define WORD_CLOSED UINT64_C (1)
 #define WORD_ALL_LENT FLUID_GRANULES
 
+/* 'used' of the last millisecond that there is, where no id may be made of it or later: the time 2^40 has no place in
+ * the word.  It counts as no id.
+ */
+#define WORD_OVER WORD_USED_MASK
+
+static_assert (FLUID_TIMESTAMP_MAX == UINT64_MAX >> WORD_MS_SHIFT, "the time of an id fills its field");
+static_assert (WORD_OVER > FLUID_PER_MS && WORD_ALL_LENT <= WORD_FIRST_MASK, "each field holds its largest value");
+static_assert (WORD_USED_SHIFT + 11 == WORD_MS_SHIFT && WORD_FIRST_SHIFT + 7 == WORD_USED_SHIFT,
+               "the fields lie beside each other");
+
+/* A field that is out of its range is a fault of the caller: it would change another one. */
 static inline uint64_t word_pack (struct word w)
 {
-    return w.ms << 24 | (uint64_t)w.used << 13 | (uint64_t)w.first << 6 | w.closed;
+    assert (w.ms <= FLUID_TIMESTAMP_MAX && w.used <= WORD_USED_MASK && w.first <= WORD_FIRST_MASK);
+    return w.ms << WORD_MS_SHIFT | (uint64_t)w.used << WORD_USED_SHIFT | (uint64_t)w.first << WORD_FIRST_SHIFT
+           | w.closed;
 }
 
 static inline struct word word_unpack (uint64_t packed)
 {
-    return (struct word){
-        .ms = packed >> 24, .used = packed >> 13 & 0x7ff, .first = packed >> 6 & 0x7f, .closed = packed & WORD_CLOSED
-    };
+    return (struct word){ .ms = packed >> WORD_MS_SHIFT,
+                          .used = packed >> WORD_USED_SHIFT & WORD_USED_MASK,
+                          .first = packed >> WORD_FIRST_SHIFT & WORD_FIRST_MASK,
+                          .closed = packed & WORD_CLOSED };
+}
+
+/* The word when no id may be made below 'ms', any time: the one place where a word goes to another millisecond and
+ * nothing of that is used.
+ */
+static inline struct word word_advance (struct word w, uint64_t ms)
+{
+    if (ms <= w.ms)
+        return w;
+    if (ms > FLUID_TIMESTAMP_MAX)
+        return (struct word){ FLUID_TIMESTAMP_MAX, WORD_OVER, w.first, w.closed };
+    return (struct word){ .ms = ms, .first = w.first, .closed = w.closed };
+}
+
+/* How many sequence numbers of its millisecond are used. */
+static inline uint32_t word_used (struct word w)
+{
+    return w.used <= FLUID_PER_MS ? w.used : 0;
 }
 
 /* How many ids of its millisecond a word says are used, but those that were lent. */
@@ -69,7 +109,7 @@ static inline uint32_t word_count (struct word w)
 {
     uint32_t lent = w.first * FLUID_GRANULE;
 
-    return w.used > lent ? w.used - lent : 0;
+    return word_used (w) > lent ? word_used (w) - lent : 0;
 }
 
 /* What whoever has swapped 'was' for 'is' adds to 'passed': nothing, but for the first one of a millisecond. */

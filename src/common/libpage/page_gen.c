@@ -25,7 +25,7 @@ static bool swap (struct page_gen *g, uint64_t *had, struct word w) /* COMPARE_W
     if (!atomic_compare_exchange_strong (word_of (g), had, packed))
         return false;
     g->seen = packed;
-    if (was.used > 0)
+    if (word_used (was) > 0)
         g->made = word_pack (was);
     if (g->page) {
         atomic_fetch_add_explicit (&g->page->passed, word_left (was, w), memory_order_relaxed);
@@ -50,20 +50,14 @@ int page_gen_set_range (struct page_gen *g, uint64_t lo_ms, uint64_t hi_ms)
     return 0;
 }
 
-static struct word advanced (struct word w, uint64_t ms)
-{
-    if (ms <= w.ms)
-        return w;
-    return (struct word){ .ms = ms, .first = w.first, .closed = w.closed };
-}
-
 void page_gen_advance (struct page_gen *g, uint64_t ms)
 {
     uint64_t had = atomic_load (word_of (g));
+    struct word w;
 
-    while (word_unpack (had).ms < ms)
-        if (swap (g, &had, advanced (word_unpack (had), ms)))
-            return;
+    do
+        w = word_advance (word_unpack (had), ms);
+    while (word_pack (w) != had && !swap (g, &had, w));
 }
 
 void page_gen_follow (struct page_gen *g, fluid_t id)
@@ -74,7 +68,7 @@ void page_gen_follow (struct page_gen *g, fluid_t id)
     struct word w;
 
     do {
-        w = advanced (word_unpack (had), f.timestamp_ms);
+        w = word_advance (word_unpack (had), f.timestamp_ms);
         if (f.generator >= g->generator && f.timestamp_ms == w.ms && used > w.used)
             w.used = used;
     } while (word_pack (w) != had && !swap (g, &had, w));
@@ -89,7 +83,7 @@ static int refusal (const struct page_gen *g, const struct word *w, uint64_t now
         return EOVERFLOW;
     if (now_ms < g->lo_ms || now_ms >= g->hi_ms)
         return ERANGE;
-    if (now_ms < w->ms || (now_ms == w->ms && w->used == FLUID_PER_MS))
+    if (now_ms < w->ms || (now_ms == w->ms && w->used >= FLUID_PER_MS))
         return EAGAIN;
     return 0;
 }
@@ -186,7 +180,7 @@ static bool is_sound (const struct page_gen *g, uint64_t packed)
 {
     struct word w = word_unpack (packed), seen = word_unpack (g->seen);
 
-    if (w.closed || w.first != seen.first || w.used > FLUID_PER_MS)
+    if (w.closed || w.first != seen.first || (w.used > FLUID_PER_MS && (w.ms != seen.ms || w.used != seen.used)))
         return false;
     if (w.ms == seen.ms)
         return w.used >= seen.used;
@@ -210,9 +204,9 @@ fluid_t page_gen_newest (const struct page_gen *g)
     struct word w = word_unpack (g->seen);
     fluid_t id = 0;
 
-    if (w.used == 0)
+    if (word_used (w) == 0)
         w = word_unpack (g->made);
-    if (w.used > 0)
+    if (word_used (w) > 0)
         fluid_join (&(struct fluid_fields){ w.ms, g->generator, w.used - 1 }, &id); /* all in range */
     return id;
 }
@@ -242,7 +236,7 @@ void page_gen_close (struct page_gen *g)
     struct word last = word_unpack (is_sound (g, packed) ? packed : g->seen);
 
     if (!is_sound (g, packed))
-        last = advanced (last, g->top_ms);
+        last = word_advance (last, g->top_ms);
     last.first = 0;
     atomic_store (&g->page->hi_ms, 0);
     atomic_store (&g->own, word_pack (last));

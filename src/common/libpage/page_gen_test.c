@@ -10,6 +10,7 @@
 
 #define GENERATOR 4711
 #define OPS 2000000
+#define END_MS (FLUID_TIMESTAMP_MAX + 1)
 
 static uint64_t rng_state = 1;
 
@@ -104,6 +105,76 @@ static void test_word (void)
     ok (same, "a word is read as it was written");
 }
 
+/* Each field at both of its ends, beside others at both of theirs: none changes another one. */
+static void test_word_ends (void)
+{
+    const uint64_t ms[] = { 0, 1, FLUID_TIMESTAMP_MAX - 1, FLUID_TIMESTAMP_MAX };
+    const uint32_t used[] = { 0, 1, FLUID_PER_MS, WORD_OVER }, first[] = { 0, 1, WORD_ALL_LENT - 1, WORD_ALL_LENT };
+    bool same = true;
+
+    for (unsigned i = 0; i < 128; i++) {
+        struct word w = { ms[i & 3], used[i >> 2 & 3], first[i >> 4 & 3], i >> 6 & 1 }, v = word_unpack (word_pack (w));
+
+        same = same && w.ms == v.ms && w.used == v.used && w.first == v.first && w.closed == v.closed;
+    }
+    ok (same, "each field of a word holds its lowest and its highest value, whatever the others hold");
+}
+
+/* The millisecond that a word allows next, when it is moved to 'ms'; 2^40: none. */
+static uint64_t next_after (struct word w, uint64_t ms)
+{
+    struct word v = word_unpack (word_pack (word_advance (w, ms)));
+
+    return v.used >= FLUID_PER_MS ? v.ms + 1 : v.ms;
+}
+
+static void test_advance_ends (void)
+{
+    const uint64_t at[] = { 0, 1, FLUID_TIMESTAMP_MAX - 1, FLUID_TIMESTAMP_MAX, END_MS, END_MS + 1, UINT64_MAX };
+    const uint32_t used[] = { 0, 5, FLUID_PER_MS, WORD_OVER };
+    bool never_back = true, far_enough = true;
+
+    for (unsigned i = 0; i < 4 * 4 * 7; i++) {
+        struct word w = { at[i % 4], used[i / 4 % 4], WORD_ALL_LENT, false };
+        uint64_t ms = at[i / 16], was = w.used >= FLUID_PER_MS ? w.ms + 1 : w.ms, next = next_after (w, ms);
+
+        never_back = never_back && next >= was && word_pack (word_advance (w, ms)) >= word_pack (w);
+        far_enough = far_enough && next >= (ms < END_MS ? ms : END_MS) && word_advance (w, ms).first == w.first;
+    }
+    ok (never_back, "a word never goes back, wherever it is moved to");
+    ok (far_enough, "... and allows nothing below that, up to the end of time and beyond");
+}
+
+/* The generator at the last millisecond that there is, alone or with a page. */
+static void test_end_of_time (struct page *page)
+{
+    const char *how = page ? "with a page" : "alone";
+    struct page_gen g;
+    struct word w;
+    fluid_t a, b;
+
+    page_gen_init (&g, FLUID_GENERATOR_MAX);
+    page_gen_set_range (&g, FLUID_TIMESTAMP_MAX - 1, END_MS);
+    if (page) {
+        page_gen_share (&g, page, "", 0);
+        page_gen_set_terms (&g, &(struct page_terms){ .hi_ms = END_MS, .until_us = UINT64_MAX });
+    }
+    ok (page_gen_reserve_in (&g, FLUID_TIMESTAMP_MAX, UINT64_MAX, 10, &a) == 10, "%s: ids of the last millisecond",
+        how);
+    page_gen_advance (&g, END_MS);
+    ok (page_gen_reserve_in (&g, FLUID_TIMESTAMP_MAX, UINT64_MAX, 1, &b) < 0 && errno == EAGAIN,
+        "%s: ... and no more when the generator is moved to the end of time", how);
+    ok (page_gen_look (&g, &w) && page_gen_newest (&g) == a + 9, "%s: its newest id is known", how);
+    page_gen_advance (&g, UINT64_MAX);
+    page_gen_follow (&g, UINT64_MAX);
+    page_gen_follow (&g, 0);
+    page_gen_advance (&g, 0);
+    ok (page_gen_look (&g, &w) && page_gen_others (&g) == 0, "%s: that is no fault of those who have the page", how);
+    page_gen_close (&g);
+    ok (page_gen_reserve_in (&g, FLUID_TIMESTAMP_MAX, UINT64_MAX, 1, &b) < 0 && errno == EAGAIN,
+        "%s: nothing more is made of it", how);
+}
+
 static void test_shared (void)
 {
     struct shared s;
@@ -183,6 +254,25 @@ static void test_counts (void)
 
 /* --- who writes what he likes ---------------------------------------------------------------------- */
 
+/* What is left of the range goes up to the end of time. */
+static void test_spoilt_at_the_end (void)
+{
+    struct shared s;
+    struct word w;
+    fluid_t id;
+
+    share (&s);
+    page_gen_set_range (&s.gen, 100, END_MS);
+    page_gen_set_terms (&s.gen, &(struct page_terms){ .hi_ms = END_MS, .until_us = UINT64_MAX });
+    page_gen_reserve_in (&s.gen, 120, UINT64_MAX, 10, &id);
+    write_word (&s, (struct word){ .ms = 119, .used = 1 });
+    ok (!page_gen_look (&s.gen, &w), "a word of the past is seen in a range up to the end of time");
+    page_gen_close (&s.gen);
+    ok (page_gen_reserve_in (&s.gen, 120, UINT64_MAX, 1, &id) < 0 && errno == EAGAIN
+            && page_gen_reserve_in (&s.gen, FLUID_TIMESTAMP_MAX, UINT64_MAX, 1, &id) < 0 && errno == EAGAIN,
+        "... and nothing is made again of that range");
+}
+
 static void spoil (const char *what, struct word written)
 {
     struct shared s;
@@ -201,6 +291,11 @@ static void spoil (const char *what, struct word written)
 int main (void)
 {
     test_word ();
+    test_word_ends ();
+    test_advance_ends ();
+    test_end_of_time (NULL);
+    test_end_of_time (&(struct page){ 0 });
+    test_spoilt_at_the_end ();
     test_alone ();
     test_shared ();
     test_new_range ();

@@ -18,6 +18,7 @@
  *   word.
  * - Waiting is apart from deciding: attempt () says how it went, sno_gen_make () sleeps.
  */
+#include <assert.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -35,6 +36,8 @@
 #define TICK_BIT (UINT64_C (1) << SEQUENCE_BITS)
 #define UNIT_SHIFT (SEQUENCE_BITS + 1)
 #define NAP_MAX_NS INT64_C (1000000000) /* a clock may be set meanwhile: look again after a second */
+
+static_assert (SNO_UNIT_MAX < UINT64_MAX >> UNIT_SHIFT, "a unit has its place in a word");
 
 struct sno_gen {
     _Atomic uint64_t word;
@@ -68,6 +71,7 @@ static inline uint64_t word_unit (uint64_t word)
 
 static inline uint64_t word_make (uint64_t unit, uint64_t tick_bit, uint64_t sequence)
 {
+    assert (unit <= SNO_UNIT_MAX && (tick_bit & ~TICK_BIT) == 0 && sequence <= SEQUENCE_MASK);
     return unit << UNIT_SHIFT | tick_bit | sequence;
 }
 

@@ -12,6 +12,7 @@
  * - One more than the last sequence of a step is the first of the next, by arithmetic.  That step
  *   may be opened only when the clock has come to it, or is less than 'ahead' steps short of it.
  */
+#include <assert.h>
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -25,6 +26,10 @@
 #define SEQUENCE_BITS 14
 #define MEGA INT64_C (1000000)
 #define STEP_MAX ((UINT64_C (1048576) * 1000000) * UID_STEPS_PER_SECOND - 1)
+static_assert (STEP_MAX < UINT64_MAX >> SEQUENCE_BITS, "also the step behind the last one has its place in a word");
+static_assert (UID_SEQUENCE_MAX == (1 << SEQUENCE_BITS) - 1 && UID_PER_STEP == UID_SEQUENCE_MAX + 1,
+               "behind the last sequence of a step is the first of the next");
+
 #define NAP_MAX_US MEGA /* a clock may be set meanwhile: look again after a second */
 
 struct uid_gen {

@@ -66,6 +66,33 @@ static void test_order (void)
     ok (lanes_reserve (&l, 17, 1, &first) < 0 && errno == ERANGE, "it can be closed");
 }
 
+/* At the last millisecond that there is each lane is used up, and none begins again. */
+static void test_end_of_time (void)
+{
+    const uint64_t end_ms = FLUID_TIMESTAMP_MAX + 1;
+    struct lanes l;
+    fluid_t id, last = 0;
+    uint32_t made = 0;
+    int n, wrong = 0;
+
+    lanes_init (&l, FLUID_GENERATOR_MAX - 200, 100, 3);
+    lanes_set_range (&l, 0, end_ms);
+    while ((n = lanes_reserve (&l, FLUID_TIMESTAMP_MAX, 1000, &id)) > 0) {
+        wrong += id <= last;
+        last = id + (uint32_t)n - 1;
+        made += (uint32_t)n;
+    }
+    ok (wrong == 0 && errno == EAGAIN && made == 3 * FLUID_PER_MS && last == UINT64_MAX,
+        "the last id of three lanes is the last one that there is");
+    lanes_follow (&l, UINT64_MAX);
+    ok (lanes_reserve (&l, FLUID_TIMESTAMP_MAX, 1, &id) < 0 && errno == EAGAIN, "... and nothing is above it");
+    lanes_advance (&l, UINT64_MAX);
+    lanes_advance (&l, 0);
+    ok (lanes_reserve (&l, FLUID_TIMESTAMP_MAX, 1, &id) < 0 && errno == EAGAIN && lanes_reserve (&l, end_ms, 1, &id) < 0
+            && errno == EOVERFLOW,
+        "... wherever it is moved to");
+}
+
 static void test_own (void)
 {
     struct lanes l, none = { 0 };
@@ -116,6 +143,7 @@ int main (void)
 {
     test_order ();
     test_own ();
+    test_end_of_time ();
     test_random ();
     return done_testing ();
 }
