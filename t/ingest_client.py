@@ -11,6 +11,7 @@ import errno
 import json
 import os
 import sys
+import threading
 import time
 
 from flux_client import STREAMING, Client, Failure, await_that, check
@@ -128,6 +129,50 @@ def tidying():
     await_that(lambda: tries() > first + 2, "it is tried again and again")
     n = tries() - first
     check(n <= (time.monotonic() - begin) / 0.2 + 2, "no oftener than each 200 ms:", n, time.monotonic() - begin)
+
+
+class Loop(threading.Thread):
+    """A client that asks again and again: 'window' requests are under way, and each answer brings the next."""
+
+    def __init__(self, topic, request, window=1, rank=0):
+        super().__init__(daemon=True)
+        self.topic, self.request, self.window = topic, request, window
+        self.c, self.answers, self.over, self.error = Client(rank), 0, False, None
+
+    def run(self):
+        try:
+            for _ in range(self.window):
+                self.c.request(self.topic, self.request)
+            while not self.over:
+                self.c.recv()
+                self.answers += 1
+                self.c.request(self.topic, self.request)
+        except (Failure, EOFError, OSError) as e:
+            self.error = e
+
+    def __enter__(self):
+        self.start()
+        return self
+
+    def __exit__(self, *args):
+        self.over = True
+        self.join()
+        self.c.sock.close()
+
+
+def starving():
+    """Consumers are shown jobs while others keep rank 0 busy: with submissions, with reads."""
+    owner = Client()
+    job = owner.ask(SUBMIT, {"jobspec": JOBSPEC})["fluid"]
+    for topic, request in (SUBMIT, {"jobspec": JOBSPEC}), ("ingest.get", {"id": job}):
+        consumer, seen = Consumer(window=65536, after=job, jobspec=False), set()
+        with Loop(topic, request, window=16) as one, Loop(topic, request, window=16) as two:
+            await_that(lambda: min(one.answers, two.answers) > 100 or one.error or two.error, "both loops run")
+            job = owner.ask(SUBMIT, {"jobspec": JOBSPEC})["fluid"]
+            while job not in seen:
+                seen.update(j["id"] for j in consumer.next().json()["jobs"])
+            before = one.answers, two.answers
+            await_that(lambda: one.answers > before[0] and two.answers > before[1], "both loops still run")
 
 
 if __name__ == "__main__":

@@ -38,6 +38,7 @@ fi
 test_expect_success 'what is of a wrong type is refused, and nothing is done' 'run $both $client types'
 test_expect_success 'nobody confirms for the consumer of another' 'run $both $client foreign'
 test_expect_success 'what no jobspec needs is not parsed' 'run $both $client long'
+test_expect_success 'consumers are shown jobs while others keep rank 0 busy' 'run $both $client starving'
 # A sanitizer keeps what is freed.
 if ! is_sanitized; then
 test_expect_success 'what waits takes no more memory than its job' '

@@ -224,6 +224,7 @@ static void look (struct watch *w)
         tell (w);
 }
 
+/* Lines that follow each other closely push it forward, to the look of the next second at most. */
 static void look_soon (struct watch *w)
 {
     if (!LIST_EMPTY (&w->questions))

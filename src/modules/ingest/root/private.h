@@ -11,6 +11,7 @@
 
 #include "libutil/queue/fifo.h"
 #include "modules/ingest/root/line.h"
+#include "modules/ingest/root/pace.h"
 #include "modules/ingest/root/store.h"
 #include "modules/ingest/root/watch.h"
 #include "modules/ingest/service.h"
@@ -36,7 +37,8 @@ struct root {
     struct service *service;
     struct store *store; /* NULL: it cannot be used, as 'why' says */
     idt_watcher_t *store_watcher;
-    idt_watcher_t *timer; /* the life; the watermark */
+    idt_watcher_t *timer;
+    struct pace pace; /* when that goes off: for the life or the watermark, for what failed */
     struct store_counts counts;
     struct line line;
     uint64_t ids_ms, told_ms; /* the time of ids, and when it was told; 0: it was not */

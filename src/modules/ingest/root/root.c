@@ -145,6 +145,7 @@ static void take_failed (struct root *root, int errnum, const idt_error_t *why)
     root->why = *why;
     root->unsure = root->unsure || root->group.unsure;
     root->resting = true;
+    pace_want (&root->pace, PACE_AGAIN, false, 0, 0); /* its time counts from this try */
     if (!root->unsure)
         give_reason (root, errnum);
 }
@@ -283,16 +284,26 @@ void root_batch (struct root *root, uint32_t tag, const void *data, size_t size)
 
 /* --- the life, and the watermark --------------------------------------------------------------------------------- */
 
+static void set_timer (struct root *root, uint64_t now_ms)
+{
+    uint64_t due_ms = pace_due (&root->pace);
+
+    idt_watcher_stop (root->timer);
+    if (due_ms == UINT64_MAX)
+        return;
+    idt_timer_watcher_reset (root->timer, due_ms > now_ms ? (double)(due_ms - now_ms) : 0, 0);
+    idt_watcher_start (root->timer);
+}
+
 void root_look (struct root *root)
 {
     bool wanted = root->life == 0 || tell_wants_line (root);
     bool again = root->unsure || (root->resting && root->counts.untidy);
+    uint64_t now_ms = service_now_ms ();
 
-    idt_watcher_stop (root->timer);
-    if (!again && (!wanted || root->asking))
-        return;
-    idt_timer_watcher_reset (root->timer, again ? AGAIN_MS : root->life == 0 ? LIFE_MS : WATERMARK_MS, 0);
-    idt_watcher_start (root->timer);
+    pace_want (&root->pace, PACE_ASK, wanted && !root->asking, now_ms, root->life == 0 ? LIFE_MS : WATERMARK_MS);
+    pace_want (&root->pace, PACE_AGAIN, again, now_ms, AGAIN_MS);
+    set_timer (root, now_ms);
 }
 
 /* Nobody had this id before, so none of our former lives did. */
@@ -351,14 +362,17 @@ static void ask (struct root *root)
 static void timer_cb (idt_watcher_t *w, int revents, void *arg)
 {
     struct root *root = arg;
-    bool again = root->unsure || root->resting;
+    uint64_t now_ms = service_now_ms ();
+    bool must_ask = pace_take (&root->pace, PACE_ASK, now_ms);
 
-    idt_watcher_stop (root->timer);
-    root->resting = false;
-    if (again)
+    if (pace_take (&root->pace, PACE_AGAIN, now_ms)) {
+        root->resting = false;
         root_turn (root);
-    if (!root->asking && (root->life == 0 || tell_wants_line (root)))
-        ask (root);
+    }
+    if (must_ask)
+        ask (root); /* which looks at the next */
+    else
+        root_look (root);
 }
 
 /* --- life -------------------------------------------------------------------------------------------------------- */
@@ -430,7 +444,8 @@ static int start (struct root *root)
     if (!root->store_watcher)
         return -1;
     idt_watcher_start (root->store_watcher);
-    idt_watcher_start (root->timer);
+    pace_want (&root->pace, PACE_ASK, true, service_now_ms (), 0);
+    set_timer (root, service_now_ms ());
     return 0;
 }
 
