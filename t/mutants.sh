@@ -25,7 +25,7 @@ START_AT_HORIZON|modules/fluid/lease/lease.c|s/t->base_ms = horizon_ms;/t->base_
 END_A_LEASE_FROM_NOW|modules/fluid/lease/lease.c|s/min_u64 (now_ms + t->lease_ms, END_MS);/min_u64 (lo_ms + t->lease_ms, END_MS);/|a range ends a lease after its begin
 OWN_RANGE|modules/fluid/lease/lease.c|s/if (!same .. want->number > h->number) {/if (h->hi_ms <= now_ms \|\| (same \&\& want->number > h->number)) {/@s/memcpy (grant->incarnation, h->incarnation/memcpy (grant->incarnation, want->incarnation/@s/\.number = h->number, \.lo_ms/.number = want->number, .lo_ms/@s/if (same && want->number < h->number)/if (0)/|a second claimant gets the range of the first
 RETURN_BY_LESSEE|modules/fluid/lease/lease.c|s/!same_incarnation (h, back->incarnation) || //|a return is believed whoever sends it
-RETURN_INSIDE|modules/fluid/lease/lease.c|s/ || back->end_ms < h->lo_ms || back->end_ms >= h->hi_ms//|or whatever end it tells
+RETURN_INSIDE|modules/fluid/lease/lease.c|s/ || back->end_ms >= h->hi_ms//@s/max_u64 (back->end_ms, h->from_ms)/back->end_ms/|or whatever end it tells
 STOP_AT_LAST_END|modules/fluid/lease/lease.c|s/end_ms = max_u64 (end_ms, t->holding\[g\].hi_ms);/(void) g;/|a clean stop stores no more than the root's own
 STOP_NOT_BELOW_BASE|modules/fluid/lease/lease.c|s/uint64_t end_ms = t->base_ms;/uint64_t end_ms = 0;/|or less than was stored before
 STOP_CLOSES|modules/fluid/lease/lease.c modules/fluid/lease/authority.c|s/if (t->closed || t->fenced_by_foreign ||/if (t->fenced_by_foreign ||/@s/a->closed ? 0 : serve (/serve (/|wants are answered after the end was told
@@ -67,7 +67,7 @@ S_OLD|modules/fluid/lease/borrower.c|s/share->number == b->want.number/share->nu
 S_GIVEN|modules/fluid/lease/borrower.c|s/    cut (b, b->want.end_ms);/    (void) cut;/|a borrower goes on above the end that it told
 S_USED|modules/fluid/lease/borrower.c|s/b->want.end_ms = max_u64 (end_ms, low_ms);/b->want.end_ms = end_ms; (void) low_ms;/|that end is below what it made
 S_LENTON|modules/fluid/lease/lender.c|s/end_ms = max_u64 (end_ms, o->range.hi_ms);/(void) o;/|or lent on
-O_FOLLOW|common/libpage/page_gen.c|/^void page_gen_follow/,/^}/s/w = advanced (.*;/return;/|ids from above do not advance the generator
+O_FOLLOW|common/libpage/page_gen.c|/^void page_gen_follow/,/^}/s/w = word_advance (.*;/return;/|ids from above do not advance the generator
 O_MS|common/libfluid/gen.c|s/gen->used = f.sequence + 1;/(void) f;/|or only to their millisecond
 W_FIRST|modules/fluid/lease/lender.c|s/max_u64 (max_u64 (lo_ms, l->floor_ms), whole->range.lo_ms);/max_u64 (lo_ms, whole->range.lo_ms);/|a loan begins below the position that its lender told
 W_LOAN|modules/fluid/lease/lender.c|s/low_ms = min_u64 (low_ms, position (o));/(void) o;/|a position leaves out what was lent

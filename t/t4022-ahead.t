@@ -16,6 +16,10 @@ value_of() { idtree info --uri "${IDTREE_URI%0}$1" | awk -v key="$2" '$1 == "flu
 is_active() { idtree info --uri "${IDTREE_URI%0}$1" | grep '^fluid state  *active'; }
 until_active() { for r in "$@"; do wait_until "rank $r holds a lease" is_active $r || return 1; done; }
 is_ahead() { ahead=$(value_of 0 ahead_ms) && echo "ahead $ahead" && test "$ahead" -ge 600000; }
+is_now() { ahead=$(value_of 0 ahead_ms) && echo "ahead $ahead" && test "$ahead" -lt 1000; }
+renewals() { idtree module stats -r $1 fluid | grep -o '"renewals": *[0-9]*' | grep -o '[0-9]*$'; }
+is_renewed() { test "$(renewals $1)" -ge 3; }
+until_renewed() { for r in "$@"; do wait_until "rank $r has renewed its lease" is_renewed $r || return 1; done; }
 is_here() { ahead=$(value_of 0 ahead_ms) && echo "ahead $ahead" && test "$ahead" -lt 10000; }
 # ids of all ranks, and loans to the flake module
 make_ids() {
@@ -39,6 +43,12 @@ test_expect_success 'lives that end in order, however they are told to, begin wh
     rm -f ids flaxes && for end in true "idtree shutdown" true "reload" "idtree module remove flake"; do
         in_life order "is_here && until_active 0 1 2 3 && make_ids 0 1 2 3 && $end" || return 1
     done && in_life order "is_here && make_ids 0 1 2 3" && no_id_twice
+'
+# Leases of 6 s are renewed after 2: then a rank holds ranges that it was given in a row.
+test_expect_success 'so do lives in which all ranks have renewed their leases' '
+    rm -f ids flaxes && opts_were=$opts && opts="$opts -o fluid.lease=6s" && for i in 1 2 3 4; do
+        in_life renewed "is_now && make_ids 0 1 2 3 && until_renewed 0 1 2 3 && make_ids 0 1 2 3" || return 1
+    done && in_life renewed "is_now" && opts=$opts_were && no_id_twice
 '
 test_expect_success 'so it is where they end under load' '
     for i in 1 2 3; do

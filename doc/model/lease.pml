@@ -24,7 +24,7 @@
  *  NO_CHECK_BEGIN           or below its beginning
  *  NO_CLOSE_FIRST           a node goes on with what it gave back
  *  NO_RETURN_BY_LESSEE      a return is believed whoever sends it
- *  NO_RETURN_INSIDE         or whatever end it tells
+ *  NO_RETURN_INSIDE         or whatever end it tells, also below the ranges that it was given in a row
  *  NO_STOP_AT_LAST_END      a clean stop stores the root's time
  *  NO_STOP_NOT_BELOW_BASE   or less than was stored before
  *  NO_STOP_CLOSES           wants are answered after the end was told
@@ -117,6 +117,7 @@ inline next_range ()
 inline give ()
 {
     assert (b <= now + L);                              /* NOT_FAR */
+    first = (inc == i && hi == a -> first : a);         /* ranges that touch are one */
     inc = i; num = n; lo = a; hi = b
 }
 
@@ -158,17 +159,17 @@ inline grant (who, number)
 #define IS_HOLDER(i) (inc == i)
 #endif
 #ifdef NO_RETURN_INSIDE
-#define IS_INSIDE(i) (ENDS (i) < hi)
+#define NEW_END(i) ENDS (i)
 #else
-#define IS_INSIDE(i) (ENDS (i) < hi && ENDS (i) >= lo)
+#define NEW_END(i) MAX (ENDS (i), first)
 #endif
-#define BELIEVED(i)  (OPEN && on[i].back > 0 && IS_HOLDER (i) && IS_INSIDE (i))
+#define BELIEVED(i)  (OPEN && on[i].back > 0 && IS_HOLDER (i) && ENDS (i) < hi)
 
 inline take_back (who)
 {
-    hi = ENDS (who);
+    hi = NEW_END (who);
 #ifndef S_FORGET
-    lo = 0; inc = 0; num = 0
+    first = 0; lo = 0; inc = 0; num = 0
 #endif
 }
 
@@ -176,6 +177,7 @@ proctype root ()
 {
     byte base, now;
     byte inc, num, lo, hi;      /* the last range given, to whom, under which number; inc 0: nobody, or given back */
+    byte first;                 /* where those begin that it was given in a row */
     byte end;                   /* of a clean stop + 1, while it is told */
     byte i, n, a, b, j;
 start:
@@ -185,7 +187,7 @@ start:
 #else
         base = H;
 #endif
-        inc = 0; num = 0; lo = 0; hi = 0; end = 0;
+        inc = 0; num = 0; first = 0; lo = 0; hi = 0; end = 0;
         select (a : base .. MAX (base, now));           /* the wall clock may have been set back */
         now = a; a = 0
     }

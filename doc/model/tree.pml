@@ -76,7 +76,7 @@ byte issuer[GENS * END];                /* for the properties only */
 /* --- the root --------------------------------------------------------------------------------- */
 
 typedef holding {
-    byte inc, num, lo, hi
+    byte inc, num, first, lo, hi
 };
 
 #define HOLDS(j)     (on[j].lo < b && a < on[j].hi)
@@ -101,16 +101,17 @@ inline check_range ()
 #define IS_HOLDER (last[g].inc == i)
 #endif
 #ifdef NO_RETURN_INSIDE
-#define IS_INSIDE (a < last[g].hi)
+#define NEW_END a
 #else
-#define IS_INSIDE (a < last[g].hi && a >= last[g].lo)
+#define NEW_END MAX (a, last[g].first)
 #endif
 
 inline take_back ()
 {
     g = on[i].gen; a = on[i].back - 1;
     if
-    :: IS_HOLDER && IS_INSIDE -> last[g].hi = a; last[g].lo = 0; last[g].inc = 0; last[g].num = 0
+    :: IS_HOLDER && a < last[g].hi ->
+        last[g].hi = NEW_END; last[g].first = 0; last[g].lo = 0; last[g].inc = 0; last[g].num = 0
     :: else
     fi;
     g = 0; a = 0
@@ -142,7 +143,9 @@ inline grant ()
         b = MIN (now + L, H);
 #endif
         if
-        :: a < b -> last[g].inc = i; last[g].num = n; last[g].lo = a; last[g].hi = b
+        :: a < b ->
+            last[g].first = (last[g].inc == i && last[g].hi == a -> last[g].first : a);
+            last[g].inc = i; last[g].num = n; last[g].lo = a; last[g].hi = b
         :: else -> a = 0; b = 0
         fi
     :: else
@@ -211,7 +214,7 @@ start:
 #endif
         now = MAX (base, now);
         for (g : 0 .. (GENS - 1)) {
-            last[g].inc = 0; last[g].num = 0; last[g].lo = 0; last[g].hi = 0
+            last[g].inc = 0; last[g].num = 0; last[g].first = 0; last[g].lo = 0; last[g].hi = 0
         }
         g = 0
     }

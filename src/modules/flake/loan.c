@@ -59,7 +59,6 @@ void loan_lent (struct loan *t, uint64_t now_us, const struct loan_answer *loan)
     t->boot_us = loan->boot_us;
     t->inst_us = loan->inst_us;
     t->epoch_ms = loan->epoch_ms;
-    t->last_lo_ms = loan->lo_ms;
     t->last_len_ms = loan->hi_ms - loan->lo_ms;
     if (loan->lo_ms == t->held.hi_ms)
         t->held.hi_ms = loan->hi_ms;
@@ -80,7 +79,6 @@ bool loan_close (struct loan *t, uint64_t floor_ms, uint64_t *end_ms)
 {
     uint64_t end = max_u64 (t->newest_us / 1000 + 1, floor_ms);
 
-    end = max_u64 (end, t->last_lo_ms); /* only the last loan may be given back */
     if (end >= t->held.hi_ms)
         return false;
     t->held = (struct span){ 0, 0 };

@@ -35,8 +35,7 @@ enum loan_state {
 };
 
 struct loan {
-    struct span held;    /* loans that touch are one; empty: nothing */
-    uint64_t last_lo_ms; /* where the last loan began */
+    struct span held; /* loans that touch are one, also for who lends (node_lend_back ()); empty: nothing */
     uint64_t last_len_ms;
     uint64_t boot_us, inst_us;
     int64_t epoch_ms;

@@ -390,6 +390,14 @@ static void test_claims (void)
 
     create (&w, 0, 65536);
     lend (&w, T0, 10000, 25000);
+    lend (&w, T0 + 12 * SECOND, 25000, 37000);
+    flake_stop (w.f, T0 + 13 * SECOND);
+    ok (w.backs == 1 && w.end_ms <= 23001, "of loans in a row all that was not used is given back: from %d on",
+        (int)w.end_ms);
+    flake_destroy (w.f);
+
+    create (&w, 0, 65536);
+    lend (&w, T0, 10000, 25000);
     flake_claim_request (w.f, T0, &own, &grant, &err);
     flake_stop (w.f, T0 + SECOND);
     ok (w.backs == 1 && w.end_ms < 11002, "to grant numbers keeps no time back");

@@ -114,8 +114,10 @@ static bool same_incarnation (const struct lease_holding *h, const char *incarna
     return h->incarnation[0] != '\0' && strcmp (h->incarnation, incarnation) == 0;
 }
 
-/* Fill 'h' with the next range of its generator.  Returns whether there is one. */
-static bool next_range (const struct lease_table *t, uint64_t now_ms, struct lease_holding *h)
+/* Fill 'h' with the next range of its generator, for who has the last one ('same') or another.  Returns whether there
+ * is one.
+ */
+static bool next_range (const struct lease_table *t, uint64_t now_ms, bool same, struct lease_holding *h)
 {
     /* START_AT_LAST_END, START_AT_HORIZON: from the end of all that was given before, whatever the time is. */
     uint64_t lo_ms = max_u64 (t->base_ms, h->hi_ms);
@@ -126,6 +128,7 @@ static bool next_range (const struct lease_table *t, uint64_t now_ms, struct lea
     hi_ms = min_u64 (hi_ms, t->stored_ms);
     if (hi_ms <= lo_ms)
         return false;
+    h->from_ms = same && lo_ms == h->hi_ms ? h->from_ms : lo_ms;
     h->lo_ms = lo_ms;
     h->hi_ms = hi_ms;
     return true;
@@ -149,7 +152,7 @@ bool lease_grant (struct lease_table *t, uint64_t now_ms, const struct lease_wan
      * was started again or a second one of the same rank.
      */
     if (!same || want->number > h->number) {
-        if (!next_range (t, now_ms, h))
+        if (!next_range (t, now_ms, same, h))
             return false;
         memcpy (h->incarnation, want->incarnation, sizeof (h->incarnation));
         h->number = want->number;
@@ -167,10 +170,12 @@ bool lease_give_back (struct lease_table *t, const struct lease_back *back)
         return false;
     struct lease_holding *h = &t->holding[back->generator];
 
-    /* RETURN_BY_LESSEE, RETURN_INSIDE: only from the one that holds the last range, and only inside that range. */
-    if (!same_incarnation (h, back->incarnation) || back->end_ms < h->lo_ms || back->end_ms >= h->hi_ms)
+    /* RETURN_BY_LESSEE, RETURN_INSIDE: only from the one that holds the last range, and only what it was given in a
+     * row: what is below may be another's.
+     */
+    if (!same_incarnation (h, back->incarnation) || back->end_ms >= h->hi_ms)
         return false;
-    h->hi_ms = back->end_ms;
+    h->hi_ms = max_u64 (back->end_ms, h->from_ms);
     h->incarnation[0] = '\0'; /* or a repeated want would be answered with the range given back */
     return true;
 }

@@ -102,6 +102,7 @@ struct lease_record {
 struct lease_holding {
     char incarnation[IDT_MSG_UUID_LEN + 1]; /* empty: nobody, or given back */
     uint64_t number;
+    uint64_t from_ms; /* where the ranges begin that this incarnation was given in a row, each at the end of another */
     uint64_t lo_ms;
     uint64_t hi_ms; /* last hi; 0: none since the table was made */
 };
@@ -154,7 +155,9 @@ void lease_store_failed (struct lease_table *t);
  */
 bool lease_grant (struct lease_table *t, uint64_t now_ms, const struct lease_want *want, struct lease_grant *grant);
 
-/* Take a range back.  Returns whether the giver was believed. */
+/* Take back what is left of the ranges that an incarnation was given in a row, for it holds them as one.  Returns
+ * whether the giver was believed.
+ */
 bool lease_give_back (struct lease_table *t, const struct lease_back *back);
 
 /* Give nothing below 'floor_ms' from now on: it is said that no id will be made there any more. */

@@ -86,13 +86,37 @@ static void test_back (void)
     gives (t, 110, B, 1, 160, 170);
     b = back (A, 120);
     ok (!lease_give_back (t, &b), "only the last range's lessee is believed");
-    b = back (B, 150);
-    ok (!lease_give_back (t, &b), "and only for an end inside that range");
     b = back (B, 170);
-    ok (!lease_give_back (t, &b), "which its own end is not");
+    ok (!lease_give_back (t, &b), "and not for an end that is that of the range");
     b = back (B, 165);
     ok (lease_give_back (t, &b) && !lease_give_back (t, &b), "what is left is taken back once");
     ok (gives (t, 120, B, 1, 165, 180), "a late retry of the giver gets a new range, not the old one");
+    b = back (B, 150);
+    ok (lease_give_back (t, &b) && gives (t, 130, A, 2, 165, 190), "who gives back more than he had gives that");
+    free (t);
+}
+
+/* Ranges that one incarnation was given in a row are one for giving back. */
+static void test_back_of_a_row (void)
+{
+    struct lease_table *t = lease_table_create (5, 60, 0);
+    struct lease_back b;
+
+    lease_stored (t, 1000);
+    gives (t, 100, A, 1, 0, 160);
+    gives (t, 120, A, 2, 160, 180);
+    gives (t, 140, A, 3, 180, 200);
+    b = back (A, 145);
+    ok (lease_give_back (t, &b) && gives (t, 145, B, 1, 145, 205),
+        "who was given three ranges in a row gives back what is left of all");
+    gives (t, 150, A, 4, 205, 210);
+    gives (t, 160, B, 2, 210, 220);
+    b = back (B, 170);
+    ok (lease_give_back (t, &b) && gives (t, 170, A, 5, 210, 230), "... but nothing below a range of somebody else");
+    lease_raise (t, 240);
+    gives (t, 190, A, 6, 240, 250);
+    b = back (A, 215);
+    ok (lease_give_back (t, &b) && gives (t, 195, B, 3, 240, 255), "... nor below a gap that nobody was given");
     free (t);
 }
 
@@ -246,13 +270,15 @@ static void ask (struct world *w, int life, uint64_t number)
         return;
     if (g.hi_ms > w->disk)
         w->overlaps++;
-    w->lo[life] = g.lo_ms;
+    if (g.lo_ms != w->hi[life]
+        && g.hi_ms != w->hi[life]) /* ranges that touch are one, an answer that comes again none */
+        w->lo[life] = g.lo_ms;
     w->hi[life] = g.hi_ms;
     if (!w->closed[life])
         mark (w, life, &g);
 }
 
-/* The life closes: it used all but the last two milliseconds. */
+/* The life closes: it used all but the last seven milliseconds, which are of more than one range. */
 static void give_back (struct world *w, int life)
 {
     struct lease_back b;
@@ -260,7 +286,7 @@ static void give_back (struct world *w, int life)
     if (w->hi[life] == 0)
         return;
     if (!w->closed[life]) {
-        uint64_t end = w->hi[life] > w->lo[life] + 2 ? w->hi[life] - 2 : w->lo[life];
+        uint64_t end = w->hi[life] > w->lo[life] + 7 ? w->hi[life] - 7 : w->lo[life];
         for (uint64_t t = end; t < w->hi[life]; t++)
             w->owner[t] = 0;
         w->hi[life] = end;
@@ -342,6 +368,7 @@ int main (void)
 {
     test_grants ();
     test_back ();
+    test_back_of_a_row ();
     test_save ();
     test_horizon ();
     test_end_of_time ();

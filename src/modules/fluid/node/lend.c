@@ -27,7 +27,8 @@ int node_lend (struct node *n, uint64_t now_us, const char *borrower, struct loa
                            min_u64 (n->cur.range.hi_ms, now_ms + n->root_lease_ms / 4) };
     if (range.lo_ms >= range.hi_ms)
         return -1;
-    n->lent.range = range;
+    bool in_a_row = range.lo_ms == n->lent.range.hi_ms && strcmp (n->lent.borrower, borrower) == 0;
+    n->lent.range = (struct range){ in_a_row ? n->lent.range.lo_ms : range.lo_ms, range.hi_ms };
     snprintf (n->lent.borrower, sizeof (n->lent.borrower), "%s", borrower);
     *loan = (struct loan){
         .lo_ms = range.lo_ms, .hi_ms = range.hi_ms, .clock_us = clock_read (n->clock, now_us), .epoch_ms = n->epoch.ms
@@ -37,6 +38,8 @@ int node_lend (struct node *n, uint64_t now_us, const char *borrower, struct loa
 
 void node_lend_back (struct node *n, const char *borrower, uint64_t end_ms)
 {
-    if (strcmp (n->lent.borrower, borrower) == 0 && end_ms >= n->lent.range.lo_ms && end_ms < n->lent.range.hi_ms)
-        n->lent.range.hi_ms = end_ms;
+    struct range *r = &n->lent.range;
+
+    if (strcmp (n->lent.borrower, borrower) == 0 && end_ms < r->hi_ms)
+        r->hi_ms = max_u64 (end_ms, r->lo_ms);
 }

@@ -172,7 +172,9 @@ struct loan {
  */
 int node_lend (struct node *n, uint64_t now_us, const char *borrower, struct loan *loan);
 
-/* The borrower of the last loan will use nothing from 'end_ms' on.  Believed from it alone, inside of that loan. */
+/* The borrower of the last loan will use nothing from 'end_ms' on.  Believed from it alone, for what it was lent in a
+ * row.
+ */
 void node_lend_back (struct node *n, const char *borrower, uint64_t end_ms);
 
 /* --- shares (doc/design/shares.md) ------------------------------------------------------------ */

@@ -1160,11 +1160,16 @@ static void test_lend (void)
         "each loan begins where the last one ended, whoever asks");
     node_lend_back (w.n, UUID, 26500);
     ok (lends (&w, T0 + 2 * SECOND, CHILD, NOTHING), "nothing is believed from one who has not the last loan");
-    node_lend_back (w.n, CHILD, 25500);
     node_lend_back (w.n, CHILD, 27000);
-    ok (lends (&w, T0 + 2 * SECOND, CHILD, NOTHING), "nor an end outside of it");
+    ok (lends (&w, T0 + 2 * SECOND, CHILD, NOTHING), "nor an end that is its own");
     node_lend_back (w.n, CHILD, 26500);
     ok (lends (&w, T0 + 2 * SECOND, UUID, 26500, 27000), "what is given back is lent again");
+    node_lend_back (w.n, UUID, 25500);
+    ok (lends (&w, T0 + 2 * SECOND, UUID, 26500, 27000), "... and nothing of what another one was lent before");
+    lends (&w, T0 + 3 * SECOND, UUID, 27000, 28000);
+    node_lend_back (w.n, UUID, 26800);
+    ok (lends (&w, T0 + 3 * SECOND, CHILD, 26800, 28000), "loans to one borrower in a row are one for giving back");
+    node_lend_back (w.n, CHILD, 27000);
     ok (lends (&w, T0 + 59 * SECOND, UUID, 27000, 70000) && lends (&w, T0 + 59 * SECOND, CHILD, NOTHING),
         "nothing is lent beyond the range that is held");
     ok (node_lend (w.n, T0 + 61 * SECOND, UUID, &loan) < 0 && errno == EAGAIN, "nor by a node that is fenced");

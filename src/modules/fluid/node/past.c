@@ -10,7 +10,7 @@
 
 #include "modules/fluid/node/private.h"
 
-static const char magic[8] = "fluid/5";
+static const char magic[8] = "fluid/6";
 
 struct past {
     char magic[8];

@@ -75,7 +75,7 @@ struct asked {
     } sent[16]; /* when they were sent: at tag % 16 */
 };
 
-/* The last loan; its end is that of all loans. */
+/* The last loan, with those before it that one borrower was lent in a row; its end is that of all loans. */
 struct lent {
     struct range range;
     char borrower[IDT_MSG_UUID_LEN + 1];
