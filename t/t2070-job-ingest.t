@@ -72,6 +72,17 @@ test_expect_success MOUNT 'on a full disk what is to be cleared away waits betwe
 	EOF
     run -o broker.modules=job-ingest -o statedir="$PWD/disk" sh full.sh
 '
+cat >removed.sh <<\END
+. "$IDTREE_SRCDIR/t/wait.sh"
+refused() { if idtree job submit -- true 2>err; then return 1; fi; grep "ingest.sqlite-wal: was removed or replaced" err; }
+idtree job submit -- true >kept && rm removed/ingest.sqlite-wal && refused &&
+idtree job stats | grep "ingest.sqlite-wal: was removed" && idtree dmesg | grep "ingest.sqlite-wal: was removed" &&
+test_code=0; idtree health >out || test_code=$?; cat out; test $test_code = 1 && grep "removed or replaced" out
+END
+test_expect_success 'where its log is removed nobody is told that his job is durable, and an end in order keeps the others' '
+    init_state removed && run $both -o statedir="$PWD/removed" sh removed.sh &&
+    run $both -o statedir="$PWD/removed" sh -c "idtree job list && idtree job show \$(cat kept)"
+'
 test_expect_success 'where the store cannot be used all say why' '
     echo nonsense >state/ingest.sqlite && run_own $client unusable
 '

@@ -68,20 +68,81 @@ int database_explain (struct database *d, idt_error_t *errp)
 
 /* --- statements ------------------------------------------------------------------------------------- */
 
-/* The inode is not given to another file while we have this one open. */
-static int check_place (struct database *d, idt_error_t *errp)
+static int note_place (struct database_place *place, const char *path)
 {
     struct stat sb;
 
-    if (!d->locked || (stat (d->path, &sb) == 0 && sb.st_dev == d->dev && sb.st_ino == d->ino))
+    if (stat (path, &sb) < 0)
+        return -1;
+    *place = (struct database_place){ .known = true, .dev = sb.st_dev, .ino = sb.st_ino };
+    return 0;
+}
+
+/* Whether the file that we saw there lies at 'path' still.  The inode is not given to another file while we have this
+ * one open.
+ */
+static bool is_in_place (const struct database_place *place, const char *path)
+{
+    struct stat sb;
+
+    return !place->known || (stat (path, &sb) == 0 && sb.st_dev == place->dev && sb.st_ino == place->ino);
+}
+
+static int check_file (struct database *d, idt_error_t *errp)
+{
+    if (!d->locked || is_in_place (&d->file, d->path))
         return 0;
     return errsetf (errp, ESTALE,
                     "%s: was removed or replaced while in use: put the one back that was there, or stop the instance",
                     d->path);
 }
 
+/* SQLite makes the log when it first needs it, and keeps it open from then on. */
+static bool is_log_open (const struct database *d)
+{
+    sqlite3_file *log = NULL;
+
+    return sqlite3_file_control (d->db, "main", SQLITE_FCNTL_JOURNAL_POINTER, &log) == SQLITE_OK && log
+           && log->pMethods;
+}
+
+/* Commits go to a write-ahead log that the next start would not find.  One that was removed before we saw it is none
+ * that we saw, but SQLite has it open.
+ */
+static int check_log (struct database *d, idt_error_t *errp)
+{
+    if (!d->locked || !is_log_open (d))
+        return 0;
+    if (d->log.known ? is_in_place (&d->log, d->log_path) : note_place (&d->log, d->log_path) == 0)
+        return 0;
+    if (d->kind->journal) /* renew_journal () before the next commit */
+        return 0;
+    return errsetf (errp, ESTALE,
+                    "%s: was removed or replaced while in use: stop rank 0 in order, then the database gets what is in "
+                    "it; a crash before that loses it",
+                    d->log_path);
+}
+
+static int check_place (struct database *d, idt_error_t *errp)
+{
+    return check_file (d, errp) < 0 ? -1 : check_log (d, errp);
+}
+
+/* Between two commits nothing is in a journal: where it was removed, the next commit makes another, so that a crash
+ * finds it.
+ */
+static void renew_journal (struct database *d)
+{
+    if (!d->kind->journal || !d->locked || !sqlite3_get_autocommit (d->db) || !is_log_open (d)
+        || !is_in_place (&d->file, d->path) || (d->log.known && is_in_place (&d->log, d->log_path)))
+        return;
+    sqlite3_exec (d->db, "PRAGMA journal_mode = OFF; PRAGMA journal_mode = TRUNCATE;", NULL, NULL, NULL);
+    d->log = (struct database_place){ 0 };
+}
+
 int database_run (struct database *d, const char *sql, idt_error_t *errp)
 {
+    renew_journal (d);
     if (sqlite3_exec (d->db, sql, NULL, NULL, NULL) != SQLITE_OK)
         return check_place (d, errp) < 0 ? -1 : database_explain (d, errp);
     return check_place (d, errp);
@@ -158,14 +219,10 @@ static void write_holder (struct database *d, const char *holder)
 }
 
 /* What was locked is what is at the path: from here on that is watched. */
-static int note_place (struct database *d, idt_error_t *errp)
+static int note_file (struct database *d, idt_error_t *errp)
 {
-    struct stat sb;
-
-    if (stat (d->path, &sb) < 0)
+    if (note_place (&d->file, d->path) < 0)
         return errprintf (errp, "%s: %s", d->path, strerror (errno));
-    d->dev = sb.st_dev;
-    d->ino = sb.st_ino;
     d->locked = true;
     return 0;
 }
@@ -199,7 +256,7 @@ static int lock_file (struct database *d, idt_error_t *errp)
     int rc = sqlite3_exec (d->db, lock, NULL, NULL, NULL) & 0xff;
     if (rc == SQLITE_BUSY || rc == SQLITE_LOCKED)
         return tell_busy (d, errp);
-    if (note_place (d, errp) < 0)
+    if (note_file (d, errp) < 0)
         return -1;
     return rc == SQLITE_OK ? database_run (d, set_up (d), errp) : database_explain (d, errp);
 }
@@ -335,7 +392,7 @@ void database_close (struct database *d)
     if (!d)
         return;
     int saved = errno;
-    bool ours = d->locked && check_place (d, NULL) == 0;
+    bool ours = d->locked && check_file (d, NULL) == 0;
     if (ours && d->made) /* an empty file would be taken for a damaged one */
         unlink (d->path);
     if (ours)
@@ -344,6 +401,7 @@ void database_close (struct database *d)
         sqlite3_exec (d->db, "PRAGMA journal_mode = DELETE;", NULL, NULL, NULL);
     if (d->db)
         sqlite3_close (d->db);
+    free (d->log_path);
     free (d->holder_path);
     free (d->path);
     free (d->dir);
@@ -459,7 +517,8 @@ static struct database *database_new (const struct database_kind *kind, const ch
         return NULL;
     d->kind = kind;
     if (!(d->dir = strdup (dir)) || asprintf (&d->path, "%s/%s", dir, kind->name) < 0
-        || asprintf (&d->holder_path, "%s.holder", d->path) < 0) {
+        || asprintf (&d->holder_path, "%s.holder", d->path) < 0
+        || asprintf (&d->log_path, "%s%s", d->path, kind->journal ? "-journal" : "-wal") < 0) {
         database_close (d);
         return errset_null (ENOMEM);
     }

@@ -23,6 +23,13 @@
 
 #include "libstate/statefile.h"
 
+/* Which file lay at a path when we saw it there. */
+struct database_place {
+    bool known;
+    dev_t dev;
+    ino_t ino;
+};
+
 struct database {
     sqlite3 *db;
     bool is_new; /* no tables are in it */
@@ -36,8 +43,9 @@ struct database {
     bool made;                        /* there was no file, and nothing is in it yet */
     bool filled;                      /* tables were in it, before SQLite looked */
     bool locked;
-    dev_t dev; /* what was opened, once it is locked */
-    ino_t ino;
+    struct database_place file; /* what was opened, once it is locked */
+    struct database_place log;  /* its -wal or -journal, once that was made */
+    char *log_path;
 };
 
 struct database_kind {
@@ -85,7 +93,10 @@ int database_damaged (struct database *d, const char *what, idt_error_t *errp);
 void database_close (struct database *d);
 
 /* Run statements without results.  Returns 0, or -1 with errno set and 'errp' filled, like all below:
- *   ESTALE   what was committed is in a file that was removed or replaced meanwhile: the next start will not find it
+ *   ESTALE   what was committed is in a file that was removed or replaced meanwhile, the database or its write-ahead log:
+ *            the next start will not find it.  What is in a log that was removed gets into the database by
+ *            database_close ().
+ * A rollback journal that was removed between two commits is made again.
  */
 int database_run (struct database *d, const char *sql, idt_error_t *errp);
 

@@ -116,6 +116,112 @@ static void test_holder (void)
         holder);
 }
 
+/* --- the log is taken away ---------------------------------------------------------------------------------- */
+
+static const struct database_kind small = {
+    .name = "test.sqlite",
+    .journal = true,
+    .application_id = 17,
+    .version = 1,
+    .create = "CREATE TABLE t (x INTEGER)",
+    .advice = "restore a copy of it",
+};
+
+static struct database *must_open (const struct database_kind *k)
+{
+    idt_error_t err;
+    struct database *d = database_open (k, dir, "a test", &err);
+
+    if (!d)
+        bail_out (err.text);
+    return d;
+}
+
+/* Put a row in.  Returns whether that held (errnum 0), or was refused with 'errnum' by a sentence with 'text'. */
+static bool puts_row (struct database *d, int errnum, const char *text)
+{
+    idt_error_t err = { "" };
+    int rc = database_run (d, "INSERT INTO t VALUES (1);", &err);
+
+    if (rc < 0)
+        diag ("%s", err.text);
+    return errnum == 0 ? rc == 0 : rc < 0 && errno == errnum && strstr (err.text, text) != NULL;
+}
+
+static int rows (struct database *d)
+{
+    sqlite3_stmt *stmt = database_prepare (d, "SELECT count(*) FROM t;", NULL);
+    int n = stmt && database_step (d, stmt, NULL) == 1 ? sqlite3_column_int (stmt, 0) : -1;
+
+    sqlite3_finalize (stmt);
+    return n;
+}
+
+static bool is_there (const char *name)
+{
+    return access (file (name), F_OK) == 0;
+}
+
+/* Another file of the same content, as a restored copy is. */
+static void replace_by_copy (const char *name)
+{
+    char from[128], to[128], data[1 << 16];
+
+    snprintf (from, sizeof (from), "%s", file (name));
+    snprintf (to, sizeof (to), "%s", file ("other"));
+    int in = open (from, O_RDONLY), out = open (to, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    ssize_t n = read (in, data, sizeof (data));
+
+    if (n < 0 || write (out, data, (size_t)n) != n || rename (to, from) < 0)
+        bail_out ("cannot copy a file");
+    close (in);
+    close (out);
+}
+
+static void test_wal_removed (void)
+{
+    struct database *d = must_open (&kind);
+
+    ok (puts_row (d, 0, "") && is_there ("test.sqlite-wal"), "commits go to a log");
+    unlink (file ("test.sqlite-wal"));
+    ok (puts_row (d, ESTALE, "test.sqlite-wal: was removed or replaced while in use: stop rank 0 in order"),
+        "a log that is removed is noticed");
+    ok (puts_row (d, ESTALE, "test.sqlite-wal"), "... each time");
+    database_close (d);
+    d = must_open (&kind);
+    ok (rows (d) == 3, "an end in order loses nothing of what was in it");
+    ok (puts_row (d, 0, ""), "and then there is another");
+    replace_by_copy ("test.sqlite-wal");
+    ok (puts_row (d, ESTALE, "test.sqlite-wal"), "a log that is replaced by a copy is noticed, too");
+    database_close (d);
+    clean ();
+}
+
+static void test_journal_removed (void)
+{
+    struct database *d = must_open (&small);
+
+    ok (puts_row (d, 0, "") && is_there ("test.sqlite-journal"), "a journal is there between commits");
+    unlink (file ("test.sqlite-journal"));
+    ok (puts_row (d, 0, "") && is_there ("test.sqlite-journal"),
+        "one that is removed is made again by the next commit");
+    replace_by_copy ("test.sqlite-journal");
+    unlink (file ("test.sqlite-journal"));
+    ok (puts_row (d, 0, "") && is_there ("test.sqlite-journal"), "... each time");
+    replace_by_copy ("test.sqlite");
+    unlink (file ("test.sqlite-journal"));
+    ok (puts_row (d, ESTALE, "test.sqlite: was removed or replaced") && !is_there ("test.sqlite-journal"),
+        "but none beside a database that is not ours");
+    database_close (d);
+    clean ();
+    d = must_open (&small);
+    unlink (file ("test.sqlite-journal"));
+    ok (puts_row (d, 0, "") && puts_row (d, 0, "") && is_there ("test.sqlite-journal") && rows (d) == 2,
+        "nor is one missed that was removed before the first commit");
+    database_close (d);
+    clean ();
+}
+
 int main (int argc, char *argv[])
 {
     if (!mkdtemp (dir))
@@ -123,6 +229,8 @@ int main (int argc, char *argv[])
     test_folder ();
     test_links ();
     test_holder ();
+    test_wal_removed ();
+    test_journal_removed ();
     if (geteuid () == 0)
         test_planted ();
     else

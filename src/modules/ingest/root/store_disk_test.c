@@ -288,6 +288,45 @@ static void check_replaced_late (void)
     world_fini (&w);
 }
 
+static void remove_log (const struct world *w)
+{
+    char path[128];
+
+    snprintf (path, sizeof (path), "%s/ingest.sqlite-wal", w->dir);
+    if (unlink (path) < 0)
+        bail_out ("there is no log");
+}
+
+/* Its log alone is taken away: nobody is told that something is stored which a crash would lose. */
+static void check_log_removed (void)
+{
+    struct world w;
+    struct verdict v[2];
+    struct store_group group = group_of (group_jobs, v, 2);
+
+    make_store (&w);
+    remove_log (&w);
+    ok (world_work (&w, &group, NULL, 0) < 0 && errno == ESTALE && !group.unsure && v[1].kind == VERDICT_REFUSED
+            && strstr (w.error.text, "ingest.sqlite-wal: was removed"),
+        "where the log was removed nothing is stored: %s", w.error.text);
+    store_close (w.st);
+    w.st = NULL;
+    ok (world_open (&w) && is (shown (&w), before), "an end in order keeps what was in it");
+    disk_hang (true);
+    store_begin (w.st, &group, NULL, 0);
+    wait_until (disk_hangs ());
+    remove_log (&w);
+    disk_hang (false);
+    int rc;
+    wait_until ((rc = store_result (w.st, &w.counts, &w.error)) != 0);
+    ok (rc < 0 && errno == ESTALE && group.unsure, "one that is removed while it is written to is told, and unsure: %s",
+        w.error.text);
+    store_close (w.st);
+    w.st = NULL;
+    ok (world_open (&w) && is (shown (&w), all), "an end in order keeps that, too");
+    world_fini (&w);
+}
+
 /* --- lives that end ----------------------------------------------------------------------------------------- */
 
 static void check_killed (void)
@@ -320,6 +359,7 @@ int main (void)
     check_ack_fails ();
     check_replaced ();
     check_replaced_late ();
+    check_log_removed ();
     check_killed ();
     return done_testing ();
 }
