@@ -13,7 +13,8 @@ task='$PMI_RANK'
 
 # Traces.
 
-for seen in PMI_SIZE=2 SLURM_NTASKS=4 OMPI_COMM_WORLD_SIZE=3 FLUX_JOB_SIZE=2 PMIX_RANK=1; do
+for seen in PMI_SIZE=2 SLURM_NTASKS=4 OMPI_COMM_WORLD_SIZE=3 FLUX_JOB_SIZE=2 PMIX_RANK=1 PMI_ID=0 PMI_PORT=h:1 \
+    MPI_LOCALNRANKS=3 PALS_RANKID=0 LSF_PM_TASKID=1; do
     test_expect_success "$seen, and no way to the others: refused, and what was seen is named" '
         test_expect_code 2 env $seen idtree-broker touch started 2>err </dev/null && grep "$seen" err &&
         grep -e --standalone err && test ! -e started && test_nothing_in "$TMPDIR"
@@ -69,6 +70,15 @@ test_launcher HYDRA Hydra
 test_expect_success HYDRA 'Hydra: two tasks with the same rank' '
     launch_broken 2 "export PMI_RANK=0" && said "several brokers as rank 0\|there is no rank 1" &&
     launch_broken 4 "test \$task != 3 || export PMI_RANK=1" && said "several brokers as rank 1\|there is no rank 3"
+'
+test_expect_success HYDRA 'Hydra: tasks that get a port in place of a connection: each refuses, and names the cure' '
+    for n in 1 4; do
+        rm -f started err.*
+        test_expect_code 2 timeout "$WAIT_S" mpiexec.hydra -pmi-port -n $n \
+            sh -c "exec idtree-broker touch started 2>err.\$PMI_ID" </dev/null >out 2>&1 &&
+        test ! -e started && for i in err.*; do grep "^idtree-broker: [A-Z_]*=.*without -pmi-port" $i || return 1; done &&
+        test "$(ls err.* | wc -l)" = $n || return 1
+    done && test_nothing_in "$TMPDIR"
 '
 test_expect_success HYDRA 'Hydra: a rank that is not below the size' '
     launch_broken 2 "export PMI_RANK=5" && said "PMI_RANK=5: must be a number from 0 to 1"

@@ -32,4 +32,9 @@ test_expect_success '... one task alone is fine, and idtree start is' '
     launch 1 idtree-broker idtree getattr size >out && launch 1 idtree start -s 2 idtree getattr size >>out &&
     test "$(echo $(cat out))" = "1 2"
 '
+test_expect_success '... a batch script, which runs once, may be an instance, and so may a step of one task in it' '
+    printf "%s\n" "#!/bin/sh" "idtree-broker idtree getattr size && srun -n 1 idtree-broker idtree getattr size" >batch &&
+    timeout "$WAIT_S" sbatch -W -N 1 -n 1 -o out batch </dev/null && test "$(echo $(cat out))" = "1 1" &&
+    timeout "$WAIT_S" sbatch -W -N 2 -o out --wrap "idtree-broker idtree getattr size" </dev/null && test "$(cat out)" = 1
+'
 test_done

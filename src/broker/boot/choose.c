@@ -75,8 +75,8 @@ static int choose_pmix (struct boot_conf *conf, const struct traces *t, idt_erro
 }
 
 /* A file that lists hosts says more than what a launcher left.  A launcher whose connection is set up is believed more
- * than one that only left traces: idtree start works in any
- * allocation.  Where there is no way to the others, there must be no others.
+ * than one that only left traces: idtree start works in any allocation.  Where there is no way to the others, something
+ * must say that there are none.
  */
 static int choose_best (struct boot_conf *conf, const struct traces *t, idt_error_t *errp)
 {
@@ -94,6 +94,11 @@ static int choose_best (struct boot_conf *conf, const struct traces *t, idt_erro
             "%s: a launcher started several brokers, but gave this one no way to the others: start them by %s, "
             "or " ALONE,
             t->many, t->cure);
+    if (t->task && !t->one)
+        return errsetf (errp, EINVAL,
+                        "%s: a launcher started this broker, and maybe others, but gave it no way to them: start them "
+                        "by %s, or " ALONE,
+                        t->task, t->task_cure);
     return choose_single (conf);
 }
 

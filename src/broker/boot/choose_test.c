@@ -75,6 +75,81 @@ static void test_traces (void)
         "one that says more counts more; and how this launcher is told to help");
 }
 
+/* What each launcher sets for one of four tasks, and for the first of an unknown number. */
+static void test_launchers (void)
+{
+    static const char *const others[] = {
+        "PMI_ID=1",
+        "MPI_LOCALNRANKS=3",
+        "MPI_LOCALRANKID=1",
+        "MPIRUN_NPROCS=4",
+        "MPIRUN_RANK=3",
+        "MVP_COMM_WORLD_SIZE=4",
+        "MV2_COMM_WORLD_RANK=1",
+        "PMI_LOCAL_SIZE=4",
+        "PMI_LOCAL_RANK=1",
+        "ALPS_APP_PE=2",
+        "PALS_RANKID=1",
+        "PALS_NODEID=1",
+        "PALS_LOCAL_SIZE=2",
+        "SLURM_PROCID=1",
+        "SLURM_LOCALID=1",
+        "SLURM_NODEID=2",
+        "SLURM_STEP_NUM_NODES=2",
+        "OMPI_COMM_WORLD_RANK=1",
+        "OMPI_COMM_WORLD_LOCAL_SIZE=2",
+        "OMPI_MCA_ess_base_vpid=3",
+        "OMPI_MCA_orte_ess_num_procs=4",
+        "JSM_NAMESPACE_RANK=1",
+        "JSM_NAMESPACE_LOCAL_SIZE=2",
+        "FLUX_TASK_RANK=1",
+        "FLUX_TASK_LOCAL_ID=1",
+        "FLUX_JOB_NNODES=4",
+        "LSF_PM_TASKID=2",
+        "PBS_TASKNUM=2",
+        "PBS_VNODENUM=1",
+        "PBS_NODENUM=1",
+    };
+    static const char *const maybe[] = {
+        "PMI_ID=0",
+        "PMI_PORT=h:1",
+        "PMI_RANK=0",
+        "PMI_CONTROL_PORT=1",
+        "PMI_SHARED_SECRET=1",
+        "PMI_JOBID=7.0",
+        "MPI_LOCALNRANKS=1",
+        "HYDI_CONTROL_FD=7",
+        "PMIX_RANK=0",
+        "PMIX_NAMESPACE=n",
+        "PMIX_SERVER_URI41=n",
+        "OMPI_COMM_WORLD_RANK=0",
+        "JSM_NAMESPACE_RANK=0",
+        "SLURM_STEP_ID=0",
+        "FLUX_TASK_RANK=0",
+        "ALPS_APP_PE=0",
+        "PALS_RANKID=0",
+        "PALS_APID=x",
+        "LSF_PM_TASKID=1",
+        "JSM_NAMESPACE_SIZE=x",
+    };
+
+    for (size_t i = 0; i < sizeof (others) / sizeof (others[0]); i++)
+        ok (refused (others[i], "several brokers", "auto", ENV ((char *)others[i])), "%s: there are others", others[i]);
+    for (size_t i = 0; i < sizeof (maybe) / sizeof (maybe[0]); i++)
+        ok (refused (maybe[i], "maybe others", "auto", ENV ((char *)maybe[i]))
+                && is ("single", "auto", ENV ((char *)maybe[i], "PMI_SIZE=1"))
+                && is ("single", "single", ENV ((char *)maybe[i])),
+            "%s: there may be others, but where something says that there are none", maybe[i]);
+    ok (refused ("PMI_ID=1", "without -pmi-port", "auto", ENV ("PMI_ID=1", "PMI_PORT=h:1", "MPI_LOCALNRANKS=3")),
+        "Hydra with a port is told to do without");
+    ok (is ("single", "auto", ENV ("SLURM_PROCID=0", "SLURM_LOCALID=0", "SLURM_NODEID=0", "SLURM_JOB_NUM_NODES=4"))
+            && is ("single", "auto", ENV ("PBS_TASKNUM=1", "PBS_NODENUM=0", "PBS_VNODENUM=0", "PBS_NP=8"))
+            && is ("single", "auto", ENV ("LSB_DJOB_NUMPROC=8", "LSB_MCPU_HOSTS=a 8")),
+        "the script of a batch job runs once");
+    ok (is ("single", "auto", ENV ("PMI_DEBUG=1", "PMI_NO_FORK=1", "PMIX_MCA_gds=hash", "OMPI_MCA_btl=tcp", "PMI_ID=")),
+        "what users set for a launcher, or to nothing, says nothing");
+}
+
 static void test_pmi (void)
 {
     ok (is ("pmi", "auto", ENV ("PMI_FD=3", "PMI_SIZE=4", "PMI_RANK=3"))
@@ -110,12 +185,12 @@ static void test_pmix (void)
 
 static void test_names (void)
 {
-    static const char *const task[] = { "PMI_FD=3",         "PMI_JOBID=1",    "PMIX_SERVER_URI2=x",
-                                        "SLURM_NTASKS=4",   "SLURM_PROCID=1", "OMPI_COMM_WORLD_LOCAL_RANK=0",
-                                        "FLUX_TASK_RANK=1", "FLUX_JOB_SIZE=3" };
-    static const char *const other[] = {
-        "SLURM_JOB_ID=7", "PATH=/bin", "FLUX_URI=x", "OMPI_MCA_btl=tcp", "PMI=1", "PMI"
-    };
+    static const char *const task[] = { "PMI_FD=3",         "PMI_JOBID=1",     "PMIX_SERVER_URI2=x",
+                                        "SLURM_NTASKS=4",   "SLURM_PROCID=1",  "OMPI_COMM_WORLD_LOCAL_RANK=0",
+                                        "FLUX_TASK_RANK=1", "FLUX_JOB_SIZE=3", "HYDI_CONTROL_FD=7",
+                                        "PALS_RANKID=0",    "SLURM_STEP_ID=0", "LSF_PM_TASKID=1" };
+    static const char *const other[] = { "SLURM_JOB_ID=7", "PATH=/bin", "FLUX_URI=x",     "OMPI_MCA_btl=tcp",
+                                         "PMI=1",          "PMI",       "PBS_NODEFILE=/f" };
     bool good = true;
 
     for (size_t i = 0; i < sizeof (task) / sizeof (task[0]); i++)
@@ -148,6 +223,7 @@ int main (int argc, char **argv)
 {
     test_alone ();
     test_traces ();
+    test_launchers ();
     test_pmi ();
     test_pmix ();
     test_names ();

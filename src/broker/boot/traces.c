@@ -11,33 +11,111 @@
 #include "libutil/duration.h"
 
 #define PMI_CURE "mpiexec.hydra, srun --mpi=pmi2 or flux run"
+#define HYDRA_CURE "mpiexec.hydra without -pmi-port"
+#define FLUX_CURE "flux run -o pmi=simple"
 #define SLURM_CURE "srun --mpi=pmi2 or srun --mpi=pmix"
 #define PMIX_CURE "mpirun of Open MPI, prterun or srun --mpi=pmix"
 
-/* Variables that tell how many tasks there are.  Those of an allocation do not say how many a launcher in it starts. */
+/* What the value of a variable means. */
+enum kind {
+    TASKS,     /* the number of tasks */
+    ALLOCATED, /* the number that fit into the allocation; 1 says nothing of a launcher in it */
+    SOME,      /* the number of some of the tasks, as of those on this host; at 1 there may be others */
+    RANK,      /* the number of this task, from 0; at 0 there may be others */
+    RANK_1,    /* the same, from 1 */
+    OF_JOB,    /* the same, from 0; a batch script, which no launcher started, has 0, too */
+    OF_JOB_1,  /* the same, from 1; a batch script has 1 */
+    TASK,      /* there is a launcher */
+};
+
+/* All that launchers set for their tasks and users do not set for launchers.  Batch systems run a script once, however
+ * many slots it has: variables that count slots (PBS_NP, LSB_DJOB_NUMPROC) are not here.
+ */
 static const struct {
     const char *name;
     const char *cure;
-    bool of_allocation;
-} counts[] = {
-    { "PMI_SIZE", PMI_CURE, false },
-    { "SLURM_STEP_NUM_TASKS", SLURM_CURE, false },
-    { "SLURM_NTASKS", SLURM_CURE, true },
-    { "SLURM_NPROCS", SLURM_CURE, true },
-    { "OMPI_COMM_WORLD_SIZE", PMIX_CURE, false },
-    { "FLUX_JOB_SIZE", "flux run -o pmi=simple", false },
-    { "JSM_NAMESPACE_SIZE", PMIX_CURE, false },
-    { "MV2_COMM_WORLD_SIZE", PMI_CURE, false },
+    enum kind kind;
+} traces[] = {
+    { "PMI_SIZE", PMI_CURE, TASKS },
+    { "SLURM_STEP_NUM_TASKS", SLURM_CURE, TASKS },
+    { "SLURM_NTASKS", SLURM_CURE, ALLOCATED },
+    { "SLURM_NPROCS", SLURM_CURE, ALLOCATED },
+    { "OMPI_COMM_WORLD_SIZE", PMIX_CURE, TASKS },
+    { "FLUX_JOB_SIZE", FLUX_CURE, TASKS },
+    { "JSM_NAMESPACE_SIZE", PMIX_CURE, TASKS },
+    { "MV2_COMM_WORLD_SIZE", PMI_CURE, TASKS },
+    { "MVP_COMM_WORLD_SIZE", PMI_CURE, TASKS },
+    { "MPIRUN_NPROCS", PMI_CURE, TASKS },
+    { "MPI_NRANKS", PMI_CURE, TASKS },
+    { "PALS_SIZE", PMI_CURE, TASKS },
+
+    { "PMI_ID", HYDRA_CURE, RANK }, /* Hydra and mpirun_rsh where tasks connect to a port */
+    { "PMI_PORT", HYDRA_CURE, TASK },
+    { "PMI_RANK", PMI_CURE, RANK },
+    { "PMI_LOCAL_SIZE", PMI_CURE, SOME }, /* Cray, with those below */
+    { "PMI_LOCAL_RANK", PMI_CURE, RANK },
+    { "PMI_CONTROL_PORT", PMI_CURE, TASK },
+    { "PMI_SHARED_SECRET", PMI_CURE, TASK },
+    { "PMI_UNIVERSE_SIZE", PMI_CURE, TASK },
+    { "PMI_JOBID", PMI_CURE, TASK },
+    { "PMI_APPNUM", PMI_CURE, TASK },
+    { "PMI_SPAWNED", PMI_CURE, TASK },
+    { "MPI_LOCALNRANKS", HYDRA_CURE, SOME },
+    { "MPI_LOCALRANKID", HYDRA_CURE, RANK },
+    { "MPI_RANKID", PMI_CURE, RANK },
+    { "HYDI_CONTROL_FD", PMI_CURE, TASK },
+    { "MPIRUN_RANK", PMI_CURE, RANK },
+    { "MV2_COMM_WORLD_RANK", PMI_CURE, RANK },
+    { "MVP_COMM_WORLD_RANK", PMI_CURE, RANK },
+
+    { "PMIX_RANK", PMIX_CURE, RANK },
+    { "PMIX_NAMESPACE", PMIX_CURE, TASK },
+    { "PMIX_ID", PMIX_CURE, TASK },
+    { "PMIX_SERVER_URI*", PMIX_CURE, TASK },
+    { "OMPI_COMM_WORLD_RANK", PMIX_CURE, RANK },
+    { "OMPI_COMM_WORLD_LOCAL_SIZE", PMIX_CURE, SOME },
+    { "OMPI_COMM_WORLD_LOCAL_RANK", PMIX_CURE, RANK },
+    { "OMPI_COMM_WORLD_NODE_RANK", PMIX_CURE, RANK },
+    { "OMPI_MCA_orte_ess_num_procs", PMIX_CURE, SOME }, /* Open MPI 4; its daemons have it, too */
+    { "OMPI_MCA_ess_base_vpid", PMIX_CURE, RANK },
+    { "JSM_NAMESPACE_RANK", PMIX_CURE, RANK },
+    { "JSM_NAMESPACE_LOCAL_SIZE", PMIX_CURE, SOME },
+    { "JSM_NAMESPACE_LOCAL_RANK", PMIX_CURE, RANK },
+
+    { "SLURM_STEP_ID", SLURM_CURE, TASK },
+    { "SLURM_STEPID", SLURM_CURE, TASK },
+    { "SLURM_STEP_NUM_NODES", SLURM_CURE, SOME },
+    { "SLURM_PROCID", SLURM_CURE, OF_JOB },
+    { "SLURM_LOCALID", SLURM_CURE, OF_JOB },
+    { "SLURM_NODEID", SLURM_CURE, OF_JOB },
+
+    { "FLUX_TASK_RANK", FLUX_CURE, RANK },
+    { "FLUX_TASK_LOCAL_ID", FLUX_CURE, RANK },
+    { "FLUX_JOB_NNODES", FLUX_CURE, SOME },
+
+    { "ALPS_APP_PE", PMI_CURE, RANK },
+    { "ALPS_APP_ID", PMI_CURE, TASK },
+    { "PALS_RANKID", PMI_CURE, RANK },
+    { "PALS_NODEID", PMI_CURE, RANK },
+    { "PALS_LOCAL_SIZE", PMI_CURE, SOME },
+    { "PALS_LOCAL_RANKID", PMI_CURE, RANK },
+    { "PALS_APID", PMI_CURE, TASK },
+    { "PALS_APINFO", PMI_CURE, TASK },
+    { "PALS_SPOOL_DIR", PMI_CURE, TASK },
+
+    { "LSF_PM_TASKID", PMI_CURE, RANK_1 },
+    { "PBS_TASKNUM", PMI_CURE, OF_JOB_1 },
+    { "PBS_NODENUM", PMI_CURE, OF_JOB },
+    { "PBS_VNODENUM", PMI_CURE, OF_JOB },
 };
 
-/* Others that are for one task alone; with a * at the end: all that begin so. */
+/* Others that are for one task alone, and say nothing of others; with a * at the end: all that begin so. */
 static const char *const names[] = {
-    "PMI_*",           "PMIX_*",          "OMPI_COMM_WORLD_*", "OMPI_UNIVERSE_SIZE", "MV2_COMM_WORLD_*",
-    "MPI_LOCALRANKID", "MPI_LOCALNRANKS", "JSM_NAMESPACE_*",   "FLUX_TASK_*",        "SLURM_PROCID",
-    "SLURM_LOCALID",   "SLURM_TASK_PID",
+    "PMI_*",           "PMIX_*",      "OMPI_COMM_WORLD_*", "OMPI_UNIVERSE_SIZE", "MV2_COMM_WORLD_*", "MVP_COMM_WORLD_*",
+    "JSM_NAMESPACE_*", "FLUX_TASK_*", "SLURM_TASK_PID",    "SLURM_GTIDS",        "ALPS_APP_*",
 };
 
-#define COUNTS (sizeof (counts) / sizeof (counts[0]))
+#define TRACES (sizeof (traces) / sizeof (traces[0]))
 
 static bool has_name (const char *entry, const char *name)
 {
@@ -62,20 +140,52 @@ static const char *value (char *const *env, const char *name)
     return entry ? strchr (entry, '=') + 1 : NULL;
 }
 
-/* How many an entry counts; 0: it is no number. */
-static uint64_t count (const char *entry)
+/* Whether a value says that there is more than one task, ... */
+static bool says_many (enum kind kind, uint64_t n)
 {
-    uint64_t n = 0;
-
-    return parse_number (strchr (entry, '=') + 1, 0, UINT32_MAX, &n) == 0 ? n : 0;
+    switch (kind) {
+    case TASKS:
+    case ALLOCATED:
+    case SOME:
+    case RANK_1:
+    case OF_JOB_1:
+        return n > 1;
+    case RANK:
+    case OF_JOB:
+        return n > 0;
+    default:
+        return false;
+    }
 }
 
-static void note (struct traces *t, const char *entry, bool many, const char *cure)
+/* ... and whether one that does not, or is no number, comes from a launcher all the same. */
+static bool is_of_launcher (enum kind kind)
 {
-    if (!many || t->many)
+    return kind != ALLOCATED && kind != OF_JOB && kind != OF_JOB_1;
+}
+
+/* One that is set to nothing is not set. */
+static void note (struct traces *t, const char *entry, size_t i)
+{
+    const char *text = strchr (entry, '=') + 1;
+    enum kind kind = traces[i].kind;
+    uint64_t n = 0;
+    bool is_number = parse_number (text, 0, UINT32_MAX, &n) == 0;
+
+    if (!*text)
         return;
-    t->many = entry;
-    t->cure = cure;
+    if (is_number && says_many (kind, n)) {
+        if (!t->many) {
+            t->many = entry;
+            t->cure = traces[i].cure;
+        }
+    }
+    else if (is_number && kind == TASKS && n == 1)
+        t->one = true;
+    else if (is_of_launcher (kind) && !t->task) {
+        t->task = entry;
+        t->task_cure = traces[i].cure;
+    }
 }
 
 void traces_read (struct traces *t, char *const *env)
@@ -89,21 +199,16 @@ void traces_read (struct traces *t, char *const *env)
         .pmix_namespace = value (env, "PMIX_NAMESPACE"),
         .pmix_rank = value (env, "PMIX_RANK"),
     };
-    for (size_t i = 0; i < COUNTS; i++) {
-        if (!(entry = find (env, counts[i].name)))
-            continue;
-        note (t, entry, count (entry) > 1, counts[i].cure);
-        t->one = t->one || (count (entry) == 1 && !counts[i].of_allocation);
-    }
-    if ((entry = find (env, "PMIX_RANK"))) /* it does not say of how many, but the first is 0 */
-        note (t, entry, count (entry) > 0, PMIX_CURE);
+    for (size_t i = 0; i < TRACES; i++)
+        if ((entry = find (env, traces[i].name)))
+            note (t, entry, i);
     t->one = t->one && !t->many;
 }
 
 bool traces_name_task (const char *entry)
 {
-    for (size_t i = 0; i < COUNTS; i++)
-        if (has_name (entry, counts[i].name))
+    for (size_t i = 0; i < TRACES; i++)
+        if (has_name (entry, traces[i].name))
             return true;
     for (size_t i = 0; i < sizeof (names) / sizeof (names[0]); i++)
         if (has_name (entry, names[i]))

@@ -3,8 +3,9 @@
 
 /* traces.h - what launchers of parallel programs leave in the environment of a task
  *
- * A broker that was started many times over, and does not see it, is many instances, which give the same ids.  So who
- * finds that it is one of several tasks goes to the others, or nowhere.
+ * Each of several brokers that does not notice the others is an instance by itself, and all give the same ids.  So a
+ * broker that is one of several tasks finds the others, or ends.  The number of tasks is not in the environment of each
+ * launcher: a broker ends, too, where it sees a launcher and nothing says that there is one task alone.
  */
 #ifndef BROKER_BOOT_TRACES_H
 #define BROKER_BOOT_TRACES_H
@@ -18,7 +19,9 @@ struct traces {
     const char *pmix_namespace, *pmix_rank;
     const char *many; /* an entry, as "SLURM_NTASKS=4", that says that there are several tasks */
     const char *cure; /* how such a launcher lets them find each other */
-    bool one;         /* another says that there is one task, and none says more */
+    const char *task; /* an entry, as "PMI_ID=0", that says that a launcher started this, and not how many others */
+    const char *task_cure;
+    bool one; /* another says that there is one task, and none says more */
 };
 
 void traces_read (struct traces *t, char *const *env);
