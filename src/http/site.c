@@ -157,7 +157,7 @@ static void run (struct exchange *x, void *arg)
     else if (route && has_slip (x, route->parameters))
         return;
     else if (x->body > 0)
-        exchange_fail (x, 400, "a request has no body here: parameters belong into the URL, as in /v1/ids?n=3&to=dec");
+        exchange_fail (x, 400, FRAMING_NO_BODY);
     else if (route)
         route->run (s, x);
     else

@@ -24,25 +24,27 @@ static bool is_token (const char *token, const char *header)
 }
 
 /* Names of this host that no page from elsewhere can have in its address. */
-static bool is_here (const char *host)
+static bool is_here (const struct framing *f)
 {
     static const char *const names[] = { "localhost", "127.0.0.1", "[::1]" };
 
-    for (size_t i = 0; host && i < sizeof (names) / sizeof (names[0]); i++) {
+    for (size_t i = 0; f->host && i < sizeof (names) / sizeof (names[0]); i++) {
         size_t len = strlen (names[i]);
 
-        if (strncasecmp (host, names[i], len) == 0 && (host[len] == '\0' || host[len] == ':'))
+        if (f->host_size >= len && strncasecmp (f->host, names[i], len) == 0
+            && (f->host_size == len || f->host[len] == ':'))
             return true;
     }
     return false;
 }
 
 /* A page that this server served. */
-static bool is_own (const struct door *door, const char *origin, const char *host)
+static bool is_own (const struct door *door, const char *origin, const struct framing *f)
 {
     const char *http = door->tls.certificate ? "https://" : "http://";
 
-    return host && strncmp (origin, http, strlen (http)) == 0 && strcmp (origin + strlen (http), host) == 0;
+    return f->host && strncmp (origin, http, strlen (http)) == 0 && strlen (origin + strlen (http)) == f->host_size
+           && memcmp (origin + strlen (http), f->host, f->host_size) == 0;
 }
 
 static bool has_certificate (const struct door *door, const struct exchange *x)
@@ -72,14 +74,15 @@ static bool refuse (const struct door *door, struct exchange *x)
  */
 bool door_lets_in (const struct door *door, struct exchange *x)
 {
-    const char *origin = exchange_header (x, "Origin"), *host = exchange_header (x, "Host");
+    const char *origin = exchange_header (x, "Origin");
     bool closed = door->token || door->tls.authorities;
 
     if (closed && (x->resource || (door->token && is_token (door->token, exchange_header (x, "Authorization")))))
         return true;
     if (closed && !has_certificate (door, x))
         return refuse (door, x);
-    if ((!closed && !door->loopback) || ((closed || is_here (host)) && (!origin || is_own (door, origin, host))))
+    if ((!closed && !door->loopback)
+        || ((closed || is_here (&x->framing)) && (!origin || is_own (door, origin, &x->framing))))
         return true;
     exchange_fail (x, 403, "without a token pages of others are not served, nor other names than localhost");
     return false;

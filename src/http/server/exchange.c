@@ -36,6 +36,8 @@ static const char *reason (unsigned status)
         return "Content Too Large";
     case 429:
         return "Too Many Requests";
+    case 501:
+        return "Not Implemented";
     case 503:
         return "Service Unavailable";
     default:

@@ -18,6 +18,7 @@
 
 #include <idtree/idtree.h>
 
+#include "http/server/framing.h"
 #include "http/server/guests.h"
 #include "http/server/resource.h"
 
@@ -41,12 +42,14 @@ struct exchange {
     struct MHD_Connection *connection;
     struct guest *guest; /* the same; NULL: there was no memory */
     struct room *room;
-    const char *url, *method;
-    bool begun;     /* its headers were seen */
-    size_t body;    /* bytes that came of it */
-    bool suspended; /* it waits for what is below, or for more of a stream */
-    bool last;      /* the connection ends with its answer */
-    bool ready;     /* the answer is below */
+    const char *target; /* as it was sent; bytes of it */
+    size_t target_size;
+    struct framing framing;
+    const char *url, *method; /* NULL: its header is not there yet */
+    size_t body;              /* bytes that came of it */
+    bool suspended;           /* it waits for what is below, or for more of a stream */
+    bool last;                /* the connection ends with its answer */
+    bool ready;               /* the answer is below */
     unsigned status;
     const char *type;
     char *text;                      /* owned */

@@ -12,7 +12,6 @@
 #include <microhttpd.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/socket.h>
 
 #include "http/server/server.h"
@@ -20,11 +19,26 @@
 #include "libutil/errprintf.h"
 
 #define LATE_MS 5000.
-#define LAST_RUNS 64  /* for those that take the last answer at once */
-#define MEMORY 16384  /* bytes of a connection, for its headers and what it is sent */
-#define MAX_BODY 4096 /* bytes of a request's */
+#define LAST_RUNS 64 /* for those that take the last answer at once */
+#define MEMORY 16384 /* bytes of a connection, for its headers and what it is sent */
 #define ENDS "this server ends"
 #define CONNECTION_S 30 /* a connection that says nothing, or takes nothing, ends */
+
+/* Whether libmicrohttpd refuses by itself what breaks the grammar of a header.  Older ones take nearly all, but leave a
+ * header where it came in, so that 'framing' sees it.
+ */
+#if MHD_VERSION >= 0x00097701
+#define STRICT_PARSER 1
+#define STRICT_OPTIONS MHD_OPTION_CLIENT_DISCIPLINE_LVL, 1,
+#else
+#define STRICT_PARSER 0
+#define STRICT_OPTIONS
+#endif
+
+/* Put before all fields of a request: a parser that is not strict takes the first Content-Length, and answers twice to
+ * one that is no number.  So it never reads a body that is not chunked; requests with one are refused.
+ */
+static const char no_body[] = "0";
 
 struct server {
     struct server_conf conf;
@@ -55,17 +69,16 @@ static enum MHD_Result answer (struct server *s, struct exchange *x)
     return exchange_answer (x) ? MHD_YES : MHD_NO;
 }
 
-/* A client that takes us for a proxy says the whole address (RFC 9112, 3.2.2). */
-static const char *path_of (const char *url)
+/* A client that takes this server for a proxy says the whole address. */
+static const char *path_of (const struct exchange *x, const char *url)
 {
-    const char *host = *url == '/' ? NULL : strstr (url, "://");
+    const char *host = x->framing.absolute ? strstr (url, "://") : NULL;
     const char *path = host ? strchr (host + 3, '/') : url;
 
     return path ? path : "/";
 }
 
-static struct exchange *exchange_create (struct server *s, struct MHD_Connection *c, const char *url,
-                                         const char *method)
+static struct exchange *exchange_create (struct server *s, struct MHD_Connection *c, const char *target)
 {
     struct exchange *x = calloc (1, sizeof (*x));
 
@@ -73,11 +86,22 @@ static struct exchange *exchange_create (struct server *s, struct MHD_Connection
         return NULL;
     x->room = &s->room;
     x->connection = c;
-    x->url = path_of (url);
-    x->method = method;
+    x->target = target;
+    x->target_size = strlen (target);
+    framing_target (&x->framing, target, x->target_size);
     const union MHD_ConnectionInfo *info = MHD_get_connection_info (c, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
     x->guest = info ? info->socket_context : NULL;
     LIST_INSERT_HEAD (&s->exchanges, x, link);
+    return x;
+}
+
+/* Called with each request line, before anything of it is decoded.  Returns what request_cb () gets in '*state'. */
+static void *target_cb (void *cls, const char *target, struct MHD_Connection *c)
+{
+    struct exchange *x = exchange_create (cls, c, target ? target : "");
+
+    if (x && !STRICT_PARSER && MHD_set_connection_value (c, MHD_HEADER_KIND, "Content-Length", no_body) != MHD_YES)
+        framing_spoil (&x->framing, "the header has no place in the memory of a connection");
     return x;
 }
 
@@ -92,44 +116,30 @@ static void run_handler (struct server *s, struct exchange *x)
         exchange_suspend (x);
 }
 
-struct said {
-    int ends, hosts; /* headers that say where a request ends, and for whom it is */
-};
-
-static enum MHD_Result count_said (void *cls, enum MHD_ValueKind kind, const char *name, const char *value)
+static enum MHD_Result field_cb (void *cls, enum MHD_ValueKind kind, const char *name, size_t name_size,
+                                 const char *value, size_t value_size)
 {
-    struct said *said = cls;
-
-    said->ends += strcasecmp (name, "Content-Length") == 0 || strcasecmp (name, "Transfer-Encoding") == 0;
-    said->hosts += strcasecmp (name, "Host") == 0;
+    if (value != no_body)
+        framing_field (cls, name, name_size, value ? value : "", value_size);
     return MHD_YES;
 }
 
-/* Else a proxy in front might see another end, or another name, and what one client sends as a request of another. */
-static bool is_plain (struct exchange *x)
+/* The header is there.  Returns false where the request was refused. */
+static bool begin (struct exchange *x, const char *url, const char *method, const char *version)
 {
-    struct said said = { 0 };
+    const union MHD_ConnectionInfo *info = MHD_get_connection_info (x->connection,
+                                                                    MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
+    idt_error_t error;
 
-    MHD_get_connection_values (x->connection, MHD_HEADER_KIND, count_said, &said);
-    if (said.ends <= 1 && said.hosts <= 1)
-        return true;
-    x->last = true;
-    exchange_fail (x, 400, "a request has one Content-Length or Transfer-Encoding, not %d, and one Host, not %d",
-                   said.ends, said.hosts);
-    return false;
-}
-
-/* What is longer and does not say so ends the connection. */
-static bool is_small (struct exchange *x)
-{
-    const char *length = exchange_header (x, "Content-Length");
-
-    if (!length || strtoull (length, NULL, 10) <= MAX_BODY)
-        return true;
-    exchange_fail (x, 413,
-                   "a request has no body here, and none of more than %d bytes is read: parameters belong into the URL",
-                   MAX_BODY);
-    return false;
+    x->method = method;
+    x->url = path_of (x, url);
+    framing_line (&x->framing, method, x->target, x->target_size, version, !STRICT_PARSER);
+    MHD_get_connection_values_n (x->connection, MHD_HEADER_KIND, field_cb, &x->framing);
+    unsigned status = framing_end (&x->framing, info ? method + info->header_size : NULL, &error);
+    x->last = status != 0 || x->framing.chunked;
+    if (status != 0)
+        exchange_fail (x, status, "%s", error.text);
+    return status == 0;
 }
 
 /* A text with a NUL would end there: it stays as it was sent, which is no name and no value of anything. */
@@ -145,16 +155,14 @@ static enum MHD_Result request_cb (void *cls, struct MHD_Connection *c, const ch
     struct server *s = cls;
     struct exchange *x = *state;
 
-    if (!x && !(x = *state = exchange_create (s, c, url, method)))
-        return MHD_NO;
-    if (!x->begun) {
-        x->begun = true;
-        return is_plain (x) && is_small (x) ? MHD_YES : answer (s, x);
-    }
+    if (!x)
+        return MHD_NO; /* there was no memory */
+    if (!x->method)
+        return begin (x, url, method, version) ? MHD_YES : answer (s, x);
     if (*size > 0) { /* to be refused once it is there */
         x->body += *size;
         *size = 0;
-        return x->body <= MAX_BODY ? MHD_YES : MHD_NO;
+        return x->body <= FRAMING_MAX_BODY ? MHD_YES : MHD_NO;
     }
     if (!x->ready)
         run_handler (s, x);
@@ -267,7 +275,8 @@ static struct MHD_Daemon *start (struct server *s)
                              MHD_OPTION_CONNECTION_LIMIT, (unsigned)s->conf.max_connections,
                              MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)CONNECTION_S, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
                              (size_t)MEMORY, MHD_OPTION_NOTIFY_COMPLETED, completed_cb, s, MHD_OPTION_NOTIFY_CONNECTION,
-                             connection_cb, s, MHD_OPTION_UNESCAPE_CALLBACK, unescape_cb, NULL, MHD_OPTION_ARRAY,
+                             connection_cb, s, MHD_OPTION_UNESCAPE_CALLBACK, unescape_cb, NULL,
+                             MHD_OPTION_URI_LOG_CALLBACK, target_cb, s, STRICT_OPTIONS MHD_OPTION_ARRAY,
                              tls->certificate ? secure : secure + 4, MHD_OPTION_END);
 }
 

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* framing.c - whether a request can be read in one way only (RFC 9112) */
+#include <string.h>
+#include <strings.h>
+
+#include "http/server/framing.h"
+#include "libutil/errprintf.h"
+
+#define CRLF 2         /* bytes */
+#define VERSION_SIZE 8 /* HTTP/1.1 */
+
+void framing_spoil (struct framing *f, const char *why)
+{
+    if (!f->wrong)
+        f->wrong = why;
+}
+
+/* --- characters --------------------------------------------------------- */
+
+static bool is_alnum (char c)
+{
+    return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
+}
+
+/* RFC 9110, 5.6.2: what methods and names of fields are made of */
+static bool is_token (const char *s, size_t size)
+{
+    for (size_t i = 0; i < size; i++)
+        if (!s[i] || (!is_alnum (s[i]) && !strchr ("!#$%&'*+-.^_`|~", s[i])))
+            return false;
+    return size > 0;
+}
+
+/* Controls would end a line, or a text, elsewhere for others.  Bytes from 0x80 on are letters of some alphabet. */
+static bool is_control (char c)
+{
+    return (unsigned char)c < 0x20 || c == 0x7f;
+}
+
+/* RFC 9110, 5.5 */
+static bool is_value (const char *s, size_t size)
+{
+    for (size_t i = 0; i < size; i++)
+        if (is_control (s[i]) && s[i] != '\t')
+            return false;
+    return true;
+}
+
+/* RFC 3986, 3.2.2: a name or an address, and a port. */
+static bool is_host (const char *s, size_t size)
+{
+    for (size_t i = 0; i < size; i++)
+        if (!s[i] || (!is_alnum (s[i]) && !strchr ("-._~!$&'()*+,;=:[]", s[i])))
+            return false;
+    return true;
+}
+
+static bool is_text (const char *text, const char *s, size_t size)
+{
+    return strlen (text) == size && strncasecmp (text, s, size) == 0;
+}
+
+/* Blanks and tabs around a value are not part of it (RFC 9112, 5.1); some parsers leave those behind it. */
+static size_t trim (const char *s, size_t size)
+{
+    while (size > 0 && (s[size - 1] == ' ' || s[size - 1] == '\t'))
+        size--;
+    return size;
+}
+
+/* --- the request line --------------------------------------------------------- */
+
+static size_t scheme_size (const char *target, size_t size)
+{
+    static const char *const schemes[] = { "http://", "https://" };
+
+    for (size_t i = 0; i < sizeof (schemes) / sizeof (schemes[0]); i++) {
+        size_t len = strlen (schemes[i]);
+
+        if (size >= len && strncasecmp (target, schemes[i], len) == 0)
+            return len;
+    }
+    return 0;
+}
+
+/* Clients that take this server for a proxy send the whole address: that says whose request it is (RFC 9112, 3.2.2). */
+void framing_target (struct framing *f, const char *target, size_t size)
+{
+    for (size_t i = 0; i < size; i++)
+        if (is_control (target[i]) || target[i] == ' ')
+            framing_spoil (f, "its target has a blank or a control character");
+    size_t skip = scheme_size (target, size);
+    if (skip == 0)
+        return;
+    f->absolute = true;
+    f->host = target + skip;
+    f->host_size = 0;
+    while (skip + f->host_size < size && !strchr ("/?#", f->host[f->host_size]))
+        f->host_size++;
+    if (f->host_size == 0 || !is_host (f->host, f->host_size))
+        framing_spoil (f, "its target has no host, or a wrong one");
+}
+
+void framing_line (struct framing *f, const char *method, const char *target, size_t target_size, const char *version,
+                   bool in_place)
+{
+    size_t len = strlen (method);
+
+    if (!is_token (method, len))
+        framing_spoil (f, "its method is no token");
+    f->old = strcmp (version, "HTTP/1.0") == 0;
+    f->at = NULL;
+    if (!in_place)
+        return;
+    if (target != method + len + 1 || version != target + target_size + 1 || strlen (version) != VERSION_SIZE)
+        framing_spoil (f, "its first line is not METHOD TARGET HTTP/1.1 with one blank between");
+    f->at = version + VERSION_SIZE + CRLF;
+}
+
+/* --- fields --------------------------------------------------------- */
+
+static bool read_length (const char *value, size_t size, uint64_t *length)
+{
+    uint64_t n = 0;
+
+    for (size_t i = 0; i < size; i++) {
+        if (value[i] < '0' || value[i] > '9' || n > (UINT64_MAX - 9) / 10)
+            return false;
+        n = n * 10 + (uint64_t)(value[i] - '0');
+    }
+    *length = n;
+    return size > 0;
+}
+
+static void take_host (struct framing *f, const char *value, size_t size)
+{
+    f->hosts++;
+    if (!is_host (value, size))
+        framing_spoil (f, "its Host is no name or address with a port or none");
+    if (f->absolute)
+        return;
+    f->host = value;
+    f->host_size = size;
+}
+
+static void take_coding (struct framing *f, const char *value, size_t size)
+{
+    f->ends++;
+    f->chunked = is_text ("chunked", value, size);
+    f->unknown = !f->chunked;
+}
+
+static void take_length (struct framing *f, const char *value, size_t size)
+{
+    f->ends++;
+    if (!read_length (value, size, &f->length))
+        framing_spoil (f, "its Content-Length is no number of 64 bits");
+}
+
+/* Of two one reader takes the first, another the last. */
+static void take_once (struct framing *f, unsigned bit)
+{
+    if (f->seen & bit)
+        framing_spoil (f, "it has more than one Origin or Authorization");
+    f->seen |= bit;
+}
+
+static void check_place (struct framing *f, const char *name, size_t name_size, const char *value, size_t value_size)
+{
+    if (f->at && (name != f->at || value < name + name_size + 1))
+        framing_spoil (f, "a line of its header ends without CRLF, is folded, or has a NUL");
+    if (f->at)
+        f->at = value + value_size + CRLF;
+}
+
+void framing_field (struct framing *f, const char *name, size_t name_size, const char *value, size_t value_size)
+{
+    check_place (f, name, name_size, value, value_size);
+    if (!is_token (name, name_size))
+        framing_spoil (f, "the name of a field has a blank, or another character that no token has");
+    if (!is_value (value, value_size))
+        framing_spoil (f, "the value of a field has a control character");
+    value_size = trim (value, value_size);
+    if (is_text ("Host", name, name_size))
+        take_host (f, value, value_size);
+    else if (is_text ("Transfer-Encoding", name, name_size))
+        take_coding (f, value, value_size);
+    else if (is_text ("Content-Length", name, name_size))
+        take_length (f, value, value_size);
+    else if (is_text ("Origin", name, name_size))
+        take_once (f, 1);
+    else if (is_text ("Authorization", name, name_size))
+        take_once (f, 2);
+}
+
+/* --- all of it --------------------------------------------------------- */
+
+static unsigned fail (idt_error_t *errp, unsigned status, const char *why)
+{
+    errprintf (errp, "the request breaks RFC 9112: %s", why);
+    return status;
+}
+
+static unsigned fail_body (idt_error_t *errp, uint64_t length)
+{
+    if (length > FRAMING_MAX_BODY)
+        errprintf (errp,
+                   "a request has no body here, and none of more than %d bytes is read: parameters belong into the URL",
+                   FRAMING_MAX_BODY);
+    else
+        errprintf (errp, FRAMING_NO_BODY);
+    return length > FRAMING_MAX_BODY ? 413 : 400;
+}
+
+unsigned framing_end (struct framing *f, const char *end, idt_error_t *errp)
+{
+    if (f->at && end != f->at + CRLF)
+        framing_spoil (f, "a line of its header ends without CRLF, is folded, or has a NUL");
+    if (f->wrong)
+        return fail (errp, 400, f->wrong);
+    if (f->ends > 1)
+        return fail (errp, 400, "it has more than one Content-Length or Transfer-Encoding");
+    if (f->hosts > 1 || (f->hosts == 0 && !f->old))
+        return fail (errp, 400, "it has no Host, or more than one");
+    if ((f->chunked || f->unknown) && f->old)
+        return fail (errp, 400, "HTTP/1.0 has no Transfer-Encoding");
+    if (f->unknown)
+        return fail (errp, 501, "its Transfer-Encoding is not chunked");
+    return f->length > 0 ? fail_body (errp, f->length) : 0;
+}
