@@ -72,6 +72,27 @@ test_expect_success MOUNT 'on a full disk what is to be cleared away waits betwe
 	EOF
     run -o broker.modules=job-ingest -o statedir="$PWD/disk" sh full.sh
 '
+# Rank 0 of an instance whose wall clock is what the page says: the first number of 64 bits, in microseconds.
+cat >later.sh <<\END
+unset LD_PRELOAD
+hand_on() { idtree job watch -n "$1" >seen && idtree job ack "$(tail -n 1 seen | cut -f1)"; }
+idtree job submit --key once -- true >first && idtree job submit -- true && hand_on 2 &&
+printf "\000\150\304\141\010\000\000\000" | dd of="$CHAOS_PAGE" conv=notrunc 2>/dev/null && # 36,000 s
+idtree job submit -- true && hand_on 1 && idtree job submit --key once -- false >second && cmp first second
+END
+test_expect_success 'a clock that is set forward makes no second job of a key' '
+    init_state later && head -c 520 /dev/zero >page && env LD_PRELOAD="$IDTREE_BUILDDIR/t/chaos/.libs/host.so" \
+        CHAOS_PAGE="$PWD/page" CHAOS_STATE="$PWD/later" ASAN_OPTIONS="$ASAN_OPTIONS:verify_asan_link_order=0:detect_leaks=0" \
+        idtree start -s 1 -o log-stderr-level=0 $both -o statedir="$PWD/later" sh later.sh </dev/null
+'
+cat >old.sh <<\END
+test_code=0; idtree job submit -- true 2>err || test_code=$?; cat err
+test $test_code = 1 && grep "its epoch is more than 17.4 years ago: jobs need an instance with a later epoch" err &&
+idtree dmesg | grep "all jobs are refused: .*17.4 years"
+END
+test_expect_success 'an instance whose ids have 64 bits by now says why it takes no jobs' '
+    init_state old --epoch 2000-01-01T00:00:00Z && run $both -o statedir="$PWD/old" sh old.sh
+'
 cat >removed.sh <<\END
 . "$IDTREE_SRCDIR/t/wait.sh"
 refused() { if idtree job submit -- true 2>err; then return 1; fi; grep "ingest.sqlite-wal: was removed or replaced" err; }

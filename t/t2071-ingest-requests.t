@@ -47,6 +47,13 @@ test_expect_success 'a key may have escapes, and so may a nonce' '
     takes "{\"J\":\"$header.$payload.\\u006eone\",\"nonce\":\"1\"}" && test "$id" = "$first" &&
     takes "{\"J\":\"$header.$payload.none\",\"nonce\":\"2\"}" && test "$id" != "$first"
 '
+test_expect_success 'no end of a nonce is taken for the beginning of a job' '
+    text=$(printf %s "$spec" | sed "s/[\"]/\\\\&/g") &&
+    takes "{\"jobspec\":\" $text\",\"nonce\":\"1\"}" && first=$id &&
+    takes "{\"jobspec\":\"$text\",\"nonce\":\"1 \"}" && test "$id" != "$first" &&
+    takes "{\"jobspec\":\"$text\",\"nonce\":\"12345678901234567\"}" && first=$id &&
+    takes "{\"jobspec\":\"$text\",\"nonce\":\"12345678901234567\"}" && test "$id" = "$first"
+'
 test_expect_success 'what is no JSON object is refused' '
     refuses "EPROTO: payload is not a JSON object" "[]" && refuses "EPROTO: payload is not a JSON object" "5" &&
     refuses "EPROTO: unexpected token near end of file" "" && refuses "EPROTO: invalid token near ${q}nul$q" "{\"J\":nul}" &&

@@ -88,12 +88,27 @@ static int get_name (const struct jv *o, const char *name, char text[JOBWIRE_KEY
     return 0;
 }
 
-/* A nonce makes a key of its own and J.  Keys of the two kinds cannot be the same: text has no byte 0. */
+/* The key that a nonce makes: a hash of it and J.  Its size stands before it, so that no end of a nonce is taken for the
+ * beginning of what follows.  Keys of the two kinds cannot be the same: text has no byte 0.
+ */
+static void hash_nonce (struct check *c, const char *nonce, size_t size)
+{
+    crypto_generichash_state state;
+    uint8_t border = (uint8_t)size; /* JOBWIRE_KEY_MAX at most */
+
+    crypto_generichash_init (&state, NULL, 0, NONCE_HASH);
+    crypto_generichash_update (&state, &border, 1);
+    crypto_generichash_update (&state, (const uint8_t *)nonce, size);
+    crypto_generichash_update (&state, (const uint8_t *)(c->j ? c->j : c->spec), c->j ? c->j_size : c->spec_size);
+    c->key[0] = '\0';
+    crypto_generichash_final (&state, (uint8_t *)c->key + 1, NONCE_HASH);
+    c->key_size = NONCE_HASH + 1;
+}
+
 static int get_key (struct check *c, const struct jv *o, idt_error_t *errp)
 {
     char key[JOBWIRE_KEY_MAX + 1], nonce[JOBWIRE_KEY_MAX + 1];
     size_t key_size, nonce_size;
-    crypto_generichash_state state;
 
     if (get_name (o, "key", key, &key_size, errp) < 0 || get_name (o, "nonce", nonce, &nonce_size, errp) < 0)
         return -1;
@@ -103,14 +118,8 @@ static int get_key (struct check *c, const struct jv *o, idt_error_t *errp)
         memcpy (c->key, key, key_size);
         c->key_size = (uint8_t)key_size;
     }
-    else if (nonce_size > 0) {
-        crypto_generichash_init (&state, (const uint8_t *)nonce, nonce_size < 16 ? 0 : nonce_size, NONCE_HASH);
-        crypto_generichash_update (&state, (const uint8_t *)nonce, nonce_size);
-        crypto_generichash_update (&state, (const uint8_t *)(c->j ? c->j : c->spec), c->j ? c->j_size : c->spec_size);
-        c->key[0] = '\0';
-        crypto_generichash_final (&state, (uint8_t *)c->key + 1, NONCE_HASH);
-        c->key_size = NONCE_HASH + 1;
-    }
+    else if (nonce_size > 0)
+        hash_nonce (c, nonce, nonce_size);
     return 0;
 }
 

@@ -40,6 +40,8 @@ struct root {
     idt_watcher_t *timer;
     struct pace pace; /* when that goes off: for the life or the watermark, for what failed */
     struct store_counts counts;
+    int64_t opened_s;   /* what time it is for acknowledgements, */
+    uint64_t opened_ms; /* and when it was so: service_now_ms () */
     struct line line;
     uint64_t ids_ms, told_ms; /* the time of ids, and when it was told; 0: it was not */
     uint64_t life;            /* a FLUID of our own; 0: not known yet, and nothing is judged */

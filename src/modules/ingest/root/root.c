@@ -17,7 +17,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <syslog.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "libsqlite/database.h"
@@ -229,23 +228,26 @@ static bool wants_tidying (const struct root *root)
     return root->counts.untidy && !root->resting;
 }
 
+/* Acknowledgements are timed by seconds that rank 0 was up: no clock that somebody sets forward makes it forget keys. */
+static int64_t age_s (const struct root *root)
+{
+    return root->opened_s + (int64_t)((service_now_ms () - root->opened_ms) / 1000);
+}
+
 void root_turn (struct root *root)
 {
     const struct options *o = &root->service->options;
-    struct timespec now;
+    int64_t now_s = age_s (root);
 
     if (root->busy || root->stopping || !root->store)
         return;
-    clock_gettime (CLOCK_REALTIME, &now);
-    root->group = (struct store_group){ .max_jobs = o->max_jobs,
-                                        .max_bytes = o->max_bytes,
-                                        .owner_first = true,
-                                        .owner = geteuid (),
-                                        .now_s = now.tv_sec };
+    root->group = (struct store_group){
+        .max_jobs = o->max_jobs, .max_bytes = o->max_bytes, .owner_first = true, .owner = geteuid (), .now_s = now_s
+    };
     if (root->counts.remembered > o->max_remembered)
-        root->group.forget_s = now.tv_sec;
+        root->group.forget_s = now_s;
     else if (root->counts.remembered > 0)
-        root->group.forget_s = now.tv_sec - (int64_t)(o->remember_ms / 1000);
+        root->group.forget_s = now_s - (int64_t)(o->remember_ms / 1000);
     begin_batch (root);
     if (is_unread (root)) {
         tell_verdicts (root);
@@ -318,6 +320,8 @@ static void life_cb (idt_future_t *f, void *arg)
         root->life = id;
     else if (!root->told)
         idt_log (root->service->h, LOG_ERR, "jobs wait until fluid of rank 0 makes ids: %s", idt_future_error (f));
+    if (root->life > INT64_MAX)
+        idt_log (root->service->h, LOG_CRIT, "all jobs are refused: %s", STORE_TOO_LATE);
     root->told = root->life == 0;
     upcall_destroy (up);
     root_look (root);
@@ -421,7 +425,11 @@ static void open_store (struct root *root)
     char holder[DATABASE_HOLDER_MAX];
 
     database_holder (holder, NULL);
-    if ((root->store = store_open (root->service->options.statedir, holder, &root->counts, &root->why)))
+    root->store = store_open (root->service->options.statedir, holder, &root->counts, &root->why);
+    root->opened_ms = service_now_ms ();
+    /* Seconds go on where they were; the first are those of the wall clock, as earlier versions had all. */
+    root->opened_s = root->counts.acked_s > 0 ? root->counts.acked_s : (int64_t)clock_s (CLOCK_REALTIME);
+    if (root->store)
         return;
     root->failing = true;
     idt_log (root->service->h, LOG_CRIT, "%s: no jobs are taken until job-ingest of rank 0 is loaded again",

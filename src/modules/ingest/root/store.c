@@ -114,7 +114,7 @@ static bool take_state (sqlite3_stmt *load, struct store_state *s)
     s->counts.floor = (uint64_t)floor;
     s->counts.newest = has_jobs ? (uint64_t)newest : floor > 0 ? (uint64_t)floor - 1 : 0;
     s->cleared = has_specs && specs <= acked ? (uint64_t)specs - 1 : (uint64_t)acked;
-    s->acked_s = sqlite3_column_int64 (load, 6);
+    s->counts.acked_s = sqlite3_column_int64 (load, 6);
     return true;
 }
 

@@ -18,6 +18,11 @@
 
 #include "modules/ingest/job/wire.h"
 
+/* SQLite and JSON have integers of 63 bits.  Ids reach the 64th bit 2^39 ms after the epoch. */
+#define STORE_TOO_LATE                                                                                                 \
+    "a job's id has 63 bits, and those of this instance have 64: its epoch is more than 17.4 years ago: jobs need an " \
+    "instance with a later epoch (idtree init --epoch)"
+
 struct store;
 
 /* What is stored now, as far as the last work that has ended. */
@@ -27,6 +32,7 @@ struct store_counts {
     uint64_t acked;       /* the newest id that was acknowledged; 0: none */
     uint64_t newest;      /* the newest id that is or was stored; 0: none */
     uint64_t floor;       /* below this nothing is known any more; 0: all is */
+    int64_t acked_s;      /* the newest time of an acknowledgement that is remembered (store_group.now_s); 0: none is */
     bool untidy;          /* groups to come have more to clear away, or to forget */
 };
 
@@ -37,7 +43,8 @@ struct store *store_open (const char *dir, const char *holder, struct store_coun
 
 /* A group: 'job' and 'verdict' have 'n' members.  What is acknowledged makes room first.  Then verdicts are found by
  * these rules, in this order, for one job after the other:
- *   id is 0, or above INT64_MAX         VERDICT_REFUSED, EINVAL
+ *   id is 0                             VERDICT_REFUSED, EINVAL
+ *   id is above INT64_MAX               VERDICT_REFUSED, EOVERFLOW, STORE_TOO_LATE
  *   id is stored, or remembered         VERDICT_STORED
  *   id < floor                          VERDICT_FORGOTTEN
  *   id <= line, acknowledged, or another life  VERDICT_LATE
@@ -57,7 +64,7 @@ struct store_group {
     bool owner_first; /* the second half of these is for jobs of 'owner' alone */
     uint32_t owner;
     uint64_t ack;     /* jobs up to this id are acknowledged: their jobspecs go, id and key stay; 0: none */
-    int64_t now_s;    /* CLOCK_REALTIME; only 'ack' and 'forget_s' need it */
+    int64_t now_s;    /* seconds, from wherever, as the caller counts them; only 'ack' and 'forget_s' need it */
     int64_t forget_s; /* what was acknowledged before this is forgotten, and the floor raised above it; 0: nothing is */
     /* told of one that failed: */
     /* Its end may be in the log all the same, and be found by the next life; or what is there cannot be read.  That

@@ -56,7 +56,7 @@ static int note_time (struct pass *p)
     sqlite3_bind_int64 (drop, 1, p->group->now_s);
     sqlite3_bind_int64 (put, 1, p->group->now_s);
     sqlite3_bind_int64 (put, 2, store_sql_id (p->s.counts.acked));
-    p->s.acked_s = p->group->now_s;
+    p->s.counts.acked_s = p->group->now_s;
     return run (p, DROP_ACKS_SINCE) < 0 || run (p, PUT_ACK) < 0 ? -1 : 0;
 }
 
@@ -64,7 +64,7 @@ static int acknowledge (struct pass *p)
 {
     struct store_counts *c = &p->s.counts;
     uint64_t upto = min_u64 (p->group->ack, INT64_MAX), jobs, bytes;
-    bool clock_went_back = p->group->forget_s != 0 && p->s.acked_s > p->group->now_s;
+    bool clock_went_back = p->group->forget_s != 0 && p->s.counts.acked_s > p->group->now_s;
 
     if (upto > c->acked) {
         if (store_sum (p->st, c->acked, upto, &jobs, &bytes, p->errp) < 0)
@@ -181,10 +181,16 @@ static int judge_new (struct pass *p, const struct job *job, struct verdict *v)
     return has_room (p, job, bytes, v) ? put_job (p, job, bytes) : 0;
 }
 
+_Static_assert(sizeof (STORE_TOO_LATE) <= JOBWIRE_TEXT_MAX, "the sentence is told whole");
+
 static int judge (struct pass *p, const struct job *job, struct verdict *v)
 {
-    if (job->id == 0 || job->id > INT64_MAX) {
-        refuse (v, EINVAL, "id: must be 1 ... 9223372036854775807");
+    if (job->id == 0) {
+        refuse (v, EINVAL, "id: must not be 0");
+        return 0;
+    }
+    if (job->id > INT64_MAX) {
+        refuse (v, EOVERFLOW, STORE_TOO_LATE);
         return 0;
     }
     *v = (struct verdict){ .kind = VERDICT_STORED };

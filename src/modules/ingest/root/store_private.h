@@ -42,7 +42,6 @@ enum statement {
 struct store_state {
     struct store_counts counts;
     uint64_t cleared; /* no jobspec is there up to this id; at most counts.acked */
-    int64_t acked_s;  /* when the last was acknowledged; 0: none is remembered */
 };
 
 struct store {

@@ -222,7 +222,8 @@ static void check_rules_now (struct world *w, const char *when)
     ok (v.kind == VERDICT_SAME && v.id == 20 && other.kind == VERDICT_SAME && other.id == 30,
         "%s: a known key is told with its job, acknowledged or not", when);
     v = judge (w, 0, world_job ((uint64_t)INT64_MAX + 1, "b", ""));
-    ok (refused (&v, EINVAL, "id:") && judge (w, 0, world_job (0, "", "")).errnum == EINVAL,
+    ok (refused (&v, EOVERFLOW, "jobs need an instance with a later epoch")
+            && judge (w, 0, world_job (0, "", "")).errnum == EINVAL,
         "%s: what is no id is refused: %.*s", when, (int)v.text_size, v.text);
     ok (counts_are (w, 2, 5, 1) && strcmp (shown (w), "30={},40={}") == 0, "%s: nothing of that was stored: %s", when,
         text);
