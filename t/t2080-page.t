@@ -38,6 +38,15 @@ test_expect_success 'the broker counts them' '
     idtree module stats --clear fluid && idtree id new >/dev/null && before=$(counted) &&
     "$LOAD" make counted 5000 7 && wait_until "they are counted" counts $((before + 5000))
 '
+# A time namespace has a CLOCK_BOOTTIME of its own, a container's may be years away.
+if unshare -T --boottime 1 --monotonic 1 --fork true 2>/dev/null; then test_set_prereq TIMENS; fi
+test_expect_success TIMENS 'a process whose clocks are others makes no ids of the page, but gets them by message' '
+    before=$(counted) && unshare -T --boottime 1 --monotonic 1 --fork "$LOAD" ask elsewhere 3000 7 &&
+    "$LOAD" check elsewhere && idtree id new >/dev/null && counts "$before"
+'
+test_expect_success TIMENS 'one in a namespace of its own with the same clocks does' '
+    unshare -T --fork "$LOAD" make here 3000 7 && wait_until "they are counted" counts $((before + 3000))
+'
 test_expect_success 'they are of this generator' '
     for i in make.1 ask.1; do last_of $i; done | idtree id show --json - | sed "s/.*\"generator\": *\([0-9]*\).*/\1/" >got &&
     printf "0\n0\n" >want && test_cmp want got

@@ -128,10 +128,9 @@ static idt_page_t *map (int fd)
 }
 
 /* Returns the descriptor that came, or -1 with errno set. */
-static int receive (int fd)
+static int receive (int fd, struct call_answer *answer)
 {
-    unsigned char byte = 0;
-    struct iovec iov = { &byte, 1 };
+    struct iovec iov = { answer, sizeof (*answer) };
     union control control;
     struct msghdr msg = {
         .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.buf, .msg_controllen = sizeof (control.buf)
@@ -144,17 +143,27 @@ static int receive (int fd)
         return -1;
     if (n == 0)
         return errset (ECONNREFUSED); /* it ended */
-    if (byte != 0)
-        return errset (byte);
-    if (!c || c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS || c->cmsg_len != CMSG_LEN (sizeof (int)))
+    if (answer->errnum != 0)
+        return errset (answer->errnum);
+    if (n != sizeof (*answer) || !c || c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS
+        || c->cmsg_len != CMSG_LEN (sizeof (int)))
         return errset (EPROTO);
     memcpy (&got, CMSG_DATA (c), sizeof (got));
     return got;
 }
 
+/* Its times say nothing to a process that reads other clocks. */
+static bool has_our_clocks (const struct call_answer *answer)
+{
+    struct clocks here, there = answer->clocks;
+
+    return clocks_look (&here) && clocks_same (&here, &there);
+}
+
 idt_page_t *page_answer (int fd)
 {
-    int got = receive (fd);
+    struct call_answer answer = { .errnum = 0 };
+    int got = receive (fd, &answer);
 
     if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR))
         return errset_null (EAGAIN);
@@ -162,7 +171,7 @@ idt_page_t *page_answer (int fd)
     close (fd);
     if (got < 0)
         return errset_null (errnum);
-    idt_page_t *p = map (got);
+    idt_page_t *p = has_our_clocks (&answer) ? map (got) : errset_null (ENOTSUP);
     errnum = errno;
     close (got);
     errno = errnum;

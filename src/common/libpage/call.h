@@ -3,8 +3,8 @@
 
 /* call.h - how a page comes from a broker to a client
  *
- * The broker listens at RUNDIR/page-RANK (SOCK_SEQPACKET), beside its local-RANK, and sends who connects one message of
- * one byte: an errno (0: none), and with that the descriptor of the page; then it hangs up.
+ * The broker listens at RUNDIR/page-RANK (SOCK_SEQPACKET), beside its local-RANK, and sends who connects one message
+ * (struct call_answer): an errno (0: none), and with that its clocks and the descriptor of the page; then it hangs up.
  */
 #ifndef LIBPAGE_CALL_H
 #define LIBPAGE_CALL_H
@@ -12,6 +12,14 @@
 #include <stdbool.h>
 
 #include <idtree/page.h>
+
+#include "libpage/clocks.h"
+
+/* In the byte order of the host. */
+struct call_answer {
+    uint8_t errnum;
+    struct clocks clocks;
+} __attribute__ ((packed));
 
 #define CALL_DEFAULT_URI "local:///run/idtree/local"
 
@@ -26,7 +34,7 @@ bool call_is_told (void);
  */
 int page_call (const char *uri);
 
-/* Take the answer, and close 'fd' with it.  Does not block.  NULL with errno as for idt_page_open (); EAGAIN: it is not
+/* Take the answer, and close 'fd' with it.  A page is taken where its broker reads the clocks that we read.  Does not block.  NULL with errno as for idt_page_open (); EAGAIN: it is not
  * there yet, and 'fd' is open.
  */
 idt_page_t *page_answer (int fd);

@@ -8,6 +8,7 @@
 #include "config.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -21,6 +22,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "libpage/call.h"
 #include "libpage/page_gen.h"
 #include "libpage/inside.h"
 #include "test/tap.h"
@@ -129,6 +131,79 @@ static void test_silence (void)
         "a broker that says nothing is not waited for, whoever interrupts");
     setitimer (ITIMER_REAL, &never, NULL);
     close (fd);
+    unlink (addr.sun_path);
+    rmdir (dir);
+}
+
+/* A broker's part: the page comes with what its clocks are away from the wall clock. */
+static void answer_call (int server, int memory, int64_t boot_off_us, int64_t monotonic_off_us)
+{
+    union {
+        char buf[CMSG_SPACE (sizeof (int))];
+        struct cmsghdr align;
+    } control = { .buf = { 0 } };
+    struct call_answer answer = { .errnum = 0 };
+    struct clocks clocks;
+    struct iovec iov = { &answer, sizeof (answer) };
+    struct msghdr msg = {
+        .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.buf, .msg_controllen = sizeof (control.buf)
+    };
+    struct cmsghdr *c = CMSG_FIRSTHDR (&msg);
+    int fd = accept (server, NULL, NULL);
+
+    if (fd < 0 || !clocks_look (&clocks))
+        abort ();
+    answer.clocks = (struct clocks){ clocks.boot_us - boot_off_us, clocks.monotonic_us - monotonic_off_us };
+    *c = (struct cmsghdr){ CMSG_LEN (sizeof (int)), SOL_SOCKET, SCM_RIGHTS };
+    memcpy (CMSG_DATA (c), &memory, sizeof (memory));
+    if (sendmsg (fd, &msg, 0) != sizeof (answer))
+        abort ();
+    close (fd);
+}
+
+/* The page of a broker whose clocks are so far ahead of ours; NULL with errno. */
+static idt_page_t *call_one (const char *uri, int server, int memory, int64_t boot_off_us, int64_t monotonic_off_us)
+{
+    int fd = page_call (uri);
+
+    if (fd < 0)
+        abort ();
+    answer_call (server, memory, boot_off_us, monotonic_off_us);
+    return page_answer (fd);
+}
+
+static int make_memory (void)
+{
+    int fd = memfd_create ("generate_test", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    struct page page = { .magic = PAGE_MAGIC, .version = PAGE_VERSION, .generator = GENERATOR };
+
+    if (fd < 0 || ftruncate (fd, PAGE_SIZE) < 0 || fcntl (fd, F_ADD_SEALS, F_SEAL_SHRINK) < 0
+        || pwrite (fd, &page, sizeof (page), 0) != sizeof (page))
+        abort ();
+    return fd;
+}
+
+/* A process of another time namespace has other clocks, and ids by them would be of another time. */
+static void test_clocks (void)
+{
+    struct sockaddr_un addr = { .sun_family = AF_UNIX };
+    char dir[] = "/tmp/generate_test.XXXXXX", uri[64];
+    int server = socket (AF_UNIX, SOCK_SEQPACKET, 0), memory = make_memory ();
+
+    if (server < 0 || !mkdtemp (dir))
+        abort ();
+    snprintf (addr.sun_path, sizeof (addr.sun_path), "%s/page-0", dir);
+    snprintf (uri, sizeof (uri), "local://%s/local-0", dir);
+    if (bind (server, (struct sockaddr *)&addr, sizeof (addr)) < 0 || listen (server, 1) < 0)
+        abort ();
+    idt_page_t *page = call_one (uri, server, memory, 0, 0);
+    ok (page != NULL, "a page is taken from who reads the same clocks");
+    idt_page_close (page);
+    ok (!call_one (uri, server, memory, 20000000, 20000000) && errno == ENOTSUP, "... not where they are 20 s ahead");
+    ok (!call_one (uri, server, memory, -20000000, 0) && errno == ENOTSUP, "... nor CLOCK_BOOTTIME alone behind");
+    ok (!call_one (uri, server, memory, 0, 5000) && errno == ENOTSUP, "... nor CLOCK_MONOTONIC by 5 ms");
+    close (memory);
+    close (server);
     unlink (addr.sun_path);
     rmdir (dir);
 }
@@ -371,6 +446,7 @@ int main (void)
 {
     test_one ();
     test_silence ();
+    test_clocks ();
     test_refusals ();
     test_end_of_time ();
     test_threads ();

@@ -10,7 +10,7 @@
  * (idt_fluid_generate (), which does both).
  *
  * These functions use libc alone; libidtree-page has nothing else.  Any thread may use a page, and so may a child
- * process after fork ().  A process that is killed at any instruction leaves the page as good as it was.
+ * process after fork (), in the same time namespace (time_namespaces (7)).  A process that is killed at any instruction leaves the page as good as it was.
  */
 #ifndef IDTREE_PAGE_H
 #define IDTREE_PAGE_H
@@ -29,7 +29,8 @@ typedef struct idt_page idt_page_t;
 
 /* Get the page of the broker at 'uri', "local:///run/idtree/local-3" or its like (NULL: $IDTREE_URI, then $FLUX_URI,
  * then local:///run/idtree/local).  Blocks for 'timeout_ms' at most.  NULL with errno set:
- *   ENOTSUP       the URI names no broker's own socket on this host, or one that has no generator
+ *   ENOTSUP       the URI names no broker's own socket on this host, or one that has no generator, or this process
+ *                 reads other clocks than the broker (they are in different time namespaces)
  *   ENOENT, ECONNREFUSED   the broker shares no page (fluid.attach=off), or does not run
  *   EACCES, EPERM the page is not for this user (fluid.attach)
  *   ETIMEDOUT     the broker did not answer

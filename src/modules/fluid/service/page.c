@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "libmodule/option.h"
+#include "libpage/call.h"
 #include "libpage/page.h"
 #include "libutil/clock.h"
 #include "libutil/errprintf.h"
@@ -91,18 +92,23 @@ void page_door_publish (struct page_door *d)
 
 /* --- who asks --------------------------------------------------------------------------------------- */
 
-/* One message: an errno, with the page where that is 0 (libpage/call.h). */
+/* One message: an errno, with our clocks and the page where that is 0 (libpage/call.h). */
 static int give (int fd, int page, int errnum)
 {
     union {
         char buf[CMSG_SPACE (sizeof (int))];
         struct cmsghdr align;
     } control = { .buf = { 0 } };
-    unsigned char byte = (unsigned char)errnum;
-    struct iovec iov = { &byte, 1 };
+    struct call_answer answer = { .errnum = (uint8_t)errnum };
+    struct iovec iov = { &answer, sizeof (answer) };
     struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
+    struct clocks clocks;
 
-    if (page >= 0) {
+    if (errnum == 0 && !clocks_look (&clocks))
+        answer.errnum = ETIMEDOUT; /* who called asks again */
+    else if (errnum == 0)
+        answer.clocks = clocks;
+    if (page >= 0 && answer.errnum == 0) {
         msg.msg_control = control.buf;
         msg.msg_controllen = sizeof (control.buf);
         struct cmsghdr *c = CMSG_FIRSTHDR (&msg);
