@@ -53,6 +53,27 @@ cd "$SHARNESS_TEST_DIRECTORY" || exit 1
 . $SHARNESS_TEST_SRCDIR/sharness.sh
 . "$IDTREE_SRCDIR/t/wait.sh"
 
+# What a test prints is kept until the script ends, and the end of it is shown where that test fails.  The file has no name, so
+# that none is left whatever happens to this script.
+# shellcheck disable=SC2154 # of sharness: verbose, test_count, immediate
+if test "$verbose" != t; then
+    test_output=$(mktemp "$SHARNESS_TEST_DIRECTORY/output.XXXXXX") && exec 3>>"$test_output" 4>&3 && rm -f "$test_output" || exit 1
+fi
+
+# sharness calls this for a test that failed.  It writes "expecting success: SCRIPT" to descriptor 3 before a test begins.
+# shellcheck disable=SC2154
+test_failure_() { # name, script
+    test_failure=$((test_failure + 1))
+    say_color error "not ok $test_count - $1"
+    echo "$2" | sed 's/^/#\t/'
+    test "$verbose" = t || awk -v script="$(echo "$2" | wc -l)" '
+        /^expecting success: / { n = 0; skip = script }
+        skip > 0 { skip--; next }
+        { line[n++] = $0 }
+        END { for (i = n > 20 ? n - 20 : 0; i < n; i++) print "# " line[i] }' </proc/self/fd/3
+    test -z "$immediate" || { EXIT_OK=t; exit 1; }
+}
+
 # sharness cleans up where all tests passed; one that fails, or is ended, leaves no process behind either.
 test_ends() {
     test_code=$?
