@@ -678,6 +678,24 @@ def check_tags():
         check(a.fence() == [], "no answer where none is wanted")
 
 
+def check_no_tag():
+    """who asks with matchtag 0 and wants an answer gets it, also that nobody serves it (RFC 6)"""
+    with Client(5) as c:
+        for topic, rank, errnum in (
+            ("broker.ping", 6, 0),
+            ("fluid.generate", 0, 0),
+            ("compressor.stats-get", 2, 0),
+            ("nosuch.x", ANY, errno.ENOSYS),
+            ("nosuch.x", 3, errno.ENOSYS),
+            ("fluid.nosuch", 1, errno.ENOSYS),
+            ("broker.ping", 99, errno.EHOSTUNREACH),
+        ):
+            for _ in range(2):
+                c.send(Message(REQUEST, topic, {}, 0, rank, 0))
+                m = c.answer(0)
+                check((m.topic, m.aux1) == (topic, errnum), "its answer:", topic, rank, m.topic, m.aux1, m.text())
+
+
 def check_pipelining():
     """a thousand requests in one piece, or in bytes, are answered each once"""
     with Client(2) as c:

@@ -228,9 +228,10 @@ static void answer (struct router *r, idt_msg_t *msg)
     idt_msg_unref (msg);
 }
 
+/* The flag says it alone (RFC 6): who asks with matchtag 0 takes the next answer of the connection for its own. */
 static bool wants_answer (const idt_msg_t *request)
 {
-    return !idt_msg_has_flag (request, IDT_MSGFLAG_NORESPONSE) && idt_msg_matchtag (request) != 0;
+    return !idt_msg_has_flag (request, IDT_MSGFLAG_NORESPONSE);
 }
 
 /* Make an error's answer.  NULL: none is wanted, or 'asker' (NULL: gone) learns by the end of its connection that none
@@ -283,9 +284,7 @@ static bool is_tracked (const struct peer *to, const idt_msg_t *request)
 /* Is somebody waiting for this? */
 static bool is_awaited (struct router *r, const struct peer *from, const idt_msg_t *response)
 {
-    bool known = idt_msg_matchtag (response) != 0 && rpc_track_answered (r->pending, response, &from->pending);
-
-    return known || (!is_tracked (from, response) && idt_msg_matchtag (response) != 0);
+    return rpc_track_answered (r->pending, response, &from->pending) || !is_tracked (from, response);
 }
 
 void router_response_new (struct router *r, struct peer *from, idt_msg_t *msg)

@@ -416,13 +416,38 @@ static void test_no_response (void)
     struct world *w = world_create (RANK, 100);
 
     ask (w, &w->c1, "mod.x", IDT_NODEID_ANY, 7, IDT_MSGFLAG_NORESPONSE);
-    ask (w, &w->c1, "mod.x", IDT_NODEID_ANY, 0, 0);
-    ok (w->mod.count == 2 && pending (w) == 0, "NORESPONSE and matchtag 0 are passed on and not remembered");
+    ok (w->mod.count == 1 && pending (w) == 0, "NORESPONSE is passed on and not remembered");
     ask (w, &w->c1, "nosuch.x", RANK, 7, IDT_MSGFLAG_NORESPONSE);
-    ask (w, &w->c1, "nosuch.x", RANK, 0, 0);
-    ok (w->c1.count == 0, "... and not answered when they fail");
+    ok (w->c1.count == 0, "... and not answered when it fails");
+    reply (w, &w->mod, w->mod.got[0], 0);
+    ok (w->c1.count == 0, "an answer to it is dropped");
+    world_destroy (w);
+}
+
+/* RFC 6: that there is no answer is what the flag says, not the matchtag. */
+static void test_no_tag (void)
+{
+    struct world *w = world_create (RANK, 100);
+
+    ask (w, &w->c1, "mod.x", IDT_NODEID_ANY, 0, 0);
+    ask (w, &w->c1, "mod.x", IDT_NODEID_ANY, 0, 0);
+    ok (w->mod.count == 2 && pending (w) == 2, "requests with matchtag 0 are remembered");
+    reply (w, &w->mod, w->mod.got[0], 0);
+    ok (is_answer (&w->c1, 0, 0) && pending (w) == 1, "... and their answers go to who asked");
     reply (w, &w->mod, w->mod.got[1], 0);
-    ok (w->c1.count == 0, "an answer without a matchtag is dropped");
+    reply (w, &w->mod, w->mod.got[1], 0);
+    ok (w->c1.count == 2 && pending (w) == 0, "... each once");
+    fake_clear (&w->c1);
+    ask (w, &w->c1, "nosuch.x", RANK, 0, 0);
+    ok (is_answer (&w->c1, 0, ENOSYS), "where nobody serves it, the asker is told");
+    fake_clear (&w->c1);
+    ask (w, &w->c1, "log.x", RANK, 0, 0);
+    reply (w, &w->builtin, w->builtin.got[0], 0);
+    ok (is_answer (&w->c1, 0, 0), "a service of the broker answers, too");
+    fake_clear (&w->c1);
+    ask (w, &w->c1, "mod.x", IDT_NODEID_ANY, 0, 0);
+    router_peer_remove (w->r, &w->mod.peer);
+    ok (is_answer (&w->c1, 0, ENOSYS) && pending (w) == 0, "and who asked is told that the service has ended");
     world_destroy (w);
 }
 
@@ -990,6 +1015,7 @@ int main (void)
     test_malformed ();
     test_once ();
     test_no_response ();
+    test_no_tag ();
     test_tags ();
     test_streaming ();
     test_target_gone ();

@@ -208,8 +208,7 @@ static void stamp (struct client *c, idt_msg_t *msg)
 
 static bool is_ask (const idt_msg_t *msg)
 {
-    return idt_msg_type (msg) == IDT_MSGTYPE_REQUEST && !idt_msg_has_flag (msg, IDT_MSGFLAG_NORESPONSE)
-           && idt_msg_matchtag (msg) != 0;
+    return idt_msg_type (msg) == IDT_MSGTYPE_REQUEST && !idt_msg_has_flag (msg, IDT_MSGFLAG_NORESPONSE);
 }
 
 /* One may come before anything else. */

@@ -99,7 +99,7 @@ void idt_msg_set_cred (idt_msg_t *msg, struct idt_cred cred);
  */
 uint32_t idt_msg_nodeid (const idt_msg_t *msg); /* request */
 void idt_msg_set_nodeid (idt_msg_t *msg, uint32_t nodeid);
-uint32_t idt_msg_matchtag (const idt_msg_t *msg); /* request, response; 0: none */
+uint32_t idt_msg_matchtag (const idt_msg_t *msg); /* request, response; 0 is one like others */
 void idt_msg_set_matchtag (idt_msg_t *msg, uint32_t matchtag);
 uint32_t idt_msg_errnum (const idt_msg_t *msg); /* response; 0: success */
 void idt_msg_set_errnum (idt_msg_t *msg, uint32_t errnum);
