@@ -79,6 +79,12 @@ test_expect_success 'what is wrong in the file is named by its line, key, and wh
     sed "s/kary:1/kary:0/" conf >a && mv conf good && mv a conf && refused --rank=0 -olog-level=7 "fanout must be a number" &&
     sed "s/:$port/:x/" good >conf && refused --rank=0 -olog-level=7 "conf:6: attribute cluster.hosts=.*has no port" &&
     sed "s/certificate = .*/port = 0/" good >conf && refused --rank=0 -olog-level=7 "conf:11: attribute cluster.port=0: must be a number from 1" &&
+    for other in "access.allow-guest-user = maybe" "access.allow-root-owner = 2" "statedir.allow-network = \"tru\"" "local.sockets = x" \
+        "access.group = \"no-such-group\"" "log-level = 99" "fluid.lease = 1ms" "fluid.share = true" "fluid.attach = true" "broker.quorum = 9"; do
+        name=${other%% *} && value=${other#* = } && { echo "$other" && cat good; } >conf && test_expect_code 2 timeout 60 idtree-broker -c conf --rank 0 true 2>err </dev/null &&
+            cat err && grep "conf:1: .*$name=$(echo "$value" | tr -d "\""): " err || return 1
+    done &&
+    { echo "broker.modules = \"job-ingest\"" && echo "ingest.allow-guests = 5" && cat good; } >conf && refused --rank=0 -olog-level=7 "conf:2: module job-ingest: ingest.allow-guests=5: must be true or false" &&
     sed "s/certificate = .*/certificates = 0/" good >conf && refused --rank=0 -olog-level=7 "name the file that idtree keygen made" &&
     sed "s/^hosts/\[\[x\]\]/" good >conf && refused --rank=0 -olog-level=7 "conf:6: lists of tables" && mv good conf &&
     test_expect_code 2 idtree-broker --rank 0 true 2>err && grep "cluster.hosts is missing" err &&

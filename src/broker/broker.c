@@ -191,6 +191,14 @@ static int check_attributes (struct broker *b, idt_error_t *errp)
                     origin ? origin : "", origin ? ": " : "", unclaimed);
 }
 
+/* Say why a module does not start, with the place of the attribute that it blames. */
+static int module_fault (struct broker *b, const char *name, int errnum, const char *text, idt_error_t *errp)
+{
+    const char *origin = attr_blamed (b->attrs, text);
+
+    return errsetf (errp, errnum, "%s%smodule %s: %s", origin, *origin ? ": " : "", name, text);
+}
+
 /* A module in a thread, of those that a broker starts with.  What keeps the broker from starting is noted here, and
  * acted
  * upon in broker_check_start (), where modules may be stopped.
@@ -203,7 +211,7 @@ static void started (void *arg, const char *name, int errnum, const char *text)
         b->unfit_errnum = check_attributes (b, &b->unfit) < 0 ? errno : b->unfit_errnum;
     else if (b->state == STATE_JOIN) {
         b->unfit_errnum = errnum;
-        errprintf (&b->unfit, "module %s: %s", name, text);
+        module_fault (b, name, errnum, text, &b->unfit);
     }
     else
         log_printf (b->log, LOG_ERR, "module", "%s does not start: %s", name, text);
@@ -230,8 +238,8 @@ static int load_modules (struct broker *b, idt_error_t *errp)
             return errsetf (errp, EINVAL, "broker.modules: there is no module %s (module.path: %s)", name,
                             attr_get (b->attrs, "module.path", NULL));
         if (modules_load (b->modules, NULL, name, NULL, 0, NULL, &err) < 0)
-            return errsetf (errp, errno == EBADMSG ? STATE_REFUSED : errno, "module %s: %s", name,
-                            err.text[0] ? err.text : strerror (errno));
+            return module_fault (b, name, errno == EBADMSG ? STATE_REFUSED : errno,
+                                 err.text[0] ? err.text : strerror (errno), errp);
     }
     return 0;
 }
@@ -405,7 +413,8 @@ static int identify (struct broker *b, idt_error_t *errp)
         return errprintf (errp, "no random bits: %s", strerror (errno));
     if (attr_define (b->attrs, "tbon.topo", TOPO_DEFAULT, 0, errp) < 0
         || attr_define (b->attrs, "statedir", NULL, 0, errp) < 0
-        || attr_define (b->attrs, "statedir.allow-network", "0", 0, errp) < 0 || admit_init (&admit, b->attrs, errp) < 0
+        || attr_define (b->attrs, "statedir.allow-network", "false", 0, errp) < 0
+        || admit_init (&admit, b->attrs, errp) < 0
         || rundir_init (&b->rundir, attr_get (b->attrs, "rundir", NULL), b->conf.tmpdir, admit_folder_mode (&admit),
                         errp)
                < 0

@@ -156,10 +156,6 @@ static int take_bare (struct reader *r)
         if (*p == '#' && (p == from || isspace ((unsigned char)p[-1])))
             *p-- = '\0';
     trim_end (r->at);
-    if (strcmp (from, "true") == 0 || strcmp (from, "false") == 0) {
-        r->at += strlen (from);
-        return put (r, *from == 't' ? '1' : '0');
-    }
     while (*r->at)
         if (put (r, *r->at++) < 0)
             return -1;

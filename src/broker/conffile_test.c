@@ -65,8 +65,8 @@ static void test_toml (void)
     ok (load (a, text, strlen (text), &err) == 0, "a file with tables and lists is read %s", err.text);
     is_value (a, "top", "a\\b#c");
     is_value (a, "quoted", "a \"b\\ # c");
-    is_value (a, "yes", "1");
-    is_value (a, "no", "0");
+    is_value (a, "yes", "true");
+    is_value (a, "no", "false");
     is_value (a, "tbon.topo", "kary:2");
     is_value (a, "tbon.deep.er", "2");
     is_value (a, "cluster.more.hosts", "login,node[0-3],7");

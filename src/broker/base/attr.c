@@ -257,6 +257,18 @@ int attr_fault (struct attrs *a, const char *name, idt_error_t *errp, const char
                     attr && attr->origin ? ": " : "", name, attr ? attr->value : "", text);
 }
 
+const char *attr_blamed (struct attrs *a, const char *text)
+{
+    for (const struct attr *attr = next (a, NULL); attr; attr = next (a, attr)) {
+        size_t n = strlen (attr->name);
+
+        if (attr->origin && strncmp (text, attr->name, n) == 0 && text[n] == '='
+            && strncmp (text + n + 1, attr->value, strlen (attr->value)) == 0)
+            return attr->origin;
+    }
+    return "";
+}
+
 /* The first who defines it says so. */
 static int set_fallback (struct attrs *a, const char *name, const char *value, idt_error_t *errp)
 {
@@ -367,10 +379,7 @@ int attr_switch (struct attrs *a, const char *name, const char *unless_given, bo
 
     if (!s)
         return -1;
-    if (strcmp (s, "on") != 0 && strcmp (s, "off") != 0)
-        return errsetf (errp, EINVAL, "attribute %s=%s: must be on or off", name, s);
-    *value = strcmp (s, "on") == 0;
-    return 0;
+    return parse_switch (s, value) == 0 ? 0 : attr_fault (a, name, errp, "must be " SWITCH_WORDS);
 }
 
 static const struct unit {

@@ -58,6 +58,11 @@ int attr_set_origin (struct attrs *a, const char *name, const char *origin, idt_
 int attr_fault (struct attrs *a, const char *name, idt_error_t *errp, const char *fmt, ...)
     __attribute__ ((format (printf, 4, 5)));
 
+/* What a module said of an attribute: the origin of the one whose NAME=VALUE begins 'text', "" where it has none.
+ * Borrowed.
+ */
+const char *attr_blamed (struct attrs *a, const char *text);
+
 /* Define an attribute: the value given on the command line, else 'value' (NULL: none, stays undefined).  Returns
  * 0, or -1 as attr_give (), or with errno EINVAL (given, but immutable facts such as "rank" may not be: ATTR_IMMUTABLE
  * with a 'value'), EEXIST.
@@ -91,7 +96,7 @@ int attr_u32 (struct attrs *a, const char *name, const char *unless_given, uint3
 int attr_size (struct attrs *a, const char *name, const char *unless_given, uint64_t min, uint64_t max, uint64_t *value,
                idt_error_t *errp); /* with k, M, G */
 int attr_switch (struct attrs *a, const char *name, const char *unless_given, bool *value,
-                 idt_error_t *errp); /* on or off */
+                 idt_error_t *errp); /* as parse_switch () reads it */
 int attr_seconds (struct attrs *a, const char *name, const char *unless_given, double min, double max, double *value,
                   idt_error_t *errp); /* as parse_duration () reads it */
 

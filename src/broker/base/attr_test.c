@@ -246,6 +246,40 @@ static void test_absent (void)
     attrs_destroy (a);
 }
 
+static void test_switches (void)
+{
+    struct attrs *a = attrs_create ();
+    idt_error_t err;
+    bool on = false;
+
+    ok (attr_switch (a, "not", "true", &on, &err) == 0 && on, "a switch that is not given has its default");
+    attr_give_at (a, "x", "no", "FILE:3", &err);
+    ok (attr_switch (a, "x", "true", &on, &err) == 0 && !on, "one may be written as no");
+    attr_give_at (a, "x", "maybe", "FILE:4", &err);
+    ok (attr_switch (a, "x", "true", &on, &err) < 0 && errno == EINVAL && !on
+            && strcmp (err.text, "FILE:4: attribute x=maybe: must be true or false (on, off, yes, no, 1 and 0 are "
+                                 "taken, too)")
+                   == 0,
+        "another word is shown as it is, with its line: %s", err.text);
+    attrs_destroy (a);
+}
+
+static void test_blamed (void)
+{
+    struct attrs *a = attrs_create ();
+
+    attr_give_at (a, "x", "5", "FILE:3", NULL);
+    attr_give_at (a, "x.y", "6", "FILE:4", NULL);
+    attr_give (a, "z", "7", NULL);
+    ok (strcmp (attr_blamed (a, "x.y=6: must be 7"), "FILE:4") == 0
+            && strcmp (attr_blamed (a, "x=5: bad"), "FILE:3") == 0,
+        "a sentence that begins with an attribute has its line");
+    ok (!*attr_blamed (a, "z=7: bad") && !*attr_blamed (a, "x=6: bad") && !*attr_blamed (a, "x is bad")
+            && !*attr_blamed (a, ""),
+        "where it has one, and that is the value");
+    attrs_destroy (a);
+}
+
 /* --- all of them ------------------------------------------------------------------------------------------ */
 
 static void append (const char *name, const char *value, void *arg)
@@ -340,6 +374,8 @@ int main (void)
     test_check ();
     test_set ();
     test_u32 ();
+    test_switches ();
+    test_blamed ();
     test_size ();
     test_seconds ();
     test_absent ();

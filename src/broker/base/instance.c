@@ -74,9 +74,9 @@ static int find_own (const char *dir, struct statefile *s, struct log *log, idt_
 
 static int check_folder (const char *dir, struct attrs *attrs, idt_error_t *errp)
 {
-    uint32_t allow_network;
+    bool allow_network;
 
-    if (attr_u32 (attrs, "statedir.allow-network", "0", 0, 1, &allow_network, errp) < 0)
+    if (attr_switch (attrs, "statedir.allow-network", "false", &allow_network, errp) < 0)
         return -1;
     if (private_dir_check ("statedir", dir, PRIVATE_DIR_STICKY, errp) < 0)
         return errset (STATE_REFUSED);

@@ -209,7 +209,7 @@ static int get_attributes (struct overlay *ov, idt_error_t *errp)
     if (get_inside (ov, errp) < 0)
         return -1;
     if (attr_seconds (attrs, "tbon.timeout", "5s", 0.1, 86400., &ov->timeout, errp) < 0
-        || attr_switch (attrs, "access.allow-root-owner", "off", &ov->root_owner, errp) < 0
+        || attr_switch (attrs, "access.allow-root-owner", "false", &ov->root_owner, errp) < 0
         || attr_u32 (attrs, "tbon.hwm", "10000", 10, 100000000, &ov->hwm, errp) < 0
         || attr_size (attrs, "tbon.max-queue", "64M", 1 << 20, (uint64_t)1 << 40, &ov->max_queue, errp) < 0)
         return -1;

@@ -20,7 +20,7 @@
 #define NAMES_SIZE 65536
 
 /* A name, or a number; "": none. */
-static int get_group (struct admit *a, const char *s, idt_error_t *errp)
+static int get_group (struct admit *a, struct attrs *attrs, const char *s, idt_error_t *errp)
 {
     struct group entry, *found = NULL;
     char buf[NAMES_SIZE]; /* its members, too */
@@ -34,8 +34,8 @@ static int get_group (struct admit *a, const char *s, idt_error_t *errp)
     else if (getgrnam_r (s, &entry, buf, sizeof (buf), &found) == 0 && found)
         a->group = found->gr_gid;
     else
-        return errsetf (errp, EINVAL,
-                        "attribute access.group=%s: there is no such group on this host: make it, or name another", s);
+        return attr_fault (attrs, "access.group", errp,
+                           "there is no such group on this host: make it, or name another");
     return 0;
 }
 
@@ -44,9 +44,9 @@ int admit_init (struct admit *a, struct attrs *attrs, idt_error_t *errp)
     const char *group = attr_default (attrs, "access.group", "", errp);
 
     *a = (struct admit){ .owner = geteuid () };
-    if (!group || get_group (a, group, errp) < 0
-        || attr_switch (attrs, "access.allow-guest-user", "off", &a->guests, errp) < 0
-        || attr_switch (attrs, "access.allow-root-owner", "off", &a->root, errp) < 0)
+    if (!group || get_group (a, attrs, group, errp) < 0
+        || attr_switch (attrs, "access.allow-guest-user", "false", &a->guests, errp) < 0
+        || attr_switch (attrs, "access.allow-root-owner", "false", &a->root, errp) < 0)
         return -1;
     return 0;
 }

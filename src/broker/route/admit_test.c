@@ -90,8 +90,8 @@ static void test_attributes (void)
     attrs_destroy (attrs);
     check_refused ("access.group", "no-such-group-here");
     check_refused ("access.group", "4294967295");
-    check_refused ("access.allow-guest-user", "yes");
-    check_refused ("access.allow-root-owner", "1");
+    check_refused ("access.allow-guest-user", "maybe");
+    check_refused ("access.allow-root-owner", "2");
 }
 
 int main (void)

@@ -394,7 +394,7 @@ int usock_listen (struct usock *l, const char *path, struct attrs *attrs, idt_er
     int listed = ranks ? ranges_have (ranks, l->rank) : -1;
 
     if (ranks && listed < 0)
-        return errsetf (errp, EINVAL, "attribute local.sockets=%s: must be ranks such as 0,8-15", ranks);
+        return attr_fault (attrs, "local.sockets", errp, "must be ranks such as 0,8-15");
     if (listed < 0 || open_main (l, path, errp) < 0)
         return -1;
     if (listed && !is_first (l) && !(l->door = door_open (l->all, l->rank, path, &l->admit, errp)))

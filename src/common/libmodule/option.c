@@ -52,6 +52,22 @@ int module_option_duration (idt_t *h, const char *name, const char *unless_given
     return 0;
 }
 
+int module_option_switch (idt_t *h, const char *name, const char *unless_given, bool *value, idt_error_t *errp)
+{
+    const char *s = idt_attr_define (h, name, unless_given);
+
+    if (!s)
+        return errprintf (errp, "%s: %s", name, strerror (errno));
+    return parse_switch (s, value) == 0 ? 0 : module_option_bad (name, s, SWITCH_WORDS, errp);
+}
+
+bool module_option_is_off (const char *value)
+{
+    bool on = true;
+
+    return parse_switch (value, &on) == 0 && !on;
+}
+
 int module_option_statedir (idt_t *h, const char *what, const char **dir, idt_error_t *errp)
 {
     if (!(*dir = idt_attr_get (h, "statedir")))

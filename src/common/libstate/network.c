@@ -42,6 +42,6 @@ int state_check_local (const char *dir, idt_error_t *errp)
     return errsetf (
         errp, STATE_REFUSED,
         "statedir %s is on %s, which other hosts may have, too: locks and commits may not hold there; use a "
-        "disk of this host, or statedir.allow-network=1 where only one host can ever reach it",
+        "disk of this host, or statedir.allow-network=true where only one host can ever reach it",
         dir, name);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* duration.c - lengths of time and points in time: no locale, no time zone */
+/* duration.c - lengths of time, points in time, numbers and switches: no locale, no time zone */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <stdbool.h>
@@ -63,6 +63,18 @@ int parse_number (const char *s, uint64_t min, uint64_t max, uint64_t *n)
         return errset (ERANGE);
     *n = value;
     return 0;
+}
+
+int parse_switch (const char *s, bool *on)
+{
+    static const char *const words[] = { "false", "true", "off", "on", "no", "yes", "0", "1" };
+
+    for (size_t i = 0; i < sizeof (words) / sizeof (words[0]); i++)
+        if (strcmp (s, words[i]) == 0) {
+            *on = i % 2;
+            return 0;
+        }
+    return errset (EINVAL);
 }
 
 static const struct unit {

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* duration.h - lengths of time and points in time as people write them in options */
+/* duration.h - lengths of time, points in time, numbers and switches as people write them in options */
 #ifndef UTIL_PARSE_DURATION_H
 #define UTIL_PARSE_DURATION_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -18,6 +19,12 @@ int parse_duration (const char *s, uint64_t max_ms, uint64_t *ms);
 
 /* Read a number of digits only, from 'min' to 'max'.  Errors as above. */
 int parse_number (const char *s, uint64_t min, uint64_t max, uint64_t *n);
+
+/* Read a switch: true, on, yes and 1 are true; false, off, no and 0 are false.  Returns 0, or -1 with errno EINVAL and
+ * '*on' untouched.  SWITCH_WORDS shows in sentences what is taken.
+ */
+int parse_switch (const char *s, bool *on);
+#define SWITCH_WORDS "true or false (on, off, yes, no, 1 and 0 are taken, too)"
 
 /* Read a date of RFC 3339, as 2026-01-01T00:00:00Z or 2026-01-01T01:30:00.250+01:30, or a day alone, which is its first
  * millisecond in UTC, of the years 1970 to 9999 (UTC).  Returns 0 with Unix milliseconds in '*unix_ms', or -1 with

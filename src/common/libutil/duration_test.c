@@ -111,8 +111,23 @@ static void test_dates (void)
     ok (strcmp (format_date (-1, text), "1969-12-31T23:59:59.999Z") == 0, "and so is what lies before");
 }
 
+static void test_switches (void)
+{
+    static const char *const on[] = { "true", "on", "yes", "1" }, *const off[] = { "false", "off", "no", "0" };
+    static const char *const bad[] = { "", "2", "t", "yesno", "on ", " on", "-1", "maybe" };
+    bool value = false;
+
+    for (size_t i = 0; i < 4; i++)
+        ok (parse_switch (on[i], &value) == 0 && value && parse_switch (off[i], &value) == 0 && !value,
+            "'%s' is true and '%s' is false", on[i], off[i]);
+    value = true;
+    for (size_t i = 0; i < sizeof (bad) / sizeof (bad[0]); i++)
+        ok (parse_switch (bad[i], &value) < 0 && errno == EINVAL && value, "'%s' is refused", bad[i]);
+}
+
 int main (void)
 {
+    test_switches ();
     test_durations ();
     test_numbers ();
     test_dates ();

@@ -3,23 +3,12 @@
 
 /* options.c - the ingest.* attributes: nonsense is refused with a sentence that says what would do */
 #include <errno.h>
-#include <string.h>
 
 #include "libmodule/option.h"
 #include "libutil/errprintf.h"
 #include "modules/ingest/options.h"
 
 #define MIB (1u << 20)
-
-static int get_switch (idt_t *h, const char *name, const char *unless_given, bool *value, idt_error_t *errp)
-{
-    const char *s = idt_attr_define (h, name, unless_given);
-
-    if (!s)
-        return errprintf (errp, "%s: %s", name, strerror (errno));
-    *value = strcmp (s, "on") == 0;
-    return *value || strcmp (s, "off") == 0 ? 0 : module_option_bad (name, s, "on or off", errp);
-}
 
 int options_read (idt_t *h, struct options *o, idt_error_t *errp)
 {
@@ -29,8 +18,8 @@ int options_read (idt_t *h, struct options *o, idt_error_t *errp)
     if (idt_get_rank (h, &o->rank) < 0)
         return errprintf (errp, "the attribute rank is missing");
     if ((o->rank == 0 && module_option_statedir (h, "jobs", &o->statedir, errp) < 0)
-        || get_switch (h, "ingest.require-signature", "on", &o->require_signature, errp) < 0
-        || get_switch (h, "ingest.allow-guests", "off", &o->allow_guests, errp) < 0
+        || module_option_switch (h, "ingest.require-signature", "true", &o->require_signature, errp) < 0
+        || module_option_switch (h, "ingest.allow-guests", "false", &o->allow_guests, errp) < 0
         || module_option_number (h, "ingest.max-jobspec", "1048576", 1024, 16 * MIB, &o->max_jobspec, errp) < 0
         || module_option_number (h, "ingest.max-waiting", "65536", 1, 1 << 24, &o->max_waiting, errp) < 0
         || module_option_number (h, "ingest.max-waiting-bytes", "67108864", MIB, 1u << 31, &o->max_waiting_bytes, errp)

@@ -58,8 +58,8 @@ static int get_share (idt_t *h, uint32_t *share, idt_error_t *errp)
 
     if (!s)
         return errprintf (errp, "out of memory");
-    if (strcmp (s, "off") == 0 || strcmp (s, "auto") == 0)
-        *share = strcmp (s, "off") == 0 ? NODE_SHARE_OFF : NODE_SHARE_AUTO;
+    if (module_option_is_off (s) || strcmp (s, "auto") == 0)
+        *share = strcmp (s, "auto") == 0 ? NODE_SHARE_AUTO : NODE_SHARE_OFF;
     else if (parse_number (s, AREA_MIN_SIZE, AREA_MAX_SIZE, &n) == 0 && area_granules (0, (uint32_t)n) != 0)
         *share = (uint32_t)n;
     else

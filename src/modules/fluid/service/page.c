@@ -203,7 +203,7 @@ static int read_option (idt_t *h, bool *all, idt_error_t *errp)
     *all = strcmp (s, "all") == 0;
     if (*all || strcmp (s, "owner") == 0)
         return 1;
-    return strcmp (s, "off") == 0 ? 0 : module_option_bad (OPTION, s, "owner, all, or off", errp);
+    return module_option_is_off (s) ? 0 : module_option_bad (OPTION, s, "owner, all, or off", errp);
 }
 
 int page_door_open (struct service *sv, struct page_door **door, idt_error_t *errp)
