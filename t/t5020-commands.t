@@ -62,6 +62,10 @@ test_expect_success 'what is logged is in dmesg, until it is cleared' '
     grep -E "Z me.warning\[0\]: hello there$" out && idtree dmesg -C && idtree dmesg >out && ! grep hello out &&
     test_expect_code 2 idtree logger -s error x 2>err && grep ".error. is no severity" err
 '
+test_expect_success 'of a text of several lines each is logged; what is longer than a line of the log is told' '
+    idtree dmesg -C && idtree logger -s err "$(printf "one\\ntwo\\n\\n three")" four && idtree logger "$(printf "%02500d\\nafter it" 7)" 2>err && grep "line 1 has 2500 bytes: the log keeps the first 2047" err &&
+    idtree dmesg >out && cat out && test "$(wc -l <out)" = 5 && sed -n "s/.*logger.err.0.: //p" out >got && printf "one\\ntwo\\n three four\\n" >want && test_cmp want got && grep ": after it$" out
+'
 test_expect_success 'dmesg -f follows' '
     { idtree dmesg -f >log & } && follower=$! && idtree logger wake up &&
     wait_until "what is logged is followed" grep ": wake up\$" log && kill $follower

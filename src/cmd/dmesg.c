@@ -212,13 +212,38 @@ static void take_level (struct cmd *cmd, const char *arg, void *to)
                    arg);
 }
 
-static void join (int argc, char **argv, char *buf, size_t size)
+/* All arguments with a blank between them, for free (). */
+static char *join (const struct cmd *cmd)
 {
-    size_t n = 0;
+    size_t size = 1, n = 0;
 
-    buf[0] = '\0';
-    for (int i = 0; i < argc && n < size; i++)
-        n += snprintf (buf + n, size - n, "%s%s", i > 0 ? " " : "", argv[i]);
+    for (int i = 0; i < cmd->argc; i++)
+        size += strlen (cmd->argv[i]) + 1;
+    char *buf = calloc (1, size);
+    if (!buf)
+        cmd_die (cmd, "out of memory");
+    for (int i = 0; i < cmd->argc; i++)
+        n += snprintf (buf + n, size - n, "%s%s", i > 0 ? " " : "", cmd->argv[i]);
+    return buf;
+}
+
+/* One request for each line.  What the log does not keep of a longer one is told. */
+static void send_lines (const struct cmd *cmd, idt_t *h, int level, char *text)
+{
+    unsigned number = 1;
+
+    for (char *line = text; line; number++) {
+        char *next = strchr (line, '\n');
+
+        if (next)
+            *next++ = '\0';
+        if (strlen (line) > IDT_LOG_TEXT_MAX)
+            cmd_warn (cmd, "line %u has %zu bytes: the log keeps the first %d", number, strlen (line),
+                      IDT_LOG_TEXT_MAX);
+        if (*line || (number == 1 && !next))
+            idt_log (h, level, "%s", line);
+        line = next;
+    }
 }
 
 /* Lines are never answered; a refusal is, before what is asked later. */
@@ -235,19 +260,19 @@ static void check_may_log (struct cmd *cmd, idt_t *h)
 static int run_logger (struct cmd *cmd)
 {
     struct logger_options o = { .level = LOG_NOTICE, .name = "logger" };
-    char text[LINE_MAX_PRINTED];
     struct guard guard;
     uint32_t rank;
 
     cmd_options (cmd, &o);
-    join (cmd->argc, cmd->argv, text, sizeof (text));
     idt_t *h = cmd_connect (cmd);
     guard_begin (&guard, cmd);
     if (idt_get_rank (h, &rank) < 0) /* so that the line carries it */
         cmd_die (cmd, "rank: %s", strerror (errno));
     check_may_log (cmd, h);
     idt_log_set_name (h, o.name);
-    idt_log (h, o.level, "%s", text);
+    char *text = join (cmd);
+    send_lines (cmd, h, o.level, text);
+    free (text);
     if (idt_flush (h) < 0)
         cmd_die (cmd, "cannot send: %s", strerror (errno));
     guard_end (&guard);
@@ -265,7 +290,7 @@ const struct command logger_command = {
     .name = "logger",
     .operands = "TEXT...",
     .flags = CMD_CONNECTS | CMD_SILENT,
-    .summary = "Write a line to the broker's log",
+    .summary = "Write to the broker's log, each line of TEXT as one",
     .example = "idtree logger -s warning disk is nearly full",
     .options = logger_options,
     .run = run_logger,

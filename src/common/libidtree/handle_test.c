@@ -502,11 +502,13 @@ static void test_log (struct test_server *s)
     char big[10000], regex[256];
 
     errno = 77;
-    idt_log (h, LOG_INFO, "hello %d\nand more", 1);
+    idt_log (h, LOG_INFO, "hello %d", 1);
     ok (errno == 77, "idt_log keeps errno");
     snprintf (regex, sizeof (regex), "^<48>1 %s - [^ ]*handle_test[^ ]* %d - - hello 1$",
               "[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{6}Z", (int)getpid ());
-    ok (logged (h, regex), "a line is RFC 5424 text without a rank that is not known, cut at its end");
+    ok (logged (h, regex), "a line is RFC 5424 text without a rank that is not known");
+    idt_log (h, LOG_INFO, "two\nlines");
+    ok (logged (h, " - - lines$"), "the second line of a text is a line, too");
     idt_get_rank (h, &(uint32_t){ 0 });
     idt_log_set_name (h, "a name");
     idt_log (h, LOG_EMERG, "%s", "");

@@ -20,7 +20,7 @@
 #include "libidtree/private.h"
 #include "libutil/clock.h"
 
-#define LOG_MAX_TEXT 2048 /* bytes; longer lines are cut */
+#define LOG_MAX_TEXT (IDT_LOG_TEXT_MAX + 1)
 #define LOG_MAX_HEADER 256
 
 void idt_log_set_name (idt_t *h, const char *name)
@@ -64,6 +64,25 @@ static void log_send (idt_t *h, int level, const char *text)
     send_line (h, line, (size_t)size);
 }
 
+static void append_line (idt_t *h, int level, const char *text)
+{
+    if (h->transport->log)
+        h->transport->log (h->impl, level, log_name (h), text);
+    else
+        log_send (h, level, text);
+}
+
+/* Each line of a text is a line of the log; empty ones are left out, unless nothing else is there. */
+static void append_lines (idt_t *h, int level, char *text)
+{
+    char *save = NULL, *line = strtok_r (text, "\n", &save);
+
+    if (!line)
+        append_line (h, level, "");
+    for (; line; line = strtok_r (NULL, "\n", &save))
+        append_line (h, level, line);
+}
+
 void idt_log (idt_t *h, int level, const char *fmt, ...)
 {
     int saved_errno = errno;
@@ -73,10 +92,6 @@ void idt_log (idt_t *h, int level, const char *fmt, ...)
     va_start (ap, fmt);
     vsnprintf (text, sizeof (text), fmt, ap);
     va_end (ap);
-    text[strcspn (text, "\n")] = '\0'; /* one line is one line */
-    if (h->transport->log)
-        h->transport->log (h->impl, level, log_name (h), text);
-    else
-        log_send (h, level, text);
+    append_lines (h, level, text);
     errno = saved_errno;
 }
