@@ -60,4 +60,16 @@ test_expect_success 'what is no module is refused, and why is told' '
     test_must_fail idtree module load nosuch 2>err && grep "not found in search path" err &&
     test_must_fail idtree module load -n log echo 2>err && grep "log" err
 '
+test_expect_success 'a module for the broker of Flux is not called, and the broker goes on' '
+    for module in modules/.libs/foreign.so flux-core/.libs/idtree-flux.so; do
+        for thread in "" --thread; do
+            test_must_fail idtree module load -r 1 "$IDTREE_BUILDDIR/t/$module" $thread 2>err &&
+            grep "is a module for Flux.s broker, not for idtree.s" err || return 1
+        done
+    done && idtree ping -c 1 1 && idtree id new -r 1
+'
+test_expect_success 'as one of the modules that a broker begins with, it is named, and the broker does not start' '
+    test_must_fail idtree start -s 1 -o broker.modules="$IDTREE_BUILDDIR/t/modules/.libs/foreign.so" true 2>err &&
+    grep "foreign.so is a module for Flux.s broker" err
+'
 test_done

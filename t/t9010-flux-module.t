@@ -76,6 +76,11 @@ test_expect_success 'a second one is refused, and so is nonsense' '
     at 3 flux dmesg >log && grep "fluid.leese: there is no such setting" log &&
     grep "fluid.lease=x: must be 100ms to 1h" log
 '
+test_expect_success 'a module for idtree is none for Flux: it is refused, and the broker goes on' '
+    for name in fluid flake compressor job-ingest; do
+        test_must_fail at 3 flux module load "$IDTREE_BUILDDIR/src/modules/.libs/$name.so" 2>err && cat err || return 1
+    done && at 3 flux getattr rank
+'
 test_expect_success 'settings may be in the configuration of Flux' '
     echo "idtree.fluid.max-generators = 3" | at 0 flux config load && flux_unload 0 && flux_load 0 &&
     test "$(info 0 max_generators)" = 3 && flux_load 3 $args && flux_served 3 && flux_served 0

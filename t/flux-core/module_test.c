@@ -266,6 +266,22 @@ static void test_configuration (struct broker *b)
     unload_by_request (b);
 }
 
+/* Flux's broker calls what is named mod_main, with a handle of its own. */
+static void test_others (void)
+{
+    static const char *const names[] = { "fluid", "flake", "compressor", "job-ingest" };
+    char path[1024];
+
+    for (size_t i = 0; i < sizeof (names) / sizeof (names[0]); i++) {
+        snprintf (path, sizeof (path), "%s/src/modules/.libs/%s.so", BUILDDIR, names[i]);
+        void *dso = dlopen (path, RTLD_NOW | RTLD_LOCAL);
+        ok (dso && dlsym (dso, "idt_mod_main") && !dlsym (dso, "mod_main"), "%s has nothing that Flux would call",
+            names[i]);
+        if (dso)
+            dlclose (dso);
+    }
+}
+
 int main (void)
 {
     char dir[] = "/tmp/idtree-flux.XXXXXX", command[64];
@@ -279,6 +295,7 @@ int main (void)
     test_life (&b);
     test_ends (&b);
     test_configuration (&b);
+    test_others ();
     json_decref (b.attrs);
     json_decref (b.config);
     snprintf (command, sizeof (command), "rm -rf %s", dir);

@@ -23,7 +23,7 @@ struct echo {
     int errnum;
 };
 
-int mod_main (idt_t *h, int argc, char **argv);
+int idt_mod_main (idt_t *h, int argc, char **argv);
 
 static void echo_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 {
@@ -87,7 +87,7 @@ static const struct idt_handler_spec handlers[] = {
     { IDT_MSGTYPE_REQUEST, "echo.end", end_cb, 0 },   IDT_HANDLERS_END,
 };
 
-int mod_main (idt_t *h, int argc, char **argv)
+int idt_mod_main (idt_t *h, int argc, char **argv)
 {
     struct echo e = { .count = 0 };
 

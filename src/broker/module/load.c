@@ -102,14 +102,25 @@ static int copy_args (struct module *m, int argc, char **argv, bool *thread)
     return 0;
 }
 
+/* A broker of Flux calls mod_main () with a handle of its own: what has that name alone is not called. */
+static int no_module (const struct module *m, idt_error_t *errp)
+{
+    if (dlsym (m->dso, "mod_main"))
+        return errsetf (errp, EINVAL,
+                        "%.100s is a module for Flux's broker, not for idtree's: it has mod_main, but no idt_mod_main "
+                        "(idtree/module.h)",
+                        m->path);
+    return errsetf (errp, EINVAL, "%.100s is not a module: it has no idt_mod_main (idtree/module.h)", m->path);
+}
+
 static int open_dso (struct module *m, bool thread, idt_error_t *errp)
 {
     if (!(m->dso = dlopen (m->path, RTLD_NOW | RTLD_LOCAL)))
         return errsetf (errp, EINVAL, "it is no module that can be loaded: %s", dlerror ());
-    m->mod_main = (int (*) (idt_t *, int, char **))dlsym (m->dso, "mod_main");
+    m->mod_main = (int (*) (idt_t *, int, char **))dlsym (m->dso, "idt_mod_main");
     m->def = dlsym (m->dso, "idt_module");
     if (!m->mod_main)
-        return errsetf (errp, EINVAL, "%s is not a module: it has no mod_main", m->path);
+        return no_module (m, errp);
     m->threaded = thread || !m->def || m->def->threaded;
     m->shared = !thread && m->def && m->def->shared;
     return 0;

@@ -49,7 +49,7 @@ struct module {
     char *path;
     void *dso;
     idt_t *h;
-    const struct idt_module *def; /* NULL: it has only mod_main */
+    const struct idt_module *def; /* NULL: it has only idt_mod_main */
     bool threaded;
     bool shared;        /* and in the thread that several share */
     bool attached;      /* to the overlay */

@@ -247,7 +247,7 @@ struct host {
     idt_reactor_t *r;
     void *ctx;
     pthread_t thread;
-    int rc; /* of mod_main */
+    int rc; /* of idt_mod_main */
     int errnum;
     int argc;
 };
@@ -258,7 +258,7 @@ static void *module_thread (void *arg)
 {
     struct host *host = arg;
 
-    host->rc = mod_main (host->h, host->argc, options);
+    host->rc = idt_mod_main (host->h, host->argc, options);
     host->errnum = errno;
     return NULL;
 }
@@ -447,7 +447,7 @@ static void test_module (bool inlined)
     ok (!mailbox_pop (host.link.out), "once");
     if (!inlined)
         ok (host.rc == 0 && strcmp (host.link.started, "0 ") == 0,
-            "it told that it started, and closing the mailbox ends mod_main with 0");
+            "it told that it started, and closing the mailbox ends idt_mod_main with 0");
     link_fini (&host.link);
 }
 
@@ -476,7 +476,7 @@ static void test_init_fails (void)
     host.h = idt_handle_create (&threaded, &host.link);
     idt_handle_set_module (host.h, "mod");
     module_thread (&host);
-    ok (host.rc < 0 && host.errnum == EINVAL, "mod_main fails where init fails, with its errno");
+    ok (host.rc < 0 && host.errnum == EINVAL, "idt_mod_main fails where init fails, with its errno");
     ok (atoi (host.link.started) == EINVAL && strstr (host.link.started, " unknown option --nosuch"), "and tells why");
     idt_close (host.h);
     link_fini (&host.link);

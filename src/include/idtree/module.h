@@ -4,16 +4,19 @@
 /* module.h - what runs inside a broker (RFC 5)
  *
  * A module is a shared object.  The least it exports is
- *     int mod_main (idt_t *h, int argc, char **argv);
+ *     int idt_mod_main (idt_t *h, int argc, char **argv);
  * which registers handlers and runs idt_get_reactor (h) in a thread of its own until that is stopped.  Its name
  * is the file's without ".so", and the service of that name is its own.  Every module answers NAME.ping, stats-get,
  * stats-clear, rusage, metrics and disconnect; those it has no handler for are answered by the library.
  *
  * A module that never blocks may instead use IDT_MODULE (): then the broker can host it inline, on its own
- * reactor, and mod_main is made from the two functions for the case that it runs in a thread.  One that may block uses
+ * reactor, and idt_mod_main is made from the two functions for the case that it runs in a thread.  One that may block uses
  * IDT_MODULE_THREADED ().  One that computes for long but waits for nothing uses IDT_MODULE_SHARED (): the modules of
  * all brokers of a process that do so share one thread.  With each of them the broker knows when the module has
  * started, and waits for that.
+ *
+ * RFC 5 has another name, mod_main, by which Flux's broker calls its modules with a handle of its own.  What has that name
+ * alone is one of those and is refused here; what has idt_mod_main alone is refused there.
  */
 #ifndef IDTREE_MODULE_H
 #define IDTREE_MODULE_H
@@ -55,8 +58,8 @@ int idt_module_run (const struct idt_module *m, idt_t *h, int argc, char **argv)
     const struct idt_module idt_module = {                                                         \
         .name = (NAME), .init = (INIT), .fini = (FINI), .threaded = (THREADED), .shared = (SHARED) \
     };                                                                                             \
-    int mod_main (idt_t *h, int argc, char **argv);                                                \
-    int mod_main (idt_t *h, int argc, char **argv)                                                 \
+    int idt_mod_main (idt_t *h, int argc, char **argv);                                            \
+    int idt_mod_main (idt_t *h, int argc, char **argv)                                             \
     {                                                                                              \
         return idt_module_run (&idt_module, h, argc, argv);                                        \
     }
