@@ -15,6 +15,7 @@ nm -D --undefined-only "$pg_built" "$IDTREE_BUILDDIR/src/common/libidtree/.libs/
 pg_start max_worker_processes=4 min_parallel_table_scan_size=0 || exit 1
 pid=
 cleanup 'end; pg_stop'
+pg_parallel=$(sql "SELECT name FROM pg_settings WHERE name IN ('force_parallel_mode', 'debug_parallel_query')") # of 15, of later ones
 trap "" PIPE # of a session that has ended
 
 PATH=$IDTREE_BUILDDIR/src/broker:$PATH
@@ -45,6 +46,22 @@ test_expect_success 'without a broker: the type is there, and an id is refused w
     fails "SELECT fluid_next ()" && grep "ERROR:  idtree: local://$PG/one/local: .*the directory does not exist" err &&
     grep "HINT:  Start a broker on this host" err && fails "SET idtree.uri = \"tcp://x\"; SELECT fluid_next ()" && grep "idtree.uri to local:" err &&
     fails "SELECT fluid \$\$0\$\$; SET idtree.nonsense = 1" && fails "SELECT fluid \$\$0\$\$; SET idtree.epoch = monday" && grep "as 2026-01-01T00:00:00Z" err
+'
+tried=
+for config in "$pg_config" /usr/lib/postgresql/*/bin/pg_config; do
+    test -r "$("$config" --includedir-server 2>/dev/null)/utils/guc.h" && test -r "$("$config" --pgxs)" || continue
+    version=$("$config" --version)
+    case $tried in *"$version"*) continue ;; esac
+    tried="$tried $version"
+    test_expect_success "its sources compile for $version by PGXS, without a warning" '
+        rm -rf pgxs && mkdir pgxs && cp "$IDTREE_SRCDIR"/src/bindings/postgresql/* pgxs &&
+        make -C pgxs USE_PGXS=1 PG_CONFIG="$config" with_llvm=no COPT=-Werror PKG_CONFIG=false PG_CPPFLAGS="-I$IDTREE_SRCDIR/src/include" \
+            SHLIB_LINK="-L$IDTREE_BUILDDIR/src/common/libpage/.libs -lidtree-page" >made 2>&1 || { cat made; false; } && test -s pgxs/idtree.so
+    '
+done
+test $(($(sql "SHOW server_version_num") / 10000)) -lt 16 || test_set_prereq SOFT_ERRORS
+test_expect_success SOFT_ERRORS 'a text that is no id is told without an error to who asks so' '
+    test "$(sql "SELECT pg_input_is_valid (x, \$\$fluid\$\$) FROM unnest (ARRAY [\$\$fuZZybuNNy\$\$, \$\$fuZZ0\$\$, \$\$18446744073709551616\$\$]) x" | tr "\n" " ")" = "t f f "
 '
 test_expect_success 'ids are read in any form, and written in the one that is set' '
     for text in 6731191091817518 0x17e9fb8df16c2e 0017.e9fb.8df1.6c2e fuZZybuNNy "ƒuZZybuNNy" reform-remote-galileo--heart-package-academy; do
@@ -82,11 +99,11 @@ test_expect_success 'a default of columns: in order, made in the backend by the 
 '
 test_expect_success 'settings count whenever the library is loaded, in the midst of a parallel query, too' '
     sql "CREATE INDEX ON t (n); SHOW idtree.uri; SELECT fluid_next () IS NOT NULL" >got 2>&1 && printf "local://$PG/one/local\nt\n" >want && test_cmp want got &&
-    PGOPTIONS="$PGOPTIONS -c idtree.format=dothex -c force_parallel_mode=on" sql "SELECT id FROM t LIMIT 1" >got 2>&1 && cat got && grep -x "....\.....\.....\....." got
+    PGOPTIONS="$PGOPTIONS -c idtree.format=dothex -c $pg_parallel=on" sql "SELECT id FROM t LIMIT 1" >got 2>&1 && cat got && grep -x "....\.....\.....\....." got
 '
 test_expect_success 'sessions at once, workers of one query, clients of the broker: none twice' '
     for i in 1 2 3; do sql "INSERT INTO t (n) SELECT generate_series (1, 20000)" & pids="$pids $!"; done &&
-    sql "SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET max_parallel_workers_per_gather = 2; SET force_parallel_mode = on;
+    sql "SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET max_parallel_workers_per_gather = 2; SET $pg_parallel = on;
          CREATE TABLE u AS SELECT fluid_next () AS id FROM t; EXPLAIN (COSTS OFF) SELECT fluid_next () FROM t" >plan && grep Gather plan &&
     idtree id new -n 5000 >asked && for p in $pids; do wait $p || return 1; done &&
     sql "INSERT INTO t SELECT id FROM u" && psql -qXc "COPY t (id) FROM STDIN" <asked && test "$(sql "SELECT count (*) >= 85000 FROM t")" = t

@@ -122,11 +122,7 @@ static void define_settings (void)
                               PGC_USERSET, 0, NULL, NULL, NULL);
     DefineCustomIntVariable ("idtree.timeout", "How long a query waits for a broker.", NULL, &settings.timeout_ms,
                              10000, 1, 3600000, PGC_USERSET, GUC_UNIT_MS, NULL, NULL, NULL);
-#if PG_VERSION_NUM >= 150000
     MarkGUCPrefixReserved ("idtree");
-#else
-    EmitWarningsOnPlaceholders ("idtree");
-#endif
     settings.defined = true;
 }
 

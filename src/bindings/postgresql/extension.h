@@ -12,6 +12,10 @@
 
 #include <idtree/fluid.h>
 
+#if PG_VERSION_NUM < 150000
+#error "the extension idtree needs PostgreSQL 15 or later"
+#endif
+
 /* The type fluid is passed as int8 is, whatever machine it is. */
 #define FluidGetDatum(id) Int64GetDatum ((int64)(id))
 #define DatumGetFluid(d) ((fluid_t)DatumGetInt64 (d))
@@ -47,6 +51,6 @@ int64 now_ms (void); /* CLOCK_MONOTONIC, to a few milliseconds: it is read for e
 void pause_ms (long ms);
 
 /* End the query with a sentence, and what may help against an error of that errno. */
-void complain (int errnum, const char *sentence) pg_attribute_noreturn ();
+__attribute__ ((noreturn)) void complain (int errnum, const char *sentence); /* PostgreSQL 18 has its word no more */
 
 #endif /* POSTGRESQL_EXTENSION_H */

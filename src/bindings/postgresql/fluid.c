@@ -18,6 +18,10 @@
 
 #include "source.h"
 
+#if PG_VERSION_NUM < 160000 /* it throws all errors */
+#define ereturn(soft, dummy, ...) ereport (ERROR, __VA_ARGS__)
+#endif
+
 PG_FUNCTION_INFO_V1 (pg_fluid_next);
 Datum pg_fluid_next (PG_FUNCTION_ARGS)
 {
@@ -26,7 +30,8 @@ Datum pg_fluid_next (PG_FUNCTION_ARGS)
 
 /* --- text, bytes ----------------------------------------------------------------------------------- */
 
-static fluid_t read_text (const char *text)
+/* What is wrong with the text is noted in 'soft' where the caller wants to know (pg_input_is_valid ()), or thrown. */
+static fluid_t read_text (const char *text, Node *soft)
 {
     char *utf8 = pg_server_to_any (text, (int)strlen (text), PG_UTF8);
     fluid_t id;
@@ -34,10 +39,11 @@ static fluid_t read_text (const char *text)
     if (fluid_parse (utf8, strlen (utf8), &id, NULL) == 0)
         return id;
     if (errno == ERANGE)
-        ereport (ERROR, (errcode (ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
-                         errmsg ("\"%s\" is no fluid: it is a number of more than 64 bits", text),
-                         errhint ("A fluid is 0 to %s.", "18446744073709551615")));
-    ereport (ERROR,
+        ereturn (soft, 0,
+                 (errcode (ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
+                  errmsg ("\"%s\" is no fluid: it is a number of more than 64 bits", text),
+                  errhint ("A fluid is 0 to %s.", "18446744073709551615")));
+    ereturn (soft, 0,
              (errcode (ERRCODE_INVALID_TEXT_REPRESENTATION), errmsg ("\"%s\" is no fluid", text),
               errhint ("Write it as 6731191091817518, 0x17e9fb8df16c2e, 0017.e9fb.8df1.6c2e, fuZZybuNNy, words or "
                        "emoji.")));
@@ -55,7 +61,7 @@ static char *write_text (fluid_t id, enum fluid_form form)
 PG_FUNCTION_INFO_V1 (pg_fluid_in);
 Datum pg_fluid_in (PG_FUNCTION_ARGS)
 {
-    PG_RETURN_FLUID (read_text (PG_GETARG_CSTRING (0)));
+    PG_RETURN_FLUID (read_text (PG_GETARG_CSTRING (0), fcinfo->context));
 }
 
 PG_FUNCTION_INFO_V1 (pg_fluid_out);
@@ -120,7 +126,7 @@ Datum pg_fluid_cmp (PG_FUNCTION_ARGS)
     PG_RETURN_INT32 (compare (PG_GETARG_FLUID (0), PG_GETARG_FLUID (1)));
 }
 
-#if PG_VERSION_NUM < 150000 || SIZEOF_DATUM < 8
+#if SIZEOF_DATUM < 8
 static int compare_datums (Datum a, Datum b, SortSupport sort)
 {
     return compare (DatumGetFluid (a), DatumGetFluid (b));
@@ -203,7 +209,7 @@ Datum pg_fluid_of_numeric (PG_FUNCTION_ARGS)
     if (strspn (text, "0123456789") != strlen (text))
         ereport (ERROR, (errcode (ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE), errmsg ("%s is no fluid", text),
                          errhint ("A fluid is a whole number, and not negative.")));
-    PG_RETURN_FLUID (read_text (text));
+    PG_RETURN_FLUID (read_text (text, NULL));
 }
 
 PG_FUNCTION_INFO_V1 (pg_fluid_generator);

@@ -14,6 +14,10 @@
 #include "extension.h"
 #include "source.h"
 
+#if PG_VERSION_NUM >= 160000
+#define make_range(type, begin, end, empty) make_range (type, begin, end, empty, NULL)
+#endif
+
 #define UNIX_TO_POSTGRES_MS ((int64)(POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE) * SECS_PER_DAY * 1000)
 
 int64 instant_to_unix_ms (TimestampTz at)
