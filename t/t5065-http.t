@@ -44,6 +44,15 @@ test_expect_success 'health, readiness, figures, the watermark' '
     is 200 && grep -i "^content-type: application/openmetrics-text" head && test "$(tail -n 1 body)" = "# EOF" &&
     get "$url/v1/watermark" && is 200 && jq -e "has(\"id\") and has(\"behind_ms\")" body
 '
+test_expect_success 'the form that a client gives the greater weight is its answer'"'"'s' '
+    accept() { # path, what is accepted, the type that comes
+        get -X "${1%% *}" -H "Accept: $2" "$url${1#* }" && is 200 && grep -i "^content-type: $3" head || { echo "$@"; return 1; }
+    } && accept "GET /metrics" "text/plain;q=0.6, application/openmetrics-text;q=0.5" text/plain && accept "GET /metrics" "application/openmetrics-text;q=0" text/plain &&
+    accept "GET /metrics" "text/plain;q=0.5, application/openmetrics-text;version=1.0.0" application/openmetrics-text && tail -n 1 body | grep "^# EOF" && accept "GET /metrics" "application/openmetrics-text; version=0.0.1" text/plain &&
+    accept "GET /metrics" "*/*" text/plain && accept "POST /v1/ids" "application/json;q=0.5, text/plain" text/plain && accept "POST /v1/ids" "text/plain;q=0.5, application/json" application/json &&
+    accept "POST /v1/ids" "application/json, text/plain, */*" application/json && accept "POST /v1/ids" "text/plain;q=0" application/json && accept "POST /v1/ids" "text/plainer" application/json &&
+    get -H "Accept: text/plain;q=0.1" -H "Accept: application/openmetrics-text" "$url/metrics" && grep -i "^content-type: application/openmetrics-text" head && get -H "If-None-Match: *" "$url/" && is 304
+'
 scrapes() { # how many, option...
     n=$1 && shift && seq "$n" | sed "s|.*|url=\"$url/metrics\"|" | curl -s -f -m 60 "$@" -K - >out
 }

@@ -79,23 +79,22 @@ void figures_watermark (struct figures *fig, struct exchange *x)
 
 static void reply_metrics (struct exchange *x, const json_t *report)
 {
-    const char *accept = exchange_header (x, "Accept");
-    bool open = accept && strstr (accept, "application/openmetrics-text");
+    static const char *const types[] = { "text/plain; version=0.0.4; charset=utf-8",
+                                         "application/openmetrics-text; version=1.0.0; charset=utf-8" };
+    size_t type = exchange_wants (x, types, 2);
     char *text = NULL;
     size_t size;
     FILE *f = open_memstream (&text, &size);
 
     if (f) {
-        metrics_print (f, open ? METRICS_OPENMETRICS : METRICS_PROMETHEUS, &(struct metrics_source){ report, -1 }, 1);
+        metrics_print (f, type == 1 ? METRICS_OPENMETRICS : METRICS_PROMETHEUS, &(struct metrics_source){ report, -1 },
+                       1);
         if (fclose (f) != 0) {
             free (text);
             text = NULL;
         }
     }
-    exchange_reply (x, 200,
-                    open ? "application/openmetrics-text; version=1.0.0; charset=utf-8"
-                         : "text/plain; version=0.0.4; charset=utf-8",
-                    text);
+    exchange_reply (x, 200, types[type], text);
 }
 
 static struct asker *next_asker (struct figures *fig)

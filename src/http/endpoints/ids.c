@@ -43,9 +43,9 @@ static const char *const plain = "text/plain; charset=utf-8";
 
 static bool wants_lines (const struct exchange *x)
 {
-    const char *accept = exchange_header (x, "Accept");
+    static const char *const types[] = { "application/json", "text/plain" };
 
-    return accept && strncmp (accept, "text/plain", 10) == 0;
+    return exchange_wants (x, types, 2) == 1;
 }
 
 static enum fluid_form form_of (const struct exchange *x)

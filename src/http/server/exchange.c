@@ -10,7 +10,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
+#include "http/server/accept.h"
 #include "http/server/exchange.h"
 #include "libutil/errprintf.h"
 
@@ -204,7 +206,7 @@ void exchange_reply_resource (struct exchange *x)
 {
     const char *known = exchange_header (x, "If-None-Match");
 
-    x->status = known && strstr (known, x->resource->etag) ? 304 : 200;
+    x->status = known && (strcmp (known, "*") == 0 || strstr (known, x->resource->etag)) ? 304 : 200;
     x->type = x->resource->type;
     x->ready = true;
 }
@@ -245,6 +247,22 @@ const char *exchange_parameter (const struct exchange *x, const char *name)
 const char *exchange_header (const struct exchange *x, const char *name)
 {
     return MHD_lookup_connection_value (x->connection, MHD_HEADER_KIND, name);
+}
+
+static enum MHD_Result accept_cb (void *cls, enum MHD_ValueKind kind, const char *name, const char *value)
+{
+    if (strcasecmp (name, "Accept") == 0)
+        accept_read (cls, value);
+    return MHD_YES;
+}
+
+size_t exchange_wants (const struct exchange *x, const char *const *types, size_t n)
+{
+    struct accept a;
+
+    accept_init (&a, types, n);
+    MHD_get_connection_values (x->connection, MHD_HEADER_KIND, accept_cb, &a);
+    return accept_choose (&a);
 }
 
 void exchange_ask (struct exchange *x, idt_future_t *f, idt_future_f cb)

@@ -71,6 +71,9 @@ void *exchange_state_new (struct exchange *x, size_t size);
 const char *exchange_parameter (const struct exchange *x, const char *name);
 const char *exchange_header (const struct exchange *x, const char *name);
 
+/* Which of 'n' media types (the default first) the client wants, by its Accept fields: the index. */
+size_t exchange_wants (const struct exchange *x, const char *const *types, size_t n);
+
 /* Ask the broker: 'cb' is called with the answer in x->f, or an error.  Where it cannot be asked that is answered. */
 void exchange_ask (struct exchange *x, idt_future_t *f, idt_future_f cb);
 

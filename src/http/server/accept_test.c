@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+#include <string.h>
+
+#include "http/server/accept.h"
+#include "test/tap.h"
+
+static const char *const metrics[] = { "text/plain; version=0.0.4; charset=utf-8",
+                                       "application/openmetrics-text; version=1.0.0; charset=utf-8" };
+static const char *const ids[] = { "application/json", "text/plain" };
+
+static size_t choose (const char *const types[2], const char *first, const char *second)
+{
+    struct accept a;
+
+    accept_init (&a, types, 2);
+    if (first)
+        accept_read (&a, first);
+    if (second)
+        accept_read (&a, second);
+    return accept_choose (&a);
+}
+
+static size_t m (const char *value)
+{
+    size_t i = choose (metrics, value, NULL);
+
+    diag ("%s: %s", value, metrics[i]);
+    return i;
+}
+
+static size_t n (const char *value)
+{
+    size_t i = choose (ids, value, NULL);
+
+    diag ("%s: %s", value, ids[i]);
+    return i;
+}
+
+static void test_weights (void)
+{
+    ok (m ("text/plain;q=0.6, application/openmetrics-text;q=0.5") == 0
+            && m ("text/plain;q=0.5, application/openmetrics-text;q=0.6") == 1
+            && m ("application/openmetrics-text;q=0.501,text/plain;q=0.5") == 1,
+        "the greater weight counts, not the order");
+    ok (m ("application/openmetrics-text;q=0") == 0
+            && m ("application/openmetrics-text;q=0.000, text/plain;q=0.001") == 0
+            && m ("text/plain;q=0, application/openmetrics-text;q=0.001") == 1 && n ("text/plain;q=0") == 0
+            && n ("application/json;q=0, */*") == 1,
+        "what has weight 0 is not wanted");
+    ok (m ("application/openmetrics-text") == 1 && m ("text/plain") == 0 && n ("text/plain") == 1
+            && n ("text/plain;q=0.1, application/json") == 0,
+        "without one it is 1");
+    ok (m ("application/openmetrics-text;q=2, text/plain;q=0.1") == 0 && m ("application/openmetrics-text;q=1.001") == 0
+            && m ("application/openmetrics-text;q=.5") == 0 && m ("application/openmetrics-text;q=") == 0
+            && m ("application/openmetrics-text;q=0.5000") == 0 && m ("application/openmetrics-text;q=1.000") == 1
+            && m ("application/openmetrics-text;q=1.") == 1 && m ("application/openmetrics-text;q") == 0,
+        "a weight that is none makes the range none");
+}
+
+static void test_ranges (void)
+{
+    ok (m ("*/*") == 0 && n ("*/*") == 0 && n ("text/*") == 1 && m ("text/*") == 0 && m ("application/*") == 1,
+        "a range may be of all types, or of all of a kind");
+    ok (m ("application/openmetrics-text, */*") == 1 && n ("text/plain, */*") == 1 && n ("*/*, text/plain") == 1,
+        "of equal weights that which is named counts");
+    ok (n ("application/json, text/plain, */*") == 0 && m ("text/plain, application/openmetrics-text") == 0,
+        "then the default");
+    ok (m ("*/*;q=0.9, application/openmetrics-text;q=0.1") == 0 && n ("text/*;q=1, text/plain;q=0, */*;q=0.5") == 0
+            && n ("*/*;q=1, application/json;q=0.2") == 1,
+        "the range that names a type most exactly has its weight");
+    ok (m ("application/openmetrics-textual") == 0 && m ("xapplication/openmetrics-text") == 0
+            && m ("application*") == 0 && m ("text/plain+application/openmetrics-text;q=0") == 0 && m ("*") == 0,
+        "a name in another name is none");
+    ok (m ("APPLICATION/OpenMetrics-Text") == 1 && m (" \tapplication/openmetrics-text\t; Q=1 ") == 1
+            && m (",, application/openmetrics-text ,") == 1,
+        "case, blanks and empty ranges do not matter");
+}
+
+static void test_parameters (void)
+{
+    ok (m ("application/openmetrics-text;version=1.0.0;q=0.5,application/openmetrics-text;version=0.0.1;q=0.4,"
+           "text/plain;version=0.0.4;q=0.3,*/*;q=0.2")
+                == 1
+            && m ("application/openmetrics-text;version=0.0.1;q=0.9,text/plain;version=0.0.4;q=0.3") == 0
+            && m ("text/plain;version=1.0.0;q=0.9,application/openmetrics-text; version=\"1.0.0\";q=0.3") == 1,
+        "another version is another type");
+    ok (m ("application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.6,text/plain;version=0.0.4;q=0.3") == 1,
+        "a parameter that is not known makes none");
+    ok (m ("application/openmetrics-text;q=0.9;version=0.0.1") == 1, "what follows the weight is not the type's");
+    ok (m ("x/y;a=\"b, application/openmetrics-text\"") == 0 && m ("x/y;a=\"\\\", application/openmetrics-text") == 0
+            && m ("application/openmetrics-text;a=\"b;q=0\"") == 1 && m ("application/openmetrics-text;version") == 0,
+        "quotes hold what separates; a parameter without a value is none");
+}
+
+int main (void)
+{
+    test_weights ();
+    test_ranges ();
+    test_parameters ();
+    ok (choose (metrics, NULL, NULL) == 0 && choose (ids, "", NULL) == 0 && choose (ids, "image/png", NULL) == 0,
+        "who wants nothing, or nothing that is there, gets the default");
+    ok (choose (metrics, "text/plain;q=0.5", "application/openmetrics-text") == 1
+            && choose (metrics, "application/openmetrics-text;q=0.5", "text/plain") == 0,
+        "two fields are one list");
+    return done_testing ();
+}
