@@ -49,6 +49,41 @@ test_expect_success 'a reader that has left makes room for others' '
 test_expect_success 'readers that take nothing, and those that are gone, cost others nothing' '
     python3 "$IDTREE_SRCDIR/t/http_slow.py" "$url"
 '
+test_expect_success 'proxies are told to keep no events, and to change none' '
+    curl -sN -m 300 -D head "$url/v1/events" | grep -m 1 "^event: hello" && grep -i "^x-accel-buffering: no" head && grep -i "^cache-control: no-store, no-transform" head &&
+    curl -sf -m 60 -D head "$url/v1/tree" >tree && ! grep -i "^x-accel-buffering" head && grep -i "^cache-control: no-store" head
+'
+if command -v nginx >/dev/null; then
+    test_set_prereq NGINX
+fi
+# As it is installed: but for where it listens and what it writes.
+start_nginx() {
+    mkdir -p nginx && cat >nginx/conf <<END &&
+daemon off;
+pid pid;
+error_log log;
+events {}
+http {
+    access_log off;
+    client_body_temp_path body;
+    proxy_temp_path proxy;
+    fastcgi_temp_path fastcgi;
+    uwsgi_temp_path uwsgi;
+    scgi_temp_path scgi;
+    server {
+        listen unix:nginx.sock;
+        location / { proxy_pass $url; }
+    }
+}
+END
+    { nginx -p nginx -e log -c conf 2>nginx/err </dev/null & } && nginx_pid=$! &&
+        wait_until "nginx listens" test -S nginx.sock
+}
+cleanup 'kill "$nginx_pid" 2>/dev/null || :'
+test_expect_success NGINX 'events come through nginx as they happen' '
+    start_nginx && python3 "$IDTREE_SRCDIR/t/http_proxy.py" nginx.sock && curl -sf -m 60 --unix-socket nginx.sock http://localhost/v1/tree | jq -e ".size == 7" &&
+    kill $nginx_pid && { wait $nginx_pid || :; }
+'
 test_expect_success 'the log is told to nobody whom other users may be' '
     stop_http && start_http -l 127.0.0.1:0 && read_events &&
     wait_until "rates" grep -s "^event: rates" events && grep "\"log\":false" events && idtree startctl kill 6 &&

@@ -47,10 +47,18 @@ static const char *reason (unsigned status)
     }
 }
 
+/* What compresses a stream keeps it until there is enough of it: so nobody may. */
+static const char *cache_control (const struct exchange *x)
+{
+    return x->streams ? "no-store, no-transform" : x->resource ? "no-cache" : "no-store";
+}
+
 static void add_headers (const struct exchange *x, struct MHD_Response *r)
 {
     MHD_add_response_header (r, "Content-Type", x->type);
-    MHD_add_response_header (r, "Cache-Control", x->resource ? "no-cache" : "no-store");
+    MHD_add_response_header (r, "Cache-Control", cache_control (x));
+    if (x->streams)
+        MHD_add_response_header (r, "X-Accel-Buffering", "no"); /* to nginx, which would wait until a buffer is full */
     MHD_add_response_header (r, "X-Content-Type-Options", "nosniff");
     if (x->resource) {
         MHD_add_response_header (r, "ETag", x->resource->etag);
@@ -214,6 +222,7 @@ void exchange_reply_resource (struct exchange *x)
 /* HEAD has no body, but libmicrohttpd would end its chunks, and spoil the connection. */
 void exchange_stream (struct exchange *x, const char *type, exchange_read_f *read)
 {
+    x->streams = true;
     if (strcmp (x->method, "HEAD") == 0) {
         exchange_reply (x, 200, type, strdup (""));
         return;

@@ -56,7 +56,8 @@ struct exchange {
     size_t held;                     /* bytes of it that count */
     const char *allow;               /* of status 405 */
     const struct resource *resource; /* that it asks for; NULL: none */
-    exchange_read_f *read;           /* the answer is a stream; NULL: it is none */
+    bool streams;                    /* the answer is a stream, or would be to GET */
+    exchange_read_f *read;           /* what it comes from; NULL: the answer is none */
     bool over;                       /* that ends */
     /* of whoever answers it */
     idt_future_t *f;                    /* what the broker is asked */
