@@ -81,6 +81,19 @@ test_expect_success 'who calls while the broker has no descriptor for him is ans
     prlimit --pid "$pid" --nofile=10: && { (at1 "$LOAD" make deaf 10 1) & } && load=$! &&
     wait_until "he calls" sh -c "ls -l /proc/$load/fd | grep socket" >calls && prlimit --pid "$pid" --nofile="$had:" && wait $load
 '
+# Leases of an hour: who would wait for the end of one would wait for ever.
+cat >spoil.sh <<'END'
+. "$IDTREE_SRCDIR/t/wait.sh"
+wait_served 0 -g && "$LOAD" make spoilt.1 1000 1 && "$IDTREE_BUILDDIR/t/pagevandal" $1 || exit 1
+idtree id new -n 200 --to=dec >asked.spoilt && "$LOAD" ask spoilt.2 500 7 || exit 1
+idtree dmesg | grep "does not hold what it may" && "$LOAD" check spoilt.1 spoilt.2 && sort -n -c asked.spoilt
+END
+test_expect_success 'rank 0 goes on at once where somebody spoilt its page, whatever was written there' '
+    for what in back ahead; do
+        idtree start -o fluid.lease=1h sh spoil.sh $what && test "$(head -n 1 asked.spoilt)" -gt "$(last_of spoilt.1)" &&
+        test "$(first_of spoilt.2)" -gt "$(tail -n 1 asked.spoilt)" && rm spoilt.* || return 1
+    done
+'
 test_expect_success 'who has the page and writes nonsense: it is closed, and ids go on when that lease is over' '
     (at1 "$LOAD" make nonsense.1 1000 1) && (at1 "$IDTREE_BUILDDIR/t/pagevandal") &&
     wait_until "it is told" sh -c "idtree dmesg -r 1 | grep \"does not hold what it may\"" &&

@@ -38,7 +38,7 @@ static uint64_t ms_of (uint64_t boot_us, int64_t offset_us)
 static uint32_t choose (const idt_page_t *p, const struct word *w, uint64_t ms, fluid_t after, struct fluid_fields *f)
 {
     uint32_t first = w->first * FLUID_GRANULE, kept = atomic_load_explicit (&p->page->kept, memory_order_relaxed);
-    uint32_t end = kept < FLUID_PER_MS ? FLUID_PER_MS - kept : 0;
+    uint32_t end = kept < PAGE_OWN_FIRST ? PAGE_OWN_FIRST - kept : 0;
     fluid_t id;
 
     *f = (struct fluid_fields){ ms, p->generator, first };

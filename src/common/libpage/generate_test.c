@@ -227,12 +227,12 @@ static void test_refusals (void)
     page_gen_set_terms (&w.gen, &w.terms);
     page_gen_pause (&w.gen);
     ok (idt_page_generate (&w.client, 0, 1, &id) < 0 && errno == EAGAIN, "nothing is made in a pause");
-    page_gen_lend (&w.gen, 63);
+    page_gen_lend (&w.gen, 62);
     bool apart = true;
     fluid_t ids[64];
     apart = idt_page_generate (&w.client, 0, 64, ids) == 64;
     for (int i = 0; i < 64; i++)
-        apart = apart && fluid_split (ids[i]).sequence >= 63 * FLUID_GRANULE;
+        apart = apart && fluid_split (ids[i]).sequence >= 62 * FLUID_GRANULE;
     ok (apart, "nothing is made of what is lent");
     w.terms.kept = FLUID_PER_MS / 2;
     page_gen_set_terms (&w.gen, &w.terms);
@@ -241,7 +241,14 @@ static void test_refusals (void)
     for (int i = 0; i < 64; i++)
         apart = apart && fluid_split (ids[i]).sequence < FLUID_PER_MS / 2;
     ok (apart, "nothing is made of what the broker would like");
-    page_gen_close (&w.gen);
+    w.terms.kept = 0;
+    page_gen_set_terms (&w.gen, &w.terms);
+    fluid_t many[2 * FLUID_PER_MS];
+    apart = idt_page_generate (&w.client, 0, 2 * FLUID_PER_MS, many) == 2 * FLUID_PER_MS;
+    for (unsigned i = 0; i < 2 * FLUID_PER_MS; i++)
+        apart = apart && fluid_split (many[i]).sequence < PAGE_OWN_FIRST;
+    ok (apart, "nor of what is the broker's alone, which no page can say");
+    page_gen_close (&w.gen, 0, UINT64_MAX);
     ok (idt_page_generate (&w.client, 0, 1, &id) < 0 && errno == ESTALE, "a closed page says so");
     world_fini (&w);
 }
@@ -381,7 +388,7 @@ static void test_threads (void)
         page_gen_pause (&w.gen);
         page_gen_lend (&w.gen, lent % 32);
         struct word word;
-        if (!page_gen_look (&w.gen, &word))
+        if (!page_gen_look (&w.gen, UINT64_MAX, &word))
             break;
         counted += page_gen_others (&w.gen);
     }
@@ -430,7 +437,7 @@ static void test_killed (void)
                     waitpid (pid[j], NULL, 0);
     }
     ok (killed > 0, "%u processes were killed while they made ids", killed);
-    ok (page_gen_look (&w.gen, &word), "the page is as good as it was");
+    ok (page_gen_look (&w.gen, UINT64_MAX, &word), "the page is as good as it was");
     uint64_t counted = page_gen_others (&w.gen), made = 0;
     for (int k = 0; k < WORKERS; k++)
         made += log->count[k];

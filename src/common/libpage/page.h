@@ -19,7 +19,7 @@
 #include <idtree/fluid.h>
 
 #define PAGE_MAGIC UINT64_C (0x7061676574726564) /* for who maps something else */
-#define PAGE_VERSION 1U
+#define PAGE_VERSION 2U
 #define PAGE_SIZE 4096U
 #define PAGE_LINE 64
 
@@ -40,6 +40,12 @@ struct page {
     _Alignas(PAGE_LINE) _Atomic uint64_t word;
     _Atomic uint64_t passed; /* ids of milliseconds before the word's (word_left ()): for figures alone */
 };
+
+/* Sequence numbers of each millisecond from here on are the broker's alone: who has the page takes none of them, whatever
+ * stands there.  So the broker can go on where somebody has spoilt it.
+ */
+#define PAGE_OWN_FIRST (FLUID_PER_MS - FLUID_GRANULE)
+#define PAGE_OWN_GRANULES (UINT64_C (1) << (FLUID_GRANULES - 1))
 
 /* --- the word ---------------------------------------------------------------------------------- */
 

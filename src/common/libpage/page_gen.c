@@ -106,6 +106,7 @@ int page_gen_reserve_in (struct page_gen *g, uint64_t now_ms, uint64_t granules,
         w.ms = now_ms;
         w.used = f.sequence + n;
     } while (!swap (g, &had, w));
+    g->own_ms = now_ms;
     fluid_join (&f, first); /* all in range */
     return (int)n;
 }
@@ -135,7 +136,8 @@ void page_gen_set_terms (struct page_gen *g, const struct page_terms *terms)
         page_gen_advance (g, g->lo_ms); /* WORD_FIRST */
     if (terms->hi_ms > g->top_ms)
         g->top_ms = terms->hi_ms;
-    atomic_store (&page->offset_us, terms->offset_us);
+    if (terms->hi_ms > 0) /* who reads the end of before is not to read a time of no clock */
+        atomic_store (&page->offset_us, terms->offset_us);
     atomic_store (&page->until_us, terms->until_us);
     atomic_store (&page->kept, terms->kept);
     atomic_store (&page->hi_ms, terms->hi_ms);
@@ -176,7 +178,7 @@ void page_gen_end_loans (struct page_gen *g, uint32_t first, uint64_t ms)
 }
 
 /* Whether those who have the page may have made this of what it was. */
-static bool is_sound (const struct page_gen *g, uint64_t packed)
+static bool is_sound (const struct page_gen *g, uint64_t limit_ms, uint64_t packed)
 {
     struct word w = word_unpack (packed), seen = word_unpack (g->seen);
 
@@ -184,18 +186,18 @@ static bool is_sound (const struct page_gen *g, uint64_t packed)
         return false;
     if (w.ms == seen.ms)
         return w.used >= seen.used;
-    return w.ms > seen.ms && w.ms < g->top_ms;
+    return w.ms > seen.ms && w.ms < g->top_ms && w.ms <= limit_ms;
 }
 
-bool page_gen_look (struct page_gen *g, struct word *w)
+bool page_gen_look (struct page_gen *g, uint64_t limit_ms, struct word *w)
 {
     uint64_t packed = atomic_load (word_of (g));
+    bool sound = !g->page || is_sound (g, limit_ms, packed);
 
-    *w = word_unpack (packed);
-    if (g->page && !is_sound (g, packed))
-        return false;
-    g->seen = packed;
-    return true;
+    if (sound)
+        g->seen = packed;
+    *w = word_unpack (g->seen);
+    return sound;
 }
 
 /* Who has the page moves the word to make ids; we do so, too, where none are made (PAST_FIRST). */
@@ -228,17 +230,22 @@ uint64_t page_gen_others (struct page_gen *g)
     return n < most ? n : most;
 }
 
-void page_gen_close (struct page_gen *g)
+uint64_t page_gen_close (struct page_gen *g, uint64_t now_ms, uint64_t limit_ms)
 {
     if (!g->page)
-        return;
+        return 0;
     uint64_t packed = atomic_fetch_or (&g->page->word, WORD_CLOSED); /* CLOSE_IN_ONE */
-    struct word last = word_unpack (is_sound (g, packed) ? packed : g->seen);
+    bool sound = is_sound (g, limit_ms, packed);
+    struct word last = word_unpack (sound ? packed : g->seen);
 
-    if (!is_sound (g, packed))
-        last = word_advance (last, g->top_ms);
+    if (!sound) {
+        uint64_t ms = last.ms > g->own_ms ? last.ms : g->own_ms;
+
+        last = word_advance (last, (ms > now_ms ? ms : now_ms) + 1);
+    }
     last.first = 0;
     atomic_store (&g->page->hi_ms, 0);
     atomic_store (&g->own, word_pack (last));
     g->page = NULL;
+    return sound ? 0 : g->top_ms;
 }

@@ -20,6 +20,7 @@ struct page_gen {
     uint64_t seen;        /* the word, when it was looked at last */
     uint64_t made;        /* ... and when ids of its millisecond were used, before we moved it last */
     uint64_t top_ms;      /* the highest hi_ms that the page ever had */
+    uint64_t own_ms;      /* the newest of which we made ids */
     uint64_t mine;        /* of what the page counts, what our own swaps added, or took away */
     uint64_t told;        /* what others had made of it when that was asked last */
     uint64_t told_ms;     /* ... and of which time the word was */
@@ -34,10 +35,10 @@ int page_gen_reserve_in (struct page_gen *g, uint64_t now_ms, uint64_t granules,
 void page_gen_advance (struct page_gen *g, uint64_t ms);
 void page_gen_follow (struct page_gen *g, fluid_t id);
 
-/* The word now.  Returns false where it is none that those who have the page may have made of what it was: then the
- * page is to be closed.
+/* The word now.  Returns false where it is none that those who have the page may have made of what it was, with clocks
+ * that show 'limit_ms' at most: then the page is to be closed, and '*w' is what it was before.
  */
-bool page_gen_look (struct page_gen *g, struct word *w);
+bool page_gen_look (struct page_gen *g, uint64_t limit_ms, struct word *w);
 
 /* The newest id that was made of the word as it was looked at last, or that we followed; 0: none is known. */
 fluid_t page_gen_newest (const struct page_gen *g);
@@ -73,9 +74,10 @@ uint64_t page_gen_others (struct page_gen *g);
 /* What is lent below 'first' is no more, but at times before 'ms': let it be used, if the word is there. */
 void page_gen_end_loans (struct page_gen *g, uint32_t first, uint64_t ms);
 
-/* Close the page: nobody makes anything of it any more, and what was made is known now.  Where the word is none
- * that they may have made nothing is made of what they might have.
+/* Close the page: nobody makes anything of it any more.  Returns 0 where what was made is known now.  Else the word is
+ * none that they may have made: the generator goes on above all of ours and above 'now_ms', and the owner makes nothing
+ * below the time that is returned but of PAGE_OWN_GRANULES, and gives nothing of that back.
  */
-void page_gen_close (struct page_gen *g);
+uint64_t page_gen_close (struct page_gen *g, uint64_t now_ms, uint64_t limit_ms);
 
 #endif /* LIBPAGE_PAGE_GEN_H */

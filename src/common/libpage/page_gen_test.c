@@ -164,13 +164,14 @@ static void test_end_of_time (struct page *page)
     page_gen_advance (&g, END_MS);
     ok (page_gen_reserve_in (&g, FLUID_TIMESTAMP_MAX, UINT64_MAX, 1, &b) < 0 && errno == EAGAIN,
         "%s: ... and no more when the generator is moved to the end of time", how);
-    ok (page_gen_look (&g, &w) && page_gen_newest (&g) == a + 9, "%s: its newest id is known", how);
+    ok (page_gen_look (&g, UINT64_MAX, &w) && page_gen_newest (&g) == a + 9, "%s: its newest id is known", how);
     page_gen_advance (&g, UINT64_MAX);
     page_gen_follow (&g, UINT64_MAX);
     page_gen_follow (&g, 0);
     page_gen_advance (&g, 0);
-    ok (page_gen_look (&g, &w) && page_gen_others (&g) == 0, "%s: that is no fault of those who have the page", how);
-    page_gen_close (&g);
+    ok (page_gen_look (&g, UINT64_MAX, &w) && page_gen_others (&g) == 0,
+        "%s: that is no fault of those who have the page", how);
+    page_gen_close (&g, 0, UINT64_MAX);
     ok (page_gen_reserve_in (&g, FLUID_TIMESTAMP_MAX, UINT64_MAX, 1, &b) < 0 && errno == EAGAIN,
         "%s: nothing more is made of it", how);
 }
@@ -182,7 +183,7 @@ static void test_shared (void)
     fluid_t id;
 
     share (&s);
-    ok (page_gen_look (&s.gen, &w) && w.ms == 100 && w.used == 0, "a page begins where its generator was");
+    ok (page_gen_look (&s.gen, UINT64_MAX, &w) && w.ms == 100 && w.used == 0, "a page begins where its generator was");
     write_word (&s, (struct word){ .ms = 110, .used = 1000 });
     ok (page_gen_reserve_in (&s.gen, 110, UINT64_MAX, 100, &id) == 24 && fluid_split (id).sequence == 1000,
         "the broker goes on where others were");
@@ -190,12 +191,12 @@ static void test_shared (void)
     ok (page_gen_reserve_in (&s.gen, 109, UINT64_MAX, 1, &id) < 0 && errno == EAGAIN, "... nor before");
     fluid_join (&(struct fluid_fields){ 120, GENERATOR + 1, 5 }, &id);
     page_gen_follow (&s.gen, id);
-    ok (page_gen_look (&s.gen, &w) && w.ms == 120 && w.used == FLUID_PER_MS,
+    ok (page_gen_look (&s.gen, UINT64_MAX, &w) && w.ms == 120 && w.used == FLUID_PER_MS,
         "above an id of a higher generator nothing is made of its millisecond");
     write_word (&s, (struct word){ .ms = 150, .used = 7 });
-    page_gen_close (&s.gen);
+    page_gen_close (&s.gen, 0, UINT64_MAX);
     ok (word_unpack (atomic_load (&s.page.word)).closed && atomic_load (&s.page.hi_ms) == 0, "a page is closed");
-    ok (page_gen_look (&s.gen, &w) && w.ms == 150 && w.used == 7 && !w.closed,
+    ok (page_gen_look (&s.gen, UINT64_MAX, &w) && w.ms == 150 && w.used == 7 && !w.closed,
         "... and what was made of it is known to the broker");
 }
 
@@ -207,7 +208,7 @@ static void test_new_range (void)
     share (&s);
     page_gen_set_range (&s.gen, 300, 400);
     page_gen_set_terms (&s.gen, &(struct page_terms){ .hi_ms = 400, .until_us = UINT64_MAX });
-    ok (page_gen_look (&s.gen, &w) && w.ms == 300, "nothing is made of what lies between two ranges");
+    ok (page_gen_look (&s.gen, UINT64_MAX, &w) && w.ms == 300, "nothing is made of what lies between two ranges");
 }
 
 static void test_loans (void)
@@ -219,12 +220,12 @@ static void test_loans (void)
     page_gen_pause (&s.gen);
     ok (word_unpack (atomic_load (&s.page.word)).first == FLUID_GRANULES, "nothing is made by others in a pause");
     page_gen_lend (&s.gen, 4);
-    ok (page_gen_look (&s.gen, &w) && w.first == 4, "... and afterwards nothing of what is lent");
+    ok (page_gen_look (&s.gen, UINT64_MAX, &w) && w.first == 4, "... and afterwards nothing of what is lent");
     page_gen_end_loans (&s.gen, 0, 101);
-    ok (page_gen_look (&s.gen, &w) && w.first == 4, "a loan is not over before the word is past it");
+    ok (page_gen_look (&s.gen, UINT64_MAX, &w) && w.first == 4, "a loan is not over before the word is past it");
     page_gen_advance (&s.gen, 101);
     page_gen_end_loans (&s.gen, 0, 101);
-    ok (page_gen_look (&s.gen, &w) && w.first == 0, "... and is then");
+    ok (page_gen_look (&s.gen, UINT64_MAX, &w) && w.first == 0, "... and is then");
 }
 
 /* Ids that others make are counted when the word is looked at; ours, and what we pass over, are not. */
@@ -248,7 +249,7 @@ static void test_counts (void)
     ok (page_gen_others (&s.gen) <= 12 * FLUID_PER_MS, "who writes nonsense adds no more than there was to be made");
     atomic_store (&s.page.passed, 0);
     ok (page_gen_others (&s.gen) == 0, "... and takes nothing back");
-    page_gen_close (&s.gen);
+    page_gen_close (&s.gen, 0, UINT64_MAX);
     ok (page_gen_others (&s.gen) == 0, "of a page that is closed nobody makes anything");
 }
 
@@ -266,11 +267,11 @@ static void test_spoilt_at_the_end (void)
     page_gen_set_terms (&s.gen, &(struct page_terms){ .hi_ms = END_MS, .until_us = UINT64_MAX });
     page_gen_reserve_in (&s.gen, 120, UINT64_MAX, 10, &id);
     write_word (&s, (struct word){ .ms = 119, .used = 1 });
-    ok (!page_gen_look (&s.gen, &w), "a word of the past is seen in a range up to the end of time");
-    page_gen_close (&s.gen);
-    ok (page_gen_reserve_in (&s.gen, 120, UINT64_MAX, 1, &id) < 0 && errno == EAGAIN
+    ok (!page_gen_look (&s.gen, UINT64_MAX, &w), "a word of the past is seen in a range up to the end of time");
+    ok (page_gen_close (&s.gen, FLUID_TIMESTAMP_MAX, UINT64_MAX) == END_MS
+            && page_gen_reserve_in (&s.gen, 120, UINT64_MAX, 1, &id) < 0 && errno == EAGAIN
             && page_gen_reserve_in (&s.gen, FLUID_TIMESTAMP_MAX, UINT64_MAX, 1, &id) < 0 && errno == EAGAIN,
-        "... and nothing is made again of that range");
+        "... and nothing is made again of what was before");
 }
 
 static void spoil (const char *what, struct word written)
@@ -282,10 +283,10 @@ static void spoil (const char *what, struct word written)
     share (&s);
     page_gen_reserve_in (&s.gen, 120, UINT64_MAX, 10, &id);
     write_word (&s, written);
-    bool seen = !page_gen_look (&s.gen, &w);
-    page_gen_close (&s.gen);
-    ok (seen && page_gen_look (&s.gen, &w) && w.ms == 200 && w.used == 0 && w.first == 0,
-        "%s is seen, and nothing is made of what is left of the range", what);
+    bool seen = !page_gen_look (&s.gen, 150, &w);
+    uint64_t end_ms = page_gen_close (&s.gen, 125, 150);
+    ok (seen && end_ms == 200 && page_gen_look (&s.gen, 150, &w) && w.ms == 126 && w.used == 0 && w.first == 0,
+        "%s is seen, and the broker goes on, with its own part up to the end of the range", what);
 }
 
 int main (void)
@@ -303,6 +304,7 @@ int main (void)
     test_counts ();
     spoil ("a word of the past", (struct word){ .ms = 119, .used = 1 });
     spoil ("a word that takes numbers back", (struct word){ .ms = 120, .used = 9 });
+    spoil ("a word of a time that no clock has shown", (struct word){ .ms = 151, .used = 1 });
     spoil ("a word beyond the range", (struct word){ .ms = 200, .used = 0 });
     spoil ("more numbers than a millisecond has", (struct word){ .ms = 130, .used = 1025 });
     spoil ("a granule that is not lent", (struct word){ .ms = 130, .used = 5, .first = 3 });

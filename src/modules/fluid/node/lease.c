@@ -198,6 +198,7 @@ void node_lease_stop (struct node *n, uint64_t now_us)
     uint64_t end_ms = max_u64 (n->cursor_ms + 1, n->lent.range.hi_ms);
 
     end_ms = max_u64 (end_ms, lender_end (&n->sharing.lender)); /* S_REST */
+    end_ms = max_u64 (end_ms, n->spoilt.end_ms);
     if (n->owner && lessee_close (&n->lessee, end_ms, &back)) {
         back.left_ms = lender_left_ms (&n->sharing.lender, now_us); /* W_LENT */
         relay_add_back (&n->relay, &back, 1);

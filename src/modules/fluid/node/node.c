@@ -282,7 +282,7 @@ void node_stop (struct node *n, uint64_t now_us)
     assert (!n->stopped);
     n->stopped = true;
     node_ids_stop (n);
-    node_page_close (n);
+    node_page_close (n, now_us);
     node_make_nothing (n); /* CLOSE_FIRST: closed, before anything is given back */
     n->deadline_us = NEVER;
     node_watermark_stop (n);

@@ -91,7 +91,7 @@ bool node_may_generate (struct node *n, uint64_t now_us, uint64_t *now_ms)
 {
     struct area area;
 
-    node_page_look (n);
+    node_page_look (n, now_us);
     if (!n->clock->known || n->doubt.now) /* T_DOUBT */
         return false;
     uint64_t ms = clock_read (n->clock, now_us) / 1000;
@@ -120,6 +120,7 @@ uint64_t node_granules (struct node *n, uint64_t ms)
     if (ms < f->from_ms || ms >= f->until_ms) {
         f->from_ms = ms;
         f->granules = lender_free (&n->sharing.lender, &n->cur, ms, &f->until_ms);
+        f->granules &= node_page_granules (n, ms, &f->until_ms);
     }
     return f->granules;
 }
@@ -181,7 +182,7 @@ void node_close_past (struct node *n, uint64_t now_us)
 
 uint64_t node_position_ms (struct node *n, uint64_t now_us)
 {
-    node_page_look (n);
+    node_page_look (n, now_us);
     uint64_t ms = waiting_oldest_ms (&n->waiting, max_u64 (node_now_ms (n, now_us), n->cursor_ms), n->cursor_ms);
 
     if (n->gen.page)

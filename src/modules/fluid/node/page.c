@@ -11,13 +11,14 @@
 
 #define COARSE_US 10000 /* at most a coarse clock is behind */
 #define MONTH_US (UINT64_C (31) * 86400 * 1000000)
+#define AHEAD_MS 1000   /* what was done since the clock was read is not yet nonsense */
 #define LOOK_US 1000000 /* while there is a page: its clock is set as often, at least */
 
 int node_page_open (struct node *n, uint64_t now_us, struct page *page, const char *instance)
 {
-    if (!n->owner || n->page_spoilt)
+    if (!n->owner || n->spoilt.is)
         return errset (ENOTSUP);
-    if (n->stopped || !n->epoch.known || n->gen.page)
+    if (n->stopped || !n->epoch.known || n->gen.page || node_now_ms (n, now_us) < n->spoilt.end_ms)
         return errset (EAGAIN);
     page_gen_share (&n->gen, page, instance, n->epoch.ms);
     page_gen_lend (&n->gen, lender_top (&n->sharing.lender, 0));
@@ -31,46 +32,71 @@ static void see (struct node *n, const struct word *w)
     n->last_id = max_u64 (n->last_id, page_gen_newest (&n->gen));
 }
 
-/* A page that was spoilt says nothing. */
-void node_page_close (struct node *n)
+/* The latest that any client's clock can have shown until now: each went by an offset that was published once. */
+static uint64_t limit_ms (struct node *n, uint64_t now_us)
 {
-    struct word last;
-
-    if (!n->page_spoilt)
-        n->stats.page_ids += page_gen_others (&n->gen);
-    page_gen_close (&n->gen);
-    page_gen_look (&n->gen, &last);
-    see (n, &last);
+    if (n->page_told)
+        n->page_limit_us = max_u64 (n->page_limit_us, now_us + (uint64_t)n->page_offset_us);
+    return n->page_limit_us / 1000 + AHEAD_MS;
 }
 
-void node_page_look (struct node *n)
+void node_page_close (struct node *n, uint64_t now_us)
+{
+    uint64_t now_ms = node_now_ms (n, now_us), limit = limit_ms (n, now_us);
+    struct word last;
+
+    if (!n->gen.page)
+        return;
+    if (page_gen_look (&n->gen, limit, &last))
+        n->stats.page_ids += page_gen_others (&n->gen);
+    uint64_t end_ms = page_gen_close (&n->gen, now_ms, limit);
+    page_gen_look (&n->gen, limit, &last);
+    see (n, &last);
+    if (end_ms == 0)
+        return;
+    n->spoilt.is = true;
+    n->spoilt.end_ms = end_ms;
+    n->sharing.free.until_ms = 0;
+    node_log (n, LOG_ERR,
+              "the page that processes share does not hold what it may (who has it: fluid.attach): it is closed, and "
+              "until the lease is over %u ids are made in a millisecond",
+              FLUID_GRANULE);
+}
+
+void node_page_look (struct node *n, uint64_t now_us)
 {
     struct word w;
 
     if (!n->gen.page)
         return;
-    if (!page_gen_look (&n->gen, &w)) {
-        node_log (n, LOG_ERR,
-                  "the page that processes share does not hold what it may: it is closed, and no id is made of "
-                  "what is left of the lease (who has it: fluid.attach)");
-        n->page_spoilt = true;
-        node_page_close (n);
+    if (!page_gen_look (&n->gen, limit_ms (n, now_us), &w)) {
+        node_page_close (n, now_us);
         return;
     }
     see (n, &w);
     n->stats.page_ids += page_gen_others (&n->gen);
 }
 
-/* Others can keep one number only apart from what is lent: that is low. */
-uint64_t node_page_may_lend (const struct node *n)
+uint64_t node_page_granules (const struct node *n, uint64_t ms, uint64_t *until_ms)
 {
+    if (ms >= n->spoilt.end_ms)
+        return UINT64_MAX;
+    *until_ms = min_u64 (*until_ms, n->spoilt.end_ms);
+    return PAGE_OWN_GRANULES;
+}
+
+/* Others can keep one number only apart from what is lent: that is low.  Of what they spoilt nothing is lent. */
+uint64_t node_page_may_lend (const struct node *n, uint64_t now_ms)
+{
+    if (now_ms < n->spoilt.end_ms)
+        return 0;
     return n->gen.page ? (UINT64_C (1) << FLUID_GRANULES / 2) - 1 : UINT64_MAX;
 }
 
-uint64_t node_page_next_ms (struct node *n, uint64_t now_ms)
+uint64_t node_page_next_ms (struct node *n, uint64_t now_us, uint64_t now_ms)
 {
     page_gen_pause (&n->gen);
-    node_page_look (n);
+    node_page_look (n, now_us);
     return max_u64 (now_ms, n->cursor_ms) + 1;
 }
 
@@ -95,13 +121,19 @@ static void set_terms (struct node *n, uint64_t now_us, uint64_t monotonic_us)
         terms.until_us = monotonic_us + min_u64 (n->cur.until_us - now_us, MONTH_US) - COARSE_US;
         terms.offset_us = (int64_t)(clock_read (n->clock, now_us) - now_us);
     }
-    if (n->gen.page) /* a look may have closed it */
-        page_gen_set_terms (&n->gen, &terms);
+    if (!n->gen.page) /* a look may have closed it */
+        return;
+    limit_ms (n, now_us); /* by the offset that was published until now */
+    if (terms.hi_ms > 0) {
+        n->page_told = true;
+        n->page_offset_us = terms.offset_us;
+    }
+    page_gen_set_terms (&n->gen, &terms);
 }
 
 bool node_page_publish (struct node *n, uint64_t now_us, uint64_t monotonic_us)
 {
-    node_page_look (n);
+    node_page_look (n, now_us);
     if (n->gen.page)
         set_terms (n, now_us, monotonic_us);
     page_gen_end_loans (&n->gen, lender_top (&n->sharing.lender, n->cursor_ms), n->cursor_ms);

@@ -284,10 +284,61 @@ static void test_spoilt (void)
     make (&s, 20, 50);
     ok (!publish (&s, 20) && s.w.logs > 0 && word_of (&s).closed,
         "a page that was spoilt is closed, and that is logged");
-    ask (&s, 21, 1, 0);
-    ok (s.w.req[1].ids == 0, "... nothing is made of what is left of the lease");
     ok (node_page_open (s.w.n, AT (21), &s.page, "") < 0 && errno == ENOTSUP, "... and there is no other");
-    destroy (&s, 30);
+    ask (&s, 21, 20, 0);
+    node_tick (s.w.n, AT (22));
+    struct fluid_fields f = fluid_split (s.w.req[1].first);
+    ok (f.timestamp_ms == 21 && f.sequence == PAGE_OWN_FIRST, "ids go on at once, of what nobody makes who has it");
+    f = fluid_split (s.w.req[1].last);
+    ok (s.w.req[1].answers == 1 && f.timestamp_ms == 22 && f.sequence == PAGE_OWN_FIRST + 3 && !s.w.disorder,
+        "... as many in each millisecond");
+    struct share_want want = { .rank = 3, .incarnation = IDLER, .number = 1, .size = 128, .end_ms = 0 };
+    struct share given;
+    uint64_t retry_ms;
+    ok (node_share (s.w.n, AT (25), &want, &given, &retry_ms) == 0, "... and nothing is lent");
+    node_stop (s.w.n, AT (30));
+    ok (s.w.nback == 0, "nothing of that lease is given back");
+    node_destroy (s.w.n);
+}
+
+/* Whoever writes a time to come keeps nobody waiting for that. */
+static void test_ahead (void)
+{
+    struct shared s;
+
+    share (&s);
+    publish (&s, 20);
+    make (&s, 40000, 1);
+    ask (&s, 21, 1, 0);
+    node_tick (s.w.n, AT (22));
+    ok (word_of (&s).closed && s.w.req[1].answers == 1 && fluid_split (s.w.req[1].first).timestamp_ms == 22,
+        "a word of a time that no clock has shown is nonsense, and ids go on");
+    give_lease (&s, 45000, 60010, 45000 + LEASE);
+    destroy (&s, 45000);
+
+    share (&s);
+    make (&s, 500, 1);
+    ask (&s, 20, 1, 0);
+    ok (!word_of (&s).closed, "one that is a little ahead of what is known here is not");
+    destroy (&s, 600);
+}
+
+/* When the lease is over in which it was spoilt all is as before. */
+static void test_spoilt_lease_is_over (void)
+{
+    struct shared s;
+
+    share (&s);
+    make (&s, 20, 100);
+    publish (&s, 20);
+    make (&s, 20, 50);
+    publish (&s, 20);
+    node_tick (s.w.n, AT (45000)); /* it asks for more */
+    give_lease (&s, 45000, 10 + LEASE, 45000 + LEASE);
+    ask (&s, 10 + LEASE, 1000, 0);
+    ok (s.w.req[1].answers == 1 && s.w.req[1].ids == 1000 && fluid_split (s.w.req[1].last).timestamp_ms == 10 + LEASE,
+        "from the end of that lease on a millisecond has all of its ids");
+    destroy (&s, 11 + LEASE);
 }
 
 int main (void)
@@ -302,5 +353,7 @@ int main (void)
     test_lend ();
     test_doubt ();
     test_spoilt ();
+    test_ahead ();
+    test_spoilt_lease_is_over ();
     return done_testing ();
 }

@@ -10,7 +10,7 @@
 
 #include "modules/fluid/node/private.h"
 
-static const char magic[8] = "fluid/6";
+static const char magic[8] = "fluid/7";
 
 struct past {
     char magic[8];
@@ -19,9 +19,10 @@ struct past {
     struct clock clock;
     bool has_epoch;
     int64_t epoch_ms;
-    uint64_t end_ms;   /* no id was made here or above it */
-    struct range lent; /* the last loan */
-    uint64_t floor_ms; /* the lender's */
+    uint64_t end_ms;    /* no id was made here or above it, but by those who spoilt a page: */
+    uint64_t spoilt_ms; /* below that */
+    struct range lent;  /* the last loan */
+    uint64_t floor_ms;  /* the lender's */
     size_t table_size;
     /* its table, and what the owner leaves, follow */
 };
@@ -40,6 +41,7 @@ void *node_leave (const struct node *n, const void *more, size_t more_size, size
                         .has_epoch = n->epoch.known,
                         .epoch_ms = n->epoch.ms,
                         .end_ms = n->cursor_ms + 1,
+                        .spoilt_ms = n->spoilt.end_ms,
                         .lent = n->lent.range,
                         .floor_ms = n->sharing.lender.floor_ms,
                         .table_size = table_size };
@@ -70,6 +72,7 @@ const void *node_remember (struct node *n, const void *data, size_t size, size_t
     n->cursor_ms = p->end_ms - 1; /* also for the one after the next, if this one makes no id */
     page_gen_advance (&n->gen, fluid_split (p->last_id).timestamp_ms + 1);
     lanes_advance (&n->more, fluid_split (p->last_id).timestamp_ms + 1);
+    n->spoilt.end_ms = p->spoilt_ms;
     n->own_clock = p->clock;
     n->epoch.known = p->has_epoch;
     n->epoch.ms = p->epoch_ms;

@@ -75,6 +75,12 @@ struct asked {
     } sent[16]; /* when they were sent: at tag % 16 */
 };
 
+/* A page of ours held nonsense: there is no other. */
+struct spoilt {
+    bool is;
+    uint64_t end_ms; /* those who had it may have made ids below, but not of PAGE_OWN_GRANULES */
+};
+
 /* The last loan, with those before it that one borrower was lent in a row; its end is that of all loans. */
 struct lent {
     struct range range;
@@ -135,7 +141,10 @@ struct node {
 
     /* ids */
     struct page_gen gen;
-    bool page_spoilt;   /* a page of ours held nonsense: there is no other */
+    bool page_told;         /* it had terms once: */
+    int64_t page_offset_us; /* as it was published last */
+    uint64_t page_limit_us; /* no client's clock can have shown more */
+    struct spoilt spoilt;
     struct lanes more;  /* our other generators, which make what 'gen' has not left of a millisecond */
     struct area cur;    /* what 'gen' makes ids of; an empty range: nothing */
     uint64_t cursor_ms; /* newest timestamp that 'gen' used */
@@ -259,17 +268,20 @@ void node_share_stop (struct node *n, uint64_t now_us);
 /* --- a page that is shared: page.c ---------------------------------------------------------------- */
 
 /* What was made by means of it is known. */
-void node_page_look (struct node *n);
+void node_page_look (struct node *n, uint64_t now_us);
 
 /* The granules of each millisecond that may be lent. */
-uint64_t node_page_may_lend (const struct node *n);
+uint64_t node_page_may_lend (const struct node *n, uint64_t now_ms);
 
 /* What is lent begins there, for nothing is made by others until node_page_lent () sets aside what was. */
-uint64_t node_page_next_ms (struct node *n, uint64_t now_ms);
+uint64_t node_page_next_ms (struct node *n, uint64_t now_us, uint64_t now_ms);
 void node_page_lent (struct node *n);
 
 /* Nobody makes anything by means of it any more; all that was made is known. */
-void node_page_close (struct node *n);
+void node_page_close (struct node *n, uint64_t now_us);
+
+/* What may be made at 'ms' by this rank, after a page was spoilt; '*until_ms' is where that changes, if before. */
+uint64_t node_page_granules (const struct node *n, uint64_t ms, uint64_t *until_ms);
 
 void node_page_work (struct node *n, uint64_t now_us);
 

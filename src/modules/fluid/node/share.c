@@ -108,9 +108,9 @@ int node_share (struct node *n, uint64_t now_us, const struct share_want *want, 
     *retry_ms = 0;
     if (node_may_generate (n, now_us, &now_ms)) {
         whole = n->cur;
-        whole.granules &= node_page_may_lend (n);
+        whole.granules &= node_page_may_lend (n, now_ms);
         stock.whole = &whole;
-        stock.from_ms = node_page_next_ms (n, now_ms);
+        stock.from_ms = node_page_next_ms (n, now_us, now_ms);
         stock.keep = kept (n, now_ms, width (n->cur.granules & ~whole.granules));
     }
     if (may_borrow_first (n, now_us, want, &stock))
