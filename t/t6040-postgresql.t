@@ -66,10 +66,34 @@ test_expect_success SOFT_ERRORS 'a text that is no id is told without an error t
 test_expect_success 'ids are read in any form, and written in the one that is set' '
     for text in 6731191091817518 0x17e9fb8df16c2e 0017.e9fb.8df1.6c2e fuZZybuNNy "ƒuZZybuNNy" reform-remote-galileo--heart-package-academy; do
         sql "SELECT fluid $(printf "\047%s\047" "$text") = fluid_of_bigint (6731191091817518)"; done >got && test "$(sort -u got)" = t && test "$(wc -l <got)" = 6 &&
-    for form in dec hex dothex f58 ƒ58 words emoji; do
+    for form in dec hex dothex f58 f58-utf8 ƒ58 words emoji; do
         sql "SET idtree.format = \"$form\"; SELECT id = id::text::fluid AND id::text = fluid_format (id, \$\$$form\$\$), id FROM (SELECT fluid \$\$fuZZybuNNy\$\$ AS id) x" || return 1
-    done >got && cat got && test "$(grep -c "^t|" got)" = 7 && grep "reform-remote" got &&
+    done >got && cat got && test "$(grep -c "^t|" got)" = 8 && grep "reform-remote" got &&
     fails "SELECT fluid \$\$fuZZ0\$\$" && grep "\"fuZZ0\" is no fluid" err && fails "SELECT fluid \$\$18446744073709551616\$\$" && grep "more than 64 bits" err
+'
+# ƒ is in some of these encodings only, and each writes it in its own way.
+test_expect_success 'databases of other encodings than UTF-8 have the extension, its ids, settings and errors, too' '
+    ! LC_ALL=C grep -n "[^ -~]" "$IDTREE_SRCDIR"/src/bindings/postgresql/*.sql "$IDTREE_SRCDIR"/src/bindings/postgresql/*.control &&
+    for encoding in EUC_JP EUC_KR EUC_CN EUC_TW EUC_JIS_2004 LATIN1 WIN1252 KOI8R SQL_ASCII; do
+        sql "CREATE DATABASE other TEMPLATE template0 ENCODING $encoding LC_COLLATE \$\$C\$\$ LC_CTYPE \$\$C\$\$" && (
+            PGDATABASE=other PGCLIENTENCODING=UTF8 && export PGDATABASE PGCLIENTENCODING && test "$encoding" != SQL_ASCII || unset PGCLIENTENCODING
+            sql "CREATE EXTENSION idtree; SELECT obj_description (oid) FROM pg_proc WHERE proname LIKE \$\$fluid%\$\$" >said &&
+            sql "LOAD \$\$idtree\$\$; SELECT enumvals FROM pg_settings WHERE name = \$\$idtree.format\$\$" >>said &&
+            fails "LOAD \$\$idtree\$\$; SET idtree.format = nonsense" >>said && grep -h "HINT.*f58-utf8" err &&
+            fails "SELECT fluid_format (fluid \$\$0\$\$, \$\$nonsense\$\$)" >>said && grep -h "HINT.*f58-utf8" err &&
+            ! LC_ALL=C grep "[^ -~]" said &&
+            test "$(sql "SET idtree.format = words; SELECT fluid \$\$fuZZybuNNy\$\$")" = reform-remote-galileo--heart-package-academy &&
+            case $encoding in
+            WIN1252 | SQL_ASCII)
+                test "$(sql "SET idtree.format = \$\$f58-utf8\$\$; SELECT fluid \$\$fuZZybuNNy\$\$; SHOW idtree.format")" = "ƒuZZybuNNy${LF}f58-utf8" &&
+                test "$(sql "SELECT fluid \$\$ƒuZZybuNNy\$\$ = fluid \$\$fuZZybuNNy\$\$")" = t || exit 1 ;;
+            LATIN1 | EUC_KR) fails "SELECT fluid_format (fluid \$\$0\$\$, \$\$f58-utf8\$\$)" && grep "has no equivalent in encoding" err || exit 1 ;;
+            esac
+            test_must_fail env PGOPTIONS="-c idtree.uri=local:///nowhere-ƒ/local" psql -qXAtc "SELECT fluid_next ()" 2>err && cat err &&
+            grep "ERROR:  idtree: local:///nowhere-.*/local: .*the directory does not exist" err
+        ) || { echo "$encoding"; return 1; }
+        sql "DROP DATABASE other" || return 1
+    done
 '
 test_expect_success 'they are ordered without a sign, by trees, hashes and BRIN; and are binary, bigint and numeric, too' '
     sql "CREATE TABLE o AS SELECT (n * 184467440737095516::numeric)::fluid AS id, n FROM generate_series (0, 100) n ORDER BY random ();

@@ -8,8 +8,10 @@
 #include <time.h>
 
 #include "access/xact.h"
+#include "common/string.h"
 #include "datatype/timestamp.h"
 #include "fmgr.h"
+#include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "storage/latch.h"
@@ -29,16 +31,20 @@ void _PG_init (void);
 
 struct settings settings = { .moved = true };
 
+/* PostgreSQL shows names in the encoding of each database without converting them, so all but a hidden one are ASCII.
+ * The hidden one is what people type in a database in UTF-8; SHOW prints the first name of a value.
+ */
 static const struct config_enum_entry forms[] = {
     { "dec", FLUID_DEC, false },
     { "hex", FLUID_HEX, false },
     { "dothex", FLUID_DOTHEX, false },
     { "f58", FLUID_F58, false },
-    { "\xc6\x92"
-      "58",
-      FLUID_F58_UTF8, false },
+    { "f58-utf8", FLUID_F58_UTF8, false },
     { "words", FLUID_WORDS, false },
     { "emoji", FLUID_EMOJI, false },
+    { "\xc6\x92"
+      "58",
+      FLUID_F58_UTF8, true },
     { NULL, 0, false },
 };
 
@@ -156,10 +162,18 @@ enum fluid_form settings_form (void)
         return (enum fluid_form)settings.form;
     }
     const char *name = GetConfigOption ("idtree.format", true, false);
-    for (const struct config_enum_entry *e = forms; name && e->name; e++)
-        if (pg_strcasecmp (name, e->name) == 0)
-            return (enum fluid_form)e->val;
-    return FLUID_F58;
+    enum fluid_form form;
+    return name && form_find (name, &form) ? form : FLUID_F58;
+}
+
+bool form_find (const char *name, enum fluid_form *form)
+{
+    for (const struct config_enum_entry *e = forms; e->name; e++)
+        if (pg_strcasecmp (name, e->name) == 0) {
+            *form = (enum fluid_form)e->val;
+            return true;
+        }
+    return false;
 }
 
 /* --- clock, errors ---------------------------------------------------------------------------- */
@@ -205,6 +219,23 @@ static const struct complaint {
       "Install libidtree, which asks brokers that share no memory with PostgreSQL." },
 };
 
+/* An error must be text in the database's encoding.  Sentences of a broker, and names in them, are UTF-8 or any bytes. */
+static const char *in_encoding (const char *text)
+{
+    int encoding = GetDatabaseEncoding (), len = (int)strlen (text);
+    bool good = pg_verify_mbstr (encoding, text, len, true);
+
+    if (encoding != PG_UTF8 && encoding != PG_SQL_ASCII && pg_verify_mbstr (PG_UTF8, text, len, true))
+        good = pg_is_ascii (text);
+    if (good)
+        return text;
+    char *copy = pstrdup (text);
+    for (char *c = copy; *c; c++)
+        if (IS_HIGHBIT_SET (*c))
+            *c = '?';
+    return copy;
+}
+
 void complain (int errnum, const char *sentence)
 {
     const struct complaint *c = NULL;
@@ -212,6 +243,7 @@ void complain (int errnum, const char *sentence)
     for (size_t i = 0; i < lengthof (complaints) && !c; i++)
         if (complaints[i].errnum == errnum)
             c = &complaints[i];
-    ereport (ERROR, (errcode (c ? c->sqlstate : ERRCODE_CONNECTION_FAILURE), errmsg ("idtree: %s", sentence),
-                     errhint ("%s", c ? c->hint : "Ask \"idtree health\" on this host.")));
+    ereport (ERROR,
+             (errcode (c ? c->sqlstate : ERRCODE_CONNECTION_FAILURE), errmsg ("idtree: %s", in_encoding (sentence)),
+              errhint ("%s", c ? c->hint : "Ask \"idtree health\" on this host.")));
 }

@@ -41,6 +41,9 @@ void settings_need (void);
 /* How ids are written, which can be told even there. */
 enum fluid_form settings_form (void);
 
+/* The form of that name, in UTF-8; false: there is none. */
+bool form_find (const char *name, enum fluid_form *form);
+
 /* Where the broker is: for idtree's calls, where NULL is the default, and for a person. */
 const char *settings_uri (void);
 const char *settings_place (void);

@@ -92,10 +92,9 @@ Datum pg_fluid_format (PG_FUNCTION_ARGS)
     char *name = text_to_cstring (PG_GETARG_TEXT_PP (1));
     enum fluid_form form;
 
-    if (fluid_form_find (pg_server_to_any (name, (int)strlen (name), PG_UTF8), &form) < 0)
-        ereport (ERROR,
-                 (errcode (ERRCODE_INVALID_PARAMETER_VALUE), errmsg ("no form \"%s\" of a fluid", name),
-                  errhint ("There are dec, hex, dothex, f58, words and emoji, and f58 with its own first letter.")));
+    if (!form_find (pg_server_to_any (name, (int)strlen (name), PG_UTF8), &form))
+        ereport (ERROR, (errcode (ERRCODE_INVALID_PARAMETER_VALUE), errmsg ("no form \"%s\" of a fluid", name),
+                         errhint ("There are dec, hex, dothex, f58, f58-utf8, words and emoji.")));
     PG_RETURN_TEXT_P (cstring_to_text (write_text (PG_GETARG_FLUID (0), form)));
 }
 

@@ -87,7 +87,7 @@ CREATE CAST (numeric AS fluid) WITH FUNCTION fluid_of_numeric (numeric) AS ASSIG
 
 CREATE FUNCTION fluid_format (id fluid, form text) RETURNS text
     AS 'MODULE_PATHNAME', 'pg_fluid_format' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-COMMENT ON FUNCTION fluid_format (fluid, text) IS 'an id as text: dec, hex, dothex, f58, ƒ58, words or emoji';
+COMMENT ON FUNCTION fluid_format (fluid, text) IS 'an id as text: dec, hex, dothex, f58, f58-utf8, words or emoji';
 CREATE FUNCTION fluid_generator (fluid) RETURNS integer
     AS 'MODULE_PATHNAME', 'pg_fluid_generator' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION fluid_generator (fluid) IS 'which generator of the instance made it';
