@@ -219,7 +219,7 @@ static const struct complaint {
       "Install libidtree, which asks brokers that share no memory with PostgreSQL." },
 };
 
-/* An error must be text in the database's encoding.  Sentences of a broker, and names in them, are UTF-8 or any bytes. */
+/* An error must be text in the encoding of the database.  Sentences of a broker, and names, are UTF-8 or any bytes. */
 static const char *in_encoding (const char *text)
 {
     int encoding = GetDatabaseEncoding (), len = (int)strlen (text);
