@@ -271,6 +271,37 @@ int pmi_client_barrier (struct pmi_client *c, idt_error_t *errp)
     return 0;
 }
 
+/* Whether the text ends in 'end'; if so, it is cut off. */
+static bool cut_end (char *text, const char *end)
+{
+    size_t len = strlen (text), end_len = strlen (end);
+
+    if (len < end_len || strcmp (text + len - end_len, end) != 0)
+        return false;
+    text[len - end_len] = '\0';
+    return true;
+}
+
+/* The value of an answer to get; ENOENT if there is no such key.  It is the last word and may hold blanks, but Hydra of MPICH 4.2 and newer adds one
+ * more: whether there is such a key.
+ */
+static int found_value (const char *line, char *buf, size_t size)
+{
+    char value[PMI_LINE_MAX];
+
+    if (result (line) != 0)
+        return errset (ENOENT);
+    if (pmi_word (line, "value", value, sizeof (value)) < 0)
+        return errset (errno == ENOENT ? EPROTO : errno);
+    if (cut_end (value, " found=FALSE"))
+        return errset (ENOENT);
+    cut_end (value, " found=TRUE");
+    if (strlen (value) >= size)
+        return errset (EOVERFLOW);
+    strcpy (buf, value);
+    return 0;
+}
+
 int pmi_client_get (struct pmi_client *c, const char *key, char *buf, size_t size, idt_error_t *errp)
 {
     char request[PMI_LINE_MAX];
@@ -281,11 +312,11 @@ int pmi_client_get (struct pmi_client *c, const char *key, char *buf, size_t siz
     snprintf (request, sizeof (request), "cmd=get kvsname=%s key=%s", c->kvsname, key);
     if (!(line = ask (c, request, "get_result")))
         return failed (c, errno, "get", errp);
-    if (result (line) != 0)
+    if (found_value (line, buf, size) == 0)
+        return 0;
+    if (errno == ENOENT)
         return errsetf (errp, ENOENT, "PMI get of rank %d: there is no key '%s'", c->rank, key);
-    if (pmi_word (line, "value", buf, size) < 0)
-        return failed (c, errno == ENOENT ? EPROTO : errno, "get", errp);
-    return 0;
+    return failed (c, errno, "get", errp);
 }
 
 int pmi_client_finalize (struct pmi_client *c, idt_error_t *errp)
