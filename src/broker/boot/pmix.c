@@ -153,6 +153,15 @@ static pmix_status_t get_fn (struct pmix *p)
     return p->Get (&p->of, p->key, NULL, 0, &p->value);
 }
 
+/* All ranks have put theirs when one is asked for: a server that does not have it need not wait for it. */
+static pmix_status_t get_card_fn (struct pmix *p)
+{
+    pmix_info_t immediate = { .key = PMIX_IMMEDIATE, .value = { .type = PMIX_BOOL, .data.flag = true } };
+    pmix_status_t status = p->Get (&p->of, p->key, &immediate, 1, &p->value);
+
+    return status == PMIX_ERR_TIMEOUT ? PMIX_ERR_NOT_FOUND : status; /* PMIx 5 waits all the same */
+}
+
 static pmix_status_t put_fn (struct pmix *p)
 {
     pmix_value_t value = { .type = PMIX_STRING, .data.string = p->text };
@@ -309,7 +318,7 @@ static int get (void *m, uint32_t rank, struct bizcard *card, idt_error_t *errp)
     p->of = p->self;
     p->of.rank = rank;
     p->key = CARD_KEY;
-    if (call (p, "get", get_fn, errp) < 0)
+    if (call (p, "get", get_card_fn, errp) < 0)
         return -1;
     if (p->value->type != PMIX_STRING)
         return errsetf (errp, EPROTO, "rank %u: its bizcard is no string", rank);
