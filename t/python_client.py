@@ -34,6 +34,8 @@ except ImportError:
     interpreters = None
 
 FAR = os.environ["IDTREE_URI"][:-1] + "1"
+CLONE_NEWPID = 0x20000000
+CANNOT = 99
 MODULES = ["", ".flax", ".fluid", ".idcomp", ".sno", ".uid", "._connection", ".aio"]
 
 
@@ -444,6 +446,38 @@ class Alone(unittest.TestCase):
                     failed += 1
             os._exit(0 if failed == 4 else 1)
         self.assertEqual(os.waitpid(pid, 0)[1], 0)
+
+    def test_forked_into_another_namespace(self):
+        """A child whose process id is that of its parent, each in a namespace of its own."""
+        libc = ctypes.CDLL(None)
+
+        def inside(run):  # as process 1; its exit status, 0 to 100
+            pid = os.fork()
+            if pid == 0:
+                if libc.unshare(CLONE_NEWPID) != 0:
+                    os._exit(CANNOT)
+                pid = os.fork()
+                if pid == 0:
+                    os._exit(run() if os.getpid() == 1 else CANNOT)
+                os._exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+            return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+        def parent():
+            fluids = idtree.fluid.Generator(1)
+
+            def child():
+                try:
+                    fluids.reserve(5)
+                except PermissionError:
+                    return 0
+                return 1
+
+            return inside(child)
+
+        status = inside(parent)
+        if status == CANNOT:
+            self.skipTest("no namespace of processes can be made")
+        self.assertEqual(status, 0)
 
     def test_signal_while_waiting(self):
         """One that has to wait for years is interrupted."""

@@ -24,6 +24,18 @@ test_expect_success 'runs with one partition that follow each other never meet' 
     for i in $(seq 40); do idtree id new --local --scheme uid --fingerprint 5 -n 100 || return 1; done >ids &&
     LC_ALL=C sort -cu ids
 '
+# Containers of one image: a host name, and each process is the first one.
+contain() { unshare --uts --pid --fork --mount-proc sh -c "hostname same && test \$\$ = 1 && exec \"\$@\"" sh "$@"; }
+if contain true 2>/dev/null; then test_set_prereq CONTAIN; fi
+test_expect_success CONTAIN 'two containers never meet, though a process is called the same in both' '
+    contain idtree id new --local --scheme uid -n 60000 >one & contain idtree id new --local --scheme uid -n 60000 >two &&
+    wait && cat one two | LC_ALL=C sort | uniq -d >both && test_must_be_empty both && test "$(cat one two | wc -l)" = 120000 &&
+    for f in one two; do head -n 1 $f | idtree id show --json - | field node; done >nodes && test "$(sort -u nodes | wc -l)" = 2
+'
+test_expect_success 'who is not named has bits that no name has, and no rank' '
+    for i in $(seq 20); do idtree id new --local --scheme uid | idtree id show --json - | field node; done >nodes &&
+    test "$(sort -u nodes | wc -l)" = 20 && ! grep -E "^0x0|^0x8[0-3]" nodes
+'
 test_expect_success 'options of each scheme go into its ids' '
     idtree id new --local --scheme sno --meta 200 --partition 10006 | idtree id show --scheme sno --json - >out &&
     test "$(field meta <out) $(field partition <out)" = "200 10006" &&

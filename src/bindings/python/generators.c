@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -311,8 +312,25 @@ static PyGetSetDef uid_members[] = {
 
 struct fluid_generator {
     PyObject_HEAD struct fluid_gen gen;
-    pid_t pid; /* whose it is; 0: nobody's */
+    pid_t pid;  /* whose it is; 0: nobody's */
+    char *mark; /* not 0; a page that is wiped in a child, whose process id may be the same in another namespace */
 };
+
+#define MARK_SIZE 4096
+
+/* Where the kernel cannot wipe it the process id alone decides. */
+static char *make_mark (void)
+{
+    char *mark = mmap (NULL, MARK_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    if (mark == MAP_FAILED)
+        return NULL;
+#ifdef MADV_WIPEONFORK
+    madvise (mark, MARK_SIZE, MADV_WIPEONFORK);
+#endif
+    *mark = 1;
+    return mark;
+}
 
 static int init_fluid (PyObject *self, PyObject *args, PyObject *kwargs)
 {
@@ -329,6 +347,12 @@ static int init_fluid (PyObject *self, PyObject *args, PyObject *kwargs)
                       FLUID_GENERATOR_MAX);
         return -1;
     }
+    if (g->mark)
+        *g->mark = 1;
+    else if (!(g->mark = make_mark ())) {
+        PyErr_NoMemory ();
+        return -1;
+    }
     g->pid = getpid ();
     return 0;
 }
@@ -338,9 +362,9 @@ static struct fluid_gen *fluid_of (PyObject *self)
 {
     struct fluid_generator *g = (struct fluid_generator *)self;
 
-    if (g->pid == getpid ())
+    if (g->mark && *g->mark && g->pid == getpid ())
         return &g->gen;
-    if (g->pid == 0)
+    if (!g->mark)
         PyErr_SetString (PyExc_ValueError, "the generator was not made");
     else
         (void)raise_errno (EPERM, "the generator is the parent's: a child makes its own");
@@ -409,7 +433,10 @@ static PyObject *fluid_follow (PyObject *self, PyObject *arg)
 static void fluid_dealloc (PyObject *self)
 {
     PyTypeObject *type = Py_TYPE (self);
+    struct fluid_generator *g = (struct fluid_generator *)self;
 
+    if (g->mark)
+        munmap (g->mark, MARK_SIZE);
     ((freefunc)PyType_GetSlot (type, Py_tp_free)) (self);
     Py_DECREF (type);
 }

@@ -6,11 +6,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
+#include <sys/random.h>
 
 #include "cmd/id/new.h"
 #include "cmd/id/text.h"
 #include "libutil/clock.h"
+
+#define NAMED_MAX (UINT32_C (1) << 28) /* of fingerprints of names, the legacy ones, too */
 
 struct new_maker {
     int (*make) (struct new_maker *m, struct ident *id);
@@ -20,12 +22,22 @@ struct new_maker {
     struct uid_gen *uid;
     enum uid_kind kind;
     struct uid_codec codec;
-    char node[128];
 };
 
 static uint32_t number (const struct new_options *o, const char *what, const char *s, uint32_t otherwise, uint32_t max)
 {
     return s ? cmd_number (o->cmd, what, s, 0, max) : otherwise;
+}
+
+/* What no other process has, wherever it runs, but by chance. */
+static uint64_t random_bits (const struct new_options *o)
+{
+    uint64_t bits;
+
+    while (getrandom (&bits, sizeof (bits), 0) != sizeof (bits))
+        if (errno != EINTR)
+            cmd_die (o->cmd, "cannot draw random bits: %s", strerror (errno));
+    return bits;
 }
 
 /* --- flax ----------------------------------------------------------------------------------- */
@@ -50,17 +62,6 @@ static int make_sno (struct new_maker *m, struct ident *id)
     return sno_gen_make (m->sno, m->meta, -1, &id->sno);
 }
 
-/* A partition by chance, of the time: two runs that begin in the same 4 ms deal themselves the same one. */
-static uint16_t deal_partition (uint64_t unit)
-{
-    struct sno_partitions partitions;
-    uint16_t partition = 0;
-
-    sno_partitions_init (&partitions, unit);
-    sno_partitions_deal (&partitions, &partition);
-    return partition;
-}
-
 static int open_sno (struct new_maker *m, const struct new_options *o)
 {
     struct sno_snapshot start = { 0 };
@@ -70,7 +71,9 @@ static int open_sno (struct new_maker *m, const struct new_options *o)
     m->meta = number (o, "meta", o->meta, 0, SNO_META_MAX);
     if (sno_unit_at ((int64_t)clock_ns (CLOCK_REALTIME), &unit) < 0)
         return -1;
-    start.partition = number (o, "partition", o->partition, deal_partition (unit), SNO_PARTITION_MAX);
+    /* By chance: two makers at one time have the same one in 1 of 65,536 cases. */
+    start.partition = number (o, "partition", o->partition, (uint32_t)random_bits (o) & SNO_PARTITION_MAX,
+                              SNO_PARTITION_MAX);
     if (sno_snapshot_raise (&start, unit + 1) < 0)
         return -1;
     return (m->sno = sno_gen_create (&(struct sno_gen_config){ .start = start })) ? 0 : -1;
@@ -90,25 +93,39 @@ static int make_uid (struct new_maker *m, struct ident *id)
     return 0;
 }
 
-/* Where none is given: a name that no other process of this host has. */
-static struct uid_node find_node (struct new_maker *m, const struct new_options *o)
+/* Neither a name nor the number of a rank has such a fingerprint (uid_fingerprint (), uid_node_numbered ()). */
+static bool is_free (uint32_t fingerprint)
 {
-    char host[64] = "localhost";
+    uint32_t first = uid_node_numbered (0).fingerprint;
 
+    return fingerprint > NAMED_MAX && (fingerprint < first || fingerprint > first + UID_NUMBER_MAX);
+}
+
+/* What names a process elsewhere, its id and its host's name, is the same in each of many containers. */
+static uint32_t draw_fingerprint (const struct new_options *o)
+{
+    uint32_t fingerprint;
+
+    do
+        fingerprint = (uint32_t)random_bits (o);
+    while (!is_free (fingerprint));
+    return fingerprint;
+}
+
+static struct uid_node find_node (const struct new_options *o)
+{
     if (o->node && o->fingerprint)
         cmd_usage (o->cmd, "--node and --fingerprint say the same: give one");
     if (o->fingerprint)
         return (struct uid_node){ .fingerprint = number (o, "fingerprint", o->fingerprint, 0, UINT32_MAX) };
     if (o->node)
         return uid_node_named (o->node);
-    gethostname (host, sizeof (host) - 1);
-    snprintf (m->node, sizeof (m->node), "idtree-%d@%s", (int)getpid (), host);
-    return uid_node_named (m->node);
+    return (struct uid_node){ .fingerprint = draw_fingerprint (o) };
 }
 
 static int open_uid (struct new_maker *m, const struct new_options *o)
 {
-    const struct uid_gen_config config = { .node = find_node (m, o),
+    const struct uid_gen_config config = { .node = find_node (o),
                                            .after_us = (int64_t)clock_ns (CLOCK_REALTIME) / 1000 };
 
     m->make = make_uid;
