@@ -5,6 +5,7 @@
  *
  * Each file of ours holds the system's behind it.  The image of a file is what it held when it was synced last.
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -74,19 +75,50 @@ static enum disk_fault fault_of_now (void)
     return fault;
 }
 
+/* As SQLite's own layer tells it: with errno, and SQLITE_FULL where that is ENOSPC. */
+static int failed (int rc, enum disk_fault fault)
+{
+    switch (fault) {
+    case DISK_FULL:
+    case DISK_FULL_LATE:
+        errno = ENOSPC;
+        return rc == SQLITE_IOERR_WRITE ? SQLITE_FULL : rc;
+    case DISK_QUOTA:
+        errno = EDQUOT;
+        return rc;
+    case DISK_LIMIT:
+        errno = EFBIG;
+        return rc;
+    default:
+        errno = EIO;
+        return rc;
+    }
+}
+
+/* Which calls such a fault is of. */
+static bool is_of_write (enum disk_fault fault)
+{
+    return fault != DISK_FULL_LATE;
+}
+
 static int file_write (sqlite3_file *f, const void *data, int n, sqlite3_int64 offset)
 {
-    if (!fails (f))
-        return real_of (f)->pMethods->xWrite (real_of (f), data, n, offset);
     enum disk_fault fault = fault_of_now ();
+
+    if (!is_of_write (fault) || !fails (f))
+        return real_of (f)->pMethods->xWrite (real_of (f), data, n, offset);
     if (fault == DISK_TORN)
         real_of (f)->pMethods->xWrite (real_of (f), data, n / 2, offset);
-    return fault == DISK_FULL ? SQLITE_FULL : SQLITE_IOERR_WRITE;
+    return failed (SQLITE_IOERR_WRITE, fault);
 }
 
 static int file_truncate (sqlite3_file *f, sqlite3_int64 size)
 {
-    return fails (f) ? SQLITE_IOERR_TRUNCATE : real_of (f)->pMethods->xTruncate (real_of (f), size);
+    enum disk_fault fault = fault_of_now ();
+
+    if (!is_of_write (fault) || !fails (f))
+        return real_of (f)->pMethods->xTruncate (real_of (f), size);
+    return failed (SQLITE_IOERR_TRUNCATE, fault);
 }
 
 static void take_image (struct image *image, sqlite3_file *real)
@@ -111,7 +143,7 @@ static int file_sync (sqlite3_file *f, int flags)
     disk.waiting--;
     pthread_mutex_unlock (&disk.lock);
     if (fails (f))
-        return SQLITE_IOERR_FSYNC;
+        return failed (SQLITE_IOERR_FSYNC, fault_of_now ());
     if (image)
         take_image (image, real_of (f)); /* that is all there is to it: no test waits for a real disk */
     return SQLITE_OK;

@@ -11,7 +11,14 @@
 
 #include <stdbool.h>
 
-enum disk_fault { DISK_FULL, DISK_BROKEN, DISK_TORN /* half of a write is done, then it fails */ };
+enum disk_fault {
+    DISK_FULL,
+    DISK_BROKEN,
+    DISK_TORN,     /* half of a write is done, then it fails */
+    DISK_QUOTA,    /* of its owner is used up */
+    DISK_LIMIT,    /* of file sizes is reached */
+    DISK_FULL_LATE /* there seems to be room, until it is synced, as on network file systems */
+};
 
 /* Put it under SQLite for the rest of the process.  Returns 0, or -1 where SQLite cannot be loaded. */
 int disk_install (void);

@@ -199,7 +199,7 @@ static void judge_documents (struct judgement *j, const json_t *answer)
     const char *store = text_of (json_object_get (answer, "root"), "store");
 
     if (*store && strcmp (store, "good") != 0)
-        judge_add (j, GRADE_DEGRADED, "documents", "documents are not stored: %s", store);
+        judge_add (j, GRADE_CRITICAL, "documents", "documents are not stored: %s", store);
 }
 
 static void judge_jobs (struct judgement *j, const json_t *answer)
@@ -207,7 +207,7 @@ static void judge_jobs (struct judgement *j, const json_t *answer)
     const char *why = text_of (answer, "failing");
 
     if (*why)
-        judge_add (j, GRADE_DEGRADED, "jobs", "jobs are not stored: %s", why);
+        judge_add (j, GRADE_CRITICAL, "jobs", "jobs are not stored: %s", why);
 }
 
 /* --- the table ------------------------------------------------------------------------------------------- */

@@ -113,9 +113,9 @@ static void test_ids (void)
     ok (judged (0, "fluid.watermark", "{\"behind_ms\":0,\"still_ms\":20000}", GRADE_GOOD, NULL),
         "one that is not behind need not move");
     ok (judged (0, "compressor.stats-get", "{\"root\":{\"store\":\"good\"}}", GRADE_GOOD, NULL)
-            && judged (0, "compressor.stats-get", "{\"root\":{\"store\":\"full\"}}", GRADE_DEGRADED, "full")
+            && judged (0, "compressor.stats-get", "{\"root\":{\"store\":\"full\"}}", GRADE_CRITICAL, "full")
             && judged (0, "ingest.stats", "{\"failing\":null}", GRADE_GOOD, NULL)
-            && judged (0, "ingest.stats", "{\"failing\":\"full\"}", GRADE_DEGRADED, "full"),
+            && judged (0, "ingest.stats", "{\"failing\":\"full\"}", GRADE_CRITICAL, "full"),
         "so are stores of documents and jobs");
 }
 

@@ -44,14 +44,50 @@ int database_damaged (struct database *d, const char *what, idt_error_t *errp)
     return errsetf (errp, EBADMSG, "%s: damaged (%s): %s", d->path, what, d->kind->advice);
 }
 
+/* What the system said of a failure, 'errnum' being errno after it: most versions of SQLite know of failed opens alone. */
+static int system_errno (const struct database *d, int errnum)
+{
+    if (sqlite3_system_errno (d->db) != 0)
+        return sqlite3_system_errno (d->db);
+    return (sqlite3_extended_errcode (d->db) & 0xff) == SQLITE_IOERR && errnum != 0 ? errnum : EIO;
+}
+
+/* Why a write found no room; 0: that was not it.  SQLite takes ENOSPC alone for a full disk. */
+static int why_no_room (const struct database *d, int errnum)
+{
+    int rc = sqlite3_extended_errcode (d->db), sys = system_errno (d, errnum);
+
+    if ((rc & 0xff) == SQLITE_FULL)
+        return ENOSPC;
+    return rc == SQLITE_IOERR_WRITE && (sys == ENOSPC || sys == EDQUOT || sys == EFBIG) ? sys : 0;
+}
+
+bool database_is_full (const struct database *d)
+{
+    return d->no_room != 0;
+}
+
+static int explain_no_room (const struct database *d, idt_error_t *errp)
+{
+    if (d->no_room == EDQUOT)
+        return errsetf (errp, ENOSPC, "%s: the disk quota of its owner is used up", d->path);
+    if (d->no_room == EFBIG)
+        return errsetf (errp, ENOSPC, "%s: it may not grow: raise the limit of file sizes (ulimit -f, LimitFSIZE=)",
+                        d->path);
+    return errsetf (errp, ENOSPC, "%s: the disk is full", d->path);
+}
+
 int database_explain (struct database *d, idt_error_t *errp)
 {
+    int errnum = system_errno (d, errno);
+
+    d->no_room = why_no_room (d, errno);
+    if (d->no_room != 0)
+        return explain_no_room (d, errp);
     switch (sqlite3_extended_errcode (d->db) & 0xff) {
     case SQLITE_CORRUPT:
     case SQLITE_NOTADB:
         return database_damaged (d, sqlite3_errmsg (d->db), errp);
-    case SQLITE_FULL:
-        return errsetf (errp, ENOSPC, "%s: the disk is full", d->path);
     case SQLITE_READONLY:
         return errsetf (errp, EROFS, "%s: cannot be written: check the folder's owner and mount", d->path);
     case SQLITE_CANTOPEN: /* SQLite tries more than one way, and its errno is that of the last */
@@ -59,9 +95,7 @@ int database_explain (struct database *d, idt_error_t *errp)
             return errprintf (errp, "%s: cannot be made or written: %s", d->path, strerror (errno));
         /* fall through */
     default:
-        errno = sqlite3_system_errno (d->db);
-        if (errno == 0)
-            errno = EIO;
+        errno = errnum;
         return errprintf (errp, "%s: %s (%s)", d->path, sqlite3_errmsg (d->db), strerror (errno));
     }
 }
@@ -143,9 +177,14 @@ static void renew_journal (struct database *d)
 int database_run (struct database *d, const char *sql, idt_error_t *errp)
 {
     renew_journal (d);
-    if (sqlite3_exec (d->db, sql, NULL, NULL, NULL) != SQLITE_OK)
-        return check_place (d, errp) < 0 ? -1 : database_explain (d, errp);
-    return check_place (d, errp);
+    d->no_room = 0;
+    if (sqlite3_exec (d->db, sql, NULL, NULL, NULL) == SQLITE_OK)
+        return check_place (d, errp);
+    int saved = errno;
+    if (check_place (d, errp) < 0)
+        return -1;
+    errno = saved;
+    return database_explain (d, errp);
 }
 
 sqlite3_stmt *database_prepare (struct database *d, const char *sql, idt_error_t *errp)

@@ -46,6 +46,7 @@ struct database {
     struct database_place file; /* what was opened, once it is locked */
     struct database_place log;  /* its -wal or -journal, once that was made */
     char *log_path;
+    int no_room; /* why the last write found none: ENOSPC, EDQUOT, EFBIG; 0: that was not it */
 };
 
 struct database_kind {
@@ -105,6 +106,12 @@ sqlite3_stmt *database_prepare (struct database *d, const char *sql, idt_error_t
 
 /* Take the next row of a statement.  Returns 1 if there is one, 0 after the last. */
 int database_step (struct database *d, sqlite3_stmt *stmt, idt_error_t *errp);
+
+/* Whether the last failure was that a write found no room: the disk is full (ENOSPC), a quota is used up (EDQUOT), or the
+ * file may not grow (EFBIG).  Nothing was written after that.  A sync that fails for such a reason is another thing: what
+ * it was for is written, and may be found.
+ */
+bool database_is_full (const struct database *d);
 
 /* What a person can do about the last failure, in 'errp'; sets errno.  Returns -1. */
 int database_explain (struct database *d, idt_error_t *errp);

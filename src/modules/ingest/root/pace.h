@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* pace.h - at rank 0: when the watermark is asked for next, and when work that failed is tried again
+/* pace.h - at rank 0: when the watermark is asked for next, when work that failed is tried again, and from when on the disk
+ * is said not to answer
  *
  * A time is set when it is wanted first and stays until it has come or is no longer wanted.  Submissions and reads call
  * pace_want () many times between; if they moved the time, a busy rank 0 would never reach it.
@@ -12,7 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum pace_task { PACE_ASK, PACE_AGAIN, PACE_TASKS };
+enum pace_task { PACE_ASK, PACE_AGAIN, PACE_SLOW, PACE_TASKS };
 
 struct pace {
     uint64_t due_ms[PACE_TASKS]; /* 0: not wanted */

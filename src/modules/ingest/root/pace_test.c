@@ -37,6 +37,10 @@ int main (void)
     ok (pace_due (&p) == UINT64_MAX, "what is no longer wanted has no time");
     pace_want (&p, PACE_ASK, true, 3015, 20);
     ok (pace_due (&p) == 3035, "... and gets one of its own when it is wanted again");
+    pace_want (&p, PACE_ASK, false, 0, 0);
+    pace_want (&p, PACE_SLOW, true, 4000, 5000);
+    ok (pace_due (&p) == 9000 && !pace_take (&p, PACE_SLOW, 8999) && pace_take (&p, PACE_SLOW, 9000),
+        "a disk that does not answer has a time, too");
     pace_want (&p, PACE_AGAIN, true, 0, 0);
     ok (pace_due (&p) == 1, "a clock at its beginning is none that is not set");
     return done_testing ();

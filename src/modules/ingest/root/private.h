@@ -73,6 +73,9 @@ struct root {
     bool unsure;  /* ... and what was in it may be found by a life to come */
     bool resting; /* what is to be cleared away waits, for the disk may be why it failed */
     idt_error_t why;
+    bool slow; /* the disk has not answered for 'slow_ms', as 'slow_why' says */
+    uint64_t slow_ms;
+    idt_error_t slow_why;
     uint64_t groups, failed, stored, same, late, forgotten, refused;
     uint64_t begun_us;            /* CLOCK_MONOTONIC when the store was given something to do */
     struct metrics_times commits; /* how long groups with jobs took that were stored */
@@ -80,6 +83,9 @@ struct root {
 
 /* Give the store something to do, if there is something, and it has nothing. */
 void root_turn (struct root *root);
+
+/* Why jobs are not stored now; NULL: they are. */
+const char *root_trouble (const struct root *root);
 
 /* Look at the watermark, if somebody waits for it. */
 void root_look (struct root *root);

@@ -28,6 +28,7 @@
 #define LIFE_MS 100     /* until a life is asked for again */
 #define WATERMARK_MS 20 /* between two looks at the watermark, while consumers wait for it */
 #define FINISH_MS 5000  /* how long the end waits for the disk */
+#define SLOW_MS 5000    /* until a disk that does not answer is told of; half of ingest.timeout, where that is less */
 #define AGAIN_MS 200    /* until what failed is tried again, where nobody waits who could be told so */
 
 /* --- the batch that is stored ------------------------------------------------------------------------------------ */
@@ -133,6 +134,55 @@ static void give_reason (struct root *root, int errnum)
                                                   .text_size = min_u64 (strlen (root->why.text), JOBWIRE_TEXT_MAX) };
 }
 
+/* --- the timer ---------------------------------------------------------------------------------------------------- */
+
+static void set_timer (struct root *root, uint64_t now_ms)
+{
+    uint64_t due_ms = pace_due (&root->pace);
+
+    idt_watcher_stop (root->timer);
+    if (due_ms == UINT64_MAX)
+        return;
+    idt_timer_watcher_reset (root->timer, due_ms > now_ms ? (double)(due_ms - now_ms) : 0, 0);
+    idt_watcher_start (root->timer);
+}
+
+/* --- a disk that does not answer ----------------------------------------------------------------------------------- */
+
+static void watch_disk (struct root *root)
+{
+    uint64_t now_ms = service_now_ms ();
+
+    root->slow_ms = min_u64 (SLOW_MS, root->service->options.timeout_ms / 2);
+    pace_want (&root->pace, PACE_SLOW, true, now_ms, root->slow_ms);
+    set_timer (root, now_ms);
+}
+
+/* What comes of the work is not known before it ends.  Submitters wait that long, or for ingest.timeout. */
+static void take_slow (struct root *root)
+{
+    root->slow = true;
+    errprintf (&root->slow_why, "%s/ingest.sqlite: the disk has not answered for %" PRIu64 " ms",
+               root->service->options.statedir, root->slow_ms);
+    idt_log (root->service->h, LOG_CRIT, "%s: jobs wait until it does", root->slow_why.text);
+}
+
+static void disk_answered (struct root *root)
+{
+    if (root->slow)
+        idt_log (root->service->h, LOG_NOTICE, "the disk answers again, after %" PRIu64 " ms: jobs go on",
+                 (clock_us (CLOCK_MONOTONIC) - root->begun_us) / 1000);
+    root->slow = false;
+    pace_want (&root->pace, PACE_SLOW, false, 0, 0);
+}
+
+const char *root_trouble (const struct root *root)
+{
+    if (root->slow)
+        return root->slow_why.text;
+    return root->failing ? root->why.text : NULL;
+}
+
 /* --- the work of the store --------------------------------------------------------------------------------------- */
 
 static void take_failed (struct root *root, int errnum, const idt_error_t *why)
@@ -179,6 +229,7 @@ static void store_done_cb (idt_watcher_t *w, int revents, void *arg)
     if (rc == 0)
         return;
     root->busy = false;
+    disk_answered (root);
     if (rc < 0)
         take_failed (root, errnum, &why);
     else
@@ -261,6 +312,7 @@ void root_turn (struct root *root)
     root->busy = true;
     root->begun_us = clock_us (CLOCK_MONOTONIC);
     store_begin (root->store, writes ? &root->group : NULL, root->reads, root->nreads);
+    watch_disk (root);
 }
 
 /* --- batches that come ------------------------------------------------------------------------------------------- */
@@ -285,17 +337,6 @@ void root_batch (struct root *root, uint32_t tag, const void *data, size_t size)
 }
 
 /* --- the life, and the watermark --------------------------------------------------------------------------------- */
-
-static void set_timer (struct root *root, uint64_t now_ms)
-{
-    uint64_t due_ms = pace_due (&root->pace);
-
-    idt_watcher_stop (root->timer);
-    if (due_ms == UINT64_MAX)
-        return;
-    idt_timer_watcher_reset (root->timer, due_ms > now_ms ? (double)(due_ms - now_ms) : 0, 0);
-    idt_watcher_start (root->timer);
-}
 
 void root_look (struct root *root)
 {
@@ -369,6 +410,8 @@ static void timer_cb (idt_watcher_t *w, int revents, void *arg)
     uint64_t now_ms = service_now_ms ();
     bool must_ask = pace_take (&root->pace, PACE_ASK, now_ms);
 
+    if (pace_take (&root->pace, PACE_SLOW, now_ms) && root->busy)
+        take_slow (root);
     if (pace_take (&root->pace, PACE_AGAIN, now_ms)) {
         root->resting = false;
         root_turn (root);
@@ -387,7 +430,7 @@ json_t *root_stats (const struct root *root)
                       (json_int_t)root->failed, "stored", (json_int_t)root->stored, "same", (json_int_t)root->same,
                       "late", (json_int_t)root->late, "forgotten", (json_int_t)root->forgotten, "refused",
                       (json_int_t)root->refused, "jobs", (json_int_t)root->counts.jobs, "consumers",
-                      (json_int_t)root->nconsumers, "store", root->failing ? root->why.text : "good");
+                      (json_int_t)root->nconsumers, "store", root_trouble (root) ? root_trouble (root) : "good");
 }
 
 void root_report (const struct root *root, struct metrics *m)
@@ -398,7 +441,7 @@ void root_report (const struct root *root, struct metrics *m)
     metrics_put_count (m, "ingest_consumers", root->nconsumers);
     metrics_put_times (m, "ingest_store_seconds", "ingest_longest_store_seconds", &root->commits);
     metrics_put_count (m, "ingest_store_failures", root->failed);
-    metrics_put_new (m, METRICS_MAX, "ingest_store_failing", json_integer (root->failing));
+    metrics_put_new (m, METRICS_MAX, "ingest_store_failing", json_integer (root_trouble (root) != NULL));
 }
 
 static void service_added_cb (idt_future_t *f, void *arg)

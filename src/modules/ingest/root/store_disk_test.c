@@ -185,6 +185,35 @@ static struct tally fail_each (bool on, enum disk_fault fault, const char *what)
     return t;
 }
 
+/* What a sync has no room for is written: a killed process leaves it to the next life. */
+static void check_full_late (void)
+{
+    struct world w;
+    struct verdict v[3];
+    struct store_group group = group_of (group_jobs, v, 3);
+
+    make_store (&w);
+    disk_fail (1, true, DISK_FULL_LATE);
+    ok (world_work (&w, &group, NULL, 0) < 0 && group.unsure && is (next_life (&w, copy_killed), all),
+        "where it is a sync that has no room, a group is unsure, for it would be found: %s", w.error.text);
+    disk_fail (0, false, DISK_FULL_LATE);
+    world_fini (&w);
+}
+
+static void check_room (enum disk_fault fault, const char *text)
+{
+    struct world w;
+    struct verdict v[3];
+    struct store_group group = group_of (group_jobs, v, 3);
+
+    make_store (&w);
+    disk_fail (1, true, fault);
+    ok (world_work (&w, &group, NULL, 0) < 0 && errno == ENOSPC && strstr (w.error.text, text), "no room is told: %s",
+        w.error.text);
+    disk_fail (0, false, fault);
+    world_fini (&w);
+}
+
 static void check_faults (void)
 {
     struct tally t = fail_each (true, DISK_BROKEN, "a broken disk");
@@ -197,7 +226,12 @@ static void check_faults (void)
     t = fail_each (true, DISK_FULL, "a full disk");
     ok (t.unsure < t.writes / 2, "of what a full disk has no room for it is sure that it is not there (%d of %d not)",
         t.unsure, t.writes);
+    t = fail_each (true, DISK_QUOTA, "a quota that is used up");
+    ok (t.unsure < t.writes / 2, "... of which the same is sure (%d of %d not)", t.unsure, t.writes);
+    t = fail_each (true, DISK_LIMIT, "a file that may not grow");
+    ok (t.unsure < t.writes / 2, "... of which the same is sure (%d of %d not)", t.unsure, t.writes);
     disk_whole (false);
+    check_full_late ();
 }
 
 /* An acknowledgement that fails leaves all as it was. */
@@ -356,6 +390,9 @@ int main (void)
         return 0;
     }
     check_faults ();
+    check_room (DISK_FULL, "the disk is full");
+    check_room (DISK_QUOTA, "the disk quota of its owner is used up");
+    check_room (DISK_LIMIT, "it may not grow: raise the limit of file sizes");
     check_ack_fails ();
     check_replaced ();
     check_replaced_late ();

@@ -451,7 +451,7 @@ void root_stats_cb (idt_t *h, const idt_msg_t *msg, void *arg)
                            "same", (json_int_t)root->same, "late", (json_int_t)root->late, "forgotten",
                            (json_int_t)root->forgotten, "refused", (json_int_t)root->refused, "consumers",
                            (json_int_t)root->nconsumers, "limits", pack_limits (&root->service->options), "failing",
-                           root->failing ? json_string (root->why.text) : json_null ());
+                           root_trouble (root) ? json_string (root_trouble (root)) : json_null ());
     module_respond_object (h, msg, o);
 }
 
