@@ -51,6 +51,16 @@ test_expect_success 'a line is cut, and control characters do no harm' '
     at 1 idtree logger "$(printf "red\033[31m")" && at 1 idtree logger "$(printf %05000d 7)" && at 1 idtree dmesg >log &&
     grep "red" log && ! grep "$(printf "\033")" log && test "$(tail -1 log | wc -c)" -lt 4200
 '
+# CSI in one character of two bytes: terminals take it for ESC and [.
+csi=$(printf '\302\233')
+test_expect_success 'what others chose reaches no terminal as it is, nor the stderr of a broker' '
+    at 1 idtree logger -s err "log ${csi}31m" && at 1 idtree dmesg >log && grep "log ??31m" log && { at 2 idtree event sub -c 2 ctl. >got & } && sub=$! && wait_subscribers 2 1 &&
+    idtree event pub "ctl.$(printf "\033[2J")" "{\"a\":\"${csi}2J\"}" && { at 2 idtree event sub -c 1 --json ctl. >json & } && subjson=$! && wait_subscribers 2 2 &&
+    idtree event pub "ctl.x" "{\"a\":\"${csi}2J$(printf "\177")\"}" && wait $sub && wait $subjson && cat got json && grep "x1b.2J.*xc2.x9b2J" got &&
+    grep "u009b2J.u007f" json && ! cat log got json | LC_ALL=C grep -a "$(printf "\033")" && ! cat log got json | LC_ALL=C grep -aF "$csi" &&
+    idtree start sh -c "idtree logger -s err \"log ${csi}31m\"" 2>err && grep "log ??31m" err &&
+    test_must_fail idtree getattr "no$(printf "\033")such${csi}" 2>err && cat err && ! LC_ALL=C grep -aF "$csi" err && ! LC_ALL=C grep -aF "$(printf "\033")" err
+'
 test_expect_success 'it can be cleared, by rank' '
     at 2 idtree dmesg -C && ! at 2 idtree dmesg | grep "line-" && idtree dmesg | grep "over there"
 '

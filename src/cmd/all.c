@@ -5,11 +5,13 @@
  *
  * It runs in the place of idtree where that does not have the command (main.c).
  */
+#include <errno.h>
 #include <locale.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "cmd/base/commands.h"
+#include "cmd/base/out.h"
 #include "libutil/stdfds.h"
 
 static const struct command *const cmd_table[] = {
@@ -50,7 +52,7 @@ static int finish (void)
 {
     if (fflush (stdout) == 0)
         return CMD_OK;
-    perror ("idtree: cannot write");
+    out_error ("idtree: cannot write: %s\n", strerror (errno));
     return CMD_FAILED;
 }
 
@@ -63,7 +65,7 @@ int main (int argc, char **argv)
         return CMD_FAILED;
     setlocale (LC_CTYPE, ""); /* for the lines of trees */
     if (argc < 2) {
-        fprintf (stderr, "idtree: which command? (idtree -h lists them)\n");
+        out_error ("idtree: which command? (idtree -h lists them)\n");
         return CMD_USAGE;
     }
     if (is_help (argv[1])) {

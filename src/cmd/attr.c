@@ -11,6 +11,7 @@
 
 #include "cmd/base/ask.h"
 #include "cmd/base/commands.h"
+#include "cmd/base/out.h"
 
 struct attr_options {
     uint32_t rank;
@@ -49,7 +50,7 @@ static int run_get (struct cmd *cmd)
     if (cmd->json)
         print_json (cmd, name, value);
     else
-        puts (value);
+        out_print ("%s\n", value);
     idt_future_destroy (f);
     return CMD_OK;
 }
@@ -80,7 +81,7 @@ static void print_value (struct cmd *cmd, uint32_t rank, const char *name)
     if (cmd->json)
         print_json (cmd, name, value);
     else
-        printf ("%-28s %s\n", name, value ? value : "-");
+        out_print ("%-28s %s\n", name, value ? value : "-");
     idt_future_destroy (f);
 }
 
@@ -104,7 +105,7 @@ static int run_ls (struct cmd *cmd)
         else if (cmd->json)
             print_json (cmd, sorted[i], NULL);
         else
-            puts (sorted[i]);
+            out_print ("%s\n", sorted[i]);
     }
     free (sorted);
     json_decref (answer);

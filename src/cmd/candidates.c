@@ -10,17 +10,20 @@
 #include <string.h>
 
 #include "cmd/base/ask.h"
+#include "cmd/base/out.h"
 #include "cmd/candidates.h"
 #include "cmd/id/scheme.h"
+#include "libutil/utf8.h"
 
 #define ASK_MS 1000. /* who types does not wait longer */
 #define RANKS_MAX 256
 #define NAME_LEN 64
 
+/* A word with control characters, such as a name that somebody chose, would be another one as it is shown. */
 void candidates_offer (const struct candidates *c, const char *word)
 {
-    if (!strncmp (word, c->typed, strlen (c->typed)))
-        printf ("%.*s%s\n", (int)c->before_len, c->before ? c->before : "", word);
+    if (!strncmp (word, c->typed, strlen (c->typed)) && utf8_span_printable (word, strlen (word)) == strlen (word))
+        out_print ("%.*s%s\n", (int)c->before_len, c->before ? c->before : "", word);
 }
 
 /* --- of ids ---------------------------------------------------------------------------------- */

@@ -13,6 +13,7 @@
 #include "cmd/base/ask.h"
 #include "cmd/base/commands.h"
 #include "cmd/base/guard.h"
+#include "cmd/base/out.h"
 #include "cmd/base/ranks.h"
 #include "libutil/logline.h"
 
@@ -47,7 +48,7 @@ static void print_response (const struct cmd *cmd, idt_future_t *f)
         if (cmd->json)
             print_json (cmd, line);
         else
-            puts (logline_format (line, buf, sizeof (buf)) == 0 ? buf : line);
+            out_print ("%s\n", logline_format (line, buf, sizeof (buf)) == 0 ? buf : line);
     }
 }
 

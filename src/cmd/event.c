@@ -13,6 +13,7 @@
 
 #include "cmd/base/ask.h"
 #include "cmd/base/commands.h"
+#include "cmd/base/out.h"
 
 /* --- pub -------------------------------------------------------------------------------------- */
 
@@ -50,9 +51,9 @@ static int run_pub (struct cmd *cmd)
     if (idt_rpc_get_unpack (f, "{s:I}", "seq", &seq) < 0)
         cmd_die (cmd, "%s: the answer has no seq", topic);
     if (cmd->json)
-        printf ("{\"seq\":%" JSON_INTEGER_FORMAT "}\n", seq);
+        out_print ("{\"seq\":%" JSON_INTEGER_FORMAT "}\n", seq);
     else if (o.tell)
-        printf ("seq=%" JSON_INTEGER_FORMAT "\n", seq);
+        out_print ("seq=%" JSON_INTEGER_FORMAT "\n", seq);
     idt_future_destroy (f);
     return CMD_OK;
 }
@@ -85,7 +86,7 @@ static void event_cb (idt_t *h, const idt_msg_t *msg, void *arg)
     if (sub->cmd->json)
         print_json (sub->cmd, idt_msg_topic (msg), payload);
     else
-        printf ("%s\t%s\n", idt_msg_topic (msg), payload ? payload : "");
+        out_print ("%s\t%s\n", idt_msg_topic (msg), payload ? payload : "");
     cmd_flush (sub->cmd);
     if (sub->left > 0 && --sub->left == 0)
         idt_reactor_stop (idt_get_reactor (h));

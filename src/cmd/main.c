@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "cmd/base/commands.h"
+#include "cmd/base/out.h"
 #include "cmd/base/self.h"
 #include "libutil/stdfds.h"
 
@@ -34,7 +35,7 @@ static int run_all (char **argv)
 
     self_find_all (path);
     execv (path, argv);
-    fprintf (stderr, "idtree: cannot run %s, which has all commands but the quick ones: %s\n", path, strerror (errno));
+    out_error ("idtree: cannot run %s, which has all commands but the quick ones: %s\n", path, strerror (errno));
     return CMD_FAILED;
 }
 

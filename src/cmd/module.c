@@ -10,6 +10,7 @@
 
 #include "cmd/base/ask.h"
 #include "cmd/base/commands.h"
+#include "cmd/base/out.h"
 #include "cmd/base/ranks.h"
 #include "cmd/look/stats.h"
 
@@ -83,8 +84,8 @@ static int run_stats (struct cmd *cmd)
         o.rank = cmd_rank (cmd, o.ranks);
     json_t *answer = ask_new (cmd, topic, o.rank, NULL, topic);
     if (cmd->json || json_object_size (answer) > 0) {
-        json_dumpf (answer, stdout, ASK_REALS | (cmd->json ? JSON_COMPACT : JSON_INDENT (1)));
-        putchar ('\n');
+        out_json (answer, ASK_REALS | (cmd->json ? JSON_COMPACT : JSON_INDENT (1)));
+        out_print ("\n");
     }
     json_decref (answer);
     return CMD_OK;

@@ -13,6 +13,7 @@
 
 #include "cmd/base/ask.h"
 #include "cmd/base/commands.h"
+#include "cmd/base/out.h"
 #include "cmd/hops.h"
 #include "libutil/clock.h"
 
@@ -85,8 +86,8 @@ static void print_answer (struct ping *p, idt_future_t *f)
     if (p->cmd->json)
         print_json (p, rank, seq, ns, way);
     else
-        printf ("%" JSON_INTEGER_FORMAT "!%s seq=%" JSON_INTEGER_FORMAT " time=%.3f ms (%s)\n", rank, p->topic, seq,
-                ns / 1e6, way);
+        out_print ("%" JSON_INTEGER_FORMAT "!%s seq=%" JSON_INTEGER_FORMAT " time=%.3f ms (%s)\n", rank, p->topic, seq,
+                   ns / 1e6, way);
     fflush (stdout);
 }
 

@@ -9,6 +9,7 @@
 #include "cmd/base/ask.h"
 #include "cmd/base/commands.h"
 #include "cmd/base/guard.h"
+#include "cmd/base/out.h"
 #include "cmd/base/ranks.h"
 
 struct reload_options {
@@ -23,9 +24,9 @@ static void print_names (const json_t *o, const char *key, const char *text)
     size_t i;
 
     if (json_array_size (names) > 0)
-        printf ("%s", text);
+        out_print ("%s", text);
     json_array_foreach (names, i, name)
-        printf (" %s", json_string_value (name));
+        out_print (" %s", json_string_value (name));
 }
 
 static void print (const struct cmd *cmd, uint32_t rank, json_t *answer)
@@ -35,13 +36,14 @@ static void print (const struct cmd *cmd, uint32_t rank, json_t *answer)
         ask_print (cmd, answer);
         return;
     }
-    printf ("%u:", rank);
+    out_print ("%u:", rank);
     print_names (answer, "changed", " changed");
     print_names (answer, "later", " after-a-restart");
-    puts (json_array_size (json_object_get (answer, "changed")) + json_array_size (json_object_get (answer, "later"))
-                  > 0
-              ? ""
-              : " nothing new");
+    out_print ("%s\n", json_array_size (json_object_get (answer, "changed"))
+                                   + json_array_size (json_object_get (answer, "later"))
+                               > 0
+                           ? ""
+                           : " nothing new");
 }
 
 struct reloading {

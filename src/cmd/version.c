@@ -10,6 +10,7 @@
 
 #include "cmd/base/ask.h"
 #include "cmd/base/commands.h"
+#include "cmd/base/out.h"
 
 static void print_json (const struct cmd *cmd, const char *version)
 {
@@ -29,9 +30,9 @@ static int run (struct cmd *cmd)
         print_json (cmd, version);
         return CMD_OK;
     }
-    printf ("command: %s\n", PACKAGE_VERSION);
+    out_print ("command: %s\n", PACKAGE_VERSION);
     if (cmd->h)
-        printf ("broker:  %s\nuri:     %s\n", version ? version : "unknown", idt_get_uri (cmd->h));
+        out_print ("broker:  %s\nuri:     %s\n", version ? version : "unknown", idt_get_uri (cmd->h));
     return CMD_OK;
 }
 

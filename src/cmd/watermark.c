@@ -9,6 +9,7 @@
 
 #include "cmd/base/ask.h"
 #include "cmd/base/commands.h"
+#include "cmd/base/out.h"
 
 static void print_text (const struct cmd *cmd, const json_t *o)
 {
@@ -19,8 +20,9 @@ static void print_text (const struct cmd *cmd, const json_t *o)
                      "behind_ms", &behind_ms)
         < 0)
         cmd_die (cmd, "the broker's answer is not understood");
-    printf ("id         %s\ndate       %s\ntimestamp  %s ms after the epoch\nbehind     %" JSON_INTEGER_FORMAT " ms\n",
-            id, date, timestamp, behind_ms);
+    out_print ("id         %s\ndate       %s\ntimestamp  %s ms after the epoch\nbehind     %" JSON_INTEGER_FORMAT
+               " ms\n",
+               id, date, timestamp, behind_ms);
 }
 
 static int run (struct cmd *cmd)

@@ -163,7 +163,9 @@ static void add (struct log *log, const char *line)
         show (log, line, severity);
 }
 
-/* Add a whole RFC 5424 line that came from elsewhere: cut, control characters and what is not UTF-8 made harmless. */
+/* Add a whole RFC 5424 line that came from elsewhere: it is cut, a tab becomes a blank, and other control characters
+ * and what is not UTF-8 become '?'.
+ */
 static void append (struct log *log, const char *line, size_t len)
 {
     char buf[LOG_LINE_MAX + 1];
@@ -173,9 +175,9 @@ static void append (struct log *log, const char *line, size_t len)
     if (len > LOG_LINE_MAX)
         len = LOG_LINE_MAX;
     for (size_t i = 0; i < len; i++)
-        buf[i] = (unsigned char)line[i] < ' ' && line[i] != '\t' ? '?' : line[i];
+        buf[i] = line[i] == '\t' ? ' ' : line[i];
     buf[len] = '\0';
-    utf8_clean (buf, len);
+    utf8_clean_printable (buf, len);
     if (len > 0)
         add (log, buf);
 }

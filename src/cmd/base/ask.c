@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "cmd/base/ask.h"
-#include "cmd/base/pad.h"
+#include "cmd/base/out.h"
 #include "libutil/clock.h"
 
 #define PROBE_MS 2000. /* for a ping, once something else was not answered */
@@ -155,8 +155,9 @@ json_t *ask_new (struct cmd *cmd, const char *topic, uint32_t nodeid, json_t *re
 
 void ask_print (const struct cmd *cmd, const json_t *answer)
 {
-    if (json_dumpf (answer, stdout, JSON_COMPACT | ASK_REALS) < 0 || putchar ('\n') == EOF)
+    if (out_json (answer, JSON_COMPACT | ASK_REALS) < 0)
         cmd_die (cmd, "cannot write: %s", strerror (errno));
+    out_print ("\n");
 }
 
 void ask_print_members (const json_t *o, const char *prefix, int columns, size_t flags)
@@ -170,7 +171,7 @@ void ask_print_members (const json_t *o, const char *prefix, int columns, size_t
                                          : json_dumps (value, JSON_ENCODE_ANY | flags);
 
         snprintf (label, sizeof (label), "%s%s", prefix, key);
-        printf ("%-*s %s\n", pad_width (label, columns - 1), label, s ? s : "?");
+        out_print ("%-*s %s\n", columns - 1, label, s ? s : "?");
         free (s);
     }
 }

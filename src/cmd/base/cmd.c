@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "cmd/base/cmd.h"
+#include "cmd/base/out.h"
 #include "cmd/base/suggest.h"
 #include "libutil/duration.h"
 
@@ -81,8 +82,8 @@ static void end (int status)
 static void vwarn (const struct cmd *cmd, const char *fmt, va_list ap)
 {
     fflush (stdout);
-    fprintf (stderr, "idtree %s: ", cmd->command->name);
-    vfprintf (stderr, fmt, ap);
+    out_error ("idtree %s: ", cmd->command->name);
+    out_vprint (stderr, fmt, ap);
 }
 
 void cmd_warn (const struct cmd *cmd, const char *fmt, ...)
@@ -92,7 +93,7 @@ void cmd_warn (const struct cmd *cmd, const char *fmt, ...)
     va_start (ap, fmt);
     vwarn (cmd, fmt, ap);
     va_end (ap);
-    fputc ('\n', stderr);
+    out_error ("\n");
 }
 
 void cmd_die (const struct cmd *cmd, const char *fmt, ...)
@@ -107,7 +108,7 @@ void cmd_die (const struct cmd *cmd, const char *fmt, ...)
     }
     vwarn (cmd, fmt, ap);
     va_end (ap);
-    fputc ('\n', stderr);
+    out_error ("\n");
     end (CMD_FAILED);
 }
 
@@ -118,7 +119,7 @@ void cmd_usage (const struct cmd *cmd, const char *fmt, ...)
     va_start (ap, fmt);
     vwarn (cmd, fmt, ap);
     va_end (ap);
-    fprintf (stderr, " (idtree %s -h tells more)\n", cmd->command->name);
+    out_error (" (idtree %s -h tells more)\n", cmd->command->name);
     end (CMD_USAGE);
 }
 
@@ -370,21 +371,21 @@ static void print_option (const struct cmd_option *o, void *arg)
 
     snprintf (text, sizeof (text), "--%s%s%s", o->name, o->arg ? "=" : "", o->arg ? o->arg : "");
     if (o->letter)
-        printf ("  -%c, %-22s %s\n", o->letter, text, o->help);
+        out_print ("  -%c, %-22s %s\n", o->letter, text, o->help);
     else
-        printf ("      %-22s %s\n", text, o->help);
+        out_print ("      %-22s %s\n", text, o->help);
 }
 
 void cmd_help (const struct command *c)
 {
-    printf ("usage: idtree %s [OPTION]...%s%s\n%s.\n", c->name, c->operands ? " " : "", c->operands ? c->operands : "",
-            c->summary);
+    out_print ("usage: idtree %s [OPTION]...%s%s\n%s.\n", c->name, c->operands ? " " : "",
+               c->operands ? c->operands : "", c->summary);
     if (c->details)
-        printf ("%s\n", c->details);
-    putchar ('\n');
+        out_own (c->details);
+    out_own (c->details ? "\n\n" : "\n");
     cmd_each_option (c, print_option, NULL);
     if (c->example)
-        printf ("\nexample: %s\n", c->example);
+        out_print ("\nexample: %s\n", c->example);
 }
 
 /* Print the second words of the commands of a group on one line. */
@@ -393,10 +394,10 @@ static void print_group (const struct command *const *table, const char *group)
     struct cmd_words w;
 
     cmd_words (&w, table, group);
-    printf ("  %-10s ", group);
+    out_print ("  %-10s ", group);
     for (size_t i = 0; i < w.count; i++)
-        printf ("%s%s", i > 0 ? " | " : "", w.words[i]);
-    putchar ('\n');
+        out_print ("%s%s", i > 0 ? " | " : "", w.words[i]);
+    out_print ("\n");
 }
 
 void cmd_help_all (const struct command *const *table)
@@ -405,18 +406,18 @@ void cmd_help_all (const struct command *const *table)
     int words;
 
     cmd_words (&first, table, NULL);
-    printf ("usage: idtree COMMAND [OPTION]...\n"
-            "Start a tree of brokers, get unique ids from it, look inside.\n\n");
+    out_print ("usage: idtree COMMAND [OPTION]...\n"
+               "Start a tree of brokers, get unique ids from it, look inside.\n\n");
     for (size_t i = 0; i < first.count; i++) {
         char *word = first.buf[i];
         const struct command *c = cmd_find (table, 1, &word, &words);
 
         if (c)
-            printf ("  %-10s %s\n", word, c->summary);
+            out_print ("  %-10s %s\n", word, c->summary);
         else
             print_group (table, word);
     }
-    printf ("\nidtree COMMAND -h tells more.  example: idtree start -s 8 idtree id new -n 3\n");
+    out_print ("\nidtree COMMAND -h tells more.  example: idtree start -s 8 idtree id new -n 3\n");
 }
 
 static bool is_group (const struct command *const *table, const char *word)
@@ -430,14 +431,14 @@ bool cmd_help_group (const struct command *const *table, const char *group)
 {
     if (!is_group (table, group))
         return false;
-    printf ("usage: idtree %s COMMAND [OPTION]...\n\n", group);
+    out_print ("usage: idtree %s COMMAND [OPTION]...\n\n", group);
     for (int i = 0; table[i]; i++) {
         const char *rest = after_word (table[i]->name, group);
 
         if (rest && *rest)
-            printf ("  %s %-10s %s\n", group, rest, table[i]->summary);
+            out_print ("  %s %-10s %s\n", group, rest, table[i]->summary);
     }
-    printf ("\nidtree %s COMMAND -h tells more.\n", group);
+    out_print ("\nidtree %s COMMAND -h tells more.\n", group);
     return true;
 }
 
@@ -451,20 +452,20 @@ void cmd_unknown (const struct command *const *table, int argc, char **argv)
     const char *word = argv[group ? 1 : 0];
 
     if (group && argc < 2) {
-        fprintf (stderr, "idtree %s: which command? (idtree %s -h lists them)\n", group, group);
+        out_error ("idtree %s: which command? (idtree %s -h lists them)\n", group, group);
         exit (CMD_USAGE);
     }
     if (!group && *word == '-') {
-        fprintf (stderr, "idtree: unknown option '%s': options stand behind the command (idtree -h lists those)\n",
-                 cmd_quote (word, strlen (word), quoted));
+        out_error ("idtree: unknown option '%s': options stand behind the command (idtree -h lists those)\n",
+                   cmd_quote (word, strlen (word), quoted));
         exit (CMD_USAGE);
     }
     const char *meant = suggest (word, w.words, cmd_words (&w, table, group));
-    fprintf (stderr, "idtree%s%s: unknown command '%s'", group ? " " : "", group ? group : "",
-             cmd_quote (word, strlen (word), quoted));
+    out_error ("idtree%s%s: unknown command '%s'", group ? " " : "", group ? group : "",
+               cmd_quote (word, strlen (word), quoted));
     if (meant)
-        fprintf (stderr, ": did you mean %s?\n", meant);
+        out_error (": did you mean %s?\n", meant);
     else
-        fprintf (stderr, " (idtree %s%s-h lists them)\n", group ? group : "", group ? " " : "");
+        out_error (" (idtree %s%s-h lists them)\n", group ? group : "", group ? " " : "");
     exit (CMD_USAGE);
 }

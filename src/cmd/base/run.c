@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "cmd/base/cmd.h"
+#include "cmd/base/out.h"
 
 /* A variable that is set to nothing is unset. */
 static const char *env (const char *name)
@@ -35,7 +36,7 @@ int cmd_run (const struct command *command, const struct command *const *table, 
     read_env (&cmd.env);
     int status = command->run (&cmd);
     if (cmd.json && command->flags & CMD_SILENT && status == CMD_OK)
-        puts ("{}");
+        out_print ("{}\n");
     cmd_flush (&cmd);
     idt_close (cmd.h);
     return status;

@@ -5,13 +5,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "cmd/base/out.h"
 #include "cmd/base/table.h"
 
 #define COLUMNS_MAX 16
 
 static void no_memory (void)
 {
-    fprintf (stderr, "idtree: out of memory\n");
+    out_error ("idtree: out of memory\n");
     exit (1);
 }
 

@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "cmd/base/commands.h"
+#include "cmd/base/out.h"
 #include "cmd/doc/doc.h"
 
 #define COUNT_MAX UINT64_C (1000000000)
@@ -39,16 +40,16 @@ static json_t *make_new (const struct doc *d, const char *name, uint64_t n)
 
 static void print_text (const char *name, json_int_t id, const char *uuid)
 {
-    printf ("%s:%" JSON_INTEGER_FORMAT "%s%s\n", name, id, uuid ? "\t" : "", uuid ? uuid : "");
+    out_print ("%s:%" JSON_INTEGER_FORMAT "%s%s\n", name, id, uuid ? "\t" : "", uuid ? uuid : "");
 }
 
 /* Neither names nor UUIDs need escaping. */
 static void print_json (const char *name, json_int_t id, const char *uuid)
 {
-    printf ("{\"document\":\"%s\",\"id\":%" JSON_INTEGER_FORMAT, name, id);
+    out_print ("{\"document\":\"%s\",\"id\":%" JSON_INTEGER_FORMAT, name, id);
     if (uuid)
-        printf (",\"uuid\":\"%s\"", uuid);
-    puts ("}");
+        out_print (",\"uuid\":\"%s\"", uuid);
+    out_print ("}\n");
 }
 
 static void print_ids (const struct doc *d, const char *name, json_t *ids)

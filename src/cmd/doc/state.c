@@ -14,6 +14,7 @@
 
 #include "cmd/base/commands.h"
 #include "cmd/base/input.h"
+#include "cmd/base/out.h"
 #include "cmd/doc/doc.h"
 
 #define STATE_MAX ((size_t)64 << 20) /* bytes of text; a document of compressor.max-clusters takes half of it */
@@ -88,7 +89,7 @@ static int run_export (struct cmd *cmd)
         json_decref (o);
     }
     else
-        puts (text);
+        out_print ("%s\n", text);
     free (text);
     return CMD_OK;
 }

@@ -10,6 +10,7 @@
 #include <stdio.h>
 
 #include "cmd/base/commands.h"
+#include "cmd/base/out.h"
 #include "cmd/id/text.h"
 
 #define CHUNK (256 * 1024) /* bytes of a write */
@@ -64,7 +65,7 @@ static void convert_cb (void *arg, uint64_t line, const char *s, size_t len)
     }
     int size = candidate->scheme->write (&candidate->id, form_in (f, candidate->scheme), text);
     if (f->reader.cmd->json) {
-        printf ("{\"%s\":\"%s\"}\n", candidate->scheme->forms[form_in (f, candidate->scheme)], text);
+        out_print ("{\"%s\":\"%s\"}\n", candidate->scheme->forms[form_in (f, candidate->scheme)], text);
         return;
     }
     text[size] = '\n';

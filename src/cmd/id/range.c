@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "cmd/base/commands.h"
+#include "cmd/base/out.h"
 #include "cmd/id/epoch.h"
 #include "cmd/id/text.h"
 #include "libutil/duration.h"
@@ -63,7 +64,7 @@ static void print (const struct range_options *o, const struct ident *lower, con
 
     o->scheme->write (lower, form, a);
     o->scheme->write (upper, form, b);
-    printf (o->cmd->json ? "{\"lower\":\"%s\",\"upper\":\"%s\"}\n" : "%s\n%s\n", a, b);
+    out_print (o->cmd->json ? "{\"lower\":\"%s\",\"upper\":\"%s\"}\n" : "%s\n%s\n", a, b);
 }
 
 static void find (const struct range_options *o)

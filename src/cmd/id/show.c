@@ -15,6 +15,7 @@
 
 #include "cmd/base/ask.h"
 #include "cmd/base/commands.h"
+#include "cmd/base/out.h"
 #include "cmd/doc/docid.h"
 #include "cmd/id/epoch.h"
 #include "cmd/id/text.h"
@@ -132,7 +133,7 @@ static void print_new (struct show *show, json_t *o)
         ask_print (show->cmd, o);
     else {
         if (show->count++)
-            putchar ('\n');
+            out_print ("\n");
         ask_print_members (o, "", LABEL_WIDTH, 0);
     }
     json_decref (o);

@@ -12,6 +12,7 @@
 #include <jansson.h>
 
 #include "cmd/base/ask.h"
+#include "cmd/base/out.h"
 #include "cmd/id/way.h"
 #include "libutil/clock.h"
 
@@ -142,11 +143,10 @@ static void print_hop (const json_t *hop)
     json_int_t took = number_of (hop, "took_us"), up = number_of (hop, "up_us"), ids = number_of (hop, "ids");
     json_int_t with = number_of (hop, "combined");
 
-    fprintf (stderr,
-             "%6" JSON_INTEGER_FORMAT "  %-9s %9" JSON_INTEGER_FORMAT " %9" JSON_INTEGER_FORMAT
-             " %9" JSON_INTEGER_FORMAT " %8" JSON_INTEGER_FORMAT " %6" JSON_INTEGER_FORMAT "  %s\n",
-             number_of (hop, "rank"), text_of (hop, "state"), took, took - up, up, with > 0 ? with - 1 : 0,
-             ids - number_of (hop, "ids_from_above"), say_wait (hop));
+    out_error ("%6" JSON_INTEGER_FORMAT "  %-9s %9" JSON_INTEGER_FORMAT " %9" JSON_INTEGER_FORMAT
+               " %9" JSON_INTEGER_FORMAT " %8" JSON_INTEGER_FORMAT " %6" JSON_INTEGER_FORMAT "  %s\n",
+               number_of (hop, "rank"), text_of (hop, "state"), took, took - up, up, with > 0 ? with - 1 : 0,
+               ids - number_of (hop, "ids_from_above"), say_wait (hop));
 }
 
 static void print_table (const struct way *w)
@@ -155,12 +155,11 @@ static void print_table (const struct way *w)
     size_t i;
     json_t *hop;
 
-    fprintf (stderr, "trace %s: %" PRIu32 " id%s in %" PRIu64 " us\n", w->trace, w->ids, w->ids == 1 ? "" : "s",
-             w->took_us);
-    fprintf (stderr, "%6s  %-9s %9s %9s %9s %8s %6s  %s\n", "RANK", "STATE", "US", "HERE", "ABOVE", "WITH", "MADE",
-             "WAITED FOR");
-    fprintf (stderr, "%6s  %-9s %9" PRIu64 " %9" JSON_INTEGER_FORMAT " %9" JSON_INTEGER_FORMAT "\n", "-", "client",
-             w->took_us, (json_int_t)w->took_us - took, took);
+    out_error ("trace %s: %" PRIu32 " id%s in %" PRIu64 " us\n", w->trace, w->ids, w->ids == 1 ? "" : "s", w->took_us);
+    out_error ("%6s  %-9s %9s %9s %9s %8s %6s  %s\n", "RANK", "STATE", "US", "HERE", "ABOVE", "WITH", "MADE",
+               "WAITED FOR");
+    out_error ("%6s  %-9s %9" PRIu64 " %9" JSON_INTEGER_FORMAT " %9" JSON_INTEGER_FORMAT "\n", "-", "client",
+               w->took_us, (json_int_t)w->took_us - took, took);
     json_array_foreach (w->hops, i, hop)
         print_hop (hop);
 }

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "cmd/base/commands.h"
-#include "cmd/base/pad.h"
+#include "cmd/base/out.h"
 #include "cmd/job/job.h"
 #include "libutil/minmax.h"
 
@@ -28,13 +28,13 @@ struct list {
 
 static void print_row (const struct list *l, const char *id, const char *user, const char *urgency, const char *key)
 {
-    printf ("%-*s %-*s %7s  %s\n", pad_width (id, l->id_width), id, pad_width (user, USER_WIDTH), user, urgency, key);
+    out_print ("%-*s %-*s %7s  %s\n", l->id_width, id, USER_WIDTH, user, urgency, key);
 }
 
 /* Characters of a text in UTF-8. */
 static int width_of (const char *s)
 {
-    return (int)strlen (s) - pad_width (s, 0);
+    return (int)strlen (s) - out_pad (s, 0);
 }
 
 /* A key is whatever its user says. */

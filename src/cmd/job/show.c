@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cmd/base/commands.h"
+#include "cmd/base/out.h"
 #include "cmd/id/epoch.h"
 #include "cmd/job/job.h"
 #include "libutil/duration.h"
@@ -47,9 +48,9 @@ static void print_job (const json_t *o)
     json_object_del (shown, "jobspec");
     ask_print_members (shown, "", LABEL_WIDTH, 0);
     if (spec) {
-        puts ("jobspec");
-        json_dumpf (spec, stdout, JSON_INDENT (2));
-        putchar ('\n');
+        out_print ("jobspec\n");
+        out_json (spec, JSON_INDENT (2));
+        out_print ("\n");
     }
     json_decref (shown);
     json_decref (spec);

@@ -17,6 +17,7 @@
 
 #include "cmd/base/commands.h"
 #include "cmd/base/input.h"
+#include "cmd/base/out.h"
 #include "cmd/job/job.h"
 #include "cmd/job/spec.h"
 #include "cmd/job/window.h"
@@ -80,14 +81,13 @@ static void show_progress (struct submit *s)
     if (!s->progress || now - s->progress_ms < PROGRESS_EVERY_MS)
         return;
     s->progress_ms = now;
-    fprintf (stderr, "\ridtree job submit: %" PRIu64 "/%" PRIu64 " jobs are stored", window_stored (s->window),
-             s->total);
+    out_error ("\ridtree job submit: %" PRIu64 "/%" PRIu64 " jobs are stored", window_stored (s->window), s->total);
 }
 
 static void clear_progress (const struct submit *s)
 {
     if (s->progress)
-        fputs ("\r\033[K", stderr);
+        out_error ("\r\033[K");
 }
 
 /* The key of a submission in 'buf': of several, each has its own. */
@@ -120,7 +120,7 @@ static void print_id (const struct submit *s, const struct slot *slot)
     if (s->cmd->json)
         print_json (s, slot);
     else
-        puts (slot->id);
+        out_print ("%s\n", slot->id);
 }
 
 /* Errors after which nobody knows whether a job is there. */

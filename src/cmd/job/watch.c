@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "cmd/base/commands.h"
+#include "cmd/base/out.h"
 #include "cmd/job/job.h"
 
 struct watch {
@@ -31,12 +32,12 @@ static void print_text (struct watch *w, const json_t *job)
 
     if (json_unpack ((json_t *)job, "{s:s s:I}", "id", &id, "urgency", &urgency) < 0)
         cmd_die (w->j.cmd, "the broker's answer is not understood");
-    printf ("%s\t%s\t%" JSON_INTEGER_FORMAT, id, jobs_user (&w->j, job), urgency);
+    out_print ("%s\t%s\t%" JSON_INTEGER_FORMAT, id, jobs_user (&w->j, job), urgency);
     if (spec) {
-        putchar ('\t');
-        json_dumpf (spec, stdout, JSON_COMPACT);
+        out_print ("\t");
+        out_json (spec, JSON_COMPACT);
     }
-    putchar ('\n');
+    out_print ("\n");
 }
 
 static void print_job (struct watch *w, json_t *job)

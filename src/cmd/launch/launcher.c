@@ -30,6 +30,7 @@
 #include <unistd.h>
 #include <zmq.h>
 
+#include "cmd/base/out.h"
 #include "libkeeper/keeper.h"
 #include "broker/boot/traces.h"
 #include "cmd/launch/launcher_private.h"
@@ -48,11 +49,11 @@ static void say (const char *fmt, ...)
 {
     va_list ap;
 
-    fputs ("idtree start: ", stderr);
+    out_error ("idtree start: ");
     va_start (ap, fmt);
-    vfprintf (stderr, fmt, ap);
+    out_vprint (stderr, fmt, ap);
     va_end (ap);
-    fputc ('\n', stderr);
+    out_error ("\n");
 }
 
 static void set_timer (struct launcher *l, double ms)
@@ -66,13 +67,13 @@ static void set_timer (struct launcher *l, double ms)
 static void show_progress (struct launcher *l)
 {
     if (l->config->progress)
-        fprintf (stderr, "\ridtree start: %d/%d brokers are up", l->procs.up, l->procs.size);
+        out_error ("\ridtree start: %d/%d brokers are up", l->procs.up, l->procs.size);
 }
 
 static void clear_progress (struct launcher *l)
 {
     if (l->config->progress)
-        fputs ("\r\033[K", stderr);
+        out_error ("\r\033[K");
 }
 
 /* --- command ---------------------------------------------------------------------------------- */

@@ -19,6 +19,7 @@
 
 #include "cmd/base/ask.h"
 #include "cmd/base/commands.h"
+#include "cmd/base/out.h"
 #include "cmd/launch/control.h"
 #include "cmd/base/suggest.h"
 #include "cmd/base/table.h"
@@ -230,7 +231,7 @@ static int run (struct cmd *cmd)
         cmd_usage (cmd, "%s needs a RANK", verb);
     change (cmd, verb, o.signum);
     if (cmd->json)
-        puts ("{}");
+        out_print ("{}\n");
     return CMD_OK;
 }
 

@@ -11,6 +11,7 @@
 
 #include "cmd/base/ask.h"
 #include "cmd/base/commands.h"
+#include "cmd/base/out.h"
 #include "cmd/look/judge.h"
 #include "libutil/clock.h"
 #include "libutil/duration.h"
@@ -28,10 +29,10 @@ static void print_text (const struct judgement *j)
     json_t *reason;
     size_t i;
 
-    printf ("%s", grade_name (j->grade));
+    out_print ("%s", grade_name (j->grade));
     json_array_foreach (j->reasons, i, reason)
-        printf ("%s%s", i > 0 ? "; " : ": ", json_string_value (json_object_get (reason, "why")));
-    putchar ('\n');
+        out_print ("%s%s", i > 0 ? "; " : ": ", json_string_value (json_object_get (reason, "why")));
+    out_print ("\n");
 }
 
 /* 'rank' is left out where nobody could be asked. */
@@ -47,7 +48,7 @@ static void print_json (const struct cmd *cmd, const struct judgement *j)
 
 static int nobody_text (const struct cmd *cmd, const char *why)
 {
-    printf ("%s: %s\n", grade_name (GRADE_CRITICAL), why);
+    out_print ("%s: %s\n", grade_name (GRADE_CRITICAL), why);
     return GRADE_CRITICAL;
 }
 

@@ -15,6 +15,7 @@
 
 #include <idtree/rpc.h>
 
+#include "cmd/base/out.h"
 #include "cmd/base/ranks.h"
 #include "cmd/look/overlay.h"
 #include "cmd/look/survey.h"
@@ -161,9 +162,11 @@ static json_t *groups_new (struct cmd *cmd, const json_t *report, const char *na
 
 static void print_group (const char *color, const char *state, const json_t *group)
 {
-    printf ("%s%-12s%s %8" JSON_INTEGER_FORMAT "  %s\n", color ? color : "", state, color ? COLOR_END : "",
-            json_integer_value (json_object_get (group, "count")),
-            json_string_value (json_object_get (group, "ranks")));
+    out_own (color ? color : "");
+    out_print ("%-12s", state);
+    out_own (color ? COLOR_END : "");
+    out_print (" %8" JSON_INTEGER_FORMAT "  %s\n", json_integer_value (json_object_get (group, "count")),
+               json_string_value (json_object_get (group, "ranks")));
 }
 
 /* There may be a group for each generator. */
@@ -175,12 +178,12 @@ static void print_groups (const char *title, json_t *groups, bool color)
 
     if (n == 0)
         return;
-    printf ("%-12s %8s  %s\n", title, "COUNT", "RANKS");
+    out_print ("%-12s %8s  %s\n", title, "COUNT", "RANKS");
     json_object_foreach (groups, state, group)
         if (printed++ < MAX_GROUPS)
             print_group (color ? color_begin (overlay_mood (state)) : NULL, state, group);
     if (n > MAX_GROUPS)
-        printf ("... and %zu more: --json tells all\n", n - MAX_GROUPS);
+        out_print ("... and %zu more: --json tells all\n", n - MAX_GROUPS);
 }
 
 /* What is wrong with rank 0's store of its horizon, where there is something. */
@@ -225,7 +228,7 @@ void overlay_print_sets (const struct overlay_view *v)
         print_groups ("FLUID", json_object_get (o, "fluid"), false);
         print_groups ("BORROWED OF", json_object_get (o, "borrowed_of"), false);
         if (json_object_get (o, "store"))
-            printf ("store %s\n", json_string_value (json_object_get (o, "store")));
+            out_print ("store %s\n", json_string_value (json_object_get (o, "store")));
     }
     json_decref (o);
 }

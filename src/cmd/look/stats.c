@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cmd/base/out.h"
 #include "cmd/base/ranks.h"
 #include "cmd/look/stats.h"
 
@@ -105,8 +106,8 @@ int stats_print (struct cmd *cmd, const char *text, const char *topic, bool json
 
     ranks_ask (cmd, &ranks, topic, NULL, take, &s);
     json_t *o = report_new (cmd, &s);
-    json_dumpf (o, stdout, ASK_REALS | (json ? JSON_COMPACT : JSON_INDENT (1)));
-    putchar ('\n');
+    out_json (o, ASK_REALS | (json ? JSON_COMPACT : JSON_INDENT (1)));
+    out_print ("\n");
     int status = json_object_size (s.failed) > 0 ? CMD_FAILED : CMD_OK;
     json_decref (o);
     json_decref (s.sum);

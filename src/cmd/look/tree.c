@@ -20,6 +20,7 @@
 #include <idtree/rpc.h>
 
 #include "cmd/base/ask.h"
+#include "cmd/base/out.h"
 #include "cmd/base/table.h"
 #include "cmd/look/overlay.h"
 #include "libutil/clock.h"
@@ -313,5 +314,5 @@ void overlay_print_tree (const struct overlay_view *v)
     }
     table_print (w.table, v->json ? "overlay" : NULL);
     if (!v->json && w.store[0] != '\0')
-        printf ("store %s\n", w.store);
+        out_print ("store %s\n", w.store);
 }

@@ -16,6 +16,7 @@
 #include "broker/base/uuid_key.h"
 #include "cmd/base/ask.h"
 #include "cmd/base/commands.h"
+#include "cmd/base/out.h"
 #include "cmd/state/look.h"
 #include "libsqlite/state.h"
 #include "libstate/statefile.h"
@@ -154,7 +155,7 @@ static void print (const struct cmd *cmd, const struct init *o, const struct sta
 
     format_date (s->epoch_ms, epoch);
     if (!cmd->json) {
-        printf ("%s: the instance %s (%s), epoch %s\n", o->dir, s->uuid, s->name, epoch);
+        out_print ("%s: the instance %s (%s), epoch %s\n", o->dir, s->uuid, s->name, epoch);
         return;
     }
     json_t *all = json_pack ("{s:s s:s s:s s:s}", "statedir", o->dir, "uuid", s->uuid, "name", s->name, "epoch", epoch);

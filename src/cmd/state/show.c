@@ -10,6 +10,7 @@
 
 #include "cmd/base/ask.h"
 #include "cmd/base/commands.h"
+#include "cmd/base/out.h"
 #include "cmd/state/look.h"
 #include "libsqlite/state.h"
 
@@ -86,7 +87,7 @@ static int check (struct cmd *cmd)
         json_decref (o);
     }
     else
-        printf ("%s: all of the instance %s (%s) is there, and whole\n", l.dir, l.state.uuid, l.state.name);
+        out_print ("%s: all of the instance %s (%s) is there, and whole\n", l.dir, l.state.uuid, l.state.name);
     return CMD_OK;
 }
 

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cmd/base/pad.h"
+#include "cmd/base/out.h"
 #include "cmd/top/screen.h"
 
 #define HEAD 3 /* lines above the ranks */
@@ -174,9 +174,8 @@ static void describe_row (const struct view *v, const struct widths *w, const st
     describe_lease (row, lease, sizeof (lease));
     if (row->from >= 0)
         snprintf (from, sizeof (from), "%" PRId64, row->from);
-    snprintf (buf, size, "%-*s %-*.*s %-9.9s %-9.9s %8s %8s %9.0f %10.0f", w->rank, rank,
-              pad_width (row->host, w->host), w->host, row->host, row->status, row->fluid, from, lease, row->ids_s,
-              row->requests_s);
+    snprintf (buf, size, "%-*s %-*.*s %-9.9s %-9.9s %8s %8s %9.0f %10.0f", w->rank, rank, out_pad (row->host, w->host),
+              w->host, row->host, row->status, row->fluid, from, lease, row->ids_s, row->requests_s);
 }
 
 static int color_of (const struct board_row *row)

@@ -17,6 +17,7 @@
 
 #include "cmd/base/ask.h"
 #include "cmd/base/commands.h"
+#include "cmd/base/out.h"
 #include "libutil/logline.h"
 #include "cmd/top/round.h"
 #include "cmd/top/screen.h"
@@ -163,7 +164,7 @@ static void keys_cb (idt_watcher_t *w, int revents, void *arg)
 static int died (const struct cmd *cmd, const char *why)
 {
     screen_end ();
-    fprintf (stderr, "idtree top: %s\n", why);
+    out_error ("idtree top: %s\n", why);
     return CMD_FAILED;
 }
 

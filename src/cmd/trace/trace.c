@@ -12,6 +12,7 @@
 
 #include "cmd/base/ask.h"
 #include "cmd/base/commands.h"
+#include "cmd/base/out.h"
 #include "cmd/trace/peer.h"
 #include "libutil/utf8.h"
 
@@ -122,13 +123,13 @@ static void print_line (const json_t *line, const char *text)
     json_t *payload = json_object_get (line, "payload");
     char *full = payload ? json_dumps (payload, JSON_ENCODE_ANY) : NULL;
 
-    puts (text);
+    out_print ("%s\n", text);
     if (full) {
         utf8_clean_printable (full, strlen (full));
-        printf ("    %s\n", full);
+        out_print ("    %s\n", full);
     }
     else if (json_object_get (line, "data"))
-        printf ("    %s\n", text_of (line, "data"));
+        out_print ("    %s\n", text_of (line, "data"));
     free (full);
 }
 

@@ -99,7 +99,7 @@ static int refuse_value (const char *key, const char *must, const char *value, i
 {
     if (!value)
         return errsetf (errp, EINVAL, "J: header: %s: must be %s, and is missing", key, must);
-    return errsetf_clean (errp, EINVAL, "J: header: %s: must be %s, and is \"%.*s\"", key, must, SHOWN, value);
+    return errsetf (errp, EINVAL, "J: header: %s: must be %s, and is \"%.*s\"", key, must, SHOWN, value);
 }
 
 static int check_version (const struct header *h, idt_error_t *errp)
@@ -116,9 +116,9 @@ static int check_mechanism (const struct header *h, idt_error_t *errp)
         return refuse_value ("mechanism", "a string (\"snone\")", h->mechanism, errp);
     const char *name = h->mechanism + 1;
     if (strcmp (name, "none") != 0)
-        return errsetf_clean (errp, ENOTSUP, "J: header: mechanism: must be none, and is %.*s", SHOWN, name);
+        return errsetf (errp, ENOTSUP, "J: header: mechanism: must be none, and is %.*s", SHOWN, name);
     if (h->other)
-        return errsetf_clean (errp, EINVAL, "J: header: %.*s: is no key of the mechanism none", SHOWN, h->other);
+        return errsetf (errp, EINVAL, "J: header: %.*s: is no key of the mechanism none", SHOWN, h->other);
     return 0;
 }
 

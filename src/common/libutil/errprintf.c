@@ -13,7 +13,7 @@ static void print (idt_error_t *errp, const char *fmt, va_list ap)
 {
     if (errp) {
         vsnprintf (errp->text, sizeof (errp->text), fmt, ap);
-        utf8_clean (errp->text, strlen (errp->text));
+        utf8_clean_printable (errp->text, strlen (errp->text));
     }
 }
 
@@ -35,17 +35,5 @@ int errsetf (idt_error_t *errp, int errnum, const char *fmt, ...)
     va_start (ap, fmt);
     print (errp, fmt, ap);
     va_end (ap);
-    return errset (errnum);
-}
-
-int errsetf_clean (idt_error_t *errp, int errnum, const char *fmt, ...)
-{
-    va_list ap;
-
-    va_start (ap, fmt);
-    print (errp, fmt, ap);
-    va_end (ap);
-    if (errp)
-        utf8_clean_printable (errp->text, strlen (errp->text));
     return errset (errnum);
 }

@@ -11,16 +11,14 @@
 #include <idtree/error.h>
 
 /* Print into 'errp' (may be NULL).  The text is cut where it does not fit, and UTF-8: what is not, such as half a
- * character at the cut, is shown as '?', for texts go into JSON that takes nothing else.  Returns -1 and keeps errno,
+ * character at the cut, is shown as '?', for texts go into JSON that takes nothing else.  So are control characters,
+ * for texts show what others sent, and go to terminals.  Returns -1 and keeps errno,
  * so that it ends a failing function in one line: return errprintf (errp, "%s: bad fanout '%s'", ...).
  */
 int errprintf (idt_error_t *errp, const char *fmt, ...) __attribute__ ((format (printf, 2, 3)));
 
 /* The same with 'errnum' as errno. */
 int errsetf (idt_error_t *errp, int errnum, const char *fmt, ...) __attribute__ ((format (printf, 3, 4)));
-
-/* The same for a text that shows what somebody sent: control characters are shown as '?', too. */
-int errsetf_clean (idt_error_t *errp, int errnum, const char *fmt, ...) __attribute__ ((format (printf, 3, 4)));
 
 /* Set errno.  Returns -1, or NULL. */
 static inline int errset (int errnum)

@@ -46,7 +46,7 @@ static const struct jv *read_payload (struct service *sv, const idt_msg_t *msg, 
     else if (!s)
         errsetf (errp, EPROTO, "payload is not a NUL-terminated string");
     else if (!(o = jv_read (&sv->reader, s, strlen (s), REQUEST_DEPTH_MAX, REQUEST_VALUES_MAX, &e)))
-        errno == EINVAL ? errsetf_clean (errp, EPROTO, "%s", e.text) : errprintf (errp, "%s", strerror (errno));
+        errno == EINVAL ? errsetf (errp, EPROTO, "%s", e.text) : errprintf (errp, "%s", strerror (errno));
     else if (!jv_is (o, JV_OBJECT))
         errsetf (errp, EPROTO, "payload is not a JSON object");
     else

@@ -122,8 +122,8 @@ static int refuse (const struct spec *s, const struct place *at, const struct jv
 {
     char path[PATH_SIZE + 5], is[64];
 
-    return errsetf_clean (s->errp, EINVAL, "jobspec: %smust be %s, and %s", path_of (at, path), must,
-                          describe (value, is, sizeof (is)));
+    return errsetf (s->errp, EINVAL, "jobspec: %smust be %s, and %s", path_of (at, path), must,
+                    describe (value, is, sizeof (is)));
 }
 
 /* --- tables ----------------------------------------------------------------------------------------------- */
@@ -172,8 +172,8 @@ static int refuse_other (struct spec *s, const struct place *at, const struct jv
     for (size_t n = 0; rules->key; rules++)
         n += (size_t)snprintf (keys + n, sizeof (keys) - n, "%s%s", n > 0 ? ", " : "", rules->key);
     const struct place place = { .in = at, .key = other };
-    return errsetf_clean (s->errp, EINVAL, "jobspec: %sis not known here, where there may be %s",
-                          path_of (&place, path), keys);
+    return errsetf (s->errp, EINVAL, "jobspec: %sis not known here, where there may be %s", path_of (&place, path),
+                    keys);
 }
 
 /* Others are refused. */
@@ -341,9 +341,9 @@ static int check_slot_with (struct spec *s, const struct place *at, const struct
         cores += is_type (vertex, "core");
     if (cores != 1) {
         char path[PATH_SIZE + 5];
-        return errsetf_clean (s->errp, EINVAL,
-                              "jobspec: %smust be an array of a core, or a core and a gpu, and has %zu cores",
-                              path_of (at, path), cores);
+        return errsetf (s->errp, EINVAL,
+                        "jobspec: %smust be an array of a core, or a core and a gpu, and has %zu cores",
+                        path_of (at, path), cores);
     }
     return 0;
 }
@@ -622,8 +622,8 @@ static int refuse_json (const struct jv_error *e, idt_error_t *errp)
         return errsetf (errp, EINVAL, "jobspec: line %zu, column %zu: more %s than %d", e->line, e->column,
                         e->fault == JV_DEPTH ? "arrays and objects in each other" : "values",
                         e->fault == JV_DEPTH ? JOBSPEC_DEPTH_MAX : JOBSPEC_VALUES_MAX);
-    return errsetf_clean (errp, EINVAL, "jobspec: line %zu, column %zu: must be %s: %s", e->line, e->column,
-                          e->fault == JV_UTF8 ? "UTF-8" : "JSON", e->text);
+    return errsetf (errp, EINVAL, "jobspec: line %zu, column %zu: must be %s: %s", e->line, e->column,
+                    e->fault == JV_UTF8 ? "UTF-8" : "JSON", e->text);
 }
 
 int jobspec_check (struct jv_reader *r, const char *text, size_t size, idt_error_t *errp)

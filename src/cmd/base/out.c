@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* out.c - what commands print */
+#include <errno.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmd/base/out.h"
+#include "libutil/utf8.h"
+
+#define SPEC_MAX 32    /* bytes of "%-08.3lld" */
+#define NUMBER_MAX 512 /* bytes of a number, as wide as a format asks for */
+
+/* --- text --------------------------------------------------------------------------------------- */
+
+static size_t letters (const char *s, size_t len)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < len; i++)
+        n += ((unsigned char)s[i] & 0xc0) != 0x80;
+    return n;
+}
+
+int out_pad (const char *s, int columns)
+{
+    size_t len = strlen (s);
+
+    return columns + (int)(len - letters (s, len));
+}
+
+static size_t print_escaped (FILE *f, unsigned char c)
+{
+    char text[8];
+    int n = c == '\n' ? snprintf (text, sizeof (text), "\\n") : snprintf (text, sizeof (text), "\\x%02x", c);
+
+    if (f)
+        fputs (text, f);
+    return (size_t)n;
+}
+
+/* Print 'len' bytes (where 'f' is NULL: nothing), and return how many columns they take. */
+static size_t print_safe (FILE *f, const char *s, size_t len)
+{
+    size_t columns = 0;
+
+    for (size_t at = 0; at < len; at++) {
+        size_t n = utf8_span_printable (s + at, len - at);
+
+        if (f && n > 0)
+            fwrite (s + at, 1, n, f);
+        columns += letters (s + at, n);
+        if ((at += n) < len)
+            columns += print_escaped (f, (unsigned char)s[at]);
+    }
+    return columns;
+}
+
+/* --- formats ------------------------------------------------------------------------------------ */
+
+struct spec {
+    const char *flags; /* borrowed from the format */
+    int nflags;
+    int width;
+    int precision; /* negative: none */
+    char size;     /* 'l', 'L' (ll), 'j', 'z', or '\0' */
+    char type;
+};
+
+static int read_number (const char **p, va_list *ap)
+{
+    int n = 0;
+
+    if (**p == '*') {
+        ++*p;
+        return va_arg (*ap, int);
+    }
+    for (; **p >= '0' && **p <= '9'; ++*p)
+        n = n * 10 + (**p - '0');
+    return n;
+}
+
+/* What stands behind a %. */
+static struct spec read_spec (const char **p, va_list *ap)
+{
+    struct spec s = { .flags = *p, .precision = -1 };
+
+    s.nflags = (int)strspn (*p, "-+ #0");
+    *p += s.nflags;
+    s.width = read_number (p, ap);
+    if (**p == '.') {
+        ++*p;
+        s.precision = read_number (p, ap);
+    }
+    while (**p == 'h')
+        ++*p;
+    if (strchr ("ljz", **p) && **p) {
+        s.size = *(*p)++;
+        if (s.size == 'l' && **p == 'l') {
+            s.size = 'L';
+            ++*p;
+        }
+    }
+    s.type = *(*p)++;
+    return s;
+}
+
+static bool is_left (const struct spec *s)
+{
+    return s->width < 0 || memchr (s->flags, '-', (size_t)s->nflags);
+}
+
+static void put_text (FILE *f, const struct spec *s, const char *text)
+{
+    size_t len = s->precision < 0 ? strlen (text) : strnlen (text, (size_t)s->precision);
+    int blanks = abs (s->width) - (int)print_safe (NULL, text, len);
+
+    if (blanks > 0 && !is_left (s))
+        fprintf (f, "%*s", blanks, "");
+    print_safe (f, text, len);
+    if (blanks > 0 && is_left (s))
+        fprintf (f, "%*s", blanks, "");
+}
+
+static intmax_t take_signed (char size, va_list *ap)
+{
+    return size == 'l'   ? va_arg (*ap, long)
+           : size == 'L' ? va_arg (*ap, long long)
+           : size == 'j' ? va_arg (*ap, intmax_t)
+           : size == 'z' ? (intmax_t)va_arg (*ap, ssize_t)
+                         : va_arg (*ap, int);
+}
+
+static uintmax_t take_unsigned (char size, va_list *ap)
+{
+    return size == 'l'   ? va_arg (*ap, unsigned long)
+           : size == 'L' ? va_arg (*ap, unsigned long long)
+           : size == 'j' ? va_arg (*ap, uintmax_t)
+           : size == 'z' ? va_arg (*ap, size_t)
+                         : va_arg (*ap, unsigned);
+}
+
+/* The same format for one number, which snprintf () understands. */
+static void write_spec (const struct spec *s, const char *size, char buf[SPEC_MAX])
+{
+    int n = snprintf (buf, SPEC_MAX, "%%%.*s%d", s->nflags, s->flags, s->width);
+
+    if (s->width == 0) /* a 0 there would be a flag */
+        n--;
+    if (s->precision >= 0)
+        n += snprintf (buf + n, SPEC_MAX - (size_t)n, ".%d", s->precision);
+    snprintf (buf + n, SPEC_MAX - (size_t)n, "%s%c", size, s->type);
+}
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+static void put_number (FILE *f, const struct spec *s, va_list *ap)
+{
+    bool is_real = strchr ("fge", s->type) != NULL;
+    char spec[SPEC_MAX], text[NUMBER_MAX];
+
+    write_spec (s, is_real ? "" : "j", spec);
+    if (is_real)
+        snprintf (text, sizeof (text), spec, va_arg (*ap, double));
+    else if (s->type == 'd' || s->type == 'i')
+        snprintf (text, sizeof (text), spec, take_signed (s->size, ap));
+    else
+        snprintf (text, sizeof (text), spec, take_unsigned (s->size, ap));
+    fputs (text, f);
+}
+#pragma GCC diagnostic pop
+
+static void put (FILE *f, const struct spec *s, va_list *ap)
+{
+    char letter[2] = { '\0', '\0' };
+
+    if (s->type == 's')
+        put_text (f, s, va_arg (*ap, const char *));
+    else if (s->type == 'c') {
+        letter[0] = (char)va_arg (*ap, int);
+        put_text (f, s, letter);
+    }
+    else if (s->type == '%')
+        fputc ('%', f);
+    else
+        put_number (f, s, ap);
+}
+
+void out_vprint (FILE *f, const char *fmt, va_list ap)
+{
+    int saved_errno = errno;
+    va_list args;
+
+    va_copy (args, ap);
+    while (*fmt) {
+        size_t n = strcspn (fmt, "%");
+
+        fwrite (fmt, 1, n, f);
+        fmt += n;
+        if (*fmt) {
+            fmt++;
+            struct spec s = read_spec (&fmt, &args);
+            put (f, &s, &args);
+        }
+    }
+    va_end (args);
+    errno = saved_errno;
+}
+
+void out_print (const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start (ap, fmt);
+    out_vprint (stdout, fmt, ap);
+    va_end (ap);
+}
+
+void out_error (const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start (ap, fmt);
+    out_vprint (stderr, fmt, ap);
+    va_end (ap);
+}
+
+void out_own (const char *text)
+{
+    fputs (text, stdout);
+}
+
+/* --- JSON --------------------------------------------------------------------------------------- */
+
+/* jansson escapes U+0000 to U+001F.  The others can be nowhere but in strings. */
+static int put_json (const char *s, size_t size, void *arg)
+{
+    FILE *f = arg;
+
+    for (size_t i = 0; i < size; i++) {
+        unsigned char c = (unsigned char)s[i], next = i + 1 < size ? (unsigned char)s[i + 1] : 0;
+
+        if (c == 0x7f)
+            fputs ("\\u007f", f);
+        else if (c == 0xc2 && next >= 0x80 && next < 0xa0) {
+            fprintf (f, "\\u%04x", next);
+            i++;
+        }
+        else
+            putc (c, f);
+    }
+    return ferror (f) ? -1 : 0;
+}
+
+int out_json (const json_t *o, size_t flags)
+{
+    char *text = json_dumps (o, flags);
+
+    if (!text) {
+        errno = ENOMEM;
+        return -1;
+    }
+    int rc = put_json (text, strlen (text), stdout);
+    free (text);
+    return rc;
+}
