@@ -60,6 +60,40 @@ test_expect_success 'what is no module is refused, and why is told' '
     test_must_fail idtree module load nosuch 2>err && grep "not found in search path" err &&
     test_must_fail idtree module load -n log echo 2>err && grep "log" err
 '
+test_expect_success 'a module that ends with an error before it runs is not loaded, and why is told' '
+    test_must_fail idtree module load -r 1 echo fail 2>err && grep "echo.*Invalid argument" err &&
+    idtree module list -r 1 >out && ! grep echo out && idtree module load -r 1 echo && idtree module remove -r 1 echo
+'
+test_expect_success 'what was loaded by a path may be removed by it, and by its name' '
+    for module in echo inlined; do
+        file=$IDTREE_BUILDDIR/t/modules/.libs/$module.so &&
+        for name in "$file" $module; do
+            idtree module load -r 1 "$file" && idtree ping -c 1 1!$module &&
+            idtree module remove -r 1 "$name" && test_must_fail idtree module remove -r 1 "$name" || return 1
+        done
+    done && cp "$file" copy.so && idtree module load -r 1 ./copy.so && test_must_fail idtree module remove -r 1 "$file" &&
+    idtree module remove -r 1 ./copy.so
+'
+test_expect_success 'of a file that was loaded under several names, its path removes the one that has its name' '
+    idtree module load -n other "$IDTREE_BUILDDIR/t/modules/.libs/echo.so" && idtree module load echo &&
+    idtree module remove "$IDTREE_BUILDDIR/t/modules/.libs/echo.so" && idtree ping -c 1 0!other &&
+    test_must_fail idtree ping -c 1 0!echo && idtree module remove "$IDTREE_BUILDDIR/t/modules/.libs/echo.so" &&
+    test_must_fail idtree ping -c 1 0!other
+'
+test_expect_success 'each service of the broker has counters, if none' '
+    for name in attr broker config event log metrics module overlay service shutdown state-machine; do
+        idtree module stats --json -r 1 $name >stats && jq -e type stats || return 1
+    done && idtree logger once && idtree module stats --json log >stats &&
+    jq -e ".lines > 0 and .kept > 0 and .kept <= .room and .followers == 0" stats
+'
+test_expect_success 'rusage is of who is asked for' '
+    for who in self children thread; do
+        IDTREE_URI=$IDTREE_URI "$IDTREE_BUILDDIR/t/ask" 1 fluid.rusage "{\"who\":\"$who\"}" | grep maxrss || return 1
+    done && "$IDTREE_BUILDDIR/t/ask" 1 fluid.rusage "{}" | grep maxrss &&
+    test_must_fail "$IDTREE_BUILDDIR/t/ask" 1 fluid.rusage "{\"who\":\"badopt\"}" 2>err &&
+    grep "EINVAL.*who must be self, children or thread, and is \"badopt\"" err &&
+    test_must_fail "$IDTREE_BUILDDIR/t/ask" 1 fluid.rusage "{\"who\":7}" 2>err && grep EPROTO err
+'
 test_expect_success 'a module for the broker of Flux is not called, and the broker goes on' '
     for module in modules/.libs/foreign.so flux-core/.libs/idtree-flux.so; do
         for thread in "" --thread; do

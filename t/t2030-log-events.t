@@ -40,8 +40,24 @@ test_expect_success 'what is less than log-level is dropped' '
     at 3 idtree dmesg >log && grep enough log && ! grep "too little" log && idtree setattr -r 3 log-level 7
 '
 test_expect_success 'a level that is none is refused' '
-    for l in 8 -1 "" debug 07; do test_must_fail idtree setattr log-level "$l" || return 1; done &&
+    for l in 8 -1 "" debug 07; do
+        test_must_fail idtree setattr log-level -- "$l" 2>err && grep "must be a level" err || return 1
+    done &&
     test "$(idtree getattr log-level)" = 7
+'
+test_expect_success 'level -1 shows nothing on stderr, and sends nothing' '
+    idtree start -s 1 -o log-stderr-level=7 sh -c "
+        idtree logger -s emerg before && idtree setattr log-stderr-level -- -1 && idtree getattr log-stderr-level &&
+        idtree logger -s emerg between && idtree dmesg | grep between >dmesg &&
+        idtree setattr log-stderr-level 0 && idtree logger -s emerg after" >out 2>err && cat err &&
+    test "$(cat out)" = -1 && test -s dmesg && grep before err && ! grep between err && grep after err &&
+    idtree start -s 1 -o log-stderr-level=-1 idtree logger -s emerg silence 2>err && test_must_be_empty err &&
+    idtree setattr -r 3 log-forward-level -- -1 && at 3 idtree logger -s emerg "not sent" &&
+    idtree setattr -r 3 log-forward-level 6 && settled 3 d && ! idtree dmesg | grep "not sent" &&
+    test_must_fail idtree setattr log-stderr-level -1 2>err && grep "stand behind --" err &&
+    for l in -2 8 none; do
+        test_must_fail idtree setattr log-stderr-level -- "$l" 2>err && grep "or -1 for none" err || return 1
+    done
 '
 test_expect_success 'the log keeps the last lines only' '
     for i in $(seq 150); do at 2 idtree logger -s debug "line-$i." || return 1; done && at 2 idtree dmesg >log &&

@@ -392,7 +392,20 @@ static void broker_stats_cb (idt_t *h, const idt_msg_t *msg, void *arg)
                       "pending", (json_int_t)s.pending, "clients", (json_int_t)usock_count (b->local));
 }
 
+/* Of a service that counts nothing, as a module's that has no handler of its own. */
+static void no_stats_cb (idt_t *h, const idt_msg_t *msg, void *arg)
+{
+    idt_respond (h, msg, "{}");
+}
+
 static const struct idt_handler_spec handlers[] = {
+    { IDT_MSGTYPE_REQUEST, "attr.stats-get", no_stats_cb, 0 },
+    { IDT_MSGTYPE_REQUEST, "config.stats-get", no_stats_cb, 0 },
+    { IDT_MSGTYPE_REQUEST, "service.stats-get", no_stats_cb, 0 },
+    { IDT_MSGTYPE_REQUEST, "state-machine.stats-get", no_stats_cb, 0 },
+    { IDT_MSGTYPE_REQUEST, "shutdown.stats-get", no_stats_cb, 0 },
+    { IDT_MSGTYPE_REQUEST, "metrics.stats-get", no_stats_cb, 0 },
+    { IDT_MSGTYPE_REQUEST, "module.stats-get", no_stats_cb, 0 },
     { IDT_MSGTYPE_REQUEST, "attr.define", attr_define_cb, 0 },
     { IDT_MSGTYPE_REQUEST, "attr.get", attr_get_cb, 0 },
     { IDT_MSGTYPE_REQUEST, "attr.list", attr_list_cb, 0 },

@@ -61,10 +61,12 @@ static int run_load (struct cmd *cmd)
 static int run_remove (struct cmd *cmd)
 {
     struct module_options o = take_options (cmd);
+    char *path = absolute (cmd, cmd->argv[0]);
 
     cmd_connect_own (cmd);
-    json_decref (ask_new (cmd, "module.remove", o.rank, json_pack ("{s:s s:b}", "name", cmd->argv[0], "cancel", 0),
+    json_decref (ask_new (cmd, "module.remove", o.rank, json_pack ("{s:s s:b}", "name", path ? path : "", "cancel", 0),
                           cmd->argv[0]));
+    free (path);
     return CMD_OK;
 }
 

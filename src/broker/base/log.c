@@ -52,17 +52,29 @@ struct log {
     uint32_t ring_size;
     uint32_t with_priority;    /* lines on stderr begin with it */
     struct msglist *followers; /* of log.dmesg */
+    uint64_t lines;            /* that came */
     log_forward_f forward;
     void *forward_arg;
     bool has_readers;
     idt_t *h;
 };
 
+static bool is_level (const char *value)
+{
+    return strlen (value) == 1 && *value >= '0' && *value <= '7';
+}
+
 static int check_level (const char *value, void *arg, idt_error_t *errp)
 {
-    if (strlen (value) != 1 || *value < '0' || *value > '7')
-        return errprintf (errp, "must be a level from 0 (emerg) to 7 (debug)");
-    return 0;
+    return is_level (value) ? 0 : errprintf (errp, "must be a level from 0 (emerg) to 7 (debug)");
+}
+
+/* What is kept can be no less than the worst; what is sent and shown can. */
+static int check_level_or_none (const char *value, void *arg, idt_error_t *errp)
+{
+    if (is_level (value) || strcmp (value, "-1") == 0)
+        return 0;
+    return errprintf (errp, "must be a level from 0 (emerg) to 7 (debug), or -1 for none");
 }
 
 static void take_level (const char *name, const char *value, void *arg)
@@ -71,14 +83,16 @@ static void take_level (const char *name, const char *value, void *arg)
 
     for (int i = 0; i < LEVEL_COUNT; i++)
         if (strcmp (name, levels[i].name) == 0)
-            log->level[i] = *value - '0';
+            log->level[i] = is_level (value) ? *value - '0' : -1;
 }
 
 static int define_attributes (struct log *log, struct attrs *attrs, idt_error_t *errp)
 {
     for (int i = 0; i < LEVEL_COUNT; i++)
         if (attr_define (attrs, levels[i].name, levels[i].value, ATTR_SETTABLE, errp) < 0
-            || attr_own (attrs, levels[i].name, check_level, take_level, log, errp) < 0)
+            || attr_own (attrs, levels[i].name, i == LEVEL_RING ? check_level : check_level_or_none, take_level, log,
+                         errp)
+                   < 0)
             return -1;
     if (attr_u32 (attrs, "log-stderr-priority", "0", 0, 1, &log->with_priority, errp) < 0)
         return -1;
@@ -149,6 +163,7 @@ static void add (struct log *log, const char *line)
     int severity = severity_of (line);
     bool forwarded = false;
 
+    log->lines++;
     if (severity <= log->level[LEVEL_RING]) {
         if (zlistx_size (log->ring) >= log->ring_size) {
             zlistx_first (log->ring);
@@ -284,6 +299,15 @@ static void clear_cb (idt_t *h, const idt_msg_t *msg, void *arg)
     idt_respond (h, msg, NULL);
 }
 
+static void stats_cb (idt_t *h, const idt_msg_t *msg, void *arg)
+{
+    const struct log *log = arg;
+
+    idt_respond_pack (h, msg, "{s:I s:I s:I s:I}", "lines", (json_int_t)log->lines, "kept",
+                      (json_int_t)zlistx_size (log->ring), "room", (json_int_t)log->ring_size, "followers",
+                      (json_int_t)msglist_count (log->followers));
+}
+
 static void disconnect_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 {
     struct log *log = arg;
@@ -296,6 +320,7 @@ static const struct idt_handler_spec handlers[] = {
     { IDT_MSGTYPE_REQUEST | IDT_HANDLER_STREAM, "log.dmesg", dmesg_cb, 0 },
     { IDT_MSGTYPE_REQUEST, "log.clear", clear_cb, 0 },
     { IDT_MSGTYPE_REQUEST, "log.disconnect", disconnect_cb, 0 },
+    { IDT_MSGTYPE_REQUEST, "log.stats-get", stats_cb, 0 },
     IDT_HANDLERS_END,
 };
 

@@ -55,7 +55,7 @@ void log_set_forward (struct log *log, log_forward_f cb, void *arg);
 /* Whether the stderr of this broker is its alone, and read by somebody. */
 void log_set_readers (struct log *log, bool has_readers);
 
-/* Serve log.append, log.dmesg, log.clear and log.disconnect on the broker's own handle. */
+/* Serve log.append, log.dmesg, log.clear, log.disconnect and log.stats-get on the broker's own handle. */
 int log_serve (struct log *log, idt_t *h);
 
 #endif /* BROKER_LOG_H */

@@ -52,6 +52,11 @@ int msglist_add (struct msglist *fw, const idt_msg_t *request)
     return 0;
 }
 
+size_t msglist_count (const struct msglist *fw)
+{
+    return zlistx_size (fw->requests);
+}
+
 void msglist_respond (struct msglist *fw, idt_t *h, const char *s)
 {
     const idt_msg_t *request = zlistx_first (fw->requests);

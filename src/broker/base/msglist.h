@@ -5,6 +5,8 @@
 #ifndef BROKER_MSGLIST_H
 #define BROKER_MSGLIST_H
 
+#include <stddef.h>
+
 #include <idtree/handle.h>
 
 struct msglist;
@@ -16,6 +18,8 @@ void msglist_destroy (struct msglist *fw);
 
 /* Keep a request (a reference of its own).  Returns 0, or -1 with errno ENOSPC (MSGLIST_MAX), ENOMEM. */
 int msglist_add (struct msglist *fw, const idt_msg_t *request);
+
+size_t msglist_count (const struct msglist *fw);
 
 /* Answer all: with a string (NULL: without a payload); for the last time, with an error. */
 void msglist_respond (struct msglist *fw, idt_t *h, const char *s);

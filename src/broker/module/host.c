@@ -358,12 +358,22 @@ static int thread_started (void *impl, int errnum, const char *text)
     return module_tell_started (impl, errnum, text);
 }
 
+/* One that has no more than idt_mod_main has started when its reactor runs; others tell it in so many words. */
+static void thread_runs (void *impl)
+{
+    struct module *m = impl;
+
+    if (!m->def && !m->told)
+        m->told = module_tell_started (m, 0, "") == 0;
+}
+
 static const struct idt_transport thread_transport = {
     .send = thread_send,
     .recv = thread_recv,
     .served = thread_served,
     .pollfd = thread_pollfd,
     .started = thread_started,
+    .runs = thread_runs,
     .keep = keep,
     .kept = kept,
     .destroy = no_destroy,

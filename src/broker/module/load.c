@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "broker/module/private.h"
@@ -86,6 +87,22 @@ static int name_of (const char *file, const char *name, char buf[MODULE_MAX_NAME
     memcpy (buf, name, len);
     buf[len] = '\0';
     return 0;
+}
+
+bool module_is_from (const struct module *m, const char *path)
+{
+    struct stat own, other;
+
+    return strcmp (m->path, path) == 0
+           || (stat (m->path, &own) == 0 && stat (path, &other) == 0 && own.st_dev == other.st_dev
+               && own.st_ino == other.st_ino);
+}
+
+bool module_has_name_of_file (const struct module *m)
+{
+    char name[MODULE_MAX_NAME + 1];
+
+    return name_of (m->path, NULL, name) == 0 && strcmp (m->name, name) == 0;
 }
 
 /* Copy the arguments that are the module's; "--thread" is ours. */

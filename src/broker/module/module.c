@@ -200,6 +200,19 @@ static int join (struct module *m)
     return (int)(intptr_t)result;
 }
 
+/* One that has idt_mod_main alone may have done all that it does. */
+static void ended_early (struct module *m, int errnum)
+{
+    idt_error_t error;
+
+    if (errnum == 0 && !m->def) {
+        started (m, 0, "");
+        return;
+    }
+    errprintf (&error, "%s ended before it ran: %s", m->name, strerror (errnum ? errnum : EIO));
+    started (m, errnum ? errnum : EIO, error.text);
+}
+
 static void thread_ended (struct module *m)
 {
     int errnum;
@@ -210,7 +223,7 @@ static void thread_ended (struct module *m)
     }
     errnum = join (m);
     if (m->status == MODULE_STARTING)
-        started (m, errnum ? errnum : EIO, "it ended before it ran");
+        ended_early (m, errnum);
     else if (errnum && m->status == MODULE_RUNNING)
         log_printf (m->ms->conf.log, LOG_ERR, "module", "%s ended with an error: %s", m->name, strerror (errnum));
     forget (m);
@@ -267,8 +280,7 @@ static int start_thread (struct module *m, idt_error_t *errp)
     if ((rc = pthread_create (&m->thread, NULL, thread_main, m)) != 0)
         return errsetf (errp, rc, "cannot start a thread: %s", strerror (rc));
     idt_watcher_start (m->w);
-    if (m->def)
-        m->status = MODULE_STARTING;
+    m->status = MODULE_STARTING;
     return 0;
 }
 
@@ -358,9 +370,24 @@ static void stop (struct module *m)
     mailbox_close (m->in);
 }
 
+/* By its name, or by the path of its file: of several from one file it is the one that has the file's name, else the
+ * oldest.
+ */
+static struct module *find_to_remove (struct modules *ms, const char *name)
+{
+    struct module *found = NULL;
+
+    if (!strchr (name, '/'))
+        return modules_find (ms, name);
+    for (struct module *m = zlistx_first (ms->list); m; m = zlistx_next (ms->list))
+        if (module_is_from (m, name) && (!found || module_has_name_of_file (m)))
+            found = m;
+    return found;
+}
+
 int modules_remove (struct modules *ms, const char *name, const idt_msg_t *request)
 {
-    struct module *m = modules_find (ms, name);
+    struct module *m = find_to_remove (ms, name);
 
     if (!m || m->stopping)
         return errset (ENOENT);

@@ -78,6 +78,7 @@ struct module {
     struct mailbox *out;
     idt_watcher_t *w;
     pthread_t thread;
+    bool told; /* the broker, that its reactor runs; the thread's */
     /* in the shared thread, which has all of it until it has closed 'out' */
     idt_reactor_t *view;
     struct attrs *attrs; /* the broker's, to read */
@@ -107,7 +108,9 @@ double module_now (void); /* seconds */
 
 /* --- module.c ---------------------------------------------------------------------------------- */
 
-/* Begin to unload; 'request' is answered when the module is gone.  Returns 0, or -1 with errno ENOENT. */
+/* Begin to unload, by name or by the path that it was loaded from; 'request' is answered when the module is gone.
+ * Returns 0, or -1 with errno ENOENT.
+ */
 int modules_remove (struct modules *ms, const char *name, const idt_msg_t *request);
 
 /* A message, or the end of all, has come from the shared thread.  The module may be gone after. */
@@ -124,6 +127,10 @@ struct module *modules_find (struct modules *ms, const char *name); /* NULL: the
  * modules_load () says; what was made is the module's to free.
  */
 int module_open (struct module *m, const char *path, const char *name, int argc, char **argv, idt_error_t *errp);
+
+/* Whether it was loaded from the file that 'path' names; whether it has the name of its file. */
+bool module_is_from (const struct module *m, const char *path);
+bool module_has_name_of_file (const struct module *m);
 
 /* --- host.c --------------------------------------------------------------------------------- */
 

@@ -246,6 +246,8 @@ static void bad_option (struct cmd *cmd, const struct parser *p)
 
     if (o)
         cmd_usage (cmd, "option --%s takes no argument", o->name);
+    if (optopt >= '0' && optopt <= '9')
+        cmd_usage (cmd, "unknown option -%c: a number below 0 is to stand behind --, as in -- -1", optopt);
     if (optopt != 0)
         cmd_usage (cmd, "unknown option -%c", optopt);
     const char *word = cmd->argv[optind - 1];

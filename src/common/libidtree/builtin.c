@@ -10,6 +10,7 @@
 #include <sys/resource.h>
 
 #include "libidtree/private.h"
+#include "libutil/errprintf.h"
 
 #define ROUTE_SHOWN 8 /* characters of each hop's UUID in the answer to a ping */
 
@@ -97,12 +98,50 @@ static double seconds (struct timeval tv)
     return tv.tv_sec + tv.tv_usec * 1e-6;
 }
 
-/* What the module's thread used; an inline module's is the broker's. */
+/* Whose usage is asked for, {"who":s} as Flux has it; who does not say asks for the module's thread. */
+static int parse_who (const char *name, int *who)
+{
+    static const struct {
+        const char *name;
+        int who;
+    } all[] = { { "self", RUSAGE_SELF }, { "children", RUSAGE_CHILDREN }, { "thread", RUSAGE_THREAD } };
+
+    for (size_t i = 0; i < sizeof (all) / sizeof (all[0]); i++)
+        if (strcmp (name, all[i].name) == 0) {
+            *who = all[i].who;
+            return 0;
+        }
+    return -1;
+}
+
+static int read_who (idt_t *h, const idt_msg_t *msg, int *who)
+{
+    const char *name = "thread";
+    idt_error_t error;
+    json_t *o = NULL;
+    int rc;
+
+    if (idt_msg_string (msg) && idt_msg_unpack (msg, &o, &error, "{s?s}", "who", &name) < 0) {
+        (void)idt_respond_error (h, msg, EPROTO, error.text);
+        return -1;
+    }
+    if ((rc = parse_who (name, who)) < 0) {
+        errsetf (&error, EINVAL, "who must be self, children or thread, and is \"%.64s\"", name);
+        (void)idt_respond_error (h, msg, EINVAL, error.text);
+    }
+    json_decref (o);
+    return rc;
+}
+
+/* An inline module's thread is the broker's. */
 static void rusage_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 {
     struct rusage ru;
+    int who;
 
-    if (getrusage (RUSAGE_THREAD, &ru) < 0) {
+    if (read_who (h, msg, &who) < 0)
+        return;
+    if (getrusage (who, &ru) < 0) {
         (void)idt_respond_error (h, msg, errno, NULL);
         return;
     }

@@ -224,7 +224,11 @@ static void io_cb (idt_watcher_t *w, int revents, void *arg)
 
 static void wake_cb (idt_watcher_t *w, int revents, void *arg)
 {
-    turn (arg, false);
+    idt_t *h = arg;
+
+    if (h->transport->runs)
+        h->transport->runs (h->impl);
+    turn (h, false);
 }
 
 /* --- waiting without the reactor ------------------------------------------------------------ */

@@ -66,6 +66,9 @@ struct idt_transport {
      */
     int (*started) (void *impl, int errnum, const char *text);
 
+    /* The handle's reactor runs; told at least once, when it begins to.  NULL: nobody wants to know. */
+    void (*runs) (void *impl);
+
     void (*destroy) (void *impl);
 };
 

@@ -9,14 +9,14 @@
  * is the file's without ".so", and the service of that name is its own.  Every module answers NAME.ping, stats-get,
  * stats-clear, rusage, metrics and disconnect; those it has no handler for are answered by the library.
  *
- * A module that never blocks may instead use IDT_MODULE (): then the broker can host it inline, on its own
- * reactor, and idt_mod_main is made from the two functions for the case that it runs in a thread.  One that may block uses
+ * A module that never blocks may instead use IDT_MODULE (): then the broker can host it inline, on its own reactor, and
+ * idt_mod_main is made from the two functions for the case that it runs in a thread.  One that may block uses
  * IDT_MODULE_THREADED ().  One that computes for long but waits for nothing uses IDT_MODULE_SHARED (): the modules of
  * all brokers of a process that do so share one thread.  With each of them the broker knows when the module has
  * started, and waits for that.
  *
- * RFC 5 has another name, mod_main, by which Flux's broker calls its modules with a handle of its own.  What has that name
- * alone is one of those and is refused here; what has idt_mod_main alone is refused there.
+ * RFC 5 has another name, mod_main, by which Flux's broker calls its modules with a handle of its own.  What has that
+ * name alone is one of those and is refused here; what has idt_mod_main alone is refused there.
  */
 #ifndef IDTREE_MODULE_H
 #define IDTREE_MODULE_H
