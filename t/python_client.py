@@ -3,6 +3,7 @@
 """python_client.py - what the package idtree promises, in an instance of two ranks of which rank 0 makes the ids"""
 import array
 import asyncio
+import contextlib
 import copy
 import ctypes
 import doctest
@@ -15,6 +16,8 @@ import os
 import pickle
 import signal
 import socket
+import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -37,6 +40,35 @@ FAR = os.environ["IDTREE_URI"][:-1] + "1"
 CLONE_NEWPID = 0x20000000
 CANNOT = 99
 MODULES = ["", ".flax", ".fluid", ".idcomp", ".sno", ".uid", "._connection", ".aio"]
+
+PATIENCE = 60
+CTRL_C = """
+def says():
+    print("connected", flush=True)
+    sys.stdin.readline()
+    signal.signal(signal.SIGALRM, lambda signum, frame: signal.raise_signal(signal.SIGINT))
+    signal.setitimer(signal.ITIMER_REAL, 0.1)
+async def main():
+    async with await aio.connect(sys.argv[1]) as c:
+        says()
+        await c.id()
+def wait():
+    with idtree.connect(sys.argv[1]) as c:
+        says()
+        c.id()
+"""
+
+
+@contextlib.contextmanager
+def silence():
+    """The broker of rank 1 says nothing."""
+    with idtree.connect(FAR) as c:
+        pid = int(c.attr("broker.pid"))
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
 
 
 class Ids(unittest.TestCase):
@@ -129,27 +161,79 @@ class Ids(unittest.TestCase):
         interpreters.destroy(other)
         self.assertGreater(self.c.id(), 0)
 
+    def end_wait(self, wait, end):
+        """What a thread that calls wait() hears of end() of this one."""
+        failed = []
+
+        def run():
+            waits.set()
+            try:
+                wait()
+            except (OSError, ValueError) as e:
+                failed.append(e)
+
+        waits = threading.Event()
+        thread = threading.Thread(target=run, daemon=True)
+        thread.start()
+        waits.wait()
+        ended = threading.Thread(target=end, daemon=True)  # which may hang, too
+        ended.start()
+        for each in ended, thread:
+            each.join(PATIENCE)
+            self.assertFalse(each.is_alive())
+        self.assertIsInstance(failed[0], ValueError)
+        self.assertRegex(str(failed[0]), "closed")
+
     def test_closed_by_another(self):
         """A thread that waits without end, for events or an answer, hears of it."""
         for wait in lambda c: c.event(), lambda c: c.rpc("deaf.ask"):
-            c, failed = idtree.connect(FAR), []
+            c = idtree.connect(FAR)
             c.subscribe("never.")
             c.rpc("service.add", {"service": "deaf"})
+            self.end_wait(lambda: wait(c), c.close)
 
-            def run():
-                waits.set()
-                try:
-                    wait(c)
-                except ValueError as e:
-                    failed.append(str(e))
+    def test_closed_while_the_broker_is_silent(self):
+        """So does one in any call, and one that waits for a document that is closed."""
+        calls = [
+            lambda c: c.id(),
+            lambda c: c.ids(100000),
+            lambda c: c.fill(bytearray(80)),
+            lambda c: c.ids_array(10),
+            lambda c: next(c.iter_ids()),
+            lambda c: c.attr("no.such"),
+            lambda c: c.size,
+            lambda c: c.epoch,
+            lambda c: c.rpc("broker.ping", {}),
+            lambda c: c.call("broker.ping", "{}"),
+            lambda c: c.sno(1),
+            lambda c: c.publish("x.y"),
+            lambda c: c.subscribe("x."),
+            lambda c: c.unsubscribe("never."),
+            lambda c: c.event(),
+            lambda c: c.document("late"),
+            lambda c: c.drawing.settle(),
+            lambda c: c.drawing.sync(),
+        ]
+        connections = [idtree.connect(FAR) for _ in calls]
+        for c in connections:
+            c.subscribe("never.")
+            c.drawing = c.document("silent")
+        other = idtree.connect(FAR)
+        drawing = other.document("silent")
+        with silence():
+            connections[-2].drawing.generate()
+            for c, call in zip(connections, calls):
+                self.end_wait(lambda: call(c), c.close)
+            self.end_wait(drawing.sync, drawing.close)
+            self.assertFalse(other.closed)
 
-            waits = threading.Event()
-            thread = threading.Thread(target=run)
-            thread.start()
-            waits.wait()
-            c.close()
-            thread.join()
-            self.assertRegex(failed[0], "closed")
+    def test_connecting_is_ended(self):
+        """A connection that is not made yet can be closed."""
+        with tempfile.TemporaryDirectory() as folder, socket.socket(socket.AF_UNIX) as silent:
+            silent.bind(f"{folder}/silent")
+            silent.listen()
+            c = idtree.Connection.__new__(idtree.Connection)
+            self.end_wait(lambda: c.__init__(f"local://{folder}/silent", timeout=3600), c.close)
 
     def test_closed(self):
         with idtree.connect(FAR) as c:
@@ -612,6 +696,105 @@ class Events(unittest.TestCase):
                     await aio.connect("local:///nosuch/socket")
 
         asyncio.run(main())
+
+    def test_async_break(self):
+        """One who leaves a loop over events, and the connection at once, leaves no error of a task behind."""
+        unseen = []
+
+        async def feed(c):
+            while True:
+                await c.publish("z.1")
+
+        async def leave(close_first):
+            asyncio.get_running_loop().set_exception_handler(lambda loop, context: unseen.append(context))
+            async with await aio.connect() as other:
+                feeding = asyncio.create_task(feed(other))
+                c = await aio.connect(FAR)
+                async with c:
+                    async for event in c.events("z."):
+                        self.assertEqual(event.topic, "z.1")
+                        break
+                    if close_first:
+                        await c.close()
+                feeding.cancel()
+                await asyncio.gather(feeding, return_exceptions=True)
+
+        for i in range(40):
+            asyncio.run(leave(i % 2))
+            gc.collect()
+        self.assertEqual(unseen, [])
+
+    def test_async_closed_while_it_is_read(self):
+        """A reader hears that its connection is closed."""
+
+        async def main():
+            c = await aio.connect(FAR)
+            reading = asyncio.create_task(anext(c.events("never.")))
+            await c.id()
+            await c.close()
+            with self.assertRaisesRegex(ValueError, "closed"):
+                await reading
+
+        asyncio.run(main())
+
+    def test_async_silence(self):
+        """What waits for a broker that says nothing ends when it is cancelled, and so does its connection."""
+
+        async def main():
+            async with await aio.connect(FAR) as c, await aio.connect(FAR) as d, await aio.connect(FAR) as e:
+                reading = asyncio.create_task(anext(d.events("never.")))
+                await d.id()
+                with silence():
+                    for call in c.id, c.publish, c.rpc:
+                        with self.assertRaises(TimeoutError):
+                            await asyncio.wait_for(call(*([] if call == c.id else ["broker.ping"])), 0.1)
+                    waiting = [asyncio.create_task(call) for call in (e.id(), e.ids(3))]
+                    await asyncio.sleep(0)
+                    await e.close()
+                    for each in await asyncio.gather(*waiting, return_exceptions=True):
+                        self.assertRegex(str(each), "closed")
+                    await d.close()
+                self.assertGreater(await c.id(), 0)
+                with self.assertRaisesRegex(ValueError, "closed"):
+                    await reading
+
+        begun = time.monotonic()
+        asyncio.run(asyncio.wait_for(main(), PATIENCE))
+        self.assertLess(time.monotonic() - begun, PATIENCE)
+
+    def test_async_connecting(self):
+        """So does connecting."""
+
+        async def main(folder):
+            with self.assertRaises(TimeoutError):
+                await asyncio.wait_for(aio.connect(f"local://{folder}/silent", timeout=3600), 0.1)
+
+        with tempfile.TemporaryDirectory() as folder, socket.socket(socket.AF_UNIX) as silent:
+            silent.bind(f"{folder}/silent")
+            silent.listen()
+            asyncio.run(main(folder))
+            for thread in threading.enumerate():
+                if thread.name.startswith("idtree"):
+                    thread.join(PATIENCE)
+                    self.assertFalse(thread.is_alive())
+
+    def test_ctrl_c(self):
+        """It ends a program that waits for a broker that says nothing, the first time."""
+        for wait in (
+            "wait()",
+            "asyncio.run(main())",
+        ):
+            program = f"import asyncio, signal, sys, idtree\nfrom idtree import aio\n{CTRL_C}\n{wait}"
+            with subprocess.Popen(
+                [sys.executable, "-c", program, FAR], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+            ) as child:
+                try:
+                    self.assertEqual(child.stdout.readline(), b"connected\n")
+                    with silence():
+                        _, errors = child.communicate(b"\n", timeout=PATIENCE)
+                finally:
+                    child.kill()
+                self.assertIn(b"KeyboardInterrupt", errors)
 
 
 class Help(unittest.TestCase):

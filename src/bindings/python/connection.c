@@ -3,9 +3,9 @@
 
 /* connection.c - a connection to a broker, for any thread of a Python program
  *
- * A handle belongs to one thread, so each call has a lock; it lets other threads of Python run meanwhile.  What waits
- * is woken by a signal, and asks Python whether to go on: Ctrl-C ends it.  A child that was forked can close it, and no
- * more (the package tells it).
+ * A handle belongs to one thread, so each call has a lock; it lets other threads of Python run meanwhile.  A call that
+ * waits asks Python now and then whether to go on: Ctrl-C ends it, and another thread that closes the connection.
+ * A child that was forked can close it, and no more (the package tells it).
  */
 #include "connection.h"
 
@@ -14,16 +14,6 @@
 #include <time.h>
 
 /* --- one call at a time --------------------------------------------------------------------- */
-
-static bool ask_python (void *arg)
-{
-    struct connection *c = arg;
-
-    PyEval_RestoreThread (c->state);
-    bool go_on = PyErr_CheckSignals () == 0;
-    c->state = PyEval_SaveThread ();
-    return go_on;
-}
 
 void connection_leave (struct connection *c)
 {
@@ -59,7 +49,24 @@ static bool raise_closed (void)
 
 bool connection_goes_on (const struct connection *c)
 {
-    return PyErr_CheckSignals () == 0 && (!c->closing || raise_closed ());
+    if (PyErr_CheckSignals () < 0)
+        return false;
+    if (c->closing)
+        return raise_closed ();
+    if (c->interrupted)
+        (void)raise_errno (EINTR, "the call was ended before its answer came");
+    return !c->interrupted;
+}
+
+/* libidtree asks this while a call waits, between connection_unlock () and connection_relock (). */
+static bool ask_python (void *arg)
+{
+    struct connection *c = arg;
+
+    connection_relock (c);
+    bool go_on = connection_goes_on (c);
+    connection_unlock (c);
+    return go_on;
 }
 
 bool connection_enter (struct connection *c)
@@ -318,8 +325,8 @@ static int connection_init (PyObject *self, PyObject *args, PyObject *kwargs)
     if (!PyArg_ParseTupleAndKeywords (args, kwargs, "|zpO&", names, &uri, &reconnect, take_timeout, &timeout_s)
         || !lock (c))
         return -1;
-    if (c->h || c->forked) {
-        PyErr_SetString (PyExc_ValueError, "a connection is made once");
+    if (c->h || c->forked || c->closed) {
+        PyErr_SetString (PyExc_ValueError, c->closed ? "the connection is closed" : "a connection is made once");
         connection_leave (c);
         return -1;
     }
@@ -346,6 +353,7 @@ static void end (struct connection *c)
     if (!stays)
         idt_close (c->h);
     c->h = NULL;
+    c->closed = true;
 }
 
 static PyObject *connection_close (PyObject *self, PyObject *unused)
@@ -360,6 +368,17 @@ static PyObject *connection_close (PyObject *self, PyObject *unused)
     end (c);
     if (!c->forked)
         connection_leave (c);
+    return Py_NewRef (Py_None);
+}
+
+/* True: the call that another thread makes ends if it waits, and so do later ones until it is False again. */
+static PyObject *connection_interrupt (PyObject *self, PyObject *on)
+{
+    int interrupted = PyObject_IsTrue (on);
+
+    if (interrupted < 0)
+        return NULL;
+    ((struct connection *)self)->interrupted = interrupted;
     return Py_NewRef (Py_None);
 }
 
@@ -425,6 +444,7 @@ static PyMethodDef methods[] = {
     { "unsubscribe", connection_unsubscribe, METH_O, "unsubscribe($self, prefix, /)\n--\n\nGet them no more." },
     { "_event", WITH_KEYWORDS (connection_event), NULL },
     { "close", connection_close, METH_NOARGS, "close($self, /)\n--\n\nEnd the connection.  Once more does nothing." },
+    { "_interrupt", connection_interrupt, METH_O, NULL },
     { "_set_forked", connection_set_forked, METH_NOARGS, NULL },
     { "__enter__", connection_begin_with, METH_NOARGS, NULL },
     { "__exit__", connection_end_with, METH_VARARGS, NULL },

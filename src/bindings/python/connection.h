@@ -28,6 +28,8 @@ struct connection {
     unsigned long owner;  /* thread that holds the lock; 0: none */
     PyThreadState *state; /* of that thread, while other threads run */
     bool forked;
+    bool closed;      /* nothing is begun any more */
+    bool interrupted; /* the call under way is to end */
     unsigned closing; /* threads that wait for the lock to close it */
     struct document_list documents;
     struct events *events; /* NULL: none were subscribed to */
@@ -37,7 +39,7 @@ struct connection {
 bool connection_enter (struct connection *c);
 void connection_leave (struct connection *c);
 
-/* Whether one that waits between two turns of the reactor goes on.  Returns false with an exception set. */
+/* Whether a call that waits goes on: no handler of a signal and no other thread ends it.  Else an exception is set. */
 bool connection_goes_on (const struct connection *c);
 
 static inline void connection_unlock (struct connection *c)

@@ -16,10 +16,22 @@ struct document {
     struct session session; /* first */
     struct connection *c;
     idt_document_t *d; /* NULL: closed */
+    unsigned closing;  /* threads that wait for the connection's lock to close it */
     LIST_ENTRY (document) link;
 };
 
 /* --- one call at a time --------------------------------------------------------------------- */
+
+static bool raise_closed (void)
+{
+    PyErr_SetString (PyExc_ValueError, "the document is closed");
+    return false;
+}
+
+static bool goes_on (const struct document *d)
+{
+    return connection_goes_on (d->c) && (!d->closing || raise_closed ());
+}
 
 static bool enter (struct document *d)
 {
@@ -30,8 +42,7 @@ static bool enter (struct document *d)
             return true;
         connection_leave (d->c);
     }
-    PyErr_SetString (PyExc_ValueError, "the document is closed");
-    return false;
+    return raise_closed ();
 }
 
 static struct idcomp *document_begin (PyObject *self)
@@ -75,7 +86,7 @@ static PyObject *wait_with (PyObject *self, PyObject *args, PyObject *kwargs,
         connection_relock (d->c);
         if (left_ms >= 0)
             left_ms = left_ms > ms ? left_ms - ms : 0;
-    } while (rc < 0 && errnum == ETIMEDOUT && left_ms != 0 && connection_goes_on (d->c));
+    } while (rc < 0 && errnum == ETIMEDOUT && left_ms != 0 && goes_on (d));
     PyObject *done = rc == 0 ? Py_NewRef (Py_None) : PyErr_Occurred () ? NULL : raise_document (d, errnum);
     connection_leave (d->c);
     return done;
@@ -155,7 +166,10 @@ static PyObject *document_close (PyObject *self, PyObject *unused)
 
     if (!d->d || d->c->forked)
         return Py_NewRef (Py_None);
-    if (!connection_enter (d->c))
+    d->closing++;
+    bool entered = connection_enter (d->c);
+    d->closing--;
+    if (!entered)
         return NULL;
     end (d);
     connection_leave (d->c);

@@ -376,7 +376,8 @@ static int open_one (struct connection *c, size_t i, double share_ms, idt_interr
     c->end_ms = now_ms () + share_ms;
     if (!(c->dial = dial_create (&c->uris.uri[i], c->flags & IDT_O_ONCE ? NULL : "")))
         return errprintf (&c->error, "%s: %s", c->uris.uri[i].text, strerror (errno));
-    while ((rc = go_on (c)) < 0 && errno == EAGAIN && wait_dial (c, -1) == 0)
+    while ((rc = go_on (c)) < 0 && errno == EAGAIN
+           && (wait_dial (c, handle_sleep_until (cb != NULL, -1)) == 0 || errno == ETIMEDOUT))
         if (cb && !cb (arg)) {
             errsetf (&c->error, EINTR, "%s: interrupted before the broker's answer", c->uris.uri[i].text);
             break;

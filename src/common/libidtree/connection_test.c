@@ -506,6 +506,10 @@ static void interrupt_opening (const char *uris)
     setitimer (ITIMER_REAL, &never, NULL);
     ok (!h && errnum == EINTR && asked == 1, "opening is interrupted when that is wanted: %s", error.text);
     idt_close (h);
+    asked = 0;
+    h = idt_open_asking (uris, 0, -1, not_again, &asked, &error);
+    ok (!h && errno == EINTR && asked == 1, "without a signal, too");
+    idt_close (h);
 }
 
 /* The first of a list is stopped: it takes connections and says nothing. */

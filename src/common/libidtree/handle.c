@@ -274,6 +274,13 @@ int handle_poll (struct pollfd *pfd, double deadline_ms)
     return n > 0 || (n < 0 && errno == EINTR) ? 0 : -1; /* a signal: the caller looks and waits again */
 }
 
+double handle_sleep_until (bool asks, double deadline_ms)
+{
+    double ask_ms = asks ? clock_s (CLOCK_MONOTONIC) * 1e3 + HANDLE_ASK_MS : -1;
+
+    return asks && (deadline_ms < 0 || ask_ms < deadline_ms) ? ask_ms : deadline_ms;
+}
+
 /* Sleep until the connection can be read, or written where output waits; then do that once. */
 static int wait_io (idt_t *h, double deadline_ms)
 {
@@ -336,7 +343,10 @@ static int wait_once (idt_t *h, double deadline_ms)
 {
     if (h->lost && !connection_is_sought (h))
         return errset (h->lost);
-    int rc = h->lost ? connection_wait (h, deadline_ms) : wait_io (h, deadline_ms);
+    double until_ms = handle_sleep_until (h->interrupt_cb != NULL, deadline_ms);
+    int rc = h->lost ? connection_wait (h, until_ms) : wait_io (h, until_ms);
+    if (rc < 0 && errno == ETIMEDOUT && until_ms != deadline_ms)
+        rc = 0;
     if (rc == 0 && h->interrupt_cb && !h->interrupt_cb (h->interrupt_arg))
         return errset (EINTR);
     return rc;

@@ -164,6 +164,14 @@ int handle_wait (idt_t *h, const bool *done, double timeout_ms);
 /* As idt_send (); where that is 'typed' the connection may be made anew for it. */
 int handle_send (idt_t *h, const idt_msg_t *msg, bool typed);
 
+/* How long a call that can be interrupted sleeps before it asks whether to go on: what says no may not be able to wake
+ * it (another thread, or a signal between the question and the sleep).
+ */
+#define HANDLE_ASK_MS 50.
+
+/* Until when to sleep: 'deadline_ms' (as of handle_poll ()), or sooner where somebody is to be asked. */
+double handle_sleep_until (bool asks, double deadline_ms);
+
 /* Sleep until 'pfd' (its fd may be negative) is ready, or 'deadline_ms' of CLOCK_MONOTONIC comes (negative: none).
  * Returns 0, also for a signal, with 'revents' set; -1 with errno ETIMEDOUT or as poll (2).
  */

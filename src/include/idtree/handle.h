@@ -119,9 +119,10 @@ void idt_set_lost (idt_t *h, idt_lost_f cb, void *arg);
  */
 int idt_send (idt_t *h, const idt_msg_t *msg);
 
-/* Ask 'cb' whether to go on, whenever a call with this handle that waits was woken up, by a signal too.  If it says no
- * the call fails with EINTR, and what it asked for is given up.  For languages whose programs are interrupted: a
- * handler of a signal can't run while their thread waits here.  It makes no call with the handle.  NULL: no more.
+/* Ask 'cb' whether to go on, whenever a call with this handle that waits was woken up, by a signal too, and twenty
+ * times a second.  If it says no the call fails with EINTR, and what it asked for is given up.  For languages whose
+ * programs are interrupted: a handler of a signal can't run while their thread waits here.  It makes no call with the
+ * handle.  NULL: no more.
  */
 typedef bool (*idt_interrupt_f) (void *arg);
 void idt_set_interrupt (idt_t *h, idt_interrupt_f cb, void *arg);

@@ -12,12 +12,15 @@
 True
 
 Each connection has a thread that waits for it, so the event loop never does; calls are made in the order in which they
-were asked for.  A call that is cancelled while it is under way is done all the same, and nobody gets its answer.
+were asked for.  A call that is cancelled, as by asyncio.wait_for(), stops waiting for the broker: what it asked for may
+have been done, and nobody gets its answer.
 """
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import errno
+import threading
 from array import array
 from collections import deque
 from collections.abc import AsyncIterator, Callable
@@ -51,19 +54,65 @@ class _Reader:
             self.lost = True
 
 
+class _Call:
+    """One that the thread makes, or will make."""
+
+    __slots__ = ("cancelled",)
+
+    def __init__(self) -> None:
+        self.cancelled = False
+
+
+class _Worker:
+    """The thread of a connection: it makes one call after the other, and stops waiting in one that is cancelled."""
+
+    def __init__(self, blocking: _Blocking) -> None:
+        self.blocking = blocking
+        self._pool = ThreadPoolExecutor(1, "idtree")
+        self._lock = threading.Lock()  # for what follows, and for the connection's being interrupted
+        self._current: _Call | None = None
+
+    def _make(self, this: _Call, call: Callable[..., T], *args: Any) -> T:
+        """In the thread."""
+        with self._lock:
+            if this.cancelled:
+                raise InterruptedError(errno.EINTR, "cancelled")
+            self._current = this
+        try:
+            return call(*args)
+        finally:
+            with self._lock:
+                self._current = None
+                self.blocking._interrupt(False)
+
+    async def run(self, call: Callable[..., T], *args: Any) -> T:
+        this = _Call()
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._pool, self._make, this, call, *args)
+        except asyncio.CancelledError:
+            with self._lock:
+                this.cancelled = True
+                if self._current is this:
+                    self.blocking._interrupt(True)
+            raise
+
+    def end(self) -> None:
+        self._pool.shutdown(wait=False)
+
+
 class Connection:
     """What idtree.Connection has, to be awaited; connect() makes one."""
 
-    def __init__(self, blocking: _Blocking, thread: ThreadPoolExecutor) -> None:
-        self._blocking = blocking
-        self._thread = thread
+    def __init__(self, worker: _Worker) -> None:
+        self._blocking = worker.blocking
+        self._worker = worker
         self._ended = False
         self._readers: tuple[_Reader, ...] = ()
 
     async def _run(self, call: Callable[..., T], *args: Any) -> T:
         if self._ended:
             raise ValueError("the connection is closed")
-        return await asyncio.get_running_loop().run_in_executor(self._thread, call, *args)
+        return await self._worker.run(call, *args)
 
     async def id(self) -> int:
         """One new FLUID."""
@@ -112,29 +161,28 @@ class Connection:
         self._readers += (reader,)
         try:
             await self._run(self._blocking.subscribe, prefix)
-            try:
-                while True:
-                    await self._run(self._take, reader)
-                    while reader.kept:
-                        yield reader.kept.popleft()
-                    if reader.lost:
-                        reader.lost = False
-                        raise OSError(errno.ENOBUFS, "events were lost: ask for them more often")
-            finally:
-                if not (self._ended or self._blocking.closed):
-                    await self._run(self._blocking.unsubscribe, prefix)
+            while True:
+                await self._run(self._take, reader)
+                while reader.kept:
+                    yield reader.kept.popleft()
+                if reader.lost:
+                    reader.lost = False
+                    raise OSError(errno.ENOBUFS, "events were lost: ask for them more often")
         finally:
+            # Who leaves a loop gets here some time later, in a task of its own: the connection may be closed, or lost.
             self._readers = tuple(each for each in self._readers if each is not reader)
+            with contextlib.suppress(OSError, ValueError):
+                await self._run(self._blocking.unsubscribe, prefix)
 
     async def close(self) -> None:
-        """End the connection.  Once more does nothing."""
+        """End the connection, and all calls that wait for it, by ValueError.  Once more does nothing."""
         if self._ended:
             return
-        try:
-            await self._run(self._blocking.close)
+        self._ended = True
+        try:  # not in its thread, which may wait for a broker that says nothing
+            await asyncio.get_running_loop().run_in_executor(None, self._blocking.close)
         finally:
-            self._ended = True
-            self._thread.shutdown(wait=False)
+            self._worker.end()
 
     async def __aenter__(self) -> Connection:
         return self
@@ -147,10 +195,10 @@ class Connection:
 
 async def connect(uri: str | None = None, reconnect: bool = False, timeout: float = 30.0) -> Connection:
     """Connect to a broker, as idtree.connect() does."""
-    thread = ThreadPoolExecutor(1, "idtree")
+    worker = _Worker(_Blocking.__new__(_Blocking))
     try:
-        blocking = await asyncio.get_running_loop().run_in_executor(thread, _Blocking, uri, reconnect, timeout)
+        await worker.run(_Blocking.__init__, worker.blocking, uri, reconnect, timeout)
     except BaseException:
-        thread.shutdown(wait=False)
+        worker.end()
         raise
-    return Connection(blocking, thread)
+    return Connection(worker)
