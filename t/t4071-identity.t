@@ -29,6 +29,19 @@ test_expect_success 'idtree init makes the state of an instance, once' '
     done && test_expect_code 2 idtree init 2>err && mkdir -m 777 open &&
     test_expect_code 1 idtree init --statedir open 2>err && grep "writable by nobody else" err
 '
+test_expect_success 'an epoch from which no broker starts, or whose time is over, is refused; init prints until when ids last' '
+    test_expect_code 2 idtree init --statedir new --epoch 2200-01-01 2>err && cat err && grep "2200-01-01. is in the future (the clock says 20" err &&
+    test_expect_code 2 idtree init --statedir new --epoch 1980-01-01 2>err && cat err && grep "1980-01-01.: its ids lasted until 2014-11-03T19:53:47.776Z" err && test ! -e new &&
+    uuid=01234567-89ab-4cde-8f01-23456789abcd && test_expect_code 2 idtree init --statedir new --uuid $uuid --epoch 1980-01-01 2>err && grep "lasted until" err &&
+    idtree init --statedir until --epoch $EPOCH >out && cat out && grep "epoch 2026-01-01T00:00:00.000Z: its ids last until 2060-11-03$" out && grep "\"ids_until\":\"2060-11-03T" made
+'
+test_expect_success 'a store that is empty, or another program.s, is found by idtree state check as by a broker' '
+    idtree state check a && for store in fluid compressor; do
+        copy a b && : >b/$store.sqlite && test_expect_code 1 idtree state check b 2>err; cat err; grep "b/$store.sqlite is damaged (it is empty" err || return 1
+    done && copy a b && : >b/fluid.sqlite && test_must_fail run b true 2>err && grep "it is empty" err &&
+    copy a b && python3 -c "import sqlite3; c = sqlite3.connect (\"b/fluid.sqlite\"); c.execute (\"DELETE FROM fluid\"); c.commit ()" &&
+    test_expect_code 1 idtree state check b 2>err; cat err; grep "b/fluid.sqlite is damaged" err
+'
 test_expect_success 'a broker tells which it is, and has its epoch' '
     run a sh -c "idtree getattr instance.uuid; idtree getattr instance.name; idtree info" >told && cat told &&
     grep "\"uuid\":\"$(head -n 1 told)\"" made && grep "^alpha$" told && grep "fluid epoch  *2026-01-01T00:00:00.000Z" told &&

@@ -42,6 +42,15 @@ test_expect_success 'a lost disk of rank 0 is made anew as the manual has it, an
     idtree broker -o statedir="$PWD/state" sh -c "idtree id new --to dec; idtree getattr instance.uuid" >after && cat after &&
     grep "$uuid" after && test "$(sed -n 1p after)" -gt "$(sed -n \$p before)"
 '
+if test "$(id -u)" = 0; then test_set_prereq ROOT; fi
+# The service's user has the folder; whoever follows the manual is root.
+test_expect_success ROOT 'a backup is made as the manual has it, as root, of what the user of the service has' '
+    sed -n "/^.SH BACKUP/,/^.SH THE DISK/p" "$page" | sed -n "/^\.EX/,/^\.EE/p" | sed "/^\./d; s/\\\\-/-/g" >block.sh && cat block.sh && grep "state check" block.sh &&
+    idtree init --statedir "$PWD/served" >made && idtree broker -o statedir="$PWD/served" idtree doc new d && chown -R 1:1 served &&
+    mkdir bin && printf "#!/bin/sh\necho \$* >>units\n" >bin/systemctl && chmod +x bin/systemctl &&
+    sed "s|/var/lib/idtree|served|; s|/backup|backups|" block.sh >ours.sh && PATH=$PWD/bin:$PATH sh -ex ours.sh && cat units && grep "start idtree" units &&
+    ls -l served backups && test -e backups/idtree-*/compressor.sqlite && test -z "$(find served ! -user 1)"
+'
 test_expect_success 'guides and manuals are installed' '
     env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL make -s -C "$IDTREE_BUILDDIR" install-dist_guideDATA install-dist_figureDATA install-man7 DESTDIR="$PWD/root" >log 2>&1 &&
     find root -name scaling.md -o -name latency.svg -o -name "idtree-operations.7*" >found && cat found &&

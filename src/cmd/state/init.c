@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include <idtree/fluid.h>
 #include <jansson.h>
 
 #include "broker/base/uuid_key.h"
@@ -139,10 +140,31 @@ static bool choose_name (const struct cmd *cmd, const struct init *o, char name[
     return !o->name && o->uuid;
 }
 
+/* The date behind the last id that an instance can make. */
+static const char *format_end (int64_t epoch_ms, char buf[DATE_SIZE])
+{
+    return format_date (epoch_ms + (int64_t)FLUID_TIMESTAMP_MAX + 1, buf);
+}
+
+/* A broker starts with no epoch after its clock, and makes no ids behind the end of their time. */
+static void check_epoch (const struct cmd *cmd, const struct init *o, int64_t epoch_ms)
+{
+    char now[DATE_SIZE], end[DATE_SIZE];
+
+    if (epoch_ms > now_ms ())
+        cmd_usage (cmd, "--epoch '%s' is in the future (the clock says %s): give the date of today or an earlier one",
+                   o->epoch, format_date (now_ms (), now));
+    if (epoch_ms + (int64_t)FLUID_TIMESTAMP_MAX < now_ms ())
+        cmd_usage (cmd, "--epoch '%s': its ids lasted until %s, 34.8 years: give a later date", o->epoch,
+                   format_end (epoch_ms, end));
+}
+
 static void describe (const struct cmd *cmd, const struct init *o, struct statefile *s)
 {
     if (o->epoch && parse_date (o->epoch, &s->epoch_ms) < 0)
         cmd_usage (cmd, "--epoch '%s': a date such as 2026-01-01T00:00:00Z is needed", o->epoch);
+    if (o->epoch)
+        check_epoch (cmd, o, s->epoch_ms);
     if (o->uuid)
         take_uuid (cmd, o, s);
     else if (uuid_make (s->uuid) < 0)
@@ -151,14 +173,17 @@ static void describe (const struct cmd *cmd, const struct init *o, struct statef
 
 static void print (const struct cmd *cmd, const struct init *o, const struct statefile *s)
 {
-    char epoch[DATE_SIZE];
+    char epoch[DATE_SIZE], end[DATE_SIZE];
 
     format_date (s->epoch_ms, epoch);
+    format_end (s->epoch_ms, end);
     if (!cmd->json) {
-        out_print ("%s: the instance %s (%s), epoch %s\n", o->dir, s->uuid, s->name, epoch);
+        out_print ("%s: the instance %s (%s), epoch %s: its ids last until %.10s\n", o->dir, s->uuid, s->name, epoch,
+                   end);
         return;
     }
-    json_t *all = json_pack ("{s:s s:s s:s s:s}", "statedir", o->dir, "uuid", s->uuid, "name", s->name, "epoch", epoch);
+    json_t *all = json_pack ("{s:s s:s s:s s:s s:s}", "statedir", o->dir, "uuid", s->uuid, "name", s->name, "epoch",
+                             epoch, "ids_until", end);
     ask_print (cmd, all);
     json_decref (all);
 }

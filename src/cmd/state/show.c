@@ -6,12 +6,15 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cmd/base/ask.h"
 #include "cmd/base/commands.h"
 #include "cmd/base/out.h"
 #include "cmd/state/look.h"
+#include "libsqlite/database.h"
+#include "libsqlite/peek.h"
 #include "libsqlite/state.h"
 
 #define WIDTH 12
@@ -43,12 +46,26 @@ static int show (struct cmd *cmd)
 
 /* --- check ------------------------------------------------------------------------------------ */
 
+/* One that is busy, or needs a log beside it to be read, is a store.  SQLite takes an empty file for a database. */
+static bool is_no_store (const struct look *l, const char *name)
+{
+    char path[PATH_MAX], uuid[STATE_UUID_SIZE];
+    struct stat sb;
+
+    snprintf (path, sizeof (path), "%s/%s", l->dir, name);
+    return stat (path, &sb) == 0 && sb.st_size == 0 ? true : !database_mark (path, uuid) && !peek_is_torn (path);
+}
+
 /* Returns 0, or -1 with 'why' filled. */
 static int check_store (const struct look *l, const char *name, char why[LOOK_WHY_SIZE])
 {
     sqlite3_stmt *stmt = NULL;
     struct look_store s = { 0 };
 
+    if (is_no_store (l, name)) {
+        snprintf (why, LOOK_WHY_SIZE, "damaged (it is empty, or no store of idtree)");
+        return -1;
+    }
     look_open (&s, l->dir, name);
     int rc = s.db ? sqlite3_prepare_v2 (s.db, "PRAGMA quick_check;", -1, &stmt, NULL) : SQLITE_CANTOPEN;
 
@@ -74,8 +91,11 @@ static int check (struct cmd *cmd)
         const char *name = l.state.stores[i].name;
         char why[LOOK_WHY_SIZE];
 
-        if (check_store (&l, name, why) == 0)
-            continue;
+        if (check_store (&l, name, why) == 0) {
+            if (strcmp (name, STATE_HORIZON_STORE) != 0 || l.has_fluid)
+                continue;
+            snprintf (why, sizeof (why), "%s", l.why);
+        }
         cmd_warn (cmd, "%s/%s is %s", l.dir, name, why);
         bad++;
     }

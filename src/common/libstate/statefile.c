@@ -166,13 +166,23 @@ static int fail (const char *dir, const char *name, idt_error_t *errp)
     return errprintf (errp, "%s/%s: %s", dir, name, strerror (errno));
 }
 
-static int read_all (int fd, char text[STATE_TEXT_MAX])
+/* Others may add files to a folder whose sticky bit is set.  A file is ours, or root's; root also looks at what belongs
+ * to whom the folder does.
+ */
+static bool is_trusted (uid_t owner, int dirfd)
+{
+    struct stat sb;
+
+    return owner == geteuid () || owner == 0 || (geteuid () == 0 && fstat (dirfd, &sb) == 0 && sb.st_uid == owner);
+}
+
+static int read_all (int fd, int dirfd, char text[STATE_TEXT_MAX])
 {
     struct stat sb;
 
     if (fstat (fd, &sb) < 0)
         return -1;
-    if (!S_ISREG (sb.st_mode) || (sb.st_uid != geteuid () && sb.st_uid != 0))
+    if (!S_ISREG (sb.st_mode) || !is_trusted (sb.st_uid, dirfd))
         return errset (EPERM);
     ssize_t n = read (fd, text, STATE_TEXT_MAX - 1);
     if (n >= 0)
@@ -184,7 +194,7 @@ int state_read_text (const char *dir, const char *name, char text[STATE_TEXT_MAX
 {
     int dirfd = open (dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     int fd = dirfd >= 0 ? openat (dirfd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC) : -1;
-    int n = fd >= 0 ? read_all (fd, text) : -1, saved = errno;
+    int n = fd >= 0 ? read_all (fd, dirfd, text) : -1, saved = errno;
 
     if (fd >= 0)
         close (fd);
