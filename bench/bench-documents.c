@@ -382,7 +382,7 @@ struct call {
     struct figures figures;
 };
 
-static void call_once (void *arg)
+static void call_it (void *arg)
 {
     struct call *call = arg;
 
@@ -427,11 +427,11 @@ static void measure_latency (struct client *c)
     for (int i = 0; i < n; i++) {
         calls[i].figures = (struct figures){ .of = FIGURES_MEDIAN, .warmup = WARMUP };
         for (int k = 0; k < WARMUP; k++)
-            call_once (&calls[i]);
+            call_it (&calls[i]);
     }
     for (int turn = 0; turn < TURNS; turn++)
         for (int i = 0; i < n; i++)
-            figures_time_calls (&calls[i].figures, call_once, &calls[i], LATENCIES);
+            figures_time_calls (&calls[i].figures, call_it, &calls[i], LATENCIES);
     for (int i = 1; i < n; i += 2)
         line_print (&(struct line){
             .subject = "documents",

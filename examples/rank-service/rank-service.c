@@ -289,7 +289,7 @@ struct callee {
     uint32_t rank;
 };
 
-static int call_once (void *arg)
+static int call_it (void *arg)
 {
     struct callee *c = arg;
     idt_future_t *f = idt_rpc (c->h, "rank-load.get", "{}", c->rank, 0);
@@ -309,7 +309,7 @@ static int measure_calls (idt_t *h, char **ranks, size_t n)
         struct callee c = { h, (uint32_t)strtoul (*ranks, NULL, 10) };
 
         snprintf (name, sizeof (name), "rank %u", c.rank);
-        rc = measure (name, call_once, &c, us, n);
+        rc = measure (name, call_it, &c, us, n);
     }
     free (us);
     return rc;

@@ -200,12 +200,16 @@ static void subscribed_cb (idt_future_t *f, void *arg)
 /* The document may have another name: events come under that, and what came before is asked for once they do. */
 static void follow_name (idt_document_t *d)
 {
-    if (strcmp (d->topic + strlen (DOCWIRE_EVENT_PREFIX), d->session.name) == 0)
+    char *name = d->topic + strlen (DOCWIRE_EVENT_PREFIX);
+
+    _Static_assert(sizeof (d->topic) == sizeof (DOCWIRE_EVENT_PREFIX) - 1 + sizeof (d->session.name),
+                   "a topic has room");
+    if (strcmp (name, d->session.name) == 0)
         return;
     if (d->subscribed)
         unsubscribe (d->h, d->topic);
     d->subscribed = false;
-    snprintf (d->topic, sizeof (d->topic), DOCWIRE_EVENT_PREFIX "%s", d->session.name);
+    memcpy (name, d->session.name, sizeof (d->session.name));
     d->session.ask = true;
 }
 

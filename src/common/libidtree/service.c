@@ -150,7 +150,7 @@ static bool refused (idt_t *h, const struct idt_handler_spec *row, const idt_msg
 }
 
 /* A handler that answers once gets a streaming request as a plain one, so that the answer ends it for everybody. */
-static void call_once (idt_t *h, const struct idt_handler_spec *row, const idt_msg_t *msg, void *arg)
+static void call_handler (idt_t *h, const struct idt_handler_spec *row, const idt_msg_t *msg, void *arg)
 {
     idt_msg_t *plain = idt_msg_copy (msg, true);
 
@@ -175,7 +175,7 @@ void service_dispatch (idt_t *h, const idt_msg_t *msg)
     if (!row || (is_request && refused (h, row, msg)))
         return;
     if (idt_msg_has_flag (msg, IDT_MSGFLAG_STREAMING) && !(row->type & IDT_HANDLER_STREAM))
-        call_once (h, row, msg, arg);
+        call_handler (h, row, msg, arg);
     else
         row->cb (h, msg, arg);
 }

@@ -22,7 +22,8 @@
 #define WORTH 512         /* bytes: less is not packed */
 #define KEPT (256u << 10) /* bytes of a buffer that wait for the next */
 
-static const char magic[4] = "ijz1";
+static const char magic[] = "ijz1"; /* without its NUL */
+#define MAGIC (sizeof (magic) - 1)
 
 void pack_buf_fini (struct pack_buf *b)
 {
@@ -54,7 +55,7 @@ void pack_batch (struct pack_buf *b, const void **data, size_t *size)
     int n = LZ4_compress_default (*data, b->data + HEAD, (int)*size, (int)*size - HEAD - (int)*size / 8);
     if (n <= 0)
         return;
-    memcpy (b->data, magic, sizeof (magic));
+    memcpy (b->data, magic, MAGIC);
     put_be ((uint8_t *)b->data + 4, 4, *size);
     *data = b->data;
     *size = HEAD + (size_t)n;
@@ -64,7 +65,7 @@ int pack_open (struct pack_buf *b, const void **data, size_t *size, idt_error_t 
 {
     const char *p = *data;
 
-    if (*size < HEAD || memcmp (p, magic, sizeof (magic)) != 0)
+    if (*size < HEAD || memcmp (p, magic, MAGIC) != 0)
         return 0;
     uint64_t plain = get_be ((const uint8_t *)p + 4, 4);
     if (plain > JOBWIRE_BATCH_BYTES)

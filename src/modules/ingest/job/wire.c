@@ -44,7 +44,7 @@
 #define REFUSED_HEAD 6
 #define BUF_FIRST 512 /* bytes */
 
-static const char batch_magic[4] = "ijb1", answer_magic[4] = "ijv1";
+static const char batch_magic[] = "ijb1", answer_magic[] = "ijv1"; /* without their NUL */
 
 static uint64_t get (const char *p, int n)
 {
