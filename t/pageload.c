@@ -6,6 +6,8 @@
  *   pageload make FILE COUNT BLOCK   append COUNT ids, up to BLOCK at a time, to FILE (8 bytes each); where the page
  *                                    has none to give it is waited for, and where it is closed another one
  *   pageload ask FILE COUNT BLOCK    the same through a handle, which has both ways
+ *   pageload turns FILE COUNT BLOCK  the same, each second block by idt_fluid_generate_async (), whose answer is waited
+ *                                    for when the one behind it is there
  *   pageload check FILE...           each file in increasing order, none twice in all of them; prints how many there
  *                                    are
  *
@@ -83,17 +85,24 @@ static void make (FILE *file, size_t count, uint32_t block)
     idt_page_close (page);
 }
 
-static void ask (FILE *file, size_t count, uint32_t block)
+static idt_t *open_handle (void)
 {
-    time_t end = time (NULL) + PATIENCE_S;
     idt_error_t err;
     idt_t *h = idt_open_with (NULL, IDT_O_RECONNECT, &err);
-    fluid_t ids[MOST];
 
     if (!h) {
         fprintf (stderr, "pageload: %s\n", err.text);
         exit (1);
     }
+    return h;
+}
+
+static void ask (FILE *file, size_t count, uint32_t block)
+{
+    time_t end = time (NULL) + PATIENCE_S;
+    idt_t *h = open_handle ();
+    fluid_t ids[MOST];
+
     while (count > 0) {
         uint32_t n = block < count ? block : (uint32_t)count;
 
@@ -105,6 +114,26 @@ static void ask (FILE *file, size_t count, uint32_t block)
         }
         put (file, ids, n);
         count -= n;
+    }
+    idt_close (h);
+}
+
+static void turns (FILE *file, size_t count, uint32_t block)
+{
+    idt_t *h = open_handle ();
+    fluid_t first[MOST], second[MOST];
+
+    for (size_t i = 0; i < count; i++) /* it has the page then, if there is one */
+        if (idt_fluid_generate (h, 1, first) < 0)
+            die ("no id");
+    for (; count > 0; count -= count < 2 * block ? count : 2 * block) {
+        idt_future_t *f = idt_fluid_generate_async (h, block);
+
+        if (!f || idt_fluid_generate (h, block, second) < 0 || idt_fluid_generate_get (f, block, first) < 0)
+            die ("no id");
+        put (file, first, block);
+        put (file, second, block);
+        idt_future_destroy (f);
     }
     idt_close (h);
 }
@@ -158,16 +187,24 @@ int main (int argc, char **argv)
 {
     if (argc >= 3 && !strcmp (argv[1], "check"))
         return check (argv + 2);
+    static const struct {
+        const char *name;
+        void (*run) (FILE *file, size_t count, uint32_t block);
+    } ways[] = { { "make", make }, { "ask", ask }, { "turns", turns } };
     uint32_t block = argc == 5 ? (uint32_t)strtoul (argv[4], NULL, 10) : 0;
-    bool makes = argc == 5 && !strcmp (argv[1], "make");
-    if (block < 1 || block > MOST || (!makes && strcmp (argv[1], "ask") != 0)) {
-        fprintf (stderr, "usage: pageload make|ask FILE COUNT BLOCK (1 to %d)\n       pageload check FILE...\n", MOST);
+    size_t way = 0;
+
+    while (way < 3 && argc == 5 && strcmp (argv[1], ways[way].name) != 0)
+        way++;
+    if (block < 1 || block > MOST || way == 3) {
+        fprintf (stderr, "usage: pageload make|ask|turns FILE COUNT BLOCK (1 to %d)\n       pageload check FILE...\n",
+                 MOST);
         return 2;
     }
     FILE *file = fopen (argv[2], "ab");
     if (!file)
         die (argv[2]);
-    (makes ? make : ask) (file, strtoul (argv[3], NULL, 10), block);
+    ways[way].run (file, strtoul (argv[3], NULL, 10), block);
     fclose (file);
     return 0;
 }

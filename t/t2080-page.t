@@ -81,6 +81,9 @@ test_expect_success 'who calls while the broker has no descriptor for him is ans
     prlimit --pid "$pid" --nofile=10: && { (at1 "$LOAD" make deaf 10 1) & } && load=$! &&
     wait_until "he calls" sh -c "ls -l /proc/$load/fd | grep socket" >calls && prlimit --pid "$pid" --nofile="$had:" && wait $load
 '
+test_expect_success 'a request that was sent before a call gets the ids that are below, also where the call needs no message' '
+    "$LOAD" turns turns 4000 5 && "$LOAD" check turns
+'
 # Leases of an hour: who would wait for the end of one would wait for ever.
 cat >spoil.sh <<'END'
 . "$IDTREE_SRCDIR/t/wait.sh"

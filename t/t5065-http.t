@@ -32,6 +32,11 @@ test_expect_success 'no id comes twice, over connections that ask together' '
     done && have() { test "$(cat ids.? | wc -l)" = 2000; } && wait_until "all ids are there" have && test "$(sort -u ids.? | wc -l)" = 2000 &&
     for i in 1 2 3 4; do sort -c -n ids.$i || return 1; done
 '
+test_expect_success 'ids of a client that waits for each answer increase, however many it asks for' '
+    { for round in 1 2 3 4 5; do seq 40 | sed "s|.*|1|" && echo 300 && echo 1 && echo 256 && echo 257 && echo 2; done; } |
+        sed "s|.*|url=\"$url/v1/ids?n=&\&to=dec\"|" | curl -s -m 60 -X POST -H "Accept: text/plain" -K - >ids &&
+    test "$(wc -l <ids)" = 4280 && sort -c -n ids
+'
 test_expect_success 'what an id says, in any form' '
     id=$(idtree id new) && get "$url/v1/ids/$id" && is 200 && idtree id show --json "$id" >show &&
     for key in dec hex dothex f58 words emoji timestamp_ms generator sequence date; do

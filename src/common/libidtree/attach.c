@@ -107,11 +107,14 @@ void attach_work (idt_t *h)
     errno = saved_errno;
 }
 
+/* While requests are under way theirs are to be below, which are not made yet: then it is one more of them. */
 bool attach_generate (idt_t *h, uint32_t n, fluid_t *ids)
 {
     struct attach *a = h->attach;
     int got = -1;
 
+    if (h->fluids_asked > 0)
+        return false;
     if (!a || !a->page || n == 0 || n > MOST || a->connection != h->connections)
         return false;
     int saved_errno = errno;

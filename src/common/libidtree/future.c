@@ -23,6 +23,14 @@ idt_future_t *future_find (idt_t *h, const idt_msg_t *response)
     return tagtab_find (&h->tags, idt_msg_matchtag (response));
 }
 
+/* Ids that were asked for are here, or will not come. */
+static void settle (idt_future_t *f)
+{
+    if (f->ordered)
+        f->h->fluids_asked--;
+    f->ordered = false;
+}
+
 /* No response is expected any more. */
 static void retire (idt_future_t *f)
 {
@@ -30,6 +38,7 @@ static void retire (idt_future_t *f)
         return;
     tagtab_remove (&f->h->tags, f->tag);
     f->tag = 0;
+    settle (f);
     if (f->cb)
         handle_interest (f->h, -1);
 }
@@ -93,6 +102,7 @@ static void fulfill (idt_future_t *f, const idt_msg_t *response, int errnum)
     f->ready = true;
     if (f->nids > 0 && response && errnum == 0)
         generate_answered (f);
+    settle (f);
     bond_answered (f, errnum);
     if (f->timer)
         idt_watcher_stop (f->timer);

@@ -81,7 +81,12 @@ idt_future_t *generate_ask (idt_t *h, uint32_t n)
 idt_future_t *idt_fluid_generate_async (idt_t *h, uint32_t n)
 {
     prefetch_pass (h);
-    return generate_ask (h, n);
+    idt_future_t *f = generate_ask (h, n);
+    if (f && f->tag != 0) {
+        f->ordered = true;
+        h->fluids_asked++;
+    }
+    return f;
 }
 
 static void raise_last (idt_t *h, fluid_t last)

@@ -93,6 +93,7 @@ struct idt {
     char *module;    /* name of the module; NULL: a program */
     char log_name[HANDLE_MAX_NAME + 1];
     fluid_t last_fluid;        /* 0: none yet */
+    unsigned fluids_asked;     /* futures of idt_fluid_generate_async () that are not answered */
     struct attach *attach;     /* NULL: no page was asked for yet */
     struct prefetch *prefetch; /* NULL: none */
 };
@@ -118,7 +119,8 @@ struct idt_future {
     bool listed; /* on the handle's ready list */
     TAILQ_ENTRY (idt_future) link;
 
-    uint32_t nids; /* that idt_fluid_generate_async () asked for; 0: it did not */
+    uint32_t nids; /* that generate_ask () asked for; 0: it did not */
+    bool ordered;  /* by idt_fluid_generate_async (): it counts in fluids_asked */
     fluid_t after; /* they must be above */
 };
 

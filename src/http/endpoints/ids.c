@@ -157,13 +157,17 @@ static void ask_if_wanted (struct ids *ids)
 static void many_cb (idt_future_t *f, void *arg)
 {
     struct exchange *x = arg;
+    struct ids *ids = ((struct wanted *)x->state)->ids;
     uint32_t n = ((struct wanted *)x->state)->client.n;
     fluid_t *got = malloc ((size_t)n * sizeof (got[0]));
 
     if (!got)
         exchange_fail_errno (x, ENOMEM, strerror (ENOMEM));
-    else if (idt_fluid_generate_get (f, n, got) == 0)
+    else if (idt_fluid_generate_get (f, n, got) == 0) {
+        pool_pass (&ids->pool, got[n - 1]);
         reply_ids (x, got, n);
+        serve_pool (ids);
+    }
     else
         exchange_fail_errno (x, errno, idt_future_errnum (f) ? idt_future_error (f) : strerror (errno));
     free (got);

@@ -30,6 +30,20 @@ static void drop_old (struct pool *p, uint64_t now_us)
     }
 }
 
+static void drop_passed (struct pool *p)
+{
+    while (p->next < p->count && p->ids[p->next] <= p->passed)
+        if (++p->next == p->newer)
+            turn_over (p);
+}
+
+void pool_pass (struct pool *p, fluid_t id)
+{
+    if (id > p->passed)
+        p->passed = id;
+    drop_passed (p);
+}
+
 static const fluid_t *take (struct pool *p, uint64_t now_us, uint32_t n)
 {
     drop_old (p, now_us);
@@ -92,6 +106,7 @@ void pool_came (struct pool *p, uint64_t now_us, const fluid_t *ids, uint32_t n)
     p->newer_us = now_us;
     if (left == 0)
         turn_over (p);
+    drop_passed (p);
 }
 
 static struct pool_client *remove_first (struct pool *p)

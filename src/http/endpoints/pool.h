@@ -37,6 +37,7 @@ struct pool {
     bool asked;     /* a block is under way */
     struct pool_clients waiting;
     uint64_t missing; /* ids that those want */
+    fluid_t passed;   /* nothing below is given out */
 };
 
 void pool_init (struct pool *p);
@@ -51,6 +52,9 @@ uint32_t pool_wants (struct pool *p);
 
 /* The block came ('ids' is copied), or failed (NULL). */
 void pool_came (struct pool *p, uint64_t now_us, const fluid_t *ids, uint32_t n);
+
+/* Ids up to 'id' were given out in another way: who asks from now on gets none below. */
+void pool_pass (struct pool *p, fluid_t id);
 
 /* Whose turn it is, with '*ids' for it (borrowed until the next call), and it waits no more; NULL: nobody's. */
 struct pool_client *pool_next (struct pool *p, uint64_t now_us, const fluid_t **ids);

@@ -42,6 +42,37 @@ static void test_few (void)
         "all that wait are asked for together");
 }
 
+/* A client that waits for each answer gets ids that increase, though larger answers do not come from here. */
+static void test_passed (void)
+{
+    struct pool p;
+    struct pool_client c = { .n = 1 };
+    fluid_t ids[64], more[64];
+    const fluid_t *got;
+
+    pool_init (&p);
+    for (fluid_t i = 0; i < 64; i++) {
+        ids[i] = 1000 + i;
+        more[i] = 2000 + i;
+    }
+    pool_came (&p, 0, ids, 64);
+    ok ((got = pool_take (&p, 1, 1)) && *got == 1000, "ids are at hand");
+    pool_pass (&p, 1040);
+    ok ((got = pool_take (&p, 2, 1)) && *got == 1041, "none is given out below one that was given out in another way");
+    pool_pass (&p, 1500);
+    ok (!pool_take (&p, 3, 1), "... and all that are below are dropped");
+    pool_wait (&p, &c);
+    ok (pool_wants (&p) > 0, "... so that others are asked for");
+    pool_came (&p, 4, ids, 64);
+    ok (!pool_next (&p, 4, &got), "what was under way is below, too");
+    pool_wants (&p);
+    pool_came (&p, 5, more, 64);
+    ok (pool_next (&p, 5, &got) == &c && *got == 2000, "... and who waits gets the next ones");
+    pool_came (&p, 6, ids, 64);
+    pool_pass (&p, 1000);
+    ok ((got = pool_take (&p, 7, 2)) && *got == 2001, "what was passed stays so");
+}
+
 static void test_growth (void)
 {
     struct pool p;
@@ -170,6 +201,7 @@ int main (void)
 {
     test_ahead ();
     test_few ();
+    test_passed ();
     test_growth ();
     test_age ();
     test_failure ();

@@ -6,11 +6,14 @@
  * A broker shares a page of memory with those who may have it (fluid.attach): an id costs a reading of the clock and a
  * compare-and-swap.  Processes and threads, as many as there are, and the broker itself make ids of one generator, none
  * twice, and those of each page are in order: an id is above all that were there when it was asked for.  The broker
- * need not answer, nor live, until its lease is used up; where it cannot be done this way ask it by message
- * (idt_fluid_generate (), which does both).
+ * need not answer, nor live, until its lease is used up.  One that is started again meanwhile does not know of what is
+ * made by the page of the one before: ids of its generator lie above that whole lease, at rank 0 up to two leases
+ * ahead.  So until the lease is over those of the old page are below, also below some that others got before.  Where it
+ * cannot be done this way ask it by message (idt_fluid_generate (), which does both).
  *
  * These functions use libc alone; libidtree-page has nothing else.  Any thread may use a page, and so may a child
- * process after fork (), in the same time namespace (time_namespaces (7)).  A process that is killed at any instruction leaves the page as good as it was.
+ * process after fork (), in the same time namespace (time_namespaces (7)).  A process that is killed at any instruction
+ * leaves the page as good as it was.
  */
 #ifndef IDTREE_PAGE_H
 #define IDTREE_PAGE_H
