@@ -212,7 +212,7 @@ fluid_t source_next (void)
         return source.last = id;
     if (unlikely (settings.moved) || !page_next (&id))
         return source.last = next_otherwise (errno);
-    if (unlikely (fluid_split (id).sequence == FLUID_SEQUENCE_MAX))
+    if (unlikely (fluid_split (id).sequence == IDT_PAGE_PER_MS - 1))
         begin_bulk ();
     return source.last = id;
 }

@@ -16,7 +16,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include <idtree/fluid.h>
+#include <idtree/page.h>
 
 #define PAGE_MAGIC UINT64_C (0x7061676574726564) /* for who maps something else */
 #define PAGE_VERSION 2U
@@ -44,7 +44,8 @@ struct page {
 /* Sequence numbers of each millisecond from here on are the broker's alone: who has the page takes none of them, whatever
  * stands there.  So the broker can go on where somebody has spoilt it.
  */
-#define PAGE_OWN_FIRST (FLUID_PER_MS - FLUID_GRANULE)
+#define PAGE_OWN_FIRST IDT_PAGE_PER_MS
+static_assert (PAGE_OWN_FIRST == FLUID_PER_MS - FLUID_GRANULE, "one granule is the broker's");
 #define PAGE_OWN_GRANULES (UINT64_C (1) << (FLUID_GRANULES - 1))
 
 /* --- the word ---------------------------------------------------------------------------------- */

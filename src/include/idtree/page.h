@@ -28,7 +28,8 @@ extern "C" {
 
 typedef struct idt_page idt_page_t;
 
-#define IDT_PAGE_WAIT_MS 2 /* the longest that idt_page_generate () waits for a millisecond to come */
+#define IDT_PAGE_PER_MS 1008U /* ids that all who have a page make of one millisecond; the other 16 are the broker's */
+#define IDT_PAGE_WAIT_MS 2    /* the longest that idt_page_generate () waits for a millisecond to come */
 
 /* Get the page of the broker at 'uri', "local:///run/idtree/local-3" or its like (NULL: $IDTREE_URI, then $FLUX_URI,
  * then local:///run/idtree/local).  Blocks for 'timeout_ms' at most.  NULL with errno set:
