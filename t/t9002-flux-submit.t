@@ -75,6 +75,12 @@ test_expect_success 'what is refused is told in a sentence, and not there' '
     echo "what.is.this" | test_must_fail flux job submit --flags=signed 2>err && grep "^flux-job: J" err &&
     test "$(stored)" = "$before" && test -z "$(jobs_after $last)"
 '
+test_expect_success 'shapes that RFC 25 does not have are refused, though Flux takes them: the guide says so' '
+    test_must_fail flux submit --resources-shape=slot=4/node true 2>err &&
+    grep "with\[0\].type: must be core or gpu, and is \"node\"" err &&
+    sed "s/\"slot\": *\"task\"/\"slot\":\"foo\"/" spec | test_must_fail flux job submit 2>err &&
+    grep "tasks\[0\].slot: must be the label of the slot" err && test -z "$(jobs_after $last)"
+'
 test_expect_success 'of many, those that are good are taken, and the others refused one by one' '
     test_must_fail flux bulksubmit --urgency={} true ::: $(seq 0 40) >out 2>err && ascii <out >ids &&
     test "$(wc -l <ids)" = 32 && test "$(grep -c "urgency: must be" err)" = 9 && are_stored ids

@@ -9,7 +9,8 @@
  *
  * Texts come from anybody.  Their depth and number of values are bounded, and with them stack and memory.
  *
- * Where RFC 25 says less or more than Flux does:
+ * Flux's ingest takes more than RFC 25 has (the guide tells what, and why that is refused here).  Where RFC 25 says less
+ * or more than Flux does:
  * - tasks[0].count.total may exceed the slots: RFC 25's own use case 2.1 has more tasks than slots.
  * - gpu's count may be 0: Flux takes it, and programs write it.
  * - a slot may have "exclusive": the schema of RFC 25 has it, its text does not.
@@ -85,6 +86,15 @@ static const char *path_of (const struct place *at, char buf[PATH_SIZE + 5])
     return buf;
 }
 
+/* As it is written: 1.0 is no integer, and reads like one where it is written anew. */
+static const char *describe_real (const struct jv *value, char *buf, size_t size)
+{
+    bool all = value->size < SHOWN_SIZE;
+
+    snprintf (buf, size, "is %.*s%s", all ? (int)value->size : SHOWN_SIZE - 1, value->text, all ? "" : "...");
+    return buf;
+}
+
 static const char *describe_string (const struct jv *value, char *buf, size_t size)
 {
     char shown[SHOWN_SIZE];
@@ -109,8 +119,7 @@ static const char *describe (const struct jv *value, char *buf, size_t size)
         snprintf (buf, size, "is %" PRId64, jv_integer (value));
         return buf;
     case JV_REAL:
-        snprintf (buf, size, "is %.17g", jv_number (value));
-        return buf;
+        return describe_real (value, buf, size);
     case -1:
         return "is missing";
     default:
