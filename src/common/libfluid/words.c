@@ -71,6 +71,18 @@ static inline int word_find (uint64_t letters)
     return -1;
 }
 
+/* Words are in lower case, and read in any, as Flux reads them: capitals are looked at when there is no such word. */
+static uint64_t to_lower (uint64_t letters)
+{
+    for (unsigned at = 0; at < 64; at += 8) {
+        uint8_t c = letters >> at & 0xff;
+
+        if (c >= 'A' && c <= 'Z')
+            letters |= UINT64_C (0x20) << at;
+    }
+    return letters;
+}
+
 /* The bit 7 of each byte that is a dash, and maybe of one behind such. */
 static inline uint64_t find_dash (uint64_t letters)
 {
@@ -94,6 +106,8 @@ static inline int take_word (struct cursor *c)
     if (len != count_letters (letters)) /* too long, or NULs belong to it */
         return -1;
     int value = word_find (letters);
+    if (value < 0)
+        value = word_find (to_lower (letters));
     if (value >= 0)
         c->p += len;
     return value;

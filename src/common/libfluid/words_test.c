@@ -5,6 +5,7 @@
  *
  * The list is mnemonicode-words.txt of the source tree, which the table was made from.
  */
+#include <ctype.h>
 #include <errno.h>
 #include <string.h>
 
@@ -148,8 +149,35 @@ static void test_near_misses (void)
     }
     diag ("%d words that differ from one in the list by a letter", tried);
     ok (wrong == 0, "a word is accepted if and only if it is in the list");
-    ok (!accepted ("Academy"), "words are in lower case");
+    ok (!accepted ("[cademy") && !accepted ("acad@my") && !accepted ("academ{"),
+        "what is near a capital in ASCII, or behind it, is none");
     ok (!accepted ("academyacademyacademy"), "a long word is none");
+}
+
+/* As Flux reads them, from people who write them down. */
+static void test_capitals (void)
+{
+    int read = 0;
+
+    for (int i = 0; i < WORDS; i++) {
+        char plain[8], first[8], all[8];
+        fluid_t id = 0, same = 1;
+
+        memcpy (plain, words[i], sizeof (plain));
+        memcpy (first, plain, sizeof (first));
+        memcpy (all, plain, sizeof (all));
+        first[0] = toupper (first[0]);
+        for (char *c = all; *c; c++)
+            *c = toupper (*c);
+        const char *six[PLACES] = { plain, plain, words[0], plain, plain, words[0] };
+        const char *other[PLACES] = { first, all, words[0], all, plain, words[0] };
+        char text[PLACES * 9];
+        join_words (six, text);
+        bool good = decode (text, &id) == 0;
+        join_words (other, text);
+        read += good && decode (text, &same) == 0 && same == id;
+    }
+    ok (read == WORDS, "each word is read in capitals, too, and means the same");
 }
 
 /* Every way to put 0, 1, 2 or 3 dashes between six words: one of them is right. */
@@ -194,6 +222,7 @@ int main (void)
     test_every_word ();
     test_limits ();
     test_near_misses ();
+    test_capitals ();
     test_dashes ();
     test_nuls ();
     return done_testing ();

@@ -77,8 +77,8 @@ enum fluid_form {
 int fluid_format (fluid_t id, enum fluid_form form, char *buf, size_t size);
 
 /* Read an id in any form from the 'len' characters at 'text' (a NUL is not needed); leading and trailing
- * blanks (space, \t, \n, \v, \f, \r) are skipped.  The form is detected in the order of RFC 19.  Returns
- * 0, or -1 with errno set and the index of what is at fault in '*errpos' (which may be NULL):
+ * blanks (space, \t, \n, \v, \f, \r) are skipped.  The form is detected in the order of RFC 19; words may have
+ * capitals.  Returns 0, or -1 with errno set and the index of what is at fault in '*errpos' (which may be NULL):
  *   EINVAL  no id: '*errpos' is the first character that cannot stand there, of words the first letter of
  *           what is none; or where the text ends too early
  *   ERANGE  a number of 2^64 or more (or a triplet of words of 2^32 or more), which begins at '*errpos'
