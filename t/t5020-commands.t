@@ -6,6 +6,7 @@
 test_description='commands ask brokers'
 . "$(dirname "$0")/idtree-sharness.sh"
 test_under_idtree 4 --topology kary:2 -o fluid.max-generators=2
+command -v python3 >/dev/null && test_set_prereq PYTHON
 
 test_expect_success 'getattr shows attributes of any rank' '
     test "$(idtree getattr size)" = 4 && test "$(idtree getattr rank)" = 0 &&
@@ -36,6 +37,19 @@ test_expect_success 'ping reaches ranks and services' '
     test_expect_code 1 idtree ping -c 1 9 2>err && grep "no rank 9: the instance has ranks 0 to 3" err &&
     test_expect_code 1 idtree ping -c 1 nosuch 2>err && grep "No service matching nosuch.ping" err &&
     test_expect_code 2 idtree ping "3!" 2>err && grep "is no RANK, SERVICE" err
+'
+test_expect_success 'ping without a count ends after four answers where stdout is no terminal, and with 0 it does not' '
+    timeout 100 idtree ping -i 0.01 3 >out && test "$(wc -l <out)" = 4 && timeout 100 idtree ping --json -i 0.01 3 | wc -l >n &&
+    test "$(cat n)" -eq 4 && timeout 100 idtree ping -c 0 -i 0.01 3 | sed -n "6{p;q}" >out && grep seq=5 out
+'
+test_expect_success PYTHON 'on a terminal ping without a count continues until it is interrupted' '
+    timeout 100 python3 -c "import os, pty, signal, sys
+pid, fd = pty.fork()
+if pid == 0: os.execvp(sys.argv[1], sys.argv[1:])
+seen = b\"\"
+while b\"seq=5\" not in seen: seen += os.read(fd, 4096)
+os.kill(pid, signal.SIGINT)
+os.waitpid(pid, 0)" idtree ping -i 0.01 3
 '
 test_expect_success 'module lists, removes, loads, counts' '
     idtree module list -r 1 | grep -E "^fluid +running" && idtree module remove -r 3 fluid &&

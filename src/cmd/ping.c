@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <idtree/reactor.h>
 #include <idtree/rpc.h>
@@ -19,6 +20,8 @@
 
 #define TOPIC_MAX 256
 #define PAD_MAX (1024 * 1024) /* bytes */
+#define COUNT_UNSAID UINT64_MAX
+#define COUNT_OF_SCRIPTS 4 /* where nobody sees that it continues */
 
 struct ping {
     struct cmd *cmd;
@@ -137,6 +140,11 @@ static void take_pad (struct cmd *cmd, const char *arg, void *to)
     *(size_t *)to = cmd_number (cmd, "pad", arg, 0, PAD_MAX);
 }
 
+static void take_count (struct cmd *cmd, const char *arg, void *to)
+{
+    *(uint64_t *)to = cmd_number (cmd, "count", arg, 0, UINT32_MAX);
+}
+
 static void take_interval (struct cmd *cmd, const char *arg, void *to)
 {
     *(double *)to = cmd_seconds (cmd, "interval", arg);
@@ -144,9 +152,11 @@ static void take_interval (struct cmd *cmd, const char *arg, void *to)
 
 static int run (struct cmd *cmd)
 {
-    struct ping p = { .cmd = cmd, .interval_ms = 1000 };
+    struct ping p = { .cmd = cmd, .count = COUNT_UNSAID, .interval_ms = 1000 };
 
     cmd_options (cmd, &p);
+    if (p.count == COUNT_UNSAID)
+        p.count = isatty (STDOUT_FILENO) ? 0 : COUNT_OF_SCRIPTS;
     parse_target (&p, cmd->argv[0]);
     if (!(p.pad = malloc (p.pad_size + 1)))
         cmd_die (cmd, "out of memory");
@@ -158,7 +168,8 @@ static int run (struct cmd *cmd)
 }
 
 static const struct cmd_option options[] = {
-    { 'c', "count", "N", "send N (default: until interrupted)", cmd_take_count, offsetof (struct ping, count) },
+    { 'c', "count", "N", "send N; 0: until interrupted (default: 0 on a terminal, else 4)", take_count,
+      offsetof (struct ping, count) },
     { 'i', "interval", "S", "seconds between two (default 1)", take_interval, offsetof (struct ping, interval_ms) },
     { 'p', "pad", "BYTES", "make requests so much larger", take_pad, offsetof (struct ping, pad_size) },
     CMD_OPTIONS_END,
