@@ -7,6 +7,7 @@ test_description='commands end where nobody answers, with a sentence about who'
 . "$(dirname "$0")/idtree-sharness.sh"
 test_under_idtree 3 --topology kary:1 -o log-stderr-level=2 -o tbon.timeout=60s \
     -o broker.modules=fluid,flake,compressor,job-ingest
+command -v python3 >/dev/null && test_set_prereq PYTHON
 
 # What asks the broker that it talks to; none of it changes anything, where it is answered after all.
 local_commands='getattr size
@@ -111,4 +112,19 @@ test_expect_success 'a rank that is gone is told at once, by its name' '
 '
 kill $asker 2>/dev/null; wait $asker 2>/dev/null
 idtree startctl kill 1 # which would wait for what is stuck
+# A shutdown whose broker ends when TEXT is sent to it: what it said is in err.
+stop_ending() { # TEXT, order|crash
+    rm -f ends && { python3 "$IDTREE_SRCDIR/t/ending_broker.py" "${IDTREE_URI#local://}" "$PWD/ends" "$1" "$2" & } &&
+        wait_until "it is served" test -S ends && idtree shutdown --timeout 20 --uri "local://$PWD/ends" 2>err
+}
+test_expect_success PYTHON 'a shutdown whose broker ends in order between two of its questions succeeds' '
+    for text in router.max-pending shutdown.start; do
+        stop_ending $text order && cat err && grep "the broker at local://$PWD/ends was stopped by somebody else" err || return 1
+    done
+'
+test_expect_success PYTHON 'one whose broker crashes before rank 0 has answered fails, and seeks no other' '
+    for text in router.max-pending shutdown.start; do
+        test_expect_code 1 stop_ending $text crash && cat err && grep "closed the connection before rank 0 said" err || return 1
+    done
+'
 test_done

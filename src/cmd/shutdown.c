@@ -5,8 +5,13 @@
  *
  * Done is when the connection to the broker is closed.  An instance of many ranks may take long to stop; so the broker
  * is asked again and again whether it is there, and the command gives up when it says nothing.
+ *
+ * The broker may end at any time, for somebody else may have stopped the instance before.  No other connection is sought
+ * then.  If rank 0 has not answered by that time, the broker's socket tells what happened: a broker that ends in order
+ * removes it before it closes connections.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <idtree/reactor.h>
@@ -19,7 +24,9 @@
 
 struct stop {
     struct cmd *cmd;
+    bool answered; /* rank 0 stops the instance */
     bool lost;
+    idt_error_t error;    /* why rank 0 did not take it */
     idt_watcher_t *timer; /* until it is asked again */
 };
 
@@ -31,14 +38,39 @@ static void lost_cb (idt_t *h, int errnum, void *arg)
     idt_reactor_stop (idt_get_reactor (h));
 }
 
+/* Rank 0 cannot be reached: either the broker is without a parent, or it is about to end itself. */
+static void state_cb (idt_future_t *f, void *arg)
+{
+    struct stop *s = arg;
+    const char *state;
+
+    if (idt_rpc_get_unpack (f, "{s:s}", "state", &state) == 0 && (!strcmp (state, "join") || !strcmp (state, "run")))
+        cmd_die (s->cmd, "%s", s->error.text);
+    idt_future_destroy (f);
+}
+
+static void ask_state (struct stop *s)
+{
+    idt_future_t *f = idt_rpc (s->cmd->h, "state-machine.get", "{}", IDT_NODEID_ANY, 0);
+
+    if (f && idt_future_then (f, s->cmd->timeout_ms, state_cb, s) < 0)
+        cmd_die (s->cmd, "%s", strerror (errno));
+}
+
 static void answer_cb (idt_future_t *f, void *arg)
 {
-    struct cmd *cmd = arg;
+    struct stop *s = arg;
+    int errnum = idt_future_errnum (f);
 
-    if (idt_future_errnum (f) == ETIMEDOUT)
-        ask_blame (cmd, "rank 0 is asked to stop the instance");
-    if (idt_future_errnum (f) && idt_future_errnum (f) != ECONNRESET && idt_future_errnum (f) != EPIPE)
-        cmd_die (cmd, "%s", idt_future_error (f));
+    if (errnum == ETIMEDOUT)
+        ask_blame (s->cmd, "rank 0 is asked to stop the instance");
+    if (errnum && errnum != ECONNRESET && errnum != EPIPE && errnum != EHOSTUNREACH)
+        cmd_die (s->cmd, "%s", idt_future_error (f));
+    if (errnum == EHOSTUNREACH) {
+        snprintf (s->error.text, sizeof (s->error.text), "%s", idt_future_error (f));
+        ask_state (s);
+    }
+    s->answered = errnum == 0;
     idt_future_destroy (f);
 }
 
@@ -57,7 +89,7 @@ static void alive_cb (idt_future_t *f, void *arg)
 static void ask_cb (idt_watcher_t *w, int revents, void *arg)
 {
     struct stop *s = arg;
-    idt_future_t *f = ask_send (s->cmd, "broker.ping", IDT_NODEID_ANY, json_object ());
+    idt_future_t *f = idt_rpc (s->cmd->h, "broker.ping", "{}", IDT_NODEID_ANY, 0);
 
     idt_watcher_stop (w);
     idt_timer_watcher_reset (w, ASK_AGAIN_MS, 0);
@@ -78,18 +110,53 @@ static void await_end (struct stop *s, idt_reactor_t *r)
     idt_watcher_destroy (s->timer);
 }
 
+/* Whether the broker that has closed the connection ended in order: nothing is there. */
+static bool is_gone (const struct cmd *cmd)
+{
+    idt_t *h = idt_open_within (cmd->uri, IDT_O_ONCE, cmd->timeout_ms, NULL);
+    int errnum = errno;
+
+    idt_close (h);
+    return !h && (errnum == ENOENT || errnum == EHOSTUNREACH || errnum == EHOSTDOWN);
+}
+
+/* The broker ended before rank 0 said that it stops the instance. */
+static int ended_first (const struct cmd *cmd)
+{
+    if (!is_gone (cmd))
+        cmd_die (cmd,
+                 "the broker at %s closed the connection before rank 0 said that it stops the instance: it crashed, or "
+                 "lets nobody in; idtree overlay status shows what runs",
+                 cmd_uri (cmd));
+    cmd_warn (cmd, "the broker at %s was stopped by somebody else meanwhile", cmd_uri (cmd));
+    return CMD_OK;
+}
+
+/* Send it.  Fails where the connection is lost. */
+static int send_stop (struct stop *s)
+{
+    ask_note (s->cmd, "shutdown.start", 0);
+    idt_future_t *f = idt_rpc (s->cmd->h, "shutdown.start", "{}", 0, 0);
+    if (!f && (errno == ECONNRESET || errno == EPIPE))
+        return -1;
+    if (!f || idt_future_then (f, s->cmd->timeout_ms, answer_cb, s) < 0)
+        cmd_die (s->cmd, "cannot send: %s", strerror (errno));
+    return 0;
+}
+
 static int run (struct cmd *cmd)
 {
     struct stop s = { .cmd = cmd };
 
     cmd_options (cmd, NULL);
-    idt_t *h = cmd_connect_own (cmd);
-    idt_set_lost (h, lost_cb, &s);
-    idt_future_t *f = ask_send (cmd, "shutdown.start", 0, json_object ());
-    if (!f || idt_future_then (f, cmd->timeout_ms, answer_cb, cmd) < 0)
-        cmd_die (cmd, "cannot send: %s", strerror (errno));
-    await_end (&s, idt_get_reactor (h));
-    return CMD_OK;
+    cmd->open_flags = IDT_O_ONCE;
+    if (!cmd_try_connect_own (cmd))
+        return ended_first (cmd);
+    idt_set_lost (cmd->h, lost_cb, &s);
+    if (send_stop (&s) < 0)
+        return ended_first (cmd);
+    await_end (&s, idt_get_reactor (cmd->h));
+    return s.answered ? CMD_OK : ended_first (cmd);
 }
 
 const struct command shutdown_command = {

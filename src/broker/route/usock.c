@@ -256,15 +256,14 @@ void usock_destroy (struct usock *l)
 
     if (!l)
         return;
+    if (l->tick)
+        TAILQ_REMOVE (&l->all->list, l, link);
+    usock_unlisten (l); /* before connections are closed: a client that sees this finds no socket any more */
     if (l->clients) {
         close_clients (l);
         zlistx_destroy (&l->clients);
     }
-    if (l->tick) {
-        TAILQ_REMOVE (&l->all->list, l, link);
-        idt_watcher_destroy (l->tick);
-    }
-    usock_unlisten (l);
+    idt_watcher_destroy (l->tick);
     free (l);
     errno = saved_errno;
 }

@@ -288,11 +288,11 @@ static void door_close (struct door *d)
     if (!d)
         return;
     leave_name (d);
-    idt_watcher_destroy (d->w);
-    if (d->fd >= 0)
-        close (d->fd);
     if (d->path)
         unlink (d->path);
+    idt_watcher_destroy (d->w);
+    if (d->fd >= 0)
+        close (d->fd); /* after its name: whom that refuses finds no socket */
     free (d->name);
     free (d->path);
     free (d);

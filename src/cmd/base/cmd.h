@@ -113,6 +113,7 @@ struct cmd {
     const char *uri;   /* --uri; NULL: not given, as for idt_open () */
     double timeout_ms; /* --timeout: how long nobody may answer; negative: for ever */
     bool json;         /* --json */
+    int open_flags;    /* for idt_open_with () */
     idt_t *h;          /* NULL: not connected; closed when the command has run */
     struct {           /* who was asked last: who is to blame where no answer comes */
         char service[CMD_SERVICE_MAX];
@@ -180,6 +181,9 @@ idt_t *cmd_connect_for (struct cmd *cmd, uint32_t rank);
  * asked of it.
  */
 idt_t *cmd_connect_own (struct cmd *cmd);
+
+/* The same, but NULL with errno ECONNRESET where the broker has closed the connection by then. */
+idt_t *cmd_try_connect_own (struct cmd *cmd);
 
 /* --- text ------------------------------------------------------------------------------------- */
 

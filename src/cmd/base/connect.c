@@ -25,7 +25,7 @@ idt_t *cmd_try_connect (struct cmd *cmd, idt_error_t *errp)
 
     if (cmd->h)
         return cmd->h;
-    cmd->h = idt_open_within (cmd->uri, 0, cmd->timeout_ms, &error);
+    cmd->h = idt_open_within (cmd->uri, cmd->open_flags, cmd->timeout_ms, &error);
     if (!cmd->h && cmd->uri && errno == EINVAL)
         cmd_usage (cmd, "--uri %s", error.text);
     if (!cmd->h && errno == ETIMEDOUT)
@@ -47,15 +47,21 @@ static uint32_t get_size (struct cmd *cmd)
     return size;
 }
 
+static void die_unconnected (struct cmd *cmd, const idt_error_t *error) __attribute__ ((noreturn));
+static void die_unconnected (struct cmd *cmd, const idt_error_t *error)
+{
+    if (errno == ENOENT || errno == ECONNREFUSED)
+        cmd_die (cmd, "%s; start one with idtree start, or name another with --uri or IDTREE_URI", error->text);
+    cmd_die (cmd, "%s", error->text);
+}
+
 idt_t *cmd_connect (struct cmd *cmd)
 {
     idt_error_t error;
 
-    if (cmd_try_connect (cmd, &error))
-        return cmd->h;
-    if (errno == ENOENT || errno == ECONNREFUSED)
-        cmd_die (cmd, "%s; start one with idtree start, or name another with --uri or IDTREE_URI", error.text);
-    cmd_die (cmd, "%s", error.text);
+    if (!cmd_try_connect (cmd, &error))
+        die_unconnected (cmd, &error);
+    return cmd->h;
 }
 
 idt_t *cmd_connect_for (struct cmd *cmd, uint32_t rank)
@@ -70,13 +76,23 @@ idt_t *cmd_connect_for (struct cmd *cmd, uint32_t rank)
     return h;
 }
 
-idt_t *cmd_connect_own (struct cmd *cmd)
+idt_t *cmd_try_connect_own (struct cmd *cmd)
 {
-    idt_t *h = cmd_connect (cmd);
+    idt_t *h;
     struct guard guard;
+    idt_error_t error;
 
+    if (!(h = cmd_try_connect (cmd, &error)) && errno == ECONNRESET)
+        return NULL;
+    if (!h)
+        die_unconnected (cmd, &error);
     guard_begin (&guard, cmd);
     const char *own = idt_attr_get (h, OWN_ATTRIBUTE);
+    if (!own && (errno == ECONNRESET || errno == EPIPE)) {
+        guard_end (&guard);
+        errno = ECONNRESET;
+        return NULL;
+    }
     if (!own && errno != ENOENT)
         cmd_die (cmd, OWN_ATTRIBUTE ": %s", strerror (errno));
     const char *version = own ? NULL : idt_attr_get (h, "version");
@@ -87,4 +103,13 @@ idt_t *cmd_connect_own (struct cmd *cmd)
              "the broker at %s is not idtree's but of Flux%s%s: stop and change it with the command flux; nothing was "
              "done",
              idt_get_uri (h), version ? " " : "", version ? version : "");
+}
+
+idt_t *cmd_connect_own (struct cmd *cmd)
+{
+    idt_t *h = cmd_try_connect_own (cmd);
+
+    if (!h)
+        cmd_die (cmd, "the broker at %s closed the connection", cmd_uri (cmd));
+    return h;
 }
