@@ -155,7 +155,7 @@ test_expect_success 'a socket that a killed broker left is replaced' '
 '
 for sig in TERM INT HUP; do
     test_expect_success "SIG$sig stops a broker" '
-        test_launch idtree-broker sh -c "echo \$PPID >ready; exec sleep 1000" && kill -'$sig' $(wait_fifo ready) && test_all_gone &&
+        test_launch env --default-signal idtree-broker sh -c "echo \$PPID >ready; exec sleep 1000" && kill -'$sig' $(wait_fifo ready) && test_all_gone &&
         ! wait $test_pid && nothing_left
     '
 done

@@ -156,7 +156,7 @@ chmod +x long
 rm -f ready; mkfifo ready
 for sig in TERM INT HUP QUIT; do
     test_expect_success "SIG$sig stops the instance" '
-        test_launch idtree start -s 4 ./long && wait_fifo ready &&
+        test_launch env --default-signal idtree start -s 4 ./long && wait_fifo ready &&
         kill -'$sig' $(cat keeper) && test_all_gone && wait $test_pid; echo $? >status &&
         test $(cat status) = $((128 + $(kill -l '$sig' 2>/dev/null || /bin/kill -l '$sig'))) && nothing_left
     '

@@ -19,6 +19,7 @@
 #include "broker/boot/traces.h"
 #include "broker/command.h"
 #include "libutil/errprintf.h"
+#include "libutil/inherited.h"
 
 struct command {
     pid_t pid; /* 0: ended */
@@ -86,20 +87,14 @@ static char **make_environment (const char *uri)
     return env;
 }
 
-/* In the child: it starts as from a shell, with no signal blocked or ignored, and with the soft limit of descriptors
- * that we
- * were started with; ours is raised, which not all programs bear.
+/* In the child: it starts as from a shell, with no signal blocked or ignored (but what nohup ignores), and with the
+ * soft limit of descriptors that we were started with; ours is raised, which not all programs bear.
  */
 static _Noreturn void run (char **argv, char **env, uint64_t files, int why)
 {
-    struct sigaction deflt = { .sa_handler = SIG_DFL };
     struct rlimit limit;
-    sigset_t none;
 
-    for (int sig = 1; sig < NSIG; sig++)
-        sigaction (sig, &deflt, NULL);
-    sigemptyset (&none);
-    sigprocmask (SIG_SETMASK, &none, NULL);
+    inherited_pass_signals ();
     if (files > 0 && getrlimit (RLIMIT_NOFILE, &limit) == 0) {
         limit.rlim_cur = files;
         setrlimit (RLIMIT_NOFILE, &limit);

@@ -23,9 +23,9 @@
 #include "broker/broker.h"
 #include "broker/conffile.h"
 #include "broker/crew.h"
-#include "libutil/stdfds.h"
 #include "broker/manager.h"
 #include "libutil/duration.h"
+#include "libutil/inherited.h"
 
 static const char usage[] =
     "Usage: idtree-broker [OPTIONS] [COMMAND...]\n"
@@ -206,7 +206,8 @@ static const char *module_path (void)
 struct signals {
     struct crew *crew;
     int fd;
-    bool reloads; /* SIGHUP has files read again */
+    bool reloads; /* SIGHUP has files read again, */
+    bool nohup;   /* or else ends nothing */
 };
 
 static void reload (struct crew *crew)
@@ -234,6 +235,8 @@ static void signal_cb (idt_watcher_t *w, int revents, void *arg)
         reload (s->crew);
         return;
     }
+    if (info.ssi_signo == SIGHUP && s->nohup)
+        return;
     for (size_t i = 0; i < sizeof (names) / sizeof (names[0]); i++)
         if (names[i].signum == info.ssi_signo)
             crew_stop (s->crew, names[i].name);
@@ -306,7 +309,7 @@ static void close_modules (struct opened *o)
 static int run (int argc, char **argv, struct opened *opened)
 {
     struct crew_conf conf = { .attrs = attrs_create () };
-    struct signals signals = { .fd = stdfds_occupy () < 0 ? -1 : open_signals () };
+    struct signals signals = { .fd = open_signals (), .nohup = inherited_nohup () };
     struct manager *manager;
     idt_watcher_t *w;
     idt_error_t err;
@@ -352,7 +355,10 @@ static int run (int argc, char **argv, struct opened *opened)
 int main (int argc, char **argv)
 {
     struct opened opened = { .count = 0 };
+    idt_error_t err;
 
+    if (inherited_set (&err) < 0)
+        die (1, err.text);
     if (nursery_serve (open_modules, &opened) < 0)
         die (2, NURSERY_VARIABLE " is set, and names no socket: it is between idtree start and brokers; unset it");
     return run (argc, argv, &opened);

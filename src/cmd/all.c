@@ -12,7 +12,7 @@
 
 #include "cmd/base/commands.h"
 #include "cmd/base/out.h"
-#include "libutil/stdfds.h"
+#include "libutil/inherited.h"
 
 static const struct command *const cmd_table[] = {
     &init_command,        &state_show_command,    &state_check_command,  &state_backup_command,   &state_forget_command,
@@ -59,10 +59,13 @@ static int finish (void)
 int main (int argc, char **argv)
 {
     const struct command *command;
+    idt_error_t error;
     int words;
 
-    if (stdfds_occupy () < 0)
+    if (inherited_set (&error) < 0) {
+        out_error ("idtree: %s\n", error.text);
         return CMD_FAILED;
+    }
     setlocale (LC_CTYPE, ""); /* for the lines of trees */
     if (argc < 2) {
         out_error ("idtree: which command? (idtree -h lists them)\n");

@@ -16,7 +16,7 @@
 #include "cmd/base/commands.h"
 #include "cmd/base/out.h"
 #include "cmd/base/self.h"
-#include "libutil/stdfds.h"
+#include "libutil/inherited.h"
 
 static const struct command *const quick[] = {
     &broker_command,      &id_new_command,        &id_show_command,      &id_convert_command, &id_range_command,
@@ -42,10 +42,13 @@ static int run_all (char **argv)
 int main (int argc, char **argv)
 {
     const struct command *command;
+    idt_error_t error;
     int words;
 
-    if (stdfds_occupy () < 0)
+    if (inherited_set (&error) < 0) {
+        fprintf (stderr, "idtree: %s\n", error.text);
         return CMD_FAILED;
+    }
     if ((command = cmd_find (quick, argc - 1, argv + 1, &words)))
         return cmd_run (command, quick, argc - words, argv + words);
     return run_all (argv);

@@ -19,7 +19,7 @@
 
 #include "http/server/listen.h"
 #include "http/site.h"
-#include "libutil/stdfds.h"
+#include "libutil/inherited.h"
 
 #define LISTEN "127.0.0.1:8061"
 #define MAX_CONNECTIONS 12000
@@ -245,8 +245,8 @@ int main (int argc, char **argv)
     idt_error_t error = { "" };
     char *token = NULL;
 
-    if (stdfds_occupy () < 0)
-        return 1;
+    if (inherited_set (&error) < 0)
+        end (1, error.text);
     o = read_options (argc, argv);
     if (o.token_file && !(token = listen_token (o.token_file, &error)))
         end (2, error.text);

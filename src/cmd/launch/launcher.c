@@ -36,6 +36,7 @@
 #include "cmd/launch/launcher_private.h"
 #include "libpmi/pmi_wire.h"
 #include "libutil/errprintf.h"
+#include "libutil/inherited.h"
 #include "libutil/minmax.h"
 
 #define COMMAND_GRACE_MS 5000 /* for a command that was asked to end */
@@ -93,16 +94,12 @@ static void exec_command (struct launcher *l, pid_t launcher, pid_t group)
 {
     char uri[256];
     struct rlimit files;
-    sigset_t none;
 
     prctl (PR_SET_PDEATHSIG, SIGTERM);
     if (getppid () != launcher)
         _exit (1);
     setpgid (0, group);
-    signal (SIGPIPE, SIG_DFL);
-    signal (SIGTTOU, SIG_DFL);
-    sigemptyset (&none);
-    sigprocmask (SIG_SETMASK, &none, NULL);
+    inherited_pass_signals ();
     snprintf (uri, sizeof (uri), "local://%s/local-0", l->config->dir);
     forget_task ();
     setenv ("IDTREE_URI", uri, 1);

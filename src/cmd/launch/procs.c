@@ -20,6 +20,7 @@
 #include "broker/boot/traces.h"
 #include "cmd/launch/procs.h"
 #include "libutil/errprintf.h"
+#include "libutil/inherited.h"
 
 /* --- start ------------------------------------------------------------------------------------ */
 
@@ -63,8 +64,6 @@ static char **make_argv (const char *const *args)
  */
 static void exec_broker (const struct procs *procs, int fd, pid_t launcher)
 {
-    sigset_t none;
-
     prctl (PR_SET_PDEATHSIG, SIGKILL);
     if (getppid () != launcher)
         _exit (1);
@@ -75,9 +74,7 @@ static void exec_broker (const struct procs *procs, int fd, pid_t launcher)
     if (null > STDERR_FILENO)
         close (null);
     fcntl (fd, F_SETFD, 0);
-    signal (SIGPIPE, SIG_DFL);
-    sigemptyset (&none);
-    sigprocmask (SIG_SETMASK, &none, NULL);
+    inherited_pass_signals ();
     execve (procs->path, procs->argv, procs->env);
     dprintf (STDERR_FILENO, "idtree start: cannot run %s: %s\n", procs->path, strerror (errno));
     _exit (127);

@@ -19,6 +19,7 @@
 
 #include "libkeeper/keeper.h"
 #include "libutil/clock.h"
+#include "libutil/inherited.h"
 
 #define TERM_GRACE_MS 1000 /* for those that are asked to end */
 #define KILL_GRACE_MS 5000 /* for the kernel to end those that are killed */
@@ -29,7 +30,8 @@ void keeper_signals (sigset_t *set)
     sigemptyset (set);
     sigaddset (set, SIGINT);
     sigaddset (set, SIGTERM);
-    sigaddset (set, SIGHUP);
+    if (!inherited_nohup ()) /* one that is ignored stays so only where it is not blocked */
+        sigaddset (set, SIGHUP);
     sigaddset (set, SIGQUIT);
     sigaddset (set, SIGCHLD);
 }

@@ -20,7 +20,7 @@
 #include <signal.h>
 #include <stdbool.h>
 
-/* The signals that end a launcher, and SIGCHLD. */
+/* The signals that end a launcher, and SIGCHLD; without SIGHUP where nohup ignores that. */
 void keeper_signals (sigset_t *set);
 
 /* Split in two.  Returns 0 in the child, which is to be the launcher: keeper_signals () are

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* inherited.c - what a process has from the process that started it */
+#include "config.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include "libutil/errprintf.h"
+#include "libutil/inherited.h"
+#include "libutil/minmax.h"
+
+#define STACK_USUAL (8u << 20)
+#define STACK_LEAST (256u << 10)
+#define THREAD_STACK (2u << 20)       /* where the limit gives threads less than half of it, */
+#define THREAD_STACK_MOST (64u << 20) /* or so much that a few fill the address space that there may be */
+
+static int open_stdfds (idt_error_t *errp)
+{
+    for (int fd = 0; fd <= 2; fd++)
+        if (fcntl (fd, F_GETFD) < 0 && open ("/dev/null", fd == 0 ? O_WRONLY : O_RDONLY) != fd)
+            return errprintf (errp, "descriptor %d is closed, and /dev/null cannot be opened there", fd);
+    return 0;
+}
+
+static void set_signals (void)
+{
+    sigset_t none;
+
+    signal (SIGCHLD, SIG_DFL);
+    signal (SIGXFSZ, SIG_IGN);
+    sigemptyset (&none);
+    sigprocmask (SIG_SETMASK, &none, NULL);
+}
+
+static void set_umask (void)
+{
+    umask (umask (0077) & 0077);
+}
+
+/* The main thread's stack grows up to the limit as it is then. */
+static int set_stack (idt_error_t *errp)
+{
+    struct rlimit r;
+
+    if (getrlimit (RLIMIT_STACK, &r) < 0 || r.rlim_cur >= STACK_USUAL)
+        return 0;
+    r.rlim_cur = min_u64 (STACK_USUAL, r.rlim_max);
+    setrlimit (RLIMIT_STACK, &r);
+    if (r.rlim_cur >= STACK_LEAST)
+        return 0;
+    return errsetf (errp, ENOMEM, "the stack may have %llu KiB (ulimit -Hs), and at least %u KiB are needed",
+                    (unsigned long long)r.rlim_cur >> 10, STACK_LEAST >> 10);
+}
+
+/* The limit at the start of the process is what threads get. */
+static void set_thread_stacks (void)
+{
+    pthread_attr_t attr;
+    size_t size;
+
+    if (pthread_getattr_default_np (&attr) != 0)
+        return;
+    if (pthread_attr_getstacksize (&attr, &size) == 0 && (size < THREAD_STACK / 2 || size > THREAD_STACK_MOST)
+        && pthread_attr_setstacksize (&attr, THREAD_STACK) == 0)
+        pthread_setattr_default_np (&attr);
+    pthread_attr_destroy (&attr);
+}
+
+int inherited_set (idt_error_t *errp)
+{
+    if (open_stdfds (errp) < 0)
+        return -1;
+    set_signals ();
+    set_umask ();
+    set_thread_stacks ();
+    return set_stack (errp);
+}
+
+bool inherited_nohup (void)
+{
+    struct sigaction now;
+
+    return sigaction (SIGHUP, NULL, &now) == 0 && now.sa_handler == SIG_IGN;
+}
+
+void inherited_pass_signals (void)
+{
+    bool nohup = inherited_nohup ();
+    sigset_t none;
+
+    for (int sig = 1; sig < NSIG; sig++)
+        if (sig != SIGHUP || !nohup)
+            signal (sig, SIG_DFL);
+    sigemptyset (&none);
+    sigprocmask (SIG_SETMASK, &none, NULL);
+}
