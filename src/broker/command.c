@@ -20,14 +20,51 @@
 #include "broker/command.h"
 #include "libutil/errprintf.h"
 #include "libutil/inherited.h"
+#include "libutil/worker.h"
 
 struct command {
-    pid_t pid; /* 0: ended */
-    int pidfd;
+    pid_t pid;             /* 0: ended */
+    int pidfd;             /* readable when it has ended; -1: there is no such thing here, */
+    struct worker *waiter; /* and a thread waits */
     idt_watcher_t *w;
     command_f cb;
     void *arg;
 };
+
+/* --- its end -------------------------------------------------------------------------------------- */
+
+/* Linux has it since 5.3, and a seccomp profile may refuse it. */
+static int open_pidfd (pid_t pid)
+{
+#ifdef SYS_pidfd_open
+    return (int)syscall (SYS_pidfd_open, pid, 0);
+#else
+    return errset (ENOSYS);
+#endif
+}
+
+/* In the thread: it stays to be reaped. */
+static int wait_for_end (void *arg, idt_error_t *errp)
+{
+    struct command *c = arg;
+    siginfo_t info;
+
+    while (waitid (P_PID, c->pid, &info, WEXITED | WNOWAIT) < 0)
+        if (errno != EINTR)
+            return -1;
+    return 0;
+}
+
+/* Returns a descriptor that is readable when it has ended, or -1 with errno set. */
+static int watch_end (struct command *c)
+{
+    if ((c->pidfd = open_pidfd (c->pid)) >= 0)
+        return c->pidfd;
+    if (!(c->waiter = worker_create (wait_for_end, c)))
+        return -1;
+    worker_begin (c->waiter);
+    return worker_fd (c->waiter);
+}
 
 static int reap (struct command *c)
 {
@@ -43,9 +80,13 @@ static void ended_cb (idt_watcher_t *w, int revents, void *arg)
 {
     struct command *c = arg;
 
+    if (c->waiter && worker_result (c->waiter, NULL) == 0)
+        return;
     idt_watcher_stop (w);
     c->cb (reap (c), c->arg);
 }
+
+/* --- its start ------------------------------------------------------------------------------------ */
 
 static void free_environment (char **env)
 {
@@ -133,6 +174,7 @@ struct command *command_create (idt_reactor_t *r, char **argv, const char *uri, 
 {
     struct command *c = calloc (1, sizeof (*c));
     char **env = make_environment (uri);
+    int fd;
 
     if (!c || !env) {
         errprintf (errp, "out of memory");
@@ -141,8 +183,8 @@ struct command *command_create (idt_reactor_t *r, char **argv, const char *uri, 
     c->pidfd = -1;
     c->cb = cb;
     c->arg = arg;
-    if (spawn (c, argv, env, files) < 0 || (c->pidfd = (int)syscall (SYS_pidfd_open, c->pid, 0)) < 0
-        || !(c->w = idt_fd_watcher_create (r, c->pidfd, IDT_POLLIN, ended_cb, c))) {
+    if (spawn (c, argv, env, files) < 0 || (fd = watch_end (c)) < 0
+        || !(c->w = idt_fd_watcher_create (r, fd, IDT_POLLIN, ended_cb, c))) {
         errprintf (errp, "cannot run %s: %s", argv[0], strerror (errno));
         goto error;
     }
@@ -167,10 +209,11 @@ void command_destroy (struct command *c)
 
     if (!c)
         return;
-    if (c->pid > 0) {
+    if (c->pid > 0)
         kill (c->pid, SIGKILL);
+    worker_destroy (c->waiter); /* it reads 'pid', and waits no longer now */
+    if (c->pid > 0)
         reap (c);
-    }
     idt_watcher_destroy (c->w);
     if (c->pidfd >= 0)
         close (c->pidfd);

@@ -237,11 +237,32 @@ static int make_parts (struct process *p)
     return 0;
 }
 
+static void *end_at_once (void *arg)
+{
+    return NULL;
+}
+
+/* Where there can be no thread libzmq aborts, with a line of its own code for a sentence.  glibc asks for clone3 since
+ * 2.34, and goes without only where the answer is ENOSYS; seccomp profiles that are older say EPERM.
+ */
+static int check_threads (idt_error_t *errp)
+{
+    pthread_t thread;
+    int errnum = pthread_create (&thread, NULL, end_at_once, NULL);
+
+    if (errnum == 0)
+        return pthread_join (thread, NULL);
+    return errsetf (errp, errnum, "cannot start: no thread can be made: %s%s", strerror (errnum),
+                    errnum == EPERM ? ": a seccomp profile refuses clone3; it must allow that, or answer ENOSYS" : "");
+}
+
 struct process *process_create (idt_error_t *errp)
 {
-    struct process *p = calloc (1, sizeof (*p));
+    struct process *p;
 
-    if (p) {
+    if (check_threads (errp) < 0)
+        return NULL;
+    if ((p = calloc (1, sizeof (*p)))) {
         TAILQ_INIT (&p->awake);
         TAILQ_INIT (&p->ended);
         if (make_parts (p) == 0)
