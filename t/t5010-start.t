@@ -141,6 +141,27 @@ test_expect_success 'startctl says what it cannot do' '
     test_must_fail idtree startctl status 2>err && grep "no launcher at /run/idtree/" err &&
     test_must_fail idtree startctl --uri "local://$PWD/local-0" status 2>err && grep "no launcher at" err
 '
+cat >crowd.py <<\EOF
+import os, signal, socket, subprocess, sys
+path, launcher = sys.argv[1:]
+os.kill(int(launcher), signal.SIGSTOP)
+held = []
+while True: # until no more find a place
+    s = socket.socket(socket.AF_UNIX)
+    s.setblocking(False)
+    try:
+        s.connect(path)
+    except BlockingIOError:
+        break
+    held.append(s)
+rc = subprocess.run(["timeout", "-s", "KILL", os.environ["WAIT_S"], "idtree", "startctl", "--timeout", "0.1", "status"]).returncode
+os.kill(int(launcher), signal.SIGCONT)
+sys.exit(rc)
+EOF
+test_expect_success 'startctl does not wait longer than it is told for a launcher that is stopped, and has no place for it' '
+    test_expect_code 1 idtree start sh -c "python3 crowd.py \$(dirname \${IDTREE_URI#local://})/start \$PPID" 2>err &&
+    grep "the launcher at .*/start does not answer" err
+'
 # What happens when a launcher is made to end: "long" runs until something ends it, and leaves a process that its
 # shell does not wait for.
 cat >long <<\EOF

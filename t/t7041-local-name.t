@@ -30,4 +30,26 @@ test_expect_success 'what a broker that was killed left behind is taken over by 
     idtree broker -o rundir="$run/left" idtree getattr rank --uri "local://$run/left/local" </dev/null >out 2>&1 &&
     cat out && test "$(cat out)" = 0
 '
+# A guest may read a folder of mode 0755, and so lock it.
+command -v flock >/dev/null && command -v setpriv >/dev/null && test "$(id -u)" = 0 && test_set_prereq GUEST
+hold_lock() { # folder
+    rm -f held && mkfifo held && exec 5<>held || return 1
+    setpriv --reuid 64021 --regid 64021 --clear-groups flock --no-fork "$1" sh -c "echo held; exec sleep 1000" >&5 &
+    guest=$!
+    wait_line 5
+}
+for locked in run state; do
+    test_expect_success GUEST "another user who keeps the folder \"$locked\" locked holds no broker up" '
+        chmod 755 "$run" && mkdir -m 755 "$run/$locked" "$run/$locked/run" "$run/$locked/state" &&
+        idtree init --statedir "$run/$locked/state" && hold_lock "$run/$locked/$locked" &&
+        timeout -s KILL "$WAIT_S" idtree broker -o rundir="$run/$locked/run" -o statedir="$run/$locked/state" sh -c "
+            readlink $run/$locked/run/local && idtree id new" </dev/null >out; rc=$?; kill $guest; wait $guest
+        exec 5>&-; test $rc = 0 && grep local-0 out && ! ls "$run/$locked"/*/*.lock
+    '
+done
+test_expect_success 'a lock that a broker cannot have is a warning, and clients name the rank' '
+    mkdir -m 700 "$run/busy" && mkdir "$run/busy/local.lock" &&
+    idtree broker -o rundir="$run/busy" sh -c "idtree dmesg && idtree id new" </dev/null >out 2>&1 &&
+    grep "clients must name this rank, .*/busy/local is not made: .*local.lock: Is a directory" out
+'
 test_done

@@ -46,7 +46,7 @@ int main (int argc, char **argv)
     int words;
 
     if (inherited_set (&error) < 0) {
-        fprintf (stderr, "idtree: %s\n", error.text);
+        out_error ("idtree: %s\n", error.text);
         return CMD_FAILED;
     }
     if ((command = cmd_find (quick, argc - 1, argv + 1, &words)))

@@ -14,7 +14,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -23,9 +22,12 @@
 
 #include "broker/route/usock_private.h"
 #include "libutil/errprintf.h"
+#include "libutil/private_dir.h"
 #include "libutil/ranges.h"
 
 #define REQUEST_BACKLOG 128
+#define NAME_LOCK "local.lock"
+#define NAME_WAIT_MS 2000 /* others make a link in that time; one that is stopped may do so never */
 
 /* --- accepting ------------------------------------------------------------------------------- */
 
@@ -254,19 +256,22 @@ static bool make_name (const struct door *d, const char *name, const char *targe
 }
 
 /* It is a convenience: where it cannot be had, clients name the rank.  Brokers of a folder look one after the other. */
-static void take_name (struct door *d)
+static void take_name (struct door *d, struct log *log)
 {
     size_t len = strlen (d->path) - strlen (strrchr (d->path, '/'));
     char name[sizeof (((struct sockaddr_un *)0)->sun_path)], folder[sizeof (name)];
+    idt_error_t err;
     int fd;
 
     snprintf (folder, sizeof (folder), "%.*s", (int)len, d->path);
     snprintf (name, sizeof (name), "%.*s/local", (int)len, d->path);
-    if ((fd = open (folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0)
+    if ((fd = private_lock (folder, NAME_LOCK, NAME_WAIT_MS, &err)) < 0) {
+        log_printf (log, LOG_WARNING, "broker", "clients must name this rank, %s is not made: %s", name, err.text);
         return;
-    if (flock (fd, LOCK_EX) == 0 && make_name (d, name, d->path + len + 1))
+    }
+    if (make_name (d, name, d->path + len + 1))
         d->name = strdup (name);
-    close (fd);
+    private_unlock (fd, folder, NAME_LOCK);
 }
 
 static void leave_name (struct door *d)
@@ -384,7 +389,7 @@ static int open_main (struct usock *l, const char *path, idt_error_t *errp)
     else if (!all->main && set_path (all, path) < 0)
         return errprintf (errp, "out of memory");
     if (!all->main && (all->main = door_open (all, all->first, all->path, &l->admit, errp)))
-        take_name (all->main);
+        take_name (all->main, l->log);
     return all->main ? 0 : -1;
 }
 

@@ -43,13 +43,14 @@ static void socket_path (struct cmd *cmd, struct sockaddr_un *addr)
         cmd_die (cmd, "%s is no URI of a local broker", uri);
 }
 
-/* How long the launcher may take. */
+/* How long the launcher may take: one that is stopped takes no connection, either. */
 static void limit_wait (struct cmd *cmd, int fd)
 {
     double ms = cmd->timeout_ms < 0 ? 0 : cmd->timeout_ms; /* 0: for ever, here too */
     struct timeval tv = { .tv_sec = (time_t)(ms / 1000), .tv_usec = (suseconds_t)((int64_t)(ms * 1000) % 1000000) };
 
-    if (setsockopt (fd, SOL_SOCKET, SO_RCVTIMEO, &tv, sizeof (tv)) < 0)
+    if (setsockopt (fd, SOL_SOCKET, SO_RCVTIMEO, &tv, sizeof (tv)) < 0
+        || setsockopt (fd, SOL_SOCKET, SO_SNDTIMEO, &tv, sizeof (tv)) < 0)
         cmd_die (cmd, "%s", strerror (errno));
 }
 
@@ -59,6 +60,8 @@ static void tell_unreachable (struct cmd *cmd, const char *path)
 {
     if (errno == EACCES)
         cmd_die (cmd, "%s: " CONTROL_OWNER_ONLY, path);
+    if (errno == EAGAIN)
+        cmd_die (cmd, "the launcher at %s does not answer: it is stopped, or busy with other commands", path);
     cmd_die (cmd, "no launcher at %s (was the instance started by idtree start?): %s", path, strerror (errno));
 }
 
@@ -68,9 +71,11 @@ static FILE *connect_launcher (struct cmd *cmd)
     int fd = socket (AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
     socket_path (cmd, &addr);
-    if (fd < 0 || connect (fd, (struct sockaddr *)&addr, sizeof (addr)) < 0)
-        tell_unreachable (cmd, addr.sun_path);
+    if (fd < 0)
+        cmd_die (cmd, "%s", strerror (errno));
     limit_wait (cmd, fd);
+    if (connect (fd, (struct sockaddr *)&addr, sizeof (addr)) < 0)
+        tell_unreachable (cmd, addr.sun_path);
     FILE *f = fdopen (fd, "r");
     if (!f)
         cmd_die (cmd, "%s", strerror (errno));

@@ -25,15 +25,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "libstate/statefile.h"
 #include "libutil/duration.h"
 #include "libutil/errprintf.h"
+#include "libutil/private_dir.h"
 
 #define NAME "instance"
+#define LOCK_NAME "instance.lock"
+#define LOCK_WAIT_MS 10000 /* other processes of the owner rewrite the file in that time */
 #define HEAD "idtree-state 1\n"
 #define SUM_LINE 21 /* bytes: "sum ", 16 digits, a line's end */
 
@@ -345,33 +347,40 @@ static int drop (struct statefile *s, const char *name)
     return 1;
 }
 
+static int look (const char *dir, const char *name, change_f change, struct statefile *s, idt_error_t *errp)
+{
+    if (state_read (dir, s, errp) < 0)
+        return -1;
+    int rc = change (s, name);
+    return rc < 0 ? fail (dir, name, errp) : rc;
+}
+
 static int rewrite (const char *dir, const char *name, change_f change, idt_error_t *errp)
 {
     char text[STATE_TEXT_MAX];
     struct statefile s;
+    int rc = look (dir, name, change, &s, errp);
 
-    if (state_read (dir, &s, errp) < 0)
-        return -1;
-    int rc = change (&s, name);
-    if (rc < 0)
-        return fail (dir, name, errp);
-    if (rc == 0)
-        return 0;
+    if (rc <= 0)
+        return rc;
     encode (&s, text);
     return state_write_text (dir, NAME, text, STATE_REPLACE, errp);
 }
 
-/* One change at a time, whoever makes it. */
+/* One change at a time, whoever makes it.  Where there is none to make, nothing is written, no lock either: on a full
+ * disk a broker starts.
+ */
 static int change_list (const char *dir, const char *name, change_f change, idt_error_t *errp)
 {
-    int fd = open (dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    int rc = fd >= 0 ? flock (fd, LOCK_EX) : -1;
+    struct statefile s;
+    int rc = look (dir, name, change, &s, errp), fd;
 
-    rc = rc < 0 ? fail (dir, NAME, errp) : rewrite (dir, name, change, errp);
-    int saved = errno;
-    if (fd >= 0)
-        close (fd);
-    errno = saved;
+    if (rc <= 0)
+        return rc;
+    if ((fd = private_lock (dir, LOCK_NAME, LOCK_WAIT_MS, errp)) < 0)
+        return -1;
+    rc = rewrite (dir, name, change, errp);
+    private_unlock (fd, dir, LOCK_NAME);
     return rc;
 }
 

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -34,6 +35,22 @@ static bool same (const struct statefile *a, const struct statefile *b)
     return !strcmp (a->uuid, b->uuid) && !strcmp (a->name, b->name) && a->has_epoch == b->has_epoch
            && a->epoch_ms == b->epoch_ms && a->created_ms == b->created_ms && a->nstores == b->nstores
            && !memcmp (a->stores, b->stores, sizeof (a->stores));
+}
+
+/* Everybody who may read a folder may lock it, and one that holds instances often is 0755. */
+static void check_locked_folder (void)
+{
+    struct statefile s = full ();
+    int fd = open (dir, O_RDONLY | O_DIRECTORY);
+    idt_error_t err = { "" };
+
+    alarm (60); /* the end of this test where the lock is waited for */
+    ok (state_create (dir, &s, &err) == 0 && flock (fd, LOCK_EX) == 0 && state_add_store (dir, "new.sqlite", &err) == 0
+            && state_drop_store (dir, "new.sqlite", &err) == 0,
+        "who has locked the folder keeps nobody from changes");
+    alarm (0);
+    close (fd);
+    unlink (path);
 }
 
 static void check_round (void)
@@ -156,6 +173,7 @@ int main (void)
         bail_out ("cannot make a folder");
     snprintf (buf, sizeof (buf), "%s/instance", dir);
     path = buf;
+    check_locked_folder ();
     check_round ();
     check_damage ();
     check_strangers ();

@@ -1,15 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* private_dir.c - folders that nobody else can put anything into */
+/* private_dir.c - folders that nobody else can put anything into, and locks in them that nobody else can take */
+#include "config.h"
+
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "libutil/clock.h"
 #include "libutil/errprintf.h"
 #include "libutil/private_dir.h"
 
@@ -41,4 +47,77 @@ int private_dir_check (const char *what, const char *path, enum private_dir_flag
     if (st.st_uid != geteuid () || ((st.st_mode & (S_IWGRP | S_IWOTH)) && !kept))
         return errsetf (errp, EPERM, "%s %s: must belong to you and be writable by nobody else", what, path);
     return 0;
+}
+
+/* --- locks ------------------------------------------------------------------------------------------- */
+
+#define LOOK_AGAIN_MS 5
+
+static int lock_path (const char *dir, const char *name, char path[PATH_MAX], idt_error_t *errp)
+{
+    if (snprintf (path, PATH_MAX, "%s/%s", dir, name) < PATH_MAX)
+        return 0;
+    return errsetf (errp, ENAMETOOLONG, "%s/%s: %s", dir, name, strerror (ENAMETOOLONG));
+}
+
+/* The file of a lock is ours, or that of a superuser who works on our folder. */
+static bool is_private (int fd)
+{
+    struct stat st;
+
+    return fstat (fd, &st) == 0 && S_ISREG (st.st_mode) && (st.st_mode & (S_IRWXG | S_IRWXO)) == 0
+           && (st.st_uid == geteuid () || st.st_uid == 0 || geteuid () == 0);
+}
+
+static bool is_at (int fd, const char *path)
+{
+    struct stat st, there;
+
+    return fstat (fd, &st) == 0 && lstat (path, &there) == 0 && st.st_dev == there.st_dev && st.st_ino == there.st_ino;
+}
+
+/* EAGAIN: another process has it, or had it a moment ago and removed it. */
+static int try_lock (const char *path)
+{
+    int fd = open (path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600), errnum = EAGAIN;
+
+    if (fd < 0)
+        return -1;
+    if (!is_private (fd))
+        errnum = EPERM;
+    else if (flock (fd, LOCK_EX | LOCK_NB) == 0 && is_at (fd, path))
+        return fd;
+    close (fd);
+    return errset (errnum);
+}
+
+int private_lock (const char *dir, const char *name, unsigned wait_ms, idt_error_t *errp)
+{
+    const struct timespec pause = { .tv_nsec = LOOK_AGAIN_MS * 1000000 };
+    uint64_t until_ms = clock_ms (CLOCK_MONOTONIC) + wait_ms;
+    char path[PATH_MAX];
+    int fd;
+
+    if (lock_path (dir, name, path, errp) < 0)
+        return -1;
+    while ((fd = try_lock (path)) < 0 && errno == EAGAIN && clock_ms (CLOCK_MONOTONIC) < until_ms)
+        nanosleep (&pause, NULL);
+    if (fd >= 0)
+        return fd;
+    if (errno == EAGAIN)
+        return errsetf (errp, EBUSY, "%s: another process has held this lock for %u ms: end it", path, wait_ms);
+    if (errno == EPERM)
+        return errsetf (errp, EPERM, "%s: other users may open this lock, or one of them made it: remove it", path);
+    return errprintf (errp, "%s: %s", path, strerror (errno));
+}
+
+void private_unlock (int fd, const char *dir, const char *name)
+{
+    char path[PATH_MAX];
+    int saved_errno = errno;
+
+    if (lock_path (dir, name, path, NULL) == 0)
+        unlink (path); /* while it is held, so that it is ours that is removed */
+    close (fd);
+    errno = saved_errno;
 }

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* private_dir_test.c - which folders others can put something into */
+/* private_dir_test.c - which folders others can put something into, and locks that others cannot take */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -41,6 +43,44 @@ static void test_modes (const char *dir)
     ok (bad_sticky == 0, "... or those without a sticky bit, where that will do");
 }
 
+static bool lock_is_refused (const char *dir, int errnum, const char *word)
+{
+    idt_error_t err = { "" };
+    int fd = private_lock (dir, "a.lock", 1, &err);
+
+    if (fd >= 0)
+        private_unlock (fd, dir, "a.lock");
+    return fd < 0 && errno == errnum && strstr (err.text, "/a.lock: ") && strstr (err.text, word);
+}
+
+static void test_lock (const char *dir)
+{
+    char path[64];
+    int folder = open (dir, O_RDONLY | O_DIRECTORY), fd = -1;
+
+    snprintf (path, sizeof (path), "%s/a.lock", dir);
+    alarm (60); /* a lock that is waited for without a bound is the end of this test */
+    ok (flock (folder, LOCK_EX) == 0 && (fd = private_lock (dir, "a.lock", 1, NULL)) >= 0,
+        "who has locked the folder itself keeps nobody from a lock in it");
+    ok (lock_is_refused (dir, EBUSY, "another process has held this lock for 1 ms"), "it is taken once, for some time");
+    private_unlock (fd, dir, "a.lock");
+    ok (access (path, F_OK) < 0 && (fd = private_lock (dir, "a.lock", 1, NULL)) >= 0,
+        "then nothing is left of it, and it is there to be taken");
+    unlink (path);
+    int other = private_lock (dir, "a.lock", 1, NULL);
+    ok (other >= 0, "one whose file was removed is none");
+    close (fd);
+    close (other);
+    ok ((fd = private_lock (dir, "a.lock", 1, NULL)) >= 0, "what a process left that was killed is taken over");
+    ok (fchmod (fd, 0644) == 0 && lock_is_refused (dir, EPERM, "remove it"), "one that others may open is refused");
+    private_unlock (fd, dir, "a.lock");
+    ok (mkfifo (path, 0600) == 0 && lock_is_refused (dir, EPERM, "remove it") && unlink (path) == 0
+            && symlink ("file", path) == 0 && lock_is_refused (dir, ELOOP, "symbolic") && unlink (path) == 0,
+        "so is what is no file");
+    close (folder);
+    alarm (0);
+}
+
 int main (int argc, char *argv[])
 {
     char dir[] = "private_dir_test-XXXXXX", link[64], slash[64], file[64];
@@ -55,6 +95,7 @@ int main (int argc, char *argv[])
         bail_out ("no link");
     ok (is_refused (dir, 0), "a folder of ours is fine");
     test_modes (dir);
+    test_lock (dir);
     ok (is_refused (link, ELOOP) && is_refused (slash, ELOOP), "a link to it is not, however it is written");
     ok (is_refused (file, ENOTDIR) && is_refused ("no-such-folder", ENOENT), "nor a file, or nothing");
     ok (geteuid () == 0 ? chown (dir, 1, 1) == 0 && is_refused (dir, EPERM) : is_refused ("/", EPERM),
