@@ -55,6 +55,25 @@ test_expect_success 'so is a rank without fluid; at rank 0 that is critical' '
         idtree module remove fluid && is 2 \"^critical: the module fluid is not loaded on rank 0\" &&
         idtree module load fluid && becomes 0 \"^good\$\""
 '
+
+command -v python3 >/dev/null && test_set_prereq PYTHON
+# A broker that has not heard of an attribute that each of ours has, nor of three services: so one of Flux looks.
+cat >as-flux.sh <<'END'
+lacks() { # topic, what stands for the broker
+    python3 "$IDTREE_SRCDIR/t/older_broker.py" "${IDTREE_URI#local://}" "$PWD/$2" "$1" & pids="$pids $!"
+    wait_until "$2 is there" test -S "$2" && IDTREE_URI=local://$PWD/$2
+}
+end() { kill $pids; }
+END
+test_expect_success PYTHON 'in a broker of Flux nothing is advised that is refused there' '
+    inside 1 ". ./as-flux.sh; lacks router.max-pending a && lacks fluid.info b && lacks compressor.list c && lacks ingest.list d &&
+        lacks metrics.get e && lacks fluid.watermark f &&
+        is 2 \"^critical: the module idtree-flux is not loaded on rank 0 .flux module load .*idtree-flux.so\" &&
+        for c in \"doc list\" \"job list\" metrics watermark; do
+            ! idtree \$c 2>err && cat err && grep \"is of Flux, where idtree serves fluids alone: flux exec\" err &&
+            ! grep \"idtree module load\" err || { end; exit 1; }
+        done && ! idtree job submit -- true 2>err && grep \"is not idtree.s but of Flux\" err; rc=\$?; end; exit \$rc"
+'
 test_expect_success 'a state that is gone is critical' '
     init_state "$PWD/state" && inside 1 "becomes 0 good && mv state elsewhere && becomes 2 \"^critical: the store of leases is failing: \"" \
         -o statedir="$PWD/state" -o fluid.lease=2s

@@ -25,8 +25,15 @@ as_guest() { at 0 env FLUX_HANDLE_USERID=65500 FLUX_HANDLE_ROLEMASK=6 flux pytho
 
 # --- as users have it --------------------------------------------------------------------------------
 
+test_expect_success 'where it is not loaded, commands say what would load it, and advise nothing that is refused there' '
+    flux_begin && test_must_fail at 0 idtree health >out && grep "flux module load .*idtree-flux.so" out &&
+    for c in "id new" watermark "doc list" "doc new x" "job list" "job stats" metrics; do
+        test_must_fail at 0 idtree $c 2>err && grep "is of Flux, where idtree serves fluids alone: flux exec" err &&
+        ! grep "idtree module load" err || return 1
+    done && test_must_fail at 0 idtree job submit -- true 2>err && grep "is not idtree.s but of Flux" err
+'
 test_expect_success 'the module is loaded on all ranks of an instance of Flux' '
-    flux_begin && at 0 flux exec -r all flux module load "$flux_module" $args &&
+    at 0 flux exec -r all flux module load "$flux_module" $args &&
     for r in 0 1 2 3; do flux_served $r || return 1; done
 '
 test_expect_success 'clients of libidtree get ids on each rank, in order, and none twice' '

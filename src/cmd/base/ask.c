@@ -126,9 +126,17 @@ idt_future_t *ask_next (const struct cmd *cmd, idt_future_t *f, const char *what
     return wait_for (cmd, f, -1, what);
 }
 
+void ask_check_flux (const struct cmd *cmd, const idt_future_t *f, const char *what)
+{
+    if (f && idt_future_errnum (f) == ENOSYS && cmd->h && cmd_is_flux (cmd))
+        cmd_die (cmd, "%s: %s: the broker at %s is of Flux, where idtree serves " ASK_IN_FLUX, what,
+                 idt_future_error (f), cmd_uri (cmd));
+}
+
 idt_future_t *ask_wait (const struct cmd *cmd, idt_future_t *f, const char *what)
 {
     ask_ready (cmd, f, what);
+    ask_check_flux (cmd, f, what);
     if (idt_future_errnum (f))
         cmd_die (cmd, "%s: %s", what, idt_future_error (f));
     return f;

@@ -35,6 +35,15 @@ idt_future_t *ask_next (const struct cmd *cmd, idt_future_t *f, const char *what
 /* As ask_ready (); where it is an error end the program with "WHAT: why". */
 idt_future_t *ask_wait (const struct cmd *cmd, idt_future_t *f, const char *what);
 
+/* What there is of us in Flux, behind "serves". */
+#define ASK_IN_FLUX \
+    "fluids alone: flux exec -r all flux module load .../idtree/flux/idtree-flux.so (doc/design/flux.md)"
+
+/* Where 'f' (fulfilled) says that nobody serves it, and the broker is one of Flux's, end the program with a sentence that
+ * says what is served there.
+ */
+void ask_check_flux (const struct cmd *cmd, const idt_future_t *f, const char *what);
+
 /* End the program for want of an answer: "WHAT: no answer within 30 s: ...". */
 void ask_blame (const struct cmd *cmd, const char *what) __attribute__ ((noreturn));
 

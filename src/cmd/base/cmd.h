@@ -177,13 +177,15 @@ const char *cmd_uri (const struct cmd *cmd);
 idt_t *cmd_connect_for (struct cmd *cmd, uint32_t rank);
 
 /* The same for a command that stops or changes a broker: ends the program where that is one of Flux's, before
- * anything is
- * asked of it.
+ * anything is asked of it.
  */
 idt_t *cmd_connect_own (struct cmd *cmd);
 
 /* The same, but NULL with errno ECONNRESET where the broker has closed the connection by then. */
 idt_t *cmd_try_connect_own (struct cmd *cmd);
+
+/* Whether the broker that we are connected to is one of Flux's. */
+bool cmd_is_flux (const struct cmd *cmd);
 
 /* --- text ------------------------------------------------------------------------------------- */
 

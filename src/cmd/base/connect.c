@@ -76,6 +76,17 @@ idt_t *cmd_connect_for (struct cmd *cmd, uint32_t rank)
     return h;
 }
 
+/* Where the answer is another error, so will be the next one, which is told. */
+bool cmd_is_flux (const struct cmd *cmd)
+{
+    struct guard guard;
+
+    guard_begin (&guard, cmd);
+    bool is_flux = !idt_attr_get (cmd->h, OWN_ATTRIBUTE) && errno == ENOENT;
+    guard_end (&guard);
+    return is_flux;
+}
+
 idt_t *cmd_try_connect_own (struct cmd *cmd)
 {
     idt_t *h;
@@ -100,8 +111,8 @@ idt_t *cmd_try_connect_own (struct cmd *cmd)
     if (own)
         return h;
     cmd_die (cmd,
-             "the broker at %s is not idtree's but of Flux%s%s: stop and change it with the command flux; nothing was "
-             "done",
+             "the broker at %s is not idtree's but of Flux%s%s: stop, change and use it with the command flux; nothing "
+             "was done",
              idt_get_uri (h), version ? " " : "", version ? version : "");
 }
 

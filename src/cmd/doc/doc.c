@@ -36,6 +36,7 @@ static void give_hint (const struct doc *d, const idt_future_t *f, const char *w
     const char *name = d->cmd->argc > 0 ? d->cmd->argv[0] : "";
     char option[32] = "", quoted[128];
 
+    ask_check_flux (d->cmd, f, what);
     if (idt_future_errnum (f) == ENOSYS)
         cmd_die (d->cmd,
                  "%s: no broker on the way to rank 0 has the compressor: idtree module load compressor, on rank 0 and "

@@ -70,6 +70,7 @@ void jobs_set_id (const struct jobs *j, json_t *job)
 
 void jobs_check_service (const struct cmd *cmd, const idt_future_t *f, const char *what)
 {
+    ask_check_flux (cmd, f, what);
     if (f && idt_future_errnum (f) == ENOSYS)
         cmd_die (
             cmd,

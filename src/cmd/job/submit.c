@@ -258,7 +258,8 @@ static void pause_cb (idt_watcher_t *w, int revents, void *arg)
 
 static void submit_all (struct submit *s)
 {
-    idt_reactor_t *r = idt_get_reactor (cmd_connect (s->cmd));
+    /* Flux would take them, and answer with an id that is none of ours. */
+    idt_reactor_t *r = idt_get_reactor (cmd_connect_own (s->cmd));
 
     uint64_t patience_ms = s->cmd->timeout_ms < 0 ? UINT64_MAX : (uint64_t)s->cmd->timeout_ms;
 

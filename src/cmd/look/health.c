@@ -139,6 +139,7 @@ static int run (struct cmd *cmd)
     if (o.rank == IDT_NODEID_ANY)
         o.rank = get_rank (cmd);
     judge_begin (&j, o.rank, get_lease_ms (cmd, o.rank));
+    j.in_flux = cmd_is_flux (cmd);
     ask_all (cmd, &j);
     if (cmd->json)
         print_json (cmd, &j);

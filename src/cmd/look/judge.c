@@ -244,7 +244,9 @@ void judge_error (struct judgement *j, const struct question *q, int errnum, con
         return;
     if (errnum == ENOSYS && ids)
         judge_add (j, j->rank == 0 ? GRADE_CRITICAL : GRADE_DEGRADED, "ids",
-                   "the module fluid is not loaded on rank %" PRIu32 " (idtree module load fluid)", j->rank);
+                   "the module %s is not loaded on rank %" PRIu32 " (%s)", j->in_flux ? "idtree-flux" : "fluid",
+                   j->rank,
+                   j->in_flux ? "flux module load .../idtree/flux/idtree-flux.so" : "idtree module load fluid");
     else if (errnum == ETIMEDOUT)
         judge_add (j, ids ? GRADE_CRITICAL : GRADE_DEGRADED, q->what, "rank %" PRIu32 " does not answer to %s", j->rank,
                    q->topic);

@@ -20,6 +20,7 @@ enum grade { GRADE_GOOD, GRADE_DEGRADED, GRADE_CRITICAL }; /* the exit status of
 struct judgement {
     uint32_t rank;
     uint64_t lease_ms; /* fluid.lease; 0: not known */
+    int in_flux;       /* the broker is one of Flux's: false until it is set */
     enum grade grade;  /* the worst of all */
     json_t *reasons;   /* [{"status":s,"what":s,"why":s},...], worst first; for json_decref () */
 };

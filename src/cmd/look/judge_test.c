@@ -50,6 +50,21 @@ static bool failed (uint32_t rank, const char *topic, int errnum, enum grade gra
     return fits;
 }
 
+/* In a broker of Flux the module has another file, and another command loads it. */
+static void test_flux (void)
+{
+    struct judgement j;
+
+    judge_begin (&j, 0, LEASE_MS);
+    j.in_flux = true;
+    judge_error (&j, question ("fluid.info"), ENOSYS, strerror (ENOSYS));
+    const char *said = json_string_value (json_object_get (json_array_get (j.reasons, 0), "why"));
+    ok (j.grade == GRADE_CRITICAL && said && strstr (said, "flux module load") && strstr (said, "idtree-flux.so")
+            && !strstr (said, "idtree module load"),
+        "in Flux it says what loads the module there");
+    json_decref (j.reasons);
+}
+
 static void test_tree (void)
 {
     ok (judged (0, "overlay.health", "{\"status\":\"full\",\"children\":[]}", GRADE_GOOD, NULL), "a full tree is good");
@@ -168,6 +183,7 @@ static void test_nonsense (void)
 int main (void)
 {
     test_tree ();
+    test_flux ();
     test_ids ();
     test_errors ();
     test_nonsense ();

@@ -36,6 +36,8 @@ static int print_sums (struct cmd *cmd, const struct options *o, enum metrics_fo
     if (!all && !o->subtree)
         json_object_set_new (question, "alone", json_true ());
     json_t *report = survey_new (cmd, question, "metrics");
+    if (!report && cmd_is_flux (cmd))
+        cmd_die (cmd, "metrics: the broker at %s is of Flux, where idtree serves " ASK_IN_FLUX, cmd_uri (cmd));
     if (!report)
         cmd_die (cmd, "the broker at %s knows no metrics: it is of a version before", cmd_uri (cmd));
     if (cmd->json)
