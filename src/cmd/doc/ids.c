@@ -40,7 +40,10 @@ static json_t *make_new (const struct doc *d, const char *name, uint64_t n)
 
 static void print_text (const char *name, json_int_t id, const char *uuid)
 {
-    out_print ("%s:%" JSON_INTEGER_FORMAT "%s%s\n", name, id, uuid ? "\t" : "", uuid ? uuid : "");
+    out_print ("%s:%" JSON_INTEGER_FORMAT, name, id);
+    if (uuid)
+        out_print ("\t%s", uuid);
+    out_print ("\n");
 }
 
 /* Neither names nor UUIDs need escaping. */
