@@ -50,8 +50,9 @@ T_STEP|modules/fluid/lease/watermark.c|s/w->stepped_us += us;/(void) w, (void) u
 T_PAST|modules/fluid/node/now.c|/^void node_close_past/,/^}/s/uint64_t ms = node_now_ms (n, now_us);/uint64_t ms = 0; (void) now_us;/|milliseconds that were missed are filled after the step
 W_USE|modules/fluid/lease/lessee.c modules/fluid/node/now.c|s/if (!lessee_in_use (h, now_us)) .. W_USE ../if ((void) now_us, h->closed)/@s/ || now_us >= n->cur.until_us) {/) {/|a range is used however long ago it was given
 W_LAPSED|modules/fluid/lease/lessee.c|s/if (!lessee_in_use (h, now_us)) .. W_LAPSED.*/if (0)/|a new lease brings back what was held for too long
-W_SET|modules/fluid/lease/watermark.c|s/same (&live, &all->lessees) \&\&/(same (\&live, \&all->lessees) || 1) \&\&/|the watermark is raised whoever has not reported
-W_SETTLE|modules/fluid/lease/watermark.c|s/if (at_ms >= w->settled_ms \&\& /if (/|or holds ranges of a root before
+W_SET|modules/fluid/lease/watermark.c|s/if (!same (&live, &all->lessees)) .. W_SET ../if (0 \&\& !same (\&live, \&all->lessees))/|the watermark is raised whoever has not reported
+W_BEGIN|modules/fluid/lease/watermark.c|s/ms = min_u64 (ms, bound_of_silent (.*));$/ms = bound_of_silent (w, at_ms, \&live, \&all->lessees) > 0 ? ms : 0;/|or for one that was replaced it is not looked at where what it holds begins
+W_SETTLE|modules/fluid/lease/watermark.c|s/if (at_ms < w->settled_ms) .. W_SETTLE ../if (0)/|or holds ranges of a root before
 W_HOR|modules/fluid/lease/watermark.c|s/min_u64 (min_u64 (all->low_ms, now_ms), horizon_ms);/min_u64 (all->low_ms, now_ms); (void)horizon_ms;/|or above the horizon that is stored
 W_LO|modules/fluid/lease/lease.c|s/t->base_ms = max_u64 (t->base_ms, floor_ms);/(void) t, (void) floor_ms;/|ranges are given below the watermark
 S_ASIDE|modules/fluid/lease/lender.c|s/return whole->granules & not_lent (l, whole->generator, .*;/return whole->granules;/|a lender goes on with what it lent

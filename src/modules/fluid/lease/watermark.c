@@ -5,7 +5,7 @@
  *
  * Invariant: nobody can make an id below the watermark any more.  Those who may make ids at all are
  * (1) a lessee of a range of this root.  It is live, and then one of those that reported a position at or above the
- *     watermark (W_SET); or it gave back, and is closed for good; or a lease and a quarter have passed since the root
+ *     watermark (W_SET), or all that it was given begins there or above (W_BEGIN); or it gave back, and is closed for good; or a lease and a quarter have passed since the root
  *     gave its last range, so that it uses none of them (W_USE, kept by lessee.c);
  * (2) a lessee of a range of a root before.  As long as it may use that, the watermark stays at what that
  *     root had stored (W_SETTLE);
@@ -136,29 +136,35 @@ void reports_join (struct reports *r, uint64_t now_us, struct report *all)
 
 /* --- the root ------------------------------------------------------------------------------------- */
 
-/* The newest lessee of a generator. */
+/* The newest lessee of a generator, or one that was. */
 struct live {
     uint64_t hash;
     uint64_t until_ms; /* it may use what it was given; 0: nobody */
+    uint64_t low_ms;   /* where the first of the ranges begins that it may use */
 };
 
 /* Those that were replaced, by when they cannot use their ranges any more: that is kept to a quarter of a lease, so
- * that a few rows are enough for any number.
+ * that a few rows are enough for any number.  The last ones are kept one by one: some of them may report.  A broker that
+ * is started again each second leaves 77 of them with leases of a minute.
  */
 #define ROWS 8
+#define RECENT 256
 
 struct row {
     uint64_t until_ms;
     struct lessees lessees;
+    uint64_t low_ms; /* the lowest of theirs */
 };
 
 /* All 'until' and 'settled_ms' are in passed_ms (): the instance's time without the steps of the root's clock. */
 struct watermark {
     uint64_t lease_ms;
     uint64_t told_ms;
-    uint64_t begin_ms;   /* the time when the root started */
-    uint64_t stepped_us; /* by how much its clock was set forward since */
-    uint64_t settled_ms; /* from then on nobody uses a range of a root before */
+    uint64_t begin_ms;          /* the time when the root started */
+    uint64_t stepped_us;        /* by how much its clock was set forward since */
+    uint64_t settled_ms;        /* from then on nobody uses a range of a root before */
+    struct live recent[RECENT]; /* the oldest first */
+    size_t nrecent;
     struct row row[ROWS];
     uint32_t ngenerators;
     struct live live[];
@@ -199,7 +205,7 @@ struct watermark *watermark_create (uint32_t ngenerators, uint64_t lease_ms, con
     return w;
 }
 
-static void replace (struct watermark *w, uint64_t at_ms, const struct live *live)
+static void put_into_row (struct watermark *w, uint64_t at_ms, const struct live *live)
 {
     uint64_t quarter_ms = w->lease_ms / 4 + 1, n = live->until_ms / quarter_ms + 1;
     struct row *row = &w->row[n % ROWS];
@@ -207,8 +213,44 @@ static void replace (struct watermark *w, uint64_t at_ms, const struct live *liv
     if (live->until_ms <= at_ms)
         return;
     if (row->until_ms != n * quarter_ms) /* the one that was there has passed */
-        *row = (struct row){ .until_ms = n * quarter_ms };
+        *row = (struct row){ .until_ms = n * quarter_ms, .low_ms = UINT64_MAX };
     lessees_join (&row->lessees, &(struct lessees){ 1, live->hash });
+    row->low_ms = min_u64 (row->low_ms, live->low_ms);
+}
+
+/* The oldest one makes room for it. */
+static void replace (struct watermark *w, uint64_t at_ms, const struct live *live)
+{
+    size_t n = 0;
+
+    if (live->until_ms <= at_ms)
+        return;
+    for (size_t i = 0; i < w->nrecent; i++)
+        if (w->recent[i].until_ms > at_ms)
+            w->recent[n++] = w->recent[i];
+    if (n == RECENT) {
+        put_into_row (w, at_ms, &w->recent[0]);
+        memmove (&w->recent[0], &w->recent[1], --n * sizeof (w->recent[0]));
+    }
+    w->recent[n++] = *live;
+    w->nrecent = n;
+}
+
+/* Where the first of the ranges begins that a lessee may use, which was given one from 'lo_ms' on.  It may be one of
+ * those that were replaced, and then it uses what it was given before under the new lease, too; of those in a row it is
+ * not known who they are, nor who had something of a root before.
+ */
+static uint64_t first_of (const struct watermark *w, uint64_t at_ms, uint64_t h, uint64_t lo_ms)
+{
+    if (at_ms < w->settled_ms)
+        return 0;
+    for (size_t i = 0; i < w->nrecent; i++)
+        if (w->recent[i].hash == h && w->recent[i].until_ms > at_ms)
+            lo_ms = min_u64 (lo_ms, w->recent[i].low_ms);
+    for (size_t i = 0; i < ROWS; i++)
+        if (w->row[i].until_ms > at_ms)
+            lo_ms = min_u64 (lo_ms, w->row[i].low_ms);
+    return lo_ms;
 }
 
 void watermark_given (struct watermark *w, uint64_t now_ms, const struct lease_grant *grant)
@@ -216,9 +258,11 @@ void watermark_given (struct watermark *w, uint64_t now_ms, const struct lease_g
     struct live *live = &w->live[grant->generator];
     uint64_t h = hash (grant->generator, grant->incarnation), at_ms = passed_ms (w, now_ms);
 
-    if (live->hash != h)
+    bool same = live->hash == h;
+    if (!same)
         replace (w, at_ms, live);
-    *live = (struct live){ h, at_ms + use_ms (w->lease_ms) };
+    *live = (struct live){ h, at_ms + use_ms (w->lease_ms),
+                           same ? live->low_ms : first_of (w, at_ms, h, grant->lo_ms) };
 }
 
 void watermark_back (struct watermark *w, uint64_t now_ms, const struct lease_back *back)
@@ -228,7 +272,7 @@ void watermark_back (struct watermark *w, uint64_t now_ms, const struct lease_ba
     struct live *live = &w->live[back->generator];
 
     if (back->left_ms == 0)
-        *live = (struct live){ 0, 0 };
+        *live = (struct live){ 0 };
     else if (back->left_ms < use_ms (w->lease_ms)) /* W_LENT */
         live->until_ms = min_u64 (live->until_ms, passed_ms (w, now_ms) + LEASE_AT_MOST_MS (back->left_ms));
 }
@@ -240,10 +284,105 @@ static struct lessees count_live (const struct watermark *w, uint64_t at_ms)
     for (uint32_t g = 0; g < w->ngenerators; g++)
         if (w->live[g].until_ms > at_ms)
             lessees_join (&set, &(struct lessees){ 1, w->live[g].hash });
+    for (size_t i = 0; i < w->nrecent; i++)
+        if (w->recent[i].until_ms > at_ms)
+            lessees_join (&set, &(struct lessees){ 1, w->recent[i].hash });
     for (size_t i = 0; i < ROWS; i++)
         if (w->row[i].until_ms > at_ms)
             lessees_join (&set, &w->row[i].lessees);
     return set;
+}
+
+/* --- those that do not report, and make nothing below what they were given -------------------------- */
+
+#define NEWEST 4
+#define STEPS 20000 /* of a search; those who report are among the last ones, and then it takes few */
+
+/* Who may be left out, in the order in which they were given something: one by one, but for rows. */
+struct silent {
+    struct {
+        struct lessees lessees;
+        uint64_t low_ms;
+    } group[ROWS + RECENT + NEWEST];
+    size_t count;
+    unsigned steps;
+};
+
+/* Who began at or below what is told already does not let it rise. */
+static void add_silent (const struct watermark *w, struct silent *s, struct lessees lessees, uint64_t low_ms)
+{
+    if (low_ms <= w->told_ms || lessees.count == 0)
+        return;
+    s->group[s->count].lessees = lessees;
+    s->group[s->count++].low_ms = low_ms;
+}
+
+/* Those of the generators that were given their first range last: elsewhere all report. */
+static void add_newest (const struct watermark *w, uint64_t at_ms, struct silent *s)
+{
+    const struct live *newest[NEWEST] = { NULL };
+
+    for (uint32_t g = 0; g < w->ngenerators; g++) {
+        const struct live *live = &w->live[g];
+
+        for (size_t i = 0; live && live->until_ms > at_ms && i < NEWEST; i++)
+            if (!newest[i] || live->low_ms > newest[i]->low_ms) {
+                const struct live *other = newest[i];
+                newest[i] = live;
+                live = other;
+                if (!live)
+                    break;
+            }
+    }
+    for (size_t i = 0; i < NEWEST && newest[i]; i++)
+        add_silent (w, s, (struct lessees){ 1, newest[i]->hash }, newest[i]->low_ms);
+}
+
+static void find_silent (const struct watermark *w, uint64_t at_ms, struct silent *s)
+{
+    s->count = 0;
+    s->steps = 0;
+    for (size_t i = 0; i < ROWS; i++)
+        if (w->row[i].until_ms > at_ms)
+            add_silent (w, s, w->row[i].lessees, w->row[i].low_ms);
+    for (size_t i = 0; i < w->nrecent; i++)
+        if (w->recent[i].until_ms > at_ms)
+            add_silent (w, s, (struct lessees){ 1, w->recent[i].hash }, w->recent[i].low_ms);
+    add_newest (w, at_ms, s);
+}
+
+/* Whether groups from the one at 'i' on are together those that lack.  '*low_ms' becomes the lowest of theirs. */
+static bool make_up (struct silent *s, size_t i, struct lessees lack, uint64_t *low_ms)
+{
+    if (lack.count == 0)
+        return lack.sum == 0;
+    for (; i < s->count && s->steps++ < STEPS; i++) {
+        const struct lessees *l = &s->group[i].lessees;
+        struct lessees rest = { lack.count - l->count, lack.sum - l->sum };
+
+        if (l->count <= lack.count && make_up (s, i + 1, rest, low_ms)) {
+            *low_ms = min_u64 (*low_ms, s->group[i].low_ms);
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Up to where the watermark may rise for those who did not report; 0: it may not.  A broker that crashes and is started
+ * again and again leaves lessees that never report.  Each was given what lies above all that was given before, so they
+ * hold it back by no more than that (W_BEGIN).
+ */
+static uint64_t bound_of_silent (const struct watermark *w, uint64_t at_ms, const struct lessees *live,
+                                 const struct lessees *told)
+{
+    struct lessees lack = { live->count - told->count, live->sum - told->sum };
+    uint64_t low_ms = UINT64_MAX;
+    struct silent s;
+
+    if (told->count > live->count)
+        return 0;
+    find_silent (w, at_ms, &s);
+    return make_up (&s, 0, lack, &low_ms) ? low_ms : 0;
 }
 
 bool watermark_any_lessee (const struct watermark *w, uint64_t now_ms)
@@ -259,8 +398,11 @@ uint64_t watermark_raise (struct watermark *w, uint64_t now_ms, uint64_t horizon
     struct lessees live = count_live (w, at_ms);
     uint64_t ms = min_u64 (min_u64 (all->low_ms, now_ms), horizon_ms); /* W_HOR */
 
-    if (at_ms >= w->settled_ms && same (&live, &all->lessees) && ms > w->told_ms) /* W_SETTLE, W_SET */
-        w->told_ms = ms;
+    if (at_ms < w->settled_ms) /* W_SETTLE */
+        return w->told_ms;
+    if (!same (&live, &all->lessees)) /* W_SET */
+        ms = min_u64 (ms, bound_of_silent (w, at_ms, &live, &all->lessees));
+    w->told_ms = max_u64 (w->told_ms, ms);
     return w->told_ms;
 }
 

@@ -169,7 +169,7 @@ static void test_replaced (void)
     ok (watermark_raise (w, 200, 5000, &both) == 120, "unless it reports");
     b.low_ms = 1500;
     given (w, 1000, 1, B);
-    ok (watermark_raise (w, NO_ID_BEFORE, 5000, &b) == 120
+    ok (watermark_raise (w, NO_ID_BEFORE - 1, 5000, &b) == 120
             && watermark_raise (w, NO_ID_BEFORE + LEASE / 4 + 1, 5000, &b) == 1500,
         "until it can use nothing any more, give or take a quarter of a lease");
     for (uint64_t now = 2000; now < 20000; now += 10)
@@ -177,10 +177,72 @@ static void test_replaced (void)
     struct report last = own_report (B, 1, 30000);
     given (w, 20000, 1, B);
     ok (watermark_raise (w, 20001, 50000, &last) == 1500
-            && watermark_raise (w, 20000 + NO_ID_BEFORE - 1, 50000, &last) == 1500,
+            && watermark_raise (w, 19980 + NO_ID_BEFORE - 1, 50000, &last) == 1500,
         "however many are replaced");
     given (w, 21000, 1, B);
     ok (watermark_raise (w, 20000 + NO_ID_BEFORE + LEASE / 4, 50000, &last) > 21000, "it goes on when they are over");
+    free (w);
+}
+
+static void given_from (struct watermark *w, uint64_t now_ms, uint32_t generator, const char *who, uint64_t lo_ms)
+{
+    struct lease_grant g = { .generator = generator, .lo_ms = lo_ms, .hi_ms = now_ms + LEASE };
+
+    strcpy (g.incarnation, who);
+    watermark_given (w, now_ms, &g);
+}
+
+/* One broker is started again every tenth of a lease, and lives too short to report, or reports and dies; each life is
+ * given what lies above all before.  Another one reports on.
+ */
+static void crash_on (const char *what, bool tells)
+{
+    struct watermark *w = watermark_create (10, LEASE, &fresh, 0);
+    char life[IDT_MSG_UUID_LEN + 1] = A;
+    uint64_t behind_ms = 0, last = 0, stood_ms = 0, most_ms = 0;
+
+    given_from (w, 0, 1, A, 0);
+    given_from (w, 0, 2, B, 0);
+    for (uint64_t now = 100; now < 40 * LEASE; now += 100) {
+        struct report all = own_report (B, 2, now);
+
+        if (tells) { /* it, or the one before, whose report has not been dropped yet */
+            lessees_add (&all.lessees, 1, life);
+            all.low_ms = now - 100;
+        }
+        uint64_t ms = watermark_raise (w, now, 50000, &all);
+        stood_ms = ms > last ? 0 : stood_ms + 100;
+        most_ms = stood_ms > most_ms ? stood_ms : most_ms;
+        behind_ms = now - ms;
+        last = ms;
+        life[0] = (char)('a' + now / 100 % 26);
+        given_from (w, now, 1, life, now - 100 + LEASE);
+        given_from (w, now, 2, B, now - 100 + LEASE);
+    }
+    ok (most_ms <= LEASE + LEASE / 2 + 100, "%s: it stands for %ju ms at most", what, (uintmax_t)most_ms);
+    ok (behind_ms <= LEASE, "%s: ... and is %ju ms behind then", what, (uintmax_t)behind_ms);
+    free (w);
+}
+
+/* What those who do not report were given lies above, or they hold it back. */
+static void test_begin (void)
+{
+    struct watermark *w = watermark_create (10, LEASE, &fresh, 0);
+    struct report b = own_report (B, 2, 3000);
+
+    given_from (w, 100, 2, B, 50);
+    given_from (w, 2800, 2, B, 1100);
+    given_from (w, 2800, 1, A, 2850);
+    ok (watermark_raise (w, 2900, 5000, &b) == 2850, "one that has not reported holds it back where its range begins");
+    given_from (w, 2900, 1, C, 3800);
+    b.low_ms = 3100;
+    ok (watermark_raise (w, 3200, 5000, &b) == 2850, "... also when it was replaced");
+    lessees_add (&b.lessees, 1, A);
+    ok (watermark_raise (w, 3200, 5000, &b) == 3100, "... unless it reports, and the one in its place begins above");
+    b = own_report (C, 1, 3500);
+    ok (watermark_raise (w, 3600, 5000, &b) == 3100, "who reported, and is silent then, is waited for");
+    b = own_report (C, 3, 3500);
+    ok (watermark_raise (w, 3600, 5000, &b) == 3100, "who holds nothing takes nobody's place");
     free (w);
 }
 
@@ -456,6 +518,9 @@ int main (void)
     test_root ();
     test_lent ();
     test_replaced ();
+    test_begin ();
+    crash_on ("a broker that crashes before it reports", false);
+    crash_on ("a broker that crashes when it has reported", true);
     test_restart ();
     test_step ();
     test_all ();
