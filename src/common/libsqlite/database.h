@@ -94,8 +94,8 @@ int database_damaged (struct database *d, const char *what, idt_error_t *errp);
 void database_close (struct database *d);
 
 /* Run statements without results.  Returns 0, or -1 with errno set and 'errp' filled, like all below:
- *   ESTALE   what was committed is in a file that was removed or replaced meanwhile, the database or its write-ahead log:
- *            the next start will not find it.  What is in a log that was removed gets into the database by
+ *   ESTALE   what was committed is in a file that was removed or replaced meanwhile, the database or its write-ahead
+ *            log: the next start will not find it.  What is in a log that was removed gets into the database by
  *            database_close ().
  * A rollback journal that was removed between two commits is made again.
  */
@@ -107,9 +107,9 @@ sqlite3_stmt *database_prepare (struct database *d, const char *sql, idt_error_t
 /* Take the next row of a statement.  Returns 1 if there is one, 0 after the last. */
 int database_step (struct database *d, sqlite3_stmt *stmt, idt_error_t *errp);
 
-/* Whether the last failure was that a write found no room: the disk is full (ENOSPC), a quota is used up (EDQUOT), or the
- * file may not grow (EFBIG).  Nothing was written after that.  A sync that fails for such a reason is another thing: what
- * it was for is written, and may be found.
+/* Whether the last failure was that a write found no room: the disk is full (ENOSPC), a quota is used up (EDQUOT), or
+ * the file may not grow (EFBIG).  Nothing was written after that.  A sync that fails for such a reason is another thing:
+ * what it was for is written, and may be found.
  */
 bool database_is_full (const struct database *d);
 

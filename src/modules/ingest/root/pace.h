@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* pace.h - at rank 0: when the watermark is asked for next, when work that failed is tried again, and from when on the disk
- * is said not to answer
+/* pace.h - at rank 0: when the watermark is asked for next, when work that failed is tried again, and when the disk is
+ * said not to answer
  *
  * A time is set when it is wanted first and stays until it has come or is no longer wanted.  Submissions and reads call
  * pace_want () many times between; if they moved the time, a busy rank 0 would never reach it.

@@ -147,7 +147,7 @@ static void set_timer (struct root *root, uint64_t now_ms)
     idt_watcher_start (root->timer);
 }
 
-/* --- a disk that does not answer ----------------------------------------------------------------------------------- */
+/* --- a disk that does not answer --------------------------------------------------------------------------------- */
 
 static void watch_disk (struct root *root)
 {
@@ -279,7 +279,7 @@ static bool wants_tidying (const struct root *root)
     return root->counts.untidy && !root->resting;
 }
 
-/* Acknowledgements are timed by seconds that rank 0 was up: no clock that somebody sets forward makes it forget keys. */
+/* Acknowledgements are timed by seconds that rank 0 was up: no clock that is set forward makes it forget keys. */
 static int64_t age_s (const struct root *root)
 {
     return root->opened_s + (int64_t)((service_now_ms () - root->opened_ms) / 1000);

@@ -6,8 +6,8 @@
  * What is known of the file changes when the transaction is durable, not before.  When its end fails, SQLite has taken
  * it back, but its log may hold all of it: whoever opens the file next, after a crash, would find it.  That is so until
  * something else is written over it, which the next transaction that ends well does; so it must write something
- * (meta.tries).  A write that found no room (database_is_full ()) alone is sure to have stopped the log before the end, for
- * that is its last write.
+ * (meta.tries).  A write that found no room (database_is_full ()) alone is sure to have stopped the log before the end,
+ * for that is its last write.
  */
 #include <errno.h>
 #include <inttypes.h>
