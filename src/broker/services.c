@@ -178,7 +178,9 @@ static void subscription (struct broker *b, const idt_msg_t *msg,
         idt_respond_error (b->h, msg, EPROTO, "events can be had only from the broker one is connected to");
     else if (change (b->event, p, idt_msg_cred (msg), topic) < 0)
         idt_respond_error (b->h, msg, errno,
-                           errno == ENOSPC   ? "too many subscriptions (4096, of guests 64)"
+                           errno == ENOSPC
+                               ? "too many subscriptions: a connection has 4096 at most, a user in all 4096, "
+                                 "a guest 64, and all but the owner together 16384: end some first"
                            : errno == EINVAL ? "a subscription is longer than any topic (1024)"
                                              : NULL);
     else
@@ -365,11 +367,12 @@ static void state_get_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 static void shutdown_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 {
     struct broker *b = arg;
+    idt_error_t err;
 
     if (!idt_msg_has_flag (msg, IDT_MSGFLAG_STREAMING))
         idt_respond (h, msg, NULL);
-    else if (msglist_add (b->shutdown_streams, msg) < 0) {
-        idt_respond_error (h, msg, errno, NULL);
+    else if (msglist_add (b->shutdown_streams, msg, &err) < 0) {
+        idt_respond_error (h, msg, errno, err.text);
         return;
     }
     broker_begin_stop (b, "a request");

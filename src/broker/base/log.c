@@ -269,7 +269,7 @@ static void dmesg_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 {
     struct log *log = arg;
     int want_follow = 0, nobacklog = 0;
-    idt_error_t err;
+    idt_error_t err = { "" };
     json_t *o;
 
     if (idt_msg_unpack (msg, &o, &err, "{s?b s?b}", "follow", &want_follow, "nobacklog", &nobacklog) < 0) {
@@ -281,8 +281,8 @@ static void dmesg_cb (idt_t *h, const idt_msg_t *msg, void *arg)
         idt_respond_error (h, msg, EPROTO, "log.dmesg is a streaming request");
         return;
     }
-    if (want_follow && msglist_add (log->followers, msg) < 0) {
-        idt_respond_error (h, msg, errno, errno == ENOSPC ? "too many clients follow the log already" : NULL);
+    if (want_follow && msglist_add (log->followers, msg, &err) < 0) {
+        idt_respond_error (h, msg, errno, err.text);
         return;
     }
     for (const char *line = nobacklog ? NULL : zlistx_first (log->ring); line; line = zlistx_next (log->ring))

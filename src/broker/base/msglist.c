@@ -11,9 +11,11 @@
 
 #include "libutil/errprintf.h"
 #include "broker/base/msglist.h"
+#include "libmodule/quota.h"
 
 struct msglist {
     zlistx_t *requests; /* references */
+    struct quota quota; /* of who asked */
 };
 
 static void unref_message (void **item)
@@ -31,25 +33,28 @@ struct msglist *msglist_create (void)
         return errset_null (ENOMEM);
     }
     zlistx_set_destructor (fw->requests, unref_message);
+    quota_init (&fw->quota, QUOTA_FOLLOWERS);
     return fw;
 }
 
 void msglist_destroy (struct msglist *fw)
 {
-    if (fw)
-        zlistx_destroy (&fw->requests);
+    if (!fw)
+        return;
+    zlistx_destroy (&fw->requests);
+    quota_fini (&fw->quota);
     free (fw);
 }
 
-int msglist_add (struct msglist *fw, const idt_msg_t *request)
+int msglist_add (struct msglist *fw, const idt_msg_t *request, idt_error_t *errp)
 {
-    if (zlistx_size (fw->requests) >= MSGLIST_MAX)
-        return errset (ENOSPC);
-    if (!zlistx_add_end (fw->requests, (void *)idt_msg_ref (request))) {
-        idt_msg_unref (request);
-        return errset (ENOMEM);
-    }
-    return 0;
+    if (quota_take (&fw->quota, idt_msg_cred (request), errp) < 0)
+        return -1;
+    if (zlistx_add_end (fw->requests, (void *)idt_msg_ref (request)))
+        return 0;
+    idt_msg_unref (request);
+    quota_give (&fw->quota, idt_msg_cred (request));
+    return errsetf (errp, ENOMEM, "out of memory");
 }
 
 size_t msglist_count (const struct msglist *fw)
@@ -72,6 +77,7 @@ void msglist_end (struct msglist *fw, idt_t *h, int errnum)
     for (; request; request = zlistx_next (fw->requests))
         idt_respond_error (h, request, errnum, NULL);
     zlistx_purge (fw->requests);
+    quota_fini (&fw->quota);
 }
 
 void msglist_disconnect (struct msglist *fw, const idt_msg_t *msg)
@@ -79,6 +85,8 @@ void msglist_disconnect (struct msglist *fw, const idt_msg_t *msg)
     const idt_msg_t *request = zlistx_first (fw->requests);
 
     for (; request; request = zlistx_next (fw->requests))
-        if (strcmp (idt_msg_route_oldest (request), idt_msg_route_oldest (msg)) == 0)
+        if (strcmp (idt_msg_route_oldest (request), idt_msg_route_oldest (msg)) == 0) {
+            quota_give (&fw->quota, idt_msg_cred (request));
             zlistx_delete (fw->requests, zlistx_cursor (fw->requests));
+        }
 }

@@ -11,13 +11,13 @@
 
 struct msglist;
 
-#define MSGLIST_MAX 256 /* requests of one kind */
-
 struct msglist *msglist_create (void); /* NULL with errno ENOMEM */
 void msglist_destroy (struct msglist *fw);
 
-/* Keep a request (a reference of its own).  Returns 0, or -1 with errno ENOSPC (MSGLIST_MAX), ENOMEM. */
-int msglist_add (struct msglist *fw, const idt_msg_t *request);
+/* Keep a request (a reference of its own).  Returns 0, or -1 with errno ENOSPC (QUOTA_FOLLOWERS), ENOMEM, and 'errp'
+ * filled.
+ */
+int msglist_add (struct msglist *fw, const idt_msg_t *request, idt_error_t *errp);
 
 size_t msglist_count (const struct msglist *fw);
 

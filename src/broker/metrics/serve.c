@@ -17,9 +17,9 @@
 #include "broker/metrics/serve.h"
 #include "broker/metrics/survey.h"
 #include "libidtree/json_build.h"
+#include "libmodule/quota.h"
 #include "libmodule/respond.h"
 #include "libmodule/upcall.h"
-#include "libmsg/access.h"
 #include "libutil/clock.h"
 #include "libutil/errprintf.h"
 
@@ -37,7 +37,6 @@ struct request {
     bool alone;
     bool brief;
     bool is_root; /* of the subtree that is asked for */
-    bool guest;
     struct survey *survey;
     struct upcalls ups;     /* to children, by rank */
     struct upcalls modules; /* to modules of this rank, by their place in 'asked' */
@@ -46,7 +45,7 @@ struct request {
 struct surveys {
     struct surveys_conf conf;
     LIST_HEAD (, request) requests;
-    unsigned count, guests;
+    struct quota quota; /* of those in 'requests' */
     bool stopped;
 };
 
@@ -62,8 +61,7 @@ static void request_destroy (struct request *r)
     if (!r)
         return;
     LIST_REMOVE (r, link);
-    r->all->count--;
-    r->all->guests -= r->guest;
+    quota_give (&r->all->quota, idt_msg_cred (r->msg));
     upcalls_stop (&r->ups, r->all->conf.h, NULL);
     upcalls_stop (&r->modules, r->all->conf.h, NULL);
     survey_destroy (r->survey);
@@ -81,9 +79,6 @@ static struct request *request_create (struct surveys *all, const idt_msg_t *msg
         return NULL;
     r->all = all;
     r->msg = idt_msg_ref (msg);
-    r->guest = !(idt_msg_cred (msg).rolemask & IDT_ROLE_BROKER) && access_is_guest (idt_msg_cred (msg));
-    all->count++;
-    all->guests += r->guest;
     LIST_INSERT_HEAD (&all->requests, r, link);
     return r;
 }
@@ -235,7 +230,6 @@ static bool are_services (const json_t *services)
 static int check (const struct surveys *all, const idt_msg_t *msg, const struct wants *w, idt_error_t *errp)
 {
     const struct topo *topo = all->conf.topo;
-    bool guest = access_is_guest (idt_msg_cred (msg));
 
     if (w->rank < 0 || w->rank >= topo->size)
         return errsetf (errp, EINVAL, "rank %jd: must be 0 to %u", (intmax_t)w->rank, topo->size - 1);
@@ -245,12 +239,10 @@ static int check (const struct surveys *all, const idt_msg_t *msg, const struct 
         return errsetf (errp, EPROTO, "services must be an array of names of modules, %d at most", SURVEY_MAX_SERVICES);
     if (all->stopped)
         return errsetf (errp, EHOSTUNREACH, STOPPING);
-    if (all->count >= SURVEYS_MAX || (guest && all->guests >= SURVEYS_GUESTS))
-        return errsetf (errp, EAGAIN, "%d of these are under way, as many as may be: try again later",
-                        all->count >= SURVEYS_MAX ? SURVEYS_MAX : SURVEYS_GUESTS);
     return 0;
 }
 
+/* Its place in the quota is taken. */
 static void begin (struct surveys *all, const idt_msg_t *msg, const struct wants *w)
 {
     struct request *r = request_create (all, msg);
@@ -279,6 +271,8 @@ static void begin (struct surveys *all, const idt_msg_t *msg, const struct wants
     return;
 error:
     module_respond_error (all->conf.h, msg, ENOMEM, NULL);
+    if (!r)
+        quota_give (&all->quota, idt_msg_cred (msg));
     request_destroy (r);
 }
 
@@ -295,7 +289,7 @@ static void get_cb (idt_t *h, const idt_msg_t *msg, void *arg)
         module_respond_error (h, msg, EPROTO, err.text);
         return;
     }
-    if (check (all, msg, &w, &err) < 0)
+    if (check (all, msg, &w, &err) < 0 || quota_take (&all->quota, idt_msg_cred (msg), &err) < 0)
         module_respond_error (h, msg, errno, err.text);
     else
         begin (all, msg, &w);
@@ -316,6 +310,7 @@ struct surveys *surveys_create (const struct surveys_conf *conf)
     if (!all)
         return NULL;
     all->conf = *conf;
+    quota_init (&all->quota, QUOTA_SURVEYS);
     LIST_INIT (&all->requests);
     if (idt_handlers_add (conf->h, handlers, all) < 0) {
         free (all);
@@ -346,5 +341,6 @@ void surveys_destroy (struct surveys *all)
         return;
     while ((r = LIST_FIRST (&all->requests)))
         request_destroy (r);
+    quota_fini (&all->quota);
     free (all);
 }

@@ -19,7 +19,7 @@
  *
  * The answer has each rank of the subtree once in the set "status" (survey.h).  Errors:
  *   EINVAL  there is no such rank
- *   EAGAIN  too many of these are under way: SURVEYS_MAX, of guests SURVEYS_GUESTS
+ *   EAGAIN  too many of these are under way: QUOTA_SURVEYS
  */
 #ifndef BROKER_METRICS_SERVE_H
 #define BROKER_METRICS_SERVE_H
@@ -32,8 +32,6 @@
 
 struct surveys;
 
-#define SURVEYS_MAX 32
-#define SURVEYS_GUESTS 4
 #define SURVEY_MAX_SERVICES 64 /* that a request names */
 #define SURVEY_MAX_MS 600000
 

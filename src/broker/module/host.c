@@ -5,9 +5,10 @@
  *
  * Neither the router nor a module is ever entered from inside itself: what passes between them waits until
  * modules_turn ().  Modules take turns, a message each: first what the module sent, then answers and events to it,
- * which are always taken, then the requests, by turns over their askers.  A module has so many requests waiting, and an
- * asker no more of them than are still free (turns.h); EXFULL is for who asks.  One in a thread gets a few at a time,
- * in a mailbox, so that one that waits in its handler still finds its answers.
+ * which are always taken, then the requests, by turns over their askers; the connections of one user, but the owner,
+ * share the turns of one.  A module has so many requests waiting, and an asker no more of them than are still free
+ * (turns.h); EXFULL is for who asks.  One in a thread gets a few at a time, in a mailbox, so that one that waits in its
+ * handler still finds its answers.
  */
 #include "config.h"
 
@@ -18,6 +19,7 @@
 
 #include "libutil/errprintf.h"
 #include "broker/module/private.h"
+#include "libmsg/access.h"
 #include "libutil/clock.h"
 #include "broker/base/uuid_key.h"
 
@@ -71,10 +73,11 @@ static int enqueue_ask (struct module *m, const idt_msg_t *msg)
 {
     uint64_t key = asker_key (m->ms, idt_msg_route_oldest (msg));
     uint32_t cost = idt_msg_encode_size (msg) + ASK_OVERHEAD;
-    int rc = turns_put (m->asks, key, (void *)msg, cost);
+    uint64_t user = access_share (idt_msg_cred (msg));
+    int rc = turns_put_of (m->asks, user, key, (void *)msg, cost);
 
     if (rc < 0 && errno == EXFULL && router_is_disconnect (msg))
-        rc = turns_force (m->asks, key, (void *)msg, cost);
+        rc = turns_force (m->asks, user, key, (void *)msg, cost);
     if (rc < 0)
         return -1;
     idt_msg_ref (msg);

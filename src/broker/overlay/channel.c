@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libmsg/access.h"
 #include "libmsg/codec.h"
 #include "libutil/errprintf.h"
 #include "broker/overlay/channel_private.h"
@@ -205,7 +206,9 @@ static uint64_t asker_of (const idt_msg_t *msg)
 
 static int queue (struct channel *ch, enum link_class c, const idt_msg_t *msg)
 {
-    if (ch->turns[c] ? turns_put (ch->turns[c], asker_of (msg), (void *)msg, cost_of (msg)) < 0
+    uint64_t user = access_share (idt_msg_cred (msg));
+
+    if (ch->turns[c] ? turns_put_of (ch->turns[c], user, asker_of (msg), (void *)msg, cost_of (msg)) < 0
                      : fifo_push (&ch->fifo[c], msg) < 0)
         return -1;
     idt_msg_ref (msg);

@@ -368,9 +368,10 @@ int overlay_attach (struct overlay *ov, const struct idt_overlay_ops *ops, void 
 static void health_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 {
     struct overlay *ov = arg;
+    idt_error_t err;
 
-    if (idt_msg_has_flag (msg, IDT_MSGFLAG_STREAMING) && msglist_add (ov->followers, msg) < 0)
-        idt_respond_error (h, msg, errno, errno == ENOSPC ? "too many clients follow the health already" : NULL);
+    if (idt_msg_has_flag (msg, IDT_MSGFLAG_STREAMING) && msglist_add (ov->followers, msg, &err) < 0)
+        idt_respond_error (h, msg, errno, err.text);
     else
         idt_respond_pack (h, msg, "o", describe_health (ov));
 }

@@ -13,6 +13,7 @@
 #include "broker/route/event.h"
 #include "broker/route/ring.h"
 #include "broker/route/router.h"
+#include "libmodule/quota.h"
 #include "libmsg/access.h"
 #include "libutil/be.h"
 
@@ -46,6 +47,7 @@ struct event {
     bool fetching;
     struct event_stats stats;
     zhashx_t *subscribers; /* by the peer's UUID */
+    struct quota quota;    /* of subscriptions */
     struct ring *ring;     /* NULL: nobody wants one */
 };
 
@@ -74,6 +76,7 @@ struct event *event_create (bool root, const char *uuid, size_t ring_count, cons
     ev->ops = ops;
     ev->arg = arg;
     ev->root = root;
+    quota_init (&ev->quota, QUOTA_SUBSCRIPTIONS);
     if (root)
         snprintf (ev->stream, sizeof (ev->stream), "%s", uuid);
     return ev;
@@ -85,6 +88,7 @@ void event_destroy (struct event *ev)
         return;
     ring_destroy (ev->ring);
     zhashx_destroy (&ev->subscribers);
+    quota_fini (&ev->quota);
     free (ev);
 }
 
@@ -135,16 +139,20 @@ static struct subscriber *subscriber_of (struct event *ev, struct peer *p)
 
 int event_subscribe (struct event *ev, struct peer *p, struct idt_cred user, const char *prefix)
 {
-    size_t most = access_is_guest (user) ? EVENT_GUEST_SUBSCRIPTIONS : EVENT_MAX_SUBSCRIPTIONS;
     struct subscription *sub = subscription_create (user, prefix);
     struct subscriber *s = sub ? subscriber_of (ev, p) : NULL;
 
-    if (!s || zlistx_size (s->subscriptions) >= most) {
-        free (sub);
-        return s ? errset (ENOSPC) : -1;
+    if (s && zlistx_size (s->subscriptions) >= EVENT_MAX_SUBSCRIPTIONS)
+        errno = ENOSPC;
+    else if (s && quota_take (&ev->quota, user, NULL) == 0) {
+        zlistx_add_end (s->subscriptions, sub);
+        return 0;
     }
-    zlistx_add_end (s->subscriptions, sub);
-    return 0;
+    int saved = errno;
+    free (sub);
+    if (s && zlistx_size (s->subscriptions) == 0)
+        event_forget (ev, p);
+    return errset (saved);
 }
 
 int event_unsubscribe (struct event *ev, struct peer *p, struct idt_cred user, const char *prefix)
@@ -157,6 +165,7 @@ int event_unsubscribe (struct event *ev, struct peer *p, struct idt_cred user, c
     if (!handle)
         return errset (ENOENT);
     zlistx_delete (s->subscriptions, handle);
+    quota_give (&ev->quota, user);
     if (zlistx_size (s->subscriptions) == 0)
         event_forget (ev, p);
     return 0;
@@ -164,6 +173,11 @@ int event_unsubscribe (struct event *ev, struct peer *p, struct idt_cred user, c
 
 void event_forget (struct event *ev, struct peer *p)
 {
+    struct subscriber *s = zhashx_lookup (ev->subscribers, p->uuid);
+    const struct subscription *sub = s ? zlistx_first (s->subscriptions) : NULL;
+
+    for (; sub; sub = zlistx_next (s->subscriptions))
+        quota_give (&ev->quota, sub->user);
     zhashx_delete (ev->subscribers, p->uuid);
 }
 

@@ -41,7 +41,6 @@ struct event_ops {
 #define EVENT_RING_BYTES ((size_t)16 << 20)
 #define EVENT_MAX_BYTES ((size_t)64 << 20)  /* of one event */
 #define EVENT_MAX_SUBSCRIPTIONS 4096        /* of one peer: a client has two for each of its documents */
-#define EVENT_GUEST_SUBSCRIPTIONS 64        /* where a guest asks for one more */
 #define EVENT_FETCH_BYTES ((size_t)1 << 20) /* of events in one answer to a fetch */
 
 /* 'root': this is rank 0, whose stream is named 'uuid'.  So many events are kept; 0: none, it has no children.  NULL
@@ -54,7 +53,8 @@ void event_destroy (struct event *ev);
 void event_start_after (struct event *ev, uint64_t seq);
 
 /* Subscribe a peer to topics that begin with 'prefix', of which it gets what 'user' may see (libmsg/access.h).  Returns
- * 0, or -1 with errno ENOSPC (too many), EINVAL (longer than any topic), ENOMEM.
+ * 0, or -1 with errno ENOSPC (the peer has EVENT_MAX_SUBSCRIPTIONS, or the user as many as QUOTA_SUBSCRIPTIONS allows
+ * over all peers), EINVAL (longer than any topic), ENOMEM.
  */
 int event_subscribe (struct event *ev, struct peer *p, struct idt_cred user, const char *prefix);
 int event_unsubscribe (struct event *ev, struct peer *p, struct idt_cred user, const char *prefix); /* -1, ENOENT */

@@ -12,6 +12,7 @@
 
 #include "broker/route/event.h"
 #include "broker/route/router.h"
+#include "libmodule/quota.h"
 #include "test/tap.h"
 
 #define STREAM "00000001-0000-4000-8000-000000000000"
@@ -186,7 +187,16 @@ static void test_private (void)
     ok (event_unsubscribe (ev, &s[2].peer, owner, "") < 0 && errno == ENOENT, "one's subscription is not another's");
     for (errno = 0; event_subscribe (ev, &s[2].peer, users[2], prefix) == 0; n++)
         snprintf (prefix, sizeof (prefix), "p%d", n);
-    ok (n == EVENT_GUEST_SUBSCRIPTIONS - 1 && errno == ENOSPC, "a guest may have %d subscriptions", n + 1);
+    ok (n + 1 == (int)quota_rule (QUOTA_SUBSCRIPTIONS)->guest && errno == ENOSPC, "a guest may have %d subscriptions",
+        n + 1);
+    ok (event_subscribe (ev, &s[1].peer, users[2], "q") < 0 && errno == ENOSPC, "... over all connections");
+    ok (event_subscribe (ev, &s[1].peer, users[1], "q") == 0 && event_subscribe (ev, &s[0].peer, owner, "q") == 0,
+        "other users have their own");
+    event_unsubscribe (ev, &s[2].peer, users[2], "");
+    ok (event_subscribe (ev, &s[1].peer, users[2], "q") == 0 && event_subscribe (ev, &s[2].peer, users[2], "q") < 0,
+        "one that he gives up he may have elsewhere");
+    event_forget (ev, &s[2].peer);
+    ok (event_subscribe (ev, &s[2].peer, users[2], "q") == 0, "... as all of a connection that ends");
     event_destroy (ev);
 }
 

@@ -41,6 +41,14 @@ static inline bool access_is_guest (struct idt_cred user)
     return !(user.rolemask & ACCESS_GROUP);
 }
 
+/* Whose share of what all use a message counts for: a user's, over all connections; 0: the owner's or a broker's, which
+ * have no such share.
+ */
+static inline uint64_t access_share (struct idt_cred user)
+{
+    return user.rolemask & (IDT_ROLE_OWNER | IDT_ROLE_BROKER) ? 0 : UINT64_C (1) + user.userid;
+}
+
 /* The rows of the table in order, for who compares it; NULL: there are no more. */
 const char *access_topic (size_t i, uint32_t *roles);
 

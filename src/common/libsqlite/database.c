@@ -44,7 +44,7 @@ int database_damaged (struct database *d, const char *what, idt_error_t *errp)
     return errsetf (errp, EBADMSG, "%s: damaged (%s): %s", d->path, what, d->kind->advice);
 }
 
-/* What the system said of a failure, 'errnum' being errno after it: most versions of SQLite keep that of opens alone. */
+/* What the system said of a failure, 'errnum' being errno after it: SQLite keeps that of opens alone. */
 static int system_errno (const struct database *d, int errnum)
 {
     if (sqlite3_system_errno (d->db) != 0)

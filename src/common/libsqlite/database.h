@@ -108,8 +108,8 @@ sqlite3_stmt *database_prepare (struct database *d, const char *sql, idt_error_t
 int database_step (struct database *d, sqlite3_stmt *stmt, idt_error_t *errp);
 
 /* Whether the last failure was that a write found no room: the disk is full (ENOSPC), a quota is used up (EDQUOT), or
- * the file may not grow (EFBIG).  Nothing was written after that.  A sync that fails for such a reason is another thing:
- * what it was for is written, and may be found.
+ * the file may not grow (EFBIG).  Nothing was written after that.  A sync that fails for such a reason is another
+ * thing: what it was for is written, and may be found.
  */
 bool database_is_full (const struct database *d);
 

@@ -4,7 +4,8 @@
 /* turns.c - a queue that is served by turns over those who fill it
  *
  * A flow in the round has items and is ready.  The first of them is served while its credit is above 0; an item may
- * take the credit below that.  Then it goes to the end and gets a quantum.
+ * take the credit below that.  Then it goes to the end and gets a quantum, or as many flows of its group as are in the
+ * round share one.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -23,14 +24,24 @@ struct item {
     uint32_t cost;
 };
 
+struct group {
+    LIST_ENTRY (group) link;
+    uint64_t key;
+    uint32_t nflows, in_round;
+    struct account account;
+};
+
 struct flow {
     struct flow *next; /* in its bucket */
     uint64_t key;
     int64_t credit;
-    struct account account;
+    struct group *group;    /* NULL: alone */
+    struct account account; /* where it is alone */
     STAILQ_HEAD (, item) items;
     TAILQ_ENTRY (flow) link; /* in the round */
+    size_t nitems;
     bool ready;
+    bool fresh; /* it was not in the round yet */
 };
 
 struct turns {
@@ -40,8 +51,75 @@ struct turns {
     uint32_t quantum;
     struct account_pool pool;
     TAILQ_HEAD (, flow) round;
-    struct spare flows, items;
+    LIST_HEAD (, group) groups; /* that have flows */
+    struct spare flows, items, spare_groups;
 };
+
+/* --- groups ---------------------------------------------------------------------------------- */
+
+static struct group *find_or_add_group (struct turns *t, uint64_t key)
+{
+    struct group *g;
+
+    LIST_FOREACH (g, &t->groups, link)
+        if (g->key == key)
+            return g;
+    if (!(g = spare_get (&t->spare_groups)))
+        return NULL;
+    *g = (struct group){ .key = key };
+    account_init (&g->account, &t->pool, 0, 0, ACCOUNT_NEVER);
+    LIST_INSERT_HEAD (&t->groups, g, link);
+    return g;
+}
+
+static void leave_group (struct turns *t, struct flow *f)
+{
+    struct group *g = f->group;
+
+    f->group = NULL;
+    if (!g || --g->nflows > 0)
+        return;
+    LIST_REMOVE (g, link);
+    spare_put (&t->spare_groups, g);
+}
+
+/* Returns 0, or -1: there is no memory. */
+static int join_group (struct turns *t, struct flow *f, uint64_t key)
+{
+    if (key == TURNS_ALONE || f->group || !STAILQ_EMPTY (&f->items))
+        return 0;
+    if (!(f->group = find_or_add_group (t, key)))
+        return -1;
+    f->group->nflows++;
+    return 0;
+}
+
+static struct account *account_of (struct flow *f)
+{
+    return f->group ? &f->group->account : &f->account;
+}
+
+/* What a flow is served in its turn. */
+static int64_t share (const struct turns *t, const struct flow *f)
+{
+    uint32_t n = f->group && f->group->in_round > 1 ? f->group->in_round : 1;
+
+    return t->quantum > n ? t->quantum / n : 1;
+}
+
+static void enter_round (struct turns *t, struct flow *f)
+{
+    TAILQ_INSERT_TAIL (&t->round, f, link);
+    if (f->group)
+        f->group->in_round++;
+}
+
+static void leave_round (struct turns *t, struct flow *f)
+{
+    TAILQ_REMOVE (&t->round, f, link);
+    if (f->group)
+        f->group->in_round--;
+}
 
 /* --- flows by key ---------------------------------------------------------------------------- */
 
@@ -88,7 +166,7 @@ static struct flow *find_or_add (struct turns *t, uint64_t key)
 
     if (f || !(f = spare_get (&t->flows)))
         return f;
-    *f = (struct flow){ .key = key, .credit = t->quantum, .ready = true };
+    *f = (struct flow){ .key = key, .ready = true, .fresh = true };
     if (t->nflows++ >= t->nbuckets)
         grow (t);
     account_init (&f->account, &t->pool, 0, 0, ACCOUNT_NEVER);
@@ -109,6 +187,7 @@ static void forget_idle (struct turns *t, struct flow *f)
         link = &(*link)->next;
     *link = f->next;
     t->nflows--;
+    leave_group (t, f);
     spare_put (&t->flows, f);
 }
 
@@ -121,22 +200,26 @@ static bool in_round (const struct flow *f)
 
 typedef enum account_verdict (*charge_f) (struct account *a, uint64_t bytes, uint64_t now_us);
 
-static int put (struct turns *t, uint64_t key, void *item, uint32_t cost, charge_f charge)
+static int put (struct turns *t, uint64_t group, uint64_t key, void *item, uint32_t cost, charge_f charge)
 {
     struct flow *f = find_or_add (t, key);
     struct item *i = spare_get (&t->items);
     int errnum = ENOMEM;
 
-    if (!f || !i)
+    if (!f || !i || join_group (t, f, group) < 0)
         goto error;
-    if (charge (&f->account, cost, 0) == ACCOUNT_FULL) {
+    if (charge (account_of (f), cost, 0) == ACCOUNT_FULL) {
         errnum = EXFULL;
         goto error;
     }
     *i = (struct item){ .item = item, .cost = cost };
     if (f->ready && STAILQ_EMPTY (&f->items))
-        TAILQ_INSERT_TAIL (&t->round, f, link);
+        enter_round (t, f);
     STAILQ_INSERT_TAIL (&f->items, i, link);
+    f->nitems++;
+    if (f->fresh)
+        f->credit = share (t, f);
+    f->fresh = false;
     return 0;
 error:
     spare_put (&t->items, i);
@@ -147,12 +230,17 @@ error:
 
 int turns_put (struct turns *t, uint64_t key, void *item, uint32_t cost)
 {
-    return put (t, key, item, cost, account_charge);
+    return put (t, TURNS_ALONE, key, item, cost, account_charge);
 }
 
-int turns_force (struct turns *t, uint64_t key, void *item, uint32_t cost)
+int turns_put_of (struct turns *t, uint64_t group, uint64_t key, void *item, uint32_t cost)
 {
-    return put (t, key, item, cost, account_force);
+    return put (t, group, key, item, cost, account_charge);
+}
+
+int turns_force (struct turns *t, uint64_t group, uint64_t key, void *item, uint32_t cost)
+{
+    return put (t, group, key, item, cost, account_force);
 }
 
 static void *take (struct turns *t, struct flow *f)
@@ -161,8 +249,9 @@ static void *take (struct turns *t, struct flow *f)
     void *item = i->item;
 
     STAILQ_REMOVE_HEAD (&f->items, link);
+    f->nitems--;
     f->credit -= i->cost;
-    account_release (&f->account, 1, i->cost, 0);
+    account_release (account_of (f), 1, i->cost, 0);
     spare_put (&t->items, i);
     return item;
 }
@@ -173,7 +262,7 @@ static struct flow *turn (struct turns *t)
     struct flow *f = TAILQ_FIRST (&t->round);
 
     while (f && f->credit <= 0) {
-        f->credit += t->quantum;
+        f->credit += share (t, f);
         if (!TAILQ_NEXT (f, link)) {
             f->credit = t->quantum;
             break;
@@ -194,7 +283,7 @@ void *turns_next (struct turns *t)
         return NULL;
     item = take (t, f);
     if (STAILQ_EMPTY (&f->items)) {
-        TAILQ_REMOVE (&t->round, f, link);
+        leave_round (t, f);
         forget_idle (t, f);
     }
     return item;
@@ -207,10 +296,10 @@ void turns_ready (struct turns *t, uint64_t key, bool ready)
     if (!f || f->ready == ready)
         return;
     if (in_round (f))
-        TAILQ_REMOVE (&t->round, f, link);
+        leave_round (t, f);
     f->ready = ready;
     if (in_round (f))
-        TAILQ_INSERT_TAIL (&t->round, f, link);
+        enter_round (t, f);
     forget_idle (t, f);
 }
 
@@ -223,9 +312,11 @@ static void drop (struct turns *t, struct flow *f, turns_f cb, void *arg)
     struct item *i;
 
     if (in_round (f))
-        TAILQ_REMOVE (&t->round, f, link);
+        leave_round (t, f);
     STAILQ_CONCAT (&items, &f->items);
-    account_clear (&f->account);
+    f->nitems = 0;
+    STAILQ_FOREACH (i, &items, link)
+        account_release (account_of (f), 1, i->cost, 0);
     f->ready = true;
     forget_idle (t, f);
     while ((i = STAILQ_FIRST (&items))) {
@@ -260,6 +351,8 @@ struct turns *turns_create (uint32_t quantum, uint64_t max_items, uint64_t max_c
     TAILQ_INIT (&t->round);
     spare_init (&t->flows, sizeof (struct flow));
     spare_init (&t->items, sizeof (struct item));
+    spare_init (&t->spare_groups, sizeof (struct group));
+    LIST_INIT (&t->groups);
     return t;
 }
 
@@ -272,6 +365,7 @@ void turns_destroy (struct turns *t)
     turns_drain (t, NULL, NULL);
     spare_fini (&t->flows);
     spare_fini (&t->items);
+    spare_fini (&t->spare_groups);
     free (t->buckets);
     free (t);
     errno = saved_errno;
@@ -296,5 +390,5 @@ size_t turns_flow_count (const struct turns *t, uint64_t key)
 {
     const struct flow *f = find (t, key);
 
-    return f ? f->account.items : 0;
+    return f ? f->nitems : 0;
 }

@@ -8,7 +8,10 @@
  * 1. Two flows that always have something have been served the same, by cost, but for two quanta and one item.
  * 2. A flow that is not ready (nobody takes its answers now) keeps its items and gains nothing.
  * 3. No flow holds more of the limits than is still free (account.h), so none fills the queue for the others.
- * 4. All is O(1), but that an item may cost a step for each quantum in its cost.
+ * 4. Flows may belong to a group, such as the connections of one user.  A group is served as one flow is, and holds of
+ *    the limits what one flow may: its flows share that.
+ * 5. All is O(1), but that an item may cost a step for each part of a quantum in its cost, and that a new flow looks
+ *    for its group among those that have flows.
  */
 #ifndef UTIL_TURNS_H
 #define UTIL_TURNS_H
@@ -34,8 +37,12 @@ void turns_destroy (struct turns *t);
  */
 int turns_put (struct turns *t, uint64_t key, void *item, uint32_t cost);
 
+/* The same for a flow of a group; TURNS_ALONE: of none.  A flow's group is that of its first item. */
+#define TURNS_ALONE UINT64_C (0)
+int turns_put_of (struct turns *t, uint64_t group, uint64_t key, void *item, uint32_t cost);
+
 /* The same for what must not be refused: only ENOMEM. */
-int turns_force (struct turns *t, uint64_t key, void *item, uint32_t cost);
+int turns_force (struct turns *t, uint64_t group, uint64_t key, void *item, uint32_t cost);
 
 /* Take the next item.  NULL: no flow that is ready has one. */
 void *turns_next (struct turns *t);

@@ -45,7 +45,7 @@ static bool put (struct turns *t, struct model *m, uint64_t key)
         return true;
     *x = (struct thing){ key, m[key].put++, 1 + random_below (MAX_COST) };
     m[key].cost += x->cost;
-    return turns_put (t, key, x, x->cost) == 0;
+    return turns_put_of (t, key < 2 ? TURNS_ALONE : 7, key, x, x->cost) == 0;
 }
 
 static bool take (struct turns *t, struct model *m)
@@ -133,6 +133,57 @@ static bool fair (uint32_t smallest, uint32_t largest)
     return good;
 }
 
+/* One alone, and a group of 'members': all always have something. */
+static bool fair_to_one (uint64_t members, uint32_t smallest, uint32_t largest)
+{
+    struct turns *t = turns_create (QUANTUM, 0, 0);
+    static struct thing things[64];
+    uint64_t served[64] = { 0 }, group = 0, most = largest + 2 * QUANTUM;
+    bool good = true;
+
+    for (uint64_t i = 0; i <= members; i++) {
+        things[i] = (struct thing){ i, 0, i % 2 ? smallest : largest };
+        for (int n = 0; n < 2; n++)
+            good = good && turns_put_of (t, i > 0 ? 9 : TURNS_ALONE, i, &things[i], things[i].cost) == 0;
+    }
+    for (int n = 0; good && n < 100000; n++) {
+        struct thing *x = turns_next (t);
+
+        served[x->key] += x->cost;
+        group += x->key > 0 ? x->cost : 0;
+        good = turns_put_of (t, x->key > 0 ? 9 : TURNS_ALONE, x->key, x, x->cost) == 0
+               && group <= served[0] + members * largest + 2 * QUANTUM;
+        for (uint64_t i = 1; i <= members; i++)
+            good = good && served[x->key] <= served[i] + (x->key ? most : UINT32_MAX);
+    }
+    good = good && group > served[0] / 2; /* parts of a quantum are whole numbers */
+    turns_destroy (t);
+    return good;
+}
+
+static void test_groups (void)
+{
+    struct turns *t = turns_create (1, 1000, 0);
+    int greedy = 0, modest = 0;
+
+    for (bool more = true; more;) {
+        more = false;
+        for (uint64_t key = 1; key <= 20; key++)
+            if (turns_put_of (t, 5, key, &greedy, 1) == 0) {
+                greedy++;
+                more = true;
+            }
+    }
+    ok (greedy == 500 && errno == EXFULL, "flows of a group together get half of the places");
+    while (turns_put (t, 99, &modest, 1) == 0)
+        modest++;
+    ok (modest == 250, "another finds room: %d", modest);
+    ok (turns_put_of (t, 6, 98, &modest, 1) == 0, "so does another group");
+    turns_drain (t, NULL, NULL);
+    ok (turns_count (t) == 0 && turns_put_of (t, 5, 1, &greedy, 1) == 0, "what is drained is given back");
+    turns_destroy (t);
+}
+
 static void test_limits (void)
 {
     struct turns *t = turns_create (1, 100, 0);
@@ -144,7 +195,7 @@ static void test_limits (void)
     while (turns_put (t, 2, &modest, 1) == 0)
         modest++;
     ok (modest == 25, "another finds room");
-    ok (turns_force (t, 3, &t, 1) == 0 && turns_flow_count (t, 3) == 1, "what must not be refused is not");
+    ok (turns_force (t, TURNS_ALONE, 3, &t, 1) == 0 && turns_flow_count (t, 3) == 1, "what must not be refused is not");
     ok (turns_next (t) == &greedy && turns_next (t) == &modest && turns_next (t) == &t && turns_next (t) == &greedy
             && turns_next (t) == &modest,
         "and they take turns");
@@ -166,5 +217,9 @@ int main (int argc, char *argv[])
     ok (fair (1, 1), "flows of small items are served the same");
     ok (fair (1, 1000), "so are flows of items of different cost");
     ok (fair (100, 100), "and of items of a quantum");
+    test_groups ();
+    ok (fair_to_one (4, 1, 1), "a group of 4 flows is served as one that is alone is");
+    ok (fair_to_one (16, 50, 80), "so is one of 16");
+    ok (fair_to_one (60, 300, 900), "and one whose items cost more than a flow's part of a quantum");
     return done_testing ();
 }

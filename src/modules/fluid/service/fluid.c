@@ -178,6 +178,7 @@ static void fluid_fini (idt_t *h, void *ctx)
     authority_destroy (sv->authority);
     ration_destroy (sv->ration);
     jv_reader_fini (&sv->reader);
+    quota_fini (&sv->traces.quota);
     free (sv);
     errno = saved;
 }
@@ -225,6 +226,7 @@ static int fluid_init (idt_t *h, int argc, char **argv, void **ctx, idt_error_t 
     if (!(sv = calloc (1, sizeof (*sv))))
         return errprintf (errp, "out of memory");
     *sv = (struct service){ .h = h, .armed_us = SERVICE_NEVER, .has_ticks = processor_has_ticks () };
+    quota_init (&sv->traces.quota, QUOTA_TRACES);
     if (start (sv, errp) < 0) {
         fluid_fini (h, sv);
         return -1;

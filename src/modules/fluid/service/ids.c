@@ -30,12 +30,17 @@ void service_ask (struct service *sv, const idt_msg_t *msg, uint32_t count, flui
         module_respond_error (sv->h, msg, errno, err.text);
         return;
     }
+    int traced = wish ? service_trace_begin (sv, msg, wish, now_us, &err) : 0;
+    if (traced < 0) {
+        module_respond_error (sv->h, msg, errno, err.text);
+        return;
+    }
     const struct node_request req = { .cookie = (void *)idt_msg_ref (msg),
                                       .count = count,
                                       .after = after,
                                       .from_broker = is_broker_request (msg),
                                       .asker = idt_msg_route_newest (msg),
-                                      .traced = wish && service_trace_begin (sv, msg, wish, now_us) };
+                                      .traced = traced > 0 };
 
     node_block (sv->node, now_us, &req);
     service_set_timer (sv);

@@ -149,8 +149,11 @@ void service_ask (struct service *sv, const idt_msg_t *msg, uint32_t count, flui
 
 /* --- traced requests: trace.c ----------------------------------------------------------------------------- */
 
-/* Note the way of a request from now; where many are noted already, not.  Returns whether it is. */
-bool service_trace_begin (struct service *sv, const idt_msg_t *msg, const struct trace_wish *wish, uint64_t now_us);
+/* Note the way of a request from now.  Returns 1: it is noted; 0: it is not, and is served all the same; -1 with errno
+ * EAGAIN and 'errp' filled: its user has as many as may be.
+ */
+int service_trace_begin (struct service *sv, const idt_msg_t *msg, const struct trace_wish *wish, uint64_t now_us,
+                         idt_error_t *errp);
 
 /* Answer fluid.trace with its ids and its way, as far as that was noted. */
 void service_trace_reply (struct service *sv, const idt_msg_t *msg, const struct run *run, size_t nruns);

@@ -24,6 +24,7 @@
 struct traced {
     LIST_ENTRY (traced) link;
     const idt_msg_t *msg;
+    struct idt_cred user;
     struct trace_wish wish;
     char span[TRACE_SPAN_LEN + 1];
     char under[TRACE_SPAN_LEN + 1]; /* as whose child the parent was asked */
@@ -95,6 +96,7 @@ static void forget (struct service *sv, struct traced *t)
 {
     LIST_REMOVE (t, link);
     sv->traces.count--;
+    quota_give (&sv->traces.quota, t->user);
     json_decref (t->above);
     free (t);
 }
@@ -115,12 +117,25 @@ static enum node_state state_at (struct service *sv, uint64_t now_us)
     return status.state;
 }
 
-bool service_trace_begin (struct service *sv, const idt_msg_t *msg, const struct trace_wish *wish, uint64_t now_us)
+/* Brokers ask for many users, and know themselves who may. */
+static bool may_go_without (struct idt_cred user)
 {
-    struct traced *t = sv->traces.count < TRACES_MAX ? calloc (1, sizeof (*t)) : NULL;
+    return errno == ENOMEM || user.rolemask & (IDT_ROLE_OWNER | IDT_ROLE_BROKER);
+}
 
-    if (!t)
-        return false;
+int service_trace_begin (struct service *sv, const idt_msg_t *msg, const struct trace_wish *wish, uint64_t now_us,
+                         idt_error_t *errp)
+{
+    struct idt_cred user = idt_msg_cred (msg);
+
+    if (quota_take (&sv->traces.quota, user, errp) < 0)
+        return may_go_without (user) ? 0 : -1;
+    struct traced *t = calloc (1, sizeof (*t));
+    if (!t) {
+        quota_give (&sv->traces.quota, user);
+        return 0;
+    }
+    t->user = user;
     t->msg = msg;
     t->wish = *wish;
     t->came = state_at (sv, now_us);
@@ -129,7 +144,7 @@ bool service_trace_begin (struct service *sv, const idt_msg_t *msg, const struct
     make_hex (t->span, TRACE_SPAN_LEN);
     LIST_INSERT_HEAD (&sv->traces.list, t, link);
     sv->traces.count++;
-    return true;
+    return 1;
 }
 
 void service_trace_cb (idt_t *h, const idt_msg_t *msg, void *arg)

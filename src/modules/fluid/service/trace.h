@@ -36,8 +36,9 @@
 #include <stddef.h>
 #include <sys/queue.h>
 
-#define TRACES_MAX 256 /* requests of a rank whose way is noted at a time; others are served without */
-#define TRACE_HOPS 64  /* in an answer; what is more is left out */
+#include "libmodule/quota.h"
+
+#define TRACE_HOPS 64 /* in an answer; what is more is left out */
 #define TRACE_ID_LEN 32
 #define TRACE_SPAN_LEN 16
 #define TRACE_PARENT_SIZE 56 /* "00-TRACE-SPAN-01" with its NUL */
@@ -50,10 +51,11 @@ struct trace_wish {
 
 struct traced;
 
-/* All zero at first. */
+/* All zero at first.  Requests beyond QUOTA_TRACES are refused; the owner's and brokers' are served without. */
 struct traces {
     LIST_HEAD (, traced) list;
     size_t count;
+    struct quota quota;
     bool refused; /* the parent does not know of them */
 };
 

@@ -9,7 +9,9 @@
 #ifndef INGEST_ROOT_PRIVATE_H
 #define INGEST_ROOT_PRIVATE_H
 
+#include "libmodule/quota.h"
 #include "libutil/queue/fifo.h"
+#include "libutil/queue/turns.h"
 #include "modules/ingest/root/line.h"
 #include "modules/ingest/root/pace.h"
 #include "modules/ingest/root/store.h"
@@ -17,7 +19,7 @@
 #include "modules/ingest/service.h"
 
 #define ROOT_READS 16      /* of one work of the store */
-#define ROOT_MAX_ASKS 1024 /* requests that wait for a read, or for an acknowledgement */
+#define ROOT_MAX_ASKS 1024 /* acknowledgements that wait */
 
 struct root_batch {
     uint32_t tag;
@@ -63,7 +65,8 @@ struct root {
     uint64_t ack;       /* up to which jobs are to be acknowledged; 0: none */
     struct fifo acks;   /* who wants that */
     struct fifo acking; /* ... whose is under way */
-    struct fifo asks;   /* struct ask: who wants something read */
+    struct turns *asks; /* struct ask: who wants something read, by turns over users */
+    struct quota reads_quota;
     struct watch *watch;
     uint32_t nconsumers;
     bool asking; /* for the life, or the watermark */

@@ -486,7 +486,9 @@ static int start (struct root *root)
     open_store (root);
     /* All that was shown is stored: nothing is added among it. */
     line_init (&root->line, root->counts.newest, root->service->options.settle_ms);
-    if (!(root->watch = watch_create ()) || !(root->timer = idt_timer_watcher_create (r, 0, 0, timer_cb, root))
+    quota_init (&root->reads_quota, QUOTA_READS);
+    if (!(root->watch = watch_create ()) || !(root->asks = turns_create (1, 0, 0))
+        || !(root->timer = idt_timer_watcher_create (r, 0, 0, timer_cb, root))
         || idt_handlers_add (root->service->h, handlers, root) < 0)
         return -1;
     if (!root->store)

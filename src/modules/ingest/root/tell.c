@@ -314,10 +314,19 @@ void tell_acked (struct root *root, int errnum, const char *text)
 
 /* --- what is there ----------------------------------------------------------------------------------------------- */
 
-static void ask_destroy (struct ask *a)
+static void ask_destroy (struct root *root, struct ask *a)
 {
+    quota_give (&root->reads_quota, idt_msg_cred (a->msg));
     idt_msg_unref (a->msg);
     free (a);
+}
+
+/* Each user has a turn, however many connections and requests it has. */
+static uint64_t user_key (const idt_msg_t *msg)
+{
+    struct idt_cred user = idt_msg_cred (msg);
+
+    return user.rolemask & (IDT_ROLE_OWNER | IDT_ROLE_BROKER) ? UINT64_MAX : user.userid;
 }
 
 static int add_ask (struct root *root, const idt_msg_t *msg, const struct store_read *read, idt_error_t *errp)
@@ -326,10 +335,11 @@ static int add_ask (struct root *root, const idt_msg_t *msg, const struct store_
 
     if (check_store (root, errp) < 0)
         return -1;
-    if (root->asks.count >= ROOT_MAX_ASKS)
-        return errsetf (errp, EAGAIN, "%d requests wait for the store already", ROOT_MAX_ASKS);
-    if (!(a = calloc (1, sizeof (*a))) || fifo_push (&root->asks, a) < 0) {
+    if (quota_take (&root->reads_quota, idt_msg_cred (msg), errp) < 0)
+        return -1;
+    if (!(a = calloc (1, sizeof (*a))) || turns_put (root->asks, user_key (msg), a, 1) < 0) {
         free (a);
+        quota_give (&root->reads_quota, idt_msg_cred (msg));
         return errsetf (errp, ENOMEM, "out of memory");
     }
     a->msg = idt_msg_ref (msg);
@@ -427,7 +437,7 @@ static void end_ask (struct root *root, struct ask *a, const struct store_read *
         answer_get (root, a, read);
     else
         answer_list (root, a, read);
-    ask_destroy (a);
+    ask_destroy (root, a);
 }
 
 static json_t *pack_limits (const struct options *o)
@@ -463,7 +473,7 @@ size_t tell_collect (struct root *root, struct store_read *reads, size_t max)
     struct ask *a;
     size_t n = 0;
 
-    while (n < max / 2 && (a = (struct ask *)fifo_pop (&root->asks))) {
+    while (n < max / 2 && (a = turns_next (root->asks))) {
         reads[n] = a->read;
         root->wants[n++] = (struct root_want){ .ask = a };
     }
@@ -500,13 +510,16 @@ bool tell_wants_line (const struct root *root)
 
 static void forget_asks (struct root *root, const idt_msg_t *disconnect)
 {
+    struct fifo kept = { 0 };
     struct ask *a;
 
-    for (size_t n = root->asks.count; n > 0; n--) {
-        a = (struct ask *)fifo_pop (&root->asks);
-        if (module_same_client (a->msg, disconnect) || fifo_push (&root->asks, a) < 0)
-            ask_destroy (a);
-    }
+    while ((a = turns_next (root->asks)))
+        if (module_same_client (a->msg, disconnect) || fifo_push (&kept, a) < 0)
+            ask_destroy (root, a);
+    while ((a = (struct ask *)fifo_pop (&kept)))
+        if (turns_put (root->asks, user_key (a->msg), a, 1) < 0)
+            ask_destroy (root, a);
+    fifo_fini (&kept);
 }
 
 /* The consumers of a client that is gone; of all where 'disconnect' is NULL. */
@@ -545,17 +558,18 @@ void tell_stop (struct root *root)
     for (size_t i = 0; i < root->nreads; i++)
         if (root->wants[i].ask) {
             module_respond_error (root->service->h, root->wants[i].ask->msg, EHOSTUNREACH, text);
-            ask_destroy (root->wants[i].ask);
+            ask_destroy (root, root->wants[i].ask);
         }
     if (root->watch)
         watch_each (root->watch, leave, &(struct leaving){ root, NULL });
     answer_acks (root, &root->acking, EHOSTUNREACH, text);
     answer_acks (root, &root->acks, EHOSTUNREACH, text);
-    while ((a = (struct ask *)fifo_pop (&root->asks))) {
+    while (root->asks && (a = turns_next (root->asks))) {
         module_respond_error (root->service->h, a->msg, EHOSTUNREACH, text);
-        ask_destroy (a);
+        ask_destroy (root, a);
     }
-    fifo_fini (&root->asks);
+    turns_destroy (root->asks);
+    quota_fini (&root->reads_quota);
     fifo_fini (&root->acks);
     fifo_fini (&root->acking);
 }

@@ -1,0 +1,122 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+# Copyright idtree contributors
+#
+# quota_client.py - users who want more than they may have, over as many connections as they like
+#
+#   quota_client.py NAME...   run these checks (functions of that name below) against the instance at FLUX_URI; exit
+#                             status 0: all hold
+#
+# The owner acts for the users: its messages name them and their roles (Flux RFC 3).
+import errno
+import os
+import subprocess
+import sys
+
+from flux_client import STREAMING, USER, Client, Failure, await_that, check
+from ingest_client import JOBSPEC, SUBMIT
+
+ONE, OTHER = {"userid": 1000, "roles": USER}, {"userid": 1001, "roles": USER}
+
+
+def send(clients, n, topic, payload, flags=0, **who):
+    """Send 'n' requests, each over the next of the connections.  Returns them as pairs: connection, tag."""
+    return [(c, c.request(topic, payload, flags=flags, **who)) for c in (clients[i % len(clients)] for i in range(n))]
+
+
+def answers(asked):
+    return [c.answer(tag) for c, tag in asked]
+
+
+def refused(c, errnum, topic, payload, flags=0, **who):
+    c.refuse(errnum, topic, payload, flags=flags, text="1000|too many", **who)
+
+
+def subscriptions():
+    """A guest has 64 subscriptions over all connections; others have theirs."""
+    clients = [Client() for _ in range(4)]
+    for m in answers(send(clients, 64, "event.subscribe", {"topic": "x"}, **ONE)):
+        check(m.aux1 == 0, "64 are taken:", m.text())
+    for c in clients:
+        refused(c, errno.ENOSPC, "event.subscribe", {"topic": "x"}, **ONE)
+        c.ask("event.subscribe", {"topic": "x"}, **OTHER)
+        c.ask("event.subscribe", {"topic": "x"})
+    clients[0].sock.close()
+    del clients[0]
+    taken = lambda: clients[0].rpc("event.subscribe", {"topic": "x"}, **ONE).aux1 == 0
+    await_that(taken, "those of a connection that has ended can be had again")
+
+
+def followers():
+    """A guest follows the health 8 times over all connections."""
+    clients = [Client() for _ in range(4)]
+    for m in answers(send(clients, 8, "overlay.health", {}, STREAMING, **ONE)):
+        check(m.aux1 == 0, "8 are taken:", m.text())
+    for c in clients:
+        refused(c, errno.ENOSPC, "overlay.health", {}, STREAMING, **ONE)
+    with Client() as c:
+        c.ask("overlay.health", {}, flags=STREAMING, **OTHER)
+    with Client() as c:
+        c.ask("overlay.health", {}, flags=STREAMING)
+
+
+def surveys():
+    """A guest has 4 surveys under way, which rank 1 holds up."""
+    clients = [Client() for _ in range(4)]
+    subprocess.check_call(["idtree", "startctl", "stop", "1"])
+    asked = send(clients, 4, "metrics.get", {"rank": 0, "timeout_ms": 60000}, **ONE)
+    for c in clients[:2]:
+        with Client() as again:
+            refused(again, errno.EAGAIN, "metrics.get", {"rank": 0, "timeout_ms": 60000}, **ONE)
+    asked += send([Client()], 1, "metrics.get", {"rank": 0, "timeout_ms": 60000}, **OTHER)
+    asked += send([Client()], 1, "metrics.get", {"rank": 0, "timeout_ms": 60000})
+    subprocess.check_call(["idtree", "startctl", "cont", "1"])
+    for m in answers(asked):
+        check(m.aux1 == 0, "the others are answered:", m.text())
+
+
+def traces():
+    """A guest has 4 traced requests under way from rank 1, which rank 0 holds up."""
+    clients = [Client(1) for _ in range(4)]
+    subprocess.check_call(["idtree", "startctl", "stop", "0"])
+    asked = send(clients, 4, "fluid.trace", {"count": 1}, **ONE)
+    with Client(1) as again:
+        refused(again, errno.EAGAIN, "fluid.trace", {"count": 1}, **ONE)
+    asked += send([Client(1)], 1, "fluid.trace", {"count": 1}, **OTHER)
+    asked += send([Client(1)], 1, "fluid.trace", {"count": 1})
+    subprocess.check_call(["idtree", "startctl", "cont", "0"])
+    for m in answers(asked):
+        check(m.aux1 == 0 and m.json()["trace"], "the others are answered:", m.text())
+
+
+def set_disk(how):
+    with open(os.environ["CHAOS_PAGE"], "r+b") as page:
+        page.seek(512)
+        page.write(bytes([how]))
+
+
+def reads():
+    """A guest has 16 reads that wait for rank 0's disk, and the owner's is not behind them."""
+    c, late = Client(), Client()
+    job = c.ask(SUBMIT, {"jobspec": JOBSPEC})["fluid"]
+    set_disk(3)
+    submitted = late.request(SUBMIT, {"jobspec": JOBSPEC})
+    busy = lambda: c.ask("ingest.stats", {})["jobs"] == 1 and c.ask("job-ingest.stats-get", {})["relay"]["under_way"] > 0
+    await_that(busy, "the store is busy")
+    tags = [c.request("ingest.get", {"id": job}, **ONE) for _ in range(16)]
+    with Client() as again:
+        refused(again, errno.EAGAIN, "ingest.get", {"id": job}, **ONE)
+    own = c.request("ingest.get", {"id": job})
+    set_disk(0)
+    order = [m.aux2 for m in (c.recv() for _ in range(17))]
+    check(sorted(order) == tags + [own], "all are answered:", order)
+    check(order.index(own) <= 2, "the owner's has its turn:", order.index(own))
+    check(late.answer(submitted).aux1 == 0, "and what was submitted is stored")
+
+
+if __name__ == "__main__":
+    try:
+        for name in sys.argv[1:]:
+            globals()[name]()
+    except (Failure, EOFError, OSError, subprocess.CalledProcessError) as e:
+        sys.exit("%s: %s" % (name, e))
