@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -133,9 +134,11 @@ static int make_plan (struct boot *b, const char *topology, const struct boot_se
 static int start (struct boot *b, const struct boot_conf *conf, idt_error_t *errp)
 {
     struct boot_self self = { 0 };
+    char name[HOST_NAME_MAX + 1] = "";
 
-    if (gethostname (b->host, sizeof (b->host) - 1) < 0)
+    if (gethostname (name, sizeof (name) - 1) < 0)
         return errprintf (errp, "no host name: %s", strerror (errno));
+    card_host (b->host, name);
     if (!(b->m = b->method->create (conf, &self, errp)))
         return -1;
     b->size = self.size;

@@ -4,6 +4,7 @@
 /* card.c - a bizcard as text */
 #include "config.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -25,13 +26,76 @@ int card_fill (struct bizcard *card, uint32_t rank, const char *endpoint, const 
     return zmq_z85_decode (card->key, public_key) ? 0 : errset (EINVAL);
 }
 
-void card_encode (char text[CARD_TEXT], const struct bizcard *card)
-{
-    int n = snprintf (text, CARD_TEXT, "%s,%s,", card->endpoint, card->host);
+/* --- as text ---------------------------------------------------------------------------------------- */
 
+/* What divides fields, or is taken apart by a launcher on the way (blanks, quotes, ; and =), is written as %XX. */
+static bool is_plain (char c, const char *others)
+{
+    return c > ' ' && c <= '~' && c != '%' && !strchr (others, c);
+}
+
+/* Returns the length that the whole would have, as snprintf (). */
+static size_t escape (char *buf, size_t size, const char *s, const char *others)
+{
+    size_t n = 0;
+
+    if (size > 0)
+        buf[0] = '\0';
+    for (; *s; s++) {
+        char code[4] = { *s, '\0' };
+
+        if (!is_plain (*s, others))
+            snprintf (code, sizeof (code), "%%%02X", (unsigned char)*s);
+        if (n + strlen (code) < size)
+            memcpy (buf + n, code, strlen (code) + 1);
+        n += strlen (code);
+    }
+    return n;
+}
+
+static int unescape (char *s)
+{
+    char *to = s;
+    unsigned byte;
+
+    for (; *s; s++, to++) {
+        *to = *s;
+        if (*s != '%')
+            continue;
+        if (!isxdigit ((unsigned char)s[1]) || !isxdigit ((unsigned char)s[2]) || sscanf (s + 1, "%2x", &byte) != 1
+            || byte == 0)
+            return -1;
+        *to = (char)byte;
+        s += 2;
+    }
+    *to = '\0';
+    return 0;
+}
+
+void card_host (char host[CARD_HOST], const char *name)
+{
+    if (escape (host, CARD_HOST, name, "[],") == 0)
+        snprintf (host, CARD_HOST, "localhost");
+}
+
+int card_encode (char text[CARD_TEXT], const struct bizcard *card, idt_error_t *errp)
+{
+    static const char others[] = ",;=\"'\\";
+    size_t n = 0, size = CARD_TEXT - 2 * ZAP_KEY_SIZE - TOPO_NAME_SIZE * 3 - 16; /* so much is left for the first two */
+
+    n += escape (text, size, card->endpoint, others);
+    if (n + 1 < size)
+        n += snprintf (text + n, size - n, ",") + escape (text + n + 1, size - n - 1, card->host, others);
+    if (n + 1 >= size)
+        return errsetf (errp, ENAMETOOLONG, "rank %u: its address %s and its host's name %s are too long for a bizcard",
+                        card->rank, card->endpoint, card->host);
+    n += snprintf (text + n, CARD_TEXT - n, ",");
     for (int i = 0; i < ZAP_KEY_SIZE; i++)
         n += snprintf (text + n, CARD_TEXT - n, "%02x", card->key[i]);
-    snprintf (text + n, CARD_TEXT - n, ",%s,%u", card->topology, card->size);
+    n += snprintf (text + n, CARD_TEXT - n, ",");
+    n += escape (text + n, CARD_TEXT - n, card->topology, others);
+    snprintf (text + n, CARD_TEXT - n, ",%u", card->size);
+    return 0;
 }
 
 static int decode_hex (const char *s, uint8_t *key, size_t size)
@@ -52,18 +116,39 @@ static bool is_host (const char *name)
     for (const char *p = name; *p; p++)
         if (*p <= ' ' || *p > '~' || strchr ("[],", *p))
             return false;
-    return true;
+    return *name != '\0';
+}
+
+/* The next field, as it was before it was escaped. */
+static int take (char **rest, char *buf, size_t size)
+{
+    char *field = strsep (rest, ",");
+
+    if (!field || unescape (field) < 0 || strlen (field) >= size)
+        return -1;
+    strcpy (buf, field);
+    return 0;
+}
+
+static int decode (char *text, struct bizcard *card)
+{
+    char key[2 * ZAP_KEY_SIZE + 2], size[16] = "0", *rest = text;
+
+    if (take (&rest, card->endpoint, sizeof (card->endpoint)) < 0 || !card->endpoint[0]
+        || take (&rest, card->host, sizeof (card->host)) < 0 || !is_host (card->host)
+        || take (&rest, key, sizeof (key)) < 0 || decode_hex (key, card->key, ZAP_KEY_SIZE) < 0
+        || take (&rest, card->topology, sizeof (card->topology)) < 0 || !card->topology[0]
+        || (rest && take (&rest, size, sizeof (size)) < 0))
+        return -1;
+    return sscanf (size, "%" SCNu32, &card->size) == 1 ? 0 : -1;
 }
 
 int card_decode (const char *text, uint32_t rank, struct bizcard *card, idt_error_t *errp)
 {
-    char key[2 * ZAP_KEY_SIZE + 2];
+    char copy[CARD_TEXT];
 
     memset (card, 0, sizeof (*card));
-    if (sscanf (text, "%255[^,],%255[^,],%65[^,],%31[^,],%" SCNu32, card->endpoint, card->host, key, card->topology,
-                &card->size)
-            < 4
-        || decode_hex (key, card->key, ZAP_KEY_SIZE) < 0 || !is_host (card->host))
+    if (snprintf (copy, sizeof (copy), "%s", text) >= (int)sizeof (copy) || decode (copy, card) < 0)
         return errsetf (errp, EPROTO, "rank %u: malformed bizcard '%s'", rank, text);
     card->rank = rank;
     return 0;

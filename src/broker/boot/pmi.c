@@ -138,7 +138,8 @@ static int put (void *m, const struct bizcard *card, idt_error_t *errp)
     struct pmi *p = m;
     char text[CARD_TEXT], name[64];
 
-    card_encode (text, card);
+    if (card_encode (text, card, errp) < 0)
+        return -1;
     if (pmi_client_put (p->client, bizcard_name (name, card->rank), text, errp) == 0)
         return 0;
     return errno == EEXIST ? errsetf (errp, EEXIST, "the launcher started several brokers as rank %u", card->rank) : -1;

@@ -295,7 +295,8 @@ static int put (void *m, const struct bizcard *card, idt_error_t *errp)
 {
     struct pmix *p = m;
 
-    card_encode (p->text, card);
+    if (card_encode (p->text, card, errp) < 0)
+        return -1;
     return call (p, "put", put_fn, errp);
 }
 

@@ -38,7 +38,7 @@ static int find_address (const char *path, struct sockaddr_un *addr)
     char target[64];
 
     *addr = (struct sockaddr_un){ .sun_family = AF_UNIX };
-    if (!slash || strchr (path, '?'))
+    if (!slash || strchr (slash, '?'))
         return errset (ENOTSUP);
     name = slash + 1;
     ssize_t n = readlink (path, target, sizeof (target) - 1); /* "local" is a link to one of them */

@@ -45,11 +45,12 @@ static size_t first_length (const char *s, const char **next)
 static int read_uri (struct uri *u)
 {
     static const char scheme[] = "local://", query[] = "?rank=";
-    const char *path = u->text + sizeof (scheme) - 1, *end = strstr (u->text, query);
+    const char *path = u->text + sizeof (scheme) - 1, *end;
     uint64_t rank = 0;
 
     if (strncmp (u->text, scheme, sizeof (scheme) - 1) != 0)
         return errset (EINVAL);
+    end = strstr (strrchr (u->text, '/'), query); /* the folder may have any name */
     if (end && parse_number (end + sizeof (query) - 1, 0, UINT32_MAX, &rank) < 0)
         return errset (EINVAL);
     size_t len = end ? (size_t)(end - path) : strlen (path);

@@ -36,6 +36,8 @@ static void test_read (void)
     } cases[] = {
         { "local:///a", "[/a]" },
         { "local:///a?rank=7", "[/a 7]" },
+        { "local:///a?rank=1/b?c/local-0", "[/a?rank=1/b?c/local-0]" },
+        { "local:///a?rank=1/b?rank=2", "[/a?rank=1/b 2]" },
         { "local:///a local:///b", "[/a][/b]" },
         { "local:///a,local:///b?rank=1,local:///c", "[/a][/b 1][/c]" },
         { " ,local:///a ,\t local:///b, ", "[/a][/b]" },

@@ -155,7 +155,7 @@ static const char *own_path (idt_t *h)
 {
     const char *uri = idt_attr_get (h, "local-uri");
 
-    if (!uri || strncmp (uri, SCHEME, strlen (SCHEME)) != 0 || strchr (uri, '?') || !strrchr (uri, '/'))
+    if (!uri || strncmp (uri, SCHEME, strlen (SCHEME)) != 0 || !strrchr (uri, '/') || strchr (strrchr (uri, '/'), '?'))
         return NULL;
     return uri + strlen (SCHEME);
 }
