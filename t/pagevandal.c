@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "libpage/inside.h"
 
@@ -19,8 +20,12 @@ int main (int argc, char *argv[])
         return 1;
     }
     bool ahead = argc > 1 && strcmp (argv[1], "ahead") == 0;
-    struct word w = { .ms = atomic_load (&page->page->hi_ms) - 1, .used = 1 };
+    struct word w = { .ms = atomic_load (&page->terms->hi_ms) - 1, .used = 1 };
 
+    if (mprotect (page->terms, PAGE_SIZE, PROT_READ | PROT_WRITE) == 0) {
+        fprintf (stderr, "pagevandal: what only the broker may write can be written\n");
+        return 3;
+    }
     atomic_store (&page->page->word, ahead ? word_pack (w) : 0);
     idt_page_close (page);
     return 0;

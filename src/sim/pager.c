@@ -76,7 +76,7 @@ static struct page *make_page (struct life *l)
     struct kept_page *kept = must (aligned_alloc (PAGE_LINE, sizeof (*kept)));
 
     *kept = (struct kept_page){ .next = l->w->pages };
-    if (node_page_open (l->node, life_boot_us (l), &kept->page, l->uuid) < 0) {
+    if (node_page_open (l->node, life_boot_us (l), &kept->page, &kept->page, l->uuid) < 0) {
         free (kept);
         return NULL;
     }
@@ -99,7 +99,7 @@ static void get_page (struct life *l, struct pager *p)
     if (!l->page && node_owns_generator (l->node) && (l->page = make_page (l)))
         life_look (l);
     if (l->page)
-        p->client = (struct idt_page){ .page = l->page, .generator = l->page->generator };
+        p->client = (struct idt_page){ .page = l->page, .terms = l->page, .generator = l->page->generator };
 }
 
 /* --- ids ----------------------------------------------------------------------------------------------------- */

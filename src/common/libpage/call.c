@@ -25,7 +25,7 @@
 #define OWN "local-"
 
 union control { /* aligned as cmsg (3) wants it */
-    char buf[CMSG_SPACE (sizeof (int))];
+    char buf[CMSG_SPACE (CALL_FDS * sizeof (int))];
     struct cmsghdr align;
 };
 
@@ -95,61 +95,82 @@ int page_call (const char *uri)
     return fd;
 }
 
-/* What a broker's page is, and nothing that could end under us. */
-static bool is_page (int fd, const idt_page_t *p)
+/* Memory that cannot end under us.  Returns NULL with errno set. */
+static struct page *map_one (int fd, int prot)
 {
     int seals = fcntl (fd, F_GET_SEALS);
+    struct stat st;
 
-    return seals >= 0 && (seals & F_SEAL_SHRINK) && p->page->magic == PAGE_MAGIC && p->page->version == PAGE_VERSION
-           && p->generator <= FLUID_GENERATOR_MAX;
+    if (fstat (fd, &st) < 0 || st.st_size < (off_t)PAGE_SIZE || seals < 0 || !(seals & F_SEAL_SHRINK))
+        return errset_null (EPROTO);
+    void *page = mmap (NULL, PAGE_SIZE, prot, MAP_SHARED, fd, 0);
+    return page == MAP_FAILED ? NULL : page;
 }
 
-static idt_page_t *map (int fd)
+static bool is_page (const idt_page_t *p)
 {
-    struct stat st;
-    idt_page_t *p;
+    return p->terms->magic == PAGE_MAGIC && p->terms->version == PAGE_VERSION && p->generator <= FLUID_GENERATOR_MAX;
+}
 
-    if (fstat (fd, &st) < 0 || st.st_size < (off_t)PAGE_SIZE)
-        return errset_null (EPROTO);
-    if (!(p = calloc (1, sizeof (*p))))
+static idt_page_t *map (const int fd[CALL_FDS])
+{
+    idt_page_t *p = calloc (1, sizeof (*p));
+
+    if (!p)
         return NULL;
-    p->page = mmap (NULL, PAGE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    if (p->page == MAP_FAILED) {
-        free (p);
+    if (!(p->terms = map_one (fd[CALL_TERMS], PROT_READ))
+        || !(p->page = map_one (fd[CALL_WORD], PROT_READ | PROT_WRITE))) {
+        idt_page_close (p);
         return NULL;
     }
-    p->generator = p->page->generator;
-    p->epoch_ms = p->page->epoch_ms;
-    memcpy (p->instance, p->page->instance, sizeof (p->instance) - 1);
-    if (is_page (fd, p))
+    p->generator = p->terms->generator;
+    p->epoch_ms = p->terms->epoch_ms;
+    memcpy (p->instance, p->terms->instance, sizeof (p->instance) - 1);
+    if (is_page (p))
         return p;
     idt_page_close (p);
     return errset_null (EPROTO);
 }
 
-/* Returns the descriptor that came, or -1 with errno set. */
-static int receive (int fd, struct call_answer *answer)
+static void close_all (int fd[CALL_FDS])
+{
+    for (int i = 0; i < CALL_FDS; i++)
+        if (fd[i] >= 0)
+            close (fd[i]);
+}
+
+/* Those that came with a message, into 'fd', -1 where one is missing.  Returns whether all did. */
+static bool take_descriptors (struct msghdr *msg, int fd[CALL_FDS])
+{
+    struct cmsghdr *c = CMSG_FIRSTHDR (msg);
+    size_t most = CALL_FDS * sizeof (int), size = 0;
+
+    if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
+        size = c->cmsg_len - CMSG_LEN (0);
+    if (size > 0)
+        memcpy (fd, CMSG_DATA (c), size < most ? size : most);
+    return size == most;
+}
+
+/* Returns 0 with the descriptors that came in 'fd', or -1 with errno set. */
+static int receive (int from, struct call_answer *answer, int fd[CALL_FDS])
 {
     struct iovec iov = { answer, sizeof (*answer) };
     union control control;
     struct msghdr msg = {
         .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.buf, .msg_controllen = sizeof (control.buf)
     };
-    ssize_t n = recvmsg (fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-    struct cmsghdr *c = n >= 0 ? CMSG_FIRSTHDR (&msg) : NULL;
-    int got;
+    ssize_t n = recvmsg (from, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 
     if (n < 0)
         return -1;
     if (n == 0)
         return errset (ECONNREFUSED); /* it ended */
-    if (answer->errnum != 0)
-        return errset (answer->errnum);
-    if (n != sizeof (*answer) || !c || c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS
-        || c->cmsg_len != CMSG_LEN (sizeof (int)))
-        return errset (EPROTO);
-    memcpy (&got, CMSG_DATA (c), sizeof (got));
-    return got;
+    bool whole = take_descriptors (&msg, fd) && n == sizeof (*answer);
+    if (answer->errnum == 0 && whole)
+        return 0;
+    close_all (fd);
+    return errset (answer->errnum != 0 ? answer->errnum : EPROTO);
 }
 
 /* Its times say nothing to a process that reads other clocks. */
@@ -163,17 +184,16 @@ static bool has_our_clocks (const struct call_answer *answer)
 idt_page_t *page_answer (int fd)
 {
     struct call_answer answer = { .errnum = 0 };
-    int got = receive (fd, &answer);
+    int got[CALL_FDS] = { -1, -1 }, rc = receive (fd, &answer, got), errnum = errno;
 
-    if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR))
+    if (rc < 0 && (errnum == EAGAIN || errnum == EWOULDBLOCK || errnum == EINTR))
         return errset_null (EAGAIN);
-    int errnum = errno;
     close (fd);
-    if (got < 0)
+    if (rc < 0)
         return errset_null (errnum);
     idt_page_t *p = has_our_clocks (&answer) ? map (got) : errset_null (ENOTSUP);
     errnum = errno;
-    close (got);
+    close_all (got);
     errno = errnum;
     return p;
 }
@@ -220,7 +240,10 @@ void idt_page_close (idt_page_t *page)
 
     if (!page)
         return;
-    munmap (page->page, PAGE_SIZE);
+    if (page->page)
+        munmap (page->page, PAGE_SIZE);
+    if (page->terms)
+        munmap (page->terms, PAGE_SIZE);
     free (page);
     errno = saved_errno;
 }

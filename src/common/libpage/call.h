@@ -4,7 +4,7 @@
 /* call.h - how a page comes from a broker to a client
  *
  * The broker listens at RUNDIR/page-RANK (SOCK_SEQPACKET), beside its local-RANK, and sends who connects one message
- * (struct call_answer): an errno (0: none), and with that its clocks and the descriptor of the page; then it hangs up.
+ * (struct call_answer): an errno (0: none), and with that its clocks and the descriptors of the page; then it hangs up.
  */
 #ifndef LIBPAGE_CALL_H
 #define LIBPAGE_CALL_H
@@ -14,6 +14,9 @@
 #include <idtree/page.h>
 
 #include "libpage/clocks.h"
+
+/* The descriptors of an answer: what only the broker may write, which cannot be mapped to be written; the word. */
+enum { CALL_TERMS, CALL_WORD, CALL_FDS };
 
 /* In the byte order of the host. */
 struct call_answer {

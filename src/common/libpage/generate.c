@@ -37,7 +37,7 @@ static uint64_t ms_of (uint64_t boot_us, int64_t offset_us)
 /* The next ids that the word 'w' allows, from 'ms' on and above 'after': up to how many of which millisecond. */
 static uint32_t choose (const idt_page_t *p, const struct word *w, uint64_t ms, fluid_t after, struct fluid_fields *f)
 {
-    uint32_t first = w->first * FLUID_GRANULE, kept = atomic_load_explicit (&p->page->kept, memory_order_relaxed);
+    uint32_t first = w->first * FLUID_GRANULE, kept = atomic_load_explicit (&p->terms->kept, memory_order_relaxed);
     uint32_t end = kept < PAGE_OWN_FIRST ? PAGE_OWN_FIRST - kept : 0;
     fluid_t id;
 
@@ -73,12 +73,12 @@ static int wait_for (uint64_t ms, int64_t offset_us, struct moment *m)
 /* Reserve up to 'want' ids of one millisecond.  Returns how many, or -1 with errno as idt_page_generate () has it. */
 static int reserve (idt_page_t *p, struct moment *m, fluid_t after, uint32_t want, fluid_t *first)
 {
-    struct page *page = p->page;
+    struct page *page = p->page, *terms = p->terms;
 
     for (;;) {
-        uint64_t hi_ms = atomic_load (&page->hi_ms); /* before the word */
+        uint64_t hi_ms = atomic_load (&terms->hi_ms); /* before the word */
         uint64_t had = atomic_load (&page->word);
-        int64_t offset_us = atomic_load_explicit (&page->offset_us, memory_order_relaxed);
+        int64_t offset_us = atomic_load_explicit (&terms->offset_us, memory_order_relaxed);
         const struct word was = word_unpack (had);
         struct word w = was;
         struct fluid_fields f;
@@ -100,7 +100,7 @@ static int reserve (idt_page_t *p, struct moment *m, fluid_t after, uint32_t wan
             continue;
         if (word_left (was, w) > 0)
             atomic_fetch_add_explicit (&page->passed, word_left (was, w), memory_order_relaxed);
-        if (read_us (CLOCK_MONOTONIC_COARSE) >= atomic_load (&page->until_us)) /* LOOK_AGAIN */
+        if (read_us (CLOCK_MONOTONIC_COARSE) >= atomic_load (&terms->until_us)) /* LOOK_AGAIN */
             return errset (EAGAIN);
         fluid_join (&f, first); /* all in range */
         return (int)n;

@@ -54,12 +54,12 @@ static void world_init (struct world *w, uint64_t range_ms)
     memset (w, 0, sizeof (*w));
     page_gen_init (&w->gen, GENERATOR);
     page_gen_set_range (&w->gen, START_US / 1000, START_US / 1000 + range_ms);
-    page_gen_share (&w->gen, memory, "an-instance", EPOCH_MS);
+    page_gen_share (&w->gen, memory, memory, "an-instance", EPOCH_MS);
     w->terms = (struct page_terms){ .hi_ms = START_US / 1000 + range_ms,
                                     .offset_us = (int64_t)START_US - (int64_t)clock_now_us (CLOCK_BOOTTIME),
                                     .until_us = clock_now_us (CLOCK_MONOTONIC) + UINT64_C (3600000000) };
     page_gen_set_terms (&w->gen, &w->terms);
-    w->client = (struct idt_page){ .page = memory, .generator = GENERATOR, .epoch_ms = EPOCH_MS };
+    w->client = (struct idt_page){ .page = memory, .terms = memory, .generator = GENERATOR, .epoch_ms = EPOCH_MS };
 }
 
 static void world_fini (struct world *w)
@@ -136,10 +136,10 @@ static void test_silence (void)
 }
 
 /* A broker's part: the page comes with what its clocks are away from the wall clock. */
-static void answer_call (int server, int memory, int64_t boot_off_us, int64_t monotonic_off_us)
+static void answer_call (int server, const int memory[CALL_FDS], int64_t boot_off_us, int64_t monotonic_off_us)
 {
     union {
-        char buf[CMSG_SPACE (sizeof (int))];
+        char buf[CMSG_SPACE (CALL_FDS * sizeof (int))];
         struct cmsghdr align;
     } control = { .buf = { 0 } };
     struct call_answer answer = { .errnum = 0 };
@@ -154,15 +154,16 @@ static void answer_call (int server, int memory, int64_t boot_off_us, int64_t mo
     if (fd < 0 || !clocks_look (&clocks))
         abort ();
     answer.clocks = (struct clocks){ clocks.boot_us - boot_off_us, clocks.monotonic_us - monotonic_off_us };
-    *c = (struct cmsghdr){ CMSG_LEN (sizeof (int)), SOL_SOCKET, SCM_RIGHTS };
-    memcpy (CMSG_DATA (c), &memory, sizeof (memory));
+    *c = (struct cmsghdr){ CMSG_LEN (CALL_FDS * sizeof (int)), SOL_SOCKET, SCM_RIGHTS };
+    memcpy (CMSG_DATA (c), memory, CALL_FDS * sizeof (int));
     if (sendmsg (fd, &msg, 0) != sizeof (answer))
         abort ();
     close (fd);
 }
 
 /* The page of a broker whose clocks are so far ahead of ours; NULL with errno. */
-static idt_page_t *call_one (const char *uri, int server, int memory, int64_t boot_off_us, int64_t monotonic_off_us)
+static idt_page_t *call_one (const char *uri, int server, const int memory[CALL_FDS], int64_t boot_off_us,
+                             int64_t monotonic_off_us)
 {
     int fd = page_call (uri);
 
@@ -188,7 +189,7 @@ static void test_clocks (void)
 {
     struct sockaddr_un addr = { .sun_family = AF_UNIX };
     char dir[] = "/tmp/generate_test.XXXXXX", uri[64];
-    int server = socket (AF_UNIX, SOCK_SEQPACKET, 0), memory = make_memory ();
+    int server = socket (AF_UNIX, SOCK_SEQPACKET, 0), memory[CALL_FDS] = { make_memory (), make_memory () };
 
     if (server < 0 || !mkdtemp (dir))
         abort ();
@@ -202,7 +203,8 @@ static void test_clocks (void)
     ok (!call_one (uri, server, memory, 20000000, 20000000) && errno == ENOTSUP, "... not where they are 20 s ahead");
     ok (!call_one (uri, server, memory, -20000000, 0) && errno == ENOTSUP, "... nor CLOCK_BOOTTIME alone behind");
     ok (!call_one (uri, server, memory, 0, 5000) && errno == ENOTSUP, "... nor CLOCK_MONOTONIC by 5 ms");
-    close (memory);
+    close (memory[0]);
+    close (memory[1]);
     close (server);
     unlink (addr.sun_path);
     rmdir (dir);

@@ -10,7 +10,8 @@
 #include "libpage/page.h"
 
 struct idt_page {
-    struct page *page;
+    struct page *page;  /* its word */
+    struct page *terms; /* what only the broker writes */
     uint32_t generator; /* ours: others may write there */
     int64_t epoch_ms;
     char instance[40];

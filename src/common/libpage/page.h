@@ -19,10 +19,11 @@
 #include <idtree/page.h>
 
 #define PAGE_MAGIC UINT64_C (0x7061676574726564) /* for who maps something else */
-#define PAGE_VERSION 2U
+#define PAGE_VERSION 3U
 #define PAGE_SIZE 4096U
 #define PAGE_LINE 64
 
+/* There are two of these: of one all have the word, of the other one the rest, which only the broker may write. */
 struct page {
     /* written before anybody else has it */
     uint64_t magic;

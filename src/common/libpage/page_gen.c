@@ -113,12 +113,12 @@ int page_gen_reserve_in (struct page_gen *g, uint64_t now_ms, uint64_t granules,
 
 /* --- with a page ------------------------------------------------------------------------------------- */
 
-void page_gen_share (struct page_gen *g, struct page *page, const char *instance, int64_t epoch_ms)
+void page_gen_share (struct page_gen *g, struct page *page, struct page *terms, const char *instance, int64_t epoch_ms)
 {
-    *page = (struct page){
+    *terms = (struct page){
         .magic = PAGE_MAGIC, .version = PAGE_VERSION, .generator = g->generator, .epoch_ms = epoch_ms
     };
-    snprintf (page->instance, sizeof (page->instance), "%s", instance);
+    snprintf (terms->instance, sizeof (terms->instance), "%s", instance);
     g->seen = atomic_load (&g->own);
     atomic_store (&page->word, g->seen);
     g->mine = word_count (word_unpack (g->seen));
@@ -126,11 +126,12 @@ void page_gen_share (struct page_gen *g, struct page *page, const char *instance
     g->told_ms = word_unpack (g->seen).ms;
     g->top_ms = 0;
     g->page = page;
+    g->terms = terms;
 }
 
 void page_gen_set_terms (struct page_gen *g, const struct page_terms *terms)
 {
-    struct page *page = g->page;
+    struct page *page = g->terms;
 
     if (terms->hi_ms > 0)
         page_gen_advance (g, g->lo_ms); /* WORD_FIRST */
@@ -244,8 +245,8 @@ uint64_t page_gen_close (struct page_gen *g, uint64_t now_ms, uint64_t limit_ms)
         last = word_advance (last, (ms > now_ms ? ms : now_ms) + 1);
     }
     last.first = 0;
-    atomic_store (&g->page->hi_ms, 0);
+    atomic_store (&g->terms->hi_ms, 0);
     atomic_store (&g->own, word_pack (last));
-    g->page = NULL;
+    g->page = g->terms = NULL;
     return sound ? 0 : g->top_ms;
 }

@@ -17,6 +17,7 @@ struct page_gen {
     uint64_t hi_ms;
     _Atomic uint64_t own; /* the word, while no page has it */
     struct page *page;    /* NULL: none */
+    struct page *terms;   /* of it */
     uint64_t seen;        /* the word, when it was looked at last */
     uint64_t made;        /* ... and when ids of its millisecond were used, before we moved it last */
     uint64_t top_ms;      /* the highest hi_ms that the page ever had */
@@ -52,10 +53,10 @@ struct page_terms {
     uint32_t kept;
 };
 
-/* Share 'page', which is all zero and nobody has yet: borrowed until page_gen_close ().  Nothing is made of it before
- * it has terms.
+/* Share 'page', which is all zero and nobody has yet: borrowed until page_gen_close (), as 'terms', where what only we
+ * write is: another one that others cannot write, or the same.  Nothing is made of it before it has terms.
  */
-void page_gen_share (struct page_gen *g, struct page *page, const char *instance, int64_t epoch_ms);
+void page_gen_share (struct page_gen *g, struct page *page, struct page *terms, const char *instance, int64_t epoch_ms);
 
 /* Set the terms, the range held being what it is: 'hi_ms' is its end, or 0. */
 void page_gen_set_terms (struct page_gen *g, const struct page_terms *terms);

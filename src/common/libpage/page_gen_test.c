@@ -82,7 +82,7 @@ static void share (struct shared *s)
     page_gen_init (&s->gen, GENERATOR);
     page_gen_set_range (&s->gen, 100, 200);
     page_gen_advance (&s->gen, 100);
-    page_gen_share (&s->gen, &s->page, "", 12345);
+    page_gen_share (&s->gen, &s->page, &s->page, "", 12345);
     page_gen_set_terms (&s->gen, &(struct page_terms){ .hi_ms = 200, .until_us = UINT64_MAX });
 }
 
@@ -156,7 +156,7 @@ static void test_end_of_time (struct page *page)
     page_gen_init (&g, FLUID_GENERATOR_MAX);
     page_gen_set_range (&g, FLUID_TIMESTAMP_MAX - 1, END_MS);
     if (page) {
-        page_gen_share (&g, page, "", 0);
+        page_gen_share (&g, page, page, "", 0);
         page_gen_set_terms (&g, &(struct page_terms){ .hi_ms = END_MS, .until_us = UINT64_MAX });
     }
     ok (page_gen_reserve_in (&g, FLUID_TIMESTAMP_MAX, UINT64_MAX, 10, &a) == 10, "%s: ids of the last millisecond",

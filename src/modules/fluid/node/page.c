@@ -14,13 +14,13 @@
 #define AHEAD_MS 1000   /* what was done since the clock was read is not yet nonsense */
 #define LOOK_US 1000000 /* while there is a page: its clock is set as often, at least */
 
-int node_page_open (struct node *n, uint64_t now_us, struct page *page, const char *instance)
+int node_page_open (struct node *n, uint64_t now_us, struct page *page, struct page *terms, const char *instance)
 {
     if (!n->owner || n->spoilt.is)
         return errset (ENOTSUP);
     if (n->stopped || !n->epoch.known || n->gen.page || node_now_ms (n, now_us) < n->spoilt.end_ms)
         return errset (EAGAIN);
-    page_gen_share (&n->gen, page, instance, n->epoch.ms);
+    page_gen_share (&n->gen, page, terms, instance, n->epoch.ms);
     page_gen_lend (&n->gen, lender_top (&n->sharing.lender, 0));
     node_tick (n, now_us);
     return 0;

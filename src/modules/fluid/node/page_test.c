@@ -76,7 +76,7 @@ static void share_lanes (struct shared *s, uint32_t lanes)
     create (s, 1, 2 * lanes, lanes);
     set_clock (s, AT (10));
     give_lease (s, 10, 10, 10 + LEASE);
-    if (node_page_open (s->w.n, AT (10), &s->page, "an-instance") < 0 || !publish (s, 10))
+    if (node_page_open (s->w.n, AT (10), &s->page, &s->page, "an-instance") < 0 || !publish (s, 10))
         ok (false, "a page is shared");
 }
 
@@ -109,14 +109,16 @@ static void test_who (void)
     struct shared s;
 
     create (&s, 3, 2, 1);
-    ok (node_page_open (s.w.n, AT (1), &s.page, "") < 0 && errno == ENOTSUP, "who owns no generator shares none");
+    ok (node_page_open (s.w.n, AT (1), &s.page, &s.page, "") < 0 && errno == ENOTSUP,
+        "who owns no generator shares none");
     destroy (&s, 2);
     create (&s, 1, 2, 1);
-    ok (node_page_open (s.w.n, AT (1), &s.page, "") < 0 && errno == EAGAIN, "who had no lease yet has none to share");
+    ok (node_page_open (s.w.n, AT (1), &s.page, &s.page, "") < 0 && errno == EAGAIN,
+        "who had no lease yet has none to share");
     destroy (&s, 2);
     share (&s);
     struct page other = { .version = 0 };
-    ok (node_page_open (s.w.n, AT (10), &other, "") < 0 && errno == EAGAIN, "there is one page at a time");
+    ok (node_page_open (s.w.n, AT (10), &other, &other, "") < 0 && errno == EAGAIN, "there is one page at a time");
     ok (s.page.generator == 1 && s.page.epoch_ms == 4711 && strcmp (s.page.instance, "an-instance") == 0
             && atomic_load (&s.page.hi_ms) == 10 + LEASE && atomic_load (&s.page.offset_us) == -(int64_t)T0,
         "a page tells the generator, the instance, the end of the lease and the clock");
@@ -284,7 +286,7 @@ static void test_spoilt (void)
     make (&s, 20, 50);
     ok (!publish (&s, 20) && s.w.logs > 0 && word_of (&s).closed,
         "a page that was spoilt is closed, and that is logged");
-    ok (node_page_open (s.w.n, AT (21), &s.page, "") < 0 && errno == ENOTSUP, "... and there is no other");
+    ok (node_page_open (s.w.n, AT (21), &s.page, &s.page, "") < 0 && errno == ENOTSUP, "... and there is no other");
     ask (&s, 21, 20, 0);
     node_tick (s.w.n, AT (22));
     struct fluid_fields f = fluid_split (s.w.req[1].first);

@@ -33,35 +33,71 @@ struct page_door {
     idt_watcher_t *w;
     bool deaf; /* 'w' is stopped: this process had no descriptor for who called */
     struct sockaddr_un addr;
-    int memory; /* of the page; -1: there is none */
+    int memory[CALL_FDS]; /* of the page; -1: there is none */
     struct page *page;
+    struct page *terms;
     uint64_t given;
 };
 
 /* --- the page --------------------------------------------------------------------------------------- */
 
+#ifndef F_SEAL_FUTURE_WRITE
+#define F_SEAL_FUTURE_WRITE 0x0010 /* Linux 5.1 */
+#endif
+
 static void drop_page (struct page_door *d)
 {
     if (d->page)
         munmap (d->page, PAGE_SIZE);
-    if (d->memory >= 0)
-        close (d->memory);
-    d->page = NULL;
-    d->memory = -1;
+    if (d->terms)
+        munmap (d->terms, PAGE_SIZE);
+    d->page = d->terms = NULL;
+    for (int i = 0; i < CALL_FDS; i++) {
+        if (d->memory[i] >= 0)
+            close (d->memory[i]);
+        d->memory[i] = -1;
+    }
 }
 
-/* Nobody who has it may cut it off under us. */
-static int make_memory (struct page_door *d)
+/* Memory that nobody who has it may cut off under us.  NULL with errno set. */
+static struct page *make_memory (int *memory)
 {
-    if ((d->memory = memfd_create ("idtree-page", MFD_CLOEXEC | MFD_ALLOW_SEALING)) < 0
-        || ftruncate (d->memory, PAGE_SIZE) < 0
-        || fcntl (d->memory, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
+    if ((*memory = memfd_create ("idtree-page", MFD_CLOEXEC | MFD_ALLOW_SEALING)) < 0
+        || ftruncate (*memory, PAGE_SIZE) < 0 || fcntl (*memory, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) < 0)
+        return NULL;
+    void *p = mmap (NULL, PAGE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, *memory, 0);
+    return p == MAP_FAILED ? NULL : p;
+}
+
+/* Before Linux 5.1 there is no seal for it: then a descriptor to read is given away, and the owner alone may open
+ * another one.
+ */
+static int reopen_to_read (int *memory)
+{
+    char path[32];
+
+    snprintf (path, sizeof (path), "/proc/self/fd/%d", *memory);
+    if (fchmod (*memory, 0400) < 0)
         return -1;
-    void *p = mmap (NULL, PAGE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, d->memory, 0);
-    if (p == MAP_FAILED)
+    int fd = open (path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
         return -1;
-    d->page = p;
+    close (*memory);
+    *memory = fd;
     return 0;
+}
+
+/* Nobody may write the terms but who has mapped them, and nobody adds a seal. */
+static int make_memories (struct page_door *d)
+{
+    int *terms = &d->memory[CALL_TERMS], *word = &d->memory[CALL_WORD];
+
+    if (!(d->terms = make_memory (terms)) || !(d->page = make_memory (word)))
+        return -1;
+    bool sealed = fcntl (*terms, F_ADD_SEALS, F_SEAL_FUTURE_WRITE) == 0;
+    if (fcntl (*terms, F_ADD_SEALS, F_SEAL_SEAL) < 0 || fcntl (*word, F_ADD_SEALS, F_SEAL_SEAL) < 0)
+        return -1;
+    return sealed ? 0 : reopen_to_read (terms);
 }
 
 static int make_page (struct page_door *d)
@@ -71,7 +107,8 @@ static int make_page (struct page_door *d)
 
     if (d->page)
         return 0;
-    if (make_memory (d) == 0 && node_page_open (sv->node, service_now_us (sv), d->page, instance ? instance : "") == 0)
+    if (make_memories (d) == 0
+        && node_page_open (sv->node, service_now_us (sv), d->page, d->terms, instance ? instance : "") == 0)
         return 0;
     int errnum = errno;
     drop_page (d);
@@ -93,10 +130,11 @@ void page_door_publish (struct page_door *d)
 /* --- who asks --------------------------------------------------------------------------------------- */
 
 /* One message: an errno, with our clocks and the page where that is 0 (libpage/call.h). */
-static int give (int fd, int page, int errnum)
+static int give (int fd, const int memory[CALL_FDS], int errnum)
 {
+    const size_t size = CALL_FDS * sizeof (memory[0]);
     union {
-        char buf[CMSG_SPACE (sizeof (int))];
+        char buf[CMSG_SPACE (CALL_FDS * sizeof (int))];
         struct cmsghdr align;
     } control = { .buf = { 0 } };
     struct call_answer answer = { .errnum = (uint8_t)errnum };
@@ -108,14 +146,14 @@ static int give (int fd, int page, int errnum)
         answer.errnum = ETIMEDOUT; /* who called asks again */
     else if (errnum == 0)
         answer.clocks = clocks;
-    if (page >= 0 && answer.errnum == 0) {
+    if (answer.errnum == 0) {
         msg.msg_control = control.buf;
         msg.msg_controllen = sizeof (control.buf);
         struct cmsghdr *c = CMSG_FIRSTHDR (&msg);
         c->cmsg_level = SOL_SOCKET;
         c->cmsg_type = SCM_RIGHTS;
-        c->cmsg_len = CMSG_LEN (sizeof (int));
-        memcpy (CMSG_DATA (c), &page, sizeof (page));
+        c->cmsg_len = CMSG_LEN (size);
+        memcpy (CMSG_DATA (c), memory, size);
     }
     return sendmsg (fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT) == 1 ? 0 : -1;
 }
@@ -218,7 +256,7 @@ int page_door_open (struct service *sv, struct page_door **door, idt_error_t *er
     struct page_door *d = calloc (1, sizeof (*d));
     if (!d)
         return errprintf (errp, "out of memory");
-    *d = (struct page_door){ .service = sv, .fd = -1, .memory = -1, .addr = { .sun_family = AF_UNIX } };
+    *d = (struct page_door){ .service = sv, .fd = -1, .memory = { -1, -1 }, .addr = { .sun_family = AF_UNIX } };
     if (listen_at (d, local, all, &why) < 0) {
         page_door_shut (d);
         page_door_destroy (d);
