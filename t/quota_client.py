@@ -114,6 +114,24 @@ def reads():
     check(late.answer(submitted).aux1 == 0, "and what was submitted is stored")
 
 
+def submissions():
+    """A guest has an eighth of ingest.max-waiting, which is 64; all wait for ids."""
+    clients = [Client() for _ in range(4)]
+    asked = send(clients, 8, SUBMIT, {"jobspec": JOBSPEC}, **ONE)
+    waiting = lambda: Client().ask("job-ingest.stats-get", {})["entry"]["jobs"]
+    await_that(lambda: waiting() == 8, "8 wait")
+    for _ in range(2):
+        with Client() as again:
+            refused(again, errno.EAGAIN, SUBMIT, {"jobspec": JOBSPEC}, **ONE)
+    asked += send([Client()], 1, SUBMIT, {"jobspec": JOBSPEC}, **OTHER)
+    asked += send([Client()], 1, SUBMIT, {"jobspec": JOBSPEC})
+    await_that(lambda: waiting() == 10, "another user's waits, and the owner's")
+    subprocess.check_call(["idtree", "module", "load", "fluid"])
+    for m in answers(asked):
+        check(m.aux1 == 0, "all are stored:", m.text())
+    Client().ask(SUBMIT, {"jobspec": JOBSPEC}, **ONE)
+
+
 if __name__ == "__main__":
     try:
         for name in sys.argv[1:]:

@@ -24,4 +24,8 @@ test_expect_success 'reads of the jobs that are stored' '
         idtree start -s 1 -o log-stderr-level=0 -o broker.modules=fluid,job-ingest -o ingest.require-signature=off \
         -o ingest.timeout=1h -o statedir="$PWD/state" env -u LD_PRELOAD $client reads </dev/null
 '
+test_expect_success 'submissions that wait' '
+    run -o broker.modules=job-ingest -o ingest.require-signature=off -o ingest.allow-guests=on -o ingest.max-waiting=64 \
+        -o ingest.timeout=1h $client submissions
+'
 test_done

@@ -32,7 +32,12 @@ const struct quota_rule *quota_rule (enum quota_kind kind)
 
 void quota_init (struct quota *q, enum quota_kind kind)
 {
-    *q = (struct quota){ .kind = kind };
+    quota_init_by (q, &rules[kind]);
+}
+
+void quota_init_by (struct quota *q, const struct quota_rule *rule)
+{
+    *q = (struct quota){ .rule = rule };
 }
 
 void quota_fini (struct quota *q)
@@ -40,7 +45,7 @@ void quota_fini (struct quota *q)
     int saved = errno;
 
     free (q->user);
-    quota_init (q, q->kind);
+    quota_init_by (q, q->rule);
     errno = saved;
 }
 
@@ -81,7 +86,7 @@ static int refuse (const struct quota_rule *r, uint32_t limit, const char *whose
 /* Returns 0, or -1 as quota_take () does. */
 static int check (const struct quota *q, struct idt_cred user, uint32_t count, idt_error_t *errp)
 {
-    const struct quota_rule *r = quota_rule (q->kind);
+    const struct quota_rule *r = q->rule;
     uint32_t own = access_is_guest (user) ? r->guest : r->member;
     char whose[40];
 

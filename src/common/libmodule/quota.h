@@ -42,16 +42,18 @@ struct quota_user {
     uint32_t count;
 };
 
-/* What is in use.  All zero but for 'kind' is an empty one. */
+/* What is in use. */
 struct quota {
-    enum quota_kind kind;
+    const struct quota_rule *rule;
     uint32_t total;  /* of all users */
     uint32_t others; /* of all but the owner */
     struct quota_user *user;
     size_t nusers, room;
 };
 
+/* By the table / by limits that are attributes; 'rule' is borrowed. */
 void quota_init (struct quota *q, enum quota_kind kind);
+void quota_init_by (struct quota *q, const struct quota_rule *rule);
 void quota_fini (struct quota *q); /* keeps errno */
 
 /* One more for 'user'.  Returns 0, or -1 with the rule's errno, or ENOMEM, and 'errp' (may be NULL) filled. */

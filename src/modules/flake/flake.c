@@ -23,6 +23,7 @@
 #include "libmodule/report.h"
 #include "libmodule/respond.h"
 #include "libmodule/upcall.h"
+#include "libmsg/access.h"
 #include "libutil/clock.h"
 #include "libutil/errprintf.h"
 #include "modules/flake/answer.h"
@@ -345,7 +346,8 @@ static void generate (struct flake_module *m, const idt_msg_t *msg, enum series_
                                            .count = (uint32_t)count,
                                            .meta = (uint8_t)meta,
                                            .drift = drift,
-                                           .asker = asker_of (msg) };
+                                           .asker = asker_of (msg),
+                                           .user = access_share (idt_msg_cred (msg)) };
         flake_generate (m->flake, now_us (), &req);
         set_timer (m);
     }

@@ -350,8 +350,8 @@ static void handle (struct history *h, struct event e)
         h->req[c].serves = true;
         h->req[c].forward = e;
         flake_generate (h->node[e.to].f, h->now_us,
-                        &(struct flake_request){ (void *)c, h->req[c].kind, h->req[c].count, 0, 0,
-                                                 100 + below (h, 4) });
+                        &(struct flake_request){ (void *)c, h->req[c].kind, h->req[c].count, 0, 0, 100 + below (h, 4),
+                                                 0 });
         return;
     }
     if (n->life != e.life)
@@ -400,7 +400,8 @@ static void step (struct history *h)
 
         if (c)
             flake_generate (n->f, h->now_us,
-                            &(struct flake_request){ (void *)c, h->req[c].kind, h->req[c].count, 0, 0, below (h, 4) });
+                            &(struct flake_request){ (void *)c, h->req[c].kind, h->req[c].count, 0, 0, below (h, 4),
+                                                     0 });
     }
     else if (dice < 303)
         crash (h, n);

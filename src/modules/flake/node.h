@@ -87,6 +87,7 @@ struct flake_request {
     uint8_t meta;   /* of sno */
     int drift;      /* of uid: what the asker will read them with; 0: what the instance has */
     uint64_t asker; /* who it is for: whoever has the same is served by the same turn */
+    uint64_t user;  /* whose askers share the turns of one (access_share ()); 0: this one has its own */
 };
 
 struct flake_stats {

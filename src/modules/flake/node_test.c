@@ -266,10 +266,10 @@ static void test_own (void)
     ok (r->ids == 1 && r->fingerprint == 0x80000003, "then they name the rank's number");
     r = ask (&w, T0 + 14 * SECOND, 2, SERIES_UID, 1);
     ok (r->ids == 1 && w.claims == 1, "and rank 0 is asked no more: they last as long as loans do");
-    flake_generate (w.f, T0 + 14 * SECOND, &(struct flake_request){ (void *)3, SERIES_UID, 1, 0, 5, 0 });
+    flake_generate (w.f, T0 + 14 * SECOND, &(struct flake_request){ (void *)3, SERIES_UID, 1, 0, 5, 0, 0 });
     ok (w.req[3].errnum == EINVAL && strstr (w.req[3].text, "drift 5") && strstr (w.req[3].text, "8 drift bits"),
         "those of another drift are refused, with the one that there is");
-    flake_generate (w.f, T0 + 14 * SECOND, &(struct flake_request){ (void *)4, SERIES_UID, 1, 0, 8, 0 });
+    flake_generate (w.f, T0 + 14 * SECOND, &(struct flake_request){ (void *)4, SERIES_UID, 1, 0, 8, 0, 0 });
     ok (w.req[4].ids == 1, "the same one is taken");
     destroy (&w, T0 + 14 * SECOND);
 
@@ -407,7 +407,7 @@ static void test_claims (void)
 /* Put a request of so many flaxes, without the turns that follow. */
 static void put (struct world *w, size_t cookie, uint64_t asker, uint32_t count)
 {
-    flake_generate (w->f, T0, &(struct flake_request){ (void *)cookie, SERIES_FLAX, count, 0, 0, asker });
+    flake_generate (w->f, T0, &(struct flake_request){ (void *)cookie, SERIES_FLAX, count, 0, 0, asker, 0 });
 }
 
 static bool gone_cb (void *cookie, void *arg)
@@ -471,12 +471,21 @@ static void test_waiting (void)
     for (size_t i = 1; i < 13; i++)
         r = ask (&w, T0, i, SERIES_SNO, 1);
     ok (r->errnum == EAGAIN && w.req[11].answers == 0, "one asker has a half of flake.max-waiting");
-    flake_generate (w.f, T0, &(struct flake_request){ (void *)13, SERIES_SNO, 1, 0, 0, 1 });
+    flake_generate (w.f, T0, &(struct flake_request){ (void *)13, SERIES_SNO, 1, 0, 0, 1, 0 });
     ok (w.req[13].answers == 0, "there is room for others");
     ok (ask (&w, T0, 14, SERIES_FLAX, 1)->ids == 1, "and for other kinds");
     flake_tick (w.f, T0 + 5 * SECOND);
     ok (w.req[1].errnum == EHOSTUNREACH && w.req[11].errnum == EHOSTUNREACH && w.req[13].errnum == EHOSTUNREACH,
         "all are answered by their deadline");
+    destroy (&w, T0 + 5 * SECOND);
+
+    create (&w, 3, 65536);
+    for (size_t i = 1; i < 13; i++)
+        flake_generate (w.f, T0, &(struct flake_request){ (void *)i, SERIES_SNO, 1, 0, 0, i, 1001 });
+    ok (w.req[12].errnum == EAGAIN && w.req[10].answers == 0, "so have all connections of a user together");
+    flake_generate (w.f, T0, &(struct flake_request){ (void *)13, SERIES_SNO, 1, 0, 0, 13, 1002 });
+    ok (w.req[13].answers == 0, "another user finds room");
+    flake_tick (w.f, T0 + 5 * SECOND);
     destroy (&w, T0 + 5 * SECOND);
 
     create (&w, 3, 65536);
@@ -492,7 +501,7 @@ static void test_waiting (void)
 
     create (&w, 3, 3);
     for (size_t i = 0; i < FLAKE_MAX_UP + 10; i++) {
-        flake_generate (w.f, T0, &(struct flake_request){ (void *)(1 + i % 60), SERIES_SNO, FLAKE_FEW, 0, 0, i });
+        flake_generate (w.f, T0, &(struct flake_request){ (void *)(1 + i % 60), SERIES_SNO, FLAKE_FEW, 0, 0, i, 0 });
         tick_all (&w, T0);
     }
     ok (w.forwards == FLAKE_MAX_UP && w.nanswered == 0, "so many batches go up at a time, the others wait");

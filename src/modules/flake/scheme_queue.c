@@ -30,7 +30,7 @@ void scheme_queue_fini (struct scheme_queue *queue)
 int scheme_queue_put (struct scheme_queue *queue, struct pending *p)
 {
     p->queue = queue;
-    return turns_put (queue->waiting, p->req.asker, p, p->req.count + FLAKE_REQUEST_COST);
+    return turns_put_of (queue->waiting, p->req.user, p->req.asker, p, p->req.count + FLAKE_REQUEST_COST);
 }
 
 void scheme_queue_put_again (struct scheme_queue *queue, struct pending *p)

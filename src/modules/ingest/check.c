@@ -42,6 +42,8 @@ void check_destroy (struct check *c)
 {
     int saved = errno;
 
+    if (c->quota)
+        quota_give (c->quota, idt_msg_cred (c->msg));
     idt_msg_unref (c->msg);
     free (c->kept);
     free (c->spec);

@@ -99,6 +99,7 @@ static void service_destroy (struct service *sv)
     entry_destroy (sv->entry);
     block_fini (&sv->ids);
     jv_reader_fini (&sv->reader);
+    quota_fini (&sv->submissions);
     idt_watcher_destroy (sv->timer);
     idt_watcher_destroy (sv->idle);
     free (sv);
@@ -118,6 +119,11 @@ static int start (struct service *sv, idt_error_t *errp)
     const struct options *o = &sv->options;
     idt_reactor_t *r = idt_get_reactor (sv->h);
 
+    sv->submissions_rule = (struct quota_rule){
+        "submissions", QUOTA_NO_LIMIT, (o->max_waiting + 1) / 2, (o->max_waiting + 7) / 8, (o->max_waiting + 7) / 8,
+        EAGAIN
+    };
+    quota_init_by (&sv->submissions, &sv->submissions_rule);
     if ((sv->entry = entry_create (o->max_waiting, o->max_waiting_bytes, o->timeout_ms, submit_reply, sv))
         && (sv->relay = relay_create (o->max_waiting_bytes, o->rank > 0 ? RELAY_UNDER_WAY : RELAY_ROOT_UNDER_WAY))
         && (sv->checks = checks_create (sv)) && (sv->timer = idt_timer_watcher_create (r, 0, 0, timer_cb, sv))

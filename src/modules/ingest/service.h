@@ -22,6 +22,7 @@
 
 #include "libjsonview/jsonview.h"
 #include "libmetrics/metrics.h"
+#include "libmodule/quota.h"
 #include "libmodule/respond.h"
 #include "libmodule/upcall.h"
 #include "modules/ingest/job/pack.h"
@@ -61,6 +62,8 @@ struct service {
 
     struct root *root; /* rank 0 alone */
     uint64_t submitted, refused;
+    struct quota_rule submissions_rule; /* by ingest.max-waiting */
+    struct quota submissions;           /* that wait, of each user */
 };
 
 uint64_t service_now_ms (void); /* CLOCK_BOOTTIME */
@@ -95,6 +98,7 @@ struct check {
     uint8_t key_size;
     char *spec; /* malloced */
     size_t spec_size;
+    struct quota *quota; /* in which it has a place; NULL: it has none, or the entry has that */
 };
 
 /* NULL with errno ENOMEM.  / What waits is answered with EHOSTUNREACH.  NULL is fine. */

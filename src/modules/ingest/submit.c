@@ -216,8 +216,11 @@ static struct check *read_request (struct service *sv, const idt_msg_t *msg, idt
     c->max = sv->options.max_jobspec;
     if ((o = read_payload (sv, msg, errp)) && get_urgency (o, &c->urgency, errp) == 0
         && check_user (sv, msg, c->urgency, errp) == 0 && get_flags (o, &c->flags, errp) == 0
-        && get_job (c, o, &sv->options, errp) == 0 && get_key (c, o, errp) == 0)
+        && get_job (c, o, &sv->options, errp) == 0 && get_key (c, o, errp) == 0
+        && quota_take (&sv->submissions, idt_msg_cred (msg), errp) == 0) {
+        c->quota = &sv->submissions;
         return c;
+    }
     check_destroy (c);
     return NULL;
 }
@@ -255,8 +258,10 @@ void submit_checked (struct service *sv, struct check *c, int errnum, const idt_
     c->spec = NULL;
     if (entry_add (sv->entry, service_now_ms (), &job, spec, (void *)c->msg, &full) < 0)
         refuse (sv, c->msg, errno, full.text);
-    else
-        idt_msg_ref (c->msg); /* the entry's cookie */
+    else {
+        idt_msg_ref (c->msg); /* the entry's cookie, with the place in the quota */
+        c->quota = NULL;
+    }
     service_wake (sv);
 }
 
@@ -274,5 +279,6 @@ void submit_reply (void *arg, void *cookie, uint64_t id, int errnum, const char 
                   text ? ",\"same\":true" : "");
         module_respond (sv->h, msg, answer);
     }
+    quota_give (&sv->submissions, idt_msg_cred (msg));
     idt_msg_unref (msg);
 }
