@@ -6,9 +6,9 @@
  * Done is when the connection to the broker is closed.  An instance of many ranks may take long to stop; so the broker
  * is asked again and again whether it is there, and the command gives up when it says nothing.
  *
- * The broker may end at any time, for somebody else may have stopped the instance before.  No other connection is sought
- * then.  If rank 0 has not answered by that time, the broker's socket tells what happened: a broker that ends in order
- * removes it before it closes connections.
+ * The broker may end at any time, for somebody else may have stopped the instance before.  No other connection is
+ * sought then.  If rank 0 has not answered by that time, the broker's socket tells what happened: a broker that ends in
+ * order removes it before it closes connections.
  */
 #include <errno.h>
 #include <stdio.h>

@@ -39,8 +39,8 @@ idt_future_t *ask_wait (const struct cmd *cmd, idt_future_t *f, const char *what
 #define ASK_IN_FLUX \
     "fluids alone: flux exec -r all flux module load .../idtree/flux/idtree-flux.so (doc/design/flux.md)"
 
-/* Where 'f' (fulfilled) says that nobody serves it, and the broker is one of Flux's, end the program with a sentence that
- * says what is served there.
+/* Where 'f' (fulfilled) says that nobody serves it, and the broker is one of Flux's, end the program with a sentence
+ * that says what is served there.
  */
 void ask_check_flux (const struct cmd *cmd, const idt_future_t *f, const char *what);
 

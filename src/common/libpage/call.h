@@ -37,8 +37,8 @@ bool call_is_told (void);
  */
 int page_call (const char *uri);
 
-/* Take the answer, and close 'fd' with it.  A page is taken where its broker reads the clocks that we read.  Does not block.  NULL with errno as for idt_page_open (); EAGAIN: it is not
- * there yet, and 'fd' is open.
+/* Take the answer, and close 'fd' with it.  A page is taken where its broker reads the clocks that we read.  Does not
+ * block.  NULL with errno as for idt_page_open (); EAGAIN: it is not there yet, and 'fd' is open.
  */
 idt_page_t *page_answer (int fd);
 

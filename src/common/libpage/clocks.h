@@ -3,9 +3,9 @@
 
 /* clocks.h - whether two processes read the same clocks
  *
- * A page tells times by CLOCK_BOOTTIME and CLOCK_MONOTONIC.  Each time namespace (time_namespaces (7)) has its own, which
- * may be seconds or years away from those of another one.  CLOCK_REALTIME is the same in all of them, so what the two
- * are away from that is compared: it changes where the wall clock is set, and else not.
+ * A page tells times by CLOCK_BOOTTIME and CLOCK_MONOTONIC.  Each time namespace (time_namespaces (7)) has its own,
+ * which may be seconds or years away from those of another one.  CLOCK_REALTIME is the same in all of them, so what the
+ * two are away from that is compared: it changes where the wall clock is set, and else not.
  */
 #ifndef LIBPAGE_CLOCKS_H
 #define LIBPAGE_CLOCKS_H

@@ -42,8 +42,8 @@ struct page {
     _Atomic uint64_t passed; /* ids of milliseconds before the word's (word_left ()): for figures alone */
 };
 
-/* Sequence numbers of each millisecond from here on are the broker's alone: who has the page takes none of them, whatever
- * stands there.  So the broker can go on where somebody has spoilt it.
+/* Sequence numbers of each millisecond from here on are the broker's alone: who has the page takes none of them,
+ * whatever stands there.  So the broker can go on where somebody has spoilt it.
  */
 #define PAGE_OWN_FIRST IDT_PAGE_PER_MS
 static_assert (PAGE_OWN_FIRST == FLUID_PER_MS - FLUID_GRANULE, "one granule is the broker's");

@@ -282,8 +282,8 @@ static bool cut_end (char *text, const char *end)
     return true;
 }
 
-/* The value of an answer to get; ENOENT if there is no such key.  It is the last word and may hold blanks, but Hydra of MPICH 4.2 and newer adds one
- * more: whether there is such a key.
+/* The value of an answer to get; ENOENT if there is no such key.  It is the last word and may hold blanks, but Hydra of
+ * MPICH 4.2 and newer adds one more: whether there is such a key.
  */
 static int found_value (const char *line, char *buf, size_t size)
 {

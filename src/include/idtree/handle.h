@@ -235,8 +235,8 @@ int idt_get_size (idt_t *h, uint32_t *size);
 #define IDT_LOG_TEXT_MAX 2047 /* bytes of a text that idt_log () sends; the rest is cut off */
 
 /* Append a text to the broker's log, of which it keeps IDT_LOG_TEXT_MAX bytes: each line of it is a line there.
- * 'level': LOG_EMERG ... LOG_DEBUG of <syslog.h>.  The name that the lines carry is what idt_log_set_name () said (its first 48 bytes), else
- * the module's, else the program's.  Never blocks; what can't be sent is lost; keeps errno.
+ * 'level': LOG_EMERG ... LOG_DEBUG of <syslog.h>.  The name that the lines carry is what idt_log_set_name () said (its
+ * first 48 bytes), else the module's, else the program's.  Never blocks; what can't be sent is lost; keeps errno.
  */
 void idt_log (idt_t *h, int level, const char *fmt, ...) __attribute__ ((format (printf, 3, 4)));
 void idt_log_set_name (idt_t *h, const char *name);

@@ -88,8 +88,8 @@ static int get_name (const struct jv *o, const char *name, char text[JOBWIRE_KEY
     return 0;
 }
 
-/* The key that a nonce makes: a hash of it and J.  Its size stands before it, so that no end of a nonce is taken for the
- * beginning of what follows.  Keys of the two kinds cannot be the same: text has no byte 0.
+/* The key that a nonce makes: a hash of it and J.  Its size stands before it, so that no end of a nonce is taken for
+ * the beginning of what follows.  Keys of the two kinds cannot be the same: text has no byte 0.
  */
 static void hash_nonce (struct check *c, const char *nonce, size_t size)
 {

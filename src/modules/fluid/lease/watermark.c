@@ -5,8 +5,9 @@
  *
  * Invariant: nobody can make an id below the watermark any more.  Those who may make ids at all are
  * (1) a lessee of a range of this root.  It is live, and then one of those that reported a position at or above the
- *     watermark (W_SET), or all that it was given begins there or above (W_BEGIN); or it gave back, and is closed for good; or a lease and a quarter have passed since the root
- *     gave its last range, so that it uses none of them (W_USE, kept by lessee.c);
+ *     watermark (W_SET), or all that it was given begins there or above (W_BEGIN); or it gave back, and is closed for
+ *     good; or a lease and a quarter have passed since the root gave its last range, so that it uses none of them
+ *     (W_USE, kept by lessee.c);
  * (2) a lessee of a range of a root before.  As long as it may use that, the watermark stays at what that
  *     root had stored (W_SETTLE);
  * (3) who is given a range later.  That begins at or above the watermark (W_LO, lease.c), also if a root gives it
@@ -144,8 +145,8 @@ struct live {
 };
 
 /* Those that were replaced, by when they cannot use their ranges any more: that is kept to a quarter of a lease, so
- * that a few rows are enough for any number.  The last ones are kept one by one: some of them may report.  A broker that
- * is started again each second leaves 77 of them with leases of a minute.
+ * that a few rows are enough for any number.  The last ones are kept one by one: some of them may report.  A broker
+ * that is started again each second leaves 77 of them with leases of a minute.
  */
 #define ROWS 8
 #define RECENT 256

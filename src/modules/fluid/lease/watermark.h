@@ -9,9 +9,9 @@
  * many it speaks for; two sets are taken for the same where both agree.
  *
  * The root knows whom it gave ranges.  Where the reports speak for exactly those, their lowest position is the
- * watermark.  A lessee that is silent holds it back until it can use its ranges no more: a lease and a quarter after the
- * last one was given (LEASE_USE_MS ()).  One that never reported holds it back no further than where its ranges begin:
- * lives of a broker that crashes again and again were each given what lies above all before.
+ * watermark.  A lessee that is silent holds it back until it can use its ranges no more: a lease and a quarter after
+ * the last one was given (LEASE_USE_MS ()).  One that never reported holds it back no further than where its ranges
+ * begin: lives of a broker that crashes again and again were each given what lies above all before.
  *
  * 'us' are CLOCK_BOOTTIME microseconds, 'ms' instance milliseconds.
  */

@@ -9,8 +9,8 @@
  *
  * Texts come from anybody.  Their depth and number of values are bounded, and with them stack and memory.
  *
- * Flux's ingest takes more than RFC 25 has (the guide tells what, and why that is refused here).  Where RFC 25 says less
- * or more than Flux does:
+ * Flux's ingest takes more than RFC 25 has (the guide tells what, and why that is refused here).  Where RFC 25 says
+ * less or more than Flux does:
  * - tasks[0].count.total may exceed the slots: RFC 25's own use case 2.1 has more tasks than slots.
  * - gpu's count may be 0: Flux takes it, and programs write it.
  * - a slot may have "exclusive": the schema of RFC 25 has it, its text does not.
