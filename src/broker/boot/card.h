@@ -14,8 +14,8 @@
 #define CARD_TEXT 1024 /* bytes at most: what every PMI carries */
 #define CARD_HOST 256
 
-/* The name that others see of a host whose own name is 'name' (84 bytes at most): each byte that lists of hosts (RFC 29)
- * and lines of logs cannot have is %XX, and an empty name is localhost.
+/* The name that others see of a host whose own name is 'name' (84 bytes at most): each byte that lists of hosts (RFC
+ * 29) and lines of logs cannot have is %XX, and an empty name is localhost.
  */
 void card_host (char host[CARD_HOST], const char *name);
 
