@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright idtree contributors
 //
-// page_fake.js - an instance of 5,000 ranks for the live page, without one
+// page_fake.js - an instance for the live page, without one: of 5,000 ranks unless window.FAKE says otherwise
 //
 // Answers /v1/tree and /v1/events as etc/openapi.json has them.
 // Runs in the page before the page's own scripts.  fake.emit(name, data) is an event; fake.kill(rank) kills a rank, and
 // tells unless its second argument is false.
 (() => {
-    const SIZE = 5000, FAN = 8, MOST = 512, GENERATORS = 1024;
+    const { SIZE = 5000, FAN = 8, GENERATORS = 1024 } = window.FAKE ?? {};
+    const MOST = 512;
     const dead = new Set();
     const parentOf = (r) => (r === 0 ? null : Math.floor((r - 1) / FAN));
     const childrenOf = (r) => Array.from({ length: FAN }, (_, i) => FAN * r + 1 + i).filter((c) => c < SIZE);
@@ -23,8 +24,8 @@
     const rank = (r, folded) => ({
         rank: r, parent: parentOf(r), attached_to: up(r), host: `node${r}`, status: dead.has(r) ? 'lost' : 'full',
         fluid: dead.has(r) ? null : r < GENERATORS ? 'active' : 'idle', generator: r < GENERATORS ? r : null,
-        ids_from: dead.has(r) ? null : owner(r), lends_to: null, lease_left_s: r < GENERATORS ? 20 : null,
-        ids: '18446744073709551615', requests: '7', ids_per_s: r < 4 ? 1234.5 : 0,
+        ids_from: dead.has(r) ? null : owner(r), lends_to: null, lease_left_s: r < GENERATORS ? (dead.has(r) ? 12 : 20) : null,
+        ids: '18446744073709551615', requests: '7', ids_per_s: r < 4 && !dead.has(r) ? 1234.5 : 0,
         from_above_per_s: r < GENERATORS ? 0 : 5, requests_per_s: 1, age_s: 0.1, folded,
         below: below(r) === 0 ? null :
             { ranks: below(r), status: { full: below(r) }, fluid: {}, ids_per_s: 7, requests_per_s: 1 },
@@ -48,6 +49,8 @@
         size: SIZE, // from where on there is nothing
         token: null,
         deaf: false, // nobody gets events
+        held: window.FAKE?.held ?? false, // trees are not answered
+        failing: false, // nor are there any
         emit: (name, data) => fake.raw(`event: ${name}\ndata: ${JSON.stringify(data)}\n\n`),
         raw: (text) => stream.enqueue(new TextEncoder().encode(text)),
         end: () => stream.close(),
@@ -70,6 +73,10 @@
         fake.asked.push(url.pathname + url.search);
         if (fake.token && options.headers.Authorization !== `Bearer ${fake.token}`)
             return new Response('{"detail": "a token is needed"}', { status: 401 });
+        while (url.pathname === '/v1/tree' && fake.held)
+            await new Promise((resolve) => setTimeout(resolve, 10));
+        if (url.pathname === '/v1/tree' && fake.failing)
+            return new Response('{"detail": "the broker does not answer"}', { status: 503 });
         if (url.pathname === '/v1/tree' && Number(url.searchParams.get('rank') ?? 0) >= fake.size)
             return new Response('{"detail": "there is no such rank"}', { status: 404 });
         if (url.pathname === '/v1/tree')

@@ -3,11 +3,12 @@
 # Copyright idtree contributors
 """page_read.py URL STORY - what a browser makes of the live page
 
-Stories: live (inside of an instance of PAGE_RANKS brokers, kary:2: rank 1 is killed), large, token (of page_fake.js,
-which answers in the page in the place of a server).  Prints each step; exits with 1 where the page never
+Stories: live (inside of an instance of PAGE_RANKS brokers, kary:2: rank 1 is killed), large, token, layout (of
+page_fake.js, which answers in the page in the place of a server).  Prints each step; exits with 1 where the page never
 reads as it should.
 """
 import contextlib
+import json
 import os
 import subprocess
 import sys
@@ -27,9 +28,10 @@ def check(what, good):
     step(what)
 
 
-def fake():
+def fake(**what):
+    """The script, of an instance that has SIZE ranks, FAN of them below each."""
     with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "page_fake.js"), encoding="utf-8") as file:
-        return file.read()
+        return f"window.FAKE = {json.dumps(what)};" + file.read()
 
 
 def labels(browser, rank, *texts):
@@ -104,6 +106,98 @@ def token(browser, url):
           browser.js("sessionStorage.token && !document.cookie && localStorage.length == 0"))
 
 
+def size(browser, width, height):
+    browser.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
+
+
+def again(browser, url, width, height, **what):
+    """Another instance, whose cards have come where they are to be."""
+    size(browser, width, height)
+    browser.prefer(reduced_motion="reduce")
+    if again.script:
+        browser.call("Page.removeScriptToEvaluateOnNewDocument", identifier=again.script)
+    browser.open("about:blank")
+    browser.wait("it is gone", "!document.querySelector ('#scroll')")
+    again.script = browser.call("Page.addScriptToEvaluateOnNewDocument", source=fake(**what))["identifier"]
+    browser.open(url)
+    browser.wait("it is there", "window.fake && document.querySelector ('#scroll')")
+
+
+again.script = None
+
+# What part of the place for the tree its cards span, and whether all are in it.
+SPAN = """(() => {
+    const place = document.getElementById ('scroll').getBoundingClientRect ();
+    const cards = [...document.querySelectorAll ('.card')].map ((c) => c.getBoundingClientRect ());
+    const [left, right] = [Math.min (...cards.map ((c) => c.left)), Math.max (...cards.map ((c) => c.right))];
+    const [top, bottom] = [Math.min (...cards.map ((c) => c.top)), Math.max (...cards.map ((c) => c.bottom))];
+    return { n: cards.length, wide: (right - left) / place.width, high: (bottom - top) / place.height,
+             inside: left >= place.left && right <= place.right && top >= place.top && bottom <= place.bottom };
+}) ()"""
+
+
+def fills(browser, what, n):
+    browser.wait(f"{n} cards", f"{SPAN}.n == {n}")
+    span = browser.js(SPAN)
+    check(f"{what} fill the window, and none is outside: {span}",
+          span["inside"] and span["wide"] > 0.8 and span["high"] > 0.8)
+
+
+IN_SIGHT = """(() => { const c = document.getElementById ('rank-0').getBoundingClientRect ();
+    const place = document.getElementById ('scroll').getBoundingClientRect ();
+    return c.top >= place.top && c.bottom <= place.bottom && c.left >= place.left && c.right <= place.right; }) ()"""
+
+
+def layout(browser, url):
+    again(browser, url, 1200, 760, SIZE=15, FAN=2, GENERATORS=4)
+    fills(browser, "15 ranks", 15)
+    check("signs are explained", any("What the signs mean" in line for line in browser.read()))
+    browser.js("fake.kill (1)")
+    labels(browser, 1, "lost")
+    left = f"parseFloat ({CARD % 1}.querySelector ('.lease').title.slice (7))"
+    browser.js("fake.emit ('rates', { look: 3, error: null, watermark: null, ids_per_s: 1, requests_per_s: 1, more: 0,"
+               " ranks: [{ rank: 1, ids_per_s: 0, from_above_per_s: 0, requests_per_s: 0, lease_left_s: 11.5 }] })")
+    browser.wait("the bar of a lost rank runs on", f"!{CARD % 1}.querySelector ('.lease').hidden && {left} < 11")
+    again(browser, url, 1920, 1080, SIZE=200, FAN=199)
+    fills(browser, "200 ranks below one", 200)
+    again(browser, url, 1920, 1080, SIZE=200, FAN=2)
+    fills(browser, "the first levels of 200 ranks by twos", 63)
+    again(browser, url, 1200, 760, SIZE=3661, FAN=60)
+    browser.wait("61 cards", f"{SPAN}.n == 61")
+    browser.wait("the first rank is in sight", IN_SIGHT)
+    browser.js("fake.kill (1)")
+    browser.wait("60 more are below it", f"{SPAN}.n == 121")
+    browser.wait("the first rank is in sight when others came below it", IN_SIGHT)
+    narrow(browser, url)
+    waits(browser, url)
+
+
+def narrow(browser, url):
+    again(browser, url, 480, 800, SIZE=15, FAN=2)
+    browser.wait("15 cards", f"{SPAN}.n == 15")
+    rows = browser.js("[...document.querySelectorAll ('.card')].map ((c) => ({ level: Number (c.ariaLevel),"
+                      " rect: c.getBoundingClientRect ().toJSON () }))")
+    check("on a narrow screen nothing is cut off", all(0 <= r["rect"]["left"] and r["rect"]["right"] <= 480 for r in rows))
+    check("ranks are a list, one below the other",
+          all(a["rect"]["bottom"] <= b["rect"]["top"] for a, b in zip(rows, rows[1:])))
+    by_level = {r["level"]: r["rect"]["left"] for r in rows}
+    check("whose levels stand further right", [by_level[i] for i in (1, 2, 3, 4)] == sorted(set(by_level.values())))
+    check("without edges", browser.js("getComputedStyle (document.getElementById ('edges')).display") == "none")
+
+
+def waits(browser, url):
+    says = "document.getElementById ('connection').innerText"
+    waiting = "document.getElementById ('waiting')"
+    again(browser, url, 1200, 760, SIZE=15, FAN=2, held=True)
+    browser.wait("events are heard", f"{says} == 'waiting for the tree' && {waiting}.innerText.includes ('the broker')")
+    browser.js("fake.failing = true, fake.held = false")
+    browser.wait("it says why there is none", f"{waiting}.innerText.includes ('the broker does not answer')")
+    check("and that it waits", browser.js(says) == "waiting for the tree")
+    browser.js("fake.failing = false")
+    browser.wait("it asks again", f"{says} == 'live' && {waiting}.hidden && {SPAN}.n == 15")
+    step("a page that has no tree yet says what it waits for")
+
+
 class Load:
     """Ids are asked for at ranks, whenever one waits for the page."""
 
@@ -166,6 +260,10 @@ def read_killed(browser):
     for rank in (3, 4):
         browser.wait(f"rank {rank} has another parent", f"{CARD % rank}.ariaLevel == '2'")
     labels(browser, 1, "lost")
+    left = f"parseFloat ({CARD % 1}.querySelector ('.lease').title.slice (7))"
+    browser.wait("its lease runs on", f"!{CARD % 1}.querySelector ('.lease').hidden && {left} > 0")
+    before = browser.js(left)
+    browser.wait("a second later, too", f"!{CARD % 1}.querySelector ('.lease').hidden && {left} < {before} - 1")
     browser.wait("it is told that rank 1 is lost", "/ranks? 1[^0-9:][^:]*: lost|rank 1: lost/.test (events.innerText)")
     browser.wait("so are new parents", "/ranks? [^:]*[34]: attached to 0/.test (events.innerText)")
     browser.wait("and the log says why", "log.innerText.length > 0")
@@ -183,9 +281,9 @@ def read_styles(browser):
 def main():
     url, story = sys.argv[1:]
     with Browser(1080, 640) as browser:
-        {"live": live, "large": large, "token": token}[story](browser, url)
+        {"live": live, "large": large, "layout": layout, "token": token}[story](browser, url)
         # A refused request is told by the browser as an error, too.
-        complaints = [text for text in browser.complaints if "401" not in text]
+        complaints = [text for text in browser.complaints if "401" not in text and "503" not in text]
         check(f"the browser complains of nothing: {complaints}", not complaints)
 
 

@@ -38,6 +38,7 @@ read_page() { # story
 test_expect_success 'thousands of ranks are folded by subtree, and keys go through them' '
     start_http -l 127.0.0.1:0 --show-log && read_page large
 '
+test_expect_success 'a tree uses the window, its first rank stays in sight, a narrow screen has a list, and what is awaited is said' 'read_page layout'
 test_expect_success 'where a token is needed the page asks for it' 'read_page token'
 test_expect_success 'a rank is killed: the page shows its subtree find another parent' 'read_page live'
 test_done

@@ -130,13 +130,16 @@ struct marking {
     unsigned char status, fluid; /* 0: it is not this */
 };
 
-/* Its host is told on: that is where one looks for it. */
-static void forget (struct rank_row *row)
+/* Its host is told on: that is where one looks for it.  So is the lease of a lost rank, which nobody gave back: the
+ * watermark stands until it is over.
+ */
+static void forget (struct rank_row *row, bool lost)
 {
     row->elsewhere = true;
     row->now.attached = row->now.ids_from = row->generator = RANKS_NONE;
     row->now.fluid = 0;
-    row->lease_end_s = -1;
+    if (!lost)
+        row->lease_end_s = -1;
     row->stats_s = row->ids_s = row->above_s = row->requests_s = 0;
     row->fresh = row->moved = true;
     free (row->lends_to);
@@ -145,11 +148,12 @@ static void forget (struct rank_row *row)
 
 static void set_status (struct rank_row *row, unsigned char status)
 {
-    bool gone = strcmp (rank_statuses[status], "lost") == 0 || strcmp (rank_statuses[status], "offline") == 0;
+    bool lost = strcmp (rank_statuses[status], "lost") == 0;
+    bool gone = lost || strcmp (rank_statuses[status], "offline") == 0;
 
     row->due = row->due || row->now.status != status;
     if (gone && row->parent != RANKS_NONE && !rank_is_gone (row))
-        forget (row);
+        forget (row, lost);
     else if (!gone && rank_is_gone (row)) /* until it tells */
         row->now.attached = row->parent;
     row->now.status = status;

@@ -40,7 +40,9 @@ static json_t *counter_new (uint64_t n)
 
 static json_t *lease_new (const struct rank_row *row, double now_s)
 {
-    return row->lease_end_s < 0 ? json_null () : tenths_new (row->lease_end_s > now_s ? row->lease_end_s - now_s : 0);
+    if (row->lease_end_s < 0 || (rank_is_gone (row) && row->lease_end_s <= now_s))
+        return json_null ();
+    return tenths_new (row->lease_end_s > now_s ? row->lease_end_s - now_s : 0);
 }
 
 /* --- changes --------------------------------------------------------- */

@@ -169,6 +169,31 @@ static void test_circle (void)
     ranks_destroy (r);
 }
 
+/* Until a lost rank's lease is over the watermark stands. */
+static void test_lost_lease (void)
+{
+    struct ranks *r = ranks_create ();
+
+    topology (r, five);
+    survey (r, "{\"full\":\"0-4\"}", "{}");
+    tell (r, 3, active, 0, 1, 90);
+    tell (r, 4, active, 0, 1, 90);
+    tell (r, 2, active, 0, 0, 30);
+    json_decref (ranks_rates_new (r, 90));
+    survey (r, "{\"lost\":\"2-3\",\"offline\":\"4\",\"full\":\"0-1\"}", "{}");
+    ok (shows (r, 3, 0, "lease_left_s", "3:50.0"), "the lease of a lost rank runs on");
+    ok (shows (r, 2, 0, "lease_left_s", "2:null") && shows (r, 4, 0, "lease_left_s", "4:null"),
+        "until it is over; one that was given back does not");
+    json_t *rates = ranks_rates_new (r, 100), *row;
+    size_t i;
+
+    json_array_foreach (json_object_get (rates, "ranks"), i, row)
+        if (json_integer_value (json_object_get (row, "rank")) == 3)
+            ok (json_real_value (json_object_get (row, "lease_left_s")) == 50, "rates say so, too");
+    json_decref (rates);
+    ranks_destroy (r);
+}
+
 static void test_rates (void)
 {
     struct ranks *r = ranks_create ();
@@ -279,6 +304,7 @@ int main (void)
     test_tree ();
     test_changes ();
     test_circle ();
+    test_lost_lease ();
     test_rates ();
     test_bounds ();
     test_hostile ();

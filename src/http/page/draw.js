@@ -8,9 +8,12 @@
 
 import { isGone, short } from './model.js';
 
-const CARD = { width: 172, height: 44 };
-const STEP = { x: 248, y: 56 };
+const CARD = { least: 124, words: 150, most: 230, one: 30, two: 44 }; // wide; high at most, with a line or two
+const GAP = { least: 52, most: 150 }; // between columns
+const PITCH = { least: 28, two: 46, most: 84 }; // between the tops of two rows: with two lines from `two` on
 const MARGIN = 12;
+const FOLD = 64; // beside a card that has others folded
+const MOST_COLUMNS = 12;
 const SVG = 'http://www.w3.org/2000/svg';
 
 // What is not there yet is not touched: hundreds of cards are looked through each second.
@@ -83,7 +86,12 @@ function drawFold(fold, r, open) {
     fold.lastChild.style.setProperty('--bad', `${(100 * bad) / Math.max(1, good + bad)}%`);
 }
 
-function drawCard(card, it, chosen) {
+// The sign before it says the rest.
+function inFewWords(text) {
+    return text.replace('makes ids, ', '').replace('shares generator', 'shares gen.');
+}
+
+function drawCard(card, it, chosen, grid) {
     const { r, open } = it;
     const { parts } = card;
     set(card, 'className', `card ${stateOf(r)}${r.rank === chosen ? ' chosen' : ''}`);
@@ -97,17 +105,49 @@ function drawCard(card, it, chosen) {
     set(parts.rank, 'textContent', `${r.rank}`);
     set(parts.host, 'textContent', r.host ?? '');
     set(parts.rate, 'textContent', r.ids_per_s > 0 ? `${short(r.ids_per_s)}/s` : '');
-    set(parts.source, 'textContent', source(r));
+    set(parts.source, 'textContent', grid.card < CARD.words ? inFewWords(source(r)) : source(r));
     drawFold(parts.fold, r, open);
-    card.style.transform = `translate(${x(it)}px, ${y(it)}px)`;
+    card.style.setProperty('--depth', it.depth);
+    card.style.transform = `translate(${grid.x(it)}px, ${grid.y(it)}px)`;
 }
 
-function x(it) {
-    return MARGIN + it.depth * STEP.x;
+const clamp = (least, value, most) => Math.max(least, Math.min(most, value));
+
+// Where cards stand so that they fill the window, which they may need more than.
+class Grid {
+    constructor({ shown, rows, columns }, width, height) {
+        const right = shown.some((it) => it.r.below && !it.open) ? FOLD : MARGIN;
+        const wide = width - MARGIN - right;
+        const high = height - 2 * MARGIN;
+        this.card = Math.floor(clamp(CARD.least, (wide - (columns - 1) * GAP.least) / columns, CARD.most));
+        this.gap = columns > 1 ? clamp(GAP.least, (wide - columns * this.card) / (columns - 1), GAP.most) : 0;
+        this.pitch = clamp(PITCH.least, Math.floor(high / rows), PITCH.most);
+        this.compact = this.pitch < PITCH.two;
+        this.high = Math.min(this.pitch - 4, this.compact ? CARD.one : CARD.two);
+        this.top = MARGIN + Math.max(0, (high - rows * this.pitch) / 2);
+        this.width = MARGIN + columns * this.card + (columns - 1) * this.gap + right;
+        this.height = rows * this.pitch + 2 * MARGIN;
+    }
+
+    x(it) {
+        return MARGIN + it.column * (this.card + this.gap);
+    }
+
+    y(it) {
+        return this.top + it.row * this.pitch;
+    }
 }
 
-function y(it) {
-    return MARGIN + it.row * STEP.y;
+// What is shown, and where: in as few columns for leaves as the height allows, and no more than the width does.
+export function plan(model, width, height) {
+    let layout = model.layout();
+    for (let columns = 2; columns <= MOST_COLUMNS && layout.rows * PITCH.least > height - 2 * MARGIN; columns++) {
+        const next = model.layout(columns);
+        if (new Grid(next, width, height).width > width || next.rows === layout.rows && columns > 2)
+            break;
+        layout = next;
+    }
+    return { layout, grid: new Grid(layout, width, height) };
 }
 
 // Faster and wider with each power of ten.
@@ -123,11 +163,13 @@ function newEdge() {
     return edge;
 }
 
-function drawEdge(edge, above, it) {
+// To a further column an edge goes through the gap before the first one, and then along the row.
+function drawEdge(edge, above, it, grid) {
     const { r } = it;
-    const [x1, y1] = [x(above) + CARD.width, y(above) + CARD.height / 2];
-    const [x2, y2] = [x(it), y(it) + CARD.height / 2];
-    const path = `M ${x1} ${y1} C ${x1 + 44} ${y1} ${x2 - 44} ${y2} ${x2} ${y2}`;
+    const [x1, y1] = [grid.x(above) + grid.card, grid.y(above) + grid.high / 2];
+    const [x2, y2] = [grid.x(it), grid.y(it) + grid.high / 2];
+    const bend = x1 + grid.gap;
+    const path = `M ${x1} ${y1} C ${x1 + 0.6 * grid.gap} ${y1} ${bend - 0.6 * grid.gap} ${y2} ${bend} ${y2} L ${x2} ${y2}`;
     const [line, moving, text] = edge.children;
     attr(edge, 'class', r.attached_to === null ? 'detached' : r.attached_to !== r.parent ? 'adopted' : '');
     for (const el of [line, moving]) {
@@ -178,29 +220,37 @@ export class Drawing {
         this.shown = [];
     }
 
-    draw(layout, chosen) {
+    draw({ layout, grid }, chosen) {
         const focused = document.activeElement?.dataset?.rank;
         const at = new Map(layout.shown.map((it) => [it.r, it]));
         const below = layout.shown.filter((it) => at.has(it.r.up) && it.depth > 0);
         this.shown = layout.shown;
-        this.size(layout);
+        this.size(grid);
         this.edges.arrange(below.map((it) => it.r.rank));
         for (const it of below)
-            drawEdge(this.edges.by.get(it.r.rank), at.get(it.r.up), it);
+            drawEdge(this.edges.by.get(it.r.rank), at.get(it.r.up), it, grid);
         this.cards.arrange(layout.shown.map((it) => it.r.rank));
         for (const it of layout.shown)
-            drawCard(this.cards.by.get(it.r.rank), it, chosen);
+            drawCard(this.cards.by.get(it.r.rank), it, chosen, grid);
         if (focused !== undefined && document.activeElement?.dataset?.rank !== focused)
             this.cards.by.get(chosen)?.focus({ preventScroll: true });
+        this.grid = grid;
     }
 
-    size({ shown, rows }) {
-        const depth = shown.reduce((most, it) => Math.max(most, it.depth), 0);
-        const [width, height] = [2 * MARGIN + depth * STEP.x + CARD.width + 64, 2 * MARGIN + rows * STEP.y];
+    // From where to where a card is high; null: it is not shown.
+    place(rank) {
+        const it = this.shown.find((shown) => shown.r.rank === rank);
+        return it ? [this.grid.y(it), this.grid.y(it) + this.grid.high] : null;
+    }
+
+    size(grid) {
         for (const el of [this.canvas, this.svg]) {
-            el.style.width = `${width}px`;
-            el.style.height = `${height}px`;
+            el.style.width = `${grid.width}px`;
+            el.style.height = `${grid.height}px`;
         }
+        this.canvas.style.setProperty('--card-width', `${grid.card}px`);
+        this.canvas.style.setProperty('--card-height', `${grid.high}px`);
+        this.canvas.classList.toggle('compact', grid.compact);
     }
 
     // Bars are a part of the longest lease: they run out.

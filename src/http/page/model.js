@@ -19,16 +19,12 @@ export class Model {
     }
 
     // The answer for the first rank, then those for folded ranks that were unfolded: all that is known from now on.
-    // The lease of who is gone runs on: the watermark stands until it is over.
     take(trees, now) {
-        const before = this.ranks;
         this.tree = trees[0];
         this.ranks = new Map();
         for (const tree of trees)
-            for (const r of tree.ranks) {
-                const lease_end = this.leaseEnd(r, now) ?? (isGone(r) ? before.get(r.rank)?.lease_end ?? null : null);
-                this.ranks.set(r.rank, { ...r, up: null, children: [], lease_end });
-            }
+            for (const r of tree.ranks)
+                this.ranks.set(r.rank, { ...r, up: null, children: [], lease_end: this.leaseEnd(r, now) });
         this.link();
         this.level = this.unaskedLevel();
     }
@@ -89,23 +85,39 @@ export class Model {
         return open && r.folded;
     }
 
-    // Who is shown, each before those below it: { r, depth, row, open, size, pos }, a leaf's `row` being a whole one.
-    // Answers of two moments may make a ring: who was seen is not gone through again.
-    layout() {
+    // Who is shown, each before those below it: { r, depth, column, row, open, size, pos }, a leaf's `row` being a whole
+    // one.  Leaves of one parent stand in up to `most` columns, from the parent's depth + 1 on.  Answers of two moments
+    // may make a ring: who was seen is not gone through again.
+    layout(most = 1) {
         const shown = [];
         const seen = new Set();
         let rows = 0;
-        const place = (r, depth, size, pos) => {
-            const it = { r, depth, row: 0, open: this.isOpen(r, depth) && r.children.length > 0, size, pos };
+        const place = (r, depth, column, size, pos) => {
+            const it = { r, depth, column, row: 0, open: this.isOpen(r, depth) && r.children.length > 0, size, pos };
             seen.add(r);
             shown.push(it);
             const below = it.open ? r.children.filter((c) => !seen.has(c)) : [];
-            const at = below.map((c, i) => place(c, depth + 1, below.length, i + 1));
-            it.row = at.length > 0 ? (at[0] + at[at.length - 1]) / 2 : rows++;
+            const first = rows;
+            const high = this.inColumns(below, depth + 1, most);
+            const at = below.map((c, i) => {
+                if (high > 0)
+                    rows = first + (i % high);
+                return place(c, depth + 1, column + 1 + (high > 0 ? Math.floor(i / high) : 0), below.length, i + 1);
+            });
+            if (high > 0)
+                rows = first + high;
+            it.row = at.length > 0 ? (Math.min(...at) + Math.max(...at)) / 2 : rows++;
             return it.row;
         };
-        this.tops.forEach((r, i) => place(r, 0, this.tops.length, i + 1));
-        return { shown, rows };
+        this.tops.forEach((r, i) => place(r, 0, 0, this.tops.length, i + 1));
+        return { shown, rows, columns: 1 + shown.reduce((top, it) => Math.max(top, it.column), 0) };
+    }
+
+    // How many rows such siblings need in `most` columns; 0: one below the other, as what is below some is shown.
+    inColumns(siblings, depth, most) {
+        if (most < 2 || siblings.length < 2 || siblings.some((r) => this.isOpen(r, depth) && r.children.length > 0))
+            return 0;
+        return Math.ceil(siblings.length / most);
     }
 
     // How many ranks by status, of the instance if the first one is rank 0.

@@ -3,15 +3,17 @@
 //
 // page.js - the page: what is heard goes into the model, what the model knows is drawn, keys and clicks choose
 
-import { Drawing, make, source } from './draw.js';
+import { Drawing, make, plan, source } from './draw.js';
 import { Feed } from './feed.js';
 import { Model, describe, differences, short } from './model.js';
 
 const LINES = 200; // of events, and of the log: older ones go
 const REFRESH_S = 5; // sums of folded subtrees come with no event
 const WANTED = 16; // subtrees that are asked for by themselves
+const LIST = 1e6; // pixels: a list may be as high as it likes
 
 const el = (id) => document.getElementById(id);
+const narrow = matchMedia('(max-width: 600px)'); // there the tree is a list (page.css)
 const now = () => performance.now() / 1000;
 
 const model = new Model();
@@ -60,11 +62,19 @@ function levelClass(level) {
     return level === 'warning' ? 'warning' : '';
 }
 
+// Nothing is live before there is a tree.
+function showConnection(why) {
+    el('connection').textContent = !live ? `not connected: ${why}` : model.tree ? 'live' : 'waiting for the tree';
+    document.body.classList.toggle('stale', !live);
+}
+
 function connected(good, why) {
     live = good;
     missed = model.tree !== null; // trees may come while events do not
-    document.body.classList.toggle('stale', !good);
-    el('connection').textContent = good ? 'live' : `not connected: ${why.message}`;
+    showConnection(why?.message);
+    if (!model.tree)
+        el('waiting').textContent = good ? 'Waiting for the tree: the broker is asked for it.' :
+            `Waiting for the server: ${why.message}. It is tried again.`;
     if (!good && why.status === 401 && el('token-form').hidden) {
         el('token-form').hidden = false;
         el('token').focus();
@@ -104,6 +114,8 @@ async function ask() {
         if (why.status === 404 && from === root)
             showFrom(0); // another instance, which has fewer ranks
         missed ||= telling;
+        if (live && !model.tree)
+            el('waiting').textContent = `Waiting for the tree: ${why.message}. It is asked for every ${REFRESH_S} s.`;
         note(why.message);
     }
 }
@@ -111,6 +123,9 @@ async function ask() {
 function take(trees, telling) {
     const before = model.ranks;
     model.take(trees, now());
+    el('waiting').hidden = true;
+    if (live)
+        showConnection();
     if (telling)
         tell({ time: trees[0].time, more: 0, ranks: differences(before, model.ranks) });
     el('root').max = model.tree.size - 1;
@@ -148,12 +163,27 @@ function draw() {
         return;
     if (!model.ranks.has(chosen))
         chosen = model.tops[0]?.rank ?? null;
-    const layout = model.layout();
-    if (!layout.shown.some((it) => it.r.rank === chosen))
-        chosen = nearest(layout.shown);
-    drawing.draw(layout, chosen);
+    const box = el('scroll');
+    const planned = plan(model, box.clientWidth, narrow.matches ? LIST : box.clientHeight);
+    if (!planned.layout.shown.some((it) => it.r.rank === chosen))
+        chosen = nearest(planned.layout.shown);
+    const stay = [model.tops[0].rank, chosen].filter(isSeen);
+    drawing.draw(planned, chosen);
+    stay.forEach(keepSeen);
     drawFigures();
     tick();
+}
+
+// The first rank and the chosen one stay in sight, wherever they go when others come and go.
+function isSeen(rank) {
+    const at = drawing.grid && drawing.place(rank);
+    const { scrollTop, clientHeight } = el('scroll');
+    return !at || (at[0] >= scrollTop && at[1] <= scrollTop + clientHeight);
+}
+
+function keepSeen(rank) {
+    if (!narrow.matches && !isSeen(rank))
+        el('scroll').scrollTop = drawing.place(rank)[0] - el('scroll').clientHeight / 2;
 }
 
 // Whoever was chosen may have been folded away: the next one above it that is shown.
@@ -312,5 +342,6 @@ el('cards').addEventListener('click', click);
 el('root-form').addEventListener('submit', showRoot);
 el('token-form').addEventListener('submit', useToken);
 setInterval(() => model.tree && tick(), 1000);
-setInterval(() => model.tree && refresh(), 1000 * REFRESH_S);
+setInterval(() => (live || model.tree) && refresh(), 1000 * REFRESH_S);
+new ResizeObserver(redraw).observe(el('scroll'));
 feed.run();
