@@ -92,6 +92,27 @@ test_expect_success 'flux module stats counts, and clears' '
     test "$(flux module stats -R --parse maxrss fluid)" -gt 0
 '
 
+test_expect_success 'flux module remove and reload take the path of a file' '
+    file=$IDTREE_BUILDDIR/t/modules/.libs/echo.so &&
+    flux module load "$file" && flux module reload "$file" && test "$(module_state echo)" = R &&
+    flux module remove "$file" && test -z "$(module_state echo)" && test_must_fail flux module remove "$file" &&
+    test_must_fail flux module load "$file" fail 2>err && grep "Invalid argument" err && test -z "$(module_state echo)"
+'
+test_expect_success 'rusage of who is there, counters of each service, level -1' '
+    for who in self children thread; do flux module stats --rusage=$who fluid || return 1; done &&
+    test_must_fail flux module stats --rusage=badopt fluid 2>err && grep "must be self, children or thread" err &&
+    for name in attr broker event log module overlay service; do flux module stats $name || return 1; done &&
+    flux setattr log-stderr-level -1 && test "$(flux getattr log-stderr-level)" = -1 &&
+    test_must_fail flux setattr log-stderr-level 8 && flux setattr log-stderr-level 4
+'
+test_expect_success 'a module of Flux is refused, and the broker goes on' '
+    test_must_fail flux module load "$IDTREE_BUILDDIR/t/flux-core/.libs/idtree-flux.so" 2>err &&
+    grep "is a module for Flux.s broker" err &&
+    for real in "$(dirname "$(command -v flux)")"/../lib/flux/modules/heartbeat.so; do
+        test ! -f "$real" || { test_must_fail flux module load "$real" 2>err && grep "heartbeat.so is a" err; } || return 1
+    done && flux getattr rank && idtree id new
+'
+
 # --- events
 
 test_expect_success 'flux event sub gets what either command publishes, on any rank, in order' '
@@ -138,7 +159,9 @@ test_expect_success 'ids that idtree writes are read by Flux, and the other way 
         flux job id --to=$form <ids >theirs && idtree id convert --to $form - <ids >ours && test_cmp ours theirs &&
         idtree id convert --to f58 - <theirs >again && test_cmp ids again || return 1
     done &&
-    flux job id --to=f58 <ids >theirs && idtree id convert --to f58 - <theirs >again && test_cmp ids again
+    flux job id --to=f58 <ids >theirs && idtree id convert --to f58 - <theirs >again && test_cmp ids again &&
+    idtree id convert --to words - <ids | tr a-z A-Z >capitals && flux job id --to=dec <capitals >theirs &&
+    idtree id convert --to dec - <capitals >ours && test_cmp ours theirs
 '
 
 # --- programs
