@@ -69,11 +69,34 @@ test_expect_success 'nonsense is refused with exit status 2 before anything star
     test ! -e started
 '
 test_expect_success 'more brokers than the host can carry are refused with a sentence' '
-    (ulimit -n 40 && test_must_fail idtree start -s 100 touch started) 2>err && cat err &&
-    grep "100 brokers are too many for this host: they need 100 open files" err &&
-    grep "at most 8 can run here" err && test ! -e started &&
+    (ulimit -n 150 && test_must_fail idtree start -s 200 --topology kary:2 touch started) 2>err && cat err &&
+    grep "200 brokers are too many for this host: they need 200 open files" err &&
+    grep "at most 118 can run here" err && test ! -e started &&
     test_must_fail idtree start -s 1000000 touch started 2>err &&
     grep "1000000 brokers are too many for this host" err && test ! -e started
+'
+broker=$IDTREE_BUILDDIR/src/broker/.libs/idtree-broker
+test -x "$broker" || broker=$IDTREE_BUILDDIR/src/broker/idtree-broker
+test_expect_success 'fewer open files than a broker needs are refused, with the number, before any is started' '
+    for n in 36 40 44 48 52 56 60 64; do
+        for program in "idtree start -s 2 --per-process 1" "$broker"; do
+            (unset IDTREE_BROKER && ulimit -n $n && test_expect_code 1 $program touch started) 2>err && test ! -e started &&
+            grep "a process may have $n open files (ulimit -Hn), and a broker needs [0-9]* (children: " err &&
+            test $(wc -l <err) = 1 && nothing_left || { cat err; return 1; }
+        done
+    done
+'
+test_expect_success 'with as many as that it has its documents, children and clients' '
+    need=$(sed -n "s/.*a broker needs \([0-9]*\).*/\1/p" err) && cat >little <<-\EOF &&
+	clients=
+	for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30; do
+	    idtree event sub --count 1 end >/dev/null 2>&1 & clients="$clients $!"
+	done
+	idtree module list | grep compressor && idtree getattr -r 1 rank && idtree id new -r 1
+	kill $clients
+	EOF
+    (unset IDTREE_BROKER && ulimit -n $((need + 8)) && idtree start -s 3 sh little) >out 2>err && cat err && test ! -s err &&
+    test "$(wc -l <out)" = 3
 '
 test_expect_success 'brokers split off from one of them, and are made one by one where that is not to be had' '
     for nursery in "" "-o nursery=none"; do

@@ -32,4 +32,10 @@ test_expect_success 'where few files may be open, fewer connections fit, and it 
     (ulimit -n 200 && exec "$http" -l 127.0.0.1:0 >url 2>err </dev/null) & http_pid=$! &&
     wait_until "it is said" grep "136 connections at the same time, not 12000: 200 files" err && stop_http
 '
+test_expect_success 'so few open files that no connection has a place are refused' '
+    for n in 40 64; do
+        (ulimit -n $n && exec timeout -s KILL "$WAIT_S" "$IDTREE_BUILDDIR/src/http/idtree-http" -l 127.0.0.1:0 </dev/null >url 2>err)
+        test $? = 1 && grep "$n files may be open (ulimit -Hn), and 64 are needed" err && test ! -s url || { cat err; return 1; }
+    done
+'
 test_done

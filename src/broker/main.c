@@ -17,6 +17,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "broker/base/files.h"
 #include "broker/boot/choose.h"
 #include "broker/boot/method.h"
 #include "broker/boot/nursery.h"
@@ -308,6 +309,7 @@ static void close_modules (struct opened *o)
 
 static int run (int argc, char **argv, struct opened *opened)
 {
+    uint64_t inherited = files_open (); /* before we open any */
     struct crew_conf conf = { .attrs = attrs_create () };
     struct signals signals = { .fd = open_signals (), .nohup = inherited_nohup () };
     struct manager *manager;
@@ -319,9 +321,12 @@ static int run (int argc, char **argv, struct opened *opened)
     if (!conf.attrs || signals.fd < 0)
         die (1, strerror (errno));
     raise_files (&conf.files);
+    conf.boot.inherited_files = inherited;
     if (manager_reads_stderr (getenv ("JOURNAL_STREAM")))
         give (conf.attrs, "log-stderr-priority", "1");
     parse_options (&conf, &rank, argc, argv);
+    if (files_check (0, inherited, &err) < 0)
+        die (1, err.text);
     choose_boot (&conf.boot, conf.attrs);
     conf.tmpdir = getenv ("TMPDIR") ? getenv ("TMPDIR") : "/tmp";
     conf.module_path = module_path ();

@@ -191,7 +191,13 @@ static uint32_t fit_connections (uint32_t wanted)
     limit.rlim_cur = limit.rlim_max < need ? limit.rlim_max : need;
     if (setrlimit (RLIMIT_NOFILE, &limit) < 0 || getrlimit (RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= need)
         return wanted;
-    uint32_t fit = limit.rlim_cur > 2 * OTHER_FILES ? (uint32_t)limit.rlim_cur - OTHER_FILES : OTHER_FILES;
+    if (limit.rlim_cur <= OTHER_FILES) {
+        fprintf (stderr,
+                 "idtree-http: %lu files may be open (ulimit -Hn), and %d are needed, and one for each connection\n",
+                 (unsigned long)limit.rlim_cur, OTHER_FILES);
+        exit (1);
+    }
+    uint32_t fit = (uint32_t)limit.rlim_cur - OTHER_FILES;
     fprintf (stderr, "idtree-http: %u connections at the same time, not %u: %lu files may be open (ulimit -Hn)\n", fit,
              wanted, (unsigned long)limit.rlim_cur);
     return fit;

@@ -14,6 +14,7 @@
 #include <unistd.h>
 #include <zmq.h>
 
+#include "broker/base/files.h"
 #include "broker/boot/card.h"
 #include "broker/boot/method.h"
 #include "libflax/flax_random.h"
@@ -131,6 +132,17 @@ static int make_plan (struct boot *b, const char *topology, const struct boot_se
     return 0;
 }
 
+/* The children that are in other processes. */
+static uint64_t count_outside (const struct boot *b)
+{
+    uint64_t n = 0;
+
+    for (uint32_t i = 0; i < b->count; i++)
+        for (uint32_t j = 0; j < topo_child_count (b->topo, b->own[i].card.rank); j++)
+            n += plan_process (b->plan, topo_child (b->topo, b->own[i].card.rank, j)) != b->process;
+    return n;
+}
+
 static int start (struct boot *b, const struct boot_conf *conf, idt_error_t *errp)
 {
     struct boot_self self = { 0 };
@@ -147,7 +159,8 @@ static int start (struct boot *b, const struct boot_conf *conf, idt_error_t *err
     if (self.host)
         snprintf (b->host, sizeof (b->host), "%s", self.host);
     b->whole = self.whole;
-    if (make_plan (b, conf->topology, &self, errp) < 0 || make_secret (b, errp) < 0)
+    if (make_plan (b, conf->topology, &self, errp) < 0
+        || files_check (count_outside (b), conf->inherited_files, errp) < 0 || make_secret (b, errp) < 0)
         return -1;
     return get_earlier (b, errp);
 }

@@ -39,6 +39,7 @@ struct boot_conf {
     struct attrs *attrs;      /* config: borrowed */
     const char *own_host;     /* config: which of the hosts this is, borrowed; NULL: look */
     const uint32_t *own_rank; /* config: which rank, borrowed; NULL: look for the host */
+    uint64_t inherited_files; /* of this process: files_open () at its start */
     uint64_t deadline_ms;     /* of CLOCK_MONOTONIC: until then all must be known; 0: as long as it takes */
 };
 

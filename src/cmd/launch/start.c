@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "broker/base/files.h"
 #include "cmd/base/commands.h"
 #include "libkeeper/keeper.h"
 #include "cmd/launch/launcher.h"
@@ -30,6 +31,7 @@
 #define ARGS_MAX 128
 #define SOCKETS_MAX 4096 /* bytes of --local-sockets */
 #define START_TIMEOUT_S 60
+#define CONNECTIONS 1 /* that a broker inherits of us */
 #define STOP_TIMEOUT_S 10
 #define AUTO_LEAST 64  /* brokers that a process should host at least, */
 #define AUTO_MOST 2500 /* and at most: one that is killed is back with all of them in less than a second */
@@ -243,6 +245,18 @@ static uint64_t count_sockets (const struct start *s)
     return ranges_count (ranks, (uint32_t)s->config.size);
 }
 
+/* The most that any rank has. */
+static uint64_t count_children (const struct start *s)
+{
+    struct topo *t = make_topology (s);
+    uint64_t most = 0;
+
+    for (uint32_t rank = 0; rank < t->size; rank++)
+        most = max_u64 (most, topo_child_count (t, rank));
+    topo_destroy (t);
+    return most;
+}
+
 static void check_host (struct start *s)
 {
     struct limits_for what = { .shared = s->config.processes < (uint32_t)s->config.size };
@@ -256,6 +270,8 @@ static void check_host (struct start *s)
         what.link_files = count_link_files (s);
         what.sockets = count_sockets (s);
     }
+    else if (files_check (count_children (s), files_open () + CONNECTIONS, &error) < 0)
+        cmd_die (s->cmd, "%s", error.text);
     if (limits_check (limits, limits_read (limits, &what), s->config.size, s->config.processes, &error) < 0)
         cmd_die (s->cmd, "%s", error.text);
 }
