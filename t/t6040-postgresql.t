@@ -14,7 +14,8 @@ nm -D --undefined-only "$pg_built" "$IDTREE_BUILDDIR/src/common/libidtree/.libs/
 }
 pg_start max_worker_processes=4 min_parallel_table_scan_size=0 || exit 1
 pid=
-cleanup 'end; pg_stop'
+hog=
+cleanup 'end; test -z "$hog" || kill $hog; pg_stop'
 pg_parallel=$(sql "SELECT name FROM pg_settings WHERE name IN ('force_parallel_mode', 'debug_parallel_query')") # of 15, of later ones
 trap "" PIPE # of a session that has ended
 
@@ -186,12 +187,14 @@ test_expect_success 'a broker is stopped and another one runs while a session as
     { psql -qXAt -f asks >said 2>&1 & } && psql=$! && wait_until "it has some" test -s said && end && broker one -o fluid.attach=all -o fluid.lanes=4 -o access.guest-rate=100000000 && wait $psql &&
     test "$(sort -u said)" = 4000 && test "$(wc -l <said)" = 100
 '
+# A session asks for blocks when it has the last id of a millisecond, which one alone reaches on a fast machine only: another
+# client takes most of them.
 test_expect_success 'one that has replaced another is asked for the epoch, too, and for ids of all its generators' '
     end && broker one -o fluid.attach=off && session && says "SELECT fluid_next ()::bigint" && end && broker one -o fluid.attach=off && says "SELECT fluid_epoch () IS NOT NULL" && test "$(says "SELECT 1")" = 1 && ! grep ERROR said && exec 5>&- &&
     lanes() { broker one -o fluid.attach=all -o fluid.lanes=4 -o access.guest-rate=100000000; } &&
     many="SELECT count (DISTINCT fluid_generator (id)) > 1 FROM (SELECT fluid_next () AS id FROM generate_series (1, 200000) OFFSET 0) x" &&
-    end && lanes && session && wait_until "a session has blocks" holds "test \$(says \"$many\") = t" && end && lanes &&
-    wait_until "it has blocks again" holds "test \$(says \"$many\") = t" && exec 5>&- && ! grep ERROR said
+    end && lanes && { "$IDTREE_BUILDDIR/t/pageload" make /dev/null 1000000000 700 5>&- & } && hog=$! && session && wait_until "a session has blocks" holds "test \$(says \"$many\") = t" && end && lanes &&
+    wait_until "it has blocks again" holds "test \$(says \"$many\") = t" && kill $hog && exec 5>&- && ! grep ERROR said
 '
 test_expect_success 'the examples of its guide' '
     sed -n "/^\`\`\`sql/,/^\`\`\`/p" "$IDTREE_SRCDIR/doc/guide/postgresql.md" | sed "/^\`\`\`/d" >guide.sql && sql "CREATE DATABASE guide" &&
@@ -207,5 +210,47 @@ test_expect_success 'who may not say where ids come from' '
     guest() { test_must_fail env PGOPTIONS= PGUSER=guest psql -qXAtv ON_ERROR_STOP=1 -c "$@" 2>err; cat err; } &&
     sql "CREATE ROLE guest LOGIN" && guest "SELECT fluid \$\$0\$\$; SET idtree.uri = \$\$local:///evil/local\$\$" && grep "ERROR:  permission denied" err &&
     guest "SET idtree.uri = \$\$local:///evil/local\$\$; SELECT fluid_next ()" && grep "WARNING:  permission denied" err && ! grep "local:///evil" err
+'
+# A session of the guest, with options.
+guest_with() { PGOPTIONS=$1 PGUSER=guest psql -qXAtv ON_ERROR_STOP=1 -c "$2"; }
+test_expect_success 'options of a connection take no setting of the superuser away' '
+    broker one -o fluid.attach=all && uuid=$(idtree getattr instance.uuid) && sql "ALTER DATABASE postgres SET idtree.uri = \$\$local://$PG/one/local\$\$" &&
+    sql "ALTER DATABASE postgres SET idtree.instance = \$\$other\$\$" && test_must_fail guest_with "" "SELECT fluid_next ()" 2>err && grep "but idtree.instance is other" err &&
+    for option in idtree.instance=$uuid idtree.instance= idtree.epoch=2020-01-01; do
+        for query in "SELECT fluid_next ()" "SELECT fluid_epoch ()" "SELECT fluid \$\$1\$\$::timestamptz"; do
+            test_must_fail guest_with "-c $option" "$query" 2>err && cat err && grep "ERROR:  idtree: this session began with a value of ${option%%=*} that was refused" err || return 1
+        done
+    done && sql "ALTER DATABASE postgres RESET idtree.instance" && guest_with "" "SELECT fluid_next ()" &&
+    guest_with "-c idtree.format=words -c idtree.timeout=20s" "SELECT fluid_next ()" &&
+    test_must_fail guest_with "-c idtree.uri=local:///evil/local" "SELECT fluid_next ()" 2>err && grep "value of idtree.uri" err &&
+    sql "GRANT SET ON PARAMETER idtree.instance TO guest" && guest_with "-c idtree.instance=$uuid" "SELECT fluid_next ()" &&
+    test "$(guest_with "-c idtree.session_instance=$uuid" "SELECT fluid_epoch () IS NULL; SHOW idtree.session_instance")" = "f$LF$uuid" &&
+    test "$(guest_with "-c idtree.session_instance=x" "SELECT fluid_epoch () IS NULL; SHOW idtree.session_instance")" = "f$LF$uuid" &&
+    fails "LOAD \$\$idtree\$\$; SET idtree.session_instance = 1" && grep "DETAIL:  The session sets it" err
+'
+test_expect_success 'nobody but a superuser, or by his grant, changes when ids were made; the epoch reads the same in all sessions' '
+    test_must_fail guest_with "" "SELECT fluid \$\$0\$\$; SET idtree.epoch = \$\$2020-01-01\$\$" 2>err && grep "ERROR:  permission denied" err &&
+    guest_with "" "SET idtree.epoch = \$\$2020-01-01\$\$; SELECT fluid \$\$0\$\$::timestamptz" >got 2>err && cat got && ! grep 2020 got &&
+    sql "GRANT SET ON PARAMETER idtree.epoch TO guest" && guest_with "" "SELECT fluid \$\$0\$\$; SET idtree.epoch = \$\$2020-01-01\$\$" &&
+    sql "REVOKE SET ON PARAMETER idtree.epoch FROM guest; ALTER DATABASE postgres SET idtree.epoch = \$\$2026-01-02\$\$" &&
+    for style in ISO,DMY SQL,MDY; do
+        test "$(guest_with "-c timezone=Asia/Tokyo -c datestyle=$style -c timezone_abbreviations=India" "SELECT fluid \$\$0\$\$::timestamptz = \$\$2026-01-02 00:00:00+00\$\$")" = t || return 1
+    done && sql "ALTER DATABASE postgres RESET idtree.epoch" &&
+    for text in 2024-02-29 "2026-01-01 00:00" 2026-01-01T00:00Z "2026-01-01 00:00:00.001+09" 2026-01-01T00:00:00.100000-0330; do
+        sql "SET timezone = UTC; SET idtree.epoch = \$\$$text\$\$; SELECT fluid_epoch () = \$\$$text\$\$" || return 1
+    done >got && test "$(sort -u got)" = t && test "$(wc -l <got)" = 5 &&
+    for text in 2025-02-29 2026-13-01 01/02/2026 "2026-01-01 24:00" "2026-01-01 00:00:00.0001" "2026-01-01 00:00 EST" 20260101 "2026-01-01x" "2026-01-01 "; do
+        fails "LOAD \$\$idtree\$\$; SET idtree.epoch = \$\$$text\$\$" >said && grep "as 2026-01-01T00:00:00Z" err || return 1
+    done
+'
+test_expect_success 'workers of a query have the ids of the instance that their leader knows, or none' '
+    workers="SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET max_parallel_workers_per_gather = 2; SET $pg_parallel = on; SET parallel_leader_participation = off;" &&
+    sql "CREATE TABLE few AS SELECT generate_series (1, 100) AS n; CREATE FUNCTION hidden () RETURNS fluid LANGUAGE plpgsql PARALLEL SAFE AS \$\$ BEGIN RETURN fluid_next (); END \$\$" &&
+    test "$(sql "$workers SELECT count (fluid_next ()) FROM few")" = 100 && test "$(sql "$workers SELECT count (id::timestamptz) FROM (SELECT n::bigint::fluid AS id FROM few) x")" = 100 &&
+    fails "LOAD \$\$idtree\$\$; $workers SELECT count (hidden ()) FROM few" && grep "its leader has none yet" err && grep "HINT:  Call fluid_next ()" err &&
+    test "$(sql "LOAD \$\$idtree\$\$; BEGIN; SELECT fluid_epoch () IS NULL; ROLLBACK; $workers SELECT count (hidden ()) FROM few" | tail -n 1)" = 100 &&
+    session && echo "$workers" >&5 && test "$(says "SELECT count (fluid_next ()) FROM few")" = 100 &&
+    end && rm -rf "$PG/one.state" && broker one -o fluid.attach=all &&
+    says "SELECT count (fluid_next ()) FROM few" && wait_until "it is told why" grep "HINT:  Ids of two instances" said && cat said && grep "but this session has ids of $uuid" said && exec 5>&-
 '
 test_done

@@ -270,6 +270,13 @@ uint32 broker_ids (uint32 n, fluid_t *ids, int64 *asked_ms, enum need need)
     return n;
 }
 
+bool broker_is_there (void)
+{
+    struct wait w = wait_for (NEED_NOT);
+
+    return enter (&w) && session.known;
+}
+
 int broker_lanes (void)
 {
     struct wait w = wait_for (NEED_NOT);

@@ -26,6 +26,9 @@ uint32 broker_ids (uint32 n, fluid_t *ids, int64 *asked_ms, enum need need);
 /* Ask for 'n' ids, after broker_ids () got some: they come while those are used. */
 void broker_ask_ahead (uint32 n);
 
+/* Whether it answers, now; then its instance is known. */
+bool broker_is_there (void);
+
 /* How many generators the broker has (fluid.lanes); 0: it was not there. */
 int broker_lanes (void);
 

@@ -9,15 +9,13 @@
 
 #include "access/xact.h"
 #include "common/string.h"
-#include "datatype/timestamp.h"
 #include "fmgr.h"
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "storage/latch.h"
-#include "utils/datetime.h"
 #include "utils/guc.h"
-#include "utils/timestamp.h"
+#include "utils/guc_tables.h"
 
 #include "instant.h"
 
@@ -28,6 +26,8 @@ void _PG_init (void);
 #if PG_VERSION_NUM < 160000
 #define guc_malloc(level, size) malloc (size)
 #endif
+
+#define SESSION_INSTANCE "idtree.session_instance"
 
 struct settings settings = { .moved = true };
 
@@ -55,6 +55,21 @@ const char *settings_uri (void)
     return settings.uri && *settings.uri ? settings.uri : NULL;
 }
 
+void settings_tell_workers (const char *uuid)
+{
+    const char *text = *uuid ? uuid : "-";
+
+    if (!IsInParallelMode () && strcmp (settings.session_instance, text) != 0)
+        SetConfigOption (SESSION_INSTANCE, text, PGC_SUSET, PGC_S_OVERRIDE);
+}
+
+const char *settings_leader (void)
+{
+    const char *text = settings.session_instance;
+
+    return !*text ? NULL : strcmp (text, "-") == 0 ? "" : text;
+}
+
 const char *settings_place (void)
 {
     return settings_uri () ? settings.uri : "the default of idtree.uri";
@@ -65,41 +80,19 @@ static void note_move (const char *newval, void *extra)
     settings.moved = true;
 }
 
-/* Read a date as it stands in postgresql.conf, where an error may not be thrown. */
-static bool read_date (const char *text, TimestampTz *at)
-{
-    char work[MAXDATELEN + MAXDATEFIELDS], *field[MAXDATEFIELDS];
-    int type[MAXDATEFIELDS], n, kind, zone;
-    struct pg_tm tm;
-    fsec_t fraction;
-
-    if (ParseDateTime (text, work, sizeof (work), field, type, MAXDATEFIELDS, &n) != 0)
-        return false;
-#if PG_VERSION_NUM >= 160000
-    DateTimeErrorExtra why;
-    if (DecodeDateTime (field, type, n, &kind, &tm, &fraction, &zone, &why) != 0)
-        return false;
-#else
-    if (DecodeDateTime (field, type, n, &kind, &tm, &fraction, &zone) != 0)
-        return false;
-#endif
-    return kind == DTK_DATE && tm2timestamp (&tm, fraction, &zone, at) == 0;
-}
-
 static bool check_epoch (char **newval, void **extra, GucSource source)
 {
-    TimestampTz at;
-    int64 *epoch_ms;
+    int64 unix_ms, *epoch_ms;
 
     if (!*newval || !**newval)
         return true;
-    if (!read_date (*newval, &at) || at % 1000 != 0) {
+    if (!instant_read (*newval, &unix_ms)) {
         GUC_check_errdetail ("An epoch is a date, to the millisecond, as 2026-01-01T00:00:00Z.");
         return false;
     }
     if (!(epoch_ms = guc_malloc (LOG, sizeof (*epoch_ms))))
         return false;
-    *epoch_ms = instant_to_unix_ms (at);
+    *epoch_ms = unix_ms;
     *extra = epoch_ms;
     return true;
 }
@@ -110,7 +103,30 @@ static void assign_epoch (const char *newval, void *extra)
         settings.epoch_ms = *(int64 *)extra;
 }
 
-static void define_settings (void)
+static bool check_session (char **newval, void **extra, GucSource source)
+{
+    GUC_check_errdetail ("The session sets it by itself.");
+    return source == PGC_S_DEFAULT || source == PGC_S_OVERRIDE;
+}
+
+/* Whether the start of this session gave a setting its value: postgresql.conf, ALTER DATABASE or ROLE, PGOPTIONS. */
+static bool is_given (const char *name)
+{
+    struct config_generic *g = NULL;
+#if PG_VERSION_NUM >= 160000
+    g = find_option (name, false, true, 0);
+#else
+    for (int i = 0; i < GetNumConfigOptions () && !g; i++)
+        if (pg_strcasecmp (get_guc_variables ()[i]->name, name) == 0)
+            g = get_guc_variables ()[i];
+#endif
+    return g && g->reset_source > PGC_S_DEFAULT;
+}
+
+/* Contexts: only a superuser (or a role with GRANT SET ON PARAMETER) sets which instance ids come from, and what an id
+ * says: unique keys, views and policies rely on both.  Each user sets how ids look, and how long his queries wait.
+ */
+static void define_all (void)
 {
     DefineCustomStringVariable (
         "idtree.uri", "Where the broker is that gives ids.",
@@ -123,12 +139,31 @@ static void define_settings (void)
                                 "Empty: any; each session takes those of one.", &settings.instance, "", PGC_SUSET, 0,
                                 NULL, note_move, NULL);
     DefineCustomStringVariable ("idtree.epoch", "When the time of ids begins.", "Empty: the broker is asked once.",
-                                &settings.epoch, "", PGC_USERSET, 0, check_epoch, assign_epoch, NULL);
+                                &settings.epoch, "", PGC_SUSET, 0, check_epoch, assign_epoch, NULL);
     DefineCustomEnumVariable ("idtree.format", "How ids are written.", NULL, &settings.form, FLUID_F58, forms,
                               PGC_USERSET, 0, NULL, NULL, NULL);
     DefineCustomIntVariable ("idtree.timeout", "How long a query waits for a broker.", NULL, &settings.timeout_ms,
                              10000, 1, 3600000, PGC_USERSET, GUC_UNIT_MS, NULL, NULL, NULL);
+    DefineCustomStringVariable (SESSION_INSTANCE, "The instance of this session's ids, for its parallel workers.", NULL,
+                                &settings.session_instance, "", PGC_SUSET,
+                                GUC_NO_SHOW_ALL | GUC_NOT_IN_SAMPLE | GUC_DISALLOW_IN_FILE, check_session, NULL, NULL);
     MarkGUCPrefixReserved ("idtree");
+}
+
+/* PostgreSQL checks a value that was given before the setting existed when that is defined.  If the user may not give
+ * it, PostgreSQL warns and takes the default: the superuser's value is lost, since the user's had replaced it.
+ */
+static void define_settings (void)
+{
+    static const char *const guarded[] = { "idtree.uri", "idtree.instance", "idtree.epoch" };
+    bool given[lengthof (guarded)];
+
+    for (size_t i = 0; i < lengthof (guarded); i++)
+        given[i] = is_given (guarded[i]);
+    define_all ();
+    for (size_t i = 0; i < lengthof (guarded); i++)
+        if (given[i] && !is_given (guarded[i]))
+            settings.refused = guarded[i];
     settings.defined = true;
 }
 
@@ -143,6 +178,15 @@ void _PG_init (void)
 
 void settings_need (void)
 {
+    if (settings.refused)
+        ereport (
+            ERROR,
+            (errcode (ERRCODE_INSUFFICIENT_PRIVILEGE),
+             errmsg (
+                 "idtree: this session began with a value of %s that was refused, and does not know the server's own",
+                 settings.refused),
+             errhint ("Begin a session without it (PGOPTIONS, options of the connection), or have the right to set it: "
+                      "GRANT SET ON PARAMETER.")));
     if (settings.defined)
         return;
     if (IsInParallelMode ())
@@ -151,6 +195,7 @@ void settings_need (void)
                   errmsg ("idtree: its settings can't be read when it is loaded in the midst of a parallel query"),
                   errhint ("Set session_preload_libraries = 'idtree'.")));
     define_settings ();
+    settings_need ();
 }
 
 enum fluid_form settings_form (void)
@@ -215,6 +260,9 @@ static const struct complaint {
     { EHOSTUNREACH, ERRCODE_CONNECTION_FAILURE, "Ask \"idtree health\" on this host." },
     { ESTALE, ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
       "Ids of two instances may be the same: set idtree.uri back, or begin a new session if the other one is meant." },
+    { ENOLINK, ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+      "Call fluid_next () or fluid_epoch () in this session before, or where the plan of the query shows it." },
+    { EPROTO, ERRCODE_PROTOCOL_VIOLATION, "Is the broker of the same version as this extension?" },
     { ELIBACC, ERRCODE_CONFIG_FILE_ERROR,
       "Install libidtree, which asks brokers that share no memory with PostgreSQL." },
 };

@@ -27,14 +27,28 @@ struct settings {
     int form;       /* enum fluid_form */
     int timeout_ms; /* how long a call waits for a broker */
 
-    int64 epoch_ms; /* what 'epoch' says, in Unix milliseconds */
-    bool defined;   /* the others are of use: settings_need () sees to it */
-    bool moved;     /* 'uri' or 'instance' was set since source.c looked */
+    /* The UUID of the instance whose ids this session has, "-": it has none, "": it is not known yet.  PostgreSQL tells
+     * parallel workers all settings of their leader.
+     */
+    char *session_instance;
+
+    int64 epoch_ms;      /* what 'epoch' says, in Unix milliseconds */
+    bool defined;        /* the others are of use: settings_need () sees to it */
+    const char *refused; /* the setting whose value was refused when it was defined */
+    bool moved;          /* 'uri' or 'instance' was set since source.c looked */
 };
 extern struct settings settings;
 
-/* Let the settings be of use.  Ends the query where they can't be: in a parallel query that loads us in its midst. */
+/* Let the settings be of use.  Ends the query where they can't be: in a parallel query that loads us in its midst, and
+ * in a session that began with a value which its user may not set.
+ */
 void settings_need (void);
+
+/* Tell parallel workers that begin later the instance of this session ("": it has no UUID); in a worker, get what its
+ * leader told it, NULL: nothing.
+ */
+void settings_tell_workers (const char *uuid);
+const char *settings_leader (void);
 
 /* How ids are written, which can be told even there. */
 enum fluid_form settings_form (void);

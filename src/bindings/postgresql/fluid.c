@@ -10,6 +10,8 @@
 #include "fmgr.h"
 #include "libpq/pqformat.h"
 #include "mb/pg_wchar.h"
+#include "nodes/pathnodes.h"
+#include "nodes/supportnodes.h"
 #include "port/pg_bitutils.h"
 #include "utils/builtins.h"
 #include "utils/fmgrprotos.h"
@@ -26,6 +28,20 @@ PG_FUNCTION_INFO_V1 (pg_fluid_next);
 Datum pg_fluid_next (PG_FUNCTION_ARGS)
 {
     PG_RETURN_FLUID (source_next ());
+}
+
+/* The planner asks whether a call may be simplified: that comes before workers of its query do. */
+PG_FUNCTION_INFO_V1 (pg_fluid_support);
+Datum pg_fluid_support (PG_FUNCTION_ARGS)
+{
+    Node *request = (Node *)PG_GETARG_POINTER (0);
+
+    if (IsA (request, SupportRequestSimplify)) {
+        PlannerInfo *root = ((SupportRequestSimplify *)request)->root;
+        if (root && root->glob->parallelModeOK)
+            source_prepare ();
+    }
+    PG_RETURN_POINTER (NULL);
 }
 
 /* --- text, bytes ----------------------------------------------------------------------------------- */

@@ -97,28 +97,32 @@ COMMENT ON FUNCTION fluid_sequence (fluid) IS 'its number among those of a gener
 
 -- --- new ones -----------------------------------------------------------------------------------
 
+-- Has the session know its instance when a query is planned that may have parallel workers: they must have the same.
+CREATE FUNCTION fluid_support (internal) RETURNS internal
+    AS 'MODULE_PATHNAME', 'pg_fluid_support' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
 -- Each process makes its own, so parallel workers may, too.
 CREATE FUNCTION fluid_next () RETURNS fluid
-    AS 'MODULE_PATHNAME', 'pg_fluid_next' LANGUAGE C VOLATILE STRICT PARALLEL SAFE;
+    AS 'MODULE_PATHNAME', 'pg_fluid_next' LANGUAGE C VOLATILE STRICT PARALLEL SAFE SUPPORT fluid_support;
 COMMENT ON FUNCTION fluid_next () IS 'a new id, above all that this session got before';
 
 -- --- time ---------------------------------------------------------------------------------------
 
 CREATE FUNCTION fluid_epoch () RETURNS timestamptz
-    AS 'MODULE_PATHNAME', 'pg_fluid_epoch' LANGUAGE C STABLE STRICT PARALLEL SAFE;
+    AS 'MODULE_PATHNAME', 'pg_fluid_epoch' LANGUAGE C STABLE STRICT PARALLEL SAFE SUPPORT fluid_support;
 COMMENT ON FUNCTION fluid_epoch () IS 'when the instance''s time begins: idtree.epoch, or what the broker says';
 CREATE FUNCTION fluid_time (fluid) RETURNS timestamptz
-    AS 'MODULE_PATHNAME', 'pg_fluid_time' LANGUAGE C STABLE STRICT PARALLEL SAFE;
+    AS 'MODULE_PATHNAME', 'pg_fluid_time' LANGUAGE C STABLE STRICT PARALLEL SAFE SUPPORT fluid_support;
 COMMENT ON FUNCTION fluid_time (fluid) IS 'when an id was made, in milliseconds';
 CREATE CAST (fluid AS timestamptz) WITH FUNCTION fluid_time (fluid);
 
 CREATE FUNCTION fluid_from (timestamptz) RETURNS fluid
-    AS 'MODULE_PATHNAME', 'pg_fluid_from' LANGUAGE C STABLE STRICT PARALLEL SAFE;
+    AS 'MODULE_PATHNAME', 'pg_fluid_from' LANGUAGE C STABLE STRICT PARALLEL SAFE SUPPORT fluid_support;
 COMMENT ON FUNCTION fluid_from (timestamptz) IS 'a bound: ids made at that time or later are not below it, others are';
 
 CREATE TYPE fluidrange AS RANGE (SUBTYPE = fluid, SUBTYPE_OPCLASS = fluid_ops, MULTIRANGE_TYPE_NAME = fluidmultirange);
 CREATE FUNCTION fluid_range (from_time timestamptz, to_time timestamptz) RETURNS fluidrange
-    AS 'MODULE_PATHNAME', 'pg_fluid_range' LANGUAGE C STABLE STRICT PARALLEL SAFE;
+    AS 'MODULE_PATHNAME', 'pg_fluid_range' LANGUAGE C STABLE STRICT PARALLEL SAFE SUPPORT fluid_support;
 COMMENT ON FUNCTION fluid_range (timestamptz, timestamptz) IS 'the ids made from one time on and before another';
 
 -- id <@ range is said by comparisons, which indexes and the pruning of partitions understand.

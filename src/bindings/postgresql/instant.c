@@ -8,6 +8,7 @@
 
 #include "fmgr.h"
 #include "utils/builtins.h"
+#include "utils/datetime.h"
 #include "utils/rangetypes.h"
 #include "utils/timestamp.h"
 
@@ -32,13 +33,91 @@ TimestampTz instant_of_unix_ms (int64 unix_ms)
     return (unix_ms - UNIX_TO_POSTGRES_MS) * 1000;
 }
 
-int64 instant_of_text (const char *text)
-{
-    Datum at = DirectFunctionCall3 (timestamptz_in, CStringGetDatum (text), ObjectIdGetDatum (InvalidOid),
-                                    Int32GetDatum (-1));
+/* --- dates as text --------------------------------------------------------------------------------- */
 
-    return instant_to_unix_ms (DatumGetTimestampTz (at));
+static bool skip (const char **p, char c)
+{
+    bool is = **p == c;
+
+    *p += is;
+    return is;
 }
+
+/* 'n' digits, no more than 'most'. */
+static bool read_number (const char **p, int n, int most, int *value)
+{
+    *value = 0;
+    for (; n > 0; n--, ++*p) {
+        if (**p < '0' || **p > '9')
+            return false;
+        *value = *value * 10 + (**p - '0');
+    }
+    return *value <= most;
+}
+
+static bool read_day (const char **p, int64 *days)
+{
+    int year, month, day;
+
+    if (!read_number (p, 4, 9999, &year) || !skip (p, '-') || !read_number (p, 2, 12, &month) || !skip (p, '-')
+        || !read_number (p, 2, 31, &day))
+        return false;
+    if (month < 1 || day < 1 || day > day_tab[isleap (year)][month - 1])
+        return false;
+    *days = date2j (year, month, day) - UNIX_EPOCH_JDATE;
+    return true;
+}
+
+static bool read_time (const char **p, int64 *ms)
+{
+    int hour, minute, second = 0, fraction = 0, digit;
+
+    if (!read_number (p, 2, 23, &hour) || !skip (p, ':') || !read_number (p, 2, 59, &minute))
+        return false;
+    if (skip (p, ':') && !read_number (p, 2, 59, &second))
+        return false;
+    if (skip (p, '.'))
+        for (int unit = 100; **p >= '0' && **p <= '9'; unit /= 10) {
+            if (!read_number (p, 1, unit > 0 ? 9 : 0, &digit)) /* no microseconds */
+                return false;
+            fraction += digit * unit;
+        }
+    *ms = ((hour * 60 + minute) * 60 + second) * 1000LL + fraction;
+    return true;
+}
+
+static bool read_zone (const char **p, int64 *ms)
+{
+    int hour, minute = 0;
+    bool west = **p == '-';
+
+    *ms = 0;
+    if (!**p || skip (p, 'Z'))
+        return true;
+    if ((!skip (p, '+') && !skip (p, '-')) || !read_number (p, 2, 15, &hour))
+        return false;
+    (void)skip (p, ':');
+    if (**p && !read_number (p, 2, 59, &minute))
+        return false;
+    *ms = (hour * 60 + minute) * (west ? -60000LL : 60000LL);
+    return true;
+}
+
+bool instant_read (const char *text, int64 *unix_ms)
+{
+    int64 days, time_ms = 0, zone_ms;
+
+    if (!read_day (&text, &days))
+        return false;
+    if ((skip (&text, 'T') || skip (&text, ' ')) && !read_time (&text, &time_ms))
+        return false;
+    if (!read_zone (&text, &zone_ms) || *text)
+        return false;
+    *unix_ms = days * SECS_PER_DAY * 1000 + time_ms - zone_ms;
+    return true;
+}
+
+/* --- in SQL -------------------------------------------------------------------------------------------- */
 
 PG_FUNCTION_INFO_V1 (pg_fluid_epoch);
 Datum pg_fluid_epoch (PG_FUNCTION_ARGS)

@@ -14,7 +14,9 @@ int64 instant_to_unix_ms (TimestampTz at);
 
 TimestampTz instant_of_unix_ms (int64 unix_ms);
 
-/* Read a date that a broker wrote. */
-int64 instant_of_text (const char *text);
+/* Read a date of ISO 8601, to the millisecond: 2026-01-01, 2026-01-01 01:00:00.000+01, 2026-01-01T00:00:00Z.  Without a
+ * zone it is UTC.  No setting of a session (timezone, DateStyle) changes what is read.  Returns false for other texts.
+ */
+bool instant_read (const char *text, int64 *unix_ms);
 
 #endif /* POSTGRESQL_INSTANT_H */

@@ -12,6 +12,9 @@
 
 #include <idtree/page.h>
 
+#include "access/parallel.h"
+#include "access/xact.h"
+
 #include "broker.h"
 #include "instant.h"
 
@@ -34,10 +37,21 @@ static struct {
     int64 bulk_again_ms;
 
     bool served;       /* there was a broker: one that is gone now will be back */
+    bool known;        /* the instance is, for good */
     char instance[40]; /* of all ids of this session; "": not known */
     bool has_epoch;
     int64 epoch_ms;
 } source;
+
+/* A worker takes the ids of the instance that its leader knows, and of no other. */
+static void follow_leader (void)
+{
+    const char *uuid = settings_leader ();
+
+    if (!uuid)
+        complain (ENOLINK, "a parallel worker can't know whose ids its session has: its leader has none yet");
+    strlcpy (source.instance, uuid, sizeof (source.instance));
+}
 
 static void start_over (void)
 {
@@ -49,6 +63,8 @@ static void start_over (void)
     source.bulk = false;
     source.served = source.has_epoch = false;
     broker_leave ();
+    if (IsParallelWorker ())
+        follow_leader ();
     settings.moved = false;
 }
 
@@ -75,7 +91,8 @@ static void welcome (const char *uuid)
     if (objection)
         complain (ESTALE, objection);
     strlcpy (source.instance, uuid, sizeof (source.instance));
-    source.served = true;
+    source.served = source.known = true;
+    settings_tell_workers (uuid);
 }
 
 /* --- the page ---------------------------------------------------------------------------------- */
@@ -217,6 +234,22 @@ fluid_t source_next (void)
     return source.last = id;
 }
 
+void source_prepare (void)
+{
+    if (IsInParallelMode ())
+        return;
+    settings_need ();
+    if (source.known) {
+        settings_tell_workers (source.instance);
+        return;
+    }
+    if (settings.moved)
+        start_over ();
+    if (!page_renew () && broker_is_there ())
+        welcome (broker_instance ());
+    source.page_again_ms = 0;
+}
+
 int64 source_epoch_ms (void)
 {
     settings_need ();
@@ -227,7 +260,8 @@ int64 source_epoch_ms (void)
     if (!source.has_epoch && !page_renew ()) {
         char *text = broker_epoch (need ());
         welcome (broker_instance ());
-        source.epoch_ms = instant_of_text (text);
+        if (!instant_read (text, &source.epoch_ms))
+            complain (EPROTO, psprintf ("%s: the epoch of the broker there is no date: %s", settings_place (), text));
         source.has_epoch = true;
         pfree (text);
     }

@@ -15,6 +15,9 @@
 /* A new id, above all that this session got before. */
 fluid_t source_next (void);
 
+/* Learn whose ids these are, if a broker is there, before workers of a query need to know: when it is planned. */
+void source_prepare (void);
+
 /* The epoch of the instance in Unix milliseconds: idtree.epoch, or what the broker said once. */
 int64 source_epoch_ms (void);
 
