@@ -243,16 +243,16 @@ static void signal_cb (idt_watcher_t *w, int revents, void *arg)
             crew_stop (s->crew, names[i].name);
 }
 
+static const int signals_read[] = BROKER_SIGNALS;
+
 static int open_signals (void)
 {
     sigset_t mask;
 
     signal (SIGPIPE, SIG_IGN);
     sigemptyset (&mask);
-    sigaddset (&mask, SIGTERM);
-    sigaddset (&mask, SIGINT);
-    sigaddset (&mask, SIGHUP);
-    sigprocmask (SIG_BLOCK, &mask, NULL);
+    for (const int *sig = signals_read; *sig != 0; sig++)
+        sigaddset (&mask, *sig);
     return signalfd (-1, &mask, SFD_NONBLOCK | SFD_CLOEXEC);
 }
 
@@ -362,7 +362,7 @@ int main (int argc, char **argv)
     struct opened opened = { .count = 0 };
     idt_error_t err;
 
-    if (inherited_set (&err) < 0)
+    if (inherited_set_but (signals_read, &err) < 0)
         die (1, err.text);
     if (nursery_serve (open_modules, &opened) < 0)
         die (2, NURSERY_VARIABLE " is set, and names no socket: it is between idtree start and brokers; unset it");

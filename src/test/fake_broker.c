@@ -122,8 +122,26 @@ static int be_broker (int argc, char **argv)
     return 0;
 }
 
+/* A broker's signals are blocked when it starts, and are not let through before it reads them. */
+static void take_signals (void)
+{
+    static const int signals[] = BROKER_SIGNALS;
+    sigset_t set;
+
+    sigprocmask (SIG_BLOCK, NULL, &set);
+    for (const int *sig = signals; *sig != 0; sig++) {
+        if (!sigismember (&set, *sig)) {
+            fprintf (stderr, "fake-broker: %s would end a broker that is not ready for it\n", strsignal (*sig));
+            exit (5);
+        }
+    }
+    sigemptyset (&set);
+    sigprocmask (SIG_SETMASK, &set, NULL);
+}
+
 int main (int argc, char **argv)
 {
+    take_signals ();
     if (attr (argc, argv, "nursery") && getenv (NURSERY_VARIABLE))
         return 4;
     return nursery_serve (prepare, NULL) < 0 ? 2 : be_broker (argc, argv);

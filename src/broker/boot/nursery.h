@@ -10,10 +10,17 @@
 #ifndef BROKER_BOOT_NURSERY_H
 #define BROKER_BOOT_NURSERY_H
 
+#include <signal.h>
 #include <stdint.h>
 #include <sys/types.h>
 
 #define NURSERY_VARIABLE "IDTREE_NURSERY" /* of its environment: the descriptor of its socket, SOCK_SEQPACKET */
+
+/* What a broker reads by signalfd, from its first instruction on: who starts one may start it with these blocked. */
+#define BROKER_SIGNALS             \
+    {                              \
+        SIGTERM, SIGINT, SIGHUP, 0 \
+    }
 
 struct nursery_order {
     pid_t parent; /* who asks */

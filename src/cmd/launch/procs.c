@@ -74,7 +74,8 @@ static void exec_broker (const struct procs *procs, int fd, pid_t launcher)
     if (null > STDERR_FILENO)
         close (null);
     fcntl (fd, F_SETFD, 0);
-    inherited_pass_signals ();
+    /* A signal that comes before the broker is ready for it is read then, and does not end it. */
+    inherited_pass_signals_but (procs->script ? &(const int){ 0 } : (const int[])BROKER_SIGNALS);
     execve (procs->path, procs->argv, procs->env);
     dprintf (STDERR_FILENO, "idtree start: cannot run %s: %s\n", procs->path, strerror (errno));
     _exit (127);
@@ -122,7 +123,7 @@ void procs_open_nursery (struct procs *procs)
     char var[NPMI][32] = { "", "PMI_RANK=", "PMI_SIZE=" };
     int fds[2];
 
-    if (procs->count <= NURSERY_LEAST || is_script (procs->path)
+    if (procs->count <= NURSERY_LEAST || procs->script
         || socketpair (AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) < 0)
         return;
     snprintf (var[0], sizeof (var[0]), NURSERY_VARIABLE "=%d", fds[1]);
@@ -174,6 +175,7 @@ int procs_init (struct procs *procs, const struct plan *plan, int size, const ch
     procs->size = size;
     procs->count = count;
     procs->path = path;
+    procs->script = is_script (path);
     for (int i = 0; i < size; i++)
         procs->rank[i].status = -1;
     for (int i = 0; i < count; i++)

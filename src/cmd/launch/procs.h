@@ -48,6 +48,7 @@ struct procs {
     int up;    /* ranks */
     const struct plan *plan;
     const char *path; /* of the broker's executable; borrowed */
+    bool script;      /* it is one, which may do something else before it becomes a broker */
     char **argv;      /* its name, and what follows it; borrowed texts */
     char **env;       /* what PMI says to a process, and ours; borrowed texts */
     struct rank *rank;

@@ -28,14 +28,22 @@ static int open_stdfds (idt_error_t *errp)
     return 0;
 }
 
-static void set_signals (void)
+/* In one step: none of them is let through between. */
+static void block_only (const int *blocked)
 {
-    sigset_t none;
+    sigset_t set;
 
+    sigemptyset (&set);
+    for (; *blocked != 0; blocked++)
+        sigaddset (&set, *blocked);
+    sigprocmask (SIG_SETMASK, &set, NULL);
+}
+
+static void set_signals (const int *blocked)
+{
     signal (SIGCHLD, SIG_DFL);
     signal (SIGXFSZ, SIG_IGN);
-    sigemptyset (&none);
-    sigprocmask (SIG_SETMASK, &none, NULL);
+    block_only (blocked);
 }
 
 static void set_umask (void)
@@ -72,14 +80,19 @@ static void set_thread_stacks (void)
     pthread_attr_destroy (&attr);
 }
 
-int inherited_set (idt_error_t *errp)
+int inherited_set_but (const int *blocked, idt_error_t *errp)
 {
+    set_signals (blocked);
     if (open_stdfds (errp) < 0)
         return -1;
-    set_signals ();
     set_umask ();
     set_thread_stacks ();
     return set_stack (errp);
+}
+
+int inherited_set (idt_error_t *errp)
+{
+    return inherited_set_but (&(const int){ 0 }, errp);
 }
 
 bool inherited_nohup (void)
@@ -89,14 +102,17 @@ bool inherited_nohup (void)
     return sigaction (SIGHUP, NULL, &now) == 0 && now.sa_handler == SIG_IGN;
 }
 
-void inherited_pass_signals (void)
+void inherited_pass_signals_but (const int *blocked)
 {
     bool nohup = inherited_nohup ();
-    sigset_t none;
 
     for (int sig = 1; sig < NSIG; sig++)
         if (sig != SIGHUP || !nohup)
             signal (sig, SIG_DFL);
-    sigemptyset (&none);
-    sigprocmask (SIG_SETMASK, &none, NULL);
+    block_only (blocked);
+}
+
+void inherited_pass_signals (void)
+{
+    inherited_pass_signals_but (&(const int){ 0 });
 }
