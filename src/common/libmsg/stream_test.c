@@ -123,6 +123,9 @@ static void test_golden (void)
     json_array_foreach (vectors, i, vector) {
         const char *name = json_string_value (json_object_get (vector, "name"));
         struct bytes frame = bytes_get (vector, "socket_frame_hex");
+        uint32_t magic = 0xffee0012;
+        /* It alone is in the byte order of the host, which a UNIX socket does not leave. */
+        memcpy (frame.data, &magic, sizeof (magic));
         idt_msg_t *msg = vector_message (json_object_get (vector, "fields"));
 
         ok (writes_frame (msg, frame), "%s is written as the golden frame", name);

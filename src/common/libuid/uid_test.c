@@ -283,6 +283,12 @@ static void test_cost_of_join (void)
     }
     compared = 0;
     int n = uid_vclock_join (a, N, b, N, out);
+#ifdef __s390x__
+    if (compared == 0) {
+        skip ("comparisons of a join are counted", "this compiler writes strcmp () as instructions");
+        return;
+    }
+#endif
     ok (n == N && compared >= N && compared < 2 * N * 50, "two clocks of %d entries are joined with %zu comparisons", N,
         compared);
 }

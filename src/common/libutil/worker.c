@@ -150,9 +150,10 @@ static struct timespec in_ms (unsigned ms)
 /* The shared object that this is part of, which may be a module's, is not unloaded any more. */
 static void stay_loaded (struct worker *w)
 {
+    static const char ours;
     Dl_info self;
 
-    if (dladdr ((void *)worker_leave, &self) && self.dli_fname)
+    if (dladdr (&ours, &self) && self.dli_fname)
         w->object = dlopen (self.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
 }
 
