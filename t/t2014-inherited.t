@@ -65,11 +65,13 @@ test_expect_success 'what is made is its owner'\''s, whatever the umask' '
             as_user idtree start -s 2 sh -c "idtree id new && umask") | cat >out && test "$(tail -n 1 out)" = ${mask#*:} || return 1
     done; test_nothing_in "$TMPDIR/any" && rmdir "$TMPDIR/any"
 '
-test_expect_success 'a file that may not grow ends no program: what needs it says so, or does without' '
+# Sanitizers have files, and larger frames.
+is_sanitized || test_set_prereq PLAIN
+test_expect_success PLAIN 'a file that may not grow ends no program: what needs it says so, or does without' '
     prlimit --fsize=0 idtree start -s 2 true 2>&1 | cat >out && grep "instance: File too large" out && ! grep SIGXFSZ out &&
     prlimit --fsize=4096 idtree start -s 2 sh -c "idtree id new; echo ended" 2>/dev/null | cat >out && grep ended out
 '
-test_expect_success 'a stack that may not grow is refused by each program, one that may is used' '
+test_expect_success PLAIN 'a stack that may not grow is refused by each program, one that may is used' '
     for program in idtree "$IDTREE_BUILDDIR/src/cmd/idtree-all" "$broker"; do
         ! prlimit --stack=204800:204800 $program --version 2>err >out && grep "200 KiB (ulimit -Hs), and at least 256 KiB" err || return 1
     done
@@ -77,7 +79,7 @@ test_expect_success 'a stack that may not grow is refused by each program, one t
     prlimit --stack=307200:307200 idtree start -s 2 idtree id new &&
     prlimit --stack=unlimited: idtree start -s 2 idtree id new
 '
-test_expect_success 'so is one so large that no thread could have it' '
+test_expect_success PLAIN 'so is one so large that no thread could have it' '
     prlimit --stack=100000000000: idtree start -s 2 idtree id new
 '
 test_expect_success 'an instance runs with stdin, stdout and stderr closed' '
