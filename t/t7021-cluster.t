@@ -156,6 +156,22 @@ test_expect_success 'a wrong file changes nothing, and SIGHUP with one ends nobo
     grep "cluster.address makes too long a name of 127.0.0.1" err && test "$(idtree getattr hostlist)" = "127.0.0.[1,1,1]" &&
     mv good conf && idtree reload
 '
+test_expect_success 'an attribute that none knows is refused by a reload, as by a start; one that a restart would take is not' '
+    cp conf good && { echo "fluid.leese = 9s" && cat good; } >conf && test_must_fail idtree reload 2>err && cat err && grep "conf:1: unknown attribute .fluid.leese." err &&
+    test_must_fail idtree getattr nosuch.thing && { echo "nosuch.thing = 1" && cat good; } >conf && test_must_fail idtree reload 2>err && grep "conf:1: unknown attribute .nosuch.thing." err &&
+    for line in "uid.node = \"n\"" "fluid.recover-horizon = 2030-01-01" "ingest.max-jobs = 5" "compressor.compact = 9" "access.group = 5" "flake.max-waiting = 9" \
+        "module.path = /x" "local.sockets = 0" "broker.quorum-timeout = 5s" "log-stderr-level = 3" "tbon.prefertcp = 1" "cluster.interface = lo" "broker.boot = auto" "statedir.allow-network = 1"; do
+        case $line in ingest*) modules="broker.modules = \"fluid,job-ingest\"" ;; *) modules="# none" ;; esac
+        { echo "$line" && echo "$modules" && cat good; } >conf && idtree reload >out && cat out || { echo "refused: $line"; return 1; }
+    done && mv good conf && idtree reload
+'
+test_expect_success '--check says of a file what a start would, and starts nothing' '
+    check() { idtree broker --check -c "$@"; } && check conf --rank 1 >out && cat out && grep "conf: what can be checked is right: an instance of 3 brokers" out &&
+    sed "s/^topo = .*/topo = \"kary:0\"/" conf >bad && test_expect_code 2 check bad --rank 1 2>err && cat err && grep "fanout" err &&
+    for line in "fluid.leese = 9s" "fluid.lease = 1ms" "access.allow-guest-user = maybe" "log-level = 99" "broker.quorum = 9" "uid.drift = 99"; do
+        { echo "$line" && cat conf; } >bad && test_expect_code 2 check bad --rank 1 2>err; cat err; grep "bad:1: .*${line%% *}" err || return 1
+    done && echo "fluid.lease = 5s" >alone && check alone -o fluid.share=off >out && grep "alone: what can be checked is right$" out && test_expect_code 2 check nowhere
+'
 set_host_1() { sed "s/\"[^\"]*:$((port + 1))\"/\"$1:$((port + 1))\"/" conf >conf.new && mv conf.new conf; }
 test_expect_success 'a host by another name is the same host, and its broker stays' '
     for name in localhost 127.0.0.2 LocalHost; do

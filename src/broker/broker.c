@@ -174,6 +174,14 @@ static bool is_for_later (const char *attribute, void *arg)
     return modules_starting (b->modules) || modules_may_want (b->modules, attribute);
 }
 
+static int unknown_attribute (const char *name, const char *origin, idt_error_t *errp)
+{
+    return errsetf (errp, EINVAL,
+                    "%s%sunknown attribute '%s': idtree lsattr lists those of a running broker, idtree-broker(1) "
+                    "describes them",
+                    origin ? origin : "", origin ? ": " : "", name);
+}
+
 /* What the command line sets, and no module that may yet be loaded can want, was misspelt.  A module that starts may
  * name
  * its attributes as it likes: this waits for all that do.
@@ -184,11 +192,12 @@ static int check_attributes (struct broker *b, idt_error_t *errp)
 
     if (!unclaimed)
         return 0;
-    const char *origin = attr_origin (b->attrs, unclaimed);
-    return errsetf (errp, EINVAL,
-                    "%s%sunknown attribute '%s': idtree lsattr lists those of a running broker, idtree-broker(1) "
-                    "describes them",
-                    origin ? origin : "", origin ? ": " : "", unclaimed);
+    return unknown_attribute (unclaimed, attr_origin (b->attrs, unclaimed), errp);
+}
+
+int broker_check_known (struct broker *b, const char *name, const char *origin, idt_error_t *errp)
+{
+    return attr_is_known (b->attrs, name) || is_for_later (name, b) ? 0 : unknown_attribute (name, origin, errp);
 }
 
 /* Say why a module does not start, with the place of the attribute that it blames. */

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "broker/base/files.h"
+#include "broker/base/quorum.h"
 #include "broker/boot/choose.h"
 #include "broker/boot/method.h"
 #include "broker/boot/nursery.h"
@@ -44,13 +45,14 @@ static const char usage[] =
     "                          or config\n"
     "  --standalone            the same as --boot=single, whatever a launcher left in the environment\n"
     "  --recover-horizon=DATE-or-ID  rank 0: replace a damaged or lost state; above all ids that were made\n"
+    "  --check                 start nothing: say whether FILE and all other options are right, and end\n"
     "  -V, --version           print the version\n"
     "  -h, --help              print this help\n"
     "\n"
     "Example: mpiexec.hydra -n 4 idtree-broker idtree overlay status\n"
     "Attributes are described in idtree-broker(1).\n";
 
-enum { OPT_RECOVER = 256, OPT_STANDALONE, OPT_HOST, OPT_RANK };
+enum { OPT_RECOVER = 256, OPT_STANDALONE, OPT_HOST, OPT_RANK, OPT_CHECK };
 
 static const struct option options[] = {
     { "config", required_argument, NULL, 'c' },
@@ -61,6 +63,7 @@ static const struct option options[] = {
     { "host", required_argument, NULL, OPT_HOST },
     { "rank", required_argument, NULL, OPT_RANK },
     { "recover-horizon", required_argument, NULL, OPT_RECOVER },
+    { "check", no_argument, NULL, OPT_CHECK },
     { "version", no_argument, NULL, 'V' },
     { "help", no_argument, NULL, 'h' },
     { NULL, 0, NULL, 0 },
@@ -119,8 +122,8 @@ static void take_rank (struct boot_conf *boot, const char *arg, uint32_t *rank)
     boot->own_rank = rank;
 }
 
-/* '*rank': where a rank that is given stays. */
-static void parse_options (struct crew_conf *conf, uint32_t *rank, int argc, char **argv)
+/* '*rank': where a rank that is given stays.  '*check': whether it is only to be looked at. */
+static void parse_options (struct crew_conf *conf, uint32_t *rank, bool *check, int argc, char **argv)
 {
     struct attrs *attrs = conf->attrs;
     int c;
@@ -147,6 +150,9 @@ static void parse_options (struct crew_conf *conf, uint32_t *rank, int argc, cha
             break;
         case OPT_RANK:
             take_rank (&conf->boot, optarg, rank);
+            break;
+        case OPT_CHECK:
+            *check = true;
             break;
         case OPT_RECOVER:
             give (attrs, "fluid.recover-horizon", optarg);
@@ -307,6 +313,86 @@ static void close_modules (struct opened *o)
         dlclose (o->dso[--o->count]);
 }
 
+/* --- check --------------------------------------------------------------------------------------- */
+
+/* What names the place and the others of the broker that is meant; all else is tried out by one that is alone. */
+static bool is_of_place (const char *name)
+{
+    static const char *const names[] = { "statedir",      "rundir",        "broker.boot",
+                                         "broker.quorum", "tbon.endpoint", "local.sockets" };
+
+    for (size_t i = 0; i < sizeof (names) / sizeof (names[0]); i++)
+        if (strcmp (name, names[i]) == 0)
+            return true;
+    return strncmp (name, "cluster.", strlen ("cluster.")) == 0;
+}
+
+struct trial {
+    struct attrs *given, *attrs;
+};
+
+static void give_to_trial (const char *name, const char *value, void *arg)
+{
+    struct trial *t = arg;
+    idt_error_t err;
+
+    if (!is_of_place (name) && attr_give_at (t->attrs, name, value, attr_origin (t->given, name), &err) < 0)
+        die (BROKER_EXIT_USAGE, err.text);
+}
+
+/* How many brokers the instance would have. */
+static uint32_t check_others (const struct boot_conf *conf)
+{
+    const char *topology = attr_get (conf->attrs, "tbon.topo", NULL);
+    struct boot_conf trial = *conf;
+    idt_error_t err;
+
+    if (conf->method != &boot_config)
+        return 1;
+    trial.topology = topology ? topology : TOPO_DEFAULT;
+    struct boot *b = boot_create (&trial, &err);
+    if (!b)
+        die (BROKER_EXIT_USAGE, err.text);
+    uint32_t size = b->size;
+    boot_destroy (b);
+    return size;
+}
+
+/* Have a broker that is alone, in a folder that goes with it, take all that can be wrong: attributes, and what modules
+ * make of theirs.
+ */
+static void prepare_check (struct crew_conf *conf, uint32_t *size)
+{
+    static char *command[] = { "true", NULL };
+    struct trial t = { .given = conf->attrs, .attrs = attrs_create () };
+    idt_error_t err;
+
+    *size = check_others (&conf->boot);
+    if (!t.attrs)
+        die (1, strerror (errno));
+    if (conf->boot.method == &boot_config && quorum_check (conf->attrs, *size, &err) < 0)
+        die (BROKER_EXIT_USAGE, err.text);
+    attr_foreach (conf->attrs, give_to_trial, &t);
+    give (t.attrs, "broker.boot", boot_single.name);
+    attrs_destroy (conf->attrs);
+    conf->attrs = t.attrs;
+    conf->boot = (struct boot_conf){
+        .method = &boot_single, .size = 1, .attrs = t.attrs, .inherited_files = conf->boot.inherited_files
+    };
+    conf->nconfig_files = 0;
+    conf->command = command;
+    unsetenv ("NOTIFY_SOCKET");
+}
+
+static void tell_checked (const char *path, uint32_t size)
+{
+    if (size > 1)
+        printf ("%s%swhat can be checked is right: an instance of %u brokers\n", path, *path ? ": " : "",
+                (unsigned)size);
+    else
+        printf ("%s%swhat can be checked is right\n", path, *path ? ": " : "");
+}
+
 static int run (int argc, char **argv, struct opened *opened)
 {
     uint64_t inherited = files_open (); /* before we open any */
@@ -315,8 +401,9 @@ static int run (int argc, char **argv, struct opened *opened)
     struct manager *manager;
     idt_watcher_t *w;
     idt_error_t err;
-    uint32_t rank;
+    uint32_t rank, size = 0;
     int exit_code;
+    bool check = false;
 
     if (!conf.attrs || signals.fd < 0)
         die (1, strerror (errno));
@@ -324,13 +411,16 @@ static int run (int argc, char **argv, struct opened *opened)
     conf.boot.inherited_files = inherited;
     if (manager_reads_stderr (getenv ("JOURNAL_STREAM")))
         give (conf.attrs, "log-stderr-priority", "1");
-    parse_options (&conf, &rank, argc, argv);
+    parse_options (&conf, &rank, &check, argc, argv);
     if (files_check (0, inherited, &err) < 0)
         die (1, err.text);
     choose_boot (&conf.boot, conf.attrs);
     conf.tmpdir = getenv ("TMPDIR") ? getenv ("TMPDIR") : "/tmp";
     conf.module_path = module_path ();
     conf.command = argv + optind;
+    const char *checked = conf.nconfig_files > 0 ? conf.config_files[conf.nconfig_files - 1] : "";
+    if (check)
+        prepare_check (&conf, &size);
     if (!(conf.process = process_create (&err)))
         die (1, err.text);
     if (!(signals.crew = crew_create (&conf)))
@@ -353,6 +443,8 @@ static int run (int argc, char **argv, struct opened *opened)
         crew_abort (signals.crew, exit_code);
     manager_destroy (manager);
     idt_watcher_destroy (w);
+    if (check && exit_code == 0)
+        tell_checked (checked, size);
     end (&conf, &signals);
     return exit_code;
 }

@@ -118,6 +118,11 @@ void broker_timer_cb (idt_watcher_t *w, int revents, void *arg);
 /* Define the attributes that tell what this broker is (setup.c). */
 int broker_define_attributes (struct broker *b, idt_error_t *errp);
 
+/* Whether an attribute that a file gives ('origin') is one, or may be of a module that is not loaded.  Returns 0, or -1
+ * with errno EINVAL and 'errp' filled.
+ */
+int broker_check_known (struct broker *b, const char *name, const char *origin, idt_error_t *errp);
+
 /* Where to listen for children (setup.c). */
 int broker_choose_endpoint (struct broker *b, char *buf, size_t size, idt_error_t *errp);
 

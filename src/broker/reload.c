@@ -58,9 +58,18 @@ struct attrs *reload_read (const struct reload_conf *conf, idt_error_t *errp)
 struct checking {
     struct broker *broker;
     struct attrs *fresh;
+    bool other_modules;
     int rc;
     idt_error_t *errp;
 };
+
+/* With other modules a restart brings other attributes. */
+static bool has_other_modules (struct broker *b, struct attrs *fresh)
+{
+    const char *then = attr_get (fresh, "broker.modules", NULL), *now = attr_get (b->attrs, "broker.modules", NULL);
+
+    return then && (!now || strcmp (then, now) != 0);
+}
 
 static void check_one (const char *name, const char *value, void *arg)
 {
@@ -69,14 +78,20 @@ static void check_one (const char *name, const char *value, void *arg)
     int flags = 0;
     idt_error_t why;
 
-    attr_get (c->broker->attrs, name, &flags);
+    if (c->rc == 0 && !c->other_modules && broker_check_known (c->broker, name, origin, c->errp) < 0)
+        c->rc = -1;
+    attr_look (c->broker->attrs, name, &flags);
     if (c->rc == 0 && (flags & ATTR_SETTABLE) && attr_check (c->broker->attrs, name, value, &why) < 0)
         c->rc = errsetf (c->errp, EINVAL, "%s%s%s", origin ? origin : "", origin ? ": " : "", why.text);
 }
 
 int broker_check_reload (struct broker *b, struct attrs *fresh, idt_error_t *errp)
 {
-    struct checking c = { .broker = b, .fresh = fresh, .rc = quorum_check (fresh, b->size, errp), .errp = errp };
+    struct checking c = { .broker = b,
+                          .fresh = fresh,
+                          .other_modules = has_other_modules (b, fresh),
+                          .rc = quorum_check (fresh, b->size, errp),
+                          .errp = errp };
 
     attr_foreach (fresh, check_one, &c);
     return c.rc;
@@ -125,7 +140,7 @@ static void take_over (const char *name, const char *value, void *arg)
     struct taking *t = arg;
     struct broker *b = t->broker;
     int flags = 0;
-    const char *old = attr_get (b->attrs, name, &flags);
+    const char *old = attr_look (b->attrs, name, &flags);
     bool changed;
 
     if (old && strcmp (old, value) == 0)

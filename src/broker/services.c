@@ -66,6 +66,7 @@ static void get_hostlist (struct broker *b, const idt_msg_t *msg)
 static void attr_get_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 {
     struct broker *b = arg;
+    const struct peer *p = local_sender (b, msg);
     const char *name, *value;
     idt_error_t err;
     int flags;
@@ -77,7 +78,8 @@ static void attr_get_cb (idt_t *h, const idt_msg_t *msg, void *arg)
     }
     if (strcmp (name, "hostlist") == 0)
         get_hostlist (b, msg);
-    else if ((value = attr_get (b->attrs, name, &flags)))
+    else if ((value = p && p->kind == PEER_MODULE ? attr_get (b->attrs, name, &flags)
+                                                  : attr_look (b->attrs, name, &flags)))
         respond_value (h, msg, value, flags);
     else
         idt_respond_error (h, msg, ENOENT, NULL);

@@ -29,10 +29,14 @@ struct attr {
     char name[];
 };
 
+#define ASKED_MAX 512 /* names that our code has; of more none is remembered */
+
 struct attrs {
     unsigned refs;
     struct attr **attr; /* in order of names; they stay */
     size_t n, room;
+    char *asked[ASKED_MAX]; /* for, and not there */
+    size_t nasked;
     pthread_mutex_t lock; /* of all: others read while the broker's thread changes them */
 };
 
@@ -63,6 +67,8 @@ void attrs_destroy (struct attrs *a)
         free (a->attr[i]->origin);
         free (a->attr[i]);
     }
+    while (a->nasked > 0)
+        free (a->asked[--a->nasked]);
     free (a->attr);
     pthread_mutex_destroy (&a->lock);
     free (a);
@@ -202,6 +208,21 @@ static int set_origin (struct attr *attr, const char *origin, idt_error_t *errp)
     return attr->origin || !origin ? 0 : errsetf (errp, ENOMEM, "attribute %s: out of memory", attr->name);
 }
 
+static bool was_asked (const struct attrs *a, const char *name)
+{
+    for (size_t i = 0; i < a->nasked; i++)
+        if (strcmp (a->asked[i], name) == 0)
+            return true;
+    return false;
+}
+
+/* Where there is no memory it is not remembered. */
+static void note_asked (struct attrs *a, const char *name)
+{
+    if (a->nasked < ASKED_MAX && !was_asked (a, name) && (a->asked[a->nasked] = strdup (name)))
+        a->nasked++;
+}
+
 struct attrs *attrs_copy (const struct attrs *a)
 {
     struct attrs *copy = attrs_create ();
@@ -215,6 +236,8 @@ struct attrs *attrs_copy (const struct attrs *a)
             return errset_null (ENOMEM);
         }
     }
+    for (size_t i = 0; copy && i < a->nasked; i++)
+        note_asked (copy, a->asked[i]);
     return copy;
 }
 
@@ -329,13 +352,15 @@ int attr_own (struct attrs *a, const char *name, attr_check_f check, attr_take_f
     return 0;
 }
 
-/* Somebody asks for it: it exists. */
+/* The broker or a module asks for it: it exists. */
 static struct attr *claim (struct attrs *a, const char *name)
 {
     struct attr *attr = find (a, name);
 
-    if (!attr)
+    if (!attr) {
+        note_asked (a, name);
         return errset_null (ENOENT);
+    }
     attr->claimed = true;
     return attr;
 }
@@ -348,6 +373,25 @@ const char *attr_get (struct attrs *a, const char *name, int *flags)
     if (attr && flags)
         *flags = attr->flags;
     return attr ? attr->value : NULL;
+}
+
+const char *attr_look (struct attrs *a, const char *name, int *flags)
+{
+    const struct attr *attr = lookup (a, name);
+
+    if (!attr)
+        return errset_null (ENOENT);
+    *flags = attr->flags;
+    return attr->value;
+}
+
+bool attr_is_known (struct attrs *a, const char *name)
+{
+    pthread_mutex_lock (&a->lock);
+    const struct attr *attr = find (a, name);
+    bool known = (attr && attr->claimed) || was_asked (a, name);
+    pthread_mutex_unlock (&a->lock);
+    return known;
 }
 
 char *attr_read (struct attrs *a, const char *name)

@@ -82,8 +82,16 @@ const char *attr_fallback (struct attrs *a, const char *name);
  */
 int attr_own (struct attrs *a, const char *name, attr_check_f check, attr_take_f take, void *arg, idt_error_t *errp);
 
-/* The value, borrowed until it changes; NULL with errno ENOENT.  Asking claims the attribute. */
+/* The value, borrowed until it changes; NULL with errno ENOENT.  Asking claims the attribute, also one that is not
+ * there: for the broker and its modules alone.
+ */
 const char *attr_get (struct attrs *a, const char *name, int *flags);
+
+/* The same for clients, who may ask for anything: it claims nothing. */
+const char *attr_look (struct attrs *a, const char *name, int *flags);
+
+/* Whether an attribute was defined, or asked for: another one in a file was misspelt. */
+bool attr_is_known (struct attrs *a, const char *name);
 
 /* As attr_get (), for other threads: a copy, for the caller to free. */
 char *attr_read (struct attrs *a, const char *name);
