@@ -88,4 +88,15 @@ test_expect_success 'a range of fluids ends where the instance does, and says so
     idtree id range --epoch 2026-01-01 --from 2020-01-01 --to 2021-01-01 -f dec >out 2>err && printf "0\n0\n" >expect &&
     test_cmp expect out && test "$(wc -l <err)" = 2
 '
+test_expect_success 'what cannot be written is told, with the reason, and ends with 1' '
+    for c in "idtree -h" "idtree id -h" "idtree id new -h" "idtree --version" "idtree broker -h" "idtree broker -V" "idtree broker --check" "idtree id convert --to dec 7"; do
+        test_expect_code 1 $c >/dev/full 2>err; cat err; grep "No space left on device" err || return 1
+    done && if command -v idtree-http; then test_expect_code 1 idtree-http -h >/dev/full; fi &&
+    seq 100000 | test_expect_code 1 idtree id convert --to hex - >/dev/full 2>err && cat err && ! grep Success err
+'
+test_expect_success 'idtree top tells that a terminal cannot do what it needs' '
+    for TERM in dumb hardcopy no-such-terminal; do
+        export TERM && idtree start -s 1 script -qec "idtree top; echo code \$?" /dev/null >out </dev/null; cat out; grep "TERM says that this terminal is $TERM" out && grep "code 1" out || return 1
+    done
+'
 test_done

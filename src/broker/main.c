@@ -75,6 +75,16 @@ static void die (int code, const char *text)
     exit (code);
 }
 
+/* End, when what was printed is written. */
+static void done (void) __attribute__ ((noreturn));
+
+static void done (void)
+{
+    if (fflush (stdout) == EOF)
+        die (1, strerror (errno));
+    exit (0);
+}
+
 static void give (struct attrs *attrs, const char *name, const char *value)
 {
     idt_error_t err;
@@ -159,10 +169,10 @@ static void parse_options (struct crew_conf *conf, uint32_t *rank, bool *check, 
             break;
         case 'V':
             printf ("idtree-broker %s\n", PACKAGE_VERSION);
-            exit (0);
+            done ();
         case 'h':
             fputs (usage, stdout);
-            exit (0);
+            done ();
         default:
             fputs ("Try idtree-broker --help\n", stderr);
             exit (2);
@@ -391,6 +401,8 @@ static void tell_checked (const char *path, uint32_t size)
                 (unsigned)size);
     else
         printf ("%s%swhat can be checked is right\n", path, *path ? ": " : "");
+    if (fflush (stdout) == EOF)
+        die (1, strerror (errno));
 }
 
 static int run (int argc, char **argv, struct opened *opened)

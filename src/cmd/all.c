@@ -50,9 +50,11 @@ static bool help (int argc, char **argv)
 
 static int finish (void)
 {
-    if (fflush (stdout) == 0)
+    idt_error_t why;
+
+    if (out_flush (stdout, &why) == 0)
         return CMD_OK;
-    out_error ("idtree: cannot write: %s\n", strerror (errno));
+    out_error ("idtree: cannot write: %s\n", why.text);
     return CMD_FAILED;
 }
 

@@ -76,6 +76,16 @@ static void end (int status, const char *text)
     exit (status);
 }
 
+/* End, when what was printed is written. */
+static void done (void) __attribute__ ((noreturn));
+
+static void done (void)
+{
+    if (fflush (stdout) == EOF)
+        end (1, strerror (errno));
+    exit (0);
+}
+
 static uint32_t read_number (const char *name, const char *s, uint32_t min, uint32_t max)
 {
     size_t digits = strspn (s, "0123456789");
@@ -128,10 +138,10 @@ static struct options read_options (int argc, char **argv)
             break;
         case 'h':
             fputs (help, stdout);
-            exit (0);
+            done ();
         case 'v':
             puts ("idtree-http " PACKAGE_VERSION);
-            exit (0);
+            done ();
         default:
             end (2, "idtree-http --help shows the options");
         }

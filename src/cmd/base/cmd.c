@@ -361,8 +361,10 @@ uint32_t cmd_rank (const struct cmd *cmd, const char *s)
 
 void cmd_flush (const struct cmd *cmd)
 {
-    if (fflush (stdout) == EOF || ferror (stdout))
-        cmd_die (cmd, "cannot write: %s", strerror (errno));
+    idt_error_t why;
+
+    if (out_flush (stdout, &why) < 0)
+        cmd_die (cmd, "cannot write: %s", why.text);
 }
 
 /* --- help ----------------------------------------------------------------------------------- */

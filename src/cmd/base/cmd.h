@@ -101,6 +101,7 @@ struct cmd_env {
     const char *tmpdir; /* TMPDIR */
     const char *shell;  /* SHELL */
     const char *path;   /* PATH */
+    const char *term;   /* TERM */
     bool no_color;      /* NO_COLOR, or TERM=dumb */
 };
 

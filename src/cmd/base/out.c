@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "cmd/base/out.h"
+#include "libutil/errprintf.h"
 #include "libutil/utf8.h"
 
 #define SPEC_MAX 32    /* bytes of "%-08.3lld" */
@@ -231,6 +232,15 @@ void out_error (const char *fmt, ...)
 void out_own (const char *text)
 {
     fputs (text, stdout);
+}
+
+int out_flush (FILE *f, idt_error_t *errp)
+{
+    bool failed = ferror (f);
+
+    if (fflush (f) == EOF)
+        return errprintf (errp, "%s", strerror (errno));
+    return failed ? errsetf (errp, EIO, "not all of it was taken, as of a disk that is full") : 0;
 }
 
 /* --- JSON --------------------------------------------------------------------------------------- */

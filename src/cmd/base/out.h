@@ -13,6 +13,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include <idtree/error.h>
 #include <jansson.h>
 
 /* Print to stdout, and to stderr.  Formats have d i u x c s, f g e, %%, with h l ll j z, flags, width and precision.
@@ -26,6 +27,11 @@ void out_vprint (FILE *f, const char *fmt, va_list ap) __attribute__ ((format (p
 
 /* Print text of our own as it is: help of several lines, sequences for the terminal, a document that is asked for. */
 void out_own (const char *text);
+
+/* Write what was printed to 'f'.  Returns 0, or -1 with errno set and the reason in 'errp', also where it was an earlier
+ * write that failed, as the buffer was full: of that no errno is left.
+ */
+int out_flush (FILE *f, idt_error_t *errp);
 
 /* Print as JSON, with flags of json_dumps (): control characters that jansson leaves are escaped, too.  Returns 0, or
  * -1 with errno set.

@@ -26,6 +26,7 @@ static void read_env (struct cmd_env *e)
     e->tmpdir = env ("TMPDIR");
     e->shell = env ("SHELL");
     e->path = env ("PATH");
+    e->term = env ("TERM");
     e->no_color = env ("NO_COLOR") || (env ("TERM") && !strcmp (env ("TERM"), "dumb"));
 }
 

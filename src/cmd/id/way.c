@@ -252,12 +252,12 @@ void way_write_spans (const struct cmd *cmd, const struct way *w, const char *fi
     FILE *f = fopen (file, "a");
     json_t *o = f ? make_spans (w) : NULL;
     char *line = o ? json_dumps (o, JSON_COMPACT) : NULL;
-    bool good = line && fprintf (f, "%s\n", line) > 0;
+    int errnum = !f ? errno : !line ? ENOMEM : fprintf (f, "%s\n", line) > 0 ? 0 : errno;
 
-    if (f && fclose (f) != 0)
-        good = false;
-    if (!good)
-        cmd_die (cmd, "spans cannot be written to %s: %s", file, strerror (errno));
+    if (f && fclose (f) != 0 && errnum == 0)
+        errnum = errno;
+    if (errnum != 0)
+        cmd_die (cmd, "spans cannot be written to %s: %s", file, strerror (errnum));
     free (line);
     json_decref (o);
 }

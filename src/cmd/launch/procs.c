@@ -203,9 +203,11 @@ int procs_start (struct procs *procs, int process, idt_error_t *errp)
     if (socketpair (AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) < 0)
         return errprintf (errp, "broker %d: cannot make a socket: %s", first, strerror (errno));
     pid_t pid = make_process (procs, process, fds[1]);
+    int saved_errno = errno;
     close (fds[1]);
     if (pid < 0) {
         close (fds[0]);
+        errno = saved_errno;
         return errprintf (errp, "broker %d: cannot make a process: %s", first, strerror (errno));
     }
     fcntl (fds[0], F_SETFL, O_NONBLOCK);

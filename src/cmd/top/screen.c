@@ -25,12 +25,25 @@
 
 enum pair { PAIR_WARNING = 1, PAIR_BAD };
 
+/* "dumb" and printers have no way to put the cursor somewhere: all would be a scrambled line. */
+static bool can_move (void)
+{
+    const char *cup = tigetstr ("cup");
+
+    return cup && cup != (const char *)-1;
+}
+
 int screen_begin (bool color)
 {
     SCREEN *s = newterm (NULL, stdout, stdin);
 
     if (!s)
         return -1;
+    if (!can_move ()) {
+        endwin ();
+        delscreen (s);
+        return -1;
+    }
     cbreak ();
     noecho ();
     nonl ();

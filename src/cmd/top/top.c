@@ -175,7 +175,11 @@ static void begin_screen (struct top *t)
     if (!isatty (STDIN_FILENO) || !isatty (STDOUT_FILENO))
         cmd_die (cmd, "this is no terminal: idtree overlay status prints the tree as it is");
     if (screen_begin (color_wanted (cmd, &t->color)) < 0)
-        cmd_die (cmd, "this terminal cannot be used: set TERM to what it is");
+        cmd_die (
+            cmd,
+            "TERM says that this terminal is %s, which is not known here or cannot move its cursor: set TERM to what "
+            "it is, or use idtree status",
+            cmd->env.term ? cmd->env.term : "nothing");
     cmd->died = died;
 }
 

@@ -79,7 +79,8 @@ static int tell_unreachable (const struct uri *to, idt_error_t *errp)
     if (errno == ENOENT)
         return errprintf (errp, "%s: no broker is there: the socket does not exist", to->text);
     if (errno == ECONNREFUSED)
-        return errprintf (errp, "%s: no broker is there any more: it ended and left its socket", to->text);
+        return errprintf (errp, "%s: no broker listens there: it ended and left its socket, or is only starting",
+                          to->text);
     if (errno == EACCES)
         return tell_stranger (to, errp);
     return errprintf (errp, "%s: %s", to->text, strerror (errno));
