@@ -57,10 +57,17 @@ def handlers():
                         yield from re.findall(r'\{\s*IDT_MSGTYPE_REQUEST\b[^"{}]*"([^"]+)"', f.read())
 
 
+def called(words):
+    """The name that a command has in its help: idtree status is overlay status."""
+    usage = subprocess.run(["idtree", *words.split(), "-h"], capture_output=True, check=False, text=True).stdout
+    match = re.match(r"usage: idtree ([a-z ]*?) \[OPTION", usage)
+    return match.group(1) if match else words
+
+
 def complete(column, ranks):
     """No command, no request, no service that somebody made is without its row."""
     del column
-    there = {"idtree %s %s" % (word, verb) for word in offered() for verb in verbs(word)}
+    there = {"idtree %s " % called("%s %s" % (word, verb)) for word in offered() for verb in verbs(word)}
     tried = [row[0] + " " for row in table("Commands")]
     without = {c for c in there if not any(t.startswith(c.strip() + " ") for t in tried)}
     check(len(there) > 40 and not without, "each command has a row:", sorted(without))

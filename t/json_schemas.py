@@ -9,6 +9,7 @@ import decimal
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -30,7 +31,18 @@ def run(*args, stdin="", check=True):
     return done.stdout
 
 
+def called(words):
+    """The name that a command has in its help: idtree status is overlay status."""
+    usage = run(*words.split(), "-h").split("\n")[0]
+    match = re.match(r"usage: idtree ([a-z ]*?) \[OPTION", usage)
+    return match.group(1) if match else words
+
+
 def commands():
+    yield from {called(words): None for words in offered()}
+
+
+def offered():
     for word in run("complete", "").split():
         usage = run(word, "-h").split("\n")[0]
         for verb in run("complete", word, "").split() if " COMMAND " in usage else [""]:

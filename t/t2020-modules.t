@@ -29,7 +29,7 @@ test_expect_success 'who does not say which gets the nearest on the way up' '
     test_must_fail idtree ping --uri $uri -c 1 inlined 2>err && grep "No service matching" err
 '
 test_expect_success 'the same file serves under two names' '
-    idtree module load -n echo2 echo && idtree ping -c 1 echo2 && idtree module remove echo2 && idtree ping -c 1 echo
+    idtree module load --name echo2 echo && idtree ping -c 1 echo2 && idtree module remove echo2 && idtree ping -c 1 echo
 '
 test_expect_success 'attributes of a module are listed with their defaults, once, wherever it runs' '
     idtree lsattr -v | grep "^fluid.lease  *60s$" && idtree module remove -r 1 fluid &&
@@ -58,7 +58,7 @@ test_expect_success 'what is no module is refused, and why is told' '
     test_must_fail idtree module load /dev/null 2>err && grep "null" err &&
     printf "not an object" >bad.so && test_must_fail idtree module load "$PWD/bad.so" 2>err && grep "bad" err &&
     test_must_fail idtree module load nosuch 2>err && grep "not found in search path" err &&
-    test_must_fail idtree module load -n log echo 2>err && grep "log" err
+    test_must_fail idtree module load --name log echo 2>err && grep "log" err
 '
 test_expect_success 'a module that ends with an error before it runs is not loaded, and why is told' '
     test_must_fail idtree module load -r 1 echo fail 2>err && grep "echo.*Invalid argument" err &&
@@ -75,7 +75,7 @@ test_expect_success 'what was loaded by a path may be removed by it, and by its 
     idtree module remove -r 1 ./copy.so
 '
 test_expect_success 'of a file that was loaded under several names, its path removes the one that has its name' '
-    idtree module load -n other "$IDTREE_BUILDDIR/t/modules/.libs/echo.so" && idtree module load echo &&
+    idtree module load --name other "$IDTREE_BUILDDIR/t/modules/.libs/echo.so" && idtree module load echo &&
     idtree module remove "$IDTREE_BUILDDIR/t/modules/.libs/echo.so" && idtree ping -c 1 0!other &&
     test_must_fail idtree ping -c 1 0!echo && idtree module remove "$IDTREE_BUILDDIR/t/modules/.libs/echo.so" &&
     test_must_fail idtree ping -c 1 0!other

@@ -119,10 +119,38 @@ test_expect_success 'version needs no broker' '
     idtree version >out && grep "^command: [0-9]" out && idtree --version | test_cmp out -
 '
 test_expect_success 'completion offers commands, options and forms' '
-    idtree complete st >out && printf "state\nstart\nstartctl\n" >expect && test_cmp expect out &&
+    idtree complete st >out && printf "state\nstart\nstartctl\nstatus\n" >expect && test_cmp expect out &&
     idtree complete id "" >out && printf "new\nshow\nconvert\nrange\nsort\n" >expect && test_cmp expect out &&
     idtree complete id new --r >out && echo --rank >expect && test_cmp expect out &&
     idtree complete id convert --to do >out && echo dothex >expect && test_cmp expect out &&
     idtree complete nosuch "" >out && test ! -s out && ! idtree -h | grep complete
+'
+test_expect_success 'another word for a command leads to it, before letters do' '
+    while read -r words meant; do
+        test_expect_code 2 idtree $(echo "$words" | tr _ " ") 2>err; cat err; grep "did you mean $meant?" err || return 1
+    done <<END
+tree status
+log dmesg
+stop shutdown
+doc_create new
+doc_rm delete
+doc_ls list
+module_unload remove
+module_rm remove
+job_ls list
+--versoin --version
+END
+    test_expect_code 2 idtree id new --foo 2>err && ! grep "did you mean" err
+'
+test_expect_success 'idtree status and idtree attr are commands with another name' '
+    idtree start -s 2 sh -c "idtree status; idtree overlay status; idtree attr get size; idtree attr set log-level 5; idtree attr get log-level; idtree attr list | grep ^size" >out && cat out &&
+    test "$(grep -c "full" out)" -ge 4 && test "$(sed -n "/^2$/,\$p" out | tr "\n" " ")" = "2 5 size " &&
+    idtree status -h | grep "idtree overlay status" && idtree attr -h | grep "set .*the same as idtree setattr" && idtree -h | grep "^  status"
+'
+test_expect_success 'a refusal names what to do' '
+    idtree start sh -c "! idtree setattr size 12; ! idtree setattr nosuch 1; ! idtree setattr log-stderr-level banana; ! idtree module stats nosuch; idtree metrics | head -n 1; idtree ping -n 1 0; idtree ping -c 1 0" >out 2>err; cat out err
+    grep "size: attribute may not be updated while the broker runs: what may be given is given at its start" err && grep "nosuch: unknown attribute (idtree lsattr lists them)" err &&
+    grep "^idtree setattr: attribute log-stderr-level=banana: " err && grep "no module of that name is loaded there (idtree module list)" err && ! grep "roken pipe" err &&
+    test "$(grep -c "seq=0" out)" = 2 && idtree keygen mine >told && grep "^mine: made; copy it to all hosts" told
 '
 test_done

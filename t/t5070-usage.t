@@ -48,7 +48,7 @@ test_expect_success 'so is what is said of the wrong thing' '
 test_expect_success 'so is a word where a URI, a time, a rank is needed, of each command that has the option' '
     while read -r c; do
         idtree $c -h >help && case $c in broker | start | startctl | version) continue ;; esac
-        operands=$(sed -n "s/^usage: idtree $c \[OPTION\]... *\([^[]*\).*/\1/p" help | sed "s/[A-Z|.!][A-Z|.!]*/1/g")
+        operands=$(sed -n "s/^usage: idtree [a-z ]* \[OPTION\]... *\([^[]*\).*/\1/p" help | sed "s/[A-Z|.!][A-Z|.!]*/1/g")
         case $c in "job submit") operands="-- true" ;; "id range") operands="--from 2026-01-01 --to 2026-01-02" ;; esac
         for o in --uri=foo --uri=tcp://x --timeout=x --timeout=-1 --timeout=nan --rank=x --rank=-1; do
             grep -q -e "${o%%=*}" help || continue
@@ -80,12 +80,12 @@ test_expect_success 'dates are the same to a broker as to commands: a day is its
     idtree start -o fluid.epoch=2026-01-01T02:00:00+02:00 idtree info >out && grep -E "epoch +2026-01-01T00:00:00.000Z" out
 '
 test_expect_success 'a range of fluids ends where the instance does, and says so' '
-    idtree id range --epoch 2026-01-01 --from 2026-01-01 --to 2026-01-02 -f dec >inside 2>err && test_must_be_empty err &&
-    idtree id range --epoch 2026-01-01 --from 2020-01-01 --to 2026-01-02 -f dec >out 2>err && test_cmp inside out &&
+    idtree id range --epoch 2026-01-01 --from 2026-01-01 --to 2026-01-02 --form dec >inside 2>err && test_must_be_empty err &&
+    idtree id range --epoch 2026-01-01 --from 2020-01-01 --to 2026-01-02 --form dec >out 2>err && test_cmp inside out &&
     grep "^idtree id range: --from lies before the epoch: .* the epoch, 2026-01-01T00:00:00.000Z, until 2060-11" err &&
-    idtree id range --epoch 2026-01-01 --from 2026-01-01 --to 2099-01-01 -f dec >out 2>err && cat out err &&
+    idtree id range --epoch 2026-01-01 --from 2026-01-01 --to 2099-01-01 --form dec >out 2>err && cat out err &&
     echo 18446744073692774400 >expect && sed 1d out >end && test_cmp expect end && grep "to lies behind the last id" err &&
-    idtree id range --epoch 2026-01-01 --from 2020-01-01 --to 2021-01-01 -f dec >out 2>err && printf "0\n0\n" >expect &&
+    idtree id range --epoch 2026-01-01 --from 2020-01-01 --to 2021-01-01 --form dec >out 2>err && printf "0\n0\n" >expect &&
     test_cmp expect out && test "$(wc -l <err)" = 2
 '
 test_expect_success 'what cannot be written is told, with the reason, and ends with 1' '

@@ -36,8 +36,8 @@ test_expect_success 'arguments of options, behind the option or behind a =' '
     offers "" id new --json=w && offers "2" id new --rank 2 && offers "all 0 1 2" module stats --rank "" && offers "warning" logger -s w &&
     offers "--wait=full" overlay status --wait=f && offers "hold" job submit --urgency h &&
     offers "kary:" start --topology k && offers "never" overlay status --color n && offers "TERM" startctl --signal T &&
-    offers "request response" trace --type re && offers "fluid" trace -p flu && offers_some parent trace --peer "" && offers_some 2 trace -p "" &&
-    idtree complete trace -r 1 -p "" >out && grep -x 0 out && ! grep -x 1 out && ! grep -x 2 out
+    offers "request response" trace --type re && offers "fluid" trace --peer flu && offers_some parent trace --peer "" && offers_some 2 trace --peer "" &&
+    idtree complete trace -r 1 --peer "" >out && grep -x 0 out && ! grep -x 1 out && ! grep -x 2 out
 '
 test_expect_success 'an option before does not shift operands, and behind -- is none' '
     offers "other" doc open --timeout 3 --uri "$IDTREE_URI" o && offers "" doc show other "" && offers "" doc show -- --u && offers_some "--uri" doc show --u &&

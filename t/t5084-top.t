@@ -10,7 +10,7 @@ test_under_idtree 4 --topology kary:2
 test_expect_success 'for programs it prints an object for each look' '
     idtree top --json -n 2 -i 0.05 >out && test "$(wc -l <out)" = 2 && grep -c "\"ranks\":\[{\"rank\":0,\"parent\":0,\"host\"" out | grep -x 2 &&
     idtree top --json -n 1 -r 1 >out && grep "{\"rank\":1,.*{\"rank\":3," out && ! grep "\"rank\":2" out &&
-    idtree top --json -n 1 -f 3 -s ids/s >out && grep "\"ranks\":\[{\"rank\":3,[^{]*\]" out
+    idtree top --json -n 1 --filter 3 --sort ids/s >out && grep "\"ranks\":\[{\"rank\":3,[^{]*\]" out
 '
 test_expect_success 'what cannot be is told' '
     test_expect_code 1 idtree top 2>err </dev/null && grep "this is no terminal: idtree overlay status" err &&

@@ -29,11 +29,11 @@ test_expect_success 'a request is seen where it comes in, where it goes, and on 
     grep -E "to   module fluid  *request  fluid.ping" log && grep -E "from module fluid  *response fluid.ping" log
 '
 test_expect_success 'a trace of another rank shows what passes there' '
-    trace log 1 -p client -p parent "fluid.block" && until_seen log "to *rank 0.*request" idtree id new -r 2 && end &&
+    trace log 1 --peer client --peer parent "fluid.block" && until_seen log "to *rank 0.*request" idtree id new -r 2 && end &&
     ! grep -v "rank 0" log
 '
 test_expect_success 'filters: kind of peer, module, link, type, text, topic' '
-    trace modules 1 -p fluid && trace_modules=$tracer && trace links 1 -p 2 -t request,response &&
+    trace modules 1 --peer fluid && trace_modules=$tracer && trace links 1 --peer 2 -t request,response &&
     trace_links=$tracer && trace text 1 -g "rank 0" "*.ping" &&
     until_seen text . idtree ping -c 1 2 && until_seen modules . idtree id new -r 2 &&
     until_seen links fluid.block idtree id new -r 2 && kill $tracer $trace_modules $trace_links &&
@@ -48,7 +48,7 @@ test_expect_success 'control messages and events are seen on links' '
 '
 test_expect_success 'an event is seen that a client gets' '
     idtree event sub tell. >sub & subscriber=$! &&
-    trace log 0 -p client -t event && until_seen log "to *client .* event *tell.me" idtree event pub tell.me && end &&
+    trace log 0 --peer client -t event && until_seen log "to *client .* event *tell.me" idtree event pub tell.me && end &&
     kill $subscriber && { wait $subscriber || :; }
 '
 test_expect_success 'payloads are shown only where they are asked for' '
@@ -83,14 +83,14 @@ test_expect_success 'slips are told' '
     test_expect_code 1 idtree trace -r 3 2>err && grep "there is no rank 3" err
 '
 test_expect_success 'a peer that never comes is refused' '
-    test_expect_code 1 idtree trace -p 2 2>err && grep "rank 2 is no neighbour of rank 0, which has links with ranks: 1 " err &&
-    test_expect_code 1 idtree trace -r 1 -p 1 2>err && grep "rank 1 is traced itself.*: 2, 0$" err &&
-    test_expect_code 1 idtree trace -p 3 2>err && grep "there is no rank 3" err &&
-    test_expect_code 1 idtree trace -p parent 2>err && grep "rank 0 has no parent" err &&
-    test_expect_code 1 idtree trace -r 2 -p child 2>err && grep "rank 2 has no children" err
+    test_expect_code 1 idtree trace --peer 2 2>err && grep "rank 2 is no neighbour of rank 0, which has links with ranks: 1 " err &&
+    test_expect_code 1 idtree trace -r 1 --peer 1 2>err && grep "rank 1 is traced itself.*: 2, 0$" err &&
+    test_expect_code 1 idtree trace --peer 3 2>err && grep "there is no rank 3" err &&
+    test_expect_code 1 idtree trace --peer parent 2>err && grep "rank 0 has no parent" err &&
+    test_expect_code 1 idtree trace -r 2 --peer child 2>err && grep "rank 2 has no children" err
 '
 test_expect_success 'a module that is not loaded is waited for, which is said' '
-    idtree module remove -r 1 fluid && trace log 1 -p fluid && wait_until "it is said" grep "no module .fluid. is loaded at rank 1 now" log &&
+    idtree module remove -r 1 fluid && trace log 1 --peer fluid && wait_until "it is said" grep "no module .fluid. is loaded at rank 1 now" log &&
     idtree module load -r 1 fluid && until_seen log "to   module fluid .*fluid.ping" idtree ping -c 1 "1!fluid" && end
 '
 test_expect_success 'a service for a topic is told, and that of an event is one' '
@@ -98,8 +98,8 @@ test_expect_success 'a service for a topic is told, and that of an event is one'
     trace log 0 -t event news && until_seen log "event *news" idtree event pub news && end
 '
 test_expect_success 'so is a neighbour that is away; who took its place is one' '
-    idtree startctl kill 1 && wait_attached 2 0 && idtree trace -p 2 -t control -c 1 &&
-    trace log 0 -p 1 && wait_until "it is said" grep "rank 1 has no link with rank 0 now: waits" log &&
+    idtree startctl kill 1 && wait_attached 2 0 && idtree trace --peer 2 -t control -c 1 &&
+    trace log 0 --peer 1 && wait_until "it is said" grep "rank 1 has no link with rank 0 now: waits" log &&
     idtree startctl run 1 && wait_until "it is back" grep "from rank 1 " log && end
 '
 test_done

@@ -55,13 +55,35 @@ static int run_get (struct cmd *cmd)
     return CMD_OK;
 }
 
+/* Brokers answer this, as Flux's do, where an attribute is none to set. */
+#define FIXED "attribute may not be updated"
+
+static void tell_refused (const struct cmd *cmd, const char *name, int errnum, const char *why)
+    __attribute__ ((noreturn));
+
+static void tell_refused (const struct cmd *cmd, const char *name, int errnum, const char *why)
+{
+    if (errnum == ENOENT)
+        cmd_die (cmd, "%s: unknown attribute (idtree lsattr lists them)", name);
+    if (strcmp (why, FIXED) == 0)
+        cmd_die (cmd, "%s: " FIXED " while the broker runs: what may be given is given at its start, as -o %s=VALUE",
+                 name, name);
+    if (strncmp (why, "attribute ", strlen ("attribute ")) == 0) /* it has its name already */
+        cmd_die (cmd, "%s", why);
+    cmd_die (cmd, "%s: %s", name, why);
+}
+
 static int run_set (struct cmd *cmd)
 {
     struct attr_options o = take_options (cmd);
+    const char *name = cmd->argv[0];
 
     cmd_connect_own (cmd);
-    json_decref (ask_new (cmd, "attr.set", o.rank, json_pack ("{s:s s:s}", "name", cmd->argv[0], "value", cmd->argv[1]),
-                          cmd->argv[0]));
+    idt_future_t *f = ask_ready (
+        cmd, ask_send (cmd, "attr.set", o.rank, json_pack ("{s:s s:s}", "name", name, "value", cmd->argv[1])), name);
+    if (idt_future_errnum (f))
+        tell_refused (cmd, name, idt_future_errnum (f), idt_future_error (f));
+    idt_future_destroy (f);
     return CMD_OK;
 }
 

@@ -33,7 +33,8 @@ static void compare_option (const struct cmd_option *o, void *arg)
 {
     struct search *s = arg;
 
-    if (s->name ? strlen (o->name) == s->len && !strncmp (o->name, s->name, s->len) : o->letter == s->letter)
+    if (s->name ? strlen (o->name) == s->len && !strncmp (o->name, s->name, s->len)
+                : (o->letter & 0xff) == s->letter || (o->letter >> 8 != 0 && o->letter >> 8 == s->letter))
         s->found = *o;
 }
 

@@ -124,7 +124,7 @@ static const struct cmd_option pub_options[] = {
 };
 
 static const struct cmd_option sub_options[] = {
-    { 'c', "count", "N", "end after N events (default: until interrupted)", cmd_take_count,
+    { CMD_LETTERS ('n', 'c'), "count", "N", "end after N events (default: until interrupted)", cmd_take_count,
       offsetof (struct sub, left) },
     CMD_OPTIONS_END,
 };

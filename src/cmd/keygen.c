@@ -3,6 +3,7 @@
 
 /* keygen.c - idtree keygen: the certificate that all hosts of a configured instance have */
 #include "cmd/base/commands.h"
+#include "cmd/base/out.h"
 #include "common/libzmqutil/certificate.h"
 
 struct keygen_options {
@@ -17,6 +18,8 @@ static int run (struct cmd *cmd)
     cmd_options (cmd, &o);
     if (certificate_make (cmd->argv[0], o.name, &err) < 0)
         cmd_die (cmd, "%s", err.text);
+    if (!cmd->json)
+        out_print ("%s: made; copy it to all hosts of the instance, for the brokers' user alone\n", cmd->argv[0]);
     return CMD_OK;
 }
 

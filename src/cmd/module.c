@@ -2,6 +2,7 @@
  * Copyright idtree contributors */
 
 /* module.c - idtree module load, remove, stats */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -84,7 +85,13 @@ static int run_stats (struct cmd *cmd)
         return stats_print (cmd, o.ranks, topic, cmd->json);
     if (o.ranks)
         o.rank = cmd_rank (cmd, o.ranks);
-    json_t *answer = ask_new (cmd, topic, o.rank, NULL, topic);
+    idt_future_t *f = ask_ready (cmd, ask_send (cmd, topic, o.rank, NULL), topic);
+    if (idt_future_errnum (f) == ENOSYS)
+        cmd_die (
+            cmd,
+            "%s: No service matching %s is registered: no module of that name is loaded there (idtree module list%s%s)",
+            cmd->argv[0], topic, o.ranks ? " -r " : "", o.ranks ? o.ranks : "");
+    json_t *answer = ask_take_new (cmd, f, topic);
     if (cmd->json || json_object_size (answer) > 0) {
         out_json (answer, ASK_REALS | (cmd->json ? JSON_COMPACT : JSON_INDENT (1)));
         out_print ("\n");
@@ -101,7 +108,7 @@ static int run_stats (struct cmd *cmd)
 
 static const struct cmd_option load_options[] = {
     RANK_OPTION,
-    { 'n', "name", "NAME", "give it another name than its file's", cmd_take_text, AT (name) },
+    { 0, "name", "NAME", "give it another name than its file's", cmd_take_text, AT (name) },
     CMD_OPTIONS_END,
 };
 

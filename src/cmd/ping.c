@@ -168,8 +168,8 @@ static int run (struct cmd *cmd)
 }
 
 static const struct cmd_option options[] = {
-    { 'c', "count", "N", "send N; 0: until interrupted (default: 0 on a terminal, else 4)", take_count,
-      offsetof (struct ping, count) },
+    { CMD_LETTERS ('n', 'c'), "count", "N", "send N; 0: until interrupted (default: 0 on a terminal, else 4)",
+      take_count, offsetof (struct ping, count) },
     { 'i', "interval", "S", "seconds between two (default 1)", take_interval, offsetof (struct ping, interval_ms) },
     { 'p', "pad", "BYTES", "make requests so much larger", take_pad, offsetof (struct ping, pad_size) },
     CMD_OPTIONS_END,

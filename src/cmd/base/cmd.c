@@ -36,35 +36,67 @@ static const char *after_word (const char *name, const char *word)
     return name[len] == ' ' ? name + len + 1 : name[len] == '\0' ? name + len : NULL;
 }
 
+/* Other names of commands: short ones, and groups for those that have Flux's names. */
+static const struct alias {
+    const char *name, *command;
+} aliases[] = {
+    { "status", "overlay status" },
+    { "attr get", "getattr" },
+    { "attr set", "setattr" },
+    { "attr list", "lsattr" },
+};
+#define ALIASES (sizeof (aliases) / sizeof (aliases[0]))
+
+static const struct command *find_exact (const struct command *const *table, const char *name)
+{
+    while (*table && strcmp ((*table)->name, name) != 0)
+        table++;
+    return *table;
+}
+
+/* Whether 'name' is the first of the words, or the first two. */
+static bool is_called (const char *name, int argc, char **argv, int *words)
+{
+    const char *rest = after_word (name, argv[0]);
+
+    if (!rest || (*rest && (argc < 2 || strcmp (rest, argv[1]) != 0)))
+        return false;
+    *words = *rest ? 2 : 1;
+    return true;
+}
+
 const struct command *cmd_find (const struct command *const *table, int argc, char **argv, int *words)
 {
-    for (int i = 0; argc > 0 && table[i]; i++) {
-        const char *rest = after_word (table[i]->name, argv[0]);
-
-        if (!rest)
-            continue;
-        if (*rest == '\0' || (argc > 1 && !strcmp (rest, argv[1]))) {
-            *words = *rest ? 2 : 1;
+    for (size_t i = 0; argc > 0 && i < ALIASES; i++)
+        if (is_called (aliases[i].name, argc, argv, words))
+            return find_exact (table, aliases[i].command);
+    for (int i = 0; argc > 0 && table[i]; i++)
+        if (is_called (table[i]->name, argc, argv, words))
             return table[i];
-        }
-    }
     return NULL;
+}
+
+static void add_word (struct cmd_words *w, const char *name, const char *group)
+{
+    const char *rest = group ? after_word (name, group) : name;
+
+    if (!rest || !*rest || w->count == CMD_WORDS_MAX)
+        return;
+    snprintf (w->buf[w->count], CMD_WORD_MAX, "%.*s", (int)strcspn (rest, " "), rest);
+    w->words[w->count] = w->buf[w->count];
+    if (w->count == 0 || strcmp (w->words[w->count], w->words[w->count - 1]))
+        w->count++;
 }
 
 size_t cmd_words (struct cmd_words *w, const struct command *const *table, const char *group)
 {
     w->count = 0;
-    for (int i = 0; table[i] && w->count < CMD_WORDS_MAX; i++) {
-        const char *rest = group ? after_word (table[i]->name, group) : table[i]->name;
-        char *word = w->buf[w->count];
-
-        if (!rest || !*rest || table[i]->flags & CMD_HIDDEN)
-            continue;
-        snprintf (word, CMD_WORD_MAX, "%.*s", (int)strcspn (rest, " "), rest);
-        w->words[w->count] = word;
-        if (w->count == 0 || strcmp (word, w->words[w->count - 1]))
-            w->count++;
-    }
+    for (int i = 0; table[i]; i++)
+        if (!(table[i]->flags & CMD_HIDDEN))
+            add_word (w, table[i]->name, group);
+    for (size_t i = 0; i < ALIASES; i++)
+        if (find_exact (table, aliases[i].command))
+            add_word (w, aliases[i].name, group);
     return w->count;
 }
 
@@ -197,11 +229,18 @@ void cmd_each_option (const struct command *command, void (*cb) (const struct cm
 /* What getopt_long () needs of a table. */
 struct parser {
     struct option longs[PARSER_MAX + 1];
-    char shorts[2 * PARSER_MAX + 8];
+    char shorts[4 * PARSER_MAX + 8];
     struct cmd_option options[PARSER_MAX];
     const char *names[PARSER_MAX];
     int count;
 };
+
+static void add_letter (struct parser *p, int letter, bool has_arg)
+{
+    char s[3] = { (char)letter, has_arg ? ':' : '\0', '\0' };
+
+    strcat (p->shorts, s); /* 0: nothing */
+}
 
 static void add_option (const struct cmd_option *o, void *arg)
 {
@@ -210,14 +249,11 @@ static void add_option (const struct cmd_option *o, void *arg)
     assert (p->count < PARSER_MAX);
     p->longs[p->count].name = o->name;
     p->longs[p->count].has_arg = o->arg ? required_argument : no_argument;
-    p->longs[p->count].val = o->letter ? o->letter : KEY_LONG + p->count;
+    p->longs[p->count].val = o->letter ? o->letter & 0xff : KEY_LONG + p->count;
     p->options[p->count] = *o; /* which may be made for the call */
     p->names[p->count++] = o->name;
-    if (o->letter) {
-        char s[3] = { o->letter, o->arg ? ':' : '\0', '\0' };
-
-        strcat (p->shorts, s);
-    }
+    add_letter (p, o->letter & 0xff, o->arg != NULL);
+    add_letter (p, o->letter >> 8, o->arg != NULL);
 }
 
 static void make_parser (const struct command *command, struct parser *p)
@@ -231,7 +267,7 @@ static void make_parser (const struct command *command, struct parser *p)
 static const struct cmd_option *option_of (const struct parser *p, int key)
 {
     for (int i = 0; i < p->count; i++)
-        if (p->longs[i].val == key)
+        if (p->longs[i].val == key || (p->options[i].letter >> 8 != 0 && p->options[i].letter >> 8 == key))
             return &p->options[i];
     return NULL;
 }
@@ -363,8 +399,11 @@ void cmd_flush (const struct cmd *cmd)
 {
     idt_error_t why;
 
-    if (out_flush (stdout, &why) < 0)
-        cmd_die (cmd, "cannot write: %s", why.text);
+    if (out_flush (stdout, &why) == 0)
+        return;
+    if (errno == EPIPE) /* who reads has what he wants, as head does */
+        end (CMD_FAILED);
+    cmd_die (cmd, "cannot write: %s", why.text);
 }
 
 /* --- help ----------------------------------------------------------------------------------- */
@@ -375,7 +414,7 @@ static void print_option (const struct cmd_option *o, void *arg)
 
     snprintf (text, sizeof (text), "--%s%s%s", o->name, o->arg ? "=" : "", o->arg ? o->arg : "");
     if (o->letter)
-        out_print ("  -%c, %-22s %s\n", o->letter, text, o->help);
+        out_print ("  -%c, %-22s %s\n", o->letter & 0xff, text, o->help);
     else
         out_print ("      %-22s %s\n", text, o->help);
 }
@@ -404,6 +443,15 @@ static void print_group (const struct command *const *table, const char *group)
     out_print ("\n");
 }
 
+/* Whether a command is also one of a group, which lists it. */
+static bool is_in_group (const struct command *c)
+{
+    for (size_t i = 0; i < ALIASES; i++)
+        if (strcmp (aliases[i].command, c->name) == 0 && strchr (aliases[i].name, ' '))
+            return true;
+    return false;
+}
+
 void cmd_help_all (const struct command *const *table)
 {
     struct cmd_words first;
@@ -416,6 +464,8 @@ void cmd_help_all (const struct command *const *table)
         char *word = first.buf[i];
         const struct command *c = cmd_find (table, 1, &word, &words);
 
+        if (c && is_in_group (c))
+            continue;
         if (c)
             out_print ("  %-10s %s\n", word, c->summary);
         else
@@ -442,6 +492,13 @@ bool cmd_help_group (const struct command *const *table, const char *group)
         if (rest && *rest)
             out_print ("  %s %-10s %s\n", group, rest, table[i]->summary);
     }
+    for (size_t i = 0; i < ALIASES; i++) {
+        const char *rest = after_word (aliases[i].name, group);
+        const struct command *c = find_exact (table, aliases[i].command);
+
+        if (rest && *rest && c)
+            out_print ("  %s %-10s %s: the same as idtree %s\n", group, rest, c->summary, c->name);
+    }
     out_print ("\nidtree %s COMMAND -h tells more.\n", group);
     return true;
 }
@@ -459,12 +516,21 @@ void cmd_unknown (const struct command *const *table, int argc, char **argv)
         out_error ("idtree %s: which command? (idtree %s -h lists them)\n", group, group);
         exit (CMD_USAGE);
     }
+    const char *option = suggest (word, (const char *const[]){ "--version", "--help" }, 2);
     if (!group && *word == '-') {
+        if (option) {
+            out_error ("idtree: unknown option '%s': did you mean %s?\n", cmd_quote (word, strlen (word), quoted),
+                       option);
+            exit (CMD_USAGE);
+        }
         out_error ("idtree: unknown option '%s': options stand behind the command (idtree -h lists those)\n",
                    cmd_quote (word, strlen (word), quoted));
         exit (CMD_USAGE);
     }
-    const char *meant = suggest (word, w.words, cmd_words (&w, table, group));
+    cmd_words (&w, table, group);
+    const char *meant = suggest_synonym (word, w.words, w.count);
+    if (!meant)
+        meant = suggest (word, w.words, w.count);
     out_error ("idtree%s%s: unknown command '%s'", group ? " " : "", group ? group : "",
                cmd_quote (word, strlen (word), quoted));
     if (meant)

@@ -45,6 +45,9 @@ struct cmd_option {
     void (*take) (struct cmd *cmd, const char *arg, void *to);
     size_t offset;
 };
+
+/* Two letters for one option: ours, and that of Flux's command, which -h does not show. */
+#define CMD_LETTERS(own, other) ((own) | (other) << 8)
 #define CMD_OPTIONS_MAX 16 /* of one command */
 #define CMD_OPTIONS_END              \
     {                                \

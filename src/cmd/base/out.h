@@ -28,8 +28,8 @@ void out_vprint (FILE *f, const char *fmt, va_list ap) __attribute__ ((format (p
 /* Print text of our own as it is: help of several lines, sequences for the terminal, a document that is asked for. */
 void out_own (const char *text);
 
-/* Write what was printed to 'f'.  Returns 0, or -1 with errno set and the reason in 'errp', also where it was an earlier
- * write that failed, as the buffer was full: of that no errno is left.
+/* Write what was printed to 'f'.  Returns 0, or -1 with errno set and the reason in 'errp', also where it was an
+ * earlier write that failed, as the buffer was full: of that no errno is left.
  */
 int out_flush (FILE *f, idt_error_t *errp);
 

@@ -39,9 +39,46 @@ unsigned suggest_distance (const char *a, const char *b)
     return rows[la % 3][lb];
 }
 
+const char *suggest_synonym (const char *word, const char *const *words, size_t n)
+{
+    static const char *const synonyms[][2] = {
+        { "tree", "status" },
+        { "log", "dmesg" },
+        { "logs", "dmesg" },
+        { "stop", "shutdown" },
+        { "halt", "shutdown" },
+        { "quit", "shutdown" },
+        { "create", "new" },
+        { "add", "new" },
+        { "make", "new" },
+        { "rm", "delete" },
+        { "del", "delete" },
+        { "remove", "delete" },
+        { "unload", "remove" },
+        { "delete", "remove" },
+        { "rm", "remove" },
+        { "ls", "list" },
+        { "ps", "list" },
+        { "mv", "rename" },
+        { "get", "show" },
+        { "cat", "show" },
+        { "subscribe", "sub" },
+        { "publish", "pub" },
+        { "run", "start" },
+        { "convert", "id" },
+        { "prometheus", "metrics" },
+    };
+
+    for (size_t s = 0; s < sizeof (synonyms) / sizeof (synonyms[0]); s++)
+        for (size_t i = 0; i < n && strcmp (word, synonyms[s][0]) == 0; i++)
+            if (strcmp (words[i], synonyms[s][1]) == 0)
+                return words[i];
+    return NULL;
+}
+
 const char *suggest (const char *word, const char *const *words, size_t n)
 {
-    unsigned best = strlen (word) / 3 + 1;
+    unsigned best = strlen (word) / 3 + (strlen (word) > 3);
     const char *found = NULL;
 
     for (size_t i = 0; i < n; i++) {

@@ -13,8 +13,11 @@
 unsigned suggest_distance (const char *a, const char *b);
 
 /* The one of 'n' words that is nearest to 'word', the first of several; NULL: none is near enough
- * (more than a third of the letters differ).
+ * (more than a third of the letters differ, and one more of words with over three).
  */
 const char *suggest (const char *word, const char *const *words, size_t n);
+
+/* The one of 'n' words that is another word for 'word', as remove is for unload; NULL: none is. */
+const char *suggest_synonym (const char *word, const char *const *words, size_t n);
 
 #endif /* CMD_SUGGEST_H */

@@ -257,8 +257,8 @@ static void take_filter (struct cmd *cmd, const char *arg, void *to)
 
 static const struct cmd_option options[] = {
     { 'r', "rank", "RANK", "that rank and those below it only", cmd_take_rank, AT (view.root) },
-    { 's', "sort", "SORT", "tree, rank, host, status, fluid, lease, ids/s or requests/s", take_sort, AT (board.sort) },
-    { 'f', "filter", "TEXT", "only ranks whose number, host or state has TEXT", take_filter, AT (board.filter) },
+    { 0, "sort", "SORT", "tree, rank, host, status, fluid, lease, ids/s or requests/s", take_sort, AT (board.sort) },
+    { 0, "filter", "TEXT", "only ranks whose number, host or state has TEXT", take_filter, AT (board.filter) },
     { 'i', "interval", "S", "seconds between two looks where nothing happens (default 1)", take_interval,
       AT (interval_ms) },
     { 'n', "count", "N", "end after N looks (default: at the key q)", cmd_take_count, AT (left) },

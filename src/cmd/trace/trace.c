@@ -277,10 +277,11 @@ static const struct cmd_option options[] = {
     { 'r', "rank", "R", "at rank R (default: the broker of the URI)", cmd_take_rank, AT (rank) },
     { 't', "type", "TYPES", "request, response, event, control, or some of them (default: all)", take_types,
       AT (types) },
-    { 'p', "peer", "PEER", "client, module, broker, child, parent, a module's name, a rank at the end of a link",
+    { 0, "peer", "PEER", "client, module, broker, child, parent, a module's name, a rank at the end of a link",
       cmd_take_text, AT (peer) },
     { 'g', "grep", "TEXT", "only lines with this text", cmd_take_text, AT (text) },
-    { 'c', "count", "N", "end after N messages (default: until interrupted)", cmd_take_count, AT (count) },
+    { CMD_LETTERS ('n', 'c'), "count", "N", "end after N messages (default: until interrupted)", cmd_take_count,
+      AT (count) },
     { 'F', "full", NULL, "with payloads and texts of errors", cmd_take_flag, AT (full) },
     CMD_OPTIONS_END,
 };
