@@ -40,7 +40,7 @@ test_expect_success 'so is what is said of the wrong thing' '
     for c in "id" "id nope" "nope" "-x" "id new x" "id new -n0" "id new -r-1" "id new --scheme=x" "id new --to=x" \
         "id new --local" "id new --meta=1" "id range" "id range --from=x --to=y" "id range --from=2026-11-21 --to=2026-11-20" \
         "id show" "id show -e x 1" "id convert 1" "start -s0" "start --per-process=0" "start -o x" "startctl" "startctl nope" \
-        "startctl kill" "startctl kill x" "startctl kill --signal=FOO 0" "startctl status 1 --signal=" "ping" "ping -c0 0" "ping 0!" \
+        "startctl kill" "startctl kill x" "startctl kill --signal=FOO 0" "startctl status 1 --signal=" "ping" "ping -cx 0" "ping 0!" \
         "logger -s nope x" "event pub" "getattr" "setattr x" "module load" "module stats" "module remove" "doc open" "job show x"; do
         refused idtree $c || return 1
     done
