@@ -195,6 +195,8 @@ static struct topo *make_topology (const struct start *s)
     idt_error_t error;
     struct topo *t = topo_create (find_attr (s, "tbon.topo", TOPO_DEFAULT), s->config.size, &error);
 
+    if (!t && errno == EINVAL)
+        cmd_usage (s->cmd, "%s", error.text);
     if (!t)
         cmd_die (s->cmd, "%s", error.text);
     return t;
