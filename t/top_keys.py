@@ -29,14 +29,14 @@ def set_size(fd, lines, columns):
 class Terminal:
     """Takes what a program writes, shows its lines."""
 
-    def __init__(self, *command):
+    def __init__(self, *command, columns=COLUMNS):
         self.cells, self.y, self.x, self.rest = {}, 0, 0, ""
         self.pid, self.fd = pty.fork()
         if self.pid == 0:
-            set_size(0, LINES, COLUMNS)  # before it looks: a change while it begins may be missed
+            set_size(0, LINES, columns)  # before it looks: a change while it begins may be missed
             os.environ.update(TERM="ansi", LC_ALL="C.UTF-8")
             os.execvp(command[0], command)
-        self.height, self.width = LINES, COLUMNS
+        self.height, self.width = LINES, columns
 
     def resize(self, lines, columns):
         self.height, self.width = lines, columns
@@ -202,11 +202,29 @@ def main():
     os.kill(t.pid, signal.SIGWINCH)
     t.until("a smaller terminal is used as it is", 
             lambda: len(t.ranks()) == 4 and max(map(len, t.lines())) < 60 and all(y < 8 for y, _ in t.cells))
+    for columns in 32768, 40000, 65535:
+        t.resize(16, columns)
+        t.cells = {}
+        os.kill(t.pid, signal.SIGWINCH)
+        t.until("%d columns end nothing" % columns, lambda: len(t.ranks()) == 4 and all(x < 1000 for _, x in t.cells))
+    for i in range(40):
+        t.resize(16, 80 + i % 7)
+        for signum in signal.SIGTSTP, signal.SIGWINCH, signal.SIGCONT:
+            os.kill(t.pid, signum)
+    t.resize(16, 100)
+    t.cells = {}
+    os.kill(t.pid, signal.SIGWINCH)
+    t.until("nor do Ctrl-Z and changes of the size at the same time", lambda: len(t.ranks()) == 4)
     t.keys("q")
     text, status = t.end()
     if status != 0 or "\x1b[?1049l" not in text and "\x1b[" not in text:
         sys.exit("q: %d, %r" % (status, text))
     print("ok: q ends it, and gives the terminal back")
+    t = Terminal("idtree", "top", columns=65535)
+    t.until("it begins on 65535 columns, too", lambda: len(t.ranks()) == 4)
+    t.keys("q")
+    if t.end()[1] != 0:
+        sys.exit("q on 65535 columns")
     t = Terminal("idtree", "top", "--uri", os.environ["IDTREE_URI"][:-1] + "3")
     t.until("it shows another broker's view", lambda: len(t.ranks()) == 4)
     idtree("startctl", "kill", "3")

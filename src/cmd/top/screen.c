@@ -8,7 +8,10 @@
 #include <inttypes.h>
 #include <ncurses.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 #include "cmd/base/out.h"
 #include "cmd/top/screen.h"
@@ -16,9 +19,10 @@
 #define HEAD 3 /* lines above the ranks */
 #define FOOT 1
 #define ESCAPE 27
-#define REDRAW 12    /* Ctrl-L, as everywhere */
-#define ESCAPE_MS 25 /* after it the rest of a key's letters come, or it was a key by itself */
-#define RANK_MAX 40  /* columns of a rank with those that it is set in by, and of a host */
+#define REDRAW 12          /* Ctrl-L, as everywhere */
+#define ESCAPE_MS 25       /* after it the rest of a key's letters come, or it was a key by itself */
+#define SIZE_MAX_USED 1000 /* lines and columns; ncurses counts in short, and terminals say up to 65,535 */
+#define RANK_MAX 40        /* columns of a rank with those that it is set in by, and of a host */
 #define HOST_MAX 20
 #define NAME_MIN 4 /* of both: their titles */
 #define OTHERS 60  /* columns of all others, with the blanks between */
@@ -33,10 +37,30 @@ static bool can_move (void)
     return cup && cup != (const char *)-1;
 }
 
+/* How large the terminal is, as far as it is used.  Returns false where it does not say. */
+static bool get_size (int *lines, int *columns)
+{
+    struct winsize size;
+
+    if (ioctl (STDOUT_FILENO, TIOCGWINSZ, &size) < 0 || size.ws_row == 0 || size.ws_col == 0)
+        return false;
+    *lines = size.ws_row < SIZE_MAX_USED ? size.ws_row : SIZE_MAX_USED;
+    *columns = size.ws_col < SIZE_MAX_USED ? size.ws_col : SIZE_MAX_USED;
+    return true;
+}
+
 int screen_begin (bool color)
 {
-    SCREEN *s = newterm (NULL, stdout, stdin);
+    int lines, columns;
+    char text[16];
 
+    if (get_size (&lines, &columns) && (lines == SIZE_MAX_USED || columns == SIZE_MAX_USED)) {
+        snprintf (text, sizeof (text), "%d", lines);
+        setenv ("LINES", text, 1); /* which newterm () believes before the terminal */
+        snprintf (text, sizeof (text), "%d", columns);
+        setenv ("COLUMNS", text, 1);
+    }
+    SCREEN *s = newterm (NULL, stdout, stdin);
     if (!s)
         return -1;
     if (!can_move ()) {
@@ -56,6 +80,15 @@ int screen_begin (bool color)
         init_pair (PAIR_BAD, COLOR_RED, -1);
     }
     return 0;
+}
+
+void screen_fit (void)
+{
+    int lines, columns;
+
+    if (get_size (&lines, &columns))
+        resizeterm (lines, columns);
+    clear (); /* who knows what the terminal has kept */
 }
 
 void screen_end (void)

@@ -11,6 +11,9 @@
 /* Take the terminal.  Returns 0, or -1 where TERM names none that can move its cursor. */
 int screen_begin (bool color);
 
+/* The terminal has another size, or shows something else. */
+void screen_fit (void);
+
 /* Give it back as it was; as often as one likes. */
 void screen_end (void);
 

@@ -9,8 +9,10 @@
 #include "config.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include <idtree/reactor.h>
@@ -34,7 +36,8 @@ struct top {
     uint64_t left; /* refreshes; 0: for ever */
     double interval_ms;
     struct color color;
-    idt_watcher_t *timer, *keys;
+    idt_watcher_t *timer, *keys, *signals;
+    int signal_fd;
     idt_future_t *log;
     bool again; /* something happened while a round went on */
     bool soon;  /* something happened, and the timer knows */
@@ -73,7 +76,6 @@ static void print_json (struct top *t)
     cmd_flush (t->cmd);
 }
 
-/* Also how large the terminal is comes as a key, but nothing can be read then: so this is called now and then. */
 static void take_keys (struct top *t)
 {
     enum view_action action = VIEW_DRAW;
@@ -159,6 +161,44 @@ static void keys_cb (idt_watcher_t *w, int revents, void *arg)
     take_keys (arg);
 }
 
+/* --- signals: the handlers of ncurses draw, whatever they interrupt --------------------------------------- */
+
+static int block_signals (void)
+{
+    sigset_t set;
+
+    sigemptyset (&set);
+    sigaddset (&set, SIGWINCH);
+    sigaddset (&set, SIGTSTP);
+    sigprocmask (SIG_BLOCK, &set, NULL);
+    return signalfd (-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
+}
+
+/* The terminal is the shell's meanwhile; where there is none that could continue us, nothing stops. */
+static void suspend (void)
+{
+    screen_end ();
+    if (getpgrp () != getsid (0))
+        raise (SIGSTOP);
+}
+
+static void signal_cb (idt_watcher_t *w, int revents, void *arg)
+{
+    struct top *t = arg;
+    struct signalfd_siginfo info;
+    bool any = false;
+
+    while (read (t->signal_fd, &info, sizeof (info)) == sizeof (info)) {
+        if (info.ssi_signo == SIGTSTP)
+            suspend ();
+        any = true;
+    }
+    if (any) {
+        screen_fit ();
+        draw (t);
+    }
+}
+
 /* --- life -------------------------------------------------------------------------------------------- */
 
 static int died (const struct cmd *cmd, const char *why)
@@ -174,6 +214,8 @@ static void begin_screen (struct top *t)
 
     if (!isatty (STDIN_FILENO) || !isatty (STDOUT_FILENO))
         cmd_die (cmd, "this is no terminal: idtree overlay status prints the tree as it is");
+    if ((t->signal_fd = block_signals ()) < 0)
+        cmd_die (cmd, "%s", strerror (errno));
     if (screen_begin (color_wanted (cmd, &t->color)) < 0)
         cmd_die (
             cmd,
@@ -196,11 +238,14 @@ static void watch (struct top *t)
     t->round = (struct round){ .cmd = cmd, .board = &t->board, .done = done_cb, .arg = t };
     if (!r || !(t->timer = idt_timer_watcher_create (r, t->interval_ms, t->interval_ms, timer_cb, t))
         || (!cmd->json && !(t->keys = idt_fd_watcher_create (r, STDIN_FILENO, IDT_POLLIN, keys_cb, t)))
+        || (!cmd->json && !(t->signals = idt_fd_watcher_create (r, t->signal_fd, IDT_POLLIN, signal_cb, t)))
         || idt_handlers_add (cmd->h, handlers, t) < 0)
         cmd_die (cmd, "%s", strerror (errno));
     idt_watcher_start (t->timer);
     if (t->keys)
         idt_watcher_start (t->keys);
+    if (t->signals)
+        idt_watcher_start (t->signals);
     idt_future_destroy (idt_event_subscribe (cmd->h, ""));
     t->log = ask_stream (cmd, "log.dmesg", IDT_NODEID_ANY, json_pack ("{s:b s:b}", "follow", 1, "nobacklog", 1));
     if (t->log && idt_future_then (t->log, -1, log_cb, t) < 0)
