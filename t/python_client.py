@@ -758,9 +758,7 @@ class Events(unittest.TestCase):
                 with self.assertRaisesRegex(ValueError, "closed"):
                     await reading
 
-        begun = time.monotonic()
         asyncio.run(asyncio.wait_for(main(), PATIENCE))
-        self.assertLess(time.monotonic() - begun, PATIENCE)
 
     def test_async_connecting(self):
         """So does connecting."""
