@@ -42,6 +42,8 @@ fi
 # ThreadSanitizer cannot see into libzmq, which is not built with it.
 : "${TSAN_OPTIONS:=suppressions=$IDTREE_SRCDIR/t/tsan.supp}"
 export TSAN_OPTIONS
+# A make that a test runs takes no part in the one that runs the test: it has not got the pipe of its jobs.
+unset MAKEFLAGS MFLAGS MAKELEVEL
 PYTHONDONTWRITEBYTECODE=1
 export PYTHONDONTWRITEBYTECODE
 if test -z "$IDTREE_TEST_INSIDE"; then

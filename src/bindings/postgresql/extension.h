@@ -12,7 +12,7 @@
 
 #include <idtree/fluid.h>
 
-_Static_assert (PG_VERSION_NUM >= 150000, "the extension idtree needs PostgreSQL 15 or later");
+_Static_assert(PG_VERSION_NUM >= 150000, "the extension idtree needs PostgreSQL 15 or later");
 
 /* The type fluid is passed as int8 is, whatever machine it is. */
 #define FluidGetDatum(id) Int64GetDatum ((int64)(id))

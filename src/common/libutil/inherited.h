@@ -17,7 +17,8 @@
 
 /* Every program calls this first in main ().  After it
  *  - stdin, stdout and stderr are open: one that was closed fails as before, it is opened the wrong way round;
- *  - no signal is blocked but those of inherited_set_but (), SIGCHLD has its default, and SIGXFSZ is ignored, so that a write fails with EFBIG;
+ *  - no signal is blocked but those of inherited_set_but (), SIGCHLD has its default, and SIGXFSZ is ignored, so that a
+ *    write fails with EFBIG;
  *  - files that the process makes can be read and written by their owner (umask);
  *  - the stack may grow as is usual, as far as the hard limit allows, and new threads have stacks of a usual size.
  * The soft limit of open files is left to each program.  Returns 0, or -1 with errno set and 'errp' filled: the hard
@@ -25,8 +26,9 @@
  */
 int inherited_set (idt_error_t *errp);
 
-/* The same for a program that reads 'blocked' by signalfd (), a list that ends with 0: they are blocked from here on.  Where
- * the process before us blocked them, one that came meanwhile waits until it is read, and does not end the program.
+/* The same for a program that reads 'blocked' by signalfd (), a list that ends with 0: they are blocked from here on.
+ * Where the process before us blocked them, one that came meanwhile waits until it is read, and does not end the
+ * program.
  */
 int inherited_set_but (const int *blocked, idt_error_t *errp);
 

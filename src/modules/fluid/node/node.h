@@ -195,8 +195,9 @@ void node_share_failed (struct node *n, uint64_t now_us, int errnum);
 
 struct page;
 
-/* Make ids of 'instance' (a UUID, or "") by means of 'page', all zero, which others may have afterwards, with 'terms' to
- * read, or the same (page_gen_share ()): they are borrowed until node_stop (), or until node_page_publish () returned false.  Returns 0, or -1 with errno set:
+/* Make ids of 'instance' (a UUID, or "") by means of 'page', all zero, which others may have afterwards, with 'terms'
+ * to read, or the same (page_gen_share ()): they are borrowed until node_stop (), or until node_page_publish ()
+ * returned false.  Returns 0, or -1 with errno set:
  *   ENOTSUP  this rank owns no generator, or a page of it was spoilt
  *   EAGAIN   no lease was had yet, or there is one
  */
