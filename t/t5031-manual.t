@@ -12,7 +12,7 @@ manual=$IDTREE_SRCDIR/doc/man/idtree-broker.1
 awk '/^\.SH/ { on = /ATTRIBUTES/ } /^\.SS Told/ { on = 0 }
     tag && on { gsub (/^\.BR? |"/, ""); gsub (/, |,$/, " "); gsub (/ +\(/, "("); gsub (/ +/, "\n"); print }
     { tag = /^\.TP/ }' "$manual" >described
-awk '/^\.SH/ { on = 0 } on { gsub (/[,.]( |$)/, "\n"); print } /^\.SS Told/ { on = 1 }' "$manual" |
+awk '/^\.S[HS]/ { on = 0 } on { gsub (/[,.]( |$)/, "\n"); print } /^\.SS Told/ { on = 1 }' "$manual" |
     sed '/^$/d' >told
 idtree module load -r 0 job-ingest && idtree module load -r 1 job-ingest || exit 1
 idtree lsattr -v >here
