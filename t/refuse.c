@@ -29,10 +29,13 @@ static const struct {
     unsigned number;
     bool newer; /* all from there on */
 } calls[] = {
-    { "newer", FIRST_NEWER, true },
-    { "pidfd_open", 434, false },
-    { "clone3", 435, false },
-    { "memfd_create", SYS_memfd_create, false },
+    { "newer", FIRST_NEWER, true }, { "pidfd_open", 434, false },
+    { "clone3", 435, false },       { "memfd_create", SYS_memfd_create, false },
+#ifdef SYS_chown
+    { "chown", SYS_chown, false },
+#else
+    { "chown", SYS_fchownat, false },
+#endif
 };
 
 struct program {

@@ -46,4 +46,9 @@ test_expect_success PLAIN 'most clients need no thread, and one that does says s
         \"$refuse\" EPERM newer -- idtree overlay status" >out 2>err; test "$(wc -l <out)" = 3 &&
     grep "cannot start a thread: Operation not permitted" err
 '
+test_expect_success 'a filter that refuses chown is not taken for a group whose member the user is not' '
+    test_expect_code 2 "$refuse" EPERM chown -- idtree-broker -o access.group="$(id -gn)" true 2>err && cat err &&
+    grep "(access.group): chown: Operation not permitted (does SystemCallFilter of the unit refuse it?)" err &&
+    test_nothing_in "$TMPDIR"
+'
 test_done

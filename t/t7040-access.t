@@ -126,7 +126,7 @@ test_expect_success 'an instance for nobody else refuses all others, where ranks
 test_expect_success 'it ends, too' let_go
 test_expect_success 'a group that its owner is not in, or that there is not, is refused with a sentence' '
     test_expect_code 2 owner idtree start -s 1 -o access.group=64999 true 2>err && cat err &&
-    grep "cannot be given to group 64999 (access.group), of which user $OWNER must be a member" err &&
+    grep "cannot be given to group 64999 (access.group): user $OWNER is no member of it (under systemd: SupplementaryGroups)" err &&
     test_expect_code 2 owner idtree start -s 1 -o access.group=no-such-group true 2>err && cat err &&
     grep "access.group=no-such-group: there is no such group on this host" err
 '

@@ -62,6 +62,32 @@ test_expect_success SYSTEMD 'the units say what systemd understands, and are exp
     unit_is_fit idtree.service idtree.service && unit_is_fit idtree@.service idtree@test.service &&
     { ! test -x "$IDTREE_BUILDDIR/src/http/idtree-http" || { cp "$IDTREE_BUILDDIR/etc/systemd/idtree-http.socket" . && unit_is_fit idtree-http.service idtree-http.service; }; }
 '
+# The calls that a word of SystemCallFilter names: a set may have others in it.
+calls_of() {
+    case $1 in
+    @*) for inner in $(systemd-analyze syscall-filter "$1" | sed -n "s/^    \([@a-z_0-9]*\)$/\1/p"); do calls_of "$inner"; done ;;
+    *) echo "$1" ;;
+    esac
+}
+# The calls that a unit allows: its lines are read in order, and one that begins with ~ takes calls away.
+allowed_by() { # unit
+    : >allowed
+    sed -n "s/^SystemCallFilter=//p" "$1" | while read -r line; do
+        for word in ${line#\~}; do calls_of "$word"; done | sort -u >calls
+        case $line in
+        ~*) comm -23 allowed calls >rest ;;
+        *) sort -u allowed calls >rest ;;
+        esac
+        mv rest allowed
+    done
+}
+test_expect_success SYSTEMD 'the units allow what settings need: chown for access.group, and limits and threads as ever' '
+    for unit in idtree.service idtree@.service; do
+        allowed_by "$IDTREE_BUILDDIR/etc/systemd/$unit" && for call in chown fchownat prlimit64 sched_setscheduler clone3 memfd_create flock; do
+            grep -qx "$call" allowed || { echo "$unit refuses $call"; return 1; }
+        done && ! grep -x "mount\|setuid\|bpf" allowed || return 1
+    done
+'
 test_expect_success 'an exit that a restart does not mend is left to the operator' '
     grep -x "RestartPreventExitStatus=2 3" "$IDTREE_BUILDDIR/etc/systemd/idtree.service" &&
     grep -x "Type=notify" "$IDTREE_BUILDDIR/etc/systemd/idtree.service" && ! grep "@[a-zA-Z]*@" "$IDTREE_BUILDDIR"/etc/systemd/*.service

@@ -185,13 +185,24 @@ static bool is_served (const struct sockaddr_un *addr)
     return served;
 }
 
+static int cannot_give (const char *path, gid_t group, idt_error_t *errp)
+{
+    int errnum = errno;
+
+    if (errnum == EPERM && geteuid () != 0 && !group_member (group))
+        return errsetf (errp, EINVAL,
+                        "%s cannot be given to group %u (access.group): user %u is no member of it (under systemd: "
+                        "SupplementaryGroups)",
+                        path, (unsigned)group, (unsigned)geteuid ());
+    return errsetf (errp, EINVAL, "%s cannot be given to group %u (access.group): chown: %s%s", path, (unsigned)group,
+                    strerror (errnum), errnum == EPERM ? " (does SystemCallFilter of the unit refuse it?)" : "");
+}
+
 /* Nobody else reaches it before those may who are let in. */
 static int open_to (const struct admit *admit, const char *path, idt_error_t *errp)
 {
     if (admit->has_group && chown (path, (uid_t)-1, admit->group) < 0)
-        return errsetf (errp, EINVAL,
-                        "%s cannot be given to group %u (access.group), of which user %u must be a member: %s", path,
-                        (unsigned)admit->group, (unsigned)geteuid (), strerror (errno));
+        return cannot_give (path, admit->group, errp);
     if (chmod (path, admit_socket_mode (admit)) < 0)
         return errprintf (errp, "%s: %s", path, strerror (errno));
     return 0;
