@@ -50,12 +50,15 @@ slurm_run() { # log, command...
 }
 
 slurm_is_up() { # nodes
-    test "$(sinfo -h -t idle -o %D)" = "$1" || ! slurm_lives
+    ! slurm_lives || test "$(sinfo -h -t idle -o %D)" = "$1"
 }
 
+# One that has ended is there until the shell waits for it, as a zombie.
 slurm_lives() {
     for slurm_pid in $slurm_nodes $slurm_servers; do
-        kill -0 "$slurm_pid" 2>/dev/null || return 1
+        case $(sed 's/.*) //' "/proc/$slurm_pid/stat" 2>/dev/null) in
+        '' | Z*) return 1 ;;
+        esac
     done
 }
 
@@ -109,5 +112,5 @@ slurm_stop() {
     slurm_nodes='' slurm_servers=''
 }
 
-slurm_is_idle() { slurm_jobs=$(squeue -h) && test -z "$slurm_jobs" || ! slurm_lives; }
+slurm_is_idle() { ! slurm_lives || { slurm_jobs=$(squeue -h) && test -z "$slurm_jobs"; }; }
 slurm_steps_are_gone() { ! ls -l /proc/[0-9]*/fd 2>/dev/null | grep -q "${SLURM_CONF%/*}/slurmd\."; }
