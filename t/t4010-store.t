@@ -59,12 +59,12 @@ test_expect_success MOUNT 'a full disk stops leases before they pass what is sto
 '
 test_expect_success MOUNT 'a folder that cannot be written is refused with a reason' '
     mkdir -p disk/ro && mount -t tmpfs tmpfs disk/ro && init_state disk/ro && mount -o remount,ro disk/ro &&
-    test_must_fail idtree start $opts -o statedir="$PWD/disk/ro" true 2>err; umount disk/ro; cat err &&
+    test_must_fail idtree start $opts -o statedir="$PWD/disk/ro" true 2>err; rc=$?; umount disk/ro; cat err && test $rc = 0 &&
     grep "disk/ro/fluid.sqlite: " err && grep "cannot be made or written: Read-only file system" err
 '
 test_expect_success MOUNT 'a first start on a full disk is refused, and nothing is left in its way' '
     init_state disk/new && { cat /dev/zero >disk/fill 2>/dev/null; true; } &&
-    test_must_fail idtree start $opts -o statedir="$PWD/disk/new" true 2>err; rm disk/fill; cat err &&
+    test_must_fail idtree start $opts -o statedir="$PWD/disk/new" true 2>err; rc=$?; rm disk/fill; cat err && test $rc = 0 &&
     grep "disk/new/fluid.sqlite: " err &&
     idtree start $opts -o statedir="$PWD/disk/new" idtree id new
 '

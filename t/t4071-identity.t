@@ -37,10 +37,10 @@ test_expect_success 'an epoch from which no broker starts, or whose time is over
 '
 test_expect_success 'a store that is empty, or another program.s, is found by idtree state check as by a broker' '
     idtree state check a && for store in fluid compressor; do
-        copy a b && : >b/$store.sqlite && test_expect_code 1 idtree state check b 2>err; cat err; grep "b/$store.sqlite is damaged (it is empty" err || return 1
+        copy a b && : >b/$store.sqlite && test_expect_code 1 idtree state check b 2>err && cat err && grep "b/$store.sqlite is damaged (it is empty" err || return 1
     done && copy a b && : >b/fluid.sqlite && test_must_fail run b true 2>err && grep "it is empty" err &&
     copy a b && python3 -c "import sqlite3; c = sqlite3.connect (\"b/fluid.sqlite\"); c.execute (\"DELETE FROM fluid\"); c.commit ()" &&
-    test_expect_code 1 idtree state check b 2>err; cat err; grep "b/fluid.sqlite is damaged" err
+    test_expect_code 1 idtree state check b 2>err && cat err && grep "b/fluid.sqlite is damaged" err
 '
 test_expect_success 'a broker tells which it is, and has its epoch' '
     run a sh -c "idtree getattr instance.uuid; idtree getattr instance.name; idtree info" >told && cat told &&
@@ -131,7 +131,7 @@ value() { sed -n "s/^$1 //p" "$2"; }
 test_expect_success 'ranks remember their instance, and join no other one' '
     copy a first && idtree start -s 3 $opts -o statedir="$PWD/first" sh remember.sh </dev/null && cat first/memory-1 &&
     idtree init --statedir fresh && cp first/memory-* fresh &&
-    test_expect_code 1 idtree start -s 3 -o statedir="$PWD/fresh" true 2>err </dev/null; cat err &&
+    test_expect_code 1 idtree start -s 3 -o statedir="$PWD/fresh" true 2>err </dev/null && cat err &&
     grep "idtree-broker: rank [12] could not join rank 0 .*is of the instance $(value uuid first/memory-1) (alpha), rank 0 of $(value uuid fresh/instance)" err &&
     rm fresh/memory-* && idtree start -s 3 $opts -o statedir="$PWD/fresh" true
 '

@@ -127,7 +127,7 @@ test_expect_success 'completion offers commands, options and forms' '
 '
 test_expect_success 'another word for a command leads to it, before letters do' '
     while read -r words meant; do
-        test_expect_code 2 idtree $(echo "$words" | tr _ " ") 2>err; cat err; grep "did you mean $meant?" err || return 1
+        test_expect_code 2 idtree $(echo "$words" | tr _ " ") 2>err && cat err && grep "did you mean $meant?" err || return 1
     done <<END
 tree status
 log dmesg

@@ -90,7 +90,7 @@ test_expect_success 'a range of fluids ends where the instance does, and says so
 '
 test_expect_success 'what cannot be written is told, with the reason, and ends with 1' '
     for c in "idtree -h" "idtree id -h" "idtree id new -h" "idtree --version" "idtree broker -h" "idtree broker -V" "idtree broker --check" "idtree id convert --to dec 7"; do
-        test_expect_code 1 $c >/dev/full 2>err; cat err; grep "No space left on device" err || return 1
+        test_expect_code 1 $c >/dev/full 2>err && cat err && grep "No space left on device" err || return 1
     done && if command -v idtree-http; then test_expect_code 1 idtree-http -h >/dev/full; fi &&
     seq 100000 | test_expect_code 1 idtree id convert --to hex - >/dev/full 2>err && cat err && ! grep Success err
 '

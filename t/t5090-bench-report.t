@@ -108,8 +108,8 @@ test_expect_success 'without gnuplot a sentence says why there are none' '
 '
 test_expect_success 'what is no run is refused with its line' '
     while IFS=";" read -r line words; do
-        printf "%s\n%s\n" "$(sed -n 2p old)" "$line" >bad && test_expect_code 2 "$report" bad 2>err; cat err
-        grep "^report: bad, line 2: .*$words" err || return 1
+        printf "%s\n%s\n" "$(sed -n 2p old)" "$line" >bad && test_expect_code 2 "$report" bad 2>err && cat err &&
+            grep "^report: bad, line 2: .*$words" err || return 1
     done <<END &&
 no json;object of JSON
 [1];object of JSON

@@ -169,7 +169,7 @@ test_expect_success '--check says of a file what a start would, and starts nothi
     check() { idtree broker --check -c "$@"; } && check conf --rank 1 >out && cat out && grep "conf: what can be checked is right: an instance of 3 brokers" out &&
     sed "s/^topo = .*/topo = \"kary:0\"/" conf >bad && test_expect_code 2 check bad --rank 1 2>err && cat err && grep "fanout" err &&
     for line in "fluid.leese = 9s" "fluid.lease = 1ms" "access.allow-guest-user = maybe" "log-level = 99" "broker.quorum = 9" "uid.drift = 99"; do
-        { echo "$line" && cat conf; } >bad && test_expect_code 2 check bad --rank 1 2>err; cat err; grep "bad:1: .*${line%% *}" err || return 1
+        { echo "$line" && cat conf; } >bad && test_expect_code 2 check bad --rank 1 2>err && cat err && grep "bad:1: .*${line%% *}" err || return 1
     done && echo "fluid.lease = 5s" >alone && check alone -o fluid.share=off >out && grep "alone: what can be checked is right$" out && test_expect_code 2 check nowhere
 '
 set_host_1() { sed "s/\"[^\"]*:$((port + 1))\"/\"$1:$((port + 1))\"/" conf >conf.new && mv conf.new conf; }
@@ -206,7 +206,7 @@ test_expect_success 'a stranger with another certificate is kept out' '
 test_expect_success 'a list of hosts of another length is no list of this instance' '
     wait_attached 2 1 && sed "s/:$((port + 2))\",/&\"n4\",/" conf >other/conf &&
     kill "$(pid 2)" && wait_until "it ends" is_gone "$(pid 2)" &&
-    test_must_fail timeout 60 idtree-broker -c other/conf --rank 2 -o rundir=$T/run2 2>err </dev/null; cat err
+    test_must_fail timeout 60 idtree-broker -c other/conf --rank 2 -o rundir=$T/run2 2>err </dev/null && cat err &&
     grep "rank 2 knows of 4 ranks, but rank 1 of 3" err && start 2
 '
 test_expect_success 'idtree shutdown at rank 0 stops all of them, in order' '
