@@ -34,6 +34,28 @@ static bool swap (struct page_gen *g, uint64_t *had, struct word w) /* COMPARE_W
     return true;
 }
 
+/* Whether those who have the page may have made this of what it was. */
+static bool is_sound (const struct page_gen *g, uint64_t limit_ms, uint64_t packed)
+{
+    struct word w = word_unpack (packed), seen = word_unpack (g->seen);
+
+    if (w.closed || w.first != seen.first || (w.used > PAGE_OWN_FIRST && (w.ms != seen.ms || w.used != seen.used)))
+        return false;
+    if (w.ms == seen.ms)
+        return w.used >= seen.used;
+    return w.ms > seen.ms && w.ms < g->top_ms && w.ms <= limit_ms;
+}
+
+/* Whether we may go on from a word that we met since the last look: else the next one says what it is, even if it was
+ * put right meanwhile.
+ */
+static bool may_follow (struct page_gen *g, uint64_t had)
+{
+    if (g->page && !is_sound (g, g->limit_ms, had))
+        g->spoilt = true;
+    return !g->spoilt;
+}
+
 void page_gen_init (struct page_gen *g, uint32_t generator)
 {
     *g = (struct page_gen){ .generator = generator };
@@ -55,9 +77,11 @@ void page_gen_advance (struct page_gen *g, uint64_t ms)
     uint64_t had = atomic_load (word_of (g));
     struct word w;
 
-    do
+    do {
+        if (!may_follow (g, had))
+            return;
         w = word_advance (word_unpack (had), ms);
-    while (word_pack (w) != had && !swap (g, &had, w));
+    } while (word_pack (w) != had && !swap (g, &had, w));
 }
 
 void page_gen_follow (struct page_gen *g, fluid_t id)
@@ -68,6 +92,8 @@ void page_gen_follow (struct page_gen *g, fluid_t id)
     struct word w;
 
     do {
+        if (!may_follow (g, had))
+            return;
         w = word_advance (word_unpack (had), f.timestamp_ms);
         if (f.generator >= g->generator && f.timestamp_ms == w.ms && used > w.used)
             w.used = used;
@@ -97,7 +123,7 @@ int page_gen_reserve_in (struct page_gen *g, uint64_t now_ms, uint64_t granules,
 
     do {
         w = word_unpack (had);
-        int why = want == 0 ? EINVAL : refusal (g, &w, now_ms);
+        int why = want == 0 ? EINVAL : !may_follow (g, had) ? EAGAIN : refusal (g, &w, now_ms);
         if (why == 0 && (n = granules_run (granules, now_ms == w.ms ? w.used : 0, &f.sequence)) == 0)
             why = EAGAIN;
         if (why != 0)
@@ -125,6 +151,8 @@ void page_gen_share (struct page_gen *g, struct page *page, struct page *terms, 
     g->told = 0;
     g->told_ms = word_unpack (g->seen).ms;
     g->top_ms = 0;
+    g->limit_ms = UINT64_MAX; /* until it is looked at, which is before others have it */
+    g->spoilt = false;
     g->page = page;
     g->terms = terms;
 }
@@ -150,6 +178,8 @@ static void set_first (struct page_gen *g, uint32_t first)
     struct word w;
 
     do {
+        if (!may_follow (g, had))
+            return;
         w = word_unpack (had);
         w.first = first;
     } while (!swap (g, &had, w));
@@ -172,29 +202,18 @@ void page_gen_end_loans (struct page_gen *g, uint32_t first, uint64_t ms)
     uint64_t had = atomic_load (word_of (g));
     struct word w = word_unpack (had);
 
-    if (!g->page || w.ms < ms || w.first <= first)
+    if (!g->page || w.ms < ms || w.first <= first || !may_follow (g, had))
         return;
     w.first = first;
     swap (g, &had, w); /* or the next time */
 }
 
-/* Whether those who have the page may have made this of what it was. */
-static bool is_sound (const struct page_gen *g, uint64_t limit_ms, uint64_t packed)
-{
-    struct word w = word_unpack (packed), seen = word_unpack (g->seen);
-
-    if (w.closed || w.first != seen.first || (w.used > FLUID_PER_MS && (w.ms != seen.ms || w.used != seen.used)))
-        return false;
-    if (w.ms == seen.ms)
-        return w.used >= seen.used;
-    return w.ms > seen.ms && w.ms < g->top_ms && w.ms <= limit_ms;
-}
-
 bool page_gen_look (struct page_gen *g, uint64_t limit_ms, struct word *w)
 {
     uint64_t packed = atomic_load (word_of (g));
-    bool sound = !g->page || is_sound (g, limit_ms, packed);
+    bool sound = !g->page || (!g->spoilt && is_sound (g, limit_ms, packed));
 
+    g->limit_ms = limit_ms;
     if (sound)
         g->seen = packed;
     *w = word_unpack (g->seen);
@@ -236,7 +255,7 @@ uint64_t page_gen_close (struct page_gen *g, uint64_t now_ms, uint64_t limit_ms)
     if (!g->page)
         return 0;
     uint64_t packed = atomic_fetch_or (&g->page->word, WORD_CLOSED); /* CLOSE_IN_ONE */
-    bool sound = is_sound (g, limit_ms, packed);
+    bool sound = !g->spoilt && is_sound (g, limit_ms, packed);
     struct word last = word_unpack (sound ? packed : g->seen);
 
     if (!sound) {
@@ -248,5 +267,6 @@ uint64_t page_gen_close (struct page_gen *g, uint64_t now_ms, uint64_t limit_ms)
     atomic_store (&g->terms->hi_ms, 0);
     atomic_store (&g->own, word_pack (last));
     g->page = g->terms = NULL;
+    g->spoilt = false;
     return sound ? 0 : g->top_ms;
 }

@@ -20,6 +20,8 @@ struct page_gen {
     struct page *terms;   /* of it */
     uint64_t seen;        /* the word, when it was looked at last */
     uint64_t made;        /* ... and when ids of its millisecond were used, before we moved it last */
+    uint64_t limit_ms;    /* ... and how far clocks may have been then */
+    bool spoilt;          /* a word was met that others may not have made; the page is of no use any more */
     uint64_t top_ms;      /* the highest hi_ms that the page ever had */
     uint64_t own_ms;      /* the newest of which we made ids */
     uint64_t mine;        /* of what the page counts, what our own swaps added, or took away */
@@ -37,7 +39,8 @@ void page_gen_advance (struct page_gen *g, uint64_t ms);
 void page_gen_follow (struct page_gen *g, fluid_t id);
 
 /* The word now.  Returns false where it is none that those who have the page may have made of what it was, with clocks
- * that show 'limit_ms' at most: then the page is to be closed, and '*w' is what it was before.
+ * that show 'limit_ms' at most, or where another function met such a one: none of them goes on from that.  Then the page
+ * is to be closed, and '*w' is what it was before.
  */
 bool page_gen_look (struct page_gen *g, uint64_t limit_ms, struct word *w);
 

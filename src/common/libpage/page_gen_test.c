@@ -289,6 +289,68 @@ static void spoil (const char *what, struct word written)
         "%s is seen, and the broker goes on, with its own part up to the end of the range", what);
 }
 
+/* Each function that moves the word, between two looks. */
+static void move (struct page_gen *g, int how)
+{
+    fluid_t id;
+
+    fluid_join (&(struct fluid_fields){ 130, GENERATOR, 5 }, &id);
+    if (how == 0)
+        page_gen_advance (g, 130);
+    else if (how == 1)
+        page_gen_follow (g, id);
+    else if (how == 2)
+        page_gen_reserve_in (g, 130, UINT64_MAX, 5, &id);
+    else if (how == 3)
+        page_gen_pause (g);
+    else if (how == 4)
+        page_gen_lend (g, 3);
+    else
+        page_gen_end_loans (g, 0, 100);
+}
+
+/* Who writes nonsense while the broker is between two looks, and puts it right again or lets the broker go on from it. */
+static void spoil_between (const char *what, struct word written, bool put_right)
+{
+    int seen = 0, good = 0;
+
+    for (int how = 0; how < 6; how++) {
+        struct shared s;
+        struct word w;
+        fluid_t id;
+
+        share (&s);
+        page_gen_reserve_in (&s.gen, 120, UINT64_MAX, 10, &id);
+        page_gen_lend (&s.gen, written.first);
+        page_gen_look (&s.gen, 150, &w);
+        write_word (&s, written);
+        move (&s.gen, how);
+        if (put_right)
+            write_word (&s, w);
+        seen += !page_gen_look (&s.gen, 150, &w);
+        page_gen_close (&s.gen, 135, 150);
+        good += page_gen_look (&s.gen, 150, &w) && w.ms == 136 && w.used == 0;
+    }
+    ok (seen == 6 && good == 6, "%s between two looks is not gone on from, and is seen%s", what,
+        put_right ? ", also where it was put right" : "");
+}
+
+/* No client takes of the broker's own numbers. */
+static void test_own_numbers (void)
+{
+    struct shared s;
+    struct word w;
+    fluid_t id;
+
+    share (&s);
+    write_word (&s, (struct word){ .ms = 110, .used = PAGE_OWN_FIRST });
+    ok (page_gen_look (&s.gen, 150, &w) && page_gen_reserve_in (&s.gen, 110, UINT64_MAX, 100, &id) == FLUID_GRANULE
+            && page_gen_look (&s.gen, 150, &w),
+        "others use up what is theirs, and the broker its own");
+    write_word (&s, (struct word){ .ms = 111, .used = PAGE_OWN_FIRST + 1 });
+    ok (!page_gen_look (&s.gen, 150, &w), "who uses up the broker's own numbers is seen");
+}
+
 int main (void)
 {
     test_word ();
@@ -302,6 +364,12 @@ int main (void)
     test_new_range ();
     test_loans ();
     test_counts ();
+    test_own_numbers ();
+    spoil_between ("a word of the past", (struct word){ .ms = 119, .used = 1, .first = 2 }, false);
+    spoil_between ("a word of the past", (struct word){ .ms = 119, .used = 1, .first = 2 }, true);
+    spoil_between ("a millisecond that begins again", (struct word){ .ms = 120, .used = 0, .first = 2 }, true);
+    spoil_between ("a time that no clock shows", (struct word){ .ms = 190, .used = 1, .first = 2 }, false);
+    spoil_between ("a time that no clock shows", (struct word){ .ms = 190, .used = 1, .first = 2 }, true);
     spoil ("a word of the past", (struct word){ .ms = 119, .used = 1 });
     spoil ("a word that takes numbers back", (struct word){ .ms = 120, .used = 9 });
     spoil ("a word of a time that no clock has shown", (struct word){ .ms = 151, .used = 1 });

@@ -155,7 +155,7 @@ static int give (int fd, const int memory[CALL_FDS], int errnum)
         c->cmsg_len = CMSG_LEN (size);
         memcpy (CMSG_DATA (c), memory, size);
     }
-    return sendmsg (fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT) == 1 ? 0 : -1;
+    return sendmsg (fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)sizeof (answer) ? 0 : -1;
 }
 
 /* Who may is a matter of the socket's permissions. */
