@@ -133,7 +133,7 @@ test_expect_success 'nothing new in a file is nothing new' '
     idtree reload --all >out && printf "%s: nothing new\n" 0 1 2 >want && test_cmp want out
 '
 test_expect_success 'a reload tells what changes and what does not; what the command line says stays' '
-    { echo "log-level = 5"; echo "fluid.lease = 9s"; sed "s/\[tbon\]/&\nprefertcp = 1/" conf; } >conf.new && mv conf.new conf &&
+    { echo "log-level = 5"; echo "fluid.lease = 9s"; sed "s/\[tbon\]/&\nprefertcp = true/" conf; } >conf.new && mv conf.new conf &&
     kill "$(pid 2)" && wait_until "it ends" is_gone "$(pid 2)" && start 2 -o log-level=6 && at 2 && wait_attached 2 1 &&
     idtree reload --all >out && cat out &&
     echo "0: changed log-level after-a-restart fluid.lease tbon.prefertcp" >want && head -n 1 out >got && test_cmp want got &&

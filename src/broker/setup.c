@@ -158,11 +158,11 @@ int broker_choose_endpoint (struct broker *b, char *buf, size_t size, idt_error_
 {
     const char *old = boot_old_endpoint (b->boot, b->rank);
     const char *given = attr_get (b->attrs, "tbon.endpoint", NULL);
-    uint32_t prefertcp;
+    bool prefertcp;
     char address[ADDRESS_TEXT];
     int n;
 
-    if (attr_u32 (b->attrs, "tbon.prefertcp", "0", 0, 1, &prefertcp, errp) < 0)
+    if (attr_switch (b->attrs, "tbon.prefertcp", "0", &prefertcp, errp) < 0)
         return -1;
     if (boot_listen_at (b->boot, b->rank, buf, size, errp) == 0)
         return 0;

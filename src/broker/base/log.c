@@ -50,7 +50,7 @@ struct log {
     int level[LEVEL_COUNT];
     zlistx_t *ring; /* lines, oldest first */
     uint32_t ring_size;
-    uint32_t with_priority;    /* lines on stderr begin with it */
+    bool with_priority;        /* lines on stderr begin with it */
     struct msglist *followers; /* of log.dmesg */
     uint64_t lines;            /* that came */
     log_forward_f forward;
@@ -94,7 +94,7 @@ static int define_attributes (struct log *log, struct attrs *attrs, idt_error_t 
                          errp)
                    < 0)
             return -1;
-    if (attr_u32 (attrs, "log-stderr-priority", "0", 0, 1, &log->with_priority, errp) < 0)
+    if (attr_switch (attrs, "log-stderr-priority", "0", &log->with_priority, errp) < 0)
         return -1;
     return attr_u32 (attrs, "log-ring-size", "1024", 1, MAX_RING, &log->ring_size, errp);
 }

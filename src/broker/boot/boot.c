@@ -146,7 +146,7 @@ static uint64_t count_outside (const struct boot *b)
 static int start (struct boot *b, const struct boot_conf *conf, idt_error_t *errp)
 {
     struct boot_self self = { 0 };
-    char name[HOST_NAME_MAX + 1] = "";
+    char name[HOST_NAME_MAX + 2] = ""; /* one of HOST_NAME_MAX has to fit, and be ended whatever the system does */
 
     if (gethostname (name, sizeof (name) - 1) < 0)
         return errprintf (errp, "no host name: %s", strerror (errno));

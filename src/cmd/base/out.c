@@ -116,6 +116,8 @@ static bool is_left (const struct spec *s)
 
 static void put_text (FILE *f, const struct spec *s, const char *text)
 {
+    if (!text)
+        text = "(null)";
     size_t len = s->precision < 0 ? strlen (text) : strnlen (text, (size_t)s->precision);
     int blanks = abs (s->width) - (int)print_safe (NULL, text, len);
 
@@ -190,9 +192,8 @@ static void put (FILE *f, const struct spec *s, va_list *ap)
         put_number (f, s, ap);
 }
 
-void out_vprint (FILE *f, const char *fmt, va_list ap)
+static void put_all (FILE *f, const char *fmt, va_list ap)
 {
-    int saved_errno = errno;
     va_list args;
 
     va_copy (args, ap);
@@ -208,6 +209,30 @@ void out_vprint (FILE *f, const char *fmt, va_list ap)
         }
     }
     va_end (args);
+}
+
+/* Stderr has no buffer: a sentence is put together first, so that nothing of others stands amid it. */
+static bool put_at_once (FILE *f, const char *fmt, va_list ap)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *whole = open_memstream (&text, &size);
+
+    if (!whole)
+        return false;
+    put_all (whole, fmt, ap);
+    if (fclose (whole) == 0)
+        fwrite (text, 1, size, f);
+    free (text);
+    return true;
+}
+
+void out_vprint (FILE *f, const char *fmt, va_list ap)
+{
+    int saved_errno = errno;
+
+    if (f != stderr || !put_at_once (f, fmt, ap))
+        put_all (f, fmt, ap);
     errno = saved_errno;
 }
 
