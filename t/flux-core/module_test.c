@@ -91,16 +91,22 @@ static void serve (struct broker *b, idt_msg_t *msg)
         respond (b, msg, ENOSYS, NULL);
 }
 
-/* Take what the module sends next, if it does so soon. */
-static void turn (struct broker *b)
+/* Take what the module sends next, if it does so within 'ms'.  Returns whether it did. */
+static bool take (struct broker *b, int ms)
 {
-    idt_msg_t *msg = standin_take (b->flux, 10);
+    idt_msg_t *msg = standin_take (b->flux, ms);
 
     if (msg && idt_msg_type (msg) == IDT_MSGTYPE_RESPONSE)
         replace (&b->answer, msg);
     else if (msg && idt_msg_type (msg) == IDT_MSGTYPE_REQUEST)
         serve (b, msg);
     idt_msg_unref (msg);
+    return msg;
+}
+
+static void turn (struct broker *b)
+{
+    take (b, 10);
 }
 
 static void ask_as (struct broker *b, uint32_t role, const char *topic, const char *payload)
@@ -144,7 +150,7 @@ static bool has_ended (struct broker *b)
     return b->ended;
 }
 
-/* Until it runs, or has ended. */
+/* Until it runs, or has ended and all that it said before is heard. */
 static void load (struct broker *b, const char *argument)
 {
     b->running = b->ended = false;
@@ -159,6 +165,8 @@ static void load (struct broker *b, const char *argument)
         || pthread_create (&b->thread, NULL, thread_main, b) != 0)
         bail_out ("the module has no mod_main, or there is no thread");
     wait_until (b->running || has_ended (b)) turn (b);
+    while (b->ended && take (b, 0))
+        ;
 }
 
 /* Until it has ended by itself. */
