@@ -94,14 +94,15 @@ rows() { awk -F '|' -v name="$1" -v line="$2" '$1 == name && index(line, $2) == 
 # Commands alone: of a block whose first line has a prompt the others are answers.
 commands() { if head -n 1 "$1" | grep -q '^\$ '; then sed -n 's/^\$ //p' "$1"; else cat "$1"; fi; }
 # Programs that go on for ever or show a window end here by themselves.
+curl=$(command -v curl) && export curl # before the one below is found
 mkdir bin && cat >bin/curl <<'END'
 #!/bin/sh
-case " $* " in *" -N "*) /usr/bin/curl -sSf "$@" 2>/dev/null | head -n 1 ;; *) exec /usr/bin/curl -sSf "$@" ;; esac
+case " $* " in *" -N "*) "$curl" -sSf "$@" 2>/dev/null | head -n 1 ;; *) exec "$curl" -sSf "$@" ;; esac
 END
 cat >bin/xdg-open <<'END'
 #!/bin/sh
 . "$IDTREE_SRCDIR/t/wait.sh"
-wait_until "the page is served" /usr/bin/curl -sSf "$1" | grep -i "<!doctype html"
+wait_until "the page is served" "$curl" -sSf "$1" | grep -i "<!doctype html"
 END
 cat >bin/promtool <<'END'
 #!/bin/sh
@@ -139,7 +140,7 @@ while IFS='|' read -r name rest; do
     case $how in
     run) test_expect_success "$name: $(echo "$line" | tr -d "'\"\`")" 'paste "$block"' ;;
     'run with http') test_expect_success "$name: $(echo "$line" | tr -d "'\"\`")" '
-        { idtree-http >http.log 2>&1 & } && http=$! && wait_until "it serves" /usr/bin/curl -sSf http://localhost:8061/readyz &&
+        { idtree-http >http.log 2>&1 & } && http=$! && wait_until "it serves" "$curl" -sSf http://localhost:8061/readyz &&
         paste "$block" && kill $http && { wait $http || :; }' ;;
     alone) test_expect_success "$name: $(echo "$line" | tr -d "'\"\`")" 'alone "$block"' ;;
     esac
