@@ -116,8 +116,8 @@ void private_unlock (int fd, const char *dir, const char *name)
     char path[PATH_MAX];
     int saved_errno = errno;
 
-    if (lock_path (dir, name, path, NULL) == 0)
-        unlink (path); /* while it is held, so that it is ours that is removed */
+    if (lock_path (dir, name, path, NULL) == 0 && is_at (fd, path))
+        unlink (path); /* while it is held: no other process puts its own file there until then */
     close (fd);
     errno = saved_errno;
 }

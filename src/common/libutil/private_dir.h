@@ -25,6 +25,7 @@ int private_dir_check (const char *what, const char *path, enum private_dir_flag
  * and that other users cannot open.  (Each user who may read a folder may lock the folder itself, and keep that for
  * ever.)  Blocks for 'wait_ms' at most.  Returns a descriptor for private_unlock (), or -1 with errno set and 'errp'
  * filled: EBUSY where another process of this user has it for so long, EPERM where the file is another user's.
+ * private_unlock () removes the file, unless another one is at its place by now.
  */
 int private_lock (const char *dir, const char *name, unsigned wait_ms, idt_error_t *errp);
 void private_unlock (int fd, const char *dir, const char *name);

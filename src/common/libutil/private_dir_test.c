@@ -69,7 +69,9 @@ static void test_lock (const char *dir)
     unlink (path);
     int other = private_lock (dir, "a.lock", 1, NULL);
     ok (other >= 0, "one whose file was removed is none");
-    close (fd);
+    private_unlock (fd, dir, "a.lock");
+    ok (access (path, F_OK) == 0 && lock_is_refused (dir, EBUSY, "has held this lock"),
+        "... and its end leaves the lock of the next process as it is");
     close (other);
     ok ((fd = private_lock (dir, "a.lock", 1, NULL)) >= 0, "what a process left that was killed is taken over");
     ok (fchmod (fd, 0644) == 0 && lock_is_refused (dir, EPERM, "remove it"), "one that others may open is refused");
