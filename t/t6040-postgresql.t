@@ -40,7 +40,7 @@ session() { rm -f lines && mkfifo lines && : >said && { psql -qXAt <lines >>said
 says() {
     n=$(wc -l <said) && echo "$1;" >&5 && wait_until "the session answers" holds "test \$(wc -l <said) -gt $n" && tail -n 1 said
 }
-fails() { test_must_fail sql "$@" 2>err; cat err; }
+fails() { test_must_fail sql "$@" 2>err; set -- $?; cat err; return "$1"; }
 
 test_expect_success 'without a broker: the type is there, and an id is refused with a sentence' '
     sql "CREATE EXTENSION idtree" &&
@@ -207,7 +207,7 @@ test_expect_success 'another instance, whose ids may be the same, is refused; an
     fails "SET idtree.instance = \$\$cluster-1\$\$; SELECT fluid_next ()" && grep "but idtree.instance is cluster-1" err && end
 '
 test_expect_success 'who may not say where ids come from' '
-    guest() { test_must_fail env PGOPTIONS= PGUSER=guest psql -qXAtv ON_ERROR_STOP=1 -c "$@" 2>err; cat err; } &&
+    guest() { test_must_fail env PGOPTIONS= PGUSER=guest psql -qXAtv ON_ERROR_STOP=1 -c "$@" 2>err && cat err; } &&
     sql "CREATE ROLE guest LOGIN" && guest "SELECT fluid \$\$0\$\$; SET idtree.uri = \$\$local:///evil/local\$\$" && grep "ERROR:  permission denied" err &&
     guest "SET idtree.uri = \$\$local:///evil/local\$\$; SELECT fluid_next ()" && grep "WARNING:  permission denied" err && ! grep "local:///evil" err
 '
