@@ -64,14 +64,13 @@ test_expect_success 'a shell test that fails shows the end of what it printed, o
 # This test's own folder has a blank in its name.
 folders=$(mktemp -d "/tmp/idtree-folders.XXXXXX") && cleanup "rm -rf '$folders'"
 configure_fails() { # folder, option...
-    mkdir "$folders/$1" && (cd "$folders/$1" && shift && test_must_fail "$IDTREE_SRCDIR/configure" -q "$@") >err 2>&1
-    cat err
-    test ! -e "$folders/$1/Makefile"
+    mkdir "$folders/$1" && (cd "$folders/$1" && shift && test_must_fail "$IDTREE_SRCDIR/configure" -q "$@") >err 2>&1 && cat err &&
+        test ! -e "$folders/$1/Makefile"
 }
 test_expect_success 'folders that libtool cannot take are refused before anything is made' '
     configure_fails a,b && grep "cannot build in \"$folders/a,b\".*build in another" err &&
     configure_fails "a b" && grep "cannot build in \"$folders/a b\"" err &&
     configure_fails plain --prefix=/opt/x,y && grep "cannot install to prefix \"/opt/x,y\".*choose another" err &&
-    test_must_fail fresh_make install DESTDIR="/tmp/a b" >err 2>&1; cat err; grep "DESTDIR \"/tmp/a b\" has a blank in it" err
+    test_must_fail fresh_make install DESTDIR="/tmp/a b" >err 2>&1 && cat err && grep "DESTDIR \"/tmp/a b\" has a blank in it" err
 '
 test_done
