@@ -611,6 +611,29 @@ class Events(unittest.TestCase):
             with self.assertRaises(TimeoutError):
                 c.event(0.01)
 
+    def test_subscribing_is_interrupted(self):
+        """What the broker is asked for then is taken back, and no more than that."""
+
+        class Alarm(Exception):
+            pass
+
+        def handler(signum, frame):
+            raise Alarm
+
+        before = signal.signal(signal.SIGALRM, handler)
+        self.addCleanup(signal.signal, signal.SIGALRM, before)
+        for reconnect in False, True:
+            with idtree.connect(FAR, reconnect=reconnect) as c, idtree.connect() as other:
+                c.subscribe("a.")
+                with silence(), self.assertRaises(Alarm):
+                    signal.setitimer(signal.ITIMER_REAL, 0.1)
+                    c.subscribe("a.")
+                other.publish("a.1")
+                self.assertEqual(c.event(PATIENCE).topic, "a.1")
+                c.unsubscribe("a.")
+                with self.assertRaises(FileNotFoundError):
+                    c.unsubscribe("a.")
+
     def test_apart(self):
         """Events of documents are no others', what is no event does not end a wait, and what is unsubscribed is gone."""
         with idtree.connect(FAR) as c, idtree.connect() as other, c.document("apart") as d:
@@ -759,6 +782,41 @@ class Events(unittest.TestCase):
                     await reading
 
         asyncio.run(asyncio.wait_for(main(), PATIENCE))
+
+    def test_async_readers_are_apart(self):
+        """A reader that did not subscribe, or was refused, does not end another one's subscription to the same prefix."""
+
+        async def main():
+            async with await aio.connect(FAR) as c, await aio.connect() as other:
+                events = c.events("a.")
+
+                async def hears(topic):
+                    reading = asyncio.create_task(anext(events))
+                    await asyncio.sleep(0)
+                    await c.id()  # after it has subscribed
+                    await other.publish(topic)
+                    self.assertEqual((await asyncio.wait_for(reading, PATIENCE)).topic, topic)
+
+                await hears("a.1")
+                with silence():
+                    asking = asyncio.create_task(c.id())
+                    queued = asyncio.create_task(anext(c.events("a.")))
+                    await asyncio.sleep(0)
+                    queued.cancel()
+                    await asyncio.sleep(0)
+                await asyncio.gather(asking, queued, return_exceptions=True)
+                self.assertTrue(queued.cancelled())
+                await hears("a.2")
+                with self.assertRaises(OSError) as refused:
+                    while True:
+                        await c.rpc("event.subscribe", {"topic": "other."})
+                self.assertEqual(refused.exception.errno, errno.ENOSPC)
+                with self.assertRaises(OSError) as refused:
+                    await anext(c.events("a."))
+                self.assertEqual(refused.exception.errno, errno.ENOSPC)
+                await hears("a.3")
+
+        asyncio.run(main())
 
     def test_async_connecting(self):
         """So does connecting."""

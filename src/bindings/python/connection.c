@@ -235,10 +235,10 @@ static PyObject *answer (struct connection *c, idt_future_t *f, int rc, int errn
     return text_or_none (text);
 }
 
-/* In slices, between which it is seen that another thread closes the connection.  Destroys what was asked; NULL: it was
- * not, and errno says why.  Returns its answer's text, or NULL with an exception set.
+/* In slices, between which it is seen that another thread closes the connection.  NULL: it was not asked, and errno says why.
+ * Returns its answer's text, or NULL with an exception set.
  */
-static PyObject *await_within (struct connection *c, idt_future_t *f, double left_ms)
+static PyObject *wait_within (struct connection *c, idt_future_t *f, double left_ms)
 {
     int errnum = errno, rc = -1;
 
@@ -253,7 +253,19 @@ static PyObject *await_within (struct connection *c, idt_future_t *f, double lef
         if (rc == 0 || errnum != ETIMEDOUT || left_ms == 0 || !connection_goes_on (c))
             break;
     }
-    PyObject *text = answer (c, f, rc, errnum);
+    return answer (c, f, rc, errnum);
+}
+
+PyObject *connection_wait (struct connection *c, idt_future_t *f)
+{
+    return wait_within (c, f, -1);
+}
+
+/* The same, which destroys what was asked. */
+static PyObject *await_within (struct connection *c, idt_future_t *f, double left_ms)
+{
+    PyObject *text = wait_within (c, f, left_ms);
+
     idt_future_destroy (f);
     return text;
 }

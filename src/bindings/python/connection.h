@@ -57,7 +57,12 @@ PyObject *connection_raise (struct connection *c, int errnum);
 
 double connection_now_ms (void); /* CLOCK_MONOTONIC */
 
-/* Wait for an empty answer to what was asked, and destroy it.  Returns None, or NULL with an exception set. */
+/* Wait for an empty answer to what was asked; NULL: it was not, and errno says why.  Returns None, or NULL with an
+ * exception set.
+ */
+PyObject *connection_wait (struct connection *c, idt_future_t *f);
+
+/* The same, which destroys what was asked. */
 PyObject *connection_await (struct connection *c, idt_future_t *f);
 
 /* --- document.c ----------------------------------------------------------------------------- */

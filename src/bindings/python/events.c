@@ -148,6 +148,21 @@ void events_destroy (struct connection *c)
     c->events = NULL;
 }
 
+/* Ask for it.  A call that ends without an answer, by a signal or another thread, takes it back: the broker has one
+ * subscription more for the prefix, or will have it, and does not mind which of them ends.
+ */
+static PyObject *ask (struct connection *c, const char *text)
+{
+    idt_future_t *f = idt_event_subscribe (c->h, text);
+    PyObject *done = connection_wait (c, f);
+    bool unanswered = f && !idt_future_is_ready (f);
+
+    idt_future_destroy (f);
+    if (unanswered)
+        idt_future_destroy (idt_event_unsubscribe (c->h, text));
+    return done;
+}
+
 PyObject *connection_subscribe (PyObject *self, PyObject *prefix)
 {
     struct connection *c = (struct connection *)self;
@@ -160,7 +175,7 @@ PyObject *connection_subscribe (PyObject *self, PyObject *prefix)
         return NULL;
     if (begin (c) < 0 || !(p = prefix_add (c->events, text)))
         (void)connection_raise (c, errno);
-    else if (!(done = connection_await (c, idt_event_subscribe (c->h, text))))
+    else if (!(done = ask (c, text)))
         prefix_remove (p);
     connection_leave (c);
     return done;

@@ -44,6 +44,7 @@ class _Reader:
         self.prefix = prefix
         self.kept: deque[Event] = deque()
         self.lost = False
+        self.subscribed = False
 
     def put(self, event: Event) -> None:
         if not event.topic.startswith((self.prefix, "event.lost")):
@@ -138,6 +139,16 @@ class Connection:
         """Publish an event; returns its number."""
         return await self._run(self._blocking.publish, topic, payload)
 
+    def _subscribe(self, reader: _Reader) -> None:
+        """In the thread.  A call that is interrupted takes back what it asked for."""
+        self._blocking.subscribe(reader.prefix)
+        reader.subscribed = True
+
+    def _unsubscribe(self, reader: _Reader) -> None:
+        """In the thread, after that: the broker has a subscription of each reader, which may be to the same prefix."""
+        if reader.subscribed:
+            self._blocking.unsubscribe(reader.prefix)
+
     def _take(self, reader: _Reader) -> None:
         """In the thread: get an event for a reader that has none; it is for all whose prefix it has."""
         if reader.kept or reader.lost:
@@ -160,7 +171,7 @@ class Connection:
         reader = _Reader(prefix)
         self._readers += (reader,)
         try:
-            await self._run(self._blocking.subscribe, prefix)
+            await self._run(self._subscribe, reader)
             while True:
                 await self._run(self._take, reader)
                 while reader.kept:
@@ -172,7 +183,7 @@ class Connection:
             # Who leaves a loop gets here some time later, in a task of its own: the connection may be closed, or lost.
             self._readers = tuple(each for each in self._readers if each is not reader)
             with contextlib.suppress(OSError, ValueError):
-                await self._run(self._blocking.unsubscribe, prefix)
+                await self._run(self._unsubscribe, reader)
 
     async def close(self) -> None:
         """End the connection, and all calls that wait for it, by ValueError.  Once more does nothing."""
