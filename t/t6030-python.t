@@ -21,7 +21,7 @@ PYTHONPATH=$PWD/path LD_LIBRARY_PATH=$lib PYTHONWARNINGS=error
 export PYTHONPATH LD_LIBRARY_PATH PYTHONWARNINGS
 
 test_expect_success 'examples of its documentation, and what it promises' '
-    idtree start -s 2 -o fluid.max-generators=1 -o broker.modules=fluid,flake,compressor "$python" "$IDTREE_SRCDIR/t/python_client.py" 2>log || { cat log; false; } &&
+    idtree start -s 2 -o tbon.timeout=1h -o fluid.max-generators=1 -o broker.modules=fluid,flake,compressor "$python" "$IDTREE_SRCDIR/t/python_client.py" 2>log || { cat log; false; } &&
     tail -n 3 log
 '
 test_expect_success 'the examples of its guide' '
