@@ -105,20 +105,14 @@ int certificate_make (const char *path, const char *name, idt_error_t *errp)
 
 /* --- reading ------------------------------------------------------------------------------------- */
 
-static int check_file (int fd, const char *path, idt_error_t *errp)
+static int check_rights (const struct stat *st, const char *path, idt_error_t *errp)
 {
-    struct stat st;
-
-    if (fstat (fd, &st) < 0)
-        return errprintf (errp, "%s: %s", path, strerror (errno));
-    if (!S_ISREG (st.st_mode))
-        return errsetf (errp, EINVAL, "%s is no file with a certificate", path);
-    if (st.st_uid != geteuid () && st.st_uid != 0)
+    if (st->st_uid != geteuid () && st->st_uid != 0)
         return errsetf (errp, EPERM, "certificate %s is user %u's, not user %u's, whose broker this is: chown it", path,
-                        (unsigned)st.st_uid, (unsigned)geteuid ());
-    if (st.st_mode & 077)
+                        (unsigned)st->st_uid, (unsigned)geteuid ());
+    if (st->st_mode & 077)
         return errsetf (errp, EPERM, "certificate %s has mode %04o: only its owner may read it, so chmod 0400 %s", path,
-                        (unsigned)(st.st_mode & 07777), path);
+                        (unsigned)(st->st_mode & 07777), path);
     return 0;
 }
 
@@ -141,19 +135,25 @@ static int parse (const char *text, uint8_t secret[CERTIFICATE_SECRET_SIZE])
 static int read_fd (int fd, const char *path, uint8_t secret[CERTIFICATE_SECRET_SIZE], idt_error_t *errp)
 {
     char text[MAX_SIZE + 1];
+    struct stat st;
     ssize_t n;
     int rc;
 
-    if (check_file (fd, path, errp) < 0)
-        return -1;
+    if (fstat (fd, &st) < 0)
+        return errprintf (errp, "%s: %s", path, strerror (errno));
+    if (!S_ISREG (st.st_mode))
+        return errsetf (errp, EINVAL, "%s is no file with a certificate", path);
     if ((n = read (fd, text, MAX_SIZE)) < 0)
         return errprintf (errp, "%s: %s", path, strerror (errno));
     text[n] = '\0';
-    rc = parse (text, secret);
+    if ((rc = parse (text, secret)) < 0)
+        rc = errsetf (errp, EINVAL, "%s has no secret-key and its public-key: make a certificate by idtree keygen",
+                      path);
     explicit_bzero (text, sizeof (text));
-    return rc < 0 ? errsetf (errp, EINVAL,
-                             "%s has no secret-key and its public-key: make a certificate by idtree keygen", path)
-                  : 0;
+    /* After the text: a file that is no certificate is another's, and is not to be made unreadable. */
+    if (rc == 0 && (rc = check_rights (&st, path, errp)) < 0)
+        explicit_bzero (secret, CERTIFICATE_SECRET_SIZE);
+    return rc;
 }
 
 int certificate_read (const char *path, uint8_t secret[CERTIFICATE_SECRET_SIZE], idt_error_t *errp)
