@@ -97,7 +97,7 @@ test_expect_success 'without an instance, or with one that is gone, commands say
     IDTREE_URI=tcp://x test_expect_code 1 idtree info 2>err && grep "tcp://x" err
 '
 test_expect_success 'every command has a screen of help with its name, and an example' '
-    idtree -h >help && test "$(wc -l <help)" -le 32 && idtree --help | test_cmp help - &&
+    idtree -h >help && test "$(wc -l <help)" -le 48 && idtree --help | test_cmp help - &&
     for c in start startctl "id new" "id show" "id convert" "id range" "id sort" ping getattr setattr lsattr \
              "module list" "module load" "module remove" "module stats" "overlay status" \
              "event pub" "event sub" dmesg logger info shutdown; do
@@ -152,5 +152,32 @@ test_expect_success 'a refusal names what to do' '
     grep "size: attribute may not be updated while the broker runs: what may be given is given at its start" err && grep "nosuch: unknown attribute (idtree lsattr lists them)" err &&
     grep "^idtree setattr: attribute log-stderr-level=banana: " err && grep "no module of that name is loaded there (idtree module list)" err && ! grep "roken pipe" err &&
     test "$(grep -c "seq=0" out)" = 2 && idtree keygen mine >told && grep "^mine: made; copy it to all hosts" told
+'
+test_expect_success 'the screen of help has its commands in groups, each command once' '
+    idtree -h >help && sed -n "s/^\([a-z ]*\):\$/\1/p" help >got && cat help &&
+    printf "%s\n" ids "start and state" look change hosts "jobs and documents" more >want && test_cmp want got &&
+    sed -n "s/^  \([a-z]*\) .*/\1/p" help | sort >got && test -z "$(uniq -d got)" &&
+    for c in $(idtree complete "" | grep -vx "getattr\|setattr\|lsattr"); do grep -x "$c" got || return 1; done >/dev/null &&
+    sed -n "/^ids:/,/^\$/p" help | grep "^  id  *new" && sed -n "/^more:/,\$p" help | grep -c "^  " >n && test "$(cat n)" = 1
+'
+test_expect_success 'each program says usage and example in one form, and idtree-http names the page' '
+    http=$IDTREE_BUILDDIR/src/http/idtree-http && for p in idtree "idtree broker" $(test ! -x "$http" || echo "$http"); do
+        $p -h >out && cat out && head -n 1 out | grep "^usage: [a-z-]*" && grep "example: " out && ! grep "Usage\|Example" out || return 1
+    done && { test ! -x "$http" || "$http" -h | grep "GET / (the page"; }
+'
+test_expect_success 'id new takes how many as an operand, and once alone' '
+    idtree start sh -c "idtree id new 3; idtree id new -s sno 2" >out && test "$(wc -l <out)" = 5 && idtree id new --local -s uid 2 >out && test "$(wc -l <out)" = 2 &&
+    test_expect_code 2 idtree id new -n 2 3 2>err && grep "both say how many" err && test_expect_code 2 idtree id new 0 2>err && grep "count .0.: a number from 1" err &&
+    test_expect_code 2 idtree id new --follow 3 2>err && grep "exclude each other" err && test_expect_code 2 idtree id new 3 4 2>err && grep "too many" err
+'
+test_expect_success 'sentences name the character, the file, the rank, the id as it was given' '
+    test_expect_code 1 idtree id show f0OIl 2>err && grep ".f0OIl. is no id: .0., its character 2, cannot stand there" err &&
+    test_expect_code 1 idtree id show ƒ1é 2>err && grep "is no id: .é., its character 3, cannot" err &&
+    test_expect_code 1 idtree id show 0x 2>err && grep "is no id: it ends too early" err &&
+    test_expect_code 1 idtree id sort nofile 2>err && grep ".nofile. is no id (those of a file: idtree id sort - <FILE)" err &&
+    test_expect_code 2 idtree id new --uri=garbage 2>err && grep "garbage: not local://PATH or local://PATH?rank=RANK, with a PATH of at most 107 bytes" err &&
+    idtree start -s 2 sh -c "! idtree ping 1!nosuch; ! idtree job show 5; idtree doc open d; idtree logger -r 1 over there; idtree dmesg -r 1; idtree watermark -r 1" >out 2>err; cat out err;
+    grep "^idtree ping: rank 1: .*nosuch.* (idtree module list -r 1 shows" err && grep "^idtree job show: 5: the module job-ingest is not loaded" err &&
+    grep "^session" out && ! grep "^seq" out && grep "over there" out && grep "^behind" out && ! grep "too many" err
 '
 test_done

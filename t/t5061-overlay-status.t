@@ -36,7 +36,7 @@ test_expect_success 'on one there is, unless it is not wanted' '
     on_terminal() { TERM=xterm script -qec "$1" /dev/null </dev/null; } &&
     on_terminal "idtree overlay status --summary" >out && grep "$escape\[31mlost" out &&
     for c in "NO_COLOR=1 idtree overlay status" "TERM=dumb idtree overlay status" \
-        "idtree overlay status --color=never" "idtree overlay status --no-colour"; do
+        "idtree overlay status --color=never" "idtree overlay status --no-color"; do
         on_terminal "$c --summary" >out && grep lost out && ! grep "$escape\[31m" out || return 1
     done
 '

@@ -30,7 +30,7 @@
 #include "libutil/inherited.h"
 
 static const char usage[] =
-    "Usage: idtree-broker [OPTIONS] [COMMAND...]\n"
+    "usage: idtree-broker [OPTION]... [COMMAND...]\n"
     "Run one broker of a tree.  Started by a launcher (idtree start, mpiexec, srun, mpirun, flux run) it is one of\n"
     "many; without, it is a tree of its own.  Rank 0 runs COMMAND, once the tree is complete, and the instance\n"
     "ends with it.  Without COMMAND it runs until SIGTERM or SIGINT.\n"
@@ -49,8 +49,9 @@ static const char usage[] =
     "  -V, --version           print the version\n"
     "  -h, --help              print this help\n"
     "\n"
-    "Example: mpiexec.hydra -n 4 idtree-broker idtree overlay status\n"
-    "Attributes are described in idtree-broker(1).\n";
+    "Attributes are described in idtree-broker(1).\n"
+    "\n"
+    "example: mpiexec.hydra -n 4 idtree-broker idtree overlay status\n";
 
 enum { OPT_RECOVER = 256, OPT_STANDALONE, OPT_HOST, OPT_RANK, OPT_CHECK };
 

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <syslog.h>
+#include <unistd.h>
 
 #include <idtree/rpc.h>
 
@@ -15,6 +16,7 @@
 #include "cmd/base/guard.h"
 #include "cmd/base/out.h"
 #include "cmd/base/ranks.h"
+#include "libutil/clock.h"
 #include "libutil/logline.h"
 
 #define LINE_MAX_PRINTED 4096
@@ -197,7 +199,10 @@ const struct command dmesg_command = {
 
 /* --- logger ----------------------------------------------------------------------------------- */
 
+#define LOG_HEADER_MAX 320 /* bytes before the text of a line */
+
 struct logger_options {
+    uint32_t rank; /* IDT_NODEID_ANY: the broker of the URI */
     int level;
     const char *name;
 };
@@ -228,8 +233,29 @@ static char *join (const struct cmd *cmd)
     return buf;
 }
 
+/* To the log of another rank, in the form of idt_log (). */
+static void send_to_rank (const struct cmd *cmd, const struct logger_options *o, uint32_t from, const char *text)
+{
+    char line[LOG_HEADER_MAX + IDT_LOG_TEXT_MAX + 1], stamp[CLOCK_STAMP_SIZE];
+    int size = snprintf (line, sizeof (line), "<%d>1 %s %u %.128s %d - - %.*s", LOG_PRI (o->level) << 3,
+                         clock_stamp (stamp), from, o->name, (int)getpid (), IDT_LOG_TEXT_MAX, text);
+    idt_future_t *f = idt_rpc_raw (cmd->h, "log.append", line, (size_t)size, o->rank, IDT_RPC_NORESPONSE);
+
+    if (!f)
+        cmd_die (cmd, "cannot send: %s", strerror (errno));
+    idt_future_destroy (f);
+}
+
+static void send_line (const struct cmd *cmd, const struct logger_options *o, uint32_t from, const char *text)
+{
+    if (o->rank == IDT_NODEID_ANY)
+        idt_log (cmd->h, o->level, "%s", text);
+    else
+        send_to_rank (cmd, o, from, text);
+}
+
 /* One request for each line.  What the log does not keep of a longer one is told. */
-static void send_lines (const struct cmd *cmd, idt_t *h, int level, char *text)
+static void send_lines (const struct cmd *cmd, const struct logger_options *o, uint32_t from, char *text)
 {
     unsigned number = 1;
 
@@ -242,17 +268,17 @@ static void send_lines (const struct cmd *cmd, idt_t *h, int level, char *text)
             cmd_warn (cmd, "line %u has %zu bytes: the log keeps the first %d", number, strlen (line),
                       IDT_LOG_TEXT_MAX);
         if (*line || (number == 1 && !next))
-            idt_log (h, level, "%s", line);
+            send_line (cmd, o, from, line);
         line = next;
     }
 }
 
 /* Lines are never answered; a refusal is, before what is asked later. */
-static void check_may_log (struct cmd *cmd, idt_t *h)
+static void check_may_log (struct cmd *cmd, idt_t *h, uint32_t rank)
 {
-    idt_future_t *f = idt_rpc_raw (h, "log.append", "", 0, IDT_NODEID_ANY, 0);
+    idt_future_t *f = idt_rpc_raw (h, "log.append", "", 0, rank, 0);
 
-    json_decref (ask_take_new (cmd, ask_send (cmd, "broker.ping", IDT_NODEID_ANY, json_object ()), "broker.ping"));
+    json_decref (ask_take_new (cmd, ask_send (cmd, "broker.ping", rank, json_object ()), "broker.ping"));
     if (f && idt_future_is_ready (f))
         ask_wait (cmd, f, "log.append");
     idt_future_destroy (f);
@@ -260,27 +286,31 @@ static void check_may_log (struct cmd *cmd, idt_t *h)
 
 static int run_logger (struct cmd *cmd)
 {
-    struct logger_options o = { .level = LOG_NOTICE, .name = "logger" };
+    struct logger_options o = { .rank = IDT_NODEID_ANY, .level = LOG_NOTICE, .name = "logger" };
     struct guard guard;
     uint32_t rank;
 
     cmd_options (cmd, &o);
-    idt_t *h = cmd_connect (cmd);
+    idt_t *h = cmd_connect_for (cmd, o.rank);
     guard_begin (&guard, cmd);
     if (idt_get_rank (h, &rank) < 0) /* so that the line carries it */
         cmd_die (cmd, "rank: %s", strerror (errno));
-    check_may_log (cmd, h);
+    check_may_log (cmd, h, o.rank);
     idt_log_set_name (h, o.name);
     char *text = join (cmd);
-    send_lines (cmd, h, o.level, text);
+    send_lines (cmd, &o, rank, text);
     free (text);
     if (idt_flush (h) < 0)
         cmd_die (cmd, "cannot send: %s", strerror (errno));
+    if (o.rank != IDT_NODEID_ANY) /* which then has the lines, sent before it on the same way */
+        json_decref (ask_new (cmd, "broker.ping", o.rank, json_object (), "broker.ping"));
     guard_end (&guard);
     return CMD_OK;
 }
 
 static const struct cmd_option logger_options[] = {
+    { 'r', "rank", "R", "to the log of rank R (default: the broker of the URI)", cmd_take_rank,
+      offsetof (struct logger_options, rank) },
     { 's', "severity", "LEVEL", "emerg, alert, crit, err, warning, notice (default), info, debug", take_level,
       offsetof (struct logger_options, level) },
     { 'n', "name", "NAME", "who says it (default: logger)", cmd_take_text, offsetof (struct logger_options, name) },

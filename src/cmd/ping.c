@@ -94,12 +94,21 @@ static void print_answer (struct ping *p, idt_future_t *f)
     fflush (stdout);
 }
 
+/* Nor will the other requests find a service. */
+static void die_without_service (const struct ping *p, const idt_future_t *f)
+{
+    if (p->nodeid == IDT_NODEID_ANY)
+        cmd_die (p->cmd, "%s (idtree module list shows which services there are)", idt_future_error (f));
+    cmd_die (p->cmd, "rank %u: %s (idtree module list -r %u shows which services there are)", p->nodeid,
+             idt_future_error (f), p->nodeid);
+}
+
 static void answer_cb (idt_future_t *f, void *arg)
 {
     struct ping *p = arg;
 
-    if (idt_future_errnum (f) == ENOSYS && p->ended == 0) /* nor will the others find one */
-        cmd_die (p->cmd, "%s (idtree module list shows which services there are)", idt_future_error (f));
+    if (idt_future_errnum (f) == ENOSYS && p->ended == 0)
+        die_without_service (p, f);
     print_answer (p, f);
     idt_future_destroy (f);
     if (++p->ended == p->count)

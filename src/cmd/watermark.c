@@ -3,6 +3,7 @@
 
 /* watermark.c - idtree watermark: below which id all are made that ever will be */
 #include <inttypes.h>
+#include <stddef.h>
 #include <stdio.h>
 
 #include <jansson.h>
@@ -25,14 +26,26 @@ static void print_text (const struct cmd *cmd, const json_t *o)
                id, date, timestamp, behind_ms);
 }
 
+struct options {
+    uint32_t rank;
+};
+
 static int run (struct cmd *cmd)
 {
-    cmd_options (cmd, NULL);
-    json_t *o = ask_new (cmd, "fluid.watermark", IDT_NODEID_ANY, json_object (), "cannot tell the watermark");
-    (cmd->json ? ask_print : print_text) (cmd, o);
-    json_decref (o);
+    struct options o = { .rank = IDT_NODEID_ANY };
+
+    cmd_options (cmd, &o);
+    json_t *answer = ask_new (cmd, "fluid.watermark", o.rank, json_object (), "cannot tell the watermark");
+    (cmd->json ? ask_print : print_text) (cmd, answer);
+    json_decref (answer);
     return CMD_OK;
 }
+
+static const struct cmd_option options[] = {
+    { 'r', "rank", "R", "as rank R knows it (default: the broker of the URI)", cmd_take_rank,
+      offsetof (struct options, rank) },
+    CMD_OPTIONS_END,
+};
 
 const struct command watermark_command = {
     .name = "watermark",
@@ -42,5 +55,6 @@ const struct command watermark_command = {
                "An answer that was made before may be on its way yet, for fluid.forward-timeout at most.",
     .example = "idtree watermark --json",
     .json = "one object",
+    .options = options,
     .run = run,
 };

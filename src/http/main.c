@@ -53,7 +53,7 @@ static const struct option longs[] = {
 };
 
 static const char help[] =
-    "Usage: idtree-http [OPTION]...\n"
+    "usage: idtree-http [OPTION]...\n"
     "Serve ids and figures of an instance over HTTP.\n\n"
     "  -l, --listen WHERE       ADDRESS:PORT, [ADDRESS]:PORT or unix:PATH (" LISTEN ")\n"
     "  -u, --uri URI            the broker (default: as for idtree)\n"
@@ -66,9 +66,9 @@ static const char help[] =
     "      --show-log           tell lines of the instance's log to other users of this host, too\n"
     "  -h, --help               show this\n"
     "      --version            show the version\n\n"
-    "POST /v1/ids?n=N&to=FORM, GET /v1/ids/ID, /v1/watermark, /v1/tree, /v1/events, /v1/openapi.json,\n"
-    "    /metrics, /healthz, /readyz\n\n"
-    "Example: idtree-http & curl -X POST 'localhost:8061/v1/ids?n=3'\n";
+    "GET / (the page for people), POST /v1/ids?n=N&to=FORM, GET /v1/ids/ID, /v1/watermark, /v1/tree,\n"
+    "    /v1/events, /v1/openapi.json, /metrics, /healthz, /readyz\n\n"
+    "example: idtree-http & curl -X POST 'localhost:8061/v1/ids?n=3'\n";
 
 static void end (int status, const char *text)
 {

@@ -452,24 +452,57 @@ static bool is_in_group (const struct command *c)
     return false;
 }
 
+/* What the first words are for, in the order of the screen. */
+static const struct section {
+    const char *title;
+    const char *words; /* each between blanks; NULL: all that are in no other */
+} sections[] = {
+    { "ids", " id watermark " },
+    { "start and state", " start startctl init state shutdown " },
+    { "look", " info status overlay health top ping trace metrics dmesg " },
+    { "change", " attr module event logger reload " },
+    { "hosts", " broker keygen " },
+    { "jobs and documents", " job doc " },
+    { "more", NULL },
+};
+#define SECTIONS (sizeof (sections) / sizeof (sections[0]))
+
+static const struct section *section_of (const char *word)
+{
+    char key[CMD_WORD_MAX + 2];
+    const struct section *s = sections;
+
+    snprintf (key, sizeof (key), " %s ", word);
+    while (s->words && !strstr (s->words, key))
+        s++;
+    return s;
+}
+
+static void print_first_word (const struct command *const *table, char *word)
+{
+    int words;
+    const struct command *c = cmd_find (table, 1, &word, &words);
+
+    if (c && is_in_group (c))
+        return;
+    if (c)
+        out_print ("  %-10s %s\n", word, c->summary);
+    else
+        print_group (table, word);
+}
+
 void cmd_help_all (const struct command *const *table)
 {
     struct cmd_words first;
-    int words;
 
     cmd_words (&first, table, NULL);
     out_print ("usage: idtree COMMAND [OPTION]...\n"
-               "Start a tree of brokers, get unique ids from it, look inside.\n\n");
-    for (size_t i = 0; i < first.count; i++) {
-        char *word = first.buf[i];
-        const struct command *c = cmd_find (table, 1, &word, &words);
-
-        if (c && is_in_group (c))
-            continue;
-        if (c)
-            out_print ("  %-10s %s\n", word, c->summary);
-        else
-            print_group (table, word);
+               "Start a tree of brokers, get unique ids from it, look inside.\n");
+    for (size_t k = 0; k < SECTIONS; k++) {
+        out_print ("\n%s:\n", sections[k].title);
+        for (size_t i = 0; i < first.count; i++)
+            if (section_of (first.words[i]) == &sections[k])
+                print_first_word (table, first.buf[i]);
     }
     out_print ("\nidtree COMMAND -h tells more.  example: idtree start -s 8 idtree id new -n 3\n");
 }

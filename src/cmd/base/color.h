@@ -20,7 +20,7 @@ enum mood { MOOD_GOOD, MOOD_WARNING, MOOD_BAD };
 #define COLOR_OPTIONS(offset)                                                                          \
     { 0, "color", "WHEN", "auto (default: on a terminal), always or never", color_take_when, offset }, \
     {                                                                                                  \
-        0, "no-colour", NULL, "the same as --color=never", color_take_never, offset                    \
+        0, "no-color", NULL, "the same as --color=never", color_take_never, offset                     \
     }
 void color_take_when (struct cmd *cmd, const char *arg, void *to);
 void color_take_never (struct cmd *cmd, const char *arg, void *to);

@@ -98,8 +98,9 @@ static int run_method (struct cmd *cmd, const char *method)
     const char *name = cmd->argv[0];
     json_t *answer = doc_ask_new (&d, method, json_pack ("{s:s}", "document", name), name);
 
-    if (json_object_size (answer) > 0)
-        doc_print (&d, answer);
+    if (!cmd->json)
+        json_object_del (answer, "seq"); /* tells programs alone something */
+    doc_print (&d, answer);
     json_decref (answer);
     return CMD_OK;
 }

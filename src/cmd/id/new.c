@@ -245,7 +245,7 @@ static void check_options (struct new_options *o)
     check_fits (o, o->kind, "kind", "uid", true);
     check_fits (o, o->drift, "drift", "uid", false);
     if (o->follow && o->count > 0)
-        cmd_usage (o->cmd, "--follow and --count exclude each other: each line of stdin says how many");
+        cmd_usage (o->cmd, "--follow and a count exclude each other: each line of stdin says how many");
     if ((o->trace || o->spans) && (o->follow || o->local || strcmp (o->scheme->name, "fluid") != 0))
         cmd_usage (o->cmd, "--trace is of one request for ids of scheme fluid: leave out --follow, --local, --scheme");
     if ((o->trace || o->spans) && o->count > IDT_FLUID_MAX_COUNT)
@@ -291,11 +291,22 @@ static void trace (struct new *new, uint32_t count)
     way_destroy (way);
 }
 
+/* idtree id new 3 */
+static void take_operand (struct new_options *o)
+{
+    if (o->cmd->argc == 0)
+        return;
+    if (o->count > 0)
+        cmd_usage (o->cmd, "--count and N both say how many: leave one out");
+    take_count (o->cmd, o->cmd->argv[0], &o->count);
+}
+
 static int run (struct cmd *cmd)
 {
     struct new new = { .o = { .cmd = cmd, .rank = IDT_NODEID_ANY, .scheme = scheme_find ("fluid") } };
 
     cmd_options (cmd, &new.o);
+    take_operand (&new.o);
     check_options (&new.o);
     new.fluid = !strcmp (new.o.scheme->name, "fluid");
     setvbuf (stdout, NULL, _IOFBF, OUTPUT_BUFFER);
@@ -337,6 +348,7 @@ static const struct cmd_option options[] = {
 
 const struct command id_new_command = {
     .name = "id new",
+    .operands = "[N]",
     .flags = CMD_CONNECTS,
     .summary = "Get new ids from the instance, one a line (default: in F58)",
     .example = "idtree id new -n 3 --to f58 --to words",

@@ -103,16 +103,51 @@ void idtext_warn_of (struct idtext_reader *r, uint64_t line, const char *s, size
     cmd_warn (r->cmd, "%s'%s' %s", where, cmd_quote (s, len > LINES_MAX ? LINES_MAX : len, quoted), what);
 }
 
+/* The character of a fluid that cannot stand where it does, in 'what', as far as the text begins as one. */
+static void explain_fluid (const char *s, size_t len, size_t pos, char *what, size_t size)
+{
+    char quoted[CMD_QUOTE_MAX];
+    size_t bytes = 1, number = 1;
+
+    if (pos >= len) {
+        snprintf (what, size, "is no id: it ends too early");
+        return;
+    }
+    for (size_t i = 0; i < pos; i++)
+        number += ((unsigned char)s[i] & 0xc0) != 0x80;
+    while (pos + bytes < len && ((unsigned char)s[pos + bytes] & 0xc0) == 0x80)
+        bytes++;
+    snprintf (what, size, "is no id: '%s', its character %zu, cannot stand there", cmd_quote (s + pos, bytes, quoted),
+              number);
+}
+
+/* Why a text is none, in 'what': for one that begins as a fluid, or as a file's name may. */
+static void explain (const struct idtext_reader *r, uint64_t line, const char *s, size_t len, char *what, size_t size)
+{
+    bool marked = *s == 'f' || !strncmp (s, "\u0192", 2) || !strncmp (s, "0x", 2);
+    bool fluid = r->scheme ? !strcmp (r->scheme->name, "fluid") : marked;
+    size_t pos = 0;
+    fluid_t id;
+
+    snprintf (what, size, "is no id");
+    if (len > 0 && len <= LINES_MAX && fluid && fluid_parse (s, len, &id, &pos) < 0 && pos > 0)
+        explain_fluid (s, len, pos, what, size);
+    else if (line == 0 && r->cmd->argc == 1)
+        snprintf (what, size, "is no id (those of a file: idtree %s - <FILE)", r->cmd->command->name);
+}
+
 void idtext_warn (struct idtext_reader *r, uint64_t line, const char *s, size_t len, const struct candidate *candidate,
                   int n, int errnum)
 {
-    char names[NAMES_MAX] = "", what[NAMES_MAX + 64];
+    char names[NAMES_MAX] = "", what[NAMES_MAX + CMD_QUOTE_MAX];
 
     for (int i = 0; i < n; i++)
         add_name (names, " or ", candidate[i].scheme->name);
     snprintf (what, sizeof (what), "may be %s: say which with --scheme", names);
-    if (n == 0)
-        snprintf (what, sizeof (what), "%s", errnum == ERANGE ? "does not fit in 64 bits" : "is no id");
+    if (n == 0 && errnum == ERANGE)
+        snprintf (what, sizeof (what), "does not fit in 64 bits");
+    else if (n == 0)
+        explain (r, line, s, len, what, sizeof (what));
     idtext_warn_of (r, line, s, len, what);
 }
 

@@ -86,7 +86,7 @@ json_t *jobs_ask_new (const struct jobs *j, const char *method, json_t *request,
 
     snprintf (topic, sizeof (topic), "ingest.%s", method);
     idt_future_t *f = ask_ready (j->cmd, ask_send (j->cmd, topic, 0, request), what);
-    jobs_check_service (j->cmd, f, what);
+    jobs_check_service (j->cmd, f, j->cmd->argc == 1 ? j->cmd->argv[0] : what); /* the id as it was given */
     return ask_take_new (j->cmd, f, what);
 }
 

@@ -19,6 +19,9 @@
 #include "libutil/errprintf.h"
 #include "libutil/minmax.h"
 
+#define AMOUNT_MAX 32
+#define KIB_OF_GIB (1024. * 1024)
+
 /* The number behind 'key' in the first line that begins so; false where there is none ("max"). */
 static bool read_number (const char *path, const char *key, uint64_t *n)
 {
@@ -82,7 +85,8 @@ static struct limit threads (const struct found *f, const char *what, const char
 
 static struct limit memory (const struct found *f, const char *name, uint64_t limit, uint64_t used)
 {
-    return (struct limit){ .what = "KiB of memory",
+    return (struct limit){ .what = "GiB of memory",
+                           .kib = true,
                            .name = name,
                            .limit = limit,
                            .used = used,
@@ -244,6 +248,29 @@ static uint64_t most (const struct limit *l, uint64_t size, uint64_t processes)
     return low;
 }
 
+/* A number for a sentence: memory is counted in KiB, and people count it in GiB. */
+static const char *amount (const struct limit *l, uint64_t n, char buf[AMOUNT_MAX])
+{
+    if (l->kib)
+        snprintf (buf, AMOUNT_MAX, "%.1f", (double)n / KIB_OF_GIB);
+    else
+        snprintf (buf, AMOUNT_MAX, "%" PRIu64, n);
+    return buf;
+}
+
+static int refuse (const struct limit *l, uint64_t size, uint64_t processes, idt_error_t *errp)
+{
+    char needed[AMOUNT_MAX], limit[AMOUNT_MAX], used[AMOUNT_MAX];
+    uint64_t need_all = need (l, size, size, processes);
+
+    return errsetf (errp, EAGAIN,
+                    "%" PRIu64 " brokers are too many for this host: they need %s %s, and of %s (%s) %s are in use; "
+                    "at most %" PRIu64 " can run here%s%s",
+                    size, amount (l, need_all, needed), l->what, amount (l, l->limit, limit), l->name,
+                    amount (l, l->used, used), most (l, size, processes), l->remedy ? ": " : "",
+                    l->remedy ? l->remedy : "");
+}
+
 int limits_check (const struct limit *limits, int count, uint64_t size, uint64_t processes, idt_error_t *errp)
 {
     const struct limit *tight = NULL;
@@ -253,9 +280,5 @@ int limits_check (const struct limit *limits, int count, uint64_t size, uint64_t
             tight = &limits[i];
     if (!tight || size <= most (tight, size, processes))
         return 0;
-    return errsetf (errp, EAGAIN,
-                    "%" PRIu64 " brokers are too many for this host: they need %" PRIu64 " %s, and of %" PRIu64
-                    " (%s) %" PRIu64 " are in use; at most %" PRIu64 " can run here%s%s",
-                    size, need (tight, size, size, processes), tight->what, tight->limit, tight->name, tight->used,
-                    most (tight, size, processes), tight->remedy ? ": " : "", tight->remedy ? tight->remedy : "");
+    return refuse (tight, size, processes, errp);
 }

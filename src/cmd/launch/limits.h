@@ -51,6 +51,7 @@ struct limit {
     uint64_t together;  /* all, if there are as many as are asked for; fewer need a part of it */
     uint64_t per_some;  /* each of some */
     uint64_t of_some;   /* who are so many, at most, and may all be in one process */
+    bool kib;           /* the numbers are KiB; a sentence shows GiB */
     const char *remedy; /* what lets more of them fit; NULL: the limit's name says it */
 };
 

@@ -12,11 +12,11 @@
 static void test_made_up (void)
 {
     static const struct limit limits[] = {
-        { "open files", "ulimit -n", 1024, 32, 1, 0, false, 0, 0, 0, NULL },
-        { "threads", "kernel.pid_max", 1000, 200, 4, 0, false, 0, 0, 0, NULL },
-        { "KiB of memory", "memory", 3072000, 0, 3072, 0, false, 0, 0, 0, NULL },
+        { "open files", "ulimit -n", 1024, 32, 1, 0, false, 0, 0, 0, false, NULL },
+        { "threads", "kernel.pid_max", 1000, 200, 4, 0, false, 0, 0, 0, false, NULL },
+        { .what = "GiB of memory", .name = "memory", .kib = true, .limit = 3072000, .per_process = 3072 },
     };
-    static const struct limit full = { "threads", "kernel.pid_max", 100, 200, 4, 0, false, 0, 0, 0, NULL };
+    static const struct limit full = { "threads", "kernel.pid_max", 100, 200, 4, 0, false, 0, 0, 0, false, NULL };
     idt_error_t error = { "" };
 
     ok (limits_check (limits, 3, 1, 1, &error) == 0 && limits_check (limits, 3, 200, 200, &error) == 0,
@@ -29,14 +29,20 @@ static void test_made_up (void)
         "what the launcher needs for itself counts");
     ok (limits_check (&full, 1, 1, 1, &error) < 0 && strstr (error.text, "at most 0 can"),
         "a host that is full carries none");
+    ok (limits_check (&limits[2], 1, 1000000, 1000000, &error) < 0
+            && strstr (error.text,
+                       "they need 2929.7 GiB of memory, and of 2.9 (memory) 0.0 are in use; at most 1000 can"),
+        "memory is counted in GiB: %s", error.text);
     ok (limits_check (NULL, 0, 1000000, 1, NULL) == 0, "no limits, no refusal");
 }
 
 /* 10 brokers a process. */
 static void test_shared (void)
 {
-    static const struct limit threads = { "threads", "kernel.pid_max", 1000, 200, 30, 1, false, 0, 0, 0, NULL };
-    static const struct limit files = { "open files of a process", "ulimit -n", 100, 20, 0, 5, true, 0, 0, 0, NULL };
+    static const struct limit threads = { "threads", "kernel.pid_max", 1000, 200, 30, 1, false, 0, 0, 0, false, NULL };
+    static const struct limit files = {
+        "open files of a process", "ulimit -n", 100, 20, 0, 5, true, 0, 0, 0, false, NULL
+    };
     idt_error_t error = { "" };
 
     ok (limits_check (&threads, 1, 200, 20, &error) == 0, "brokers that share processes need less");

@@ -73,8 +73,8 @@ static int add (struct uris *u, const char *text, size_t len, idt_error_t *errp)
     u->count++;
     if (read_uri (uri) == 0)
         return 0;
-    return errprintf (errp, "%s: not local:// and a path of at most %zu bytes, and ?rank=RANK at will", uri->text,
-                      sizeof (uri->socket.sun_path) - 1);
+    return errprintf (errp, "%s: not local://PATH or local://PATH?rank=RANK, with a PATH of at most %zu bytes",
+                      uri->text, sizeof (uri->socket.sun_path) - 1);
 }
 
 int uris_parse (struct uris *u, const char *text, idt_error_t *errp)
