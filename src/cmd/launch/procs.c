@@ -64,6 +64,8 @@ static char **make_argv (const char *const *args)
  */
 static void exec_broker (const struct procs *procs, int fd, pid_t launcher)
 {
+    static const int none[] = { 0 }, of_brokers[] = BROKER_SIGNALS;
+
     prctl (PR_SET_PDEATHSIG, SIGKILL);
     if (getppid () != launcher)
         _exit (1);
@@ -75,7 +77,7 @@ static void exec_broker (const struct procs *procs, int fd, pid_t launcher)
         close (null);
     fcntl (fd, F_SETFD, 0);
     /* A signal that comes before the broker is ready for it is read then, and does not end it. */
-    inherited_pass_signals_but (procs->script ? &(const int){ 0 } : (const int[])BROKER_SIGNALS);
+    inherited_pass_signals_but (procs->script ? none : of_brokers);
     execve (procs->path, procs->argv, procs->env);
     dprintf (STDERR_FILENO, "idtree start: cannot run %s: %s\n", procs->path, strerror (errno));
     _exit (127);
