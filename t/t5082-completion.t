@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright idtree contributors
 #
-# t5082-completion.t - the shell completes what the instance knows, and bash gets it right
+# t5082-completion.t - the shell completes what the instance knows, and bash, zsh and fish get it right
 test_description='completion of arguments'
 . "$(dirname "$0")/idtree-sharness.sh"
 test_under_idtree 3
@@ -80,6 +80,55 @@ test_expect_success PTY 'bash puts it where the cursor is' '
     timeout "$WAIT_S" python3 keys.py "$IDTREE_SRCDIR/etc/completion/idtree" "idtree ev" "idtree event " "idtree id new --to=wo" "idtree id new --to=words " \
         "idtree id new --to wo" "idtree id new --to words " "idtree start --topology=kar" "idtree start --topology=kary:" \
         "idtree doc show plan." "idtree doc show plan." "idtree doc show oth" "idtree doc show other " "echo x | idtree getattr hostn" "idtree getattr hostname "
+'
+
+# The same keys in zsh, where a key prints the line that stands there.
+cat >keys-zsh.py <<'EOT'
+import os, pty, select, sys, time
+pid, fd = pty.fork()
+if pid == 0:
+    os.environ.update(PS1="$ ", TERM="dumb", COLUMNS="1000")
+    os.execvp("zsh", ["zsh", "-f", "-i"])
+def until(what):
+    seen, end = b"", time.monotonic() + 100
+    while what not in seen:
+        if not select.select([fd], [], [], end - time.monotonic())[0]:
+            sys.exit("zsh says %r" % seen)
+        seen += os.read(fd, 4096)
+os.write(fd, b"unsetopt beep; fpath=(%s $fpath); autoload -Uz compinit; compinit -D -u; show() { print -r -- \"<$BUFFER>\" }; zle -N show;"
+             b" bindkey '^X' show; print lo''aded\n" % sys.argv[1].encode())
+until(b"loaded\r\n")
+for line, want in zip(sys.argv[2::2], sys.argv[3::2]):
+    os.write(fd, line.encode() + b"\t\x18")
+    until(b"<" + want.encode() + b">")
+    os.write(fd, b"\x15")
+    print("%s -> %s" % (line, want))
+os.close(fd)
+EOT
+: >a-file-of-mine
+if command -v zsh >/dev/null && command -v python3 >/dev/null; then test_set_prereq ZSH; fi
+test_expect_success ZSH 'so does zsh' '
+    timeout "$WAIT_S" python3 keys-zsh.py "$IDTREE_SRCDIR/etc/completion" "idtree ev" "idtree event " "idtree id new --to=wo" "idtree id new --to=words " \
+        "idtree id new --to wo" "idtree id new --to words " "idtree start --topology=kar" "idtree start --topology=kary:" \
+        "idtree doc show plan." "idtree doc show plan." "idtree doc show oth" "idtree doc show other " "echo x | idtree getattr hostn" "echo x | idtree getattr hostname " \
+        "idtree doc import new a-file" "idtree doc import new a-file-of-mine "
+'
+# What a real fish offers, without its descriptions.
+fish_offers() { HOME=$PWD fish --no-config -c "source $IDTREE_SRCDIR/etc/completion/idtree.fish; complete -C \"\$argv\"" "$1" | cut -f 1 | sort | tr "\n" " "; }
+if command -v fish >/dev/null; then test_set_prereq FISH; fi
+test_expect_success FISH 'and fish offers it' '
+    while IFS="|" read -r line want; do
+        got=$(fish_offers "$line") && test "$got" = "$want " || { echo "$line: $got"; return 1; }
+    done <<END
+idtree ev|event
+idtree id new --to=wo|--to=words
+idtree id new --to wo|words
+idtree start --topology=kar|--topology=kary:
+idtree doc show plan.|plan.a plan.b
+echo x ; idtree getattr hostn|hostname
+idtree startctl kill |0 1 2
+idtree doc import new a-file|a-file-of-mine
+END
 '
 http=$IDTREE_BUILDDIR/src/http/idtree-http
 if test -x "$http"; then test_set_prereq HTTP; fi
