@@ -81,7 +81,7 @@ END
 }
 cleanup 'kill "$nginx_pid" 2>/dev/null || :'
 test_expect_success NGINX 'events come through nginx as they happen' '
-    start_nginx && python3 "$IDTREE_SRCDIR/t/http_proxy.py" nginx.sock && curl -sf -m 60 --unix-socket nginx.sock http://localhost/v1/tree | jq -e ".size == 7" &&
+    start_nginx && python3 "$IDTREE_SRCDIR/t/http_proxy.py" nginx.sock "$url" $http_pid && curl -sf -m 60 --unix-socket nginx.sock http://localhost/v1/tree | jq -e ".size == 7" &&
     kill $nginx_pid && { wait $nginx_pid || :; }
 '
 test_expect_success 'the log is told to nobody whom other users may be' '
