@@ -52,6 +52,7 @@ monitoring.md|# prometheus.yml|- a file of Prometheus
 monitoring.md|ExecStart|- a line of a unit
 packages.md|scripts/packages|- installs packages: scripts/check-upgrade does so in a clean root
 packages.md|apt-get install ./idtree|- wants packages and systemd: scripts/check-upgrade
+packages.md|rpmbuild|- builds packages: scripts/check-packaging does so
 packages.md|make check-upgrade|- builds packages, for minutes
 packages.md|autopkgtest|- wants packages and a root: debian/tests, by scripts/check-upgrade
 performance.md|make bench|- measures, for minutes
