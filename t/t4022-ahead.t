@@ -17,7 +17,7 @@ is_active() { idtree info --uri "${IDTREE_URI%0}$1" | grep '^fluid state  *activ
 until_active() { for r in "$@"; do wait_until "rank $r holds a lease" is_active $r || return 1; done; }
 is_ahead() { ahead=$(value_of 0 ahead_ms) && echo "ahead $ahead" && test "$ahead" -ge 600000; }
 is_now() { ahead=$(value_of 0 ahead_ms) && echo "ahead $ahead" && test "$ahead" -lt 1000; }
-renewals() { idtree module stats -r $1 fluid | grep -o '"renewals": *[0-9]*' | grep -o '[0-9]*$'; }
+renewals() { idtree module stats -r $1 fluid | sed -n "s/^renewals  *//p"; }
 is_renewed() { test "$(renewals $1)" -ge 3; }
 until_renewed() { for r in "$@"; do wait_until "rank $r has renewed its lease" is_renewed $r || return 1; done; }
 is_here() { ahead=$(value_of 0 ahead_ms) && echo "ahead $ahead" && test "$ahead" -lt 10000; }

@@ -56,6 +56,11 @@ test_expect_success 'module lists, removes, loads, counts' '
     ! idtree module list -r 3 | grep fluid && idtree module load -r 3 fluid &&
     idtree module list -r 3 | grep fluid && idtree module stats fluid | grep requests &&
     idtree module stats --json fluid | grep "^{.*}$" && idtree module stats --rusage fluid | grep maxrss &&
+    idtree module stats fluid >out && cat out && grep -E "^requests +[0-9]+$" out && ! grep "[][{}\"]" out &&
+    idtree module stats overlay >out && cat out && ! grep "[][{}\"]" out && grep -E "^parent-rank +-$" out && sed -n "/^links:/,\$p" out >links &&
+    grep -E "^ +rank +by +answers " links && test "$(grep -cE "^ +[12] +zmq +[0-9]" links)" = 2 &&
+    idtree module stats -r all fluid >out && cat out && grep -E "^ranks +0-3$" out && grep -E "^requests +[0-9]+$" out && ! grep "[][{}\"]" out &&
+    idtree module stats compressor >out && grep -E "^root documents +[0-9]+$" out && idtree info >out && grep -E "^fluid lease +[0-9]+ to [0-9]+ ms after the epoch$" out &&
     idtree module stats --clear fluid &&
     test_expect_code 1 idtree module load nosuch 2>err && grep "nosuch: module not found in search path" err &&
     test_expect_code 1 idtree module load fluid 2>err && grep "fluid" err &&

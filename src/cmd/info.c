@@ -105,11 +105,21 @@ static json_t *collect_new (struct cmd *cmd, uint32_t rank)
     return all;
 }
 
+/* The time that a lease is of, in words. */
+static void show_lease (json_t *fluid)
+{
+    const char *from, *to;
+
+    if (json_unpack (json_object_get (fluid, "lease"), "[ss]", &from, &to) == 0)
+        json_object_set_new (fluid, "lease", json_sprintf ("%s to %s ms after the epoch", from, to));
+}
+
 static void print_text (json_t *all)
 {
     const size_t flags = JSON_COMPACT | JSON_REAL_PRECISION (6);
     json_t *fluid = json_incref (json_object_get (all, "fluid"));
 
+    show_lease (fluid);
     json_object_del (all, "fluid");
     ask_print_members (all, "", LABEL_WIDTH, flags);
     ask_print_members (fluid, "fluid ", LABEL_WIDTH, flags);

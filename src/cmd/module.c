@@ -92,10 +92,10 @@ static int run_stats (struct cmd *cmd)
             "%s: No service matching %s is registered: no module of that name is loaded there (idtree module list%s%s)",
             cmd->argv[0], topic, o.ranks ? " -r " : "", o.ranks ? o.ranks : "");
     json_t *answer = ask_take_new (cmd, f, topic);
-    if (cmd->json || json_object_size (answer) > 0) {
-        out_json (answer, ASK_REALS | (cmd->json ? JSON_COMPACT : JSON_INDENT (1)));
-        out_print ("\n");
-    }
+    if (cmd->json)
+        ask_print (cmd, answer);
+    else
+        ask_print_members (answer, "", 0, ASK_REALS | JSON_COMPACT);
     json_decref (answer);
     return CMD_OK;
 }

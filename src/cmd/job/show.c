@@ -12,7 +12,7 @@
 #include "libutil/duration.h"
 
 #define LABEL_WIDTH 14
-#define STATS_WIDTH 18
+#define STATS_WIDTH 24
 
 /* --- show ------------------------------------------------------------------------------------- */
 

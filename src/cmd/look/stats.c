@@ -99,6 +99,19 @@ static json_t *report_new (struct cmd *cmd, const struct stats *s)
     return o;
 }
 
+/* For people: the ranks, then what they tell together; who told nothing is a warning. */
+static void print_text (const struct cmd *cmd, const json_t *report)
+{
+    json_t *o = json_pack ("{s:O}", "ranks", json_object_get (report, "ranks")), *ranks;
+    const char *why;
+
+    json_object_update (o, json_object_get (report, "sum"));
+    ask_print_members (o, "", 0, ASK_REALS | JSON_COMPACT);
+    json_object_foreach (json_object_get (report, "failed"), why, ranks)
+        cmd_warn (cmd, "ranks %s: %s", json_string_value (ranks), why);
+    json_decref (o);
+}
+
 int stats_print (struct cmd *cmd, const char *text, const char *topic, bool json)
 {
     struct stats s = { .sum = json_object (), .failed = json_object (), .answered = json_array () };
@@ -106,8 +119,7 @@ int stats_print (struct cmd *cmd, const char *text, const char *topic, bool json
 
     ranks_ask (cmd, &ranks, topic, NULL, take, &s);
     json_t *o = report_new (cmd, &s);
-    out_json (o, ASK_REALS | (json ? JSON_COMPACT : JSON_INDENT (1)));
-    out_print ("\n");
+    (json ? ask_print : print_text) (cmd, o);
     int status = json_object_size (s.failed) > 0 ? CMD_FAILED : CMD_OK;
     json_decref (o);
     json_decref (s.sum);
