@@ -160,6 +160,16 @@ test_expect_success 'the screen of help has its commands in groups, each command
     for c in $(idtree complete "" | grep -vx "getattr\|setattr\|lsattr"); do grep -x "$c" got || return 1; done >/dev/null &&
     sed -n "/^ids:/,/^\$/p" help | grep "^  id  *new" && sed -n "/^more:/,\$p" help | grep -c "^  " >n && test "$(cat n)" = 1
 '
+test_expect_success 'each screen of help has an example, and no empty line too much' '
+    for c in $(idtree complete ""); do
+        words=$(idtree complete $c "" 2>/dev/null | grep -x "[a-z]*") && idtree help $c | grep -q "^usage: idtree $c COMMAND" || words=-
+        for w in $words; do
+            test $w = - && w=; idtree $c $w -h >out || return 1
+            test $c = broker || grep -q "^example: " out || { echo "$c $w: no example"; return 1; }
+            ! sed "/^\$/{N;/^\\n\$/!d}" out | grep -q "^\$" || { echo "$c $w"; cat out; return 1; }
+        done
+    done
+'
 test_expect_success 'each program says usage and example in one form, and idtree-http names the page' '
     http=$IDTREE_BUILDDIR/src/http/idtree-http && for p in idtree "idtree broker" $(test ! -x "$http" || echo "$http"); do
         $p -h >out && cat out && head -n 1 out | grep "^usage: [a-z-]*" && grep "example: " out && ! grep "Usage\|Example" out || return 1

@@ -36,7 +36,7 @@ const struct command keygen_command = {
     .summary = "Make the certificate that all hosts of an instance have",
     .details =
         "Whoever can read FILE can be any of its brokers.  Copy it to each host as safely as other keys, for the\n"
-        "user that runs the broker alone; it is made with mode 0400.  A file that exists is not replaced.\n",
+        "user that runs the broker alone; it is made with mode 0400.  A file that exists is not replaced.",
     .example = "idtree keygen /etc/idtree/idtree.cert",
     .options = options,
     .run = run,

@@ -40,6 +40,7 @@ const struct command version_command = {
     .name = "version",
     .flags = CMD_CONNECTS,
     .summary = "Show the versions of the command and, where there is one, of the broker",
+    .example = "idtree version",
     .json = "one object",
     .run = run,
 };
