@@ -18,8 +18,11 @@ static const char *string_of (const json_t *o, const char *key)
     const char *s = json_string_value (json_object_get (o, key));
 
     if (!s) {
-        diag ("a vector has no text \"%s\"", key);
-        bail_out ("the vectors are incomplete");
+        char why[128];
+
+        snprintf (why, sizeof (why),
+                  "a vector of t/vectors/fluid.json or fluid-parse.json has no text \"%s\": add it there", key);
+        bail_out (why);
     }
     return s;
 }
