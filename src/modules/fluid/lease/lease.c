@@ -146,6 +146,8 @@ bool lease_grant (struct lease_table *t, uint64_t now_ms, const struct lease_wan
     struct lease_holding *h = &t->holding[want->generator];
     bool same = same_incarnation (h, want->incarnation);
 
+    if (strcmp (h->gone, want->incarnation) == 0)
+        return false;
     if (same && want->number < h->number)
         return false;
     /* A retry gets the same answer (ANSWER_AGAIN); everyone else a range of his own (OWN_RANGE), be it a broker that
@@ -176,7 +178,8 @@ bool lease_give_back (struct lease_table *t, const struct lease_back *back)
     if (!same_incarnation (h, back->incarnation) || back->end_ms >= h->hi_ms)
         return false;
     h->hi_ms = max_u64 (back->end_ms, h->from_ms);
-    h->incarnation[0] = '\0'; /* or a repeated want would be answered with the range given back */
+    memcpy (h->gone, h->incarnation, sizeof (h->gone)); /* its wants may wait on their way, even in this message */
+    h->incarnation[0] = '\0';
     return true;
 }
 

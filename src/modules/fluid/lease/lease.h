@@ -101,6 +101,7 @@ struct lease_record {
 /* The last range given of one generator, and to whom. */
 struct lease_holding {
     char incarnation[IDT_MSG_UUID_LEN + 1]; /* empty: nobody, or given back */
+    char gone[IDT_MSG_UUID_LEN + 1];        /* who gave back last; empty: nobody since the table was made */
     uint64_t number;
     uint64_t from_ms; /* where the ranges begin that this incarnation was given in a row, each at the end of another */
     uint64_t lo_ms;
@@ -155,8 +156,8 @@ void lease_store_failed (struct lease_table *t);
  */
 bool lease_grant (struct lease_table *t, uint64_t now_ms, const struct lease_want *want, struct lease_grant *grant);
 
-/* Take back what is left of the ranges that an incarnation was given in a row, for it holds them as one.  Returns
- * whether the giver was believed.
+/* Take back what is left of the ranges that an incarnation was given in a row, for it holds them as one.  It is closed
+ * for good then: what it asked for before, and comes later, is not given.  Returns whether the giver was believed.
  */
 bool lease_give_back (struct lease_table *t, const struct lease_back *back);
 
