@@ -235,8 +235,8 @@ static PyObject *answer (struct connection *c, idt_future_t *f, int rc, int errn
     return text_or_none (text);
 }
 
-/* In slices, between which it is seen that another thread closes the connection.  NULL: it was not asked, and errno says why.
- * Returns its answer's text, or NULL with an exception set.
+/* In slices, between which it is seen that another thread closes the connection.  NULL: it was not asked, and errno
+ * says why.  Returns its answer's text, or NULL with an exception set.
  */
 static PyObject *wait_within (struct connection *c, idt_future_t *f, double left_ms)
 {

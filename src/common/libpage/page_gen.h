@@ -39,8 +39,8 @@ void page_gen_advance (struct page_gen *g, uint64_t ms);
 void page_gen_follow (struct page_gen *g, fluid_t id);
 
 /* The word now.  Returns false where it is none that those who have the page may have made of what it was, with clocks
- * that show 'limit_ms' at most, or where another function met such a one: none of them goes on from that.  Then the page
- * is to be closed, and '*w' is what it was before.
+ * that show 'limit_ms' at most, or where another function met such a one: none of them goes on from that.  Then the
+ * page is to be closed, and '*w' is what it was before.
  */
 bool page_gen_look (struct page_gen *g, uint64_t limit_ms, struct word *w);
 

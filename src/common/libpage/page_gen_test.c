@@ -309,7 +309,7 @@ static void move (struct page_gen *g, int how)
         page_gen_end_loans (g, 0, 100);
 }
 
-/* Who writes nonsense while the broker is between two looks, and puts it right again or lets the broker go on from it. */
+/* Somebody writes nonsense while the broker is between two looks, and puts it right again or not. */
 static void spoil_between (const char *what, struct word written, bool put_right)
 {
     int seen = 0, good = 0;
