@@ -13,7 +13,7 @@ LEASE=2000
 
 uri_of() { echo "${IDTREE_URI%0}$1"; }
 info() { idtree info --uri "$(uri_of "$1")" | awk -v key="$2" '$2 == key { print $3 }'; }
-lease_end() { info "$1" lease | sed 's/.*,"\([0-9]*\)"\]/\1/'; }
+lease_end() { idtree info --json --uri "$(uri_of "$1")" | sed 's/.*"lease":\["[0-9]*","\([0-9]*\)"\].*/\1/'; }
 boot_ms() { awk '{ printf "%d", $1 * 1000 }' /proc/uptime; }
 forwarded() { idtree module stats --json -r "$1" fluid | sed 's/.*"forwarded": *\([0-9]*\).*/\1/'; }
 
