@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
@@ -151,7 +152,7 @@ static int check_threads (void)
 {
     size_t got = 0;
 
-    if (set_and_get (64 << 10, &got) != 0 || got != 2 << 20)
+    if (set_and_get ((size_t)PTHREAD_STACK_MIN, &got) != 0 || got != 2 << 20)
         return 1;
     if (set_and_get ((size_t)1 << 30, &got) != 0 || got != 2 << 20)
         return 2;
