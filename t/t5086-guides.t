@@ -28,7 +28,8 @@ test_under_idtree 8 --topology kary:2 -o fluid.max-generators=4 -o broker.module
 cat >table <<'END'
 README.md|$ git clone|- needs a network, and installs packages: t5080 runs scripts/quickstart
 README.md|$ idtree start|run
-README.md|#include|- a fragment of C: t7071 compiles the guide's program
+README.md|job=$(idtree|run
+README.md|curl -X POST|run with http
 c-programs.md|#include <idtree/page.h>|- C, cut by empty lines: t7071
 c-programs.md|int main|- C
 c-programs.md|    if (!page|- C

@@ -96,7 +96,7 @@ test_expect_success 'README has the table between its markers, and is as it was 
     echo none >bare && test_expect_code 2 "$report" --readme bare old 2>err && cat err && grep "markers" err
 '
 test_expect_success 'the README of the tree is one that it can write' '
-    cp "$IDTREE_SRCDIR/README.md" . && chmod u+w README.md && "$report" --readme README.md old && grep "^| F58 text, written" README.md
+    cp "$IDTREE_SRCDIR/README.md" . && chmod u+w README.md && "$report" --readme README.md old && grep "^| one id from the local broker" README.md
 '
 test_expect_success GNUPLOT 'what has three sizes is plotted, and nothing else' '
     "$report" --plots plots old >out && cat out && test "$(cat out)" = plots/broker-us-hops.svg && grep "</svg>" plots/broker-us-hops.svg &&
