@@ -9,10 +9,10 @@ test_under_idtree 2
 
 manual=$IDTREE_SRCDIR/doc/man/idtree-broker.1
 # NAME or NAME (DEFAULT) of each attribute, one a line, from the lines behind .TP.
-awk '/^\.SH/ { on = /ATTRIBUTES/ } /^\.SS Told/ { on = 0 }
+awk '/^\.SH/ { on = /ATTRIBUTES/ } /^\.SS Set by the broker/ { on = 0 }
     tag && on { gsub (/^\.BR? |"/, ""); gsub (/, |,$/, " "); gsub (/ +\(/, "("); gsub (/ +/, "\n"); print }
     { tag = /^\.TP/ }' "$manual" >described
-awk '/^\.S[HS]/ { on = 0 } on { gsub (/[,.]( |$)/, "\n"); print } /^\.SS Told/ { on = 1 }' "$manual" |
+awk '/^\.S[HS]/ { on = 0 } on { gsub (/[,.]( |$)/, "\n"); print } /^\.SS Set by the broker/ { on = 1 }' "$manual" |
     sed '/^$/d' >told
 idtree module load -r 0 job-ingest && idtree module load -r 1 job-ingest || exit 1
 idtree lsattr -v >here
