@@ -132,8 +132,8 @@ static int share_up (void *arg, const struct share_want *want)
     return -1;
 }
 
-static const struct node_ops ops = { reply,       fail,      forward,  cancel,   lease_up,
-                                     lease_reply, report_up, log_text, share_up, NULL };
+static const struct node_ops ops = { reply,     fail,     forward,  cancel, lease_up, lease_reply,
+                                     report_up, log_text, share_up, NULL,   NULL };
 
 /* --- peers --- */
 

@@ -97,6 +97,19 @@ test_expect_success 'rank 0 goes on at once where somebody spoilt its page, what
         test "$(first_of spoilt.2)" -gt "$(tail -n 1 asked.spoilt)" && rm spoilt.* || return 1
     done
 '
+# Whoever would wait for those times would wait for as long as they are written.
+cat >chase.sh <<'END'
+. "$IDTREE_SRCDIR/t/wait.sh"
+wait_served 0 -g || exit 1
+"$IDTREE_BUILDDIR/t/pagevandal" chase & vandal=$!
+idtree id new -n 200 --to=dec >asked.chase && idtree id new -n 200 --to=dec >>asked.chase && wait $vandal && sort -n -c asked.chase
+rc=$?
+kill $vandal 2>/dev/null
+exit $rc
+END
+test_expect_success 'a process writes times of a second ahead, again and again: the broker sees it, and answers by message' '
+    idtree start -o fluid.lease=1h sh chase.sh
+'
 test_expect_success 'who has the page and writes nonsense: it is closed, and ids go on when that lease is over' '
     (at1 "$LOAD" make nonsense.1 1000 1) && (at1 "$IDTREE_BUILDDIR/t/pagevandal") &&
     wait_until "it is told" sh -c "idtree dmesg -r 1 | grep \"does not hold what it may\"" &&

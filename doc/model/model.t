@@ -69,6 +69,7 @@ all   renew RENEWED    -DFAULTS=4 -DNO_ANSWER_AGAIN
 all   renew RENEWED    -DFAULTS=4 -DNO_NEW_INCARNATION
 all   renew RENEWED    -DFAULTS=4 -DNO_HIGHEST_HORIZON
 small page  HOLDS      -DCLIENTS=1
+all   page  HOLDS      -DCLIENTS=1 -DLOOK
 large page  HOLDS      -DCLIENTS=2
 all   page  NOT_TWICE  -DNO_COMPARE_WORD
 all   page  NOT_TWICE  -DNO_WORD_FIRST
@@ -76,6 +77,7 @@ all   page  NOT_TWICE  -DNO_CLOSE_IN_ONE
 all   page  NOT_TWICE  -DNO_LENT_IN_WORD
 all   page  TOLD       -DNO_PAST_FIRST
 all   page  TOLD       -DNO_LOOK_AGAIN
+all   page  HONEST     -DCLIENTS=1 -DLOOK -DNO_CLOCK_AFTER
 all   order HOLDS      -DT=4 -DFAULTS=1
 all   order ORDER      -DT=4 -DFAULTS=1 -DL_WAIT
 all   order ORDER      -DT=4 -DFAULTS=1 -DL_LAST
@@ -141,6 +143,7 @@ outcome() { # model
     *'>seen'* | *'>=left['*) echo ORDER ;;
     *'>=watermark'* | *'>=told'* | *'(late)'*) echo TOLD ;;
     *'>=asked'*) echo NOT_OLD ;;
+    *'(m<=n)'*) echo HONEST ;;
     'acceptance cycle'*) [ "$1" = serve ] && echo SERVED || echo RENEWED ;;
     '') grep -q 'errors: 0$' out && ! grep -qE '^error: |not completed' out && echo HOLDS || echo 'NOT SEARCHED TO THE END' ;;
     *) echo 'A FAULT OF THE MODEL' ;;

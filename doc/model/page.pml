@@ -15,6 +15,7 @@
  *
  * Checked: NOT_TWICE  no id is made twice
  *          TOLD       none is handed out of a time of which it was said that none would be
+ *          HONEST     the broker takes no word that a client made for one of a time that is to come
  *
  * Rules taken away:
  *  NO_COMPARE_WORD  a client stores the word without a look whether it has changed
@@ -23,6 +24,7 @@
  *  NO_LENT_IN_WORD  what is not lent is read before the word, and is not in it
  *  NO_PAST_FIRST    it is said that no id of the past will be made before the word is past it
  *  NO_LOOK_AGAIN    a client does not look at the time when it has swapped
+ *  NO_CLOCK_AFTER   the broker reads the clock before the word that it compares with it
  */
 #define S 2
 #define END 5
@@ -34,6 +36,17 @@ byte over = 0;                  /* the time of use is over for all below */
 byte lent_from = 255, lent_to = 255;
 byte given = 255;               /* given back from here on */
 bool made[END * S];
+byte now = 0;                   /* the newest time that a clock has shown to a client, or that we moved the word to */
+
+/* A clock shows 't', or the broker moves the word there.  With LOOK the broker compares the word with its clock. */
+inline shown (t)
+{
+#ifdef LOOK
+    if :: (t) > now -> now = t :: else fi
+#else
+    skip
+#endif
+}
 
 inline make (t, s)
 {
@@ -63,7 +76,8 @@ proctype client ()
             do
             :: t < h -> t++; s = o  /* as the clock says */
             :: break
-            od
+            od;
+            shown (t)
         }
         if
         :: t >= h || c
@@ -103,7 +117,19 @@ proctype client ()
 
 inline raise ()
 {
-    atomic { if :: ms < 3 -> ms = 3; used = own :: else fi }
+    atomic { if :: ms < 3 -> ms = 3; used = own; shown (3) :: else fi }
+}
+
+/* Whether the word is of a time that no clock has shown: once, at any time. */
+proctype look ()
+{
+    byte m, n;
+#ifdef NO_CLOCK_AFTER
+    n = now; m = ms;
+#else
+    m = ms; n = now;
+#endif
+    assert (m <= n)             /* HONEST */
 }
 
 /* What follows the newest millisecond, up to the end. */
@@ -128,9 +154,9 @@ inline past ()
 {
 #ifdef NO_PAST_FIRST
     told = 1;
-    atomic { if :: ms < 1 -> ms = 1; used = own :: else fi }
+    atomic { if :: ms < 1 -> ms = 1; used = own; shown (1) :: else fi }
 #else
-    atomic { if :: ms < 1 -> ms = 1; used = own :: else fi };
+    atomic { if :: ms < 1 -> ms = 1; used = own; shown (1) :: else fi };
     told = 1
 #endif
 }
@@ -185,6 +211,9 @@ proctype other ()
 init {
     atomic {
         run broker (); run borrower (); run other (); run client ();
+#ifdef LOOK
+        run look ();
+#endif
 #if CLIENTS > 1
         run client ()
 #endif

@@ -246,6 +246,11 @@ static void log_op (void *arg, int level, const char *text)
     world_say (((struct life *)arg)->w, arg, text);
 }
 
+static uint64_t now_op (void *arg)
+{
+    return life_boot_us (arg);
+}
+
 const struct node_ops life_ops = {
     .reply = reply_op,
     .fail = fail_op,
@@ -256,6 +261,7 @@ const struct node_ops life_ops = {
     .report_up = report_up_op,
     .log = log_op,
     .share_up = share_up_op,
+    .now_us = now_op,
 };
 
 static void positions_op (void *arg, uint64_t now_us, struct report *all)

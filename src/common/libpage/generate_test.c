@@ -250,7 +250,7 @@ static void test_refusals (void)
     for (unsigned i = 0; i < 2 * FLUID_PER_MS; i++)
         apart = apart && fluid_split (many[i]).sequence < PAGE_OWN_FIRST;
     ok (apart, "nor of what is the broker's alone, which no page can say");
-    page_gen_close (&w.gen, 0, UINT64_MAX);
+    page_gen_close (&w.gen, 0);
     ok (idt_page_generate (&w.client, 0, 1, &id) < 0 && errno == ESTALE, "a closed page says so");
     world_fini (&w);
 }
@@ -390,7 +390,7 @@ static void test_threads (void)
         page_gen_pause (&w.gen);
         page_gen_lend (&w.gen, lent % 32);
         struct word word;
-        if (!page_gen_look (&w.gen, UINT64_MAX, &word))
+        if (!page_gen_look (&w.gen, &word))
             break;
         counted += page_gen_others (&w.gen);
     }
@@ -439,7 +439,7 @@ static void test_killed (void)
                     waitpid (pid[j], NULL, 0);
     }
     ok (killed > 0, "%u processes were killed while they made ids", killed);
-    ok (page_gen_look (&w.gen, UINT64_MAX, &word), "the page is as good as it was");
+    ok (page_gen_look (&w.gen, &word), "the page is as good as it was");
     uint64_t counted = page_gen_others (&w.gen), made = 0;
     for (int k = 0; k < WORKERS; k++)
         made += log->count[k];

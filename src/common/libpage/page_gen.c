@@ -34,8 +34,16 @@ static bool swap (struct page_gen *g, uint64_t *had, struct word w) /* COMPARE_W
     return true;
 }
 
+/* Whether a clock of a client can have shown 'ms', of a word that was loaded before. */
+static bool has_come (struct page_gen *g, uint64_t ms)
+{
+    if (g->limit && ms > g->limit_ms)
+        g->limit_ms = g->limit (g->limit_arg); /* CLOCK_AFTER */
+    return !g->limit || ms <= g->limit_ms;
+}
+
 /* Whether those who have the page may have made this of what it was. */
-static bool is_sound (const struct page_gen *g, uint64_t limit_ms, uint64_t packed)
+static bool is_sound (struct page_gen *g, uint64_t packed)
 {
     struct word w = word_unpack (packed), seen = word_unpack (g->seen);
 
@@ -43,16 +51,19 @@ static bool is_sound (const struct page_gen *g, uint64_t limit_ms, uint64_t pack
         return false;
     if (w.ms == seen.ms)
         return w.used >= seen.used;
-    return w.ms > seen.ms && w.ms < g->top_ms && w.ms <= limit_ms;
+    return w.ms > seen.ms && w.ms < g->top_ms && has_come (g, w.ms);
 }
 
 /* Whether we may go on from a word that we met since the last look: else the next one says what it is, even if it was
- * put right meanwhile.
+ * put right meanwhile.  What follows must be above it: so a client that swaps all the time ends our loops by its own
+ * numbers, or by a word that goes back.
  */
 static bool may_follow (struct page_gen *g, uint64_t had)
 {
-    if (g->page && !is_sound (g, g->limit_ms, had))
+    if (g->page && !g->spoilt && !is_sound (g, had))
         g->spoilt = true;
+    if (g->page && !g->spoilt)
+        g->seen = had;
     return !g->spoilt;
 }
 
@@ -151,10 +162,17 @@ void page_gen_share (struct page_gen *g, struct page *page, struct page *terms, 
     g->told = 0;
     g->told_ms = word_unpack (g->seen).ms;
     g->top_ms = 0;
-    g->limit_ms = UINT64_MAX; /* until it is looked at, which is before others have it */
+    page_gen_set_limit (g, NULL, NULL);
     g->spoilt = false;
     g->page = page;
     g->terms = terms;
+}
+
+void page_gen_set_limit (struct page_gen *g, page_limit_f *limit, void *arg)
+{
+    g->limit = limit;
+    g->limit_arg = arg;
+    g->limit_ms = 0;
 }
 
 void page_gen_set_terms (struct page_gen *g, const struct page_terms *terms)
@@ -208,12 +226,11 @@ void page_gen_end_loans (struct page_gen *g, uint32_t first, uint64_t ms)
     swap (g, &had, w); /* or the next time */
 }
 
-bool page_gen_look (struct page_gen *g, uint64_t limit_ms, struct word *w)
+bool page_gen_look (struct page_gen *g, struct word *w)
 {
     uint64_t packed = atomic_load (word_of (g));
-    bool sound = !g->page || (!g->spoilt && is_sound (g, limit_ms, packed));
+    bool sound = !g->page || (!g->spoilt && is_sound (g, packed));
 
-    g->limit_ms = limit_ms;
     if (sound)
         g->seen = packed;
     *w = word_unpack (g->seen);
@@ -250,12 +267,12 @@ uint64_t page_gen_others (struct page_gen *g)
     return n < most ? n : most;
 }
 
-uint64_t page_gen_close (struct page_gen *g, uint64_t now_ms, uint64_t limit_ms)
+uint64_t page_gen_close (struct page_gen *g, uint64_t now_ms)
 {
     if (!g->page)
         return 0;
     uint64_t packed = atomic_fetch_or (&g->page->word, WORD_CLOSED); /* CLOSE_IN_ONE */
-    bool sound = !g->spoilt && is_sound (g, limit_ms, packed);
+    bool sound = !g->spoilt && is_sound (g, packed);
     struct word last = word_unpack (sound ? packed : g->seen);
 
     if (!sound) {

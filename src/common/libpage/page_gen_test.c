@@ -75,6 +75,8 @@ static void test_alone (void)
 struct shared {
     struct page_gen gen;
     struct page page;
+    uint64_t clock_ms;     /* of the clients */
+    struct word meanwhile; /* ms 0: none; else a client writes it while the clock is read */
 };
 
 static void share (struct shared *s)
@@ -84,6 +86,25 @@ static void share (struct shared *s)
     page_gen_advance (&s->gen, 100);
     page_gen_share (&s->gen, &s->page, &s->page, "", 12345);
     page_gen_set_terms (&s->gen, &(struct page_terms){ .hi_ms = 200, .until_us = UINT64_MAX });
+}
+
+static uint64_t limit_cb (void *arg)
+{
+    struct shared *s = arg;
+
+    if (s->meanwhile.ms > 0)
+        atomic_store (&s->page.word, word_pack (s->meanwhile));
+    s->meanwhile.ms = 0;
+    return s->clock_ms;
+}
+
+/* The same, where the clock shows 'clock_ms'. */
+static void share_at (struct shared *s, uint64_t clock_ms)
+{
+    share (s);
+    s->clock_ms = clock_ms;
+    s->meanwhile.ms = 0;
+    page_gen_set_limit (&s->gen, limit_cb, s);
 }
 
 /* What somebody who has the page does. */
@@ -164,14 +185,13 @@ static void test_end_of_time (struct page *page)
     page_gen_advance (&g, END_MS);
     ok (page_gen_reserve_in (&g, FLUID_TIMESTAMP_MAX, UINT64_MAX, 1, &b) < 0 && errno == EAGAIN,
         "%s: ... and no more when the generator is moved to the end of time", how);
-    ok (page_gen_look (&g, UINT64_MAX, &w) && page_gen_newest (&g) == a + 9, "%s: its newest id is known", how);
+    ok (page_gen_look (&g, &w) && page_gen_newest (&g) == a + 9, "%s: its newest id is known", how);
     page_gen_advance (&g, UINT64_MAX);
     page_gen_follow (&g, UINT64_MAX);
     page_gen_follow (&g, 0);
     page_gen_advance (&g, 0);
-    ok (page_gen_look (&g, UINT64_MAX, &w) && page_gen_others (&g) == 0,
-        "%s: that is no fault of those who have the page", how);
-    page_gen_close (&g, 0, UINT64_MAX);
+    ok (page_gen_look (&g, &w) && page_gen_others (&g) == 0, "%s: that is no fault of those who have the page", how);
+    page_gen_close (&g, 0);
     ok (page_gen_reserve_in (&g, FLUID_TIMESTAMP_MAX, UINT64_MAX, 1, &b) < 0 && errno == EAGAIN,
         "%s: nothing more is made of it", how);
 }
@@ -183,7 +203,7 @@ static void test_shared (void)
     fluid_t id;
 
     share (&s);
-    ok (page_gen_look (&s.gen, UINT64_MAX, &w) && w.ms == 100 && w.used == 0, "a page begins where its generator was");
+    ok (page_gen_look (&s.gen, &w) && w.ms == 100 && w.used == 0, "a page begins where its generator was");
     write_word (&s, (struct word){ .ms = 110, .used = 1000 });
     ok (page_gen_reserve_in (&s.gen, 110, UINT64_MAX, 100, &id) == 24 && fluid_split (id).sequence == 1000,
         "the broker goes on where others were");
@@ -191,12 +211,12 @@ static void test_shared (void)
     ok (page_gen_reserve_in (&s.gen, 109, UINT64_MAX, 1, &id) < 0 && errno == EAGAIN, "... nor before");
     fluid_join (&(struct fluid_fields){ 120, GENERATOR + 1, 5 }, &id);
     page_gen_follow (&s.gen, id);
-    ok (page_gen_look (&s.gen, UINT64_MAX, &w) && w.ms == 120 && w.used == FLUID_PER_MS,
+    ok (page_gen_look (&s.gen, &w) && w.ms == 120 && w.used == FLUID_PER_MS,
         "above an id of a higher generator nothing is made of its millisecond");
     write_word (&s, (struct word){ .ms = 150, .used = 7 });
-    page_gen_close (&s.gen, 0, UINT64_MAX);
+    page_gen_close (&s.gen, 0);
     ok (word_unpack (atomic_load (&s.page.word)).closed && atomic_load (&s.page.hi_ms) == 0, "a page is closed");
-    ok (page_gen_look (&s.gen, UINT64_MAX, &w) && w.ms == 150 && w.used == 7 && !w.closed,
+    ok (page_gen_look (&s.gen, &w) && w.ms == 150 && w.used == 7 && !w.closed,
         "... and what was made of it is known to the broker");
 }
 
@@ -208,7 +228,7 @@ static void test_new_range (void)
     share (&s);
     page_gen_set_range (&s.gen, 300, 400);
     page_gen_set_terms (&s.gen, &(struct page_terms){ .hi_ms = 400, .until_us = UINT64_MAX });
-    ok (page_gen_look (&s.gen, UINT64_MAX, &w) && w.ms == 300, "nothing is made of what lies between two ranges");
+    ok (page_gen_look (&s.gen, &w) && w.ms == 300, "nothing is made of what lies between two ranges");
 }
 
 static void test_loans (void)
@@ -220,12 +240,12 @@ static void test_loans (void)
     page_gen_pause (&s.gen);
     ok (word_unpack (atomic_load (&s.page.word)).first == FLUID_GRANULES, "nothing is made by others in a pause");
     page_gen_lend (&s.gen, 4);
-    ok (page_gen_look (&s.gen, UINT64_MAX, &w) && w.first == 4, "... and afterwards nothing of what is lent");
+    ok (page_gen_look (&s.gen, &w) && w.first == 4, "... and afterwards nothing of what is lent");
     page_gen_end_loans (&s.gen, 0, 101);
-    ok (page_gen_look (&s.gen, UINT64_MAX, &w) && w.first == 4, "a loan is not over before the word is past it");
+    ok (page_gen_look (&s.gen, &w) && w.first == 4, "a loan is not over before the word is past it");
     page_gen_advance (&s.gen, 101);
     page_gen_end_loans (&s.gen, 0, 101);
-    ok (page_gen_look (&s.gen, UINT64_MAX, &w) && w.first == 0, "... and is then");
+    ok (page_gen_look (&s.gen, &w) && w.first == 0, "... and is then");
 }
 
 /* Ids that others make are counted when the word is looked at; ours, and what we pass over, are not. */
@@ -249,7 +269,7 @@ static void test_counts (void)
     ok (page_gen_others (&s.gen) <= 12 * FLUID_PER_MS, "who writes nonsense adds no more than there was to be made");
     atomic_store (&s.page.passed, 0);
     ok (page_gen_others (&s.gen) == 0, "... and takes nothing back");
-    page_gen_close (&s.gen, 0, UINT64_MAX);
+    page_gen_close (&s.gen, 0);
     ok (page_gen_others (&s.gen) == 0, "of a page that is closed nobody makes anything");
 }
 
@@ -267,8 +287,8 @@ static void test_spoilt_at_the_end (void)
     page_gen_set_terms (&s.gen, &(struct page_terms){ .hi_ms = END_MS, .until_us = UINT64_MAX });
     page_gen_reserve_in (&s.gen, 120, UINT64_MAX, 10, &id);
     write_word (&s, (struct word){ .ms = 119, .used = 1 });
-    ok (!page_gen_look (&s.gen, UINT64_MAX, &w), "a word of the past is seen in a range up to the end of time");
-    ok (page_gen_close (&s.gen, FLUID_TIMESTAMP_MAX, UINT64_MAX) == END_MS
+    ok (!page_gen_look (&s.gen, &w), "a word of the past is seen in a range up to the end of time");
+    ok (page_gen_close (&s.gen, FLUID_TIMESTAMP_MAX) == END_MS
             && page_gen_reserve_in (&s.gen, 120, UINT64_MAX, 1, &id) < 0 && errno == EAGAIN
             && page_gen_reserve_in (&s.gen, FLUID_TIMESTAMP_MAX, UINT64_MAX, 1, &id) < 0 && errno == EAGAIN,
         "... and nothing is made again of what was before");
@@ -280,12 +300,12 @@ static void spoil (const char *what, struct word written)
     struct word w;
     fluid_t id;
 
-    share (&s);
+    share_at (&s, 150);
     page_gen_reserve_in (&s.gen, 120, UINT64_MAX, 10, &id);
     write_word (&s, written);
-    bool seen = !page_gen_look (&s.gen, 150, &w);
-    uint64_t end_ms = page_gen_close (&s.gen, 125, 150);
-    ok (seen && end_ms == 200 && page_gen_look (&s.gen, 150, &w) && w.ms == 126 && w.used == 0 && w.first == 0,
+    bool seen = !page_gen_look (&s.gen, &w);
+    uint64_t end_ms = page_gen_close (&s.gen, 125);
+    ok (seen && end_ms == 200 && page_gen_look (&s.gen, &w) && w.ms == 126 && w.used == 0 && w.first == 0,
         "%s is seen, and the broker goes on, with its own part up to the end of the range", what);
 }
 
@@ -319,20 +339,59 @@ static void spoil_between (const char *what, struct word written, bool put_right
         struct word w;
         fluid_t id;
 
-        share (&s);
+        share_at (&s, 150);
         page_gen_reserve_in (&s.gen, 120, UINT64_MAX, 10, &id);
         page_gen_lend (&s.gen, written.first);
-        page_gen_look (&s.gen, 150, &w);
+        page_gen_look (&s.gen, &w);
         write_word (&s, written);
         move (&s.gen, how);
         if (put_right)
             write_word (&s, w);
-        seen += !page_gen_look (&s.gen, 150, &w);
-        page_gen_close (&s.gen, 135, 150);
-        good += page_gen_look (&s.gen, 150, &w) && w.ms == 136 && w.used == 0;
+        seen += !page_gen_look (&s.gen, &w);
+        page_gen_close (&s.gen, 135);
+        good += page_gen_look (&s.gen, &w) && w.ms == 136 && w.used == 0;
     }
     ok (seen == 6 && good == 6, "%s between two looks is not gone on from, and is seen%s", what,
         put_right ? ", also where it was put right" : "");
+}
+
+/* Clients made ids while the broker was stopped: the clock is read after their word, so it is not behind them. */
+static void test_clock_after (void)
+{
+    int good = 0;
+
+    for (int how = 0; how < 6; how++) {
+        struct shared s;
+        struct word w;
+
+        share_at (&s, 120);
+        page_gen_lend (&s.gen, 2);
+        write_word (&s, (struct word){ .ms = 120, .used = 3, .first = 2 });
+        page_gen_look (&s.gen, &w);
+        write_word (&s, (struct word){ .ms = 129, .used = 3, .first = 2 });
+        s.clock_ms = 129;
+        move (&s.gen, how);
+        good += page_gen_look (&s.gen, &w) && w.ms >= 129;
+    }
+    ok (good == 6, "CLOCK_AFTER: what clients made since the clock was read last is sound");
+}
+
+/* A client writes again and again: each word must be above the one before, so our swaps come to an end. */
+static void test_swapped_again (void)
+{
+    struct shared s;
+    struct word w;
+
+    share_at (&s, 140);
+    write_word (&s, (struct word){ .ms = 130, .used = 5 });
+    s.meanwhile = (struct word){ .ms = 130, .used = 6 };
+    page_gen_advance (&s.gen, 135);
+    ok (page_gen_look (&s.gen, &w) && w.ms == 135, "a word that came between look and swap is gone on from");
+    share_at (&s, 140);
+    write_word (&s, (struct word){ .ms = 130, .used = 5 });
+    s.meanwhile = (struct word){ .ms = 130, .used = 4 };
+    page_gen_advance (&s.gen, 135);
+    ok (!page_gen_look (&s.gen, &w) && w.ms == 130 && w.used == 5, "... one that goes back then is seen");
 }
 
 /* No client takes of the broker's own numbers. */
@@ -344,11 +403,11 @@ static void test_own_numbers (void)
 
     share (&s);
     write_word (&s, (struct word){ .ms = 110, .used = PAGE_OWN_FIRST });
-    ok (page_gen_look (&s.gen, 150, &w) && page_gen_reserve_in (&s.gen, 110, UINT64_MAX, 100, &id) == FLUID_GRANULE
-            && page_gen_look (&s.gen, 150, &w),
+    ok (page_gen_look (&s.gen, &w) && page_gen_reserve_in (&s.gen, 110, UINT64_MAX, 100, &id) == FLUID_GRANULE
+            && page_gen_look (&s.gen, &w),
         "others use up what is theirs, and the broker its own");
     write_word (&s, (struct word){ .ms = 111, .used = PAGE_OWN_FIRST + 1 });
-    ok (!page_gen_look (&s.gen, 150, &w), "who uses up the broker's own numbers is seen");
+    ok (!page_gen_look (&s.gen, &w), "who uses up the broker's own numbers is seen");
 }
 
 int main (void)
@@ -365,6 +424,8 @@ int main (void)
     test_loans ();
     test_counts ();
     test_own_numbers ();
+    test_clock_after ();
+    test_swapped_again ();
     spoil_between ("a word of the past", (struct word){ .ms = 119, .used = 1, .first = 2 }, false);
     spoil_between ("a word of the past", (struct word){ .ms = 119, .used = 1, .first = 2 }, true);
     spoil_between ("a millisecond that begins again", (struct word){ .ms = 120, .used = 0, .first = 2 }, true);

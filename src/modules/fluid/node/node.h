@@ -80,6 +80,11 @@ struct node_ops {
      * for 'ids' of it.  NULL: nobody wants to know.
      */
     void (*goes_up) (void *arg, void *cookie, uint32_t tag, uint32_t requests, uint32_t ids);
+
+    /* Read CLOCK_BOOTTIME in microseconds now: while there is a page others make ids during a call, too, by later
+     * readings than that of the call.  NULL: no time passes within a call.
+     */
+    uint64_t (*now_us) (void *arg);
 };
 
 struct node_config {

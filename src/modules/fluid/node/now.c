@@ -94,6 +94,7 @@ bool node_may_generate (struct node *n, uint64_t now_us, uint64_t *now_ms)
     node_page_look (n, now_us);
     if (!n->clock->known || n->doubt.now) /* T_DOUBT */
         return false;
+    now_us = node_page_now (n, now_us); /* what clients made until then is not waited for */
     uint64_t ms = clock_read (n->clock, now_us) / 1000;
 
     if (ms < n->cur.range.lo_ms || ms >= n->cur.range.hi_ms || now_us >= n->cur.until_us) { /* CHECK_END, CHECK_BEGIN */

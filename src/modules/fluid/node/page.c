@@ -11,8 +11,35 @@
 
 #define COARSE_US 10000 /* at most a coarse clock is behind */
 #define MONTH_US (UINT64_C (31) * 86400 * 1000000)
-#define AHEAD_MS 1000   /* what was done since the clock was read is not yet nonsense */
+#define APART_US 100    /* what clocks of two processors may differ; less than a millisecond, see limit_ms () */
 #define LOOK_US 1000000 /* while there is a page: its clock is set as often, at least */
+
+/* Now, by the clock: later than the time of the call.  Without an operation for it no time passes within a call. */
+static uint64_t read_clock (struct node *n)
+{
+    if (n->ops->now_us)
+        n->page_now_us = max_u64 (n->page_now_us, n->ops->now_us (n->arg));
+    return n->page_now_us;
+}
+
+/* The offset by which clients' clocks went until now. */
+static void note_offset (struct node *n, int64_t offset_us)
+{
+    n->page_limit_us = max_u64 (n->page_limit_us, read_clock (n) + (uint64_t)offset_us);
+}
+
+/* A page_limit_f.  Each client goes by an offset that was published once, and makes no id of a time that its clock has
+ * not shown: it sleeps until then.  So what is allowed beyond our clock is what two clocks differ; that is a part of a
+ * millisecond, so words that are ahead as far as they may be keep us waiting only at the end of one.
+ */
+static uint64_t limit_ms (void *arg)
+{
+    struct node *n = arg;
+
+    if (n->page_told)
+        note_offset (n, n->page_offset_us);
+    return (n->page_limit_us + APART_US) / 1000;
+}
 
 int node_page_open (struct node *n, uint64_t now_us, struct page *page, struct page *terms, const char *instance)
 {
@@ -21,6 +48,7 @@ int node_page_open (struct node *n, uint64_t now_us, struct page *page, struct p
     if (n->stopped || !n->epoch.known || n->gen.page || node_now_ms (n, now_us) < n->spoilt.end_ms)
         return errset (EAGAIN);
     page_gen_share (&n->gen, page, terms, instance, n->epoch.ms);
+    page_gen_set_limit (&n->gen, limit_ms, n);
     page_gen_lend (&n->gen, lender_top (&n->sharing.lender, 0));
     node_tick (n, now_us);
     return 0;
@@ -32,25 +60,22 @@ static void see (struct node *n, const struct word *w)
     n->last_id = max_u64 (n->last_id, page_gen_newest (&n->gen));
 }
 
-/* The latest that any client's clock can have shown until now: each went by an offset that was published once. */
-static uint64_t limit_ms (struct node *n, uint64_t now_us)
+uint64_t node_page_now (const struct node *n, uint64_t now_us)
 {
-    if (n->page_told)
-        n->page_limit_us = max_u64 (n->page_limit_us, now_us + (uint64_t)n->page_offset_us);
-    return n->page_limit_us / 1000 + AHEAD_MS;
+    return n->gen.page ? max_u64 (now_us, n->page_now_us) : now_us;
 }
 
 void node_page_close (struct node *n, uint64_t now_us)
 {
-    uint64_t now_ms = node_now_ms (n, now_us), limit = limit_ms (n, now_us);
     struct word last;
 
     if (!n->gen.page)
         return;
-    if (page_gen_look (&n->gen, limit, &last))
+    n->page_now_us = max_u64 (n->page_now_us, now_us);
+    if (page_gen_look (&n->gen, &last))
         n->stats.page_ids += page_gen_others (&n->gen);
-    uint64_t end_ms = page_gen_close (&n->gen, now_ms, limit);
-    page_gen_look (&n->gen, limit, &last);
+    uint64_t end_ms = page_gen_close (&n->gen, node_now_ms (n, node_page_now (n, now_us)));
+    page_gen_look (&n->gen, &last);
     see (n, &last);
     if (end_ms == 0)
         return;
@@ -69,7 +94,8 @@ void node_page_look (struct node *n, uint64_t now_us)
 
     if (!n->gen.page)
         return;
-    if (!page_gen_look (&n->gen, limit_ms (n, now_us), &w)) {
+    n->page_now_us = max_u64 (n->page_now_us, now_us);
+    if (!page_gen_look (&n->gen, &w)) {
         node_page_close (n, now_us);
         return;
     }
@@ -123,12 +149,13 @@ static void set_terms (struct node *n, uint64_t now_us, uint64_t monotonic_us)
     }
     if (!n->gen.page) /* a look may have closed it */
         return;
-    limit_ms (n, now_us); /* by the offset that was published until now */
-    if (terms.hi_ms > 0) {
-        n->page_told = true;
-        n->page_offset_us = terms.offset_us;
-    }
     page_gen_set_terms (&n->gen, &terms);
+    if (terms.hi_ms == 0)
+        return;
+    if (n->page_told && n->page_offset_us != terms.offset_us)
+        note_offset (n, n->page_offset_us); /* a client may have read it, and its clock, until now */
+    n->page_told = true;
+    n->page_offset_us = terms.offset_us;
 }
 
 bool node_page_publish (struct node *n, uint64_t now_us, uint64_t monotonic_us)

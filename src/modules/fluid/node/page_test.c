@@ -23,6 +23,8 @@
 struct shared {
     struct world w;
     struct page page;
+    uint64_t clock_us; /* what the clock shows when it is read during a call; 0: what it showed at its begin */
+    uint64_t ahead_us; /* a writer in a loop: each time it writes the word of a time so far ahead; 0: there is none */
 };
 
 static struct word word_of (const struct shared *s)
@@ -30,8 +32,33 @@ static struct word word_of (const struct shared *s)
     return word_unpack (atomic_load (&s->page.word));
 }
 
+/* What the writer in a loop writes: a word that is sound, but for its time. */
+static void write_ahead (struct shared *s)
+{
+    uint64_t ms = (s->clock_us + s->ahead_us - T0) / MS;
+    struct word w = word_of (s);
+
+    if (s->ahead_us == 0 || w.closed || (ms <= w.ms && w.used >= PAGE_OWN_FIRST))
+        return;
+    w.used = ms > w.ms ? 1 : w.used + 1;
+    w.ms = ms > w.ms ? ms : w.ms;
+    atomic_store (&s->page.word, word_pack (w));
+}
+
+/* Time goes on with each reading.  The worst time to write is between the look at the word, and the swap. */
+static uint64_t now_cb (void *arg)
+{
+    struct shared *s = arg;
+
+    write_ahead (s);
+    if (s->clock_us > 0)
+        s->clock_us += 7;
+    return s->clock_us;
+}
+
 static void create (struct shared *s, uint32_t rank, uint32_t max_generators, uint32_t lanes)
 {
+    static struct node_ops ops;
     struct node_config config = { .rank = rank,
                                   .max_generators = max_generators,
                                   .lanes = lanes,
@@ -45,7 +72,9 @@ static void create (struct shared *s, uint32_t rank, uint32_t max_generators, ui
 
     memset (s, 0, sizeof (*s));
     memcpy (config.incarnation, OWNER, sizeof (config.incarnation));
-    s->w.n = node_create (&config, &world_ops, &s->w);
+    ops = world_ops;
+    ops.now_us = now_cb;
+    s->w.n = node_create (&config, &ops, s);
 }
 
 /* The instance's time is 0 at T0. */
@@ -140,7 +169,7 @@ static void test_order (void)
     ok (f.timestamp_ms == 20 && f.sequence == 100 && word_of (&s).used == 105,
         "requests are answered with what follows, and the word says so");
     make (&s, 21, 7);
-    ask (&s, 20, 1, 0);
+    node_block (s.w.n, AT (21) - 50, &(struct node_request){ (void *)1, 1, 0, false, "someone", false });
     ok (s.w.req[1].answers == 1, "what was made of a time to come is waited for");
     node_tick (s.w.n, AT (21));
     ok (s.w.req[1].answers == 2 && fluid_split (s.w.req[1].first).sequence == 7, "... and no longer");
@@ -218,7 +247,7 @@ static void test_close (void)
 
     share (&s);
     make (&s, 777, 3);
-    node_stop (s.w.n, AT (30));
+    node_stop (s.w.n, AT (777));
     ok (word_of (&s).closed && atomic_load (&s.page.hi_ms) == 0, "who stops closes the page");
     ok (s.w.nback == 1 && s.w.back[0].end_ms == 778,
         "CLOSE_IN_ONE: ... and gives back what is above all that was made");
@@ -320,10 +349,70 @@ static void test_ahead (void)
     destroy (&s, 45000);
 
     share (&s);
+    publish (&s, 20);
     make (&s, 500, 1);
-    ask (&s, 20, 1, 0);
-    ok (!word_of (&s).closed, "one that is a little ahead of what is known here is not");
+    ask (&s, 21, 1, 0);
+    node_tick (s.w.n, AT (22));
+    ok (word_of (&s).closed && s.w.req[1].answers == 1, "so is one of half a second ahead");
     destroy (&s, 600);
+}
+
+/* The broker is stopped behind its reading of the clock, and before its look at the word: clients go on. */
+static void test_stopped (void)
+{
+    struct shared s;
+
+    share (&s);
+    publish (&s, 20);
+    int logs = s.w.logs;
+    make (&s, 5000, 3);
+    s.clock_us = AT (5000);
+    ask (&s, 20, 1, 0);
+    ok (!word_of (&s).closed && s.w.logs == logs,
+        "CLOCK_AFTER: what was made while a broker was stopped is no nonsense");
+    struct fluid_fields f = fluid_split (s.w.req[1].first);
+    ok (s.w.req[1].answers == 1 && f.timestamp_ms == 5000 && f.sequence == 3,
+        "... and the request need not wait, for it is that late");
+    destroy (&s, 5001);
+}
+
+/* Requests while somebody writes words all the time: how often the node is called, at most, until one is answered. */
+static int most_ticks (struct shared *s, uint64_t ahead_us)
+{
+    int most = 0;
+
+    s->clock_us = s->clock_us > 0 ? s->clock_us : AT (1000);
+    s->ahead_us = ahead_us;
+    for (uint64_t i = 0; i < 200; i++) {
+        int ticks = 0, answers = s->w.req[1].answers;
+
+        s->clock_us += 10 * MS + 5; /* at each part of a millisecond */
+        write_ahead (s);
+        node_block (s->w.n, s->clock_us, &(struct node_request){ (void *)1, 1, 0, false, "someone", false });
+        while (s->w.req[1].answers == answers && ticks < 100) {
+            uint64_t at_us = node_deadline (s->w.n);
+
+            s->clock_us = at_us > s->clock_us ? at_us : s->clock_us;
+            write_ahead (s);
+            node_tick (s->w.n, s->clock_us);
+            ticks++;
+        }
+        most = ticks > most ? ticks : most;
+    }
+    return most;
+}
+
+static void test_written_all_the_time (void)
+{
+    struct shared s;
+
+    share (&s);
+    ok (most_ticks (&s, 1) <= 2 && !word_of (&s).closed,
+        "somebody writes words of now all the time: a request is answered with the next look or the one after");
+    ok (most_ticks (&s, 100) <= 2 && !word_of (&s).closed, "... so it is where they are as far ahead as they may be");
+    ok (most_ticks (&s, 900000) <= 2 && word_of (&s).closed, "words further ahead are seen with the first look");
+    ok (!s.w.disorder, "all answers are in order");
+    destroy (&s, 9000);
 }
 
 /* When the lease is over in which it was spoilt all is as before. */
@@ -357,6 +446,8 @@ int main (void)
     test_doubt ();
     test_spoilt ();
     test_ahead ();
+    test_stopped ();
+    test_written_all_the_time ();
     test_spoilt_lease_is_over ();
     return done_testing ();
 }

@@ -143,7 +143,8 @@ struct node {
     struct page_gen gen;
     bool page_told;         /* it had terms once: */
     int64_t page_offset_us; /* as it was published last */
-    uint64_t page_limit_us; /* no client's clock can have shown more */
+    uint64_t page_limit_us; /* clients' clocks have shown no more by offsets of before */
+    uint64_t page_now_us;   /* our clock, when the page needed that last */
     struct spoilt spoilt;
     struct lanes more;  /* our other generators, which make what 'gen' has not left of a millisecond */
     struct area cur;    /* what 'gen' makes ids of; an empty range: nothing */
@@ -276,6 +277,9 @@ uint64_t node_page_may_lend (const struct node *n, uint64_t now_ms);
 /* What is lent begins there, for nothing is made by others until node_page_lent () sets aside what was. */
 uint64_t node_page_next_ms (struct node *n, uint64_t now_us, uint64_t now_ms);
 void node_page_lent (struct node *n);
+
+/* The time of a call that began at 'now_us': later, where the clock was read again because of the page. */
+uint64_t node_page_now (const struct node *n, uint64_t now_us);
 
 /* Nobody makes anything by means of it any more; all that was made is known. */
 void node_page_close (struct node *n, uint64_t now_us);

@@ -13,6 +13,7 @@
 #include <syslog.h>
 
 #include "libmodule/option.h"
+#include "libutil/clock.h"
 #include "libutil/errprintf.h"
 #include "modules/fluid/node/past.h"
 #include "modules/fluid/service/service.h"
@@ -85,6 +86,11 @@ static int attach (struct service *sv, idt_error_t *errp)
 
 /* --- who is called for what --------------------------------------------------------------------------- */
 
+static uint64_t now_us_cb (void *arg)
+{
+    return clock_us (CLOCK_BOOTTIME);
+}
+
 static const struct node_ops node_ops = {
     .reply = service_reply_cb,
     .fail = service_fail_cb,
@@ -96,6 +102,7 @@ static const struct node_ops node_ops = {
     .log = service_log_cb,
     .share_up = service_share_up_cb,
     .goes_up = service_goes_up_cb,
+    .now_us = now_us_cb,
 };
 
 static const struct idt_handler_spec handlers[] = {
