@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright idtree contributors
 #
-# Completion of idtree for fish.  The program is asked what may follow, as its table of commands knows it; file names
-# complete where it has nothing to offer.
+# Completion of idtree for fish.  The program completes the words, from its table of commands; file names are completed
+# if it has no completion.
 
 function __idtree_offers
     set -l before (commandline -opc)
