@@ -90,7 +90,7 @@ static idt_t *open_rank (const char *uri, int rank)
     idt_t *h;
 
     snprintf (text, sizeof (text), "%.*s%d", (int)strlen (uri) - 1, uri, rank);
-    if (!(h = idt_open_with (text, IDT_O_NOSHM, &err))) {
+    if (!(h = idt_open_ex (text, &(struct idt_open_options){ .flags = IDT_O_NOSHM }, &err))) {
         fprintf (stderr, "bench-broker: %s\n", err.text);
         exit (1);
     }

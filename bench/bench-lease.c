@@ -63,7 +63,7 @@ static void measure (char **uris)
 
     for (int i = 0; i < NLEASES; i++) {
         f[i] = (struct figures){ .of = FIGURES_MEDIAN, .warmup = WARMUP };
-        if (!(h[i] = idt_open_with (uris[i], IDT_O_NOSHM, NULL)))
+        if (!(h[i] = idt_open_ex (uris[i], &(struct idt_open_options){ .flags = IDT_O_NOSHM }, NULL)))
             die (uris[i]);
         for (int k = 0; k < WARMUP; k++)
             generate_once (h[i]);

@@ -345,7 +345,7 @@ static idt_t *open_rank (const char *base, int rank)
     idt_t *h;
 
     snprintf (uri, sizeof (uri), "%.*s%d", (int)strlen (base) - 1, base, rank);
-    if (!(h = idt_open_with (uri, IDT_O_NOSHM, &err))) {
+    if (!(h = idt_open_ex (uri, &(struct idt_open_options){ .flags = IDT_O_NOSHM }, &err))) {
         fprintf (stderr, "bench-path: %s\n", err.text);
         exit (1);
     }

@@ -95,7 +95,7 @@ static void uuidd_once (void *arg)
 static idt_t *open_uri (const char *uri)
 {
     idt_error_t err;
-    idt_t *h = idt_open_with (uri, IDT_O_NOSHM, &err);
+    idt_t *h = idt_open_ex (uri, &(struct idt_open_options){ .flags = IDT_O_NOSHM }, &err);
 
     if (!h) {
         fprintf (stderr, "bench-peers: %s: %s\n", uri ? uri : "IDTREE_URI", err.text);

@@ -74,7 +74,7 @@ static idt_t *open_rank (int rank)
     idt_t *h;
 
     uri_of (uri, rank);
-    if (!(h = idt_open_with (uri, IDT_O_NOSHM, &err)))
+    if (!(h = idt_open_ex (uri, &(struct idt_open_options){ .flags = IDT_O_NOSHM }, &err)))
         die (uri, err.text);
     return h;
 }

@@ -90,7 +90,7 @@ static void start_load (struct load *l, const char *uri, uint32_t rank, _Atomic 
     snprintf (text, sizeof (text), "%.*s%" PRIu32, (int)strlen (uri) - 1, uri, rank);
     l->rank = rank;
     l->stop = stop;
-    if (!(l->h = idt_open_with (text, IDT_O_NOSHM, NULL))
+    if (!(l->h = idt_open_ex (text, &(struct idt_open_options){ .flags = IDT_O_NOSHM }, NULL))
         || (errno = pthread_create (&l->thread, NULL, load_main, l)) != 0)
         die (text);
 }

@@ -269,7 +269,7 @@ static idt_t *open_rank (uint32_t rank)
         die ("IDTREE_URI");
     }
     snprintf (buf, sizeof (buf), "%.*s%u", (int)(strrchr (uri, '-') + 1 - uri), uri, (unsigned)rank);
-    if (!(h = idt_open_with (buf, IDT_O_NOSHM, &err))) {
+    if (!(h = idt_open_ex (buf, &(struct idt_open_options){ .flags = IDT_O_NOSHM }, &err))) {
         fprintf (stderr, "bench-scale: %s\n", err.text);
         exit (1);
     }

@@ -62,7 +62,8 @@ static void measure (const char *uri, const char *share)
     idt_t *h[2];
 
     snprintf (leaf, sizeof (leaf), "%.*s3", (int)strlen (uri) - 1, uri);
-    if (!(h[0] = idt_open_with (uri, IDT_O_NOSHM, NULL)) || !(h[1] = idt_open_with (leaf, IDT_O_NOSHM, NULL)))
+    if (!(h[0] = idt_open_ex (uri, &(struct idt_open_options){ .flags = IDT_O_NOSHM }, NULL))
+        || !(h[1] = idt_open_ex (leaf, &(struct idt_open_options){ .flags = IDT_O_NOSHM }, NULL)))
         die (leaf);
     for (int i = 0; i < MAX_TURNS && strcmp (share, "off") != 0 && !borrows (h[1]); i++)
         generate (h[1], 10);

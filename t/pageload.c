@@ -88,7 +88,7 @@ static void make (FILE *file, size_t count, uint32_t block)
 static idt_t *open_handle (void)
 {
     idt_error_t err;
-    idt_t *h = idt_open_with (NULL, IDT_O_RECONNECT, &err);
+    idt_t *h = idt_open_ex (NULL, &(struct idt_open_options){ .flags = IDT_O_RECONNECT }, &err);
 
     if (!h) {
         fprintf (stderr, "pageload: %s\n", err.text);

@@ -226,8 +226,11 @@ int main (int argc, char *argv[])
     for (int i = 0; i < WINDOW; i++)
         c.slot[i].c = &c;
     setvbuf (stdout, NULL, _IOLBF, 0);
-    if (!(c.h = idt_open_with (NULL, strcmp (mode, "sync") == 0 || strcmp (mode, "prefetch") == 0 ? 0 : IDT_O_RECONNECT,
-                               &error)))
+    if (!(c.h = idt_open_ex (
+              NULL,
+              &(struct idt_open_options){
+                  .flags = strcmp (mode, "sync") == 0 || strcmp (mode, "prefetch") == 0 ? 0 : IDT_O_RECONNECT },
+              &error)))
         die ("connect", error.text);
     if (strcmp (mode, "sync") == 0)
         run_sync (&c);

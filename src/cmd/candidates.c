@@ -52,7 +52,8 @@ static json_t *ask_quietly_new (const struct candidates *c, const char *topic, u
     json_t *o = NULL;
 
     if (!cmd->h)
-        cmd->h = idt_open_within (cmd->uri, IDT_O_ONCE, ASK_MS, NULL);
+        cmd->h = idt_open_ex (cmd->uri, &(struct idt_open_options){ .flags = IDT_O_NORECONNECT, .timeout_ms = ASK_MS },
+                              NULL);
     if (!cmd->h)
         return NULL;
     idt_future_t *f = idt_rpc (cmd->h, topic, request, nodeid, 0);

@@ -113,7 +113,9 @@ static void await_end (struct stop *s, idt_reactor_t *r)
 /* Whether the broker that has closed the connection ended in order: nothing is there. */
 static bool is_gone (const struct cmd *cmd)
 {
-    idt_t *h = idt_open_within (cmd->uri, IDT_O_ONCE, cmd->timeout_ms, NULL);
+    idt_t *h = idt_open_ex (cmd->uri,
+                            &(struct idt_open_options){ .flags = IDT_O_NORECONNECT, .timeout_ms = cmd->timeout_ms },
+                            NULL);
     int errnum = errno;
 
     idt_close (h);
@@ -149,7 +151,7 @@ static int run (struct cmd *cmd)
     struct stop s = { .cmd = cmd };
 
     cmd_options (cmd, NULL);
-    cmd->open_flags = IDT_O_ONCE;
+    cmd->open_flags = IDT_O_NORECONNECT;
     if (!cmd_try_connect_own (cmd))
         return ended_first (cmd);
     idt_set_lost (cmd->h, lost_cb, &s);

@@ -276,7 +276,7 @@ int main (int argc, char **argv)
     find_socket (&o, &conf.server);
     conf.show_log = o.show_log || door->token || door->tls.authorities || !door->loopback; /* others are kept out */
     int signals = block_signals ();
-    idt_t *h = idt_open_with (o.uri, IDT_O_RECONNECT, &error);
+    idt_t *h = idt_open_ex (o.uri, &(struct idt_open_options){ .flags = IDT_O_RECONNECT }, &error);
     if (!h)
         end (1, error.text);
     int status = serve (h, &conf, signals);

@@ -126,7 +126,7 @@ static void work (struct worker *k)
     fluid_t ids[BLOCK];
 
     if (rng_below (&k->rng, 3) == 0)
-        while (!(k->h = idt_open_with (k->uri, IDT_O_RECONNECT, NULL)))
+        while (!(k->h = idt_open_ex (k->uri, &(struct idt_open_options){ .flags = IDT_O_RECONNECT }, NULL)))
             pause_ms (10);
     for (;;) {
         int n = get (k, 1 + rng_below (&k->rng, BLOCK), ids);

@@ -154,8 +154,9 @@ static bool connect_to (const struct library *lib, const struct wait *w)
     for (;;) {
         CHECK_FOR_INTERRUPTS ();
         int64 left_ms = Max (w->end_ms - now_ms (), 1);
-        session.h = lib->open_within (settings_uri (), IDT_O_RECONNECT | IDT_O_NOSHM, (double)Min (slice_ms, left_ms),
-                                      &error);
+        const struct idt_open_options options = { .flags = IDT_O_RECONNECT | IDT_O_NOSHM,
+                                                  .timeout_ms = (double)Min (slice_ms, left_ms) };
+        session.h = lib->open_ex (settings_uri (), &options, &error);
         if (session.h)
             return true;
         int errnum = errno;

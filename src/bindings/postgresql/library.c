@@ -14,7 +14,7 @@ static const struct row {
     const char *name;
     size_t at; /* in struct library */
 } rows[] = {
-    { "idt_open_within", offsetof (struct library, open_within) },
+    { "idt_open_ex", offsetof (struct library, open_ex) },
     { "idt_close", offsetof (struct library, close) },
     { "idt_lost_error", offsetof (struct library, lost_error) },
     { "idt_rpc", offsetof (struct library, rpc) },

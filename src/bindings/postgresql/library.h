@@ -13,7 +13,7 @@
 #include <idtree/generate.h>
 
 struct library {
-    __typeof__ (&idt_open_within) open_within;
+    __typeof__ (&idt_open_ex) open_ex;
     __typeof__ (&idt_close) close;
     __typeof__ (&idt_lost_error) lost_error;
     __typeof__ (&idt_rpc) rpc;

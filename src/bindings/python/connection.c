@@ -343,7 +343,11 @@ static int connection_init (PyObject *self, PyObject *args, PyObject *kwargs)
         return -1;
     }
     connection_unlock (c);
-    idt_t *h = idt_open_asking (uri, reconnect ? IDT_O_RECONNECT : 0, timeout_s * 1e3, ask_python, c, &error);
+    const struct idt_open_options options = { .flags = reconnect ? IDT_O_RECONNECT : 0,
+                                              .timeout_ms = timeout_s == 0 ? 1e-3 : timeout_s * 1e3, /* 0: no waiting */
+                                              .interrupt = ask_python,
+                                              .arg = c };
+    idt_t *h = idt_open_ex (uri, &options, &error);
     int errnum = errno;
     connection_relock (c);
     if (!(c->h = h))

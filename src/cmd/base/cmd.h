@@ -117,7 +117,7 @@ struct cmd {
     const char *uri;   /* --uri; NULL: not given, as for idt_open () */
     double timeout_ms; /* --timeout: how long nobody may answer; negative: for ever */
     bool json;         /* --json */
-    int open_flags;    /* for idt_open_with () */
+    int open_flags;    /* for idt_open_ex () */
     idt_t *h;          /* NULL: not connected; closed when the command has run */
     struct {           /* who was asked last: who is to blame where no answer comes */
         char service[CMD_SERVICE_MAX];

@@ -25,7 +25,9 @@ idt_t *cmd_try_connect (struct cmd *cmd, idt_error_t *errp)
 
     if (cmd->h)
         return cmd->h;
-    cmd->h = idt_open_within (cmd->uri, cmd->open_flags, cmd->timeout_ms, &error);
+    cmd->h = idt_open_ex (cmd->uri,
+                          &(struct idt_open_options){ .flags = cmd->open_flags, .timeout_ms = cmd->timeout_ms },
+                          &error);
     if (!cmd->h && cmd->uri && errno == EINVAL)
         cmd_usage (cmd, "--uri %s", error.text);
     if (!cmd->h && errno == ETIMEDOUT)

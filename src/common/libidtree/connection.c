@@ -21,6 +21,7 @@
 #include "libutil/clock.h"
 #include "libutil/errprintf.h"
 
+#define OPEN_TIMEOUT_MS 30000.
 #define LOST_EVENT "{\"stream\":\"\",\"from\":0,\"to\":0,\"reconnected\":true}"
 
 struct connection {
@@ -244,7 +245,7 @@ static void drive (idt_t *h)
 
 bool connection_may_follow (const idt_t *h)
 {
-    return h->connection && !(h->connection->flags & IDT_O_ONCE);
+    return h->connection && !(h->connection->flags & IDT_O_NORECONNECT);
 }
 
 bool connection_follows (const idt_t *h)
@@ -374,7 +375,7 @@ static int open_one (struct connection *c, size_t i, double share_ms, idt_interr
 
     c->at = i;
     c->end_ms = now_ms () + share_ms;
-    if (!(c->dial = dial_create (&c->uris.uri[i], c->flags & IDT_O_ONCE ? NULL : "")))
+    if (!(c->dial = dial_create (&c->uris.uri[i], c->flags & IDT_O_NORECONNECT ? NULL : "")))
         return errprintf (&c->error, "%s: %s", c->uris.uri[i].text, strerror (errno));
     while ((rc = go_on (c)) < 0 && errno == EAGAIN
            && (wait_dial (c, handle_sleep_until (cb != NULL, -1)) == 0 || errno == ETIMEDOUT))
@@ -437,16 +438,16 @@ static struct connection *connection_create (const char *uris, int flags, idt_er
     return NULL;
 }
 
-idt_t *connection_open (const char *uris, int flags, double timeout_ms, idt_interrupt_f cb, void *arg,
-                        idt_error_t *errp)
+idt_t *connection_open (const char *uris, const struct idt_open_options *options, idt_error_t *errp)
 {
-    struct connection *c = connection_create (uris, flags, errp);
+    struct connection *c = connection_create (uris, options->flags, errp);
+    double timeout_ms = options->timeout_ms == 0 ? OPEN_TIMEOUT_MS : options->timeout_ms;
     struct local *local = c ? local_create () : NULL;
     idt_t *h = NULL;
 
     if (!c)
         return NULL;
-    if (local && open_any (c, timeout_ms, cb, arg, local) < 0)
+    if (local && open_any (c, timeout_ms, options->interrupt, options->arg, local) < 0)
         tell (c, errp);
     else if (!local || !(h = idt_handle_create (&local_transport, local)))
         errprintf (errp, "%s", strerror (errno));

@@ -21,7 +21,7 @@
 static idt_t *open_or_bail (const char *uri, int flags)
 {
     idt_error_t error = { .text = "" };
-    idt_t *h = idt_open_with (uri, flags, &error);
+    idt_t *h = idt_open_ex (uri, &(struct idt_open_options){ .flags = flags }, &error);
 
     if (!h)
         bail_out (error.text);
@@ -121,11 +121,11 @@ static void test_not_got (void)
 static void test_once (void)
 {
     struct test_server *s = server (UUID_1);
-    idt_t *h = open_or_bail (test_server_uri (s), IDT_O_ONCE);
+    idt_t *h = open_or_bail (test_server_uri (s), IDT_O_NORECONNECT);
     fluid_t id;
 
     restart (s);
-    ok (idt_fluid_generate (h, 1, &id) < 0, "IDT_O_ONCE: a call fails");
+    ok (idt_fluid_generate (h, 1, &id) < 0, "IDT_O_NORECONNECT: a call fails");
     ok (idt_fluid_generate (h, 1, &id) < 0, "and the next one");
     idt_close (h);
     test_server_destroy (s);
@@ -501,13 +501,15 @@ static void interrupt_opening (const char *uris)
 
     sigaction (SIGALRM, &(struct sigaction){ .sa_handler = on_alarm }, NULL);
     setitimer (ITIMER_REAL, &soon, NULL);
-    idt_t *h = idt_open_asking (uris, 0, -1, not_again, &asked, &error);
+    idt_t *h = idt_open_ex (uris, &(struct idt_open_options){ .timeout_ms = -1, .interrupt = not_again, .arg = &asked },
+                            &error);
     int errnum = errno;
     setitimer (ITIMER_REAL, &never, NULL);
     ok (!h && errnum == EINTR && asked == 1, "opening is interrupted when that is wanted: %s", error.text);
     idt_close (h);
     asked = 0;
-    h = idt_open_asking (uris, 0, -1, not_again, &asked, &error);
+    h = idt_open_ex (uris, &(struct idt_open_options){ .timeout_ms = -1, .interrupt = not_again, .arg = &asked },
+                     &error);
     ok (!h && errno == EINTR && asked == 1, "without a signal, too");
     idt_close (h);
 }
@@ -526,17 +528,17 @@ static void test_stopped_first (void)
     idt_future_t *f = ask (blocked, "pause");
     while (sem_wait (&p.begun) < 0)
         ;
-    idt_t *h = idt_open_within (both (s, other), 0, 4000, &error);
+    idt_t *h = idt_open_ex (both (s, other), &(struct idt_open_options){ .timeout_ms = 4000 }, &error);
     ok (h && strcmp (idt_get_uri (h), test_server_uri (other)) == 0, "the second of a list is reached in time: %s",
         error.text);
     idt_close (h);
     interrupt_opening (both (s, other));
-    h = idt_open_within (test_server_uri (s), 0, 50, &error);
+    h = idt_open_ex (test_server_uri (s), &(struct idt_open_options){ .timeout_ms = 50 }, &error);
     ok (!h && errno == ETIMEDOUT && strstr (error.text, test_server_uri (s)), "one alone has all of it: %s",
         error.text);
     sem_post (&p.over);
     ok (result (f) == 0, "it goes on");
-    h = idt_open_within (test_server_uri (s), 0, -1, &error);
+    h = idt_open_ex (test_server_uri (s), &(struct idt_open_options){ .timeout_ms = -1 }, &error);
     ok (h != NULL, "and is there for who has no limit");
     idt_close (h);
     idt_close (blocked);

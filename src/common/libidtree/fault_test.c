@@ -261,7 +261,7 @@ static void test_reconnect (struct test_server *s)
 
     for (n = 0; n < 60; n++) {
         fluid_t id;
-        idt_t *h = idt_open_with (test_server_uri (s), IDT_O_RECONNECT, NULL);
+        idt_t *h = idt_open_ex (test_server_uri (s), &(struct idt_open_options){ .flags = IDT_O_RECONNECT }, NULL);
         idt_future_t *f = h ? idt_event_subscribe (h, "x.") : NULL;
         if (!f || idt_rpc_get (f, NULL) < 0)
             bail_out ("subscribe");

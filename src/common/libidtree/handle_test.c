@@ -98,7 +98,8 @@ static void test_list (void)
         error.text);
     idt_close (h);
     ok (!idt_open ("local:///nosuch/a,local:///nosuch/b", &error) && errno == ENOENT, "or none: %s", error.text);
-    ok (!idt_open_with (test_server_uri (s), 3, &error) && errno == EINVAL, "flags are checked: %s", error.text);
+    ok (!idt_open_ex (test_server_uri (s), &(struct idt_open_options){ .flags = 3 }, &error) && errno == EINVAL,
+        "flags are checked: %s", error.text);
     test_server_destroy (s);
 }
 

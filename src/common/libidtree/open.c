@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* open.c - a handle is opened: where, if nobody says it, and how */
+/* open.c - open a handle: the default URI, and options */
 #include "config.h"
 
 #include <errno.h>
@@ -10,42 +10,34 @@
 #include "libpage/call.h"
 #include "libutil/errprintf.h"
 
-#define TIMEOUT_MS 30000.
-
 const char *idt_default_uri (void)
 {
     return call_default_uri ();
 }
 
-idt_t *idt_open_asking (const char *uri, int flags, double timeout_ms, idt_interrupt_f cb, void *arg, idt_error_t *errp)
+idt_t *idt_open_ex (const char *uri, const struct idt_open_options *options, idt_error_t *errp)
 {
+    static const struct idt_open_options defaults;
+    const struct idt_open_options *o = options ? options : &defaults;
     bool nowhere = !uri && !call_is_told ();
 
-    if ((flags & ~(IDT_O_RECONNECT | IDT_O_ONCE | IDT_O_NOSHM)) != 0
-        || (flags & (IDT_O_RECONNECT | IDT_O_ONCE)) == (IDT_O_RECONNECT | IDT_O_ONCE)) {
-        errsetf (errp, EINVAL, "a handle is opened with IDT_O_RECONNECT, or IDT_O_ONCE, or neither, and IDT_O_NOSHM");
+    if ((o->flags & ~(IDT_O_RECONNECT | IDT_O_NORECONNECT | IDT_O_NOSHM)) != 0
+        || (o->flags & (IDT_O_RECONNECT | IDT_O_NORECONNECT)) == (IDT_O_RECONNECT | IDT_O_NORECONNECT)) {
+        errsetf (errp, EINVAL,
+                 "flags 0x%x: IDT_O_RECONNECT, or IDT_O_NORECONNECT, or neither is allowed, and IDT_O_NOSHM",
+                 (unsigned)o->flags);
         return NULL;
     }
-    idt_t *h = connection_open (uri ? uri : idt_default_uri (), flags, timeout_ms, cb, arg, errp);
+    idt_t *h = connection_open (uri ? uri : idt_default_uri (), o, errp);
     if (!h && nowhere && (errno == ENOENT || errno == ECONNREFUSED))
         errprintf (errp,
                    "no instance: neither IDTREE_URI nor FLUX_URI is set, and no broker listens at " CALL_DEFAULT_URI);
     if (h)
-        idt_set_interrupt (h, cb, arg);
+        idt_set_interrupt (h, o->interrupt, o->arg);
     return h;
-}
-
-idt_t *idt_open_within (const char *uri, int flags, double timeout_ms, idt_error_t *errp)
-{
-    return idt_open_asking (uri, flags, timeout_ms, NULL, NULL, errp);
-}
-
-idt_t *idt_open_with (const char *uri, int flags, idt_error_t *errp)
-{
-    return idt_open_within (uri, flags, TIMEOUT_MS, errp);
 }
 
 idt_t *idt_open (const char *uri, idt_error_t *errp)
 {
-    return idt_open_with (uri, 0, errp);
+    return idt_open_ex (uri, NULL, errp);
 }

@@ -301,7 +301,7 @@ static void test_lost_request (struct test_server *s)
 
 static void test_once (struct test_server *s)
 {
-    idt_t *h = idt_open_with (test_server_uri (s), IDT_O_ONCE, NULL);
+    idt_t *h = idt_open_ex (test_server_uri (s), &(struct idt_open_options){ .flags = IDT_O_NORECONNECT }, NULL);
     fluid_t last, id;
     int n = 0;
 

@@ -236,9 +236,8 @@ idt_future_t *future_find (idt_t *h, const idt_msg_t *response);
 
 /* --- connection.c --------------------------------------------------------------------------- */
 
-/* As idt_open_within (), which says where. */
-idt_t *connection_open (const char *uris, int flags, double timeout_ms, idt_interrupt_f cb, void *arg,
-                        idt_error_t *errp);
+/* As idt_open_ex (), with all URIs given. */
+idt_t *connection_open (const char *uris, const struct idt_open_options *options, idt_error_t *errp);
 
 /* Whether another connection may follow this one, and whether it does without being asked for. */
 bool connection_may_follow (const idt_t *h);

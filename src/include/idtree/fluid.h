@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* fluid.h - the FLUID of Flux RFC 19: a 64-bit unique id that sorts by time
+/* fluid.h - the FLUID of Flux RFC 19: a unique 64-bit id that sorts by time
  *
- * From the most significant bit: 40 bits of milliseconds since the epoch of the instance, 14 bits of
- * generator, 10 bits of sequence.  A generator makes 1024 ids in each millisecond.
+ * From the most significant bit: 40 bits of milliseconds since the epoch of the instance, 14 bits of generator, 10 bits
+ * of sequence. A generator makes 1024 ids in each millisecond.
  *
- * These functions use libc alone, allocate nothing, hold no state of their own, and look at neither locale,
- * environment nor clock.  Any thread may call them; one generator serves one thread at a time.  Functions that
- * fail return -1 (or NULL) with errno set and leave their outputs untouched.
+ * These functions use only libc, allocate nothing, hold no state of their own, and read neither locale, environment nor
+ * clock. Any thread may call them; one generator serves one thread at a time. Functions that fail return -1 (or NULL)
+ * with errno set and leave their outputs untouched.
  */
 #ifndef IDTREE_FLUID_H
 #define IDTREE_FLUID_H
@@ -26,7 +26,7 @@ typedef uint64_t fluid_t;
 #define FLUID_GENERATOR_MAX 16383U
 #define FLUID_SEQUENCE_MAX 1023U
 #define FLUID_PER_MS 1024U /* ids that one generator makes in one millisecond */
-#define FLUID_GRANULE 16U  /* sequence numbers that may be kept apart (fluid_gen_reserve_in ()) */
+#define FLUID_GRANULE 16U  /* the unit in which sequence numbers can be reserved (fluid_gen_reserve_in ()) */
 #define FLUID_GRANULES (FLUID_PER_MS / FLUID_GRANULE)
 
 /* --- layout ---------------------------------------------------------------------------- */
@@ -46,8 +46,8 @@ struct fluid_fields fluid_split (fluid_t id);
  */
 int fluid_join (const struct fluid_fields *fields, fluid_t *id);
 
-/* The keys of the ids made in [from_ms, to_ms), milliseconds since the epoch of the instance:
- * '*lower' <= id < '*upper'.  Returns 0, or -1 with errno set:
+/* The bounds of the ids made in [from_ms, to_ms), milliseconds since the epoch of the instance: '*lower' <= id <
+ * '*upper'. Returns 0, or -1 with errno set:
  *   EOVERFLOW  a time does not fit in 40 bits
  *   EINVAL     'from_ms' is above 'to_ms'
  */
@@ -60,7 +60,7 @@ enum fluid_form {
     FLUID_HEX,      /* 0x17e9fb8df16c2e */
     FLUID_DOTHEX,   /* 0017.e9fb.8df1.6c2e */
     FLUID_F58,      /* fuZZybuNNy, all ASCII */
-    FLUID_F58_UTF8, /* the same with U+0192 for the first letter */
+    FLUID_F58_UTF8, /* the same with U+0192 as the first letter */
     FLUID_WORDS,    /* reform-remote-galileo--heart-package-academy (mnemonicode, low 32 bits first) */
     FLUID_EMOJI,    /* base 576, UTF-8 */
 };
@@ -68,104 +68,101 @@ enum fluid_form {
 #define FLUID_FORM_COUNT 7
 #define FLUID_TEXT_MAX 64 /* bytes that hold any form of any id with its NUL */
 
-/* Write 'id' in 'form' with its NUL to 'buf' of 'size' bytes.  Returns the length without the NUL, or -1
- * with errno set:
- *   ENOSPC  'size' is too small (FLUID_TEXT_MAX is enough for all, and fastest; what 'buf' then holds behind the
- *           NUL is undefined)
- *   EINVAL  no such form
+/* Write 'id' in 'form' with its NUL to 'buf' of 'size' bytes. Returns the length without the NUL, or -1 with errno set:
+ *   ENOSPC  'size' is too small. FLUID_TEXT_MAX is enough for all forms, and fastest; the bytes of 'buf' after the NUL
+ *           are then undefined.
+ *   EINVAL  unknown form
  */
 int fluid_format (fluid_t id, enum fluid_form form, char *buf, size_t size);
 
-/* Read an id in any form from the 'len' characters at 'text' (a NUL is not needed); leading and trailing
- * blanks (space, \t, \n, \v, \f, \r) are skipped.  The form is detected in the order of RFC 19; words may have
- * capitals.  Returns 0, or -1 with errno set and the index of what is at fault in '*errpos' (which may be NULL):
- *   EINVAL  no id: '*errpos' is the first character that cannot stand there, of words the first letter of
- *           what is none; or where the text ends too early
+/* Read an id in any form from the 'len' characters at 'text' (no NUL needed). Leading and trailing white space (space,
+ * \t, \n, \v, \f, \r) is skipped. The form is detected in the order of RFC 19; words may have capitals. Returns 0, or
+ * -1 with errno set and the index of the error in '*errpos' (which may be NULL):
+ *   EINVAL  not an id. '*errpos' is the first wrong character, the first letter of an unknown word, or the end of a
+ *           text that is too short.
  *   ERANGE  a number of 2^64 or more (or a triplet of words of 2^32 or more), which begins at '*errpos'
  */
 int fluid_parse (const char *text, size_t len, fluid_t *id, size_t *errpos);
 
-/* Write '*count' ids in 'form', each with a '\n' behind it, and a NUL to 'buf' of 'size' bytes.  The number of those
- * that are written, from the first on, goes to '*count', the length without the NUL to '*len'.  Returns 0, or -1 with
- * errno set:
- *   ENOSPC  no more of them fit: what is written is whole lines, and the rest begins at ids[*count]
- *   EINVAL  no such form
+/* Write '*count' ids in 'form', each followed by '\n', and a NUL to 'buf' of 'size' bytes. Stores the number of ids
+ * written in '*count', and the length without the NUL in '*len'. Returns 0, or -1 with errno set:
+ *   ENOSPC  not all ids fit: 'buf' has whole lines, and the rest begins at ids[*count]
+ *   EINVAL  unknown form
  */
 int fluid_format_lines (const fluid_t *ids, size_t *count, enum fluid_form form, char *buf, size_t size, size_t *len);
 
-/* Read ids in any form from the 'len' characters at 'text', one a line; behind the last one '\n' may be left out.
- * There is room for '*count'; the number of those that are read goes there, and where reading ended to '*pos' (which
- * may be NULL).  Returns 0 when all are read, or -1 with errno set:
- *   ENOSPC          there are more: '*pos' is where the next line begins
- *   EINVAL, ERANGE  as fluid_parse () has it: the line with the index '*count' is no id, and '*pos' is what is at fault
+/* Read ids in any form, one a line, from the 'len' characters at 'text'; the last '\n' may be missing. 'ids' has room
+ * for '*count'. Stores the number of ids read in '*count', and the index where reading ended in '*pos' (which may be
+ * NULL). Returns 0 when all are read, or -1 with errno set:
+ *   ENOSPC          'ids' is full: '*pos' is where the next line begins
+ *   EINVAL, ERANGE  as for fluid_parse (): the line with index '*count' is not an id, and '*pos' is the error's index
  */
 int fluid_parse_lines (const char *text, size_t len, fluid_t *ids, size_t *count, size_t *pos);
 
-/* The name of a form as commands take it: dec, hex, dothex, f58, ƒ58, words, emoji.  NULL: no such form. */
+/* The name of a form as commands take it: dec, hex, dothex, f58, ƒ58, words, emoji. NULL: unknown form. */
 const char *fluid_form_name (enum fluid_form form);
 
-/* The form of that name in '*form'.  Returns 0, or -1 with errno EINVAL. */
+/* Find the form with that name. Returns 0 with the form in '*form', or -1 with errno EINVAL. */
 int fluid_form_find (const char *name, enum fluid_form *form);
 
 /* --- generator -------------------------------------------------------------------------- */
 
-/* A generator is told the time; it never reads a clock.  Members are private to fluid_gen_ functions.
+/* A generator. Its caller passes the time; it never reads a clock. Members are private to fluid_gen_ functions.
  *
- * 1. It belongs to one thread at a time: its owner sees to that (a lock, or one thread that makes the ids).
- * 2. It is a value: a copy makes the ids that the original makes.  So does that of a child process after fork (), which
+ * 1. It serves one thread at a time. Its owner ensures that, by a lock or by having one thread that makes ids.
+ * 2. It is a value: a copy makes the same ids as the original. So does the copy in a child process after fork (), which
  *    must not be used.
  */
 struct fluid_gen {
-    uint64_t lo_ms; /* may use timestamps lo_ms <= t < hi_ms */
+    uint64_t lo_ms; /* timestamps lo_ms <= t < hi_ms are allowed */
     uint64_t hi_ms;
-    uint64_t last_ms;   /* newest timestamp used, or below which none may be used any more */
+    uint64_t last_ms;   /* newest timestamp used, or the lowest that may still be used */
     uint32_t used;      /* sequence numbers of last_ms that are used: 0 ... 1024 */
     uint32_t generator; /* 0 ... FLUID_GENERATOR_MAX */
 };
 
 struct fluid_gen_config {
     uint32_t generator; /* 0 ... FLUID_GENERATOR_MAX */
-    uint64_t lo_ms;     /* the range of time that it holds at first, as for fluid_gen_set_range () */
+    uint64_t lo_ms;     /* the first range of time, as for fluid_gen_set_range () */
     uint64_t hi_ms;
 };
 
-/* Make a generator; NULL stands for generator 0 without a range of time.  Returns 0, or -1 with errno set:
+/* Make a generator; NULL means generator 0 without a range of time. Returns 0, or -1 with errno set:
  *   EINVAL     the generator is out of range, or lo_ms is above hi_ms
  *   EOVERFLOW  hi_ms is above FLUID_TIMESTAMP_MAX + 1
  */
 int fluid_gen_init (struct fluid_gen *gen, const struct fluid_gen_config *config);
 
-/* Give it the range of time [lo_ms, hi_ms) in place of the one it holds.  Timestamps already used stay
- * used: a range that lies below them allows nothing.  An empty range (lo_ms == hi_ms) closes it.
- * Returns 0, or -1 with errno set and the range as it was:
+/* Replace the range of time by [lo_ms, hi_ms). Timestamps that were used stay used: a range below them allows nothing.
+ * An empty range (lo_ms == hi_ms) closes the generator. Returns 0, or -1 with errno set and the range unchanged:
  *   EINVAL     lo_ms is above hi_ms
  *   EOVERFLOW  hi_ms is above FLUID_TIMESTAMP_MAX + 1
  */
 int fluid_gen_set_range (struct fluid_gen *gen, uint64_t lo_ms, uint64_t hi_ms);
 
-/* Reserve up to 'want' (>= 1) ids at millisecond 'now_ms'.  On success the ids are *first, *first + 1, ...
- * and the number of them, 1 ... 1024, is returned.  Returns -1 with errno set:
+/* Reserve up to 'want' (>= 1) ids at millisecond 'now_ms'. On success the ids are *first, *first + 1, ..., and their
+ * number, 1 ... 1024, is returned. Returns -1 with errno set:
  *   EINVAL     'want' is 0
- *   EAGAIN     'now_ms' is used up, or lies below a timestamp already used: try a later one
- *   ERANGE     'now_ms' is outside the range held
+ *   EAGAIN     'now_ms' is used up, or below a timestamp that was used: try a later one
+ *   ERANGE     'now_ms' is outside the range of time
  *   EOVERFLOW  'now_ms' does not fit in 40 bits: the time field is used up
  */
 int fluid_gen_reserve (struct fluid_gen *gen, uint64_t now_ms, uint32_t want, fluid_t *first);
 
-/* The same, but only of the sequence numbers that 'granules' allows: bit k stands for 16 k ... 16 k + 15.  The ids are
- * one run, fewer than wanted where that ends: ask again for more of this millisecond.  What is not allowed and lies
- * below what was reserved is passed: it is not used in this millisecond any more, whatever is allowed later.
- *   EAGAIN     also: 'granules' allows nothing of 'now_ms' that is left
+/* The same with only the sequence numbers that 'granules' allows: bit k stands for 16 k ... 16 k + 15. The ids are one
+ * run, which may be shorter than 'want': call again for more of this millisecond. Numbers that are not allowed and lie
+ * below a reserved one are skipped for the rest of this millisecond, even if they are allowed later.
+ *   EAGAIN     also: 'granules' allows none of the numbers left in 'now_ms'
  */
 int fluid_gen_reserve_in (struct fluid_gen *gen, uint64_t now_ms, uint64_t granules, uint32_t want, fluid_t *first);
 
-/* Let no timestamp below 'ms' be used any more (order: ids stay above others that were seen).  The
- * range held stays as it is.
+/* Use no timestamp below 'ms' from now on, so that ids stay above others that were seen. The range of time stays
+ * unchanged.
  */
 void fluid_gen_advance (struct fluid_gen *gen, uint64_t ms);
 
-/* Let all ids that are made afterwards be above 'id', whichever generator made it, and no further above than that.  The
- * range held stays as it is.
+/* Make all further ids above 'id', whichever generator made it, and not further above than that requires. The range of
+ * time stays unchanged.
  */
 void fluid_gen_follow (struct fluid_gen *gen, fluid_t id);
 

@@ -3,10 +3,10 @@
 
 /* handle.h - a connection to a broker: send, receive, serve
  *
- * A handle, its futures and its handlers belong to one thread.  Messages that come in are handed out by
- * the handle's reactor: responses to the future that waits for them, requests and events to the handler
- * whose topic matches.  idt_future_wait () reads from the connection without the reactor; what it finds
- * and does not wait for is kept for the reactor in order.
+ * A handle, its futures and its handlers belong to one thread. The handle's reactor dispatches incoming messages: a
+ * response to the future that waits for it, a request or an event to the handler whose topic matches. idt_future_wait
+ * () reads from the connection without the reactor; messages that it reads and does not wait for are kept for the
+ * reactor, in order.
  */
 #ifndef IDTREE_HANDLE_H
 #define IDTREE_HANDLE_H
@@ -27,137 +27,147 @@ typedef struct idt idt_t;
 
 /* --- connection ---------------------------------------------------------------------------- */
 
-/* Connect to the broker at 'uri', as local:///run/idtree/local; with ?rank=RANK behind it, one rank of the process that
- * serves the socket.  Several, separated by blanks or commas, are tried in order, for 30 s together.  NULL: what
- * idt_default_uri () says.  Returns a handle for idt_close (), or NULL with errno set and the reason in 'errp' (may be
- * NULL), of several the last's:
- *   EINVAL        not a local:// URI, its path is longer than a UNIX socket's may be, or more than 16 of them
+/* Connect to the broker at 'uri', such as local:///run/idtree/local; with ?rank=RANK appended, to that rank of the
+ * process that serves the socket. Several URIs, separated by blanks or commas, are tried in order, for 30 s together.
+ * NULL means idt_default_uri (). Returns a handle for idt_close (), or NULL with errno set and the reason in 'errp'
+ * (may be NULL). Of several URIs the last one's error is returned:
+ *   EINVAL        not a local:// URI, a path longer than a UNIX socket's may be, or more than 16 URIs
  *   ENOENT, ECONNREFUSED  no broker there
- *   EHOSTUNREACH, EHOSTDOWN  that rank is not there, or ended
+ *   EHOSTUNREACH, EHOSTDOWN  that rank is not there, or has ended
  *   ETIMEDOUT     the broker does not answer
  *   EPERM         the broker serves another user
  */
 idt_t *idt_open (const char *uri, idt_error_t *errp);
 
-/* A connection that is lost may be followed by another, to the first broker of the list that takes us:
+/* Whether a lost connection is replaced by one to the first broker of the list that accepts it:
  *
- * 1. Requests under way when it is lost end with ECONNRESET, once.  Nobody knows whether they were done.
- * 2. Who may connect anew is said below.  What is asked for until then is kept and sent when there is a connection, if
- *    somebody still waits for the answer; time limits of futures hold meanwhile.
- * 3. The list is tried from its beginning, round by round, with pauses of up to 2 s between.  After 30 s in vain (at
- *    once where all refuse), it is given up: what waits ends with ECONNREFUSED, ETIMEDOUT, ... as idt_open () fails.
- *    The next call tries again.
- * 4. A broker of another instance (attribute instance.uuid) is not connected to: ESTALE.
- * 5. Subscriptions and services are asked for again before anything else.  Where there are subscriptions, an event
- *    event.lost with {"reconnected":true} comes first: nobody knows which events were missed.
- * 6. FLUIDs go on above all that were got with the handle, whichever rank makes them.
- * 7. Requests that came over the connection before can't be answered any more: such an answer finds nobody.
+ * 1. Requests that were sent before the loss end with ECONNRESET, once. Whether they were carried out is unknown.
+ * 2. The flags below say which calls may reconnect. Requests made in between are kept and sent after reconnecting,
+ *    unless the caller gave up waiting for the answer. Time limits of futures still count.
+ * 3. The list is tried from its beginning, round by round, with pauses of up to 2 s. After 30 s without success, or as
+ *    soon as all brokers refuse, the handle gives up: requests that wait end with ECONNREFUSED, ETIMEDOUT, ... as
+ *    idt_open () fails. The next call tries again.
+ * 4. A broker of another instance (attribute instance.uuid) is not accepted: ESTALE.
+ * 5. Subscriptions and services are requested again before anything else. If there are subscriptions, the event
+ *    event.lost with {"reconnected":true} comes first, because events may have been missed.
+ * 6. New FLUIDs are above all that the handle returned before, whichever rank makes them.
+ * 7. Requests that were received over the old connection can no longer be answered; such an answer is dropped.
  *
- * The calling thread does it, while it waits for an answer or runs the reactor.  Modules' handles have one connection.
- * After fork () a handle is the parent's: the child opens its own.
+ * The calling thread reconnects while it waits for an answer or runs the reactor. A module's handle never reconnects.
+ * After fork () a handle belongs to the parent; the child must open its own.
  */
 enum idt_open_flag {
-    /* Whatever is asked for may connect anew, and the reactor does so by itself.  idt_set_lost () tells of what was
-     * given up only.
+    /* Any call may reconnect, and the reactor reconnects by itself. The callback of idt_set_lost () is called only when
+     * the handle gave up.
      */
     IDT_O_RECONNECT = 1,
-    /* Nothing does: when the connection is lost, the handle is of no use any more. */
-    IDT_O_ONCE = 2,
-    /* With either: ids are asked for by message, and never made in this process (idtree/page.h). */
+    /* Never reconnect: the handle is unusable once the connection is lost. */
+    IDT_O_NORECONNECT = 2,
+    /* May be combined with either: request ids by message, never make them in this process (idtree/page.h). */
     IDT_O_NOSHM = 4,
-    /* 0: calls do whose meaning the library knows: ids, attributes, idt_event_publish () and idt_event_subscribe (),
-     * idt_service_add ().  idt_rpc (), idt_send () and the reactor tell of each loss.
+    /* 0: calls that the library can repeat reconnect: ids, attributes, idt_event_publish (), idt_event_subscribe (),
+     * idt_service_add (). idt_rpc (), idt_send () and the reactor report each loss.
      */
 };
 
-/* As idt_open (), which has 'flags' 0.  EINVAL, too: other flags. */
-idt_t *idt_open_with (const char *uri, int flags, idt_error_t *errp);
+/* Returns whether a call that waits may continue (idt_set_interrupt ()). */
+typedef bool (*idt_interrupt_f) (void *arg);
 
-/* The same within 'timeout_ms' (negative: for ever), which the brokers of a list share: one that says nothing is left
- * after 5 s, or sooner, so that each behind it has as much; the last has all that is left.
+/* Options of idt_open_ex (); zeros are the defaults. */
+struct idt_open_options {
+    int flags;                 /* enum idt_open_flag */
+    double timeout_ms;         /* for all URIs together; 0: 30 s; negative: no limit */
+    idt_interrupt_f interrupt; /* as for idt_set_interrupt (), from the start of the call; NULL: none */
+    void *arg;                 /* of 'interrupt' */
+};
+
+/* Connect as idt_open (), with options ('options' NULL: the defaults).  A broker of a list that does not answer is left
+ * after 5 s, or sooner if each of the brokers after it would otherwise get less; the last one gets all the time left.
+ * Fails as idt_open (), and with:
+ *   EINVAL  unknown flags, or both IDT_O_RECONNECT and IDT_O_NORECONNECT
+ *   EINTR   'interrupt' returned false
  */
-idt_t *idt_open_within (const char *uri, int flags, double timeout_ms, idt_error_t *errp);
+idt_t *idt_open_ex (const char *uri, const struct idt_open_options *options, idt_error_t *errp);
 
-/* What NULL means: IDTREE_URI of the environment, else FLUX_URI, else local:///run/idtree/local.  Borrowed. */
+/* The URI that NULL stands for: IDTREE_URI of the environment, else FLUX_URI, else local:///run/idtree/local. Borrowed.
+ */
 const char *idt_default_uri (void);
 
-/* The URI, of those in the list, of the broker that was connected to last.  Borrowed; NULL: a module's handle. */
+/* The URI, of those in the list, of the last broker that was connected. Borrowed; NULL for a module's handle. */
 const char *idt_get_uri (const idt_t *h);
 
-/* Why there is no connection, as a sentence; NULL: there is one.  Borrowed until the next call with the handle. */
+/* Why there is no connection, as a sentence; NULL while there is one. Borrowed until the next call with the handle. */
 const char *idt_lost_error (const idt_t *h);
 
-/* Close a connection, destroy its handlers.  Futures must be destroyed and documents closed or attached elsewhere
- * before, and no callback of this handle may be running (all are checked: assert).  What was sent and not yet written
- * is lost: idt_flush () first.  NULL is fine; keeps errno.
+/* Close the connection and destroy the handlers. Before that, the caller must destroy all futures, close all documents
+ * or attach them to another handle, and return from all callbacks of this handle (asserted). Messages that are not
+ * written yet are lost: call idt_flush () first. NULL is allowed; errno is preserved.
  */
 void idt_close (idt_t *h);
 
-/* The reactor of the handle: made at first use, destroyed with the handle.  The handle keeps it running
- * while a future with a callback waits or a table of handlers is registered.  NULL with errno ENOMEM.
+/* The reactor of the handle, created on first use and destroyed with the handle. The handle keeps it running while a
+ * future with a callback is pending or a table of handlers is registered. NULL with errno ENOMEM.
  */
 idt_reactor_t *idt_get_reactor (idt_t *h);
 
-/* Use a reactor that the caller owns, before the first use of another (else errno EBUSY). */
+/* Use a reactor that the caller owns. Must be called before another is used (else errno EBUSY). */
 int idt_set_reactor (idt_t *h, idt_reactor_t *r);
 
-/* Call 'cb', from the reactor, when the connection is lost and when another is given up, with the errno that tells why;
- * without it the reactor is stopped with that error:
+/* Set a callback that the reactor calls when the connection is lost, and when reconnecting is given up, with the reason
+ * in 'errnum'. Without a callback the reactor stops with that error:
  *   ECONNRESET       the broker closed the connection
- *   EPROTO, EMSGSIZE it sent what is no message
- *   EPIPE            a module's: the broker asks it to end
- *   ENOBUFS          more than 2^20 messages came while nobody ran the reactor
+ *   EPROTO, EMSGSIZE the broker sent something that is not a message
+ *   EPIPE            (modules) the broker asks the module to end
+ *   ENOBUFS          more than 2^20 messages arrived while the reactor did not run
  *   ECONNREFUSED, ETIMEDOUT, ESTALE, ... no other broker was found
- * All messages that came before are handed out and all futures that wait end with the same error first.
+ * Before that, all messages received are dispatched, and all pending futures end with the same error.
  */
 typedef void (*idt_lost_f) (idt_t *h, int errnum, void *arg);
 void idt_set_lost (idt_t *h, idt_lost_f cb, void *arg);
 
-/* Send a message as it is.  Never blocks: what the connection does not take now is written by the reactor
- * or by whoever waits.  Returns 0, or -1 with errno set (EPIPE, ECONNRESET: connection lost; ENOBUFS: more
- * than 64 MiB would wait to be written).  The message may not be changed afterwards.
+/* Send a message as it is. Never blocks: what the connection does not accept now is written later by the reactor or by
+ * a call that waits. Returns 0, or -1 with errno set (EPIPE, ECONNRESET: the connection is lost; ENOBUFS: more than 64
+ * MiB would wait to be written). The message must not be changed afterwards.
  */
 int idt_send (idt_t *h, const idt_msg_t *msg);
 
-/* Ask 'cb' whether to go on, whenever a call with this handle that waits was woken up, by a signal too, and twenty
- * times a second.  If it says no the call fails with EINTR, and what it asked for is given up.  For languages whose
- * programs are interrupted: a handler of a signal can't run while their thread waits here.  It makes no call with the
- * handle.  NULL: no more.
+/* Set a callback that can interrupt calls. While a call with this handle waits, 'cb' is called after each wake-up, also
+ * by a signal, and 20 times a second. If it returns false, the call fails with EINTR and its request is given up.
+ * Bindings need this for languages whose signal handlers cannot run while their thread waits here. 'cb' must not use
+ * the handle. NULL removes it.
  */
-typedef bool (*idt_interrupt_f) (void *arg);
 void idt_set_interrupt (idt_t *h, idt_interrupt_f cb, void *arg);
 
-/* As idt_open_within (), and so from the beginning: EINTR, too: 'cb' said no. */
-idt_t *idt_open_asking (const char *uri, int flags, double timeout_ms, idt_interrupt_f cb, void *arg,
-                        idt_error_t *errp);
-
-/* Wait until all that was sent has been written to the connection.  Returns 0, or -1 with errno set. */
+/* Wait until everything sent has been written to the connection. Returns 0, or -1 with errno set. */
 int idt_flush (idt_t *h);
 
 /* --- requests that we answer ---------------------------------------------------------------- */
 
 typedef void (*idt_handler_f) (idt_t *h, const idt_msg_t *msg, void *arg);
 
-/* In the type of a row: its handler may answer a streaming request several times. */
+/* A flag for the type of a row: the handler may answer a streaming request several times. */
 #define IDT_HANDLER_STREAM 0x100
 
-/* In the type of a row: its handler may get a longer JSON text than others of a module on the broker's reactor, which
- * waits while it is parsed: four times the attribute broker.max-json.  What is longer is answered EMSGSIZE before that.
+/* A flag for the type of a row: the handler accepts a longer JSON text than other handlers of a module on the broker's
+ * reactor, which is blocked while a text is parsed: four times the attribute broker.max-json. A longer text is answered
+ * EMSGSIZE without being parsed.
  */
 #define IDT_HANDLER_LARGE 0x200
 
-/* One row of a table of handlers, ended by IDT_HANDLERS_END.  'topic' is compared whole, unless it ends
- * in '*': then it is a prefix.  The first row that matches takes the message.  A request whose user has none
- * of the roles in 'rolemask' is answered EPERM; 0: IDT_ROLE_OWNER is asked for, but that idtree's own topics have their
- * roles in a table of their own.  A row with IDT_ROLE_BROKER takes only what
- * a broker's module sent, from any rank, or with IDT_ROLE_LOCAL beside it from this one: no client can say so
- * of himself.  A request that no row matches is answered ENOSYS.  Events have no roles to check: whom they came
- * from is in idt_msg_cred ().
- * A streaming request for a row without IDT_HANDLER_STREAM comes without the flag STREAMING: its one answer ends it.
+/* One row of a table of handlers, which ends with IDT_HANDLERS_END. 'topic' must match exactly, unless it ends in '*':
+ * then it is a prefix. The first row that matches takes the message.
+ *
+ * 'rolemask': a request of a user with none of these roles is answered EPERM. 0 stands for IDT_ROLE_OWNER, except for
+ * idtree's own topics, whose roles are in a table of their own. A row with IDT_ROLE_BROKER accepts only requests that a
+ * module of a broker sent, from any rank, or with IDT_ROLE_LOCAL in addition from this rank; a client cannot claim that
+ * role. Events are not checked; idt_msg_cred () has their sender.
+ *
+ * A request that no row matches is answered ENOSYS. A streaming request for a row without IDT_HANDLER_STREAM is passed
+ * without the flag STREAMING: its one answer ends it.
  */
 struct idt_handler_spec {
     int type;          /* IDT_MSGTYPE_REQUEST (| IDT_HANDLER_...) or IDT_MSGTYPE_EVENT */
-    const char *topic; /* borrowed for as long as the table is registered */
+    const char *topic; /* borrowed while the table is registered */
     idt_handler_f cb;
     uint32_t rolemask;
 };
@@ -166,77 +176,76 @@ struct idt_handler_spec {
         0, NULL, NULL, 0 \
     }
 
-/* Register a table (borrowed).  Tables are searched in the order in which they were added; a handler may
- * add and remove tables, its own too.  Returns 0, or -1 with errno ENOMEM.
+/* Register a table (borrowed). Tables are searched in the order in which they were added. A handler may add and remove
+ * tables, including its own. Returns 0, or -1 with errno ENOMEM.
  */
 int idt_handlers_add (idt_t *h, const struct idt_handler_spec *table, void *arg);
 void idt_handlers_remove (idt_t *h, const struct idt_handler_spec *table);
 
-/* Ask the broker to route requests for service 'name' here; modules have the service of their own name
- * anyway.  Returns a future of an empty answer; EEXIST: taken.
+/* Ask the broker to route requests for service 'name' to this handle. A module has the service of its own name without
+ * asking. Returns a future with an empty answer; EEXIST: the name is taken.
  */
 struct idt_future;
 struct idt_future *idt_service_add (idt_t *h, const char *name);
 struct idt_future *idt_service_remove (idt_t *h, const char *name);
 
-/* Answer a request: empty or with a string (JSON text), packed JSON, bytes, an error (above 0) with a text
- * (may be NULL).  Nothing is sent where the request has NORESPONSE.  Return 0, or -1 with errno set (EPROTO: what
- * was to be packed is no JSON, such as text that is not UTF-8): then the asker got that error as its answer.  Either
- * way the request is answered, and must not be answered again.
+/* Answer a request: empty or with a string (JSON text), packed JSON, bytes, or an error (above 0) with a text (may be
+ * NULL). Sends nothing if the request has NORESPONSE. Returns 0, or -1 with errno set (EPROTO: the values do not form
+ * JSON, such as text that is not UTF-8); the requester then got that error as its answer. In both cases the request is
+ * answered and must not be answered again.
  */
 int idt_respond (idt_t *h, const idt_msg_t *request, const char *s);
 int idt_respond_pack (idt_t *h, const idt_msg_t *request, const char *fmt, ...);
 int idt_respond_raw (idt_t *h, const idt_msg_t *request, const void *data, size_t size);
 int idt_respond_error (idt_t *h, const idt_msg_t *request, int errnum, const char *text);
 
-/* Parse a JSON payload.  Returns a new reference to an object, or NULL with errno EPROTO and the reason in
- * 'errp' (no payload, not NUL-terminated, not JSON, not an object).
+/* Parse a JSON payload. Returns a new reference to an object, or NULL with errno EPROTO and the reason in 'errp' (no
+ * payload, no NUL at its end, not JSON, not an object).
  */
 json_t *idt_msg_json (const idt_msg_t *msg, idt_error_t *errp);
 
-/* Parse a JSON payload and unpack it as json_unpack () does.  '*o' (new reference) holds what the unpacked
- * strings point into; json_decref () it afterwards.  Returns 0, or -1 with errno EPROTO, the reason in
- * 'errp' and '*o' NULL.
+/* Parse a JSON payload and unpack it as json_unpack () does. '*o' (new reference) owns the unpacked strings; call
+ * json_decref () on it afterwards. Returns 0, or -1 with errno EPROTO, the reason in 'errp' and '*o' NULL.
  */
 int idt_msg_unpack (const idt_msg_t *msg, json_t **o, idt_error_t *errp, const char *fmt, ...);
 
 /* --- events ------------------------------------------------------------------------------- */
 
-/* Get events whose topic begins with 'prefix', or no more.  Returns a future of an empty answer.  While there is no
- * connection a subscription ends at once; one that was not sent yet ends with ECANCELED.
+/* Start or stop receiving events whose topic begins with 'prefix'.  Returns a future with an empty answer.  While there
+ * is no connection, an unsubscription takes effect immediately; if it cancels a subscription that was not sent yet, that
+ * one's future ends with ECANCELED.
  */
 struct idt_future *idt_event_subscribe (idt_t *h, const char *prefix);
 struct idt_future *idt_event_unsubscribe (idt_t *h, const char *prefix);
 
-/* Publish an event, with a JSON text or NULL.  'flags': 0 or IDT_MSGFLAG_PRIVATE.  Returns a future;
- * idt_rpc_get_unpack (f, "{s:i}", "seq", &seq) tells its number.
+/* Publish an event, with a JSON text or NULL. 'flags': 0 or IDT_MSGFLAG_PRIVATE. Returns a future; idt_rpc_get_unpack
+ * (f, "{s:i}", "seq", &seq) returns its sequence number.
  */
 struct idt_future *idt_event_publish (idt_t *h, const char *topic, int flags, const char *s);
 
 /* --- attributes, log ------------------------------------------------------------------------ */
 
-/* The value of a broker's attribute; borrowed until the handle is closed or the attribute asked for
- * again.  NULL with errno set (ENOENT: no such attribute).  Blocks for one round trip, but in inline
- * modules.
+/* Get or set a broker's attribute. The value is borrowed until the handle is closed or the attribute is requested
+ * again. NULL with errno set (ENOENT: no such attribute). Blocks for one round trip, except in inline modules.
  */
 const char *idt_attr_get (idt_t *h, const char *name);
 int idt_attr_set (idt_t *h, const char *name, const char *value, idt_error_t *errp);
 
-/* For modules: make an attribute known to the broker, which lists it from then on.  Returns the value it was given at
- * start, else 'value'; borrowed as above.  Once defined it stays, and the value too.  NULL with errno set (EPERM: this
- * is no module).  Blocks as idt_attr_get ().
+/* For modules: define an attribute, which the broker lists from then on. Returns the value given at start, else
+ * 'value'; borrowed as above. A defined attribute and its value stay. NULL with errno set (EPERM: the handle is not a
+ * module's). Blocks as idt_attr_get ().
  */
 const char *idt_attr_define (idt_t *h, const char *name, const char *value);
 
-/* Rank of the broker, and number of brokers.  Return 0, or -1 with errno set. */
+/* The rank of the broker, and the number of brokers. Return 0, or -1 with errno set. */
 int idt_get_rank (idt_t *h, uint32_t *rank);
 int idt_get_size (idt_t *h, uint32_t *size);
 
-#define IDT_LOG_TEXT_MAX 2047 /* bytes of a text that idt_log () sends; the rest is cut off */
+#define IDT_LOG_TEXT_MAX 2047 /* bytes of a text that idt_log () sends; the rest is dropped */
 
-/* Append a text to the broker's log, of which it keeps IDT_LOG_TEXT_MAX bytes: each line of it is a line there.
- * 'level': LOG_EMERG ... LOG_DEBUG of <syslog.h>.  The name that the lines carry is what idt_log_set_name () said (its
- * first 48 bytes), else the module's, else the program's.  Never blocks; what can't be sent is lost; keeps errno.
+/* Append a text to the broker's log, at most IDT_LOG_TEXT_MAX bytes; each of its lines becomes a line of the log.
+ * 'level': LOG_EMERG ... LOG_DEBUG of <syslog.h>. The lines carry the name set by idt_log_set_name () (its first 48
+ * bytes), else the module's, else the program's. Never blocks; a text that cannot be sent is lost; errno is preserved.
  */
 void idt_log (idt_t *h, int level, const char *fmt, ...) __attribute__ ((format (printf, 3, 4)));
 void idt_log_set_name (idt_t *h, const char *name);
