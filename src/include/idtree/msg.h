@@ -3,10 +3,9 @@
 
 /* msg.h - messages (Flux RFC 3)
  *
- * A message is counted by reference.  It may be changed only while one reference exists and it was
- * not handed to another thread.  Strings and payloads that accessors return are borrowed: valid
- * until the message is changed or freed.  Accessors of what a message does not have fail with
- * EPROTO.
+ * A message is reference counted. It may be changed only while it has one reference and was not handed to another
+ * thread. Strings and payloads that accessors return are borrowed: valid until the message is changed or freed. An
+ * accessor for something that a message does not have fails with EPROTO.
  */
 #ifndef IDTREE_MSG_H
 #define IDTREE_MSG_H
@@ -33,7 +32,7 @@ enum idt_msgtype {
 enum idt_msgflag {
     IDT_MSGFLAG_TOPIC = 0x01,      /* kept by idt_msg_set_topic () */
     IDT_MSGFLAG_PAYLOAD = 0x02,    /* kept by idt_msg_set_payload () */
-    IDT_MSGFLAG_NORESPONSE = 0x04, /* request: nobody waits for an answer */
+    IDT_MSGFLAG_NORESPONSE = 0x04, /* request: no answer is wanted */
     IDT_MSGFLAG_ROUTE = 0x08,      /* has a route stack; kept by idt_msg_route_ functions */
     IDT_MSGFLAG_UPSTREAM = 0x10,   /* request: skip the services of rank nodeid */
     IDT_MSGFLAG_PRIVATE = 0x20,    /* event: for the owner and its sender only */
@@ -51,8 +50,8 @@ enum idt_role {
     IDT_ROLE_USER = 2,
     IDT_ROLE_LOCAL = 4, /* came over a local connection */
     IDT_ROLE_ALL = 7,
-    IDT_ROLE_BROKER = 0x100, /* a broker's own module sent it, for itself (ours, not RFC 12's) */
-    IDT_ROLE_GROUP = 0x200,  /* a member of access.group (ours, too) */
+    IDT_ROLE_BROKER = 0x100, /* sent by a broker's own module, for itself (not in RFC 12) */
+    IDT_ROLE_GROUP = 0x200,  /* a member of access.group (not in RFC 12) */
 };
 
 struct idt_cred {
@@ -64,21 +63,20 @@ struct idt_cred {
 #define IDT_MSG_UUID_LEN 36                       /* characters of a route */
 #define IDT_MSG_MAX_ROUTES 1024                   /* hops */
 #define IDT_MSG_MAX_TOPIC 1024                    /* bytes */
-#define IDT_MSG_MAX_PAYLOAD UINT32_C (0xff000000) /* bytes: the whole still fits in a u32 */
+#define IDT_MSG_MAX_PAYLOAD UINT32_C (0xff000000) /* bytes: the whole message still fits in 32 bits */
 
 /* --- life ------------------------------------------------------------------------------- */
 
-/* Make a message of a type, without topic and payload.  The user is unknown, the roles are none; a
- * request has nodeid ANY; matchtag, errnum, sequence are 0.  NULL with errno: EINVAL (no such
- * type), ENOMEM.
+/* Make a message of a type, without topic and payload. The user is unknown, and there are no roles. The nodeid of a
+ * request is ANY; matchtag, errnum, sequence are 0. NULL with errno EINVAL (unknown type) or ENOMEM.
  */
 idt_msg_t *idt_msg_create (enum idt_msgtype type);
 
-/* Copy a message; with 'payload' false the copy has none.  NULL with errno ENOMEM. */
+/* Copy a message; if 'payload' is false, without its payload. NULL with errno ENOMEM. */
 idt_msg_t *idt_msg_copy (const idt_msg_t *msg, bool payload);
 
 const idt_msg_t *idt_msg_ref (const idt_msg_t *msg);
-void idt_msg_unref (const idt_msg_t *msg); /* NULL is fine; errno is kept */
+void idt_msg_unref (const idt_msg_t *msg); /* NULL is allowed; errno is preserved */
 
 /* --- header ----------------------------------------------------------------------------- */
 
@@ -87,19 +85,19 @@ const char *idt_msg_typestr (const idt_msg_t *msg); /* "request", "response", "e
 
 int idt_msg_flags (const idt_msg_t *msg); /* enum idt_msgflag bits */
 bool idt_msg_has_flag (const idt_msg_t *msg, int flag);
-/* Set or clear NORESPONSE, UPSTREAM, PRIVATE, STREAMING, USER1; the others follow the contents. */
+/* Set or clear NORESPONSE, UPSTREAM, PRIVATE, STREAMING, USER1; the other flags follow from the contents. */
 void idt_msg_set_flag (idt_msg_t *msg, int flag);
 void idt_msg_clear_flag (idt_msg_t *msg, int flag);
 
 struct idt_cred idt_msg_cred (const idt_msg_t *msg);
 void idt_msg_set_cred (idt_msg_t *msg, struct idt_cred cred);
 
-/* aux1 and aux2 under the names that they have in each type (RFC 3).  Asking for a field of another
- * type is an error of the program (assert).
+/* aux1 and aux2 under the names that RFC 3 gives them for each type. Using a field of another type is a programming
+ * error (asserted).
  */
 uint32_t idt_msg_nodeid (const idt_msg_t *msg); /* request */
 void idt_msg_set_nodeid (idt_msg_t *msg, uint32_t nodeid);
-uint32_t idt_msg_matchtag (const idt_msg_t *msg); /* request, response; 0 is one like others */
+uint32_t idt_msg_matchtag (const idt_msg_t *msg); /* request, response; 0 is an ordinary value */
 void idt_msg_set_matchtag (idt_msg_t *msg, uint32_t matchtag);
 uint32_t idt_msg_errnum (const idt_msg_t *msg); /* response; 0: success */
 void idt_msg_set_errnum (idt_msg_t *msg, uint32_t errnum);
@@ -111,7 +109,7 @@ void idt_msg_set_control (idt_msg_t *msg, uint32_t type, uint32_t status);
 
 /* --- topic ------------------------------------------------------------------------------- */
 
-/* The topic, NUL-terminated; NULL: none.  Decoding refuses topics with a NUL inside. */
+/* The topic, NUL-terminated; NULL: none. Decoding refuses a topic with a NUL inside. */
 const char *idt_msg_topic (const idt_msg_t *msg);
 
 /* Set a copy of 'topic', or none (NULL).  Returns 0, or -1 with errno EINVAL (empty, or longer than
@@ -121,24 +119,22 @@ int idt_msg_set_topic (idt_msg_t *msg, const char *topic);
 
 /* --- payload ----------------------------------------------------------------------------- */
 
-/* The payload's bytes in '*data' and '*size' (either may be NULL); they are not aligned to
- * anything.  Returns 0, or -1 with EPROTO: none.
+/* The payload's bytes in '*data' and '*size' (either may be NULL), without any alignment. Returns 0, or -1 with EPROTO:
+ * no payload.
  */
 int idt_msg_payload (const idt_msg_t *msg, const void **data, size_t *size);
 
-/* Set a copy of 'size' bytes, or no payload (data NULL); no bytes are a payload, too.  Returns 0,
- * or -1 with errno EOVERFLOW (over IDT_MSG_MAX_PAYLOAD) or ENOMEM.
+/* Set a copy of 'size' bytes, or no payload (data NULL). A payload may have 0 bytes. Returns 0, or -1 with errno
+ * EOVERFLOW (over IDT_MSG_MAX_PAYLOAD) or ENOMEM.
  */
 int idt_msg_set_payload (idt_msg_t *msg, const void *data, size_t size);
 
-/* Make a payload of 'size' bytes, its contents undefined, and return where to write it.  Saves a
- * copy.  NULL with errno as above.
+/* Make a payload of 'size' bytes with undefined contents, and return where to write it. Saves a copy. NULL with errno
+ * as above.
  */
 void *idt_msg_alloc_payload (idt_msg_t *msg, size_t size);
 
-/* The payload as a string: its last byte is a NUL, the only one.  NULL: no payload, or no such
- * string (errno EPROTO).
- */
+/* The payload as a string: its last byte is the only NUL. NULL: no payload, or not such a string (errno EPROTO). */
 const char *idt_msg_string (const idt_msg_t *msg);
 
 /* Set a copy of 's' with its NUL, or no payload (NULL).  Returns 0, or -1 with errno as above. */
@@ -148,8 +144,8 @@ int idt_msg_set_string (idt_msg_t *msg, const char *s);
 
 /* The route stack.  Each route is a text of IDT_MSG_UUID_LEN characters, NUL-terminated here. */
 unsigned idt_msg_route_count (const idt_msg_t *msg);
-const char *idt_msg_route_newest (const idt_msg_t *msg);         /* where an answer goes; NULL: empty */
-const char *idt_msg_route_oldest (const idt_msg_t *msg);         /* who asked; NULL: empty */
+const char *idt_msg_route_newest (const idt_msg_t *msg);         /* where the answer goes; NULL: empty */
+const char *idt_msg_route_oldest (const idt_msg_t *msg);         /* the requester; NULL: empty */
 const char *idt_msg_route_at (const idt_msg_t *msg, unsigned i); /* 0: newest; NULL: none */
 
 /* Push a route.  Returns 0, or -1 with errno EINVAL (not 36 characters), EOVERFLOW (too many),
@@ -161,28 +157,26 @@ int idt_msg_route_push (idt_msg_t *msg, const char *uuid);
 void idt_msg_route_pop (idt_msg_t *msg);
 void idt_msg_route_drop_oldest (idt_msg_t *msg);
 
-/* Drop all routes.  Leaves an empty stack (flag ROUTE), also where there was none. */
+/* Drop all routes. Leaves an empty stack (flag ROUTE), even if there was no stack. */
 void idt_msg_route_clear (idt_msg_t *msg);
 
-/* Make the response to a request: its topic, matchtag, routes, STREAMING flag, nothing else.
- * NULL with errno ENOMEM, or EPROTO when 'request' is none.
+/* Make the response to a request: with its topic, matchtag, routes and STREAMING flag, and nothing else. NULL with
+ * errno ENOMEM, or EPROTO if 'request' is not a request.
  */
 idt_msg_t *idt_msg_respond (const idt_msg_t *request, uint32_t errnum);
 
 /* --- bytes ------------------------------------------------------------------------------- */
 
-/* The parts of a message one after the other, each with its size before it (PROTOCOL section 2.3):
- * what a stream socket carries after its 8 bytes of frame header.
+/* The size of the encoded message: its parts in order, each after its size (protocol.md, section 2.3). A stream socket
+ * carries these bytes after 8 bytes of frame header.
  */
 size_t idt_msg_encode_size (const idt_msg_t *msg);
 
-/* Write idt_msg_encode_size () bytes to 'buf'.  Returns them, or -1 with errno EINVAL ('size' too
- * small).
- */
+/* Write idt_msg_encode_size () bytes to 'buf'. Returns their number, or -1 with errno EINVAL ('size' is too small). */
 ssize_t idt_msg_encode (const idt_msg_t *msg, void *buf, size_t size);
 
-/* Read a message from 'size' bytes.  NULL with errno EPROTO (malformed in any way) or ENOMEM.
- * Allocates no more than a constant plus a small multiple of 'size'.
+/* Read a message from 'size' bytes. NULL with errno EPROTO (malformed in any way) or ENOMEM. Allocates no more than a
+ * constant plus a small multiple of 'size'.
  */
 idt_msg_t *idt_msg_decode (const void *buf, size_t size);
 

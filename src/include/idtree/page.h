@@ -1,19 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* page.h - FLUIDs without a message: made in this process, with the generator of a broker of this host
+/* page.h - FLUIDs without a message: made in this process, under the generator of a broker of this host
  *
- * A broker shares a page of memory with those who may have it (fluid.attach): an id costs a reading of the clock and a
- * compare-and-swap.  Processes and threads, as many as there are, and the broker itself make ids of one generator, none
- * twice, and those of each page are in order: an id is above all that were there when it was asked for.  The broker
- * need not answer, nor live, until its lease is used up.  One that is started again meanwhile does not know of what is
- * made by the page of the one before: ids of its generator lie above that whole lease, at rank 0 up to two leases
- * ahead.  So until the lease is over those of the old page are below, also below some that others got before.  Where it
- * cannot be done this way ask it by message (idt_fluid_generate (), which does both).
+ * A broker shares a page of memory with the users that fluid.attach allows. An id then takes one clock reading and one
+ * compare-and-swap. Any number of processes and threads, and the broker itself, make ids under one generator. No id is
+ * issued twice, and the ids of a page are in order: a new id is above all ids that existed when it was requested.
  *
- * These functions use libc alone; libidtree-page has nothing else.  Any thread may use a page, and so may a child
- * process after fork (), in the same time namespace (time_namespaces (7)).  A process that is killed at any instruction
- * leaves the page as good as it was.
+ * The page works until its broker's lease is used up, even if the broker does not answer or is dead. A broker that is
+ * restarted meanwhile does not know which ids were made by the old page: the ids of its generator lie above that whole
+ * lease, at rank 0 up to two leases ahead. So until the lease is over, ids of the old page are below the new broker's
+ * ids.
+ *
+ * When the page cannot make an id, request it by message; idt_fluid_generate () does both.
+ *
+ * These functions use only libc; libidtree-page contains nothing else. Any thread may use a page, and so may a child
+ * process after fork (), in the same time namespace (time_namespaces (7)). A process may be killed at any instruction
+ * without damage to the page.
  */
 #ifndef IDTREE_PAGE_H
 #define IDTREE_PAGE_H
@@ -28,33 +31,33 @@ extern "C" {
 
 typedef struct idt_page idt_page_t;
 
-#define IDT_PAGE_PER_MS 1008U /* ids that all who have a page make of one millisecond; the other 16 are the broker's */
-#define IDT_PAGE_WAIT_MS 2    /* the longest that idt_page_generate () waits for a millisecond to come */
+#define IDT_PAGE_PER_MS 1008U /* ids a millisecond for all users of a page; the broker has the other 16 */
+#define IDT_PAGE_WAIT_MS 2    /* the longest wait of idt_page_generate () */
 
-/* Get the page of the broker at 'uri', "local:///run/idtree/local-3" or its like (NULL: $IDTREE_URI, then $FLUX_URI,
- * then local:///run/idtree/local).  Blocks for 'timeout_ms' at most.  NULL with errno set:
- *   ENOTSUP       the URI names no broker's own socket on this host, or one that has no generator, or this process
- *                 reads other clocks than the broker (they are in different time namespaces)
+/* Get the page of the broker at 'uri', such as "local:///run/idtree/local-3" (NULL: $IDTREE_URI, then $FLUX_URI, then
+ * local:///run/idtree/local). Blocks for 'timeout_ms' at most. NULL with errno set:
+ *   ENOTSUP       the URI is not a broker's own socket on this host, the broker has no generator, or this process
+ *                 reads other clocks than the broker (it is in another time namespace)
  *   ENOENT, ECONNREFUSED   the broker shares no page (fluid.attach=off), or does not run
  *   EACCES, EPERM the page is not for this user (fluid.attach)
  *   ETIMEDOUT     the broker did not answer
- *   EPROTO        what came is not a page of this version
- *   ENOMEM, EMFILE and what connect (2), recvmsg (2) and mmap (2) say
+ *   EPROTO        the answer is not a page of this version
+ *   ENOMEM, EMFILE and the errors of connect (2), recvmsg (2) and mmap (2)
  */
 idt_page_t *idt_page_open (const char *uri, int timeout_ms);
-void idt_page_close (idt_page_t *page); /* NULL is fine.  No other thread may use it then. */
+void idt_page_close (idt_page_t *page); /* NULL is allowed. No other thread may use the page then. */
 
-/* Store up to 'n' (>= 1) new ids in 'ids': increasing, all above 'after' (0: none), none made of a time before the
- * call.  Those of one millisecond cost one swap, so blocks are cheaper.  Returns how many, 1 at least, or -1 with
+/* Store up to 'n' (>= 1) new ids in 'ids': increasing, all above 'after' (0: none), with timestamps not before the
+ * call. The ids of one millisecond take one swap, so blocks are faster. Returns their number, at least 1, or -1 with
  * errno set:
- *   EAGAIN  ask by message: the lease is used up, or all of it lent, or 'after' lies more than IDT_PAGE_WAIT_MS ahead
+ *   EAGAIN  request by message: the lease is used up, or is subleased as a whole, or 'after' is more than
+ *           IDT_PAGE_WAIT_MS ahead
  *   ESTALE  the page is closed for good: idt_page_open () may get another one
  *   EINVAL  n is 0
  */
 int idt_page_generate (idt_page_t *page, fluid_t after, uint32_t n, fluid_t *ids);
 
-/* The UUID of the instance ("": it has none; borrowed), its epoch in Unix milliseconds, and the generator that ids of
- * this page name.
+/* The UUID of the instance ("": none; borrowed), its epoch in Unix milliseconds, and the generator of the page's ids.
  */
 const char *idt_page_instance (const idt_page_t *page);
 int64_t idt_page_epoch (const idt_page_t *page);

@@ -4,8 +4,8 @@
 /* reactor.h - the event loop of one thread
  *
  * 1. A reactor and its watchers belong to one thread.
- * 2. A watcher is made stopped; it calls back only between start and stop.
- * 3. A callback may start, stop and destroy any watcher, its own too.
+ * 2. A watcher is created stopped; its callback is called only between start and stop.
+ * 3. A callback may start, stop and destroy any watcher, including its own.
  * 4. Callbacks run to completion and never nest: do not run a reactor from a callback.
  */
 #ifndef IDTREE_REACTOR_H
@@ -28,49 +28,49 @@ enum idt_poll {
 enum idt_reactor_mode {
     IDT_REACTOR_DEFAULT, /* until idt_reactor_stop () or until no watcher is left */
     IDT_REACTOR_ONCE,    /* wait for events and handle them once */
-    IDT_REACTOR_NOWAIT,  /* handle what is there now */
+    IDT_REACTOR_NOWAIT,  /* handle the events that are ready */
 };
 
 typedef void (*idt_watcher_f) (idt_watcher_t *w, int revents, void *arg);
 
-/* NULL with errno: ENOMEM, or what the kernel said of a new epoll descriptor (EMFILE, ...). */
+/* NULL with errno: ENOMEM, or the kernel's error for a new epoll descriptor (EMFILE, ...). */
 idt_reactor_t *idt_reactor_create (void);
 void idt_reactor_destroy (idt_reactor_t *r); /* destroy its watchers first */
 
-/* Run.  Returns 0, or -1 after idt_reactor_stop_error () with the errno that was given to it. */
+/* Run. Returns 0, or -1 after idt_reactor_stop_error () with the errno that was given to it. */
 int idt_reactor_run (idt_reactor_t *r, enum idt_reactor_mode mode);
 void idt_reactor_stop (idt_reactor_t *r);
 void idt_reactor_stop_error (idt_reactor_t *r, int errnum);
 
 void idt_watcher_start (idt_watcher_t *w);
 void idt_watcher_stop (idt_watcher_t *w);
-void idt_watcher_destroy (idt_watcher_t *w); /* stops it; NULL is fine; errno is kept */
+void idt_watcher_destroy (idt_watcher_t *w); /* stops it; NULL is allowed; errno is preserved */
 
-/* A watcher of no reactor (NULL, as idt_get_reactor () returns it) is NULL, too, and errno is kept. */
+/* Creating a watcher for a NULL reactor (as idt_get_reactor () may return it) returns NULL and preserves errno. */
 
-/* Call back when 'fd' is ready for 'events' (enum idt_poll bits; told in 'revents').  The descriptor is
- * borrowed: close it after the watcher was destroyed.  NULL with errno ENOMEM.
+/* Call 'cb' when 'fd' is ready for 'events' (enum idt_poll bits; 'revents' has those that are ready). The descriptor is
+ * borrowed: close it after the watcher is destroyed. NULL with errno ENOMEM.
  */
 idt_watcher_t *idt_fd_watcher_create (idt_reactor_t *r, int fd, int events, idt_watcher_f cb, void *arg);
 void idt_fd_watcher_set_events (idt_watcher_t *w, int events);
 
-/* Call back 'after_ms' milliseconds after start (measured from now), then each 'repeat_ms' (0: once).
- * NULL with errno ENOMEM.
+/* Call 'cb' 'after_ms' milliseconds after start (measured from now), then every 'repeat_ms' (0: once). NULL with errno
+ * ENOMEM.
  */
 idt_watcher_t *idt_timer_watcher_create (idt_reactor_t *r, double after_ms, double repeat_ms, idt_watcher_f cb,
                                          void *arg);
-/* Set other times; a running timer starts anew with them. */
+/* Change the times; a running timer starts again with them. */
 void idt_timer_watcher_reset (idt_watcher_t *w, double after_ms, double repeat_ms);
 
-/* Call back once when CLOCK_BOOTTIME, which counts on while the host sleeps, reaches 'at_us' microseconds.  It is made
- * without a time: the first reset starts it, and each sets another time (UINT64_MAX: none, which stops it).  All alarms
- * of a reactor share one descriptor.  NULL with errno: ENOMEM, or what the kernel said of that descriptor (EMFILE,
- * ...).
+/* Call 'cb' once when CLOCK_BOOTTIME, which also counts while the host sleeps, reaches 'at_us' microseconds. It is
+ * created without a time: the first reset starts it, and each reset sets another time (UINT64_MAX: none, which stops
+ * it). All alarms of a reactor share one descriptor. NULL with errno: ENOMEM, or the kernel's error for that descriptor
+ * (EMFILE, ...).
  */
 idt_watcher_t *idt_alarm_watcher_create (idt_reactor_t *r, idt_watcher_f cb, void *arg);
 void idt_alarm_watcher_reset (idt_watcher_t *w, uint64_t at_us);
 
-/* Call back before the reactor would sleep (prepare), and, instead of sleeping, as long as it is started (idle).  NULL
+/* Call 'cb' before the reactor would sleep (prepare), or instead of sleeping while the watcher is started (idle). NULL
  * with errno ENOMEM.
  */
 idt_watcher_t *idt_prepare_watcher_create (idt_reactor_t *r, idt_watcher_f cb, void *arg);
