@@ -52,6 +52,19 @@ static int system_errno (const struct database *d, int errnum)
     return (sqlite3_extended_errcode (d->db) & 0xff) == SQLITE_IOERR && errnum != 0 ? errnum : EIO;
 }
 
+/* Why no file can be made in the folder; 0: one can, or its file system cannot tell.  SQLite then tries to open the
+ * file without making it, and has the errno of that alone.
+ */
+static int why_no_file (const struct database *d)
+{
+    int fd = open (d->dir, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
+
+    if (fd < 0)
+        return errno == EOPNOTSUPP || errno == EISDIR || errno == ENOENT ? 0 : errno;
+    close (fd);
+    return 0;
+}
+
 /* Why a write found no room; 0: that was not it.  SQLite takes ENOSPC alone for a full disk. */
 static int why_no_room (const struct database *d, int errnum)
 {
@@ -59,6 +72,10 @@ static int why_no_room (const struct database *d, int errnum)
 
     if ((rc & 0xff) == SQLITE_FULL)
         return ENOSPC;
+    if ((rc & 0xff) == SQLITE_CANTOPEN) {
+        sys = why_no_file (d);
+        return sys == ENOSPC || sys == EDQUOT ? sys : 0;
+    }
     return rc == SQLITE_IOERR_WRITE && (sys == ENOSPC || sys == EDQUOT || sys == EFBIG) ? sys : 0;
 }
 
@@ -79,9 +96,9 @@ static int explain_no_room (const struct database *d, idt_error_t *errp)
 
 int database_explain (struct database *d, idt_error_t *errp)
 {
-    int errnum = system_errno (d, errno);
+    int saved = errno, errnum = system_errno (d, saved);
 
-    d->no_room = why_no_room (d, errno);
+    d->no_room = why_no_room (d, saved);
     if (d->no_room != 0)
         return explain_no_room (d, errp);
     switch (sqlite3_extended_errcode (d->db) & 0xff) {
@@ -91,7 +108,7 @@ int database_explain (struct database *d, idt_error_t *errp)
     case SQLITE_READONLY:
         return errsetf (errp, EROFS, "%s: cannot be written: check the folder's owner and mount", d->path);
     case SQLITE_CANTOPEN: /* SQLite tries more than one way, and its errno is that of the last */
-        if (access (d->dir, W_OK) < 0)
+        if (access (d->dir, W_OK) < 0 || why_no_file (d) != 0)
             return errprintf (errp, "%s: cannot be made or written: %s", d->path, strerror (errno));
         /* fall through */
     default:
@@ -145,7 +162,7 @@ static bool is_log_open (const struct database *d)
  */
 static int check_log (struct database *d, idt_error_t *errp)
 {
-    if (!d->locked || !is_log_open (d))
+    if (!d->logging || !is_log_open (d))
         return 0;
     if (d->log.known ? is_in_place (&d->log, d->log_path) : note_place (&d->log, d->log_path) == 0)
         return 0;
@@ -297,7 +314,12 @@ static int lock_file (struct database *d, idt_error_t *errp)
         return tell_busy (d, errp);
     if (note_file (d, errp) < 0)
         return -1;
-    return rc == SQLITE_OK ? database_run (d, set_up (d), errp) : database_explain (d, errp);
+    if (rc != SQLITE_OK)
+        return database_explain (d, errp);
+    if (database_run (d, set_up (d), errp) < 0)
+        return -1;
+    d->logging = true;
+    return check_log (d, errp);
 }
 
 static int check_kind (struct database *d, idt_error_t *errp)

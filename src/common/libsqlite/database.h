@@ -43,6 +43,7 @@ struct database {
     bool made;                        /* there was no file, and nothing is in it yet */
     bool filled;                      /* tables were in it, before SQLite looked */
     bool locked;
+    bool logging;               /* it is set up: what SQLite has open beside it is the log of its kind */
     struct database_place file; /* what was opened, once it is locked */
     struct database_place log;  /* its -wal or -journal, once that was made */
     char *log_path;

@@ -2,12 +2,18 @@
  * Copyright idtree contributors */
 
 /* database_test.c - a database opens only where nobody else can have put anything in its way */
+#define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "libsqlite/database.h"
@@ -222,6 +228,73 @@ static void test_journal_removed (void)
     clean ();
 }
 
+/* Whether opening under each limit of file sizes from 1 KiB on fails because of it, until there is room. */
+static bool names_the_limit (const struct database_kind *k)
+{
+    struct rlimit limit, old;
+    struct database *d = NULL;
+    bool good = true;
+
+    getrlimit (RLIMIT_FSIZE, &old);
+    limit = old;
+    signal (SIGXFSZ, SIG_IGN);
+    for (limit.rlim_cur = 1024; good && !d && limit.rlim_cur < 64 * 1024; limit.rlim_cur += 1024) {
+        idt_error_t err = { "" };
+
+        setrlimit (RLIMIT_FSIZE, &limit);
+        d = database_open (k, dir, "a test", &err);
+        good = d || (errno == ENOSPC && strstr (err.text, "it may not grow: raise the limit of file sizes"));
+        if (!good)
+            diag ("%lu bytes: %s", (unsigned long)limit.rlim_cur, err.text);
+        setrlimit (RLIMIT_FSIZE, &old);
+        if (d)
+            database_close (d);
+        clean ();
+    }
+    return good && d;
+}
+
+static void test_limit (void)
+{
+    ok (names_the_limit (&kind),
+        "a limit of file sizes is named, whichever file it stops: none was removed or replaced");
+    ok (names_the_limit (&small), "... also where a journal is kept");
+}
+
+/* Exit status 0: on a disk that has room for 'inodes' files a database opens, or does not because the disk is full;
+ * 1: something else happens; 77: no disk can be mounted here.
+ */
+static int open_without_inodes (int inodes)
+{
+    char size[32];
+    idt_error_t err = { "" };
+
+    snprintf (size, sizeof (size), "mode=0700,nr_inodes=%d", inodes + 1);
+    if (unshare (CLONE_NEWNS) < 0 || mount ("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0
+        || mount ("none", dir, "tmpfs", 0, size) < 0)
+        return 77;
+    struct database *d = database_open (&kind, dir, "a test", &err);
+    diag ("room for %d files: %s", inodes, err.text);
+    return (d && inodes > 0) || (!d && errno == ENOSPC && strstr (err.text, "the disk is full")) ? 0 : 1;
+}
+
+static void test_inodes (void)
+{
+    for (int inodes = 0; inodes < 4; inodes++) {
+        int status = -1;
+        pid_t pid = fork ();
+
+        if (pid == 0)
+            _exit (open_without_inodes (inodes));
+        waitpid (pid, &status, 0);
+        if (WIFEXITED (status) && WEXITSTATUS (status) == 77)
+            diag ("no disk can be mounted here");
+        else
+            ok (status == 0, "where a disk has room for %d files, a database opens, or is told that the disk is full",
+                inodes);
+    }
+}
+
 int main (int argc, char *argv[])
 {
     if (!mkdtemp (dir))
@@ -231,6 +304,8 @@ int main (int argc, char *argv[])
     test_holder ();
     test_wal_removed ();
     test_journal_removed ();
+    test_limit ();
+    test_inodes ();
     if (geteuid () == 0)
         test_planted ();
     else
