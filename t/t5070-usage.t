@@ -94,6 +94,25 @@ test_expect_success 'what cannot be written is told, with the reason, and ends w
     done && if command -v idtree-http; then test_expect_code 1 idtree-http -h >/dev/full; fi &&
     seq 100000 | test_expect_code 1 idtree id convert --to hex - >/dev/full 2>err && cat err && ! grep Success err
 '
+cat >each.sh <<\EOF
+# In an instance: each command that prints names the cause with which a write to stdout fails.
+failed=0
+names_it() { # cause
+    grep -q "^idtree[a-z -]*: cannot write: $1\$" err && return
+    echo "$c: status $status:" && cat err && failed=1
+}
+for c in "info" "attr list" "id new" "id new --json" "id new -s uid" "module list" "module stats fluid" "dmesg" \
+    "dmesg --json" "overlay status" "overlay status --json" "watermark" "ping -c 2 -i 0.01 0" "ping -c 2 -i 0.01 --json 0" \
+    "top --json -n 1" "metrics" "startctl status" "version" "id convert --to dec 1 xx" "health" "health --json"; do
+    status=0; idtree $c >/dev/full 2>err </dev/null || status=$?; names_it "No space left on device"
+    case $c in health*) test $status = 2 || failed=1;; *) test $status = 1 || failed=1;; esac
+    status=0; idtree $c >&- 2>err </dev/null || status=$?; names_it "Bad file descriptor"
+done
+exit $failed
+EOF
+test_expect_success 'so it is by each command that asks an instance, and a closed stdout is told as such' '
+    idtree top -h | grep -e "-n, --count" && idtree start -s 1 sh "$PWD/each.sh"
+'
 test_expect_success 'idtree top tells that a terminal cannot do what it needs' '
     for TERM in dumb hardcopy no-such-terminal; do
         export TERM && idtree start -s 1 script -qec "idtree top; echo code \$?" /dev/null >out </dev/null; cat out; grep "TERM says that this terminal is $TERM" out && grep "code 1" out || return 1

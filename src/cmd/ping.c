@@ -91,7 +91,7 @@ static void print_answer (struct ping *p, idt_future_t *f)
     else
         out_print ("%" JSON_INTEGER_FORMAT "!%s seq=%" JSON_INTEGER_FORMAT " time=%.3f ms (%s)\n", rank, p->topic, seq,
                    ns / 1e6, way);
-    fflush (stdout);
+    cmd_flush (p->cmd);
 }
 
 /* Nor will the other requests find a service. */

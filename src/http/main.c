@@ -76,13 +76,27 @@ static void end (int status, const char *text)
     exit (status);
 }
 
+/* What was printed is written, or it is an error.  Of a write that failed earlier no errno is left. */
+static void flush_out (void)
+{
+    bool failed = ferror (stdout);
+    char why[128];
+
+    if (fflush (stdout) == EOF)
+        snprintf (why, sizeof (why), "cannot write: %s", strerror (errno));
+    else if (failed)
+        snprintf (why, sizeof (why), "cannot write: not all of it was taken, as of a disk that is full");
+    else
+        return;
+    end (1, why);
+}
+
 /* End, when what was printed is written. */
 static void done (void) __attribute__ ((noreturn));
 
 static void done (void)
 {
-    if (fflush (stdout) == EOF)
-        end (1, strerror (errno));
+    flush_out ();
     exit (0);
 }
 

@@ -164,8 +164,10 @@ json_t *ask_new (struct cmd *cmd, const char *topic, uint32_t nodeid, json_t *re
 void ask_print (const struct cmd *cmd, const json_t *answer)
 {
     if (out_json (answer, JSON_COMPACT | ASK_REALS) < 0)
-        cmd_die (cmd, "cannot write: %s", strerror (errno));
+        cmd_die (cmd, "out of memory");
     out_print ("\n");
+    if (ferror (stdout))
+        cmd_flush (cmd);
 }
 
 /* --- for people ------------------------------------------------------------------------------- */

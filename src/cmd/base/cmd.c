@@ -122,10 +122,24 @@ void cmd_warn (const struct cmd *cmd, const char *fmt, ...)
 {
     va_list ap;
 
+    cmd_flush (cmd); /* a flush that fails later no longer has the cause */
     va_start (ap, fmt);
     vwarn (cmd, fmt, ap);
     va_end (ap);
     out_error ("\n");
+}
+
+/* The command prints 'why' itself, and its exit status holds even if that cannot be written. */
+static void end_by_own (const struct cmd *cmd, const char *why) __attribute__ ((noreturn));
+
+static void end_by_own (const struct cmd *cmd, const char *why)
+{
+    idt_error_t error;
+    int status = cmd->died (cmd, why);
+
+    if (out_flush (stdout, &error) < 0 && errno != EPIPE)
+        out_error ("idtree %s: cannot write: %s\n", cmd->command->name, error.text);
+    end (status);
 }
 
 void cmd_die (const struct cmd *cmd, const char *fmt, ...)
@@ -136,7 +150,7 @@ void cmd_die (const struct cmd *cmd, const char *fmt, ...)
     va_start (ap, fmt);
     if (cmd->died) {
         vsnprintf (why, sizeof (why), fmt, ap);
-        end (cmd->died (cmd, why));
+        end_by_own (cmd, why);
     }
     vwarn (cmd, fmt, ap);
     va_end (ap);

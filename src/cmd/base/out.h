@@ -34,7 +34,7 @@ void out_own (const char *text);
 int out_flush (FILE *f, idt_error_t *errp);
 
 /* Print as JSON, with flags of json_dumps (): control characters that jansson leaves are escaped, too.  Returns 0, or
- * -1 with errno set.
+ * -1 with errno ENOMEM.  A failure to write is reported by out_flush ().
  */
 int out_json (const json_t *o, size_t flags);
 

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "cmd/base/lines.h"
+#include "cmd/base/out.h"
 #include "cmd/id/follow.h"
 #include "libutil/duration.h"
 
@@ -60,12 +61,13 @@ static void end_quietly (void)
 
 static void write_out (const struct cmd *cmd)
 {
-    if (fflush (stdout) == 0 && !ferror (stdout))
+    idt_error_t why;
+
+    if (out_flush (stdout, &why) == 0)
         return;
-    int errnum = errno;
     if (reader_is_gone ())
         end_quietly ();
-    cmd_die (cmd, "cannot write: %s", strerror (errnum));
+    cmd_die (cmd, "cannot write: %s", why.text);
 }
 
 static void serve (struct follow *f, follow_f make, void *arg)

@@ -36,13 +36,14 @@ static void print_text (const struct judgement *j)
 }
 
 /* 'rank' is left out where nobody could be asked. */
-static void print_json (const struct cmd *cmd, const struct judgement *j)
+static void print_json (const struct judgement *j)
 {
     json_t *o = json_pack ("{s:s s:O}", "status", grade_name (j->grade), "reasons", j->reasons);
 
     if (j->rank != IDT_NODEID_ANY)
         json_object_set_new (o, "rank", json_integer (j->rank));
-    ask_print (cmd, o);
+    (void)out_json (o, JSON_COMPACT); /* ask_print () would end the program, which calls this function to end it */
+    out_print ("\n");
     json_decref (o);
 }
 
@@ -58,7 +59,7 @@ static int nobody_json (const struct cmd *cmd, const char *why)
 
     judge_begin (&j, IDT_NODEID_ANY, 0);
     judge_add (&j, GRADE_CRITICAL, "broker", "%s", why);
-    print_json (cmd, &j);
+    print_json (&j);
     return GRADE_CRITICAL;
 }
 
@@ -142,7 +143,7 @@ static int run (struct cmd *cmd)
     j.in_flux = cmd_is_flux (cmd);
     ask_all (cmd, &j);
     if (cmd->json)
-        print_json (cmd, &j);
+        print_json (&j);
     else
         print_text (&j);
     json_decref (j.reasons);

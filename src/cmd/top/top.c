@@ -272,7 +272,7 @@ static int run (struct cmd *cmd)
     if (rc < 0)
         cmd_die (cmd, "connection lost: %s", strerror (errnum));
     /* what is on its way is left to the kernel */
-    fflush (stdout);
+    cmd_flush (cmd);
     _exit (CMD_OK);
 }
 
