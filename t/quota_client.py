@@ -89,6 +89,31 @@ def traces():
         check(m.aux1 == 0 and m.json()["trace"], "the others are answered:", m.text())
 
 
+def held_at_rank_1(topic, payload, most, text):
+    """Of 64 requests that may wait at rank 1, which rank 0 holds up, a guest has 'most' over all connections."""
+    clients = [Client(1) for _ in range(4)]
+    subprocess.check_call(["idtree", "startctl", "stop", "0"])
+    asked = send(clients, most, topic, payload, **ONE)
+    for _ in range(2):
+        with Client(1) as again:
+            again.refuse(errno.EAGAIN, topic, payload, text=text, **ONE)
+    asked += send([Client(1)], 1, topic, payload, **OTHER)
+    asked += send([Client(1)], 1, topic, payload)
+    subprocess.check_call(["idtree", "startctl", "cont", "0"])
+    for m in answers(asked):
+        check(m.aux1 == 0, "the others are answered:", m.text())
+
+
+def waiting():
+    """Others have a half of fluid.max-waiting, and one guest a half of that."""
+    held_at_rank_1("fluid.generate", {"count": 1}, 16, "fluid.max-waiting")
+
+
+def watermarks():
+    """One guest has an eighth of fluid.max-waiting."""
+    held_at_rank_1("fluid.watermark", {}, 8, "user 1000")
+
+
 def set_disk(how):
     with open(os.environ["CHAOS_PAGE"], "r+b") as page:
         page.seek(512)

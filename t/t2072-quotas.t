@@ -18,6 +18,13 @@ test_expect_success 'surveys' 'run -o broker.modules=fluid $client surveys'
 test_expect_success 'requests with a trace' '
     run -o broker.modules=fluid -o fluid.max-generators=1 -o fluid.share=off -o fluid.forward-timeout=1h $client traces
 '
+test_expect_success 'requests for ids that wait' '
+    run -o broker.modules=fluid -o fluid.max-generators=1 -o fluid.share=off -o fluid.forward-timeout=1h \
+        -o fluid.max-waiting=64 $client waiting
+'
+test_expect_success 'requests for the watermark that wait' '
+    run -o broker.modules=fluid -o fluid.max-waiting=64 $client watermarks
+'
 test_expect_success 'reads of the jobs that are stored' '
     init_state state && head -c 520 /dev/zero >page && env LD_PRELOAD="$IDTREE_BUILDDIR/t/chaos/.libs/host.so" \
         CHAOS_PAGE="$PWD/page" CHAOS_STATE="$PWD/state" ASAN_OPTIONS="$ASAN_OPTIONS:verify_asan_link_order=0:detect_leaks=0" \

@@ -20,7 +20,7 @@ static void on_block (struct life *l, const struct message *m)
     a->link = m->link;
     a->tag = m->tag;
     node_block (l->node, life_boot_us (l),
-                &(struct node_request){ a, m->count, m->after, true, l->w->life[m->from]->uuid, false });
+                &(struct node_request){ a, m->count, m->after, true, l->w->life[m->from]->uuid, false, false });
 }
 
 static void on_lease (struct life *l, const struct message *m)
@@ -195,7 +195,7 @@ static void ask (struct life *l, uint32_t client, uint32_t count, fluid_t after)
     a->client_number = client;
     snprintf (name, sizeof (name), "client %u", (unsigned)client);
     l->w->result.requests++;
-    node_block (l->node, life_boot_us (l), &(struct node_request){ a, count, after, false, name, false });
+    node_block (l->node, life_boot_us (l), &(struct node_request){ a, count, after, false, name, false, false });
 }
 
 /* The last of the clients is greedy at times. */

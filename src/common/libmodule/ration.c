@@ -14,6 +14,7 @@
 #include "libmodule/ration.h"
 #include "libmsg/access.h"
 #include "libutil/errprintf.h"
+#include "libutil/minmax.h"
 
 #define SECOND_US UINT64_C (1000000)
 #define RATE "100000"
@@ -60,15 +61,19 @@ void ration_destroy (struct ration *r)
     free (r);
 }
 
-/* What a user owes, or a free place for it; NULL: there is none. */
+/* What a user owes, or a free place for it; NULL: there is none.  A user who has a place, paid or not, has no other one
+ * behind it: it would have been taken.
+ */
 static struct debt *find (struct ration *r, uint32_t userid, uint64_t now_us)
 {
     struct debt *free_place = NULL;
 
     for (uint32_t i = 0; i < RATION_USERS; i++) {
         struct debt *d = &r->debt[(userid + i) % RATION_USERS];
-        if (d->paid_us > now_us && d->userid == userid)
+        if (d->userid == userid && d->paid_us > 0) {
+            d->paid_us = max_u64 (d->paid_us, now_us);
             return d;
+        }
         if (d->paid_us <= now_us && !free_place)
             free_place = d;
     }
@@ -77,9 +82,13 @@ static struct debt *find (struct ration *r, uint32_t userid, uint64_t now_us)
     return free_place;
 }
 
+static uint64_t cost_us (const struct ration *r, uint32_t count)
+{
+    return (count * SECOND_US + r->rate - 1) / r->rate;
+}
+
 int ration_take (struct ration *r, struct idt_cred user, uint32_t count, uint64_t now_us, idt_error_t *errp)
 {
-    uint64_t cost_us = (count * SECOND_US + r->rate - 1) / r->rate;
     struct debt *d;
 
     if (!access_is_guest (user))
@@ -97,6 +106,15 @@ int ration_take (struct ration *r, struct idt_cred user, uint32_t count, uint64_
                         "user %" PRIu32 " has had his %" PRIu32
                         " ids a second (access.guest-rate): try again in %" PRIu64 " ms",
                         user.userid, r->rate, (d->paid_us - now_us - SECOND_US) / 1000 + 1);
-    d->paid_us += cost_us;
+    d->paid_us += cost_us (r, count);
     return 0;
+}
+
+void ration_give (struct ration *r, struct idt_cred user, uint32_t count, uint64_t now_us)
+{
+    struct debt *d;
+
+    if (!access_is_guest (user) || count == 0 || !r->debt || !(d = find (r, user.userid, now_us)))
+        return;
+    d->paid_us = max_u64 (now_us, d->paid_us - min_u64 (d->paid_us, cost_us (r, count)));
 }

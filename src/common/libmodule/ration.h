@@ -31,4 +31,7 @@ void ration_destroy (struct ration *r); /* NULL is fine */
  */
 int ration_take (struct ration *r, struct idt_cred user, uint32_t count, uint64_t now_us, idt_error_t *errp);
 
+/* Give back what ration_take () took at the same 'now_us': the request was refused, and got no ids. */
+void ration_give (struct ration *r, struct idt_cred user, uint32_t count, uint64_t now_us);
+
 #endif /* LIBMODULE_RATION_H */

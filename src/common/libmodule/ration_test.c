@@ -34,6 +34,24 @@ static void test_who (struct ration *r)
         "all others are guests: %s", err.text);
 }
 
+/* A request that was refused for another reason has used nothing. */
+static void test_give (struct ration *r)
+{
+    const struct idt_cred guest = { 77, IDT_ROLE_USER };
+    bool good = true;
+
+    for (int i = 0; i < 1000; i++) {
+        good = good && take (r, 77, BLOCK, 5000000) == 0;
+        ration_give (r, guest, BLOCK, 5000000);
+    }
+    ok (good, "a thousand requests that were given back use up nothing");
+    for (int i = 0; i < RATE / BLOCK + 1; i++)
+        good = good && take (r, 77, BLOCK, 5000000) == 0;
+    ok (good && take (r, 77, BLOCK, 5000000) < 0 && errno == EAGAIN, "the rest of the ration is as it was");
+    ration_give (r, guest, BLOCK, 5000000);
+    ok (take (r, 77, BLOCK, 5000000) == 0 && take (r, 77, BLOCK, 5000000) < 0, "one given back is one that can be had");
+}
+
 /* A user who asks for as much as he can, at random moments, gets the rate and no more. */
 static void test_rate (struct ration *r)
 {
@@ -87,6 +105,7 @@ int main (void)
     test_who (r);
     test_rate (r);
     test_burst (r);
+    test_give (r);
     test_many (r);
     ration_destroy (r);
     ration_destroy (NULL);

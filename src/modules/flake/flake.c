@@ -330,15 +330,19 @@ static uint64_t asker_of (const idt_msg_t *msg)
 
 static void generate (struct flake_module *m, const idt_msg_t *msg, enum series_kind kind)
 {
+    struct idt_cred user = idt_msg_cred (msg);
     int count = 1, meta = 0, drift = 0;
+    uint64_t at_us = now_us ();
     struct request *q;
     idt_error_t err;
 
     if (read_request (msg, &count, &meta, &drift, &err) < 0
-        || ration_take (m->ration, idt_msg_cred (msg), (uint32_t)count, now_us (), &err) < 0)
+        || ration_take (m->ration, user, (uint32_t)count, at_us, &err) < 0)
         module_respond_error (m->h, msg, errno, err.text);
-    else if (!(q = malloc (sizeof (*q))))
+    else if (!(q = malloc (sizeof (*q)))) {
+        ration_give (m->ration, user, (uint32_t)count, at_us);
         module_respond_error (m->h, msg, ENOMEM, NULL);
+    }
     else {
         *q = (struct request){ idt_msg_ref (msg), kind, (uint32_t)count, { 0 } };
         const struct flake_request req = { .cookie = q,
@@ -347,8 +351,9 @@ static void generate (struct flake_module *m, const idt_msg_t *msg, enum series_
                                            .meta = (uint8_t)meta,
                                            .drift = drift,
                                            .asker = asker_of (msg),
-                                           .user = access_share (idt_msg_cred (msg)) };
-        flake_generate (m->flake, now_us (), &req);
+                                           .user = access_share (user) };
+        if (!flake_generate (m->flake, at_us, &req)) /* refused: nothing of the ration is used */
+            ration_give (m->ration, user, (uint32_t)count, at_us);
         set_timer (m);
     }
 }

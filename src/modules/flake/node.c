@@ -248,10 +248,12 @@ uint64_t flake_deadline (const struct flake *f)
     return f->deadline_us;
 }
 
-static void refuse (struct flake *f, const struct flake_request *req, int errnum, const char *text)
+/* Returns false. */
+static bool refuse (struct flake *f, const struct flake_request *req, int errnum, const char *text)
 {
     f->stats.refused += errnum == EAGAIN;
     f->ops->fail (f->arg, req->cookie, errnum, text);
+    return false;
 }
 
 /* Few ids do not overtake the many that the same asker asked for before. */
@@ -280,20 +282,21 @@ static struct pending *take (struct flake *f, uint64_t now_us, const struct flak
 }
 
 /* While others wait for their turn it is they who are served next, by the next tick. */
-void flake_generate (struct flake *f, uint64_t now_us, const struct flake_request *req)
+bool flake_generate (struct flake *f, uint64_t now_us, const struct flake_request *req)
 {
     f->stats.requests++;
     if (f->stopped)
-        refuse (f, req, EHOSTUNREACH, "the flake service of this broker is stopping");
-    else if (req->count < 1 || req->count > FLAKE_MAX_COUNT)
-        refuse (f, req, EINVAL, "count must be from 1 to 65536");
-    else if (!take (f, now_us, req)) {
-        refuse (f, req, errno == ENOMEM ? ENOMEM : EAGAIN,
-                errno == ENOMEM ? NULL
-                                : "this asker's share of flake.max-waiting requests waits already: ask again later");
-    }
-    else if (f->deadline_us > now_us)
+        return refuse (f, req, EHOSTUNREACH, "the flake service of this broker is stopping");
+    if (req->count < 1 || req->count > FLAKE_MAX_COUNT)
+        return refuse (f, req, EINVAL, "count must be from 1 to 65536");
+    if (!take (f, now_us, req))
+        return refuse (f, req, errno == ENOMEM ? ENOMEM : EAGAIN,
+                       errno == ENOMEM
+                           ? NULL
+                           : "this asker's share of flake.max-waiting requests waits already: ask again later");
+    if (f->deadline_us > now_us)
         flake_tick (f, now_us);
+    return true;
 }
 
 void flake_cancel (struct flake *f, uint64_t now_us, bool (*gone) (void *cookie, void *arg), void *arg)

@@ -109,14 +109,14 @@ void flake_destroy (struct flake *f); /* flake_stop () first */
 /* Answer all that waits, give back what is not used.  Afterwards requests fail at once. */
 void flake_stop (struct flake *f, uint64_t now_us);
 
-/* Serve a request, at once or later.  Fails with
+/* Serve a request, at once or later.  Returns false where it was refused: ops.fail () was called.  Fails with
  *   EINVAL        count is not 1 ... FLAKE_MAX_COUNT; uid: the instance has another drift
  *   EAGAIN        too much of this asker waits; or its turn did not come within FLAKE_PATIENCE timeouts
  *   EHOSTUNREACH  nobody who can make them was reached within the timeout
  *   EOVERFLOW     the scheme does not reach the date
  *   ENOMEM, or what the parent said
  */
-void flake_generate (struct flake *f, uint64_t now_us, const struct flake_request *req);
+bool flake_generate (struct flake *f, uint64_t now_us, const struct flake_request *req);
 
 /* Forget requests for which 'gone' returns true (it frees the cookie).  That is the exception to rule 4. */
 void flake_cancel (struct flake *f, uint64_t now_us, bool (*gone) (void *cookie, void *arg), void *arg);

@@ -86,7 +86,7 @@ static void on_block (struct rank *r, const struct message *m)
     if (scale_is_measured (r->s) && rank_number (r) == 0)
         r->s->result.root_asked++;
     node_block (r->node, rank_boot_us (r),
-                &(struct node_request){ child_ask (r, m), m->count, m->after, true, uuid, false });
+                &(struct node_request){ child_ask (r, m), m->count, m->after, true, uuid, false, false });
 }
 
 static void root_lease (struct rank *r, const struct message *m)

@@ -103,7 +103,7 @@ static void add_share (struct node *n, struct forward *f, struct pending *p, uin
 static bool mark (struct node *n, uint64_t now_us, const struct asker *a)
 {
     struct forward *f = &n->up.all;
-    bool broker = a->kind != ASKER_CLIENT;
+    bool broker = a->kind >= ASKER_BROKER;
     uint32_t turn = broker || n->waiting.length == 1 ? NODE_MAX_COUNT : UP_TURN;
     uint32_t end = (uint32_t)min_u64 (f->count + turn, NODE_MAX_COUNT);
     struct pending *p;

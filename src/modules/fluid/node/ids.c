@@ -271,7 +271,7 @@ static const char *asker_of (const struct node_request *req)
 static enum asker_kind kind_of (const struct node_request *req)
 {
     if (!req->from_broker)
-        return ASKER_CLIENT;
+        return req->others ? ASKER_USER : ASKER_CLIENT;
     return req->count <= FOR_NEWCOMERS ? ASKER_BROKER_FEW : ASKER_BROKER;
 }
 
@@ -309,12 +309,15 @@ static bool takes_too_long (const struct node *n, const struct node_request *req
            && waiting_ahead (&n->waiting, asker_of (req), kind_of (req), req->count) > max;
 }
 
-/* Nobody has more of the places than are free: there is always one for a newcomer. */
+/* An asker has at most as many places as are free, so there is always one for a newcomer.  Users but the owner share a
+ * half.
+ */
 static bool has_too_many (const struct node *n, const struct node_request *req)
 {
     const struct asker *a = waiting_of (n, req);
+    size_t own = a ? a->length : 0, max = n->config.max_waiting;
 
-    return (a ? a->length : 0) + n->waiting.length >= n->config.max_waiting;
+    return own + n->waiting.length >= max || (req->others && own + n->waiting.others >= (max + 1) / 2);
 }
 
 /* Why a request may not wait; NULL: it may. */
@@ -331,25 +334,25 @@ static const char *overload (struct node *n, uint64_t now_us, const struct node_
     return NULL;
 }
 
-/* Returns whether it waits. */
-static bool enqueue (struct node *n, uint64_t now_us, const struct node_request *req, fluid_t first, uint32_t got)
+static enum node_taken enqueue (struct node *n, uint64_t now_us, const struct node_request *req, fluid_t first,
+                                uint32_t got)
 {
     uint64_t now_ms = n->clock->known ? node_now_ms (n, now_us) : WAITING_UNKNOWN;
     struct pending *p = waiting_add (&n->waiting, asker_of (req), kind_of (req), req->count, now_us, now_ms);
 
     if (!p) {
         waiting_refuse (&n->waiting, req->cookie, ENOMEM, NULL);
-        return false;
+        return NODE_REFUSED;
     }
     p->cookie = req->cookie;
     p->after = req->after;
     p->traced = req->traced;
     if (got > 0 && waiting_add_run (&n->waiting, p, first, got) < 0)
         waiting_fail (&n->waiting, p, ENOMEM, NULL);
-    return true;
+    return NODE_WAITS;
 }
 
-bool node_ids_request (struct node *n, uint64_t now_us, const struct node_request *req)
+enum node_taken node_ids_request (struct node *n, uint64_t now_us, const struct node_request *req)
 {
     fluid_t first = 0;
     const char *why;
@@ -357,20 +360,20 @@ bool node_ids_request (struct node *n, uint64_t now_us, const struct node_reques
     n->stats.requests++;
     if (req->count < 1 || req->count > NODE_MAX_COUNT) {
         waiting_refuse (&n->waiting, req->cookie, EINVAL, "count must be 1 to 65536");
-        return false;
+        return NODE_REFUSED;
     }
     if (n->stopped) {
         waiting_refuse (&n->waiting, req->cookie, EHOSTUNREACH, "the fluid service of this broker is stopping");
-        return false;
+        return NODE_REFUSED;
     }
     if ((why = overload (n, now_us, req))) {
         waiting_refuse (&n->waiting, req->cookie, EAGAIN, why);
-        return false;
+        return NODE_REFUSED;
     }
     uint32_t got = serve_now (n, now_us, req, &first);
     node_share_note (n, now_us, req->count, got);
     if (got < req->count)
         return enqueue (n, now_us, req, first, got);
     n->ops->reply (n->arg, req->cookie, &(struct run){ first, got }, 1);
-    return false;
+    return NODE_ANSWERED;
 }

@@ -115,10 +115,13 @@ void node_sample (struct node *n, uint64_t now_us, const struct idt_clock_sample
 
 /* --- what comes in ------------------------------------------------------------------------------ */
 
-void node_block (struct node *n, uint64_t now_us, const struct node_request *req)
+bool node_block (struct node *n, uint64_t now_us, const struct node_request *req)
 {
-    if (node_ids_request (n, now_us, req))
+    enum node_taken taken = node_ids_request (n, now_us, req);
+
+    if (taken == NODE_WAITS)
         node_tick (n, now_us);
+    return taken != NODE_REFUSED;
 }
 
 void node_cancel (struct node *n, uint64_t now_us, bool (*gone) (void *cookie, void *arg), void *arg)

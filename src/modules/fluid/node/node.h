@@ -113,6 +113,7 @@ struct node_request {
     bool from_broker;
     const char *asker; /* a UUID, borrowed for the call; NULL counts as a name */
     bool traced;       /* tell ops.goes_up () */
+    bool others;       /* of a user who is not the owner: those together have half of max_waiting */
 };
 
 /* 'ops' is borrowed for the node's life.  NULL with errno EINVAL (nonsense in 'config') or ENOMEM. */
@@ -131,16 +132,17 @@ void node_stop (struct node *n, uint64_t now_us);
 
 /* --- ids ------------------------------------------------------------------------------------ */
 
-/* Serve a request, at once or later.  Fails with
+/* Serve a request, at once or later.  Returns false where it was refused: ops.fail () was called, and nothing was made
+ * for it.  Fails with
  *   EINVAL        count is not 1 ... NODE_MAX_COUNT
  *   EAGAIN        by turns it would not be complete in max_backlog_ms, or the asker has as many requests waiting as
- *                 max_waiting leaves free, or 'after' is max_backlog_ms ahead of the time here (a broker's: two
+ *                 max_waiting, or the half of it, leaves free, or 'after' is max_backlog_ms ahead of the time here (a broker's: two
  *                 leases further)
  *   EHOSTUNREACH  nobody could make them within forward_timeout_ms
  *   EOVERFLOW     the 40 bits of time are used up
  *   ENOMEM
  */
-void node_block (struct node *n, uint64_t now_us, const struct node_request *req);
+bool node_block (struct node *n, uint64_t now_us, const struct node_request *req);
 
 /* Forget requests of a client that went, or of a child that wants them no more: those for which 'gone' returns true
  * ('gone' answers them or not, and frees the cookie).  That is the exception to rule 4.

@@ -138,13 +138,13 @@ static void destroy (struct world *w, uint64_t at_us)
 static struct record *request (struct world *w, uint64_t at_us, size_t cookie, uint32_t count, fluid_t after,
                                bool broker)
 {
-    node_block (w->n, at_us, &(struct node_request){ (void *)cookie, count, after, broker, NULL, false });
+    node_block (w->n, at_us, &(struct node_request){ (void *)cookie, count, after, broker, NULL, false, false });
     return &w->req[cookie];
 }
 
 static struct record *request_of (struct world *w, uint64_t at_us, size_t cookie, const char *asker, uint32_t count)
 {
-    node_block (w->n, at_us, &(struct node_request){ (void *)cookie, count, 0, false, asker, false });
+    node_block (w->n, at_us, &(struct node_request){ (void *)cookie, count, 0, false, asker, false, false });
     return &w->req[cookie];
 }
 
@@ -1452,9 +1452,41 @@ static void test_lanes (void)
     ok (!node_create (&config, &world_ops, &w) && errno == EINVAL, "no rank is beyond the size");
 }
 
+/* How many requests of 'asker' are taken. */
+static int take_all (struct world *w, const char *asker, bool others)
+{
+    const struct node_request req = { .cookie = (void *)1, .count = 1, .asker = asker, .others = others };
+    int n = 0;
+
+    while (n < 1000 && node_block (w->n, T0, &req))
+        n++;
+    return n;
+}
+
+/* Of 100 that may wait, users but the owner have 50 together, and one of them what is left of those. */
+static void test_users (void)
+{
+    struct world w;
+    char name[32];
+    int all, n;
+
+    create (&w, 3);
+    all = take_all (&w, "user 1000", true);
+    ok (all == 25, "one user has a half of the half: %d", all);
+    for (int i = 1001; (snprintf (name, sizeof (name), "user %d", i), n = take_all (&w, name, true)) > 0; i++)
+        all += n;
+    ok (all == 50, "all users but the owner have a half: %d", all);
+    n = take_all (&w, "a", false);
+    ok (n == 25, "a connection of the owner has a half of the rest: %d", n);
+    n = take_all (&w, "b", false);
+    ok (n > 0 && take_all (&w, "user 2000", true) == 0, "another one finds room, and no other user: %d", n);
+    destroy (&w, T0);
+}
+
 int main (void)
 {
     test_generate ();
+    test_users ();
     test_limits ();
     test_fence ();
     test_order ();

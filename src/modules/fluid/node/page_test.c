@@ -128,7 +128,7 @@ static void make (struct shared *s, uint64_t ms, uint32_t used)
 
 static void ask (struct shared *s, uint64_t ms, uint32_t count, fluid_t after)
 {
-    node_block (s->w.n, AT (ms), &(struct node_request){ (void *)1, count, after, false, "someone", false });
+    node_block (s->w.n, AT (ms), &(struct node_request){ (void *)1, count, after, false, "someone", false, false });
 }
 
 /* --- who may have one ---------------------------------------------------------------------------- */

@@ -342,8 +342,9 @@ void node_forward_end (struct node *n);
 
 /* --- ids: ids.c ------------------------------------------------------------------------------------------ */
 
-/* Returns whether it waits; else it was answered. */
-bool node_ids_request (struct node *n, uint64_t now_us, const struct node_request *req);
+/* Refused requests are answered, too. */
+enum node_taken { NODE_REFUSED, NODE_ANSWERED, NODE_WAITS };
+enum node_taken node_ids_request (struct node *n, uint64_t now_us, const struct node_request *req);
 
 void node_ids_work (struct node *n, uint64_t now_us);
 void node_ids_stop (struct node *n);

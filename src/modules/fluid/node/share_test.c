@@ -54,7 +54,7 @@ static void give_lease (struct world *s, uint64_t ms)
 
 static void ask (struct world *s, uint64_t ms, uint32_t count, fluid_t after, bool from_broker)
 {
-    node_block (s->n, AT (ms), &(struct node_request){ (void *)1, count, after, from_broker, "someone", false });
+    node_block (s->n, AT (ms), &(struct node_request){ (void *)1, count, after, from_broker, "someone", false, false });
 }
 
 /* What the idler wants goes to the lessor, and its answer back.  Returns whether there was a share. */

@@ -53,7 +53,7 @@ static void destroy (struct world *s, uint64_t ms)
 
 static void ask_as (struct world *s, uint64_t ms, size_t cookie, uint32_t count, const char *asker, bool from_broker)
 {
-    node_block (s->n, AT (ms), &(struct node_request){ (void *)cookie, count, 0, from_broker, asker, false });
+    node_block (s->n, AT (ms), &(struct node_request){ (void *)cookie, count, 0, from_broker, asker, false, false });
 }
 
 static void ask (struct world *s, uint64_t ms, size_t cookie, uint32_t count, const char *child)

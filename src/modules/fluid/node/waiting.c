@@ -115,6 +115,7 @@ static void leave (struct waiting *w, struct pending *p)
     TAILQ_REMOVE (&w->all, p, link);
     TAILQ_REMOVE (&a->waiting, p, turn);
     w->length--;
+    w->others -= a->kind == ASKER_USER;
     w->missing -= p->count - p->got;
     a->missing -= p->count - p->got;
     if (--a->length == 0)
@@ -157,6 +158,7 @@ static void enter (struct waiting *w, struct asker *a, struct pending *p)
     TAILQ_INSERT_TAIL (&w->all, p, link);
     TAILQ_INSERT_TAIL (&a->waiting, p, turn);
     w->length++;
+    w->others += a->kind == ASKER_USER;
     a->length++;
     w->missing += p->count;
     a->missing += p->count;
@@ -176,7 +178,7 @@ struct pending *waiting_add (struct waiting *w, const char *name, enum asker_kin
     if (!p || !a)
         return NULL;
     p->count = count;
-    p->from_broker = kind != ASKER_CLIENT;
+    p->from_broker = kind >= ASKER_BROKER;
     p->arrival_us = now_us;
     p->arrival_ms = now_ms;
     enter (w, a, p);

@@ -56,10 +56,11 @@ struct pending {
 };
 TAILQ_HEAD (pendings, pending);
 
-/* A broker and the clients that asked through it are two; what it asks for newcomers is a third, for it comes beside
+/* A connection of the owner is an asker; a user that is not the owner is one, over all connections.
+ * A broker and the clients that asked through it are two; what it asks for newcomers is a third, for it comes beside
  * the rest.
  */
-enum asker_kind { ASKER_CLIENT, ASKER_BROKER, ASKER_BROKER_FEW };
+enum asker_kind { ASKER_CLIENT, ASKER_USER, ASKER_BROKER, ASKER_BROKER_FEW };
 
 struct asker {
     TAILQ_ENTRY (asker) link; /* in the round */
@@ -99,6 +100,7 @@ struct waiting {
     struct asker *bucket[WAITING_BUCKETS];
     size_t naskers;
     size_t length;      /* entries */
+    size_t others;      /* of these, of users that are not the owner */
     uint64_t missing;   /* ids that entries lack, over all */
     bool unjudged;      /* some came before the time was known */
     bool has_newcomers; /* there may be some */

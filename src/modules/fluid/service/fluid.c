@@ -215,9 +215,11 @@ static int add_handlers (struct service *sv, idt_error_t *errp)
 
 static int start (struct service *sv, idt_error_t *errp)
 {
-    if (options_read (sv->h, &sv->options, errp) < 0 || !(sv->ration = ration_configure (sv->h, errp))
-        || start_timer (sv, errp) < 0 || start_node (sv, errp) < 0 || add_handlers (sv, errp) < 0
-        || attach (sv, errp) < 0 || page_door_open (sv, &sv->page, errp) < 0)
+    if (options_read (sv->h, &sv->options, errp) < 0)
+        return -1;
+    service_watermark_start (sv);
+    if (!(sv->ration = ration_configure (sv->h, errp)) || start_timer (sv, errp) < 0 || start_node (sv, errp) < 0
+        || add_handlers (sv, errp) < 0 || attach (sv, errp) < 0 || page_door_open (sv, &sv->page, errp) < 0)
         return -1;
     service_set_timer (sv);
     sv->running = true;

@@ -542,6 +542,48 @@ static void test_errors (void)
     tree_fini (&t);
 }
 
+/* Ask for nearly all that a guest may have, many times; returns whether each is refused, with 'say'. */
+static bool all_refused (struct tree *t, uint32_t rank, const char *topic, const char *payload, const char *say)
+{
+    bool good = true;
+    char text[256];
+
+    for (int i = 0; i < 20; i++) {
+        ask_json (t, rank, topic, payload, IDT_ROLE_USER);
+        good = error_of (t, text, sizeof (text)) == EAGAIN && strstr (text, say) && good;
+    }
+    return good;
+}
+
+/* A refused request has used nothing of access.guest-rate. */
+static void test_refused_costs_nothing (void)
+{
+    static const char far[] = "{\"count\":1000,\"after\":\"18446744073709551615\"}";
+    char text[256];
+    struct tree t;
+
+    tree_init (&t, "access.guest-rate", "1000", NULL);
+    tree_start (&t);
+    wait_until (state_is (&t, 0, "active", 0)) turn (&t);
+    ok (all_refused (&t, 0, "fluid.trace", far, "above lies"),
+        "traced requests for ids above one far ahead are refused");
+    ask_json (&t, 0, "fluid.generate", "{\"count\":1000}", IDT_ROLE_USER);
+    ok (error_of (&t, text, sizeof (text)) == 0, "the guest has its ration after that: %s", text);
+    t.rank[6].cut = true;
+    for (int i = 0; i < 4; i++)
+        ask_json (&t, 6, "fluid.trace", "{\"count\":1}", IDT_ROLE_USER);
+    ok (all_refused (&t, 6, "fluid.trace", "{\"count\":1000}", "traces"),
+        "more traces than a guest may have are refused");
+    ask_json (&t, 6, "fluid.generate", "{\"count\":1000}", IDT_ROLE_USER);
+    turn (&t);
+    ok (t.answers.count == 0, "and a request that is not traced waits as if they had not been");
+    for (int i = 0; i < 5; i++) {
+        t.rank[6].cut = false;
+        ok (error_of (&t, text, sizeof (text)) == 0, "all that waited are answered: %s", text);
+    }
+    tree_fini (&t);
+}
+
 /* Whatever roles a client has: the broker takes IDT_ROLE_BROKER away where he comes in. */
 static void test_between_brokers (void)
 {
@@ -1106,6 +1148,7 @@ int main (void)
         bail_out ("SQLite cannot be loaded");
     test_tree ();
     test_errors ();
+    test_refused_costs_nothing ();
     test_between_brokers ();
     test_liar ();
     test_trouble ();

@@ -3,12 +3,16 @@
 
 /* ids.c - requests for ids: from clients and children to the node, and from the node to the parent */
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "libmsg/access.h"
 #include "modules/fluid/service/service.h"
 #include "modules/fluid/service/wire.h"
 
+#define ASKER_SIZE 32   /* "user " and a number */
 #define RUNS_ON_STACK 8 /* an answer of as many is written without an allocation */
 
 /* --- to the node ---------------------------------------------------------------------------------------- */
@@ -19,31 +23,52 @@ static bool is_broker_request (const idt_msg_t *msg)
     return (idt_msg_cred (msg).rolemask & (IDT_ROLE_BROKER | IDT_ROLE_LOCAL)) == IDT_ROLE_BROKER;
 }
 
-/* The newest route is where the request came in, whatever else it says: a client of this broker, or a child. */
+/* Who asks: the connection of the owner, or the child, where the request came in; another user, over all connections.
+ */
+static const char *asker_of (const idt_msg_t *msg, uint64_t user, char buf[ASKER_SIZE])
+{
+    if (user == 0)
+        return idt_msg_route_newest (msg);
+    snprintf (buf, ASKER_SIZE, "user %" PRIu64, user);
+    return buf;
+}
+
+/* A refused request has used nothing of its user's ration. */
+static void ask (struct service *sv, const idt_msg_t *msg, uint32_t count, fluid_t after, bool traced, uint64_t now_us)
+{
+    bool from_broker = is_broker_request (msg);
+    uint64_t user = from_broker ? 0 : access_share (idt_msg_cred (msg));
+    char buf[ASKER_SIZE];
+    const struct node_request req = { .cookie = (void *)idt_msg_ref (msg),
+                                      .count = count,
+                                      .after = after,
+                                      .from_broker = from_broker,
+                                      .asker = asker_of (msg, user, buf),
+                                      .traced = traced,
+                                      .others = user != 0 };
+
+    if (!node_block (sv->node, now_us, &req))
+        ration_give (sv->ration, idt_msg_cred (msg), count, now_us);
+    service_set_timer (sv);
+}
+
 void service_ask (struct service *sv, const idt_msg_t *msg, uint32_t count, fluid_t after,
                   const struct trace_wish *wish)
 {
     uint64_t now_us = service_now_us (sv);
+    int traced = 0;
     idt_error_t err;
 
     if (ration_take (sv->ration, idt_msg_cred (msg), count, now_us, &err) < 0) {
         module_respond_error (sv->h, msg, errno, err.text);
         return;
     }
-    int traced = wish ? service_trace_begin (sv, msg, wish, now_us, &err) : 0;
-    if (traced < 0) {
+    if (wish && (traced = service_trace_begin (sv, msg, wish, now_us, &err)) < 0) {
+        ration_give (sv->ration, idt_msg_cred (msg), count, now_us);
         module_respond_error (sv->h, msg, errno, err.text);
         return;
     }
-    const struct node_request req = { .cookie = (void *)idt_msg_ref (msg),
-                                      .count = count,
-                                      .after = after,
-                                      .from_broker = is_broker_request (msg),
-                                      .asker = idt_msg_route_newest (msg),
-                                      .traced = traced > 0 };
-
-    node_block (sv->node, now_us, &req);
-    service_set_timer (sv);
+    ask (sv, msg, count, after, traced > 0, now_us);
 }
 
 void service_block_cb (idt_t *h, const idt_msg_t *msg, void *arg)

@@ -78,9 +78,11 @@ struct service {
     bool told_memory;      /* that nothing can be remembered */
 
     /* the watermark: watermark.c */
-    uint64_t mark_ms;       /* rank 0's, when it was looked at last */
-    uint64_t mark_moved_ms; /* CLOCK_MONOTONIC of its last move that was seen; 0: nobody looked yet */
-    struct fifo waiting;    /* requests that the answer to the one under way is for */
+    uint64_t mark_ms;               /* rank 0's, when it was looked at last */
+    uint64_t mark_moved_ms;         /* CLOCK_MONOTONIC of its last move that was seen; 0: nobody looked yet */
+    struct fifo waiting;            /* requests that the answer to the one under way is for */
+    struct quota_rule waiting_rule; /* by fluid.max-waiting */
+    struct quota waiting_quota;     /* of each user */
     bool asked;
 };
 
@@ -180,6 +182,7 @@ void service_trace_ended (struct service *sv, uint32_t tag, bool came);
  */
 bool service_watermark_look (struct service *sv, uint64_t now_us);
 
+void service_watermark_start (struct service *sv); /* when the options are read */
 void service_watermark_stop (struct service *sv);
 
 /* --- rank 0: root.c ------------------------------------------------------------------------------------ */

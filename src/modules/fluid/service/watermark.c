@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "libutil/clock.h"
+#include "libutil/errprintf.h"
 #include "modules/fluid/service/service.h"
 #include "modules/fluid/service/wire.h"
 
@@ -96,6 +97,7 @@ static void answer_waiting (struct service *sv, const char *payload, int errnum,
             module_respond (sv->h, msg, payload);
         else
             module_respond_error (sv->h, msg, errnum, text);
+        quota_give (&sv->waiting_quota, idt_msg_cred (msg));
         idt_msg_unref (msg);
     }
 }
@@ -120,25 +122,44 @@ static void ask_up (struct service *sv)
         answer_waiting (sv, NULL, errno, NULL);
 }
 
+static int keep_waiting (struct service *sv, const idt_msg_t *msg, idt_error_t *errp)
+{
+    if (quota_take (&sv->waiting_quota, idt_msg_cred (msg), errp) < 0)
+        return -1;
+    if (fifo_push (&sv->waiting, msg) < 0) {
+        quota_give (&sv->waiting_quota, idt_msg_cred (msg));
+        return errsetf (errp, ENOMEM, "out of memory");
+    }
+    idt_msg_ref (msg);
+    return 0;
+}
+
 void service_watermark_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 {
     struct service *sv = arg;
+    idt_error_t err;
 
     if (sv->options.node.rank == 0)
         answer (sv, msg);
-    else if (sv->waiting.count >= sv->options.node.max_waiting)
-        module_respond_error (sv->h, msg, EAGAIN, "fluid.max-waiting requests wait already: ask again later");
-    else if (fifo_push (&sv->waiting, msg) < 0)
-        module_respond_error (sv->h, msg, errno, NULL);
-    else {
-        idt_msg_ref (msg);
-        if (!sv->asked)
-            ask_up (sv);
-    }
+    else if (keep_waiting (sv, msg, &err) < 0)
+        module_respond_error (sv->h, msg, errno, err.text);
+    else if (!sv->asked)
+        ask_up (sv);
+}
+
+void service_watermark_start (struct service *sv)
+{
+    uint32_t max = sv->options.node.max_waiting;
+
+    sv->waiting_rule = (struct quota_rule){
+        "fluid.watermark requests (fluid.max-waiting)", max, (max + 1) / 2, (max + 7) / 8, (max + 7) / 8, EAGAIN
+    };
+    quota_init_by (&sv->waiting_quota, &sv->waiting_rule);
 }
 
 void service_watermark_stop (struct service *sv)
 {
     answer_waiting (sv, NULL, EHOSTUNREACH, SERVICE_STOPPING);
     fifo_fini (&sv->waiting);
+    quota_fini (&sv->waiting_quota);
 }
