@@ -8,8 +8,9 @@
  * forwards); first when all is quiet, then beside attackers at the same broker, each a process of its own.
  *
  * What is told of a phase is the p99 of the modest client, and the memory of each broker at its highest.  What must
- * hold is "together": one greedy, one lying and one deaf client at a time, p99 at most 5 times the quiet one of this
- * run, memory below 256 MiB, and nobody else lost his connection.
+ * hold is "together": one greedy, one lying and one deaf client at a time, and "traces": a guest with 16 connections
+ * and 32 traced requests on each.  Then the p99 is at most 5 times the quiet one of this run, memory is below 256 MiB,
+ * and no other client lost its connection.
  *
  * The machine is part of what a client waits for: with more who want a processor than there are, each waits for the
  * kernel's scheduler whatever the broker does.  So attackers get what the others leave of the processors (SCHED_IDLE),
@@ -46,6 +47,7 @@
 #define MAX_MIB 256.
 #define MESSAGE_SIZE 64 /* bytes of an echoed message: about a request for ids */
 #define MAX_ATTACKERS 3
+#define GUEST 65534 /* a user id that is not the owner's */
 
 static const char *base; /* the instance's URI without the rank */
 
@@ -122,6 +124,7 @@ struct flood {
     size_t size;
     uint32_t nodeid;
     int under_way, max; /* so many at once: whatever is answered is asked again */
+    bool guest;         /* in the name of one */
 };
 
 static void flood_answer (idt_future_t *f, void *arg)
@@ -132,12 +135,32 @@ static void flood_answer (idt_future_t *f, void *arg)
     idt_future_destroy (f);
 }
 
+static idt_future_t *ask_as_guest (idt_t *h, const struct flood *fl)
+{
+    idt_msg_t *msg = idt_msg_create (IDT_MSGTYPE_REQUEST);
+    idt_future_t *f;
+
+    if (!msg || idt_msg_set_topic (msg, fl->topic) < 0 || idt_msg_set_string (msg, fl->payload) < 0)
+        die ("message", strerror (errno));
+    idt_msg_set_cred (msg, (struct idt_cred){ .userid = GUEST, .rolemask = IDT_ROLE_USER });
+    f = idt_rpc_message (h, msg, fl->nodeid, 0);
+    idt_msg_unref (msg);
+    return f;
+}
+
+static idt_future_t *flood_ask (idt_t *h, const struct flood *fl)
+{
+    if (fl->guest)
+        return ask_as_guest (h, fl);
+    return fl->size > 0 ? idt_rpc_raw (h, fl->topic, fl->payload, fl->size, fl->nodeid, 0)
+                        : idt_rpc (h, fl->topic, fl->payload, fl->nodeid, 0);
+}
+
 /* As many as the handle takes, up to 'max'. */
 static void flood_send (idt_t *h, struct flood *fl)
 {
     while (fl->under_way < fl->max) {
-        idt_future_t *f = fl->size > 0 ? idt_rpc_raw (h, fl->topic, fl->payload, fl->size, fl->nodeid, 0)
-                                       : idt_rpc (h, fl->topic, fl->payload, fl->nodeid, 0);
+        idt_future_t *f = flood_ask (h, fl);
 
         if (!f || idt_future_then (f, -1., flood_answer, fl) < 0)
             return;
@@ -168,27 +191,38 @@ static const uint8_t many[12] = { 0, 1, 0, 0 }; /* fluid.block: 65,536 ids, abov
 
 static void greedy (int rank)
 {
-    flood (rank, (struct flood){ "fluid.block", many, sizeof (many), IDT_NODEID_ANY, 0, 60000 }, 1);
+    flood (rank, (struct flood){ "fluid.block", many, sizeof (many), IDT_NODEID_ANY, 0, 60000, false }, 1);
 }
 
 static void pings_here (int rank)
 {
-    flood (rank, (struct flood){ "broker.ping", "{\"seq\":1}", 0, rank, 0, 60000 }, 1);
+    flood (rank, (struct flood){ "broker.ping", "{\"seq\":1}", 0, rank, 0, 60000, false }, 1);
 }
 
 static void pings_far (int rank)
 {
-    flood (rank, (struct flood){ "broker.ping", "{\"seq\":1}", 0, rank + 1, 0, 60000 }, 1);
+    flood (rank, (struct flood){ "broker.ping", "{\"seq\":1}", 0, rank + 1, 0, 60000, false }, 1);
 }
 
 static void crowd (int rank)
 {
-    flood (rank, (struct flood){ "broker.ping", "{\"seq\":1}", 0, rank, 0, 600 }, 200);
+    flood (rank, (struct flood){ "broker.ping", "{\"seq\":1}", 0, rank, 0, 600, false }, 200);
 }
 
 static void flax (int rank)
 {
-    flood (rank, (struct flood){ "flax.generate", "{\"count\":65536}", 0, IDT_NODEID_ANY, 0, 10 }, 30);
+    flood (rank, (struct flood){ "flax.generate", "{\"count\":65536}", 0, IDT_NODEID_ANY, 0, 10, false }, 30);
+}
+
+/* A guest with many connections: the process is the guest's where root may make it so, else its messages say so. */
+static void tracer (int rank)
+{
+    static const struct flood fl = { "fluid.trace", "{\"count\":1}", 0, IDT_NODEID_ANY, 0, 32, true };
+
+    if (geteuid () == 0 && (setgid (GUEST) < 0 || setuid (GUEST) < 0))
+        die ("setuid", strerror (errno));
+    prctl (PR_SET_PDEATHSIG, SIGKILL); /* another user's process forgets it */
+    flood (rank, fl, 16);
 }
 
 /* A request that says of itself what it likes. */
@@ -431,6 +465,7 @@ static const struct phase {
     { "flax", { flax }, false },
     { "liar", { liar }, false },
     { "deaf", { deaf }, false },
+    { "traces", { tracer }, true },
     { "together", { greedy, liar, deaf }, true },
 };
 #define PHASES (sizeof (phases) / sizeof (phases[0]))
@@ -599,8 +634,8 @@ int main (int argc, char **argv)
 
     if (argc < 2 || strcmp (argv[1], "inside") != 0) {
         execl (idtree, idtree, "start", "-s", "3", "--topology", "kary:1", "-o", "fluid.max-generators=1", "-o",
-               "fluid.share=off", "-o", "log-stderr-level=0", argv[0], "inside", argc > 1 ? argv[1] : NULL,
-               (char *)NULL);
+               "fluid.share=off", "-o", "access.allow-guest-user=on", "-o", "log-stderr-level=0", argv[0], "inside",
+               argc > 1 ? argv[1] : NULL, (char *)NULL);
         die (idtree, strerror (errno));
     }
     if (!uri || strlen (uri) < 2 || strlen (uri) > sizeof (prefix))

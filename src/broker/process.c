@@ -21,8 +21,8 @@
 #include "libutil/clock.h"
 #include "libutil/errprintf.h"
 
-#define SOCKETS 16  /* of ZeroMQ that a member may have: to those above and below, and their monitors, twice */
-#define TURN_US 200 /* time to work before the reactor looks at its descriptors again */
+#define SOCKETS 16 /* of ZeroMQ that a member may have: to those above and below, and their monitors, twice */
+#define TURN_US 50 /* time to work before the reactor looks at its descriptors again */
 
 struct member {
     struct process *p;

@@ -25,7 +25,7 @@
 
 #define MODULE_MAX_ARGS 64
 #define MODULE_MAX_NAME 64
-#define MODULE_TURN_US 250    /* time in which messages are handed on before sockets get their turn */
+#define MODULE_TURN_US 50     /* time in which messages are handed on before sockets get their turn */
 #define MODULE_MAX_ASKS 16384 /* requests that wait for one service */
 #define MODULE_MAX_BYTES (16 << 20)
 #define MODULE_MAX_INSIDE 256 /* requests that a thread has and has not looked at */

@@ -26,7 +26,7 @@
 
 #define MIN_SIZE 4096 /* of what is set in bytes */
 #define MAX_SIZE (1U << 31)
-#define TURN_US 100    /* time in which clients are served before others get theirs */
+#define TURN_US 50     /* time in which clients are served before others get theirs */
 #define ALONE_TURNS 16 /* of one client in that time, where no other waits */
 #define TICK_MS 5      /* between two looks at clients that are not read */
 #define KEPT_FILES 256 /* descriptors that clients leave to the rest of the broker */

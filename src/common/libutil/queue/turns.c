@@ -3,9 +3,12 @@
 
 /* turns.c - a queue that is served by turns over those who fill it
  *
- * A flow in the round has items and is ready.  The first of them is served while its credit is above 0; an item may
- * take the credit below that.  Then it goes to the end and gets a quantum, or as many flows of its group as are in the
- * round share one.
+ * A listed flow is ready.  The first of the round is served while its credit is above 0; an item may take the credit
+ * below that.  Then it goes to the end and gets a quantum, or the listed flows of its group that have items share one.
+ *
+ * A flow that was not listed, and none of its group, is among the newcomers, which are served before the round for one
+ * quantum (as in fq_codel).  When its last item is served while others wait, it stays in the round without items until
+ * its turn has passed: a flow that comes and goes is a newcomer once in a round.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -27,7 +30,9 @@ struct item {
 struct group {
     LIST_ENTRY (group) link;
     uint64_t key;
-    uint32_t nflows, in_round;
+    uint32_t nflows;
+    uint32_t listed;  /* of them */
+    uint32_t waiting; /* of those, with items */
     struct account account;
 };
 
@@ -38,11 +43,12 @@ struct flow {
     struct group *group;    /* NULL: alone */
     struct account account; /* where it is alone */
     STAILQ_HEAD (, item) items;
-    TAILQ_ENTRY (flow) link; /* in the round */
+    TAILQ_ENTRY (flow) link; /* in its list */
     size_t nitems;
     bool ready;
-    bool fresh; /* it was not in the round yet */
+    enum { LIST_NONE, LIST_NEW, LIST_ROUND } list;
 };
+TAILQ_HEAD (flow_list, flow);
 
 struct turns {
     struct flow **buckets;
@@ -50,7 +56,8 @@ struct turns {
     size_t nflows;
     uint32_t quantum;
     struct account_pool pool;
-    TAILQ_HEAD (, flow) round;
+    struct flow_list newcomers, round;
+    size_t waiting;             /* listed flows with items */
     LIST_HEAD (, group) groups; /* that have flows */
     struct spare flows, items, spare_groups;
 };
@@ -99,26 +106,61 @@ static struct account *account_of (struct flow *f)
     return f->group ? &f->group->account : &f->account;
 }
 
+static uint64_t group_key (const struct flow *f)
+{
+    return f->group ? f->group->key : TURNS_ALONE;
+}
+
+/* --- lists ----------------------------------------------------------------------------------- */
+
 /* What a flow is served in its turn. */
 static int64_t share (const struct turns *t, const struct flow *f)
 {
-    uint32_t n = f->group && f->group->in_round > 1 ? f->group->in_round : 1;
+    uint32_t n = f->group && f->group->waiting > 1 ? f->group->waiting : 1;
 
     return t->quantum > n ? t->quantum / n : 1;
 }
 
-static void enter_round (struct turns *t, struct flow *f)
+/* A listed flow has items now, or has none any longer. */
+static void count_waiting (struct turns *t, struct flow *f, int n)
 {
-    TAILQ_INSERT_TAIL (&t->round, f, link);
+    t->waiting += n;
     if (f->group)
-        f->group->in_round++;
+        f->group->waiting += n;
 }
 
-static void leave_round (struct turns *t, struct flow *f)
+static struct flow_list *list_of (struct turns *t, const struct flow *f)
 {
-    TAILQ_REMOVE (&t->round, f, link);
+    return f->list == LIST_NEW ? &t->newcomers : &t->round;
+}
+
+/* A flow with items. */
+static void enter_list (struct turns *t, struct flow *f, bool is_new)
+{
+    f->list = is_new && (!f->group || f->group->listed == 0) ? LIST_NEW : LIST_ROUND;
+    TAILQ_INSERT_TAIL (list_of (t, f), f, link);
     if (f->group)
-        f->group->in_round--;
+        f->group->listed++;
+    count_waiting (t, f, 1);
+}
+
+static void leave_list (struct turns *t, struct flow *f)
+{
+    if (f->list == LIST_NONE)
+        return;
+    TAILQ_REMOVE (list_of (t, f), f, link);
+    if (f->group)
+        f->group->listed--;
+    if (!STAILQ_EMPTY (&f->items))
+        count_waiting (t, f, -1);
+    f->list = LIST_NONE;
+}
+
+static void to_end_of_round (struct turns *t, struct flow *f)
+{
+    TAILQ_REMOVE (list_of (t, f), f, link);
+    f->list = LIST_ROUND;
+    TAILQ_INSERT_TAIL (&t->round, f, link);
 }
 
 /* --- flows by key ---------------------------------------------------------------------------- */
@@ -166,7 +208,7 @@ static struct flow *find_or_add (struct turns *t, uint64_t key)
 
     if (f || !(f = spare_get (&t->flows)))
         return f;
-    *f = (struct flow){ .key = key, .ready = true, .fresh = true };
+    *f = (struct flow){ .key = key, .ready = true };
     if (t->nflows++ >= t->nbuckets)
         grow (t);
     account_init (&f->account, &t->pool, 0, 0, ACCOUNT_NEVER);
@@ -181,7 +223,7 @@ static void forget_idle (struct turns *t, struct flow *f)
 {
     struct flow **link = bucket_of (t, f->key);
 
-    if (!STAILQ_EMPTY (&f->items) || !f->ready)
+    if (!STAILQ_EMPTY (&f->items) || !f->ready || f->list != LIST_NONE)
         return;
     while (*link != f)
         link = &(*link)->next;
@@ -191,12 +233,25 @@ static void forget_idle (struct turns *t, struct flow *f)
     spare_put (&t->flows, f);
 }
 
-static bool in_round (const struct flow *f)
+/* --- items ----------------------------------------------------------------------------------- */
+
+/* An idle flow has an item now. */
+static void begins_to_wait (struct turns *t, struct flow *f)
 {
-    return f->ready && !STAILQ_EMPTY (&f->items);
+    if (f->list != LIST_NONE) {
+        count_waiting (t, f, 1);
+        return;
+    }
+    enter_list (t, f, true);
+    f->credit = share (t, f);
 }
 
-/* --- items ----------------------------------------------------------------------------------- */
+/* An idle flow of the round that is another user's now is as one that was not there. */
+static void change_group (struct turns *t, struct flow *f)
+{
+    leave_list (t, f);
+    leave_group (t, f);
+}
 
 typedef enum account_verdict (*charge_f) (struct account *a, uint64_t bytes, uint64_t now_us);
 
@@ -204,8 +259,11 @@ static int put (struct turns *t, uint64_t group, uint64_t key, void *item, uint3
 {
     struct flow *f = find_or_add (t, key);
     struct item *i = spare_get (&t->items);
+    bool was_idle = f && STAILQ_EMPTY (&f->items);
     int errnum = ENOMEM;
 
+    if (was_idle && f->list != LIST_NONE && group_key (f) != group)
+        change_group (t, f);
     if (!f || !i || join_group (t, f, group) < 0)
         goto error;
     if (charge (account_of (f), cost, 0) == ACCOUNT_FULL) {
@@ -213,13 +271,10 @@ static int put (struct turns *t, uint64_t group, uint64_t key, void *item, uint3
         goto error;
     }
     *i = (struct item){ .item = item, .cost = cost };
-    if (f->ready && STAILQ_EMPTY (&f->items))
-        enter_round (t, f);
     STAILQ_INSERT_TAIL (&f->items, i, link);
     f->nitems++;
-    if (f->fresh)
-        f->credit = share (t, f);
-    f->fresh = false;
+    if (was_idle && f->ready)
+        begins_to_wait (t, f);
     return 0;
 error:
     spare_put (&t->items, i);
@@ -256,22 +311,50 @@ static void *take (struct turns *t, struct flow *f)
     return item;
 }
 
-/* The flow whose turn it is.  One that is alone owes nobody. */
+static struct flow *first (const struct turns *t)
+{
+    struct flow *f = TAILQ_FIRST (&t->newcomers);
+
+    return f ? f : TAILQ_FIRST (&t->round);
+}
+
+/* The turn of a flow without items has passed. */
+static void end_idle (struct turns *t, struct flow *f)
+{
+    leave_list (t, f);
+    forget_idle (t, f);
+}
+
+/* The flow whose turn it is.  One that waits alone owes nobody. */
 static struct flow *turn (struct turns *t)
 {
-    struct flow *f = TAILQ_FIRST (&t->round);
+    struct flow *f = NULL;
 
-    while (f && f->credit <= 0) {
+    while (t->waiting > 0 && (f = first (t)) && (STAILQ_EMPTY (&f->items) || f->credit <= 0)) {
+        if (STAILQ_EMPTY (&f->items)) {
+            end_idle (t, f);
+            continue;
+        }
         f->credit += share (t, f);
-        if (!TAILQ_NEXT (f, link)) {
+        if (t->waiting == 1) {
             f->credit = t->quantum;
             break;
         }
-        TAILQ_REMOVE (&t->round, f, link);
-        TAILQ_INSERT_TAIL (&t->round, f, link);
-        f = TAILQ_FIRST (&t->round);
+        to_end_of_round (t, f);
     }
-    return f;
+    return t->waiting > 0 ? f : NULL;
+}
+
+/* It has no more items.  Where no other flow waits its turn has passed, and those of all that had none. */
+static void ends_waiting (struct turns *t, struct flow *f)
+{
+    count_waiting (t, f, -1);
+    if (t->waiting > 0) {
+        to_end_of_round (t, f);
+        return;
+    }
+    while ((f = first (t)))
+        end_idle (t, f);
 }
 
 void *turns_next (struct turns *t)
@@ -282,10 +365,8 @@ void *turns_next (struct turns *t)
     if (!f)
         return NULL;
     item = take (t, f);
-    if (STAILQ_EMPTY (&f->items)) {
-        leave_round (t, f);
-        forget_idle (t, f);
-    }
+    if (STAILQ_EMPTY (&f->items))
+        ends_waiting (t, f);
     return item;
 }
 
@@ -295,11 +376,10 @@ void turns_ready (struct turns *t, uint64_t key, bool ready)
 
     if (!f || f->ready == ready)
         return;
-    if (in_round (f))
-        leave_round (t, f);
+    leave_list (t, f);
     f->ready = ready;
-    if (in_round (f))
-        enter_round (t, f);
+    if (f->ready && !STAILQ_EMPTY (&f->items))
+        enter_list (t, f, false);
     forget_idle (t, f);
 }
 
@@ -311,8 +391,7 @@ static void drop (struct turns *t, struct flow *f, turns_f cb, void *arg)
     STAILQ_HEAD (, item) items = STAILQ_HEAD_INITIALIZER (items);
     struct item *i;
 
-    if (in_round (f))
-        leave_round (t, f);
+    leave_list (t, f);
     STAILQ_CONCAT (&items, &f->items);
     f->nitems = 0;
     STAILQ_FOREACH (i, &items, link)
@@ -348,6 +427,7 @@ struct turns *turns_create (uint32_t quantum, uint64_t max_items, uint64_t max_c
     t->quantum = quantum;
     t->pool.max_items = max_items ? max_items : ACCOUNT_NO_LIMIT;
     t->pool.max_bytes = max_cost ? max_cost : ACCOUNT_NO_LIMIT;
+    TAILQ_INIT (&t->newcomers);
     TAILQ_INIT (&t->round);
     spare_init (&t->flows, sizeof (struct flow));
     spare_init (&t->items, sizeof (struct item));
@@ -383,7 +463,7 @@ uint64_t turns_cost (const struct turns *t)
 
 bool turns_waiting (const struct turns *t)
 {
-    return !TAILQ_EMPTY (&t->round);
+    return t->waiting > 0;
 }
 
 size_t turns_flow_count (const struct turns *t, uint64_t key)

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* turns.h - a queue that is served by turns over those who fill it (deficit round robin); a thinking part
+/* turns.h - a queue that is served by turns over those who fill it (deficit round robin); no I/O
  *
  * A flow is what one asker has waiting, in order; its key is the caller's (a hash of a UUID, a rank).
  *
  * 1. Two flows that always have something have been served the same, by cost, but for two quanta and one item.
+ *    A flow that had nothing is served before those that wait, for one quantum: once in a round, and one of a group.
  * 2. A flow that is not ready (nobody takes its answers now) keeps its items and gains nothing.
  * 3. No flow holds more of the limits than is still free (account.h), so none fills the queue for the others.
  * 4. Flows may belong to a group, such as the connections of one user.  A group is served as one flow is, and holds of

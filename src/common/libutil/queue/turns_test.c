@@ -184,6 +184,46 @@ static void test_groups (void)
     turns_destroy (t);
 }
 
+/* Put one item of a flow, and count how many items of others are served before it. */
+static int served_before (struct turns *t, uint64_t group, uint64_t key, struct thing *own, struct thing *others)
+{
+    int n = 0;
+
+    if (turns_put_of (t, group, key, own, 1) < 0)
+        return -1;
+    for (struct thing *x; (x = turns_next (t)) != own; n++)
+        if (!x || turns_put_of (t, 9, x->key, x, x->cost) < 0)
+            return -1;
+    return n;
+}
+
+/* Sixteen connections of one user always have something; another asks for little, a request at a time. */
+static void test_newcomers (void)
+{
+    struct turns *t = turns_create (QUANTUM, 0, 0);
+    static struct thing others[16], own, late;
+    int most = 0, sum = 0;
+
+    for (uint64_t i = 0; i < 16; i++) {
+        others[i] = (struct thing){ i, 0, QUANTUM / 4 };
+        if (turns_put_of (t, 9, i, &others[i], others[i].cost) < 0)
+            bail_out ("turns_put_of");
+    }
+    for (int i = 0; i < 16; i++) /* the user is no newcomer any longer */
+        turns_put_of (t, 9, i, turns_next (t), QUANTUM / 4);
+    ok (served_before (t, TURNS_ALONE, 99, &own, others) == 0, "a newcomer is served before those that wait");
+    for (int i = 0; i < 1000; i++) {
+        int n = served_before (t, TURNS_ALONE, 99, &own, others);
+        most = n > most ? n : most;
+        sum += n;
+    }
+    ok (most <= 16 && sum > 0, "one that comes and goes waits for a round at most: %d, %d of 1000 times", most, sum);
+    ok (served_before (t, 9, 98, &late, others) > 0, "a new connection of a user whose others wait is no newcomer");
+    turns_drain (t, NULL, NULL);
+    ok (turns_count (t) == 0 && !turns_waiting (t) && !turns_next (t), "what rested in the round is forgotten, too");
+    turns_destroy (t);
+}
+
 static void test_limits (void)
 {
     struct turns *t = turns_create (1, 100, 0);
@@ -218,6 +258,7 @@ int main (int argc, char *argv[])
     ok (fair (1, 1000), "so are flows of items of different cost");
     ok (fair (100, 100), "and of items of a quantum");
     test_groups ();
+    test_newcomers ();
     ok (fair_to_one (4, 1, 1), "a group of 4 flows is served as one that is alone is");
     ok (fair_to_one (16, 50, 80), "so is one of 16");
     ok (fair_to_one (60, 300, 900), "and one whose items cost more than a flow's part of a quantum");

@@ -51,8 +51,9 @@ static void make_hex (char *buf, size_t len)
 
     if (getrandom (bits, len / 2, 0) < 0)
         bits[0] = 1; /* a trace is no secret, and may be a poor one */
-    for (size_t i = 0; i < len / 2; i++)
-        snprintf (buf + 2 * i, 3, "%02x", bits[i]);
+    for (size_t i = 0; i < len; i++)
+        buf[i] = HEX[i % 2 ? bits[i / 2] & 15 : bits[i / 2] >> 4];
+    buf[len] = '\0';
 }
 
 /* Copy 'len' lower-case hexadecimal digits, not all of them 0.  Returns false where there are none. */
