@@ -222,11 +222,19 @@ while True:
         break
 had = os.stat("busy").st_ino
 ended = subprocess.run([sys.argv[1], "-l", "unix:" + os.path.abspath("busy")], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=60)
-assert ended.returncode == 1 and b"Address already in use" in ended.stderr, ended
+assert ended.returncode == 1 and b"another process serves this socket, or is stopped: choose another path" in ended.stderr, ended
 assert os.stat("busy").st_ino == had
 END
 test_expect_success PYTHON 'a socket of one that is too busy to take a call is left alone' '
     python3 busy.py "$http"
+'
+refused() { test "$(cat err.* | grep -c "cannot listen at unix:$PWD/many: another process serves this socket")" = 11; }
+test_expect_success 'of many that start at the same time, where one left its socket, one serves and the others say why they do not' '
+    start_http -l "unix:$PWD/many" && kill -9 $http_pid && { wait $http_pid; test -S many; } &&
+    for i in 1 2 3 4 5 6 7 8 9 10 11 12; do { "$http" -l "unix:$PWD/many" >many.$i 2>err.$i </dev/null & } && echo $! >pid.$i; done &&
+    wait_until "all but one are refused" refused && post --unix-socket many http://localhost/v1/ids && is 200 &&
+    test "$(cat many.*)" = "unix:$PWD/many" && for i in 1 2 3 4 5 6 7 8 9 10 11 12; do
+        if test -s many.$i; then http_pid=$(cat pid.$i); else { wait "$(cat pid.$i)"; test $? = 1; } || return 1; fi; done && stop_http && test ! -e many.lock
 '
 if command -v systemd-socket-activate >/dev/null; then
     test_set_prereq ACTIVATE

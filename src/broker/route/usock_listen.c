@@ -92,12 +92,12 @@ void usocks_fill_reserve (struct usocks *all)
 static int accept_client (struct door *d)
 {
     struct usocks *all = d->all;
-    int fd = accept4 (d->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    int fd = accept4 (d->sock.fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
     if (fd >= 0 || (errno != EMFILE && errno != ENFILE) || all->reserved == 0)
         return fd;
     close (all->reserve[--all->reserved]);
-    fd = accept4 (d->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    fd = accept4 (d->sock.fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (fd < 0 || all->reserved > 0)
         return fd;
     greet (fd, EMFILE);
@@ -174,17 +174,6 @@ static void accept_cb (idt_watcher_t *w, int revents, void *arg)
 
 /* --- sockets ----------------------------------------------------------------------------------- */
 
-/* Is somebody listening there?  One who is stopped accepts nobody, and blocks who waits for a place in his backlog. */
-static bool is_served (const struct sockaddr_un *addr)
-{
-    int fd = socket (AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    bool served = fd >= 0 && (connect (fd, (const struct sockaddr *)addr, sizeof (*addr)) == 0 || errno == EAGAIN);
-
-    if (fd >= 0)
-        close (fd);
-    return served;
-}
-
 static int cannot_give (const char *path, gid_t group, idt_error_t *errp)
 {
     int errnum = errno;
@@ -210,48 +199,36 @@ static int open_to (const struct admit *admit, const char *path, idt_error_t *er
 
 static int bind_at (struct door *d, const char *path, idt_error_t *errp)
 {
-    struct sockaddr_un addr = { .sun_family = AF_UNIX };
-    struct stat st;
+    idt_error_t why;
 
-    if (strlen (path) >= sizeof (addr.sun_path))
-        return errsetf (errp, ENAMETOOLONG,
-                        "a socket's path may have at most %zu characters, choose a shorter rundir: %s",
-                        sizeof (addr.sun_path) - 1, path);
-    strcpy (addr.sun_path, path);
-    if (lstat (path, &st) == 0 && S_ISSOCK (st.st_mode)) {
-        if (is_served (&addr))
-            return errsetf (errp, EADDRINUSE,
-                            "%s: another broker is serving this socket, or stopped: choose another rundir", path);
-        unlink (path);
-    }
-    if ((d->fd = socket (AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)) < 0 || fchmod (d->fd, 0600) < 0
-        || bind (d->fd, (struct sockaddr *)&addr, sizeof (addr)) < 0 || listen (d->fd, REQUEST_BACKLOG) < 0)
-        return errprintf (errp, "%s: %s", path, strerror (errno));
-    d->path = strdup (path);
-    return d->path ? 0 : errprintf (errp, "out of memory");
+    if (listener_open (&d->sock, path, SOCK_STREAM, REQUEST_BACKLOG, &why) == 0)
+        return 0;
+    if (errno == ENAMETOOLONG)
+        return errprintf (errp, "a socket's path may have at most %zu characters, choose a shorter rundir: %s",
+                          sizeof (((struct sockaddr_un *)0)->sun_path) - 1, path);
+    if (errno == EADDRINUSE)
+        return errprintf (errp, "%s: another broker is serving this socket, or stopped: choose another rundir", path);
+    return errprintf (errp, "%s", why.text);
 }
 
 /* --- a name without a rank --------------------------------------------------------------------- */
 
 /* What the link 'name' says, where it is a socket that is served; else false. */
-static bool read_name (const char *name, char target[64], struct sockaddr_un *addr)
+static bool read_name (const char *name, char target[64])
 {
     ssize_t n = readlink (name, target, 63);
 
     target[n < 0 ? 0 : n] = '\0';
-    *addr = (struct sockaddr_un){ .sun_family = AF_UNIX };
-    return n > 0 && snprintf (addr->sun_path, sizeof (addr->sun_path), "%s", name) < (int)sizeof (addr->sun_path)
-           && is_served (addr);
+    return n > 0 && listener_is_served (name, SOCK_STREAM);
 }
 
 /* The name is the lowest rank's of those that are served when they come; a later one leaves it alone. */
 static bool is_anothers (const char *name, uint32_t rank)
 {
-    struct sockaddr_un addr;
     char target[64];
     unsigned other;
 
-    return read_name (name, target, &addr) && sscanf (target, "local-%u", &other) == 1 && other < rank;
+    return read_name (name, target) && sscanf (target, "local-%u", &other) == 1 && other < rank;
 }
 
 /* Make the link RUNDIR/local, where no lower rank has it.  Returns whether it is ours. */
@@ -269,18 +246,18 @@ static bool make_name (const struct door *d, const char *name, const char *targe
 /* It is a convenience: where it cannot be had, clients name the rank.  Brokers of a folder look one after the other. */
 static void take_name (struct door *d, struct log *log)
 {
-    size_t len = strlen (d->path) - strlen (strrchr (d->path, '/'));
+    size_t len = strlen (d->sock.path) - strlen (strrchr (d->sock.path, '/'));
     char name[sizeof (((struct sockaddr_un *)0)->sun_path)], folder[sizeof (name)];
     idt_error_t err;
     int fd;
 
-    snprintf (folder, sizeof (folder), "%.*s", (int)len, d->path);
-    snprintf (name, sizeof (name), "%.*s/local", (int)len, d->path);
+    snprintf (folder, sizeof (folder), "%.*s", (int)len, d->sock.path);
+    snprintf (name, sizeof (name), "%.*s/local", (int)len, d->sock.path);
     if ((fd = private_lock (folder, NAME_LOCK, NAME_WAIT_MS, &err)) < 0) {
         log_printf (log, LOG_WARNING, "broker", "clients must name this rank, %s is not made: %s", name, err.text);
         return;
     }
-    if (make_name (d, name, d->path + len + 1))
+    if (make_name (d, name, d->sock.path + len + 1))
         d->name = strdup (name);
     private_unlock (fd, folder, NAME_LOCK);
 }
@@ -293,7 +270,7 @@ static void leave_name (struct door *d)
     if (n < 0)
         return;
     target[n] = '\0';
-    if (strcmp (target, strrchr (d->path, '/') + 1) == 0)
+    if (strcmp (target, strrchr (d->sock.path, '/') + 1) == 0)
         unlink (d->name);
 }
 
@@ -304,13 +281,9 @@ static void door_close (struct door *d)
     if (!d)
         return;
     leave_name (d);
-    if (d->path)
-        unlink (d->path);
     idt_watcher_destroy (d->w);
-    if (d->fd >= 0)
-        close (d->fd); /* after its name: whom that refuses finds no socket */
+    listener_close (&d->sock);
     free (d->name);
-    free (d->path);
     free (d);
     errno = saved_errno;
 }
@@ -324,12 +297,12 @@ static struct door *door_open (struct usocks *all, uint32_t rank, const char *pa
         errprintf (errp, "out of memory");
         return NULL;
     }
-    *d = (struct door){ .all = all, .rank = rank, .fd = -1 };
+    *d = (struct door){ .all = all, .rank = rank, .sock = { .fd = -1 } };
     if (bind_at (d, path, errp) < 0 || open_to (admit, path, errp) < 0) {
         door_close (d);
         return NULL;
     }
-    if (!(d->w = idt_fd_watcher_create (all->reactor, d->fd, IDT_POLLIN, accept_cb, d))) {
+    if (!(d->w = idt_fd_watcher_create (all->reactor, d->sock.fd, IDT_POLLIN, accept_cb, d))) {
         errprintf (errp, "out of memory");
         door_close (d);
         return NULL;
@@ -372,9 +345,9 @@ void usock_uri (const struct usock *l, char *buf, size_t size)
     const struct door *own = is_first (l) ? l->all->main : l->door;
 
     if (own)
-        snprintf (buf, size, "local://%s", own->path);
+        snprintf (buf, size, "local://%s", own->sock.path);
     else
-        snprintf (buf, size, "local://%s?rank=%" PRIu32, l->all->main->path, l->rank);
+        snprintf (buf, size, "local://%s?rank=%" PRIu32, l->all->main->sock.path, l->rank);
 }
 
 static int set_path (struct usocks *all, const char *path)

@@ -20,6 +20,7 @@
 #include "libmsg/stream.h"
 #include "libutil/queue/account.h"
 #include "libutil/clock.h"
+#include "libutil/listener.h"
 
 #define LOCAL_RESERVE 32 /* descriptors of a process kept for clients */
 
@@ -58,9 +59,8 @@ struct client {
 struct door {
     struct usocks *all;
     uint32_t rank; /* whose it is; that one may have ended */
-    char *path;
+    struct listener sock;
     char *name; /* a link to it in the same folder, which does not name the rank; NULL: another door's */
-    int fd;
     idt_watcher_t *w;
 };
 

@@ -23,6 +23,7 @@
 #include "http/server/listen.h"
 #include "libutil/duration.h"
 #include "libutil/errprintf.h"
+#include "libutil/listener.h"
 
 #define BACKLOG 1024
 
@@ -79,8 +80,7 @@ static int open_socket (const struct sockaddr *a, socklen_t len)
 
     if (fd < 0)
         return -1;
-    if (a->sa_family != AF_UNIX)
-        (void)setsockopt (fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof (on));
+    (void)setsockopt (fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof (on));
     if (bind (fd, a, len) < 0 || listen (fd, BACKLOG) < 0) {
         int saved_errno = errno;
 
@@ -90,31 +90,19 @@ static int open_socket (const struct sockaddr *a, socklen_t len)
     return fd;
 }
 
-/* Whether it is sure that nobody serves it any more; one who is busy may have no room for another call. */
-static bool is_left (const struct sockaddr_un *a)
-{
-    int fd = socket (AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    bool left = fd >= 0 && connect (fd, (const struct sockaddr *)a, sizeof (*a)) < 0 && errno == ECONNREFUSED;
-
-    if (fd >= 0)
-        close (fd);
-    return left;
-}
-
+/* The socket stays when this process ends: the next one replaces it. */
 static int listen_unix (const char *path, idt_error_t *errp)
 {
-    struct sockaddr_un a = { .sun_family = AF_UNIX };
-    struct stat st;
+    struct listener l;
+    idt_error_t why;
 
-    if (strlen (path) >= sizeof (a.sun_path) || !*path)
-        return errsetf (errp, EINVAL, "unix:%s: a path has 1 to %zu characters", path, sizeof (a.sun_path) - 1);
-    strcpy (a.sun_path, path);
-    if (lstat (path, &st) == 0 && S_ISSOCK (st.st_mode) && is_left (&a))
-        (void)unlink (path);
-    mode_t mask = umask (0177);
-    int fd = open_socket ((struct sockaddr *)&a, sizeof (a));
-    umask (mask);
-    return fd >= 0 ? fd : errprintf (errp, "cannot listen at unix:%s: %s", path, strerror (errno));
+    if (listener_open (&l, path, SOCK_STREAM, BACKLOG, &why) == 0) {
+        free (l.path);
+        return l.fd;
+    }
+    if (errno == ENAMETOOLONG)
+        errno = EINVAL;
+    return errprintf (errp, "cannot listen at unix:%s", why.text);
 }
 
 /* "[::1]:80" or "127.0.0.1:80" in its two parts.  Returns false where it is none. */

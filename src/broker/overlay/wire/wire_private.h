@@ -6,6 +6,7 @@
 #define BROKER_WIRE_PRIVATE_H
 
 #include "broker/overlay/wire/wire.h"
+#include "libutil/listener.h"
 
 struct wire_class {
     int (*send) (struct wire *w, const char *identity, const idt_msg_t *msg, enum wire_form form);
@@ -24,6 +25,7 @@ struct wire {
     struct inside_port *port; /* where others of this process connect; NULL: none */
     struct inside_line *line; /* to such a one; NULL: none */
     char endpoint[256];
+    struct listener_place place; /* of the socket at an endpoint of ipc */
     bool is_above;
     bool dry;     /* nothing was left since wire_look () */
     bool reached; /* the other end's process or its host took the connection */

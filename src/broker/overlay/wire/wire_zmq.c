@@ -36,11 +36,11 @@ static void zmq_read_ends (struct wire *w)
         monitor_drain (w->monitor);
 }
 
-/* ZeroMQ leaves it behind. */
+/* ZeroMQ leaves it behind.  Another process may have put its own there. */
 static void remove_socket (const struct wire *w)
 {
     if (strncmp (w->endpoint, "ipc://", 6) == 0)
-        unlink (w->endpoint + 6);
+        listener_remove (&w->place, w->endpoint + 6);
 }
 
 static void zmq_destroy (struct wire *w, int linger_ms)
@@ -205,9 +205,11 @@ struct wire *wire_zmq_connect (const struct wire_conf *conf, const struct wire_t
 }
 
 /* Brokers have one user, who alone reaches their sockets: no stranger takes descriptors there. */
-static int keep_private (const struct wire *w)
+static int keep_private (struct wire *w)
 {
-    return strncmp (w->endpoint, "ipc://", 6) == 0 ? chmod (w->endpoint + 6, 0600) : 0;
+    if (strncmp (w->endpoint, "ipc://", 6) != 0)
+        return 0;
+    return listener_note (&w->place, w->endpoint + 6) < 0 ? -1 : chmod (w->endpoint + 6, 0600);
 }
 
 static int listen_outside (struct wire *w, const char *endpoint)

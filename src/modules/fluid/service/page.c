@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +21,7 @@
 #include "libpage/page.h"
 #include "libutil/clock.h"
 #include "libutil/errprintf.h"
+#include "libutil/listener.h"
 #include "modules/fluid/service/page.h"
 #include "modules/fluid/service/service.h"
 
@@ -29,10 +31,9 @@
 
 struct page_door {
     struct service *service;
-    int fd;
+    struct listener sock;
     idt_watcher_t *w;
-    bool deaf; /* 'w' is stopped: this process had no descriptor for who called */
-    struct sockaddr_un addr;
+    bool deaf;            /* 'w' is stopped: this process had no descriptor for who called */
     int memory[CALL_FDS]; /* of the page; -1: there is none */
     struct page *page;
     struct page *terms;
@@ -162,7 +163,7 @@ static int give (int fd, const int memory[CALL_FDS], int errnum)
 static void accept_cb (idt_watcher_t *w, int revents, void *arg)
 {
     struct page_door *d = arg;
-    int fd = accept4 (d->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    int fd = accept4 (d->sock.fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
     if (fd < 0) {
         if (errno == EMFILE
@@ -205,27 +206,24 @@ static int permit (const struct page_door *d, const char *local, bool all, idt_e
 
     if (!all)
         return 0;
-    if (stat (local, &st) < 0 || chown (d->addr.sun_path, (uid_t)-1, st.st_gid) < 0
-        || chmod (d->addr.sun_path, st.st_mode & 0777) < 0)
-        return errprintf (errp, "%s cannot be opened to all who may use %s: %s", d->addr.sun_path, local,
-                          strerror (errno));
+    if (stat (local, &st) < 0 || chown (d->sock.path, (uid_t)-1, st.st_gid) < 0
+        || chmod (d->sock.path, st.st_mode & 0777) < 0)
+        return errprintf (errp, "%s cannot be opened to all who may use %s: %s", d->sock.path, local, strerror (errno));
     return 0;
 }
 
 static int listen_at (struct page_door *d, const char *local, bool all, idt_error_t *errp)
 {
     idt_reactor_t *r = idt_get_reactor (d->service->h);
+    char path[PATH_MAX];
 
-    if (snprintf (d->addr.sun_path, sizeof (d->addr.sun_path), "%.*s/page-%u", (int)(strrchr (local, '/') - local),
-                  local, (unsigned)d->service->options.node.rank)
-        >= (int)sizeof (d->addr.sun_path))
+    if (snprintf (path, sizeof (path), "%.*s/page-%u", (int)(strrchr (local, '/') - local), local,
+                  (unsigned)d->service->options.node.rank)
+        >= (int)sizeof (((struct sockaddr_un *)0)->sun_path))
         return errsetf (errp, ENAMETOOLONG, "%s: too long for a socket beside it (" OPTION ")", local);
-    unlink (d->addr.sun_path); /* who serves 'local' is alone */
-    if ((d->fd = socket (AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)) < 0 || fchmod (d->fd, 0600) < 0
-        || bind (d->fd, (struct sockaddr *)&d->addr, sizeof (d->addr)) < 0 || permit (d, local, all, errp) < 0
-        || listen (d->fd, BACKLOG) < 0)
-        return errp->text[0] ? -1 : errprintf (errp, "%s: %s", d->addr.sun_path, strerror (errno));
-    if (!(d->w = idt_fd_watcher_create (r, d->fd, IDT_POLLIN, accept_cb, d)))
+    if (listener_open (&d->sock, path, SOCK_SEQPACKET, BACKLOG, errp) < 0 || permit (d, local, all, errp) < 0)
+        return -1;
+    if (!(d->w = idt_fd_watcher_create (r, d->sock.fd, IDT_POLLIN, accept_cb, d)))
         return errprintf (errp, "out of memory");
     idt_watcher_start (d->w);
     return 0;
@@ -256,7 +254,7 @@ int page_door_open (struct service *sv, struct page_door **door, idt_error_t *er
     struct page_door *d = calloc (1, sizeof (*d));
     if (!d)
         return errprintf (errp, "out of memory");
-    *d = (struct page_door){ .service = sv, .fd = -1, .memory = { -1, -1 }, .addr = { .sun_family = AF_UNIX } };
+    *d = (struct page_door){ .service = sv, .sock = { .fd = -1 }, .memory = { -1, -1 } };
     if (listen_at (d, local, all, &why) < 0) {
         page_door_shut (d);
         page_door_destroy (d);
@@ -270,12 +268,10 @@ void page_door_shut (struct page_door *d)
 {
     int saved_errno = errno;
 
-    if (!d || d->fd < 0)
+    if (!d || d->sock.fd < 0)
         return;
     idt_watcher_destroy (d->w);
-    unlink (d->addr.sun_path);
-    close (d->fd);
-    d->fd = -1;
+    listener_close (&d->sock);
     d->w = NULL;
     errno = saved_errno;
 }
