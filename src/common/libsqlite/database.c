@@ -182,19 +182,23 @@ static int check_place (struct database *d, idt_error_t *errp)
 /* Between two commits nothing is in a journal: where it was removed, the next commit makes another, so that a crash
  * finds it.
  */
-static void renew_journal (struct database *d)
+static int renew_journal (struct database *d, idt_error_t *errp)
 {
     if (!d->kind->journal || !d->locked || !sqlite3_get_autocommit (d->db) || !is_log_open (d)
         || !is_in_place (&d->file, d->path) || (d->log.known && is_in_place (&d->log, d->log_path)))
-        return;
-    sqlite3_exec (d->db, "PRAGMA journal_mode = OFF; PRAGMA journal_mode = TRUNCATE;", NULL, NULL, NULL);
+        return 0;
+    if (database_expect (d, "journal_mode = OFF", "off", errp) < 0
+        || database_expect (d, "journal_mode = TRUNCATE", "truncate", errp) < 0)
+        return -1;
     d->log = (struct database_place){ 0 };
+    return 0;
 }
 
 int database_run (struct database *d, const char *sql, idt_error_t *errp)
 {
-    renew_journal (d);
     d->no_room = 0;
+    if (renew_journal (d, errp) < 0)
+        return -1;
     if (sqlite3_exec (d->db, sql, NULL, NULL, NULL) == SQLITE_OK)
         return check_place (d, errp);
     int saved = errno;
@@ -286,13 +290,18 @@ static int note_file (struct database *d, idt_error_t *errp)
 /* A file of the other kind is made one of this kind; the first page of a new one is written, for an empty one is
  * refused.
  */
-static const char *set_up (const struct database *d)
+static int set_up (struct database *d, idt_error_t *errp)
 {
-    if (!d->kind->journal)
-        return "COMMIT; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; BEGIN EXCLUSIVE; COMMIT;";
-    if (d->made)
-        return "COMMIT; PRAGMA journal_mode = TRUNCATE; PRAGMA synchronous = EXTRA; PRAGMA user_version = 0;";
-    return "COMMIT; PRAGMA journal_mode = TRUNCATE; PRAGMA synchronous = EXTRA; BEGIN EXCLUSIVE; COMMIT;";
+    bool journal = d->kind->journal;
+
+    if (database_run (d, "COMMIT;", errp) < 0 || database_expect (d, "locking_mode", "exclusive", errp) < 0
+        || database_expect (d, journal ? "journal_mode = TRUNCATE" : "journal_mode = WAL", journal ? "truncate" : "wal",
+                            errp)
+               < 0
+        || database_run (d, journal ? "PRAGMA synchronous = EXTRA;" : "PRAGMA synchronous = FULL;", errp) < 0
+        || database_expect (d, "synchronous", journal ? "3" : "2", errp) < 0)
+        return -1;
+    return database_run (d, journal && d->made ? "PRAGMA user_version = 0;" : "BEGIN EXCLUSIVE; COMMIT;", errp);
 }
 
 static int page_size (const struct database_kind *kind)
@@ -316,7 +325,7 @@ static int lock_file (struct database *d, idt_error_t *errp)
         return -1;
     if (rc != SQLITE_OK)
         return database_explain (d, errp);
-    if (database_run (d, set_up (d), errp) < 0)
+    if (set_up (d, errp) < 0)
         return -1;
     d->logging = true;
     return check_log (d, errp);
@@ -358,7 +367,9 @@ static int list_it (struct database *d, idt_error_t *errp)
 {
     if (!d->instance[0])
         return 0;
-    if (!d->kind->journal && database_run (d, "PRAGMA wal_checkpoint (TRUNCATE);", errp) < 0)
+    if (!d->kind->journal
+        && (database_expect (d, "wal_checkpoint (TRUNCATE)", "0", errp) < 0
+            || check_place (d, errp) < 0)) /* 0: not busy */
         return -1;
     if (state_add_store (d->dir, d->kind->name, errp) < 0)
         return -1;
@@ -458,7 +469,7 @@ void database_close (struct database *d)
         unlink (d->path);
     if (ours)
         unlink (d->holder_path);
-    if (ours && d->kind->journal) /* an empty journal would stay */
+    if (ours && d->kind->journal) /* an empty journal would stay, which does no harm */
         sqlite3_exec (d->db, "PRAGMA journal_mode = DELETE;", NULL, NULL, NULL);
     if (d->db)
         sqlite3_close (d->db);

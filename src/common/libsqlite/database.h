@@ -98,9 +98,15 @@ void database_close (struct database *d);
  *   ESTALE   what was committed is in a file that was removed or replaced meanwhile, the database or its write-ahead
  *            log: the next start will not find it.  What is in a log that was removed gets into the database by
  *            database_close ().
+ *   ENOTSUP  a rollback journal was removed, and SQLite makes no other one
  * A rollback journal that was removed between two commits is made again.
  */
 int database_run (struct database *d, const char *sql, idt_error_t *errp);
+
+/* Run a PRAGMA that must answer 'value', whatever its case: SQLite returns no error where it ignores one.  ENOTSUP: it
+ * answers something else.
+ */
+int database_expect (struct database *d, const char *pragma, const char *value, idt_error_t *errp);
 
 /* Make a statement, for sqlite3_finalize ().  NULL where it failed. */
 sqlite3_stmt *database_prepare (struct database *d, const char *sql, idt_error_t *errp);

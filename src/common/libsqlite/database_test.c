@@ -228,6 +228,52 @@ static void test_journal_removed (void)
     clean ();
 }
 
+/* --- SQLite does not do what it is told -------------------------------------------------------------------- */
+
+static const char *ignored; /* this PRAGMA has no effect */
+
+static int authorize_cb (void *arg, int action, const char *first, const char *second, const char *db, const char *by)
+{
+    return action == SQLITE_PRAGMA && ignored && strcmp (first, ignored) == 0 ? SQLITE_IGNORE : SQLITE_OK;
+}
+
+static int watch_open (sqlite3 *db, char **why, const void *api)
+{
+    return sqlite3_set_authorizer (db, authorize_cb, NULL);
+}
+
+static void test_ignored (void)
+{
+    static const char *const names[] = { "journal_mode", "locking_mode", "synchronous" };
+
+    sqlite3_auto_extension ((void (*) (void))watch_open);
+    for (size_t i = 0; i < 2 * (sizeof (names) / sizeof (names[0])); i++) {
+        const struct database_kind *k = i % 2 ? &small : &kind;
+        idt_error_t err = { "" };
+
+        ignored = names[i / 2];
+        struct database *d = database_open (k, dir, "a test", &err);
+        ok (!d && errno == ENOTSUP && strstr (err.text, ignored), "%s%s is ignored: %s", ignored,
+            k->journal ? " of a journal" : "", err.text);
+        database_close (d);
+        ignored = NULL;
+        clean ();
+    }
+    struct database *d = must_open (&small);
+    ok (puts_row (d, 0, "") && unlink (file ("test.sqlite-journal")) == 0, "a journal is removed");
+    ignored = "journal_mode";
+    ok (puts_row (d, ENOTSUP, "journal_mode = OFF") && rows (d) == 1,
+        "... and where SQLite makes no other one, nothing is stored that a crash would lose");
+    ignored = NULL;
+    ok (puts_row (d, 0, "") && is_there ("test.sqlite-journal") && rows (d) == 2, "... and then it does");
+    sqlite3_db_config (d->db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
+    unlink (file ("test.sqlite-journal"));
+    ok (puts_row (d, ENOTSUP, "\"truncate\" to PRAGMA journal_mode = OFF"), "so it is where SQLite defends itself");
+    database_close (d);
+    clean ();
+    sqlite3_reset_auto_extension ();
+}
+
 /* Whether opening under each limit of file sizes from 1 KiB on fails because of it, until there is room. */
 static bool names_the_limit (const struct database_kind *k)
 {
@@ -304,6 +350,7 @@ int main (int argc, char *argv[])
     test_holder ();
     test_wal_removed ();
     test_journal_removed ();
+    test_ignored ();
     test_limit ();
     test_inodes ();
     if (geteuid () == 0)
