@@ -18,8 +18,8 @@ import jsonschema
 
 SCHEMAS = pathlib.Path(os.environ["IDTREE_SRCDIR"]) / "etc" / "schema"
 SILENT = "print an empty object when it is done"
-# They run other programs, or take lines and give the same lines in another order.
-WITHOUT = {"start", "broker", "id sort"}
+# They run other programs, print a script, or take lines and give the same lines in another order.
+WITHOUT = {"start", "broker", "completion", "id sort"}
 SAFE = 2 ** 53  # integers above are none in a double
 wrong = []
 
@@ -63,20 +63,21 @@ def safe_integer(text):
     return int(text)
 
 
-def values(text, schema):
-    """One value a line, or all of the text as one, as the schema says."""
-    texts = text.splitlines() if "line" in schema["$comment"] else [text]
-    return [json.loads(t, parse_float=plain_number, parse_int=safe_integer) for t in texts]
+def values(text):
+    """The one rule: each line is one object."""
+    found = [json.loads(t, parse_float=plain_number, parse_int=safe_integer) for t in text.splitlines()]
+    wrong.extend("no object: %s" % str(v)[:200] for v in found if not isinstance(v, dict))
+    return found
 
 
 def verify(name, command, text, least=1):
     schema = json.loads((SCHEMAS / (name + ".json")).read_text(encoding="utf-8"))
     try:
-        found = values(text, schema)
+        found = values(text)
     except json.JSONDecodeError as e:
         wrong.append("%s: %s: %s" % (command, e, text[:200]))
         return
-    if len(found) < least:
+    if len(found) < least or (len(found) > 1 and " a line" not in schema["$comment"]):
         wrong.append("%s: %d values" % (command, len(found)))
     for value in found:
         for error in jsonschema.Draft202012Validator(schema).iter_errors(value):
@@ -105,7 +106,7 @@ def cases(folder):
     yield ["keygen", os.path.join(folder, "key")]
     yield ["startctl", "status"]
     yield ["id", "new", "-n", "3", "-g"]
-    yield ["id", "new", *[a for f in run("complete", "id", "new", "--to=").split() for a in [f]][:7]]
+    yield ["id", "new", *[a for f in run("complete", "id", "new", "--format=").split() for a in [f]][:7]]
     yield ["id", "new", "-r", "2", "--trace"]
     for scheme in "flax", "sno", "uid":
         yield ["id", "new", "--scheme", scheme, "--to", "text", "--to", "hex"]
@@ -113,7 +114,7 @@ def cases(folder):
     fluid = run("id", "new").strip()
     yield ["id", "show", fluid]
     yield ["id", "show", "0000000000000001"]
-    yield ["id", "convert", "--to", "words", fluid, fluid]
+    yield ["id", "convert", "--format", "words", fluid, fluid]
     yield ["id", "range", "--from", "2020-01-01T00:00:00Z", "--to", "2060-01-01T00:00:00Z"]
     for args in ["new", "plan"], ["open", "plan"], ["ids", "-n", "3", "plan"], ["ids", "-u", "plan"], ["list"], ["show", "plan"], ["export", "plan"]:
         yield ["doc", *args]
@@ -149,7 +150,7 @@ def cases(folder):
     yield ["overlay", "status"]
     yield ["overlay", "status", "--summary"]
     yield ["overlay", "status", "--fluid"]
-    yield ["trace", "-c", "2", "-F"]
+    yield ["trace", "-n", "2", "--full"]
     yield ["top", "-n", "2", "-i", "0.05"]
     yield ["event", "pub", "a.b", '{"x":0.1}']
     yield ["logger", "a line"]
@@ -200,6 +201,8 @@ def main():
     wrong.extend("%s has no --json" % c for c in every - WITHOUT if "--json" not in helps[c])
     wrong.extend("%s has --json now: try it here" % c for c in WITHOUT if "--json" in helps[c])
     silent = {c for c in every if SILENT in helps[c]}
+    wrong.extend("%s: its help says of --json: %s" % (c, said) for c in every - WITHOUT - silent
+                 for said in re.findall(r"--json +(.*)", helps[c]) if not re.search("one object( a line)?(,|:|$)", said))
     there = {p.stem for p in SCHEMAS.glob("*.json")}
     want = {name_of(c, silent) for c in every - WITHOUT}
     wrong.extend("etc/schema/%s.json: is missing, or of no command" % n for n in sorted(there ^ want))

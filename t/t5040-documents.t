@@ -30,7 +30,7 @@ cat >first.sh <<'END'
 . "$IDTREE_SRCDIR/t/wait.sh"
 fails '^idtree doc list: documents: no broker .* has the compressor: idtree module load' idtree doc list
 load
-test "$(idtree doc list --json)" = '[]'
+test "$(idtree doc list --json)" = ''
 idtree doc new drawing | grep "^uuid  *$uuid_pattern$"
 fails "there is a document 'drawing' already" idtree doc new drawing
 fails "a document's\|document.*name\|'\.hidden'" idtree doc new .hidden

@@ -36,6 +36,21 @@ test_expect_success 'so is one without its argument, or with one that it does no
         test "$c" = broker || refused idtree $c --help=x || return 1
     done <commands
 '
+test_expect_success 'a letter that help shows means one thing in all commands' '
+    while read -r c; do
+        idtree $c -h | sed -n "s/^  -\(.\), --\([a-z-]*\).*/\1 \2/p" || return 1
+    done <commands | sort -u >letters && cat letters && grep -x "n count" letters && grep -x "F format" letters && grep -x "f follow" letters &&
+    cut -d " " -f 1 letters | uniq -d >twice && test_must_be_empty twice
+'
+test_expect_success 'the form of ids is --format or -F in each command that has one; --to and -t are kept, but where it is a date' '
+    for c in "id convert" "id new --local --scheme flax" "id range --from 2020-01-01 --to 2020-01-02 --scheme flax" "job list" "job watch" "job submit"; do
+        for o in "--format x" "-F x"; do
+            test_expect_code 2 idtree $c $o 1 2>err || { echo "$c $o"; return 1; }
+        done && ! grep "unknown option" err || { echo "$c $o"; cat err; return 1; }
+    done && test "$(idtree id convert -F dec 0x10)" = 16 && test "$(idtree id convert --to dec 0x10)$(idtree id convert -t hex 16)" = 160x10 &&
+    idtree id range --scheme flax --from 2026-01-01 --to 2026-01-02 --form hex >old && idtree id range --scheme flax --from 2026-01-01 --to 2026-01-02 -F hex >new && test_cmp old new &&
+    test_expect_code 2 idtree id convert 7 2>err && grep "it needs --format FORM" err
+'
 test_expect_success 'so is what is said of the wrong thing' '
     for c in "id" "id nope" "nope" "-x" "id new x" "id new -n0" "id new -r-1" "id new --scheme=x" "id new --to=x" \
         "id new --local" "id new --meta=1" "id range" "id range --from=x --to=y" "id range --from=2026-11-21 --to=2026-11-20" \

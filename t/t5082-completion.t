@@ -31,7 +31,7 @@ test_expect_success 'documents' '
     offers "other" doc open --rank 1 o && offers "other" doc open --rank=1 o && offers "" doc rename plan.a o && offers "" doc new o
 '
 test_expect_success 'arguments of options, behind the option or behind a =' '
-    offers "words" id new --to w && offers "words" id new -t w && offers "--to=words" id new --to=w && offers "--to=text --to=hex" id new -s sno --to= &&
+    offers "words" id new --to w && offers "words" id new -t w && offers "--to=words" id new --to=w && offers "--to=text --to=hex" id new -s sno --to= && offers "words" id new -F w && offers "--format=words" id new --format=w && offers "--format" id new --for &&
     offers "--to=hex" id new --scheme=flax --to=h && offers "--scheme=sno" id new --scheme=s && offers "" id new --to=nosuch && offers "" id new --nosuch=w &&
     offers "" id new --json=w && offers "2" id new --rank 2 && offers "all 0 1 2" module stats --rank "" && offers "warning" logger -s w &&
     offers "--wait=full" overlay status --wait=f && offers "hold" job submit --urgency h &&
@@ -76,8 +76,15 @@ for line, want in zip(sys.argv[2::2], sys.argv[3::2]):
 os.close(fd)
 EOT
 if command -v bash >/dev/null && command -v python3 >/dev/null; then test_set_prereq PTY; fi
+test_expect_success 'the command prints the scripts that are installed, and names the shells that it knows' '
+    etc=$IDTREE_SRCDIR/etc/completion && idtree completion bash >scripts.bash && cat "$etc/idtree" "$etc/idtree-http" | cmp - scripts.bash &&
+    idtree completion zsh >scripts.zsh && cat "$etc/_idtree" "$etc/_idtree-http" | cmp - scripts.zsh &&
+    idtree completion fish >scripts.fish && cat "$etc/idtree.fish" "$etc/idtree-http.fish" | cmp - scripts.fish &&
+    test_expect_code 2 idtree completion ksh >out 2>err && test_must_be_empty out && grep "ksh.*bash, zsh or fish" err &&
+    test_expect_code 2 idtree completion 2>err && grep "bash|zsh|fish" err && offers "bash zsh fish" completion "" && offers fish completion f
+'
 test_expect_success PTY 'bash puts it where the cursor is' '
-    timeout "$WAIT_S" python3 keys.py "$IDTREE_SRCDIR/etc/completion/idtree" "idtree ev" "idtree event " "idtree id new --to=wo" "idtree id new --to=words " \
+    timeout "$WAIT_S" python3 keys.py scripts.bash "idtree ev" "idtree event " "idtree id new --to=wo" "idtree id new --to=words " \
         "idtree id new --to wo" "idtree id new --to words " "idtree start --topology=kar" "idtree start --topology=kary:" \
         "idtree doc show plan." "idtree doc show plan." "idtree doc show oth" "idtree doc show other " "echo x | idtree getattr hostn" "idtree getattr hostname "
 '
@@ -95,8 +102,7 @@ def until(what):
         if not select.select([fd], [], [], end - time.monotonic())[0]:
             sys.exit("zsh says %r" % seen)
         seen += os.read(fd, 4096)
-os.write(fd, b"unsetopt beep; fpath=(%s $fpath); autoload -Uz compinit; compinit -D -u; show() { print -r -- \"<$BUFFER>\" }; zle -N show;"
-             b" bindkey '^X' show; print lo''aded\n" % sys.argv[1].encode())
+os.write(fd, b"unsetopt beep; %s; show() { print -r -- \"<$BUFFER>\" }; zle -N show; bindkey '^X' show; print lo''aded\n" % sys.argv[1].encode())
 until(b"loaded\r\n")
 for line, want in zip(sys.argv[2::2], sys.argv[3::2]):
     os.write(fd, line.encode() + b"\t\x18")
@@ -107,14 +113,18 @@ os.close(fd)
 EOT
 : >a-file-of-mine
 if command -v zsh >/dev/null && command -v python3 >/dev/null; then test_set_prereq ZSH; fi
-test_expect_success ZSH 'so does zsh' '
-    timeout "$WAIT_S" python3 keys-zsh.py "$IDTREE_SRCDIR/etc/completion" "idtree ev" "idtree event " "idtree id new --to=wo" "idtree id new --to=words " \
-        "idtree id new --to wo" "idtree id new --to words " "idtree start --topology=kar" "idtree start --topology=kary:" \
-        "idtree doc show plan." "idtree doc show plan." "idtree doc show oth" "idtree doc show other " "echo x | idtree getattr hostn" "echo x | idtree getattr hostname " \
-        "idtree doc import new a-file" "idtree doc import new a-file-of-mine "
+compinit="autoload -Uz compinit; compinit -D -u"
+zsh_installed="fpath=($IDTREE_SRCDIR/etc/completion \$fpath); $compinit" zsh_printed="$compinit; eval \"\$(idtree completion zsh)\""
+test_expect_success ZSH 'so does zsh, with the installed file and with what the command prints' '
+    for how in "$zsh_installed" "$zsh_printed"; do
+        timeout "$WAIT_S" python3 keys-zsh.py "$how" "idtree ev" "idtree event " "idtree id new --to=wo" "idtree id new --to=words " \
+            "idtree id new --format wo" "idtree id new --format words " "idtree start --topology=kar" "idtree start --topology=kary:" \
+            "idtree doc show plan." "idtree doc show plan." "idtree doc show oth" "idtree doc show other " "echo x | idtree getattr hostn" "echo x | idtree getattr hostname " \
+            "idtree doc import new a-file" "idtree doc import new a-file-of-mine " || return 1
+    done
 '
 # What a real fish offers, without its descriptions.
-fish_offers() { HOME=$PWD fish --no-config -c "source $IDTREE_SRCDIR/etc/completion/idtree.fish; complete -C \"\$argv\"" "$1" | cut -f 1 | sort | tr "\n" " "; }
+fish_offers() { HOME=$PWD fish --no-config -c "idtree completion fish | source; complete -C \"\$argv\"" "$1" | cut -f 1 | sort | tr "\n" " "; }
 if command -v fish >/dev/null; then test_set_prereq FISH; fi
 test_expect_success FISH 'and fish offers it' '
     while IFS="|" read -r line want; do
@@ -133,6 +143,15 @@ END
 http=$IDTREE_BUILDDIR/src/http/idtree-http
 if test -x "$http"; then test_set_prereq HTTP; fi
 test_expect_success PTY,HTTP 'so it is with options of idtree-http' '
-    timeout "$WAIT_S" python3 keys.py "$IDTREE_SRCDIR/etc/completion/idtree-http" "$http --tok" "$http --token-file " "$http --tls-ce" "$http --tls-cert "
+    timeout "$WAIT_S" python3 keys.py scripts.bash "$http --tok" "$http --token-file " "$http --tls-ce" "$http --tls-cert " "$http --tls-cert a-file" "$http --tls-cert a-file-of-mine "
+'
+test_expect_success ZSH,HTTP 'in zsh' '
+    for how in "$zsh_installed" "$zsh_printed"; do
+        timeout "$WAIT_S" python3 keys-zsh.py "$how" "$http --tok" "$http --token-file " "$http --tls-ce" "$http --tls-cert " \
+            "$http --tls-cert a-file" "$http --tls-cert a-file-of-mine " || return 1
+    done
+'
+test_expect_success FISH,HTTP 'and in fish' '
+    test "$(fish_offers "$http --tls-c")" = "--tls-cert --tls-client-ca " && test "$(fish_offers "$http --tls-cert a-file")" = "a-file-of-mine "
 '
 test_done

@@ -16,7 +16,7 @@
 struct candidates {
     struct cmd *cmd;
     const char *typed;  /* the word so far */
-    const char *before; /* 'before_len' bytes that stand before the candidate in the same word, as --to= */
+    const char *before; /* 'before_len' bytes that stand before the candidate in the same word, as --format= */
     size_t before_len;
     const char *rank;   /* --rank; NULL: not given */
     const char *scheme; /* --scheme, the same */

@@ -94,6 +94,8 @@ static void offer_option (const struct cmd_option *o, void *arg)
     struct candidates *c = arg;
     char buf[64];
 
+    if (!o->help)
+        return;
     snprintf (buf, sizeof (buf), "--%s", o->name);
     candidates_offer (c, buf);
 }
@@ -121,7 +123,7 @@ static const char *operand_at (const char *operands, int n, char *buf, size_t si
     return buf;
 }
 
-/* As in --to=wo. */
+/* As in --format=wo. */
 static void offer_value (struct typing *t)
 {
     const char *value, *typed = t->c.typed;

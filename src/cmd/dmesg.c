@@ -180,7 +180,7 @@ static const struct cmd_option dmesg_options[] = {
       offsetof (struct dmesg_options, ranks) },
     { 'f', "follow", NULL, "go on with what is logged from now", cmd_take_flag,
       offsetof (struct dmesg_options, follow) },
-    { 'n', "new", NULL, "only what is logged from now (with -f)", cmd_take_flag,
+    { CMD_LETTERS (0, 'n'), "new", NULL, "only what is logged from now (with -f)", cmd_take_flag,
       offsetof (struct dmesg_options, only_new) },
     { 'C', "clear", NULL, "forget the log instead of printing it", cmd_take_flag,
       offsetof (struct dmesg_options, clear) },
@@ -311,9 +311,10 @@ static int run_logger (struct cmd *cmd)
 static const struct cmd_option logger_options[] = {
     { 'r', "rank", "R", "to the log of rank R (default: the broker of the URI)", cmd_take_rank,
       offsetof (struct logger_options, rank) },
-    { 's', "severity", "LEVEL", "emerg, alert, crit, err, warning, notice (default), info, debug", take_level,
-      offsetof (struct logger_options, level) },
-    { 'n', "name", "NAME", "who says it (default: logger)", cmd_take_text, offsetof (struct logger_options, name) },
+    { CMD_LETTERS (0, 's'), "severity", "LEVEL", "emerg, alert, crit, err, warning, notice (default), info, debug",
+      take_level, offsetof (struct logger_options, level) },
+    { CMD_LETTERS (0, 'n'), "name", "NAME", "who says it (default: logger)", cmd_take_text,
+      offsetof (struct logger_options, name) },
     CMD_OPTIONS_END,
 };
 

@@ -117,9 +117,9 @@ static int run_sub (struct cmd *cmd)
 }
 
 static const struct cmd_option pub_options[] = {
-    { 'p', "private", NULL, "for the owner and its sender only", cmd_take_flag,
+    { CMD_LETTERS (0, 'p'), "private", NULL, "for the owner and its sender only", cmd_take_flag,
       offsetof (struct pub_options, private) },
-    { 's', "sequence", NULL, "print its number", cmd_take_flag, offsetof (struct pub_options, tell) },
+    { CMD_LETTERS (0, 's'), "sequence", NULL, "print its number", cmd_take_flag, offsetof (struct pub_options, tell) },
     CMD_OPTIONS_END,
 };
 
@@ -135,7 +135,7 @@ const struct command event_pub_command = {
     .flags = CMD_CONNECTS,
     .summary = "Publish an event",
     .example = "idtree event pub news.today '{\"a\":1}'",
-    .json = "one object with its number",
+    .json = "one object",
     .options = pub_options,
     .run = run_pub,
 };

@@ -151,7 +151,7 @@ const struct command module_stats_command = {
     .flags = CMD_CONNECTS,
     .summary = "Show or clear the counters of a module",
     .example = "idtree module stats fluid",
-    .json = "one object on one line",
+    .json = "one object",
     .options = stats_options,
     .run = run_stats,
 };

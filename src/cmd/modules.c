@@ -70,7 +70,7 @@ static int run (struct cmd *cmd)
     json_t *answer = ask_new (cmd, "module.list", o.rank, NULL, "modules");
 
     if (cmd->json)
-        ask_print (cmd, json_object_get (answer, "mods"));
+        ask_print_lines (cmd, json_object_get (answer, "mods"));
     else
         print_list (json_object_get (answer, "mods"));
     json_decref (answer);
@@ -89,7 +89,7 @@ const struct command module_list_command = {
     .flags = CMD_CONNECTS,
     .summary = "List the modules of a broker",
     .example = "idtree module list --rank 3",
-    .json = "an array of objects",
+    .json = "one object a line, for each module",
     .options = options,
     .run = run,
 };

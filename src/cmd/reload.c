@@ -104,7 +104,8 @@ static int run (struct cmd *cmd)
 static const struct cmd_option options[] = {
     { 'r', "rank", "RANK", "that broker (default: the one connected to)", cmd_take_rank,
       offsetof (struct reload_options, rank) },
-    { 'a', "all", NULL, "all brokers of the instance", cmd_take_flag, offsetof (struct reload_options, all) },
+    { CMD_LETTERS (0, 'a'), "all", NULL, "all brokers of the instance", cmd_take_flag,
+      offsetof (struct reload_options, all) },
     CMD_OPTIONS_END,
 };
 

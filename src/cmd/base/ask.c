@@ -170,6 +170,15 @@ void ask_print (const struct cmd *cmd, const json_t *answer)
         cmd_flush (cmd);
 }
 
+void ask_print_lines (const struct cmd *cmd, const json_t *array)
+{
+    size_t i;
+    json_t *one;
+
+    json_array_foreach ((json_t *)array, i, one)
+        ask_print (cmd, one);
+}
+
 /* --- for people ------------------------------------------------------------------------------- */
 
 #define LABEL_MAX 96

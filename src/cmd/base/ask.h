@@ -67,6 +67,9 @@ json_t *ask_new (struct cmd *cmd, const char *topic, uint32_t nodeid, json_t *re
 /* Print an answer on one line, as JSON. */
 void ask_print (const struct cmd *cmd, const json_t *answer);
 
+/* Print each element of an array on a line of its own, as all commands that list things do. */
+void ask_print_lines (const struct cmd *cmd, const json_t *array);
+
 /* Print the members of an object for people, one a line: 'prefix' and its key, filled up to 'columns' (0: as many as
  * the longest needs) by one blank at least, then the text that it is, or its JSON (with 'flags' of jansson).  null is
  * -, a list has commas, the members of an object follow its key, and an array of objects is a table, behind all others.

@@ -263,9 +263,9 @@ static void add_option (const struct cmd_option *o, void *arg)
     assert (p->count < PARSER_MAX);
     p->longs[p->count].name = o->name;
     p->longs[p->count].has_arg = o->arg ? required_argument : no_argument;
-    p->longs[p->count].val = o->letter ? o->letter & 0xff : KEY_LONG + p->count;
-    p->options[p->count] = *o; /* which may be made for the call */
-    p->names[p->count++] = o->name;
+    p->longs[p->count].val = o->letter & 0xff ? o->letter & 0xff : KEY_LONG + p->count;
+    p->options[p->count] = *o;                     /* which may be made for the call */
+    p->names[p->count++] = o->help ? o->name : ""; /* to suggest */
     add_letter (p, o->letter & 0xff, o->arg != NULL);
     add_letter (p, o->letter >> 8, o->arg != NULL);
 }
@@ -426,8 +426,10 @@ static void print_option (const struct cmd_option *o, void *arg)
 {
     char text[64];
 
+    if (!o->help)
+        return;
     snprintf (text, sizeof (text), "--%s%s%s", o->name, o->arg ? "=" : "", o->arg ? o->arg : "");
-    if (o->letter)
+    if (o->letter & 0xff)
         out_print ("  -%c, %-22s %s\n", o->letter & 0xff, text, o->help);
     else
         out_print ("      %-22s %s\n", text, o->help);

@@ -33,20 +33,21 @@ enum cmd_status {
 struct cmd;
 
 struct cmd_option {
-    int letter;       /* 0: it has none */
+    int letter;       /* 0: it has none; of CMD_LETTERS one or both */
     const char *name; /* after -- */
     const char *arg;  /* name of its argument as -h shows it; NULL: takes none */
-    const char *help; /* one line */
+    const char *help; /* one line; NULL: another name of the option before it, which -h does not show */
 
     /* Read 'arg' (borrowed from argv; NULL: takes none) into 'to', or end the program.  'to' is 'offset' bytes behind
-     * what
-     * cmd_options () was given.
+     * what cmd_options () was given.
      */
     void (*take) (struct cmd *cmd, const char *arg, void *to);
     size_t offset;
 };
 
-/* Two letters for one option: ours, and that of Flux's command, which -h does not show. */
+/* Two letters for one option: ours (0: it has none), and one more that -h does not show: that of Flux's command, or one
+ * that means something else in most commands.  A letter that -h shows means the same in all commands.
+ */
 #define CMD_LETTERS(own, other) ((own) | (other) << 8)
 #define CMD_OPTIONS_MAX 16 /* of one command */
 #define CMD_OPTIONS_END              \

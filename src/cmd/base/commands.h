@@ -57,6 +57,7 @@ extern const struct command health_command;
 extern const struct command metrics_command;
 extern const struct command shutdown_command;
 extern const struct command keygen_command;
+extern const struct command completion_command;
 extern const struct command reload_command;
 extern const struct command version_command;
 extern const struct command complete_command;

@@ -49,14 +49,26 @@ struct libscols_line *table_add (struct libscols_table *t, struct libscols_line 
     return line;
 }
 
-void table_print (struct libscols_table *t, const char *name)
+void table_print (struct libscols_table *t)
 {
-    if (name) {
-        scols_table_enable_json (t, 1);
-        scols_table_set_name (t, name);
-    }
     scols_print_table (t);
     scols_unref_table (t);
+}
+
+json_t *table_json_new (struct libscols_table *t, const char *name)
+{
+    char *text = NULL;
+
+    scols_table_enable_json (t, 1);
+    scols_table_set_name (t, name);
+    if (scols_print_table_to_string (t, &text) < 0)
+        no_memory ();
+    scols_unref_table (t);
+    json_t *o = json_loads (text, 0, NULL);
+    free (text);
+    if (!o)
+        no_memory ();
+    return o;
 }
 
 /* A member as text; numbers in 'buf'. */
@@ -89,5 +101,5 @@ void table_print_json (const struct table_column *columns, size_t n, const json_
             texts[c] = member (row, columns[c].key, bufs[c], sizeof (bufs[c]));
         table_add (t, NULL, texts, n);
     }
-    table_print (t, NULL);
+    table_print (t);
 }

@@ -31,8 +31,11 @@ struct libscols_table *table_create (const struct table_column *columns, size_t 
 struct libscols_line *table_add (struct libscols_table *t, struct libscols_line *parent, const char *const *texts,
                                  size_t n);
 
-/* Print to stdout and free: as a table, or with a 'name' as a JSON object of that one member. */
-void table_print (struct libscols_table *t, const char *name);
+/* Print to stdout and free. */
+void table_print (struct libscols_table *t);
+
+/* The table as an object with the one member 'name'; frees the table.  Ends the program where memory is short. */
+json_t *table_json_new (struct libscols_table *t, const char *name);
 
 /* Print an array of objects, one a row. */
 void table_print_json (const struct table_column *columns, size_t n, const json_t *rows);

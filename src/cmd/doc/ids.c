@@ -90,7 +90,7 @@ static int run (struct cmd *cmd)
 
 static const struct cmd_option options[] = {
     { 'n', "count", "N", "how many (default 1)", take_count, DOC_AT (count) },
-    { 'u', "uuid", NULL, "a column with the UUID that each stands for", cmd_take_flag, DOC_AT (uuid) },
+    { CMD_LETTERS (0, 'u'), "uuid", NULL, "a column with the UUID that each stands for", cmd_take_flag, DOC_AT (uuid) },
     { 0, "now", NULL, "do not wait: local ids are negative, and mean something on this rank only", cmd_take_flag,
       DOC_AT (now) },
     DOC_RANK_OPTION,

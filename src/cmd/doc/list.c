@@ -23,7 +23,7 @@ static int run (struct cmd *cmd)
     json_t *answer = doc_ask_new (&d, "list", json_object (), "documents");
 
     if (cmd->json)
-        doc_print (&d, json_object_get (answer, "documents"));
+        ask_print_lines (cmd, json_object_get (answer, "documents"));
     else
         print_list (json_object_get (answer, "documents"));
     json_decref (answer);
@@ -35,6 +35,6 @@ const struct command doc_list_command = {
     .flags = CMD_CONNECTS,
     .summary = "List the documents of the id compressor",
     .example = "idtree doc list",
-    .json = "an array of objects",
+    .json = "one object a line, for each document",
     .run = run,
 };

@@ -79,7 +79,7 @@ static void find_form (struct filter *f)
     int schemes = 0;
 
     if (!f->form)
-        cmd_usage (cmd, "it needs --to FORM");
+        cmd_usage (cmd, "it needs --format FORM");
     for (int i = 0; i < SCHEME_COUNT; i++) {
         f->number[i] = scheme_form (scheme_at (i), f->form);
         schemes += f->number[i] >= 0;
@@ -102,10 +102,11 @@ static int run (struct cmd *cmd)
 }
 
 static const struct cmd_option options[] = {
-    { 't', "to", "FORM", "fluid: dec, hex, dothex, f58, ƒ58, words, emoji; others: text, hex", cmd_take_text,
+    { 'F', "format", "FORM", "fluid: dec, hex, dothex, f58, ƒ58, words, emoji; others: text, hex", cmd_take_text,
       offsetof (struct filter, form) },
-    { 's', "scheme", "SCHEME", "fluid, flax, sno or uid (default: what an id is certain to be)", idtext_take_scheme,
-      offsetof (struct filter, reader.scheme) },
+    { 't', "to", "FORM", NULL, cmd_take_text, offsetof (struct filter, form) },
+    { CMD_LETTERS (0, 's'), "scheme", "SCHEME", "fluid, flax, sno or uid (default: what an id is certain to be)",
+      idtext_take_scheme, offsetof (struct filter, reader.scheme) },
     CMD_OPTIONS_END,
 };
 
@@ -114,7 +115,7 @@ const struct command id_convert_command = {
     .operands = "ID...|-",
     .summary = "Convert ids of any form to one form; - reads them from stdin, one a line",
     .details = "A line that is no id is told on stderr and left out; the exit status is then 1.",
-    .example = "idtree id convert --to words - <ids >names",
+    .example = "idtree id convert --format words - <ids >names",
     .json = "one object a line",
     .options = options,
     .run = run,

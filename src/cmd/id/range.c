@@ -99,8 +99,9 @@ static int run (struct cmd *cmd)
 static const struct cmd_option options[] = {
     { 0, "from", "DATE", "begin, as " DATE_EXAMPLE, cmd_take_text, AT (from) },
     { 0, "to", "DATE", "end, not included", cmd_take_text, AT (to) },
-    { 's', "scheme", "SCHEME", "fluid, flax, sno or uid (default fluid)", idtext_take_scheme, AT (scheme) },
-    { 0, "form", "FORM", "of the keys: as --to of idtree id convert", cmd_take_text, AT (form) },
+    { CMD_LETTERS (0, 's'), "scheme", "SCHEME", "fluid, flax, sno or uid (default fluid)", idtext_take_scheme,
+      AT (scheme) },
+    { 'F', "format", "FORM", "of the keys: as of idtree id convert", cmd_take_text, AT (form) },
     { 'e', "epoch", "DATE", "fluid: when timestamps begin (default: as the instance says)", cmd_take_text, AT (epoch) },
     { 0, "drift", "N", "uid: drift bits, 5 to 10 (default 8)", cmd_take_text, AT (drift) },
     { 0, "kind", "KIND", "uid: local or global (default global)", cmd_take_text, AT (kind) },

@@ -205,8 +205,8 @@ static int run (struct cmd *cmd)
 static const struct cmd_option options[] = {
     { 'e', "epoch", "DATE", "fluid: when timestamps begin, as 2026-11-21 or 2026-11-21T10:11:12.345Z", cmd_take_text,
       AT (epoch_option) },
-    { 's', "scheme", "SCHEME", "fluid, flax, sno or uid (default: whatever it can be)", idtext_take_scheme,
-      AT (reader.scheme) },
+    { CMD_LETTERS (0, 's'), "scheme", "SCHEME", "fluid, flax, sno or uid (default: whatever it can be)",
+      idtext_take_scheme, AT (reader.scheme) },
     { 0, "drift", "N", "uid: drift bits it was written with, 5 to 10 (default 8)", cmd_take_text, AT (drift_option) },
     CMD_OPTIONS_END,
 };

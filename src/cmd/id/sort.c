@@ -117,8 +117,8 @@ static int run (struct cmd *cmd)
 }
 
 static const struct cmd_option options[] = {
-    { 's', "scheme", "SCHEME", "fluid, flax, sno or uid (default: what the first line is)", idtext_take_scheme,
-      offsetof (struct sort, reader.scheme) },
+    { CMD_LETTERS (0, 's'), "scheme", "SCHEME", "fluid, flax, sno or uid (default: what the first line is)",
+      idtext_take_scheme, offsetof (struct sort, reader.scheme) },
     { 'u', "unique", NULL, "of several equal ids only the first, whatever their forms", cmd_take_flag,
       offsetof (struct sort, unique) },
     CMD_OPTIONS_END,

@@ -32,9 +32,10 @@ struct jobs {
 };
 
 #define JOBS_AT(member) offsetof (struct jobs, member)
-#define JOBS_TO_OPTION(at)                                                                              \
-    {                                                                                                   \
-        't', "to", "FORM", "ids in this form (default f58): as of idtree id convert", cmd_take_text, at \
+#define JOBS_FORMAT_OPTIONS(at)                                                                              \
+    { 'F', "format", "FORM", "ids in this form (default f58): as of idtree id convert", cmd_take_text, at }, \
+    {                                                                                                        \
+        't', "to", "FORM", NULL, cmd_take_text, at                                                           \
     }
 #define JOBS_AFTER_OPTION                                                                               \
     {                                                                                                   \

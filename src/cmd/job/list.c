@@ -109,7 +109,7 @@ static int run (struct cmd *cmd)
 static const struct cmd_option options[] = {
     JOBS_AFTER_OPTION,
     { 'n', "count", "N", "N at most (default: all)", cmd_take_count, JOBS_AT (count) },
-    JOBS_TO_OPTION (JOBS_AT (form_name)),
+    JOBS_FORMAT_OPTIONS (JOBS_AT (form_name)),
     CMD_OPTIONS_END,
 };
 

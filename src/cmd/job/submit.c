@@ -400,9 +400,10 @@ static void take_urgency (struct cmd *cmd, const char *arg, void *to)
 
 static const struct cmd_option options[] = {
     { 'n', "count", "N", "submit it N times (default 1)", take_count, AT (count) },
-    { 'u', "urgency", "U", "0 to 31, hold, default or expedite (default 16)", take_urgency, AT (urgency) },
+    { CMD_LETTERS (0, 'u'), "urgency", "U", "0 to 31, hold, default or expedite (default 16)", take_urgency,
+      AT (urgency) },
     { 'k', "key", "KEY", "the same key means the same job; with -n KEY-1 ... KEY-N", cmd_take_text, AT (key) },
-    JOBS_TO_OPTION (AT (form_name)),
+    JOBS_FORMAT_OPTIONS (AT (form_name)),
     { 'q', "quiet", NULL, "print no ids", cmd_take_flag, AT (quiet) },
     CMD_OPTIONS_END,
 };

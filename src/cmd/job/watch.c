@@ -117,7 +117,7 @@ static const struct cmd_option options[] = {
     { 'n', "count", "N", "end after N jobs (default: until interrupted)", cmd_take_count, JOBS_AT (count) },
     { 0, "ack", NULL, "acknowledge what was printed: it may be forgotten", cmd_take_flag, JOBS_AT (ack) },
     { 0, "no-jobspec", NULL, "without jobspecs", cmd_take_flag, JOBS_AT (no_jobspec) },
-    JOBS_TO_OPTION (JOBS_AT (form_name)),
+    JOBS_FORMAT_OPTIONS (JOBS_AT (form_name)),
     CMD_OPTIONS_END,
 };
 

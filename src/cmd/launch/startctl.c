@@ -132,7 +132,7 @@ static int print_status (struct cmd *cmd, bool json)
     json_t *o = call_new (cmd, json_pack ("{s:s}", "verb", "status"));
 
     if (json)
-        ask_print (cmd, o);
+        ask_print_lines (cmd, json_object_get (o, "brokers"));
     else
         table_print_json (columns, 3, json_object_get (o, "brokers"));
     json_decref (o);
@@ -253,7 +253,7 @@ const struct command startctl_command = {
     .summary = "Kill, stop, continue and run again brokers of idtree start",
     .details = "Each waits until it is done: the broker has ended, is stopped, goes on, is up.",
     .example = "idtree startctl kill 3 && idtree startctl run 3",
-    .json = "one object",
+    .json = "status: one object a line, for each broker; others an empty object when it is done",
     .options = options,
     .run = run,
 };

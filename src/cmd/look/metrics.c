@@ -137,7 +137,7 @@ static const struct cmd_option options[] = {
     { 'r', "rank", "RANK", "of that rank alone (default: of the instance)", cmd_take_rank, AT (rank) },
     { 0, "subtree", NULL, "with those below it", cmd_take_flag, AT (subtree) },
     { 0, "per-rank", NULL, "of each rank by itself, instead of sums", cmd_take_flag, AT (per_rank) },
-    { 0, "format", "FORMAT", "openmetrics (default), or prometheus: its older text format", cmd_take_text,
+    { 'F', "format", "FORMAT", "openmetrics (default), or prometheus: its older text format", cmd_take_text,
       AT (format) },
     CMD_OPTIONS_END,
 };
@@ -150,7 +150,7 @@ const struct command metrics_command = {
                "levels are added, of others the least or the greatest is told.  Ranks that are missing are counted\n"
                "(idtree_ranks).",
     .example = "idtree metrics -r 1 --subtree",
-    .json = "the report as brokers tell it",
+    .json = "one object: the report of the brokers",
     .options = options,
     .run = run,
 };

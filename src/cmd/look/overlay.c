@@ -127,7 +127,7 @@ const struct command overlay_status_command = {
                "borrowing (generates with some of the sequence numbers of another rank's GENERATOR);\n"
                "at rank 0 also what is wrong with the store of its horizon.",
     .example = "idtree overlay status --wait=full --down",
-    .json = "objects instead of a table",
+    .json = "one object",
     .options = options,
     .run = run,
 };

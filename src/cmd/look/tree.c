@@ -312,7 +312,14 @@ void overlay_print_tree (const struct overlay_view *v)
         w.next = (struct level){ NULL, 0, 0 };
         walk_level (&w, &l);
     }
-    table_print (w.table, v->json ? "overlay" : NULL);
-    if (!v->json && w.store[0] != '\0')
+    if (v->json) {
+        json_t *o = table_json_new (w.table, "overlay");
+
+        ask_print (v->cmd, o);
+        json_decref (o);
+        return;
+    }
+    table_print (w.table);
+    if (w.store[0] != '\0')
         out_print ("store %s\n", w.store);
 }

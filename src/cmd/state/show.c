@@ -146,7 +146,7 @@ const struct command state_check_command = {
     .operands = "DIR",
     .summary = "Tell whether all of an instance's state is in a folder, and whole; no broker may run on it",
     .example = "idtree state check /var/lib/idtree",
-    .json = "one object, where all is there, and whole",
+    .json = "one object, if all is there, and whole",
     .run = check,
 };
 

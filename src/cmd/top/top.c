@@ -317,7 +317,7 @@ const struct command top_command = {
     .summary = "Show ranks, where ids come from, and how many, as it changes",
     .details = "Keys: s S sort, r reverse, / filter, Enter subtree, u all, space pause, arrows j k, ? help, q end.",
     .example = "idtree top --sort ids/s",
-    .json = "one object for each look",
+    .json = "one object a line, for each look",
     .options = options,
     .run = run,
 };

@@ -275,14 +275,14 @@ static void take_types (struct cmd *cmd, const char *arg, void *to)
 
 static const struct cmd_option options[] = {
     { 'r', "rank", "R", "at rank R (default: the broker of the URI)", cmd_take_rank, AT (rank) },
-    { 't', "type", "TYPES", "request, response, event, control, or some of them (default: all)", take_types,
-      AT (types) },
+    { CMD_LETTERS (0, 't'), "type", "TYPES", "request, response, event, control, or some of them (default: all)",
+      take_types, AT (types) },
     { 0, "peer", "PEER", "client, module, broker, child, parent, a module's name, a rank at the end of a link",
       cmd_take_text, AT (peer) },
-    { 'g', "grep", "TEXT", "only lines with this text", cmd_take_text, AT (text) },
+    { CMD_LETTERS (0, 'g'), "grep", "TEXT", "only lines with this text", cmd_take_text, AT (text) },
     { CMD_LETTERS ('n', 'c'), "count", "N", "end after N messages (default: until interrupted)", cmd_take_count,
       AT (count) },
-    { 'F', "full", NULL, "with payloads and texts of errors", cmd_take_flag, AT (full) },
+    { CMD_LETTERS (0, 'F'), "full", NULL, "with payloads and texts of errors", cmd_take_flag, AT (full) },
     CMD_OPTIONS_END,
 };
 

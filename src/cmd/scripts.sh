@@ -1,0 +1,32 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Copyright idtree contributors
+#
+# scripts.sh [NAME FILE...]... - print completion_scripts.c: for each NAME the text of its FILEs, one after the other
+#
+# A word with a / is a FILE, one without is a NAME.
+set -e
+cat <<'END'
+/* Written by scripts.sh. */
+#include "cmd/completion.h"
+
+END
+names=
+for word; do
+    case $word in
+    */*) od -An -v -tu1 "$word" | sed 's/[0-9][0-9]*/&,/g' ;;
+    *)
+        test -z "$names" || echo '0 };'
+        echo "static const char text_${word}[] = {"
+        names="$names $word"
+        ;;
+    esac
+done
+echo '0 };'
+echo
+echo 'const struct completion_script completion_scripts[] = {'
+for word in $names; do
+    echo "    { \"$word\", text_$word },"
+done
+echo '    { NULL, NULL },'
+echo '};'
