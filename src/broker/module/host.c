@@ -68,7 +68,9 @@ static uint64_t asker_key (const struct modules *ms, const char *uuid)
     return uuid_key (ms->seed, uuid);
 }
 
-/* Requests wait by turns over who asks.  That an asker is gone is always taken: modules keep things for it. */
+/* Requests wait by turns over who asks.  That a requester is gone is taken beyond the limits, for modules keep things
+ * for it, but only few of each: a module has taken a request of each before (router.c), within the limits.
+ */
 static int enqueue_ask (struct module *m, const idt_msg_t *msg)
 {
     uint64_t key = asker_key (m->ms, idt_msg_route_oldest (msg));

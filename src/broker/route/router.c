@@ -301,7 +301,17 @@ void router_response_new (struct router *r, struct peer *from, idt_msg_t *msg)
 
 /* --- requests ------------------------------------------------------------------------------ */
 
-/* Remember which services a client or module asks, to tell them when it goes. */
+bool router_is_disconnect (const idt_msg_t *msg)
+{
+    const char *topic = idt_msg_topic (msg);
+    size_t len = service_len (topic);
+
+    return idt_msg_has_flag (msg, IDT_MSGFLAG_NORESPONSE) && strcmp (topic + len, ".disconnect") == 0;
+}
+
+/* Remember which services a client or module asked, to tell them when it goes.  A service that took none of its requests
+ * keeps nothing for it, so a client that connects, is refused and goes leaves nothing there.
+ */
 static void note_use (struct peer *from, const idt_msg_t *msg)
 {
     const char *topic = idt_msg_topic (msg);
@@ -311,7 +321,8 @@ static void note_use (struct peer *from, const idt_msg_t *msg)
     struct peer_use *u;
     int n = 0;
 
-    if (len > MAX_SERVICE_NAME) /* nobody can have it */
+    if ((from->kind != PEER_CLIENT && from->kind != PEER_MODULE) || len > MAX_SERVICE_NAME
+        || router_is_disconnect (msg))
         return;
     for (u = from->uses; u; u = u->next, n++)
         if (u->nodeid == nodeid && u->upstream == upstream && u->service[len] == '\0'
@@ -325,14 +336,6 @@ static void note_use (struct peer *from, const idt_msg_t *msg)
     memcpy (u->service, topic, len);
     u->next = from->uses;
     from->uses = u;
-}
-
-bool router_is_disconnect (const idt_msg_t *msg)
-{
-    const char *topic = idt_msg_topic (msg);
-    size_t len = service_len (topic);
-
-    return idt_msg_has_flag (msg, IDT_MSGFLAG_NORESPONSE) && strcmp (topic + len, ".disconnect") == 0;
 }
 
 /* The peer that a request went to is gone, or as good as that. */
@@ -378,6 +381,7 @@ static void pass_on (struct router *r, struct peer *from, struct peer *to, const
     }
     if (to->send (to->arg, msg) == 0) {
         show (r, ROUTER_TO, to, msg);
+        note_use (from, msg);
         return;
     }
     errnum = errno;
@@ -494,8 +498,6 @@ void router_request_new (struct router *r, struct peer *from, idt_msg_t *msg)
         idt_msg_unref (msg);
         return;
     }
-    if (from->kind == PEER_CLIENT || from->kind == PEER_MODULE)
-        note_use (from, msg);
     route_request (r, from, msg);
     if (r->busy)
         give_back (r, from, msg);

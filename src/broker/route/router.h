@@ -12,7 +12,7 @@
  * 2. Requests that were passed on are remembered until they are answered; when the peer that they went to
  *    goes, each is answered with EHOSTUNREACH.
  * 3. The oldest route of a request tells at which client or module it entered the tree, whatever a client put there.
- * 4. When a client or module goes, each service that it asked gets SERVICE.disconnect; when a child goes, the
+ * 4. When a client or module goes, each service that took a request of it gets SERVICE.disconnect; when a child goes, the
  *    services that still work for someone below it do.
  * 5. What a broker's module sent (IDT_ROLE_BROKER) is for brokers: whoever serves in the name of a module that is not
  *    there, a client or a PEER_ABSENT, gets none of it.

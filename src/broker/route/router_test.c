@@ -578,6 +578,40 @@ static void test_client_gone (void)
     world_destroy (w);
 }
 
+/* A module whose queue is full takes disconnects alone, as host.c does. */
+static int full_send (void *arg, const idt_msg_t *msg)
+{
+    struct fake *f = arg;
+
+    if (!router_is_disconnect (msg)) {
+        errno = EXFULL;
+        return -1;
+    }
+    f->count++;
+    return 0;
+}
+
+/* Clients come, ask a module that is stopped, and go: nothing of them stays where nothing was taken. */
+static void test_refused_client_gone (void)
+{
+    struct world *w = world_create (RANK, 100);
+    static struct fake guest;
+
+    w->mod.peer.send = full_send;
+    for (int i = 0; i < 5000; i++) {
+        add (w, &guest, PEER_CLIENT, "guest", 0);
+        ask (w, &guest, "mod.x", IDT_NODEID_ANY, 1, 0);
+        ask (w, &guest, "mod.disconnect", IDT_NODEID_ANY, 0, IDT_MSGFLAG_NORESPONSE);
+        w->mod.count--;
+        router_peer_remove (w->r, &guest.peer);
+        fake_clear (&guest);
+    }
+    ok (w->mod.count == 0, "5,000 clients whose requests a full module refused leave no disconnect there: %d",
+        w->mod.count);
+    w->mod.count = 0;
+    world_destroy (w);
+}
+
 /* A disconnect on its way through makes each hop forget what it answers for. */
 static void test_disconnect_passes (void)
 {
@@ -716,7 +750,7 @@ static void test_limits (void)
     world_clear (w);
     for (int i = 0; i < ROUTER_MAX_USES + 10; i++) {
         snprintf (topic, sizeof (topic), "far%d.x", i);
-        ask (w, &w->c2, topic, IDT_NODEID_ANY, 0, 0);
+        ask (w, &w->c2, topic, IDT_NODEID_ANY, 0, IDT_MSGFLAG_NORESPONSE);
     }
     fake_clear (&w->parent);
     router_peer_remove (w->r, &w->c2.peer);
@@ -1021,6 +1055,7 @@ int main (void)
     test_target_gone ();
     test_send_fails ();
     test_client_gone ();
+    test_refused_client_gone ();
     test_disconnect_passes ();
     test_child_gone ();
     test_builtin ();

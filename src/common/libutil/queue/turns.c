@@ -25,6 +25,7 @@ struct item {
     STAILQ_ENTRY (item) link;
     void *item;
     uint32_t cost;
+    bool forced;
 };
 
 struct group {
@@ -45,6 +46,7 @@ struct flow {
     STAILQ_HEAD (, item) items;
     TAILQ_ENTRY (flow) link; /* in its list */
     size_t nitems;
+    unsigned forced; /* of them */
     bool ready;
     enum { LIST_NONE, LIST_NEW, LIST_ROUND } list;
 };
@@ -260,17 +262,19 @@ static int put (struct turns *t, uint64_t group, uint64_t key, void *item, uint3
     struct flow *f = find_or_add (t, key);
     struct item *i = spare_get (&t->items);
     bool was_idle = f && STAILQ_EMPTY (&f->items);
+    bool forced = charge == account_force;
     int errnum = ENOMEM;
 
     if (was_idle && f->list != LIST_NONE && group_key (f) != group)
         change_group (t, f);
     if (!f || !i || join_group (t, f, group) < 0)
         goto error;
-    if (charge (account_of (f), cost, 0) == ACCOUNT_FULL) {
+    if ((forced && f->forced >= TURNS_MAX_FORCED) || charge (account_of (f), cost, 0) == ACCOUNT_FULL) {
         errnum = EXFULL;
         goto error;
     }
-    *i = (struct item){ .item = item, .cost = cost };
+    *i = (struct item){ .item = item, .cost = cost, .forced = forced };
+    f->forced += forced;
     STAILQ_INSERT_TAIL (&f->items, i, link);
     f->nitems++;
     if (was_idle && f->ready)
@@ -305,6 +309,7 @@ static void *take (struct turns *t, struct flow *f)
 
     STAILQ_REMOVE_HEAD (&f->items, link);
     f->nitems--;
+    f->forced -= i->forced;
     f->credit -= i->cost;
     account_release (account_of (f), 1, i->cost, 0);
     spare_put (&t->items, i);
@@ -394,6 +399,7 @@ static void drop (struct turns *t, struct flow *f, turns_f cb, void *arg)
     leave_list (t, f);
     STAILQ_CONCAT (&items, &f->items);
     f->nitems = 0;
+    f->forced = 0;
     STAILQ_FOREACH (i, &items, link)
         account_release (account_of (f), 1, i->cost, 0);
     f->ready = true;

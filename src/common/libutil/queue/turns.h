@@ -42,7 +42,10 @@ int turns_put (struct turns *t, uint64_t key, void *item, uint32_t cost);
 #define TURNS_ALONE UINT64_C (0)
 int turns_put_of (struct turns *t, uint64_t group, uint64_t key, void *item, uint32_t cost);
 
-/* The same for what must not be refused: only ENOMEM. */
+/* The same beyond the limits, for what the flow's owner cannot repeat.  A flow has TURNS_MAX_FORCED such items at most:
+ * EXFULL.
+ */
+#define TURNS_MAX_FORCED 4
 int turns_force (struct turns *t, uint64_t group, uint64_t key, void *item, uint32_t cost);
 
 /* Take the next item.  NULL: no flow that is ready has one. */

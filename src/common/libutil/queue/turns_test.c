@@ -235,7 +235,7 @@ static void test_limits (void)
     while (turns_put (t, 2, &modest, 1) == 0)
         modest++;
     ok (modest == 25, "another finds room");
-    ok (turns_force (t, TURNS_ALONE, 3, &t, 1) == 0 && turns_flow_count (t, 3) == 1, "what must not be refused is not");
+    ok (turns_force (t, TURNS_ALONE, 3, &t, 1) == 0 && turns_flow_count (t, 3) == 1, "what is forced is not refused");
     ok (turns_next (t) == &greedy && turns_next (t) == &modest && turns_next (t) == &t && turns_next (t) == &greedy
             && turns_next (t) == &modest,
         "and they take turns");
@@ -250,6 +250,22 @@ static void test_limits (void)
     turns_destroy (t);
 }
 
+/* Beyond the limits there are few items of each flow. */
+static void test_forced (void)
+{
+    struct turns *t = turns_create (QUANTUM, 1, 0);
+    int n = 0;
+
+    while (n < 100 && turns_force (t, 7, 1, &n, 1) == 0)
+        n++;
+    ok (n == TURNS_MAX_FORCED && errno == EXFULL, "a flow has %d forced items at most", n);
+    ok (turns_force (t, 7, 2, &n, 1) == 0, "another flow has its own");
+    ok (turns_next (t) && turns_next (t) && turns_force (t, 7, 1, &n, 1) == 0, "one that is served makes room");
+    turns_drain (t, NULL, NULL);
+    ok (turns_force (t, 7, 1, &n, 1) == 0, "so does one that is drained");
+    turns_destroy (t);
+}
+
 int main (int argc, char *argv[])
 {
     test_limits ();
@@ -258,6 +274,7 @@ int main (int argc, char *argv[])
     ok (fair (1, 1000), "so are flows of items of different cost");
     ok (fair (100, 100), "and of items of a quantum");
     test_groups ();
+    test_forced ();
     test_newcomers ();
     ok (fair_to_one (4, 1, 1), "a group of 4 flows is served as one that is alone is");
     ok (fair_to_one (16, 50, 80), "so is one of 16");
