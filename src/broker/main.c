@@ -219,19 +219,36 @@ static void choose_boot (struct boot_conf *conf, struct attrs *attrs)
     }
 }
 
-/* Modules are in the build tree for who runs from there, else where they were installed. */
-static const char *module_path (void)
+/* Whether 'exe' is in a folder of that name at the end of its path; its first '*top' characters are the path before. */
+static bool is_in (const char *exe, const char *folder, int *top)
 {
-    static const char *const build = BUILDDIR;
+    const char *slash = strrchr (exe, '/');
+    size_t length = strlen (folder), n = slash ? (size_t)(slash - exe) : 0;
+
+    if (n <= length || strncmp (slash - length, folder, length) != 0)
+        return false;
+    *top = (int)(n - length);
+    return true;
+}
+
+/* A broker that runs from its build tree loads the modules of that tree, others load the installed modules.  The path
+ * of the program shows which it is: the path of the build in its code would make its bytes depend on where it was
+ * built.
+ */
+static const char *module_path (char buf[static PATH_MAX])
+{
     char exe[PATH_MAX];
     ssize_t n = readlink ("/proc/self/exe", exe, sizeof (exe) - 1);
     const char *env = getenv ("IDTREE_MODULE_PATH");
+    int top, length;
 
     if (env)
         return env;
-    if (n > 0 && strncmp (exe, build, strlen (build)) == 0 && exe[strlen (build)] == '/')
-        return BUILDDIR "/src/modules/.libs";
-    return MODULEDIR;
+    exe[n > 0 ? n : 0] = '\0';
+    if (!is_in (exe, "/src/broker/.libs", &top) && !is_in (exe, "/src/broker", &top))
+        return MODULEDIR;
+    length = snprintf (buf, PATH_MAX, "%.*s/src/modules/.libs", top, exe);
+    return length < PATH_MAX && access (buf, X_OK) == 0 ? buf : MODULEDIR;
 }
 
 /* What the watcher of signals works on. */
@@ -322,11 +339,12 @@ struct opened {
 
 static void open_modules (void *arg)
 {
-    char list[] = BROKER_MODULES, file[PATH_MAX], *save = NULL;
+    char list[] = BROKER_MODULES, path[PATH_MAX], file[2 * PATH_MAX], *save = NULL;
     struct opened *o = arg;
+    const char *folder = module_path (path);
 
     for (char *name = strtok_r (list, ",", &save); name && o->count < OPENED_MAX; name = strtok_r (NULL, ",", &save)) {
-        snprintf (file, sizeof (file), "%s/%s.so", module_path (), name);
+        snprintf (file, sizeof (file), "%s/%s.so", folder, name);
         if ((o->dso[o->count] = dlopen (file, RTLD_NOW | RTLD_LOCAL)))
             o->count++;
     }
@@ -427,6 +445,7 @@ static int run (int argc, char **argv, struct opened *opened)
     struct manager *manager;
     idt_watcher_t *w;
     idt_error_t err;
+    char modules[PATH_MAX];
     uint32_t rank, size = 0;
     int exit_code;
     bool check = false;
@@ -442,7 +461,7 @@ static int run (int argc, char **argv, struct opened *opened)
         die (1, err.text);
     choose_boot (&conf.boot, conf.attrs);
     conf.tmpdir = getenv ("TMPDIR") ? getenv ("TMPDIR") : "/tmp";
-    conf.module_path = module_path ();
+    conf.module_path = module_path (modules);
     conf.command = argv + optind;
     const char *checked = conf.nconfig_files > 0 ? conf.config_files[conf.nconfig_files - 1] : "";
     if (check)
