@@ -2,6 +2,7 @@
  * Copyright idtree contributors */
 
 /* framing.c - whether a request can be read in one way only (RFC 9112) */
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
@@ -10,6 +11,16 @@
 
 #define CRLF 2         /* bytes */
 #define VERSION_SIZE 8 /* HTTP/1.1 */
+
+/* Since the first version after 0.9.77. */
+bool framing_parser_is_strict (const char *version)
+{
+    unsigned a = 0, b = 0, c = 0, d = 0;
+
+    if (sscanf (version, "%u.%u.%u.%u", &a, &b, &c, &d) < 3)
+        return false;
+    return a > 0 || b > 9 || (b == 9 && (c > 77 || (c == 77 && d > 0)));
+}
 
 void framing_spoil (struct framing *f, const char *why)
 {

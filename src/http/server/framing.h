@@ -33,6 +33,11 @@ struct framing {
     uint64_t length;       /* Content-Length */
 };
 
+/* Whether libmicrohttpd of this version (0.9.75) can be told to refuse what breaks the grammar of a header.  It is the
+ * library that runs, not the one whose header was compiled: an upgrade replaces it.
+ */
+bool framing_parser_is_strict (const char *version);
+
 /* The request is to be refused with 400; the first reason counts.  'why' is borrowed for ever. */
 void framing_spoil (struct framing *f, const char *why);
 

@@ -154,8 +154,20 @@ static void test_places (void)
     ok (p.f.wrong, "a value is behind its name");
 }
 
+static void test_version (void)
+{
+    ok (!framing_parser_is_strict ("0.9.71") && !framing_parser_is_strict ("0.9.75")
+            && !framing_parser_is_strict ("0.9.77") && !framing_parser_is_strict ("0.9.9")
+            && !framing_parser_is_strict ("?"),
+        "a library up to 0.9.77 cannot be told to be strict");
+    ok (framing_parser_is_strict ("0.9.77.1") && framing_parser_is_strict ("0.9.78")
+            && framing_parser_is_strict ("0.10.0") && framing_parser_is_strict ("1.0.1"),
+        "a newer one can");
+}
+
 int main (void)
 {
+    test_version ();
     test_host ();
     test_end ();
     test_grammar ();

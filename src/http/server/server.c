@@ -24,15 +24,12 @@
 #define ENDS "this server ends"
 #define CONNECTION_S 30 /* a connection that says nothing, or takes nothing, ends */
 
-/* Whether libmicrohttpd refuses by itself what breaks the grammar of a header.  Older ones take nearly all, but leave a
- * header where it came in, so that 'framing' sees it.
+/* Newer libraries refuse by themselves what breaks the grammar of a header, if they are told to (server.strict).  Older
+ * ones take nearly all, but leave a header where it came in, so that 'framing' sees it.
  */
+#define CLIENT_DISCIPLINE 38 /* the option's number, which older headers do not have */
 #if MHD_VERSION >= 0x00097701
-#define STRICT_PARSER 1
-#define STRICT_OPTIONS MHD_OPTION_CLIENT_DISCIPLINE_LVL, 1,
-#else
-#define STRICT_PARSER 0
-#define STRICT_OPTIONS
+_Static_assert(MHD_OPTION_CLIENT_DISCIPLINE_LVL == CLIENT_DISCIPLINE, "the library keeps its numbers");
 #endif
 
 /* Put before all fields of a request: a parser that is not strict takes the first Content-Length, and answers twice to
@@ -50,7 +47,8 @@ struct server {
     struct guests guests;
     uint64_t now_ms; /* of this turn of the reactor */
     struct room room;
-    bool ends; /* nobody answers any more */
+    bool ends;   /* nobody answers any more */
+    bool strict; /* the library refuses what breaks the grammar */
     LIST_HEAD (, exchange) exchanges;
 };
 
@@ -100,7 +98,8 @@ static void *target_cb (void *cls, const char *target, struct MHD_Connection *c)
 {
     struct exchange *x = exchange_create (cls, c, target ? target : "");
 
-    if (x && !STRICT_PARSER && MHD_set_connection_value (c, MHD_HEADER_KIND, "Content-Length", no_body) != MHD_YES)
+    if (x && !((struct server *)cls)->strict
+        && MHD_set_connection_value (c, MHD_HEADER_KIND, "Content-Length", no_body) != MHD_YES)
         framing_spoil (&x->framing, "the header has no place in the memory of a connection");
     return x;
 }
@@ -125,7 +124,7 @@ static enum MHD_Result field_cb (void *cls, enum MHD_ValueKind kind, const char 
 }
 
 /* The header is there.  Returns false where the request was refused. */
-static bool begin (struct exchange *x, const char *url, const char *method, const char *version)
+static bool begin (const struct server *s, struct exchange *x, const char *url, const char *method, const char *version)
 {
     const union MHD_ConnectionInfo *info = MHD_get_connection_info (x->connection,
                                                                     MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
@@ -133,7 +132,7 @@ static bool begin (struct exchange *x, const char *url, const char *method, cons
 
     x->method = method;
     x->url = path_of (x, url);
-    framing_line (&x->framing, method, x->target, x->target_size, version, !STRICT_PARSER);
+    framing_line (&x->framing, method, x->target, x->target_size, version, !s->strict);
     MHD_get_connection_values_n (x->connection, MHD_HEADER_KIND, field_cb, &x->framing);
     unsigned status = framing_end (&x->framing, info ? method + info->header_size : NULL, &error);
     x->last = status != 0 || x->framing.chunked;
@@ -158,7 +157,7 @@ static enum MHD_Result request_cb (void *cls, struct MHD_Connection *c, const ch
     if (!x)
         return MHD_NO; /* there was no memory */
     if (!x->method)
-        return begin (x, url, method, version) ? MHD_YES : answer (s, x);
+        return begin (s, x, url, method, version) ? MHD_YES : answer (s, x);
     if (*size > 0) { /* to be refused once it is there */
         x->body += *size;
         *size = 0;
@@ -270,14 +269,17 @@ static struct MHD_Daemon *start (struct server *s)
         { tls->authorities ? MHD_OPTION_HTTPS_MEM_TRUST : MHD_OPTION_END, 0, tls->authorities },
         { MHD_OPTION_END, 0, NULL },
     };
+    const struct MHD_OptionItem strict[] = { { (enum MHD_OPTION)CLIENT_DISCIPLINE, 1, NULL },
+                                             { MHD_OPTION_END, 0, NULL } };
 
     return MHD_start_daemon (flags, 0, NULL, NULL, request_cb, s, MHD_OPTION_LISTEN_SOCKET, s->conf.fd,
                              MHD_OPTION_CONNECTION_LIMIT, (unsigned)s->conf.max_connections,
                              MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)CONNECTION_S, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
                              (size_t)MEMORY, MHD_OPTION_NOTIFY_COMPLETED, completed_cb, s, MHD_OPTION_NOTIFY_CONNECTION,
                              connection_cb, s, MHD_OPTION_UNESCAPE_CALLBACK, unescape_cb, NULL,
-                             MHD_OPTION_URI_LOG_CALLBACK, target_cb, s, STRICT_OPTIONS MHD_OPTION_ARRAY,
-                             tls->certificate ? secure : secure + 4, MHD_OPTION_END);
+                             MHD_OPTION_URI_LOG_CALLBACK, target_cb, s, MHD_OPTION_ARRAY,
+                             s->strict ? strict : strict + 1, MHD_OPTION_ARRAY, tls->certificate ? secure : secure + 4,
+                             MHD_OPTION_END);
 }
 
 struct server *server_create (idt_reactor_t *reactor, const struct server_conf *conf, server_run_f *run, void *arg,
@@ -290,6 +292,7 @@ struct server *server_create (idt_reactor_t *reactor, const struct server_conf *
         return NULL;
     }
     *s = (struct server){ .conf = *conf, .reactor = reactor, .run = run, .arg = arg, .room.max = conf->max_answers };
+    s->strict = framing_parser_is_strict (MHD_get_version ());
     LIST_INIT (&s->exchanges);
     guests_init (&s->guests);
     if ((s->daemon = start (s)) && watch (s) == 0)
