@@ -336,7 +336,7 @@ def liar(column, ranks):
                         a = c.ask("broker.ping", {}, **says)
                         check(a["userid"] == os.getuid() and a["rolemask"] & ~LOCAL == ROLES[column], "is no other:", a)
                         c.refuse(errno.EPERM, "attr.set", {"name": "log-level", "value": "0"}, **says)
-                        c.refuse(errno.EPERM, "fluid.lease", {}, text="is between brokers", **says)
+                        c.refuse(errno.EPERM, "fluid.lease", {}, text="is a request between brokers", **says)
 
 
 def submit(c, **more):

@@ -832,7 +832,7 @@ def check_between_brokers():
                 topic = row if "." in row else "fluid." + row  # each module has it
                 for roles in WORDS:
                     for to in range(SIZE):
-                        c.refuse(errno.EPERM, topic, payload, nodeid=to, roles=roles, text=topic + " is between")
+                        c.refuse(errno.EPERM, topic, payload, nodeid=to, roles=roles, text=topic + " is a request between")
                     if rank > 0:
                         c.refuse(errno.EPERM, topic, payload, nodeid=rank, flags=UPSTREAM, roles=roles, text=topic)
                     c.refuse(errno.EPERM, topic, payload, roles=roles, text=topic)

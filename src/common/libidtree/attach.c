@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* attach.c - a client's ids without a message, where its broker shares a page with it (idtree/page.h)
+/* attach.c - a client that makes ids without a message, from the page that its broker shares with it (idtree/page.h)
  *
- * The page is asked for beside the second request for ids, so that who wants one id pays nothing, and taken when it is
- * there: nobody waits for it.  It belongs to the broker of this connection and this instance; without it, or where it
- * has nothing, ids are asked for as ever.
+ * The page is requested together with the second request for ids, so that a program that needs one id has no overhead.
+ * No call waits for it: it is used from the moment it arrives. It belongs to the broker of this connection and to this
+ * instance. Without a page, or if the page has no ids, ids are requested by message.
  */
 #include "config.h"
 
@@ -19,16 +19,16 @@
 #include "libpage/call.h"
 #include "libutil/clock.h"
 
-#define MOST FLUID_PER_MS   /* ids of one call: for more the broker sees that others get theirs */
-#define RETRY_US 1000000    /* after a refusal */
-#define PATIENCE_US 5000000 /* a broker that has not answered by then is asked again */
+#define MOST FLUID_PER_MS   /* ids of one call; larger calls go to the broker, which shares ids fairly */
+#define RETRY_US 1000000    /* microseconds to wait after a refusal */
+#define PATIENCE_US 5000000 /* microseconds without an answer, after which the page is requested again */
 
 struct attach {
-    idt_page_t *page;    /* NULL: none */
-    int fd;              /* of the request that is under way; -1: none is */
-    unsigned connection; /* the number of that it belongs to */
+    idt_page_t *page;    /* NULL: no page */
+    int fd;              /* of the request in progress; -1: none */
+    unsigned connection; /* number of the connection that the page belongs to */
     unsigned requests;   /* for ids, over that connection */
-    uint64_t wait_us;    /* CLOCK_MONOTONIC: until then */
+    uint64_t wait_us;    /* CLOCK_MONOTONIC: do not request before; end of a request in progress */
 };
 
 static void drop (struct attach *a)
@@ -49,7 +49,7 @@ void attach_fini (idt_t *h)
     h->attach = NULL;
 }
 
-/* The broker of another connection may be another one. */
+/* Drop what belongs to an earlier connection, which may have been to another broker. */
 static void renew (struct attach *a, unsigned connection)
 {
     if (a->connection == connection)
@@ -64,7 +64,7 @@ static void ask (idt_t *h, struct attach *a, uint64_t now_us)
     a->wait_us = now_us + (a->fd < 0 ? RETRY_US : PATIENCE_US);
 }
 
-/* Take the page, if it is there. */
+/* Use the page if it has arrived. */
 static void take (idt_t *h, struct attach *a, uint64_t now_us)
 {
     idt_page_t *page = page_answer (a->fd);
@@ -107,7 +107,9 @@ void attach_work (idt_t *h)
     errno = saved_errno;
 }
 
-/* While requests are under way theirs are to be below, which are not made yet: then it is one more of them. */
+/* While asynchronous requests are unanswered, their ids must be below the ids of this call but do not exist yet. So the
+ * page is not used then, and this call becomes a request, too.
+ */
 bool attach_generate (idt_t *h, uint32_t n, fluid_t *ids)
 {
     struct attach *a = h->attach;
@@ -119,7 +121,7 @@ bool attach_generate (idt_t *h, uint32_t n, fluid_t *ids)
         return false;
     int saved_errno = errno;
     if ((got = idt_page_generate (a->page, h->last_fluid, n, ids)) < 0 && errno == ESTALE) {
-        drop (a); /* its module is loaded anew, perhaps */
+        drop (a); /* the module may have been reloaded: request another page */
         a->wait_us = 0;
     }
     if (got > 0)

@@ -3,8 +3,8 @@
 
 /* attr.c - attributes of the broker
  *
- * Each answer that has a value is kept, for the caller borrows it.  Those that the broker calls immutable are never
- * asked for again.
+ * Each response with a value is kept, since the caller borrows the value. An attribute that the broker marks immutable
+ * is requested only once.
  */
 #include <errno.h>
 #include <string.h>
@@ -37,7 +37,7 @@ void attr_forget (idt_t *h)
     h->has_rank = false;
 }
 
-/* The value in the answer to attr.get or attr.define, which is kept; destroys the future. */
+/* Returns the value in the response to attr.get or attr.define, and keeps the response; destroys the future. */
 static const char *keep_answer (idt_t *h, const char *name, idt_future_t *f)
 {
     const char *value = NULL;
@@ -95,7 +95,7 @@ static int get_number (idt_t *h, const char *name, uint32_t *number)
     return 0;
 }
 
-/* Each request upstream names it. */
+/* Cached, since each request to the parent contains the rank. */
 int idt_get_rank (idt_t *h, uint32_t *rank)
 {
     if (!h->has_rank && get_number (h, "rank", &h->rank) < 0)

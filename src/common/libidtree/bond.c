@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* bond.c - events, names of services: what a broker keeps for a connection, and is told again over the next one
+/* bond.c - registrations: event subscriptions and service names that a broker keeps for a connection, and that are
+ * repeated over the next connection
  *
- * The broker filters: each connection gets the events that it subscribed to.  Rank 0 alone numbers and publishes.
+ * The broker filters events: each connection receives those that it subscribed to. Only rank 0 numbers and publishes
+ * events.
  *
- * A bond is the request that made it.  While its answer is awaited it is the caller's affair: that ends in an error
- * where the connection is lost, and there is no bond.  A bond that holds is asked for again before anything else is
- * said over a new connection (dial.h).
+ * A registration is stored as the request that made it. While that request is unanswered, the caller is responsible for
+ * it: if the connection is lost, the request fails and the registration is dropped. A completed registration is
+ * requested again before any other message is sent over a new connection (dial.h).
  */
 #include "config.h"
 
@@ -22,12 +24,12 @@
 
 struct bond {
     idt_msg_t *request;
-    idt_future_t *f;     /* awaits the answer; NULL: it holds */
-    unsigned connection; /* number of the one over which it was asked for; 0: it was not */
+    idt_future_t *f;     /* the unanswered request; NULL: the registration is complete */
+    unsigned connection; /* number of the connection it was requested over; 0: not requested */
     TAILQ_ENTRY (bond) link;
 };
 
-/* --- one ------------------------------------------------------------------------------------ */
+/* --- one registration ----------------------------------------------------------------------- */
 
 static void bond_destroy (idt_t *h, struct bond *b)
 {
@@ -82,12 +84,12 @@ void bond_unheard (idt_future_t *f)
 
     if (!b)
         return;
-    if (f->h->lost) /* what waits to be sent and is nobody's is dropped */
+    if (f->h->lost) /* a message that waits for a connection and has no future is not sent */
         b->connection = 0;
     bond_answered (f, 0);
 }
 
-/* --- all of a handle ------------------------------------------------------------------------ */
+/* --- all registrations of a handle ---------------------------------------------------------- */
 
 int bonds_say_again (idt_t *h, struct dial *dial)
 {
@@ -131,7 +133,7 @@ void bonds_fini (idt_t *h)
         bond_destroy (h, TAILQ_FIRST (&h->bonds));
 }
 
-/* --- making and ending ---------------------------------------------------------------------- */
+/* --- add and remove ------------------------------------------------------------------------- */
 
 static char *name_text (const char *key, const char *name)
 {
@@ -162,15 +164,15 @@ static idt_future_t *begin (idt_t *h, const char *topic, const char *text)
     return f;
 }
 
-/* End a bond while there is no connection: there is nobody to tell, but who may have been told already must not keep
- * it.
+/* Remove a registration while the handle is not connected. No broker needs to be notified, except that a connection
+ * attempt in progress may already have sent the registration: then it is started again.
  */
 static void end_unconnected (idt_t *h, struct bond *b)
 {
     bool current = b->connection == h->connections;
 
     if (b->f && current)
-        future_cancel (b->f); /* its request waits to be sent; the bond ends with it */
+        future_cancel (b->f); /* the unsent request is dropped together with the registration */
     else {
         bond_destroy (h, b);
         if (current)
@@ -228,7 +230,7 @@ idt_future_t *idt_service_remove (idt_t *h, const char *name)
     return change (h, "service.add", "service.remove", "service", name);
 }
 
-/* --- publishing ----------------------------------------------------------------------------- */
+/* --- publish -------------------------------------------------------------------------------- */
 
 idt_future_t *idt_event_publish (idt_t *h, const char *topic, int flags, const char *s)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* builtin.c - what every module answers without doing anything for it (RFC 5) */
+/* builtin.c - the methods that every module has without code of its own (RFC 5) */
 #include "config.h"
 
 #include <errno.h>
@@ -12,7 +12,7 @@
 #include "libidtree/private.h"
 #include "libutil/errprintf.h"
 
-#define ROUTE_SHOWN 8 /* characters of each hop's UUID in the answer to a ping */
+#define ROUTE_SHOWN 8 /* characters of each hop's UUID in the response to a ping */
 
 /* The hops of a request, oldest first: "98f3bf69!ae4a1b51!7bd090de". */
 static json_t *route_text (const idt_msg_t *msg)
@@ -20,7 +20,7 @@ static json_t *route_text (const idt_msg_t *msg)
     char text[IDT_MSG_MAX_ROUTES * (ROUTE_SHOWN + 1) + 1];
     size_t len = 0;
 
-    /* There is room: no message has more than IDT_MSG_MAX_ROUTES. */
+    /* This fits: a message has at most IDT_MSG_MAX_ROUTES hops. */
     for (unsigned i = idt_msg_route_count (msg); i > 0; i--) {
         if (len > 0)
             text[len++] = '!';
@@ -30,7 +30,7 @@ static json_t *route_text (const idt_msg_t *msg)
     return json_stringn (text, len);
 }
 
-/* An object's text with the members of another, of which it has none.  NULL: no memory. */
+/* The text of an object with the members of 'more' added; the two must have no key in common. NULL: out of memory. */
 static char *join_objects (const char *text, const json_t *o, const json_t *more)
 {
     char *end = json_dumps (more, JSON_COMPACT), *joined = NULL;
@@ -56,7 +56,9 @@ static bool have_common (json_t *a, json_t *b)
     return false;
 }
 
-/* Answer with what came and 'more'; without writing all of it anew, unless some of that came, too. */
+/* Respond with the request's object and 'more'. Unless both have a key in common, the request's text is not formatted
+ * again.
+ */
 static void send_back (idt_t *h, const idt_msg_t *msg, json_t *o, json_t *more)
 {
     char *text = NULL;
@@ -72,7 +74,7 @@ static void send_back (idt_t *h, const idt_msg_t *msg, json_t *o, json_t *more)
     free (text);
 }
 
-/* Send back what came, with how it came here. */
+/* Respond with the request's object, and with its route, sender and this broker's rank. */
 static void ping_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 {
     struct idt_cred cred = idt_msg_cred (msg);
@@ -83,7 +85,7 @@ static void ping_cb (idt_t *h, const idt_msg_t *msg, void *arg)
     if (!(o = idt_msg_json (msg, &error)))
         (void)idt_respond_error (h, msg, EPROTO, error.text);
     else if (idt_get_rank (h, &rank) < 0)
-        (void)idt_respond_error (h, msg, errno, "rank of this broker is not known");
+        (void)idt_respond_error (h, msg, errno, "the rank of this broker is not known");
     else {
         more = json_pack ("{s:o s:I s:I s:I}", "route", route_text (msg), "userid", (json_int_t)cred.userid, "rolemask",
                           (json_int_t)cred.rolemask, "rank", (json_int_t)rank);
@@ -98,7 +100,7 @@ static double seconds (struct timeval tv)
     return tv.tv_sec + tv.tv_usec * 1e-6;
 }
 
-/* Whose usage is asked for, {"who":s} as Flux has it; who does not say asks for the module's thread. */
+/* Whose usage is requested: {"who":s} as in Flux. The default is "thread", the module's thread. */
 static int parse_who (const char *name, int *who)
 {
     static const struct {
@@ -126,14 +128,14 @@ static int read_who (idt_t *h, const idt_msg_t *msg, int *who)
         return -1;
     }
     if ((rc = parse_who (name, who)) < 0) {
-        errsetf (&error, EINVAL, "who must be self, children or thread, and is \"%.64s\"", name);
+        errsetf (&error, EINVAL, "who must be self, children or thread, not \"%.64s\"", name);
         (void)idt_respond_error (h, msg, EINVAL, error.text);
     }
     json_decref (o);
     return rc;
 }
 
-/* An inline module's thread is the broker's. */
+/* An inline module runs in the broker's thread, so its usage includes the broker's. */
 static void rusage_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 {
     struct rusage ru;
@@ -161,7 +163,7 @@ static void stats_get_cb (idt_t *h, const idt_msg_t *msg, void *arg)
     (void)idt_respond (h, msg, "{}");
 }
 
-/* Nothing to be summed up over ranks. */
+/* No figures that are added up over ranks. */
 static void metrics_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 {
     (void)idt_respond (h, msg, "{}");
@@ -172,7 +174,7 @@ static void stats_clear_cb (idt_t *h, const idt_msg_t *msg, void *arg)
     (void)idt_respond (h, msg, NULL);
 }
 
-/* A client went away: a module that keeps something for its clients has a handler of its own. */
+/* A client disconnected. A module that keeps state for its clients has its own handler. */
 static void disconnect_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 {
 }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* connection.c - a client's connection to a broker over a UNIX socket, and the next one when it is lost
+/* connection.c - a client's connection to a broker over a UNIX socket, and the next one after a loss
  *
- * redial.h says which broker is tried when, dial.h makes one try; here they meet the handle, its reactor and its
- * waiting.  Nothing here has a thread: who waits for an answer drives it, or the reactor while something waits for it.
+ * redial.h decides which broker is tried and when; dial.h makes one attempt. This file connects both with the handle,
+ * its reactor and its blocking calls. It has no thread: a blocking call drives the attempt, or the reactor does while
+ * something waits for the connection.
  */
 #include "config.h"
 
@@ -27,40 +28,40 @@
 struct connection {
     int flags; /* enum idt_open_flag */
     struct uris uris;
-    size_t at;                        /* the one that is used, or was last */
-    char instance[DIAL_INSTANCE_MAX]; /* "": not known yet */
-    idt_future_t *learn;              /* asks for it again; NULL: nobody did over this connection */
-    idt_error_t error;                /* why there is none */
+    size_t at;                        /* index of the URI in use, or of the last one */
+    char instance[DIAL_INSTANCE_MAX]; /* UUID of the instance; "": not known yet */
+    idt_future_t *learn;              /* the request for 'instance'; NULL: not made over this connection */
+    idt_error_t error;                /* why the last attempt failed */
 
     bool sought;
     struct redial redial;
-    struct dial *dial; /* under way; NULL: none */
-    double end_ms;     /* of that */
-    struct fifo held;  /* what is to be sent */
+    struct dial *dial; /* the attempt in progress; NULL: none */
+    double end_ms;     /* when that attempt times out */
+    struct fifo held;  /* messages to send over the next connection */
     size_t held_bytes;
 
-    idt_watcher_t *timer, *io; /* NULL: the reactor does not see to it */
+    idt_watcher_t *timer, *io; /* NULL: the reactor does not drive the attempt */
 };
 
-/* --- one try -------------------------------------------------------------------------------- */
+/* --- one attempt ---------------------------------------------------------------------------- */
 
 static double now_ms (void)
 {
     return clock_s (CLOCK_MONOTONIC) * 1e3;
 }
 
-/* Go on with the try that is under way, until 'end_ms'.  Returns and fails as dial_go_on (). */
+/* Continue the attempt in progress, until 'end_ms'. Returns and fails as dial_go_on (). */
 static int go_on (struct connection *c)
 {
     int rc = dial_go_on (c->dial, &c->error);
 
     if (rc < 0 && errno == EAGAIN && now_ms () >= c->end_ms)
-        return errsetf (&c->error, ETIMEDOUT, "the broker at %s says nothing: is it stopped, or overloaded?",
+        return errsetf (&c->error, ETIMEDOUT, "the broker at %s does not answer: is it stopped, or overloaded?",
                         c->uris.uri[c->at].text);
     return rc;
 }
 
-/* Sleep until there is more to do for it, at most until 'deadline_ms' (negative: only until its end). */
+/* Sleep until the attempt can continue, at most until 'deadline_ms' (negative: until the attempt's end). */
 static int wait_dial (const struct connection *c, double deadline_ms)
 {
     struct pollfd pfd = { .fd = -1, .events = POLLIN };
@@ -85,7 +86,7 @@ static void take_over (struct connection *c, struct local *local)
     c->error.text[0] = '\0';
 }
 
-/* --- which instance it is ------------------------------------------------------------------- */
+/* --- the UUID of the instance --------------------------------------------------------------- */
 
 void connection_learn (idt_t *h)
 {
@@ -95,7 +96,7 @@ void connection_learn (idt_t *h)
         c->learn = idt_rpc (h, "attr.get", "{\"name\":\"instance.uuid\"}", IDT_NODEID_ANY, 0);
 }
 
-/* Take what was answered, now that the connection is at its end. */
+/* Take the response, if it has arrived, when the connection ends. */
 static void learned (struct connection *c)
 {
     const char *value;
@@ -128,7 +129,7 @@ int connection_hold (idt_t *h, const idt_msg_t *msg)
     return 0;
 }
 
-/* Whether nobody waits for its answer any more: then it must not be done. */
+/* Whether the future of a request no longer exists: then the request must not be sent. */
 static bool is_over (const idt_t *h, const idt_msg_t *msg)
 {
     uint32_t tag = idt_msg_type (msg) == IDT_MSGTYPE_REQUEST ? idt_msg_matchtag (msg) : 0;
@@ -136,7 +137,7 @@ static bool is_over (const idt_t *h, const idt_msg_t *msg)
     return tag != 0 && !tagtab_find (&h->tags, tag);
 }
 
-/* Send what was held, or drop it.  Returns 0, or -1 with errno set. */
+/* Send the held messages, or drop them. Returns 0, or -1 with errno set. */
 static int release (idt_t *h, bool send)
 {
     struct connection *c = h->connection;
@@ -152,7 +153,7 @@ static int release (idt_t *h, bool send)
     return rc;
 }
 
-/* Events were missed, and nobody knows which. */
+/* Put an event.lost in the inbox: events were missed while the handle was not connected, and it is unknown which. */
 static int keep_lost_event (idt_t *h)
 {
     idt_msg_t *msg = idt_msg_create (IDT_MSGTYPE_EVENT);
@@ -175,7 +176,7 @@ static int keep_early (idt_t *h, struct dial *dial)
     return rc;
 }
 
-/* --- the next one --------------------------------------------------------------------------- */
+/* --- the next connection -------------------------------------------------------------------- */
 
 static void end_dial (struct connection *c)
 {
@@ -223,7 +224,7 @@ static void adopt (idt_t *h)
     bonds_say_late (h);
 }
 
-/* Do what can be done now. */
+/* Do all steps that are possible without waiting. */
 static void drive (idt_t *h)
 {
     struct connection *c = h->connection;
@@ -279,7 +280,7 @@ bool connection_seek (idt_t *h)
     if (c->sought && now_ms () - c->redial.begun_ms < REDIAL_PATIENCE_MS)
         return true;
     learned (c);
-    end_dial (c); /* one that nobody looked after for so long */
+    end_dial (c); /* an abandoned attempt that is too old to continue */
     redial_begin (&c->redial, now_ms ());
     c->sought = true;
     connection_watch (h);
@@ -315,7 +316,7 @@ static void io_cb (idt_watcher_t *w, int revents, void *arg)
     drive (arg);
 }
 
-/* When there is more to do, should nothing come before. */
+/* When to continue if nothing happens before. */
 static double next_ms (const struct connection *c)
 {
     if (!c->dial)
@@ -367,7 +368,7 @@ void connection_watch (idt_t *h)
 
 /* --- opening -------------------------------------------------------------------------------- */
 
-/* Try one broker of the list, for 'share_ms'.  Returns 0, or -1 with errno set and the reason in c->error. */
+/* Try one broker of the list, for at most 'share_ms'. Returns 0, or -1 with errno set and the reason in c->error. */
 static int open_one (struct connection *c, size_t i, double share_ms, idt_interrupt_f cb, void *arg,
                      struct local *local)
 {
@@ -380,7 +381,7 @@ static int open_one (struct connection *c, size_t i, double share_ms, idt_interr
     while ((rc = go_on (c)) < 0 && errno == EAGAIN
            && (wait_dial (c, handle_sleep_until (cb != NULL, -1)) == 0 || errno == ETIMEDOUT))
         if (cb && !cb (arg)) {
-            errsetf (&c->error, EINTR, "%s: interrupted before the broker's answer", c->uris.uri[i].text);
+            errsetf (&c->error, EINTR, "%s: interrupted while waiting for the broker's answer", c->uris.uri[i].text);
             break;
         }
     if (rc == 0)
@@ -404,7 +405,7 @@ static int open_any (struct connection *c, double timeout_ms, idt_interrupt_f cb
 static void tell (const struct connection *c, idt_error_t *errp)
 {
     if (c->uris.count > 1)
-        errprintf (errp, "none of %zu brokers: the last, %s", c->uris.count, c->error.text);
+        errprintf (errp, "none of %zu brokers can be reached; the last error is: %s", c->uris.count, c->error.text);
     else
         errprintf (errp, "%s", c->error.text);
 }
@@ -463,7 +464,7 @@ idt_t *connection_open (const char *uris, const struct idt_open_options *options
     return NULL;
 }
 
-/* --- looking at it, and its end ------------------------------------------------------------- */
+/* --- inspection, and destruction ------------------------------------------------------------ */
 
 const char *idt_get_uri (const idt_t *h)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* connection_test.c - a broker ends under a handle, and it or another one is there again */
+/* connection_test.c - the broker of a handle ends, and the handle reconnects to it or to another one */
 #include "config.h"
 
 #include <errno.h>
@@ -55,7 +55,7 @@ static idt_future_t *ask (idt_t *h, const char *topic)
     return idt_rpc (h, topic, "{}", IDT_NODEID_ANY, 0);
 }
 
-/* An answer, or errno; ends the future. */
+/* Wait for the response and destroy the future. Returns 0, or the errno of the failure. */
 static int result (idt_future_t *f)
 {
     int errnum = !f || idt_rpc_get (f, NULL) < 0 ? errno : 0;
@@ -73,34 +73,35 @@ static void test_typed (void)
     fluid_t a[2] = { 0 }, b[2] = { 0 };
     uint32_t rank = 0;
 
-    ok (idt_fluid_generate (h, 2, a) == 0, "ids are got");
+    ok (idt_fluid_generate (h, 2, a) == 0, "a call returns ids");
     restart (s);
-    ok (idt_fluid_generate (h, 2, b) == 0 && b[0] > a[1], "a call that finds the broker restarted gets its ids: %s",
+    ok (idt_fluid_generate (h, 2, b) == 0 && b[0] > a[1], "a call after a restart of the broker returns ids: %s",
         strerror (errno));
-    ok (!idt_lost_error (h), "there is a connection");
+    ok (!idt_lost_error (h), "the handle is connected");
     const char *level = idt_attr_get (h, "size");
     restart (s);
     ok (idt_get_rank (h, &rank) == 0 && rank == 3 && level && strcmp (level, "8") == 0,
-        "so does one for an attribute, and what was lent stays");
+        "a call for an attribute reconnects, too, and earlier values stay valid");
     restart (s);
-    ok (result (ask (h, "test.echo")) != 0, "a request whose meaning the library does not know fails");
-    ok (result (ask (h, "test.echo")) != 0, "and again");
+    ok (result (ask (h, "test.echo")) != 0, "a request that may not be safe to repeat fails");
+    ok (result (ask (h, "test.echo")) != 0, "it fails again");
     ok (idt_attr_set (h, "log-level", "5", NULL) == 0 && result (ask (h, "test.echo")) == 0,
-        "until another call connected anew");
+        "after another call has reconnected, the request succeeds");
     idt_future_t *f = ask (h, "test.never");
     idt_future_t *g = idt_fluid_generate_async (h, 1);
     (void)result (g);
     restart (s);
     errno = 0;
-    ok (idt_future_wait (f, -1) == -1 && errno == ECONNRESET, "what is under way fails with ECONNRESET: %s",
+    ok (idt_future_wait (f, -1) == -1 && errno == ECONNRESET, "a request in progress fails with ECONNRESET: %s",
         idt_future_error (f));
-    ok (idt_fluid_generate (h, 1, b) == 0, "once");
+    ok (idt_fluid_generate (h, 1, b) == 0, "the next call succeeds");
     idt_future_destroy (f);
     idt_close (h);
     test_server_destroy (s);
 }
 
-/* What one broker answered is not got yet when another is asked, whose generator is behind. */
+/* The response of one broker has arrived but is not read yet when the next broker, whose generator is behind, is asked.
+ */
 static void test_not_got (void)
 {
     struct test_server *s = server (UUID_1), *other = server (UUID_1);
@@ -108,10 +109,10 @@ static void test_not_got (void)
     idt_future_t *f = idt_fluid_generate_async (h, 5);
     fluid_t ids[5] = { 0 }, id = 0;
 
-    ok (f && idt_future_wait (f, -1) == 0, "ids are there");
+    ok (f && idt_future_wait (f, -1) == 0, "a response with ids arrives");
     test_server_stop (s);
     ok (idt_fluid_generate (h, 1, &id) == 0 && idt_fluid_generate_get (f, 5, ids) == 0 && id > ids[4],
-        "the next broker makes one above them, though nobody had got them");
+        "the next broker makes an id above them, even if the caller has not read them");
     idt_future_destroy (f);
     idt_close (h);
     test_server_destroy (s);
@@ -125,8 +126,8 @@ static void test_once (void)
     fluid_t id;
 
     restart (s);
-    ok (idt_fluid_generate (h, 1, &id) < 0, "IDT_O_NORECONNECT: a call fails");
-    ok (idt_fluid_generate (h, 1, &id) < 0, "and the next one");
+    ok (idt_fluid_generate (h, 1, &id) < 0, "with IDT_O_NORECONNECT a call after a restart fails");
+    ok (idt_fluid_generate (h, 1, &id) < 0, "the next call fails, too");
     idt_close (h);
     test_server_destroy (s);
 }
@@ -139,18 +140,20 @@ static void test_deadline (void)
     idt_t *h = open_or_bail (test_server_uri (s), IDT_O_RECONNECT);
     fluid_t id;
 
-    ok (idt_fluid_generate (h, 1, &id) == 0, "IDT_O_RECONNECT: ids are got");
+    ok (idt_fluid_generate (h, 1, &id) == 0, "with IDT_O_RECONNECT a call returns ids");
     test_server_stop (s);
     idt_future_t *f = idt_fluid_generate_async (h, 1), *g = ask (h, "test.log");
-    ok (f && g, "what is asked for without a broker waits for one: %s", strerror (errno));
-    ok (idt_future_wait (f, 50) < 0 && errno == ETIMEDOUT, "for as long as one wants to: %s", strerror (errno));
-    idt_future_destroy (idt_rpc (h, "test.fluid", "what makes all ids be malformed", IDT_NODEID_ANY, 0));
+    ok (f && g, "requests without a broker are kept for the next one: %s", strerror (errno));
+    ok (idt_future_wait (f, 50) < 0 && errno == ETIMEDOUT, "a wait for them ends after the caller's timeout: %s",
+        strerror (errno));
+    idt_future_destroy (idt_rpc (h, "test.fluid", "a request that would make all ids malformed", IDT_NODEID_ANY, 0));
     test_server_start (s);
-    ok (idt_future_wait (f, -1) == 0 && idt_fluid_generate_get (f, 1, &id) == 0, "and is answered when there is one");
-    ok (idt_future_wait (g, -1) == 0 && idt_future_errnum (g) == 0, "all of it");
+    ok (idt_future_wait (f, -1) == 0 && idt_fluid_generate_get (f, 1, &id) == 0,
+        "the next broker answers the first kept request");
+    ok (idt_future_wait (g, -1) == 0 && idt_future_errnum (g) == 0, "the next broker answers the second kept request");
     idt_future_destroy (f);
     idt_future_destroy (g);
-    ok (idt_fluid_generate (h, 1, &id) == 0, "but for what nobody waited for any more");
+    ok (idt_fluid_generate (h, 1, &id) == 0, "a kept request whose future was destroyed is not sent");
     idt_close (h);
     test_server_destroy (s);
 }
@@ -166,46 +169,50 @@ static void test_other_instance (void)
     test_server_stop (s);
     test_server_set_instance (s, UUID_2);
     test_server_start (s);
-    ok (idt_fluid_generate (h, 1, &id) < 0 && errno == ESTALE, "another instance at the same place is refused");
+    ok (idt_fluid_generate (h, 1, &id) < 0 && errno == ESTALE,
+        "a broker of another instance on the same socket is refused with ESTALE");
     ok (strstr (idt_lost_error (h), UUID_1) && strstr (idt_lost_error (h), UUID_2), "%s", idt_lost_error (h));
     test_server_stop (s);
     test_server_set_instance (s, NULL);
     test_server_start (s);
     idt_future_t *f = idt_fluid_generate_async (h, 1);
-    ok (f && idt_future_wait (f, 50) < 0 && errno == ETIMEDOUT, "one that does not know is waited for: %s",
-        idt_lost_error (h));
+    ok (f && idt_future_wait (f, 50) < 0 && errno == ETIMEDOUT,
+        "a broker that does not know its instance is tried again: %s", idt_lost_error (h));
     test_server_stop (s);
     test_server_set_instance (s, UUID_1);
     test_server_start (s);
-    ok (f && idt_fluid_generate_get (f, 1, &id) == 0, "until it does");
+    ok (f && idt_fluid_generate_get (f, 1, &id) == 0, "the call succeeds when the broker knows it");
     idt_future_destroy (f);
     idt_close (h);
     test_server_stop (s);
     test_server_set_instance (s, NULL);
     test_server_start (s);
     h = open_or_bail (test_server_uri (s), 0);
-    ok (idt_fluid_generate (h, 1, &last) == 0, "one that did not know before");
+    ok (idt_fluid_generate (h, 1, &last) == 0, "a broker that does not know its instance serves a new handle");
     test_server_stop (s);
     test_server_set_instance (s, UUID_1);
     test_server_start (s);
-    ok (idt_fluid_generate (h, 1, &id) == 0 && id > last, "may learn it");
+    ok (idt_fluid_generate (h, 1, &id) == 0 && id > last,
+        "the handle accepts the broker after it has joined an instance");
     idt_close (h);
 
     h = open_or_bail (both (s, other), 0);
     test_server_stop (s);
     f = idt_fluid_generate_async (h, 1);
-    ok (f && idt_future_wait (f, 100) < 0 && errno == ETIMEDOUT, "one of the list that is another's is passed over: %s",
-        idt_lost_error (h));
+    ok (f && idt_future_wait (f, 100) < 0 && errno == ETIMEDOUT,
+        "a broker of another instance in the list is skipped: %s", idt_lost_error (h));
     test_server_start (s);
     ok (f && idt_fluid_generate_get (f, 1, &id) == 0 && strcmp (idt_get_uri (h), test_server_uri (s)) == 0,
-        "until ours is there again");
+        "the call succeeds when the broker of the right instance is back");
     idt_future_destroy (f);
     idt_close (h);
     test_server_destroy (s);
     test_server_destroy (other);
 }
 
-/* A broker that had not joined when it was connected to is asked again when it has made ids. */
+/* If a broker had not joined an instance when the client connected, the client asks for the instance's UUID after the
+ * broker has made ids.
+ */
 static void test_learned (void)
 {
     struct test_server *s = server (NULL);
@@ -218,7 +225,7 @@ static void test_learned (void)
     test_server_stop (s);
     test_server_set_instance (s, UUID_2);
     test_server_start (s);
-    ok (idt_fluid_generate (h, 1, &id) < 0 && errno == ESTALE, "from then on no other will do");
+    ok (idt_fluid_generate (h, 1, &id) < 0 && errno == ESTALE, "from then on a broker of another instance is refused");
     idt_close (h);
     h = open_or_bail (test_server_uri (s), 0);
     idt_close (h);
@@ -233,15 +240,15 @@ static void test_list (void)
     idt_t *h = open_or_bail (both (a, b), 0);
     fluid_t ids[5000], id;
 
-    ok (idt_fluid_generate (h, 5000, ids) == 0, "ids come from the first of a list");
+    ok (idt_fluid_generate (h, 5000, ids) == 0, "the first broker of a list makes ids");
     test_server_stop (a);
     ok (idt_fluid_generate (h, 1, &id) == 0 && strcmp (idt_get_uri (h), test_server_uri (b)) == 0,
-        "when that is gone, from the next");
-    ok (id > ids[4999], "and above, though it had made fewer");
+        "when the first broker is stopped, the second makes ids");
+    ok (id > ids[4999], "its id is above the earlier ones, although it has made fewer ids");
     test_server_start (a);
     test_server_stop (b);
     ok (idt_fluid_generate (h, 1, ids) == 0 && ids[0] > id && strcmp (idt_get_uri (h), test_server_uri (a)) == 0,
-        "and then from the first again");
+        "when the second broker is stopped, the first makes ids again");
     idt_close (h);
     test_server_destroy (a);
     test_server_destroy (b);
@@ -309,23 +316,25 @@ static void test_reactor (void)
     idt_set_lost (h, lost_cb, &seen);
     idt_future_t *f = ask (h, "test.never"), *g = NULL;
     ok (idt_future_then (f, -1, answer_cb, &seen) == 0 && result (idt_fluid_generate_async (h, 1)) == 0,
-        "a request waits for its answer");
+        "a request waits for its response");
     restart (s);
     run (h);
-    ok (seen.calls == 1 && seen.errnum == ECONNRESET, "it ends with ECONNRESET: %s", strerror (seen.errnum));
+    ok (seen.calls == 1 && seen.errnum == ECONNRESET, "the request fails with ECONNRESET after a restart: %s",
+        strerror (seen.errnum));
     g = ask (h, "test.echo");
-    ok (g && idt_future_then (g, -1, answer_cb, &second) == 0, "asked again");
+    ok (g && idt_future_then (g, -1, answer_cb, &second) == 0, "the request is sent again");
     run (h);
-    ok (second.calls == 1 && second.errnum == 0 && seen.calls == 1, "it is answered: %s", strerror (second.errnum));
-    ok (seen.told == 0, "of the loss nobody else is told");
+    ok (second.calls == 1 && second.errnum == 0 && seen.calls == 1, "the next broker answers it: %s",
+        strerror (second.errnum));
+    ok (seen.told == 0, "the lost callback is not called while the handle can reconnect");
     idt_future_destroy (f);
     idt_future_destroy (g);
     f = NULL;
     test_server_stop (s);
     f = ask (h, "test.echo");
-    ok (f && idt_future_then (f, 100, answer_cb, &seen) == 0, "without a broker");
+    ok (f && idt_future_then (f, 100, answer_cb, &seen) == 0, "a request without a broker is accepted");
     run (h);
-    ok (seen.calls == 2 && seen.errnum == ETIMEDOUT, "a time limit holds: %s", strerror (seen.errnum));
+    ok (seen.calls == 2 && seen.errnum == ETIMEDOUT, "its timeout ends it: %s", strerror (seen.errnum));
     idt_future_destroy (f);
     test_server_set_instance (s, UUID_2);
     test_server_start (s);
@@ -333,10 +342,11 @@ static void test_reactor (void)
     second = (struct seen){ 0 };
     idt_future_then (f, -1, answer_cb, &second);
     run (h);
-    ok (second.calls == 1 && second.errnum == ESTALE, "another instance ends what waits: %s", idt_future_error (f));
+    ok (second.calls == 1 && second.errnum == ESTALE,
+        "a broker of another instance makes a waiting request fail with ESTALE: %s", idt_future_error (f));
     while (!seen.told)
         idt_reactor_run (idt_get_reactor (h), IDT_REACTOR_ONCE);
-    ok (seen.told == ESTALE, "and the loss is told");
+    ok (seen.told == ESTALE, "the lost callback is called with ESTALE");
     idt_future_destroy (f);
     idt_close (h);
     test_server_destroy (s);
@@ -353,7 +363,7 @@ static void publish (struct test_server *s, const char *topic)
     idt_close (h);
 }
 
-/* Whether events with that topic come. */
+/* Whether the handle receives an event with that topic. */
 static bool hears (idt_t *h, struct test_server *s, struct seen *seen, const char *topic)
 {
     int before = seen->events;
@@ -374,30 +384,30 @@ static void test_events (int flags)
     idt_handlers_add (h, handlers, &seen);
     ok (result (idt_event_subscribe (h, "x.")) == 0 && result (idt_event_subscribe (h, "y.")) == 0
             && result (idt_event_unsubscribe (h, "y.")) == 0 && hears (h, s, &seen, "x.1"),
-        "flags %d: events come", flags);
+        "flags %d: events of a subscription arrive", flags);
     restart (s);
-    ok (flags ? result (ask (h, "test.echo")) == 0 : idt_attr_get (h, "log-level") != NULL,
-        "another call connects anew");
-    ok (hears (h, s, &seen, "x.2"), "a subscription lasts: %d events", seen.events);
-    ok (seen.lost_events == 1, "that some may be missing is told once");
-    ok (!hears (h, s, &seen, "y.1"), "one that ended does not");
+    ok (flags ? result (ask (h, "test.echo")) == 0 : idt_attr_get (h, "log-level") != NULL, "another call reconnects");
+    ok (hears (h, s, &seen, "x.2"), "a subscription survives a reconnection: %d events", seen.events);
+    ok (seen.lost_events == 1, "exactly one event reports that events may be missing");
+    ok (!hears (h, s, &seen, "y.1"), "an ended subscription is not repeated");
     test_server_stop (s);
     idt_future_t *own = idt_event_publish (h, "x.own", 0, NULL);
     int before = seen.events;
     test_server_start (s);
     int rc = result (own);
     idt_reactor_run (idt_get_reactor (h), IDT_REACTOR_NOWAIT);
-    ok (rc == 0 && seen.events == before + 1, "a subscription is said again before what waits");
+    ok (rc == 0 && seen.events == before + 1, "subscriptions are repeated before waiting requests are sent");
     test_server_stop (s);
     idt_future_t *f = flags ? ask (h, "test.echo") : idt_event_publish (h, "z", 0, NULL);
-    ok (f != NULL && result (idt_event_unsubscribe (h, "x.")) == 0, "without a broker one ends at once");
+    ok (f != NULL && result (idt_event_unsubscribe (h, "x.")) == 0,
+        "without a broker an unsubscription succeeds immediately");
     test_server_start (s);
-    ok (result (f) == 0 && !hears (h, s, &seen, "x.3"), "and stays so");
+    ok (result (f) == 0 && !hears (h, s, &seen, "x.3"), "the next broker does not receive that subscription");
     idt_close (h);
     test_server_destroy (s);
 }
 
-/* The broker ends while the answer to a subscription is awaited: it fails, and is none. */
+/* The broker ends before it answers a subscription: the request fails, and there is no registration. */
 static void test_half_made (void)
 {
     struct test_server *s = server (UUID_1);
@@ -409,13 +419,14 @@ static void test_half_made (void)
     idt_future_t *f = idt_event_subscribe (h, "x."), *forgotten = idt_event_subscribe (h, "y.");
     idt_future_destroy (forgotten);
     test_server_start (s);
-    ok (result (f) == 0 && hears (h, s, &seen, "x.1") && seen.events == 1, "one that waited for a broker is made once");
-    ok (hears (h, s, &seen, "y.1"), "also where nobody waits for the answer");
+    ok (result (f) == 0 && hears (h, s, &seen, "x.1") && seen.events == 1,
+        "a subscription that waits for a broker is made once");
+    ok (hears (h, s, &seen, "y.1"), "a subscription whose future was destroyed is made, too");
     idt_close (h);
     test_server_destroy (s);
 }
 
-/* Lets the server's one thread wait, so that it says nothing to anybody, until the test goes on. */
+/* Blocks the server's only thread, so that it answers no client until the test continues. */
 struct pause {
     sem_t begun, over;
 };
@@ -442,11 +453,11 @@ static void test_ended_unsent (void)
     test_server_stop (s);
     idt_future_t *f = idt_event_subscribe (h, "x."), *twice = idt_event_subscribe (h, "x.");
     ok (result (idt_event_unsubscribe (h, "x.")) == 0 && result (idt_event_unsubscribe (h, "x.")) == 0,
-        "subscriptions that wait for a broker are ended");
+        "subscriptions that wait for a broker can be removed");
     test_server_start (s);
     int errnum = result (f), another = result (twice);
-    ok (errnum == ECANCELED && another == ECANCELED, "their futures end with ECANCELED: %s", strerror (errnum));
-    ok (!hears (h, s, &seen, "x.1"), "and no broker is asked for them");
+    ok (errnum == ECANCELED && another == ECANCELED, "their futures fail with ECANCELED: %s", strerror (errnum));
+    ok (!hears (h, s, &seen, "x.1"), "no broker receives them");
     idt_close (h);
     test_server_destroy (s);
 }
@@ -462,7 +473,7 @@ static void test_ended_while_told (void)
     test_server_plug (s, pause_plug, &p);
     idt_t *h = open_or_bail (test_server_uri (s), IDT_O_RECONNECT);
     idt_handlers_add (h, handlers, &seen);
-    ok (result (idt_event_subscribe (h, "x.")) == 0 && hears (h, s, &seen, "x.1"), "events come");
+    ok (result (idt_event_subscribe (h, "x.")) == 0 && hears (h, s, &seen, "x.1"), "events of a subscription arrive");
     restart (s);
     idt_t *other = open_or_bail (test_server_uri (s), 0);
     idt_future_t *f = ask (other, "pause"), *echo = NULL;
@@ -470,11 +481,11 @@ static void test_ended_while_told (void)
         ;
     echo = ask (h, "test.echo");
     ok (echo && idt_future_wait (echo, 5 * REDIAL_PAUSE_MIN_MS) < 0 && errno == ETIMEDOUT,
-        "the next broker is told of the subscription, and says nothing");
+        "the next broker receives the subscription, and does not answer");
     idt_future_destroy (idt_event_unsubscribe (h, "x."));
     sem_post (&p.over);
     ok (result (f) == 0 && result (echo) == 0 && !hears (h, s, &seen, "x.2"),
-        "a subscription that ends while a broker is told of it stays so, though nobody waits for that");
+        "a subscription that is removed while a broker processes it stays removed, even without a future");
     idt_close (other);
     idt_close (h);
     test_server_destroy (s);
@@ -492,7 +503,9 @@ static bool not_again (void *arg)
     return false;
 }
 
-/* One that says nothing is not waited for when a signal came, and who opens the handle says so; nor is the next one. */
+/* Opening a handle to a broker that does not answer ends when a signal arrives and the interrupt callback returns
+ * false. The next broker of the list is not tried.
+ */
 static void interrupt_opening (const char *uris)
 {
     const struct itimerval soon = { { 0, 20000 }, { 0, 20000 } }, never = { { 0, 0 }, { 0, 0 } };
@@ -505,16 +518,16 @@ static void interrupt_opening (const char *uris)
                             &error);
     int errnum = errno;
     setitimer (ITIMER_REAL, &never, NULL);
-    ok (!h && errnum == EINTR && asked == 1, "opening is interrupted when that is wanted: %s", error.text);
+    ok (!h && errnum == EINTR && asked == 1, "the interrupt callback ends opening after a signal: %s", error.text);
     idt_close (h);
     asked = 0;
     h = idt_open_ex (uris, &(struct idt_open_options){ .timeout_ms = -1, .interrupt = not_again, .arg = &asked },
                      &error);
-    ok (!h && errno == EINTR && asked == 1, "without a signal, too");
+    ok (!h && errno == EINTR && asked == 1, "the interrupt callback ends opening without a signal");
     idt_close (h);
 }
 
-/* The first of a list is stopped: it takes connections and says nothing. */
+/* The first broker of a list is stopped: it accepts connections and does not answer. */
 static void test_stopped_first (void)
 {
     struct test_server *s = server (UUID_1), *other = server (UUID_1);
@@ -529,17 +542,17 @@ static void test_stopped_first (void)
     while (sem_wait (&p.begun) < 0)
         ;
     idt_t *h = idt_open_ex (both (s, other), &(struct idt_open_options){ .timeout_ms = 4000 }, &error);
-    ok (h && strcmp (idt_get_uri (h), test_server_uri (other)) == 0, "the second of a list is reached in time: %s",
-        error.text);
+    ok (h && strcmp (idt_get_uri (h), test_server_uri (other)) == 0,
+        "the second broker of a list is reached within the timeout: %s", error.text);
     idt_close (h);
     interrupt_opening (both (s, other));
     h = idt_open_ex (test_server_uri (s), &(struct idt_open_options){ .timeout_ms = 50 }, &error);
-    ok (!h && errno == ETIMEDOUT && strstr (error.text, test_server_uri (s)), "one alone has all of it: %s",
-        error.text);
+    ok (!h && errno == ETIMEDOUT && strstr (error.text, test_server_uri (s)),
+        "a single broker gets the whole timeout: %s", error.text);
     sem_post (&p.over);
-    ok (result (f) == 0, "it goes on");
+    ok (result (f) == 0, "the stopped broker continues");
     h = idt_open_ex (test_server_uri (s), &(struct idt_open_options){ .timeout_ms = -1 }, &error);
-    ok (h != NULL, "and is there for who has no limit");
+    ok (h != NULL, "a caller without a timeout connects to it");
     idt_close (h);
     idt_close (blocked);
     test_server_destroy (s);

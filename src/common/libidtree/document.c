@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* document.c - a compressor of one's own, as doc/design/compressor.md describes: its life, and waiting for it */
+/* document.c - a client's own id compressor, as doc/design/compressor.md describes: life, and blocking calls */
 #include "config.h"
 
 #include <assert.h>
@@ -12,11 +12,11 @@
 #include "libidtree/document_private.h"
 #include "libutil/errprintf.h"
 
-static_assert (IDT_DOCUMENT_NAME_MAX == DOCWIRE_NAME_MAX, "one limit");
+static_assert (IDT_DOCUMENT_NAME_MAX == DOCWIRE_NAME_MAX, "client and broker must have the same limit");
 
 /* --- opening ---------------------------------------------------------------------------------- */
 
-/* Wait for an answer.  Returns it, or NULL with errno and 'errp' set. */
+/* Wait for a response. Returns its future, or NULL with errno and 'errp' set. */
 static idt_future_t *wait_answer (idt_future_t *f, double timeout_ms, const char *what, idt_error_t *errp)
 {
     if (!f || idt_future_wait (f, timeout_ms) < 0)
@@ -24,7 +24,8 @@ static idt_future_t *wait_answer (idt_future_t *f, double timeout_ms, const char
     else if (idt_future_errnum (f) != 0) {
         errno = idt_future_errnum (f);
         errprintf (errp, "%s: %s", what,
-                   errno == ENOSYS ? "no broker on the way up has the module compressor" : idt_future_error (f));
+                   errno == ENOSYS ? "neither this broker nor an ancestor has loaded the compressor module"
+                                   : idt_future_error (f));
     }
     else
         return f;
@@ -55,13 +56,13 @@ static int join_step (idt_document_t *d, double timeout_ms, idt_error_t *errp)
     int rc = docwork_take (d, f, NULL);
     if (rc < 0) {
         errno = idcomp_errno (errno);
-        errprintf (errp, "%s: the answer is not understood: %s", d->session.name, strerror (errno));
+        errprintf (errp, "%s: cannot read the response: %s", d->session.name, strerror (errno));
     }
     idt_future_destroy (f);
     return rc;
 }
 
-/* A form that rank 0 keeps no more is begun anew. */
+/* If rank 0 no longer has the state that this session fetches in pieces (EAGAIN), fetching starts again. */
 static int join (idt_document_t *d, double timeout_ms, idt_error_t *errp)
 {
     while (!d->session.replica) {
@@ -110,7 +111,7 @@ void idt_document_close (idt_document_t *d)
     errno = saved_errno;
 }
 
-/* --- looking at it ---------------------------------------------------------------------------- */
+/* --- inspection --------------------------------------------------------------------------------- */
 
 struct idcomp *idt_document_ids (const idt_document_t *d)
 {
@@ -165,7 +166,7 @@ static bool is_synced (const idt_document_t *d)
     return !d->fetch && !docsession_topic (&d->session);
 }
 
-/* One turn of the reactor.  Returns 0, or -1 with errno set when there is no use in another. */
+/* Run the reactor once. Returns 0, or -1 with errno set if running it again cannot help. */
 static int wait_turn (idt_document_t *d, const bool *over)
 {
     int errnum = 0;

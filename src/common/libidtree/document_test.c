@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* document_test.c - documents against a server that orders ranges, and fails when it is told to
+/* document_test.c - documents against a server that orders ranges, and fails when the test wants it to
  *
- * The server's thread orders; the test's thread has the documents.  What both touch is in 'struct orderer',
- * under its lock.
+ * The server's thread orders ranges; the test's thread has the documents. Data of both is in 'struct orderer', under
+ * its lock.
  *
- * document_test.t [SEED [COUNT]]: random histories of these seeds alone
+ * document_test.t [SEED [COUNT]]: run only the random histories with these seeds
  */
 #include "config.h"
 
@@ -24,25 +24,25 @@
 #define NAME "drawing"
 #define TOPIC "compressor.ranges." NAME
 #define RANGES_MAX 20000
-#define WAIT_MS 60000 /* no test comes near: a test that hangs ends */
+#define WAIT_MS 60000 /* far longer than any test needs: a test that hangs ends */
 
 struct orderer {
     pthread_mutex_t lock;
-    struct idcomp *c; /* all that is ordered */
+    struct idcomp *c; /* all ordered ranges */
     char uuid[IDCOMP_UUID_TEXT_MAX];
-    char *range[RANGES_MAX]; /* number 1 at [0] */
+    char *range[RANGES_MAX]; /* the range of number 1 is at [0] */
     int64_t n;
-    int64_t window; /* ranges that fetch can have */
+    int64_t window; /* number of latest ranges that fetch can return */
     uint64_t random;
 
-    int joins, submits, fetches; /* that were asked for */
-    int fail;                    /* so many submits from now on ... */
-    int fail_fetches;            /* ... and so many fetches */
-    int errnum;                  /* ... fail with this, not ordered */
-    bool mute;                   /* events are lost */
-    bool deaf;                   /* submits are ordered, but the connection ends before the answer */
-    bool strange;                /* answers are malformed */
-    unsigned faults;             /* per cent of requests that go wrong in some way */
+    int joins, submits, fetches; /* requests received */
+    int fail;                    /* this number of submits from now on ... */
+    int fail_fetches;            /* ... and this number of fetches ... */
+    int errnum;                  /* ... fail with this errno, and nothing is ordered */
+    bool mute;                   /* no events are sent */
+    bool deaf;                   /* submits are ordered, but the connection is closed without a response */
+    bool strange;                /* responses are malformed */
+    unsigned faults;             /* percentage of requests that have a random fault */
 };
 
 static struct orderer *orderer_create (void)
@@ -50,7 +50,7 @@ static struct orderer *orderer_create (void)
     struct orderer *o = calloc (1, sizeof (*o));
 
     if (!o || !(o->c = idcomp_create ("00000000-0000-4000-8000-000000000000", IDCOMP_ORDERER)))
-        bail_out ("no memory");
+        bail_out ("out of memory");
     pthread_mutex_init (&o->lock, NULL);
     strcpy (o->uuid, "6a0b79c1-7c4f-4c5b-9f3e-0123456789ab");
     o->window = RANGES_MAX;
@@ -140,7 +140,7 @@ static void fetch (struct orderer *o, json_int_t from, struct test_reply *reply)
     reply->text = dump_new (answer);
 }
 
-/* Order a range if it is new.  Returns 0, or an errno. */
+/* Order a range if it is new. Returns 0, or an errno. */
 static int order (struct orderer *o, const json_t *r)
 {
     struct idcomp_range range;
@@ -190,7 +190,7 @@ static unsigned pick (uint64_t *random, unsigned n)
     return (unsigned)(*random >> 20) % n;
 }
 
-/* Let something go wrong now and then. */
+/* Add a fault to some replies at random. */
 static void spoil (struct orderer *o, struct test_reply *reply)
 {
     if (pick (&o->random, 100) >= o->faults)
@@ -200,7 +200,7 @@ static void spoil (struct orderer *o, struct test_reply *reply)
         free (reply->event_topic);
         reply->event_topic = NULL;
         break;
-    case 1: /* the answer is lost */
+    case 1: /* the response is lost */
         free (reply->text);
         reply->text = NULL;
         reply->errnum = EHOSTUNREACH;
@@ -296,7 +296,7 @@ static struct idcomp_uuid uuid_of (idt_document_t *d, int64_t id)
     return uuid;
 }
 
-/* The form in which an id of 'd' is sent. */
+/* The id in op space, the form in which 'd' sends it. */
 static int64_t op_of (idt_document_t *d, int64_t id)
 {
     int64_t op;
@@ -306,7 +306,7 @@ static int64_t op_of (idt_document_t *d, int64_t id)
     return op;
 }
 
-/* Whether final id 'op' of document 'a' is the same UUID in document 'b'. */
+/* Whether 'id' of document 'a' is final and has the same UUID in document 'b'. */
 static bool means_the_same (idt_document_t *a, int64_t id, idt_document_t *b)
 {
     struct idcomp_uuid mine = uuid_of (a, id), theirs;
@@ -343,7 +343,7 @@ static void test_names (idt_t *h)
     name[sizeof (name) - 1] = '\0';
     refused = refused && !idt_document_open (h, name, WAIT_MS, NULL) && errno == EINVAL;
     ok (refused, "names that are malformed or too long are refused");
-    ok (requests (h) == before + 1, "... without asking anybody");
+    ok (requests (h) == before + 1, "... without a request to the broker");
 }
 
 static void test_open (void)
@@ -354,21 +354,21 @@ static void test_open (void)
     idt_t *h = connect_new ();
     test_names (h);
     LOCKED (o->strange = true);
-    ok (!idt_document_open (h, NAME, WAIT_MS, &error) && strstr (error.text, "not understood"),
-        "an answer that is none is told: %s", error.text);
+    ok (!idt_document_open (h, NAME, WAIT_MS, &error) && strstr (error.text, "cannot read the response"),
+        "a malformed response is reported: %s", error.text);
     LOCKED (o->strange = false);
     idt_document_t *d = open_new (h);
     ok (strcmp (idt_document_name (d), NAME) == 0 && strcmp (idt_document_uuid (d), o->uuid) == 0
             && idt_document_seq (d) == 0 && idt_document_settled (d),
         "a new document is empty");
-    ok (idt_document_errnum (d) == 0 && !idt_document_error (d), "... and nothing is wrong");
+    ok (idt_document_errnum (d) == 0 && !idt_document_error (d), "... and has no error");
     idt_document_close (d);
     idt_document_close (NULL);
     idt_close (h);
     test_server_plug (server, NULL, NULL);
     h = connect_new ();
-    ok (!idt_document_open (h, NAME, WAIT_MS, &error) && errno == ENOSYS && strstr (error.text, "module compressor"),
-        "without the module: %s", error.text);
+    ok (!idt_document_open (h, NAME, WAIT_MS, &error) && errno == ENOSYS && strstr (error.text, "compressor module"),
+        "a missing compressor module is reported with ENOSYS: %s", error.text);
     idt_close (h);
     stop ();
 }
@@ -385,21 +385,21 @@ static void test_ids (void)
     int64_t id = make (a, 1000);
     struct idcomp_uuid uuid = uuid_of (a, id);
     ok (id == -1000 && requests (h) == before + 1, "1000 ids are made and converted without a message");
-    ok (idt_document_settle (a, WAIT_MS) == 0 && idt_document_settled (a), "they are final after a while");
-    ok (peek (o, &o->submits) == 1 && peek (o, &o->fetches) == 0, "... after one message up, and one event");
+    ok (idt_document_settle (a, WAIT_MS) == 0 && idt_document_settled (a), "the ids become final");
+    ok (peek (o, &o->submits) == 1 && peek (o, &o->fetches) == 0, "... after one submit and one event");
     ok (op_of (a, -1) == 0 && op_of (a, id) == 999, "... each as a final id");
     struct idcomp_uuid again = uuid_of (a, id);
-    ok (memcmp (&uuid, &again, sizeof (uuid)) == 0, "... and the same UUID");
+    ok (memcmp (&uuid, &again, sizeof (uuid)) == 0, "... with the same UUID");
     ok (idt_document_sync (b, WAIT_MS) == 0 && means_the_same (a, id, b),
         "another session of the same process knows them");
-    ok (make (a, 1) == 1000, "the next one is final at once");
+    ok (make (a, 1) == 1000, "the next id is final immediately");
     make (b, 10);
     ok (idt_document_settle (b, WAIT_MS) == 0 && idt_document_settle (a, WAIT_MS) == 0
             && idt_document_sync (a, WAIT_MS) == 0 && means_the_same (b, -10, a),
-        "both sessions go on");
+        "both sessions can make further ids");
     idt_document_close (a);
     idt_document_close (b);
-    ok (requests (h) > 0, "the connection is as before");
+    ok (requests (h) > 0, "closing the documents leaves the connection open");
     idt_close (h);
     stop ();
 }
@@ -424,20 +424,20 @@ static void test_changed (void)
     idt_document_set_changed (b, count_cb, &calls);
     make (a, 5);
     ok (idt_document_settle (a, WAIT_MS) == 0 && idt_document_sync (b, WAIT_MS) == 0 && calls == 1,
-        "who waits for changes hears of ranges of others");
+        "the callback is called when ranges of another session arrive");
     idt_document_set_changed (b, settle_in_cb, &errnum);
     make (a, 1000);
     ok (idt_document_settle (a, WAIT_MS) == 0 && idt_document_sync (b, WAIT_MS) == 0 && errnum == EDEADLK,
-        "a callback can't wait: EDEADLK");
+        "waiting in a callback fails with EDEADLK");
     idt_document_close (b);
     idt_document_attach (a, NULL);
-    ok (idt_document_settle (a, WAIT_MS) < 0 && errno == ENOTCONN, "who is not attached can't: ENOTCONN");
+    ok (idt_document_settle (a, WAIT_MS) < 0 && errno == ENOTCONN, "waiting without a handle fails with ENOTCONN");
     idt_document_close (a);
     idt_close (h);
     stop ();
 }
 
-/* --- what goes wrong -------------------------------------------------------------------------- */
+/* --- failures ----------------------------------------------------------------------------------- */
 
 static void test_lost_events (void)
 {
@@ -448,14 +448,14 @@ static void test_lost_events (void)
     LOCKED (o->mute = true);
     make (a, 10);
     ok (idt_document_settle (a, WAIT_MS) == 0 && peek (o, &o->fetches) == 1,
-        "the answer tells of a range whose event is lost, and it is fetched");
-    ok (idt_document_seq (b) == 0, "others know nothing of it");
+        "a range whose event was lost is found by the response, and fetched");
+    ok (idt_document_seq (b) == 0, "another document does not know the range yet");
     LOCKED ((o->fail_fetches = 2, o->errnum = EHOSTUNREACH));
     idt_future_t *f = idt_event_publish (h, "event.lost", 0, "{\"stream\":\"x\",\"from\":1,\"to\":1}");
     wait_until (idt_document_seq (b) != 0) idt_reactor_run (idt_get_reactor (h), IDT_REACTOR_ONCE);
     idt_future_destroy (f);
     ok (means_the_same (a, -10, b) && peek (o, &o->fetches) >= 4,
-        "until they hear that events were lost, and reach rank 0");
+        "after an event.lost it fetches the range, and retries until rank 0 answers");
     make (a, 1000);
     LOCKED (o->mute = false);
     make (b, 1000);
@@ -470,11 +470,11 @@ static void test_lost_events (void)
     int64_t id = make (b, 2500);
     struct idcomp_uuid uuid = uuid_of (b, id);
     ok (idt_document_sync (b, WAIT_MS) == 0 && idt_document_seq (b) >= 8,
-        "what is not kept any more is loaded as a state");
+        "ranges that the server no longer has are replaced by a state");
     struct idcomp_uuid again = uuid_of (b, id);
     ok (memcmp (&uuid, &again, sizeof (uuid)) == 0 && idt_document_settle (b, WAIT_MS) == 0
             && idt_document_sync (a, WAIT_MS) == 0 && means_the_same (b, id, a),
-        "... in which ids are what they were");
+        "... in which the ids have the same UUIDs");
     idt_document_close (a);
     idt_document_close (b);
     idt_close (h);
@@ -491,14 +491,15 @@ static void test_repeats (void)
     idt_document_set_changed (d, count_cb, &calls);
     LOCKED ((o->fail = 3, o->errnum = EAGAIN));
     make (d, 10);
-    ok (idt_document_settle (d, 0) < 0 && errno == ETIMEDOUT && !idt_document_settled (d), "it takes time");
+    ok (idt_document_settle (d, 0) < 0 && errno == ETIMEDOUT && !idt_document_settled (d),
+        "settling with a timeout of 0 fails with ETIMEDOUT");
     wait_until (idt_document_errnum (d) != 0) idt_reactor_run (idt_get_reactor (h), IDT_REACTOR_ONCE);
     ok (idt_document_errnum (d) == EAGAIN && strcmp (idt_document_error (d), "not now") == 0 && calls == 1,
-        "a failure is told");
+        "a failure is reported");
     make (d, 10);
     ok (idt_document_settle (d, WAIT_MS) == 0 && o->n == 2 && peek (o, &o->submits) == 5,
-        "announcements are repeated as they were, until they are ordered");
-    ok (idt_document_errnum (d) == 0 && !idt_document_error (d), "... and nothing is wrong any more");
+        "announcements are repeated unchanged until they are ordered");
+    ok (idt_document_errnum (d) == 0 && !idt_document_error (d), "... and then the document has no error");
     idt_document_close (d);
     idt_close (h);
     stop ();
@@ -515,18 +516,19 @@ static void test_refused (void)
     bool good = idt_document_settle (a, WAIT_MS) < 0 && errno == EPIPE;
     ok (good && idt_document_errnum (a) == EPIPE, "a refused announcement breaks the document: %s",
         idt_document_error (a));
-    ok (uuid_of (a, -10).bytes[6] >> 4 == 4, "its ids can be looked at");
+    ok (uuid_of (a, -10).bytes[6] >> 4 == 4, "the ids of a broken document can be read");
     make (b, 10);
-    ok (idt_document_settle (b, WAIT_MS) == 0 && idt_document_sync (b, WAIT_MS) == 0, "another one goes on");
+    ok (idt_document_settle (b, WAIT_MS) == 0 && idt_document_sync (b, WAIT_MS) == 0,
+        "another document of the same name still works");
     idt_document_close (a);
     LOCKED (o->uuid[0] = '7');
     good = idt_document_sync (b, WAIT_MS) < 0 && errno == EPIPE;
-    ok (good, "a document of the same name is another one: %s", idt_document_error (b));
+    ok (good, "a document whose UUID changed is another document: %s", idt_document_error (b));
     idt_document_close (b);
     b = open_new (h);
     LOCKED (o->strange = true);
     good = idt_document_sync (b, WAIT_MS) < 0 && errno == EPIPE;
-    ok (good, "an answer that is none breaks: %s", idt_document_error (b));
+    ok (good, "a malformed response breaks the document: %s", idt_document_error (b));
     idt_document_close (b);
     idt_close (h);
     stop ();
@@ -541,8 +543,8 @@ static void test_reconnect (void)
     make (d, 10);
     struct idcomp_uuid uuid = uuid_of (d, -10);
     LOCKED (o->mute = o->deaf = true);
-    ok (idt_document_settle (d, WAIT_MS) < 0 && errno == ECONNRESET, "a lost connection is told");
-    ok (idt_document_settle (d, WAIT_MS) < 0 && errno == ECONNRESET, "... again and again");
+    ok (idt_document_settle (d, WAIT_MS) < 0 && errno == ECONNRESET, "a lost connection is reported with ECONNRESET");
+    ok (idt_document_settle (d, WAIT_MS) < 0 && errno == ECONNRESET, "... by each further call");
     make (d, 10);
     LOCKED (o->mute = o->deaf = false);
     idt_document_attach (d, NULL);
@@ -550,9 +552,9 @@ static void test_reconnect (void)
     make (d, 10);
     h = connect_new ();
     ok (idt_document_attach (d, h) == 0 && idt_document_settle (d, WAIT_MS) == 0 && o->n == 2,
-        "on a new connection it goes on: what was ordered is not ordered again");
+        "on a new connection the session continues, and no range is ordered twice");
     struct idcomp_uuid again = uuid_of (d, -10);
-    ok (memcmp (&uuid, &again, sizeof (uuid)) == 0 && op_of (d, -30) == 29, "... with the ids that it had");
+    ok (memcmp (&uuid, &again, sizeof (uuid)) == 0 && op_of (d, -30) == 29, "... and the ids keep their UUIDs");
     idt_document_close (d);
     idt_close (h);
     stop ();
@@ -586,7 +588,7 @@ static void lost_cb (idt_t *h, int errnum, void *arg)
     *(bool *)arg = true;
 }
 
-/* Replace a connection that is gone; or any, now and then. */
+/* Replace the connection. */
 static void reconnect (struct world *w, struct client *c)
 {
     static bool ignored;
@@ -600,7 +602,7 @@ static void reconnect (struct world *w, struct client *c)
         bail_out ("attach");
 }
 
-/* Open anew until it works: what was made and not settled is forgotten. */
+/* Open the document again until that succeeds. Ids that were made and not settled are forgotten. */
 static void renew (struct world *w, struct client *c)
 {
     idt_document_close (c->d);
@@ -618,7 +620,7 @@ static void make_some (struct world *w, struct client *c)
     }
 }
 
-/* What was made is what it was; what was final once stays so. */
+/* Check that UUIDs have not changed, and that final ids are still final. */
 static void look (struct world *w, struct client *c)
 {
     for (int i = 0; i < c->n; i++) {
@@ -659,7 +661,7 @@ static void settle_all (struct world *w)
         wait_until (idt_document_settle (w->client[i].d, WAIT_MS) == 0)
         {
             if (errno == EPIPE || errno == ETIMEDOUT) {
-                w->wrong = "it does not settle";
+                w->wrong = "a document does not settle";
                 return;
             }
             reconnect (w, &w->client[i]);
@@ -668,7 +670,7 @@ static void settle_all (struct world *w)
         wait_until (idt_document_sync (w->client[i].d, WAIT_MS) == 0)
         {
             if (errno == EPIPE || errno == ETIMEDOUT) {
-                w->wrong = "it does not come to know all";
+                w->wrong = "a document does not sync";
                 return;
             }
             reconnect (w, &w->client[i]);
@@ -728,7 +730,7 @@ static void test_histories (uint64_t first, uint64_t count)
 
     for (uint64_t seed = first; seed < first + count; seed++)
         good += run_history (seed);
-    ok (good == count, "in %llu random histories all come to the same final space, and ids stay what they are",
+    ok (good == count, "in %llu random histories all documents reach the same final space, and no id changes",
         (unsigned long long)count);
 }
 

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* document_work.c - what a document sends and takes while the reactor of its handle runs
+/* document_work.c - the messages of a document while the reactor of its handle runs
  *
- * libdocument/session.h thinks; this file talks for it.  All requests are made in work (), which runs before
- * the reactor sleeps and sends what is due:
+ * libdocument/session.h decides; this file sends and receives for it. All requests are made in work (), which runs
+ * before the reactor sleeps and sends what is due:
  *
- * 1. Subscriptions come first, one after the other; then all that was ordered before is fetched or loaded, so
- *    that nothing falls between.
- * 2. At most one fetch and one submit are under way.
- * 3. After a failure nothing is sent for a pause, which doubles from failure to failure.
- * 4. Without connection, and once broken, nothing is sent at all.
+ * 1. Subscriptions come first, one after the other. Then the session fetches or loads all that was ordered before, so
+ *    that no announcement is missed.
+ * 2. At most one fetch and one submit are in progress.
+ * 3. After a failure no request is sent for a pause. Each failure doubles the next pause.
+ * 4. Without a connection no request is sent; a broken document sends no further request.
  */
 #include "config.h"
 
@@ -21,11 +21,11 @@
 #include "libidtree/document_private.h"
 #include "libutil/errprintf.h"
 
-#define TIMEOUT_MS 30000.0 /* of a request; brokers answer for those that they lost long before */
+#define TIMEOUT_MS 30000.0 /* of a request; if a request is lost, brokers answer it much earlier */
 #define PAUSE_MIN_MS 50.0  /* after the first failure */
 #define PAUSE_MAX_MS 5000.0
 
-/* --- telling ---------------------------------------------------------------------------------- */
+/* --- reporting ----------------------------------------------------------------------------------- */
 
 static void changed (idt_document_t *d)
 {
@@ -43,7 +43,7 @@ static void set_error (idt_document_t *d, int errnum, const char *text)
         changed (d);
 }
 
-/* The replica may have found what can't be. */
+/* The replica may have found a contradiction. */
 static void look_at_replica (idt_document_t *d)
 {
     const char *why = replica_broken (d->session.replica);
@@ -78,7 +78,9 @@ static void fail_for_now (idt_document_t *d, int errnum, const char *text)
     set_error (d, docwork_of_connection (errnum), text);
 }
 
-/* A request failed: for good also where this client may not ask, or is not understood. */
+/* A request failed. The document becomes broken if the error is final, if this client has no permission (EPERM), or if
+ * the message is not valid (EPROTO).
+ */
 static void fail (idt_document_t *d, int errnum, const char *text)
 {
     if (docsession_is_final (errnum) || errnum == EPERM || errnum == EPROTO) {
@@ -96,7 +98,7 @@ static void succeed (idt_document_t *d)
         set_error (d, 0, "");
 }
 
-/* True if a request succeeded; else what went wrong is dealt with. */
+/* Returns whether a request succeeded; if it failed, handles the error. */
 static bool answered (idt_document_t *d, idt_future_t *f)
 {
     if (idt_future_errnum (f) == 0)
@@ -105,7 +107,7 @@ static bool answered (idt_document_t *d, idt_future_t *f)
     return false;
 }
 
-/* A request was sent, or not. */
+/* Set the callback for a request that was just sent. 'f' is NULL with errno set if it could not be sent. */
 static idt_future_t *expect (idt_document_t *d, idt_future_t *f, idt_future_f cb)
 {
     if (f && idt_future_then (f, TIMEOUT_MS, cb, d) == 0)
@@ -130,7 +132,7 @@ static void take_event (idt_document_t *d, const idt_msg_t *msg)
     json_t *event = idt_msg_json (msg, NULL);
 
     if (event)
-        (void)docsession_hear (&d->session, event, NULL); /* what is not taken is asked for */
+        (void)docsession_hear (&d->session, event, NULL); /* an announcement that was not accepted is fetched later */
     json_decref (event);
     look_at_replica (d);
     if (idt_document_seq (d) > before)
@@ -151,7 +153,7 @@ static void event_cb (const idt_msg_t *msg, void *arg)
     }
 }
 
-/* Another connection: what was said while there was none is fetched. */
+/* The handle has another connection: fetch the announcements of the time without one. */
 static void connected_cb (void *arg)
 {
     struct siblings *siblings = arg;
@@ -183,7 +185,7 @@ void docwork_subscribed (idt_document_t *d)
     else if (!d->siblings->hear_lost)
         d->siblings->hear_lost = true;
     else
-        unsubscribe (d->h, "event.lost"); /* another one was as quick */
+        unsubscribe (d->h, "event.lost"); /* another document of the handle subscribed meanwhile */
 }
 
 static void subscribed_cb (idt_future_t *f, void *arg)
@@ -197,13 +199,13 @@ static void subscribed_cb (idt_future_t *f, void *arg)
 
 /* --- requests --------------------------------------------------------------------------------- */
 
-/* The document may have another name: events come under that, and what came before is asked for once they do. */
+/* The document may have been renamed. Subscribe to events under the new name, then fetch what was ordered before. */
 static void follow_name (idt_document_t *d)
 {
     char *name = d->topic + strlen (DOCWIRE_EVENT_PREFIX);
 
     _Static_assert(sizeof (d->topic) == sizeof (DOCWIRE_EVENT_PREFIX) - 1 + sizeof (d->session.name),
-                   "a topic has room");
+                   "the topic must have space for the longest name");
     if (strcmp (name, d->session.name) == 0)
         return;
     if (d->subscribed)
@@ -233,7 +235,7 @@ static void take_fetched (idt_document_t *d, idt_future_t *f)
     if (errnum == ESTALE)
         fail (d, ESTALE, error.text);
     else
-        fail (d, errnum == ENOMEM || errnum == EAGAIN ? errnum : EPROTO, "what was missed is not understood");
+        fail (d, errnum == ENOMEM || errnum == EAGAIN ? errnum : EPROTO, "cannot read the missed announcements");
 }
 
 static void fetched_cb (idt_future_t *f, void *arg)
@@ -259,7 +261,7 @@ static void submitted_cb (idt_future_t *f, void *arg)
     if (!answered (d, f))
         replica_announce_again (d->session.replica);
     else if (idt_rpc_get_unpack (f, "{s:I}", "seq", &seq) < 0)
-        fail (d, EPROTO, "the answer to an announcement is not understood");
+        fail (d, EPROTO, "cannot read the response to an announcement");
     else {
         replica_heard (d->session.replica, seq);
         succeed (d);
@@ -267,7 +269,7 @@ static void submitted_cb (idt_future_t *f, void *arg)
     forget (&d->submit);
 }
 
-/* Send 'text' (stolen; NULL with errno: there is none). */
+/* Send 'text' (stolen). NULL: it could not be made; errno is the reason. */
 static idt_future_t *send_new (idt_document_t *d, const char *topic, char *text)
 {
     idt_future_t *f = text ? idt_rpc (d->h, topic, text, IDT_NODEID_ANY, 0) : NULL;
@@ -345,7 +347,7 @@ static struct siblings *siblings_create (idt_t *h)
     return siblings;
 }
 
-/* The last document has gone. */
+/* Called when the last document has been detached. */
 static void siblings_destroy (struct siblings *siblings)
 {
     if (siblings->hear_lost)

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* fault_test.c - memory runs out at each point where it can; and what a round trip costs
+/* fault_test.c - each allocation fails in turn; and how many system calls a round trip needs
  *
- * Linked with --wrap for the functions below.  In the test's thread the allocation number
- * 'fail_at' (from 0) fails; the server's thread has a count of its own.  Each case is run with
- * fail_at = 0, 1, 2, ... until it succeeds.  That nothing leaks is seen by the address sanitizer.
- * Only libidtree's own allocations are made to fail: jansson 2.14 leaves out a number where it
- * has no memory for it, and says nothing.
+ * Linked with --wrap for the functions below. In the test's thread allocation number 'fail_at' (from 0) fails; the
+ * server's thread has its own counter. Each case runs with fail_at = 0, 1, 2, ... until it succeeds. The address
+ * sanitizer finds leaks. Only libidtree's own allocations fail: jansson 2.14 silently omits a number if it cannot
+ * allocate it.
  */
 #include "config.h"
 
@@ -23,7 +22,7 @@
 #include "test/test_server.h"
 #include "test/tap.h"
 
-static _Thread_local unsigned fail_at = -1u; /* counts down; fails the call that finds it 0 */
+static _Thread_local unsigned fail_at = -1u; /* counts down; the call that finds it 0 fails */
 static _Thread_local unsigned allocations, reads, writes, polls;
 
 static bool fails (void)
@@ -80,7 +79,7 @@ int __wrap_ppoll (struct pollfd *fds, nfds_t n, const struct timespec *ts, const
     return __real_ppoll (fds, n, ts, mask);
 }
 
-/* --- cases: each returns 0, or -1 with errno; it cleans up either way ----------------------- */
+/* --- cases: each returns 0, or -1 with errno; each cleans up in either case ---------------- */
 
 static int rpc_case (idt_t *h)
 {
@@ -164,7 +163,7 @@ static void seen_cb (idt_future_t *f, void *arg)
     seen->errnum = idt_future_errnum (f);
 }
 
-static unsigned unanswered; /* requests that a handler had, and sent nothing for */
+static unsigned unanswered; /* requests for which a handler sent no response */
 
 static void echo_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 {
@@ -181,7 +180,7 @@ static const struct idt_handler_spec table[] = {
     IDT_HANDLERS_END,
 };
 
-/* Events go to the inbox, the answer to a callback; that is made exactly once, whatever happens. */
+/* Events go to the inbox, the response to a callback, which is called exactly once even if allocations fail. */
 static int then_case (idt_t *h)
 {
     struct seen seen = { 0 };
@@ -191,7 +190,7 @@ static int then_case (idt_t *h)
     if (f && idt_future_then (f, 1e9, seen_cb, &seen) == 0 && rpc_case (h) == 0) {
         rc = idt_reactor_run (idt_get_reactor (h), IDT_REACTOR_DEFAULT);
         if (seen.calls != 1)
-            bail_out ("a callback was not made once");
+            bail_out ("a callback was not called exactly once");
         if (rc == 0 && seen.errnum != 0) {
             errno = seen.errnum;
             rc = -1;
@@ -230,7 +229,7 @@ static const struct {
     { "a stream", stream_case },         { "a callback", then_case },          { "a handler", handler_case },
 };
 
-/* Run a case on a new connection with each allocation failing in turn. */
+/* Run a case on a new connection, with each allocation failing in turn. */
 static void test_case (struct test_server *s, const char *name, int (*run) (idt_t *h))
 {
     bool clean = true;
@@ -249,10 +248,11 @@ static void test_case (struct test_server *s, const char *name, int (*run) (idt_
         idt_close (h);
         fail_at = -1u;
     }
-    ok (clean && rc == 0, "%s: each of %u allocations may fail: ENOMEM", name, n - 1);
+    ok (clean && rc == 0, "%s: if one of %u allocations fails, the result is ENOMEM", name, n - 1);
 }
 
-/* A connection is lost, and another made with each allocation failing in turn: a try that fails is followed by another.
+/* Lose the connection and reconnect, with each allocation failing in turn. After a failed attempt the handle tries
+ * again.
  */
 static void test_reconnect (struct test_server *s)
 {
@@ -279,11 +279,10 @@ static void test_reconnect (struct test_server *s)
         clean = clean && idt_fluid_generate (h, 1, &id) == 0;
         idt_close (h);
     }
-    ok (clean, "of %u losses with memory that runs out, %u calls fail, and none after it", n, failed);
+    ok (clean, "after %u losses with a failing allocation, %u calls fail, and later calls succeed", n, failed);
 }
 
-/* Ids are asked for ahead with each allocation failing in turn: what fails is asked for by the call, or by a later one.
- */
+/* Prefetch ids with each allocation failing in turn. If prefetching fails, the call or a later one requests the ids. */
 static void test_prefetch (struct test_server *s)
 {
     unsigned n, failed = 0;
@@ -304,11 +303,11 @@ static void test_prefetch (struct test_server *s)
         clean = clean && idt_fluid_prefetch (h, 32, 60000) == 0 && idt_fluid_generate (h, 1, &id) == 0 && id > last;
         idt_close (h);
     }
-    ok (clean && failed > 0, "ids at hand with memory that runs out: in order, and %u of %u calls fail", failed,
+    ok (clean && failed > 0, "prefetched ids stay in order when allocations fail; %u of %u calls fail", failed,
         100 * n);
 }
 
-/* Steady state: the price of one block of ids. */
+/* System calls and allocations for one block of ids, in the steady state. */
 static void test_price (struct test_server *s)
 {
     idt_t *h = idt_open (test_server_uri (s), NULL);
@@ -316,14 +315,14 @@ static void test_price (struct test_server *s)
     const unsigned rounds = 100;
     bool good = true;
 
-    /* Behind the first one the broker is asked for its instance. */
+    /* After the first response the client also requests the instance's UUID. */
     good = idt_fluid_generate (h, 16, ids) == 0 && idt_fluid_generate (h, 16, ids) == 0;
     allocations = reads = writes = polls = 0;
     for (unsigned i = 0; i < rounds; i++)
         good = good && idt_fluid_generate (h, 16, ids) == 0;
     ok (good && writes == rounds && reads == rounds && polls == rounds,
-        "a block of ids costs one write, one poll, one read");
-    ok (allocations <= 5 * rounds, "and %.1f allocations", (double)allocations / rounds);
+        "a block of ids takes one write, one poll and one read");
+    ok (allocations <= 5 * rounds, "... and %.1f allocations", (double)allocations / rounds);
     good = idt_fluid_prefetch (h, 1024, 60000) == 0;
     for (unsigned i = 0; i < 256; i++)
         good = good && idt_fluid_generate (h, 16, ids) == 0;
@@ -331,7 +330,7 @@ static void test_price (struct test_server *s)
     for (unsigned i = 0; i < 1024; i++)
         good = good && idt_fluid_generate (h, 16, ids) == 0;
     ok (good && writes <= 32 && reads <= 32 && polls <= 32 && allocations <= 5 * 32,
-        "1,024 blocks of ids at hand: %u writes, %u polls, %u reads, %u allocations", writes, polls, reads,
+        "1,024 blocks of prefetched ids take %u writes, %u polls, %u reads, %u allocations", writes, polls, reads,
         allocations);
     idt_close (h);
 }

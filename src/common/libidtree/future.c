@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* future.c - answers that are on their way, or here
+/* future.c - results of requests, pending or available
  *
- * A future is fulfilled ('ready') by a response or by an error.  While 'tag' is not 0 more
- * responses may come; those that come before a streaming future was reset wait in 'later', and
- * 'later_errnum' after them.
+ * A future is fulfilled ('ready') by a response or by an error. While 'tag' is not 0 more responses may arrive.
+ * Responses that arrive before a streaming future is reset wait in 'later'; an error 'later_errnum' comes after them.
  */
 #include <assert.h>
 #include <errno.h>
@@ -16,14 +15,14 @@
 #include "libutil/errprintf.h"
 #include "libidtree/private.h"
 
-/* --- the table of those that wait ----------------------------------------------------------- */
+/* --- the table of pending futures ----------------------------------------------------------- */
 
 idt_future_t *future_find (idt_t *h, const idt_msg_t *response)
 {
     return tagtab_find (&h->tags, idt_msg_matchtag (response));
 }
 
-/* Ids that were asked for are here, or will not come. */
+/* The requested ids have arrived, or will not arrive. */
 static void settle (idt_future_t *f)
 {
     if (f->ordered)
@@ -31,7 +30,7 @@ static void settle (idt_future_t *f)
     f->ordered = false;
 }
 
-/* No response is expected any more. */
+/* Stop expecting a response. */
 static void retire (idt_future_t *f)
 {
     if (f->tag == 0)
@@ -65,8 +64,8 @@ static void unlist (idt_future_t *f)
 
 void future_run_ready (idt_t *h)
 {
-    /* Not those that become ready meanwhile: a callback that makes a ready future must not run
-     * for ever.
+    /* Run only the callbacks of futures that are ready now: a callback that makes another ready future must not keep
+     * this loop running forever.
      */
     for (unsigned n = h->ready_count; n > 0 && h->ready_count > 0; n--) {
         idt_future_t *f = TAILQ_FIRST (&h->ready);
@@ -75,7 +74,7 @@ void future_run_ready (idt_t *h)
     }
 }
 
-/* The error of a response.  One that is no errno must not become a 0 or negative one of ours. */
+/* The error number of a response. A value that is not an errno must not become 0 or negative here. */
 static int response_errnum (const idt_msg_t *response)
 {
     uint32_t errnum = idt_msg_errnum (response);
@@ -219,7 +218,7 @@ int idt_future_errnum (const idt_future_t *f)
 
 const char *idt_future_error (const idt_future_t *f)
 {
-    int saved_errno = errno; /* an answer without a text is no error here */
+    int saved_errno = errno; /* a response without a text is not an error here */
     const char *text = f->response ? idt_msg_string (f->response) : NULL;
 
     errno = saved_errno;

@@ -3,10 +3,10 @@
 
 /* generate.c - FLUIDs from the instance, over fluid.block
  *
- * Request (big-endian): u32 count, u64 after (0: none).  Response: repeated (u64 first, u32 n),
- * each a run of n ids of one millisecond and one generator.  An answer is taken if and only if
- * (1) each run has ids and stays within its millisecond, (2) each begins above the id before it,
- * the first above 'after', and (3) they hold as many ids as were asked for.
+ * Request (big-endian): u32 count, u64 after (0: none). Response: repeated (u64 first, u32 n), each a run of n ids of
+ * one millisecond and one generator. A response is valid if and only if (1) each run has at least one id and stays
+ * within its millisecond, (2) each run begins above the last id of the run before it, and the first one above 'after',
+ * and (3) the runs together have as many ids as were requested.
  */
 #include <endian.h>
 #include <errno.h>
@@ -50,7 +50,7 @@ static bool answer_is_good (const uint8_t *p, size_t size, uint32_t n, fluid_t a
     return left == 0;
 }
 
-/* Write the ids of a good answer.  Returns the last one. */
+/* Write the ids of a valid response. Returns the last one. */
 static fluid_t expand (const uint8_t *p, size_t size, fluid_t *ids)
 {
     for (const uint8_t *end = p + size; p < end; p += RUN_SIZE) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* generate_test.c - FLUIDs in blocks: what a good answer gives, and that no other is taken */
+/* generate_test.c - FLUIDs in blocks: valid responses give ids, and invalid ones are refused */
 #include <endian.h>
 #include <errno.h>
 #include <string.h>
@@ -18,9 +18,7 @@ struct run {
 
 static fluid_t ids[IDT_FLUID_MAX_COUNT];
 
-/* Have fluid.block answered with these runs, and 'extra' bytes, from now on; 'n' < 0: as it
- * should be.
- */
+/* From now on fluid.block is answered with these runs, and 'extra' more bytes. 'n' < 0: with a valid response. */
 static void answer_with (idt_t *h, const struct run *runs, int n, size_t extra)
 {
     uint8_t buf[256] = { 0 };
@@ -52,7 +50,8 @@ static void test_good (idt_t *h)
 
     for (size_t i = 0; i < sizeof (counts) / sizeof (counts[0]); i++) {
         uint32_t n = counts[i];
-        ok (idt_fluid_generate (h, n, ids) == 0 && increasing (n, last), "%u ids: all above the last one", (unsigned)n);
+        ok (idt_fluid_generate (h, n, ids) == 0 && increasing (n, last), "%u ids are all above the last one",
+            (unsigned)n);
         last = ids[n - 1];
     }
 }
@@ -70,18 +69,20 @@ static void test_async (idt_t *h)
         last = ids[999];
         idt_future_destroy (f[i]);
     }
-    ok (good, "64 blocks asked for at once increase from one to the next");
+    ok (good, "64 concurrent requests return increasing ids");
     f[0] = idt_fluid_generate_async (h, 10);
-    ok (idt_fluid_generate_get (f[0], 9, ids) < 0 && errno == EPROTO, "another count than asked for: EPROTO");
+    ok (idt_fluid_generate_get (f[0], 9, ids) < 0 && errno == EPROTO,
+        "reading another number of ids than requested fails with EPROTO");
     ok (idt_fluid_generate_get (f[0], 10, ids) == 0 && idt_fluid_generate_get (f[0], 10, ids) == 0,
-        "an answer can be read twice");
+        "a response can be read twice");
     idt_future_destroy (f[0]);
 }
 
 static void test_limits (idt_t *h)
 {
-    ok (idt_fluid_generate (h, 0, ids) < 0 && errno == EINVAL, "no id: EINVAL");
-    ok (idt_fluid_generate (h, IDT_FLUID_MAX_COUNT + 1, ids) < 0 && errno == EINVAL, "too many: EINVAL");
+    ok (idt_fluid_generate (h, 0, ids) < 0 && errno == EINVAL, "a request for 0 ids fails with EINVAL");
+    ok (idt_fluid_generate (h, IDT_FLUID_MAX_COUNT + 1, ids) < 0 && errno == EINVAL,
+        "a request for too many ids fails with EINVAL");
 }
 
 static bool refused (idt_t *h, const struct run *runs, int n, size_t extra)
@@ -101,26 +102,27 @@ static void test_bad (idt_t *h)
     fluid_t got[4];
 
     answer_with (h, (struct run[]){ { base, 4 } }, 1, 0);
-    ok (idt_fluid_generate (h, 4, got) == 0 && got[0] == base && got[3] == base + 3, "one run is taken");
+    ok (idt_fluid_generate (h, 4, got) == 0 && got[0] == base && got[3] == base + 3,
+        "a response with one run is accepted");
     ok (refused (h, (struct run[]){ { base, 4 } }, 1, 0), "the same run again is refused");
-    ok (refused (h, (struct run[]){ { base + 3, 4 } }, 1, 0), "so is one that overlaps it");
-    ok (refused (h, (struct run[]){ { base + 4, 3 } }, 1, 0), "an id too few");
-    ok (refused (h, (struct run[]){ { base + 4, 5 } }, 1, 0), "an id too many");
-    ok (refused (h, (struct run[]){ { base + 4, UINT32_MAX } }, 1, 0), "far too many");
-    ok (refused (h, (struct run[]){ { base + 4, 0 }, { base + 5, 4 } }, 2, 0), "an empty run");
-    ok (refused (h, (struct run[]){ { base + 4, 4 }, { base + 9, 0 } }, 2, 0), "an empty run at the end");
-    ok (refused (h, (struct run[]){ { base + 9, 2 }, { base + 7, 2 } }, 2, 0), "runs that go back");
-    ok (refused (h, (struct run[]){ { base + 9, 2 }, { base + 10, 2 } }, 2, 0), "runs that overlap");
-    ok (refused (h, (struct run[]){ { base + 1022, 4 } }, 1, 0), "a run that leaves its millisecond");
-    ok (refused (h, (struct run[]){ { UINT64_MAX - 1, 4 } }, 1, 0), "a run that leaves 64 bits");
-    ok (refused (h, (struct run[]){ { base + 4, 4 } }, 1, 1), "bytes left over");
-    ok (refused (h, NULL, 0, 11), "half a run");
-    ok (refused (h, NULL, 0, 0), "an answer of no bytes");
+    ok (refused (h, (struct run[]){ { base + 3, 4 } }, 1, 0), "a run that overlaps the run before is refused");
+    ok (refused (h, (struct run[]){ { base + 4, 3 } }, 1, 0), "one id too few is refused");
+    ok (refused (h, (struct run[]){ { base + 4, 5 } }, 1, 0), "one id too many is refused");
+    ok (refused (h, (struct run[]){ { base + 4, UINT32_MAX } }, 1, 0), "a count of UINT32_MAX is refused");
+    ok (refused (h, (struct run[]){ { base + 4, 0 }, { base + 5, 4 } }, 2, 0), "an empty run is refused");
+    ok (refused (h, (struct run[]){ { base + 4, 4 }, { base + 9, 0 } }, 2, 0), "an empty run at the end is refused");
+    ok (refused (h, (struct run[]){ { base + 9, 2 }, { base + 7, 2 } }, 2, 0), "runs in decreasing order are refused");
+    ok (refused (h, (struct run[]){ { base + 9, 2 }, { base + 10, 2 } }, 2, 0), "runs that overlap are refused");
+    ok (refused (h, (struct run[]){ { base + 1022, 4 } }, 1, 0), "a run beyond its millisecond is refused");
+    ok (refused (h, (struct run[]){ { UINT64_MAX - 1, 4 } }, 1, 0), "a run beyond 64 bits is refused");
+    ok (refused (h, (struct run[]){ { base + 4, 4 } }, 1, 1), "an extra byte is refused");
+    ok (refused (h, NULL, 0, 11), "a response shorter than a run is refused");
+    ok (refused (h, NULL, 0, 0), "an empty response is refused");
     answer_with (h, (struct run[]){ { base + 1020, 2 }, { base + 1022, 1 }, { base + 1023, 1 } }, 3, 0);
-    ok (idt_fluid_generate (h, 4, got) == 0 && got[3] == base + 1023, "several good runs are taken");
+    ok (idt_fluid_generate (h, 4, got) == 0 && got[3] == base + 1023, "several valid runs are accepted");
     answer_with (h, (struct run[]){ { UINT64_MAX - 3, 4 } }, 1, 0);
-    ok (idt_fluid_generate (h, 4, got) == 0 && got[3] == UINT64_MAX, "up to the very last id");
-    ok (refused (h, (struct run[]){ { 5, 4 } }, 1, 0), "after which there is none");
+    ok (idt_fluid_generate (h, 4, got) == 0 && got[3] == UINT64_MAX, "the largest id is accepted");
+    ok (refused (h, (struct run[]){ { 5, 4 } }, 1, 0), "after the largest id each further one is refused");
 }
 
 int main (int argc, char *argv[])

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* handle.c - a connection to a broker: when messages are read, and in which order they are handed
- * out
+/* handle.c - a connection to a broker: when messages are read, and in which order they are dispatched
  *
- * private.h tells the rules.  A turn handles what is in the inbox, then what was read before,
- * then reads once if the connection is readable; after BATCH messages other watchers get theirs.
- * What callbacks send during a turn is written at its end, with one system call.
+ * private.h lists the rules. A turn handles the messages in the inbox, then those that were read before; then it reads
+ * once if the connection is readable. After BATCH messages other watchers run. Messages that callbacks send during a
+ * turn are written at its end, with one system call.
  */
 #include "config.h"
 
@@ -23,7 +22,7 @@
 #include "libutil/clock.h"
 
 #define BATCH 64         /* messages of one turn */
-#define MAX_WAIT_MS 1e12 /* what a time_t holds with ease; decades */
+#define MAX_WAIT_MS 1e12 /* decades; less than the maximum of a time_t */
 
 /* --- connection ----------------------------------------------------------------------------- */
 
@@ -32,7 +31,7 @@ static bool has_output (idt_t *h)
     return h->transport->pending && h->transport->pending (h->impl);
 }
 
-/* Write what the connection takes now, and watch for room where that was not all. */
+/* Write what the connection accepts now. If output remains, watch for the connection to become writable. */
 static int flush_some (idt_t *h)
 {
     if (has_output (h) && h->transport->flush (h->impl) < 0)
@@ -45,7 +44,7 @@ static int flush_some (idt_t *h)
     return 0;
 }
 
-/* End the futures that wait for connections before: those without a callback, or those with one. */
+/* Fail the futures of earlier connections: those with a callback, or those without one. */
 static void fail_futures (idt_t *h, bool with_cb, int errnum)
 {
     size_t cursor = 0;
@@ -59,7 +58,7 @@ static void fail_futures (idt_t *h, bool with_cb, int errnum)
     }
 }
 
-/* Futures with callbacks end when the inbox is empty: their answer may be in it. */
+/* Futures with callbacks fail only when the inbox is empty, since it may contain their response. */
 void handle_lose (idt_t *h, int errnum)
 {
     h->lost = h->untold = errnum;
@@ -79,7 +78,7 @@ static void lose (idt_t *h, int errnum)
         (void)connection_seek (h);
 }
 
-/* The next message that was read before.  NULL: none. */
+/* The next message that was read before; NULL: none is left, or the connection is lost. */
 static const idt_msg_t *take_message (idt_t *h)
 {
     if (h->lost || handle_is_inline (h))
@@ -179,7 +178,7 @@ static void tell_lost (idt_t *h)
         idt_reactor_stop_error (h->reactor, errnum);
 }
 
-/* Returns whether there may be more to do at once. */
+/* Returns whether there may be more to do immediately. */
 static bool turn_messages (idt_t *h, bool readable)
 {
     for (int i = 0; i < BATCH; i++) {
@@ -208,7 +207,7 @@ static void turn (idt_t *h, bool readable)
         tell_lost (h);
     h->depth--;
     if (!h->lost)
-        (void)flush_some (h); /* a connection that can't be written is found lost by reading */
+        (void)flush_some (h); /* if this fails, a later read reports the loss */
     if (more || h->ready_count > 0)
         idt_watcher_start (h->wake);
     else
@@ -238,7 +237,9 @@ int handle_keep (idt_t *h, const idt_msg_t *msg)
     return h->inbox.count < HANDLE_MAX_INBOX ? fifo_push (&h->inbox, msg) : errset (ENOBUFS);
 }
 
-/* Keep a message that nobody waits for now, or give it to its future. */
+/* Deliver a response to its future if that has no callback. Keep all other messages for the reactor. Unrefs 'msg'
+ * unless it is kept.
+ */
 static void put_aside_new (idt_t *h, const idt_msg_t *msg)
 {
     bool is_response = idt_msg_type (msg) == IDT_MSGTYPE_RESPONSE;
@@ -271,7 +272,7 @@ int handle_poll (struct pollfd *pfd, double deadline_ms)
         errno = ETIMEDOUT;
     if (n <= 0)
         pfd->revents = 0;
-    return n > 0 || (n < 0 && errno == EINTR) ? 0 : -1; /* a signal: the caller looks and waits again */
+    return n > 0 || (n < 0 && errno == EINTR) ? 0 : -1; /* after a signal the caller checks and waits again */
 }
 
 double handle_sleep_until (bool asks, double deadline_ms)
@@ -281,7 +282,7 @@ double handle_sleep_until (bool asks, double deadline_ms)
     return asks && (deadline_ms < 0 || ask_ms < deadline_ms) ? ask_ms : deadline_ms;
 }
 
-/* Sleep until the connection can be read, or written where output waits; then do that once. */
+/* Sleep until the connection is readable, or writable if output is queued; then read and write once. */
 static int wait_io (idt_t *h, double deadline_ms)
 {
     struct pollfd pfd = { .fd = h->transport->pollfd (h->impl), .events = POLLIN };
@@ -297,7 +298,9 @@ static int wait_io (idt_t *h, double deadline_ms)
     return 0;
 }
 
-/* What can't be written is found lost by reading: answers may have come before. */
+/* Writing failed. Read what the broker sent before the loss, since responses may be among it; then the connection is
+ * lost.
+ */
 static void find_lost (idt_t *h, int errnum)
 {
     const idt_msg_t *msg;
@@ -338,7 +341,7 @@ void idt_set_interrupt (idt_t *h, idt_interrupt_f cb, void *arg)
     h->interrupt_arg = arg;
 }
 
-/* Wait for the connection, or for another one.  Returns 0, or -1 with errno set. */
+/* Wait for the connection, or for the next one. Returns 0, or -1 with errno set. */
 static int wait_once (idt_t *h, double deadline_ms)
 {
     if (h->lost && !connection_is_sought (h))
@@ -381,7 +384,7 @@ int idt_flush (idt_t *h)
             return 0;
         if (wait_once (h, -1) < 0)
             return -1;
-        /* Read too: a broker whose answers we don't take may not take our requests. */
+        /* Read, too: a broker that cannot write its responses may stop reading our requests. */
         const idt_msg_t *msg;
         while ((msg = take_message (h)))
             put_aside_new (h, msg);
@@ -428,7 +431,7 @@ static int watch (idt_t *h)
         (void)flush_some (h);
     }
     handle_interest (h, 0);
-    handle_wake (h); /* for what was left before there was a reactor */
+    handle_wake (h); /* for work that was left before the handle had a reactor */
     return 0;
 }
 
@@ -544,7 +547,7 @@ idt_t *idt_handle_create (const struct idt_transport *transport, void *impl)
     h->transport = transport;
     h->impl = impl;
     h->connections = 1;
-    h->pool = msg_pool_create (); /* without it requests come from malloc () */
+    h->pool = msg_pool_create (); /* if this fails, requests come from malloc () */
     spare_init (&h->futures, sizeof (struct idt_future));
     TAILQ_INIT (&h->bonds);
     TAILQ_INIT (&h->ready);

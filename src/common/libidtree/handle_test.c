@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* handle_test.c - opening, handlers and their roles, events, attributes, log, and the order of it
- * all
- */
+/* handle_test.c - opening, handlers and their roles, events, attributes, log, and the order of messages */
 #include "config.h"
 
 #include <errno.h>
@@ -29,7 +27,7 @@ static idt_t *open_or_bail (struct test_server *s)
     return h;
 }
 
-/* Ask for something and wait for the answer; whether it came, with 'errnum'. */
+/* Wait for the response. Returns whether it arrived with error 'errnum'. */
 static bool asks (idt_future_t *f, int errnum)
 {
     bool good = f && idt_future_wait (f, -1) == 0 && idt_future_errnum (f) == errnum;
@@ -48,7 +46,7 @@ static bool refused (const char *uri, int errnum)
     return !h && errno == errnum && strncmp (error.text, uri, strnlen (uri, 20)) == 0;
 }
 
-/* A socket that nobody listens on any more. */
+/* The URI of a socket that no process listens on. */
 static const char *dead_uri (char *buf, size_t size)
 {
     struct sockaddr_un addr = { .sun_family = AF_UNIX };
@@ -63,7 +61,7 @@ static const char *dead_uri (char *buf, size_t size)
     return buf;
 }
 
-/* NULL: what the environment says. */
+/* A NULL URI means the one of the environment. */
 static void test_default (void)
 {
     struct test_server *s = test_server_create (0);
@@ -72,16 +70,17 @@ static void test_default (void)
     setenv ("IDTREE_URI", test_server_uri (s), 1);
     setenv ("FLUX_URI", "local:///nosuch/flux", 1);
     idt_t *h = idt_open (NULL, &error);
-    ok (h && strcmp (idt_get_uri (h), test_server_uri (s)) == 0, "without a URI it is IDTREE_URI's %s", error.text);
+    ok (h && strcmp (idt_get_uri (h), test_server_uri (s)) == 0, "the default URI is IDTREE_URI %s", error.text);
     idt_close (h);
     setenv ("IDTREE_URI", "", 1);
-    ok (!idt_open (NULL, &error) && errno == ENOENT && strstr (error.text, "/nosuch/flux"), "else FLUX_URI's: %s",
-        error.text);
+    ok (!idt_open (NULL, &error) && errno == ENOENT && strstr (error.text, "/nosuch/flux"),
+        "if that is empty, the default is FLUX_URI: %s", error.text);
     unsetenv ("FLUX_URI");
-    ok (strcmp (idt_default_uri (), "local:///run/idtree/local") == 0, "else that of a system's instance");
+    ok (strcmp (idt_default_uri (), "local:///run/idtree/local") == 0,
+        "if neither is set, the default is the system instance");
     h = idt_open (NULL, &error);
-    ok (h || strstr (error.text, "no instance: neither IDTREE_URI nor FLUX_URI is set"), "which may be not there: %s",
-        error.text);
+    ok (h || strstr (error.text, "no instance: neither IDTREE_URI nor FLUX_URI is set"),
+        "a missing system instance is reported: %s", error.text);
     idt_close (h);
     test_server_destroy (s);
 }
@@ -94,12 +93,13 @@ static void test_list (void)
 
     snprintf (uris, sizeof (uris), "local:///nosuch/a, %s local:///nosuch/b", test_server_uri (s));
     idt_t *h = idt_open (uris, &error);
-    ok (h && strcmp (idt_get_uri (h), test_server_uri (s)) == 0, "of a list the first that is there is taken %s",
+    ok (h && strcmp (idt_get_uri (h), test_server_uri (s)) == 0, "the first reachable broker of a list is used %s",
         error.text);
     idt_close (h);
-    ok (!idt_open ("local:///nosuch/a,local:///nosuch/b", &error) && errno == ENOENT, "or none: %s", error.text);
+    ok (!idt_open ("local:///nosuch/a,local:///nosuch/b", &error) && errno == ENOENT,
+        "a list without a reachable broker fails with ENOENT: %s", error.text);
     ok (!idt_open_ex (test_server_uri (s), &(struct idt_open_options){ .flags = 3 }, &error) && errno == EINVAL,
-        "flags are checked: %s", error.text);
+        "contradictory flags fail with EINVAL: %s", error.text);
     test_server_destroy (s);
 }
 
@@ -109,16 +109,16 @@ static void test_open (void)
     struct test_server *s;
 
     memset (uri + 9, 'x', 200);
-    ok (refused (uri, EINVAL), "a path that is too long is refused: EINVAL");
-    ok (refused ("tcp://127.0.0.1:8000/x", EINVAL), "so is another scheme");
-    ok (refused ("local://", EINVAL), "so is an empty path");
-    ok (refused ("local:///nosuch/idtree/socket", ENOENT), "no socket there: ENOENT");
-    ok (refused (dead_uri (uri, sizeof (uri)), ECONNREFUSED), "nobody listens: ECONNREFUSED");
+    ok (refused (uri, EINVAL), "a path that is too long fails with EINVAL");
+    ok (refused ("tcp://127.0.0.1:8000/x", EINVAL), "another scheme fails with EINVAL");
+    ok (refused ("local://", EINVAL), "an empty path fails with EINVAL");
+    ok (refused ("local:///nosuch/idtree/socket", ENOENT), "a missing socket fails with ENOENT");
+    ok (refused (dead_uri (uri, sizeof (uri)), ECONNREFUSED), "a socket without a listener fails with ECONNREFUSED");
     unlink (uri + strlen ("local://"));
     ok (!idt_open ("x", NULL) && errno == EINVAL, "the error text is optional");
     test_default ();
     s = test_server_create (EPERM);
-    ok (refused (test_server_uri (s), EPERM), "the broker's first byte is the errno: EPERM");
+    ok (refused (test_server_uri (s), EPERM), "the broker's first byte becomes errno: EPERM");
     test_server_destroy (s);
     test_list ();
     errno = 77;
@@ -126,7 +126,7 @@ static void test_open (void)
     idt_future_destroy (NULL);
     idt_watcher_destroy (NULL);
     idt_reactor_destroy (NULL);
-    ok (errno == 77, "destroying NULL is fine and keeps errno");
+    ok (errno == 77, "destroying NULL has no effect and keeps errno");
 }
 
 /* --- handlers ------------------------------------------------------------------------------- */
@@ -211,8 +211,8 @@ static void stop_cb (idt_future_t *f, void *arg)
     idt_reactor_stop (idt_get_reactor (idt_future_handle (f)));
 }
 
-/* Have the server ask us 'topic' and wait in the reactor.  Returns the future with our own
- * answer.
+/* Have the server send us a request 'topic', and run the reactor until it is answered. Returns the future of our
+ * response.
  */
 static idt_future_t *ask_me (idt_t *h, const char *topic, const char *payload, int rolemask, int flags)
 {
@@ -225,7 +225,7 @@ static idt_future_t *ask_me (idt_t *h, const char *topic, const char *payload, i
     return f;
 }
 
-/* Whether our answer is 'errnum' with 'text' (NULL: empty). */
+/* Whether our response has error 'errnum' and payload 'text' (NULL: empty). */
 static bool answers (idt_t *h, const char *topic, const char *payload, int rolemask, int errnum, const char *text)
 {
     idt_future_t *f = ask_me (h, topic, payload, rolemask, 0);
@@ -247,56 +247,58 @@ static void test_handlers (struct test_server *s)
     const void *data;
     size_t size;
 
-    ok (answers (h, "me.echo", "x", owner, ENOSYS, unknown), "without handlers a request gets ENOSYS");
+    ok (answers (h, "me.echo", "x", owner, ENOSYS, unknown), "without handlers a request fails with ENOSYS");
     ok (idt_handlers_add (h, table, "first") == 0 && idt_handlers_add (h, second, "second") == 0,
         "tables of handlers are added");
-    ok (answers (h, "me.echo", "hello", owner, 0, "hello"), "idt_respond answers with a string");
-    ok (answers (h, "me.echo", NULL, owner, 0, NULL), "or with nothing");
-    ok (answers (h, "me.name", NULL, user, 0, "{\"name\":\"first\"}"), "idt_respond_pack with JSON");
+    ok (answers (h, "me.echo", "hello", owner, 0, "hello"), "idt_respond sends a string");
+    ok (answers (h, "me.echo", NULL, owner, 0, NULL), "idt_respond can send an empty response");
+    ok (answers (h, "me.name", NULL, user, 0, "{\"name\":\"first\"}"), "idt_respond_pack sends JSON");
     idt_future_t *f = ask_me (h, "me.raw", NULL, user, 0);
     ok (idt_rpc_get_raw (f, &data, &size) == 0 && size == 3 && memcmp (data, "\1\0\2", 3) == 0,
-        "idt_respond_raw with bytes; the first row that matches takes the message");
+        "idt_respond_raw sends bytes; the first row that matches receives the request");
     idt_future_destroy (f);
-    ok (answers (h, "me.error", NULL, user, EBUSY, "come again"), "idt_respond_error with an error");
+    ok (answers (h, "me.error", NULL, user, EBUSY, "come again"), "idt_respond_error sends an error");
     f = ask_me (h, "me.malformed", NULL, user, 0);
     ok (idt_future_errnum (f) == EPROTO && strstr (idt_future_error (f), "UTF-8"),
-        "an answer that cannot be packed is that error: %s", idt_future_error (f));
-    ok (malformed_rc == -1 && malformed_errno == EPROTO, "and the responder is told");
+        "a response that cannot be packed becomes an error: %s", idt_future_error (f));
+    ok (malformed_rc == -1 && malformed_errno == EPROTO, "... and idt_respond_pack fails, too");
     idt_future_destroy (f);
     f = ask_me (h, "me.null", NULL, user, 0);
-    ok (idt_future_errnum (f) == EPROTO, "so is one with a part that is missing: %s", idt_future_error (f));
+    ok (idt_future_errnum (f) == EPROTO, "a response with a NULL part becomes an error: %s", idt_future_error (f));
     idt_future_destroy (f);
-    ok (answers (h, "me.sub.more", NULL, user, 0, "{\"name\":\"first\"}"), "a '*' ends a prefix");
-    ok (answers (h, "me.sub.", NULL, user, 0, "{\"name\":\"first\"}"), "nothing may follow it");
-    ok (answers (h, "me.second", NULL, user, 0, "{\"name\":\"second\"}"), "each table has its arg");
+    ok (answers (h, "me.sub.more", NULL, user, 0, "{\"name\":\"first\"}"),
+        "a '*' at the end of a topic matches any rest");
+    ok (answers (h, "me.sub.", NULL, user, 0, "{\"name\":\"first\"}"), "the rest may be empty");
+    ok (answers (h, "me.second", NULL, user, 0, "{\"name\":\"second\"}"), "each table has its own arg");
     ok (answers (h, "me.ech", NULL, owner, ENOSYS, "Unknown service method 'me.ech'")
             && answers (h, "me.echoo", NULL, owner, ENOSYS, "Unknown service method 'me.echoo'"),
-        "other topics are compared whole");
+        "a topic without '*' must match exactly");
     ok (answers (h, "me.ping", "{}", owner, ENOSYS, "Unknown service method 'me.ping'"),
         "a program has no built-in methods");
 
     const char *eperm = "Request requires a role that the user does not have";
     const char *owners = "me.echo is for the owner of the instance: user 1000 may not send it";
-    ok (answers (h, "me.echo", "x", user, EPERM, owners), "rolemask 0: the owner only, else EPERM");
-    ok (answers (h, "me.echo", "x", 0, EPERM, owners), "who has no role gets EPERM");
-    ok (answers (h, "me.name", NULL, owner, EPERM, eperm), "a rolemask is asked of everybody");
+    ok (answers (h, "me.echo", "x", user, EPERM, owners), "with rolemask 0 only the instance owner may send a request");
+    ok (answers (h, "me.echo", "x", 0, EPERM, owners), "a sender without a role gets EPERM");
+    ok (answers (h, "me.name", NULL, owner, EPERM, eperm), "the instance owner, too, needs a role of the rolemask");
 
-    ok (answers (h, "me.strict", "{\"i\":1}", owner, 0, "{\"i\":2}"), "a strict unpack takes its keys");
+    ok (answers (h, "me.strict", "{\"i\":1}", owner, 0, "{\"i\":2}"), "a strict unpack accepts its keys");
     f = ask_me (h, "me.strict", "{\"i\":1,\"j\":2}", owner, 0);
     ok (idt_future_errnum (f) == EPROTO && strstr (idt_future_error (f), "j"),
-        "another key is an error that names it: %s", idt_future_error (f));
+        "an unknown key is an error that names the key: %s", idt_future_error (f));
     idt_future_destroy (f);
-    ok (answers (h, "me.strict", NULL, owner, EPROTO, "message has no payload"), "so is no payload");
-    ok (answers (h, "me.strict", "[1]", owner, EPROTO, "payload is not a JSON object"), "and an array");
+    ok (answers (h, "me.strict", NULL, owner, EPROTO, "message has no payload"), "an empty payload is an error");
+    ok (answers (h, "me.strict", "[1]", owner, EPROTO, "payload is not a JSON object"), "a JSON array is an error");
     f = ask_me (h, "me.strict", "{\"i\":", owner, 0);
-    ok (idt_future_errnum (f) == EPROTO, "and what is no JSON: %s", idt_future_error (f));
+    ok (idt_future_errnum (f) == EPROTO, "malformed JSON is an error: %s", idt_future_error (f));
     idt_future_destroy (f);
 
     f = ask_me (h, "me.error", NULL, owner, IDT_MSGFLAG_NORESPONSE);
-    ok (asks (f, 0), "a request with NORESPONSE is handled, not answered");
-    ok (answers (h, "me.quit", NULL, owner, 0, NULL), "a handler may remove its table");
-    ok (answers (h, "me.echo", NULL, owner, ENOSYS, unknown), "then its rows are gone");
-    ok (answers (h, "me.raw", NULL, owner, EBUSY, "come again"), "and the next table has its turn");
+    ok (asks (f, 0), "a request with NORESPONSE is handled, and not answered");
+    ok (answers (h, "me.quit", NULL, owner, 0, NULL), "a handler may remove its own table");
+    ok (answers (h, "me.echo", NULL, owner, ENOSYS, unknown), "a removed table receives no request");
+    ok (answers (h, "me.raw", NULL, owner, EBUSY, "come again"),
+        "the next table receives the requests of a removed one");
     idt_handlers_remove (h, second);
     ok (idt_reactor_run (idt_get_reactor (h), IDT_REACTOR_DEFAULT) == 0,
         "without handlers and futures the reactor ends");
@@ -340,7 +342,7 @@ static void answer_cb (idt_future_t *f, void *arg)
     idt_future_destroy (f);
 }
 
-/* Events and answers come alternately; some were read by someone who waited for something else. */
+/* Events and responses arrive alternately; some are read while the test waits for another response. */
 static void test_order (struct test_server *s, bool wait_first)
 {
     idt_t *h = open_or_bail (s);
@@ -358,17 +360,18 @@ static void test_order (struct test_server *s, bool wait_first)
     idt_future_then (f, -1, answer_cb, &t);
     if (wait_first) {
         ok (asks (idt_rpc (h, "test.echo", NULL, IDT_NODEID_ANY, 0), 0) && t.len == 0,
-            "who waits for an answer keeps all else for the reactor");
+            "a wait for a response keeps all other messages for the reactor");
     }
     idt_reactor_run (idt_get_reactor (h), IDT_REACTOR_DEFAULT);
     ok (strcmp (t.text, "test.0 answer.0 test.1 answer.1 test.2 answer.2 test.3 answer.3 - ") == 0,
-        "events and answers come in the order in which they were sent%s", wait_first ? ", also from the inbox" : "");
+        "events and responses are dispatched in the order in which they were sent%s",
+        wait_first ? ", also from the inbox" : "");
     if (strstr (t.text, "- ") == NULL)
         diag ("%s", t.text);
     idt_close (h);
 }
 
-/* What was read, but not taken before the wait was over, comes after the inbox. */
+/* Messages that were read but not dispatched when a wait ended come after the inbox. */
 static void test_order_behind (struct test_server *s)
 {
     idt_t *h = open_or_bail (s);
@@ -378,9 +381,9 @@ static void test_order_behind (struct test_server *s)
     idt_future_t *f = idt_rpc (h, "test.hold", NULL, IDT_NODEID_ANY, 0);
     idt_future_t *g = idt_rpc (h, "test.batch", "{\"n\":3}", IDT_NODEID_ANY, 0);
     idt_future_then (g, -1, answer_cb, &t);
-    ok (asks (f, 0) && h->inbox.count == 1, "one event came before the answer");
+    ok (asks (f, 0) && h->inbox.count == 1, "one event arrived before the response");
     idt_reactor_run (idt_get_reactor (h), IDT_REACTOR_DEFAULT);
-    ok (strcmp (t.text, "test.0 test.1 test.2 - ") == 0, "it is handed out before those behind");
+    ok (strcmp (t.text, "test.0 test.1 test.2 - ") == 0, "it is dispatched before the later events");
     idt_close (h);
 }
 
@@ -400,11 +403,11 @@ static void test_many_events (struct test_server *s)
     idt_future_then (f, -1, answer_cb, &t);
     idt_reactor_run (idt_get_reactor (h), IDT_REACTOR_DEFAULT);
     strcpy (expect + strlen (expect) - strlen (strstr (expect, "test.200 ")), "test.0 - ");
-    ok (strcmp (t.text, expect) == 0, "more than one turn's worth stay in order");
+    ok (strcmp (t.text, expect) == 0, "more events than fit in one turn stay in order");
     idt_handlers_remove (h, event_table);
     ok (asks (idt_rpc (h, "test.event", "{\"n\":9}", IDT_NODEID_ANY, 0), 0)
             && idt_reactor_run (idt_get_reactor (h), IDT_REACTOR_NOWAIT) == 0,
-        "events that nobody takes are dropped");
+        "events without a handler are dropped");
     idt_close (h);
 }
 
@@ -430,16 +433,17 @@ static void test_publish (struct test_server *s)
     idt_handlers_add (h, published_table, &t);
     ok (asks (idt_event_subscribe (h, "a."), 0), "a handle subscribes to a prefix");
     f = idt_event_publish (other, "a.b", 0, "{\"x\":1}");
-    ok (f && idt_rpc_get_unpack (f, "{s:i}", "seq", &seq) == 0 && seq > 0, "another publishes, and is told "
-                                                                           "the number");
+    ok (f && idt_rpc_get_unpack (f, "{s:i}", "seq", &seq) == 0 && seq > 0,
+        "another handle publishes an event and receives its number");
     idt_future_destroy (f);
     ok (asks (idt_event_publish (other, "a.c", IDT_MSGFLAG_PRIVATE, NULL), 0), "an event may be empty");
-    ok (asks (idt_event_publish (other, "b.c", 0, NULL), 0), "another topic is published");
+    ok (asks (idt_event_publish (other, "b.c", 0, NULL), 0), "an event with another topic is published");
     wait_until (strstr (t.text, "a.c")) idt_reactor_run (idt_get_reactor (h), IDT_REACTOR_ONCE);
-    ok (strcmp (t.text, "a.b={\"x\":1} a.c=- ") == 0, "the subscriber gets its own with their payload");
+    ok (strcmp (t.text, "a.b={\"x\":1} a.c=- ") == 0,
+        "the subscriber receives the events of its prefix, with their payload");
     ok (asks (idt_event_unsubscribe (h, "a."), 0), "it unsubscribes");
     ok (asks (idt_service_add (h, "me"), 0), "it adds a service name");
-    ok (asks (idt_service_remove (h, "me"), ENOSYS), "a broker that can't remove it says so");
+    ok (asks (idt_service_remove (h, "me"), ENOSYS), "a broker that cannot remove a service name returns an error");
     idt_close (h);
     idt_close (other);
 }
@@ -463,21 +467,21 @@ static void test_attrs (struct test_server *s)
     uint32_t rank = 0, size = 0;
     const char *value;
 
-    ok (idt_get_rank (h, &rank) == 0 && rank == 3, "idt_get_rank asks for attribute rank");
-    ok (idt_get_size (h, &size) == 0 && size == 8, "idt_get_size for attribute size");
+    ok (idt_get_rank (h, &rank) == 0 && rank == 3, "idt_get_rank requests attribute rank");
+    ok (idt_get_size (h, &size) == 0 && size == 8, "idt_get_size requests attribute size");
     int before = requests (h);
     ok (idt_get_rank (h, &rank) == 0 && strcmp (idt_attr_get (h, "rank"), "3") == 0 && requests (h) == before + 1,
-        "what is immutable is asked for once");
+        "an immutable attribute is requested once");
     value = idt_attr_get (h, "log-level");
     ok (value && strcmp (value, "7") == 0, "another attribute has its value");
     ok (idt_attr_set (h, "log-level", "5", &error) == 0, "it can be set");
     value = idt_attr_get (h, "log-level");
-    ok (value && strcmp (value, "5") == 0, "and is asked for again");
+    ok (value && strcmp (value, "5") == 0, "it is requested again");
     ok (idt_attr_set (h, "rank", "5", &error) < 0 && errno == EINVAL
             && strcmp (error.text, "rank: attribute may not be updated") == 0,
         "a refusal has a text: %s", error.text);
-    ok (!idt_attr_get (h, "nosuch") && errno == ENOENT, "no such attribute: ENOENT");
-    ok (!idt_attr_get (h, "bad") && errno == EPROTO, "an answer that makes no sense: EPROTO");
+    ok (!idt_attr_get (h, "nosuch") && errno == ENOENT, "an unknown attribute fails with ENOENT");
+    ok (!idt_attr_get (h, "bad") && errno == EPROTO, "a malformed response fails with EPROTO");
     idt_close (h);
 }
 
@@ -507,13 +511,13 @@ static void test_log (struct test_server *s)
     ok (errno == 77, "idt_log keeps errno");
     snprintf (regex, sizeof (regex), "^<48>1 %s - [^ ]*handle_test[^ ]* %d - - hello 1$",
               "[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{6}Z", (int)getpid ());
-    ok (logged (h, regex), "a line is RFC 5424 text without a rank that is not known");
+    ok (logged (h, regex), "a line is RFC 5424 text, with \"-\" for an unknown rank");
     idt_log (h, LOG_INFO, "two\nlines");
-    ok (logged (h, " - - lines$"), "the second line of a text is a line, too");
+    ok (logged (h, " - - lines$"), "each line of a text is a line of the log");
     idt_get_rank (h, &(uint32_t){ 0 });
     idt_log_set_name (h, "a name");
     idt_log (h, LOG_EMERG, "%s", "");
-    ok (logged (h, "^<0>1 [^ ]+ 3 a_name [0-9]+ - - $"), "with the rank that is, and the name that was set");
+    ok (logged (h, "^<0>1 [^ ]+ 3 a_name [0-9]+ - - $"), "a line has the known rank, and the name that was set");
     memset (big, 'x', sizeof (big) - 1);
     big[sizeof (big) - 1] = '\0';
     idt_log (h, LOG_INFO, "%s", big);
@@ -530,19 +534,19 @@ static void test_reactors (struct test_server *s)
     struct trace t = { .len = 0 };
 
     ok (idt_set_reactor (h, r) == 0 && idt_get_reactor (h) == r, "a handle takes a reactor");
-    ok (idt_set_reactor (h, r) < 0 && errno == EBUSY, "but only one");
-    ok (idt_set_reactor (other, r) == 0, "two handles share one");
+    ok (idt_set_reactor (h, r) < 0 && errno == EBUSY, "a second reactor is refused with EBUSY");
+    ok (idt_set_reactor (other, r) == 0, "two handles share a reactor");
     idt_handlers_add (h, event_table, &t);
     idt_future_then (idt_rpc (other, "test.echo", NULL, IDT_NODEID_ANY, 0), -1, answer_cb, &t);
     idt_reactor_run (r, IDT_REACTOR_DEFAULT);
-    ok (strcmp (t.text, "- ") == 0, "both are served by it");
-    ok (idt_overlay_attach (h, NULL, NULL) < 0 && errno == ENOTSUP, "a client has no overlay");
+    ok (strcmp (t.text, "- ") == 0, "the reactor serves both");
+    ok (idt_overlay_attach (h, NULL, NULL) < 0 && errno == ENOTSUP, "a client cannot attach to the overlay");
     idt_close (h);
     idt_close (other);
     idt_reactor_destroy (r);
 }
 
-/* A connection whose broker does not read: what can't be written waits for the reactor. */
+/* The broker does not read from the connection: output waits for the reactor. */
 static void test_backlog (struct test_server *s)
 {
     idt_t *h = open_or_bail (s);
@@ -556,10 +560,10 @@ static void test_backlog (struct test_server *s)
         f = idt_rpc_raw (h, "test.echo", big, sizeof (big), IDT_NODEID_ANY, 0);
         if (!f)
             break;
-        idt_future_destroy (f); /* and so its answer is dropped */
+        idt_future_destroy (f); /* so its response is dropped */
         sent++;
     }
-    ok (sent == 200 || errno == ENOBUFS, "what waits to be written is bounded: ENOBUFS");
+    ok (sent == 200 || errno == ENOBUFS, "queued output is limited (ENOBUFS)");
     wait_until ((f = idt_rpc (h, "test.echo", NULL, IDT_NODEID_ANY, 0)) || errno != ENOBUFS)
         idt_reactor_run (idt_get_reactor (h), IDT_REACTOR_ONCE);
     idt_future_then (f, -1, answer_cb, &t);

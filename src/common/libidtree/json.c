@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* json.c - JSON in payloads: objects, as text with its NUL
+/* json.c - JSON payloads: objects, stored as text with its NUL
  *
- * A text is read by jsonview and then made values of jansson: that takes a hundredth of the time of jansson's own
- * reader where strings are long.
+ * jsonview reads a text, and this file then makes jansson values of it. For long strings that takes a hundredth of the
+ * time of jansson's own reader.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -17,7 +17,6 @@
 
 #define MAX_DEPTH 1024
 
-/* Say what is wrong with the payload. */
 static json_t *refuse (idt_error_t *errp, const char *why)
 {
     errno = EPROTO;
@@ -69,7 +68,7 @@ static json_t *object_of (const struct jv *v)
     return object;
 }
 
-/* NULL: no memory. */
+/* NULL: out of memory. */
 static json_t *value_of (const struct jv *v)
 {
     switch ((enum jv_type)v->type) {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* json_build.h - JSON that is built part by part: where one part cannot be made the whole is NULL
+/* json_build.h - JSON that is built part by part: if one part cannot be made, the whole becomes NULL
  *
- * So what was built is looked at once, at its end, and no answer lacks a part without a word.
+ * The caller checks for an error once, at the end, and no response silently lacks a part.
  */
 #ifndef LIBIDTREE_JSON_BUILD_H
 #define LIBIDTREE_JSON_BUILD_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* local.c - a handle's way to a broker over a UNIX socket */
+/* local.c - the transport of a handle that is connected to a broker over a UNIX socket */
 #include "config.h"
 
 #include <errno.h>

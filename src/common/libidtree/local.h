@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* local.h - a handle's way to a broker over a UNIX socket */
+/* local.h - the transport of a handle that is connected to a broker over a UNIX socket */
 #ifndef LIBIDTREE_LOCAL_H
 #define LIBIDTREE_LOCAL_H
 
@@ -9,16 +9,16 @@
 #include "libmsg/stream.h"
 
 struct local {
-    int fd; /* -1: not connected, or no more */
+    int fd; /* -1: not connected */
     struct msg_stream *stream;
 };
 
-extern const struct idt_transport local_transport; /* of a struct local, which it destroys */
+extern const struct idt_transport local_transport; /* 'impl' is a struct local, which it frees */
 
-/* One that is not connected, for local_transport.destroy ().  NULL with errno ENOMEM. */
+/* An unconnected struct local; local_transport.destroy () frees it. NULL with errno ENOMEM. */
 struct local *local_create (void);
 
-/* Close what is open, if anything is. */
+/* Close the connection, if any. */
 void local_hang_up (struct local *local);
 
 #endif /* LIBIDTREE_LOCAL_H */

@@ -3,9 +3,9 @@
 
 /* log.c - lines for the broker's log
  *
- * A line travels as RFC 5424 text: <PRI>1 TIMESTAMP RANK NAME PID - - TEXT.  The rank is "-" as
- * long as this handle does not know it, for logging never waits; what can't be sent now is lost.
- * PRI is the severity times 8, as deployed Flux clients write and read it.
+ * A line is sent as RFC 5424 text: <PRI>1 TIMESTAMP RANK NAME PID - - TEXT. RANK is "-" until this handle knows the
+ * rank, since logging never waits. A line that cannot be sent immediately is lost. PRI is the severity times 8, as
+ * deployed Flux clients write and read it.
  */
 #include "config.h"
 
@@ -39,7 +39,7 @@ static const char *log_name (const idt_t *h)
     return h->module ? h->module : program_invocation_short_name;
 }
 
-/* Send a line, as idt_rpc () with NORESPONSE would, without a future. */
+/* Send a line as idt_rpc () with IDT_RPC_NORESPONSE would, without making a future. */
 static void send_line (idt_t *h, const char *line, size_t size)
 {
     idt_msg_t *msg = idt_msg_create (IDT_MSGTYPE_REQUEST);
@@ -72,7 +72,9 @@ static void append_line (idt_t *h, int level, const char *text)
         log_send (h, level, text);
 }
 
-/* Each line of a text is a line of the log; empty ones are left out, unless nothing else is there. */
+/* Each line of a text is a line of the log. Empty lines are left out; a text without any other line gives one empty log
+ * line.
+ */
 static void append_lines (idt_t *h, int level, char *text)
 {
     char *save = NULL, *line = strtok_r (text, "\n", &save);

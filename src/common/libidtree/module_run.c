@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* module_run.c - a module in a thread of its own */
+/* module_run.c - run a module in its own thread */
 #include <errno.h>
 
 #include "libidtree/private.h"
@@ -27,9 +27,7 @@ int idt_module_run (const struct idt_module *m, idt_t *h, int argc, char **argv)
         return -1;
     }
     idt_reactor_t *r = idt_get_reactor (h);
-    /* EPIPE: nothing more will come, which is how the broker asks a module to end; it may still
-     * send.
-     */
+    /* EPIPE: no further message will arrive; this is how the broker asks a module to end. The module may still send. */
     if (!r || tell (h, 0, "") < 0 || (idt_reactor_run (r, IDT_REACTOR_DEFAULT) < 0 && errno != EPIPE))
         rc = -1;
     int errnum = errno;
@@ -38,7 +36,7 @@ int idt_module_run (const struct idt_module *m, idt_t *h, int argc, char **argv)
     return rc;
 }
 
-/* --- what the broker offers to modules -------------------------------------------------------- */
+/* --- services of the broker for modules ------------------------------------------------------- */
 
 int idt_module_keep (idt_t *h, const void *data, size_t size)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* module_test.c - modules, in a thread behind two mailboxes and inline: both answer alike
+/* module_test.c - modules in a thread, behind two mailboxes, and inline: both respond alike
  *
- * The test is the broker: it puts requests in and takes out what the module sends.
+ * The test is the broker: it puts requests in, and takes out the messages that the module sends.
  */
 #include "config.h"
 
@@ -23,7 +23,7 @@ struct link {
     struct mailbox *in;  /* to the module */
     struct mailbox *out; /* to the test */
     char log[256];
-    char started[256]; /* what it said of its start: errno, text */
+    char started[256]; /* how it reported its start: errno, text */
     bool attached;
 };
 
@@ -130,8 +130,8 @@ static void link_fini (struct link *link)
 struct ctx {
     idt_t *h;
     int count;
-    idt_future_t *f;        /* request of ours that waits */
-    const idt_msg_t *asker; /* request of theirs that waits for it */
+    idt_future_t *f;        /* the module's own request in progress */
+    const idt_msg_t *asker; /* the request that waits for its response */
 };
 
 static void count_cb (idt_t *h, const idt_msg_t *msg, void *arg)
@@ -156,7 +156,7 @@ static void forwarded_cb (idt_future_t *f, void *arg)
     idt_future_destroy (f);
 }
 
-/* Ask somebody else, answer when the answer is here. */
+/* Send a request to another service, and respond when its response arrives. */
 static void forward_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 {
     struct ctx *ctx = arg;
@@ -167,7 +167,7 @@ static void forward_cb (idt_t *h, const idt_msg_t *msg, void *arg)
         bail_out ("forward");
 }
 
-/* A wait of no time: never possible inline. */
+/* A wait with timeout 0: it always fails inline. */
 static void wait_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 {
     idt_future_t *f = idt_rpc (h, "other.ask", NULL, IDT_NODEID_ANY, 0);
@@ -177,7 +177,7 @@ static void wait_cb (idt_t *h, const idt_msg_t *msg, void *arg)
     idt_future_destroy (f);
 }
 
-/* A future that is ready before it has a callback: the callback comes later, from the reactor. */
+/* A future that is ready before it has a callback: the reactor calls the callback later. */
 static void later_done_cb (idt_future_t *f, void *arg)
 {
     struct ctx *ctx = arg;
@@ -305,7 +305,7 @@ static void put (struct host *host, idt_msg_t *msg)
     idt_msg_unref (msg);
 }
 
-/* What the module sends next. */
+/* The next message that the module sends. */
 static const idt_msg_t *take (struct host *host)
 {
     struct pollfd pfd = { .fd = mailbox_pollfd (host->link.out), .events = POLLIN };
@@ -340,7 +340,7 @@ static void ask (struct host *host, const char *topic, const char *payload, uint
     ask_with (host, topic, payload, rolemask, 0);
 }
 
-/* Whether the module answers 'errnum' with a payload that begins with 'text' (NULL: none). */
+/* Whether the module responds with error 'errnum' and a payload that begins with 'text' (NULL: no payload). */
 static bool answers (struct host *host, int errnum, const char *text)
 {
     const idt_msg_t *msg = take (host);
@@ -350,7 +350,7 @@ static bool answers (struct host *host, int errnum, const char *text)
                 && (text ? s && strncmp (s, text, strlen (text)) == 0 : !s);
 
     if (!good)
-        diag ("answer %d '%s'", msg ? (int)idt_msg_errnum (msg) : -1, s ? s : "-");
+        diag ("response %d '%s'", msg ? (int)idt_msg_errnum (msg) : -1, s ? s : "-");
     idt_msg_unref (msg);
     return good;
 }
@@ -365,57 +365,58 @@ static void test_builtins (struct host *host)
     ok (answers (host, 0,
                  "{\"seq\":1,\"pad\":\"x\",\"route\":\"98f3bf69!ae4a1b51!7bd090de\","
                  "\"userid\":1000,\"rolemask\":2,\"rank\":5}"),
-        "ping sends back what came, with the route (oldest first), the user and the rank");
+        "ping returns the request's object, with the route (oldest hop first), the user and the rank");
     ask (host, "mod.ping", "{\"rank\":\"mine\"} ", user);
-    ok (answers (host, 0, "{\"rank\":5,\"route\":"), "and they are told as they are, whatever came under their names");
+    ok (answers (host, 0, "{\"rank\":5,\"route\":"), "... and these replace members of the same name in the request");
     ask (host, "mod.ping", " { } ", user);
-    ok (answers (host, 0, " {  \"route\":"), "... or where nothing came");
+    ok (answers (host, 0, " {  \"route\":"), "... also for an empty object");
     ask (host, "mod.ping", NULL, user);
-    ok (answers (host, EPROTO, "message has no payload"), "a ping without an object: EPROTO");
+    ok (answers (host, EPROTO, "message has no payload"), "a ping without an object fails with EPROTO");
     ask (host, "mod.stats-get", NULL, user);
-    ok (answers (host, 0, "{}"), "stats-get answers an object");
+    ok (answers (host, 0, "{}"), "stats-get returns an object");
     ask_with (host, "mod.stats-get", NULL, user, IDT_MSGFLAG_STREAMING);
     const idt_msg_t *msg = take (host);
-    ok (msg && !idt_msg_has_flag (msg, IDT_MSGFLAG_STREAMING), "a method that answers once never answers a stream");
+    ok (msg && !idt_msg_has_flag (msg, IDT_MSGFLAG_STREAMING),
+        "a method with a single response never marks it as part of a stream");
     idt_msg_unref (msg);
     char *text = malloc (2000);
     snprintf (text, 2000, "{\"x\":\"%01900d\"}", 0);
     ask (host, "mod.ping", text, user);
     ok (host->inlined ? answers (host, EMSGSIZE, "a JSON text of 1909 bytes is too long for ping: the limit is 1000")
                       : answers (host, 0, "{\"x\":"),
-        "a long text is refused before it is parsed where that would hold up others");
+        "an inline module refuses a long text before it is parsed; a module in a thread does not");
     free (text);
     ask (host, "mod.stats-clear", NULL, user);
-    ok (answers (host, EPERM, "mod.stats-clear is for the owner"), "stats-clear is not for guests");
+    ok (answers (host, EPERM, "mod.stats-clear is for the owner"), "a guest may not send stats-clear");
     ask (host, "mod.stats-clear", NULL, owner);
-    ok (answers (host, 0, NULL), "but for the owner");
+    ok (answers (host, 0, NULL), "the instance owner may send stats-clear");
     ask (host, "mod.rusage", NULL, user);
-    ok (answers (host, 0, "{\"utime\":"), "rusage answers numbers");
+    ok (answers (host, 0, "{\"utime\":"), "rusage returns numbers");
     ask (host, "mod.disconnect", NULL, user);
     ask (host, "mod.nosuch", NULL, user);
     ok (answers (host, ENOSYS, "Unknown service method 'mod.nosuch'"),
-        "disconnect is not answered; an unknown method is");
+        "disconnect gets no response; an unknown method gets ENOSYS");
     ask (host, "model.ping", "{}", user);
-    ok (answers (host, ENOSYS, "Unknown service method 'model.ping'"), "ping of another name: ENOSYS");
+    ok (answers (host, ENOSYS, "Unknown service method 'model.ping'"), "ping of another service fails with ENOSYS");
 }
 
 static void test_requests (struct host *host)
 {
     ask (host, "mod.count", NULL, IDT_ROLE_USER);
-    ok (answers (host, 0, "{\"count\":1}"), "a handler answers");
+    ok (answers (host, 0, "{\"count\":1}"), "a handler responds");
     ask (host, "mod.forward", "{\"x\":1}", IDT_ROLE_USER);
     const idt_msg_t *request = take (host);
     ok (request && idt_msg_type (request) == IDT_MSGTYPE_REQUEST && strcmp (idt_msg_topic (request), "other.ask") == 0
             && idt_msg_has_flag (request, IDT_MSGFLAG_UPSTREAM) && idt_msg_nodeid (request) == 5,
-        "a request to UPSTREAM carries the flag and the own rank");
+        "a request to UPSTREAM has the flag and the module's own rank");
     idt_msg_t *response = idt_msg_respond (request, 0);
     idt_msg_set_string (response, "{\"y\":2}");
     put (host, response);
-    ok (answers (host, 0, "{\"y\":2}"), "its answer calls the future back");
+    ok (answers (host, 0, "{\"y\":2}"), "its response calls the future's callback");
     response = idt_msg_respond (request, 0);
     put (host, response);
     ask (host, "mod.count", NULL, IDT_ROLE_USER);
-    ok (answers (host, 0, "{\"count\":2}"), "a second answer is dropped");
+    ok (answers (host, 0, "{\"count\":2}"), "a second response is dropped");
     idt_msg_unref (request);
 
     ask (host, "mod.wait", NULL, IDT_ROLE_USER);
@@ -424,9 +425,9 @@ static void test_requests (struct host *host)
         host->inlined ? "EDEADLK" : "possible");
     ask (host, "mod.later", NULL, IDT_ROLE_USER);
     idt_msg_unref (take (host));
-    ok (answers (host, 0, "{\"count\":2}"), "a callback is not made by idt_future_then");
+    ok (answers (host, 0, "{\"count\":2}"), "idt_future_then does not call the callback");
     ask (host, "mod.count", NULL, IDT_ROLE_USER);
-    ok (answers (host, 0, "{\"count\":103}"), "but soon after");
+    ok (answers (host, 0, "{\"count\":103}"), "the reactor calls it soon after");
 }
 
 static void test_module (bool inlined)
@@ -442,12 +443,12 @@ static void test_module (bool inlined)
     host_stop (&host);
     const idt_msg_t *msg = mailbox_pop (host.link.out);
     ok (msg && idt_msg_type (msg) == IDT_MSGTYPE_RESPONSE && (int)idt_msg_errnum (msg) == (inlined ? ESHUTDOWN : EPIPE),
-        "a request that waits when the module ends is answered");
+        "a request that waits when the module ends gets a response");
     idt_msg_unref (msg);
-    ok (!mailbox_pop (host.link.out), "once");
+    ok (!mailbox_pop (host.link.out), "there is no second response");
     if (!inlined)
         ok (host.rc == 0 && strcmp (host.link.started, "0 ") == 0,
-            "it told that it started, and closing the mailbox ends idt_mod_main with 0");
+            "the module reports that it started, and idt_mod_main returns 0 when the mailbox is closed");
     link_fini (&host.link);
 }
 
@@ -460,11 +461,11 @@ static void test_inline (void)
     idt_handle_set_module (h, "mod");
     errno = 77;
     idt_log (h, LOG_ERR, "bad %d", 1);
-    ok (errno == 77 && strcmp (link.log, "3 mod bad 1") == 0, "a transport's log takes the line");
+    ok (errno == 77 && strcmp (link.log, "3 mod bad 1") == 0, "a transport with a log function receives the line");
     ok (idt_get_rank (h, &rank) == 0 && rank == 5, "attributes need no round trip");
-    ok (!idt_attr_get (h, "nosuch") && errno == ENOENT, "one that is not there: ENOENT");
-    ok (idt_overlay_attach (h, NULL, NULL) == 0, "one attaches to the overlay");
-    ok (idt_overlay_attach (h, NULL, NULL) < 0 && errno == EEXIST, "another does not: EEXIST");
+    ok (!idt_attr_get (h, "nosuch") && errno == ENOENT, "an unknown attribute fails with ENOENT");
+    ok (idt_overlay_attach (h, NULL, NULL) == 0, "a module attaches to the overlay");
+    ok (idt_overlay_attach (h, NULL, NULL) < 0 && errno == EEXIST, "a second attachment fails with EEXIST");
     idt_close (h);
     link_fini (&link);
 }
@@ -476,8 +477,9 @@ static void test_init_fails (void)
     host.h = idt_handle_create (&threaded, &host.link);
     idt_handle_set_module (host.h, "mod");
     module_thread (&host);
-    ok (host.rc < 0 && host.errnum == EINVAL, "idt_mod_main fails where init fails, with its errno");
-    ok (atoi (host.link.started) == EINVAL && strstr (host.link.started, " unknown option --nosuch"), "and tells why");
+    ok (host.rc < 0 && host.errnum == EINVAL, "idt_mod_main fails with the errno of init");
+    ok (atoi (host.link.started) == EINVAL && strstr (host.link.started, " unknown option --nosuch"),
+        "... and reports the reason");
     idt_close (host.h);
     link_fini (&host.link);
 }

@@ -23,9 +23,10 @@ idt_t *idt_open_ex (const char *uri, const struct idt_open_options *options, idt
 
     if ((o->flags & ~(IDT_O_RECONNECT | IDT_O_NORECONNECT | IDT_O_NOSHM)) != 0
         || (o->flags & (IDT_O_RECONNECT | IDT_O_NORECONNECT)) == (IDT_O_RECONNECT | IDT_O_NORECONNECT)) {
-        errsetf (errp, EINVAL,
-                 "flags 0x%x: IDT_O_RECONNECT, or IDT_O_NORECONNECT, or neither is allowed, and IDT_O_NOSHM",
-                 (unsigned)o->flags);
+        errsetf (
+            errp, EINVAL,
+            "flags 0x%x are not valid: use IDT_O_RECONNECT or IDT_O_NORECONNECT or neither, and optionally IDT_O_NOSHM",
+            (unsigned)o->flags);
         return NULL;
     }
     idt_t *h = connection_open (uri ? uri : idt_default_uri (), o, errp);

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* prefetch.c - ids that are at hand before they are asked for
+/* prefetch.c - ids that are prefetched before the program needs them
  *
- * block.h decides what may be given out, and how many to ask for when; here it meets the handle.  Nothing here has a
- * thread or a timer: a call sends the request for more on its way out, and its answer lies in the socket, or comes by
- * the reactor, until a call needs it.
+ * block.h decides which ids may be given out, and when to request how many more; this file connects it with the handle.
+ * It has no thread and no timer: a call sends the request for more before it returns. The response stays in the socket,
+ * or the reactor reads it, until a call needs the ids.
  *
- * Ids increase from call to call, for
- * 1. the request for more is for ids above all that were answered before, and is answered in its turn (generate.c);
- * 2. once others are asked for, what is under way is cancelled; once they are given out, or may be, what is at hand is
- *    skipped: both are below.
+ * Ids increase from call to call, because
+ * 1. the request for more requires ids above all that were received before, and the broker answers requests in their
+ *    order (generate.c);
+ * 2. a request for other ids cancels the request for more, and ids that were made another way, or may have been,
+ *    discard the prefetched ones, which are below them.
  */
 #include "config.h"
 
@@ -25,8 +26,8 @@
 
 struct prefetch {
     struct block block;
-    idt_future_t *f;  /* of those that are under way; NULL: none are */
-    uint32_t *parent; /* 1; in a child that was forked 0 */
+    idt_future_t *f;  /* the request for more; NULL: none */
+    uint32_t *parent; /* points to 1, but to 0 in a forked child */
 };
 
 static uint64_t now (void)
@@ -34,9 +35,9 @@ static uint64_t now (void)
     return clock_us (CLOCK_BOOTTIME);
 }
 
-/* --- whose they are ------------------------------------------------------------------------- */
+/* --- detecting a fork ----------------------------------------------------------------------- */
 
-/* A word that the kernel sets to 0 in a child.  NULL with errno ENOTSUP or ENOMEM. */
+/* A word that the kernel sets to 0 in a forked child. NULL with errno ENOTSUP or ENOMEM. */
 static uint32_t *parent_create (void)
 {
     uint32_t *word = mmap (NULL, sizeof (*word), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -51,7 +52,7 @@ static uint32_t *parent_create (void)
     return word;
 }
 
-/* --- asking for more ------------------------------------------------------------------------ */
+/* --- requesting more ------------------------------------------------------------------------ */
 
 static void cancel (struct prefetch *p)
 {
@@ -66,7 +67,7 @@ static void fail (struct prefetch *p, int errnum)
     cancel (p);
 }
 
-/* Ask for more where it is time to. */
+/* Request more ids if it is time. */
 static void renew (idt_t *h, uint64_t now_us)
 {
     struct prefetch *p = h->prefetch;
@@ -82,7 +83,9 @@ static void renew (idt_t *h, uint64_t now_us)
     errno = saved_errno;
 }
 
-/* Those under way came, or will not.  A connection that was lost says nothing of the next one. */
+/* The request for more has ended. The loss of a connection does not count as a failure, since the next connection may
+ * work.
+ */
 static void receive (struct prefetch *p)
 {
     if (p->f->lost)
@@ -95,8 +98,8 @@ static void receive (struct prefetch *p)
         fail (p, errno);
 }
 
-/* Wait for those under way, if they will do for 'n'.  Returns 1 when what is at hand may have changed,
- * 0 when not, or -1 with errno EINTR.
+/* Wait for the request for more, if its ids will be enough for 'n'. Returns 1 if there may be more prefetched ids now,
+ * 0 if not, or -1 with errno EINTR.
  */
 static int wait_for (struct prefetch *p, uint32_t n)
 {
@@ -116,7 +119,7 @@ static int wait_for (struct prefetch *p, uint32_t n)
 
 /* --- calls ---------------------------------------------------------------------------------- */
 
-/* Ask for 'n' that are not at hand, and behind them for more. */
+/* Request 'n' ids that are not prefetched, and directly after them more to prefetch. */
 static int generate_now (idt_t *h, uint32_t n, fluid_t *ids)
 {
     struct prefetch *p = h->prefetch;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* prefetch_test.c - ids at hand: order, age, and what a fork, a refusal and the end of a broker leave of them
+/* prefetch_test.c - prefetched ids: their order and age, and the effect of a fork, a refusal and the end of a broker
  *
- * Linked with --wrap for the clock, which the test sets, and for what the kernel may not have.
+ * Linked with --wrap for the clock, which the test sets, and for madvise (), which some kernels do not support.
  */
 #include "config.h"
 
@@ -25,7 +25,7 @@
 #define AGE_MS 60000
 #define MOST 64
 
-static _Thread_local long ahead_s; /* of CLOCK_BOOTTIME: the host was suspended for so long */
+static _Thread_local long ahead_s; /* seconds added to CLOCK_BOOTTIME, as if the host had been suspended */
 static bool cannot_wipe;
 
 int __real_clock_gettime (clockid_t id, struct timespec *ts);
@@ -83,7 +83,7 @@ static void ask (idt_t *h, const char *topic, const char *text)
     idt_future_destroy (f);
 }
 
-/* Requests that the server got, this one included. */
+/* Requests that the server received, including this one. */
 static int count (idt_t *h)
 {
     idt_future_t *f = idt_rpc (h, "test.count", NULL, IDT_NODEID_ANY, 0);
@@ -105,9 +105,9 @@ static void test_singles (struct test_server *s)
 
     for (int i = 1; i < 10000; i++, last++)
         gaps += one (h) != last + 1;
-    ok (gaps == 0, "10,000 ids one by one: each follows the one before, so none is left out");
+    ok (gaps == 0, "each of 10,000 single ids directly follows the one before, so that none is skipped");
     int requests = count (h) - before - 1;
-    ok (requests < 10000 / 16, "they cost %d requests", requests);
+    ok (requests < 10000 / 16, "they need %d requests", requests);
     idt_close (h);
 }
 
@@ -128,13 +128,13 @@ static void test_mixed (struct test_server *s)
             last = ids[k];
         }
     }
-    ok (disorder == 0, "ids at hand and by message, few and many: each is above the one before");
+    ok (disorder == 0, "prefetched and requested ids, few and many at a time, always increase");
 
     fluid_t first = one (h);
     idt_future_t *f = idt_fluid_generate_async (h, 1);
     fluid_t later = one (h);
     ok (f && idt_fluid_generate_get (f, 1, ids) == 0 && first < ids[0] && ids[0] < later,
-        "so is what is asked for behind a request that is under way");
+        "an id that is requested while another request is in progress is above the ids of that request");
     idt_future_destroy (f);
     idt_close (h);
 }
@@ -148,10 +148,10 @@ static void test_age (struct test_server *s)
     fluid_t made = one (other);
 
     ahead_s += AGE_MS / 1000 - 1;
-    ok (one (h) == first + 1 && first < made, "an id that was made before others is given out");
+    ok (one (h) == first + 1 && first < made, "a prefetched id is given out although another client made later ids");
     made = one (other);
     ahead_s += AGE_MS / 1000;
-    ok (one (h) > made, "but none when its time is over, by the clock that counts suspension");
+    ok (one (h) > made, "an expired id is not given out; its age includes time in suspension");
     idt_close (other);
     idt_close (h);
 }
@@ -165,17 +165,17 @@ static void test_idle (struct test_server *s)
     idt_reactor_t *r = idt_get_reactor (h);
     for (int i = 0; i < 100; i++, ahead_s += 1)
         (void)idt_reactor_run (r, IDT_REACTOR_NOWAIT);
-    ok (count (h) == before + 1, "a handle that nobody calls asks for nothing");
+    ok (count (h) == before + 1, "a handle that is not used makes no request");
     ahead_s += 2 * AGE_MS / 1000;
     before = count (h);
     (void)one (h);
-    ok (count (h) == before + 2, "after a long time an id costs its request alone");
+    ok (count (h) == before + 2, "after a long pause a call makes one request, for its own id");
     before = count (h);
     (void)one (h);
-    ok (count (h) == before + 3, "the next one asks for more, behind its own");
+    ok (count (h) == before + 3, "the next call makes two requests: for its own id, and for more");
     before = count (h);
     (void)one (h);
-    ok (count (h) == before + 1, "the next one asks for none");
+    ok (count (h) == before + 1, "the call after that makes no request");
     idt_close (h);
 }
 
@@ -184,7 +184,7 @@ static void destroy_cb (idt_future_t *f, void *arg)
     idt_future_destroy (f);
 }
 
-/* What the reactor took is used when nobody can answer any more. */
+/* Ids that the reactor has received are used while no broker can answer. */
 static void test_reactor (struct test_server *s)
 {
     idt_t *h = open_prefetching (s);
@@ -194,19 +194,19 @@ static void test_reactor (struct test_server *s)
     while (n < 16 && one (h) == last + (unsigned)n)
         n++;
     idt_reactor_t *r = idt_get_reactor (h);
-    idt_future_t *f = idt_rpc (h, "test.echo", "{}", IDT_NODEID_ANY, 0); /* behind the request for more */
+    idt_future_t *f = idt_rpc (h, "test.echo", "{}", IDT_NODEID_ANY, 0); /* after the request for more */
     if (!f || idt_future_then (f, -1, destroy_cb, NULL) < 0)
         bail_out ("test.echo");
     (void)idt_reactor_run (r, IDT_REACTOR_DEFAULT);
     test_server_stop (s);
     for (int i = 0; i < 8; i++, n++)
         last = one (h) == last + (unsigned)n ? last : 0;
-    ok (last > 0, "the reactor takes the answer");
+    ok (last > 0, "the reactor receives the response");
     test_server_start (s);
     idt_close (h);
 }
 
-/* --- what goes wrong ------------------------------------------------------------------------ */
+/* --- failures ------------------------------------------------------------------------------- */
 
 static void test_refused (struct test_server *s)
 {
@@ -219,15 +219,16 @@ static void test_refused (struct test_server *s)
         last = id;
         n++;
     }
-    ok (n >= 16 && errno == EAGAIN, "refused: %d ids at hand are given out, then EAGAIN as by message", n);
+    ok (n >= 16 && errno == EAGAIN,
+        "after a refusal %d prefetched ids are given out, then a call fails with EAGAIN as without prefetching", n);
     int before = count (h);
-    ok (one (h) == 0 && errno == EAGAIN && count (h) == before + 2, "and meanwhile none are asked for ahead");
+    ok (one (h) == 0 && errno == EAGAIN && count (h) == before + 2, "meanwhile no ids are prefetched");
     ask (h, "test.refuse", "{\"n\":0,\"errnum\":0}");
-    ok ((id = one (h)) > last && one (h) > id, "when it is over, they are given again");
+    ok ((id = one (h)) > last && one (h) > id, "when requests succeed again, so do the calls");
     idt_close (h);
 }
 
-/* A guest who may not have so many in one request. */
+/* A guest that may not request this many ids at a time. */
 static void test_too_many (struct test_server *s)
 {
     idt_t *h = open_handle (s);
@@ -242,7 +243,7 @@ static void test_too_many (struct test_server *s)
         got += one (h) > 0;
     int requests = count (h) - before - 1;
     ok (got == 80 && requests >= 80 / 8 && requests < 40,
-        "too many for one request: half of them, for good (%d requests)", requests);
+        "a request that was too large is halved permanently (%d requests)", requests);
     idt_close (h);
 }
 
@@ -253,7 +254,7 @@ static void test_silent (struct test_server *s)
     ask (h, "test.refuse", "{\"n\":1,\"errnum\":0}");
     if (idt_fluid_prefetch (h, MOST, 20) < 0)
         bail_out ("idt_fluid_prefetch");
-    ok (one (h) > 0, "where no answer comes while they might be used, the id comes by message");
+    ok (one (h) > 0, "if no response arrives before its ids would expire, the id is requested by message");
     ask (h, "test.fluid", NULL);
     idt_close (h);
 }
@@ -277,7 +278,8 @@ static void test_lost (struct test_server *s)
     int disorder = 0;
     for (int i = 0; i < 1000; i++, last = id)
         disorder += (id = one (h)) <= last;
-    ok (n > 0 && disorder == 0, "the broker ends: ids at hand are given out, then those of the next one, above them");
+    ok (n > 0 && disorder == 0,
+        "when the broker ends, the prefetched ids are given out, then higher ones of the next broker");
     idt_close (h);
 }
 
@@ -288,14 +290,14 @@ static void test_lost_request (struct test_server *s)
     ask (h, "test.refuse", "{\"n\":1,\"errnum\":0}");
     if (idt_fluid_prefetch (h, MOST, AGE_MS) < 0)
         bail_out ("idt_fluid_prefetch");
-    ask (h, "test.echo", "{}"); /* so the server has the request */
+    ask (h, "test.echo", "{}"); /* so that the server has the request */
     test_server_stop (s);
     test_server_start (s);
-    ok (one (h) > 0, "a request for more is lost with its broker: the call is not");
+    ok (one (h) > 0, "a request for more that is lost with its broker does not make the call fail");
     int before = count (h);
     for (int i = 0; i < 1000; i++)
         (void)one (h);
-    ok (count (h) < before + 100, "and the next broker is asked for more at once");
+    ok (count (h) < before + 100, "the next broker immediately gets a request for more");
     idt_close (h);
 }
 
@@ -314,7 +316,7 @@ static void test_once (struct test_server *s)
         n++;
     }
     ok (n >= 15 && (errno == ECONNRESET || errno == EPIPE),
-        "without another connection they end with the error of a message");
+        "without reconnection a call fails as without prefetching when the ids are used up");
     test_server_start (s);
     idt_close (h);
 }
@@ -333,8 +335,8 @@ static void test_fork (struct test_server *s)
         idt_close (h);
         _exit (good ? 0 : 1);
     }
-    ok (pid > 0 && waitpid (pid, &status, 0) == pid && status == 0, "a child gets none of them: ENOTCONN");
-    ok (one (h) == last + 1, "its parent goes on");
+    ok (pid > 0 && waitpid (pid, &status, 0) == pid && status == 0, "in a forked child each call fails with ENOTCONN");
+    ok (one (h) == last + 1, "the parent process continues");
     idt_close (h);
 }
 
@@ -360,18 +362,18 @@ static void test_interrupt (struct test_server *s)
     asked = 0;
     const struct itimerval often = { { 0, 5000 }, { 0, 5000 } }, never = { { 0, 0 }, { 0, 0 } };
     setitimer (ITIMER_REAL, &often, NULL);
-    ok (one (h) == 0 && errno == EINTR && asked == 2, "a call that waits in vain is interrupted when that is wanted");
+    ok (one (h) == 0 && errno == EINTR && asked == 2, "the interrupt callback ends a call that waits for a response");
     asked = 0;
     ok (idt_fluid_prefetch (h, MOST, AGE_MS) == 0 && one (h) == 0 && errno == EINTR && asked == 2,
-        "so is one that waits for those under way");
+        "... and a call that waits for prefetched ids");
     setitimer (ITIMER_REAL, &never, NULL);
     asked = 0;
-    ok (one (h) == 0 && errno == EINTR && asked == 2, "nothing needs to wake it: it asks by itself");
+    ok (one (h) == 0 && errno == EINTR && asked == 2, "without signals the callback is called, too");
     idt_set_interrupt (h, NULL, NULL);
     idt_close (h);
     h = open_handle (s);
     ask (h, "test.refuse", "{\"n\":0,\"errnum\":0}");
-    ok (one (h) > 0, "and others go on");
+    ok (one (h) > 0, "other handles still work");
     idt_close (h);
 }
 
@@ -382,21 +384,26 @@ static void test_limits (struct test_server *s)
     idt_t *h = open_handle (s), *inlined = idt_handle_create (&(struct idt_transport){ .destroy = free }, NULL);
     fluid_t last, ids[MOST];
 
-    ok (idt_fluid_prefetch (h, IDT_FLUID_MAX_COUNT + 1, 1) < 0 && errno == EINVAL, "too many: EINVAL");
-    ok (idt_fluid_prefetch (h, 1, 0) < 0 && errno == EINVAL, "for no time: EINVAL");
-    ok (idt_fluid_prefetch (inlined, 1, 1) < 0 && errno == EDEADLK, "an inline module's: EDEADLK");
+    ok (idt_fluid_prefetch (h, IDT_FLUID_MAX_COUNT + 1, 1) < 0 && errno == EINVAL,
+        "prefetching too many ids fails with EINVAL");
+    ok (idt_fluid_prefetch (h, 1, 0) < 0 && errno == EINVAL, "a maximum age of 0 fails with EINVAL");
+    ok (idt_fluid_prefetch (inlined, 1, 1) < 0 && errno == EDEADLK,
+        "prefetching in an inline module fails with EDEADLK");
     cannot_wipe = true;
-    ok (idt_fluid_prefetch (h, 1, 1) < 0 && errno == ENOTSUP, "a kernel that can't tell a child: ENOTSUP");
+    ok (idt_fluid_prefetch (h, 1, 1) < 0 && errno == ENOTSUP, "a kernel without MADV_WIPEONFORK gives ENOTSUP");
     cannot_wipe = false;
-    ok (idt_fluid_prefetch (h, 0, 0) == 0, "none, where there were none");
-    ok (idt_fluid_prefetch (h, IDT_FLUID_MAX_COUNT, UINT32_MAX) == 0 && one (h) > 0, "as many as there may be");
-    ok (idt_fluid_generate (h, 0, ids) < 0 && errno == EINVAL, "no id: EINVAL");
-    ok (idt_fluid_generate (h, IDT_FLUID_MAX_COUNT + 1, ids) < 0 && errno == EINVAL, "too many of them: EINVAL");
+    ok (idt_fluid_prefetch (h, 0, 0) == 0, "ending prefetching that was not begun succeeds");
+    ok (idt_fluid_prefetch (h, IDT_FLUID_MAX_COUNT, UINT32_MAX) == 0 && one (h) > 0,
+        "the largest number and age are accepted");
+    ok (idt_fluid_generate (h, 0, ids) < 0 && errno == EINVAL, "a call for 0 ids fails with EINVAL");
+    ok (idt_fluid_generate (h, IDT_FLUID_MAX_COUNT + 1, ids) < 0 && errno == EINVAL,
+        "a call for too many ids fails with EINVAL");
     last = one (h);
-    ok (idt_fluid_prefetch (h, 3, AGE_MS) == 0 && (ids[0] = one (h)) > last, "another number: ids go on");
-    ok (idt_fluid_prefetch (h, 0, 0) == 0 && one (h) > ids[0], "no more: by message again");
+    ok (idt_fluid_prefetch (h, 3, AGE_MS) == 0 && (ids[0] = one (h)) > last,
+        "after a change of the number the ids still increase");
+    ok (idt_fluid_prefetch (h, 0, 0) == 0 && one (h) > ids[0], "after prefetching has ended the ids still increase");
     int before = count (h);
-    ok (one (h) > 0 && count (h) == before + 2, "each");
+    ok (one (h) > 0 && count (h) == before + 2, "... and each call requests its ids");
     idt_close (inlined);
     idt_close (h);
 }

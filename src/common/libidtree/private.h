@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* private.h - the inside of a handle, for the files of libidtree alone
+/* private.h - the inside of a handle; only the files of libidtree include it
  *
  * A handle is one object in several files that call each other: handle.c, open.c, connection.c, bond.c, future.c,
  * rpc.c, attr.c, service.c, respond.c, builtin.c, document.c, generate.c, attach.c, prefetch.c.
  *
- * handle.c reads messages and decides when; future.c, service.c know what to do with one.  Design:
+ * handle.c reads messages and decides when they are dispatched; future.c and service.c process a dispatched message.
+ * Design rules:
  *
- * 1. Each message that comes in is dispatched exactly once, or dropped.
- * 2. Callbacks (handlers, futures, lost) are made from turn () and idt_handle_dispatch () only,
- *    that is from the reactor or by the broker, never from a call of the user.
- * 3. A fulfilled future with a callback is on the ready list until the callback is made; the list
- *    is emptied before the next message is dispatched, so callbacks come in the order of the
- *    messages.
- * 4. handle_wait () gives responses to futures without callbacks; all else goes to the inbox,
- *    which turn () empties before it reads on.
- * 5. Whoever leaves work for a later turn (ready list, inbox, bytes that were read) calls
- *    handle_wake ().
- * 6. A handle has had 'connections' of them, this one included, and counts the next one from when the last is lost.  A
- *    future belongs to one: it ends in an error with it.  What is asked for while there is none belongs to the next.
+ * 1. Each message that arrives is dispatched exactly once, or dropped.
+ * 2. Callbacks (handlers, futures, lost) are called from turn () and idt_handle_dispatch () only: from the reactor or
+ *    by the broker, never inside another call of the user.
+ * 3. A fulfilled future with a callback stays on the ready list until the callback is called. The list is emptied
+ *    before the next message is dispatched, so callbacks are called in the order of the messages.
+ * 4. handle_wait () delivers responses to futures without callbacks and puts all other messages in the inbox. turn ()
+ *    empties the inbox before it reads from the connection again.
+ * 5. A function that leaves work for a later turn (ready list, inbox, bytes that were read) calls handle_wake ().
+ * 6. 'connections' counts the connections of a handle, including the current one; the next one counts from the moment
+ *    the current one is lost. A future belongs to one connection and fails when that connection is lost. A request that
+ *    is made between two connections belongs to the next one.
  */
 #ifndef LIBIDTREE_PRIVATE_H
 #define LIBIDTREE_PRIVATE_H
@@ -41,7 +41,7 @@
 #define HANDLE_MAX_INBOX (1U << 20) /* messages kept for the reactor, or for a streaming future */
 #define HANDLE_MAX_NAME 48          /* bytes of a name in the log (RFC 5424 6.2.5) */
 
-#define RPC_TYPED 0x100 /* of a call whose meaning the library knows: it may connect anew (enum idt_rpc_flag) */
+#define RPC_TYPED 0x100 /* a call that is safe to repeat on a new connection (enum idt_rpc_flag) */
 
 struct handler_table;
 struct connection;
@@ -61,142 +61,148 @@ struct idt {
     idt_reactor_t *reactor; /* NULL: not used yet */
     bool owns_reactor;
     idt_watcher_t *io;   /* the connection; NULL: no reactor yet, inline, or lost */
-    idt_watcher_t *wake; /* idle watcher that makes a turn happen now */
+    idt_watcher_t *wake; /* idle watcher that makes the reactor run a turn immediately */
     int io_events;
-    unsigned interest; /* futures and tables that keep the reactor running */
+    unsigned interest; /* number of futures and tables that keep the reactor running */
     unsigned depth;    /* above 0: in a callback */
 
-    struct fifo inbox; /* messages that handle_wait () did not wait for */
+    struct fifo inbox; /* messages that handle_wait () read but did not wait for */
     struct tagtab tags;
     struct future_list ready;
-    struct spare futures;  /* that are none any more */
-    struct msg_pool *pool; /* of requests; NULL: of malloc () */
+    struct spare futures;  /* free list of destroyed futures */
+    struct msg_pool *pool; /* for requests; NULL: requests come from malloc () */
     unsigned ready_count;
-    unsigned future_count; /* all that exist */
+    unsigned future_count; /* all existing futures */
     struct handler_list handlers;
     struct observer_list observers;
 
-    int lost;                      /* errno of the lost connection; 0: it is there */
-    int untold;                    /* errno of a loss that the reactor has not told yet */
-    unsigned connections;          /* from 1 */
-    struct connection *connection; /* where the next one comes from; NULL: a module's, none does */
+    int lost;                      /* errno of the lost connection; 0: connected */
+    int untold;                    /* errno of a loss that the reactor has not reported yet */
+    unsigned connections;          /* counts from 1 */
+    struct connection *connection; /* finds the next connection; NULL: a module, which never reconnects */
     struct bond_list bonds;
     idt_lost_f lost_cb;
     void *lost_arg;
-    idt_interrupt_f interrupt_cb; /* whether to go on waiting; NULL: always */
+    idt_interrupt_f interrupt_cb; /* whether to continue waiting; NULL: always */
     void *interrupt_arg;
 
-    json_t *attrs; /* the answers to attr.get, by name */
-    uint32_t rank; /* what "rank" said */
+    json_t *attrs; /* responses to attr.get, by name */
+    uint32_t rank; /* value of attribute "rank" */
     bool has_rank;
-    size_t max_json; /* bytes of a request's text; 0: no limit */
+    size_t max_json; /* maximum bytes of a request's JSON text; 0: no limit */
     char *module;    /* name of the module; NULL: a program */
     char log_name[HANDLE_MAX_NAME + 1];
     fluid_t last_fluid;        /* 0: none yet */
-    unsigned fluids_asked;     /* futures of idt_fluid_generate_async () that are not answered */
-    struct attach *attach;     /* NULL: no page was asked for yet */
-    struct prefetch *prefetch; /* NULL: none */
+    unsigned fluids_asked;     /* idt_fluid_generate_async () futures without a response */
+    struct attach *attach;     /* NULL: no page was requested yet */
+    struct prefetch *prefetch; /* NULL: no prefetching */
 };
 
 struct idt_future {
     idt_t *h;
-    uint32_t tag; /* 0: no response is expected any more */
+    uint32_t tag; /* 0: no further response is expected */
     bool streaming;
     bool ready;
-    bool lost;           /* ended by the loss of the connection */
-    unsigned connection; /* the number of that */
-    struct bond *bond;   /* that the answer makes; NULL: none */
+    bool lost;           /* failed because the connection was lost */
+    unsigned connection; /* number of the connection it belongs to */
+    struct bond *bond;   /* the registration that the response completes; NULL: none */
     int errnum;
-    const idt_msg_t *response; /* NULL: none came */
-    json_t *json;              /* what idt_rpc_get_unpack () lent strings from */
-    struct fifo later;         /* responses that came before the reset */
-    int later_errnum;          /* error without a response that follows them */
+    const idt_msg_t *response; /* NULL: no response */
+    json_t *json;              /* owns the strings that idt_rpc_get_unpack () returned */
+    struct fifo later;         /* responses that arrived before the reset */
+    int later_errnum;          /* an error without a response, which follows them */
 
-    idt_future_f cb; /* NULL: none */
+    idt_future_f cb; /* NULL: no callback */
     void *arg;
     double timeout_ms;
     idt_watcher_t *timer;
     bool listed; /* on the handle's ready list */
     TAILQ_ENTRY (idt_future) link;
 
-    uint32_t nids; /* that generate_ask () asked for; 0: it did not */
-    bool ordered;  /* by idt_fluid_generate_async (): it counts in fluids_asked */
-    fluid_t after; /* they must be above */
+    uint32_t nids; /* number of ids that generate_ask () requested; 0: another request */
+    bool ordered;  /* by idt_fluid_generate_async (); counts in fluids_asked */
+    fluid_t after; /* the ids must be above this one */
 };
 
 /* --- generate.c ----------------------------------------------------------------------------- */
 
-/* An answer with ids is here, though nobody has got it yet: what is asked for from now on must be above them, for it
- * may go to another broker.
+/* A response with ids has arrived, even if the caller has not read it yet. From now on requested ids must be above
+ * these ids, since another broker may serve the next request.
  */
 void generate_answered (idt_future_t *f);
 
-/* As idt_fluid_generate_async (), with what was prefetched left alone. */
+/* As idt_fluid_generate_async (), but does not use prefetched ids. */
 idt_future_t *generate_ask (idt_t *h, uint32_t n);
 
 /* --- attach.c ------------------------------------------------------------------------------- */
 
-/* Store 'n' new ids in 'ids', above all before, without a message.  Returns whether that was possible; else what 'ids'
- * holds means nothing.
+/* Store 'n' new ids, above all earlier ones, in 'ids' without a message. Returns whether that was possible; if not, the
+ * content of 'ids' is undefined.
  */
 bool attach_generate (idt_t *h, uint32_t n, fluid_t *ids);
 
-/* Ids are asked for by message: see whether there is another way from now on.  Does not block; keeps errno. */
+/* Called when ids are requested by message: try to attach to the broker's page, so that later ids need no message. Does
+ * not block; keeps errno.
+ */
 void attach_work (idt_t *h);
 
 void attach_fini (idt_t *h);
 
 /* --- prefetch.c ----------------------------------------------------------------------------- */
 
-/* As idt_fluid_generate (), where ids are prefetched. */
+/* As idt_fluid_generate (), from prefetched ids. Only for a handle that prefetches. */
 int prefetch_generate (idt_t *h, uint32_t n, fluid_t *ids);
 
-/* Ids above all that are at hand or under way are asked for: those are not given out any more. */
+/* Ids above all that are prefetched or requested were requested: the prefetched ones are no longer given out. */
 void prefetch_pass (idt_t *h);
 
 void prefetch_fini (idt_t *h);
 
 /* --- handle.c ------------------------------------------------------------------------------- */
 
-/* Read from the connection until '*done', at most 'timeout_ms' (negative: for ever).  Returns 0,
- * or -1 with errno ETIMEDOUT, EDEADLK (inline), or why the connection was lost.
+/* Read from the connection until '*done' is true, for at most 'timeout_ms' (negative: no limit). Returns 0, or -1 with
+ * errno ETIMEDOUT, EDEADLK (inline), or the errno of the lost connection.
  */
 int handle_wait (idt_t *h, const bool *done, double timeout_ms);
 
-/* As idt_send (); where that is 'typed' the connection may be made anew for it. */
+/* As idt_send (). If 'typed', a lost connection may be replaced by a new one for this message. */
 int handle_send (idt_t *h, const idt_msg_t *msg, bool typed);
 
-/* How long a call that can be interrupted sleeps before it asks whether to go on: what says no may not be able to wake
- * it (another thread, or a signal between the question and the sleep).
+/* How long an interruptible call sleeps before it calls the interrupt callback again: the event that changes the
+ * callback's answer may not wake it (another thread, or a signal between the call and the sleep).
  */
 #define HANDLE_ASK_MS 50.
 
-/* Until when to sleep: 'deadline_ms' (as of handle_poll ()), or sooner where somebody is to be asked. */
+/* How long to sleep: until 'deadline_ms' (as in handle_poll ()), or until the next call of the interrupt callback if
+ * 'asks'.
+ */
 double handle_sleep_until (bool asks, double deadline_ms);
 
-/* Sleep until 'pfd' (its fd may be negative) is ready, or 'deadline_ms' of CLOCK_MONOTONIC comes (negative: none).
- * Returns 0, also for a signal, with 'revents' set; -1 with errno ETIMEDOUT or as poll (2).
+/* Sleep until 'pfd' (its fd may be negative) is ready, or until 'deadline_ms' of CLOCK_MONOTONIC (negative: no limit).
+ * Returns 0, also for a signal, with 'revents' set; or -1 with errno ETIMEDOUT or as poll (2).
  */
 struct pollfd;
 int handle_poll (struct pollfd *pfd, double deadline_ms);
 
-/* There is a connection again, and its transport is in place. */
+/* A new connection is established, and its transport is in place. */
 void handle_connected (idt_t *h);
 
-/* There is none any more, or there will be none: what waits for it ends with 'errnum'. */
+/* The connection is lost, or no other one was found: requests that wait for it fail with 'errnum'. */
 void handle_lose (idt_t *h, int errnum);
 
-/* Keep a message for the reactor.  Returns 0, or -1 with errno ENOBUFS or ENOMEM and the message still the caller's. */
+/* Keep a message for the reactor. Returns 0, or -1 with errno ENOBUFS or ENOMEM; the caller still owns the message
+ * then.
+ */
 int handle_keep (idt_t *h, const idt_msg_t *msg);
 
-/* Make a turn happen soon, where there is a reactor. */
+/* Make the reactor, if the handle has one, run a turn soon. */
 void handle_wake (idt_t *h);
 
-/* One more (+1) or less (-1) reason for the connection to keep the reactor running. */
+/* Add (+1) or remove (-1) a reason for the connection to keep the reactor running. */
 void handle_interest (idt_t *h, int change);
 
-/* Who is shown each event before the handlers are, and told of a new connection.  It keeps the reactor running, and the
- * handle: idt_close () comes after handle_unobserve ().
+/* An observer receives each event before the handlers do, and is notified of a new connection. It keeps the reactor
+ * running, and the handle open: call handle_unobserve () before idt_close ().
  */
 struct observer {
     void (*event_cb) (const idt_msg_t *event, void *arg);
@@ -208,7 +214,7 @@ struct observer {
 void handle_observe (idt_t *h, struct observer *o);
 void handle_unobserve (idt_t *h, struct observer *o);
 
-/* The 'arg' of the observer with this callback.  NULL: there is none. */
+/* The 'arg' of the observer with this callback; NULL: no such observer. */
 void *handle_observed (const idt_t *h, void (*event_cb) (const idt_msg_t *event, void *arg));
 
 static inline bool handle_is_inline (const idt_t *h)
@@ -218,59 +224,65 @@ static inline bool handle_is_inline (const idt_t *h)
 
 /* --- future.c ------------------------------------------------------------------------------- */
 
-/* A future that waits for nothing yet.  NULL with errno ENOMEM. */
+/* A future that waits for nothing yet. NULL with errno ENOMEM. */
 idt_future_t *future_create (idt_t *h);
 
-/* Fulfil with a response (takes a reference), or with an error that came without one. */
+/* Fulfil the future with a response (takes a reference), or with an error that has no response. */
 void future_deliver (idt_future_t *f, const idt_msg_t *response);
 void future_fail (idt_future_t *f, int errnum);
 
-/* End what was not answered with ECANCELED; a request that waits for a connection is not sent. */
+/* Fail an unanswered future with ECANCELED. If its request still waits for a connection, it is not sent. */
 void future_cancel (idt_future_t *f);
 
-/* Make the callbacks of the futures that are ready now. */
+/* Call the callbacks of the futures that are ready now. */
 void future_run_ready (idt_t *h);
 
-/* The future that a response is for.  NULL: nobody waits for it any more. */
+/* The future that waits for a response; NULL: no future waits for it any longer. */
 idt_future_t *future_find (idt_t *h, const idt_msg_t *response);
 
 /* --- connection.c --------------------------------------------------------------------------- */
 
-/* As idt_open_ex (), with all URIs given. */
+/* As idt_open_ex (), with an explicit list of URIs. */
 idt_t *connection_open (const char *uris, const struct idt_open_options *options, idt_error_t *errp);
 
-/* Whether another connection may follow this one, and whether it does without being asked for. */
+/* Whether this handle may reconnect, and whether it reconnects without a request that needs it. */
 bool connection_may_follow (const idt_t *h);
 bool connection_follows (const idt_t *h);
 
-/* Look for another connection, now that there is none.  Returns whether one is looked for. */
+/* Start to look for another connection after a loss. Returns whether the handle is looking for one. */
 bool connection_seek (idt_t *h);
 bool connection_is_sought (const idt_t *h);
 
-/* Whether the handle may have ids without a message: a client that did not say otherwise. */
+/* Whether the handle may make ids without a message: a client's handle without IDT_O_NOSHM. */
 bool connection_may_attach (const idt_t *h);
 
-/* Whether it may be connected to a broker of 'instance', as far as is known ("": of any). */
+/* Whether the handle may connect to a broker of 'instance': true if either instance is unknown ("") or if they are the
+ * same.
+ */
 bool connection_is_of (const idt_t *h, const char *instance);
 
-/* The broker made ids, so it has joined an instance: ask for that once, where it did not know before.  And forget that
- * one did.
+/* connection_learn (): the broker made ids, so it has joined an instance; ask it for the instance's UUID, once for each
+ * connection, if that is unknown. connection_forget (): take the response if it has arrived, and end that request.
  */
 void connection_learn (idt_t *h);
 void connection_forget (idt_t *h);
 
-/* The handle's bonds are not what the next broker may have been told: begin with it anew, where that was begun. */
+/* The handle's registrations changed, so a connection attempt that is in progress sends an outdated list: start the
+ * attempt again.
+ */
 void connection_retell (idt_t *h);
 
-/* Keep what is to be sent for the next connection.  Returns 0, or -1 with errno ENOBUFS or ENOMEM. */
+/* Keep a message for the next connection. Returns 0, or -1 with errno ENOBUFS or ENOMEM. */
 int connection_hold (idt_t *h, const idt_msg_t *msg);
 
-/* While one is sought: wait until something happened, at most until 'deadline_ms'.  Returns 0, or -1 with errno
+/* While a connection is sought: wait until something happens, at most until 'deadline_ms'. Returns 0, or -1 with errno
  * ETIMEDOUT or as poll (2).
  */
 int connection_wait (idt_t *h, double deadline_ms);
 
-/* Let the reactor see to it, where there is one and something waits for it; or no more. */
+/* connection_watch (): let the reactor, if there is one and something waits for the connection, look for it.
+ * connection_unwatch (): end that.
+ */
 void connection_watch (idt_t *h);
 void connection_unwatch (idt_t *h);
 
@@ -278,28 +290,29 @@ void connection_destroy (idt_t *h);
 
 /* --- bond.c --------------------------------------------------------------------------------- */
 
-/* What the future waits for is there, or failed; or nobody waits for it any more. */
+/* bond_answered (): the future's registration succeeded (errnum 0) or failed. bond_unheard (): the future is destroyed.
+ */
 void bond_answered (idt_future_t *f, int errnum);
 void bond_unheard (idt_future_t *f);
 
-/* Have all bonds asked for over a new connection.  Returns 0, or -1 with errno ENOMEM. */
+/* Add the requests of all registrations to a new connection attempt. Returns 0, or -1 with errno ENOMEM. */
 int bonds_say_again (idt_t *h, struct dial *dial);
 
-/* It is there: ask for those that came too late for it. */
+/* The new connection is in place: request the registrations that were added after the attempt began. */
 void bonds_say_late (idt_t *h);
 
-/* Whether there are subscriptions. */
+/* Whether the handle has subscriptions. */
 bool bonds_subscribed (const idt_t *h);
 
 void bonds_fini (idt_t *h);
 
 /* --- service.c, builtin.c ------------------------------------------------------------------- */
 
-/* Give a request or event to the handler that it is for. */
+/* Pass a request or event to its handler. */
 void service_dispatch (idt_t *h, const idt_msg_t *msg);
 void service_fini (idt_t *h);
 
-/* The handler for METHOD of a module's NAME.METHOD.  NULL: none is built in. */
+/* The handler for METHOD of a module's NAME.METHOD; NULL: no built-in method has this name. */
 const struct idt_handler_spec *builtin_find (const char *method);
 
 /* --- attr.c --------------------------------------------------------------------------------- */
@@ -307,17 +320,19 @@ const struct idt_handler_spec *builtin_find (const char *method);
 /* The value of an attribute that is known without a round trip (borrowed); NULL: not known. */
 const char *attr_peek (idt_t *h, const char *name);
 
-/* Ask for all anew: it is another broker.  What was lent stays. */
+/* Request each attribute again, since the handle has another broker. Strings that were returned before stay valid. */
 void attr_forget (idt_t *h);
 
 /* --- json.c --------------------------------------------------------------------------------- */
 
-/* Pack JSON text.  Returns a string for free (), or NULL with errno EINVAL (bad format, text that is
- * not UTF-8) or ENOMEM and the reason in 'errp'.
+/* Pack JSON text. Returns a string for free (), or NULL with the reason in 'errp' and errno EINVAL (bad format, text
+ * that is not UTF-8) or ENOMEM.
  */
 char *json_vpack_text (idt_error_t *errp, const char *fmt, va_list ap);
 
-/* Whether a JSON text in the payload has more than so many values: they are what takes time. */
+/* Whether a JSON text in the payload has more than 'values' values. The number of values determines the time that
+ * reading takes.
+ */
 bool msg_json_is_much (const idt_msg_t *msg, uint32_t values);
 
 /* As idt_msg_unpack (). */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* respond.c - answers to requests
+/* respond.c - responses to requests
  *
- * Nothing is sent where nobody waits for an answer (NORESPONSE).  Whoever waits gets one: where what was to be said
- * cannot be made or sent, that error takes its place.  All answers go out through answer_new ().
+ * A request with NORESPONSE gets no response. Every other request gets one: if the intended response cannot be made or
+ * sent, an error response replaces it. All responses go through answer_new ().
  */
 #include <assert.h>
 #include <errno.h>
@@ -20,7 +20,7 @@ static bool wants_response (const idt_msg_t *request)
     return !idt_msg_has_flag (request, IDT_MSGFLAG_NORESPONSE);
 }
 
-/* An error without its text is still one. */
+/* If the text cannot be set, the error is still sent. */
 static idt_msg_t *make_error (const idt_msg_t *request, int errnum, const char *text)
 {
     idt_msg_t *response = idt_msg_respond (request, (uint32_t)errnum);
@@ -30,13 +30,13 @@ static idt_msg_t *make_error (const idt_msg_t *request, int errnum, const char *
     return response;
 }
 
-/* Tell the asker that there is no other answer.  Returns -1 with errno as it was. */
+/* Send an error response instead of the intended one. Returns -1; errno stays as it was, or becomes EIO if it was 0. */
 static int answer_failed (idt_t *h, const idt_msg_t *request, const char *why)
 {
     int errnum = errno > 0 ? errno : EIO;
     idt_error_t text;
 
-    errprintf (&text, "the answer cannot be made: %s", why);
+    errprintf (&text, "the response cannot be made: %s", why);
     idt_msg_t *response = make_error (request, errnum, text.text);
     if (response)
         (void)idt_send (h, response);
@@ -44,7 +44,7 @@ static int answer_failed (idt_t *h, const idt_msg_t *request, const char *why)
     return errset (errnum);
 }
 
-/* Send 'response' (stolen); NULL: it could not be made, errno says why. */
+/* Send 'response' (stolen). NULL: it could not be made; errno is the reason. */
 static int answer_new (idt_t *h, const idt_msg_t *request, idt_msg_t *response)
 {
     int rc = response ? idt_send (h, response) : -1;
@@ -85,7 +85,7 @@ int idt_respond_pack (idt_t *h, const idt_msg_t *request, const char *fmt, ...)
     char *s = json_vpack_text (&error, fmt, ap);
     va_end (ap);
     if (!s) {
-        if (errno == EINVAL) /* the asker did nothing wrong */
+        if (errno == EINVAL) /* EINVAL would blame the requester */
             errno = EPROTO;
         return wants_response (request) ? answer_failed (h, request, error.text) : -1;
     }

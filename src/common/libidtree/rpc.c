@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* rpc.c - requests that others answer (RFC 6) */
+/* rpc.c - requests to services, and their responses (RFC 6) */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "libutil/errprintf.h"
 #include "libidtree/private.h"
 
-/* --- asking --------------------------------------------------------------------------------- */
+/* --- requests ------------------------------------------------------------------------------- */
 
 static int address (idt_t *h, idt_msg_t *request, uint32_t nodeid)
 {
@@ -22,7 +22,7 @@ static int address (idt_t *h, idt_msg_t *request, uint32_t nodeid)
     return 0;
 }
 
-/* Fulfil at once, or wait for a response. */
+/* Fulfil the future immediately (NORESPONSE), or prepare it to wait for a response. */
 static int expect (idt_future_t *f, idt_msg_t *request, int flags)
 {
     if (flags & IDT_RPC_NORESPONSE) {
@@ -35,7 +35,7 @@ static int expect (idt_future_t *f, idt_msg_t *request, int flags)
         f->streaming = true;
     }
     if (f->h->lost && !connection_is_sought (f->h))
-        return errset (f->h->lost); /* nobody would end it: those that wait were told already */
+        return errset (f->h->lost); /* waiting futures have already failed; nothing would end this one */
     f->connection = f->h->connections;
     if ((f->tag = tagtab_add (&f->h->tags, f)) == 0)
         return -1;
@@ -53,7 +53,8 @@ static idt_future_t *try_send (idt_t *h, idt_msg_t *request, int flags)
     return NULL;
 }
 
-/* A request that finds the connection gone was not sent whole: no broker has seen it.  So it may go over the next one.
+/* If a connection is found lost while a request is sent, the request was not sent whole, so no broker has received it.
+ * It may be sent again over the next connection.
  */
 static idt_future_t *send_or_seek (idt_t *h, idt_msg_t *request, int flags)
 {
@@ -68,7 +69,7 @@ static idt_future_t *send_or_seek (idt_t *h, idt_msg_t *request, int flags)
     return f;
 }
 
-/* Send a request (takes it over, also on failure). */
+/* Send a request (stolen, also on failure). */
 static idt_future_t *send_new (idt_t *h, idt_msg_t *request, uint32_t nodeid, int flags)
 {
     idt_future_t *f = address (h, request, nodeid) == 0 ? send_or_seek (h, request, flags) : NULL;
@@ -112,7 +113,7 @@ idt_future_t *idt_rpc_message (idt_t *h, const idt_msg_t *request, uint32_t node
     const void *data = NULL;
     size_t size = 0;
 
-    (void)idt_msg_payload (request, &data, &size); /* none is fine */
+    (void)idt_msg_payload (request, &data, &size); /* a request may have no payload */
     if (copy && idt_msg_set_topic (copy, idt_msg_topic (request)) == 0 && idt_msg_set_payload (copy, data, size) == 0) {
         idt_msg_set_cred (copy, idt_msg_cred (request));
         return send_new (h, copy, nodeid, flags);
@@ -121,9 +122,9 @@ idt_future_t *idt_rpc_message (idt_t *h, const idt_msg_t *request, uint32_t node
     return NULL;
 }
 
-/* --- the answer ----------------------------------------------------------------------------- */
+/* --- responses ------------------------------------------------------------------------------ */
 
-/* Wait for a result.  Returns 0, or -1 with errno set to its error. */
+/* Wait for the result. Returns 0, or -1 with errno set to the result's error. */
 static int get (idt_future_t *f)
 {
     if (!f->ready && idt_future_wait (f, -1) < 0)

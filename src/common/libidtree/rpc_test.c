@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* rpc_test.c - futures: each is fulfilled once, by its answer, an error, a timeout, or the loss */
+/* rpc_test.c - each future is fulfilled once: by its response, an error, a timeout, or the loss of the connection */
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
@@ -22,15 +22,15 @@ static idt_t *open_or_bail (struct test_server *s)
     return h;
 }
 
-/* --- callbacks that count ------------------------------------------------------------------- */
+/* --- callbacks that count their calls ------------------------------------------------------- */
 
 struct seen {
     int calls;
     int errnum;   /* of the last call */
     int sum;      /* of "i" */
     bool reset;   /* reset the future in the callback */
-    bool destroy; /* destroy it there */
-    bool stop;    /* stop the reactor there */
+    bool destroy; /* destroy the future in the callback */
+    bool stop;    /* stop the reactor in the callback */
 };
 
 static void seen_cb (idt_future_t *f, void *arg)
@@ -56,7 +56,7 @@ static int run (idt_t *h)
     return idt_reactor_run (idt_get_reactor (h), IDT_REACTOR_DEFAULT);
 }
 
-/* --- one answer ----------------------------------------------------------------------------- */
+/* --- one response --------------------------------------------------------------------------- */
 
 static void test_sync (idt_t *h)
 {
@@ -66,25 +66,25 @@ static void test_sync (idt_t *h)
     idt_future_t *f;
 
     f = idt_rpc (h, "test.echo", "hello", IDT_NODEID_ANY, 0);
-    ok (f && !idt_future_is_ready (f), "a future is not ready before its answer was read");
+    ok (f && !idt_future_is_ready (f), "a future is not ready before its response is read");
     ok (idt_rpc_get (f, &s) == 0 && strcmp (s, "hello") == 0, "idt_rpc_get waits for a string");
     ok (idt_future_is_ready (f) && idt_future_errnum (f) == 0, "then the future is ready");
-    ok (idt_future_wait (f, 0) == 0, "waiting for a ready future returns at once");
+    ok (idt_future_wait (f, 0) == 0, "waiting for a ready future returns immediately");
     ok (idt_rpc_get_unpack (f, "{s:i}", "i", &(int){ 0 }) < 0 && errno == EPROTO,
-        "unpacking what is no JSON fails with EPROTO");
+        "unpacking a text that is not JSON fails with EPROTO");
     idt_future_destroy (f);
 
     f = idt_rpc_raw (h, "test.echo", "\1\0\2", 3, IDT_NODEID_ANY, 0);
     ok (f && idt_rpc_get_raw (f, &data, &size) == 0 && size == 3 && memcmp (data, "\1\0\2", 3) == 0,
-        "idt_rpc_get_raw gives bytes");
-    ok (idt_rpc_get (f, &s) < 0 && errno == EPROTO, "bytes that are no string fail with EPROTO");
+        "idt_rpc_get_raw returns bytes");
+    ok (idt_rpc_get (f, &s) < 0 && errno == EPROTO, "reading them as a string fails with EPROTO");
     idt_future_destroy (f);
 
     f = idt_rpc (h, "test.echo", NULL, IDT_NODEID_ANY, 0);
-    ok (f && idt_rpc_get (f, &s) == 0 && s == NULL, "an empty answer is a NULL string");
-    ok (idt_rpc_get_raw (f, &data, &size) < 0 && errno == EPROTO, "and as bytes EPROTO");
+    ok (f && idt_rpc_get (f, &s) == 0 && s == NULL, "an empty response is a NULL string");
+    ok (idt_rpc_get_raw (f, &data, &size) < 0 && errno == EPROTO, "reading it as bytes fails with EPROTO");
     ok (idt_rpc_get_msg (f) && strcmp (idt_msg_topic (idt_rpc_get_msg (f)), "test.echo") == 0,
-        "idt_rpc_get_msg gives the message");
+        "idt_rpc_get_msg returns the message");
     idt_future_destroy (f);
 }
 
@@ -95,10 +95,9 @@ static void test_pack (idt_t *h)
     idt_future_t *f = idt_rpc_pack (h, "test.echo", IDT_NODEID_ANY, 0, "{s:s s:i}", "name", "x", "i", 7);
 
     ok (f && idt_rpc_get_unpack (f, "{s:s s:i}", "name", &name, "i", &i) == 0 && strcmp (name, "x") == 0 && i == 7,
-        "packed JSON comes back");
-    ok (idt_rpc_get_unpack (f, "{s:i}", "nosuch", &i) < 0 && errno == EPROTO,
-        "a key that is not there fails with EPROTO");
-    ok (idt_rpc_get_unpack (f, "{s:i}", "i", &i) == 0, "an answer can be unpacked again");
+        "packed JSON is returned unchanged");
+    ok (idt_rpc_get_unpack (f, "{s:i}", "nosuch", &i) < 0 && errno == EPROTO, "a missing key fails with EPROTO");
+    ok (idt_rpc_get_unpack (f, "{s:i}", "i", &i) == 0, "a response can be unpacked again");
     idt_future_destroy (f);
     ok (!idt_rpc_pack (h, "test.echo", IDT_NODEID_ANY, 0, "}") && errno == EINVAL, "a bad format fails with EINVAL");
 }
@@ -108,14 +107,14 @@ static void test_errors (idt_t *h)
     idt_future_t *f;
 
     f = idt_rpc (h, "test.error", "{\"errnum\":13,\"text\":\"no way\"}", IDT_NODEID_ANY, 0);
-    ok (f && idt_rpc_get (f, NULL) < 0 && errno == EACCES, "an error of the answer is errno");
-    ok (idt_future_wait (f, -1) == 0, "for idt_future_wait it is an answer");
-    ok (strcmp (idt_future_error (f), "no way") == 0, "its text is idt_future_error");
-    ok (idt_rpc_get_msg (f) && idt_msg_errnum (idt_rpc_get_msg (f)) == EACCES, "its message is there");
+    ok (f && idt_rpc_get (f, NULL) < 0 && errno == EACCES, "the error of a response becomes errno");
+    ok (idt_future_wait (f, -1) == 0, "idt_future_wait succeeds for an error response");
+    ok (strcmp (idt_future_error (f), "no way") == 0, "idt_future_error returns its text");
+    ok (idt_rpc_get_msg (f) && idt_msg_errnum (idt_rpc_get_msg (f)) == EACCES, "idt_rpc_get_msg returns its message");
     idt_future_destroy (f);
     f = idt_rpc (h, "test.error", "{\"errnum\":13}", IDT_NODEID_ANY, 0);
     ok (f && idt_rpc_get (f, NULL) < 0 && strcmp (idt_future_error (f), strerror (EACCES)) == 0 && errno == EACCES,
-        "without a text that is strerror, and errno stays");
+        "without a text idt_future_error is strerror, and errno is kept");
     idt_future_destroy (f);
     f = idt_rpc (h, "nosuch.method", NULL, IDT_NODEID_ANY, 0);
     ok (f && idt_rpc_get (f, NULL) < 0 && errno == ENOSYS, "an unknown topic fails with ENOSYS");
@@ -124,7 +123,7 @@ static void test_errors (idt_t *h)
     char topic[IDT_MSG_MAX_TOPIC + 2];
     memset (topic, 'x', sizeof (topic) - 1);
     topic[sizeof (topic) - 1] = '\0';
-    ok (!idt_rpc (h, topic, NULL, IDT_NODEID_ANY, 0) && errno == EINVAL, "a topic has a limit (EINVAL)");
+    ok (!idt_rpc (h, topic, NULL, IDT_NODEID_ANY, 0) && errno == EINVAL, "a topic that is too long fails with EINVAL");
 }
 
 static void test_large (idt_t *h)
@@ -133,14 +132,14 @@ static void test_large (idt_t *h)
     size_t size;
     idt_future_t *f = idt_rpc (h, "test.answer", "{\"n\":20000000}", IDT_NODEID_ANY, 0);
 
-    ok (f && idt_rpc_get_raw (f, &data, &size) == 0 && size == 20000000, "an answer of 20 MB arrives");
+    ok (f && idt_rpc_get_raw (f, &data, &size) == 0 && size == 20000000, "a response of 20 MB arrives");
     idt_future_destroy (f);
     char *big = calloc (1, 20000000);
     f = idt_rpc_raw (h, "test.echo", big, 20000000, IDT_NODEID_ANY, 0);
-    ok (f && idt_rpc_get_raw (f, &data, &size) == 0 && size == 20000000, "and one goes there and back");
+    ok (f && idt_rpc_get_raw (f, &data, &size) == 0 && size == 20000000, "a request of 20 MB is echoed");
     idt_future_destroy (f);
     f = idt_rpc_raw (h, "test.echo", big, 20000000, IDT_NODEID_ANY, IDT_RPC_NORESPONSE);
-    ok (f && idt_flush (h) == 0, "idt_flush writes all of it");
+    ok (f && idt_flush (h) == 0, "idt_flush writes all of a request");
     idt_future_destroy (f);
     free (big);
 }
@@ -150,16 +149,16 @@ static void test_noresponse (idt_t *h)
     idt_future_t *f = idt_rpc (h, "test.never", NULL, IDT_NODEID_ANY, IDT_RPC_NORESPONSE);
     struct seen seen = { .destroy = true };
 
-    ok (f && idt_future_is_ready (f), "a future with NORESPONSE is ready when the request was sent");
+    ok (f && idt_future_is_ready (f), "a future with NORESPONSE is ready when the request is sent");
     ok (idt_rpc_get (f, NULL) == 0 && !idt_rpc_get_msg (f), "it has a result without a message");
-    ok (idt_rpc_get_raw (f, NULL, NULL) < 0 && errno == EPROTO, "but no bytes");
+    ok (idt_rpc_get_raw (f, NULL, NULL) < 0 && errno == EPROTO, "reading it as bytes fails with EPROTO");
     ok (idt_future_then (f, -1, seen_cb, &seen) == 0 && seen.calls == 0,
-        "a callback on a ready future is not made by idt_future_then");
-    ok (run (h) == 0 && seen.calls == 1, "but by the reactor, once");
+        "idt_future_then on a ready future does not call the callback");
+    ok (run (h) == 0 && seen.calls == 1, "the reactor calls it once");
     f = idt_rpc (h, "test.never", NULL, IDT_NODEID_ANY, IDT_RPC_NORESPONSE);
     idt_future_then (f, -1, seen_cb, &seen);
     idt_future_destroy (f);
-    ok (run (h) == 0 && seen.calls == 1, "not at all when the future is destroyed before");
+    ok (run (h) == 0 && seen.calls == 1, "a callback is not called if the future is destroyed before");
 }
 
 static void test_upstream (idt_t *h)
@@ -178,22 +177,22 @@ static void test_then (idt_t *h)
     idt_future_t *f = idt_rpc (h, "test.echo", "{\"i\":5}", IDT_NODEID_ANY, 0);
 
     ok (idt_future_then (f, -1, seen_cb, &seen) == 0, "a future takes a callback");
-    ok (idt_future_then (f, -1, seen_cb, &seen) < 0 && errno == EINVAL, "but only one");
-    ok (idt_future_wait (f, -1) < 0 && errno == EINVAL, "and then no waiting");
-    ok (run (h) == 0 && seen.calls == 1 && seen.sum == 5, "the reactor makes the call, then ends");
+    ok (idt_future_then (f, -1, seen_cb, &seen) < 0 && errno == EINVAL, "a second callback is refused");
+    ok (idt_future_wait (f, -1) < 0 && errno == EINVAL, "waiting for a future with a callback is refused");
+    ok (run (h) == 0 && seen.calls == 1 && seen.sum == 5, "the reactor calls the callback, then ends");
 
     struct seen other = { 0 };
     f = idt_rpc (h, "test.echo", "{\"i\":6}", IDT_NODEID_ANY, 0);
     idt_future_then (f, -1, seen_cb, &other);
     idt_future_t *g = idt_rpc (h, "test.echo", "hello", IDT_NODEID_ANY, 0);
     ok (idt_rpc_get (g, NULL) == 0 && other.calls == 0 && !idt_future_is_ready (f),
-        "waiting for another future makes no callbacks");
+        "waiting for another future calls no callback");
     idt_future_destroy (g);
-    ok (run (h) == 0 && other.calls == 1 && other.sum == 6, "the reactor makes them later");
+    ok (run (h) == 0 && other.calls == 1 && other.sum == 6, "the reactor calls it later");
     idt_future_destroy (f);
 }
 
-/* Sends the next request from the callback of the last. */
+/* Sends the next request from the callback of the last one. */
 static void chain_cb (idt_future_t *f, void *arg)
 {
     idt_t *h = idt_future_handle (f);
@@ -238,16 +237,16 @@ static void test_stream (idt_t *h)
         n++;
         idt_future_reset (f);
     }
-    ok (errno == ENODATA && n == 100, "a stream gives its answers one after the other, then ENODATA");
+    ok (errno == ENODATA && n == 100, "a stream returns its responses in order, then ENODATA");
     idt_future_reset (f);
-    ok (idt_future_is_ready (f) && idt_future_errnum (f) == ENODATA, "reset after the end changes nothing");
+    ok (idt_future_is_ready (f) && idt_future_errnum (f) == ENODATA, "a reset after the end has no effect");
     idt_future_destroy (f);
 
     struct seen seen = { .reset = true };
     f = idt_rpc (h, "test.stream", "{\"n\":100}", IDT_NODEID_ANY, IDT_RPC_STREAMING);
     idt_future_then (f, -1, seen_cb, &seen);
     ok (run (h) == 0 && seen.calls == 101 && seen.sum == 4950 && seen.errnum == ENODATA,
-        "the callback is made once for each answer and for the end");
+        "the callback is called once for each response and for the end");
     idt_future_destroy (f);
 
     struct seen lazy = { .stop = true };
@@ -255,17 +254,17 @@ static void test_stream (idt_t *h)
     idt_future_then (f, -1, seen_cb, &lazy);
     for (int round = 1; round <= 4; round++) {
         run (h);
-        ok (lazy.calls == round, "without a reset there is no other call (%d)", round);
+        ok (lazy.calls == round, "without a reset the callback is not called again (%d)", round);
         idt_future_reset (f);
     }
-    ok (lazy.errnum == ENODATA && run (h) == 0 && lazy.calls == 4, "none after the end");
+    ok (lazy.errnum == ENODATA && run (h) == 0 && lazy.calls == 4, "after the end the callback is not called again");
     idt_future_destroy (f);
 
     f = idt_rpc (h, "test.stream", "{\"n\":1000}", IDT_NODEID_ANY, IDT_RPC_STREAMING);
-    ok (f && idt_rpc_get (f, NULL) == 0, "a stream may be given up in its middle");
+    ok (f && idt_rpc_get (f, NULL) == 0, "the future of an unfinished stream may be destroyed");
     idt_future_destroy (f);
     f = idt_rpc (h, "test.echo", "hello", IDT_NODEID_ANY, 0);
-    ok (f && idt_rpc_get (f, NULL) == 0, "the rest of it is dropped");
+    ok (f && idt_rpc_get (f, NULL) == 0, "the remaining responses are dropped");
     idt_future_destroy (f);
 }
 
@@ -278,35 +277,36 @@ static void test_timeouts (idt_t *h)
     idt_future_t *f = idt_rpc (h, "test.hold", "late", IDT_NODEID_ANY, 0);
     idt_future_t *g;
 
-    ok (idt_future_wait (f, 0) < 0 && errno == ETIMEDOUT, "waiting 0 ms for what never comes: ETIMEDOUT");
-    ok (idt_future_wait (f, 5.5) < 0 && errno == ETIMEDOUT, "so does waiting longer");
+    ok (idt_future_wait (f, 0) < 0 && errno == ETIMEDOUT, "waiting 0 ms without a response fails with ETIMEDOUT");
+    ok (idt_future_wait (f, 5.5) < 0 && errno == ETIMEDOUT, "a longer wait without a response fails with ETIMEDOUT");
     g = idt_rpc (h, "test.release", NULL, IDT_NODEID_ANY, 0);
-    ok (idt_rpc_get (f, &s) == 0 && strcmp (s, "late") == 0, "the answer can still be waited for");
+    ok (idt_rpc_get (f, &s) == 0 && strcmp (s, "late") == 0,
+        "after a timeout of a wait the response can still be waited for");
     idt_future_destroy (f);
     idt_future_destroy (g);
 
     f = idt_rpc (h, "test.hold", NULL, IDT_NODEID_ANY, 0);
     idt_future_then (f, 5, seen_cb, &seen);
     ok (run (h) == 0 && seen.calls == 1 && seen.errnum == ETIMEDOUT,
-        "a callback is made with ETIMEDOUT when the time is up");
+        "the callback is called with ETIMEDOUT when its time is over");
     g = idt_rpc (h, "test.release", NULL, IDT_NODEID_ANY, 0);
-    ok (idt_rpc_get (g, NULL) == 0 && run (h) == 0 && seen.calls == 1, "the late answer is dropped");
+    ok (idt_rpc_get (g, NULL) == 0 && run (h) == 0 && seen.calls == 1, "the late response is dropped");
     idt_future_destroy (f);
     idt_future_destroy (g);
 
     struct seen quick = { 0 };
     f = idt_rpc (h, "test.echo", "{\"i\":1}", IDT_NODEID_ANY, 0);
     idt_future_then (f, 1e9, seen_cb, &quick);
-    ok (run (h) == 0 && quick.calls == 1 && quick.errnum == 0, "an answer in time ends the timer");
+    ok (run (h) == 0 && quick.calls == 1 && quick.errnum == 0, "a response in time stops the timer");
     idt_future_destroy (f);
 
     struct seen each = { .reset = true };
     f = idt_rpc (h, "test.hold", "{\"i\":1}", IDT_NODEID_ANY, IDT_RPC_STREAMING);
     idt_future_then (f, 1, seen_cb, &each);
     g = idt_rpc (h, "test.release", NULL, IDT_NODEID_ANY, 0);
-    idt_rpc_get (g, NULL); /* the first answer to f was read by now */
+    idt_rpc_get (g, NULL); /* by now the first response to f has been read */
     ok (run (h) == 0 && each.calls == 2 && each.sum == 1 && each.errnum == ETIMEDOUT,
-        "each answer of a stream has its time");
+        "the timeout applies to each response of a stream");
     idt_future_destroy (f);
     idt_future_destroy (g);
 
@@ -314,8 +314,8 @@ static void test_timeouts (idt_t *h)
     f = idt_rpc (h, "test.echo", "{\"i\":1}", IDT_NODEID_ANY, 0);
     idt_future_then (f, 0, seen_cb, &met);
     g = idt_rpc (h, "test.echo", NULL, IDT_NODEID_ANY, 0);
-    idt_rpc_get (g, NULL); /* the answer to f was read by now */
-    ok (run (h) == 0 && met.calls == 1 && met.errnum == 0, "an answer that was read beats the timer");
+    idt_rpc_get (g, NULL); /* by now the response to f has been read */
+    ok (run (h) == 0 && met.calls == 1 && met.errnum == 0, "a response that was read takes precedence over the timer");
     idt_future_destroy (f);
     idt_future_destroy (g);
 
@@ -324,7 +324,8 @@ static void test_timeouts (idt_t *h)
     f = idt_rpc (h, "test.echo", "{\"i\":1}", IDT_NODEID_ANY, 0);
     idt_future_then (f, 0, seen_cb, &there);
     wait_until (poll (&pfd, 1, TAP_WAIT_S * 1000) == 1);
-    ok (run (h) == 0 && there.calls == 1 && there.errnum == 0, "so does one that can be read");
+    ok (run (h) == 0 && there.calls == 1 && there.errnum == 0,
+        "a response that can be read takes precedence over the timer");
     idt_future_destroy (f);
 }
 
@@ -340,7 +341,7 @@ static void test_many_sync (idt_t *h)
         snprintf (s, sizeof (s), "{\"i\":%d}", i);
         f[i] = idt_rpc (h, i % 2 ? "test.hold" : "test.echo", s, IDT_NODEID_ANY, 0);
     }
-    for (int i = 0; i < MANY; i += 4) { /* half of each kind is not waited for */
+    for (int i = 0; i < MANY; i += 4) { /* half of each kind is dropped */
         idt_future_destroy (f[i]);
         idt_future_destroy (f[i + 1]);
         f[i] = f[i + 1] = NULL;
@@ -352,10 +353,10 @@ static void test_many_sync (idt_t *h)
             good++;
         idt_future_destroy (f[i]);
     }
-    ok (idt_rpc_get (g, NULL) == 0, "the last answer is there");
+    ok (idt_rpc_get (g, NULL) == 0, "the last response is received");
     idt_future_destroy (g);
-    ok (good == MANY / 2, "of %d requests outstanding each gets its own answer", MANY);
-    ok (h->tags.count == 0, "nothing waits any more");
+    ok (good == MANY / 2, "each of %d concurrent requests gets its own response", MANY);
+    ok (h->tags.count == 0, "no tag is in use afterwards");
 }
 
 static void test_many_async (idt_t *h)
@@ -370,7 +371,7 @@ static void test_many_async (idt_t *h)
     }
     idt_future_t *g = idt_rpc (h, "test.release", "{\"i\":0}", IDT_NODEID_ANY, 0);
     idt_future_then (g, -1, seen_cb, &seen);
-    ok (run (h) == 0 && seen.calls == sent + 1 && seen.sum == MANY, "%d callbacks are made, each once", MANY);
+    ok (run (h) == 0 && seen.calls == sent + 1 && seen.sum == MANY, "each of %d callbacks is called once", MANY);
 }
 
 /* --- the loss of the connection ------------------------------------------------------------- */
@@ -401,17 +402,16 @@ static void test_lost (struct test_server *s, const char *topic, int errnum)
     struct seen fine = { 0 };
     idt_future_then (good, -1, seen_cb, &fine);
     last = idt_rpc (h, topic, NULL, IDT_NODEID_ANY, 0);
-    ok (idt_future_wait (last, -1) < 0 && errno == errnum, "%s: waiting ends with %s", topic, strerror (errnum));
+    ok (idt_future_wait (last, -1) < 0 && errno == errnum, "%s: waiting fails with %s", topic, strerror (errnum));
     for (int i = 0; i < n; i++)
         failed += idt_future_is_ready (waiting[i]) && idt_future_errnum (waiting[i]) == errnum;
-    ok (failed == n, "all others that wait have ended too");
-    ok (seen.calls == 0 && lost.calls == 0, "no callback was made yet");
+    ok (failed == n, "all other waiting futures have failed, too");
+    ok (seen.calls == 0 && lost.calls == 0, "no callback has been called yet");
     ok (!idt_rpc (h, "test.echo", NULL, IDT_NODEID_ANY, 0) && errno == errnum, "a new request fails");
-    ok (run (h) == 0 && seen.calls == n && seen.errnum == errnum,
-        "the reactor makes the callbacks, each once, then ends");
-    ok (fine.calls == 1 && fine.errnum == 0, "an answer that came before the loss is no error");
-    ok (lost.calls == 1 && lost.errnum == errnum, "the loss is told once");
-    ok (run (h) == 0 && lost.calls == 1 && seen.calls == n, "running again changes nothing");
+    ok (run (h) == 0 && seen.calls == n && seen.errnum == errnum, "the reactor calls each callback once, then ends");
+    ok (fine.calls == 1 && fine.errnum == 0, "a response that arrived before the loss is not an error");
+    ok (lost.calls == 1 && lost.errnum == errnum, "the lost callback is called once");
+    ok (run (h) == 0 && lost.calls == 1 && seen.calls == n, "running again has no effect");
     for (int i = 0; i < n; i++) {
         idt_future_destroy (waiting[i]);
         idt_future_destroy (called[i]);
@@ -436,11 +436,11 @@ static void test_lost_later (struct test_server *s)
     wait_until (seen.calls > 0) idt_reactor_run (idt_get_reactor (h), IDT_REACTOR_ONCE);
     g = idt_rpc (h, "test.close", NULL, IDT_NODEID_ANY, 0);
     ok (idt_rpc_get (g, NULL) < 0 && run (h) == 0 && seen.calls == 1 && seen.errnum == 0,
-        "a stream with an answer that was not taken does not hear of the loss yet");
+        "a stream with a response that was not read does not report the loss yet");
     idt_future_reset (f);
-    ok (run (h) == 0 && seen.calls == 2 && seen.errnum == ECONNRESET, "but after its reset");
+    ok (run (h) == 0 && seen.calls == 2 && seen.errnum == ECONNRESET, "it reports the loss after its reset");
     idt_future_reset (f);
-    ok (run (h) == 0 && seen.calls == 2, "once");
+    ok (run (h) == 0 && seen.calls == 2, "the loss is reported once");
     idt_future_destroy (f);
     idt_future_destroy (g);
     idt_close (h);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* service.c - the handlers of a handle: which one a request or event is for
+/* service.c - the handlers of a handle: which one receives a request or event
  *
- * The first row that matches takes the message, in the order in which tables were added; then
- * what every module answers (builtin.c).  A request that nobody takes is answered ENOSYS: nobody
- * waits in vain.
+ * Tables are searched in the order in which they were added, and the first row that matches receives the message. Then
+ * the methods that every module has (builtin.c) are searched. A request that no handler takes is answered with ENOSYS,
+ * so that the requester does not wait in vain.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -16,9 +16,9 @@
 #include "libidtree/private.h"
 #include "libmsg/access.h"
 
-#define LARGE_FACTOR 4             /* IDT_HANDLER_LARGE: as handle.h says */
-#define MAX_VALUES 2048            /* of a JSON text that others wait for while it is read: a millisecond */
-#define FEW_BYTES (2 * MAX_VALUES) /* that cannot have as many */
+#define LARGE_FACTOR 4             /* for IDT_HANDLER_LARGE, as documented in handle.h */
+#define MAX_VALUES 2048            /* of a JSON text; reading it blocks other requests for about 1 ms */
+#define FEW_BYTES (2 * MAX_VALUES) /* a text of this size cannot contain MAX_VALUES values */
 
 struct handler_table {
     const struct idt_handler_spec *rows;
@@ -45,7 +45,7 @@ static const struct idt_handler_spec *find_row (const struct idt_handler_spec *r
     return NULL;
 }
 
-/* METHOD of a request for the module's own NAME.METHOD.  NULL: it is for another service. */
+/* METHOD of a request for the module's own NAME.METHOD; NULL: the request is for another service. */
 static const char *own_method (const idt_t *h, const idt_msg_t *msg, const char *topic)
 {
     size_t len = h->module ? strlen (h->module) : 0;
@@ -55,7 +55,7 @@ static const char *own_method (const idt_t *h, const idt_msg_t *msg, const char 
     return strncmp (topic, h->module, len) == 0 && topic[len] == '.' ? topic + len + 1 : NULL;
 }
 
-/* The row that takes a message, and the 'arg' of its table.  NULL: none. */
+/* The row that takes a message, and the 'arg' of its table; NULL: no row takes it. */
 static const struct idt_handler_spec *find_handler (const idt_t *h, const idt_msg_t *msg, void **arg)
 {
     const char *topic = idt_msg_topic (msg) ? idt_msg_topic (msg) : "";
@@ -73,13 +73,15 @@ static const struct idt_handler_spec *find_handler (const idt_t *h, const idt_ms
     return method ? builtin_find (method) : NULL;
 }
 
-/* A row says itself whom it is for, or the table of access does. */
+/* The roles that may send to a row: its own rolemask, or if that is 0 the roles of the access table. */
 static uint32_t row_roles (const struct idt_handler_spec *row)
 {
     return row->rolemask ? row->rolemask : access_roles (row->topic);
 }
 
-/* Any of the roles will do, but for IDT_ROLE_BROKER, which is asked for beside the others. */
+/* Whether the sender has one of the wanted roles. IDT_ROLE_BROKER, if wanted, is required in addition to one of the
+ * others.
+ */
 static bool allowed (uint32_t wanted, const idt_msg_t *msg)
 {
     uint32_t has = idt_msg_cred (msg).rolemask;
@@ -110,7 +112,7 @@ static void refuse_user (idt_t *h, const struct idt_handler_spec *row, const idt
     uint32_t wanted = row_roles (row);
 
     if (wanted & IDT_ROLE_BROKER)
-        refuse (h, request, EPERM, "%s is between %s: no client may send it", topic,
+        refuse (h, request, EPERM, "%s is a request between %s: no client may send it", topic,
                 wanted & IDT_ROLE_LOCAL ? "the modules of one broker" : "brokers");
     else if (row->rolemask)
         refuse (h, request, EPERM, "Request requires a role that the user does not have");
@@ -119,13 +121,14 @@ static void refuse_user (idt_t *h, const struct idt_handler_spec *row, const idt
                 wanted & IDT_ROLE_GROUP ? " and members of access.group" : "", idt_msg_cred (request).userid);
 }
 
-/* Brokers combine what those below them ask for. */
+/* A broker's request may combine many requests from its subtree, so the limit of values does not apply to it. */
 static bool is_brokers (const idt_msg_t *request)
 {
     return (idt_msg_cred (request).rolemask & IDT_ROLE_BROKER) != 0;
 }
 
-/* Refuse who may not send it, and a JSON text that is too long to be parsed for the handler.  Returns whether it is so.
+/* Refuse a request if its sender has no permitted role, or if its JSON text is too long to be parsed for the handler.
+ * Returns whether the request was refused.
  */
 static bool refused (idt_t *h, const struct idt_handler_spec *row, const idt_msg_t *request)
 {
@@ -149,7 +152,8 @@ static bool refused (idt_t *h, const struct idt_handler_spec *row, const idt_msg
     return true;
 }
 
-/* A handler that answers once gets a streaming request as a plain one, so that the answer ends it for everybody. */
+/* A handler that sends one response receives a streaming request as a plain one, so that its response ends the request.
+ */
 static void call_handler (idt_t *h, const struct idt_handler_spec *row, const idt_msg_t *msg, void *arg)
 {
     idt_msg_t *plain = idt_msg_copy (msg, true);

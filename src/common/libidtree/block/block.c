@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* block.c - ids at hand: of two answers at most, those of the older one before the others */
+/* block.c - prefetched ids: from at most two responses, those of the older response first */
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,14 +17,14 @@ static uint32_t left (const struct block *b)
     return b->end - b->next;
 }
 
-/* Some could not be used in time: as many as were are enough. */
+/* Some ids expired unused: next time request as many as were used. */
 static void spoil (struct block *b)
 {
     b->want = least (b->limit, b->used > BLOCK_FIRST ? b->used : BLOCK_FIRST);
     b->spoiled = true;
 }
 
-/* Forget what is too old. */
+/* Drop ids that are too old. */
 static void expire (struct block *b, uint64_t now_us)
 {
     uint32_t from = now_us >= b->fresh_us ? b->end : now_us >= b->old_us ? b->fresh : b->next;

@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* block.h - ids at hand, and when to ask for how many more; a thinking part
+/* block.h - prefetched ids, and the decision when to request how many more; core
  *
- * A block has at most 'most' ids, those that were asked for and did not come yet among them.  Times are microseconds of
- * CLOCK_BOOTTIME.  Rules:
+ * A block has at most 'most' ids, including those that were requested and have not arrived. Times are microseconds of
+ * CLOCK_BOOTTIME. Rules:
  *
- * 1. An id is as old as the request that brought it, for it may have been made when that came in.
- * 2. Ids are given out in the order in which they came; those that are skipped are never given out.
- * 3. Only a call asks for more, so a block that nobody calls for is not renewed: where half of the ids are used, or of
- *    the time that the newest may be used.  One that comes later than all that the call before could have got, or is
- *    for more than a block has, asks for nothing.
- * 4. As many are asked for as are used before they are too old, but for two calls at least.  That is found by doubling
- *    where all were used.
- * 5. After a request that failed none is made for 'max_age_us'.
+ * 1. The age of an id counts from the moment when it was requested, since it may have been made as soon as the request
+ *    arrived.
+ * 2. Ids are given out in the order in which they arrived. Ids that were skipped are never given out.
+ * 3. Only a call requests more ids, so a block that is not used is not refilled. A call requests more when half of the
+ *    ids are used, or half of the time has passed in which the newest may be used. A call requests none if it comes
+ *    after all ids have expired that the call before it could have received, or if it is for more ids than a block may
+ *    have.
+ * 4. The block requests as many ids as are used before they expire. It finds that number by doubling the request each
+ *    time all ids were used. If a call finds too few ids, the block requests at least enough for two such calls.
+ * 5. After a failed request, no request is made for 'max_age_us'.
  */
 #ifndef LIBIDTREE_BLOCK_H
 #define LIBIDTREE_BLOCK_H
@@ -23,24 +25,24 @@
 
 #include <idtree/fluid.h>
 
-#define BLOCK_FIRST 16 /* ids that are asked for first, and again after a while with less use */
+#define BLOCK_FIRST 16 /* size of the first request, and the least after ids expired unused */
 
 struct block {
-    fluid_t *ids; /* room for 'most' */
+    fluid_t *ids; /* an array of 'most' */
     uint32_t most;
     uint64_t max_age_us;
 
-    uint32_t next, end;        /* at hand */
-    uint32_t fresh;            /* from here on they are of the newest answer */
-    uint64_t old_us, fresh_us; /* until when those before may be used, and these */
-    uint32_t low;              /* so many left: half are used */
+    uint32_t next, end;        /* the prefetched ids */
+    uint32_t fresh;            /* ids from this index on are of the newest response */
+    uint64_t old_us, fresh_us; /* when those before 'fresh' expire, and the others */
+    uint32_t low;              /* request more when at most this many are left: half */
 
-    uint32_t asked; /* 0: none are under way */
+    uint32_t asked; /* ids that were requested and have not arrived; 0: none */
     uint64_t asked_us;
-    uint32_t want, limit; /* to ask for, at most as many */
-    uint32_t used;        /* since the newest answer */
-    bool spoiled;         /* some that came were too old before they were used */
-    bool alone;           /* the last call is not one that a block is for */
+    uint32_t want, limit; /* ids of the next request, and their upper limit */
+    uint32_t used;        /* since the newest response */
+    bool spoiled;         /* some ids of the newest response expired unused */
+    bool alone;           /* the last call was too rare or too large for a block */
     uint64_t called_us, pause_us;
 };
 
@@ -48,26 +50,29 @@ struct block {
 int block_init (struct block *b, uint32_t most, uint64_t max_age_us, uint64_t now_us);
 void block_fini (struct block *b);
 
-/* A call for 'n' ids: take them all, or none.  Returns whether they were taken. */
+/* Take 'n' ids, or none if there are fewer. Returns whether they were taken. */
 bool block_take (struct block *b, uint64_t now_us, uint32_t n, fluid_t *ids);
 
-/* Whether the call can be served as soon as those under way have come.  If not, 'until_us' is when they are too old. */
+/* block_will_do (): whether the requested ids will arrive in time and will be enough for a call for 'n' ids.
+ * block_until_us (): when the requested ids expire.
+ */
 bool block_will_do (const struct block *b, uint64_t now_us, uint32_t n);
 uint64_t block_until_us (const struct block *b);
 
-/* How many to ask for now; 0: none. */
+/* How many ids to request now; 0: none. */
 uint32_t block_wants (const struct block *b, uint64_t now_us);
 void block_asked (struct block *b, uint64_t now_us, uint32_t n);
 
-/* They came: the place for them, in increasing order and above all before; then block_got ().  Or they will not,
- * because nobody waits for them any more, or the request failed; 'too_many': whenever it were made.
+/* The end of a request. The ids arrived: write them to block_place (), in increasing order and above all earlier ones,
+ * then call block_got (). The request was cancelled: block_cancel (). It failed: block_failed (); 'too_many': it failed
+ * because of its size, so that each request of that size will fail.
  */
 fluid_t *block_place (struct block *b);
 void block_got (struct block *b);
 void block_cancel (struct block *b);
 void block_failed (struct block *b, uint64_t now_us, bool too_many);
 
-/* Ids above those at hand were given out. */
+/* Drop all prefetched ids, because ids above them were given out. */
 void block_skip (struct block *b);
 
 #endif /* LIBIDTREE_BLOCK_H */

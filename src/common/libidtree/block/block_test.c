@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* block_test.c - ids at hand: which are given out until when, and what is asked for */
+/* block_test.c - prefetched ids: which are given out and until when, and how many are requested */
 #include <string.h>
 
 #include "libidtree/block/block.h"
@@ -11,7 +11,7 @@
 #define MOST 64
 #define START_US UINT64_C (5000000)
 
-/* A generator that answers after 'trip_us', one who calls, and what became of it. */
+/* A broker that answers after 'trip_us', a caller, and counts of what happened. */
 struct world {
     struct block b;
     uint64_t now_us;
@@ -27,7 +27,7 @@ static void start (struct world *w, uint32_t most)
         bail_out ("block_init");
 }
 
-/* The time in which an id of the world was asked for is its upper half. */
+/* The upper part of an id is the time at which it was requested. */
 static void answer (struct world *w)
 {
     uint32_t n = w->b.asked;
@@ -61,7 +61,7 @@ static void given (struct world *w, const fluid_t *ids, uint32_t n)
     w->given += n;
 }
 
-/* Wait for those under way.  Returns whether they came. */
+/* Wait for the requested ids. Returns whether they arrived. */
 static bool wait_for (struct world *w, uint32_t n, uint64_t trip_us)
 {
     if (!block_will_do (&w->b, w->now_us, n) || w->sent_us + trip_us >= block_until_us (&w->b))
@@ -95,8 +95,8 @@ static void call (struct world *w, uint32_t n, uint64_t trip_us)
 static void check (const struct world *w, const char *what)
 {
     ok (w->disorder == 0 && w->late == 0 && w->most <= w->b.most,
-        "%s: in order, none too old, never more than was said (%lu given, %lu made, %lu requests, %lu missed)", what,
-        w->given, w->made, w->requests, w->missed);
+        "%s: ids are in order, not expired, and never more than the limit (%lu given, %lu made, %lu requests, %lu missed)",
+        what, w->given, w->made, w->requests, w->missed);
 }
 
 static void test_fast (void)
@@ -108,8 +108,8 @@ static void test_fast (void)
     for (int i = 0; i < 100000; i++, w.now_us++)
         call (&w, 1, 10);
     check (&w, "calls without pause");
-    ok (w.missed == 0 && w.requests < 100000 / (MOST / 2), "  all from the block, and few requests");
-    ok (w.made - w.given <= MOST, "  no id is lost on the way");
+    ok (w.missed == 0 && w.requests < 100000 / (MOST / 2), "  are all served from the block, with few requests");
+    ok (w.made - w.given <= MOST, "  lose no ids");
     block_fini (&w.b);
 }
 
@@ -121,13 +121,14 @@ static void test_steady (void)
     renew (&w);
     for (int i = 0; i < 10000; i++, w.now_us += AGE_US / 20)
         call (&w, 1, 1000);
-    check (&w, "twenty calls in the time of an id");
-    ok (w.missed == 0 && w.requests < 10000 / 4, "  all from the block, for a fourth of the requests");
-    ok (w.made < 3 * w.given, "  and not three times as many ids are made");
+    check (&w, "twenty calls in the maximum age of an id");
+    ok (w.missed == 0 && w.requests < 10000 / 4,
+        "  are all served from the block, with less than a fourth of the requests");
+    ok (w.made < 3 * w.given, "  need less than three times as many ids as they use");
     block_fini (&w.b);
 }
 
-/* Calls for more than a block has at first. */
+/* Calls for more ids than the first request asks for. */
 static void test_large (void)
 {
     struct world w;
@@ -136,16 +137,16 @@ static void test_large (void)
     renew (&w);
     for (int i = 0; i < 1000; i++)
         call (&w, 2 * BLOCK_FIRST, 10);
-    check (&w, "calls for twice as many as are asked for first");
-    ok (w.missed <= 2 && w.made - w.given <= 2 * MOST, "  are served soon");
+    check (&w, "calls for twice the size of the first request");
+    ok (w.missed <= 2 && w.made - w.given <= 2 * MOST, "  are soon served from the block");
     block_fini (&w.b);
 
     start (&w, MOST - 1);
     renew (&w);
     for (int i = 0; i < 1000; i++)
         call (&w, MOST, 10);
-    check (&w, "calls for more than there may be");
-    ok (w.requests == 1 && w.missed == 1000, "  ask for none ahead");
+    check (&w, "calls for more ids than the block may have");
+    ok (w.requests == 1 && w.missed == 1000, "  request no ids to prefetch");
     block_fini (&w.b);
 }
 
@@ -156,8 +157,8 @@ static void test_seldom (void)
     start (&w, MOST);
     for (int i = 0; i < 1000; i++, w.now_us += AGE_US + 1)
         call (&w, 1, 1000);
-    check (&w, "calls farther apart than the time of an id");
-    ok (w.missed == 1000 && w.requests <= 1, "  cost a message each, and no more");
+    check (&w, "calls at intervals above the maximum age of an id");
+    ok (w.missed == 1000 && w.requests <= 1, "  need one message each");
     block_fini (&w.b);
 }
 
@@ -182,7 +183,7 @@ static void test_mixed (void)
                 block_failed (&w.b, w.now_us, false);
             call (&w, 1 + dice (&state, dice (&state, 50) ? 3 : MOST), trip_us);
         }
-        check (&w, "calls of any size, after any time, answers that fail or are late");
+        check (&w, "calls of any size and at any interval, with failed and late responses");
         block_fini (&w.b);
     }
 }
@@ -198,17 +199,17 @@ static void test_refused (void)
         call (&w, 1, 10);
     uint32_t asked = w.b.asked;
     block_failed (&w.b, w.now_us, false);
-    ok (asked > BLOCK_FIRST && block_wants (&w.b, w.now_us) == 0, "after a refusal nothing is asked for");
+    ok (asked > BLOCK_FIRST && block_wants (&w.b, w.now_us) == 0, "after a refusal no ids are requested");
     w.now_us += AGE_US - 1;
-    ok (block_wants (&w.b, w.now_us) == 0, "  for as long as an id may be used");
+    ok (block_wants (&w.b, w.now_us) == 0, "  for the maximum age of an id");
     w.now_us++;
-    ok (block_wants (&w.b, w.now_us) == asked / 2, "  then half as many");
+    ok (block_wants (&w.b, w.now_us) == asked / 2, "  then half as many are requested");
     block_asked (&w.b, w.now_us, asked / 2);
     block_failed (&w.b, w.now_us, true);
     for (int i = 0; i < 1000; i++, w.now_us += AGE_US / 100)
         call (&w, 1, 10);
     ok (w.missed > 0 && w.b.limit == asked / 4 && w.b.want == asked / 4,
-        "where so many are never given, no more than half");
+        "after a permanent refusal at most half as many are requested");
     check (&w, "after refusals");
     block_fini (&w.b);
 }
@@ -221,16 +222,16 @@ static void test_unused (void)
     start (&w, MOST);
     for (int i = 0; i < 1000; i++)
         call (&w, 1, 10);
-    ok (w.b.want == MOST, "who uses many gets many");
+    ok (w.b.want == MOST, "frequent calls raise the size of requests to the limit");
     w.now_us += AGE_US;
-    ok (!block_take (&w.b, w.now_us, 1, &id) && w.b.next == w.b.end, "what is as old as it may be is not given out");
-    ok (w.b.asked == 0 || block_until_us (&w.b) <= w.now_us, "nor what is under way by then");
+    ok (!block_take (&w.b, w.now_us, 1, &id) && w.b.next == w.b.end, "expired ids are not given out");
+    ok (w.b.asked == 0 || block_until_us (&w.b) <= w.now_us, "requested ids that would expire are not waited for");
     block_cancel (&w.b);
-    ok (block_wants (&w.b, w.now_us) <= MOST && w.b.want < MOST, "after a while without use fewer are asked for");
+    ok (block_wants (&w.b, w.now_us) <= MOST && w.b.want < MOST, "after a time without use fewer ids are requested");
     block_fini (&w.b);
 }
 
-/* Ids of three answers: those of the first are not taken for those of the second. */
+/* Ids of three responses: the ids of the first one keep their own age. */
 static void test_three (void)
 {
     fluid_t ids[MOST];
@@ -241,13 +242,14 @@ static void test_three (void)
     answer (&w);
     w.now_us += AGE_US / 2;
     renew (&w);
-    ok (block_take (&w.b, w.now_us, BLOCK_FIRST - 4, ids) && w.b.asked > 0, "a few are left of the first answer");
+    ok (block_take (&w.b, w.now_us, BLOCK_FIRST - 4, ids) && w.b.asked > 0, "a few ids of the first response are left");
     answer (&w);
     block_asked (&w.b, w.now_us, 1);
     answer (&w);
     w.now_us += AGE_US / 2;
     bool good = block_take (&w.b, w.now_us, 1, ids);
-    ok (good && (ids[0] >> 20) == w.now_us - AGE_US / 2, "two answers later they are given out no longer than else");
+    ok (good && (ids[0] >> 20) == w.now_us - AGE_US / 2,
+        "two responses later those ids are expired, and an id of a later one is given out");
     block_fini (&w.b);
 }
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* dial.c - one try to connect to a broker, without waiting
+/* dial.c - one attempt to connect to a broker, without blocking
  *
- * Nobody else uses the connection before it is ready, so matchtags count from 1: which instance, then the requests in
- * their order, whose number is that of the tag that was answered last.
+ * Only this file uses the connection until it is ready, so matchtags count from 1: first the request for the instance's
+ * UUID, then the other requests in their order. Responses arrive in the order of the requests.
  */
 #include "config.h"
 
@@ -23,7 +23,7 @@
 #include "libutil/queue/fifo.h"
 
 #define INSTANCE_REQUEST "{\"name\":\"instance.uuid\"}"
-#define EARLY_MAX (1U << 20) /* messages that come before the connection is ready */
+#define EARLY_MAX (1U << 20) /* messages that arrive before the connection is ready */
 
 enum stage {
     STAGE_CONNECT,
@@ -36,17 +36,17 @@ enum stage {
 
 struct dial {
     const struct uri *to;
-    const char *wanted; /* NULL: do not ask */
+    const char *wanted; /* the instance to belong to; NULL: do not request it */
     char instance[DIAL_INSTANCE_MAX];
     enum stage stage;
     int fd;
-    struct msg_stream *stream; /* NULL: not welcome yet */
+    struct msg_stream *stream; /* NULL: the broker has not accepted the connection yet */
     struct fifo asks;
     uint32_t unanswered;
     struct fifo early;
 };
 
-/* --- why it failed -------------------------------------------------------------------------- */
+/* --- reasons of failure --------------------------------------------------------------------- */
 
 static bool directory_is_gone (const struct uri *to)
 {
@@ -67,7 +67,7 @@ static bool directory_is_gone (const struct uri *to)
 static int tell_stranger (const struct uri *to, idt_error_t *errp)
 {
     return errprintf (errp,
-                      "%s: the broker there serves another user: ask as that one, who may let others in "
+                      "%s: the broker there serves another user: run as that user, or let that user admit others "
                       "(access.allow-guest-user, access.group)",
                       to->text);
 }
@@ -97,7 +97,7 @@ static int tell_refused (const struct uri *to, idt_error_t *errp)
 
 /* --- messages ------------------------------------------------------------------------------- */
 
-/* The next message.  NULL with errno EAGAIN: not yet. */
+/* The next message. NULL with errno EAGAIN: none has arrived yet. */
 static idt_msg_t *receive (struct dial *d)
 {
     bool eof = false;
@@ -115,7 +115,7 @@ static idt_msg_t *receive (struct dial *d)
     return msg;
 }
 
-/* Keep what is no answer to us for later. */
+/* Keep a message that is not a response, for dial_early (). */
 static int keep_early (struct dial *d, idt_msg_t *msg)
 {
     if (d->early.count < EARLY_MAX && fifo_push (&d->early, msg) == 0)
@@ -124,7 +124,7 @@ static int keep_early (struct dial *d, idt_msg_t *msg)
     return errset (ENOBUFS);
 }
 
-/* The next answer to a request of ours.  NULL with errno as above. */
+/* The next response to a request of this attempt. NULL with errno as above. */
 static idt_msg_t *receive_answer (struct dial *d)
 {
     idt_msg_t *msg;
@@ -135,13 +135,13 @@ static idt_msg_t *receive_answer (struct dial *d)
     return msg;
 }
 
-/* What the broker said as an errno of ours, which is neither 0 nor EAGAIN. */
+/* The broker's error number as an errno other than 0 and EAGAIN. */
 static int errnum_of (uint32_t said)
 {
     return said > 0 && said <= INT32_MAX && said != EAGAIN ? (int)said : EPROTO;
 }
 
-/* Why an answer is an error. */
+/* Report the error of a response. */
 static int tell_answer (struct dial *d, const idt_msg_t *answer, idt_error_t *errp)
 {
     const char *text = idt_msg_string (answer);
@@ -152,7 +152,7 @@ static int tell_answer (struct dial *d, const idt_msg_t *answer, idt_error_t *er
 
 /* --- stages --------------------------------------------------------------------------------- */
 
-/* A full queue of those who want to connect can be tried again only. */
+/* EAGAIN: the listener's queue is full. No descriptor reports when it has space, so the caller must try again later. */
 static int do_connect (struct dial *d, idt_error_t *errp)
 {
     if (connect (d->fd, (const struct sockaddr *)&d->to->socket, sizeof (d->to->socket)) < 0)
@@ -190,7 +190,7 @@ static int put_instance (struct dial *d)
     return put_new (d, msg);
 }
 
-/* What comes when the broker knows which rank is meant. */
+/* Called when the broker has confirmed the rank, or if the URI names no rank. */
 static int after_rank (struct dial *d)
 {
     d->stage = d->wanted ? STAGE_INSTANCE : STAGE_READY;
@@ -250,7 +250,9 @@ static int put_asks (struct dial *d)
     return rc;
 }
 
-/* Which instance it is, as far as the broker knows: brokers of Flux do not, nor who lets nobody read attributes. */
+/* Compare the broker's instance with the wanted one. The broker may not know its instance: a broker of Flux has none,
+ * and a broker whose attributes this user may not read does not answer.
+ */
 static int take_instance (struct dial *d, const idt_msg_t *answer, idt_error_t *errp)
 {
     const char *text = idt_msg_string (answer), *value = NULL;

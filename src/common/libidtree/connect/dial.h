@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* dial.h - one try to connect to a broker, without waiting
+/* dial.h - one attempt to connect to a broker, without blocking
  *
- * The broker's first byte is 0, or the errno with which it turns us away.  Where the URI names a rank, of those that a
- * process hosts, that is asked for before anything else.  Then the broker is asked which instance it belongs to: what
- * one instance answered must not go on with the answers of another.  Last come the requests that the connection before
- * had made and this one has to make again.  It is ready when all of them were answered.
+ * The broker's first byte is 0, or the errno with which it refuses the connection. If the URI names one of the ranks
+ * that a process hosts, the client first requests that rank. Then it requests the UUID of the broker's instance,
+ * because responses of one instance must not be mixed with those of another. Last, it sends the requests that were made
+ * over the lost connection and must be repeated. The connection is ready when all of these have been answered.
  */
 #ifndef LIBIDTREE_CONNECT_DIAL_H
 #define LIBIDTREE_CONNECT_DIAL_H
@@ -17,36 +17,40 @@
 #include "libidtree/connect/uris.h"
 #include "libmsg/stream.h"
 
-#define DIAL_RETRY_MS 10.     /* to wait where there is no descriptor to wait for */
-#define DIAL_INSTANCE_MAX 128 /* bytes of the name of an instance, with its NUL */
+#define DIAL_RETRY_MS 10.     /* to wait if there is no descriptor to wait for */
+#define DIAL_INSTANCE_MAX 128 /* bytes of an instance's UUID, with its NUL */
 
 struct dial;
 
-/* Begin a connection to 'to' (borrowed).  'instance' (borrowed): the one that it must belong to, "" any, NULL: do not
- * ask, for nothing is said again.  A broker that does not know (Flux has none such, one that has not joined yet will)
- * belongs to "", which may become another.  Returns NULL with errno set.
+/* Begin to connect to 'to' (borrowed). 'instance' (borrowed) is the UUID of the instance that the broker must belong
+ * to; "": any instance; NULL: do not request the UUID, and repeat no requests. The instance of a broker that does not
+ * know it counts as "": brokers of Flux never know it, a broker that has not joined yet will. Returns NULL with errno
+ * set.
  */
 struct dial *dial_create (const struct uri *to, const char *instance);
-void dial_destroy (struct dial *d); /* NULL is fine; keeps errno */
+void dial_destroy (struct dial *d); /* NULL is allowed; keeps errno */
 
-/* A request to be made (copied); before the first dial_go_on ().  Returns 0, or -1 with errno ENOMEM. */
+/* Add a request to send (copied). Must be called before the first dial_go_on (). Returns 0, or -1 with errno ENOMEM. */
 int dial_ask (struct dial *d, const idt_msg_t *request);
 
-/* Do what can be done now.  Returns 0 when it is ready, or -1 with errno set:
- *   EAGAIN  not yet: wait for dial_fd ()
- *   ESTALE  the broker belongs to another instance
- *   ENOTCONN  it does not know to which
- * and any other that says why there is no connection.  But for EAGAIN it is over, and 'errp' has a sentence that begins
- * with the URI.
+/* Do all steps that are possible without waiting. Returns 0 when the connection is ready, or -1 with errno set:
+ *   EAGAIN    not yet: wait for dial_fd ()
+ *   ESTALE    the broker belongs to another instance
+ *   ENOTCONN  the broker does not know its instance yet
+ * or any other value that is the reason why the connection failed. After an error other than EAGAIN the attempt has
+ * failed, and 'errp' is a sentence that begins with the URI.
  */
 int dial_go_on (struct dial *d, idt_error_t *errp);
 
-/* Wait until it can be read, or written where that is wanted.  -1: go on after DIAL_RETRY_MS. */
+/* dial_fd (): wait until this descriptor is readable, or writable if dial_wants_write (). -1: wait DIAL_RETRY_MS
+ * instead.
+ */
 int dial_fd (const struct dial *d);
 bool dial_wants_write (const struct dial *d);
 
-/* Of one that is ready: the instance; the next message that came meanwhile, for the caller to unref (NULL: no more);
- * and what it is all about, which is the caller's from then on.
+/* Results of an attempt that is ready. dial_instance (): the UUID of the instance. dial_early (): the next message that
+ * arrived meanwhile; the caller must unref it; NULL: no further one. dial_take (): the connection; the caller owns it
+ * from then on.
  */
 const char *dial_instance (const struct dial *d);
 const idt_msg_t *dial_early (struct dial *d);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* redial.c - which broker is tried when, once a connection is lost */
+/* redial.c - which broker is tried when, after a connection is lost */
 #include "config.h"
 
 #include <errno.h>
@@ -13,14 +13,15 @@ void redial_init (struct redial *r, size_t count, uint32_t seed)
     *r = (struct redial){ .count = count, .dice = seed };
 }
 
-/* 0.5 ... 1, by a linear congruence: it is to differ, not to be unknown. */
+/* A number from 0.5 to 1, by a linear congruential generator: clients need different numbers, not unpredictable ones.
+ */
 static double chance (struct redial *r)
 {
     r->dice = r->dice * UINT32_C (1664525) + UINT32_C (1013904223);
     return 0.5 + r->dice * (0.5 / UINT32_MAX);
 }
 
-/* A new round, after a pause that grows. */
+/* Begin a new round, after a pause that is longer than the one before. */
 static void pause_until (struct redial *r, double now_ms)
 {
     double twice_ms = 2 * r->pause_ms;

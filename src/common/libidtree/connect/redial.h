@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* redial.h - which broker is tried when, and for how long: once a connection is lost, and for the first one
+/* redial.h - which broker is tried when, and for how long, after a connection is lost and for the first connection
  *
- * It is told the time (CLOCK_MONOTONIC in milliseconds) and what came of each try, and touches nothing.
+ * A core: the caller passes in the time (CLOCK_MONOTONIC in milliseconds) and the result of each attempt.
  *
- * 1. A list is tried in its order from the beginning, without pauses.  After each round there is one.
- * 2. The first pause is REDIAL_PAUSE_MIN_MS, each further one twice that of before, REDIAL_PAUSE_MAX_MS at most; by
- *    chance each is up to a half shorter, so that many clients of one broker do not come back at once.
- * 3. A connection that did not last for REDIAL_PAUSE_MAX_MS does not end the growth of pauses.
- * 4. One try has REDIAL_TRY_MS; all have REDIAL_PATIENCE_MS together.  Then it is given up; at once where all brokers
- *    of a round say what waiting does not change (they are of another instance, or do not let us in).
+ * 1. The brokers of a list are tried in their order, without pauses between them. There is a pause after each round.
+ * 2. The first pause is REDIAL_PAUSE_MIN_MS, each further one is twice as long as the one before, up to
+ *    REDIAL_PAUSE_MAX_MS. Each is shortened by a random part of up to one half, so that the clients of a broker do not
+ *    all reconnect at the same time.
+ * 3. If a connection lasted less than REDIAL_PAUSE_MAX_MS, the pauses continue to grow from their last length.
+ * 4. One attempt may take REDIAL_TRY_MS, all together REDIAL_PATIENCE_MS. Then reconnecting fails. It fails immediately
+ *    if all brokers of a round return errors that waiting does not change: they belong to another instance, or refuse
+ *    this user.
  */
 #ifndef LIBIDTREE_CONNECT_REDIAL_H
 #define LIBIDTREE_CONNECT_REDIAL_H
@@ -26,35 +28,35 @@
 
 struct redial {
     size_t count;   /* brokers of the list */
-    size_t next;    /* the one to be tried now, or at 'at_ms' */
-    size_t refused; /* how many of this round said what stays so */
+    size_t next;    /* index of the broker to try now, or at 'at_ms' */
+    size_t refused; /* brokers of this round with an error that waiting does not change */
     uint32_t dice;
     double begun_ms;
-    double at_ms;    /* not before */
-    double pause_ms; /* after this round, before chance; 0: none was needed lately */
+    double at_ms;    /* do not try before */
+    double pause_ms; /* the pause before this round, not shortened; 0: no recent loss */
     double up_ms;    /* when the last connection was made */
 };
 
-/* 'seed' differs from client to client. */
+/* 'seed' must differ from client to client. */
 void redial_init (struct redial *r, size_t count, uint32_t seed);
 
-/* The connection is lost: begin. */
+/* The connection was lost: begin to reconnect. */
 void redial_begin (struct redial *r, double now_ms);
 
-/* When 'next' is to be tried, and, where a try began, when that ends at the latest. */
+/* redial_at (): when to try 'next'. redial_end (): when an attempt that begins now must end. */
 double redial_at (const struct redial *r);
 double redial_end (const struct redial *r, double now_ms);
 
-/* The same where a handle is opened: how long one try may take if 'left_ms' (INFINITY: there is no limit) are left for
- * it and for 'behind' others.  It has REDIAL_TRY_MS, or its equal share where that is less; the last has all that is
- * left.
+/* For opening a handle: how long one attempt may take if 'left_ms' (INFINITY: no limit) are left for it and for the
+ * 'behind' brokers after it. The result is REDIAL_TRY_MS or an equal share of 'left_ms', if that is less; the last
+ * broker gets all of 'left_ms'.
  */
 double redial_share (double left_ms, size_t behind);
 
-/* 'next' was tried in vain.  Returns whether there is to be another try. */
+/* The attempt with 'next' failed. Returns whether to try again. */
 bool redial_failed (struct redial *r, double now_ms, int errnum);
 
-/* There is a connection. */
+/* The connection was made. */
 void redial_succeeded (struct redial *r, double now_ms);
 
 #endif /* LIBIDTREE_CONNECT_REDIAL_H */

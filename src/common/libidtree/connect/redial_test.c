@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* redial_test.c - rounds, pauses, and when it is given up */
+/* redial_test.c - rounds, pauses, and the end of reconnecting */
 #include "config.h"
 
 #include <errno.h>
@@ -10,8 +10,8 @@
 #include "libidtree/connect/redial.h"
 #include "test/tap.h"
 
-/* Fail each try at once, until it is given up or there were 'max'; returns how many tries there were, with '*now_ms'
- * moved on.
+/* Let each attempt fail immediately, until there is no further one or there were 'max'. Returns the number of attempts;
+ * advances '*now_ms'.
  */
 static int fail_all (struct redial *r, double *now_ms, int errnum, int max)
 {
@@ -31,11 +31,11 @@ static void test_rounds (void)
 
     redial_init (&r, 3, 1);
     redial_begin (&r, 1e6);
-    ok (r.next == 0 && redial_at (&r) == 1e6, "the first of a list is tried at once");
+    ok (r.next == 0 && redial_at (&r) == 1e6, "the first broker of a list is tried immediately");
     ok (redial_failed (&r, 1e6 + 1, ENOENT) && r.next == 1 && redial_at (&r) <= 1e6 + 1,
-        "the next one without a pause");
-    ok (redial_failed (&r, 1e6 + 2, ENOENT) && r.next == 2, "and so on");
-    ok (redial_failed (&r, 1e6 + 3, ENOENT) && r.next == 0, "then comes another round");
+        "the next one is tried without a pause");
+    ok (redial_failed (&r, 1e6 + 2, ENOENT) && r.next == 2, "so is the one after it");
+    ok (redial_failed (&r, 1e6 + 3, ENOENT) && r.next == 0, "then another round begins");
     double pause_ms = redial_at (&r) - (1e6 + 3);
     ok (pause_ms >= REDIAL_PAUSE_MIN_MS / 2 && pause_ms <= REDIAL_PAUSE_MIN_MS, "after a pause (%.1f ms)", pause_ms);
 }
@@ -54,7 +54,7 @@ static void test_pauses (void)
     for (int i = 0; redial_failed (&r, now_ms, ECONNREFUSED); i++) {
         double pause_ms = redial_at (&r) - now_ms;
         if (i == 0)
-            ok (redial_at (&r) != redial_at (&other), "two clients pause for different times");
+            ok (redial_at (&r) != redial_at (&other), "two clients have different pauses");
         grows = grows && (i > 5 || pause_ms > last_ms || pause_ms > last_ms / 2);
         longest_ms = pause_ms > longest_ms ? pause_ms : longest_ms;
         last_ms = pause_ms;
@@ -62,7 +62,8 @@ static void test_pauses (void)
     }
     ok (grows && longest_ms <= REDIAL_PAUSE_MAX_MS && longest_ms > REDIAL_PAUSE_MAX_MS / 2,
         "pauses grow, up to %.0f ms of %.0f", longest_ms, REDIAL_PAUSE_MAX_MS);
-    ok (now_ms < REDIAL_PATIENCE_MS && now_ms > REDIAL_PATIENCE_MS / 2, "it is given up in time (%.0f ms)", now_ms);
+    ok (now_ms < REDIAL_PATIENCE_MS && now_ms > REDIAL_PATIENCE_MS / 2,
+        "reconnecting ends within its time limit (%.0f ms)", now_ms);
 }
 
 static void test_end (void)
@@ -72,16 +73,17 @@ static void test_end (void)
 
     redial_init (&r, 2, 1);
     redial_begin (&r, 0);
-    ok (fail_all (&r, &now_ms, ESTALE, 100) == 2 && now_ms == 0, "where all refuse for good there is one round");
+    ok (fail_all (&r, &now_ms, ESTALE, 100) == 2 && now_ms == 0,
+        "if all brokers refuse permanently there is only one round");
     redial_begin (&r, 0);
     redial_failed (&r, 0, ENOENT);
-    ok (redial_failed (&r, 0, ESTALE), "where one may come back there is another");
+    ok (redial_failed (&r, 0, ESTALE), "if one broker may return there is another round");
     redial_begin (&r, 0);
-    ok (redial_end (&r, 0) == REDIAL_TRY_MS, "a try has its time");
-    ok (redial_end (&r, REDIAL_PATIENCE_MS - 1) == REDIAL_PATIENCE_MS, "but no more than is left");
+    ok (redial_end (&r, 0) == REDIAL_TRY_MS, "an attempt has its own time limit");
+    ok (redial_end (&r, REDIAL_PATIENCE_MS - 1) == REDIAL_PATIENCE_MS, "an attempt ends with the total time limit");
 }
 
-/* A broker that takes us and ends the connection at once is no better than one that does not. */
+/* A broker that accepts the connection and closes it immediately is treated like one that does not accept it. */
 static void test_short_lives (void)
 {
     struct redial r;
@@ -95,10 +97,10 @@ static void test_short_lives (void)
         now_ms = redial_at (&r);
         redial_succeeded (&r, now_ms);
     }
-    ok (n < 80, "a connection that is lost at once is made %d times in a minute", n);
+    ok (n < 80, "a connection that is always lost immediately is made %d times in a minute", n);
     now_ms += REDIAL_PAUSE_MAX_MS;
     redial_begin (&r, now_ms);
-    ok (redial_at (&r) == now_ms, "after one that lasted, there is no pause");
+    ok (redial_at (&r) == now_ms, "after a connection that lasted there is no pause");
 }
 
 static void test_shares (void)
@@ -108,13 +110,15 @@ static void test_shares (void)
 
     for (size_t behind = 16; behind-- > 0; left_ms -= redial_share (left_ms, behind))
         n += fabs (redial_share (left_ms, behind) - 100) < 1e-6;
-    ok (n == 16 && fabs (left_ms) < 1e-6, "where none of a list answers each has the same time");
-    ok (redial_share (30000, 1) == REDIAL_TRY_MS, "but no more than a try has");
-    ok (redial_share (30000 - REDIAL_TRY_MS, 0) == 30000 - REDIAL_TRY_MS, "and the last has all that is left");
-    ok (redial_share (1000, 1) == 500 && redial_share (900, 0) == 900, "also what one before it left");
+    ok (n == 16 && fabs (left_ms) < 1e-6, "if no broker of a list answers each gets an equal share of the time");
+    ok (redial_share (30000, 1) == REDIAL_TRY_MS, "a share is at most the time limit of an attempt");
+    ok (redial_share (30000 - REDIAL_TRY_MS, 0) == 30000 - REDIAL_TRY_MS,
+        "the last broker gets all of the remaining time");
+    ok (redial_share (1000, 1) == 500 && redial_share (900, 0) == 900,
+        "... including time that the broker before it did not use");
     ok (redial_share (INFINITY, 1) == REDIAL_TRY_MS && isinf (redial_share (INFINITY, 0)),
-        "without a limit only the last is waited for for ever");
-    ok (redial_share (0, 3) == 0, "where there is no time none has any");
+        "without a time limit only the last broker has none");
+    ok (redial_share (0, 3) == 0, "if no time is left each share is 0");
 }
 
 int main (int argc, char *argv[])

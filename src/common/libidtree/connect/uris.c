@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* uris.c - where brokers are: a list of URIs */
+/* uris.c - parse a list of broker URIs */
 #include "config.h"
 
 #include <errno.h>
@@ -23,7 +23,7 @@ static bool begins_uri (const char *s)
     return len > 0 && strncmp (s + len, "://", 3) == 0;
 }
 
-/* How long the first URI is, and in '*next' where the one behind it begins, or the end of the text. */
+/* Returns the length of the first URI; sets '*next' to the beginning of the one after it, or to the end of the text. */
 static size_t first_length (const char *s, const char **next)
 {
     size_t len = 0;
@@ -50,7 +50,7 @@ static int read_uri (struct uri *u)
 
     if (strncmp (u->text, scheme, sizeof (scheme) - 1) != 0)
         return errset (EINVAL);
-    end = strstr (strrchr (u->text, '/'), query); /* the folder may have any name */
+    end = strstr (strrchr (u->text, '/'), query); /* "?rank=" in a folder's name is part of the path */
     if (end && parse_number (end + sizeof (query) - 1, 0, UINT32_MAX, &rank) < 0)
         return errset (EINVAL);
     size_t len = end ? (size_t)(end - path) : strlen (path);

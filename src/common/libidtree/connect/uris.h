@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* uris.h - where brokers are: a list of URIs, which is tried in its order
+/* uris.h - a list of broker URIs, which are tried in their order
  *
  * A URI is local://PATH, or local://PATH?rank=RANK for one rank of those that a process hosts (protocol.md section 2).
- * Blanks and commas separate URIs where the next one begins behind them, so a path may hold either.
+ * Blanks and commas separate URIs only if another URI begins after them, so a path may contain both.
  */
 #ifndef LIBIDTREE_CONNECT_URIS_H
 #define LIBIDTREE_CONNECT_URIS_H
@@ -19,7 +19,7 @@
 #define URIS_MAX 16 /* of one list */
 
 struct uri {
-    char *text; /* as it was written */
+    char *text; /* as the caller wrote it */
     struct sockaddr_un socket;
     bool has_rank;
     uint32_t rank;
@@ -30,8 +30,8 @@ struct uris {
     size_t count; /* at least 1 */
 };
 
-/* Read a list into '*u', for uris_fini ().  Returns 0, or -1 with nothing left in '*u' and errno EINVAL (what is wrong
- * is in 'errp') or ENOMEM.
+/* Parse a list into '*u'; free it with uris_fini (). Returns 0, or -1 with '*u' empty and errno EINVAL (the reason is
+ * in 'errp') or ENOMEM.
  */
 int uris_parse (struct uris *u, const char *text, idt_error_t *errp);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* uris_test.c - lists of URIs, as people write them */
+/* uris_test.c - lists of URIs in the forms that users write */
 #include "config.h"
 
 #include <errno.h>
@@ -10,7 +10,7 @@
 #include "libidtree/connect/uris.h"
 #include "test/tap.h"
 
-/* The list as it was read, one URI in brackets each. */
+/* The parsed list, each URI in brackets. */
 static const char *read_as (const char *text)
 {
     static char buf[2048];
@@ -53,7 +53,7 @@ static void test_read (void)
     };
 
     for (size_t i = 0; i < sizeof (cases) / sizeof (cases[0]); i++)
-        ok (strcmp (read_as (cases[i].text), cases[i].read) == 0, "'%s' is %s", cases[i].text, cases[i].read);
+        ok (strcmp (read_as (cases[i].text), cases[i].read) == 0, "'%s' is parsed as %s", cases[i].text, cases[i].read);
 }
 
 static void test_limits (void)
@@ -64,16 +64,16 @@ static void test_limits (void)
 
     for (int i = 0; i < URIS_MAX; i++)
         strcat (text, "local:///a ");
-    ok (uris_parse (&u, text, &error) == 0 && u.count == URIS_MAX, "%d URIs are a list", URIS_MAX);
+    ok (uris_parse (&u, text, &error) == 0 && u.count == URIS_MAX, "a list may have %d URIs", URIS_MAX);
     uris_fini (&u);
     strcat (text, "local:///a");
-    ok (uris_parse (&u, text, &error) < 0 && errno == EINVAL, "one more is not: %s", error.text);
+    ok (uris_parse (&u, text, &error) < 0 && errno == EINVAL, "a list with one more is refused: %s", error.text);
     memset (path + 9, 'x', 106);
-    ok (uris_parse (&u, path, &error) == 0, "a path of 107 bytes is one");
+    ok (uris_parse (&u, path, &error) == 0, "a path may have 107 bytes");
     uris_fini (&u);
     path[9 + 106] = 'x';
-    ok (uris_parse (&u, path, &error) < 0 && errno == EINVAL && strstr (error.text, "107"), "a longer one is not: %s",
-        error.text);
+    ok (uris_parse (&u, path, &error) < 0 && errno == EINVAL && strstr (error.text, "107"),
+        "a longer path is refused: %s", error.text);
 }
 
 int main (int argc, char *argv[])

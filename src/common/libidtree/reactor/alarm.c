@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* alarm.c - times of CLOCK_BOOTTIME that many wait for with one timerfd
+/* alarm.c - many alarms on CLOCK_BOOTTIME that share one timerfd
  *
- * A heap, whose places count from 1: the children of place i are 2i and 2i + 1.  The timerfd is set for the first or
- * earlier: one that goes off too early costs less than setting it anew for each alarm that is put off.  But one that
- * would go off PUT_OFF_US too early is set anew, so that what is put off all the time wakes nobody.
+ * The alarms form a binary heap whose places count from 1: the children of place i are 2i and 2i + 1. The timerfd is
+ * set to the first alarm or to an earlier time: a wakeup that is too early needs less time than setting the timerfd
+ * each time an alarm is postponed. If the timerfd would fire PUT_OFF_US or more too early, it is set again, so that an
+ * alarm that is postponed again and again does not wake the process.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -21,10 +22,10 @@
 
 struct alarms {
     struct alarm **heap;
-    size_t room; /* places, the unused place 0 among them */
+    size_t room; /* places, including the unused place 0 */
     size_t members;
     size_t count;
-    uint64_t armed_us; /* 0 while those that are due are called: it is set afterwards */
+    uint64_t armed_us; /* time of the timerfd; 0 while due alarms are being called, after which it is set */
     int fd;
     void (*due) (struct alarm *a);
 };
@@ -103,7 +104,7 @@ void alarms_run (struct alarms *as)
     uint64_t times, now_us;
 
     if (read (as->fd, &times, sizeof (times)) < 0)
-        return; /* it was set anew meanwhile */
+        return; /* the timerfd was set again meanwhile */
     as->armed_us = 0;
     now_us = clock_us (CLOCK_BOOTTIME);
     for (size_t n = as->count; n > 0 && as->count > 0 && as->heap[1]->at_us <= now_us; n--) {

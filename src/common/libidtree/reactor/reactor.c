@@ -3,9 +3,8 @@
 
 /* reactor.c - the event loop of one thread, over libev
  *
- * libev's watchers are structs that share their first members; one struct of ours holds any of
- * them in a union.  A background watcher is taken off libev's count of active watchers while it
- * is started.
+ * libev's watchers are structs that share their first members; struct idt_watcher holds any of them in a union. A
+ * background watcher is removed from libev's count of active watchers while it is started.
  */
 #include <assert.h>
 #include <errno.h>
@@ -28,13 +27,13 @@ enum kind {
 
 struct idt_reactor {
     struct ev_loop *loop;
-    int errnum;                  /* given to idt_reactor_stop_error () during this run; 0: none */
-    const struct view_ops *view; /* NULL: the loop is its own */
+    int errnum;                  /* argument of idt_reactor_stop_error () in this run; 0: none */
+    const struct view_ops *view; /* NULL: a reactor with its own loop */
     void *arg;
-    bool paused;                     /* a view: whose watchers are held when they fire */
-    TAILQ_HEAD (, idt_watcher) held; /* a view's */
-    idt_reactor_t *root;             /* whose loop it is */
-    /* of the root, from its first alarm on */
+    bool paused;                     /* a view whose watchers are held when they fire */
+    TAILQ_HEAD (, idt_watcher) held; /* of a view */
+    idt_reactor_t *root;             /* the reactor that owns the loop */
+    /* used by a root only, from its first alarm on */
     struct alarms *alarms;
     ev_io alarm_io;
 };
@@ -55,11 +54,11 @@ struct idt_watcher {
         ev_timer timer;
         ev_prepare prepare;
         ev_idle idle;
-        struct alarm alarm; /* none of libev's */
+        struct alarm alarm; /* not a watcher of libev */
     } ev;
 };
 
-_Static_assert((int)IDT_POLLIN == EV_READ && (int)IDT_POLLOUT == EV_WRITE, "poll bits are libev's");
+_Static_assert((int)IDT_POLLIN == EV_READ && (int)IDT_POLLOUT == EV_WRITE, "poll bits must equal libev's");
 
 static void alarm_stop (idt_watcher_t *w);
 
@@ -161,7 +160,7 @@ static bool is_active (const idt_watcher_t *w)
     return w->held || (w->kind == KIND_ALARM ? w->ev.alarm.place > 0 : ev_is_active (&w->ev.any));
 }
 
-/* Without a reactor: errno is that of whoever could not make it. */
+/* If 'r' is NULL, errno stays as the reactor's constructor set it. */
 static idt_watcher_t *watcher_create (idt_reactor_t *r, enum kind kind, idt_watcher_f cb, void *arg)
 {
     idt_watcher_t *w = r ? calloc (1, sizeof (*w)) : NULL;
@@ -181,7 +180,7 @@ static idt_watcher_t *watcher_create (idt_reactor_t *r, enum kind kind, idt_watc
 
 static void timer_start (idt_watcher_t *w)
 {
-    /* libev counts from the time at which it woke, which in a long callback is long ago. */
+    /* libev counts from the time of its last wakeup, which is too early in a long callback. */
     ev_now_update (w->r->loop);
     ev_timer_set (&w->ev.timer, w->after_s, w->repeat_s);
     ev_timer_start (w->r->loop, &w->ev.timer);
@@ -207,7 +206,7 @@ void idt_watcher_start (idt_watcher_t *w)
         ev_idle_start (loop, &w->ev.idle);
         break;
     case KIND_ALARM:
-        break; /* its times start it */
+        break; /* idt_alarm_watcher_reset () starts it */
     }
     if (w->background)
         ev_unref (loop);
@@ -259,12 +258,12 @@ void watcher_set_first (idt_watcher_t *w)
 
 void watcher_set_background (idt_watcher_t *w, bool background)
 {
-    assert (w->kind == KIND_FD); /* others may end by themselves, which would upset the count */
+    assert (w->kind == KIND_FD); /* other kinds may stop by themselves, which would make the count wrong */
     if (w->background == background)
         return;
     w->background = background;
     if (!ev_is_active (&w->ev.any))
-        return; /* a watcher that is held is counted when it is started again */
+        return; /* a held watcher is counted when it is started again */
     if (background)
         ev_unref (w->r->loop);
     else
@@ -330,7 +329,7 @@ static void alarm_due (struct alarm *a)
     call ((idt_watcher_t *)((char *)a - offsetof (struct idt_watcher, ev)), 0);
 }
 
-/* It keeps the loop running while an alarm is set. */
+/* The alarm descriptor keeps the loop running while an alarm is set. */
 static void watch_alarms (idt_reactor_t *root)
 {
     if (alarms_set (root->alarms) > 0)
@@ -388,7 +387,7 @@ void idt_alarm_watcher_reset (idt_watcher_t *w, uint64_t at_us)
 
 /* --- a view's pause ------------------------------------------------------------------------- */
 
-/* What it fired for is still there, or is due. */
+/* Start a held watcher so that it fires again if its event still exists, or if its time has come. */
 static void fire_again (idt_watcher_t *w)
 {
     let_go (w);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* reactor_test.c - watchers of each kind: when they call, and that they may go at any time */
+/* reactor_test.c - watchers of each kind: when they call back, and that they may be destroyed at any time */
 #include "config.h"
 
 #include <errno.h>
@@ -19,7 +19,7 @@ struct seen {
     int stop_after;    /* calls; 0: never */
     int destroy_after; /* calls; 0: never */
     idt_reactor_t *r;
-    idt_watcher_t **victim; /* destroy this one too */
+    idt_watcher_t **victim; /* destroy this watcher, too */
     char *order;            /* append 'name' */
     char name;
 };
@@ -56,7 +56,7 @@ static void test_run (idt_reactor_t *r)
     idt_watcher_start (idle);
     idt_watcher_start (idle);
     ok (idt_reactor_run (r, IDT_REACTOR_ONCE) == 0 && seen.calls == 1, "ONCE handles events once");
-    ok (idt_reactor_run (r, IDT_REACTOR_NOWAIT) == 0 && seen.calls == 2, "NOWAIT too");
+    ok (idt_reactor_run (r, IDT_REACTOR_NOWAIT) == 0 && seen.calls == 2, "NOWAIT handles events once, too");
     ok (idt_reactor_run (r, IDT_REACTOR_DEFAULT) == 0 && seen.calls == 3,
         "DEFAULT runs until no watcher is left; a callback may stop its watcher");
     idt_watcher_destroy (idle);
@@ -100,13 +100,13 @@ static void test_fd (idt_reactor_t *r)
     (void)!write (fd[1], "x", 1);
     idt_reactor_run (r, IDT_REACTOR_ONCE);
     idt_reactor_run (r, IDT_REACTOR_ONCE);
-    ok (seen.calls == 2 && seen.revents == IDT_POLLIN, "a full one is, as long as it is full");
+    ok (seen.calls == 2 && seen.revents == IDT_POLLIN, "a pipe with data is readable until it is read");
     idt_fd_watcher_set_events (w, IDT_POLLOUT);
     idt_reactor_run (r, IDT_REACTOR_NOWAIT);
-    ok (seen.calls == 2, "the events can be changed while it is started");
+    ok (seen.calls == 2, "the events of a started watcher can be changed");
     idt_fd_watcher_set_events (w, IDT_POLLIN);
     idt_reactor_run (r, IDT_REACTOR_NOWAIT);
-    ok (seen.calls == 3, "and changed back");
+    ok (seen.calls == 3, "... and changed back");
     idt_watcher_destroy (w);
     close (fd[0]);
     close (fd[1]);
@@ -129,12 +129,12 @@ static void test_background (idt_reactor_t *r)
     watcher_set_background (w, false);
     watcher_set_background (w, true);
     idt_fd_watcher_set_events (w, IDT_POLLIN | IDT_POLLOUT);
-    ok (idt_reactor_run (r, IDT_REACTOR_DEFAULT) == 0, "whatever else is done to it");
+    ok (idt_reactor_run (r, IDT_REACTOR_DEFAULT) == 0, "... also after other changes to it");
     watcher_set_background (w, false);
     (void)!write (fd[1], "x", 1);
     seen.destroy_after = 1;
     ok (idt_reactor_run (r, IDT_REACTOR_DEFAULT) == 0 && seen.calls == 1,
-        "another does, until its callback destroys it");
+        "another watcher keeps the reactor running until its callback destroys it");
     close (fd[0]);
     close (fd[1]);
 }
@@ -150,24 +150,25 @@ static void test_timer (idt_reactor_t *r)
     idt_watcher_start (b);
     idt_watcher_start (c);
     idt_timer_watcher_reset (c, 2, 0);
-    ok (idt_reactor_run (r, IDT_REACTOR_DEFAULT) == 0 && once.calls == 1, "a timer calls once");
-    ok (thrice.calls == 3, "or repeatedly, until its callback destroys it");
-    ok (late.calls == 1, "one that is reset starts anew");
+    ok (idt_reactor_run (r, IDT_REACTOR_DEFAULT) == 0 && once.calls == 1, "a timer calls back once");
+    ok (thrice.calls == 3, "... or repeatedly, until its callback destroys it");
+    ok (late.calls == 1, "a timer that is reset starts again");
     idt_watcher_start (a);
     idt_watcher_stop (a);
-    ok (idt_reactor_run (r, IDT_REACTOR_DEFAULT) == 0 && once.calls == 1, "one that is stopped does not");
+    ok (idt_reactor_run (r, IDT_REACTOR_DEFAULT) == 0 && once.calls == 1, "a stopped timer does not call back");
     idt_watcher_start (a);
-    ok (idt_reactor_run (r, IDT_REACTOR_DEFAULT) == 0 && once.calls == 2, "started again it calls again");
+    ok (idt_reactor_run (r, IDT_REACTOR_DEFAULT) == 0 && once.calls == 2,
+        "a timer that is started again calls back again");
     idt_watcher_destroy (a);
     idt_watcher_destroy (c);
 }
 
-/* Alarms that check their order, and set others. */
+/* Alarms that check their order, and reset themselves. */
 struct rings {
     idt_watcher_t *w;
     uint64_t at_us;
     int calls;
-    int again; /* times that it is due anew at once */
+    int again; /* how often it is due again immediately */
     idt_watcher_t **victim;
     uint64_t *last_us;
     int *early, *disorder;
@@ -191,7 +192,7 @@ static void ring_cb (idt_watcher_t *w, int revents, void *arg)
 
 enum { ALARMS = 300 };
 
-/* Two views of a loop: what either waits for is in one order. */
+/* A reactor and a view of its loop: alarms of both fire in one order. */
 static void woke (void *arg)
 {
     ++*(int *)arg;
@@ -211,7 +212,7 @@ static void test_alarms (idt_reactor_t *r)
             .at_us = start_us + (uint64_t)(rand () % 5000), .early = &early, .disorder = &disorder, .last_us = &last_us
         };
         if (!(a[i].w = idt_alarm_watcher_create (i % 2 ? view : r, ring_cb, &a[i])))
-            bail_out ("no alarm");
+            bail_out ("cannot create an alarm");
         idt_alarm_watcher_reset (a[i].w, start_us + (uint64_t)(rand () % 5000));
         idt_watcher_start (a[i].w);
     }
@@ -225,17 +226,18 @@ static void test_alarms (idt_reactor_t *r)
         calls += a[i].calls;
         wrong += a[i].calls != (i % 7 != 0);
     }
-    ok (wrong == 0, "each that is set calls once, at the last time that it was set to (%d)", calls);
-    ok (early == 0 && disorder == 0, "none before its time, all in order");
-    ok (woken > 0 && woken < calls, "whose view it is hears of it first");
+    ok (wrong == 0, "each alarm that is set calls back once, at the last time it was set to (%d)", calls);
+    ok (early == 0 && disorder == 0, "no alarm is early, and all are in order");
+    ok (woken > 0 && woken < calls, "the owner of a view is notified before each callback of its alarms");
     idt_alarm_watcher_reset (a[1].w, UINT64_MAX);
-    ok (idt_reactor_run (r, IDT_REACTOR_DEFAULT) == 0 && a[1].calls == 1, "one without a time is not waited for");
+    ok (idt_reactor_run (r, IDT_REACTOR_DEFAULT) == 0 && a[1].calls == 1,
+        "an alarm set to ALARM_NEVER does not keep the reactor running");
     for (int i = 0; i < ALARMS; i++)
         idt_watcher_destroy (a[i].w);
     idt_reactor_destroy (view);
 }
 
-/* One that is put off before it is due wakes the loop once, however often. */
+/* An alarm that is postponed before it is due wakes the loop once. */
 static void test_alarm_later (idt_reactor_t *r)
 {
     int early = 0, disorder = 0, turns = 0;
@@ -252,13 +254,13 @@ static void test_alarm_later (idt_reactor_t *r)
     idt_alarm_watcher_reset (a.w, a.at_us);
     while (a.calls == 0 && ++turns < 100)
         idt_reactor_run (r, IDT_REACTOR_ONCE);
-    ok (a.calls == 1 && turns == 1 && early == 0, "one that was put off, and back, wakes the loop when it is due (%d)",
-        turns);
+    ok (a.calls == 1 && turns == 1 && early == 0,
+        "an alarm that is set later and then earlier wakes the loop when it is due (%d)", turns);
     idt_watcher_destroy (a.w);
     idt_watcher_destroy (far.w);
 }
 
-/* What is due again at once does not keep the loop from the rest. */
+/* An alarm that is immediately due again does not keep the loop from other work. */
 static void test_alarm_again (idt_reactor_t *r)
 {
     int early = 0, disorder = 0, turns = 0;
@@ -274,8 +276,9 @@ static void test_alarm_again (idt_reactor_t *r)
     idt_alarm_watcher_reset (b.w, now_us);
     while (a.again >= 0 && ++turns < 100)
         idt_reactor_run (r, IDT_REACTOR_ONCE);
-    ok (a.calls == 4 && turns > 1, "one that is due again at once has the turns of the loop (%d)", turns);
-    ok (b.calls == 0, "one that is destroyed while it is due is not called");
+    ok (a.calls == 4 && turns > 1, "an alarm that is immediately due again waits for the next turn of the loop (%d)",
+        turns);
+    ok (b.calls == 0, "an alarm that is destroyed while it is due does not call back");
     idt_watcher_destroy (a.w);
 }
 
@@ -283,7 +286,8 @@ static void nobody_stops (void *arg)
 {
 }
 
-/* All kinds fire while the view is paused: a descriptor, timers, an alarm; some are stopped or gone before it goes on.
+/* Watchers of all kinds fire while the view is paused: a descriptor, timers, an alarm. Some are stopped or destroyed
+ * before the view continues.
  */
 static void test_pause (idt_reactor_t *r)
 {
@@ -295,7 +299,7 @@ static void test_pause (idt_reactor_t *r)
     idt_reactor_t *view = idt_view_create (r, &view_ops, &woken);
 
     if (pipe (fds) < 0 || write (fds[1], "x", 1) != 1)
-        bail_out ("no pipe");
+        bail_out ("cannot create a pipe");
     w[FD] = idt_fd_watcher_create (view, fds[0], IDT_POLLIN, seen_cb, &seen[FD]);
     w[ONCE] = idt_timer_watcher_create (view, 1, 0, seen_cb, &seen[ONCE]);
     w[EVERY] = idt_timer_watcher_create (view, 1, 1, seen_cb, &seen[EVERY]);
@@ -307,7 +311,7 @@ static void test_pause (idt_reactor_t *r)
     idt_alarm_watcher_reset (w[ALARM], clock_us (CLOCK_BOOTTIME) + 1000);
     idt_view_pause (view, true);
     ok (idt_reactor_run (r, IDT_REACTOR_DEFAULT) == 0 && woken == 0,
-        "what fires on a view that is paused is held, and the loop does not turn for it");
+        "watchers that fire on a paused view are held, and do not keep the loop running");
     idt_watcher_start (w[FD]);
     idt_watcher_stop (w[STOPPED]);
     idt_watcher_destroy (w[GONE]);
@@ -319,9 +323,8 @@ static void test_pause (idt_reactor_t *r)
     }
     for (int i = 0; i < COUNT; i++)
         calls += seen[i].calls;
-    ok (seen[ONCE].calls == 1 && seen[ALARM].calls == 1 && calls == woken,
-        "afterwards each is called that would have been");
-    ok (seen[STOPPED].calls == 0 && seen[GONE].calls == 0, "... but those that were stopped, or are gone");
+    ok (seen[ONCE].calls == 1 && seen[ALARM].calls == 1 && calls == woken, "afterwards each held watcher calls back");
+    ok (seen[STOPPED].calls == 0 && seen[GONE].calls == 0, "... except those that were stopped or destroyed");
     for (int i = 0; i < GONE; i++)
         idt_watcher_destroy (w[i]);
     idt_reactor_destroy (view);
@@ -335,7 +338,7 @@ static void test_none (void)
     ok (!idt_timer_watcher_create (NULL, 1, 0, NULL, NULL) && !idt_fd_watcher_create (NULL, 0, IDT_POLLIN, NULL, NULL)
             && !idt_idle_watcher_create (NULL, NULL, NULL) && !idt_alarm_watcher_create (NULL, NULL, NULL)
             && errno == EMFILE,
-        "where there is no reactor there is no watcher, and errno says why");
+        "without a reactor creating a watcher fails, and errno is kept");
 }
 
 static void test_phases (idt_reactor_t *r)
@@ -353,13 +356,13 @@ static void test_phases (idt_reactor_t *r)
     idt_watcher_start (w[0]);
     idt_watcher_start (w[1]);
     idt_reactor_run (r, IDT_REACTOR_ONCE);
-    ok (order[0] == 'p' && order[1] && !order[2], "prepare comes before sleep: %s", order);
-    ok (idle.calls == 1, "idle comes after it");
+    ok (order[0] == 'p' && order[1] && !order[2], "prepare watchers are called before the reactor sleeps: %s", order);
+    ok (idle.calls == 1, "idle watchers are called after it");
     order[0] = order[1] = '\0';
     watcher_set_first (w[2]);
     idt_watcher_start (w[2]);
     idt_reactor_run (r, IDT_REACTOR_ONCE);
-    ok (order[0] == 'p' && order[1] == 'f', "a first watcher comes before the others: %s", order);
+    ok (order[0] == 'p' && order[1] == 'f', "a watcher set first is called before the others: %s", order);
     for (int i = 0; i < 3; i++)
         idt_watcher_destroy (w[i]);
 }

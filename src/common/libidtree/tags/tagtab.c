@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* tagtab.c - matchtags in use, and what waits for each
+/* tagtab.c - matchtags in use, and the item that waits for each
  *
- * Open addressing with linear probing, at most half full.  Tags are given in sequence, and homes of such are spread
- * evenly (Fibonacci hashing): side by side they would be one long run, which removing has to walk.  There are no
- * tombstones: removing moves back those that a gap would cut off from their home.
+ * Open addressing with linear probing; the table is at most half full. Tags are given in sequence, and Fibonacci
+ * hashing spreads their home slots evenly. Adjacent home slots would form one long run, which each removal must walk.
+ * There are no tombstones: a removal moves back the entries that the gap would separate from their home slots.
  */
 #include <assert.h>
 #include <errno.h>
@@ -20,7 +20,7 @@ static size_t home_of (const struct tagtab *t, uint32_t tag)
     return (size_t)((tag * UINT64_C (0x9e3779b97f4a7c15)) >> 32) & (t->size - 1);
 }
 
-/* The slot of a tag, or the free slot where it would go. */
+/* The slot of a tag, or the free slot where it would be stored. */
 static size_t probe (const struct tagtab *t, uint32_t tag)
 {
     size_t i = home_of (t, tag);
@@ -78,7 +78,7 @@ void tagtab_remove (struct tagtab *t, uint32_t tag)
     assert (t->slots[gap].tag == tag);
     for (size_t i = (gap + 1) & mask; t->slots[i].tag != 0; i = (i + 1) & mask) {
         if (((i - home_of (t, t->slots[i].tag)) & mask) < ((i - gap) & mask))
-            continue; /* its home lies behind the gap */
+            continue; /* its home slot is behind the gap */
         t->slots[gap] = t->slots[i];
         gap = i;
     }

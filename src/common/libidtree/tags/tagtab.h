@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* tagtab.h - matchtags in use, and what waits for each
+/* tagtab.h - matchtags in use, and the item that waits for each
  *
- * An all-zero struct is an empty table.  Tags are 1, 2, 3, ... modulo 2^32 without those in use and
- * without 0, so a late answer to a tag that was given back finds nobody for a long time.
+ * An all-zero struct is an empty table. Tags are 1, 2, 3, ... modulo 2^32, without 0 and without those in use. So a tag
+ * is not reused for a long time, and a late response to a removed tag finds no item.
  */
 #ifndef LIBIDTREE_TAGTAB_H
 #define LIBIDTREE_TAGTAB_H
@@ -23,20 +23,20 @@ struct tagtab {
     struct tagtab_slot *slots;
     size_t size; /* a power of two, or 0 */
     size_t count;
-    uint32_t last; /* tag given last */
+    uint32_t last; /* the tag that was given last */
 };
 
-/* Give 'item' a tag.  Returns it, or 0 with errno ENOBUFS (TAGTAB_MAX are in use) or ENOMEM. */
+/* Give 'item' a tag. Returns the tag, or 0 with errno ENOBUFS (TAGTAB_MAX tags are in use) or ENOMEM. */
 uint32_t tagtab_add (struct tagtab *t, void *item);
 
-/* The item of a tag.  NULL: not in use. */
+/* The item of a tag; NULL: the tag is not in use. */
 void *tagtab_find (const struct tagtab *t, uint32_t tag);
 
-/* Give a tag back that is in use. */
+/* Remove a tag that is in use. */
 void tagtab_remove (struct tagtab *t, uint32_t tag);
 
-/* The next item at or after '*cursor' (0 at first), which moves on; NULL: no more.  Not while
- * tags are added or removed.
+/* The next item at or after '*cursor' (0 at first), which is advanced; NULL: no further item. Tags must not be added or
+ * removed meanwhile.
  */
 void *tagtab_next (const struct tagtab *t, size_t *cursor);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* tagtab_test.c - the table of matchtags against a plain list, through random histories */
+/* tagtab_test.c - the table of matchtags is compared with a plain list, in random histories */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "libidtree/tags/tagtab.h"
 #include "test/tap.h"
 
-#define WORLD 300 /* tags in use at most */
+#define WORLD 300 /* maximum of tags in use */
 
 struct item {
     uint32_t tag; /* 0: not in the table */
@@ -36,7 +36,7 @@ static bool agrees (const struct tagtab *t)
     return count == seen && t->count == count && !tagtab_find (t, 0);
 }
 
-/* Add and remove at random; tags collide where 'last' jumps by multiples of the table's size. */
+/* Add and remove at random. Tags collide if 'last' jumps by multiples of the table's size. */
 static bool history (unsigned seed, bool jumps)
 {
     struct tagtab t = { 0 };
@@ -69,14 +69,14 @@ static void test_wrap (void)
     struct tagtab t = { 0 };
     int a, b, c, d;
 
-    ok (!tagtab_find (&t, 1) && !tagtab_find (&t, 0), "an empty table holds nothing");
+    ok (!tagtab_find (&t, 1) && !tagtab_find (&t, 0), "an empty table has no items");
     t.last = UINT32_MAX - 1;
-    ok (tagtab_add (&t, &a) == UINT32_MAX && tagtab_add (&t, &b) == 1, "0 is never given");
+    ok (tagtab_add (&t, &a) == UINT32_MAX && tagtab_add (&t, &b) == 1, "tag 0 is never given");
     t.last = UINT32_MAX - 1;
-    ok (tagtab_add (&t, &c) == 2, "nor what is in use");
+    ok (tagtab_add (&t, &c) == 2, "a tag in use is never given");
     tagtab_remove (&t, 1);
     t.last = 0;
-    ok (tagtab_add (&t, &d) == 1 && tagtab_find (&t, 1) == &d, "what was given back is free");
+    ok (tagtab_add (&t, &d) == 1 && tagtab_find (&t, 1) == &d, "a removed tag can be given again");
     tagtab_fini (&t);
 }
 
@@ -91,7 +91,7 @@ static void test_limit (void)
     ok (good, "%u tags can be in use", TAGTAB_MAX);
     ok (tagtab_add (&t, &item) == 0 && errno == ENOBUFS, "one more fails with ENOBUFS");
     tagtab_remove (&t, 77);
-    ok (tagtab_add (&t, &item) != 0, "there is room again when one is given back");
+    ok (tagtab_add (&t, &item) != 0, "after a removal a tag can be given");
     tagtab_fini (&t);
 }
 
