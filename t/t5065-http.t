@@ -129,6 +129,11 @@ test_expect_success 'who has the token is served, nobody else is but probes' '
     get "$url/" && is 200 && grep -i "^content-security-policy: default-src .self.;" head && post -H "Authorization: Bearer 0123456789abcdef" "$url/v1/ids" && is 200 &&
     get "$url/readyz" && is 200 && stop_http
 '
+test_expect_success 'a folder in place of a file is told as such' '
+    mkdir -m 700 -p folder && for o in "--token-file folder" "--tls-cert folder --tls-key folder"; do
+        test_expect_code 2 "$http" -l 127.0.0.1:0 $o 2>err && cat err && grep "folder: Is a directory" err || return 1
+    done
+'
 test_expect_success 'who asks for too many ids waits; a token in short, no token for others, and wrong options are refused' '
     start_http -l "[::1]:0" --rate 100 && post "$url/v1/ids?n=101" && is_problem 429 "100 ids a second" && grep -i "^retry-after: 1" head &&
     post "$url/v1/ids?n=100" && is 200 && stop_http &&

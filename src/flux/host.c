@@ -255,9 +255,10 @@ static int read_settings (struct host *host, int argc, char **argv, idt_error_t 
 
 static int read_place (struct host *host, uint32_t *size, idt_error_t *errp)
 {
-    const char *uuid = flux_attr_get (host->flux, "broker.uuid"), *rundir = flux_attr_get (host->flux, "rundir");
+    const char *uuid = flux_attr_get (host->flux, "broker.uuid"), *rundir = NULL;
 
-    if (flux_get_rank (host->flux, &host->rank) < 0 || flux_get_size (host->flux, size) < 0 || !rundir)
+    if (flux_get_rank (host->flux, &host->rank) < 0 || flux_get_size (host->flux, size) < 0
+        || !(rundir = flux_attr_get (host->flux, "rundir")))
         return errprintf (errp, "rank, size or rundir of this broker: %s", strerror (errno));
     if (!uuid || strlen (uuid) != IDT_MSG_UUID_LEN)
         return errsetf (errp, ENOTSUP, "this broker has no attribute broker.uuid: a newer Flux is needed");

@@ -10,19 +10,7 @@
 
 #include "flux/past.h"
 #include "libutil/errprintf.h"
-
-static int write_all (int fd, const char *data, size_t size)
-{
-    while (size > 0) {
-        ssize_t n = write (fd, data, size);
-
-        if (n < 0 && errno != EINTR)
-            return -1;
-        data += n > 0 ? n : 0;
-        size -= n > 0 ? (size_t)n : 0;
-    }
-    return 0;
-}
+#include "libutil/files.h"
 
 int past_write (const char *path, const void *data, size_t size)
 {

@@ -289,7 +289,8 @@ static int start_thread (struct module *m, idt_error_t *errp)
 static int start (struct module *m, idt_error_t *errp)
 {
     if (module_make_peer (m) < 0 || router_service_add (m->ms->conf.router, m->name, m->peer) < 0)
-        return errprintf (errp, "service %s is taken already", m->name);
+        return errno == EEXIST ? errprintf (errp, "service %s is taken already", m->name)
+                               : errprintf (errp, "service %s cannot be registered: %s", m->name, strerror (errno));
     if (module_make_handle (m) < 0)
         return errprintf (errp, "no handle: %s", strerror (errno));
     return m->threaded ? start_thread (m, errp) : m->def->init (m->h, m->argc, m->argv, &m->ctx, errp);

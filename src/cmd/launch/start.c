@@ -326,8 +326,11 @@ static void make_dir (struct start *s)
 
 static void remove_made_dir (struct start *s)
 {
+    int saved_errno = errno;
+
     if (!s->keep_dir)
         rmdir (s->dir);
+    errno = saved_errno;
 }
 
 /* All that lies in the directory is removed at the end: durable state must not. */

@@ -31,6 +31,7 @@
 #include "libstate/statefile.h"
 #include "libutil/duration.h"
 #include "libutil/errprintf.h"
+#include "libutil/files.h"
 #include "libutil/private_dir.h"
 
 #define NAME "instance"
@@ -209,14 +210,10 @@ int state_read_text (const char *dir, const char *name, char text[STATE_TEXT_MAX
 static int write_new (int dirfd, const char *name, const char *text)
 {
     int fd = openat (dirfd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
-    size_t len = strlen (text);
 
     if (fd < 0)
         return -1;
-    ssize_t n = write (fd, text, len);
-    if (n >= 0 && (size_t)n != len)
-        errno = ENOSPC;
-    int rc = n == (ssize_t)len && fsync (fd) == 0 ? 0 : -1, saved = errno;
+    int rc = write_all (fd, text, strlen (text)) == 0 && fsync (fd) == 0 ? 0 : -1, saved = errno;
     close (fd);
     errno = saved;
     return rc;

@@ -4,10 +4,12 @@
 /* statefile_test.c - the file that says whose state a folder holds is whole, or refused */
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -165,6 +167,24 @@ static void check_words (void)
     ok (state_check_local (".", NULL) == 0 || errno == STATE_REFUSED, "a folder is on one or the other");
 }
 
+/* A write is cut short there, and the next one names the cause. */
+static void check_limit (void)
+{
+    struct rlimit limit, old;
+    struct statefile s = full ();
+    idt_error_t err;
+
+    signal (SIGXFSZ, SIG_IGN);
+    getrlimit (RLIMIT_FSIZE, &old);
+    limit = old;
+    limit.rlim_cur = 20;
+    setrlimit (RLIMIT_FSIZE, &limit);
+    int rc = state_create (dir, &s, &err), errnum = errno;
+    setrlimit (RLIMIT_FSIZE, &old);
+    ok (rc < 0 && errnum == EFBIG && strstr (err.text, "File too large") && access (path, F_OK) < 0,
+        "a limit of file sizes is no full disk: %s", err.text);
+}
+
 int main (void)
 {
     char buf[64];
@@ -173,6 +193,7 @@ int main (void)
         bail_out ("cannot make a folder");
     snprintf (buf, sizeof (buf), "%s/instance", dir);
     path = buf;
+    check_limit ();
     check_locked_folder ();
     check_round ();
     check_damage ();

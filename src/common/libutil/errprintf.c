@@ -3,16 +3,62 @@
 
 /* errprintf.c - how a function fails in one line */
 #include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "libutil/errprintf.h"
 #include "libutil/utf8.h"
 
+#define WHOLE_MAX 8192 /* bytes of a text before it is shortened: a path of PATH_MAX, and a sentence, fit in */
+#define GAP "..."
+
+static bool is_inside (char c)
+{
+    return ((unsigned char)c & 0xc0) == 0x80; /* of a character of UTF-8 that began before it */
+}
+
+/* The longest word of 's', as paths are.  Returns its size; it begins at '*at'. */
+static size_t longest_word (const char *s, size_t *at)
+{
+    size_t size = 0;
+
+    *at = 0;
+    for (size_t i = 0, n; s[i]; i += n ? n : 1)
+        if ((n = strcspn (s + i, " ")) > size) {
+            size = n;
+            *at = i;
+        }
+    return size;
+}
+
+/* Take so much out of the middle of the longest word that 'max' bytes are left: the reason and the advice stand behind
+ * it.  A text without a word that is long enough is cut at its end.
+ */
+static void shorten (char *s, size_t max)
+{
+    size_t len = strlen (s), at, size = longest_word (s, &at), gap = strlen (GAP);
+
+    if (len <= max || size < len - max + gap)
+        return;
+    size_t keep = size - (len - max) - gap, from = at + keep / 2, to = at + size - (keep - keep / 2);
+    while (from > at && is_inside (s[from]))
+        from--;
+    while (is_inside (s[to]))
+        to++;
+    memcpy (s + from, GAP, gap);
+    memmove (s + from + gap, s + to, strlen (s + to) + 1);
+}
+
 static void print (idt_error_t *errp, const char *fmt, va_list ap)
 {
+    char whole[WHOLE_MAX];
+
     if (errp) {
-        vsnprintf (errp->text, sizeof (errp->text), fmt, ap);
+        vsnprintf (whole, sizeof (whole), fmt, ap);
+        shorten (whole, sizeof (errp->text) - 1);
+        snprintf (errp->text, sizeof (errp->text), "%.*s", (int)sizeof (errp->text) - 1, whole);
         utf8_clean_printable (errp->text, strlen (errp->text));
     }
 }

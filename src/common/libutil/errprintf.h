@@ -10,10 +10,11 @@
 
 #include <idtree/error.h>
 
-/* Print into 'errp' (may be NULL).  The text is cut where it does not fit, and UTF-8: what is not, such as half a
- * character at the cut, is shown as '?', for texts go into JSON that takes nothing else.  So are control characters,
- * for texts show what others sent, and go to terminals.  Returns -1 and keeps errno,
- * so that it ends a failing function in one line: return errprintf (errp, "%s: bad fanout '%s'", ...).
+/* Print into 'errp' (may be NULL).  If the text does not fit, the middle of its longest word (a path) is left out, so
+ * that the reason behind it stays; a text without a word that is long enough is cut at its end.  The text is UTF-8:
+ * other bytes, such as half a character at the cut, are shown as '?', for texts go into JSON that takes nothing else.
+ * So are control characters, for texts show what others sent, and go to terminals.  Returns -1 and keeps errno, so that
+ * it ends a failing function in one line: return errprintf (errp, "%s: bad fanout '%s'", ...).
  */
 int errprintf (idt_error_t *errp, const char *fmt, ...) __attribute__ ((format (printf, 2, 3)));
 

@@ -16,6 +16,7 @@
 #include "common/libzmqutil/certificate.h"
 #include "libutil/clock.h"
 #include "libutil/errprintf.h"
+#include "libutil/files.h"
 
 #define MAX_SIZE 4096 /* bytes of a file */
 #define KEY_TEXT 41   /* a key in Z85 with its NUL */
@@ -42,18 +43,6 @@ static char *format (const char *name)
     return text;
 }
 
-static int write_all (int fd, const char *text)
-{
-    for (size_t done = 0, size = strlen (text); done < size;) {
-        ssize_t n = write (fd, text + done, size - done);
-
-        if (n < 0 && errno != EINTR)
-            return -1;
-        done += n > 0 ? (size_t)n : 0;
-    }
-    return fsync (fd);
-}
-
 /* Under a name of its own first; link () does not replace what is there. */
 static int write_file (const char *path, const char *text)
 {
@@ -63,7 +52,7 @@ static int write_file (const char *path, const char *text)
     if (asprintf (&temporary, "%s.XXXXXX", path) < 0)
         return errset (ENOMEM);
     if ((fd = mkostemp (temporary, O_CLOEXEC)) >= 0) {
-        if (fchmod (fd, 0400) == 0 && write_all (fd, text) == 0)
+        if (fchmod (fd, 0400) == 0 && write_all (fd, text, strlen (text)) == 0 && fsync (fd) == 0)
             rc = link (temporary, path);
         saved = errno;
         close (fd);
@@ -91,7 +80,8 @@ int certificate_make (const char *path, const char *name, idt_error_t *errp)
     if (check_name (name, errp) < 0)
         return -1;
     if (!(text = format (name)))
-        return errprintf (errp, "cannot make a key pair: libzmq was built without CURVE");
+        return errprintf (errp, "cannot make a key pair: %s",
+                          errno == ENOTSUP ? "libzmq was built without CURVE" : zmq_strerror (errno));
     rc = write_file (path, text);
     explicit_bzero (text, strlen (text));
     free (text);

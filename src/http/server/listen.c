@@ -194,7 +194,8 @@ char *listen_token (const char *path, idt_error_t *errp)
     else if (st.st_mode & 0077)
         errsetf (errp, EPERM, "%s: others may read it: chmod 600", path);
     else if (!fgets (line, sizeof (line), f))
-        errsetf (errp, EINVAL, "%s: it is empty", path);
+        ferror (f) ? errprintf (errp, "%s: %s", path, strerror (errno))
+                   : errsetf (errp, EINVAL, "%s: it is empty", path);
     else
         token = check_token (path, line, errp);
     if (f)

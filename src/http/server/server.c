@@ -295,9 +295,10 @@ struct server *server_create (idt_reactor_t *reactor, const struct server_conf *
     s->strict = framing_parser_is_strict (MHD_get_version ());
     LIST_INIT (&s->exchanges);
     guests_init (&s->guests);
+    errno = 0; /* libmicrohttpd fails without setting it, too */
     if ((s->daemon = start (s)) && watch (s) == 0)
         return s;
-    errprintf (errp, "cannot serve: %s", strerror (errno));
+    errsetf (errp, errno ? errno : EIO, "cannot serve: %s", errno ? strerror (errno) : "libmicrohttpd gives no reason");
     server_destroy (s);
     return NULL;
 }

@@ -32,7 +32,10 @@ static char *read_open (FILE *f, const char *path, idt_error_t *errp)
 
     if (text && n > 0 && n <= TLS_MAX_FILE && !ferror (f) && strlen (text) == n)
         return text;
-    errsetf (errp, text ? EINVAL : ENOMEM, "%s: a PEM file of 1 to %d bytes is needed", path, TLS_MAX_FILE);
+    if (ferror (f))
+        errprintf (errp, "%s: %s", path, strerror (errno));
+    else
+        errsetf (errp, text ? EINVAL : ENOMEM, "%s: a PEM file of 1 to %d bytes is needed", path, TLS_MAX_FILE);
     free (text);
     return NULL;
 }

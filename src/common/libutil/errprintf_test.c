@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* errprintf_test.c - a text that is too long keeps what stands behind a path */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "libutil/errprintf.h"
+#include "test/tap.h"
+
+#define ADVICE "was removed: put it back, or stop the instance"
+
+static void check_path (size_t size, const char *letter)
+{
+    char path[4096] = "/";
+    idt_error_t err;
+
+    while (strlen (path) + strlen (letter) <= size)
+        strcat (path, letter);
+    strcat (path, "/end");
+    errno = ENOENT;
+    bool good = errprintf (&err, "broker 7: %s: %s", path, ADVICE) < 0 && errno == ENOENT
+                && !strncmp (err.text, "broker 7: /", 11) && strstr (err.text, "/end: " ADVICE)
+                && strlen (err.text) < sizeof (err.text) && !strchr (err.text, '?')
+                && !strstr (err.text, "...") == (strlen (path) + strlen ("broker 7: : " ADVICE) < sizeof (err.text));
+    ok (good, "the reason stands behind a path of %zu bytes: %s", strlen (path), err.text);
+}
+
+/* Where no word is long, the end is cut, as it always was. */
+static void check_sentence (void)
+{
+    char text[1024] = "", cut[sizeof ((idt_error_t *)0)->text];
+    idt_error_t err;
+
+    while (strlen (text) < 600)
+        strcat (text, "some words ");
+    snprintf (cut, sizeof (cut), "%.255s", text);
+    errsetf (&err, EINVAL, "%s", text);
+    ok (errno == EINVAL && !strcmp (err.text, cut), "a text without a long word is cut at its end");
+}
+
+int main (void)
+{
+    for (size_t size = 10; size < 4000; size = size < 260 ? size + 10 : size * 2)
+        check_path (size, "d");
+    check_path (300, "\xc3\xa9");
+    check_path (301, "\xe2\x82\xac");
+    check_path (1000, "\xf0\x9f\x8c\xb3");
+    check_sentence ();
+    ok (errprintf (NULL, "%s", "text") < 0, "a text that is not asked for is no error of its own");
+    return done_testing ();
+}
