@@ -73,9 +73,9 @@ def foreign():
     consumer = Consumer(window=1)
     job = consumer.next().json()["jobs"][0]["id"]
     request = {"id": job, "watch": consumer.number, "keep": True}
-    c.refuse(errno.ENOENT, "ingest.ack", request, text="is no consumer of this client")
+    c.refuse(errno.ENOENT, "ingest.ack", request, text="is not a consumer of this client")
     with Client() as third:
-        third.refuse(errno.ENOENT, "ingest.ack", dict(request, watch=2**62), text="is no consumer of this client")
+        third.refuse(errno.ENOENT, "ingest.ack", dict(request, watch=2**62), text="is not a consumer of this client")
     tag = consumer.c.request("ingest.ack", request)
     while consumer.c.recv().aux2 != tag:
         pass
@@ -108,7 +108,7 @@ def damaged():
     """A consumer of what cannot be read is told."""
     c = Consumer()
     m = c.next()
-    check(m.aux1 == errno.EBADMSG and "damaged (what it says of job" in m.text(), "it is told:", m.aux1, m.text())
+    check(m.aux1 == errno.EBADMSG and "damaged (its record of job" in m.text(), "it is told:", m.aux1, m.text())
     check(c.c.ask("ingest.stats", {})["consumers"] == 0, "and is none any more")
 
 

@@ -53,9 +53,9 @@ test_expect_success 'who waits in vain is told why' '
 	    grep "$1" err || { cat err >&2; return 1; }
 	}
 	idtree module remove -r 0 job-ingest &&
-	wait_until "who is above is told" tells "it may be yet: the broker above: No service matching job-ingest.batch" &&
+	wait_until "who is above is told" tells "the job may be stored later: the parent: No service matching job-ingest.batch" &&
 	idtree module remove -r 1 fluid && idtree module remove -r 0 fluid &&
-	wait_until "what is missing is told" tells "is not stored: there are no ids: No service matching fluid.block"
+	wait_until "what is missing is told" tells "is not stored: cannot get ids: No service matching fluid.block"
 	EOF
     idtree start -s 2 -o log-stderr-level=0 $both -o ingest.timeout=1s sh vain.sh </dev/null
 '

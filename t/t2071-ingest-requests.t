@@ -75,12 +75,12 @@ test_expect_success 'so is each field that is none, by name' '
             refuses "EINVAL: nonce: must be a string of 1 to 64 bytes" "{\"J\":\"\",\"nonce\":$name}" || return 1
     done &&
     takes "{\"J\":\"$header.$payload.none\",\"key\":\"$(printf %062d 0)\\u00e9\"}" &&
-    refuses "EINVAL: key and nonce: one of them, not both" "{\"J\":\"\",\"key\":\"a\",\"nonce\":\"b\"}"
+    refuses "EINVAL: key and nonce: only one of them is allowed" "{\"J\":\"\",\"key\":\"a\",\"nonce\":\"b\"}"
 '
 test_expect_success 'a jobspec that is none is refused as one, whatever it is' '
     refuses "EINVAL: jobspec: must be an object, or a string that has one" "{\"jobspec\":null}" &&
     refuses "EINVAL: jobspec: must be an object, or a string that has one" "{\"jobspec\":5}" &&
-    refuses "EINVAL: jobspec: line 1, column 261: more arrays and objects in each other than 256" \
+    refuses "EINVAL: jobspec: line 1, column 261: more levels of nested arrays and objects than 256" \
         "{\"jobspec\":{\"a\":$(printf %258s "" | tr " " "[")$(printf %258s "" | tr " " "]")}}" &&
     refuses "EINVAL: jobspec: version: must be 1, and is missing" "{\"jobspec\":\"{\\u007d\"}"
 '

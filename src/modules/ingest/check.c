@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* check.c - whether a job is good
+/* check.c - checks whether a submitted job is valid
  *
- * One that is short is looked at where it came in, which takes less than to hand it to somebody else.  The others
- * wait for one of a few threads, which are made when the first of them comes.
+ * A short job is checked in the module's thread where it arrived, which takes less time than passing it to another
+ * thread. Long jobs wait for one of a few threads, which are started when the first long job arrives.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -18,20 +18,20 @@
 #include "modules/ingest/job/jobspec.h"
 #include "modules/ingest/service.h"
 
-#define SHORT 16384 /* bytes that are looked at here: some 25 microseconds */
+#define SHORT 16384 /* bytes of a job that is checked immediately: takes some 25 microseconds */
 #define THREADS 2
 
 struct checker {
     struct checks *checks;
     struct jv_reader reader;
-    struct worker *worker; /* NULL: not made yet */
+    struct worker *worker; /* NULL: not started yet */
     idt_watcher_t *watcher;
-    struct check *check; /* under way; NULL: none */
+    struct check *check; /* the job being checked; NULL: none */
 };
 
 struct checks {
     struct service *service;
-    struct jv_reader reader; /* for those that are looked at here */
+    struct jv_reader reader; /* for jobs that are checked immediately */
     struct checker checker[THREADS];
     STAILQ_HEAD (check_queue, check) waiting;
     uint32_t nwaiting;
@@ -68,7 +68,7 @@ static int unwrap (struct check *c, idt_error_t *errp)
     return 0;
 }
 
-/* What a thread does, or we. */
+/* Check a job, in a checker's thread or in the module's. */
 static int check_job (struct check *c, struct jv_reader *reader, idt_error_t *errp)
 {
     return unwrap (c, errp) < 0 ? -1 : jobspec_check (reader, c->spec, c->spec_size, errp);
@@ -143,7 +143,9 @@ static void refuse (struct checks *k, struct check *c, int errnum, const char *t
     check_destroy (c);
 }
 
-/* Nothing waits but what is counted. */
+/* Release the request's payload: only memory that counts against ingest.max-waiting-bytes may be held while a job
+ * waits.
+ */
 static int drop_request (struct check *c)
 {
     if (!c->j || c->kept)
@@ -160,13 +162,13 @@ static void add_long (struct checks *k, struct check *c)
 
     for (int i = 0; i < THREADS; i++)
         if (start (&k->checker[i]) < 0) {
-            refuse (k, c, errno, "there is no thread to look at the job");
+            refuse (k, c, errno, "cannot start a thread to check the job");
             return;
         }
     if (k->nwaiting >= o->max_waiting || (k->bytes > 0 && k->bytes + check_size (c) > o->max_waiting_bytes)) {
         refuse (k, c, EAGAIN,
-                "more submissions wait to be looked at than ingest.max-waiting or ingest.max-waiting-bytes: submit it "
-                "again later");
+                "more submissions wait to be checked than ingest.max-waiting or ingest.max-waiting-bytes allow: "
+                "submit the job again later");
         return;
     }
     if (drop_request (c) < 0) {
@@ -180,7 +182,7 @@ static void add_long (struct checks *k, struct check *c)
         next (&k->checker[i]);
 }
 
-/* --- life --------------------------------------------------------------------------------------------------------- */
+/* --- public functions --------------------------------------------------------------------------------------------- */
 
 void checks_add (struct checks *k, struct check *c)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* ingest.c - the service of job ingest: life, timers, the table of topics
+/* ingest.c - the job-ingest service: start, end, timers, the table of topics
  *
- * It runs in a thread: looking at jobs takes longer than a broker's reactor may wait.  It waits for nothing, but at
- * rank 0 for the disk when it starts and ends, so those of a process share the thread.
+ * The module runs in a thread, because checking jobs takes longer than a broker's reactor may be blocked. It does not
+ * block, except at rank 0 for the disk at start and end, so the modules of all brokers of a process share one thread.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -36,7 +36,7 @@ static void set_timer (struct service *sv)
     idt_watcher_start (sv->timer);
 }
 
-/* When all that came in was taken: so what came together goes together. */
+/* Runs when all messages that arrived have been handled, so that jobs that arrive together are sent together. */
 static void turn_cb (idt_watcher_t *w, int revents, void *arg)
 {
     struct service *sv = arg;
@@ -81,7 +81,7 @@ static const struct idt_handler_spec handlers[] = {
     IDT_HANDLERS_END,
 };
 
-/* --- life ---------------------------------------------------------------------------------------------------- */
+/* --- start and end ------------------------------------------------------------------------------------------- */
 
 static void service_destroy (struct service *sv)
 {
@@ -106,11 +106,11 @@ static void service_destroy (struct service *sv)
     errno = saved;
 }
 
-/* What clients submit until the next life waits for it: there is nothing else to leave. */
+/* Let submissions wait in the broker for the next load of this module. The module hands over no other data. */
 static void ingest_fini (idt_t *h, void *ctx)
 {
     if (idt_module_keep (h, "", 1) < 0)
-        idt_log (h, LOG_DEBUG, "submissions do not wait for the next life: %s", strerror (errno));
+        idt_log (h, LOG_DEBUG, "submissions do not wait for the next load of job-ingest: %s", strerror (errno));
     service_destroy (ctx);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* options.c - the ingest.* attributes: nonsense is refused with a sentence that says what would do */
+/* options.c - reads the ingest.* attributes; the message for an invalid value says what is allowed */
 #include <errno.h>
 
 #include "libmodule/option.h"

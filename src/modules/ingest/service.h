@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* service.h - what the parts of the shell share: one object in several subjects
+/* service.h - shared by the files of the adapter: one object, in several files
  *
- *   ingest.c     life, timers; the table of topics
- *   submit.c     a submission: what it says, whether it is good, its answer
- *   check.c      whether a job is good, and the threads for those that are long
+ *   ingest.c     start, end, timers; the table of topics
+ *   submit.c     reading a submission, and answering it
+ *   check.c      checking whether a job is valid, and the threads for long jobs
  *   uplink.c     ids, batches on their way up, verdicts on their way down
  *   stats.c      stats-get, metrics
- *   root/root.c  rank 0: from group to group
- *   root/tell.c  rank 0: consumers, and who asks what is there
+ *   root/root.c  rank 0: gives the store one piece of work after another
+ *   root/tell.c  rank 0: requests of consumers and other clients
  *
- * ingest.c calls all of them, and none calls it.
+ * ingest.c calls the functions of all other files; none of them calls ingest.c, except for service_now_ms () and
+ * service_wake ().
  */
 #ifndef INGEST_SERVICE_H
 #define INGEST_SERVICE_H
@@ -32,9 +33,9 @@
 #include "modules/ingest/options.h"
 
 #define SERVICE_ENDS "job-ingest of this broker ends"
-#define SERVICE_STOPPING "job-ingest of this broker is stopping: whether the job is there is not known"
+#define SERVICE_STOPPING "job-ingest of this broker is stopping: it is not known whether the job is stored"
 
-#define SERVICE_WHY 100 /* bytes of what a sentence says of others */
+#define SERVICE_WHY 100 /* bytes of a reason that another service gave */
 
 struct check;
 struct checks;
@@ -43,87 +44,90 @@ struct root;
 struct service {
     idt_t *h;
     struct options options;
-    struct upcalls ups;   /* requests to others, and what they are for */
-    idt_watcher_t *timer; /* of entry and relay */
-    idt_watcher_t *idle;  /* service_wake () */
+    struct upcalls ups;   /* requests of this module that are under way */
+    idt_watcher_t *timer; /* for entry, relay and ids */
+    idt_watcher_t *idle;  /* runs uplink_turn () after service_wake () */
     struct checks *checks;
-    struct jv_reader reader; /* of submissions */
+    struct jv_reader reader; /* for the payloads of submissions */
 
     struct block ids;
     struct entry *entry;
-    struct entry_batch *out; /* of this rank, that the relay has not taken yet, or NULL */
+    struct entry_batch *out; /* a batch of this rank that the relay had no room for, or NULL */
     struct jobwire_reader out_jobs;
     struct relay *relay;
-    struct pack_buf pack;         /* a batch on its way in, or out */
-    bool unpacked;                /* the broker above takes no packed ones */
-    char no_ids[SERVICE_WHY];     /* why the last try to get ids failed; "": it did not */
-    char no_way[SERVICE_WHY];     /* ... to send a batch */
-    LIST_HEAD (, child) children; /* batches that children sent */
+    struct pack_buf pack;         /* a batch received or being sent */
+    bool unpacked;                /* the parent refuses packed batches */
+    char no_ids[SERVICE_WHY];     /* why the last request for ids failed; "": it succeeded */
+    char no_way[SERVICE_WHY];     /* why the last batch sent to the parent failed; "": it succeeded */
+    LIST_HEAD (, child) children; /* batches of children that are not answered yet */
 
-    struct root *root; /* rank 0 alone */
+    struct root *root; /* rank 0 only */
     uint64_t submitted, refused;
-    struct quota_rule submissions_rule; /* by ingest.max-waiting */
-    struct quota submissions;           /* that wait, of each user */
+    struct quota_rule submissions_rule; /* derived from ingest.max-waiting */
+    struct quota submissions;           /* submissions of each user that wait */
 };
 
 uint64_t service_now_ms (void); /* CLOCK_BOOTTIME */
 
-/* Have uplink_turn () called when all that came in is taken. */
+/* Call uplink_turn () after all messages that arrived are handled. */
 void service_wake (struct service *sv);
 
 /* --- submit.c ---------------------------------------------------------------------------------------------- */
 
 void submit_cb (idt_t *h, const idt_msg_t *msg, void *arg);
 
-/* A submission was looked at (errnum 0: it is good).  'check' is the caller's. */
+/* A submission was checked; errnum 0: the job is valid. 'check' stays the caller's. */
 void submit_checked (struct service *sv, struct check *check, int errnum, const idt_error_t *error);
 
-/* An answer of the entry, whose cookie is the request. */
+/* The reply function of the entry. The cookie is the request. */
 void submit_reply (void *arg, void *cookie, uint64_t id, int errnum, const char *text);
 
 /* --- check.c ------------------------------------------------------------------------------------------------- */
 
-/* A submission that is looked at. */
+/* A submission that is being checked. */
 struct check {
     STAILQ_ENTRY (check) link;
     const idt_msg_t *msg; /* the request, without its payload */
-    const char *j;        /* wrapped, in the payload while that is there, or in 'kept'; NULL: 'spec' is the jobspec */
+    const char *j;        /* wrapped job, in the payload or in 'kept'; NULL: 'spec' is the jobspec */
     size_t j_size;
-    char *kept;      /* malloced: J without escapes, or for a thread */
-    uint32_t userid; /* who submits */
-    uint32_t max;    /* bytes of a jobspec */
+    char *kept;      /* malloced: J without escapes, or a copy for a thread */
+    uint32_t userid; /* the submitter */
+    uint32_t max;    /* the most bytes of a jobspec */
     uint32_t flags;
     uint8_t urgency;
     char key[JOBWIRE_KEY_MAX];
     uint8_t key_size;
     char *spec; /* malloced */
     size_t spec_size;
-    struct quota *quota; /* in which it has a place; NULL: it has none, or the entry has that */
+    struct quota *quota; /* holds a place in it; NULL: holds none, or the entry has taken it over */
 };
 
-/* NULL with errno ENOMEM.  / What waits is answered with EHOSTUNREACH.  NULL is fine. */
+/* checks_create () returns NULL with errno ENOMEM. checks_destroy () answers waiting submissions with EHOSTUNREACH;
+ * NULL is allowed.
+ */
 struct checks *checks_create (struct service *sv);
 void checks_destroy (struct checks *k);
 
-/* Look at a submission: now, or in a thread where it is long; submit_checked () is told.  'c' is stolen. */
+/* Check a submission: immediately, or, if it is long, in a thread. Then submit_checked () is called. 'c' is taken over.
+ */
 void checks_add (struct checks *k, struct check *c);
 void check_destroy (struct check *c);
 
-/* Drop those of a client that is gone. */
+/* Drop the waiting submissions of a client that has gone. */
 void checks_forget (struct checks *k, const idt_msg_t *disconnect);
 
 /* --- uplink.c -------------------------------------------------------------------------------------------------- */
 
-/* A batch of a child. */
+/* Handle a batch of a child. */
 void uplink_batch_cb (idt_t *h, const idt_msg_t *msg, void *arg);
 
-/* Do what there is to do: ids, batches. */
+/* Request ids, and make and send batches, as needed. */
 void uplink_turn (struct service *sv);
 
-/* Batch 'tag' was answered, at rank 0 by its root. */
+/* Batch 'tag' was answered, by the parent or, at rank 0, by the store. */
 void uplink_answered (struct service *sv, uint32_t tag, const void *data, size_t size);
 
-/* Nobody is told any more; children send again. */
+/* Answer the batches of children with EHOSTUNREACH; the children send them again. */
 void uplink_stop (struct service *sv);
 
 /* --- stats.c ----------------------------------------------------------------------------------------------------- */
@@ -133,11 +137,13 @@ void stats_metrics_cb (idt_t *h, const idt_msg_t *msg, void *arg);
 
 /* --- rank 0: root/ ------------------------------------------------------------------------------------------------ */
 
-/* Where the store cannot be used nobody is told what becomes of a job, and the log says why. */
+/* If the store cannot be used, root_create () logs the reason, and all jobs get the verdict FORGOTTEN. Returns NULL
+ * with errno set and 'errp' filled.
+ */
 struct root *root_create (struct service *sv, idt_error_t *errp);
 void root_destroy (struct root *root);
 
-/* Take batch 'tag', borrowed until it is answered. */
+/* Store batch 'tag', which is borrowed until it is answered. */
 void root_batch (struct root *root, uint32_t tag, const void *data, size_t size);
 
 void root_watch_cb (idt_t *h, const idt_msg_t *msg, void *arg);

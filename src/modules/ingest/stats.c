@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* stats.c - what a rank tells of jobs that went through it: job-ingest.stats-get, job-ingest.metrics */
+/* stats.c - the counters of a rank: job-ingest.stats-get, job-ingest.metrics */
 #include "libidtree/json_build.h"
 #include "libmodule/report.h"
 #include "modules/ingest/service.h"
@@ -25,7 +25,7 @@ void stats_get_cb (idt_t *h, const idt_msg_t *msg, void *arg)
     module_respond_object (sv->h, msg, o);
 }
 
-/* Verdicts are of jobs that came in on this rank. */
+/* The counters of verdicts are for jobs that were submitted at this rank. */
 static void report (void *arg, bool states, struct metrics *m)
 {
     struct service *sv = arg;

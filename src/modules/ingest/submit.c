@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* submit.c - a submission: what it says, whether it is good, its answer */
+/* submit.c - reads submissions, and answers them */
 #include <errno.h>
 #include <inttypes.h>
 #include <sodium.h>
@@ -16,13 +16,13 @@
 
 #define URGENCY_MAX 31
 #define URGENCY_DEFAULT 16
-#define NONCE_HASH 32 /* bytes of the key that a nonce makes */
+#define NONCE_HASH 32 /* bytes of the hash in a key that is made from a nonce */
 
-/* A jobspec that lies in a request as an object has limits of its own. */
+/* Limits for a whole request, which may contain a jobspec as an object. */
 #define REQUEST_DEPTH_MAX (JOBSPEC_DEPTH_MAX + 256)
 #define REQUEST_VALUES_MAX (JOBSPEC_VALUES_MAX + 1000)
 
-/* Bytes of a request: as many times those of a jobspec, and what is beside it. */
+/* A request may have REQUEST_FACTOR times ingest.max-jobspec bytes, and REQUEST_BESIDE more for other members. */
 #define REQUEST_FACTOR 4
 #define REQUEST_BESIDE 65536
 
@@ -32,9 +32,11 @@ static void refuse (struct service *sv, const idt_msg_t *msg, int errnum, const 
     module_respond_error (sv->h, msg, errnum, text);
 }
 
-/* --- what it says ------------------------------------------------------------------------------------------- */
+/* --- reading a request -------------------------------------------------------------------------------------- */
 
-/* The object that a request is, as idt_msg_json () makes it and with its sentences; borrowed from the message. */
+/* The payload of a request as an object, with the messages of idt_msg_json (). It is borrowed from the message and the
+ * reader.
+ */
 static const struct jv *read_payload (struct service *sv, const idt_msg_t *msg, idt_error_t *errp)
 {
     const char *s = idt_msg_string (msg);
@@ -76,7 +78,7 @@ static int get_flags (const struct jv *o, uint32_t *flags, idt_error_t *errp)
     return 0;
 }
 
-/* A key or a nonce; '*size' 0: it is not there. */
+/* Read a key or a nonce. If it is missing, '*size' is 0. */
 static int get_name (const struct jv *o, const char *name, char text[JOBWIRE_KEY_MAX + 1], size_t *size,
                      idt_error_t *errp)
 {
@@ -88,8 +90,9 @@ static int get_name (const struct jv *o, const char *name, char text[JOBWIRE_KEY
     return 0;
 }
 
-/* The key that a nonce makes: a hash of it and J.  Its size stands before it, so that no end of a nonce is taken for
- * the beginning of what follows.  Keys of the two kinds cannot be the same: text has no byte 0.
+/* Make a key from a nonce: a byte 0, and a hash of the nonce's size, the nonce and J. The size comes first, so that the
+ * end of a nonce cannot be confused with the beginning of J. Such a key never equals a key from a request, which is
+ * text without a byte 0.
  */
 static void hash_nonce (struct check *c, const char *nonce, size_t size)
 {
@@ -113,7 +116,7 @@ static int get_key (struct check *c, const struct jv *o, idt_error_t *errp)
     if (get_name (o, "key", key, &key_size, errp) < 0 || get_name (o, "nonce", nonce, &nonce_size, errp) < 0)
         return -1;
     if (key_size > 0 && nonce_size > 0)
-        return errsetf (errp, EINVAL, "key and nonce: one of them, not both");
+        return errsetf (errp, EINVAL, "key and nonce: only one of them is allowed");
     if (key_size > 0) {
         memcpy (c->key, key, key_size);
         c->key_size = (uint8_t)key_size;
@@ -123,7 +126,7 @@ static int get_key (struct check *c, const struct jv *o, idt_error_t *errp)
     return 0;
 }
 
-/* A plain jobspec is a text, or an object: then its text is as it lies there. */
+/* Read a jobspec that is not wrapped: a string that contains it, or an object, whose text is taken as it is written. */
 static int get_plain (struct check *c, const struct jv *o, const struct options *options, idt_error_t *errp)
 {
     const struct jv *v = jv_member (o, "jobspec");
@@ -131,7 +134,9 @@ static int get_plain (struct check *c, const struct jv *o, const struct options 
     if (!v)
         return errsetf (errp, EPROTO, "J: is missing");
     if (options->require_signature)
-        return errsetf (errp, EINVAL, "jobspec: is taken where ingest.require-signature is off: send it wrapped, as J");
+        return errsetf (errp, EINVAL,
+                        "jobspec: is accepted only if ingest.require-signature is off: send it "
+                        "wrapped, as J");
     if (!jv_is (v, JV_STRING) && !jv_is (v, JV_OBJECT))
         return errsetf (errp, EINVAL, "jobspec: must be an object, or a string that has one");
     c->spec_size = v->size;
@@ -155,7 +160,7 @@ static int get_job (struct check *c, const struct jv *o, const struct options *o
     return c->j ? 0 : errsetf (errp, ENOMEM, "out of memory");
 }
 
-/* The second half of what may wait is the owner's alone, as are urgencies over the usual one. */
+/* The second half of the waiting limits, and urgencies above the default, are for the owner only. */
 static int check_user (const struct service *sv, const idt_msg_t *msg, uint8_t urgency, idt_error_t *errp)
 {
     struct idt_cred cred = idt_msg_cred (msg);
@@ -167,17 +172,19 @@ static int check_user (const struct service *sv, const idt_msg_t *msg, uint8_t u
         return errsetf (errp, EPERM, "user %" PRIu32 " may not submit jobs here: ingest.allow-guests is off",
                         cred.userid);
     if (urgency > URGENCY_DEFAULT)
-        return errsetf (errp, EPERM, "urgency: %d is the most that others than the owner may ask for, not %d",
-                        URGENCY_DEFAULT, urgency);
+        return errsetf (errp, EPERM, "urgency: users other than the owner may use at most %d, not %d", URGENCY_DEFAULT,
+                        urgency);
     if (e.jobs >= (sv->options.max_waiting + 1) / 2 || e.bytes >= sv->options.max_waiting_bytes / 2)
         return errsetf (errp, EAGAIN,
-                        "%zu submissions wait at this rank: others than the owner have a half of ingest.max-waiting "
-                        "(%" PRIu32 ") and of ingest.max-waiting-bytes",
+                        "%zu submissions wait at this rank: users other than the owner may use half of "
+                        "ingest.max-waiting (%" PRIu32 ") and of ingest.max-waiting-bytes",
                         (size_t)e.jobs, sv->options.max_waiting);
     return 0;
 }
 
-/* Before it is parsed: base64 takes a third more, escapes may, and what nobody reads takes memory all the same. */
+/* Check the size before the request is parsed. Base64 makes J a third longer, escapes may make it longer still, and
+ * unknown members use memory, too.
+ */
 static int check_size (const struct service *sv, const idt_msg_t *msg, idt_error_t *errp)
 {
     uint64_t max = REQUEST_FACTOR * (uint64_t)sv->options.max_jobspec + REQUEST_BESIDE;
@@ -187,11 +194,11 @@ static int check_size (const struct service *sv, const idt_msg_t *msg, idt_error
     if (idt_msg_payload (msg, &data, &size) < 0 || size <= max)
         return 0;
     return errsetf (errp, EMSGSIZE,
-                    "a request of %zu bytes: the limit is %" PRIu64 ", for ingest.max-jobspec is %" PRIu32, size, max,
-                    sv->options.max_jobspec);
+                    "a request of %zu bytes: the limit is %" PRIu64 ", because ingest.max-jobspec is %" PRIu32, size,
+                    max, sv->options.max_jobspec);
 }
 
-/* What waits is the head of the request alone: whom to answer. */
+/* Keep only the header of the request while it waits: it is enough for the answer. */
 static struct check *check_create (const idt_msg_t *msg, idt_error_t *errp)
 {
     struct check *c = calloc (1, sizeof (*c));
@@ -238,7 +245,7 @@ void submit_cb (idt_t *h, const idt_msg_t *msg, void *arg)
         refuse (sv, msg, errno, error.text);
 }
 
-/* --- what becomes of it ---------------------------------------------------------------------------------------- */
+/* --- results of a check ---------------------------------------------------------------------------------------- */
 
 void submit_checked (struct service *sv, struct check *c, int errnum, const idt_error_t *error)
 {
@@ -259,7 +266,7 @@ void submit_checked (struct service *sv, struct check *c, int errnum, const idt_
     if (entry_add (sv->entry, service_now_ms (), &job, spec, (void *)c->msg, &full) < 0)
         refuse (sv, c->msg, errno, full.text);
     else {
-        idt_msg_ref (c->msg); /* the entry's cookie, with the place in the quota */
+        idt_msg_ref (c->msg); /* the cookie of the entry, which also takes over the place in the quota */
         c->quota = NULL;
     }
     service_wake (sv);

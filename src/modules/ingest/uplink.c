@@ -3,7 +3,7 @@
 
 /* uplink.c - ids, batches on their way up, verdicts on their way down
  *
- * At rank 0 the way up ends at its root, so that there is one way for jobs to be stored.
+ * At rank 0 batches go to its root instead of a parent, so that all jobs are stored in the same way.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -14,9 +14,9 @@
 #include "libutil/utf8.h"
 #include "modules/ingest/service.h"
 
-#define ANSWER_MS 10000 /* for which a batch is waited for; what is lost is told sooner by the overlay */
+#define ANSWER_MS 10000 /* timeout of a batch; the overlay reports a lost connection sooner */
 
-/* A batch of a child, until it is answered. */
+/* A batch of a child that is not answered yet. */
 struct child {
     LIST_ENTRY (child) link;
     struct service *service;
@@ -30,11 +30,11 @@ static void child_destroy (struct child *c)
     free (c);
 }
 
-/* What those are told who wait in vain. */
+/* Keep a reason for submitters whose time is over. */
 static void note (char why[SERVICE_WHY], const char *what, idt_future_t *f)
 {
     snprintf (why, SERVICE_WHY, "%s: %s", what, idt_future_error (f));
-    utf8_clean (why, strlen (why)); /* it may be cut */
+    utf8_clean (why, strlen (why)); /* a character may have been cut */
 }
 
 /* --- verdicts ------------------------------------------------------------------------------------------------- */
@@ -63,7 +63,7 @@ void uplink_answered (struct service *sv, uint32_t tag, const void *data, size_t
     idt_error_t error;
 
     if (jobwire_read_verdicts (&verdicts, data, size, &error) < 0) {
-        idt_log (sv->h, LOG_ERR, "the answer to a batch: %s", error.text);
+        idt_log (sv->h, LOG_ERR, "invalid answer to a batch: %s", error.text);
         relay_failed (sv->relay, service_now_ms (), tag);
     }
     else
@@ -82,8 +82,8 @@ static void answered_cb (idt_future_t *f, void *arg)
         uplink_answered (sv, up->tag, data, size);
     }
     else {
-        sv->unpacked = sv->unpacked || errno == EPROTO; /* as one of an older version does: it is sent again */
-        note (sv->no_way, "the broker above", f);
+        sv->unpacked = sv->unpacked || errno == EPROTO; /* maybe the parent is of an older version: send it unpacked */
+        note (sv->no_way, "the parent", f);
         relay_failed (sv->relay, service_now_ms (), up->tag);
     }
     upcall_destroy (up);
@@ -99,7 +99,7 @@ void uplink_batch_cb (idt_t *h, const idt_msg_t *msg, void *arg)
     struct child *c;
     const void *data;
     size_t size;
-    idt_error_t error = { "a batch has a payload" };
+    idt_error_t error = { "a batch must have a payload" };
 
     if (idt_msg_payload (msg, &data, &size) < 0 || pack_open (&sv->pack, &data, &size, &error) < 0
         || jobwire_read_batch (&jobs, data, size, &error) < 0) {
@@ -114,13 +114,13 @@ void uplink_batch_cb (idt_t *h, const idt_msg_t *msg, void *arg)
     c->msg = idt_msg_ref (msg);
     LIST_INSERT_HEAD (&sv->children, c, link);
     if (!relay_add (sv->relay, &jobs, child_reply, c)) {
-        module_respond_error (h, msg, errno, "job-ingest: more waits at this rank than ingest.max-waiting-bytes");
+        module_respond_error (h, msg, errno, "the batches that wait at this rank exceed ingest.max-waiting-bytes");
         child_destroy (c);
     }
     service_wake (sv);
 }
 
-/* This rank's own jobs.  What the relay does not take waits for its room. */
+/* Pass this rank's own jobs to the relay. A batch that does not fit waits until the relay has room. */
 static void add_own (struct service *sv)
 {
     while (sv->out || (sv->out = entry_batch (sv->entry, service_now_ms (), &sv->ids, &sv->out_jobs))) {
@@ -175,7 +175,7 @@ static void ids_cb (idt_future_t *f, void *arg)
         take_ids (sv, ids, up->tag);
     }
     else {
-        note (sv->no_ids, "there are no ids", f);
+        note (sv->no_ids, "cannot get ids", f);
         block_failed (&sv->ids);
     }
     free (ids);

@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* jobspec.c - jobspecs of version 1, rule by rule
+/* jobspec.c - checks a jobspec of version 1, rule by rule
  *
- * A table has the keys of an object, each with what checks its value; who forbids other keys says check_only ().  What
- * is required and missing is checked as NULL, so each rule has one sentence.  Where in the text we are is a chain of
- * places on the stack, which is made a path only for a refusal.
+ * A table lists the keys of an object, each with the function that checks its value. check_only () refuses keys that
+ * are not in the table, check_known () accepts them. A required key that is missing is passed to its check as NULL, so
+ * each rule has one message. The place in the text is a chain of struct place on the stack; it is written as a path
+ * only for a refusal.
  *
- * Texts come from anybody.  Their depth and number of values are bounded, and with them stack and memory.
+ * Any client can send a jobspec. Limits on its depth and its number of values bound the stack and the memory that a
+ * check uses.
  *
- * Flux's ingest takes more than RFC 25 has (the guide tells what, and why that is refused here).  Where RFC 25 says
- * less or more than Flux does:
- * - tasks[0].count.total may exceed the slots: RFC 25's own use case 2.1 has more tasks than slots.
- * - gpu's count may be 0: Flux takes it, and programs write it.
- * - a slot may have "exclusive": the schema of RFC 25 has it, its text does not.
- * - cwd may be relative: flux submit --cwd sends what it is told.
+ * Flux's ingest accepts more than RFC 25 allows; the guide lists these differences and why they are refused here. Where
+ * RFC 25 differs from Flux, the checks decide as follows:
+ * - tasks[0].count.total may exceed the number of slots: use case 2.1 of RFC 25 has more tasks than slots.
+ * - The count of a gpu may be 0: Flux accepts it, and programs write it.
+ * - A slot may have "exclusive": the schema of RFC 25 has it, its text does not.
+ * - cwd may be relative: flux submit --cwd sends its argument unchanged.
  */
 #include <inttypes.h>
 #include <stdbool.h>
@@ -26,15 +28,17 @@
 #include "libutil/ranges.h"
 #include "modules/ingest/job/jobspec.h"
 
-#define COUNT_MAX 2147483647 /* what readers keep in an int */
-#define PATH_SIZE 100        /* bytes of a path in a sentence; longer ones are cut */
-#define NAME_SIZE 41         /* of a key in a path, with its NUL */
-#define SHOWN_SIZE 31        /* of a string in a sentence, with its NUL */
-#define LABELS_MAX 4         /* of a node, a slot, a core and a gpu */
+#define COUNT_MAX 2147483647 /* the largest count: readers store it in an int */
+#define PATH_SIZE 100        /* bytes of a path in a message; longer paths are cut */
+#define NAME_SIZE 41         /* bytes of a key in a path, with its NUL */
+#define SHOWN_SIZE 31        /* bytes of a string in a message, with its NUL */
+#define LABELS_MAX 4         /* labels of a node, a slot, a core and a gpu */
 
 #define COUNT_RULE "an integer from 1 to 2147483647"
 
-/* Where a value is: in an object under 'name', or 'key' of the text, or in an array at 'index'. */
+/* The place of a value: in an object under 'name' (a key of the rules) or 'key' (a key of the text), or in an array at
+ * 'index'.
+ */
 struct place {
     const struct place *in;
     const char *name;
@@ -42,12 +46,12 @@ struct place {
     size_t index;
 };
 
-/* What was seen of a jobspec that later rules refer to. */
+/* Parts of the jobspec that later rules refer to. */
 struct spec {
     const struct jv *labels[LABELS_MAX];
     size_t nlabels;
-    const struct jv *slot; /* its label */
-    int64_t nodes;         /* 0: no node is named */
+    const struct jv *slot; /* its label; NULL: not seen yet */
+    int64_t nodes;         /* count of the node; 0: no node */
     idt_error_t *errp;
 };
 
@@ -61,7 +65,7 @@ struct rule {
 
 /* --- refusals --------------------------------------------------------------------------------------------- */
 
-/* Append the path to 'at' to 'buf'; returns its length, which may be more than there is room for. */
+/* Append the path of 'at' to 'buf'. Returns its length, which may be larger than 'size'. */
 static size_t write_path (const struct place *at, char *buf, size_t size)
 {
     size_t n = at->in ? write_path (at->in, buf, size) : 0;
@@ -86,7 +90,7 @@ static const char *path_of (const struct place *at, char buf[PATH_SIZE + 5])
     return buf;
 }
 
-/* As it is written: 1.0 is no integer, and reads like one where it is written anew. */
+/* Show a real number as it is written: 1.0 is not an integer, but would look like one if it was formatted again. */
 static const char *describe_real (const struct jv *value, char *buf, size_t size)
 {
     bool all = value->size < SHOWN_SIZE;
@@ -104,7 +108,7 @@ static const char *describe_string (const struct jv *value, char *buf, size_t si
     return buf;
 }
 
-/* What a value is, for a person. */
+/* Describe a value for a message. */
 static const char *describe (const struct jv *value, char *buf, size_t size)
 {
     switch (value ? (int)value->type : -1) {
@@ -137,7 +141,7 @@ static int refuse (const struct spec *s, const struct place *at, const struct jv
 
 /* --- tables ----------------------------------------------------------------------------------------------- */
 
-/* Check the members of 'object' that 'rules' name.  '*known' is how many there are. */
+/* Check the members of 'object' that 'rules' name, and set '*known' to the number of these that are present. */
 static int check_members (struct spec *s, const struct place *at, const struct jv *object, const struct rule *rules,
                           size_t *known)
 {
@@ -152,7 +156,7 @@ static int check_members (struct spec *s, const struct place *at, const struct j
     return 0;
 }
 
-/* Others are taken. */
+/* Check the known members; accept other keys. */
 static int check_known (struct spec *s, const struct place *at, const struct jv *object, const struct rule *rules)
 {
     size_t known;
@@ -181,11 +185,10 @@ static int refuse_other (struct spec *s, const struct place *at, const struct jv
     for (size_t n = 0; rules->key; rules++)
         n += (size_t)snprintf (keys + n, sizeof (keys) - n, "%s%s", n > 0 ? ", " : "", rules->key);
     const struct place place = { .in = at, .key = other };
-    return errsetf (s->errp, EINVAL, "jobspec: %sis not known here, where there may be %s", path_of (&place, path),
-                    keys);
+    return errsetf (s->errp, EINVAL, "jobspec: %sunknown key; allowed here are %s", path_of (&place, path), keys);
 }
 
-/* Others are refused. */
+/* Check the known members; refuse other keys. */
 static int check_only (struct spec *s, const struct place *at, const struct jv *object, const struct rule *rules)
 {
     size_t known;
@@ -265,7 +268,7 @@ static int check_count (struct spec *s, const struct place *at, const struct jv 
     return is_count (value, 1) ? 0 : refuse (s, at, value, COUNT_RULE);
 }
 
-/* --- resources: slot or node > slot, in the slot a core, perhaps a gpu -------------------------------------- */
+/* --- resources: a slot, or a node with a slot; in the slot a core and optionally a gpu ------------------------ */
 
 /* "each label in the current jobspec must be unique" (RFC 14) */
 static int check_label (struct spec *s, const struct place *at, const struct jv *value)
@@ -274,7 +277,7 @@ static int check_label (struct spec *s, const struct place *at, const struct jv 
         return refuse (s, at, value, "a string");
     for (size_t i = 0; i < s->nlabels; i++)
         if (jv_same (s->labels[i], value))
-            return refuse (s, at, value, "no other resource's label");
+            return refuse (s, at, value, "unique among the labels of the resources");
     if (s->nlabels < LABELS_MAX)
         s->labels[s->nlabels++] = value;
     return 0;
@@ -302,7 +305,7 @@ static bool is_type (const struct jv *vertex, const char *type)
     return jv_equals (jv_member (vertex, "type"), type);
 }
 
-/* 'vertex' is none of those that may be here. */
+/* Refuse 'vertex': its type is not allowed here. */
 static int refuse_type (struct spec *s, const struct place *at, const struct jv *vertex, const char *must)
 {
     const struct place place = { .in = at, .name = "type" };
@@ -457,12 +460,12 @@ static int check_task_count (struct spec *s, const struct place *at, const struc
     if (check_only (s, at, value, task_count_rules) < 0)
         return -1;
     if (jv_count (value) != 1)
-        return errsetf (s->errp, EINVAL, "jobspec: %smust have one of per_slot and total, and has %s",
+        return errsetf (s->errp, EINVAL, "jobspec: %smust have exactly one of per_slot and total, and has %s",
                         path_of (at, path), jv_count (value) > 0 ? "both" : "none");
     return 0;
 }
 
-/* The last two are RFC 14's: Flux takes them. */
+/* "attributes" and "distribution" are from RFC 14; Flux accepts them. */
 static const struct rule task_rules[] = {
     { "command", true, check_command },    { "slot", true, check_task_slot },       { "count", true, check_task_count },
     { "attributes", false, check_object }, { "distribution", false, check_string }, { NULL },
@@ -482,7 +485,7 @@ static int check_tasks (struct spec *s, const struct place *at, const struct jv 
 
 /* --- attributes ------------------------------------------------------------------------------------------- */
 
-/* null: the variable is unset (RFC 14) */
+/* null unsets the variable (RFC 14). */
 static int check_variable (struct spec *s, const struct place *at, const struct jv *value)
 {
     return jv_is (value, JV_STRING) || jv_is (value, JV_NULL) ? 0 : refuse (s, at, value, "a string or null");
@@ -523,7 +526,7 @@ static int check_ranks (struct spec *s, const struct place *at, const struct jv 
         return errsetf (s->errp, ENOMEM, "jobspec: out of memory");
     bool good = ranks && ranges_last (ranks, &last) >= 0;
     free (ranks);
-    return good ? 0 : refuse (s, at, value, "a set of ranks, as \"0-3,7\"");
+    return good ? 0 : refuse (s, at, value, "a set of ranks, such as \"0-3,7\"");
 }
 
 static int check_any (struct spec *s, const struct place *at, const struct jv *value)
@@ -533,7 +536,9 @@ static int check_any (struct spec *s, const struct place *at, const struct jv *v
 
 static int check_constraint (struct spec *s, const struct place *at, const struct jv *value);
 
-/* What the values of an operator are.  RFC 31 is made to be extended: of others only the form is known. */
+/* The check for the operands of a constraint operator. RFC 31 allows new operators: for an unknown one the operands
+ * must only be an array.
+ */
 static check_f operand_of (const struct jv *operator)
 {
     static const struct {
@@ -555,7 +560,7 @@ static int check_operator (struct spec *s, const struct place *at, const struct 
     return check_elements (s, at, value, operand_of (at->key));
 }
 
-/* As deep as the text: JOBSPEC_DEPTH_MAX bounds it. */
+/* Recurses as deep as the text is nested, which JOBSPEC_DEPTH_MAX bounds. */
 static int check_constraint (struct spec *s, const struct place *at, const struct jv *value)
 {
     return check_values (s, at, value, check_operator);
@@ -571,7 +576,7 @@ static int check_shell (struct spec *s, const struct place *at, const struct jv 
     return check_known (s, at, value, shell_rules);
 }
 
-/* An archive of RFC 37, as an object. */
+/* RFC 37: a file archive in the form of an object. */
 static int check_files (struct spec *s, const struct place *at, const struct jv *value)
 {
     return check_values (s, at, value, check_object);
@@ -616,7 +621,7 @@ static int check_version (struct spec *s, const struct place *at, const struct j
     return jv_is (value, JV_INTEGER) && jv_integer (value) == 1 ? 0 : refuse (s, at, value, "1");
 }
 
-/* Tasks refer to resources. */
+/* The order matters: tasks refer to resources that were checked before. */
 static const struct rule jobspec_rules[] = {
     { "version", true, check_version },
     { "resources", true, check_resources },
@@ -629,7 +634,7 @@ static int refuse_json (const struct jv_error *e, idt_error_t *errp)
 {
     if (e->fault == JV_DEPTH || e->fault == JV_VALUES)
         return errsetf (errp, EINVAL, "jobspec: line %zu, column %zu: more %s than %d", e->line, e->column,
-                        e->fault == JV_DEPTH ? "arrays and objects in each other" : "values",
+                        e->fault == JV_DEPTH ? "levels of nested arrays and objects" : "values",
                         e->fault == JV_DEPTH ? JOBSPEC_DEPTH_MAX : JOBSPEC_VALUES_MAX);
     return errsetf (errp, EINVAL, "jobspec: line %zu, column %zu: must be %s: %s", e->line, e->column,
                     e->fault == JV_UTF8 ? "UTF-8" : "JSON", e->text);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* jobspec_test.c - what Flux's commands send is taken; each rule refuses by the field's path, what it must be, and what
- * it is
+/* jobspec_test.c - jobspecs that Flux's commands send are accepted; a refusal names the path of the field, the rule,
+ * and the value
  */
 #include <errno.h>
 #include <jansson.h>
@@ -24,14 +24,14 @@ static int check (const char *text, size_t size)
     return jobspec_check (&reader, text, size, &error);
 }
 
-/* A refusal for a person: one line, of characters that can be shown. */
+/* A refusal must be one line of printable characters. */
 static bool is_refusal (int rc)
 {
     return rc < 0 && errno == EINVAL && strncmp (error.text, "jobspec: ", 9) == 0
            && utf8_span_printable (error.text, strlen (error.text)) == strlen (error.text);
 }
 
-/* --- as Flux's commands make them --------------------------------------------------------------------------- */
+/* --- jobspecs as Flux's commands make them ------------------------------------------------------------------ */
 
 static const struct {
     const char *command, *text;
@@ -87,11 +87,11 @@ static const struct {
 static void test_stock (void)
 {
     for (size_t i = 0; i < sizeof (stock) / sizeof (stock[0]); i++)
-        if (!ok (check (stock[i].text, strlen (stock[i].text)) == 0, "taken: %s", stock[i].command))
+        if (!ok (check (stock[i].text, strlen (stock[i].text)) == 0, "accepted: %s", stock[i].command))
             diag ("%s", error.text);
 }
 
-/* --- rules: a good jobspec with one thing changed ----------------------------------------------------------- */
+/* --- rules: a valid jobspec with one field changed ---------------------------------------------------------- */
 
 static const char base[] =
     "{\"version\":1,\"resources\":[{\"type\":\"node\",\"count\":2,\"exclusive\":false,\"with\":[{\"type\":\"slot\","
@@ -113,7 +113,7 @@ static const char base[] =
 #define COUNT "must be an integer from 1 to 2147483647, and is "
 #define CORE "must be an array of a core, or a core and a gpu, and "
 
-/* 'value' is JSON, NULL: the field is taken away; 'sentence' NULL: that is a good jobspec. */
+/* 'value' is JSON; NULL removes the field. 'sentence' is the expected refusal; NULL: the jobspec stays valid. */
 static const struct rule {
     const char *field, *value, *sentence;
 } rules[] = {
@@ -152,9 +152,9 @@ static const struct rule {
     { "resources.0.unit", "[]", "jobspec: resources[0].unit: must be a string, and is an array of 0" },
     { "resources.0.label", "\"other\"", NULL },
     { "resources.0.label", "\"task\"",
-      "jobspec: resources[0].label: must be no other resource's label, and is \"task\"" },
+      "jobspec: resources[0].label: must be unique among the labels of the resources, and is \"task\"" },
     { "resources.0.id", "\"0\"",
-      "jobspec: resources[0].id: is not known here, where there may be type, count, with, label, unit, exclusive" },
+      "jobspec: resources[0].id: unknown key; allowed here are type, count, with, label, unit, exclusive" },
 
     { SLOT ".type", NULL, AT_SLOT ".type: must be slot, and is missing" },
     { SLOT ".type", "\"node\"", AT_SLOT ".type: must be slot, and is \"node\"" },
@@ -175,9 +175,9 @@ static const struct rule {
     { SLOT ".with.0.count", "1.0", AT_SLOT ".with[0].count: " COUNT "1.0" },
     { SLOT ".with.1.count", "-1", AT_SLOT ".with[1].count: must be an integer from 0 to 2147483647, and is -1" },
     { SLOT ".with.0.count", "0", AT_SLOT ".with[0].count: " COUNT "0" },
-    { SLOT ".with.0.with", "[]",
-      AT_SLOT ".with[0].with: is not known here, where there may be type, count, unit, label" },
-    { SLOT ".with.0.label", "\"task\"", AT_SLOT ".with[0].label: must be no other resource's label, and is \"task\"" },
+    { SLOT ".with.0.with", "[]", AT_SLOT ".with[0].with: unknown key; allowed here are type, count, unit, label" },
+    { SLOT ".with.0.label", "\"task\"",
+      AT_SLOT ".with[0].label: must be unique among the labels of the resources, and is \"task\"" },
 
     { "tasks", NULL, "jobspec: tasks: must be an array of one task, and is missing" },
     { "tasks", "[]", "jobspec: tasks: must be an array of one task, and is an array of 0" },
@@ -193,12 +193,13 @@ static const struct rule {
     { "tasks.0.slot", "\"Task\"", "jobspec: tasks[0].slot: must be the label of the slot (\"task\"), and is \"Task\"" },
     { "tasks.0.count", NULL, "jobspec: tasks[0].count: must be an object, and is missing" },
     { "tasks.0.count", "6", "jobspec: tasks[0].count: must be an object, and is 6" },
-    { "tasks.0.count", "{}", "jobspec: tasks[0].count: must have one of per_slot and total, and has none" },
-    { "tasks.0.count.per_slot", "1", "jobspec: tasks[0].count: must have one of per_slot and total, and has both" },
+    { "tasks.0.count", "{}", "jobspec: tasks[0].count: must have exactly one of per_slot and total, and has none" },
+    { "tasks.0.count.per_slot", "1",
+      "jobspec: tasks[0].count: must have exactly one of per_slot and total, and has both" },
     { "tasks.0.count", "{\"per_slot\":1}", NULL },
     { "tasks.0.count", "{\"per_slot\":2}", "jobspec: tasks[0].count.per_slot: must be 1, and is 2" },
     { "tasks.0.count", "{\"per_resource\":{\"type\":\"core\",\"count\":1}}",
-      "jobspec: tasks[0].count.per_resource: is not known here, where there may be per_slot, total" },
+      "jobspec: tasks[0].count.per_resource: unknown key; allowed here are per_slot, total" },
     { "tasks.0.count.total", "0", "jobspec: tasks[0].count.total: " COUNT "0" },
     { "tasks.0.count.total", "2147483648", "jobspec: tasks[0].count.total: " COUNT "2147483648" },
     { "tasks.0.count.total", "2", NULL },
@@ -207,15 +208,15 @@ static const struct rule {
     { "tasks.0.attributes", "[]", "jobspec: tasks[0].attributes: must be an object, and is an array of 0" },
     { "tasks.0.distribution", "1", "jobspec: tasks[0].distribution: must be a string, and is 1" },
     { "tasks.0.x", "1",
-      "jobspec: tasks[0].x: is not known here, where there may be command, slot, count, attributes, distribution" },
+      "jobspec: tasks[0].x: unknown key; allowed here are command, slot, count, attributes, distribution" },
 
     { "attributes", NULL, "jobspec: attributes: must be an object, and is missing" },
     { "attributes", "null", "jobspec: attributes: must be an object, and is null" },
     { "attributes.system", NULL, AT_SYSTEM ": must be an object, and is missing" },
     { "attributes.user", NULL, NULL },
     { "attributes.user", "1", "jobspec: attributes.user: must be an object, and is 1" },
-    { "attributes.foo", "{}", "jobspec: attributes.foo: is not known here, where there may be system, user" },
-    { "attributes.f\x1b[2J", "{}", "jobspec: attributes.f?[2J: is not known here, where there may be system, user" },
+    { "attributes.foo", "{}", "jobspec: attributes.foo: unknown key; allowed here are system, user" },
+    { "attributes.f\x1b[2J", "{}", "jobspec: attributes.f?[2J: unknown key; allowed here are system, user" },
     { SYSTEM ".duration", NULL, AT_SYSTEM ".duration: must be a number of seconds, 0 or more, and is missing" },
     { SYSTEM ".duration", "-0.5", AT_SYSTEM ".duration: must be a number of seconds, 0 or more, and is -0.5" },
     { SYSTEM ".duration", "\"1h\"", AT_SYSTEM ".duration: must be a number of seconds, 0 or more, and is \"1h\"" },
@@ -242,7 +243,7 @@ static const struct rule {
     { SYSTEM ".constraints.and.0.ranks", "\"0\"",
       AT_SYSTEM ".constraints.and[0].ranks: must be an array, and is \"0\"" },
     { SYSTEM ".constraints.and.0.ranks.0", "\"x\"",
-      AT_SYSTEM ".constraints.and[0].ranks[0]: must be a set of ranks, as \"0-3,7\", and is \"x\"" },
+      AT_SYSTEM ".constraints.and[0].ranks[0]: must be a set of ranks, such as \"0-3,7\", and is \"x\"" },
     { SYSTEM ".constraints.and.1.properties.0", "1",
       AT_SYSTEM ".constraints.and[1].properties[0]: must be a string, and is 1" },
     { SYSTEM ".job.name", "5", AT_SYSTEM ".job.name: must be a string, and is 5" },
@@ -258,7 +259,7 @@ static json_t *member (json_t *in, const char *name)
     return json_is_array (in) ? json_array_get (in, (size_t)atoi (name)) : json_object_get (in, name);
 }
 
-/* Put 'value' (which is taken over; NULL: nothing) where 'field' says. */
+/* Set the field at path 'field' to 'value', whose reference is taken over; NULL removes the field. */
 static void put (json_t *o, const char *field, json_t *value)
 {
     char name[64];
@@ -293,7 +294,7 @@ static void test_rule (const struct rule *rule)
     put (o, rule->field, rule->value ? json_loads (rule->value, JSON_DECODE_ANY, NULL) : NULL);
     int rc = check_json (o);
     if (!rule->sentence)
-        ok (rc == 0, "taken: %s %s", rule->field, rule->value ? rule->value : "taken away");
+        ok (rc == 0, "accepted: %s %s", rule->field, rule->value ? rule->value : "is removed");
     else if (!ok (is_refusal (rc) && strcmp (error.text, rule->sentence) == 0, "refused: %s", rule->sentence))
         diag ("%s", error.text);
     json_decref (o);
@@ -301,7 +302,7 @@ static void test_rule (const struct rule *rule)
 
 static void test_rules (void)
 {
-    ok (check (base, sizeof (base) - 1) == 0, "what the rules begin with is taken %s", error.text);
+    ok (check (base, sizeof (base) - 1) == 0, "the jobspec that the rules change is accepted %s", error.text);
     for (size_t i = 0; i < sizeof (rules) / sizeof (rules[0]); i++)
         test_rule (&rules[i]);
 }
@@ -345,10 +346,12 @@ static void test_texts (void)
                      && strncmp (error.text, texts[i].sentence, strlen (texts[i].sentence)) == 0,
                  "refused: text %zu: %s", i, texts[i].sentence))
             diag ("%s", error.text);
-    ok (is_refusal (check ("{}\0", 3)), "refused: a NUL behind it: %s", error.text);
-    ok (jobspec_check (&reader, "[]", 2, NULL) < 0 && errno == EINVAL, "nobody needs to want the sentence");
+    ok (is_refusal (check ("{}\0", 3)), "refused: a NUL behind a jobspec: %s", error.text);
+    ok (jobspec_check (&reader, "[]", 2, NULL) < 0 && errno == EINVAL,
+        "the error text is optional when a rule refuses");
     errno = ENOMEM;
-    ok (jobspec_check (&reader, "{", 1, NULL) < 0 && errno == EINVAL, "what went wrong before does not matter");
+    ok (jobspec_check (&reader, "{", 1, NULL) < 0 && errno == EINVAL, "the error text is optional when the text is not "
+                                                                      "JSON");
 }
 
 static void test_cut (void)
@@ -361,10 +364,10 @@ static void test_cut (void)
         good &= is_refusal (check (exact, size));
         free (exact);
     }
-    ok (good, "a jobspec that is cut anywhere is refused");
+    ok (good, "a jobspec that is truncated at any byte is refused");
 }
 
-/* --- whatever a value is replaced by ------------------------------------------------------------------------ */
+/* --- each value replaced by others ---------------------------------------------------------------------------- */
 
 struct walk {
     json_t *root;
@@ -376,7 +379,9 @@ static bool names (const char *path)
     const char *said = error.text + 9;
     size_t n = strlen (path);
 
-    /* Itself, what is in it, what it is in; or the task that refers to a label or a count. */
+    /* The message may name the value itself, a value inside of it, a value that contains it, or the task that refers to
+     * a label or a count.
+     */
     return strncmp (said, path, n) == 0 || strncmp (said, path, strcspn (said, ":")) == 0
            || strncmp (said, "tasks[0].", 9) == 0;
 }
@@ -435,14 +440,16 @@ static void test_replaced (void)
 
     replace_all (&w, w.root, "");
     ok (w.strange == 0 && w.taken > 0 && w.refused > 0,
-        "whatever a value is replaced by, a refusal names it: %zu taken, %zu refused", w.taken, w.refused);
-    ok (check_json (w.root) == 0, "the jobspec itself is as it was");
+        "after any value is replaced, a refusal names it: %zu accepted, %zu refused", w.taken, w.refused);
+    ok (check_json (w.root) == 0, "the jobspec is unchanged after all replacements");
     json_decref (w.root);
 }
 
 /* --- limits --------------------------------------------------------------------------------------------------- */
 
-/* 'n' times 'open', 'middle', 'n' times 'close', as a system attribute of a good jobspec.  The caller frees it. */
+/* A valid jobspec with a system attribute 'name' that consists of 'n' times 'open', 'middle', and 'n' times 'close'.
+ * The caller frees it.
+ */
 static char *nested (const char *name, size_t n, const char *open, const char *middle, const char *close)
 {
     char *text = malloc (sizeof (base) + 64 + n * (strlen (open) + strlen (close)) + strlen (middle));
@@ -467,7 +474,7 @@ static int check_nested (const char *name, size_t n, const char *open, const cha
     return rc;
 }
 
-/* 3 are around: the jobspec, attributes, system. */
+/* Three objects enclose the value: the jobspec, attributes, system. */
 static void *check_deep (void *arg)
 {
     bool *good = arg;
@@ -476,7 +483,7 @@ static void *check_deep (void *arg)
     return NULL;
 }
 
-/* The constraints of the base are in the way of others. */
+/* Replaces the constraints of the base by nested ones. */
 static int check_constraints (size_t n, const char *middle)
 {
     json_t *o = json_loads (base, 0, NULL);
@@ -509,7 +516,7 @@ static bool on_small_stack (void *(*f) (void *))
 
     pthread_attr_init (&attr);
     if (pthread_attr_setstacksize (&attr, 512 * 1024) != 0 || pthread_create (&thread, &attr, f, &good) != 0)
-        bail_out ("no thread");
+        bail_out ("cannot start a thread");
     pthread_join (thread, NULL);
     pthread_attr_destroy (&attr);
     return good;
@@ -520,15 +527,17 @@ static void test_depth (void)
     char brackets[2 * JOBSPEC_DEPTH_MAX + 1] = "";
 
     memset (brackets, '[', sizeof (brackets) - 1);
-    ok (on_small_stack (check_deep), "256 arrays and objects in each other are taken, on a stack of 512 KiB");
-    ok (on_small_stack (check_deep_constraints), "constraints as deep are taken, and refused by a path that is cut: %s",
+    ok (on_small_stack (check_deep), "256 levels of nested arrays and objects are accepted, on a stack of 512 KiB");
+    ok (on_small_stack (check_deep_constraints),
+        "constraints nested as deep are accepted, and refused with a "
+        "shortened path: %s",
         error.text);
     ok (is_refusal (check_nested ("x", JOBSPEC_DEPTH_MAX - 2, "[", "", "]"))
-            && strstr (error.text, "more arrays and objects in each other than 256"),
-        "one more is refused: %s", error.text);
-    ok (is_refusal (check_nested ("x", 5000000, "[", "", "]")), "five million are, too");
-    ok (check_nested ("x", 1, "\"\\\"", brackets, "\\\\\"") == 0, "brackets in strings are no depth");
-    ok (check_nested ("x", 1, "[[]", ",[[]],{\"a\":[]}", "]") == 0, "nor are those that were closed");
+            && strstr (error.text, "more levels of nested arrays and objects than 256"),
+        "one level more is refused: %s", error.text);
+    ok (is_refusal (check_nested ("x", 5000000, "[", "", "]")), "five million levels are refused");
+    ok (check_nested ("x", 1, "\"\\\"", brackets, "\\\\\"") == 0, "brackets in strings do not count as levels");
+    ok (check_nested ("x", 1, "[[]", ",[[]],{\"a\":[]}", "]") == 0, "arrays that were closed do not count as levels");
 }
 
 static void test_values (void)
@@ -542,10 +551,10 @@ static void test_values (void)
     for (size_t i = 0; i + around + 2 < JOBSPEC_VALUES_MAX; i++)
         strcpy (many + 2 * i, "1,");
     strcat (many, "1");
-    ok (check_nested ("x", 1, "[", many, "]") == 0, "100000 values are taken: %s", error.text);
+    ok (check_nested ("x", 1, "[", many, "]") == 0, "100000 values are accepted: %s", error.text);
     strcat (many, ",1");
     ok (is_refusal (check_nested ("x", 1, "[", many, "]")) && strstr (error.text, "more values than 100000"),
-        "one more is refused: %s", error.text);
+        "one value more is refused: %s", error.text);
     free (many);
 }
 
@@ -561,10 +570,11 @@ static void test_long_names (void)
                                            "environment");
     json_object_set_new (environment, name, json_integer (1));
     ok (is_refusal (check_json (o)) && strstr (error.text, ": must be a string or null, and is 1"),
-        "what a long key must be is still told: %s", error.text);
+        "a refusal of a field with a long key still has the rule: %s", error.text);
     json_object_del (environment, name);
     put (o, "tasks.0.slot", json_string (name));
-    ok (is_refusal (check_json (o)) && strlen (error.text) < 200, "long values are shown in part: %s", error.text);
+    ok (is_refusal (check_json (o)) && strlen (error.text) < 200, "a refusal shows long values in part: %s",
+        error.text);
     json_decref (o);
     free (name);
 }
@@ -583,8 +593,7 @@ static void test_memory (void)
         good &= rc == 0 || (errno == ENOMEM && strcmp (error.text, "jobspec: out of memory") == 0);
         countdown = -1;
     }
-    ok (good && rc == 0 && n > 2, "whichever of %d allocations fails, that is ENOMEM and no fault of the jobspec",
-        n - 1);
+    ok (good && rc == 0 && n > 2, "if any of %d allocations fails, the check fails with ENOMEM", n - 1);
 }
 
 int main (int argc, char *argv[])

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* pack.c - a packed batch: numbers are big-endian
+/* pack.c - the format of a packed batch
+ *
+ * Numbers are big-endian.
  *
  *   0   4  "ijz1"
  *   4   4  bytes of the batch
@@ -19,10 +21,10 @@
 #include "modules/ingest/job/wire.h"
 
 #define HEAD 8
-#define WORTH 512         /* bytes: less is not packed */
-#define KEPT (256u << 10) /* bytes of a buffer that wait for the next */
+#define WORTH 512         /* bytes; smaller batches are not packed */
+#define KEPT (256u << 10) /* bytes of a buffer that is kept between batches */
 
-static const char magic[] = "ijz1"; /* without its NUL */
+static const char magic[] = "ijz1"; /* used without its NUL */
 #define MAGIC (sizeof (magic) - 1)
 
 void pack_buf_fini (struct pack_buf *b)
@@ -69,12 +71,12 @@ int pack_open (struct pack_buf *b, const void **data, size_t *size, idt_error_t 
         return 0;
     uint64_t plain = get_be ((const uint8_t *)p + 4, 4);
     if (plain > JOBWIRE_BATCH_BYTES)
-        return errsetf (errp, EPROTO, "batch of %llu bytes, packed: only up to %u may be packed",
+        return errsetf (errp, EPROTO, "packed batch of %llu bytes: the limit is %u bytes unpacked",
                         (unsigned long long)plain, JOBWIRE_BATCH_BYTES);
     if (need (b, plain) < 0)
         return errsetf (errp, ENOMEM, "out of memory");
     if (LZ4_decompress_safe (p + HEAD, b->data, (int)(*size - HEAD), (int)plain) != (int)plain)
-        return errsetf (errp, EPROTO, "batch of %llu bytes: what it is packed into is damaged",
+        return errsetf (errp, EPROTO, "packed batch of %llu bytes: its compressed data is damaged",
                         (unsigned long long)plain);
     *data = b->data;
     *size = plain;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* pack_test.c - what was packed is there again, and nothing that is damaged */
+/* pack_test.c - a packed batch unpacks to the same bytes, and damaged data is refused */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +18,7 @@ static void must (bool good)
         bail_out ("no memory");
 }
 
-/* Jobs of one user: what differs are the ids. */
+/* Jobs of one user, which differ only in their ids. */
 static struct jobwire_buf make_batch (uint32_t n, uint32_t spec_size)
 {
     struct jobwire_buf b = { 0 };
@@ -54,10 +54,10 @@ static void test_round (void)
     pack_batch (&small, &data, &size);
     ok (data != batch.data && size < batch.size / 4, "a batch of %zu bytes is packed into %zu", batch.size, size);
     ok (pack_open (&large, &data, &size, NULL) == 0 && size == batch.size && memcmp (data, batch.data, size) == 0,
-        "... and is there again");
+        "the packed batch unpacks to the same bytes");
     const void *plain = data;
     ok (pack_open (&small, &data, &size, NULL) == 0 && data == plain && size == batch.size,
-        "one that is not packed is left as it is");
+        "an unpacked batch is left as it is");
     pack_buf_fini (&small);
     pack_buf_fini (&large);
     jobwire_buf_fini (&batch);
@@ -72,16 +72,16 @@ static void test_not_packed (void)
 
     for (size_t i = 0; i < sizeof (chance); i++)
         chance[i] = i < sizeof (chance) / 16 ? 'x' : (char)((x = x * 1664525 + 1013904223) >> 24);
-    ok (is_untouched (one.data, one.size), "one of %zu bytes is not packed", one.size);
-    ok (is_untouched (chance, sizeof (chance)), "nor one that would not be much smaller");
-    ok (is_untouched (long_one.data, long_one.size), "nor a job that takes more than a batch of many may");
-    ok (!is_untouched (full.data, full.size), "... but one that takes that is");
+    ok (is_untouched (one.data, one.size), "a batch of %zu bytes is not packed", one.size);
+    ok (is_untouched (chance, sizeof (chance)), "a batch that would shrink by less than an eighth is not packed");
+    ok (is_untouched (long_one.data, long_one.size), "a job larger than JOBWIRE_BATCH_BYTES is not packed");
+    ok (!is_untouched (full.data, full.size), "a job just below JOBWIRE_BATCH_BYTES is packed");
     jobwire_buf_fini (&one);
     jobwire_buf_fini (&long_one);
     jobwire_buf_fini (&full);
 }
 
-/* Open a copy, so that a sanitizer sees what is read behind it. */
+/* Open a copy of exactly 'n' bytes, so that a sanitizer detects reads behind its end. */
 static int open_copy (const void *packed, size_t n, idt_error_t *errp)
 {
     struct pack_buf b = { 0 };
@@ -105,14 +105,14 @@ static int open_copy (const void *packed, size_t n, idt_error_t *errp)
 
 static void test_bytes (void)
 {
-    /* Literals, as the format's description has them: a token with their number, and they. */
+    /* LZ4 literals: a token with their number, followed by the bytes. */
     static const char packed[] = "ijz1\0\0\0\5\x50hello";
     struct pack_buf b = { 0 };
     const void *data = packed;
     size_t size = sizeof (packed) - 1;
 
     ok (pack_open (&b, &data, &size, NULL) == 0 && size == 5 && memcmp (data, "hello", 5) == 0,
-        "a packed batch is the bytes that are described");
+        "a packed batch has the documented bytes");
     pack_buf_fini (&b);
 }
 
@@ -132,22 +132,25 @@ static void test_hurt (void)
     memcpy (copy, data, size);
     for (size_t n = 0; n < size; n++)
         refused += open_copy (copy, n, &err) < 0 && errno == EPROTO && err.text[0];
-    ok (refused == (int)size, "one is refused wherever it is cut off");
+    ok (refused == (int)size, "a packed batch that is truncated at any byte is refused");
     copy[size] = 0;
-    ok (open_copy (copy, size + 1, &err) < 0 && errno == EPROTO, "... and with a byte behind it: %s", err.text);
+    ok (open_copy (copy, size + 1, &err) < 0 && errno == EPROTO, "a packed batch with a byte behind it is refused: %s",
+        err.text);
     for (size_t at = 0; at < size; at++)
         for (int bit = 0; bit < 8; bit++) {
             copy[at] ^= (char)(1 << bit);
             told = told && (open_copy (copy, size, &err) == 0 || (errno == EPROTO && err.text[0]));
             copy[at] ^= (char)(1 << bit);
         }
-    ok (told, "with any bit of it changed it is refused, or a batch");
+    ok (told, "with any one bit changed it is refused with a reason, or is still a valid batch");
     memcpy (copy + 4, "\0\x20\0\1", 4);
-    ok (open_copy (copy, size, &err) < 0 && errno == EPROTO && strstr (err.text, "only up to 2097152"),
-        "one that would be too large is refused: %s", err.text);
+    ok (open_copy (copy, size, &err) < 0 && errno == EPROTO && strstr (err.text, "the limit is 2097152"),
+        "a packed batch that would be too large is refused: %s", err.text);
     memcpy (copy + 4, "\0\x20\0\0", 4);
     data = copy;
-    ok (pack_open (&b, &data, &size, &err) < 0 && errno == EPROTO, "... and one that is not as large as it says: %s",
+    ok (pack_open (&b, &data, &size, &err) < 0 && errno == EPROTO,
+        "a packed batch that is smaller than its head "
+        "says is refused: %s",
         err.text);
     free (copy);
     pack_buf_fini (&b);

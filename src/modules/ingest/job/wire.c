@@ -1,30 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* wire.c - batches of jobs, and answers with their verdicts
+/* wire.c - the format of batches of jobs, and of answers with their verdicts
  *
  * All numbers are big-endian.  A batch:
  *
  *   0   4  "ijb1"
- *   4   4  jobs, at least 1
- *   8      jobs, each
+ *   4   4  number of jobs, at least 1
+ *   8      the jobs; each is
  *            0   8  id
  *            8   4  userid
  *           12   4  flags
  *           16   4  bytes of the jobspec
  *           20   1  urgency
  *           21   1  bytes of the key
- *           22   8  life
+ *           22   8  life of rank 0's module
  *           30      key, jobspec
  *
  * An answer:
  *
  *   0   4  "ijv1"
- *   4   4  verdicts, at least 1
- *   8      verdicts, each a byte that is its kind, and behind it
+ *   4   4  number of verdicts, at least 1
+ *   8      the verdicts; each is one byte, the kind, followed by
  *            SAME     8 bytes: the id
  *            LATE     8 bytes: the life
- *            REFUSED  4 bytes: errnum; 1: bytes of the text; the text, UTF-8
+ *            REFUSED  4 bytes: errnum; 1 byte: length of the text; the text, UTF-8
  */
 #include <assert.h>
 #include <errno.h>
@@ -40,11 +40,11 @@
 
 #define HEAD 8
 #define JOB_HEAD 30
-#define ID_SIZE 9 /* of a verdict with an id */
+#define ID_SIZE 9 /* bytes of a verdict with an id */
 #define REFUSED_HEAD 6
-#define BUF_FIRST 512 /* bytes */
+#define BUF_FIRST 512 /* bytes of the first allocation */
 
-static const char batch_magic[] = "ijb1", answer_magic[] = "ijv1"; /* without their NUL */
+static const char batch_magic[] = "ijb1", answer_magic[] = "ijv1"; /* used without their NUL */
 
 static uint64_t get (const char *p, int n)
 {
@@ -96,7 +96,9 @@ static int grow (struct jobwire_buf *b, size_t size)
     return 0;
 }
 
-/* Make room for 'size' bytes of 'count' more, behind a head.  Returns where they go, or NULL with errno ENOMEM. */
+/* Make room for 'size' bytes with 'count' more jobs or verdicts. Writes the head with the new count. Returns where the
+ * bytes go, or NULL with errno ENOMEM.
+ */
 static char *append (struct jobwire_buf *b, const char magic[4], size_t size, uint32_t count)
 {
     size_t at = max_u64 (b->size, HEAD);
@@ -162,7 +164,7 @@ void jobwire_cut (struct jobwire_buf *b, size_t at, size_t size, uint32_t count)
     put (b->data + 4, 4, b->count);
 }
 
-/* Bytes of a text of 'size' that go: whole characters. */
+/* The length to which a text of 'size' bytes is cut: at most JOBWIRE_TEXT_MAX, at the end of a UTF-8 character. */
 static size_t cut (const char *text, size_t size)
 {
     if (!text)
@@ -230,49 +232,49 @@ static int read_head (struct jobwire_reader *r, const char magic[4], const void 
         return errsetf (errp, EPROTO, "%s of %zu bytes: must begin with %.4s and a count", what, size, magic);
     uint64_t count = get (p + 4, 4);
     if (count == 0 || count > JOBWIRE_BATCH_JOBS)
-        return errsetf (errp, EPROTO, "%s of %llu: must be 1 to %d", what, (unsigned long long)count,
+        return errsetf (errp, EPROTO, "%s with a count of %llu: must be 1 to %d", what, (unsigned long long)count,
                         JOBWIRE_BATCH_JOBS);
     *r = (struct jobwire_reader){ .body = p + HEAD, .size = size - HEAD, .count = (uint32_t)count };
     return 0;
 }
 
-/* What a job or a verdict is refused for: a sentence.  NULL: it is good, and takes '*size' bytes. */
+/* Check one job or verdict. Returns NULL and its length in '*size', or the reason why it is refused. */
 typedef const char *(*measure_f) (const char *p, size_t left, size_t *size);
 
 static const char *measure_job (const char *p, size_t left, size_t *size)
 {
     if (left < JOB_HEAD)
-        return "it is cut off";
+        return "it is truncated";
     uint64_t spec_size = get (p + 16, 4), key_size = get (p + 21, 1);
     if (get (p, 8) == 0)
         return "its id must not be 0";
     if (get (p + 20, 1) > JOBWIRE_URGENCY_MAX)
         return "its urgency must be 0 to 31";
     if (key_size > JOBWIRE_KEY_MAX || spec_size > JOBWIRE_SPEC_MAX)
-        return "its key or jobspec is longer than any may be";
+        return "its key or jobspec exceeds the limit";
     *size = JOB_HEAD + (size_t)key_size + (size_t)spec_size;
-    return *size <= left ? NULL : "it is cut off";
+    return *size <= left ? NULL : "it is truncated";
 }
 
 static const char *measure_refused (const char *p, size_t left, size_t *size)
 {
     if (left < REFUSED_HEAD)
-        return "it is cut off";
+        return "it is truncated";
     uint64_t errnum = get (p + 1, 4), text_size = get (p + 5, 1);
     if (errnum == 0 || errnum > INT_MAX)
-        return "its errnum must be at least 1";
+        return "its errnum must be from 1 to 2147483647";
     if (text_size > JOBWIRE_TEXT_MAX)
-        return "its text is longer than any may be";
+        return "its text exceeds the limit";
     *size = REFUSED_HEAD + (size_t)text_size;
     if (*size > left)
-        return "it is cut off";
+        return "it is truncated";
     return utf8_span (p + REFUSED_HEAD, text_size) == text_size ? NULL : "its text is not UTF-8";
 }
 
 static const char *measure_verdict (const char *p, size_t left, size_t *size)
 {
     if (left < 1)
-        return "it is cut off";
+        return "it is truncated";
     *size = 1;
     switch (p[0]) {
     case VERDICT_STORED:
@@ -282,16 +284,16 @@ static const char *measure_verdict (const char *p, size_t left, size_t *size)
     case VERDICT_LATE:
         *size = ID_SIZE;
         if (left < ID_SIZE)
-            return "it is cut off";
+            return "it is truncated";
         return get (p + 1, 8) > 0 ? NULL : "its id must not be 0";
     case VERDICT_REFUSED:
         return measure_refused (p, left, size);
     default:
-        return "it is of no kind that is known";
+        return "its kind is unknown";
     }
 }
 
-/* Go through all, once: they must end where the bytes end. */
+/* Check all jobs or verdicts. The last must end at the end of the bytes. */
 static int check (const struct jobwire_reader *r, const char *what, measure_f measure, idt_error_t *errp)
 {
     const char *p = r->body;
@@ -306,7 +308,7 @@ static int check (const struct jobwire_reader *r, const char *what, measure_f me
         left -= size;
     }
     if (left > 0)
-        return errsetf (errp, EPROTO, "%zu bytes behind the last %s", left, what);
+        return errsetf (errp, EPROTO, "%zu bytes follow the last %s", left, what);
     return 0;
 }
 
@@ -317,7 +319,9 @@ int jobwire_read_batch (struct jobwire_reader *r, const void *data, size_t size,
     if (read_head (&all, batch_magic, data, size, errp) < 0)
         return -1;
     if (size > JOBWIRE_BATCH_BYTES && all.count > 1)
-        return errsetf (errp, EPROTO, "batch of %u jobs in %zu bytes: only a single job may take more than %u",
+        return errsetf (errp, EPROTO,
+                        "batch of %u jobs in %zu bytes: only a batch of a single job may have more "
+                        "than %u",
                         all.count, size, JOBWIRE_BATCH_BYTES);
     if (check (&all, "job", measure_job, errp) < 0)
         return -1;

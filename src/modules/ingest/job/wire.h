@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* wire.h - jobs on their way to rank 0, and what becomes of them, as bytes (doc/design/ingest.md)
+/* wire.h - jobs and their verdicts as bytes, on the way to rank 0 and back (doc/design/ingest.md)
  *
- * A batch is a head and jobs, one after the other: so batches are put together, and parts of one sent on, without a
- * look at each job.  Verdicts come in the order of the jobs.  All numbers are big-endian.
+ * A batch is a head followed by the jobs. So batches are joined, and parts of a batch are sent on, without decoding
+ * each job. Verdicts are in the order of the jobs. All numbers are big-endian.
  */
 #ifndef INGEST_WIRE_H
 #define INGEST_WIRE_H
@@ -16,92 +16,97 @@
 #include <idtree/error.h>
 
 #define JOBWIRE_KEY_MAX 64             /* bytes of a key */
-#define JOBWIRE_SPEC_MAX (64u << 20)   /* bytes of a jobspec, whatever ingest.max-jobspec says */
-#define JOBWIRE_BATCH_JOBS 4096        /* jobs of a batch at most */
-#define JOBWIRE_BATCH_BYTES (2u << 20) /* ... and bytes, but a single job may take more */
+#define JOBWIRE_SPEC_MAX (64u << 20)   /* bytes of a jobspec, even if ingest.max-jobspec is larger */
+#define JOBWIRE_BATCH_JOBS 4096        /* the most jobs of a batch */
+#define JOBWIRE_BATCH_BYTES (2u << 20) /* the most bytes of a batch; a single job may take more */
 #define JOBWIRE_URGENCY_MAX 31
-#define JOBWIRE_TEXT_MAX 200 /* bytes of a refusal's text; longer ones are cut */
+#define JOBWIRE_TEXT_MAX 200 /* bytes of a refusal's text; longer texts are cut */
 
-/* A job.  What it points to is the caller's, or lies in what it was read from. */
+/* A job. 'key' and 'spec' point to memory of the caller, or into the buffer that the job was read from. */
 struct job {
     uint64_t id; /* FLUID, > 0 */
     uint32_t userid;
-    uint32_t flags;   /* of flux-core's job-ingest.submit */
+    uint32_t flags;   /* as in flux-core's job-ingest.submit */
     uint8_t urgency;  /* 0 ... 31 */
-    uint8_t key_size; /* 0: it has none */
+    uint8_t key_size; /* 0: the job has no key */
     const void *key;
     const char *spec; /* jobspec: JSON text, not terminated */
     uint32_t spec_size;
-    uint64_t life; /* of rank 0's module, to which it is sent; 0: not known */
+    uint64_t life; /* life of rank 0's module to which the job is sent; 0: not known */
 };
 
 enum verdict_kind {
-    VERDICT_STORED = 1, /* it is durable under its id */
-    VERDICT_SAME,       /* one with its key is, under 'id' */
-    VERDICT_LATE,       /* it is not, and never will be under this id: it wants another, for life 'id' */
-    VERDICT_FORGOTTEN,  /* nobody knows any more */
-    VERDICT_REFUSED,    /* it is not, and never will be under this id: errnum, text */
+    VERDICT_STORED = 1, /* durable under its id */
+    VERDICT_SAME,       /* a job with the same key is durable under 'id' */
+    VERDICT_LATE,       /* not stored, never will be under this id; send it again with a new id, for life 'id' */
+    VERDICT_FORGOTTEN,  /* rank 0 no longer knows whether it is stored */
+    VERDICT_REFUSED,    /* not stored, never will be under this id; 'errnum' and 'text' say why */
 };
 
 struct verdict {
     enum verdict_kind kind;
-    int errnum;       /* VERDICT_REFUSED: > 0; else 0 */
-    uint64_t id;      /* VERDICT_SAME, VERDICT_LATE: > 0; else 0 */
-    const char *text; /* VERDICT_REFUSED: not terminated, may be NULL; lies in what it was read from */
+    int errnum;       /* of VERDICT_REFUSED: > 0; else 0 */
+    uint64_t id;      /* of VERDICT_SAME and VERDICT_LATE: > 0; else 0 */
+    const char *text; /* of VERDICT_REFUSED: not terminated, may be NULL; borrowed from the buffer it was read from */
     size_t text_size;
 };
 
 /* --- writing ------------------------------------------------------------------------------------------------- */
 
-/* Bytes that grow.  Zero is an empty one: it has no head yet. */
+/* A buffer that grows. A zero-initialized buffer is empty and has no head yet. */
 struct jobwire_buf {
     char *data;
     size_t size, room;
-    uint32_t count; /* jobs, or verdicts */
+    uint32_t count; /* number of jobs or verdicts */
 };
 void jobwire_buf_fini (struct jobwire_buf *b);
 
-/* Empty it, and keep what it holds for the next. */
+/* Empty the buffer, and keep its memory for reuse. */
 void jobwire_buf_clear (struct jobwire_buf *b);
 
-/* How many bytes 'job' takes in a batch. */
+/* The number of bytes that 'job' takes in a batch. */
 size_t jobwire_job_size (const struct job *job);
 
-/* Append a job / jobs as they are in another batch (body and count of jobwire_reader).  The head is made at the first.
- * Return 0, or -1 with errno ENOMEM and nothing changed.
+/* Append a job; or append 'count' encoded jobs of another batch (body, size and count of a jobwire_reader). The first
+ * call writes the head. Return 0, or -1 with errno ENOMEM and the buffer unchanged.
  */
 int jobwire_add_job (struct jobwire_buf *b, const struct job *job);
 int jobwire_add_body (struct jobwire_buf *b, const void *body, size_t size, uint32_t count);
 
-/* Append a verdict / 'count' verdicts as they are in another answer.  A text that is not UTF-8 is made so. */
+/* Append a verdict, or 'count' encoded verdicts of another answer. Invalid bytes in a text that is not UTF-8 are
+ * replaced. Return 0, or -1 with errno ENOMEM and the buffer unchanged.
+ */
 int jobwire_add_verdict (struct jobwire_buf *b, const struct verdict *verdict);
 int jobwire_add_verdicts (struct jobwire_buf *b, const void *body, size_t size, uint32_t count);
 
-/* Take out 'size' bytes at 'at' that are 'count' jobs.  What is behind them moves up. */
+/* Remove the 'size' bytes at offset 'at', which are 'count' jobs. The bytes behind them move up. */
 void jobwire_cut (struct jobwire_buf *b, size_t at, size_t size, uint32_t count);
 
 /* --- reading ------------------------------------------------------------------------------------------------- */
 
 struct jobwire_reader {
-    const char *body; /* behind the head, or behind what was read */
-    size_t size;      /* bytes from there on */
-    uint32_t count;   /* jobs or verdicts from there on */
+    const char *body; /* the next job or verdict */
+    size_t size;      /* bytes that are left */
+    uint32_t count;   /* jobs or verdicts that are left */
 };
 
-/* Begin to read a batch / an answer that came from elsewhere.  All of it is checked first: what follows cannot fail.
- * An empty one is none.  Returns 0, or -1 with errno EPROTO and what is wrong in 'errp'.
+/* Begin to read a batch, or an answer, that was received. These functions check all jobs or verdicts, so that reading
+ * them cannot fail later. An empty batch or answer is refused. Return 0, or -1 with errno EPROTO and the reason in
+ * 'errp'.
  */
 int jobwire_read_batch (struct jobwire_reader *r, const void *data, size_t size, idt_error_t *errp);
 int jobwire_read_verdicts (struct jobwire_reader *r, const void *data, size_t size, idt_error_t *errp);
 
-/* Begin to read what was written here, which may be empty; borrowed until 'b' changes. */
+/* Begin to read a batch or an answer that was written here, which may be empty. The reader points into 'b', and is
+ * valid until 'b' changes.
+ */
 void jobwire_buf_reader (const struct jobwire_buf *b, struct jobwire_reader *r);
 
-/* Take the next.  Returns false after the last. */
+/* Read the next job, or verdict. Return false after the last one. */
 bool jobwire_next_job (struct jobwire_reader *r, struct job *job);
 bool jobwire_next_verdict (struct jobwire_reader *r, struct verdict *verdict);
 
-/* Split off the first 'count' verdicts (at most those that are there) into 'first'. */
+/* Split off the first 'count' verdicts, or all if fewer are left, into 'first'. 'r' continues behind them. */
 void jobwire_split_verdicts (struct jobwire_reader *r, uint32_t count, struct jobwire_reader *first);
 
 #endif /* INGEST_WIRE_H */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* wire_test.c - what is written is read again, and nothing else is */
+/* wire_test.c - jobs and verdicts that are written can be read again, and any other bytes are refused */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,8 +51,8 @@ static void test_bytes (void)
 
     job.life = 7;
     must (jobwire_add_job (&b, &job) == 0);
-    ok (b.size == sizeof (batch) && memcmp (b.data, batch, b.size) == 0, "a batch is the bytes that are described");
-    ok (b.size == 8 + jobwire_job_size (&job), "... a job takes as many as it says");
+    ok (b.size == sizeof (batch) && memcmp (b.data, batch, b.size) == 0, "a batch has the documented bytes");
+    ok (b.size == 8 + jobwire_job_size (&job), "a job takes as many bytes as jobwire_job_size () returns");
     jobwire_buf_clear (&b);
     must (jobwire_add_verdict (&b, &(struct verdict){ .kind = VERDICT_STORED }) == 0
           && jobwire_add_verdict (&b, &(struct verdict){ .kind = VERDICT_LATE, .id = 7 }) == 0
@@ -60,7 +60,7 @@ static void test_bytes (void)
     must (jobwire_add_verdict (&b,
                                &(struct verdict){ .kind = VERDICT_REFUSED, .errnum = 28, .text = "no", .text_size = 2 })
           == 0);
-    ok (b.size == sizeof (answer) && memcmp (b.data, answer, b.size) == 0, "an answer is, too");
+    ok (b.size == sizeof (answer) && memcmp (b.data, answer, b.size) == 0, "an answer has the documented bytes");
     jobwire_buf_fini (&b);
 }
 
@@ -73,21 +73,23 @@ static void test_jobs (void)
 
     for (int i = 0; i < 3; i++)
         must (jobwire_add_job (&a, &job[i]) == 0);
-    ok (jobwire_read_batch (&r, a.data, a.size, NULL) == 0 && r.count == 3, "a batch of three is read");
+    ok (jobwire_read_batch (&r, a.data, a.size, NULL) == 0 && r.count == 3, "a batch of three jobs is read");
     must (jobwire_add_body (&b, r.body, r.size, r.count) == 0 && jobwire_add_body (&b, r.body, r.size, r.count) == 0);
     ok (jobwire_add_body (&b, NULL, 0, 0) == 0 && b.count == 6,
-        "its jobs are put into another twice, and none of none");
-    ok (jobwire_read_batch (&r, b.data, b.size, NULL) == 0 && r.count == 6, "which is read");
+        "its jobs are appended to another batch twice, and zero jobs append nothing");
+    ok (jobwire_read_batch (&r, b.data, b.size, NULL) == 0 && r.count == 6, "the joined batch is read");
     jobwire_buf_reader (&b, &own);
-    ok (own.body == r.body && own.size == r.size && own.count == r.count, "... by who wrote it, too");
+    ok (own.body == r.body && own.size == r.size && own.count == r.count,
+        "jobwire_buf_reader () reads the same jobs from "
+        "the buffer");
     bool good = true;
     for (int i = 0; i < 6; i++)
         good = jobwire_next_job (&r, &j) && same_job (&j, &job[i % 3]) && good;
-    ok (good && !jobwire_next_job (&r, &j) && r.size == 0, "and has them all in their order, and no more");
+    ok (good && !jobwire_next_job (&r, &j) && r.size == 0, "the joined batch has all jobs in order, and no others");
 
     jobwire_buf_clear (&a);
     jobwire_buf_reader (&a, &own);
-    ok (!jobwire_next_job (&own, &j) && own.count == 0, "an empty one has no jobs");
+    ok (!jobwire_next_job (&own, &j) && own.count == 0, "an empty buffer has no jobs");
     jobwire_buf_fini (&a);
     jobwire_buf_fini (&b);
 }
@@ -111,19 +113,20 @@ static void test_verdicts (void)
         must (jobwire_add_verdict (&b, &sent[i]) == 0);
     must (jobwire_read_verdicts (&r, b.data, b.size, NULL) == 0);
     jobwire_split_verdicts (&r, 4, &first);
-    ok (first.count == 4 && r.count == 2, "an answer is cut");
+    ok (first.count == 4 && r.count == 2, "an answer is split after four verdicts");
     must (jobwire_add_verdicts (&c, first.body, first.size, first.count) == 0
           && jobwire_add_verdicts (&c, r.body, r.size, r.count) == 0);
-    ok (b.size == c.size && memcmp (b.data, c.data, b.size) == 0, "... and put together again");
+    ok (b.size == c.size && memcmp (b.data, c.data, b.size) == 0, "the two parts joined give the same bytes");
     for (size_t i = 0; i < 6; i++) {
         good = jobwire_next_verdict (i < 4 ? &first : &r, &v) && v.kind == sent[i].kind && v.id == sent[i].id
                && v.errnum == sent[i].errnum && v.text_size == sent[i].text_size && (!v.text) == (!sent[i].text)
                && good;
     }
-    ok (good && !jobwire_next_verdict (&first, &v) && !jobwire_next_verdict (&r, &v), "verdicts come as they were");
+    ok (good && !jobwire_next_verdict (&first, &v) && !jobwire_next_verdict (&r, &v),
+        "verdicts are read as they were written");
     must (jobwire_read_verdicts (&r, b.data, b.size, NULL) == 0);
     jobwire_split_verdicts (&r, 7, &first);
-    ok (first.count == 6 && r.count == 0, "more than there are cannot be cut off");
+    ok (first.count == 6 && r.count == 0, "a split takes at most the verdicts that are left");
     jobwire_buf_fini (&b);
     jobwire_buf_fini (&c);
 }
@@ -150,11 +153,11 @@ static void test_text (void)
     memset (text, 'x', sizeof (text));
     ok (text_after (text, 300, &same) == JOBWIRE_TEXT_MAX && same, "a long text is cut");
     memcpy (text + 198, "\xe2\x82\xac", 3);
-    ok (text_after (text, 300, &same) == 198 && same, "... between characters");
-    ok (text_after ("a\xff", 2, &same) == 2 && !same, "what is not UTF-8 is made so");
+    ok (text_after (text, 300, &same) == 198 && same, "a long text is cut at the end of a UTF-8 character");
+    ok (text_after ("a\xff", 2, &same) == 2 && !same, "a byte that is not UTF-8 is replaced");
 }
 
-/* Cut at each byte, and with each byte changed: it is refused, or read to its end. */
+/* Truncated at each byte the data is refused; so is an additional byte, and a count of 0. */
 static void test_hurt (const char *what, const char *data, size_t size,
                        int (*begin) (struct jobwire_reader *, const void *, size_t, idt_error_t *))
 {
@@ -163,7 +166,7 @@ static void test_hurt (const char *what, const char *data, size_t size,
     int refused = 0;
 
     for (size_t n = 0; n < size; n++) {
-        char *copy = malloc (n ? n : 1); /* so that a sanitizer sees what is read behind it */
+        char *copy = malloc (n ? n : 1); /* of exactly n bytes: a sanitizer detects reads behind it */
 
         must (copy != NULL);
         memcpy (copy, data, n);
@@ -171,14 +174,14 @@ static void test_hurt (const char *what, const char *data, size_t size,
         refused += begin (&r, copy, n, &err) < 0 && errno == EPROTO && err.text[0];
         free (copy);
     }
-    ok (refused == (int)size, "%s is refused wherever it is cut off", what);
+    ok (refused == (int)size, "%s that is truncated at any byte is refused", what);
     char *copy = malloc (size + 1);
     must (copy != NULL);
     memcpy (copy, data, size);
     copy[size] = 1;
-    ok (begin (&r, copy, size + 1, &err) < 0 && errno == EPROTO, "... and with a byte behind it: %s", err.text);
+    ok (begin (&r, copy, size + 1, &err) < 0 && errno == EPROTO, "a byte behind the end is refused: %s", err.text);
     copy[7] = 0;
-    ok (begin (&r, copy, 8, &err) < 0 && errno == EPROTO, "... and where it is empty: %s", err.text);
+    ok (begin (&r, copy, 8, &err) < 0 && errno == EPROTO, "a count of 0 is refused: %s", err.text);
     free (copy);
 }
 
@@ -210,7 +213,7 @@ static void test_refused (void)
 
     must (jobwire_add_job (&b, &job) == 0 && jobwire_add_job (&b, &job) == 0);
     test_hurt ("a batch", b.data, b.size, jobwire_read_batch);
-    ok (jobwire_read_verdicts (&r, b.data, b.size, NULL) < 0 && errno == EPROTO, "a batch is no answer");
+    ok (jobwire_read_verdicts (&r, b.data, b.size, NULL) < 0 && errno == EPROTO, "a batch is not read as an answer");
     jobwire_buf_clear (&b);
     must (jobwire_add_verdict (&b, &(struct verdict){ .kind = VERDICT_SAME, .id = ID }) == 0
           && jobwire_add_verdict (
@@ -219,16 +222,19 @@ static void test_refused (void)
     test_hurt ("an answer", b.data, b.size, jobwire_read_verdicts);
     jobwire_buf_fini (&b);
 
-    ok (try_job_byte (15, 2) == 0, "another id is read");
+    ok (try_job_byte (15, 2) == 0, "a job with another id is read");
     ok (try_job_byte (15, 0) < 0 && errno == EPROTO, "an id of 0 is refused");
     ok (try_job_byte (28, 32) < 0 && errno == EPROTO, "an urgency of 32 is refused");
     ok (try_job_byte (29, 65) < 0 && errno == EPROTO, "a key of 65 bytes is refused");
     ok (try_job_byte (24, 5) < 0 && errno == EPROTO, "a jobspec of 80 MB is refused");
-    ok (try_answer ("ijv1\0\0\0\1\6", 9) < 0 && try_answer ("ijv1\0\0\0\1\0", 9) < 0, "a kind that is none is refused");
-    ok (try_answer ("ijv1\0\0\0\1\2\0\0\0\0\0\0\0\0", 17) < 0, "the same as id 0 is refused");
-    ok (try_answer ("ijv1\0\0\0\1\5\0\0\0\0\0", 14) < 0, "a refusal without an errno is refused");
-    ok (try_answer ("ijv1\0\0\0\1\5\x80\0\0\0\0", 14) < 0, "... and with one that is no number of int");
-    ok (try_answer ("ijv1\0\0\0\1\5\0\0\0\1\2\xc3\x28", 16) < 0, "... and with a text that is not UTF-8");
+    ok (try_answer ("ijv1\0\0\0\1\6", 9) < 0 && try_answer ("ijv1\0\0\0\1\0", 9) < 0,
+        "an unknown kind of verdict is refused");
+    ok (try_answer ("ijv1\0\0\0\1\2\0\0\0\0\0\0\0\0", 17) < 0, "the verdict SAME with id 0 is refused");
+    ok (try_answer ("ijv1\0\0\0\1\5\0\0\0\0\0", 14) < 0, "the verdict REFUSED with errnum 0 is refused");
+    ok (try_answer ("ijv1\0\0\0\1\5\x80\0\0\0\0", 14) < 0, "the verdict REFUSED with an errnum above INT_MAX is "
+                                                           "refused");
+    ok (try_answer ("ijv1\0\0\0\1\5\0\0\0\1\2\xc3\x28", 16) < 0, "the verdict REFUSED with a text that is not UTF-8 "
+                                                                 "is refused");
 }
 
 static void test_limits (void)
@@ -244,14 +250,16 @@ static void test_limits (void)
         must (jobwire_add_job (&b, &small) == 0);
     ok (jobwire_read_batch (&r, b.data, b.size, NULL) == 0, "a batch of %d jobs is read", JOBWIRE_BATCH_JOBS);
     must (jobwire_add_job (&b, &small) == 0);
-    ok (jobwire_read_batch (&r, b.data, b.size, &err) < 0 && errno == EPROTO, "... and not of one more: %s", err.text);
+    ok (jobwire_read_batch (&r, b.data, b.size, &err) < 0 && errno == EPROTO, "a batch of one job more is refused: %s",
+        err.text);
     jobwire_buf_clear (&b);
     big.spec = spec;
     big.spec_size = JOBWIRE_BATCH_BYTES;
     must (jobwire_add_job (&b, &big) == 0);
-    ok (jobwire_read_batch (&r, b.data, b.size, NULL) == 0, "a job that is longer than a batch is read");
+    ok (jobwire_read_batch (&r, b.data, b.size, NULL) == 0, "a single job larger than JOBWIRE_BATCH_BYTES is read");
     must (jobwire_add_job (&b, &small) == 0);
-    ok (jobwire_read_batch (&r, b.data, b.size, &err) < 0 && errno == EPROTO, "... alone: %s", err.text);
+    ok (jobwire_read_batch (&r, b.data, b.size, &err) < 0 && errno == EPROTO,
+        "a second job in that batch is refused: %s", err.text);
     free (spec);
     jobwire_buf_fini (&b);
 }

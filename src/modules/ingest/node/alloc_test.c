@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* alloc_test.c - let the 1st, 2nd, 3rd ... allocation of each call fail until it succeeds: what failed changed
+/* alloc_test.c - fail the 1st, 2nd, 3rd ... allocation of each call until the call succeeds: a failed call changes
  * nothing
  */
 #include <errno.h>
@@ -17,7 +17,7 @@
 #define ROUNDS 300
 #define NOW UINT64_C (1000000)
 
-/* One rank, and a consumer. */
+/* The objects of one rank, and a consumer. */
 struct rig {
     struct entry *entry;
     struct block ids;
@@ -29,7 +29,7 @@ struct rig {
     int cookie;
 };
 
-static struct jobwire_buf parcel; /* made before anything fails; a test program is one translation unit */
+static struct jobwire_buf parcel; /* made before allocations fail */
 
 typedef int (*call_f) (struct rig *r, int n);
 
@@ -88,7 +88,7 @@ static void reply_cb (void *arg, void *cookie, uint64_t id, int errnum, const ch
     r->answers++;
 }
 
-/* All that can be seen of it. */
+/* The visible state of a rig. */
 struct view {
     struct entry_stats entry;
     struct relay_stats relay;
@@ -137,10 +137,10 @@ static void test_call (struct rig *r, const char *name, call_f call)
             good = good && errno == ENOMEM && same_view (&before, &now);
             failed++;
         }
-    ok (good && failed > 0, "%s: %d calls that failed for memory changed nothing", name, failed);
+    ok (good && failed > 0, "%s: %d calls that failed with ENOMEM changed nothing", name, failed);
 }
 
-/* A batch has what there is memory for, and a consumer without it has its turn later. */
+/* Without memory entry_batch () makes no batch, and watch_next () passes the turn to the next consumer. */
 static void test_later (struct rig *r)
 {
     struct jobwire_reader batch;
@@ -155,11 +155,12 @@ static void test_later (struct rig *r)
     countdown = 0;
     c = watch_next (r->watch, 1, &after, &max_jobs, &max_bytes);
     countdown = -1;
-    ok (!any && entry_wants (r->entry) == wants, "without memory there is no batch");
+    ok (!any && entry_wants (r->entry) == wants, "without memory no batch is made");
     struct watcher *first = watch_find (r->watch, 1);
-    ok (c != first && watch_next (r->watch, 1, &after, &max_jobs, &max_bytes) == first, "a turn is another's then");
+    ok (c != first && watch_next (r->watch, 1, &after, &max_jobs, &max_bytes) == first,
+        "the next turn is the first consumer's again");
     ok (entry_batch (r->entry, now, &r->ids, &batch) && entry_wants (r->entry) == wants - batch.count,
-        "there is one when there is memory");
+        "with memory a batch is made");
 }
 
 static bool create (struct rig *r)
@@ -195,13 +196,13 @@ int main (void)
     ok (tries == 4, "each object takes one allocation");
     if (jobwire_add_job (&parcel, &(struct job){ .id = 1, .spec = "{}", .spec_size = 2 }) < 0)
         bail_out ("no memory");
-    test_call (&r, "jobs that come in", call_entry);
+    test_call (&r, "submitted jobs", call_entry);
     test_call (&r, "ids", call_ids);
     test_call (&r, "parcels", call_relay);
     test_call (&r, "consumers", call_watch);
     test_call (&r, "verdicts", call_verdict);
     test_later (&r);
-    ok (r.answers == 0, "nobody was answered");
+    ok (r.answers == 0, "no submitter was answered");
     destroy (&r);
     jobwire_buf_fini (&parcel);
     return done_testing ();

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* block.c - a queue of runs, the oldest in use
+/* block.c - a queue of runs of ids; ids are taken from the oldest run
  *
- * Another block is asked for when half of one was used and less than half of one is left.  Where that was soon, the
- * next is twice as large; where it was not, half as large for each BLOCK_SLOW_MS.
+ * The next block is requested when at least half of a block was used and at most half of a block is left. If that
+ * request follows the previous one within BLOCK_SOON_MS, the size of a block is doubled; otherwise the size is halved
+ * for each BLOCK_SLOW_MS between the two requests.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -37,7 +38,7 @@ void block_drop (struct block *b)
     b->left = 0;
 }
 
-/* Parts follow each other in age, too. */
+/* Drop parts that are too old; parts are in order of age. */
 static void drop_old (struct block *b, uint64_t now_ms)
 {
     while (b->at < b->nparts && now_ms > b->part[b->at].asked_ms + BLOCK_MAX_AGE_MS)
@@ -93,7 +94,7 @@ static int make_room (struct block *b, size_t n)
     return 0;
 }
 
-/* The newest id of runs that increase and are above 'top'; 0: they do not, or are not. */
+/* The newest id of 'runs'. Returns 0 if the runs do not increase, are not above 'top', are empty or overflow. */
 static uint64_t top_of (uint64_t top, const struct block_run *runs, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
@@ -108,7 +109,7 @@ int block_filled (struct block *b, const struct block_run *runs, size_t n)
 {
     uint64_t top = top_of (b->top, runs, n);
 
-    block_failed (b); /* so far */
+    block_failed (b); /* unless the checks below succeed */
     if (n == 0 || top == 0)
         return errset (EPROTO);
     if (make_room (b, n) < 0)

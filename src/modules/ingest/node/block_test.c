@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* block_test.c - ids are there when they are needed, young, and in order */
+/* block_test.c - ids are available when they are needed, not too old, and in order */
 #include <errno.h>
 
 #include "test/tap.h"
@@ -20,17 +20,17 @@ static void test_take (void)
     struct block b;
 
     block_init (&b);
-    ok (block_take (&b, NOW) == 0, "there is no id before there is one");
-    ok (block_ask (&b, NOW, 0) == 0, "none is asked for where none is wanted");
-    ok (block_ask (&b, NOW, 1) == BLOCK_MIN_IDS, "for one job a small block is asked for");
-    ok (block_ask (&b, NOW, 5) == 0, "... once");
-    ok (block_filled (&b, runs, 2) == 0, "it comes in two runs");
+    ok (block_take (&b, NOW) == 0, "a new block has no ids");
+    ok (block_ask (&b, NOW, 0) == 0, "without waiting jobs no ids are requested");
+    ok (block_ask (&b, NOW, 1) == BLOCK_MIN_IDS, "for one job a small block is requested");
+    ok (block_ask (&b, NOW, 5) == 0, "while a request is under way no other is made");
+    ok (block_filled (&b, runs, 2) == 0, "a response may have two runs");
     ok (block_take (&b, NOW) == 100 && block_take (&b, NOW) == 101 && block_take (&b, NOW) == 200
             && block_take (&b, NOW) == 0,
-        "which are taken in their order, to their end");
-    ok (block_ask (&b, NOW + 50, 3000) == 3000, "as many are asked for as are wanted");
-    ok (fill (&b, 300, 3000) && block_ask (&b, NOW + 50, 2000) == 0, "where enough are there none are");
-    ok (block_ask (&b, NOW + 50, 100000) == BLOCK_MAX_IDS, "more than BLOCK_MAX_IDS never");
+        "ids are taken from the runs in order, until the runs are used up");
+    ok (block_ask (&b, NOW + 50, 3000) == 3000, "a request is for at least as many ids as are wanted");
+    ok (fill (&b, 300, 3000) && block_ask (&b, NOW + 50, 2000) == 0, "if enough ids are available none are requested");
+    ok (block_ask (&b, NOW + 50, 100000) == BLOCK_MAX_IDS, "a request is for at most BLOCK_MAX_IDS");
     block_fini (&b);
 }
 
@@ -40,12 +40,12 @@ static void test_age (void)
 
     block_init (&b);
     (void)block_ask (&b, NOW, 20);
-    ok (fill (&b, 100, 20) && block_take (&b, NOW + BLOCK_MAX_AGE_MS) == 100, "an id may be as old as that");
+    ok (fill (&b, 100, 20) && block_take (&b, NOW + BLOCK_MAX_AGE_MS) == 100, "an id may be BLOCK_MAX_AGE_MS old");
     (void)block_ask (&b, NOW + BLOCK_MAX_AGE_MS - 10, 100);
-    ok (fill (&b, 200, 100) && block_take (&b, NOW + BLOCK_MAX_AGE_MS) == 101, "those of an older block come first");
-    ok (block_take (&b, NOW + BLOCK_MAX_AGE_MS + 1) == 200, "... until they are too old");
-    ok (block_take (&b, NOW + 2 * BLOCK_MAX_AGE_MS) == 0, "all are, some time");
-    ok (block_ask (&b, NOW + 900, 0) == 0, "who used few is not asked for more");
+    ok (fill (&b, 200, 100) && block_take (&b, NOW + BLOCK_MAX_AGE_MS) == 101, "ids of an older block are taken first");
+    ok (block_take (&b, NOW + BLOCK_MAX_AGE_MS + 1) == 200, "ids of a block that is too old are skipped");
+    ok (block_take (&b, NOW + 2 * BLOCK_MAX_AGE_MS) == 0, "later all blocks are too old");
+    ok (block_ask (&b, NOW + 900, 0) == 0, "after little use no ids are requested in advance");
     block_fini (&b);
 }
 
@@ -56,17 +56,20 @@ static void test_order (void)
 
     block_init (&b);
     (void)block_ask (&b, NOW, 10);
-    ok (fill (&b, 100, 16), "a block comes");
+    ok (fill (&b, 100, 16), "a block is received");
     block_drop (&b);
-    ok (block_take (&b, NOW) == 0, "it is thrown away");
-    ok (block_ask (&b, NOW, 1) > 0 && !fill (&b, 115, 5) && errno == EPROTO, "one that is not above it is not taken");
+    ok (block_take (&b, NOW) == 0, "block_drop () throws its ids away");
+    ok (block_ask (&b, NOW, 1) > 0 && !fill (&b, 115, 5) && errno == EPROTO,
+        "a run that is not above the ids received before "
+        "is refused");
     ok (block_ask (&b, NOW + BLOCK_PAUSE_MS, 1) > 0 && block_filled (&b, bad, 2) < 0 && errno == EPROTO,
-        "nor is one that overlaps itself");
-    ok (block_ask (&b, NOW + 2 * BLOCK_PAUSE_MS, 1) > 0 && !fill (&b, UINT64_MAX, 2), "nor one beyond the end");
-    ok (block_ask (&b, NOW + 3 * BLOCK_PAUSE_MS, 1) > 0 && !fill (&b, 400, 0), "nor an empty one");
-    ok (block_take (&b, NOW + 3 * BLOCK_PAUSE_MS) == 0, "nothing of them is there");
+        "runs that overlap are refused");
+    ok (block_ask (&b, NOW + 2 * BLOCK_PAUSE_MS, 1) > 0 && !fill (&b, UINT64_MAX, 2),
+        "a run beyond the largest id is refused");
+    ok (block_ask (&b, NOW + 3 * BLOCK_PAUSE_MS, 1) > 0 && !fill (&b, 400, 0), "an empty run is refused");
+    ok (block_take (&b, NOW + 3 * BLOCK_PAUSE_MS) == 0, "no id of a refused run is available");
     ok (block_ask (&b, NOW + 4 * BLOCK_PAUSE_MS, 1) > 0 && fill (&b, 116, 5) && block_take (&b, NOW + 200) == 116,
-        "one that is above is");
+        "a run above the ids received before is accepted");
     block_fini (&b);
 }
 
@@ -76,18 +79,21 @@ static void test_failed (void)
 
     block_init (&b);
     (void)block_ask (&b, NOW, 1);
-    ok (block_due (&b) == UINT64_MAX, "while a request is under way there is nothing to wait for");
+    ok (block_due (&b) == UINT64_MAX, "while a request is under way nothing is due");
     block_failed (&b);
     ok (block_due (&b) == NOW + BLOCK_PAUSE_MS && block_ask (&b, NOW + BLOCK_PAUSE_MS - 1, 1) == 0,
-        "after one that failed there is a pause");
-    ok (block_ask (&b, NOW + BLOCK_PAUSE_MS, 1) > 0 && block_due (&b) == UINT64_MAX, "... and then another");
+        "after a failed request there is a pause");
+    ok (block_ask (&b, NOW + BLOCK_PAUSE_MS, 1) > 0 && block_due (&b) == UINT64_MAX,
+        "after the pause the next request is made");
     block_failed (&b);
-    ok (block_ask (&b, NOW + 500, 0) == 0 && block_due (&b) == UINT64_MAX, "... if one is wanted still");
+    ok (block_ask (&b, NOW + 500, 0) == 0 && block_due (&b) == UINT64_MAX,
+        "after the pause no request is made if no ids "
+        "are wanted");
     block_fini (&b);
 }
 
-/* 'rate' ids a millisecond for a second, of which 100 and more are wanted at a time; returns how many requests, and
- * in '*without' how often there was none.  A request takes 1 ms.
+/* Take 'rate' ids each millisecond for a second; a request takes 1 ms. Returns the number of requests, and in
+ * '*without' how often no id was available.
  */
 static unsigned use (struct block *b, uint64_t from_ms, unsigned rate, unsigned *without)
 {
@@ -119,11 +125,11 @@ static void test_size (void)
     block_init (&b);
     asked = use (&b, NOW, 50, &without);
     ok (asked < 60 && without < 200, "50,000 ids take %u requests, and %u jobs wait", asked, without);
-    ok (b.size >= 1024, "blocks are large then (%u)", b.size);
+    ok (b.size >= 1024, "under load blocks are large (%u)", b.size);
     asked = use (&b, NOW + 1000, 50, &without);
-    ok (asked <= 50 && without == 0, "50,000 more take %u, and %u wait", asked, without);
+    ok (asked <= 50 && without == 0, "50,000 more ids take %u requests, and %u jobs wait", asked, without);
     (void)block_take (&b, NOW + 5000);
-    ok (block_ask (&b, NOW + 5000, 1) == BLOCK_MIN_IDS, "after some time without jobs they are small");
+    ok (block_ask (&b, NOW + 5000, 1) == BLOCK_MIN_IDS, "after some time without jobs blocks are small again");
     block_fini (&b);
 }
 

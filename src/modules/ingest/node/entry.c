@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* entry.c - jobs in order of arrival, and those that are out
+/* entry.c - jobs in order of arrival, and jobs that are out in batches
  *
- * A job is in 'waiting' until it is in a batch that is out.  It has an id only there: so ids are as young as can be,
- * and increase as jobs came.  Who is to be answered is also in 'aged', and in a table by cookie; who is in
- * neither was answered or is gone, and his job is there for the verdict alone.
+ * A job is in 'waiting' until it is put into a batch that is sent. It gets its id only then, so ids are as young as
+ * possible, and increase in the order in which jobs arrived. A job whose submitter still needs an answer is also in
+ * 'aged', and in a table by cookie. A job that is in neither was answered or forgotten; it stays only until the verdict
+ * of its batch arrives.
  */
 #include <assert.h>
 #include <errno.h>
@@ -24,14 +25,14 @@ TAILQ_HEAD (waiting, waiter);
 TAILQ_HEAD (aged, waiter);
 LIST_HEAD (slot, waiter);
 
-/* A job, its submitter, its key behind it. */
+/* A job and its submitter. The key follows the struct. */
 struct waiter {
-    TAILQ_ENTRY (waiter) link; /* waiting, or of its batch */
+    TAILQ_ENTRY (waiter) link; /* in 'waiting', or in 'jobs' of its batch */
     TAILQ_ENTRY (waiter) age;
-    LIST_ENTRY (waiter) same; /* in its slot */
+    LIST_ENTRY (waiter) same; /* in its slot of the table */
     struct job job;
     char *spec;
-    void *cookie; /* NULL: nobody is to be answered */
+    void *cookie; /* NULL: no submitter needs an answer */
     uint64_t came_ms;
     bool out;
     char key[];
@@ -39,9 +40,9 @@ struct waiter {
 
 struct entry_batch {
     struct entry *entry;
-    struct waiting jobs; /* none: it is free */
+    struct waiting jobs; /* empty: this batch is free */
     uint32_t count;
-    uint64_t life; /* of rank 0, that they name */
+    uint64_t life; /* life of rank 0 that the jobs name */
 };
 
 struct entry {
@@ -53,14 +54,14 @@ struct entry {
     struct waiting waiting;
     uint32_t nwaiting;
     struct aged aged;  /* oldest first */
-    struct slot *slot; /* nslots, a power of two */
+    struct slot *slot; /* nslots of them, a power of two */
     size_t nslots;
-    struct jobwire_buf jobs; /* of the batch that was made last */
+    struct jobwire_buf jobs; /* encoded jobs of the batch that was made last */
     struct entry_batch batch[ENTRY_BATCHES];
-    bool behind;             /* ids that are there are too low */
-    uint64_t life;           /* of rank 0, as we were told; 0: not yet */
-    uint64_t pause_until_ms; /* 0: none */
-    uint64_t pause_ms;       /* how long the last was */
+    bool behind;             /* the prefetched ids are too low */
+    uint64_t life;           /* life of rank 0, from the last verdict LATE; 0: not known yet */
+    uint64_t pause_until_ms; /* 0: no pause */
+    uint64_t pause_ms;       /* length of the last pause */
     struct entry_stats stats;
 };
 
@@ -73,7 +74,7 @@ static struct slot *slot_of (const struct entry *e, const void *cookie)
     return &e->slot[(h >> 32) & (e->nslots - 1)];
 }
 
-/* At least as many slots as jobs. */
+/* Grow the table so that it has at least as many slots as jobs. */
 static int grow (struct entry *e)
 {
     size_t n = e->nslots > 0 ? 2 * e->nslots : SLOTS_FIRST;
@@ -114,7 +115,7 @@ struct entry *entry_create (uint32_t max_jobs, size_t max_bytes, uint64_t timeou
     return e;
 }
 
-/* Nobody is to be answered for it any more.  Returns who was. */
+/* Remove the submitter of a job. Returns its cookie, or NULL if the job had no submitter. */
 static void *disown (struct waiter *w, struct entry *e)
 {
     void *cookie = w->cookie;
@@ -133,7 +134,7 @@ static void dequeue (struct entry *e, struct waiter *w)
     e->nwaiting--;
 }
 
-/* It is in no list, and not out. */
+/* Free a job that is in no list and not out. */
 static void drop (struct entry *e, struct waiter *w)
 {
     e->stats.jobs--;
@@ -142,7 +143,7 @@ static void drop (struct entry *e, struct waiter *w)
     free (w);
 }
 
-/* The first job of a batch, which is in no list then; NULL: there is none left. */
+/* Remove the first job from a batch's list and return it. Returns NULL if the list is empty. */
 static struct waiter *take_out (struct entry_batch *b)
 {
     struct waiter *w = TAILQ_FIRST (&b->jobs);
@@ -152,7 +153,7 @@ static struct waiter *take_out (struct entry_batch *b)
     return w;
 }
 
-/* The job is answered, and gone unless it is out. */
+/* Answer the submitter of a job. Frees the job unless it is out. */
 static void end (struct entry *e, struct waiter *w, uint64_t id, int errnum, const char *text)
 {
     void *cookie = disown (w, e);
@@ -194,8 +195,8 @@ static int check_limits (const struct entry *e, const struct job *job, idt_error
                         e->stats.jobs, e->max_jobs);
     if (e->stats.bytes + size > e->max_bytes)
         return errsetf (errp, EAGAIN,
-                        "%zu bytes of submissions wait at this rank: with %zu more they would be above "
-                        "ingest.max-waiting-bytes, which is %zu",
+                        "%zu bytes of submissions wait at this rank: %zu more would exceed ingest.max-waiting-bytes, "
+                        "which is %zu",
                         e->stats.bytes, size, e->max_bytes);
     return 0;
 }
@@ -279,13 +280,15 @@ static struct entry_batch *free_batch (struct entry *e)
     return NULL;
 }
 
-/* JOBWIRE_BATCH_JOBS would take more than ENTRY_BATCH_BYTES. */
+/* A batch that is within ENTRY_BATCH_BYTES has fewer than JOBWIRE_BATCH_JOBS jobs, so the bytes alone are checked. */
 static bool has_room (const struct entry *e, const struct waiter *w)
 {
     return e->jobs.count == 0 || e->jobs.size + jobwire_job_size (&w->job) <= ENTRY_BATCH_BYTES;
 }
 
-/* An id that was taken for a job that there is no memory for is lost, as those of a block that is too old. */
+/* Move a waiting job into a batch. If memory is short, the id that was taken for the job is lost, which is harmless, as
+ * for the ids of a block that is too old.
+ */
 static bool put_out (struct entry_batch *b, uint64_t now_ms, struct block *ids, struct waiter *w)
 {
     struct entry *e = b->entry;
@@ -337,7 +340,9 @@ static void end_refused (struct entry *e, struct waiter *w, const struct verdict
     end (e, w, 0, v->errnum, v->text_size > 0 ? text : NULL);
 }
 
-/* What is late stays out until all are judged: who is answered may forget it. */
+/* Apply a verdict to a job. A late job stays 'out' until all verdicts of its batch are applied, because the reply
+ * function may forget it meanwhile.
+ */
 static void judge (struct entry *e, struct waiter *w, const struct verdict *v, struct waiting *late)
 {
     w->out = v->kind == VERDICT_LATE;
@@ -356,7 +361,7 @@ static void judge (struct entry *e, struct waiter *w, const struct verdict *v, s
         break;
     case VERDICT_FORGOTTEN:
         e->stats.forgotten++;
-        end (e, w, 0, ETIMEDOUT, "rank 0 does not know whether it is stored: its log says why");
+        end (e, w, 0, ETIMEDOUT, "rank 0 does not know whether the job is stored: see the log of rank 0");
         break;
     case VERDICT_REFUSED:
         e->stats.refused++;
@@ -365,7 +370,8 @@ static void judge (struct entry *e, struct waiter *w, const struct verdict *v, s
     }
 }
 
-/* They want other ids, before those that came later; but not for nobody. */
+/* Let late jobs wait for new ids, before jobs that arrived later. Drop those whose submitter no longer needs an answer.
+ */
 static void wait_again (struct entry *e, struct waiting *late)
 {
     struct waiter *w;
@@ -382,8 +388,9 @@ static void wait_again (struct entry *e, struct waiting *late)
     }
 }
 
-/* Ids of this rank do better, or are behind, or rank 0 has another life, which costs no pause.  Batches that are behind
- * together are one pause.
+/* Set the pause before the next batch. The pause ends if the newest id of the batch was not late, or if rank 0 has
+ * another life, because its verdict says nothing about the age of ids. Several batches that are late together cause
+ * only one pause.
  */
 static void set_pause (struct entry *e, uint64_t now_ms, bool newest_is_late, bool new_life)
 {
@@ -418,7 +425,7 @@ void entry_verdicts (struct entry_batch *b, uint64_t now_ms, struct jobwire_read
 
 /* --- time, and the end --------------------------------------------------------------------------------------- */
 
-/* Answer one that is to be answered. */
+/* Answer a job that has a submitter. */
 static void give_up (struct entry *e, struct waiter *w, int errnum, const char *text)
 {
     if (!w->out)
@@ -426,11 +433,12 @@ static void give_up (struct entry *e, struct waiter *w, int errnum, const char *
     end (e, w, 0, errnum, text);
 }
 
-/* What had no id yet was in no batch, and nobody else has it. */
+/* Answer a job whose time is over. A job without an id has never been in a batch, so it is certainly not stored. */
 static void expire (struct entry *e, struct waiter *w, const char *why)
 {
-    const char *fate = w->job.id == 0 ? "it waited here for an id, or behind others, and is not stored"
-                                      : "not stored in time, as far as this rank knows: it may be yet";
+    const char *fate = w->job.id == 0 ? "the job waited at this rank for an id, or behind other jobs, and is not "
+                                        "stored"
+                                      : "not stored in time, as far as this rank knows: the job may be stored later";
     idt_error_t error;
 
     errprintf (&error, "%s%s%s", fate, *why ? ": " : "", why);

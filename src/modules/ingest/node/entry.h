@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* entry.h - jobs that came in on this rank, until they are answered
+/* entry.h - jobs that were submitted at this rank, until their submitters are answered
  *
- * A job waits for an id, then for a place in a batch, then for its verdict.  One that is late gets a new id.  Each is
+ * A job waits for an id, then for a place in a batch, then for its verdict. A late job gets a new id. Each job is
  * answered exactly once, through the reply function.
  */
 #ifndef INGEST_ENTRY_H
@@ -16,8 +16,9 @@
 #include "modules/ingest/job/wire.h"
 #include "modules/ingest/node/block.h"
 
-/* Out at a time: while one is stored, others are on their way.  A client may have 1 MiB unanswered: it goes in so many
- * pieces that each hop works on one.  A single job may take more than that.
+/* ENTRY_BATCHES is the number of batches that may be out at a time: while one is stored, others are on their way. A
+ * client may have 1 MiB of unanswered jobs; divided into batches of ENTRY_BATCH_BYTES, each hop can work on one of
+ * them. A single job may be larger than a batch.
  */
 #define ENTRY_BATCHES 16
 #define ENTRY_BATCH_BYTES (60u << 10)
@@ -28,53 +29,60 @@
 struct entry;
 struct entry_batch;
 
-/* 'errnum' 0: it is durable under 'id', 'text' NULL; or one with its key is, and 'text' says so.  Else why not (text
- * borrowed, may be NULL); ETIMEDOUT: nobody knows.  It may add jobs and forget others.
+/* Answers the submitter of a job. If 'errnum' is 0, the job is durable under 'id' and 'text' is NULL, or a job with the
+ * same key is durable under 'id' and 'text' says so. Otherwise 'errnum' and 'text' (borrowed, may be NULL) say why the
+ * job is not stored; ETIMEDOUT means that the result is not known. The function may add jobs and forget other jobs.
  */
 typedef void (*entry_reply_f) (void *arg, void *cookie, uint64_t id, int errnum, const char *text);
 
-/* 'max_jobs', 'max_bytes' of jobs that are there, but one is taken where none is; 'timeout_ms': until one is answered
- * ETIMEDOUT.  Returns NULL with errno ENOMEM.
+/* 'max_jobs' and 'max_bytes' limit the jobs that are held; one job is accepted in any case if no other is held. After
+ * 'timeout_ms' a job is answered ETIMEDOUT. Returns NULL with errno ENOMEM.
  */
 struct entry *entry_create (uint32_t max_jobs, size_t max_bytes, uint64_t timeout_ms, entry_reply_f reply, void *arg);
 
-/* Nobody is answered: entry_stop () first.  NULL is fine. */
+/* Does not answer any job: call entry_stop () before. NULL is allowed. */
 void entry_destroy (struct entry *e);
 
-/* Take in a valid job, without an id; its spec (malloced, spec_size bytes) is stolen in any case, its key copied.
- * 'cookie' (not NULL) is whom to answer; several jobs may have the same.  Returns 0, or -1 with errno set, and it is
- * not answered: EAGAIN with the limit in 'errp', ENOMEM.
+/* Add a valid job that has no id yet. 'spec' (malloced, spec_size bytes) is taken over in any case, also on failure;
+ * the key is copied. 'cookie' (not NULL) identifies the submitter; several jobs may have the same. Returns 0, or -1
+ * with errno set, and the reply function is not called:
+ *   EAGAIN   a limit is reached; 'errp' has its name and value
+ *   ENOMEM   out of memory
  */
 int entry_add (struct entry *e, uint64_t now_ms, const struct job *job, char *spec, void *cookie, idt_error_t *errp);
 
-/* Nobody is to be answered for 'cookie' any more.  A job that is in no batch yet is dropped; else it goes its way. */
+/* Do not answer the jobs of 'cookie'. Jobs that are not in a batch yet are dropped; jobs that are in a batch may still
+ * be stored.
+ */
 void entry_forget (struct entry *e, void *cookie);
 
-/* How many want an id now: none while a pause lasts, see entry_verdicts (). */
+/* The number of jobs that need an id now; 0 during a pause, see entry_verdicts (). */
 uint32_t entry_wants (const struct entry *e);
 
-/* Give ids to those who want one, as many as go into a batch, whose jobs are 'jobs' (borrowed until this is called
- * again).  Returns the batch, which is out until entry_verdicts (); NULL: there is none, or so many are out.
+/* Give ids to waiting jobs and put as many of them into a batch as fit. 'jobs' reads the jobs of the batch; it is
+ * borrowed until the next call. Returns the batch, which is out until entry_verdicts (). Returns NULL if no job can be
+ * sent now, or if ENTRY_BATCHES are out.
  */
 struct entry_batch *entry_batch (struct entry *e, uint64_t now_ms, struct block *ids, struct jobwire_reader *jobs);
 
-/* The 'arg' that the entry was created with. */
+/* The 'arg' that entry_create () got. */
 void *entry_batch_owner (const struct entry_batch *b);
 
-/* The verdicts of a batch that is out, as many as it has jobs; then it is gone.  Where the newest of its ids was late,
- * ids of this rank are behind: those that are there are thrown away by entry_batch (), and the next batch is made after
- * a pause: ENTRY_PAUSE_MS, then longer, until one is not.
+/* Apply the verdicts of a batch that is out, exactly one for each of its jobs. The batch is invalid afterwards. If the
+ * newest id of the batch was late, the ids of this rank are behind: the next entry_batch () throws away the prefetched
+ * ids, and batches are made only after a pause. The first pause is ENTRY_PAUSE_MS long; each further one is twice as
+ * long, up to ENTRY_PAUSE_MAX_MS, until a batch is not late.
  */
 void entry_verdicts (struct entry_batch *b, uint64_t now_ms, struct jobwire_reader *verdicts);
 
-/* Answer ETIMEDOUT to those whose time is over, with 'why' ("": not known); what becomes of them in a batch is not
- * heard any more.  End a pause that is over.  / When to call that, and to see then whether there is a batch;
- * UINT64_MAX: never.
+/* entry_expire () answers ETIMEDOUT to jobs whose time is over, with the reason 'why' ("": not known), and ignores
+ * later verdicts on them. It also ends a pause that is over. entry_due () returns when to call entry_expire () and
+ * entry_batch () next; UINT64_MAX: never.
  */
 void entry_expire (struct entry *e, uint64_t now_ms, const char *why);
 uint64_t entry_due (const struct entry *e);
 
-/* Answer all: those that are in no batch that is out with 'errnum', the others ETIMEDOUT, both with 'text'. */
+/* Answer all jobs with 'text': jobs that are out with ETIMEDOUT, the others with 'errnum'. */
 void entry_stop (struct entry *e, int errnum, const char *text);
 
 struct entry_stats {

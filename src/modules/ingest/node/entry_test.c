@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* entry_test.c - each job that came in is answered once */
+/* entry_test.c - each submitted job is answered once */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 #define TIMEOUT_MS 1000
 #define COOKIES 64
 
-/* A rank's entry and its ids, and what was answered to whom. */
+/* The entry of a rank, its ids, and the answers to its submitters. */
 struct rig {
     struct entry *e;
     struct block ids;
@@ -27,8 +27,8 @@ struct rig {
     int nout;
     struct jobwire_buf verdicts;
     int cookie[COOKIES];
-    void *forget; /* when someone is answered */
-    bool more;    /* then another comes in */
+    void *forget; /* forget this cookie in the reply function */
+    bool more;    /* add a job in the next reply */
 };
 
 static void must (bool good)
@@ -85,14 +85,14 @@ static void stop (struct rig *r)
     jobwire_buf_fini (&r->verdicts);
 }
 
-/* 'count' ids from 'first' on, made now. */
+/* Add 'count' ids from 'first' on, requested now. */
 static void fill (struct rig *r, uint64_t now_ms, uint64_t first, uint32_t count)
 {
     must (block_ask (&r->ids, now_ms, BLOCK_MAX_IDS) > 0
           && block_filled (&r->ids, &(struct block_run){ first, count }, 1) == 0);
 }
 
-/* Another batch is out: the last of those that are. */
+/* Put the next batch out, behind the batches that are out. */
 static bool next_batch (struct rig *r, uint64_t now_ms)
 {
     struct entry_batch *b = entry_batch (r->e, now_ms, &r->ids, &r->batch);
@@ -102,7 +102,7 @@ static bool next_batch (struct rig *r, uint64_t now_ms)
     return b != NULL;
 }
 
-/* The batch has the jobs of these cookies, with these ids; -1 ends. */
+/* Whether the next batch has the jobs of these cookies (-1 ends the list), with ids from 'first' on. */
 static bool batch_is (struct rig *r, uint64_t now_ms, uint64_t first, const int *cookie)
 {
     struct job job;
@@ -116,7 +116,7 @@ static bool batch_is (struct rig *r, uint64_t now_ms, uint64_t first, const int 
     return r->batch.count == 0;
 }
 
-/* The batch that has been out longest. */
+/* Apply verdicts to the batch that has been out longest. */
 static void judge (struct rig *r, uint64_t now_ms, const struct verdict *v, int n)
 {
     struct entry_batch *b = r->out[0];
@@ -146,30 +146,32 @@ static void test_verdicts (void)
 
     start (&r, 100, 100000);
     ok (entry_wants (r.e) == 0 && !next_batch (&r, NOW) && entry_due (r.e) == UINT64_MAX,
-        "where no job came there is none");
+        "without jobs no batch is made, and nothing is due");
     for (int i = 0; i < 5; i++)
         must (add (&r, NOW, i) == 0);
     ok (entry_wants (r.e) == 5 && !next_batch (&r, NOW), "jobs want ids, and wait for them");
     fill (&r, NOW, 100, 5);
-    ok (batch_is (&r, NOW, 100, (int[]){ 0, 1, 2, 3, 4, -1 }), "a batch has them in the order in which they came");
-    ok (entry_wants (r.e) == 0, "then none wants one");
+    ok (batch_is (&r, NOW, 100, (int[]){ 0, 1, 2, 3, 4, -1 }), "a batch has the jobs in the order in which they "
+                                                               "arrived");
+    ok (entry_wants (r.e) == 0, "jobs in a batch do not want ids");
     must (add (&r, NOW, 5) == 0);
-    ok (!next_batch (&r, NOW), "what comes then waits");
+    ok (!next_batch (&r, NOW), "without ids a later job waits");
     judge (&r, NOW, v, 5);
     ok (r.of[0].answers == 1 && r.of[0].errnum == 0 && r.of[0].id == 100 && !r.of[0].text[0],
-        "what is stored is answered with its id");
+        "a stored job is answered with its id");
     ok (r.of[1].answers == 1 && r.of[1].errnum == 0 && r.of[1].id == 7 && r.of[1].text[0],
-        "the same as another with that one's, and is told so");
-    ok (r.of[2].errnum == ENOSPC && strcmp (r.of[2].text, "full") == 0, "what is refused with why");
-    ok (r.of[3].errnum == ETIMEDOUT && r.of[3].text[0], "what is forgotten as unknown");
+        "a job with a known key is answered with the id of the stored job, and a text");
+    ok (r.of[2].errnum == ENOSPC && strcmp (r.of[2].text, "full") == 0, "a refused job is answered with the errno and "
+                                                                        "the reason");
+    ok (r.of[3].errnum == ETIMEDOUT && r.of[3].text[0], "a forgotten job is answered ETIMEDOUT");
     ok (r.of[4].errnum == EIO && !r.of[4].text[0], "a refusal may have no text");
-    ok (r.of[5].answers == 0 && entry_stats (r.e).jobs == 1, "what came later is there");
+    ok (r.of[5].answers == 0 && entry_stats (r.e).jobs == 1, "the job that arrived later still waits");
     fill (&r, NOW, 200, 5);
-    ok (batch_is (&r, NOW, 200, (int[]){ 5, -1 }), "... and goes next");
+    ok (batch_is (&r, NOW, 200, (int[]){ 5, -1 }), "the job that arrived later is in the next batch");
     judge (&r, NOW, v, 1);
     struct entry_stats s = entry_stats (r.e);
     ok (s.jobs == 0 && s.bytes == 0 && s.stored == 2 && s.same == 1 && s.refused == 2 && s.forgotten == 1,
-        "all is counted");
+        "the counters have all verdicts");
     stop (&r);
 }
 
@@ -184,15 +186,15 @@ static void test_late (void)
     must (batch_is (&r, NOW, 100, (int[]){ 0, 1, 2, -1 }));
     must (add (&r, NOW, 3) == 0);
     judge (&r, NOW, (struct verdict[]){ late, late, stored }, 3);
-    ok (r.of[2].answers == 1 && r.of[0].answers == 0, "what is late is not answered");
-    ok (batch_is (&r, NOW, 103, (int[]){ 0, 1, 3, -1 }), "it gets another id, before what came later");
+    ok (r.of[2].answers == 1 && r.of[0].answers == 0, "a late job is not answered");
+    ok (batch_is (&r, NOW, 103, (int[]){ 0, 1, 3, -1 }), "late jobs get new ids, before jobs that arrived later");
     judge (&r, NOW, (struct verdict[]){ stored, stored, late }, 3);
     ok (r.of[1].id == 104 && entry_wants (r.e) == 0 && !next_batch (&r, NOW),
-        "where the newest id was late there is a pause");
-    ok (entry_due (r.e) == NOW + ENTRY_PAUSE_MS, "... that ends");
-    ok (block_take (&r.ids, NOW) == 0, "... and ids that are there are thrown away");
+        "if the newest id was late there is a pause");
+    ok (entry_due (r.e) == NOW + ENTRY_PAUSE_MS, "the pause ends after ENTRY_PAUSE_MS");
+    ok (block_take (&r.ids, NOW) == 0, "prefetched ids are thrown away");
     entry_expire (r.e, NOW + ENTRY_PAUSE_MS, "");
-    ok (entry_wants (r.e) == 1 && entry_due (r.e) == NOW + TIMEOUT_MS, "after it ids are wanted");
+    ok (entry_wants (r.e) == 1 && entry_due (r.e) == NOW + TIMEOUT_MS, "after the pause ids are wanted");
     uint64_t now = NOW + ENTRY_PAUSE_MS, pause = 0;
     for (int i = 0; i < 6; i++) {
         fill (&r, now, 1000 * (uint64_t)(i + 1), 10);
@@ -202,17 +204,17 @@ static void test_late (void)
         pause = entry_due (r.e) - now;
         now += pause;
     }
-    ok (pause == ENTRY_PAUSE_MAX_MS, "pauses become longer, to a limit (%d)", (int)pause);
+    ok (pause == ENTRY_PAUSE_MAX_MS, "pauses become longer, up to a limit (%d)", (int)pause);
     fill (&r, now, 10000, 10);
     ok (batch_is (&r, now, 10000, (int[]){ 3, -1 }), "a pause may end with the next batch");
     entry_forget (r.e, &r.cookie[3]);
     judge (&r, now, &late, 1);
-    ok (entry_stats (r.e).jobs == 0 && r.of[3].answers == 0, "what is late and has nobody to answer is dropped");
-    ok (entry_stats (r.e).late == 10, "what was late is counted");
+    ok (entry_stats (r.e).jobs == 0 && r.of[3].answers == 0, "a late job whose submitter was forgotten is dropped");
+    ok (entry_stats (r.e).late == 10, "late jobs are counted");
     stop (&r);
 }
 
-/* As many out as may be, of two jobs each. */
+/* Put out as many batches as allowed, of two jobs each. */
 static void put_out_all (struct rig *r, uint64_t now_ms, uint64_t first)
 {
     for (int i = 0; i < ENTRY_BATCHES; i++) {
@@ -225,28 +227,28 @@ static void put_out_all (struct rig *r, uint64_t now_ms, uint64_t first)
 static void test_several (void)
 {
     const struct verdict other = { .kind = VERDICT_LATE, .id = 77 };
-    const int last = 2 * ENTRY_BATCHES; /* the job behind them */
+    const int last = 2 * ENTRY_BATCHES; /* the job behind these */
     struct rig r;
 
     start (&r, 100, 100000);
     put_out_all (&r, NOW, 100);
     must (add (&r, NOW, last) == 0);
     fill (&r, NOW, 200, 5);
-    ok (!next_batch (&r, NOW) && r.nout == ENTRY_BATCHES, "%d batches are out at most", ENTRY_BATCHES);
+    ok (!next_batch (&r, NOW) && r.nout == ENTRY_BATCHES, "at most %d batches are out", ENTRY_BATCHES);
     struct entry_batch *third = r.out[2];
     r.out[2] = r.out[0];
     r.out[0] = third;
     judge (&r, NOW, (struct verdict[]){ stored, stored }, 2);
-    ok (r.of[4].id == 104 && r.of[5].id == 105 && r.of[0].answers == 0, "they may be judged in any order");
-    ok (batch_is (&r, NOW, 200, (int[]){ last, -1 }), "where one is judged there is another");
+    ok (r.of[4].id == 104 && r.of[5].id == 105 && r.of[0].answers == 0, "batches may get their verdicts in any order");
+    ok (batch_is (&r, NOW, 200, (int[]){ last, -1 }), "after the verdicts of a batch the next one is made");
     judge (&r, NOW, (struct verdict[]){ late, late }, 2);
-    ok (entry_due (r.e) == NOW + ENTRY_PAUSE_MS, "one that is behind is a pause");
+    ok (entry_due (r.e) == NOW + ENTRY_PAUSE_MS, "a batch that was late causes a pause");
     for (int i = 2; i < ENTRY_BATCHES; i++)
         judge (&r, NOW, (struct verdict[]){ late, late }, 2);
-    ok (entry_due (r.e) == NOW + ENTRY_PAUSE_MS, "batches that are behind together are one, too");
+    ok (entry_due (r.e) == NOW + ENTRY_PAUSE_MS, "several batches that were late together cause one pause");
     judge (&r, NOW, &stored, 1);
     ok (r.of[last].id == 200 && entry_wants (r.e) == 0 && entry_stats (r.e).late == 2 * (ENTRY_BATCHES - 1),
-        "... while others are stored");
+        "jobs of other batches are stored meanwhile");
     entry_stop (r.e, EAGAIN, NULL);
     stop (&r);
 
@@ -256,7 +258,7 @@ static void test_several (void)
         judge (&r, NOW, (struct verdict[]){ other, other }, 2);
     fill (&r, NOW, 300, last);
     ok (next_batch (&r, NOW) && r.batch.count == (uint32_t)last,
-        "another life of rank 0 is no pause for any that named the old one");
+        "jobs that named an old life of rank 0 are sent again without a pause");
     stop (&r);
 }
 
@@ -270,25 +272,24 @@ static void test_forget (void)
     must (add (&r, NOW, 1) == 0);
     entry_forget (r.e, &r.cookie[1]);
     entry_forget (r.e, &r.cookie[9]);
-    ok (entry_stats (r.e).jobs == 3 && entry_wants (r.e) == 3,
-        "who waits and is forgotten is dropped, with all his jobs");
+    ok (entry_stats (r.e).jobs == 3 && entry_wants (r.e) == 3, "all waiting jobs of a forgotten submitter are dropped");
     fill (&r, NOW, 100, 10);
     must (batch_is (&r, NOW, 100, (int[]){ 0, 2, 3, -1 }));
     entry_forget (r.e, &r.cookie[2]);
-    ok (entry_stats (r.e).jobs == 3, "what is out goes its way");
+    ok (entry_stats (r.e).jobs == 3, "a job that is out stays when its submitter is forgotten");
     r.forget = &r.cookie[3];
     r.more = true;
     judge (&r, NOW, (struct verdict[]){ stored, stored, late }, 3);
     ok (r.of[0].answers == 1 && r.of[1].answers + r.of[2].answers + r.of[3].answers == 0,
-        "who is forgotten is not answered, whoever forgets him when");
-    ok (entry_stats (r.e).jobs == 1 && entry_wants (r.e) == 0, "... and one that came in then is there");
+        "a forgotten submitter is not answered, even if it is forgotten in a reply");
+    ok (entry_stats (r.e).jobs == 1 && entry_wants (r.e) == 0, "a job that was added in a reply is held");
     entry_expire (r.e, NOW + 100, "");
     r.forget = NULL;
     for (int i = 0; i < 200; i++)
         must (add (&r, NOW, 5 + i % 30) == 0);
     for (int i = 0; i < 30; i += 2)
         entry_forget (r.e, &r.cookie[5 + i]);
-    ok (entry_wants (r.e) == 1 + 200 - 100, "many may be forgotten (%u)", entry_wants (r.e));
+    ok (entry_wants (r.e) == 1 + 200 - 100, "many jobs may be forgotten (%u left)", entry_wants (r.e));
     stop (&r);
 }
 
@@ -300,19 +301,19 @@ static void test_expire (void)
     must (add (&r, NOW, 0) == 0 && add (&r, NOW + 1, 1) == 0);
     fill (&r, NOW, 100, 1);
     must (batch_is (&r, NOW, 100, (int[]){ 0, -1 }));
-    ok (entry_due (r.e) == NOW + TIMEOUT_MS, "the oldest is due first");
+    ok (entry_due (r.e) == NOW + TIMEOUT_MS, "the oldest job is due first");
     entry_expire (r.e, NOW + TIMEOUT_MS - 1, "");
-    ok (r.of[0].answers == 0, "... and not before");
+    ok (r.of[0].answers == 0, "before its time a job is not answered");
     entry_expire (r.e, NOW + TIMEOUT_MS, "");
     ok (r.of[0].answers == 1 && r.of[0].errnum == ETIMEDOUT && r.of[1].answers == 0,
-        "it is answered that nobody knows");
+        "after its time a job is answered ETIMEDOUT");
     entry_expire (r.e, NOW + TIMEOUT_MS + 1, "");
     ok (r.of[1].errnum == ETIMEDOUT && entry_wants (r.e) == 0 && entry_stats (r.e).jobs == 1,
-        "what never went is dropped then");
+        "a job that was never sent is dropped after its time");
     judge (&r, NOW + 2000, &stored, 1);
     ok (r.of[0].answers == 1 && entry_stats (r.e).jobs == 0 && entry_stats (r.e).expired == 2,
-        "its verdict is not heard");
-    ok (entry_due (r.e) == UINT64_MAX, "nothing is due where nothing is");
+        "a verdict after the timeout is ignored");
+    ok (entry_due (r.e) == UINT64_MAX, "without jobs nothing is due");
     stop (&r);
 }
 
@@ -326,10 +327,13 @@ static void test_stop (void)
     must (batch_is (&r, NOW, 100, (int[]){ 0, 1, -1 }));
     entry_forget (r.e, &r.cookie[1]);
     entry_stop (r.e, ENOSYS, "it ends");
-    ok (r.of[0].errnum == ETIMEDOUT && r.of[1].answers == 0 && r.of[2].errnum == ENOSYS, "at the end all are answered");
-    ok (strcmp (r.of[0].text, "it ends") == 0 && strcmp (r.of[2].text, "it ends") == 0, "... with why");
+    ok (r.of[0].errnum == ETIMEDOUT && r.of[1].answers == 0 && r.of[2].errnum == ENOSYS,
+        "at the end jobs that are out are answered "
+        "ETIMEDOUT, the others with the given errno");
+    ok (strcmp (r.of[0].text, "it ends") == 0 && strcmp (r.of[2].text, "it ends") == 0,
+        "the answers have the given text");
     stop (&r);
-    ok (r.of[0].answers == 1 && r.of[2].answers == 1, "... once");
+    ok (r.of[0].answers == 1 && r.of[2].answers == 1, "each job is answered once");
     entry_destroy (NULL);
 }
 
@@ -340,12 +344,12 @@ static void test_limits (void)
 
     start (&r, 2, 1000);
     must (add (&r, NOW, 0) == 0 && add (&r, NOW, 1) == 0);
-    ok (add_sized (&r, NOW, 2, 2, &err) < 0 && errno == EAGAIN, "more jobs than the limit are not taken: %s", err.text);
+    ok (add_sized (&r, NOW, 2, 2, &err) < 0 && errno == EAGAIN, "jobs above the limit are refused: %s", err.text);
     stop (&r);
     start (&r, 100, 1000);
-    ok (add_sized (&r, NOW, 0, 2000, NULL) == 0, "one that is longer than the limit is taken where there is none");
-    ok (add_sized (&r, NOW, 1, 2, &err) < 0 && errno == EAGAIN, "another is not, then: %s", err.text);
-    ok (entry_stats (r.e).jobs == 1 && r.of[1].answers == 0, "... and it is not answered");
+    ok (add_sized (&r, NOW, 0, 2000, NULL) == 0, "a job larger than the limit is accepted if no other is held");
+    ok (add_sized (&r, NOW, 1, 2, &err) < 0 && errno == EAGAIN, "a further job is refused: %s", err.text);
+    ok (entry_stats (r.e).jobs == 1 && r.of[1].answers == 0, "a refused job is not answered");
     stop (&r);
 
     start (&r, 10000, 100u << 20);
@@ -354,8 +358,8 @@ static void test_limits (void)
     must (add_sized (&r, NOW, 3, 5u << 20, NULL) == 0);
     fill (&r, NOW, 100, 4096);
     ok (batch_is (&r, NOW, 100, (int[]){ 0, 1, -1 }) && batch_is (&r, NOW, 102, (int[]){ 2, -1 }),
-        "a batch is no longer than ENTRY_BATCH_BYTES");
-    ok (batch_is (&r, NOW, 103, (int[]){ 3, -1 }), "... but with a single job");
+        "a batch has at most ENTRY_BATCH_BYTES");
+    ok (batch_is (&r, NOW, 103, (int[]){ 3, -1 }), "a single job may be larger than a batch");
     judge (&r, NOW, (struct verdict[]){ stored, stored }, 2);
     judge (&r, NOW, &stored, 1);
     judge (&r, NOW, &stored, 1);
@@ -363,7 +367,7 @@ static void test_limits (void)
         must (add (&r, NOW, 5) == 0);
     fill (&r, NOW, 10000, 4096);
     ok (next_batch (&r, NOW) && r.batch.count > 1000 && r.batch.count <= JOBWIRE_BATCH_JOBS,
-        "nor has it more than JOBWIRE_BATCH_JOBS, however short they are");
+        "a batch has at most JOBWIRE_BATCH_JOBS, even if jobs are short");
     stop (&r);
 }
 

@@ -3,18 +3,18 @@
 
 /* history_test.c - random histories of a small tree
  *
- * Seven ranks take jobs in; rank 0 has the line, consumers, and a store that is an array and keeps the rules of
- * root/store.h.  Batches and answers are late or lost, a rank gets another parent while copies of what it sent are on
- * their way, ranks and rank 0 start again, commits fail, consumers acknowledge, and what they did is forgotten.
- * Clocks differ.  Whatever happens:
+ * Jobs are submitted at seven ranks. Rank 0 has the line, consumers, and a store that is an array and keeps the rules
+ * of root/store.h. Batches and answers are delayed or lost; ranks get another parent while copies of their batches are
+ * on the way; ranks and rank 0 restart; commits fail; consumers acknowledge, and acknowledged jobs are forgotten.
+ * Clocks differ. In all histories:
  *
- *   a submission is answered once, unless its rank is no more or its submitter
- *   what was answered as stored is there, under that id, and nowhere else
- *   what was refused never is there
- *   nothing is stored twice; of those with the same key one, as long as it is remembered
- *   nothing is stored below what a consumer was shown, and each consumer got all
+ *   a submission is answered once, unless its rank or its submitter has gone
+ *   a job that was answered as stored is stored, under that id only
+ *   a job that was refused is never stored
+ *   no job is stored twice; of jobs with the same key only one is stored, while the key is remembered
+ *   no job is stored below a job that a consumer was shown, and each consumer gets all jobs
  *
- * A root that breaks one of its rules is found out: so the histories are such as can tell.
+ * As a check of the test, a root that breaks one of its rules must be detected.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -31,23 +31,23 @@
 
 enum { RANKS = 7, MAX_EVENTS = 1024, MAX_SUBS = 512, MAX_JOBS = 512, CONSUMERS = 2, KEYS = 256 };
 #define T0_MS 100000
-#define SKEW_MS 60      /* that clocks are apart at most */
-#define CHAOS_MS 700    /* after that nothing fails */
-#define CALM_MS 1000    /* after that no id is given that is as old as what was forgotten */
+#define SKEW_MS 60      /* the largest difference of clocks */
+#define CHAOS_MS 700    /* until then faults happen */
+#define CALM_MS 1000    /* from then on new ids are above all forgotten ids */
 #define LAST_MS 1100    /* the last submission */
-#define END_MS 4500     /* then all is answered */
-#define PATIENT_MS 3500 /* timeout after which, in calm, none is over */
+#define END_MS 4500     /* end; all submissions are answered */
+#define PATIENT_MS 3500 /* a timeout that no submission after CALM_MS reaches */
 #define HISTORIES 3000
 
-/* What a root does wrong. */
+/* The rule that a root breaks. */
 enum breach {
     NONE,
-    LATE_FIRST,     /* looks at the line before it looks whether a job is stored */
-    NOT_RAISED,     /* does not raise the line over what it refuses */
-    NO_LIFE,        /* stores what names another life */
-    STORED_REFUSED, /* refuses all of a group that failed, also what was stored before */
-    NO_FLOOR,       /* does not know that it has forgotten */
-    SHOWN_EARLY,    /* shows what is below the watermark while a group is under way */
+    LATE_FIRST,     /* checks the line before it checks whether a job is stored */
+    NOT_RAISED,     /* does not raise the line over refused jobs */
+    NO_LIFE,        /* stores jobs that name another life */
+    STORED_REFUSED, /* refuses all jobs of a failed group, also those stored before */
+    NO_FLOOR,       /* does not know which ids it has forgotten */
+    SHOWN_EARLY,    /* shows jobs below the watermark while a group is under way */
     NO_KEYS,
     BREACHES
 };
@@ -57,23 +57,23 @@ enum event_type { EV_BATCH, EV_ANSWER, EV_FAILED, EV_IDS, EV_COMMIT, EV_SUBMIT, 
 struct event {
     uint64_t at_ms;
     enum event_type type;
-    int rank, life;      /* of whom it is for */
-    int from, from_life; /* EV_BATCH */
+    int rank, life;      /* the receiver */
+    int from, from_life; /* of EV_BATCH: the sender */
     uint32_t tag;
     char *data;
     size_t size;
-    struct block_run run; /* EV_IDS; none: it failed */
+    struct block_run run; /* of EV_IDS; empty: the request failed */
 };
 
 struct submission {
     struct history *h;
     int rank, life;
-    int key; /* 0: none */
+    int key; /* 0: no key */
     uint64_t at_ms;
     int answers;
     int errnum;
-    bool gone;   /* nobody is there to be answered */
-    uint64_t id; /* that it is stored under; 0: it is not */
+    bool gone;   /* the submitter has gone */
+    uint64_t id; /* under which it is stored; 0: not stored */
 };
 
 struct stored {
@@ -82,7 +82,7 @@ struct stored {
     enum { STORED, REMEMBERED, FORGOTTEN } state;
 };
 
-/* A batch of another rank that is here. */
+/* A batch of another rank that this rank holds. */
 struct child {
     LIST_ENTRY (child) link;
     struct rank *rank;
@@ -101,7 +101,7 @@ struct rank {
     LIST_HEAD (children, child) children;
     struct entry_batch *out;
     struct jobwire_reader out_jobs;
-    uint32_t pending[RELAY_UNDER_WAY]; /* tags of batches that the parent has; 0: none */
+    uint32_t pending[RELAY_UNDER_WAY]; /* tags of batches that the parent has; 0: unused */
 };
 
 struct consumer {
@@ -114,7 +114,7 @@ struct history {
     uint64_t random, now_ms, seed;
     enum breach breach;
     const char *wrong;
-    uint64_t timeout_ms, max_stored, lag_ms; /* of the watermark */
+    uint64_t timeout_ms, max_stored, lag_ms; /* delay of the watermark */
     struct rank rank[RANKS];
     struct event event[MAX_EVENTS];
     int nevents;
@@ -122,7 +122,7 @@ struct history {
     int nsubs, keys;
     struct stored stored[MAX_JOBS];
     int nstored;
-    uint64_t floor, told; /* the highest job that some consumer was shown */
+    uint64_t floor, told; /* told: the highest job that any consumer was shown */
     uint64_t life;        /* of the root */
     struct line line;
     struct watch *watch;
@@ -132,7 +132,7 @@ struct history {
         char *data;
         size_t size;
     } queue[RELAY_UNDER_WAY];
-    int nqueue, ngroup; /* of the queue, those in the group that is under way */
+    int nqueue, ngroup; /* ngroup: how many of the queue are in the current group */
     uint64_t group_line;
     struct {
         uint64_t answers[4], refused, unknown, late, copies, restarts, moves, failures;
@@ -174,7 +174,7 @@ static void must (bool good)
 static void post (struct history *h, uint64_t in_ms, struct event e)
 {
     if (h->nevents == MAX_EVENTS) {
-        wrong (h, "there is no end of messages");
+        wrong (h, "messages do not end");
         free (e.data);
         return;
     }
@@ -191,7 +191,7 @@ static char *copy_of (const void *data, size_t size)
     return copy;
 }
 
-/* 'count' ids of a rank's generator: what it makes is above all that it made, and never below the watermark. */
+/* Make 'count' ids of a rank's generator, above all ids that it made before, and never below the watermark. */
 static uint64_t make_ids (struct rank *rk, uint32_t count)
 {
     uint64_t now = (rk->h->now_ms + rk->skew_ms) << 24 | (uint64_t)rk->number << 16;
@@ -210,7 +210,7 @@ static uint64_t watermark (struct history *h)
     return (least - h->lag_ms) << 24;
 }
 
-/* --- what has to be so --------------------------------------------------------------------------------------- */
+/* --- checks -------------------------------------------------------------------------------------------------- */
 
 static void check_stored (struct history *h, const struct submission *s, uint64_t id)
 {
@@ -250,15 +250,15 @@ static void store (struct history *h, uint64_t id, int sub, int key)
     struct submission *s = &h->sub[sub];
 
     if (h->nstored == MAX_JOBS) {
-        wrong (h, "there is no end of jobs");
+        wrong (h, "too many jobs are stored");
         return;
     }
     if (s->id != 0)
         wrong (h, "a submission is stored twice");
     if (find_key (h, key))
-        wrong (h, "two with the same key are stored");
+        wrong (h, "two jobs with the same key are stored");
     if (id <= h->told)
-        wrong (h, "a job comes in below what a consumer was shown");
+        wrong (h, "a job is stored below a job that a consumer was shown");
     s->id = id;
     if (s->answers > 0)
         check_refused (h, s);
@@ -301,26 +301,26 @@ static void forget (struct history *h, struct submission *s)
     entry_forget (h->rank[s->rank].entry, s);
 }
 
-/* A submitter who does not know tries again, with the same key, elsewhere or here. */
+/* On ETIMEDOUT a submitter may submit the job again with the same key, at the same rank or another one. */
 static void reply_cb (void *arg, void *cookie, uint64_t id, int errnum, const char *text)
 {
     struct submission *s = cookie;
     struct history *h = s->h;
 
     if (s->answers++ > 0 || s->gone)
-        wrong (h, s->gone ? "who is gone is answered" : "a submission is answered twice");
+        wrong (h, s->gone ? "a submitter that has gone is answered" : "a submission is answered twice");
     s->errnum = errnum;
     if (errnum == 0) {
         check_stored (h, s, id);
         if (!text && id != s->id)
-            wrong (h, "a submission is stored under another id than was answered");
+            wrong (h, "a submission is answered with another id than it is stored under");
         h->seen.answers[text ? 1 : 0]++;
     }
     else {
         check_refused (h, s);
         h->seen.answers[errnum == ETIMEDOUT ? 2 : 3]++;
         if (errnum == ETIMEDOUT && s->at_ms >= T0_MS + CALM_MS && h->timeout_ms == PATIENT_MS)
-            wrong (h, "in calm, a submission is answered that nobody knows");
+            wrong (h, "a submission after the faults is answered ETIMEDOUT");
     }
     if (errnum == ETIMEDOUT && s->key > 0 && chaos (h) && chance (h, 60))
         submit (h, chance (h, 50) ? s->rank : (int)below (h, RANKS), s->key);
@@ -345,7 +345,7 @@ static void submit_some (struct history *h)
 
 /* --- rank 0 -------------------------------------------------------------------------------------------------- */
 
-/* The number in a text that has no end. */
+/* The number in a text that is not terminated. */
 static int number_in (const void *text, size_t size)
 {
     const char *p = text;
@@ -356,7 +356,7 @@ static int number_in (const void *text, size_t size)
     return n;
 }
 
-/* The rules of root/store.h, in their order; 'full': what is not there yet is refused. */
+/* Apply the rules of root/store.h, in their order. 'full': refuse jobs that are not stored yet. */
 static struct verdict judge (struct history *h, const struct job *job, bool full)
 {
     const struct stored *s = find (h, job->id);
@@ -395,12 +395,12 @@ static void judge_batch (struct history *h, int i, bool fails, struct jobwire_bu
     idt_error_t error;
 
     if (jobwire_read_batch (&r, h->queue[i].data, h->queue[i].size, &error) < 0) {
-        wrong (h, "a batch is none");
+        wrong (h, "a batch cannot be read");
         return;
     }
     while (jobwire_next_job (&r, &job)) {
         if (number_in (job.spec, job.spec_size) != (int)job.userid)
-            wrong (h, "a job has another's jobspec");
+            wrong (h, "a job has the jobspec of another");
         struct verdict v = judge (h, &job, fails);
         if (v.kind == VERDICT_REFUSED || v.kind == VERDICT_SAME)
             *refused = max_u64 (*refused, job.id);
@@ -419,7 +419,7 @@ static void begin_group (struct history *h)
     post (h, below (h, chance (h, 5) ? 100 : 10), (struct event){ .type = EV_COMMIT, .life = h->rank[0].life });
 }
 
-/* What is borrowed from the relay is read before it is answered. */
+/* Read the batches, which are borrowed from the relay, before the relay is answered. */
 static void end_group (struct history *h)
 {
     struct jobwire_buf verdicts[RELAY_UNDER_WAY] = { { 0 } };
@@ -443,12 +443,12 @@ static void end_group (struct history *h)
 
         jobwire_buf_reader (&verdicts[i], &r);
         if (!relay_answered (h->rank[0].relay, h->now_ms, tag[i], &r))
-            wrong (h, "rank 0 does not know how many jobs a batch has");
+            wrong (h, "the verdicts of rank 0 do not match the jobs of a batch");
         jobwire_buf_fini (&verdicts[i]);
     }
 }
 
-/* It was killed: what was under way is done, or not, and nobody is told. */
+/* The root is killed: the current group is committed or lost, and no batch is answered. */
 static void root_stop (struct history *h)
 {
     struct jobwire_buf verdicts = { 0 };
@@ -502,7 +502,7 @@ static void deliver (struct history *h, struct consumer *c, uint64_t after, uint
     const struct stored *s;
 
     if (after < c->has)
-        wrong (h, "a consumer is sent again what it has");
+        wrong (h, "a consumer is sent a job again");
     while (b.count < max_jobs && (s = next_stored (h, after, upto))) {
         after = s->id;
         must (jobwire_add_job (&b, &(struct job){ .id = s->id, .spec = "{}", .spec_size = 2 }) == 0);
@@ -534,25 +534,25 @@ static void acknowledge (struct history *h)
         }
 }
 
-/* It confirms all, or to somewhere; where it has as much as it may, all. */
+/* The consumer confirms all jobs, or, unless its window is full, some of them. */
 static void confirm (struct history *h, struct consumer *c)
 {
     struct watcher_stats s = watcher_stats (c->watcher);
     uint64_t upto = c->has;
 
     if (s.jobs > s.window)
-        wrong (h, "a consumer is sent more than it wants");
+        wrong (h, "a consumer is sent more jobs than its window");
     if (chaos (h) && s.jobs < s.window && chance (h, 50)) {
         const struct stored *job = next_stored (h, c->confirmed, c->has);
 
         upto = job ? job->id : c->confirmed;
     }
     if (watch_confirm (h->watch, c->watcher, upto) < 0)
-        wrong (h, "a consumer cannot confirm what it has");
+        wrong (h, "a consumer cannot confirm the jobs that it has");
     c->confirmed = max_u64 (c->confirmed, upto);
 }
 
-/* Returns whether one was sent something. */
+/* Returns whether any consumer was sent jobs. */
 static bool deliver_all (struct history *h)
 {
     uint64_t shown = h->breach == SHOWN_EARLY ? h->line.at : line_shown (&h->line), after;
@@ -564,7 +564,7 @@ static bool deliver_all (struct history *h)
     while ((w = watch_next (h->watch, shown, &after, &max_jobs, &max_bytes))) {
         any = true;
         if (chaos (h) && chance (h, 10)) {
-            watch_sent (h->watch, w, 0, &(struct jobwire_reader){ 0 }); /* nothing was found */
+            watch_sent (h->watch, w, 0, &(struct jobwire_reader){ 0 }); /* no jobs were read */
             break;
         }
         deliver (h, watcher_owner (w), after, shown, max_jobs);
@@ -572,7 +572,7 @@ static bool deliver_all (struct history *h)
     return any;
 }
 
-/* In calm, until they have all. */
+/* Let consumers read and confirm; after the faults until each has all jobs. */
 static void consume (struct history *h)
 {
     bool any;
@@ -602,7 +602,7 @@ static void child_reply_cb (void *arg, struct jobwire_reader *verdicts)
 
     must (jobwire_add_verdicts (&b, verdicts->body, verdicts->size, verdicts->count) == 0);
     if (chaos (h) && chance (h, 5))
-        jobwire_buf_fini (&b); /* lost: a fault of the link tells who waits for it, or his next parent */
+        jobwire_buf_fini (&b); /* lost: the sender is notified of a fault, or sends again to its next parent */
     else
         post (h, below (h, 4),
               (struct event){ .type = EV_ANSWER,
@@ -647,13 +647,13 @@ static void fail_pending (struct rank *rk)
                   (struct event){ .type = EV_FAILED, .rank = rk->number, .life = rk->life, .tag = rk->pending[i] });
 }
 
-/* Killed, or told to end. */
+/* A rank is killed, or ends normally. */
 static void rank_stop (struct rank *rk)
 {
     struct history *h = rk->h;
     struct entry *e = rk->entry;
 
-    rk->entry = NULL; /* nobody tries again here */
+    rk->entry = NULL; /* submitters do not retry here */
     if (chance (h, 50))
         entry_stop (e, ENOSYS, "this rank ends");
     for (int i = 0; i < h->nsubs; i++)
@@ -678,7 +678,7 @@ static bool is_above (const struct history *h, int rank, int other)
     return other == rank;
 }
 
-/* Another parent, or the same once more.  The old one may know that this rank is gone. */
+/* Give a rank another parent, or the same once more. The old parent may learn that this rank has gone. */
 static void move (struct history *h, int rank)
 {
     struct rank *rk = &h->rank[rank], *old = &h->rank[rk->parent];
@@ -699,7 +699,7 @@ static void move (struct history *h, int rank)
     h->seen.moves++;
 }
 
-/* A batch may be lost, or its sender may take it for lost while it is on its way. */
+/* Send a batch. It may be lost, or its sender may take it for lost while it is under way. */
 static void send (struct rank *rk, const void *data, size_t size, uint32_t tag)
 {
     struct history *h = rk->h;
@@ -743,7 +743,7 @@ static void ask_for_ids (struct rank *rk)
     post (h, below (h, chaos (h) && chance (h, 10) ? 60 : 3), e);
 }
 
-/* As the shell does it after each event. */
+/* Do what the adapter does after each event. */
 static void turn (struct rank *rk)
 {
     struct history *h = rk->h;
@@ -779,7 +779,7 @@ static void batch_came (struct history *h, const struct event *e)
 
     must (c != NULL);
     if (jobwire_read_batch (&jobs, e->data, e->size, NULL) < 0) {
-        wrong (h, "a batch is none");
+        wrong (h, "a batch cannot be read");
         free (c);
         return;
     }
@@ -808,7 +808,7 @@ static void answer_came (struct history *h, const struct event *e)
     struct jobwire_reader verdicts;
 
     if (jobwire_read_verdicts (&verdicts, e->data, e->size, NULL) < 0)
-        wrong (h, "an answer is none");
+        wrong (h, "an answer cannot be read");
     else if (take_pending (rk, e->tag) && !relay_answered (rk->relay, h->now_ms, e->tag, &verdicts))
         wrong (h, "an answer has not as many verdicts as the batch has jobs");
 }
@@ -820,7 +820,7 @@ static void ids_came (struct history *h, const struct event *e)
     if (e->run.count == 0)
         block_failed (&rk->ids);
     else if (block_filled (&rk->ids, &e->run, 1) < 0)
-        wrong (h, "ids are not taken");
+        wrong (h, "ids are refused");
 }
 
 static void something_breaks (struct history *h)
@@ -844,7 +844,7 @@ static void handle (struct history *h, const struct event *e)
     bool alive = e->life == h->rank[e->rank].life;
 
     if (e->type == EV_BATCH)
-        batch_came (h, e); /* whichever life it meets */
+        batch_came (h, e); /* in any life of the receiver */
     else if (e->type == EV_ANSWER && alive)
         answer_came (h, e);
     else if (e->type == EV_FAILED && alive && take_pending (&h->rank[e->rank], e->tag))
@@ -867,7 +867,7 @@ static void handle (struct history *h, const struct event *e)
         something_breaks (h);
 }
 
-/* What comes again and again: the last submissions are made in calm, some time before the end. */
+/* Schedule a periodic event again. The last submissions are made without faults, some time before the end. */
 static void again (struct history *h, enum event_type type)
 {
     uint64_t until = END_MS, in_ms = 40;
@@ -964,7 +964,7 @@ static void stop (struct history *h)
         free (next_event (h).data);
 }
 
-/* Returns what was wrong; NULL: nothing. */
+/* Returns the first violation, or NULL. */
 static const char *run (struct history *h, uint64_t seed, enum breach breach)
 {
     start (h, seed, breach);
@@ -1000,26 +1000,26 @@ static void test_histories (struct history *h, uint64_t first, uint64_t count)
         moves += h->seen.moves;
         failures += h->seen.failures;
     }
-    ok (bad == 0, "%" PRIu64 " histories keep what was promised", count);
+    ok (bad == 0, "%" PRIu64 " histories keep all promises", count);
     diag ("answers: %" PRIu64 " stored, %" PRIu64 " same, %" PRIu64 " unknown, %" PRIu64 " refused", stored, same,
           unknown, refused);
-    diag ("%" PRIu64 " late, %" PRIu64 " copies of what was stored, %" PRIu64 " restarts, %" PRIu64 " moves, %" PRIu64
-          " commits that failed",
+    diag ("%" PRIu64 " late, %" PRIu64 " copies of stored jobs, %" PRIu64 " restarts, %" PRIu64 " moves, %" PRIu64
+          " failed commits",
           late, copies, restarts, moves, failures);
     ok (stored && same && unknown && refused && late && copies && restarts && moves && failures,
-        "in them all is seen that may happen");
+        "all kinds of answers and faults occur");
 }
 
 static void test_breaches (struct history *h)
 {
     static const char *name[BREACHES] = {
-        [LATE_FIRST] = "calls late what is stored",
-        [NOT_RAISED] = "does not raise the line over what it refuses",
-        [NO_LIFE] = "stores what was sent to a life that is over",
-        [STORED_REFUSED] = "refuses what was stored before",
-        [NO_FLOOR] = "does not know that it has forgotten",
-        [SHOWN_EARLY] = "shows what a group that is under way may still add to",
-        [NO_KEYS] = "does not look for keys",
+        [LATE_FIRST] = "answers LATE for stored jobs",
+        [NOT_RAISED] = "does not raise the line over refused jobs",
+        [NO_LIFE] = "stores jobs that were sent to an earlier life",
+        [STORED_REFUSED] = "refuses jobs that were stored before",
+        [NO_FLOOR] = "does not know which ids it has forgotten",
+        [SHOWN_EARLY] = "shows jobs before the current group is committed",
+        [NO_KEYS] = "does not look up keys",
     };
 
     for (enum breach b = NONE + 1; b < BREACHES; b++) {
@@ -1028,11 +1028,11 @@ static void test_breaches (struct history *h)
 
         while (!what && seed < HISTORIES)
             what = run (h, ++seed, b);
-        ok (what != NULL, "a root is found out that %s (%" PRIu64 ": %s)", name[b], seed, what ? what : "it is not");
+        ok (what != NULL, "a root is detected that %s (%" PRIu64 ": %s)", name[b], seed, what ? what : "not detected");
     }
 }
 
-/* Arguments: the first seed, and how many; for a long search. */
+/* Arguments: the first seed, and the number of histories; for long searches. */
 int main (int argc, char **argv)
 {
     struct history *h = malloc (sizeof (*h));

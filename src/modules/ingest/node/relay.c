@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* relay.c - batches that fill, that wait, that are under way
+/* relay.c - batches that are being filled, that wait, and that are under way
  *
- * A parcel's jobs are copied once, into the last batch that waits: so a batch can be sent as it is.  Batches keep
- * their numbers, and those that wait are in order of these; one that was sent before is not filled further.
+ * The jobs of a parcel are copied once, into the last waiting batch, so that a batch can be sent as it is. Batches keep
+ * their numbers, and waiting batches are in order of number. A batch that was sent before is not filled further.
  */
 #include <assert.h>
 #include <errno.h>
@@ -22,9 +22,9 @@ TAILQ_HEAD (batches, batch);
 struct relay_parcel {
     TAILQ_ENTRY (relay_parcel) link;
     struct batch *batch;
-    size_t size; /* in the batch */
+    size_t size; /* its bytes in the batch */
     uint32_t count;
-    relay_reply_f reply; /* NULL: who would be answered is gone */
+    relay_reply_f reply; /* NULL: the parcel was forgotten while under way */
     void *arg;
 };
 
@@ -33,8 +33,8 @@ struct batch {
     struct jobwire_buf jobs;
     struct parcels parcels; /* in the order of their jobs */
     uint64_t number;
-    uint32_t tag;   /* of the last time it was sent; 0: never */
-    bool under_way; /* or answered: its parcels are not cut out */
+    uint32_t tag;   /* of the last time it was sent; 0: never sent */
+    bool under_way; /* or being answered: its parcels must not be removed */
 };
 
 struct relay {
@@ -43,8 +43,8 @@ struct relay {
     struct batches waiting, under_way;
     uint64_t number;
     uint32_t tag;
-    uint64_t pause_until_ms; /* 0: none */
-    uint64_t pause_ms;       /* how long the last was */
+    uint64_t pause_until_ms; /* 0: no pause */
+    uint64_t pause_ms;       /* length of the last pause */
     struct relay_stats stats;
 };
 
@@ -97,7 +97,7 @@ static bool has_room (const struct batch *b, const struct jobwire_reader *jobs)
            && b->jobs.size + jobs->size <= RELAY_BATCH_BYTES;
 }
 
-/* The batch that fills; a new one is not in the list yet. */
+/* The batch that takes 'jobs': the last waiting one, or a new one that is not in the list yet. */
 static struct batch *batch_for (struct relay *r, const struct jobwire_reader *jobs)
 {
     struct batch *b = TAILQ_LAST (&r->waiting, batches);
@@ -134,7 +134,7 @@ struct relay_parcel *relay_add (struct relay *r, const struct jobwire_reader *jo
     return p;
 }
 
-/* Where its jobs begin in its batch: those of the others are behind each other up to there. */
+/* The offset of a parcel's jobs in its batch, computed from the end: the jobs of later parcels follow. */
 static size_t offset_of (const struct relay_parcel *p)
 {
     size_t behind = p->size;
@@ -218,7 +218,9 @@ static void take_back (struct relay *r, struct batch *b)
     r->stats.under_way--;
 }
 
-/* In the order of their numbers; few waited before it and were sent. */
+/* Put a batch back among the waiting ones, in order of number. The loop is short, because few batches before it are
+ * waiting.
+ */
 static void wait_again (struct relay *r, struct batch *b)
 {
     struct batch *after = TAILQ_FIRST (&r->waiting);
@@ -233,7 +235,7 @@ static void wait_again (struct relay *r, struct batch *b)
         TAILQ_INSERT_TAIL (&r->waiting, b, link);
 }
 
-/* Those whom it would have answered are gone. */
+/* Remove the parcels that were forgotten while the batch was under way. */
 static void cut_forgotten (struct relay *r, struct batch *b)
 {
     struct relay_parcel *p, *next;
@@ -241,11 +243,11 @@ static void cut_forgotten (struct relay *r, struct batch *b)
     for (p = TAILQ_FIRST (&b->parcels); p; p = next) {
         next = TAILQ_NEXT (p, link);
         if (!p->reply)
-            relay_forget (r, p); /* and the batch with its last */
+            relay_forget (r, p); /* frees the batch with its last parcel */
     }
 }
 
-/* Two that fail together are one failure. */
+/* Start a pause after a failure. Batches that fail during a pause do not extend it. */
 static void pause_after (struct relay *r, uint64_t now_ms)
 {
     if (now_ms < r->pause_until_ms)
@@ -267,7 +269,9 @@ void relay_failed (struct relay *r, uint64_t now_ms, uint32_t tag)
     pause_after (r, now_ms);
 }
 
-/* The batch is in no list any more: who is answered may add parcels, and forget others of it. */
+/* Answer all parcels of a batch that is in no list any longer. A reply function may add parcels, and forget other
+ * parcels of this batch.
+ */
 static void answer (struct relay *r, struct batch *b, struct jobwire_reader *verdicts)
 {
     struct jobwire_reader own;

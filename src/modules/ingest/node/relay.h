@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* relay.h - batches on their way up, verdicts on their way down
+/* relay.h - combines batches on their way up, and splits verdicts on their way down
  *
- * A parcel is what one child, or this rank itself, wants to be stored.  Parcels that wait go up together, few batches
- * at a time, in the order in which they came.  A batch that failed is sent again as it was,
- * before those that came later.  Each parcel that was taken in is answered exactly once, through its reply function, or
- * dropped with relay_forget () or relay_destroy ().
+ * A parcel is a set of jobs from one child, or from this rank itself. Waiting parcels are combined into batches in the
+ * order in which they arrived; a limited number of batches is under way. A batch that failed is sent again unchanged,
+ * before those that came later. Each parcel is answered exactly once, through its reply function, or dropped by
+ * relay_forget () or relay_destroy ().
  */
 #ifndef INGEST_RELAY_H
 #define INGEST_RELAY_H
@@ -17,58 +17,63 @@
 
 #include "modules/ingest/job/wire.h"
 
-/* Batches that are under way at most.  On a link many, so that each hop works on another one; at rank 0 one is stored
- * and one waits: what comes meanwhile is stored together, in one commit.
+/* The most batches that are under way. On a link there are many, so that each hop works on another one. At rank 0 one
+ * is being stored and one waits; jobs that arrive meanwhile are stored together, in one commit.
  */
 #define RELAY_UNDER_WAY 16
 #define RELAY_ROOT_UNDER_WAY 2
-#define RELAY_BATCH_BYTES (240u << 10) /* that parcels are put together to; less than a link sends in one piece */
+#define RELAY_BATCH_BYTES (240u << 10) /* size up to which parcels are combined; less than a link sends in one piece */
 
-#define RELAY_PAUSE_MS 10 /* after the first failure; twice as long after each that follows */
+#define RELAY_PAUSE_MS 10 /* pause after the first failure; doubled after each further one, up to the maximum */
 #define RELAY_PAUSE_MAX_MS 1000
 
 struct relay;
 struct relay_parcel;
 
-/* The verdicts of a parcel's jobs, in order; borrowed.  It may add parcels. */
+/* Gets the verdicts of a parcel's jobs, in order; borrowed. The function may add parcels. */
 typedef void (*relay_reply_f) (void *arg, struct jobwire_reader *verdicts);
 
-/* 'max_bytes': of the parcels that are there; 'max_under_way': batches.  NULL with errno ENOMEM. */
+/* 'max_bytes' limits the parcels that are held, 'max_under_way' the batches under way. Returns NULL with errno ENOMEM.
+ */
 struct relay *relay_create (size_t max_bytes, uint32_t max_under_way);
 
-/* Nobody is answered.  NULL is fine; keeps errno. */
+/* Does not answer any parcel. NULL is allowed; errno is kept. */
 void relay_destroy (struct relay *r);
 
-/* Take in the jobs of 'jobs' (copied), at least one.  Returns the parcel, borrowed until it is answered or forgotten,
- * or NULL with errno set:
- *   EAGAIN  with it there would be more than max_bytes; a parcel is taken where none is there, however long
- *   ENOMEM
+/* Add a parcel with the jobs of 'jobs' (copied), at least one. Returns the parcel, borrowed until it is answered or
+ * forgotten, or NULL with errno set:
+ *   EAGAIN  the parcels would exceed max_bytes; if none is held, a parcel of any size is accepted
+ *   ENOMEM  out of memory
  */
 struct relay_parcel *relay_add (struct relay *r, const struct jobwire_reader *jobs, relay_reply_f reply, void *arg);
 
-/* Who would be answered is gone.  A parcel that waits is not sent, not even again; what is under way goes on. */
+/* Drop a parcel whose sender no longer needs an answer. If the parcel waits, it is not sent. If it is under way, its
+ * jobs may still be stored; it is not sent again.
+ */
 void relay_forget (struct relay *r, struct relay_parcel *parcel);
 
-/* The next batch to send: borrowed until it is answered, or has failed, and then under way as '*tag'.  false: nothing
- * waits, so many are under way, or a failed one pauses.
+/* Take the next batch to send. 'data' is borrowed until the batch is answered or has failed; the batch is under way as
+ * '*tag'. Returns false if no batch waits, if max_under_way are under way, or during a pause after a failure.
  */
 bool relay_next (struct relay *r, uint64_t now_ms, const void **data, size_t *size, uint32_t *tag);
 
-/* Batch 'tag', which is under way, was answered: false where the answer does not have as many verdicts as the batch
- * has jobs, and the batch failed.
+/* Report the answer to batch 'tag', which is under way. Returns false if the number of verdicts is not the number of
+ * jobs in the batch; then the batch has failed. An unknown tag is ignored.
  */
 bool relay_answered (struct relay *r, uint64_t now_ms, uint32_t tag, struct jobwire_reader *verdicts);
 
-/* It was not: it waits again, for RELAY_PAUSE_MS, then longer, until one is answered.  Others wait with it. */
+/* Report that batch 'tag' was not answered. It waits again. All batches pause for RELAY_PAUSE_MS; each further failure
+ * doubles the pause, up to RELAY_PAUSE_MAX_MS, until a batch is answered.
+ */
 void relay_failed (struct relay *r, uint64_t now_ms, uint32_t tag);
 
-/* When relay_next () should be called, if nothing else happens; 0: now; UINT64_MAX: not. */
+/* When to call relay_next (), unless something else happens before; 0: now; UINT64_MAX: never. */
 uint64_t relay_due (const struct relay *r);
 
 struct relay_stats {
-    uint32_t parcels, under_way; /* waiting; batches */
+    uint32_t parcels, under_way; /* parcels that wait; batches under way */
     size_t bytes;
-    uint64_t batches, jobs, failed; /* sent, each time; in them; batches that failed */
+    uint64_t batches, jobs, failed; /* batches sent, counted each time; jobs in them; batches that failed */
 };
 struct relay_stats relay_stats (const struct relay *r);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* relay_test.c - parcels go up together, and each gets its own verdicts */
+/* relay_test.c - parcels are combined, and each gets its own verdicts */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,13 +17,13 @@ static void must (bool good)
         bail_out ("no memory");
 }
 
-/* Who is answered, and with which ids: the SAME verdicts that verdicts_for () makes. */
+/* The sender of a parcel, and the ids it was answered with: answer () gives each job a verdict SAME with its own id. */
 struct owner {
     int answers;
     uint64_t id[8];
     uint32_t n;
-    struct relay *relay;                /* where one more is added, or NULL */
-    struct relay_parcel *forget, *more; /* another that is forgotten */
+    struct relay *relay;                /* the reply function adds a parcel here, or NULL */
+    struct relay_parcel *forget, *more; /* parcel that the reply function forgets; parcel that it added */
 };
 
 static struct relay_parcel *add (struct relay *r, struct owner *o, uint64_t id, uint32_t count, uint32_t spec_size);
@@ -43,7 +43,7 @@ static void reply_cb (void *arg, struct jobwire_reader *verdicts)
     o->relay = NULL;
 }
 
-/* 'count' jobs from 'id' on. */
+/* Add a parcel of 'count' jobs with ids from 'id' on. */
 static struct relay_parcel *add (struct relay *r, struct owner *o, uint64_t id, uint32_t count, uint32_t spec_size)
 {
     struct jobwire_buf b = { 0 };
@@ -85,7 +85,7 @@ static bool next (struct relay *r, uint64_t now_ms, struct sent *s)
     return true;
 }
 
-/* Answer each job with its own id, and 'more' than there are. */
+/* Answer each job of a batch with its own id, followed by 'more' surplus verdicts. */
 static bool answer (struct relay *r, uint64_t now_ms, const struct sent *s, int more)
 {
     struct jobwire_buf b = { 0 };
@@ -111,29 +111,31 @@ static void test_together (void)
     uint32_t count = 2;
 
     must (r != NULL);
-    ok (!next (r, NOW, &s[0]) && relay_due (r) == UINT64_MAX, "where nothing waits nothing is sent");
+    ok (!next (r, NOW, &s[0]) && relay_due (r) == UINT64_MAX, "without parcels nothing is sent");
     must (add (r, &a, 1, 1, 2));
-    ok (relay_due (r) == 0 && next (r, NOW, &s[0]) && s[0].count == 1, "a single job goes at once");
+    ok (relay_due (r) == 0 && next (r, NOW, &s[0]) && s[0].count == 1, "a single job is sent immediately");
     must (add (r, &b, 2, 1, 2));
-    ok (next (r, NOW, &s[1]) && s[1].first == 2, "so does the next");
+    ok (next (r, NOW, &s[1]) && s[1].first == 2, "the next job is sent immediately, too");
     for (; count < RELAY_UNDER_WAY; count++)
         must (add (r, &more[count], 10 + count, 1, 2) && next (r, NOW, &s[count]));
     must (add (r, &c, 3, 3, 2) && add (r, &d, 6, 2, 2));
-    ok (!next (r, NOW, &s[count]) && relay_due (r) == UINT64_MAX, "what comes then waits");
-    ok (relay_stats (r).parcels == 2 && relay_stats (r).under_way == RELAY_UNDER_WAY, "... as the counters show");
+    ok (!next (r, NOW, &s[count]) && relay_due (r) == UINT64_MAX, "above the limit of batches under way, parcels wait");
+    ok (relay_stats (r).parcels == 2 && relay_stats (r).under_way == RELAY_UNDER_WAY,
+        "the counters show the waiting parcels and the "
+        "batches under way");
     ok (answer (r, NOW, &s[1], 0) && b.answers == 1 && b.n == 1 && b.id[0] == 2 && a.answers == 0,
         "the second batch may be answered first");
     ok (next (r, NOW, &s[count]) && s[count].first == 3 && s[count].last == 7 && s[count].count == 5,
-        "what waited goes together");
+        "waiting parcels are sent in one batch");
     ok (answer (r, NOW, &s[count], 0) && c.n == 3 && c.id[0] == 3 && c.id[2] == 5 && d.n == 2 && d.id[0] == 6,
-        "each gets the verdicts of its own jobs");
-    ok (answer (r, NOW, &s[0], 0) && a.id[0] == 1, "... whenever its batch is answered");
+        "each parcel gets the verdicts of its own jobs");
+    ok (answer (r, NOW, &s[0], 0) && a.id[0] == 1, "a batch may be answered after later ones");
     for (uint32_t i = 2; i < count; i++)
         must (answer (r, NOW, &s[i], 0));
     ok (relay_stats (r).bytes == 0 && relay_stats (r).batches == count + 1 && relay_stats (r).jobs == count + 5,
-        "nothing is left");
+        "after all answers nothing is held");
     relay_failed (r, NOW, s[0].tag);
-    ok (!next (r, NOW, &s[0]), "a tag that is none is not heard");
+    ok (!next (r, NOW, &s[0]), "a failure of an unknown tag is ignored");
     relay_destroy (r);
 }
 
@@ -148,9 +150,9 @@ static void test_root (void)
     for (; i < RELAY_ROOT_UNDER_WAY; i++)
         must (add (r, &o[i], 10 + i, 1, 2) && next (r, NOW, &s));
     must (add (r, &o[i], 10 + i, 1, 2) && add (r, &o[i + 1], 11 + i, 1, 2));
-    ok (!next (r, NOW, &s), "%d are under way where so many may be", RELAY_ROOT_UNDER_WAY);
+    ok (!next (r, NOW, &s), "at most %d batches are under way at rank 0", RELAY_ROOT_UNDER_WAY);
     must (answer (r, NOW, &s, 0));
-    ok (next (r, NOW, &s) && s.count == 2, "what came meanwhile is stored together");
+    ok (next (r, NOW, &s) && s.count == 2, "parcels that arrive meanwhile are combined");
     relay_destroy (r);
 }
 
@@ -170,15 +172,15 @@ static void test_failed (void)
         "after a failure there is a pause");
     ok (next (r, NOW + RELAY_PAUSE_MS, &again[0]) && again[0].first == 1 && again[0].count == 1
             && next (r, NOW + RELAY_PAUSE_MS, &again[1]) && again[1].first == 2 && again[1].count == 1,
-        "then the batches are sent again as they were, in their order");
-    ok (!answer (r, NOW + 20, &again[1], 1) && b.answers == 0, "an answer with too many verdicts is none");
-    ok (relay_due (r) == NOW + 20 + 2 * RELAY_PAUSE_MS, "the next pause is longer");
-    ok (!answer (r, NOW + 20, &s[0], 0) || a.answers == 0, "the first way's answer is not heard any more");
-    ok (answer (r, NOW + 21, &again[0], 0) && a.answers == 1, "the second's is");
+        "after the pause the batches are sent again, unchanged and in order");
+    ok (!answer (r, NOW + 20, &again[1], 1) && b.answers == 0, "an answer with too many verdicts is refused");
+    ok (relay_due (r) == NOW + 20 + 2 * RELAY_PAUSE_MS, "the next pause is twice as long");
+    ok (!answer (r, NOW + 20, &s[0], 0) || a.answers == 0, "an answer to the first sending is ignored");
+    ok (answer (r, NOW + 21, &again[0], 0) && a.answers == 1, "an answer to the second sending counts");
     uint64_t now = NOW + 20 + 2 * RELAY_PAUSE_MS, pause = 0;
     ok (!next (r, now - 1, &again[1]) && next (r, now, &again[1]) && again[1].first == 2,
-        "the other goes when the pause is over");
-    ok (next (r, now, &again[2]) && again[2].first == 3, "what came later comes later");
+        "the other batch is sent when the pause is over");
+    ok (next (r, now, &again[2]) && again[2].first == 3, "a later batch is sent after it");
     now = NOW + 100;
     for (int i = 0; i < 12; i++) {
         relay_failed (r, now, again[1].tag);
@@ -186,10 +188,10 @@ static void test_failed (void)
         now += pause;
         must (next (r, now, &again[1]));
     }
-    ok (pause == RELAY_PAUSE_MAX_MS, "a pause is a second at most");
+    ok (pause == RELAY_PAUSE_MAX_MS, "a pause is at most RELAY_PAUSE_MAX_MS");
     must (answer (r, now, &again[1], 0));
     relay_failed (r, now, again[2].tag);
-    ok (relay_due (r) == now + RELAY_PAUSE_MS, "after an answer it is short again");
+    ok (relay_due (r) == now + RELAY_PAUSE_MS, "after an answer the pause is short again");
     ok (relay_stats (r).failed == 2 + 1 + 12 + 1, "failures are counted");
     relay_destroy (r);
 }
@@ -201,20 +203,20 @@ static void test_limits (void)
     struct sent s;
 
     must (r != NULL);
-    ok (add (r, &o, 1, 1, 5u << 20) != NULL, "a parcel above the limit is taken where there is none");
-    ok (!add (r, &o, 2, 1, 2) && errno == EAGAIN, "another is not, then");
+    ok (add (r, &o, 1, 1, 5u << 20) != NULL, "a parcel larger than the limit is accepted if none is held");
+    ok (!add (r, &o, 2, 1, 2) && errno == EAGAIN, "a further parcel is refused with EAGAIN");
     must (next (r, NOW, &s));
-    ok (!add (r, &o, 2, 1, 2) && errno == EAGAIN, "nor while it is under way");
+    ok (!add (r, &o, 2, 1, 2) && errno == EAGAIN, "it is still refused while the first is under way");
     must (answer (r, NOW, &s, 0));
     must (add (r, &o, 1, 1, RELAY_BATCH_BYTES / 2) && add (r, &o, 2, 1, RELAY_BATCH_BYTES / 2) && add (r, &o, 3, 1, 9));
     ok (next (r, NOW, &s) && s.count == 1 && next (r, NOW, &s) && s.count == 2,
-        "parcels are put together up to RELAY_BATCH_BYTES");
+        "parcels are combined up to RELAY_BATCH_BYTES");
     relay_destroy (r);
 
     must ((r = relay_create (16u << 20, RELAY_UNDER_WAY)) != NULL);
     must (add (r, &o, 1, JOBWIRE_BATCH_JOBS - 1, 2) && add (r, &o, 9000, 1, 2) && add (r, &o, 9001, 1, 2));
     ok (next (r, NOW, &s) && s.count == JOBWIRE_BATCH_JOBS && next (r, NOW, &s) && s.count == 1,
-        "... and JOBWIRE_BATCH_JOBS");
+        "parcels are combined up to JOBWIRE_BATCH_JOBS");
     relay_destroy (r);
 }
 
@@ -228,24 +230,24 @@ static void test_forget (void)
     struct relay_parcel *p[3] = { add (r, &a, 1, 2, 2), add (r, &b, 3, 2, 5), add (r, &c, 5, 2, 9) };
     relay_forget (r, p[1]);
     ok (next (r, NOW, &s[0]) && s[0].count == 4 && s[0].first == 1 && s[0].last == 6,
-        "who waits and is forgotten is not sent");
+        "a waiting parcel that is forgotten is not sent");
     relay_forget (r, p[2]);
     ok (answer (r, NOW, &s[0], 0) && a.n == 2 && a.id[1] == 2 && b.answers == 0 && c.answers == 0,
-        "who is forgotten under way is not answered");
+        "a parcel that is forgotten under way is not answered");
     p[0] = add (r, &a, 1, 1, 2);
     relay_forget (r, p[0]);
     ok (!next (r, NOW, &t) && relay_stats (r).bytes == 0 && relay_stats (r).parcels == 0,
-        "where nobody is left nothing is sent");
+        "if all parcels are forgotten nothing is sent");
 
     p[0] = add (r, &a, 1, 1, 2);
     p[1] = add (r, &b, 2, 1, 2);
     must (next (r, NOW, &s[0]));
     relay_forget (r, p[0]);
     relay_failed (r, NOW, s[0].tag);
-    ok (next (r, NOW + 10, &t) && t.count == 1 && t.first == 2, "who is forgotten is not sent again");
+    ok (next (r, NOW + 10, &t) && t.count == 1 && t.first == 2, "a forgotten parcel is not sent again after a failure");
     relay_forget (r, p[1]);
     relay_failed (r, NOW + 10, t.tag);
-    ok (!next (r, NOW + 1000, &t) && relay_stats (r).bytes == 0, "... nor is a batch of such");
+    ok (!next (r, NOW + 1000, &t) && relay_stats (r).bytes == 0, "a batch of forgotten parcels is not sent again");
 
     a = (struct owner){ .relay = r };
     b = (struct owner){ 0 };
@@ -254,10 +256,11 @@ static void test_forget (void)
     must (next (r, NOW + 1000, &t));
     ok (answer (r, NOW + 1000, &t, 0) && a.answers == 1 && a.more && b.answers == 0 && next (r, NOW + 1000, &t)
             && t.first == 1000,
-        "who is answered may add one, and forget another");
+        "a reply function may add a parcel, and forget another");
     relay_failed (r, NOW + 1000, t.tag);
     must (add (r, &b, 2, 1, 2) != NULL);
-    ok (next (r, NOW + 2000, &t) && t.count == 1, "what comes when a batch failed is not put into that");
+    ok (next (r, NOW + 2000, &t) && t.count == 1, "a parcel that arrives after a failure is not put into the failed "
+                                                  "batch");
     relay_destroy (r);
     relay_destroy (NULL);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* line.c - the line only rises: by the watermark, by the time of ids, by what was refused */
+/* line.c - the line only rises: with the watermark, with the time of ids, and over refused jobs */
 #include <assert.h>
 
 #include <idtree/fluid.h>
@@ -9,8 +9,8 @@
 #include "libutil/minmax.h"
 #include "modules/ingest/root/line.h"
 
-#define CALM_MS 10000      /* without a job that is late, until the line comes nearer */
-#define SLACK_MAX_MS 60000 /* who is farther behind waits for the watermark: it does not pass him */
+#define CALM_MS 10000      /* without a late job, until the line follows more closely */
+#define SLACK_MAX_MS 60000 /* jobs that are later than this do not hold back the line; the watermark waits for them */
 
 void line_init (struct line *l, uint64_t first, uint64_t settle_ms)
 {
@@ -61,7 +61,9 @@ uint64_t line_begin (struct line *l)
     return l->at;
 }
 
-/* What the group stored above its own line is durable now, and no other will be judged by a lower line than this. */
+/* The jobs that the group stored above its own line are durable now, and later groups are judged by this line or a
+ * higher one. So jobs up to the line may become visible.
+ */
 void line_end (struct line *l, uint64_t refused)
 {
     assert (l->under_way);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* line.h - at rank 0: the line, at or below which nothing is stored that is not, and up to where jobs may be shown
+/* line.h - at rank 0: the line, and the id up to which jobs are visible
  *
- * doc/design/ingest.md, "Verdicts".  Groups are stored one at a time: each is judged by the line as it was when the
- * group began, so what is shown follows the line when that group has ended.
+ * A job at or below the line that is not stored will never be stored (doc/design/ingest.md, "Verdicts"). Groups are
+ * stored one at a time. A group is judged by the line as it was when the group began, so the visible id follows the
+ * line only when the group has ended.
  */
 #ifndef INGEST_LINE_H
 #define INGEST_LINE_H
@@ -13,38 +14,41 @@
 #include <stdint.h>
 
 struct line {
-    uint64_t at;        /* where it is */
-    uint64_t settle_ms; /* how far the line stays behind the time at least, */
-    uint64_t slack_ms;  /* and how far it does now */
+    uint64_t at;        /* the line */
+    uint64_t settle_ms; /* the least distance of the line from the time of ids, */
+    uint64_t slack_ms;  /* and its distance now */
     uint64_t late_ms;   /* when a job was late last */
     uint64_t shown;
     bool under_way;
 };
 
-/* 'first': all that was shown in former lives is at or below it.  The line follows the watermark, and, 'settle_ms'
- * behind, the time of ids.
+/* Start at 'first': all jobs that were visible in earlier lives are at or below it. The line follows the watermark, and
+ * the time of ids at a distance of at least 'settle_ms'.
  */
 void line_init (struct line *l, uint64_t first, uint64_t settle_ms);
 
-/* The time of ids is 'now_ms'. */
+/* Report the time of ids: 'now_ms'. */
 void line_time (struct line *l, uint64_t now_ms);
 
-/* A job came with an id at or below the line.  Where that is because it took its time, or its rank's clock is behind,
- * the line goes twice as far behind the time, so that the next id of such a rank is above it; later it comes nearer
- * again.
+/* Report a job with an id at or below the line. The line then stays at least twice as far behind the time as this id
+ * is, so that the next id of a rank that is slow, or whose clock is behind, is above the line. If the id is more than a
+ * minute old, the distance does not change. Without late jobs the distance shrinks again.
  */
 void line_late (struct line *l, uint64_t id, uint64_t now_ms);
 
-/* The watermark: a FLUID below which none is made any more.  One that goes back is not heard. */
+/* Report the watermark: a FLUID below which no id will be made any longer. A watermark below an earlier one is ignored.
+ */
 void line_watermark (struct line *l, uint64_t id);
 
-/* A group begins: its line.  Another must not be under way.  / It ended: the highest id in it that was refused,
- * whose refusal may be told now; 0: none.
+/* line_begin () begins a group and returns its line; no other group may be under way. line_end () ends the group:
+ * 'refused' is the highest id in it that was refused, and 0 if no job was. After line_end () the refusals may be sent.
  */
 uint64_t line_begin (struct line *l);
 void line_end (struct line *l, uint64_t refused);
 
-/* Up to this id (it, too) jobs that are stored may be shown: all others at or below it will never be.  Rises only. */
+/* Stored jobs with this id and below may be shown to consumers: jobs with other ids at or below it will never be
+ * stored. The value only rises.
+ */
 uint64_t line_shown (const struct line *l);
 
 #endif /* INGEST_LINE_H */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* pace.c - times that stay where they are until they have come */
+/* pace.c - times that do not move until they are reached or cancelled */
 #include "libutil/minmax.h"
 #include "modules/ingest/root/pace.h"
 

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* pace.h - at rank 0: when the watermark is asked for next, when work that failed is tried again, and when the disk is
- * said not to answer
+/* pace.h - at rank 0: when to request the watermark next, when to retry failed work, and when to report that the disk
+ * does not answer
  *
- * A time is set when it is wanted first and stays until it has come or is no longer wanted.  Submissions and reads call
- * pace_want () many times between; if they moved the time, a busy rank 0 would never reach it.
+ * The time of a task is set when the task is first wanted. It does not move until it is reached, or until the task is
+ * no longer wanted. Submissions and reads call pace_want () often; if these calls moved the time, a busy rank 0 would
+ * never reach it.
  */
 #ifndef INGEST_PACE_H
 #define INGEST_PACE_H
@@ -19,13 +20,13 @@ struct pace {
     uint64_t due_ms[PACE_TASKS]; /* 0: not wanted */
 };
 
-/* The task is wanted in 'after_ms', or no longer. */
+/* Want the task 'after_ms' from now, unless it is wanted already; or, if 'wanted' is false, cancel it. */
 void pace_want (struct pace *p, enum pace_task task, bool wanted, uint64_t now_ms, uint64_t after_ms);
 
-/* Whether the task's time has come; then it is no longer wanted. */
+/* Whether the task's time is reached. If so, the task is no longer wanted. */
 bool pace_take (struct pace *p, enum pace_task task, uint64_t now_ms);
 
-/* The next time of any; UINT64_MAX: nothing is wanted. */
+/* The earliest time of any task; UINT64_MAX: no task is wanted. */
 uint64_t pace_due (const struct pace *p);
 
 #endif /* INGEST_PACE_H */

@@ -3,8 +3,8 @@
 
 /* private.h - what the files of rank 0 share
  *
- *   root.c   from work to work of the store: a batch is judged and stored, what was asked for is read
- *   tell.c   consumers, and who asks what is there
+ *   root.c   gives the store one piece of work after another: a batch to store, acknowledgements, reads
+ *   tell.c   requests of consumers and other clients, and the answers to them
  */
 #ifndef INGEST_ROOT_PRIVATE_H
 #define INGEST_ROOT_PRIVATE_H
@@ -18,8 +18,8 @@
 #include "modules/ingest/root/watch.h"
 #include "modules/ingest/service.h"
 
-#define ROOT_READS 16      /* of one work of the store */
-#define ROOT_MAX_ASKS 1024 /* acknowledgements that wait */
+#define ROOT_READS 16      /* reads in one piece of work of the store */
+#define ROOT_MAX_ASKS 1024 /* the most acknowledgements that wait */
 
 struct root_batch {
     uint32_t tag;
@@ -29,7 +29,7 @@ struct root_batch {
 
 struct ask;
 
-/* For whom a read is: one of them, or nobody any more. */
+/* The requester of a read: 'ask' or 'watcher', or neither if it has gone. */
 struct root_want {
     struct ask *ask;
     struct watcher *watcher;
@@ -37,23 +37,23 @@ struct root_want {
 
 struct root {
     struct service *service;
-    struct store *store; /* NULL: it cannot be used, as 'why' says */
+    struct store *store; /* NULL: it cannot be used; 'why' has the reason */
     idt_watcher_t *store_watcher;
     idt_watcher_t *timer;
-    struct pace pace; /* when that goes off: for the life or the watermark, for what failed */
+    struct pace pace; /* when the timer fires, and for which tasks */
     struct store_counts counts;
-    int64_t opened_s;   /* what time it is for acknowledgements, */
-    uint64_t opened_ms; /* and when it was so: service_now_ms () */
+    int64_t opened_s;   /* seconds of acknowledgement time when the store was opened, */
+    uint64_t opened_ms; /* and service_now_ms () at that moment */
     struct line line;
-    uint64_t ids_ms, told_ms; /* the time of ids, and when it was told; 0: it was not */
-    uint64_t life;            /* a FLUID of our own; 0: not known yet, and nothing is judged */
+    uint64_t ids_ms, told_ms; /* the time of ids, and when it was received; told_ms 0: never */
+    uint64_t life;            /* a FLUID of this life; 0: not known yet, and no job is judged */
 
     struct root_batch batch[RELAY_ROOT_UNDER_WAY];
     unsigned nbatches;
-    bool storing; /* the first of them is under way */
+    bool storing; /* the first batch is in the store */
     struct job *jobs;
     struct verdict *verdicts;
-    size_t room; /* of both */
+    size_t room; /* of both arrays */
 
     struct store_group group;
     struct store_read reads[ROOT_READS];
@@ -62,52 +62,52 @@ struct root {
     bool busy;
     bool stopping;
 
-    uint64_t ack;       /* up to which jobs are to be acknowledged; 0: none */
-    struct fifo acks;   /* who wants that */
-    struct fifo acking; /* ... whose is under way */
-    struct turns *asks; /* struct ask: who wants something read, by turns over users */
+    uint64_t ack;       /* jobs up to this id are to be acknowledged; 0: none */
+    struct fifo acks;   /* requests that wait for that */
+    struct fifo acking; /* requests whose acknowledgement is in the store */
+    struct turns *asks; /* struct ask: waiting reads of clients, in turns over users */
     struct quota reads_quota;
     struct watch *watch;
     uint32_t nconsumers;
-    bool asking; /* for the life, or the watermark */
-    bool told;   /* that there is no life yet */
+    bool asking; /* a request for the life or the watermark is under way */
+    bool told;   /* the log has that there is no life yet */
 
-    bool failing; /* the last commit did, as 'why' says */
-    bool unsure;  /* ... and what was in it may be found by a life to come */
-    bool resting; /* what is to be cleared away waits, for the disk may be why it failed */
+    bool failing; /* the last commit failed; 'why' has the reason */
+    bool unsure;  /* ... and a later life may find what was in it */
+    bool resting; /* clearing away waits after a failure, because it may need disk space */
     idt_error_t why;
-    bool slow; /* the disk has not answered for 'slow_ms', as 'slow_why' says */
+    bool slow; /* the disk has not answered for 'slow_ms'; 'slow_why' has the text */
     uint64_t slow_ms;
     idt_error_t slow_why;
     uint64_t groups, failed, stored, same, late, forgotten, refused;
-    uint64_t begun_us;            /* CLOCK_MONOTONIC when the store was given something to do */
-    struct metrics_times commits; /* how long groups with jobs took that were stored */
+    uint64_t begun_us;            /* CLOCK_MONOTONIC when the store got its work */
+    struct metrics_times commits; /* durations of the stored groups that had jobs */
 };
 
-/* Give the store something to do, if there is something, and it has nothing. */
+/* Give the store its next piece of work, if it has none and any is waiting. */
 void root_turn (struct root *root);
 
-/* Why jobs are not stored now; NULL: they are. */
+/* Why jobs are not stored now; NULL: they are stored. */
 const char *root_trouble (const struct root *root);
 
-/* Look at the watermark, if somebody waits for it. */
+/* Schedule the next request for the life or the watermark, if it is needed, and the next retry. */
 void root_look (struct root *root);
 
-/* --- tell.c ------------------------------------------------------------------------------------------------- */
+/* --- tell.c: requests and answers --------------------------------------------------------------------------- */
 
-/* Make reads for those who wait; returns how many. */
+/* Fill 'reads' for waiting clients and consumers. Returns their number, at most 'max'. */
 size_t tell_collect (struct root *root, struct store_read *reads, size_t max);
 
-/* Read 'i' has ended. */
+/* Answer the requester of read 'i', which has ended. */
 void tell_read (struct root *root, size_t i);
 
-/* An acknowledgement was stored (errnum 0), or not. */
+/* Answer the requests whose acknowledgement was stored (errnum 0) or failed. */
 void tell_acked (struct root *root, int errnum, const char *text);
 
-/* Whether the watermark is wanted: consumers have not been shown all that is stored. */
+/* Whether the watermark is needed: consumers were not shown all stored jobs yet. */
 bool tell_wants_line (const struct root *root);
 
-/* Answer all who wait, and end: EHOSTUNREACH. */
+/* Answer all waiting requests with EHOSTUNREACH, and free the queues. */
 void tell_stop (struct root *root);
 
 #endif /* INGEST_ROOT_PRIVATE_H */

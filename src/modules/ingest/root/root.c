@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* root.c - rank 0: from work to work of the store
+/* root.c - rank 0: gives the store one piece of work after another
  *
- * One work is a batch that is judged and stored, an acknowledgement, and what is to be read.  Batches are judged by
- * the line as it is when the work begins, and by our life: a copy that was sent to another one is stored by nobody
- * any more (doc/design/ingest.md).
+ * A piece of work is a batch to judge and store, an acknowledgement, and reads. Batches are judged by the line as it is
+ * when the work begins, and by the life of this module: a copy of a job that names another life is not stored
+ * (doc/design/ingest.md).
  *
- * A commit that fails is told to all whose jobs were in it, and the line is raised above them: then they are not
- * there, and never will be.  The next batch tries again.  But where its end may be in the log all the same, a life to
- * come could find it: then nobody is told anything, and the batch is stored again until one commit has held.
+ * If a commit fails, the submitters of its jobs are refused, and the line is raised above these jobs, so that they will
+ * never be stored. The next batch tries again. But if the end of the commit may be in the log, a later life could find
+ * the jobs there. Then no submitter is answered, and the same batch is stored again until a commit succeeds.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -25,13 +25,13 @@
 #include "libutil/minmax.h"
 #include "modules/ingest/root/private.h"
 
-#define LIFE_MS 100     /* until a life is asked for again */
-#define WATERMARK_MS 20 /* between two looks at the watermark, while consumers wait for it */
-#define FINISH_MS 5000  /* how long the end waits for the disk */
-#define SLOW_MS 5000    /* until a disk that does not answer is told of; half of ingest.timeout, where that is less */
-#define AGAIN_MS 200    /* until what failed is tried again, where nobody waits who could be told so */
+#define LIFE_MS 100     /* between two requests for a life */
+#define WATERMARK_MS 20 /* between two requests for the watermark while consumers wait for it */
+#define FINISH_MS 5000  /* the longest wait for the disk at the end */
+#define SLOW_MS 5000    /* until a disk that does not answer is reported; at most half of ingest.timeout */
+#define AGAIN_MS 200    /* until failed work that no new batch repeats is tried again */
 
-/* --- the batch that is stored ------------------------------------------------------------------------------------ */
+/* --- storing a batch ------------------------------------------------------------------------------------------- */
 
 static int make_room (struct root *root, size_t n)
 {
@@ -49,7 +49,7 @@ static int make_room (struct root *root, size_t n)
     return 0;
 }
 
-/* Read the first batch.  Returns how many jobs it has; 0: there was no room for them. */
+/* Read the first batch. Returns its number of jobs, or 0 if memory is short. */
 static size_t read_batch (struct root *root)
 {
     struct jobwire_reader r;
@@ -72,19 +72,19 @@ static void count (struct root *root, const struct verdict *v)
     root->refused += v->kind == VERDICT_REFUSED;
 }
 
-/* What is not stored under its id must never be: the line goes above it before anybody is told. */
+/* The highest id that must never be stored: the line is raised to it before the submitters are answered. */
 static uint64_t highest_unstored (const struct root *root)
 {
     uint64_t id = 0;
 
     for (size_t i = 0; i < root->group.n; i++)
         if ((root->verdicts[i].kind == VERDICT_REFUSED || root->verdicts[i].kind == VERDICT_SAME)
-            && root->jobs[i].id <= INT64_MAX) /* others are stored by no life */
+            && root->jobs[i].id <= INT64_MAX) /* larger ids are never stored */
             id = max_u64 (id, root->jobs[i].id);
     return id;
 }
 
-/* The batch's place is free before its answer goes: that may bring the next one. */
+/* Answer the first batch. Its place is freed before, because the answer may bring the next batch. */
 static void answer_batch (struct root *root, struct jobwire_buf *b)
 {
     uint32_t tag = root->batch[0].tag;
@@ -97,7 +97,7 @@ static void answer_batch (struct root *root, struct jobwire_buf *b)
     service_wake (root->service);
 }
 
-/* As it was told last, and what went by since; 0: it was not told yet. */
+/* The time of ids: the last one received, plus the time that passed since; 0: none was received yet. */
 static uint64_t time_of_ids (const struct root *root)
 {
     return root->told_ms > 0 ? root->ids_ms + (service_now_ms () - root->told_ms) : 0;
@@ -118,12 +118,14 @@ static void tell_verdicts (struct root *root)
         }
         whole = whole && jobwire_add_verdict (&b, &root->verdicts[i]) == 0;
     }
-    if (!whole) /* without memory for an answer there is none, and it is sent again */
+    if (!whole) /* without memory the batch is not answered, and its sender sends it again */
         b.size = 0;
     answer_batch (root, &b);
 }
 
-/* Jobs that a commit which failed would have stored.  What earlier ones did is there all the same. */
+/* Give the reason of a failed commit to the jobs that it would have stored. Jobs that were stored before keep their
+ * verdicts.
+ */
 static void give_reason (struct root *root, int errnum)
 {
     for (size_t i = 0; i < root->group.n; i++)
@@ -158,19 +160,22 @@ static void watch_disk (struct root *root)
     set_timer (root, now_ms);
 }
 
-/* What comes of the work is not known before it ends.  Submitters wait that long, or for ingest.timeout. */
+/* Report a slow disk. The result of the work is unknown until the work ends: submitters wait for it, up to
+ * ingest.timeout.
+ */
 static void take_slow (struct root *root)
 {
     root->slow = true;
     errprintf (&root->slow_why, "%s/ingest.sqlite: the disk has not answered for %" PRIu64 " ms",
                root->service->options.statedir, root->slow_ms);
-    idt_log (root->service->h, LOG_CRIT, "%s: jobs wait until it does", root->slow_why.text);
+    idt_log (root->service->h, LOG_CRIT, "%s: jobs wait until it answers", root->slow_why.text);
 }
 
 static void disk_answered (struct root *root)
 {
     if (root->slow)
-        idt_log (root->service->h, LOG_NOTICE, "the disk answers again, after %" PRIu64 " ms: jobs go on",
+        idt_log (root->service->h, LOG_NOTICE,
+                 "the disk answers again, after %" PRIu64 " ms: waiting jobs are stored now",
                  (clock_us (CLOCK_MONOTONIC) - root->begun_us) / 1000);
     root->slow = false;
     pace_want (&root->pace, PACE_SLOW, false, 0, 0);
@@ -187,14 +192,14 @@ const char *root_trouble (const struct root *root)
 
 static void take_failed (struct root *root, int errnum, const idt_error_t *why)
 {
-    if (!root->failing || strcmp (root->why.text, why->text) != 0) /* not at each try */
+    if (!root->failing || strcmp (root->why.text, why->text) != 0) /* log each reason once */
         idt_log (root->service->h, LOG_CRIT, "%s: jobs are refused until they can be stored", why->text);
     root->failing = true;
     root->failed++;
     root->why = *why;
     root->unsure = root->unsure || root->group.unsure;
     root->resting = true;
-    pace_want (&root->pace, PACE_AGAIN, false, 0, 0); /* its time counts from this try */
+    pace_want (&root->pace, PACE_AGAIN, false, 0, 0); /* the pause begins at this failure */
     if (!root->unsure)
         give_reason (root, errnum);
 }
@@ -248,7 +253,7 @@ static void begin_batch (struct root *root)
 {
     if (root->nbatches == 0 || root->life == 0)
         return;
-    if (root->storing) /* again: its line is the same */
+    if (root->storing) /* the same batch again: its line has not changed */
         line_end (&root->line, 0);
     root->group.n = read_batch (root);
     root->group.job = root->jobs;
@@ -264,11 +269,11 @@ static void begin_ack (struct root *root)
 
     root->group.ack = root->ack;
     root->acking = root->acks;
-    root->acks = none; /* empty */
+    root->acks = none; /* an empty queue */
     root->ack = 0;
 }
 
-/* A batch that there is no memory for is not answered, and sent again. */
+/* Memory was short when the batch was read: it is not answered, and its sender sends it again. */
 static bool is_unread (const struct root *root)
 {
     return root->storing && root->group.n == 0;
@@ -279,7 +284,9 @@ static bool wants_tidying (const struct root *root)
     return root->counts.untidy && !root->resting;
 }
 
-/* Acknowledgements are timed by seconds that rank 0 was up: no clock that is set forward makes it forget keys. */
+/* Acknowledgement time in seconds. It counts only while rank 0 is up, so that a clock that is set forward does not make
+ * it forget keys.
+ */
 static int64_t age_s (const struct root *root)
 {
     return root->opened_s + (int64_t)((service_now_ms () - root->opened_ms) / 1000);
@@ -317,7 +324,7 @@ void root_turn (struct root *root)
 
 /* --- batches that come ------------------------------------------------------------------------------------------- */
 
-/* The store cannot be used: nobody knows what is in it. */
+/* The store cannot be used, so it is not known which jobs are stored: answer FORGOTTEN for all of them. */
 static void forget_batch (struct root *root)
 {
     root->group = (struct store_group){ .n = read_batch (root) };
@@ -349,7 +356,7 @@ void root_look (struct root *root)
     set_timer (root, now_ms);
 }
 
-/* Nobody had this id before, so none of our former lives did. */
+/* Use a new id as the name of this life: ids are never issued twice, so no earlier life has the same name. */
 static void life_cb (idt_future_t *f, void *arg)
 {
     struct upcall *up = arg;
@@ -417,12 +424,12 @@ static void timer_cb (idt_watcher_t *w, int revents, void *arg)
         root_turn (root);
     }
     if (must_ask)
-        ask (root); /* which looks at the next */
+        ask (root); /* it schedules the next request */
     else
         root_look (root);
 }
 
-/* --- life -------------------------------------------------------------------------------------------------------- */
+/* --- start and end ----------------------------------------------------------------------------------------------- */
 
 json_t *root_stats (const struct root *root)
 {
@@ -450,7 +457,7 @@ static void service_added_cb (idt_future_t *f, void *arg)
     struct service *sv = up->owner;
 
     if (idt_future_errnum (f))
-        idt_log (sv->h, LOG_ERR, "the service ingest: %s", idt_future_error (f));
+        idt_log (sv->h, LOG_ERR, "cannot add the service ingest: %s", idt_future_error (f));
     upcall_destroy (up);
 }
 
@@ -470,12 +477,14 @@ static void open_store (struct root *root)
     database_holder (holder, NULL);
     root->store = store_open (root->service->options.statedir, holder, &root->counts, &root->why);
     root->opened_ms = service_now_ms ();
-    /* Seconds go on where they were; the first are those of the wall clock, as earlier versions had all. */
+    /* Acknowledgement time continues from the last stored one. Without one it starts at the wall clock's time, which
+     * earlier versions used for all acknowledgements.
+     */
     root->opened_s = root->counts.acked_s > 0 ? root->counts.acked_s : (int64_t)clock_s (CLOCK_REALTIME);
     if (root->store)
         return;
     root->failing = true;
-    idt_log (root->service->h, LOG_CRIT, "%s: no jobs are taken until job-ingest of rank 0 is loaded again",
+    idt_log (root->service->h, LOG_CRIT, "%s: no jobs are accepted until job-ingest of rank 0 is reloaded",
              root->why.text);
 }
 
@@ -484,7 +493,9 @@ static int start (struct root *root)
     idt_reactor_t *r = idt_get_reactor (root->service->h);
 
     open_store (root);
-    /* All that was shown is stored: nothing is added among it. */
+    /* All jobs that were visible are stored, so the line starts at the newest stored id: no job can come in among
+     * these.
+     */
     line_init (&root->line, root->counts.newest, root->service->options.settle_ms);
     quota_init (&root->reads_quota, QUOTA_READS);
     if (!(root->watch = watch_create ()) || !(root->asks = turns_create (1, 0, 0))
@@ -502,7 +513,7 @@ static int start (struct root *root)
     return 0;
 }
 
-/* What is under way ends, and is told, if the disk answers. */
+/* Wait until the work under way has ended, and answer its requesters, if the disk answers in time. */
 static void finish (struct root *root)
 {
     root->stopping = true;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* store.c - the jobs of an instance: the file, and the thread
+/* store.c - the jobs of an instance: the database file, and the thread that uses it
  *
- * The database and what is known of it belong to the worker's thread while work is under way, else to the module's.
- * Counts are not in the file: they are computed when it is opened, for it is read whole then anyway.
+ * While work is under way, the database and the state read from it belong to the worker's thread; otherwise to the
+ * thread of the module. The counts are not stored in the file: they are computed when it is opened, because it is read
+ * as a whole then anyway.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -37,15 +38,18 @@ static const char *const sql[STATEMENTS] = {
                   " FROM jobs WHERE id > ? AND id <= ? ORDER BY id LIMIT ?;",
 };
 
-/* Zeros over what is deleted, as some builds of SQLite write them, would go to the log, too: more than the jobs were.
- * The log is copied to its place when it has 32 MB: that stops a commit for some ten ms, and saves a third of the work
- * where jobs have keys, for their places are all over the index.
+/* secure_delete: some builds of SQLite overwrite deleted data with zeros. These zeros would also be written to the log,
+ * and take more space there than the jobs did.
+ *
+ * wal_autocheckpoint: the log is copied into the database when it has 32 MB. That delays one commit by some ten ms, and
+ * saves a third of the work if jobs have keys, because keys are spread over the whole index.
  */
 static const char settings[] = "PRAGMA secure_delete = OFF; PRAGMA wal_autocheckpoint = 4000;"
                                " PRAGMA cache_size = -16384;";
 
-/* A page goes to the log and to its place by a system call or two each.  Larger ones cost less where jobs come in the
- * order of their ids, and more where keys are spread over an index: each touches a page of its own.
+/* SQLite writes each page to the log and to the database, with one or two system calls each. Larger pages need less
+ * work if jobs arrive in the order of their ids, and more if keys are spread over an index, because each key changes
+ * another page.
  */
 #define PAGE_SIZE 8192
 
@@ -62,7 +66,7 @@ static const struct database_kind kind = {
               "CREATE TABLE meta (acked INTEGER NOT NULL, floor INTEGER NOT NULL, tries INTEGER NOT NULL);"
               "INSERT INTO meta VALUES (0, 0, 0)",
     .advice =
-        "put it and its -wal aside, and a copy in its place, or give it up by idtree state forget; then jobs that "
+        "move it and its -wal file away and restore a copy, or abandon it with idtree state forget; then jobs that "
         "were not consumed are lost",
 };
 
@@ -96,7 +100,7 @@ int store_sum (struct store *st, uint64_t after, uint64_t upto, uint64_t *jobs, 
     return rc < 0 ? -1 : 0;
 }
 
-/* Take the row of LOAD.  Returns false where it cannot be ours. */
+/* Take the state from the row of LOAD. Returns false if the row contradicts itself, so the file is damaged. */
 static bool take_state (sqlite3_stmt *load, struct store_state *s)
 {
     int64_t acked = sqlite3_column_int64 (load, 1), floor = sqlite3_column_int64 (load, 2);
@@ -124,7 +128,8 @@ static int load_state (struct store *st, struct store_state *s, idt_error_t *err
     int rc = database_step (st->d, load, errp);
 
     if (rc > 0 && !take_state (load, s))
-        rc = database_damaged (st->d, "what it says of its jobs cannot be", errp);
+        rc = database_damaged (st->d, "its numbers of acknowledged, forgotten and stored jobs contradict each other",
+                               errp);
     int saved = errno;
     sqlite3_reset (load);
     errno = saved;
@@ -193,8 +198,8 @@ static int prepare (struct store *st, idt_error_t *errp)
     return 0;
 }
 
-/* Where the disk does not promise that a write leaves alone what is beside it, SQLite fills sectors up with copies of a
- * commit's end.
+/* Whether SQLite pads a commit in the log to whole sectors with copies of its last frame. It does so unless the disk
+ * promises that a write does not damage the bytes beside it.
  */
 static bool pads (struct store *st)
 {

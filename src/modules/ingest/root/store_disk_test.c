@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* store_disk_test.c - disks that are full or broken, files taken away, lives that end: a group is there, or not */
+/* store_disk_test.c - with full or broken disks, removed files, and lives that end, a group is stored completely or not
+ * at all
+ */
 #include <errno.h>
 #include <sqlite3.h>
 #include <sys/stat.h>
@@ -12,12 +14,12 @@
 static const char *const before = "10=ten", *const all = "10=ten,20=twenty,21=one more",
                          *const other = "10=ten,25=other";
 
-static struct job group_jobs[3], other_job; /* two new ones, and a copy of the one that is there */
+static struct job group_jobs[3], other_job; /* two new jobs, and a copy of the stored one */
 static char text[1024];
 
 #define shown(w) world_shown (w, text, sizeof (text))
 
-/* A store with one job in it, in a folder whose disk can fail.  Its log is young. */
+/* Make a store with one job in it, in a folder whose disk can fail, and with a short log. */
 static void make_store (struct world *w)
 {
     world_init (w);
@@ -55,7 +57,7 @@ static void copy_file (const char *from, const char *to, const char *name)
         fclose (in);
 }
 
-/* If this process ended now: what it wrote is there, synced or not. */
+/* Copy the files as they are if this process ends now: all that was written, synced or not. */
 static void copy_killed (const struct world *w, const char *to)
 {
     copy_file (w->dir, to, "ingest.sqlite");
@@ -67,7 +69,7 @@ static void copy_cut (const struct world *w, const char *to)
     disk_power_cut (w->dir, to);
 }
 
-/* What is shown of such a copy; "?" where it cannot be opened. */
+/* The jobs that a store opened on such a copy shows; "?" if it cannot be opened. */
 static const char *next_life (const struct world *w, void (*copy) (const struct world *w, const char *to))
 {
     struct world next;
@@ -91,13 +93,13 @@ static bool is (const char *found, const char *wanted)
 /* --- each write fails in turn ------------------------------------------------------------------------------- */
 
 struct tally {
-    int writes;    /* that failed */
-    int unsure;    /* groups of which the next life may know */
-    int came_back; /* that were in the copy of a killed process */
+    int writes;    /* failed ones */
+    int unsure;    /* groups that the next life may find */
+    int came_back; /* groups found in the copy of a killed process */
     bool told, nothing, found, later, judged;
 };
 
-/* After a failure: the next life finds nothing of the group, or all of it if that is what it was told. */
+/* After a failure the next life finds nothing of the group, or, if the group is unsure, perhaps all of it. */
 static void check_copies (struct tally *t, const struct world *w, bool unsure)
 {
     bool back = strcmp (next_life (w, copy_killed), all) == 0;
@@ -107,7 +109,7 @@ static void check_copies (struct tally *t, const struct world *w, bool unsure)
     t->found = t->found && (strcmp (next_life (w, copy_cut), all) == 0 ? unsure : is (text, before));
 }
 
-/* When the disk is well again, what is stored next is there alone, and what failed does not come back. */
+/* When the disk works again, the next group is stored, and the failed group does not appear. */
 static void go_on (struct tally *t, struct world *w, bool empty)
 {
     struct verdict v;
@@ -119,7 +121,7 @@ static void go_on (struct tally *t, struct world *w, bool empty)
                && w->counts.jobs == (empty ? 1 : 2) && w->counts.bytes == (empty ? 3 : 8);
 }
 
-/* Then what failed can be stored, too. */
+/* When the disk works again, the failed group can be stored. */
 static void try_again (struct tally *t, struct world *w)
 {
     struct verdict v[2];
@@ -130,13 +132,13 @@ static void try_again (struct tally *t, struct world *w)
                && w->counts.jobs == 3 && w->counts.bytes == 19 && world_open (w) && is (shown (w), all);
 }
 
-/* Verdicts of a group that failed, where they say something. */
+/* Whether the verdicts of a failed group are those of the jobs stored before. */
 static bool is_judged (const struct verdict *v)
 {
     return v[0].kind == VERDICT_REFUSED && v[1].kind == VERDICT_REFUSED && v[2].kind == VERDICT_STORED;
 }
 
-/* Store a group while the nth write fails.  Returns whether it was met. */
+/* Store a group while the nth write fails. Returns whether there was an nth write. */
 static bool fail_at (struct tally *t, int nth, bool on, enum disk_fault fault)
 {
     struct world w;
@@ -175,17 +177,17 @@ static struct tally fail_each (bool on, enum disk_fault fault, const char *what)
 
     while (fail_at (&t, ++nth, on, fault) && nth < 200)
         ;
-    ok (t.writes > 4 && t.told, "%s: at each of %d writes the group is told to have failed, or is durable", what,
+    ok (t.writes > 4 && t.told, "%s: at each of %d writes the group is reported as failed, or is durable", what,
         t.writes);
-    ok (t.judged, "%s: where it is sure, verdicts tell what was there before", what);
-    ok (t.nothing, "%s: nothing of it is shown or counted", what);
-    ok (t.found, "%s: nor found by the next life, but what was said to be unsure (%d of %d were found)", what,
-        t.came_back, t.unsure);
-    ok (t.later, "%s: when the disk is well again it takes groups, and what failed does not come back", what);
+    ok (t.judged, "%s: unless the group is unsure, its verdicts say what was stored before", what);
+    ok (t.nothing, "%s: no job of a failed group is shown or counted", what);
+    ok (t.found, "%s: the next life finds no failed group that was not unsure (%d of %d were found)", what, t.came_back,
+        t.unsure);
+    ok (t.later, "%s: when the disk works again groups are stored, and the failed group does not appear", what);
     return t;
 }
 
-/* What a sync has no room for is written: a killed process leaves it to the next life. */
+/* If a sync fails for lack of space, the data is written: the next life finds it after this process is killed. */
 static void check_full_late (void)
 {
     struct world w;
@@ -195,7 +197,7 @@ static void check_full_late (void)
     make_store (&w);
     disk_fail (1, true, DISK_FULL_LATE);
     ok (world_work (&w, &group, NULL, 0) < 0 && group.unsure && is (next_life (&w, copy_killed), all),
-        "where it is a sync that has no room, a group is unsure, for it would be found: %s", w.error.text);
+        "a group is unsure if a sync fails for lack of space: %s", w.error.text);
     disk_fail (0, false, DISK_FULL_LATE);
     world_fini (&w);
 }
@@ -208,8 +210,8 @@ static void check_room (enum disk_fault fault, const char *text)
 
     make_store (&w);
     disk_fail (1, true, fault);
-    ok (world_work (&w, &group, NULL, 0) < 0 && errno == ENOSPC && strstr (w.error.text, text), "no room is told: %s",
-        w.error.text);
+    ok (world_work (&w, &group, NULL, 0) < 0 && errno == ENOSPC && strstr (w.error.text, text),
+        "lack of space is reported: %s", w.error.text);
     disk_fail (0, false, fault);
     world_fini (&w);
 }
@@ -218,23 +220,25 @@ static void check_faults (void)
 {
     struct tally t = fail_each (true, DISK_BROKEN, "a broken disk");
 
-    ok (t.came_back > 0, "a group whose end was written and not synced would be found");
+    ok (t.came_back > 0, "a group that was written and not synced is found by the next life");
     fail_each (false, DISK_BROKEN, "a write that fails once");
     fail_each (true, DISK_TORN, "a disk that tears writes");
     fail_each (true, DISK_FULL, "a full disk that pads sectors");
     disk_whole (true);
     t = fail_each (true, DISK_FULL, "a full disk");
-    ok (t.unsure < t.writes / 2, "of what a full disk has no room for it is sure that it is not there (%d of %d not)",
+    ok (t.unsure < t.writes / 2, "on a full disk a failed group is sure not to be stored (%d of %d not)", t.unsure,
+        t.writes);
+    t = fail_each (true, DISK_QUOTA, "a used-up quota");
+    ok (t.unsure < t.writes / 2, "with a used-up quota a failed group is sure not to be stored (%d of %d not)",
         t.unsure, t.writes);
-    t = fail_each (true, DISK_QUOTA, "a quota that is used up");
-    ok (t.unsure < t.writes / 2, "... of which the same is sure (%d of %d not)", t.unsure, t.writes);
     t = fail_each (true, DISK_LIMIT, "a file that may not grow");
-    ok (t.unsure < t.writes / 2, "... of which the same is sure (%d of %d not)", t.unsure, t.writes);
+    ok (t.unsure < t.writes / 2, "at the limit of file sizes a failed group is sure not to be stored (%d of %d not)",
+        t.unsure, t.writes);
     disk_whole (false);
     check_full_late ();
 }
 
-/* An acknowledgement that fails leaves all as it was. */
+/* An acknowledgement that fails changes nothing. */
 static void check_ack_fails (void)
 {
     struct world w;
@@ -244,22 +248,24 @@ static void check_ack_fails (void)
     make_store (&w);
     disk_fail (1, true, DISK_FULL);
     ok (world_work (&w, &group, &read, 1) < 0 && errno == ENOSPC && strstr (w.error.text, "disk is full"),
-        "an acknowledgement that fails is told: %s", w.error.text);
-    ok (w.counts.jobs == 1 && w.counts.acked == 0 && w.counts.remembered == 0, "and nothing is acknowledged");
-    ok (read.found.count == 1 && !read.acked && read.errnum == 0, "reads are done all the same");
+        "a failed acknowledgement is reported: %s", w.error.text);
+    ok (w.counts.jobs == 1 && w.counts.acked == 0 && w.counts.remembered == 0,
+        "after the failure no job is acknowledged");
+    ok (read.found.count == 1 && !read.acked && read.errnum == 0, "reads are done although the group failed");
     jobwire_buf_fini (&read.found);
     disk_fail (0, false, DISK_FULL);
     ok (world_work (&w, &group, NULL, 0) == 1 && w.counts.jobs == 0 && w.counts.remembered == 1,
-        "it can be tried again");
+        "a failed acknowledgement can be tried again");
     disk_fail (1, true, DISK_FULL);
     ok (world_work (&w, &forget, NULL, 0) < 0 && w.counts.remembered == 1 && w.counts.floor == 0,
-        "nor is anything forgotten");
+        "if forgetting fails no job is forgotten");
     disk_fail (0, false, DISK_FULL);
-    ok (world_work (&w, &forget, NULL, 0) == 1 && w.counts.remembered == 0 && w.counts.floor == 11, "then it is");
+    ok (world_work (&w, &forget, NULL, 0) == 1 && w.counts.remembered == 0 && w.counts.floor == 11,
+        "forgetting can be tried again");
     world_fini (&w);
 }
 
-/* --- the file is taken away --------------------------------------------------------------------------------- */
+/* --- the file is removed ------------------------------------------------------------------------------------ */
 
 static void move (const struct world *w, const char *from, const char *to)
 {
@@ -289,15 +295,15 @@ static void check_replaced (void)
     make_store (&w);
     take_away (&w);
     ok (world_work (&w, &group, NULL, 0) < 0 && errno == ESTALE && !group.unsure,
-        "into a file that was taken away nothing is stored: %s", w.error.text);
+        "no group is stored into a file that was moved away: %s", w.error.text);
     put_back (&w);
-    ok (is (next_life (&w, copy_killed), before), "nor is it there when that is put back");
+    ok (is (next_life (&w, copy_killed), before), "when the file is moved back it does not have the group");
     ok (world_work (&w, &group, NULL, 0) == 1 && v[1].kind == VERDICT_STORED && is (shown (&w), all),
-        "then groups are stored again");
+        "when the file is moved back groups are stored again");
     world_fini (&w);
 }
 
-/* Taken away at the last moment: it is told to have failed, and is there. */
+/* The file is moved away during the commit: the group is reported as failed, but it is in the file. */
 static void check_replaced_late (void)
 {
     struct world w;
@@ -312,13 +318,13 @@ static void check_replaced_late (void)
     disk_hang (false);
     int rc;
     wait_until ((rc = store_result (w.st, &w.counts, &w.error)) != 0);
-    ok (rc < 0 && errno == ESTALE && group.unsure,
-        "a file that is taken away while it is written to is told, and unsure: %s", w.error.text);
+    ok (rc < 0 && errno == ESTALE && group.unsure, "a group is unsure if its file is moved away during the commit: %s",
+        w.error.text);
     put_back (&w);
-    ok (is (next_life (&w, copy_killed), all), "for its group is there when that is put back");
+    ok (is (next_life (&w, copy_killed), all), "when the file is moved back the next life finds the group");
     ok (world_work (&w, &group, NULL, 0) == 1 && v[0].kind == VERDICT_STORED && w.counts.jobs == 3
             && w.counts.bytes == 19,
-        "in the same life, too, and is counted once");
+        "the same life stores the group again, and counts it once");
     world_fini (&w);
 }
 
@@ -331,7 +337,7 @@ static void remove_log (const struct world *w)
         bail_out ("there is no log");
 }
 
-/* Its log alone is taken away: nobody is told that something is stored which a crash would lose. */
+/* Only the log is removed: no group is reported as stored that a crash would lose. */
 static void check_log_removed (void)
 {
     struct world w;
@@ -342,10 +348,10 @@ static void check_log_removed (void)
     remove_log (&w);
     ok (world_work (&w, &group, NULL, 0) < 0 && errno == ESTALE && !group.unsure && v[1].kind == VERDICT_REFUSED
             && strstr (w.error.text, "ingest.sqlite-wal: was removed"),
-        "where the log was removed nothing is stored: %s", w.error.text);
+        "if the log was removed no group is stored: %s", w.error.text);
     store_close (w.st);
     w.st = NULL;
-    ok (world_open (&w) && is (shown (&w), before), "an end in order keeps what was in it");
+    ok (world_open (&w) && is (shown (&w), before), "a clean end keeps the data of a removed log");
     disk_hang (true);
     store_begin (w.st, &group, NULL, 0);
     wait_until (disk_hangs ());
@@ -353,11 +359,11 @@ static void check_log_removed (void)
     disk_hang (false);
     int rc;
     wait_until ((rc = store_result (w.st, &w.counts, &w.error)) != 0);
-    ok (rc < 0 && errno == ESTALE && group.unsure, "one that is removed while it is written to is told, and unsure: %s",
+    ok (rc < 0 && errno == ESTALE && group.unsure, "a group is unsure if the log is removed during the commit: %s",
         w.error.text);
     store_close (w.st);
     w.st = NULL;
-    ok (world_open (&w) && is (shown (&w), all), "an end in order keeps that, too");
+    ok (world_open (&w) && is (shown (&w), all), "a clean end keeps the group of that commit");
     world_fini (&w);
 }
 
@@ -372,14 +378,14 @@ static void check_killed (void)
     make_store (&w);
     disk_hang (true);
     store_begin (w.st, &group, NULL, 0);
-    ok (store_result (w.st, &w.counts, &w.error) == 0, "nothing waits for a disk that hangs");
-    ok (is (next_life (&w, copy_cut), before), "before it is synced a group is not there after a power cut");
+    ok (store_result (w.st, &w.counts, &w.error) == 0, "the result of a group is not awaited while the disk hangs");
+    ok (is (next_life (&w, copy_cut), before), "a group that was not synced is lost in a power cut");
     disk_hang (false);
     store_close (w.st);
     w.st = NULL;
     world_open (&w);
     ok (strcmp (shown (&w), all) == 0 || strcmp (text, before) == 0,
-        "to close waits, and what was under way is done or not: %s", text);
+        "closing waits for the group, which is stored or not: %s", text);
     world_fini (&w);
 }
 

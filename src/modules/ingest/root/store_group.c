@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* store_group.c - a group: all of it, or nothing, in one transaction
+/* store_group.c - stores a group in one transaction: all of it, or nothing
  *
- * What is known of the file changes when the transaction is durable, not before.  When its end fails, SQLite has taken
- * it back, but its log may hold all of it: whoever opens the file next, after a crash, would find it.  That is so until
- * something else is written over it, which the next transaction that ends well does; so it must write something
- * (meta.tries).  A write that found no room (database_is_full ()) alone is sure to have stopped the log before the end,
- * for that is its last write.
+ * The state in memory changes only when the transaction is durable. If a commit fails, SQLite rolls it back, but its
+ * log may contain all of it; the next process that opens the file after a crash would find it. That is possible until
+ * other data is written over that part of the log, which the next successful transaction does. So that transaction must
+ * write something (meta.tries). Only a write that failed for lack of space (database_is_full ()) has certainly stopped
+ * the log before the end of the commit, because the end is the last thing that is written.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -18,15 +18,15 @@
 #include "libutil/minmax.h"
 #include "modules/ingest/root/store_private.h"
 
-/* A slice takes some 20 ms. */
+/* Clearing away a slice takes some 20 ms. */
 #define SLICE_JOBS 10000
 #define SLICE_BYTES (16 << 20)
 
 struct pass {
     struct store *st;
     struct store_group *group;
-    struct store_state s; /* what the file will say */
-    uint64_t line;        /* that of the group, or what is acknowledged */
+    struct store_state s; /* the state after the commit */
+    uint64_t line;        /* the line of the group, or the newest acknowledged id if that is higher */
     idt_error_t *errp;
 };
 
@@ -47,8 +47,9 @@ static int run (struct pass *p, enum statement s)
 
 /* --- acknowledging ------------------------------------------------------------------------------------------ */
 
-/* All that was acknowledged up to now was so at 'now_s', or before.  Times that the clock has gone back behind mean
- * now: what was acknowledged then would not be forgotten until it is there again.
+/* Record that all jobs acknowledged so far were acknowledged at 'now_s' or before. If the clock has gone back, rows
+ * with a later time are replaced: otherwise the jobs would not be forgotten until the clock has reached that time
+ * again.
  */
 static int note_time (struct pass *p)
 {
@@ -87,25 +88,25 @@ static void refuse (struct verdict *v, int errnum, const char *text)
     *v = (struct verdict){ .kind = VERDICT_REFUSED, .errnum = errnum, .text = text, .text_size = strlen (text) };
 }
 
-/* Whether there is room for the job, of so many bytes; else 'v' says why not. */
+/* Whether a job of 'bytes' fits into the limits; if not, 'v' gets the refusal. */
 static bool has_room (struct pass *p, const struct job *job, uint64_t bytes, struct verdict *v)
 {
     const struct store_counts *c = &p->s.counts;
     const struct store_group *group = p->group;
     bool halved = group->owner_first && job->userid != group->owner;
-    const char *share = halved ? ", and others than the owner have a half" : "";
+    const char *share = halved ? ", of which users other than the owner may use half" : "";
     uint64_t max_bytes = halved ? group->max_bytes / 2 : group->max_bytes;
 
     if (c->jobs >= (halved ? group->max_jobs / 2 + group->max_jobs % 2 : group->max_jobs)) {
         snprintf (p->st->no_room[halved], JOBWIRE_TEXT_MAX,
-                  "%" PRIu64 " jobs are stored that no consumer acknowledged: ingest.max-jobs is %" PRIu64 "%s",
+                  "%" PRIu64 " stored jobs are not acknowledged by a consumer: ingest.max-jobs is %" PRIu64 "%s",
                   c->jobs, group->max_jobs, share);
         refuse (v, ENOSPC, p->st->no_room[halved]);
         return false;
     }
     if (bytes > max_bytes || c->bytes > max_bytes - bytes) {
         snprintf (p->st->no_bytes[halved], JOBWIRE_TEXT_MAX,
-                  "jobs that no consumer acknowledged would take more than %" PRIu64
+                  "jobs that are not acknowledged by a consumer would take more than %" PRIu64
                   " bytes: ingest.max-mib is the limit%s",
                   max_bytes, share);
         refuse (v, ENOSPC, p->st->no_bytes[halved]);
@@ -139,7 +140,8 @@ static int put_job (struct pass *p, const struct job *job, uint64_t bytes)
     return 0;
 }
 
-/* Whether the job is known by its id.  Most have a newer one than all that are. */
+/* Whether a job with this id is stored. The ids of most jobs are above the newest stored one, so no lookup is needed.
+ */
 static int has_job (struct pass *p, const struct job *job)
 {
     if (job->id > p->s.counts.newest)
@@ -148,7 +150,7 @@ static int has_job (struct pass *p, const struct job *job)
     return store_step (p->st, HAS_JOB, NULL, p->errp);
 }
 
-/* Whether one with its key is; 'id' gets which. */
+/* Whether a job with the same user and key is stored; 'id' gets its id. */
 static int find_key (struct pass *p, const struct job *job, uint64_t *id)
 {
     int64_t found = 0;
@@ -161,7 +163,7 @@ static int find_key (struct pass *p, const struct job *job, uint64_t *id)
     return rc;
 }
 
-/* The job is not known by its id. */
+/* Judge a job whose id is not stored. */
 static int judge_new (struct pass *p, const struct job *job, struct verdict *v)
 {
     uint64_t bytes = (uint64_t)job->spec_size + job->key_size;
@@ -182,7 +184,7 @@ static int judge_new (struct pass *p, const struct job *job, struct verdict *v)
     return has_room (p, job, bytes, v) ? put_job (p, job, bytes) : 0;
 }
 
-_Static_assert(sizeof (STORE_TOO_LATE) <= JOBWIRE_TEXT_MAX, "the sentence is told whole");
+_Static_assert(sizeof (STORE_TOO_LATE) <= JOBWIRE_TEXT_MAX, "the message fits into a verdict");
 
 static int judge (struct pass *p, const struct job *job, struct verdict *v)
 {
@@ -210,7 +212,8 @@ static int store_jobs (struct pass *p)
 
 /* --- clearing away, a slice at a time ----------------------------------------------------------------------- */
 
-/* Find up to where a slice of specs goes: to all that are acknowledged, or to the last job that has its place in it. */
+/* Find the end of the next slice of jobspecs to delete: the last job that fits into a slice, or all acknowledged jobs.
+ */
 static int find_slice (struct pass *p, uint64_t *upto)
 {
     sqlite3_stmt *next = bind_ids (p, NEXT_SPECS, p->s.cleared, p->s.counts.acked);
@@ -243,7 +246,9 @@ static int clear_specs (struct pass *p)
     return run (p, DROP_SPECS);
 }
 
-/* Drop a slice of what was acknowledged up to 'old', and has no spec any more.  Returns whether none is left, or -1. */
+/* Delete a slice of the jobs that were acknowledged up to 'old' and have no jobspec any longer. Returns 1 if no such
+ * job is left, 0 if more are left, or -1.
+ */
 static int drop_jobs (struct pass *p, uint64_t old)
 {
     struct store_counts *c = &p->s.counts;
@@ -288,7 +293,9 @@ static int forget (struct pass *p)
 
 /* --- all of it ---------------------------------------------------------------------------------------------- */
 
-/* What a group before this left in the log is written over: see above. */
+/* Write the meta row if it changed. After an unsure group write it in any case, so that this commit overwrites what
+ * that group left in the log (see the top of this file).
+ */
 static int set_meta (struct pass *p)
 {
     const struct store_counts *c = &p->s.counts, *now = &p->st->now.counts;
@@ -321,8 +328,8 @@ static int commit (struct pass *p)
     return 0;
 }
 
-/* A group that failed: what is known of its jobs from groups before.  The rest is refused, by whoever has the reason.
- * 
+/* Set the verdicts of a failed group to what earlier groups have stored. All other jobs get VERDICT_REFUSED without a
+ * reason, which the caller adds.
  */
 static int judge_again (struct pass *p)
 {

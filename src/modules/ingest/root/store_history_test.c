@@ -1,24 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* store_history_test.c - random histories of a store, with lives that end: it says and shows what a model does */
+/* store_history_test.c - random histories of a store with lives that end: verdicts, counts and reads are those of a
+ * model
+ */
 #include <errno.h>
 
 #include "test/store_world.h"
 
-#define IDS 200   /* jobs have ids 1 ... IDS, and the range moves on */
-#define KEYS 12   /* few, so that they meet */
-#define GROUP 8   /* jobs of a group at most */
-#define STEPS 400 /* of a history */
+#define IDS 200   /* jobs have ids 1 ... IDS above 'base', which rises */
+#define KEYS 12   /* few, so that the same keys recur */
+#define GROUP 8   /* the most jobs of a group */
+#define STEPS 400 /* groups of a history */
 #define HISTORIES 12
 #define MAX_JOBS 40
 #define MAX_BYTES 400
 
-/* A job as the model knows it.  They are in order of id. */
+/* A job in the model. The jobs are in order of id. */
 struct known {
     uint64_t id;
     uint32_t userid;
-    char key[4]; /* "": none */
+    char key[4]; /* "": no key */
     uint32_t size;
     bool acked;
     int64_t acked_s;
@@ -34,7 +36,7 @@ struct history {
     struct world w;
     struct model m, next; /* before the group, and after it */
     uint64_t random;
-    uint64_t base; /* ids of this time are above it */
+    uint64_t base; /* the current ids are above it */
     int64_t now_s;
     struct job job[GROUP];
     char key[GROUP][4];
@@ -140,9 +142,9 @@ static void model_group (struct history *h)
     model_forget (&h->next, h->group.forget_s);
 }
 
-/* --- against the store -------------------------------------------------------------------------------------- */
+/* --- comparing with the store ------------------------------------------------------------------------------- */
 
-/* Whether the store counts what the model does. */
+/* Whether the counts of the store are those of the model. */
 static bool counts_match (const struct world *w, const struct model *m)
 {
     struct store_counts c;
@@ -161,7 +163,7 @@ static bool is_known (const struct known *k, const struct job *job, uint32_t spe
            && (spec_size == 0 || memcmp (job->spec, spec, spec_size) == 0);
 }
 
-/* What a read finds, job by job: those of the model that it asks for, as far as they go in. */
+/* Whether a read found the jobs of the model that it selects, up to its limits. */
 static bool read_matches (const struct model *m, const struct store_read *read)
 {
     struct jobwire_reader r;
@@ -211,12 +213,12 @@ static void choose_reads (struct history *h, struct store_read read[2])
 static void check_reads (struct history *h, struct store_read read[2])
 {
     expect (h, read_matches (&h->m, &read[0]), "a read found other jobs");
-    expect (h, one_matches (&h->m, &read[1]), "one job was found otherwise");
+    expect (h, one_matches (&h->m, &read[1]), "a read of one job differs");
     jobwire_buf_fini (&read[0].found);
     jobwire_buf_fini (&read[1].found);
 }
 
-/* All of the model is there, and nothing else. */
+/* Whether the store has all jobs of the model, and no others. */
 static bool all_matches (struct world *w, const struct model *m)
 {
     struct store_read read = { .upto = UINT64_MAX, .max_jobs = UINT32_MAX, .max_bytes = SIZE_MAX, .specs = true };
@@ -239,7 +241,7 @@ static void choose_job (struct history *h, size_t i)
     h->job[i].spec_size = pick (h, 32);
 }
 
-/* The clock goes on, and is put back at times. */
+/* The clock advances, and is sometimes set back. */
 static void choose_group (struct history *h)
 {
     h->base += pick (h, 4) == 0 ? pick (h, 40) : 0;
@@ -265,7 +267,7 @@ static void check_verdicts (struct history *h)
         expect (h,
                 h->verdict[i].kind == h->wanted[i].kind && h->verdict[i].errnum == h->wanted[i].errnum
                     && h->verdict[i].id == h->wanted[i].id,
-                "a verdict is another one");
+                "a verdict differs");
 }
 
 static void step (struct history *h)
@@ -280,23 +282,23 @@ static void step (struct history *h)
     check_reads (h, read);
 }
 
-/* The group's end is not seen: it is there wholly, or not at all. */
+/* End a life before the result of the group is taken: the group is stored completely or not at all. */
 static void step_killed (struct history *h)
 {
     store_begin (h->w.st, &h->group, NULL, 0);
-    if (!expect (h, world_open (&h->w), "it cannot be opened again"))
+    if (!expect (h, world_open (&h->w), "the store cannot be opened again"))
         return;
     if (all_matches (&h->w, &h->next))
         h->m = h->next;
     else
-        expect (h, all_matches (&h->w, &h->m), "a part of a group is there");
+        expect (h, all_matches (&h->w, &h->m), "the group is stored in part");
 }
 
 static bool play (struct history *h, uint64_t seed)
 {
     *h = (struct history){ .random = seed * UINT64_C (0x9e3779b97f4a7c15) | 1, .now_s = 1000000, .sound = true };
     world_init (&h->w);
-    expect (h, world_open (&h->w), "it cannot be opened");
+    expect (h, world_open (&h->w), "the store cannot be opened");
     for (int i = 0; i < STEPS && h->sound; i++) {
         choose_group (h);
         model_group (h);
@@ -305,7 +307,7 @@ static bool play (struct history *h, uint64_t seed)
         else
             step (h);
         if (h->sound && pick (h, 20) == 0)
-            expect (h, world_open (&h->w) && all_matches (&h->w, &h->m), "the next life knows otherwise");
+            expect (h, world_open (&h->w) && all_matches (&h->w, &h->m), "the state differs in the next life");
     }
     if (!h->sound)
         diag ("seed %llu", (unsigned long long)seed);
@@ -322,8 +324,8 @@ int main (void)
         good = play (h, seed);
         forgotten += h->m.floor > 1;
     }
-    ok (good, "%d random histories: verdicts, counts and reads are those of the model, in every life", HISTORIES);
-    ok (forgotten > HISTORIES / 2, "most of them came to forget");
+    ok (good, "%d random histories: verdicts, counts and reads are those of the model in every life", HISTORIES);
+    ok (forgotten > HISTORIES / 2, "most histories forgot jobs");
     free (h);
     return done_testing ();
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* store_read.c - jobs for consumers: what is acknowledged is not shown again, but where it is asked for by its id */
+/* store_read.c - reads jobs for consumers; an acknowledged job is only found by its id */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -10,7 +10,9 @@
 #include "libutil/minmax.h"
 #include "modules/ingest/root/store_private.h"
 
-/* Take a job from a row; what it points to is SQLite's, until the next.  Returns false where none was stored so. */
+/* Take a job from a row. It points to memory of SQLite, and is valid until the next step. Returns false if the row
+ * cannot be from store_group.c, so the file is damaged.
+ */
 static bool take_job (sqlite3_stmt *row, bool specs, struct job *job)
 {
     int key_size = sqlite3_column_bytes (row, 4), spec_size = sqlite3_column_bytes (row, 5);
@@ -38,14 +40,14 @@ static bool is_full (const struct store_read *read, const struct job *job)
            || (found->count > 0 && found->size + jobwire_job_size (job) > read->max_bytes);
 }
 
-/* Returns 1: there may be more, 0: it is full, or -1. */
+/* Returns 1 if more rows may follow, 0 if the read is full, or -1. */
 static int add_row (struct store *st, struct store_read *read, sqlite3_stmt *row, bool specs)
 {
     struct job job;
 
     if (!take_job (row, specs, &job)) {
         char what[64];
-        snprintf (what, sizeof (what), "what it says of job %" PRIu64 " cannot be", job.id);
+        snprintf (what, sizeof (what), "its record of job %" PRIu64 " is invalid", job.id);
         return database_damaged (st->d, what, &read->error);
     }
     if (is_full (read, &job)) {
@@ -74,7 +76,7 @@ static int read_rows (struct store *st, struct store_read *read, uint64_t after,
     return rc;
 }
 
-/* One job is there until it is forgotten, its jobspec until it is acknowledged. */
+/* A job is kept until it is forgotten, its jobspec until the job is acknowledged. */
 static int read_one (struct store *st, struct store_read *read)
 {
     if (read->upto == 0 || read->upto > INT64_MAX)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* store_test.c - what becomes of a job, rule by rule; what consumers are shown; what is acknowledged, and forgotten */
+/* store_test.c - verdicts rule by rule; reads for consumers; acknowledgement; forgetting */
 #include <errno.h>
 #include <fcntl.h>
 #include <sqlite3.h>
@@ -13,7 +13,7 @@ static char text[1024];
 
 #define shown(w) world_shown (w, text, sizeof (text))
 
-/* The verdict of one job. */
+/* Store one job; returns its verdict. */
 static struct verdict judge (struct world *w, uint64_t line, struct job job)
 {
     struct verdict v = { 0 };
@@ -23,7 +23,7 @@ static struct verdict judge (struct world *w, uint64_t line, struct job job)
     return v;
 }
 
-/* Whether it is refused so, with words in the text. */
+/* Whether the job was refused with 'errnum', and a text that contains 'words'. */
 static bool refused (const struct verdict *v, int errnum, const char *words)
 {
     char why[JOBWIRE_TEXT_MAX + 1];
@@ -44,13 +44,13 @@ static bool counts_are (const struct world *w, uint64_t jobs, uint64_t bytes, ui
     return good;
 }
 
-/* Acknowledge jobs up to 'id' at 'now_s', and forget those that were before 'forget_s'. */
+/* Acknowledge jobs up to 'id' at 'now_s', and forget jobs acknowledged before 'forget_s'. */
 static int acknowledge (struct world *w, uint64_t id, int64_t now_s, int64_t forget_s)
 {
     return world_work (w, &(struct store_group){ .ack = id, .now_s = now_s, .forget_s = forget_s }, NULL, 0);
 }
 
-/* --- behind the store's back --------------------------------------------------------------------------------- */
+/* --- changes to the file --------------------------------------------------------------------------------------- */
 
 static int number_cb (void *arg, int n, char **value, char **name)
 {
@@ -58,7 +58,7 @@ static int number_cb (void *arg, int n, char **value, char **name)
     return 0;
 }
 
-/* Change its file, or ask for a number in it, between two lives. */
+/* Run a statement on the file between two lives, or read a number from it. */
 static int change_file (struct world *w, const char *sql)
 {
     char path[128];
@@ -84,23 +84,23 @@ static void check_stored (void)
     ok (world_open (&w) && counts_are (&w, 0, 0, 0) && w.counts.newest == 0 && w.counts.acked == 0
             && w.counts.floor == 0 && !w.counts.untidy,
         "a new store is empty");
-    ok (store_result (w.st, NULL, NULL) == 0, "without work there is no result");
-    ok (strcmp (shown (&w), "") == 0, "nothing is shown of it");
+    ok (store_result (w.st, NULL, NULL) == 0, "before any work there is no result");
+    ok (strcmp (shown (&w), "") == 0, "a new store shows no jobs");
     struct job jobs[] = { world_job (20, "k1", "{20}"), world_job (10, "", "{10}"), world_job (30, "k1", "{30}") };
     jobs[2].userid = 2;
     struct verdict v[3];
     ok (world_store (&w, 5, jobs, v, 3) == 1 && v[0].kind == VERDICT_STORED && v[1].kind == VERDICT_STORED
             && v[2].kind == VERDICT_STORED,
-        "jobs are stored in any order; two users may have the same key");
-    ok (counts_are (&w, 3, 16, 0) && w.counts.newest == 30, "they are counted, with the bytes of their keys");
-    ok (strcmp (shown (&w), "10={10},20={20},30={30}") == 0, "and shown in order of id: %s", text);
+        "jobs are stored in any order, and two users may have the same key");
+    ok (counts_are (&w, 3, 16, 0) && w.counts.newest == 30, "jobs are counted, with the bytes of their keys");
+    ok (strcmp (shown (&w), "10={10},20={20},30={30}") == 0, "jobs are shown in order of id: %s", text);
     ok (world_open (&w) && counts_are (&w, 3, 16, 0) && w.counts.newest == 30 && !w.counts.untidy,
-        "the next life knows as much");
-    ok (strcmp (shown (&w), "10={10},20={20},30={30}") == 0, "and shows the same: %s", text);
+        "the next life has the same counts");
+    ok (strcmp (shown (&w), "10={10},20={20},30={30}") == 0, "the next life shows the same jobs: %s", text);
     struct store *second = store_open (w.dir, "other", &w.counts, &w.error);
-    ok (!second && errno == EBUSY && strstr (w.error.text, "in use by broker 12345678"), "it has one user: %s",
-        w.error.text);
-    ok (world_fini (&w), "nothing else is left in the folder");
+    ok (!second && errno == EBUSY && strstr (w.error.text, "in use by broker 12345678"),
+        "a store can be opened once at a time: %s", w.error.text);
+    ok (world_fini (&w), "the folder has no other files");
 }
 
 static void check_fields (void)
@@ -121,11 +121,11 @@ static void check_fields (void)
     jobwire_buf_reader (&read.found, &r);
     ok (jobwire_next_job (&r, &found) && found.id == 7 && found.key_size == 0 && found.spec_size == 0
             && found.urgency == 16,
-        "the empty one is there again");
+        "a job with the smallest fields is read again");
     ok (jobwire_next_job (&r, &found) && found.id == INT64_MAX && found.userid == UINT32_MAX
             && found.flags == UINT32_MAX && found.urgency == JOBWIRE_URGENCY_MAX && found.key_size == sizeof (key)
             && memcmp (found.key, key, sizeof (key)) == 0 && found.spec_size == 1 && found.spec[0] == 's',
-        "the full one is, field by field, with a key of zero bytes");
+        "a job with the largest fields is read again, with a key of zero bytes");
     jobwire_buf_fini (&read.found);
     world_fini (&w);
 }
@@ -142,26 +142,25 @@ static void check_limits (void)
     world_open (&w);
     ok (world_work (&w, &group, NULL, 0) == 1 && v[0].kind == VERDICT_STORED && v[2].kind == VERDICT_STORED
             && v[4].kind == VERDICT_STORED,
-        "where there is no room for one job there may be for another");
-    ok (refused (&v[1], ENOSPC, "more than 9 bytes: ingest.max-mib"), "one that takes too many bytes is refused: %.*s",
+        "a job that fits is stored after one that did not fit");
+    ok (refused (&v[1], ENOSPC, "more than 9 bytes: ingest.max-mib"), "a job with too many bytes is refused: %.*s",
         (int)v[1].text_size, v[1].text);
-    ok (refused (&v[3], ENOSPC, "ingest.max-jobs is 2"), "one too many is refused: %.*s", (int)v[3].text_size,
-        v[3].text);
-    ok (counts_are (&w, 2, 6, 0) && strcmp (shown (&w), "10=12345,12=1") == 0, "what is refused is not there: %s",
-        text);
+    ok (refused (&v[3], ENOSPC, "ingest.max-jobs is 2"), "a job above the number of jobs is refused: %.*s",
+        (int)v[3].text_size, v[3].text);
+    ok (counts_are (&w, 2, 6, 0) && strcmp (shown (&w), "10=12345,12=1") == 0, "refused jobs are not stored: %s", text);
     group.max_bytes = UINT64_MAX;
     group.max_jobs = 4;
     ok (world_work (&w, &group, NULL, 0) == 1 && v[1].kind == VERDICT_STORED && v[3].kind == VERDICT_STORED
             && counts_are (&w, 4, 12, 0),
-        "when limits are raised they are stored");
+        "refused jobs are stored when the limits are raised");
     jobs[0] = world_job (20, "", "1234567890");
     group = (struct store_group){ .job = jobs, .verdict = v, .n = 1, .max_jobs = 1, .max_bytes = 10, .ack = 13 };
     ok (world_work (&w, &group, NULL, 0) == 1 && v[0].kind == VERDICT_STORED && counts_are (&w, 1, 10, 4),
-        "what the same group acknowledges makes room first");
+        "an acknowledgement in the same group makes room first");
     world_fini (&w);
 }
 
-/* A half of the room is for the owner's jobs alone. */
+/* Half of the limits is for the owner's jobs only. */
 static void check_owner_first (void)
 {
     struct world w;
@@ -176,10 +175,10 @@ static void check_owner_first (void)
     world_init (&w);
     world_open (&w);
     ok (world_work (&w, &group, NULL, 0) == 1 && v[0].kind == VERDICT_STORED && v[1].kind == VERDICT_STORED
-            && refused (&v[2], ENOSPC, "others than the owner have a half"),
-        "others have a half of the jobs: %.*s", (int)v[2].text_size, v[2].text);
+            && refused (&v[2], ENOSPC, "users other than the owner may use half"),
+        "other users may store half of the jobs: %.*s", (int)v[2].text_size, v[2].text);
     ok (v[3].kind == VERDICT_STORED && v[4].kind == VERDICT_STORED && refused (&v[5], ENOSPC, "ingest.max-jobs is 4"),
-        "the owner has all: %.*s", (int)v[5].text_size, v[5].text);
+        "the owner may store all of the jobs: %.*s", (int)v[5].text_size, v[5].text);
     world_fini (&w);
 }
 
@@ -206,27 +205,29 @@ static void check_rules_now (struct world *w, const char *when)
                   && judge (w, 1000, world_job (30, "b", "{}")).kind == VERDICT_STORED
                   && judge (w, 1000, world_job (20, "c", "{}")).kind == VERDICT_STORED;
 
-    ok (stored, "%s: an id that is stored or remembered is stored, whatever the line and its key", when);
+    ok (stored, "%s: a job whose id is stored or remembered is STORED, with any line and key", when);
     ok (judge (w, 1000, world_job (10, "b", "")).kind == VERDICT_FORGOTTEN
             && judge (w, 1000, world_job (9, "", "")).kind == VERDICT_FORGOTTEN
             && judge (w, 0, world_job (10, "a", "")).kind == VERDICT_FORGOTTEN,
-        "%s: below the floor nothing is known", when);
+        "%s: a job below the floor is FORGOTTEN", when);
     ok (judge (w, 50, world_job (50, "b", "")).kind == VERDICT_LATE
             && judge (w, 50, world_job (11, "", "")).kind == VERDICT_LATE
             && judge (w, 50, world_job (35, "c", "")).kind == VERDICT_LATE,
-        "%s: up to the line it is late, also with a known key", when);
-    ok (judge (w, 0, world_job (25, "", "")).kind == VERDICT_LATE, "%s: so is what would be acknowledged already",
+        "%s: a job at or below the line is LATE, also with a known key", when);
+    ok (judge (w, 0, world_job (25, "", "")).kind == VERDICT_LATE,
+        "%s: a job at or below the acknowledged ids is "
+        "LATE",
         when);
     v = judge (w, 50, world_job (51, "b", ""));
     struct verdict other = judge (w, 50, world_job (51, "c", ""));
     ok (v.kind == VERDICT_SAME && v.id == 20 && other.kind == VERDICT_SAME && other.id == 30,
-        "%s: a known key is told with its job, acknowledged or not", when);
+        "%s: a known key gives SAME with the id of its job, acknowledged or not", when);
     v = judge (w, 0, world_job ((uint64_t)INT64_MAX + 1, "b", ""));
     ok (refused (&v, EOVERFLOW, "jobs need an instance with a later epoch")
             && judge (w, 0, world_job (0, "", "")).errnum == EINVAL,
-        "%s: what is no id is refused: %.*s", when, (int)v.text_size, v.text);
-    ok (counts_are (w, 2, 5, 1) && strcmp (shown (w), "30={},40={}") == 0, "%s: nothing of that was stored: %s", when,
-        text);
+        "%s: an id that cannot be stored is refused: %.*s", when, (int)v.text_size, v.text);
+    ok (counts_are (w, 2, 5, 1) && strcmp (shown (w), "30={},40={}") == 0, "%s: none of these jobs was stored: %s",
+        when, text);
 }
 
 static void check_rules (void)
@@ -235,17 +236,18 @@ static void check_rules (void)
 
     make_history (&w);
     ok (w.counts.floor == 11 && w.counts.acked == 25 && w.counts.newest == 40 && counts_are (&w, 2, 5, 1),
-        "of three jobs that were acknowledged the older one is forgotten");
-    check_rules_now (&w, "at once");
+        "of the acknowledged jobs the oldest is forgotten");
+    check_rules_now (&w, "in the same life");
     world_open (&w);
     ok (w.counts.floor == 11 && w.counts.acked == 25 && w.counts.newest == 40 && counts_are (&w, 2, 5, 1),
-        "the next life knows that");
+        "the next life has the same state");
     check_rules_now (&w, "in the next life");
-    ok (judge (&w, 50, world_job (51, "a", "x")).kind == VERDICT_STORED, "a key that was forgotten may come again");
+    ok (judge (&w, 50, world_job (51, "a", "x")).kind == VERDICT_STORED, "a forgotten key may be used again");
     struct job full = world_job (52, "c", "");
     struct verdict v = { 0 };
     struct store_group group = { .job = &full, .verdict = &v, .n = 1 };
-    ok (world_work (&w, &group, NULL, 0) == 1 && v.kind == VERDICT_SAME, "a known key needs no room");
+    ok (world_work (&w, &group, NULL, 0) == 1 && v.kind == VERDICT_SAME, "a job with a known key gets SAME even if the "
+                                                                         "limits are reached");
     world_fini (&w);
 }
 
@@ -259,18 +261,18 @@ static void check_copies (void)
     world_init (&w);
     world_open (&w);
     ok (world_store (&w, 0, jobs, v, 6) == 1 && v[0].kind == VERDICT_STORED && v[1].kind == VERDICT_STORED,
-        "a copy in the same group is found stored");
+        "a copy in the same group is STORED");
     ok (v[2].kind == VERDICT_SAME && v[2].id == 10 && v[5].kind == VERDICT_SAME && v[5].id == 12,
-        "so is a key, whichever id is smaller");
+        "a key known from the same group gives SAME, for higher and lower ids");
     ok (v[3].kind == VERDICT_STORED && v[4].kind == VERDICT_STORED && strcmp (shown (&w), "10=one,12=three") == 0,
-        "the first of an id counts: %s", text);
-    ok (counts_are (&w, 2, 10, 0), "and is counted once");
+        "of two jobs with the same id the first is stored: %s", text);
+    ok (counts_are (&w, 2, 10, 0), "a copy is counted once");
     world_fini (&w);
 }
 
 /* --- reading ------------------------------------------------------------------------------------------------ */
 
-/* What is found of jobs with after < id <= upto, at most a number of them, and of bytes. */
+/* The jobs with after < id <= upto that a read finds within its limits. */
 static const char *find (struct world *w, uint64_t after, uint64_t upto, uint32_t max_jobs, size_t max_bytes,
                          bool specs)
 {
@@ -294,25 +296,28 @@ static void check_reads (void)
     for (uint64_t id = 10; id <= 50; id += 10)
         world_put (&w, id, id == 30 ? "a much longer jobspec" : "{}");
     ok (strcmp (find (&w, 10, 40, 9, all, true), "20={},30=a much longer jobspec,40={}") == 0,
-        "after the one id, up to the other: %s", text);
-    ok (strcmp (find (&w, 10, 40, 9, all, false), "20=,30=,40=") == 0, "without jobspecs: %s", text);
+        "a read finds the jobs between two ids: %s", text);
+    ok (strcmp (find (&w, 10, 40, 9, all, false), "20=,30=,40=") == 0, "a read may leave out jobspecs: %s", text);
     ok (strcmp (find (&w, 0, 40, 2, all, true), "10={},20={}...") == 0
             && strcmp (find (&w, 0, 20, 2, all, true), "10={},20={}") == 0,
-        "a number of jobs is not exceeded, and it is told whether there are more up to there");
+        "a read finds at most max_jobs, and reports whether there are more");
     size_t two = 2 * jobwire_job_size (&(struct job){ .spec_size = 2 }) + 8;
     ok (strcmp (find (&w, 0, 99, 9, two, true), "10={},20={}...") == 0
             && strcmp (find (&w, 0, 99, 9, two - 1, true), "10={}...") == 0,
-        "nor are the bytes");
-    ok (strcmp (find (&w, 20, 99, 9, 1, true), "30=a much longer jobspec...") == 0, "but that the first is there: %s",
+        "a read finds at most max_bytes");
+    ok (strcmp (find (&w, 20, 99, 9, 1, true), "30=a much longer jobspec...") == 0,
+        "the first job is read even if it exceeds "
+        "max_bytes: %s",
         text);
-    ok (strcmp (find (&w, 0, 99, 0, all, true), "...") == 0, "of none it is told that there are");
+    ok (strcmp (find (&w, 0, 99, 0, all, true), "...") == 0, "with max_jobs 0 a read only reports whether there are "
+                                                             "jobs");
     ok (strcmp (find (&w, 50, UINT64_MAX, 9, all, true), "") == 0
             && strcmp (find (&w, UINT64_MAX, UINT64_MAX, 9, all, true), "") == 0
             && strcmp (find (&w, 40, 20, 9, all, true), "") == 0,
-        "where there are none, none is found");
+        "a range without jobs gives an empty read");
     acknowledge (&w, 20, 100, 0);
     ok (strcmp (find (&w, 0, 40, 9, all, true), "30=a much longer jobspec,40={}") == 0,
-        "what was acknowledged is not shown again: %s", text);
+        "acknowledged jobs are not read: %s", text);
     world_fini (&w);
 }
 
@@ -335,13 +340,14 @@ static void check_one (void)
     struct store_group group = { .job = &job, .verdict = &v, .n = 1, .max_jobs = 9, .max_bytes = 99 };
     world_work (&w, &group, reads, 6);
     ok (strcmp (world_found (&reads[0], text, sizeof (text)), "20=") == 0 && reads[0].acked,
-        "one that was acknowledged is found by its id, without its jobspec");
+        "an acknowledged job is found by its id, without its jobspec");
     ok (strcmp (world_found (&reads[1], text, sizeof (text)), "30=thirty") == 0 && !reads[1].acked,
-        "another with it: %s", text);
+        "a stored job is found by its id, with its jobspec: %s", text);
     ok (reads[2].found.count == 0 && reads[2].errnum == 0 && reads[3].found.count == 0 && reads[4].found.count == 0
             && reads[3].errnum == 0 && reads[4].errnum == 0,
-        "what is not there is not found");
-    ok (strcmp (world_found (&reads[5], text, sizeof (text)), "30=") == 0, "nor is a jobspec that nobody wants");
+        "an unknown id gives an empty read");
+    ok (strcmp (world_found (&reads[5], text, sizeof (text)), "30=") == 0,
+        "a read of one job may leave out the jobspec");
     for (int i = 0; i < 6; i++)
         jobwire_buf_fini (&reads[i].found);
     ok (strcmp (shown (&w), "30=thirty,40=new") == 0, "a group and reads can be one piece of work: %s", text);
@@ -360,30 +366,32 @@ static void check_acknowledged (void)
         world_put (&w, id, "{}");
     acknowledge (&w, 25, 100, 0);
     ok (counts_are (&w, 3, 6, 2) && w.counts.acked == 25 && w.counts.floor == 0,
-        "jobs up to an id are acknowledged, whether it is one of them or not");
+        "jobs up to an id are acknowledged, even if no job has that id");
     acknowledge (&w, 20, 500, 0);
-    ok (counts_are (&w, 3, 6, 2) && w.counts.acked == 25, "an older acknowledgement changes nothing");
+    ok (counts_are (&w, 3, 6, 2) && w.counts.acked == 25, "an acknowledgement of a lower id changes nothing");
     acknowledge (&w, 0, 500, 100);
-    ok (counts_are (&w, 3, 6, 2) && w.counts.floor == 0, "what was acknowledged in that second is not forgotten yet");
+    ok (counts_are (&w, 3, 6, 2) && w.counts.floor == 0, "jobs acknowledged at forget_s itself are kept");
     world_open (&w);
     acknowledge (&w, 30, 200, 101);
-    ok (counts_are (&w, 2, 4, 1) && w.counts.floor == 21, "what was before it is, while others are remembered");
+    ok (counts_are (&w, 2, 4, 1) && w.counts.floor == 21, "jobs acknowledged before forget_s are forgotten, later "
+                                                          "ones are remembered");
     acknowledge (&w, 0, 300, 300);
-    ok (counts_are (&w, 2, 4, 0) && w.counts.floor == 31, "then they are");
+    ok (counts_are (&w, 2, 4, 0) && w.counts.floor == 31, "later the others are forgotten");
     acknowledge (&w, UINT64_MAX, 400, 0);
-    ok (counts_are (&w, 0, 0, 2) && w.counts.acked == INT64_MAX && w.counts.newest == 50, "all can be acknowledged");
+    ok (counts_are (&w, 0, 0, 2) && w.counts.acked == INT64_MAX && w.counts.newest == 50,
+        "all jobs can be acknowledged");
     acknowledge (&w, 0, 500, 500);
-    ok (counts_are (&w, 0, 0, 0) && w.counts.floor == 51 && w.counts.newest == 50, "and forgotten");
+    ok (counts_are (&w, 0, 0, 0) && w.counts.floor == 51 && w.counts.newest == 50, "all jobs can be forgotten");
     ok (change_file (&w, "SELECT (SELECT count(*) FROM acks) + (SELECT count(*) FROM jobs)"
                          " + (SELECT count(*) FROM specs);")
             == 0,
-        "nothing of them is in the file");
+        "forgotten jobs leave no rows in the file");
     world_open (&w);
     ok (counts_are (&w, 0, 0, 0) && w.counts.floor == 51 && w.counts.newest == 50 && w.counts.acked == INT64_MAX,
-        "the next life knows no more");
+        "the next life has the same state after all is forgotten");
     ok (judge (&w, 0, world_job (60, "", "")).kind == VERDICT_LATE
             && judge (&w, 0, world_job (50, "", "")).kind == VERDICT_FORGOTTEN,
-        "nothing comes in below what was acknowledged");
+        "no job is stored at or below the acknowledged ids");
     world_fini (&w);
 }
 
@@ -398,21 +406,21 @@ static void check_clock (void)
     acknowledge (&w, 10, 1000000, 0);
     acknowledge (&w, 20, 100, 0);
     acknowledge (&w, 0, 101, 100);
-    ok (counts_are (&w, 1, 2, 2), "after the clock was put back what was acknowledged is remembered");
+    ok (counts_are (&w, 1, 2, 2), "after the clock was set back, acknowledged jobs are remembered");
     acknowledge (&w, 0, 101, 101);
-    ok (counts_are (&w, 1, 2, 0) && w.counts.floor == 21, "for as long as it is by the clock as it is now");
+    ok (counts_are (&w, 1, 2, 0) && w.counts.floor == 21, "they are forgotten by the clock as it is now");
     acknowledge (&w, 30, 1000000, 0);
     world_open (&w);
     acknowledge (&w, 0, 200, 150);
-    ok (counts_are (&w, 0, 0, 1), "so it is");
+    ok (counts_are (&w, 0, 0, 1), "after another life they are remembered by the new clock");
     acknowledge (&w, 0, 300, 201);
-    ok (counts_are (&w, 0, 0, 0) && w.counts.floor == 31, "when nothing else is acknowledged");
+    ok (counts_are (&w, 0, 0, 0) && w.counts.floor == 31, "they are forgotten without a further acknowledgement");
     world_fini (&w);
 }
 
 /* --- slices ------------------------------------------------------------------------------------------------- */
 
-/* Store jobs 1 ... n, each with 'bytes'. */
+/* Store jobs 1 ... n, each with a jobspec of 'bytes'. */
 static void fill (struct world *w, uint64_t n, size_t bytes)
 {
     char *spec = calloc (1, bytes);
@@ -429,7 +437,7 @@ static void fill (struct world *w, uint64_t n, size_t bytes)
     free (spec);
 }
 
-/* Commit empty groups until there is nothing left to do.  Returns how many. */
+/* Commit empty groups until nothing is untidy. Returns their number. */
 static int tidy (struct world *w, int64_t forget_s)
 {
     int n = 0;
@@ -451,10 +459,10 @@ static void check_slices (void)
     fill (&w, 25001, 10);
     acknowledge (&w, 25000, 100, 0);
     ok (counts_are (&w, 1, 10, 25000) && w.counts.untidy && strncmp (shown (&w), "25001=", 6) == 0,
-        "many are acknowledged at once, and what that leaves is cleared away later");
+        "many jobs are acknowledged in one commit, and cleared away later");
     world_open (&w);
-    ok (counts_are (&w, 1, 10, 25000) && w.counts.untidy, "the next life goes on with that");
-    ok (tidy (&w, 0) == 2 && counts_are (&w, 1, 10, 25000), "in slices of some thousand");
+    ok (counts_are (&w, 1, 10, 25000) && w.counts.untidy, "the next life continues to clear away");
+    ok (tidy (&w, 0) == 2 && counts_are (&w, 1, 10, 25000), "jobspecs are cleared away in slices");
     int groups = 0;
     do {
         acknowledge (&w, 0, 1000, 500);
@@ -462,35 +470,36 @@ static void check_slices (void)
         groups++;
     } while (w.counts.untidy && groups < 100);
     ok (groups == 3 && floor_below && counts_are (&w, 1, 10, 0) && w.counts.floor == 25001,
-        "they are forgotten in slices, the floor with them");
+        "jobs are forgotten in slices, and the floor rises with them");
     world_fini (&w);
     world_init (&w);
     world_open (&w);
     fill (&w, 20000, 1);
     acknowledge (&w, 20000, 100, 500);
     ok (w.counts.untidy && w.counts.remembered == 10000 && w.counts.floor == 10001,
-        "what has its jobspec yet is not forgotten before that is cleared away");
-    ok (tidy (&w, 500) <= 2 && counts_are (&w, 0, 0, 0) && w.counts.floor == 20001, "then it is");
+        "a job is not forgotten before its jobspec is deleted");
+    ok (tidy (&w, 500) <= 2 && counts_are (&w, 0, 0, 0) && w.counts.floor == 20001,
+        "later groups forget the other jobs");
     world_fini (&w);
     world_init (&w);
     world_open (&w);
     fill (&w, 5, 6 << 20);
     acknowledge (&w, 5, 100, 0);
-    ok (counts_are (&w, 0, 0, 5) && tidy (&w, 0) == 1, "large jobspecs are cleared away in smaller slices");
+    ok (counts_are (&w, 0, 0, 5) && tidy (&w, 0) == 1, "slices of large jobspecs have fewer jobs");
     world_fini (&w);
     world_init (&w);
     world_open (&w);
     fill (&w, 5, 6 << 20);
     acknowledge (&w, 5, 100, 500);
     ok (counts_are (&w, 0, 0, 2) && w.counts.floor == 4 && tidy (&w, 500) == 1 && counts_are (&w, 0, 0, 0),
-        "and jobs forgotten behind them");
-    ok (change_file (&w, "SELECT count(*) FROM specs;") == 0, "so that none is left");
+        "jobs are forgotten after their large jobspecs are deleted");
+    ok (change_file (&w, "SELECT count(*) FROM specs;") == 0, "no jobspec is left");
     world_fini (&w);
 }
 
-/* --- files that are none ------------------------------------------------------------------------------------ */
+/* --- damaged files ------------------------------------------------------------------------------------------ */
 
-/* A store of jobs 10 and 20, of which the first is forgotten, changed so is refused. */
+/* A store with jobs 10 (forgotten) and 20 whose file is changed by 'sql' must be refused. */
 static void check_damage (const char *sql, const char *what)
 {
     struct world w;
@@ -502,7 +511,7 @@ static void check_damage (const char *sql, const char *what)
     acknowledge (&w, 10, 100, 101);
     change_file (&w, sql);
     ok (!world_open (&w) && errno == EBADMSG && strstr (w.error.text, w.dir), "%s is refused: %s", what, w.error.text);
-    ok (world_fini (&w), "and left alone");
+    ok (world_fini (&w), "the damaged file is not changed");
 }
 
 static void check_unreadable (const char *sql, const char *what)
@@ -528,12 +537,12 @@ static void check_refused (void)
 
     check_damage ("PRAGMA application_id = 1768191075;", "a file of another kind");
     check_damage ("PRAGMA user_version = 2;", "a file of another version");
-    check_damage ("DELETE FROM meta;", "one that lost what is acknowledged");
-    check_damage ("UPDATE meta SET acked = -1;", "one that acknowledged what is no id");
-    check_damage ("UPDATE meta SET floor = 12;", "one that forgot what was not acknowledged");
-    check_damage ("UPDATE meta SET floor = 21, acked = 30;", "one that knows what was forgotten");
-    check_damage ("INSERT INTO jobs VALUES (-5, 0, 0, 0, 0, NULL);", "one with a job that has no id");
-    check_damage ("DELETE FROM jobs;", "one with jobspecs of no jobs");
+    check_damage ("DELETE FROM meta;", "a file without a row of meta");
+    check_damage ("UPDATE meta SET acked = -1;", "a file with a negative acknowledged id");
+    check_damage ("UPDATE meta SET floor = 12;", "a file that forgot jobs that were not acknowledged");
+    check_damage ("UPDATE meta SET floor = 21, acked = 30;", "a file with jobs below the floor");
+    check_damage ("INSERT INTO jobs VALUES (-5, 0, 0, 0, 0, NULL);", "a file with a job of a negative id");
+    check_damage ("DELETE FROM jobs;", "a file with jobspecs without jobs");
     check_unreadable ("DELETE FROM specs;", "a job without its jobspec");
     check_unreadable ("UPDATE jobs SET urgency = 32;", "a job with a wrong urgency");
     check_unreadable ("UPDATE jobs SET key = zeroblob (65);", "a job with a wrong key");
@@ -547,10 +556,10 @@ static void check_refused (void)
     world_fini (&w);
     strcpy (w.dir, "/nowhere");
     ok (!world_open (&w) && errno != 0 && strstr (w.error.text, "/nowhere/ingest.sqlite"),
-        "a folder that is not there is named: %s", w.error.text);
+        "a missing folder is named: %s", w.error.text);
     errno = EINTR;
     store_close (NULL);
-    ok (errno == EINTR, "nothing can be closed, and errno is kept");
+    ok (errno == EINTR, "closing NULL does nothing and keeps errno");
 }
 
 int main (void)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* tell.c - rank 0: consumers, and who asks what is there
+/* tell.c - rank 0: requests of consumers and other clients, and the answers to them
  *
- * A consumer's first answer has its number and no jobs.  Jobs are put into answers as text: what a jobspec is was
- * looked at where it came in.
+ * A consumer's first answer has its number and no jobs. Jobspecs are copied into answers as text, because the rank
+ * where the job came in has checked that they are JSON.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -27,15 +27,15 @@ struct consumer {
     bool specs;
 };
 
-/* Who wants something read: get (one) or list. */
+/* A client's read that waits: ingest.get (with read.one) or ingest.list. */
 struct ask {
     const idt_msg_t *msg;
     struct store_read read;
 };
 
-/* --- what a request says -------------------------------------------------------------------------------------- */
+/* --- reading requests ----------------------------------------------------------------------------------------- */
 
-/* An id: a text in any form, or an integer.  It may be missing: '*id' stays. */
+/* Read an id: a string in any text form, or an integer. If it is missing, '*id' is unchanged. */
 static int get_id (const json_t *o, const char *name, uint64_t *id, idt_error_t *errp)
 {
     const json_t *v = json_object_get (o, name);
@@ -65,7 +65,7 @@ static int get_number (const json_t *o, const char *name, uint32_t max, uint32_t
     return 0;
 }
 
-/* It may be missing: '*value' stays. */
+/* Read a boolean. If it is missing, '*value' is unchanged. */
 static int get_switch (const json_t *o, const char *name, bool *value, idt_error_t *errp)
 {
     const json_t *v = json_object_get (o, name);
@@ -86,9 +86,9 @@ static void refuse (struct root *root, const idt_msg_t *msg, const idt_error_t *
     module_respond_error (root->service->h, msg, errno, error->text);
 }
 
-/* --- jobs as text ----------------------------------------------------------------------------------------------- */
+/* --- jobs as JSON ----------------------------------------------------------------------------------------------- */
 
-/* Without a NUL, and as JSON has it; one that a nonce made is no text, and is not told. */
+/* Write the key of a job. A key that was made from a nonce begins with a NUL, is not text, and is left out. */
 static void put_key (FILE *f, const struct job *job)
 {
     json_t *s = job->key_size > 0 && *(const char *)job->key ? json_stringn (job->key, job->key_size) : NULL;
@@ -141,7 +141,9 @@ static struct jobwire_reader found (const struct store_read *read)
     return r;
 }
 
-/* Up to where jobs that are stored have been shown to be all: what survives us. */
+/* The id up to which all stored jobs are visible. It stays valid in the next life, whose line begins at the newest
+ * stored id.
+ */
 static uint64_t shown (const struct root *root)
 {
     return min_u64 (line_shown (&root->line), root->counts.newest);
@@ -188,7 +190,7 @@ static int add_consumer (struct root *root, const idt_msg_t *msg, const json_t *
     struct watcher *w;
 
     if (!idt_msg_has_flag (msg, IDT_MSGFLAG_STREAMING))
-        return errsetf (errp, EPROTO, "ingest.watch is answered many times: ask for it as a stream");
+        return errsetf (errp, EPROTO, "ingest.watch has many answers: send it as a streaming request");
     if (get_id (o, "after", &after, errp) < 0 || get_number (o, "window", WATCH_WINDOW_MAX, &window, errp) < 0
         || get_switch (o, "jobspec", &specs, errp) < 0 || check_store (root, errp) < 0)
         return -1;
@@ -196,7 +198,7 @@ static int add_consumer (struct root *root, const idt_msg_t *msg, const json_t *
         return errsetf (errp, ENOMEM, "out of memory");
     if (!(w = watch_add (root->watch, after, window, c))) {
         free (c);
-        return errprintf (errp, "there are %d consumers already, and no more can be", WATCH_MAX);
+        return errprintf (errp, "there are already %d consumers, which is the limit", WATCH_MAX);
     }
     c->msg = idt_msg_ref (msg);
     c->specs = specs;
@@ -218,7 +220,9 @@ void root_watch_cb (idt_t *h, const idt_msg_t *msg, void *arg)
     root_turn (root);
 }
 
-/* What cannot be read now may never be: the consumer is told, and comes again when it likes. */
+/* Send the jobs of a read to a consumer. If the read failed, it may fail always: the consumer gets the error, which
+ * ends its stream.
+ */
 static void end_watch (struct root *root, struct watcher *w, const struct store_read *read)
 {
     const struct consumer *c = watcher_owner (w);
@@ -236,8 +240,8 @@ static void end_watch (struct root *root, struct watcher *w, const struct store_
 
 /* --- acknowledgements -------------------------------------------------------------------------------------------- */
 
-/* The consumer that confirms is the client's own: numbers begin anew in each life, and others have them then.  0: none
- * does.
+/* Confirm jobs for a consumer. The consumer must belong to the client that sends the request: numbers start from 1 in
+ * each life, so an old number may be another client's now. The number 0 confirms for no consumer.
  */
 static int confirm (struct root *root, const idt_msg_t *msg, const json_t *number, uint64_t id, idt_error_t *errp)
 {
@@ -249,9 +253,9 @@ static int confirm (struct root *root, const idt_msg_t *msg, const json_t *numbe
     if (n == 0)
         return 0;
     if (!w || !module_same_client (((struct consumer *)watcher_owner (w))->msg, msg))
-        return errsetf (errp, ENOENT, "watch: %" JSON_INTEGER_FORMAT " is no consumer of this client", n);
+        return errsetf (errp, ENOENT, "watch: %" JSON_INTEGER_FORMAT " is not a consumer of this client", n);
     if (watch_confirm (root->watch, w, id) < 0)
-        return errsetf (errp, EINVAL, "id: consumer %" JSON_INTEGER_FORMAT " was not sent as much", n);
+        return errsetf (errp, EINVAL, "id: consumer %" JSON_INTEGER_FORMAT " was not sent jobs up to this id", n);
     return 0;
 }
 
@@ -274,7 +278,7 @@ static int take_ack (struct root *root, const idt_msg_t *msg, const json_t *o, i
         return 0;
     }
     if (root->acks.count >= ROOT_MAX_ASKS)
-        return errsetf (errp, EAGAIN, "%d acknowledgements wait already", ROOT_MAX_ASKS);
+        return errsetf (errp, EAGAIN, "%d acknowledgements wait already: try again later", ROOT_MAX_ASKS);
     if (fifo_push (&root->acks, msg) < 0)
         return errsetf (errp, ENOMEM, "out of memory");
     idt_msg_ref (msg);
@@ -312,7 +316,7 @@ void tell_acked (struct root *root, int errnum, const char *text)
     answer_acks (root, &root->acking, errnum, text);
 }
 
-/* --- what is there ----------------------------------------------------------------------------------------------- */
+/* --- reads of clients -------------------------------------------------------------------------------------------- */
 
 static void ask_destroy (struct root *root, struct ask *a)
 {
@@ -321,7 +325,7 @@ static void ask_destroy (struct root *root, struct ask *a)
     free (a);
 }
 
-/* Each user has a turn, however many connections and requests it has. */
+/* The key for turns: each user has one, for all its connections and requests. The owner and brokers share one. */
 static uint64_t user_key (const idt_msg_t *msg)
 {
     struct idt_cred user = idt_msg_cred (msg);
@@ -400,7 +404,7 @@ static void answer_get (struct root *root, const struct ask *a, const struct sto
         return;
     }
     if (!(cred.rolemask & IDT_ROLE_OWNER) && cred.userid != job.userid) {
-        module_respond_error (root->service->h, a->msg, EPERM, "the job is another user's");
+        module_respond_error (root->service->h, a->msg, EPERM, "the job belongs to another user");
         return;
     }
     FILE *f = open_memstream (&text, &size);
@@ -465,7 +469,7 @@ void root_stats_cb (idt_t *h, const idt_msg_t *msg, void *arg)
     module_respond_object (h, msg, o);
 }
 
-/* --- reads ------------------------------------------------------------------------------------------------------- */
+/* --- reads for the store ----------------------------------------------------------------------------------------- */
 
 size_t tell_collect (struct root *root, struct store_read *reads, size_t max)
 {
@@ -506,7 +510,7 @@ bool tell_wants_line (const struct root *root)
     return root->nconsumers > 0 && line_shown (&root->line) < root->counts.newest;
 }
 
-/* --- who is gone ------------------------------------------------------------------------------------------------- */
+/* --- clients that have gone -------------------------------------------------------------------------------------- */
 
 static void forget_asks (struct root *root, const idt_msg_t *disconnect)
 {
@@ -522,7 +526,7 @@ static void forget_asks (struct root *root, const idt_msg_t *disconnect)
     fifo_fini (&kept);
 }
 
-/* The consumers of a client that is gone; of all where 'disconnect' is NULL. */
+/* Arguments of leave (): remove the consumers of the client that 'disconnect' names, or, if it is NULL, all. */
 struct leaving {
     struct root *root;
     const idt_msg_t *disconnect;

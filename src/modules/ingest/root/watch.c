@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* watch.c - consumers in turns, each with what it was sent and has not confirmed
+/* watch.c - consumers take turns; for each, the jobs that it was sent and has not confirmed
  *
- * Of each such job there is its id, and the sum of the bytes up to it: so a confirmation finds its place in a few
- * steps, wherever in an answer it is.
+ * For each such job the list has its id and the running sum of bytes, so that a confirmation is found by binary search,
+ * also in the middle of an answer.
  */
 #include <assert.h>
 #include <errno.h>
@@ -20,20 +20,20 @@ TAILQ_HEAD (watchers, watcher);
 
 struct sent {
     uint64_t id;
-    uint64_t bytes; /* of all up to it */
+    uint64_t bytes; /* sum of the bytes up to this job */
 };
 
 struct watcher {
-    TAILQ_ENTRY (watcher) link; /* in order of numbers */
+    TAILQ_ENTRY (watcher) link; /* in order of number */
     TAILQ_ENTRY (watcher) turn;
     uint64_t number;
     uint64_t after;
     uint32_t window;
     void *owner;
     bool reading;
-    uint32_t asked; /* jobs, by the read that is under way */
+    uint32_t asked; /* jobs requested by the read that is under way */
     struct sent *sent;
-    size_t room, first, nsent; /* those from 'first' on are not confirmed */
+    size_t room, first, nsent; /* sent[first] to sent[nsent - 1] are not confirmed */
     uint64_t bytes_sent, bytes_confirmed;
 };
 
@@ -142,16 +142,16 @@ struct watcher *watch_find (struct watch *w, uint64_t number)
     return NULL;
 }
 
-/* --- what it may be sent ------------------------------------------------------------------------------------- */
+/* --- what a consumer may be sent ----------------------------------------------------------------------------- */
 
-/* Room for 'n' more that are sent, so that it is there when they are. */
+/* Make room for 'n' further jobs before they are sent. */
 static int make_room (struct watcher *c, uint32_t n)
 {
     size_t size = unconfirmed (c) + (size_t)n, room = max_u64 (c->room, WATCH_ANSWER_JOBS);
 
     if (c->nsent + n <= c->room)
         return 0;
-    while (room < 2 * size) /* half of it moves at a time, at most */
+    while (room < 2 * size) /* then at most half of it is moved at a time */
         room *= 2;
     if (room > c->room) {
         struct sent *sent = realloc (c->sent, room * sizeof (sent[0]));
@@ -222,7 +222,7 @@ void watch_sent (struct watch *w, struct watcher *c, uint64_t upto, const struct
         c->after = max_u64 (c->after, upto);
 }
 
-/* How many of those that are not confirmed are at or below 'id'. */
+/* The number of unconfirmed jobs that are at or below 'id'. */
 static size_t count_upto (const struct watcher *c, uint64_t id)
 {
     size_t low = c->first, high = c->nsent;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* watch_test.c - each consumer is sent what it has room for, in turns */
+/* watch_test.c - each consumer is sent jobs up to its limits, in turns */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -14,7 +14,7 @@ static void must (bool good)
         bail_out ("no memory");
 }
 
-/* What a consumer is to be read for. */
+/* A consumer's turn, and the read for it. */
 struct turn {
     struct watcher *c;
     uint64_t after;
@@ -27,7 +27,7 @@ static bool next (struct watch *w, uint64_t shown, struct turn *t)
     return (t->c = watch_next (w, shown, &t->after, &t->max_jobs, &t->max_bytes)) != NULL;
 }
 
-/* It is sent 'n' jobs, with ids from 'first' on. */
+/* Send a consumer 'n' jobs with ids from 'first' on. */
 static void send (struct watch *w, struct watcher *c, uint64_t upto, uint64_t first, uint32_t n, uint32_t spec_size)
 {
     struct jobwire_buf b = { 0 };
@@ -52,26 +52,28 @@ static void test_window (void)
     must (w != NULL);
     struct watcher *c = watch_add (w, 10, 5, &owner);
     ok (c && watcher_owner (c) == &owner && watcher_number (c) == 1 && watch_find (w, 1) == c && !watch_find (w, 2),
-        "a consumer has a number");
-    ok (!next (w, 10, &t), "one that has all is sent nothing");
+        "consumers have numbers from 1");
+    ok (!next (w, 10, &t), "a consumer that has all visible jobs gets no turn");
     ok (next (w, 100, &t) && t.c == c && t.after == 10 && t.max_jobs == 5 && t.max_bytes == WATCH_ANSWER_BYTES,
-        "one that has not, as much as its window has room for");
-    ok (!next (w, 100, &t), "... once at a time");
+        "a consumer may be sent as many jobs as its window allows");
+    ok (!next (w, 100, &t), "during a read the consumer gets no other turn");
     send (w, c, 100, 20, 3, 2);
-    ok (next (w, 100, &t) && t.after == 22 && t.max_jobs == 2, "then what is behind it, and less");
+    ok (next (w, 100, &t) && t.after == 22 && t.max_jobs == 2, "the next read begins behind the jobs sent, and is "
+                                                               "for the rest of the window");
     send (w, c, 100, 30, 2, 2);
-    ok (!next (w, 100, &t), "where the window is full, nothing");
-    ok (watch_confirm (w, c, 32) < 0 && errno == EINVAL, "what it was not sent cannot be confirmed");
-    ok (watch_confirm (w, c, 15) == 0 && !next (w, 100, &t), "what is below all that it was sent makes no room");
+    ok (!next (w, 100, &t), "a consumer with a full window gets no turn");
+    ok (watch_confirm (w, c, 32) < 0 && errno == EINVAL, "jobs that were not sent cannot be confirmed");
+    ok (watch_confirm (w, c, 15) == 0 && !next (w, 100, &t), "confirming jobs before the first sent one frees no "
+                                                             "window");
     ok (watch_confirm (w, c, 21) == 0 && next (w, 100, &t) && t.max_jobs == 2,
-        "a part of an answer makes room for as many");
+        "confirming a part of an answer frees that part of the window");
     send (w, c, 100, 0, 0, 1);
     ok (watcher_stats (c).after == 100 && watcher_stats (c).jobs == 3 && !next (w, 100, &t),
-        "none up to there is all up to there");
+        "after an empty read the consumer has all jobs up to its end");
     ok (watch_confirm (w, c, 100) == 0 && watcher_stats (c).jobs == 0 && watcher_stats (c).bytes == 0,
-        "it may confirm what it was told that there is none");
-    ok (watch_confirm (w, c, 30) == 0, "... and again what it confirmed");
-    ok (next (w, 101, &t) && t.after == 100 && t.max_jobs == 5, "what is shown then is sent");
+        "a consumer may confirm up to the end of an empty read");
+    ok (watch_confirm (w, c, 30) == 0, "a consumer may confirm the same jobs again");
+    ok (next (w, 101, &t) && t.after == 100 && t.max_jobs == 5, "jobs that become visible later are sent");
     watch_destroy (w);
 }
 
@@ -82,23 +84,24 @@ static void test_limits (void)
     struct turn t;
 
     must (w != NULL);
-    ok (!watch_add (w, 0, WATCH_WINDOW_MAX + 1, NULL) && errno == EINVAL, "a window has a limit");
+    ok (!watch_add (w, 0, WATCH_WINDOW_MAX + 1, NULL) && errno == EINVAL, "a window above WATCH_WINDOW_MAX is refused");
     for (int i = 0; i < WATCH_MAX; i++)
         must ((c[i] = watch_add (w, 0, 0, NULL)) != NULL);
-    ok (!watch_add (w, 0, 0, NULL) && errno == ENOSPC, "so has the number of consumers");
+    ok (!watch_add (w, 0, 0, NULL) && errno == ENOSPC, "a consumer above WATCH_MAX is refused");
     bool turns = true;
     for (int i = 0; i < WATCH_MAX; i++)
         turns = next (w, 9, &t) && t.c == c[i] && turns;
-    ok (turns && !next (w, 9, &t), "they have their turns");
-    ok (t.c == NULL && watcher_stats (c[0]).window == WATCH_WINDOW, "who does not say has a window of %d",
-        WATCH_WINDOW);
+    ok (turns && !next (w, 9, &t), "each consumer gets one turn");
+    ok (t.c == NULL && watcher_stats (c[0]).window == WATCH_WINDOW, "the default window is %d jobs", WATCH_WINDOW);
     first = c[0];
     send (w, c[1], 0, 0, 0, 1);
     send (w, first, 0, 0, 0, 1);
-    ok (next (w, 9, &t) && t.c == first && next (w, 9, &t) && t.c == c[1], "... in the order of the last ones");
+    ok (next (w, 9, &t) && t.c == first && next (w, 9, &t) && t.c == c[1],
+        "the next turns are in the order of the previous "
+        "ones");
     watch_remove (w, first);
     ok (watch_add (w, 0, WATCH_WINDOW_MAX, NULL) != NULL && !watch_find (w, 1) && watch_find (w, 65),
-        "one goes, another comes");
+        "after a consumer is removed another can be added");
     watch_destroy (w);
     watch_destroy (NULL);
 }
@@ -114,19 +117,20 @@ static void test_bytes (void)
         must (c && next (w, 1000, &t));
         send (w, c, 1000, i, 1, 1u << 20);
     }
-    ok (next (w, 1000, &t) && t.max_bytes == WATCH_ANSWER_BYTES, "an answer has WATCH_ANSWER_BYTES at most");
+    ok (next (w, 1000, &t) && t.max_bytes == WATCH_ANSWER_BYTES, "an answer has at most WATCH_ANSWER_BYTES");
     send (w, c, 1000, 8, 1, (1u << 20) - 400);
-    ok (next (w, 1000, &t) && t.max_bytes < 400 && t.max_bytes > 0, "or what is left of WATCH_BYTES");
+    ok (next (w, 1000, &t) && t.max_bytes < 400 && t.max_bytes > 0, "near WATCH_BYTES an answer has only the bytes "
+                                                                    "that are left");
     send (w, c, 1000, 9, 1, 10u << 20);
-    ok (!next (w, 1000, &t), "where they are reached nothing is sent");
+    ok (!next (w, 1000, &t), "at WATCH_BYTES the consumer gets no turn");
     must (watch_confirm (w, c, 8) == 0);
-    ok (!next (w, 1000, &t), "... as long as one job is more by itself");
+    ok (!next (w, 1000, &t), "a single job above WATCH_BYTES blocks further ones");
     must (watch_confirm (w, c, 9) == 0);
-    ok (next (w, 1000, &t) && t.after == 9, "... until it is confirmed");
+    ok (next (w, 1000, &t) && t.after == 9, "after that job is confirmed the consumer gets a turn");
     watch_destroy (w);
 }
 
-/* Many, confirmed some behind: each is counted once. */
+/* Send many jobs to a consumer that confirms some of them at a time: each job is counted once. */
 static void test_many (void)
 {
     struct watch *w = watch_create ();
@@ -148,7 +152,7 @@ static void test_many (void)
         good = watch_confirm (w, c, confirmed) == 0 && good;
         good = good && watcher_stats (c).jobs == sent - confirmed && watcher_stats (c).bytes == 32 * (sent - confirmed);
     }
-    ok (good, "a consumer that confirms each 900 of 1,000 goes on for ever");
+    ok (good, "a consumer that confirms 900 of 1,000 jobs at a time gets all jobs");
     watch_destroy (w);
 }
 
@@ -166,7 +170,8 @@ static void test_each (void)
 
     must (w && watch_add (w, 0, 1, NULL) && watch_add (w, 0, 1, NULL) && watch_add (w, 0, 1, NULL));
     watch_each (w, count_cb, &w);
-    ok (!watch_find (w, 1) && watch_find (w, 2) && !watch_find (w, 3), "each may be removed when it is called for");
+    ok (!watch_find (w, 1) && watch_find (w, 2) && !watch_find (w, 3), "a consumer may be removed when watch_each () "
+                                                                       "calls for it");
     watch_destroy (w);
 }
 
