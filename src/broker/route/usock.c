@@ -177,6 +177,7 @@ struct usocks *usocks_create (idt_reactor_t *r)
     all->spare.pool = msg_pool_create (); /* without it messages come from malloc () */
     TAILQ_INIT (&all->list);
     TAILQ_INIT (&all->callers);
+    LIST_INIT (&all->users);
     all->most = most_clients ();
     usocks_fill_reserve (all);
     return all;

@@ -96,15 +96,25 @@ static uint64_t share_of (const struct client *c, uint64_t pool)
     return c->cred.rolemask & IDT_ROLE_OWNER ? pool : pool / 2;
 }
 
-/* Its own limit, or its share of what all have. */
+/* Its own limit, or its share of what all have: a connection of the owner, or another user over all connections, holds
+ * at most as much as is free.
+ */
 static bool over_limit (const struct client *c, size_t size)
 {
     const struct usock *l = c->local;
     uint64_t queued = msg_stream_queued (c->stream), pool = share_of (c, l->output_pool);
+    uint64_t held = c->user ? c->user->output : queued;
 
     if (queued + size > l->max_queue)
         return true;
-    return queued > SOFT_QUEUE && (l->all->output >= pool || queued >= pool - l->all->output);
+    return held > SOFT_QUEUE && (l->all->output >= pool || held >= pool - l->all->output);
+}
+
+static void count_output (struct client *c, uint64_t more, uint64_t less)
+{
+    c->local->all->output += more - less;
+    if (c->user)
+        c->user->output += more - less;
 }
 
 static int put (struct client *c, const idt_msg_t *msg)
@@ -116,7 +126,7 @@ static int put (struct client *c, const idt_msg_t *msg)
         return -1;
     }
     size = msg_stream_queued (c->stream) - before;
-    c->local->all->output += size;
+    count_output (c, size, 0);
     if (account_charge (&c->out, size, usock_now_us ()) == ACCOUNT_WAIT)
         check (c);
     client_dirty (c);
@@ -180,7 +190,7 @@ void client_flush (struct client *c)
         return;
     }
     taken = before - msg_stream_queued (c->stream);
-    c->local->all->output -= taken;
+    count_output (c, 0, taken);
     c->want_write = rc > 0;
     if (taken > 0 && account_release (&c->out, 0, taken, usock_now_us ()))
         check (c);
@@ -272,15 +282,18 @@ static bool reserve (struct client *c)
 {
     struct usock *l = c->local;
     size_t size = msg_stream_wants (c->stream);
+    uint64_t held = c->user ? c->user->input : 0; /* such a user has at most as much as is free */
 
     if (size == 0 || c->reserved > 0)
         return true;
-    if (l->all->input > 0 && l->all->input + size > share_of (c, l->input_pool)) {
+    if (l->all->input > 0 && held + l->all->input + size > share_of (c, l->input_pool)) {
         c->stalled = true;
         check (c);
         return false;
     }
     l->all->input += c->reserved = size;
+    if (c->user)
+        c->user->input += size;
     c->frame_us = usock_now_us ();
     c->frame_got = 0;
     idt_watcher_start (l->tick);
@@ -290,6 +303,8 @@ static bool reserve (struct client *c)
 static void release (struct client *c)
 {
     c->local->all->input -= c->reserved;
+    if (c->user)
+        c->user->input -= c->reserved;
     c->reserved = 0;
 }
 
@@ -424,14 +439,47 @@ void client_let_go (struct client *c)
     if (c->unready && l->ops->ready)
         l->ops->ready (l->arg, &c->peer, true);
     c->unready = false;
-    l->all->output -= msg_stream_queued (c->stream);
+    count_output (c, 0, msg_stream_queued (c->stream));
     release (c);
+}
+
+static int join_user (struct client *c)
+{
+    struct usocks *all = c->local->all;
+    struct local_user *u;
+
+    if (c->cred.rolemask & IDT_ROLE_OWNER)
+        return 0;
+    LIST_FOREACH (u, &all->users, link)
+        if (u->userid == c->cred.userid)
+            break;
+    if (!u) {
+        if (!(u = calloc (1, sizeof (*u))))
+            return -1;
+        u->userid = c->cred.userid;
+        LIST_INSERT_HEAD (&all->users, u, link);
+    }
+    u->clients++;
+    c->user = u;
+    return 0;
+}
+
+static void leave_user (struct client *c)
+{
+    struct local_user *u = c->user;
+
+    c->user = NULL;
+    if (!u || --u->clients > 0)
+        return;
+    LIST_REMOVE (u, link);
+    free (u);
 }
 
 void client_destroy (struct client *c)
 {
     if (!c)
         return;
+    leave_user (c);
     idt_watcher_destroy (c->w);
     msg_stream_destroy (c->stream);
     idt_msg_unref (c->first);
@@ -482,7 +530,7 @@ struct client *client_create (struct usock *l, int fd, struct idt_cred cred, str
     account_init (&c->asks, NULL, l->max_asks, MAX_ASKED, l->patience_us);
     account_init (&c->out, NULL, 0, SOFT_QUEUE, l->patience_us);
     c->stream = stream ? stream : usock_stream (l, fd);
-    if (uuid_make (c->peer.uuid) < 0 || !c->stream
+    if (join_user (c) < 0 || uuid_make (c->peer.uuid) < 0 || !c->stream
         || !(c->w = idt_fd_watcher_create (l->reactor, fd, IDT_POLLIN, client_cb, c))
         || router_peer_add (l->router, &c->peer) < 0)
         goto error;

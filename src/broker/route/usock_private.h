@@ -24,9 +24,19 @@
 
 #define LOCAL_RESERVE 32 /* descriptors of a process kept for clients */
 
+/* What all connections of a user who is not the owner hold of what all share. */
+struct local_user {
+    LIST_ENTRY (local_user) link;
+    uint32_t userid;
+    uint32_t clients;
+    uint64_t input;
+    uint64_t output;
+};
+
 struct client {
     struct peer peer;
     struct usock *local;
+    struct local_user *user; /* NULL: the owner's */
     struct client *next_dirty;
     TAILQ_ENTRY (client) turn;
     int fd;
@@ -92,6 +102,7 @@ struct usocks {
     struct msg_spare spare;
     uint64_t input; /* bytes reserved for long messages, and of output */
     uint64_t output;
+    LIST_HEAD (, local_user) users; /* that have clients */
 };
 
 struct usock {

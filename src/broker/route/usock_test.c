@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -39,6 +40,7 @@ struct server {
     struct peer echo, null;
     uint32_t rank;
     const char *sockets; /* ranks that have one of their own; NULL: 0 */
+    bool shares;         /* guests may connect, and pools and patience are long */
     char dir[64];
     char path[108];
     int requests, disconnects, gone, events;
@@ -47,6 +49,20 @@ struct server {
     struct idt_cred cred;  /* of the last request */
     const idt_msg_t *last; /* of null */
 };
+
+/* Linked with --wrap for this function: the user that connects; 0: who it is. */
+static uid_t pretended;
+
+int __real_getsockopt (int fd, int level, int name, void *value, socklen_t *size);
+int __wrap_getsockopt (int fd, int level, int name, void *value, socklen_t *size);
+int __wrap_getsockopt (int fd, int level, int name, void *value, socklen_t *size)
+{
+    int rc = __real_getsockopt (fd, level, name, value, size);
+
+    if (rc == 0 && level == SOL_SOCKET && name == SO_PEERCRED && pretended != 0)
+        memcpy ((char *)value + offsetof (struct ucred, uid), &pretended, sizeof (pretended));
+    return rc;
+}
 
 /* --- the broker's side ------------------------------------------------------------------------------------- */
 
@@ -142,9 +158,11 @@ static struct usock *listen_at (struct server *s, const char *path, idt_error_t 
     attr_give (attrs, "local.max-message", "128k", NULL);
     attr_give (attrs, "local.max-queue", "1M", NULL);
     attr_give (attrs, "local.max-clients", "40", NULL);
-    attr_give (attrs, "local.patience", "20ms", NULL);
-    attr_give (attrs, "local.frame-time", "20ms", NULL);
-    attr_give (attrs, "local.input-pool", "100k", NULL);
+    attr_give (attrs, "local.patience", s->shares ? "1h" : "20ms", NULL);
+    attr_give (attrs, "local.frame-time", s->shares ? "1h" : "20ms", NULL);
+    attr_give (attrs, "local.input-pool", s->shares ? "1M" : "100k", NULL);
+    attr_give (attrs, "local.output-pool", s->shares ? "2M" : "512M", NULL);
+    attr_give (attrs, "access.allow-guest-user", s->shares ? "on" : "off", NULL);
     l = usock_create (s->all, s->reactor, path, s->rank, attrs, s->router, s->log, &ops, s, err);
     attrs_destroy (attrs);
     return l;
@@ -167,13 +185,18 @@ static void server_make (struct server *s)
         bail_out (err.text);
 }
 
-static void server_init (struct server *s)
+static void server_init_as (struct server *s, bool shares)
 {
-    memset (s, 0, sizeof (*s));
+    *s = (struct server){ .shares = shares };
     snprintf (s->dir, sizeof (s->dir), "/tmp/local_test.XXXXXX");
     if (!mkdtemp (s->dir) || !(s->reactor = idt_reactor_create ()) || !(s->all = usocks_create (s->reactor)))
         bail_out ("no server");
     server_make (s);
+}
+
+static void server_init (struct server *s)
+{
+    server_init_as (s, false);
 }
 
 /* Another broker of the same process. */
@@ -737,6 +760,80 @@ static void test_dribble (void)
     ok (s.gone == 1 && get_slowly (&e, &s) == 1, "... which is disconnected when it comes too slowly");
     end_close (&slow, NULL);
     end_close (&e, &s);
+    server_fini (&s);
+}
+
+static void open_as (struct end *e, struct server *s, uid_t user)
+{
+    pretended = user;
+    end_open (e, s);
+    pretended = 0;
+}
+
+/* Whether a long message of a new connection of this user is read now. */
+static bool is_read (struct server *s, struct end *e, uid_t user)
+{
+    open_as (e, s, user);
+    put (e, "echo.x", 1, 100000, 0);
+    return get (e, s) == 1;
+}
+
+/* Of 1 MiB, guests have half, and one of them as much as is free of it: two messages of 128 KiB, not a third. */
+static void test_input_of_users (void)
+{
+    struct server s;
+    struct end first, second, third, other, owner;
+
+    server_init_as (&s, true);
+    open_as (&first, &s, 4711);
+    open_as (&second, &s, 4711);
+    put_frame_header (&first, MAX_MESSAGE);
+    put_frame_header (&second, MAX_MESSAGE);
+    turn (&s, 3);
+    ok (!is_read (&s, &third, 4711), "a guest has no more room on another connection (local.input-pool)");
+    ok (is_read (&s, &other, 4712), "another guest has");
+    ok (is_read (&s, &owner, 0), "so has the owner");
+    end_close (&first, &s);
+    ok (get_slowly (&third, &s) == 1, "the first one is read on when there is room");
+    end_close (&second, &s);
+    end_close (&third, &s);
+    end_close (&other, &s);
+    end_close (&owner, &s);
+    server_fini (&s);
+}
+
+/* Ask for nine answers of 100,000 bytes and read none. */
+static void ask_much (struct server *s, struct end *e)
+{
+    int before = s->requests;
+
+    open_as (e, s, 4711);
+    for (uint32_t tag = 1; tag <= 9; tag++)
+        put (e, "echo.x", tag, 100000, 0);
+    wait_until (s->requests == before + 9)
+    {
+        msg_stream_flush (e->stream);
+        turn (s, 1);
+    }
+}
+
+/* Of 2 MiB guests have half: what one guest leaves unread on two connections counts together. */
+static void test_output_of_users (void)
+{
+    struct server s;
+    struct end first, second, other;
+    int refused = 0;
+
+    server_init_as (&s, true);
+    ask_much (&s, &first);
+    ask_much (&s, &second);
+    for (uint32_t tag = 1; tag <= 9; tag++)
+        refused += get_slowly (&second, &s) == tag && second.errnum == ENOBUFS;
+    ok (refused > 0, "a guest has not as much again on another connection (local.output-pool): %d refused", refused);
+    ok (is_read (&s, &other, 4712) && other.errnum == 0, "another guest has an answer");
+    end_close (&first, &s);
+    end_close (&second, &s);
+    end_close (&other, &s);
     server_fini (&s);
 }
 
@@ -1337,6 +1434,8 @@ int main (void)
     test_hung_up ();
     test_busy ();
     test_dribble ();
+    test_input_of_users ();
+    test_output_of_users ();
     test_many ();
     test_few_files ();
     test_descriptors ();
