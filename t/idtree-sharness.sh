@@ -25,7 +25,7 @@ export IDTREE_SRCDIR IDTREE_BUILDDIR
 case :$PATH: in
 *:"$IDTREE_BUILDDIR/src/cmd":*) ;;
 *)
-    PATH=$IDTREE_BUILDDIR/src/cmd/.libs:$IDTREE_BUILDDIR/src/cmd:$PATH
+    PATH=$IDTREE_BUILDDIR/src/cmd/.libs:$IDTREE_BUILDDIR/src/cmd:$IDTREE_BUILDDIR/t/bin:$PATH # bin: python3
     LD_LIBRARY_PATH=$IDTREE_BUILDDIR/src/common/libidtree/.libs:$IDTREE_BUILDDIR/src/common/libpage/.libs${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
     export LD_LIBRARY_PATH
     ;;

@@ -12,17 +12,25 @@ metrics() { idtree metrics "$@"; }
 value() { # name as it is printed, option...
     want=$1 && shift && metrics "$@" >value.out && sed -n "s/^$want //p" value.out
 }
-if /usr/bin/python3 -c 'import prometheus_client.openmetrics.parser' 2>/dev/null; then
+# The Python that configure found, or another one of PATH: packages of the system are for that of the system.
+python=$(IFS=: && for dir in $PATH; do
+    ! "$dir/python3" -c 'import prometheus_client.openmetrics.parser' || { echo "$dir/python3" && break; }
+done 2>/dev/null)
+if test -n "$python"; then
     test_set_prereq PARSER
 fi
 if command -v promtool >/dev/null; then
     test_set_prereq PROMTOOL
 fi
 made='idtree_fluid_ids_total{origin="made"}'
-samples() { /usr/bin/python3 "$IDTREE_SRCDIR/t/metrics.py" "$@"; }
+samples() { "${python:-python3}" "$IDTREE_SRCDIR/t/metrics.py" "$@"; }
 wait_all() { wait_until "all generate" all_generate; }
 all_generate() { test "$(value "idtree_fluid_generators{state=\"active\"}")" = "${1-7}"; }
 
+test_expect_success 'tests run the Python that configure found, and name none by its folder' '
+    { test ! -e "$IDTREE_BUILDDIR/t/bin/python3" || test "$(command -v python3)" -ef "$IDTREE_BUILDDIR/t/bin/python3"; } &&
+    test_must_fail grep -nE "/usr/(local/)?bin/[p]ython" "$IDTREE_SRCDIR"/t/*.t "$IDTREE_SRCDIR"/t/*.sh
+'
 test_expect_success 'ids are counted where they are made, and summed up' '
     wait_all && idtree module stats --clear fluid && for r in 1 2 3 4 5 6; do
         idtree module stats --clear -r $r fluid && idtree id new -r $r -n 10$r >/dev/null || return 1
