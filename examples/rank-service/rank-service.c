@@ -276,8 +276,10 @@ static int measure_echo (double *us, size_t n)
             ;
         _exit (0);
     }
+    rc = pid < 0 ? fail ("fork", strerror (errno)) : 0;
     close (fds[1]);
-    rc = pid < 0 ? fail ("fork", strerror (errno)) : measure ("echo", echo_once, &fds[0], us, n);
+    if (pid > 0)
+        rc = measure ("echo", echo_once, &fds[0], us, n);
     close (fds[0]);
     if (pid > 0)
         waitpid (pid, NULL, 0);

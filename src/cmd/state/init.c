@@ -43,11 +43,13 @@ static void check_empty (const struct cmd *cmd, const char *path)
 
     if (!dir)
         cmd_die (cmd, "%s: %s", path, strerror (errno));
-    while ((entry = readdir (dir)))
+    while ((errno = 0, entry = readdir (dir)))
         if (strstr (entry->d_name, ".sqlite"))
             cmd_die (cmd,
                      "%s/%s: there is state already: put it aside if a new instance is meant, or go on with it: --uuid",
                      path, entry->d_name);
+    if (errno != 0)
+        cmd_die (cmd, "%s: %s", path, strerror (errno));
     closedir (dir);
 }
 

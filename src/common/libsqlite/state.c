@@ -32,9 +32,11 @@ static int each_store (const char *dir, int (*cb) (const char *dir, const char *
 
     if (!d)
         return errprintf (errp, "statedir %s: %s", dir, strerror (errno));
-    while (rc == 0 && (entry = readdir (d)))
+    while (rc == 0 && (errno = 0, entry = readdir (d)))
         if (is_store (entry->d_name))
             rc = cb (dir, entry->d_name, arg, errp);
+    if (rc == 0 && errno != 0)
+        rc = errprintf (errp, "statedir %s: %s", dir, strerror (errno));
     int saved = errno;
     closedir (d);
     errno = saved;

@@ -6,6 +6,9 @@
  * A commit, or a checkpoint of a log, writes pages in an order that only the disk knows.  So each set of the pages is
  * tried that a crash may leave written, with the log or the journal beside the file.
  */
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -281,6 +284,36 @@ static void check_strangers (void)
         "and a whole one that has none: %s", err.text);
 }
 
+static bool reading_fails; /* of folders */
+
+/* In place of the C library's. */
+struct dirent *readdir (DIR *d)
+{
+    union {
+        void *found;
+        struct dirent *(*call) (DIR *);
+    } real = { dlsym (RTLD_NEXT, "readdir") };
+
+    if (!reading_fails)
+        return real.call (d);
+    errno = EIO;
+    return NULL;
+}
+
+/* What cannot be read is not empty. */
+static void check_unreadable (void)
+{
+    struct statefile fresh = { .nstores = 0 };
+    idt_error_t err;
+
+    ok (state_survey (dir, &fresh, &err) == 0, "an empty folder has no store");
+    reading_fails = true;
+    int rc = state_survey (dir, &fresh, &err), errnum = errno;
+    reading_fails = false;
+    ok (rc < 0 && errnum == EIO && strstr (err.text, "Input/output error"),
+        "one that cannot be read to its end is an error: %s", rc < 0 ? err.text : "none");
+}
+
 int main (void)
 {
     if (!mkdtemp (dir))
@@ -290,6 +323,7 @@ int main (void)
     check_adopted ();
     check_strangers ();
     clean ();
+    check_unreadable ();
     ok (rmdir (dir) == 0, "nothing else is left in the folder");
     return done_testing ();
 }

@@ -135,8 +135,10 @@ static int listen_tcp (const char *where, idt_error_t *errp)
             "--listen %s: ADDRESS:PORT, [ADDRESS]:PORT or unix:PATH is needed; an address is in numbers, a port up to 65535",
             where);
     int fd = open_socket (list->ai_addr, list->ai_addrlen);
+    if (fd < 0)
+        errprintf (errp, "cannot listen at %s: %s", where, strerror (errno));
     freeaddrinfo (list);
-    return fd >= 0 ? fd : errprintf (errp, "cannot listen at %s: %s", where, strerror (errno));
+    return fd;
 }
 
 int listen_at (const char *where, bool *loopback, bool *others, idt_error_t *errp)
