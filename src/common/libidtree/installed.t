@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright idtree contributors
 
-# installed.t - a program builds against the installed library with what pkg-config says, in C and in C++
+# installed.t - a C or C++ program builds against the installed library with the flags of pkg-config
 builddir=${IDTREE_BUILDDIR:-.}
 tmp=$(mktemp -d) || exit 1
 trap 'rm -rf "$tmp"' EXIT
@@ -17,7 +17,7 @@ nm -D --undefined-only "$lib" | grep -qE '__(asan|tsan|ubsan)_' && skip "built w
 
 n=0
 failed=0
-check() { # sentence, command...
+check() { # description, command...
     n=$((n + 1))
     what=$1
     shift
@@ -31,7 +31,7 @@ check() { # sentence, command...
 }
 
 unset MAKEFLAGS MFLAGS MAKELEVEL
-check "make install takes a DESTDIR" "${MAKE:-make}" -C "$builddir" DESTDIR="$tmp/root" \
+check "make install supports DESTDIR" "${MAKE:-make}" -C "$builddir" DESTDIR="$tmp/root" \
     install-libLTLIBRARIES install-idtincludeHEADERS install-nodist_pkgconfigDATA
 pc=$(find "$tmp/root" -name idtree.pc)
 export PKG_CONFIG_PATH="${pc%/*}" PKG_CONFIG_ALLOW_SYSTEM_CFLAGS=1
@@ -68,20 +68,20 @@ cp "$tmp/client.c" "$tmp/client.cc"
 # shellcheck disable=SC2086 # flags are words
 check "a C program builds with pkg-config's flags" \
     ${CC:-cc} -Wall -Wextra -Werror -pedantic -std=c11 -o "$tmp/client" "$tmp/client.c" $flags
-check "and runs" env LD_LIBRARY_PATH="${pc%/*}/.." "$tmp/client"
+check "the C program runs" env LD_LIBRARY_PATH="${pc%/*}/.." "$tmp/client"
 if command -v c++ >/dev/null; then
     # shellcheck disable=SC2086
     check "a C++ program builds" c++ -Wall -Wextra -Werror -o "$tmp/client++" "$tmp/client.cc" $flags
 fi
-# Each header stands alone.
+# Each header can be included alone.
 for h in error msg reactor handle rpc module fluid flax sno uid idcomp generate document; do
     echo "#include <idtree/$h.h>" >"$tmp/$h.c"
     cp "$tmp/$h.c" "$tmp/$h.cc"
     # shellcheck disable=SC2086
-    check "idtree/$h.h stands alone" ${CC:-cc} -Wall -Wextra -Werror -fsyntax-only "$tmp/$h.c" $flags
+    check "idtree/$h.h can be included alone" ${CC:-cc} -Wall -Wextra -Werror -fsyntax-only "$tmp/$h.c" $flags
     command -v c++ >/dev/null || continue
     # shellcheck disable=SC2086
-    check "idtree/$h.h stands alone in C++" c++ -Wall -Wextra -Werror -fsyntax-only "$tmp/$h.cc" $flags
+    check "idtree/$h.h can be included alone in C++" c++ -Wall -Wextra -Werror -fsyntax-only "$tmp/$h.cc" $flags
 done
 echo "1..$n"
 exit $failed

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* access.c - who may send which request, publish which event, and see it: the one table
+/* access.c - the table of access: who may send which request, publish which event, and see it
  *
- * Guests use, members share, the owner decides: what changes or ends something that is not the asker's own is the
- * owner's.  Handlers that look at a user beyond that say so in doc/design/access.md.
+ * Guests use the services, members of access.group share data, and the instance owner decides: only the owner may
+ * change or end what belongs to another user. If a handler makes further distinctions between users,
+ * doc/design/access.md says so.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +19,7 @@ struct row {
     uint32_t roles;
 };
 
-/* In the order of strcmp (). */
+/* Sorted by strcmp (). */
 static const struct row rows[] = {
     { "attr.define", ACCESS_OWNER },
     { "attr.get", ACCESS_GUEST },
@@ -138,7 +139,7 @@ uint32_t access_roles (const char *topic)
     return row ? row->roles : ACCESS_OWNER;
 }
 
-/* The length of a service's name with its dot; 0: it has none. */
+/* The length of the service's name with its dot; 0: the topic names no service. */
 static size_t service_len (const char *topic)
 {
     const char *dot = strchr (topic, '.');
@@ -156,7 +157,7 @@ static bool is_of_service (const char *topic)
     return false;
 }
 
-/* Modules of any name take NAME.stats-clear. */
+/* A module of any name accepts NAME.stats-clear. */
 static bool is_for_services (const char *topic)
 {
     return is_of_service (topic) || strcmp (topic + service_len (topic), "stats-clear") == 0;
@@ -167,7 +168,7 @@ bool access_may_publish (struct idt_cred user, const char *topic)
     return user.rolemask & (is_for_services (topic) ? ACCESS_OWNER : access_roles ("event.publish"));
 }
 
-/* Those of documents are private, and for who may open one. */
+/* Private events of documents are for users who may open a document; other private events are for the owner. */
 static uint32_t roles_of_private (const char *topic)
 {
     return strncmp (topic, "compressor.", 11) == 0 ? access_roles ("compressor.open") : ACCESS_OWNER;

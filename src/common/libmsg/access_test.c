@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* access_test.c - the table of access: in order, as the document has it, and asked for by those who send */
+/* access_test.c - the table of access: sorted, equal to the one in the document, and applied to senders of each role */
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,7 +13,7 @@
 static const struct idt_cred owner = { 100, IDT_ROLE_OWNER }, member = { 101, IDT_ROLE_USER | IDT_ROLE_GROUP },
                              guest = { 102, IDT_ROLE_USER }, nobody = { 103, IDT_ROLE_NONE };
 
-/* The line of the document for a row. */
+/* The document's line for a row. */
 static void describe (const char *topic, uint32_t roles, char *buf, size_t size)
 {
     bool has_dot = strchr (topic, '.');
@@ -32,13 +32,13 @@ static char *read_document (void)
     char *text = calloc (1, 100000);
 
     if (!f || !text || fread (text, 1, 99999, f) == 0)
-        diag ("%s cannot be read", DOCUMENT);
+        diag ("cannot read %s", DOCUMENT);
     if (f)
         fclose (f);
     return text;
 }
 
-/* The rows that the document has under "Requests". */
+/* The number of rows under "Requests" in the document. */
 static size_t count_lines (const char *text)
 {
     const char *from = strstr (text, "\n## Requests\n"), *to = from ? strstr (from + 1, "\n## ") : NULL;
@@ -59,25 +59,26 @@ static void test_table (void)
     for (; (topic = access_topic (n, &roles)); n++, before = topic) {
         describe (topic, roles, line, sizeof (line));
         if (strcmp (before, topic) >= 0 || access_roles (topic) != roles || !strstr (text, line))
-            ok (false, "%s is in its place, and in %s: %s", topic, DOCUMENT, line);
+            ok (false, "%s is in its sorted place, and %s has the line: %s", topic, DOCUMENT, line);
     }
-    ok (n > 0 && count_lines (text) == n, "the document has each row of the table, and no other (%zu)", n);
+    ok (n > 0 && count_lines (text) == n, "the document has exactly the rows of the table (%zu)", n);
     ok (access_roles ("no.such") == ACCESS_OWNER && access_roles ("") == ACCESS_OWNER,
-        "what is in no row is the owner's");
+        "a topic without a row is for the owner only");
     free (text);
 }
 
 static void test_publish (void)
 {
     ok (access_may_publish (owner, "x") && access_may_publish (member, "x") && access_may_publish (member, "x.y"),
-        "the owner and members publish events");
-    ok (!access_may_publish (guest, "x") && !access_may_publish (nobody, "x"), "nobody else does");
+        "the owner and members may publish events");
+    ok (!access_may_publish (guest, "x") && !access_may_publish (nobody, "x"),
+        "guests and users without a role may not");
     ok (access_may_publish (owner, "fluid.stats-clear") && !access_may_publish (member, "fluid.stats-clear")
             && !access_may_publish (member, "compressor.ranges.d") && !access_may_publish (member, "event.lost")
             && !access_may_publish (member, "mine.stats-clear"),
-        "what services act upon is the owner's");
+        "only the owner may publish events that services act upon");
     ok (access_may_publish (member, "fluids.x") && access_may_publish (member, "fluid"),
-        "a name that only begins like a service's is none");
+        "a topic that begins like the name of a service is not an event of that service");
 }
 
 int main (void)

@@ -4,14 +4,14 @@
 /* codec.c - messages to bytes and back (protocol.md sections 1 and 2.3)
  *
  * Bytes are a message if and only if
- *  (1) they are parts without a rest: a byte 0...254 and that many bytes, or 255, a big-endian u32
- *      of at least 255, and that many bytes;
- *  (2) the last part has 20 bytes: 0x8e, 1, type, flags, big-endian u32 userid, rolemask, aux1,
- *      aux2; the type is one of 1, 2, 4, 8;
- *  (3) the parts before it are, each if its flag is set and in this order: ROUTE, at most 1024
- *      parts of 36 bytes without a NUL, then an empty one; TOPIC, 1...1024 bytes without a NUL;
- *      PAYLOAD, anything.
- * So each message has one encoding, and what decodes encodes to the same bytes.
+ *  (1) they are a sequence of whole parts: a byte 0...254 and that number of bytes, or 255, a big-endian u32 of at
+ *      least 255, and that number of bytes;
+ *  (2) the last part has 20 bytes: 0x8e, 1, type, flags, big-endian u32 userid, rolemask, aux1, aux2; the type is one
+ *      of 1, 2, 4, 8;
+ *  (3) the parts before it are the following, in this order, each present if and only if its flag is set: ROUTE, at
+ *      most 1024 parts of 36 bytes without a NUL, then an empty one; TOPIC, 1...1024 bytes without a NUL; PAYLOAD, any
+ *      bytes.
+ * So each message has exactly one encoding, and a decoded message encodes to the same bytes.
  */
 #include <errno.h>
 
@@ -98,10 +98,12 @@ uint8_t *msg_put (uint8_t *p, const struct idt_msg *msg)
     return msg_put_tail (p, msg);
 }
 
-/* All that may be before a payload. */
+/* Maximum size of all bytes before a payload. */
 #define HEAD_MAX (IDT_MSG_MAX_ROUTES * (1 + IDT_MSG_UUID_LEN) + 1 + 5 + IDT_MSG_MAX_TOPIC + 5)
 
-/* Copy what a slice has of 'bytes', which begin at byte 'at' of the whole. */
+/* Copy the bytes that a slice and 'bytes' have in common. The slice has 'size' bytes from byte 'from' of the whole on;
+ * 'bytes' has 'n' bytes and begins at byte 'at' of the whole.
+ */
 static void put_common (uint8_t *p, size_t from, size_t size, const void *bytes, size_t at, size_t n)
 {
     size_t first = from > at ? from : at, end = from + size < at + n ? from + size : at + n;
@@ -133,13 +135,13 @@ ssize_t idt_msg_encode (const idt_msg_t *msg, void *buf, size_t size)
 
 /* --- reading ------------------------------------------------------------------------------ */
 
-/* The bytes that are not read yet, without the header, which is read first. */
+/* The unread bytes, without the header, which is read first. */
 struct cursor {
     uint8_t *p;
     uint8_t *end;
 };
 
-/* Take the next part: '*data' and '*size'.  False: there is none, or not all of it. */
+/* Take the next part: '*data' and '*size'. False: no part is left, or it is incomplete. */
 static bool take (struct cursor *c, uint8_t **data, size_t *size)
 {
     uint8_t *p = c->p;
@@ -201,7 +203,7 @@ static const char *read_topic (struct idt_msg *msg, struct cursor *c)
     size_t size;
 
     if (!take (c, &data, &size))
-        return "no topic where the header says there is one";
+        return "no topic, although the header's flags say there is one";
     if (size == 0 || size > IDT_MSG_MAX_TOPIC || memchr (data, '\0', size))
         return "topic is empty, too long or has a NUL";
     msg->topic = (char *)data;
@@ -214,12 +216,12 @@ static const char *read_payload (struct idt_msg *msg, struct cursor *c)
     uint8_t *data;
 
     if (!take (c, &data, &msg->payload_size))
-        return "no payload where the header says there is one";
+        return "no payload, although the header's flags say there is one";
     msg->payload = data;
     return NULL;
 }
 
-/* Put NULs where sizes were, which are not needed any more. */
+/* Put NULs where the sizes of the next parts were, which are no longer needed. */
 static void terminate_strings (struct idt_msg *msg)
 {
     for (unsigned i = 0; i < msg->route_count; i++)
@@ -241,7 +243,7 @@ const char *msg_parse (struct idt_msg *msg, size_t size)
         return "last part is not a header of 20 bytes";
     if ((why = read_header (msg, c.end + 1)))
         return why;
-    msg->routes = (struct msg_route *)(bytes + 1); /* past the size byte, see message.h */
+    msg->routes = (struct msg_route *)(bytes + 1); /* after the size byte, see message.h */
     if ((msg->flags & IDT_MSGFLAG_ROUTE) && (why = read_routes (msg, &c)))
         return why;
     if ((msg->flags & IDT_MSGFLAG_TOPIC) && (why = read_topic (msg, &c)))
@@ -249,7 +251,7 @@ const char *msg_parse (struct idt_msg *msg, size_t size)
     if ((msg->flags & IDT_MSGFLAG_PAYLOAD) && (why = read_payload (msg, &c)))
         return why;
     if (c.p != c.end)
-        return "parts that the header does not tell of";
+        return "parts that the header's flags do not mention";
     terminate_strings (msg);
     return NULL;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* codec_test.c - messages to bytes and back: golden vectors, every damage, every small frame */
+/* codec_test.c - messages to bytes and back: golden vectors, each changed byte, all small frames */
 #include <errno.h>
 
 #include "libmsg/codec.h"
@@ -19,7 +19,7 @@ static bool is_refused (const void *buf, size_t size)
     return !msg && errno == EPROTO;
 }
 
-/* Whether bytes are refused, or are a message whose only encoding they are. */
+/* Whether the bytes are refused, or are the only encoding of a message. */
 static bool is_sound (const uint8_t *data, size_t size)
 {
     idt_msg_t *msg = idt_msg_decode (data, size);
@@ -48,7 +48,7 @@ static void check_golden (const char *name, struct bytes golden, json_t *fields)
     ok (read && same_message (read, made), "%s decodes from the golden bytes", name);
     errno = 0;
     ok (idt_msg_encode (made, encoded.data, encoded.size - 1) < 0 && errno == EINVAL,
-        "%s does not encode to less room than it needs", name);
+        "%s does not encode into a buffer that is too small", name);
     idt_msg_unref (read);
     idt_msg_unref (made);
     free (encoded.data);
@@ -59,7 +59,7 @@ static void check_prefixes (const char *name, struct bytes golden)
     size_t n = 0;
 
     while (n < golden.size) {
-        uint8_t *exact = malloc (n > 0 ? n : 1); /* so that a sanitizer sees reads past the end */
+        uint8_t *exact = malloc (n > 0 ? n : 1); /* exact size, so that a sanitizer sees reads beyond the end */
         bool refused;
 
         memcpy (exact, golden.data, n);
@@ -69,7 +69,7 @@ static void check_prefixes (const char *name, struct bytes golden)
             break;
         n++;
     }
-    ok (n == golden.size, "%s is refused when it is cut anywhere", name);
+    ok (n == golden.size, "%s is refused if it is cut at any byte", name);
 }
 
 static void check_damage (const char *name, struct bytes golden)
@@ -112,7 +112,7 @@ static void test_golden (void)
     json_decref (vectors);
 }
 
-/* --- what a Flux client and its broker said ------------------------------------------------ */
+/* --- a recording of a Flux client and its broker --------------------------------------------- */
 
 static bool recorded_strings_match (json_t *m, const idt_msg_t *msg)
 {
@@ -169,7 +169,7 @@ static void test_recorded (void)
 
         json_array_foreach (messages, j, m)
             good += recorded_message_holds (m);
-        ok (good == json_array_size (messages), "%zu messages of 'flux %s' decode and encode again", good,
+        ok (good == json_array_size (messages), "%zu messages of 'flux %s' decode, and encode to the same bytes", good,
             json_string_value (json_array_get (args, 1)));
     }
     json_decref (commands);
@@ -183,7 +183,7 @@ static void test_headers (void)
     const char *names[] = { "magic", "version", "type" };
     const char *values[] = { "8e", "01", "01 02 04 08" };
 
-    ok (!is_refused (frame, sizeof (frame)), "a request without anything is one");
+    ok (!is_refused (frame, sizeof (frame)), "a request without topic and payload is valid");
     for (int i = 0; i < 3; i++) {
         uint8_t saved = frame[1 + i];
         char accepted[1024] = "";
@@ -201,12 +201,12 @@ static void test_headers (void)
         frame[4] = flags;
         wrong += is_refused (frame, sizeof (frame)) != ((flags & 0x0b) != 0);
     }
-    ok (wrong == 0, "flags that tell of parts are refused without them, others are not");
+    ok (wrong == 0, "flags that announce parts are refused without these parts; other flags are accepted");
 }
 
 /* --- sizes -------------------------------------------------------------------------------- */
 
-/* Frames are put together here by hand, independently of the encoder. */
+/* Frames are assembled by hand here, independently of the encoder. */
 struct frame {
     uint8_t data[64 * 1024];
     size_t size;
@@ -265,10 +265,10 @@ static void test_sizes (void)
         if (!good || is_refused (f.data, f.size) != (n < 255))
             break;
     }
-    ok (n == 301, "a part's size has one form: a byte up to 254, five bytes from 255 on");
+    ok (n == 301, "each size of a part has one form: one byte up to 254, five bytes from 255 on");
 }
 
-/* A header without a NUL in it, so that who reads on beyond a part's end does not stop there. */
+/* A header without a NUL in it, so that a read beyond a part's end does not stop there. */
 static void add_dense_header (struct frame *f, int flags)
 {
     uint8_t header[HEADER_SIZE];
@@ -295,8 +295,8 @@ static void test_lying_sizes (void)
         { "\xff", 1 },
         { "\xfe", 1 },
         { "\x24", 1 },
-        { "\x15", 1 },                                     /* as long as the header with its size */
-        { "\x24uuuuuuuu-uuuu-uuuu-uuuu-uuuuuuuuuuu", 36 }, /* a byte is missing */
+        { "\x15", 1 },                                     /* as long as the header with its size byte */
+        { "\x24uuuuuuuu-uuuu-uuuu-uuuu-uuuuuuuuuuu", 36 }, /* one byte is missing */
     };
 
     for (size_t i = 0; i < sizeof (lies) / sizeof (lies[0]); i++) {
@@ -308,7 +308,7 @@ static void test_lying_sizes (void)
             add_dense_header (&f, flags[j]);
             refused += is_refused (f.data, f.size);
         }
-        ok (refused == 3, "topic, payload or route longer than the frame is refused (%zu)", i);
+        ok (refused == 3, "a topic, payload or route that is longer than the frame is refused (%zu)", i);
     }
 }
 
@@ -331,7 +331,7 @@ static void test_header_place (void)
     add_header (&f, IDT_MSGFLAG_PAYLOAD);
     add_part (&f, "x", 1);
     ok (is_refused (f.data, f.size), "a header that is not last is refused");
-    ok (is_refused (NULL, 0), "no bytes are refused");
+    ok (is_refused (NULL, 0), "an empty frame is refused");
 }
 
 static void test_route_limit (void)
@@ -364,9 +364,9 @@ static void test_topic_limit (void)
     }
 }
 
-/* --- every frame of a small world ---------------------------------------------------------- */
+/* --- all frames of a small world ------------------------------------------------------------- */
 
-/* The parts that a frame may be made of, and what each may stand for. */
+/* The parts that a frame may consist of, and what each may be. */
 static const struct letter {
     const char *data;
     int size;
@@ -383,7 +383,7 @@ static const struct letter {
 #define LETTERS (int)(sizeof (letters) / sizeof (letters[0]))
 #define WORD_MAX 5
 
-/* The rules of protocol.md section 1 once more, as a walk over letters. */
+/* The rules of protocol.md section 1 again, as a walk over letters. */
 static bool word_is_message (const int *word, int len, int flags)
 {
     int i = 0;
@@ -414,7 +414,7 @@ static bool word_holds (const int *word, int len, int flags)
     return refused != word_is_message (word, len, flags) && is_sound (f.data, f.size);
 }
 
-/* Count to the next word of the same length, as an odometer does.  False: that was the last. */
+/* Count to the next word of the same length, like an odometer. False: that was the last word. */
 static bool next_word (int *word, int len)
 {
     for (int i = 0; i < len; i++) {
@@ -438,14 +438,14 @@ static void test_small_world (void)
                 bad += !word_holds (word, len, content[i]);
             words++;
         } while (next_word (word, len));
-        ok (bad == 0, "all %d sequences of %d parts, with all flags, are judged by the rules", words, len);
+        ok (bad == 0, "all %d sequences of %d parts, with all flags, are accepted or refused by the rules", words, len);
     }
 }
 
-/* All slices of a message are what its encoding has there. */
+/* Each slice of a message equals that slice of its encoding. */
 static void test_slices (void)
 {
-    static const char payload[] = "what a message carries";
+    static const char payload[] = "the payload of a message";
     uint8_t all[256], slice[256];
     int bad = 0, n = 0;
 
@@ -469,7 +469,7 @@ static void test_slices (void)
         }
         idt_msg_unref (msg);
     }
-    ok (bad == 0, "each of %d slices is what the whole has there, and no more is written", n);
+    ok (bad == 0, "each of %d slices equals the same bytes of the whole, and writes nothing else", n);
 }
 
 int main (void)

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* fault_test.c - memory runs out, or a send breaks, at each point where it can; what work costs
+/* fault_test.c - each allocation or send fails in turn; and how much work operations need
  *
- * Linked with --wrap for the functions below.  Call number 'fail_at' (from 0) of any that allocates
- * fails.  Each case is run with fail_at = 0, 1, 2, ... until it succeeds.  That nothing leaks is
- * seen by the address sanitizer.
+ * Linked with --wrap for the functions below. Allocation number 'fail_at' (from 0) fails. Each case runs with fail_at =
+ * 0, 1, 2, ... until it succeeds. The address sanitizer finds leaks.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -23,8 +22,8 @@
 
 static const uint32_t frame_magic = 0xffee0012;
 
-static unsigned fail_at = -1u; /* counts down; fails the call that finds it 0 */
-static size_t largest;         /* most bytes that one call asked for */
+static unsigned fail_at = -1u; /* counts down; the call that finds it 0 fails */
+static size_t largest;         /* the largest number of bytes that one call requested */
 
 static bool fails (size_t size)
 {
@@ -64,10 +63,10 @@ int __wrap_zmq_msg_init_data (zmq_msg_t *frame, void *data, size_t size, zmq_fre
     return fails (size) ? -1 : __real_zmq_msg_init_data (frame, data, size, f, arg);
 }
 
-/* --- a connection that breaks --------------------------------------------------------------- */
+/* --- a failing connection ------------------------------------------------------------------- */
 
-static unsigned break_at = -1u; /* the frame that cannot be sent, EAGAIN */
-static unsigned break_times;    /* however often that is tried in a row */
+static unsigned break_at = -1u; /* the frame that cannot be sent: EAGAIN */
+static unsigned break_times;    /* the number of failures in a row */
 
 int __real_zmq_msg_send (zmq_msg_t *frame, void *sock, int flags);
 int __wrap_zmq_msg_send (zmq_msg_t *frame, void *sock, int flags);
@@ -83,9 +82,9 @@ int __wrap_zmq_msg_send (zmq_msg_t *frame, void *sock, int flags)
     return __real_zmq_msg_send (frame, sock, flags);
 }
 
-/* --- a socket that takes little, and what is copied for it ------------------------------------ */
+/* --- a socket that accepts few bytes, and a count of copied bytes ------------------------------ */
 
-static size_t send_takes; /* bytes, once; 0: the socket is full */
+static size_t send_takes; /* bytes that the next send accepts; 0: the socket is full */
 static size_t copied;     /* bytes */
 
 ssize_t __wrap_send (int fd, const void *data, size_t size, int flags);
@@ -108,9 +107,9 @@ void *__wrap_memcpy (void *to, const void *from, size_t size)
     return __real_memcpy (to, from, size);
 }
 
-/* --- what is tried --------------------------------------------------------------------------- */
+/* --- cases ----------------------------------------------------------------------------------- */
 
-/* A case works on a fresh request with all parts, and returns 0 or -1. */
+/* A case works on a new request that has all parts, and returns 0 or -1. */
 static idt_msg_t *full_request (size_t payload_size)
 {
     idt_msg_t *msg = idt_msg_create (IDT_MSGTYPE_REQUEST);
@@ -144,8 +143,8 @@ static int try_respond (idt_msg_t *msg)
 }
 
 static const char long_text[] =
-    "what does not find space in the message itself, where something was set already, has an allocation of its own: "
-    "this text is as long as that";
+    "a text that does not fit into the message itself, because topic or payload were set before, has an allocation of its own: "
+    "this text is long enough for that";
 
 static int try_topic (idt_msg_t *msg)
 {
@@ -202,7 +201,7 @@ static int try_stream (idt_msg_t *msg)
     return rc;
 }
 
-/* Send it to a ROUTER and back to where it came from. */
+/* Send it to a ROUTER, and back to its sender. */
 static int try_zmq (idt_msg_t *msg)
 {
     void *ctx = zmq_ctx_new ();
@@ -241,7 +240,7 @@ static const struct {
     const char *name;
     int (*try) (idt_msg_t *msg);
     size_t payload_size;
-    bool changes; /* the message, when it succeeds */
+    bool changes; /* whether success changes the message */
     unsigned allocations;
 } cases[] = {
     { "idt_msg_create", try_create, 3, false, 1 },
@@ -300,10 +299,10 @@ static void test_memory (int i)
         idt_msg_unref (msg);
     } while (rc < 0 && n++ < 1000);
     ok (good, "%s: each failed allocation is ENOMEM and changes nothing", cases[i].name);
-    ok (n == cases[i].allocations, "%s: %u allocations", cases[i].name, n);
+    ok (n == cases[i].allocations, "%s needs %u allocations", cases[i].name, n);
 }
 
-/* Who reads the text may have put nothing into it. */
+/* The caller did not initialize the error text. */
 static void test_reason (void)
 {
     struct msg_stream *s = msg_stream_create (-1, 10000, 0);
@@ -323,15 +322,15 @@ static void test_reason (void)
     int errnum = errno;
     fail_at = -1u;
     ok (!got && errnum == ENOMEM && strstr (err.text, strerror (ENOMEM)),
-        "a message for which there is no memory: the text says so");
+        "the error text says that memory for a message is missing");
     got = msg_stream_next (s, &err);
-    ok (got != NULL, "... and can be had when there is some");
+    ok (got != NULL, "... and the message can be read when there is memory");
     idt_msg_unref (got);
     idt_msg_unref (msg);
     msg_stream_destroy (s);
 }
 
-/* --- claims do not cost memory ---------------------------------------------------------------- */
+/* --- claimed sizes do not allocate memory ----------------------------------------------------- */
 
 static void test_claims (void)
 {
@@ -341,18 +340,18 @@ static void test_claims (void)
     memcpy (frame, &frame_magic, sizeof (frame_magic));
     largest = 0;
     idt_msg_unref (idt_msg_decode (frame + 8, 26));
-    ok (largest < 26 + 512, "a part of 4 GiB in a frame of 26 bytes takes %zu bytes", largest);
+    ok (largest < 26 + 512, "a part of 4 GiB in a frame of 26 bytes allocates %zu bytes", largest);
     largest = 0;
     memset (frame + 4, 0xff, 4);
     msg_stream_feed (s, frame, sizeof (frame));
     idt_msg_unref (msg_stream_next (s, NULL));
-    ok (largest <= 64 * 1024, "a frame of 4 GiB of which 26 bytes came takes %zu bytes", largest);
+    ok (largest <= 64 * 1024, "a frame of 4 GiB of which 26 bytes have arrived allocates %zu bytes", largest);
     msg_stream_destroy (s);
 }
 
 /* --- work is linear --------------------------------------------------------------------------- */
 
-/* A queue that is always nearly full and moves on by a message at a time. */
+/* A queue that stays nearly full: each flush writes one message. */
 static void test_linear_output (void)
 {
     struct msg_stream *s = msg_stream_create (-1, 1 << 20, 65500);
@@ -375,7 +374,7 @@ static void test_linear_output (void)
     idt_msg_unref (msg);
 }
 
-/* A frame that comes in small pieces behind another. */
+/* A frame that arrives in small pieces after another one. */
 static void test_linear_input (void)
 {
     struct msg_stream *s = msg_stream_create (-1, 4 << 20, 0);
@@ -394,9 +393,9 @@ static void test_linear_input (void)
     msg_stream_destroy (s);
 }
 
-/* --- all or nothing --------------------------------------------------------------------------- */
+/* --- whole messages or none -------------------------------------------------------------------- */
 
-/* Whatever frame of a message cannot be sent, the next message is not taken for its rest. */
+/* If a frame of a message cannot be sent, the next message is not mistaken for its rest. */
 static void test_broken_send (void)
 {
     void *ctx = zmq_ctx_new ();
@@ -408,18 +407,18 @@ static void test_broken_send (void)
     zmq_setsockopt (dealer, ZMQ_ROUTING_ID, UUID_A, IDT_MSG_UUID_LEN);
     zmq_bind (router, "inproc://fault");
     zmq_connect (dealer, "inproc://fault");
-    for (unsigned i = 0; i + 1 < frames; i++) { /* after the last there is nothing to end */
+    for (unsigned i = 0; i + 1 < frames; i++) { /* after the last frame no message is incomplete */
         idt_msg_t *got;
         int rc;
 
         break_at = i;
-        break_times = i == 0 ? 2 : 1; /* the first frame is tried again */
+        break_times = i == 0 ? 2 : 1; /* the first frame is tried twice */
         rc = msg_zmq_send (dealer, NULL, msg);
         break_at = -1u;
         ok (rc < 0 && errno == EAGAIN, "frame %u cannot be sent: EAGAIN", i);
         msg_zmq_send (dealer, NULL, msg);
         wait_until ((got = msg_zmq_recv (router, true, 1 << 20, NULL)) || errno != EPROTO);
-        ok (got && same_bytes (got, msg), "the next message comes whole");
+        ok (got && same_bytes (got, msg), "the next message arrives whole");
         idt_msg_unref (got);
     }
     zmq_close (dealer);

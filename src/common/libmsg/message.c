@@ -3,9 +3,8 @@
 
 /* message.c - a message's life and its fields; routes are in route.c, bytes in codec.c
  *
- * The flags TOPIC, PAYLOAD and ROUTE always tell what the message has: only the functions that
- * change the contents change them.  The count of references is the only member that two threads may
- * touch at once.
+ * The flags TOPIC, PAYLOAD and ROUTE always describe the contents: only the functions that change the contents change
+ * these flags. The reference count is the only member that two threads may access at the same time.
  */
 #include <assert.h>
 #include <errno.h>
@@ -47,7 +46,7 @@ struct idt_msg *msg_grow (struct idt_msg *msg, size_t size)
     return msg;
 }
 
-/* Memory of the message's own.  NULL: there is none left. */
+/* Memory inside the message's own allocation; NULL: not enough is left. */
 static void *take_space (struct idt_msg *msg, size_t size)
 {
     size_t skip = -(uintptr_t)msg->space % sizeof (uint64_t);
@@ -87,7 +86,9 @@ idt_msg_t *idt_msg_create (enum idt_msgtype type)
     return msg_create (NULL, type);
 }
 
-/* Copy routes, topic and 'payload_size' bytes of payload into one allocation, a new message with some space. */
+/* Make a new message with copies of the routes, the topic and 'payload_size' bytes of the payload in one allocation,
+ * and 'space' further bytes.
+ */
 static struct idt_msg *copy_contents (const struct idt_msg *msg, size_t payload_size, size_t space)
 {
     size_t routes_size = msg->route_count * sizeof (struct msg_route);
@@ -160,7 +161,9 @@ const idt_msg_t *idt_msg_ref (const idt_msg_t *msg)
     return msg;
 }
 
-/* Drop a reference.  Who holds the only one need not write to know it. */
+/* Drop a reference. Returns whether it was the last one. If the caller has the only reference, no atomic write is
+ * needed.
+ */
 static bool last_unref (struct idt_msg *msg)
 {
     return __atomic_load_n (&msg->refs, __ATOMIC_ACQUIRE) == 1
@@ -316,8 +319,8 @@ const char *idt_msg_topic (const idt_msg_t *msg)
     return msg->topic;
 }
 
-/* 'alloc' is what to free for it, NULL: nothing.  The new topic is copied before the old one is freed: it may be a
- * piece of it.
+/* 'alloc' is the allocation to free with the topic; NULL: none. The caller copied the new topic before, since it may be
+ * a part of the old one, which is freed here.
  */
 static void replace_topic (struct idt_msg *msg, char *topic, size_t len, void *alloc)
 {
@@ -365,7 +368,7 @@ int idt_msg_payload (const idt_msg_t *msg, const void **data, size_t *size)
     return 0;
 }
 
-/* A payload must not go while another holder of the message may read it: ZeroMQ may be one. */
+/* A payload must not be freed while another holder of the message, such as ZeroMQ, may read it. */
 static void replace_payload (struct idt_msg *msg, void *payload, size_t size, void *alloc)
 {
     assert (__atomic_load_n (&msg->refs, __ATOMIC_ACQUIRE) == 1);
@@ -379,8 +382,7 @@ static void replace_payload (struct idt_msg *msg, void *payload, size_t size, vo
         msg->flags &= ~IDT_MSGFLAG_PAYLOAD;
 }
 
-/* Memory for a payload; '*alloc' is what to free for it, NULL: nothing.  An empty payload is one too: it has an
- * address.
+/* Memory for a payload; '*alloc' is the allocation to free with it; NULL: none. An empty payload has an address, too.
  */
 static void *payload_new (struct idt_msg *msg, size_t size, void **alloc)
 {

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* message.h - the inside of a message, for libmsg alone
+/* message.h - the inside of a message; only libmsg includes it
  *
- * A message lives in one allocation: the struct, room for some routes, the bytes that it was decoded
- * or copied from, then space for a topic and a payload that are set later.  What does not fit there
- * has an allocation of its own (the _alloc members), which is freed with the message.
+ * A message is one allocation: the struct, slots for some routes, the bytes that it was decoded or copied from, then
+ * space for a topic and a payload that are set later. Contents that do not fit there have their own allocation (the
+ * _alloc members), which is freed with the message.
  *
- * The route stack grows towards lower addresses, so that its order in memory is the order of the
- * wire, newest first, and routes of a received frame are used where they lie: a route there is a
- * size byte and 36 characters, and the next part's size byte becomes the terminating NUL.
+ * The route stack grows towards lower addresses, so that its order in memory is the order on the wire, newest first,
+ * and the routes of a received frame are used in place: there a route is a size byte and 36 characters, and the next
+ * part's size byte becomes the terminating NUL.
  */
 #ifndef MSG_MESSAGE_H
 #define MSG_MESSAGE_H
@@ -18,8 +18,8 @@
 
 #include "libmsg/pool.h"
 
-#define MSG_ROUTE_ROOM 4                               /* hops that a new message takes without malloc */
-#define MSG_SPACE 128                                  /* bytes for what is set later, of a message that is made */
+#define MSG_ROUTE_ROOM 4                               /* hops that fit into a new message without malloc () */
+#define MSG_SPACE 128                                  /* bytes of a new message for contents that are set later */
 #define MSG_HEADER_PART_SIZE (1 + IDT_MSG_HEADER_SIZE) /* the header with its size byte */
 #define MSG_CONTENT_FLAGS (IDT_MSGFLAG_TOPIC | IDT_MSGFLAG_PAYLOAD | IDT_MSGFLAG_ROUTE)
 
@@ -30,7 +30,7 @@ struct msg_route {
 struct idt_msg {
     unsigned refs; /* atomic */
     uint8_t type;
-    uint8_t flags; /* TOPIC, PAYLOAD, ROUTE tell whether the members below mean something */
+    uint8_t flags; /* TOPIC, PAYLOAD, ROUTE: whether the members below are valid */
     uint32_t userid;
     uint32_t rolemask;
     uint32_t aux1;
@@ -45,20 +45,20 @@ struct idt_msg {
     void *routes_alloc;
     void *topic_alloc;
     void *payload_alloc;
-    char *space; /* what is left of it */
+    char *space; /* the rest of the free space */
     size_t space_size;
-    struct msg_pool *pool; /* whose block it is; NULL: of malloc () */
+    struct msg_pool *pool; /* the pool of its block; NULL: malloc () */
     char body[];
 };
 
-/* Allocate a message that has 'size' bytes of its own after the room for routes, and 'space' bytes behind them; out of
- * 'pool' (may be NULL), where they fit into a block of it.  All members are zero but the count of references and the
- * empty route stack, which ends where the bytes begin: msg_bytes ().  NULL with errno ENOMEM.
+/* Allocate a message with 'size' bytes of contents after the slots for routes, and 'space' free bytes after them. The
+ * memory is a block of 'pool' (may be NULL) if it is large enough. All members are zero except the reference count and
+ * the empty route stack, which ends where the contents begin: msg_bytes (). NULL with errno ENOMEM.
  */
 struct idt_msg *msg_alloc (struct msg_pool *pool, size_t size, size_t space);
 
-/* Give one that is nothing yet but bytes of its own room for 'size' of them; it moves.  NULL with errno ENOMEM: it is
- * as it was.
+/* Resize the contents of a message without routes and pool, of which only the bytes are set, to 'size' bytes; the
+ * message moves. NULL with errno ENOMEM: the message is unchanged.
  */
 struct idt_msg *msg_grow (struct idt_msg *msg, size_t size);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* message_test.c - a message's fields, contents and life; histories against a model; threads */
+/* message_test.c - a message's fields, contents and life; histories compared with a model; threads */
 #include <errno.h>
 #include <pthread.h>
 
@@ -34,10 +34,11 @@ static void test_create (void)
         idt_msg_t *msg = idt_msg_create (types[i]);
         struct idt_cred cred = idt_msg_cred (msg);
 
-        ok (idt_msg_type (msg) == types[i] && is_string (idt_msg_typestr (msg), names[i]), "a %s is one", names[i]);
+        ok (idt_msg_type (msg) == types[i] && is_string (idt_msg_typestr (msg), names[i]), "a %s has its type",
+            names[i]);
         ok (idt_msg_flags (msg) == 0 && !idt_msg_topic (msg) && idt_msg_route_count (msg) == 0
                 && cred.userid == IDT_USERID_UNKNOWN && cred.rolemask == IDT_ROLE_NONE,
-            "a new %s is empty and of nobody", names[i]);
+            "a new %s is empty and has no user", names[i]);
         idt_msg_unref (msg);
     }
     for (int type = 0; type < 300; type++) {
@@ -48,7 +49,7 @@ static void test_create (void)
     }
     ok (made == 4, "there are four types");
     errno = 0;
-    ok (!idt_msg_create (IDT_MSGTYPE_ANY) && errno == EINVAL, "no other can be made (EINVAL)");
+    ok (!idt_msg_create (IDT_MSGTYPE_ANY) && errno == EINVAL, "another type fails with EINVAL");
 }
 
 static void test_numbers (void)
@@ -86,7 +87,7 @@ static void test_flags (void)
     idt_msg_set_topic (msg, "a.b");
     idt_msg_set_flag (msg, IDT_MSGFLAG_NORESPONSE | IDT_MSGFLAG_USER1);
     ok (idt_msg_flags (msg) == (IDT_MSGFLAG_TOPIC | IDT_MSGFLAG_NORESPONSE | IDT_MSGFLAG_USER1),
-        "flags are set beside those of the contents");
+        "flags are set in addition to those of the contents");
     idt_msg_clear_flag (msg, IDT_MSGFLAG_USER1);
     ok (idt_msg_has_flag (msg, IDT_MSGFLAG_NORESPONSE) && !idt_msg_has_flag (msg, IDT_MSGFLAG_USER1),
         "one flag is cleared");
@@ -104,15 +105,16 @@ static void test_topic (void)
     longest[IDT_MSG_MAX_TOPIC + 1] = '\0';
     ok (idt_msg_set_topic (msg, "fluid.generate") == 0 && is_string (idt_msg_topic (msg), "fluid.generate"),
         "a topic is set");
-    ok (idt_msg_set_topic (msg, longest) < 0 && errno == EINVAL, "a topic too long is EINVAL");
-    ok (idt_msg_set_topic (msg, "") < 0 && errno == EINVAL, "an empty topic is EINVAL");
-    ok (is_string (idt_msg_topic (msg), "fluid.generate"), "after that the topic is as before");
+    ok (idt_msg_set_topic (msg, longest) < 0 && errno == EINVAL, "a topic that is too long fails with EINVAL");
+    ok (idt_msg_set_topic (msg, "") < 0 && errno == EINVAL, "an empty topic fails with EINVAL");
+    ok (is_string (idt_msg_topic (msg), "fluid.generate"), "after a failure the topic is unchanged");
     ok (idt_msg_set_topic (msg, idt_msg_topic (msg) + 6) == 0 && is_string (idt_msg_topic (msg), "generate"),
-        "a topic is set to a piece of itself");
+        "a topic can be set to a part of itself");
     longest[IDT_MSG_MAX_TOPIC] = '\0';
-    ok (idt_msg_set_topic (msg, longest) == 0 && is_string (idt_msg_topic (msg), longest), "the longest topic is set");
+    ok (idt_msg_set_topic (msg, longest) == 0 && is_string (idt_msg_topic (msg), longest),
+        "the longest topic can be set");
     ok (idt_msg_set_topic (msg, NULL) == 0 && !idt_msg_topic (msg) && idt_msg_flags (msg) == 0,
-        "a topic is taken away");
+        "a topic can be removed");
     idt_msg_unref (msg);
 }
 
@@ -122,22 +124,22 @@ static void test_payload (void)
     const void *data;
     size_t size;
 
-    ok (idt_msg_payload (msg, &data, &size) < 0 && errno == EPROTO, "no payload is EPROTO");
+    ok (idt_msg_payload (msg, &data, &size) < 0 && errno == EPROTO, "reading a missing payload fails with EPROTO");
     ok (idt_msg_set_payload (msg, "abc", 3) == 0 && idt_msg_payload (msg, &data, &size) == 0 && size == 3
             && memcmp (data, "abc", 3) == 0,
         "a payload is set");
     ok (idt_msg_set_payload (msg, (char *)data + 1, 2) == 0 && idt_msg_payload (msg, &data, &size) == 0 && size == 2
             && memcmp (data, "bc", 2) == 0,
-        "a payload is set to a piece of itself");
-    ok (idt_msg_payload (msg, NULL, NULL) == 0, "one may ask only whether there is a payload");
+        "a payload can be set to a part of itself");
+    ok (idt_msg_payload (msg, NULL, NULL) == 0, "idt_msg_payload with NULL pointers checks whether there is a payload");
     ok (idt_msg_set_payload (msg, "", 0) == 0 && idt_msg_payload (msg, &data, &size) == 0 && size == 0
             && idt_msg_has_flag (msg, IDT_MSGFLAG_PAYLOAD),
-        "an empty payload is one");
+        "an empty payload is a payload");
     ok (!idt_msg_alloc_payload (msg, (size_t)IDT_MSG_MAX_PAYLOAD + 1) && errno == EOVERFLOW
             && idt_msg_payload (msg, NULL, &size) == 0 && size == 0,
-        "a payload over the limit is EOVERFLOW and changes nothing");
+        "a payload over the limit fails with EOVERFLOW and changes nothing");
     ok (idt_msg_set_payload (msg, NULL, 5) == 0 && idt_msg_payload (msg, NULL, &size) < 0 && idt_msg_flags (msg) == 0,
-        "a payload is taken away");
+        "a payload can be removed");
     idt_msg_unref (msg);
 }
 
@@ -146,19 +148,19 @@ static void test_string (void)
     idt_msg_t *msg = idt_msg_create (IDT_MSGTYPE_EVENT);
     size_t size;
 
-    ok (!idt_msg_string (msg) && errno == EPROTO, "without a payload there is no string (EPROTO)");
+    ok (!idt_msg_string (msg) && errno == EPROTO, "reading a string without a payload fails with EPROTO");
     ok (idt_msg_set_string (msg, "{}") == 0 && is_string (idt_msg_string (msg), "{}")
             && idt_msg_payload (msg, NULL, &size) == 0 && size == 3,
         "a string is a payload with a NUL at its end");
     ok (idt_msg_set_payload (msg, "ab", 2) == 0 && !idt_msg_string (msg) && errno == EPROTO,
-        "without its NUL it is no string");
+        "a payload without a NUL is not a string");
     ok (idt_msg_set_payload (msg, "a\0b", 4) == 0 && !idt_msg_string (msg) && errno == EPROTO,
-        "with a NUL inside it is no string");
+        "a payload with a NUL inside is not a string");
     ok (idt_msg_set_payload (msg, "", 0) == 0 && !idt_msg_string (msg) && errno == EPROTO,
-        "an empty payload is no string");
+        "an empty payload is not a string");
     ok (idt_msg_set_payload (msg, "", 1) == 0 && is_string (idt_msg_string (msg), ""),
-        "a NUL alone is the empty string");
-    ok (idt_msg_set_string (msg, NULL) == 0 && idt_msg_flags (msg) == 0, "a string is taken away");
+        "a single NUL is the empty string");
+    ok (idt_msg_set_string (msg, NULL) == 0 && idt_msg_flags (msg) == 0, "a string can be removed");
     idt_msg_unref (msg);
 }
 
@@ -169,18 +171,19 @@ static void test_routes (void)
     ok (!idt_msg_route_newest (msg) && !idt_msg_route_oldest (msg) && !idt_msg_route_at (msg, 0),
         "a new message has no routes");
     idt_msg_route_pop (msg);
-    ok (!idt_msg_has_flag (msg, IDT_MSGFLAG_ROUTE), "popping from nothing leaves nothing");
+    ok (!idt_msg_has_flag (msg, IDT_MSGFLAG_ROUTE), "popping from an empty stack has no effect");
     ok (idt_msg_route_push (msg, "x") < 0 && errno == EINVAL && idt_msg_route_push (msg, UUID ("a") "x") < 0
             && errno == EINVAL && idt_msg_flags (msg) == 0,
-        "a route that has not 36 characters is EINVAL");
+        "a route that does not have 36 characters fails with EINVAL");
     idt_msg_route_push (msg, uuid_a);
     idt_msg_route_push (msg, uuid_b);
     ok (is_string (idt_msg_route_newest (msg), uuid_b) && is_string (idt_msg_route_oldest (msg), uuid_a)
             && is_string (idt_msg_route_at (msg, 0), uuid_b) && is_string (idt_msg_route_at (msg, 1), uuid_a)
             && !idt_msg_route_at (msg, 2),
-        "the last that was pushed is the newest");
+        "the route that was pushed last is the newest");
     idt_msg_route_pop (msg);
-    ok (idt_msg_route_count (msg) == 1 && is_string (idt_msg_route_newest (msg), uuid_a), "popping drops the newest");
+    ok (idt_msg_route_count (msg) == 1 && is_string (idt_msg_route_newest (msg), uuid_a),
+        "popping removes the newest route");
     idt_msg_route_clear (msg);
     ok (idt_msg_route_count (msg) == 0 && idt_msg_has_flag (msg, IDT_MSGFLAG_ROUTE), "clearing leaves an empty stack");
     idt_msg_unref (msg);
@@ -194,10 +197,10 @@ static void test_route_limit (void)
     for (int i = 1; i < IDT_MSG_MAX_ROUTES; i++)
         good = good && idt_msg_route_push (msg, idt_msg_route_oldest (msg)) == 0;
     ok (good && idt_msg_route_count (msg) == IDT_MSG_MAX_ROUTES && is_string (idt_msg_route_newest (msg), uuid_a),
-        "%d routes are pushed, each a copy of one on the stack", IDT_MSG_MAX_ROUTES);
-    ok (idt_msg_route_push (msg, uuid_b) < 0 && errno == EOVERFLOW, "one more is EOVERFLOW");
+        "%d routes can be pushed, each a copy of one on the stack", IDT_MSG_MAX_ROUTES);
+    ok (idt_msg_route_push (msg, uuid_b) < 0 && errno == EOVERFLOW, "one more route fails with EOVERFLOW");
     idt_msg_route_pop (msg);
-    ok (idt_msg_route_push (msg, uuid_b) == 0, "after a pop there is room again");
+    ok (idt_msg_route_push (msg, uuid_b) == 0, "after a pop a route can be pushed again");
     idt_msg_unref (msg);
 }
 
@@ -224,15 +227,16 @@ static void test_copy (void)
     idt_msg_t *cpy = idt_msg_copy (msg, true);
     idt_msg_t *bare = idt_msg_copy (msg, false);
 
-    ok (same_message (msg, cpy), "a copy is the same");
-    ok (!same_message (msg, bare) && !idt_msg_has_flag (bare, IDT_MSGFLAG_PAYLOAD), "a copy without payload has none");
+    ok (same_message (msg, cpy), "a copy is equal");
+    ok (!same_message (msg, bare) && !idt_msg_has_flag (bare, IDT_MSGFLAG_PAYLOAD),
+        "a copy without payload has no payload");
     idt_msg_set_payload (msg, NULL, 0);
-    ok (same_message (msg, bare), "else it is the same");
+    ok (same_message (msg, bare), "... and is equal otherwise");
     idt_msg_unref (msg);
     idt_msg_route_push (cpy, uuid_c);
     ok (is_string (idt_msg_string (cpy), "{}") && is_string (idt_msg_topic (cpy), "a.b")
             && is_string (idt_msg_route_oldest (cpy), uuid_a) && is_string (idt_msg_route_newest (cpy), uuid_c),
-        "a copy lives longer and goes its own way");
+        "a copy stays valid after the original is freed, and can be changed");
     idt_msg_unref (cpy);
     idt_msg_unref (bare);
 }
@@ -250,8 +254,8 @@ static void test_respond (void)
         "a response has topic, matchtag and routes of its request");
     ok (idt_msg_flags (response) == (IDT_MSGFLAG_TOPIC | IDT_MSGFLAG_ROUTE | IDT_MSGFLAG_STREAMING),
         "a response has the STREAMING flag of its request and no payload");
-    ok (cred.userid == IDT_USERID_UNKNOWN && cred.rolemask == IDT_ROLE_NONE, "a response is of nobody");
-    ok (!idt_msg_respond (response, 0) && errno == EPROTO, "no response to a response (EPROTO)");
+    ok (cred.userid == IDT_USERID_UNKNOWN && cred.rolemask == IDT_ROLE_NONE, "a response has no user");
+    ok (!idt_msg_respond (response, 0) && errno == EPROTO, "a response to a response fails with EPROTO");
     idt_msg_unref (response);
 }
 
@@ -261,16 +265,16 @@ static void test_refs (void)
     const idt_msg_t *ref = idt_msg_ref (msg);
 
     idt_msg_unref (msg);
-    ok (is_string (idt_msg_topic (ref), "a.b"), "a message lives until the last reference goes");
+    ok (is_string (idt_msg_topic (ref), "a.b"), "a message lives until its last reference is dropped");
     errno = 1234;
     idt_msg_unref (ref);
     idt_msg_unref (NULL);
-    ok (errno == 1234, "unref takes NULL and keeps errno");
+    ok (errno == 1234, "unref accepts NULL and keeps errno");
 }
 
 /* --- histories --------------------------------------------------------------------------- */
 
-/* What a message should contain, held in the plainest way. */
+/* The expected contents of a message, in the simplest form. */
 struct model {
     char routes[64][IDT_MSG_UUID_LEN + 1]; /* oldest first */
     unsigned route_count;
@@ -354,7 +358,7 @@ static void step_contents (struct model *model, idt_msg_t *msg, uint64_t *rnd)
     }
 }
 
-/* Replace the message by one that should be the same: read from its bytes, or copied. */
+/* Replace the message by an equal one: decoded from its bytes, or copied. */
 static idt_msg_t *reincarnate (idt_msg_t *msg, uint64_t *rnd)
 {
     struct bytes b = message_bytes (msg);
@@ -393,9 +397,9 @@ static void test_histories (void)
 
     while (seed < 500 && history_holds (seed))
         seed++;
-    ok (seed == 500, "500 histories of changes, copies and decodings follow a plain model");
+    ok (seed == 500, "500 histories of changes, copies and decodings agree with a plain model");
     if (seed < 500)
-        diag ("broken with seed %llu", (unsigned long long)seed);
+        diag ("seed %llu fails", (unsigned long long)seed);
 }
 
 /* --- threads ------------------------------------------------------------------------------ */
@@ -428,7 +432,7 @@ static void test_threads (void)
         pthread_join (threads[i], &failed);
         bad += failed != NULL;
     }
-    ok (bad == 0, "four threads share a message and the last one frees it");
+    ok (bad == 0, "four threads share a message, and the last one frees it");
 }
 
 int main (void)

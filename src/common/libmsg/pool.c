@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* pool.c - memory that small messages leave to those who come after them
+/* pool.c - blocks of memory that small messages reuse
  *
- * 'users' counts the blocks that are messages, and the owner.
+ * 'users' counts the blocks in use, and the owner.
  */
 #include <stdbool.h>
 #include <stdlib.h>
@@ -12,9 +12,9 @@
 
 struct msg_pool {
     size_t users; /* atomic */
-    bool busy;    /* atomic: a thread is at what follows */
-    size_t bytes; /* that are kept */
-    void *first;  /* each begins with the address of the next */
+    bool busy;    /* atomic: a thread uses the members below */
+    size_t bytes; /* of unused blocks that are kept */
+    void *first;  /* the list of unused blocks; each begins with the address of the next */
 };
 
 static bool enter (struct msg_pool *pool)

@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* pool.h - memory that small messages leave to those who come after them
+/* pool.h - blocks of memory that small messages reuse
  *
- * A message goes back to where it came from, in whatever thread it ends: modules have threads, and so has ZeroMQ.  Who
- * finds the pool in use by another thread does not wait, but allocates, or frees.
+ * A message returns its block to its pool, in whatever thread it is freed: modules have threads, and so has ZeroMQ. A
+ * thread that finds the pool in use by another thread does not wait, but calls malloc () or free ().
  */
 #ifndef MSG_POOL_H
 #define MSG_POOL_H
 
 #include <stddef.h>
 
-#define MSG_POOL_BLOCK 512                 /* bytes of a message that comes from there, with all that it is */
-#define MSG_POOL_BYTES ((size_t)256 << 10) /* that are kept at most */
+#define MSG_POOL_BLOCK 512                 /* bytes of a block: the message with its contents */
+#define MSG_POOL_BYTES ((size_t)256 << 10) /* maximum of unused bytes that a pool keeps */
 
 struct msg_pool;
 
 struct msg_pool *msg_pool_create (void); /* NULL with errno ENOMEM */
 
-/* Its owner needs it no more: it goes with the last of its messages.  NULL is fine. */
+/* The owner no longer needs the pool. It is freed together with the last of its messages. NULL is allowed. */
 void msg_pool_let_go (struct msg_pool *pool);
 
 /* A block of MSG_POOL_BLOCK bytes.  NULL with errno ENOMEM. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* pool_test.c - memory that messages leave to others: reused, bounded, in several threads, until the last has ended */
+/* pool_test.c - blocks for messages are reused, limited, used by several threads, and valid until the last message ends
+ */
 #include <pthread.h>
 #include <string.h>
 
@@ -20,7 +21,7 @@ static idt_msg_t *make (struct msg_pool *pool, size_t payload_size)
     idt_msg_t *msg = msg_create (pool, IDT_MSGTYPE_REQUEST);
 
     if (!msg || idt_msg_set_topic (msg, "a.b") < 0 || idt_msg_set_payload (msg, payload, payload_size) < 0)
-        bail_out ("no message");
+        bail_out ("cannot make a message");
     return msg;
 }
 
@@ -32,14 +33,14 @@ static void test_reuse (void)
     idt_msg_set_matchtag (msg, 7);
     ok ((char *)msg->payload > (char *)msg && (char *)msg->payload < (char *)msg + MSG_POOL_BLOCK && !msg->topic_alloc,
         "a small message has its topic and its payload in its block");
-    ok (large->payload_alloc && large->payload_size == 2 * MSG_POOL_BLOCK, "a large payload has memory of its own");
+    ok (large->payload_alloc && large->payload_size == 2 * MSG_POOL_BLOCK, "a large payload has its own allocation");
     answer = idt_msg_respond (msg, 0);
     ok (answer->pool == pool && idt_msg_set_payload (answer, "x", 2) == 0 && !answer->payload_alloc,
-        "an answer comes from where its request came from");
+        "a response uses the pool of its request");
     idt_msg_unref (msg);
     again = make (pool, 8);
     ok (again == msg && idt_msg_matchtag (again) == 0 && idt_msg_nodeid (again) == IDT_NODEID_ANY,
-        "what one message leaves the next one gets, and sees nothing of it");
+        "a new message reuses the block of a freed one, and contains none of its data");
     msg_pool_let_go (pool);
     ok (strcmp (idt_msg_topic (answer), "a.b") == 0 && strcmp (idt_msg_string (answer), "x") == 0,
         "messages outlive the owner of the pool");
@@ -48,7 +49,7 @@ static void test_reuse (void)
     idt_msg_unref (answer);
 }
 
-/* A payload that is set again and again finds no space at last, and may be a part of the one before. */
+/* A payload that is set repeatedly finds no space in the message in the end; it may be a part of the one before. */
 static void test_space (void)
 {
     idt_msg_t *msg = make (NULL, 8);
@@ -61,7 +62,7 @@ static void test_space (void)
         good = good && idt_msg_set_topic (msg, i % 2 ? "one" : "another") == 0;
         good = good && strcmp (idt_msg_topic (msg), i % 2 ? "one" : "another") == 0;
     }
-    ok (good && msg->payload_alloc && msg->topic_alloc, "topic and payload can be set as often as one likes");
+    ok (good && msg->payload_alloc && msg->topic_alloc, "topic and payload can be set any number of times");
     idt_msg_unref (msg);
 }
 
@@ -75,15 +76,15 @@ static void test_bound (void)
     for (size_t i = 0; i < MANY; i++)
         idt_msg_unref (msg[i]);
     idt_msg_t *last = make (pool, 8);
-    ok (last == msg[MANY / 2 - 1], "no more is kept than MSG_POOL_BYTES");
+    ok (last == msg[MANY / 2 - 1], "at most MSG_POOL_BYTES are kept");
     idt_msg_unref (last);
     msg_pool_let_go (pool);
 }
 
-/* Each makes messages, and ends those of the one before it. */
+/* Each thread makes messages, and frees the messages of the thread before it. */
 struct seat {
     struct msg_pool *pool;
-    idt_msg_t *box[HELD]; /* atomic: from the neighbour */
+    idt_msg_t *box[HELD]; /* atomic: messages from the other thread */
     struct seat *next;
     int wrong;
 };
@@ -124,7 +125,7 @@ static void test_threads (void)
         for (int k = 0; k < HELD; k++)
             idt_msg_unref (seats[i].box[k]);
     }
-    ok (wrong == 0, "no two messages of %d threads are in one block at a time", THREADS);
+    ok (wrong == 0, "no block is used by two messages of %d threads at the same time", THREADS);
 }
 
 int main (void)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* route.c - a message's route stack: whom it came through, newest hop first
+/* route.c - a message's route stack: the hops it came through, newest first
  *
- * Pushing writes to the slot before routes[0], popping moves past it.  When no slot is left the
- * stack moves to an allocation of twice its size, at whose end it lies.
+ * Pushing writes to the slot before routes[0], popping moves past it. When no slot is left the stack moves to the end
+ * of an allocation of twice its size.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -50,7 +50,7 @@ static int grow (struct idt_msg *msg)
 
 int idt_msg_route_push (idt_msg_t *msg, const char *uuid)
 {
-    struct msg_route route; /* a copy: 'uuid' may be a route of this very stack, which may move */
+    struct msg_route route; /* a copy, since 'uuid' may be a route of this stack, which may move */
 
     if (strnlen (uuid, sizeof (route.uuid)) != IDT_MSG_UUID_LEN)
         return errset (EINVAL);

@@ -3,16 +3,16 @@
 
 /* stream.c - messages on a non-blocking stream socket (protocol.md section 2)
  *
- * A frame is: 4 bytes magic 0xffee0012 in host byte order, big-endian u32 size of what follows, the
- * message's parts (codec.c).
+ * A frame is: 4 bytes magic 0xffee0012 in host byte order, big-endian u32 size of the rest, the message's parts
+ * (codec.c).
  *
- * All work is linear in the bytes that pass.  A buffer's unread bytes move to its start only when
- * at least as many were read before them; else it doubles.  It grows with the bytes that came, not
- * with the size that a frame claims to have.
+ * All work is linear in the bytes that pass. A buffer's unread bytes move to its start only if at least as many were
+ * read before them; otherwise the buffer doubles. It grows with the bytes that have arrived, not with the size that a
+ * frame claims to have.
  *
- * A frame that is longer than a buffer is read into the message that it will be, whose pages are
- * there when something is written to them; and a long payload is written from where it lies.  So
- * neither is ever copied, or touched in one go: a call reads and writes so much, and no more.
+ * A frame that is longer than a buffer is read directly into the message that it will be; the kernel allocates that
+ * memory only as bytes are written to it. A long payload is written directly from its message. So neither is ever
+ * copied or accessed as a whole: one call reads or writes a limited number of bytes.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -29,11 +29,11 @@
 #define FRAME_HEADER_SIZE 8
 
 #define BUF_MIN_SIZE MSG_STREAM_BUFFER
-#define BUF_KEEP_SIZE ((size_t)1 << 20) /* an empty buffer over this is given back */
+#define BUF_KEEP_SIZE ((size_t)1 << 20) /* a larger buffer is freed when it is empty */
 #define READ_MIN_SIZE ((size_t)16 << 10)
-#define WRITE_SIZE ((size_t)96 << 10)  /* what is enough for one write */
-#define LONG_SIZE ((size_t)256 << 10)  /* of a long message in one read, or write */
-#define FLUSH_SIZE ((size_t)512 << 10) /* after which others have their turn */
+#define WRITE_SIZE ((size_t)96 << 10)  /* enough bytes for one write */
+#define LONG_SIZE ((size_t)256 << 10)  /* bytes of a long message in one read or write */
+#define FLUSH_SIZE ((size_t)512 << 10) /* then other streams have their turn */
 
 /* Unread bytes are data[head] ... data[tail - 1]. */
 struct buf {
@@ -41,10 +41,10 @@ struct buf {
     size_t size;
     size_t head;
     size_t tail;
-    struct msg_spare *spare; /* NULL: none */
+    struct msg_spare *spare; /* free list; NULL: none */
 };
 
-/* A message that comes, or goes, in pieces.  'msg' NULL: none does. */
+/* A message that is read or written in pieces. 'msg' NULL: no such message. */
 struct long_message {
     struct idt_msg *msg;
     size_t size; /* of the frame without its header, or of the payload */
@@ -55,13 +55,13 @@ struct msg_stream {
     int fd;
     size_t max_message;
     size_t max_queue;
-    struct msg_pool *pool; /* of messages that come; NULL: none */
+    struct msg_pool *pool; /* of received messages; NULL: none */
     struct buf in;
-    struct long_message long_in; /* begins where 'in' did, which is empty while it is not whole */
-    struct fifo messages;        /* output that has no bytes yet */
-    size_t messages_size;        /* what it will have, and the rest of 'long_out' */
+    struct long_message long_in; /* its beginning was in 'in', which is empty until it is whole */
+    struct fifo messages;        /* output that is not encoded yet */
+    size_t messages_size;        /* its encoded size, and the rest of 'long_out' */
     struct buf out;
-    struct long_message long_out; /* goes when 'out' is written, and before 'messages' */
+    struct long_message long_out; /* written after 'out', and before 'messages' */
 };
 
 /* --- buffer ------------------------------------------------------------------------------- */
@@ -108,7 +108,7 @@ static int buf_grow (struct buf *b, size_t room)
     return 0;
 }
 
-/* Make room for at least 'room' more bytes at the tail. */
+/* Make space for at least 'room' more bytes at the tail. */
 static int buf_reserve (struct buf *b, size_t room)
 {
     size_t used = buf_used (b);
@@ -136,7 +136,7 @@ static void buf_consume (struct buf *b, size_t size)
 
 /* --- input -------------------------------------------------------------------------------- */
 
-/* A buffer that holds as much as a whole frame may have needs msg_stream_next () first. */
+/* If the buffer holds as much as the longest frame, msg_stream_next () must be called first (ENOBUFS). */
 static int reserve_input (struct msg_stream *s, size_t room)
 {
     if (buf_used (&s->in) >= FRAME_HEADER_SIZE + s->max_message)
@@ -144,7 +144,7 @@ static int reserve_input (struct msg_stream *s, size_t room)
     return buf_reserve (&s->in, room);
 }
 
-/* Read a frame's header.  Returns 0 and the size of what follows, or -1 as msg_stream_next (). */
+/* Read a frame's header. Returns 0 and the size of the rest, or -1 as msg_stream_next (). */
 static int read_frame_header (const struct msg_stream *s, size_t *size, idt_error_t *errp)
 {
     const uint8_t *p;
@@ -155,10 +155,10 @@ static int read_frame_header (const struct msg_stream *s, size_t *size, idt_erro
     p = s->in.data + s->in.head;
     memcpy (&magic, p, sizeof (magic));
     if (magic != FRAME_MAGIC)
-        return errsetf (errp, EPROTO, "frame begins with 0x%08x, not 0x%08x", magic, FRAME_MAGIC);
+        return errsetf (errp, EPROTO, "a frame begins with 0x%08x instead of 0x%08x", magic, FRAME_MAGIC);
     *size = be32_get (p + 4);
     if (*size > s->max_message)
-        return errsetf (errp, EMSGSIZE, "message of %zu bytes: the limit is %zu", *size, s->max_message);
+        return errsetf (errp, EMSGSIZE, "a message of %zu bytes is too long: the limit is %zu", *size, s->max_message);
     return 0;
 }
 
@@ -167,7 +167,7 @@ static size_t long_left (const struct long_message *l)
     return l->msg ? l->size - l->done : 0;
 }
 
-/* Where the frame that has begun is a long one, let it go on in a message.  Returns 0, or -1 with errno ENOMEM. */
+/* If the frame that has begun is a long one, read its rest into a message. Returns 0, or -1 with errno ENOMEM. */
 static int begin_long (struct msg_stream *s)
 {
     size_t have = buf_used (&s->in), size;
@@ -184,7 +184,7 @@ static int begin_long (struct msg_stream *s)
     return 0;
 }
 
-/* Read once to where the next bytes go. */
+/* Read once to 'p'. */
 static ssize_t read_to (struct msg_stream *s, void *p, size_t size)
 {
     ssize_t n;
@@ -245,11 +245,11 @@ size_t msg_stream_wants (const struct msg_stream *s)
     return size > BUF_MIN_SIZE && size > buf_used (&s->in) ? size : 0;
 }
 
-/* What was read, as the message that it is, or could not become: 'why'. */
+/* Return 'msg', or if it is NULL report the reason: 'why', or errno. */
 static idt_msg_t *decoded (idt_msg_t *msg, size_t size, const char *why, idt_error_t *errp)
 {
     if (!msg)
-        errprintf (errp, "message of %zu bytes: %s", size, errno == EPROTO ? why : strerror (errno));
+        errprintf (errp, "cannot read a message of %zu bytes: %s", size, errno == EPROTO ? why : strerror (errno));
     return msg;
 }
 
@@ -293,7 +293,7 @@ size_t msg_stream_queued (const struct msg_stream *s)
     return buf_used (&s->out) + s->messages_size;
 }
 
-/* Make the bytes of a message. */
+/* Encode a message into the buffer. */
 static int encode (struct msg_stream *s, const idt_msg_t *msg)
 {
     size_t size = idt_msg_encode_size (msg);
@@ -310,8 +310,8 @@ static int encode (struct msg_stream *s, const idt_msg_t *msg)
     return 0;
 }
 
-/* The first ones are bytes at once, as long as a buffer has room: that is cheapest.  Those behind wait as what they
- * are, for others may have them, too.
+/* Messages are encoded immediately as long as the buffer has space, which is fastest. Further messages are queued as
+ * references, since other streams may have them, too.
  */
 int msg_stream_put (struct msg_stream *s, const idt_msg_t *msg)
 {
@@ -328,7 +328,7 @@ int msg_stream_put (struct msg_stream *s, const idt_msg_t *msg)
     return 0;
 }
 
-/* Make the bytes of a message before those of a long payload, which follow from where they lie. */
+/* Encode the bytes before a long payload, which is written directly from its message. */
 static int encode_long (struct msg_stream *s, const idt_msg_t *msg)
 {
     size_t size = idt_msg_encode_size (msg), head = size - msg->payload_size - MSG_HEADER_PART_SIZE;
@@ -347,7 +347,7 @@ static int encode_long (struct msg_stream *s, const idt_msg_t *msg)
     return 0;
 }
 
-/* Its payload is written: what follows that goes with what others have. */
+/* The long payload is written: encode the bytes that follow it. */
 static int end_long (struct msg_stream *s)
 {
     struct idt_msg *msg = s->long_out.msg;
@@ -362,7 +362,7 @@ static int end_long (struct msg_stream *s)
     return 0;
 }
 
-/* Make the bytes of as many messages as go into one write, or up to a long payload. */
+/* Encode messages until there is enough for one write, or up to a long payload. */
 static int encode_some (struct msg_stream *s)
 {
     const idt_msg_t *msg;
@@ -380,7 +380,7 @@ static int encode_some (struct msg_stream *s)
     return 0;
 }
 
-/* Write once: what has bytes, else of a long payload.  Returns as send (2). */
+/* Write once: encoded bytes, or if there are none a piece of the long payload. Returns as send (2). */
 static ssize_t write_some (struct msg_stream *s)
 {
     struct long_message *l = &s->long_out;
@@ -399,7 +399,7 @@ static ssize_t write_some (struct msg_stream *s)
     return n;
 }
 
-/* Have something to write, if there is anything.  Returns 0, or -1 with errno ENOMEM. */
+/* Encode bytes to write, if there are messages. Returns 0, or -1 with errno ENOMEM. */
 static int prepare_output (struct msg_stream *s)
 {
     if (s->long_out.msg && long_left (&s->long_out) == 0 && end_long (s) < 0)

@@ -13,7 +13,7 @@
 #define MAX_MESSAGE ((size_t)1 << 20)
 #define MAX_QUEUE ((size_t)4 << 20)
 
-/* Two streams that talk to each other. */
+/* Two connected streams. */
 struct pair {
     int fd[2];
     struct msg_stream *a;
@@ -96,7 +96,7 @@ static bool writes_frame (const idt_msg_t *msg, struct bytes frame)
     return good;
 }
 
-/* Whether each cut of the frame in two gives EAGAIN, then the message. */
+/* Whether the frame, cut in two at each byte, gives EAGAIN and then the message. */
 static bool reads_cut_frame (const idt_msg_t *msg, struct bytes frame)
 {
     struct msg_stream *s = detached (MAX_MESSAGE);
@@ -124,12 +124,13 @@ static void test_golden (void)
         const char *name = json_string_value (json_object_get (vector, "name"));
         struct bytes frame = bytes_get (vector, "socket_frame_hex");
         uint32_t magic = 0xffee0012;
-        /* It alone is in the byte order of the host, which a UNIX socket does not leave. */
+        /* Only the magic number is in the byte order of the host, since a UNIX socket connects processes of one host.
+         */
         memcpy (frame.data, &magic, sizeof (magic));
         idt_msg_t *msg = vector_message (json_object_get (vector, "fields"));
 
         ok (writes_frame (msg, frame), "%s is written as the golden frame", name);
-        ok (reads_cut_frame (msg, frame), "%s is read from the golden frame, cut anywhere", name);
+        ok (reads_cut_frame (msg, frame), "%s is read from the golden frame, cut at any byte", name);
         idt_msg_unref (msg);
         free (frame.data);
     }
@@ -146,29 +147,29 @@ static void test_connection (void)
     bool eof = false;
 
     pair_init (&pair, MAX_MESSAGE, MAX_QUEUE);
-    ok (msg_stream_fill (pair.b, &eof) < 0 && errno == EAGAIN && !eof, "filling from a quiet socket is EAGAIN");
-    ok (msg_stream_flush (pair.a) == 0, "flushing nothing is nothing");
+    ok (msg_stream_fill (pair.b, &eof) < 0 && errno == EAGAIN && !eof, "reading from a socket without data is EAGAIN");
+    ok (msg_stream_flush (pair.a) == 0, "flushing an empty queue succeeds");
     ok (msg_stream_put (pair.a, msg) == 0 && msg_stream_put (pair.a, msg) == 0 && msg_stream_flush (pair.a) == 0,
-        "two messages go out");
-    ok (msg_stream_fill (pair.b, &eof) > 0, "one read takes both");
+        "two messages are written");
+    ok (msg_stream_fill (pair.b, &eof) > 0, "one read receives both");
     for (int i = 0; i < 2; i++) {
         read = msg_stream_next (pair.b, NULL);
-        ok (read && same_message (read, msg) && is_numbered_message (read, 1), "message %d comes out", i);
+        ok (read && same_message (read, msg) && is_numbered_message (read, 1), "message %d is received", i);
         idt_msg_unref (read);
     }
     shutdown (pair.fd[0], SHUT_WR);
-    ok (msg_stream_fill (pair.b, &eof) == 0 && eof, "the end of the stream is told");
+    ok (msg_stream_fill (pair.b, &eof) == 0 && eof, "the end of the stream is reported");
     close (pair.fd[1]);
     pair.fd[1] = -1;
     ok (msg_stream_put (pair.a, msg) == 0 && msg_stream_flush (pair.a) < 0 && errno == EPIPE,
-        "writing to a peer that is gone is EPIPE, without a signal");
+        "writing after the peer closed fails with EPIPE, without a signal");
     idt_msg_unref (msg);
     pair_fini (&pair);
 }
 
 /* --- limits and malformed input ------------------------------------------------------------ */
 
-/* Frame headers are put together here by hand, independently of stream.c. */
+/* Frame headers are assembled by hand here, independently of stream.c. */
 static void frame_header (uint8_t *p, uint32_t size)
 {
     uint32_t magic = 0xffee0012;
@@ -178,7 +179,7 @@ static void frame_header (uint8_t *p, uint32_t size)
     memcpy (p + 4, len, sizeof (len));
 }
 
-/* Feed a frame header that claims 'size' bytes, and nothing more. */
+/* Feed only a frame header that claims 'size' bytes. */
 static struct msg_stream *claim (uint32_t size, size_t max_message)
 {
     struct msg_stream *s = detached (max_message);
@@ -195,14 +196,14 @@ static void test_message_limit (void)
     idt_error_t error = { "" };
 
     ok (is_next_error (s, EMSGSIZE, &error) && strstr (error.text, "1001") && strstr (error.text, "1000"),
-        "a frame over the limit is EMSGSIZE before it has come: %s", error.text);
-    ok (is_next_error (s, EMSGSIZE, NULL), "and again, without asking for the text");
+        "a frame over the limit fails with EMSGSIZE before it has arrived: %s", error.text);
+    ok (is_next_error (s, EMSGSIZE, NULL), "... and fails again, without an error text");
     msg_stream_destroy (s);
     s = claim (1000, 1000);
-    ok (is_next_error (s, EAGAIN, NULL), "a frame of the limit's size is waited for");
+    ok (is_next_error (s, EAGAIN, NULL), "a frame of exactly the limit is waited for");
     msg_stream_destroy (s);
     s = claim (UINT32_MAX, UINT32_MAX);
-    ok (is_next_error (s, EAGAIN, NULL), "a claim of 4 GiB alone costs nothing");
+    ok (is_next_error (s, EAGAIN, NULL), "a claimed size of 4 GiB alone has no effect");
     msg_stream_destroy (s);
 }
 
@@ -213,7 +214,7 @@ static void test_malformed (void)
 
     msg_stream_feed (s, "\x12\xee\xff\x00\x00\x00\x00\x15", 8);
     ok (is_next_error (s, EPROTO, &error) && strstr (error.text, "0xffee0012"),
-        "a frame without its magic number is EPROTO: %s", error.text);
+        "a frame without its magic number fails with EPROTO: %s", error.text);
     msg_stream_destroy (s);
     for (unsigned size = 0; size <= 21; size++) {
         uint8_t junk[21] = { 0 };
@@ -221,7 +222,7 @@ static void test_malformed (void)
         s = claim (size, MAX_MESSAGE);
         msg_stream_feed (s, junk, size);
         ok (is_next_error (s, EPROTO, &error) && is_next_error (s, EPROTO, NULL),
-            "a frame of junk is EPROTO, and stays so: %s", error.text);
+            "a malformed frame fails with EPROTO each time: %s", error.text);
         msg_stream_destroy (s);
     }
 }
@@ -239,8 +240,8 @@ static void test_input_bound (void)
             break;
         n = msg_stream_fill (pair.a, &eof);
     } while (n > 0);
-    ok (n < 0 && errno == ENOBUFS, "a buffer that nobody takes messages from is ENOBUFS");
-    ok (msg_stream_feed (pair.a, junk, 1) < 0 && errno == ENOBUFS, "also for bytes from memory");
+    ok (n < 0 && errno == ENOBUFS, "a full buffer whose messages are not taken fails with ENOBUFS");
+    ok (msg_stream_feed (pair.a, junk, 1) < 0 && errno == ENOBUFS, "... also for bytes from memory");
     pair_fini (&pair);
 }
 
@@ -255,12 +256,12 @@ static void test_queue_limit (void)
     for (int i = 0; i < 3; i++)
         ok (msg_stream_put (s, msg) == 0, "message %d fits in the queue", i);
     ok (msg_stream_put (s, msg) < 0 && errno == ENOBUFS && msg_stream_queued (s) == 3 * size,
-        "one more is ENOBUFS and is not added");
+        "one more fails with ENOBUFS and is not added");
     ok (msg_stream_put (less, msg) == 0 && msg_stream_put (less, msg) == 0 && msg_stream_put (less, msg) < 0
             && errno == ENOBUFS,
-        "a queue that is a byte too short for three takes two");
+        "a queue that is one byte too short for three messages takes two");
     ok (msg_stream_put (tiny, msg) < 0 && errno == ENOBUFS && msg_stream_queued (tiny) == 0,
-        "a message larger than the whole queue is ENOBUFS");
+        "a message larger than the whole queue fails with ENOBUFS");
     msg_stream_destroy (s);
     msg_stream_destroy (less);
     msg_stream_destroy (tiny);
@@ -269,7 +270,7 @@ static void test_queue_limit (void)
 
 /* --- full sockets --------------------------------------------------------------------------- */
 
-/* Take the messages that are there.  Returns how many came; they must follow 'first', in order. */
+/* Take the messages that have arrived. Returns their number; they must begin with 'first' and be in order. */
 static unsigned take_numbered (struct msg_stream *s, unsigned first, bool *good)
 {
     unsigned n = first;
@@ -296,7 +297,7 @@ static void test_full_socket (void)
         msg = numbered_message (sent, 5000 + sent);
     } while (msg_stream_put (pair.a, msg) == 0 && ++sent);
     idt_msg_unref (msg);
-    ok (msg_stream_flush (pair.a) == 1 && msg_stream_queued (pair.a) > 0, "a full socket takes a part of %u messages",
+    ok (msg_stream_flush (pair.a) == 1 && msg_stream_queued (pair.a) > 0, "a full socket accepts a part of %u messages",
         sent);
     wait_until (msg_stream_queued (pair.a) == 0)
     {
@@ -306,7 +307,7 @@ static void test_full_socket (void)
     }
     while (msg_stream_fill (pair.b, &eof) > 0)
         got += take_numbered (pair.b, got, &good);
-    ok (good && got == sent, "all of them come whole and in order");
+    ok (good && got == sent, "all of them arrive whole and in order");
     pair_fini (&pair);
 }
 
@@ -325,12 +326,12 @@ static void test_large_message (void)
         msg_stream_fill (pair.b, &eof);
         got = take_numbered (pair.b, 0, &good);
     }
-    ok (good && got == 1, "a message larger than socket and buffers comes through");
+    ok (good && got == 1, "a message larger than socket and buffers arrives");
     pair_fini (&pair);
     idt_msg_unref (msg);
 }
 
-/* What one flush writes, while the other end reads all the time. */
+/* The number of bytes that one flush writes, while the other end reads continuously. */
 static size_t flush_once (struct pair *pair)
 {
     size_t before = msg_stream_queued (pair->a);
@@ -363,13 +364,13 @@ static void test_pieces (void)
             got += take_numbered (pair.b, got, &good);
         }
     }
-    ok (good, "long messages and short ones come in order");
+    ok (good, "long and short messages arrive in order");
     ok (most_written <= (size_t)1 << 20 && most_read <= (size_t)256 << 10,
-        "in pieces: no call writes more than %zu bytes, none reads more than %zu", most_written, most_read);
+        "... in pieces: no call writes more than %zu bytes, or reads more than %zu", most_written, most_read);
     pair_fini (&pair);
 }
 
-/* A long frame that is no message; and an end in the middle of another one. */
+/* A long frame that is malformed; and an unfinished one. */
 static void test_long_malformed (void)
 {
     idt_msg_t *msg = numbered_message (0, MAX_MESSAGE / 2);
@@ -393,12 +394,12 @@ static void test_long_malformed (void)
     while (msg_stream_fill (pair.b, &eof) > 0)
         ;
     ok (msg_stream_wants (pair.b) == 0 && is_next_error (pair.b, EPROTO, &err) && strstr (err.text, "magic"),
-        "a long frame that is malformed is told as such: %s", err.text);
+        "a malformed long frame is reported: %s", err.text);
     (void)!write (pair.fd[0], bytes, 100000);
     while (msg_stream_fill (pair.b, &eof) > 0)
         ;
     ok (msg_stream_wants (pair.b) == 8 + size && is_next_error (pair.b, EAGAIN, NULL),
-        "one that has begun is waited for, and its length is known");
+        "an unfinished frame is waited for, and its length is known");
     pair_fini (&pair);
     idt_msg_unref (msg);
     free (bytes);
@@ -431,7 +432,7 @@ static bool put_random (struct msg_stream *s, unsigned *sent, uint64_t *rnd)
     return good || errno == ENOBUFS;
 }
 
-/* Write, read and take at random, then all that is left: all comes once, whole, in order. */
+/* Write, read and take messages at random, then the rest: each message arrives once, whole, and in order. */
 static bool history_holds (uint64_t rnd)
 {
     unsigned sent = 0, got = 0;
@@ -466,9 +467,9 @@ static void test_histories (void)
 
     while (seed < 100 && history_holds (seed))
         seed++;
-    ok (seed == 100, "100 histories of writing and reading lose, repeat and reorder nothing");
+    ok (seed == 100, "in 100 histories of writing and reading no message is lost, repeated or reordered");
     if (seed < 100)
-        diag ("broken with seed %llu", (unsigned long long)seed);
+        diag ("seed %llu fails", (unsigned long long)seed);
 }
 
 static void append_frame (struct bytes *all, unsigned n, size_t payload_size)
@@ -482,7 +483,7 @@ static void append_frame (struct bytes *all, unsigned n, size_t payload_size)
     idt_msg_unref (msg);
 }
 
-/* Feed bytes in pieces of at most 'max_cut'.  Returns whether 'count' messages come, in order. */
+/* Feed bytes in pieces of at most 'max_cut'. Returns whether 'count' messages are received in order. */
 static bool comes_out (struct bytes all, unsigned count, unsigned max_cut)
 {
     struct msg_stream *s = detached (MAX_MESSAGE);
@@ -509,7 +510,7 @@ static void test_cuts (void)
         append_frame (&all, n, n < 49 ? 3 * n : 100000);
     for (unsigned max_cut = 1; good && max_cut < 300000; max_cut *= 3)
         good = comes_out (all, 50, max_cut);
-    ok (good, "50 messages come out of pieces of any size");
+    ok (good, "50 messages are received from pieces of any size");
     free (all.data);
 }
 
