@@ -3,11 +3,11 @@
 
 /* digits.c - the forms that are written with ASCII digits: decimal, hex, dotted hex and base58
  *
- * Each base is a constant where it is used, so that the compiler divides by multiplying.  Leading
- * zeros (in base58 a leading 1) do not count.
+ * Each base is a constant where it is used, so that the compiler replaces divisions by multiplications. Leading zeros
+ * (in base58 a leading 1) do not count.
  *
- * One digit after the other would be a chain of operations that wait for each other.  So numbers are written by halves,
- * many digits at once as the bytes of a word, of which the first digit is the lowest; and read by halves, too.
+ * Processing one digit after the other would be a chain of operations that depend on each other. So numbers are written
+ * and read by halves, with several digits at the same time as the bytes of a word; the first digit is the lowest byte.
  */
 #include <endian.h>
 #include <string.h>
@@ -17,7 +17,7 @@
 #define DIGITS_MAX 20 /* of 2^64 - 1 in decimal, the smallest base */
 #define ALL(c) (UINT64_C (0x0101010101010101) * (c))
 
-/* The value of each digit with the bit GOOD, so that 0 is: no digit. */
+/* The value of each digit, with the bit GOOD set; 0: not a digit. */
 #define GOOD 0x80
 #define VALUE(c, value) [c] = GOOD | (value)
 
@@ -55,16 +55,17 @@ static inline uint64_t get_word (const char *text)
     return le64toh (word);
 }
 
-/* Words of eight digits are counted from the end: how many digits the first one has. */
+/* A number is split into words of eight digits, counted from its end. Returns the number of digits in the first word.
+ */
 static inline size_t head_digits (size_t count)
 {
     return (count - 1) % 8 + 1;
 }
 
-/* Those of 'count' digits, with zeros in front. */
+/* The first word of 'count' digits, filled up with zeros in front. */
 static inline uint64_t get_head (const char *text, size_t count)
 {
-    unsigned bits = 4 * head_digits (count); /* half of them, for a shift by all 64 is not one */
+    unsigned bits = 4 * head_digits (count); /* half of the bits, since a shift by 64 is undefined */
 
     return get_word (text) << (64 - 2 * bits) | ALL ('0') >> bits >> bits;
 }
@@ -75,7 +76,7 @@ static inline void put_word (char *out, uint64_t word)
     memcpy (out, &word, sizeof (word));
 }
 
-/* Write a word of digits without the zeros at its begin.  Returns how many digits are left, one at least. */
+/* Write a word of digits without its leading zeros. Returns the number of digits left, at least one. */
 static inline size_t put_head (char *out, uint64_t word, char zero)
 {
     unsigned skip = __builtin_ctzll ((word ^ ALL (zero)) | UINT64_C (1) << 63) / 8;
@@ -84,7 +85,7 @@ static inline size_t put_head (char *out, uint64_t word, char zero)
     return 8 - skip;
 }
 
-/* The first byte from 'at' that is no digit, or 'end'. */
+/* The first byte from 'at' on that is not a digit, or 'end'. */
 static size_t first_bad (const char *text, size_t at, size_t end, const uint8_t *value)
 {
     while (at < end && value[(unsigned char)text[at]])
@@ -92,7 +93,7 @@ static size_t first_bad (const char *text, size_t at, size_t end, const uint8_t 
     return at;
 }
 
-/* Digits of any number, one after the other. */
+/* Any number of digits, one after the other. */
 static int decode_any (const char *text, size_t at, size_t end, unsigned base, const uint8_t *value, fluid_t *id,
                        size_t *errpos)
 {
@@ -108,8 +109,9 @@ static int decode_any (const char *text, size_t at, size_t end, unsigned base, c
 
 /* --- decimal --- */
 
-/* Eight digits of a number below 10^8.  Two of four digits, four of two, eight of one are made by dividing all lanes of
- * a word at once: multiplying by a little more than 2^20 / 100 (2^10 / 10) and shifting is exact for what they hold.
+/* Eight digits of a number below 10^8. The number is split into two numbers of four digits, then four of two, then
+ * eight of one, with one division for all lanes of a word: multiplying by slightly more than 2^20 / 100 (2^10 / 10) and
+ * shifting is exact for these ranges.
  */
 static inline uint64_t decimal_word (uint32_t number)
 {
@@ -139,8 +141,8 @@ size_t form_dec_encode (fluid_t id, char *out)
     return len + 8;
 }
 
-/* The number in eight digits.  What is no digit sets bits of '*bad': its upper four bits are not 3, or become so when 6
- * is added.  Neighbours are joined, all at once: eight digits to four numbers, to two, to one.
+/* The number in eight digits. A byte that is not a digit sets bits of '*bad': its upper four bits are not 3, or change
+ * when 6 is added. Neighbours are joined in parallel: eight digits to four numbers, to two, to one.
  */
 static inline uint64_t take_decimal (uint64_t x, uint64_t *bad)
 {
@@ -150,7 +152,7 @@ static inline uint64_t take_decimal (uint64_t x, uint64_t *bad)
     return x * (UINT64_C (10000) << 32 | 1) >> 32;
 }
 
-/* Of 19 digits none is too large a number. */
+/* A number of up to 19 digits always fits in 64 bits. */
 int form_dec_decode (const char *text, size_t at, size_t end, fluid_t *id, size_t *errpos)
 {
     size_t count = end - at;
@@ -197,8 +199,8 @@ size_t form_hex_encode (fluid_t id, char *out)
     return 16 - skip;
 }
 
-/* The number in eight digits; letters have the bit 0x40, and are 10 and more where their lower bits are 1 and more.
- * What is no digit sets bits of '*bad': it is not what its value is written as, but for its case.
+/* The number in eight digits. Letters have the bit 0x40 set, and their value is 9 more than their lower four bits. A
+ * byte that is not a digit sets bits of '*bad': writing its value again gives another byte, apart from the case.
  */
 static inline uint64_t take_hex (uint64_t x, uint64_t *bad)
 {
@@ -229,12 +231,12 @@ int form_hex_decode (const char *text, size_t at, size_t end, fluid_t *id, size_
 
 /* --- base58 --- */
 
-#define POW2 3364U /* of 58 */
+#define POW2 3364U /* powers of 58 */
 #define POW4 (POW2 * POW2)
 #define POW6 (UINT64_C (1) * POW4 * POW2)
 #define F58_DIGITS 11 /* 58^11 > 2^64 */
 
-/* Two digits of each number below 58^2: the first of them is the lower byte. */
+/* Two digits of each number below 58^2; the first digit is the lower byte. */
 #define PAIR(a, b) ((a) | (b) << 8)
 #define PAIRS(a)                                                                                                 \
     PAIR (a, '1'), PAIR (a, '2'), PAIR (a, '3'), PAIR (a, '4'), PAIR (a, '5'), PAIR (a, '6'), PAIR (a, '7'),     \
@@ -256,13 +258,15 @@ static const uint16_t f58_pair[POW2] = {
     PAIRS ('w'), PAIRS ('x'), PAIRS ('y'), PAIRS ('z')
 };
 
-/* Four of a number below 58^4. */
+/* Four digits of a number below 58^4. */
 static inline uint64_t f58_four (uint32_t number)
 {
     return f58_pair[number / POW2] | (uint64_t)f58_pair[number % POW2] << 16;
 }
 
-/* Twelve digits: eight of them in a word that begins with the zeros, four in another.  Six are a number below 58^6. */
+/* Twelve digits: the first eight, which begin with the zeros, in one word, and four in another. Each half of six digits
+ * is a number below 58^6.
+ */
 size_t form_f58_encode (fluid_t id, char *out)
 {
     uint32_t upper = id / POW6;
@@ -277,7 +281,7 @@ size_t form_f58_encode (fluid_t id, char *out)
     return len + 4;
 }
 
-/* The last six digits are one number, those before them another: neither waits for the other. */
+/* The last six digits are one number, and the digits before them another, so that both can be computed in parallel. */
 int form_f58_decode (const char *text, size_t at, size_t end, fluid_t *id, size_t *errpos)
 {
     const unsigned char *p = (const unsigned char *)text + at, *middle = (const unsigned char *)text + end - 6;
@@ -315,7 +319,7 @@ size_t form_dothex_encode (fluid_t id, char *out)
     return 19;
 }
 
-/* Four digits in each group, as it is written. */
+/* Four digits in each group, as form_dothex_encode () writes them. */
 static bool dothex_decode_full (const char *p, fluid_t *id)
 {
     uint64_t a = get_word (p), b = get_word (p + 5), c = get_word (p + 10), d = get_word (p + 11);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* digits_test.c - the codecs of digits against printf, and base58 against arithmetic */
+/* digits_test.c - the codecs of digits, compared with printf; base58, compared with arithmetic */
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "form.h"
 #include "test/tap.h"
 
-/* Numbers that end or begin a run of digits in some base, and their neighbours. */
+/* Powers of several bases, and their neighbours: numbers with the most or the fewest digits. */
 static size_t edges (uint64_t *out)
 {
     static const unsigned bases[] = { 2, 10, 16, 58, 576, 1626 };
@@ -86,7 +86,7 @@ static void test_edges (void)
     ok (f58, "base58 agrees with arithmetic and has no leading 1");
 }
 
-/* Count the bytes that are digits of a form, when they stand alone and when one follows. */
+/* Count the bytes that are digits of a form, both alone and before another digit. */
 static int digit_bytes (form_decode_f decode, char neighbour)
 {
     int count = 0;
@@ -112,7 +112,7 @@ static void test_bytes (void)
     ok (digit_bytes (form_f58_decode, '1') == 58, "58 of the 256 bytes are base58 digits");
 }
 
-/* Each byte of 'digits' stands for its position. */
+/* Whether the value of each byte of 'digits' is its position. */
 static bool counts (form_decode_f decode, const char *digits)
 {
     for (size_t i = 0; digits[i] != '\0'; i++) {
@@ -129,9 +129,9 @@ static void test_values (void)
 {
     ok (counts (form_dec_decode, "0123456789"), "each decimal digit has its value");
     ok (counts (form_hex_decode, "0123456789abcdef"), "each hex digit has its value");
-    ok (counts (form_hex_decode, "0123456789ABCDEF"), "so have hex digits in upper case");
+    ok (counts (form_hex_decode, "0123456789ABCDEF"), "each hex digit in upper case has its value");
     ok (counts (form_f58_decode, "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"),
-        "each base58 digit has the value that RFC 19 gives it");
+        "each base58 digit has its value of RFC 19");
 }
 
 static bool fails (form_decode_f decode, const char *text, int errnum, size_t at)
@@ -145,18 +145,19 @@ static bool fails (form_decode_f decode, const char *text, int errnum, size_t at
 
 static void test_misfits (void)
 {
-    ok (fails (form_dec_decode, "", EINVAL, 0), "no digits at all is EINVAL");
+    ok (fails (form_dec_decode, "", EINVAL, 0), "an empty text is EINVAL");
     ok (fails (form_dec_decode, "18446744073709551616", ERANGE, 0), "2^64 is ERANGE");
     ok (fails (form_dec_decode, "184467440737095516150", ERANGE, 0), "ten times 2^64 - 1 is ERANGE");
-    ok (fails (form_dec_decode, "18446744073709551616x", EINVAL, 20), "a bad digit after too large a number is EINVAL");
-    ok (fails (form_f58_decode, "zzzzzzzzzzzzzz0", EINVAL, 14), "the same in base58");
+    ok (fails (form_dec_decode, "18446744073709551616x", EINVAL, 20),
+        "a bad digit after a number that is too large is EINVAL");
+    ok (fails (form_f58_decode, "zzzzzzzzzzzzzz0", EINVAL, 14), "... also in base58");
     ok (fails (form_dothex_decode, "1.2.3", EINVAL, 5), "three groups are EINVAL");
     ok (fails (form_dothex_decode, "1.2.3.4.", EINVAL, 7), "a fourth dot is EINVAL");
     ok (fails (form_dothex_decode, "1.2.3.12345", EINVAL, 10) && fails (form_dothex_decode, "12345.2.3.4", EINVAL, 4),
         "five digits in a group are EINVAL");
     ok (fails (form_dothex_decode, "1.x.3.4", EINVAL, 2) && fails (form_dothex_decode, "1..3.4", EINVAL, 2)
             && fails (form_dothex_decode, "1.2.3.", EINVAL, 6),
-        "so is a group without digits");
+        "a group without digits is EINVAL");
 }
 
 static void test_leading_zeros (void)
@@ -170,8 +171,8 @@ static void test_leading_zeros (void)
     ok (form_dec_decode (text, 0, sizeof (text), &id, &pos) == 0 && id == 7, "leading zeros do not count");
 }
 
-/* With each byte at each place: it is read if and only if that is a digit (in place of a dot: a dot), else refused at
- * that place.
+/* With each byte at each position: the text is accepted if and only if that byte is a digit (in place of a dot: a dot);
+ * otherwise it is refused with the position of that byte.
  */
 static bool one_byte (form_decode_f decode, const char *good, const char *digits)
 {
@@ -188,7 +189,7 @@ static bool one_byte (form_decode_f decode, const char *good, const char *digits
             text[at] = c;
             bool fits = c != 0 && strchr (good[at] == '.' ? "." : digits, c);
             right &= (decode (text, 0, len, &id, &pos) == 0) == fits;
-            right &= pos == at || c == '.'; /* one too many may be found only later */
+            right &= pos == at || c == '.'; /* a fourth dot may be reported at a later position */
         }
     return right;
 }
@@ -200,12 +201,12 @@ static void test_each_place (void)
 
     ok (one_byte (form_dec_decode, "1234567890123456789", decimal) && one_byte (form_dec_decode, "12345678", decimal)
             && one_byte (form_dec_decode, "1234567", decimal),
-        "in decimal each byte at each place is a digit or refused there");
+        "in decimal each byte at each position is a digit or refused there");
     ok (one_byte (form_hex_decode, "0123456789abcdef", hex) && one_byte (form_hex_decode, "1234567", hex),
-        "the same in hex");
+        "... also in hex");
     ok (one_byte (form_f58_decode, "1uZZybuNNy", f58) && one_byte (form_f58_decode, "uZZyb", f58),
-        "the same in base58");
-    ok (one_byte (form_dothex_decode, "0017.e9fb.8df1.6c2e", hex), "the same in dotted hex, and of dots");
+        "... also in base58");
+    ok (one_byte (form_dothex_decode, "0017.e9fb.8df1.6c2e", hex), "... also in dotted hex, with its dots");
 }
 
 int main (void)

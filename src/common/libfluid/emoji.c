@@ -3,8 +3,8 @@
 
 /* emoji.c - a FLUID in base 576, each digit an emoji (RFC 19, "FLUID Emoji Encoding")
  *
- * Every digit is a code point of the 4096 that UTF-8 writes F0 9F xx yy, with six bits each in xx
- * and yy, so both ways are one look-up in a table.
+ * Each digit is one of the 4096 code points whose UTF-8 form is F0 9F xx yy, with six bits each in xx and yy, so both
+ * directions are one look-up in a table.
  */
 #include <endian.h>
 #include <stdint.h>
@@ -14,11 +14,11 @@
 #include "form.h"
 
 #define EMOJI_BYTES 4
-#define SAFE_BYTES (6 * EMOJI_BYTES) /* six digits are no number above 2^64 */
+#define SAFE_BYTES (6 * EMOJI_BYTES) /* six digits are less than 2^64 */
 #define POW2 (UINT64_C (1) * EMOJI_COUNT * EMOJI_COUNT)
 #define POW4 (POW2 * POW2)
 
-/* Write a digit.  Returns where the next one goes: to the same place, if this is a zero at the begin. */
+/* Write a digit. Returns the position of the next one, which is the same position if this is a leading zero. */
 static inline char *put_digit (uint32_t digit, bool counts, char *p)
 {
     uint32_t text = htole32 (emoji_text[digit]);
@@ -27,7 +27,7 @@ static inline char *put_digit (uint32_t digit, bool counts, char *p)
     return p + (counts ? EMOJI_BYTES : 0);
 }
 
-/* 576^6 < 2^64 < 576^7.  The digits are made of three numbers, none of which waits for all others. */
+/* 576^6 < 2^64 < 576^7. The digits are computed from three numbers, so that none depends on all the others. */
 size_t form_emoji_encode (fluid_t id, char *out)
 {
     uint32_t upper = id / POW4, middle = id % POW4 / POW2, lower = id % POW4 % POW2;

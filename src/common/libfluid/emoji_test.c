@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* emoji_test.c - all digits of base 576, all code points and all bytes that are none */
+/* emoji_test.c - all digits of base 576, and all code points and bytes that are not digits */
 #include <errno.h>
 #include <string.h>
 
@@ -18,7 +18,7 @@ static void put_utf8 (unsigned point, char *s)
     s[3] = (char)(0x80 | (point & 0x3f));
 }
 
-/* The 576 digits are found by reading each code point that has four bytes in UTF-8. */
+/* Find the 576 digits by reading each code point that has four bytes in UTF-8. */
 static void test_all_points (void)
 {
     bool seen[BASE] = { false }, back = true, above = true;
@@ -39,11 +39,11 @@ static void test_all_points (void)
         back &= form_emoji_encode (id, written) == 4 && memcmp (written, text, 4) == 0;
     }
     ok (digits == BASE, "576 code points are digits");
-    ok (above, "each stands for a value of its own below 576 and begins F0 9F");
-    ok (back, "each value is written with the emoji it was read from");
+    ok (above, "each has its own value below 576, and begins with F0 9F");
+    ok (back, "each value is written as the emoji it was read from");
 }
 
-/* Each byte of an emoji changed to each other value is an emoji only if it is the UTF-8 of one. */
+/* Changing a byte of an emoji gives an emoji only if the result is the UTF-8 form of one. */
 static void test_all_bytes (void)
 {
     static const char first[] = "\xf0\x9f\x98\x83"; /* U+1F603, 0 */
@@ -64,7 +64,7 @@ static void test_all_bytes (void)
                 accepted = 1000;
         }
     }
-    ok (accepted > 4 && accepted < 128, "no byte out of place is taken for an emoji");
+    ok (accepted > 4 && accepted < 128, "no wrong byte is accepted as part of an emoji");
 }
 
 static bool fails (const char *text, size_t len, int errnum, size_t at)
@@ -84,19 +84,19 @@ static void test_misfits (void)
     size_t pos, n = form_emoji_encode (UINT64_MAX, text);
 
     ok (n == 28 && form_emoji_decode (text, 0, n, &id, &pos) == 0 && id == UINT64_MAX,
-        "the largest id is seven emoji and is read back");
+        "the largest id has seven emoji and can be read");
     ok (fails (two_to_64, strlen (two_to_64), ERANGE, 0), "2^64 is ERANGE");
     strcpy (text, two_to_64);
     strcat (text, "🦄");
-    ok (fails (text, strlen (text), EINVAL, 28), "an unknown emoji after too large a number is EINVAL");
-    ok (fails ("", 0, EINVAL, 0), "no emoji is EINVAL");
+    ok (fails (text, strlen (text), EINVAL, 28), "an unknown emoji after a number that is too large is EINVAL");
+    ok (fails ("", 0, EINVAL, 0), "an empty text is EINVAL");
     bool cut = true;
     for (size_t i = 1; i < 4; i++)
         cut &= fails ("😃😃", 4 + i, EINVAL, 4) && fails ("😃", i, EINVAL, 0);
-    ok (cut, "an emoji that is cut short is EINVAL");
+    ok (cut, "a truncated emoji is EINVAL");
 }
 
-/* Each power of 576 and the numbers beside it have as many digits as they need. */
+/* Powers of 576 and their neighbours have no leading zeros. */
 static void test_lengths (void)
 {
     uint64_t power = 1;
@@ -110,7 +110,7 @@ static void test_lengths (void)
             right &= n == 4 * (delta < 0 && digits > 1 ? digits - 1 : digits);
             right &= form_emoji_decode (text, 0, n, &id, NULL) == 0 && id == power + delta;
         }
-    ok (right, "each power of 576 and its neighbours are written with as many emoji as they need");
+    ok (right, "powers of 576 and their neighbours are written with the fewest possible emoji");
 }
 
 int main (void)

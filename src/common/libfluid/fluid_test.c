@@ -82,9 +82,9 @@ static bool range_fails (uint64_t from_ms, uint64_t to_ms, int errnum)
 static void test_ranges (void)
 {
     ok (range_is (0, 1), "the range of millisecond 0 is its 2^24 ids");
-    ok (range_is (5, 9), "a range goes from the first id of its first millisecond to the first behind it");
-    ok (range_is (7, 7), "an empty range has equal keys");
-    ok (range_is (0, FLUID_TIMESTAMP_MAX), "a range may end with the last millisecond");
+    ok (range_is (5, 9), "a range extends from the first id of its first millisecond to the first id after it");
+    ok (range_is (7, 7), "an empty range has two equal ids");
+    ok (range_is (0, FLUID_TIMESTAMP_MAX), "a range may end at the last millisecond");
     ok (range_fails (0, FLUID_TIMESTAMP_MAX + 1, EOVERFLOW) && range_fails (UINT64_MAX, 0, EOVERFLOW),
         "a time after 2^40 - 1 is EOVERFLOW");
     ok (range_fails (2, 1, EINVAL), "a range that ends before it begins is EINVAL");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* form.c - the text forms of a FLUID in one table: how each is named, marked, written and read */
+/* form.c - the text forms of a FLUID in one table: name, prefix, encoder and decoder of each */
 #include <string.h>
 
 #include "form.h"
@@ -39,7 +39,7 @@ int fluid_format (fluid_t id, enum fluid_form form, char *buf, size_t size)
 
     if (!f)
         return errset (EINVAL);
-    if (size >= FLUID_TEXT_MAX) { /* nothing can be too long, nor what a codec leaves behind its text */
+    if (size >= FLUID_TEXT_MAX) { /* any text fits, including the bytes that an encoder writes after it */
         memcpy (buf, f->prefix, sizeof (f->prefix));
         size_t len = f->prefix_len + f->encode (id, buf + f->prefix_len);
         buf[len] = '\0';
@@ -61,7 +61,7 @@ static bool starts_with (const char *s, size_t len, const char *prefix)
     return len >= n && memcmp (s, prefix, n) == 0;
 }
 
-/* RFC 19, "Decoding Alternate FLUID Representations": the first rule that fits decides. */
+/* RFC 19, "Decoding Alternate FLUID Representations": the first rule that matches decides. */
 static enum fluid_form form_detect (const char *s, size_t len)
 {
     if (memchr (s, '.', len))
@@ -79,14 +79,14 @@ static enum fluid_form form_detect (const char *s, size_t len)
     return FLUID_DEC;
 }
 
-/* White space of the C locale, in any locale. */
+/* White space of the C locale, regardless of the current locale. */
 static bool is_blank (char c)
 {
     return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
-/* The form that a text most likely has.  Where it can be read so, form_detect () finds the same: '.' and '-', which
- * decide before prefixes do, are in texts of dothex and words and in no others.
+/* The most likely form of a text. If the text is valid in this form, form_detect () returns the same form: '.' and '-',
+ * which take precedence over prefixes, occur only in texts of dothex and words.
  */
 static enum fluid_form form_guess (const char *s, size_t len)
 {

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* form.h - the codec of each text form of a FLUID; form.c puts them behind the public functions
+/* form.h - the codec of each text form of a FLUID; form.c uses them in the public functions
  *
- * A codec knows neither prefix, blanks nor NUL:
- *   encode   writes 'id' to 'out', which holds FLUID_TEXT_MAX bytes less a prefix, and returns
- *            the length; what 'out' holds behind that is undefined
- *   decode   reads exactly what lies from 'at' up to 'end' in 'text' to '*id'.  Returns 0, or -1 with errno set,
- *            '*id' untouched, and in '*errpos' (may be NULL) the index of what is at fault:
- *              EINVAL  it is not in this form
- *              ERANGE  it is, but the value is too large
+ * A codec does not handle the prefix, blanks or the NUL:
+ *   encode   writes 'id' to 'out', which has FLUID_TEXT_MAX bytes less the prefix, and returns
+ *            the length; the content of 'out' after that is undefined
+ *   decode   reads exactly the bytes of 'text' from 'at' up to 'end' into '*id'.  Returns 0, or -1 with errno set,
+ *            '*id' untouched, and in '*errpos' (may be NULL) the index of the error:
+ *              EINVAL  the text is not in this form
+ *              ERANGE  the text is in this form, but the value is too large
  */
 #ifndef FLUID_FORM_H
 #define FLUID_FORM_H
@@ -41,8 +41,8 @@ int form_words_decode (const char *text, size_t at, size_t end, fluid_t *id, siz
 size_t form_emoji_encode (fluid_t id, char *out);
 int form_emoji_decode (const char *text, size_t at, size_t end, fluid_t *id, size_t *errpos);
 
-/* The digits of a number that may exceed 64 bits.  What follows the digit that is too much must still be looked at:
- * text with a bad digit is no id (EINVAL) however large the number before it.
+/* The value of digits that may exceed 64 bits. After an overflow the rest must still be checked: a text with a bad
+ * digit is EINVAL even if the number before it is too large.
  */
 struct number {
     uint64_t value;
@@ -56,7 +56,7 @@ static inline void number_push (struct number *n, unsigned base, unsigned digit)
         n->overflow = true;
 }
 
-/* Store the number in '*id'.  Returns 0, or -1 with errno ERANGE and 'at' in '*errpos' when it is 2^64 or more. */
+/* Store the number in '*id'. Returns 0, or -1 with errno ERANGE and 'at' in '*errpos' if it is 2^64 or more. */
 static inline int number_finish (const struct number *n, fluid_t *id, size_t at, size_t *errpos)
 {
     if (n->overflow)

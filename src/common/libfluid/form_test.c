@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* form_test.c - the golden vectors, what is an id at all, and round trips
+/* form_test.c - the golden vectors, the texts that are ids, and round trips
  *
- * IDTREE_VECTORS holds fluid.json (ids in all forms) and fluid-parse.json (what is an id or not).
+ * IDTREE_VECTORS has fluid.json (ids in all forms) and fluid-parse.json (texts that are ids or not).
  */
 #include <errno.h>
 #include <regex.h>
@@ -21,7 +21,7 @@ static const char *string_of (const json_t *o, const char *key)
         char why[128];
 
         snprintf (why, sizeof (why),
-                  "a vector of t/vectors/fluid.json or fluid-parse.json has no text \"%s\": add it there", key);
+                  "a row of t/vectors/fluid.json or fluid-parse.json has no text \"%s\": add it there", key);
         bail_out (why);
     }
     return s;
@@ -62,7 +62,7 @@ static bool parses (const char *s, fluid_t expected)
     return fluid_parse (s, strlen (s), &id, NULL) == 0 && id == expected;
 }
 
-/* A buffer that is too small: ENOSPC and not a byte written; one that just fits: success. */
+/* A buffer that is too small gives ENOSPC and stays untouched; one of exactly the right size is enough. */
 static bool respects_size (fluid_t id, enum fluid_form form, size_t len)
 {
     char buf[FLUID_TEXT_MAX], untouched[FLUID_TEXT_MAX];
@@ -110,7 +110,7 @@ static void test_vectors (void)
         test_form_vectors (vectors, form);
     json_array_foreach (vectors, i, o)
         tally (&fields, NULL, fields_agree (o, number_of (o, "id")));
-    tally_end (&fields, "those that were recorded");
+    tally_end (&fields, "equal to the recorded ones");
     json_decref (vectors);
 }
 
@@ -133,20 +133,20 @@ static void test_parse_vectors (void)
 
     json_array_foreach (vectors_section (vectors, "accept"), i, o)
         tally (&accept, NULL, parses (get_s (o, "input"), number_of (o, "id")));
-    tally_end (&accept, "read as what they are");
+    tally_end (&accept, "read as the recorded id");
     json_array_foreach (vectors_section (vectors, "reject"), i, o) {
         bool good = refuses (get_s (o, "input"), string_of (o, "error"));
         tally (&reject, NULL, good);
         if (!good)
             diag ("%s: %s", string_of (o, "error"), string_of (o, "why"));
     }
-    tally_end (&reject, "refused for what they are");
+    tally_end (&reject, "refused with the recorded errno");
     json_decref (vectors);
 }
 
-/* --- what is an id --------------------------------------------------------------------- */
+/* --- the texts that are ids ------------------------------------------------------------ */
 
-/* The grammar of RFC 19 for the forms of digits, said once more as a regular expression. */
+/* The grammar of RFC 19 for the forms of digits, again as a regular expression. */
 static const char grammar[] = "^[ \t\n\v\f\r]*"
                               "([0-9]+"
                               "|0x[0-9a-fA-F]+"
@@ -154,7 +154,7 @@ static const char grammar[] = "^[ \t\n\v\f\r]*"
                               "|[0-9a-fA-F]{1,4}(\\.[0-9a-fA-F]{1,4}){3})"
                               "[ \t\n\v\f\r]*$";
 
-/* Try every text of 'len' bytes of 'alphabet'.  Returns how often grammar and parser differ. */
+/* Try all texts of 'len' bytes of 'alphabet'. Returns how many the grammar and the parser judge differently. */
 static long differences (const regex_t *regex, const char *alphabet, int len)
 {
     size_t letters = strlen (alphabet);
@@ -171,7 +171,7 @@ static long differences (const regex_t *regex, const char *alphabet, int len)
         bool valid = regexec (regex, text, 0, NULL, 0) == 0;
         if (valid != (fluid_parse (text, len, &id, NULL) == 0)) {
             if (differ++ == 0)
-                diag ("differs: '%s'", text);
+                diag ("the results for '%s' differ", text);
         }
     }
     return differ;
@@ -186,11 +186,11 @@ static void test_grammar (void)
         bail_out ("regcomp");
     for (int len = 0; len <= 5; len++)
         differ += differences (&regex, " 01fxFl.-\xc6\x92", len);
-    ok (differ == 0, "every text of up to 5 of 11 bytes is an id if and only if the grammar says so");
+    ok (differ == 0, "each text of up to 5 of 11 bytes is an id if and only if the grammar matches");
     differ = 0;
     for (int len = 6; len <= 8; len++)
         differ += differences (&regex, " 0f.x", len);
-    ok (differ == 0, "so is every text of 6 to 8 of 5 bytes");
+    ok (differ == 0, "... and each text of 6 to 8 of 5 bytes");
     regfree (&regex);
 }
 
@@ -212,14 +212,15 @@ static void test_blanks (void)
 
 static void test_detection (void)
 {
-    ok (parses ("f.f.f.f", UINT64_C (0x000f000f000f000f)), "a dot makes it dotted hex, also after an f");
-    ok (parses ("fabric-academy-academy--academy-academy-academy", 262), "a dash makes it words, also after an f");
-    ok (refuses ("f1.", "EINVAL") && refuses ("f1-", "EINVAL"), "base58 with a dot or a dash is no id");
-    ok (refuses ("\xf0\x9f", "EINVAL"), "the first two bytes of an emoji are no id");
-    ok (refuses ("\xc6", "EINVAL"), "the first byte of a prefix is no id");
+    ok (parses ("f.f.f.f", UINT64_C (0x000f000f000f000f)), "a text with a dot is dotted hex, also after an f");
+    ok (parses ("fabric-academy-academy--academy-academy-academy", 262),
+        "a text with a dash is words, also after an f");
+    ok (refuses ("f1.", "EINVAL") && refuses ("f1-", "EINVAL"), "base58 with a dot or a dash is refused");
+    ok (refuses ("\xf0\x9f", "EINVAL"), "the first two bytes of an emoji are refused");
+    ok (refuses ("\xc6", "EINVAL"), "the first byte of a prefix is refused");
 }
 
-/* What is at fault in 's', or -1 when nothing is. */
+/* The position of the error in 's'; -1: no error. */
 static int fault_of (const char *s)
 {
     fluid_t id;
@@ -230,17 +231,18 @@ static int fault_of (const char *s)
 
 static void test_faults (void)
 {
-    ok (fault_of ("") == 0 && fault_of ("   ") == 0, "a text without an id ends too early");
+    ok (fault_of ("") == 0 && fault_of ("   ") == 0, "in a text without an id the error is at the beginning");
     ok (fault_of (" 12_4 ") == 3 && fault_of (" 0x1g") == 4 && fault_of ("0x") == 2 && fault_of (" f2I") == 3
             && fault_of (" ƒ2I") == 4,
-        "a character that is no digit is at fault, counted with prefix and blanks");
-    ok (fault_of (" 1.2.3.4.5") == 8 && fault_of ("1.2.3") == 5, "of dotted hex the dot too many, or the end");
+        "the error is at the first character that is not a digit, counting prefix and blanks");
+    ok (fault_of (" 1.2.3.4.5") == 8 && fault_of ("1.2.3") == 5,
+        "in dotted hex the error is at an extra dot, or at the end");
     ok (fault_of ("academy-acadamy-academy--academy-academy-academy") == 8
             && fault_of ("academy-academy-academy--") == 25 && fault_of ("academy-academy-academy-academy") == 24,
-        "of words the beginning of what is none");
-    ok (fault_of ("😃😃x") == 8 && fault_of ("😃a😃") == 4, "of emoji the first byte of what is none");
+        "in words the error is at the beginning of an unknown word");
+    ok (fault_of ("😃😃x") == 8 && fault_of ("😃a😃") == 4, "in emoji the error is at the first byte of an unknown one");
     ok (fault_of (" 0x10000000000000000") == 3 && fault_of ("academy-academy-academy--amen-amen-amen") == 25,
-        "a number that is too large is at fault where it begins");
+        "the error of a number that is too large is at its beginning");
 }
 
 /* --- round trips ----------------------------------------------------------------------- */
@@ -264,14 +266,14 @@ static void test_round_trips (void)
 
     for (uint64_t id = 0; id < 20000; id++)
         good &= round_trip (id) && round_trip (~id);
-    ok (good, "the 20000 smallest and largest ids survive all forms");
+    ok (good, "the 20000 smallest and largest ids can be written and read in all forms");
     for (int i = 0; i < 100000; i++) {
         x ^= x << 13;
         x ^= x >> 7;
         x ^= x << 17;
         good &= round_trip (x >> i % 64);
     }
-    ok (good, "100000 random ids of all lengths survive all forms");
+    ok (good, "100000 random ids of all lengths can be written and read in all forms");
 }
 
 static void test_names (void)
@@ -288,12 +290,12 @@ static void test_names (void)
         good &= fluid_form_find (names[i], &found) == 0 && found == (enum fluid_form)i;
     }
     ok (good, "each form has its name");
-    ok (!fluid_form_name (FLUID_FORM_COUNT) && !fluid_form_name (-1), "what is no form has no name");
+    ok (!fluid_form_name (FLUID_FORM_COUNT) && !fluid_form_name (-1), "an invalid form has no name");
     errno = 0;
     ok (fluid_form_find ("F58", &form) == -1 && errno == EINVAL && form == FLUID_HEX, "other names are EINVAL");
     errno = 0;
     ok (fluid_format (1, FLUID_FORM_COUNT, buf, sizeof (buf)) == -1 && errno == EINVAL && buf[0] == '#',
-        "an id cannot be written in what is no form");
+        "writing an id in an invalid form is EINVAL");
 }
 
 int main (void)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* gen.c - a FLUID generator that is told the time
+/* gen.c - a FLUID generator; the caller passes in the time
  *
- * No id is made twice: (last_ms, used) grows in lexical order with each reservation and never
- * shrinks, whatever range of time, granules or order of calls the owner comes up with.
+ * No id is made twice: (last_ms, used) increases in lexical order with each reservation and never decreases, for any
+ * time range, granules and order of calls.
  */
 #include "idtree/fluid.h"
 #include "libfluid/granules.h"
@@ -51,7 +51,7 @@ void fluid_gen_follow (struct fluid_gen *gen, fluid_t id)
         gen->used = f.sequence + 1;
 }
 
-/* Why no id may be made at 'now_ms', as errno; 0: it may. */
+/* The errno for which no id may be made at 'now_ms'; 0: ids may be made. */
 static int refusal (const struct fluid_gen *gen, uint64_t now_ms)
 {
     if (now_ms > FLUID_TIMESTAMP_MAX)
@@ -63,12 +63,12 @@ static int refusal (const struct fluid_gen *gen, uint64_t now_ms)
     return 0;
 }
 
-/* The next 'count' ids of the newest millisecond, which has as many. */
+/* The next 'count' ids of the latest millisecond, which must have that many left. */
 static int take (struct fluid_gen *gen, uint32_t count, fluid_t *first)
 {
     struct fluid_fields fields = { gen->last_ms, gen->generator, gen->used };
 
-    fluid_join (&fields, first); /* all in range */
+    fluid_join (&fields, first); /* cannot fail: all are in range */
     gen->used += count;
     return (int)count;
 }

@@ -3,9 +3,8 @@
 
 /* gen_test.c - all short histories of a generator in a small world, and long random ones
  *
- * A checker that shares nothing with the generator remembers each id: none comes twice, none lies
- * outside the range held or below a timestamp used before, none of a millisecond that may be used
- * is refused.
+ * A checker that shares no code with the generator remembers each id. It checks that no id is made twice, that no id is
+ * outside the current range or below an earlier timestamp, and that a millisecond is not refused if it may be used.
  */
 #include <errno.h>
 #include <string.h>
@@ -21,11 +20,11 @@ struct world {
     struct fluid_gen gen;
     uint64_t base_ms; /* the milliseconds of the world are base_ms + 0 ... span - 1 */
     uint64_t span;
-    uint64_t lo_ms, hi_ms;                 /* the range last given */
-    uint64_t floor_ms;                     /* newest timestamp issued or advanced to */
+    uint64_t lo_ms, hi_ms;                 /* the range that was set last */
+    uint64_t floor_ms;                     /* the latest timestamp issued or advanced to */
     unsigned char (*issued)[FLUID_PER_MS]; /* [ms - base_ms][sequence]: 1 = issued */
     uint64_t total;
-    const char *fault; /* first rule broken */
+    const char *fault; /* the first rule that was broken */
 };
 
 static void world_reset (struct world *w)
@@ -44,7 +43,7 @@ static void expect (struct world *w, bool good, const char *rule)
 
 static void world_set_range (struct world *w, uint64_t lo_ms, uint64_t hi_ms)
 {
-    expect (w, fluid_gen_set_range (&w->gen, lo_ms, hi_ms) == 0, "a range is taken");
+    expect (w, fluid_gen_set_range (&w->gen, lo_ms, hi_ms) == 0, "a range is accepted");
     w->lo_ms = lo_ms;
     w->hi_ms = hi_ms;
 }
@@ -56,7 +55,7 @@ static void world_advance (struct world *w, uint64_t ms)
         w->floor_ms = ms;
 }
 
-/* Ids of 'now_ms' that were not issued; only a millisecond of the world is asked for. */
+/* The number of ids of 'now_ms' that were not issued; 'now_ms' must be in the world. */
 static uint32_t left_over (const struct world *w, uint64_t now_ms)
 {
     uint32_t left = 0;
@@ -83,22 +82,22 @@ static void world_reserve (struct world *w, uint64_t now_ms, uint32_t want)
     errno = 0;
     int n = fluid_gen_reserve (&w->gen, now_ms, want, &first);
     if (why != 0) {
-        expect (w, n == -1 && errno == why, "a refusal has the right cause");
-        expect (w, first == 99, "a refusal leaves the output alone");
+        expect (w, n == -1 && errno == why, "a refusal has the right errno");
+        expect (w, first == 99, "a refusal leaves the output unchanged");
         return;
     }
     uint32_t left = left_over (w, now_ms);
-    expect (w, n == (int)(want < left ? want : left), "as many ids as wanted or left");
+    expect (w, n == (int)(want < left ? want : left), "as many ids are returned as were requested or are left");
     if (n < 1 || n > (int)FLUID_PER_MS)
         return;
 
     struct fluid_fields fields = fluid_split (first);
     expect (w, fields.timestamp_ms == now_ms && fields.generator == GENERATOR, "the fields are right");
-    expect (w, fields.sequence + n <= FLUID_PER_MS, "all ids lie in one millisecond");
+    expect (w, fields.sequence + n <= FLUID_PER_MS, "all ids are in one millisecond");
     if (w->fault)
         return;
     unsigned char *issued = w->issued[now_ms - w->base_ms] + fields.sequence;
-    expect (w, memchr (issued, 1, n) == NULL, "no id comes twice");
+    expect (w, memchr (issued, 1, n) == NULL, "no id is made twice");
     memset (issued, 1, n);
     w->floor_ms = now_ms;
     w->total += n;
@@ -146,7 +145,7 @@ static void test_short_histories (void)
         for (int step = 0, rest = history; step < STEPS; step++, rest /= OPERATIONS)
             do_operation (&w, rest % OPERATIONS);
         if (w.fault)
-            diag ("history %d: broken: %s", history, w.fault);
+            diag ("history %d broke the rule: %s", history, w.fault);
     }
     ok (!w.fault, "all %d histories of %d steps of %d kinds keep the rules", count, STEPS, OPERATIONS);
 }
@@ -161,7 +160,9 @@ static uint64_t next_random (uint64_t *state)
     return *state;
 }
 
-/* A clock that mostly stands or creeps, sometimes jumps either way; leases that come and go. */
+/* A clock that mostly stands still or advances slowly and sometimes jumps in either direction, and time ranges that
+ * change.
+ */
 static void random_step (struct world *w, uint64_t *now_ms, uint64_t *seed)
 {
     uint64_t r = next_random (seed);
@@ -203,7 +204,7 @@ static void random_history (struct world *w, uint64_t seed)
             now_ms = w->base_ms + 64;
     }
     if (w->fault)
-        diag ("broken: %s", w->fault);
+        diag ("broken rule: %s", w->fault);
 }
 
 static void test_random_histories (void)
@@ -247,8 +248,8 @@ static void test_whole_millisecond (void)
 
     for (uint32_t want = 1; want <= 1100; want++)
         all &= fills_millisecond (want);
-    ok (all, "a millisecond gives its 1024 ids in order however they are asked for");
-    ok (fills_millisecond (UINT32_MAX), "asking for 2^32 - 1 gives what there is");
+    ok (all, "a millisecond has 1024 ids in order, for any number of ids per call");
+    ok (fills_millisecond (UINT32_MAX), "a request for 2^32 - 1 ids returns the ids that are left");
 }
 
 static void test_end_of_time (void)
@@ -257,13 +258,14 @@ static void test_end_of_time (void)
     fluid_t id = 7;
 
     ok (fluid_gen_init (&gen, &(struct fluid_gen_config){ .generator = FLUID_GENERATOR_MAX }) == 0,
-        "generator 16383 exists");
+        "generator 16383 is valid");
     ok (fluid_gen_set_range (&gen, 0, FLUID_TIMESTAMP_MAX + 1) == 0, "a range may end at 2^40");
     ok (fluid_gen_reserve (&gen, FLUID_TIMESTAMP_MAX + 1, 1, &id) == -1 && errno == EOVERFLOW && id == 7,
         "a time of 2^40 is EOVERFLOW");
     ok (fluid_gen_reserve (&gen, FLUID_TIMESTAMP_MAX, 2000, &id) == 1024 && id == UINT64_MAX - FLUID_SEQUENCE_MAX,
-        "the last 1024 ids there are can be had");
-    ok (fluid_gen_reserve (&gen, UINT64_MAX, 1, &id) == -1 && errno == EOVERFLOW, "nothing comes after");
+        "the last 1024 ids can be made");
+    ok (fluid_gen_reserve (&gen, UINT64_MAX, 1, &id) == -1 && errno == EOVERFLOW,
+        "after the last millisecond each time is EOVERFLOW");
 }
 
 static void test_refused_arguments (void)
@@ -273,34 +275,35 @@ static void test_refused_arguments (void)
 
     ok (fluid_gen_init (&gen, &(struct fluid_gen_config){ .generator = FLUID_GENERATOR_MAX + 1 }) == -1
             && errno == EINVAL,
-        "there is no generator 16384");
+        "generator 16384 is EINVAL");
     ok (fluid_gen_init (&gen, &(struct fluid_gen_config){ .lo_ms = 2, .hi_ms = 1 }) == -1 && errno == EINVAL
             && fluid_gen_init (&gen, &(struct fluid_gen_config){ .hi_ms = FLUID_TIMESTAMP_MAX + 2 }) == -1
             && errno == EOVERFLOW,
-        "none is made with a range that is none");
-    ok (fluid_gen_init (&gen, NULL) == 0 && gen.generator == 0, "without a configuration it is generator 0");
-    ok (fluid_gen_reserve (&gen, 0, 1, &id) == -1 && errno == ERANGE && id == 7, "a new generator holds no range");
+        "a generator with an invalid range is refused");
+    ok (fluid_gen_init (&gen, NULL) == 0 && gen.generator == 0, "the default configuration is generator 0");
+    ok (fluid_gen_reserve (&gen, 0, 1, &id) == -1 && errno == ERANGE && id == 7, "a new generator has an empty range");
     fluid_gen_set_range (&gen, 10, 20);
     ok (fluid_gen_reserve (&gen, 12, 0, &id) == -1 && errno == EINVAL && id == 7
             && fluid_gen_reserve (&gen, 11, 1, &id) == 1,
-        "no ids at all are not to be had, and to have asked for them changes nothing");
-    ok (fluid_gen_set_range (&gen, 2, 1) == -1 && errno == EINVAL, "a range cannot end before it begins");
+        "a request for 0 ids is EINVAL and changes nothing");
+    ok (fluid_gen_set_range (&gen, 2, 1) == -1 && errno == EINVAL, "a range that ends before it begins is EINVAL");
     ok (fluid_gen_set_range (&gen, 0, FLUID_TIMESTAMP_MAX + 2) == -1 && errno == EOVERFLOW,
-        "a range cannot end after 2^40");
+        "a range that ends after 2^40 is EOVERFLOW");
     ok (fluid_gen_reserve (&gen, 9, 1, &id) == -1 && errno == ERANGE && fluid_gen_reserve (&gen, 20, 1, &id) == -1
             && errno == ERANGE && fluid_gen_reserve (&gen, 19, 1, &id) == 1,
-        "a refused range leaves the one held");
+        "after an invalid range the generator keeps the range it had");
     fluid_gen_set_range (&gen, 0, 19);
-    ok (fluid_gen_reserve (&gen, 18, 1, &id) == -1 && errno == EAGAIN, "a range below used time allows nothing");
+    ok (fluid_gen_reserve (&gen, 18, 1, &id) == -1 && errno == EAGAIN,
+        "in a range below a used timestamp no id is made");
     fluid_gen_advance (&gen, UINT64_MAX);
     fluid_gen_set_range (&gen, 0, FLUID_TIMESTAMP_MAX + 1);
     ok (fluid_gen_reserve (&gen, FLUID_TIMESTAMP_MAX, 1, &id) == -1 && errno == EAGAIN,
-        "advancing beyond the end of time ends the generator");
+        "a generator that was advanced beyond the end of time makes no id");
 }
 
 /* --- granules -------------------------------------------------------------------------- */
 
-/* The lowest sequence number from 'used' on that is allowed; FLUID_PER_MS: there is none. */
+/* The lowest permitted sequence number from 'used' on; FLUID_PER_MS: none is left. */
 static uint32_t lowest (uint64_t granules, uint32_t used)
 {
     while (used < FLUID_PER_MS && !(granules >> used / FLUID_GRANULE & 1))
@@ -308,7 +311,7 @@ static uint32_t lowest (uint64_t granules, uint32_t used)
     return used;
 }
 
-/* Ids of millisecond 5 until there are none, 'want' at a time: each is the lowest that is left. */
+/* Take all ids of millisecond 5, 'want' at a time: each must be the lowest one left. */
 static bool fills_granules (uint64_t granules, uint32_t want)
 {
     struct fluid_gen gen;
@@ -341,10 +344,12 @@ static void test_granules (void)
         for (size_t i = 0; i < sizeof (wants) / sizeof (wants[0]); i++)
             all = all && fills_granules (granules, wants[i]) && fills_granules (~granules, wants[i]);
     }
-    ok (all, "of a millisecond all is made that granules allow, in order, and nothing else");
+    ok (all, "exactly the ids that granules permit are made, in order");
 }
 
-/* Granules that change within a millisecond, and reservations of all: no id twice, none that is not allowed. */
+/* Granules that change within a millisecond, mixed with unrestricted reservations: no id is made twice or without
+ * permission.
+ */
 static void test_changing_granules (void)
 {
     struct fluid_gen gen;
@@ -369,7 +374,7 @@ static void test_changing_granules (void)
         good = first > top && fluid_split (first + (fluid_t)n - 1).timestamp_ms == ms && n <= (int)want;
         top = first + (fluid_t)n - 1;
     }
-    ok (good && refused > 1000, "granules may change from one reservation to the next: ids increase all the same");
+    ok (good && refused > 1000, "granules may change from call to call, and ids still increase");
 }
 
 static void test_refused_granules (void)
@@ -378,19 +383,20 @@ static void test_refused_granules (void)
     fluid_t id = 7;
 
     fluid_gen_init (&gen, &(struct fluid_gen_config){ .lo_ms = 5, .hi_ms = 7 });
-    ok (fluid_gen_reserve_in (&gen, 5, 0, 1, &id) == -1 && errno == EAGAIN && id == 7, "no granule, no id");
+    ok (fluid_gen_reserve_in (&gen, 5, 0, 1, &id) == -1 && errno == EAGAIN && id == 7,
+        "without granules a reservation is EAGAIN");
     ok (fluid_gen_reserve_in (&gen, 6, 0, 1, &id) == -1 && fluid_gen_reserve (&gen, 5, 1, &id) == 1,
-        "what was refused moves nothing");
+        "a refused reservation does not advance the generator");
     ok (fluid_gen_reserve_in (&gen, 5, UINT64_MAX, 0, &id) == -1 && errno == EINVAL
             && fluid_gen_reserve_in (&gen, 4, UINT64_MAX, 1, &id) == -1 && errno == ERANGE
             && fluid_gen_reserve_in (&gen, 7, UINT64_MAX, 1, &id) == -1 && errno == ERANGE
             && fluid_gen_reserve_in (&gen, FLUID_TIMESTAMP_MAX + 1, UINT64_MAX, 1, &id) == -1 && errno == EOVERFLOW,
-        "else it is refused as all are");
+        "other errors are the same as without granules");
 }
 
 /* --- following ids ----------------------------------------------------------------------- */
 
-/* The lowest id of GENERATOR, of millisecond 10 or later, that is above both. */
+/* The lowest id of GENERATOR in millisecond 10 or later that is above both. */
 static fluid_t lowest_above (fluid_t mine, fluid_t id)
 {
     struct fluid_fields f = { 10, GENERATOR, 0 };
@@ -428,13 +434,13 @@ static void test_follow (void)
             for (size_t i = 0; i < sizeof (sequences) / sizeof (sequences[0]); i++)
                 for (size_t k = 0; k < sizeof (mades) / sizeof (mades[0]); k++)
                     all = all && follows (ms, generator, sequences[i], mades[k]);
-    ok (all, "who follows an id goes on at the next one above it and above all that it made");
+    ok (all, "a generator that follows an id continues above that id and above its own ids");
 
     struct fluid_gen gen;
     fluid_t id;
     fluid_gen_init (&gen, &(struct fluid_gen_config){ .hi_ms = FLUID_TIMESTAMP_MAX + 1 });
     fluid_gen_follow (&gen, UINT64_MAX);
-    ok (fluid_gen_reserve (&gen, FLUID_TIMESTAMP_MAX, 1, &id) == -1 && errno == EAGAIN, "nothing is above the last id");
+    ok (fluid_gen_reserve (&gen, FLUID_TIMESTAMP_MAX, 1, &id) == -1 && errno == EAGAIN, "no id is above the last id");
 }
 
 int main (void)

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* granules.h - which sequence numbers of a millisecond a generator may take, where some are kept apart */
+/* granules.h - the sequence numbers of a millisecond that a generator may use if others are reserved */
 #ifndef LIBFLUID_GRANULES_H
 #define LIBFLUID_GRANULES_H
 
 #include <idtree/fluid.h>
 
-/* The first run of sequence numbers from 'used' on that 'granules' allows.  Returns its length, 0: there is none. */
+/* The first run of sequence numbers from 'used' on that 'granules' permits. Returns its length; 0: none is left. */
 static inline uint32_t granules_run (uint64_t granules, uint32_t used, uint32_t *begin)
 {
     uint32_t g = used / FLUID_GRANULE;

@@ -2,16 +2,16 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright idtree contributors
 #
-# tables.t - the tables in the tree are what scripts/gen-fluid-tables writes
+# tables.t - the tables in the tree equal the output of scripts/gen-fluid-tables
 src=${IDTREE_SRCDIR:-$(cd "$(dirname "$0")/../../.." && pwd)}
 emoji=/usr/share/unicode/emoji/emoji-test.txt
 
 # check NUMBER words|emoji
 check() {
     if "$src/scripts/gen-fluid-tables" "$2" | cmp - "$src/src/common/libfluid/$2_table.h" >&2; then
-        echo "ok $1 - the table of $2 is what the script writes"
+        echo "ok $1 - the table of $2 equals the output of the script"
     else
-        echo "not ok $1 - the table of $2 is what the script writes"
+        echo "not ok $1 - the table of $2 equals the output of the script"
     fi
 }
 

@@ -3,9 +3,8 @@
 
 /* words.c - a FLUID as six words of mnemonicode (RFC 19, "FLUID Mnemonic (words) Encoding")
  *
- * Each half of 32 bits, the low one first, is three digits of base 1626, the least significant
- * first: "a-b-c--d-e-f".  A word has one value, and 1626^3 exceeds 2^32 by little: the triplets
- * above it are out of range.
+ * Each half of 32 bits, the low one first, is three digits of base 1626, the least significant first: "a-b-c--d-e-f".
+ * Each word has one value. 1626^3 is slightly more than 2^32; triplets of a larger value are out of range.
  */
 #include <endian.h>
 #include <stdbool.h>
@@ -20,7 +19,7 @@ struct cursor {
     const char *end;
 };
 
-/* Up to eight letters as a number, of which the first is the lowest byte: no word has more than seven. */
+/* Up to eight letters as a number whose lowest byte is the first letter; a word has at most seven. */
 static inline uint64_t get_letters (const char *p)
 {
     uint64_t letters;
@@ -29,7 +28,7 @@ static inline uint64_t get_letters (const char *p)
     return le64toh (letters);
 }
 
-/* How many those of a word are. */
+/* The number of letters in such a number. */
 static inline unsigned count_letters (uint64_t letters)
 {
     return 8 - __builtin_clzll (letters | 1) / 8;
@@ -71,7 +70,9 @@ static inline int word_find (uint64_t letters)
     return -1;
 }
 
-/* Words are in lower case, and read in any, as Flux reads them: capitals are looked at when there is no such word. */
+/* Words are written in lower case, and read in any case, as in Flux. Capitals are converted only if the word is not
+ * found.
+ */
 static uint64_t to_lower (uint64_t letters)
 {
     for (unsigned at = 0; at < 64; at += 8) {
@@ -83,7 +84,7 @@ static uint64_t to_lower (uint64_t letters)
     return letters;
 }
 
-/* The bit 7 of each byte that is a dash, and maybe of one behind such. */
+/* Bit 7 of each byte that is a dash, and possibly of a byte after it. */
 static inline uint64_t find_dash (uint64_t letters)
 {
     const uint64_t ones = UINT64_C (0x0101010101010101);
@@ -92,7 +93,7 @@ static inline uint64_t find_dash (uint64_t letters)
     return (x - ones) & ~x & ones << 7;
 }
 
-/* Take what is left up to the next dash.  Returns its value, or -1 with nothing taken when it is no word. */
+/* Take the word up to the next dash. Returns its value, or -1 with nothing taken if the word is unknown. */
 static inline int take_word (struct cursor *c)
 {
     char last[8] = { 0 };
@@ -103,7 +104,7 @@ static inline int take_word (struct cursor *c)
     size_t len = dash ? (size_t)__builtin_ctzll (dash) / 8 : left;
     if (dash)
         letters &= (dash & -dash) / 128 - 1;
-    if (len != count_letters (letters)) /* too long, or NULs belong to it */
+    if (len != count_letters (letters)) /* too long, or it contains NULs */
         return -1;
     int value = word_find (letters);
     if (value < 0)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* words_test.c - every word in every place, every near miss of every word
+/* words_test.c - each word in each position, and texts that differ little from a word
  *
- * The list is mnemonicode-words.txt of the source tree, which the table was made from.
+ * The list is mnemonicode-words.txt of the source tree, from which the table was made.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -23,7 +23,7 @@ static void load_words (void)
     int index;
 
     if (!f)
-        bail_out ("mnemonicode-words.txt cannot be read");
+        bail_out ("cannot read mnemonicode-words.txt");
     for (int i = 0; i < WORDS; i++) {
         if (fscanf (f, "%d %7s", &index, words[i]) != 2 || index != i)
             bail_out ("mnemonicode-words.txt is not a list of 1626 words");
@@ -31,7 +31,7 @@ static void load_words (void)
     fclose (f);
 }
 
-/* Write six words, those of the low half first, the least significant first. */
+/* Write six words: the low half first, the least significant word of each half first. */
 static void join_words (const char *word[PLACES], char *text)
 {
     sprintf (text, "%s-%s-%s--%s-%s-%s", word[0], word[1], word[2], word[3], word[4], word[5]);
@@ -69,10 +69,10 @@ static void test_every_word (void)
                       && memcmp (written, text, strlen (text)) == 0;
         }
     }
-    ok (reads, "each word is read in each of the six places");
-    ok (writes, "each word is written in each of the six places");
+    ok (reads, "each word is read in each of the six positions");
+    ok (writes, "each word is written in each of the six positions");
     /* 1625 * 1626^2 exceeds 2^32 by itself; 1624 * 1626^2 does not */
-    ok (over == 2, "the last word alone puts a half out of range in its third place");
+    ok (over == 2, "only the last word makes a half out of range, in the third position");
 }
 
 static void test_limits (void)
@@ -82,7 +82,7 @@ static void test_limits (void)
     size_t n = form_words_encode (UINT64_MAX, text);
 
     text[n] = '\0';
-    ok (decode (text, &id) == 0 && id == UINT64_MAX, "the largest id is read back");
+    ok (decode (text, &id) == 0 && id == UINT64_MAX, "the largest id can be read");
 
     /* natural-analyze-verbal is 2^32 - 1; its neighbour nebula-analyze-verbal 2^32 */
     ok (strncmp (text, "natural-analyze-verbal--", 24) == 0, "2^32 - 1 is natural-analyze-verbal");
@@ -121,7 +121,8 @@ static bool accepted (const char *word)
     return decode (text, &id) == 0;
 }
 
-/* Change each letter of each word in turn, cut each short, make each longer: accepted if listed. */
+/* Change each letter of each word, shorten it, and extend it: the result is accepted if and only if it is in the list.
+ */
 static void test_near_misses (void)
 {
     static char sorted[WORDS][8];
@@ -147,14 +148,14 @@ static void test_near_misses (void)
             wrong += accepted (word) != listed (word, sorted);
         }
     }
-    diag ("%d words that differ from one in the list by a letter", tried);
+    diag ("%d texts that differ from a word of the list by one letter", tried);
     ok (wrong == 0, "a word is accepted if and only if it is in the list");
     ok (!accepted ("[cademy") && !accepted ("acad@my") && !accepted ("academ{"),
-        "what is near a capital in ASCII, or behind it, is none");
-    ok (!accepted ("academyacademyacademy"), "a long word is none");
+        "characters next to the capitals in ASCII are refused");
+    ok (!accepted ("academyacademyacademy"), "a word that is too long is refused");
 }
 
-/* As Flux reads them, from people who write them down. */
+/* Capitals are accepted as in Flux, since people write ids by hand. */
 static void test_capitals (void)
 {
     int read = 0;
@@ -177,10 +178,10 @@ static void test_capitals (void)
         join_words (other, text);
         read += good && decode (text, &same) == 0 && same == id;
     }
-    ok (read == WORDS, "each word is read in capitals, too, and means the same");
+    ok (read == WORDS, "each word can be read in capitals, with the same value");
 }
 
-/* Every way to put 0, 1, 2 or 3 dashes between six words: one of them is right. */
+/* All combinations of 0, 1, 2 or 3 dashes between six words: one of them is valid. */
 static void test_dashes (void)
 {
     static const char *const dashes[] = { "", "-", "--", "---" };
@@ -197,13 +198,13 @@ static void test_dashes (void)
         }
         right += decode (text, &id) == 0;
     }
-    ok (right == 1, "of the 1024 ways to put up to three dashes between words one is accepted");
+    ok (right == 1, "of the 1024 combinations of up to three dashes between words one is accepted");
     ok (decode ("alpha-alpha-alpha--alpha-alpha-alpha-", &id) < 0, "a dash at the end is refused");
     ok (decode ("-alpha-alpha-alpha--alpha-alpha-alpha", &id) < 0, "a dash at the beginning is refused");
-    ok (decode ("", &id) < 0, "no words are refused");
+    ok (decode ("", &id) < 0, "an empty text is refused");
 }
 
-/* Words are NUL-padded where they are looked up. */
+/* Words are padded with NULs for the look-up. */
 static void test_nuls (void)
 {
     static const char inside[] = "adam\0-alpha-alpha--alpha-alpha-alpha",
@@ -213,7 +214,7 @@ static void test_nuls (void)
 
     ok (form_words_decode (inside, 0, sizeof (inside) - 1, &id, &pos) < 0 && pos == 0
             && form_words_decode (behind, 0, sizeof (behind) - 1, &id, &pos) < 0 && pos == 30,
-        "a NUL behind a word is refused");
+        "a NUL after a word is refused");
 }
 
 int main (void)
