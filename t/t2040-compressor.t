@@ -60,7 +60,7 @@ test_expect_success 'what cannot be is refused with a sentence' '
     test_must_fail ask 2 compressor.decompress "{\"document\":\"d\",\"ids\":[0,99999999]}" 2>err && grep "ENOENT: 99999999: " err &&
     test_must_fail ask 2 compressor.generate "{\"document\":\"d\",\"count\":0}" 2>err && grep "EINVAL: count must be from 1 to 1048576" err &&
     test_must_fail ask 2 compressor.generate "{\"document\":\"e\"}" 2>err && grep "ENOENT: document .e. is not open on rank 2" err &&
-    test_must_fail ask 2 compressor.open "{\"document\":\"a/b\"}" 2>err && grep "EINVAL: .a/b. is no name" err &&
+    test_must_fail ask 2 compressor.open "{\"document\":\"a/b\"}" 2>err && grep "EINVAL: .a/b. is not a valid name" err &&
     test_must_fail ask 2 compressor.open "{\"document\":7}" 2>err && grep EPROTO err &&
     test_must_fail ask 2 compressor.recompress "{\"document\":\"d\",\"uuids\":[7]}" 2>err && grep "EINVAL: 7: " err
 '

@@ -111,7 +111,7 @@ echo "--- what cannot be done"
 fails "^idtree doc delete: there is no document 'nope': idtree doc list" idtree doc delete nope
 fails "^idtree doc rename: there is no document 'nope': idtree doc list" idtree doc rename nope other
 fails "^idtree doc rename: there is a document 'd' already" idtree doc rename d d
-fails "'.hidden' is no name of a document" idtree doc rename d .hidden
+fails "'.hidden' is not a valid name of a document" idtree doc rename d .hidden
 fails 'EPROTO: name must be a string' ask 1 compressor.rename '{"document":"d"}'
 fails 'EPROTO: document must be a string' ask 1 compressor.delete '{"document":7}'
 END

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* pieces_test.c - pieces make the form that was cut, and what is no piece is refused */
+/* pieces_test.c - pieces are joined to the form that was cut, and invalid pieces are refused */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +16,7 @@
 static unsigned char data[SIZE];
 static char text[IDCOMP_BASE64_TEXT_SIZE (SIZE)];
 
-/* 'n' characters from 'offset' on, valid until the next call. */
+/* At most 'n' characters from 'offset' on, valid until the next call. */
 static const char *cut (size_t offset, size_t n)
 {
     static char piece[sizeof (text)];
@@ -52,8 +52,10 @@ static void check_whole (void)
 {
     struct pieces p = { 0 };
 
-    ok (!pieces_whole (&p) && pieces_begin (&p, 7, text, 0) == 0 && is_form (&p), "one piece is a form, too");
-    ok (pieces_begin (&p, 8, "", 0) == 0 && pieces_whole (&p) && p.size == 0, "so is none, after another");
+    ok (!pieces_whole (&p) && pieces_begin (&p, 7, text, 0) == 0 && is_form (&p),
+        "a single piece can be the whole form");
+    ok (pieces_begin (&p, 8, "", 0) == 0 && pieces_whole (&p) && p.size == 0,
+        "an empty form after another one is accepted");
     pieces_fini (&p);
 }
 
@@ -62,17 +64,19 @@ static void check_refused (void)
     int64_t all = (int64_t)strlen (text);
     struct pieces p = { 0 };
 
-    ok (pieces_begin (&p, 7, cut (0, 8), PIECES_MAX + 1) < 0 && errno == EFBIG, "a text that is too long is refused");
-    ok (pieces_begin (&p, 7, cut (0, 8), -1) < 0 && errno == EFBIG, "so is an impossible length");
-    ok (pieces_begin (&p, 7, text, 8) < 0 && errno == EPROTO, "a piece longer than all is refused");
+    ok (pieces_begin (&p, 7, cut (0, 8), PIECES_MAX + 1) < 0 && errno == EFBIG,
+        "a text that is too long fails with EFBIG");
+    ok (pieces_begin (&p, 7, cut (0, 8), -1) < 0 && errno == EFBIG, "a negative length fails with EFBIG");
+    ok (pieces_begin (&p, 7, text, 8) < 0 && errno == EPROTO,
+        "a piece that is longer than the whole text fails with EPROTO");
     ok (pieces_begin (&p, 7, cut (0, 8), all) == 0 && pieces_add (&p, 8, cut (8, 8)) < 0 && errno == EPROTO,
-        "a piece of another form is refused");
-    ok (pieces_add (&p, 7, "") < 0 && errno == EPROTO, "an empty one would never end");
-    ok (pieces_add (&p, 7, "****") < 0 && errno == IDCOMP_ECORRUPT_BASE64, "what is no base64 is refused");
-    ok (!pieces_whole (&p), "and nothing of it is taken for the form");
+        "a piece of another form fails with EPROTO");
+    ok (pieces_add (&p, 7, "") < 0 && errno == EPROTO, "an empty piece fails with EPROTO");
+    ok (pieces_add (&p, 7, "****") < 0 && errno == IDCOMP_ECORRUPT_BASE64, "a piece that is not base64 is refused");
+    ok (!pieces_whole (&p), "after refused pieces the form is not whole");
     errno = EINTR;
     pieces_fini (&p);
-    ok (errno == EINTR, "errno is kept");
+    ok (errno == EINTR, "pieces_fini keeps errno");
 }
 
 int main (void)

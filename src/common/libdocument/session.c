@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* session.c - one session of a document: what it asks rank 0 for, and what it makes of answers and events */
+/* session.c - one session of a document: its requests to rank 0, and how it processes responses and events */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,7 +26,7 @@ void docsession_fini (struct docsession *s)
     s->replica = NULL;
 }
 
-/* --- what is asked ---------------------------------------------------------------------------------- */
+/* --- requests --------------------------------------------------------------------------------------- */
 
 bool docsession_in_pieces (const struct docsession *s)
 {
@@ -88,7 +88,7 @@ bool docsession_is_final (int errnum)
 
 /* --- stored forms ----------------------------------------------------------------------------------- */
 
-/* Make the replica of a new session from the form that is there. */
+/* Make the replica of a new session from the form that was received. */
 static int start (struct docsession *s)
 {
     char session[IDCOMP_UUID_TEXT_MAX];
@@ -107,7 +107,7 @@ static int load (struct docsession *s)
     return 0;
 }
 
-/* Take over a form that is whole; else its next piece is asked for.  'rc' tells how the last one was taken. */
+/* Use a form that is whole; otherwise its next piece is requested. 'rc' is the result of adding the last piece. */
 static int go_on (struct docsession *s, int rc, idt_error_t *errp)
 {
     if (rc == 0 && !pieces_whole (&s->pieces))
@@ -138,7 +138,7 @@ static int take_range (struct docsession *s, int64_t seq, const json_t *o, idt_e
     return 0;
 }
 
-/* Take ranges, the first with number 'seq', as far as they follow and are new. */
+/* Process the new ranges of a list, in order; the first of the list has number 'seq'. */
 static int take_ranges (struct docsession *s, int64_t seq, const json_t *ranges, idt_error_t *errp)
 {
     size_t i;
@@ -151,14 +151,14 @@ static int take_ranges (struct docsession *s, int64_t seq, const json_t *ranges,
     return 0;
 }
 
-/* --- answers ---------------------------------------------------------------------------------------- */
+/* --- responses -------------------------------------------------------------------------------------- */
 
 static int check_uuid (const struct docsession *s, const char *uuid, idt_error_t *errp)
 {
     return strcmp (uuid, s->uuid) == 0 ? 0 : errsetf (errp, ESTALE, "another document has its name now");
 }
 
-/* It was renamed, or not. */
+/* Take the document's name from a response, since it may have been renamed. */
 static int take_name (struct docsession *s, const char *name, idt_error_t *errp)
 {
     if (strcmp (name, s->name) == 0)
@@ -175,7 +175,7 @@ static int take_piece (struct docsession *s, const json_t *answer, idt_error_t *
     json_int_t seq;
 
     if (json_unpack ((json_t *)answer, "{s:I s:s}", "seq", &seq, "state", &state) < 0)
-        return errsetf (errp, EPROTO, "it is no piece of a form");
+        return errsetf (errp, EPROTO, "the response is not a piece of a stored form");
     return go_on (s, pieces_add (&s->pieces, seq, state), errp);
 }
 
@@ -187,10 +187,10 @@ static int take_joined (struct docsession *s, const json_t *answer, idt_error_t 
     if (json_unpack ((json_t *)answer, "{s:s s:I s:s s?I}", "uuid", &uuid, "seq", &seq, "state", &state, "size", &size)
             < 0
         || strlen (uuid) >= sizeof (s->uuid))
-        return errsetf (errp, EPROTO, "it is no form of a document");
+        return errsetf (errp, EPROTO, "the response has no stored form of a document");
     strcpy (s->uuid, uuid);
     int rc = pieces_begin (&s->pieces, seq, state, size);
-    s->ask = rc == 0 && !pieces_whole (&s->pieces); /* until they are there nothing is heard */
+    s->ask = rc == 0 && !pieces_whole (&s->pieces); /* no event is processed until all pieces have arrived */
     return go_on (s, rc, errp);
 }
 
@@ -204,7 +204,7 @@ static int take_fetched (struct docsession *s, const json_t *answer, idt_error_t
                      &newest, "seq", &seq, "ranges", &ranges, "state", &state, "size", &size)
             < 0
         || !(ranges || state))
-        return errsetf (errp, EPROTO, "it has neither ranges nor a form");
+        return errsetf (errp, EPROTO, "the response has neither ranges nor a stored form");
     if (check_uuid (s, uuid, errp) < 0 || take_name (s, name, errp) < 0)
         return -1;
     replica_heard (s->replica, newest);
@@ -220,8 +220,8 @@ int docsession_take (struct docsession *s, const json_t *answer, idt_error_t *er
 
 /* --- events ----------------------------------------------------------------------------------------- */
 
-/* Whether ranges go on where we are.  Those that do not may be known, some may be missing, or they are of another
- * history: rank 0 can tell.
+/* Whether ranges continue from the replica's state. If they do not, they may be known already, ranges before them may
+ * be missing, or they belong to another history: ask rank 0.
  */
 static bool continues (struct docsession *s, int64_t seq, const char *digest)
 {
@@ -244,7 +244,7 @@ int docsession_hear (struct docsession *s, const json_t *event, idt_error_t *err
                      &digest, "ranges", &ranges)
             < 0
         || (ranges && seq < 1))
-        return errsetf (errp, EPROTO, "it is no event of a document");
+        return errsetf (errp, EPROTO, "the event is not one of a document");
     if (!s->replica)
         return 0;
     bool same_name = strcmp (name, s->name) == 0, same_uuid = strcmp (uuid, s->uuid) == 0;
@@ -258,7 +258,7 @@ int docsession_hear (struct docsession *s, const json_t *event, idt_error_t *err
     return rc;
 }
 
-/* --- what is told ----------------------------------------------------------------------------------- */
+/* --- announcements ---------------------------------------------------------------------------------- */
 
 char *docsession_announcement (const struct docsession *s, const struct idcomp_range *range)
 {

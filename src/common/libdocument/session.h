@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* session.h - one session of a document: what it asks rank 0 for, and what it makes of answers and events
+/* session.h - one session of a document: its requests to rank 0, and how it processes responses and events
  *
- * libcompressor/replica.h thinks about ids and numbers of ranges; this object reads and writes the messages that feed
- * it.  Programs have sessions (idtree/document.h), and each rank has one that its clients share (modules/compressor).
- * Who owns one sends its requests, waits, and decides what a failure means.
+ * libcompressor/replica.h decides about ids and numbers of ranges; this object reads and writes the messages of a
+ * replica. Programs have sessions (idtree/document.h), and each rank has one that its clients share
+ * (modules/compressor). The owner of a session sends its requests, waits for responses, and decides what a failure
+ * means.
  *
- * 1. It joins first: the stored form in the answer, in one piece or several, makes its replica.
- * 2. From then on it hears events; what they leave out it asks for, and gets ranges or a newer form.
- * 3. One request is under way at most.  It ends with docsession_take (), or with docsession_failed ().
- * 4. It is of a UUID, whatever its document is called.  What is told of another document of its name changes nothing,
- *    nor does news of its end: rank 0 is asked, and its answer counts.
+ * 1. A session joins first: the stored form in the response, in one piece or several, makes its replica.
+ * 2. From then on it receives events. If they leave out ranges, it requests these, and receives the ranges or a newer
+ *    form.
+ * 3. At most one request is in progress. It ends with docsession_take () or docsession_failed ().
+ * 4. A session belongs to the UUID of its document, not to the document's name. An event about another document of the
+ *    same name, or about the end of this one, changes nothing: the session asks rank 0 and follows its response.
  */
 #ifndef LIBDOCUMENT_SESSION_H
 #define LIBDOCUMENT_SESSION_H
@@ -22,54 +24,56 @@
 #include "libdocument/wire.h"
 
 struct docsession {
-    char name[DOCWIRE_NAME_MAX + 1]; /* changes where it was renamed, with docsession_take () */
+    char name[DOCWIRE_NAME_MAX + 1]; /* changed by docsession_take () after a rename */
     char uuid[IDCOMP_UUID_TEXT_MAX]; /* of the document; "": not known yet */
-    struct replica *replica;         /* NULL: it has not joined yet */
-    struct pieces pieces;            /* of a form that is on its way */
-    bool ask;                        /* for what is newest, also where nothing is known to be missing */
-    uint64_t ranges;                 /* taken, one by one */
-    uint64_t forms;                  /* taken over after the first */
+    struct replica *replica;         /* NULL: not joined yet */
+    struct pieces pieces;            /* of a form that is being received */
+    bool ask;                        /* request the latest ranges, even if no range is known to be missing */
+    uint64_t ranges;                 /* number of ranges processed */
+    uint64_t forms;                  /* number of forms loaded after the first */
 };
 
-/* Begin the session of a document.  Returns 0, or -1 with errno EINVAL and a sentence in 'errp': the name is none. */
+/* Begin the session of a document. Returns 0, or -1 with errno EINVAL and an error text in 'errp' if the name is not
+ * valid.
+ */
 int docsession_init (struct docsession *s, const char *name, idt_error_t *errp);
 void docsession_fini (struct docsession *s); /* keeps errno */
 
-/* --- what is asked ---------------------------------------------------------------------------------- */
+/* --- requests --------------------------------------------------------------------------------------- */
 
-/* The topic of the request to send now.  NULL: there is nothing to ask for, or the replica is broken. */
+/* The topic of the request to send now; NULL: no request is needed, or the replica is broken. */
 const char *docsession_topic (const struct docsession *s);
 
-/* Its payload, for free ().  NULL with errno ENOMEM: it failed. */
+/* The payload of that request, for free (). NULL with errno ENOMEM. */
 char *docsession_request (struct docsession *s);
 
-/* Take its answer.  Returns 0, or -1 with errno set and a sentence in 'errp':
+/* Process the response. Returns 0, or -1 with errno set and an error text in 'errp':
  *   ESTALE          it is about another document of this name
- *   EPROTO, EFBIG, IDCOMP_E...  it is not understood
+ *   EPROTO, EFBIG, IDCOMP_E...  it is not valid
  *   EPIPE           the replica is broken
- *   EAGAIN, ENOMEM  it could not be taken as far as it goes
- * docsession_failed () follows where it is to be asked again.
+ *   EAGAIN, ENOMEM  temporary: it was processed only in part
+ * If the request is to be repeated, call docsession_failed ().
  */
 int docsession_take (struct docsession *s, const json_t *answer, idt_error_t *errp);
 
-/* Whether some pieces of a form are there, and others are not. */
+/* Whether some pieces of a form have arrived, and others have not. */
 bool docsession_in_pieces (const struct docsession *s);
 
-/* The request was in vain: begin anew, with the newest. */
+/* The request failed: drop the pieces of a form, and request the latest state again. */
 void docsession_failed (struct docsession *s);
 
-/* Whether an error that rank 0 answers is its last word: the same request, repeated, would get it again. */
+/* Whether an error of rank 0 is final: repeating the request would return it again. */
 bool docsession_is_final (int errnum);
 
-/* --- what is heard and told ------------------------------------------------------------------------- */
+/* --- events and announcements ----------------------------------------------------------------------- */
 
-/* Take an event: ranges that were ordered, or what became of a document.  Ranges that do not go on where we are, or
- * cannot be taken, are asked for.  Returns 0, or -1 with errno set and a sentence in 'errp': EPROTO (it is not
- * understood), ENOMEM, EPIPE.
+/* Process an event: ordered ranges, or the renaming or end of a document. Ranges that do not continue from the
+ * replica's state, or cannot be processed, will be requested. Returns 0, or -1 with errno set and an error text in
+ * 'errp': EPROTO (not valid), ENOMEM, EPIPE.
  */
 int docsession_hear (struct docsession *s, const json_t *event, idt_error_t *errp);
 
-/* What announces a range of ours: docwire_element (). */
+/* The payload that announces a range of this session: docwire_element (). */
 char *docsession_announcement (const struct docsession *s, const struct idcomp_range *range);
 
 #endif /* LIBDOCUMENT_SESSION_H */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* session_test.c - sessions of a document whose rank 0 is in the test: all messages go through session.h and wire.h */
+/* session_test.c - sessions of a document, with rank 0 in the test: all messages pass through session.h and wire.h */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +24,7 @@ static int64_t newest;
 static void root_begin (void)
 {
     if (!(ordered = idcomp_create ("00000000-0000-4000-8000-000000000000", IDCOMP_ORDERER)))
-        bail_out ("no memory");
+        bail_out ("out of memory");
     newest = 0;
 }
 
@@ -40,7 +40,7 @@ static json_t *parse_new (char *text)
     json_t *o = text ? json_loads (text, 0, NULL) : NULL;
 
     if (!o)
-        bail_out ("no JSON");
+        bail_out ("the text is not JSON");
     free (text);
     return o;
 }
@@ -60,7 +60,7 @@ static json_t *ranges_from (const char *uuid, int64_t first)
     return some_ranges (uuid, first, (size_t)(newest + 1 - first));
 }
 
-/* The form as it is, or of it the piece from 'offset' on: 'n' bytes, WHOLE all. */
+/* The stored form, or a piece of it: 'n' bytes from 'offset' on; WHOLE: all. */
 static json_t *form (size_t offset, size_t n)
 {
     size_t size = idcomp_save_size (ordered, IDCOMP_WITHOUT_LOCAL);
@@ -76,7 +76,7 @@ static json_t *form (size_t offset, size_t n)
     return o;
 }
 
-/* Order what a session announces. */
+/* Order the range that a session announces. */
 static void order (struct docsession *s)
 {
     const struct idcomp_range *range = replica_announce (s->replica);
@@ -118,7 +118,7 @@ static bool asks (const struct docsession *s, const char *topic)
     return topic ? t && strcmp (t, topic) == 0 : !t;
 }
 
-/* The request is sent: a number in it.  -1: it has none of that name. */
+/* Make the request. Returns the number at 'key' in it; -1: it has no such key. */
 static int64_t request_number (struct docsession *s, const char *key)
 {
     json_t *o = parse_new (docsession_request (s)), *n = json_object_get (o, key);
@@ -151,14 +151,14 @@ static void check_joining (void)
     idt_error_t error;
 
     root_begin ();
-    ok (docsession_init (&s, "a b", &error) < 0 && errno == EINVAL && *error.text, "a session is of a document's name");
-    ok (docsession_init (&s, NAME, NULL) == 0 && asks (&s, "compressor.join"), "it joins first");
+    ok (docsession_init (&s, "a b", &error) < 0 && errno == EINVAL && *error.text, "a session needs a valid name");
+    ok (docsession_init (&s, NAME, NULL) == 0 && asks (&s, "compressor.join"), "a session joins first");
     ok (request_number (&s, "from") == -1 && hear_new (&s, ranges_from (UUID, 1)) == 0 && !s.replica,
-        "what it hears before that is in the form");
+        "events before the form arrives are ignored, since the form contains them");
     ok (take_new (&s, json_pack ("{s:i}", "seq", 0)) < 0 && errno == EPROTO && !s.replica,
-        "an answer without a form is none");
+        "a response without a form is refused");
     ok (take_new (&s, form (0, WHOLE)) == 0 && s.replica && strcmp (s.uuid, UUID) == 0 && asks (&s, NULL),
-        "a whole form makes the replica, and nothing is missing");
+        "a whole form makes the replica, and no range is missing");
     docsession_fini (&s);
     root_end ();
 }
@@ -173,13 +173,13 @@ static void check_pieces (void)
     order (&a);
     ok (docsession_init (&s, NAME, NULL) == 0 && take_new (&s, form (0, 30)) == 0 && docsession_in_pieces (&s)
             && asks (&s, "compressor.state") && request_number (&s, "offset") == 40,
-        "a form in pieces is asked for piece by piece");
+        "a form in pieces is requested piece by piece");
     docsession_failed (&s);
-    ok (asks (&s, "compressor.join"), "where rank 0 keeps it no more it is begun anew");
+    ok (asks (&s, "compressor.join"), "if rank 0 no longer has the form, the session joins again");
     ok (take_new (&s, form (0, 30)) == 0 && take_new (&s, form (30, WHOLE)) == 0 && replica_seq (s.replica) == 1,
         "the last piece makes the replica");
     ok (asks (&s, "compressor.fetch") && request_number (&s, "from") == 2 && asks (&s, NULL),
-        "what came meanwhile is asked for, once");
+        "ranges of the meantime are requested once");
     docsession_fini (&a);
     docsession_fini (&s);
     root_end ();
@@ -195,18 +195,18 @@ static void check_order (void)
     make (&a, 3);
     order (&a);
     ok (hear_new (&a, ranges_from (UUID, 1)) == 0 && replica_settled (a.replica) && asks (&a, NULL) && a.ranges == 1,
-        "who hears its own range has settled");
+        "a session has settled when its own range arrives");
     make (&a, 600);
     order (&a);
     ok (hear_new (&b, ranges_from (UUID, 2)) == 0 && replica_seq (b.replica) == 0 && asks (&b, "compressor.fetch")
             && request_number (&b, "from") == 1,
-        "who missed one asks from there on");
+        "a session that missed a range requests ranges from that one on");
     ok (take_new (&b, some_ranges (UUID, 1, 1)) == 0 && replica_seq (b.replica) == 1 && asks (&b, "compressor.fetch"),
-        "it goes on asking while the answer has fewer than there are");
+        "it sends another request if the response has fewer ranges than exist");
     ok (take_new (&b, ranges_from (UUID, 1)) == 0 && replica_seq (b.replica) == 2 && asks (&b, NULL) && b.ranges == 2,
-        "and has both then: what is known is not taken twice");
+        "the next response completes them, and a known range is not processed again");
     ok (hear_new (&b, ranges_from (UUID, 1)) == 0 && replica_seq (b.replica) == 2 && b.ranges == 2,
-        "from an event neither");
+        "a known range in an event is not processed again");
     docsession_fini (&a);
     docsession_fini (&b);
     root_end ();
@@ -227,7 +227,7 @@ static void check_answer (void)
     b.ask = true;
     ok (request_number (&b, "from") == 1 && take_new (&b, some_ranges (UUID, 1, 1)) == 0
             && asks (&b, "compressor.fetch") && request_number (&b, "from") == 2,
-        "an answer tells how many there are");
+        "a response contains the number of the latest range");
     docsession_fini (&a);
     docsession_fini (&b);
     root_end ();
@@ -246,16 +246,16 @@ static void check_form (void)
     b.ask = true;
     ok (request_number (&b, "from") == 1 && take_new (&b, form (0, 30)) == 0 && asks (&b, "compressor.state")
             && take_new (&b, form (30, WHOLE)) == 0 && replica_seq (b.replica) == 1 && b.forms == 1,
-        "a session that is far behind takes over a form");
-    ok (asks (&b, NULL) && !replica_settled (b.replica), "and keeps its own ids");
+        "a session that is far behind loads a form");
+    ok (asks (&b, NULL) && !replica_settled (b.replica), "it keeps its own ids");
     b.ask = true;
     ok (request_number (&b, "from") == 2 && take_new (&b, form (0, 30)) == 0
             && hear_new (&a, ranges_from (UUID, 1)) == 0,
-        "pieces of another one come");
+        "pieces of another form begin to arrive");
     make (&a, 600);
     order (&a);
     ok (take_new (&b, form (30, WHOLE)) < 0 && errno == EPROTO && !docsession_in_pieces (&b),
-        "a piece that does not follow is refused, with those before it");
+        "a piece of a different form is refused, and the earlier pieces are dropped");
     docsession_fini (&a);
     docsession_fini (&b);
     root_end ();
@@ -274,16 +274,17 @@ static void check_strangers (void)
     ok (hear_new (&b, ranges_from (OTHER_UUID, 1)) == 0 && replica_seq (b.replica) == 0 && asks (&b, "compressor.fetch")
             && request_number (&b, "from") == 1 && take_new (&b, ranges_from (OTHER_UUID, 1)) < 0 && errno == ESTALE
             && replica_seq (b.replica) == 0,
-        "what is told of another document of this name changes nothing: rank 0 is asked");
+        "an event of another document of this name changes nothing; the session asks rank 0");
     event = ranges_from (UUID, 1);
     json_object_set_new (event, "digest", json_string ("0123456789abcdef"));
     ok (hear_new (&b, event) == 0 && replica_seq (b.replica) == 0 && asks (&b, "compressor.fetch"),
-        "ranges that go on from another history are not taken: rank 0 is asked");
+        "ranges that continue another history are not processed; the session asks rank 0");
     docsession_fini (&b);
     join (&b);
     event = ranges_from (OTHER_UUID, 1);
     json_object_set_new (event, "document", json_string ("drawing2"));
-    ok (hear_new (&b, event) == 0 && asks (&b, NULL), "nor those of a document whose name begins as this one's");
+    ok (hear_new (&b, event) == 0 && asks (&b, NULL),
+        "events of a document whose name begins with this document's name are ignored");
     docsession_fini (&a);
     docsession_fini (&b);
     root_end ();
@@ -299,26 +300,25 @@ static void check_edits (void)
     join (&b);
     ok (hear_new (&b, parse_new (docwire_edit (NAME, OTHER_UUID, ""))) == 0 && asks (&b, "compressor.fetch")
             && request_number (&b, "from") == 1 && take_new (&b, ranges_from (UUID, 1)) == 0 && asks (&b, NULL),
-        "that another document of its name was deleted is nothing to it");
+        "the deletion of another document of this name changes nothing");
     ok (hear_new (&b, parse_new (docwire_edit (NAME, UUID, "plan"))) == 0 && asks (&b, "compressor.fetch")
             && strcmp (b.name, NAME) == 0 && request_number (&b, "from") == 1,
-        "who hears of a new name asks");
+        "a session asks rank 0 after the event of a new name");
     make (&a, 3);
     order (&a);
     answer = ranges_from (UUID, 1);
     json_object_set_new (answer, "document", json_string ("plan"));
     ok (take_new (&b, answer) == 0 && strcmp (b.name, "plan") == 0 && strcmp (b.uuid, UUID) == 0
             && replica_seq (b.replica) == 1 && asks (&b, NULL),
-        "and goes on under it");
+        "it continues under the new name");
     ok (hear_new (&b, ranges_from (OTHER_UUID, 1)) == 0 && asks (&b, NULL),
-        "what has the old name now is nothing to it");
+        "events of another document that now has the old name are ignored");
     answer = ranges_from (UUID, 1);
     json_object_set_new (answer, "document", json_string ("/"));
-    ok (take_new (&b, answer) < 0 && errno == EPROTO && strcmp (b.name, "plan") == 0,
-        "a name that is none is not taken");
+    ok (take_new (&b, answer) < 0 && errno == EPROTO && strcmp (b.name, "plan") == 0, "an invalid new name is refused");
     ok (hear_new (&a, parse_new (docwire_edit (NAME, UUID, ""))) == 0 && asks (&a, "compressor.fetch")
             && !replica_broken (a.replica),
-        "who hears of the end asks");
+        "a session asks rank 0 after the event of its document's deletion");
     docsession_fini (&a);
     docsession_fini (&b);
     root_end ();
@@ -333,14 +333,14 @@ static void check_malformed (void)
     join (&s);
     json_t *event = json_pack ("{s:s s:s s:i s:[i]}", "document", NAME, "uuid", UUID, "seq", 1, "ranges", 7);
     ok (docsession_hear (&s, event, &error) < 0 && errno == EPROTO && strstr (error.text, "range 1"),
-        "what is no range is told: %s", error.text);
-    ok (asks (&s, "compressor.fetch"), "and asked for again");
+        "an invalid range is reported: %s", error.text);
+    ok (asks (&s, "compressor.fetch"), "... and is requested");
     json_object_set_new (event, "seq", json_integer (0));
-    ok (hear_new (&s, event) < 0 && errno == EPROTO, "an event has a number from 1 on");
+    ok (hear_new (&s, event) < 0 && errno == EPROTO, "an event with the number 0 is refused");
     ok (take_new (&s, json_pack ("{s:s s:i s:i}", "uuid", UUID, "newest", 1, "seq", 1)) < 0 && errno == EPROTO,
-        "an answer has ranges or a form");
-    replica_break (s.replica, "it was told what can't be");
-    ok (asks (&s, NULL), "who is broken asks for nothing");
+        "a response without ranges and form is refused");
+    replica_break (s.replica, "a contradiction was found");
+    ok (asks (&s, NULL), "a broken session makes no request");
     docsession_fini (&s);
     root_end ();
 }

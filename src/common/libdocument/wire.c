@@ -3,8 +3,8 @@
 
 /* wire.c - payloads of the compressor service
  *
- * Names and UUIDs have no character that JSON would escape, and ranges are texts already: what is large is put
- * together as text.
+ * Large payloads are assembled as text: names and UUIDs have no character that JSON would escape, and ranges are
+ * already text.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -24,10 +24,10 @@ int docwire_check_name (const char *name, idt_error_t *errp)
 
     if (n >= 1 && n <= DOCWIRE_NAME_MAX && strspn (name, name_characters) == n && *name != '.' && *name != '-')
         return 0;
-    return errsetf (errp, EINVAL,
-                    "'%.110s' is no name of a document: 1 to 100 letters, digits, '.', '_', '-', not beginning "
-                    "with '.' or '-'",
-                    name);
+    return errsetf (
+        errp, EINVAL,
+        "'%.110s' is not a valid name of a document: 1 to 100 letters, digits, '.', '_', '-', not beginning with '.' or '-'",
+        name);
 }
 
 int docwire_random_uuid (char text[IDCOMP_UUID_TEXT_MAX])
@@ -58,7 +58,7 @@ int docwire_get_range (const json_t *o, struct idcomp_range *range, idt_error_t 
 
 /* --- writing ------------------------------------------------------------------------------------------ */
 
-/* End a text: NULL if it could not be written whole. */
+/* Close a text. NULL if it could not be written completely. */
 static char *end_text (FILE *f, char **text)
 {
     if (!f || fclose (f) != 0) {
@@ -143,7 +143,8 @@ char *docwire_state (const char *document, const char *uuid, int64_t newest, int
     return end_text (f, &text);
 }
 
-/* --- reading a form: all pieces but the last are whole groups of four characters, and decoded as they come ------ */
+/* --- reading a form: each piece except the last is whole groups of four characters, and is decoded when it arrives --
+ */
 
 void pieces_fini (struct pieces *p)
 {

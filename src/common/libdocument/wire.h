@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* wire.h - payloads of the compressor service (doc/design/compressor.md), for rank 0 and for those who ask it */
+/* wire.h - payloads of the compressor service (doc/design/compressor.md), for rank 0 and for its clients */
 #ifndef LIBDOCUMENT_WIRE_H
 #define LIBDOCUMENT_WIRE_H
 
@@ -14,78 +14,80 @@
 #define DOCWIRE_NAME_MAX 100                      /* characters of a document's name */
 #define DOCWIRE_EVENT_PREFIX "compressor.ranges." /* the document's name follows */
 
-/* Returns 0, or -1 with errno EINVAL and a sentence in 'errp' where 'name' can't be a document's. */
+/* Returns 0 if 'name' can be the name of a document, or -1 with errno EINVAL and an error text in 'errp'. */
 int docwire_check_name (const char *name, idt_error_t *errp);
 
-/* Make a random UUID, of a document or a session.  Returns 0, or -1 with errno set. */
+/* Make a random UUID for a document or a session. Returns 0, or -1 with errno set. */
 int docwire_random_uuid (char text[IDCOMP_UUID_TEXT_MAX]);
 
-/* Read a range; it belongs to the caller.  Returns 0, or -1 with errno EINVAL or ENOMEM and a sentence in 'errp'. */
+/* Read a range, which the caller then owns. Returns 0, or -1 with errno EINVAL or ENOMEM and an error text in 'errp'.
+ */
 int docwire_get_range (const json_t *o, struct idcomp_range *range, idt_error_t *errp);
 
-/* Text of {"document":s,"uuid":s,"seq":n,"digest":s,"ranges":[range]}; for the caller to free.  NULL with errno ENOMEM,
- * like all below.
+/* Text of {"document":s,"uuid":s,"seq":n,"digest":s,"ranges":[range]}; the caller frees it. NULL with errno ENOMEM, as
+ * for all functions below.
  */
 char *docwire_element (const char *document, const char *uuid, uint64_t digest, int64_t seq,
                        const struct idcomp_range *range);
 
 /* Text of ranges [first, first + n) as {"document":s,"uuid":s,"newest":n,"seq":first,"digest":s,"ranges":[...]};
- * without "newest" where that is negative, and without "digest" where that is NULL.  text (arg, seq) tells each.
+ * without "newest" if that is negative, and without "digest" if that is NULL. text (arg, seq) returns the text of each
+ * range.
  */
 char *docwire_ranges (const char *document, const char *uuid, const uint64_t *digest, int64_t newest, int64_t first,
                       size_t n, const char *(*text) (void *arg, int64_t seq), void *arg);
 
-/* Text of {"document":s,"uuid":s,"name":s}: the event of a document that was renamed; or of one that was deleted,
- * {"document":s,"uuid":s,"deleted":true} ('name' is "").
+/* Text of the event of a renamed document, {"document":s,"uuid":s,"name":s}, or if 'name' is "" of a deleted one,
+ * {"document":s,"uuid":s,"deleted":true}.
  */
 char *docwire_edit (const char *document, const char *uuid, const char *name);
 
-/* Bytes of a stored form that go into one answer; what is larger is sent in pieces. */
+/* Bytes of a stored form that fit into one response; a larger form is sent in pieces. */
 #define DOCWIRE_PIECE \
-    ((size_t)192 << 10) /* 256 KiB of base64: divisible by 3, so that pieces are the text when joined */
+    ((size_t)192 << 10) /* 256 KiB of base64: divisible by 3, so that joined pieces are the whole text */
 
 /* Text of {"document":s,"uuid":s,"newest":n,"seq":n,"state":s}: the stored form at 'seq' of a document that has
- * 'newest' ranges; of its 'size' bytes at most DOCWIRE_PIECE from 'offset' on, with "size":n for the characters of the
- * whole text where that is not all.
+ * 'newest' ranges. It has at most DOCWIRE_PIECE of the form's 'size' bytes, from 'offset' on; if that is not the whole
+ * form, "size":n is the number of characters of the whole text.
  */
 char *docwire_state (const char *document, const char *uuid, int64_t newest, int64_t seq, const void *form, size_t size,
                      size_t offset);
-#define DOCWIRE_WHOLE SIZE_MAX /* as the offset: all of it, at any size */
+#define DOCWIRE_WHOLE SIZE_MAX /* as the offset: the whole form, of any size */
 
-/* --- a form that is read, in one piece or several ---------------------------------------------------------
+/* --- reading a form, in one piece or several -------------------------------------------------------------
  *
- * Whoever asks for a large form has its first piece, and how long the text is, with the answer; then each piece is
- * asked for when the one before it is there.
+ * A response with a large form contains its first piece, and the length of the whole text. Each further piece is
+ * requested when the one before it has arrived.
  */
 
-#define PIECES_MAX ((int64_t)64 << 20) /* characters of a form */
+#define PIECES_MAX ((int64_t)64 << 20) /* maximum characters of a form */
 
 /* An all-zero struct has no pieces. */
 struct pieces {
     unsigned char *form;
-    size_t size; /* bytes that are there */
+    size_t size; /* bytes that have arrived */
     size_t room;
-    int64_t text;  /* characters that are there: where the next piece begins */
-    int64_t whole; /* characters of all */
+    int64_t text;  /* characters that have arrived: where the next piece begins */
+    int64_t whole; /* characters of the whole text */
     int64_t seq;   /* of the form */
 };
 
-/* Begin with the first piece of a text of 'whole' characters (0: it is all) that is the form at 'seq'; add the next
- * one.  Return 0, or -1 with errno set:
+/* Begin with the first piece of a text of 'whole' characters (0: the piece is the whole text), which is the form at
+ * 'seq'; add the next piece. Return 0, or -1 with errno set:
  *   EFBIG                   over PIECES_MAX
- *   EPROTO                  it is no piece: empty, beyond the end, of another form
+ *   EPROTO                  not a valid piece: empty, beyond the end, or of another form
  *   IDCOMP_ECORRUPT_BASE64, ENOMEM
  */
 int pieces_begin (struct pieces *p, int64_t seq, const char *text, int64_t whole);
 int pieces_add (struct pieces *p, int64_t seq, const char *text);
 
-/* Whether all are there: then 'form' and 'size' are the stored form. */
+/* Whether all pieces have arrived: then 'form' and 'size' are the stored form. */
 bool pieces_whole (const struct pieces *p);
 
 /* Keeps errno. */
 void pieces_fini (struct pieces *p);
 
-/* The stored form in "state", whole; for the caller to free.  NULL with errno as pieces_begin (). */
+/* The whole stored form in "state"; the caller frees it. NULL with errno as pieces_begin (). */
 void *docwire_get_form (const char *state, size_t *size);
 
 #endif /* LIBDOCUMENT_WIRE_H */

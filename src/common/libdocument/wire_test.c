@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* wire_test.c - payloads are the JSON that they should be, and what is read was written */
+/* wire_test.c - payloads are the expected JSON, and can be read */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,13 +22,13 @@ static void check_names (void)
     idt_error_t error;
 
     memset (name, 'n', DOCWIRE_NAME_MAX);
-    ok (is_good (name) && is_good ("a") && is_good ("Az09._-"), "names are letters, digits, and . _ -");
+    ok (is_good (name) && is_good ("a") && is_good ("Az09._-"), "a name has letters, digits, and . _ -");
     name[DOCWIRE_NAME_MAX] = 'n';
-    ok (!is_good (name) && !is_good (""), "not too many of them, and not none");
+    ok (!is_good (name) && !is_good (""), "a name that is empty or too long is refused");
     ok (!is_good (".a") && !is_good ("-a") && !is_good ("a b") && !is_good ("a/b") && !is_good ("\xc3\xa4"),
-        "others are refused");
-    ok (docwire_check_name ("a*", &error) < 0 && errno == EINVAL && strstr (error.text, "'a*' is no name"),
-        "with a sentence: %s", error.text);
+        "other characters are refused");
+    ok (docwire_check_name ("a*", &error) < 0 && errno == EINVAL && strstr (error.text, "'a*' is not a valid name"),
+        "a refusal has an error text: %s", error.text);
 }
 
 static void check_uuids (void)
@@ -38,7 +38,7 @@ static void check_uuids (void)
 
     ok (docwire_random_uuid (a) == 0 && docwire_random_uuid (b) == 0 && strcmp (a, b) != 0
             && idcomp_uuid_parse (a, strlen (a), &uuid, NULL) == 0,
-        "a UUID is made at random: %s", a);
+        "a random UUID is made: %s", a);
 }
 
 /* --- ranges ----------------------------------------------------------------------------------------- */
@@ -92,11 +92,11 @@ static void check_range (void)
     ok (is_string (element, "document", "doc") && is_string (element, "uuid", UUID) && is_number (element, "seq", 4)
             && is_string (element, "digest", "0123456789abcdef")
             && is_range (json_array_get (json_object_get (element, "ranges"), 0), range_text[0]),
-        "and announced as it was");
+        "its announcement contains it unchanged");
     idcomp_range_fini (&range);
     ok (docwire_get_range (bad, &range, &error) < 0 && errno == EINVAL && strstr (error.text, "sessionId"),
-        "what is none is refused, and named: %s", error.text);
-    ok (docwire_get_range (n, &range, NULL) < 0 && errno == EINVAL, "even where it is no object");
+        "an invalid range is refused, and its text is reported: %s", error.text);
+    ok (docwire_get_range (n, &range, NULL) < 0 && errno == EINVAL, "a range that is not an object is refused");
     json_decref (element);
     json_decref (o);
     json_decref (bad);
@@ -119,10 +119,10 @@ static void check_ranges (void)
     ok (is_number (event, "seq", 8) && is_string (event, "digest", "00000000000000ab") && json_array_size (ranges) == 2
             && is_range (json_array_get (ranges, 0), range_text[0])
             && is_range (json_array_get (ranges, 1), range_text[1]),
-        "ranges are numbered from the first on");
+        "ranges are numbered from the first one on");
     ok (!json_object_get (event, "newest") && is_number (answer, "newest", 9) && !json_object_get (answer, "digest"),
-        "what is not known is left out");
-    ok (json_is_array (json_object_get (answer, "ranges")), "no ranges are an empty list");
+        "unknown members are left out");
+    ok (json_is_array (json_object_get (answer, "ranges")), "without ranges the list is empty");
     json_decref (event);
     json_decref (answer);
 }
@@ -137,7 +137,7 @@ static void fill (unsigned char *form)
         form[i] = (unsigned char)(i * 31 + i / 7);
 }
 
-/* The bytes in "state" are those of 'form' from 'offset' on. */
+/* Whether the bytes in "state" equal the bytes of 'form' from 'offset' on. */
 static bool has_bytes (const json_t *o, const unsigned char *form, size_t offset, size_t n)
 {
     size_t size;
@@ -156,16 +156,16 @@ static void check_forms (void)
     json_t *small = parse_new (docwire_state ("doc", UUID, 9, 8, form, 100, 0));
     ok (is_number (small, "newest", 9) && is_number (small, "seq", 8) && has_bytes (small, form, 0, 100)
             && !json_object_get (small, "size"),
-        "a form that fits is told whole");
+        "a small form is sent whole");
     json_t *a = parse_new (docwire_state ("doc", UUID, 9, 8, form, SIZE, 0));
     json_t *b = parse_new (docwire_state ("doc", UUID, 9, 8, form, SIZE, DOCWIRE_PIECE));
     ok (has_bytes (a, form, 0, DOCWIRE_PIECE) && has_bytes (b, form, DOCWIRE_PIECE, 100)
             && is_number (a, "size", IDCOMP_BASE64_TEXT_SIZE (SIZE) - 1),
-        "a larger one in pieces, with how long its text is");
+        "a larger form is sent in pieces, with the length of its text");
     json_t *whole = parse_new (docwire_state ("doc", UUID, 8, 8, form, SIZE, DOCWIRE_WHOLE));
-    ok (has_bytes (whole, form, 0, SIZE) && !json_object_get (whole, "size"), "or whole, where that is asked for");
+    ok (has_bytes (whole, form, 0, SIZE) && !json_object_get (whole, "size"), "... or whole on request");
     size_t size;
-    ok (!docwire_get_form ("****", &size) && errno == IDCOMP_ECORRUPT_BASE64, "what is no base64 is no form");
+    ok (!docwire_get_form ("****", &size) && errno == IDCOMP_ECORRUPT_BASE64, "a text that is not base64 is refused");
     json_decref (small);
     json_decref (a);
     json_decref (b);
