@@ -296,9 +296,9 @@ def documents(column, ranks):
                 check([d["owner"] for d in listed if d["document"] == mine] == [os.getuid()], "is his:", listed)
                 if column > 0:
                     for to in ANY, 0, rank:
-                        c.refuse(errno.EPERM, "compressor.delete", {"document": his}, nodeid=to, text="is not of user")
+                        c.refuse(errno.EPERM, "compressor.delete", {"document": his}, nodeid=to, text="does not belong to user")
                         c.refuse(errno.EPERM, "compressor.rename", {"document": his, "name": "x"}, nodeid=to,
-                                 text="is not of user %d: who made it may" % os.getuid())
+                                 text="does not belong to user %d: only its creator" % os.getuid())
                 c.ask("compressor.rename", {"document": mine, "name": mine + ".b"}, nodeid=nodeid)
                 c.ask("compressor.delete", {"document": mine + ".b"}, nodeid=nodeid)
                 await_that(lambda c=c, nodeid=nodeid: closed(c, mine, nodeid), "the session is gone")

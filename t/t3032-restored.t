@@ -45,7 +45,7 @@ for i in 1 2 3 4 5; do ids -n 3 -r 1 d; done
 session=$(ask 1 compressor.open '{"document":"d"}' | sed 's/.*"session":"\([^"]*\).*/\1/')
 echo "--- the older copy"
 replace older newer
-why='^idtree doc [a-z]*: .*d: rank 0 has it up to range [0-9]*, a session up to range [0-9]*: an older copy is in statedir. Put the newer one there'
+why='^idtree doc [a-z]*: .*d: rank 0 has it up to range [0-9]*, a session up to range [0-9]*: an older copy is in statedir. Restore the newer copy'
 says "$why" idtree doc ids -r 1 d
 fails "$why" idtree doc ids --now -r 1 d
 fails "$why" idtree doc open -r 1 d
@@ -128,8 +128,8 @@ echo "--- the copy"
 replace copy newer.3
 until_ok idtree doc list
 after=$(uuid) && test -n "$after" && test "$after" != "$before"
-idtree dmesg | grep 'compressor.warning.*documents are a copy of 20.*Z: each is another one from now on'
-for rank in 1 2; do says 'd.* is another one now' idtree doc ids -r $rank d; done
+idtree dmesg | grep 'compressor.warning.*documents are a copy of 20.*Z: each has a new UUID now'
+for rank in 1 2; do says 'd.* is a different one now' idtree doc ids -r $rank d; done
 for rank in 1 2; do idtree doc close --discard -r $rank d; until_ok idtree doc open -r $rank d; done
 ids -n 3 -r 1 d && ids -n 3 -r 2 d && same_ids 1 && same_ids 2
 echo "--- once"

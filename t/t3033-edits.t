@@ -88,7 +88,7 @@ exec 6>&- && ! wait $load
 test "$(grep -c "document 'd' was deleted" result)" = 3 || { cat result; exit 1; }
 idtree doc new d && test "$(member_of d uuid)" != $uuid && test "$(member_of d seq)" = 0
 says "document 'd' was deleted" idtree doc ids -r 2 d
-fails 'ESTALE: document .d. is another one now' ask 1 compressor.fetch "{\"document\":\"d\",\"uuid\":\"$uuid\",\"from\":1}"
+fails 'ESTALE: document .d. is a different one now' ask 1 compressor.fetch "{\"document\":\"d\",\"uuid\":\"$uuid\",\"from\":1}"
 until_ok idtree doc open d && ids -n 3 d
 fails "document 'd' was deleted" idtree doc close -r 1 d
 fails "the rank has no session in it" idtree doc ids -r 1 d

@@ -65,7 +65,7 @@ test_expect_success 'the documents are lost, and given up' '
     copy a b && rm b/compressor.sqlite && refused "b/compressor.sqlite: is missing.*idtree state forget" b -o broker.modules=fluid &&
     test_expect_code 1 idtree state forget b fluid.sqlite 2>err && grep "ids would come twice" err &&
     idtree state forget b compressor.sqlite && run b idtree doc list && ! idtree state forget b compressor.sqlite &&
-    copy a b && echo junk >b/compressor.sqlite && ! run b idtree doc list 2>err && cat err && grep "damaged.*put it and its -wal aside.*idtree state forget" err &&
+    copy a b && echo junk >b/compressor.sqlite && ! run b idtree doc list 2>err && cat err && grep "damaged.*move it and its -wal away.*idtree state forget" err &&
     mv b/compressor.sqlite aside && idtree state forget b compressor.sqlite && run b idtree doc list
 '
 test_expect_success 'the file that says whose it is is lost, damaged, or a later one' '

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* compressor.c - the compressor service: life, the timer, the table of topics
+/* compressor.c - the compressor service: start, end, the timer, the table of topics
  *
- * It runs in a thread: converting many ids and reading what is stored take longer than a broker's reactor may wait.  It
- * waits for nothing, but at rank 0 for the disk when it starts and ends, so those of a process share the thread.
+ * The module runs in a thread, because converting many ids and reading the stored documents take longer than a broker's
+ * reactor may be blocked. It does not block, except at rank 0 for the disk at start and end, so the modules of all
+ * brokers of a process share one thread.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -31,7 +32,7 @@ static void timer_cb (idt_watcher_t *w, int revents, void *arg)
 
 /* --- requests --------------------------------------------------------------------------------------------- */
 
-/* What rank 0 alone can tell. */
+/* Requests that only rank 0 can answer. */
 static void root_request_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 {
     struct service *sv = arg;
@@ -79,9 +80,9 @@ static const struct idt_handler_spec handlers[] = {
     IDT_HANDLERS_END,
 };
 
-/* --- life ---------------------------------------------------------------------------------------------------- */
+/* --- start and end ------------------------------------------------------------------------------------------- */
 
-/* Ids that were announced may be ordered yet; the sessions of this rank end here. */
+/* All sessions of this rank end here. Ranges that were announced before may still be ordered. */
 static void service_destroy (struct service *sv)
 {
     int saved = errno;
@@ -122,7 +123,7 @@ static int compressor_init (idt_t *h, int argc, char **argv, void **ctx, idt_err
             errprintf (errp, "cannot start: %s", strerror (errno));
         goto error;
     }
-    /* Requests go through the same connection in order: what is asked for afterwards comes after this. */
+    /* Requests on a connection are handled in order, so the subscription takes effect before any later request. */
     idt_future_destroy (idt_event_subscribe (h, "event.lost"));
     *ctx = sv;
     return 0;

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* document.c - a document that is open on this rank: its life
+/* document.c - a document that is open on this rank: opening, closing, time
  *
- * The first one subscribes, for all; each joins: rank 0 answers with its stored form before it publishes what comes
- * after it, so no range is missed.  From then on whatever happens ends in document_turn (), which does what has become
- * due, and ends the document where that is over; who calls it must not use the document afterwards.
+ * The first document subscribes to events, for all documents. Then each one joins: rank 0 answers with the stored form
+ * before it publishes later ranges, so no range is missed. Every later event ends in document_turn (), which does what
+ * is due and may destroy the document; its caller must not use the document afterwards.
  *
- * Whoever opens or closes it is answered within compressor.timeout.  A session that could not end goes on.
+ * Requests to open or close a document are answered within compressor.timeout. A session that could not be closed stays
+ * open.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -64,12 +65,13 @@ void document_stay_open (struct document *doc, int errnum, const char *text)
         return;
     doc->state = OPEN;
     snprintf (s, sizeof (s),
-              "%.255s: the session has ids that are not final, and stays open; with discard it ends without them",
+              "%.255s: the session has ids that are not final, and stays open: to lose these ids, close it with "
+              "discard",
               text ? text : strerror (errnum));
     service_respond_all (doc->service, &doc->closers, errnum, s);
 }
 
-/* --- whatever is due -------------------------------------------------------------------------------------- */
+/* --- work that is due ------------------------------------------------------------------------------------- */
 
 void document_turn (struct document *doc)
 {
@@ -96,14 +98,16 @@ void document_made (struct document *doc, const idt_msg_t *msg, const struct idc
     document_turn (doc);
 }
 
-/* What nobody waits for any more, and pauses that are over. */
+/* Fail requests whose time is over, and end pauses. */
 static void take_time (struct document *doc, uint64_t now_ms)
 {
     if (doc->announcing.until_ms <= now_ms)
         doc->announcing.until_ms = 0;
     if (doc->missing.until_ms <= now_ms)
         doc->missing.until_ms = 0;
-    document_fail_finals (doc, now_ms, EHOSTUNREACH, "rank 0 was not reached in time: these ids will be final later");
+    document_fail_finals (doc, now_ms, EHOSTUNREACH,
+                          "rank 0 was not reached in time: these ids will become final "
+                          "later");
     if (doc->state == CLOSING && doc->deadline_ms <= now_ms)
         document_stay_open (doc, EHOSTUNREACH, "rank 0 was not reached in time");
 }
@@ -130,7 +134,7 @@ void documents_tick (struct service *sv)
     }
 }
 
-/* Events were missed, or the way to rank 0 is another one: nothing is known to fail any more. */
+/* Events were lost, or the path to rank 0 changed: end all pauses, and ask rank 0 for missing ranges. */
 void document_lost_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 {
     struct service *sv = arg;
@@ -171,8 +175,8 @@ size_t documents_awaited (const struct service *sv)
     return n;
 }
 
-/* Of two that have the name one is broken, or does not know yet what became of it: the other was renamed.  Who asks by
- * name may mean the old one, and is told so until that is closed.
+/* Find a document by its name. If two have the name, one was renamed, and either its session does not know yet or is
+ * broken. The broken one is returned: the requester may mean it, and gets its error until that session is closed.
  */
 static struct document *find_name (struct service *sv, const char *name)
 {
@@ -185,7 +189,7 @@ static struct document *find_name (struct service *sv, const char *name)
     return found;
 }
 
-/* The session that has joined the document of this UUID, but for 'other' (may be NULL). */
+/* The session, other than 'other' (may be NULL), that has joined the document with this UUID. */
 static struct document *find_uuid (struct service *sv, const char *uuid, const struct document *other)
 {
     struct document *doc;
@@ -200,7 +204,7 @@ void document_renamed (struct document *doc, const char *before)
 {
     struct document *other;
 
-    idt_log (doc->service->h, LOG_INFO, "document %s is called %s now", before, doc->session.name);
+    idt_log (doc->service->h, LOG_INFO, "document %s was renamed to %s", before, doc->session.name);
     LIST_FOREACH (other, &doc->service->documents, link)
         if (other != doc && strcmp (other->session.name, doc->session.name) == 0)
             other->session.ask = true;
@@ -215,7 +219,7 @@ static void set_deadline (struct document *doc)
     service_arm (doc->service);
 }
 
-/* The answer to all who open it. */
+/* The answer to all requests to open the document. */
 static json_t *describe (const struct document *doc)
 {
     return json_pack ("{s:s s:s s:s s:I}", "document", doc->session.name, "uuid", doc->session.uuid, "session",
@@ -235,13 +239,15 @@ static void opened (struct document *doc)
     document_turn (doc);
 }
 
-/* A rank has one session in a document: the other has not heard of the name that it has now. */
+/* 'doc' turns out to be the document that 'twin' has open under its earlier name. A rank has one session per document,
+ * so 'doc' ends.
+ */
 static void give_way (struct document *doc, struct document *twin)
 {
     char text[2 * DOCWIRE_NAME_MAX + 100];
 
-    snprintf (text, sizeof (text), "%s: it is open here as %s, which was its name before: ask again", doc->session.name,
-              twin->session.name);
+    snprintf (text, sizeof (text), "%s: the document is open on this rank under its earlier name %s: try again",
+              doc->session.name, twin->session.name);
     twin->session.ask = true;
     document_destroy (doc, EAGAIN, text);
     document_turn (twin);
@@ -249,7 +255,7 @@ static void give_way (struct document *doc, struct document *twin)
 
 static void joined_cb (idt_future_t *f, void *arg);
 
-/* A request of opening was sent, or not (NULL). */
+/* Wait for the response to a request of opening; f NULL: it could not be sent. */
 static void expect (struct document *doc, idt_future_t *f, idt_future_f cb)
 {
     doc->opening = f;
@@ -257,21 +263,20 @@ static void expect (struct document *doc, idt_future_t *f, idt_future_f cb)
         document_destroy (doc, errno, NULL);
 }
 
-/* Ask for the form, or for its next piece. */
+/* Request the stored form, or its next piece. */
 static void join (struct document *doc)
 {
     expect (doc, document_ask (doc), joined_cb);
 }
 
-/* A form that rank 0 keeps no more is begun anew. */
+/* If rank 0 no longer keeps the form whose pieces were being read, start with the newest form. */
 static void joined_cb (idt_future_t *f, void *arg)
 {
     struct document *doc = arg;
     bool anew = docsession_in_pieces (&doc->session) && idt_future_errnum (f) == EAGAIN;
 
     if (document_take (doc, f) < 0 && !anew) {
-        document_destroy (doc, errno,
-                          idt_future_errnum (f) ? service_future_error (f) : "the answer of rank 0 is not understood");
+        document_destroy (doc, errno, idt_future_errnum (f) ? service_future_error (f) : "invalid answer of rank 0");
         return;
     }
     idt_future_destroy (f);
@@ -298,7 +303,7 @@ static void subscribed_cb (idt_future_t *f, void *arg)
     doc->opening = NULL;
     if (errnum == 0)
         join (doc);
-    while (errnum && LIST_FIRST (&sv->documents)) /* they all count on it */
+    while (errnum && LIST_FIRST (&sv->documents)) /* all documents depend on the subscription */
         document_destroy (LIST_FIRST (&sv->documents), errnum, idt_future_error (f));
     idt_future_destroy (f);
 }
@@ -324,8 +329,8 @@ static struct document *document_create (struct service *sv, const char *name, i
     return doc;
 }
 
-/* One subscription does for all documents: a rank may have more of them than a broker grants subscriptions.  What is
- * asked for after it comes after it.
+/* The first document subscribes for all, because a rank may have more documents than a broker grants subscriptions. The
+ * join is sent after the subscription, and is handled after it.
  */
 static void begin_opening (struct document *doc)
 {
@@ -347,7 +352,7 @@ static void open_document (struct service *sv, const idt_msg_t *msg, const char 
     else if (doc && doc->state == OPEN)
         module_respond_object (sv->h, msg, describe (doc));
     else if (doc && doc->state == CLOSING)
-        service_respond_error (sv, msg, EBUSY, "the document is being closed: open it again afterwards");
+        service_respond_error (sv, msg, EBUSY, "the document is being closed: open it again later");
     else if (!doc && sv->ndocuments >= sv->options.max_documents)
         service_respond_error (sv, msg, EDQUOT, "compressor.max-documents documents are open on this rank: close one");
     else if (doc)

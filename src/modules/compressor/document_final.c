@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* document_final.c - requests for ids that are final: answered when a range that has them was ordered */
+/* document_final.c - requests for final ids, which are answered when the range with these ids is ordered */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 struct final {
     TAILQ_ENTRY (final) link;
     const idt_msg_t *msg;
-    int64_t last; /* generation count */
+    int64_t last; /* waits until this many ids of the session are final */
     uint64_t deadline_ms;
     struct idcomp_run runs[2];
     int nruns;
@@ -49,8 +49,9 @@ void document_forget_finals (struct document *doc, const idt_msg_t *disconnect)
 
 /* --- answers -------------------------------------------------------------------------------------------- */
 
-/* Append the final ids of local ids id, id - 1, ...: they rise by one, more where a new cluster begins.  So they follow
- * each other if and only if the last one is as far from the first as it can be at least.
+/* Append the final ids of the local ids id, id - 1, ... to 'list'. Final ids rise by one, or by more where a new
+ * cluster begins. So the final ids are consecutive if and only if the last one is the first one plus count - 1;
+ * otherwise the two halves are appended.
  */
 static int append_final (const struct idcomp *c, struct idruns *list, int64_t id, int64_t count)
 {
@@ -97,7 +98,7 @@ void document_await_final (struct document *doc, const idt_msg_t *msg, const str
 
     if (!final) {
         service_respond_error (doc->service, msg, EAGAIN,
-                               "compressor.max-waiting requests wait already: ask again later");
+                               "compressor.max-waiting requests wait already: try again later");
         return;
     }
     *final = (struct final){ .msg = idt_msg_ref (msg),

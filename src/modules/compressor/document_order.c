@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* document_order.c - the order of ranges as it is heard, what is missing of it, and the ranges that are announced
+/* document_order.c - ranges that are received in order, ranges that are missing, and ranges that are announced
  *
- * What the replica says is missing is fetched from rank 0, whatever the reason: a gap, event.lost, a newer number in an
- * answer.  What fails is tried again after a pause, for as long as the document is open.
+ * If the replica reports that ranges are missing (after a gap, event.lost, or a newer number in an answer), they are
+ * fetched from rank 0. A fetch or announcement that fails is repeated after a pause, as long as the document is open.
  *
- * Whatever is sent to rank 0 tells which history was finalized here, and so does an event: what does not continue it is
- * not taken, and rank 0 is asked (tasks.c).  While it refuses the document nothing is made in it.
+ * Each request to rank 0 contains a digest of the history that was finalized here, and each event contains one, too. An
+ * event that does not continue this history is not applied; instead rank 0 is asked, which compares the digests
+ * (tasks.c). While rank 0 refuses the document no ids are made in it.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -16,7 +17,7 @@
 
 #include "modules/compressor/document_private.h"
 
-/* --- what is tried again -------------------------------------------------------------------------------- */
+/* --- retries -------------------------------------------------------------------------------------------- */
 
 static void pause_fetch (struct document *doc)
 {
@@ -24,7 +25,9 @@ static void pause_fetch (struct document *doc)
     document_pause (doc, &doc->missing);
 }
 
-/* Rank 0 and this rank disagree about what is final.  It is asked again: somebody may put the right copy in place. */
+/* Rank 0 and this rank disagree about final ids. Rank 0 is asked again after a pause, because an operator may restore
+ * the right copy.
+ */
 static void refuse (struct document *doc, const char *text)
 {
     if (!*doc->refused)
@@ -36,7 +39,7 @@ static void refuse (struct document *doc, const char *text)
 
 /* --- fetch ---------------------------------------------------------------------------------------------- */
 
-/* A document that is made by joining is of who opens it. */
+/* If the join creates the document, its owner is the user who opens it, so the request carries that user. */
 idt_future_t *document_ask (struct document *doc)
 {
     const char *topic = docsession_topic (&doc->session);
@@ -56,7 +59,7 @@ idt_future_t *document_ask (struct document *doc)
     return f;
 }
 
-/* What the session took is counted for all. */
+/* Add the ranges and forms that the session applied to the counters of the service. */
 static void count_taken (struct document *doc)
 {
     doc->service->counters.applied += doc->session.ranges;
@@ -73,19 +76,20 @@ int document_take (struct document *doc, idt_future_t *f)
         return -1;
     int rc = docsession_take (&doc->session, answer, &error), saved = errno;
     if (rc < 0 && errno == EPROTO)
-        idt_log (doc->service->h, LOG_ERR, "%s: an answer of rank 0: %s", doc->session.name, error.text);
+        idt_log (doc->service->h, LOG_ERR, "%s: invalid answer of rank 0: %s", doc->session.name, error.text);
     count_taken (doc);
     errno = saved;
     return rc;
 }
 
-/* Why an answer ends the session: rank 0 said it, or told of another document. */
+/* Why an answer ends the session: an error of rank 0, or the answer is for another document. */
 static const char *why_gone (const idt_future_t *f)
 {
     return idt_future_errnum (f) ? idt_future_error (f) : "another document has its name now";
 }
 
-/* The answer was taken ('rc' 0), or is an error.  'before': how far the replica was. */
+/* Handle the result of a fetch: rc 0, or -1 with errno set. 'before' is the number of the last range before the fetch.
+ */
 static void end_fetch (struct document *doc, idt_future_t *f, int rc, int64_t before)
 {
     int errnum = rc < 0 ? errno : 0;
@@ -101,7 +105,7 @@ static void end_fetch (struct document *doc, idt_future_t *f, int rc, int64_t be
     }
     else if (!docsession_in_pieces (&doc->session) && replica_missing (doc->session.replica)
              && replica_seq (doc->session.replica) == before)
-        pause_fetch (doc); /* no progress: not in a loop */
+        pause_fetch (doc); /* no progress: pause, to avoid a busy loop */
     else
         document_resume (&doc->missing);
     idt_future_destroy (f);
@@ -174,14 +178,14 @@ void document_exchange (struct document *doc)
     announce (doc);
 }
 
-/* Rank 0 says why not now: that is for those who wait, and the ids go on trying. */
+/* Rank 0 refused for now: requests that wait get the reason, and the announcement is repeated after a pause. */
 static void tell_reason (struct document *doc, const struct relay_result *result)
 {
     document_fail_finals (doc, UINT64_MAX, result->errnum, result->text);
     document_stay_open (doc, result->errnum, result->text);
 }
 
-/* Rank 0 answered what was announced. */
+/* Rank 0 answered the announced range. */
 static void announced_cb (void *arg, size_t index, const struct relay_result *result)
 {
     struct document *doc = arg;
@@ -192,7 +196,7 @@ static void announced_cb (void *arg, size_t index, const struct relay_result *re
         replica_heard (doc->session.replica, result->seq);
     }
     else if (docsession_is_final (result->errnum))
-        replica_break (doc->session.replica, result->text ? result->text : "rank 0 refused what it announced");
+        replica_break (doc->session.replica, result->text ? result->text : "rank 0 refused the announced range");
     else if (result->errnum == ENOTRECOVERABLE) {
         replica_announce_again (doc->session.replica);
         refuse (doc, result->text ? result->text : strerror (result->errnum));
@@ -218,7 +222,8 @@ static void hear (struct document *doc, const idt_msg_t *msg, const json_t *even
     document_turn (doc);
 }
 
-/* An event of the same name may be of another document: of an instance before, or after, or one that was deleted. */
+/* An event with the name of a document may be for another document: of an earlier or later instance, or a deleted one.
+ */
 void document_ranges_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 {
     struct service *sv = arg;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* methods.c - making and converting ids in the session of this rank: no message leaves it for that */
+/* methods.c - makes and converts ids in the session of this rank, without a message to another rank */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,9 +10,9 @@
 #include "libidtree/json_build.h"
 #include "modules/compressor/document_private.h"
 
-#define IDS_MAX 65536 /* ids or UUIDs in a request */
+#define IDS_MAX 65536 /* the most ids or UUIDs of a request */
 
-/* A request for a list of things. */
+/* A request with a list of ids or UUIDs. */
 struct request {
     struct service *service;
     const idt_msg_t *msg;
@@ -22,7 +22,7 @@ struct request {
     const struct idcomp *ids; /* of the document's session */
 };
 
-/* Answer with an error of element 'i', the text of which says what it is. */
+/* Answer with errno for element 'i'. The text contains the element. */
 static void refuse_element (const struct request *r, size_t i)
 {
     int errnum = errno;
@@ -33,7 +33,7 @@ static void refuse_element (const struct request *r, size_t i)
     service_respond_error (r->service, r->msg, errnum, text);
 }
 
-/* Read a request for the list 'key'.  Returns 0, or -1 where it was answered with an error. */
+/* Read a request with the list 'key'. Returns 0, or -1 if it was answered with an error. */
 static int open_request (struct request *r, struct service *sv, const idt_msg_t *msg, const char *key)
 {
     struct document *doc;
@@ -48,7 +48,7 @@ static int open_request (struct request *r, struct service *sv, const idt_msg_t 
     else if (!json_is_array (r->list))
         service_respond_error (sv, msg, EPROTO, "ids or uuids must be an array");
     else if (json_array_size (r->list) > IDS_MAX)
-        service_respond_error (sv, msg, EINVAL, "one request takes 65536 ids at most");
+        service_respond_error (sv, msg, EINVAL, "a request may have at most 65536 ids");
     else if ((doc = document_asked (sv, msg, name, uuid))) {
         r->ids = replica_ids (doc->session.replica);
         if (!*doc->refused)
@@ -59,10 +59,10 @@ static int open_request (struct request *r, struct service *sv, const idt_msg_t 
     return -1;
 }
 
-/* Make the element of the answer for one of the request: NULL with errno set. */
+/* Convert an element of the request to an element of the answer. Returns NULL with errno set. */
 typedef json_t *(*convert_f) (const struct request *r, const json_t *element);
 
-/* Answer with 'convert' of each element, as the array 'key'. */
+/* Answer with the array 'key' of all converted elements. */
 static void convert_all (struct request *r, convert_f convert, const char *key)
 {
     json_t *results = json_array (), *element, *result;
@@ -210,7 +210,7 @@ void methods_generate_cb (idt_t *h, const idt_msg_t *msg, void *arg)
     json_decref (o);
 }
 
-/* --- looking at it ------------------------------------------------------------------------------------------- */
+/* --- save and stats ------------------------------------------------------------------------------------------- */
 
 static char *save (const struct document *doc)
 {
@@ -246,7 +246,7 @@ static json_t *describe (const struct document *doc)
     return o;
 }
 
-/* The document that a request without more is about; NULL: answered. */
+/* Find the document of a request without further members. Returns NULL if the request was answered. */
 static struct document *get_document (struct service *sv, const idt_msg_t *msg)
 {
     struct document *doc = NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* options.c - the compressor.* attributes: nonsense is refused with a sentence that says what would do */
+/* options.c - reads the compressor.* attributes; the message for an invalid value says what is allowed */
 #include "libmodule/option.h"
 #include "libutil/errprintf.h"
 #include "modules/compressor/options.h"

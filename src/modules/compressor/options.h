@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* options.h - the compressor.* attributes of a broker: doc/design/compressor.md lists them */
+/* options.h - the compressor.* attributes of a broker, which doc/design/compressor.md describes */
 #ifndef COMPRESSOR_OPTIONS_H
 #define COMPRESSOR_OPTIONS_H
 
@@ -12,15 +12,15 @@
 struct options {
     uint32_t rank;
     uint32_t max_documents;
-    uint32_t max_count;   /* ids of one request */
-    uint32_t max_waiting; /* ranges at a node; requests at rank 0 */
-    uint32_t compact;     /* ranges stored before the form is written anew */
+    uint32_t max_count;   /* the most ids of a request */
+    uint32_t max_waiting; /* the most waiting ranges at a rank, and requests at rank 0 */
+    uint32_t compact;     /* ranges that are stored before the form is written again */
     uint64_t timeout_ms;
     struct orderer_limits limits;
-    const char *statedir; /* borrowed; rank 0 alone */
+    const char *statedir; /* borrowed; rank 0 only */
 };
 
-/* Read the attributes of the handle's broker.  Returns 0, or -1 with errno set and a sentence in 'errp'. */
+/* Read the attributes of the handle's broker. Returns 0, or -1 with errno set and a message in 'errp'. */
 int options_read (idt_t *h, struct options *o, idt_error_t *errp);
 
 #endif /* COMPRESSOR_OPTIONS_H */

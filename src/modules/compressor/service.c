@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* service.c - time, answers, and requests that went up */
+/* service.c - time, answers, and requests to rank 0 */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,7 +44,7 @@ void service_respond_all (struct service *sv, struct fifo *q, int errnum, const 
 int service_queue (struct service *sv, struct fifo *q, const idt_msg_t *msg)
 {
     if (q->count >= sv->options.max_waiting) {
-        service_respond_error (sv, msg, EAGAIN, "compressor.max-waiting requests wait already: ask again later");
+        service_respond_error (sv, msg, EAGAIN, "compressor.max-waiting requests wait already: try again later");
         return -1;
     }
     if (fifo_push (q, msg) < 0) {
@@ -65,7 +65,7 @@ void service_forget (struct fifo *q, const idt_msg_t *disconnect)
     }
 }
 
-/* --- requests that went up ------------------------------------------------------------------------------ */
+/* --- requests to rank 0 --------------------------------------------------------------------------------- */
 
 int service_upcall (struct service *sv, idt_future_t *f, idt_future_f cb, const idt_msg_t *msg)
 {

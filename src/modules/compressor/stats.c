@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* stats.c - what a rank tells of its documents: compressor.stats-get, compressor.metrics */
+/* stats.c - the counters of a rank: compressor.stats-get, compressor.metrics */
 #include "libidtree/json_build.h"
 #include "libmodule/report.h"
 #include "modules/compressor/service.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* submit.c - ranges on their way up: one request at a time, with all that came meanwhile
+/* submit.c - sends ranges up: one request at a time, with all ranges that arrived meanwhile
  *
- * At rank 0 the way up ends with the request to itself, so that there is one way for ranges to be ordered.
+ * Rank 0 sends the request to itself, so that all ranges are ordered in the same way.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -14,13 +14,13 @@
 #include "libutil/errprintf.h"
 #include "modules/compressor/service.h"
 
-/* A request whose elements are with the relay. */
+/* A request whose elements the relay holds. */
 struct asked {
     LIST_ENTRY (asked) link;
     struct service *service;
-    const idt_msg_t *msg; /* NULL: who asked is gone */
-    bool is_order;        /* of a child: answered with a result for each element */
-    size_t left;          /* elements that are not answered */
+    const idt_msg_t *msg; /* NULL: the client has gone */
+    bool is_order;        /* from a child broker: answered with a result for each element */
+    size_t left;          /* elements that are not answered yet */
     json_t *results;
 };
 
@@ -34,14 +34,14 @@ static json_t *pack_result (const struct relay_result *result)
                       result->text ? result->text : strerror (result->errnum));
 }
 
-/* Without the memory for one result the request gets none. */
+/* If memory for one result is short, the request is answered with an error. */
 static void set_result (struct asked *asked, size_t index, json_t *result)
 {
     if (json_array_set_new (asked->results, index, result) < 0)
         json_spoil (&asked->results);
 }
 
-/* One more element is answered; the request is with the last. */
+/* An element was answered. With the last one, the request is answered. */
 static void answer_element (void *arg, size_t index, const struct relay_result *result)
 {
     struct asked *asked = arg;
@@ -52,7 +52,7 @@ static void answer_element (void *arg, size_t index, const struct relay_result *
     if (--asked->left > 0)
         return;
     if (!asked->msg)
-        ; /* nobody waits for it */
+        ; /* the client has gone */
     else if (asked->is_order)
         module_respond_object (sv->h, asked->msg, json_pack ("{s:O}", "results", asked->results));
     else if (result->errnum)
@@ -65,7 +65,7 @@ static void answer_element (void *arg, size_t index, const struct relay_result *
     free (asked);
 }
 
-/* --- elements that come ------------------------------------------------------------------------------------ */
+/* --- receiving elements ------------------------------------------------------------------------------------ */
 
 static struct asked *asked_create (struct service *sv, const idt_msg_t *msg, bool is_order, size_t n)
 {
@@ -85,7 +85,7 @@ static struct asked *asked_create (struct service *sv, const idt_msg_t *msg, boo
     return asked;
 }
 
-/* What the relay does not take is answered like what failed on its way. */
+/* Pass an element to the relay. If the relay refuses it, it is answered like an element that failed later. */
 static void add_element (struct service *sv, struct asked *asked, size_t index, const json_t *element)
 {
     struct relay_element e = { .reply = answer_element,
@@ -106,7 +106,7 @@ static void add_elements (struct service *sv, struct asked *asked, json_t *eleme
 {
     size_t n = json_array_size (elements);
 
-    for (size_t i = 0; i < n; i++) /* 'asked' is gone after its last element */
+    for (size_t i = 0; i < n; i++) /* 'asked' is freed with its last element */
         add_element (sv, asked, i, json_array_get (elements, i));
     uplink_turn (sv);
     if (relay_stats (sv->relay).elements > 0)
@@ -172,9 +172,9 @@ void uplink_order_cb (idt_t *h, const idt_msg_t *msg, void *arg)
     json_decref (o);
 }
 
-/* --- up ----------------------------------------------------------------------------------------------------- */
+/* --- sending ------------------------------------------------------------------------------------------------ */
 
-/* Text of {"batch":[...]}; NULL: no memory. */
+/* The text {"batch":[...]}. Returns NULL if memory is short. */
 static char *pack_batch (const struct relay_element *e)
 {
     char *text = NULL;
@@ -204,7 +204,7 @@ static struct relay_result get_result (const json_t *o)
     return r;
 }
 
-/* Hand out the answer.  Returns 0, or -1 where it is none. */
+/* Answer the elements with the results of a response. Returns 0, or -1 if the response is invalid. */
 static int take_results (struct service *sv, idt_future_t *f)
 {
     size_t n = relay_under_way (sv->relay);
@@ -230,7 +230,7 @@ static void pause_order (struct service *sv)
     service_arm (sv);
 }
 
-/* The future stays in its place until all are answered: nothing is sent meanwhile. */
+/* 'order' stays set until all elements are answered, so that nothing is sent meanwhile. */
 static void ordered_cb (idt_future_t *f, void *arg)
 {
     struct service *sv = arg;

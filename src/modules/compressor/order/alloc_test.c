@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* alloc_test.c - let the 1st, 2nd, 3rd ... allocation of each call fail until it succeeds: what failed changed nothing
+/* alloc_test.c - fail the 1st, 2nd, 3rd ... allocation of each call until the call succeeds: a failed call changes
+ * nothing
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -14,15 +15,15 @@
 
 #define SESSIONS 12
 #define ROUNDS 40
-#define STORED_EACH 5 /* rounds */
+#define STORED_EACH 5 /* rounds between two stores */
 
 static const struct orderer_limits limits = { .sessions = 100, .clusters = 1000, .window = 4 };
 
-/* What others see of an orderer. */
+/* The visible state of an orderer. */
 struct view {
     int64_t seq;
     uint64_t digest;
-    void *form; /* the caller's */
+    void *form; /* owned by the caller */
     size_t size;
 };
 
@@ -31,7 +32,7 @@ static struct view view_of (const struct orderer *o)
     struct view v = { .seq = orderer_seq (o) };
 
     if (!(v.form = orderer_save (o, &v.size)) || orderer_digest (o, v.seq, &v.digest) < 0)
-        bail_out ("an orderer can't be looked at");
+        bail_out ("cannot read the state of an orderer");
     return v;
 }
 
@@ -45,7 +46,7 @@ static bool unchanged (const struct orderer *o, const struct view *before)
     return same;
 }
 
-/* One call; 'n' tells which one of its kind.  Returns 0, or -1 with errno. */
+/* A call; 'n' is its number. Returns 0, or -1 with errno set. */
 typedef int (*call_f) (struct orderer *o, int n);
 
 static int call_add (struct orderer *o, int n)
@@ -101,7 +102,7 @@ static void reply_cb (void *arg, size_t index, const struct relay_result *result
     ++*(int *)arg;
 }
 
-/* An element is answered once where it was taken in, and never where it was not. */
+/* An element that the relay accepted must be answered once, and a refused one never. */
 static int call_relay (struct orderer *o, int n)
 {
     int answers = 0;
@@ -126,11 +127,11 @@ static const struct {
     const char *name;
     call_f call;
 } calls[] = {
-    { "add", call_add },   { "save", call_save },     { "save what is stored", call_save_stored },
+    { "add", call_add },   { "save", call_save },     { "save the stored form", call_save_stored },
     { "load", call_load }, { "create", call_create }, { "relay", call_relay },
 };
 
-/* Call until no allocation fails any more. */
+/* Repeat the call with failing allocations until it succeeds. */
 static bool survives (struct orderer *o, call_f call, int n)
 {
     struct view before = view_of (o);
@@ -158,7 +159,7 @@ static void check_call (const char *name, call_f call)
             orderer_stored (o);
         good = survives (o, call, n) && (call == call_add || call_add (o, n) == 0);
     }
-    ok (good && failures >= ROUNDS, "%s: each of %d allocations that fail is ENOMEM and changes nothing", name,
+    ok (good && failures >= ROUNDS, "%s: each of %d failed allocations gives ENOMEM and changes nothing", name,
         failures);
     orderer_destroy (o);
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* history_test.c - random histories of a document: replicas, the orderer, and a network and machines that fail
+/* history_test.c - random histories of a document: replicas, the orderer, a network and machines that fail
  *
- * Messages are lost, repeated and overtake each other; replicas end and others come; rank 0 stops, loses all that it
- * has not stored, and comes back.  At the end all is delivered.  Then all must agree, every id that a living session
- * handed out must be what it was, and what was final once on any replica must be so on all.
+ * Messages are lost, duplicated and reordered; replicas end and new ones join; rank 0 stops, loses all data that it has
+ * not stored, and restarts. At the end all messages are delivered. Then all replicas must agree, every id that a living
+ * session made must have its original UUID, and an id that was final on any replica must be the same on all.
  *
  * history_test.t [FIRST-SEED [COUNT]]
  */
@@ -22,7 +22,7 @@
 #define STEPS 600
 #define MESSAGES_MAX 4096
 #define RANGES_MAX 8192
-#define IDS_MAX 512 /* that one session makes */
+#define IDS_MAX 512 /* the most ids of a session */
 #define FINALS_MAX 200000
 #define EMPTY_FORM_SIZE 32
 
@@ -30,7 +30,7 @@ enum kind { SUBMIT, FETCH, RANGE, FORM, NEWEST };
 
 struct message {
     enum kind kind;
-    int replica; /* from (SUBMIT, FETCH) or to (the others) */
+    int replica; /* sender of SUBMIT and FETCH, receiver of the others */
     int life;
     int64_t seq;
     char *data; /* text of a range, or a stored form */
@@ -48,7 +48,7 @@ struct node {
 struct world {
     uint64_t random;
     struct orderer *o;
-    char *stored[RANGES_MAX]; /* what is on the disk: all ranges, and a form at number 'form_seq' */
+    char *stored[RANGES_MAX]; /* on disk: all ranges, and a form with ranges up to 'form_seq' */
     int64_t nstored;
     void *form;
     size_t form_size;
@@ -57,7 +57,7 @@ struct world {
     int lives;
     struct message message[MESSAGES_MAX];
     int nmessages;
-    struct idcomp_uuid *final; /* what was final once */
+    struct idcomp_uuid *final; /* UUIDs of ids that were final on any replica */
     bool is_final[FINALS_MAX];
     bool reliable;
     const char *wrong;
@@ -110,7 +110,7 @@ static void start_root (struct world *w)
         check (w,
                idcomp_range_parse (w->stored[i], strlen (w->stored[i]), &range, NULL) == 0
                    && orderer_add (w->o, &range, NULL) == 1,
-               "what is stored is ordered again as it was");
+               "stored ranges are ordered again with the same numbers");
         idcomp_range_fini (&range);
     }
     orderer_stored (w->o);
@@ -122,7 +122,7 @@ static void kill_root (struct world *w)
     start_root (w);
 }
 
-/* Store what is new, then publish it. */
+/* Store new ranges, then publish them. */
 static void commit (struct world *w)
 {
     int64_t from = orderer_stored_seq (w->o) + 1, to = orderer_seq (w->o);
@@ -148,7 +148,7 @@ static void take_submit (struct world *w, const struct message *m)
 
     if (idcomp_range_parse (m->data, strlen (m->data), &range, NULL) < 0 || orderer_add (w->o, &range, &error) < 0) {
         diag ("%s", error.text);
-        check (w, false, "no range of a replica is refused");
+        check (w, false, "a replica's range is not refused");
     }
     idcomp_range_fini (&range);
     if (pick (w, 2) == 0)
@@ -176,7 +176,7 @@ static void take_fetch (struct world *w, const struct message *m)
 
 /* --- replicas --- */
 
-/* A new session, from the newest stored form or, as other ranks do, from one that waited for long. */
+/* Start a new session, from the newest stored form or, as on other ranks, from an older one. */
 static void join (struct world *w, int i)
 {
     struct node *node = &w->node[i];
@@ -199,7 +199,7 @@ static void join (struct world *w, int i)
         node->r = replica_create (session, form, size, orderer_seq (w->o));
         free (form);
     }
-    check (w, node->r, "a replica can be made from a stored form");
+    check (w, node->r, "a replica is created from a stored form");
 }
 
 static void make_ids (struct world *w, struct node *node, int n)
@@ -239,19 +239,19 @@ static void hear (struct world *w, const struct message *m)
     if (m->kind == NEWEST)
         replica_heard (r, m->seq);
     else if (m->kind == FORM)
-        check (w, replica_load (r, m->data, m->size, m->seq) == 0, "a stored form can be loaded");
+        check (w, replica_load (r, m->data, m->size, m->seq) == 0, "a stored form is loaded");
     else if (idcomp_range_parse (m->data, strlen (m->data), &range, NULL) == 0) {
-        check (w, replica_apply (r, m->seq, &range) == 0 || errno == EAGAIN, "a range of the order can be finalized");
+        check (w, replica_apply (r, m->seq, &range) == 0 || errno == EAGAIN, "a range of the order is finalized");
         idcomp_range_fini (&range);
     }
     if (replica_broken (r))
         diag ("%s", replica_broken (r));
     uint64_t digest;
     check (w, orderer_digest (w->o, replica_seq (r), &digest) < 0 || digest == compressor_digest (replica_ids (r)),
-           "who finalized as many ranges has one digest");
+           "replicas that finalized the same number of ranges have the same digest");
 }
 
-/* --- what must hold --- */
+/* --- checks --- */
 
 static bool same (const struct idcomp_uuid *a, const struct idcomp_uuid *b)
 {
@@ -266,12 +266,12 @@ static void check_own_ids (struct world *w, const struct node *node)
 
     for (int i = 0; i < node->nids; i++) {
         check (w, idcomp_decompress (c, node->id[i], &uuid) == 0 && same (&uuid, &node->uuid[i]),
-               "an id that was handed out stays what it is");
-        check (w, idcomp_recompress (c, &uuid, &id) == 0 && id == node->id[i], "its UUID has that id");
+               "an id that was made keeps its UUID");
+        check (w, idcomp_recompress (c, &uuid, &id) == 0 && id == node->id[i], "the UUID of an id gives that id");
     }
 }
 
-/* What a replica holds for final now must be what every other one did. */
+/* The final ids of a replica must be the same as on every other replica. */
 static void check_finals (struct world *w, const struct node *node)
 {
     const struct idcomp *c = replica_ids (node->r);
@@ -283,7 +283,7 @@ static void check_finals (struct world *w, const struct node *node)
         if (idcomp_to_session (c, final, NULL, &id) < 0 || idcomp_decompress (c, id, &uuid) < 0)
             continue;
         if (w->is_final[final])
-            check (w, same (&uuid, &w->final[final]), "what is final stays, and is so for all");
+            check (w, same (&uuid, &w->final[final]), "a final id keeps its UUID, on all replicas");
         w->final[final] = uuid;
         w->is_final[final] = true;
     }
@@ -295,7 +295,7 @@ static void check_end (struct world *w)
         const struct replica *r = w->node[i].r;
         check (w, idcomp_equal (replica_ids (r), orderer_ids (w->o), IDCOMP_WITHOUT_LOCAL),
                "all final spaces are equal");
-        check (w, replica_settled (r) && !replica_broken (r), "all that living sessions made is in the order");
+        check (w, replica_settled (r) && !replica_broken (r), "all ranges of living sessions are ordered");
         check_own_ids (w, &w->node[i]);
         check_finals (w, &w->node[i]);
     }
@@ -309,7 +309,7 @@ static void deliver (struct world *w)
         return;
     int i = w->reliable ? 0 : (int)pick (w, w->nmessages);
     struct message m = w->message[i];
-    if (!w->reliable && pick (w, 8) == 0) /* it comes again later */
+    if (!w->reliable && pick (w, 8) == 0) /* duplicate: it is delivered again later */
         m.data = m.size > 0 ? memcpy (malloc (m.size), m.data, m.size) : NULL;
     else
         memmove (&w->message[i], &w->message[i + 1], (--w->nmessages - i) * sizeof (m));
@@ -345,7 +345,7 @@ static void step (struct world *w)
         deliver (w);
 }
 
-/* Everything arrives now. */
+/* Deliver all messages, without faults. */
 static void settle (struct world *w)
 {
     w->reliable = true;
@@ -376,7 +376,7 @@ static void end (struct world *w)
     free (w);
 }
 
-/* Returns what was wrong, or NULL. */
+/* Returns the violated condition, or NULL. */
 static const char *play (uint64_t seed)
 {
     struct world *w = calloc (1, sizeof (*w));
@@ -409,6 +409,6 @@ int main (int argc, char **argv)
     ok (!wrong, "%llu random histories from seed %llu end in agreement", (unsigned long long)count,
         (unsigned long long)first);
     if (wrong)
-        diag ("seed %llu: not so: %s", (unsigned long long)seed, wrong);
+        diag ("seed %llu: violated: %s", (unsigned long long)seed, wrong);
     return done_testing ();
 }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* orderer.c - rank 0: the one order of the ranges of a document
+/* orderer.c - rank 0: orders the ranges of a document
  *
- * The compressor tells where each session must go on (idcomp_expected ()), so that there is no second table that could
- * disagree with it.  Its own session never makes an id; it is the lowest that there is, so that it hides no other one
- * when a new cluster is compared with its neighbours.
+ * The compressor reports where each session must continue (idcomp_expected ()), so there is no second table that could
+ * contradict it. The compressor's own session makes no ids. It has the lowest session UUID, so that it does not hide
+ * another one when a new cluster is compared with its neighbours.
  *
- * Ranges are kept in a queue in order of their numbers; the newest one has the number 'seq'.
+ * Kept ranges are in a queue in order of number; the newest one has the number 'seq'.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -22,7 +22,7 @@
 
 /* A range that is kept. */
 struct entry {
-    uint64_t digest; /* of the final space before it */
+    uint64_t digest; /* of the final space before this range */
     struct rewind_step step;
     char text[];
 };
@@ -67,7 +67,7 @@ struct orderer *orderer_create (const struct orderer_limits *limits, const void 
     return o;
 }
 
-/* --- what is accepted --- */
+/* --- checks --- */
 
 static int refuse (idt_error_t *errp, int error, const struct idcomp_range *range, const char *why)
 {
@@ -75,31 +75,31 @@ static int refuse (idt_error_t *errp, int error, const struct idcomp_range *rang
                     range->session, why);
 }
 
-/* Returns 1 if the range continues its session, 0 if all of it was ordered before, -1 if it is refused. */
+/* Returns 1 if the range continues its session, 0 if all of it was ordered before, or -1 if it is refused. */
 static int compare (const struct orderer *o, const struct idcomp_range *range, idt_error_t *errp)
 {
     int64_t expected = idcomp_expected (o->ids, range->session);
 
     if (!range->has_ids || range->first < 1 || range->count < 1 || range->count > IDCOMP_ID_MAX)
-        return refuse (errp, EINVAL, range, "it has no ids, or impossible ones");
+        return refuse (errp, EINVAL, range, "it has no ids, or its numbers are out of range");
     if (range->first == expected)
         return 1;
     if (range->first > expected)
         return refuse (errp, EINVAL, range, "ids of that session are missing before it");
     if (range->count > expected - range->first)
-        return refuse (errp, EINVAL, range, "a part of it was ordered before: ranges must not be cut anew");
+        return refuse (errp, EINVAL, range, "a part of it was ordered before: send a range again with the same bounds");
     return 0;
 }
 
-/* Whatever a range may add: one session, one cluster. */
+/* Check the limits, as if the range added one session and one cluster, the most that it can add. */
 static int check_room (const struct orderer *o, const struct idcomp_range *range, idt_error_t *errp)
 {
     struct idcomp_stats stats = idcomp_stats (o->ids);
 
     if (stats.clusters >= o->limits->clusters)
         return refuse (errp, EDQUOT, range, "the document has compressor.max-clusters clusters: it is full");
-    if (range->first == 1 && stats.sessions > o->limits->sessions) /* one of them is our own */
-        return refuse (errp, EDQUOT, range, "the document has compressor.max-sessions sessions: it takes no more");
+    if (range->first == 1 && stats.sessions > o->limits->sessions) /* one of them is the orderer's own */
+        return refuse (errp, EDQUOT, range, "the document already has compressor.max-sessions sessions");
     return 0;
 }
 
@@ -152,7 +152,7 @@ int orderer_add (struct orderer *o, const struct idcomp_range *range, idt_error_
     return 1;
 }
 
-/* --- what is known --- */
+/* --- reading --- */
 
 int64_t orderer_seq (const struct orderer *o)
 {

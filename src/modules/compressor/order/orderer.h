@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* orderer.h - rank 0: the one order of the ranges of a document
+/* orderer.h - rank 0: orders the ranges of a document
  *
- * 1. A range gets the next number if and only if it continues its session: what was ordered before is dropped,
- *    gaps and overlaps are refused.  So a range may be sent any number of times.
- * 2. What is numbered is told to nobody before it is stored: whoever owns the orderer gives ranges above
- *    orderer_stored_seq () to the store, and says with orderer_stored () that they are there.
- * 3. The last ranges that are stored are kept for those who missed some (doc/design/compressor.md).
+ * 1. A range gets the next number if and only if it continues its session. A range that was ordered before is dropped;
+ *    gaps and overlaps are refused. So a range may be sent any number of times.
+ * 2. A numbered range must not be published before it is stored: the owner of the orderer stores the ranges above
+ *    orderer_stored_seq (), and then calls orderer_stored ().
+ * 3. The last stored ranges are kept for ranks that missed some (doc/design/compressor.md).
  */
 #ifndef COMPRESSOR_ORDERER_H
 #define COMPRESSOR_ORDERER_H
@@ -18,56 +18,54 @@
 struct orderer;
 
 struct orderer_limits {
-    uint32_t sessions; /* of a document */
+    uint32_t sessions; /* the most of a document */
     uint32_t clusters;
-    uint32_t window; /* ranges kept, >= 1 */
+    uint32_t window; /* number of stored ranges that are kept, at least 1 */
 };
 
-/* The longest text of a range in bytes, with its NUL. */
+/* The most bytes of a range's text, with its NUL. */
 #define ORDERER_RANGE_MAX 65536
 
-/* Make the orderer of a document from a stored form of any session without local state (NULL: a new document), in
- * which ranges 1 ... 'seq' are finalized.  'limits' are borrowed, and may change.  Returns NULL with errno as
- * idcomp_load ().
+/* Create the orderer of a document from a stored form in which ranges 1 ... 'seq' are finalized; NULL: a new document.
+ * The form may come from any session, and has no local state. 'limits' is borrowed, and may change later. Returns NULL
+ * with errno as idcomp_load () sets it.
  */
 struct orderer *orderer_create (const struct orderer_limits *limits, const void *form, size_t size, int64_t seq);
-void orderer_destroy (struct orderer *o); /* NULL is fine; keeps errno */
+void orderer_destroy (struct orderer *o); /* NULL is allowed; errno is kept */
 
-/* Order a range.  Returns 1 if it is new and has its number, 0 if it was ordered before, or -1 with errno set, 'errp'
+/* Order a range. Returns 1 if it is new and got its number, 0 if it was ordered before, or -1 with errno set, 'errp'
  * filled and nothing changed:
- *   EINVAL  no range, a gap, an overlap or a collision: refused for good
+ *   EINVAL  not a range, a gap, an overlap or a collision: the range will never be accepted
  *   EDQUOT  the document is full
- *   ENOMEM
+ *   ENOMEM  out of memory
  */
 int orderer_add (struct orderer *o, const struct idcomp_range *range, idt_error_t *errp);
 
-/* The number of the newest range; of the newest one that is stored. */
+/* The number of the newest range; the number of the newest stored range. */
 int64_t orderer_seq (const struct orderer *o);
 int64_t orderer_stored_seq (const struct orderer *o);
 
-/* All ranges up to orderer_seq () are stored. */
+/* Report that all ranges up to orderer_seq () are stored. */
 void orderer_stored (struct orderer *o);
 
-/* The JSON text of range number 'seq' where it is kept, else NULL.  Borrowed, valid until the next call that changes
- * 'o'.
- */
+/* The JSON text of range 'seq', or NULL if it is not kept. Borrowed, valid until the next call that changes 'o'. */
 const char *orderer_range (const struct orderer *o, int64_t seq);
 
-/* The digest (libcompressor/rewind.h) of the final space after range 'seq', in '*digest'.  Returns 0, or -1 where it is
- * not kept any more or 'seq' is beyond orderer_seq ().
+/* Store the digest (libcompressor/rewind.h) of the final space after range 'seq' in '*digest'. Returns 0, or -1 if that
+ * digest is no longer kept or 'seq' is above orderer_seq ().
  */
 int orderer_digest (const struct orderer *o, int64_t seq, uint64_t *digest);
 
-/* The compressor that finalized all ranges up to orderer_seq ().  Borrowed; look, but do not change. */
+/* The compressor that finalized all ranges up to orderer_seq (). Borrowed; the caller must not change it. */
 const struct idcomp *orderer_ids (const struct orderer *o);
 
-/* The stored form at orderer_seq (), or at orderer_stored_seq (), in '*size' bytes, for the caller to free.  Returns
- * NULL with errno ENOMEM.
+/* The stored form with all ranges up to orderer_seq (), or up to orderer_stored_seq (), of '*size' bytes. The caller
+ * frees it. Return NULL with errno ENOMEM.
  */
 void *orderer_save (const struct orderer *o, size_t *size);
 void *orderer_save_stored (const struct orderer *o, size_t *size);
 
-/* What idcomp_stats () of orderer_ids () were at orderer_stored_seq (). */
+/* idcomp_stats () of orderer_ids (), as of orderer_stored_seq (). */
 struct idcomp_stats orderer_stored_stats (const struct orderer *o);
 
 #endif /* COMPRESSOR_ORDERER_H */

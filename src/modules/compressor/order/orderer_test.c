@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* orderer_test.c - each range is ordered once, and nothing else is */
+/* orderer_test.c - each valid range is ordered once; other ranges are refused */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,13 +22,13 @@ static struct orderer *create (const struct orderer_limits *limits, const void *
     struct orderer *o = orderer_create (limits, form, size, seq);
 
     if (!o)
-        bail_out ("an orderer can't be made");
+        bail_out ("cannot create an orderer");
     return o;
 }
 
 static const struct orderer_limits roomy = { .sessions = 100, .clusters = 100, .window = 3 };
 
-/* 1: ordered, 0: was before, or minus errno. */
+/* Returns 1: ordered now, 0: ordered before, or minus errno. */
 static int add_sized (struct orderer *o, const char *session, int64_t first, int64_t count, int64_t size)
 {
     struct idcomp_range range = { .has_ids = true, .first = first, .count = count, .cluster_size = size };
@@ -49,10 +49,11 @@ static void check_order (void)
 
     ok (orderer_seq (o) == 0, "a new document has no ranges");
     ok (add (o, A, 1, 2) == 1 && orderer_seq (o) == 1, "the first range has number 1");
-    ok (add (o, B, 1, 3) == 1 && orderer_seq (o) == 2, "that of another session comes next");
-    ok (add (o, A, 1, 2) == 0 && orderer_seq (o) == 2, "a range that comes again is dropped");
-    ok (add (o, A, 3, 4) == 1 && add (o, A, 1, 2) == 0 && add (o, A, 3, 4) == 0, "an older one, too");
-    ok (strstr (orderer_range (o, 3), "\"firstGenCount\":3"), "ranges are kept as text");
+    ok (add (o, B, 1, 3) == 1 && orderer_seq (o) == 2, "the range of another session has the next number");
+    ok (add (o, A, 1, 2) == 0 && orderer_seq (o) == 2, "a range that is sent again is dropped");
+    ok (add (o, A, 3, 4) == 1 && add (o, A, 1, 2) == 0 && add (o, A, 3, 4) == 0,
+        "older ranges that are sent again are dropped");
+    ok (strstr (orderer_range (o, 3), "\"firstGenCount\":3"), "the text of a range is kept");
     orderer_destroy (o);
 }
 
@@ -69,15 +70,14 @@ static void check_refused (void)
     ok (add (o, A, 0, 5) == -EINVAL && add (o, A, -1, 6) == -EINVAL && add (o, A, 5, 0) == -EINVAL
             && add (o, A, 5, -1) == -EINVAL && add (o, A, 1, INT64_MAX) == -EINVAL
             && add (o, A, 5, INT64_MAX) == -EINVAL,
-        "impossible numbers are refused");
+        "numbers out of range are refused");
     ok (add_sized (o, A, 5, 1, 0) == -EINVAL && add_sized (o, A, 5, 1, IDCOMP_CLUSTER_SIZE_MAX + 1) == -EINVAL,
-        "an impossible cluster size is refused");
-    ok (add (o, "nonsense", 1, 1) == -EINVAL, "no session is refused: %s", error.text);
+        "a cluster size out of range is refused");
+    ok (add (o, "nonsense", 1, 1) == -EINVAL, "an invalid session UUID is refused: %s", error.text);
     ok (add (o, A_PLUS_5, 1, 1) == -EINVAL, "a collision is refused: %s", error.text);
     ok (add (o, OWN, 1, 1) == -EINVAL, "the orderer's own session is refused: %s", error.text);
-    ok (orderer_seq (o) == 1 && add (o, A, 5, 1) == 1 && add (o, B, 1, 1) == 1,
-        "nothing that was refused leaves a trace");
-    ok (!orderer_range (o, 4) && strstr (orderer_range (o, 3), B), "nor a text");
+    ok (orderer_seq (o) == 1 && add (o, A, 5, 1) == 1 && add (o, B, 1, 1) == 1, "refused ranges change no session");
+    ok (!orderer_range (o, 4) && strstr (orderer_range (o, 3), B), "refused ranges leave no text");
     orderer_destroy (o);
 }
 
@@ -91,7 +91,7 @@ static void check_long_range (void)
     for (size_t i = 0; i < range.nruns; i++)
         range.runs[i] = (struct idcomp_run){ 2 * (int64_t)i + 1, 1 };
     ok (orderer_add (o, &range, &error) < 0 && errno == EINVAL && orderer_seq (o) == 0,
-        "an over-long range is refused: %s", error.text);
+        "a range with a text that is too long is refused: %s", error.text);
     idcomp_range_fini (&range);
     orderer_destroy (o);
 }
@@ -101,11 +101,11 @@ static void check_limits (void)
     const struct orderer_limits tight = { .sessions = 2, .clusters = 3, .window = 1 };
     struct orderer *o = create (&tight, NULL, 0, 0);
 
-    ok (add (o, A, 1, 1) == 1 && add (o, B, 1, 1) == 1, "a document takes its number of sessions");
-    ok (add (o, C, 1, 1) == -EDQUOT, "and no more: %s", error.text);
-    ok (add (o, A, 2, 9) == 1, "those that are there go on");
-    ok (add (o, B, 2, 9) == -EDQUOT, "until there are as many clusters as there may be: %s", error.text);
-    ok (add (o, A, 1, 1) == 0, "what was ordered stays so");
+    ok (add (o, A, 1, 1) == 1 && add (o, B, 1, 1) == 1, "a document accepts its limit of sessions");
+    ok (add (o, C, 1, 1) == -EDQUOT, "a further session is refused: %s", error.text);
+    ok (add (o, A, 2, 9) == 1, "sessions of a full document continue");
+    ok (add (o, B, 2, 9) == -EDQUOT, "a range above the limit of clusters is refused: %s", error.text);
+    ok (add (o, A, 1, 1) == 0, "a range that was ordered before is dropped in a full document");
     orderer_destroy (o);
 }
 
@@ -116,11 +116,12 @@ static void check_window (void)
 
     for (int i = 0; i < 5; i++)
         add (o, A, first++, 1);
-    ok (orderer_stored_seq (o) == 0 && orderer_range (o, 1) && orderer_range (o, 5), "what is not stored is kept");
+    ok (orderer_stored_seq (o) == 0 && orderer_range (o, 1) && orderer_range (o, 5),
+        "ranges that are not stored are kept");
     orderer_stored (o);
     ok (orderer_stored_seq (o) == 5 && !orderer_range (o, 2) && orderer_range (o, 3) && orderer_range (o, 5),
-        "then only the last ones are");
-    ok (!orderer_range (o, 6) && !orderer_range (o, 0), "what is not there is not told");
+        "of the stored ranges only the last ones are kept");
+    ok (!orderer_range (o, 6) && !orderer_range (o, 0), "unknown numbers have no text");
     orderer_destroy (o);
 }
 
@@ -147,11 +148,12 @@ static void check_stored_view (void)
     add (o, B, 5, 3);
     void *form = orderer_save_stored (o, &size);
     ok (equal_forms (form, size, then, then_size) && orderer_stored_stats (o).clusters == 2,
-        "what is stored can be had while more is ordered");
+        "the stored form has no ranges that were ordered later");
     orderer_stored (o);
     form = orderer_save_stored (o, &size);
     then = orderer_save (o, &then_size);
-    ok (equal_forms (form, size, then, then_size) && orderer_stored_stats (o).clusters == 4, "then it is all");
+    ok (equal_forms (form, size, then, then_size) && orderer_stored_stats (o).clusters == 4,
+        "after these are stored the form has them");
     orderer_destroy (o);
 }
 
@@ -165,11 +167,11 @@ static void check_digests (void)
         add (o, A, i, 1);
         orderer_digest (o, i, &d[i]);
     }
-    orderer_stored (o); /* keeps 3 */
+    orderer_stored (o); /* the window keeps 3 ranges */
     ok (orderer_digest (o, 5, &before) == 0 && before == d[5] && orderer_digest (o, 3, &before) == 0 && before == d[3]
             && orderer_digest (o, 2, &before) == 0 && before == d[2],
-        "digests are kept from the one before the first range that is kept");
-    ok (orderer_digest (o, 1, &before) < 0 && orderer_digest (o, 6, &before) < 0, "others are not told");
+        "digests are kept from before the first kept range on");
+    ok (orderer_digest (o, 1, &before) < 0 && orderer_digest (o, 6, &before) < 0, "other digests are not known");
     orderer_destroy (o);
 }
 
@@ -183,16 +185,17 @@ static void check_reload (void)
     void *form = orderer_save (o, &size);
     struct orderer *again = create (&roomy, form, size, 2);
     ok (idcomp_equal (orderer_ids (o), orderer_ids (again), IDCOMP_WITHOUT_LOCAL) && orderer_seq (again) == 2,
-        "a stored form brings all back");
-    ok (add (again, A, 1, 4) == 0 && add (again, A, 5, 1) == 1 && orderer_seq (again) == 3, "the order goes on");
-    ok (!orderer_range (again, 2) && orderer_range (again, 3), "what was before is known only as a whole");
+        "a stored form restores all clusters");
+    ok (add (again, A, 1, 4) == 0 && add (again, A, 5, 1) == 1 && orderer_seq (again) == 3,
+        "ordering continues after a reload");
+    ok (!orderer_range (again, 2) && orderer_range (again, 3), "ranges of the form have no text, later ones have");
     free (form);
     orderer_destroy (o);
     orderer_destroy (again);
     ok (!orderer_create (&roomy, "damaged", 7, 0) && errno == IDCOMP_ECORRUPT_LENGTH, "a damaged form is refused");
     errno = EINTR;
     orderer_destroy (NULL);
-    ok (errno == EINTR, "nothing can be destroyed, and errno is kept");
+    ok (errno == EINTR, "destroying NULL does nothing and keeps errno");
 }
 
 int main (void)

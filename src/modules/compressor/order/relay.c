@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* relay.c - elements combined on their way up
+/* relay.c - combines elements on their way up
  *
- * Two lists in order of arrival: what is under way, then what waits.  An element that failed with its request returns
- * to the front, so that the ranges of a session never overtake each other.
+ * Elements are in two lists in order of arrival: those under way, then those that wait. If a request fails, its
+ * elements return to the front of the waiting ones, so that ranges of a session never overtake each other.
  */
 #include <errno.h>
 #include <stdbool.h>
@@ -36,7 +36,7 @@ struct relay *relay_create (size_t limit)
     return r;
 }
 
-/* Tell the owner what became of an element that is in no list any more. */
+/* Answer an element that is in no list any longer. */
 static void answer (struct relay *r, struct relay_element *e, const struct relay_result *result)
 {
     r->stats.elements--;
@@ -79,7 +79,7 @@ struct relay_element *relay_add_new (struct relay *r, struct relay_element eleme
     return e;
 }
 
-/* One element goes in any case, then as many as fit. */
+/* The first element is sent in any case, further ones while they fit. */
 const struct relay_element *relay_next (struct relay *r)
 {
     size_t ranges = 0, bytes = 0;
@@ -111,7 +111,7 @@ size_t relay_under_way (const struct relay *r)
     return r->nunder_way;
 }
 
-/* The list is ours alone meanwhile: who is answered may add elements. */
+/* The elements are moved to a private list first, because a reply function may add elements. */
 void relay_answered (struct relay *r, const struct relay_result *results)
 {
     struct list done = TAILQ_HEAD_INITIALIZER (done);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* relay_test.c - elements go up together, in order, and each is answered once */
+/* relay_test.c - elements are sent up together, in order, and each is answered once */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,12 +11,12 @@
 
 #define MAX 16
 
-/* What was answered to elements 1 ... MAX - 1. */
+/* The answers to elements 1 ... MAX - 1. */
 struct answers {
     int count[MAX];
     int errnum[MAX];
     int64_t seq[MAX];
-    struct relay *add_to; /* add element 9 there while answering */
+    struct relay *add_to; /* the reply function adds element 9 to this relay */
 };
 
 static void reply_cb (void *arg, size_t i, const struct relay_result *result);
@@ -53,11 +53,11 @@ static struct relay *create (size_t limit)
     struct relay *r = relay_create (limit);
 
     if (!r)
-        bail_out ("a relay can't be made");
+        bail_out ("cannot create a relay");
     return r;
 }
 
-/* The numbers of what goes up now, as digits. */
+/* The numbers of the elements that are sent now, as digits. */
 static const char *next (struct relay *r)
 {
     static char buf[MAX];
@@ -75,28 +75,28 @@ static void check_combining (void)
     struct relay *r = create (100);
     const struct relay_result results[] = { { .seq = 5 }, { .errnum = EINVAL, .text = "no" } };
 
-    ok (strcmp (next (r), "") == 0, "nothing goes up at first");
+    ok (strcmp (next (r), "") == 0, "without elements nothing is sent");
     add (r, &a, 1, 1, RELAY_NEVER);
-    ok (strcmp (next (r), "1") == 0, "an element goes up at once");
+    ok (strcmp (next (r), "1") == 0, "a single element is sent immediately");
     add (r, &a, 2, 1, RELAY_NEVER);
     add (r, &a, 3, 1, RELAY_NEVER);
-    ok (strcmp (next (r), "") == 0, "others wait while it is under way");
+    ok (strcmp (next (r), "") == 0, "further elements wait while it is under way");
     relay_answered (r, results);
-    ok (a.count[1] == 1 && a.seq[1] == 5 && a.errnum[1] == 0, "it is answered");
-    ok (strcmp (next (r), "23") == 0 && relay_under_way (r) == 2, "then the others go together");
+    ok (a.count[1] == 1 && a.seq[1] == 5 && a.errnum[1] == 0, "the element is answered");
+    ok (strcmp (next (r), "23") == 0 && relay_under_way (r) == 2, "the waiting elements are sent together");
     relay_failed (r);
     add (r, &a, 4, 1, RELAY_NEVER);
     ok (a.count[2] + a.count[3] == 0 && strcmp (next (r), "234") == 0,
-        "what failed goes again, before what came later");
+        "elements of a failed request are sent again, before later ones");
     relay_failed (r);
     next (r);
     a.add_to = r;
     relay_answered (r, (struct relay_result[]){ results[0], results[1], results[0] });
-    ok (a.errnum[2] == 0 && a.errnum[3] == EINVAL && a.errnum[4] == 0, "each gets its own answer");
-    ok (strcmp (next (r), "9") == 0, "who is answered may add another one");
-    ok (relay_stats (r).elements == 1 && relay_stats (r).ranges == 1, "elements are counted");
+    ok (a.errnum[2] == 0 && a.errnum[3] == EINVAL && a.errnum[4] == 0, "each element gets its own answer");
+    ok (strcmp (next (r), "9") == 0, "a reply function may add an element");
+    ok (relay_stats (r).elements == 1 && relay_stats (r).ranges == 1, "held elements are counted");
     relay_destroy (r);
-    ok (a.count[9] == 1 && a.errnum[9] == ECANCELED, "what is left at the end is answered");
+    ok (a.count[9] == 1 && a.errnum[9] == ECANCELED, "an element that is left at the end is answered");
 }
 
 static void check_limits (void)
@@ -104,16 +104,17 @@ static void check_limits (void)
     struct answers a = { 0 };
     struct relay *r = create (10);
 
-    ok (add (r, &a, 1, 11, RELAY_NEVER) == 0, "one element is taken whatever its size");
-    ok (add (r, &a, 2, 1, RELAY_NEVER) < 0 && errno == EAGAIN, "more than the limit are not");
-    ok (add_text (r, &a, 3, NULL, 1, RELAY_NEVER) < 0 && errno == ENOMEM, "no text is no memory");
+    ok (add (r, &a, 1, 11, RELAY_NEVER) == 0, "an element larger than the limit is accepted if no other is held");
+    ok (add (r, &a, 2, 1, RELAY_NEVER) < 0 && errno == EAGAIN, "an element above the limit is refused");
+    ok (add_text (r, &a, 3, NULL, 1, RELAY_NEVER) < 0 && errno == ENOMEM,
+        "an element without text is refused with ENOMEM");
     relay_destroy (r);
-    ok (a.count[1] == 1 && a.count[2] == 0, "what was not taken is not answered");
+    ok (a.count[1] == 1 && a.count[2] == 0, "a refused element is not answered");
 
     r = create (100000);
     add (r, &a, 1, RELAY_BATCH_RANGES, RELAY_NEVER);
     add (r, &a, 2, 1, RELAY_NEVER);
-    ok (strcmp (next (r), "1") == 0, "a batch has a number of ranges");
+    ok (strcmp (next (r), "1") == 0, "a request has at most RELAY_BATCH_RANGES ranges");
     relay_answered (r, &(struct relay_result){ .seq = 1 });
     next (r);
     relay_answered (r, &(struct relay_result){ .seq = 1 });
@@ -122,16 +123,16 @@ static void check_limits (void)
     big[RELAY_BATCH_BYTES] = '\0';
     add_text (r, &a, 3, big, 1, RELAY_NEVER);
     add (r, &a, 4, 1, RELAY_NEVER);
-    ok (strcmp (next (r), "3") == 0, "and of bytes");
+    ok (strcmp (next (r), "3") == 0, "a request has at most RELAY_BATCH_BYTES bytes");
     relay_destroy (r);
-    ok (a.count[3] == 1 && a.count[4] == 1, "all are answered at the end");
+    ok (a.count[3] == 1 && a.count[4] == 1, "all elements are answered at the end");
 
     r = create (100);
     struct relay_element *e = relay_add_new (r, (struct relay_element){
                                                     .reply = reply_cb, .arg = &a, .index = 5, .text = strdup ("{}") });
     e->arg = NULL;
     relay_destroy (r);
-    ok (a.count[5] == 0, "who is not there any more is not told");
+    ok (a.count[5] == 0, "an element whose arg was set to NULL is not answered");
 }
 
 static void check_deadlines (void)
@@ -145,17 +146,17 @@ static void check_deadlines (void)
     add (r, &a, 3, 1, 2000);
     add (r, &a, 4, 1, RELAY_NEVER);
     relay_expire (r, 999);
-    ok (a.count[2] == 0, "before its deadline an element waits");
+    ok (a.count[2] == 0, "an element waits until its deadline");
     relay_expire (r, 1000);
-    ok (a.count[2] == 1 && a.errnum[2] == EHOSTUNREACH && a.count[3] == 0, "then it fails");
-    ok (a.count[1] == 0, "what is under way does not");
+    ok (a.count[2] == 1 && a.errnum[2] == EHOSTUNREACH && a.count[3] == 0, "an element fails at its deadline");
+    ok (a.count[1] == 0, "an element under way does not fail at its deadline");
     relay_failed (r);
     relay_expire (r, UINT64_MAX - 1);
-    ok (a.count[1] == 1 && a.count[3] == 1 && a.count[4] == 0, "what has no deadline never does");
+    ok (a.count[1] == 1 && a.count[3] == 1 && a.count[4] == 0, "an element without a deadline does not fail");
     relay_destroy (r);
     errno = EINTR;
     relay_destroy (NULL);
-    ok (errno == EINTR, "nothing can be destroyed, and errno is kept");
+    ok (errno == EINTR, "destroying NULL does nothing and keeps errno");
 }
 
 int main (void)

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* edits.c - rank 0: documents end, or have another name
+/* edits.c - rank 0: deletes and renames documents
  *
- * Such a request is the last of its group.  Its document stays as it is until the group is stored; what comes after it
- * sees the document gone, or under its new name.  Where the group cannot be stored nothing has happened.
+ * Such a request is the last of its group. Its document stays unchanged until the group is stored; later requests find
+ * it deleted or renamed. If the group cannot be stored, the document stays as it was.
  *
- * A document is its UUID: who joined it goes on under any name, and finds nothing under the UUID of one that was
- * deleted, whatever has its name now.
+ * A document is identified by its UUID: a session continues after a rename, and finds no document under the UUID of a
+ * deleted one, even if another document has its name now.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -23,7 +23,7 @@ static void answer_edit (struct root *root, const struct root_task *task)
     module_respond_object (root->service->h, task->msg, json_incref (task->results));
 }
 
-/* Whose it is may do it, and the owner of the instance. */
+/* Only the owner of the document and the instance owner may change it. */
 static int check_user (const struct root_document *doc, const idt_msg_t *msg, idt_error_t *errp)
 {
     struct idt_cred user = idt_msg_cred (msg);
@@ -31,13 +31,12 @@ static int check_user (const struct root_document *doc, const idt_msg_t *msg, id
     if ((user.rolemask & IDT_ROLE_OWNER) || (doc->owner != IDT_USERID_UNKNOWN && user.userid == doc->owner))
         return 0;
     return errsetf (errp, EPERM,
-                    "document '%s' is not of user %" PRIu32
-                    ": who made it may delete or rename it, and the owner of the "
-                    "instance",
+                    "document '%s' does not belong to user %" PRIu32
+                    ": only its creator and the instance owner may delete or rename it",
                     doc->name, user.userid);
 }
 
-/* The document of a request that the asker may change, with what it will be answered.  NULL with errno set. */
+/* The document of a request, if the requester may change it; the task gets its answer. Returns NULL with errno set. */
 static struct root_document *find_own (struct root *root, struct root_task *task, const json_t *o, idt_error_t *errp)
 {
     struct root_document *doc = root_find (root, o, errp);
@@ -64,7 +63,7 @@ int root_begin_delete (struct root *root, struct root_task *task, const json_t *
 static int check_new_name (struct root *root, const char *name, idt_error_t *errp)
 {
     if (!name)
-        return errsetf (errp, EPROTO, "name must be a string: what the document is to be called");
+        return errsetf (errp, EPROTO, "name must be a string: the new name of the document");
     if (docwire_check_name (name, errp) < 0)
         return -1;
     for (uint32_t i = 0; i < root->ndocs; i++)
@@ -94,7 +93,7 @@ void root_edit_store (const struct root *root, struct store_change *change)
         change->deleted = true;
 }
 
-/* Sessions ask rank 0 when they hear of it: its answer is what counts. */
+/* Publish the change. Sessions that receive the event ask rank 0, whose answer counts. */
 void root_edit_done (struct root *root)
 {
     struct root_document *doc = root->edit.doc;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* reads.c - rank 0: what is told of documents as they are stored
+/* reads.c - rank 0: answers from stored documents
  *
- * Who reads waits for no commit: ranges, and forms (orderer_save_stored ()), are told up to the last one that is
- * stored, also while more is being stored, or a disk fails or hangs.
+ * A read does not wait for a commit. Ranges and forms (orderer_save_stored ()) are sent up to the last stored range,
+ * also while more is being stored, or while the disk fails or hangs.
  *
- * Documents take turns, by the bytes of their answers, and after TURN_BYTES whatever else there is to do comes first.
- * A form that is too large for one answer is made once and kept while its pieces are asked for: each asker has one
- * piece under way.
+ * Documents take turns by the bytes of their answers; after TURN_BYTES other events of the reactor are handled. A form
+ * that is too large for one answer is made once, and kept while its pieces are requested: each requester has one piece
+ * under way.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -20,10 +20,10 @@
 
 #define TURN_BYTES ((size_t)1 << 20)
 #define QUANTUM 65536
-#define KEPT_MAX ((size_t)128 << 20) /* bytes of forms that are kept */
-#define KEPT_IDLE_MS 2000            /* a form that nobody asked for so long makes room */
+#define KEPT_MAX ((size_t)128 << 20) /* the most bytes of kept forms */
+#define KEPT_IDLE_MS 2000            /* a form that was not requested for so long is dropped if others need space */
 #define SMALL_COST 256
-#define LIST_KEY 0 /* documents have their ids, from 1 on */
+#define LIST_KEY 0 /* the key for turns of lists; documents use their ids, from 1 on */
 
 static void read_destroy (struct root_task *read)
 {
@@ -82,7 +82,7 @@ void root_reads_tick (struct root *root)
     service_arm (root->service);
 }
 
-/* Whether the kept form is the newest or, for one who may be behind, all ranges since can be fetched. */
+/* Whether the kept form can be sent: it is the newest, or 'behind' is set and all later ranges can be fetched. */
 static bool kept_will_do (const struct root_document *doc, bool behind)
 {
     int64_t seq = doc->kept.seq;
@@ -91,7 +91,7 @@ static bool kept_will_do (const struct root_document *doc, bool behind)
            && (seq == orderer_stored_seq (doc->orderer) || (behind && orderer_range (doc->orderer, seq + 1)));
 }
 
-/* Keep a form (stolen) that is large.  Returns 0, or -1 with errno set where there is no room. */
+/* Keep a large form, which is taken over. Returns 0, or -1 with errno EAGAIN if there is no space. */
 static int keep (struct root *root, struct root_document *doc, void *form, size_t size)
 {
     uint64_t now_ms = service_now_ms ();
@@ -117,7 +117,7 @@ static void answer_piece (struct root *root, const idt_msg_t *msg, struct root_d
                                        doc->kept.bytes, doc->kept.size, offset));
 }
 
-/* A form that fits into one answer is made for each. */
+/* Answer with the stored form. A form that fits into one answer is made again for each request. */
 static void answer_form (struct root *root, const idt_msg_t *msg, struct root_document *doc, bool behind)
 {
     int64_t seq = orderer_stored_seq (doc->orderer);
@@ -136,7 +136,9 @@ static void answer_form (struct root *root, const idt_msg_t *msg, struct root_do
         free (form);
     }
     else if (keep (root, doc, form, size) < 0)
-        service_respond_error (root->service, msg, errno, "too many large documents are read at once: ask again later");
+        service_respond_error (root->service, msg, errno,
+                               "too many large documents are read at the same time: try "
+                               "again later");
     else
         answer_piece (root, msg, doc, 0);
 }
@@ -155,7 +157,7 @@ static void answer_state (struct root *root, const struct root_task *read)
 
     if (!doc->kept.bytes || doc->kept.seq != read->seq)
         service_respond_error (root->service, read->msg, EAGAIN,
-                               "this form is not kept any more: begin again with the newest");
+                               "this form is no longer kept: begin again with the newest");
     else if (read->offset >= doc->kept.size)
         service_respond_error (root->service, read->msg, EINVAL, "offset is beyond the end of the form");
     else
@@ -179,7 +181,7 @@ static void answer_fetch (struct root *root, const struct root_task *read)
                                             root_range_text, doc->orderer));
 }
 
-/* --- what is asked for ---------------------------------------------------------------------------------- */
+/* --- beginning a read ----------------------------------------------------------------------------------- */
 
 static int begin_list (struct root *root, struct root_task *read, const json_t *o, idt_error_t *errp)
 {
@@ -220,7 +222,7 @@ static int begin_fetch (struct root *root, struct root_task *read, const json_t 
     return 0;
 }
 
-/* Four characters of text are three bytes. */
+/* 'offset' counts characters of base64 text; four of them are three bytes of the form. */
 static int begin_state (struct root *root, struct root_task *read, const json_t *o, idt_error_t *errp)
 {
     json_int_t offset = json_integer_value (json_object_get (o, "offset"));
@@ -228,7 +230,7 @@ static int begin_state (struct root *root, struct root_task *read, const json_t 
     if (!(read->doc = root_find_joined (root, o, 0, errp)))
         return -1;
     if (offset < 0 || offset % 4 != 0)
-        return errsetf (errp, EINVAL, "offset=%lld: must be where a piece of the text begins", (long long)offset);
+        return errsetf (errp, EINVAL, "offset=%lld: must be a multiple of 4, from 0 on", (long long)offset);
     read->seq = json_integer_value (json_object_get (o, "seq"));
     read->offset = (size_t)offset / 4 * 3;
     read->answer = answer_state;
@@ -263,7 +265,7 @@ static int put (struct root *root, const struct root_task *read)
     return 0;
 }
 
-/* Joining a document that is not there, or not stored yet, makes it. */
+/* Whether a join creates its document, because the document does not exist or is not stored yet. */
 static bool makes_document (const struct root_method *method, const struct root_task *read, int errnum)
 {
     return method->begin == begin_join && (read->doc ? read->doc->form_seq < 0 : errnum == ENOENT);
@@ -283,16 +285,16 @@ bool root_read (struct root *root, const idt_msg_t *msg)
     if (rc < 0)
         service_respond_error (root->service, msg, errnum, error.text);
     else if (read.doc && read.doc->form_seq < 0)
-        service_respond_error (root->service, msg, EAGAIN, "the document is being made: ask again");
+        service_respond_error (root->service, msg, EAGAIN, "the document is being created: try again");
     else if (put (root, &read) < 0)
         service_respond_error (root->service, msg, errno,
-                               "too many requests wait for rank 0 (compressor.max-waiting): ask again later");
+                               "too many requests wait for rank 0 (compressor.max-waiting): try again later");
     return true;
 }
 
 /* --- turns --------------------------------------------------------------------------------------------- */
 
-/* An idle watcher keeps the reactor from sleeping while requests wait. */
+/* Runs before the reactor sleeps. The idle watcher keeps it from sleeping while reads wait. */
 static void prepare_cb (idt_watcher_t *w, int revents, void *arg)
 {
     struct root *root = arg;

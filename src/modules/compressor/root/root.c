@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* root.c - rank 0: requests in groups, each stored before anything of it is told
+/* root.c - rank 0: handles requests in groups, and stores each group before its results are visible
  *
- * A group is all requests that came while the one before it was stored.  It is done in three steps: each request does
- * to the documents what it asks for (tasks.c); what changed is committed; then events are published, and when the
- * broker has taken them, requests are answered.  So an answer never comes before its event, and between two groups
- * documents are as they are stored.
+ * A group is all requests that arrived while the group before was stored. It has three steps. Each request changes
+ * documents in memory (tasks.c); the changes are committed; then events are published, and when the broker has
+ * confirmed them, the requests are answered. So an answer never arrives before its event, and between two groups all
+ * documents are stored.
  *
- * While a commit fails it is tried again each SERVICE_PAUSE_MS; its requests have been told why, and so is who comes
- * meanwhile.  Whoever repeats a range afterwards finds it ordered.  Documents that it would have made are not made.
- * One that takes longer than half of compressor.timeout counts as failing until it ends.
+ * A commit that fails is repeated every SERVICE_PAUSE_MS. The requests of its group get the reason at the first
+ * failure, and requests that arrive meanwhile get it, too. A range that is sent again later is found ordered. Documents
+ * that the group would have created are not created. A commit that takes longer than half of compressor.timeout counts
+ * as failing until it ends.
  *
- * Where the store cannot be used at all there are no documents: who asks is told why, and the broker is none the worse.
+ * If the store cannot be used at all, there are no documents, and requests get the reason; the broker is not affected.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -29,14 +30,14 @@
 
 static void root_turn (struct root *root);
 
-/* --- the group: what is stored -------------------------------------------------------------------------------- */
+/* --- a group: storing ----------------------------------------------------------------------------------------- */
 
 static bool has_changed (const struct root *root, const struct root_document *doc)
 {
     return doc == root->edit.doc || doc->form_seq < 0 || orderer_seq (doc->orderer) > orderer_stored_seq (doc->orderer);
 }
 
-/* Whether it is time to write the stored form anew.  That costs as much as there are clusters. */
+/* Whether to write the stored form again. The work for that grows with the number of clusters. */
 static bool form_is_due (struct root *root, const struct root_document *doc)
 {
     int64_t since = orderer_seq (doc->orderer) - doc->form_seq;
@@ -79,7 +80,7 @@ static void drop_changes (struct root *root)
     root->nchanges = 0;
 }
 
-/* Note what has to be stored.  Returns 0, or -1 with errno ENOMEM. */
+/* Collect the changes to store. Returns 0, or -1 with errno ENOMEM. */
 static int collect_changes (struct root *root)
 {
     size_t n = 0;
@@ -96,7 +97,7 @@ static int collect_changes (struct root *root)
     return 0;
 }
 
-/* --- the group: what is published ------------------------------------------------------------------------------- */
+/* --- a group: publishing ---------------------------------------------------------------------------------------- */
 
 static void end_group (struct root *root)
 {
@@ -104,7 +105,7 @@ static void end_group (struct root *root)
     root_turn (root);
 }
 
-/* An event that could not be published leaves a gap, which is seen and filled. */
+/* If an event could not be published, ranks notice the gap and fetch the ranges. */
 static void published_cb (idt_future_t *f, void *arg)
 {
     struct upcall *up = arg;
@@ -129,7 +130,7 @@ void root_publish_new (struct root *root, const char *name, char *text)
                == 0)
         root->publishing++;
     else
-        idt_log (root->service->h, LOG_ERR, "cannot publish what became of %s: %s", name, strerror (errno));
+        idt_log (root->service->h, LOG_ERR, "cannot publish the change of document %s: %s", name, strerror (errno));
     root->events++;
     free (text);
 }
@@ -144,7 +145,7 @@ static void publish (struct root *root, const struct root_document *doc, int64_t
                                       doc->orderer));
 }
 
-/* The window is trimmed by orderer_stored (): what is to be published is taken before. */
+/* Publish first: orderer_stored () drops old ranges, which may be among those to publish. */
 static void publish_change (struct root *root, const struct store_change *change)
 {
     struct root_document *doc = change->arg;
@@ -177,10 +178,10 @@ static void take_stored (struct root *root)
         end_group (root);
 }
 
-/* Tell all who wait. */
+/* Answer all waiting requests with the reason. */
 static void fail (struct root *root, int errnum, const idt_error_t *why)
 {
-    if (!root->told || strcmp (root->why.text, why->text) != 0) /* not at each try */
+    if (!root->told || strcmp (root->why.text, why->text) != 0) /* log each reason once */
         idt_log (root->service->h, LOG_CRIT, "%s: no ranges are ordered until they can be stored", why->text);
     root->told = true;
     root->failing = errnum;
@@ -190,7 +191,7 @@ static void fail (struct root *root, int errnum, const idt_error_t *why)
     service_arm (root->service);
 }
 
-/* Documents that were to be made are not made: they are the last ones.  Returns how many are left. */
+/* The number of stored documents. Documents that the failed group would have created are at the end of the list. */
 static uint32_t count_stored (const struct root *root)
 {
     uint32_t n = root->ndocs;
@@ -207,13 +208,13 @@ static void take_failed (struct root *root, int errnum, const idt_error_t *why)
     root_edit_drop (root);
     root_documents_cut (root, count_stored (root));
     if (collect_changes (root) < 0)
-        drop_changes (root); /* again by root_tick () */
+        drop_changes (root); /* root_tick () tries again */
     else if (root->nchanges == 0)
-        root->failing = 0; /* nothing waits for the disk: the next request will see */
+        root->failing = 0; /* nothing is left to store, so the next request tries again */
 }
 
-/* The disk does not answer.  What came of the group is known when it does.  Ranks wait twice as long for us, so that
- * the reason comes to them before they give up.
+/* The disk does not answer in time; the result of the commit is known later. Ranks wait twice as long for rank 0, so
+ * they get this reason before their timeout.
  */
 static void take_late (struct root *root)
 {
@@ -221,8 +222,8 @@ static void take_late (struct root *root)
 
     errprintf (
         &why,
-        "%s/compressor.sqlite: the disk has not answered for %llu ms (half of compressor.timeout): what was asked "
-        "for may be done later",
+        "%s/compressor.sqlite: the disk has not answered for %llu ms (half of compressor.timeout): the requests may "
+        "still be done later",
         root->service->options.statedir, (unsigned long long)root->service->options.timeout_ms / 2);
     fail (root, ETIMEDOUT, &why);
 }
@@ -253,7 +254,7 @@ static void commit (struct root *root)
     store_commit (root->store, root->changes, root->nchanges);
 }
 
-/* --- from group to group ------------------------------------------------------------------------------------------ */
+/* --- one group after another -------------------------------------------------------------------------------------- */
 
 static void start_group (struct root *root)
 {
@@ -285,13 +286,13 @@ void root_request (struct root *root, const idt_msg_t *msg)
         root_turn (root);
 }
 
-/* What a child wants ordered stays: it is for more than one client. */
+/* Drop the waiting requests of a client. The orders of child brokers stay, because they are for several clients. */
 void root_forget (struct root *root, const idt_msg_t *disconnect)
 {
     service_forget (&root->waiting, disconnect);
 }
 
-/* Try again what could not be stored, or not even be noted. */
+/* Try again to store changes; collect them first if memory was short before. */
 static void retry (struct root *root)
 {
     if (root->nchanges == 0 && collect_changes (root) < 0) {
@@ -338,7 +339,7 @@ void root_report (const struct root *root, struct metrics *m)
     metrics_put_new (m, METRICS_MAX, "compressor_store_failing", json_integer (root->failing || !root->store));
 }
 
-/* --- life --------------------------------------------------------------------------------------------------------- */
+/* --- start and end ------------------------------------------------------------------------------------------------ */
 
 static int read_document_cb (void *arg, const struct store_document *d, idt_error_t *errp)
 {
@@ -361,7 +362,7 @@ static int read_range_cb (void *arg, int64_t seq, const char *text, idt_error_t 
     if (rc == 1)
         return 0;
     errno = EBADMSG;
-    return rc < 0 ? -1 : errprintf (errp, "document %s, range %lld: it is there twice", doc->name, (long long)seq);
+    return rc < 0 ? -1 : errprintf (errp, "document %s, range %lld: it is stored twice", doc->name, (long long)seq);
 }
 
 static void tell_copied (const struct root *root)
@@ -372,10 +373,12 @@ static void tell_copied (const struct root *root)
 
     if (at > 0 && gmtime_r (&at, &tm) && strftime (date, sizeof (date), "%FT%TZ", &tm) > 0)
         idt_log (root->service->h, LOG_WARNING,
-                 "documents are a copy of %s: each is another one from now on, and who has one open is told so", date);
+                 "documents are a copy of %s: each has a new UUID now, and sessions of the original documents are "
+                 "refused",
+                 date);
 }
 
-/* One that cannot be used is as a disk that fails for ever. */
+/* A store that cannot be used is handled like a disk that always fails. */
 static void open_store (struct root *root)
 {
     static const struct store_reader reader = { read_document_cb, read_range_cb };
@@ -383,7 +386,7 @@ static void open_store (struct root *root)
     char holder[DATABASE_HOLDER_MAX];
 
     database_holder (holder, NULL);
-    /* What is stored may be more than is allowed now. */
+    /* The limits may be lower now than when the documents were stored. */
     root->limits = (struct orderer_limits){ .sessions = UINT32_MAX,
                                             .clusters = UINT32_MAX,
                                             .window = o->limits.window };
@@ -396,7 +399,7 @@ static void open_store (struct root *root)
     root->failing = errno ? errno : EIO;
     root->told = true;
     root_documents_cut (root, 0);
-    idt_log (root->service->h, LOG_CRIT, "%s: there are no documents until the compressor of rank 0 is loaded again",
+    idt_log (root->service->h, LOG_CRIT, "%s: there are no documents until the compressor of rank 0 is reloaded",
              root->why.text);
 }
 

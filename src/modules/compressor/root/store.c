@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* store.c - the documents of an instance
+/* store.c - the documents of an instance in an SQLite file
  *
  *   documents  id, name, uuid, seq, form: the stored form with ranges 1 ... seq finalized
- *   ranges     document, seq, text: the ranges since
- *   owners     document, userid: whose it is.  Files of a version that did not know that get the table when they are
- *   opened
+ *   ranges     document, seq, text: later ranges
+ *   owners     document, userid: the owner. Files of older versions get this table when they are opened
  *
- * A document is what its form says, and its ranges after that in order; their numbers must follow each other.
+ * The state of a document is its form and then its ranges in order. The numbers of ranges must be consecutive.
  *
- * The database belongs to the worker's thread while a commit is under way, else to the module's.
+ * While a commit is under way the database belongs to the worker's thread, otherwise to the thread of the module.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -52,16 +51,15 @@ static const struct database_kind kind = {
               " seq INTEGER NOT NULL, form BLOB NOT NULL);"
               "CREATE TABLE ranges (document INTEGER NOT NULL, seq INTEGER NOT NULL, text TEXT NOT NULL,"
               " PRIMARY KEY (document, seq)) WITHOUT ROWID;" OWNERS,
-    .advice =
-        "put it and its -wal aside, and a copy in its place, or give it up by idtree state forget; ranks that have "
-        "documents open can still save them",
+    .advice = "move it and its -wal away, then restore a copy or run idtree state forget; ranks that have "
+              "documents open can still save them",
 };
 
 struct store {
     struct database *d;
     sqlite3_stmt *stmt[STATEMENTS];
     struct worker *worker;
-    int64_t copied_s;                   /* what was opened is a copy of then; 0: it is none */
+    int64_t copied_s;                   /* time of the copy that was opened, Unix seconds; 0: not a copy */
     const struct store_change *changes; /* of the commit that is under way */
     size_t nchanges;
 };
@@ -78,7 +76,7 @@ static int run (struct store *st, enum statement s, idt_error_t *errp)
     return rc < 0 ? -1 : 0;
 }
 
-/* Delete rows of a document; of ranges those up to 'seq'. */
+/* Delete the ranges of a document up to 'seq'. */
 static int drop_ranges (struct store *st, int64_t id, int64_t seq, idt_error_t *errp)
 {
     sqlite3_bind_int64 (st->stmt[DROP_RANGES], 1, id);
@@ -137,7 +135,7 @@ static int rename_document (struct store *st, int64_t id, const char *name, idt_
     return run (st, RENAME_DOCUMENT, errp);
 }
 
-/* Ranges that the form of the same change has in it need no rows. */
+/* Ranges that are in the form of the same change are not stored as rows. */
 static int put_change (struct store *st, const struct store_change *change, idt_error_t *errp)
 {
     const struct store_document *doc = &change->document;
@@ -251,8 +249,8 @@ static int read_all (struct store *st, const struct store_reader *reader, void *
 
 /* --- copies ---------------------------------------------------------------------------------------------- */
 
-/* Documents of a copy are others than those that it was made of: who has one of those open, and may know more of it, is
- * told so by the UUID.  SQLite's random bytes are of a generator that the system seeds.
+/* Documents of a copy are different documents and get new UUIDs, so that sessions of the original documents, which may
+ * be ahead of the copy, are refused. SQLite seeds the generator of these random bytes from the system.
  */
 #define NEW_UUID                                                                                                    \
     "lower (hex (randomblob (4)) || '-' || hex (randomblob (2)) || '-4' || substr (hex (randomblob (2)), 2) || '-'" \

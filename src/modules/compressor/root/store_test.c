@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* store_test.c - what was committed is there again, all of it or nothing; a file in use or damaged is refused */
+/* store_test.c - a commit is stored completely or not at all; a file that is in use or damaged is refused */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -21,7 +21,7 @@
 static char dir[64];
 static idt_error_t error;
 
-/* What was read, as a text: NAME@SEQ=FORM followed by the ranges. */
+/* The content that was read, as text: NAME@SEQ=FORM followed by the ranges. */
 static char content[1024];
 
 static int document_cb (void *arg, const struct store_document *doc, idt_error_t *errp)
@@ -68,7 +68,7 @@ static void make_dir (void)
     disk_choose (dir);
 }
 
-/* Returns true if nothing else is left in the folder. */
+/* Returns whether the folder had no other files. */
 static bool remove_dir (const char *folder)
 {
     static const char *const names[] = { "compressor.sqlite", "compressor.sqlite-wal", "compressor.sqlite-journal" };
@@ -96,27 +96,28 @@ static void check_content (void)
     st = open_in (dir);
     ok (st && strcmp (content, "") == 0, "a new file is empty");
     second = open_in (dir);
-    ok (!second && errno == EBUSY && strstr (error.text, "in use by broker 12345678"), "it has one user: %s",
-        error.text);
-    ok (store_result (st, &error) == 0, "without a commit there is no result");
+    ok (!second && errno == EBUSY && strstr (error.text, "in use by broker 12345678"),
+        "a store can be opened once at a time: %s", error.text);
+    ok (store_result (st, &error) == 0, "before any commit there is no result");
     ok (commit (st, made, 2) == 1, "documents are stored with their ranges");
     ok (commit (st, &(struct store_change){ .document = { .id = 1 }, .first = 3, .ranges = cd, .nranges = 2 }, 1) == 1,
-        "ranges are added");
+        "ranges are added to a stored document");
     store_close (st);
     st = open_in (dir);
-    ok (st && strcmp (content, "1:one/U1@0=x,a,b,c,d;2:two/U2@0=y") == 0, "all is there again: %s", content);
+    ok (st && strcmp (content, "1:one/U1@0=x,a,b,c,d;2:two/U2@0=y") == 0, "documents and ranges are read again: %s",
+        content);
     const char *ef[] = { "e", "f" };
     ok (commit (st, &(struct store_change){ { 1, "one", "U1", 5, "form", 4, 1001 }, 5, ef, 2, false, NULL, NULL }, 1)
             == 1,
-        "a form takes the place of ranges");
+        "a form replaces ranges");
     store_close (st);
     st = open_in (dir);
-    ok (st && strcmp (content, "1:one/U1@5=form,f;2:two/U2@0=y") == 0, "those after it remain: %s", content);
+    ok (st && strcmp (content, "1:one/U1@5=form,f;2:two/U2@0=y") == 0, "ranges after the form remain: %s", content);
     commit (st, &(struct store_change){ .document = { .id = 2 }, .first = 2, .ranges = ab, .nranges = 2 }, 1);
     store_close (st);
     ok (!open_in (dir) && errno == EBADMSG && strstr (error.text, "range 1 of two is missing"),
         "a file that lacks a range is refused: %s", error.text);
-    ok (remove_dir (dir), "nothing else is left in the folder");
+    ok (remove_dir (dir), "the folder has no other files");
 }
 
 static char owners[64];
@@ -129,7 +130,7 @@ static int owner_cb (void *arg, const struct store_document *doc, idt_error_t *e
     return document_cb (arg, doc, errp);
 }
 
-/* Open it once more. */
+/* Close and open the store. */
 static struct store *again (struct store *st)
 {
     static const struct store_reader reader = { owner_cb, range_cb };
@@ -139,7 +140,7 @@ static struct store *again (struct store *st)
     return store_open (dir, "x", &reader, NULL, &error);
 }
 
-#define EXCLUSIVE "PRAGMA locking_mode = EXCLUSIVE; " /* the disk has no memory that is shared */
+#define EXCLUSIVE "PRAGMA locking_mode = EXCLUSIVE; " /* the test disk has no shared memory */
 
 static bool sql_in (const char *statements)
 {
@@ -159,27 +160,27 @@ static void check_ends (void)
     make_dir ();
     st = open_in (dir);
     ok (commit (st, made, 2) == 1 && (st = again (st)) && strcmp (owners, "one:1001 two:-1 ") == 0,
-        "whose a document is stays: %s", owners);
+        "the owner of a document is kept: %s", owners);
     const struct store_change renamed = { { .id = 1 }, 3, cd, 2, false, "uno", NULL };
     ok (commit (st, &renamed, 1) == 1 && (st = again (st)) && strcmp (content, "1:uno/U1@0=x,a,b,c,d;2:two/U2@0=y") == 0
             && strcmp (owners, "uno:1001 two:-1 ") == 0,
-        "a document has another name, and all that it had: %s", content);
+        "a renamed document keeps its content and owner: %s", content);
     ok (commit (st, &(struct store_change){ .document = { .id = 1 }, .deleted = true }, 1) == 1 && (st = again (st))
             && strcmp (content, "2:two/U2@0=y") == 0,
-        "of one that is deleted nothing is there: %s", content);
+        "a deleted document leaves nothing: %s", content);
     const struct store_change anew = { .document = { 1, "uno", "U3", 0, "z", 1, IDT_USERID_UNKNOWN } };
     ok (commit (st, &anew, 1) == 1 && (st = again (st)) && strcmp (content, "1:uno/U3@0=z;2:two/U2@0=y") == 0
             && strcmp (owners, "uno:-1 two:-1 ") == 0,
-        "nor in one that takes its place: %s", content);
+        "a new document with the name of a deleted one gets nothing from it: %s", content);
     store_close (st);
     st = NULL;
     ok (sql_in (EXCLUSIVE "DROP TABLE owners;") && (st = again (st)) && strcmp (owners, "uno:-1 two:-1 ") == 0,
-        "a file that does not tell owners is one of ours: %s", owners);
+        "a file without owners is accepted: %s", owners);
     store_close (st);
-    ok (remove_dir (dir), "nothing else is left in the folder");
+    ok (remove_dir (dir), "after deletions the folder has no other files");
 }
 
-/* Fail each write of a commit in turn: then nothing of it is there, and it can be tried again. */
+/* Fail each write of a commit in turn: the commit stores nothing, and can be repeated. */
 static void check_failing_disk (void)
 {
     bool whole = true, told = true, clean = true;
@@ -203,8 +204,8 @@ static void check_failing_disk (void)
         if (!failed)
             break;
     } while (nth < 1000);
-    ok (nth > 2 && told, "a commit that meets a full disk is told to have failed, at each of %d writes", nth - 1);
-    ok (whole && clean, "and works when there is room again");
+    ok (nth > 2 && told, "a commit on a full disk is reported as failed, at each of %d writes", nth - 1);
+    ok (whole && clean, "the commit succeeds when the disk has space again");
 }
 
 static void check_power_cut (void)
@@ -219,7 +220,7 @@ static void check_power_cut (void)
     st = open_in (after);
     ok (st && strcmp (content, "1:one/U1@0=x,a,b;2:two/U2@0=y") == 0, "a commit survives a power cut: %s", content);
     store_close (st);
-    ok (remove_dir (after) && remove_dir (dir), "nothing else is left in the folder");
+    ok (remove_dir (after) && remove_dir (dir), "the folders have no other files");
 }
 
 static void check_refused (void)
@@ -233,15 +234,15 @@ static void check_refused (void)
     ok (write (fd, path, sizeof (path)) > 0 && !open_in (dir) && errno == EBADMSG, "garbage is refused: %s",
         error.text);
     close (fd);
-    ok (remove_dir (dir), "what was refused is left alone");
+    ok (remove_dir (dir), "a refused file is not changed");
     ok (!open_in ("/nowhere") && errno != 0 && strstr (error.text, "/nowhere/compressor.sqlite"),
-        "a folder that is not there is named: %s", error.text);
+        "a missing folder is named: %s", error.text);
     errno = EINTR;
     store_close (NULL);
-    ok (errno == EINTR, "nothing can be closed, and errno is kept");
+    ok (errno == EINTR, "closing NULL does nothing and keeps errno");
 }
 
-/* "1:NAME/UUID@0=x,a,b;2:NAME/UUID@0=y": where the UUIDs are. */
+/* Whether the UUIDs in "1:NAME/UUID@0=x,a,b;2:NAME/UUID@0=y" are valid and different. */
 static bool uuids_are_new (const char *one, const char *two)
 {
     struct idcomp_uuid uuid;
@@ -258,21 +259,21 @@ static void check_copy (void)
 
     make_dir ();
     st = open_in (dir);
-    ok (st && commit (st, made, 2) == 1 && store_copied (st) == 0, "what was made here is no copy");
+    ok (st && commit (st, made, 2) == 1 && store_copied (st) == 0, "a new file is not a copy");
     store_close (st);
     ok (sql_in (EXCLUSIVE DATABASE_COPY_MARK) && sql_in (EXCLUSIVE DATABASE_COPY_MARK),
-        "it is marked as a copy, and a copy of that");
+        "a file can be marked as a copy twice");
     st = open_in (dir);
     const char *two = strstr (content, ";2:two/");
     ok (st && store_copied (st) > 1700000000 && strncmp (content, "1:one/", 6) == 0 && two
             && strstr (content, "@0=x,a,b;2:two/") && uuids_are_new (content + 6, two + 7),
-        "documents of a copy are others, with what is in them: %s", content);
+        "documents of a copy have new UUIDs and the same content: %s", content);
     store_close (st);
     strcpy (once, content);
     st = open_in (dir);
-    ok (st && store_copied (st) == 0 && strcmp (content, once) == 0, "... from then on, and not once more");
+    ok (st && store_copied (st) == 0 && strcmp (content, once) == 0, "the UUIDs of a copy change only once");
     store_close (st);
-    ok (remove_dir (dir), "nothing else is left");
+    ok (remove_dir (dir), "a copy leaves no other files");
 }
 
 int main (void)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* tasks.c - rank 0: what a request does to the documents, and its answer */
+/* tasks.c - rank 0: what a request changes, and its answer */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -68,8 +68,8 @@ struct root_document *root_document_add (struct root *root, const struct store_d
     return root->docs[root->ndocs++] = doc;
 }
 
-/* Make the document of who sent 'msg', from a stored form or empty (NULL).  Returns NULL with errno set and 'errp'
- * filled.
+/* Create a document that belongs to the sender of 'msg', from a stored form or empty (NULL). Returns NULL with errno
+ * set and 'errp' filled.
  */
 static struct root_document *new_document (struct root *root, const idt_msg_t *msg, const char *name, const void *form,
                                            size_t size, idt_error_t *errp)
@@ -83,7 +83,7 @@ static struct root_document *new_document (struct root *root, const idt_msg_t *m
     if (docwire_check_name (name, errp) < 0)
         return NULL;
     if (root->ndocs >= root->service->options.max_documents) {
-        errsetf (errp, EDQUOT, "there are compressor.max-documents documents: no more can be made");
+        errsetf (errp, EDQUOT, "there are already compressor.max-documents documents, which is the limit");
         return NULL;
     }
     if (docwire_random_uuid (text) < 0) {
@@ -153,7 +153,7 @@ void root_answer (struct root *root, const struct root_task *task)
     service_respond_error (root->service, task->msg, ENOENT, text);
 }
 
-/* 'answer' NULL: each has its own. */
+/* answer NULL: each task has its own answer. */
 static void end_tasks (struct root *root, void (*answer) (struct root *root, const struct root_task *task))
 {
     for (size_t i = 0; i < root->ntasks; i++) {
@@ -180,9 +180,9 @@ void root_tasks_stop (struct root *root)
     end_tasks (root, answer_stopping);
 }
 
-/* --- what cannot be stored ------------------------------------------------------------------------ */
+/* --- answers while documents cannot be stored ------------------------------------------------------- */
 
-/* The same answer for each element of an order; NULL where there are none. */
+/* The same failed result for each element of an order. Returns NULL if the request is not an order. */
 static json_t *fail_elements (const json_t *batch, int errnum, const char *text)
 {
     json_t *results = json_is_array (batch) ? json_array () : NULL;
@@ -192,8 +192,8 @@ static json_t *fail_elements (const json_t *batch, int errnum, const char *text)
     return results;
 }
 
-/* An order succeeds as a whole and its elements fail: so the reason comes to those who made them, instead of their
- * trying as if rank 0 were not reached.
+/* An order succeeds, and its elements fail. So the reason reaches the senders of the elements, which would otherwise
+ * repeat them as if rank 0 was not reached.
  */
 void root_refuse (struct root *root, const idt_msg_t *msg)
 {
@@ -223,7 +223,7 @@ void root_refuse_all (struct root *root)
     }
 }
 
-/* --- what is asked for --------------------------------------------------------------------------- */
+/* --- requests ------------------------------------------------------------------------------------- */
 
 static struct root_document *find_name (struct root *root, const char *name)
 {
@@ -255,8 +255,8 @@ struct root_document *root_find (struct root *root, const json_t *o, idt_error_t
     return NULL;
 }
 
-/* A session knows of another history than we do.  From now on nothing of the document is told: who is right cannot be
- * seen from here.
+/* A session has a different history than rank 0. Refuse the document from now on: rank 0 cannot decide which history is
+ * right.
  */
 static void refuse_document (struct root *root, struct root_document *doc, int64_t seq)
 {
@@ -265,17 +265,18 @@ static void refuse_document (struct root *root, struct root_document *doc, int64
     if (seq > ours)
         errprintf (&doc->refused,
                    "%s: rank 0 has it up to range %lld, a session up to range %lld: an older copy is in statedir. "
-                   "Put the newer one there, or close it where it is ahead and load the compressor of rank 0 anew",
+                   "Restore the newer copy, or close it on ranks that are ahead and reload the compressor of rank 0",
                    doc->name, (long long)ours, (long long)seq);
     else
         errprintf (&doc->refused,
-                   "%s: rank 0 and a session have different histories up to range %lld: an older copy was in statedir. "
-                   "Put the newer one there, or close it where it is ahead and load the compressor of rank 0 anew",
+                   "%s: rank 0 and a session have different histories up to range %lld: an older copy was in "
+                   "statedir. Restore the newer copy, or close it on ranks that are ahead and reload the compressor "
+                   "of rank 0",
                    doc->name, (long long)seq);
     idt_log (root->service->h, LOG_CRIT, "%s", doc->refused.text);
 }
 
-/* A digest that is not kept any more is not compared: the session will see for itself (rebase.h). */
+/* If the digest is no longer kept, nothing is compared: the session will notice a difference itself (rebase.h). */
 static void compare_history (struct root *root, struct root_document *doc, int64_t seq, const char *digest)
 {
     char ours[REPLICA_DIGEST_TEXT];
@@ -290,16 +291,18 @@ static void compare_history (struct root *root, struct root_document *doc, int64
     }
 }
 
-/* What became of a document that was joined cannot be told for sure: UUIDs of those that are gone are not kept. */
+/* Report that a joined document does not exist. The reason is not certain, because UUIDs of deleted documents are not
+ * kept.
+ */
 static void tell_gone (const struct root_document *of_name, const char *name, idt_error_t *errp)
 {
     if (of_name)
         errsetf (errp, ESTALE,
-                 "document '%.100s' is another one now: the one that was joined was deleted, or is not in the copy "
-                 "that is in statedir",
+                 "document '%.100s' is a different one now: the joined one was deleted, or is missing in the copy in "
+                 "statedir",
                  name);
     else
-        errsetf (errp, ENOENT, "document '%.100s' was deleted, or is not in the copy that is in statedir", name);
+        errsetf (errp, ENOENT, "document '%.100s' was deleted, or is missing in the copy in statedir", name);
 }
 
 struct root_document *root_find_joined (struct root *root, const json_t *o, int64_t seq, idt_error_t *errp)
@@ -324,8 +327,8 @@ struct root_document *root_find_joined (struct root *root, const json_t *o, int6
     return doc;
 }
 
-/* Order the ranges of an element.  Returns 0, or -1 with errno set and 'errp' filled; those before the one that is
- * refused are ordered then.
+/* Order the ranges of an element. Returns 0, or -1 with errno set and 'errp' filled; ranges before the refused one are
+ * ordered.
  */
 static int order_element (struct root *root, const json_t *element, struct root_document **doc, idt_error_t *errp)
 {
@@ -371,7 +374,7 @@ static int begin_order (struct root *root, struct root_task *task, const json_t 
     return 0;
 }
 
-/* The name in a request that was looked for. */
+/* The name in a request, after root_find () looked for it. */
 static const char *get_name (const json_t *o)
 {
     return json_string_value (json_object_get (o, "document"));

@@ -65,9 +65,8 @@ static const struct database_kind kind = {
               "CREATE TABLE acks (acked_s INTEGER PRIMARY KEY, upto INTEGER NOT NULL);"
               "CREATE TABLE meta (acked INTEGER NOT NULL, floor INTEGER NOT NULL, tries INTEGER NOT NULL);"
               "INSERT INTO meta VALUES (0, 0, 0)",
-    .advice =
-        "move it and its -wal file away and restore a copy, or abandon it with idtree state forget; then jobs that "
-        "were not consumed are lost",
+    .advice = "move it and its -wal away, then restore a copy or run idtree state forget, which loses jobs "
+              "that were not consumed",
 };
 
 /* --- what is in the file ------------------------------------------------------------------------------------ */
