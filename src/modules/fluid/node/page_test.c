@@ -169,7 +169,7 @@ static void test_order (void)
     ok (f.timestamp_ms == 20 && f.sequence == 100 && word_of (&s).used == 105,
         "requests are answered with what follows, and the word says so");
     make (&s, 21, 7);
-    node_block (s.w.n, AT (21) - 50, &(struct node_request){ (void *)1, 1, 0, false, "someone", false });
+    node_block (s.w.n, AT (21) - 50, &(struct node_request){ (void *)1, 1, 0, false, "someone", false, false });
     ok (s.w.req[1].answers == 1, "what was made of a time to come is waited for");
     node_tick (s.w.n, AT (21));
     ok (s.w.req[1].answers == 2 && fluid_split (s.w.req[1].first).sequence == 7, "... and no longer");
@@ -388,7 +388,7 @@ static int most_ticks (struct shared *s, uint64_t ahead_us)
 
         s->clock_us += 10 * MS + 5; /* at each part of a millisecond */
         write_ahead (s);
-        node_block (s->w.n, s->clock_us, &(struct node_request){ (void *)1, 1, 0, false, "someone", false });
+        node_block (s->w.n, s->clock_us, &(struct node_request){ (void *)1, 1, 0, false, "someone", false, false });
         while (s->w.req[1].answers == answers && ticks < 100) {
             uint64_t at_us = node_deadline (s->w.n);
 
