@@ -38,7 +38,7 @@ test_expect_success 'an instance that is well is good, each rank of it' '
         test \"\$(idtree health -r 1 --json | jq .rank)\" = 1"
 '
 test_expect_success 'a broker that is stopped is critical, and named' '
-    inside 2 "idtree startctl stop 0; is 2 \"^critical: .*no answer within 0.2 s: the broker at \$IDTREE_URI says nothing\" --timeout 0.2
+    inside 2 "idtree startctl stop 0; is 2 \"^critical: .*no answer within 0.2 s: the broker at \$IDTREE_URI does not answer\" --timeout 0.2
         rc=\$?; idtree startctl cont 0; idtree startctl stop 1
         becomes 2 \"^critical: .*rank 1 says nothing\" -r 1 --timeout 0.2 || rc=1; idtree startctl cont 1; exit \$rc" -o tbon.timeout=1h
 '

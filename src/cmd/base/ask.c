@@ -42,7 +42,7 @@ static void blame (const struct cmd *cmd, char *buf, size_t size)
     if (rank != IDT_NODEID_ANY)
         snprintf (where, sizeof (where), "of rank %" PRIu32, rank);
     if (!answers (cmd, "broker", IDT_NODEID_ANY))
-        snprintf (buf, size, "the broker at %s says nothing: is it stopped, or overloaded?", cmd_uri (cmd));
+        snprintf (buf, size, "the broker at %s does not answer: is it stopped, or overloaded?", cmd_uri (cmd));
     else if (rank != IDT_NODEID_ANY && !answers (cmd, "broker", rank))
         snprintf (buf, size, "rank %" PRIu32 " says nothing, or a broker on the way to it; the broker at %s does", rank,
                   cmd_uri (cmd));

@@ -21,7 +21,7 @@
 
 static void expire (const struct cmd *cmd)
 {
-    cmd_die (cmd, "no answer within %g s: the broker at %s says nothing: is it stopped, or overloaded?",
+    cmd_die (cmd, "no answer within %g s: the broker at %s does not answer: is it stopped, or overloaded?",
              cmd->timeout_ms / 1000, cmd_uri (cmd));
 }
 
