@@ -51,8 +51,8 @@ static const struct database_kind kind = {
               " seq INTEGER NOT NULL, form BLOB NOT NULL);"
               "CREATE TABLE ranges (document INTEGER NOT NULL, seq INTEGER NOT NULL, text TEXT NOT NULL,"
               " PRIMARY KEY (document, seq)) WITHOUT ROWID;" OWNERS,
-    .advice = "move it and its -wal away, then restore a copy or run idtree state forget; ranks that have "
-              "documents open can still save them",
+    .advice = "move it and its -wal away, then restore a copy or run idtree state forget; ranks with open "
+              "documents can save them",
 };
 
 struct store {
