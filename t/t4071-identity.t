@@ -159,7 +159,7 @@ test_expect_success 'show and check tell what is there' '
     copy a b && rm b/compressor.sqlite && test_expect_code 1 idtree state check b 2>err && grep "is missing" err &&
     copy a b && head -c 9000 /dev/zero | tr "\\0" x | dd of=b/compressor.sqlite bs=1 seek=5000 conv=notrunc 2>/dev/null &&
     test_expect_code 1 idtree state check b 2>err && cat err && grep "b/compressor.sqlite is damaged" err &&
-    test_expect_code 1 idtree state show nowhere 2>err && grep "nowhere/instance: No such file" err
+    test_expect_code 1 idtree state show nowhere 2>err && grep "there is no folder nowhere" err
 '
 test_expect_success 'where it is not known whose a folder is, what is missing and what to do is told' '
     for verb in "show x" "check x" "backup x y" "forget x compressor.sqlite"; do

@@ -84,7 +84,7 @@ test_expect_success 'so are missing and superfluous ones' '
     test_expect_code 2 idtree id show 2>err && grep "it needs ID" err &&
     test_expect_code 2 idtree id show --epoch 2>err && grep "option --epoch needs an argument" err &&
     test_expect_code 2 idtree id show --json=x 1 2>err && grep "option --json takes no argument" err &&
-    test_expect_code 2 idtree id convert 1 2>err && grep "needs --to FORM" err &&
+    test_expect_code 2 idtree id convert 1 2>err && grep "needs --format FORM" err &&
     test_expect_code 2 idtree getattr a b 2>err && grep ".b. is one argument too many" err &&
     test_expect_code 2 idtree id show --epoch 2026-02-30 1 2>err && grep "2026-02-30. is no date" err &&
     test_expect_code 2 idtree id new -n 0 2>err && grep "count .0.: a number from 1 to" err
@@ -158,7 +158,7 @@ test_expect_success 'the screen of help has its commands in groups, each command
     printf "%s\n" ids "start and state" look change hosts "jobs and documents" more >want && test_cmp want got &&
     sed -n "s/^  \([a-z]*\) .*/\1/p" help | sort >got && test -z "$(uniq -d got)" &&
     for c in $(idtree complete "" | grep -vx "getattr\|setattr\|lsattr"); do grep -x "$c" got || return 1; done >/dev/null &&
-    sed -n "/^ids:/,/^\$/p" help | grep "^  id  *new" && sed -n "/^more:/,\$p" help | grep -c "^  " >n && test "$(cat n)" = 1
+    sed -n "/^ids:/,/^\$/p" help | grep "^  id  *new" && sed -n "/^more:/,\$p" help | grep -c "^  " >n && test "$(cat n)" = 2
 '
 test_expect_success 'each screen of help has an example, and no empty line too much' '
     for c in $(idtree complete ""); do

@@ -113,7 +113,8 @@ test_expect_success 'overlay status tells sets, and of a subtree' '
 test_expect_success 'and a rank that is gone' '
     idtree startctl kill 3 && wait_until "rank 3 is seen to be gone" holds "
         idtree overlay status >out && grep -E \"3 .* (lost|offline)\" out && grep -E \"^0 .* (degraded|partial)\" out" &&
-    idtree overlay status --summary >out && cat out && grep -E "^(lost|offline) +1  3$" out && idtree startctl run 3 &&
+    idtree overlay status --summary >out && cat out && grep -E "^(lost|offline) +1  3$" out &&
+    test_expect_code 1 idtree info -r 3 >out 2>err && test_must_be_empty out && grep "rank 3 is not connected" err && idtree startctl run 3 &&
     wait_until "it is back" holds "idtree overlay status | grep -E \"3 .* full\""
 '
 test_expect_success 'version tells of the broker too' '

@@ -51,6 +51,17 @@ test_expect_success 'the form of ids is --format or -F in each command that has 
     idtree id range --scheme flax --from 2026-01-01 --to 2026-01-02 --form hex >old && idtree id range --scheme flax --from 2026-01-01 --to 2026-01-02 -F hex >new && test_cmp old new &&
     test_expect_code 2 idtree id convert 7 2>err && grep "it needs --format FORM" err
 '
+test_expect_success 'an empty word, such as an unset variable, is refused by its name' '
+    for c in getattr "doc new" "doc show" "module load" "module remove" "module stats" "state show" "state check" keygen "id show" "id sort" \
+        "event pub" "job show" ping startctl completion start; do
+        refused idtree $c "" && grep "is empty" err || { echo "$c"; cat err; return 1; }
+    done && refused idtree setattr "" x && refused idtree init --statedir "" && grep "which folder" err && idtree logger -h >/dev/null
+'
+test_expect_success 'dmesg --new without --follow would print nothing; a folder that is not there is said to be none; rm of a job is ack' '
+    refused idtree dmesg --new && grep "needs --follow" err &&
+    test_expect_code 1 idtree state show /nosuch/folder 2>err && grep "there is no folder /nosuch/folder" err &&
+    refused idtree job rm x && grep "did you mean ack" err && refused idtree job create && grep "did you mean submit" err
+'
 test_expect_success 'so is what is said of the wrong thing' '
     for c in "id" "id nope" "nope" "-x" "id new x" "id new -n0" "id new -r-1" "id new --scheme=x" "id new --to=x" \
         "id new --local" "id new --meta=1" "id range" "id range --from=x --to=y" "id range --from=2026-11-21 --to=2026-11-20" \

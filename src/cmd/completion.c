@@ -26,7 +26,7 @@ static int run (struct cmd *cmd)
 const struct command completion_command = {
     .name = "completion",
     .operands = "bash|zsh|fish",
-    .summary = "Print the script that completes commands of idtree and idtree-http in a shell",
+    .summary = "Print the script for a shell that offers what may follow in idtree and idtree-http",
     .details = "bash, in ~/.bashrc:                       eval \"$(idtree completion bash)\"\n"
                "zsh, in ~/.zshrc, behind compinit:        eval \"$(idtree completion zsh)\"\n"
                "fish, in ~/.config/fish/config.fish:      idtree completion fish | source\n"

@@ -168,6 +168,8 @@ static int run_dmesg (struct cmd *cmd)
     struct dmesg_options o = { .rank = IDT_NODEID_ANY };
 
     cmd_options (cmd, &o);
+    if (o.only_new && !o.follow)
+        cmd_usage (cmd, "--new leaves out all that is there: it needs --follow");
     if (ranks_are_many (o.ranks))
         return run_on_many (cmd, &o);
     if (o.ranks)

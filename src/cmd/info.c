@@ -155,6 +155,8 @@ static int run (struct cmd *cmd)
     cmd_options (cmd, &o);
     cmd_connect_for (cmd, o.rank);
     json_t *all = collect_new (cmd, o.rank);
+    if (!json_object_get (all, "rank")) /* it said nothing: find out why, and end */
+        json_decref (ask_new (cmd, "attr.get", o.rank, json_pack ("{s:s}", "name", "rank"), "attributes"));
     if (cmd->json)
         print_json (cmd, all);
     else

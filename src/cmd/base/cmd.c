@@ -309,6 +309,16 @@ static void bad_option (struct cmd *cmd, const struct parser *p)
     cmd_usage (cmd, "unknown option '%s'", quoted);
 }
 
+/* An empty word is mostly a variable of a script that is not set.  Only a text may be empty. */
+static void check_empty (struct cmd *cmd, const char *operands)
+{
+    const char *first = operands + strspn (operands, "[");
+    bool is_needed = (*operands && *operands != '[') || cmd->command->flags & CMD_RUNS;
+
+    if (is_needed && cmd->argc > 0 && cmd->argv[0][0] == '\0' && strncmp (first, "TEXT", 4) != 0)
+        cmd_usage (cmd, "the %.*s is empty", (int)strcspn (first, " ."), first);
+}
+
 /* The usage line tells how many there may be. */
 static void check_operands (struct cmd *cmd)
 {
@@ -330,6 +340,7 @@ static void check_operands (struct cmd *cmd)
 
         cmd_usage (cmd, "'%s' is one argument too many", cmd_quote (extra, strlen (extra), quoted));
     }
+    check_empty (cmd, operands);
 }
 
 void cmd_options (struct cmd *cmd, void *to)

@@ -36,5 +36,8 @@ int main (void)
     ok (!strcmp (suggest ("gettattr", words, n), "getattr"), "gettattr: getattr");
     ok (!suggest ("frobnicate", words, n), "frobnicate: nothing like it");
     ok (!suggest ("x", NULL, 0), "no words, no suggestion");
+    static const char *const job[] = { "submit", "list", "ack" };
+    ok (!strcmp (suggest_synonym ("rm", job, 3), "ack") && !strcmp (suggest_synonym ("create", job, 3), "submit"),
+        "where a group has neither delete nor new, rm is ack and create is submit");
     return done_testing ();
 }

@@ -253,7 +253,7 @@ const struct command startctl_command = {
     .summary = "Kill, stop, continue and run again brokers of idtree start",
     .details = "Each waits until it is done: the broker has ended, is stopped, goes on, is up.",
     .example = "idtree startctl kill 3 && idtree startctl run 3",
-    .json = "status: one object a line, for each broker; others an empty object when it is done",
+    .json = "one object a line, for each broker (status), else an empty one",
     .options = options,
     .run = run,
 };

@@ -197,7 +197,7 @@ static int run (struct cmd *cmd)
     idt_error_t error;
 
     cmd_options (cmd, &o);
-    if (!o.dir)
+    if (!o.dir || !*o.dir)
         cmd_usage (cmd, "which folder? --statedir DIR");
     bool renamed = choose_name (cmd, &o, s.name);
     describe (cmd, &o, &s);

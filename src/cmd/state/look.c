@@ -159,6 +159,8 @@ void look_at_instance (const struct cmd *cmd, struct look *l)
         return;
     if (errno == ENOENT && is_there (l->dir))
         tell_unknown (cmd, l);
+    if (errno == ENOENT)
+        cmd_die (cmd, "there is no folder %s", l->dir);
     cmd_die (cmd, "%s", error.text);
 }
 
