@@ -66,7 +66,7 @@ test_expect_success 'a time to wait is seconds, or 0' '
 '
 test_expect_success 'a broker that is stopped is named by its URI, whatever is asked of it' '
     stopped 0 && echo "$local_commands" |
-        each "no answer within 0.1 s: the broker at $IDTREE_URI says nothing"
+        each "no answer within 0.1 s: the broker at $IDTREE_URI does not answer"
     rc=$?; goes_on 0 && test $rc = 0
 '
 test_expect_success 'of a list of brokers the next one is asked, within the same time' '
@@ -75,7 +75,7 @@ test_expect_success 'of a list of brokers the next one is asked, within the same
 '
 test_expect_success 'so it is where jobs are submitted' '
     stopped 0 && test_expect_code 1 idtree job submit --timeout 0.1 -- true 2>err; rc=$?
-    goes_on 0 && cat err && test $rc = 0 && grep "the broker at $IDTREE_URI says nothing" err
+    goes_on 0 && cat err && test $rc = 0 && grep "the broker at $IDTREE_URI does not answer" err
 '
 test_expect_success 'a rank that is stopped is named, and so is who answers' '
     is_named() { # where the broker was not quick enough it is named itself
