@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* alloc_test.c - let the 1st, 2nd, 3rd ... allocation of each call fail until it succeeds
+/* alloc_test.c - the 1st, 2nd, 3rd ... allocation of each call fails, until the call succeeds
  *
- * A call that fails must say ENOMEM and change nothing, so that the same call succeeds later; what
- * it leaves behind is looked at as a stored form.
+ * A call that fails must return ENOMEM and change nothing, so that the same call can succeed later. The test compares
+ * the stored forms before and after.
  */
 
 #include <errno.h>
@@ -31,7 +31,7 @@ static struct state state_of (const struct idcomp *c)
 
     s.data = malloc (s.size);
     if (idcomp_save (c, IDCOMP_WITH_LOCAL, s.data, s.size) != s.size)
-        bail_out ("the state can't be looked at");
+        bail_out ("the state cannot be saved");
     return s;
 }
 
@@ -44,14 +44,14 @@ static bool unchanged (const struct idcomp *c, const struct state *before)
     return same;
 }
 
-/* One call on a compressor; 'n' tells which one of its kind.  Returns 0, or -1 with errno. */
+/* A call on a compressor; 'n' is the number of the round. Returns 0, or -1 with errno. */
 typedef int (*call_f) (struct idcomp *c, int n);
 
 static int call_generate (struct idcomp *c, int n)
 {
     struct idcomp_run runs[2];
 
-    /* an eager one and a local one, in most cases */
+    /* in most cases one eager and one local id */
     return idcomp_generate_runs (c, 2, runs) > 0 ? 0 : -1;
 }
 
@@ -64,7 +64,7 @@ static int call_finalize (struct idcomp *c, int n)
     return idcomp_finalize (c, &r);
 }
 
-/* Take what was made in one of the two ways, and finalize it. */
+/* Take new ids with one of the two functions, and finalize them. */
 static int call_take (struct idcomp *c, int n)
 {
     struct idcomp_range r = { .nruns = 0 };
@@ -75,7 +75,7 @@ static int call_take (struct idcomp *c, int n)
     int saved = countdown;
     countdown = -1;
     if (idcomp_finalize (c, &r) < 0)
-        bail_out ("a range that was taken can't be finalized");
+        bail_out ("a range that was taken cannot be finalized");
     countdown = saved;
     idcomp_range_fini (&r);
     return 0;
@@ -95,7 +95,7 @@ static int call_ghost (struct idcomp *c, int n)
     return rc;
 }
 
-/* Store it and load it again. */
+/* Store the compressor and load it again. */
 static int call_reload (struct idcomp *c, int n)
 {
     unsigned char data[16384];
@@ -116,7 +116,7 @@ static int call_create (struct idcomp *c, int n)
     return d ? 0 : -1;
 }
 
-/* In the original's reading a session keeps the text that names it. */
+/* With IDCOMP_ORIGINAL a session keeps the text that names it. */
 static int call_create_original (struct idcomp *c, int n)
 {
     struct idcomp *d = idcomp_create ("88888888-8888-4888-B088-888888888888", IDCOMP_ORIGINAL);
@@ -152,7 +152,7 @@ static const struct {
     { "decode", call_decode },
 };
 
-/* Call until no allocation fails any more. */
+/* Repeat the call, with one more allocation allowed each time, until it succeeds. */
 static bool survives (struct idcomp *c, call_f call, int n)
 {
     struct state before = state_of (c);
@@ -187,8 +187,8 @@ int main (void)
         }
     }
     for (size_t i = 0; i < ncalls; i++)
-        ok (good[i], "%s: each of %d allocations that fail changes nothing", calls[i].name, failed[i]);
-    ok (failed[0] > 1 && failed[1] > SESSIONS && failed[2] > 1, "allocations failed in all of them");
+        ok (good[i], "%s: each of %d failed allocations changes nothing", calls[i].name, failed[i]);
+    ok (failed[0] > 1 && failed[1] > SESSIONS && failed[2] > 1, "in each call allocations failed");
     idcomp_destroy (c);
     return done_testing ();
 }

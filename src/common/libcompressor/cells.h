@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* cells.h - the cells of a stored form, which stored.c describes, and writing them */
+/* cells.h - the cells of a stored form (described in stored.c), and functions to write them */
 #ifndef COMPRESSOR_CELLS_H
 #define COMPRESSOR_CELLS_H
 
@@ -17,7 +17,7 @@
 enum header { NSESSIONS = 2, NCLUSTERS };
 enum cluster { SESSION, CAPACITY, COUNT };
 
-/* Both return what follows the cell. */
+/* Both return the address after the cell. */
 static inline unsigned char *put_word (unsigned char *cell, uint64_t word)
 {
     word = htole64 (word);

@@ -3,8 +3,8 @@
 
 /* compressor.c - a session: its life, the ids it makes, the ranges it announces
  *
- * Ids are made in order of generation count.  While final ids are set aside for the next count the
- * id is eager, else it is local and the count joins the local runs; it never changes afterwards.
+ * Ids are made in order of generation count. If a final id is reserved for the next count, the id is that final id
+ * ("eager"); otherwise it is a local id, and the count is added to the local runs. The id never changes afterwards.
  */
 
 #include <errno.h>
@@ -15,7 +15,7 @@
 #include "libutil/minmax.h"
 #include "compressor.h"
 
-/* Session ids this near to the largest UUID could make ids beyond it. */
+/* Session ids above this could make ids beyond the largest UUID. */
 #define SESSION_END (UUIDNUM_END - ((u128)1 << 53))
 
 int compressor_key (int flags, const char *text, struct idspace_key *key)
@@ -226,7 +226,7 @@ int compressor_check_range (const struct idcomp_range *range)
     return 0;
 }
 
-/* Take the ids from generation count 'first' as a range. */
+/* Take the ids from generation count 'first' on as a range. */
 static int take_from (struct idcomp *c, int64_t first, struct idcomp_range *range)
 {
     struct idcomp_range r = {
@@ -238,7 +238,9 @@ static int take_from (struct idcomp *c, int64_t first, struct idcomp_range *rang
 
     memcpy (r.session, c->session, sizeof (r.session));
     if (r.has_ids) {
-        /* Only the original's setter lets a bad size in, and it moves on before it looks. */
+        /* A bad size is possible only with IDCOMP_ORIGINAL, whose setter does not check it; like the original, advance
+         * 'next_first' before the check.
+         */
         if (compressor_check_range (&r) < 0) {
             c->next_first = c->generated + 1;
             return -1;
@@ -273,7 +275,7 @@ int idcomp_reset_ranges (struct idcomp *c)
     return 0;
 }
 
-/* --- looking at it --- */
+/* --- inspection --- */
 
 bool idcomp_equal (const struct idcomp *a, const struct idcomp *b, enum idcomp_state state)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* compressor_test.c - what the strict reading refuses; collisions, limits, events, threads */
+/* compressor_test.c - what IDCOMP_STRICT refuses; collisions, limits, events, threads */
 
 #include <errno.h>
 #include <pthread.h>
@@ -27,7 +27,7 @@ static struct idcomp *create (const char *session, int64_t size)
     struct idcomp *c = idcomp_create (session, IDCOMP_STRICT);
 
     if (!c || idcomp_set_cluster_size (c, size) < 0)
-        bail_out ("a compressor can't be made");
+        bail_out ("a compressor cannot be made");
     return c;
 }
 
@@ -47,7 +47,7 @@ static int arrive (struct idcomp *c, const char *session, int64_t first, int64_t
     return ERR (idcomp_finalize (c, &r));
 }
 
-/* Make ids and finalize them here.  Returns the last one. */
+/* Make ids and finalize them in the same compressor. Returns the last one. */
 static int64_t make (struct idcomp *c, int n)
 {
     struct idcomp_range r;
@@ -56,22 +56,22 @@ static int64_t make (struct idcomp *c, int n)
     while (n-- > 0)
         idcomp_generate (c, &id);
     if (idcomp_take (c, &r) < 0 || idcomp_finalize (c, &r) < 0)
-        bail_out ("own ids can't be finalized");
+        bail_out ("the compressor's own ids cannot be finalized");
     idcomp_range_fini (&r);
     return id;
 }
 
-/* --- what is refused --- */
+/* --- refused calls --- */
 
 static void check_first_range_out_of_order (void)
 {
     struct idcomp *c = create (A, 5);
     int64_t id;
 
-    ok (arrive (c, B, 2, 1, 5) == IDCOMP_ERANGE_ORDER, "a first range must start at 1");
+    ok (arrive (c, B, 2, 1, 5) == IDCOMP_ERANGE_ORDER, "the first range of a session must begin at 1");
     ok (idcomp_stats (c).sessions == 1, "a refused first range does not register its session");
-    ok (ERR (idcomp_to_session (c, -1, B, &id)) == IDCOMP_EUNKNOWN_SESSION, "so the session stays unknown");
-    ok (idcomp_expected (c, B) == 1 && arrive (c, B, 1, 1, 5) == 0, "and can start properly");
+    ok (ERR (idcomp_to_session (c, -1, B, &id)) == IDCOMP_EUNKNOWN_SESSION, "its session is unknown");
+    ok (idcomp_expected (c, B) == 1 && arrive (c, B, 1, 1, 5) == 0, "the session can begin with 1 later");
     idcomp_destroy (c);
 }
 
@@ -81,11 +81,11 @@ static void check_not_generated (void)
     int64_t id;
 
     ok (arrive (c, A, 1, 1, 5) == IDCOMP_ERANGE_NOT_GENERATED,
-        "ids of this session that were not made are not finalized");
-    ok (idcomp_stats (c).clusters == 0, "and nothing changed");
+        "a range of this session's ids that were not made is refused");
+    ok (idcomp_stats (c).clusters == 0, "... and changes nothing");
     idcomp_generate (c, &id);
-    ok (arrive (c, A, 1, 2, 5) == IDCOMP_ERANGE_NOT_GENERATED, "nor is a range that goes one too far");
-    ok (arrive (c, A, 1, 1, 5) == 0, "one that does not is");
+    ok (arrive (c, A, 1, 2, 5) == IDCOMP_ERANGE_NOT_GENERATED, "a range with one id that was not made is refused");
+    ok (arrive (c, A, 1, 1, 5) == 0, "a range of exactly the ids that were made is accepted");
     idcomp_destroy (c);
 }
 
@@ -95,23 +95,24 @@ static void check_session_names (void)
     int64_t id = 0;
 
     ok (strcmp (idcomp_session (c), "88888888-8888-4888-b088-88888888abcd") == 0,
-        "session names are turned to lower case");
+        "a session's name is converted to lower case");
     idcomp_generate (c, &id);
-    ok (arrive (c, "88888888-8888-4888-b088-88888888ABCD", 1, 1, 5) == 0, "a range names its session in any case");
+    ok (arrive (c, "88888888-8888-4888-b088-88888888ABCD", 1, 1, 5) == 0,
+        "a range may name its session in any letter case");
     ok (idcomp_to_session (c, -1, "88888888-8888-4888-b088-88888888ABcd", &id) == 0 && id == -1,
-        "so does the origin of an id");
+        "an origin may name its session in any letter case");
     ok (arrive (c, "8888888888884888b088888888888888", 1, 1, 5) == IDCOMP_EBAD_UUID,
         "a name without hyphens is refused");
     ok (arrive (c, "", 1, 1, 5) == IDCOMP_EBAD_UUID, "an empty name is refused");
     ok (ERR (idcomp_to_session (c, -1, "nobody", &id)) == IDCOMP_EUNKNOWN_SESSION,
-        "an origin that is no UUID is unknown");
+        "an origin that is not a UUID is unknown");
     ok (ERR (idcomp_recompress_text (c, "8888888888884888b08888888888abcd", &id)) == IDCOMP_EBAD_UUID,
-        "UUIDs have one form");
+        "a UUID without hyphens cannot be recompressed");
     ok (ERR (idcomp_recompress_text (c, "88888888-8888-1888-b088-88888888abcd", &id)) == IDCOMP_EBAD_UUID,
         "a UUID of version 1 has no id");
     struct idcomp_uuid v1 = { { 0x88, 0x88, 0x88, 0x88, 0x88, 0x88, 0x18, 0x88, 0xb0, 0x88, 0x88, 0x88, 0x88, 0x88,
                                 0xab, 0xcd } };
-    ok (ERR (idcomp_recompress (c, &v1, &id)) == IDCOMP_EBAD_UUID, "in binary neither");
+    ok (ERR (idcomp_recompress (c, &v1, &id)) == IDCOMP_EBAD_UUID, "... also as bytes");
     idcomp_destroy (c);
 }
 
@@ -120,11 +121,11 @@ static void check_largest_session (void)
 {
     struct idcomp *c = idcomp_create (MAX, IDCOMP_STRICT);
 
-    ok (!c && errno == IDCOMP_EBAD_UUID, "the largest UUID is no session");
+    ok (!c && errno == IDCOMP_EBAD_UUID, "the largest UUID cannot be a session");
     c = idcomp_create ("ffffffff-ffff-4fff-bfe0-000000000000", IDCOMP_STRICT);
-    ok (!c && errno == IDCOMP_EBAD_UUID, "nor is one that is 2^53 below its end");
+    ok (!c && errno == IDCOMP_EBAD_UUID, "a UUID that is 2^53 below the end cannot be a session");
     c = idcomp_create ("ffffffff-ffff-4fff-bfdf-ffffffffffff", IDCOMP_STRICT);
-    ok (c != NULL, "the one below is");
+    ok (c != NULL, "the UUID below can be a session");
     idcomp_destroy (c);
 }
 
@@ -132,14 +133,15 @@ static void check_cluster_size (void)
 {
     struct idcomp *c = create (A, 5);
 
-    ok (ERR (idcomp_set_cluster_size (c, 0)) == IDCOMP_ECLUSTER_SIZE_LOW, "a cluster size of 0 is not set");
+    ok (ERR (idcomp_set_cluster_size (c, 0)) == IDCOMP_ECLUSTER_SIZE_LOW, "a cluster size of 0 is refused");
     ok (ERR (idcomp_set_cluster_size (c, IDCOMP_CLUSTER_SIZE_MAX + 1)) == IDCOMP_ECLUSTER_SIZE_HIGH,
-        "nor one above the maximum");
-    ok (idcomp_set_cluster_size (c, IDCOMP_CLUSTER_SIZE_MAX) == 0, "the maximum is");
-    ok (arrive (c, B, 1, 1, 0) == IDCOMP_ECLUSTER_SIZE_LOW, "a range can't ask for no spare ids");
-    ok (arrive (c, B, 1, 1, IDCOMP_CLUSTER_SIZE_MAX + 1) == IDCOMP_ECLUSTER_SIZE_HIGH, "nor for too many");
+        "a cluster size above the maximum is refused");
+    ok (idcomp_set_cluster_size (c, IDCOMP_CLUSTER_SIZE_MAX) == 0, "the maximum cluster size is accepted");
+    ok (arrive (c, B, 1, 1, 0) == IDCOMP_ECLUSTER_SIZE_LOW, "a range with a cluster size of 0 is refused");
+    ok (arrive (c, B, 1, 1, IDCOMP_CLUSTER_SIZE_MAX + 1) == IDCOMP_ECLUSTER_SIZE_HIGH,
+        "a range with a cluster size above the maximum is refused");
     ok (arrive (c, B, 1, 0, 1) == IDCOMP_ERANGE_COUNT && arrive (c, B, 1, -1, 1) == IDCOMP_ERANGE_COUNT,
-        "a range has an id");
+        "a range without ids is refused");
     idcomp_destroy (c);
 }
 
@@ -148,22 +150,23 @@ static void check_ghosts (void)
     struct idcomp *c = create (A, 5);
     int64_t id = 0;
 
-    ok (ERR (idcomp_ghost_begin (c, A)) == IDCOMP_EGHOST_KNOWN, "the local session is no ghost");
+    ok (ERR (idcomp_ghost_begin (c, A)) == IDCOMP_EGHOST_KNOWN, "the local session cannot be a ghost session");
     arrive (c, B, 1, 1, 5);
-    ok (ERR (idcomp_ghost_begin (c, B)) == IDCOMP_EGHOST_KNOWN, "a session with spare ids is no ghost");
-    ok (!idcomp_stats (c).ghost, "and none is active then");
-    ok (ERR (idcomp_ghost_begin (c, "ghost")) == IDCOMP_EBAD_UUID, "a ghost session is a UUID");
+    ok (ERR (idcomp_ghost_begin (c, B)) == IDCOMP_EGHOST_KNOWN,
+        "a session with reserved ids cannot be a ghost session");
+    ok (!idcomp_stats (c).ghost, "after a refusal no ghost session is active");
+    ok (ERR (idcomp_ghost_begin (c, "ghost")) == IDCOMP_EBAD_UUID, "a ghost session must be a UUID");
     for (int run = 0; run < 2; run++) {
         ok (idcomp_ghost_begin (c, G) == 0 && idcomp_generate (c, &id) == 0 && id == 6 + run,
             "a ghost session makes a final id, run %d", run);
         idcomp_ghost_end (c);
     }
     idcomp_ghost_end (c);
-    ok (idcomp_stats (c).generated == 0, "its ids are not those of the local session");
+    ok (idcomp_stats (c).generated == 0, "its ids do not count as ids of the local session");
     idcomp_destroy (c);
 }
 
-/* The original lets the local session be its own ghost, and then makes the same ids again. */
+/* The original accepts the local session as a ghost session, and then makes the same ids again. */
 static void check_own_ghost (void)
 {
     struct idcomp *c = idcomp_create (A, IDCOMP_ORIGINAL);
@@ -171,7 +174,7 @@ static void check_own_ghost (void)
     struct idcomp_run own[2];
 
     ok (idcomp_ghost_begin (c, A) == 0 && idcomp_generate_runs (c, 2, ghost) == 1,
-        "original: the local session is a ghost");
+        "original: the local session can be a ghost session");
     idcomp_ghost_end (c);
     ok (idcomp_generate_runs (c, 3, own) == 2 && own[0].first == ghost[0].first && own[0].count == 2
             && own[1].first == -3,
@@ -201,9 +204,9 @@ static void check_broken (struct idcomp *c, const char *how)
             && ERR (idcomp_decompress (c, 0, &uuid)) == IDCOMP_EBROKEN
             && ERR (idcomp_recompress (c, &some, &id)) == IDCOMP_EBROKEN
             && ERR (idcomp_recompress_text (c, A, &id)) == IDCOMP_EBROKEN,
-        "%s: it converts nothing", how);
+        "%s: it converts no ids", how);
     ok (ERR (idcomp_save (c, IDCOMP_WITH_LOCAL, buf, sizeof (buf))) == IDCOMP_EBROKEN && idcomp_stats (c).broken,
-        "%s: it is not stored", how);
+        "%s: it cannot be stored", how);
     idcomp_destroy (c);
 }
 
@@ -212,16 +215,16 @@ static void check_collisions (void)
     struct idcomp *c = create (B, 5);
 
     arrive (c, A, 1, 1, 5); /* A ... A+5 */
-    ok (arrive (c, A_PLUS_6, 1, 1, 5) == 0, "a session that starts where another one ends is no collision");
-    ok (arrive (c, A_PLUS_5, 1, 1, 5) == IDCOMP_ECOLLISION, "one that starts before is");
-    ok (idcomp_stats (c).clusters == 2 && idcomp_stats (c).sessions == 3, "what collides is not added");
+    ok (arrive (c, A_PLUS_6, 1, 1, 5) == 0, "a session that begins where another one ends is accepted");
+    ok (arrive (c, A_PLUS_5, 1, 1, 5) == IDCOMP_ECOLLISION, "a session that begins before that end collides");
+    ok (idcomp_stats (c).clusters == 2 && idcomp_stats (c).sessions == 3, "a cluster that collides is not added");
     check_broken (c, "new cluster");
 
     c = create (B, 5);
     arrive (c, A_PLUS_6, 1, 1, 1);
     arrive (c, A, 1, 1, 4);
-    ok (arrive (c, A, 2, 5, 1) == IDCOMP_ECOLLISION, "a cluster that grows into another session is a collision");
-    ok (idcomp_stats (c).allocated_finals == 7, "and has not grown");
+    ok (arrive (c, A, 2, 5, 1) == IDCOMP_ECOLLISION, "a cluster that grows into another session collides");
+    ok (idcomp_stats (c).allocated_finals == 7, "... and does not grow");
     check_broken (c, "expansion");
 
     int64_t id;
@@ -239,8 +242,8 @@ static void check_orderer (void)
 
     arrive (c, A, 1, 1, 5);
     ok (arrive (c, A_PLUS_5, 1, 1, 5) == IDCOMP_ECOLLISION && arrive (c, A_PLUS_6, 1, 1, 5) == 0,
-        "who decides on the order refuses what collides, and goes on");
-    ok (idcomp_stats (c).clusters == 2 && idcomp_expected (c, A_PLUS_5) == 1, "as if it had not come");
+        "the orderer refuses a range that collides, and continues");
+    ok (idcomp_stats (c).clusters == 2 && idcomp_expected (c, A_PLUS_5) == 1, "the refused range has no effect");
     idcomp_destroy (c);
 }
 
@@ -255,29 +258,29 @@ static void check_limits (void)
     int64_t id;
 
     ok (arrive (c, B, 1, INT64_MAX, 1) == IDCOMP_ELIMIT, "a range of 2^63 - 1 ids is refused");
-    ok (arrive (c, B, 1, LIMIT, 1) == IDCOMP_ELIMIT, "a range of more ids than there can be is refused");
-    ok (arrive (c, B, 1, LIMIT - 5, 6) == IDCOMP_ELIMIT, "spare ids count as well");
-    ok (arrive (c, B, 1, LIMIT - 6, 5) == 0, "all final ids but one can be used");
-    ok (arrive (c, B, LIMIT - 5, 5, 5) == 0, "spare ids can be used");
-    ok (arrive (c, B, LIMIT, 1, 1) == IDCOMP_ELIMIT, "no more can be reserved");
-    ok (arrive (c, G, 1, 1, 1) == IDCOMP_ELIMIT, "for no session");
+    ok (arrive (c, B, 1, LIMIT, 1) == IDCOMP_ELIMIT, "a range of more than 2^53 ids is refused");
+    ok (arrive (c, B, 1, LIMIT - 5, 6) == IDCOMP_ELIMIT, "reserved ids count towards the limit");
+    ok (arrive (c, B, 1, LIMIT - 6, 5) == 0, "all final ids except one can be used");
+    ok (arrive (c, B, LIMIT - 5, 5, 5) == 0, "reserved ids can be used");
+    ok (arrive (c, B, LIMIT, 1, 1) == IDCOMP_ELIMIT, "no further id can be reserved");
+    ok (arrive (c, G, 1, 1, 1) == IDCOMP_ELIMIT, "... for any session");
     ok (idcomp_ghost_begin (c, G) == 0 && ERR (idcomp_generate_runs (c, 2, runs)) == IDCOMP_ELIMIT,
-        "ghosts obey the limit");
-    ok (idcomp_generate (c, &id) == 0 && id == IDCOMP_ID_MAX, "the last id of all can be made");
-    ok (ERR (idcomp_generate (c, &id)) == IDCOMP_ELIMIT, "and no other");
+        "ghost sessions have the same limit");
+    ok (idcomp_generate (c, &id) == 0 && id == IDCOMP_ID_MAX, "the largest id can be made");
+    ok (ERR (idcomp_generate (c, &id)) == IDCOMP_ELIMIT, "after it no id can be made");
     idcomp_ghost_end (c);
     idcomp_destroy (c);
 
     c = create (A, 5);
-    ok (ERR (idcomp_generate_runs (c, 0, runs)) == EINVAL, "no ids can't be made");
-    ok (ERR (idcomp_generate_runs (c, LIMIT, runs)) == IDCOMP_ELIMIT, "a session can't make more ids than there are");
+    ok (ERR (idcomp_generate_runs (c, 0, runs)) == EINVAL, "a request for 0 ids fails with EINVAL");
+    ok (ERR (idcomp_generate_runs (c, LIMIT, runs)) == IDCOMP_ELIMIT, "a session cannot make more than 2^53 - 1 ids");
     ok (idcomp_generate_runs (c, LIMIT - 1, runs) == 1 && runs[0].first == -1 && runs[0].count == LIMIT - 1,
-        "it can make all of them");
-    ok (ERR (idcomp_generate (c, &id)) == IDCOMP_ELIMIT, "but no more");
+        "a session can make 2^53 - 1 ids");
+    ok (ERR (idcomp_generate (c, &id)) == IDCOMP_ELIMIT, "after these it can make none");
     idcomp_destroy (c);
 }
 
-/* A UUID far above a session is not one of its ids, whatever 64 bits would make of the distance. */
+/* A UUID far above a session is not one of its ids, even if the distance modulo 2^64 is small. */
 static void check_far_uuid (void)
 {
     struct idcomp *c = create ("00000000-0000-4000-8000-000000000000", 5);
@@ -287,8 +290,8 @@ static void check_far_uuid (void)
     ok (idcomp_recompress_text (c, "00000000-0000-4000-8000-000000000001", &id) == 0 && id == -2,
         "a UUID of the session has an id");
     ok (ERR (idcomp_recompress_text (c, "00000000-0000-4004-8000-000000000001", &id)) == IDCOMP_ENOT_COMPRESSED,
-        "one that is 2^64 further has none");
-    ok (ERR (idcomp_recompress_text (c, MAX, &id)) == IDCOMP_ENOT_COMPRESSED, "the largest UUID has none");
+        "a UUID that is larger by 2^64 has no id");
+    ok (ERR (idcomp_recompress_text (c, MAX, &id)) == IDCOMP_ENOT_COMPRESSED, "the largest UUID has no id");
     idcomp_destroy (c);
 }
 
@@ -302,11 +305,11 @@ static void check_runs (void)
     make (c, 2); /* 0 ... 4 are reserved, 0 and 1 used */
     ok (idcomp_generate_runs (c, 5, runs) == 2 && runs[0].first == 2 && runs[0].count == 3 && runs[1].first == -6
             && runs[1].count == 2,
-        "many ids at once are first eager, then local");
+        "if many ids are made at a time the first are eager, and the others local");
     struct idcomp_stats s = idcomp_stats (c);
     ok (s.generated == 7 && s.finalized == 2 && s.eager == 3 && s.local == 2 && s.next_range_first == 3
             && s.local_runs == 2,
-        "statistics count them");
+        "the statistics count them");
     idcomp_destroy (c);
 }
 
@@ -331,14 +334,14 @@ static void check_events (void)
         "the first range reports a cluster and its ids");
     ok (log[2].type == IDCOMP_CLUSTER_EXPANSION && log[2].previous_capacity == 5 && log[2].new_capacity == 9
             && log[2].overflow == 1,
-        "the next one reports how the cluster grew");
-    ok (log[3].type == IDCOMP_STATUS && log[3].eager == 3 && log[3].local == 1, "and its ids only");
-    ok (!log[4].session && strcmp (log[3].session, A) == 0, "and nothing else");
+        "the next range reports the growth of the cluster");
+    ok (log[3].type == IDCOMP_STATUS && log[3].eager == 3 && log[3].local == 1, "... and only its own ids");
+    ok (!log[4].session && strcmp (log[3].session, A) == 0, "... and no other event");
     arrive (c, B, 1, 1, 1);
-    ok (!log[4].session, "ranges of others are not reported");
+    ok (!log[4].session, "ranges of other sessions are not reported");
     idcomp_set_event_cb (c, NULL, NULL);
     make (c, 1);
-    ok (!log[4].session, "nothing is reported to nobody");
+    ok (!log[4].session, "without a callback no event is reported");
     idcomp_destroy (c);
 }
 
@@ -351,13 +354,13 @@ static void check_equal (void)
     ok (idcomp_equal (a, b, IDCOMP_WITH_LOCAL), "two new compressors of one session are equal");
     make (a, 4);
     make (b, 4);
-    ok (idcomp_equal (a, b, IDCOMP_WITH_LOCAL), "they stay so when they do the same");
+    ok (idcomp_equal (a, b, IDCOMP_WITH_LOCAL), "they stay equal after the same operations");
     idcomp_generate (a, &id); /* an eager id leaves no run */
     ok (!idcomp_equal (a, b, IDCOMP_WITH_LOCAL) && idcomp_equal (a, b, IDCOMP_WITHOUT_LOCAL),
-        "an id more makes their local states differ");
+        "one more id makes their local states differ");
     arrive (a, B, 1, 1, 1);
     ok (!idcomp_equal (a, b, IDCOMP_WITHOUT_LOCAL) && !idcomp_equal (b, a, IDCOMP_WITHOUT_LOCAL),
-        "a cluster more makes them differ");
+        "one more cluster makes them differ");
     idcomp_destroy (a);
     idcomp_destroy (b);
 }
@@ -394,13 +397,13 @@ static void check_threads (void)
     }
     for (int i = 0; i < 4; i++)
         if (pthread_create (&thread[i], NULL, convert_all, c) != 0)
-            bail_out ("a thread can't be made");
+            bail_out ("a thread cannot be made");
     for (int i = 0; i < 4; i++) {
         void *result;
         pthread_join (thread[i], &result);
         good &= result == c;
     }
-    ok (good, "four threads ask one compressor at the same time");
+    ok (good, "four threads use one compressor at the same time");
     idcomp_destroy (c);
 }
 
@@ -412,20 +415,21 @@ static void check_errors (void)
 
     for (int e = IDCOMP_EBASE + 1; e < IDCOMP_EEND; e++)
         good &= idcomp_error_name (e) && *idcomp_strerror (e) && idcomp_errno (e) > 0 && idcomp_errno (e) < 4096;
-    ok (good, "each error has a name, a text and a value that the system knows");
+    ok (good, "each error has a name, a text and a nearest errno value");
     ok (strcmp (idcomp_error_name (IDCOMP_ERANGE_ORDER), "RANGE_ORDER") == 0, "names are those of the symbols");
     ok (idcomp_errno (IDCOMP_ELIMIT) == EOVERFLOW && idcomp_errno (IDCOMP_EBROKEN) == ENOTRECOVERABLE,
-        "values say what kind of error it is");
+        "the nearest errno value tells the kind of an error");
     ok (!idcomp_error_name (ENOMEM) && idcomp_errno (ENOMEM) == ENOMEM
             && strcmp (idcomp_strerror (ENOMEM), strerror (ENOMEM)) == 0,
-        "errors of the system stay what they are");
-    ok (!idcomp_error_name (IDCOMP_EBASE) && !idcomp_error_name (IDCOMP_EEND), "there are no others");
+        "errno values of the system are returned unchanged");
+    ok (!idcomp_error_name (IDCOMP_EBASE) && !idcomp_error_name (IDCOMP_EEND),
+        "other values are not errors of this library");
     errno = EINTR;
     idcomp_destroy (NULL);
-    ok (errno == EINTR, "nothing can be destroyed, and errno is kept");
+    ok (errno == EINTR, "idcomp_destroy accepts NULL and keeps errno");
 }
 
-/* What a child process gets for an id, by one of three ways. */
+/* The errno of an attempt to make ids in a child process, in one of three ways. */
 static int errno_in_child (struct idcomp *c, int way)
 {
     struct idcomp_run runs[2];
@@ -445,7 +449,7 @@ static int errno_in_child (struct idcomp *c, int way)
     return waitpid (pid, &status, 0) == pid && WIFEXITED (status) ? WEXITSTATUS (status) : -1;
 }
 
-/* Both would go on with the same generation count. */
+/* Parent and child would continue with the same generation count. */
 static void check_fork (void)
 {
     struct idcomp *c = create (A, 5);
@@ -454,8 +458,8 @@ static void check_fork (void)
 
     for (int way = 0; way < 3; way++)
         refused += errno_in_child (c, way) == EPERM;
-    ok (refused == 3, "a child process, which would make its parent's ids, makes none");
-    ok (idcomp_generate (c, &id) == 0 && id == -1, "its parent goes on");
+    ok (refused == 3, "a child process makes no ids, since they would be its parent's");
+    ok (idcomp_generate (c, &id) == 0 && id == -1, "the parent process can continue");
     idcomp_destroy (c);
 }
 

@@ -3,9 +3,9 @@
 
 /* convert.c - between the forms of an id: session space, op space, UUID
  *
- * In session space an id of the local session is a local id if and only if its generation count is
- * in the local runs, finalized or not, so the form never changes.  In op space an id is final as
- * soon as final ids are set aside for its count: whoever reads it has finalized the range by then.
+ * In session space an id of the local session is a local id if and only if its generation count is in the local runs,
+ * whether it is finalized or not, so an id never changes. In op space an id is final as soon as a final id is reserved
+ * for its count: each reader of the op has finalized the range by then.
  */
 
 #include <errno.h>
@@ -25,8 +25,8 @@ static int64_t final_of (const struct idcluster *k, int64_t gen)
     return k->final + (gen - k->gen);
 }
 
-/* The local or the final form of an id.  Ids of the two kinds come in any order: a branch on
- * 'local' would be guessed wrong half the time.
+/* Returns the local or the final form of an id without a branch: both kinds are mixed, so that a branch on 'local'
+ * would often be mispredicted.
  */
 static int64_t pick (bool local, int64_t gen, int64_t final)
 {
@@ -56,7 +56,7 @@ int idcomp_to_op (const struct idcomp *c, int64_t id, int64_t *op)
     return 0;
 }
 
-/* The first final id that is not finalized, reserves of earlier clusters aside. */
+/* The first final id that is not finalized, ignoring the reserves of clusters before the last one. */
 static int64_t finalized_limit (const struct idspace *s)
 {
     return s->nclusters > 0 ? s->limit - idspace_cluster (s, s->nclusters - 1).reserve : 0;
@@ -67,7 +67,7 @@ static int final_to_session (const struct idcomp *c, int64_t final, int64_t *id)
     struct idcluster k;
 
     if (!idspace_find_final (&c->space, final, &k)
-        || k.session != 0) { /* reserves of other sessions below the limit pass */
+        || k.session != 0) { /* below the limit, reserved ids of other sessions are accepted */
         if (final >= finalized_limit (&c->space))
             return errset (IDCOMP_EUNKNOWN_OP_ID);
         *id = final;
@@ -81,7 +81,7 @@ static int final_to_session (const struct idcomp *c, int64_t final, int64_t *id)
     return 0;
 }
 
-/* The session that sent a local id: 'text' is our own name in most cases. */
+/* The session that sent a local id. In most cases 'text' is the local session's name. */
 static uint32_t find_origin (const struct idcomp *c, const char *text)
 {
     struct idspace_key key;
@@ -120,7 +120,7 @@ int idcomp_to_session (const struct idcomp *c, int64_t op, const char *origin, i
 
 /* --- UUIDs --- */
 
-/* The owner and generation count of an id of session space. */
+/* The session and generation count of an id of session space. */
 static int find_id (const struct idcomp *c, int64_t id, uint32_t *session, int64_t *gen)
 {
     if (id < 0) {
@@ -157,13 +157,13 @@ int idcomp_decompress (const struct idcomp *c, int64_t id, struct idcomp_uuid *u
     return 0;
 }
 
-/* The generation count of a UUID in a session that starts at 'base', or 0 if it can't be one. */
+/* The generation count of a UUID in a session that begins at 'base'; 0: it cannot be one of that session. */
 static int64_t gen_from (u128 base, u128 num)
 {
     return num >= base && num - base < (u128)IDCOMP_ID_MAX ? (int64_t)(num - base) + 1 : 0;
 }
 
-/* A UUID of the local session for which final ids are set aside. */
+/* The id of a UUID of the local session for which a final id is reserved. */
 static int local_to_id (const struct idcomp *c, const struct idcluster *k, int64_t gen, int64_t *id)
 {
     bool local = idruns_contain (&c->runs, gen);
@@ -174,7 +174,7 @@ static int local_to_id (const struct idcomp *c, const struct idcluster *k, int64
     return 0;
 }
 
-/* A UUID of another session.  The original also answers for those that are reserved only. */
+/* The id of a UUID of another session. The original also accepts UUIDs that are only reserved. */
 static int remote_to_id (const struct idcomp *c, const struct idcluster *k, int64_t gen, int64_t *id)
 {
     int64_t final = final_of (k, gen);

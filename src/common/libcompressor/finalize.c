@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* finalize.c - how final ids are given: to ranges in their total order, and to ghost sessions
+/* finalize.c - the allocation of final ids, to ranges in their total order and to ghost sessions
  *
- * What happens to the final space must depend on nothing but the ranges and ghost sessions so far,
- * so that everybody who sees the same ones has the same final ids.  Everything that can fail comes
- * before the first change.
+ * Changes of the final space must depend only on the ranges and ghost sessions so far, so that all compressors that
+ * process the same ones have the same final ids. All steps that can fail come before the first change.
  */
 
 #include <errno.h>
@@ -14,8 +13,8 @@
 #include "libutil/errprintf.h"
 #include "compressor.h"
 
-/* Two sessions made the same UUIDs: nothing that follows in the total order can be trusted.  But who
- * decides on the order goes on without the range, for nothing was changed yet.
+/* Two sessions made the same UUIDs: no later range of the total order can be trusted. Only the orderer continues,
+ * without this range, since nothing has been changed yet.
  */
 static int break_down (struct idcomp *c)
 {
@@ -23,13 +22,13 @@ static int break_down (struct idcomp *c)
     return errset (IDCOMP_ECOLLISION);
 }
 
-/* True if 'count' more final ids, from generation count 'gen' on, stay within IDCOMP_ID_MAX. */
+/* Whether 'count' more final ids, from generation count 'gen' on, stay within IDCOMP_ID_MAX. */
 static bool within_limits (const struct idcomp *c, int64_t gen, int64_t count)
 {
     return count <= IDCOMP_ID_MAX - c->space.limit + 1 && count <= IDCOMP_ID_MAX - gen + 1;
 }
 
-/* Give a session a new cluster.  '*session' is its index, first IDSPACE_NONE if 'key' is new. */
+/* Give a session a new cluster. '*session' is its index; if 'key' is new it is IDSPACE_NONE and is set. */
 static int new_cluster (struct idcomp *c, uint32_t *session, const struct idspace_key *key, int64_t capacity,
                         uint32_t reserve)
 {
@@ -54,7 +53,9 @@ static int new_cluster (struct idcomp *c, uint32_t *session, const struct idspac
 
 /* --- ranges --- */
 
-/* Refuse a range that does not continue its session, which the original has registered by now. */
+/* Refuse a range that does not continue its session. With IDCOMP_ORIGINAL the session is registered even then, as in
+ * the original.
+ */
 static int check_order (struct idcomp *c, uint32_t session, const struct idspace_key *key, int64_t first)
 {
     if (first == (session == IDSPACE_NONE ? 1 : idspace_next_gen (&c->space, session)))
@@ -64,7 +65,7 @@ static int check_order (struct idcomp *c, uint32_t session, const struct idspace
     return errset (IDCOMP_ERANGE_ORDER);
 }
 
-/* Add 'over' ids and 'size' spare ones to the last cluster, whose reserve is used up. */
+/* Add 'over' ids and 'size' reserved ones to the last cluster, whose reserve is used up. */
 static int expand (struct idcomp *c, const struct idcluster *k, int64_t over, int64_t size)
 {
     struct idspace *s = &c->space;
@@ -83,7 +84,7 @@ static int expand (struct idcomp *c, const struct idcluster *k, int64_t over, in
     return 0;
 }
 
-/* Put 'over' ids and 'size' spare ones into a new cluster; the one before it is used up. */
+/* Put 'over' ids and 'size' reserved ones into a new cluster; the session's cluster before it is used up. */
 static int append (struct idcomp *c, uint32_t session, const struct idspace_key *key, int64_t over, int64_t size)
 {
     struct idcomp_event event = { .type = IDCOMP_FIRST_CLUSTER };
@@ -100,7 +101,7 @@ static int append (struct idcomp *c, uint32_t session, const struct idspace_key 
     return 0;
 }
 
-/* Give the ids of a range that fits in all respects their final ids. */
+/* Give the ids of a valid range their final ids. */
 static int allocate (struct idcomp *c, uint32_t session, const struct idspace_key *key, int64_t count, int64_t size)
 {
     struct idspace *s = &c->space;
@@ -119,7 +120,7 @@ static int allocate (struct idcomp *c, uint32_t session, const struct idspace_ke
     return append (c, session, key, over, size);
 }
 
-/* Report what the local session made since the last time. */
+/* Report what the local session made since the last report. */
 static void report_status (struct idcomp *c)
 {
     struct idcomp_event event = { .type = IDCOMP_STATUS, .eager = c->neager, .local = c->nlocal };
@@ -169,7 +170,7 @@ int64_t idcomp_expected (const struct idcomp *c, const char *session)
 
 /* --- ghost sessions --- */
 
-/* The ghost session can't belong to somebody: its ids would be made twice. */
+/* The ghost session must not be the session of a client, which would make the same ids. */
 static int check_ghost (const struct idcomp *c, const struct idspace_key *key)
 {
     uint32_t session = idspace_find (&c->space, key);
@@ -205,7 +206,7 @@ void idcomp_ghost_end (struct idcomp *c)
     c->ghost = false;
 }
 
-/* Give the ghost session a cluster with room for nothing but its first 'count' ids. */
+/* Give the ghost session a cluster for exactly its first 'count' ids. */
 static int ghost_start (struct idcomp *c, int64_t count)
 {
     struct idspace_key key;
@@ -217,7 +218,7 @@ static int ghost_start (struct idcomp *c, int64_t count)
     int64_t gen = session == IDSPACE_NONE ? 1 : c->space.sessions[session].end;
     if (!within_limits (c, gen, count))
         return errset (IDCOMP_ELIMIT);
-    /* Only the first id is looked at for a collision, however many are made at once. */
+    /* Only the first id is checked for a collision, regardless of 'count'. */
     if (new_cluster (c, &session, &key, 1, 0) < 0)
         return -1;
     idspace_expand (&c->space, count - 1, 0);

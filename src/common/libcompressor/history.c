@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* history.c - clients, a total order, and a model to compare with: see history.h
+/* history.c - clients, a total order, and a model for comparison: see history.h
  *
- * Two bytes make a step: which client does what, and how much of it.  When the bytes are used up
- * everything announced is ordered and delivered; then all clients must agree, and every id is
- * asked once more.
+ * A step is two bytes: which client does what, and how much. When the bytes are used up all announced ranges are
+ * ordered and delivered; then all clients must agree, and all ids are checked again.
  */
 
 #include <errno.h>
@@ -17,15 +16,17 @@
 #include "uuid.h"
 
 #define CLIENTS 4
-#define SESSIONS 12 /* clients that ever were, then ghosts */
+#define SESSIONS 12 /* all clients of the history, then ghosts */
 #define GHOSTS 2
-#define IDS_MAX 500     /* that a session makes */
+#define IDS_MAX 500     /* of a session */
 #define FINALS_MAX 2500 /* of the document */
 #define ORDER_MAX 400
 #define PENDING_MAX 16
 #define NEVER (ORDER_MAX + 1)
 
-/* What the model knows of a final id: whose it is, and since which place of the order. */
+/* The model's data of a final id: its session and generation count, and the places in the order at which it was
+ * reserved and finalized.
+ */
 struct final {
     int session;
     int64_t gen;
@@ -43,8 +44,8 @@ struct client {
     struct idcomp *c;
     int session;
     int heard;                  /* entries of the order that it has finalized */
-    int unheard;                /* how many of the others are its own */
-    char *pending[PENDING_MAX]; /* taken, not ordered */
+    int unheard;                /* how many of the other entries are its own */
+    char *pending[PENDING_MAX]; /* ranges that were taken and not ordered */
     int npending;
 };
 
@@ -52,16 +53,16 @@ struct world {
     u128 base[SESSIONS];
     char name[SESSIONS][IDCOMP_UUID_TEXT_MAX];
     int64_t form[SESSIONS][IDS_MAX + 1]; /* session space id of each generation count, as handed out */
-    int64_t made[SESSIONS];              /* ids that a session handed out */
+    int64_t made[SESSIONS];              /* number of ids that a session handed out */
     int nsessions;                       /* clients so far, without ghosts */
     struct client client[CLIENTS];
     struct entry order[ORDER_MAX];
     int norder;
     struct final final[FINALS_MAX];
-    int final_of[SESSIONS][FINALS_MAX + 1]; /* the final id of each generation count, + 1 */
+    int final_of[SESSIONS][FINALS_MAX + 1]; /* the final id of each generation count, plus 1 */
     int64_t nfinals;
-    int64_t reserved[SESSIONS];  /* generation counts that have final ids */
-    int64_t finalized[SESSIONS]; /* of them */
+    int64_t reserved[SESSIONS];  /* number of generation counts that have final ids */
+    int64_t finalized[SESSIONS]; /* how many of them are finalized */
     const char *wrong;
 };
 
@@ -77,7 +78,7 @@ static struct idcomp_uuid uuid_of (const struct world *w, int session, int64_t g
     return uuidnum_to_uuid (w->base[session] + gen - 1);
 }
 
-/* True if an id decompresses to the UUID of a generation count. */
+/* Whether an id decompresses to the UUID of a generation count. */
 static bool stands_for (const struct world *w, const struct client *cl, int64_t id, int session, int64_t gen)
 {
     struct idcomp_uuid uuid, want = uuid_of (w, session, gen);
@@ -85,7 +86,7 @@ static bool stands_for (const struct world *w, const struct client *cl, int64_t 
     return idcomp_decompress (cl->c, id, &uuid) == 0 && memcmp (&uuid, &want, sizeof (uuid)) == 0;
 }
 
-/* --- the model: what the order means --- */
+/* --- the model: the effects of the order --- */
 
 static void reserve (struct world *w, int session, int64_t n)
 {
@@ -96,7 +97,7 @@ static void reserve (struct world *w, int session, int64_t n)
     }
 }
 
-/* Finalize one id; ids that don't fit are followed by 'size' spare ones. */
+/* Finalize one id. If a new cluster is needed, it has the ids left in the range and 'size' reserved ones. */
 static void finalize_one (struct world *w, int session, int64_t left, int64_t size)
 {
     if (w->finalized[session] == w->reserved[session])
@@ -111,7 +112,7 @@ static void model_order (struct world *w, const struct entry *e, int64_t size)
     w->order[w->norder++] = *e;
 }
 
-/* --- what a client must answer --- */
+/* --- the answers that a client must give --- */
 
 static void check_uuid (struct world *w, const struct client *cl, int session, int64_t gen, int64_t want)
 {
@@ -122,10 +123,10 @@ static void check_uuid (struct world *w, const struct client *cl, int session, i
     if (want == INT64_MIN)
         check (w, rc < 0 && errno == IDCOMP_ENOT_COMPRESSED, "a UUID without an id is refused");
     else
-        check (w, rc == 0 && id == want, "a UUID compresses to its session space id");
+        check (w, rc == 0 && id == want, "a UUID recompresses to its session space id");
 }
 
-/* An id that this client handed out: its form never changes. */
+/* An id that this client handed out: it never changes. */
 static void check_own (struct world *w, const struct client *cl, int64_t gen)
 {
     int64_t form = w->form[cl->session][gen];
@@ -136,12 +137,12 @@ static void check_own (struct world *w, const struct client *cl, int64_t gen)
     if (final >= 0 && w->final[final].reserved_at >= cl->heard)
         final = -1;
     check (w, stands_for (w, cl, form, cl->session, gen),
-           "an id handed out decompresses to the UUID of its generation count");
+           "an id that was handed out decompresses to the UUID of its generation count");
     check_uuid (w, cl, cl->session, gen, form);
     check (w, idcomp_to_op (cl->c, form, &op) == 0 && op == (final >= 0 ? final : form),
            "op space has the final id as soon as it is reserved");
     check (w, idcomp_to_session (cl->c, op, w->name[cl->session], &back) == 0 && back == form,
-           "an id comes back from op space as it was");
+           "an id converted to op space and back is unchanged");
 }
 
 /* A final id of the local session that is not finalized here. */
@@ -156,13 +157,13 @@ static void check_local_reserve (struct world *w, const struct client *cl, int64
 
     if (made && form < 0)
         check (w, idcomp_decompress (cl->c, id, &uuid) < 0 && errno == IDCOMP_EHAS_LOCAL_FORM,
-               "a reserved final id with a local form is flagged");
+               "a reserved final id with a local form is refused with its own error");
     else
         check (w, stands_for (w, cl, id, f->session, f->gen), "a reserved final id of the local session decompresses");
     check_uuid (w, cl, f->session, f->gen, form);
     rc = idcomp_to_session (cl->c, id, NULL, &got);
     if (made)
-        check (w, rc == 0 && got == form, "a reserved final id gets its session space form");
+        check (w, rc == 0 && got == form, "a reserved final id converts to its session space form");
     else
         check (w, rc < 0 && errno == IDCOMP_EUNKNOWN_OP_ID, "an id that was not made is unknown in op space");
 }
@@ -177,10 +178,10 @@ static void check_finalized (struct world *w, const struct client *cl, int64_t i
     check (w, stands_for (w, cl, id, f->session, f->gen), "a final id decompresses to the same UUID everywhere");
     check_uuid (w, cl, f->session, f->gen, form);
     check (w, idcomp_to_session (cl->c, id, NULL, &got) == 0 && got == form,
-           "a final id gets the form that the local session uses");
+           "a final id converts to the form that the local session uses");
     if (!own)
         check (w, idcomp_to_session (cl->c, -f->gen, w->name[f->session], &got) == 0 && got == id,
-               "a local id of another session gets its final id");
+               "a local id of another session converts to its final id");
 }
 
 /* A final id that is reserved for another session. */
@@ -213,7 +214,7 @@ static void check_final (struct world *w, const struct client *cl, int64_t id)
         check_remote_reserve (w, cl, id);
 }
 
-/* Ask for every 'stride'th id, from the 'first' one. */
+/* Check each 'stride'th id, beginning with number 'first'. */
 static void check_client (struct world *w, const struct client *cl, int first, int stride)
 {
     for (int64_t gen = 1 + first; gen <= w->made[cl->session]; gen += stride)
@@ -270,7 +271,7 @@ static void take (struct world *w, struct client *cl)
         queue_range (w, cl, &range);
 }
 
-/* Put the oldest range that a client announced into the order, if the model has room for it. */
+/* Add the oldest announced range of a client to the order, unless the model's arrays are full. */
 static void order_range (struct world *w, struct client *cl)
 {
     struct idcomp_range range;
@@ -278,7 +279,7 @@ static void order_range (struct world *w, struct client *cl)
     if (cl->npending == 0 || w->norder == ORDER_MAX)
         return;
     if (!check (w, idcomp_range_parse (cl->pending[0], strlen (cl->pending[0]), &range, NULL) == 0,
-                "a range survives as JSON"))
+                "a range can be written and read as JSON"))
         return;
     if (w->nfinals + range.count + range.cluster_size <= FINALS_MAX) {
         struct entry e = { cl->pending[0], cl->session, range.count };
@@ -305,7 +306,7 @@ static void hear_ghost (struct world *w, struct client *cl, const struct entry *
 
     check (w, idcomp_ghost_begin (cl->c, w->name[e->session]) == 0, "a ghost session begins");
     check (w, idcomp_ghost_begin (cl->c, w->name[e->session]) < 0 && errno == IDCOMP_EGHOST_NESTED,
-           "ghost sessions don't nest");
+           "ghost sessions cannot be nested");
     check (w, idcomp_take (cl->c, &range) < 0 && errno == IDCOMP_EGHOST_ACTIVE, "no range is taken in a ghost session");
     if (e->count > 3)
         check (w,
@@ -321,12 +322,12 @@ static void hear_range (struct world *w, struct client *cl, const struct entry *
 {
     struct idcomp_range range;
 
-    if (!check (w, idcomp_range_parse (e->range, strlen (e->range), &range, NULL) == 0, "a range survives"))
+    if (!check (w, idcomp_range_parse (e->range, strlen (e->range), &range, NULL) == 0, "a range can be read"))
         return;
     check (w, idcomp_expected (cl->c, range.session) == range.first,
-           "the next range of a session starts where it is expected");
+           "the next range of a session begins at the expected count");
     check (w, idcomp_finalize (cl->c, &range) == 0, "a range is finalized in order");
-    check (w, idcomp_finalize (cl->c, &range) < 0 && errno == IDCOMP_ERANGE_ORDER, "a range is finalized once");
+    check (w, idcomp_finalize (cl->c, &range) < 0 && errno == IDCOMP_ERANGE_ORDER, "a range cannot be finalized twice");
     idcomp_range_fini (&range);
 }
 
@@ -349,7 +350,7 @@ static void drop_pending (struct client *cl)
         free (cl->pending[--cl->npending]);
 }
 
-/* What was announced but not ordered is lost, and announced again as one range. */
+/* Ranges that were announced and not ordered are lost, and announced again as one range. */
 static void lose (struct world *w, struct client *cl)
 {
     struct idcomp_range range;
@@ -370,9 +371,9 @@ static struct idcomp *reload (struct world *w, struct idcomp *c, enum idcomp_sta
 
     if (check (w, idcomp_save (c, state, data, size) == (ssize_t)size, "a compressor is stored"))
         loaded = idcomp_load (data, size, session, IDCOMP_STRICT);
-    if (check (w, loaded && idcomp_equal (c, loaded, state), "what was stored is loaded"))
+    if (check (w, loaded && idcomp_equal (c, loaded, state), "a stored compressor is loaded"))
         check (w, idcomp_save (loaded, state, again, size) == (ssize_t)size && memcmp (data, again, size) == 0,
-               "what was loaded is stored as it was");
+               "a loaded compressor is stored as the same bytes");
     free (data);
     free (again);
     return loaded;
@@ -388,7 +389,7 @@ static void stash (struct world *w, struct client *cl)
     }
 }
 
-/* A client leaves for good; a new one loads what its neighbour knows. */
+/* A client leaves permanently; a new one loads the summary of its neighbour. */
 static void replace (struct world *w, struct client *cl, const struct client *neighbour)
 {
     if (w->nsessions == SESSIONS - GHOSTS || cl == neighbour)
@@ -401,7 +402,7 @@ static void replace (struct world *w, struct client *cl, const struct client *ne
     *cl = (struct client){ .c = c, .session = w->nsessions++, .heard = neighbour->heard };
 }
 
-/* The low 2 bits of the first byte choose the client, the others what it does 'much' of. */
+/* The low 2 bits of the first byte choose the client, the others the action; 'much' is its amount. */
 static void step (struct world *w, unsigned int what, int much)
 {
     struct client *cl = &w->client[what % CLIENTS];
@@ -450,7 +451,7 @@ static void step (struct world *w, unsigned int what, int much)
     }
 }
 
-/* --- the whole --- */
+/* --- the whole history --- */
 
 static void start (struct world *w)
 {
@@ -478,7 +479,7 @@ static void settle (struct world *w)
         check (w, idcomp_equal (w->client[0].c, w->client[i].c, IDCOMP_WITHOUT_LOCAL),
                "all clients agree on the final space");
         check (w, idcomp_stats (w->client[i].c).allocated_finals == w->nfinals,
-               "as many final ids are in use as the model says");
+               "the number of final ids in use is that of the model");
     }
 }
 
@@ -498,7 +499,7 @@ const char *history_run (const unsigned char *data, size_t size)
     struct world *w = calloc (1, sizeof (*w));
 
     if (!w)
-        return "no memory for the model";
+        return "out of memory for the model";
     start (w);
     for (size_t i = 0; i + 1 < size && !w->wrong; i += 2)
         step (w, data[i], data[i + 1]);

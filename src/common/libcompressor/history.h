@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* history.h - let bytes decide what the sessions of a document do, and check all that they answer
+/* history.h - run a history of a document's sessions that is chosen by bytes, and check all results
  *
- * For tests and fuzz targets.  A history has a few clients and one total order of ranges and ghost
- * sessions.  Clients make ids, announce them, hear of the order late, lose what they sent, are
- * stored and resumed, and are replaced by new ones that load a summary.  A plain model, with one
- * entry for each final id and no search, says what each client must answer at its place in the
- * order.
+ * For tests and fuzz targets. A history has a few clients and one total order of ranges and ghost sessions. Clients
+ * make ids, announce them, receive the order late, lose announcements, are stored and resumed, and are replaced by new
+ * ones that load a summary. A plain model, with one entry for each final id and without any search, knows what each
+ * client must answer at its place in the order.
  */
 #ifndef COMPRESSOR_HISTORY_H
 #define COMPRESSOR_HISTORY_H
 
 #include <stddef.h>
 
-/* Run the history that 'data' tells.  Returns NULL, or what was wrong first (constant). */
+/* Run the history that 'data' describes. Returns NULL, or a constant text that describes the first error. */
 const char *history_run (const unsigned char *data, size_t size);
 
 #endif /* COMPRESSOR_HISTORY_H */

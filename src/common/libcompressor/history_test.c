@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* history_test.c - random histories, always the same ones
+/* history_test.c - random histories, the same ones in each run
  *
- * A failing history is made shorter: the length at which it fails first is in the log.
+ * A history that fails is shortened: the log shows the first step at which it fails.
  */
 
 #include <stdint.h>
@@ -26,7 +26,7 @@ static void fill (unsigned char *data, size_t size, uint64_t seed)
     }
 }
 
-/* The shortest start of the history that fails. */
+/* The length of the shortest beginning of the history that fails. */
 static size_t shortest (const unsigned char *data, size_t size)
 {
     size_t n = 0;
@@ -44,7 +44,7 @@ int main (void)
         size_t size = 20 + seed * (BYTES_MAX - 20) / HISTORIES;
         fill (data, size, seed);
         const char *wrong = history_run (data, size);
-        if (!ok (!wrong, "history %d of %zu steps is answered as the model says", seed, size / 2))
+        if (!ok (!wrong, "the answers of history %d of %zu steps are those of the model", seed, size / 2))
             diag ("%s, first after %zu steps", wrong, shortest (data, size) / 2);
     }
     return done_testing ();

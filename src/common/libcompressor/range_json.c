@@ -7,8 +7,8 @@
  *   {"sessionId":TEXT,"ids":{"firstGenCount":N,"count":N,"requestedClusterSize":N,
  *                            "localIdRanges":[[N,N],...]}}
  *
- * Nothing else is a range: all members of an object that is there, once each, in any order; texts
- * without escapes; integers without fraction and exponent, exact in a double.
+ * Any other text is refused. An object has all of its members, once each, in any order; texts have no escapes; integers
+ * have no fraction or exponent, and are exact in a double.
  */
 
 #include <errno.h>
@@ -27,7 +27,7 @@
 struct writer {
     char *buf;
     size_t size;
-    size_t len; /* of the whole text, also what does not fit */
+    size_t len; /* of the whole text, including what does not fit */
 };
 
 __attribute__ ((format (printf, 2, 3))) static void put (struct writer *w, const char *fmt, ...)
@@ -72,7 +72,7 @@ ssize_t idcomp_range_format (const struct idcomp_range *range, char *buf, size_t
     return (ssize_t)len;
 }
 
-/* --- reading: each function returns true and moves on, or false and stands at what is at fault --- */
+/* --- reading: each function returns true and advances, or returns false and stays at the error --- */
 
 struct reader {
     const char *p;
@@ -86,7 +86,7 @@ static void skip_blanks (struct reader *r)
         r->p++;
 }
 
-/* Read a character that stands for itself, with blanks around it. */
+/* Read the character 'mark', with blanks around it. */
 static bool get_mark (struct reader *r, char mark)
 {
     skip_blanks (r);
@@ -174,8 +174,8 @@ static bool get_runs (struct reader *r, struct idcomp_range *range)
 
 typedef bool (*member_f) (struct reader *r, int member, struct idcomp_range *range);
 
-/* Read an object whose members are among 'names'; 'value' reads the value of a member.  '*seen'
- * tells by one bit each which ones are there.
+/* Read an object whose members are among 'names'; 'value' reads the value of a member. Bit i of '*seen' is set if
+ * member i is present.
  */
 static bool get_object (struct reader *r, const char *const names[], int n, member_f value, struct idcomp_range *range,
                         unsigned int *seen)

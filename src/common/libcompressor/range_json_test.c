@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* range_json_test.c - creation ranges as JSON: the published shape and nothing else */
+/* range_json_test.c - creation ranges as JSON: only the published form is accepted */
 
 #include <errno.h>
 #include <string.h>
@@ -73,7 +73,7 @@ static const char *const refused[] = {
     IDS ("1", "[[1,2]"),
 };
 
-/* The text as a copy of its exact size, so that a read beyond it is seen. */
+/* Parses a copy of exactly this size, so that sanitizers find reads beyond it. */
 static int decode (const char *text, size_t len, struct idcomp_range *range)
 {
     char *copy = malloc (len > 0 ? len : 1);
@@ -94,16 +94,16 @@ static void check_round_trip (void)
     ok (decode (full, strlen (full), &r) == 0, "a range is read");
     ok (strcmp (r.session, S) == 0 && r.has_ids && r.first == 3 && r.count == 9 && r.cluster_size == 512 && r.nruns == 2
             && r.runs[1].first == IDCOMP_ID_MAX && r.runs[1].count == 1,
-        "with all its members");
+        "... with all its members");
     size_t len = (size_t)idcomp_range_format (&r, text, sizeof (text));
     ok (len == strlen (full) && idcomp_range_format_size (&r) == len + 1 && strcmp (text, full) == 0,
-        "and written as it was");
+        "... and written unchanged");
     for (size_t size = 0; size <= len; size++) {
         memset (text, 'x', sizeof (text));
         errno = 0;
         good &= idcomp_range_format (&r, text, size) < 0 && errno == ENOSPC && text[size] == 'x';
     }
-    ok (good, "a buffer of any size that is too small is ENOSPC, and nothing is written behind it");
+    ok (good, "a buffer of any size that is too small gives ENOSPC, and no byte after it is written");
     idcomp_range_fini (&r);
     ok (!r.has_ids && !r.runs && r.nruns == 0, "a freed range is empty");
 }
@@ -117,8 +117,8 @@ static void check_refused (void)
         ok (decode (refused[i], strlen (refused[i]), &r) < 0 && errno == IDCOMP_ERANGE_FORM, "refused: %s", refused[i]);
     for (size_t len = 0; len < strlen (full); len++)
         good &= decode (full, len, &r) < 0 && errno == IDCOMP_ERANGE_FORM;
-    ok (good, "a range that ends anywhere too early is refused");
-    ok (r.first == 77, "what is refused does not touch the range");
+    ok (good, "a text that is cut at any byte is refused");
+    ok (r.first == 77, "a refused text leaves the range unchanged");
 }
 
 static void check_errpos (void)
@@ -147,10 +147,10 @@ static void check_errpos (void)
             good++;
         else
             diag ("%s: %zu", faults[i].text, pos);
-    ok (good == n, "what is at fault is found (%zu)", good);
+    ok (good == n, "the position of an error is reported (%zu)", good);
 }
 
-/* Text with 'n' runs. */
+/* Whether a text with 'n' runs is accepted. */
 static bool takes_runs (size_t n)
 {
     static const char head[] = "{\"sessionId\":\"" S "\",\"ids\":{\"firstGenCount\":1,\"count\":1,"
@@ -179,6 +179,6 @@ int main (void)
     check_refused ();
     check_errpos ();
     ok (takes_runs (IDCOMP_RANGE_RUNS_MAX), "a range may have IDCOMP_RANGE_RUNS_MAX runs");
-    ok (!takes_runs (IDCOMP_RANGE_RUNS_MAX + 1), "but not one more");
+    ok (!takes_runs (IDCOMP_RANGE_RUNS_MAX + 1), "a range with one more run is refused");
     return done_testing ();
 }

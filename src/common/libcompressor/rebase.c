@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* rebase.c - a session that takes over the final space of a newer stored form
+/* rebase.c - a session loads the final space of a newer stored form
  *
- * Sessions and clusters come from the newer form, which is read with the local session in front of the others, and the
- * local state from the older compressor.  Together they must be what a stored form may tell.
+ * Sessions and clusters come from the newer form, which is read with the local session before the others, and the local
+ * state comes from the older compressor. Together they must be valid according to the rules of stored forms.
  *
- * What is final stays: the clusters of 'mine' must be the first ones of the newer form, of the same sessions
- * and as large, and as many of their ids finalized or more.  Only the last one may have grown.  Eager ids
- * stay, too: they lie in those clusters.
+ * Final ids must not change: the clusters of 'mine' must be the first ones of the newer form, with the same sessions
+ * and capacities, and with at least as many finalized ids. Only the last cluster may have grown. So eager ids, which
+ * lie in these clusters, do not change either.
  */
 #include <errno.h>
 
@@ -16,7 +16,7 @@
 #include "compressor.h"
 #include "rebase.h"
 
-/* True if cluster 'i' of 'mine' may have become that of 'newer'. */
+/* Whether cluster 'i' of 'mine' may have become cluster 'i' of 'newer'. */
 static bool cluster_continues (const struct idspace *mine, const struct idspace *newer, uint32_t i)
 {
     struct idcluster old = idspace_cluster (mine, i), now = idspace_cluster (newer, i);
@@ -37,7 +37,7 @@ static bool continues (const struct idspace *mine, const struct idspace *newer)
     return true;
 }
 
-/* Go on with the ids that 'mine' made. */
+/* Continue with the ids that 'mine' made. */
 static int take_local_state (struct idcomp *c, const struct idcomp *mine)
 {
     if (!continues (&mine->space, &c->space))

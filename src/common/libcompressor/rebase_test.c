@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* rebase_test.c - a session in the final space of a newer stored form keeps its ids, or is refused */
+/* rebase_test.c - a session that loads the final space of a newer stored form keeps its ids, or the form is refused */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,11 +20,11 @@ static struct idcomp *create (const char *session)
     struct idcomp *c = idcomp_create (session, IDCOMP_STRICT);
 
     if (!c || idcomp_set_cluster_size (c, 4) < 0)
-        bail_out ("a compressor can't be made");
+        bail_out ("a compressor cannot be made");
     return c;
 }
 
-/* The next ids of 'from' are final for all of them. */
+/* Make the next 'n' ids of 'from' final in all compressors. */
 static void order (struct idcomp *from, int n, struct idcomp *all[], int nall)
 {
     struct idcomp_range range;
@@ -33,10 +33,10 @@ static void order (struct idcomp *from, int n, struct idcomp *all[], int nall)
     while (n-- > 0)
         idcomp_generate (from, &id);
     if (idcomp_take (from, &range) < 0)
-        bail_out ("ids can't be taken");
+        bail_out ("ids cannot be taken");
     for (int i = 0; i < nall; i++)
         if (idcomp_finalize (all[i], &range) < 0)
-            bail_out ("a range can't be finalized");
+            bail_out ("a range cannot be finalized");
     idcomp_range_fini (&range);
 }
 
@@ -45,11 +45,11 @@ static size_t save (struct idcomp *c)
     ssize_t size = idcomp_save (c, IDCOMP_WITHOUT_LOCAL, form, sizeof (form));
 
     if (size < 0)
-        bail_out ("a compressor can't be saved");
+        bail_out ("a compressor cannot be saved");
     return size;
 }
 
-/* True if the first 'n' ids of the session have the UUIDs and the session space forms that they had. */
+/* Whether the first 'n' ids of the session have the same UUIDs and the same session space forms as before. */
 static bool same_ids (struct idcomp *before, struct idcomp *after, const int64_t id[], int n)
 {
     struct idcomp_uuid a, b;
@@ -82,16 +82,16 @@ static void check_ids_stay (void)
     order (b, 9, all + 1, 1);
 
     struct idcomp *c = compressor_rebase (a, form, save (b));
-    ok (c != NULL, "a session with local, eager and announced ids moves to a newer form");
+    ok (c != NULL, "a session with local, eager and announced ids loads a newer form");
     if (!c)
         bail_out (idcomp_strerror (errno));
     ok (strcmp (idcomp_session (c), A) == 0 && idcomp_equal (b, c, IDCOMP_WITHOUT_LOCAL),
         "it is the same session in the same final space");
-    ok (same_ids (a, c, id, n), "each id that it handed out means what it did, in the form it had");
+    ok (same_ids (a, c, id, n), "each id that was handed out has the same UUID and form");
     ok (idcomp_stats (c).generated == n && idcomp_stats (c).finalized == 12 && idcomp_stats (c).next_range_first == 13,
-        "what was announced is final, and the rest is announced next");
+        "announced ids are final, and the rest is announced next");
     order (c, 1, &b, 1);
-    ok (idcomp_expected (b, A) == n + 2, "its next range fits");
+    ok (idcomp_expected (b, A) == n + 2, "its next range continues there");
     idcomp_range_fini (&range);
     idcomp_destroy (a);
     idcomp_destroy (b);
@@ -109,7 +109,7 @@ static void check_new_session (void)
     order (c, 3, all, 2);
     struct idcomp *moved = compressor_rebase (a, form, save (b));
     ok (moved && same_ids (a, moved, id, 2) && idcomp_equal (moved, c, IDCOMP_WITHOUT_LOCAL),
-        "a session that the form does not know keeps its ids");
+        "a session that is not in the form keeps its ids");
     idcomp_destroy (a);
     idcomp_destroy (b);
     idcomp_destroy (c);

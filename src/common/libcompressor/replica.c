@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* replica.c - one session's view of a document whose ranges somebody else puts in order
+/* replica.c - one session's view of a document whose ranges are ordered by rank 0
  *
- * 'pending' is what was announced and not seen in the order yet: it is dropped in settle (), when the
- * compressor expects what comes after it, and nowhere else.  So an answer that is lost costs nothing, and one
- * that comes early changes nothing.
+ * 'pending' is the range that was announced and has not been seen in the order. Only settle () drops it, when the
+ * compressor expects the counts after it. So a lost response has no effect, and neither has an early one.
  *
- * A range asks for twice as many spare ids as it has itself, but not less than usual: a session that makes
- * many gets few large clusters instead of many small ones, and most of its ids are final at once.
+ * A range requests twice as many reserved ids as it has itself, but at least the default: a session that makes many ids
+ * gets few large clusters instead of many small ones, and most of its ids are final immediately.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -25,8 +24,8 @@
 struct replica {
     struct idcomp *ids;
     int64_t seq;
-    int64_t newest;              /* that was heard of */
-    struct idcomp_range pending; /* has_ids: announced, not seen in the order */
+    int64_t newest;              /* the highest known number of a range */
+    struct idcomp_range pending; /* has_ids: announced, not seen in the order yet */
     bool under_way;
     char why[WHY_SIZE]; /* "": not broken */
 };
@@ -85,20 +84,20 @@ const char *replica_broken (const struct replica *r)
     return *r->why ? r->why : NULL;
 }
 
-/* What can't be was told in range or stored form number 'seq', as errno says. */
+/* Range or stored form number 'seq' contradicts the replica; errno is the reason. */
 static int fail_broken (struct replica *r, const char *what, int64_t seq)
 {
     char why[WHY_SIZE];
 
-    snprintf (why, sizeof (why), "%s %lld cannot be taken over: %s", what, (long long)seq,
-              errno == ESTALE ? "it contradicts what is final here" : idcomp_strerror (errno));
+    snprintf (why, sizeof (why), "%s %lld is refused: %s", what, (long long)seq,
+              errno == ESTALE ? "it contradicts ids that are already final" : idcomp_strerror (errno));
     replica_break (r, why);
     return errset (EPIPE);
 }
 
-/* --- what is heard --- */
+/* --- ranges received --- */
 
-/* Ranges up to 'seq' are finalized now: drop what was announced if it is among them. */
+/* Ranges up to 'seq' are finalized: drop the announced range if it is among them. */
 static void settle (struct replica *r, int64_t seq)
 {
     r->seq = seq;
@@ -150,9 +149,9 @@ int replica_load (struct replica *r, const void *form, size_t size, int64_t seq)
     return 0;
 }
 
-/* --- what is told --- */
+/* --- announcements --- */
 
-/* Take what was made since the last time.  Returns false if that is nothing, or there is no memory. */
+/* Take the ids that were made since the last range. Returns false if there are no such ids or no memory. */
 static bool take (struct replica *r)
 {
     struct idcomp_stats stats = idcomp_stats (r->ids);

@@ -3,7 +3,7 @@
 
 /* replica_test.c - a replica finalizes each range once, in order, and loses no id
  *
- * Random histories with whoever orders are in src/modules/compressor/order/history_test.c.
+ * Random histories that include the orderer are in src/modules/compressor/order/history_test.c.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -24,7 +24,7 @@ static struct replica *create (const char *session)
     struct replica *r = replica_create (session, form, size, 0);
 
     if (!r)
-        bail_out ("a replica can't be made");
+        bail_out ("a replica cannot be made");
     return r;
 }
 
@@ -49,21 +49,22 @@ static void check_announcing (void)
     struct replica *r = create (A);
     const struct idcomp_range *range;
 
-    ok (!replica_announce (r) && replica_settled (r), "without ids there is nothing to announce");
+    ok (!replica_announce (r) && replica_settled (r), "without ids there is no announcement");
     make (r);
     range = replica_announce (r);
     ok (range && range->first == 1 && range->count == 1, "an id is announced");
     make (r);
-    ok (!replica_announce (r), "the next one waits while the announcement is under way");
+    ok (!replica_announce (r), "the next one is not announced while an announcement is in progress");
     replica_announce_again (r);
     range = replica_announce (r);
-    ok (range && range->first == 1 && range->count == 1, "what may be lost is announced again as it was");
+    ok (range && range->first == 1 && range->count == 1, "a lost announcement is repeated unchanged");
     replica_heard (r, 1);
-    ok (!replica_announce (r) && !replica_settled (r), "an answer does not end it");
-    ok (replica_apply (r, 1, range) == 0, "the order does");
+    ok (!replica_announce (r) && !replica_settled (r), "a response alone does not end the announcement");
+    ok (replica_apply (r, 1, range) == 0, "the range in the order ends it");
     range = replica_announce (r);
-    ok (range && range->first == 2 && range->count == 1, "then the rest is announced");
-    ok (replica_apply (r, 2, range) == 0 && !replica_announce (r) && replica_settled (r), "until all is in the order");
+    ok (range && range->first == 2 && range->count == 1, "then the other ids are announced");
+    ok (replica_apply (r, 2, range) == 0 && !replica_announce (r) && replica_settled (r),
+        "... until all ids are in the order");
     replica_destroy (r);
 }
 
@@ -72,18 +73,20 @@ static void check_order (void)
     struct replica *r = create (A);
     struct idcomp_range first = range_of (B, 1, 2), second = range_of (B, 3, 2);
 
-    ok (!replica_missing (r), "nothing is missing at first");
-    ok (replica_apply (r, 2, &second) < 0 && errno == EAGAIN, "a range that comes early is not finalized");
-    ok (replica_missing (r) && replica_seq (r) == 0, "and tells what is missing");
-    ok (replica_apply (r, 1, &first) == 0 && replica_missing (r) && replica_seq (r) == 1, "ranges are told again");
-    ok (replica_apply (r, 2, &second) == 0 && !replica_missing (r) && replica_seq (r) == 2, "until none is missing");
+    ok (!replica_missing (r), "at first no range is missing");
+    ok (replica_apply (r, 2, &second) < 0 && errno == EAGAIN, "a range that arrives too early is not finalized");
+    ok (replica_missing (r) && replica_seq (r) == 0, "... and shows that ranges are missing");
+    ok (replica_apply (r, 1, &first) == 0 && replica_missing (r) && replica_seq (r) == 1,
+        "the missing range is passed again");
+    ok (replica_apply (r, 2, &second) == 0 && !replica_missing (r) && replica_seq (r) == 2,
+        "... until no range is missing");
     ok (replica_apply (r, 1, &first) == 0 && replica_apply (r, 2, &second) == 0
             && idcomp_stats (replica_ids (r)).allocated_finals == 6,
-        "one that is repeated is ignored");
+        "a range that arrives twice is ignored");
     replica_heard (r, 5);
-    ok (replica_missing (r) && replica_seq (r) == 2, "what others know of is missing");
+    ok (replica_missing (r) && replica_seq (r) == 2, "ranges that are known to exist are missing");
     replica_heard (r, 4);
-    ok (replica_missing (r) && replica_seq (r) == 2, "an older word changes nothing");
+    ok (replica_missing (r) && replica_seq (r) == 2, "a lower number changes nothing");
     replica_destroy (r);
 }
 
@@ -103,12 +106,12 @@ static void check_load (void)
     ssize_t size = idcomp_save (replica_ids (b), IDCOMP_WITHOUT_LOCAL, form, sizeof (form));
     replica_heard (a, 2);
     ok (replica_load (a, form, size, 2) == 0 && replica_seq (a) == 2 && !replica_missing (a),
-        "a stored form stands for the ranges in it");
-    ok (replica_settled (a) && !replica_announce (a), "what was announced is among them");
+        "a stored form replaces the ranges in it");
+    ok (replica_settled (a) && !replica_announce (a), "the announced range is among them");
     ok (idcomp_decompress (replica_ids (a), id, &after) == 0 && memcmp (&before, &after, sizeof (after)) == 0,
-        "an id that was handed out stays what it is");
-    ok (replica_load (a, form, 3, 2) == 0, "a form that is not newer is not looked at");
-    ok (replica_load (a, form, 3, 3) < 0 && errno == EPIPE && replica_broken (a), "a damaged one breaks the replica");
+        "an id that was handed out has the same UUID");
+    ok (replica_load (a, form, 3, 2) == 0, "a form that is not newer is ignored");
+    ok (replica_load (a, form, 3, 3) < 0 && errno == EPIPE && replica_broken (a), "a damaged form breaks the replica");
     diag ("%s", replica_broken (a));
     replica_destroy (a);
     replica_destroy (b);
@@ -121,18 +124,19 @@ static void check_large_ranges (void)
 
     idcomp_generate_runs (replica_ids (r), 100000, runs);
     const struct idcomp_range *range = replica_announce (r);
-    ok (range->cluster_size == 200000, "who makes many ids asks for as many again, twice");
+    ok (range->cluster_size == 200000, "a session that makes many ids requests twice as many reserved ones");
     replica_apply (r, 1, range);
     ok (idcomp_generate_runs (replica_ids (r), 200000, runs) == 1 && runs[0].first >= 0,
-        "so that the next ones are final at once");
+        "... so that the next ids are final immediately");
     replica_destroy (r);
     r = create (A);
     make (r);
-    ok (replica_announce (r)->cluster_size == IDCOMP_CLUSTER_SIZE_DEFAULT, "who makes few asks for the usual number");
+    ok (replica_announce (r)->cluster_size == IDCOMP_CLUSTER_SIZE_DEFAULT,
+        "a session that makes few ids requests the default number");
     idcomp_generate_runs (replica_ids (r), INT64_C (1) << 40, runs);
     replica_announce_again (r);
     replica_apply (r, 1, replica_announce (r));
-    ok (replica_announce (r)->cluster_size == IDCOMP_CLUSTER_SIZE_MAX, "there is a limit");
+    ok (replica_announce (r)->cluster_size == IDCOMP_CLUSTER_SIZE_MAX, "the number of reserved ids is limited");
     replica_destroy (r);
 }
 
@@ -142,19 +146,19 @@ static void check_broken (void)
     struct idcomp_range range = range_of (A, 1, 1);
 
     ok (replica_apply (r, 1, &range) < 0 && errno == EPIPE && replica_broken (r),
-        "ids of this session that it has not made break it");
+        "a range of ids that this session has not made breaks the replica");
     diag ("%s", replica_broken (r));
     make (r);
     replica_heard (r, 9);
     ok (!replica_announce (r) && !replica_missing (r) && replica_apply (r, 1, &range) < 0 && errno == EPIPE
             && replica_load (r, form, 32, 9) < 0 && errno == EPIPE,
-        "a broken replica neither tells nor hears");
+        "a broken replica makes no announcement and accepts no range");
     replica_break (r, "another reason");
-    ok (strstr (replica_broken (r), "range 1"), "the first reason stays");
+    ok (strstr (replica_broken (r), "range 1"), "the first reason is kept");
     replica_destroy (r);
     errno = EINTR;
     replica_destroy (NULL);
-    ok (errno == EINTR, "nothing can be destroyed, and errno is kept");
+    ok (errno == EINTR, "replica_destroy accepts NULL and keeps errno");
     ok (!replica_create ("nonsense", form, 32, 0) && errno == IDCOMP_EBAD_UUID, "a replica needs a session");
 }
 

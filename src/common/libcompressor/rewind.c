@@ -3,12 +3,12 @@
 
 /* rewind.c - the final space as it was some ranges ago
  *
- * What ranges do to a final space is little: they add sessions and clusters at its ends, make the last cluster larger,
- * and finalize more of the last cluster of their sessions (space.h).  So the form of then is the beginning of the form
- * of now, but for the size of what was the last cluster, and for how far those sessions were finalized: that is to
- * where their first range since goes on.
+ * Ranges change a final space only in few ways: they add sessions and clusters at its ends, enlarge the last cluster,
+ * and finalize more of the last cluster of their sessions (space.h). So the earlier form is the beginning of the
+ * current form, with two differences: the capacity of the cluster that was the last one, and the finalized counts of
+ * the sessions of the ranges, which are where the first range of each session begins.
  *
- * The cells are those of stored.c.  The session of a compressor that makes no ids is not among them.
+ * The cells are described in stored.c. A compressor that makes no ids has a session, too, which is not in the form.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +22,7 @@ uint64_t compressor_digest (struct idcomp *c)
     return idspace_digest (&c->space);
 }
 
-/* The last cluster that a session had then; false: it had none. */
+/* The last cluster that a session had at that time; false: it had none. */
 static bool last_then (const struct idspace *s, uint32_t session, const struct idcomp_stats *then, uint32_t *cluster)
 {
     const struct idsession *owner = &s->sessions[session];
@@ -35,7 +35,7 @@ static bool last_then (const struct idspace *s, uint32_t session, const struct i
     return false;
 }
 
-/* A range began where its session was finalized to. */
+/* Undo a range: its session was finalized up to the range's beginning. */
 static void rewind_range (unsigned char *clusters, const struct idcomp *c, const struct idcomp_stats *then,
                           const struct rewind_step *step)
 {
@@ -66,7 +66,7 @@ void *compressor_save_then (const struct idcomp *c, const struct idcomp_stats *t
         put_number (clusters + ((then_clusters - 1) * CLUSTER_CELLS + CAPACITY) * CELL,
                     then->allocated_finals - k.final);
     }
-    while (n > 0) /* the first of each session counts */
+    while (n > 0) /* backwards, so that the first range of each session decides */
         rewind_range (clusters, c, then, step (arg, --n));
     put_number (form + NSESSIONS * CELL, then_sessions);
     put_number (form + NCLUSTERS * CELL, then_clusters);

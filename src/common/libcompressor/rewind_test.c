@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* rewind_test.c - the form of some ranges ago is the one that was written then, and digests tell final spaces apart */
+/* rewind_test.c - the form of some ranges ago equals the form saved then, and digests distinguish final spaces */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,7 +50,7 @@ static struct idcomp_range random_range (const struct idcomp *c)
     return range;
 }
 
-/* Loaded by somebody else, a form has the digest that it had. */
+/* Whether a form that another session loads has the digest of the time when it was saved. */
 static bool same_when_loaded (const struct past *p)
 {
     struct idcomp *c = idcomp_load (p->form, p->size, OTHER, IDCOMP_STRICT);
@@ -106,7 +106,7 @@ static bool run_history (uint64_t seed, bool *loads, bool *differ)
     return good;
 }
 
-/* The same numbers of ranges of the same sessions, in another order. */
+/* The same ranges of the same sessions, in a different order. */
 static void check_order_counts (void)
 {
     struct idcomp_range a = { .has_ids = true, .first = 1, .count = 3, .cluster_size = 4 }, b = a;
@@ -114,13 +114,13 @@ static void check_order_counts (void)
 
     strcpy (a.session, "11111111-1111-4111-8111-111111111111");
     strcpy (b.session, OTHER);
-    ok (compressor_digest (one) == compressor_digest (two), "equal final spaces have one digest");
+    ok (compressor_digest (one) == compressor_digest (two), "equal final spaces have the same digest");
     idcomp_finalize (one, &a);
     idcomp_finalize (two, &b);
-    ok (compressor_digest (one) != compressor_digest (two), "ranges of other sessions make another one");
+    ok (compressor_digest (one) != compressor_digest (two), "ranges of different sessions give different digests");
     idcomp_finalize (one, &b);
     idcomp_finalize (two, &a);
-    ok (compressor_digest (one) != compressor_digest (two), "so does another order of them");
+    ok (compressor_digest (one) != compressor_digest (two), "a different order of ranges gives a different digest");
     idcomp_destroy (one);
     idcomp_destroy (two);
 }
@@ -131,9 +131,9 @@ int main (void)
 
     for (uint64_t seed = 1; seed <= HISTORIES; seed++)
         good = run_history (seed, &loads, &differ) && good;
-    ok (good, "in %d histories the form of each number of ranges ago is the one that was written then", HISTORIES);
-    ok (loads, "who loads a form has the digest of those who finalized its ranges");
-    ok (differ, "each range makes another digest");
+    ok (good, "in %d histories the form of any number of ranges ago equals the form saved then", HISTORIES);
+    ok (loads, "a loaded form has the digest of the compressors that finalized its ranges");
+    ok (differ, "each range changes the digest");
     check_order_counts ();
     return done_testing ();
 }

@@ -15,9 +15,9 @@ static int64_t run_end (const struct idcomp_run *run)
     return run->first + run->count;
 }
 
-_Static_assert(sizeof (struct idcomp_run) == IDSEARCH_RECORD, "runs can be searched");
+_Static_assert(sizeof (struct idcomp_run) == IDSEARCH_RECORD, "idsearch () must be able to search runs");
 
-/* The number of runs that start at or below 'gen'. */
+/* The number of runs that begin at or below 'gen'. */
 static size_t count_up_to (const struct idruns *runs, int64_t gen)
 {
     if (runs->n == 0 || gen < runs->v[0].first)
@@ -65,7 +65,7 @@ bool idruns_contain (const struct idruns *runs, int64_t gen)
     return i > 0 && gen < run_end (&runs->v[i - 1]);
 }
 
-/* The part of a run within first ... last; its count is below 1 if there is none. */
+/* The part of a run within first ... last; its count is below 1 if they do not overlap. */
 static struct idcomp_run clip (struct idcomp_run run, int64_t first, int64_t last)
 {
     int64_t end = run_end (&run) - 1 < last ? run_end (&run) : last + 1;
@@ -82,7 +82,7 @@ int idruns_cut (const struct idruns *runs, int64_t first, int64_t last, struct i
     size_t used = 0;
 
     if (lo > 0)
-        lo--; /* the run below 'first' may reach into the range */
+        lo--; /* the run that begins below 'first' may extend into the range */
     if (hi > lo && !(v = malloc ((hi - lo) * sizeof (*v))))
         return -1;
     for (size_t i = lo; i < hi; i++) {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* runs.h - sets of numbers in runs: the generation counts that a session handed out as local ids, final ids to tell
+/* runs.h - sets of numbers as runs: the generation counts that a session handed out as local ids, or final ids
  *
- * Ascending, disjoint runs that never touch: a count that follows the last run makes it longer.
+ * Runs are ascending, disjoint, and never adjacent: a number that follows the last run extends it.
  */
 #ifndef COMPRESSOR_RUNS_H
 #define COMPRESSOR_RUNS_H
@@ -18,23 +18,23 @@ struct idruns {
 
 void idruns_fini (struct idruns *runs);
 
-/* Make room for 'n' runs in all.  Returns 0, or -1 with errno ENOMEM. */
+/* Allocate memory for 'n' runs in all. Returns 0, or -1 with errno ENOMEM. */
 int idruns_reserve (struct idruns *runs, size_t n);
 
-/* Add 'count' numbers from 'first', which lies above all others.  Returns 0, or -1 with
- * errno ENOMEM and the runs as they were.
+/* Add 'count' numbers from 'first' on, which must be above all others. Returns 0, or -1 with errno ENOMEM and the runs
+ * unchanged.
  */
 int idruns_append (struct idruns *runs, int64_t first, int64_t count);
 
-/* True if 'gen' is in a run. */
+/* Whether 'gen' is in a run. */
 bool idruns_contain (const struct idruns *runs, int64_t gen);
 
-/* The part of the runs within first ... last, as a new array in '*cut' (NULL if empty, to be freed
- * by the caller) with its length in '*n'.  Returns 0, or -1 with errno ENOMEM.
+/* Copy the part of the runs within first ... last to a new array '*cut' (NULL if empty; the caller frees it) of length
+ * '*n'. Returns 0, or -1 with errno ENOMEM.
  */
 int idruns_cut (const struct idruns *runs, int64_t first, int64_t last, struct idcomp_run **cut, size_t *n);
 
-/* True if both hold the same counts. */
+/* Whether both have the same numbers. */
 bool idruns_equal (const struct idruns *a, const struct idruns *b);
 
 #endif /* COMPRESSOR_RUNS_H */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* runs_test.c - local runs, against the vectors and against all subsets of a small world */
+/* runs_test.c - local runs, compared with the vectors and with all subsets of a small world */
 
 #include "runs.h"
 #include "test_vectors.h"
@@ -43,15 +43,15 @@ static void check_vector (const json_t *v, size_t number)
 
     json_array_foreach (json_object_get (v, "add"), i, run)
         idruns_append (&runs, int_at (run, 0), int_at (run, 1));
-    ok (equals (runs.v, runs.n, json_object_get (v, "merged")), "vector %zu: runs that touch are merged", number);
+    ok (equals (runs.v, runs.n, json_object_get (v, "merged")), "vector %zu: adjacent runs are merged", number);
     for (i = 0; i < json_array_size (contains); i++)
         good &= idruns_contain (&runs, i) == (int_at (contains, i) == 1);
     ok (good, "vector %zu: members are found", number);
-    ok (cuts_match (&runs, json_object_get (v, "q")), "vector %zu: cuts are right at both ends", number);
+    ok (cuts_match (&runs, json_object_get (v, "q")), "vector %zu: cuts are exact at both ends", number);
     idruns_fini (&runs);
 }
 
-/* Compare a cut with the bits of 'set' from first to last. */
+/* Whether a cut equals the bits of 'set' from first to last. */
 static bool cut_is (const struct idruns *runs, unsigned int set, int first, int last)
 {
     struct idcomp_run *cut;

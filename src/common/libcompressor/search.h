@@ -3,10 +3,9 @@
 
 /* search.h - find a number in a sorted array
  *
- * Clusters and runs are records of 16 bytes that start with an int64_t, in ascending order.  Most
- * documents grow evenly, so a straight line from the first key to the last tells about where a key
- * is; around that place a window is opened until the key is in it, and halved until nothing else
- * is.
+ * Clusters and runs are records of 16 bytes that begin with an int64_t, in ascending order. Most documents grow evenly,
+ * so linear interpolation between the first and the last key gives the approximate position of a key. A window around
+ * that position is enlarged until it contains the key, and then halved until one record is left.
  */
 #ifndef COMPRESSOR_SEARCH_H
 #define COMPRESSOR_SEARCH_H
@@ -15,16 +14,14 @@
 #include <stdint.h>
 
 #define IDSEARCH_RECORD 16 /* bytes */
-#define IDSEARCH_WINDOW 4  /* records: the first window reaches this far in both directions */
+#define IDSEARCH_WINDOW 4  /* records: the first window extends this far in both directions */
 
 static inline int64_t idsearch_key (const void *records, size_t i)
 {
     return *(const int64_t *)((const char *)records + i * IDSEARCH_RECORD);
 }
 
-/* The index of the last of 'n' (>= 1) records with a key at or below 'key', which is not below the
- * first.
- */
+/* The index of the last of 'n' (>= 1) records with a key at or below 'key', which must not be below the first key. */
 static inline size_t idsearch (const void *records, size_t n, int64_t key)
 {
     int64_t first = idsearch_key (records, 0);

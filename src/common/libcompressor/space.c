@@ -3,8 +3,8 @@
 
 /* space.c - sessions and clusters in sorted arrays
  *
- * What a caller needs to change two things or none is split into a reserve function that may fail
- * and an add function that can't.
+ * An operation that must happen completely or not at all is split into a reserve function, which may fail, and an add
+ * function, which cannot fail.
  */
 
 #define _GNU_SOURCE /* qsort_r */
@@ -16,10 +16,10 @@
 #include "search.h"
 #include "space.h"
 
-_Static_assert(sizeof (struct idblock) == IDSEARCH_RECORD, "blocks can be searched");
-_Static_assert(sizeof (struct idlink) == IDSEARCH_RECORD, "links can be searched");
+_Static_assert(sizeof (struct idblock) == IDSEARCH_RECORD, "idsearch () must be able to search blocks");
+_Static_assert(sizeof (struct idlink) == IDSEARCH_RECORD, "idsearch () must be able to search links");
 
-/* Arrays grow by a quarter, so a cluster takes 40 bytes at most. */
+/* Arrays grow by a quarter, so a cluster needs at most 40 bytes. */
 static int grow (void *array, uint32_t *room, uint32_t n, size_t size)
 {
     void **p = array;
@@ -142,8 +142,9 @@ uint32_t idspace_add_session (struct idspace *s, const struct idspace_key *key)
     return i;
 }
 
-/* The digest is the sum of what each cluster has, times a number of its own: so a change costs one product.  Clusters
- * that were added since it was asked for last are not in it yet: most spaces that are loaded are never asked.
+/* The digest is a sum over all clusters: a hash of the cluster's place and owner times a combination of its capacity
+ * and reserve. So a change of a cluster needs one multiplication. Clusters that were added since the last call of
+ * idspace_digest () are not included yet, since most spaces that are loaded are never asked for a digest.
  */
 #define CAPACITY_FACTOR UINT64_C (0xd6e8feb86659fd93)
 

@@ -3,8 +3,8 @@
 
 /* stored.c - the stored form of a compressor, version 2
  *
- * Cells of 8 bytes, little endian.  A number is an IEEE 754 double; a UUID takes two cells, the
- * lower and the upper 64 bits of its numeric form.
+ * Cells of 8 bytes, little endian. A number is an IEEE 754 double; a UUID needs two cells, the lower and the upper 64
+ * bits of its numeric form.
  *
  *   version (2), local state (0 or 1), number of sessions nS, number of clusters nC
  *   nS UUIDs: sessions in order of registration; without local state only those with clusters
@@ -14,18 +14,18 @@
  *
  * A form is valid if and only if
  *   (1) it has exactly these cells, and all numbers are integers from 0 to 2^53;
- *   (2) sessions are different, below 2^122 - 2^53, and there is one at least with local state;
- *       without local state each has a cluster;
- *   (3) each cluster belongs to a session, has room for one id at least and at most 2^20 ids in
- *       reserve, and only the last cluster of a session has a reserve;
- *   (4) runs are ascending and do not touch, and end at or below the ids generated;
+ *   (2) sessions are different and below 2^122 - 2^53; with local state there is at least one session;
+ *       without local state each session has a cluster;
+ *   (3) each cluster belongs to a session, has at least one id and at most 2^20 ids in reserve, and
+ *       only the last cluster of a session has a reserve;
+ *   (4) runs are ascending and not adjacent, and end at or below the ids generated;
  *   (5) finalized ids of the local session were generated, generated ids beyond its clusters are
- *       in runs, and the next range starts at 1 ... generated + 1.
- * Then writing what was read gives the same bytes.
+ *       in runs, and the next range begins at 1 ... generated + 1.
+ * Then a compressor that was read is written as the same bytes.
  *
- * The original looks at less.  IDCOMP_ORIGINAL accepts, as it does, other values of the local state
- * flag, counts that are no integers, the new session as the owner of clusters (index -1), sessions
- * without clusters, reserves before the last cluster, runs that touch, and what breaks (5).
+ * The original checks less. Like the original, IDCOMP_ORIGINAL accepts other values of the local state flag, counts
+ * that are not integers, the new session as the owner of clusters (index -1), sessions without clusters, reserves
+ * before the last cluster, adjacent runs, and violations of (5).
  */
 
 #include <errno.h>
@@ -40,7 +40,7 @@
 #define VERSION 2
 #define LOCAL_CELLS 3
 #define RUN_CELLS 2
-#define NUMBER_MAX (IDCOMP_ID_MAX + 1) /* generation counts end here */
+#define NUMBER_MAX (IDCOMP_ID_MAX + 1) /* the maximum of numbers, also of generation counts */
 
 /* --- writing --- */
 
@@ -72,7 +72,7 @@ size_t idcomp_save_size (const struct idcomp *c, enum idcomp_state state)
     return stored_size (c, state, count_sessions (c, state));
 }
 
-/* Write the sessions and note in 'index' the place of each in the list. */
+/* Write the sessions, and store the place of each one in 'index'. */
 static unsigned char *put_sessions (unsigned char *p, const struct idcomp *c, enum idcomp_state state, uint32_t *index)
 {
     uint32_t n = 0;
@@ -148,13 +148,13 @@ ssize_t idcomp_save (const struct idcomp *c, enum idcomp_state state, void *buf,
 
 struct reader {
     const unsigned char *p;
-    size_t cells; /* left */
+    size_t cells; /* cells left to read */
     bool lenient;
     bool local_state;
-    bool again;        /* a summary may have the session that loads it */
+    bool again;        /* a summary may contain the session that loads it */
     int64_t nsessions; /* in the form */
     int64_t nclusters;
-    int64_t own; /* where the local session is in the form; nsessions: it is not */
+    int64_t own; /* index of the local session in the form; nsessions: it is not in the form */
 };
 
 static uint64_t get_word (struct reader *r)
@@ -187,12 +187,12 @@ static inline int64_t get_number (struct reader *r)
     return d == (double)number ? number : -1;
 }
 
-/* The number of things to read.  The original counts in a loop up to the value, whatever it is. */
+/* The number of elements to read. The original uses the value as the limit of a loop, without any check. */
 static int64_t get_count (struct reader *r)
 {
     double d = get_double (r);
 
-    if (r->lenient && !(d > 0)) /* also NaN */
+    if (r->lenient && !(d > 0)) /* also true for NaN */
         return 0;
     if (!(d >= 0 && d <= NUMBER_MAX))
         return -1;
@@ -202,7 +202,7 @@ static int64_t get_count (struct reader *r)
     return number;
 }
 
-/* Fail if there are not n * cells left to read. */
+/* Fail if fewer than n * cells are left to read. */
 static int need (const struct reader *r, int64_t n, size_t cells)
 {
     if ((uint64_t)n > r->cells / cells)
@@ -247,9 +247,7 @@ static int read_session (struct reader *r, struct idcomp *c, int64_t i)
     return 0;
 }
 
-/* The session that loads a summary comes before those in it.  Its name is always the lower case
- * form.
- */
+/* The session that loads a summary comes before the sessions of the summary. Its name is always the lower case form. */
 static int add_new_session (struct idcomp *c, const char *text)
 {
     struct idspace_key key;
@@ -278,7 +276,7 @@ static int read_sessions (struct reader *r, struct idcomp *c, const char *sessio
     return idspace_sort_sessions (&c->space);
 }
 
-/* The session of a cluster.  Those of the form keep their order, but the local one is the first. */
+/* The session of a cluster. Sessions of the form keep their order, except that the local one is the first. */
 static int get_owner (struct reader *r, uint32_t *session)
 {
     double d = get_double (r);
@@ -293,7 +291,7 @@ static int get_owner (struct reader *r, uint32_t *session)
     return 0;
 }
 
-/* Make room for the clusters of each session, exactly as many as there are. */
+/* Allocate exactly the memory for the clusters of each session. */
 static int reserve_clusters (struct reader r, struct idspace *s)
 {
     uint32_t session;
@@ -392,7 +390,7 @@ bool compressor_local_state_fits (const struct idcomp *c)
     return c->generated < end || (last && last->first <= end && runs_end == c->generated + 1);
 }
 
-/* Rule (2) for summaries: a session without clusters is not written. */
+/* Rule (2) for summaries: a session without clusters is not in the form. */
 static bool all_have_clusters (const struct idspace *s)
 {
     for (uint32_t i = 1; i < s->nsessions; i++)
@@ -443,7 +441,7 @@ struct idcomp *compressor_load_again (const void *data, size_t size, const char 
     return load (&(struct reader){ .p = data, .again = true }, size, session, IDCOMP_STRICT);
 }
 
-/* --- as text --- */
+/* --- base64 --- */
 
 ssize_t idcomp_base64_format (const void *data, size_t len, char *buf, size_t size)
 {
@@ -452,7 +450,9 @@ ssize_t idcomp_base64_format (const void *data, size_t len, char *buf, size_t si
     return (ssize_t)base64_encode (data, len, buf);
 }
 
-/* Where a text that is refused stops to be base64: whole groups before it can be read. */
+/* The position of the error in a text that is not base64: valid groups are skipped, then characters are checked one by
+ * one.
+ */
 static size_t fault_at (const char *text, size_t len)
 {
     char bytes[3], group[4] = { 'A', 'A', 'A', 'A' };

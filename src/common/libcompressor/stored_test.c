@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* stored_test.c - the stored form: what is valid, cell by cell; the original's leniency */
+/* stored_test.c - the stored form: the valid values of each cell, and what IDCOMP_ORIGINAL accepts */
 
 #include <endian.h>
 #include <errno.h>
@@ -16,7 +16,7 @@
 #define NEW "0f0f0f0f-0f0f-4f0f-8f0f-0f0f0f0f0f0f"
 #define CELLS_MAX 64
 
-/* Cells of A and B as UUIDs, see uuid.h. */
+/* The cells of UUIDs A and B, see uuid.h. */
 #define A_LOW UINT64_C (0x3088888888888888)
 #define B_LOW UINT64_C (0x3188888888888888)
 #define AB_HIGH UINT64_C (0x0222222222222222)
@@ -49,8 +49,8 @@ static void add_numbers (struct form *f, const double *v, size_t n)
 #define NUMBERS(f, ...) \
     add_numbers (f, (const double[]){ __VA_ARGS__ }, sizeof ((const double[]){ __VA_ARGS__ }) / sizeof (double))
 
-/* The form of A with a cluster of 8 (5 finalized), B with one of 4 (all), A with one of 6 (2
- * finalized); A made 16 ids: 1-4, 6, 9, 15 and 16 are local, the others were eager.
+/* The form of A with a cluster of 8 (all finalized), B with one of 4 (all), A with one of 6 (2 finalized). A made 16
+ * ids: 1-4, 6, 9, 15 and 16 are local, the others were eager.
  */
 static struct form example (bool local)
 {
@@ -67,7 +67,7 @@ static struct form example (bool local)
     return f;
 }
 
-/* Load a form from memory of its exact size.  Returns 0 and the compressor, or errno. */
+/* Load a form from memory of exactly its size. Returns 0 and the compressor, or errno. */
 static int load (const struct form *f, size_t cells, const char *session, int flags, struct idcomp **c)
 {
     unsigned char *data = malloc (cells * 8 + 1);
@@ -97,7 +97,9 @@ static bool saves_as (struct idcomp *c, const struct form *f, enum idcomp_state 
            && memcmp (data, f->cell, f->n * 8) == 0;
 }
 
-/* A strict load either fails with an error of its own, or stores the same bytes. */
+/* Whether loading with IDCOMP_STRICT either fails with an error of the library, or gives a compressor that is stored as
+ * the same bytes.
+ */
 static bool is_sound (const struct form *f, bool local)
 {
     enum idcomp_state state = local ? IDCOMP_WITH_LOCAL : IDCOMP_WITHOUT_LOCAL;
@@ -115,12 +117,12 @@ static void check_round_trip (void)
         struct form f = example (local);
         struct idcomp *c;
         ok (load (&f, f.n, local ? NULL : NEW, IDCOMP_STRICT, &c) == 0, "a form is loaded, local state %d", local);
-        ok (saves_as (c, &f, local ? IDCOMP_WITH_LOCAL : IDCOMP_WITHOUT_LOCAL), "and stored with the same bytes");
+        ok (saves_as (c, &f, local ? IDCOMP_WITH_LOCAL : IDCOMP_WITHOUT_LOCAL), "... and stored as the same bytes");
         unsigned char buf[8];
         errno = 0;
         ok (idcomp_save (c, IDCOMP_WITH_LOCAL, buf, idcomp_save_size (c, IDCOMP_WITH_LOCAL) - 1) < 0 && errno == ENOSPC,
-            "but not in a byte less");
-        ok (strcmp (idcomp_session (c), local ? A : NEW) == 0, "the local session is the right one");
+            "... but not if the buffer is one byte too small");
+        ok (strcmp (idcomp_session (c), local ? A : NEW) == 0, "the local session has the right name");
         idcomp_destroy (c);
     }
 }
@@ -133,17 +135,17 @@ static void check_cuts (void)
         bool good = true;
         for (size_t cells = 0; cells < f.n; cells++)
             good &= load (&f, cells, local ? NULL : NEW, IDCOMP_STRICT, &c) == IDCOMP_ECORRUPT_TRUNCATED;
-        ok (good, "a form that ends after any cell is truncated, local state %d", local);
+        ok (good, "a form that is cut after any cell is truncated, local state %d", local);
         add (&f, 0);
-        ok (result (&f, local ? NULL : NEW, IDCOMP_STRICT) == IDCOMP_ECORRUPT_TRAILING, "a cell more is too many");
+        ok (result (&f, local ? NULL : NEW, IDCOMP_STRICT) == IDCOMP_ECORRUPT_TRAILING, "one more cell is refused");
     }
     struct form f = example (true);
     errno = 0;
     ok (!idcomp_load (f.cell, f.n * 8 - 3, NULL, IDCOMP_STRICT) && errno == IDCOMP_ECORRUPT_LENGTH,
-        "a form is a multiple of 8 bytes");
+        "a size that is not a multiple of 8 bytes is refused");
 }
 
-/* Put odd values into each cell of each form. */
+/* Put unusual values into each cell of each form. */
 static void check_values (void)
 {
     const double odd[] = { -1,
@@ -185,7 +187,7 @@ static void check_values (void)
             f.cell[cell] = was;
         }
     }
-    ok (good, "odd values are refused or stored as they were");
+    ok (good, "unusual values are refused, or stored unchanged");
 }
 
 struct wrong {
@@ -201,28 +203,28 @@ static void check_rules (void)
 {
     static const struct wrong rules[] = {
         { "a flag of 7", IDCOMP_ECORRUPT_VALUE, { { 1, 7 } } },
-        { "a cluster of no session", IDCOMP_ECORRUPT_SESSION_INDEX, { { 8, 2 } } },
-        { "half a session", IDCOMP_ECORRUPT_SESSION_INDEX, { { 8, 0.5 } } },
+        { "a cluster without a session", IDCOMP_ECORRUPT_SESSION_INDEX, { { 8, 2 } } },
+        { "a session index with a fraction", IDCOMP_ECORRUPT_SESSION_INDEX, { { 8, 0.5 } } },
         { "a cluster of session -1", IDCOMP_ECORRUPT_SESSION_INDEX, { { 8, -1 } } },
         { "a reserve before the last cluster", IDCOMP_ECORRUPT_VALUE, { { 10, 7 } } },
-        { "a cluster with more ids than it holds", IDCOMP_ECORRUPT_VALUE, { { 10, 9 } } },
+        { "more finalized ids than the cluster has", IDCOMP_ECORRUPT_VALUE, { { 10, 9 } } },
         { "a cluster of 0 ids", IDCOMP_ECORRUPT_VALUE, { { 15, 0 } } },
         { "an empty cluster", IDCOMP_ECORRUPT_VALUE, { { 12, 0 }, { 13, 0 } } },
         { "runs beyond the ids made", IDCOMP_ECORRUPT_VALUE, { { 17, 12 } } },
-        { "more final ids than there can be",
+        { "more final ids than the limit",
           IDCOMP_ECORRUPT_VALUE,
           { { 12, 9007199254740992.0 }, { 13, 9007199254740992.0 } } },
         { "a reserve above 2^20", IDCOMP_ECORRUPT_VALUE, { { 15, 1048576 + 3 } } },
         { "finalized ids that were not made", IDCOMP_ECORRUPT_VALUE, { { 17, 9 } } },
-        { "more ids than there can be", IDCOMP_ECORRUPT_VALUE, { { 17, 9007199254740992.0 } } },
+        { "more ids than the limit", IDCOMP_ECORRUPT_VALUE, { { 17, 9007199254740992.0 } } },
         { "a next range at 0", IDCOMP_ECORRUPT_VALUE, { { 18, 0 } } },
         { "a next range beyond the next id", IDCOMP_ECORRUPT_VALUE, { { 18, 18 } } },
         { "a run at 0", IDCOMP_ECORRUPT_VALUE, { { 20, 0 } } },
         { "an empty run", IDCOMP_ECORRUPT_VALUE, { { 21, 0 } } },
-        { "runs that touch", IDCOMP_ECORRUPT_VALUE, { { 21, 5 } } },
+        { "adjacent runs", IDCOMP_ECORRUPT_VALUE, { { 21, 5 } } },
         { "runs that overlap", IDCOMP_ECORRUPT_VALUE, { { 21, 6 } } },
         { "runs out of order", IDCOMP_ECORRUPT_LOCAL_RANGES, { { 24, 6 } } },
-        { "a run that was not made", IDCOMP_ECORRUPT_VALUE, { { 27, 3 } } },
+        { "a run of ids that were not made", IDCOMP_ECORRUPT_VALUE, { { 27, 3 } } },
         { "an id that is in no cluster and no run", IDCOMP_ECORRUPT_VALUE, { { 26, 16 }, { 27, 1 } } },
         { "an id after the last run", IDCOMP_ECORRUPT_VALUE, { { 27, 1 } } },
     };
@@ -243,7 +245,7 @@ static void check_bounds (void)
     struct form f = example (true);
 
     f.cell[15] = htole64 (num (1048576 + 2));
-    f.cell[17] = htole64 (num (16)); /* all beyond the finalized ones may have been eager */
+    f.cell[17] = htole64 (num (16)); /* all ids after the finalized ones may have been eager */
     ok (result (&f, NULL, IDCOMP_STRICT) == 0, "a reserve of 2^20 is accepted");
     f = example (true);
     f.cell[18] = htole64 (num (17));
@@ -251,14 +253,14 @@ static void check_bounds (void)
     f = example (true);
     f.cell[26] = htole64 (num (14));
     f.cell[27] = htole64 (num (3));
-    ok (result (&f, NULL, IDCOMP_STRICT) == 0, "a run may start within the clusters");
+    ok (result (&f, NULL, IDCOMP_STRICT) == 0, "a run may begin within the clusters");
     f = example (true);
     f.n -= 4; /* without the last two runs */
     f.cell[19] = htole64 (num (2));
     f.cell[18] = f.cell[17] = htole64 (num (10));
-    ok (result (&f, NULL, IDCOMP_STRICT) == 0, "all ids made may be finalized");
+    ok (result (&f, NULL, IDCOMP_STRICT) == 0, "all ids that were made may be finalized");
     f.cell[18] = f.cell[17] = htole64 (num (9));
-    ok (result (&f, NULL, IDCOMP_STRICT) == IDCOMP_ECORRUPT_VALUE, "but not more");
+    ok (result (&f, NULL, IDCOMP_STRICT) == IDCOMP_ECORRUPT_VALUE, "more finalized ids than were made are refused");
 }
 
 /* --- sessions --- */
@@ -267,25 +269,26 @@ static void check_sessions (void)
 {
     struct form f = example (false);
 
-    ok (result (&f, NULL, IDCOMP_STRICT) == IDCOMP_ENO_SESSION_ID, "a summary is loaded by a session");
-    ok (result (&f, A, IDCOMP_STRICT) == IDCOMP_ESESSION_EXISTS, "but not by one that is in it");
+    ok (result (&f, NULL, IDCOMP_STRICT) == IDCOMP_ENO_SESSION_ID, "loading a summary needs a session");
+    ok (result (&f, A, IDCOMP_STRICT) == IDCOMP_ESESSION_EXISTS, "a session that is in the summary is refused");
     ok (result (&f, "88888888-8888-4888-B088-888888888888", IDCOMP_STRICT) == IDCOMP_ESESSION_EXISTS,
-        "in no letter case");
-    ok (result (&f, "new", IDCOMP_STRICT) == IDCOMP_EBAD_UUID, "which is a UUID");
+        "... in any letter case");
+    ok (result (&f, "new", IDCOMP_STRICT) == IDCOMP_EBAD_UUID, "... and so is a session that is not a UUID");
     f.cell[5] = htole64 (UINT64_C (1) << 58);
-    ok (result (&f, NEW, IDCOMP_STRICT) == IDCOMP_ECORRUPT_VALUE, "a session has 122 bits");
+    ok (result (&f, NEW, IDCOMP_STRICT) == IDCOMP_ECORRUPT_VALUE, "a session of more than 122 bits is refused");
     f.cell[5] = htole64 ((UINT64_C (1) << 58) - 1);
     f.cell[4] = htole64 (UINT64_MAX);
-    ok (result (&f, NEW, IDCOMP_STRICT) == IDCOMP_ECORRUPT_VALUE, "and room for ids");
+    ok (result (&f, NEW, IDCOMP_STRICT) == IDCOMP_ECORRUPT_VALUE, "a session too close to the largest UUID is refused");
     f = example (true);
-    ok (result (&f, NEW, IDCOMP_STRICT) == IDCOMP_EHAS_LOCAL_STATE, "a stored session is not loaded as a new one");
+    ok (result (&f, NEW, IDCOMP_STRICT) == IDCOMP_EHAS_LOCAL_STATE,
+        "a form with local state cannot be loaded as a new session");
     f.cell[6] = f.cell[4];
-    ok (result (&f, NULL, IDCOMP_STRICT) == IDCOMP_ESESSION_EXISTS, "a session is stored once");
+    ok (result (&f, NULL, IDCOMP_STRICT) == IDCOMP_ESESSION_EXISTS, "the same session twice is refused");
     f.cell[4] = f.cell[6] = htole64 (B_LOW);
-    ok (result (&f, NULL, IDCOMP_STRICT) == IDCOMP_ESESSION_EXISTS, "whichever it is");
+    ok (result (&f, NULL, IDCOMP_STRICT) == IDCOMP_ESESSION_EXISTS, "... whether it is the local one or not");
 }
 
-/* Many sessions in any order: all are found again. */
+/* Many sessions in any order: all are found after loading. */
 static void check_many (void)
 {
     enum { N = 500 };
@@ -308,12 +311,12 @@ static void check_many (void)
         snprintf (name, sizeof (name), "%08x-8888-4888-b088-888888888888", i * 7919U % N * 0x10001U);
         good &= idcomp_recompress_text (d, name, &id) == 0 && id == i * 2;
     }
-    ok (good && d && idcomp_equal (c, d, IDCOMP_WITHOUT_LOCAL), "%d sessions are stored and found again", N);
+    ok (good && d && idcomp_equal (c, d, IDCOMP_WITHOUT_LOCAL), "%d sessions are stored, loaded and found", N);
     idcomp_destroy (c);
     idcomp_destroy (d);
 }
 
-/* --- IDCOMP_ORIGINAL accepts what its model does --- */
+/* --- IDCOMP_ORIGINAL accepts what the original accepts --- */
 
 static void check_lenient (void)
 {
@@ -322,7 +325,7 @@ static void check_lenient (void)
 
     f.cell[21] = htole64 (num (5));
     ok (load (&f, f.n, NULL, IDCOMP_ORIGINAL, &c) == 0 && idcomp_stats (c).local_runs == 3,
-        "original: runs that touch are merged");
+        "original: adjacent runs are merged");
     idcomp_destroy (c);
 
     f = example (false);
@@ -331,34 +334,35 @@ static void check_lenient (void)
 
     f = example (false);
     f.cell[11] = htole64 (num (0));
-    ok (result (&f, NEW, IDCOMP_STRICT) == IDCOMP_ECORRUPT_VALUE, "a summary has no session without clusters");
+    ok (result (&f, NEW, IDCOMP_STRICT) == IDCOMP_ECORRUPT_VALUE,
+        "a summary with a session without clusters is refused");
     ok (result (&f, NEW, IDCOMP_ORIGINAL) == 0, "original: a summary may have a session without clusters");
 
     f = example (true);
     f.cell[17] = htole64 (num (3));
     ok (load (&f, f.n, NULL, IDCOMP_ORIGINAL, &c) == 0 && saves_as (c, &f, IDCOMP_WITH_LOCAL),
-        "original: fewer ids made than finalized");
+        "original: fewer ids may be made than finalized");
     idcomp_destroy (c);
 
     f = example (true);
     f.cell[10] = htole64 (num (5));
     ok (load (&f, f.n, NULL, IDCOMP_ORIGINAL, &c) == 0 && saves_as (c, &f, IDCOMP_WITH_LOCAL),
-        "original: a reserve before the last cluster");
+        "original: clusters before the last one may have a reserve");
     idcomp_destroy (c);
 
     f = example (false);
     f.cell[8] = htole64 (num (-1));
     ok (load (&f, f.n, NEW, IDCOMP_ORIGINAL, &c) == 0 && idcomp_stats (c).finalized == 8,
-        "original: session -1 is the new one");
+        "original: session -1 is the new session");
     idcomp_destroy (c);
 
     f = (struct form){ .n = 0 };
     NUMBERS (&f, 2, 0, NAN, -3);
-    ok (result (&f, NEW, IDCOMP_ORIGINAL) == 0, "original: odd numbers of things mean none");
+    ok (result (&f, NEW, IDCOMP_ORIGINAL) == 0, "original: NaN and negative counts mean 0");
     f = example (false);
     f.cell[3] = htole64 (num (2.5));
-    ok (result (&f, NEW, IDCOMP_ORIGINAL) == 0, "original: two clusters and a half are three");
-    ok (result (&f, NEW, IDCOMP_STRICT) == IDCOMP_ECORRUPT_VALUE, "strict: they are not");
+    ok (result (&f, NEW, IDCOMP_ORIGINAL) == 0, "original: a count of two and a half means three");
+    ok (result (&f, NEW, IDCOMP_STRICT) == IDCOMP_ECORRUPT_VALUE, "strict: a count with a fraction is refused");
 }
 
 static int fault_of (const char *text)
@@ -375,14 +379,14 @@ static void check_base64 (void)
 
     ok (idcomp_base64_format ("foo", 3, text, IDCOMP_BASE64_TEXT_SIZE (3)) == 4 && strcmp (text, "Zm9v") == 0
             && idcomp_base64_parse (text, 4, data, sizeof (data), NULL) == 3 && memcmp (data, "foo", 3) == 0,
-        "a form as text comes back");
+        "a form is written as text and read");
     ok (idcomp_base64_parse ("Zm9", 3, data, sizeof (data), NULL) < 0 && errno == IDCOMP_ECORRUPT_BASE64,
-        "what is not base64 is a corrupt form");
+        "a text that is not base64 is refused");
     ok (fault_of ("Zm9") == 3 && fault_of ("Zm9vZ") == 5 && fault_of ("Zm9vZ!9v") == 5 && fault_of ("Zm9v=m9v") == 4
             && fault_of ("Zm=v") == 2 && fault_of ("Zm9=Zm9v") == 3 && fault_of ("Zm9v!m9v") == 4,
-        "what is at fault is found");
-    ok (idcomp_base64_format ("foo", 3, text, 4) < 0 && errno == ENOSPC, "a text needs room for its NUL");
-    ok (idcomp_base64_parse (text, 4, data, 2, NULL) < 0 && errno == ENOSPC, "which needs room for all of it");
+        "the position of an error is reported");
+    ok (idcomp_base64_format ("foo", 3, text, 4) < 0 && errno == ENOSPC, "formatting needs space for the NUL");
+    ok (idcomp_base64_parse (text, 4, data, 2, NULL) < 0 && errno == ENOSPC, "parsing needs space for all bytes");
 }
 
 int main (void)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* test_vectors.h - what the tests that replay idcomp.json share
+/* test_vectors.h - shared by the tests that replay idcomp.json
  *
  * The vectors were recorded from the npm package @fluidframework/id-compressor 3.1.0.
  */
@@ -25,7 +25,7 @@ static inline json_int_t int_at (const json_t *array, size_t i)
     return json_integer_value (json_array_get (array, i));
 }
 
-/* The UUID text of a number, modulo 2^122, in 'text'. */
+/* Write the UUID of a number, modulo 2^122, to 'text'; returns 'text'. */
 static inline const char *num_text (u128 num, char text[IDCOMP_UUID_TEXT_MAX])
 {
     struct idcomp_uuid uuid = uuidnum_to_uuid (num);
@@ -34,17 +34,17 @@ static inline const char *num_text (u128 num, char text[IDCOMP_UUID_TEXT_MAX])
     return text;
 }
 
-/* The number of a UUID text that the vectors promise to be one. */
+/* The number of a UUID text, which must be valid in the vectors. */
 static inline u128 text_num (const char *text)
 {
     u128 num = 0;
 
     if (uuidnum_of_text (text, true, &num) < 0)
-        diag ("no UUID: %s", text);
+        diag ("not a UUID: %s", text);
     return num;
 }
 
-/* Numbers of more than 64 bits stand in the vectors as decimal texts. */
+/* In the vectors, numbers of more than 64 bits are decimal texts. */
 static inline __int128 decimal (const char *text)
 {
     bool negative = *text == '-';

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* uuid.c - UUIDs as numbers and as text, and what makes a UUID one of version 4
+/* uuid.c - UUIDs as numbers and as text, and the check for version 4
  *
- * As text it is 32 hex digits with hyphens after the 8th, 12th, 16th and 20th; a text that is accepted is written back
- * as its lower case form.  Digits are converted 16 at a time.
+ * The text form is 32 hex digits with hyphens after the 8th, 12th, 16th and 20th digit. A text that is accepted is
+ * written back as its lower case form. 16 digits are converted at a time.
  */
 
 #include <endian.h>
@@ -104,13 +104,13 @@ error:
 
 /* --- text --- */
 
-/* 16 bytes at once, in the terms of the compiler: it makes the best of them that the processor has. */
+/* A vector of 16 bytes as a compiler extension: the compiler uses the best instructions of the processor. */
 typedef unsigned char bytes16 __attribute__ ((vector_size (16)));
 typedef signed char signed16 __attribute__ ((vector_size (16)));
 typedef uint64_t words2 __attribute__ ((vector_size (16)));
 
-/* The bytes a0 b0 a1 b1 ... of a and b: of their first halves (PAIRS (0)) or their second ones (PAIRS (8)), and back:
- * every other byte of two vectors.
+/* PAIRS: the bytes a0 b0 a1 b1 ... of vectors a and b, from their first halves (PAIRS (0)) or their second halves
+ * (PAIRS (8)). EVERY_OTHER is the inverse: every other byte of two vectors.
  */
 #define PAIRS(i) \
     i, i + 16, i + 1, i + 17, i + 2, i + 18, i + 3, i + 19, i + 4, i + 20, i + 5, i + 21, i + 6, i + 22, i + 7, i + 23
@@ -118,13 +118,13 @@ typedef uint64_t words2 __attribute__ ((vector_size (16)));
     i, i + 2, i + 4, i + 6, i + 8, i + 10, i + 12, i + 14, i + 16, i + 18, i + 20, i + 22, i + 24, i + 26, i + 28, \
         i + 30
 
-/* The hex digits of 16 values below 16: those above 9 are further by the distance from '9' + 1 to 'a'. */
+/* The hex digits of 16 values below 16: for values above 9, the distance from '9' + 1 to 'a' is added. */
 static inline bytes16 hex_digits (bytes16 x)
 {
     return x + '0' + ((bytes16)((signed16)x > 9) & ('a' - '9' - 1));
 }
 
-/* The values of 16 hex digits in either case.  A character that is no digit sets bytes of '*bad'. */
+/* The values of 16 hex digits in either case. A character that is not a digit sets bytes of '*bad'. */
 static inline bytes16 hex_values (bytes16 c, bytes16 *bad)
 {
     bytes16 number = c - '0';
@@ -140,8 +140,8 @@ static bool hyphens_stand (const char *text)
     return text[8] == '-' && text[13] == '-' && text[18] == '-' && text[23] == '-';
 }
 
-/* 8 bytes, or 4 and 4 with something between, as they are in memory.  They were written by halves, and a processor
- * waits where more is read at once.
+/* Load 8 bytes, or two times 4 bytes, in memory order. The caller wrote them in parts, and a processor stalls if a
+ * wider load reads them.
  */
 static uint64_t get8 (const void *at)
 {
@@ -163,8 +163,8 @@ static uint64_t get4_4 (const char *text, const char *more)
     return u.whole;
 }
 
-/* Read 36 characters: true if hyphens are where they belong and all others are hex digits in either case, else
- * '*uuid' is undefined.  Version and variant are not looked at.
+/* Read 36 characters. Returns true if the hyphens are at their places and all other characters are hex digits in either
+ * case; otherwise '*uuid' is undefined. Version and variant are not checked.
  */
 static bool read_text (const char *text, struct idcomp_uuid *uuid)
 {
@@ -190,7 +190,7 @@ int idcomp_uuid_format (const struct idcomp_uuid *uuid, char *text, size_t size)
     bytes16 first = hex_digits (__builtin_shufflevector (high, low, PAIRS (0)));
     bytes16 second = hex_digits (__builtin_shufflevector (high, low, PAIRS (8)));
 
-    /* Whole vectors where their ends belong, then what stands further on or less far. */
+    /* Store whole vectors so that one of their ends is in its place, then overwrite the other parts. */
     memcpy (text, &first, 16);
     memcpy (text + 20, &second, 16);
     memcpy (text + 9, (char *)&first + 8, 4);
@@ -201,7 +201,7 @@ int idcomp_uuid_format (const struct idcomp_uuid *uuid, char *text, size_t size)
     return IDCOMP_UUID_TEXT_LEN;
 }
 
-/* True if 'c' may be character 'i' of the text of a UUID of version 4. */
+/* Whether 'c' may be character 'i' of the text of a UUID of version 4. */
 static bool may_stand (size_t i, char c)
 {
     switch (i) {
@@ -219,7 +219,7 @@ static bool may_stand (size_t i, char c)
     }
 }
 
-/* Say what is wrong with a text that is none. */
+/* Report the position of the error in a text that is not a UUID. */
 __attribute__ ((noinline, cold)) static int refuse (const char *text, size_t len, size_t *errpos)
 {
     size_t pos = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* uuid_test.c - UUIDs as text and as numbers, against the vectors and by round trips */
+/* uuid_test.c - UUIDs as text and as numbers, compared with the vectors and by round trips */
 
 #include <ctype.h>
 #include <errno.h>
@@ -21,7 +21,8 @@ static void check_numeric (const json_t *cases)
         u128 got = text_num (text_at (v, 0));
         good &= got == want && strcasecmp (num_text (got, text), text_at (v, 0)) == 0;
     }
-    ok (good, "the %zu numeric forms of the vectors are found and turned back", json_array_size (cases));
+    ok (good, "the %zu UUIDs of the vectors have their numeric forms, and are restored from them",
+        json_array_size (cases));
 }
 
 static void check_offset (const json_t *cases)
@@ -35,7 +36,7 @@ static void check_offset (const json_t *cases)
         u128 sum = text_num (text_at (v, 0)) + (u128)decimal (text_at (v, 1));
         good &= strcmp (num_text (sum, text), text_at (v, 2)) == 0;
     }
-    ok (good, "counting up passes over version and variant in the %zu cases of the vectors", json_array_size (cases));
+    ok (good, "counting up skips version and variant in the %zu cases of the vectors", json_array_size (cases));
 }
 
 static void check_diff (const json_t *cases)
@@ -46,7 +47,7 @@ static void check_diff (const json_t *cases)
 
     json_array_foreach (cases, i, v)
         good &= (__int128)(text_num (text_at (v, 0)) - text_num (text_at (v, 1))) == decimal (text_at (v, 2));
-    ok (good, "the %zu differences of the vectors are found", json_array_size (cases));
+    ok (good, "the %zu differences in the vectors are computed", json_array_size (cases));
 }
 
 static void check_stable (const json_t *cases)
@@ -54,13 +55,13 @@ static void check_stable (const json_t *cases)
     size_t i;
     json_t *v;
 
-    ok (json_array_size (cases) > 0, "the vectors have texts that are or are no stable ids");
+    ok (json_array_size (cases) > 0, "the vectors have texts that are stable ids, and texts that are not");
     json_array_foreach (cases, i, v)
         ok (idcomp_is_stable_id (text_at (v, 0)) == (int_at (v, 1) == 1), "'%s' is %sa stable id", text_at (v, 0),
             int_at (v, 1) ? "" : "not ");
 }
 
-/* Where 'len' characters are at fault, or -1 where they are not. */
+/* The position of the error in the first 'len' characters; -1: no error. */
 static int fault_of (const char *text, size_t len, int errnum)
 {
     struct idcomp_uuid uuid;
@@ -84,7 +85,7 @@ static void check_parse (void)
     char text[IDCOMP_UUID_TEXT_MAX];
     bool strict = true;
 
-    ok (idcomp_uuid_parse (good, strlen (good), &uuid, NULL) == 0, "both letter cases are read");
+    ok (idcomp_uuid_parse (good, strlen (good), &uuid, NULL) == 0, "both letter cases are accepted");
     idcomp_uuid_format (&uuid, text, sizeof (text));
     ok (strcmp (text, "01234567-89ab-4cde-bf01-23456789abcd") == 0, "lower case is written");
     for (size_t i = 0; i < sizeof (good) - 1; i++) {
@@ -97,16 +98,16 @@ static void check_parse (void)
         strict &= fault_of (text, sizeof (good) - 1, EINVAL) == (int)i;
         strict &= fault_of (text, i, EMSGSIZE) == (int)i;
     }
-    ok (strict, "a wrong character at any place, and a text that ends anywhere, is refused");
+    ok (strict, "a wrong character at any position, and a text cut at any position, are refused");
     ok (fault_of ("01234567-89ab-4cde-bf01-23456789abcde", 37, EMSGSIZE) == 36, "a longer text is refused");
     ok (idcomp_uuid_format (&uuid, text, IDCOMP_UUID_TEXT_LEN) < 0 && errno == ENOSPC && text[0] == '0',
-        "room without that of the NUL is too small");
-    ok (!parses ("------------------------------------"), "nothing but hyphens is refused");
+        "a buffer without space for the NUL is too small");
+    ok (!parses ("------------------------------------"), "a text of hyphens only is refused");
     ok (fault_of ("01234567-89ab-1cde-bf01-23456789abcd", 36, EINVAL) == 14, "version 1 is refused");
     ok (fault_of ("01234567-89ab-4cde-cf01-23456789abcd", 36, EINVAL) == 19, "another variant is refused");
 }
 
-/* Each place but those of the hyphens, version and variant takes hex digits and nothing else. */
+/* Each position except hyphens, version and variant accepts exactly the hex digits. */
 static void check_digits (void)
 {
     static const char zero[] = "00000000-0000-4000-8000-000000000000";
@@ -120,7 +121,7 @@ static void check_digits (void)
             good &= parses (text) == (strchr ("0123456789abcdefABCDEF", c) != NULL);
         }
     }
-    ok (good, "all 255 characters are tried at each place of a digit");
+    ok (good, "all 255 characters are tried at each position of a digit");
 }
 
 static void check_random (void)
@@ -133,12 +134,12 @@ static void check_random (void)
     struct idcomp_uuid low = idcomp_uuid_random (zeros);
     struct idcomp_uuid high = idcomp_uuid_random (ones);
     idcomp_uuid_format (&low, text, sizeof (text));
-    ok (strcmp (text, "00000000-0000-4000-8000-000000000000") == 0, "random zeros are the smallest UUID");
+    ok (strcmp (text, "00000000-0000-4000-8000-000000000000") == 0, "random bits of 0 give the smallest UUID");
     idcomp_uuid_format (&high, text, sizeof (text));
-    ok (strcmp (text, "ffffffff-ffff-4fff-bfff-ffffffffffff") == 0, "random ones are the largest UUID");
+    ok (strcmp (text, "ffffffff-ffff-4fff-bfff-ffffffffffff") == 0, "random bits of 1 give the largest UUID");
 }
 
-/* Every single bit, and all pairs of neighbours, survive both conversions. */
+/* Each single bit, and each pair of adjacent bits, is kept by both conversions. */
 static void check_bits (void)
 {
     bool good = true;
@@ -154,7 +155,7 @@ static void check_bits (void)
                     && uuidnum_from_uuid (&again) == num;
         }
     }
-    ok (good, "each of the 122 bits survives number, UUID and text");
+    ok (good, "each of the 122 bits is kept by number, UUID and text");
 }
 
 static uint64_t next_random (uint64_t *state)
@@ -190,7 +191,7 @@ static bool converts (const struct idcomp_uuid *uuid)
     return idcomp_uuid_parse (text, strlen (text), &read, NULL) == 0 && memcmp (&read, uuid, sizeof (read)) == 0;
 }
 
-/* Every byte in every place, and random ones. */
+/* Each byte value at each position, and random UUIDs. */
 static void check_convert (void)
 {
     uint64_t state = 1;
@@ -212,7 +213,7 @@ static void check_convert (void)
         uuid = idcomp_uuid_random (uuid.bytes);
         good += converts (&uuid);
     }
-    ok (good == n, "%u UUIDs are written as printf does, and read back in both letter cases", n);
+    ok (good == n, "%u UUIDs are written as by printf, and read in both letter cases", n);
 }
 
 int main (void)

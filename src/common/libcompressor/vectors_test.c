@@ -3,9 +3,8 @@
 
 /* vectors_test.c - replay the scenarios of idcomp.json in both readings
  *
- * The original's reading (IDCOMP_ORIGINAL) replays everything.  The quirk-free one (IDCOMP_STRICT)
- * takes the other result where the vectors have two, and leaves out the scenarios that show what
- * is refused here; compressor_test.c has what happens instead.
+ * With IDCOMP_ORIGINAL all scenarios are replayed. IDCOMP_STRICT takes the alternative result where the vectors have
+ * two, and skips the scenarios that it refuses; compressor_test.c tests what happens instead.
  */
 
 #include <errno.h>
@@ -43,7 +42,7 @@ static size_t slot_at (const json_t *op, size_t i)
     json_int_t slot = int_at (op, i);
 
     if (slot < 0 || slot >= SLOTS)
-        bail_out ("a slot of the vectors is out of range");
+        bail_out ("a slot in the vectors is out of range");
     return slot;
 }
 
@@ -56,7 +55,7 @@ static struct idcomp *compressor_at (struct world *w, const json_t *op, size_t i
     return c;
 }
 
-/* The session of an argument: "$A" names one of the table. */
+/* The session of an argument: "$A" is a name from the table of sessions. */
 static const char *session_at (struct world *w, const json_t *op, size_t i)
 {
     const char *text = text_at (op, i);
@@ -64,7 +63,7 @@ static const char *session_at (struct world *w, const json_t *op, size_t i)
     return text && *text == '$' ? json_string_value (json_object_get (w->sessions, text + 1)) : text;
 }
 
-/* The UUID text of an argument: "$A+5" is counted from a session. */
+/* The UUID text of an argument: "$A+5" counts from a session. */
 static const char *uuid_at (struct world *w, const json_t *op, size_t i, char buf[IDCOMP_UUID_TEXT_MAX])
 {
     const char *text = text_at (op, i);
@@ -97,7 +96,7 @@ static json_t *id_or_error (int rc, int64_t id)
     return rc < 0 ? done_or_error (rc) : json_integer (id);
 }
 
-/* Add 'id' to runs of [start, length]; local ids go down. */
+/* Add 'id' to runs of [start, length]; local ids count down. */
 static void add_id (json_t *runs, int64_t id)
 {
     json_t *last = json_array_get (runs, json_array_size (runs) - 1);
@@ -142,7 +141,7 @@ static json_t *hash_value (uint64_t hash)
     return json_sprintf ("%016" PRIx64, hash);
 }
 
-/* --- operations: each returns what happened --- */
+/* --- operations: each returns its result --- */
 
 static void event_cb (const struct idcomp_event *e, void *arg)
 {
@@ -170,7 +169,7 @@ static void event_cb (const struct idcomp_event *e, void *arg)
     json_array_append_new (arg, o);
 }
 
-/* Put a compressor (NULL: none, see errno) into a slot. */
+/* Put a compressor (NULL: it could not be made, see errno) into a slot. */
 static json_t *put_compressor (struct world *w, size_t slot, struct idcomp *c)
 {
     if (!c)
@@ -227,7 +226,7 @@ static json_t *op_gendoc (struct world *w, const json_t *op)
     return json_string (text);
 }
 
-/* Take a range; it must survive being sent as JSON. */
+/* Take a range, write it as JSON, and read that. */
 static json_t *take_into (struct world *w, const json_t *op, int (*take) (struct idcomp *, struct idcomp_range *))
 {
     struct idcomp_range *slot = &w->r[slot_at (op, 2)];
@@ -375,7 +374,7 @@ static json_t *op_ser (struct world *w, const json_t *op)
     w->stored[slot] = malloc (IDCOMP_BASE64_TEXT_SIZE (n));
     idcomp_base64_format (data, n, w->stored[slot], IDCOMP_BASE64_TEXT_SIZE (n));
     free (data);
-    if (json_is_object (want)) /* long ones are stored as a hash */
+    if (json_is_object (want)) /* long texts are stored as a hash */
         return json_pack ("{s:I,s:o}", "n", (json_int_t)n, "h", hash_value (fnv1a (FNV_START, w->stored[slot])));
     return json_string (w->stored[slot]);
 }
@@ -539,10 +538,10 @@ static json_t *run_operation (struct world *w, const json_t *op)
     for (size_t i = 0; i < sizeof (operations) / sizeof (operations[0]); i++)
         if (strcmp (operations[i].name, text_at (op, 0)) == 0)
             return operations[i].run (w, op);
-    return json_string ("no such operation");
+    return json_string ("unknown operation");
 }
 
-/* What must happen in this reading, without the text of the original's error.  New reference. */
+/* The expected result in this reading, without the text of the original's error. New reference. */
 static json_t *expected (const struct world *w, const json_t *op)
 {
     const json_t *want = json_array_get (op, json_array_size (op) - 1);
@@ -624,15 +623,15 @@ static void run_reading (const json_t *root, int flags, const char *reading)
     json_array_foreach (json_object_get (root, "scenarios"), i, scenario) {
         const char *name = json_string_value (json_object_get (scenario, "n"));
         if (!(flags & IDCOMP_ORIGINAL) && is_refused (name))
-            skip (name, "shows what the strict reading refuses"), excepted++;
+            skip (name, "IDCOMP_STRICT refuses this scenario"), excepted++;
         else if (ok (run_scenario (w, json_object_get (scenario, "o")), "%s reading: %s", reading, name))
             passed++;
         else
             failed++;
     }
     ok (failed == 0 && w->checks > 0 && excepted == (flags & IDCOMP_ORIGINAL ? 0 : refused),
-        "%s reading: of %zu operations %zu scenarios passed, %zu excepted, %zu failed", reading, w->checks, passed,
-        excepted, failed);
+        "%s reading: with %zu operations %zu scenarios passed, %zu were excepted, %zu failed", reading, w->checks,
+        passed, excepted, failed);
     free (w);
 }
 
