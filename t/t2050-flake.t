@@ -86,7 +86,7 @@ differ() {
 }
 wait_until "each has a name" differ && head -n 1 nodes | grep "^0x00000007$" &&
 test "$(grep -c "^0x8000000[012]$" nodes)" = 2 || exit 1
-said() { idtree dmesg | grep "uids name this rank's number: fingerprint 0x00000007 of node idtree-.@.* (rank .) is that of node idtree-.@.* (rank .)"; }
+said() { idtree dmesg | grep "uids contain this rank's number instead of its name: fingerprint 0x00000007 of node idtree-.@.* (rank .) belongs to node idtree-.@.* (rank .)"; }
 wait_until "a rank says why" said
 END
 test_expect_success 'of ranks with one fingerprint one has it, the others name their numbers, and say why' '
@@ -160,7 +160,7 @@ refused uid.generate '{"drift":4}' 'EINVAL: drift must be a number from 5 to 10'
 refused sno.generate '[]' EPROTO && refused flake.claim '{"fingerprint":1}' EPERM &&
 ask 0 sno.generate '{"count":65536,"meta":255}' >answer && test "$(tr , "\n" <answer | wc -l)" = 65536 &&
 refused uid.generate '{"drift":5}' 'EINVAL: drift 5: uids of this instance have 8 drift bits' &&
-refused flax.generate "$(printf '{"x":"%01024d"}' 0)" 'EMSGSIZE: .*at most 1024' && ask 0 flax.generate '{}' && ask 0 sno.generate '{}'
+refused flax.generate "$(printf '{"x":"%01024d"}' 0)" 'EMSGSIZE: .*limit is 1024' && ask 0 flax.generate '{}' && ask 0 sno.generate '{}'
 END
 test_expect_success 'what is out of range is refused with the range' '
     idtree start -s 1 $opts sh limits.sh

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* answer.c - what generate answers */
+/* answer.c - writes and splits answers to generate */
 #define _GNU_SOURCE
 #include <stdlib.h>
 #include <string.h>
 
 #include "modules/flake/answer.h"
 
-#define TEXT_MAX 17 /* bytes of any text, with its NUL */
-#define FLAXES 64   /* made at a time */
+#define TEXT_MAX 17 /* the most bytes of an id's text, with its NUL */
+#define FLAXES 64   /* ids that are made at a time */
 #define BEGIN "{\"ids\":["
 #define END "]}"
 
@@ -83,9 +83,9 @@ void answer_clear (struct answer *a)
     *a = (struct answer){ 0 };
 }
 
-/* --- of others -------------------------------------------------------------------------------------- */
+/* --- answers of the parent ------------------------------------------------------------------------------ */
 
-/* What follows an id and its comma; NULL: there is no id. */
+/* Skip an id and the comma behind it. Returns NULL if there is no id. */
 static const char *skip (const char *at)
 {
     size_t len = *at == '"' ? strcspn (at + 1, "\"\\") : 0;

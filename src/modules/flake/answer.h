@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* answer.h - what generate answers: {"ids":["...","..."]}
+/* answer.h - answers to generate: {"ids":["...","..."]}
  *
- * Written by hand, for there may be many ids, and no text needs escaping.  Ids are added as they are made.
+ * The text is written directly, because there may be many ids, and ids need no escaping. Ids are added as they are
+ * made.
  */
 #ifndef FLAKE_ANSWER_H
 #define FLAKE_ANSWER_H
@@ -17,36 +18,36 @@
 #include "modules/flake/series.h"
 
 struct answer {
-    char *text; /* NULL: nothing yet */
+    char *text; /* NULL: not begun */
     char *end;
 };
 
-/* Begin (anew) an answer of 'count' ids.  Returns 0, or -1 with errno ENOMEM. */
+/* Begin an answer of 'count' ids; ids that were added before are dropped. Returns 0, or -1 with errno ENOMEM. */
 int answer_begin (struct answer *a, size_t count);
 
 void answer_add_snos (struct answer *a, const struct flake_run *run);
 void answer_add_uids (struct answer *a, const struct flake_run *run, int drift);
 
-/* Make 'n' flaxes of a time (in Unix milliseconds).  Returns 0, or -1 with errno as flax_gen_reserve (). */
+/* Make and add 'n' flaxes of a time in Unix milliseconds. Returns 0, or -1 with errno as by flax_gen_reserve (). */
 int answer_add_flaxes (struct answer *a, struct flax_gen *gen, int64_t unix_ms, uint32_t n);
 
-/* The whole text, once all ids are there; the answer's. */
+/* The whole text, after all ids were added. It belongs to the answer. */
 const char *answer_end (struct answer *a);
 void answer_clear (struct answer *a);
 
-/* A parent's answer, and a place in it. */
+/* A parent's answer, and a position in it. */
 struct answer_ids {
     const char *text; /* borrowed */
-    uint32_t count;   /* ids */
-    const char *at;   /* the first quote of ... */
-    uint32_t next;    /* ... this one */
+    uint32_t count;   /* number of ids */
+    const char *at;   /* the opening quote of ... */
+    uint32_t next;    /* ... the id with this index */
 };
 
-/* Whether 'text' is an answer of 'count' ids; 'ids' is then at its begin. */
+/* Check that 'text' is an answer of 'count' ids, and set 'ids' to its first one. */
 bool answer_read (struct answer_ids *ids, const char *text, uint32_t count);
 
-/* An answer of 'n' of them, from 'first' on, which is not before the end of what was taken so far; to be freed.  NULL:
- * no memory.
+/* An answer with the 'n' ids from index 'first' on, which must not be before the end of the previous call's. The caller
+ * frees it. Returns NULL if memory is short.
  */
 char *answer_take (struct answer_ids *ids, uint32_t first, uint32_t n);
 

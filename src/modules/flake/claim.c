@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* claim.c - rank 0's registry of fingerprints: an array sorted by fingerprint */
+/* claim.c - rank 0's registry of fingerprints, an array sorted by fingerprint */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,8 +13,8 @@
 struct registry_entry {
     uint32_t fingerprint;
     uint32_t rank;
-    uint64_t lo_ms; /* end of all that was granted of it to other ranks */
-    uint64_t hi_ms; /* end of all that was granted of it */
+    uint64_t lo_ms; /* end of all ranges granted to other ranks */
+    uint64_t hi_ms; /* end of all ranges granted */
     char *node;
 };
 
@@ -25,7 +25,7 @@ void registry_fini (struct registry *r)
     free (r->entries);
 }
 
-/* Where the fingerprint is, or belongs. */
+/* The index of the fingerprint, or where to insert it. */
 static size_t find (const struct registry *r, uint32_t fingerprint)
 {
     size_t lo = 0, hi = r->count;
@@ -41,7 +41,7 @@ static size_t find (const struct registry *r, uint32_t fingerprint)
     return lo;
 }
 
-/* Nobody holds it any more; what was granted of it is not granted again. */
+/* Drop entries whose ranges are over. 'floor_ms' ensures that their time is not granted again. */
 static void forget_expired (struct registry *r, uint64_t now_ms)
 {
     size_t kept = 0;
@@ -71,7 +71,7 @@ static int make_room (struct registry *r)
     return 0;
 }
 
-/* Make a place for it, of nobody yet.  Returns NULL with errno ENOSPC or ENOMEM. */
+/* Insert an entry without a node. Returns NULL with errno ENOSPC or ENOMEM. */
 static struct registry_entry *insert (struct registry *r, uint64_t now_ms, uint32_t fingerprint)
 {
     if (r->count == REGISTRY_MAX)
@@ -91,13 +91,13 @@ static struct registry_entry *insert (struct registry *r, uint64_t now_ms, uint3
 static int refuse (const struct registry_entry *e, const struct claim *claim, idt_error_t *errp)
 {
     return errsetf (errp, EEXIST,
-                    "fingerprint 0x%08x of node %s (rank %u) is that of node %s (rank %u): give one of them another "
+                    "fingerprint 0x%08x of node %s (rank %u) belongs to node %s (rank %u): give one of them another "
                     "with uid.fingerprint or uid.node",
                     claim->fingerprint, claim->node, claim->rank, e->node, e->rank);
 }
 
-/* Give the entry to the claim's rank.  The same one may have its time again, for that is of its lease, which nobody
- * else has.  Another one may not.
+/* Give the entry to the rank of the claim. The same rank may get the same time again, because its ids are also limited
+ * to its own lease. Another rank gets only later time.
  */
 static int take_over (struct registry_entry *e, const struct claim *claim)
 {
@@ -117,7 +117,7 @@ int registry_claim (struct registry *r, uint64_t now_ms, const struct span *held
                     struct span *range, idt_error_t *errp)
 {
     if (strlen (claim->node) > CLAIM_NAME_MAX)
-        return errsetf (errp, EINVAL, "a node's name has at most %d bytes", CLAIM_NAME_MAX);
+        return errsetf (errp, EINVAL, "the name of a node may have at most %d bytes", CLAIM_NAME_MAX);
     size_t i = find (r, claim->fingerprint);
     struct registry_entry *e = i < r->count && r->entries[i].fingerprint == claim->fingerprint ? &r->entries[i] : NULL;
 

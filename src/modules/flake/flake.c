@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* flake.c - the flake service: messages and time around a node that thinks
+/* flake.c - the flake service: the adapter of the core in node.h
  *
- * Hosted inline, on the broker's reactor: it never blocks.  Whatever comes in is told to the node together with the
- * time, and the timer is set to the node's deadline.  What the node wants is done by flake_ops.
+ * The module runs inline, on the broker's reactor: it never blocks. It passes each event to the node together with the
+ * time, and then sets the timer to the node's deadline. The node acts through flake_ops.
  *
- * A request that the node has is a 'struct request' (the node's cookie).  What was asked of others is an upcall until
- * its future is fulfilled.
+ * A request that the node holds is a 'struct request', which is the node's cookie. A request of this module to another
+ * service is an upcall until its future is fulfilled.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -31,23 +31,23 @@
 #include "modules/flake/options.h"
 #include "modules/flake/stats.h"
 
-#define MAX_REQUEST 1024 /* bytes of a request's payload: many may wait */
+#define MAX_REQUEST 1024 /* the most bytes of a request's payload, because many may wait */
 
 struct request {
     const idt_msg_t *msg;
     enum series_kind kind;
     uint32_t count;
-    struct answer answer; /* as far as it is made */
+    struct answer answer; /* the ids made so far */
 };
 
 struct flake_module {
     idt_t *h;
     struct options options;
     struct flake *flake;
-    struct ration *ration; /* of guests */
+    struct ration *ration; /* limits of guests */
     struct flax_gen *flax;
-    bool told_why;            /* another rank has our name */
-    struct answer_ids coming; /* the parent's answer that is dealt out now */
+    bool told_why;            /* the log has that another rank holds our name */
+    struct answer_ids coming; /* the parent's answer that is being split */
     idt_watcher_t *timer;
     struct upcalls ups;
 };
@@ -57,7 +57,7 @@ static uint64_t now_us (void)
     return clock_us (CLOCK_BOOTTIME);
 }
 
-/* Every way into the node ends here. */
+/* Called after each call into the node. */
 static void set_timer (struct flake_module *m)
 {
     uint64_t at_us = flake_deadline (m->flake), now = now_us ();
@@ -124,9 +124,9 @@ static void fail_cb (void *arg, void *cookie, int errnum, const char *text)
     request_destroy (q);
 }
 
-/* --- what was asked of others ---------------------------------------------------------------------- */
+/* --- responses to this module ---------------------------------------------------------------------- */
 
-/* The parent's answer: each request gets its share. */
+/* Split the parent's answer among the requests that were forwarded. */
 static void take_answer (struct flake_module *m, uint32_t tag, const char *s)
 {
     uint32_t count = flake_forward_count (m->flake, tag);
@@ -136,7 +136,7 @@ static void take_answer (struct flake_module *m, uint32_t tag, const char *s)
     if (answer_read (&m->coming, s, count))
         flake_forwarded (m->flake, now_us (), tag);
     else
-        flake_forward_failed (m->flake, now_us (), tag, EPROTO, "the parent broker's answer makes no sense");
+        flake_forward_failed (m->flake, now_us (), tag, EPROTO, "invalid answer of the parent broker");
 }
 
 static void pass_cb (void *arg, void *cookie, uint32_t first, uint32_t n)
@@ -190,8 +190,8 @@ static int forward_up_cb (void *arg, uint32_t tag, const struct flake_request *r
     return 0;
 }
 
-#define END_MS (INT64_C (1) << 40)   /* of the instance's time (RFC 19) */
-#define EPOCH_MAX_MS (END_MS * 1024) /* far from any date, and from the ends of int64_t in microseconds */
+#define END_MS (INT64_C (1) << 40)   /* end of the instance's time (RFC 19) */
+#define EPOCH_MAX_MS (END_MS * 1024) /* beyond any date, and does not overflow int64_t in microseconds */
 
 static bool is_range (json_int_t lo_ms, json_int_t hi_ms)
 {
@@ -253,7 +253,7 @@ static void claimed_cb (idt_future_t *f, void *arg)
         const struct grant grant = { (uint32_t)fingerprint, { (uint64_t)lo, (uint64_t)hi }, drift };
 
         if (why && !m->told_why)
-            idt_log (m->h, LOG_WARNING, "uids name this rank's number: %s", why);
+            idt_log (m->h, LOG_WARNING, "uids contain this rank's number instead of its name: %s", why);
         m->told_why = why != NULL;
         flake_claimed (m->flake, now_us (), &grant);
     }
@@ -284,7 +284,9 @@ static const struct flake_ops flake_ops = {
 
 /* --- requests -------------------------------------------------------------------------------------- */
 
-/* A member that is a number from 'min' to 'max', or is not there.  Returns 0, or -1 with errno set and the reason. */
+/* Read an optional number from 'min' to 'max'. If it is missing, '*value' is unchanged. Returns 0, or -1 with errno set
+ * and the reason in 'errp'.
+ */
 static int get_number (const json_t *o, const char *name, int min, int max, int *value, idt_error_t *errp)
 {
     json_t *v = json_object_get (o, name);
@@ -297,7 +299,7 @@ static int get_number (const json_t *o, const char *name, int min, int max, int 
     return 0;
 }
 
-/* What a request says; members that it does not have are left as they are.  Returns 0, or -1 with errno set. */
+/* Read a request. Values of missing members are unchanged. Returns 0, or -1 with errno set and the reason in 'errp'. */
 static int read_request (const idt_msg_t *msg, int *count, int *meta, int *drift, idt_error_t *errp)
 {
     size_t size = 0;
@@ -305,7 +307,7 @@ static int read_request (const idt_msg_t *msg, int *count, int *meta, int *drift
 
     idt_msg_payload (msg, NULL, &size);
     if (size > MAX_REQUEST)
-        return errsetf (errp, EMSGSIZE, "a request of %zu bytes: at most %d are taken", size, MAX_REQUEST);
+        return errsetf (errp, EMSGSIZE, "a request of %zu bytes: the limit is %d", size, MAX_REQUEST);
     json_t *o = idt_msg_json (msg, errp);
     if (o && get_number (o, "count", 1, FLAKE_MAX_COUNT, count, errp) == 0
         && get_number (o, "meta", 0, SNO_META_MAX, meta, errp) == 0
@@ -317,7 +319,7 @@ static int read_request (const idt_msg_t *msg, int *count, int *meta, int *drift
     return rc;
 }
 
-/* Whom a request is for: a hash of the UUID of its sender (FNV-1a). */
+/* Identifies the requester: a hash (FNV-1a) of the UUID of the request's sender. */
 static uint64_t asker_of (const idt_msg_t *msg)
 {
     const char *s = idt_msg_route_oldest (msg);
@@ -352,7 +354,7 @@ static void generate (struct flake_module *m, const idt_msg_t *msg, enum series_
                                            .drift = drift,
                                            .asker = asker_of (msg),
                                            .user = access_share (user) };
-        if (!flake_generate (m->flake, at_us, &req)) /* refused: nothing of the ration is used */
+        if (!flake_generate (m->flake, at_us, &req)) /* refused: nothing counts against the limits */
             ration_give (m->ration, user, (uint32_t)count, at_us);
         set_timer (m);
     }
@@ -373,7 +375,7 @@ static void flax_cb (idt_t *h, const idt_msg_t *msg, void *arg)
     generate (arg, msg, SERIES_FLAX);
 }
 
-/* A rank claims its fingerprint. */
+/* Handle the claim of a rank. */
 static void claim_request_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 {
     struct flake_module *m = arg;
@@ -392,7 +394,9 @@ static void claim_request_cb (idt_t *h, const idt_msg_t *msg, void *arg)
     claim.fingerprint = (uint32_t)fingerprint;
     claim.rank = (uint32_t)rank;
     if (!idt_overlay_covers (h, msg, claim.rank))
-        module_respond_error (m->h, msg, EPERM, "the rank is not that of the broker that asks, or of one below it");
+        module_respond_error (m->h, msg, EPERM,
+                              "rank: must be the rank of the requesting broker, or of a broker "
+                              "below it");
     else if (flake_claim_request (m->flake, now_us (), &claim, &grant, &err) < 0)
         module_respond_error (m->h, msg, errno, err.text[0] ? err.text : NULL);
     else
@@ -461,7 +465,7 @@ static const struct idt_handler_spec handlers[] = {
     IDT_HANDLERS_END,
 };
 
-/* --- life --------------------------------------------------------------------------------------------- */
+/* --- start and end ------------------------------------------------------------------------------------ */
 
 static void service_cb (idt_future_t *f, void *arg)
 {
@@ -469,7 +473,7 @@ static void service_cb (idt_future_t *f, void *arg)
     struct flake_module *m = up->owner;
 
     if (idt_rpc_get (f, NULL) < 0)
-        idt_log (m->h, LOG_ERR, "a service cannot be registered: %s", idt_future_error (f));
+        idt_log (m->h, LOG_ERR, "cannot register a service: %s", idt_future_error (f));
     upcall_destroy (up);
 }
 
@@ -490,7 +494,7 @@ static void flake_module_destroy (struct flake_module *m)
     idt_handlers_remove (m->h, handlers);
     if (m->flake)
         flake_stop (m->flake, now_us ());
-    upcalls_stop (&m->ups, m->h, NULL); /* each is of the node, which has answered all */
+    upcalls_stop (&m->ups, m->h, NULL); /* all are of the node, which has answered all requests */
     idt_watcher_destroy (m->timer);
     flake_destroy (m->flake);
     ration_destroy (m->ration);

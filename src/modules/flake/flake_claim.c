@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* flake_claim.c - a node asks for time and for its name; rank 0 grants names */
+/* flake_claim.c - requests time and claims a name; at rank 0 grants names */
 #include <errno.h>
 
 #include "libutil/errprintf.h"
 #include "modules/flake/private.h"
 
-#define CLAIMS_US 2000000               /* a rank that claims in vain does so again before */
-#define CLAIMS_TICK_US 20000            /* rank 0 sees to its loan so often, while somebody claims */
+#define CLAIMS_US 2000000               /* a rank whose claim fails repeats it within this time */
+#define CLAIMS_TICK_US 20000            /* how often rank 0 checks its sublease meanwhile */
 #define FOREVER_MS (UINT64_C (1) << 40) /* the end of the instance's time */
 
 static bool needs_time (const struct flake *f, enum series_kind kind)
@@ -78,7 +78,7 @@ static int claim_given (struct flake *f, uint64_t now_us, const struct claim *cl
 {
     int rc = -1, saved = EAGAIN;
 
-    /* A loan may be over before the claim is made again, so it is renewed till then. */
+    /* The claim is repeated later, so keep the sublease renewed until then. */
     f->claims_until_us = now_us + CLAIMS_US;
     if (!f->stopped && loan_state (&f->loan, now_us) == LOAN_HELD) {
         rc = registry_claim (&f->registry, flake_now_ms (f, now_us), &f->loan.held, claim, range, errp);
@@ -103,7 +103,7 @@ int flake_claim_request (struct flake *f, uint64_t now_us, const struct claim *c
     if (claim->fingerprint != own.fingerprint) {
         errno = EINVAL;
         if (naming_is_own (claim->fingerprint))
-            return errprintf (errp, "fingerprint 0x%08x is that of another rank's number", claim->fingerprint);
+            return errprintf (errp, "fingerprint 0x%08x belongs to the number of another rank", claim->fingerprint);
         if (claim_given (f, now_us, claim, &given.range, errp) < 0) {
             if (errno != EEXIST && errno != ENOSPC)
                 return -1;

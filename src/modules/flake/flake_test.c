@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* flake_test.c - whose claims the module of rank 0 hears: the test is the broker; how answers are dealt out */
+/* flake_test.c - which claims the module of rank 0 accepts (the test acts as its broker), and how answers are split */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,14 +15,14 @@
 #include "modules/flake/naming.h"
 
 #define BELOW_UUID "11111111-0000-4000-8000-000000000000"
-#define BELOW(rank) ((rank) == 1 || (rank) == 3) /* who may come that way */
+#define BELOW(rank) ((rank) == 1 || (rank) == 3) /* ranks on that side of rank 0 */
 
 extern const struct idt_module idt_module;
 
 struct rig {
     idt_t *h;
     void *ctx;
-    const idt_msg_t *answer; /* the last */
+    const idt_msg_t *answer; /* the last one */
 };
 
 static int rig_send (void *impl, const idt_msg_t *msg)
@@ -80,7 +80,7 @@ static void rig_init (struct rig *rig)
     *rig = (struct rig){ 0 };
     if (!(rig->h = idt_handle_create (&transport, rig)) || !idt_get_reactor (rig->h)
         || idt_handle_set_module (rig->h, "flake") < 0)
-        bail_out ("no handle");
+        bail_out ("cannot create a handle");
     if (idt_module.init (rig->h, 0, NULL, &rig->ctx, &err) < 0)
         bail_out (err.text);
 }
@@ -92,7 +92,9 @@ static void rig_fini (struct rig *rig)
     idt_close (rig->h);
 }
 
-/* A broker below rank 0 claims for a rank what needs no loan.  Returns the error of the answer; -1: there was none. */
+/* Send the claim of a rank for its own number, which needs no time, from the broker below rank 0. Returns the errno of
+ * the answer, or -1 if no answer was sent.
+ */
 static int claim (struct rig *rig, uint32_t rank, uint32_t roles)
 {
     idt_msg_t *msg = idt_msg_create (IDT_MSGTYPE_REQUEST);
@@ -122,11 +124,11 @@ static void test_claims (void)
     rig_init (&rig);
     for (uint32_t rank = 0; rank < 7; rank++)
         good += claim (&rig, rank, broker) == (BELOW (rank) ? 0 : EPERM);
-    ok (good == 7, "a broker claims for itself and those below it, for nobody else");
+    ok (good == 7, "a broker can claim for itself and ranks below it only");
     bool refused = claim (&rig, 2, broker) == EPERM;
-    ok (refused && strstr (idt_msg_string (rig.answer), "not that of the broker that asks"), "... and is told so: %s",
-        idt_msg_string (rig.answer));
-    ok (claim (&rig, 1, IDT_ROLE_OWNER) == EPERM && claim (&rig, 1, IDT_ROLE_ALL) == EPERM, "no client claims");
+    ok (refused && strstr (idt_msg_string (rig.answer), "must be the rank of the requesting broker"),
+        "the refusal has the reason: %s", idt_msg_string (rig.answer));
+    ok (claim (&rig, 1, IDT_ROLE_OWNER) == EPERM && claim (&rig, 1, IDT_ROLE_ALL) == EPERM, "a client cannot claim");
     rig_fini (&rig);
 }
 
@@ -161,13 +163,13 @@ static void test_answers (void)
 
     for (size_t i = 0; i < sizeof (bad) / sizeof (bad[0]); i++)
         taken += answer_read (&ids, bad[i], 2);
-    ok (taken == 0, "what is no answer of two ids is not taken for one");
-    ok (answer_read (&ids, "{\"ids\":[\"a\",\"bb\",\"c\",\"d\",\"ee\"]}", 5), "an answer of five ids");
+    ok (taken == 0, "a text that is not an answer of two ids is refused");
+    ok (answer_read (&ids, "{\"ids\":[\"a\",\"bb\",\"c\",\"d\",\"ee\"]}", 5), "an answer of five ids is read");
     ok (takes (&ids, 0, 1, "{\"ids\":[\"a\"]}") && takes (&ids, 2, 2, "{\"ids\":[\"c\",\"d\"]}")
             && takes (&ids, 4, 1, "{\"ids\":[\"ee\"]}"),
-        "is dealt out, but what is nobody's");
+        "it is split into answers, and some ids may be skipped");
     answer_read (&ids, "{\"ids\":[\"a\",\"bb\"]}", 2);
-    ok (takes (&ids, 0, 2, "{\"ids\":[\"a\",\"bb\"]}"), "or given as a whole");
+    ok (takes (&ids, 0, 2, "{\"ids\":[\"a\",\"bb\"]}"), "an answer may be taken as a whole");
 }
 
 int main (void)

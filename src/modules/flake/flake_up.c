@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* flake_up.c - what goes up: requests for ids of one kind, combined to batches
+/* flake_up.c - requests of one kind that are forwarded to the parent, combined into batches
  *
- * Of those that can be answered together (one queue, the same meta and drift) one batch is on its way; others gather in
- * the next.  A batch that is full does not wait.  It is not larger, for it must stay one of few ids at each hop, where
- * it is combined again.
+ * Requests can share a batch if they are in the same queue and have the same meta and drift. Of such batches one is
+ * under way, and later requests are collected in the next. A full batch (FLAKE_FEW ids) is sent without waiting.
+ * Batches are not larger, so that each hop, where they are combined again, handles them like other requests for few
+ * ids.
  *
- * A share that is answered while its batch is on its way keeps its place in it, without a cookie.
+ * A request that is answered while its batch is under way stays in the batch, without a cookie, until the batch is
+ * answered.
  */
 #include <errno.h>
 #include <stdlib.h>
 
 #include "modules/flake/private.h"
 
-#define RETRY_US 50000 /* before requests whose way up was broken are sent again */
+#define RETRY_US 50000 /* pause before batches are sent again after a broken connection */
 
 /* --- batches ----------------------------------------------------------------------------------- */
 
@@ -29,7 +31,7 @@ static void remove_share (struct flake *f, struct batch *b, struct pending *p)
     f->nshares--;
 }
 
-/* Nothing is left in it. */
+/* Free a batch without requests. */
 static void end (struct flake *f, struct batch *b)
 {
     TAILQ_REMOVE (&f->up, b, link);
@@ -51,7 +53,7 @@ static struct batch *create (struct flake *f, struct scheme_queue *queue, const 
     return b;
 }
 
-/* Where a request may be added: others with which it does not fit are full. */
+/* The batch to which the request can be added, or NULL. A batch in which the request does not fit is marked as full. */
 static struct batch *find_open (struct flake *f, const struct scheme_queue *queue, const struct flake_request *req)
 {
     struct batch *b;
@@ -76,7 +78,7 @@ bool flake_up_add (struct flake *f, uint64_t now_us, struct scheme_queue *queue)
         return false;
     }
     if (f->nshares >= FLAKE_MAX_SHARES || (!(b = find_open (f, queue, &p->req)) && !(b = create (f, queue, &p->req)))) {
-        flake_wake (f, now_us + RETRY_US); /* or when an answer comes */
+        flake_wake (f, now_us + RETRY_US); /* an answer may wake it sooner */
         return false;
     }
     p->got = 0;
@@ -105,7 +107,7 @@ void flake_up_forget (struct flake *f, struct pending *p)
 
 /* --- sending ------------------------------------------------------------------------------------- */
 
-/* All its requests are next again. */
+/* Put the requests of a batch that could not be sent at the head of their queue. */
 static void put_again (struct flake *f, uint64_t now_us, struct batch *b)
 {
     struct pending *p;
@@ -159,7 +161,7 @@ void flake_up_send (struct flake *f, uint64_t now_us, struct scheme_queue *queue
 
 /* --- answers --------------------------------------------------------------------------------------- */
 
-/* Answers come mostly in the order of the batches. */
+/* Answers mostly arrive in the order of the batches, so the search is short. */
 static struct batch *find (const struct flake *f, uint32_t tag)
 {
     struct batch *b;
@@ -195,7 +197,7 @@ void flake_forwarded (struct flake *f, uint64_t now_us, uint32_t tag)
         free (p);
     }
     end (f, b);
-    flake_wake (f, now_us); /* what came meanwhile can go */
+    flake_wake (f, now_us); /* send the next batch */
 }
 
 static void fail_all (struct flake *f, struct batch *b, int errnum, const char *text)
@@ -212,7 +214,9 @@ static void fail_all (struct flake *f, struct batch *b, int errnum, const char *
     end (f, b);
 }
 
-/* A way that was broken may be whole again; what the parent says is the answer. */
+/* After EHOSTUNREACH the requests are sent again, because the connection may work again. Other errors are answers of
+ * the parent, and are passed on.
+ */
 void flake_forward_failed (struct flake *f, uint64_t now_us, uint32_t tag, int errnum, const char *text)
 {
     struct batch *b = find (f, tag);

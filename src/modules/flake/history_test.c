@@ -3,10 +3,10 @@
 
 /* history_test.c - random histories of a small instance
  *
- * Five ranks, each with a lender that keeps the rules of the fluid service (loans are disjoint, what was
- * lent is never given back, a broker that crashed gets time that nobody had).  Brokers crash and start again, with
- * another clock and another fingerprint; modules are loaded anew; messages are late or lost.  Each id is noted, and
- * none may be there twice; each request is answered once.
+ * Five ranks, each with a lender that keeps the rules of the fluid service: subleases are disjoint, subleased time is
+ * never returned by the lender, and a broker that crashed gets time that no rank had. Brokers crash and restart with
+ * another clock and another fingerprint; modules are reloaded; messages are delayed or lost. All ids are recorded, and
+ * no id may be made twice. Each request is answered once.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -18,12 +18,12 @@
 #define MS UINT64_C (1000)
 #define SECOND UINT64_C (1000000)
 #define T0 (100 * SECOND)
-#define EPOCH_MS INT64_C (1795000000001) /* aligned to no step */
+#define EPOCH_MS INT64_C (1795000000001) /* not a multiple of any step */
 
 enum { NRANKS = 5, MAX_EVENTS = 4096, MAX_REQUESTS = 20000 };
 #define LEASE_MS 400
 
-/* What a run of ids takes: of one maker, in one step, sequences seq ... seq + n - 1. */
+/* The ids of a run: of one maker, in one step, with the sequences seq ... seq + n - 1. */
 struct used {
     uint64_t owner; /* kind, and partition or fingerprint */
     uint64_t step;
@@ -35,8 +35,8 @@ enum event_type { EV_LOAN, EV_CLAIM, EV_CLAIMED, EV_FORWARD, EV_FORWARDED };
 struct event {
     uint64_t at_us;
     enum event_type type;
-    int rank, life;  /* of whom it is for, or from: one that is no more hears nothing */
-    int to, to_life; /* forwards: who serves it */
+    int rank, life;  /* receiver or sender; an earlier life gets no messages */
+    int to, to_life; /* of a forward: the rank that serves it */
     uint32_t tag;
     enum series_kind kind;
     uint32_t count;
@@ -46,10 +46,10 @@ struct event {
 };
 
 struct lender {
-    struct span lease; /* of this life of the broker; empty: none */
-    uint64_t given_ms; /* the root's table: end of all leases given for this rank */
+    struct span lease; /* in this life of the broker; empty: none */
+    uint64_t given_ms; /* in the root's table: end of all leases of this rank */
     struct span lent;
-    int borrower; /* life of the module */
+    int borrower; /* the life of the module that has the sublease */
 };
 
 struct history {
@@ -66,15 +66,15 @@ struct history {
     int nevents;
     struct {
         int answers;
-        int origin; /* where it came from: a node, or with 'serves' a forward's */
+        int origin; /* the rank that sent it, or, with 'serves', that serves a forward */
         bool serves;
         struct event forward; /* to be answered */
         enum series_kind kind;
         uint32_t count, got;
-        bool lost; /* its broker crashed: nobody answers */
+        bool lost; /* its broker crashed: it is not answered */
     } req[MAX_REQUESTS];
     size_t nreq;
-    uint32_t dealt; /* ids of the answer that is dealt out */
+    uint32_t dealt; /* ids of the current answer that were passed on */
     struct used *used;
     size_t nused, room;
     uint64_t ids, collisions, forwards;
@@ -248,7 +248,9 @@ static void load (struct node *n)
     n->f = flake_create (&config, &history_ops, n);
 }
 
-/* The broker's fluid service is gone with it: its lease is lost, or part of it given back, but never what it lent. */
+/* The broker's fluid service ends with the broker. Its lease is lost, or the part of it that was not subleased is
+ * returned.
+ */
 static void lose_lease (struct history *h, struct lender *l)
 {
     if (l->lease.hi_ms == l->given_ms && l->lease.hi_ms > 0 && below (h, 2)) {
@@ -270,13 +272,13 @@ static void crash (struct history *h, struct node *n)
     for (size_t i = 0; i < h->nreq; i++)
         if (h->req[i].origin == n->rank && !h->req[i].answers)
             h->req[i].lost = true;
-    /* What it has of memory is lost: nothing is told to anybody. */
+    /* A crash loses the memory of the broker, so requests are not answered. */
     n->life++;
     flake_cancel (n->f, h->now_us, all_gone, NULL);
     flake_destroy (n->f);
     lose_lease (h, &n->lender);
     n->skew_us = (int64_t)below (h, 100 * MS) - (int64_t)(50 * MS);
-    n->fingerprint = (uint32_t)below (h, 3); /* 0: its number */
+    n->fingerprint = (uint32_t)below (h, 3); /* 0: the rank's number */
     load (n);
 }
 
@@ -285,11 +287,11 @@ static void reload (struct history *h, struct node *n)
     flake_stop (n->f, h->now_us);
     flake_destroy (n->f);
     if (below (h, 3) == 0)
-        n->fingerprint = (uint32_t)below (h, 3); /* 0: its number */
+        n->fingerprint = (uint32_t)below (h, 3); /* 0: the rank's number */
     load (n);
 }
 
-/* As fluid does: a lease from the root, of which a quarter is lent. */
+/* Sublease time as fluid does: a quarter of a lease from the root. */
 static void serve_loan (struct history *h, struct node *n)
 {
     struct lender *l = &n->lender;
@@ -328,7 +330,7 @@ static void handle (struct history *h, struct event e)
     struct node *n = &h->node[e.rank];
     idt_error_t err;
 
-    if (e.type == EV_CLAIM) { /* rank 0 answers, whoever lives */
+    if (e.type == EV_CLAIM) { /* rank 0 answers in any life of the claiming rank */
         e.type = EV_CLAIMED;
         e.errnum = flake_claim_request (h->node[0].f, h->now_us, &e.claim, &e.grant, &err) < 0 ? errno : 0;
         h->collisions += !e.errnum && e.grant.fingerprint != e.claim.fingerprint;
@@ -433,7 +435,7 @@ static size_t doubles (struct history *h)
     return n;
 }
 
-/* All that was asked and not lost with its broker was answered, once. */
+/* The number of requests that were not answered exactly once, except those lost in crashes. */
 static size_t unanswered (const struct history *h)
 {
     size_t n = 0;
@@ -450,7 +452,7 @@ static void test_history (uint64_t seed, uint64_t totals[3])
     h->seed = seed * UINT64_C (0x9e3779b97f4a7c15) + 1;
     h->now_us = T0;
     h->sound = true;
-    h->nreq = 1; /* cookie 0 is none */
+    h->nreq = 1; /* cookie 0 means none */
     for (int r = 0; r < NRANKS; r++) {
         h->node[r] = (struct node){ .history = h, .rank = r, .fingerprint = (uint32_t)r % 3 };
         h->node[r].skew_us = (int64_t)below (h, 40 * MS) - (int64_t)(20 * MS);
@@ -464,7 +466,7 @@ static void test_history (uint64_t seed, uint64_t totals[3])
     }
     size_t twice = doubles (h), open = unanswered (h);
     if (twice || open || !h->sound)
-        ok (false, "seed %d: %zu ids twice, %zu requests not answered once", (int)seed, twice, open);
+        ok (false, "seed %d: %zu ids made twice, %zu requests not answered once", (int)seed, twice, open);
     totals[0] += h->ids;
     totals[1] += h->collisions;
     totals[2] += h->forwards;
@@ -481,7 +483,7 @@ int main (int argc, char **argv)
     for (uint64_t seed = first; seed < first + count; seed++)
         test_history (seed, totals);
     ok (totals[0] > 0 && totals[1] > 0 && totals[2] > 0,
-        "%d histories: %d ids, none twice; %d claims refused for a fingerprint, %d forwards", (int)count,
+        "%d histories: %d ids, no id twice; %d claims refused for a fingerprint, %d forwards", (int)count,
         (int)totals[0], (int)totals[1], (int)totals[2]);
     return done_testing ();
 }

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* loan.c - the time that the module has borrowed, and the clock that runs in it
+/* loan.c - the subleased time of the module, and its clock
  *
- * Time is what CLOCK_BOOTTIME adds to the reading that came with the last loan.  A later reading may be a little
- * behind: then the clock stands until it is reached, for generators must not see it go back.
+ * The clock is the reading that came with the last sublease, plus what CLOCK_BOOTTIME has advanced since then. A later
+ * reading may be a little behind the clock. Then the clock stands still until the reading reaches it, because
+ * generators must not see time go back.
  */
 #include "libutil/minmax.h"
 #include "modules/flake/loan.h"
 
-#define PAUSE_US 50000 /* before asking again, where nothing was lent */
+#define PAUSE_US 50000 /* pause before the next request after a refusal */
 
 uint64_t loan_now_us (struct loan *t, uint64_t now_us)
 {
@@ -47,7 +48,7 @@ uint64_t loan_due (const struct loan *t)
 void loan_asked (struct loan *t)
 {
     t->asking = true;
-    if (t->refused == LOAN_FENCED) /* that was before: the answer comes at once, for it is the own broker's */
+    if (t->refused == LOAN_FENCED) /* an old refusal: our own broker will answer immediately */
         t->refused = LOAN_UNKNOWN;
 }
 
@@ -64,7 +65,7 @@ void loan_lent (struct loan *t, uint64_t now_us, const struct loan_answer *loan)
         t->held.hi_ms = loan->hi_ms;
     else
         t->held = (struct span){ loan->lo_ms, loan->hi_ms };
-    /* A loan that begins later, or ends soon, must not make us ask in a loop. */
+    /* A sublease that begins later or ends soon must not cause requests in a loop. */
     t->ask_us = now_us + PAUSE_US / 10;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* loan.h - the time that the module has borrowed, and the clock that runs in it
+/* loan.h - the subleased time of the module, and its clock
  *
  * 'us' are CLOCK_BOOTTIME microseconds, 'inst' is the instance's time (in ms or us), 'unix' counts from 1970.
  */
@@ -11,7 +11,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What fluid.lend answers: instance time lo_ms <= t < hi_ms; it was inst_us at boot_us. */
+/* A sublease as fluid.lend answers it: the instance time lo_ms <= t < hi_ms. At boot_us the instance time was inst_us.
+ */
 struct loan_answer {
     uint64_t lo_ms, hi_ms;
     uint64_t boot_us, inst_us;
@@ -28,39 +29,39 @@ static inline bool span_contains (const struct span *s, uint64_t ms)
 }
 
 enum loan_state {
-    LOAN_UNKNOWN, /* not told yet, or not since the last loan ended: ask */
-    LOAN_HELD,    /* the range contains now */
-    LOAN_FENCED,  /* nothing was lent; asked again as time goes on */
-    LOAN_NEVER,   /* this rank can't borrow */
+    LOAN_UNKNOWN, /* no answer yet, or none since the last sublease ended */
+    LOAN_HELD,    /* the subleased range contains now */
+    LOAN_FENCED,  /* refused; it is requested again later */
+    LOAN_NEVER,   /* this rank cannot get a sublease */
 };
 
 struct loan {
-    struct span held; /* loans that touch are one, also for who lends (node_lend_back ()); empty: nothing */
+    struct span held; /* contiguous subleases are merged, here and in fluid (node_lend_back ()); empty: none */
     uint64_t last_len_ms;
     uint64_t boot_us, inst_us;
     int64_t epoch_ms;
-    uint64_t newest_us;      /* newest instance time that was told */
-    enum loan_state refused; /* LOAN_FENCED or LOAN_NEVER: of the last answer; else LOAN_UNKNOWN */
+    uint64_t newest_us;      /* the newest instance time that was returned */
+    enum loan_state refused; /* the last answer, if it was LOAN_FENCED or LOAN_NEVER; else LOAN_UNKNOWN */
     bool told;
     bool asking;
-    uint64_t ask_us; /* not before */
+    uint64_t ask_us; /* no request before this time */
 };
 
-/* The instance's time, which never goes back.  0 before the first loan. */
+/* The instance's time, which never goes back. Returns 0 before the first sublease. */
 uint64_t loan_now_us (struct loan *t, uint64_t now_us);
 
 enum loan_state loan_state (struct loan *t, uint64_t now_us);
 
-/* Whether to ask for (more) time now: nothing that is of use is held, or only the last quarter of a loan. */
+/* Whether to request time now: no usable time is held, or only the last quarter of a sublease is left. */
 bool loan_is_due (struct loan *t, uint64_t now_us);
-uint64_t loan_due (const struct loan *t); /* not before; UINT64_MAX: an answer is on its way */
+uint64_t loan_due (const struct loan *t); /* no request before; UINT64_MAX: one is under way */
 
 void loan_asked (struct loan *t);
 void loan_lent (struct loan *t, uint64_t now_us, const struct loan_answer *loan);
 void loan_refused (struct loan *t, uint64_t now_us, enum loan_state why);
 
-/* The end: nothing will be used from '*end_ms' on, nor was it; 'floor_ms': nor below that given away.  Returns whether
- * there is something to give back.
+/* End the use of time: no id was or will be made at or above '*end_ms'. 'floor_ms' is the end of the time that was
+ * granted to others. Returns whether any time can be returned.
  */
 bool loan_close (struct loan *t, uint64_t floor_ms, uint64_t *end_ms);
 

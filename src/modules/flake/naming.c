@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* naming.c - the node that a rank's uids name */
+/* naming.c - chooses the node in a rank's uids */
 #include <idtree/uid.h>
 
 #include "libutil/minmax.h"
 #include "modules/flake/naming.h"
 
-#define RETRY_US 10000 /* before a claim is made again; doubles */
+#define RETRY_US 10000 /* pause before a claim is repeated; doubles */
 #define RETRY_MAX_US 1000000
-#define PATIENCE_US 1000000 /* for an answer of rank 0; then one does without */
+#define PATIENCE_US 1000000 /* how long to wait for rank 0 before doing without it */
 
 uint32_t naming_own (uint32_t rank)
 {
@@ -50,7 +50,7 @@ enum naming_way naming_way (struct naming *n, uint64_t now_us, uint64_t now_ms)
     return is_patient (n, now_us) ? NAMING_WAIT : NAMING_OWN;
 }
 
-/* The drift is asked for before anybody wants an id, so that it is known where rank 0 dies then. */
+/* The drift is requested at the start, so that it is known if rank 0 fails later. */
 bool naming_is_due (const struct naming *n, uint64_t now_us, uint64_t now_ms)
 {
     if (n->asking || now_us < n->ask_us)
@@ -77,7 +77,7 @@ void naming_asked (struct naming *n)
 
 static void hold (struct naming *n, const struct span *range)
 {
-    /* Ranges come in order of time; two need not touch, and then the older one is not used any more. */
+    /* Ranges arrive in order of time. If the new range does not touch the old one, the old one is dropped. */
     if (range->lo_ms > n->held.hi_ms || range->lo_ms < n->held.lo_ms)
         n->held = *range;
     else if (range->hi_ms > n->held.hi_ms)
@@ -85,7 +85,9 @@ static void hold (struct naming *n, const struct span *range)
     n->len_ms = range->hi_ms - range->lo_ms;
 }
 
-/* One drift for a life: under another one only what needs no grant is made. */
+/* The drift is fixed for the life of the module: if a later grant has another drift, only the rank's own number is
+ * used.
+ */
 void naming_granted (struct naming *n, uint64_t now_us, const struct grant *grant)
 {
     n->asking = false;

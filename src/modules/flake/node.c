@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* node.c - one rank of the flake service
+/* node.c - the core of the flake service on one rank
  *
- * Requests are in queues: for each kind one of those for few ids and one of those for many, so that nobody who wants
- * one id waits for somebody's 65,536.  way_of () decides, at each step, what becomes of the one whose turn it is: it is
- * made here, passed on, refused, or it waits.  Ids are made only in the overlap of what way_of () returns, which is
- * what has been borrowed and, under a given name, claimed (doc/design/flake.md, rules 1 and 3).  What a request got
- * before the way changed is thrown away: ids that nobody sees are harmless.
+ * Each kind has a queue for requests of few ids and a queue for requests of many, so that a request for one id does not
+ * wait for one of 65,536. way_of () decides at each step what happens to the current request of a queue: its ids are
+ * made here, it is forwarded, refused, or it waits. Ids are made only in the range that way_of () returns: the overlap
+ * of the subleased time and, under a configured name, the claimed time (doc/design/flake.md, rules 1 and 3). If the way
+ * changes to another series, the ids that a request got before are dropped, which is harmless because they were not
+ * sent.
  */
 #include <assert.h>
 #include <errno.h>
@@ -19,11 +20,11 @@
 #include "modules/flake/private.h"
 
 #define NEVER UINT64_MAX
-#define EXPIRE_US 100000 /* before requests that are late are looked at again */
+#define EXPIRE_US 100000 /* interval of checks for requests that are over time */
 
 /* --- requests -------------------------------------------------------------------------------- */
 
-/* It is answered. */
+/* Remove a request that was answered. */
 static void forget (struct flake *f, struct pending *p)
 {
     TAILQ_REMOVE (&f->all, p, link);
@@ -39,7 +40,7 @@ void flake_fail (struct flake *f, struct pending *p, int errnum, const char *tex
     forget (f, p);
 }
 
-/* One that waits for its turn, where ids are made, may do so for longer. */
+/* Whether the request waits for its turn in a queue whose ids are made here. It may wait longer than other requests. */
 static bool waits_for_turn (const struct pending *p)
 {
     return p->queue->makes && p->state != UP;
@@ -53,9 +54,9 @@ static void expire_one (struct flake *f, uint64_t now_us, struct pending *p)
         flake_fail (f, p, EHOSTUNREACH, "no broker that can make these ids was reached in time");
     else if (p->deadline_us + longer_us <= now_us) {
         f->stats.refused++;
-        flake_fail (f, p, EAGAIN, "more ids are asked for than can be made in time: ask again later");
+        flake_fail (f, p, EAGAIN, "too many ids are requested to make them in time: try again later");
     }
-    else /* it may stop to be made here */
+    else /* checked again, as its ids may no longer be made here */
         f->expire_us = min_u64 (f->expire_us, now_us + EXPIRE_US);
 }
 
@@ -75,7 +76,7 @@ static void expire (struct flake *f, uint64_t now_us)
     flake_wake (f, f->expire_us);
 }
 
-/* --- which way -------------------------------------------------------------------------------- */
+/* --- where ids are made ----------------------------------------------------------------------- */
 
 enum way {
     WAY_MAKE,
@@ -84,7 +85,7 @@ enum way {
     WAY_REFUSE,
 };
 
-/* How ids may be made. */
+/* With which series, and in which range, ids may be made. */
 struct making {
     const struct series *series;
     struct span range;
@@ -134,7 +135,9 @@ static enum way way_of (struct flake *f, uint64_t now_us, const struct pending *
 
 /* --- making ------------------------------------------------------------------------------------ */
 
-/* Returns how many there are in '*run', or -1 with errno EAGAIN or why there never will be. */
+/* Reserve ids. Returns their number with the run in '*run', or -1 with errno EAGAIN (try again later) or another value
+ * (they cannot be made).
+ */
 static int reserve (struct flake *f, uint64_t now_us, const struct pending *p, const struct making *m, uint32_t want,
                     struct flake_run *run)
 {
@@ -154,7 +157,7 @@ static int reserve (struct flake *f, uint64_t now_us, const struct pending *p, c
     return n;
 }
 
-/* Make at most '*left' of what a request lacks, and take them off.  Returns 0, or -1 as reserve (). */
+/* Make at most '*left' of the ids that a request lacks, and subtract them. Returns 0, or -1 as reserve () does. */
 static int make (struct flake *f, uint64_t now_us, struct pending *p, const struct making *m, int64_t *left)
 {
     if (p->series != m->series)
@@ -174,14 +177,15 @@ static int make (struct flake *f, uint64_t now_us, struct pending *p, const stru
     return 0;
 }
 
-/* Returns whether to go on with the lane. */
+/* Returns whether to continue with this queue. */
 static bool make_current (struct flake *f, uint64_t now_us, struct pending *p, const struct making *m, int64_t *left)
 {
     if (make (f, now_us, p, m, left) < 0) {
         if (errno == EAGAIN)
             return false;
         flake_fail (f, p, errno,
-                    errno == EOVERFLOW ? "these ids do not reach the date that it is here: see to the clock" : NULL);
+                    errno == EOVERFLOW ? "the current date is beyond the range of this kind of id: check the clock"
+                                       : NULL);
     }
     else if (p->got == p->req.count) {
         f->ops->reply (f->arg, p->req.cookie);
@@ -228,7 +232,9 @@ static void scheme_queue_work (struct flake *f, uint64_t now_us, struct scheme_q
         flake_up_send (f, now_us, queue);
 }
 
-/* The question for time comes before the work, for it may be answered soon; it is the work that wants a claim. */
+/* Time is requested before ids are made, because it may arrive soon. The claim comes last, because making uids shows
+ * whether one is wanted.
+ */
 void flake_tick (struct flake *f, uint64_t now_us)
 {
     f->deadline_us = NEVER;
@@ -248,7 +254,7 @@ uint64_t flake_deadline (const struct flake *f)
     return f->deadline_us;
 }
 
-/* Returns false. */
+/* Refuse a request. Returns false. */
 static bool refuse (struct flake *f, const struct flake_request *req, int errnum, const char *text)
 {
     f->stats.refused += errnum == EAGAIN;
@@ -256,7 +262,7 @@ static bool refuse (struct flake *f, const struct flake_request *req, int errnum
     return false;
 }
 
-/* Few ids do not overtake the many that the same asker asked for before. */
+/* A requester's request for few ids goes behind its requests for many that still wait. */
 static struct scheme_queue *scheme_queue_for (struct flake *f, const struct flake_request *req)
 {
     struct scheme_queue *many = &f->many[req->kind];
@@ -281,7 +287,7 @@ static struct pending *take (struct flake *f, uint64_t now_us, const struct flak
     return p;
 }
 
-/* While others wait for their turn it is they who are served next, by the next tick. */
+/* If the deadline is now, other requests wait for their turn, and the next tick serves them first. */
 bool flake_generate (struct flake *f, uint64_t now_us, const struct flake_request *req)
 {
     f->stats.requests++;
@@ -293,7 +299,7 @@ bool flake_generate (struct flake *f, uint64_t now_us, const struct flake_reques
         return refuse (f, req, errno == ENOMEM ? ENOMEM : EAGAIN,
                        errno == ENOMEM
                            ? NULL
-                           : "this asker's share of flake.max-waiting requests waits already: ask again later");
+                           : "this requester's share of flake.max-waiting requests waits already: try again later");
     if (f->deadline_us > now_us)
         flake_tick (f, now_us);
     return true;
@@ -311,13 +317,13 @@ void flake_cancel (struct flake *f, uint64_t now_us, bool (*gone) (void *cookie,
     flake_tick (f, now_us);
 }
 
-/* --- life ---------------------------------------------------------------------------------------- */
+/* --- start and end ------------------------------------------------------------------------------- */
 
 static int create_series (struct flake *f)
 {
     const uint32_t rank = f->config.rank;
 
-    /* A rank beyond the partitions forwards, and never asks its series. */
+    /* A rank at or above max_partitions forwards, and never uses its sno series. */
     f->sno.sno = sno_gen_create (&(struct sno_gen_config){ .start = { .partition = rank & SNO_PARTITION_MAX } });
     f->own.uid = uid_gen_create (&(struct uid_gen_config){ .node = uid_node_numbered (rank & UID_NUMBER_MAX) });
     f->given.uid = uid_gen_create (&(struct uid_gen_config){ .node = { .fingerprint = f->config.fingerprint } });
@@ -348,7 +354,7 @@ struct flake *flake_create (const struct flake_config *config, const struct flak
     f->ops = ops;
     f->arg = arg;
     f->expire_us = NEVER;
-    f->deadline_us = 0; /* at once: the drift is asked for */
+    f->deadline_us = 0; /* due now, to request the drift */
     naming_init (&f->naming, config->rank, config->fingerprint, config->rank == 0 ? config->drift : 0);
     TAILQ_INIT (&f->all);
     TAILQ_INIT (&f->up);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* node_test.c - one node by the letter */
+/* node_test.c - one node: each rule of node.h */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,26 +13,26 @@
 #define MS UINT64_C (1000)
 #define SECOND UINT64_C (1000000)
 #define T0 (100 * SECOND)
-#define EPOCH_MS INT64_C (1795000000001) /* aligned to no step */
+#define EPOCH_MS INT64_C (1795000000001) /* not a multiple of any step */
 
 /* --- one node ---------------------------------------------------------------------------------- */
 
 struct record {
     int answers, errnum;
-    uint32_t ids;         /* of the answer */
-    uint32_t first;       /* ... if it is a part of the parent's: the first one's place in that */
+    uint32_t ids;         /* in the answer */
+    uint32_t first;       /* of a part of the parent's answer: the index of its first id */
     uint32_t got;         /* so far */
-    uint32_t fingerprint; /* of uids */
+    uint32_t fingerprint; /* of the last uid */
     char text[256];
 };
 
 struct world {
     struct flake *f;
     struct record req[64];
-    int order[64], nanswered; /* cookies in the order of answers */
-    uint64_t given;           /* ids, in all */
+    int order[64], nanswered; /* cookies in the order of their answers */
+    uint64_t given;           /* number of ids in total */
     bool no_memory, no_way;
-    struct flake_request up; /* that went up last */
+    struct flake_request up; /* the last forwarded request */
     int forwards, borrows, claims, backs;
     uint32_t tag;
     uint64_t end_ms;
@@ -46,7 +46,7 @@ static int give_cb (void *arg, void *cookie, const struct flake_run *run, uint32
     r->got = got + run->n;
     w->given += run->n;
     if (got == 0)
-        r->fingerprint = run->first.uid.node.fingerprint; /* if it is a uid */
+        r->fingerprint = run->first.uid.node.fingerprint; /* meaningful for uids only */
     errno = ENOMEM;
     return w->no_memory ? -1 : 0;
 }
@@ -143,7 +143,7 @@ static void destroy (struct world *w, uint64_t at_us)
     flake_destroy (w->f);
 }
 
-/* As its owner would: what is left over is for the next turn. */
+/* Tick as the owner would, until nothing is due. */
 static void tick_all (struct world *w, uint64_t at_us)
 {
     for (int i = 0; i < 40 && flake_deadline (w->f) <= at_us; i++)
@@ -162,7 +162,7 @@ static void answer_claim (struct world *w, uint64_t at_us, uint32_t fingerprint,
     flake_claimed (w->f, at_us, &(struct grant){ fingerprint, { lo_ms, hi_ms }, 8 });
 }
 
-/* At 'at_us' the instance's time is at_us - T0 + 10 s. */
+/* Sublease time. At 'at_us' the instance's time is at_us - T0 + 10 s. */
 static void lend (struct world *w, uint64_t at_us, uint64_t lo_ms, uint64_t hi_ms)
 {
     flake_lent (w->f, at_us,
@@ -180,38 +180,40 @@ static void test_make (void)
 
     create (&w, 3, 65536);
     r = ask (&w, T0, 1, SERIES_SNO, 10);
-    ok (r->answers == 0 && w.borrows == 1 && flake_deadline (w.f) == T0 + 5 * SECOND, "the first request borrows time");
+    ok (r->answers == 0 && w.borrows == 1 && flake_deadline (w.f) == T0 + 5 * SECOND,
+        "the first request for ids requests a sublease");
     lend (&w, T0, 9990, 25000);
-    ok (r->answers == 1 && r->ids == 10, "and is served from it");
+    ok (r->answers == 1 && r->ids == 10, "the request is served when time is subleased");
     r = ask (&w, T0 + SECOND, 2, SERIES_SNO, 65536);
-    ok (r->ids == 65536 && w.borrows == 1, "so are others, without asking again");
+    ok (r->ids == 65536 && w.borrows == 1, "further requests are served from the same sublease");
     r = ask (&w, T0 + SECOND, 3, SERIES_SNO, 65536);
     s = ask (&w, T0 + SECOND, 4, SERIES_SNO, 1);
     ok (r->answers == 0 && s->answers == 0 && flake_deadline (w.f) > T0 + SECOND
             && flake_deadline (w.f) <= T0 + SECOND + 4 * MS,
-        "what does not fit in a unit waits for the next one");
+        "ids that do not fit into a unit wait for the next unit");
     tick_all (&w, flake_deadline (w.f));
-    ok (r->ids == 65536 && s->answers == 0, "in order");
+    ok (r->ids == 65536 && s->answers == 0, "waiting requests are served one after another");
     tick_all (&w, flake_deadline (w.f));
-    ok (s->ids == 1, "of arrival");
+    ok (s->ids == 1, "waiting requests are served in order of arrival");
     r = ask (&w, T0 + 12 * SECOND, 5, SERIES_SNO, 1);
-    ok (r->ids == 1 && w.borrows == 2, "the last quarter of a loan is time to ask for the next");
+    ok (r->ids == 1 && w.borrows == 2, "in the last quarter of a sublease the next one is requested");
     flake_not_lent (w.f, T0 + 12 * SECOND, false);
     r = ask (&w, T0 + 15 * SECOND, 6, SERIES_SNO, 1);
-    ok (r->answers == 0 && w.forwards == 0 && w.borrows == 3, "after the loan's end the next one is waited for");
+    ok (r->answers == 0 && w.forwards == 0 && w.borrows == 3, "after the end of a sublease a request waits for the "
+                                                              "next one");
     flake_not_lent (w.f, T0 + 15 * SECOND, false);
-    ok (r->answers == 0 && w.forwards == 1, "where nothing is lent it goes up");
+    ok (r->answers == 0 && w.forwards == 1, "if no time is subleased the request is forwarded");
     lend (&w, T0 + 15 * SECOND, 25000, 40000);
     flake_forwarded (w.f, T0 + 15 * SECOND, w.tag);
     flake_forwarded (w.f, T0 + 15 * SECOND, w.tag);
-    ok (r->answers == 1 && r->ids == 1 && r->first == 0, "its answer is for it, once");
+    ok (r->answers == 1 && r->ids == 1 && r->first == 0, "the parent's answer is passed on once");
     r = ask (&w, T0 + 16 * SECOND, 7, SERIES_SNO, 0);
     s = ask (&w, T0 + 16 * SECOND, 8, SERIES_SNO, 65537);
-    ok (r->errnum == EINVAL && s->errnum == EINVAL, "0 and 65537 ids are refused");
+    ok (r->errnum == EINVAL && s->errnum == EINVAL, "requests for 0 and 65537 ids are refused");
     flake_stop (w.f, T0 + 16 * SECOND);
-    ok (w.backs == 1 && w.end_ms == 26001, "what is not used is given back at the end");
+    ok (w.backs == 1 && w.end_ms == 26001, "at the end unused time is returned");
     r = ask (&w, T0 + 16 * SECOND, 9, SERIES_SNO, 1);
-    ok (r->errnum == EHOSTUNREACH, "and nothing is made any more");
+    ok (r->errnum == EHOSTUNREACH, "after the end requests fail");
     flake_destroy (w.f);
 }
 
@@ -222,55 +224,57 @@ static void test_forward (void)
 
     create (&w, 3, 3);
     r = ask (&w, T0, 1, SERIES_SNO, 1);
-    ok (w.forwards == 1, "a rank at the limit of partitions forwards");
+    ok (w.forwards == 1, "a rank at max_partitions forwards sno");
     flake_forward_failed (w.f, T0, w.tag, EHOSTUNREACH, NULL);
     tick_all (&w, flake_deadline (w.f));
-    ok (w.forwards == 2 && r->answers == 0, "again, where the way was broken");
+    ok (w.forwards == 2 && r->answers == 0, "after a broken connection the request is forwarded again");
     flake_forward_failed (w.f, T0 + SECOND, w.tag, EAGAIN, "no");
-    ok (r->answers == 1 && r->errnum == EAGAIN && !strcmp (r->text, "no"), "what the parent says is the answer");
+    ok (r->answers == 1 && r->errnum == EAGAIN && !strcmp (r->text, "no"), "an error of the parent is passed on");
     r = ask (&w, T0 + SECOND, 2, SERIES_SNO, 1);
     flake_tick (w.f, T0 + 6 * SECOND);
     flake_forwarded (w.f, T0 + 6 * SECOND, w.tag);
-    ok (r->answers == 1 && r->errnum == EHOSTUNREACH, "no answer in time is one, and a late one is nobody's");
+    ok (r->answers == 1 && r->errnum == EHOSTUNREACH, "a request without an answer in time fails, and a later answer "
+                                                      "is ignored");
     destroy (&w, T0 + 7 * SECOND);
 
     create (&w, 3, 65536);
     r = ask (&w, T0, 1, SERIES_UID, 1);
     flake_not_lent (w.f, T0, true);
-    ok (w.forwards == 1 && r->answers == 0, "a rank that can't borrow forwards uid too");
+    ok (w.forwards == 1 && r->answers == 0, "a rank that cannot get a sublease forwards uid, too");
     destroy (&w, T0);
 
     create (&w, 0, 65536);
     r = ask (&w, T0, 1, SERIES_SNO, 1);
     flake_not_lent (w.f, T0, false);
-    ok (w.forwards == 0 && r->answers == 0 && flake_deadline (w.f) < T0 + SECOND, "rank 0 can't forward: it waits");
+    ok (w.forwards == 0 && r->answers == 0 && flake_deadline (w.f) < T0 + SECOND,
+        "rank 0 does not forward: the request waits");
     flake_tick (w.f, T0 + SECOND);
     lend (&w, T0 + SECOND, 11000, 25000);
     tick_all (&w, flake_deadline (w.f));
-    ok (r->ids == 1, "until something is lent");
+    ok (r->ids == 1, "the request is served when rank 0 gets a sublease");
     destroy (&w, T0 + SECOND);
 }
 
-/* The rank's own number. */
+/* Uids with the rank's own number. */
 static void test_own (void)
 {
     struct world w;
     struct record *r;
 
     create (&w, 3, 65536);
-    ok (w.claims == 1, "a rank asks for the drift before anybody wants a uid");
+    ok (w.claims == 1, "a rank requests the drift before any uid is wanted");
     r = ask (&w, T0, 1, SERIES_UID, 1);
     lend (&w, T0, 9990, 25000);
-    ok (r->answers == 0 && w.forwards == 0, "until it is told, uids wait");
+    ok (r->answers == 0 && w.forwards == 0, "uids wait until the drift is known");
     answer_claim (&w, T0, naming_own (3), 0, UINT64_C (1) << 40);
-    ok (r->ids == 1 && r->fingerprint == 0x80000003, "then they name the rank's number");
+    ok (r->ids == 1 && r->fingerprint == 0x80000003, "then uids contain the rank's number");
     r = ask (&w, T0 + 14 * SECOND, 2, SERIES_UID, 1);
-    ok (r->ids == 1 && w.claims == 1, "and rank 0 is asked no more: they last as long as loans do");
+    ok (r->ids == 1 && w.claims == 1, "the rank's number needs no further claims");
     flake_generate (w.f, T0 + 14 * SECOND, &(struct flake_request){ (void *)3, SERIES_UID, 1, 0, 5, 0, 0 });
     ok (w.req[3].errnum == EINVAL && strstr (w.req[3].text, "drift 5") && strstr (w.req[3].text, "8 drift bits"),
-        "those of another drift are refused, with the one that there is");
+        "a request for another drift is refused with the drift of the instance");
     flake_generate (w.f, T0 + 14 * SECOND, &(struct flake_request){ (void *)4, SERIES_UID, 1, 0, 8, 0, 0 });
-    ok (w.req[4].ids == 1, "the same one is taken");
+    ok (w.req[4].ids == 1, "a request for the drift of the instance is served");
     destroy (&w, T0 + 14 * SECOND);
 
     create (&w, 3, 65536);
@@ -285,13 +289,13 @@ static void test_own (void)
             flake_claim_failed (w.f, t);
     }
     ok (w.forwards == 1 && r->answers == 0 && w.claims >= 5 && w.claims <= 12,
-        "a rank that rank 0 does not tell forwards, and goes on asking, less and less often (%d)", w.claims);
+        "a rank without a drift forwards, and repeats its claim at growing intervals (%d)", w.claims);
     destroy (&w, T0 + 3 * SECOND);
 
     create (&w, 0, 65536);
     lend (&w, T0, 9990, 25000);
     r = ask (&w, T0, 1, SERIES_UID, 1);
-    ok (r->ids == 1 && w.claims == 0 && r->fingerprint == 0x80000000, "rank 0 asks nobody");
+    ok (r->ids == 1 && w.claims == 0 && r->fingerprint == 0x80000000, "rank 0 does not claim its own number");
     destroy (&w, T0);
 }
 
@@ -303,44 +307,47 @@ static void test_given (void)
     create_named (&w, 3, 65536, 7);
     r = ask (&w, T0, 1, SERIES_UID, 100);
     lend (&w, T0, 10000, 25000);
-    ok (r->answers == 0 && w.claims == 1, "a given name needs a claim");
+    ok (r->answers == 0 && w.claims == 1, "a configured name needs a claim");
     answer_claim (&w, T0, 7, 9000, 12000);
     tick_all (&w, flake_deadline (w.f));
-    ok (r->ids == 100 && r->fingerprint == 7, "and is used where both overlap");
+    ok (r->ids == 100 && r->fingerprint == 7, "the name is used where the sublease and the claim overlap");
     r = ask (&w, T0 + 2 * SECOND - 100, 2, SERIES_UID, 1);
-    ok (r->answers == 0 && flake_deadline (w.f) > T0 + 2 * SECOND, "not in a step that is cut off by its end");
+    ok (r->answers == 0 && flake_deadline (w.f) > T0 + 2 * SECOND, "the name is not used in a step that exceeds the "
+                                                                   "claim");
     tick_all (&w, flake_deadline (w.f));
-    ok (r->answers == 0 && w.claims == 2, "nor beyond");
+    ok (r->answers == 0 && w.claims == 2, "the name is not used after the end of the claim");
     answer_claim (&w, T0 + 2 * SECOND, naming_own (3), 0, UINT64_C (1) << 40);
-    ok (r->ids == 1 && r->fingerprint == 0x80000003, "where it is another's, the rank's number is there");
+    ok (r->ids == 1 && r->fingerprint == 0x80000003, "if another rank holds the name, the rank's number is used");
     r = ask (&w, T0 + 2 * SECOND + MS, 3, SERIES_UID, 1);
-    ok (r->ids == 1 && w.claims == 2, "for all who ask");
+    ok (r->ids == 1 && w.claims == 2, "further requests get the rank's number, too");
     r = ask (&w, T0 + 4 * SECOND, 4, SERIES_UID, 1);
-    ok (r->ids == 1 && w.claims == 3, "and the claim is made again a second later");
+    ok (r->ids == 1 && w.claims == 3, "the refused claim is repeated a second later");
     answer_claim (&w, T0 + 4 * SECOND, 7, 14000, 25000);
     r = ask (&w, T0 + 4 * SECOND + 10, 5, SERIES_UID, 1);
-    ok (r->answers == 0, "until it is granted: in whole steps");
+    ok (r->answers == 0, "a granted name is used from the first whole step on");
     tick_all (&w, flake_deadline (w.f));
-    ok (r->ids == 1 && r->fingerprint == 7, "of that time");
+    ok (r->ids == 1 && r->fingerprint == 7, "in whole steps of the granted time the name is used");
     r = ask (&w, T0 + 6 * SECOND, 9, SERIES_UID, 20000);
-    ok (r->answers == 0 && r->got == 16384 && r->fingerprint == 7, "what is made in part when the name goes");
+    ok (r->answers == 0 && r->got == 16384 && r->fingerprint == 7, "a request is served in part under the name");
     answer_claim (&w, T0 + 6 * SECOND + 10, naming_own (3), 0, UINT64_C (1) << 40);
     for (int i = 0; i < 8 && !r->answers; i++)
         tick_all (&w, flake_deadline (w.f));
-    ok (r->ids == 20000 && r->fingerprint == 0x80000003, "is made anew: the ids of an answer name one node");
+    ok (r->ids == 20000 && r->fingerprint == 0x80000003, "if the name is refused meanwhile, all its ids are made "
+                                                         "again under the number");
     r = ask (&w, T0 + 8 * SECOND, 10, SERIES_UID, 1);
     answer_claim (&w, T0 + 8 * SECOND, 7, 14000, 25000);
     lend (&w, T0 + 14 * SECOND, 25000, 40000);
     r = ask (&w, T0 + 15 * SECOND, 6, SERIES_UID, 1);
-    ok (r->answers == 0 && w.claims == 5, "after the end of what was granted rank 0 is waited for");
+    ok (r->answers == 0 && w.claims == 5, "after the end of a claim the request waits for rank 0");
     tick_all (&w, flake_deadline (w.f));
-    ok (r->ids == 1 && r->fingerprint == 0x80000003 && w.forwards == 0, "a second, then the rank goes on without");
+    ok (r->ids == 1 && r->fingerprint == 0x80000003 && w.forwards == 0, "after a second without an answer the rank's "
+                                                                        "number is used");
     r = ask (&w, T0 + 17 * SECOND, 7, SERIES_UID, 1);
-    ok (r->ids == 1, "also for those who come then");
+    ok (r->ids == 1, "later requests use the rank's number, too");
     flake_claimed (w.f, T0 + 17 * SECOND, &(struct grant){ 7, { 25000, 40000 }, 5 });
     r = ask (&w, T0 + 18 * SECOND, 8, SERIES_UID, 1);
     ok (r->ids == 1 && r->fingerprint == 0x80000003 && flake_drift (w.f) == 8,
-        "under another drift than was told first nothing is granted");
+        "a grant with another drift is not used");
     destroy (&w, T0 + 18 * SECOND);
 }
 
@@ -356,43 +363,45 @@ static void test_claims (void)
     flake_claim_request (w.f, T0, &ours, &grant, &err);
     lend (&w, T0, 10000, 10100);
     flake_tick (w.f, T0 + 90 * MS);
-    ok (w.borrows == 2 && flake_deadline (w.f) < T0 + SECOND, "a short loan is renewed until the claim is made again");
+    ok (w.borrows == 2 && flake_deadline (w.f) < T0 + SECOND, "a short sublease is renewed until the claim is "
+                                                              "repeated");
     destroy (&w, T0 + 90 * MS);
 
     create (&w, 0, 65536);
     ok (flake_claim_request (w.f, T0, &own, &grant, &err) == 0 && grant.fingerprint == 0x80000009
             && grant.range.lo_ms == 0 && grant.range.hi_ms == UINT64_C (1) << 40 && grant.drift == 8 && w.borrows == 0,
-        "a rank's number is granted at once and for good, with the drift");
-    ok (flake_claim_request (w.f, T0, &stolen, &grant, &err) < 0 && errno == EINVAL, "to another rank never");
+        "a rank's number is granted immediately and forever, with the drift");
+    ok (flake_claim_request (w.f, T0, &stolen, &grant, &err) < 0 && errno == EINVAL,
+        "a rank's number is not granted to another rank");
     ok (flake_claim_request (w.f, T0, &ours, &grant, &err) < 0 && errno == EAGAIN && w.borrows == 1,
-        "rank 0 grants no name before it has borrowed");
+        "rank 0 grants no name before it has a sublease");
     lend (&w, T0, 10000, 25000);
     err.text[0] = '\0';
     ok (flake_claim_request (w.f, T0, &ours, &grant, &err) == 0 && grant.fingerprint == 7 && grant.range.lo_ms == 10000
             && grant.range.hi_ms == 25000 && !err.text[0],
-        "and then for what it has");
+        "rank 0 grants a name for the time that it has subleased");
     ok (flake_claim_request (w.f, T0, &theirs, &grant, &err) == 0 && grant.fingerprint == 0x80000004
             && strstr (err.text, "me@here") && strstr (err.text, "you@there") && strstr (err.text, "rank 3"),
-        "another rank gets its number, and is told both names");
+        "another rank gets its own number, and a text with both names");
     ok (flake_claim_request (w.f, T0, &ours, &grant, &err) == 0 && grant.fingerprint == 7,
-        "the same one gets its name");
+        "the same rank may claim its name again");
     lend (&w, T0 + 11 * SECOND, 25000, 40000);
     ok (flake_claim_request (w.f, T0 + 16 * SECOND, &theirs, &grant, &err) == 0 && grant.fingerprint == 7
             && grant.range.lo_ms == 25000 && grant.range.hi_ms == 40000,
-        "when the claim has ended another one may have it, from there");
+        "after the end of a claim another rank may have the name, from then on");
     lend (&w, T0 + 31 * SECOND, 40000, 55000);
     ok (flake_claim_request (w.f, T0 + 31 * SECOND, &ours, &grant, &err) == 0 && grant.range.lo_ms == 40000
             && flake_claim_request (w.f, T0 + 31 * SECOND, &ours, &grant, &err) == 0 && grant.range.lo_ms == 40000,
-        "and back again, but for what was another's");
+        "the first rank may have it again later, without the other rank's time");
     flake_stop (w.f, T0 + 32 * SECOND);
-    ok (w.backs == 0, "what was granted is not given back");
+    ok (w.backs == 0, "granted time is not returned");
     flake_destroy (w.f);
 
     create (&w, 0, 65536);
     lend (&w, T0, 10000, 25000);
     lend (&w, T0 + 12 * SECOND, 25000, 37000);
     flake_stop (w.f, T0 + 13 * SECOND);
-    ok (w.backs == 1 && w.end_ms <= 23001, "of loans in a row all that was not used is given back: from %d on",
+    ok (w.backs == 1 && w.end_ms <= 23001, "of contiguous subleases all unused time is returned, from %d on",
         (int)w.end_ms);
     flake_destroy (w.f);
 
@@ -400,11 +409,11 @@ static void test_claims (void)
     lend (&w, T0, 10000, 25000);
     flake_claim_request (w.f, T0, &own, &grant, &err);
     flake_stop (w.f, T0 + SECOND);
-    ok (w.backs == 1 && w.end_ms < 11002, "to grant numbers keeps no time back");
+    ok (w.backs == 1 && w.end_ms < 11002, "granting numbers does not keep time from being returned");
     flake_destroy (w.f);
 }
 
-/* Put a request of so many flaxes, without the turns that follow. */
+/* Add a request for flaxes, without the ticks that follow. */
 static void put (struct world *w, size_t cookie, uint64_t asker, uint32_t count)
 {
     flake_generate (w->f, T0, &(struct flake_request){ (void *)cookie, SERIES_FLAX, count, 0, 0, asker, 0 });
@@ -422,10 +431,11 @@ static void test_turns (void)
 
     create (&w, 3, 65536);
     put (&w, 1, 1, 65536);
-    ok (w.given == FLAKE_TURN_IDS && flake_deadline (w.f) <= T0, "a call makes so many ids, and is due again at once");
+    ok (w.given == FLAKE_TURN_IDS && flake_deadline (w.f) <= T0, "a call makes FLAKE_TURN_IDS ids, and then the node "
+                                                                 "is due again");
     for (size_t i = 2; i < 10; i++)
         put (&w, i, 1, 65536);
-    ok (w.given == FLAKE_TURN_IDS, "requests that come meanwhile make it do no more");
+    ok (w.given == FLAKE_TURN_IDS, "requests that arrive meanwhile do not make the call longer");
     put (&w, 10, 2, 2000);
     put (&w, 11, 2, 1);
     put (&w, 62, 3, 1);
@@ -436,16 +446,16 @@ static void test_turns (void)
         most = w.given - before > most ? w.given - before : most;
     }
     ok (most <= 2 * FLAKE_TURN_IDS && w.nanswered == 12 && w.given == 9 * 65536 + 2002,
-        "all are made, so many in a turn");
-    ok (w.order[0] == 62, "who wants few ids waits for nobody who wants many");
+        "all ids are made, at most FLAKE_TURN_IDS per queue in a turn");
+    ok (w.order[0] == 62, "a request for few ids does not wait for requests for many");
     ok (w.order[2] == 2 && w.order[3] == 10 && w.order[4] == 11,
-        "others for two of a greedy one at most, each in order");
+        "a requester waits for at most two large requests of another, and each is served in order");
     int ticks = 0;
     for (size_t i = 12; i < 62; i++)
         put (&w, i, i, 1);
     for (; flake_deadline (w.f) <= T0; ticks++)
         flake_tick (w.f, T0);
-    ok (w.nanswered == 62, "many small ones, too");
+    ok (w.nanswered == 62, "many small requests are served");
     size_t gone = 3;
     put (&w, 1, 1, 65536);
     put (&w, 2, 1, 65536);
@@ -455,10 +465,10 @@ static void test_turns (void)
     flake_cancel (w.f, T0, gone_cb, &gone);
     tick_all (&w, T0);
     tick_all (&w, T0);
-    ok (w.nanswered == 3 && w.order[0] == 1 && w.order[2] == 4, "nothing is made for an asker that went");
+    ok (w.nanswered == 3 && w.order[0] == 1 && w.order[2] == 4, "no ids are made for a requester that has gone");
     w.no_memory = true;
     put (&w, 5, 1, 1);
-    ok (w.req[5].errnum == ENOMEM, "what cannot be given is an error");
+    ok (w.req[5].errnum == ENOMEM, "ids that cannot be added to an answer are an error");
     destroy (&w, T0);
 }
 
@@ -470,21 +480,22 @@ static void test_waiting (void)
     create (&w, 3, 65536);
     for (size_t i = 1; i < 13; i++)
         r = ask (&w, T0, i, SERIES_SNO, 1);
-    ok (r->errnum == EAGAIN && w.req[11].answers == 0, "one asker has a half of flake.max-waiting");
+    ok (r->errnum == EAGAIN && w.req[11].answers == 0, "one requester may use half of flake.max-waiting");
     flake_generate (w.f, T0, &(struct flake_request){ (void *)13, SERIES_SNO, 1, 0, 0, 1, 0 });
-    ok (w.req[13].answers == 0, "there is room for others");
-    ok (ask (&w, T0, 14, SERIES_FLAX, 1)->ids == 1, "and for other kinds");
+    ok (w.req[13].answers == 0, "other requesters still have room");
+    ok (ask (&w, T0, 14, SERIES_FLAX, 1)->ids == 1, "other kinds still have room");
     flake_tick (w.f, T0 + 5 * SECOND);
     ok (w.req[1].errnum == EHOSTUNREACH && w.req[11].errnum == EHOSTUNREACH && w.req[13].errnum == EHOSTUNREACH,
-        "all are answered by their deadline");
+        "all requests are answered at their deadline");
     destroy (&w, T0 + 5 * SECOND);
 
     create (&w, 3, 65536);
     for (size_t i = 1; i < 13; i++)
         flake_generate (w.f, T0, &(struct flake_request){ (void *)i, SERIES_SNO, 1, 0, 0, i, 1001 });
-    ok (w.req[12].errnum == EAGAIN && w.req[10].answers == 0, "so have all connections of a user together");
+    ok (w.req[12].errnum == EAGAIN && w.req[10].answers == 0, "all requesters of one user together may use half of "
+                                                              "flake.max-waiting");
     flake_generate (w.f, T0, &(struct flake_request){ (void *)13, SERIES_SNO, 1, 0, 0, 13, 1002 });
-    ok (w.req[13].answers == 0, "another user finds room");
+    ok (w.req[13].answers == 0, "another user still has room");
     flake_tick (w.f, T0 + 5 * SECOND);
     destroy (&w, T0 + 5 * SECOND);
 
@@ -493,10 +504,10 @@ static void test_waiting (void)
     for (size_t i = 1; i < 9; i++)
         put (&w, i, 1, 65536);
     flake_tick (w.f, T0 + 5 * SECOND);
-    ok (w.req[1].answers == 0 && w.req[8].answers == 0, "who waits for a turn may do so for longer");
+    ok (w.req[1].answers == 0 && w.req[8].answers == 0, "a request that waits for its turn may wait longer");
     flake_tick (w.f, T0 + 30 * SECOND);
-    ok (w.req[1].errnum == EAGAIN && w.req[8].errnum == EAGAIN && strstr (w.req[8].text, "ask again"),
-        "so are those whose turn does not come: too much is asked for");
+    ok (w.req[1].errnum == EAGAIN && w.req[8].errnum == EAGAIN && strstr (w.req[8].text, "try again"),
+        "a request whose turn does not come fails with EAGAIN");
     destroy (&w, T0 + 30 * SECOND);
 
     create (&w, 3, 3);
@@ -504,13 +515,13 @@ static void test_waiting (void)
         flake_generate (w.f, T0, &(struct flake_request){ (void *)(1 + i % 60), SERIES_SNO, FLAKE_FEW, 0, 0, i, 0 });
         tick_all (&w, T0);
     }
-    ok (w.forwards == FLAKE_MAX_UP && w.nanswered == 0, "so many batches go up at a time, the others wait");
+    ok (w.forwards == FLAKE_MAX_UP && w.nanswered == 0, "at most FLAKE_MAX_UP batches are under way");
     flake_forwarded (w.f, T0, w.tag);
-    ok (w.nanswered == 1 && flake_deadline (w.f) <= T0, "for an answer");
+    ok (w.nanswered == 1 && flake_deadline (w.f) <= T0, "an answer frees a place");
     tick_all (&w, T0);
-    ok (w.forwards == FLAKE_MAX_UP + 1, "then one more does");
+    ok (w.forwards == FLAKE_MAX_UP + 1, "then one more batch is sent");
     destroy (&w, T0);
-    ok (w.req[1].errnum == EHOSTUNREACH && w.req[60].errnum == EHOSTUNREACH, "all are answered at the end");
+    ok (w.req[1].errnum == EHOSTUNREACH && w.req[60].errnum == EHOSTUNREACH, "at the end all requests are answered");
 }
 
 static void put_meta (struct world *w, size_t cookie, uint32_t count, uint8_t meta)
@@ -537,28 +548,29 @@ static void test_combine (void)
     tag = w.tag;
     for (size_t i = 2; i < 12; i++)
         put_meta (&w, i, (uint32_t)i, 0);
-    ok (w.forwards == 1 && w.up.count == 1, "while one request is under way, the others gather");
+    ok (w.forwards == 1 && w.up.count == 1, "while a request is under way, further ones are collected");
     put_meta (&w, 12, 5, 7);
-    ok (w.forwards == 2 && w.up.count == 5 && w.up.meta == 7, "but not with those that ask for something else");
+    ok (w.forwards == 2 && w.up.count == 5 && w.up.meta == 7, "requests with another meta are not combined with them");
     flake_cancel (w.f, T0, gone_cb, &(size_t){ 4 });
     flake_forwarded (w.f, T0, tag);
     tick_all (&w, T0);
     ok (got (&w, 1, 0, 1) && w.forwards == 3 && w.up.count == 65 - 4 && flake_forward_count (w.f, w.tag) == 61,
-        "ten that wait go as one, without the one that was cancelled");
+        "ten collected requests are sent together, without the cancelled one");
     tag = w.tag;
     put_meta (&w, 13, 1000, 0);
     put_meta (&w, 14, 25, 0);
-    ok (w.forwards == 4 && w.up.count == 1000, "what is full does not wait");
+    ok (w.forwards == 4 && w.up.count == 1000, "a full batch is sent without waiting");
     flake_cancel (w.f, T0, gone_cb, &(size_t){ 3 });
     flake_forwarded (w.f, T0, tag);
     ok (got (&w, 2, 0, 2) && w.req[3].answers == 0 && w.req[4].answers == 0 && got (&w, 5, 5, 5)
             && got (&w, 11, 50, 11),
-        "each gets his share; that of one who went meanwhile is nobody's");
+        "each request gets its part of the answer; the part of a cancelled one is dropped");
     tick_all (&w, T0);
-    ok (flake_stats (w.f)->forwards == 4 && flake_stats (w.f)->combined == 8, "they are counted");
+    ok (flake_stats (w.f)->forwards == 4 && flake_stats (w.f)->combined == 8,
+        "forwarded and combined requests are counted");
     destroy (&w, T0);
     ok (w.req[13].errnum == EHOSTUNREACH && w.req[14].errnum == EHOSTUNREACH && w.req[3].answers == 0,
-        "at the end those are answered that wait");
+        "at the end waiting requests are answered");
 }
 
 static void test_combine_failed (void)
@@ -571,30 +583,31 @@ static void test_combine_failed (void)
         put_meta (&w, i, 2, 0);
     w.no_way = false;
     flake_tick (w.f, flake_deadline (w.f));
-    ok (w.forwards == 1 && w.up.count == 6, "what could not be sent goes together when it can");
+    ok (w.forwards == 1 && w.up.count == 6, "requests that could not be sent are sent together later");
     flake_forward_failed (w.f, T0 + SECOND, w.tag, EHOSTUNREACH, NULL);
     flake_cancel (w.f, T0 + SECOND, gone_cb, &(size_t){ 2 });
     flake_tick (w.f, flake_deadline (w.f));
-    ok (w.forwards == 2 && w.up.count == 4 && w.req[1].answers == 0, "and again, where the way broke");
+    ok (w.forwards == 2 && w.up.count == 4 && w.req[1].answers == 0, "after a broken connection they are sent "
+                                                                     "together again");
     flake_forward_failed (w.f, T0 + 2 * SECOND, w.tag, EAGAIN, "no");
     ok (w.req[1].errnum == EAGAIN && w.req[3].errnum == EAGAIN && !strcmp (w.req[3].text, "no")
             && w.req[2].answers == 0,
-        "what the parent says is for all");
-    ok (flake_forward_count (w.f, w.tag) == 0, "and nobody waits for it any more");
+        "an error of the parent answers all requests of a batch");
+    ok (flake_forward_count (w.f, w.tag) == 0, "the batch is not waited for any longer");
     destroy (&w, T0 + 2 * SECOND);
 
     create (&w, 3, 3);
     put_meta (&w, 1, 1, 0);
     put_meta (&w, 2, 1, 0);
     flake_tick (w.f, T0 + 5 * SECOND);
-    ok (w.req[1].errnum == EHOSTUNREACH && w.req[2].errnum == EHOSTUNREACH, "who gathers has a deadline, too");
+    ok (w.req[1].errnum == EHOSTUNREACH && w.req[2].errnum == EHOSTUNREACH, "collected requests have a deadline, too");
     flake_forwarded (w.f, T0 + 5 * SECOND, w.tag);
     flake_tick (w.f, T0 + 5 * SECOND);
-    ok (w.forwards == 1, "then nothing is asked for it");
+    ok (w.forwards == 1, "expired requests are not sent");
     destroy (&w, T0 + 5 * SECOND);
 }
 
-/* How many microseconds of [lo_us, hi_us) give ids, and are those all whole steps of it? */
+/* The number of microseconds in [lo_us, hi_us) that give ids, or -1 if these are not exactly the whole steps in it. */
 static int usable (const struct series *s, int64_t lo_us, int64_t hi_us, int64_t step_us)
 {
     int n = 0;
@@ -603,7 +616,7 @@ static int usable (const struct series *s, int64_t lo_us, int64_t hi_us, int64_t
         int64_t from = us - us % 1000000 % step_us, to = from + step_us, wait_us = 0;
         struct flake_run run;
 
-        if (to / 1000000 > from / 1000000) /* the last step of a second may be short */
+        if (to / 1000000 > from / 1000000) /* the last step of a second may be shorter */
             to = to / 1000000 * 1000000;
         if (series_reserve (s, lo_us, hi_us, us, 0, 1, &run, &wait_us) < 0) {
             if (errno != ERANGE || wait_us <= 0 || (from >= lo_us && to <= hi_us))
@@ -624,10 +637,13 @@ static void test_series (void)
     struct series uid = { .uid = uid_gen_create (&(struct uid_gen_config){ .node = { .fingerprint = 7 } }) };
 
     ok (usable (&sno, second + 1000, second + 11000, 4000) == 4000, "of 10 ms only the whole unit of 4 ms is used");
-    ok (usable (&sno, second + 20000, second + 28000, 4000) == 8000, "all where the range begins and ends with units");
-    ok (usable (&sno, second + 31000, second + 34000, 4000) == 0, "none of a range without one");
-    ok (usable (&uid, second + 1000, second + 4000, 1024) == 2 * 1024, "of 3 ms only the whole steps of 1.024 ms");
-    ok (usable (&uid, second + 998000, second + 1002000, 1024) == 1024 + 576 + 1024, "the short one of a second, too");
+    ok (usable (&sno, second + 20000, second + 28000, 4000) == 8000, "a range that begins and ends with units is used "
+                                                                     "completely");
+    ok (usable (&sno, second + 31000, second + 34000, 4000) == 0, "a range without a whole unit is not used");
+    ok (usable (&uid, second + 1000, second + 4000, 1024) == 2 * 1024, "of 3 ms only the whole steps of 1.024 ms are "
+                                                                       "used");
+    ok (usable (&uid, second + 998000, second + 1002000, 1024) == 1024 + 576 + 1024,
+        "the shorter last step of a second is used");
     sno_gen_destroy (sno.sno);
     uid_gen_destroy (uid.uid);
 }
@@ -644,23 +660,25 @@ static void test_registry (void)
     memset (name, 'x', sizeof (name) - 1);
     name[sizeof (name) - 1] = '\0';
     claim.node = name;
-    ok (registry_claim (r, 150, &held, &claim, &range, &err) < 0 && errno == EINVAL, "a name may not be too long");
+    ok (registry_claim (r, 150, &held, &claim, &range, &err) < 0 && errno == EINVAL,
+        "a name that is too long is refused");
     claim.node = "n";
     for (uint32_t i = 0; i < REGISTRY_MAX; i++) {
         claim.fingerprint = i * 40503u;
         good = good && registry_claim (r, 150, &held, &claim, &range, &err) == 0;
     }
-    ok (good && r->count == REGISTRY_MAX, "%u fingerprints have room", REGISTRY_MAX);
+    ok (good && r->count == REGISTRY_MAX, "%u fingerprints can be held", REGISTRY_MAX);
     claim.fingerprint = 1;
-    ok (registry_claim (r, 150, &held, &claim, &range, &err) < 0 && errno == ENOSPC, "one more has not");
+    ok (registry_claim (r, 150, &held, &claim, &range, &err) < 0 && errno == ENOSPC,
+        "a further fingerprint is refused");
     claim.rank = 2;
     ok (registry_claim (r, 200, &later, &claim, &range, &err) == 0 && r->count == 1 && range.lo_ms == 200,
-        "those that have expired are forgotten, but not what was granted");
+        "expired fingerprints are dropped, and their time is not granted again");
     registry_fini (r);
 }
 
-/* Rank 0 makes ids of all kinds, and grants a name.  Returns whether it was there; '*granted': as
- * flake_claim_request ().
+/* Rank 0 makes ids of all kinds, and grants a name. Returns whether the node could be created. '*granted' is 0 or the
+ * errno of flake_claim_request ().
  */
 static bool make_all_kinds (struct world *w, int *granted)
 {
@@ -702,8 +720,8 @@ static void test_memory (void)
             good = good && r->answers == 1 && (r->ids == 2 || r->errnum == ENOMEM);
         }
     }
-    ok (good && lives > 10, "wherever memory is short, each is answered once (%d places)", lives);
-    ok (short_of_memory >= SERIES_KINDS + 2, "and hears why");
+    ok (good && lives > 10, "if any allocation fails, each request is answered once (%d places)", lives);
+    ok (short_of_memory >= SERIES_KINDS + 2, "requests that lack memory fail with ENOMEM");
 }
 
 int main (void)

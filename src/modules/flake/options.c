@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* options.c - the attributes of the module */
+/* options.c - reads the attributes of the module */
 #include <stdio.h>
 #include <string.h>
 
@@ -14,9 +14,10 @@
 
 #define HOUR_MS UINT64_C (3600000)
 
-static const char fingerprints[] = "a number from 0 to 4294967295, but for the ranks' 2147483648 to 2214592511";
+static const char fingerprints[] = "a number from 0 to 4294967295, except 2147483648 to 2214592511, which belong to "
+                                   "ranks";
 
-/* What uids name: the rank's own number where nothing is given.  The name is what rank 0 tells others. */
+/* Read the node of the uids: the rank's own number, unless one is configured. Rank 0 shows the name in messages. */
 static int get_node (idt_t *h, struct options *o, idt_error_t *errp)
 {
     const char *name = idt_attr_get (h, "uid.node"), *host = idt_attr_get (h, "hostname"),

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* options.h - the attributes of the module (idtree-broker(1)) */
+/* options.h - the attributes of the module, which idtree-broker(1) describes */
 #ifndef FLAKE_OPTIONS_H
 #define FLAKE_OPTIONS_H
 
@@ -10,11 +10,11 @@
 #include "modules/flake/node.h"
 
 struct options {
-    struct flake_config node; /* its name is 'name' */
+    struct flake_config node; /* its node name points to 'name' */
     char name[CLAIM_NAME_MAX + 1];
 };
 
-/* Read and check all.  Returns 0, or -1 with errno set and the reason in 'errp'. */
+/* Read and check all attributes. Returns 0, or -1 with errno set and the reason in 'errp'. */
 int options_read (idt_t *h, struct options *o, idt_error_t *errp);
 
 #endif /* FLAKE_OPTIONS_H */

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* scheme_queue.c - requests of one kind that wait */
+/* scheme_queue.c - a queue of requests of one kind */
 #include <stdlib.h>
 
 #include "modules/flake/scheme_queue.h"
 
-#define QUANTUM 4096 /* cost of one turn of an asker */
+#define QUANTUM 4096 /* ids and costs that a requester gets in one turn */
 
 static void free_cb (void *item, void *arg)
 {

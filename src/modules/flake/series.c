@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* series.c - the ids of one rank
+/* series.c - makes the ids of one rank
  *
- * Only whole steps are used: so ranges of time that do not overlap make ids that are not equal, wherever the ranges are
- * cut (doc/design/flake.md, rule 2).
+ * Only whole steps of time are used. So ranges of time that do not overlap never give equal ids, even if a step is
+ * divided between them (doc/design/flake.md, rule 2).
  */
 #include <errno.h>
 
@@ -20,7 +20,7 @@ static int reserve_sno (struct sno_gen *sno, int64_t lo_us, int64_t hi_us, int64
     uint64_t lo, hi;
     int64_t wait_ns = 0;
 
-    /* The first unit that begins in the range, and the one that does not end in it. */
+    /* The first unit that begins in the range, and the first that does not end in it. */
     if (sno_unit_at ((lo_us + UNIT_US - 1) * 1000, &lo) < 0 || sno_unit_at (hi_us * 1000, &hi) < 0)
         return -1;
     if (lo >= hi)
@@ -29,7 +29,8 @@ static int reserve_sno (struct sno_gen *sno, int64_t lo_us, int64_t hi_us, int64
     int n = sno_gen_reserve (sno, meta, unix_us * 1000, want, &run->first.sno, &wait_ns);
     if (n < 0 && errno == EAGAIN)
         *wait_us = (wait_ns + 999) / 1000;
-    if (n < 0 && errno == ESTALE) /* the clock that we are told never goes back: a unit that was left for good */
+    if (n < 0
+        && errno == ESTALE) /* a unit that the clock has left; it does not come back, as the clock never goes back */
         return errset (EAGAIN);
     return n;
 }
@@ -41,7 +42,7 @@ static void step_at (int64_t us, int64_t *from_us, int64_t *to_us)
 
     *from_us = second + c / UID_STEP_US * UID_STEP_US;
     *to_us = *from_us + UID_STEP_US;
-    if (*to_us > second + SECOND_US) /* the last one of a second is shorter */
+    if (*to_us > second + SECOND_US) /* the last step of a second is shorter */
         *to_us = second + SECOND_US;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* stats.c - what a node tells of itself */
+/* stats.c - the counters of a node */
 #include "modules/flake/stats.h"
 
 json_t *stats_new (struct flake *f, const struct options *options)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* stats.h - what a node tells of itself: flake.stats-get, flake.metrics */
+/* stats.h - the counters of a node: flake.stats-get, flake.metrics */
 #ifndef FLAKE_STATS_H
 #define FLAKE_STATS_H
 
@@ -13,7 +13,7 @@
 #include "modules/flake/node.h"
 #include "modules/flake/options.h"
 
-json_t *stats_new (struct flake *f, const struct options *options); /* NULL: no memory */
-void stats_report (void *flake, bool states, struct metrics *m);    /* libmodule/report.h */
+json_t *stats_new (struct flake *f, const struct options *options); /* NULL with errno ENOMEM */
+void stats_report (void *flake, bool states, struct metrics *m);    /* as libmodule/report.h wants it */
 
 #endif /* FLAKE_STATS_H */
