@@ -63,7 +63,7 @@ test_expect_success 'what is no JSON object is refused' '
 '
 test_expect_success 'so is each field that is none, by name' '
     refuses "EPROTO: J: is missing" "{}" && refuses "EINVAL: J: must be a string" "{\"J\":null}" &&
-    refuses "EINVAL: J: must be HEADER.PAYLOAD.SIGNATURE, three parts between two periods" "{\"J\":\"\"}" &&
+    refuses "EINVAL: J: must be HEADER.PAYLOAD.SIGNATURE, three parts separated by two periods" "{\"J\":\"\"}" &&
     for urgency in 32 -1 1.0 \"1\" null 9223372036854775807; do
         refuses "EINVAL: urgency: must be an integer from 0 to 31" "{\"J\":\"\",\"urgency\":$urgency}" || return 1
     done &&

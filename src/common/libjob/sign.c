@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* sign.c - HEADER.PAYLOAD.SIGNATURE of the mechanism "none" (RFC 39, which RFC 15 calls J)
+/* sign.c - HEADER.PAYLOAD.SIGNATURE with the mechanism "none" (RFC 39; RFC 15 calls it J)
  *
- * The decoded header is pairs of key and value, each ended by a NUL; the first byte of a value is its type (RFC 38).
- * No key may be there twice: readers that take the first, and those that take the last, would see different users.
+ * The decoded header is a list of keys and values, each ended by a NUL; the first byte of a value is its type (RFC 38).
+ * A key may appear only once: otherwise readers that take the first value and readers that take the last would see
+ * different users.
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -17,9 +18,9 @@
 #include "libutil/duration.h"
 #include "libutil/errprintf.h"
 
-#define HEADER_MAX 3072             /* bytes, decoded */
-#define USERID_MAX (UINT32_MAX - 1) /* above is who has none (RFC 3) */
-#define SHOWN 40                    /* bytes of what came in that a sentence shows */
+#define HEADER_MAX 3072             /* bytes of the decoded header */
+#define USERID_MAX (UINT32_MAX - 1) /* UINT32_MAX means no user (RFC 3) */
+#define SHOWN 40                    /* bytes of a value that a message shows */
 
 struct part {
     const char *text;
@@ -30,13 +31,13 @@ struct sign {
     struct part header, payload, signature;
 };
 
-/* Values with their type; NULL: it is not there. */
+/* Values, with their type; NULL: missing. */
 struct header {
     const char *version, *mechanism, *userid;
-    const char *other; /* a key that is none of these */
+    const char *other; /* an unknown key */
 };
 
-/* What is before the next '.' of 'rest', which then begins behind it. */
+/* Take the part before the next '.' off 'rest'. */
 static int take_part (struct part *rest, struct part *part)
 {
     const char *dot = memchr (rest->text, '.', rest->size);
@@ -54,12 +55,12 @@ static int split (const char *j, size_t size, struct sign *sign, idt_error_t *er
 
     if (take_part (&rest, &sign->header) < 0 || take_part (&rest, &sign->payload) < 0
         || memchr (rest.text, '.', rest.size))
-        return errsetf (errp, EINVAL, "J: must be HEADER.PAYLOAD.SIGNATURE, three parts between two periods");
+        return errsetf (errp, EINVAL, "J: must be HEADER.PAYLOAD.SIGNATURE, three parts separated by two periods");
     sign->signature = rest;
     return 0;
 }
 
-/* Whether 'pairs' begin with a string: it goes to '*s'. */
+/* Take a non-empty string off 'pairs' into '*s'. Returns false otherwise. */
 static bool take_string (struct part *pairs, const char **s)
 {
     const char *end = memchr (pairs->text, '\0', pairs->size);
@@ -89,7 +90,7 @@ static int read_pairs (struct part pairs, struct header *h, idt_error_t *errp)
             return errsetf (errp, EINVAL, "J: header: must be pairs of a key and a typed value, each ended by a NUL");
         const char **slot = slot_of (h, key);
         if (slot && *slot)
-            return errsetf (errp, EINVAL, "J: header: %s: must be there once", key);
+            return errsetf (errp, EINVAL, "J: header: %s: must appear only once", key);
         *(slot ? slot : &h->other) = slot ? value : key;
     }
     return 0;
@@ -109,7 +110,7 @@ static int check_version (const struct header *h, idt_error_t *errp)
     return 0;
 }
 
-/* Other mechanisms have keys of their own, so what else is there is looked at for "none" only. */
+/* Unknown keys are refused for the mechanism "none" only, because other mechanisms have further keys. */
 static int check_mechanism (const struct header *h, idt_error_t *errp)
 {
     if (!h->mechanism || h->mechanism[0] != 's')
@@ -118,7 +119,7 @@ static int check_mechanism (const struct header *h, idt_error_t *errp)
     if (strcmp (name, "none") != 0)
         return errsetf (errp, ENOTSUP, "J: header: mechanism: must be none, and is %.*s", SHOWN, name);
     if (h->other)
-        return errsetf (errp, EINVAL, "J: header: %.*s: is no key of the mechanism none", SHOWN, h->other);
+        return errsetf (errp, EINVAL, "J: header: %.*s: is not a key of the mechanism none", SHOWN, h->other);
     return 0;
 }
 
@@ -147,7 +148,7 @@ static int read_header (const struct part *part, uint32_t *userid, idt_error_t *
     return check_userid (&h, userid, errp);
 }
 
-/* How many bytes base64 of a good form decodes to. */
+/* The number of bytes that well-formed base64 decodes to. */
 static size_t decoded_size (const struct part *part)
 {
     if (part->size < 4)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* sign.h - what a submission's J holds: HEADER.PAYLOAD.SIGNATURE (RFC 39) with the mechanism "none"
+/* sign.h - wraps and unwraps the J of a submission: HEADER.PAYLOAD.SIGNATURE (RFC 39) with the mechanism "none"
  *
- * HEADER and PAYLOAD are base64; the header is RFC 38's list of keys and typed values.  A signature by "none" says
- * nothing: who submits is told by the connection, and J's userid must be the same.
+ * HEADER and PAYLOAD are base64; the header is a list of keys and typed values (RFC 38). A signature with "none" proves
+ * nothing: the connection identifies the submitter, and the caller must check that the userid in J is the same.
  */
 #ifndef JOB_SIGN_H
 #define JOB_SIGN_H
@@ -14,18 +14,18 @@
 
 #include <idtree/error.h>
 
-/* Unwrap 'size' bytes at 'j'.  '*payload' gets '*payload_size' bytes, malloced, and a NUL behind them that does not
- * count.  Returns 0, or -1 with errno set, nothing else touched, and a sentence in 'errp' that names the part
- * ("J: header: ..."):
- *   EINVAL    no HEADER.PAYLOAD.SIGNATURE, not base64, a header without version 1, mechanism or userid, or with others
- *   ENOTSUP   another mechanism than "none"; the text names it
- *   EMSGSIZE  the payload has more than 'max' bytes; told before it is decoded
- *   ENOMEM
+/* Unwrap 'size' bytes at 'j'. '*payload' gets '*payload_size' bytes, malloced, followed by a NUL that is not counted.
+ * Returns 0, or -1 with errno set, outputs unchanged, and a message in 'errp' that names the part ("J: header: ..."):
+ *   EINVAL    not HEADER.PAYLOAD.SIGNATURE, not base64, or a header that lacks version 1, mechanism or userid, or has
+ *             other keys
+ *   ENOTSUP   a mechanism other than "none", which the message names
+ *   EMSGSIZE  the payload has more than 'max' bytes; it is not decoded
+ *   ENOMEM    out of memory
  */
 int job_sign_unwrap (const char *j, size_t size, size_t max, char **payload, size_t *payload_size, uint32_t *userid,
                      idt_error_t *errp);
 
-/* The reverse, for clients: J of a jobspec, malloced, with a NUL.  NULL with errno ENOMEM. */
+/* Wrap a jobspec into J, for clients. Returns the text, malloced, with a NUL, or NULL with errno ENOMEM. */
 char *job_sign_wrap (const char *payload, size_t size, uint32_t userid);
 
 #endif /* JOB_SIGN_H */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* sign_test.c - J as Flux's clients make it is taken; each part that is not so is refused by name, and nothing is given
- * out
+/* sign_test.c - J as Flux's clients make it is accepted; an invalid part is refused by its name, and outputs are
+ * unchanged
  */
 #include <errno.h>
 #include <string.h>
@@ -12,13 +12,13 @@
 #include "test/tap.h"
 #include "test/failing_alloc.h"
 
-/* Made by flux-core without flux-security, of "foo" with its NUL, for user 1000. */
+/* J that flux-core without flux-security makes from "foo" and its NUL, for user 1000. */
 #define FLUX_HEADER "dmVyc2lvbgBpMQB1c2VyaWQAaTEwMDAAbWVjaGFuaXNtAHNub25lAA=="
 #define FLUX_J FLUX_HEADER ".Zm9vAA==.none"
 
 static idt_error_t error;
 
-/* What one unwrapping gave. */
+/* The results of unwrapping. */
 struct got {
     int rc, errnum;
     char *payload;
@@ -64,7 +64,7 @@ static void refuses (const char *j, int errnum, const char *sentence)
 
 static const struct {
     const char *header;
-    int errnum; /* 0: it is good */
+    int errnum; /* 0: valid */
     const char *sentence;
 } headers[] = {
     { "version|i1|userid|i1000|mechanism|snone|", 0, NULL },
@@ -100,9 +100,9 @@ static const struct {
     { "version|i1|userid|i1000|mechanism|scurve|curve.ctime|t5|", ENOTSUP,
       "J: header: mechanism: must be none, and is curve" },
     { "version|i1|userid|i1000|mechanism|s\x1b[2J|", ENOTSUP, "J: header: mechanism: must be none, and is ?[2J" },
-    { "version|i1|userid|i1000|mechanism|snone|foo|i0|", EINVAL, "J: header: foo: is no key of the mechanism none" },
-    { "version|i1|userid|i1000|userid|i0|mechanism|snone|", EINVAL, "J: header: userid: must be there once" },
-    { "version|i1|version|i1|userid|i0|mechanism|snone|", EINVAL, "J: header: version: must be there once" },
+    { "version|i1|userid|i1000|mechanism|snone|foo|i0|", EINVAL, "J: header: foo: is not a key of the mechanism none" },
+    { "version|i1|userid|i1000|userid|i0|mechanism|snone|", EINVAL, "J: header: userid: must appear only once" },
+    { "version|i1|version|i1|userid|i0|mechanism|snone|", EINVAL, "J: header: version: must appear only once" },
     { "version|i1|userid|i1000|mechanism|snone", EINVAL,
       "J: header: must be pairs of a key and a typed value, each ended by a NUL" },
     { "version|i1|userid|i1000|mechanism|", EINVAL,
@@ -134,7 +134,7 @@ static void test_headers (void)
 
 static void test_parts (void)
 {
-    static const char *const parts = "J: must be HEADER.PAYLOAD.SIGNATURE, three parts between two periods";
+    static const char *const parts = "J: must be HEADER.PAYLOAD.SIGNATURE, three parts separated by two periods";
 
     takes (FLUX_J, "foo", 4, 1000);
     takes (FLUX_HEADER "..none", "", 0, 1000);
@@ -151,7 +151,7 @@ static void test_parts (void)
     refuses (FLUX_HEADER ".=.none", EINVAL, "J: payload: must be base64");
     refuses (FLUX_HEADER ".====.none", EINVAL, "J: payload: must be base64");
     struct got g = unwrap (FLUX_J "\0", sizeof (FLUX_J), 100);
-    ok (gave_nothing (&g) && g.errnum == EINVAL, "a NUL behind J belongs to its signature");
+    ok (gave_nothing (&g) && g.errnum == EINVAL, "a NUL behind J counts as part of the signature");
 }
 
 static void test_long_header (void)
@@ -181,8 +181,9 @@ static void test_limit (void)
         }
         free (j);
     }
-    ok (good, "payloads of 0 to 39 bytes are taken at that limit, and EMSGSIZE below");
-    ok (strcmp (error.text, "J: payload: must have at most 38 bytes, and has 39") == 0, "that is told: %s", error.text);
+    ok (good, "payloads of 0 to 39 bytes are accepted at their size, and give EMSGSIZE below");
+    ok (strcmp (error.text, "J: payload: must have at most 38 bytes, and has 39") == 0, "the refusal has the size: %s",
+        error.text);
 }
 
 static void test_wrap (void)
@@ -191,7 +192,7 @@ static void test_wrap (void)
     char *j = job_sign_wrap ("foo", 4, 1000);
     bool good = true;
 
-    ok (strcmp (j, FLUX_J) == 0, "J is the same as Flux makes it");
+    ok (strcmp (j, FLUX_J) == 0, "wrapping gives the same J as Flux");
     free (j);
     for (size_t i = 0; i < sizeof (users) / sizeof (users[0]); i++) {
         j = job_sign_wrap ("{}", 2, users[i]);
@@ -200,10 +201,10 @@ static void test_wrap (void)
         free (g.payload);
         free (j);
     }
-    ok (good, "all users' J come back");
+    ok (good, "the J of any user unwraps to that user");
 }
 
-/* However a J is cut or changed, it is refused and gives nothing out, or has what it says. */
+/* A truncated or changed J is refused with outputs unchanged, or unwraps to what it contains. */
 static void test_changed (void)
 {
     bool cut = true, changed = true;
@@ -213,7 +214,7 @@ static void test_changed (void)
         struct got g = unwrap (j, size, 100);
         cut &= gave_nothing (&g) && g.errnum == EINVAL && strncmp (error.text, "J: ", 3) == 0;
     }
-    ok (cut, "a J that is cut anywhere is refused");
+    ok (cut, "a J that is truncated at any byte is refused");
     for (size_t i = 0; i < sizeof (FLUX_J) - 1; i++) {
         char before = j[i];
         for (int c = 0; c < 256; c++) {
@@ -224,7 +225,7 @@ static void test_changed (void)
         }
         j[i] = before;
     }
-    ok (changed, "whichever byte is another, it is refused by name, or has another payload or user");
+    ok (changed, "with any byte changed, J is refused by the name of a part, or has another payload or user");
 }
 
 static void test_memory (void)
@@ -236,7 +237,7 @@ static void test_memory (void)
     countdown = 0;
     struct got g = unwrap (FLUX_J, sizeof (FLUX_J) - 1, 100);
     countdown = -1;
-    ok (gave_nothing (&g) && g.errnum == ENOMEM, "unwrapping does, too: %s", error.text);
+    ok (gave_nothing (&g) && g.errnum == ENOMEM, "unwrapping fails with ENOMEM: %s", error.text);
 }
 
 int main (int argc, char *argv[])
