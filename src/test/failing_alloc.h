@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* failing_alloc.h - let an allocation of the library fail that is tested
+/* failing_alloc.h - lets an allocation of the tested library fail
  *
- * The linker puts these functions in its way: -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=strdup.  As with
- * test/tap.h one test program is one translation unit.
+ * The linker replaces the allocation functions by these: -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=strdup.
+ * As with test/tap.h, a test program is one translation unit.
  */
 #ifndef TEST_FAILING_ALLOC_H
 #define TEST_FAILING_ALLOC_H
@@ -22,7 +22,7 @@ void *__wrap_calloc (size_t n, size_t size);
 void *__wrap_realloc (void *p, size_t size);
 char *__wrap_strdup (const char *s);
 
-static int countdown = -1; /* allocations that succeed before one fails; negative: none fails */
+static int countdown = -1; /* allocations until one fails; negative: none fails */
 static int failures;
 
 static bool fails (void)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* failing_pages.h - a kernel that has no pages, or doesn't wipe them in a child process (libutil/fork_guard.h)
+/* failing_pages.h - a kernel that has no pages, or does not wipe them in a child process (libutil/fork_guard.h)
  *
- * The linker puts these functions in its way: -Wl,--wrap=mmap,--wrap=madvise,--wrap=getpid.  One test program is one
- * translation unit.
+ * The linker replaces system calls by these functions: -Wl,--wrap=mmap,--wrap=madvise,--wrap=getpid. A test program is
+ * one translation unit.
  */
 #ifndef TEST_FAILING_PAGES_H
 #define TEST_FAILING_PAGES_H
@@ -23,7 +23,7 @@ int __wrap_madvise (void *at, size_t size, int advice);
 pid_t __wrap_getpid (void);
 
 static bool no_pages, no_wiping;
-static pid_t generation; /* is changed by what shall look like a fork () */
+static pid_t generation; /* added to the process id: a change looks like a fork () */
 
 void *__wrap_mmap (void *at, size_t size, int protection, int flags, int fd, off_t offset)
 {

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* fake_broker.c - what the launcher sees of a broker, and ways to misbehave, for tests of the
- * launcher
+/* fake_broker.c - acts like a broker towards its launcher, and can misbehave, for tests of the launcher
  *
- * Boots over PMI, listens on its socket without ever answering, ends at SIGTERM or with rank 0.
- * Takes -o ATTR=VALUE:
- *   rundir=DIR       where "local-RANK" is made, and "secret-RANK" with the key pair that was given
- *   die=RANK         that rank exits with status 3 instead of being up
- *   silent=RANK      that rank never says anything
+ * It boots over PMI, listens on its socket without answering, and ends on SIGTERM or when rank 0 ends. It takes -o
+ * ATTR=VALUE:
+ *   rundir=DIR       where to create "local-RANK", and "secret-RANK" with the key pair that the launcher passed
+ *   die=RANK         that rank exits with status 3 at its start
+ *   silent=RANK      that rank does nothing
  *   stubborn=RANK    that rank ignores SIGTERM
- *   nursery=none     as one it ends at once
+ *   nursery=none     the zygote ends at its start
  */
 #include <signal.h>
 #include <stdbool.h>
@@ -57,7 +56,7 @@ static int listen_at (const char *rundir, int rank)
     return fd < 0 || bind (fd, (struct sockaddr *)&addr, sizeof (addr)) < 0 ? -1 : listen (fd, 64);
 }
 
-/* Rank 0 is everybody's parent: when it is gone the instance ends. */
+/* Wait until rank 0, the parent of all ranks, has ended. */
 static void wait_for_parent (const char *rundir)
 {
     struct sockaddr_un addr;
@@ -122,7 +121,7 @@ static int be_broker (int argc, char **argv)
     return 0;
 }
 
-/* A broker's signals are blocked when it starts, and are not let through before it reads them. */
+/* The launcher starts a broker with blocked signals, so that no signal ends the broker before it handles signals. */
 static void take_signals (void)
 {
     static const int signals[] = BROKER_SIGNALS;
@@ -131,7 +130,7 @@ static void take_signals (void)
     sigprocmask (SIG_BLOCK, NULL, &set);
     for (const int *sig = signals; *sig != 0; sig++) {
         if (!sigismember (&set, *sig)) {
-            fprintf (stderr, "fake-broker: %s would end a broker that is not ready for it\n", strsignal (*sig));
+            fprintf (stderr, "fake-broker: %s is not blocked at the start of a broker\n", strsignal (*sig));
             exit (5);
         }
     }

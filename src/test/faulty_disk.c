@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* faulty_disk.c - a VFS of SQLite around the system's own
+/* faulty_disk.c - a VFS of SQLite on top of the system's VFS
  *
- * Each file of ours holds the system's behind it.  The image of a file is what it held when it was synced last.
+ * Each file contains a file of the system's VFS. The image of a file is its content when it was synced last.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -23,7 +23,7 @@
 struct image {
     char path[256];
     char *data;
-    sqlite3_int64 size; /* -1: it was not synced; above MAX_SIZE: there is no image */
+    sqlite3_int64 size; /* -1: never synced; above MAX_SIZE: no image is kept */
 };
 
 struct file {
@@ -40,7 +40,7 @@ static struct {
     struct image *image[MAX_IMAGES];
     int nimages;
     char dir[256];
-    int left; /* changes before the fault; 0: none */
+    int left; /* changes up to the fault; 0: no fault */
     bool on, failed, hang, whole;
     int waiting; /* syncs that hang */
     enum disk_fault fault;
@@ -51,7 +51,7 @@ static sqlite3_file *real_of (sqlite3_file *f)
     return ((struct file *)f)->real;
 }
 
-/* Count a change.  Returns whether it is to fail. */
+/* Count a change. Returns whether it must fail. */
 static bool fails (const sqlite3_file *f)
 {
     bool now;
@@ -75,7 +75,7 @@ static enum disk_fault fault_of_now (void)
     return fault;
 }
 
-/* As SQLite's own layer tells it: with errno, and SQLITE_FULL where that is ENOSPC. */
+/* Report a failure as SQLite's own VFS does: set errno, and return SQLITE_FULL for ENOSPC. */
 static int failed (int rc, enum disk_fault fault)
 {
     switch (fault) {
@@ -95,7 +95,7 @@ static int failed (int rc, enum disk_fault fault)
     }
 }
 
-/* Which calls such a fault is of. */
+/* Whether the fault concerns writes; otherwise it concerns syncs. */
 static bool is_of_write (enum disk_fault fault)
 {
     return fault != DISK_FULL_LATE;
@@ -124,7 +124,7 @@ static int file_truncate (sqlite3_file *f, sqlite3_int64 size)
 static void take_image (struct image *image, sqlite3_file *real)
 {
     real->pMethods->xFileSize (real, &image->size);
-    if (image->size > MAX_SIZE) /* as damage can make one */
+    if (image->size > MAX_SIZE) /* a damaged file may be that large */
         return;
     char *data = realloc (image->data, (size_t)image->size + 1);
     if (!data || real->pMethods->xRead (real, data, (int)image->size, 0) != SQLITE_OK)
@@ -145,11 +145,11 @@ static int file_sync (sqlite3_file *f, int flags)
     if (fails (f))
         return failed (SQLITE_IOERR_FSYNC, fault_of_now ());
     if (image)
-        take_image (image, real_of (f)); /* that is all there is to it: no test waits for a real disk */
+        take_image (image, real_of (f)); /* the real disk is not synced, so that tests are fast */
     return SQLITE_OK;
 }
 
-/* --- the rest is passed on --------------------------------------------------------------------------- */
+/* --- calls that are passed on ------------------------------------------------------------------------ */
 
 static int file_close (sqlite3_file *f)
 {
@@ -194,7 +194,7 @@ static int file_sector_size (sqlite3_file *f)
     return real_of (f)->pMethods->xSectorSize (real_of (f));
 }
 
-/* That writes reach the disk in order, or wholly, is not promised. */
+/* The disk does not promise that writes are atomic or in order. */
 static int file_characteristics (sqlite3_file *f)
 {
     return disk.whole ? SQLITE_IOCAP_POWERSAFE_OVERWRITE : 0;
@@ -279,7 +279,7 @@ int disk_install (void)
     return sqlite3_vfs_register (&disk.vfs, 1) == SQLITE_OK ? 0 : -1;
 }
 
-/* --- requests ------------------------------------------------------------------------------------------ */
+/* --- functions for tests ------------------------------------------------------------------------------- */
 
 void disk_choose (const char *dir)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* faulty_disk.h - for tests: a disk under SQLite that fails, hangs and forgets on request
+/* faulty_disk.h - for tests: a disk under SQLite that fails, hangs and loses data on request
  *
- * All files that SQLite opens in this process after disk_install () are on it.  What was written and not synced is
- * lost by disk_power_cut ().
+ * All files that SQLite opens in this process after disk_install () are on this disk. disk_power_cut () loses data that
+ * was written and not synced.
  */
 #ifndef FLUID_FAULTY_DISK_H
 #define FLUID_FAULTY_DISK_H
@@ -14,38 +14,38 @@
 enum disk_fault {
     DISK_FULL,
     DISK_BROKEN,
-    DISK_TORN,     /* half of a write is done, then it fails */
-    DISK_QUOTA,    /* of its owner is used up */
-    DISK_LIMIT,    /* of file sizes is reached */
-    DISK_FULL_LATE /* there seems to be room, until it is synced, as on network file systems */
+    DISK_TORN,     /* half of a write is done, then the write fails */
+    DISK_QUOTA,    /* the quota of the owner is used up */
+    DISK_LIMIT,    /* the limit of file sizes is reached */
+    DISK_FULL_LATE /* writes succeed and the sync fails with ENOSPC, as on network file systems */
 };
 
-/* Put it under SQLite for the rest of the process.  Returns 0, or -1 where SQLite cannot be loaded. */
+/* Put the disk under SQLite for the rest of the process. Returns 0, or -1 if SQLite cannot be loaded. */
 int disk_install (void);
 
-/* What follows is about files in 'dir' alone.  No file may be open. */
+/* Let faults concern files in 'dir' only. No file may be open. */
 void disk_choose (const char *dir);
 
-/* Fail the nth change from now on (1: the next; writes, truncations and syncs count), and all after it if 'on'.
- * 0: fail none any more.
+/* Fail the nth change from now on (1: the next one; writes, truncations and syncs count), and all later changes if 'on'
+ * is set. 0: no change fails any longer.
  */
 void disk_fail (int nth, bool on, enum disk_fault fault);
 
-/* Whether a fault was met since disk_fail (). */
+/* Whether a change has failed since disk_fail (). */
 bool disk_failed (void);
 
-/* Whether a write leaves alone what is beside it in its sector, as most disks do.  Else, as from the beginning, SQLite
- * fills sectors up with copies of what it wrote last.  For files that are opened then.
+/* Set whether a write leaves the bytes beside it in its sector unchanged, as on most disks. If not, which is the
+ * default, SQLite fills sectors with copies of what it wrote last. Concerns files that are opened later.
  */
 void disk_whole (bool whole);
 
-/* Syncs wait until they are let go. */
+/* Let syncs wait until disk_hang (false). */
 void disk_hang (bool hang);
 
-/* Whether one waits. */
+/* Whether a sync waits. */
 bool disk_hangs (void);
 
-/* Write what would be found in 'dir' after a power cut now to 'to': the files as they were synced last. */
+/* Write the files of 'dir' as they were synced last, which is what a power cut now would leave, to the folder 'to'. */
 void disk_power_cut (const char *dir, const char *to);
 
 #endif /* FLUID_FAULTY_DISK_H */

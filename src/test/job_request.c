@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* job_request.c - requests for job-ingest.submit: J is HEADER.PAYLOAD.SIGNATURE (RFC 15) with the mechanism "none"
+/* job_request.c - makes requests for job-ingest.submit: J is HEADER.PAYLOAD.SIGNATURE (RFC 15) with the mechanism
+ * "none"
  *
- * This knows nothing of the module's own reading of J, so that both can be wrong only if they are wrong alike.
+ * The code is independent of the module's code that reads J, so that an error in one of them is noticed.
  */
 #define _GNU_SOURCE
 #include <inttypes.h>
@@ -18,7 +19,7 @@
 #define TOO_LARGE ((1u << 20) + 1024)
 #define HEADER_MAX 128
 
-/* In place of what is missing of the size that is asked for. */
+/* Characters that fill the jobspec up to the wanted size. */
 static char *make_pad (size_t have, size_t want, uint32_t seed)
 {
     size_t n = want > have ? want - have : 0;
@@ -62,7 +63,7 @@ static char *make_jobspec (const struct job_request *r)
     return text;
 }
 
-/* Pairs of a name and a value with its type in front, each with a NUL behind. */
+/* The header: pairs of a name and a value with its type in front, each followed by a NUL. */
 static size_t make_header (const struct job_request *r, char header[HEADER_MAX])
 {
     uint32_t userid = r->fault == JOB_OTHERS ? r->userid + 1 : r->userid;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* jsonview_same.h - for tests: whether jsonview reads a text as jansson does */
+/* jsonview_same.h - for tests: compares how jsonview and jansson read a text */
 #ifndef TEST_JSONVIEW_SAME_H
 #define TEST_JSONVIEW_SAME_H
 
@@ -51,7 +51,7 @@ static bool same_elements (const struct jv *v, json_t *o)
     return i == json_array_size (o) && jv_count (v) == i;
 }
 
-/* Whether both are the same value; members in the same order. */
+/* Whether both are the same value, with members in the same order. */
 static bool same_value (const struct jv *v, json_t *o)
 {
     switch (o ? (int)json_typeof (o) : -1) {
@@ -71,7 +71,9 @@ static bool same_value (const struct jv *v, json_t *o)
     }
 }
 
-/* Whether both take a text, as the same value, or both refuse it.  A NUL behind a number jansson does not see. */
+/* Whether both accept a text as the same value, or both refuse it. A text with a NUL may be accepted by jansson only,
+ * which does not notice a NUL behind a number.
+ */
 static bool jsonview_same (struct jv_reader *r, const char *text, size_t size)
 {
     struct jv_error e;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* msg_vectors.h - what the tests of libmsg share: golden vectors and comparing messages
+/* msg_vectors.h - shared by the tests of libmsg: recorded messages, and comparing messages
  *
- * rfc3-messages.json and flux-client.json were read off a running flux-core; see protocol.md
- * section 1.  IDTREE_VECTORS names another folder with files of the same form.
+ * rfc3-messages.json and flux-client.json were recorded from a running flux-core; see protocol.md, section 1.
+ * IDTREE_VECTORS names another folder with files of the same form.
  */
 #ifndef MSG_VECTORS_H
 #define MSG_VECTORS_H
@@ -33,12 +33,12 @@ __attribute__ ((unused)) static json_t *vectors_load (const char *name)
     snprintf (path, sizeof (path), "%s/%s", dir ? dir : VECTORS_DIR, name);
     if (!(vectors = json_load_file (path, JSON_ALLOW_NUL, &error))) {
         diag ("%s:%d: %s", path, error.line, error.text);
-        bail_out ("vectors cannot be read");
+        bail_out ("cannot read the vectors");
     }
     return vectors;
 }
 
-/* The bytes of a hexadecimal string member; the caller frees '.data' (NULL: no such member). */
+/* The bytes of a hexadecimal string member. The caller frees '.data', which is NULL if there is no such member. */
 __attribute__ ((unused)) static struct bytes bytes_get (json_t *o, const char *key)
 {
     const char *hex = json_string_value (json_object_get (o, key));
@@ -142,14 +142,14 @@ __attribute__ ((unused)) static idt_msg_t *vector_message (json_t *fields)
     return msg;
 }
 
-/* The message's bytes; the caller frees '.data'. */
+/* The encoded message. The caller frees '.data'. */
 __attribute__ ((unused)) static struct bytes message_bytes (const idt_msg_t *msg)
 {
     struct bytes b = { .size = idt_msg_encode_size (msg) };
 
     b.data = malloc (b.size);
     if (idt_msg_encode (msg, b.data, b.size) != (ssize_t)b.size)
-        bail_out ("a message does not encode to the size that it tells");
+        bail_out ("the encoded size of a message is wrong");
     return b;
 }
 
@@ -175,7 +175,7 @@ static bool same_payload (const idt_msg_t *a, const idt_msg_t *b)
     return rc < 0 || (na == nb && memcmp (pa, pb, na) == 0);
 }
 
-/* Whether two messages are the same to who looks at them with the accessors. */
+/* Whether two messages are the same, as far as the accessors show. */
 __attribute__ ((unused)) static bool same_message (const idt_msg_t *a, const idt_msg_t *b)
 {
     const char *ta = idt_msg_topic (a), *tb = idt_msg_topic (b);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* node_world.h - for tests of the id service's node: what a node called for, recorded; the test plays all that is
- * around it
+/* node_world.h - for tests of the id service's node: records what the node sends, and acts as all of its surroundings
  */
 #ifndef TEST_NODE_WORLD_H
 #define TEST_NODE_WORLD_H
@@ -11,26 +10,26 @@
 
 #include "modules/fluid/node/node.h"
 
-#define WORLD_UUID "aaaaaaaa-aaaa-4aaa-8aaa-aaaaaaaaaaaa" /* an incarnation: whose own wants are told apart */
+#define WORLD_UUID "aaaaaaaa-aaaa-4aaa-8aaa-aaaaaaaaaaaa" /* an incarnation whose leases are recorded separately */
 #define WORLD_REQUESTS 256
 #define WORLD_LEASES 8
 
-/* A request for ids, by its last answer. */
+/* The last answer to a request for ids. */
 struct record {
-    int answers; /* replies and failures */
+    int answers; /* number of replies and failures */
     int errnum;
     uint32_t ids;
     size_t nruns;
     fluid_t first, last;
-    bool sound; /* ids increase */
+    bool sound; /* the ids increase */
 };
 
-/* All zeros, but for the node, is a world in which all that is sent goes away. */
+/* A zero-initialized world, in which only 'n' is set, drops all messages that are sent. */
 struct world {
     struct node *n;
-    struct authority *a;               /* NULL: it is not rank 0 */
+    struct authority *a;               /* NULL: not rank 0 */
     struct record req[WORLD_REQUESTS]; /* by cookie */
-    fluid_t newest;                    /* of all answers */
+    fluid_t newest;                    /* the last id of the last answer */
     bool disorder;                     /* an answer was not above those before */
     int forwards, cancels;
     int forward_result;
@@ -42,17 +41,17 @@ struct world {
     size_t nwant;
     struct lease_back back[WORLD_LEASES];
     size_t nback;
-    uint64_t own_number; /* of the last want of WORLD_UUID */
+    uint64_t own_number; /* of the last request for a lease by WORLD_UUID */
     int lease_replies;
     int lease_answers[WORLD_REQUESTS]; /* by cookie */
-    struct lease_answer answer;        /* the last; its ranges are in 'grant' */
+    struct lease_answer answer;        /* the last one; its ranges are in 'grant' */
     struct lease_grant grant[WORLD_LEASES];
     int reports;
     struct report report;
     int wants;
-    struct share_want wanted; /* the last want to borrow */
+    struct share_want wanted; /* the last request for a sublease */
     int logs;
-    int stores; /* of the authority's records */
+    int stores; /* number of records that the authority stored */
     struct lease_record record;
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* signals.h - a signal every millisecond, which interrupts whoever sleeps; for tests only */
+/* signals.h - for tests only: a periodic signal that interrupts sleeping system calls */
 #ifndef TESTIDS_SIGNALS_H
 #define TESTIDS_SIGNALS_H
 
@@ -15,7 +15,7 @@ static void signals_cb (int signum)
     signals_came++;
 }
 
-/* 0 ends them. */
+/* Send a signal every 'us' microseconds, less than a second; 0 ends the signals. */
 static inline void signals_every (suseconds_t us)
 {
     const struct sigaction action = { .sa_handler = signals_cb };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* store_world.h - for tests of the store of jobs: a folder, a store in it, and what work on it came to */
+/* store_world.h - for tests of the store of jobs: a folder, a store in it, and the results of its work */
 #ifndef TEST_STORE_WORLD_H
 #define TEST_STORE_WORLD_H
 
@@ -28,7 +28,7 @@ __attribute__ ((unused)) static void world_init (struct world *w)
         bail_out ("mkdtemp");
 }
 
-/* Open the store again, or for the first time. */
+/* Open the store, or close it and open it again. */
 __attribute__ ((unused)) static bool world_open (struct world *w)
 {
     store_close (w->st);
@@ -37,7 +37,7 @@ __attribute__ ((unused)) static bool world_open (struct world *w)
     return w->st != NULL;
 }
 
-/* Close it, and remove the folder.  Returns whether nothing else was left in there. */
+/* Close the store, and remove the folder. Returns whether the folder had no other files. */
 __attribute__ ((unused)) static bool world_fini (struct world *w)
 {
     static const char *const names[] = { "ingest.sqlite", "ingest.sqlite-wal", "ingest.sqlite-journal" };
@@ -63,7 +63,7 @@ __attribute__ ((unused)) static int world_work (struct world *w, struct store_gr
     return rc;
 }
 
-/* A job of user 1 with a text as its key, or none ("").  The texts are borrowed. */
+/* A job of user 1 with the text 'key' as its key, or without a key (""). The texts are borrowed. */
 __attribute__ ((unused)) static struct job world_job (uint64_t id, const char *key, const char *spec)
 {
     return (struct job){ .id = id,
@@ -75,7 +75,7 @@ __attribute__ ((unused)) static struct job world_job (uint64_t id, const char *k
                          .spec_size = (uint32_t)strlen (spec) };
 }
 
-/* Store jobs; there is room for them, and the line is at 'line'. */
+/* Store jobs without limits; the line is at 'line'. */
 __attribute__ ((unused)) static int world_store (struct world *w, uint64_t line, const struct job *job,
                                                  struct verdict *verdict, size_t n)
 {
@@ -85,7 +85,7 @@ __attribute__ ((unused)) static int world_store (struct world *w, uint64_t line,
     return world_work (w, &group, NULL, 0);
 }
 
-/* Store one without a key, of which 'spec' is the jobspec. */
+/* Store a job without a key, with the jobspec 'spec'. */
 __attribute__ ((unused)) static bool world_put (struct world *w, uint64_t id, const char *spec)
 {
     struct job job = world_job (id, "", spec);
@@ -94,7 +94,7 @@ __attribute__ ((unused)) static bool world_put (struct world *w, uint64_t id, co
     return world_store (w, 0, &job, &v, 1) == 1 && v.kind == VERDICT_STORED;
 }
 
-/* What a read found, as a text: ID=SPEC and so on; "..." where there is more. */
+/* The jobs of a read, as text: ID=SPEC, separated by commas; "..." at the end if there are more. */
 __attribute__ ((unused)) static const char *world_found (const struct store_read *read, char *text, size_t size)
 {
     struct jobwire_reader r;
@@ -111,7 +111,7 @@ __attribute__ ((unused)) static const char *world_found (const struct store_read
     return text;
 }
 
-/* All that can be shown, in the same form; "?" where it could not be read. */
+/* All jobs that can be shown, as text of the same form; "?" if they cannot be read. */
 __attribute__ ((unused)) static const char *world_shown (struct world *w, char *text, size_t size)
 {
     struct store_read read = { .upto = UINT64_MAX, .max_jobs = UINT32_MAX, .max_bytes = SIZE_MAX, .specs = true };

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* tap.h - print test results in the Test Anything Protocol
+/* tap.h - prints test results in the Test Anything Protocol
  *
- * One test program is one translation unit, so the counters are static here: nothing but tests includes
- * this file, and what they run.  ok () takes a format that reads as a sentence of a specification.
+ * A test program is one translation unit, so the counters are static here. Only test programs, and programs that they
+ * run, include this file. ok () takes a format that reads as a sentence of a specification.
  */
 #ifndef TEST_TAP_H
 #define TEST_TAP_H
@@ -17,8 +17,8 @@
 
 static int tap_count, tap_failed;
 
-/* How many turns to make of 'n' of what one thread does alone: ThreadSanitizer makes each thirty times as long, and has
- * nothing to find there.
+/* The number of repetitions, out of 'n', of work of a single thread. ThreadSanitizer makes such work thirty times
+ * slower, and cannot find errors in it.
  */
 #if defined(__SANITIZE_THREAD__)
 #define tap_turns(n) ((n) / 8 + 1)
@@ -26,7 +26,7 @@ static int tap_count, tap_failed;
 #define tap_turns(n) (n)
 #endif
 
-/* Report one assertion.  Returns 'good' so that a test may stop early. */
+/* Report one assertion. Returns 'good', so that a test may stop early. */
 __attribute__ ((format (printf, 2, 3), unused)) static bool ok (bool good, const char *fmt, ...)
 {
     va_list ap;
@@ -43,7 +43,7 @@ __attribute__ ((format (printf, 2, 3), unused)) static bool ok (bool good, const
     return good;
 }
 
-/* Print a comment line, for a person who reads the log. */
+/* Print a comment line for readers of the log. */
 __attribute__ ((format (printf, 1, 2), unused)) static void diag (const char *fmt, ...)
 {
     va_list ap;
@@ -56,13 +56,13 @@ __attribute__ ((format (printf, 1, 2), unused)) static void diag (const char *fm
     fflush (stdout);
 }
 
-/* Report one assertion that cannot be made here, and why. */
+/* Report an assertion that cannot be checked here, and why. */
 __attribute__ ((unused)) static void skip (const char *what, const char *why)
 {
     printf ("ok %d - %s # SKIP %s\n", ++tap_count, what, why);
 }
 
-/* End of main (): prints the plan, returns the exit status. */
+/* To be called at the end of main (): prints the plan and returns the exit status. */
 __attribute__ ((unused)) static int done_testing (void)
 {
     printf ("1..%d\n", tap_count);
@@ -75,8 +75,7 @@ __attribute__ ((unused, noreturn)) static void bail_out (const char *why)
     exit (EXIT_FAILURE);
 }
 
-/* Far above what anything takes that a test waits for, on a machine that is busy with something else, under sanitizers.
- */
+/* Far longer than anything that a test waits for takes, also on a busy machine and under sanitizers. */
 #define TAP_WAIT_S 300
 
 __attribute__ ((unused)) static time_t tap_now_s (void)
@@ -87,7 +86,7 @@ __attribute__ ((unused)) static time_t tap_now_s (void)
     return ts.tv_sec;
 }
 
-/* One more try?  Ends the program, and says what was awaited, where there were enough. */
+/* Returns true, or ends the program with a message if TAP_WAIT_S have passed since 'began_s'. */
 __attribute__ ((unused)) static bool tap_wait (time_t began_s, const char *what, const char *file, int line)
 {
     if (tap_now_s () - began_s < TAP_WAIT_S)
@@ -96,7 +95,7 @@ __attribute__ ((unused)) static bool tap_wait (time_t began_s, const char *what,
     exit (EXIT_FAILURE);
 }
 
-/* Do what follows, as after while (), until 'condition' holds: but not for ever. */
+/* Repeat the statement that follows, like while (), until 'condition' holds; ends the program after TAP_WAIT_S. */
 #define wait_until(condition) \
     for (time_t tap_began = tap_now_s (); !(condition) && tap_wait (tap_began, #condition, __FILE__, __LINE__);)
 

@@ -3,8 +3,8 @@
 
 /* test_server.c - a broker for the tests of libidtree
  *
- * One thread, one poll loop.  All state belongs to that thread; the test's thread touches only
- * the uri and the pipe that ends the loop.
+ * One thread runs one poll loop and owns all state. The test's thread uses only the uri, and the pipe that ends the
+ * loop.
  */
 #include "config.h"
 
@@ -34,11 +34,11 @@
 #define SUBSCRIPTIONS_MAX 8
 
 struct conn {
-    int fd; /* -1: free */
+    int fd; /* -1: unused */
     struct msg_stream *stream;
     struct fifo held;                        /* requests of test.hold */
-    const idt_msg_t *proxied;                /* request of test.request that waits for the client's answer */
-    char subscribed[SUBSCRIPTIONS_MAX][128]; /* prefixes; empty: none */
+    const idt_msg_t *proxied;                /* a request of test.request that waits for the client's answer */
+    char subscribed[SUBSCRIPTIONS_MAX][128]; /* prefixes; empty: unused */
     bool broken;
 };
 
@@ -54,15 +54,15 @@ struct test_server {
     uint32_t count;
     uint32_t seq;
     uint64_t last_id;
-    char level[16]; /* attribute log-level */
+    char level[16]; /* the attribute log-level */
     char instance[64];
     char log[4096];
-    void *fluid_answer; /* NULL: as it should be */
+    void *fluid_answer; /* NULL: fluid.block is answered correctly */
     size_t fluid_size;
     bool fluid_canned;
     int fluid_refusals, fluid_errnum;
 
-    test_plug_f plug; /* NULL: none */
+    test_plug_f plug; /* NULL: not set */
     void *plug_arg;
 };
 
@@ -116,7 +116,7 @@ static void send_numbered_event (struct test_server *s, struct conn *c, int i)
     send_event (s, c, topic, NULL, 0);
 }
 
-/* The newest held request. */
+/* Take the newest held request. */
 static const idt_msg_t *pop_newest (struct fifo *q)
 {
     if (q->count == 0)
@@ -247,7 +247,7 @@ static void event_publish (struct test_server *s, struct conn *c, const idt_msg_
     json_decref (o);
 }
 
-/* Runs as a generator makes them, the first one cut short so that there are several. */
+/* Answer with runs of ids as a generator makes them. The first run is short, so that there are several. */
 static void fluid_block (struct test_server *s, struct conn *c, const idt_msg_t *req)
 {
     const uint8_t *p;
@@ -270,7 +270,7 @@ static void fluid_block (struct test_server *s, struct conn *c, const idt_msg_t 
     must (idt_msg_payload (req, (const void **)&p, &size) == 0 && size == 12, "fluid.block");
     memcpy (&count, p, 4);
     memcpy (&after, p + 4, 8);
-    if (be64toh (after) > s->last_id) /* from another server */
+    if (be64toh (after) > s->last_id) /* the client got ids from another server */
         s->last_id = be64toh (after);
     for (uint32_t left = be32toh (count); left > 0;) {
         uint64_t first = s->last_id + 1;
@@ -484,7 +484,7 @@ static const struct {
 
 /* --- connections ---------------------------------------------------------------------------- */
 
-/* Let the test answer.  Returns false if it does not want to. */
+/* Let the test's function answer. Returns false if it does not handle the request. */
 static bool plugged (struct test_server *s, struct conn *c, const idt_msg_t *msg)
 {
     struct test_reply reply = { 0 };
@@ -522,7 +522,7 @@ static void handle_response (struct conn *c, const idt_msg_t *msg)
     size_t size = 0;
 
     must (c->proxied && idt_msg_matchtag (msg) == PROXY_TAG && idt_msg_route_count (msg) == 2,
-          "response of the client");
+          "unexpected response of the client");
     (void)idt_msg_payload (msg, &data, &size);
     respond_raw (c, c->proxied, (int)idt_msg_errnum (msg), data, size);
     idt_msg_unref (c->proxied);
@@ -565,7 +565,7 @@ static void conn_accept (struct test_server *s)
     int fd = accept4 (s->listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
     struct conn *c = NULL;
 
-    /* Who gave up meanwhile is found gone by reading. */
+    /* If the client has closed the connection already, reading detects it later. */
     must (fd >= 0 && (send (fd, &s->welcome, 1, MSG_NOSIGNAL) == 1 || errno == EPIPE), "accept");
     for (int i = 0; i < MAX_CONNS && !c; i++)
         c = s->conns[i].fd < 0 ? &s->conns[i] : NULL;
@@ -576,7 +576,7 @@ static void conn_accept (struct test_server *s)
     must ((c->stream = msg_stream_create (fd, MSG_STREAM_MAX_MESSAGE, 4 * MSG_STREAM_MAX_QUEUE)) != NULL, "stream");
 }
 
-/* Write what waits; close what is broken. */
+/* Write what is queued, and close a broken connection. */
 static void conn_settle (struct conn *c)
 {
     if (c->fd < 0)
@@ -619,7 +619,7 @@ static void *server_main (void *arg)
     return NULL;
 }
 
-/* --- life ----------------------------------------------------------------------------------- */
+/* --- public functions ----------------------------------------------------------------------- */
 
 const char *test_server_uri (const struct test_server *s)
 {
@@ -680,7 +680,7 @@ struct test_server *test_server_create (unsigned char welcome)
     for (int i = 0; i < MAX_CONNS; i++)
         s->conns[i].fd = -1;
     s->welcome = welcome;
-    s->last_id = (UINT64_C (12345) << 24) + 1000; /* the first block crosses a millisecond */
+    s->last_id = (UINT64_C (12345) << 24) + 1000; /* so that the first block crosses a millisecond */
     strcpy (s->level, "7");
     test_server_start (s);
     return s;

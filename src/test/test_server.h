@@ -3,26 +3,25 @@
 
 /* test_server.h - a broker for the tests of libidtree: a thread that answers on a UNIX socket
  *
- * It answers attr.get and attr.set, event.subscribe, event.publish, fluid.block, and service
- * "test":
- *   test.echo     the payload
- *   test.error    errnum and text of {"errnum":i,"text":s}
- *   test.stream   {"n":i}: n answers {"i":0}, {"i":1}, ..., then ENODATA
- *   test.never    nothing
- *   test.hold     nothing until test.release, which lets all go, newest first, and is answered last
+ * It answers attr.get and attr.set, event.subscribe, event.publish, fluid.block, and the service "test":
+ *   test.echo     answers with the payload
+ *   test.error    answers with errnum and text of {"errnum":i,"text":s}
+ *   test.stream   {"n":i}: answers {"i":0}, {"i":1}, ..., n times, then ENODATA
+ *   test.never    is not answered
+ *   test.hold     is not answered before test.release, which answers all held requests, newest first, then itself
  *   test.batch    {"n":i}: event test.0, answer to the newest held request, event test.1, ... n times each;
  *                 then its own answer
  *   test.event    {"n":i}: events test.0, test.1, ...; then an answer
- *   test.request  {"topic":s,"payload":s?,"rolemask":i,"flags":i,"type":i}: sends that to the client; answers
- *                 with errnum and payload of the client's answer (NORESPONSE, events: at once)
+ *   test.request  {"topic":s,"payload":s?,"rolemask":i,"flags":i,"type":i}: sends this message to the client; answers
+ *                 with errnum and payload of the client's answer (for NORESPONSE and events immediately)
  *   test.answer   {"size":i}: an answer of that many bytes
- *   test.fluid    how fluid.block is answered from now on: a payload of bytes, none: as it should be
- *   test.refuse   {"n":i,"errnum":i}: so many requests for fluid.block are answered with that error; 0: not at all
- *   test.log      the line that log.append brought last
- *   test.count    {"count":i} requests so far
- *   test.close    ends the connection, test.garbage after bytes that are no message
+ *   test.fluid    sets the answer to fluid.block: a payload of bytes; without a payload the correct one
+ *   test.refuse   {"n":i,"errnum":i}: the next n requests for fluid.block get that error; errnum 0: no answer
+ *   test.log      answers with the line of the last log.append
+ *   test.count    {"count":i}: the number of requests so far
+ *   test.close    closes the connection; test.garbage closes it after bytes that are not a message
  *
- * All other requests go to what the test plugs in.
+ * All other requests are passed to the test's function.
  */
 #ifndef LIBIDTREE_TEST_SERVER_H
 #define LIBIDTREE_TEST_SERVER_H
@@ -31,37 +30,38 @@
 
 struct test_server;
 
-/* How a request is answered. */
+/* How to answer a request. */
 struct test_reply {
-    char *event_topic; /* published before the answer; NULL: none.  For free () */
+    char *event_topic; /* published before the answer, or NULL; freed by the server */
     char *event;
     int errnum;
-    char *text;  /* NULL: none; for free () */
-    bool silent; /* no answer */
-    bool close;  /* end the connection instead */
+    char *text;  /* may be NULL; freed by the server */
+    bool silent; /* do not answer */
+    bool close;  /* close the connection instead */
 };
 
-/* Called in the server's thread.  Returns false for what it does not know. */
+/* Called in the server's thread. Returns false for requests that it does not handle. */
 typedef bool (*test_plug_f) (void *arg, const idt_msg_t *request, struct test_reply *reply);
 
-/* Start a server that greets clients with a byte: 0, or an errno.  Exits the test on failure. */
+/* Start a server that sends each client a first byte: 0, or an errno. Ends the test program on failure. */
 struct test_server *test_server_create (unsigned char welcome);
 
-/* Answer with 'plug' what the server does not know.  Before the first connection. */
+/* Let 'plug' answer requests that the server does not handle. Call it before the first connection. */
 void test_server_plug (struct test_server *s, test_plug_f plug, void *arg);
 
-/* Which instance it says that it belongs to (attribute instance.uuid, copied); NULL: it does not know.  While it is
- * stopped, or before the first connection.  attr.set does it, too.
+/* Set the attribute instance.uuid (copied); NULL: unset. Call it before the first connection, or while the server is
+ * stopped. attr.set sets it, too.
  */
 void test_server_set_instance (struct test_server *s, const char *uuid);
 
-/* End it as a broker does that is killed: connections are closed, its socket stays and nobody listens.  Then run it
- * anew, as another broker at the same place; ids go on above those before.
+/* test_server_stop () ends the server like a killed broker: connections are closed, and the socket file stays without a
+ * listener. test_server_start () starts it again, like another broker at the same place, with ids above all earlier
+ * ones.
  */
 void test_server_stop (struct test_server *s);
 void test_server_start (struct test_server *s);
 
-/* Stop it: connections are closed. */
+/* Close all connections, and end the server. */
 void test_server_destroy (struct test_server *s);
 
 const char *test_server_uri (const struct test_server *s);
