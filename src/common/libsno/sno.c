@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* sno.c - the layout of an id and what follows from it: time, order, ranges, stored forms
+/* sno.c - the layout of an id, and time, order, ranges and stored forms
  *
- * Invariant: bytes 0-4 are the time block (unit and tick), bytes 5-9 the payload (meta, partition,
- * sequence), both big endian, so memcmp () is the order of the ids.
+ * Invariant: bytes 0-4 are the time block (unit and tick), bytes 5-9 the payload (meta, partition, sequence), both big
+ * endian, so memcmp () is the order of the ids.
  */
 #include <errno.h>
 #include <string.h>

@@ -1,22 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* sno_gen.c - the generator: no id twice, from any number of threads, whatever the clock does
+/* sno_gen.c - the generator: no id is made twice, with any number of threads and any clock
  *
  * Design notes
  *
- * - 'word' is unit (39 bits), tick (1) and sequence (17: one more than an id holds, to restore a
- *   state that was above its bound).  An id exists once a compare-and-swap of the word has put it
- *   there; nothing else decides.  A word therefore never returns to a value it had: within a unit
- *   the sequence grows, the unit grows on a timeline, and a swap of timelines moves to units that
- *   the other one has not reached.
- * - The word must be loaded before the clock is read.  Then a time below the word's unit means
- *   that the clock went back, not that this thread was late.  After a lost race in which the unit
- *   changed, the clock must be read anew.
- * - 'safe' and 'drifts' change with a swap only, under 'lock', and 'safe' is never below any unit
- *   that the timeline not in use has used.  The swap itself is one more compare-and-swap of the
- *   word.
- * - Waiting is apart from deciding: attempt () says how it went, sno_gen_make () sleeps.
+ * - 'word' is unit (39 bits), tick (1) and sequence (17: one more than an id has, so that a stored state above the
+ *   bound can be restored). An id exists if and only if a compare-and-swap has put its word there. So a word never has
+ *   the same value again: within a unit the sequence grows, the unit grows on a timeline, and a swap of timelines moves
+ *   to units that the other timeline has not reached.
+ * - The word must be loaded before the clock is read. Then a time below the word's unit means that the clock went back,
+ *   and not that this thread was late. After a lost race in which the unit changed, the clock must be read again.
+ * - 'safe' and 'drifts' change only together with a swap, under 'lock', and 'safe' is never below a unit that the
+ *   unused timeline has used. The swap itself is another compare-and-swap of the word.
+ * - Waiting is separate from deciding: attempt () returns a verdict, sno_gen_make () sleeps.
  */
 #include <assert.h>
 #include <errno.h>
@@ -35,33 +32,33 @@
 #define SEQUENCE_MASK ((UINT64_C (1) << SEQUENCE_BITS) - 1)
 #define TICK_BIT (UINT64_C (1) << SEQUENCE_BITS)
 #define UNIT_SHIFT (SEQUENCE_BITS + 1)
-#define NAP_MAX_NS INT64_C (1000000000) /* a clock may be set meanwhile: look again after a second */
+#define NAP_MAX_NS INT64_C (1000000000) /* the clock may be set meanwhile: read it again after a second */
 
-static_assert (SNO_UNIT_MAX < UINT64_MAX >> UNIT_SHIFT, "a unit has its place in a word");
+static_assert (SNO_UNIT_MAX < UINT64_MAX >> UNIT_SHIFT, "a unit must fit into a word");
 
 struct sno_gen {
     _Atomic uint64_t word;
-    _Atomic uint64_t lo, hi; /* units allowed: lo <= unit < hi */
+    _Atomic uint64_t lo, hi; /* permitted units: lo <= unit < hi */
     struct sno_time time;
     struct fork_guard *guard;
     uint16_t partition;
     uint16_t min, max;
 
-    pthread_mutex_t lock; /* holds whoever swaps timelines, or looks at all of the state */
+    pthread_mutex_t lock; /* held to swap timelines, or to read the whole state */
     int64_t safe;
     uint32_t drifts;
 
-    _Atomic uint32_t calls_at; /* sno_gen_make_at: calls so far */
+    _Atomic uint32_t calls_at; /* sno_gen_make_at (): number of calls so far */
 
-    _Atomic uint32_t blocked; /* calls waiting for the next unit */
+    _Atomic uint32_t blocked; /* number of calls that wait for the next unit */
     sno_overflow_f overflow_cb;
     void *overflow_arg;
-    pthread_mutex_t overflow_lock; /* one callback at a time; guards the two below */
+    pthread_mutex_t overflow_lock; /* one callback at a time; guards the members below */
     bool overflowing;
     uint64_t overflow_began, overflow_told; /* units */
 };
 
-/* How an attempt went, beside success. */
+/* The result of an attempt. */
 enum verdict { ISSUED, LOST_RACE, USED_UP, WENT_BACK };
 
 static inline uint64_t word_unit (uint64_t word)
@@ -75,8 +72,7 @@ static inline uint64_t word_make (uint64_t unit, uint64_t tick_bit, uint64_t seq
     return unit << UNIT_SHIFT | tick_bit | sequence;
 }
 
-/* The id of a word's unit and tick, and of a sequence: the only place where a word becomes an id.
- */
+/* Make the id of a word's unit and tick and of a sequence. This is the only place where a word becomes an id. */
 static inline void issue (const struct sno_gen *gen, uint64_t word, uint64_t sequence, uint8_t meta, sno_t *id)
 {
     put_be (id->bytes, 8, word >> SEQUENCE_BITS << 24 | (uint64_t)meta << 16 | gen->partition);
@@ -88,9 +84,8 @@ static inline bool replace (struct sno_gen *gen, uint64_t *seen, uint64_t word)
     return atomic_compare_exchange_weak_explicit (&gen->word, seen, word, memory_order_acq_rel, memory_order_acquire);
 }
 
-/* Reserve up to '*count' ids at unit 'now', given the word '*seen' loaded before the clock was
- * read. On ISSUED '*count' is their number and '*first' the first one's sequence; '*seen' is kept
- * current.
+/* Reserve up to '*count' ids at unit 'now'; the word '*seen' must have been loaded before the clock was read. On ISSUED
+ * '*count' is their number and '*first' the sequence of the first one. '*seen' is updated.
  */
 static inline enum verdict attempt (struct sno_gen *gen, uint64_t *seen, uint64_t now, uint64_t *count, uint64_t *first)
 {
@@ -117,8 +112,8 @@ static inline enum verdict attempt (struct sno_gen *gen, uint64_t *seen, uint64_
     }
 }
 
-/* Swap timelines to unit 'now', if that is above all that the other one used.  LOST_RACE: another thread made an id or
- * swapped meanwhile.
+/* Swap timelines to unit 'now', if that is above all units that the other timeline used. LOST_RACE: another thread made
+ * an id or swapped meanwhile.
  */
 static enum verdict swap_timelines (struct sno_gen *gen, uint64_t *seen, uint64_t now, uint64_t *count, uint64_t *first)
 {
@@ -158,14 +153,13 @@ static void sleep_for (const struct sno_gen *gen, int64_t for_ns)
         clock_sleep_ns (for_ns);
 }
 
-/* Nanoseconds from 'unix_ns' to the start of 'unit'. */
+/* Nanoseconds from 'unix_ns' to the beginning of 'unit'. */
 static int64_t until_unit (int64_t unix_ns, uint64_t unit)
 {
     return (int64_t)unit * SNO_UNIT_NS + SNO_EPOCH_NS - unix_ns;
 }
 
-/* From a clock that went back to where it may go on: at the newest id's unit, or just above 'safe'.
- */
+/* Nanoseconds until a clock that went back reaches a permitted unit: the newest id's unit, or the one after 'safe'. */
 static int64_t until_safe (struct sno_gen *gen, int64_t unix_ns)
 {
     pthread_mutex_lock (&gen->lock);
@@ -179,7 +173,7 @@ static int64_t until_safe (struct sno_gen *gen, int64_t unix_ns)
 
 /* --- reserving --------------------------------------------------------------------------- */
 
-/* The unit of a time at which this generator may make ids. */
+/* The unit of a time, if this generator may make ids at that time. */
 static inline int unit_allowed (struct sno_gen *gen, int64_t unix_ns, uint64_t *unit)
 {
     uint64_t since = (uint64_t)unix_ns - (uint64_t)SNO_EPOCH_NS;
@@ -195,7 +189,7 @@ static inline int unit_allowed (struct sno_gen *gen, int64_t unix_ns, uint64_t *
     return 0;
 }
 
-/* Turn a verdict that is no success into errno and the time to wait. */
+/* Convert a verdict other than ISSUED to errno and the time to wait. */
 static int explain (struct sno_gen *gen, enum verdict verdict, int64_t unix_ns, uint64_t unit, int64_t *wait_ns)
 {
     if (wait_ns)
@@ -203,7 +197,7 @@ static int explain (struct sno_gen *gen, enum verdict verdict, int64_t unix_ns, 
     return errset (verdict == USED_UP ? EAGAIN : ESTALE);
 }
 
-/* Reserve at the time that the caller has read, or (NULL) at that of the clock, read anew after a lost race. */
+/* Reserve at time '*told_ns', or if that is NULL at the clock's time, which is read again after a lost race. */
 static inline int reserve (struct sno_gen *gen, uint8_t meta, const int64_t *told_ns, uint64_t want, sno_t *id,
                            int64_t *wait_ns)
 {
@@ -244,7 +238,7 @@ void sno_next (sno_t *id)
 
 /* --- waiting ----------------------------------------------------------------------------- */
 
-/* Tell about an overflow: at most once in a unit, and once when nobody waits any more. */
+/* Call the overflow callback: at most once in a unit, and once when no call waits any longer. */
 static void tell_overflow (struct sno_gen *gen)
 {
     struct sno_overflow overflow = { .unix_ns = read_clock (gen) };
@@ -265,7 +259,7 @@ static void tell_overflow (struct sno_gen *gen)
     pthread_mutex_unlock (&gen->overflow_lock);
 }
 
-/* Count this call among the blocked ones, or no longer. */
+/* Update whether this call counts as blocked. */
 static void count_blocked (struct sno_gen *gen, bool *counted, bool blocked)
 {
     if (blocked != *counted) {
@@ -316,7 +310,7 @@ int sno_gen_make_at (struct sno_gen *gen, uint8_t meta, int64_t unix_ns, sno_t *
     return 0;
 }
 
-/* --- making, asking ---------------------------------------------------------------------- */
+/* --- creation, inspection ---------------------------------------------------------------- */
 
 void sno_gen_destroy (struct sno_gen *gen)
 {
@@ -330,8 +324,8 @@ void sno_gen_destroy (struct sno_gen *gen)
     }
 }
 
-/* The last sequence used in unit wall_hi.  A snapshot taken in another unit does not tell it: then
- * all are.
+/* The last sequence used in unit wall_hi. A snapshot that was taken in another unit does not contain it: then all
+ * sequences count as used.
  */
 static uint64_t last_sequence (const struct sno_snapshot *s)
 {
@@ -362,7 +356,7 @@ struct sno_gen *sno_gen_create (const struct sno_gen_config *config)
     gen->partition = s.partition;
     gen->min = s.sequence_min;
     gen->max = s.sequence_max;
-    gen->safe = s.wall_safe > 0 ? s.wall_safe : 0; /* unit 0 of no timeline: there lies the zero id */
+    gen->safe = s.wall_safe > 0 ? s.wall_safe : 0; /* no timeline has unit 0, which has the zero id */
     gen->drifts = s.drifts;
     atomic_init (&gen->hi, SNO_UNIT_MAX + 1);
     atomic_init (&gen->word, word_make ((uint64_t)s.wall_hi, s.drifts & 1 ? TICK_BIT : 0, last_sequence (&s)));
@@ -391,7 +385,7 @@ uint32_t sno_gen_cap (const struct sno_gen *gen)
     return gen->max - gen->min + 1U;
 }
 
-/* Whether the clock stands in the unit of 'word'. */
+/* Whether the clock is in the unit of 'word'. */
 static bool is_now (const struct sno_gen *gen, uint64_t word)
 {
     uint64_t unit;
@@ -424,7 +418,7 @@ void sno_gen_snapshot (struct sno_gen *gen, struct sno_snapshot *snapshot)
 
     pthread_mutex_lock (&gen->lock);
     uint64_t word = atomic_load_explicit (&gen->word, memory_order_acquire);
-    /* 'now' 0 reads as "not known" when the snapshot is restored */
+    /* in a restored snapshot 'now' 0 means "not known" */
     bool tell = now == word_unit (word) || now == 0;
     *snapshot = (struct sno_snapshot){
         .partition = gen->partition,

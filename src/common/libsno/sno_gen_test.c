@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* sno_gen_test.c - the generator: the scripts of the original (sno.json), limits, waiting, random
- * clocks
+/* sno_gen_test.c - the generator: the scripts of the original (sno.json), limits, waiting, random clocks
  *
- * Time is a script: each reading of the clock takes the next value, sleeping takes none.
+ * Time is a script: each reading of the clock takes the next value, and sleeping takes no time unless 'sleep_moves'.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -26,7 +25,7 @@ struct script {
     uint64_t unit[CLOCK_MAX]; /* successive readings; the last one repeats */
     size_t count, next;
     int64_t slept_ns;
-    bool sleep_moves; /* sleeping moves the reading by as much */
+    bool sleep_moves; /* sleeping advances the readings by the same time */
     int64_t offset_ns;
 };
 
@@ -73,7 +72,7 @@ static bool state_is (struct sno_gen *gen, struct script *clock, json_t *state)
     struct sno_snapshot s;
     struct script saved = *clock;
 
-    /* a snapshot tells the sequence only when the clock stands at wall_hi */
+    /* a snapshot contains the sequence only if the clock is in unit wall_hi */
     script_set (clock, (uint64_t)get_i (state, "wall_hi"));
     sno_gen_snapshot (gen, &s);
     *clock = saved;
@@ -124,7 +123,7 @@ static struct sno_gen *script_gen (json_t *row, struct script *clock)
     struct sno_time told = script_time (clock);
 
     if (sno_snapshot_parse (json, strlen (json), &config, NULL) < 0)
-        bail_out ("a snapshot in the vectors cannot be read");
+        bail_out ("cannot read a snapshot in the vectors");
     return sno_gen_create (&(struct sno_gen_config){ .start = config, .time = told });
 }
 
@@ -147,7 +146,7 @@ static bool script_holds (json_t *row)
     return good;
 }
 
-/* The original stores times outside the format modulo 2^39; here they are refused. */
+/* The original stores times outside the format modulo 2^39; this library refuses them. */
 static bool refuses_times (json_t *row)
 {
     struct script clock = { .count = 1 };
@@ -160,7 +159,7 @@ static bool refuses_times (json_t *row)
         sno_t id;
         script_load (&clock, json_object_get (step, "clock"));
         if (clock.unit[0] > SNO_UNIT_MAX) {
-            /* a count of units wrapped modulo 2^64 nanoseconds: a time before 2010 */
+            /* units before 2010 are negative, stored modulo 2^64 */
             int64_t unix_ns = (int64_t)(clock.unit[0] * (uint64_t)SNO_UNIT_NS + (uint64_t)SNO_EPOCH_NS);
             good = good && sno_gen_reserve (gen, 0, unix_ns, 1, &id, NULL) < 0 && errno == EOVERFLOW;
         }
@@ -185,12 +184,12 @@ static void test_scripts (json_t *vectors)
             tally (&t, NULL, script_holds (row));
         diag ("script %s", name);
     }
-    tally_end (&t, "same ids, same state after each call");
+    tally_end (&t, "same ids, and same state after each call");
 }
 
-/* --- ids for given times ----------------------------------------------------------------- */
+/* --- ids for specific times -------------------------------------------------------------- */
 
-/* From 2010 to the end of the format, which lies within second 3461327255. */
+/* Whether a time is from 2010 to the end of the format, which is within second 3461327255. */
 static bool new_at_fits (json_t *row)
 {
     int64_t s = get_i (row, "unix_s");
@@ -238,12 +237,13 @@ static void test_new_at (json_t *vectors)
             same = same && sno_gen_make_at (gen, 0, SNO_EPOCH_NS, &id) == 0
                    && sno_split (&id).sequence == json_integer_value (call);
         }
-        ok (same, "bounds %d-%d roll over as in the original", config.sequence_min, config.sequence_max);
+        ok (same, "with bounds %d-%d the sequence rolls over as in the original", config.sequence_min,
+            config.sequence_max);
         sno_gen_destroy (gen);
     }
     struct sno_gen *gen = sno_gen_create (NULL);
     sno_t id;
-    ok (sno_gen_make_at (gen, 0, 0, &id) < 0 && errno == EOVERFLOW, "1970 is refused, where the original wraps");
+    ok (sno_gen_make_at (gen, 0, 0, &id) < 0 && errno == EOVERFLOW, "1970 is refused; the original wraps");
     sno_gen_destroy (gen);
 }
 
@@ -256,17 +256,18 @@ static void test_used_up (void)
     int64_t t = SNO_EPOCH_NS + 100 * SNO_UNIT_NS + 1000000, wait = 0;
     sno_t id;
 
-    ok (sno_gen_reserve (gen, 7, t, 4, &id, NULL) == 4 && sno_split (&id).sequence == 0, "four of six are given");
+    ok (sno_gen_reserve (gen, 7, t, 4, &id, NULL) == 4 && sno_split (&id).sequence == 0,
+        "four of six ids are returned");
     ok (sno_gen_reserve (gen, 7, t, 4, &id, NULL) == 2 && sno_split (&id).sequence == 4, "then the last two");
     ok (sno_gen_reserve (gen, 7, t, 1, &id, &wait) < 0 && errno == EAGAIN && wait == 3000000,
-        "then none, and the wait is the rest of the unit");
+        "then no id is left, and the time to wait is the rest of the unit");
     ok (sno_gen_reserve (gen, 7, t + wait, 100, &id, NULL) == 6 && sno_split (&id).unit == 101,
-        "after that wait there are six more");
+        "after that time six more ids can be made");
     sno_gen_destroy (gen);
 
     gen = sno_gen_create (NULL);
-    ok (sno_gen_reserve (gen, 0, t, 1000000, &id, NULL) == 65536, "a unit holds 65536 ids");
-    ok (sno_gen_reserve (gen, 0, t, 1, &id, NULL) < 0 && errno == EAGAIN, "... and no more");
+    ok (sno_gen_reserve (gen, 0, t, 1000000, &id, NULL) == 65536, "a unit has 65536 ids");
+    ok (sno_gen_reserve (gen, 0, t, 1, &id, NULL) < 0 && errno == EAGAIN, "... and no further one");
     sno_gen_destroy (gen);
 }
 
@@ -277,17 +278,18 @@ static void test_clock_limits (void)
     sno_t id;
 
     ok (sno_gen_reserve (gen, 0, SNO_EPOCH_NS - 1, 1, &id, NULL) < 0 && errno == EOVERFLOW,
-        "a clock before 2010 is an error");
+        "a time before 2010 is EOVERFLOW");
     ok (sno_gen_reserve (gen, 0, end - 1, 1, &id, NULL) == 1 && sno_split (&id).unit == SNO_UNIT_MAX,
-        "the last unit works");
-    ok (sno_gen_reserve (gen, 0, end, 1, &id, NULL) < 0 && errno == EOVERFLOW, "a clock behind it is an error");
+        "ids of the last unit can be made");
+    ok (sno_gen_reserve (gen, 0, end, 1, &id, NULL) < 0 && errno == EOVERFLOW, "a time after it is EOVERFLOW");
     sno_gen_set_range (gen, 10, 20);
     ok (sno_gen_reserve (gen, 0, SNO_EPOCH_NS + 10 * SNO_UNIT_NS - 1, 1, &id, NULL) < 0 && errno == ERANGE,
-        "a time below the range is refused");
-    ok (sno_gen_reserve (gen, 0, SNO_EPOCH_NS + 10 * SNO_UNIT_NS, 1, &id, NULL) == 1, "its first unit is taken");
+        "a time below the range is ERANGE");
+    ok (sno_gen_reserve (gen, 0, SNO_EPOCH_NS + 10 * SNO_UNIT_NS, 1, &id, NULL) == 1,
+        "the first unit of the range is accepted");
     ok (sno_gen_reserve (gen, 0, SNO_EPOCH_NS + 20 * SNO_UNIT_NS, 1, &id, NULL) < 0 && errno == ERANGE,
-        "its end is refused");
-    ok (sno_gen_set_range (gen, 20, 10) < 0 && errno == EINVAL, "a range that runs backwards is refused");
+        "the end of the range is ERANGE");
+    ok (sno_gen_set_range (gen, 20, 10) < 0 && errno == EINVAL, "a range that ends before it begins is EINVAL");
     sno_gen_destroy (gen);
     ok (!sno_gen_create (&(struct sno_gen_config){ .start = { .wall_hi = -1 } }) && errno == EOVERFLOW
             && !sno_gen_create (&(struct sno_gen_config){ .start = { .wall_hi = (int64_t)SNO_UNIT_MAX + 1 } })
@@ -295,7 +297,7 @@ static void test_clock_limits (void)
         "walls outside the format are refused");
     ok (!sno_gen_create (&(struct sno_gen_config){ .start = { .sequence_min = 5, .sequence_max = 5 } })
             && errno == EINVAL,
-        "bad bounds are refused");
+        "invalid bounds are refused");
     sno_gen_destroy (NULL);
 }
 
@@ -327,21 +329,21 @@ static void test_waiting (void)
     sno_gen_on_overflow (gen, told_cb, &told);
     for (int i = 0; i < 6; i++)
         sno_gen_make (gen, 0, 0, &id);
-    ok (script.slept_ns == 0 && told.count == 0, "six ids of a pool of six take no waiting");
+    ok (script.slept_ns == 0 && told.count == 0, "six ids of a pool of six need no waiting");
     ok (sno_gen_try (gen, 0, &id, &wait) < 0 && errno == EAGAIN && wait == SNO_UNIT_NS && script.slept_ns == 0,
-        "the seventh would wait for a unit; the non-blocking call says so");
+        "for the seventh id the non-blocking call returns the time to the next unit");
     ok (sno_gen_make (gen, 0, SNO_UNIT_NS - 1, &id) < 0 && errno == EAGAIN && script.slept_ns == 0,
-        "a time limit below that returns at once");
+        "with a shorter timeout the call returns immediately");
     ok (sno_gen_make (gen, 0, SNO_UNIT_NS, &id) == 0 && script.slept_ns == SNO_UNIT_NS && sno_split (&id).unit == 101
             && sno_split (&id).sequence == 1,
-        "a sufficient one waits exactly a unit");
+        "with a sufficient timeout it waits exactly one unit");
     ok (told.count == 2 && told.overflow[0].blocked == 1 && told.overflow[0].ticks == 1 && told.overflow[1].blocked == 0
             && told.overflow[1].ticks == 5,
-        "the callback hears of one blocked call, and of the end");
+        "the callback reports one blocked call, and the end of the overflow");
     sno_gen_destroy (gen);
 }
 
-/* A clock that threads share; sleeping moves it. */
+/* A clock that threads share; sleeping advances it. */
 static int64_t shared_now (void *arg)
 {
     return atomic_load ((_Atomic int64_t *)arg);
@@ -396,9 +398,9 @@ static void test_crowd (void)
     sno_sort (crowd.ids, CROWD * CROWD_IDS);
     for (size_t i = 1; i < CROWD * CROWD_IDS; i++)
         repeated += sno_compare (&crowd.ids[i - 1], &crowd.ids[i]) == 0;
-    ok (repeated == 0, "%d threads that wait for a pool of six make no id twice", CROWD);
+    ok (repeated == 0, "%d threads that wait for a pool of six ids make no id twice", CROWD);
     ok (told.count > 1 && told.overflow[0].blocked > 0 && told.overflow[0].blocked <= CROWD && told.last.blocked == 0,
-        "the callback hears of calls that wait, and at last that none does");
+        "the callback reports blocked calls, and at the end that no call is blocked");
     sno_gen_destroy (crowd.gen);
 }
 
@@ -412,7 +414,7 @@ static void test_unsafe_past (void)
     sno_t id;
 
     ok (sno_gen_try (gen, 0, &id, &wait) < 0 && errno == ESTALE && wait == 10 * SNO_UNIT_NS,
-        "between the walls of both timelines the wait is up to the newest id's unit");
+        "between the walls of both timelines the time to wait is up to the newest id's unit");
     ok (sno_gen_make (gen, 0, -1, &id) == 0 && sno_split (&id).unit == 950 && sno_split (&id).tick == 1
             && script.slept_ns == 10 * SNO_UNIT_NS,
         "the blocking call sleeps that long, once, and does not swap timelines");
@@ -422,13 +424,13 @@ static void test_unsafe_past (void)
     config = (struct sno_snapshot){ .wall_hi = 1100, .wall_safe = 1000, .drifts = 1 };
     gen = sno_gen_create (&(struct sno_gen_config){ .start = config, .time = time });
     ok (sno_gen_make (gen, 0, -1, &id) == 0 && sno_split (&id).unit == 1001 && sno_split (&id).tick == 0,
-        "or up to the first unit that the other timeline has not used");
+        "above both walls it is up to the first unit that the other timeline has not used");
     sno_gen_destroy (gen);
 
     config = (struct sno_snapshot){ .wall_hi = 9, .wall_safe = (int64_t)SNO_UNIT_MAX };
     script_set (&script, 8);
     gen = sno_gen_create (&(struct sno_gen_config){ .start = config, .time = time });
-    ok (sno_gen_make (gen, 0, 1000, &id) < 0 && errno == ESTALE, "a time limit ends a wait for the past to pass");
+    ok (sno_gen_make (gen, 0, 1000, &id) < 0 && errno == ESTALE, "a timeout ends a wait for the clock to catch up");
     sno_gen_destroy (gen);
 }
 
@@ -446,34 +448,33 @@ static void test_snapshot (void)
     sno_gen_destroy (gen);
     gen = sno_gen_create (&(struct sno_gen_config){ .start = s, .time = time });
     ok (sno_gen_try (gen, 0, &id, NULL) == 0 && sno_compare (&id, &last) > 0,
-        "a generator made from a snapshot continues behind the last id in the same unit");
+        "a generator made from a snapshot continues after the last id in the same unit");
     script_set (&script, 51);
     sno_gen_snapshot (gen, &s);
     sno_gen_destroy (gen);
     script_set (&script, 50);
     gen = sno_gen_create (&(struct sno_gen_config){ .start = s, .time = time });
     ok (sno_gen_try (gen, 0, &last, NULL) < 0 && errno == EAGAIN,
-        "a snapshot of another unit forgot the sequence: the newest unit counts as used up");
+        "a snapshot of another unit has no sequence: the newest unit counts as used up");
     sno_gen_destroy (gen);
 
     ok (sno_snapshot_raise (&s, 60) == 0
             && (gen = sno_gen_create (&(struct sno_gen_config){ .start = s, .time = time })),
-        "a snapshot raised to unit 60");
+        "a snapshot is raised to unit 60");
     unsigned refused = 0;
     for (unsigned unit = 40; unit < 60; unit++) {
         script_set (&script, unit);
         refused += sno_gen_try (gen, 0, &id, NULL) < 0;
     }
     script_set (&script, 60);
-    ok (refused == 20 && sno_gen_try (gen, 0, &id, NULL) == 0, "... gives nothing below 60, on no timeline");
+    ok (refused == 20 && sno_gen_try (gen, 0, &id, NULL) == 0,
+        "... and its generator makes no id below 60 on either timeline");
     ok (sno_snapshot_raise (&s, 0) < 0 && sno_snapshot_raise (&s, SNO_UNIT_MAX + 1) < 0 && errno == EOVERFLOW,
-        "raising outside the format is refused");
+        "raising to a unit outside the format is refused");
     sno_gen_destroy (gen);
 }
 
-/* --- random clocks: small worlds, checked id by id
- * ------------------------------------------------
- */
+/* --- random clocks in small worlds: each id is checked ----------------------------------- */
 
 #define WORLD 64 /* units */
 
@@ -525,7 +526,7 @@ static void test_worlds (void)
 
     for (unsigned seed = 1; seed <= n; seed++)
         good += world_is_free_of_duplicates (seed);
-    ok (good == n, "%u worlds of 64 units with a clock that jumps and generators that restart: no id twice", n);
+    ok (good == n, "%u worlds of 64 units with jumping clocks and restarted generators make no id twice", n);
 }
 
 static void test_arguments (void)
@@ -535,20 +536,20 @@ static void test_arguments (void)
     sno_t id = { { 9 } };
 
     ok (sno_gen_reserve (gen, 0, t, 0, &id, NULL) == -1 && errno == EINVAL && id.bytes[0] == 9,
-        "no ids at all are not to be had");
+        "a request for 0 ids is EINVAL");
     ok (sno_gen_reserve (gen, 0, t, 1, &id, NULL) == 1 && sno_split (&id).sequence == 0
             && sno_gen_reserve (gen, 0, t, 1, &id, NULL) == 1 && sno_split (&id).sequence == 1,
-        "... and to have asked for them changes nothing");
+        "... and changes nothing");
     ok (sno_gen_set_range (gen, 0, SNO_UNIT_MAX + 2) == -1 && errno == EOVERFLOW
             && sno_gen_set_range (gen, 0, UINT64_MAX) == -1 && errno == EOVERFLOW && sno_gen_set_range (gen, 2, 1) == -1
             && errno == EINVAL,
-        "a range ends behind the last unit, and not before it begins");
+        "ranges that end after the last unit or before they begin are refused");
     ok (sno_gen_set_range (gen, 0, SNO_UNIT_MAX + 1) == 0 && sno_gen_reserve (gen, 0, t, 1, &id, NULL) == 1,
-        "all of time is a range");
+        "a range may cover the whole time of the format");
     sno_gen_destroy (gen);
 }
 
-/* By the system's clock: ids may be made in 100 ms, and 1 s is allowed for it. */
+/* With the system's clock: the first id can be made in 100 ms, and the timeout is 1 s. */
 static void test_signals (void)
 {
     struct sno_snapshot start = { .partition = 7 };
@@ -559,17 +560,17 @@ static void test_signals (void)
     clock_gettime (CLOCK_REALTIME, &ts);
     if (sno_unit_at (ts.tv_sec * INT64_C (1000000000) + ts.tv_nsec, &unit) < 0
         || sno_snapshot_raise (&start, unit + 25) < 0)
-        bail_out ("the clock is beyond sno");
+        bail_out ("the system's clock is outside the format of sno");
     struct sno_gen *gen = sno_gen_create (&(struct sno_gen_config){ .start = start });
     signals_every (1000);
     int rc = sno_gen_make (gen, 0, INT64_C (1000000000), &id);
     signals_every (0);
-    ok (rc == 0 && signals_came > 0, "signals that interrupt a nap do not shorten the wait (%d came)",
+    ok (rc == 0 && signals_came > 0, "signals that interrupt sleeping do not shorten the wait (%d arrived)",
         (int)signals_came);
     sno_gen_destroy (gen);
 }
 
-/* What a child process gets of all that makes ids: errno, or 0. */
+/* The errno of an attempt to make ids in a child process, in one of four ways; 0: an id was made. */
 static int child_gets (struct sno_gen *gen, int64_t t, int way)
 {
     int status = 0, rc = -1;
@@ -602,12 +603,12 @@ static void test_fork (void)
 
     for (int way = 0; way < 4; way++)
         refused += child_gets (gen, t, way) == EPERM;
-    ok (refused == 4, "a child process, which would make its parent's ids, makes none");
-    ok (sno_gen_reserve (gen, 0, t, 1, &id, NULL) == 1, "its parent goes on");
+    ok (refused == 4, "a child process makes no ids, since they would be its parent's");
+    ok (sno_gen_reserve (gen, 0, t, 1, &id, NULL) == 1, "the parent process can continue");
     sno_gen_destroy (gen);
 }
 
-/* Where the kernel wipes no pages, process ids tell a child. */
+/* If the kernel does not wipe pages, a child process is detected by its process id. */
 static void test_fork_told_by_ids (void)
 {
     int64_t t = SNO_EPOCH_NS + 100 * SNO_UNIT_NS;
@@ -617,13 +618,13 @@ static void test_fork_told_by_ids (void)
     no_wiping = true;
     struct sno_gen *gen = sno_gen_create (NULL);
     ok (sno_gen_reserve (gen, 0, t, 1, &id, NULL) == 1 && sno_gen_make_at (gen, 0, t, &id) == 0,
-        "where no pages are wiped ids are made");
+        "without wiped pages ids are made");
     generation++;
     refused += sno_gen_reserve (gen, 0, t, 1, &id, NULL) < 0 && errno == EPERM;
     refused += sno_gen_try (gen, 0, &id, NULL) < 0 && errno == EPERM;
     refused += sno_gen_make (gen, 0, 0, &id) < 0 && errno == EPERM;
     refused += sno_gen_make_at (gen, 0, t, &id) < 0 && errno == EPERM;
-    ok (refused == 4, "... but not in a process with another id");
+    ok (refused == 4, "... except in a process with another id");
     generation--;
     no_wiping = false;
     sno_gen_destroy (gen);
@@ -632,14 +633,14 @@ static void test_fork_told_by_ids (void)
 static void test_no_memory (void)
 {
     countdown = 0;
-    ok (!sno_gen_create (NULL) && errno == ENOMEM && failures == 1, "without memory there is no generator");
+    ok (!sno_gen_create (NULL) && errno == ENOMEM && failures == 1, "without memory a generator cannot be made");
     no_pages = true;
     errno = 0;
     ok (!sno_gen_create (NULL) && errno == ENOMEM, "... nor without a page");
     no_pages = false;
 }
 
-/* --- threads that come in between: what they do is done while this one reads the clock --------- */
+/* --- other threads act while this one reads the clock ------------------------------------------ */
 
 struct between {
     struct sno_gen *gen;
@@ -662,7 +663,7 @@ static int64_t between_now (void *arg)
     return unit_ns (b->mine);
 }
 
-/* Make an id at unit 'mine' while another thread makes one at 'theirs', both after one at 100. */
+/* Make an id at unit 'mine' while another thread makes one at unit 'theirs', both after one at unit 100. */
 static sno_t make_between (uint64_t theirs, uint64_t mine, int *readings)
 {
     struct between b = { .theirs = theirs, .mine = mine };
@@ -671,7 +672,7 @@ static sno_t make_between (uint64_t theirs, uint64_t mine, int *readings)
     b.gen = sno_gen_create (&(struct sno_gen_config){ .time = { between_now, NULL, &b } });
     sno_gen_reserve (b.gen, 0, unit_ns (100), 1, &id, NULL);
     if (sno_gen_try (b.gen, 0, &id, NULL) < 0)
-        bail_out ("no id is made");
+        bail_out ("cannot make an id");
     *readings = b.readings;
     sno_gen_destroy (b.gen);
     return id;
@@ -689,11 +690,13 @@ static void test_lost_races (void)
     int readings;
     sno_t id = make_between (100, 100, &readings);
 
-    ok (is_id (&id, 100, 0, 2) && readings == 1, "an id made meanwhile in the same unit takes a sequence");
+    ok (is_id (&id, 100, 0, 2) && readings == 1,
+        "after an id of another thread in the same unit the next sequence is used");
     id = make_between (101, 102, &readings);
-    ok (is_id (&id, 102, 0, 0) && readings == 2, "after one of another unit the clock is read anew");
+    ok (is_id (&id, 102, 0, 0) && readings == 2,
+        "after an id of another thread in another unit the clock is read again");
     id = make_between (50, 60, &readings);
-    ok (is_id (&id, 60, 1, 0) && readings == 2, "timelines that were swapped meanwhile are not swapped again");
+    ok (is_id (&id, 60, 1, 0) && readings == 2, "timelines that another thread has swapped are not swapped again");
 }
 
 static void test_asking (void)
@@ -702,14 +705,14 @@ static void test_asking (void)
     struct sno_gen *gen = sno_gen_create (&(struct sno_gen_config){ .time = script_time (&script) });
     sno_t id;
 
-    ok (sno_gen_len (gen) == 0 && sno_gen_sequence (gen) == 0, "a new generator has issued nothing");
+    ok (sno_gen_len (gen) == 0 && sno_gen_sequence (gen) == 0, "a new generator has made no ids");
     for (int i = 0; i < 3; i++)
         sno_gen_try (gen, 0, &id, NULL);
-    ok (sno_gen_len (gen) == 3 && sno_gen_sequence (gen) == 2, "then three ids of the unit");
+    ok (sno_gen_len (gen) == 3 && sno_gen_sequence (gen) == 2, "three ids of the unit are counted");
     script_set (&script, 101);
-    ok (sno_gen_len (gen) == 0 && sno_gen_sequence (gen) == 0, "and none of the next");
+    ok (sno_gen_len (gen) == 0 && sno_gen_sequence (gen) == 0, "no id of the next unit is counted");
     script.offset_ns = -101 * SNO_UNIT_NS - 1;
-    ok (sno_gen_len (gen) == 0 && sno_gen_sequence (gen) == 0, "nor before 2010");
+    ok (sno_gen_len (gen) == 0 && sno_gen_sequence (gen) == 0, "no id is counted before 2010");
     sno_gen_destroy (gen);
 
     id = (sno_t){ { 0 } };

@@ -3,8 +3,8 @@
 
 /* sno_snapshot.c - the state of a generator as a value and as JSON
  *
- * The JSON form is an object of eight whole numbers, one of them as a pair of bytes; reading takes
- * those names and nothing else, because a state that is misread makes ids twice.
+ * The JSON form is an object of eight integers, one of them as a pair of bytes. Reading accepts exactly these names,
+ * because a state that is read wrongly would make ids twice.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -68,7 +68,7 @@ int sno_snapshot_format (const struct sno_snapshot *s, char *buf, size_t size)
     return len;
 }
 
-/* --- reading: a cursor, and functions that move it and return false where they cannot ---- */
+/* --- reading: functions that advance a cursor, or return false --------------------------- */
 
 struct cursor {
     const char *at;
@@ -82,7 +82,7 @@ static void skip_blanks (struct cursor *c)
         c->at++;
 }
 
-/* Take 'token' (one character) and the blanks around it. */
+/* Take 'token' (one character), and blanks around it. */
 static bool take (struct cursor *c, char token)
 {
     skip_blanks (c);
@@ -93,7 +93,7 @@ static bool take (struct cursor *c, char token)
     return true;
 }
 
-/* A whole number of 0 to 'max', or of the type if that is INT64_MAX; no leading zeros (RFC 8259 6). */
+/* An integer from 0 to 'max', or any int64_t if that is INT64_MAX; no leading zeros (RFC 8259 6). */
 static bool take_number (struct cursor *c, int64_t max, int64_t *value)
 {
     bool negative = max == INT64_MAX && c->at < c->end && *c->at == '-';
@@ -117,10 +117,10 @@ static bool take_number (struct cursor *c, int64_t max, int64_t *value)
 enum { PARTITION, SEQUENCE_MIN, SEQUENCE_MAX, SEQUENCE, NOW, WALL_HI, WALL_SAFE, DRIFTS, MEMBERS };
 
 static const struct member {
-    const char *name; /* in its quotes */
+    const char *name; /* with its quotes */
     int64_t max;
 } members[MEMBERS] = {
-    [PARTITION] = { "\"partition\"", UINT8_MAX }, /* of each of two */
+    [PARTITION] = { "\"partition\"", UINT8_MAX }, /* of each of two bytes */
     [SEQUENCE_MIN] = { "\"sequenceMin\"", UINT16_MAX },
     [SEQUENCE_MAX] = { "\"sequenceMax\"", UINT16_MAX },
     [SEQUENCE] = { "\"sequence\"", UINT32_MAX },

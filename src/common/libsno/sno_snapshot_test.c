@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* sno_snapshot_test.c - bounds and JSON of a generator's state, against the golden vectors
- * (sno.json)
- */
+/* sno_snapshot_test.c - bounds and JSON of a generator's state, compared with the golden vectors (sno.json) */
 #include <errno.h>
 #include <string.h>
 
@@ -37,7 +35,7 @@ static bool bounds_row_holds (json_t *row)
     return good;
 }
 
-/* The reason that ours gives for the original's, which says "at least 4" and means 6. */
+/* Whether our reason corresponds to the original's, which says "at least 4" and means 6. */
 static bool reason_fits (json_t *row)
 {
     json_t *in = json_object_get (row, "in");
@@ -67,9 +65,9 @@ static void test_bounds (json_t *vectors)
             reasons += reason_fits (row);
         }
     }
-    tally_end (&t, "same bounds, same refusals, the input is left alone");
+    tally_end (&t, "same bounds, same refusals, and the input is unchanged");
     ok (reasons == refused && refused > 0,
-        "each refusal has the same reason; the least pool is called 6, where the original says 4");
+        "each refusal has the same reason; the minimal pool is 6, where the original says 4");
 }
 
 static void test_json (json_t *vectors)
@@ -106,7 +104,7 @@ static void test_partition (json_t *vectors)
                    && read.partition == get_i (row, "as_uint16")
                    && (uint32_t)read.partition << 16 == get_i (row, "internal_u32"));
     }
-    tally_end (&t, "two bytes, the higher first");
+    tally_end (&t, "two bytes, the higher one first");
 }
 
 static void test_extremes (void)
@@ -119,18 +117,18 @@ static void test_extremes (void)
     ok (len < SNO_SNAPSHOT_TEXT_MAX && strlen (json) == len, "the longest snapshot fits");
     ok (sno_snapshot_format (&s, json, len) < 0 && errno == ENOSPC && strlen (json) == len
             && sno_snapshot_format (&s, json, len + 1) == (int)len,
-        "in as many bytes as it has with its NUL, and not in one less");
+        "formatting needs space for the text and its NUL");
     ok (sno_snapshot_parse (json, len, &read, NULL) == 0 && read.now == INT64_MIN && read.sequence == UINT32_MAX
             && read.wall_safe == INT64_MIN,
-        "the extremes are read back");
+        "extreme values can be read");
     for (size_t n = 0; n < len; n++)
         cut += sno_snapshot_parse (json, n, &read, NULL) < 0 && errno == EINVAL;
-    ok (cut == len, "the text cut anywhere is refused");
+    ok (cut == len, "a text that is cut at any byte is refused");
 }
 
 static const struct {
     const char *json;
-    int errnum; /* 0: good */
+    int errnum; /* 0: valid */
     size_t pos;
 } texts[] = {
     { "{}", 0, 0 },

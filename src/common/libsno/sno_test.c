@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* sno_test.c - values, stored forms and partitions, against the golden vectors of the original
- * (sno.json)
- */
+/* sno_test.c - values, stored forms and partitions, compared with the golden vectors of the original (sno.json) */
 #include <errno.h>
 #include <string.h>
 
@@ -54,10 +52,10 @@ static void test_codec (json_t *vectors)
 
     json_array_foreach (vectors_section (vectors, "codec"), i, row)
         tally (&t, NULL, codec_row_holds (row));
-    tally_end (&t, "every id splits, joins, prints and reads in all forms");
+    tally_end (&t, "each id can be split, joined, written and read in all forms");
 }
 
-/* What our function for the original's 'fn' does with the input. */
+/* Calls our function that corresponds to the original's 'fn'. */
 static int parse (const char *fn, json_t *row, sno_t *id)
 {
     uint8_t bytes[256];
@@ -82,7 +80,7 @@ static int parse (const char *fn, json_t *row, sno_t *id)
     return -1;
 }
 
-/* A document {"id":TOKEN}: find the token as a JSON reader does, then read it. */
+/* A document {"id":TOKEN}: find the token with a JSON reader, then parse it. */
 static int parse_document (json_t *row, sno_t *id)
 {
     json_t *document = json_loads (get_s (row, "input_text"), 0, NULL);
@@ -128,13 +126,13 @@ static void test_parse (json_t *vectors)
     json_array_foreach (vectors_section (vectors, "parse"), i, row) {
         const char *text = get_s (row, "input_text");
         if (quotes_missing (row))
-            tally (&t, "the original takes a JSON token without its quotes",
+            tally (&t, "the original accepts a JSON token without its quotes",
                    sno_json_parse (text, strlen (text), &id, NULL) < 0 && errno == EINVAL);
         else
             tally (&t, NULL, parse_row_holds (row));
     }
     tally_end (&t, "same ids, same errors, same receivers");
-    ok (t.excepted[0].count > 0, "... and rows of the exception");
+    ok (t.excepted[0].count > 0, "... with rows of the exception");
 }
 
 static void test_invalid_chars (json_t *vectors)
@@ -151,7 +149,7 @@ static void test_invalid_chars (json_t *vectors)
         while (expected < len && (text[expected] & 0x80) == 0
                && memchr ("23456789abcdefghijklmnopqrstuvwx", text[expected], 32))
             expected++;
-        tally (&t, "the original takes characters of no alphabet",
+        tally (&t, "the original accepts characters outside the alphabet",
                sno_parse (text, len, &id, &pos) < 0 && errno == EINVAL && pos == expected && same (&id, &before));
     }
     tally_end (&t, "refused at their position");
@@ -201,10 +199,10 @@ static void test_partitions (json_t *vectors)
         for (; j < 65536; j++)
             sno_partitions_deal (&pool, &partition);
         ok (good == 6 && partition == get_i (row, "the_65536th"),
-            "seed %d deals the partitions of section auto_partition, the last one too", (int)get_i (row, "seed"));
+            "seed %d deals the partitions of section auto_partition, including the last one", (int)get_i (row, "seed"));
         ok (sno_partitions_deal (&pool, &partition) < 0 && errno == ENOSPC
                 && sno_partitions_deal (&pool, &partition) < 0 && errno == ENOSPC,
-            "... and none after the 65536th");
+            "... and no partition after the 65536th");
     }
 }
 
@@ -230,11 +228,12 @@ static void test_limits (void)
     ok (sno_unit_at (SNO_EPOCH_NS, &unit) == 0 && unit == 0, "2010 begins with unit 0");
     ok (sno_unit_at (SNO_EPOCH_NS + SNO_UNIT_NS - 1, &unit) == 0 && unit == 0, "units are rounded down");
     ok (sno_unit_at (SNO_EPOCH_NS - 1, &unit) < 0 && errno == EOVERFLOW,
-        "a nanosecond before 2010 is refused, where the original wraps");
+        "a time one nanosecond before 2010 is refused; the original wraps");
     int64_t end = SNO_EPOCH_NS + (int64_t)(SNO_UNIT_MAX + 1) * SNO_UNIT_NS;
-    ok (sno_unit_at (end - 1, &unit) == 0 && unit == SNO_UNIT_MAX, "2079-09-07T15:47:35.551999999Z is the end");
-    ok (sno_unit_at (end, &unit) < 0 && errno == EOVERFLOW, "a nanosecond later is refused");
-    ok (sno_unit_at (INT64_MIN, &unit) < 0 && sno_unit_at (INT64_MAX, &unit) < 0, "so are the extremes of time");
+    ok (sno_unit_at (end - 1, &unit) == 0 && unit == SNO_UNIT_MAX, "2079-09-07T15:47:35.551999999Z is the last time");
+    ok (sno_unit_at (end, &unit) < 0 && errno == EOVERFLOW, "a time one nanosecond later is refused");
+    ok (sno_unit_at (INT64_MIN, &unit) < 0 && sno_unit_at (INT64_MAX, &unit) < 0,
+        "the smallest and the largest int64_t are refused");
 }
 
 static void test_range (void)
@@ -245,11 +244,12 @@ static void test_range (void)
     ok (sno_range (t, t + 2 * SNO_UNIT_NS, &lower, &upper) == 0
             && is_hex (lower.bytes, SNO_SIZE, "000000000a0000000000")
             && is_hex (upper.bytes, SNO_SIZE, "000000000e0000000000"),
-        "the keys of [5, 7) are unit 5 and unit 7 with all else zero");
+        "the keys of [5, 7) are units 5 and 7 with all other fields zero");
     ok (sno_range (t, t, &lower, &upper) == 0 && same (&lower, &upper), "an empty interval has equal keys");
-    ok (sno_range (t, t - 1, &lower, &upper) < 0 && errno == EINVAL, "an interval that runs backwards is refused");
+    ok (sno_range (t, t - 1, &lower, &upper) < 0 && errno == EINVAL,
+        "an interval that ends before it begins is refused");
     ok (sno_range (SNO_EPOCH_NS - 1, t, &lower, &upper) < 0 && errno == EOVERFLOW,
-        "an interval from before 2010 is refused");
+        "an interval that begins before 2010 is refused");
 }
 
 static void test_errpos (void)
@@ -259,23 +259,24 @@ static void test_errpos (void)
     const char *good = "\"brpk4q72xwf2m63l\"";
     char token[SNO_JSON_TEXT_MAX];
 
-    ok (sno_parse ("brpk4q72", 8, &id, &pos) < 0 && errno == EMSGSIZE && pos == 8, "a short text ends at fault");
+    ok (sno_parse ("brpk4q72", 8, &id, &pos) < 0 && errno == EMSGSIZE && pos == 8,
+        "the error of a short text is at its end");
     ok (sno_parse ("brpk4q72xwf2m63l2", 17, &id, &pos) < 0 && errno == EMSGSIZE && pos == 16,
-        "a long text is at fault behind its 16th character");
+        "the error of a long text is after its 16th character");
     for (size_t i = 0; i < 18; i++) {
         memcpy (token, good, sizeof (token));
         token[i] = '!';
         ok (sno_json_parse (token, 18, &id, &pos) < 0 && errno == EINVAL && pos == i,
-            "a wrong character %zu of a JSON token is found", i);
+            "wrong character %zu of a JSON token is reported", i);
     }
     memset (token, '#', sizeof (token));
     sno_parse (good + 1, SNO_TEXT_LEN, &id, NULL);
     ok (sno_json_format (&id, token, 18) < 0 && errno == ENOSPC && sno_json_format (&(sno_t){ { 0 } }, token, 4) < 0
             && errno == ENOSPC && token[0] == '#' && sno_json_format (&(sno_t){ { 0 } }, token, 5) == 4,
         "a buffer that is too small for a token is ENOSPC and stays untouched");
-    ok (sno_json_parse ("NULL", 4, &id, &pos) < 0 && errno == EMSGSIZE, "null is lower case");
+    ok (sno_json_parse ("NULL", 4, &id, &pos) < 0 && errno == EMSGSIZE, "null in upper case is refused");
     ok (sno_from_sql (SNO_SQL_TEXT, "BRPK4Q72XWF2M63L", 16, &id) < 0 && errno == EINVAL && sno_is_zero (&id),
-        "a column with foreign characters gives the zero id and an error");
+        "a column with invalid characters gives the zero id and an error");
 }
 
 int main (void)

@@ -3,12 +3,11 @@
 
 /* sno_text.c - base 32 text of an id: each half of 5 bytes is 8 characters of 5 bits
  *
- * The alphabet is two runs of ASCII, 2-9 and a-x, so a value becomes a character by two additions,
- * and a character is checked by two comparisons: that is what makes the vector forms short.  They
- * are the same instructions compiled twice, as SSSE3 and, without the register copies, as AVX2;
- * all forms must agree on every input.  The choice is made in each call from what the compiler's
- * runtime found at start-up: a load and a test.  The AVX2 form is part of the functions that choose: a call more would
- * take a tenth of the time, and one through a pointer set at start-up (ifunc) more than that.
+ * The alphabet consists of two runs of ASCII, 2-9 and a-x, so a value becomes a character with two additions, and a
+ * character is checked with two comparisons. This keeps the vector forms short. They are the same source compiled
+ * twice: as SSSE3, and without the register copies as AVX2. All forms must agree on all input. Each call chooses a form
+ * by what the compiler's runtime found at start-up: a load and a test. The AVX2 form is inlined in the functions that
+ * choose: another call would add a tenth to the time, and a pointer set at start-up (ifunc) even more.
  */
 #include "idtree/sno.h"
 #include "libutil/be.h"
@@ -75,7 +74,7 @@ static bool decode_plain (const char *text, sno_t *id)
 
 #define VECTOR_FORMS 1
 
-/* A piece of a vector form: becomes part of the function that calls it, for the target of that. */
+/* A part of a vector form, inlined in its caller and compiled for the caller's target. */
 #define VECTOR_INLINE static inline __attribute__ ((always_inline, target ("ssse3")))
 #define ALL(v)                                         \
     {                                                  \
@@ -86,17 +85,17 @@ static bool decode_plain (const char *text, sno_t *id)
 struct constants {
     int16_t shifts[8];     /* 1 << 5k mod 8 */
     int8_t head_pairs[16]; /* bytes 5k/8 + 1 and 5k/8 of the first half */
-    int8_t tail_pairs[16]; /* ... of the second, among bytes 2-9 */
+    int8_t tail_pairs[16]; /* ... of the second half, among bytes 2-9 */
     int8_t last_value[16], low_digit[16], gap[16];
     int8_t last_digit[16], to_letter[16], to_top[16];
     int8_t join_10[16]; /* two values to 10 bits: * 32, + */
-    int16_t join_20[8]; /* two of those to 20: * 1024, +; the higher 20 lie 4 bits up */
+    int16_t join_20[8]; /* two of those to 20: * 1024, +; the higher 20 are 4 bits up */
     int8_t high[16], low[16];
 } __attribute__ ((aligned (16)));
 
-/* They are taken from memory, which costs an instruction that uses them nothing.  A compiler that sees their values
- * builds them anew in each call, so it is told that they are used and may be changed by what it can't see; the loader
- * makes them read-only.
+/* Loading the constants from memory as operands is free. A compiler that knows their values would construct them in
+ * each call, so the attributes make it assume that the values are used and may change elsewhere; the loader makes them
+ * read-only.
  */
 static __attribute__ ((used, section (".data.rel.ro"))) struct constants constants = {
     .shifts = { 1 << 0, 1 << 5, 1 << 2, 1 << 7, 1 << 4, 1 << 1, 1 << 6, 1 << 3 },
@@ -114,10 +113,9 @@ static __attribute__ ((used, section (".data.rel.ro"))) struct constants constan
     .low = { -1, -1, 6, 5, 4, -1, -1, 14, 6, 5, 4, -1, -1, 14, 13, 12 },
 };
 
-/* Character k of a half is the 5 bits from bit 5k: they lie in the 16 bits of bytes 5k/8 and 5k/8
- * + 1.  Each pair goes to a lane of its own, is shifted left by 5k mod 8 (a multiplication, for
- * the lanes differ) so that the 5 bits are on top, and down by 11.  The 8 lanes of each half
- * become 8 bytes.
+/* Character k of a half is the 5 bits from bit 5k on, which are in the 16 bits of bytes 5k/8 and 5k/8 + 1. Each pair of
+ * bytes goes to its own lane, is shifted left by 5k mod 8 (with a multiplication, since the lanes differ) so that the 5
+ * bits are on top, and shifted down by 11. The 8 lanes of each half become 8 bytes.
  */
 VECTOR_INLINE __m128i split_half (__m128i bytes, __m128i pairs, __m128i shifts)
 {
@@ -139,9 +137,9 @@ VECTOR_INLINE void encode_vector (const sno_t *id, char *text)
     _mm_storeu_si128 ((__m128i *)text, values);
 }
 
-/* What is above '9' should be a letter, anything else a digit.  So the distance from the first of
- * its kind tells: it is below 0 or above that of the last letter if and only if a character is
- * wrong. A saturated addition makes the top bit of both.
+/* A character above '9' must be a letter, any other a digit. A character is wrong if and only if its distance from the
+ * first character of its kind is below 0 or above the distance of the last letter. A saturated addition sets the top
+ * bit in both cases.
  */
 VECTOR_INLINE bool all_good (__m128i digits, __m128i letters, const struct constants *k)
 {
@@ -149,9 +147,9 @@ VECTOR_INLINE bool all_good (__m128i digits, __m128i letters, const struct const
     return _mm_movemask_epi8 (_mm_adds_epu8 (offset, LOAD (k->to_top))) == 0;
 }
 
-/* Values of 5 bits are joined to 10 and 20 by two multiply-and-add steps.  20 and 20 bits become 5
- * bytes by taking 3 bytes of each, which share the one in the middle.  Bytes 0-7 and 2-9 of the id
- * are stored, since two halves of a register cost less than 8 bytes and 2.
+/* Two multiply-and-add steps join values of 5 bits to 10 and then 20 bits. Two times 20 bits become 5 bytes: 3 bytes of
+ * each, which share the middle one. Bytes 0-7 and 2-9 of the id are stored, since storing two halves of a register is
+ * faster than storing 8 bytes and 2.
  */
 VECTOR_INLINE bool decode_vector (const char *text, sno_t *id)
 {
@@ -181,7 +179,7 @@ __attribute__ ((noinline, target ("ssse3"))) static bool decode_ssse3 (const cha
     return decode_vector (text, id);
 }
 
-/* Where AVX2 is not found. */
+/* Used without AVX2. */
 static void encode_second (const sno_t *id, char *text)
 {
     if (__builtin_cpu_supports ("ssse3"))
@@ -195,8 +193,8 @@ static bool decode_second (const char *text, sno_t *id)
     return __builtin_cpu_supports ("ssse3") ? decode_ssse3 (text, id) : decode_plain (text, id);
 }
 
-/* Whether AVX2 is found.  Nothing of what is done then can come before the test: all of it needs something
- * from memory, which the asm might have changed.
+/* Whether AVX2 is available. No AVX2 instruction can be moved before this test: each of them needs data from memory,
+ * which the asm might have changed.
  */
 static inline bool best_works (void)
 {
@@ -209,7 +207,7 @@ static inline bool best_works (void)
 #define encode_best encode_vector
 #define decode_best decode_vector
 
-/* Wherever else the linker puts a function, it may take an eighth more time. */
+/* Without this alignment a function may need an eighth more time. */
 #define CHOOSES __attribute__ ((target ("avx2"), aligned (64)))
 
 #else
@@ -225,7 +223,7 @@ static inline bool best_works (void)
 
 /* --- the choice ------------------------------------------------------------------------------ */
 
-/* All but the best form where it works and nothing is wrong.  Apart, so that the choice needs no frame. */
+/* All cases except the fast form without errors. Not inlined, so that the functions that choose need no stack frame. */
 #define ELSEWHERE __attribute__ ((noinline, cold)) static
 
 ELSEWHERE int format_elsewhere (const sno_t *id, char *buf, size_t size)

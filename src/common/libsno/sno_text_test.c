@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* sno_text_test.c - all ways to convert agree, on good and on hostile input */
+/* sno_text_test.c - all implementations of the conversion agree, on valid and on invalid input */
 #include <string.h>
 
 #include "libsno/sno_text.c" /* each form by itself */
@@ -24,8 +24,8 @@ static const struct form {
     const char *name;
     void (*encode) (const sno_t *id, char *text);
     bool (*decode) (const char *text, sno_t *id);
-} chosen = { "what is chosen here", encode_chosen, decode_chosen },
-  second = { "what is chosen without AVX2", encode_second, decode_second };
+} chosen = { "the implementation chosen here", encode_chosen, decode_chosen },
+  second = { "the implementation chosen without AVX2", encode_second, decode_second };
 #ifdef VECTOR_FORMS
 static const struct form ssse3 = { "SSSE3", encode_ssse3, decode_ssse3 };
 #endif
@@ -57,7 +57,7 @@ static bool encodes_like_plain (const struct form *form, const sno_t *id)
     return !memcmp (text, expected, sizeof (text)) && form->decode (text, &read) && !memcmp (&read, id, sizeof (read));
 }
 
-/* Every bit alone, every bit missing, and random ids. */
+/* Each single bit set, each single bit cleared, and random ids. */
 static void test_encode (const struct form *form)
 {
     uint64_t state = 1;
@@ -75,10 +75,10 @@ static void test_encode (const struct form *form)
         sno_t id = random_id (&state);
         good += encodes_like_plain (form, &id);
     }
-    ok (good == n, "%s writes and reads %u ids as the plain form does", form->name, n);
+    ok (good == n, "%s writes and reads %u ids like the plain form", form->name, n);
 }
 
-/* Each of the 256 bytes in each of the 16 places. */
+/* Each of the 256 bytes at each of the 16 positions. */
 static void test_decode (const struct form *form)
 {
     unsigned agreed = 0, taken = 0;
@@ -95,8 +95,8 @@ static void test_decode (const struct form *form)
             agreed += same && (good || !memcmp (&id, &untouched, sizeof (id)));
             taken += good;
         }
-    ok (agreed == 16 * 256, "%s judges every byte in every place as the plain form does", form->name);
-    ok (taken == 16 * 32, "... and that takes 32 of them in each");
+    ok (agreed == 16 * 256, "%s accepts and refuses each byte at each position like the plain form", form->name);
+    ok (taken == 16 * 32, "... and accepts 32 bytes at each position");
 }
 
 static void test_form (const struct form *form)
@@ -120,7 +120,7 @@ static void test_room (format_f format, const char *name)
         refused += format (&id, text, size) < 0 && errno == ENOSPC && !memcmp (text, untouched, sizeof (text));
     ok (refused == SNO_TEXT_MAX, "%s: a buffer that is too small is ENOSPC and stays untouched", name);
     ok (format (&id, text, sizeof (text)) == SNO_TEXT_LEN && strlen (text) == SNO_TEXT_LEN,
-        "... else it gets text and NUL");
+        "... and a sufficient one gets the text and its NUL");
 }
 
 static void test_fault (parse_f parse, const char *name)
@@ -136,11 +136,12 @@ static void test_fault (parse_f parse, const char *name)
         good += parse (text, SNO_TEXT_LEN, &id, &pos) < 0 && errno == EINVAL && pos == place;
         text[place] ^= 0x80;
     }
-    ok (good == SNO_TEXT_LEN, "%s: a bad character is EINVAL at its place", name);
+    ok (good == SNO_TEXT_LEN, "%s: a wrong character is EINVAL at its position", name);
     ok (parse (text, 17, &id, &pos) < 0 && errno == EMSGSIZE && pos == 16 && parse (text, 3, &id, &pos) < 0
             && errno == EMSGSIZE && pos == 3 && !memcmp (&id, &untouched, sizeof (id)),
-        "%s: another length is EMSGSIZE", name);
-    ok (parse (text, 16, &id, NULL) == 0 && memcmp (&id, &untouched, sizeof (id)), "... and 16 good ones are an id");
+        "%s: a text of another length is EMSGSIZE", name);
+    ok (parse (text, 16, &id, NULL) == 0 && memcmp (&id, &untouched, sizeof (id)),
+        "... and a text of 16 valid characters is an id");
 }
 
 int main (void)
@@ -153,13 +154,13 @@ int main (void)
     else
         skip (ssse3.name, "not on this processor");
 #endif
-    test_room (sno_format, "what is called");
-    test_room (format_elsewhere, "its second choice");
-    test_fault (sno_parse, "what is called");
-    test_fault (parse_elsewhere, "its second choice");
+    test_room (sno_format, "the public function");
+    test_room (format_elsewhere, "its fallback");
+    test_fault (sno_parse, "the public function");
+    test_fault (parse_elsewhere, "its fallback");
     char text[SNO_TEXT_MAX];
     memset (text, '#', sizeof (text));
     sno_format (&(sno_t){ { 0 } }, text, sizeof (text));
-    ok (!strcmp (text, "2222222222222222"), "the zero id is sixteen 2 with a NUL");
+    ok (!strcmp (text, "2222222222222222"), "the zero id is sixteen 2s and a NUL");
     return done_testing ();
 }
