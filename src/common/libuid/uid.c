@@ -14,9 +14,8 @@
 
 /* --- nodes ------------------------------------------------------------------------------- */
 
-/* Erlang hashes an atom's name character by character; characters up to 255 count as one value,
- * others as the bytes of their UTF-8.  In UTF-8 the former are a byte below 128, or C2 or C3 with
- * one more byte.
+/* Erlang hashes the name of an atom character by character: a character up to 255 is one value, and any other one is
+ * the bytes of its UTF-8 form. In UTF-8 the former are a byte below 128, or C2 or C3 followed by another byte.
  */
 static unsigned next_value (const unsigned char **at, const unsigned char *end)
 {
@@ -30,7 +29,7 @@ static unsigned next_value (const unsigned char **at, const unsigned char *end)
     return p[0];
 }
 
-/* The hash of the ELF symbol table; h * 16 + value must wrap at 32 bits. */
+/* The hash function of the ELF symbol table; h * 16 + value must wrap at 32 bits. */
 uint32_t uid_fingerprint (const char *name, size_t len)
 {
     const unsigned char *at = (const unsigned char *)name, *end = at + len;
@@ -105,8 +104,8 @@ int uid_compare (const struct uid *x, const struct uid *y)
     return order ? order : compare (x->sequence, y->sequence);
 }
 
-/* Whether an id of a list is in the order of its key: its fields are in the range that is stored, and its node has the
- * list's name, or none if that is NULL.
+/* Whether the order of an id is the order of its key: its fields are in the stored range, and its node has the name
+ * 'name' (NULL: no name).
  */
 static bool has_key (const struct uid *id, const char *name)
 {
@@ -115,7 +114,7 @@ static bool has_key (const struct uid *id, const char *name)
            && (uint64_t)id->sequence <= UID_SEQUENCE_MAX;
 }
 
-/* From the top: kind 1, fingerprint 32 where the node has no name, A 20, B 11; the other 9 of B, C 20, sequence 14. */
+/* From the top: kind 1, fingerprint 32 if the node has no name, A 20, B 11; the other 9 of B, C 20, sequence 14. */
 static inline uint64_t key_cb (const void *item, int word)
 {
     const struct uid *id = item;
@@ -151,7 +150,7 @@ void uid_sort (struct uid *ids, size_t count)
         qsort (ids, count, sizeof (*ids), compare_cb);
 }
 
-/* Division that rounds down, for differences may be negative. */
+/* Division that rounds down, since differences may be negative. */
 static int64_t floor_div (int64_t n, int64_t by)
 {
     return n / by - (n % by < 0);
@@ -231,7 +230,7 @@ int uid_distance (const struct uid *x, const struct uid *y, struct uid *out)
 
 /* --- vector clocks ----------------------------------------------------------------------- */
 
-/* The first entry of a node, with one entry of the clock left out (NULL: none). */
+/* The first entry of a node, ignoring entry 'without' of the clock (NULL: none). */
 static const struct uid *find_node (const struct uid *clock, size_t count, const struct uid_node *node,
                                     const struct uid *without)
 {
@@ -253,7 +252,7 @@ size_t uid_vclock_tick (const struct uid *fresh, const struct uid *clock, size_t
     return n;
 }
 
-/* By node; entries of one node keep their order, which is that of their places. */
+/* By node; entries of the same node keep their order. */
 static int compare_places_cb (const void *x, const void *y)
 {
     const struct uid *a = *(const struct uid *const *)x, *b = *(const struct uid *const *)y;
@@ -304,7 +303,7 @@ int uid_vclock_join (const struct uid *a, size_t na, const struct uid *b, size_t
     return (int)n;
 }
 
-/* Descent with one entry of each clock left out (NULL: none). */
+/* Whether 'a' descends from 'b', ignoring one entry of each clock (NULL: none). */
 static bool descends (const struct uid *a, size_t na, const struct uid *not_a, const struct uid *b, size_t nb,
                       const struct uid *not_b)
 {

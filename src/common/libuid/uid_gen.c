@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* uid_gen.c - the generator: no id twice, and each above the one before
+/* uid_gen.c - the generator: no id is made twice, and each is above the one before
  *
  * Design notes
  *
- * - 'word' is the number of the step since Unix (50 bits: 977 a second) and the sequence in it
- *   (14).  An id exists once a compare-and-swap has put it there, and the word only grows: so no
- *   id comes twice and all are in order, whatever the clock does and however many threads ask.
- * - The sequence begins at 0 in each step, so a step never gives more than its 16384.
- * - One more than the last sequence of a step is the first of the next, by arithmetic.  That step
- *   may be opened only when the clock has come to it, or is less than 'ahead' steps short of it.
+ * - 'word' is the number of the step since the Unix epoch (50 bits: 977 steps a second) and the sequence within it (14
+ *   bits). An id exists if and only if a compare-and-swap has put its word there, and the word only grows. So no id is
+ *   made twice and all are in order, with any clock and any number of threads.
+ * - The sequence begins at 0 in each step, so a step has at most its 16384 ids.
+ * - One more than the last sequence of a step is the first of the next step, by arithmetic. That step may be opened
+ *   only if the clock has reached it, or is at most 'ahead' steps before it.
  */
 #include <assert.h>
 #include <errno.h>
@@ -26,11 +26,11 @@
 #define SEQUENCE_BITS 14
 #define MEGA INT64_C (1000000)
 #define STEP_MAX ((UINT64_C (1048576) * 1000000) * UID_STEPS_PER_SECOND - 1)
-static_assert (STEP_MAX < UINT64_MAX >> SEQUENCE_BITS, "also the step behind the last one has its place in a word");
+static_assert (STEP_MAX < UINT64_MAX >> SEQUENCE_BITS, "the step after the last one must fit into a word");
 static_assert (UID_SEQUENCE_MAX == (1 << SEQUENCE_BITS) - 1 && UID_PER_STEP == UID_SEQUENCE_MAX + 1,
-               "behind the last sequence of a step is the first of the next");
+               "the word after the last sequence of a step must be the first of the next step");
 
-#define NAP_MAX_US MEGA /* a clock may be set meanwhile: look again after a second */
+#define NAP_MAX_US MEGA /* the clock may be set meanwhile: read it again after a second */
 
 struct uid_gen {
     _Atomic uint64_t word; /* the next id to make */

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* uid_gen_test.c - the generator: limits of a step, clocks that jump, waiting; and where the
- * original fails
- */
+/* uid_gen_test.c - the generator: limits of a step, clocks that jump, waiting, and defects of the original */
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -32,16 +30,16 @@ static void test_step (void)
         "a step begins at sequence 0");
     ok (uid_gen_reserve (gen, UID_GLOBAL, t, 16000, &id, NULL) == 384 && id.sequence == 16000 && id.kind == UID_GLOBAL
             && !strcmp (id.node.name, OWN_NODE),
-        "local and global ids share its 16384");
+        "local and global ids share the 16384 ids of a step");
     ok (uid_gen_reserve (gen, UID_LOCAL, t, 1, &id, &wait) < 0 && errno == EAGAIN && wait == 1000,
-        "then the step is used up and the wait is the rest of it, where the original repeats ids");
+        "after these the time to wait is the rest of the step; the original repeats ids");
     ok (uid_gen_reserve (gen, UID_LOCAL, t + wait, 1, &id, NULL) == 1 && id.c == 3072 && id.sequence == 0,
-        "after that wait the next step begins");
+        "after that time the next step begins");
     ok (uid_gen_reserve (gen, UID_LOCAL, t, 1, &id, NULL) == 1 && id.c == 3072 && id.sequence == 1,
-        "a clock that went back stays in the newest step, where the original goes back");
+        "if the clock goes back, ids continue in the newest step; the original goes back");
     uid_gen_reserve (gen, UID_LOCAL, t, 16384, &id, NULL);
     ok (uid_gen_reserve (gen, UID_LOCAL, t - SECOND, 1, &id, &wait) < 0 && errno == EAGAIN && wait == SECOND + 2024,
-        "and waits once that is used up");
+        "... and wait when that step is used up");
     uid_gen_destroy (gen);
 }
 
@@ -54,8 +52,9 @@ static void test_short_step (void)
     ok (uid_gen_reserve (gen, UID_LOCAL, SECOND - 1, 20000, &id, NULL) == 16384 && id.c == 999424,
         "the last step of a second begins at 999424");
     ok (uid_gen_reserve (gen, UID_LOCAL, SECOND - 576, 1, &id, &wait) < 0 && errno == EAGAIN && wait == 576,
-        "and is 576 micro-seconds long");
-    ok (uid_gen_reserve (gen, UID_LOCAL, SECOND, 1, &id, NULL) == 1 && id.b == 1 && id.c == 0, "then a second begins");
+        "... and is 576 microseconds long");
+    ok (uid_gen_reserve (gen, UID_LOCAL, SECOND, 1, &id, NULL) == 1 && id.b == 1 && id.c == 0,
+        "then the next second begins");
     uid_gen_destroy (gen);
 }
 
@@ -69,7 +68,7 @@ static void test_ahead (void)
     while (uid_gen_reserve (gen, UID_LOCAL, 0, 16384, &id, &wait) == 16384)
         steps++;
     ok (steps == 978 && errno == EAGAIN && wait == UID_STEP_US && id.b == 1 && id.c == 0,
-        "with a second allowed ahead, this step and 977 more are taken at once");
+        "with one second ahead permitted, this step and 977 more can be used immediately");
     uid_gen_destroy (gen);
 }
 
@@ -78,19 +77,20 @@ static void test_limits (void)
     struct uid_gen *gen = gen_new (UID_UNIX_US_MAX);
     struct uid id;
 
-    ok (uid_gen_reserve (gen, UID_LOCAL, -1, 1, &id, NULL) < 0 && errno == EOVERFLOW, "a time before 1970 is an error");
+    ok (uid_gen_reserve (gen, UID_LOCAL, -1, 1, &id, NULL) < 0 && errno == EOVERFLOW,
+        "a time before 1970 is EOVERFLOW");
     ok (uid_gen_reserve (gen, UID_LOCAL, UID_UNIX_US_MAX + 1, 1, &id, NULL) < 0 && errno == EOVERFLOW,
-        "a time behind the format is an error");
+        "a time after the format's end is EOVERFLOW");
     ok (uid_gen_reserve (gen, UID_LOCAL, UID_UNIX_US_MAX, 16384, &id, NULL) == 16384 && id.a == UID_A_MAX
             && id.b == UID_B_MAX && id.c == 999424,
-        "the last step works");
+        "ids of the last step can be made");
     ok (uid_gen_reserve (gen, UID_LOCAL, UID_UNIX_US_MAX, 1, &id, NULL) < 0 && errno == EOVERFLOW,
-        "... and is the end, even when any step ahead is allowed");
+        "... and no further one, even if any time ahead is permitted");
     uid_gen_destroy (gen);
     uid_gen_destroy (NULL);
     ok ((gen = uid_gen_create (NULL)) && uid_gen_reserve (gen, UID_GLOBAL, SECOND, 1, &id, NULL) == 1
             && id.node.fingerprint == 0 && !id.node.name,
-        "without a configuration the node is fingerprint 0");
+        "the default configuration has a node of fingerprint 0");
     uid_gen_destroy (gen);
     ok (!uid_gen_create (&(struct uid_gen_config){ .after_us = -1 }) && errno == EINVAL
             && !uid_gen_create (&(struct uid_gen_config){ .ahead_us = -1 }) && errno == EINVAL,
@@ -105,14 +105,14 @@ static void test_restart (void)
 
     uid_gen_reserve (gen, UID_LOCAL, t, 1, &last, NULL);
     struct uid_gen_config config = { .after_us = uid_gen_newest_us (gen) };
-    ok (config.after_us == t, "the newest id's time is told");
+    ok (config.after_us == t, "the newest id's time is returned");
     uid_gen_destroy (gen);
     gen = uid_gen_create (&config);
-    ok (uid_gen_newest_us (gen) == t, "... by the next generator too");
+    ok (uid_gen_newest_us (gen) == t, "... also by a generator that begins after it");
     ok (uid_gen_reserve (gen, UID_LOCAL, t - SECOND, 1, &id, NULL) < 0 && errno == EAGAIN,
-        "which makes no id before or in that step");
+        "that generator makes no id before or in that step");
     ok (uid_gen_reserve (gen, UID_LOCAL, t + UID_STEP_US, 1, &id, NULL) == 1 && uid_compare (&id, &last) > 0,
-        "but in the next");
+        "it makes ids in the next step");
     uid_gen_destroy (gen);
 }
 
@@ -141,16 +141,17 @@ static void test_waiting (void)
 
     for (int i = 0; i < 16384; i++)
         uid_gen_make (gen, UID_LOCAL, 0, &id);
-    ok (id.sequence == 16383 && fake.slept_us == 0, "16384 ids take no waiting");
+    ok (id.sequence == 16383 && fake.slept_us == 0, "16384 ids need no waiting");
     ok (uid_gen_make (gen, UID_LOCAL, 1023, &id) < 0 && errno == EAGAIN && fake.slept_us == 0,
-        "one more does not come within 1023 micro-seconds");
-    ok (uid_gen_make (gen, UID_LOCAL, 1024, &id) == 0 && fake.slept_us == 1024 && id.c == 1024, "but in 1024");
+        "the next id cannot be made within 1023 microseconds");
+    ok (uid_gen_make (gen, UID_LOCAL, 1024, &id) == 0 && fake.slept_us == 1024 && id.c == 1024,
+        "it can be made within 1024 microseconds");
     fake.now_us -= 3600 * SECOND;
     ok (uid_gen_make (gen, UID_LOCAL, -1, &id) < 0 && errno == EOVERFLOW, "a clock before 1970 ends the wait");
     uid_gen_destroy (gen);
 }
 
-/* Whatever the clock does, each id is above the one before. */
+/* With any clock each id is above the one before. */
 static void test_random_clock (int64_t ahead_us)
 {
     struct uid_gen *gen = gen_new (ahead_us);
@@ -172,11 +173,11 @@ static void test_random_clock (int64_t ahead_us)
         last.sequence += n - 1;
         good -= last.sequence > UID_SEQUENCE_MAX;
     }
-    ok (good == made && made > 1000, "ids increase under a clock that jumps (%u reservations)", made);
+    ok (good == made && made > 1000, "ids increase while the clock jumps (%u reservations)", made);
     uid_gen_destroy (gen);
 }
 
-/* What the vectors show of the original, and uid_make () repeats, the generator must not do. */
+/* Defects of the original that the vectors show: uid_make () reproduces them, the generator must not. */
 static void test_originals_defects (json_t *vectors)
 {
     json_t *generator = vectors_section (vectors, "generator"), *row;
@@ -188,7 +189,7 @@ static void test_originals_defects (json_t *vectors)
 
     json_array_foreach (wrap, i, row)
         good += uid_make (SECOND * SECOND + 2 * SECOND + 1024 + 7, 16380 + i, &id) == 0 && is_value (&id, row);
-    ok (good == i && i > 0, "section generator.sequence_wrap_in_one_tick: the bare rule wraps as the original does");
+    ok (good == i && i > 0, "section generator.sequence_wrap_in_one_tick: uid_make () wraps like the original");
     good = 0;
     json_array_foreach (back, i, row) {
         struct uid theirs;
@@ -199,12 +200,12 @@ static void test_originals_defects (json_t *vectors)
         made += uid_compare (&id, &last) > 0;
         last = id;
     }
-    ok (good == i && made == i, "section generator.clock_going_back_is_not_handled: the bare rule "
-                                "goes back, the generator does not");
+    ok (good == i && made == i,
+        "section generator.clock_going_back_is_not_handled: uid_make () goes back, the generator does not");
     uid_gen_destroy (gen);
 }
 
-/* By the system's clock: ids may be made in 100 ms, and 1 s is allowed for it. */
+/* With the system's clock: the first id can be made in 100 ms, and the timeout is 1 s. */
 static void test_signals (void)
 {
     struct uid_gen_config config = { .node = uid_node_named (OWN_NODE) };
@@ -217,12 +218,12 @@ static void test_signals (void)
     signals_every (1000);
     int rc = uid_gen_make (gen, UID_LOCAL, SECOND, &id);
     signals_every (0);
-    ok (rc == 0 && signals_came > 0, "signals that interrupt a nap do not shorten the wait (%d came)",
+    ok (rc == 0 && signals_came > 0, "signals that interrupt sleeping do not shorten the wait (%d arrived)",
         (int)signals_came);
     uid_gen_destroy (gen);
 }
 
-/* Both would go on in the same step. */
+/* Parent and child would continue in the same step. */
 static void test_fork (void)
 {
     struct uid_gen *gen = gen_new (0);
@@ -243,22 +244,22 @@ static void test_fork (void)
         waitpid (pid, &status, 0);
         refused += WIFEXITED (status) && WEXITSTATUS (status) == EPERM;
     }
-    ok (refused == 3, "a child process, which would make its parent's ids, makes none");
-    ok (uid_gen_reserve (gen, UID_LOCAL, SECOND, 1, &id, NULL) == 1, "its parent goes on");
+    ok (refused == 3, "a child process makes no ids, since they would be its parent's");
+    ok (uid_gen_reserve (gen, UID_LOCAL, SECOND, 1, &id, NULL) == 1, "the parent process can continue");
     uid_gen_destroy (gen);
 }
 
-/* Where the kernel wipes no pages, process ids tell a child. */
+/* If the kernel does not wipe pages, a child process is detected by its process id. */
 static void test_fork_told_by_ids (void)
 {
     struct uid id;
 
     no_wiping = true;
     struct uid_gen *gen = gen_new (0);
-    ok (uid_gen_reserve (gen, UID_LOCAL, SECOND, 1, &id, NULL) == 1, "where no pages are wiped ids are made");
+    ok (uid_gen_reserve (gen, UID_LOCAL, SECOND, 1, &id, NULL) == 1, "without wiped pages ids are made");
     generation++;
     ok (uid_gen_reserve (gen, UID_LOCAL, SECOND, 1, &id, NULL) < 0 && errno == EPERM,
-        "... but not in a process with another id");
+        "... except in a process with another id");
     generation--;
     no_wiping = false;
     uid_gen_destroy (gen);
@@ -269,15 +270,15 @@ static void test_no_memory (void)
     struct uid clock = { .kind = UID_GLOBAL }, out[2];
 
     countdown = 0;
-    ok (!uid_gen_create (NULL) && errno == ENOMEM && failures == 1, "without memory there is no generator");
+    ok (!uid_gen_create (NULL) && errno == ENOMEM && failures == 1, "without memory a generator cannot be made");
     no_pages = true;
     errno = 0;
     ok (!uid_gen_create (NULL) && errno == ENOMEM, "... nor without a page");
     no_pages = false;
     countdown = 0;
     ok (uid_vclock_join (&clock, 1, &clock, 1, out) < 0 && errno == ENOMEM && failures == 2,
-        "... nor are clocks joined");
-    ok (uid_vclock_join (&clock, 1, &clock, 1, out) == 1, "until there is");
+        "... and clocks cannot be joined");
+    ok (uid_vclock_join (&clock, 1, &clock, 1, out) == 1, "with memory clocks can be joined");
 }
 
 static void test_none (void)
@@ -286,9 +287,8 @@ static void test_none (void)
     struct uid id = { .sequence = 99 };
 
     ok (uid_gen_reserve (gen, UID_LOCAL, SECOND, 0, &id, NULL) == -1 && errno == EINVAL && id.sequence == 99,
-        "no ids at all are not to be had");
-    ok (uid_gen_reserve (gen, UID_LOCAL, 0, 1, &id, NULL) == 1 && id.b == 0,
-        "... and to have asked for them changes nothing");
+        "a request for 0 ids is EINVAL");
+    ok (uid_gen_reserve (gen, UID_LOCAL, 0, 1, &id, NULL) == 1 && id.b == 0, "... and changes nothing");
     uid_gen_destroy (gen);
 }
 

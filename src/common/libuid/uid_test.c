@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* uid_test.c - nodes, values and vector clocks, against the golden vectors of the original
- * (uid.json)
- */
+/* uid_test.c - nodes, values and vector clocks, compared with the golden vectors of the original (uid.json) */
 #include "test/ids/uid_vectors.h"
 
-static size_t compared; /* names: linked with --wrap=strcmp */
+static size_t compared; /* compared names: linked with --wrap=strcmp */
 
 int __real_strcmp (const char *a, const char *b);
 int __wrap_strcmp (const char *a, const char *b);
@@ -31,12 +29,12 @@ static void test_node_hash (json_t *vectors)
                len <= sizeof (name) && h == get_i (row, "phash2") && !strcmp (hex, get_s (row, "fingerprint_hex"))
                    && uid_fingerprint_legacy (name, len) == get_i (row, "legacy_phash"));
     }
-    tally_end (&t, "same fingerprints, old and new, carries out of bit 31 included");
+    tally_end (&t, "same fingerprints, old and new, including carries out of bit 31");
     ok (uid_fingerprint ("svc-0@svc-0.svc.default.svc.cluster.local", 41)
             == uid_fingerprint ("svc-1@svc-1.svc.default.svc.cluster.local", 41),
-        "numbered names can share a fingerprint: that is how the hash is");
+        "numbered names can share a fingerprint, because of the hash function");
     ok (uid_fingerprint ("\xc3", 1) == 0xc3 && uid_fingerprint ("\xc3\x41", 2) == 0xc3 * 16 + 0x41,
-        "a name cut within a character is still hashed within its length");
+        "a name cut within a character is hashed without reading beyond its length");
 }
 
 static void test_cast (json_t *vectors)
@@ -66,7 +64,7 @@ static void test_cast (json_t *vectors)
         tally (&t, NULL, expected ? rc == 0 && is_value (&out, expected) : rc < 0 && errno == EINVAL);
     }
     tally_end (&t, "l, g, gtol and z");
-    ok (t.excepted[0].count < t.passed, "... and few are excepted");
+    ok (t.excepted[0].count < t.passed, "... with few exceptions");
 }
 
 static void test_distance (json_t *vectors)
@@ -93,8 +91,8 @@ static void test_distance (json_t *vectors)
         refused += (field & 1 ? uid_distance (&none, &least, &out) : uid_distance (&least, &none, &out)) < 0
                    && errno == EOVERFLOW;
     }
-    ok (refused == 8, "the least number too, in every field");
-    ok (uid_vclock_diff (&none, 1, &big, 1, &out) < 0 && errno == EOVERFLOW, "... and in the difference of clocks");
+    ok (refused == 8, "INT64_MIN is refused in each field");
+    ok (uid_vclock_diff (&none, 1, &big, 1, &out) < 0 && errno == EOVERFLOW, "... also in the difference of clocks");
 }
 
 static void test_timestamp_ms (json_t *vectors)
@@ -114,7 +112,7 @@ static void test_timestamp_ms (json_t *vectors)
 
 #define MAX 64
 
-/* Returns the number of entries, or -1 when one has a fingerprint that does not exist here. */
+/* Returns the number of entries, or -1 if an entry has a fingerprint that is not valid here. */
 static int load_clock (json_t *array, struct uid *clock)
 {
     json_t *entry;
@@ -171,7 +169,7 @@ static void test_vclock (json_t *vectors)
             tally (&t, NULL, vclock_row_holds (row, a, na, b, nb));
     }
     tally_end (&t, "join, descend, diff");
-    ok (t.passed > 4 * t.excepted[0].count, "... and few are excepted");
+    ok (t.passed > 4 * t.excepted[0].count, "... with few exceptions");
 }
 
 static void test_tick (json_t *vectors)
@@ -182,16 +180,16 @@ static void test_tick (json_t *vectors)
     size_t i;
 
     vector_value (json_array_get (json_object_get (generator, "vclock0"), 0), &fresh);
-    ok (uid_vclock_tick (&fresh, NULL, 0, out) == 1 && same_value (&out[0], &fresh), "a new clock is one id");
+    ok (uid_vclock_tick (&fresh, NULL, 0, out) == 1 && same_value (&out[0], &fresh), "a new clock has one id");
     json_array_foreach (json_object_get (generator, "vclock1"), i, row) {
         int n = load_clock (json_object_get (row, "in"), in);
         int m = n < 0 ? -1 : (int)uid_vclock_tick (&fresh, in, (size_t)n, out);
         tally (&t, n < 0 ? NO_FINGERPRINT : NULL, n < 0 || is_clock (out, m, json_object_get (row, "out")));
     }
-    tally_end (&t, "a tick puts the new id in front and takes out the own name's first");
+    tally_end (&t, "a tick adds the new id in front and removes the first entry of the same node");
 }
 
-/* Laws that hold for any clocks with one entry per node. */
+/* Laws for all clocks with one entry for each node. */
 static void test_clock_laws (void)
 {
     const char *const names[] = { "a@h", "b@h", "c@h", "d@h" };
@@ -217,11 +215,14 @@ static void test_clock_laws (void)
         good += same && uid_vclock_descends (ab, nab, a, na) && uid_vclock_descends (ab, nab, b, nb)
                 && (uid_vclock_descends (a, na, b, nb) == (uid_vclock_diff (a, na, b, nb, ba) == 0));
     }
-    ok (good == n, "a join is the same both ways and descends from both; no diff means descent");
-    ok (uid_vclock_join (a, UID_VCLOCK_MAX + 1, b, 0, ab) < 0 && errno == EINVAL, "a clock above the limit is refused");
+    ok (good == n, "a join is the same both ways and descends from both; an empty difference means descent");
+    ok (uid_vclock_join (a, UID_VCLOCK_MAX + 1, b, 0, ab) < 0 && errno == EINVAL,
+        "a clock above the size limit is refused");
 }
 
-/* The join by its definition: entries of each clock by node, in their order; of those at the same place the greater. */
+/* The join by its definition: the entries of each clock by node, in their order; of two entries at the same place the
+ * greater one.
+ */
 static size_t join_slowly (const struct uid *a, size_t na, const struct uid *b, size_t nb, uint32_t nnodes,
                            struct uid *out)
 {
@@ -267,10 +268,10 @@ static void test_long_clocks (void)
             same = same_value (&out[i], &slowly[i]);
         good += same;
     }
-    ok (good == n, "joins of long clocks are what their definition says (%d)", n);
+    ok (good == n, "joins of long clocks agree with the definition (%d)", n);
 }
 
-/* Counted are comparisons of names: work that the square of the entries bounds would be 8 million. */
+/* Counts comparisons of names; a quadratic join would need 8 million. */
 static void test_cost_of_join (void)
 {
     enum { N = UID_VCLOCK_MAX };
@@ -289,7 +290,7 @@ static void test_cost_of_join (void)
         return;
     }
 #endif
-    ok (n == N && compared >= N && compared < 2 * N * 50, "two clocks of %d entries are joined with %zu comparisons", N,
+    ok (n == N && compared >= N && compared < 2 * N * 50, "joining two clocks of %d entries needs %zu comparisons", N,
         compared);
 }
 
@@ -321,11 +322,11 @@ static void test_make (json_t *vectors)
     tally_end (&rows, "a time and a counter make the same ids");
     ok (uid_make (-1, 0, &id) < 0 && errno == EOVERFLOW && uid_make (UID_UNIX_US_MAX + 1, 0, &id) < 0
             && errno == EOVERFLOW && uid_make (UID_UNIX_US_MAX, 0, &id) == 0 && id.a == UID_A_MAX,
-        "times outside the format are refused, the last one is taken");
+        "times outside the format are refused, and the last one is accepted");
 }
 
-/* Values of two kinds, some twice; nodes with and without the name, and some that are differences, as bits of 'which'
- * say.
+/* Values of both kinds, some of them twice. Bits of 'which' choose nodes with or without the name, and values that are
+ * differences.
  */
 enum {
     NAMED = 1,
@@ -348,7 +349,7 @@ static struct uid some_value (uint64_t *x, int which)
     return id;
 }
 
-/* In order, and as many of the greatest value as before. */
+/* Whether the values are in order after sorting, and the greatest occurs as often as before. */
 static bool sorts (int which)
 {
     static struct uid ids[2000];

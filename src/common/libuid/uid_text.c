@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* uid_text.c - stored forms: bytes and text of a value, today's and those of older releases
+/* uid_text.c - stored forms: bytes and text of a value, of the current and of older releases
  *
- * A global form is 96 bits: the upper 40 - I hold A and the upper part of B, the next 32 the node,
- * the lower I + 24 the rest of B, the steps of C and the sequence.  Where the node is cut in
- * depends on I alone.  The bits are kept as two halves of 48, which are also eight characters each.
+ * A global form has 96 bits. With a drift of I, the upper 40 - I bits are A and the upper part of B, the next 32 the
+ * node, the lower I + 24 the rest of B, the steps of C and the sequence. So the position of the node depends only on I.
+ * The bits are kept as two halves of 48 bits, each of which is eight characters.
  */
 #include <string.h>
 
@@ -39,7 +39,7 @@ static inline bool sequence_fits (const struct uid *id)
     return (uint64_t)id->sequence <= UID_SEQUENCE_MAX;
 }
 
-/* Steps and sequence: the lowest 24 bits of every form. */
+/* Steps and sequence: the lowest 24 bits of all forms. */
 static inline uint64_t low_bits (const struct uid *id)
 {
     return ((uint64_t)id->c >> STEP_BITS & 0x3ff) << SEQUENCE_BITS | ((uint64_t)id->sequence & 0x3fff);
@@ -51,11 +51,11 @@ static inline uint64_t local_bits (const struct uid *id)
 }
 
 struct halves {
-    uint64_t upper, lower; /* 48 bits each; what lies above them in 'lower' is not looked at */
+    uint64_t upper, lower; /* 48 bits each; bits above them in 'lower' are ignored */
 };
 
-/* The local form with the node's 32 bits cut in above its lowest 'tail' bits, the drift bits and
- * what follows.
+/* The local form with the node's 32 bits inserted above its lowest 'tail' bits, which are the drift bits, the steps and
+ * the sequence.
  */
 static inline struct halves global_bits (const struct uid *id, int drift)
 {
@@ -68,7 +68,7 @@ static inline struct halves global_bits (const struct uid *id, int drift)
     };
 }
 
-/* 'room' bytes are there for the result, which takes 'local' or 'global' of them. */
+/* 'room' is the space for the result, which needs 'local' or 'global' bytes. */
 static inline int check_writable (const struct uid *id, const struct uid_codec *codec, size_t room, size_t local,
                                   size_t global)
 {
@@ -105,7 +105,7 @@ int uid_format (const struct uid *id, const struct uid_codec *codec, char *text,
         return -1;
     if (id->kind == UID_LOCAL) {
         uint64_t bits = local_bits (id);
-        char chars[16]; /* the last 32 bits are not of the id, and there may be no room for their characters */
+        char chars[16]; /* 'text' has no space for the characters of the 32 bits of padding */
         lex64_encode16 (bits >> 16, bits << 32, ZERO, chars);
         memcpy (text, chars, UID_LOCAL_TEXT_LEN);
         text[UID_LOCAL_TEXT_LEN] = '\0';
@@ -119,7 +119,7 @@ int uid_format (const struct uid *id, const struct uid_codec *codec, char *text,
 
 /* --- reading ----------------------------------------------------------------------------- */
 
-/* Each field is stored where it is to be: a value that is made elsewhere and copied takes three times as long. */
+/* Stores each field directly in its place: making a value elsewhere and copying it takes three times as long. */
 static inline void set_local_bits (struct uid *id, uint64_t bits)
 {
     *id = (struct uid){
@@ -131,7 +131,7 @@ static inline void set_local_bits (struct uid *id, uint64_t bits)
     };
 }
 
-/* A node by its fingerprint: by its name too if it is the reader's own. */
+/* Set a node by its fingerprint, and with its name if it is the reader's own node. */
 static inline void set_node (struct uid *id, uint32_t fingerprint, const struct uid_codec *codec)
 {
     const struct uid_node *self = codec->self;
@@ -147,7 +147,7 @@ static inline void set_node (struct uid *id, uint32_t fingerprint, const struct 
     }
 }
 
-/* The reverse of global_bits. */
+/* The inverse of global_bits (). */
 static inline void set_global_bits (struct uid *id, struct halves bits, const struct uid_codec *codec)
 {
     int tail = codec->drift + LOW_BITS;
@@ -178,7 +178,8 @@ int uid_from_bytes (const void *bytes, size_t len, const struct uid_codec *codec
     return 0;
 }
 
-/* Turn base64url of up to 16 characters into our alphabet.  Returns how many were of its alphabet.
+/* Convert up to 16 characters of base64url to our alphabet. Returns the number of characters before the first wrong
+ * one.
  */
 static size_t from_base64url (const char *text, size_t len, char *ours)
 {
@@ -214,7 +215,7 @@ int uid_parse (const char *text, size_t len, const struct uid_codec *codec, stru
         && ((good = lex64_decode (text, 8, ZERO, &bits.upper)) < 8
             || (good += lex64_decode (text + 8, len - 8, ZERO, &bits.lower)) < len))
         return errset_at (EINVAL, good, errpos);
-    if (len == UID_LOCAL_TEXT_LEN) { /* 16 bits in the last three characters, and two more */
+    if (len == UID_LOCAL_TEXT_LEN) { /* the last three characters have 16 bits and two surplus ones */
         if ((bits.lower & 3) && !(codec->flags & UID_LENIENT))
             return errset_at (EINVAL, len - 1, errpos);
         set_local_bits (id, bits.upper << 16 | bits.lower >> 2);
@@ -300,12 +301,12 @@ static void key (const struct uid *id, size_t size, const struct uid_codec *code
     struct uid whole = *id;
 
     wide.version = UID_V135;
-    wide.flags |= UID_WRAP; /* an upper key may be the second behind the last one of a mega-second */
+    wide.flags |= UID_WRAP; /* an upper key may be the second after the last one of a megasecond */
     whole.kind = size == UID_GLOBAL_SIZE ? UID_GLOBAL : UID_LOCAL;
     uid_to_bytes (&whole, &wide, bytes, size);
 }
 
-/* Move a time up to the start of a window, unless it is there. */
+/* Round a time up to the beginning of a window. */
 static void to_window (struct uid *id, int drift)
 {
     int64_t within = id->b & ((1 << drift) - 1);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* uid_text_test.c - stored forms, against the golden vectors of the original and its older releases
- * (uid.json)
+/* uid_text_test.c - stored forms, compared with the golden vectors of the original and of its older releases (uid.json)
  */
 #include "test/ids/uid_vectors.h"
 
@@ -17,7 +16,7 @@ static bool fits (const struct uid *id)
            && id->sequence >= 0 && id->sequence <= UID_SEQUENCE_MAX;
 }
 
-/* What refuses such fields: that of a time, or that of a sequence. */
+/* The errno for fields that do not fit: EOVERFLOW for a time, EINVAL for a sequence. */
 static int refusal (const struct uid *id)
 {
     bool time = id->a >= 0 && id->a <= UID_A_MAX && id->b >= 0 && id->b <= UID_B_MAX && id->c >= 0
@@ -59,7 +58,7 @@ static void test_encode (json_t *vectors, const char *section)
 
     json_array_foreach (vectors_section (vectors, section), i, row)
         tally (&t, NULL, encode_row_holds (row));
-    tally_end (&t, "same bytes and text, read back; what does not fit is refused unless asked");
+    tally_end (&t, "same bytes and text, which can be read; fields that do not fit are refused without UID_WRAP");
 }
 
 static void test_bad_drift (json_t *vectors)
@@ -77,7 +76,7 @@ static void test_bad_drift (json_t *vectors)
         tally (&t, expected ? NULL : "the original never returns for a drift outside 5-10",
                expected ? n == 8 && is_hex (bytes, 8, json_string_value (expected)) : n < 0 && errno == EINVAL);
     }
-    tally_end (&t, "a drift outside 5-10 is refused, and ignored for local ids");
+    tally_end (&t, "a drift outside 5-10 is refused for global ids, and ignored for local ids");
 }
 
 static void test_node_length (json_t *vectors)
@@ -98,8 +97,8 @@ static void test_node_length (json_t *vectors)
                        && is_hex (bytes, 12, get_s (json_object_get (row, "result"), "ok")));
         json_decref (node);
     }
-    tally_end (&t, "only a node of 4 bytes exists");
-    ok (t.passed == 1, "... of which there is one");
+    tally_end (&t, "only a node of 4 bytes is valid");
+    ok (t.passed == 1, "... and one row has such a node");
 }
 
 static void test_decode (json_t *vectors)
@@ -117,18 +116,19 @@ static void test_decode (json_t *vectors)
         struct uid id;
         int rc = uid_from_bytes (bytes, n, &codec, &id);
         if (n == 12 && (codec.drift < UID_DRIFT_MIN || codec.drift > UID_DRIFT_MAX))
-            tally (&t, "the original reads with a drift that cannot be written", rc < 0 && errno == EINVAL);
+            tally (&t, "the original reads with a drift that it cannot write", rc < 0 && errno == EINVAL);
         else
             tally (&t, NULL, expected ? rc == 0 && is_value (&id, expected) : rc < 0 && errno == EMSGSIZE);
     }
-    tally_end (&t, "same values, own node by name");
-    ok (t.excepted[0].count > 0, "... and rows of the exception");
+    tally_end (&t, "same values, and the own node by its name");
+    ok (t.excepted[0].count > 0, "... with rows of the exception");
 }
 
 static void test_decode64 (json_t *vectors)
 {
-    static const char long_text[] = "the original takes texts of 17 characters";
-    static const char spare_bits[] = "the original drops surplus bits of a local text, which is done when asked";
+    static const char long_text[] = "the original accepts texts of 17 characters";
+    static const char spare_bits[] =
+        "the original drops surplus bits of a local text; this library does so with UID_LENIENT";
     const struct uid_node self = own_node ();
     size_t surplus = 0;
     struct tally t = { .section = "decode64" };
@@ -155,11 +155,11 @@ static void test_decode64 (json_t *vectors)
         tally (&t, spare ? spare_bits : NULL, expected ? rc == 0 && is_value (&id, expected) : rc < 0);
     }
     tally_end (&t, "same values, same refusals");
-    ok (surplus > 0, "... with surplus bits, too");
+    ok (surplus > 0, "... with rows of surplus bits");
     struct uid id;
     size_t pos;
     ok (uid_parse (".5.tXVEf8n4vPN.0.", 17, NULL, &id, &pos) < 0 && errno == EMSGSIZE && pos == 16,
-        "a text of 17 characters is refused, where the original ignores the last");
+        "a text of 17 characters is refused; the original ignores the last one");
 }
 
 static void test_base64 (json_t *vectors)
@@ -177,7 +177,7 @@ static void test_base64 (json_t *vectors)
                !strcmp (text, get_s (row, "text")) && len == (ssize_t)strlen (text)
                    && uid_base64_parse (text, (size_t)len, back, n, NULL) == (ssize_t)n && !memcmp (bytes, back, n));
     }
-    tally_end (&t, "same text, read back");
+    tally_end (&t, "same text, which can be read");
     json_array_foreach (vectors_section (vectors, "b64_decode"), i, row) {
         size_t len = unhex (get_s (row, "text_hex"), text, sizeof (text));
         const char *expected = get_s (json_object_get (row, "result"), "ok");
@@ -196,15 +196,15 @@ static void test_room (void)
 
     ok (uid_to_bytes (&local, NULL, bytes, 7) < 0 && errno == ENOSPC && uid_to_bytes (&global, NULL, bytes, 11) < 0
             && errno == ENOSPC && bytes[0] == 77,
-        "room for 7 or 11 bytes is too small, and stays untouched");
+        "a buffer of 7 or 11 bytes is too small, and stays untouched");
     ok (uid_format (&local, NULL, text, 11) < 0 && errno == ENOSPC && uid_format (&global, NULL, text, 16) < 0
             && errno == ENOSPC && text[0] == '#' && uid_format (&local, NULL, text, 12) == 11,
-        "so is room for a text without its NUL");
+        "a buffer without space for the NUL is too small");
     strcpy (text, "#");
     ok (uid_base64_format (bytes, 3, text, 4) < 0 && errno == ENOSPC && text[0] == '#'
             && uid_base64_parse ("zzzz", 4, bytes, 2, &pos) < 0 && errno == ENOSPC && bytes[0] == 77
             && uid_base64_parse ("zz!z", 4, bytes, 3, &pos) < 0 && errno == EINVAL && pos == 2,
-        "the text of any bytes, and they, need theirs too");
+        "buffers for base64 and for its bytes can be too small, too");
 }
 
 /* --- order and ranges -------------------------------------------------------------------- */
@@ -240,7 +240,7 @@ static void test_order (json_t *vectors)
             same = same && is_value (&ids[j].id, value) && (!j || strcmp (ids[j - 1].text, ids[j].text) <= 0);
         good += same;
     }
-    ok (good == i, "section order: bytes sort alike, and so does the text (%zu drifts)", good);
+    ok (good == i, "section order: bytes and text sort alike (%zu drifts)", good);
 }
 
 static void test_readme (json_t *vectors)
@@ -256,11 +256,10 @@ static void test_readme (json_t *vectors)
     theirs = get_s (row, "readme_text");
     ok (vector_value (json_object_get (row, "global"), &id) && uid_format (&id, NULL, text, sizeof (text)) == 16
             && !strcmp (text, get_s (row, "code_text")),
-        "the example of the original's code");
+        "the example in the original's code has the same text");
     ok (uid_parse (theirs, 16, &codec, &read, NULL) == 0 && read.node.name == NULL
             && uid_parse (theirs, 16, &legacy, &read, NULL) == 0 && same_value (&read, &id),
-        "the example of its README has the older fingerprint: it is the own node's only when read "
-        "as 1.3.4");
+        "the example in its README has the older fingerprint: it is the own node only if read as 1.3.4");
 }
 
 static bool legacy_row_holds (json_t *row, enum uid_version version)
@@ -304,30 +303,28 @@ static void test_legacy (json_t *vectors)
         json_t *rows = json_object_get (json_object_get (legacy, releases[r].tag), "rows");
         json_array_foreach (rows, i, row)
             tally (&t, NULL, legacy_row_holds (row, releases[r].version));
-        tally_end (&t, "what that release wrote is read");
+        tally_end (&t, "ids that this release wrote can be read");
     }
     struct uid id = { 0 };
     uint8_t bytes[UID_GLOBAL_SIZE];
     ok (uid_to_bytes (&id, &(struct uid_codec){ .drift = 8, .version = UID_V134 }, bytes, sizeof (bytes)) < 0
             && errno == ENOTSUP,
-        "older forms are not written");
+        "older forms cannot be written");
     size_t pos;
     ok (uid_parse ("AGA5igPrJzJ7ab+/", 16, &(struct uid_codec){ .drift = 8, .version = UID_V133 }, &id, &pos) < 0
             && errno == EINVAL && pos == 14,
         "the text of 1.3.3 is base64url, not base64");
     ok (uid_parse ("AGA5igPrJzJ7ab00", 16, &(struct uid_codec){ .drift = 11 }, &id, &pos) < 0 && errno == EINVAL
             && pos == 16,
-        "a drift that is none is told behind the text");
+        "the error of an invalid drift is after the text");
 }
 
-/* Ids of two nodes around the edges of windows, against the keys of intervals around the same
- * edges.
- */
+/* Ids of two nodes around the edges of windows, compared with the keys of intervals around the same edges. */
 static void test_range (int drift)
 {
     struct uid_codec codec = { .drift = drift };
     const int64_t mega = 1000000, base = 1539 * mega * mega, window = 1 << drift;
-    const int64_t last = (mega - 1) / window * window; /* the last window of a mega-second may be short */
+    const int64_t last = (mega - 1) / window * window; /* the last window of a megasecond may be short */
     const int64_t edges[] = { 0, 1, window - 1, window, window + 1, 3 * window, last - 1, last, mega - 1 };
     uint8_t lower[UID_GLOBAL_SIZE], upper[UID_GLOBAL_SIZE], key[UID_GLOBAL_SIZE];
     unsigned good = 0, n = 0, tight = 0;
@@ -356,9 +353,9 @@ static void test_range (int drift)
     uid_globalize (&next, &(struct uid_node){ 0 }, &next);
     uid_to_bytes (&next, &codec, key, sizeof (key));
     ok (uid_range (UID_GLOBAL_SIZE, &codec, base, base + window * mega, lower, upper) == 0 && !memcmp (upper, key, 12),
-        "drift %d: the keys of a whole window are its own and the next one's", drift);
-    ok (good == n && n > 300 && tight > 50, "drift %d: ids of an interval lie between its keys, far ones do not",
-        drift);
+        "drift %d: the keys of a whole window are its beginning and the beginning of the next one", drift);
+    ok (good == n && n > 300 && tight > 50,
+        "drift %d: ids of an interval are between its keys, and distant ones are not", drift);
 }
 
 static void test_range_local (void)
@@ -367,15 +364,17 @@ static void test_range_local (void)
 
     ok (uid_range (UID_LOCAL_SIZE, NULL, 1000000 + 1024, 1000000 + 4100, lower, upper) == 0
             && is_hex (lower, 8, "0000000001004000") && is_hex (upper, 8, "0000000001010000"),
-        "local keys are those of the steps");
-    ok (uid_range (UID_LOCAL_SIZE, NULL, 2, 1, lower, upper) < 0 && errno == EINVAL, "backwards is refused");
-    ok (uid_range (9, NULL, 1, 2, lower, upper) < 0 && errno == EINVAL, "so is a size that no id has");
+        "local keys are the beginnings of steps");
+    ok (uid_range (UID_LOCAL_SIZE, NULL, 2, 1, lower, upper) < 0 && errno == EINVAL,
+        "an interval that ends before it begins is refused");
+    ok (uid_range (9, NULL, 1, 2, lower, upper) < 0 && errno == EINVAL, "a size that no id has is refused");
     ok (uid_range (UID_GLOBAL_SIZE, &(struct uid_codec){ .drift = 11 }, 1, 2, lower, upper) < 0 && errno == EINVAL,
-        "... and a drift");
-    ok (uid_range (UID_LOCAL_SIZE, NULL, -1, 2, lower, upper) < 0 && errno == EOVERFLOW, "... and a time before 1970");
+        "an invalid drift is refused");
+    ok (uid_range (UID_LOCAL_SIZE, NULL, -1, 2, lower, upper) < 0 && errno == EOVERFLOW,
+        "a time before 1970 is refused");
 }
 
-/* Every byte in every place: a text is refused, or is the text of what it says. */
+/* Each byte at each position: a text is refused, or writing the id again gives the same text. */
 static void test_hostile (const char *good_text)
 {
     size_t len = strlen (good_text), pos;
@@ -396,10 +395,10 @@ static void test_hostile (const char *good_text)
                 good += errno == EINVAL && pos == place;
         }
     ok (good == len * 256 && taken == (len == 16 ? 16 * 64 : 10 * 64 + 16),
-        "each byte in each place of %s is refused at that place or means what it says", good_text);
+        "each byte at each position of %s is refused there, or gives an id with this text", good_text);
 }
 
-/* Written with one drift, read with another: the way in which two ids are stored alike. */
+/* Ids written with one drift and read with another, which could equal other ids. */
 static void test_numbered (void)
 {
     uint64_t state = 11;
@@ -427,10 +426,10 @@ static void test_numbered (void)
                 n += r == w;
             }
     }
-    ok (met == 0 && own == n, "ids of numbered nodes are apart whatever their drift bits (%d ids)", n);
+    ok (met == 0 && own == n, "ids of numbered nodes with different drifts are never equal (%d ids)", n);
     ok (uid_node_numbered (0).fingerprint == 0x80000000 && uid_node_numbered (UID_NUMBER_MAX).fingerprint == 0x83ffffff
             && uid_fingerprint ("\xff\xff\xff\xff\xff\xff\xff\xff", 8) < 1U << 28,
-        "and no name has one of their fingerprints");
+        "no name has one of their fingerprints");
 }
 
 int main (void)
