@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* flax.c - the layout of an id, its text, and what follows from them: time, order, ranges
+/* flax.c - the layout of an id, its text, and time, order and ranges
  *
  * Invariant: bytes 0-4 are the time, bytes 5-11 the random part, both big endian.
  */
@@ -103,7 +103,7 @@ int flax_format (const flax_t *id, char *buf, size_t size)
     return FLAX_TEXT_LEN;
 }
 
-/* The first character of a text that is not of the alphabet. */
+/* The position of the first character outside the alphabet. */
 static size_t first_bad (const char *text)
 {
     uint64_t bits;

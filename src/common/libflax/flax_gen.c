@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* flax_gen.c - the generator: random ids, or ids that increase strictly
+/* flax_gen.c - the generator: random ids, or strictly increasing ids
  *
- * Invariant of FLAX_INCREASING: (newest.ms, newest.random) only grows, under 'lock'.  A child
- * process starts in a millisecond that its parent has not reached, with random bits of its own:
- * within the parent's both would count up from the same number.
+ * Invariant of FLAX_INCREASING: (newest.ms, newest.random) only grows, under 'lock'. A child process begins in a
+ * millisecond that its parent had not reached, with its own random bits. In the parent's millisecond both would count
+ * up from the same number.
  */
 #include "config.h"
 
@@ -27,7 +27,7 @@
 #include "libutil/errprintf.h"
 
 struct flax_gen {
-    pthread_mutex_t lock; /* guards all below but 'config' */
+    pthread_mutex_t lock; /* guards all members below except 'config' */
     struct flax_gen_config config;
     struct flax_random *random;
     struct flax_fields newest; /* FLAX_INCREASING */
@@ -50,7 +50,7 @@ static inline int draw (struct flax_gen *gen, uint64_t *bits, bool *forked)
     return flax_random_draw (gen->random, bits, forked);
 }
 
-/* The next of increasing ids: at 'ms' if that is later, else just behind the newest. */
+/* The next increasing id: at 'ms' if that is later than the newest id, else directly after the newest id. */
 static int advance (struct flax_gen *gen, uint64_t ms, uint64_t bits, bool forked)
 {
     struct flax_fields next = { .ms = ms, .random = bits & FLAX_RANDOM_MAX };
@@ -93,7 +93,7 @@ static inline int make_many (struct flax_gen *gen, int64_t unix_ms, flax_t *ids,
 
     if (!flax_ms_fits (unix_ms, &ms))
         return errset (EOVERFLOW);
-    bool alone = SINGLE_THREADED; /* then a lock is pure cost, a seventh of an id */
+    bool alone = SINGLE_THREADED; /* without other threads a lock is only overhead: a seventh of an id's time */
     if (!alone)
         pthread_mutex_lock (&gen->lock);
     for (unsigned i = 0; i < count && rc == 0; i++)

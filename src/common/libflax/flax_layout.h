@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* flax_layout.h - an id as two numbers: bytes 0-4 are the time, bytes 5-11 the random part, both
- * big endian
- */
+/* flax_layout.h - an id as two numbers: bytes 0-4 are the time, bytes 5-11 the random part, both big endian */
 #ifndef FLAX_LAYOUT_H
 #define FLAX_LAYOUT_H
 
@@ -13,14 +11,14 @@
 #include "idtree/flax.h"
 #include "libutil/be.h"
 
-/* flax_ms_at but for errno. */
+/* As flax_ms_at (), but returns false instead of setting errno. */
 static inline bool flax_ms_fits (int64_t unix_ms, uint64_t *ms)
 {
     *ms = (uint64_t)unix_ms - (uint64_t)FLAX_EPOCH_MS;
     return *ms <= FLAX_MS_MAX;
 }
 
-/* Store fields that are known to be in range. */
+/* Store fields that must be in range. */
 static inline void flax_store (flax_t *id, const struct flax_fields *fields)
 {
     assert (fields->ms <= FLAX_MS_MAX && fields->random <= FLAX_RANDOM_MAX);

@@ -3,10 +3,10 @@
 
 /* flax_random.c - random bits: each 7.5 KB are the ChaCha key stream of a new key from getrandom ()
  *
- * - A key is used for one filling and then forgotten, and bits are wiped as they are drawn: who
- *   reads the memory learns nothing about ids that were made.
- * - All lives in pages that the kernel wipes in a child process (fork_guard.h), so the child
- *   finds nothing left and takes a key of its own.
+ * - A key is used for one filling and then erased, and bits are erased when they are drawn: an attacker who reads the
+ *   memory learns nothing about earlier ids.
+ * - All data is in pages that the kernel wipes in a child process (fork_guard.h), so a child has no bits left and takes
+ *   its own key.
  */
 #define _GNU_SOURCE 1
 #include <endian.h>
@@ -17,13 +17,13 @@
 
 #include "flax_random.h"
 
-#define ROUNDS 12 /* of ChaCha: as RFC 8439, with the rounds that suffice where a key makes 7.5 KB */
+#define ROUNDS 12 /* of ChaCha: as RFC 8439, but with fewer rounds, which suffice for 7.5 KB of a key */
 
 /* --- ChaCha, eight blocks at a time, one in each lane ------------------------------------ */
 
 typedef uint32_t lanes __attribute__ ((vector_size (32)));
 
-/* A row of the state is four variables, x0 ... x3: compilers leave an array of vectors in memory. */
+/* A row of the state is four variables, x0 ... x3: compilers would keep an array of vectors in memory. */
 #define ROTATE(v, by) ((v) << (by) | (v) >> (32 - (by)))
 #define LOAD(x, at) \
     lanes x##0 = zero + state[at], x##1 = zero + state[at + 1], x##2 = zero + state[at + 2], x##3 = zero + state[at + 3]
@@ -77,8 +77,8 @@ void flax_chacha (const uint8_t key[32], uint32_t counter, int rounds, uint8_t *
 
 /* --- filling and drawing ----------------------------------------------------------------- */
 
-/* getrandom () of up to 256 bytes is whole or fails; EINTR only while the kernel gathers its first
- * entropy.
+/* getrandom () of up to 256 bytes returns all of them or fails. EINTR is possible only until the kernel has gathered
+ * its first entropy.
  */
 static int fill (struct flax_random *random)
 {

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* flax_random.h - random bits that are cheap, unpredictable, and never shared with a child process
- */
+/* flax_random.h - random bits that are fast, unpredictable, and never shared with a child process */
 #ifndef FLAX_RANDOM_H
 #define FLAX_RANDOM_H
 
@@ -13,21 +12,20 @@
 
 #include "libutil/fork_guard.h"
 
-#pragma GCC visibility push(hidden) /* no part of libidtree.so's interface */
+#pragma GCC visibility push(hidden) /* not part of libidtree.so's interface */
 
 #define FLAX_CHACHA_CHUNK 512 /* bytes: eight blocks */
 
-/* Write 'chunks' times eight blocks of the ChaCha key stream (RFC 8439 2.3, where 'rounds' is 20)
- * from block 'counter' with an all-zero nonce.  The order within a chunk is that of the computation,
- * not of the RFC: the first word of each of the eight blocks, then the second of each, and so on, in
- * the machine's byte order.
+/* Write 'chunks' times eight blocks of the ChaCha key stream (RFC 8439 2.3, where 'rounds' is 20), beginning with block
+ * 'counter', with an all-zero nonce. The order within a chunk is the order of the computation, not the RFC's: the first
+ * word of each of the eight blocks, then the second of each, and so on, in the machine's byte order.
  */
 void flax_chacha (const uint8_t key[32], uint32_t counter, int rounds, uint8_t *out, size_t chunks);
 
-#define FLAX_RANDOM_CHUNKS 15 /* as fit in two pages of 4 KB */
+#define FLAX_RANDOM_CHUNKS 15 /* the number that fits in two pages of 4 KB */
 #define FLAX_RANDOM_BYTES (FLAX_RANDOM_CHUNKS * FLAX_CHACHA_CHUNK)
 
-/* Lives in pages of its own.  Members are private to this file and flax_random.c. */
+/* Allocated in its own pages. Only this file and flax_random.c may access the members. */
 struct flax_random {
     struct fork_guard guard;
     uint32_t left; /* bytes at the end of 'bytes' that are not drawn yet; 0 in wiped pages */
@@ -38,12 +36,11 @@ struct flax_random {
 struct flax_random *flax_random_create (void);
 void flax_random_destroy (struct flax_random *random);
 
-/* Take a new filling where that is needed, and note a fork.  Returns as flax_random_draw. */
+/* Refill if necessary, and detect a fork. Returns as flax_random_draw (). */
 int flax_random_prepare (struct flax_random *random, bool *forked);
 
-/* Draw 64 bits; not to be called from two threads at once.  '*forked' becomes true, and otherwise
- * stays, when this is the first draw in a child process.  Returns 0, or -1 with errno as
- * getrandom ().
+/* Draw 64 bits; only one thread may call it at a time. '*forked' is set to true if this is the first draw in a child
+ * process; otherwise it is unchanged. Returns 0, or -1 with errno as getrandom ().
  */
 static inline int flax_random_draw (struct flax_random *random, uint64_t *bits, bool *forked)
 {

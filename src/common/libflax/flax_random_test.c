@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* flax_random_test.c - the key stream is that of RFC 8439, fillings differ, a child draws its own
- * bits; what a kernel without this or that leads to
+/* flax_random_test.c - the key stream is the one of RFC 8439, fillings differ, a child draws its own bits; and kernels
+ * without some features
  */
 #include <pthread.h>
 #include <string.h>
@@ -18,9 +18,9 @@
 
 static const struct {
     const char *name;
-    uint8_t key_at, key_byte; /* all zero but this */
+    uint8_t key_at, key_byte; /* all bytes are zero except this one */
     uint32_t counter;
-    uint8_t stream[16]; /* the block's first bytes */
+    uint8_t stream[16]; /* the first bytes of the block */
 } blocks[] = {
     /* RFC 8439 A.1: test vectors 1, 2 and 4, whose nonce is zero */
     { "RFC 8439 A.1 1",
@@ -45,7 +45,7 @@ static const struct {
       { 0x72, 0xd5, 0x4d, 0xfb, 0xf1, 0x2e, 0xc4, 0x4b, 0x36, 0x26, 0x92, 0xdf, 0x94, 0x13, 0x7f, 0x32 } },
 };
 
-/* The RFC's bytes of a chunk: its words as they lie in blocks, little endian. */
+/* Convert a chunk to the byte order of the RFC: words in the order of blocks, little endian. */
 static void to_blocks (uint8_t *chunk)
 {
     uint32_t words[128];
@@ -76,7 +76,7 @@ static void test_chacha (void)
         to_blocks (part);
         good += !memcmp (part, all + 64 * block, sizeof (part));
     }
-    ok (good == 17, "the stream from any block is the rest of the whole");
+    ok (good == 17, "a stream that begins at any block equals the rest of the whole stream");
 }
 
 static int compare_cb (const void *a, const void *b)
@@ -101,8 +101,8 @@ static void test_draws (void)
     qsort (bits, DRAWS, sizeof (bits[0]), compare_cb);
     for (int i = 1; i < DRAWS; i++)
         repeated += bits[i] == bits[i - 1];
-    ok (good == DRAWS && !forked && repeated == 0, "%d draws, over many fillings, differ", DRAWS);
-    /* 320000 expected, 400 is one standard deviation: ten of them never happen */
+    ok (good == DRAWS && !forked && repeated == 0, "%d draws, over many fillings, are all different", DRAWS);
+    /* 320000 are expected, and 400 is one standard deviation: a deviation of ten does not occur */
     ok (ones > 316000 && ones < 324000, "half of the bits are set (%u)", ones);
     flax_random_destroy (random);
     flax_random_destroy (NULL);
@@ -135,17 +135,17 @@ static void test_fork (void)
     for (int i = 0; i < 8; i++)
         for (int k = 0; k < 8; k++)
             shared = shared || mine[i] == theirs[k];
-    ok (WIFEXITED (status) && WEXITSTATUS (status) == 0, "a child is told, once, that it is one");
-    ok (read_all && !shared && !forked, "... and draws other bits than its parent");
+    ok (WIFEXITED (status) && WEXITSTATUS (status) == 0, "a fork is reported once in the child");
+    ok (read_all && !shared && !forked, "... and the child draws other bits than its parent");
     flax_random_destroy (random);
 }
 
-/* --- a kernel that doesn't ---------------------------------------------------------------------- */
+/* --- kernels without some features ------------------------------------------------------------ */
 
 ssize_t __real_getrandom (void *buf, size_t size, unsigned flags);
 ssize_t __wrap_getrandom (void *buf, size_t size, unsigned flags);
 
-static int random_errnum, random_failures; /* getrandom () fails so, so many times */
+static int random_errnum, random_failures; /* getrandom () fails with this errno this number of times */
 
 ssize_t __wrap_getrandom (void *buf, size_t size, unsigned flags)
 {
@@ -156,7 +156,7 @@ ssize_t __wrap_getrandom (void *buf, size_t size, unsigned flags)
     return -1;
 }
 
-/* Where the kernel wipes no pages, process ids tell a child. */
+/* If the kernel does not wipe pages, a child process is detected by its process id. */
 static void test_fork_told_by_ids (void)
 {
     uint64_t a, b, c;
@@ -165,9 +165,9 @@ static void test_fork_told_by_ids (void)
     no_wiping = true;
     struct flax_random *random = flax_random_create ();
     ok (flax_random_draw (random, &a, &forked) == 0 && flax_random_draw (random, &b, &forked) == 0 && !forked,
-        "where no pages are wiped bits are drawn");
+        "without wiped pages bits are drawn");
     generation++;
-    ok (flax_random_draw (random, &b, &forked) == 0 && forked, "a process with another id is told that it is a child");
+    ok (flax_random_draw (random, &b, &forked) == 0 && forked, "in a process with another id a fork is reported");
     forked = false;
     ok (flax_random_draw (random, &c, &forked) == 0 && !forked && a != b && b != c, "... once");
     generation--;
@@ -183,21 +183,20 @@ static void test_no_random (void)
 
     random_errnum = EINTR;
     random_failures = 3;
-    ok (flax_gen_reserve (gen, t, 1, &id) == 1 && random_failures == 0,
-        "getrandom () that is interrupted is called again");
+    ok (flax_gen_reserve (gen, t, 1, &id) == 1 && random_failures == 0, "an interrupted getrandom () is called again");
     flax_gen_destroy (gen);
     gen = flax_gen_create (NULL);
     random_errnum = ENOSYS;
     random_failures = 1;
-    ok (flax_gen_reserve (gen, t, 1, &id) < 0 && errno == ENOSYS, "another error is told, and no id made");
-    ok (flax_gen_reserve (gen, t, 1, &id) == 1, "... until it works");
+    ok (flax_gen_reserve (gen, t, 1, &id) < 0 && errno == ENOSYS, "another error is returned, and no id is made");
+    ok (flax_gen_reserve (gen, t, 1, &id) == 1, "... until getrandom () succeeds");
     flax_gen_destroy (gen);
 }
 
 static void test_no_memory (void)
 {
     countdown = 0;
-    ok (!flax_gen_create (NULL) && errno == ENOMEM && failures == 1, "without memory there is no generator");
+    ok (!flax_gen_create (NULL) && errno == ENOMEM && failures == 1, "without memory a generator cannot be made");
     no_pages = true;
     errno = 0;
     ok (!flax_gen_create (NULL) && errno == ENOMEM, "... nor without pages");
@@ -213,13 +212,13 @@ static void *make_cb (void *arg)
 
 static int64_t system_ms (void)
 {
-    struct timespec now; /* time () may be a tick behind, and in the second before this one */
+    struct timespec now; /* time () may lag by a tick and return the second before */
 
     clock_gettime (CLOCK_REALTIME, &now);
     return now.tv_sec * INT64_C (1000) + now.tv_nsec / 1000000;
 }
 
-/* By the system's clock, and, for there is a thread, with the lock. */
+/* With the system's clock, and with the lock, since there is another thread. */
 static void test_system_clock (void)
 {
     struct flax_gen *gen = flax_gen_create (&(struct flax_gen_config){ .mode = FLAX_INCREASING });
@@ -233,7 +232,7 @@ static void test_system_clock (void)
     ok (flax_gen_make (gen, &id) == 0, "an id is made while another thread makes one");
     pthread_join (thread, &made);
     unix_ms = flax_unix_ms (&id);
-    ok (made == gen && unix_ms >= before_ms - 1000 && unix_ms <= system_ms () + 1000, "at the system's time");
+    ok (made == gen && unix_ms >= before_ms - 1000 && unix_ms <= system_ms () + 1000, "both have the system's time");
     flax_gen_destroy (gen);
 }
 

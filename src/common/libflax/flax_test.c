@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* flax_test.c - values, text and generator, against the golden vectors of the original (flax.json)
- */
+/* flax_test.c - values, text and generator, compared with the golden vectors of the original (flax.json) */
 #include <errno.h>
 #include <math.h>
 #include <sys/wait.h>
@@ -40,10 +39,10 @@ static void test_encode (json_t *vectors)
                fits && text_is (&id, get_s (row, "id")) && flax_join (&f, &joined) == 0 && same (&id, &joined)
                    && flax_from_bytes (id.bytes, FLAX_SIZE, &joined) == 0 && same (&id, &joined));
     }
-    tally_end (&t, "same text, read back, split and joined");
+    tally_end (&t, "same text, which can be read, split and joined");
 }
 
-/* The row's time through our functions: a double when it was one, else whole seconds. */
+/* The time of a row, converted with our functions: a double if it was one, else whole seconds. */
 static int time_of (json_t *row, uint64_t *ms)
 {
     const char *hex = get_s (row, "timestamp_f64_hex");
@@ -80,7 +79,7 @@ static void test_generate (json_t *vectors)
                    && flax_split (&id).random == random);
         flax_gen_destroy (gen);
     }
-    tally_end (&t, "same millisecond of the same double, same id");
+    tally_end (&t, "same millisecond for the same double, and same id");
 }
 
 static void test_out_of_range (json_t *vectors)
@@ -122,22 +121,22 @@ static void test_odd_arguments (json_t *vectors)
     json_array_foreach (vectors_section (vectors, "odd_arguments"), i, row) {
         const char *timestamp = get_s (row, "timestamp");
         if (json_object_get (row, "clock_s"))
-            tally (&t, "what means \"now\" there is a call of its own here",
+            tally (&t, "an argument that means \"now\" in the original is a separate function here",
                    flax_gen_make (gen, &id) == 0 && text_is (&id, get_s (json_object_get (row, "result"), "ok")));
         else if (timestamp)
             tally (&t, NULL, flax_ms_at_seconds (strtod (timestamp, NULL), &ms) < 0 && errno == EINVAL);
         else
-            tally (&t, "integers that no id holds cannot be given here",
+            tally (&t, "integers that do not fit into an id cannot be passed here",
                    json_object_get (row, "base64_lex_encode_of") != NULL);
     }
     tally_end (&t, "same refusals");
     ok (flax_ms_at_seconds (NAN, &ms) < 0 && errno == EINVAL && flax_ms_at_seconds (INFINITY, &ms) < 0
             && errno == EINVAL && flax_ms_at_seconds (-INFINITY, &ms) < 0 && errno == EINVAL,
-        "seconds that are not finite are refused");
-    ok (flax_ms_at_seconds (0, &ms) < 0 && errno == EOVERFLOW, "second 0 is 1970, not \"now\"");
+        "seconds that are not finite are EINVAL");
+    ok (flax_ms_at_seconds (0, &ms) < 0 && errno == EOVERFLOW, "second 0 is 1970, not \"now\", and is EOVERFLOW");
     ok (flax_ms_at_seconds (1e300, &ms) < 0 && errno == EOVERFLOW && flax_ms_at_seconds (-1e300, &ms) < 0
             && errno == EOVERFLOW,
-        "seconds beyond any integer are out of range");
+        "seconds beyond any integer are EOVERFLOW");
     flax_gen_destroy (gen);
 }
 
@@ -158,7 +157,7 @@ static void test_order (json_t *vectors)
     tally_end (&t, "later ids are greater");
     json_array_foreach (in, i, row)
         if (n > 256 || flax_parse (json_string_value (row), 16, &ids[i], NULL) < 0)
-            bail_out ("section sort");
+            bail_out ("cannot read section sort");
     flax_sort (ids, n);
     json_array_foreach (out, i, row)
         good += text_is (&ids[i], json_string_value (row));
@@ -177,12 +176,13 @@ static void test_strict (json_t *vectors)
         bool canonical = json_is_true (json_object_get (row, "canonical_16"));
         bool taken_there = json_is_true (json_object_get (row, "match"));
         bool taken = flax_parse (json_string_value (text), json_string_length (text), &id, NULL) == 0;
-        tally (&t, taken_there != canonical ? "the original's pattern takes what is no id" : NULL, taken == canonical);
+        tally (&t, taken_there != canonical ? "the original's pattern accepts texts that are not ids" : NULL,
+               taken == canonical);
     }
-    tally_end (&t, "just the canonical texts are taken");
+    tally_end (&t, "exactly the canonical texts are accepted");
     ok (flax_parse (get_s (example, "id"), 16, &id, NULL) == 0 && is_hex (id.bytes, 12, get_s (example, "num_hex24"))
             && flax_unix_ms (&id) == get_i (example, "ms_since_epoch") + FLAX_EPOCH_MS,
-        "the example of the original's README");
+        "the example in the original's README is read");
     json_array_foreach (vectors_section (vectors, "cpython_seeded"), i, row) {
         json_t *text;
         size_t k;
@@ -213,15 +213,16 @@ static void test_hostile (void)
             else
                 good += errno == EINVAL && pos == (size_t)place;
         }
-    ok (good == 16 * 256 && taken == 16 * 64, "each byte in each place is refused there or means what it says");
+    ok (good == 16 * 256 && taken == 16 * 64,
+        "each byte at each position is refused there, or gives an id with this text");
     ok (flax_parse (good_text, 15, &id, &pos) < 0 && errno == EMSGSIZE && pos == 15
             && flax_parse (good_text, 17, &id, &pos) < 0 && errno == EMSGSIZE && pos == 16
             && flax_parse (good_text, 0, &id, &pos) < 0 && pos == 0,
-        "other lengths are refused where they end");
+        "texts of other lengths are refused at their end");
     char text[FLAX_TEXT_MAX] = "#";
     ok (flax_format (&id, text, FLAX_TEXT_LEN) < 0 && errno == ENOSPC && text[0] == '#',
         "a buffer that is too small is ENOSPC and stays untouched");
-    ok (flax_from_bytes (good_text, 11, &id) < 0 && errno == EMSGSIZE, "so are other numbers of bytes");
+    ok (flax_from_bytes (good_text, 11, &id) < 0 && errno == EMSGSIZE, "other numbers of bytes are EMSGSIZE");
 }
 
 static void test_limits (void)
@@ -237,17 +238,17 @@ static void test_limits (void)
     f = (struct flax_fields){ FLAX_MS_MAX + 1, 0 };
     ok (flax_join (&f, &id) < 0 && errno == EOVERFLOW, "41 bits of time are refused");
     ok (flax_ms_at (FLAX_EPOCH_MS, &ms) == 0 && ms == 0 && flax_ms_at (end - 1, &ms) == 0 && ms == FLAX_MS_MAX,
-        "2015-01-01 and 2049-11-03T19:53:47.775Z are taken");
+        "2015-01-01 and 2049-11-03T19:53:47.775Z are accepted");
     ok (flax_ms_at (FLAX_EPOCH_MS - 1, &ms) < 0 && errno == EOVERFLOW && flax_ms_at (end, &ms) < 0
             && flax_ms_at (INT64_MIN, &ms) < 0 && flax_ms_at (INT64_MAX, &ms) < 0 && errno == EOVERFLOW,
-        "a millisecond before and behind is not");
+        "a time one millisecond earlier or later is refused");
     ok (flax_range (FLAX_EPOCH_MS + 1, FLAX_EPOCH_MS + 3, &lower, &upper) == 0
             && is_hex (lower.bytes, 12, "000000000100000000000000")
             && is_hex (upper.bytes, 12, "000000000300000000000000"),
         "the keys of an interval are its ends with a random part of zero");
     ok (flax_range (FLAX_EPOCH_MS + 3, FLAX_EPOCH_MS + 1, &lower, &upper) < 0 && errno == EINVAL
             && flax_range (0, FLAX_EPOCH_MS, &lower, &upper) < 0 && errno == EOVERFLOW,
-        "an interval backwards or before 2015 is refused");
+        "an interval that ends before it begins, or begins before 2015, is refused");
 }
 
 /* --- increasing -------------------------------------------------------------------------- */
@@ -260,23 +261,23 @@ static void test_increasing (void)
     int64_t t = FLAX_EPOCH_MS + 10;
     flax_t id;
 
-    ok (flax_gen_reserve (gen, t, 0, &id) < 0 && errno == EINVAL, "no id at all is not to be had");
+    ok (flax_gen_reserve (gen, t, 0, &id) < 0 && errno == EINVAL, "a request for 0 ids is EINVAL");
     flax_gen_reserve (gen, t, 1, &id);
     ok (flax_split (&id).ms == 10 && flax_split (&id).random == 1000, "the first id of a millisecond is random");
     flax_gen_reserve (gen, t, 1, &id);
-    ok (flax_split (&id).ms == 10 && flax_split (&id).random == 2001, "the next is above it by a random step");
+    ok (flax_split (&id).ms == 10 && flax_split (&id).random == 2001, "the next id is above it by a random step");
     flax_gen_reserve (gen, t - 5, 1, &id);
-    ok (flax_split (&id).ms == 10 && flax_split (&id).random == 3002, "... also when the clock went back");
+    ok (flax_split (&id).ms == 10 && flax_split (&id).random == 3002, "... also if the clock went back");
     random = FLAX_RANDOM_MAX;
     flax_gen_reserve (gen, t + 1, 1, &id);
     random = UINT64_MAX;
     ok (flax_gen_reserve (gen, t + 1, 1, &id) == 1 && flax_split (&id).ms == 12
             && flax_split (&id).random == FLAX_RANDOM_MAX,
-        "at the end of the random part the time goes a millisecond ahead");
+        "at the end of the random part the time advances by a millisecond");
     flax_gen_reserve (gen, FLAX_EPOCH_MS + (int64_t)FLAX_MS_MAX, 1, &id);
-    ok (flax_gen_reserve (gen, t, 1, &id) < 0 && errno == EOVERFLOW, "at the end of time there is an error, each time");
+    ok (flax_gen_reserve (gen, t, 1, &id) < 0 && errno == EOVERFLOW, "at the end of time a call is EOVERFLOW");
     ok (flax_gen_reserve (gen, t, 1, &id) < 0 && errno == EOVERFLOW && flax_gen_reserve (gen, 0, 1, &id) < 0,
-        "... again");
+        "... and so is each further call");
     flax_gen_destroy (gen);
     flax_gen_destroy (NULL);
 }
@@ -299,11 +300,11 @@ static void test_random_clock (void)
             last = ids[k];
         }
     }
-    ok (good == n, "%u ids increase under a clock that jumps", n);
+    ok (good == n, "%u ids increase while the clock jumps", n);
     flax_gen_destroy (gen);
 }
 
-/* Parent and child go on in the same millisecond from the same state. */
+/* Parent and child continue in the same millisecond, from the same state. */
 static void test_fork (void)
 {
     struct flax_gen *gen = flax_gen_create (&(struct flax_gen_config){ .mode = FLAX_INCREASING });
@@ -322,7 +323,7 @@ static void test_fork (void)
     waitpid (pid, &status, 0);
     flax_gen_reserve (gen, t, 1, &mine);
     ok (read (fds[0], &theirs, FLAX_SIZE) == FLAX_SIZE && flax_split (&mine).ms == 77 && flax_split (&theirs).ms == 78,
-        "a child goes on in a millisecond of its own");
+        "a child process continues in a later millisecond than its parent");
     flax_gen_destroy (gen);
 }
 
