@@ -1,21 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* radix.h - sort an array in place by the bits of a key of 128, most significant first
+/* radix.h - sort an array in place by the bits of a key of 128 bits, most significant first
  *
- * Each kind of item has a function of its own, which is all that is to be written for it:
+ * Each kind of item needs one function:
  *
  *     static void sort_cb (void *items, size_t count)
  *     {
  *         radix_sort (items, count, sizeof (struct item), key_cb, sort_cb);
  *     }
  *
- * There radix_sort () becomes part of it with size and key known to the compiler, and it calls itself for parts.
+ * The compiler inlines radix_sort () there, with the size and the key known at compile time; it calls the function
+ * again for parts of the array.
  *
- * A pass looks at some bits of the key, the first ones that are not the same everywhere: what ids of a time share costs
- * one look.  It moves each item once, to the part of the array that is for its bits, so nothing is allocated.  What has
- * few items is sorted by insertion.  Passes are at most 16 deep, whatever the keys, with 4 KiB of stack each, and each
- * takes time in proportion to the items.  Items with the same key end up in any order.
+ * A pass uses some bits of the key, beginning with the first one that is not the same in all items: bits that all ids
+ * of a time share are scanned only once. It moves each item once, to the part of the array for its bits, so no memory
+ * is allocated. A part with few items is sorted by insertion. Passes are nested at most 16 deep for any keys, with 4
+ * KiB of stack each, and the time of each is proportional to the number of items. Items with the same key end up in any
+ * order.
  */
 #ifndef SORT_RADIX_H
 #define SORT_RADIX_H
@@ -26,14 +28,14 @@
 
 #define RADIX_BITS_MAX 8
 #define RADIX_PARTS_MAX (1 << RADIX_BITS_MAX)
-#define RADIX_FEW 16         /* up to so many, insertion is faster than a pass */
+#define RADIX_FEW 16         /* up to this number of items, insertion is faster than a pass */
 #define RADIX_ITEM_MAX 64    /* bytes */
-#define RADIX_PREFETCH 65536 /* bytes of items that the nearest cache does not hold */
+#define RADIX_PREFETCH 65536 /* bytes of items that exceed the nearest cache */
 
 /* The upper (0) or lower (1) 64 bits of an item's key. */
 typedef uint64_t (*radix_key_f) (const void *item, int word);
 
-/* Sort the items of a kind. */
+/* The function of a kind of item, which sorts them. */
 typedef void (*radix_sort_f) (void *items, size_t count);
 
 #define RADIX_INLINE static inline __attribute__ ((always_inline))
@@ -57,7 +59,7 @@ RADIX_INLINE void radix_insertion (char *items, size_t count, size_t size, radix
     }
 }
 
-/* The bits of a word of the keys that are not the same in all items. */
+/* The bits of a word of the keys that differ between items. */
 RADIX_INLINE uint64_t radix_differences (const char *items, size_t count, size_t size, radix_key_f key, int word)
 {
     uint64_t first = key (items, word), all = 0;
@@ -67,7 +69,7 @@ RADIX_INLINE uint64_t radix_differences (const char *items, size_t count, size_t
     return all;
 }
 
-/* Where a pass looks. */
+/* The bits that a pass uses. */
 struct radix_digit {
     int word, shift;
     unsigned parts; /* a power of 2 */
@@ -78,7 +80,7 @@ RADIX_INLINE unsigned radix_part (const void *item, radix_key_f key, struct radi
     return key (item, digit.word) >> digit.shift & (digit.parts - 1);
 }
 
-/* Move each item into its part.  Part 'k' begins at next[k] and ends before end[k], in items; afterwards next[k] is
+/* Move each item into its part. Part 'k' begins at next[k] and ends before end[k], in items; afterwards next[k] is
  * end[k].
  */
 RADIX_INLINE void radix_distribute (char *items, size_t count, size_t size, radix_key_f key, struct radix_digit digit,
@@ -94,7 +96,7 @@ RADIX_INLINE void radix_distribute (char *items, size_t count, size_t size, radi
                 memcpy (other, place, size);
                 memcpy (place, held, size);
                 memcpy (held, other, size);
-                if (count * size > RADIX_PREFETCH) /* the part's next place, for when it is its turn again */
+                if (count * size > RADIX_PREFETCH) /* the part's next place, for its next item */
                     __builtin_prefetch (place + 2 * size, 1);
             }
             memcpy (items + next[k]++ * size, held, size);
@@ -102,7 +104,9 @@ RADIX_INLINE void radix_distribute (char *items, size_t count, size_t size, radi
     }
 }
 
-/* Sort 'count' items of 'size' bytes (at most RADIX_ITEM_MAX) by 'key'; 'again' is the function that calls this. */
+/* Sort 'count' items of 'size' bytes (at most RADIX_ITEM_MAX) by 'key'. 'again' is the function that calls radix_sort
+ * ().
+ */
 RADIX_INLINE void radix_sort (void *items, size_t count, size_t size, radix_key_f key, radix_sort_f again)
 {
     size_t next[RADIX_PARTS_MAX], end[RADIX_PARTS_MAX];
@@ -117,7 +121,7 @@ RADIX_INLINE void radix_sort (void *items, size_t count, size_t size, radix_key_
     if (differ == 0 && (differ = radix_differences (items, count, size, key, digit.word = 1)) == 0)
         return;
     int top = 63 - __builtin_clzll (differ);
-    int bits = 62 - __builtin_clzll (count); /* so many that 2 to 4 items share a part, where they are spread well */
+    int bits = 62 - __builtin_clzll (count); /* so that a part has 2 to 4 items if the keys are spread evenly */
     bits = bits > RADIX_BITS_MAX ? RADIX_BITS_MAX : bits;
     digit.shift = top < bits ? 0 : top - bits + 1;
     digit.parts = 1u << bits;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* radix_test.c - what is sorted is in order and is what was there, whatever the keys */
+/* radix_test.c - sorted arrays are in order and have the same items as before, for any keys */
 #include <stdlib.h>
 
 #include "libsort/radix.h"
@@ -11,7 +11,7 @@
 
 struct item {
     uint64_t key[2];
-    uint32_t number; /* no part of the key */
+    uint32_t number; /* not part of the key */
 };
 
 static inline uint64_t key_cb (const void *item, int word)
@@ -58,7 +58,7 @@ static struct item falling_key (size_t i)
     return (struct item){ .key = { -(uint64_t)i, i } };
 }
 
-/* Each pass finds one item that is far from all others. */
+/* In each pass one item is far from all others. */
 static struct item lonely_key (size_t i)
 {
     return (struct item){ .key = { i < 64 ? UINT64_C (1) << i : 0, i < 128 ? UINT64_C (1) << (i & 63) : i % 3 } };
@@ -77,12 +77,14 @@ static const struct {
     { "the same in their upper half", lower_key },
     { "all the same", same_key },
     { "sorted", rising_key },
-    { "sorted the other way", falling_key },
-    { "far from each other, one after the other,", lonely_key },
+    { "sorted in reverse", falling_key },
+    { "increasingly far from each other", lonely_key },
     { "of few kinds", few_keys },
 };
 
-/* Sort so many: keys are in order, each item is there once with the key that it had, and nothing behind is touched. */
+/* Sort 'count' items. Whether the keys are in order, each item occurs once with its key, and the memory after the array
+ * is unchanged.
+ */
 static bool sorts (struct item (*make) (size_t i), size_t count)
 {
     struct item *before = calloc (count + 1, sizeof (*before)), *items = calloc (count + 1, sizeof (*items));
@@ -115,7 +117,7 @@ int main (void)
 
         for (size_t count = 0; count <= 300; count++)
             good &= sorts (shapes[i].make, count);
-        ok (good, "keys that are %s are sorted, of any number of items", shapes[i].name);
+        ok (good, "any number of keys that are %s is sorted", shapes[i].name);
     }
     return done_testing ();
 }
