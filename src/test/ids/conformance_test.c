@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* conformance_test.c - what every kind of id must do, whatever it is made of
+/* conformance_test.c - the requirements for all kinds of id
  *
- * Unique under many threads and over many steps of time, in order within a thread, unharmed by a
- * clock that goes back and forth, exact at its limits, and read strictly.  Time is a number that
- * the test moves.
+ * Ids are unique with many threads and over many steps of time, in order within a thread, correct while the clock goes
+ * back and forth, exact at their limits, and read strictly. Time is a number that the test changes.
  */
 #include <pthread.h>
 #include <string.h>
@@ -15,7 +14,7 @@
 
 #define THREADS 8
 #define PER_THREAD 150000
-#define IDS_PER_STEP 75 /* a thread moves the clock after so many ids: 16000 steps in all */
+#define IDS_PER_STEP 75 /* a thread advances the clock after this number of ids: 16000 steps in all */
 
 static const struct scheme *const schemes[] = {
     &scheme_fluid, &scheme_flax_random, &scheme_flax_increasing, &scheme_sno, &scheme_uid_local, &scheme_uid_global,
@@ -29,7 +28,7 @@ static uint64_t next_random (uint64_t *state)
     return z ^ z >> 31;
 }
 
-/* A time well within every format: 2024-02-21. */
+/* A time well within all formats: 2024-02-21. */
 static int64_t middle_ns (const struct scheme *s)
 {
     int64_t ns = INT64_C (1708500000) * 1000000000;
@@ -38,7 +37,7 @@ static int64_t middle_ns (const struct scheme *s)
 
 /* --- threads ----------------------------------------------------------------------------- */
 
-/* Moves the clock on from 'now_ns'. */
+/* Returns the clock's next time after 'now_ns'. */
 typedef int64_t (*move_f) (const struct scheme *s, uint64_t *state, int64_t now_ns);
 
 static int64_t move_forward (const struct scheme *s, uint64_t *state, int64_t now_ns)
@@ -46,8 +45,9 @@ static int64_t move_forward (const struct scheme *s, uint64_t *state, int64_t no
     return now_ns + s->step_ns;
 }
 
-/* Forward by two steps in the mean, for else a generator that never goes back would wait for ever;
- * now and then back by up to 60. */
+/* On average two steps forward, since otherwise a generator that never goes back would wait forever; sometimes up to 60
+ * steps back.
+ */
 static int64_t move_about (const struct scheme *s, uint64_t *state, int64_t now_ns)
 {
     int64_t steps = next_random (state) % 16 ? (int64_t)(next_random (state) % 9)
@@ -60,10 +60,10 @@ struct worker {
     void *gen;
     struct scheme_clock *clock;
     move_f move;
-    uint8_t *ids; /* PER_THREAD, 'size' apart */
+    uint8_t *ids; /* PER_THREAD ids at distances of 'size' */
     pthread_barrier_t *start;
     uint64_t state;
-    unsigned steps; /* how often it moved the clock */
+    unsigned steps; /* how often it changed the clock */
     bool in_order;
 };
 
@@ -92,7 +92,7 @@ static void *work (void *arg)
     return NULL;
 }
 
-/* Compares at the size of the ids it is told: qsort () has no argument for it. */
+/* Compares ids of a fixed size, since qsort () has no argument for the size. */
 #define COMPARE(n)                                        \
     static int compare_##n (const void *a, const void *b) \
     {                                                     \
@@ -137,7 +137,7 @@ static void run_threads (const struct scheme *s, move_f move, bool expect_order,
             .in_order = true,
         };
         if (pthread_create (&threads[i], NULL, work, &workers[i]))
-            bail_out ("no thread");
+            bail_out ("cannot create a thread");
     }
     for (int i = 0; i < THREADS; i++) {
         pthread_join (threads[i], NULL);
@@ -165,9 +165,9 @@ static void test_per_step (const struct scheme *s)
 
     while (made <= s->per_step && s->make (gen, id) == 0)
         made++;
-    ok (made == s->per_step, "%s: a step gives %u ids, then none", s->name, s->per_step);
+    ok (made == s->per_step, "%s: a step has exactly %u ids", s->name, s->per_step);
     atomic_store (&clock.now_ns, middle_ns (s) + s->step_ns);
-    ok (s->make (gen, id) == 0, "%s: the next step gives ids again", s->name);
+    ok (s->make (gen, id) == 0, "%s: the next step has ids again", s->name);
     s->destroy (gen);
 }
 
@@ -184,11 +184,11 @@ static bool makes_at (const struct scheme *s, int64_t now_ns)
 
 static void test_time_limits (const struct scheme *s)
 {
-    ok (makes_at (s, s->begin_ns) && !makes_at (s, s->begin_ns - 1), "%s: there are ids from the beginning, not before",
-        s->name);
+    ok (makes_at (s, s->begin_ns) && !makes_at (s, s->begin_ns - 1),
+        "%s: ids can be made from the first time on, and not before", s->name);
     if (s->end_ns < INT64_MAX)
-        ok (makes_at (s, s->end_ns - 1) && !makes_at (s, s->end_ns), "%s: there are ids up to the end, not at it",
-            s->name);
+        ok (makes_at (s, s->end_ns - 1) && !makes_at (s, s->end_ns),
+            "%s: ids can be made up to the last time, and not after", s->name);
 }
 
 static void test_end_of_last_step (const struct scheme *s)
@@ -201,8 +201,8 @@ static void test_end_of_last_step (const struct scheme *s)
     while (made <= s->per_step && s->make (gen, id) == 0)
         made++;
     atomic_store (&clock.now_ns, s->end_ns);
-    ok (made == s->per_step && s->make (gen, id) < 0, "%s: the last step is used to its end, then nothing wraps",
-        s->name);
+    ok (made == s->per_step && s->make (gen, id) < 0,
+        "%s: all ids of the last step can be made, and then no time wraps", s->name);
     s->destroy (gen);
 }
 
@@ -240,7 +240,7 @@ static void test_round_trip (const struct scheme *s)
         random_id (s, &state, id);
         good += survives (s, id);
     }
-    ok (good == n, "%s: ids survive their text (%u: each bit alone and missing, random ones)", s->name, n);
+    ok (good == n, "%s: ids can be written and read (%u: each single bit set or cleared, and random ids)", s->name, n);
 }
 
 static int sign (int n)
@@ -266,22 +266,22 @@ static void test_text_order (const struct scheme *s)
     for (unsigned i = 0; i < n; i++) {
         random_id (s, &state, a);
         memcpy (b, a, sizeof (b));
-        size_t at = next_random (&state) % s->size; /* equal before, different in and behind this byte */
+        size_t at = next_random (&state) % s->size; /* the bytes before it are equal, those from it on differ */
         for (size_t k = at; k < s->size; k++)
             b[k] = (uint8_t)next_random (&state);
         good += same_order (s, a, b);
     }
-    ok (good == n, "%s: text sorts as the bytes do", s->name);
+    ok (good == n, "%s: text sorts like the bytes", s->name);
 }
 
-/* A text is refused, and then the id is left alone; or it is taken, and then is the text of the id,
- * if that has one.
+/* Whether a text is refused with the id unchanged, or accepted and equal to the text of the id (if the id has only one
+ * text).
  */
 static bool judged (const struct scheme *s, const char *text, size_t len)
 {
     uint8_t id[SCHEME_SIZE_MAX], before[SCHEME_SIZE_MAX];
     char back[SCHEME_TEXT_MAX];
-    char *exact = malloc (len ? len : 1); /* nothing may be read behind it */
+    char *exact = malloc (len ? len : 1); /* so that a sanitizer finds reads beyond the end */
 
     memset (id, 0x5a, sizeof (id));
     memcpy (before, id, sizeof (id));
@@ -311,9 +311,9 @@ static void test_hostile_text (const struct scheme *s)
             memcpy (hostile, text, at);
             hostile[at] = (char)c;
             memcpy (hostile + at + 1, text + at, len - at);
-            good += judged (s, hostile, len + 1); /* put in */
+            good += judged (s, hostile, len + 1); /* inserted */
             memmove (hostile + at + 1, hostile + at + (at < len ? 2 : 1), len - at);
-            good += judged (s, hostile, at < len ? len : len + 1); /* put in place */
+            good += judged (s, hostile, at < len ? len : len + 1); /* replaced */
         }
     for (size_t cut = 0; cut < len; cut++, n++)
         good += judged (s, text, cut);
@@ -323,8 +323,9 @@ static void test_hostile_text (const struct scheme *s)
             hostile[k] = (char)next_random (&state);
         good += judged (s, hostile, any);
     }
-    ok (good == n, "%s: %u texts with a byte too many, too few or wrong, and random ones, are judged rightly", s->name,
-        n);
+    ok (good == n,
+        "%s: %u texts with an extra, missing or wrong byte, and random ones, are accepted or refused correctly",
+        s->name, n);
 }
 
 static void run (const struct scheme *s)

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* lines_test.c - many ids at once: as one by one, up to the room that there is and to the first line that is none */
+/* lines_test.c - many ids at a time are written and read like single ones, up to the available space or the first
+ * invalid line
+ */
 #include <errno.h>
 #include <string.h>
 
@@ -14,7 +16,7 @@
 #define IDS 5
 #define TEXT_MAX (IDS * FLUID_TEXT_MAX)
 
-/* IDS of a kind, and the same written one by one. */
+/* IDS ids of a kind, and the same ids written one by one. */
 struct list {
     union {
         fluid_t fluid[IDS];
@@ -23,7 +25,7 @@ struct list {
         struct uid uid[IDS];
     };
     char text[TEXT_MAX];
-    size_t begin[IDS + 1]; /* of each line, and behind the last one */
+    size_t begin[IDS + 1]; /* of each line, and after the last one */
 };
 
 struct kind {
@@ -110,7 +112,7 @@ static bool sno_same (const struct list *a, const struct list *b, int i)
     return sno_compare (&a->sno[i], &b->sno[i]) == 0;
 }
 
-/* Local and global ones in turn, which differ in length. */
+/* Local and global uids alternate; they differ in length. */
 static void uid_make_one (struct list *list, int i, uint64_t bits)
 {
     uid_make ((int64_t)(bits >> 20), bits & 0xffff, &list->uid[i]);
@@ -160,7 +162,7 @@ static void make (const struct kind *kind, struct list *list)
     }
 }
 
-/* Into a buffer of each size: the lines that fit with a NUL, and nothing behind. */
+/* With a buffer of each size: the lines that fit with a NUL are written, and nothing after them. */
 static bool writes (const struct kind *kind, const struct list *list)
 {
     bool good = true;
@@ -180,7 +182,7 @@ static bool writes (const struct kind *kind, const struct list *list)
     return good;
 }
 
-/* For each number of ids that there is room for: those, and where the next line begins. */
+/* For each array size: the ids that fit are read, and the position of the next line is returned. */
 static bool reads (const struct kind *kind, const struct list *list, size_t len)
 {
     bool good = true;
@@ -198,7 +200,7 @@ static bool reads (const struct kind *kind, const struct list *list, size_t len)
     return good;
 }
 
-/* With a character that no form has at each place but for the ends of lines. */
+/* Each character except the ends of lines is replaced by one that no form has. */
 static bool refuses (const struct kind *kind, const struct list *list)
 {
     bool good = true;
@@ -215,7 +217,7 @@ static bool refuses (const struct kind *kind, const struct list *list)
     return good;
 }
 
-/* An empty line is no id, and a line that is cut short is none either. */
+/* An empty line between two ids is refused. */
 static bool refuses_short (const struct kind *kind, const struct list *list)
 {
     struct list back = *list;
@@ -233,17 +235,20 @@ int main (void)
         struct list list;
 
         make (kind, &list);
-        ok (writes (kind, &list), "%s: as many lines are written as fit in a buffer of any size", kind->name);
-        ok (reads (kind, &list, list.begin[IDS]), "%s: as many are read back as there is room for", kind->name);
-        ok (reads (kind, &list, list.begin[IDS] - 1), "%s: the last line needs no end", kind->name);
-        ok (refuses (kind, &list), "%s: a wrong character is found at its place, and the ids before it", kind->name);
+        ok (writes (kind, &list), "%s: the lines that fit into a buffer are written, for each size of the buffer",
+            kind->name);
+        ok (reads (kind, &list, list.begin[IDS]),
+            "%s: the ids that fit into an array are read, for each size of the array", kind->name);
+        ok (reads (kind, &list, list.begin[IDS] - 1), "%s: the last line needs no line break", kind->name);
+        ok (refuses (kind, &list),
+            "%s: a wrong character is reported with its position, and the ids before it are read", kind->name);
         ok (refuses_short (kind, &list), "%s: an empty line is refused", kind->name);
     }
     size_t count = 1, len;
     ok (fluid_format_lines (&(fluid_t){ 7 }, &count, 99, (char[99]){ 0 }, 99, &len) < 0 && errno == EINVAL
             && count == 0,
-        "a form that does not exist is EINVAL");
+        "an invalid form is EINVAL");
     count = 0;
-    ok (fluid_parse_lines ("", 0, NULL, &count, NULL) == 0 && count == 0, "of no text there are no ids");
+    ok (fluid_parse_lines ("", 0, NULL, &count, NULL) == 0 && count == 0, "an empty text has no ids");
     return done_testing ();
 }

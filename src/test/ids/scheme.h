@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* scheme.h - what a kind of ids must offer to be put through the conformance suite
+/* scheme.h - the functions and limits that a kind of id provides for the conformance suite
  *
- * An id is seen as its stored bytes, compared by memcmp ().  A generator takes its time from the
- * clock it was created with and never waits.
+ * An id is represented by its stored bytes, which are compared by memcmp (). A generator reads the time from the clock
+ * that it was created with, and never waits.
  */
 #ifndef TESTIDS_SCHEME_H
 #define TESTIDS_SCHEME_H
@@ -17,31 +17,29 @@
 #define SCHEME_SIZE_MAX 16 /* bytes of an id */
 #define SCHEME_TEXT_MAX 64 /* bytes of its text with a NUL */
 
-/* The time, which the suite sets while generators read it. */
+/* The time: the suite sets it while generators read it. */
 struct scheme_clock {
-    _Atomic int64_t now_ns; /* since Unix */
+    _Atomic int64_t now_ns; /* since the Unix epoch */
 };
 
 struct scheme {
     const char *name;
     size_t size;         /* bytes of an id */
     int64_t step_ns;     /* length of a step of time */
-    int64_t begin_ns;    /* the first time that fits, since Unix */
-    int64_t end_ns;      /* the first that does not any more */
+    int64_t begin_ns;    /* the first valid time, since the Unix epoch */
+    int64_t end_ns;      /* the first time that is no longer valid */
     unsigned per_step;   /* ids that a generator makes in one step; 0: no limit */
     bool ordered;        /* ids increase within a thread as long as the clock does not go back */
-    bool always_ordered; /* ... and also when it does */
-    bool canonical;      /* an id has just one text */
+    bool always_ordered; /* ... and also if it does */
+    bool canonical;      /* an id has only one text */
 
     void *(*create) (struct scheme_clock *clock);
     void (*destroy) (void *gen);
 
-    /* Make an id from any thread.  Returns 0, or -1 when there is none at this time. */
+    /* Make an id, in any thread. Returns 0, or -1 if no id can be made at this time. */
     int (*make) (void *gen, uint8_t *id);
 
-    /* A text that sorts as the bytes do; any bytes are an id.  Decoding returns 0, or -1 with 'id'
-     * untouched.
-     */
+    /* A text that sorts like the bytes; any bytes are a valid id. Decoding returns 0, or -1 with 'id' untouched. */
     void (*encode) (const uint8_t *id, char *text);
     int (*decode) (const char *text, size_t len, uint8_t *id);
 };

@@ -3,9 +3,8 @@
 
 /* scheme_fluid.c - FLUIDs for the conformance suite
  *
- * Their generator belongs to one thread, as a broker has it; here a lock stands for the broker.
- * Milliseconds are counted from Unix, which is as good an epoch as any.  The text is the dotted
- * hexadecimal form.
+ * A FLUID generator belongs to one thread, as in a broker; here a lock replaces the broker. The epoch is the Unix
+ * epoch. The text is the dotted hexadecimal form.
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -93,7 +92,7 @@ const struct scheme scheme_fluid = {
     .per_step = FLUID_PER_MS,
     .ordered = true,
     .always_ordered = true,
-    .canonical = false, /* other forms, blanks around, either case */
+    .canonical = false, /* other forms, blanks around an id, either letter case */
     .create = create,
     .destroy = destroy,
     .make = make,

@@ -3,8 +3,8 @@
 
 /* scheme_uid.c - uids, local and global, for the conformance suite
  *
- * Written with UID_WRAP, for bytes drawn at random may hold more than 999999 seconds.  Times in
- * nanoseconds end long before this format does.
+ * Written with UID_WRAP, since random bytes may have more than 999999 seconds. Times in nanoseconds end long before the
+ * format does.
  */
 #include <stdlib.h>
 

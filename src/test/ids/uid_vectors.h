@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* uid_vectors.h - turn what uid.json holds into values, for tests only
+/* uid_vectors.h - convert the values in uid.json, for tests only
  *
- * Vectors with a fingerprint of other than 4 bytes have no value here: the original makes
- * malformed ids of them.
+ * Vectors with a fingerprint that does not have 4 bytes have no value here: the original makes malformed ids of them.
  */
 #ifndef UID_VECTORS_H
 #define UID_VECTORS_H
@@ -15,7 +14,7 @@
 #include "idtree/uid.h"
 
 #define OWN_NODE "uid@127.0.0.1"
-#define NO_FINGERPRINT "the original carries on fingerprints that are not 4 bytes, which do not exist here"
+#define NO_FINGERPRINT "the original accepts fingerprints that do not have 4 bytes; they are not valid here"
 
 static inline bool vector_node (json_t *node, struct uid_node *out)
 {

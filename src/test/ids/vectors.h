@@ -3,8 +3,8 @@
 
 /* vectors.h - read the golden vectors of other implementations, for tests only
  *
- * The folder is $IDTREE_VECTORS, else t/vectors of the source tree.  A test program is one
- * translation unit and owns what it loads until it exits.
+ * The folder is $IDTREE_VECTORS, else t/vectors of the source tree. A test program is one translation unit and owns
+ * what it loads until it exits.
  */
 #ifndef TESTIDS_VECTORS_H
 #define TESTIDS_VECTORS_H
@@ -34,7 +34,7 @@ __attribute__ ((unused)) static json_t *vectors_load (const char *name)
     return vectors;
 }
 
-/* The section 'key', or end the test: a section that is missing would pass unseen. */
+/* The section 'key'. If it is missing the test ends, since otherwise the test would pass without it. */
 __attribute__ ((unused)) static json_t *vectors_section (json_t *vectors, const char *key)
 {
     json_t *section = json_object_get (vectors, key);
@@ -45,8 +45,8 @@ __attribute__ ((unused)) static json_t *vectors_section (json_t *vectors, const 
     return section;
 }
 
-/* How the rows of a section went: each one holds as it is, is excepted by a name (the original does what we do not,
- * and what we do instead holds), or fails.
+/* The results of a section's rows. A row passes, or fails, or is excepted under a name: the original behaves
+ * differently there, and the row checks what this library does instead.
  */
 struct tally {
     const char *section;
@@ -57,7 +57,7 @@ struct tally {
     } excepted[4];
 };
 
-/* Count a row; 'exception' is NULL or the name of one. */
+/* Count a row; 'exception' is NULL or the name of an exception. */
 __attribute__ ((unused)) static void tally (struct tally *t, const char *exception, bool good)
 {
     size_t row = t->passed + t->failed, i = 0;
@@ -66,9 +66,9 @@ __attribute__ ((unused)) static void tally (struct tally *t, const char *excepti
         row += t->excepted[k].count;
     while (exception && t->excepted[i].name && strcmp (t->excepted[i].name, exception))
         if (++i == 4)
-            bail_out ("a section has more names of exceptions than there is room for");
+            bail_out ("a section has more than 4 names of exceptions");
     if (!good) {
-        diag ("%s row %zu%s%s", t->section, row, exception ? ": not so: " : "", exception ? exception : "");
+        diag ("%s row %zu%s%s", t->section, row, exception ? ": failed: " : "", exception ? exception : "");
         t->failed++;
     }
     else if (exception) {
@@ -79,7 +79,7 @@ __attribute__ ((unused)) static void tally (struct tally *t, const char *excepti
         t->passed++;
 }
 
-/* Say the three numbers as a test, which wants 'what' of the rows. */
+/* Report the three numbers as a test; 'what' is the expectation for the rows. */
 __attribute__ ((unused)) static void tally_end (const struct tally *t, const char *what)
 {
     size_t excepted = 0;
@@ -102,7 +102,7 @@ __attribute__ ((unused)) static int64_t get_i (json_t *row, const char *key)
     return json_integer_value (json_object_get (row, key));
 }
 
-/* Turn hex digits to bytes.  Returns their number. */
+/* Convert hex digits to bytes. Returns the number of bytes. */
 __attribute__ ((unused)) static size_t unhex (const char *hex, void *bytes, size_t size)
 {
     size_t n = strlen (hex) / 2;
@@ -114,7 +114,7 @@ __attribute__ ((unused)) static size_t unhex (const char *hex, void *bytes, size
     return n;
 }
 
-/* True when 'n' bytes are those of 'hex'. */
+/* Whether 'n' bytes equal the bytes of 'hex'. */
 __attribute__ ((unused)) static bool is_hex (const void *bytes, size_t n, const char *hex)
 {
     unsigned char expected[1024];
