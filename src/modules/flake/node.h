@@ -90,7 +90,7 @@ struct flake_request {
     uint8_t meta;   /* of sno */
     int drift;      /* of uid: drift bits that the requester expects; 0: those of the instance */
     uint64_t asker; /* the requester; requests with the same value share turns */
-    uint64_t user;  /* requesters with the same value share one quota (access_share ()); 0: own quota */
+    uint64_t user;  /* requesters with the same value share the turns of one (access_share ()); 0: its own turns */
 };
 
 struct flake_stats {

@@ -41,8 +41,8 @@ void block_init (struct block *b);
 void block_fini (struct block *b);
 
 /* The number of ids to request now, for 'wanted' jobs that have no id. Returns 0 if enough ids are available, a request
- * is under way, or a request failed less than BLOCK_PAUSE_MS ago. If the result is not 0, the caller must send a
- * request for that many ids, and report its result with block_filled () or block_failed ().
+ * is under way, or the last request failed and was made less than BLOCK_PAUSE_MS ago. If the result is not 0, the
+ * caller must send a request for that many ids, and report its result with block_filled () or block_failed ().
  */
 uint32_t block_ask (struct block *b, uint64_t now_ms, uint32_t wanted);
 
