@@ -64,10 +64,10 @@ void document_stay_open (struct document *doc, int errnum, const char *text)
     if (doc->state != CLOSING)
         return;
     doc->state = OPEN;
-    snprintf (s, sizeof (s),
-              "%.255s: the session has ids that are not final, and stays open: to lose these ids, close it with "
-              "discard",
-              text ? text : strerror (errnum));
+    snprintf (
+        s, sizeof (s),
+        "%.255s: the session has ids that are not final, and stays open: to lose these ids, close it with discard",
+        text ? text : strerror (errnum));
     service_respond_all (doc->service, &doc->closers, errnum, s);
 }
 
@@ -106,8 +106,7 @@ static void take_time (struct document *doc, uint64_t now_ms)
     if (doc->missing.until_ms <= now_ms)
         doc->missing.until_ms = 0;
     document_fail_finals (doc, now_ms, EHOSTUNREACH,
-                          "rank 0 was not reached in time: these ids will become final "
-                          "later");
+                          "rank 0 was not reached in time: these ids will become final later");
     if (doc->state == CLOSING && doc->deadline_ms <= now_ms)
         document_stay_open (doc, EHOSTUNREACH, "rank 0 was not reached in time");
 }

@@ -395,8 +395,7 @@ static void claim_request_cb (idt_t *h, const idt_msg_t *msg, void *arg)
     claim.rank = (uint32_t)rank;
     if (!idt_overlay_covers (h, msg, claim.rank))
         module_respond_error (m->h, msg, EPERM,
-                              "rank: must be the rank of the requesting broker, or of a broker "
-                              "below it");
+                              "rank: must be the rank of the requesting broker, or of a broker below it");
     else if (flake_claim_request (m->flake, now_us (), &claim, &grant, &err) < 0)
         module_respond_error (m->h, msg, errno, err.text[0] ? err.text : NULL);
     else

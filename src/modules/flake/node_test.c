@@ -199,8 +199,8 @@ static void test_make (void)
     ok (r->ids == 1 && w.borrows == 2, "in the last quarter of a sublease the next one is requested");
     flake_not_lent (w.f, T0 + 12 * SECOND, false);
     r = ask (&w, T0 + 15 * SECOND, 6, SERIES_SNO, 1);
-    ok (r->answers == 0 && w.forwards == 0 && w.borrows == 3, "after the end of a sublease a request waits for the "
-                                                              "next one");
+    ok (r->answers == 0 && w.forwards == 0 && w.borrows == 3,
+        "after the end of a sublease a request waits for the next one");
     flake_not_lent (w.f, T0 + 15 * SECOND, false);
     ok (r->answers == 0 && w.forwards == 1, "if no time is subleased the request is forwarded");
     lend (&w, T0 + 15 * SECOND, 25000, 40000);
@@ -233,8 +233,8 @@ static void test_forward (void)
     r = ask (&w, T0 + SECOND, 2, SERIES_SNO, 1);
     flake_tick (w.f, T0 + 6 * SECOND);
     flake_forwarded (w.f, T0 + 6 * SECOND, w.tag);
-    ok (r->answers == 1 && r->errnum == EHOSTUNREACH, "a request without an answer in time fails, and a later answer "
-                                                      "is ignored");
+    ok (r->answers == 1 && r->errnum == EHOSTUNREACH,
+        "a request without an answer in time fails, and a later answer is ignored");
     destroy (&w, T0 + 7 * SECOND);
 
     create (&w, 3, 65536);
@@ -312,8 +312,8 @@ static void test_given (void)
     tick_all (&w, flake_deadline (w.f));
     ok (r->ids == 100 && r->fingerprint == 7, "the name is used where the sublease and the claim overlap");
     r = ask (&w, T0 + 2 * SECOND - 100, 2, SERIES_UID, 1);
-    ok (r->answers == 0 && flake_deadline (w.f) > T0 + 2 * SECOND, "the name is not used in a step that exceeds the "
-                                                                   "claim");
+    ok (r->answers == 0 && flake_deadline (w.f) > T0 + 2 * SECOND,
+        "the name is not used in a step that exceeds the claim");
     tick_all (&w, flake_deadline (w.f));
     ok (r->answers == 0 && w.claims == 2, "the name is not used after the end of the claim");
     answer_claim (&w, T0 + 2 * SECOND, naming_own (3), 0, UINT64_C (1) << 40);
@@ -332,16 +332,16 @@ static void test_given (void)
     answer_claim (&w, T0 + 6 * SECOND + 10, naming_own (3), 0, UINT64_C (1) << 40);
     for (int i = 0; i < 8 && !r->answers; i++)
         tick_all (&w, flake_deadline (w.f));
-    ok (r->ids == 20000 && r->fingerprint == 0x80000003, "if the name is refused meanwhile, all its ids are made "
-                                                         "again under the number");
+    ok (r->ids == 20000 && r->fingerprint == 0x80000003,
+        "if the name is refused meanwhile, all its ids are made again under the number");
     r = ask (&w, T0 + 8 * SECOND, 10, SERIES_UID, 1);
     answer_claim (&w, T0 + 8 * SECOND, 7, 14000, 25000);
     lend (&w, T0 + 14 * SECOND, 25000, 40000);
     r = ask (&w, T0 + 15 * SECOND, 6, SERIES_UID, 1);
     ok (r->answers == 0 && w.claims == 5, "after the end of a claim the request waits for rank 0");
     tick_all (&w, flake_deadline (w.f));
-    ok (r->ids == 1 && r->fingerprint == 0x80000003 && w.forwards == 0, "after a second without an answer the rank's "
-                                                                        "number is used");
+    ok (r->ids == 1 && r->fingerprint == 0x80000003 && w.forwards == 0,
+        "after a second without an answer the rank's number is used");
     r = ask (&w, T0 + 17 * SECOND, 7, SERIES_UID, 1);
     ok (r->ids == 1, "later requests use the rank's number, too");
     flake_claimed (w.f, T0 + 17 * SECOND, &(struct grant){ 7, { 25000, 40000 }, 5 });
@@ -363,8 +363,8 @@ static void test_claims (void)
     flake_claim_request (w.f, T0, &ours, &grant, &err);
     lend (&w, T0, 10000, 10100);
     flake_tick (w.f, T0 + 90 * MS);
-    ok (w.borrows == 2 && flake_deadline (w.f) < T0 + SECOND, "a short sublease is renewed until the claim is "
-                                                              "repeated");
+    ok (w.borrows == 2 && flake_deadline (w.f) < T0 + SECOND,
+        "a short sublease is renewed until the claim is repeated");
     destroy (&w, T0 + 90 * MS);
 
     create (&w, 0, 65536);
@@ -431,8 +431,8 @@ static void test_turns (void)
 
     create (&w, 3, 65536);
     put (&w, 1, 1, 65536);
-    ok (w.given == FLAKE_TURN_IDS && flake_deadline (w.f) <= T0, "a call makes FLAKE_TURN_IDS ids, and then the node "
-                                                                 "is due again");
+    ok (w.given == FLAKE_TURN_IDS && flake_deadline (w.f) <= T0,
+        "a call makes FLAKE_TURN_IDS ids, and then the node is due again");
     for (size_t i = 2; i < 10; i++)
         put (&w, i, 1, 65536);
     ok (w.given == FLAKE_TURN_IDS, "requests that arrive meanwhile do not make the call longer");
@@ -492,8 +492,8 @@ static void test_waiting (void)
     create (&w, 3, 65536);
     for (size_t i = 1; i < 13; i++)
         flake_generate (w.f, T0, &(struct flake_request){ (void *)i, SERIES_SNO, 1, 0, 0, i, 1001 });
-    ok (w.req[12].errnum == EAGAIN && w.req[10].answers == 0, "all requesters of one user together may use half of "
-                                                              "flake.max-waiting");
+    ok (w.req[12].errnum == EAGAIN && w.req[10].answers == 0,
+        "all requesters of one user together may use half of flake.max-waiting");
     flake_generate (w.f, T0, &(struct flake_request){ (void *)13, SERIES_SNO, 1, 0, 0, 13, 1002 });
     ok (w.req[13].answers == 0, "another user still has room");
     flake_tick (w.f, T0 + 5 * SECOND);
@@ -587,8 +587,8 @@ static void test_combine_failed (void)
     flake_forward_failed (w.f, T0 + SECOND, w.tag, EHOSTUNREACH, NULL);
     flake_cancel (w.f, T0 + SECOND, gone_cb, &(size_t){ 2 });
     flake_tick (w.f, flake_deadline (w.f));
-    ok (w.forwards == 2 && w.up.count == 4 && w.req[1].answers == 0, "after a broken connection they are sent "
-                                                                     "together again");
+    ok (w.forwards == 2 && w.up.count == 4 && w.req[1].answers == 0,
+        "after a broken connection they are sent together again");
     flake_forward_failed (w.f, T0 + 2 * SECOND, w.tag, EAGAIN, "no");
     ok (w.req[1].errnum == EAGAIN && w.req[3].errnum == EAGAIN && !strcmp (w.req[3].text, "no")
             && w.req[2].answers == 0,
@@ -637,11 +637,11 @@ static void test_series (void)
     struct series uid = { .uid = uid_gen_create (&(struct uid_gen_config){ .node = { .fingerprint = 7 } }) };
 
     ok (usable (&sno, second + 1000, second + 11000, 4000) == 4000, "of 10 ms only the whole unit of 4 ms is used");
-    ok (usable (&sno, second + 20000, second + 28000, 4000) == 8000, "a range that begins and ends with units is used "
-                                                                     "completely");
+    ok (usable (&sno, second + 20000, second + 28000, 4000) == 8000,
+        "a range that begins and ends with units is used completely");
     ok (usable (&sno, second + 31000, second + 34000, 4000) == 0, "a range without a whole unit is not used");
-    ok (usable (&uid, second + 1000, second + 4000, 1024) == 2 * 1024, "of 3 ms only the whole steps of 1.024 ms are "
-                                                                       "used");
+    ok (usable (&uid, second + 1000, second + 4000, 1024) == 2 * 1024,
+        "of 3 ms only the whole steps of 1.024 ms are used");
     ok (usable (&uid, second + 998000, second + 1002000, 1024) == 1024 + 576 + 1024,
         "the shorter last step of a second is used");
     sno_gen_destroy (sno.sno);

@@ -14,8 +14,8 @@
 
 #define HOUR_MS UINT64_C (3600000)
 
-static const char fingerprints[] = "a number from 0 to 4294967295, except 2147483648 to 2214592511, which belong to "
-                                   "ranks";
+static const char fingerprints[] =
+    "a number from 0 to 4294967295, except 2147483648 to 2214592511, which belong to ranks";
 
 /* Read the node of the uids: the rank's own number, unless one is configured. Rank 0 shows the name in messages. */
 static int get_node (idt_t *h, struct options *o, idt_error_t *errp)

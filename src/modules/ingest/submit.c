@@ -135,8 +135,7 @@ static int get_plain (struct check *c, const struct jv *o, const struct options 
         return errsetf (errp, EPROTO, "J: is missing");
     if (options->require_signature)
         return errsetf (errp, EINVAL,
-                        "jobspec: is accepted only if ingest.require-signature is off: send it "
-                        "wrapped, as J");
+                        "jobspec: is accepted only if ingest.require-signature is off: send it wrapped, as J");
     if (!jv_is (v, JV_STRING) && !jv_is (v, JV_OBJECT))
         return errsetf (errp, EINVAL, "jobspec: must be an object, or a string that has one");
     c->spec_size = v->size;
@@ -175,10 +174,11 @@ static int check_user (const struct service *sv, const idt_msg_t *msg, uint8_t u
         return errsetf (errp, EPERM, "urgency: users other than the owner may use at most %d, not %d", URGENCY_DEFAULT,
                         urgency);
     if (e.jobs >= (sv->options.max_waiting + 1) / 2 || e.bytes >= sv->options.max_waiting_bytes / 2)
-        return errsetf (errp, EAGAIN,
-                        "%zu submissions wait at this rank: users other than the owner may use half of "
-                        "ingest.max-waiting (%" PRIu32 ") and of ingest.max-waiting-bytes",
-                        (size_t)e.jobs, sv->options.max_waiting);
+        return errsetf (
+            errp, EAGAIN,
+            "%zu submissions wait at this rank: users other than the owner may use half of ingest.max-waiting (%" PRIu32
+            ") and of ingest.max-waiting-bytes",
+            (size_t)e.jobs, sv->options.max_waiting);
     return 0;
 }
 

@@ -137,8 +137,7 @@ static void answer_form (struct root *root, const idt_msg_t *msg, struct root_do
     }
     else if (keep (root, doc, form, size) < 0)
         service_respond_error (root->service, msg, errno,
-                               "too many large documents are read at the same time: try "
-                               "again later");
+                               "too many large documents are read at the same time: try again later");
     else
         answer_piece (root, msg, doc, 0);
 }

@@ -372,10 +372,10 @@ static void tell_copied (const struct root *root)
     struct tm tm;
 
     if (at > 0 && gmtime_r (&at, &tm) && strftime (date, sizeof (date), "%FT%TZ", &tm) > 0)
-        idt_log (root->service->h, LOG_WARNING,
-                 "documents are a copy of %s: each has a new UUID now, and sessions of the original documents are "
-                 "refused",
-                 date);
+        idt_log (
+            root->service->h, LOG_WARNING,
+            "documents are a copy of %s: each has a new UUID now, and sessions of the original documents are refused",
+            date);
 }
 
 /* A store that cannot be used is handled like a disk that always fails. */

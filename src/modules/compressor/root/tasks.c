@@ -268,11 +268,11 @@ static void refuse_document (struct root *root, struct root_document *doc, int64
                    "Restore the newer copy, or close it on ranks that are ahead and reload the compressor of rank 0",
                    doc->name, (long long)ours, (long long)seq);
     else
-        errprintf (&doc->refused,
-                   "%s: rank 0 and a session have different histories up to range %lld: an older copy was in "
-                   "statedir. Restore the newer copy, or close it on ranks that are ahead and reload the compressor "
-                   "of rank 0",
-                   doc->name, (long long)seq);
+        errprintf (
+            &doc->refused,
+            "%s: rank 0 and a session have different histories up to range %lld: an older copy was in "
+            "statedir. Restore the newer copy, or close it on ranks that are ahead and reload the compressor of rank 0",
+            doc->name, (long long)seq);
     idt_log (root->service->h, LOG_CRIT, "%s", doc->refused.text);
 }
 

@@ -350,8 +350,8 @@ static void test_texts (void)
     ok (jobspec_check (&reader, "[]", 2, NULL) < 0 && errno == EINVAL,
         "the error text is optional when a rule refuses");
     errno = ENOMEM;
-    ok (jobspec_check (&reader, "{", 1, NULL) < 0 && errno == EINVAL, "the error text is optional when the text is not "
-                                                                      "JSON");
+    ok (jobspec_check (&reader, "{", 1, NULL) < 0 && errno == EINVAL,
+        "the error text is optional when the text is not JSON");
 }
 
 static void test_cut (void)
@@ -529,9 +529,7 @@ static void test_depth (void)
     memset (brackets, '[', sizeof (brackets) - 1);
     ok (on_small_stack (check_deep), "256 levels of nested arrays and objects are accepted, on a stack of 512 KiB");
     ok (on_small_stack (check_deep_constraints),
-        "constraints nested as deep are accepted, and refused with a "
-        "shortened path: %s",
-        error.text);
+        "constraints nested as deep are accepted, and refused with a shortened path: %s", error.text);
     ok (is_refusal (check_nested ("x", JOBSPEC_DEPTH_MAX - 2, "[", "", "]"))
             && strstr (error.text, "more levels of nested arrays and objects than 256"),
         "one level more is refused: %s", error.text);

@@ -149,9 +149,7 @@ static void test_hurt (void)
     memcpy (copy + 4, "\0\x20\0\0", 4);
     data = copy;
     ok (pack_open (&b, &data, &size, &err) < 0 && errno == EPROTO,
-        "a packed batch that is smaller than its head "
-        "says is refused: %s",
-        err.text);
+        "a packed batch that is smaller than its head says is refused: %s", err.text);
     free (copy);
     pack_buf_fini (&b);
     jobwire_buf_fini (&batch);

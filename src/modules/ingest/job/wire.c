@@ -320,9 +320,8 @@ int jobwire_read_batch (struct jobwire_reader *r, const void *data, size_t size,
         return -1;
     if (size > JOBWIRE_BATCH_BYTES && all.count > 1)
         return errsetf (errp, EPROTO,
-                        "batch of %u jobs in %zu bytes: only a batch of a single job may have more "
-                        "than %u",
-                        all.count, size, JOBWIRE_BATCH_BYTES);
+                        "batch of %u jobs in %zu bytes: only a batch of a single job may have more than %u", all.count,
+                        size, JOBWIRE_BATCH_BYTES);
     if (check (&all, "job", measure_job, errp) < 0)
         return -1;
     *r = all;

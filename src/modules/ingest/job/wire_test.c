@@ -80,8 +80,7 @@ static void test_jobs (void)
     ok (jobwire_read_batch (&r, b.data, b.size, NULL) == 0 && r.count == 6, "the joined batch is read");
     jobwire_buf_reader (&b, &own);
     ok (own.body == r.body && own.size == r.size && own.count == r.count,
-        "jobwire_buf_reader () reads the same jobs from "
-        "the buffer");
+        "jobwire_buf_reader () reads the same jobs from the buffer");
     bool good = true;
     for (int i = 0; i < 6; i++)
         good = jobwire_next_job (&r, &j) && same_job (&j, &job[i % 3]) && good;
@@ -231,10 +230,10 @@ static void test_refused (void)
         "an unknown kind of verdict is refused");
     ok (try_answer ("ijv1\0\0\0\1\2\0\0\0\0\0\0\0\0", 17) < 0, "the verdict SAME with id 0 is refused");
     ok (try_answer ("ijv1\0\0\0\1\5\0\0\0\0\0", 14) < 0, "the verdict REFUSED with errnum 0 is refused");
-    ok (try_answer ("ijv1\0\0\0\1\5\x80\0\0\0\0", 14) < 0, "the verdict REFUSED with an errnum above INT_MAX is "
-                                                           "refused");
-    ok (try_answer ("ijv1\0\0\0\1\5\0\0\0\1\2\xc3\x28", 16) < 0, "the verdict REFUSED with a text that is not UTF-8 "
-                                                                 "is refused");
+    ok (try_answer ("ijv1\0\0\0\1\5\x80\0\0\0\0", 14) < 0,
+        "the verdict REFUSED with an errnum above INT_MAX is refused");
+    ok (try_answer ("ijv1\0\0\0\1\5\0\0\0\1\2\xc3\x28", 16) < 0,
+        "the verdict REFUSED with a text that is not UTF-8 is refused");
 }
 
 static void test_limits (void)

@@ -60,8 +60,7 @@ static void test_order (void)
     block_drop (&b);
     ok (block_take (&b, NOW) == 0, "block_drop () throws its ids away");
     ok (block_ask (&b, NOW, 1) > 0 && !fill (&b, 115, 5) && errno == EPROTO,
-        "a run that is not above the ids received before "
-        "is refused");
+        "a run that is not above the ids received before is refused");
     ok (block_ask (&b, NOW + BLOCK_PAUSE_MS, 1) > 0 && block_filled (&b, bad, 2) < 0 && errno == EPROTO,
         "runs that overlap are refused");
     ok (block_ask (&b, NOW + 2 * BLOCK_PAUSE_MS, 1) > 0 && !fill (&b, UINT64_MAX, 2),
@@ -87,8 +86,7 @@ static void test_failed (void)
         "after the pause the next request is made");
     block_failed (&b);
     ok (block_ask (&b, NOW + 500, 0) == 0 && block_due (&b) == UINT64_MAX,
-        "after the pause no request is made if no ids "
-        "are wanted");
+        "after the pause no request is made if no ids are wanted");
     block_fini (&b);
 }
 

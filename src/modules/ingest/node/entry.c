@@ -194,10 +194,10 @@ static int check_limits (const struct entry *e, const struct job *job, idt_error
         return errsetf (errp, EAGAIN, "%" PRIu32 " submissions wait at this rank: ingest.max-waiting is %" PRIu32,
                         e->stats.jobs, e->max_jobs);
     if (e->stats.bytes + size > e->max_bytes)
-        return errsetf (errp, EAGAIN,
-                        "%zu bytes of submissions wait at this rank: %zu more would exceed ingest.max-waiting-bytes, "
-                        "which is %zu",
-                        e->stats.bytes, size, e->max_bytes);
+        return errsetf (
+            errp, EAGAIN,
+            "%zu bytes of submissions wait at this rank: %zu more would exceed ingest.max-waiting-bytes, which is %zu",
+            e->stats.bytes, size, e->max_bytes);
     return 0;
 }
 
@@ -436,8 +436,7 @@ static void give_up (struct entry *e, struct waiter *w, int errnum, const char *
 /* Answer a job whose time is over. A job without an id has never been in a batch, so it is certainly not stored. */
 static void expire (struct entry *e, struct waiter *w, const char *why)
 {
-    const char *fate = w->job.id == 0 ? "the job waited at this rank for an id, or behind other jobs, and is not "
-                                        "stored"
+    const char *fate = w->job.id == 0 ? "the job waited at this rank for an id, or behind other jobs, and is not stored"
                                       : "not stored in time, as far as this rank knows: the job may be stored later";
     idt_error_t error;
 

@@ -151,8 +151,8 @@ static void test_verdicts (void)
         must (add (&r, NOW, i) == 0);
     ok (entry_wants (r.e) == 5 && !next_batch (&r, NOW), "jobs want ids, and wait for them");
     fill (&r, NOW, 100, 5);
-    ok (batch_is (&r, NOW, 100, (int[]){ 0, 1, 2, 3, 4, -1 }), "a batch has the jobs in the order in which they "
-                                                               "arrived");
+    ok (batch_is (&r, NOW, 100, (int[]){ 0, 1, 2, 3, 4, -1 }),
+        "a batch has the jobs in the order in which they arrived");
     ok (entry_wants (r.e) == 0, "jobs in a batch do not want ids");
     must (add (&r, NOW, 5) == 0);
     ok (!next_batch (&r, NOW), "without ids a later job waits");
@@ -161,8 +161,8 @@ static void test_verdicts (void)
         "a stored job is answered with its id");
     ok (r.of[1].answers == 1 && r.of[1].errnum == 0 && r.of[1].id == 7 && r.of[1].text[0],
         "a job with a known key is answered with the id of the stored job, and a text");
-    ok (r.of[2].errnum == ENOSPC && strcmp (r.of[2].text, "full") == 0, "a refused job is answered with the errno and "
-                                                                        "the reason");
+    ok (r.of[2].errnum == ENOSPC && strcmp (r.of[2].text, "full") == 0,
+        "a refused job is answered with the errno and the reason");
     ok (r.of[3].errnum == ETIMEDOUT && r.of[3].text[0], "a forgotten job is answered ETIMEDOUT");
     ok (r.of[4].errnum == EIO && !r.of[4].text[0], "a refusal may have no text");
     ok (r.of[5].answers == 0 && entry_stats (r.e).jobs == 1, "the job that arrived later still waits");
@@ -328,8 +328,7 @@ static void test_stop (void)
     entry_forget (r.e, &r.cookie[1]);
     entry_stop (r.e, ENOSYS, "it ends");
     ok (r.of[0].errnum == ETIMEDOUT && r.of[1].answers == 0 && r.of[2].errnum == ENOSYS,
-        "at the end jobs that are out are answered "
-        "ETIMEDOUT, the others with the given errno");
+        "at the end jobs that are out are answered ETIMEDOUT, the others with the given errno");
     ok (strcmp (r.of[0].text, "it ends") == 0 && strcmp (r.of[2].text, "it ends") == 0,
         "the answers have the given text");
     stop (&r);

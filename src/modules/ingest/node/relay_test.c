@@ -121,8 +121,7 @@ static void test_together (void)
     must (add (r, &c, 3, 3, 2) && add (r, &d, 6, 2, 2));
     ok (!next (r, NOW, &s[count]) && relay_due (r) == UINT64_MAX, "above the limit of batches under way, parcels wait");
     ok (relay_stats (r).parcels == 2 && relay_stats (r).under_way == RELAY_UNDER_WAY,
-        "the counters show the waiting parcels and the "
-        "batches under way");
+        "the counters show the waiting parcels and the batches under way");
     ok (answer (r, NOW, &s[1], 0) && b.answers == 1 && b.n == 1 && b.id[0] == 2 && a.answers == 0,
         "the second batch may be answered first");
     ok (next (r, NOW, &s[count]) && s[count].first == 3 && s[count].last == 7 && s[count].count == 5,
@@ -259,8 +258,8 @@ static void test_forget (void)
         "a reply function may add a parcel, and forget another");
     relay_failed (r, NOW + 1000, t.tag);
     must (add (r, &b, 2, 1, 2) != NULL);
-    ok (next (r, NOW + 2000, &t) && t.count == 1, "a parcel that arrives after a failure is not put into the failed "
-                                                  "batch");
+    ok (next (r, NOW + 2000, &t) && t.count == 1,
+        "a parcel that arrives after a failure is not put into the failed batch");
     relay_destroy (r);
     relay_destroy (NULL);
 }

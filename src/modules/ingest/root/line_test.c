@@ -49,8 +49,8 @@ int main (void)
     ok (line_shown (&l) == (UINT64_C (31003) << 24) - 1, "without late jobs the line follows more closely again");
     line_late (&l, 1, 100000);
     line_time (&l, 100000);
-    ok (line_shown (&l) == (UINT64_C (99900) << 24) - 1, "a job that is more than a minute late does not hold back "
-                                                         "the line");
+    ok (line_shown (&l) == (UINT64_C (99900) << 24) - 1,
+        "a job that is more than a minute late does not hold back the line");
 
     line_init (&l, UINT64_MAX, 100);
     ok (line_begin (&l) == UINT64_MAX && line_shown (&l) == UINT64_MAX, "the line may be at the largest id");

@@ -214,9 +214,7 @@ static void check_rules_now (struct world *w, const char *when)
             && judge (w, 50, world_job (11, "", "")).kind == VERDICT_LATE
             && judge (w, 50, world_job (35, "c", "")).kind == VERDICT_LATE,
         "%s: a job at or below the line is LATE, also with a known key", when);
-    ok (judge (w, 0, world_job (25, "", "")).kind == VERDICT_LATE,
-        "%s: a job at or below the acknowledged ids is "
-        "LATE",
+    ok (judge (w, 0, world_job (25, "", "")).kind == VERDICT_LATE, "%s: a job at or below the acknowledged ids is LATE",
         when);
     v = judge (w, 50, world_job (51, "b", ""));
     struct verdict other = judge (w, 50, world_job (51, "c", ""));
@@ -246,8 +244,8 @@ static void check_rules (void)
     struct job full = world_job (52, "c", "");
     struct verdict v = { 0 };
     struct store_group group = { .job = &full, .verdict = &v, .n = 1 };
-    ok (world_work (&w, &group, NULL, 0) == 1 && v.kind == VERDICT_SAME, "a job with a known key gets SAME even if the "
-                                                                         "limits are reached");
+    ok (world_work (&w, &group, NULL, 0) == 1 && v.kind == VERDICT_SAME,
+        "a job with a known key gets SAME even if the limits are reached");
     world_fini (&w);
 }
 
@@ -306,11 +304,9 @@ static void check_reads (void)
             && strcmp (find (&w, 0, 99, 9, two - 1, true), "10={}...") == 0,
         "a read finds at most max_bytes");
     ok (strcmp (find (&w, 20, 99, 9, 1, true), "30=a much longer jobspec...") == 0,
-        "the first job is read even if it exceeds "
-        "max_bytes: %s",
-        text);
-    ok (strcmp (find (&w, 0, 99, 0, all, true), "...") == 0, "with max_jobs 0 a read only reports whether there are "
-                                                             "jobs");
+        "the first job is read even if it exceeds max_bytes: %s", text);
+    ok (strcmp (find (&w, 0, 99, 0, all, true), "...") == 0,
+        "with max_jobs 0 a read only reports whether there are jobs");
     ok (strcmp (find (&w, 50, UINT64_MAX, 9, all, true), "") == 0
             && strcmp (find (&w, UINT64_MAX, UINT64_MAX, 9, all, true), "") == 0
             && strcmp (find (&w, 40, 20, 9, all, true), "") == 0,
@@ -373,8 +369,8 @@ static void check_acknowledged (void)
     ok (counts_are (&w, 3, 6, 2) && w.counts.floor == 0, "jobs acknowledged at forget_s itself are kept");
     world_open (&w);
     acknowledge (&w, 30, 200, 101);
-    ok (counts_are (&w, 2, 4, 1) && w.counts.floor == 21, "jobs acknowledged before forget_s are forgotten, later "
-                                                          "ones are remembered");
+    ok (counts_are (&w, 2, 4, 1) && w.counts.floor == 21,
+        "jobs acknowledged before forget_s are forgotten, later ones are remembered");
     acknowledge (&w, 0, 300, 300);
     ok (counts_are (&w, 2, 4, 0) && w.counts.floor == 31, "later the others are forgotten");
     acknowledge (&w, UINT64_MAX, 400, 0);

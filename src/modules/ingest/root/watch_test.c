@@ -58,13 +58,13 @@ static void test_window (void)
         "a consumer may be sent as many jobs as its window allows");
     ok (!next (w, 100, &t), "during a read the consumer gets no other turn");
     send (w, c, 100, 20, 3, 2);
-    ok (next (w, 100, &t) && t.after == 22 && t.max_jobs == 2, "the next read begins behind the jobs sent, and is "
-                                                               "for the rest of the window");
+    ok (next (w, 100, &t) && t.after == 22 && t.max_jobs == 2,
+        "the next read begins behind the jobs sent, and is for the rest of the window");
     send (w, c, 100, 30, 2, 2);
     ok (!next (w, 100, &t), "a consumer with a full window gets no turn");
     ok (watch_confirm (w, c, 32) < 0 && errno == EINVAL, "jobs that were not sent cannot be confirmed");
-    ok (watch_confirm (w, c, 15) == 0 && !next (w, 100, &t), "confirming jobs before the first sent one frees no "
-                                                             "window");
+    ok (watch_confirm (w, c, 15) == 0 && !next (w, 100, &t),
+        "confirming jobs before the first sent one frees no window");
     ok (watch_confirm (w, c, 21) == 0 && next (w, 100, &t) && t.max_jobs == 2,
         "confirming a part of an answer frees that part of the window");
     send (w, c, 100, 0, 0, 1);
@@ -97,8 +97,7 @@ static void test_limits (void)
     send (w, c[1], 0, 0, 0, 1);
     send (w, first, 0, 0, 0, 1);
     ok (next (w, 9, &t) && t.c == first && next (w, 9, &t) && t.c == c[1],
-        "the next turns are in the order of the previous "
-        "ones");
+        "the next turns are in the order of the previous ones");
     watch_remove (w, first);
     ok (watch_add (w, 0, WATCH_WINDOW_MAX, NULL) != NULL && !watch_find (w, 1) && watch_find (w, 65),
         "after a consumer is removed another can be added");
@@ -119,8 +118,8 @@ static void test_bytes (void)
     }
     ok (next (w, 1000, &t) && t.max_bytes == WATCH_ANSWER_BYTES, "an answer has at most WATCH_ANSWER_BYTES");
     send (w, c, 1000, 8, 1, (1u << 20) - 400);
-    ok (next (w, 1000, &t) && t.max_bytes < 400 && t.max_bytes > 0, "near WATCH_BYTES an answer has only the bytes "
-                                                                    "that are left");
+    ok (next (w, 1000, &t) && t.max_bytes < 400 && t.max_bytes > 0,
+        "near WATCH_BYTES an answer has only the bytes that are left");
     send (w, c, 1000, 9, 1, 10u << 20);
     ok (!next (w, 1000, &t), "at WATCH_BYTES the consumer gets no turn");
     must (watch_confirm (w, c, 8) == 0);
@@ -170,8 +169,8 @@ static void test_each (void)
 
     must (w && watch_add (w, 0, 1, NULL) && watch_add (w, 0, 1, NULL) && watch_add (w, 0, 1, NULL));
     watch_each (w, count_cb, &w);
-    ok (!watch_find (w, 1) && watch_find (w, 2) && !watch_find (w, 3), "a consumer may be removed when watch_each () "
-                                                                       "calls for it");
+    ok (!watch_find (w, 1) && watch_find (w, 2) && !watch_find (w, 3),
+        "a consumer may be removed when watch_each () calls for it");
     watch_destroy (w);
 }
 
