@@ -3,37 +3,35 @@
 
 /* idcomp.h - distributed id compressor: small integers for the UUIDs of one document
  *
- * A session makes version 4 UUIDs without asking anybody and works with 64-bit integers instead:
- *   local id   -1, -2, ...  the first, second, ... id of its session; means something there only
- *   final id   0, 1, ...    means the same for everybody in the document
- * The number of an id within its session, from 1, is its generation count; a local id is its
- * negative.  The id with generation count g of session s is the UUID s + (g - 1), where addition
- * leaves out the six bits of a UUID that never change.
+ * A session makes version 4 UUIDs without any communication and works with 64-bit integers instead:
+ *   local id   -1, -2, ...  the first, second, ... id of its session; valid only in that session
+ *   final id   0, 1, ...    has the same meaning in all sessions of the document
+ * The number of an id within its session, from 1, is its generation count; a local id is its negative. The id with
+ * generation count g of session s is the UUID s + (g - 1), where the addition skips the six bits of a UUID that never
+ * change.
  *
- * Sessions announce what they made as creation ranges.  Somebody else puts the ranges of all
- * sessions into one total order, and every session finalizes them in that order, its own too.  All
- * that finalized the same ranges agree on final ids.  Finalizing sets some final ids aside for the
- * session of the range, so that it can hand them out at once (eager ids).
+ * Sessions announce the ids that they made as creation ranges. An orderer puts the ranges of all sessions into one
+ * total order, and each session finalizes all ranges in that order, including its own. All sessions that finalized the
+ * same ranges agree on final ids. Finalizing a range also reserves some final ids for its session, so that the session
+ * can hand them out immediately (eager ids).
  *
- * Behaviour, wire form and stored form are those of Fluid Framework's id compressor 3.1.  A name in
- * parentheses is that of the original's function.
+ * Behaviour, wire form and stored form are the same as in Fluid Framework's id compressor 3.1. A name in parentheses is
+ * the corresponding function of the original.
  *
  * Life cycle
  * 1. Two objects must never be the same session at the same time: they would make the same UUIDs.
  * 2. Ranges of one session must be ordered in the order in which they were taken.
- * 3. A function that fails changes nothing.  There is one exception: when idcomp_finalize () or a
- *    ghost session finds that two sessions made the same UUIDs (IDCOMP_ECOLLISION), the object is
- *    broken, and refuses all work with IDCOMP_EBROKEN until it is destroyed.  (IDCOMP_ORIGINAL adds
- *    two more: a first range out of order registers its session, and a take that is refused for its
- *    cluster size has moved on.)
- * 4. After fork () the parent goes on.  In the child, which would make the same UUIDs, all that makes
- *    ids fails with EPERM: it takes a session of its own.
- * 5. Functions that take a 'const struct idcomp *' may be called from many threads at once, as long
- *    as no thread changes the object.
+ * 3. A function that fails changes nothing, with one exception: if idcomp_finalize () or a ghost session finds that two
+ *    sessions made the same UUIDs (IDCOMP_ECOLLISION), the object is broken: it refuses all further work with
+ *    IDCOMP_EBROKEN, and can only be destroyed. (IDCOMP_ORIGINAL has two more exceptions: a first range out of order
+ *    registers its session, and a take that is refused for its cluster size still advances.)
+ * 4. After fork () the parent can continue. The child would make the same UUIDs, so all functions that make ids fail
+ *    there with EPERM: the child must make its own session.
+ * 5. Functions with a 'const struct idcomp *' may be called in many threads at the same time, as long as no thread
+ *    changes the object.
  *
- * These functions use libc alone, hold no state outside of their objects and look at neither
- * locale, environment, files nor clock (but which process they are in).  None blocks.  Functions that allocate may fail
- * with ENOMEM.
+ * These functions need only libc, have no state outside of their objects, and do not depend on locale, environment,
+ * files or clock (only on the process id). They never block. Functions that allocate memory may fail with ENOMEM.
  */
 #ifndef IDTREE_IDCOMP_H
 #define IDTREE_IDCOMP_H
@@ -50,16 +48,16 @@ extern "C" {
 #define IDCOMP_CLUSTER_SIZE_DEFAULT 512
 #define IDCOMP_CLUSTER_SIZE_MAX (1 << 20)
 #define IDCOMP_UUID_TEXT_LEN 36       /* characters of a UUID as text, without a NUL */
-#define IDCOMP_UUID_TEXT_MAX 37       /* bytes that hold it with its NUL */
+#define IDCOMP_UUID_TEXT_MAX 37       /* bytes of the text with its NUL */
 #define IDCOMP_RANGE_RUNS_MAX 1000000 /* local runs that a received range may have */
 
-/* The largest final id and generation count: up to here JSON and the stored form are exact. */
+/* The largest final id and generation count: up to this value JSON and the stored form are exact. */
 #define IDCOMP_ID_MAX ((INT64_C (1) << 53) - 1)
 
 struct idcomp;
 
-/* Ids or generation counts that follow each other: 'first' and the count - 1 next ones.  A run of
- * local ids goes down: -3, -4, ...; all others go up.
+/* Consecutive ids or generation counts: 'first' and the count - 1 next ones. A run of local ids counts down: -3, -4,
+ * ...; all others count up.
  */
 struct idcomp_run {
     int64_t first;
@@ -68,56 +66,56 @@ struct idcomp_run {
 
 /* --- errors ------------------------------------------------------------------------------- */
 
-/* Values of errno, above those of the system; idcomp_errno () gives the nearest one of those. */
+/* errno values above those of the system; idcomp_errno () returns the nearest value of the system. */
 enum {
     IDCOMP_EBASE = 0x1dc0000,
     IDCOMP_EUNKNOWN_ID,            /* no such id */
     IDCOMP_EUNKNOWN_OP_ID,         /* no such id in op space */
-    IDCOMP_EUNKNOWN_SESSION,       /* nothing of this session was finalized */
+    IDCOMP_EUNKNOWN_SESSION,       /* no ids of this session were finalized */
     IDCOMP_EINVALID_LOCAL_ID,      /* this session did not hand out this local id */
     IDCOMP_ENOT_COMPRESSED,        /* the UUID has no id here */
-    IDCOMP_ENO_ORIGIN,             /* a local id without its session has no meaning */
-    IDCOMP_EHAS_LOCAL_FORM,        /* a final id was given that this session knows as a local one */
+    IDCOMP_ENO_ORIGIN,             /* a local id without its session is ambiguous */
+    IDCOMP_EHAS_LOCAL_FORM,        /* this session knows the given final id as a local one */
     IDCOMP_ENOT_GENERATED_YET,     /* (IDCOMP_ORIGINAL only) the UUID is reserved but was not made */
     IDCOMP_ERANGE_ORDER,           /* a gap, repeat or overlap of a session's ranges */
     IDCOMP_ERANGE_COUNT,           /* a range of less than one id */
-    IDCOMP_ERANGE_NOT_GENERATED,   /* a range names ids of this session that it has not made */
+    IDCOMP_ERANGE_NOT_GENERATED,   /* a range has ids of this session that it has not made */
     IDCOMP_ERANGE_FORM,            /* not the JSON text of a range */
     IDCOMP_ECLUSTER_SIZE_LOW,      /* below 1 */
     IDCOMP_ECLUSTER_SIZE_HIGH,     /* above IDCOMP_CLUSTER_SIZE_MAX */
     IDCOMP_ELIMIT,                 /* an id would be above IDCOMP_ID_MAX */
-    IDCOMP_EGHOST_ACTIVE,          /* not while a ghost session is active */
+    IDCOMP_EGHOST_ACTIVE,          /* not permitted while a ghost session is active */
     IDCOMP_EGHOST_NESTED,          /* a ghost session is active already */
-    IDCOMP_EGHOST_KNOWN,           /* the ghost session is a real one */
+    IDCOMP_EGHOST_KNOWN,           /* the ghost session is the session of a client */
     IDCOMP_ECOLLISION,             /* two sessions made the same UUIDs */
-    IDCOMP_EBROKEN,                /* the object saw a collision before */
-    IDCOMP_EBAD_UUID,              /* no UUID of version 4, or too near to the largest for a session */
+    IDCOMP_EBROKEN,                /* the object found a collision before */
+    IDCOMP_EBAD_UUID,              /* not a UUID of version 4, or too close to the largest one */
     IDCOMP_ESESSION_ALIAS,         /* (IDCOMP_ORIGINAL only) one session under two names */
-    IDCOMP_ESESSION_EXISTS,        /* a session is twice in a stored form, or loads its own summary */
+    IDCOMP_ESESSION_EXISTS,        /* a session twice in a stored form, or a session that loads its own summary */
     IDCOMP_EVERSION_OLD,           /* stored form 1 */
     IDCOMP_EVERSION_UNKNOWN,       /* stored form neither 1 nor 2 */
-    IDCOMP_EHAS_LOCAL_STATE,       /* a stored session can't be loaded as a new one */
-    IDCOMP_ENO_SESSION_ID,         /* a summary needs a new session to load it */
+    IDCOMP_EHAS_LOCAL_STATE,       /* a stored session cannot be loaded as a new one */
+    IDCOMP_ENO_SESSION_ID,         /* loading a summary needs a new session */
     IDCOMP_ECORRUPT_NO_SESSION,    /* the stored form has no session */
-    IDCOMP_ECORRUPT_SESSION_INDEX, /* a cluster of no session */
+    IDCOMP_ECORRUPT_SESSION_INDEX, /* a cluster without a valid session */
     IDCOMP_ECORRUPT_LOCAL_RANGES,  /* local runs out of order */
     IDCOMP_ECORRUPT_LENGTH,        /* not a multiple of 8 bytes */
-    IDCOMP_ECORRUPT_TRUNCATED,     /* the stored form ends too early */
-    IDCOMP_ECORRUPT_TRAILING,      /* the stored form ends too late */
-    IDCOMP_ECORRUPT_VALUE,         /* a value that no compressor writes */
+    IDCOMP_ECORRUPT_TRUNCATED,     /* the stored form is truncated */
+    IDCOMP_ECORRUPT_TRAILING,      /* the stored form has bytes after its end */
+    IDCOMP_ECORRUPT_VALUE,         /* a value that is out of range or contradicts another one */
     IDCOMP_ECORRUPT_BASE64,        /* not base64 */
     IDCOMP_EEND
 };
 
-/* What an errno value means, as a sentence without full stop.  Borrowed, constant. */
+/* The meaning of an errno value, as a sentence without a full stop. Borrowed, constant. */
 const char *idcomp_strerror (int errnum);
 
-/* The symbol of an errno value of this library without IDCOMP_E, for instance "RANGE_ORDER"; NULL
- * for values of the system.  Borrowed, constant.
+/* The symbol of an errno value of this library without IDCOMP_E, for example "RANGE_ORDER"; NULL for values of the
+ * system. Borrowed, constant.
  */
 const char *idcomp_error_name (int errnum);
 
-/* The system's errno value nearest to one of this library.  Others are returned as they are. */
+/* The system's errno value nearest to a value of this library. Other values are returned unchanged. */
 int idcomp_errno (int errnum);
 
 /* --- UUIDs -------------------------------------------------------------------------------- */
@@ -126,25 +124,24 @@ struct idcomp_uuid {
     unsigned char bytes[16]; /* in the order of the text form */
 };
 
-/* Read a UUID from the 'len' characters at 'text' (a NUL is not needed), in upper or lower case.
- * Returns 0, or -1 with errno set, '*uuid' untouched, and the index of the first character at fault in
- * '*errpos' (which may be NULL):
+/* Read a UUID from the 'len' characters at 'text' (a NUL is not needed), in upper or lower case. Returns 0, or -1 with
+ * errno set, '*uuid' untouched, and the index of the first wrong character in '*errpos' (may be NULL):
  *   EMSGSIZE  'len' is not 36; '*errpos' is the smaller of 'len' and 36
- *   EINVAL    a character cannot stand where it is, that of the version (4) and of the variant (8, 9, a,
- *             b) included
+ *   EINVAL    a character is not permitted at its position, including the version (4) and the variant (8, 9,
+ *             a, b)
  */
 int idcomp_uuid_parse (const char *text, size_t len, struct idcomp_uuid *uuid, size_t *errpos);
 
-/* Write the text form in lower case with its NUL to 'buf' of 'size' bytes.  Returns
- * IDCOMP_UUID_TEXT_LEN, or -1 with errno ENOSPC when 'size' is below IDCOMP_UUID_TEXT_MAX.
+/* Write the text form in lower case with its NUL to 'buf' of 'size' bytes. Returns IDCOMP_UUID_TEXT_LEN, or -1 with
+ * errno ENOSPC if 'size' is below IDCOMP_UUID_TEXT_MAX.
  */
 int idcomp_uuid_format (const struct idcomp_uuid *uuid, char *buf, size_t size);
 
-/* Turn 16 random bytes into a UUID of version 4, for instance for a new session. */
+/* Convert 16 random bytes to a UUID of version 4, for example for a new session. */
 struct idcomp_uuid idcomp_uuid_random (const unsigned char random[16]);
 
-/* (isStableId)  True if 'text' is the form in which compressors name ids: a UUID of version 4 with
- * the letter of its variant, but not necessarily its other letters, in lower case.
+/* (isStableId) Whether 'text' has the form in which compressors write ids: a UUID of version 4 whose variant digit is
+ * in lower case; its other letters may be in any case.
  */
 bool idcomp_is_stable_id (const char *text);
 
@@ -153,26 +150,23 @@ bool idcomp_is_stable_id (const char *text);
 /* Flags of a compressor, joined with |. */
 enum {
     IDCOMP_STRICT = 0,
-    IDCOMP_ORIGINAL = 1, /* answer as the original does where it looks accidental
-                            (doc/guide/compressor.md); for comparison with it */
-    IDCOMP_ORDERER = 2,  /* for who decides on the total order: a range that collides is refused and
-                            changes nothing, as it is not in the order then */
+    IDCOMP_ORIGINAL = 1, /* behave like the original also where that seems accidental (doc/guide/compressor.md) */
+    IDCOMP_ORDERER = 2,  /* for the orderer: a range that collides is refused, and changes nothing */
 };
 
-/* Make a compressor for a new session named by the UUID 'session'.  It belongs to the caller.
- * Returns NULL with errno set:
- *   IDCOMP_EBAD_UUID  'session' is no UUID, or nearer than 2^53 to the largest one
+/* Make a compressor for a new session named by the UUID 'session'. The caller owns it. Returns NULL with errno set:
+ *   IDCOMP_EBAD_UUID  'session' is not a UUID, or closer than 2^53 to the largest one
  */
 struct idcomp *idcomp_create (const char *session, int flags);
 
-/* Free a compressor.  Takes NULL; keeps errno. */
+/* Free a compressor. NULL is allowed; keeps errno. */
 void idcomp_destroy (struct idcomp *c);
 
 /* The local session as text.  Borrowed, valid until idcomp_destroy (). */
 const char *idcomp_session (const struct idcomp *c);
 
-/* Ask for 'size' spare final ids with each range taken from now on (IDCOMP_CLUSTER_SIZE_DEFAULT at
- * first, also after loading).  Returns 0, or -1 with errno set:
+/* Request 'size' reserved final ids with each range taken from now on (IDCOMP_CLUSTER_SIZE_DEFAULT at first, also after
+ * loading). Returns 0, or -1 with errno set:
  *   IDCOMP_ECLUSTER_SIZE_LOW, IDCOMP_ECLUSTER_SIZE_HIGH
  */
 int idcomp_set_cluster_size (struct idcomp *c, int64_t size);
@@ -187,14 +181,13 @@ int idcomp_set_cluster_size (struct idcomp *c, int64_t size);
  */
 int idcomp_generate (struct idcomp *c, int64_t *id);
 
-/* Make 'count' (>= 1) ids at once, the same as that many calls of idcomp_generate ().  Returns the
- * number of runs that they form, 1 or 2, or -1 with errno as above and no id made.
+/* Make 'count' (>= 1) ids, the same ones as 'count' calls of idcomp_generate (). Returns the number of runs that they
+ * form, 1 or 2, or -1 with errno as above and no id made.
  */
 int idcomp_generate_runs (struct idcomp *c, int64_t count, struct idcomp_run runs[2]);
 
-/* (generateDocumentUniqueId)  Make an id that means the same in the whole document from now on:
- * '*id' if it is final (>= 0), else the UUID stored in '*uuid'.  Returns 0, or -1 with errno as
- * above.
+/* (generateDocumentUniqueId) Make an id that has the same meaning in the whole document from now on: '*id' if it is
+ * final (>= 0), else the UUID stored in '*uuid'. Returns 0, or -1 with errno as above.
  */
 int idcomp_generate_unique (struct idcomp *c, int64_t *id, struct idcomp_uuid *uuid);
 
@@ -202,96 +195,94 @@ int idcomp_generate_unique (struct idcomp *c, int64_t *id, struct idcomp_uuid *u
 
 struct idcomp_range {
     char session[IDCOMP_UUID_TEXT_MAX];
-    bool has_ids;            /* false: an empty range, what follows has no meaning */
+    bool has_ids;            /* false: an empty range; the members below are not valid */
     int64_t first;           /* generation count of its first id */
     int64_t count;           /* >= 1 */
-    int64_t cluster_size;    /* spare ids asked for, 1 ... IDCOMP_CLUSTER_SIZE_MAX */
+    int64_t cluster_size;    /* reserved ids requested, 1 ... IDCOMP_CLUSTER_SIZE_MAX */
     struct idcomp_run *runs; /* counts handed out as local ids; not used for finalizing */
     size_t nruns;
 };
 
-/* Free what take and decode functions allocated in a range and make it empty. */
+/* Free the memory that take and parse functions allocated in a range, and make the range empty. */
 void idcomp_range_fini (struct idcomp_range *range);
 
-/* Take the ids made since the last take as a range, to be finalized by everybody.  The range
- * belongs to the caller (idcomp_range_fini ()); it is empty if there are none.  Returns 0, or -1
- * with errno set and '*range' untouched:
+/* Take the ids made since the last take as a range, which all sessions must finalize. The caller owns the range
+ * (idcomp_range_fini ()); it is empty if no ids were made. Returns 0, or -1 with errno set and '*range' untouched:
  *   IDCOMP_EGHOST_ACTIVE, IDCOMP_EBROKEN
  */
 int idcomp_take (struct idcomp *c, struct idcomp_range *range);
 
-/* The same with all ids that are not finalized, for ranges that were lost.  Ranges taken before
- * must be certain never to be ordered.
+/* The same with all ids that are not finalized, if ranges were lost. It must be certain that ranges taken before will
+ * never be ordered.
  */
 int idcomp_take_unfinalized (struct idcomp *c, struct idcomp_range *range);
 
-/* (resetUnfinalizedCreationRange)  Let the next take start with the first id that is not finalized,
- * on the same condition.
+/* (resetUnfinalizedCreationRange) Let the next take begin with the first id that is not finalized, on the same
+ * condition.
  */
 int idcomp_reset_ranges (struct idcomp *c);
 
-/* Finalize the next range of the total order.  Returns 0, or -1 with errno set:
- *   IDCOMP_ERANGE_ORDER          it does not start at idcomp_expected ()
+/* Finalize the next range of the total order. Returns 0, or -1 with errno set:
+ *   IDCOMP_ERANGE_ORDER          it does not begin at idcomp_expected ()
  *   IDCOMP_ERANGE_COUNT, IDCOMP_ECLUSTER_SIZE_LOW, IDCOMP_ECLUSTER_SIZE_HIGH, IDCOMP_EBAD_UUID
- *   IDCOMP_ERANGE_NOT_GENERATED  it names ids of the local session that were not made here
+ *   IDCOMP_ERANGE_NOT_GENERATED  it has ids of the local session that were not made here
  *   IDCOMP_ELIMIT                a final id or generation count would be above IDCOMP_ID_MAX
  *   IDCOMP_EGHOST_ACTIVE
  *   IDCOMP_ECOLLISION            see life cycle 3; from then on IDCOMP_EBROKEN
  */
 int idcomp_finalize (struct idcomp *c, const struct idcomp_range *range);
 
-/* The generation count at which the next range of 'session' must start; 1 for unknown sessions. */
+/* The generation count at which the next range of 'session' must begin; 1 for unknown sessions. */
 int64_t idcomp_expected (const struct idcomp *c, const char *session);
 
 /* Bytes of the JSON text of a range with its NUL. */
 size_t idcomp_range_format_size (const struct idcomp_range *range);
 
-/* Write the JSON text of a range, as other compressors exchange it, with its NUL to 'buf' of 'size'
- * bytes.  Returns the length without the NUL, or -1 with errno ENOSPC, and the content of 'buf'
- * undefined, when 'size' is below idcomp_range_format_size ().
+/* Write the JSON text of a range, in the form that compressors exchange, with its NUL to 'buf' of 'size' bytes. Returns
+ * the length without the NUL, or -1 with errno ENOSPC and the content of 'buf' undefined if 'size' is below
+ * idcomp_range_format_size ().
  */
 ssize_t idcomp_range_format (const struct idcomp_range *range, char *buf, size_t size);
 
-/* Read the JSON text of a range of 'len' bytes; members may come in any order.  The range belongs
- * to the caller (idcomp_range_fini ()).  Numbers are not judged here but by idcomp_finalize ().
- * Returns 0, or -1 with errno set and '*range' untouched:
- *   IDCOMP_ERANGE_FORM  anything else, also unknown members, and too many runs; '*errpos' (may be
- *                       NULL) is the index of what cannot stand there, or where the text ends too early
+/* Read the JSON text of a range of 'len' bytes; members may be in any order. The caller owns the range
+ * (idcomp_range_fini ()). Only idcomp_finalize () checks the numbers. Returns 0, or -1 with errno set and '*range'
+ * untouched:
+ *   IDCOMP_ERANGE_FORM  any other text, including unknown members, and too many runs; '*errpos' (may be
+ *                       NULL) is the index of the wrong character, or the end of a truncated text
  */
 int idcomp_range_parse (const char *text, size_t len, struct idcomp_range *range, size_t *errpos);
 
 /* --- ghost sessions ----------------------------------------------------------------------- */
 
-/* From now to idcomp_ghost_end () ids are made for 'session' and are final at once.  Every session
- * of the document must do this at the same place of the total order, with the same session and
- * number of ids.  Returns 0, or -1 with errno set:
+/* From now on until idcomp_ghost_end () ids are made for 'session', and are final immediately. All sessions of the
+ * document must do this at the same place of the total order, with the same session and number of ids. Returns 0, or -1
+ * with errno set:
  *   IDCOMP_EGHOST_NESTED, IDCOMP_EBAD_UUID, IDCOMP_EBROKEN
- *   IDCOMP_EGHOST_KNOWN   it is the local session, or one that has spare final ids
+ *   IDCOMP_EGHOST_KNOWN   it is the local session, or one that has reserved final ids
  */
 int idcomp_ghost_begin (struct idcomp *c, const char *session);
 
-/* End it.  Does nothing if there is none. */
+/* End the ghost session, if one is active. */
 void idcomp_ghost_end (struct idcomp *c);
 
 /* --- converting ids ------------------------------------------------------------------------ */
 
-/* Turn an id of session space into its most final form, to be sent along with the local session.
- * Final ids are not checked.  Returns 0, or -1 with errno set and '*op' untouched:
+/* Convert an id of session space to op space, the form to send together with the local session: final if possible.
+ * Final ids are not checked. Returns 0, or -1 with errno set and '*op' untouched:
  *   IDCOMP_EINVALID_LOCAL_ID, IDCOMP_EBROKEN
  */
 int idcomp_to_op (const struct idcomp *c, int64_t id, int64_t *op);
 
-/* Turn an id received from session 'origin' into the form that this session uses.  'origin' is
- * looked at for local ids only and may be NULL if it was lost.  Returns 0, or -1 with errno set and
- * '*id' untouched:
+/* Convert an id received from session 'origin' to the form that this session uses. 'origin' is needed only for local
+ * ids, and may be NULL if it was lost. Returns 0, or -1 with errno set and '*id' untouched:
  *   IDCOMP_EUNKNOWN_OP_ID, IDCOMP_EUNKNOWN_SESSION, IDCOMP_EBROKEN
  *   IDCOMP_ENO_ORIGIN      a local id, and 'origin' is NULL
  */
 int idcomp_to_session (const struct idcomp *c, int64_t op, const char *origin, int64_t *id);
 
-/* The UUID of an id of session space.  Returns 0, or -1 with errno set and '*uuid' untouched:
+/* The UUID of an id of session space. Returns 0, or -1 with errno set and '*uuid' untouched:
  *   IDCOMP_EUNKNOWN_ID, IDCOMP_EBROKEN
- *   IDCOMP_EHAS_LOCAL_FORM  a final id that was not turned into session space
+ *   IDCOMP_EHAS_LOCAL_FORM  a final id in op space that must be converted to session space first
  */
 int idcomp_decompress (const struct idcomp *c, int64_t id, struct idcomp_uuid *uuid);
 
@@ -307,58 +298,56 @@ int idcomp_recompress_text (const struct idcomp *c, const char *text, int64_t *i
 /* --- stored form -------------------------------------------------------------------------- */
 
 enum idcomp_state {
-    IDCOMP_WITHOUT_LOCAL, /* a summary, to be loaded by other, new sessions */
-    IDCOMP_WITH_LOCAL,    /* everything, to resume this session later, once */
+    IDCOMP_WITHOUT_LOCAL, /* a summary, for loading by other, new sessions */
+    IDCOMP_WITH_LOCAL,    /* all state, to resume this session later, only once */
 };
 
 /* Bytes of the stored form (version 2). */
 size_t idcomp_save_size (const struct idcomp *c, enum idcomp_state state);
 
-/* Write the stored form to 'buf' of 'size' bytes.  Returns the number of bytes, or -1 with errno
- * set and 'buf' untouched:
+/* Write the stored form to 'buf' of 'size' bytes. Returns the number of bytes, or -1 with errno set and 'buf'
+ * untouched:
  *   ENOSPC  'size' is below idcomp_save_size ()
  *   IDCOMP_EGHOST_ACTIVE, IDCOMP_EBROKEN
  */
 ssize_t idcomp_save (const struct idcomp *c, enum idcomp_state state, void *buf, size_t size);
 
-/* Make a compressor from a stored form.  'session' names the new session that loads a summary; it
- * is NULL for a form with local state.  The compressor belongs to the caller.  Returns NULL with
- * errno set:
+/* Make a compressor from a stored form. 'session' is the new session that loads a summary, or NULL for a form with
+ * local state. The caller owns the compressor. Returns NULL with errno set:
  *   IDCOMP_EVERSION_..., IDCOMP_ECORRUPT_...
- *   IDCOMP_EHAS_LOCAL_STATE, IDCOMP_ENO_SESSION_ID  'session' does not fit to the form
+ *   IDCOMP_EHAS_LOCAL_STATE, IDCOMP_ENO_SESSION_ID  'session' does not match the form
  *   IDCOMP_ESESSION_EXISTS, IDCOMP_EBAD_UUID
  */
 struct idcomp *idcomp_load (const void *data, size_t size, const char *session, int flags);
 
-/* Bytes of base64 text with its NUL for 'len' bytes of data. */
+/* Bytes of the base64 text of 'len' bytes of data, with its NUL. */
 #define IDCOMP_BASE64_TEXT_SIZE(len) (((len) + 2) / 3 * 4 + 1)
 
-/* Write 'len' bytes of data as base64 (RFC 4648 section 4, padded, one line), as stored forms are
- * exchanged, with its NUL to 'buf' of 'size' bytes.  Returns the length without the NUL, or -1 with
- * errno ENOSPC when 'size' is below IDCOMP_BASE64_TEXT_SIZE (len).
+/* Write 'len' bytes of data as base64 (RFC 4648 section 4, padded, one line), the text in which stored forms are
+ * exchanged, with its NUL to 'buf' of 'size' bytes. Returns the length without the NUL, or -1 with errno ENOSPC if
+ * 'size' is below IDCOMP_BASE64_TEXT_SIZE (len).
  */
 ssize_t idcomp_base64_format (const void *data, size_t len, char *buf, size_t size);
 
-/* Read 'len' characters of base64 into 'bytes', which has room for 'size'; len / 4 * 3 are always
- * enough.  Returns the number of bytes, or -1 with errno set and the content of 'bytes' undefined:
- *   IDCOMP_ECORRUPT_BASE64  any character, length or padding that is not written so; '*errpos' (may be
- *                           NULL) is the index of what cannot stand there, or where the text ends too
- *                           early
+/* Read 'len' characters of base64 into 'bytes' of 'size' bytes; len / 4 * 3 bytes are always enough. Returns the number
+ * of bytes, or -1 with errno set and the content of 'bytes' undefined:
+ *   IDCOMP_ECORRUPT_BASE64  a character, length or padding is wrong; '*errpos' (may be NULL) is the index
+ *                           of the wrong character, or the end of a truncated text
  *   ENOSPC                  'size' is too small
  */
 ssize_t idcomp_base64_parse (const char *text, size_t len, void *bytes, size_t size, size_t *errpos);
 
-/* --- looking at it ------------------------------------------------------------------------- */
+/* --- inspection ---------------------------------------------------------------------------- */
 
-/* True if both have equal sessions, clusters and, for IDCOMP_WITH_LOCAL, the same local session in
- * the same state.  Sessions without ids count only for IDCOMP_WITH_LOCAL.
+/* Whether both have equal sessions and clusters and, for IDCOMP_WITH_LOCAL, the same local session in the same state.
+ * Sessions without ids are compared only for IDCOMP_WITH_LOCAL.
  */
 bool idcomp_equal (const struct idcomp *a, const struct idcomp *b, enum idcomp_state state);
 
 struct idcomp_stats {
     int64_t generated;        /* ids that this session made */
-    int64_t finalized;        /* of them, how many are finalized */
-    int64_t next_range_first; /* generation count at which the next range starts */
+    int64_t finalized;        /* how many of them are finalized */
+    int64_t next_range_first; /* generation count at which the next range begins */
     int64_t allocated_finals; /* final ids in use or reserved, by all sessions */
     int64_t eager;            /* eager ids since the last IDCOMP_STATUS event */
     int64_t local;            /* local ids since the last IDCOMP_STATUS event */
@@ -376,7 +365,7 @@ enum idcomp_event_type {
     IDCOMP_FIRST_CLUSTER,     /* of the local session */
     IDCOMP_CLUSTER_EXPANSION, /* of the local session: previous_capacity, new_capacity, overflow */
     IDCOMP_NEW_CLUSTER,       /* of the local session */
-    IDCOMP_STATUS,            /* a local range was finalized: eager, local since the last time */
+    IDCOMP_STATUS,            /* a local range was finalized: eager, local since the last event */
     IDCOMP_SAVED,             /* size in bytes, clusters, sessions */
 };
 
@@ -395,8 +384,8 @@ struct idcomp_event {
 
 typedef void (*idcomp_event_f) (const struct idcomp_event *event, void *arg);
 
-/* (the telemetry of the original)  Have 'cb' called for each event, by the function that caused it;
- * NULL for none.  It must not call functions of this library on the compressor.
+/* (the telemetry of the original) Set a callback, which the function that causes an event calls; NULL: no callback. It
+ * must not call functions of this library on the compressor.
  */
 void idcomp_set_event_cb (struct idcomp *c, idcomp_event_f cb, void *arg);
 
