@@ -5,7 +5,7 @@
  *
  *     bench-many [KIND [MODULES [SIZE...]]]
  *
- * KIND: of links inside of the process, as tbon.inside; "" for each.  MODULES: as broker.modules; "" for none.  For
+ * KIND: of links inside of the process, as tbon.transport; "" for each.  MODULES: as broker.modules; "" for none.  For
  * each kind and size prints one JSON object a line: seconds until rank 0 sees all of them, until all have stopped; for
  * each broker descriptors, private memory, and processor time while idle.  Each run is a process of its own.
  */
@@ -24,7 +24,7 @@
 #include <idtree/idtree.h>
 
 #include "broker/boot/method.h"
-#include "broker/crew.h"
+#include "broker/broker_group.h"
 #include "timing.h"
 
 #define IDLE_S 5
@@ -32,7 +32,7 @@
 
 struct run {
     struct process *process;
-    struct crew *crew;
+    struct broker_group *crew;
     struct attrs *attrs;
 };
 
@@ -49,7 +49,7 @@ static void *run_main (void *arg)
     struct run *run = arg;
 
     process_run (run->process);
-    crew_destroy (run->crew);
+    broker_group_destroy (run->crew);
     process_destroy (run->process);
     attrs_destroy (run->attrs);
     return NULL;
@@ -109,7 +109,7 @@ static void give (struct attrs *attrs, const char *name, const char *value)
 
 static void start (struct run *run, const char *kind, const char *modules, uint32_t size, const char *dir)
 {
-    struct crew_conf conf = {
+    struct broker_group_conf conf = {
         .attrs = attrs_create (),
         .boot = { .method = &boot_single, .size = size },
         .tmpdir = "/tmp",
@@ -117,13 +117,13 @@ static void start (struct run *run, const char *kind, const char *modules, uint3
     };
     idt_error_t err = { "" };
 
-    give (conf.attrs, "tbon.inside", kind);
+    give (conf.attrs, "tbon.transport", kind);
     give (conf.attrs, "broker.modules", modules);
     give (conf.attrs, "rundir", dir);
     give (conf.attrs, "log-stderr-level", "4");
     run->attrs = conf.attrs;
     conf.process = run->process = process_create (&err);
-    if (!conf.process || !(run->crew = crew_create (&conf)) || crew_start (run->crew, &err) < 0) {
+    if (!conf.process || !(run->crew = broker_group_create (&conf)) || broker_group_start (run->crew, &err) < 0) {
         fprintf (stderr, "bench-many: %u brokers, %s: %s\n", size, kind, err.text);
         exit (1);
     }

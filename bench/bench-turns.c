@@ -25,7 +25,7 @@
 #include <idtree/idtree.h>
 
 #include "broker/boot/method.h"
-#include "broker/crew.h"
+#include "broker/broker_group.h"
 #include "line.h"
 #include "timing.h"
 
@@ -75,7 +75,7 @@ int epoll_wait (int fd, struct epoll_event *events, int max, int timeout)
 
 struct run {
     struct process *process;
-    struct crew *crew;
+    struct broker_group *crew;
     struct attrs *attrs;
     pthread_t thread;
     char dir[64];
@@ -88,7 +88,7 @@ static void *run_main (void *arg)
     measured = true;
     process_run (run->process);
     measured = false;
-    crew_destroy (run->crew);
+    broker_group_destroy (run->crew);
     process_destroy (run->process);
     attrs_destroy (run->attrs);
     return NULL;
@@ -101,7 +101,7 @@ static void give (struct attrs *attrs, const char *name, const char *value)
 
 static void run_start (struct run *run)
 {
-    struct crew_conf conf = {
+    struct broker_group_conf conf = {
         .attrs = attrs_create (),
         .boot = { .method = &boot_single, .size = 2 },
         .tmpdir = "/tmp",
@@ -115,7 +115,7 @@ static void run_start (struct run *run)
     give (conf.attrs, "broker.modules", "fluid,inlined");
     give (conf.attrs, "log-stderr-level", "3");
     conf.process = run->process = process_create (&err);
-    if (!conf.process || !(run->crew = crew_create (&conf)) || crew_start (run->crew, &err) < 0) {
+    if (!conf.process || !(run->crew = broker_group_create (&conf)) || broker_group_start (run->crew, &err) < 0) {
         fprintf (stderr, "bench-turns: %s\n", err.text);
         exit (1);
     }

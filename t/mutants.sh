@@ -13,7 +13,7 @@
 set -u
 : "${IDTREE_SRCDIR:?is the source tree}" "${MAKE:=make}" "${HISTORIES:=1000}" "${CHAOS:=silent}" "${STEPS:=150}"
 fluid=src/modules/fluid
-tests="lease/lease lease/authority lease/ahead lease/watermark lease/witness lease/lessee lease/lender lease/borrower lease/shares lease/relay node/waiting node/node node/share node/spill service/store service/fluid"
+tests="lease/lease lease/authority lease/clock_debt lease/watermark lease/clock_check lease/lessee lease/lender lease/borrower lease/shares lease/lease_relay node/waiting node/node node/share node/spill service/horizon_store service/fluid"
 
 # Rule, files below src/, what sed does to them (edits with an @ between, each for one of them at least), and the rule in
 # words.  Where the rule is kept twice, both are taken away; what only a broker does, the simulator does in its place.
@@ -30,18 +30,18 @@ STOP_AT_LAST_END|modules/fluid/lease/lease.c|s/end_ms = max_u64 (end_ms, t->hold
 STOP_NOT_BELOW_BASE|modules/fluid/lease/lease.c|s/uint64_t end_ms = t->base_ms;/uint64_t end_ms = 0;/|a clean stop stores less than was stored before
 STOP_CLOSES|modules/fluid/lease/lease.c modules/fluid/lease/authority.c|s/if (t->closed || t->fenced_by_foreign ||/if (t->fenced_by_foreign ||/@s/a->closed ? 0 : serve (/serve (/|lease requests are answered after the last end was stored
 CHECK_END|modules/fluid/node/now.c|s/if (ms < n->cur.range.lo_ms || ms >= n->cur.range.hi_ms || now_us >= n->cur.until_us) {/if (n->cur.range.hi_ms == 0) {/@s/page_gen_set_range (&n->gen, area->range.lo_ms, area->range.hi_ms)/page_gen_set_range (\&n->gen, 0, FLUID_TIMESTAMP_MAX + 1)/|a range that was valid once is not checked again after a wake-up
-OWN_ANSWER|modules/fluid/lease/lessee.c modules/fluid/lease/relay.c|s/ *&& strcmp (grant->incarnation, h->incarnation) == 0;/;/@s/return strcmp (x->incarnation, y->incarnation);/return 0;/|an answer to another incarnation is accepted
+OWN_ANSWER|modules/fluid/lease/lessee.c modules/fluid/lease/lease_relay.c|s/ *&& strcmp (grant->incarnation, h->incarnation) == 0;/;/@s/return strcmp (x->incarnation, y->incarnation);/return 0;/|an answer to another incarnation is accepted
 CLOSE_FIRST|modules/fluid/node/lease.c|s/lessee_close (&n->lessee, end_ms, &back)/lessee_close (\&n->lessee, 0, \&back)/|used time is returned, too
-NEW_INCARNATION|modules/fluid/service/options.c sim/life.c|s/"%.23s-%012llx", uuid,/"00000000-0000-4000-8000-%012llx",/@s/(unsigned long long) *(n >> 16)/0ULL/@s/(unsigned)rank, (unsigned)l->id)/(unsigned)rank, 0U)/|all brokers have one incarnation
+NEW_INCARNATION|modules/fluid/service/fluid_options.c sim/life.c|s/"%.23s-%012llx", uuid,/"00000000-0000-4000-8000-%012llx",/@s/(unsigned long long) *(n >> 16)/0ULL/@s/(unsigned)rank, (unsigned)l->id)/(unsigned)rank, 0U)/|all brokers have one incarnation
 ONE_ROOT|common/libsqlite/database.c sim/sim.c|s/if (rc == SQLITE_BUSY || rc == SQLITE_LOCKED)/if (0)/@s/    if (rc != SQLITE_OK)$/    if (0)/@s/if (set_up (d, errp) < 0)/if (0)/@s/locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE;/locking_mode = NORMAL;/@s/if (rank == 0 \&\& root_lives (w))/if (0 \&\& root_lives (w))/|two roots run on one statedir
-A_REACH|modules/fluid/lease/ahead.c|s/uint64_t max_ms = AHEAD_MAX_MS (a->lease_ms), reach_ms/uint64_t max_ms = a->debt_ms + AHEAD_MAX_MS (a->lease_ms), reach_ms/|each crash adds two leases, even if the debt is large
-A_WAIT|modules/fluid/lease/ahead.c|s/wait_ms = at_most (.*;/wait_ms = 0;/|a root does not wait if its debt is above the limit
-J_LOG|modules/fluid/service/store.c sim/life_events.c|s/\.journal = true,/.journal = false,/@s/if (!w->disk_failing || world_chance (w, 300))/if (world_chance (w, 900))/|the store has a write-ahead log
+A_REACH|modules/fluid/lease/clock_debt.c|s/uint64_t max_ms = AHEAD_MAX_MS (a->lease_ms), reach_ms/uint64_t max_ms = a->debt_ms + AHEAD_MAX_MS (a->lease_ms), reach_ms/|each crash adds two leases, even if the debt is large
+A_WAIT|modules/fluid/lease/clock_debt.c|s/wait_ms = at_most (.*;/wait_ms = 0;/|a root does not wait if its debt is above the limit
+J_LOG|modules/fluid/service/horizon_store.c sim/life_events.c|s/\.journal = true,/.journal = false,/@s/if (!w->disk_failing || world_chance (w, 300))/if (world_chance (w, 900))/|the store has a write-ahead log
 J_FILLED|common/libsqlite/database.c sim/life.c|s/if (d->is_new \&\& (d->filled || (d->listed \&\& !d->kind->anew)))/if (0)/@s/stored = w->disk;/stored = world_chance (w, 100) ? (struct lease_record){ .horizon_ms = 0 } : w->disk;/|a database that a journal has emptied is taken for a new one
 J_PLACE|common/libsqlite/database.c sim/life_events.c|s/if (!d->locked || is_in_place (/if (1 || is_in_place (/@s/ if (w->disk_failing)$/ if (0)/|a commit counts wherever the file is now
 L_LAST|modules/fluid/node/past.c|s/n->last_id = p->last_id;/(void) p->last_id;/@s/page_gen_advance (&n->gen, fluid_split.*;/(void) 0;/|a reload forgets the last id
 L_SAME|modules/fluid/lease/authority.c|s/!same_record (&p->stored, start->stored)/(0 \&\& !same_record (\&p->stored, start->stored))/|a reload takes over the leases even if there was another root meanwhile
-T_LOST|modules/fluid/lease/witness.c|s/if (most_us - boot_us > limit_us (boot_us))/if (0)/|time that CLOCK_BOOTTIME missed is not noticed
+T_LOST|modules/fluid/lease/clock_check.c|s/if (most_us - boot_us > limit_us (boot_us))/if (0)/|time that CLOCK_BOOTTIME missed is not noticed
 T_DOUBT|modules/fluid/node/now.c|s/ || n->doubt.now) .. T_DOUBT ../)/|a node whose clock missed time continues
 T_SENT|modules/fluid/node/now.c|s/if (n->doubt.since_us > 0 && s->sent_us < n->doubt.since_us)/if (0)/|an answer to an older request ends the doubt
 T_AGED|modules/fluid/lease/lessee.c|s/h->until_us = earlier (h->until_us, us);//|ranges are not counted as older by the missed time
@@ -131,8 +131,8 @@ unit() { # files: none are all; the store's test takes long, and knows nothing o
     said=
     for t in $tests; do
         case "$t $*" in
-        service/store\ *sqlite* | service/store\ *store.c* | service/store\ ) ;;
-        service/store\ *) continue ;;
+        service/horizon_store\ *sqlite* | service/horizon_store\ *store.c* | service/horizon_store\ ) ;;
+        service/horizon_store\ *) continue ;;
         esac
         timeout 120 $fluid/${t}_test.t >mutants.out 2>&1 || said="$said, \`${t##*/}_test\`"
     done

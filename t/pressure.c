@@ -27,14 +27,14 @@ static void die (const char *what, const char *why)
     exit (2);
 }
 
-struct asker {
+struct requester {
     idt_reactor_t *reactor;
     int count, answered, failed;
 };
 
 static void answer_cb (idt_future_t *f, void *arg)
 {
-    struct asker *a = arg;
+    struct requester *a = arg;
     int errnum = idt_future_errnum (f);
 
     a->answered++;
@@ -47,7 +47,7 @@ static void answer_cb (idt_future_t *f, void *arg)
 
 static int ask (idt_t *h, uint32_t rank, int count, int size)
 {
-    struct asker a = { .reactor = idt_get_reactor (h), .count = count };
+    struct requester a = { .reactor = idt_get_reactor (h), .count = count };
     char *pad = calloc (1, size + 1);
 
     if (!pad)

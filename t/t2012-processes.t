@@ -151,8 +151,8 @@ test_expect_success 'brokers of a process take no files for links in memory' '
     few_files -s 300 --local-sockets 3-5 sh -c "$wait_full" full 300 || { cat err; false; }
 '
 test_expect_success 'they do for sockets and other links: as many as fit are said, and do start' '
-    fit 24 sockets && fit 69 none -o tbon.inside=inproc && fit 36 none -o tbon.inside=inproc --topology kary:1 &&
-    fit 14 none -o tbon.inside=zmq && fit 8 sockets -o tbon.inside=zmq && nothing_left
+    fit 24 sockets && fit 69 none -o tbon.transport=inproc && fit 36 none -o tbon.transport=inproc --topology kary:1 &&
+    fit 14 none -o tbon.transport=zmq && fit 8 sockets -o tbon.transport=zmq && nothing_left
 '
 test_expect_success 'kill -9 of the launcher leaves nothing behind' '
     rm -f ready && mkfifo ready && test_launch idtree start $many sh -c "echo \$PPID >ready; exec sleep 1000" &&

@@ -18,7 +18,7 @@ test_expect_success '300 brokers, 250 of which have a generator' '
     own=$((250 / part)) && scale -s $((300 / part)) -g $own -t kary:4 >out && cat out && grep "\"scale\":\"100 ids of each rank\",.*\"own\":$own," out
 '
 test_expect_success 'so over inproc, and where idle ranks borrow' '
-    idle=$((40 / part)) && scale -s $((100 / part)) -g $((100 / part - idle)) -t kary:4 -- -o tbon.inside=inproc -o fluid.share=16 >out && cat out &&
+    idle=$((40 / part)) && scale -s $((100 / part)) -g $((100 / part - idle)) -t kary:4 -- -o tbon.transport=inproc -o fluid.share=16 >out && cat out &&
     grep "\"scale\":\"idle ranks that borrow in the end\",.*\"value\":$idle," out
 '
 test_expect_success 'messages at an active parent are few, however much those below it ask, and at once' '

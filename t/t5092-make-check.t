@@ -8,7 +8,7 @@ test_description='make check'
 
 aux=$IDTREE_SRCDIR/build-aux
 needs() { # tests
-    "$aux/test-needs" "$IDTREE_SRCDIR" "$1" src/broker/base/topology_test.t src/broker/crew_test.t t/ask t/idload t/chaos/chaos
+    "$aux/test-needs" "$IDTREE_SRCDIR" "$1" src/broker/base/topology_test.t src/broker/broker_group_test.t t/ask t/idload t/chaos/chaos
 }
 # One test under the driver: its lines are in out, and at most eleven.
 drive() { # name, script

@@ -19,7 +19,7 @@
 
 #include "broker/base/uuid_key.h"
 #include "broker/private.h"
-#include "broker/route/admit.h"
+#include "broker/route/authz.h"
 #include "libmsg/access.h"
 #include "libutil/clock.h"
 #include "libutil/errprintf.h"
@@ -217,10 +217,10 @@ static void started (void *arg, const char *name, int errnum, const char *text)
     struct broker *b = arg;
 
     if (errnum == 0)
-        b->unfit_errnum = check_attributes (b, &b->unfit) < 0 ? errno : b->unfit_errnum;
+        b->start_errnum = check_attributes (b, &b->start_error) < 0 ? errno : b->start_errnum;
     else if (b->state == STATE_JOIN) {
-        b->unfit_errnum = errnum;
-        module_fault (b, name, errnum, text, &b->unfit);
+        b->start_errnum = errnum;
+        module_fault (b, name, errnum, text, &b->start_error);
     }
     else
         log_printf (b->log, LOG_ERR, "module", "%s does not start: %s", name, text);
@@ -300,7 +300,7 @@ static void intruder (void *arg, const char *text)
     if (b->state > STATE_RUN)
         return;
     log_printf (b->log, LOG_CRIT, "overlay", "this rank 0 is not that of the tree that comes to it: %s", text);
-    b->misled = boot_knows_all (b->boot);
+    b->wrong_instance = boot_knows_all (b->boot);
     broker_give_up (b, STATE_REFUSED, text);
 }
 
@@ -324,14 +324,14 @@ static void stop (void *arg)
 /* What leases it has are worth nothing, nor is what it knows of its instance: all of it goes.  It waits for the right
  * rank 0 then, as any host that was started before that.
  */
-static void misled (void *arg, const char *text)
+static void wrong_instance (void *arg, const char *text)
 {
     struct broker *b = arg;
 
     if (b->state > STATE_RUN)
         return;
     log_printf (b->log, LOG_WARNING, "overlay", "begins anew, and waits for rank 0: %s", text);
-    b->misled = true;
+    b->wrong_instance = true;
     if (b->conf.ops->anew)
         b->conf.ops->anew (b->conf.arg);
     broker_begin_stop (b, "a parent of the wrong instance");
@@ -353,7 +353,7 @@ static const struct overlay_ops overlay_ops = {
     .child = child,
     .heard = heard,
     .stop = stop,
-    .misled = misled,
+    .wrong_instance = wrong_instance,
 };
 
 /* --- log -------------------------------------------------------------------------------------------- */
@@ -416,15 +416,15 @@ static void wake (void *arg)
 /* Who and where we are. */
 static int identify (struct broker *b, idt_error_t *errp)
 {
-    struct admit admit;
+    struct authz admit;
 
     if (uuid_make (b->uuid) < 0)
         return errprintf (errp, "no random bits: %s", strerror (errno));
     if (attr_define (b->attrs, "tbon.topo", TOPO_DEFAULT, 0, errp) < 0
         || attr_define (b->attrs, "statedir", NULL, 0, errp) < 0
         || attr_define (b->attrs, "statedir.allow-network", "false", 0, errp) < 0
-        || admit_init (&admit, b->attrs, errp) < 0
-        || rundir_init (&b->rundir, attr_get (b->attrs, "rundir", NULL), b->conf.tmpdir, admit_folder_mode (&admit),
+        || authz_init (&admit, b->attrs, errp) < 0
+        || rundir_init (&b->rundir, attr_get (b->attrs, "rundir", NULL), b->conf.tmpdir, authz_folder_mode (&admit),
                         errp)
                < 0
         || attr_update (b->attrs, "rundir", b->rundir.path, errp) < 0)
@@ -630,7 +630,7 @@ void broker_destroy (struct broker *b)
     zpoll_destroy (b->zpoll);
     member_destroy (b->member);
     log_destroy (b->log);
-    if (b->misled && b->rank > 0)
+    if (b->wrong_instance && b->rank > 0)
         instance_forget (&b->instance, b->attrs, b->rank);
     else if (b->state == STATE_EXIT)
         instance_leave (&b->instance);

@@ -27,7 +27,7 @@ struct broker;
 struct broker_ops {
     void (*up) (void *arg);    /* it runs, or was told to stop before it did and has ended well */
     void (*ended) (void *arg); /* it has stopped, nothing of it is at work: it may be destroyed */
-    /* A client wants configuration files to be read again: see crew_reload (). */
+    /* A client wants configuration files to be read again: see broker_group_reload (). */
     json_t *(*reload) (void *arg, idt_error_t *errp);
     /* It ends, and is to be made and started again: what it was told of its instance was wrong.  NULL: it is not. */
     void (*anew) (void *arg);

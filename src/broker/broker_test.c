@@ -18,13 +18,13 @@
 #include <idtree/idtree.h>
 
 #include "broker/boot/method.h"
-#include "broker/crew.h"
+#include "broker/broker_group.h"
 #include "libutil/errprintf.h"
 #include "test/tap.h"
 
 struct run {
     struct process *process;
-    struct crew *crew;
+    struct broker_group *crew;
     struct attrs *attrs;
     pthread_t thread;
     int exit_code;
@@ -37,8 +37,8 @@ static void *run_main (void *arg)
     struct run *run = arg;
 
     process_run (run->process);
-    run->exit_code = crew_exit_code (run->crew);
-    crew_destroy (run->crew);
+    run->exit_code = broker_group_exit_code (run->crew);
+    broker_group_destroy (run->crew);
     process_destroy (run->process);
     attrs_destroy (run->attrs);
     return NULL;
@@ -55,7 +55,7 @@ static const char *module_path (char buf[4096])
 static void run_start_many (struct run *run, uint32_t size, const char *inside)
 {
     char path[4096];
-    struct crew_conf conf = {
+    struct broker_group_conf conf = {
         .attrs = attrs_create (),
         .boot = { .method = &boot_single, .size = size },
         .tmpdir = "/tmp",
@@ -73,9 +73,9 @@ static void run_start_many (struct run *run, uint32_t size, const char *inside)
     attr_give (conf.attrs, "broker.modules", "", NULL);
     attr_give (conf.attrs, "log-stderr-level", "0", NULL);
     attr_give (conf.attrs, "tbon.topo", "kary:2", NULL);
-    attr_give (conf.attrs, "tbon.inside", inside, NULL);
-    if (!(conf.process = run->process = process_create (&err)) || !(run->crew = crew_create (&conf))
-        || crew_start (run->crew, &err) < 0)
+    attr_give (conf.attrs, "tbon.transport", inside, NULL);
+    if (!(conf.process = run->process = process_create (&err)) || !(run->crew = broker_group_create (&conf))
+        || broker_group_start (run->crew, &err) < 0)
         bail_out (err.text);
     if (pthread_create (&run->thread, NULL, run_main, run) != 0)
         bail_out ("no thread");
@@ -530,19 +530,19 @@ static void test_many (const char *inside)
 
 static void test_bad_kind (void)
 {
-    struct crew_conf conf = { .attrs = attrs_create (),
-                              .boot = { .method = &boot_single, .size = 1 },
-                              .tmpdir = "/tmp" };
-    struct crew *crew;
+    struct broker_group_conf conf = { .attrs = attrs_create (),
+                                      .boot = { .method = &boot_single, .size = 1 },
+                                      .tmpdir = "/tmp" };
+    struct broker_group *crew;
     idt_error_t err;
 
     conf.process = process_create (&err);
-    attr_give (conf.attrs, "tbon.inside", "pipe", NULL);
-    crew = crew_create (&conf);
-    ok (crew && crew_start (crew, &err) < 0 && errno == EINVAL
-            && strcmp (err.text, "tbon.inside pipe: must be memory, inproc or zmq") == 0,
+    attr_give (conf.attrs, "tbon.transport", "pipe", NULL);
+    crew = broker_group_create (&conf);
+    ok (crew && broker_group_start (crew, &err) < 0 && errno == EINVAL
+            && strcmp (err.text, "tbon.transport pipe: must be memory, inproc or zmq") == 0,
         "a kind of links that there is not is refused: %s", err.text);
-    crew_destroy (crew);
+    broker_group_destroy (crew);
     process_destroy (conf.process);
     attrs_destroy (conf.attrs);
 }

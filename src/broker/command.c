@@ -22,7 +22,7 @@
 #include "libutil/inherited.h"
 #include "libutil/worker.h"
 
-struct command {
+struct rank_command {
     pid_t pid;             /* 0: ended */
     int pidfd;             /* readable when it has ended; -1: there is no such thing here, */
     struct worker *waiter; /* and a thread waits */
@@ -46,7 +46,7 @@ static int open_pidfd (pid_t pid)
 /* In the thread: it stays to be reaped. */
 static int wait_for_end (void *arg, idt_error_t *errp)
 {
-    struct command *c = arg;
+    struct rank_command *c = arg;
     siginfo_t info;
 
     while (waitid (P_PID, c->pid, &info, WEXITED | WNOWAIT) < 0)
@@ -56,7 +56,7 @@ static int wait_for_end (void *arg, idt_error_t *errp)
 }
 
 /* Returns a descriptor that is readable when it has ended, or -1 with errno set. */
-static int watch_end (struct command *c)
+static int watch_end (struct rank_command *c)
 {
     if ((c->pidfd = open_pidfd (c->pid)) >= 0)
         return c->pidfd;
@@ -66,7 +66,7 @@ static int watch_end (struct command *c)
     return worker_fd (c->waiter);
 }
 
-static int reap (struct command *c)
+static int reap (struct rank_command *c)
 {
     int status = 0;
 
@@ -78,7 +78,7 @@ static int reap (struct command *c)
 
 static void ended_cb (idt_watcher_t *w, int revents, void *arg)
 {
-    struct command *c = arg;
+    struct rank_command *c = arg;
 
     if (c->waiter && worker_result (c->waiter, NULL) == 0)
         return;
@@ -147,7 +147,7 @@ static _Noreturn void run (char **argv, char **env, uint64_t files, int why)
 }
 
 /* posix_spawn cannot set a limit, and one that we set for a moment would be that of all our threads. */
-static int spawn (struct command *c, char **argv, char **env, uint64_t files)
+static int spawn (struct rank_command *c, char **argv, char **env, uint64_t files)
 {
     int why[2], errnum = 0;
 
@@ -169,10 +169,10 @@ static int spawn (struct command *c, char **argv, char **env, uint64_t files)
     return errset (errnum);
 }
 
-struct command *command_create (idt_reactor_t *r, char **argv, const char *uri, uint64_t files, command_f cb, void *arg,
-                                idt_error_t *errp)
+struct rank_command *command_create (idt_reactor_t *r, char **argv, const char *uri, uint64_t files, command_f cb,
+                                     void *arg, idt_error_t *errp)
 {
-    struct command *c = calloc (1, sizeof (*c));
+    struct rank_command *c = calloc (1, sizeof (*c));
     char **env = make_environment (uri);
     int fd;
 
@@ -197,13 +197,13 @@ error:
     return NULL;
 }
 
-void command_kill (struct command *c, int signum)
+void command_kill (struct rank_command *c, int signum)
 {
     if (c && c->pid > 0)
         kill (c->pid, signum);
 }
 
-void command_destroy (struct command *c)
+void command_destroy (struct rank_command *c)
 {
     int saved_errno = errno;
 

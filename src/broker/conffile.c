@@ -15,7 +15,7 @@
 
 #define LINE_MAX_SIZE (ATTR_NAME_MAX + ATTR_VALUE_MAX + 256) /* with its NUL */
 
-struct reader {
+struct conf_reader {
     struct attrs *attrs;
     const char *path;
     FILE *f;
@@ -28,7 +28,7 @@ struct reader {
     idt_error_t why;
 };
 
-static int fault (struct reader *r, const char *text)
+static int fault (struct conf_reader *r, const char *text)
 {
     return errsetf (&r->why, EINVAL, "%s", text);
 }
@@ -36,7 +36,7 @@ static int fault (struct reader *r, const char *text)
 /* --- lines --------------------------------------------------------------------------------------- */
 
 /* Returns 1 for a line (without its newline), 0 at the end, or -1. */
-static int read_line (struct reader *r)
+static int read_line (struct conf_reader *r)
 {
     size_t len = 0;
     int c;
@@ -54,14 +54,14 @@ static int read_line (struct reader *r)
     return ferror (r->f) ? errprintf (&r->why, "%s", strerror (errno)) : c != EOF || len > 0;
 }
 
-static void skip_blanks (struct reader *r)
+static void skip_blanks (struct conf_reader *r)
 {
     while (isspace ((unsigned char)*r->at))
         r->at++;
 }
 
 /* Whether nothing is left of the line but a comment. */
-static bool is_over (struct reader *r)
+static bool is_over (struct conf_reader *r)
 {
     skip_blanks (r);
     return *r->at == '\0' || *r->at == '#';
@@ -78,7 +78,7 @@ static void trim_end (char *s)
 
 /* --- values -------------------------------------------------------------------------------------- */
 
-static int put (struct reader *r, char c)
+static int put (struct conf_reader *r, char c)
 {
     if (r->len == ATTR_VALUE_MAX)
         return errsetf (&r->why, EINVAL, "a value has at most %d bytes", ATTR_VALUE_MAX);
@@ -86,7 +86,7 @@ static int put (struct reader *r, char c)
     return 0;
 }
 
-static int take_string (struct reader *r)
+static int take_string (struct conf_reader *r)
 {
     char quote = *r->at++;
 
@@ -103,7 +103,7 @@ static int take_string (struct reader *r)
 }
 
 /* A word of a list, as a number. */
-static int take_word (struct reader *r)
+static int take_word (struct conf_reader *r)
 {
     size_t n = strcspn (r->at, " \t\r,[]{}\"'#=");
 
@@ -116,7 +116,7 @@ static int take_word (struct reader *r)
 }
 
 /* Go on to what comes next in a list, in this line or another.  Returns 0, or -1: there is nothing. */
-static int seek (struct reader *r)
+static int seek (struct conf_reader *r)
 {
     while (is_over (r)) {
         int rc = read_line (r);
@@ -127,7 +127,7 @@ static int seek (struct reader *r)
     return 0;
 }
 
-static int take_list (struct reader *r)
+static int take_list (struct conf_reader *r)
 {
     bool comma = true;
 
@@ -148,7 +148,7 @@ static int take_list (struct reader *r)
 }
 
 /* All that is left of the line, but for a comment. */
-static int take_bare (struct reader *r)
+static int take_bare (struct conf_reader *r)
 {
     const char *from = r->at;
 
@@ -162,7 +162,7 @@ static int take_bare (struct reader *r)
     return 0;
 }
 
-static int take_value (struct reader *r)
+static int take_value (struct conf_reader *r)
 {
     int rc;
 
@@ -182,7 +182,7 @@ static int take_value (struct reader *r)
 
 /* --- lines with a meaning ------------------------------------------------------------------------ */
 
-static int take_table (struct reader *r)
+static int take_table (struct conf_reader *r)
 {
     char *end = strchr (r->at, ']');
     size_t n;
@@ -200,7 +200,7 @@ static int take_table (struct reader *r)
 }
 
 /* A key is not given twice: of two lists of hosts the second would win without a word. */
-static int check_new (struct reader *r, const char *name)
+static int check_new (struct conf_reader *r, const char *name)
 {
     const char *origin = attr_origin (r->attrs, name);
     size_t n = strlen (r->path);
@@ -210,7 +210,7 @@ static int check_new (struct reader *r, const char *name)
     return errsetf (&r->why, EINVAL, "%s is given already in line %s", name, origin + n + 1);
 }
 
-static int take_attribute (struct reader *r, const char *name, const char *origin)
+static int take_attribute (struct conf_reader *r, const char *name, const char *origin)
 {
     unsigned line = r->line;
 
@@ -222,7 +222,7 @@ static int take_attribute (struct reader *r, const char *name, const char *origi
     return -1;
 }
 
-static int take_key (struct reader *r)
+static int take_key (struct conf_reader *r)
 {
     char *equal = strchr (r->at, '='), *name = NULL, *origin = NULL, *key = r->at;
     int rc;
@@ -241,7 +241,7 @@ static int take_key (struct reader *r)
     return rc;
 }
 
-static int take_lines (struct reader *r)
+static int take_lines (struct conf_reader *r)
 {
     int rc;
 
@@ -253,7 +253,7 @@ static int take_lines (struct reader *r)
 
 int conffile_load (struct attrs *attrs, const char *path, idt_error_t *errp)
 {
-    struct reader r = { .attrs = attrs, .path = path, .f = fopen (path, "re") };
+    struct conf_reader r = { .attrs = attrs, .path = path, .f = fopen (path, "re") };
     int rc, saved;
 
     if (!r.f)

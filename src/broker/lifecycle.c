@@ -46,7 +46,7 @@ static void enter_cleanup (struct broker *b)
 {
     idt_watcher_stop (b->quorum_timer);
     overlay_accept (b->overlay, false);
-    if (b->misled)
+    if (b->wrong_instance)
         overlay_dismiss_children (b->overlay, STATE_REFUSED, "its tree was that of the wrong instance");
     else if (b->alone)
         overlay_dismiss_children (b->overlay, ESHUTDOWN, "it stops, and we go on without it");
@@ -176,8 +176,8 @@ void broker_check_start (struct broker *b)
 {
     if (b->state != STATE_JOIN)
         return;
-    if (b->unfit.text[0])
-        broker_cannot_start (b, b->unfit_errnum, "%s", b->unfit.text);
+    if (b->start_error.text[0])
+        broker_cannot_start (b, b->start_errnum, "%s", b->start_error.text);
     else if (b->joined && !modules_starting (b->modules))
         broker_input (b, STATE_JOINED);
 }

@@ -21,10 +21,10 @@
 #include "broker/base/quorum.h"
 #include "broker/boot/choose.h"
 #include "broker/boot/method.h"
-#include "broker/boot/nursery.h"
+#include "broker/boot/zygote.h"
 #include "broker/broker.h"
 #include "broker/conffile.h"
-#include "broker/crew.h"
+#include "broker/broker_group.h"
 #include "broker/manager.h"
 #include "libutil/duration.h"
 #include "libutil/inherited.h"
@@ -123,7 +123,7 @@ static void set_attribute (struct attrs *attrs, const char *arg)
     free (name);
 }
 
-static void take_file (struct crew_conf *conf, const char *path)
+static void take_file (struct broker_group_conf *conf, const char *path)
 {
     idt_error_t err;
 
@@ -148,7 +148,7 @@ static void take_rank (struct boot_conf *boot, const char *arg, uint32_t *rank)
 }
 
 /* '*rank': where a rank that is given stays.  '*check': whether it is only to be looked at. */
-static void parse_options (struct crew_conf *conf, uint32_t *rank, bool *check, int argc, char **argv)
+static void parse_options (struct broker_group_conf *conf, uint32_t *rank, bool *check, int argc, char **argv)
 {
     struct attrs *attrs = conf->attrs;
     int c;
@@ -201,7 +201,7 @@ static void parse_options (struct crew_conf *conf, uint32_t *rank, bool *check, 
 static void choose_boot (struct boot_conf *conf, struct attrs *attrs)
 {
     const char *asked = attr_get (attrs, "broker.boot", NULL);
-    struct traces traces;
+    struct launcher_traces traces;
     idt_error_t err;
     int fd;
 
@@ -253,16 +253,16 @@ static const char *module_path (char buf[static PATH_MAX])
 
 /* What the watcher of signals works on. */
 struct signals {
-    struct crew *crew;
+    struct broker_group *crew;
     int fd;
     bool reloads; /* SIGHUP has files read again, */
     bool nohup;   /* or else ends nothing */
 };
 
-static void reload (struct crew *crew)
+static void reload (struct broker_group *crew)
 {
     idt_error_t err;
-    json_t *report = crew_reload (crew, &err);
+    json_t *report = broker_group_reload (crew, &err);
 
     if (!report)
         fprintf (stderr, "idtree-broker: reload: %s\n", err.text);
@@ -288,7 +288,7 @@ static void signal_cb (idt_watcher_t *w, int revents, void *arg)
         return;
     for (size_t i = 0; i < sizeof (names) / sizeof (names[0]); i++)
         if (names[i].signum == info.ssi_signo)
-            crew_stop (s->crew, names[i].name);
+            broker_group_stop (s->crew, names[i].name);
 }
 
 static const int signals_read[] = BROKER_SIGNALS;
@@ -318,9 +318,9 @@ static void raise_files (uint64_t *files)
     setrlimit (RLIMIT_NOFILE, &r);
 }
 
-static void end (struct crew_conf *conf, struct signals *signals)
+static void end (struct broker_group_conf *conf, struct signals *signals)
 {
-    crew_destroy (signals->crew);
+    broker_group_destroy (signals->crew);
     process_destroy (conf->process);
     attrs_destroy (conf->attrs);
     free (conf->config_files);
@@ -404,7 +404,7 @@ static uint32_t check_others (const struct boot_conf *conf)
 /* Have a broker that is alone, in a folder that goes with it, take all that can be wrong: attributes, and what modules
  * make of theirs.
  */
-static void prepare_check (struct crew_conf *conf, uint32_t *size)
+static void prepare_check (struct broker_group_conf *conf, uint32_t *size)
 {
     static char *command[] = { "true", NULL };
     struct trial t = { .given = conf->attrs, .attrs = attrs_create () };
@@ -440,7 +440,7 @@ static void tell_checked (const char *path, uint32_t size)
 static int run (int argc, char **argv, struct opened *opened)
 {
     uint64_t inherited = files_open (); /* before we open any */
-    struct crew_conf conf = { .attrs = attrs_create () };
+    struct broker_group_conf conf = { .attrs = attrs_create () };
     struct signals signals = { .fd = open_signals (), .nohup = inherited_nohup () };
     struct manager *manager;
     idt_watcher_t *w;
@@ -468,13 +468,13 @@ static int run (int argc, char **argv, struct opened *opened)
         prepare_check (&conf, &size);
     if (!(conf.process = process_create (&err)))
         die (1, err.text);
-    if (!(signals.crew = crew_create (&conf)))
+    if (!(signals.crew = broker_group_create (&conf)))
         die (1, strerror (errno));
-    exit_code = crew_start (signals.crew, &err) < 0 ? (int)broker_exit_of (errno) : 0;
+    exit_code = broker_group_start (signals.crew, &err) < 0 ? (int)broker_exit_of (errno) : 0;
     close_modules (opened);
     if (exit_code != 0) {
         fprintf (stderr, "idtree-broker: %s\n", err.text);
-        crew_abort (signals.crew, exit_code);
+        broker_group_abort (signals.crew, exit_code);
         end (&conf, &signals);
         return exit_code;
     }
@@ -483,9 +483,9 @@ static int run (int argc, char **argv, struct opened *opened)
         die (1, strerror (errno));
     signals.reloads = conf.nconfig_files > 0;
     idt_watcher_start (w);
-    exit_code = process_run (conf.process) < 0 ? 1 : crew_exit_code (signals.crew);
+    exit_code = process_run (conf.process) < 0 ? 1 : broker_group_exit_code (signals.crew);
     if (exit_code != 0)
-        crew_abort (signals.crew, exit_code);
+        broker_group_abort (signals.crew, exit_code);
     manager_destroy (manager);
     idt_watcher_destroy (w);
     if (check && exit_code == 0)
@@ -501,7 +501,7 @@ int main (int argc, char **argv)
 
     if (inherited_set_but (signals_read, &err) < 0)
         die (1, err.text);
-    if (nursery_serve (open_modules, &opened) < 0)
-        die (2, NURSERY_VARIABLE " is set, and names no socket: it is between idtree start and brokers; unset it");
+    if (zygote_serve (open_modules, &opened) < 0)
+        die (2, ZYGOTE_VARIABLE " is set, and names no socket: it is between idtree start and brokers; unset it");
     return run (argc, argv, &opened);
 }

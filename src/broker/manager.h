@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "broker/crew.h"
+#include "broker/broker_group.h"
 
 #define MANAGER_TEXT_SIZE 256
 
@@ -22,7 +22,7 @@ struct manager;
 /* Tell it from now on of 'crew' and 'process', which must live longer.  Where there is none, or we are built without
  * libsystemd, nothing is done.  NULL with errno ENOMEM.
  */
-struct manager *manager_create (struct process *process, const struct crew *crew);
+struct manager *manager_create (struct process *process, const struct broker_group *crew);
 void manager_destroy (struct manager *m); /* NULL is fine */
 
 /* Whether what goes to stderr goes to the journal by the value of JOURNAL_STREAM; NULL: it does not. */

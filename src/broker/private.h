@@ -49,7 +49,7 @@ struct broker {
     struct surveys *surveys; /* what is told of a subtree */
     struct trace *trace;     /* who looks at messages */
     struct usock *local;
-    struct command *command; /* rank 0's; NULL: none runs */
+    struct rank_command *command; /* rank 0's; NULL: none runs */
 
     struct member *member;
     struct zpoll *zpoll;
@@ -61,14 +61,15 @@ struct broker {
     struct upcalls ups;               /* what rank 0 was asked */
 
     enum state state;
-    bool alone;        /* it stops, and those below go on */
-    bool misled;       /* this is the tree of the wrong instance: those below begin anew, and so does who is no root */
-    bool told_to_stop; /* from outside: broker_stop () was called */
+    bool alone; /* it stops, and those below go on */
+    bool
+        wrong_instance; /* this is the tree of the wrong instance: those below begin anew, and so does who is no root */
+    bool told_to_stop;  /* from outside: broker_stop () was called */
     double state_since;
     double shutdown_timeout; /* seconds */
     double join_timeout;     /* 0: for ever */
-    idt_error_t unfit;       /* why it cannot start: "": nothing is known that keeps it from that */
-    int unfit_errnum;        /* of which kind that is */
+    idt_error_t start_error; /* why it cannot start: "": nothing is known that keeps it from that */
+    int start_errnum;        /* of which kind that is */
     struct quorum quorum;    /* of rank 0 */
     bool complete;           /* it was told up: all that must be there for that have been */
     bool waits;              /* for its parent, and that was said */

@@ -20,7 +20,7 @@
 
 #include "broker/boot/cluster.h"
 #include "broker/private.h"
-#include "common/libzmqutil/address.h"
+#include "common/libzmqutil/resolver.h"
 #include "libutil/errprintf.h"
 
 static int define_facts (struct broker *b, idt_error_t *errp)
@@ -112,10 +112,10 @@ static bool usable (const struct ifaddrs *ifa, int family)
 }
 
 /* An address of that family under which other hosts can reach this one: of the first interface that is up. */
-static bool find_address (const struct ifaddrs *list, int family, char address[ADDRESS_TEXT])
+static bool find_address (const struct ifaddrs *list, int family, char address[RESOLVER_TEXT])
 {
     for (const struct ifaddrs *ifa = list; ifa; ifa = ifa->ifa_next)
-        if (usable (ifa, family) && address_text (ifa->ifa_addr, address))
+        if (usable (ifa, family) && resolver_text (ifa->ifa_addr, address))
             return true;
     return false;
 }
@@ -132,25 +132,25 @@ static const char *wildcard_port (const char *endpoint)
 }
 
 /* Who is at all addresses of IPv4 may not be at one of IPv6. */
-static void find_own_address (const struct broker *b, bool any_family, char address[ADDRESS_TEXT])
+static void find_own_address (const struct broker *b, bool any_family, char address[RESOLVER_TEXT])
 {
     struct ifaddrs *list = NULL;
 
     if (b->boot->one_host || getifaddrs (&list) < 0
         || !(find_address (list, AF_INET, address) || (any_family && find_address (list, AF_INET6, address))))
-        snprintf (address, ADDRESS_TEXT, "127.0.0.1");
+        snprintf (address, RESOLVER_TEXT, "127.0.0.1");
     freeifaddrs (list);
 }
 
 const char *broker_announced_endpoint (struct broker *b)
 {
     const char *bound = overlay_endpoint (b->overlay), *port = bound ? wildcard_port (bound) : NULL;
-    char address[ADDRESS_TEXT];
+    char address[RESOLVER_TEXT];
 
     if (!port)
         return bound;
     find_own_address (b, !strstr (bound, "0.0.0.0"), address);
-    address_endpoint (b->announced, sizeof (b->announced), address, port);
+    resolver_endpoint (b->announced, sizeof (b->announced), address, port);
     return b->announced;
 }
 
@@ -159,7 +159,7 @@ int broker_choose_endpoint (struct broker *b, char *buf, size_t size, idt_error_
     const char *old = boot_old_endpoint (b->boot, b->rank);
     const char *given = attr_get (b->attrs, "tbon.endpoint", NULL);
     bool prefertcp;
-    char address[ADDRESS_TEXT];
+    char address[RESOLVER_TEXT];
     int n;
 
     if (attr_switch (b->attrs, "tbon.prefertcp", "0", &prefertcp, errp) < 0)
@@ -176,7 +176,7 @@ int broker_choose_endpoint (struct broker *b, char *buf, size_t size, idt_error_
         n = snprintf (buf, size, "ipc://%s/tbon-%u", b->rundir.path, b->rank);
     else {
         find_own_address (b, true, address);
-        n = address_endpoint (buf, size, address, "*") < 0 ? (int)size : 0;
+        n = resolver_endpoint (buf, size, address, "*") < 0 ? (int)size : 0;
     }
     if (n >= (int)size
         || (strncmp (buf, "ipc://", 6) == 0 && n >= (int)sizeof (((struct sockaddr_un *)0)->sun_path) + 6))

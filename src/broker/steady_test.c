@@ -20,7 +20,7 @@
 #include <idtree/idtree.h>
 
 #include "broker/boot/method.h"
-#include "broker/crew.h"
+#include "broker/broker_group.h"
 #include "test/tap.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -97,7 +97,7 @@ static uint64_t value (const uint64_t *n)
 
 struct run {
     struct process *process;
-    struct crew *crew;
+    struct broker_group *crew;
     struct attrs *attrs;
     pthread_t thread;
     char dir[64];
@@ -110,7 +110,7 @@ static void *run_main (void *arg)
     counted = true;
     process_run (run->process);
     counted = false;
-    crew_destroy (run->crew);
+    broker_group_destroy (run->crew);
     process_destroy (run->process);
     attrs_destroy (run->attrs);
     return NULL;
@@ -120,7 +120,7 @@ static void run_start (struct run *run, uint32_t size)
 {
     const char *build = getenv ("IDTREE_BUILDDIR");
     char path[4096];
-    struct crew_conf conf = {
+    struct broker_group_conf conf = {
         .attrs = attrs_create (),
         .boot = { .method = &boot_single, .size = size },
         .tmpdir = "/tmp",
@@ -138,12 +138,12 @@ static void run_start (struct run *run, uint32_t size)
     attr_give (conf.attrs, "broker.modules", "fluid", NULL);
     attr_give (conf.attrs, "log-stderr-level", "0", NULL);
     attr_give (conf.attrs, "tbon.topo", "kary:1", NULL);
-    attr_give (conf.attrs, "tbon.inside", "memory", NULL);
+    attr_give (conf.attrs, "tbon.transport", "memory", NULL);
     attr_give (conf.attrs, "local.sockets", "0,1", NULL);
     attr_give (conf.attrs, "fluid.max-generators", "1", NULL);
     attr_give (conf.attrs, "fluid.share", "off", NULL);
-    if (!(conf.process = run->process = process_create (&err)) || !(run->crew = crew_create (&conf))
-        || crew_start (run->crew, &err) < 0)
+    if (!(conf.process = run->process = process_create (&err)) || !(run->crew = broker_group_create (&conf))
+        || broker_group_start (run->crew, &err) < 0)
         bail_out (err.text);
     if (pthread_create (&run->thread, NULL, run_main, run) != 0)
         bail_out ("no thread");

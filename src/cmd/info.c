@@ -18,7 +18,7 @@
 #define LABEL_WIDTH 21
 #define DOCUMENTS_MS 1000 /* rank 0 may be far: what this rank knows does not wait for it */
 
-struct options {
+struct info_options {
     uint32_t rank;
 };
 
@@ -150,7 +150,7 @@ static void print_json (const struct cmd *cmd, json_t *all)
 
 static int run (struct cmd *cmd)
 {
-    struct options o = { .rank = IDT_NODEID_ANY };
+    struct info_options o = { .rank = IDT_NODEID_ANY };
 
     cmd_options (cmd, &o);
     cmd_connect_for (cmd, o.rank);
@@ -166,7 +166,8 @@ static int run (struct cmd *cmd)
 }
 
 static const struct cmd_option options[] = {
-    { 'r', "rank", "R", "of rank R (default: the broker of the URI)", cmd_take_rank, offsetof (struct options, rank) },
+    { 'r', "rank", "R", "of rank R (default: the broker of the URI)", cmd_take_rank,
+      offsetof (struct info_options, rank) },
     CMD_OPTIONS_END,
 };
 

@@ -13,7 +13,7 @@
 #include "cmd/base/commands.h"
 #include "cmd/base/out.h"
 #include "cmd/base/ranks.h"
-#include "cmd/look/stats.h"
+#include "cmd/inspect/stats.h"
 
 struct module_options {
     uint32_t rank;

@@ -26,13 +26,13 @@ static void print_text (const struct cmd *cmd, const json_t *o)
                id, date, timestamp, behind_ms);
 }
 
-struct options {
+struct watermark_options {
     uint32_t rank;
 };
 
 static int run (struct cmd *cmd)
 {
-    struct options o = { .rank = IDT_NODEID_ANY };
+    struct watermark_options o = { .rank = IDT_NODEID_ANY };
 
     cmd_options (cmd, &o);
     json_t *answer = ask_new (cmd, "fluid.watermark", o.rank, json_object (), "cannot tell the watermark");
@@ -43,7 +43,7 @@ static int run (struct cmd *cmd)
 
 static const struct cmd_option options[] = {
     { 'r', "rank", "R", "as rank R knows it (default: the broker of the URI)", cmd_take_rank,
-      offsetof (struct options, rank) },
+      offsetof (struct watermark_options, rank) },
     CMD_OPTIONS_END,
 };
 

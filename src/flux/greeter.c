@@ -13,7 +13,7 @@
 #include <idtree/idtree.h>
 
 #include "flux/greeter.h"
-#include "flux/parent.h"
+#include "flux/flux_parent.h"
 #include "flux/sender.h"
 #include "libmodule/respond.h"
 #include "libmodule/upcall.h"
@@ -23,7 +23,7 @@
 
 struct greeter {
     idt_t *h;
-    struct children *below;
+    struct flux_children *below;
     struct upcalls ups; /* 'msg': the hello, 'tag': its rank */
     const struct idt_overlay_ops *ops;
     void *arg;
@@ -70,7 +70,7 @@ static void welcome (struct greeter *g, const idt_msg_t *hello, const struct rea
 static void refuse (struct greeter *g, const idt_msg_t *hello)
 {
     module_respond_error (g->h, hello, EPERM,
-                          PARENT_HELLO
+                          FLUX_PARENT_HELLO
                           " is of the fluid service of a rank directly below: load the module on all ranks "
                           "between them, too");
 }
@@ -87,7 +87,7 @@ static void named_cb (idt_future_t *f, void *arg)
                               "the UUID of that rank's broker cannot be found out");
     else if (!sender_may_be_child (up->msg, &uuid) || strcmp (name, uuid) != 0)
         refuse (g, up->msg);
-    else if (children_add (g->below, up->tag, uuid) < 0)
+    else if (flux_children_add (g->below, up->tag, uuid) < 0)
         module_respond_error (g->h, up->msg, errno, NULL);
     else
         welcome (g, up->msg, &(struct reading){ 0 });
@@ -137,16 +137,17 @@ static void hello_cb (idt_t *h, const idt_msg_t *msg, void *arg)
         return;
     }
     json_decref (o);
-    if (!sender_may_be_child (msg, &uuid) || rank < 0 || rank > UINT32_MAX || !children_has (g->below, (uint32_t)rank))
+    if (!sender_may_be_child (msg, &uuid) || rank < 0 || rank > UINT32_MAX
+        || !flux_children_has (g->below, (uint32_t)rank))
         refuse (g, msg);
-    else if (children_find (g->below, uuid, &known) && known == rank)
+    else if (flux_children_find (g->below, uuid, &known) && known == rank)
         welcome (g, msg, &received);
     else
         ask (g, msg, (uint32_t)rank);
 }
 
 static const struct idt_handler_spec handlers[] = {
-    { IDT_MSGTYPE_REQUEST, PARENT_HELLO, hello_cb, 0 },
+    { IDT_MSGTYPE_REQUEST, FLUX_PARENT_HELLO, hello_cb, 0 },
     IDT_HANDLERS_END,
 };
 
@@ -167,7 +168,7 @@ bool greeter_holds_off (const struct greeter *g, const idt_msg_t *request, uint6
 
     return passes_by (request)
            && (now_us - g->started_us < GREETER_HOLD_US
-               || children_find (g->below, idt_msg_route_newest (request), &rank));
+               || flux_children_find (g->below, idt_msg_route_newest (request), &rank));
 }
 
 /* --- life ------------------------------------------------------------------------------------------------- */
@@ -181,7 +182,7 @@ void greeter_destroy (struct greeter *g)
     free (g);
 }
 
-struct greeter *greeter_create (idt_t *h, struct children *below)
+struct greeter *greeter_create (idt_t *h, struct flux_children *below)
 {
     struct greeter *g = calloc (1, sizeof (*g));
 

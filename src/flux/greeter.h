@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* greeter.h - who answers the hellos of the brokers below (parent.h), once it is known that they are who they say
+/* greeter.h - who answers the hellos of the brokers below (flux_parent.h), once it is known that they are who they say
  *
  * A hello comes over a route with the UUID of a broker, and names a rank.  The broker of that rank is asked for its
  * UUID, over Flux's own way to that rank: where that is the same, the route is the child's from now on.
@@ -14,7 +14,7 @@
 
 #include <idtree/module.h>
 
-#include "flux/children.h"
+#include "flux/flux_children.h"
 
 /* Where no module has a service, Flux passes requests for it on to the broker above: also while that of a rank below is
  * loaded anew.  They would be answered here without regard to what was answered there.  So those of ranks that have
@@ -26,7 +26,7 @@
 struct greeter;
 
 /* 'below' is borrowed; children are added there.  NULL with errno ENOMEM. */
-struct greeter *greeter_create (idt_t *h, struct children *below);
+struct greeter *greeter_create (idt_t *h, struct flux_children *below);
 void greeter_destroy (struct greeter *g); /* NULL is fine */
 
 /* Whether this marked request (sender.h) has passed by where a module may be missing; 'now_us': CLOCK_BOOTTIME. */

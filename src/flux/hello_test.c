@@ -10,7 +10,7 @@
 
 #include "flux/ending.h"
 #include "flux/greeter.h"
-#include "flux/parent.h"
+#include "flux/flux_parent.h"
 #include "libidtree/transport.h"
 #include "libutil/clock.h"
 #include "test/tap.h"
@@ -90,14 +90,16 @@ static void sample_cb (void *arg, const struct idt_clock_sample *sample)
     w->sample = *sample;
 }
 
-static void parent_cb (void *arg, bool up)
+static void flux_parent_cb (void *arg, bool up)
 {
     struct world *w = arg;
 
     *(up ? &w->ups : &w->downs) += 1;
 }
 
-static const struct idt_overlay_ops ops = { .read_clock = read_clock_cb, .sample = sample_cb, .parent = parent_cb };
+static const struct idt_overlay_ops ops = { .read_clock = read_clock_cb,
+                                            .sample = sample_cb,
+                                            .parent = flux_parent_cb };
 
 static void begin (struct world *w)
 {
@@ -136,7 +138,7 @@ static void check_parent (void)
     struct world w;
 
     begin (&w);
-    struct parent *p = parent_create (w.h, 3, &ops, &w);
+    struct flux_parent *p = flux_parent_create (w.h, 3, &ops, &w);
     run_until_request (&w, 1);
     ok (is_asked (&w, "fluid.hello", "{\"rank\":3}") && idt_msg_has_flag (w.request, IDT_MSGFLAG_UPSTREAM)
             && w.ups == 0,
@@ -161,8 +163,8 @@ static void check_parent (void)
     answer (&w, EPERM, "who are you");
     ok (w.downs == 1 && w.lines == 1, "once");
     run_until_request (&w, 7);
-    parent_destroy (p);
-    parent_destroy (NULL);
+    flux_parent_destroy (p);
+    flux_parent_destroy (NULL);
     ok (w.ups == 1 && w.downs == 1, "who ends hears nothing any more");
     idt_close (w.h);
 }
@@ -196,7 +198,7 @@ static void check_greeter (void)
     static const char hello[] = "{\"rank\":3}";
     json_t *tree = json_loads ("{\"rank\":1,\"children\":[{\"rank\":3,\"children\":[{\"rank\":7}]},{\"rank\":4}]}", 0,
                                NULL);
-    struct children *below = children_create (tree, 8, NULL);
+    struct flux_children *below = flux_children_create (tree, 8, NULL);
     struct world w;
     uint32_t rank = 0;
 
@@ -208,7 +210,7 @@ static void check_greeter (void)
     say_hello (&w, OTHER, hello, OWNER);
     ok (answered (&w, 1, EBUSY, NULL) && w.requests == 1, "once at a time");
     answer (&w, 0, "{\"value\":\"" CHILD "\",\"flags\":1}");
-    ok (answered (&w, 2, 0, "{}") && children_find (below, CHILD, &rank) && rank == 3,
+    ok (answered (&w, 2, 0, "{}") && flux_children_find (below, CHILD, &rank) && rank == 3,
         "where that is the same it is welcome");
     greeter_set_clock (g, &ops, &w);
     say_hello (&w, CHILD, hello, OWNER);
@@ -218,11 +220,12 @@ static void check_greeter (void)
     ok (answered (&w, 4, 0, "{\"clock_us\":[5000,5000],\"bound_us\":7}"), "and what is");
     say_hello (&w, OTHER, hello, OWNER);
     answer (&w, 0, "{\"value\":\"" CHILD "\",\"flags\":1}");
-    ok (answered (&w, 5, EPERM, NULL) && !children_find (below, OTHER, &rank) && children_find (below, CHILD, &rank),
+    ok (answered (&w, 5, EPERM, NULL) && !flux_children_find (below, OTHER, &rank)
+            && flux_children_find (below, CHILD, &rank),
         "who is not the broker of that rank is refused");
     say_hello (&w, CHILD, "{\"rank\":4}", OWNER);
     answer (&w, 0, "{\"value\":\"" OTHER "\",\"flags\":1}");
-    ok (answered (&w, 6, EPERM, NULL) && children_find (below, CHILD, &rank) && rank == 3,
+    ok (answered (&w, 6, EPERM, NULL) && flux_children_find (below, CHILD, &rank) && rank == 3,
         "also one that is known as another");
     int requests = w.requests;
     say_hello (&w, OTHER, "{\"rank\":7}", OWNER);
@@ -241,7 +244,7 @@ static void check_greeter (void)
     ok (answered (&w, 12, EHOSTUNREACH, NULL), "each is answered once, at the end, too");
     greeter_destroy (NULL);
     idt_close (w.h);
-    children_destroy (below);
+    flux_children_destroy (below);
     json_decref (tree);
 }
 
@@ -264,13 +267,13 @@ static bool holds_off (const struct greeter *g, const char *topic, uint32_t node
 static void check_passing (void)
 {
     json_t *tree = json_loads ("{\"rank\":1,\"children\":[{\"rank\":3},{\"rank\":4}]}", 0, NULL);
-    struct children *below = children_create (tree, 8, NULL);
+    struct flux_children *below = flux_children_create (tree, 8, NULL);
     struct world w;
 
     begin (&w);
     struct greeter *g = greeter_create (w.h, below);
     uint64_t soon_us = clock_us (CLOCK_BOOTTIME), later_us = soon_us + GREETER_HOLD_US;
-    if (children_add (below, 3, CHILD) < 0)
+    if (flux_children_add (below, 3, CHILD) < 0)
         bail_out ("no memory");
     ok (holds_off (g, "fluid.block", IDT_NODEID_ANY, OWNER, CHILD, later_us)
             && holds_off (g, "fluid.generate", IDT_NODEID_ANY, IDT_ROLE_USER, CHILD, later_us),
@@ -284,7 +287,7 @@ static void check_passing (void)
     ok (!holds_off (g, "fluid.info", IDT_NODEID_ANY, OWNER, CHILD, soon_us), "and whoever asks for anything else");
     greeter_destroy (g);
     idt_close (w.h);
-    children_destroy (below);
+    flux_children_destroy (below);
     json_decref (tree);
 }
 

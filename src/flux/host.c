@@ -16,13 +16,13 @@
 
 #include <idtree/idtree.h>
 
-#include "flux/children.h"
+#include "flux/flux_children.h"
 #include "flux/ending.h"
 #include "flux/greeter.h"
 #include "flux/host.h"
 #include "flux/message.h"
-#include "flux/parent.h"
-#include "flux/past.h"
+#include "flux/flux_parent.h"
+#include "flux/flux_handover.h"
 #include "flux/sender.h"
 #include "flux/settings.h"
 #include "libidtree/transport.h"
@@ -31,26 +31,26 @@
 
 #define MAX_JSON (2 << 20) /* bytes of a request's text, as broker.max-json of idtree's broker */
 
-struct host {
+struct flux_host {
     flux_t *flux;
     idt_t *h;
     const char *name; /* the module's in Flux, borrowed */
     char uuid[IDT_MSG_UUID_LEN + 1];
     uint32_t rank;
     struct settings *settings;
-    struct children *below;
+    struct flux_children *below;
     struct greeter *greeter;
     struct ending *ending;
-    struct parent *parent; /* NULL: at rank 0, or nobody is attached */
-    char past_path[PATH_MAX];
+    struct flux_parent *parent; /* NULL: at rank 0, or nobody is attached */
+    char flux_handover_path[PATH_MAX];
     void *past; /* of the last life; NULL: none */
-    size_t past_size;
+    size_t flux_handover_size;
 };
 
 /* --- messages -------------------------------------------------------------------------------------- */
 
 /* An answer goes back by the route that the request came on: its newest is this broker (sender.h). */
-static int restore_route (const struct host *host, flux_msg_t *msg, const idt_msg_t *from)
+static int restore_route (const struct flux_host *host, flux_msg_t *msg, const idt_msg_t *from)
 {
     if (idt_msg_type (from) != IDT_MSGTYPE_RESPONSE || idt_msg_route_count (from) == 0)
         return 0;
@@ -59,7 +59,7 @@ static int restore_route (const struct host *host, flux_msg_t *msg, const idt_ms
 
 static int host_send (void *impl, const idt_msg_t *msg)
 {
-    struct host *host = impl;
+    struct flux_host *host = impl;
     flux_msg_t *out = message_to_flux (msg);
 
     if (out && restore_route (host, out, msg) == 0 && flux_send_new (host->flux, &out, 0) == 0)
@@ -70,7 +70,7 @@ static int host_send (void *impl, const idt_msg_t *msg)
 }
 
 /* NULL with errno EAGAIN, or ECONNRESET. */
-static flux_msg_t *next_message (struct host *host)
+static flux_msg_t *next_message (struct flux_host *host)
 {
     flux_msg_t *msg;
 
@@ -87,7 +87,7 @@ static flux_msg_t *next_message (struct host *host)
 }
 
 /* NAME.shutdown of the instance's owner is how Flux's broker asks a module to end. */
-static bool is_end (const struct host *host, const idt_msg_t *msg)
+static bool is_end (const struct flux_host *host, const idt_msg_t *msg)
 {
     const char *topic = idt_msg_topic (msg);
     size_t len = strlen (host->name);
@@ -99,7 +99,7 @@ static bool is_end (const struct host *host, const idt_msg_t *msg)
 /* A request that is for the handle, made what it would be in our broker; else it is answered here, or lost for want of
  * memory.
  */
-static bool admit (struct host *host, idt_msg_t *request)
+static bool admit (struct flux_host *host, idt_msg_t *request)
 {
     if (sender_mark (request, host->below) < 0)
         return false;
@@ -115,7 +115,7 @@ static bool admit (struct host *host, idt_msg_t *request)
 /* What cannot be read is lost, as it would be in Flux. */
 static const idt_msg_t *host_recv (void *impl)
 {
-    struct host *host = impl;
+    struct flux_host *host = impl;
     flux_msg_t *in;
 
     while ((in = next_message (host))) {
@@ -137,7 +137,7 @@ static const idt_msg_t *host_recv (void *impl)
 
 static int host_pollfd (void *impl)
 {
-    struct host *host = impl;
+    struct flux_host *host = impl;
 
     return flux_pollfd (host->flux);
 }
@@ -147,7 +147,7 @@ static int host_pollfd (void *impl)
 /* Flux's rundir is gone when its broker is: nothing that must last is kept there. */
 static const char *host_attr_get (void *impl, const char *name)
 {
-    struct host *host = impl;
+    struct flux_host *host = impl;
     const char *value = settings_get (host->settings, name);
 
     if (value)
@@ -166,7 +166,7 @@ static const char *host_attr_define (void *impl, const char *name, const char *v
 
 static void host_log (void *impl, int level, const char *name, const char *text)
 {
-    struct host *host = impl;
+    struct flux_host *host = impl;
 
     flux_log (host->flux, level, "%s", text);
 }
@@ -175,11 +175,11 @@ static void host_log (void *impl, int level, const char *name, const char *text)
 
 static int host_overlay_attach (void *impl, const struct idt_overlay_ops *ops, void *arg)
 {
-    struct host *host = impl;
+    struct flux_host *host = impl;
 
     if (host->parent)
         return errset (EEXIST);
-    if (host->rank > 0 && !(host->parent = parent_create (host->h, host->rank, ops, arg)))
+    if (host->rank > 0 && !(host->parent = flux_parent_create (host->h, host->rank, ops, arg)))
         return -1;
     greeter_set_clock (host->greeter, ops, arg);
     return 0;
@@ -187,14 +187,14 @@ static int host_overlay_attach (void *impl, const struct idt_overlay_ops *ops, v
 
 static bool host_overlay_covers (void *impl, const idt_msg_t *request, uint32_t rank)
 {
-    const struct host *host = impl;
+    const struct flux_host *host = impl;
 
     return sender_covers (request, host->below, host->rank, rank);
 }
 
-void host_ending (struct host *host)
+void host_ending (struct flux_host *host)
 {
-    parent_destroy (host->parent);
+    flux_parent_destroy (host->parent);
     greeter_destroy (host->greeter);
     ending_destroy (host->ending);
     host->parent = NULL;
@@ -206,16 +206,16 @@ void host_ending (struct host *host)
 
 static int host_keep (void *impl, const void *data, size_t size)
 {
-    struct host *host = impl;
+    struct flux_host *host = impl;
 
-    return past_write (host->past_path, data, size);
+    return flux_handover_write (host->flux_handover_path, data, size);
 }
 
 static const void *host_kept (void *impl, size_t *size)
 {
-    struct host *host = impl;
+    struct flux_host *host = impl;
 
-    *size = host->past_size;
+    *size = host->flux_handover_size;
     return host->past;
 }
 
@@ -239,7 +239,7 @@ static const struct idt_transport transport = {
 
 /* --- life: what is asked of Flux first ------------------------------------------------------------------------ */
 
-static int read_settings (struct host *host, int argc, char **argv, idt_error_t *errp)
+static int read_settings (struct flux_host *host, int argc, char **argv, idt_error_t *errp)
 {
     json_t *config = NULL;
     const flux_conf_t *conf = flux_get_conf (host->flux);
@@ -253,7 +253,7 @@ static int read_settings (struct host *host, int argc, char **argv, idt_error_t 
     return 0;
 }
 
-static int read_place (struct host *host, uint32_t *size, idt_error_t *errp)
+static int read_place (struct flux_host *host, uint32_t *size, idt_error_t *errp)
 {
     const char *uuid = flux_attr_get (host->flux, "broker.uuid"), *rundir = NULL;
 
@@ -263,14 +263,15 @@ static int read_place (struct host *host, uint32_t *size, idt_error_t *errp)
     if (!uuid || strlen (uuid) != IDT_MSG_UUID_LEN)
         return errsetf (errp, ENOTSUP, "this broker has no attribute broker.uuid: a newer Flux is needed");
     strcpy (host->uuid, uuid);
-    if (snprintf (host->past_path, sizeof (host->past_path), "%s/idtree-" HOST_SERVICE "-%s", rundir, uuid)
-        >= (int)sizeof (host->past_path))
+    if (snprintf (host->flux_handover_path, sizeof (host->flux_handover_path), "%s/idtree-" HOST_SERVICE "-%s", rundir,
+                  uuid)
+        >= (int)sizeof (host->flux_handover_path))
         return errsetf (errp, ENAMETOOLONG, "rundir is too long");
-    host->past = past_take (host->past_path, IDT_MODULE_KEEP_MAX, &host->past_size);
+    host->past = flux_handover_take (host->flux_handover_path, IDT_MODULE_KEEP_MAX, &host->flux_handover_size);
     return 0;
 }
 
-static int read_tree (struct host *host, uint32_t size, idt_error_t *errp)
+static int read_tree (struct flux_host *host, uint32_t size, idt_error_t *errp)
 {
     flux_future_t *f = flux_rpc_pack (host->flux, "overlay.topology", FLUX_NODEID_ANY, 0, "{s:i}", "rank",
                                       (int)host->rank);
@@ -279,7 +280,7 @@ static int read_tree (struct host *host, uint32_t size, idt_error_t *errp)
     if (!f || flux_rpc_get_unpack (f, "o", &topology) < 0)
         errprintf (errp, "overlay.topology: %s", strerror (errno));
     else
-        host->below = children_create (topology, size, errp);
+        host->below = flux_children_create (topology, size, errp);
     int saved = errno;
     flux_future_destroy (f);
     errno = saved;
@@ -298,7 +299,7 @@ static int wait_for (idt_future_t *f, const char *what, idt_error_t *errp)
 }
 
 /* The service has another name than the module's file, and stats of it are cleared by an event. */
-static int register_service (struct host *host, idt_error_t *errp)
+static int register_service (struct flux_host *host, idt_error_t *errp)
 {
     if (strcmp (host->name, HOST_SERVICE) != 0
         && wait_for (idt_service_add (host->h, HOST_SERVICE), "the service " HOST_SERVICE, errp) < 0)
@@ -308,12 +309,12 @@ static int register_service (struct host *host, idt_error_t *errp)
 
 static void over_cb (void *arg)
 {
-    const struct host *host = arg;
+    const struct flux_host *host = arg;
 
     idt_reactor_stop (idt_get_reactor (host->h));
 }
 
-static int open_handle (struct host *host, idt_error_t *errp)
+static int open_handle (struct flux_host *host, idt_error_t *errp)
 {
     if (!(host->h = idt_handle_create (&transport, host)) || idt_handle_set_module (host->h, HOST_SERVICE) < 0
         || !idt_get_reactor (host->h) || !(host->greeter = greeter_create (host->h, host->below))
@@ -323,12 +324,12 @@ static int open_handle (struct host *host, idt_error_t *errp)
     return 0;
 }
 
-idt_t *host_handle (const struct host *host)
+idt_t *host_handle (const struct flux_host *host)
 {
     return host->h;
 }
 
-int host_started (struct host *host, idt_error_t *errp)
+int host_started (struct flux_host *host, idt_error_t *errp)
 {
     const char *unknown = settings_unknown (host->settings);
 
@@ -339,23 +340,23 @@ int host_started (struct host *host, idt_error_t *errp)
     return 0;
 }
 
-void host_destroy (struct host *host)
+void host_destroy (struct flux_host *host)
 {
     if (!host)
         return;
     int saved = errno;
     host_ending (host);
     idt_close (host->h);
-    children_destroy (host->below);
+    flux_children_destroy (host->below);
     settings_destroy (host->settings);
     free (host->past);
     free (host);
     errno = saved;
 }
 
-struct host *host_create (flux_t *flux, int argc, char **argv, idt_error_t *errp)
+struct flux_host *host_create (flux_t *flux, int argc, char **argv, idt_error_t *errp)
 {
-    struct host *host = calloc (1, sizeof (*host));
+    struct flux_host *host = calloc (1, sizeof (*host));
     uint32_t size;
 
     if (!host) {

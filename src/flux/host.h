@@ -16,21 +16,21 @@
 
 #define HOST_SERVICE "fluid"
 
-struct host;
+struct flux_host;
 
 /* Take Flux's handle (borrowed) of a module, and its arguments.  Asks the broker, and waits for answers.  NULL with
  * errno set and a sentence in 'errp'.
  */
-struct host *host_create (flux_t *flux, int argc, char **argv, idt_error_t *errp);
-void host_destroy (struct host *host); /* NULL is fine; closes its handle */
+struct flux_host *host_create (flux_t *flux, int argc, char **argv, idt_error_t *errp);
+void host_destroy (struct flux_host *host); /* NULL is fine; closes its handle */
 
 /* The handle for the module; the service is its own. */
-idt_t *host_handle (const struct host *host);
+idt_t *host_handle (const struct flux_host *host);
 
 /* The module has started: its settings are known, requests come, Flux hears of it.  Returns as above. */
-int host_started (struct host *host, idt_error_t *errp);
+int host_started (struct flux_host *host, idt_error_t *errp);
 
 /* The module is about to end: nobody above or below is heard any more. */
-void host_ending (struct host *host);
+void host_ending (struct flux_host *host);
 
 #endif /* FLUX_HOST_H */

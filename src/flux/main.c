@@ -17,8 +17,8 @@
 
 extern const struct idt_module idt_module; /* modules/fluid/service/fluid.c */
 
-struct run {
-    struct host *host;
+struct module_run {
+    struct flux_host *host;
     bool started;
     void *ctx;
     idt_watcher_t *turns;
@@ -33,7 +33,7 @@ static void look_cb (idt_watcher_t *w, int revents, void *arg)
 
 static void end (void *arg)
 {
-    struct run *run = arg;
+    struct module_run *run = arg;
     int saved = errno;
 
     if (run->host)
@@ -45,7 +45,7 @@ static void end (void *arg)
     errno = saved;
 }
 
-static int start (struct run *run, flux_t *flux, int argc, char **argv, idt_error_t *errp)
+static int start (struct module_run *run, flux_t *flux, int argc, char **argv, idt_error_t *errp)
 {
     if (!(run->host = host_create (flux, argc, argv, errp)))
         return -1;
@@ -60,7 +60,7 @@ static int start (struct run *run, flux_t *flux, int argc, char **argv, idt_erro
 }
 
 /* EPIPE is how a handle says that it should end. */
-static int serve (struct run *run, flux_t *flux, int argc, char **argv)
+static int serve (struct module_run *run, flux_t *flux, int argc, char **argv)
 {
     idt_error_t error = { "out of memory" };
 
@@ -79,7 +79,7 @@ int mod_main (flux_t *flux, int argc, char **argv);
 
 int mod_main (flux_t *flux, int argc, char **argv)
 {
-    struct run run = { 0 };
+    struct module_run run = { 0 };
     int state, rc;
 
     pthread_setcancelstate (PTHREAD_CANCEL_DISABLE, &state);

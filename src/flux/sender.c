@@ -23,14 +23,14 @@ bool sender_may_be_child (const idt_msg_t *request, const char **uuid)
     return true;
 }
 
-static bool is_broker (const idt_msg_t *request, const struct children *below)
+static bool is_broker (const idt_msg_t *request, const struct flux_children *below)
 {
     const char *uuid;
     uint32_t rank;
 
     if (has_role (request, IDT_ROLE_LOCAL))
         return idt_msg_route_count (request) == HOPS_BESIDE && has_role (request, IDT_ROLE_OWNER);
-    return sender_may_be_child (request, &uuid) && children_find (below, uuid, &rank);
+    return sender_may_be_child (request, &uuid) && flux_children_find (below, uuid, &rank);
 }
 
 /* This broker's own requests have its route alone. */
@@ -41,7 +41,7 @@ static const char *asker (const idt_msg_t *request)
     return idt_msg_route_at (request, 1);
 }
 
-int sender_mark (idt_msg_t *request, const struct children *below)
+int sender_mark (idt_msg_t *request, const struct flux_children *below)
 {
     struct idt_cred cred = idt_msg_cred (request);
     bool broker = is_broker (request, below);
@@ -58,11 +58,11 @@ int sender_mark (idt_msg_t *request, const struct children *below)
     return idt_msg_route_push (request, uuid);
 }
 
-bool sender_covers (const idt_msg_t *request, const struct children *below, uint32_t own, uint32_t rank)
+bool sender_covers (const idt_msg_t *request, const struct flux_children *below, uint32_t own, uint32_t rank)
 {
     if (!has_role (request, IDT_ROLE_BROKER))
         return false;
     if (has_role (request, IDT_ROLE_LOCAL))
         return rank == own;
-    return children_covers (below, idt_msg_route_newest (request), rank);
+    return flux_children_covers (below, idt_msg_route_newest (request), rank);
 }

@@ -12,7 +12,7 @@
  *     client connector child B  of a client there; all others have more, too
  *
  * A client's own message may have routes already, which makes them more, never fewer.  So of a child's module is what
- * has three, the second of which is a child's (children.h), and of a module beside us what has two.
+ * has three, the second of which is a child's (flux_children.h), and of a module beside us what has two.
  */
 #ifndef FLUX_SENDER_H
 #define FLUX_SENDER_H
@@ -22,13 +22,13 @@
 
 #include <idtree/msg.h>
 
-#include "flux/children.h"
+#include "flux/flux_children.h"
 
 /* Make of a request what idtree's broker hands to a module: IDT_ROLE_BROKER where a broker's module sent it as the
  * instance owner, and else not, whatever it says; no role that idtree does not know; as its newest route the place
  * where it came in, a client or a child, instead of this broker.  Returns 0, or -1 with errno ENOMEM.
  */
-int sender_mark (idt_msg_t *request, const struct children *below);
+int sender_mark (idt_msg_t *request, const struct flux_children *below);
 
 /* Whether it can be of the module of a broker directly below, and then in '*uuid' (borrowed) of which; of a marked
  * request.
@@ -36,6 +36,6 @@ int sender_mark (idt_msg_t *request, const struct children *below);
 bool sender_may_be_child (const idt_msg_t *request, const char **uuid);
 
 /* Whether who sent this marked request may speak for 'rank' (idt_overlay_covers ()). */
-bool sender_covers (const idt_msg_t *request, const struct children *below, uint32_t own, uint32_t rank);
+bool sender_covers (const idt_msg_t *request, const struct flux_children *below, uint32_t own, uint32_t rank);
 
 #endif /* FLUX_SENDER_H */

@@ -20,7 +20,7 @@
 #define LOCAL IDT_ROLE_LOCAL
 #define BROKER IDT_ROLE_BROKER
 
-static struct children *below;
+static struct flux_children *below;
 
 /* With routes, the oldest first, up to NULL; marked. */
 static idt_msg_t *request (uint32_t roles, const char *const *routes)
@@ -131,13 +131,13 @@ int main (void)
     json_t *tree = json_loads ("{\"rank\":1,\"children\":[{\"rank\":3,\"children\":[{\"rank\":7}]},{\"rank\":4}]}", 0,
                                NULL);
 
-    if (!(below = children_create (tree, 8, NULL)) || children_add (below, 3, CHILD) < 0)
+    if (!(below = flux_children_create (tree, 8, NULL)) || flux_children_add (below, 3, CHILD) < 0)
         bail_out ("no children");
     check_brokers ();
     check_clients ();
     check_covers ();
     check_candidates ();
-    children_destroy (below);
+    flux_children_destroy (below);
     json_decref (tree);
     return done_testing ();
 }

@@ -27,7 +27,7 @@
 #define RATE 1000000
 #define MAX_ANSWERS 64 /* MiB */
 
-struct options {
+struct http_options {
     const char *listen; /* NULL: not given */
     const char *uri;
     const char *token_file;
@@ -113,9 +113,9 @@ static uint32_t read_number (const char *name, const char *s, uint32_t min, uint
     return 0;
 }
 
-static struct options read_options (int argc, char **argv)
+static struct http_options read_options (int argc, char **argv)
 {
-    struct options o = { .max_connections = MAX_CONNECTIONS, .rate = RATE, .max_answers = MAX_ANSWERS };
+    struct http_options o = { .max_connections = MAX_CONNECTIONS, .rate = RATE, .max_answers = MAX_ANSWERS };
     int c;
 
     while ((c = getopt_long (argc, argv, "hl:u:", longs, NULL)) != -1)
@@ -229,9 +229,9 @@ static uint32_t fit_connections (uint32_t wanted)
 
 /* --- all of it --------------------------------------------------------- */
 
-static void find_socket (const struct options *o, struct server_conf *conf)
+static void find_socket (const struct http_options *o, struct server_conf *conf)
 {
-    struct door *door = &conf->door;
+    struct auth *door = &conf->door;
     bool others;
     idt_error_t error;
 
@@ -271,7 +271,7 @@ static int serve (idt_t *h, const struct site_conf *conf, int signals)
 
 int main (int argc, char **argv)
 {
-    struct options o;
+    struct http_options o;
     idt_error_t error = { "" };
     char *token = NULL;
 
@@ -281,7 +281,7 @@ int main (int argc, char **argv)
     if (o.token_file && !(token = listen_token (o.token_file, &error)))
         end (2, error.text);
     struct site_conf conf = { .rate = o.rate };
-    struct door *door = &conf.server.door;
+    struct auth *door = &conf.server.door;
     door->token = token;
     conf.server.max_connections = fit_connections (o.max_connections);
     conf.server.max_answers = (size_t)o.max_answers << 20;

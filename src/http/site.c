@@ -12,15 +12,15 @@
 #include "http/endpoints/figures.h"
 #include "http/endpoints/ids.h"
 #include "http/live/live.h"
-#include "http/server/door.h"
+#include "http/server/auth.h"
 #include "http/site.h"
 #include "libutil/errprintf.h"
 
 struct site {
-    const struct door *door;
+    const struct auth *door;
     struct ids *ids;
     struct figures *figures;
-    struct live *live;
+    struct live_feed *live;
     struct server *server;
 };
 
@@ -148,7 +148,7 @@ static void run (struct exchange *x, void *arg)
     const struct route *route = find_route (x->url);
 
     x->resource = route ? NULL : resource_find (x->url);
-    if (!(route && route->open) && !door_lets_in (s->door, x))
+    if (!(route && route->open) && !auth_lets_in (s->door, x))
         return;
     if (!route && !x->resource)
         exchange_fail (x, 404, "there is nothing at this path: /v1/openapi.json tells what is where");

@@ -16,7 +16,7 @@
 
 #include "sim/sim.h"
 
-struct plan {
+struct sim_plan {
     struct sim_config config;
     uint64_t count;
 };
@@ -66,9 +66,9 @@ static uint64_t number (const char *s, uint64_t max)
     return n;
 }
 
-static struct plan parse (int argc, char **argv)
+static struct sim_plan parse (int argc, char **argv)
 {
-    struct plan p = { .config = { .seed = 1, .steps = 20000 }, .count = 100 };
+    struct sim_plan p = { .config = { .seed = 1, .steps = 20000 }, .count = 100 };
     int c;
 
     while ((c = getopt (argc, argv, "s:c:n:e:v")) != -1) {
@@ -92,7 +92,7 @@ static struct plan parse (int argc, char **argv)
 
 int main (int argc, char **argv)
 {
-    struct plan p = parse (argc, argv);
+    struct sim_plan p = parse (argc, argv);
     struct sim_result sum = { .events = 0 };
 
     for (uint64_t i = 0; i < p.count; i++, p.config.seed++) {

@@ -33,11 +33,11 @@ void life_look_at_ranges (struct life *l)
     const struct lanes *lanes = node_lanes (l->node);
 
     for (unsigned i = 0; node_owns_generator (l->node) && i < h->nranges; i++) {
-        check_hold (w->check, h->generator, l->id, h->range[i].lo_ms, h->range[i].hi_ms);
+        sim_check_hold (w->check, h->generator, l->id, h->range[i].lo_ms, h->range[i].hi_ms);
         for (uint32_t lane = 0; lane < lanes->count; lane++)
-            check_hold (w->check, lanes_generator (lanes, lane), l->id, h->range[i].lo_ms, h->range[i].hi_ms);
+            sim_check_hold (w->check, lanes_generator (lanes, lane), l->id, h->range[i].lo_ms, h->range[i].hi_ms);
         if (l->authority && h->range[i].hi_ms > w->disk.horizon_ms)
-            check_fail (w->check, "the root holds more than is on the disk");
+            sim_check_fail (w->check, "the root holds more than is on the disk");
     }
 }
 
@@ -149,12 +149,12 @@ static void look_at_clock (struct life *l)
     if (most < (int64_t)bound)
         most = (int64_t)bound;
     if (reading < l->last_reading)
-        check_fail (w->check, "the clock of life %u goes back", (unsigned)l->id);
+        sim_check_fail (w->check, "the clock of life %u goes back", (unsigned)l->id);
     l->last_reading = reading;
     life_note_lead (l);
     if (ahead > w->ahead_us + most)
-        check_fail (w->check, "the clock of life %u is %lld us ahead of all roots", (unsigned)l->id,
-                    (long long)(ahead - w->ahead_us));
+        sim_check_fail (w->check, "the clock of life %u is %lld us ahead of all roots", (unsigned)l->id,
+                        (long long)(ahead - w->ahead_us));
 }
 
 /* What it holds is its alone; when does it want to be called? */
@@ -173,7 +173,7 @@ void life_look (struct life *l)
     if (node_instance_clock (n)->known)
         look_at_clock (l);
     if (l->authority && authority_news (l->authority).fenced_by_foreign)
-        check_fail (w->check, "the root takes a range that it gave itself for another's");
+        sim_check_fail (w->check, "the root takes a range that it gave itself for another's");
     uint64_t due = l->authority ? min_u64 (node_deadline (n), authority_deadline (l->authority)) : node_deadline (n);
     if (due == UINT64_MAX || node_is_stopped (n))
         return;
@@ -182,11 +182,11 @@ void life_look (struct life *l)
     else if (l->tick_t > w->t + 1) /* else its call comes yet, behind all that waited with it */
         l->spins++;
     if (l->spins > 100)
-        check_fail (w->check, "life %u does not rest", (unsigned)l->id);
+        sim_check_fail (w->check, "life %u does not rest", (unsigned)l->id);
     uint64_t t = w->t + 1 + (due > boot ? due - boot + (due - boot) / 10000 : 0);
     if (t < l->tick_t) {
         l->tick_t = t;
-        world_push (w, (struct event){ .t = t, .type = EV_TICK, .life = l->id });
+        world_push (w, (struct sim_event){ .t = t, .type = EV_TICK, .life = l->id });
     }
 }
 
@@ -214,8 +214,8 @@ void world_check_bounds (struct world *w)
         uint64_t reading = clock_read (node_instance_clock (l->node), life_boot_us (l));
         uint64_t off = reading > truth ? reading - truth : truth - reading;
         if (off > clock_bound (node_instance_clock (l->node), life_boot_us (l)))
-            check_fail (w->check, "the clock of life %u is %llu us off, more than its bound", (unsigned)i,
-                        (unsigned long long)off);
+            sim_check_fail (w->check, "the clock of life %u is %llu us off, more than its bound", (unsigned)i,
+                            (unsigned long long)off);
     }
 }
 
@@ -240,9 +240,9 @@ static void start_root (struct life *l, const void *past, size_t size)
 /* A life makes nothing of its generators from there on. */
 static void close_at (const struct life *l, uint64_t end_ms)
 {
-    check_close (l->w->check, l->rank, l->id, end_ms);
+    sim_check_close (l->w->check, l->rank, l->id, end_ms);
     for (uint32_t lane = 0; lane < node_lanes (l->node)->count; lane++)
-        check_close (l->w->check, lanes_generator (node_lanes (l->node), lane), l->id, end_ms);
+        sim_check_close (l->w->check, lanes_generator (node_lanes (l->node), lane), l->id, end_ms);
 }
 
 /* Who comes after 'before' on the same broker goes on with its clock and what it left.  Returns what is a root's. */
@@ -386,7 +386,7 @@ void life_kill (struct life *l)
 static void hear_late_wants (struct life *l)
 {
     struct world *w = l->w;
-    struct event late[8];
+    struct sim_event late[8];
     size_t n = 0;
 
     for (size_t i = 0; i < w->nevents && n < sizeof (late) / sizeof (late[0]); i++)
@@ -409,7 +409,7 @@ static void stop (struct life *l, struct lease_record *last, bool *stored)
     if (node_owns_generator (l->node))
         close_at (l, end_ms);
     else
-        check_return (w->check, l->id, end_ms);
+        sim_check_return (w->check, l->id, end_ms);
     *stored = l->authority && (w->healing || !world_chance (w, 200));
     if (*stored)
         w->disk = *last;

@@ -7,7 +7,7 @@
 #include <stdio.h>
 
 #include "libutil/minmax.h"
-#include "modules/fluid/lease/witness.h"
+#include "modules/fluid/lease/clock_check.h"
 #include "sim/world.h"
 
 /* --- what happens to a life --------------------------------------------------------------------------------------- */
@@ -77,7 +77,7 @@ static void note_area (struct life *l, uint32_t from)
     const struct area *area = &b->area[b->nareas - 1];
     struct lent_area *last = &l->area[(l->nareas + NAREAS - 1) % NAREAS];
 
-    check_borrow (l->w->check, l->id, from, area);
+    sim_check_borrow (l->w->check, l->id, from, area);
     if (l->nareas > 0 && last->area.generator == area->generator && last->area.granules == area->granules
         && last->area.range.lo_ms == area->range.lo_ms)
         *last = (struct lent_area){ *area, last->made_ms, false };
@@ -221,15 +221,15 @@ void life_lend (struct life *l)
 
     if (node_lend (l->node, life_boot_us (l), l->uuid, &loan) < 0)
         return;
-    check_hold (w->loans, l->rank, ++w->nloans, loan.lo_ms, loan.hi_ms);
+    sim_check_hold (w->loans, l->rank, ++w->nloans, loan.lo_ms, loan.hi_ms);
     if (world_chance (w, 500)) {
         uint64_t end_ms = loan.lo_ms + world_below (w, loan.hi_ms - loan.lo_ms);
 
         node_lend_back (l->node, l->uuid, end_ms);
-        check_close (w->loans, l->rank, w->nloans, end_ms);
+        sim_check_close (w->loans, l->rank, w->nloans, end_ms);
     }
-    if (check_violation (w->loans))
-        check_fail (w->check, "a loan: %s", check_violation (w->loans));
+    if (sim_check_violation (w->loans))
+        sim_check_fail (w->check, "a loan: %s", sim_check_violation (w->loans));
 }
 
 /* A root after a crash may know of an older one. */
@@ -239,9 +239,9 @@ void life_ask_watermark (struct life *l)
     uint64_t ms;
 
     if (!authority_watermark (l->authority, life_boot_us (l), &ms))
-        check_fail (w->check, "the root cannot tell a watermark");
+        sim_check_fail (w->check, "the root cannot tell a watermark");
     else if (ms > w->disk.horizon_ms)
-        check_fail (w->check, "the watermark is above what is on the disk");
+        sim_check_fail (w->check, "the watermark is above what is on the disk");
     else if (ms > w->watermark_ms) {
         w->watermark_ms = ms;
         w->result.watermarks++;
@@ -285,7 +285,7 @@ void life_stored (struct life *l)
     node_tick (l->node, life_boot_us (l));
 }
 
-void life_wait (struct life *l, const struct event *e)
+void life_wait (struct life *l, const struct sim_event *e)
 {
     if (l->nwaiting == l->waiting_size) {
         l->waiting_size = l->waiting_size ? 2 * l->waiting_size : 16;
@@ -297,15 +297,15 @@ void life_wait (struct life *l, const struct event *e)
 /* What the clocks of its host show of one moment, by how far each went, and what its witness makes of that. */
 void life_clocks_went (struct life *l, uint64_t boot_us, uint64_t raw_us, uint64_t wall_us)
 {
-    struct witness_reading at = { .boot_us = 1, .raw_us = 1, .wall_us = 1 };
-    struct witness witness = { .known = false };
+    struct clock_check_reading at = { .boot_us = 1, .raw_us = 1, .wall_us = 1 };
+    struct clock_check witness = { .known = false };
     int64_t sure_us;
 
     l->boot_offset += boot_us;
     l->resumed_us = life_boot_us (l); /* whoever waits has waited for that long, it seems */
-    witness_look (&witness, &at, &sure_us);
-    at = (struct witness_reading){ .boot_us = 1 + boot_us, .raw_us = 1 + raw_us, .wall_us = 1 + wall_us };
-    int64_t off_us = witness_look (&witness, &at, &sure_us);
+    clock_check_look (&witness, &at, &sure_us);
+    at = (struct clock_check_reading){ .boot_us = 1 + boot_us, .raw_us = 1 + raw_us, .wall_us = 1 + wall_us };
+    int64_t off_us = clock_check_look (&witness, &at, &sure_us);
     if (l->authority) {
         authority_lost_time (l->authority, life_boot_us (l), off_us, sure_us);
         node_tick (l->node, life_boot_us (l));
@@ -343,7 +343,7 @@ static void life_tick (struct life *l)
     node_tick (l->node, life_boot_us (l));
 }
 
-void life_event (struct life *l, const struct event *e)
+void life_event (struct life *l, const struct sim_event *e)
 {
     switch (e->type) {
     case EV_TICK:

@@ -29,7 +29,7 @@ void ask_destroy (struct life *l, struct ask *a)
     while (*link && *link != a)
         link = &(*link)->next;
     if (!*link) {
-        check_fail (l->w->check, "a request of life %u was answered twice", (unsigned)l->id);
+        sim_check_fail (l->w->check, "a request of life %u was answered twice", (unsigned)l->id);
         return;
     }
     *link = a->next;
@@ -37,60 +37,60 @@ void ask_destroy (struct life *l, struct ask *a)
 }
 
 /* Every request has its end in time, whatever happened; but while its life is paused. */
-static void check_time (struct life *l, const struct ask *a)
+static void sim_check_time (struct life *l, const struct ask *a)
 {
     uint64_t late_us = a->asked_us + (l->w->timeout_ms + BACKLOG_MS) * MS + 5 * MS;
 
     if (life_boot_us (l) > late_us && l->resumed_us <= a->asked_us)
-        check_fail (l->w->check, "life %u answers %llu us late", (unsigned)l->id,
-                    (unsigned long long)(life_boot_us (l) - late_us));
+        sim_check_fail (l->w->check, "life %u answers %llu us late", (unsigned)l->id,
+                        (unsigned long long)(life_boot_us (l) - late_us));
 }
 
-static void check_answer (struct world *w, struct life *l, const struct ask *a, const struct run *run, size_t nruns)
+static void sim_check_answer (struct world *w, struct life *l, const struct ask *a, const struct run *run, size_t nruns)
 {
     fluid_t *last_id = &l->client_last_id[a->client_number];
     uint64_t count = 0;
 
     if (nruns > 0 && run[0].first <= a->after)
-        check_fail (w->check, "an id is not above the one that the request named");
+        sim_check_fail (w->check, "an id is not above the one that the request named");
     if (nruns > 0 && run[0].first <= a->paged_id)
-        check_fail (w->check, "an id of life %u is not above those of its page", (unsigned)l->id);
+        sim_check_fail (w->check, "an id of life %u is not above those of its page", (unsigned)l->id);
     for (size_t i = 0; i < nruns; i++) {
-        check_issue (w->check, &run[i]);
+        sim_check_issue (w->check, &run[i]);
         if (run[i].first <= *last_id)
-            check_fail (w->check, "ids of a client of life %u do not increase", (unsigned)l->id);
+            sim_check_fail (w->check, "ids of a client of life %u do not increase", (unsigned)l->id);
         *last_id = run[i].first + run[i].n - 1;
         count += run[i].n;
     }
     if (l->last_id < *last_id)
         l->last_id = *last_id;
     if (count != a->count)
-        check_fail (w->check, "a request for %u ids got %llu", (unsigned)a->count, (unsigned long long)count);
+        sim_check_fail (w->check, "a request for %u ids got %llu", (unsigned)a->count, (unsigned long long)count);
     w->result.answered++;
 }
 
 /* What was made here leaves now: it must not be below what a root has told. */
-static void check_watermark (struct life *l, const struct run *run, size_t nruns)
+static void sim_check_watermark (struct life *l, const struct run *run, size_t nruns)
 {
     for (size_t i = 0; i < nruns; i++) {
         struct fluid_fields f = fluid_split (run[i].first);
 
         if (life_makes (l, &f) && f.timestamp_ms < l->w->watermark_ms && !life_may_be_late (l, &f))
-            check_fail (l->w->check, "life %u makes an id at %llu, below the watermark %llu", (unsigned)l->id,
-                        (unsigned long long)f.timestamp_ms, (unsigned long long)l->w->watermark_ms);
+            sim_check_fail (l->w->check, "life %u makes an id at %llu, below the watermark %llu", (unsigned)l->id,
+                            (unsigned long long)f.timestamp_ms, (unsigned long long)l->w->watermark_ms);
     }
 }
 
 /* Nothing that was made here is older than the request for it, but by as much as the clock here may be off. */
-static void check_age (struct life *l, const struct ask *a, const struct run *run, size_t nruns)
+static void sim_check_age (struct life *l, const struct ask *a, const struct run *run, size_t nruns)
 {
     life_note_bound (l);
     for (size_t i = 0; i < nruns; i++) {
         struct fluid_fields f = fluid_split (run[i].first);
 
         if (life_makes (l, &f) && (f.timestamp_ms + 1) * MS + l->bound_us < a->truth_us)
-            check_fail (l->w->check, "life %u makes an id at %llu for what was asked at %llu us", (unsigned)l->id,
-                        (unsigned long long)f.timestamp_ms, (unsigned long long)a->truth_us);
+            sim_check_fail (l->w->check, "life %u makes an id at %llu for what was asked at %llu us", (unsigned)l->id,
+                            (unsigned long long)f.timestamp_ms, (unsigned long long)a->truth_us);
     }
 }
 
@@ -100,11 +100,11 @@ static void reply_op (void *arg, void *cookie, const struct run *run, size_t nru
     struct ask *a = cookie;
 
     life_look_at_ranges (l);
-    check_watermark (l, run, nruns);
-    check_age (l, a, run, nruns);
-    check_time (l, a);
+    sim_check_watermark (l, run, nruns);
+    sim_check_age (l, a, run, nruns);
+    sim_check_time (l, a);
     if (a->client)
-        check_answer (l->w, l, a, run, nruns);
+        sim_check_answer (l->w, l, a, run, nruns);
     else
         message_send (l->w, &(struct message){ .type = MSG_IDS,
                                                .from = l->id,
@@ -117,13 +117,13 @@ static void reply_op (void *arg, void *cookie, const struct run *run, size_t nru
 }
 
 /* Only when the root's time is over: a root that starts at the end may be the one that says so. */
-static void check_overflow (struct life *l)
+static void sim_check_overflow (struct life *l)
 {
     struct world *w = l->w;
 
     life_note_lead (l);
     if ((int64_t)w->t + w->ahead_us < (int64_t)(END_MS * MS))
-        check_fail (w->check, "a request is told of the end of time, which has not come");
+        sim_check_fail (w->check, "a request is told of the end of time, which has not come");
 }
 
 static void fail_op (void *arg, void *cookie, int errnum, const char *text)
@@ -131,7 +131,7 @@ static void fail_op (void *arg, void *cookie, int errnum, const char *text)
     struct life *l = arg;
     struct ask *a = cookie;
 
-    check_time (l, a);
+    sim_check_time (l, a);
     if (a->client)
         l->w->result.failed++;
     else
@@ -142,11 +142,11 @@ static void fail_op (void *arg, void *cookie, int errnum, const char *text)
                                                .tag = a->tag,
                                                .count = (uint32_t)errnum });
     if (errnum == EOVERFLOW)
-        check_overflow (l);
+        sim_check_overflow (l);
     else if (a->client && a->final && errnum != EAGAIN
              && l->w->disk.horizon_ms < END_MS) /* then there may be nothing to give */
-        check_fail (l->w->check, "life %u of rank %u cannot be served though all is well: %s", (unsigned)l->id,
-                    (unsigned)l->rank, text ? text : "");
+        sim_check_fail (l->w->check, "life %u of rank %u cannot be served though all is well: %s", (unsigned)l->id,
+                        (unsigned)l->rank, text ? text : "");
     ask_destroy (l, a);
 }
 
@@ -195,7 +195,7 @@ static void lease_reply_op (void *arg, void *cookie, const struct lease_answer *
 
     for (size_t i = 0; i < answer->ngrant; i++)
         if (l->authority && answer->grant[i].hi_ms > l->w->disk.horizon_ms)
-            check_fail (l->w->check, "the root gives more than is on the disk");
+            sim_check_fail (l->w->check, "the root gives more than is on the disk");
     if (a->tag != 0)
         message_send (
             l->w,
@@ -209,7 +209,7 @@ static void store_op (void *arg, const struct lease_record *record)
     struct life *l = arg;
 
     if (record->horizon_ms > END_MS || record->watermark_ms > record->horizon_ms)
-        check_fail (l->w->check, "the root stores what it would refuse");
+        sim_check_fail (l->w->check, "the root stores what it would refuse");
     l->storing = true;
     l->record = *record;
     world_later (l->w, 100 + world_below (l->w, l->w->disk_delay_us), EV_STORED, l->id, 0);
@@ -230,7 +230,7 @@ static int share_up_op (void *arg, const struct share_want *want)
 {
     struct life *l = arg;
 
-    check_return (l->w->check, l->id, want->end_ms);
+    sim_check_return (l->w->check, l->id, want->end_ms);
     for (unsigned i = 0; i < NAREAS; i++)
         if (l->area[i].area.range.hi_ms > want->end_ms)
             l->area[i].area.range.hi_ms = want->end_ms;

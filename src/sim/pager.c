@@ -106,19 +106,19 @@ static void get_page (struct life *l, struct pager *p)
 
 static void judge_run (struct life *l, const struct pager *p, const struct run *run)
 {
-    struct check *c = l->w->check;
+    struct sim_check *c = l->w->check;
     struct fluid_fields f = fluid_split (run->first);
 
-    check_issue (c, run);
+    sim_check_issue (c, run);
     if (run->first <= p->last || run->first <= p->floor)
-        check_fail (c, "a page of life %u gives an id at %llu that is not above what was there", (unsigned)l->id,
-                    (unsigned long long)f.timestamp_ms);
+        sim_check_fail (c, "a page of life %u gives an id at %llu that is not above what was there", (unsigned)l->id,
+                        (unsigned long long)f.timestamp_ms);
     if (f.timestamp_ms < l->w->watermark_ms)
-        check_fail (c, "a page of life %u gives an id at %llu, below the watermark %llu", (unsigned)l->id,
-                    (unsigned long long)f.timestamp_ms, (unsigned long long)l->w->watermark_ms);
+        sim_check_fail (c, "a page of life %u gives an id at %llu, below the watermark %llu", (unsigned)l->id,
+                        (unsigned long long)f.timestamp_ms, (unsigned long long)l->w->watermark_ms);
     if (p->truth_us > 0 && (f.timestamp_ms + 1) * MS + max_u64 (p->bound_us, life_bound_us (l)) < p->truth_us)
-        check_fail (c, "a page of life %u gives an id at %llu for what was asked at %llu us", (unsigned)l->id,
-                    (unsigned long long)f.timestamp_ms, (unsigned long long)p->truth_us);
+        sim_check_fail (c, "a page of life %u gives an id at %llu for what was asked at %llu us", (unsigned)l->id,
+                        (unsigned long long)f.timestamp_ms, (unsigned long long)p->truth_us);
 }
 
 static void judge (struct life *l, struct pager *p, const fluid_t *ids, int n)

@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "modules/fluid/lease/ahead.h"
-#include "modules/fluid/lease/witness.h"
+#include "modules/fluid/lease/clock_debt.h"
+#include "modules/fluid/lease/clock_check.h"
 #include "sim/world.h"
 
 /* --- faults ------------------------------------------------------------------------------------------------------- */
@@ -75,7 +75,7 @@ static void fault_crash_loop (struct world *w)
     for (int i = 0; i < 40 && !root_lives (w) && (root = life_start (w, 0)); i++)
         life_kill (root);
     if (w->disk.ahead_ms > most_ms)
-        check_fail (w->check, "crashes cost %llu ms, more than they may", (unsigned long long)w->disk.ahead_ms);
+        sim_check_fail (w->check, "crashes cost %llu ms, more than they may", (unsigned long long)w->disk.ahead_ms);
     start_later (w, 0);
 }
 
@@ -164,7 +164,7 @@ static void on_start (struct world *w, uint32_t rank)
 
 /* --- a history ---------------------------------------------------------------------------------------------------- */
 
-static void handle (struct world *w, const struct event *e)
+static void handle (struct world *w, const struct sim_event *e)
 {
     struct life *l = e->type != EV_START && e->type != EV_FAULT ? w->life[e->life] : NULL;
 
@@ -198,8 +198,8 @@ static void handle (struct world *w, const struct event *e)
 
 static void run_until (struct world *w, uint64_t t, uint64_t steps)
 {
-    while (w->nevents > 0 && w->heap[0].t <= t && steps-- > 0 && !check_violation (w->check)) {
-        struct event e = world_pop (w);
+    while (w->nevents > 0 && w->heap[0].t <= t && steps-- > 0 && !sim_check_violation (w->check)) {
+        struct sim_event e = world_pop (w);
 
         w->t = e.t;
         w->result.events++;
@@ -239,7 +239,7 @@ static bool is_near (const struct world *w)
 
 /* All is well for some leases: the watermark is as old as the reports are.  At the end of time nobody holds anything.
  */
-static void check_progress (struct world *w)
+static void sim_check_progress (struct world *w)
 {
     struct life *root = w->life[w->current[0]];
     uint64_t now_ms = clock_read (node_instance_clock (root->node), life_boot_us (root)) / 1000;
@@ -249,8 +249,8 @@ static void check_progress (struct world *w)
 
     life_ask_watermark (root);
     if (is_near (w) && w->watermark_ms + 2 * w->lease_ms + w->timeout_ms < now_ms)
-        check_fail (w->check, "the watermark %llu stays behind the time %llu", (unsigned long long)w->watermark_ms,
-                    (unsigned long long)now_ms);
+        sim_check_fail (w->check, "the watermark %llu stays behind the time %llu", (unsigned long long)w->watermark_ms,
+                        (unsigned long long)now_ms);
 }
 
 static void final_requests (struct world *w)
@@ -262,11 +262,11 @@ static void final_requests (struct world *w)
             life_look (w->life[w->current[rank]]);
         }
     run_until (w, w->t + (2 * w->timeout_ms + 5 * w->lease_ms) * MS, UINT64_MAX);
-    check_progress (w);
-    for (uint32_t i = 1; i <= w->nlives && !check_violation (w->check); i++)
+    sim_check_progress (w);
+    for (uint32_t i = 1; i <= w->nlives && !sim_check_violation (w->check); i++)
         for (struct ask *a = w->life[i]->asks; a; a = a->next)
             if (w->life[i]->alive && a->client)
-                check_fail (w->check, "a request of life %u was never answered", (unsigned)i);
+                sim_check_fail (w->check, "a request of life %u was never answered", (unsigned)i);
 }
 
 static void stop_all (struct world *w)
@@ -282,8 +282,8 @@ static void world_init (struct world *w, const struct sim_config *config)
 
     *w = (struct world){ .config = config,
                          .random = config->seed,
-                         .check = check_create (),
-                         .loans = check_create (),
+                         .check = sim_check_create (),
+                         .loans = sim_check_create (),
                          .ahead_us = INT64_MIN / 2 };
     w->nranks = config->nodes ? config->nodes : 2 + (uint32_t)world_below (w, 15);
     w->kary = 1 + (w->nranks > 16) + (uint32_t)world_below (w, 4);
@@ -338,8 +338,8 @@ static void world_fini (struct world *w)
         next = kept->next;
         free (kept);
     }
-    check_destroy (w->check);
-    check_destroy (w->loans);
+    sim_check_destroy (w->check);
+    sim_check_destroy (w->loans);
 }
 
 static void add_stats (struct sim_result *r, struct node *n)
@@ -358,20 +358,20 @@ struct sim_result sim_run (const struct sim_config *config)
 
     world_init (w, config);
     run_until (w, UINT64_MAX, config->steps);
-    if (!check_violation (w->check))
+    if (!sim_check_violation (w->check))
         heal (w);
-    if (!check_violation (w->check))
+    if (!sim_check_violation (w->check))
         final_requests (w);
-    if (!check_violation (w->check))
+    if (!sim_check_violation (w->check))
         stop_all (w);
     for (uint32_t i = 1; i <= w->nlives; i++)
         add_stats (&w->result, w->life[i]->node);
     result = w->result;
-    result.ids = check_ids (w->check);
+    result.ids = sim_check_ids (w->check);
     result.lives = w->nlives;
     result.sim_ms = w->t / 1000;
-    if (check_violation (w->check))
-        snprintf (result.violation, sizeof (result.violation), "%s", check_violation (w->check));
+    if (sim_check_violation (w->check))
+        snprintf (result.violation, sizeof (result.violation), "%s", sim_check_violation (w->check));
     world_fini (w);
     free (w);
     return result;

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "test/tap.h"
-#include "sim/check.h"
+#include "sim/sim_check.h"
 #include "sim/sim.h"
 
 static fluid_t make_id (uint64_t ms, uint32_t generator, uint32_t sequence)
@@ -16,32 +16,32 @@ static fluid_t make_id (uint64_t ms, uint32_t generator, uint32_t sequence)
 
 static void test_judge (void)
 {
-    struct check *c = check_create ();
+    struct sim_check *c = sim_check_create ();
 
-    check_hold (c, 3, 1, 10, 20);
-    check_hold (c, 3, 1, 10, 30);
-    check_hold (c, 3, 2, 30, 40);
-    check_issue (c, &(struct run){ make_id (29, 3, 0), 1024 });
-    check_issue (c, &(struct run){ make_id (30, 3, 5), 5 });
-    ok (!check_violation (c) && check_ids (c) == 1029, "what is right is not complained of");
-    check_close (c, 3, 1, 25);
-    check_hold (c, 3, 4, 25, 30);
-    ok (!check_violation (c), "what was given back may be held by another");
-    check_issue (c, &(struct run){ make_id (30, 3, 9), 1 });
-    ok (check_violation (c) != NULL, "an id that comes twice is seen: %s", check_violation (c));
-    check_destroy (c);
+    sim_check_hold (c, 3, 1, 10, 20);
+    sim_check_hold (c, 3, 1, 10, 30);
+    sim_check_hold (c, 3, 2, 30, 40);
+    sim_check_issue (c, &(struct run){ make_id (29, 3, 0), 1024 });
+    sim_check_issue (c, &(struct run){ make_id (30, 3, 5), 5 });
+    ok (!sim_check_violation (c) && sim_check_ids (c) == 1029, "what is right is not complained of");
+    sim_check_close (c, 3, 1, 25);
+    sim_check_hold (c, 3, 4, 25, 30);
+    ok (!sim_check_violation (c), "what was given back may be held by another");
+    sim_check_issue (c, &(struct run){ make_id (30, 3, 9), 1 });
+    ok (sim_check_violation (c) != NULL, "an id that comes twice is seen: %s", sim_check_violation (c));
+    sim_check_destroy (c);
 
-    c = check_create ();
-    check_hold (c, 3, 1, 10, 20);
-    check_hold (c, 3, 2, 19, 21);
-    ok (check_violation (c) != NULL, "two who hold the same millisecond are seen: %s", check_violation (c));
-    check_destroy (c);
+    c = sim_check_create ();
+    sim_check_hold (c, 3, 1, 10, 20);
+    sim_check_hold (c, 3, 2, 19, 21);
+    ok (sim_check_violation (c) != NULL, "two who hold the same millisecond are seen: %s", sim_check_violation (c));
+    sim_check_destroy (c);
 
-    c = check_create ();
-    check_hold (c, 3, 1, 10, 20);
-    check_issue (c, &(struct run){ make_id (20, 3, 0), 1 });
-    ok (check_violation (c) != NULL, "an id outside of what is held is seen: %s", check_violation (c));
-    check_destroy (c);
+    c = sim_check_create ();
+    sim_check_hold (c, 3, 1, 10, 20);
+    sim_check_issue (c, &(struct run){ make_id (20, 3, 0), 1 });
+    ok (sim_check_violation (c) != NULL, "an id outside of what is held is seen: %s", sim_check_violation (c));
+    sim_check_destroy (c);
 }
 
 /* Histories from 'seed' on; the one that fails is named. */

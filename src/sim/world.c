@@ -30,20 +30,20 @@ bool world_chance (struct world *w, unsigned of_1000)
 
 /* --- events ---------------------------------------------------------------------------------------------- */
 
-static bool earlier (const struct event *a, const struct event *b)
+static bool earlier (const struct sim_event *a, const struct sim_event *b)
 {
     return a->t != b->t ? a->t < b->t : a->order < b->order;
 }
 
-static void swap (struct event *a, struct event *b)
+static void swap (struct sim_event *a, struct sim_event *b)
 {
-    struct event e = *a;
+    struct sim_event e = *a;
 
     *a = *b;
     *b = e;
 }
 
-void world_push (struct world *w, struct event e)
+void world_push (struct world *w, struct sim_event e)
 {
     if (w->nevents == w->heap_size) {
         w->heap_size = w->heap_size ? 2 * w->heap_size : 256;
@@ -55,9 +55,9 @@ void world_push (struct world *w, struct event e)
         swap (&w->heap[i], &w->heap[(i - 1) / 2]);
 }
 
-struct event world_pop (struct world *w)
+struct sim_event world_pop (struct world *w)
 {
-    struct event e = w->heap[0];
+    struct sim_event e = w->heap[0];
     size_t i = 0, n = --w->nevents;
 
     w->heap[0] = w->heap[n];
@@ -73,7 +73,7 @@ struct event world_pop (struct world *w)
 
 void world_later (struct world *w, uint64_t us, enum event_type type, uint32_t life, uint64_t n)
 {
-    world_push (w, (struct event){ .t = w->t + us, .type = type, .life = life, .n = n });
+    world_push (w, (struct sim_event){ .t = w->t + us, .type = type, .life = life, .n = n });
 }
 
 void world_say (struct world *w, const struct life *l, const char *what)
@@ -131,9 +131,9 @@ void message_send (struct world *w, const struct message *msg)
     m->answer.grant = copy (msg->answer.grant, msg->answer.ngrant, sizeof (msg->answer.grant[0]));
     w->result.faults += copies != 1;
     for (unsigned i = 0; i < copies; i++, m->refs++)
-        world_push (w, (struct event){ .t = w->t + (i > 0 ? repeat_delay (w) : delay (w)),
-                                       .type = EV_MESSAGE,
-                                       .life = m->to,
-                                       .msg = m });
+        world_push (w, (struct sim_event){ .t = w->t + (i > 0 ? repeat_delay (w) : delay (w)),
+                                           .type = EV_MESSAGE,
+                                           .life = m->to,
+                                           .msg = m });
     message_unref (m);
 }

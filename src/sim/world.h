@@ -25,7 +25,7 @@
 
 #include "libpage/page.h"
 #include "modules/fluid/node/inspect.h"
-#include "sim/check.h"
+#include "sim/sim_check.h"
 #include "sim/sim.h"
 
 #define MAX_LIVES 4096
@@ -37,7 +37,8 @@
 #define NCLIENTS 4 /* of each life */
 #define NPAGERS 3  /* the same, processes with its page */
 #define BACKLOG_MS 100
-#define SEEN_US (WITNESS_GRAIN_US + WITNESS_GRAIN_US / 100) /* from so much on witnesses see what a clock missed */
+#define SEEN_US \
+    (CLOCK_CHECK_GRAIN_US + CLOCK_CHECK_GRAIN_US / 100) /* from so much on witnesses see what a clock missed */
 #define END_MS ((uint64_t)FLUID_TIMESTAMP_MAX + 1)
 
 enum event_type {
@@ -87,7 +88,7 @@ struct message {
     unsigned refs; /* a message may arrive twice */
 };
 
-struct event {
+struct sim_event {
     uint64_t t;
     uint64_t order;
     enum event_type type;
@@ -143,12 +144,12 @@ struct life {
     unsigned ntags;
     fluid_t last_id; /* newest that left this node to clients, and to each */
     fluid_t client_last_id[NCLIENTS];
-    struct page *page;     /* that it shares; NULL: none */
-    struct pager *pager;   /* who have it, NPAGERS */
-    fluid_t paged_id;      /* the newest that they made */
-    uint64_t resumed_us;   /* after its last pause */
-    uint64_t last_reading; /* of its clock; 0: unknown yet */
-    struct event *waiting; /* while paused */
+    struct page *page;         /* that it shares; NULL: none */
+    struct pager *pager;       /* who have it, NPAGERS */
+    fluid_t paged_id;          /* the newest that they made */
+    uint64_t resumed_us;       /* after its last pause */
+    uint64_t last_reading;     /* of its clock; 0: unknown yet */
+    struct sim_event *waiting; /* while paused */
     size_t nwaiting, waiting_size;
     struct ask *asks;              /* all that this node was asked and has not answered */
     struct lent_area area[NAREAS]; /* what it was lent last */
@@ -177,12 +178,12 @@ struct kept_page {
 struct world {
     const struct sim_config *config;
     struct sim_result result;
-    struct check *check;
-    struct check *loans; /* each a range of its own */
+    struct sim_check *check;
+    struct sim_check *loans; /* each a range of its own */
     uint32_t nloans;
     uint64_t random;
     uint64_t t;
-    struct event *heap;
+    struct sim_event *heap;
     size_t nevents, heap_size;
     uint64_t order;
 
@@ -220,8 +221,8 @@ struct world {
 uint64_t world_below (struct world *w, uint64_t n); /* 0 ... n - 1 */
 bool world_chance (struct world *w, unsigned of_1000);
 
-void world_push (struct world *w, struct event e);
-struct event world_pop (struct world *w);
+void world_push (struct world *w, struct sim_event e);
+struct sim_event world_pop (struct world *w);
 
 /* Something happens to a life (or a rank) in 'us' microseconds. */
 void world_later (struct world *w, uint64_t us, enum event_type type, uint32_t life, uint64_t n);
@@ -282,12 +283,12 @@ void ask_destroy (struct life *l, struct ask *a);
 
 /* --- what happens to a life: life_events.c ---------------------------------------------------------------- */
 
-void life_event (struct life *l, const struct event *e);
+void life_event (struct life *l, const struct sim_event *e);
 void life_stored (struct life *l);
 void life_ask (struct life *l); /* as a client */
 void life_ask_watermark (struct life *l);
 void life_lend (struct life *l);
-void life_wait (struct life *l, const struct event *e); /* it is paused: until it goes on */
+void life_wait (struct life *l, const struct sim_event *e); /* it is paused: until it goes on */
 void life_resume (struct life *l);
 
 /* --- processes with a page: pager.c --------------------------------------------------------------------------- */

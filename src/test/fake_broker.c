@@ -20,7 +20,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "broker/boot/nursery.h"
+#include "broker/boot/zygote.h"
 #include "libpmi/pmi_client.h"
 
 static const char *attr (int argc, char **argv, const char *name)
@@ -141,7 +141,7 @@ static void take_signals (void)
 int main (int argc, char **argv)
 {
     take_signals ();
-    if (attr (argc, argv, "nursery") && getenv (NURSERY_VARIABLE))
+    if (attr (argc, argv, "nursery") && getenv (ZYGOTE_VARIABLE))
         return 4;
-    return nursery_serve (prepare, NULL) < 0 ? 2 : be_broker (argc, argv);
+    return zygote_serve (prepare, NULL) < 0 ? 2 : be_broker (argc, argv);
 }

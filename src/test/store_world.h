@@ -11,13 +11,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "modules/ingest/root/store.h"
+#include "modules/ingest/root/job_store.h"
 #include "test/tap.h"
 
 struct world {
     char dir[64];
-    struct store *st;
-    struct store_counts counts;
+    struct job_store *st;
+    struct job_store_counts counts;
     idt_error_t error;
 };
 
@@ -31,9 +31,9 @@ __attribute__ ((unused)) static void world_init (struct world *w)
 /* Open the store, or close it and open it again. */
 __attribute__ ((unused)) static bool world_open (struct world *w)
 {
-    store_close (w->st);
+    job_store_close (w->st);
     w->error.text[0] = '\0';
-    w->st = store_open (w->dir, "broker 12345678, process 1 on here", &w->counts, &w->error);
+    w->st = job_store_open (w->dir, "broker 12345678, process 1 on here", &w->counts, &w->error);
     return w->st != NULL;
 }
 
@@ -43,7 +43,7 @@ __attribute__ ((unused)) static bool world_fini (struct world *w)
     static const char *const names[] = { "ingest.sqlite", "ingest.sqlite-wal", "ingest.sqlite-journal" };
     char path[128];
 
-    store_close (w->st);
+    job_store_close (w->st);
     w->st = NULL;
     for (size_t i = 0; i < sizeof (names) / sizeof (names[0]); i++) {
         snprintf (path, sizeof (path), "%s/%s", w->dir, names[i]);
@@ -52,14 +52,14 @@ __attribute__ ((unused)) static bool world_fini (struct world *w)
     return rmdir (w->dir) == 0;
 }
 
-__attribute__ ((unused)) static int world_work (struct world *w, struct store_group *group, struct store_read *reads,
-                                                size_t nreads)
+__attribute__ ((unused)) static int world_work (struct world *w, struct job_store_group *group,
+                                                struct job_store_read *reads, size_t nreads)
 {
-    struct pollfd pfd = { .fd = store_fd (w->st), .events = POLLIN };
+    struct pollfd pfd = { .fd = job_store_fd (w->st), .events = POLLIN };
     int rc;
 
-    store_begin (w->st, group, reads, nreads);
-    wait_until ((rc = store_result (w->st, &w->counts, &w->error)) != 0) poll (&pfd, 1, TAP_WAIT_S * 1000);
+    job_store_begin (w->st, group, reads, nreads);
+    wait_until ((rc = job_store_result (w->st, &w->counts, &w->error)) != 0) poll (&pfd, 1, TAP_WAIT_S * 1000);
     return rc;
 }
 
@@ -79,7 +79,7 @@ __attribute__ ((unused)) static struct job world_job (uint64_t id, const char *k
 __attribute__ ((unused)) static int world_store (struct world *w, uint64_t line, const struct job *job,
                                                  struct verdict *verdict, size_t n)
 {
-    struct store_group group = {
+    struct job_store_group group = {
         .job = job, .verdict = verdict, .n = n, .line = line, .max_jobs = UINT64_MAX, .max_bytes = UINT64_MAX
     };
     return world_work (w, &group, NULL, 0);
@@ -95,7 +95,7 @@ __attribute__ ((unused)) static bool world_put (struct world *w, uint64_t id, co
 }
 
 /* The jobs of a read, as text: ID=SPEC, separated by commas; "..." at the end if there are more. */
-__attribute__ ((unused)) static const char *world_found (const struct store_read *read, char *text, size_t size)
+__attribute__ ((unused)) static const char *world_found (const struct job_store_read *read, char *text, size_t size)
 {
     struct jobwire_reader r;
     struct job job;
@@ -114,7 +114,7 @@ __attribute__ ((unused)) static const char *world_found (const struct store_read
 /* All jobs that can be shown, as text of the same form; "?" if they cannot be read. */
 __attribute__ ((unused)) static const char *world_shown (struct world *w, char *text, size_t size)
 {
-    struct store_read read = { .upto = UINT64_MAX, .max_jobs = UINT32_MAX, .max_bytes = SIZE_MAX, .specs = true };
+    struct job_store_read read = { .upto = UINT64_MAX, .max_jobs = UINT32_MAX, .max_bytes = SIZE_MAX, .specs = true };
 
     world_work (w, NULL, &read, 1);
     world_found (&read, text, size);

@@ -5,7 +5,7 @@
  *
  * The main thread is the nemesis and all the links; each client is a thread.  They share a number of answers each and
  * one descriptor that says stop.  With --documents or --jobs there are workers instead, programs that judge by
- * themselves.  All of it lives below a keeper, which leaves nothing behind (libkeeper/keeper.h).
+ * themselves.  All of it lives below a keeper, which leaves nothing behind (libreaper/reaper.h).
  */
 #include "config.h"
 
@@ -26,7 +26,7 @@
 #include <unistd.h>
 
 #include "client.h"
-#include "libkeeper/keeper.h"
+#include "libreaper/reaper.h"
 #include "die.h"
 #include "libutil/duration.h"
 #include "nemesis.h"
@@ -710,7 +710,7 @@ static void signal_cb (idt_watcher_t *w, int revents, void *arg)
     if (read (c->signal_fd, &info, sizeof (info)) != sizeof (info) || info.ssi_signo == SIGCHLD)
         return;
     if (info.ssi_signo != SIGINT || c->finishing) {
-        keeper_sweep (c->dir, false);
+        reaper_sweep (c->dir, false);
         _exit (128 + (int)info.ssi_signo);
     }
     c->finishing = true;
@@ -721,7 +721,7 @@ static void make_reactor (struct chaos *c)
 {
     sigset_t set;
 
-    keeper_signals (&set); /* which are blocked */
+    reaper_signals (&set); /* which are blocked */
     if (!(c->r = idt_reactor_create ()) || (c->stop_fd = eventfd (0, EFD_CLOEXEC)) < 0
         || (c->signal_fd = signalfd (-1, &set, SFD_NONBLOCK | SFD_CLOEXEC)) < 0
         || !(c->signal_w = idt_fd_watcher_create (c->r, c->signal_fd, IDT_POLLIN, signal_cb, c)))
@@ -777,7 +777,7 @@ int main (int argc, char **argv)
             c.opt.share);
     fflush (stdout);
     make_dir (&c);
-    if (keeper_split (c.dir, false) < 0)
+    if (reaper_split (c.dir, false) < 0)
         die ("fork");
     signal (SIGPIPE, SIG_IGN);
     make_page (&c);
@@ -786,6 +786,6 @@ int main (int argc, char **argv)
     set_env (&c);
     set_attrs (&c);
     int status = run (&c);
-    keeper_sweep (c.dir, false);
+    reaper_sweep (c.dir, false);
     return status;
 }

@@ -5,7 +5,7 @@
  *
  * Each function does what the next one of its name does, but for the one thing that it is here for.  It may be
  * called before the process knows its rank, by other libraries' constructors, or where brokers split off
- * (broker/boot/nursery.h): then there is no page, and nothing is changed.
+ * (broker/boot/zygote.h): then there is no page, and nothing is changed.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>

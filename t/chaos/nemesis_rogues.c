@@ -79,7 +79,7 @@ size_t nemesis_reap_rogues (struct nemesis *n)
 /* --- limits ---------------------------------------------------------------------------------------- */
 
 /* Bytes of address space that a process has; 0: there is none. */
-static rlim_t address_space (pid_t pid)
+static rlim_t resolver_space (pid_t pid)
 {
     char path[64];
     unsigned long pages = 0;
@@ -117,7 +117,7 @@ static bool set_limit (pid_t pid, enum fault fault, bool on)
     else if (fault == FAULT_FILES)
         limit.rlim_cur = FILES_LEFT;
     else
-        limit.rlim_cur = address_space (pid) + MEMORY_LEFT;
+        limit.rlim_cur = resolver_space (pid) + MEMORY_LEFT;
     return prlimit (pid, what, &limit, NULL) == 0;
 }
 

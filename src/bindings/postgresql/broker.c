@@ -79,7 +79,7 @@ static void drop_future (const struct library *lib)
     session.ahead = 0;
 }
 
-void broker_leave (void)
+void session_leave (void)
 {
     const char *why;
     const struct library *lib = session.h ? library_load (&why) : NULL;
@@ -185,7 +185,7 @@ static bool learn_instance (const struct library *lib, const struct wait *w)
     if (ask_attr (lib, "{\"name\":\"instance.uuid\"}", w, &uuid) < 0 && errno != ENOENT) {
         int errnum = errno;
         char *sentence = explain (lib, errnum);
-        broker_leave ();
+        session_leave ();
         if (!may_pass (w, errnum))
             return fail (w, errnum, sentence);
         pfree (sentence);
@@ -211,7 +211,7 @@ static const struct library *enter (const struct wait *w)
     }
     drop_future (lib);
     if (session.h && !session.known)
-        broker_leave (); /* a query was cancelled before */
+        session_leave (); /* a query was cancelled before */
     while (!session.h)
         if (!connect_to (lib, w) || !learn_instance (lib, w))
             return NULL;

@@ -35,10 +35,10 @@ int broker_lanes (void);
 /* The text that says the epoch of the instance, for the caller to pfree ().  Not with NEED_NOT. */
 char *broker_epoch (enum need need);
 
-/* The UUID of the instance, "": it has none.  Borrowed until broker_leave (). */
+/* The UUID of the instance, "": it has none.  Borrowed until session_leave (). */
 const char *broker_instance (void);
 
 /* End the connection, if there is one. */
-void broker_leave (void);
+void session_leave (void);
 
 #endif /* POSTGRESQL_BROKER_H */

@@ -29,7 +29,7 @@ void _PG_init (void);
 
 #define SESSION_INSTANCE "idtree.session_instance"
 
-struct settings settings = { .moved = true };
+struct pg_settings settings = { .moved = true };
 
 /* PostgreSQL shows names in the encoding of each database without converting them, so all but a hidden one are ASCII.
  * The hidden one is what people type in a database in UTF-8; SHOW prints the first name of a value.

@@ -20,7 +20,7 @@ _Static_assert(PG_VERSION_NUM >= 150000, "the extension idtree needs PostgreSQL 
 #define PG_GETARG_FLUID(n) DatumGetFluid (PG_GETARG_DATUM (n))
 #define PG_RETURN_FLUID(id) return FluidGetDatum (id)
 
-struct settings {
+struct pg_settings {
     char *uri;      /* "": as idt_default_uri () says */
     char *instance; /* the UUID that it must have; "": any */
     char *epoch;    /* "": the instance's */
@@ -37,7 +37,7 @@ struct settings {
     const char *refused; /* the setting whose value was refused when it was defined */
     bool moved;          /* 'uri' or 'instance' was set since source.c looked */
 };
-extern struct settings settings;
+extern struct pg_settings settings;
 
 /* Let the settings be of use.  Ends the query where they can't be: in a parallel query that loads us in its midst, and
  * in a session that began with a value which its user may not set.

@@ -62,7 +62,7 @@ static void start_over (void)
     source.at = source.n = 0;
     source.bulk = false;
     source.served = source.has_epoch = false;
-    broker_leave ();
+    session_leave ();
     if (IsParallelWorker ())
         follow_leader ();
     settings.moved = false;

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/random.h>
 
-struct compressor {
+struct py_compressor {
     struct session session; /* first */
     struct idcomp *c;       /* NULL: __init__ failed, or was not called */
 };
@@ -232,7 +232,7 @@ static PyObject *compressor_save (PyObject *self, PyObject *args, PyObject *kwar
 
 static struct idcomp *compressor_enter (PyObject *self)
 {
-    return ((struct compressor *)self)->c;
+    return ((struct py_compressor *)self)->c;
 }
 
 static void compressor_leave (PyObject *self)
@@ -252,7 +252,7 @@ static const char *new_session (char text[IDCOMP_UUID_TEXT_MAX])
 static int compressor_init (PyObject *self, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = { "session", "stored", "local", "cluster_size", NULL };
-    struct compressor *co = (struct compressor *)self;
+    struct py_compressor *co = (struct py_compressor *)self;
     const char *session = NULL, *stored = NULL;
     char text[IDCOMP_UUID_TEXT_MAX];
     long long cluster_size = IDCOMP_CLUSTER_SIZE_DEFAULT;
@@ -287,7 +287,7 @@ static void compressor_dealloc (PyObject *self)
 {
     PyTypeObject *type = Py_TYPE (self);
 
-    idcomp_destroy (((struct compressor *)self)->c);
+    idcomp_destroy (((struct py_compressor *)self)->c);
     ((freefunc)PyType_GetSlot (type, Py_tp_free)) (self);
     Py_DECREF (type);
 }
@@ -342,7 +342,7 @@ static PyType_Slot slots[] = {
 
 static PyType_Spec spec = {
     .name = "idtree.idcomp.Compressor",
-    .basicsize = sizeof (struct compressor),
+    .basicsize = sizeof (struct py_compressor),
     .flags = Py_TPFLAGS_DEFAULT,
     .slots = slots,
 };

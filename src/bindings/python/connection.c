@@ -15,13 +15,13 @@
 
 /* --- one call at a time --------------------------------------------------------------------- */
 
-void connection_leave (struct connection *c)
+void connection_leave (struct py_connection *c)
 {
     c->owner = 0;
     PyThread_release_lock (c->lock);
 }
 
-static bool lock (struct connection *c)
+static bool lock (struct py_connection *c)
 {
     unsigned long me = PyThread_get_thread_ident ();
 
@@ -47,7 +47,7 @@ static bool raise_closed (void)
     return false;
 }
 
-bool connection_goes_on (const struct connection *c)
+bool connection_goes_on (const struct py_connection *c)
 {
     if (PyErr_CheckSignals () < 0)
         return false;
@@ -61,7 +61,7 @@ bool connection_goes_on (const struct connection *c)
 /* libidtree asks this while a call waits, between connection_unlock () and connection_relock (). */
 static bool ask_python (void *arg)
 {
-    struct connection *c = arg;
+    struct py_connection *c = arg;
 
     connection_relock (c);
     bool go_on = connection_goes_on (c);
@@ -69,7 +69,7 @@ static bool ask_python (void *arg)
     return go_on;
 }
 
-bool connection_enter (struct connection *c)
+bool connection_enter (struct py_connection *c)
 {
     if (c->forked) {
         PyErr_SetString (PyExc_ValueError, "the connection is the parent's: a child opens its own");
@@ -91,7 +91,7 @@ double connection_now_ms (void)
     return (double)ts.tv_sec * 1e3 + (double)ts.tv_nsec * 1e-6;
 }
 
-PyObject *connection_raise (struct connection *c, int errnum)
+PyObject *connection_raise (struct py_connection *c, int errnum)
 {
     const char *lost = idt_lost_error (c->h);
 
@@ -101,7 +101,7 @@ PyObject *connection_raise (struct connection *c, int errnum)
 /* --- ids ------------------------------------------------------------------------------------ */
 
 /* Returns 0, or -1 with an exception set. */
-static int generate (struct connection *c, fluid_t *ids, size_t count)
+static int generate (struct py_connection *c, fluid_t *ids, size_t count)
 {
     int rc = 0;
 
@@ -128,7 +128,7 @@ static PyObject *connection_id (PyObject *self, PyObject *unused)
 {
     fluid_t id;
 
-    return generate ((struct connection *)self, &id, 1) == 0 ? PyLong_FromUnsignedLongLong (id) : NULL;
+    return generate ((struct py_connection *)self, &id, 1) == 0 ? PyLong_FromUnsignedLongLong (id) : NULL;
 }
 
 static PyObject *list_of (const fluid_t *ids, Py_ssize_t n)
@@ -154,7 +154,7 @@ static PyObject *connection_ids (PyObject *self, PyObject *arg)
     fluid_t *ids = PyMem_Malloc (n > 0 ? (size_t)n * sizeof (*ids) : 1);
     if (!ids)
         return PyErr_NoMemory ();
-    PyObject *list = generate ((struct connection *)self, ids, (size_t)n) == 0 ? list_of (ids, n) : NULL;
+    PyObject *list = generate ((struct py_connection *)self, ids, (size_t)n) == 0 ? list_of (ids, n) : NULL;
     PyMem_Free (ids);
     return list;
 }
@@ -180,7 +180,7 @@ static PyObject *connection_fill (PyObject *self, PyObject *arg)
         return NULL;
     int rc = -1;
     if (holds_ids (&view))
-        rc = generate ((struct connection *)self, view.buf, (size_t)view.len / sizeof (fluid_t));
+        rc = generate ((struct py_connection *)self, view.buf, (size_t)view.len / sizeof (fluid_t));
     else
         PyErr_SetString (PyExc_ValueError,
                          "ids go to a buffer of unsigned 64-bit numbers (array 'Q', NumPy uint64), or of 8 "
@@ -192,7 +192,7 @@ static PyObject *connection_fill (PyObject *self, PyObject *arg)
 static PyObject *connection_prefetch (PyObject *self, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = { "n", "max_age", NULL };
-    struct connection *c = (struct connection *)self;
+    struct py_connection *c = (struct py_connection *)self;
     double max_age_s = 1;
     Py_ssize_t n;
 
@@ -220,7 +220,7 @@ static PyObject *text_or_none (const char *text)
 }
 
 /* The answer's text, or NULL with an exception set. */
-static PyObject *answer (struct connection *c, idt_future_t *f, int rc, int errnum)
+static PyObject *answer (struct py_connection *c, idt_future_t *f, int rc, int errnum)
 {
     const char *text = NULL;
 
@@ -238,7 +238,7 @@ static PyObject *answer (struct connection *c, idt_future_t *f, int rc, int errn
 /* In slices, between which it is seen that another thread closes the connection.  NULL: it was not asked, and errno
  * says why.  Returns its answer's text, or NULL with an exception set.
  */
-static PyObject *wait_within (struct connection *c, idt_future_t *f, double left_ms)
+static PyObject *wait_within (struct py_connection *c, idt_future_t *f, double left_ms)
 {
     int errnum = errno, rc = -1;
 
@@ -256,13 +256,13 @@ static PyObject *wait_within (struct connection *c, idt_future_t *f, double left
     return answer (c, f, rc, errnum);
 }
 
-PyObject *connection_wait (struct connection *c, idt_future_t *f)
+PyObject *connection_wait (struct py_connection *c, idt_future_t *f)
 {
     return wait_within (c, f, -1);
 }
 
 /* The same, which destroys what was asked. */
-static PyObject *await_within (struct connection *c, idt_future_t *f, double left_ms)
+static PyObject *await_within (struct py_connection *c, idt_future_t *f, double left_ms)
 {
     PyObject *text = wait_within (c, f, left_ms);
 
@@ -270,7 +270,7 @@ static PyObject *await_within (struct connection *c, idt_future_t *f, double lef
     return text;
 }
 
-PyObject *connection_await (struct connection *c, idt_future_t *f)
+PyObject *connection_await (struct py_connection *c, idt_future_t *f)
 {
     return await_within (c, f, -1);
 }
@@ -278,7 +278,7 @@ PyObject *connection_await (struct connection *c, idt_future_t *f)
 static PyObject *connection_call (PyObject *self, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = { "topic", "payload", "rank", "timeout", NULL };
-    struct connection *c = (struct connection *)self;
+    struct py_connection *c = (struct py_connection *)self;
     const char *topic, *payload = NULL;
     uint32_t rank = IDT_NODEID_ANY;
     double timeout_s = -1;
@@ -294,7 +294,7 @@ static PyObject *connection_call (PyObject *self, PyObject *args, PyObject *kwar
 
 static PyObject *connection_attr (PyObject *self, PyObject *arg)
 {
-    struct connection *c = (struct connection *)self;
+    struct py_connection *c = (struct py_connection *)self;
     const char *name = PyUnicode_AsUTF8AndSize (arg, NULL);
 
     if (!name || !connection_enter (c))
@@ -316,7 +316,7 @@ static PyObject *connection_attr (PyObject *self, PyObject *arg)
 
 static PyObject *connection_new (PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    struct connection *c = (struct connection *)((allocfunc)PyType_GetSlot (type, Py_tp_alloc)) (type, 0);
+    struct py_connection *c = (struct py_connection *)((allocfunc)PyType_GetSlot (type, Py_tp_alloc)) (type, 0);
 
     if (c && !(c->lock = PyThread_allocate_lock ())) {
         Py_DECREF (c);
@@ -328,7 +328,7 @@ static PyObject *connection_new (PyTypeObject *type, PyObject *args, PyObject *k
 static int connection_init (PyObject *self, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = { "uri", "reconnect", "timeout", NULL };
-    struct connection *c = (struct connection *)self;
+    struct py_connection *c = (struct py_connection *)self;
     const char *uri = NULL;
     double timeout_s = 30;
     int reconnect = 0;
@@ -359,7 +359,7 @@ static int connection_init (PyObject *self, PyObject *args, PyObject *kwargs)
 /* In the lock, or where nobody else has the connection.  In a child the documents of its parent can't be closed, so
  * what they use stays; and so does all that a thread of the parent was using when it forked.
  */
-static void end (struct connection *c)
+static void end (struct py_connection *c)
 {
     bool used = c->forked && c->owner != 0, stays = used || (c->forked && !LIST_EMPTY (&c->documents));
 
@@ -374,7 +374,7 @@ static void end (struct connection *c)
 
 static PyObject *connection_close (PyObject *self, PyObject *unused)
 {
-    struct connection *c = (struct connection *)self;
+    struct py_connection *c = (struct py_connection *)self;
 
     c->closing++;
     bool locked = !c->forked && lock (c);
@@ -394,19 +394,19 @@ static PyObject *connection_interrupt (PyObject *self, PyObject *on)
 
     if (interrupted < 0)
         return NULL;
-    ((struct connection *)self)->interrupted = interrupted;
+    ((struct py_connection *)self)->interrupted = interrupted;
     return Py_NewRef (Py_None);
 }
 
 static PyObject *connection_set_forked (PyObject *self, PyObject *unused)
 {
-    ((struct connection *)self)->forked = true;
+    ((struct py_connection *)self)->forked = true;
     return Py_NewRef (Py_None);
 }
 
 static void connection_dealloc (PyObject *self)
 {
-    struct connection *c = (struct connection *)self;
+    struct py_connection *c = (struct py_connection *)self;
     PyTypeObject *type = Py_TYPE (self);
 
     end (c);
@@ -428,14 +428,14 @@ static PyObject *connection_end_with (PyObject *self, PyObject *args)
 
 static PyObject *get_uri (PyObject *self, void *unused)
 {
-    struct connection *c = (struct connection *)self;
+    struct py_connection *c = (struct py_connection *)self;
 
     return c->h ? text_or_none (idt_get_uri (c->h)) : Py_NewRef (Py_None);
 }
 
 static PyObject *get_closed (PyObject *self, void *unused)
 {
-    return PyBool_FromLong (!((struct connection *)self)->h);
+    return PyBool_FromLong (!((struct py_connection *)self)->h);
 }
 
 static PyMethodDef methods[] = {
@@ -480,7 +480,7 @@ static PyType_Slot slots[] = {
 
 static PyType_Spec spec = {
     .name = "idtree._idtree.Connection",
-    .basicsize = sizeof (struct connection),
+    .basicsize = sizeof (struct py_connection),
     .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
     .slots = slots,
 };

@@ -18,11 +18,11 @@
 
 #define CONNECTION_SLICE_MS 50. /* that the reactor runs before Python is asked whether to go on */
 
-struct document;
+struct py_document;
 struct events;
-LIST_HEAD (document_list, document);
+LIST_HEAD (document_list, py_document);
 
-struct connection {
+struct py_connection {
     PyObject_HEAD idt_t *h; /* NULL: closed */
     PyThread_type_lock lock;
     unsigned long owner;  /* thread that holds the lock; 0: none */
@@ -36,47 +36,47 @@ struct connection {
 };
 
 /* Begin a call with the handle.  Returns false with an exception set. */
-bool connection_enter (struct connection *c);
-void connection_leave (struct connection *c);
+bool connection_enter (struct py_connection *c);
+void connection_leave (struct py_connection *c);
 
 /* Whether a call that waits goes on: no handler of a signal and no other thread ends it.  Else an exception is set. */
-bool connection_goes_on (const struct connection *c);
+bool connection_goes_on (const struct py_connection *c);
 
-static inline void connection_unlock (struct connection *c)
+static inline void connection_unlock (struct py_connection *c)
 {
     c->state = PyEval_SaveThread ();
 }
 
-static inline void connection_relock (struct connection *c)
+static inline void connection_relock (struct py_connection *c)
 {
     PyEval_RestoreThread (c->state);
 }
 
 /* Set an exception for an errno value of a call with the handle.  Returns NULL. */
-PyObject *connection_raise (struct connection *c, int errnum);
+PyObject *connection_raise (struct py_connection *c, int errnum);
 
 double connection_now_ms (void); /* CLOCK_MONOTONIC */
 
 /* Wait for an empty answer to what was asked; NULL: it was not, and errno says why.  Returns None, or NULL with an
  * exception set.
  */
-PyObject *connection_wait (struct connection *c, idt_future_t *f);
+PyObject *connection_wait (struct py_connection *c, idt_future_t *f);
 
 /* The same, which destroys what was asked. */
-PyObject *connection_await (struct connection *c, idt_future_t *f);
+PyObject *connection_await (struct py_connection *c, idt_future_t *f);
 
 /* --- document.c ----------------------------------------------------------------------------- */
 
 PyObject *document_type_create (PyObject *module);
 
 /* Close those of a connection. */
-void documents_close (struct connection *c);
+void documents_close (struct py_connection *c);
 
 /* --- events.c ------------------------------------------------------------------------------- */
 
 PyObject *connection_subscribe (PyObject *self, PyObject *prefix);
 PyObject *connection_unsubscribe (PyObject *self, PyObject *prefix);
 PyObject *connection_event (PyObject *self, PyObject *args, PyObject *kwargs);
-void events_destroy (struct connection *c);
+void events_destroy (struct py_connection *c);
 
 #endif /* PYTHON_CONNECTION_H */

@@ -12,12 +12,12 @@
 #include <errno.h>
 #include <string.h>
 
-struct document {
+struct py_document {
     struct session session; /* first */
-    struct connection *c;
+    struct py_connection *c;
     idt_document_t *d; /* NULL: closed */
     unsigned closing;  /* threads that wait for the connection's lock to close it */
-    LIST_ENTRY (document) link;
+    LIST_ENTRY (py_document) link;
 };
 
 /* --- one call at a time --------------------------------------------------------------------- */
@@ -28,12 +28,12 @@ static bool raise_closed (void)
     return false;
 }
 
-static bool goes_on (const struct document *d)
+static bool goes_on (const struct py_document *d)
 {
     return connection_goes_on (d->c) && (!d->closing || raise_closed ());
 }
 
-static bool enter (struct document *d)
+static bool enter (struct py_document *d)
 {
     if (d->c && d->d) {
         if (!connection_enter (d->c))
@@ -47,18 +47,18 @@ static bool enter (struct document *d)
 
 static struct idcomp *document_begin (PyObject *self)
 {
-    struct document *d = (struct document *)self;
+    struct py_document *d = (struct py_document *)self;
 
     return enter (d) ? idt_document_ids (d->d) : NULL;
 }
 
 static void document_end (PyObject *self)
 {
-    connection_leave (((struct document *)self)->c);
+    connection_leave (((struct py_document *)self)->c);
 }
 
 /* What a document says of its own error, where it is broken. */
-static PyObject *raise_document (struct document *d, int errnum)
+static PyObject *raise_document (struct py_document *d, int errnum)
 {
     const char *text = errnum == EPIPE ? idt_document_error (d->d) : NULL;
 
@@ -71,7 +71,7 @@ static PyObject *wait_with (PyObject *self, PyObject *args, PyObject *kwargs,
                             int (*wait) (idt_document_t *d, double timeout_ms))
 {
     static char *names[] = { "timeout", NULL };
-    struct document *d = (struct document *)self;
+    struct py_document *d = (struct py_document *)self;
     double left_ms = -1;
     int rc, errnum;
 
@@ -105,7 +105,7 @@ static PyObject *sync_ (PyObject *self, PyObject *args, PyObject *kwargs)
 /* --- life ----------------------------------------------------------------------------------- */
 
 /* In the lock, or where nobody else has the connection. */
-static void end (struct document *d)
+static void end (struct py_document *d)
 {
     if (!d->d)
         return;
@@ -115,7 +115,7 @@ static void end (struct document *d)
     d->d = NULL;
 }
 
-void documents_close (struct connection *c)
+void documents_close (struct py_connection *c)
 {
     while (!LIST_EMPTY (&c->documents))
         end (LIST_FIRST (&c->documents));
@@ -124,7 +124,7 @@ void documents_close (struct connection *c)
 static int document_init (PyObject *self, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = { "connection", "name", "timeout", NULL };
-    struct document *d = (struct document *)self;
+    struct py_document *d = (struct py_document *)self;
     double timeout_s = 30;
     PyObject *connection;
     idt_error_t error;
@@ -143,7 +143,7 @@ static int document_init (PyObject *self, PyObject *args, PyObject *kwargs)
         PyErr_SetString (PyExc_ValueError, "a document is opened once");
         return -1;
     }
-    d->c = (struct connection *)Py_NewRef (connection);
+    d->c = (struct py_connection *)Py_NewRef (connection);
     d->session.enter = document_begin;
     d->session.leave = document_end;
     if (!connection_enter (d->c))
@@ -162,7 +162,7 @@ static int document_init (PyObject *self, PyObject *args, PyObject *kwargs)
 
 static PyObject *document_close (PyObject *self, PyObject *unused)
 {
-    struct document *d = (struct document *)self;
+    struct py_document *d = (struct py_document *)self;
 
     if (!d->d || d->c->forked)
         return Py_NewRef (Py_None);
@@ -180,14 +180,14 @@ static PyObject *document_close (PyObject *self, PyObject *unused)
 static int document_traverse (PyObject *self, visitproc visit, void *arg)
 {
     Py_VISIT (Py_TYPE (self));
-    Py_VISIT ((PyObject *)((struct document *)self)->c);
+    Py_VISIT ((PyObject *)((struct py_document *)self)->c);
     return 0;
 }
 
 /* Nobody else has it, but another thread may be in its connection. */
 static void document_dealloc (PyObject *self)
 {
-    struct document *d = (struct document *)self;
+    struct py_document *d = (struct py_document *)self;
     PyTypeObject *type = Py_TYPE (self);
     PyObject *kind, *error, *trace; /* of what goes on meanwhile */
 
@@ -219,28 +219,28 @@ static PyObject *document_exit (PyObject *self, PyObject *args)
 
 static PyObject *get_name (PyObject *self, void *unused)
 {
-    struct document *d = (struct document *)self;
+    struct py_document *d = (struct py_document *)self;
 
     return d->d ? PyUnicode_FromString (idt_document_name (d->d)) : Py_NewRef (Py_None);
 }
 
 static PyObject *get_session (PyObject *self, void *unused)
 {
-    struct document *d = (struct document *)self;
+    struct py_document *d = (struct py_document *)self;
 
     return d->d ? PyUnicode_FromString (idcomp_session (idt_document_ids (d->d))) : Py_NewRef (Py_None);
 }
 
 static PyObject *get_settled (PyObject *self, void *unused)
 {
-    struct document *d = (struct document *)self;
+    struct py_document *d = (struct py_document *)self;
 
     return PyBool_FromLong (d->d && idt_document_settled (d->d));
 }
 
 static PyObject *document_repr (PyObject *self)
 {
-    struct document *d = (struct document *)self;
+    struct py_document *d = (struct py_document *)self;
 
     return d->d ? PyUnicode_FromFormat ("<idtree.Document '%s'>", idt_document_name (d->d))
                 : PyUnicode_FromString ("<idtree.Document, closed>");
@@ -280,7 +280,7 @@ static PyType_Slot slots[] = {
 
 static PyType_Spec spec = {
     .name = "idtree.Document",
-    .basicsize = sizeof (struct document),
+    .basicsize = sizeof (struct py_document),
     .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
     .slots = slots,
 };

@@ -116,7 +116,7 @@ static void slice_cb (idt_watcher_t *w, int revents, void *arg)
 }
 
 /* Returns 0, or -1 with errno set. */
-static int begin (struct connection *c)
+static int begin (struct py_connection *c)
 {
     struct events *e = c->events ? c->events : calloc (1, sizeof (*e));
 
@@ -132,7 +132,7 @@ static int begin (struct connection *c)
     return -1;
 }
 
-void events_destroy (struct connection *c)
+void events_destroy (struct py_connection *c)
 {
     struct events *e = c->events;
 
@@ -151,7 +151,7 @@ void events_destroy (struct connection *c)
 /* Ask for it.  A call that ends without an answer, by a signal or another thread, takes it back: the broker has one
  * subscription more for the prefix, or will have it, and does not mind which of them ends.
  */
-static PyObject *ask (struct connection *c, const char *text)
+static PyObject *ask (struct py_connection *c, const char *text)
 {
     idt_future_t *f = idt_event_subscribe (c->h, text);
     PyObject *done = connection_wait (c, f);
@@ -165,7 +165,7 @@ static PyObject *ask (struct connection *c, const char *text)
 
 PyObject *connection_subscribe (PyObject *self, PyObject *prefix)
 {
-    struct connection *c = (struct connection *)self;
+    struct py_connection *c = (struct py_connection *)self;
     const char *text = PyUnicode_AsUTF8AndSize (prefix, NULL);
     PyObject *done = NULL;
 
@@ -183,7 +183,7 @@ PyObject *connection_subscribe (PyObject *self, PyObject *prefix)
 
 PyObject *connection_unsubscribe (PyObject *self, PyObject *prefix)
 {
-    struct connection *c = (struct connection *)self;
+    struct py_connection *c = (struct py_connection *)self;
     const char *text = PyUnicode_AsUTF8AndSize (prefix, NULL);
 
     if (!text || !connection_enter (c))
@@ -202,7 +202,7 @@ PyObject *connection_unsubscribe (PyObject *self, PyObject *prefix)
 /* Run the reactor until something comes, which may be no event, or 'ms' are over.  Returns 0, or -1 with an exception
  * set.
  */
-static int run (struct connection *c, double ms)
+static int run (struct py_connection *c, double ms)
 {
     connection_unlock (c);
     idt_timer_watcher_reset (c->events->slice, ms, 0);
@@ -232,7 +232,7 @@ static PyObject *pop (struct events *e)
 PyObject *connection_event (PyObject *self, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = { "timeout", NULL };
-    struct connection *c = (struct connection *)self;
+    struct py_connection *c = (struct py_connection *)self;
     double timeout_s = -1;
     int rc = 0;
 

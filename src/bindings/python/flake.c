@@ -42,14 +42,14 @@ static PyObject *raise_text (PyObject *text, const char *kind, size_t at)
 }
 
 /* Texts of ids that are so many bytes. */
-struct text {
+struct id_text {
     const char *name;
     Py_ssize_t size;
     int (*format) (const void *id, char *buf, size_t size);
     int (*parse) (const char *text, size_t len, void *id, size_t *errpos);
 };
 
-static PyObject *format_as (const struct text *kind, PyObject *arg)
+static PyObject *format_as (const struct id_text *kind, PyObject *arg)
 {
     const void *id = bytes_of (arg, kind->size, kind->name);
     char text[TEXT_MAX];
@@ -57,7 +57,7 @@ static PyObject *format_as (const struct text *kind, PyObject *arg)
     return id ? PyUnicode_FromStringAndSize (text, kind->format (id, text, sizeof (text))) : NULL;
 }
 
-static PyObject *parse_as (const struct text *kind, PyObject *text)
+static PyObject *parse_as (const struct id_text *kind, PyObject *text)
 {
     Py_ssize_t len;
     const char *s = PyUnicode_AsUTF8AndSize (text, &len);
@@ -71,23 +71,23 @@ static PyObject *parse_as (const struct text *kind, PyObject *text)
 }
 
 /* NAME_text, and the functions of Python format_NAME and parse_NAME; PREFIX is that of the library's functions. */
-#define DEFINE_TEXT(NAME, PREFIX, TYPE, WORDS)                                                            \
-    static int NAME##_format_any (const void *id, char *buf, size_t size)                                 \
-    {                                                                                                     \
-        return PREFIX##_format (id, buf, size);                                                           \
-    }                                                                                                     \
-    static int NAME##_parse_any (const char *text, size_t len, void *id, size_t *errpos)                  \
-    {                                                                                                     \
-        return PREFIX##_parse (text, len, id, errpos);                                                    \
-    }                                                                                                     \
-    static const struct text NAME##_text = { WORDS, sizeof (TYPE), NAME##_format_any, NAME##_parse_any }; \
-    static PyObject *format_##NAME (PyObject *module, PyObject *id)                                       \
-    {                                                                                                     \
-        return format_as (&NAME##_text, id);                                                              \
-    }                                                                                                     \
-    static PyObject *parse_##NAME (PyObject *module, PyObject *text)                                      \
-    {                                                                                                     \
-        return parse_as (&NAME##_text, text);                                                             \
+#define DEFINE_TEXT(NAME, PREFIX, TYPE, WORDS)                                                               \
+    static int NAME##_format_any (const void *id, char *buf, size_t size)                                    \
+    {                                                                                                        \
+        return PREFIX##_format (id, buf, size);                                                              \
+    }                                                                                                        \
+    static int NAME##_parse_any (const char *text, size_t len, void *id, size_t *errpos)                     \
+    {                                                                                                        \
+        return PREFIX##_parse (text, len, id, errpos);                                                       \
+    }                                                                                                        \
+    static const struct id_text NAME##_text = { WORDS, sizeof (TYPE), NAME##_format_any, NAME##_parse_any }; \
+    static PyObject *format_##NAME (PyObject *module, PyObject *id)                                          \
+    {                                                                                                        \
+        return format_as (&NAME##_text, id);                                                                 \
+    }                                                                                                        \
+    static PyObject *parse_##NAME (PyObject *module, PyObject *text)                                         \
+    {                                                                                                        \
+        return parse_as (&NAME##_text, text);                                                                \
     }
 
 static PyObject *raise_time (void)

@@ -12,7 +12,7 @@
 
 #define MAX_DIGITS 9 /* of a number at a name's end; what is before them belongs to the name */
 
-struct run {
+struct number_run {
     char *stem; /* the name up to its number */
     int width;  /* digits of the number, as far as zeros fill it; 0: there is none */
     uint32_t first;
@@ -21,7 +21,7 @@ struct run {
 };
 
 struct hostlist {
-    struct run *runs;
+    struct number_run *runs;
     size_t n, room;
 };
 
@@ -51,11 +51,11 @@ static size_t stem_length (const char *name)
     return len - digits;
 }
 
-static struct run *add_run (struct hostlist *hl)
+static struct number_run *add_run (struct hostlist *hl)
 {
     if (hl->n == hl->room) {
         size_t room = hl->room > 0 ? 2 * hl->room : 4;
-        struct run *runs = realloc (hl->runs, room * sizeof (runs[0]));
+        struct number_run *runs = realloc (hl->runs, room * sizeof (runs[0]));
 
         if (!runs)
             return NULL;
@@ -68,7 +68,7 @@ static struct run *add_run (struct hostlist *hl)
 /* A name of a run: are stem and width its own?  Numbers are as wide as the first where that is filled with zeros,
  * others as wide as they need.
  */
-static bool is_alike (const struct run *r, const char *name, size_t stem, int digits)
+static bool is_alike (const struct number_run *r, const char *name, size_t stem, int digits)
 {
     if (strncmp (r->stem, name, stem) != 0 || r->stem[stem] || (r->width == 0) != (digits == 0))
         return false;
@@ -76,7 +76,7 @@ static bool is_alike (const struct run *r, const char *name, size_t stem, int di
 }
 
 /* Returns whether the run takes in the next ranks. */
-static bool go_on (struct run *r, const char *name, size_t stem, uint32_t count)
+static bool go_on (struct number_run *r, const char *name, size_t stem, uint32_t count)
 {
     int digits = (int)strlen (name + stem);
     uint32_t number = digits > 0 ? (uint32_t)strtoul (name + stem, NULL, 10) : 0;
@@ -92,7 +92,7 @@ static bool go_on (struct run *r, const char *name, size_t stem, uint32_t count)
 int hostlist_append (struct hostlist *hl, const char *name, uint32_t count)
 {
     size_t stem = stem_length (name);
-    struct run *r;
+    struct number_run *r;
 
     if (hl->n > 0 && go_on (&hl->runs[hl->n - 1], name, stem, count))
         return 0;
@@ -108,7 +108,7 @@ int hostlist_append (struct hostlist *hl, const char *name, uint32_t count)
 
 /* --- text -------------------------------------------------------------------------------------- */
 
-static void put_numbers (FILE *f, const struct run *r)
+static void put_numbers (FILE *f, const struct number_run *r)
 {
     if (!r->same && r->count > 1)
         fprintf (f, "%0*" PRIu32 "-%0*" PRIu32, r->width, r->first, r->width, r->first + r->count - 1);
@@ -117,7 +117,7 @@ static void put_numbers (FILE *f, const struct run *r)
 }
 
 /* Runs of one stem share its brackets.  Returns how many. */
-static size_t put_group (FILE *f, const struct run *r, size_t left)
+static size_t put_group (FILE *f, const struct number_run *r, size_t left)
 {
     size_t n = 1;
 
@@ -140,7 +140,7 @@ char *hostlist_text (const struct hostlist *hl)
     FILE *f = open_memstream (&text, &size);
 
     for (size_t i = 0; f && i < hl->n; i += done) {
-        const struct run *r = &hl->runs[i];
+        const struct number_run *r = &hl->runs[i];
 
         fputs (i > 0 ? "," : "", f);
         done = 1;

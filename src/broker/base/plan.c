@@ -26,7 +26,7 @@ struct plan {
     bool *known;       /* to other processes */
 };
 
-struct piece {
+struct plan_piece {
     uint32_t rank; /* its root */
     uint32_t size;
 };
@@ -35,11 +35,11 @@ struct piece {
 struct draft {
     const struct topo *t;
     struct plan *p;
-    uint32_t fair;       /* ranks of a process */
-    uint32_t *order;     /* all ranks, parents before their children */
-    uint32_t *below;     /* ranks below each, with itself */
-    uint32_t *load;      /* ranks of each process */
-    struct piece *piece; /* by size */
+    uint32_t fair;            /* ranks of a process */
+    uint32_t *order;          /* all ranks, parents before their children */
+    uint32_t *below;          /* ranks below each, with itself */
+    uint32_t *load;           /* ranks of each process */
+    struct plan_piece *piece; /* by size */
     uint32_t npieces;
 };
 
@@ -74,7 +74,7 @@ static bool is_piece (const struct draft *d, uint32_t rank)
 
 static int compare_pieces (const void *a, const void *b)
 {
-    const struct piece *x = a, *y = b;
+    const struct plan_piece *x = a, *y = b;
 
     if (x->size != y->size)
         return x->size > y->size ? -1 : 1;
@@ -85,7 +85,7 @@ static void find_pieces (struct draft *d)
 {
     for (uint32_t rank = 1; rank < d->p->size; rank++)
         if (is_piece (d, rank))
-            d->piece[d->npieces++] = (struct piece){ rank, d->below[rank] };
+            d->piece[d->npieces++] = (struct plan_piece){ rank, d->below[rank] };
     qsort (d->piece, d->npieces, sizeof (d->piece[0]), compare_pieces);
 }
 

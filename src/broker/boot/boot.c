@@ -251,12 +251,12 @@ int boot_tell (struct boot *b, uint32_t rank, const char *endpoint, const char *
 }
 
 /* Those elsewhere of whom one here must know; one may be noted again and again. */
-struct wanted {
+struct wanted_hosts {
     uint32_t *rank;
     uint32_t count, room;
 };
 
-static int want (const struct boot *b, struct wanted *w, uint32_t rank)
+static int want (const struct boot *b, struct wanted_hosts *w, uint32_t rank)
 {
     if (is_here (b, rank))
         return 0;
@@ -273,7 +273,7 @@ static int want (const struct boot *b, struct wanted *w, uint32_t rank)
 }
 
 /* The ancestors of one whose parent is here are its parent's, too. */
-static int want_family (const struct boot *b, struct wanted *w, uint32_t rank)
+static int want_family (const struct boot *b, struct wanted_hosts *w, uint32_t rank)
 {
     uint32_t children = plan_is_known (b->plan, rank) ? topo_child_count (b->topo, rank) : 0;
 
@@ -321,7 +321,7 @@ static int check_own (const struct boot *b, idt_error_t *errp)
     return errsetf (errp, EEXIST, "the launcher started several brokers as rank %u", own->rank);
 }
 
-static int get_wanted (struct boot *b, struct wanted *w, idt_error_t *errp)
+static int get_wanted (struct boot *b, struct wanted_hosts *w, idt_error_t *errp)
 {
     if (w->count == 0)
         return 0;
@@ -340,7 +340,7 @@ static int get_wanted (struct boot *b, struct wanted *w, idt_error_t *errp)
 
 static int get_others (struct boot *b, idt_error_t *errp)
 {
-    struct wanted w = { 0 };
+    struct wanted_hosts w = { 0 };
     int rc = 0;
 
     for (uint32_t i = 0; rc == 0 && i < b->count; i++)

@@ -34,7 +34,7 @@ static int read_number (const char *name, const char *s, uint64_t min, uint64_t 
     return 0;
 }
 
-static int choose_pmi (struct boot_conf *conf, const struct traces *t, idt_error_t *errp)
+static int choose_pmi (struct boot_conf *conf, const struct launcher_traces *t, idt_error_t *errp)
 {
     uint64_t fd, size, rank;
 
@@ -59,7 +59,7 @@ static int choose_config (struct boot_conf *conf, idt_error_t *errp)
     return 0;
 }
 
-static int choose_pmix (struct boot_conf *conf, const struct traces *t, idt_error_t *errp)
+static int choose_pmix (struct boot_conf *conf, const struct launcher_traces *t, idt_error_t *errp)
 {
     uint64_t rank;
 
@@ -78,7 +78,7 @@ static int choose_pmix (struct boot_conf *conf, const struct traces *t, idt_erro
  * than one that only left traces: idtree start works in any allocation.  Where there is no way to the others, something
  * must say that there are none.
  */
-static int choose_best (struct boot_conf *conf, const struct traces *t, idt_error_t *errp)
+static int choose_best (struct boot_conf *conf, const struct launcher_traces *t, idt_error_t *errp)
 {
     if (cluster_is_given (conf->attrs))
         return choose_config (conf, errp);
@@ -102,7 +102,7 @@ static int choose_best (struct boot_conf *conf, const struct traces *t, idt_erro
     return choose_single (conf);
 }
 
-int boot_choose (struct boot_conf *conf, const char *asked, const struct traces *t, idt_error_t *errp)
+int boot_choose (struct boot_conf *conf, const char *asked, const struct launcher_traces *t, idt_error_t *errp)
 {
     if (strcmp (asked, "auto") == 0)
         return choose_best (conf, t, errp);

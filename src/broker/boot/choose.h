@@ -12,6 +12,6 @@
  * deadline; 'pmi_fd' is the number in the environment, and may be no open descriptor.  Returns 0, or -1 with errno
  * EINVAL and 'errp' filled: what was seen, and what to pass.
  */
-int boot_choose (struct boot_conf *conf, const char *asked, const struct traces *t, idt_error_t *errp);
+int boot_choose (struct boot_conf *conf, const char *asked, const struct launcher_traces *t, idt_error_t *errp);
 
 #endif /* BROKER_BOOT_CHOOSE_H */

@@ -18,7 +18,7 @@ static const char *chosen (const char *asked, char *const *env)
 {
     static struct boot_conf conf;
     static idt_error_t err;
-    struct traces t;
+    struct launcher_traces t;
 
     traces_read (&t, env);
     errno = 0;
@@ -205,7 +205,7 @@ static void test_config (void)
 {
     struct boot_conf conf = { .attrs = attrs_create (), .own_host = "a" };
     idt_error_t err = { "" };
-    struct traces t;
+    struct launcher_traces t;
 
     traces_read (&t, ENV ("PMI_FD=3", "PMI_SIZE=4", "PMI_RANK=1"));
     ok (boot_choose (&conf, "auto", &t, &err) < 0 && strstr (err.text, "cluster.hosts is missing"),

@@ -13,19 +13,19 @@
 
 #include "broker/base/hostlist.h"
 #include "broker/boot/cluster.h"
-#include "common/libzmqutil/address.h"
+#include "common/libzmqutil/resolver.h"
 #include "libutil/duration.h"
 #include "libutil/errprintf.h"
 
 #define PORT_DEFAULT "8060"
 
-struct host {
+struct cluster_host {
     char *name;
     uint16_t port;
 };
 
 struct cluster {
-    struct host *hosts; /* by rank */
+    struct cluster_host *hosts; /* by rank */
     uint32_t size, room;
     uint32_t port;
     char *address;
@@ -78,7 +78,7 @@ static int add_host (const char *name, void *arg, idt_error_t *errp)
     const char *given = split_host (name, host);
     struct in6_addr number;
     uint64_t port = c->port;
-    struct host *h;
+    struct cluster_host *h;
 
     if (given && parse_number (given, 1, 65535, &port) < 0)
         return errsetf (errp, EINVAL, "'%s' has no port from 1 to 65535 behind its colon", name);
@@ -86,7 +86,7 @@ static int add_host (const char *name, void *arg, idt_error_t *errp)
         return errsetf (errp, EINVAL, "'%s' is neither a name with one port nor an address of IPv6", name);
     if (c->size == c->room) {
         uint32_t room = c->room > 0 ? 2 * c->room : 64;
-        struct host *hosts = realloc (c->hosts, room * sizeof (hosts[0]));
+        struct cluster_host *hosts = realloc (c->hosts, room * sizeof (hosts[0]));
 
         if (!hosts)
             return errsetf (errp, ENOMEM, "out of memory");
@@ -103,7 +103,7 @@ static int add_host (const char *name, void *arg, idt_error_t *errp)
 
 static int compare_hosts (const void *a, const void *b)
 {
-    const struct host *x = *(const struct host *const *)a, *y = *(const struct host *const *)b;
+    const struct cluster_host *x = *(const struct cluster_host *const *)a, *y = *(const struct cluster_host *const *)b;
     int order = strcasecmp (x->name, y->name);
 
     return order != 0 ? order : x->port - y->port;
@@ -112,14 +112,14 @@ static int compare_hosts (const void *a, const void *b)
 /* Two ranks of one place: one of them could never listen. */
 static int check_hosts (const struct cluster *c, idt_error_t *errp)
 {
-    const struct host **sorted = malloc (c->size * sizeof (struct host *));
+    const struct cluster_host **sorted = malloc (c->size * sizeof (struct cluster_host *));
     int rc = 0;
 
     if (!sorted)
         return errsetf (errp, ENOMEM, "out of memory");
     for (uint32_t i = 0; i < c->size; i++)
         sorted[i] = &c->hosts[i];
-    qsort (sorted, c->size, sizeof (struct host *), compare_hosts);
+    qsort (sorted, c->size, sizeof (struct cluster_host *), compare_hosts);
     for (uint32_t i = 1; rc == 0 && i < c->size; i++)
         if (compare_hosts (&sorted[i - 1], &sorted[i]) == 0)
             rc = errsetf (errp, EINVAL, "%s is in it twice: give one of them a port of its own, %s:PORT",
@@ -286,11 +286,11 @@ const char *cluster_interface (const struct cluster *c)
 
 int cluster_endpoint (const struct cluster *c, uint32_t rank, char *buf, size_t size)
 {
-    const struct host *h = &c->hosts[rank];
+    const struct cluster_host *h = &c->hosts[rank];
     const char *mark = strstr (c->address, "%h");
     char host[CLUSTER_ENDPOINT_SIZE], port[8];
     int n = snprintf (host, sizeof (host), "%.*s%s%s", (int)(mark - c->address), c->address, h->name, mark + 2);
 
     snprintf (port, sizeof (port), "%u", h->port);
-    return n >= (int)sizeof (host) ? errset (ENAMETOOLONG) : address_endpoint (buf, size, host, port);
+    return n >= (int)sizeof (host) ? errset (ENAMETOOLONG) : resolver_endpoint (buf, size, host, port);
 }

@@ -20,11 +20,11 @@
 #include "broker/boot/card.h"
 #include "broker/boot/cluster.h"
 #include "broker/boot/method.h"
-#include "common/libzmqutil/address.h"
+#include "common/libzmqutil/resolver.h"
 #include "common/libzmqutil/certificate.h"
 #include "libutil/errprintf.h"
 
-#define ADDRESS_MS 1000 /* for the one lookup of a reload: others wait meanwhile */
+#define RESOLVER_MS 1000 /* for the one lookup of a reload: others wait meanwhile */
 
 struct config {
     struct cluster *cluster;
@@ -54,12 +54,12 @@ static bool find_address (const struct cluster *cluster, uint32_t *rank)
 {
     struct ifaddrs *list = NULL;
     bool found = false;
-    char name[ADDRESS_TEXT];
+    char name[RESOLVER_TEXT];
 
     if (getifaddrs (&list) < 0)
         return false;
     for (const struct ifaddrs *ifa = list; ifa && !found; ifa = ifa->ifa_next)
-        found = address_text (ifa->ifa_addr, name) && cluster_find (cluster, name, rank, NULL) == 0;
+        found = resolver_text (ifa->ifa_addr, name) && cluster_find (cluster, name, rank, NULL) == 0;
     freeifaddrs (list);
     return found;
 }
@@ -153,11 +153,11 @@ static int earlier (void *m, uint32_t rank, struct bizcard *card, idt_error_t *e
 }
 
 /* The address of an interface, of IPv4 where it has both; a name that is no interface's is an address already. */
-static int find_interface (const char *name, char address[ADDRESS_TEXT], idt_error_t *errp)
+static int find_interface (const char *name, char address[RESOLVER_TEXT], idt_error_t *errp)
 {
     struct ifaddrs *list = NULL;
     bool exists = false, found = false;
-    char text[ADDRESS_TEXT];
+    char text[RESOLVER_TEXT];
 
     if (getifaddrs (&list) < 0)
         return errprintf (errp, "no list of interfaces: %s", strerror (errno));
@@ -165,28 +165,28 @@ static int find_interface (const char *name, char address[ADDRESS_TEXT], idt_err
         if (strcmp (ifa->ifa_name, name) != 0)
             continue;
         exists = true;
-        if (!address_text (ifa->ifa_addr, text) || (found && (strchr (text, ':') || !strchr (address, ':'))))
+        if (!resolver_text (ifa->ifa_addr, text) || (found && (strchr (text, ':') || !strchr (address, ':'))))
             continue;
         found = true;
-        snprintf (address, ADDRESS_TEXT, "%s", text);
+        snprintf (address, RESOLVER_TEXT, "%s", text);
     }
     freeifaddrs (list);
     if (exists && !found)
         return errsetf (errp, EADDRNOTAVAIL, "cluster.interface=%s: it has no address (yet)", name);
     if (!found)
-        snprintf (address, ADDRESS_TEXT, "%s", name);
+        snprintf (address, RESOLVER_TEXT, "%s", name);
     return 0;
 }
 
 static int listen_at (void *m, uint32_t rank, char *buf, size_t size, idt_error_t *errp)
 {
     const struct config *c = m;
-    char address[ADDRESS_TEXT], port[8];
+    char address[RESOLVER_TEXT], port[8];
 
     if (find_interface (cluster_interface (c->cluster), address, errp) < 0)
         return -1;
     snprintf (port, sizeof (port), "%u", cluster_port (c->cluster, rank));
-    return address_endpoint (buf, size, address, port);
+    return resolver_endpoint (buf, size, address, port);
 }
 
 /* --- another file -------------------------------------------------------------------------------- */
@@ -213,13 +213,13 @@ static int is_own_address (const char *endpoint, bool *own, idt_error_t *errp)
     struct ifaddrs *list = NULL;
     struct in6_addr number = in6addr_any, here;
 
-    *own = address_number (endpoint, &number) && is_loopback (&number);
+    *own = resolver_number (endpoint, &number) && is_loopback (&number);
     if (*own)
         return 0;
     if (getifaddrs (&list) < 0)
         return errprintf (errp, "no list of interfaces: %s", strerror (errno));
     for (const struct ifaddrs *ifa = list; ifa && !*own; ifa = ifa->ifa_next)
-        *own = address_of (ifa->ifa_addr, &here) && memcmp (&here, &number, sizeof (here)) == 0;
+        *own = resolver_of (ifa->ifa_addr, &here) && memcmp (&here, &number, sizeof (here)) == 0;
     freeifaddrs (list);
     return 0;
 }
@@ -229,19 +229,19 @@ static int is_own_address (const char *endpoint, bool *own, idt_error_t *errp)
  */
 static int is_here (const char *endpoint, bool *here, idt_error_t *errp)
 {
-    struct address *a = address_create ();
+    struct resolver *a = resolver_create ();
     const char *found;
     int rc;
 
     if (!a)
         return errprintf (errp, "out of memory");
-    if (!address_resolve (a, endpoint, errp))
-        address_wait (&a, 1, ADDRESS_MS);
+    if (!resolver_resolve (a, endpoint, errp))
+        resolver_wait (&a, 1, RESOLVER_MS);
     do {
-        found = address_resolve (a, endpoint, errp);
+        found = resolver_resolve (a, endpoint, errp);
         rc = found ? is_own_address (found, here, errp) : -1;
-    } while (rc == 0 && !*here && address_next (a));
-    address_destroy (a);
+    } while (rc == 0 && !*here && resolver_next (a));
+    resolver_destroy (a);
     return rc;
 }
 

@@ -165,7 +165,7 @@ static bool is_of_launcher (enum kind kind)
 }
 
 /* One that is set to nothing is not set. */
-static void note (struct traces *t, const char *entry, size_t i)
+static void note (struct launcher_traces *t, const char *entry, size_t i)
 {
     const char *text = strchr (entry, '=') + 1;
     enum kind kind = traces[i].kind;
@@ -188,11 +188,11 @@ static void note (struct traces *t, const char *entry, size_t i)
     }
 }
 
-void traces_read (struct traces *t, char *const *env)
+void traces_read (struct launcher_traces *t, char *const *env)
 {
     const char *entry;
 
-    *t = (struct traces){
+    *t = (struct launcher_traces){
         .pmi_fd = value (env, "PMI_FD"),
         .pmi_rank = value (env, "PMI_RANK"),
         .pmi_size = value (env, "PMI_SIZE"),

@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 /* All strings are borrowed from the environment; NULL: it is not there. */
-struct traces {
+struct launcher_traces {
     const char *pmi_fd, *pmi_rank, *pmi_size; /* ways to the others, and who this task is */
     const char *pmix_namespace, *pmix_rank;
     const char *many; /* an entry, as "SLURM_NTASKS=4", that says that there are several tasks */
@@ -24,7 +24,7 @@ struct traces {
     bool one; /* another says that there is one task, and none says more */
 };
 
-void traces_read (struct traces *t, char *const *env);
+void traces_read (struct launcher_traces *t, char *const *env);
 
 /* Whether an entry of the environment, "NAME=VALUE", tells a task of a launcher who it is.  What a task starts is no
  * task of that launcher, and must not see it.

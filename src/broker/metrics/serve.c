@@ -15,7 +15,7 @@
 
 #include "broker/metrics/own.h"
 #include "broker/metrics/serve.h"
-#include "broker/metrics/survey.h"
+#include "broker/metrics/reduction.h"
 #include "libidtree/json_build.h"
 #include "libmodule/quota.h"
 #include "libmodule/respond.h"
@@ -27,9 +27,9 @@
 #define MAX_NAME 64 /* characters of a module's name */
 #define STOPPING "this broker is stopping"
 
-struct request {
+struct metrics_request {
     struct surveys *all;
-    LIST_ENTRY (request) link;
+    LIST_ENTRY (metrics_request) link;
     const idt_msg_t *msg;
     json_t *services; /* that are to be asked; NULL: all */
     json_t *asked;    /* the names of those that were */
@@ -37,14 +37,14 @@ struct request {
     bool alone;
     bool brief;
     bool is_root; /* of the subtree that is asked for */
-    struct survey *survey;
+    struct reduction *survey;
     struct upcalls ups;     /* to children, by rank */
     struct upcalls modules; /* to modules of this rank, by their place in 'asked' */
 };
 
 struct surveys {
     struct surveys_conf conf;
-    LIST_HEAD (, request) requests;
+    LIST_HEAD (, metrics_request) requests;
     struct quota quota; /* of those in 'requests' */
     bool stopped;
 };
@@ -56,7 +56,7 @@ static double now_ms (void)
 
 /* --- life of a request -------------------------------------------------------------------------------- */
 
-static void request_destroy (struct request *r)
+static void request_destroy (struct metrics_request *r)
 {
     if (!r)
         return;
@@ -64,16 +64,16 @@ static void request_destroy (struct request *r)
     quota_give (&r->all->quota, idt_msg_cred (r->msg));
     upcalls_stop (&r->ups, r->all->conf.h, NULL);
     upcalls_stop (&r->modules, r->all->conf.h, NULL);
-    survey_destroy (r->survey);
+    reduction_destroy (r->survey);
     json_decref (r->services);
     json_decref (r->asked);
     idt_msg_unref (r->msg);
     free (r);
 }
 
-static struct request *request_create (struct surveys *all, const idt_msg_t *msg)
+static struct metrics_request *request_create (struct surveys *all, const idt_msg_t *msg)
 {
-    struct request *r = calloc (1, sizeof (*r));
+    struct metrics_request *r = calloc (1, sizeof (*r));
 
     if (!r)
         return NULL;
@@ -83,13 +83,13 @@ static struct request *request_create (struct surveys *all, const idt_msg_t *msg
     return r;
 }
 
-static void finish_if_over (struct request *r)
+static void finish_if_over (struct metrics_request *r)
 {
-    if (!survey_is_over (r->survey) || !LIST_EMPTY (&r->modules.calls))
+    if (!reduction_is_over (r->survey) || !LIST_EMPTY (&r->modules.calls))
         return;
     if (r->brief)
-        metrics_leave_out_zeros (survey_metrics (r->survey));
-    module_respond_object (r->all->conf.h, r->msg, metrics_report_new (survey_metrics (r->survey)));
+        metrics_leave_out_zeros (reduction_metrics (r->survey));
+    module_respond_object (r->all->conf.h, r->msg, metrics_report_new (reduction_metrics (r->survey)));
     request_destroy (r);
 }
 
@@ -98,22 +98,22 @@ static void finish_if_over (struct request *r)
 static void child_cb (idt_future_t *f, void *arg)
 {
     struct upcall *up = arg;
-    struct request *r = up->owner;
+    struct metrics_request *r = up->owner;
     json_t *report;
 
     if (idt_rpc_get_unpack (f, "o", &report) == 0)
-        survey_answered (r->survey, up->tag, report);
+        reduction_answered (r->survey, up->tag, report);
     else
-        survey_failed (r->survey, up->tag, errno);
+        reduction_failed (r->survey, up->tag, errno);
     upcall_destroy (up);
-    survey_turn (r->survey, now_ms ());
+    reduction_turn (r->survey, now_ms ());
     finish_if_over (r);
 }
 
 /* Whoever tells of itself too has the names of all, and others need not tell them where they add nothing. */
 static int ask_child (void *arg, uint32_t rank, double timeout_ms)
 {
-    struct request *r = arg;
+    struct metrics_request *r = arg;
     idt_future_t *f = idt_rpc_pack (r->all->conf.h, "metrics.get", rank, 0, "{s:I s:I s:O* s:b s:b s:b}", "rank",
                                     (json_int_t)rank, "timeout_ms", (json_int_t)timeout_ms + 1, "services", r->services,
                                     "states", r->states, "alone", r->alone, "brief", r->brief || r->is_root);
@@ -127,7 +127,7 @@ static int ask_child (void *arg, uint32_t rank, double timeout_ms)
 
 static const char *status_of (void *arg, uint32_t rank)
 {
-    struct request *r = arg;
+    struct metrics_request *r = arg;
     const char *status = overlay_child_status (r->all->conf.overlay, rank);
 
     return status && strcmp (status, "offline") == 0 ? status : "lost";
@@ -136,14 +136,14 @@ static const char *status_of (void *arg, uint32_t rank)
 /* A leaf has told its parent all that it could say. */
 static const char *known_of (void *arg, uint32_t rank)
 {
-    const struct request *r = arg;
+    const struct metrics_request *r = arg;
     bool asks = !r->services || json_array_size (r->services) > 0 || !r->states;
 
     return asks || topo_child_count (r->all->conf.topo, rank) > 0 ? NULL
                                                                   : overlay_child_status (r->all->conf.overlay, rank);
 }
 
-static const struct survey_ops survey_ops = { ask_child, status_of, known_of };
+static const struct reduction_ops reduction_ops = { ask_child, status_of, known_of };
 
 /* --- this rank ------------------------------------------------------------------------------------------ */
 
@@ -153,8 +153,8 @@ static const struct survey_ops survey_ops = { ask_child, status_of, known_of };
 static void module_cb (idt_future_t *f, void *arg)
 {
     struct upcall *up = arg;
-    struct request *r = up->owner;
-    struct metrics *m = survey_metrics (r->survey);
+    struct metrics_request *r = up->owner;
+    struct metrics *m = reduction_metrics (r->survey);
     const char *name = json_string_value (json_array_get (r->asked, up->tag));
     json_t *report;
 
@@ -173,7 +173,7 @@ static void module_cb (idt_future_t *f, void *arg)
 
 static void ask_module (const char *name, void *arg)
 {
-    struct request *r = arg;
+    struct metrics_request *r = arg;
     char topic[MAX_NAME + sizeof (".metrics")];
 
     if (json_array_append_new (r->asked, json_string (name)) < 0)
@@ -182,20 +182,20 @@ static void ask_module (const char *name, void *arg)
     struct upcall *up = upcall_create (&r->modules,
                                        idt_rpc_pack (r->all->conf.h, topic, r->all->conf.rank, 0, "{s:b s:b}", "states",
                                                      r->states, "brief", r->brief),
-                                       survey_left_ms (r->survey, now_ms ()), module_cb, r);
+                                       reduction_left_ms (r->survey, now_ms ()), module_cb, r);
     if (up)
         up->tag = (uint32_t)json_array_size (r->asked) - 1;
 }
 
-static void ask_this_rank (struct request *r)
+static void ask_this_rank (struct metrics_request *r)
 {
     const struct surveys_conf *conf = &r->all->conf;
     const json_t *name;
     size_t i;
 
-    metrics_put_rank (survey_metrics (r->survey), SURVEY_STATUS, overlay_status (conf->overlay), conf->rank);
+    metrics_put_rank (reduction_metrics (r->survey), REDUCTION_STATUS, overlay_status (conf->overlay), conf->rank);
     if (!r->states)
-        own_put (conf, survey_metrics (r->survey));
+        own_put (conf, reduction_metrics (r->survey));
     if (!r->services)
         modules_each_telling (conf->modules, r->brief, ask_module, r);
     json_array_foreach (r->services, i, name)
@@ -215,7 +215,7 @@ static bool are_services (const json_t *services)
     const json_t *name;
     size_t i;
 
-    if (!json_is_array (services) || json_array_size (services) > SURVEY_MAX_SERVICES)
+    if (!json_is_array (services) || json_array_size (services) > REDUCTION_MAX_SERVICES)
         return false;
     json_array_foreach ((json_t *)services, i, name) {
         const char *s = json_string_value (name);
@@ -233,10 +233,11 @@ static int check (const struct surveys *all, const idt_msg_t *msg, const struct 
 
     if (w->rank < 0 || w->rank >= topo->size)
         return errsetf (errp, EINVAL, "rank %jd: must be 0 to %u", (intmax_t)w->rank, topo->size - 1);
-    if (w->timeout_ms < 1 || w->timeout_ms > SURVEY_MAX_MS)
-        return errsetf (errp, EPROTO, "timeout_ms %jd: must be 1 to %d", (intmax_t)w->timeout_ms, SURVEY_MAX_MS);
+    if (w->timeout_ms < 1 || w->timeout_ms > REDUCTION_MAX_MS)
+        return errsetf (errp, EPROTO, "timeout_ms %jd: must be 1 to %d", (intmax_t)w->timeout_ms, REDUCTION_MAX_MS);
     if (w->services && !are_services (w->services))
-        return errsetf (errp, EPROTO, "services must be an array of names of modules, %d at most", SURVEY_MAX_SERVICES);
+        return errsetf (errp, EPROTO, "services must be an array of names of modules, %d at most",
+                        REDUCTION_MAX_SERVICES);
     if (all->stopped)
         return errsetf (errp, EHOSTUNREACH, STOPPING);
     return 0;
@@ -245,7 +246,7 @@ static int check (const struct surveys *all, const idt_msg_t *msg, const struct 
 /* Its place in the quota is taken. */
 static void begin (struct surveys *all, const idt_msg_t *msg, const struct wants *w)
 {
-    struct request *r = request_create (all, msg);
+    struct metrics_request *r = request_create (all, msg);
 
     if (!r || !(r->asked = json_array ()))
         goto error;
@@ -254,19 +255,19 @@ static void begin (struct surveys *all, const idt_msg_t *msg, const struct wants
     r->alone = w->alone;
     r->brief = w->brief;
     r->is_root = w->rank == all->conf.rank;
-    const struct survey_conf conf = {
+    const struct reduction_conf conf = {
         .topo = all->conf.topo,
         .own = all->conf.rank,
         .root = (uint32_t)w->rank,
         .alone = w->alone,
-        .ops = &survey_ops,
+        .ops = &reduction_ops,
         .arg = r,
     };
-    if (!(r->survey = survey_create (&conf, now_ms (), (double)w->timeout_ms)))
+    if (!(r->survey = reduction_create (&conf, now_ms (), (double)w->timeout_ms)))
         goto error;
     if (r->is_root)
         ask_this_rank (r);
-    survey_turn (r->survey, now_ms ());
+    reduction_turn (r->survey, now_ms ());
     finish_if_over (r);
     return;
 error:
@@ -321,7 +322,7 @@ struct surveys *surveys_create (const struct surveys_conf *conf)
 
 void surveys_stop (struct surveys *all)
 {
-    struct request *r;
+    struct metrics_request *r;
 
     if (!all)
         return;
@@ -335,7 +336,7 @@ void surveys_stop (struct surveys *all)
 /* By now nobody is there to whom an answer could go. */
 void surveys_destroy (struct surveys *all)
 {
-    struct request *r;
+    struct metrics_request *r;
 
     if (!all)
         return;

@@ -17,7 +17,7 @@
  * that answers {"quiet": true} has nothing that is not 0, and is not asked for a brief report again before it is given
  * another message.  One that does not answer in time is told in the set "silent_modules".
  *
- * The answer has each rank of the subtree once in the set "status" (survey.h).  Errors:
+ * The answer has each rank of the subtree once in the set "status" (reduction.h).  Errors:
  *   EINVAL  there is no such rank
  *   EAGAIN  too many of these are under way: QUOTA_SURVEYS
  */
@@ -32,8 +32,8 @@
 
 struct surveys;
 
-#define SURVEY_MAX_SERVICES 64 /* that a request names */
-#define SURVEY_MAX_MS 600000
+#define REDUCTION_MAX_SERVICES 64 /* that a request names */
+#define REDUCTION_MAX_MS 600000
 
 struct surveys_conf {
     idt_t *h; /* the broker's own */

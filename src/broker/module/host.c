@@ -38,7 +38,7 @@ static bool has_work (const struct module *m)
 {
     if (m->said.count > 0 || m->replies.count > 0)
         return true;
-    return m->asks && turns_waiting (m->asks)
+    return m->asks && drr_queue_waiting (m->asks)
            && (!m->in || __atomic_load_n (&m->inside, __ATOMIC_RELAXED) < MODULE_MAX_INSIDE);
 }
 
@@ -76,10 +76,10 @@ static int enqueue_ask (struct module *m, const idt_msg_t *msg)
     uint64_t key = asker_key (m->ms, idt_msg_route_oldest (msg));
     uint32_t cost = idt_msg_encode_size (msg) + ASK_OVERHEAD;
     uint64_t user = access_share (idt_msg_cred (msg));
-    int rc = turns_put_of (m->asks, user, key, (void *)msg, cost);
+    int rc = drr_queue_put_of (m->asks, user, key, (void *)msg, cost);
 
     if (rc < 0 && errno == EXFULL && router_is_disconnect (msg))
-        rc = turns_force (m->asks, user, key, (void *)msg, cost);
+        rc = drr_queue_force (m->asks, user, key, (void *)msg, cost);
     if (rc < 0)
         return -1;
     idt_msg_ref (msg);
@@ -106,15 +106,15 @@ void module_forget_messages (struct module *m)
     forget_fifo (&m->said);
     forget_fifo (&m->replies);
     if (m->asks)
-        turns_drain (m->asks, unref_ask, NULL);
-    turns_destroy (m->asks);
+        drr_queue_drain (m->asks, unref_ask, NULL);
+    drr_queue_destroy (m->asks);
     m->asks = NULL;
     module_check_active (m);
 }
 
 static void set_ready (struct module *m, const char *uuid, bool ready)
 {
-    turns_ready (m->asks, asker_key (m->ms, uuid), ready);
+    drr_queue_ready (m->asks, asker_key (m->ms, uuid), ready);
     module_check_active (m);
 }
 
@@ -171,7 +171,7 @@ static void step (struct module *m)
 {
     const idt_msg_t *said = fifo_pop (&m->said);
     const idt_msg_t *reply = said ? NULL : fifo_pop (&m->replies);
-    const idt_msg_t *ask = said || reply ? NULL : turns_next (m->asks);
+    const idt_msg_t *ask = said || reply ? NULL : drr_queue_next (m->asks);
 
     module_check_active (m);
     if (m->active) {
@@ -387,15 +387,15 @@ static const struct idt_transport thread_transport = {
 /* --- the shared thread ------------------------------------------------------------------------------- */
 
 /* A value that a module was lent, until it asks for the attribute again. */
-struct text {
-    struct text *next;
+struct error_text {
+    struct error_text *next;
     char *value;
     char name[];
 };
 
-static struct text *find_text (struct module *m, const char *name)
+static struct error_text *find_text (struct module *m, const char *name)
 {
-    struct text *t = m->texts;
+    struct error_text *t = m->texts;
     size_t size = strlen (name) + 1;
 
     while (t && strcmp (t->name, name) != 0)
@@ -410,7 +410,7 @@ static struct text *find_text (struct module *m, const char *name)
 
 void module_free_texts (struct module *m)
 {
-    struct text *t;
+    struct error_text *t;
 
     while ((t = m->texts)) {
         m->texts = t->next;
@@ -423,7 +423,7 @@ static const char *shared_attr_get (void *impl, const char *name)
 {
     struct module *m = impl;
     char *value = attr_read (m->attrs, name);
-    struct text *t = value ? find_text (m, name) : NULL;
+    struct error_text *t = value ? find_text (m, name) : NULL;
 
     if (!t) {
         free (value);
@@ -504,7 +504,7 @@ int module_make_handle (struct module *m)
 
     if (m->threaded)
         transport = m->shared ? &shared_transport : &thread_transport;
-    if (!(m->asks = turns_create (QUANTUM, MODULE_MAX_ASKS, MODULE_MAX_BYTES)))
+    if (!(m->asks = drr_queue_create (QUANTUM, MODULE_MAX_ASKS, MODULE_MAX_BYTES)))
         return -1;
     if (m->threaded && make_mailboxes (m) < 0)
         return -1;

@@ -64,7 +64,7 @@ int modules_load (struct modules *ms, const idt_msg_t *request, const char *path
 /* The name of a module that has not started yet; NULL: all run. */
 const char *modules_starting (struct modules *ms);
 
-enum modules_tale {
+enum module_report {
     MODULES_SOMETHING,
     MODULES_QUIET,   /* nothing that is not 0, and nothing else before it is given another message */
     MODULES_NOTHING, /* in its life */
@@ -74,7 +74,7 @@ enum modules_tale {
  * were loaded: 'each' asks it.  'brief': what is not 0.  / Note what came of that.
  */
 void modules_each_telling (struct modules *ms, bool brief, void (*each) (const char *name, void *arg), void *arg);
-void modules_told (struct modules *ms, const char *name, enum modules_tale tale);
+void modules_told (struct modules *ms, const char *name, enum module_report report);
 
 /* Whether there is a file to load a module of that name, or path, from. */
 bool modules_has_file (struct modules *ms, const char *path);

@@ -16,12 +16,12 @@
 #include <pthread.h>
 #include <sys/queue.h>
 
-#include "broker/route/absent.h"
+#include "broker/route/module_handover.h"
 #include "broker/module/module.h"
 #include "libidtree/transport.h"
 #include "libutil/queue/fifo.h"
 #include "broker/module/mailbox.h"
-#include "libutil/queue/turns.h"
+#include "libutil/queue/drr_queue.h"
 
 #define MODULE_MAX_ARGS 64
 #define MODULE_MAX_NAME 64
@@ -67,11 +67,11 @@ struct module {
     size_t left_size;
     double used; /* when it last sent or received, seconds */
     /* What waits: host.c tells the order. */
-    struct fifo said;    /* what it sent, inline */
-    struct fifo replies; /* answers and events to it, inline */
-    struct turns *asks;  /* requests to it, by askers */
-    int inside;          /* requests that the thread has; atomic */
-    bool active;         /* in the list of those with something to hand on */
+    struct fifo said;       /* what it sent, inline */
+    struct fifo replies;    /* answers and events to it, inline */
+    struct drr_queue *asks; /* requests to it, by askers */
+    int inside;             /* requests that the thread has; atomic */
+    bool active;            /* in the list of those with something to hand on */
     TAILQ_ENTRY (module) link;
     /* in a thread */
     struct mailbox *in; /* to the module */
@@ -83,8 +83,8 @@ struct module {
     idt_reactor_t *view;
     struct attrs *attrs; /* the broker's, to read */
     bool begun;
-    int result;         /* errno with which it ended; 0: well */
-    struct text *texts; /* values of attributes that it was lent */
+    int result;               /* errno with which it ended; 0: well */
+    struct error_text *texts; /* values of attributes that it was lent */
     enum module_status status;
     const idt_msg_t *loader;  /* request to load it, answered when it runs, or does not */
     const idt_msg_t *remover; /* request to unload it, answered when it is gone */

@@ -94,14 +94,14 @@ void modules_each_telling (struct modules *ms, bool brief, void (*each) (const c
 }
 
 /* It is quiet where it was given nothing but the question. */
-void modules_told (struct modules *ms, const char *name, enum modules_tale tale)
+void modules_told (struct modules *ms, const char *name, enum module_report report)
 {
     struct module *m = modules_find (ms, name);
 
     if (!m)
         return;
-    m->tells_nothing = m->tells_nothing || tale == MODULES_NOTHING;
-    m->quiet = tale == MODULES_QUIET && m->given == m->asked_at + 1;
+    m->tells_nothing = m->tells_nothing || report == MODULES_NOTHING;
+    m->quiet = report == MODULES_QUIET && m->given == m->asked_at + 1;
 }
 
 static const struct idt_handler_spec handlers[] = {

@@ -101,7 +101,7 @@ static bool goes_in_parts (const struct channel *ch, enum link_class c, const st
 /* Messages of a class that wait behind the one that is on its way. */
 static size_t count_waiting (const struct channel *ch, enum link_class c)
 {
-    return ch->turns[c] ? turns_count (ch->turns[c]) : ch->fifo[c].count;
+    return ch->turns[c] ? drr_queue_count (ch->turns[c]) : ch->fifo[c].count;
 }
 
 static size_t count_all (const struct channel *ch, enum link_class c)
@@ -119,7 +119,7 @@ static bool take_next (struct channel *ch, enum link_class c)
             idt_msg_ref (p->msg);
     }
     else
-        p->msg = ch->turns[c] ? turns_next (ch->turns[c]) : (idt_msg_t *)fifo_pop (&ch->fifo[c]);
+        p->msg = ch->turns[c] ? drr_queue_next (ch->turns[c]) : (idt_msg_t *)fifo_pop (&ch->fifo[c]);
     p->size = p->msg ? idt_msg_encode_size (p->msg) : 0;
     p->cost = p->msg ? cost_of (p->msg) : 0;
     return p->msg != NULL;
@@ -208,7 +208,7 @@ static int queue (struct channel *ch, enum link_class c, const idt_msg_t *msg)
 {
     uint64_t user = access_share (idt_msg_cred (msg));
 
-    if (ch->turns[c] ? turns_put_of (ch->turns[c], user, asker_of (msg), (void *)msg, cost_of (msg)) < 0
+    if (ch->turns[c] ? drr_queue_put_of (ch->turns[c], user, asker_of (msg), (void *)msg, cost_of (msg)) < 0
                      : fifo_push (&ch->fifo[c], msg) < 0)
         return -1;
     idt_msg_ref (msg);
@@ -346,8 +346,8 @@ int channel_init (struct channel *ch, const struct channel_ops *ops, void *arg, 
     ch->max_queue = max_queue;
     ch->window_bytes = window_bytes;
     ch->window_messages = window_messages;
-    ch->turns[CLASS_ASK] = turns_create (QUANTUM, CHANNEL_MAX_ASKS, CHANNEL_MAX_ASK_BYTES);
-    ch->turns[CLASS_ANSWER] = turns_create (QUANTUM, 0, 0); /* queue_answer () bounds them */
+    ch->turns[CLASS_ASK] = drr_queue_create (QUANTUM, CHANNEL_MAX_ASKS, CHANNEL_MAX_ASK_BYTES);
+    ch->turns[CLASS_ANSWER] = drr_queue_create (QUANTUM, 0, 0); /* queue_answer () bounds them */
     if (ch->turns[CLASS_ASK] && ch->turns[CLASS_ANSWER])
         return 0;
     channel_fini (ch);
@@ -358,7 +358,7 @@ void channel_fini (struct channel *ch)
 {
     channel_close (ch);
     for (enum link_class c = CLASS_CONTROL; c < CLASS_COUNT; c++) {
-        turns_destroy (ch->turns[c]);
+        drr_queue_destroy (ch->turns[c]);
         ch->turns[c] = NULL;
     }
 }
@@ -395,7 +395,7 @@ static void drop_queue (struct channel *ch, enum link_class c)
 {
     drop (&ch->fifo[c]);
     if (ch->turns[c])
-        turns_drain (ch->turns[c], free_message, NULL);
+        drr_queue_drain (ch->turns[c], free_message, NULL);
     channel_piece_clear (&ch->out[c]);
     ch->bytes[c] = 0;
     ch->errors = 0;
@@ -425,7 +425,7 @@ void channel_forget_events (struct channel *ch)
 bool channel_is_slow (const struct channel *ch, const idt_msg_t *ask)
 {
     return ch->bytes[CLASS_ANSWER] > ch->max_queue / 4
-           && turns_flow_count (ch->turns[CLASS_ANSWER], asker_of (ask)) > 0;
+           && drr_queue_flow_count (ch->turns[CLASS_ANSWER], asker_of (ask)) > 0;
 }
 
 struct channel_stats channel_stats (const struct channel *ch)

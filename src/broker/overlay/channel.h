@@ -21,7 +21,7 @@
 
 #include "broker/overlay/window.h"
 #include "libutil/queue/fifo.h"
-#include "libutil/queue/turns.h"
+#include "libutil/queue/drr_queue.h"
 
 #define CHANNEL_PART ((size_t)256 << 10)        /* bytes of a message that go in one frame */
 #define CHANNEL_MAX_MESSAGE ((size_t)128 << 20) /* bytes of a message between brokers */
@@ -68,11 +68,11 @@ struct channel {
     struct window window;
     uint64_t window_bytes;
     uint32_t window_messages;
-    size_t max_queue;                 /* bytes of answers that may wait, and of events */
-    struct fifo fifo[CLASS_COUNT];    /* control, events */
-    struct turns *turns[CLASS_COUNT]; /* asks; answers, too: nobody waits behind all that another one wants */
-    size_t bytes[CLASS_COUNT];        /* that wait, or are half sent */
-    size_t errors;                    /* among the answers */
+    size_t max_queue;                     /* bytes of answers that may wait, and of events */
+    struct fifo fifo[CLASS_COUNT];        /* control, events */
+    struct drr_queue *turns[CLASS_COUNT]; /* asks; answers, too: nobody waits behind all that another one wants */
+    size_t bytes[CLASS_COUNT];            /* that wait, or are half sent */
+    size_t errors;                        /* among the answers */
     struct piece out[CLASS_COUNT];
     struct piece in[CLASS_COUNT];
     const idt_msg_t *last; /* goes behind all else */

@@ -437,7 +437,7 @@ int children_bind (struct children *down, const char *endpoint, bool others, idt
         return errprintf (errp, "tbon.endpoint %s: %s", endpoint, zmq_strerror (errno));
     if (inside && !(down->inside = wire_listen_inside (conf, &wire_ops, down)))
         return errno == EEXIST ? errprintf (errp, "rank %u is in this process already", conf->rank)
-                               : errprintf (errp, "rank %u cannot listen inside of its process (tbon.inside %s): %s",
+                               : errprintf (errp, "rank %u cannot listen inside of its process (tbon.transport %s): %s",
                                             conf->rank, wire_kind_name (conf->kind), zmq_strerror (errno));
     return 0;
 }

@@ -22,7 +22,7 @@
 #define NONE UINT32_MAX
 #define KNOWERS 4 /* that are remembered: parent, and who stands in for it */
 
-struct entry {
+struct key_entry {
     struct control_key key;
     uint32_t next_rank, next_key; /* in its buckets */
     uint64_t change;
@@ -34,7 +34,7 @@ struct knower {
 };
 
 struct keyring {
-    struct entry *entries;
+    struct key_entry *entries;
     uint32_t *by_rank, *by_key; /* the first of each bucket */
     uint32_t count;
     uint32_t size;   /* a power of two, or 0 */
@@ -81,7 +81,7 @@ static uint32_t *bucket_of_key (const struct keyring *kr, const uint8_t key[CONT
     return &kr->by_key[x & (kr->size - 1)];
 }
 
-static struct entry *find_rank (const struct keyring *kr, uint32_t rank)
+static struct key_entry *find_rank (const struct keyring *kr, uint32_t rank)
 {
     for (uint32_t i = kr->size > 0 ? *bucket_of_rank (kr, rank) : NONE; i != NONE; i = kr->entries[i].next_rank)
         if (kr->entries[i].key.rank == rank)
@@ -127,7 +127,7 @@ static void link_all (struct keyring *kr)
 static bool grow (struct keyring *kr)
 {
     uint32_t size = kr->size > 0 ? kr->size * 2 : 64;
-    struct entry *entries = realloc (kr->entries, size * sizeof (entries[0]));
+    struct key_entry *entries = realloc (kr->entries, size * sizeof (entries[0]));
     uint32_t *by_rank = malloc (size * sizeof (by_rank[0])), *by_key = malloc (size * sizeof (by_key[0]));
 
     if (entries)
@@ -148,12 +148,12 @@ static bool grow (struct keyring *kr)
 
 static void add (struct keyring *kr, const struct control_key *key)
 {
-    kr->entries[kr->count] = (struct entry){ .key = *key, .change = ++kr->change };
+    kr->entries[kr->count] = (struct key_entry){ .key = *key, .change = ++kr->change };
     link_rank (kr, kr->count);
     link_key (kr, kr->count++);
 }
 
-static void replace (struct keyring *kr, struct entry *e, const struct control_key *key)
+static void replace (struct keyring *kr, struct key_entry *e, const struct control_key *key)
 {
     uint32_t i = (uint32_t)(e - kr->entries);
 
@@ -166,7 +166,7 @@ static void replace (struct keyring *kr, struct entry *e, const struct control_k
 /* A key is one rank's: who tells that it is another's, too, would lock that one out. */
 bool keyring_put (struct keyring *kr, const struct control_key *key)
 {
-    struct entry *e = find_rank (kr, key->rank);
+    struct key_entry *e = find_rank (kr, key->rank);
 
     if (keyring_find (kr, key->key) != TOPO_NONE)
         return false;

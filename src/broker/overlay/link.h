@@ -41,8 +41,8 @@ struct overlay {
     enum health told;                /* as the parent knows it: by our hello, or a beat */
     const struct bizcard *ancestors; /* parent first; borrowed */
     uint32_t nancestors;
-    struct address **addresses; /* of the ancestors */
-    struct parent *up;          /* of the root: there is nobody that it could join */
+    struct resolver **addresses; /* of the ancestors */
+    struct parent *up;           /* of the root: there is nobody that it could join */
     struct children *down;
     idt_watcher_t *heart;
     idt_watcher_t *retry; /* of wires that took nothing */

@@ -12,15 +12,15 @@
 
 #include "broker/base/msglist.h"
 #include "broker/overlay/link.h"
-#include "common/libzmqutil/address.h"
+#include "common/libzmqutil/resolver.h"
 #include "libidtree/json_build.h"
 #include "libutil/clock.h"
 #include "libutil/errprintf.h"
 
-#define HOP_SHOWN 8          /* characters of a UUID, as in the route that a ping is answered */
-#define HEARTBEAT 1.         /* seconds, at most: whoever lost time hears of it then */
-#define ADDRESS_WAIT_MS 1000 /* for the names of ancestors, at the start */
-#define HEARTBEAT_INSIDE 2.  /* where the parent is in this process, and has the same clocks */
+#define HOP_SHOWN 8           /* characters of a UUID, as in the route that a ping is answered */
+#define HEARTBEAT 1.          /* seconds, at most: whoever lost time hears of it then */
+#define RESOLVER_WAIT_MS 1000 /* for the names of ancestors, at the start */
+#define HEARTBEAT_INSIDE 2.   /* where the parent is in this process, and has the same clocks */
 
 /* --- the heart ------------------------------------------------------------------------------------- */
 
@@ -193,12 +193,12 @@ bool overlay_admit (const struct overlay *ov, const uint8_t key[ZAP_KEY_SIZE], c
 
 static int get_inside (struct overlay *ov, idt_error_t *errp)
 {
-    const char *value = attr_default (ov->conf.attrs, "tbon.inside", wire_kind_name (WIRE_MEMORY), errp);
+    const char *value = attr_default (ov->conf.attrs, "tbon.transport", wire_kind_name (WIRE_MEMORY), errp);
 
     if (!value)
         return -1;
     if (wire_kind_decode (value, &ov->wire.kind) < 0)
-        return errsetf (errp, EINVAL, "tbon.inside %s: must be memory, inproc or zmq", value);
+        return errsetf (errp, EINVAL, "tbon.transport %s: must be memory, inproc or zmq", value);
     return 0;
 }
 
@@ -269,10 +269,10 @@ error:
     return NULL;
 }
 
-static void drop_addresses (struct address **addresses, uint32_t count)
+static void drop_addresses (struct resolver **addresses, uint32_t count)
 {
     for (uint32_t i = 0; addresses && i < count; i++)
-        address_destroy (addresses[i]);
+        resolver_destroy (addresses[i]);
     free (addresses);
 }
 
@@ -303,23 +303,23 @@ int overlay_bind (struct overlay *ov, const char *endpoint, bool others, idt_err
  */
 static void find_ancestors (struct overlay *ov)
 {
-    struct address **addresses = calloc (ov->nancestors + 1, sizeof (addresses[0]));
+    struct resolver **addresses = calloc (ov->nancestors + 1, sizeof (addresses[0]));
 
     for (uint32_t i = 0; addresses && i < ov->nancestors; i++) {
-        if (!(addresses[i] = address_create ())) {
+        if (!(addresses[i] = resolver_create ())) {
             drop_addresses (addresses, i);
             return;
         }
-        address_resolve (addresses[i], ov->ancestors[i].endpoint, NULL);
+        resolver_resolve (addresses[i], ov->ancestors[i].endpoint, NULL);
     }
     if (addresses)
-        address_wait (addresses, ov->nancestors, ADDRESS_WAIT_MS);
+        resolver_wait (addresses, ov->nancestors, RESOLVER_WAIT_MS);
     ov->addresses = addresses;
 }
 
 const char *overlay_no_address (const struct overlay *ov, idt_error_t *errp)
 {
-    if (ov->nancestors == 0 || !ov->addresses || address_resolve (ov->addresses[0], ov->ancestors[0].endpoint, errp))
+    if (ov->nancestors == 0 || !ov->addresses || resolver_resolve (ov->addresses[0], ov->ancestors[0].endpoint, errp))
         return NULL;
     return errp->text;
 }

@@ -4,8 +4,9 @@
 /* overlay.h - the broker's place in the tree: its parent, its children (protocol.md section 7)
  *
  * A wire to the parent (parent), and others for the children (children): over ZeroMQ with CURVE always on, where only
- * the children's keys are let in, and inside of a process as tbon.inside says.  Who is taken in becomes a peer of the
- * router; who is gone is removed from it, at once when its connection closes, within tbon.timeout when it falls silent.
+ * the children's keys are let in, and inside of a process as tbon.transport says.  Who is taken in becomes a peer of
+ * the router; who is gone is removed from it, at once when its connection closes, within tbon.timeout when it falls
+ * silent.
  *
  * A broker whose parent is gone attaches to the nearest ancestor that lives, and returns when its parent does.  For
  * that the public keys of all descendants travel up, so that any ancestor knows whom it may let in; and an ancestor
@@ -63,7 +64,7 @@ struct overlay_ops {
     /* The parent says that this subtree shall stop. */
     void (*stop) (void *arg);
     /* The parent, which is gone now, says that its tree was the wrong instance's, and so is what it told us of that. */
-    void (*misled) (void *arg, const char *text);
+    void (*wrong_instance) (void *arg, const char *text);
     /* The disconnect message of one who had asked this service for a stream.  NULL: nobody else has such. */
     void (*unfollowed) (void *arg, const idt_msg_t *disconnect);
 };

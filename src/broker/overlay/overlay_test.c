@@ -253,7 +253,7 @@ static void node_init (struct node *n, struct world *w, uint32_t rank, const cha
     attr_give (n->attrs, "log-stderr-level", "0", NULL);
     attr_give (n->attrs, "tbon.timeout", w->timeout, NULL);
     attr_give (n->attrs, "tbon.hwm", hwm, NULL);
-    attr_give (n->attrs, "tbon.inside", wire_kind_name (w->kind), NULL);
+    attr_give (n->attrs, "tbon.transport", wire_kind_name (w->kind), NULL);
     conf.log = n->log = log_create (n->attrs, rank, &err);
     conf.router = n->router = router_create (rank, w->topo, 100000);
     conf.event = n->event = event_create (rank == 0, n->uuid, 16, &event_ops, n);

@@ -28,7 +28,7 @@
 #include "libutil/errprintf.h"
 #include "broker/base/uuid_key.h"
 #include "broker/overlay/parent_private.h"
-#include "common/libzmqutil/address.h"
+#include "common/libzmqutil/resolver.h"
 
 #define PATIENCE 4       /* attempts that the parent leaves unanswered before one that never joined tries others */
 #define FAILOVER_MS 400. /* for a hello, when there is another ancestor to try */
@@ -132,13 +132,13 @@ static void heartbeat_received (struct conn *c, const idt_msg_t *msg)
 static void disconnected (struct conn *c, const idt_msg_t *msg)
 {
     const struct overlay_conf *conf = &c->up->ov->conf;
-    bool misled = c->state == CONN_JOINED && idt_msg_control_status (msg) == STATE_REFUSED;
+    bool wrong_instance = c->state == CONN_JOINED && idt_msg_control_status (msg) == STATE_REFUSED;
     const char *why = idt_msg_string (msg);
 
     c->refused |= c->state == CONN_HELLO;
     conn_lose (c, c->state == CONN_LEAVING ? NULL : why);
-    if (misled && conf->ops->misled)
-        conf->ops->misled (conf->arg, why ? why : "");
+    if (wrong_instance && conf->ops->wrong_instance)
+        conf->ops->wrong_instance (conf->arg, why ? why : "");
 }
 
 static void control_received (void *arg, const idt_msg_t *msg)
@@ -222,7 +222,7 @@ static void closed (void *arg, struct wire *w, int line)
 static const struct wire_ops wire_ops = { .received = received, .closed = closed };
 
 /* NULL: it is a number, or of this host. */
-static struct address *address_of_target (const struct conn *c)
+static struct resolver *resolver_of_target (const struct conn *c)
 {
     return c->up->ov->addresses ? c->up->ov->addresses[c->target] : NULL;
 }
@@ -230,18 +230,18 @@ static struct address *address_of_target (const struct conn *c)
 /* NULL: the address of its host is not known yet. */
 static const char *endpoint_of (const struct conn *c)
 {
-    struct address *address = address_of_target (c);
+    struct resolver *address = resolver_of_target (c);
     const char *endpoint = conn_target (c)->endpoint;
 
-    return address ? address_resolve (address, endpoint, NULL) : endpoint;
+    return address ? resolver_resolve (address, endpoint, NULL) : endpoint;
 }
 
 /* It did not answer where it was looked for.  Returns whether its host has another address to try. */
 static bool look_elsewhere (const struct conn *c)
 {
-    struct address *address = address_of_target (c);
+    struct resolver *address = resolver_of_target (c);
 
-    return address && address_next (address);
+    return address && resolver_next (address);
 }
 
 static int open_connection (struct conn *c)
@@ -296,8 +296,8 @@ static bool may_climb (const struct parent *up)
 static double hello_ms (const struct parent *up)
 {
     bool hurries = may_climb (up) && up->used->target != up->served_at;
-    const struct address *address = address_of_target (up->used);
-    size_t count = address ? address_count (address) : 1;
+    const struct resolver *address = resolver_of_target (up->used);
+    size_t count = address ? resolver_count (address) : 1;
     double ms = up->ov->timeout * 1E3 / (count > 1 ? (double)count : 1);
 
     return hurries && ms > FAILOVER_MS ? FAILOVER_MS : ms;

@@ -309,8 +309,8 @@ bool router_is_disconnect (const idt_msg_t *msg)
     return idt_msg_has_flag (msg, IDT_MSGFLAG_NORESPONSE) && strcmp (topic + len, ".disconnect") == 0;
 }
 
-/* Remember which services a client or module asked, to tell them when it goes.  A service that took none of its requests
- * keeps nothing for it, so a client that connects, is refused and goes leaves nothing there.
+/* Remember which services a client or module asked, to tell them when it goes.  A service that took none of its
+ * requests keeps nothing for it, so a client that connects, is refused and goes leaves nothing there.
  */
 static void note_use (struct peer *from, const idt_msg_t *msg)
 {

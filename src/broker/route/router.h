@@ -12,8 +12,8 @@
  * 2. Requests that were passed on are remembered until they are answered; when the peer that they went to
  *    goes, each is answered with EHOSTUNREACH.
  * 3. The oldest route of a request tells at which client or module it entered the tree, whatever a client put there.
- * 4. When a client or module goes, each service that took a request of it gets SERVICE.disconnect; when a child goes, the
- *    services that still work for someone below it do.
+ * 4. When a client or module goes, each service that took a request of it gets SERVICE.disconnect; when a child goes,
+ *    the services that still work for someone below it do.
  * 5. What a broker's module sent (IDT_ROLE_BROKER) is for brokers: whoever serves in the name of a module that is not
  *    there, a client or a PEER_ABSENT, gets none of it.
  */
@@ -34,7 +34,7 @@ enum peer_kind {
     PEER_CLIENT,
     PEER_MODULE,
     PEER_BUILTIN, /* the broker's own services: answer at once or keep the request alive themselves */
-    PEER_ABSENT,  /* stands in for a module that is not there now: as PEER_BUILTIN (absent.h) */
+    PEER_ABSENT,  /* stands in for a module that is not there now: as PEER_BUILTIN (module_handover.h) */
     PEER_CHILD,
     PEER_PARENT,
 };

@@ -16,8 +16,8 @@
 
 #include "libutil/errprintf.h"
 #include "broker/route/rpc_track.h"
-#include "libutil/queue/account.h"
-#include "libutil/queue/spare.h"
+#include "libutil/queue/budget.h"
+#include "libutil/queue/freelist.h"
 #include "broker/base/uuid_key.h"
 
 #define MIN_BUCKETS 16
@@ -41,7 +41,7 @@ struct table {
 struct asker {
     struct link link;
     char uuid[IDT_MSG_UUID_LEN];
-    struct account account;
+    struct budget account;
     struct rpc_track_list entries;
 };
 
@@ -63,10 +63,10 @@ struct rpc_track_entry {
 struct rpc_track {
     struct table entries;
     struct table askers;
-    struct account_pool pool;
-    struct spare spare_askers;
-    struct spare spare_entries; /* ENTRY_SIZE bytes each: what is longer is not kept */
-    uint64_t seed;              /* nobody outside can tell what falls into one bucket */
+    struct budget_pool pool;
+    struct freelist spare_askers;
+    struct freelist spare_entries; /* ENTRY_SIZE bytes each: what is longer is not kept */
+    uint64_t seed;                 /* nobody outside can tell what falls into one bucket */
 };
 
 /* --- tables ------------------------------------------------------------------------------------ */
@@ -144,11 +144,11 @@ static struct asker *find_or_add_asker (struct rpc_track *p, const char *uuid, u
 {
     struct asker *a = find_asker (p, uuid, hash);
 
-    if (a || !(a = spare_get (&p->spare_askers)))
+    if (a || !(a = freelist_get (&p->spare_askers)))
         return a;
     *a = (struct asker){ .link.hash = hash };
     memcpy (a->uuid, uuid, sizeof (a->uuid));
-    account_init (&a->account, &p->pool, 0, 0, ACCOUNT_NEVER);
+    budget_init (&a->account, &p->pool, 0, 0, BUDGET_NEVER);
     LIST_INIT (&a->entries);
     table_add (&p->askers, &a->link);
     return a;
@@ -159,7 +159,7 @@ static void forget_idle_asker (struct rpc_track *p, struct asker *a)
     if (!LIST_EMPTY (&a->entries))
         return;
     table_remove (&p->askers, &a->link);
-    spare_put (&p->spare_askers, a);
+    freelist_put (&p->spare_askers, a);
 }
 
 /* --- entries ------------------------------------------------------------------------------------- */
@@ -174,7 +174,7 @@ static struct rpc_track_entry *entry_create (struct rpc_track *p, const idt_msg_
     unsigned routes = idt_msg_route_count (request);
     size_t topic_len = strlen (idt_msg_topic (request));
     size_t size = sizeof (struct rpc_track_entry) + routes * IDT_MSG_UUID_LEN + topic_len + 1;
-    struct rpc_track_entry *e = size <= ENTRY_SIZE ? spare_get (&p->spare_entries) : malloc (size);
+    struct rpc_track_entry *e = size <= ENTRY_SIZE ? freelist_get (&p->spare_entries) : malloc (size);
     char *s;
 
     if (!e)
@@ -195,7 +195,7 @@ static struct rpc_track_entry *entry_create (struct rpc_track *p, const idt_msg_
 static void entry_free (struct rpc_track *p, struct rpc_track_entry *e)
 {
     if (e && entry_size (e) <= ENTRY_SIZE)
-        spare_put (&p->spare_entries, e);
+        freelist_put (&p->spare_entries, e);
     else
         free (e);
 }
@@ -246,7 +246,7 @@ static void unlink_entry (struct rpc_track *p, struct rpc_track_entry *e)
     LIST_REMOVE (e, in_asker);
     LIST_REMOVE (e, in_asked);
     LIST_REMOVE (e, in_owes);
-    account_release (&e->asker->account, 1, entry_size (e), 0);
+    budget_release (&e->asker->account, 1, entry_size (e), 0);
     forget_idle_asker (p, e->asker);
 }
 
@@ -282,7 +282,7 @@ int rpc_track_add (struct rpc_track *p, const idt_msg_t *request, struct rpc_tra
 
     if (!a || !e)
         goto error;
-    if (account_charge (&a->account, entry_size (e), 0) == ACCOUNT_FULL) {
+    if (budget_charge (&a->account, entry_size (e), 0) == BUDGET_FULL) {
         errnum = EXFULL;
         goto error;
     }
@@ -388,8 +388,8 @@ struct rpc_track *rpc_track_create (size_t max)
         rpc_track_destroy (p);
         return errset_null (ENOMEM);
     }
-    spare_init (&p->spare_askers, sizeof (struct asker));
-    spare_init (&p->spare_entries, ENTRY_SIZE);
+    freelist_init (&p->spare_askers, sizeof (struct asker));
+    freelist_init (&p->spare_entries, ENTRY_SIZE);
     p->pool.max_items = max;
     p->pool.max_bytes = max * BYTES_PER_ENTRY + MIN_BYTES;
     if (getrandom (&p->seed, sizeof (p->seed), GRND_NONBLOCK) < 0)
@@ -414,8 +414,8 @@ void rpc_track_destroy (struct rpc_track *p)
         return;
     table_fini (&p->entries);
     table_fini (&p->askers);
-    spare_fini (&p->spare_askers);
-    spare_fini (&p->spare_entries);
+    freelist_fini (&p->spare_askers);
+    freelist_fini (&p->spare_entries);
     free (p);
 }
 

@@ -20,7 +20,7 @@
 #include <idtree/idtree.h>
 
 #include "broker/boot/method.h"
-#include "broker/crew.h"
+#include "broker/broker_group.h"
 #include "test/tap.h"
 
 #define WAIT_MS 30000 /* for an answer; far above what a busy machine needs */
@@ -38,7 +38,7 @@ static void *json_alloc (size_t size)
 
 struct run {
     struct process *process;
-    struct crew *crew;
+    struct broker_group *crew;
     struct attrs *attrs;
     pthread_t thread;
     char dir[64];
@@ -50,7 +50,7 @@ static void *run_main (void *arg)
     struct run *run = arg;
 
     process_run (run->process);
-    crew_destroy (run->crew);
+    broker_group_destroy (run->crew);
     process_destroy (run->process);
     attrs_destroy (run->attrs);
     return NULL;
@@ -58,10 +58,10 @@ static void *run_main (void *arg)
 
 static void run_start (struct run *run)
 {
-    struct crew_conf conf = { .attrs = attrs_create (),
-                              .boot = { .method = &boot_single, .size = 1 },
-                              .tmpdir = "/tmp",
-                              .module_path = BUILDDIR "/src/modules/.libs" };
+    struct broker_group_conf conf = { .attrs = attrs_create (),
+                                      .boot = { .method = &boot_single, .size = 1 },
+                                      .tmpdir = "/tmp",
+                                      .module_path = BUILDDIR "/src/modules/.libs" };
     idt_error_t err;
 
     run->attrs = conf.attrs;
@@ -71,8 +71,8 @@ static void run_start (struct run *run)
     snprintf (run->uri, sizeof (run->uri), "local://%s/local-0", run->dir);
     attr_give (conf.attrs, "rundir", run->dir, NULL);
     attr_give (conf.attrs, "log-stderr-level", "0", NULL);
-    if (!(conf.process = run->process = process_create (&err)) || !(run->crew = crew_create (&conf))
-        || crew_start (run->crew, &err) < 0)
+    if (!(conf.process = run->process = process_create (&err)) || !(run->crew = broker_group_create (&conf))
+        || broker_group_start (run->crew, &err) < 0)
         bail_out (err.text);
     if (pthread_create (&run->thread, NULL, run_main, run) != 0)
         bail_out ("no thread");

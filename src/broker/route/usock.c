@@ -141,7 +141,7 @@ static int get_limits (struct usock *l, struct attrs *attrs, idt_error_t *errp)
         || attr_size (attrs, "local.output-pool", "512M", MIN_SIZE, MAX_SIZE, &l->output_pool, errp) < 0
         || attr_u32 (attrs, "local.max-clients", "4096", 1, 1000000, &l->max_clients, errp) < 0
         || attr_u32 (attrs, "local.max-unanswered", "1024", 1, 1000000, &l->max_asks, errp) < 0
-        || attr_seconds (attrs, "local.patience", "1s", 0.001, 3600, &patience, errp) < 0
+        || attr_seconds (attrs, "local.stall-timeout", "1s", 0.001, 3600, &patience, errp) < 0
         || attr_seconds (attrs, "local.frame-time", "10s", 0.001, 3600, &frame_time, errp) < 0)
         return -1;
     l->patience_us = patience * 1E6;
@@ -223,7 +223,7 @@ struct usock *usock_create (struct usocks *all, idt_reactor_t *r, const char *pa
     l->log = log;
     l->ops = ops;
     l->arg = arg;
-    if (get_limits (l, attrs, errp) < 0 || admit_init (&l->admit, attrs, errp) < 0
+    if (get_limits (l, attrs, errp) < 0 || authz_init (&l->admit, attrs, errp) < 0
         || usock_listen (l, path, attrs, errp) < 0)
         goto error;
     check_most (l);

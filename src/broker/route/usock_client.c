@@ -127,7 +127,7 @@ static int put (struct client *c, const idt_msg_t *msg)
     }
     size = msg_stream_queued (c->stream) - before;
     count_output (c, size, 0);
-    if (account_charge (&c->out, size, usock_now_us ()) == ACCOUNT_WAIT)
+    if (budget_charge (&c->out, size, usock_now_us ()) == BUDGET_WAIT)
         check (c);
     client_dirty (c);
     return 0;
@@ -159,7 +159,7 @@ static void note_answer (struct client *c, const idt_msg_t *msg)
 {
     if (c->asks.items == 0 || (idt_msg_has_flag (msg, IDT_MSGFLAG_STREAMING) && idt_msg_errnum (msg) == 0))
         return;
-    if (account_release (&c->asks, 1, c->asks.bytes / c->asks.items, usock_now_us ()))
+    if (budget_release (&c->asks, 1, c->asks.bytes / c->asks.items, usock_now_us ()))
         check (c);
 }
 
@@ -192,7 +192,7 @@ void client_flush (struct client *c)
     taken = before - msg_stream_queued (c->stream);
     count_output (c, 0, taken);
     c->want_write = rc > 0;
-    if (taken > 0 && account_release (&c->out, 0, taken, usock_now_us ()))
+    if (taken > 0 && budget_release (&c->out, 0, taken, usock_now_us ()))
         check (c);
     watch (c);
 }
@@ -248,7 +248,7 @@ static void client_message (struct client *c, idt_msg_t *msg)
     c->heard = true;
     stamp (c, msg);
     if (is_ask (msg))
-        account_charge (&c->asks, idt_msg_encode_size (msg), usock_now_us ());
+        budget_charge (&c->asks, idt_msg_encode_size (msg), usock_now_us ());
     l->ops->message (l->arg, &c->peer, msg);
     if (!may_read (c))
         check (c);
@@ -391,11 +391,11 @@ static void check_speed (struct client *c, uint64_t now_us)
 /* The valve does not open for one that reads nothing and has all that may wait for it. */
 static void open_out (struct client *c, uint64_t now_us)
 {
-    if (now_us < account_patience (&c->out))
+    if (now_us < budget_patience (&c->out))
         return;
     if (msg_stream_queued (c->stream) + SOFT_QUEUE / 2 > c->local->max_queue || over_limit (c, 0))
         client_break (c, ENOBUFS, "it does not read its answers (local.max-queue)");
-    else if (account_open (&c->out, now_us))
+    else if (budget_open (&c->out, now_us))
         check (c);
 }
 
@@ -407,7 +407,7 @@ bool client_tick (struct client *c, uint64_t now_us)
         c->held_us = c->held_us ? c->held_us : now_us;
         repeat_held (c, now_us);
     }
-    if (account_open (&c->asks, now_us))
+    if (budget_open (&c->asks, now_us))
         check (c);
     open_out (c, now_us);
     if (c->stalled) {
@@ -527,8 +527,8 @@ struct client *client_create (struct usock *l, int fd, struct idt_cred cred, str
     c->peer.busy = client_busy;
     c->peer.arg = c;
     c->events = IDT_POLLIN;
-    account_init (&c->asks, NULL, l->max_asks, MAX_ASKED, l->patience_us);
-    account_init (&c->out, NULL, 0, SOFT_QUEUE, l->patience_us);
+    budget_init (&c->asks, NULL, l->max_asks, MAX_ASKED, l->patience_us);
+    budget_init (&c->out, NULL, 0, SOFT_QUEUE, l->patience_us);
     c->stream = stream ? stream : usock_stream (l, fd);
     if (join_user (c) < 0 || uuid_make (c->peer.uuid) < 0 || !c->stream
         || !(c->w = idt_fd_watcher_create (l->reactor, fd, IDT_POLLIN, client_cb, c))

@@ -5,7 +5,7 @@
  *
  * They are the process's, as is the loop that accepts: a rank that is stopped keeps nobody from the others.  That of
  * the first rank stays when that one ends, for those that have none.  Where a process has ever had one rank alone a
- * connection is that one's client at once; else it is a caller (usock_caller.c).
+ * connection is that one's client at once; else it is a caller (usock_handshake.c).
  */
 #include "config.h"
 
@@ -58,7 +58,7 @@ static gid_t *peer_groups (int fd, gid_t first, size_t *n)
 }
 
 /* Returns 0 and the credentials, or the errno to refuse with. */
-static int authenticate (const struct admit *admit, int fd, struct idt_cred *cred)
+static int authenticate (const struct authz *admit, int fd, struct idt_cred *cred)
 {
     struct ucred uc;
     socklen_t len = sizeof (uc);
@@ -68,7 +68,7 @@ static int authenticate (const struct admit *admit, int fd, struct idt_cred *cre
 
     if (getsockopt (fd, SOL_SOCKET, SO_PEERCRED, &uc, &len) < 0 || !(gid = peer_groups (fd, uc.gid, &n)))
         return errno;
-    errnum = admit_user (admit, uc.uid, gid, n, cred) < 0 ? errno : 0;
+    errnum = authz_user (admit, uc.uid, gid, n, cred) < 0 ? errno : 0;
     cred->userid = uc.uid;
     free (gid);
     return errnum;
@@ -188,11 +188,11 @@ static int cannot_give (const char *path, gid_t group, idt_error_t *errp)
 }
 
 /* Nobody else reaches it before those may who are let in. */
-static int open_to (const struct admit *admit, const char *path, idt_error_t *errp)
+static int open_to (const struct authz *admit, const char *path, idt_error_t *errp)
 {
     if (admit->has_group && chown (path, (uid_t)-1, admit->group) < 0)
         return cannot_give (path, admit->group, errp);
-    if (chmod (path, admit_socket_mode (admit)) < 0)
+    if (chmod (path, authz_socket_mode (admit)) < 0)
         return errprintf (errp, "%s: %s", path, strerror (errno));
     return 0;
 }
@@ -288,7 +288,7 @@ static void door_close (struct door *d)
     errno = saved_errno;
 }
 
-static struct door *door_open (struct usocks *all, uint32_t rank, const char *path, const struct admit *admit,
+static struct door *door_open (struct usocks *all, uint32_t rank, const char *path, const struct authz *admit,
                                idt_error_t *errp)
 {
     struct door *d = calloc (1, sizeof (*d));

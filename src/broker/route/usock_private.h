@@ -5,7 +5,7 @@
  *
  *   usock.c         who has a turn, limits, the end
  *   usock_listen.c  sockets, accept
- *   usock_caller.c   which rank a client means
+ *   usock_handshake.c   which rank a client means
  *   usock_client.c  one client: what it sends and gets, when it is not read
  */
 #ifndef BROKER_USOCK_PRIVATE_H
@@ -15,10 +15,10 @@
 
 #include <czmq.h>
 
-#include "broker/route/admit.h"
+#include "broker/route/authz.h"
 #include "broker/route/usock.h"
 #include "libmsg/stream.h"
-#include "libutil/queue/account.h"
+#include "libutil/queue/budget.h"
 #include "libutil/clock.h"
 #include "libutil/listener.h"
 
@@ -46,8 +46,8 @@ struct client {
     int events; /* that 'w' waits for */
     /* Why it is not read: these wait; or a service has no room for 'held'; or the pool has none for its long message.
      */
-    struct account asks;
-    struct account out;
+    struct budget asks;
+    struct budget out;
     idt_msg_t *first; /* what it said before it came here */
     idt_msg_t *held;
     uint64_t held_us; /* since when */
@@ -112,7 +112,7 @@ struct usock {
     idt_reactor_t *reactor;
     struct router *router;
     struct log *log;
-    struct admit admit; /* who is let in */
+    struct authz admit; /* who is let in */
     const struct usock_ops *ops;
     void *arg;
     struct door *door;   /* its own, unless that is the process's; NULL: it has none */

@@ -158,7 +158,7 @@ static struct usock *listen_at (struct server *s, const char *path, idt_error_t 
     attr_give (attrs, "local.max-message", "128k", NULL);
     attr_give (attrs, "local.max-queue", "1M", NULL);
     attr_give (attrs, "local.max-clients", "40", NULL);
-    attr_give (attrs, "local.patience", s->shares ? "1h" : "20ms", NULL);
+    attr_give (attrs, "local.stall-timeout", s->shares ? "1h" : "20ms", NULL);
     attr_give (attrs, "local.frame-time", s->shares ? "1h" : "20ms", NULL);
     attr_give (attrs, "local.input-pool", s->shares ? "1M" : "100k", NULL);
     attr_give (attrs, "local.output-pool", s->shares ? "2M" : "512M", NULL);
@@ -454,7 +454,7 @@ static void test_fairness (void)
     ok (s.requests == 1024 + 1, "it is not read any more when local.max-unanswered are under way");
     ok (is_served (&modest, &s), "... while others are");
     wait_until (s.requests == 3002) turn_slowly (&s);
-    ok (s.requests == 3002, "if nothing moves it is read on after local.patience, for somebody may wait for that");
+    ok (s.requests == 3002, "if nothing moves it is read on after local.stall-timeout, for somebody may wait for that");
     end_close (&greedy, &s);
     ok (router_stats (s.router).pending == 0, "its end leaves no request behind");
     end_close (&modest, &s);

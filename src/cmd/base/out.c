@@ -63,7 +63,7 @@ static size_t print_safe (FILE *f, const char *s, size_t len)
 
 /* --- formats ------------------------------------------------------------------------------------ */
 
-struct spec {
+struct out_spec {
     const char *flags; /* borrowed from the format */
     int nflags;
     int width;
@@ -86,9 +86,9 @@ static int read_number (const char **p, va_list *ap)
 }
 
 /* What stands behind a %. */
-static struct spec read_spec (const char **p, va_list *ap)
+static struct out_spec read_spec (const char **p, va_list *ap)
 {
-    struct spec s = { .flags = *p, .precision = -1 };
+    struct out_spec s = { .flags = *p, .precision = -1 };
 
     s.nflags = (int)strspn (*p, "-+ #0");
     *p += s.nflags;
@@ -110,12 +110,12 @@ static struct spec read_spec (const char **p, va_list *ap)
     return s;
 }
 
-static bool is_left (const struct spec *s)
+static bool is_left (const struct out_spec *s)
 {
     return s->width < 0 || memchr (s->flags, '-', (size_t)s->nflags);
 }
 
-static void put_text (FILE *f, const struct spec *s, const char *text)
+static void put_text (FILE *f, const struct out_spec *s, const char *text)
 {
     if (!text)
         text = "(null)";
@@ -148,7 +148,7 @@ static uintmax_t take_unsigned (char size, va_list *ap)
 }
 
 /* The same format for one number, which snprintf () understands. */
-static void write_spec (const struct spec *s, const char *size, char buf[SPEC_MAX])
+static void write_spec (const struct out_spec *s, const char *size, char buf[SPEC_MAX])
 {
     int n = snprintf (buf, SPEC_MAX, "%%%.*s%d", s->nflags, s->flags, s->width);
 
@@ -161,7 +161,7 @@ static void write_spec (const struct spec *s, const char *size, char buf[SPEC_MA
 
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
-static void put_number (FILE *f, const struct spec *s, va_list *ap)
+static void put_number (FILE *f, const struct out_spec *s, va_list *ap)
 {
     bool is_real = strchr ("fge", s->type) != NULL;
     char spec[SPEC_MAX], text[NUMBER_MAX];
@@ -177,7 +177,7 @@ static void put_number (FILE *f, const struct spec *s, va_list *ap)
 }
 #pragma GCC diagnostic pop
 
-static void put (FILE *f, const struct spec *s, va_list *ap)
+static void put (FILE *f, const struct out_spec *s, va_list *ap)
 {
     char letter[2] = { '\0', '\0' };
 
@@ -205,7 +205,7 @@ static void put_all (FILE *f, const char *fmt, va_list ap)
         fmt += n;
         if (*fmt) {
             fmt++;
-            struct spec s = read_spec (&fmt, &args);
+            struct out_spec s = read_spec (&fmt, &args);
             put (f, &s, &args);
         }
     }

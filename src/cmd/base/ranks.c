@@ -57,12 +57,12 @@ void ranks_fini (struct ranks *r)
 
 /* --- questions ------------------------------------------------------------------------------------ */
 
-struct asked {
+struct asked_rank {
     idt_future_t *f;
     uint64_t at_ms;
 };
 
-static void ask (struct cmd *cmd, struct asked *a, const char *topic, json_t *request, uint32_t rank)
+static void ask (struct cmd *cmd, struct asked_rank *a, const char *topic, json_t *request, uint32_t rank)
 {
     a->at_ms = clock_ms (CLOCK_MONOTONIC);
     if (!(a->f = ask_send (cmd, topic, rank, json_incref (request))))
@@ -71,13 +71,13 @@ static void ask (struct cmd *cmd, struct asked *a, const char *topic, json_t *re
 
 void ranks_ask (struct cmd *cmd, const struct ranks *r, const char *topic, json_t *request, ranks_f take, void *arg)
 {
-    struct asked window[WINDOW];
+    struct asked_rank window[WINDOW];
     size_t sent = 0;
 
     for (size_t i = 0; i < r->n; i++) {
         for (; sent < r->n && sent < i + WINDOW; sent++)
             ask (cmd, &window[sent % WINDOW], topic, request, r->rank[sent]);
-        struct asked *a = &window[i % WINDOW];
+        struct asked_rank *a = &window[i % WINDOW];
         take (r->rank[i], idt_future_wait (a->f, ask_left_ms (cmd, a->at_ms)) == 0 ? a->f : NULL, arg);
         idt_future_destroy (a->f);
     }

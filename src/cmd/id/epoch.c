@@ -19,7 +19,7 @@
 
 #define TIMEOUT_MS 5000
 
-static void ask (idt_t *h, const char *uri, struct epoch *epoch)
+static void ask (idt_t *h, const char *uri, struct id_epoch *epoch)
 {
     idt_future_t *f = idt_rpc (h, "fluid.info", "{}", IDT_NODEID_ANY, 0);
     json_int_t ranks = 0;
@@ -58,7 +58,7 @@ static int get_number (const json_t *o, const char *key, double *value)
     return 0;
 }
 
-static void find_in_instance (struct epoch *epoch, struct cmd *cmd)
+static void find_in_instance (struct id_epoch *epoch, struct cmd *cmd)
 {
     if (cmd_try_connect (cmd, &epoch->why)) {
         ask (cmd->h, idt_get_uri (cmd->h), epoch);
@@ -69,7 +69,7 @@ static void find_in_instance (struct epoch *epoch, struct cmd *cmd)
     }
 }
 
-void epoch_find (struct epoch *epoch, struct cmd *cmd, const char *s)
+void epoch_find (struct id_epoch *epoch, struct cmd *cmd, const char *s)
 {
     memset (epoch, 0, sizeof (*epoch));
     epoch->ms = -1;
@@ -79,19 +79,19 @@ void epoch_find (struct epoch *epoch, struct cmd *cmd, const char *s)
         find_in_instance (epoch, cmd);
 }
 
-uint32_t epoch_rank (const struct epoch *epoch, uint32_t generator)
+uint32_t epoch_rank (const struct id_epoch *epoch, uint32_t generator)
 {
     return epoch->ranks > 0 ? generator % epoch->ranks : generator;
 }
 
-void epoch_fini (struct epoch *epoch)
+void epoch_fini (struct id_epoch *epoch)
 {
     for (size_t i = 0; i <= FLUID_GENERATOR_MAX; i++)
         free (epoch->borrowers[i]);
 }
 
 /* Ask a rank, once. */
-static void know (struct epoch *epoch, uint32_t rank)
+static void know (struct id_epoch *epoch, uint32_t rank)
 {
     if (!epoch->h || epoch->skew_ms[rank] != 0)
         return;
@@ -107,7 +107,7 @@ static void know (struct epoch *epoch, uint32_t rank)
     json_decref (o);
 }
 
-const char *epoch_borrowers (struct epoch *epoch, uint32_t generator)
+const char *epoch_borrowers (struct id_epoch *epoch, uint32_t generator)
 {
     uint32_t rank = epoch_rank (epoch, generator);
 
@@ -115,7 +115,7 @@ const char *epoch_borrowers (struct epoch *epoch, uint32_t generator)
     return rank == generator ? epoch->borrowers[rank] : NULL; /* lanes are not lent */
 }
 
-double epoch_error_ms (struct epoch *epoch, uint32_t generator)
+double epoch_error_ms (struct id_epoch *epoch, uint32_t generator)
 {
     uint32_t rank = epoch_rank (epoch, generator);
     const double *skew_ms = &epoch->skew_ms[rank];

@@ -32,7 +32,7 @@
 #define COUNT_MAX UINT64_C (1000000000000)
 #define OUTPUT_BUFFER (256 * 1024) /* bytes */
 
-struct piece {
+struct id_request {
     idt_future_t *f;
     uint32_t n;
 };
@@ -124,15 +124,15 @@ static idt_future_t *ask_others (struct new *new, uint32_t n)
 }
 
 /* Send the request of one more piece of the 'left' ids that were not asked for yet. */
-static struct piece ask (struct new *new, uint64_t left)
+static struct id_request ask (struct new *new, uint64_t left)
 {
-    struct piece p = { .n = left < IDT_FLUID_MAX_COUNT ? left : IDT_FLUID_MAX_COUNT };
+    struct id_request p = { .n = left < IDT_FLUID_MAX_COUNT ? left : IDT_FLUID_MAX_COUNT };
 
     p.f = (new->fluid ? ask_fluids : ask_others) (new, p.n);
     return p;
 }
 
-static void take_fluids (struct new *new, struct piece *p, const char *what)
+static void take_fluids (struct new *new, struct id_request *p, const char *what)
 {
     if (idt_fluid_generate_get (p->f, p->n, new->fluids) < 0)
         cmd_die (new->o.cmd, "%s: %s", what, strerror (errno));
@@ -143,7 +143,7 @@ static void take_fluids (struct new *new, struct piece *p, const char *what)
     }
 }
 
-static void take_others (struct new *new, struct piece *p, const char *what)
+static void take_others (struct new *new, struct id_request *p, const char *what)
 {
     json_t *ids;
 
@@ -162,7 +162,7 @@ static void take_others (struct new *new, struct piece *p, const char *what)
     }
 }
 
-static void take (struct new *new, struct piece *p)
+static void take (struct new *new, struct id_request *p)
 {
     char what[64] = "the broker gave no ids";
 
@@ -175,7 +175,7 @@ static void take (struct new *new, struct piece *p)
 
 static void generate (struct new *new, uint64_t count)
 {
-    struct piece pieces[WINDOW];
+    struct id_request pieces[WINDOW];
     uint64_t asked = 0, taken = 0;
     unsigned head = 0, tail = 0;
 
@@ -184,7 +184,7 @@ static void generate (struct new *new, uint64_t count)
             pieces[head % WINDOW] = ask (new, count - asked);
             asked += pieces[head % WINDOW].n;
         }
-        struct piece *p = &pieces[tail++ % WINDOW];
+        struct id_request *p = &pieces[tail++ % WINDOW];
         take (new, p);
         taken += p->n;
     }

@@ -35,7 +35,7 @@ static int64_t date_of (const struct cmd *cmd, const char *option, const char *s
 
 static int64_t find_epoch (const struct range_options *o)
 {
-    struct epoch epoch;
+    struct id_epoch epoch;
 
     epoch_find (&epoch, o->cmd, o->epoch);
     if (epoch.ms < 0)

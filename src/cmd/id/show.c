@@ -26,7 +26,7 @@ struct show {
     struct idtext_reader reader;
     const char *epoch_option, *drift_option;
     int drift;
-    struct epoch epoch;
+    struct id_epoch epoch;
     int count;
 };
 

@@ -17,7 +17,7 @@
 #define CHUNK (256 * 1024)        /* bytes of a write */
 #define LINES_TOTAL_MAX 100000000 /* lines in memory: 24 bytes each, and their text */
 
-struct entry {
+struct sort_entry {
     struct ident id;
     uint8_t len_high; /* of the text: its length is at most LINES_MAX, 11 bits */
     uint8_t len_low;
@@ -27,14 +27,14 @@ struct entry {
 
 struct sort {
     struct idtext_reader reader;
-    struct entry *entries;
+    struct sort_entry *entries;
     size_t count, room;
     char *texts;
     size_t used, size;
     bool unique;
 };
 
-static size_t text_len (const struct entry *e)
+static size_t text_len (const struct sort_entry *e)
 {
     return (size_t)e->len_high << 8 | e->len_low;
 }
@@ -42,7 +42,7 @@ static size_t text_len (const struct entry *e)
 /* By id, then as they came. */
 static int compare (const void *a, const void *b)
 {
-    const struct entry *x = a, *y = b;
+    const struct sort_entry *x = a, *y = b;
     int order = ident_compare (&x->id, &y->id);
 
     return order != 0 ? order : x->text < y->text ? -1 : 1;
@@ -67,7 +67,7 @@ static void add (struct sort *sort, const struct ident *id, const char *s, size_
     sort->texts = grow (sort, sort->texts, &sort->size, sort->used + len + 1, 1);
     memcpy (sort->texts + sort->used, s, len);
     sort->texts[sort->used + len] = '\n';
-    sort->entries[sort->count++] = (struct entry){
+    sort->entries[sort->count++] = (struct sort_entry){
         .id = *id, .len_high = len >> 8, .len_low = len & 255, .text = sort->used
     };
     sort->used += len + 1;
@@ -94,7 +94,7 @@ static void take_cb (void *arg, uint64_t line, const char *s, size_t len)
 static void print (const struct sort *sort)
 {
     for (size_t i = 0; i < sort->count; i++) {
-        const struct entry *e = &sort->entries[i];
+        const struct sort_entry *e = &sort->entries[i];
 
         if (!sort->unique || i == 0 || ident_compare (&e->id, &e[-1].id) != 0)
             fwrite_unlocked (sort->texts + e->text, 1, text_len (e) + 1, stdout);

@@ -31,7 +31,7 @@ static void add_forms (json_t *o, const struct ident *id)
 /* When the id was made, as far as the instance's epoch is known. */
 static void add_date (json_t *o, const struct ident *id, struct cmd *cmd)
 {
-    struct epoch epoch;
+    struct id_epoch epoch;
     char date[DATE_SIZE];
 
     epoch_find (&epoch, cmd, NULL);

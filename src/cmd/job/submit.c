@@ -58,7 +58,7 @@ struct submit {
     json_t *request; /* but for the key */
     uint64_t total;
     uint32_t room;
-    struct window *window;
+    struct job_window *window;
     struct slot *slots;
     idt_watcher_t *timer;
     unsigned told;

@@ -18,7 +18,7 @@ enum state {
     STATE_FAILED,
 };
 
-struct window {
+struct job_window {
     uint64_t total;
     uint32_t room;
     uint64_t patience_ms;
@@ -36,10 +36,10 @@ struct window {
     unsigned char state[];
 };
 
-struct window *window_create (uint64_t total, uint32_t room, uint64_t patience_ms)
+struct job_window *window_create (uint64_t total, uint32_t room, uint64_t patience_ms)
 {
     assert (room > 0);
-    struct window *w = calloc (1, sizeof (*w) + room);
+    struct job_window *w = calloc (1, sizeof (*w) + room);
 
     if (!w)
         return NULL;
@@ -49,21 +49,21 @@ struct window *window_create (uint64_t total, uint32_t room, uint64_t patience_m
     return w;
 }
 
-void window_destroy (struct window *w)
+void window_destroy (struct job_window *w)
 {
     free (w);
 }
 
 /* --- sending ---------------------------------------------------------------------------------- */
 
-static bool may_send (const struct window *w)
+static bool may_send (const struct job_window *w)
 {
     return !w->stopped && w->flying < w->limit
            && (w->again > 0 || (w->fresh < w->total && w->fresh - w->taken < w->room));
 }
 
 /* The lowest of those that wait to be sent again: there is one. */
-static uint64_t find_again (struct window *w)
+static uint64_t find_again (struct job_window *w)
 {
     w->again_from = max_u64 (w->again_from, w->taken);
     while (w->state[w->again_from % w->room] != STATE_AGAIN)
@@ -71,7 +71,7 @@ static uint64_t find_again (struct window *w)
     return w->again_from;
 }
 
-bool window_next (struct window *w, uint64_t now_ms, uint64_t *number)
+bool window_next (struct job_window *w, uint64_t now_ms, uint64_t *number)
 {
     if (!may_send (w) || now_ms < w->pause_until)
         return false;
@@ -86,7 +86,7 @@ bool window_next (struct window *w, uint64_t now_ms, uint64_t *number)
     return true;
 }
 
-uint64_t window_due (const struct window *w)
+uint64_t window_due (const struct job_window *w)
 {
     return may_send (w) ? w->pause_until : UINT64_MAX;
 }
@@ -94,7 +94,7 @@ uint64_t window_due (const struct window *w)
 /* --- answers ---------------------------------------------------------------------------------- */
 
 /* Those that were under way together find the same fullness: one pause is for all of them. */
-static void begin_pause (struct window *w, uint64_t now_ms)
+static void begin_pause (struct job_window *w, uint64_t now_ms)
 {
     if (now_ms < w->pause_until)
         return;
@@ -103,7 +103,7 @@ static void begin_pause (struct window *w, uint64_t now_ms)
     w->limit = max_u64 (w->limit / 2, 1);
 }
 
-static bool is_over (struct window *w, uint64_t now_ms)
+static bool is_over (struct job_window *w, uint64_t now_ms)
 {
     if (!w->full) {
         w->full = true;
@@ -113,7 +113,7 @@ static bool is_over (struct window *w, uint64_t now_ms)
 }
 
 /* It grows by one in each round. */
-static void be_stored (struct window *w)
+static void be_stored (struct job_window *w)
 {
     w->stored++;
     w->full = false;
@@ -124,14 +124,14 @@ static void be_stored (struct window *w)
     }
 }
 
-static void be_again (struct window *w, uint64_t now_ms, uint64_t number)
+static void be_again (struct job_window *w, uint64_t now_ms, uint64_t number)
 {
     w->again_from = w->again > 0 ? min_u64 (w->again_from, number) : number;
     w->again++;
     begin_pause (w, now_ms);
 }
 
-enum window_fate window_answered (struct window *w, uint64_t now_ms, uint64_t number, enum window_fate fate)
+enum window_fate window_answered (struct job_window *w, uint64_t now_ms, uint64_t number, enum window_fate fate)
 {
     static const unsigned char states[] = {
         [WINDOW_STORED] = STATE_STORED,
@@ -155,7 +155,7 @@ enum window_fate window_answered (struct window *w, uint64_t now_ms, uint64_t nu
     return fate;
 }
 
-bool window_take (struct window *w, uint64_t *number, enum window_fate *fate)
+bool window_take (struct job_window *w, uint64_t *number, enum window_fate *fate)
 {
     while (w->taken < w->fresh) {
         enum state state = w->state[w->taken % w->room];
@@ -170,17 +170,17 @@ bool window_take (struct window *w, uint64_t *number, enum window_fate *fate)
     return false;
 }
 
-bool window_ended (const struct window *w)
+bool window_ended (const struct job_window *w)
 {
     return w->flying == 0 && (w->stopped || (w->again == 0 && w->fresh == w->total));
 }
 
-uint64_t window_stored (const struct window *w)
+uint64_t window_stored (const struct job_window *w)
 {
     return w->stored;
 }
 
-uint64_t window_failed (const struct window *w)
+uint64_t window_failed (const struct job_window *w)
 {
     return w->failed;
 }

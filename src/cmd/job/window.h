@@ -21,7 +21,7 @@
 #define WINDOW_PAUSE_MS 10
 #define WINDOW_PAUSE_MAX_MS 1000
 
-struct window;
+struct job_window;
 
 enum window_fate {
     WINDOW_STORED = 1,
@@ -30,26 +30,26 @@ enum window_fate {
 };
 
 /* 'total' submissions, at most 'room' (> 0) of them sent and not taken.  NULL with errno ENOMEM. */
-struct window *window_create (uint64_t total, uint32_t room, uint64_t patience_ms);
-void window_destroy (struct window *w); /* NULL is fine */
+struct job_window *window_create (uint64_t total, uint32_t room, uint64_t patience_ms);
+void window_destroy (struct job_window *w); /* NULL is fine */
 
 /* Whether one is to be sent now, and which. */
-bool window_next (struct window *w, uint64_t now_ms, uint64_t *number);
+bool window_next (struct job_window *w, uint64_t now_ms, uint64_t *number);
 
 /* When window_next () has one again without an answer before; UINT64_MAX: never. */
-uint64_t window_due (const struct window *w);
+uint64_t window_due (const struct job_window *w);
 
 /* The answer to one that is under way.  Returns its fate: WINDOW_FULL becomes WINDOW_FAILED when patience is over. */
-enum window_fate window_answered (struct window *w, uint64_t now_ms, uint64_t number, enum window_fate fate);
+enum window_fate window_answered (struct job_window *w, uint64_t now_ms, uint64_t number, enum window_fate fate);
 
 /* Take the next one whose fate is known.  Those that are not sent again after a failure are left out. */
-bool window_take (struct window *w, uint64_t *number, enum window_fate *fate);
+bool window_take (struct job_window *w, uint64_t *number, enum window_fate *fate);
 
 /* Whether all is over: nothing is under way, nor will be. */
-bool window_ended (const struct window *w);
+bool window_ended (const struct job_window *w);
 
 /* How many were stored / failed so far. */
-uint64_t window_stored (const struct window *w);
-uint64_t window_failed (const struct window *w);
+uint64_t window_stored (const struct job_window *w);
+uint64_t window_failed (const struct job_window *w);
 
 #endif /* CMD_JOB_WINDOW_H */

@@ -8,7 +8,7 @@
 #define NEVER UINT64_MAX
 
 /* Send all that may be sent now.  Returns how many, the last in '*number'. */
-static unsigned send_all (struct window *w, uint64_t now_ms, uint64_t *number)
+static unsigned send_all (struct job_window *w, uint64_t now_ms, uint64_t *number)
 {
     unsigned n = 0;
 
@@ -18,7 +18,7 @@ static unsigned send_all (struct window *w, uint64_t now_ms, uint64_t *number)
 }
 
 /* Take all that can be taken.  Returns how many, and the last in '*number'. */
-static unsigned take_all (struct window *w, uint64_t *number)
+static unsigned take_all (struct job_window *w, uint64_t *number)
 {
     enum window_fate fate;
     unsigned n = 0;
@@ -30,7 +30,7 @@ static unsigned take_all (struct window *w, uint64_t *number)
 
 static void test_order (void)
 {
-    struct window *w = window_create (5, 3, 1000);
+    struct job_window *w = window_create (5, 3, 1000);
     enum window_fate fate;
     uint64_t number = 99;
 
@@ -51,7 +51,7 @@ static void test_order (void)
 
 static void test_full (void)
 {
-    struct window *w = window_create (100, 8, 1000);
+    struct job_window *w = window_create (100, 8, 1000);
     uint64_t number, now_ms = 50;
 
     send_all (w, now_ms, &number);
@@ -75,7 +75,7 @@ static void test_full (void)
 
 static void test_patience (void)
 {
-    struct window *w = window_create (1, 8, 30000);
+    struct job_window *w = window_create (1, 8, 30000);
     enum window_fate fate = WINDOW_FULL;
     uint64_t number, now_ms = 7, longest_ms = 0;
     unsigned sent = 0;
@@ -99,7 +99,7 @@ static void test_patience (void)
 
 static void test_failure (void)
 {
-    struct window *w = window_create (100, 8, 1000);
+    struct job_window *w = window_create (100, 8, 1000);
     enum window_fate fate;
     uint64_t number;
 
@@ -121,7 +121,7 @@ static void test_failure (void)
 /* A broker that has room for 'room' at a time and stores one a millisecond. */
 static void test_all_come (uint32_t room, uint64_t total)
 {
-    struct window *w = window_create (total, 64, 1000);
+    struct job_window *w = window_create (total, 64, 1000);
     uint64_t queue[64], number, last = 0, now_ms = 0;
     unsigned waiting = 0, taken = 0, order = 0;
     enum window_fate fate;

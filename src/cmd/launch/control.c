@@ -29,7 +29,7 @@
 
 #define WRITE_TIMEOUT_S 2 /* for a client that does not read */
 
-struct client {
+struct control_client {
     struct control *ctl;
     int fd; /* -1: free */
     idt_watcher_t *w;
@@ -46,10 +46,10 @@ struct control {
     int fd;
     int spare; /* a descriptor that is given up to refuse who comes when there is no other; -1: none */
     idt_watcher_t *w;
-    struct client clients[CONTROL_CLIENTS_MAX];
+    struct control_client clients[CONTROL_CLIENTS_MAX];
 };
 
-static void drop (struct client *c)
+static void drop (struct control_client *c)
 {
     if (c->fd < 0)
         return;
@@ -62,7 +62,7 @@ static void drop (struct client *c)
 }
 
 /* Answer with 'o', which is stolen, and drop the client. */
-static void answer_new (struct client *c, json_t *o)
+static void answer_new (struct control_client *c, json_t *o)
 {
     struct timeval tv = { .tv_sec = WRITE_TIMEOUT_S };
     char *s = o ? json_dumps (o, JSON_COMPACT) : NULL;
@@ -82,14 +82,14 @@ static void answer_new (struct client *c, json_t *o)
     drop (c);
 }
 
-static void answer_error (struct client *c, const char *text)
+static void answer_error (struct control_client *c, const char *text)
 {
     answer_new (c, json_pack ("{s:s}", "error", text));
 }
 
 /* --- requests ------------------------------------------------------------------------------- */
 
-static void check (struct client *c)
+static void check (struct control_client *c)
 {
     idt_error_t error = { "" };
 
@@ -105,7 +105,7 @@ static void check (struct client *c)
     }
 }
 
-static void begin (struct client *c)
+static void begin (struct control_client *c)
 {
     struct control *ctl = c->ctl;
     idt_error_t error = { "" };
@@ -118,7 +118,7 @@ static void begin (struct client *c)
         check (c);
 }
 
-static void do_line (struct client *c)
+static void do_line (struct control_client *c)
 {
     json_error_t error;
 
@@ -136,7 +136,7 @@ static void do_line (struct client *c)
 
 static void client_cb (idt_watcher_t *w, int revents, void *arg)
 {
-    struct client *c = arg;
+    struct control_client *c = arg;
     char *newline;
     ssize_t n = read (c->fd, c->line + c->len, sizeof (c->line) - c->len);
 
@@ -155,7 +155,7 @@ static void client_cb (idt_watcher_t *w, int revents, void *arg)
         answer_error (c, "request too long");
 }
 
-static struct client *free_client (struct control *ctl)
+static struct control_client *free_client (struct control *ctl)
 {
     for (int i = 0; i < CONTROL_CLIENTS_MAX; i++)
         if (ctl->clients[i].fd < 0)
@@ -208,7 +208,7 @@ static void refuse_next (struct control *ctl)
 static void accept_cb (idt_watcher_t *w, int revents, void *arg)
 {
     struct control *ctl = arg;
-    struct client *c = free_client (ctl);
+    struct control_client *c = free_client (ctl);
     int fd = take_client (ctl);
     const char *why;
 

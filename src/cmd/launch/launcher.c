@@ -31,7 +31,7 @@
 #include <zmq.h>
 
 #include "cmd/base/out.h"
-#include "libkeeper/keeper.h"
+#include "libreaper/reaper.h"
 #include "broker/boot/traces.h"
 #include "cmd/launch/launcher_private.h"
 #include "libpmi/pmi_wire.h"
@@ -406,7 +406,7 @@ static void pmi_cb (idt_watcher_t *w, int revents, void *arg)
 /* Ranks that ended before were told one by one. */
 static void process_ended (struct launcher *l, int process, pid_t pid)
 {
-    const struct process *p = &l->procs.process[process];
+    const struct launched_process *p = &l->procs.process[process];
     int first = plan_rank (l->config->plan, process, 0);
     char who[128];
 
@@ -510,7 +510,7 @@ static int watch_signals (struct launcher *l)
 {
     sigset_t set;
 
-    keeper_signals (&set);
+    reaper_signals (&set);
     signal (SIGPIPE, SIG_IGN);
     signal (SIGTTOU, SIG_IGN); /* we are no foreground group, and write to the terminal */
     if ((l->signal_fd = signalfd (-1, &set, SFD_NONBLOCK | SFD_CLOEXEC)) < 0

@@ -29,7 +29,7 @@ struct launcher_config {
 
 /* Start the brokers, run the command, stop the brokers.  Returns the exit status: the command's;
  * 128 + N where signal N ended it or us; where the instance did not come up 1, or 2 if a broker says so of its options.
- * keeper_signals () must be blocked.  What is left in the directory is the caller's to remove.
+ * reaper_signals () must be blocked.  What is left in the directory is the caller's to remove.
  */
 int launcher_run (const struct launcher_config *config);
 

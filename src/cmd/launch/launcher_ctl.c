@@ -92,7 +92,7 @@ static const char *order_of (int signum)
 /* Whether the process of a rank takes orders; who gives one to another waits for ever. */
 static enum control_result check_listens (const struct launcher *l, int rank, idt_error_t *errp)
 {
-    const struct process *p = &l->procs.process[procs_process (&l->procs, rank)];
+    const struct launched_process *p = &l->procs.process[procs_process (&l->procs, rank)];
 
     if (p->listens)
         return CONTROL_DONE;
@@ -163,7 +163,7 @@ static enum control_result begin_cb (void *arg, const struct control_request *re
 static enum control_result check_cb (void *arg, const struct control_request *req, idt_error_t *errp)
 {
     struct launcher *l = arg;
-    const struct rank *p = &l->procs.rank[req->rank];
+    const struct launched_rank *p = &l->procs.rank[req->rank];
     const struct verb *v = find_verb (req->verb);
     char end[64];
 

@@ -55,7 +55,7 @@ static void world_init (struct world *w)
     w->other = plan_rank (w->plan, 1, 1);
     w->l.phase = PHASE_RUN;
     for (int i = 0; i < 2; i++)
-        w->l.procs.process[i] = (struct process){ .pid = 1000 + i, .pmi_fd = 1000 + i, .listens = true };
+        w->l.procs.process[i] = (struct launched_process){ .pid = 1000 + i, .pmi_fd = 1000 + i, .listens = true };
     for (int i = 0; i < RANKS; i++) {
         procs_set_starting (&w->l.procs, i);
         procs_set_up (&w->l.procs, i);

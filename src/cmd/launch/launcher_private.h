@@ -53,7 +53,7 @@ struct launcher {
 /* Start a process that is down, and the brokers in it.  Returns 0, or -1 with the reason in 'errp'. */
 int launcher_start_process (struct launcher *l, int process, idt_error_t *errp);
 
-/* Tell the process of a rank, one of several there, what to do with it (broker/orders.h). */
+/* Tell the process of a rank, one of several there, what to do with it (broker/launcher_orders.h). */
 void launcher_order (struct launcher *l, int rank, const char *order, int signum);
 
 extern const struct control_ops launcher_control_ops; /* 'arg': the launcher */

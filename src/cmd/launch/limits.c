@@ -98,7 +98,7 @@ static struct limit memory (const struct found *f, const char *name, uint64_t li
 static const char *find_remedy (const struct limits_for *what)
 {
     if (what->link_files > 0)
-        return "more processes, or tbon.inside=memory, let more run";
+        return "more processes, or tbon.transport=memory, let more run";
     return what->sockets > 0 ? "more processes, or fewer local.sockets, let more run" : NULL;
 }
 

@@ -25,8 +25,8 @@
 #define LIMITS_SHARED_THREADS 0
 #define LIMITS_SHARED_MEMORY_KIB 96
 
-/* Of it that links between brokers of a process take (tbon.inside): for a broker's link to its parent, and for a broker
- * that listens to children.
+/* Of it that links between brokers of a process take (tbon.transport): for a broker's link to its parent, and for a
+ * broker that listens to children.
  */
 #define LIMITS_INPROC_LINK_FILES 1
 #define LIMITS_INPROC_LISTEN_FILES 1

@@ -16,7 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "broker/boot/nursery.h"
+#include "broker/boot/zygote.h"
 #include "broker/boot/traces.h"
 #include "cmd/launch/procs.h"
 #include "libutil/errprintf.h"
@@ -24,8 +24,8 @@
 
 /* --- start ------------------------------------------------------------------------------------ */
 
-#define NPMI 3          /* variables that differ from process to process */
-#define NURSERY_LEAST 2 /* processes that are started as fast without one */
+#define NPMI 3         /* variables that differ from process to process */
+#define ZYGOTE_LEAST 2 /* processes that are started as fast without one */
 
 static size_t length (char *const *list)
 {
@@ -125,10 +125,10 @@ void procs_open_nursery (struct procs *procs)
     char var[NPMI][32] = { "", "PMI_RANK=", "PMI_SIZE=" };
     int fds[2];
 
-    if (procs->count <= NURSERY_LEAST || procs->script
+    if (procs->count <= ZYGOTE_LEAST || procs->script
         || socketpair (AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) < 0)
         return;
-    snprintf (var[0], sizeof (var[0]), NURSERY_VARIABLE "=%d", fds[1]);
+    snprintf (var[0], sizeof (var[0]), ZYGOTE_VARIABLE "=%d", fds[1]);
     if ((procs->nursery = spawn (procs, var, fds[1])) > 0)
         procs->nursery_fd = fds[0];
     else
@@ -149,11 +149,11 @@ void procs_close_nursery (struct procs *procs)
 /* A nursery that does not answer is given up. */
 static pid_t make_process (struct procs *procs, int process, int pmi_fd)
 {
-    struct nursery_order order = { .parent = getpid (), .rank = process, .size = procs->count };
+    struct zygote_order order = { .parent = getpid (), .rank = process, .size = procs->count };
     pid_t pid;
 
     if (procs->nursery_fd >= 0) {
-        if ((pid = nursery_ask (procs->nursery_fd, &order, pmi_fd)) > 0)
+        if ((pid = zygote_ask (procs->nursery_fd, &order, pmi_fd)) > 0)
             return pid;
         kill (procs->nursery, SIGKILL);
         procs_close_nursery (procs);
@@ -198,7 +198,7 @@ void procs_fini (struct procs *procs)
 
 int procs_start (struct procs *procs, int process, idt_error_t *errp)
 {
-    struct process *p = &procs->process[process];
+    struct launched_process *p = &procs->process[process];
     int fds[2], first = plan_rank (procs->plan, process, 0);
 
     assert (p->pid == 0 && p->pmi_fd < 0);
@@ -213,7 +213,7 @@ int procs_start (struct procs *procs, int process, idt_error_t *errp)
         return errprintf (errp, "broker %d: cannot make a process: %s", first, strerror (errno));
     }
     fcntl (fds[0], F_SETFL, O_NONBLOCK);
-    *p = (struct process){ .pid = pid, .pmi_fd = fds[0] };
+    *p = (struct launched_process){ .pid = pid, .pmi_fd = fds[0] };
     procs->alive++;
     for (uint32_t i = 0; i < plan_count (procs->plan, process); i++)
         procs_set_starting (procs, plan_rank (procs->plan, process, i));
@@ -244,7 +244,7 @@ bool procs_is_alone (const struct procs *procs, int rank)
 
 void procs_set_starting (struct procs *procs, int rank)
 {
-    struct rank *r = &procs->rank[rank];
+    struct launched_rank *r = &procs->rank[rank];
 
     r->state = PROC_STARTING;
     r->stopped = false;
@@ -261,7 +261,7 @@ void procs_set_up (struct procs *procs, int rank)
 
 void procs_set_down (struct procs *procs, int rank, int status)
 {
-    struct rank *r = &procs->rank[rank];
+    struct launched_rank *r = &procs->rank[rank];
 
     if (r->state == PROC_DOWN)
         return;
@@ -274,7 +274,7 @@ void procs_set_down (struct procs *procs, int rank, int status)
 
 void procs_close_pmi (struct procs *procs, int process)
 {
-    struct process *p = &procs->process[process];
+    struct launched_process *p = &procs->process[process];
 
     if (p->pmi_fd >= 0)
         close (p->pmi_fd);
@@ -284,7 +284,7 @@ void procs_close_pmi (struct procs *procs, int process)
 
 int procs_kill (struct procs *procs, int process, int sig)
 {
-    struct process *p = &procs->process[process];
+    struct launched_process *p = &procs->process[process];
 
     if (p->pid == 0)
         return errset (ESRCH);
@@ -309,7 +309,7 @@ void procs_cont_all (struct procs *procs)
 /* What ended its ranks was meant for each of them. */
 static void set_ended (struct procs *procs, int process, int status)
 {
-    struct process *p = &procs->process[process];
+    struct launched_process *p = &procs->process[process];
 
     procs->alive--;
     p->pid = 0;
@@ -317,7 +317,7 @@ static void set_ended (struct procs *procs, int process, int status)
     p->status = status;
     p->lost = 0;
     for (uint32_t i = 0; i < plan_count (procs->plan, process); i++) {
-        struct rank *r = &procs->rank[plan_rank (procs->plan, process, i)];
+        struct launched_rank *r = &procs->rank[plan_rank (procs->plan, process, i)];
 
         if (r->state == PROC_DOWN)
             continue;
@@ -351,7 +351,7 @@ int procs_changed (struct procs *procs, pid_t pid, int status)
 
 bool procs_ended_well (const struct procs *procs, int rank)
 {
-    const struct rank *r = &procs->rank[rank];
+    const struct launched_rank *r = &procs->rank[rank];
 
     return r->status == 0 || (WIFSIGNALED (r->status) && WTERMSIG (r->status) == r->sent);
 }
@@ -373,7 +373,7 @@ const char *procs_end (int status, char *buf, size_t size)
 
 const char *procs_state (const struct procs *procs, int rank, char *buf, size_t size)
 {
-    const struct rank *p = &procs->rank[rank];
+    const struct launched_rank *p = &procs->rank[rank];
     char end[64];
 
     if (procs_is_stopped (procs, rank))

@@ -24,14 +24,14 @@ enum proc_state {
     PROC_UP,
 };
 
-struct rank {
+struct launched_rank {
     enum proc_state state;
     bool stopped; /* it alone, by an order */
     int sent;     /* signal that was meant for it last, to end it; 0: none */
     int status;   /* wait status of the life that ended last; -1: none did yet */
 };
 
-struct process {
+struct launched_process {
     pid_t pid;    /* 0: down */
     bool stopped; /* by SIGSTOP */
     int sent;     /* signal that we sent last, to end it; 0: none */
@@ -51,8 +51,8 @@ struct procs {
     bool script;      /* it is one, which may do something else before it becomes a broker */
     char **argv;      /* its name, and what follows it; borrowed texts */
     char **env;       /* what PMI says to a process, and ours; borrowed texts */
-    struct rank *rank;
-    struct process *process;
+    struct launched_rank *rank;
+    struct launched_process *process;
     int nursery_fd; /* -1: there is none, and each process is made by itself */
     pid_t nursery;
 };
@@ -62,7 +62,7 @@ int procs_init (struct procs *procs, const struct plan *plan, int size, const ch
 void procs_fini (struct procs *procs); /* closes connections, leaves processes alone */
 
 /* Before many are started together, by a subreaper (keeper.h): have them begin as copies of one that has loaded what
- * they need (broker/boot/nursery.h); that is over with the second call.  Where that cannot be, or the
+ * they need (broker/boot/zygote.h); that is over with the second call.  Where that cannot be, or the
  * executable is a script, each is made by itself.
  */
 void procs_open_nursery (struct procs *procs);

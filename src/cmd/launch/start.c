@@ -17,7 +17,7 @@
 
 #include "broker/base/files.h"
 #include "cmd/base/commands.h"
-#include "libkeeper/keeper.h"
+#include "libreaper/reaper.h"
 #include "cmd/launch/launcher.h"
 #include "cmd/launch/limits.h"
 #include "cmd/base/self.h"
@@ -230,7 +230,7 @@ static uint64_t count_inner (const struct start *s)
 /* What brokers make of a kind that is none is theirs to say. */
 static uint64_t count_link_files (const struct start *s)
 {
-    const char *kind = find_attr (s, "tbon.inside", "memory");
+    const char *kind = find_attr (s, "tbon.transport", "memory");
     uint64_t links = s->config.size - 1;
 
     if (!strcmp (kind, "inproc"))
@@ -387,12 +387,12 @@ static int run (struct cmd *cmd)
     choose_path (&s);
     choose_dir (&s);
     s.config.args = s.args;
-    if (keeper_split (s.dir, s.keep_dir) < 0) {
+    if (reaper_split (s.dir, s.keep_dir) < 0) {
         remove_made_dir (&s);
         cmd_die (cmd, "cannot make a process: %s", strerror (errno));
     }
     int status = launcher_run (&s.config);
-    keeper_sweep (s.dir, s.keep_dir);
+    reaper_sweep (s.dir, s.keep_dir);
     plan_destroy (s.config.plan);
     return status;
 }

@@ -133,7 +133,7 @@ static void put_line (int y, int attributes, const char *text)
 
 static void describe_all (const struct view *v, const struct screen_text *t, char *buf, size_t size)
 {
-    const struct board *b = v->board;
+    const struct top_model *b = v->board;
     size_t bad = 0;
 
     for (size_t i = 0; i < b->n; i++)
@@ -146,7 +146,7 @@ static void describe_all (const struct view *v, const struct screen_text *t, cha
         snprintf (shown, sizeof (shown), ", %zu shown", b->nshown);
     if (b->left_out > 0)
         snprintf (more, sizeof (more), "  %zu more are left out: choose a subtree", b->left_out);
-    snprintf (buf, size, "ranks %zu, %s%s  ids/s %.0f%s%s  %s", b->n, state, shown, board_ids_s (b),
+    snprintf (buf, size, "ranks %zu, %s%s  ids/s %.0f%s%s  %s", b->n, state, shown, top_model_ids_s (b),
               v->paused ? "  PAUSED" : "", more, t->uri);
 }
 
@@ -160,7 +160,7 @@ static void describe_choice (const struct view *v, char *buf, size_t size)
     if (v->help)
         snprintf (buf, size, "s S: sort  r: reverse  /: filter  Enter: subtree  u: all  space: pause  q: end");
     else
-        snprintf (buf, size, "%s, by %s%s%s%s%s   (? shows the keys)", of, board_sort_name (v->board->sort), order,
+        snprintf (buf, size, "%s, by %s%s%s%s%s   (? shows the keys)", of, top_model_sort_name (v->board->sort), order,
                   *filter || v->typing ? ", filter: " : "", filter, v->typing ? "_" : "");
 }
 
@@ -171,12 +171,12 @@ struct widths {
     int rank, host;
 };
 
-static int indent_of (const struct view *v, const struct board_row *row)
+static int indent_of (const struct view *v, const struct top_model_row *row)
 {
     return v->board->sort == SORT_TREE && !v->board->reverse ? (int)row->depth * 2 : 0;
 }
 
-static void write_rank (const struct view *v, const struct board_row *row, char buf[RANK_MAX + 1])
+static void write_rank (const struct view *v, const struct top_model_row *row, char buf[RANK_MAX + 1])
 {
     int indent = indent_of (v, row), most = RANK_MAX - 10;
 
@@ -203,7 +203,7 @@ static struct widths measure (const struct view *v)
     return w;
 }
 
-static void describe_lease (const struct board_row *row, char *buf, size_t size)
+static void describe_lease (const struct top_model_row *row, char *buf, size_t size)
 {
     if (row->lease_ms < 0)
         snprintf (buf, size, "-");
@@ -211,7 +211,7 @@ static void describe_lease (const struct board_row *row, char *buf, size_t size)
         snprintf (buf, size, "%.1fs", (double)row->lease_ms / 1000);
 }
 
-static void describe_row (const struct view *v, const struct widths *w, const struct board_row *row, char *buf,
+static void describe_row (const struct view *v, const struct widths *w, const struct top_model_row *row, char *buf,
                           size_t size)
 {
     char rank[RANK_MAX + 1], lease[32], from[32] = "-";
@@ -224,7 +224,7 @@ static void describe_row (const struct view *v, const struct widths *w, const st
               w->host, row->host, row->status, row->fluid, from, lease, row->ids_s, row->requests_s);
 }
 
-static int color_of (const struct board_row *row)
+static int color_of (const struct top_model_row *row)
 {
     if (!strcmp (row->status, "lost") || !strcmp (row->status, "no answer"))
         return COLOR_PAIR (PAIR_BAD);
@@ -240,7 +240,7 @@ static void draw_rows (struct view *v, const struct widths *w)
         size_t at = v->first + i;
 
         text[0] = '\0';
-        const struct board_row *row = at < v->board->nshown ? board_row (v->board, v->board->shown[at]) : NULL;
+        const struct top_model_row *row = at < v->board->nshown ? top_model_row (v->board, v->board->shown[at]) : NULL;
         if (row)
             describe_row (v, w, row, text, sizeof (text));
         put_line (HEAD + (int)i, row ? color_of (row) | (at == place ? A_REVERSE : 0) : A_NORMAL, text);

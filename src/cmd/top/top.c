@@ -21,7 +21,7 @@
 #include "cmd/base/commands.h"
 #include "cmd/base/out.h"
 #include "libutil/logline.h"
-#include "cmd/top/round.h"
+#include "cmd/top/poll.h"
 #include "cmd/top/screen.h"
 
 #define INTERVAL_MS 1000.
@@ -30,7 +30,7 @@
 
 struct top {
     struct cmd *cmd;
-    struct board board;
+    struct top_model board;
     struct view view;
     struct round round;
     uint64_t left; /* refreshes; 0: for ever */
@@ -69,7 +69,7 @@ static void look (struct top *t)
 
 static void print_json (struct top *t)
 {
-    json_t *o = board_json_new (&t->board);
+    json_t *o = top_model_json_new (&t->board);
 
     ask_print (t->cmd, o);
     json_decref (o);
@@ -256,7 +256,7 @@ static int run (struct cmd *cmd)
 {
     struct top t = { .cmd = cmd, .interval_ms = INTERVAL_MS };
 
-    board_init (&t.board);
+    top_model_init (&t.board);
     cmd_options (cmd, &t);
     t.view.board = &t.board;
     t.view.selected = t.view.root;
@@ -285,9 +285,9 @@ static void take_interval (struct cmd *cmd, const char *arg, void *to)
 
 static void take_sort (struct cmd *cmd, const char *arg, void *to)
 {
-    for (enum board_sort s = 0; s < SORTS; s++)
-        if (!strcmp (arg, board_sort_name (s))) {
-            *(enum board_sort *)to = s;
+    for (enum top_model_sort s = 0; s < SORTS; s++)
+        if (!strcmp (arg, top_model_sort_name (s))) {
+            *(enum top_model_sort *)to = s;
             return;
         }
     cmd_usage (cmd, "sort '%.64s': tree, rank, host, status, fluid, lease, ids/s or requests/s is needed", arg);
@@ -295,7 +295,7 @@ static void take_sort (struct cmd *cmd, const char *arg, void *to)
 
 static void take_filter (struct cmd *cmd, const char *arg, void *to)
 {
-    snprintf (to, BOARD_TEXT_MAX, "%s", arg);
+    snprintf (to, TOP_MODEL_TEXT_MAX, "%s", arg);
 }
 
 #define AT(member) offsetof (struct top, member)

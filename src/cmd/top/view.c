@@ -39,8 +39,8 @@ static enum view_action move (struct view *v, long by)
 
 static enum view_action sort_by (struct view *v, int step)
 {
-    v->board->sort = (enum board_sort) (((int)v->board->sort + step + SORTS) % SORTS);
-    board_arrange (v->board);
+    v->board->sort = (enum top_model_sort) (((int)v->board->sort + step + SORTS) % SORTS);
+    top_model_arrange (v->board);
     return VIEW_DRAW;
 }
 
@@ -56,7 +56,7 @@ static enum view_action go_to (struct view *v, uint32_t root)
 static enum view_action set_filter (struct view *v, size_t len)
 {
     v->board->filter[len] = '\0';
-    board_arrange (v->board);
+    top_model_arrange (v->board);
     return VIEW_DRAW;
 }
 
@@ -100,9 +100,9 @@ enum view_action view_key (struct view *v, int key)
     case VIEW_PAGE_DOWN:
         return move (v, (long)v->lines);
     case VIEW_HOME:
-        return move (v, -BOARD_RANKS_MAX);
+        return move (v, -TOP_MODEL_RANKS_MAX);
     case VIEW_END:
-        return move (v, BOARD_RANKS_MAX);
+        return move (v, TOP_MODEL_RANKS_MAX);
     case 's':
     case '>':
         return sort_by (v, 1);
@@ -111,7 +111,7 @@ enum view_action view_key (struct view *v, int key)
         return sort_by (v, -1);
     case 'r':
         v->board->reverse = !v->board->reverse;
-        board_arrange (v->board);
+        top_model_arrange (v->board);
         return VIEW_DRAW;
     case '/':
         return toggle (&v->typing);

@@ -5,7 +5,7 @@
 #ifndef CMD_TOP_VIEW_H
 #define CMD_TOP_VIEW_H
 
-#include "cmd/top/board.h"
+#include "cmd/top/top_model.h"
 
 /* Keys that are no letters. */
 enum view_key {
@@ -28,7 +28,7 @@ enum view_action {
 };
 
 struct view {
-    struct board *board;
+    struct top_model *board;
     uint32_t root;
     uint32_t selected; /* a rank */
     size_t first;      /* of the board's shown ones, on the first line */

@@ -27,20 +27,20 @@
 /* The model's data of a final id: its session and generation count, and the places in the order at which it was
  * reserved and finalized.
  */
-struct final {
+struct history_final {
     int session;
     int64_t gen;
     int reserved_at;
     int finalized_at;
 };
 
-struct entry {
+struct history_entry {
     char *range; /* JSON text, NULL for a ghost session */
     int session;
     int64_t count;
 };
 
-struct client {
+struct history_client {
     struct idcomp *c;
     int session;
     int heard;                  /* entries of the order that it has finalized */
@@ -49,16 +49,16 @@ struct client {
     int npending;
 };
 
-struct world {
+struct history_world {
     u128 base[SESSIONS];
     char name[SESSIONS][IDCOMP_UUID_TEXT_MAX];
     int64_t form[SESSIONS][IDS_MAX + 1]; /* session space id of each generation count, as handed out */
     int64_t made[SESSIONS];              /* number of ids that a session handed out */
     int nsessions;                       /* clients so far, without ghosts */
-    struct client client[CLIENTS];
-    struct entry order[ORDER_MAX];
+    struct history_client client[CLIENTS];
+    struct history_entry order[ORDER_MAX];
     int norder;
-    struct final final[FINALS_MAX];
+    struct history_final final[FINALS_MAX];
     int final_of[SESSIONS][FINALS_MAX + 1]; /* the final id of each generation count, plus 1 */
     int64_t nfinals;
     int64_t reserved[SESSIONS];  /* number of generation counts that have final ids */
@@ -66,20 +66,21 @@ struct world {
     const char *wrong;
 };
 
-static bool check (struct world *w, bool good, const char *sentence)
+static bool check (struct history_world *w, bool good, const char *sentence)
 {
     if (!good && !w->wrong)
         w->wrong = sentence;
     return good;
 }
 
-static struct idcomp_uuid uuid_of (const struct world *w, int session, int64_t gen)
+static struct idcomp_uuid uuid_of (const struct history_world *w, int session, int64_t gen)
 {
     return uuidnum_to_uuid (w->base[session] + gen - 1);
 }
 
 /* Whether an id decompresses to the UUID of a generation count. */
-static bool stands_for (const struct world *w, const struct client *cl, int64_t id, int session, int64_t gen)
+static bool stands_for (const struct history_world *w, const struct history_client *cl, int64_t id, int session,
+                        int64_t gen)
 {
     struct idcomp_uuid uuid, want = uuid_of (w, session, gen);
 
@@ -88,24 +89,24 @@ static bool stands_for (const struct world *w, const struct client *cl, int64_t 
 
 /* --- the model: the effects of the order --- */
 
-static void reserve (struct world *w, int session, int64_t n)
+static void reserve (struct history_world *w, int session, int64_t n)
 {
     for (; n > 0; n--) {
         int64_t gen = ++w->reserved[session];
-        w->final[w->nfinals] = (struct final){ session, gen, w->norder, NEVER };
+        w->final[w->nfinals] = (struct history_final){ session, gen, w->norder, NEVER };
         w->final_of[session][gen] = ++w->nfinals;
     }
 }
 
 /* Finalize one id. If a new cluster is needed, it has the ids left in the range and 'size' reserved ones. */
-static void finalize_one (struct world *w, int session, int64_t left, int64_t size)
+static void finalize_one (struct history_world *w, int session, int64_t left, int64_t size)
 {
     if (w->finalized[session] == w->reserved[session])
         reserve (w, session, left + size);
     w->final[w->final_of[session][++w->finalized[session]] - 1].finalized_at = w->norder;
 }
 
-static void model_order (struct world *w, const struct entry *e, int64_t size)
+static void model_order (struct history_world *w, const struct history_entry *e, int64_t size)
 {
     for (int64_t left = e->count; left > 0; left--)
         finalize_one (w, e->session, left, size);
@@ -114,7 +115,8 @@ static void model_order (struct world *w, const struct entry *e, int64_t size)
 
 /* --- the answers that a client must give --- */
 
-static void check_uuid (struct world *w, const struct client *cl, int session, int64_t gen, int64_t want)
+static void check_uuid (struct history_world *w, const struct history_client *cl, int session, int64_t gen,
+                        int64_t want)
 {
     struct idcomp_uuid uuid = uuid_of (w, session, gen);
     int64_t id = -12345;
@@ -127,7 +129,7 @@ static void check_uuid (struct world *w, const struct client *cl, int session, i
 }
 
 /* An id that this client handed out: it never changes. */
-static void check_own (struct world *w, const struct client *cl, int64_t gen)
+static void check_own (struct history_world *w, const struct history_client *cl, int64_t gen)
 {
     int64_t form = w->form[cl->session][gen];
     int64_t final = w->final_of[cl->session][gen] - 1;
@@ -146,9 +148,9 @@ static void check_own (struct world *w, const struct client *cl, int64_t gen)
 }
 
 /* A final id of the local session that is not finalized here. */
-static void check_local_reserve (struct world *w, const struct client *cl, int64_t id)
+static void check_local_reserve (struct history_world *w, const struct history_client *cl, int64_t id)
 {
-    const struct final *f = &w->final[id];
+    const struct history_final *f = &w->final[id];
     struct idcomp_uuid uuid;
     bool made = f->gen <= w->made[f->session];
     int64_t form = made ? w->form[f->session][f->gen] : INT64_MIN;
@@ -168,9 +170,9 @@ static void check_local_reserve (struct world *w, const struct client *cl, int64
         check (w, rc < 0 && errno == IDCOMP_EUNKNOWN_OP_ID, "an id that was not made is unknown in op space");
 }
 
-static void check_finalized (struct world *w, const struct client *cl, int64_t id)
+static void check_finalized (struct history_world *w, const struct history_client *cl, int64_t id)
 {
-    const struct final *f = &w->final[id];
+    const struct history_final *f = &w->final[id];
     bool own = f->session == cl->session;
     int64_t form = own ? w->form[f->session][f->gen] : id;
     int64_t got = 0;
@@ -185,9 +187,9 @@ static void check_finalized (struct world *w, const struct client *cl, int64_t i
 }
 
 /* A final id that is reserved for another session. */
-static void check_remote_reserve (struct world *w, const struct client *cl, int64_t id)
+static void check_remote_reserve (struct history_world *w, const struct history_client *cl, int64_t id)
 {
-    const struct final *f = &w->final[id];
+    const struct history_final *f = &w->final[id];
     struct idcomp_uuid uuid;
     int64_t got = 0;
 
@@ -198,9 +200,9 @@ static void check_remote_reserve (struct world *w, const struct client *cl, int6
            "a local id of another session is unknown until it is finalized");
 }
 
-static void check_final (struct world *w, const struct client *cl, int64_t id)
+static void check_final (struct history_world *w, const struct history_client *cl, int64_t id)
 {
-    const struct final *f = &w->final[id];
+    const struct history_final *f = &w->final[id];
     struct idcomp_uuid uuid;
 
     if (f->reserved_at >= cl->heard)
@@ -215,7 +217,7 @@ static void check_final (struct world *w, const struct client *cl, int64_t id)
 }
 
 /* Check each 'stride'th id, beginning with number 'first'. */
-static void check_client (struct world *w, const struct client *cl, int first, int stride)
+static void check_client (struct history_world *w, const struct history_client *cl, int first, int stride)
 {
     for (int64_t gen = 1 + first; gen <= w->made[cl->session]; gen += stride)
         check_own (w, cl, gen);
@@ -225,14 +227,14 @@ static void check_client (struct world *w, const struct client *cl, int first, i
 
 /* --- steps --- */
 
-static void new_client (struct world *w, struct client *cl)
+static void new_client (struct history_world *w, struct history_client *cl)
 {
     cl->session = w->nsessions++;
     cl->c = idcomp_create (w->name[cl->session], IDCOMP_STRICT);
     cl->heard = 0;
 }
 
-static void make_ids (struct world *w, struct client *cl, int64_t n)
+static void make_ids (struct history_world *w, struct history_client *cl, int64_t n)
 {
     int64_t *made = &w->made[cl->session];
     struct idcomp_run runs[2];
@@ -251,7 +253,7 @@ static void make_ids (struct world *w, struct client *cl, int64_t n)
             w->form[cl->session][++*made] = runs[r].first < 0 ? runs[r].first - k : runs[r].first + k;
 }
 
-static void queue_range (struct world *w, struct client *cl, struct idcomp_range *range)
+static void queue_range (struct history_world *w, struct history_client *cl, struct idcomp_range *range)
 {
     size_t size = idcomp_range_format_size (range);
 
@@ -263,7 +265,7 @@ static void queue_range (struct world *w, struct client *cl, struct idcomp_range
     idcomp_range_fini (range);
 }
 
-static void take (struct world *w, struct client *cl)
+static void take (struct history_world *w, struct history_client *cl)
 {
     struct idcomp_range range;
 
@@ -272,7 +274,7 @@ static void take (struct world *w, struct client *cl)
 }
 
 /* Add the oldest announced range of a client to the order, unless the model's arrays are full. */
-static void order_range (struct world *w, struct client *cl)
+static void order_range (struct history_world *w, struct history_client *cl)
 {
     struct idcomp_range range;
 
@@ -282,7 +284,7 @@ static void order_range (struct world *w, struct client *cl)
                 "a range can be written and read as JSON"))
         return;
     if (w->nfinals + range.count + range.cluster_size <= FINALS_MAX) {
-        struct entry e = { cl->pending[0], cl->session, range.count };
+        struct history_entry e = { cl->pending[0], cl->session, range.count };
         model_order (w, &e, range.cluster_size);
         cl->unheard++;
         memmove (cl->pending, cl->pending + 1, --cl->npending * sizeof (cl->pending[0]));
@@ -290,15 +292,15 @@ static void order_range (struct world *w, struct client *cl)
     idcomp_range_fini (&range);
 }
 
-static void order_ghost (struct world *w, int which, int64_t count)
+static void order_ghost (struct history_world *w, int which, int64_t count)
 {
-    struct entry e = { NULL, SESSIONS - 1 - which % GHOSTS, count };
+    struct history_entry e = { NULL, SESSIONS - 1 - which % GHOSTS, count };
 
     if (w->norder < ORDER_MAX && w->nfinals + count <= FINALS_MAX)
         model_order (w, &e, 0);
 }
 
-static void hear_ghost (struct world *w, struct client *cl, const struct entry *e)
+static void hear_ghost (struct history_world *w, struct history_client *cl, const struct history_entry *e)
 {
     struct idcomp_range range;
     struct idcomp_run runs[2];
@@ -318,7 +320,7 @@ static void hear_ghost (struct world *w, struct client *cl, const struct entry *
     idcomp_ghost_end (cl->c);
 }
 
-static void hear_range (struct world *w, struct client *cl, const struct entry *e)
+static void hear_range (struct history_world *w, struct history_client *cl, const struct history_entry *e)
 {
     struct idcomp_range range;
 
@@ -331,10 +333,10 @@ static void hear_range (struct world *w, struct client *cl, const struct entry *
     idcomp_range_fini (&range);
 }
 
-static void hear (struct world *w, struct client *cl, int n)
+static void hear (struct history_world *w, struct history_client *cl, int n)
 {
     for (; n > 0 && cl->heard < w->norder; n--) {
-        const struct entry *e = &w->order[cl->heard];
+        const struct history_entry *e = &w->order[cl->heard];
         if (e->range)
             hear_range (w, cl, e);
         else
@@ -344,14 +346,14 @@ static void hear (struct world *w, struct client *cl, int n)
     }
 }
 
-static void drop_pending (struct client *cl)
+static void drop_pending (struct history_client *cl)
 {
     while (cl->npending > 0)
         free (cl->pending[--cl->npending]);
 }
 
 /* Ranges that were announced and not ordered are lost, and announced again as one range. */
-static void lose (struct world *w, struct client *cl)
+static void lose (struct history_world *w, struct history_client *cl)
 {
     struct idcomp_range range;
 
@@ -362,7 +364,7 @@ static void lose (struct world *w, struct client *cl)
         queue_range (w, cl, &range);
 }
 
-static struct idcomp *reload (struct world *w, struct idcomp *c, enum idcomp_state state, const char *session)
+static struct idcomp *reload (struct history_world *w, struct idcomp *c, enum idcomp_state state, const char *session)
 {
     size_t size = idcomp_save_size (c, state);
     unsigned char *data = malloc (size);
@@ -379,7 +381,7 @@ static struct idcomp *reload (struct world *w, struct idcomp *c, enum idcomp_sta
     return loaded;
 }
 
-static void stash (struct world *w, struct client *cl)
+static void stash (struct history_world *w, struct history_client *cl)
 {
     struct idcomp *c = reload (w, cl->c, IDCOMP_WITH_LOCAL, NULL);
 
@@ -390,7 +392,7 @@ static void stash (struct world *w, struct client *cl)
 }
 
 /* A client leaves permanently; a new one loads the summary of its neighbour. */
-static void replace (struct world *w, struct client *cl, const struct client *neighbour)
+static void replace (struct history_world *w, struct history_client *cl, const struct history_client *neighbour)
 {
     if (w->nsessions == SESSIONS - GHOSTS || cl == neighbour)
         return;
@@ -399,13 +401,13 @@ static void replace (struct world *w, struct client *cl, const struct client *ne
         return;
     drop_pending (cl);
     idcomp_destroy (cl->c);
-    *cl = (struct client){ .c = c, .session = w->nsessions++, .heard = neighbour->heard };
+    *cl = (struct history_client){ .c = c, .session = w->nsessions++, .heard = neighbour->heard };
 }
 
 /* The low 2 bits of the first byte choose the client, the others the action; 'much' is its amount. */
-static void step (struct world *w, unsigned int what, int much)
+static void step (struct history_world *w, unsigned int what, int much)
 {
-    struct client *cl = &w->client[what % CLIENTS];
+    struct history_client *cl = &w->client[what % CLIENTS];
 
     switch (what / CLIENTS % 16) {
     case 0:
@@ -453,7 +455,7 @@ static void step (struct world *w, unsigned int what, int much)
 
 /* --- the whole history --- */
 
-static void start (struct world *w)
+static void start (struct history_world *w)
 {
     for (int i = 0; i < SESSIONS; i++) { /* far apart, and not in the order of their first ranges */
         w->base[i] = ((u128)(i * 7 % SESSIONS + 1) << 100) - 20;
@@ -466,7 +468,7 @@ static void start (struct world *w)
     }
 }
 
-static void settle (struct world *w)
+static void settle (struct history_world *w)
 {
     for (int i = 0; i < CLIENTS; i++) {
         take (w, &w->client[i]);
@@ -483,7 +485,7 @@ static void settle (struct world *w)
     }
 }
 
-static void finish (struct world *w)
+static void finish (struct history_world *w)
 {
     for (int i = 0; i < CLIENTS; i++) {
         drop_pending (&w->client[i]);
@@ -496,7 +498,7 @@ static void finish (struct world *w)
 
 const char *history_run (const unsigned char *data, size_t size)
 {
-    struct world *w = calloc (1, sizeof (*w));
+    struct history_world *w = calloc (1, sizeof (*w));
 
     if (!w)
         return "out of memory for the model";

@@ -74,20 +74,20 @@ ssize_t idcomp_range_format (const struct idcomp_range *range, char *buf, size_t
 
 /* --- reading: each function returns true and advances, or returns false and stays at the error --- */
 
-struct reader {
+struct range_reader {
     const char *p;
     const char *end;
     bool nomem;
 };
 
-static void skip_blanks (struct reader *r)
+static void skip_blanks (struct range_reader *r)
 {
     while (r->p < r->end && (*r->p == ' ' || *r->p == '\t' || *r->p == '\n' || *r->p == '\r'))
         r->p++;
 }
 
 /* Read the character 'mark', with blanks around it. */
-static bool get_mark (struct reader *r, char mark)
+static bool get_mark (struct range_reader *r, char mark)
 {
     skip_blanks (r);
     if (r->p == r->end || *r->p != mark)
@@ -97,7 +97,7 @@ static bool get_mark (struct reader *r, char mark)
     return true;
 }
 
-static bool get_text (struct reader *r, char *text, size_t size)
+static bool get_text (struct range_reader *r, char *text, size_t size)
 {
     size_t n = 0;
 
@@ -116,7 +116,7 @@ static bool get_text (struct reader *r, char *text, size_t size)
     return true;
 }
 
-static bool get_integer (struct reader *r, int64_t *number)
+static bool get_integer (struct range_reader *r, int64_t *number)
 {
     bool negative = r->p < r->end && *r->p == '-';
     int64_t x = 0;
@@ -136,7 +136,7 @@ static bool get_integer (struct reader *r, int64_t *number)
 }
 
 /* Read an element of "localIdRanges" and append it. */
-static bool get_run (struct reader *r, struct idcomp_range *range, size_t *room)
+static bool get_run (struct range_reader *r, struct idcomp_range *range, size_t *room)
 {
     struct idcomp_run run;
 
@@ -157,7 +157,7 @@ static bool get_run (struct reader *r, struct idcomp_range *range, size_t *room)
     return true;
 }
 
-static bool get_runs (struct reader *r, struct idcomp_range *range)
+static bool get_runs (struct range_reader *r, struct idcomp_range *range)
 {
     size_t room = 0;
 
@@ -172,13 +172,13 @@ static bool get_runs (struct reader *r, struct idcomp_range *range)
     return get_mark (r, ']');
 }
 
-typedef bool (*member_f) (struct reader *r, int member, struct idcomp_range *range);
+typedef bool (*member_f) (struct range_reader *r, int member, struct idcomp_range *range);
 
 /* Read an object whose members are among 'names'; 'value' reads the value of a member. Bit i of '*seen' is set if
  * member i is present.
  */
-static bool get_object (struct reader *r, const char *const names[], int n, member_f value, struct idcomp_range *range,
-                        unsigned int *seen)
+static bool get_object (struct range_reader *r, const char *const names[], int n, member_f value,
+                        struct idcomp_range *range, unsigned int *seen)
 {
     char name[24];
     int i;
@@ -214,7 +214,7 @@ static const char *const ids_members[] = {
 };
 static const char *const range_members[] = { [SESSION] = "sessionId", [IDS] = "ids" };
 
-static bool get_ids_member (struct reader *r, int member, struct idcomp_range *range)
+static bool get_ids_member (struct range_reader *r, int member, struct idcomp_range *range)
 {
     switch (member) {
     case FIRST:
@@ -228,7 +228,7 @@ static bool get_ids_member (struct reader *r, int member, struct idcomp_range *r
     }
 }
 
-static bool get_range_member (struct reader *r, int member, struct idcomp_range *range)
+static bool get_range_member (struct range_reader *r, int member, struct idcomp_range *range)
 {
     unsigned int seen;
 
@@ -240,7 +240,7 @@ static bool get_range_member (struct reader *r, int member, struct idcomp_range 
 
 int idcomp_range_parse (const char *text, size_t len, struct idcomp_range *range, size_t *errpos)
 {
-    struct reader r = { .p = text, .end = text + len };
+    struct range_reader r = { .p = text, .end = text + len };
     struct idcomp_range x = { .has_ids = false };
     unsigned int seen;
 

@@ -146,7 +146,7 @@ ssize_t idcomp_save (const struct idcomp *c, enum idcomp_state state, void *buf,
 
 /* --- reading --- */
 
-struct reader {
+struct stored_reader {
     const unsigned char *p;
     size_t cells; /* cells left to read */
     bool lenient;
@@ -157,7 +157,7 @@ struct reader {
     int64_t own; /* index of the local session in the form; nsessions: it is not in the form */
 };
 
-static uint64_t get_word (struct reader *r)
+static uint64_t get_word (struct stored_reader *r)
 {
     uint64_t word;
 
@@ -167,7 +167,7 @@ static uint64_t get_word (struct reader *r)
     return le64toh (word);
 }
 
-static double get_double (struct reader *r)
+static double get_double (struct stored_reader *r)
 {
     uint64_t word = get_word (r);
     double d;
@@ -177,7 +177,7 @@ static double get_double (struct reader *r)
 }
 
 /* The number of a cell, or -1 if it is not an integer of 0 ... NUMBER_MAX. */
-static inline int64_t get_number (struct reader *r)
+static inline int64_t get_number (struct stored_reader *r)
 {
     double d = get_double (r);
 
@@ -188,7 +188,7 @@ static inline int64_t get_number (struct reader *r)
 }
 
 /* The number of elements to read. The original uses the value as the limit of a loop, without any check. */
-static int64_t get_count (struct reader *r)
+static int64_t get_count (struct stored_reader *r)
 {
     double d = get_double (r);
 
@@ -203,14 +203,14 @@ static int64_t get_count (struct reader *r)
 }
 
 /* Fail if fewer than n * cells are left to read. */
-static int need (const struct reader *r, int64_t n, size_t cells)
+static int need (const struct stored_reader *r, int64_t n, size_t cells)
 {
     if ((uint64_t)n > r->cells / cells)
         return errset (IDCOMP_ECORRUPT_TRUNCATED);
     return 0;
 }
 
-static int read_header (struct reader *r, size_t size)
+static int read_header (struct stored_reader *r, size_t size)
 {
     if (size % CELL != 0)
         return errset (IDCOMP_ECORRUPT_LENGTH);
@@ -231,7 +231,7 @@ static int read_header (struct reader *r, size_t size)
     return 0;
 }
 
-static int read_session (struct reader *r, struct idcomp *c, int64_t i)
+static int read_session (struct stored_reader *r, struct idcomp *c, int64_t i)
 {
     uint64_t low = get_word (r);
     u128 base = uuidnum_join (get_word (r), low);
@@ -258,7 +258,7 @@ static int add_new_session (struct idcomp *c, const char *text)
     return idspace_add_session_unsorted (&c->space, &key) == IDSPACE_NONE ? -1 : 0;
 }
 
-static int read_sessions (struct reader *r, struct idcomp *c, const char *session)
+static int read_sessions (struct stored_reader *r, struct idcomp *c, const char *session)
 {
     if (need (r, r->nsessions, SESSION_CELLS) < 0)
         return -1;
@@ -277,7 +277,7 @@ static int read_sessions (struct reader *r, struct idcomp *c, const char *sessio
 }
 
 /* The session of a cluster. Sessions of the form keep their order, except that the local one is the first. */
-static int get_owner (struct reader *r, uint32_t *session)
+static int get_owner (struct stored_reader *r, uint32_t *session)
 {
     double d = get_double (r);
 
@@ -292,7 +292,7 @@ static int get_owner (struct reader *r, uint32_t *session)
 }
 
 /* Allocate exactly the memory for the clusters of each session. */
-static int reserve_clusters (struct reader r, struct idspace *s)
+static int reserve_clusters (struct stored_reader r, struct idspace *s)
 {
     uint32_t session;
 
@@ -313,7 +313,7 @@ static int reserve_clusters (struct reader r, struct idspace *s)
     return idspace_reserve_clusters (s, r.nclusters);
 }
 
-static int read_cluster (struct reader *r, struct idspace *s)
+static int read_cluster (struct stored_reader *r, struct idspace *s)
 {
     uint32_t session;
 
@@ -331,7 +331,7 @@ static int read_cluster (struct reader *r, struct idspace *s)
     return 0;
 }
 
-static int read_clusters (struct reader *r, struct idspace *s)
+static int read_clusters (struct stored_reader *r, struct idspace *s)
 {
     if (need (r, r->nclusters, CLUSTER_CELLS) < 0)
         return -1;
@@ -345,7 +345,7 @@ static int read_clusters (struct reader *r, struct idspace *s)
     return 0;
 }
 
-static int read_run (struct reader *r, struct idruns *runs)
+static int read_run (struct stored_reader *r, struct idruns *runs)
 {
     int64_t first = get_number (r);
     int64_t count = get_number (r);
@@ -360,7 +360,7 @@ static int read_run (struct reader *r, struct idruns *runs)
     return idruns_append (runs, first, count);
 }
 
-static int read_local_state (struct reader *r, struct idcomp *c)
+static int read_local_state (struct stored_reader *r, struct idcomp *c)
 {
     if (need (r, LOCAL_CELLS, 1) < 0)
         return -1;
@@ -399,7 +399,7 @@ static bool all_have_clusters (const struct idspace *s)
     return true;
 }
 
-static int read_form (struct reader *r, size_t size, struct idcomp *c, const char *session)
+static int read_form (struct stored_reader *r, size_t size, struct idcomp *c, const char *session)
 {
     r->cells = size / CELL;
     r->lenient = c->flags & IDCOMP_ORIGINAL;
@@ -420,7 +420,7 @@ static int read_form (struct reader *r, size_t size, struct idcomp *c, const cha
     return 0;
 }
 
-static struct idcomp *load (struct reader *r, size_t size, const char *session, int flags)
+static struct idcomp *load (struct stored_reader *r, size_t size, const char *session, int flags)
 {
     struct idcomp *c = compressor_new (flags);
 
@@ -433,12 +433,12 @@ static struct idcomp *load (struct reader *r, size_t size, const char *session, 
 
 struct idcomp *idcomp_load (const void *data, size_t size, const char *session, int flags)
 {
-    return load (&(struct reader){ .p = data }, size, session, flags);
+    return load (&(struct stored_reader){ .p = data }, size, session, flags);
 }
 
 struct idcomp *compressor_load_again (const void *data, size_t size, const char *session)
 {
-    return load (&(struct reader){ .p = data, .again = true }, size, session, IDCOMP_STRICT);
+    return load (&(struct stored_reader){ .p = data, .again = true }, size, session, IDCOMP_STRICT);
 }
 
 /* --- base64 --- */

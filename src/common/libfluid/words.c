@@ -14,7 +14,7 @@
 #include "form.h"
 #include "words_table.h"
 
-struct cursor {
+struct word_cursor {
     const char *p;
     const char *end;
 };
@@ -94,7 +94,7 @@ static inline uint64_t find_dash (uint64_t letters)
 }
 
 /* Take the word up to the next dash. Returns its value, or -1 with nothing taken if the word is unknown. */
-static inline int take_word (struct cursor *c)
+static inline int take_word (struct word_cursor *c)
 {
     char last[8] = { 0 };
     size_t left = c->end - c->p;
@@ -114,7 +114,7 @@ static inline int take_word (struct cursor *c)
     return value;
 }
 
-static bool take_dash (struct cursor *c)
+static bool take_dash (struct word_cursor *c)
 {
     bool dash = c->p < c->end && *c->p == '-';
 
@@ -122,7 +122,7 @@ static bool take_dash (struct cursor *c)
     return dash;
 }
 
-static bool take_triplet (struct cursor *c, uint64_t *half)
+static bool take_triplet (struct word_cursor *c, uint64_t *half)
 {
     uint64_t sum = 0;
     uint64_t weight = 1;
@@ -142,7 +142,7 @@ static bool take_triplet (struct cursor *c, uint64_t *half)
 
 int form_words_decode (const char *text, size_t at, size_t end, fluid_t *id, size_t *errpos)
 {
-    struct cursor c = { text + at, text + end };
+    struct word_cursor c = { text + at, text + end };
     uint64_t low, high;
 
     if (!take_triplet (&c, &low) || !take_dash (&c) || !take_dash (&c))

@@ -16,7 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "libidtree/connect/redial.h"
+#include "libidtree/connect/reconnect.h"
 #include "libidtree/local.h"
 #include "libidtree/private.h"
 #include "libutil/clock.h"
@@ -28,16 +28,16 @@
 struct connection {
     int flags; /* enum idt_open_flag */
     struct uris uris;
-    size_t at;                        /* index of the URI in use, or of the last one */
-    char instance[DIAL_INSTANCE_MAX]; /* UUID of the instance; "": not known yet */
-    idt_future_t *learn;              /* the request for 'instance'; NULL: not made over this connection */
-    idt_error_t error;                /* why the last attempt failed */
+    size_t at;                             /* index of the URI in use, or of the last one */
+    char instance[CONNECTOR_INSTANCE_MAX]; /* UUID of the instance; "": not known yet */
+    idt_future_t *learn;                   /* the request for 'instance'; NULL: not made over this connection */
+    idt_error_t error;                     /* why the last attempt failed */
 
     bool sought;
-    struct redial redial;
-    struct dial *dial; /* the attempt in progress; NULL: none */
-    double end_ms;     /* when that attempt times out */
-    struct fifo held;  /* messages to send over the next connection */
+    struct reconnect redial;
+    struct connector *dial; /* the attempt in progress; NULL: none */
+    double end_ms;          /* when that attempt times out */
+    struct fifo held;       /* messages to send over the next connection */
     size_t held_bytes;
 
     idt_watcher_t *timer, *io; /* NULL: the reactor does not drive the attempt */
@@ -50,10 +50,10 @@ static double now_ms (void)
     return clock_s (CLOCK_MONOTONIC) * 1e3;
 }
 
-/* Continue the attempt in progress, until 'end_ms'. Returns and fails as dial_go_on (). */
+/* Continue the attempt in progress, until 'end_ms'. Returns and fails as connector_go_on (). */
 static int go_on (struct connection *c)
 {
-    int rc = dial_go_on (c->dial, &c->error);
+    int rc = connector_go_on (c->dial, &c->error);
 
     if (rc < 0 && errno == EAGAIN && now_ms () >= c->end_ms)
         return errsetf (&c->error, ETIMEDOUT, "the broker at %s does not answer: is it stopped, or overloaded?",
@@ -65,11 +65,11 @@ static int go_on (struct connection *c)
 static int wait_dial (const struct connection *c, double deadline_ms)
 {
     struct pollfd pfd = { .fd = -1, .events = POLLIN };
-    double at_ms = c->dial ? c->end_ms : redial_at (&c->redial);
+    double at_ms = c->dial ? c->end_ms : reconnect_at (&c->redial);
 
-    if (c->dial && (pfd.fd = dial_fd (c->dial)) < 0)
-        at_ms = now_ms () + DIAL_RETRY_MS;
-    else if (c->dial && dial_wants_write (c->dial))
+    if (c->dial && (pfd.fd = connector_fd (c->dial)) < 0)
+        at_ms = now_ms () + CONNECTOR_RETRY_MS;
+    else if (c->dial && connector_wants_write (c->dial))
         pfd.events |= POLLOUT;
     bool ends_first = deadline_ms >= 0 && deadline_ms <= at_ms;
     int rc = handle_poll (&pfd, ends_first ? deadline_ms : at_ms);
@@ -79,10 +79,10 @@ static int wait_dial (const struct connection *c, double deadline_ms)
 static void take_over (struct connection *c, struct local *local)
 {
     local_hang_up (local);
-    dial_take (c->dial, &local->fd, &local->stream);
-    if (*dial_instance (c->dial))
-        snprintf (c->instance, sizeof (c->instance), "%s", dial_instance (c->dial));
-    redial_succeeded (&c->redial, now_ms ());
+    connector_take (c->dial, &local->fd, &local->stream);
+    if (*connector_instance (c->dial))
+        snprintf (c->instance, sizeof (c->instance), "%s", connector_instance (c->dial));
+    reconnect_succeeded (&c->redial, now_ms ());
     c->error.text[0] = '\0';
 }
 
@@ -120,7 +120,7 @@ int connection_hold (idt_t *h, const idt_msg_t *msg)
     struct connection *c = h->connection;
     size_t size = idt_msg_encode_size (msg);
 
-    if (size > MSG_STREAM_MAX_QUEUE - c->held_bytes || c->held.count >= TAGTAB_MAX)
+    if (size > MSG_STREAM_MAX_QUEUE - c->held_bytes || c->held.count >= MATCHTAG_TABLE_MAX)
         return errset (ENOBUFS);
     if (fifo_push (&c->held, msg) < 0)
         return -1;
@@ -134,7 +134,7 @@ static bool is_over (const idt_t *h, const idt_msg_t *msg)
 {
     uint32_t tag = idt_msg_type (msg) == IDT_MSGTYPE_REQUEST ? idt_msg_matchtag (msg) : 0;
 
-    return tag != 0 && !tagtab_find (&h->tags, tag);
+    return tag != 0 && !matchtag_table_find (&h->tags, tag);
 }
 
 /* Send the held messages, or drop them. Returns 0, or -1 with errno set. */
@@ -165,12 +165,12 @@ static int keep_lost_event (idt_t *h)
     return -1;
 }
 
-static int keep_early (idt_t *h, struct dial *dial)
+static int keep_early (idt_t *h, struct connector *dial)
 {
     int rc = bonds_subscribed (h) ? keep_lost_event (h) : 0;
     const idt_msg_t *msg;
 
-    while (rc == 0 && (msg = dial_early (dial)))
+    while (rc == 0 && (msg = connector_early (dial)))
         if ((rc = handle_keep (h, msg)) < 0)
             idt_msg_unref (msg);
     return rc;
@@ -181,7 +181,7 @@ static int keep_early (idt_t *h, struct dial *dial)
 static void end_dial (struct connection *c)
 {
     idt_watcher_destroy (c->io);
-    dial_destroy (c->dial);
+    connector_destroy (c->dial);
     c->io = NULL;
     c->dial = NULL;
 }
@@ -201,8 +201,8 @@ static int start_dial (idt_t *h)
     struct connection *c = h->connection;
 
     c->at = c->redial.next;
-    c->end_ms = redial_end (&c->redial, now_ms ());
-    if ((c->dial = dial_create (&c->uris.uri[c->at], c->instance)) && bonds_say_again (h, c->dial) == 0)
+    c->end_ms = reconnect_end (&c->redial, now_ms ());
+    if ((c->dial = connector_create (&c->uris.uri[c->at], c->instance)) && bonds_say_again (h, c->dial) == 0)
         return 0;
     return errprintf (&c->error, "%s: %s", c->uris.uri[c->at].text, strerror (errno));
 }
@@ -229,7 +229,7 @@ static void drive (idt_t *h)
 {
     struct connection *c = h->connection;
 
-    while (c->sought && (c->dial || now_ms () >= redial_at (&c->redial))) {
+    while (c->sought && (c->dial || now_ms () >= reconnect_at (&c->redial))) {
         if ((c->dial || start_dial (h) == 0) && go_on (c) == 0) {
             adopt (h);
             break;
@@ -238,7 +238,7 @@ static void drive (idt_t *h)
             break;
         int errnum = errno;
         end_dial (c);
-        if (!redial_failed (&c->redial, now_ms (), errnum))
+        if (!reconnect_failed (&c->redial, now_ms (), errnum))
             give_up (h, errnum);
     }
     connection_watch (h);
@@ -277,11 +277,11 @@ bool connection_seek (idt_t *h)
 
     if (!connection_may_follow (h))
         return false;
-    if (c->sought && now_ms () - c->redial.begun_ms < REDIAL_PATIENCE_MS)
+    if (c->sought && now_ms () - c->redial.begun_ms < RECONNECT_PATIENCE_MS)
         return true;
     learned (c);
     end_dial (c); /* an abandoned attempt that is too old to continue */
-    redial_begin (&c->redial, now_ms ());
+    reconnect_begin (&c->redial, now_ms ());
     c->sought = true;
     connection_watch (h);
     return true;
@@ -320,14 +320,14 @@ static void io_cb (idt_watcher_t *w, int revents, void *arg)
 static double next_ms (const struct connection *c)
 {
     if (!c->dial)
-        return redial_at (&c->redial);
-    return dial_fd (c->dial) < 0 ? now_ms () + DIAL_RETRY_MS : c->end_ms;
+        return reconnect_at (&c->redial);
+    return connector_fd (c->dial) < 0 ? now_ms () + CONNECTOR_RETRY_MS : c->end_ms;
 }
 
 static int watch_dial (idt_t *h)
 {
     struct connection *c = h->connection;
-    int fd = c->dial ? dial_fd (c->dial) : -1;
+    int fd = c->dial ? connector_fd (c->dial) : -1;
 
     if (!c->timer && !(c->timer = idt_timer_watcher_create (h->reactor, 0, 0, timer_cb, h)))
         return -1;
@@ -337,7 +337,7 @@ static int watch_dial (idt_t *h)
     idt_timer_watcher_reset (c->timer, after_ms > 0 ? after_ms : 0, 0);
     idt_watcher_start (c->timer);
     if (c->io) {
-        idt_fd_watcher_set_events (c->io, IDT_POLLIN | (dial_wants_write (c->dial) ? IDT_POLLOUT : 0));
+        idt_fd_watcher_set_events (c->io, IDT_POLLIN | (connector_wants_write (c->dial) ? IDT_POLLOUT : 0));
         idt_watcher_start (c->io);
     }
     return 0;
@@ -376,7 +376,7 @@ static int open_one (struct connection *c, size_t i, double share_ms, idt_interr
 
     c->at = i;
     c->end_ms = now_ms () + share_ms;
-    if (!(c->dial = dial_create (&c->uris.uri[i], c->flags & IDT_O_NORECONNECT ? NULL : "")))
+    if (!(c->dial = connector_create (&c->uris.uri[i], c->flags & IDT_O_NORECONNECT ? NULL : "")))
         return errprintf (&c->error, "%s: %s", c->uris.uri[i].text, strerror (errno));
     while ((rc = go_on (c)) < 0 && errno == EAGAIN
            && (wait_dial (c, handle_sleep_until (cb != NULL, -1)) == 0 || errno == ETIMEDOUT))
@@ -397,7 +397,7 @@ static int open_any (struct connection *c, double timeout_ms, idt_interrupt_f cb
 
     for (size_t i = 0; i < c->uris.count && rc < 0 && (i == 0 || errno != EINTR); i++) {
         double left_ms = end_ms - now_ms ();
-        rc = open_one (c, i, redial_share (left_ms > 0 ? left_ms : 0, c->uris.count - 1 - i), cb, arg, local);
+        rc = open_one (c, i, reconnect_share (left_ms > 0 ? left_ms : 0, c->uris.count - 1 - i), cb, arg, local);
     }
     return rc;
 }
@@ -430,7 +430,7 @@ static struct connection *connection_create (const char *uris, int flags, idt_er
 
     if (c && uris_parse (&c->uris, uris, errp) == 0) {
         c->flags = flags;
-        redial_init (&c->redial, c->uris.count, (uint32_t)clock_ns (CLOCK_MONOTONIC) ^ (uint32_t)getpid ());
+        reconnect_init (&c->redial, c->uris.count, (uint32_t)clock_ns (CLOCK_MONOTONIC) ^ (uint32_t)getpid ());
         return c;
     }
     if (!c)

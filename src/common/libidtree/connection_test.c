@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/time.h>
 
-#include "libidtree/connect/redial.h"
+#include "libidtree/connect/reconnect.h"
 #include "libidtree/private.h"
 #include "test/tap.h"
 #include "test/test_server.h"
@@ -480,7 +480,7 @@ static void test_ended_while_told (void)
     while (sem_wait (&p.begun) < 0)
         ;
     echo = ask (h, "test.echo");
-    ok (echo && idt_future_wait (echo, 5 * REDIAL_PAUSE_MIN_MS) < 0 && errno == ETIMEDOUT,
+    ok (echo && idt_future_wait (echo, 5 * RECONNECT_PAUSE_MIN_MS) < 0 && errno == ETIMEDOUT,
         "the next broker receives the subscription, and does not answer");
     idt_future_destroy (idt_event_unsubscribe (h, "x."));
     sem_post (&p.over);

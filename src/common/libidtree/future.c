@@ -19,7 +19,7 @@
 
 idt_future_t *future_find (idt_t *h, const idt_msg_t *response)
 {
-    return tagtab_find (&h->tags, idt_msg_matchtag (response));
+    return matchtag_table_find (&h->tags, idt_msg_matchtag (response));
 }
 
 /* The requested ids have arrived, or will not arrive. */
@@ -35,7 +35,7 @@ static void retire (idt_future_t *f)
 {
     if (f->tag == 0)
         return;
-    tagtab_remove (&f->h->tags, f->tag);
+    matchtag_table_remove (&f->h->tags, f->tag);
     f->tag = 0;
     settle (f);
     if (f->cb)
@@ -102,7 +102,7 @@ static void fulfill (idt_future_t *f, const idt_msg_t *response, int errnum)
     if (f->nids > 0 && response && errnum == 0)
         generate_answered (f);
     settle (f);
-    bond_answered (f, errnum);
+    registration_answered (f, errnum);
     if (f->timer)
         idt_watcher_stop (f->timer);
     if (f->cb)
@@ -241,7 +241,7 @@ void idt_future_destroy (idt_future_t *f)
     int saved_errno = errno;
     unlist (f);
     retire (f);
-    bond_unheard (f);
+    registration_unheard (f);
     clear_result (f);
     const idt_msg_t *msg;
     while ((msg = fifo_pop (&f->later)))
@@ -249,13 +249,13 @@ void idt_future_destroy (idt_future_t *f)
     fifo_fini (&f->later);
     idt_watcher_destroy (f->timer);
     f->h->future_count--;
-    spare_put (&f->h->futures, f);
+    freelist_put (&f->h->futures, f);
     errno = saved_errno;
 }
 
 idt_future_t *future_create (idt_t *h)
 {
-    idt_future_t *f = spare_get (&h->futures);
+    idt_future_t *f = freelist_get (&h->futures);
 
     if (!f)
         return NULL;

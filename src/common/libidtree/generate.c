@@ -19,19 +19,19 @@
 #define REQUEST_SIZE 12
 #define RUN_SIZE 12
 
-struct run {
+struct id_run {
     fluid_t first;
     uint32_t n;
 };
 
-static struct run run_read (const uint8_t *p)
+static struct id_run run_read (const uint8_t *p)
 {
     uint64_t first;
     uint32_t n;
 
     memcpy (&first, p, sizeof (first));
     memcpy (&n, p + sizeof (first), sizeof (n));
-    return (struct run){ .first = be64toh (first), .n = be32toh (n) };
+    return (struct id_run){ .first = be64toh (first), .n = be32toh (n) };
 }
 
 static bool answer_is_good (const uint8_t *p, size_t size, uint32_t n, fluid_t after)
@@ -41,7 +41,7 @@ static bool answer_is_good (const uint8_t *p, size_t size, uint32_t n, fluid_t a
     if (size % RUN_SIZE != 0)
         return false;
     for (const uint8_t *end = p + size; p < end; p += RUN_SIZE) {
-        struct run run = run_read (p);
+        struct id_run run = run_read (p);
         if (run.n == 0 || run.n > left || run.n > FLUID_PER_MS - (run.first & FLUID_SEQUENCE_MAX) || run.first <= after)
             return false;
         after = run.first + (run.n - 1);
@@ -54,7 +54,7 @@ static bool answer_is_good (const uint8_t *p, size_t size, uint32_t n, fluid_t a
 static fluid_t expand (const uint8_t *p, size_t size, fluid_t *ids)
 {
     for (const uint8_t *end = p + size; p < end; p += RUN_SIZE) {
-        struct run run = run_read (p);
+        struct id_run run = run_read (p);
         for (uint32_t i = 0; i < run.n; i++)
             *ids++ = run.first + i;
     }
@@ -102,7 +102,7 @@ void generate_answered (idt_future_t *f)
 
     if (idt_msg_payload (f->response, &data, &size) < 0 || !answer_is_good (data, size, f->nids, f->after))
         return;
-    struct run run = run_read ((const uint8_t *)data + size - RUN_SIZE);
+    struct id_run run = run_read ((const uint8_t *)data + size - RUN_SIZE);
     raise_last (f->h, run.first + (run.n - 1));
 }
 

@@ -50,7 +50,7 @@ static void fail_futures (idt_t *h, bool with_cb, int errnum)
     size_t cursor = 0;
     idt_future_t *f;
 
-    while ((f = tagtab_next (&h->tags, &cursor))) {
+    while ((f = matchtag_table_next (&h->tags, &cursor))) {
         if (!f->lost && (f->cb != NULL) == with_cb && f->connection != h->connections) {
             f->lost = true;
             future_fail (f, errnum);
@@ -525,11 +525,11 @@ void idt_close (idt_t *h)
     while ((msg = fifo_pop (&h->inbox)))
         idt_msg_unref (msg);
     fifo_fini (&h->inbox);
-    tagtab_fini (&h->tags);
+    matchtag_table_fini (&h->tags);
     bonds_fini (h);
     connection_destroy (h);
     h->transport->destroy (h->impl);
-    spare_fini (&h->futures);
+    freelist_fini (&h->futures);
     msg_pool_let_go (h->pool);
     free (h->module);
     free (h);
@@ -548,7 +548,7 @@ idt_t *idt_handle_create (const struct idt_transport *transport, void *impl)
     h->impl = impl;
     h->connections = 1;
     h->pool = msg_pool_create (); /* if this fails, requests come from malloc () */
-    spare_init (&h->futures, sizeof (struct idt_future));
+    freelist_init (&h->futures, sizeof (struct idt_future));
     TAILQ_INIT (&h->bonds);
     TAILQ_INIT (&h->ready);
     TAILQ_INIT (&h->handlers);

@@ -19,13 +19,13 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#include "libidtree/block/block.h"
+#include "libidtree/block/id_block.h"
 #include "libidtree/private.h"
 #include "libutil/clock.h"
 #include "libutil/errprintf.h"
 
 struct prefetch {
-    struct block block;
+    struct id_block block;
     idt_future_t *f;  /* the request for more; NULL: none */
     uint32_t *parent; /* points to 1, but to 0 in a forked child */
 };
@@ -58,12 +58,12 @@ static void cancel (struct prefetch *p)
 {
     idt_future_destroy (p->f);
     p->f = NULL;
-    block_cancel (&p->block);
+    id_block_cancel (&p->block);
 }
 
 static void fail (struct prefetch *p, int errnum)
 {
-    block_failed (&p->block, now (), errnum == EPERM);
+    id_block_failed (&p->block, now (), errnum == EPERM);
     cancel (p);
 }
 
@@ -71,13 +71,13 @@ static void fail (struct prefetch *p, int errnum)
 static void renew (idt_t *h, uint64_t now_us)
 {
     struct prefetch *p = h->prefetch;
-    uint32_t n = block_wants (&p->block, now_us);
+    uint32_t n = id_block_wants (&p->block, now_us);
 
     if (n == 0)
         return;
     int saved_errno = errno;
     attach_work (h);
-    block_asked (&p->block, now_us, n);
+    id_block_asked (&p->block, now_us, n);
     if (!(p->f = generate_ask (h, n)))
         fail (p, errno);
     errno = saved_errno;
@@ -90,8 +90,8 @@ static void receive (struct prefetch *p)
 {
     if (p->f->lost)
         cancel (p);
-    else if (idt_fluid_generate_get (p->f, p->block.asked, block_place (&p->block)) == 0) {
-        block_got (&p->block);
+    else if (idt_fluid_generate_get (p->f, p->block.asked, id_block_place (&p->block)) == 0) {
+        id_block_got (&p->block);
         cancel (p);
     }
     else
@@ -105,9 +105,9 @@ static int wait_for (struct prefetch *p, uint32_t n)
 {
     uint64_t now_us = now ();
 
-    if (!block_will_do (&p->block, now_us, n))
+    if (!id_block_will_do (&p->block, now_us, n))
         return 0;
-    int rc = idt_future_wait (p->f, (double)(block_until_us (&p->block) - now_us) * 1e-3);
+    int rc = idt_future_wait (p->f, (double)(id_block_until_us (&p->block) - now_us) * 1e-3);
     if (p->f->ready)
         receive (p);
     else if (rc < 0 && errno == EINTR)
@@ -132,7 +132,7 @@ static int generate_now (idt_t *h, uint32_t n, fluid_t *ids)
     renew (h, now ());
     int rc = idt_fluid_generate_get (f, n, ids);
     if (rc == 0)
-        block_skip (&p->block);
+        id_block_skip (&p->block);
     idt_future_destroy (f);
     return rc;
 }
@@ -146,7 +146,7 @@ int prefetch_generate (idt_t *h, uint32_t n, fluid_t *ids)
         return errset (ENOTCONN);
     if (n == 0 || n > IDT_FLUID_MAX_COUNT)
         return errset (EINVAL);
-    while (!block_take (&p->block, now_us, n, ids)) {
+    while (!id_block_take (&p->block, now_us, n, ids)) {
         int rc = wait_for (p, n);
         if (rc <= 0)
             return rc < 0 ? -1 : generate_now (h, n, ids);
@@ -161,7 +161,7 @@ void prefetch_pass (idt_t *h)
     if (!h->prefetch)
         return;
     cancel (h->prefetch);
-    block_skip (&h->prefetch->block);
+    id_block_skip (&h->prefetch->block);
 }
 
 /* --- life ----------------------------------------------------------------------------------- */
@@ -173,7 +173,7 @@ void prefetch_fini (idt_t *h)
     if (!p)
         return;
     cancel (p);
-    block_fini (&p->block);
+    id_block_fini (&p->block);
     munmap (p->parent, sizeof (*p->parent));
     free (p);
     h->prefetch = NULL;
@@ -184,7 +184,7 @@ static struct prefetch *prefetch_create (uint32_t n, uint32_t max_age_ms)
     struct prefetch *p = calloc (1, sizeof (*p));
 
     if (p && (p->parent = parent_create ())) {
-        if (block_init (&p->block, n, UINT64_C (1000) * max_age_ms, now ()) == 0)
+        if (id_block_init (&p->block, n, UINT64_C (1000) * max_age_ms, now ()) == 0)
             return p;
         munmap (p->parent, sizeof (*p->parent));
     }

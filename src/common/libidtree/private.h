@@ -3,8 +3,8 @@
 
 /* private.h - the inside of a handle; only the files of libidtree include it
  *
- * A handle is one object in several files that call each other: handle.c, open.c, connection.c, bond.c, future.c,
- * rpc.c, attr.c, service.c, respond.c, builtin.c, document.c, generate.c, attach.c, prefetch.c.
+ * A handle is one object in several files that call each other: handle.c, open.c, connection.c, registration.c,
+ * future.c, rpc.c, attr.c, service.c, respond.c, builtin.c, document.c, generate.c, attach.c, prefetch.c.
  *
  * handle.c reads messages and decides when they are dispatched; future.c and service.c process a dispatched message.
  * Design rules:
@@ -31,12 +31,12 @@
 #include <idtree/handle.h>
 #include <idtree/rpc.h>
 
-#include "libidtree/connect/dial.h"
-#include "libidtree/tags/tagtab.h"
+#include "libidtree/connect/connector.h"
+#include "libidtree/tags/matchtag_table.h"
 #include "libidtree/transport.h"
 #include "libmsg/message.h"
 #include "libutil/queue/fifo.h"
-#include "libutil/queue/spare.h"
+#include "libutil/queue/freelist.h"
 
 #define HANDLE_MAX_INBOX (1U << 20) /* messages kept for the reactor, or for a streaming future */
 #define HANDLE_MAX_NAME 48          /* bytes of a name in the log (RFC 5424 6.2.5) */
@@ -45,11 +45,11 @@
 
 struct handler_table;
 struct connection;
-struct bond;
+struct registration;
 struct attach;
 struct prefetch;
 
-TAILQ_HEAD (bond_list, bond);
+TAILQ_HEAD (registration_list, registration);
 TAILQ_HEAD (future_list, idt_future);
 TAILQ_HEAD (handler_list, handler_table);
 TAILQ_HEAD (observer_list, observer);
@@ -67,10 +67,10 @@ struct idt {
     unsigned depth;    /* above 0: in a callback */
 
     struct fifo inbox; /* messages that handle_wait () read but did not wait for */
-    struct tagtab tags;
+    struct matchtag_table tags;
     struct future_list ready;
-    struct spare futures;  /* free list of destroyed futures */
-    struct msg_pool *pool; /* for requests; NULL: requests come from malloc () */
+    struct freelist futures; /* free list of destroyed futures */
+    struct msg_pool *pool;   /* for requests; NULL: requests come from malloc () */
     unsigned ready_count;
     unsigned future_count; /* all existing futures */
     struct handler_list handlers;
@@ -80,7 +80,7 @@ struct idt {
     int untold;                    /* errno of a loss that the reactor has not reported yet */
     unsigned connections;          /* counts from 1 */
     struct connection *connection; /* finds the next connection; NULL: a module, which never reconnects */
-    struct bond_list bonds;
+    struct registration_list bonds;
     idt_lost_f lost_cb;
     void *lost_arg;
     idt_interrupt_f interrupt_cb; /* whether to continue waiting; NULL: always */
@@ -103,9 +103,9 @@ struct idt_future {
     uint32_t tag; /* 0: no further response is expected */
     bool streaming;
     bool ready;
-    bool lost;           /* failed because the connection was lost */
-    unsigned connection; /* number of the connection it belongs to */
-    struct bond *bond;   /* the registration that the response completes; NULL: none */
+    bool lost;                 /* failed because the connection was lost */
+    unsigned connection;       /* number of the connection it belongs to */
+    struct registration *bond; /* the registration that the response completes; NULL: none */
     int errnum;
     const idt_msg_t *response; /* NULL: no response */
     json_t *json;              /* owns the strings that idt_rpc_get_unpack () returned */
@@ -288,15 +288,16 @@ void connection_unwatch (idt_t *h);
 
 void connection_destroy (idt_t *h);
 
-/* --- bond.c --------------------------------------------------------------------------------- */
+/* --- registration.c --------------------------------------------------------------------------------- */
 
-/* bond_answered (): the future's registration succeeded (errnum 0) or failed. bond_unheard (): the future is destroyed.
+/* registration_answered (): the future's registration succeeded (errnum 0) or failed. registration_unheard (): the
+ * future is destroyed.
  */
-void bond_answered (idt_future_t *f, int errnum);
-void bond_unheard (idt_future_t *f);
+void registration_answered (idt_future_t *f, int errnum);
+void registration_unheard (idt_future_t *f);
 
 /* Add the requests of all registrations to a new connection attempt. Returns 0, or -1 with errno ENOMEM. */
-int bonds_say_again (idt_t *h, struct dial *dial);
+int bonds_say_again (idt_t *h, struct connector *dial);
 
 /* The new connection is in place: request the registrations that were added after the attempt began. */
 void bonds_say_late (idt_t *h);

@@ -37,7 +37,7 @@ static int expect (idt_future_t *f, idt_msg_t *request, int flags)
     if (f->h->lost && !connection_is_sought (f->h))
         return errset (f->h->lost); /* waiting futures have already failed; nothing would end this one */
     f->connection = f->h->connections;
-    if ((f->tag = tagtab_add (&f->h->tags, f)) == 0)
+    if ((f->tag = matchtag_table_add (&f->h->tags, f)) == 0)
         return -1;
     idt_msg_set_matchtag (request, f->tag);
     return 0;

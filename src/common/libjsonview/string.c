@@ -71,7 +71,7 @@ size_t jv_read_escape (const char *p, const char *end, char out[4], size_t *n)
 }
 
 /* The bytes of a string, without its escapes. */
-struct cursor {
+struct json_cursor {
     const char *p, *end;
     bool escaped;
     char out[4]; /* of an escape */
@@ -79,7 +79,7 @@ struct cursor {
 };
 
 /* -1: there is none. */
-static int next_byte (struct cursor *c)
+static int next_byte (struct json_cursor *c)
 {
     if (c->i < c->n)
         return (unsigned char)c->out[c->i++];
@@ -92,14 +92,14 @@ static int next_byte (struct cursor *c)
     return (unsigned char)c->out[0];
 }
 
-static struct cursor cursor_of (const struct jv *v)
+static struct json_cursor cursor_of (const struct jv *v)
 {
-    return (struct cursor){ .p = v->text, .end = v->text + v->size, .escaped = v->escaped };
+    return (struct json_cursor){ .p = v->text, .end = v->text + v->size, .escaped = v->escaped };
 }
 
 int jv_compare (const struct jv *a, const struct jv *b)
 {
-    struct cursor ca = cursor_of (a), cb = cursor_of (b);
+    struct json_cursor ca = cursor_of (a), cb = cursor_of (b);
     int x, y;
 
     do {
@@ -149,7 +149,7 @@ size_t jv_copy (const struct jv *string, char *buf, size_t size)
             memcpy (buf, string->text, min_u64 (n, size - 1));
     }
     else
-        for (struct cursor at = cursor_of (string); (c = next_byte (&at)) >= 0; n++)
+        for (struct json_cursor at = cursor_of (string); (c = next_byte (&at)) >= 0; n++)
             if (n + 1 < size)
                 buf[n] = (char)c;
     if (size > 0)

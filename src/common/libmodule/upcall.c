@@ -15,7 +15,7 @@ void upcall_destroy (struct upcall *up)
     LIST_REMOVE (up, link);
     idt_future_destroy (up->f);
     idt_msg_unref (up->msg);
-    spare_put (&up->list->spare, up);
+    freelist_put (&up->list->spare, up);
 }
 
 struct upcall *upcall_create (struct upcalls *list, idt_future_t *f, double timeout_ms, idt_future_f cb, void *owner)
@@ -23,8 +23,8 @@ struct upcall *upcall_create (struct upcalls *list, idt_future_t *f, double time
     struct upcall *up = NULL;
 
     if (list->spare.size == 0)
-        spare_init (&list->spare, sizeof (*up));
-    if (!f || !(up = spare_get (&list->spare))) {
+        freelist_init (&list->spare, sizeof (*up));
+    if (!f || !(up = freelist_get (&list->spare))) {
         idt_future_destroy (f);
         return NULL;
     }
@@ -46,5 +46,5 @@ void upcalls_stop (struct upcalls *list, idt_t *h, const char *text)
             module_respond_error (h, up->msg, EHOSTUNREACH, text);
         upcall_destroy (up);
     }
-    spare_fini (&list->spare);
+    freelist_fini (&list->spare);
 }

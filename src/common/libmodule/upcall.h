@@ -13,7 +13,7 @@
 
 #include <idtree/idtree.h>
 
-#include "libutil/queue/spare.h"
+#include "libutil/queue/freelist.h"
 
 struct upcall {
     LIST_ENTRY (upcall) link;
@@ -27,7 +27,7 @@ struct upcall {
 /* All zero at first. */
 struct upcalls {
     LIST_HEAD (, upcall) calls;
-    struct spare spare;
+    struct freelist spare;
 };
 
 /* Keep 'f' (stolen; NULL: it could not be sent) until it is fulfilled, 'timeout_ms' at most (below 0: however long):

@@ -14,13 +14,13 @@
 
 #define NROWS (sizeof (rows) / sizeof (rows[0]))
 
-struct row {
+struct access_row {
     const char *topic;
     uint32_t roles;
 };
 
 /* Sorted by strcmp (). */
-static const struct row rows[] = {
+static const struct access_row rows[] = {
     { "attr.define", ACCESS_OWNER },
     { "attr.get", ACCESS_GUEST },
     { "attr.list", ACCESS_GUEST },
@@ -129,12 +129,12 @@ static const struct row rows[] = {
 
 static int compare (const void *topic, const void *row)
 {
-    return strcmp (topic, ((const struct row *)row)->topic);
+    return strcmp (topic, ((const struct access_row *)row)->topic);
 }
 
 uint32_t access_roles (const char *topic)
 {
-    const struct row *row = bsearch (topic, rows, NROWS, sizeof (rows[0]), compare);
+    const struct access_row *row = bsearch (topic, rows, NROWS, sizeof (rows[0]), compare);
 
     return row ? row->roles : ACCESS_OWNER;
 }

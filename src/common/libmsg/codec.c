@@ -136,13 +136,13 @@ ssize_t idt_msg_encode (const idt_msg_t *msg, void *buf, size_t size)
 /* --- reading ------------------------------------------------------------------------------ */
 
 /* The unread bytes, without the header, which is read first. */
-struct cursor {
+struct part_cursor {
     uint8_t *p;
     uint8_t *end;
 };
 
 /* Take the next part: '*data' and '*size'. False: no part is left, or it is incomplete. */
-static bool take (struct cursor *c, uint8_t **data, size_t *size)
+static bool take (struct part_cursor *c, uint8_t **data, size_t *size)
 {
     uint8_t *p = c->p;
     size_t n;
@@ -180,7 +180,7 @@ static const char *read_header (struct idt_msg *msg, const uint8_t *p)
     return NULL;
 }
 
-static const char *read_routes (struct idt_msg *msg, struct cursor *c)
+static const char *read_routes (struct idt_msg *msg, struct part_cursor *c)
 {
     uint8_t *data;
     size_t size;
@@ -197,7 +197,7 @@ static const char *read_routes (struct idt_msg *msg, struct cursor *c)
     return "no delimiter after routes";
 }
 
-static const char *read_topic (struct idt_msg *msg, struct cursor *c)
+static const char *read_topic (struct idt_msg *msg, struct part_cursor *c)
 {
     uint8_t *data;
     size_t size;
@@ -211,7 +211,7 @@ static const char *read_topic (struct idt_msg *msg, struct cursor *c)
     return NULL;
 }
 
-static const char *read_payload (struct idt_msg *msg, struct cursor *c)
+static const char *read_payload (struct idt_msg *msg, struct part_cursor *c)
 {
     uint8_t *data;
 
@@ -233,12 +233,12 @@ static void terminate_strings (struct idt_msg *msg)
 const char *msg_parse (struct idt_msg *msg, size_t size)
 {
     uint8_t *bytes = (uint8_t *)msg_bytes (msg);
-    struct cursor c;
+    struct part_cursor c;
     const char *why;
 
     if (size < MSG_HEADER_PART_SIZE)
         return "too short for a header";
-    c = (struct cursor){ .p = bytes, .end = bytes + size - MSG_HEADER_PART_SIZE };
+    c = (struct part_cursor){ .p = bytes, .end = bytes + size - MSG_HEADER_PART_SIZE };
     if (*c.end != IDT_MSG_HEADER_SIZE)
         return "last part is not a header of 20 bytes";
     if ((why = read_header (msg, c.end + 1)))

@@ -18,7 +18,7 @@
 #include "libpmi/pmi_wire.h"
 #include "libutil/errprintf.h"
 
-struct rank {
+struct pmi_rank {
     struct pmi_lines *lines; /* allocated with the first byte of a life */
     char *secret;
     unsigned keys;
@@ -31,13 +31,13 @@ struct pmi_server {
     char *kvsname;
     const struct pmi_server_ops *ops;
     void *arg;
-    zhashx_t *kvs; /* key -> struct bizcard */
+    zhashx_t *kvs; /* key -> struct pmi_value */
     unsigned open; /* barriers that are open */
     int waiting;   /* ranks that wait for barrier open + 1 */
-    struct rank *ranks;
+    struct pmi_rank *ranks;
 };
 
-struct bizcard {
+struct pmi_value {
     int rank; /* who put it; -1: the server */
     char value[];
 };
@@ -66,7 +66,7 @@ static void destroy_bizcard (void **item)
 static int store (struct pmi_server *s, int rank, const char *key, const char *value)
 {
     size_t size = strlen (value) + 1;
-    struct bizcard *bizcard = malloc (sizeof (*bizcard) + size);
+    struct pmi_value *bizcard = malloc (sizeof (*bizcard) + size);
 
     if (!bizcard)
         return -1;
@@ -79,7 +79,7 @@ static int store (struct pmi_server *s, int rank, const char *key, const char *v
 /* The secret of a rank, made when first asked for; NULL where it can't be made. */
 static const char *get_secret (struct pmi_server *s, int rank)
 {
-    struct rank *r = &s->ranks[rank];
+    struct pmi_rank *r = &s->ranks[rank];
     char buf[PMI_VALLEN_MAX];
 
     if (!r->secret && s->ops->make_secret (s->arg, rank, buf, sizeof (buf)) == 0) {
@@ -94,7 +94,7 @@ static const char *get_secret (struct pmi_server *s, int rank)
 /* Check a put and do it.  Returns NULL, or why not, as one word. */
 static const char *put (struct pmi_server *s, int rank, const char *line)
 {
-    struct rank *r = &s->ranks[rank];
+    struct pmi_rank *r = &s->ranks[rank];
     char kvsname[PMI_KVSNAME_MAX], key[PMI_KEYLEN_MAX], value[PMI_VALLEN_MAX];
 
     if (pmi_word (line, "kvsname", kvsname, sizeof (kvsname)) < 0 || strcmp (kvsname, s->kvsname))
@@ -105,7 +105,7 @@ static const char *put (struct pmi_server *s, int rank, const char *line)
         return "bad_value";
     if (!strcmp (key, PMI_SERVER_SECRET_KEY))
         return "reserved_key";
-    struct bizcard *old = zhashx_lookup (s->kvs, key);
+    struct pmi_value *old = zhashx_lookup (s->kvs, key);
     if (old && old->rank != rank)
         return "key_of_another_rank";
     if (!old && r->keys == s->max_keys)
@@ -129,7 +129,7 @@ static const char *lookup (struct pmi_server *s, int rank, const char *key)
 {
     if (!strcmp (key, PMI_SERVER_SECRET_KEY))
         return get_secret (s, rank);
-    struct bizcard *bizcard = zhashx_lookup (s->kvs, key);
+    struct pmi_value *bizcard = zhashx_lookup (s->kvs, key);
     return bizcard ? bizcard->value : NULL;
 }
 
@@ -157,7 +157,7 @@ static void open_barrier (struct pmi_server *s)
 
 static void barrier_cmd (struct pmi_server *s, int rank)
 {
-    struct rank *r = &s->ranks[rank];
+    struct pmi_rank *r = &s->ranks[rank];
 
     if (r->barriers > s->open)
         return; /* it waits already; it will be told once */
@@ -206,7 +206,7 @@ void pmi_server_destroy (struct pmi_server *s)
     if (!s)
         return;
     for (int rank = 0; s->ranks && rank < s->size; rank++) {
-        struct rank *r = &s->ranks[rank];
+        struct pmi_rank *r = &s->ranks[rank];
 
         free (r->lines);
         if (r->secret)
@@ -266,7 +266,7 @@ void pmi_server_set_keys (struct pmi_server *s, unsigned keys)
 int pmi_server_input (struct pmi_server *s, int rank, const char *data, size_t size, idt_error_t *errp)
 {
     assert (rank >= 0 && rank < s->size);
-    struct rank *r = &s->ranks[rank];
+    struct pmi_rank *r = &s->ranks[rank];
     const char *line;
 
     if (!r->lines && !(r->lines = calloc (1, sizeof (*r->lines))))
@@ -282,7 +282,7 @@ int pmi_server_input (struct pmi_server *s, int rank, const char *data, size_t s
 void pmi_server_reset (struct pmi_server *s, int rank)
 {
     assert (rank >= 0 && rank < s->size);
-    struct rank *r = &s->ranks[rank];
+    struct pmi_rank *r = &s->ranks[rank];
 
     if (r->barriers > s->open)
         s->waiting--;

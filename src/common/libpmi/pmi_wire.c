@@ -15,7 +15,7 @@
 #include "libpmi/pmi_wire.h"
 
 /* A word of a line: not NUL-terminated. */
-struct word {
+struct pmi_word {
     const char *key;
     size_t keylen;
     const char *value;
@@ -25,7 +25,7 @@ struct word {
 /* Read the word at '*p' and step behind it.  Returns false at the end of the line.  A word
  * without '=' has an empty value.
  */
-static bool next_word (const char **p, struct word *w)
+static bool next_word (const char **p, struct pmi_word *w)
 {
     const char *s = *p + strspn (*p, " ");
 
@@ -42,7 +42,7 @@ static bool next_word (const char **p, struct word *w)
     return true;
 }
 
-static bool find_word (const char *line, const char *key, struct word *w)
+static bool find_word (const char *line, const char *key, struct pmi_word *w)
 {
     size_t keylen = strlen (key);
 
@@ -54,7 +54,7 @@ static bool find_word (const char *line, const char *key, struct word *w)
 
 int pmi_word (const char *line, const char *key, char *buf, size_t size)
 {
-    struct word w;
+    struct pmi_word w;
 
     if (!find_word (line, key, &w))
         return errset (ENOENT);
@@ -84,7 +84,7 @@ int pmi_word_int (const char *line, const char *key, int *n)
 
 bool pmi_is (const char *line, const char *cmd)
 {
-    struct word w;
+    struct pmi_word w;
 
     return find_word (line, "cmd", &w) && w.len == strlen (cmd) && !memcmp (w.value, cmd, w.len);
 }

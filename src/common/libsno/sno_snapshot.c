@@ -70,20 +70,20 @@ int sno_snapshot_format (const struct sno_snapshot *s, char *buf, size_t size)
 
 /* --- reading: functions that advance a cursor, or return false --------------------------- */
 
-struct cursor {
+struct snapshot_cursor {
     const char *at;
     const char *end;
     int errnum;
 };
 
-static void skip_blanks (struct cursor *c)
+static void skip_blanks (struct snapshot_cursor *c)
 {
     while (c->at < c->end && *c->at && strchr (" \t\r\n", *c->at))
         c->at++;
 }
 
 /* Take 'token' (one character), and blanks around it. */
-static bool take (struct cursor *c, char token)
+static bool take (struct snapshot_cursor *c, char token)
 {
     skip_blanks (c);
     if (c->at == c->end || *c->at != token)
@@ -94,7 +94,7 @@ static bool take (struct cursor *c, char token)
 }
 
 /* An integer from 0 to 'max', or any int64_t if that is INT64_MAX; no leading zeros (RFC 8259 6). */
-static bool take_number (struct cursor *c, int64_t max, int64_t *value)
+static bool take_number (struct snapshot_cursor *c, int64_t max, int64_t *value)
 {
     bool negative = max == INT64_MAX && c->at < c->end && *c->at == '-';
     const char *start = c->at += negative;
@@ -130,7 +130,7 @@ static const struct member {
     [DRIFTS] = { "\"drifts\"", UINT32_MAX },
 };
 
-static bool take_name (struct cursor *c, int *member)
+static bool take_name (struct snapshot_cursor *c, int *member)
 {
     for (int i = 0; i < MEMBERS; i++) {
         size_t len = strlen (members[i].name);
@@ -143,7 +143,7 @@ static bool take_name (struct cursor *c, int *member)
     return false;
 }
 
-static bool take_value (struct cursor *c, int member, int64_t *value)
+static bool take_value (struct snapshot_cursor *c, int member, int64_t *value)
 {
     int64_t max = members[member].max, high, low;
 
@@ -156,7 +156,7 @@ static bool take_value (struct cursor *c, int member, int64_t *value)
     return true;
 }
 
-static bool take_members (struct cursor *c, int64_t values[MEMBERS])
+static bool take_members (struct snapshot_cursor *c, int64_t values[MEMBERS])
 {
     unsigned seen = 0;
     int member;
@@ -175,7 +175,7 @@ static bool take_members (struct cursor *c, int64_t values[MEMBERS])
 
 int sno_snapshot_parse (const char *json, size_t len, struct sno_snapshot *snapshot, size_t *errpos)
 {
-    struct cursor c = { .at = json, .end = json + len, .errnum = EINVAL };
+    struct snapshot_cursor c = { .at = json, .end = json + len, .errnum = EINVAL };
     int64_t v[MEMBERS] = { 0 };
 
     if (!take (&c, '{') || !take_members (&c, v) || c.at != c.end)

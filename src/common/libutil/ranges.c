@@ -51,21 +51,21 @@ int ranges_each (const char *text, ranges_each_f each, void *arg)
     return *s || s[-1] == ',' ? errset (EINVAL) : 1;
 }
 
-struct wanted {
+struct wanted_range {
     uint32_t n;
     bool found;
 };
 
 static void look (uint64_t first, uint64_t last, void *arg)
 {
-    struct wanted *w = arg;
+    struct wanted_range *w = arg;
 
     w->found = w->found || (first <= w->n && w->n <= last);
 }
 
 int ranges_have (const char *text, uint32_t n)
 {
-    struct wanted w = { .n = n };
+    struct wanted_range w = { .n = n };
 
     return ranges_each (text, look, &w) < 0 ? -1 : w.found;
 }

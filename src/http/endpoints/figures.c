@@ -13,8 +13,8 @@
 #define METRICS_MS 1000 /* figures that are younger are told again */
 
 /* Who waits for /metrics. */
-struct asker {
-    LIST_ENTRY (asker) link;
+struct figures_request {
+    LIST_ENTRY (figures_request) link;
     struct exchange *x;
 };
 
@@ -23,7 +23,7 @@ struct figures {
     json_t *report; /* what was told last; NULL: nothing */
     uint64_t told_ms;
     idt_future_t *question; /* that all askers wait for; NULL: none */
-    LIST_HEAD (, asker) askers;
+    LIST_HEAD (, figures_request) askers;
 };
 
 static const char *const plain = "text/plain; charset=utf-8";
@@ -97,9 +97,9 @@ static void reply_metrics (struct exchange *x, const json_t *report)
     exchange_reply (x, 200, types[type], text);
 }
 
-static struct asker *next_asker (struct figures *fig)
+static struct figures_request *next_asker (struct figures *fig)
 {
-    struct asker *asker = LIST_FIRST (&fig->askers);
+    struct figures_request *asker = LIST_FIRST (&fig->askers);
 
     if (asker) {
         LIST_REMOVE (asker, link);
@@ -110,12 +110,12 @@ static struct asker *next_asker (struct figures *fig)
 
 static void leave (struct exchange *x)
 {
-    LIST_REMOVE ((struct asker *)x->state, link);
+    LIST_REMOVE ((struct figures_request *)x->state, link);
 }
 
 static void fail_askers (struct figures *fig, int errnum, const char *text)
 {
-    struct asker *asker;
+    struct figures_request *asker;
 
     while ((asker = next_asker (fig)))
         exchange_fail_errno (asker->x, errnum, text);
@@ -130,7 +130,7 @@ static void forget_question (struct figures *fig)
 static void metrics_cb (idt_future_t *f, void *arg)
 {
     struct figures *fig = arg;
-    struct asker *asker;
+    struct figures_request *asker;
 
     fig->told_ms = clock_ms (CLOCK_MONOTONIC);
     if (idt_rpc_get_unpack (f, "O", &fig->report) < 0)
@@ -155,7 +155,7 @@ static void ask_metrics (struct figures *fig)
 /* However many ask, and whenever they do, the tree is asked once a second. */
 void figures_metrics (struct figures *fig, struct exchange *x)
 {
-    struct asker *asker;
+    struct figures_request *asker;
 
     if (fig->report && clock_ms (CLOCK_MONOTONIC) - fig->told_ms < METRICS_MS) {
         reply_metrics (x, fig->report);

@@ -29,7 +29,7 @@ struct ids {
 };
 
 /* What is kept of a request: for ids, or for what one says. */
-struct wanted {
+struct wanted_ids {
     struct ids *ids;
     struct exchange *x;
     struct pool_client client;
@@ -50,7 +50,7 @@ static bool wants_lines (const struct exchange *x)
 
 static enum fluid_form form_of (const struct exchange *x)
 {
-    return ((const struct wanted *)x->state)->form;
+    return ((const struct wanted_ids *)x->state)->form;
 }
 
 static void reply_lines (struct exchange *x, const fluid_t *ids, uint32_t n)
@@ -97,7 +97,7 @@ static uint64_t now_us (void)
 
 static struct exchange *exchange_of (struct pool_client *c)
 {
-    return ((struct wanted *)((char *)c - offsetof (struct wanted, client)))->x;
+    return ((struct wanted_ids *)((char *)c - offsetof (struct wanted_ids, client)))->x;
 }
 
 static void ask_if_wanted (struct ids *ids);
@@ -157,8 +157,8 @@ static void ask_if_wanted (struct ids *ids)
 static void many_cb (idt_future_t *f, void *arg)
 {
     struct exchange *x = arg;
-    struct ids *ids = ((struct wanted *)x->state)->ids;
-    uint32_t n = ((struct wanted *)x->state)->client.n;
+    struct ids *ids = ((struct wanted_ids *)x->state)->ids;
+    uint32_t n = ((struct wanted_ids *)x->state)->client.n;
     fluid_t *got = malloc ((size_t)n * sizeof (got[0]));
 
     if (!got)
@@ -204,17 +204,17 @@ static uint32_t read_count (struct exchange *x)
     return 0;
 }
 
-static struct wanted *wanted_new (struct ids *ids, struct exchange *x)
+static struct wanted_ids *wanted_new (struct ids *ids, struct exchange *x)
 {
-    struct wanted *w = exchange_state_new (x, sizeof (*w));
+    struct wanted_ids *w = exchange_state_new (x, sizeof (*w));
 
     if (w)
-        *w = (struct wanted){ .ids = ids, .x = x, .form = FLUID_F58 };
+        *w = (struct wanted_ids){ .ids = ids, .x = x, .form = FLUID_F58 };
     return w;
 }
 
 /* Returns false where it was answered. */
-static bool read_wanted (struct exchange *x, struct wanted *w)
+static bool read_wanted (struct exchange *x, struct wanted_ids *w)
 {
     const char *form = exchange_parameter (x, "to");
 
@@ -227,7 +227,7 @@ static bool read_wanted (struct exchange *x, struct wanted *w)
 
 void ids_new (struct ids *ids, struct exchange *x)
 {
-    struct wanted *w = wanted_new (ids, x);
+    struct wanted_ids *w = wanted_new (ids, x);
     const fluid_t *given;
 
     if (!w || !read_wanted (x, w))
@@ -258,7 +258,7 @@ static void set_epoch (struct ids *ids, idt_future_t *f)
 
 static void reply_fields (struct exchange *x)
 {
-    const struct wanted *w = x->state;
+    const struct wanted_ids *w = x->state;
     const struct ids *ids = w->ids;
     struct fluid_fields fields = fluid_split (w->id);
     char buf[FLUID_TEXT_MAX], date[DATE_SIZE];
@@ -280,13 +280,13 @@ static void epoch_cb (idt_future_t *f, void *arg)
 {
     struct exchange *x = arg;
 
-    set_epoch (((struct wanted *)x->state)->ids, f);
+    set_epoch (((struct wanted_ids *)x->state)->ids, f);
     reply_fields (x);
 }
 
 void ids_show (struct ids *ids, struct exchange *x, const char *text)
 {
-    struct wanted *w = wanted_new (ids, x);
+    struct wanted_ids *w = wanted_new (ids, x);
     size_t pos = 0;
 
     if (!w)

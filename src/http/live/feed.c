@@ -13,7 +13,7 @@
 
 #include "http/live/feed.h"
 
-struct place {
+struct feed_place {
     uint64_t at; /* bytes that were written before it, ever */
     size_t len;
 };
@@ -22,7 +22,7 @@ struct feed {
     const char *lost;
     uint64_t first, end; /* numbers of events */
     uint64_t written;    /* bytes, ever */
-    struct place places[FEED_EVENTS];
+    struct feed_place places[FEED_EVENTS];
     char bytes[FEED_BYTES];
 };
 
@@ -74,7 +74,7 @@ void feed_say (struct feed *f, const char *event, const char *data)
     if (len > FEED_BYTES / 2)
         return;
     make_room (f, len);
-    f->places[f->end++ % FEED_EVENTS] = (struct place){ f->written, len };
+    f->places[f->end++ % FEED_EVENTS] = (struct feed_place){ f->written, len };
     put (f, a, strlen (a));
     put (f, event, strlen (event));
     put (f, b, strlen (b));
@@ -120,7 +120,7 @@ static size_t read_note (struct feed_reader *r, char *buf, size_t size)
 
 static size_t read_event (const struct feed *f, struct feed_reader *r, char *buf, size_t size)
 {
-    const struct place *p = &f->places[r->event % FEED_EVENTS];
+    const struct feed_place *p = &f->places[r->event % FEED_EVENTS];
     size_t left = p->len - r->offset, n = left < size ? left : size;
 
     get (f, p->at + r->offset, buf, n);

@@ -11,7 +11,7 @@
 
 #include "http/live/feed.h"
 #include "http/live/live.h"
-#include "http/live/watch.h"
+#include "http/live/tree_watch.h"
 #include "libidtree/json_build.h"
 #include "libutil/clock.h"
 
@@ -19,25 +19,25 @@
 #define LEVEL_MAX 6     /* info */
 
 /* Who reads events, or waits for the tree. */
-struct reader {
-    LIST_ENTRY (reader) link;
-    struct live *live;
+struct live_reader {
+    LIST_ENTRY (live_reader) link;
+    struct live_feed *live;
     struct exchange *x;
     struct feed_reader place; /* in the feed */
     uint32_t rank, depth;     /* of the tree */
 };
 
-struct live {
-    struct ranks *ranks;
-    struct watch *watch;
+struct live_feed {
+    struct live_ranks *ranks;
+    struct tree_watch *watch;
     struct feed *feed;
     bool show_log;
     bool looked;     /* there is something to tell, which is a second old at most */
     double wanted_s; /* when somebody asked last */
     unsigned readers;
-    LIST_HEAD (, reader) streams; /* those */
-    LIST_HEAD (, reader) waiting; /* for the first look */
-    unsigned lines;               /* of the log in this second: said, and not */
+    LIST_HEAD (, live_reader) streams; /* those */
+    LIST_HEAD (, live_reader) waiting; /* for the first look */
+    unsigned lines;                    /* of the log in this second: said, and not */
     unsigned hidden;
     /* the last tree that was told */
     char *text; /* NULL: none, or there was a look since */
@@ -47,35 +47,35 @@ struct live {
 
 /* --- readers of events --------------------------------------------------------- */
 
-static struct reader *reader_new (struct live *l, struct exchange *x)
+static struct live_reader *reader_new (struct live_feed *l, struct exchange *x)
 {
-    struct reader *r = exchange_state_new (x, sizeof (*r));
+    struct live_reader *r = exchange_state_new (x, sizeof (*r));
 
     if (r)
-        *r = (struct reader){ .live = l, .x = x, .depth = RANKS_MAX_DEPTH };
+        *r = (struct live_reader){ .live = l, .x = x, .depth = RANKS_MAX_DEPTH };
     return r;
 }
 
 static size_t read_feed (struct exchange *x, char *buf, size_t max)
 {
-    struct reader *r = x->state;
+    struct live_reader *r = x->state;
 
     return feed_read (r->live->feed, &r->place, buf, max);
 }
 
 static void leave (struct exchange *x)
 {
-    struct reader *r = x->state;
+    struct live_reader *r = x->state;
 
     LIST_REMOVE (r, link);
     r->live->readers--;
 }
 
 /* 'o' is stolen. */
-static void say (struct live *l, const char *event, json_t *o)
+static void say (struct live_feed *l, const char *event, json_t *o)
 {
     char *text = o ? json_dumps (o, JSON_COMPACT | JSON_REAL_PRECISION (12)) : NULL;
-    struct reader *r;
+    struct live_reader *r;
 
     json_decref (o);
     if (text)
@@ -86,24 +86,24 @@ static void say (struct live *l, const char *event, json_t *o)
             exchange_resume (r->x);
 }
 
-static void want (struct live *l)
+static void want (struct live_feed *l)
 {
     l->wanted_s = clock_s (CLOCK_MONOTONIC);
-    watch_begin (l->watch);
+    tree_watch_begin (l->watch);
 }
 
-static void greet (struct live *l, struct reader *r)
+static void greet (struct live_feed *l, struct live_reader *r)
 {
     char data[80];
 
-    snprintf (data, sizeof (data), "{\"look\":%" PRIu64 ",\"size\":%" PRIu32 ",\"log\":%s}", watch_look (l->watch),
+    snprintf (data, sizeof (data), "{\"look\":%" PRIu64 ",\"size\":%" PRIu32 ",\"log\":%s}", tree_watch_look (l->watch),
               ranks_size (l->ranks), l->show_log ? "true" : "false");
     feed_join (l->feed, &r->place, "hello", data);
 }
 
-void live_events (struct live *l, struct exchange *x)
+void live_events (struct live_feed *l, struct exchange *x)
 {
-    struct reader *r;
+    struct live_reader *r;
 
     if (l->readers == LIVE_READERS) {
         exchange_fail (x, 503, "%d others read events: there is no room for more", LIVE_READERS);
@@ -121,29 +121,29 @@ void live_events (struct live *l, struct exchange *x)
 
 /* --- the tree --------------------------------------------------------- */
 
-static json_t *error_new (const struct live *l)
+static json_t *error_new (const struct live_feed *l)
 {
-    return watch_error (l->watch) ? json_string (watch_error (l->watch)) : json_null ();
+    return tree_watch_error (l->watch) ? json_string (tree_watch_error (l->watch)) : json_null ();
 }
 
-static json_t *watermark_new (const struct live *l)
+static json_t *watermark_new (const struct live_feed *l)
 {
-    const json_t *o = watch_watermark (l->watch);
+    const json_t *o = tree_watch_watermark (l->watch);
 
     return o ? json_incref ((json_t *)o) : json_null ();
 }
 
-static void put_look (const struct live *l, json_t **o)
+static void put_look (const struct live_feed *l, json_t **o)
 {
     char stamp[CLOCK_STAMP_SIZE];
 
-    json_put_new (o, "look", json_integer ((json_int_t)watch_look (l->watch)));
+    json_put_new (o, "look", json_integer ((json_int_t)tree_watch_look (l->watch)));
     json_put_new (o, "time", json_string (clock_stamp (stamp)));
 }
 
-static char *tree_new (struct live *l, uint32_t rank, unsigned depth)
+static char *tree_new (struct live_feed *l, uint32_t rank, unsigned depth)
 {
-    const char *name = watch_instance (l->watch);
+    const char *name = tree_watch_instance (l->watch);
     json_t *o = ranks_tree_new (l->ranks, rank, depth, clock_s (CLOCK_MONOTONIC));
 
     put_look (l, &o);
@@ -153,12 +153,12 @@ static char *tree_new (struct live *l, uint32_t rank, unsigned depth)
     return exchange_json_text (o);
 }
 
-static void reply_tree (const struct reader *r)
+static void reply_tree (const struct live_reader *r)
 {
-    struct live *l = r->live;
+    struct live_feed *l = r->live;
 
     if (ranks_size (l->ranks) == 0)
-        exchange_fail (r->x, 503, "%s", watch_error (l->watch) ? watch_error (l->watch) : "no memory");
+        exchange_fail (r->x, 503, "%s", tree_watch_error (l->watch) ? tree_watch_error (l->watch) : "no memory");
     else if (r->rank >= ranks_size (l->ranks))
         exchange_fail (r->x, 404, "there is no rank %" PRIu32 ": the instance has %" PRIu32, r->rank,
                        ranks_size (l->ranks));
@@ -188,9 +188,9 @@ static bool read_number (struct exchange *x, const char *name, uint32_t most, ui
     return value <= most;
 }
 
-void live_tree (struct live *l, struct exchange *x)
+void live_tree (struct live_feed *l, struct exchange *x)
 {
-    struct reader *r = reader_new (l, x);
+    struct live_reader *r = reader_new (l, x);
 
     if (!r || !read_number (x, "rank", RANKS_MAX, &r->rank) || !read_number (x, "depth", RANKS_MAX_DEPTH, &r->depth))
         return;
@@ -205,9 +205,9 @@ void live_tree (struct live *l, struct exchange *x)
 
 static void looked_cb (void *arg)
 {
-    struct live *l = arg;
+    struct live_feed *l = arg;
     json_t *changes = ranks_changes_new (l->ranks);
-    struct reader *r;
+    struct live_reader *r;
 
     l->looked = true;
     free (l->text);
@@ -222,7 +222,7 @@ static void looked_cb (void *arg)
     say (l, "change", changes);
 }
 
-static void say_hidden (struct live *l)
+static void say_hidden (struct live_feed *l)
 {
     char stamp[CLOCK_STAMP_SIZE], text[80];
 
@@ -234,7 +234,7 @@ static void say_hidden (struct live *l)
 
 static void second_cb (void *arg)
 {
-    struct live *l = arg;
+    struct live_feed *l = arg;
     json_t *rates;
 
     if (l->hidden > 0)
@@ -243,7 +243,7 @@ static void second_cb (void *arg)
     if (l->readers == 0) {
         if (clock_s (CLOCK_MONOTONIC) - l->wanted_s < LIVE_AFTER_S || !LIST_EMPTY (&l->waiting))
             return;
-        watch_end (l->watch);
+        tree_watch_end (l->watch);
         l->looked = false;
         return;
     }
@@ -256,7 +256,7 @@ static void second_cb (void *arg)
 
 static void logged_cb (void *arg, const struct logline *line)
 {
-    struct live *l = arg;
+    struct live_feed *l = arg;
 
     if (!l->show_log || l->readers == 0 || line->level > LEVEL_MAX)
         return;
@@ -272,11 +272,11 @@ static void logged_cb (void *arg, const struct logline *line)
 
 /* --- life --------------------------------------------------------- */
 
-static const struct watch_ops ops = { looked_cb, second_cb, logged_cb };
+static const struct tree_watch_ops ops = { looked_cb, second_cb, logged_cb };
 
-struct live *live_create (idt_t *h, bool show_log)
+struct live_feed *live_create (idt_t *h, bool show_log)
 {
-    struct live *l = calloc (1, sizeof (*l));
+    struct live_feed *l = calloc (1, sizeof (*l));
 
     if (!l)
         return NULL;
@@ -285,17 +285,17 @@ struct live *live_create (idt_t *h, bool show_log)
     LIST_INIT (&l->streams);
     LIST_INIT (&l->waiting);
     if ((l->ranks = ranks_create ()) && (l->feed = feed_create ("lost"))
-        && (l->watch = watch_create (h, l->ranks, &ops, l)))
+        && (l->watch = tree_watch_create (h, l->ranks, &ops, l)))
         return l;
     live_destroy (l);
     return NULL;
 }
 
-void live_destroy (struct live *l)
+void live_destroy (struct live_feed *l)
 {
     if (!l)
         return;
-    watch_destroy (l->watch);
+    tree_watch_destroy (l->watch);
     feed_destroy (l->feed);
     ranks_destroy (l->ranks);
     free (l->text);

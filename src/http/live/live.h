@@ -14,11 +14,11 @@
 #define LIVE_AFTER_S 10.
 
 /* 'h' is borrowed; 'show_log': lines of the log are told.  NULL with errno ENOMEM. */
-struct live *live_create (idt_t *h, bool show_log);
-void live_destroy (struct live *l); /* all readers have left */
+struct live_feed *live_create (idt_t *h, bool show_log);
+void live_destroy (struct live_feed *l); /* all readers have left */
 
 /* Each answers. */
-void live_tree (struct live *l, struct exchange *x);
-void live_events (struct live *l, struct exchange *x);
+void live_tree (struct live_feed *l, struct exchange *x);
+void live_events (struct live_feed *l, struct exchange *x);
 
 #endif /* HTTP_LIVE_LIVE_H */

@@ -38,7 +38,7 @@ struct rank_row {
     bool elsewhere; /* the host may be another: it is asked for again */
 };
 
-struct ranks {
+struct live_ranks {
     struct rank_row *rows;
     uint32_t n;
     uint32_t turn; /* who is asked next */

@@ -27,16 +27,16 @@ static unsigned char find_word (const char *const *words, size_t n, const char *
     return 0;
 }
 
-static struct rank_row *row_of (struct ranks *r, uint32_t rank)
+static struct rank_row *row_of (struct live_ranks *r, uint32_t rank)
 {
     return rank < r->n ? &r->rows[rank] : NULL;
 }
 
 /* --- life --------------------------------------------------------- */
 
-struct ranks *ranks_create (void)
+struct live_ranks *ranks_create (void)
 {
-    return calloc (1, sizeof (struct ranks));
+    return calloc (1, sizeof (struct live_ranks));
 }
 
 static void free_rows (struct rank_row *rows, uint32_t n)
@@ -48,7 +48,7 @@ static void free_rows (struct rank_row *rows, uint32_t n)
     free (rows);
 }
 
-void ranks_destroy (struct ranks *r)
+void ranks_destroy (struct live_ranks *r)
 {
     if (!r)
         return;
@@ -56,12 +56,12 @@ void ranks_destroy (struct ranks *r)
     free (r);
 }
 
-uint32_t ranks_size (const struct ranks *r)
+uint32_t ranks_size (const struct live_ranks *r)
 {
     return r->n;
 }
 
-int ranks_has_host (const struct ranks *r, uint32_t rank)
+int ranks_has_host (const struct live_ranks *r, uint32_t rank)
 {
     return rank < r->n && r->rows[rank].host && !r->rows[rank].elsewhere;
 }
@@ -85,7 +85,7 @@ static int take_node (struct rank_row *rows, uint32_t n, const json_t *node, int
     return 0;
 }
 
-static bool is_same (const struct ranks *r, const struct rank_row *rows, uint32_t n)
+static bool is_same (const struct live_ranks *r, const struct rank_row *rows, uint32_t n)
 {
     if (n != r->n)
         return false;
@@ -95,7 +95,7 @@ static bool is_same (const struct ranks *r, const struct rank_row *rows, uint32_
     return true;
 }
 
-int ranks_take_topology (struct ranks *r, const json_t *topology)
+int ranks_take_topology (struct live_ranks *r, const json_t *topology)
 {
     json_int_t n = json_integer_value (json_object_get (topology, "size"));
 
@@ -119,14 +119,14 @@ int ranks_take_topology (struct ranks *r, const json_t *topology)
         return 0;
     }
     free_rows (r->rows, r->n);
-    *r = (struct ranks){ .rows = rows, .n = (uint32_t)n };
+    *r = (struct live_ranks){ .rows = rows, .n = (uint32_t)n };
     return 0;
 }
 
 /* --- a survey --------------------------------------------------------- */
 
 struct marking {
-    struct ranks *ranks;
+    struct live_ranks *ranks;
     unsigned char status, fluid; /* 0: it is not this */
 };
 
@@ -171,7 +171,7 @@ static void mark (uint64_t first, uint64_t last, void *arg)
 }
 
 /* A rank that no set has keeps what it had. */
-void ranks_take_survey (struct ranks *r, const json_t *report)
+void ranks_take_survey (struct live_ranks *r, const json_t *report)
 {
     json_t *sets = json_object_get (report, "ranks"), *text;
     const char *word;
@@ -216,7 +216,7 @@ static void set_text (char **to, const char *from)
     *to = from ? strdup (from) : NULL;
 }
 
-void ranks_take_info (struct ranks *r, uint32_t rank, const json_t *info, double now_s)
+void ranks_take_info (struct live_ranks *r, uint32_t rank, const json_t *info, double now_s)
 {
     struct rank_row *row = row_of (r, rank);
     double at_s = seconds_of (json_object_get (info, "timestamp_ms"));
@@ -248,7 +248,7 @@ static uint64_t counter_of (const json_t *stats, const char *name)
     return n > 0 ? (uint64_t)n : 0;
 }
 
-void ranks_take_stats (struct ranks *r, uint32_t rank, const json_t *stats, double now_s)
+void ranks_take_stats (struct live_ranks *r, uint32_t rank, const json_t *stats, double now_s)
 {
     struct rank_row *row = row_of (r, rank);
     uint64_t ids = counter_of (stats, "ids") + counter_of (stats, "page_ids");
@@ -270,7 +270,7 @@ void ranks_take_stats (struct ranks *r, uint32_t rank, const json_t *stats, doub
     row->moved = row->moved || row->ids_s > 0 || row->requests_s > 0 || row->above_s > 0;
 }
 
-void ranks_take_overlay (struct ranks *r, uint32_t rank, const json_t *stats)
+void ranks_take_overlay (struct live_ranks *r, uint32_t rank, const json_t *stats)
 {
     struct rank_row *row = row_of (r, rank);
     int32_t attached = number_of (json_object_get (stats, "parent-rank"));
@@ -279,7 +279,7 @@ void ranks_take_overlay (struct ranks *r, uint32_t rank, const json_t *stats)
         row->now.attached = attached;
 }
 
-void ranks_take_host (struct ranks *r, uint32_t rank, const char *host)
+void ranks_take_host (struct live_ranks *r, uint32_t rank, const char *host)
 {
     struct rank_row *row = row_of (r, rank);
 
@@ -291,7 +291,7 @@ void ranks_take_host (struct ranks *r, uint32_t rank, const char *host)
 
 /* --- who is asked next --------------------------------------------------------- */
 
-size_t ranks_pick (struct ranks *r, uint32_t *picked, size_t max)
+size_t ranks_pick (struct live_ranks *r, uint32_t *picked, size_t max)
 {
     size_t n = 0, due;
 

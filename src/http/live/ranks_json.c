@@ -77,7 +77,7 @@ static bool is_other (const struct rank_state *a, const struct rank_state *b)
 }
 
 /* What is learned of a rank for the first time is no change. */
-json_t *ranks_changes_new (struct ranks *r)
+json_t *ranks_changes_new (struct live_ranks *r)
 {
     json_t *list = json_array ();
     json_int_t more = 0;
@@ -110,7 +110,7 @@ static json_t *row_rates_new (uint32_t rank, const struct rank_row *row, double 
                       "lease_left_s", lease_new (row, now_s));
 }
 
-json_t *ranks_rates_new (struct ranks *r, double now_s)
+json_t *ranks_rates_new (struct live_ranks *r, double now_s)
 {
     json_t *list = json_array ();
     double ids_s = 0, requests_s = 0;
@@ -144,7 +144,7 @@ struct sums {
 };
 
 struct forest {
-    const struct ranks *r;
+    const struct live_ranks *r;
     int32_t *up;          /* RANKS_NONE: of a root */
     int32_t *down, *next; /* first child, next sibling, in increasing order */
     uint32_t *order;      /* each before those below it */
@@ -236,7 +236,7 @@ static void forest_fini (struct forest *f)
     free (f->below);
 }
 
-static int forest_init (struct forest *f, const struct ranks *r)
+static int forest_init (struct forest *f, const struct live_ranks *r)
 {
     f->r = r;
     f->up = calloc (r->n, sizeof (f->up[0]));
@@ -358,7 +358,7 @@ static json_t *forest_json_new (const struct forest *f, uint32_t rank, unsigned 
                       tenths_new (all.requests_s), "ranks", list);
 }
 
-json_t *ranks_tree_new (const struct ranks *r, uint32_t rank, unsigned depth, double now_s)
+json_t *ranks_tree_new (const struct live_ranks *r, uint32_t rank, unsigned depth, double now_s)
 {
     struct forest f = { NULL, NULL, NULL, NULL, NULL, NULL };
     json_t *o = NULL;

@@ -16,7 +16,7 @@ static json_t *load (const char *text)
     return o;
 }
 
-static void topology (struct ranks *r, const char *text)
+static void topology (struct live_ranks *r, const char *text)
 {
     json_t *o = load (text);
 
@@ -25,7 +25,7 @@ static void topology (struct ranks *r, const char *text)
     json_decref (o);
 }
 
-static void survey (struct ranks *r, const char *status, const char *fluid)
+static void survey (struct live_ranks *r, const char *status, const char *fluid)
 {
     char text[500];
 
@@ -35,7 +35,7 @@ static void survey (struct ranks *r, const char *status, const char *fluid)
     json_decref (o);
 }
 
-static void tell (struct ranks *r, uint32_t rank, const char *info, long ids, uint32_t parent, double now_s)
+static void tell (struct live_ranks *r, uint32_t rank, const char *info, long ids, uint32_t parent, double now_s)
 {
     json_t *o = load (info), *stats = json_pack ("{s:I s:I}", "ids", (json_int_t)ids, "requests", (json_int_t)ids);
     json_t *overlay = json_pack ("{s:I}", "parent-rank", (json_int_t)parent);
@@ -55,7 +55,7 @@ static const char active[] = "{\"state\":\"active\",\"served_by\":3,\"generator\
                              "\"lease\":[\"0\",\"61000\"],\"lent\":{\"ranks\":\"4-5\"}}";
 
 /* The ranks of a tree in their order, and what one key of each is. */
-static char *column (struct ranks *r, uint32_t rank, unsigned depth, const char *key)
+static char *column (struct live_ranks *r, uint32_t rank, unsigned depth, const char *key)
 {
     static char text[500];
     json_t *o = ranks_tree_new (r, rank, depth, 100), *row;
@@ -73,7 +73,7 @@ static char *column (struct ranks *r, uint32_t rank, unsigned depth, const char 
     return text;
 }
 
-static bool shows (struct ranks *r, uint32_t rank, unsigned depth, const char *key, const char *want)
+static bool shows (struct live_ranks *r, uint32_t rank, unsigned depth, const char *key, const char *want)
 {
     const char *text = column (r, rank, depth, key);
 
@@ -83,7 +83,7 @@ static bool shows (struct ranks *r, uint32_t rank, unsigned depth, const char *k
     return false;
 }
 
-static bool changes (struct ranks *r, const char *want)
+static bool changes (struct live_ranks *r, const char *want)
 {
     json_t *o = ranks_changes_new (r);
     char *text = o ? json_dumps (json_object_get (o, "ranks"), JSON_COMPACT | JSON_SORT_KEYS) : NULL;
@@ -98,7 +98,7 @@ static bool changes (struct ranks *r, const char *want)
 
 static void test_tree (void)
 {
-    struct ranks *r = ranks_create ();
+    struct live_ranks *r = ranks_create ();
 
     topology (r, five);
     ok (ranks_size (r) == 5 && shows (r, 0, 64, "attached_to", "0:null 1:0 3:1 4:1 2:0"),
@@ -121,7 +121,7 @@ static void test_tree (void)
 
 static void test_changes (void)
 {
-    struct ranks *r = ranks_create ();
+    struct live_ranks *r = ranks_create ();
     uint32_t picked[5];
 
     topology (r, five);
@@ -158,7 +158,7 @@ static void test_changes (void)
 
 static void test_circle (void)
 {
-    struct ranks *r = ranks_create ();
+    struct live_ranks *r = ranks_create ();
 
     topology (r, five);
     survey (r, "{\"full\":\"0-4\"}", "{}");
@@ -172,7 +172,7 @@ static void test_circle (void)
 /* Until a lost rank's lease is over the watermark stands. */
 static void test_lost_lease (void)
 {
-    struct ranks *r = ranks_create ();
+    struct live_ranks *r = ranks_create ();
 
     topology (r, five);
     survey (r, "{\"full\":\"0-4\"}", "{}");
@@ -196,7 +196,7 @@ static void test_lost_lease (void)
 
 static void test_rates (void)
 {
-    struct ranks *r = ranks_create ();
+    struct live_ranks *r = ranks_create ();
 
     topology (r, five);
     survey (r, "{\"full\":\"0-4\"}", "{}");
@@ -217,7 +217,7 @@ static void test_rates (void)
 }
 
 /* So many below rank 0, each with so many. */
-static void plant (struct ranks *r, int children, int each)
+static void plant (struct live_ranks *r, int children, int each)
 {
     json_t *top = json_array ();
 
@@ -234,7 +234,7 @@ static void plant (struct ranks *r, int children, int each)
     json_decref (o);
 }
 
-static json_int_t told (struct ranks *r, const char *key)
+static json_int_t told (struct live_ranks *r, const char *key)
 {
     json_t *o = ranks_tree_new (r, 0, 64, 1);
     json_t *value = json_object_get (o, key);
@@ -246,7 +246,7 @@ static json_int_t told (struct ranks *r, const char *key)
 
 static void test_bounds (void)
 {
-    struct ranks *r = ranks_create ();
+    struct live_ranks *r = ranks_create ();
     uint32_t picked[100];
     unsigned times[10 * 101 + 1] = { 0 };
     bool all = true;
@@ -281,7 +281,7 @@ static void test_hostile (void)
         "{\"size\":2,\"rank\":0,\"children\":[{\"rank\":-1}]}",
         "{\"size\":2,\"rank\":0,\"children\":[5]}",
     };
-    struct ranks *r = ranks_create ();
+    struct live_ranks *r = ranks_create ();
     bool refused = true;
 
     for (size_t i = 0; i < sizeof (texts) / sizeof (texts[0]); i++) {

@@ -19,7 +19,7 @@
 #include <idtree/idtree.h>
 
 #include "http/server/framing.h"
-#include "http/server/guests.h"
+#include "http/server/conn_limits.h"
 #include "http/server/resource.h"
 
 #define EXCHANGE_WAIT_MS 5000. /* for the broker */

@@ -44,7 +44,7 @@ struct server {
     void *arg;
     struct MHD_Daemon *daemon;
     idt_watcher_t *socket, *prepare, *timer, *again, *late;
-    struct guests guests;
+    struct conn_limits guests;
     uint64_t now_ms; /* of this turn of the reactor */
     struct room room;
     bool ends;   /* nobody answers any more */
@@ -57,7 +57,7 @@ struct server {
 static void turn_to (struct server *s, struct exchange *x, enum guest_turn turn)
 {
     if (x->guest)
-        guests_turn (&s->guests, x->guest, turn, s->now_ms);
+        conn_limits_turn (&s->guests, x->guest, turn, s->now_ms);
 }
 
 /* MHD_NO ends the connection. */
@@ -189,11 +189,11 @@ static void connection_cb (void *cls, struct MHD_Connection *c, void **state, en
         struct guest *guest = *state = info ? malloc (sizeof (*guest)) : NULL;
 
         if (guest)
-            guests_add (&s->guests, guest, info->connect_fd, s->now_ms);
+            conn_limits_add (&s->guests, guest, info->connect_fd, s->now_ms);
         return;
     }
     if (*state)
-        guests_remove (&s->guests, *state);
+        conn_limits_remove (&s->guests, *state);
     free (*state);
     *state = NULL;
 }
@@ -204,7 +204,7 @@ static void late_cb (idt_watcher_t *w, int revents, void *arg)
     struct server *s = arg;
     struct guest *guest;
 
-    while ((guest = guests_late (&s->guests, s->now_ms)))
+    while ((guest = conn_limits_late (&s->guests, s->now_ms)))
         (void)shutdown (guest->fd, SHUT_RDWR);
 }
 
@@ -294,7 +294,7 @@ struct server *server_create (idt_reactor_t *reactor, const struct server_conf *
     *s = (struct server){ .conf = *conf, .reactor = reactor, .run = run, .arg = arg, .room.max = conf->max_answers };
     s->strict = framing_parser_is_strict (MHD_get_version ());
     LIST_INIT (&s->exchanges);
-    guests_init (&s->guests);
+    conn_limits_init (&s->guests);
     errno = 0; /* libmicrohttpd fails without setting it, too */
     if ((s->daemon = start (s)) && watch (s) == 0)
         return s;

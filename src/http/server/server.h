@@ -10,12 +10,12 @@
 
 #include <idtree/idtree.h>
 
-#include "http/server/door.h"
+#include "http/server/auth.h"
 #include "http/server/exchange.h"
 
 struct server_conf {
     int fd;           /* that listens; the server's from success on */
-    struct door door; /* its texts are borrowed */
+    struct auth door; /* its texts are borrowed */
     uint32_t max_connections;
     size_t max_answers; /* bytes of all answers that were not taken yet, but for small ones */
 };

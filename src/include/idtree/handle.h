@@ -212,8 +212,8 @@ int idt_msg_unpack (const idt_msg_t *msg, json_t **o, idt_error_t *errp, const c
 /* --- events ------------------------------------------------------------------------------- */
 
 /* Start or stop receiving events whose topic begins with 'prefix'.  Returns a future with an empty answer.  While there
- * is no connection, an unsubscription takes effect immediately; if it cancels a subscription that was not sent yet, that
- * one's future ends with ECANCELED.
+ * is no connection, an unsubscription takes effect immediately; if it cancels a subscription that was not sent yet,
+ * that one's future ends with ECANCELED.
  */
 struct idt_future *idt_event_subscribe (idt_t *h, const char *prefix);
 struct idt_future *idt_event_unsubscribe (idt_t *h, const char *prefix);

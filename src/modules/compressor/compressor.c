@@ -20,12 +20,12 @@
 
 static void timer_cb (idt_watcher_t *w, int revents, void *arg)
 {
-    struct service *sv = arg;
+    struct compressor *sv = arg;
 
     idt_watcher_stop (sv->timer);
     sv->armed = false;
     if (sv->root)
-        root_tick (sv->root);
+        document_root_tick (sv->root);
     documents_tick (sv);
     uplink_tick (sv);
 }
@@ -33,25 +33,25 @@ static void timer_cb (idt_watcher_t *w, int revents, void *arg)
 /* --- requests --------------------------------------------------------------------------------------------- */
 
 /* Requests that only rank 0 can answer. */
-static void root_request_cb (idt_t *h, const idt_msg_t *msg, void *arg)
+static void document_root_request_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 {
-    struct service *sv = arg;
+    struct compressor *sv = arg;
 
     if (sv->root)
-        root_request (sv->root, msg);
+        document_root_request (sv->root, msg);
     else
         service_pass_on (sv, msg);
 }
 
 static void disconnect_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 {
-    struct service *sv = arg;
+    struct compressor *sv = arg;
 
     documents_forget (sv, msg);
     service_forget_ups (sv, msg);
     uplink_forget (sv, msg);
     if (sv->root)
-        root_forget (sv->root, msg);
+        document_root_forget (sv->root, msg);
 }
 
 static const struct idt_handler_spec handlers[] = {
@@ -65,16 +65,16 @@ static const struct idt_handler_spec handlers[] = {
     { IDT_MSGTYPE_REQUEST, "compressor.close", document_close_cb, 0 },
     { IDT_MSGTYPE_REQUEST | IDT_HANDLER_LARGE, "compressor.submit", uplink_submit_cb, 0 },
     { IDT_MSGTYPE_REQUEST | IDT_HANDLER_LARGE, "compressor.order", uplink_order_cb, 0 },
-    { IDT_MSGTYPE_REQUEST, "compressor.join", root_request_cb, 0 },
-    { IDT_MSGTYPE_REQUEST, "compressor.fetch", root_request_cb, 0 },
-    { IDT_MSGTYPE_REQUEST, "compressor.state", root_request_cb, 0 },
-    { IDT_MSGTYPE_REQUEST, "compressor.create", root_request_cb, 0 },
-    { IDT_MSGTYPE_REQUEST, "compressor.delete", root_request_cb, 0 },
-    { IDT_MSGTYPE_REQUEST, "compressor.rename", root_request_cb, 0 },
-    { IDT_MSGTYPE_REQUEST, "compressor.list", root_request_cb, 0 },
+    { IDT_MSGTYPE_REQUEST, "compressor.join", document_root_request_cb, 0 },
+    { IDT_MSGTYPE_REQUEST, "compressor.fetch", document_root_request_cb, 0 },
+    { IDT_MSGTYPE_REQUEST, "compressor.state", document_root_request_cb, 0 },
+    { IDT_MSGTYPE_REQUEST, "compressor.create", document_root_request_cb, 0 },
+    { IDT_MSGTYPE_REQUEST, "compressor.delete", document_root_request_cb, 0 },
+    { IDT_MSGTYPE_REQUEST, "compressor.rename", document_root_request_cb, 0 },
+    { IDT_MSGTYPE_REQUEST, "compressor.list", document_root_request_cb, 0 },
     { IDT_MSGTYPE_REQUEST, "compressor.disconnect", disconnect_cb, 0 },
-    { IDT_MSGTYPE_REQUEST, "compressor.stats-get", stats_get_cb, 0 },
-    { IDT_MSGTYPE_REQUEST, "compressor.metrics", stats_metrics_cb, 0 },
+    { IDT_MSGTYPE_REQUEST, "compressor.stats-get", compressor_stats_cb, 0 },
+    { IDT_MSGTYPE_REQUEST, "compressor.metrics", compressor_metrics_cb, 0 },
     { IDT_MSGTYPE_EVENT, DOCWIRE_EVENT_PREFIX "*", document_ranges_cb, 0 },
     { IDT_MSGTYPE_EVENT, "event.lost", document_lost_cb, 0 },
     IDT_HANDLERS_END,
@@ -83,7 +83,7 @@ static const struct idt_handler_spec handlers[] = {
 /* --- start and end ------------------------------------------------------------------------------------------- */
 
 /* All sessions of this rank end here. Ranges that were announced before may still be ordered. */
-static void service_destroy (struct service *sv)
+static void service_destroy (struct compressor *sv)
 {
     int saved = errno;
 
@@ -92,9 +92,9 @@ static void service_destroy (struct service *sv)
     idt_future_destroy (sv->order);
     sv->order = NULL;
     sv->order_paused = true;
-    relay_destroy (sv->relay);
+    range_relay_destroy (sv->relay);
     upcalls_stop (&sv->ups, sv->h, SERVICE_STOPPING);
-    root_destroy (sv->root);
+    document_root_destroy (sv->root);
     idt_watcher_destroy (sv->timer);
     free (sv);
     errno = saved;
@@ -107,18 +107,19 @@ static void compressor_fini (idt_t *h, void *ctx)
 
 static int compressor_init (idt_t *h, int argc, char **argv, void **ctx, idt_error_t *errp)
 {
-    struct service *sv;
+    struct compressor *sv;
 
     if (module_option_none (argc, argv, errp) < 0)
         return -1;
     if (!(sv = calloc (1, sizeof (*sv))))
         return errprintf (errp, "out of memory");
     sv->h = h;
-    if (options_read (h, &sv->options, errp) < 0)
+    if (compressor_options_read (h, &sv->options, errp) < 0)
         goto error;
-    if (!(sv->relay = relay_create (sv->options.max_waiting))
+    if (!(sv->relay = range_relay_create (sv->options.max_waiting))
         || !(sv->timer = idt_timer_watcher_create (idt_get_reactor (h), SERVICE_PAUSE_MS, 0, timer_cb, sv))
-        || (sv->options.rank == 0 && !(sv->root = root_create (sv, errp))) || idt_handlers_add (h, handlers, sv) < 0) {
+        || (sv->options.rank == 0 && !(sv->root = document_root_create (sv, errp)))
+        || idt_handlers_add (h, handlers, sv) < 0) {
         if (!*errp->text)
             errprintf (errp, "cannot start: %s", strerror (errno));
         goto error;

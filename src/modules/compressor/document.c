@@ -28,7 +28,7 @@ void document_pause (struct document *doc, struct pause *pause)
     pause->last_ms = pause->last_ms == 0 ? SERVICE_PAUSE_MS : 2 * pause->last_ms;
     if (pause->last_ms > PAUSE_MAX_MS)
         pause->last_ms = PAUSE_MAX_MS;
-    pause->until_ms = service_now_ms () + pause->last_ms;
+    pause->until_ms = compressor_now_ms () + pause->last_ms;
     service_arm (doc->service);
 }
 
@@ -116,10 +116,10 @@ static bool waits (const struct document *doc)
     return doc->nfinals > 0 || doc->state != OPEN || doc->announcing.until_ms || doc->missing.until_ms;
 }
 
-void documents_tick (struct service *sv)
+void documents_tick (struct compressor *sv)
 {
     struct document *doc, *next;
-    uint64_t now_ms = service_now_ms ();
+    uint64_t now_ms = compressor_now_ms ();
 
     for (doc = LIST_FIRST (&sv->documents); doc; doc = next) {
         next = LIST_NEXT (doc, link);
@@ -136,7 +136,7 @@ void documents_tick (struct service *sv)
 /* Events were lost, or the path to rank 0 changed: end all pauses, and ask rank 0 for missing ranges. */
 void document_lost_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 {
-    struct service *sv = arg;
+    struct compressor *sv = arg;
     struct document *doc;
 
     LIST_FOREACH (doc, &sv->documents, link) {
@@ -147,24 +147,24 @@ void document_lost_cb (idt_t *h, const idt_msg_t *msg, void *arg)
     documents_tick (sv);
 }
 
-void documents_destroy (struct service *sv)
+void documents_destroy (struct compressor *sv)
 {
     while (LIST_FIRST (&sv->documents))
         document_destroy (LIST_FIRST (&sv->documents), EHOSTUNREACH, SERVICE_STOPPING);
 }
 
-void documents_forget (struct service *sv, const idt_msg_t *disconnect)
+void documents_forget (struct compressor *sv, const idt_msg_t *disconnect)
 {
     struct document *doc;
 
     LIST_FOREACH (doc, &sv->documents, link) {
         document_forget_finals (doc, disconnect);
-        service_forget (&doc->openers, disconnect);
-        service_forget (&doc->closers, disconnect);
+        compressor_forget (&doc->openers, disconnect);
+        compressor_forget (&doc->closers, disconnect);
     }
 }
 
-size_t documents_awaited (const struct service *sv)
+size_t documents_awaited (const struct compressor *sv)
 {
     const struct document *doc;
     size_t n = 0;
@@ -177,7 +177,7 @@ size_t documents_awaited (const struct service *sv)
 /* Find a document by its name. If two have the name, one was renamed, and either its session does not know yet or is
  * broken. The broken one is returned: the requester may mean it, and gets its error until that session is closed.
  */
-static struct document *find_name (struct service *sv, const char *name)
+static struct document *find_name (struct compressor *sv, const char *name)
 {
     struct document *doc, *found = NULL;
 
@@ -189,7 +189,7 @@ static struct document *find_name (struct service *sv, const char *name)
 }
 
 /* The session, other than 'other' (may be NULL), that has joined the document with this UUID. */
-static struct document *find_uuid (struct service *sv, const char *uuid, const struct document *other)
+static struct document *find_uuid (struct compressor *sv, const char *uuid, const struct document *other)
 {
     struct document *doc;
 
@@ -214,7 +214,7 @@ void document_renamed (struct document *doc, const char *before)
 
 static void set_deadline (struct document *doc)
 {
-    doc->deadline_ms = service_now_ms () + doc->service->options.timeout_ms;
+    doc->deadline_ms = compressor_now_ms () + doc->service->options.timeout_ms;
     service_arm (doc->service);
 }
 
@@ -296,7 +296,7 @@ static void joined_cb (idt_future_t *f, void *arg)
 static void subscribed_cb (idt_future_t *f, void *arg)
 {
     struct document *doc = arg;
-    struct service *sv = doc->service;
+    struct compressor *sv = doc->service;
     int errnum = idt_future_errnum (f);
 
     doc->opening = NULL;
@@ -308,7 +308,7 @@ static void subscribed_cb (idt_future_t *f, void *arg)
 }
 
 /* Returns NULL with errno set and 'errp' filled. */
-static struct document *document_create (struct service *sv, const char *name, idt_error_t *errp)
+static struct document *document_create (struct compressor *sv, const char *name, idt_error_t *errp)
 {
     struct document *doc = calloc (1, sizeof (*doc));
 
@@ -339,7 +339,7 @@ static void begin_opening (struct document *doc)
         expect (doc, idt_event_subscribe (doc->service->h, DOCWIRE_EVENT_PREFIX), subscribed_cb);
 }
 
-static void open_document (struct service *sv, const idt_msg_t *msg, const char *name)
+static void open_document (struct compressor *sv, const idt_msg_t *msg, const char *name)
 {
     struct document *doc = find_name (sv, name);
     idt_error_t error;
@@ -380,7 +380,7 @@ void document_open_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 
 /* --- methods of an open document ---------------------------------------------------------------------------- */
 
-struct document *document_asked (struct service *sv, const idt_msg_t *msg, const char *name, const char *uuid)
+struct document *document_asked (struct compressor *sv, const idt_msg_t *msg, const char *name, const char *uuid)
 {
     struct document *doc = uuid ? find_uuid (sv, uuid, NULL) : find_name (sv, name);
     char text[DOCWIRE_NAME_MAX + IDCOMP_UUID_TEXT_MAX + 120];
@@ -398,7 +398,7 @@ struct document *document_asked (struct service *sv, const idt_msg_t *msg, const
 
 static void discard (struct document *doc, const idt_msg_t *msg)
 {
-    struct service *sv = doc->service;
+    struct compressor *sv = doc->service;
 
     document_fail_finals (doc, UINT64_MAX, ECANCELED, "the session was closed, and its ids discarded");
     document_destroy (doc, 0, NULL);
@@ -418,7 +418,7 @@ static void close_document (struct document *doc, const idt_msg_t *msg)
 
 void document_close_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 {
-    struct service *sv = arg;
+    struct compressor *sv = arg;
     struct document *doc;
     idt_error_t error;
     const char *name, *uuid = NULL;

@@ -9,8 +9,8 @@
 #include "libcompressor/runs.h"
 #include "modules/compressor/document_private.h"
 
-struct final {
-    TAILQ_ENTRY (final) link;
+struct document_final {
+    TAILQ_ENTRY (document_final) link;
     const idt_msg_t *msg;
     int64_t last; /* waits until this many ids of the session are final */
     uint64_t deadline_ms;
@@ -18,7 +18,7 @@ struct final {
     int nruns;
 };
 
-static void drop_final (struct document *doc, struct final *final)
+static void drop_final (struct document *doc, struct document_final *final)
 {
     TAILQ_REMOVE (&doc->finals, final, link);
     doc->nfinals--;
@@ -28,7 +28,7 @@ static void drop_final (struct document *doc, struct final *final)
 
 void document_fail_finals (struct document *doc, uint64_t now_ms, int errnum, const char *text)
 {
-    struct final *final;
+    struct document_final *final;
 
     while ((final = TAILQ_FIRST (&doc->finals)) && final->deadline_ms <= now_ms) {
         service_respond_error (doc->service, final->msg, errnum, text);
@@ -38,7 +38,7 @@ void document_fail_finals (struct document *doc, uint64_t now_ms, int errnum, co
 
 void document_forget_finals (struct document *doc, const idt_msg_t *disconnect)
 {
-    struct final *final, *next;
+    struct document_final *final, *next;
 
     for (final = TAILQ_FIRST (&doc->finals); final; final = next) {
         next = TAILQ_NEXT (final, link);
@@ -65,7 +65,7 @@ static int append_final (const struct idcomp *c, struct idruns *list, int64_t id
     return append_final (c, list, id, half) < 0 || append_final (c, list, id - half, count - half) < 0 ? -1 : 0;
 }
 
-static void answer_final (struct document *doc, const struct final *final)
+static void answer_final (struct document *doc, const struct document_final *final)
 {
     const struct idcomp *c = replica_ids (doc->session.replica);
     struct idruns list = { 0 };
@@ -84,7 +84,7 @@ static void answer_final (struct document *doc, const struct final *final)
 void document_answer_finals (struct document *doc)
 {
     int64_t finalized = idcomp_stats (replica_ids (doc->session.replica)).finalized;
-    struct final *final;
+    struct document_final *final;
 
     while ((final = TAILQ_FIRST (&doc->finals)) && final->last <= finalized) {
         answer_final (doc, final);
@@ -94,17 +94,18 @@ void document_answer_finals (struct document *doc)
 
 void document_await_final (struct document *doc, const idt_msg_t *msg, const struct idcomp_run *runs, int nruns)
 {
-    struct final *final = doc->nfinals < doc->service->options.max_waiting ? calloc (1, sizeof (*final)) : NULL;
+    struct document_final *final = doc->nfinals < doc->service->options.max_waiting ? calloc (1, sizeof (*final))
+                                                                                    : NULL;
 
     if (!final) {
         service_respond_error (doc->service, msg, EAGAIN,
                                "compressor.max-waiting requests wait already: try again later");
         return;
     }
-    *final = (struct final){ .msg = idt_msg_ref (msg),
-                             .nruns = nruns,
-                             .last = idcomp_stats (replica_ids (doc->session.replica)).generated,
-                             .deadline_ms = service_now_ms () + doc->service->options.timeout_ms };
+    *final = (struct document_final){ .msg = idt_msg_ref (msg),
+                                      .nruns = nruns,
+                                      .last = idcomp_stats (replica_ids (doc->session.replica)).generated,
+                                      .deadline_ms = compressor_now_ms () + doc->service->options.timeout_ms };
     memcpy (final->runs, runs, (size_t)nruns * sizeof (runs[0]));
     TAILQ_INSERT_TAIL (&doc->finals, final, link);
     doc->nfinals++;

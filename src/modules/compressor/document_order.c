@@ -151,7 +151,7 @@ static void pause_announcing (struct document *doc)
     document_pause (doc, &doc->announcing);
 }
 
-static void announced_cb (void *arg, size_t index, const struct relay_result *result);
+static void announced_cb (void *arg, size_t index, const struct range_relay_result *result);
 
 static void announce (struct document *doc)
 {
@@ -160,14 +160,15 @@ static void announce (struct document *doc)
     if (doc->announced || doc->announcing.until_ms || *doc->refused
         || !(range = replica_announce (doc->session.replica)))
         return;
-    doc->announced = relay_add_new (doc->service->relay,
-                                    (struct relay_element){ .reply = announced_cb,
-                                                            .arg = doc,
-                                                            .text = docsession_announcement (&doc->session, range),
-                                                            .nranges = 1,
-                                                            .deadline_ms = RELAY_NEVER });
+    doc->announced = range_relay_add_new (doc->service->relay,
+                                          (struct range_relay_element){
+                                              .reply = announced_cb,
+                                              .arg = doc,
+                                              .text = docsession_announcement (&doc->session, range),
+                                              .nranges = 1,
+                                              .deadline_ms = RANGE_RELAY_NEVER });
     if (doc->announced)
-        uplink_turn (doc->service);
+        submit_turn (doc->service);
     else
         pause_announcing (doc);
 }
@@ -179,14 +180,14 @@ void document_exchange (struct document *doc)
 }
 
 /* Rank 0 refused for now: requests that wait get the reason, and the announcement is repeated after a pause. */
-static void tell_reason (struct document *doc, const struct relay_result *result)
+static void tell_reason (struct document *doc, const struct range_relay_result *result)
 {
     document_fail_finals (doc, UINT64_MAX, result->errnum, result->text);
     document_stay_open (doc, result->errnum, result->text);
 }
 
 /* Rank 0 answered the announced range. */
-static void announced_cb (void *arg, size_t index, const struct relay_result *result)
+static void announced_cb (void *arg, size_t index, const struct range_relay_result *result)
 {
     struct document *doc = arg;
 
@@ -213,7 +214,7 @@ static void announced_cb (void *arg, size_t index, const struct relay_result *re
 
 static void hear (struct document *doc, const idt_msg_t *msg, const json_t *event)
 {
-    struct service *sv = doc->service;
+    struct compressor *sv = doc->service;
     idt_error_t error;
 
     if (docsession_hear (&doc->session, event, &error) < 0 && errno == EPROTO)
@@ -226,7 +227,7 @@ static void hear (struct document *doc, const idt_msg_t *msg, const json_t *even
  */
 void document_ranges_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 {
-    struct service *sv = arg;
+    struct compressor *sv = arg;
     const char *name = idt_msg_topic (msg) + strlen (DOCWIRE_EVENT_PREFIX);
     struct document *doc, *next;
     idt_error_t error;

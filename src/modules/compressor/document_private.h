@@ -22,23 +22,23 @@ struct pause {
 };
 
 /* A request for final ids. */
-struct final;
+struct document_final;
 
 struct document {
     LIST_ENTRY (document) link;
-    struct service *service;
+    struct compressor *service;
     struct docsession session; /* has no replica while OPENING */
     enum document_state state;
     struct idt_cred opener; /* the first user who opened it */
     struct fifo openers;
     struct fifo closers;
-    uint64_t deadline_ms;        /* deadline of openers, or of closers */
-    TAILQ_HEAD (, final) finals; /* in order of the ids that they wait for */
+    uint64_t deadline_ms;                 /* deadline of openers, or of closers */
+    TAILQ_HEAD (, document_final) finals; /* in order of the ids that they wait for */
     uint32_t nfinals;
     idt_future_t *opening; /* a subscription, then joins */
     idt_future_t *fetching;
-    struct relay_element *announced; /* the announced range that the relay holds, or NULL */
-    struct pause announcing;         /* ends with the timer */
+    struct range_relay_element *announced; /* the announced range that the relay holds, or NULL */
+    struct pause announcing;               /* ends with the timer */
     struct pause missing;
     char refused[sizeof (((idt_error_t *)0)->text)]; /* why rank 0 refuses the document at present; "": it does not */
 };

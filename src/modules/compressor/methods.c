@@ -13,8 +13,8 @@
 #define IDS_MAX 65536 /* the most ids or UUIDs of a request */
 
 /* A request with a list of ids or UUIDs. */
-struct request {
-    struct service *service;
+struct method_request {
+    struct compressor *service;
     const idt_msg_t *msg;
     json_t *o;
     json_t *list; /* borrowed */
@@ -23,7 +23,7 @@ struct request {
 };
 
 /* Answer with errno for element 'i'. The text contains the element. */
-static void refuse_element (const struct request *r, size_t i)
+static void refuse_element (const struct method_request *r, size_t i)
 {
     int errnum = errno;
     char text[300], *element = json_dumps (json_array_get (r->list, i), JSON_ENCODE_ANY);
@@ -34,13 +34,13 @@ static void refuse_element (const struct request *r, size_t i)
 }
 
 /* Read a request with the list 'key'. Returns 0, or -1 if it was answered with an error. */
-static int open_request (struct request *r, struct service *sv, const idt_msg_t *msg, const char *key)
+static int open_request (struct method_request *r, struct compressor *sv, const idt_msg_t *msg, const char *key)
 {
     struct document *doc;
     idt_error_t error;
     const char *name, *uuid = NULL;
 
-    *r = (struct request){ .service = sv, .msg = msg };
+    *r = (struct method_request){ .service = sv, .msg = msg };
     if (idt_msg_unpack (msg, &r->o, &error, "{s:s s?s s:o s?s}", "document", &name, "uuid", &uuid, key, &r->list,
                         "origin", &r->origin)
         < 0)
@@ -60,10 +60,10 @@ static int open_request (struct request *r, struct service *sv, const idt_msg_t 
 }
 
 /* Convert an element of the request to an element of the answer. Returns NULL with errno set. */
-typedef json_t *(*convert_f) (const struct request *r, const json_t *element);
+typedef json_t *(*convert_f) (const struct method_request *r, const json_t *element);
 
 /* Answer with the array 'key' of all converted elements. */
-static void convert_all (struct request *r, convert_f convert, const char *key)
+static void convert_all (struct method_request *r, convert_f convert, const char *key)
 {
     json_t *results = json_array (), *element, *result;
     size_t i;
@@ -88,7 +88,7 @@ static bool get_id (const json_t *element, int64_t *id)
     return json_is_integer (element);
 }
 
-static json_t *to_op (const struct request *r, const json_t *element)
+static json_t *to_op (const struct method_request *r, const json_t *element)
 {
     int64_t id, op;
 
@@ -97,7 +97,7 @@ static json_t *to_op (const struct request *r, const json_t *element)
     return json_integer (op);
 }
 
-static json_t *to_session (const struct request *r, const json_t *element)
+static json_t *to_session (const struct method_request *r, const json_t *element)
 {
     int64_t id, op;
 
@@ -106,7 +106,7 @@ static json_t *to_session (const struct request *r, const json_t *element)
     return json_integer (id);
 }
 
-static json_t *to_uuid (const struct request *r, const json_t *element)
+static json_t *to_uuid (const struct method_request *r, const json_t *element)
 {
     struct idcomp_uuid uuid;
     char text[IDCOMP_UUID_TEXT_MAX];
@@ -118,7 +118,7 @@ static json_t *to_uuid (const struct request *r, const json_t *element)
     return json_string (text);
 }
 
-static json_t *from_uuid (const struct request *r, const json_t *element)
+static json_t *from_uuid (const struct method_request *r, const json_t *element)
 {
     const char *text = json_string_value (element);
     int64_t id;
@@ -133,7 +133,7 @@ static json_t *from_uuid (const struct request *r, const json_t *element)
 
 void methods_normalize_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 {
-    struct request r;
+    struct method_request r;
 
     if (open_request (&r, arg, msg, "ids") == 0)
         convert_all (&r, r.origin ? to_session : to_op, "ids");
@@ -141,7 +141,7 @@ void methods_normalize_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 
 void methods_decompress_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 {
-    struct request r;
+    struct method_request r;
 
     if (open_request (&r, arg, msg, "ids") == 0)
         convert_all (&r, to_uuid, "uuids");
@@ -149,7 +149,7 @@ void methods_decompress_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 
 void methods_recompress_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 {
-    struct request r;
+    struct method_request r;
 
     if (open_request (&r, arg, msg, "uuids") == 0)
         convert_all (&r, from_uuid, "ids");
@@ -166,7 +166,7 @@ json_t *methods_pack_ids (const struct idcomp *c, const struct idcomp_run *runs,
     return json_pack ("{s:s s:o}", "session", idcomp_session (c), "runs", o);
 }
 
-static void generate (struct service *sv, const idt_msg_t *msg, struct document *doc, int64_t count, bool final)
+static void generate (struct compressor *sv, const idt_msg_t *msg, struct document *doc, int64_t count, bool final)
 {
     const char *broken = replica_broken (doc->session.replica);
     struct idcomp *c = replica_ids (doc->session.replica);
@@ -247,7 +247,7 @@ static json_t *describe (const struct document *doc)
 }
 
 /* Find the document of a request without further members. Returns NULL if the request was answered. */
-static struct document *get_document (struct service *sv, const idt_msg_t *msg)
+static struct document *get_document (struct compressor *sv, const idt_msg_t *msg)
 {
     struct document *doc = NULL;
     idt_error_t error;

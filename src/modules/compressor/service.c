@@ -9,12 +9,12 @@
 #include "libutil/clock.h"
 #include "modules/compressor/service.h"
 
-uint64_t service_now_ms (void)
+uint64_t compressor_now_ms (void)
 {
     return clock_ms (CLOCK_MONOTONIC);
 }
 
-void service_arm (struct service *sv)
+void service_arm (struct compressor *sv)
 {
     if (sv->armed)
         return;
@@ -23,12 +23,12 @@ void service_arm (struct service *sv)
     idt_watcher_start (sv->timer);
 }
 
-void service_respond_error (struct service *sv, const idt_msg_t *msg, int errnum, const char *text)
+void service_respond_error (struct compressor *sv, const idt_msg_t *msg, int errnum, const char *text)
 {
     module_respond_error (sv->h, msg, idcomp_errno (errnum), text);
 }
 
-void service_respond_all (struct service *sv, struct fifo *q, int errnum, const char *s)
+void service_respond_all (struct compressor *sv, struct fifo *q, int errnum, const char *s)
 {
     const idt_msg_t *msg;
 
@@ -41,7 +41,7 @@ void service_respond_all (struct service *sv, struct fifo *q, int errnum, const 
     }
 }
 
-int service_queue (struct service *sv, struct fifo *q, const idt_msg_t *msg)
+int service_queue (struct compressor *sv, struct fifo *q, const idt_msg_t *msg)
 {
     if (q->count >= sv->options.max_waiting) {
         service_respond_error (sv, msg, EAGAIN, "compressor.max-waiting requests wait already: try again later");
@@ -55,7 +55,7 @@ int service_queue (struct service *sv, struct fifo *q, const idt_msg_t *msg)
     return 0;
 }
 
-void service_forget (struct fifo *q, const idt_msg_t *disconnect)
+void compressor_forget (struct fifo *q, const idt_msg_t *disconnect)
 {
     for (size_t n = q->count; n > 0; n--) {
         const idt_msg_t *msg = fifo_pop (q);
@@ -67,7 +67,7 @@ void service_forget (struct fifo *q, const idt_msg_t *disconnect)
 
 /* --- requests to rank 0 --------------------------------------------------------------------------------- */
 
-int service_upcall (struct service *sv, idt_future_t *f, idt_future_f cb, const idt_msg_t *msg)
+int service_upcall (struct compressor *sv, idt_future_t *f, idt_future_f cb, const idt_msg_t *msg)
 {
     struct upcall *up = upcall_create (&sv->ups, f, (double)sv->options.timeout_ms, cb, sv);
 
@@ -91,7 +91,7 @@ const char *service_future_error (const idt_future_t *f)
 static void passed_on_cb (idt_future_t *f, void *arg)
 {
     struct upcall *up = arg;
-    struct service *sv = up->owner;
+    struct compressor *sv = up->owner;
     const char *s = NULL;
 
     if (idt_rpc_get (f, &s) == 0)
@@ -101,7 +101,7 @@ static void passed_on_cb (idt_future_t *f, void *arg)
     upcall_destroy (up);
 }
 
-void service_pass_on (struct service *sv, const idt_msg_t *msg)
+void service_pass_on (struct compressor *sv, const idt_msg_t *msg)
 {
     idt_future_t *f = idt_rpc_message (sv->h, msg, 0, 0);
 
@@ -109,7 +109,7 @@ void service_pass_on (struct service *sv, const idt_msg_t *msg)
         service_respond_error (sv, msg, errno, NULL);
 }
 
-void service_forget_ups (struct service *sv, const idt_msg_t *disconnect)
+void service_forget_ups (struct compressor *sv, const idt_msg_t *disconnect)
 {
     struct upcall *up, *next;
 

@@ -6,10 +6,10 @@
 #include "libmodule/report.h"
 #include "modules/compressor/service.h"
 
-void stats_get_cb (idt_t *h, const idt_msg_t *msg, void *arg)
+void compressor_stats_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 {
-    struct service *sv = arg;
-    struct relay_stats r = relay_stats (sv->relay);
+    struct compressor *sv = arg;
+    struct range_relay_stats r = range_relay_stats (sv->relay);
     const struct service_counters *c = &sv->counters;
     json_t *o = json_pack ("{s:I s:I s:I s:I s:I s:I s:I s:I s:I s:I s:I s:I}", "open", (json_int_t)sv->ndocuments,
                            "generated", (json_int_t)c->generated, "applied", (json_int_t)c->applied, "events",
@@ -19,14 +19,14 @@ void stats_get_cb (idt_t *h, const idt_msg_t *msg, void *arg)
                            (json_int_t)uplink_asked (sv), "awaited", (json_int_t)documents_awaited (sv));
 
     if (o && sv->root)
-        json_put_new (&o, "root", root_stats (sv->root));
+        json_put_new (&o, "root", document_root_stats (sv->root));
     module_respond_object (sv->h, msg, o);
 }
 
 static void report (void *arg, bool states, struct metrics *m)
 {
-    struct service *sv = arg;
-    struct relay_stats r = relay_stats (sv->relay);
+    struct compressor *sv = arg;
+    struct range_relay_stats r = range_relay_stats (sv->relay);
     const struct service_counters *c = &sv->counters;
 
     if (states)
@@ -42,12 +42,12 @@ static void report (void *arg, bool states, struct metrics *m)
     metrics_put_count (m, "compressor_asked", uplink_asked (sv));
     metrics_put_count (m, "compressor_awaited", documents_awaited (sv));
     if (sv->root)
-        root_report (sv->root, m);
+        document_root_report (sv->root, m);
 }
 
-void stats_metrics_cb (idt_t *h, const idt_msg_t *msg, void *arg)
+void compressor_metrics_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 {
-    struct service *sv = arg;
+    struct compressor *sv = arg;
 
     module_report (sv->h, msg, sv->options.rank, report, sv);
 }

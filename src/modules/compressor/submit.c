@@ -15,9 +15,9 @@
 #include "modules/compressor/service.h"
 
 /* A request whose elements the relay holds. */
-struct asked {
-    LIST_ENTRY (asked) link;
-    struct service *service;
+struct submit_asked {
+    LIST_ENTRY (submit_asked) link;
+    struct compressor *service;
     const idt_msg_t *msg; /* NULL: the client has gone */
     bool is_order;        /* from a child broker: answered with a result for each element */
     size_t left;          /* elements that are not answered yet */
@@ -26,7 +26,7 @@ struct asked {
 
 /* --- answers --------------------------------------------------------------------------------------------- */
 
-static json_t *pack_result (const struct relay_result *result)
+static json_t *pack_result (const struct range_relay_result *result)
 {
     if (!result->errnum)
         return json_pack ("{s:I}", "seq", (json_int_t)result->seq);
@@ -35,17 +35,17 @@ static json_t *pack_result (const struct relay_result *result)
 }
 
 /* If memory for one result is short, the request is answered with an error. */
-static void set_result (struct asked *asked, size_t index, json_t *result)
+static void set_result (struct submit_asked *asked, size_t index, json_t *result)
 {
     if (json_array_set_new (asked->results, index, result) < 0)
         json_spoil (&asked->results);
 }
 
 /* An element was answered. With the last one, the request is answered. */
-static void answer_element (void *arg, size_t index, const struct relay_result *result)
+static void answer_element (void *arg, size_t index, const struct range_relay_result *result)
 {
-    struct asked *asked = arg;
-    struct service *sv = asked->service;
+    struct submit_asked *asked = arg;
+    struct compressor *sv = asked->service;
 
     if (asked->is_order)
         set_result (asked, index, pack_result (result));
@@ -67,9 +67,9 @@ static void answer_element (void *arg, size_t index, const struct relay_result *
 
 /* --- receiving elements ------------------------------------------------------------------------------------ */
 
-static struct asked *asked_create (struct service *sv, const idt_msg_t *msg, bool is_order, size_t n)
+static struct submit_asked *asked_create (struct compressor *sv, const idt_msg_t *msg, bool is_order, size_t n)
 {
-    struct asked *asked = calloc (1, sizeof (*asked));
+    struct submit_asked *asked = calloc (1, sizeof (*asked));
 
     if (!asked || !(asked->results = json_array ())) {
         free (asked);
@@ -86,30 +86,30 @@ static struct asked *asked_create (struct service *sv, const idt_msg_t *msg, boo
 }
 
 /* Pass an element to the relay. If the relay refuses it, it is answered like an element that failed later. */
-static void add_element (struct service *sv, struct asked *asked, size_t index, const json_t *element)
+static void add_element (struct compressor *sv, struct submit_asked *asked, size_t index, const json_t *element)
 {
-    struct relay_element e = { .reply = answer_element,
-                               .arg = asked,
-                               .index = index,
-                               .text = json_dumps (element, JSON_COMPACT),
-                               .nranges = json_array_size (json_object_get (element, "ranges")),
-                               .deadline_ms = service_now_ms () + sv->options.timeout_ms };
-    struct relay_result full = { .text = "compressor.max-waiting ranges wait already: send it again later" };
+    struct range_relay_element e = { .reply = answer_element,
+                                     .arg = asked,
+                                     .index = index,
+                                     .text = json_dumps (element, JSON_COMPACT),
+                                     .nranges = json_array_size (json_object_get (element, "ranges")),
+                                     .deadline_ms = compressor_now_ms () + sv->options.timeout_ms };
+    struct range_relay_result full = { .text = "compressor.max-waiting ranges wait already: send it again later" };
 
-    if (!relay_add_new (sv->relay, e)) {
+    if (!range_relay_add_new (sv->relay, e)) {
         full.errnum = errno;
         answer_element (asked, index, &full);
     }
 }
 
-static void add_elements (struct service *sv, struct asked *asked, json_t *elements)
+static void add_elements (struct compressor *sv, struct submit_asked *asked, json_t *elements)
 {
     size_t n = json_array_size (elements);
 
     for (size_t i = 0; i < n; i++) /* 'asked' is freed with its last element */
         add_element (sv, asked, i, json_array_get (elements, i));
-    uplink_turn (sv);
-    if (relay_stats (sv->relay).elements > 0)
+    submit_turn (sv);
+    if (range_relay_stats (sv->relay).elements > 0)
         service_arm (sv);
 }
 
@@ -121,8 +121,8 @@ static int check_submit (const char *name, json_t *ranges, idt_error_t *errp)
 
     if (docwire_check_name (name, errp) < 0)
         return -1;
-    if (!json_is_array (ranges) || json_array_size (ranges) < 1 || json_array_size (ranges) > RELAY_BATCH_RANGES)
-        return errsetf (errp, EINVAL, "ranges must be an array of 1 to %d", RELAY_BATCH_RANGES);
+    if (!json_is_array (ranges) || json_array_size (ranges) < 1 || json_array_size (ranges) > RANGE_RELAY_BATCH_RANGES)
+        return errsetf (errp, EINVAL, "ranges must be an array of 1 to %d", RANGE_RELAY_BATCH_RANGES);
     json_array_foreach (ranges, i, o) {
         if (docwire_get_range (o, &range, errp) < 0)
             return -1;
@@ -133,8 +133,8 @@ static int check_submit (const char *name, json_t *ranges, idt_error_t *errp)
 
 void uplink_submit_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 {
-    struct service *sv = arg;
-    struct asked *asked;
+    struct compressor *sv = arg;
+    struct submit_asked *asked;
     const char *name, *uuid;
     json_t *o, *ranges, *elements = NULL;
     idt_error_t error;
@@ -152,13 +152,13 @@ void uplink_submit_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 
 void uplink_order_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 {
-    struct service *sv = arg;
-    struct asked *asked;
+    struct compressor *sv = arg;
+    struct submit_asked *asked;
     json_t *o, *batch;
     idt_error_t error;
 
     if (sv->root) {
-        root_request (sv->root, msg);
+        document_root_request (sv->root, msg);
         return;
     }
     if (idt_msg_unpack (msg, &o, &error, "{s:o}", "batch", &batch) < 0)
@@ -175,7 +175,7 @@ void uplink_order_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 /* --- sending ------------------------------------------------------------------------------------------------ */
 
 /* The text {"batch":[...]}. Returns NULL if memory is short. */
-static char *pack_batch (const struct relay_element *e)
+static char *pack_batch (const struct range_relay_element *e)
 {
     char *text = NULL;
     size_t size;
@@ -184,7 +184,7 @@ static char *pack_batch (const struct relay_element *e)
     if (!f)
         return NULL;
     fputs ("{\"batch\":[", f);
-    for (const struct relay_element *first = e; e; e = relay_following (e))
+    for (const struct range_relay_element *first = e; e; e = range_relay_following (e))
         fprintf (f, "%s%s", e == first ? "" : ",", e->text);
     fputs ("]}", f);
     if (fclose (f) == 0)
@@ -193,11 +193,11 @@ static char *pack_batch (const struct relay_element *e)
     return NULL;
 }
 
-static struct relay_result get_result (const json_t *o)
+static struct range_relay_result get_result (const json_t *o)
 {
-    struct relay_result r = { .seq = json_integer_value (json_object_get (o, "seq")),
-                              .errnum = (int)json_integer_value (json_object_get (o, "errnum")),
-                              .text = json_string_value (json_object_get (o, "text")) };
+    struct range_relay_result r = { .seq = json_integer_value (json_object_get (o, "seq")),
+                                    .errnum = (int)json_integer_value (json_object_get (o, "errnum")),
+                                    .text = json_string_value (json_object_get (o, "text")) };
 
     if (r.errnum == 0 && !json_object_get (o, "seq"))
         r.errnum = EPROTO;
@@ -205,10 +205,10 @@ static struct relay_result get_result (const json_t *o)
 }
 
 /* Answer the elements with the results of a response. Returns 0, or -1 if the response is invalid. */
-static int take_results (struct service *sv, idt_future_t *f)
+static int take_results (struct compressor *sv, idt_future_t *f)
 {
-    size_t n = relay_under_way (sv->relay);
-    struct relay_result *results;
+    size_t n = range_relay_under_way (sv->relay);
+    struct range_relay_result *results;
     json_t *o;
 
     if (idt_rpc_get_unpack (f, "{s:o}", "results", &o) < 0)
@@ -217,15 +217,15 @@ static int take_results (struct service *sv, idt_future_t *f)
         return -1;
     for (size_t i = 0; i < n; i++)
         results[i] = get_result (json_array_get (o, i));
-    relay_answered (sv->relay, results);
+    range_relay_answered (sv->relay, results);
     free (results);
     return 0;
 }
 
-static void pause_order (struct service *sv)
+static void pause_order (struct compressor *sv)
 {
     sv->counters.orders_failed++;
-    relay_failed (sv->relay);
+    range_relay_failed (sv->relay);
     sv->order_paused = true;
     service_arm (sv);
 }
@@ -233,20 +233,20 @@ static void pause_order (struct service *sv)
 /* 'order' stays set until all elements are answered, so that nothing is sent meanwhile. */
 static void ordered_cb (idt_future_t *f, void *arg)
 {
-    struct service *sv = arg;
+    struct compressor *sv = arg;
 
     if (take_results (sv, f) < 0)
         pause_order (sv);
     sv->order = NULL;
     idt_future_destroy (f);
-    uplink_turn (sv);
+    submit_turn (sv);
 }
 
-void uplink_turn (struct service *sv)
+void submit_turn (struct compressor *sv)
 {
-    const struct relay_element *e;
+    const struct range_relay_element *e;
 
-    if (sv->order || sv->order_paused || !(e = relay_next (sv->relay)))
+    if (sv->order || sv->order_paused || !(e = range_relay_next (sv->relay)))
         return;
     char *text = pack_batch (e);
     uint32_t to = sv->options.rank == 0 ? 0 : IDT_NODEID_UPSTREAM;
@@ -261,9 +261,9 @@ void uplink_turn (struct service *sv)
     pause_order (sv);
 }
 
-size_t uplink_asked (const struct service *sv)
+size_t uplink_asked (const struct compressor *sv)
 {
-    const struct asked *asked;
+    const struct submit_asked *asked;
     size_t n = 0;
 
     LIST_FOREACH (asked, &sv->asked, link)
@@ -271,9 +271,9 @@ size_t uplink_asked (const struct service *sv)
     return n;
 }
 
-void uplink_forget (struct service *sv, const idt_msg_t *disconnect)
+void uplink_forget (struct compressor *sv, const idt_msg_t *disconnect)
 {
-    struct asked *asked;
+    struct submit_asked *asked;
 
     LIST_FOREACH (asked, &sv->asked, link)
         if (asked->msg && module_same_client (asked->msg, disconnect)) {
@@ -282,11 +282,11 @@ void uplink_forget (struct service *sv, const idt_msg_t *disconnect)
         }
 }
 
-void uplink_tick (struct service *sv)
+void uplink_tick (struct compressor *sv)
 {
     sv->order_paused = false;
-    relay_expire (sv->relay, service_now_ms ());
-    uplink_turn (sv);
-    if (relay_stats (sv->relay).elements > 0)
+    range_relay_expire (sv->relay, compressor_now_ms ());
+    submit_turn (sv);
+    if (range_relay_stats (sv->relay).elements > 0)
         service_arm (sv);
 }

@@ -6,8 +6,8 @@
  * The module runs inline, on the broker's reactor: it never blocks. It passes each event to the node together with the
  * time, and then sets the timer to the node's deadline. The node acts through flake_ops.
  *
- * A request that the node holds is a 'struct request', which is the node's cookie. A request of this module to another
- * service is an upcall until its future is fulfilled.
+ * A request that the node holds is a 'struct flake_question', which is the node's cookie. A request of this module to
+ * another service is an upcall until its future is fulfilled.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -19,7 +19,7 @@
 #include <idtree/idtree.h>
 
 #include "libmodule/option.h"
-#include "libmodule/ration.h"
+#include "libmodule/rate_limit.h"
 #include "libmodule/report.h"
 #include "libmodule/respond.h"
 #include "libmodule/upcall.h"
@@ -28,12 +28,12 @@
 #include "libutil/errprintf.h"
 #include "modules/flake/answer.h"
 #include "modules/flake/node.h"
-#include "modules/flake/options.h"
+#include "modules/flake/flake_options.h"
 #include "modules/flake/stats.h"
 
 #define MAX_REQUEST 1024 /* the most bytes of a request's payload, because many may wait */
 
-struct request {
+struct flake_question {
     const idt_msg_t *msg;
     enum series_kind kind;
     uint32_t count;
@@ -42,9 +42,9 @@ struct request {
 
 struct flake_module {
     idt_t *h;
-    struct options options;
+    struct flake_options options;
     struct flake *flake;
-    struct ration *ration; /* limits of guests */
+    struct rate_limit *ration; /* limits of guests */
     struct flax_gen *flax;
     bool told_why;            /* the log has that another rank holds our name */
     struct answer_ids coming; /* the parent's answer that is being split */
@@ -79,7 +79,7 @@ static void timer_cb (idt_watcher_t *w, int revents, void *arg)
 
 /* --- answers --------------------------------------------------------------------------------------- */
 
-static void request_destroy (struct request *q)
+static void request_destroy (struct flake_question *q)
 {
     idt_msg_unref (q->msg);
     answer_clear (&q->answer);
@@ -89,7 +89,7 @@ static void request_destroy (struct request *q)
 static int give_cb (void *arg, void *cookie, const struct flake_run *run, uint32_t got)
 {
     struct flake_module *m = arg;
-    struct request *q = cookie;
+    struct flake_question *q = cookie;
 
     if (got == 0 && answer_begin (&q->answer, q->count) < 0)
         return -1;
@@ -109,7 +109,7 @@ static int give_cb (void *arg, void *cookie, const struct flake_run *run, uint32
 static void reply_cb (void *arg, void *cookie)
 {
     struct flake_module *m = arg;
-    struct request *q = cookie;
+    struct flake_question *q = cookie;
 
     module_respond (m->h, q->msg, answer_end (&q->answer));
     request_destroy (q);
@@ -118,7 +118,7 @@ static void reply_cb (void *arg, void *cookie)
 static void fail_cb (void *arg, void *cookie, int errnum, const char *text)
 {
     struct flake_module *m = arg;
-    struct request *q = cookie;
+    struct flake_question *q = cookie;
 
     module_respond_error (m->h, q->msg, errnum, text);
     request_destroy (q);
@@ -142,7 +142,7 @@ static void take_answer (struct flake_module *m, uint32_t tag, const char *s)
 static void pass_cb (void *arg, void *cookie, uint32_t first, uint32_t n)
 {
     struct flake_module *m = arg;
-    struct request *q = cookie;
+    struct flake_question *q = cookie;
     bool whole = n == m->coming.count;
     char *text = whole ? NULL : answer_take (&m->coming, first, n);
 
@@ -335,18 +335,18 @@ static void generate (struct flake_module *m, const idt_msg_t *msg, enum series_
     struct idt_cred user = idt_msg_cred (msg);
     int count = 1, meta = 0, drift = 0;
     uint64_t at_us = now_us ();
-    struct request *q;
+    struct flake_question *q;
     idt_error_t err;
 
     if (read_request (msg, &count, &meta, &drift, &err) < 0
-        || ration_take (m->ration, user, (uint32_t)count, at_us, &err) < 0)
+        || rate_limit_take (m->ration, user, (uint32_t)count, at_us, &err) < 0)
         module_respond_error (m->h, msg, errno, err.text);
     else if (!(q = malloc (sizeof (*q)))) {
-        ration_give (m->ration, user, (uint32_t)count, at_us);
+        rate_limit_give (m->ration, user, (uint32_t)count, at_us);
         module_respond_error (m->h, msg, ENOMEM, NULL);
     }
     else {
-        *q = (struct request){ idt_msg_ref (msg), kind, (uint32_t)count, { 0 } };
+        *q = (struct flake_question){ idt_msg_ref (msg), kind, (uint32_t)count, { 0 } };
         const struct flake_request req = { .cookie = q,
                                            .kind = kind,
                                            .count = (uint32_t)count,
@@ -355,7 +355,7 @@ static void generate (struct flake_module *m, const idt_msg_t *msg, enum series_
                                            .asker = asker_of (msg),
                                            .user = access_share (user) };
         if (!flake_generate (m->flake, at_us, &req)) /* refused: nothing counts against the limits */
-            ration_give (m->ration, user, (uint32_t)count, at_us);
+            rate_limit_give (m->ration, user, (uint32_t)count, at_us);
         set_timer (m);
     }
 }
@@ -410,7 +410,7 @@ done:
 
 static bool gone_cb (void *cookie, void *arg)
 {
-    struct request *q = cookie;
+    struct flake_question *q = cookie;
 
     if (!module_same_client (q->msg, arg))
         return false;
@@ -496,7 +496,7 @@ static void flake_module_destroy (struct flake_module *m)
     upcalls_stop (&m->ups, m->h, NULL); /* all are of the node, which has answered all requests */
     idt_watcher_destroy (m->timer);
     flake_destroy (m->flake);
-    ration_destroy (m->ration);
+    rate_limit_destroy (m->ration);
     flax_gen_destroy (m->flax);
     free (m);
     errno = saved;
@@ -516,7 +516,7 @@ static int flake_init (idt_t *h, int argc, char **argv, void **ctx, idt_error_t 
     if (!(m = calloc (1, sizeof (*m))))
         return errprintf (errp, "out of memory");
     m->h = h;
-    if (options_read (h, &m->options, errp) < 0 || !(m->ration = ration_configure (h, errp)))
+    if (flake_options_read (h, &m->options, errp) < 0 || !(m->ration = rate_limit_configure (h, errp)))
         goto error;
     if (!(m->flake = flake_create (&m->options.node, &flake_ops, m))
         || !(m->flax = flax_gen_create (&(struct flax_gen_config){ .mode = FLAX_INCREASING }))

@@ -25,7 +25,7 @@ static bool goes_with (const struct batch *b, const struct scheme_queue *queue, 
     return b->queue == queue && b->req.meta == req->meta && b->req.drift == req->drift;
 }
 
-static void remove_share (struct flake *f, struct batch *b, struct pending *p)
+static void remove_share (struct flake *f, struct batch *b, struct flake_pending *p)
 {
     TAILQ_REMOVE (&b->shares, p, place);
     f->nshares--;
@@ -70,7 +70,7 @@ static struct batch *find_open (struct flake *f, const struct scheme_queue *queu
 
 bool flake_up_add (struct flake *f, uint64_t now_us, struct scheme_queue *queue)
 {
-    struct pending *p = queue->current;
+    struct flake_pending *p = queue->current;
     struct batch *b;
 
     if (queue->retry_us > now_us) {
@@ -91,7 +91,7 @@ bool flake_up_add (struct flake *f, uint64_t now_us, struct scheme_queue *queue)
     return true;
 }
 
-void flake_up_forget (struct flake *f, struct pending *p)
+void flake_up_forget (struct flake *f, struct flake_pending *p)
 {
     struct batch *b = p->batch;
 
@@ -110,7 +110,7 @@ void flake_up_forget (struct flake *f, struct pending *p)
 /* Put the requests of a batch that could not be sent at the head of their queue. */
 static void put_again (struct flake *f, uint64_t now_us, struct batch *b)
 {
-    struct pending *p;
+    struct flake_pending *p;
 
     while ((p = TAILQ_FIRST (&b->shares))) {
         remove_share (f, b, p);
@@ -144,7 +144,7 @@ static void send (struct flake *f, uint64_t now_us, struct batch *b)
         return;
     }
     f->stats.forwards++;
-    for (const struct pending *p = TAILQ_NEXT (TAILQ_FIRST (&b->shares), place); p; p = TAILQ_NEXT (p, place))
+    for (const struct flake_pending *p = TAILQ_NEXT (TAILQ_FIRST (&b->shares), place); p; p = TAILQ_NEXT (p, place))
         f->stats.combined++;
 }
 
@@ -182,7 +182,7 @@ uint32_t flake_forward_count (const struct flake *f, uint32_t tag)
 void flake_forwarded (struct flake *f, uint64_t now_us, uint32_t tag)
 {
     struct batch *b = find (f, tag);
-    struct pending *p;
+    struct flake_pending *p;
     uint32_t first = 0;
 
     if (!b)
@@ -202,7 +202,7 @@ void flake_forwarded (struct flake *f, uint64_t now_us, uint32_t tag)
 
 static void fail_all (struct flake *f, struct batch *b, int errnum, const char *text)
 {
-    struct pending *p;
+    struct flake_pending *p;
 
     TAILQ_FOREACH (p, &b->shares, place)
         if (p->req.cookie)
@@ -233,7 +233,7 @@ void flake_forward_failed (struct flake *f, uint64_t now_us, uint32_t tag, int e
 void flake_up_fini (struct flake *f)
 {
     struct batch *b;
-    struct pending *p;
+    struct flake_pending *p;
 
     while ((b = TAILQ_FIRST (&f->up))) {
         while ((p = TAILQ_FIRST (&b->shares))) {

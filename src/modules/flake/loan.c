@@ -12,7 +12,7 @@
 
 #define PAUSE_US 50000 /* pause before the next request after a refusal */
 
-uint64_t loan_now_us (struct loan *t, uint64_t now_us)
+uint64_t loan_now_us (struct time_loan *t, uint64_t now_us)
 {
     uint64_t us = t->inst_us;
 
@@ -24,14 +24,14 @@ uint64_t loan_now_us (struct loan *t, uint64_t now_us)
     return us;
 }
 
-enum loan_state loan_state (struct loan *t, uint64_t now_us)
+enum loan_state loan_state (struct time_loan *t, uint64_t now_us)
 {
     if (t->told && span_contains (&t->held, loan_now_us (t, now_us) / 1000))
         return LOAN_HELD;
     return t->refused;
 }
 
-bool loan_is_due (struct loan *t, uint64_t now_us)
+bool loan_is_due (struct time_loan *t, uint64_t now_us)
 {
     uint64_t ms = loan_now_us (t, now_us) / 1000;
 
@@ -40,19 +40,19 @@ bool loan_is_due (struct loan *t, uint64_t now_us)
     return !t->told || !span_contains (&t->held, ms) || t->held.hi_ms - ms <= t->last_len_ms / 4;
 }
 
-uint64_t loan_due (const struct loan *t)
+uint64_t loan_due (const struct time_loan *t)
 {
     return t->asking ? UINT64_MAX : t->ask_us;
 }
 
-void loan_asked (struct loan *t)
+void loan_asked (struct time_loan *t)
 {
     t->asking = true;
     if (t->refused == LOAN_FENCED) /* an old refusal: our own broker will answer immediately */
         t->refused = LOAN_UNKNOWN;
 }
 
-void loan_lent (struct loan *t, uint64_t now_us, const struct loan_answer *loan)
+void loan_lent (struct time_loan *t, uint64_t now_us, const struct loan_answer *loan)
 {
     t->asking = false;
     t->told = true;
@@ -69,14 +69,14 @@ void loan_lent (struct loan *t, uint64_t now_us, const struct loan_answer *loan)
     t->ask_us = now_us + PAUSE_US / 10;
 }
 
-void loan_refused (struct loan *t, uint64_t now_us, enum loan_state why)
+void loan_refused (struct time_loan *t, uint64_t now_us, enum loan_state why)
 {
     t->asking = false;
     t->refused = why;
     t->ask_us = now_us + (why == LOAN_NEVER ? 20 * PAUSE_US : PAUSE_US);
 }
 
-bool loan_close (struct loan *t, uint64_t floor_ms, uint64_t *end_ms)
+bool loan_close (struct time_loan *t, uint64_t floor_ms, uint64_t *end_ms)
 {
     uint64_t end = max_u64 (t->newest_us / 1000 + 1, floor_ms);
 

@@ -35,7 +35,7 @@ enum loan_state {
     LOAN_NEVER,   /* this rank cannot get a sublease */
 };
 
-struct loan {
+struct time_loan {
     struct span held; /* contiguous subleases are merged, here and in fluid (node_lend_back ()); empty: none */
     uint64_t last_len_ms;
     uint64_t boot_us, inst_us;
@@ -48,21 +48,21 @@ struct loan {
 };
 
 /* The instance's time, which never goes back. Returns 0 before the first sublease. */
-uint64_t loan_now_us (struct loan *t, uint64_t now_us);
+uint64_t loan_now_us (struct time_loan *t, uint64_t now_us);
 
-enum loan_state loan_state (struct loan *t, uint64_t now_us);
+enum loan_state loan_state (struct time_loan *t, uint64_t now_us);
 
 /* Whether to request time now: no usable time is held, or only the last quarter of a sublease is left. */
-bool loan_is_due (struct loan *t, uint64_t now_us);
-uint64_t loan_due (const struct loan *t); /* no request before; UINT64_MAX: one is under way */
+bool loan_is_due (struct time_loan *t, uint64_t now_us);
+uint64_t loan_due (const struct time_loan *t); /* no request before; UINT64_MAX: one is under way */
 
-void loan_asked (struct loan *t);
-void loan_lent (struct loan *t, uint64_t now_us, const struct loan_answer *loan);
-void loan_refused (struct loan *t, uint64_t now_us, enum loan_state why);
+void loan_asked (struct time_loan *t);
+void loan_lent (struct time_loan *t, uint64_t now_us, const struct loan_answer *loan);
+void loan_refused (struct time_loan *t, uint64_t now_us, enum loan_state why);
 
 /* End the use of time: no id was or will be made at or above '*end_ms'. 'floor_ms' is the end of the time that was
  * granted to others. Returns whether any time can be returned.
  */
-bool loan_close (struct loan *t, uint64_t floor_ms, uint64_t *end_ms);
+bool loan_close (struct time_loan *t, uint64_t floor_ms, uint64_t *end_ms);
 
 #endif /* FLAKE_LOAN_H */

@@ -25,7 +25,7 @@
 /* --- requests -------------------------------------------------------------------------------- */
 
 /* Remove a request that was answered. */
-static void forget (struct flake *f, struct pending *p)
+static void forget (struct flake *f, struct flake_pending *p)
 {
     TAILQ_REMOVE (&f->all, p, link);
     if (p->state == UP)
@@ -34,19 +34,19 @@ static void forget (struct flake *f, struct pending *p)
         scheme_queue_forget (p->queue, p);
 }
 
-void flake_fail (struct flake *f, struct pending *p, int errnum, const char *text)
+void flake_fail (struct flake *f, struct flake_pending *p, int errnum, const char *text)
 {
     f->ops->fail (f->arg, p->req.cookie, errnum, text);
     forget (f, p);
 }
 
 /* Whether the request waits for its turn in a queue whose ids are made here. It may wait longer than other requests. */
-static bool waits_for_turn (const struct pending *p)
+static bool waits_for_turn (const struct flake_pending *p)
 {
     return p->queue->makes && p->state != UP;
 }
 
-static void expire_one (struct flake *f, uint64_t now_us, struct pending *p)
+static void expire_one (struct flake *f, uint64_t now_us, struct flake_pending *p)
 {
     uint64_t longer_us = (FLAKE_PATIENCE - 1) * f->config.timeout_us;
 
@@ -62,7 +62,7 @@ static void expire_one (struct flake *f, uint64_t now_us, struct pending *p)
 
 static void expire (struct flake *f, uint64_t now_us)
 {
-    struct pending *p, *next;
+    struct flake_pending *p, *next;
 
     if (f->expire_us <= now_us) {
         f->expire_us = NEVER;
@@ -91,7 +91,7 @@ struct making {
     struct span range;
 };
 
-static enum way way_of_uid (struct flake *f, uint64_t now_us, const struct pending *p, struct making *m)
+static enum way way_of_uid (struct flake *f, uint64_t now_us, const struct flake_pending *p, struct making *m)
 {
     const struct span *held = &f->naming.held;
     enum naming_way way = naming_way (&f->naming, now_us, flake_now_ms (f, now_us));
@@ -114,7 +114,7 @@ static enum way way_of_uid (struct flake *f, uint64_t now_us, const struct pendi
     return WAY_MAKE;
 }
 
-static enum way way_of (struct flake *f, uint64_t now_us, const struct pending *p, struct making *m)
+static enum way way_of (struct flake *f, uint64_t now_us, const struct flake_pending *p, struct making *m)
 {
     if (p->req.kind == SERIES_FLAX)
         return WAY_MAKE;
@@ -138,8 +138,8 @@ static enum way way_of (struct flake *f, uint64_t now_us, const struct pending *
 /* Reserve ids. Returns their number with the run in '*run', or -1 with errno EAGAIN (try again later) or another value
  * (they cannot be made).
  */
-static int reserve (struct flake *f, uint64_t now_us, const struct pending *p, const struct making *m, uint32_t want,
-                    struct flake_run *run)
+static int reserve (struct flake *f, uint64_t now_us, const struct flake_pending *p, const struct making *m,
+                    uint32_t want, struct flake_run *run)
 {
     int64_t epoch_us = f->loan.epoch_ms * 1000, wait_us = 0;
     int64_t lo_us = epoch_us + (int64_t)m->range.lo_ms * 1000, hi_us = epoch_us + (int64_t)m->range.hi_ms * 1000;
@@ -158,7 +158,7 @@ static int reserve (struct flake *f, uint64_t now_us, const struct pending *p, c
 }
 
 /* Make at most '*left' of the ids that a request lacks, and subtract them. Returns 0, or -1 as reserve () does. */
-static int make (struct flake *f, uint64_t now_us, struct pending *p, const struct making *m, int64_t *left)
+static int make (struct flake *f, uint64_t now_us, struct flake_pending *p, const struct making *m, int64_t *left)
 {
     if (p->series != m->series)
         p->got = 0;
@@ -178,7 +178,8 @@ static int make (struct flake *f, uint64_t now_us, struct pending *p, const stru
 }
 
 /* Returns whether to continue with this queue. */
-static bool make_current (struct flake *f, uint64_t now_us, struct pending *p, const struct making *m, int64_t *left)
+static bool make_current (struct flake *f, uint64_t now_us, struct flake_pending *p, const struct making *m,
+                          int64_t *left)
 {
     if (make (f, now_us, p, m, left) < 0) {
         if (errno == EAGAIN)
@@ -203,7 +204,7 @@ static void scheme_queue_work (struct flake *f, uint64_t now_us, struct scheme_q
 {
     int64_t left = FLAKE_TURN_IDS;
     bool again = true;
-    struct pending *p;
+    struct flake_pending *p;
 
     while (again && left > 0 && (p = scheme_queue_current (queue))) {
         struct making m = { 0 };
@@ -270,9 +271,9 @@ static struct scheme_queue *scheme_queue_for (struct flake *f, const struct flak
     return req->count > FLAKE_FEW || scheme_queue_serves (many, req->asker) ? many : &f->few[req->kind];
 }
 
-static struct pending *take (struct flake *f, uint64_t now_us, const struct flake_request *req)
+static struct flake_pending *take (struct flake *f, uint64_t now_us, const struct flake_request *req)
 {
-    struct pending *p = calloc (1, sizeof (*p));
+    struct flake_pending *p = calloc (1, sizeof (*p));
 
     if (!p)
         return NULL;
@@ -307,7 +308,7 @@ bool flake_generate (struct flake *f, uint64_t now_us, const struct flake_reques
 
 void flake_cancel (struct flake *f, uint64_t now_us, bool (*gone) (void *cookie, void *arg), void *arg)
 {
-    struct pending *p, *next;
+    struct flake_pending *p, *next;
 
     for (p = TAILQ_FIRST (&f->all); p; p = next) {
         next = TAILQ_NEXT (p, link);
@@ -385,7 +386,7 @@ void flake_destroy (struct flake *f)
 
 void flake_stop (struct flake *f, uint64_t now_us)
 {
-    struct pending *p;
+    struct flake_pending *p;
     uint64_t end_ms;
 
     assert (!f->stopped);
@@ -409,7 +410,7 @@ struct flake_stats *flake_stats (struct flake *f)
 
 size_t flake_waiting (const struct flake *f)
 {
-    const struct pending *p;
+    const struct flake_pending *p;
     size_t n = 0;
 
     TAILQ_FOREACH (p, &f->all, link)

@@ -26,7 +26,7 @@ struct flake {
     const struct flake_ops *ops;
     void *arg;
     bool stopped;
-    struct loan loan;
+    struct time_loan loan;
     struct naming naming;
     struct registry registry; /* used at rank 0 */
     uint64_t claims_until_us; /* rank 0: a rank waits for a grant, and will claim again before this */
@@ -62,14 +62,14 @@ bool flake_up_add (struct flake *f, uint64_t now_us, struct scheme_queue *queue)
 void flake_up_send (struct flake *f, uint64_t now_us, struct scheme_queue *queue);
 
 /* A request in a batch was answered: drop its part of the batch's answer. */
-void flake_up_forget (struct flake *f, struct pending *p);
+void flake_up_forget (struct flake *f, struct flake_pending *p);
 
 void flake_up_fini (struct flake *f); /* all requests are answered before */
 
 /* --- node.c --------------------------------------------------------------------------------------- */
 
 /* Answer a request with an error. */
-void flake_fail (struct flake *f, struct pending *p, int errnum, const char *text);
+void flake_fail (struct flake *f, struct flake_pending *p, int errnum, const char *text);
 
 /* --- flake_claim.c -------------------------------------------------------------------------------- */
 

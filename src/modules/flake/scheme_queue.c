@@ -16,38 +16,38 @@ static void free_cb (void *item, void *arg)
 int scheme_queue_init (struct scheme_queue *queue, uint32_t max_waiting)
 {
     TAILQ_INIT (&queue->again);
-    queue->waiting = turns_create (QUANTUM, max_waiting, 0);
+    queue->waiting = drr_queue_create (QUANTUM, max_waiting, 0);
     return queue->waiting ? 0 : -1;
 }
 
 void scheme_queue_fini (struct scheme_queue *queue)
 {
     if (queue->waiting)
-        turns_drain (queue->waiting, free_cb, NULL);
-    turns_destroy (queue->waiting);
+        drr_queue_drain (queue->waiting, free_cb, NULL);
+    drr_queue_destroy (queue->waiting);
 }
 
-int scheme_queue_put (struct scheme_queue *queue, struct pending *p)
+int scheme_queue_put (struct scheme_queue *queue, struct flake_pending *p)
 {
     p->queue = queue;
-    return turns_put_of (queue->waiting, p->req.user, p->req.asker, p, p->req.count + FLAKE_REQUEST_COST);
+    return drr_queue_put_of (queue->waiting, p->req.user, p->req.asker, p, p->req.count + FLAKE_REQUEST_COST);
 }
 
-void scheme_queue_put_again (struct scheme_queue *queue, struct pending *p)
+void scheme_queue_put_again (struct scheme_queue *queue, struct flake_pending *p)
 {
     p->state = AGAIN;
     TAILQ_INSERT_TAIL (&queue->again, p, place);
 }
 
-struct pending *scheme_queue_current (struct scheme_queue *queue)
+struct flake_pending *scheme_queue_current (struct scheme_queue *queue)
 {
-    struct pending *p = queue->current;
+    struct flake_pending *p = queue->current;
 
     if (p)
         return p;
     if ((p = TAILQ_FIRST (&queue->again)))
         TAILQ_REMOVE (&queue->again, p, place);
-    while (!p && (p = turns_next (queue->waiting)) && !p->req.cookie) {
+    while (!p && (p = drr_queue_next (queue->waiting)) && !p->req.cookie) {
         free (p);
         p = NULL;
     }
@@ -62,7 +62,7 @@ void scheme_queue_went_up (struct scheme_queue *queue)
     queue->current = NULL;
 }
 
-void scheme_queue_forget (struct scheme_queue *queue, struct pending *p)
+void scheme_queue_forget (struct scheme_queue *queue, struct flake_pending *p)
 {
     p->req.cookie = NULL;
     if (p->state == WAITS)
@@ -76,10 +76,10 @@ void scheme_queue_forget (struct scheme_queue *queue, struct pending *p)
 
 bool scheme_queue_is_empty (const struct scheme_queue *queue)
 {
-    return !queue->current && TAILQ_EMPTY (&queue->again) && turns_count (queue->waiting) == 0;
+    return !queue->current && TAILQ_EMPTY (&queue->again) && drr_queue_count (queue->waiting) == 0;
 }
 
 bool scheme_queue_serves (const struct scheme_queue *queue, uint64_t asker)
 {
-    return turns_flow_count (queue->waiting, asker) > 0 || (queue->current && queue->current->req.asker == asker);
+    return drr_queue_flow_count (queue->waiting, asker) > 0 || (queue->current && queue->current->req.asker == asker);
 }

@@ -13,16 +13,16 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
-#include "libutil/queue/turns.h"
+#include "libutil/queue/drr_queue.h"
 #include "modules/flake/node.h"
 
 struct scheme_queue;
 struct batch;
 
-struct pending {
-    TAILQ_ENTRY (pending) link;  /* list of all requests of the node, in order of arrival and so of deadline */
-    TAILQ_ENTRY (pending) place; /* in its batch, or in 'again' */
-    struct flake_request req;    /* cookie NULL: answered, and freed in its turn or with its batch */
+struct flake_pending {
+    TAILQ_ENTRY (flake_pending) link;  /* list of all requests of the node, in order of arrival and so of deadline */
+    TAILQ_ENTRY (flake_pending) place; /* in its batch, or in 'again' */
+    struct flake_request req;          /* cookie NULL: answered, and freed in its turn or with its batch */
     struct scheme_queue *queue;
     struct batch *batch; /* state UP: its batch */
     uint64_t deadline_us;
@@ -30,11 +30,11 @@ struct pending {
     const struct series *series; /* the series that made these */
     enum { WAITS, CURRENT, UP, AGAIN } state;
 };
-TAILQ_HEAD (pendings, pending);
+TAILQ_HEAD (pendings, flake_pending);
 
 struct scheme_queue {
-    struct turns *waiting;
-    struct pending *current;
+    struct drr_queue *waiting;
+    struct flake_pending *current;
     struct pendings again; /* requests whose batch failed */
     uint64_t retry_us;     /* nothing is forwarded again before this */
     bool makes;            /* ids of this kind are made here */
@@ -46,20 +46,20 @@ struct scheme_queue {
 int scheme_queue_init (struct scheme_queue *queue, uint32_t max_waiting);
 void scheme_queue_fini (struct scheme_queue *queue);
 
-/* Add a request. Returns 0, or -1 with errno as by turns_put (). */
-int scheme_queue_put (struct scheme_queue *queue, struct pending *p);
+/* Add a request. Returns 0, or -1 with errno as by drr_queue_put (). */
+int scheme_queue_put (struct scheme_queue *queue, struct flake_pending *p);
 
 /* The batch of the request failed: it is served next. */
-void scheme_queue_put_again (struct scheme_queue *queue, struct pending *p);
+void scheme_queue_put_again (struct scheme_queue *queue, struct flake_pending *p);
 
 /* The current request, which is chosen if there is none yet. Returns NULL if no request waits. */
-struct pending *scheme_queue_current (struct scheme_queue *queue);
+struct flake_pending *scheme_queue_current (struct scheme_queue *queue);
 
 /* The current request was added to a batch. */
 void scheme_queue_went_up (struct scheme_queue *queue);
 
 /* Remove a request that was answered and is in no batch. It is freed now or, if it waits, in its turn. */
-void scheme_queue_forget (struct scheme_queue *queue, struct pending *p);
+void scheme_queue_forget (struct scheme_queue *queue, struct flake_pending *p);
 
 bool scheme_queue_is_empty (const struct scheme_queue *queue);
 

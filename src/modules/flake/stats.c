@@ -4,7 +4,7 @@
 /* stats.c - the counters of a node */
 #include "modules/flake/stats.h"
 
-json_t *stats_new (struct flake *f, const struct options *options)
+json_t *stats_new (struct flake *f, const struct flake_options *options)
 {
     const struct flake_stats *s = flake_stats (f);
 

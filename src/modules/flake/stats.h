@@ -11,9 +11,9 @@
 
 #include "libmetrics/metrics.h"
 #include "modules/flake/node.h"
-#include "modules/flake/options.h"
+#include "modules/flake/flake_options.h"
 
-json_t *stats_new (struct flake *f, const struct options *options); /* NULL with errno ENOMEM */
-void stats_report (void *flake, bool states, struct metrics *m);    /* as libmodule/report.h wants it */
+json_t *stats_new (struct flake *f, const struct flake_options *options); /* NULL with errno ENOMEM */
+void stats_report (void *flake, bool states, struct metrics *m);          /* as libmodule/report.h wants it */
 
 #endif /* FLAKE_STATS_H */

@@ -17,17 +17,17 @@
 #include "libutil/minmax.h"
 #include "modules/ingest/service.h"
 
-uint64_t service_now_ms (void)
+uint64_t ingest_now_ms (void)
 {
     return clock_ms (CLOCK_BOOTTIME);
 }
 
 /* --- turns --------------------------------------------------------------------------------------------- */
 
-static void set_timer (struct service *sv)
+static void set_timer (struct ingest *sv)
 {
-    uint64_t now_ms = service_now_ms (),
-             due_ms = min_u64 (relay_due (sv->relay), min_u64 (entry_due (sv->entry), block_due (&sv->ids)));
+    uint64_t now_ms = ingest_now_ms (),
+             due_ms = min_u64 (job_relay_due (sv->relay), min_u64 (entry_due (sv->entry), job_block_due (&sv->ids)));
 
     idt_watcher_stop (sv->timer);
     if (due_ms == UINT64_MAX)
@@ -39,24 +39,24 @@ static void set_timer (struct service *sv)
 /* Runs when all messages that arrived have been handled, so that jobs that arrive together are sent together. */
 static void turn_cb (idt_watcher_t *w, int revents, void *arg)
 {
-    struct service *sv = arg;
+    struct ingest *sv = arg;
 
     idt_watcher_stop (sv->idle);
     uplink_turn (sv);
     set_timer (sv);
 }
 
-void service_wake (struct service *sv)
+void service_wake (struct ingest *sv)
 {
     idt_watcher_start (sv->idle);
 }
 
 static void timer_cb (idt_watcher_t *w, int revents, void *arg)
 {
-    struct service *sv = arg;
+    struct ingest *sv = arg;
 
     idt_watcher_stop (sv->timer);
-    entry_expire (sv->entry, service_now_ms (), *sv->no_ids ? sv->no_ids : sv->no_way);
+    entry_expire (sv->entry, ingest_now_ms (), *sv->no_ids ? sv->no_ids : sv->no_way);
     service_wake (sv);
 }
 
@@ -64,18 +64,18 @@ static void timer_cb (idt_watcher_t *w, int revents, void *arg)
 
 static void disconnect_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 {
-    struct service *sv = arg;
+    struct ingest *sv = arg;
 
     checks_forget (sv->checks, msg);
     if (sv->root)
-        root_forget (sv->root, msg);
+        job_root_forget (sv->root, msg);
 }
 
 static const struct idt_handler_spec handlers[] = {
     { IDT_MSGTYPE_REQUEST | IDT_HANDLER_LARGE, "job-ingest.submit", submit_cb, 0 },
     { IDT_MSGTYPE_REQUEST, "job-ingest.batch", uplink_batch_cb, 0 },
-    { IDT_MSGTYPE_REQUEST, "job-ingest.stats-get", stats_get_cb, 0 },
-    { IDT_MSGTYPE_REQUEST, "job-ingest.metrics", stats_metrics_cb, 0 },
+    { IDT_MSGTYPE_REQUEST, "job-ingest.stats-get", ingest_stats_cb, 0 },
+    { IDT_MSGTYPE_REQUEST, "job-ingest.metrics", ingest_metrics_cb, 0 },
     { IDT_MSGTYPE_REQUEST, "job-ingest.disconnect", disconnect_cb, 0 },
     { IDT_MSGTYPE_REQUEST, "ingest.disconnect", disconnect_cb, 0 },
     IDT_HANDLERS_END,
@@ -83,21 +83,21 @@ static const struct idt_handler_spec handlers[] = {
 
 /* --- start and end ------------------------------------------------------------------------------------------- */
 
-static void service_destroy (struct service *sv)
+static void service_destroy (struct ingest *sv)
 {
     int saved = errno;
 
     idt_handlers_remove (sv->h, handlers);
     checks_destroy (sv->checks);
-    root_destroy (sv->root);
+    job_root_destroy (sv->root);
     if (sv->entry)
         entry_stop (sv->entry, EAGAIN, SERVICE_ENDS);
     uplink_stop (sv);
     upcalls_stop (&sv->ups, sv->h, SERVICE_STOPPING);
-    relay_destroy (sv->relay);
+    job_relay_destroy (sv->relay);
     pack_buf_fini (&sv->pack);
     entry_destroy (sv->entry);
-    block_fini (&sv->ids);
+    job_block_fini (&sv->ids);
     jv_reader_fini (&sv->reader);
     quota_fini (&sv->submissions);
     idt_watcher_destroy (sv->timer);
@@ -114,9 +114,9 @@ static void ingest_fini (idt_t *h, void *ctx)
     service_destroy (ctx);
 }
 
-static int start (struct service *sv, idt_error_t *errp)
+static int start (struct ingest *sv, idt_error_t *errp)
 {
-    const struct options *o = &sv->options;
+    const struct ingest_options *o = &sv->options;
     idt_reactor_t *r = idt_get_reactor (sv->h);
 
     sv->submissions_rule = (struct quota_rule){
@@ -125,25 +125,26 @@ static int start (struct service *sv, idt_error_t *errp)
     };
     quota_init_by (&sv->submissions, &sv->submissions_rule);
     if ((sv->entry = entry_create (o->max_waiting, o->max_waiting_bytes, o->timeout_ms, submit_reply, sv))
-        && (sv->relay = relay_create (o->max_waiting_bytes, o->rank > 0 ? RELAY_UNDER_WAY : RELAY_ROOT_UNDER_WAY))
+        && (sv->relay = job_relay_create (o->max_waiting_bytes,
+                                          o->rank > 0 ? JOB_RELAY_UNDER_WAY : JOB_RELAY_ROOT_UNDER_WAY))
         && (sv->checks = checks_create (sv)) && (sv->timer = idt_timer_watcher_create (r, 0, 0, timer_cb, sv))
-        && (sv->idle = idt_idle_watcher_create (r, turn_cb, sv)) && (o->rank > 0 || (sv->root = root_create (sv, errp)))
-        && idt_handlers_add (sv->h, handlers, sv) == 0)
+        && (sv->idle = idt_idle_watcher_create (r, turn_cb, sv))
+        && (o->rank > 0 || (sv->root = job_root_create (sv, errp))) && idt_handlers_add (sv->h, handlers, sv) == 0)
         return 0;
     return *errp->text ? -1 : errprintf (errp, "cannot start: %s", strerror (errno));
 }
 
 static int ingest_init (idt_t *h, int argc, char **argv, void **ctx, idt_error_t *errp)
 {
-    struct service *sv;
+    struct ingest *sv;
 
     if (module_option_none (argc, argv, errp) < 0)
         return -1;
     if (!(sv = calloc (1, sizeof (*sv))))
         return errprintf (errp, "out of memory");
     sv->h = h;
-    block_init (&sv->ids);
-    if (options_read (h, &sv->options, errp) < 0 || start (sv, errp) < 0) {
+    job_block_init (&sv->ids);
+    if (ingest_options_read (h, &sv->options, errp) < 0 || start (sv, errp) < 0) {
         service_destroy (sv);
         return -1;
     }

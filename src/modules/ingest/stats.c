@@ -6,11 +6,11 @@
 #include "libmodule/report.h"
 #include "modules/ingest/service.h"
 
-void stats_get_cb (idt_t *h, const idt_msg_t *msg, void *arg)
+void ingest_stats_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 {
-    struct service *sv = arg;
+    struct ingest *sv = arg;
     struct entry_stats e = entry_stats (sv->entry);
-    struct relay_stats r = relay_stats (sv->relay);
+    struct job_relay_stats r = job_relay_stats (sv->relay);
     json_t *o = json_pack ("{s:I s:I s:{s:I s:I s:I s:I s:I s:I s:I s:I} s:{s:I s:I s:I s:I s:I s:I}}", "submitted",
                            (json_int_t)sv->submitted, "refused", (json_int_t)sv->refused, "entry", "jobs",
                            (json_int_t)e.jobs, "bytes", (json_int_t)e.bytes, "stored", (json_int_t)e.stored, "same",
@@ -21,16 +21,16 @@ void stats_get_cb (idt_t *h, const idt_msg_t *msg, void *arg)
                            (json_int_t)r.failed);
 
     if (o && sv->root)
-        json_put_new (&o, "root", root_stats (sv->root));
+        json_put_new (&o, "root", job_root_stats (sv->root));
     module_respond_object (sv->h, msg, o);
 }
 
 /* The counters of verdicts are for jobs that were submitted at this rank. */
 static void report (void *arg, bool states, struct metrics *m)
 {
-    struct service *sv = arg;
+    struct ingest *sv = arg;
     struct entry_stats e = entry_stats (sv->entry);
-    struct relay_stats r = relay_stats (sv->relay);
+    struct job_relay_stats r = job_relay_stats (sv->relay);
 
     if (states)
         return;
@@ -49,12 +49,12 @@ static void report (void *arg, bool states, struct metrics *m)
     metrics_put_count (m, "ingest_batches_under_way", r.under_way);
     metrics_put_count (m, "ingest_relay_bytes", r.bytes);
     if (sv->root)
-        root_report (sv->root, m);
+        job_root_report (sv->root, m);
 }
 
-void stats_metrics_cb (idt_t *h, const idt_msg_t *msg, void *arg)
+void ingest_metrics_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 {
-    struct service *sv = arg;
+    struct ingest *sv = arg;
 
     module_report (sv->h, msg, sv->options.rank, report, sv);
 }

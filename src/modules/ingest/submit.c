@@ -26,7 +26,7 @@
 #define REQUEST_FACTOR 4
 #define REQUEST_BESIDE 65536
 
-static void refuse (struct service *sv, const idt_msg_t *msg, int errnum, const char *text)
+static void refuse (struct ingest *sv, const idt_msg_t *msg, int errnum, const char *text)
 {
     sv->refused++;
     module_respond_error (sv->h, msg, errnum, text);
@@ -37,7 +37,7 @@ static void refuse (struct service *sv, const idt_msg_t *msg, int errnum, const 
 /* The payload of a request as an object, with the messages of idt_msg_json (). It is borrowed from the message and the
  * reader.
  */
-static const struct jv *read_payload (struct service *sv, const idt_msg_t *msg, idt_error_t *errp)
+static const struct jv *read_payload (struct ingest *sv, const idt_msg_t *msg, idt_error_t *errp)
 {
     const char *s = idt_msg_string (msg);
     const struct jv *o;
@@ -94,7 +94,7 @@ static int get_name (const struct jv *o, const char *name, char text[JOBWIRE_KEY
  * end of a nonce cannot be confused with the beginning of J. Such a key never equals a key from a request, which is
  * text without a byte 0.
  */
-static void hash_nonce (struct check *c, const char *nonce, size_t size)
+static void hash_nonce (struct job_check *c, const char *nonce, size_t size)
 {
     crypto_generichash_state state;
     uint8_t border = (uint8_t)size; /* JOBWIRE_KEY_MAX at most */
@@ -108,7 +108,7 @@ static void hash_nonce (struct check *c, const char *nonce, size_t size)
     c->key_size = NONCE_HASH + 1;
 }
 
-static int get_key (struct check *c, const struct jv *o, idt_error_t *errp)
+static int get_key (struct job_check *c, const struct jv *o, idt_error_t *errp)
 {
     char key[JOBWIRE_KEY_MAX + 1], nonce[JOBWIRE_KEY_MAX + 1];
     size_t key_size, nonce_size;
@@ -127,7 +127,7 @@ static int get_key (struct check *c, const struct jv *o, idt_error_t *errp)
 }
 
 /* Read a jobspec that is not wrapped: a string that contains it, or an object, whose text is taken as it is written. */
-static int get_plain (struct check *c, const struct jv *o, const struct options *options, idt_error_t *errp)
+static int get_plain (struct job_check *c, const struct jv *o, const struct ingest_options *options, idt_error_t *errp)
 {
     const struct jv *v = jv_member (o, "jobspec");
 
@@ -143,7 +143,7 @@ static int get_plain (struct check *c, const struct jv *o, const struct options 
     return c->spec ? 0 : errsetf (errp, ENOMEM, "out of memory");
 }
 
-static int get_job (struct check *c, const struct jv *o, const struct options *options, idt_error_t *errp)
+static int get_job (struct job_check *c, const struct jv *o, const struct ingest_options *options, idt_error_t *errp)
 {
     const struct jv *v = jv_member (o, "J");
 
@@ -160,7 +160,7 @@ static int get_job (struct check *c, const struct jv *o, const struct options *o
 }
 
 /* The second half of the waiting limits, and urgencies above the default, are for the owner only. */
-static int check_user (const struct service *sv, const idt_msg_t *msg, uint8_t urgency, idt_error_t *errp)
+static int job_check_user (const struct ingest *sv, const idt_msg_t *msg, uint8_t urgency, idt_error_t *errp)
 {
     struct idt_cred cred = idt_msg_cred (msg);
     struct entry_stats e = entry_stats (sv->entry);
@@ -185,7 +185,7 @@ static int check_user (const struct service *sv, const idt_msg_t *msg, uint8_t u
 /* Check the size before the request is parsed. Base64 makes J a third longer, escapes may make it longer still, and
  * unknown members use memory, too.
  */
-static int check_size (const struct service *sv, const idt_msg_t *msg, idt_error_t *errp)
+static int job_check_size (const struct ingest *sv, const idt_msg_t *msg, idt_error_t *errp)
 {
     uint64_t max = REQUEST_FACTOR * (uint64_t)sv->options.max_jobspec + REQUEST_BESIDE;
     const void *data;
@@ -199,9 +199,9 @@ static int check_size (const struct service *sv, const idt_msg_t *msg, idt_error
 }
 
 /* Keep only the header of the request while it waits: it is enough for the answer. */
-static struct check *check_create (const idt_msg_t *msg, idt_error_t *errp)
+static struct job_check *job_check_create (const idt_msg_t *msg, idt_error_t *errp)
 {
-    struct check *c = calloc (1, sizeof (*c));
+    struct job_check *c = calloc (1, sizeof (*c));
 
     if (!c || !(c->msg = idt_msg_copy (msg, false))) {
         free (c);
@@ -212,9 +212,9 @@ static struct check *check_create (const idt_msg_t *msg, idt_error_t *errp)
     return c;
 }
 
-static struct check *read_request (struct service *sv, const idt_msg_t *msg, idt_error_t *errp)
+static struct job_check *read_request (struct ingest *sv, const idt_msg_t *msg, idt_error_t *errp)
 {
-    struct check *c = check_size (sv, msg, errp) < 0 ? NULL : check_create (msg, errp);
+    struct job_check *c = job_check_size (sv, msg, errp) < 0 ? NULL : job_check_create (msg, errp);
     const struct jv *o;
 
     if (!c)
@@ -222,21 +222,21 @@ static struct check *read_request (struct service *sv, const idt_msg_t *msg, idt
     c->userid = idt_msg_cred (msg).userid;
     c->max = sv->options.max_jobspec;
     if ((o = read_payload (sv, msg, errp)) && get_urgency (o, &c->urgency, errp) == 0
-        && check_user (sv, msg, c->urgency, errp) == 0 && get_flags (o, &c->flags, errp) == 0
+        && job_check_user (sv, msg, c->urgency, errp) == 0 && get_flags (o, &c->flags, errp) == 0
         && get_job (c, o, &sv->options, errp) == 0 && get_key (c, o, errp) == 0
         && quota_take (&sv->submissions, idt_msg_cred (msg), errp) == 0) {
         c->quota = &sv->submissions;
         return c;
     }
-    check_destroy (c);
+    job_check_destroy (c);
     return NULL;
 }
 
 void submit_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 {
-    struct service *sv = arg;
+    struct ingest *sv = arg;
     idt_error_t error = { "" };
-    struct check *c = read_request (sv, msg, &error);
+    struct job_check *c = read_request (sv, msg, &error);
 
     sv->submitted++;
     if (c)
@@ -247,7 +247,7 @@ void submit_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 
 /* --- results of a check ---------------------------------------------------------------------------------------- */
 
-void submit_checked (struct service *sv, struct check *c, int errnum, const idt_error_t *error)
+void submit_checked (struct ingest *sv, struct job_check *c, int errnum, const idt_error_t *error)
 {
     struct job job = { .userid = c->userid,
                        .flags = c->flags,
@@ -263,7 +263,7 @@ void submit_checked (struct service *sv, struct check *c, int errnum, const idt_
         return;
     }
     c->spec = NULL;
-    if (entry_add (sv->entry, service_now_ms (), &job, spec, (void *)c->msg, &full) < 0)
+    if (entry_add (sv->entry, ingest_now_ms (), &job, spec, (void *)c->msg, &full) < 0)
         refuse (sv, c->msg, errno, full.text);
     else {
         idt_msg_ref (c->msg); /* the cookie of the entry, which also takes over the place in the quota */
@@ -274,7 +274,7 @@ void submit_checked (struct service *sv, struct check *c, int errnum, const idt_
 
 void submit_reply (void *arg, void *cookie, uint64_t id, int errnum, const char *text)
 {
-    struct service *sv = arg;
+    struct ingest *sv = arg;
     const idt_msg_t *msg = cookie;
     char answer[FLUID_TEXT_MAX + 64], f58[FLUID_TEXT_MAX];
 

@@ -17,13 +17,13 @@
 #define ANSWER_MS 10000 /* timeout of a batch; the overlay reports a lost connection sooner */
 
 /* A batch of a child that is not answered yet. */
-struct child {
-    LIST_ENTRY (child) link;
-    struct service *service;
+struct uplink_child {
+    LIST_ENTRY (uplink_child) link;
+    struct ingest *service;
     const idt_msg_t *msg;
 };
 
-static void child_destroy (struct child *c)
+static void child_destroy (struct uplink_child *c)
 {
     LIST_REMOVE (c, link);
     idt_msg_unref (c->msg);
@@ -41,7 +41,7 @@ static void note (char why[SERVICE_WHY], const char *what, idt_future_t *f)
 
 static void child_reply (void *arg, struct jobwire_reader *verdicts)
 {
-    struct child *c = arg;
+    struct uplink_child *c = arg;
     struct jobwire_buf b = { 0 };
 
     if (jobwire_add_verdicts (&b, verdicts->body, verdicts->size, verdicts->count) < 0)
@@ -54,26 +54,26 @@ static void child_reply (void *arg, struct jobwire_reader *verdicts)
 
 static void own_reply (void *arg, struct jobwire_reader *verdicts)
 {
-    entry_verdicts (arg, service_now_ms (), verdicts);
+    entry_verdicts (arg, ingest_now_ms (), verdicts);
 }
 
-void uplink_answered (struct service *sv, uint32_t tag, const void *data, size_t size)
+void uplink_answered (struct ingest *sv, uint32_t tag, const void *data, size_t size)
 {
     struct jobwire_reader verdicts;
     idt_error_t error;
 
     if (jobwire_read_verdicts (&verdicts, data, size, &error) < 0) {
         idt_log (sv->h, LOG_ERR, "invalid answer to a batch: %s", error.text);
-        relay_failed (sv->relay, service_now_ms (), tag);
+        job_relay_failed (sv->relay, ingest_now_ms (), tag);
     }
     else
-        relay_answered (sv->relay, service_now_ms (), tag, &verdicts);
+        job_relay_answered (sv->relay, ingest_now_ms (), tag, &verdicts);
 }
 
 static void answered_cb (idt_future_t *f, void *arg)
 {
     struct upcall *up = arg;
-    struct service *sv = up->owner;
+    struct ingest *sv = up->owner;
     const void *data;
     size_t size;
 
@@ -84,7 +84,7 @@ static void answered_cb (idt_future_t *f, void *arg)
     else {
         sv->unpacked = sv->unpacked || errno == EPROTO; /* maybe the parent is of an older version: send it unpacked */
         note (sv->no_way, "the parent", f);
-        relay_failed (sv->relay, service_now_ms (), up->tag);
+        job_relay_failed (sv->relay, ingest_now_ms (), up->tag);
     }
     upcall_destroy (up);
     service_wake (sv);
@@ -94,9 +94,9 @@ static void answered_cb (idt_future_t *f, void *arg)
 
 void uplink_batch_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 {
-    struct service *sv = arg;
+    struct ingest *sv = arg;
     struct jobwire_reader jobs;
-    struct child *c;
+    struct uplink_child *c;
     const void *data;
     size_t size;
     idt_error_t error = { "a batch must have a payload" };
@@ -113,7 +113,7 @@ void uplink_batch_cb (idt_t *h, const idt_msg_t *msg, void *arg)
     c->service = sv;
     c->msg = idt_msg_ref (msg);
     LIST_INSERT_HEAD (&sv->children, c, link);
-    if (!relay_add (sv->relay, &jobs, child_reply, c)) {
+    if (!job_relay_add (sv->relay, &jobs, child_reply, c)) {
         module_respond_error (h, msg, errno, "the batches that wait at this rank exceed ingest.max-waiting-bytes");
         child_destroy (c);
     }
@@ -121,19 +121,19 @@ void uplink_batch_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 }
 
 /* Pass this rank's own jobs to the relay. A batch that does not fit waits until the relay has room. */
-static void add_own (struct service *sv)
+static void add_own (struct ingest *sv)
 {
-    while (sv->out || (sv->out = entry_batch (sv->entry, service_now_ms (), &sv->ids, &sv->out_jobs))) {
-        if (!relay_add (sv->relay, &sv->out_jobs, own_reply, sv->out))
+    while (sv->out || (sv->out = entry_batch (sv->entry, ingest_now_ms (), &sv->ids, &sv->out_jobs))) {
+        if (!job_relay_add (sv->relay, &sv->out_jobs, own_reply, sv->out))
             break;
         sv->out = NULL;
     }
 }
 
-static void send (struct service *sv, const void *data, size_t size, uint32_t tag)
+static void send (struct ingest *sv, const void *data, size_t size, uint32_t tag)
 {
     if (sv->root) {
-        root_batch (sv->root, tag, data, size);
+        job_root_batch (sv->root, tag, data, size);
         return;
     }
     if (!sv->unpacked)
@@ -144,30 +144,30 @@ static void send (struct service *sv, const void *data, size_t size, uint32_t ta
     if (up)
         up->tag = tag;
     else
-        relay_failed (sv->relay, service_now_ms (), tag);
+        job_relay_failed (sv->relay, ingest_now_ms (), tag);
 }
 
 /* --- ids ---------------------------------------------------------------------------------------------------------- */
 
-static void take_ids (struct service *sv, const fluid_t *ids, uint32_t n)
+static void take_ids (struct ingest *sv, const fluid_t *ids, uint32_t n)
 {
-    struct block_run *runs = calloc (n, sizeof (*runs));
+    struct job_block_run *runs = calloc (n, sizeof (*runs));
     size_t nruns = 0;
 
     for (uint32_t i = 0; runs && i < n; i++)
         if (nruns > 0 && runs[nruns - 1].first + runs[nruns - 1].count == ids[i])
             runs[nruns - 1].count++;
         else
-            runs[nruns++] = (struct block_run){ ids[i], 1 };
-    if (!runs || block_filled (&sv->ids, runs, nruns) < 0)
-        block_failed (&sv->ids);
+            runs[nruns++] = (struct job_block_run){ ids[i], 1 };
+    if (!runs || job_block_filled (&sv->ids, runs, nruns) < 0)
+        job_block_failed (&sv->ids);
     free (runs);
 }
 
 static void ids_cb (idt_future_t *f, void *arg)
 {
     struct upcall *up = arg;
-    struct service *sv = up->owner;
+    struct ingest *sv = up->owner;
     fluid_t *ids = malloc (up->tag * sizeof (*ids));
 
     if (ids && idt_fluid_generate_get (f, up->tag, ids) == 0) {
@@ -176,16 +176,16 @@ static void ids_cb (idt_future_t *f, void *arg)
     }
     else {
         note (sv->no_ids, "cannot get ids", f);
-        block_failed (&sv->ids);
+        job_block_failed (&sv->ids);
     }
     free (ids);
     upcall_destroy (up);
     service_wake (sv);
 }
 
-static void ask_for_ids (struct service *sv)
+static void ask_for_ids (struct ingest *sv)
 {
-    uint32_t n = block_ask (&sv->ids, service_now_ms (), entry_wants (sv->entry));
+    uint32_t n = job_block_ask (&sv->ids, ingest_now_ms (), entry_wants (sv->entry));
 
     if (n == 0)
         return;
@@ -193,12 +193,12 @@ static void ask_for_ids (struct service *sv)
     if (up)
         up->tag = n;
     else
-        block_failed (&sv->ids);
+        job_block_failed (&sv->ids);
 }
 
 /* --- turns ------------------------------------------------------------------------------------------------------- */
 
-void uplink_turn (struct service *sv)
+void uplink_turn (struct ingest *sv)
 {
     const void *data;
     size_t size;
@@ -206,13 +206,13 @@ void uplink_turn (struct service *sv)
 
     add_own (sv);
     ask_for_ids (sv);
-    while (relay_next (sv->relay, service_now_ms (), &data, &size, &tag))
+    while (job_relay_next (sv->relay, ingest_now_ms (), &data, &size, &tag))
         send (sv, data, size, tag);
 }
 
-void uplink_stop (struct service *sv)
+void uplink_stop (struct ingest *sv)
 {
-    struct child *c;
+    struct uplink_child *c;
 
     while ((c = LIST_FIRST (&sv->children))) {
         module_respond_error (sv->h, c->msg, EHOSTUNREACH, SERVICE_STOPPING);

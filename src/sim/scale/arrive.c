@@ -9,17 +9,17 @@
 
 /* --- after each word with a node -------------------------------------------------------------------------------- */
 
-void rank_check_ranges (struct rank *r)
+void rank_check_ranges (struct scale_rank *r)
 {
     const struct lessee *h = node_lessee (r->node);
 
     if (!r->s->check || !node_owns_generator (r->node))
         return;
     for (unsigned i = 0; i < h->nranges; i++)
-        check_hold (r->s->check, h->generator, rank_life (r), h->range[i].lo_ms, h->range[i].hi_ms);
+        sim_check_hold (r->s->check, h->generator, rank_life (r), h->range[i].lo_ms, h->range[i].hi_ms);
 }
 
-static void note_active (struct rank *r)
+static void note_active (struct scale_rank *r)
 {
     struct scale *s = r->s;
 
@@ -32,7 +32,7 @@ static void note_active (struct rank *r)
     scale_look_at_start (s);
 }
 
-void rank_look (struct rank *r)
+void rank_look (struct scale_rank *r)
 {
     uint64_t due_us = node_deadline (r->node);
 
@@ -49,7 +49,7 @@ void rank_look (struct rank *r)
     }
 }
 
-void rank_tick (struct rank *r)
+void rank_tick (struct scale_rank *r)
 {
     r->tick_ns = UINT64_MAX;
     if (!r->s->plan) /* else it is in inside_report_us */
@@ -60,16 +60,17 @@ void rank_tick (struct rank *r)
     rank_look (r);
 }
 
-void rank_ping (struct rank *r)
+void rank_ping (struct scale_rank *r)
 {
-    link_send (r, &(struct message){ .type = MSG_PING, .to = r->parent, .sample = { .sent_us = rank_boot_us (r) } });
+    scale_link_send (r, &(struct scale_message){
+                            .type = MSG_PING, .to = r->parent, .sample = { .sent_us = rank_boot_us (r) } });
 }
 
 /* --- messages ----------------------------------------------------------------------------------------------------- */
 
-static struct ask *child_ask (struct rank *r, const struct message *m)
+static struct scale_ask *child_ask (struct scale_rank *r, const struct scale_message *m)
 {
-    struct ask *a = ask_create (r);
+    struct scale_ask *a = scale_ask_create (r);
 
     a->child = m->from;
     a->link = m->link;
@@ -79,7 +80,7 @@ static struct ask *child_ask (struct rank *r, const struct message *m)
     return a;
 }
 
-static void on_block (struct rank *r, const struct message *m)
+static void on_block (struct scale_rank *r, const struct scale_message *m)
 {
     const char *uuid = node_config (r->s->rank[m->from].node)->incarnation;
 
@@ -89,7 +90,7 @@ static void on_block (struct rank *r, const struct message *m)
                 &(struct node_request){ child_ask (r, m), m->count, m->after, true, uuid, false, false });
 }
 
-static void root_lease (struct rank *r, const struct message *m)
+static void root_lease (struct scale_rank *r, const struct scale_message *m)
 {
     struct scale *s = r->s;
     struct lease_answer answer;
@@ -103,7 +104,7 @@ static void root_lease (struct rank *r, const struct message *m)
     node_tick (r->node, rank_boot_us (r));
 }
 
-static void on_lease (struct rank *r, const struct message *m)
+static void on_lease (struct scale_rank *r, const struct scale_message *m)
 {
     if (rank_number (r) == 0)
         root_lease (r, m);
@@ -111,16 +112,16 @@ static void on_lease (struct rank *r, const struct message *m)
         node_lease_request (r->node, rank_boot_us (r), child_ask (r, m), &m->req);
 }
 
-static void on_ping (struct rank *r, const struct message *m)
+static void on_ping (struct scale_rank *r, const struct scale_message *m)
 {
-    struct message pong = { .type = MSG_PONG, .to = m->from, .sample = m->sample };
+    struct scale_message pong = { .type = MSG_PONG, .to = m->from, .sample = m->sample };
 
     if (node_clock (r->node, rank_boot_us (r), &pong.sample.peer_received_us, &pong.sample.peer_bound_us))
         pong.sample.peer_sent_us = pong.sample.peer_received_us;
-    link_send (r, &pong);
+    scale_link_send (r, &pong);
 }
 
-static void on_pong (struct rank *r, const struct message *m)
+static void on_pong (struct scale_rank *r, const struct scale_message *m)
 {
     struct idt_clock_sample sample = m->sample;
 
@@ -129,7 +130,7 @@ static void on_pong (struct rank *r, const struct message *m)
         node_sample (r->node, rank_boot_us (r), &sample);
 }
 
-static void on_answer (struct rank *r, const struct message *m)
+static void on_answer (struct scale_rank *r, const struct scale_message *m)
 {
     if (r->under_way > 0)
         r->under_way--;
@@ -139,7 +140,7 @@ static void on_answer (struct rank *r, const struct message *m)
         node_forward_failed (r->node, rank_boot_us (r), m->tag, (int)m->count);
 }
 
-static void on_grants (struct rank *r, const struct message *m)
+static void on_grants (struct scale_rank *r, const struct scale_message *m)
 {
     struct tags *t = &r->tags;
     uint32_t i = 0;
@@ -152,27 +153,27 @@ static void on_grants (struct rank *r, const struct message *m)
 }
 
 /* What is lent is checked in ids that are made of it. */
-static void on_want (struct rank *r, const struct message *m)
+static void on_want (struct scale_rank *r, const struct scale_message *m)
 {
-    struct message answer = { .type = MSG_SHARE, .to = m->from };
+    struct scale_message answer = { .type = MSG_SHARE, .to = m->from };
     uint64_t retry_ms = 0;
     int n = node_share (r->node, rank_boot_us (r), &m->want, &answer.share, &retry_ms);
 
     answer.has_share = n == 1;
     answer.count = (uint32_t)retry_ms;
     if (m->want.size > 0)
-        link_send (r, &answer);
+        scale_link_send (r, &answer);
 }
 
-static void note_area (struct rank *r, uint32_t from)
+static void note_area (struct scale_rank *r, uint32_t from)
 {
     const struct borrower *b = node_borrower (r->node);
 
     if (r->s->check && b->nareas > 0)
-        check_borrow (r->s->check, rank_life (r), from, &b->area[b->nareas - 1]);
+        sim_check_borrow (r->s->check, rank_life (r), from, &b->area[b->nareas - 1]);
 }
 
-static void on_share (struct rank *r, const struct message *m)
+static void on_share (struct scale_rank *r, const struct scale_message *m)
 {
     uint64_t borrowed = node_stats (r->node)->borrowed;
 
@@ -182,14 +183,14 @@ static void on_share (struct rank *r, const struct message *m)
         note_area (r, rank_life (&r->s->rank[m->from]));
 }
 
-static bool arrives (const struct scale *s, const struct rank *r, const struct message *m)
+static bool arrives (const struct scale *s, const struct scale_rank *r, const struct scale_message *m)
 {
-    const struct rank *child = message_goes_up (m->type) ? &s->rank[m->from] : r;
+    const struct scale_rank *child = message_goes_up (m->type) ? &s->rank[m->from] : r;
 
     return r->node && child->node && child->link == m->link;
 }
 
-static void take (struct rank *r, const struct message *m)
+static void take (struct scale_rank *r, const struct scale_message *m)
 {
     switch (m->type) {
     case MSG_BLOCK:
@@ -230,7 +231,7 @@ static void take (struct rank *r, const struct message *m)
     }
 }
 
-void rank_message (struct rank *r, const struct message *m)
+void rank_message (struct scale_rank *r, const struct scale_message *m)
 {
     if (!arrives (r->s, r, m))
         return;

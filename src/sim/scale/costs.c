@@ -14,7 +14,7 @@
 
 #define MOST 1e9
 
-struct member {
+struct cost_member {
     const char *name;
     size_t offset;
     size_t count; /* of numbers: 1, or those of struct cost_grows */
@@ -25,7 +25,7 @@ struct member {
 #x, offsetof(struct costs, x), sizeof(((struct costs *)NULL)->x) / sizeof(double) \
     }
 
-static const struct member members[] = {
+static const struct cost_member members[] = {
     MEMBER (request_us),       MEMBER (send_us),         MEMBER (receive_us), MEMBER (heartbeat_us),
     MEMBER (lease_us),         MEMBER (want_us),         MEMBER (report_us),  MEMBER (hello_us),
     MEMBER (tick_us),          MEMBER (wake_us),         MEMBER (io_us),      MEMBER (client_us),
@@ -42,7 +42,7 @@ static bool is_cost (const json_t *value)
     return json_is_number (value) && json_number_value (value) >= 0 && json_number_value (value) <= MOST;
 }
 
-static int read_number (struct costs *c, const char *path, const json_t *value, const struct member *m,
+static int read_number (struct costs *c, const char *path, const json_t *value, const struct cost_member *m,
                         idt_error_t *errp)
 {
     double number = json_number_value (value);
@@ -53,7 +53,7 @@ static int read_number (struct costs *c, const char *path, const json_t *value, 
     return 0;
 }
 
-static int read_grows (struct costs *c, const char *path, const json_t *value, const struct member *m,
+static int read_grows (struct costs *c, const char *path, const json_t *value, const struct cost_member *m,
                        idt_error_t *errp)
 {
     const json_t *few = json_array_get (value, 0), *many = json_array_get (value, 1);
@@ -65,7 +65,7 @@ static int read_grows (struct costs *c, const char *path, const json_t *value, c
     return 0;
 }
 
-static int read_member (struct costs *c, const char *path, json_t *o, const struct member *m, idt_error_t *errp)
+static int read_member (struct costs *c, const char *path, json_t *o, const struct cost_member *m, idt_error_t *errp)
 {
     const json_t *value = json_object_get (o, m->name);
 

@@ -19,26 +19,26 @@ static uint32_t mix (uint32_t x)
 /* --- clocks ---------------------------------------------------------------------------------------- */
 
 /* Brokers' clocks began at any time, and go a little wrong, each in its way. */
-static uint64_t boot_offset_us (const struct rank *r)
+static uint64_t boot_offset_us (const struct scale_rank *r)
 {
     return UINT64_C (1000000) + mix (rank_number (r) + 1);
 }
 
-static int64_t boot_ppm (const struct rank *r)
+static int64_t boot_ppm (const struct scale_rank *r)
 {
     int64_t most = r->s->config.drift_ppm;
 
     return (int64_t)(mix (rank_number (r) + 0x5bd1e995U) % (2 * (uint32_t)most + 1)) - most;
 }
 
-uint64_t rank_boot_us (const struct rank *r)
+uint64_t rank_boot_us (const struct scale_rank *r)
 {
     uint64_t us = r->busy_ns / 1000;
 
     return boot_offset_us (r) + us + (uint64_t)((int64_t)(us / 1000) * boot_ppm (r) / 1000);
 }
 
-uint64_t rank_when_ns (const struct rank *r, uint64_t boot_us)
+uint64_t rank_when_ns (const struct scale_rank *r, uint64_t boot_us)
 {
     uint64_t now_us = rank_boot_us (r), us = boot_us > now_us ? boot_us - now_us : 0;
 
@@ -47,7 +47,7 @@ uint64_t rank_when_ns (const struct rank *r, uint64_t boot_us)
 
 /* --- processors ------------------------------------------------------------------------------------ */
 
-void rank_spend (struct rank *r, double us)
+void rank_spend (struct scale_rank *r, double us)
 {
     uint64_t ns = (uint64_t)(us * 1000);
 
@@ -66,18 +66,18 @@ static uint64_t *first_free_core (struct scale *s)
     return core;
 }
 
-static bool is_clients (const struct event *e)
+static bool is_clients (const struct scale_event *e)
 {
     return e->type == EV_CLIENT || e->type == EV_ANSWERED;
 }
 
-static struct process *process_of (struct scale *s, const struct event *e)
+static struct scale_process *process_of (struct scale *s, const struct scale_event *e)
 {
     return &s->process[plan_process (s->plan, e->rank)];
 }
 
 /* Whose one thread does this; NULL: another's. */
-static uint64_t *thread_of (struct scale *s, const struct event *e)
+static uint64_t *thread_of (struct scale *s, const struct scale_event *e)
 {
     if (is_clients (e))
         return &s->client_ns;
@@ -87,16 +87,17 @@ static uint64_t *thread_of (struct scale *s, const struct event *e)
 }
 
 /* For what heartbeats and reports cost in a process of many that they find it cold is in it (scripts/scale-measure). */
-static bool is_request (const struct event *e)
+static bool is_request (const struct scale_event *e)
 {
-    return e->type == EV_REQUEST || (e->type == EV_MESSAGE && ((const struct message *)e->with.p)->type == MSG_BLOCK);
+    return e->type == EV_REQUEST
+           || (e->type == EV_MESSAGE && ((const struct scale_message *)e->with.p)->type == MSG_BLOCK);
 }
 
 /* In a process that goes on what has to be fetched anew is the broker's own. */
-static void wake (struct scale *s, const struct event *e, uint64_t *thread_ns, uint64_t at_ns)
+static void wake (struct scale *s, const struct scale_event *e, uint64_t *thread_ns, uint64_t at_ns)
 {
     bool rested = at_ns > *thread_ns + REST_NS;
-    struct rank *r = &s->rank[e->rank];
+    struct scale_rank *r = &s->rank[e->rank];
 
     *thread_ns = at_ns;
     if (is_clients (e))
@@ -110,10 +111,10 @@ static void wake (struct scale *s, const struct event *e, uint64_t *thread_ns, u
         rank_spend (r, s->inside.cold_us);
 }
 
-static void push_todo (struct process *p, const struct event *e)
+static void push_todo (struct scale_process *p, const struct scale_event *e)
 {
     if (p->count == p->size) {
-        struct event *todo = must (calloc (2 * (size_t)p->size + 16, sizeof (todo[0])));
+        struct scale_event *todo = must (calloc (2 * (size_t)p->size + 16, sizeof (todo[0])));
 
         for (uint32_t i = 0; i < p->count; i++)
             todo[i] = p->todo[(p->first + i) % p->size];
@@ -125,9 +126,9 @@ static void push_todo (struct process *p, const struct event *e)
     p->todo[(p->first + p->count++) % p->size] = *e;
 }
 
-static bool process_begins (struct scale *s, const struct event *e)
+static bool process_begins (struct scale *s, const struct scale_event *e)
 {
-    struct process *p = process_of (s, e);
+    struct scale_process *p = process_of (s, e);
     uint64_t at_ns = max_u64 (p->busy_ns, *first_free_core (s));
 
     if (!p->has_turn && at_ns <= e->t_ns) {
@@ -141,9 +142,9 @@ static bool process_begins (struct scale *s, const struct event *e)
     return false;
 }
 
-bool host_turn (struct scale *s, const struct event *e, struct event *next)
+bool host_turn (struct scale *s, const struct scale_event *e, struct scale_event *next)
 {
-    struct process *p = &s->process[e->rank];
+    struct scale_process *p = &s->process[e->rank];
     uint64_t at_ns = max_u64 (p->busy_ns, *first_free_core (s));
 
     if (at_ns > e->t_ns) {
@@ -157,21 +158,21 @@ bool host_turn (struct scale *s, const struct event *e, struct event *next)
     return true;
 }
 
-void host_turn_begins (struct scale *s, const struct event *e)
+void host_turn_begins (struct scale *s, const struct scale_event *e)
 {
     wake (s, e, &process_of (s, e)->busy_ns, e->t_ns);
 }
 
 void host_turn_ends (struct scale *s, uint32_t process)
 {
-    struct process *p = &s->process[process];
+    struct scale_process *p = &s->process[process];
 
     p->has_turn = p->count > 0;
     if (p->has_turn)
         scale_at (s, p->busy_ns, EV_TURN, process, 0);
 }
 
-bool host_begins (struct scale *s, const struct event *e)
+bool host_begins (struct scale *s, const struct scale_event *e)
 {
     if (s->plan && !is_clients (e) && e->type != EV_IO)
         return process_begins (s, e);
@@ -181,7 +182,7 @@ bool host_begins (struct scale *s, const struct event *e)
     if (s->config.one_host)
         at_ns = max_u64 (at_ns, *first_free_core (s));
     if (s->config.one_host && at_ns > e->t_ns) {
-        struct event later = *e;
+        struct scale_event later = *e;
 
         later.t_ns = at_ns;
         queue_push (&s->queue, later);
@@ -192,7 +193,7 @@ bool host_begins (struct scale *s, const struct event *e)
     return true;
 }
 
-void host_ends (struct scale *s, const struct event *e)
+void host_ends (struct scale *s, const struct scale_event *e)
 {
     uint64_t *thread_ns = thread_of (s, e);
 

@@ -70,11 +70,11 @@ static uint64_t local_ns (const struct scale *s)
 
 static void ask_for (struct scale *s, uint32_t number, uint64_t t_ns, bool probe)
 {
-    struct rank *r = &s->rank[number];
+    struct scale_rank *r = &s->rank[number];
 
     if (!r->node)
         return;
-    struct ask *a = ask_create (r);
+    struct scale_ask *a = scale_ask_create (r);
     a->client = true;
     a->count = s->config.load.count;
     a->asked_ns = t_ns;
@@ -83,10 +83,10 @@ static void ask_for (struct scale *s, uint32_t number, uint64_t t_ns, bool probe
     s->result.asked++;
     s->outstanding++;
     if (s->config.one_host)
-        queue_push (&s->queue, (struct event){ .t_ns = t_ns, .type = EV_CLIENT, .rank = number, .with.p = a });
+        queue_push (&s->queue, (struct scale_event){ .t_ns = t_ns, .type = EV_CLIENT, .rank = number, .with.p = a });
     else
-        queue_push (&s->queue,
-                    (struct event){ .t_ns = t_ns + local_ns (s), .type = EV_REQUEST, .rank = number, .with.p = a });
+        queue_push (&s->queue, (struct scale_event){
+                                   .t_ns = t_ns + local_ns (s), .type = EV_REQUEST, .rank = number, .with.p = a });
 }
 
 static void spend_client (struct scale *s)
@@ -98,18 +98,18 @@ static void spend_client (struct scale *s)
         s->client_used_ns += ns;
 }
 
-void load_client (struct scale *s, const struct event *e)
+void load_client (struct scale *s, const struct scale_event *e)
 {
-    struct ask *a = e->with.p;
+    struct scale_ask *a = e->with.p;
 
     spend_client (s);
     a->asked_ns = s->client_ns;
-    queue_push (&s->queue, (struct event){
+    queue_push (&s->queue, (struct scale_event){
                                .t_ns = s->client_ns + local_ns (s), .type = EV_REQUEST, .rank = e->rank, .with.p = a });
 }
 
 /* Its broker may have been killed on its way. */
-void load_request (struct rank *r, struct ask *a)
+void load_request (struct scale_rank *r, struct scale_ask *a)
 {
     if (!r->node || a->life != r->life) {
         load_drop (r->s, a);
@@ -124,7 +124,7 @@ void load_request (struct rank *r, struct ask *a)
 
 /* --- answers ------------------------------------------------------------------------------------------------ */
 
-static void note_latency (struct scale *s, const struct ask *a, uint64_t ns)
+static void note_latency (struct scale *s, const struct scale_ask *a, uint64_t ns)
 {
     if (a->probe)
         samples_add (&s->served_again[a->state], ns);
@@ -134,7 +134,7 @@ static void note_latency (struct scale *s, const struct ask *a, uint64_t ns)
     samples_add (&s->all, ns);
 }
 
-static void end (struct scale *s, struct ask *a, uint64_t t_ns)
+static void end (struct scale *s, struct scale_ask *a, uint64_t t_ns)
 {
     if (a->failed)
         s->result.failed++;
@@ -146,9 +146,9 @@ static void end (struct scale *s, struct ask *a, uint64_t t_ns)
     ask_free (s, a);
 }
 
-void load_answer (struct scale *s, struct ask *a, bool good)
+void load_answer (struct scale *s, struct scale_ask *a, bool good)
 {
-    struct rank *r = &s->rank[a->rank];
+    struct scale_rank *r = &s->rank[a->rank];
 
     rank_spend (r, s->config.costs.request_us / 2);
     a->failed = !good;
@@ -157,10 +157,10 @@ void load_answer (struct scale *s, struct ask *a, bool good)
     if (!s->config.one_host)
         end (s, a, t_ns);
     else
-        queue_push (&s->queue, (struct event){ .t_ns = t_ns, .type = EV_ANSWERED, .rank = a->rank, .with.p = a });
+        queue_push (&s->queue, (struct scale_event){ .t_ns = t_ns, .type = EV_ANSWERED, .rank = a->rank, .with.p = a });
 }
 
-void load_answered (struct scale *s, struct ask *a)
+void load_answered (struct scale *s, struct scale_ask *a)
 {
     uint64_t t_ns = s->client_ns;
 
@@ -168,7 +168,7 @@ void load_answered (struct scale *s, struct ask *a)
     end (s, a, t_ns);
 }
 
-void load_drop (struct scale *s, struct ask *a)
+void load_drop (struct scale *s, struct scale_ask *a)
 {
     s->result.dropped++;
     s->outstanding--;

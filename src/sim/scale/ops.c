@@ -9,23 +9,23 @@
 
 /* --- requests of clients and children ------------------------------------------------------------------------- */
 
-struct ask *ask_create (struct rank *r)
+struct scale_ask *scale_ask_create (struct scale_rank *r)
 {
     struct scale *s = r->s;
-    struct ask *a = s->spare_asks;
+    struct scale_ask *a = s->spare_asks;
 
     if (a)
         s->spare_asks = a->next;
     else
         a = must (malloc (sizeof (*a)));
-    *a = (struct ask){ .next = r->asks, .rank = rank_number (r), .life = r->life };
+    *a = (struct scale_ask){ .next = r->asks, .rank = rank_number (r), .life = r->life };
     if (r->asks)
         r->asks->prev = a;
     r->asks = a;
     return a;
 }
 
-void ask_free (struct scale *s, struct ask *a)
+void ask_free (struct scale *s, struct scale_ask *a)
 {
     if (a->prev)
         a->prev->next = a->next;
@@ -37,21 +37,22 @@ void ask_free (struct scale *s, struct ask *a)
     s->spare_asks = a;
 }
 
-struct gone {
-    struct rank *r;
+struct scale_gone {
+    struct scale_rank *r;
     uint32_t child;
     bool answer;
 };
 
-static void answer_error (struct rank *r, const struct ask *a, int errnum)
+static void answer_error (struct scale_rank *r, const struct scale_ask *a, int errnum)
 {
-    link_send (r, &(struct message){ .type = MSG_ERROR, .to = a->child, .tag = a->tag, .count = (uint32_t)errnum });
+    scale_link_send (r, &(struct scale_message){
+                            .type = MSG_ERROR, .to = a->child, .tag = a->tag, .count = (uint32_t)errnum });
 }
 
 static bool gone_cb (void *cookie, void *arg)
 {
-    struct gone *gone = arg;
-    struct ask *a = cookie;
+    struct scale_gone *gone = arg;
+    struct scale_ask *a = cookie;
 
     if (a->client || a->child != gone->child)
         return false;
@@ -61,19 +62,19 @@ static bool gone_cb (void *cookie, void *arg)
     return true;
 }
 
-void rank_cancel_child (struct rank *r, uint32_t child, bool answer)
+void rank_cancel_child (struct scale_rank *r, uint32_t child, bool answer)
 {
-    node_cancel (r->node, rank_boot_us (r), gone_cb, &(struct gone){ r, child, answer });
+    node_cancel (r->node, rank_boot_us (r), gone_cb, &(struct scale_gone){ r, child, answer });
 }
 
 /* --- ids -------------------------------------------------------------------------------------------------------- */
 
-static bool is_linked (const struct rank *r, const struct ask *a)
+static bool is_linked (const struct scale_rank *r, const struct scale_ask *a)
 {
     return r->s->rank[a->child].link == a->link;
 }
 
-static void judge (struct rank *r, const struct ask *a, const struct run *run, size_t nruns)
+static void judge (struct scale_rank *r, const struct scale_ask *a, const struct run *run, size_t nruns)
 {
     struct scale *s = r->s;
     uint64_t count = 0;
@@ -82,7 +83,7 @@ static void judge (struct rank *r, const struct ask *a, const struct run *run, s
     for (size_t i = 0; i < nruns; i++) {
         count += run[i].n;
         if (s->check)
-            check_issue (s->check, &run[i]);
+            sim_check_issue (s->check, &run[i]);
     }
     if (count != a->count)
         scale_fail (s, "an answer has not as many ids as were asked for", a->rank);
@@ -91,8 +92,8 @@ static void judge (struct rank *r, const struct ask *a, const struct run *run, s
 
 static void reply_op (void *arg, void *cookie, const struct run *run, size_t nruns)
 {
-    struct rank *r = arg;
-    struct ask *a = cookie;
+    struct scale_rank *r = arg;
+    struct scale_ask *a = cookie;
 
     if (a->client) {
         judge (r, a, run, nruns);
@@ -100,15 +101,16 @@ static void reply_op (void *arg, void *cookie, const struct run *run, size_t nru
         return;
     }
     if (is_linked (r, a))
-        link_send (r, &(struct message){
-                          .type = MSG_IDS, .to = a->child, .tag = a->tag, .run = (struct run *)run, .nruns = nruns });
+        scale_link_send (
+            r, &(struct scale_message){
+                   .type = MSG_IDS, .to = a->child, .tag = a->tag, .run = (struct run *)run, .nruns = nruns });
     ask_free (r->s, a);
 }
 
 static void fail_op (void *arg, void *cookie, int errnum, const char *text)
 {
-    struct rank *r = arg;
-    struct ask *a = cookie;
+    struct scale_rank *r = arg;
+    struct scale_ask *a = cookie;
 
     if (a->client) {
         load_answer (r->s, a, false);
@@ -121,11 +123,12 @@ static void fail_op (void *arg, void *cookie, int errnum, const char *text)
 
 static int forward_op (void *arg, uint32_t tag, uint32_t count, fluid_t after)
 {
-    struct rank *r = arg;
+    struct scale_rank *r = arg;
 
     if (r->place != PLACE_UP)
         return -1;
-    link_send (r, &(struct message){ .type = MSG_BLOCK, .to = r->parent, .tag = tag, .count = count, .after = after });
+    scale_link_send (r, &(struct scale_message){
+                            .type = MSG_BLOCK, .to = r->parent, .tag = tag, .count = count, .after = after });
     r->under_way++;
     if (r->s->result.most_under_way < r->under_way)
         r->s->result.most_under_way = r->under_way;
@@ -134,10 +137,10 @@ static int forward_op (void *arg, uint32_t tag, uint32_t count, fluid_t after)
 
 static void cancel_op (void *arg)
 {
-    struct rank *r = arg;
+    struct scale_rank *r = arg;
 
     if (r->place == PLACE_UP)
-        link_send (r, &(struct message){ .type = MSG_CANCEL, .to = r->parent });
+        scale_link_send (r, &(struct scale_message){ .type = MSG_CANCEL, .to = r->parent });
 }
 
 /* --- leases ------------------------------------------------------------------------------------------------------- */
@@ -153,45 +156,46 @@ static void note_tag (struct tags *t, uint32_t tag)
 
 static int lease_up_op (void *arg, uint32_t tag, const struct lease_request *req)
 {
-    struct rank *r = arg;
+    struct scale_rank *r = arg;
 
     if (r->place != PLACE_UP)
         return -1;
     if (tag != 0)
         note_tag (&r->tags, tag);
-    link_send (r, &(struct message){ .type = MSG_LEASE, .to = r->parent, .tag = tag, .req = *req });
+    scale_link_send (r, &(struct scale_message){ .type = MSG_LEASE, .to = r->parent, .tag = tag, .req = *req });
     return 0;
 }
 
 static void lease_reply_op (void *arg, void *cookie, const struct lease_answer *answer)
 {
-    struct rank *r = arg;
-    struct ask *a = cookie;
+    struct scale_rank *r = arg;
+    struct scale_ask *a = cookie;
 
     if (a->tag != 0 && is_linked (r, a))
-        link_send (r, &(struct message){ .type = MSG_GRANTS, .to = a->child, .tag = a->tag, .answer = *answer });
+        scale_link_send (r, &(struct scale_message){
+                                .type = MSG_GRANTS, .to = a->child, .tag = a->tag, .answer = *answer });
     ask_free (r->s, a);
 }
 
 static void report_up_op (void *arg, const struct report *report)
 {
-    struct rank *r = arg;
+    struct scale_rank *r = arg;
 
     if (r->place == PLACE_UP)
-        link_send (r, &(struct message){ .type = MSG_REPORT, .to = r->parent, .report = *report });
+        scale_link_send (r, &(struct scale_message){ .type = MSG_REPORT, .to = r->parent, .report = *report });
 }
 
 /* It is a promise, whether it arrives or not. */
 static int share_up_op (void *arg, const struct share_want *want)
 {
-    struct rank *r = arg;
+    struct scale_rank *r = arg;
 
     if (r->s->check)
-        check_return (r->s->check, rank_life (r), want->end_ms);
+        sim_check_return (r->s->check, rank_life (r), want->end_ms);
     if (r->place != PLACE_UP)
         return -1;
     r->wants_share = r->wants_share || want->size > 0;
-    link_send (r, &(struct message){ .type = MSG_WANT, .to = r->parent, .want = *want });
+    scale_link_send (r, &(struct scale_message){ .type = MSG_WANT, .to = r->parent, .want = *want });
     return 0;
 }
 
@@ -215,7 +219,7 @@ const struct node_ops rank_ops = {
 
 static void store_op (void *arg, const struct lease_record *record)
 {
-    struct rank *r = arg;
+    struct scale_rank *r = arg;
     struct scale *s = r->s;
 
     s->storing = *record;
@@ -225,7 +229,7 @@ static void store_op (void *arg, const struct lease_record *record)
 
 static void positions_op (void *arg, uint64_t now_us, struct report *all)
 {
-    node_positions (((struct rank *)arg)->node, now_us, all);
+    node_positions (((struct scale_rank *)arg)->node, now_us, all);
 }
 
 const struct authority_ops root_ops = { store_op, positions_op, log_op };

@@ -32,7 +32,7 @@ bool rank_is_below (const struct scale *s, uint32_t number, uint32_t top)
 
 /* --- begin --------------------------------------------------------------------------------------------- */
 
-static struct node *make_node (struct rank *r)
+static struct node *make_node (struct scale_rank *r)
 {
     const struct scale_config *c = &r->s->config;
     struct node_config config = { .rank = rank_number (r),
@@ -49,12 +49,12 @@ static struct node *make_node (struct rank *r)
     return must (node_create (&config, &rank_ops, r));
 }
 
-static int64_t wall_us (const struct rank *r)
+static int64_t wall_us (const struct scale_rank *r)
 {
     return EPOCH_MS * 1000 + (int64_t)(r->busy_ns / 1000);
 }
 
-static void start_root (struct rank *r)
+static void start_root (struct scale_rank *r)
 {
     struct scale *s = r->s;
     struct authority_config config = { s->config.max_generators, s->config.lease_ms, EPOCH_MS, 0 };
@@ -67,12 +67,12 @@ static void start_root (struct rank *r)
     scale_at (s, r->busy_ns + SECOND_NS, EV_WALL, 0, r->life);
 }
 
-/* As broker/crew.c: a process makes its brokers one after the other, then waits for the other processes, and from then
- * on each waits for its parent, if that is in the same one.
+/* As broker/broker_group.c: a process makes its brokers one after the other, then waits for the other processes, and
+ * from then on each waits for its parent, if that is in the same one.
  */
 static bool waits_for (const struct scale *s, uint32_t number, uint32_t parent)
 {
-    return s->rank[number].waits && link_is_inside (s, number, parent);
+    return s->rank[number].waits && scale_link_is_inside (s, number, parent);
 }
 
 static void join_children (struct scale *s, uint32_t number, uint64_t t_ns)
@@ -90,12 +90,12 @@ static void join_children (struct scale *s, uint32_t number, uint64_t t_ns)
 static void all_are_made (struct scale *s, uint64_t t_ns)
 {
     for (uint32_t i = 1; i < s->config.size; i++)
-        if (!link_is_inside (s, i, topo_parent (s->topo, i)))
+        if (!scale_link_is_inside (s, i, topo_parent (s->topo, i)))
             scale_at (s, t_ns, EV_JOIN, i, 0);
     join_children (s, 0, t_ns);
 }
 
-static void make_next (struct scale *s, const struct rank *r, uint32_t i)
+static void make_next (struct scale *s, const struct scale_rank *r, uint32_t i)
 {
     uint32_t process = plan_process (s->plan, rank_number (r));
 
@@ -105,17 +105,17 @@ static void make_next (struct scale *s, const struct rank *r, uint32_t i)
         all_are_made (s, r->busy_ns);
 }
 
-void rank_join (struct rank *r)
+void rank_join (struct scale_rank *r)
 {
     r->waits = false;
     rank_seek (r);
     rank_look (r);
 }
 
-void rank_start (struct scale *s, const struct event *e)
+void rank_start (struct scale *s, const struct scale_event *e)
 {
     uint32_t number = e->rank;
-    struct rank *r = &s->rank[number];
+    struct scale_rank *r = &s->rank[number];
 
     if (r->busy_ns < s->t_ns)
         r->busy_ns = s->t_ns;
@@ -137,7 +137,7 @@ void rank_start (struct scale *s, const struct event *e)
     scale_look_at_start (s);
 }
 
-void rank_stored (struct rank *r)
+void rank_stored (struct scale_rank *r)
 {
     struct scale *s = r->s;
 
@@ -147,7 +147,7 @@ void rank_stored (struct rank *r)
     rank_look (r);
 }
 
-void rank_wall (struct rank *r)
+void rank_wall (struct scale_rank *r)
 {
     authority_wall (r->s->authority, rank_boot_us (r), wall_us (r));
     node_tick (r->node, rank_boot_us (r));
@@ -157,7 +157,7 @@ void rank_wall (struct rank *r)
 
 /* --- a parent --------------------------------------------------------------------------------------------- */
 
-static double pause_ms (const struct rank *r)
+static double pause_ms (const struct scale_rank *r)
 {
     double ms = RETRY_MS;
 
@@ -166,13 +166,13 @@ static double pause_ms (const struct rank *r)
     return ms < LAST_RETRY_MS ? ms : LAST_RETRY_MS;
 }
 
-static bool may_climb (const struct rank *r)
+static bool may_climb (const struct scale_rank *r)
 {
     return r->has_joined || r->rounds >= PATIENCE;
 }
 
 /* The ancestor whose turn it is; after the last one it is the parent's again. */
-static uint32_t next_ancestor (struct rank *r)
+static uint32_t next_ancestor (struct scale_rank *r)
 {
     uint32_t a = topo_parent (r->s->topo, rank_number (r));
 
@@ -185,7 +185,7 @@ static uint32_t next_ancestor (struct rank *r)
     return topo_parent (r->s->topo, rank_number (r));
 }
 
-void rank_seek (struct rank *r)
+void rank_seek (struct scale_rank *r)
 {
     struct scale *s = r->s;
     uint32_t ancestor = next_ancestor (r);
@@ -195,15 +195,15 @@ void rank_seek (struct rank *r)
     r->place = PLACE_SEEKS;
     r->parent = ancestor;
     r->link++;
-    r->up = r->down = (struct way){ 0 };
+    r->up = r->down = (struct scale_way){ 0 };
     if (alive)
-        link_send (r,
-                   &(struct message){ .type = MSG_HELLO, .to = ancestor, .sample = { .sent_us = rank_boot_us (r) } });
+        scale_link_send (r, &(struct scale_message){
+                                .type = MSG_HELLO, .to = ancestor, .sample = { .sent_us = rank_boot_us (r) } });
     scale_at (s, r->busy_ns + (alive ? (uint64_t)(HELLO_MS * 1e6) : jittered_ns (s, waits ? pause_ms (r) : RETRY_MS)),
               EV_RETRY, rank_number (r), r->link);
 }
 
-void rank_retry (struct rank *r, uint64_t link)
+void rank_retry (struct scale_rank *r, uint64_t link)
 {
     if (r->place != PLACE_SEEKS || r->link != link)
         return;
@@ -211,16 +211,16 @@ void rank_retry (struct rank *r, uint64_t link)
     rank_seek (r);
 }
 
-void rank_hello (struct rank *r, const struct message *m)
+void rank_hello (struct scale_rank *r, const struct scale_message *m)
 {
-    struct message joined = { .type = MSG_JOINED, .to = m->from, .sample = m->sample };
+    struct scale_message joined = { .type = MSG_JOINED, .to = m->from, .sample = m->sample };
 
     if (node_clock (r->node, rank_boot_us (r), &joined.sample.peer_received_us, &joined.sample.peer_bound_us))
         joined.sample.peer_sent_us = joined.sample.peer_received_us;
-    link_send (r, &joined);
+    scale_link_send (r, &joined);
 }
 
-static void note_joined (struct rank *r)
+static void note_joined (struct scale_rank *r)
 {
     struct scale *s = r->s;
 
@@ -235,7 +235,7 @@ static void note_joined (struct rank *r)
     }
 }
 
-void rank_joined (struct rank *r, const struct message *m)
+void rank_joined (struct scale_rank *r, const struct scale_message *m)
 {
     struct idt_clock_sample sample = m->sample;
 
@@ -258,9 +258,9 @@ void rank_joined (struct rank *r, const struct message *m)
 /* --- loss --------------------------------------------------------------------------------------------------- */
 
 /* What was under way is lost, and the node is told so. */
-static void part (struct rank *r)
+static void part (struct scale_rank *r)
 {
-    struct rank *parent = &r->s->rank[r->parent];
+    struct scale_rank *parent = &r->s->rank[r->parent];
     uint32_t tags[NODE_FORWARDS_MAX];
 
     node_forward_tags (r->node, tags);
@@ -281,7 +281,7 @@ static void part (struct rank *r)
     node_parent (r->node, rank_boot_us (r), false);
 }
 
-void rank_lost (struct rank *r, uint64_t link)
+void rank_lost (struct scale_rank *r, uint64_t link)
 {
     if (r->place != PLACE_UP || r->link != link)
         return;
@@ -291,7 +291,7 @@ void rank_lost (struct rank *r, uint64_t link)
     rank_look (r);
 }
 
-void rank_probe (struct rank *r)
+void rank_probe (struct scale_rank *r)
 {
     uint32_t own = topo_parent (r->s->topo, rank_number (r));
 
@@ -307,9 +307,9 @@ void rank_probe (struct rank *r)
     rank_look (r);
 }
 
-void rank_end (struct rank *r)
+void rank_end (struct scale_rank *r)
 {
-    struct ask *a, *next;
+    struct scale_ask *a, *next;
 
     node_destroy (r->node);
     r->node = NULL;
@@ -339,7 +339,7 @@ static void break_links (struct scale *s, uint32_t number)
 
 void rank_kill (struct scale *s, uint32_t number)
 {
-    struct rank *r = &s->rank[number], *parent = &s->rank[r->parent];
+    struct scale_rank *r = &s->rank[number], *parent = &s->rank[r->parent];
 
     if (!r->node)
         return;

@@ -5,7 +5,7 @@
  *
  *   scale.c     the course of a run; who is there
  *   host.c      processors: when something is done, and what it costs
- *   link.c      messages on their way
+ *   scale_link.c      messages on their way
  *   arrive.c    what comes to a rank
  *   ops.c       what a node wants done
  *   load.c      clients
@@ -22,7 +22,7 @@
 #include "broker/base/plan.h"
 #include "broker/base/topology.h"
 #include "modules/fluid/node/inspect.h"
-#include "sim/check.h"
+#include "sim/sim_check.h"
 #include "sim/scale/queue.h"
 #include "sim/scale/samples.h"
 #include "sim/scale/scale.h"
@@ -73,8 +73,8 @@ enum message_type {
     NMESSAGES,
 };
 
-struct message {
-    struct message *next; /* of those that are spare */
+struct scale_message {
+    struct scale_message *next; /* of those that are spare */
     enum message_type type;
     uint32_t from, to;
     uint32_t link;
@@ -96,8 +96,8 @@ struct message {
 };
 
 /* A request that a node has: of a client, or of a child. */
-struct ask {
-    struct ask *next, *prev; /* of its rank */
+struct scale_ask {
+    struct scale_ask *next, *prev; /* of its rank */
     uint32_t rank;
     uint32_t child;
     uint32_t link; /* the child's */
@@ -119,20 +119,20 @@ struct tags {
 };
 
 /* One direction of a link: when it is free, and when the last message arrives. */
-struct way {
+struct scale_way {
     uint64_t free_ns, last_ns;
 };
 
 enum rank_place { PLACE_DOWN, PLACE_SEEKS, PLACE_UP };
 
-struct rank {
+struct scale_rank {
     struct scale *s;
     struct node *node; /* NULL: not running */
-    struct ask *asks;
+    struct scale_ask *asks;
     uint64_t busy_ns; /* its processor is, until then */
     uint64_t tick_ns; /* when it is woken; UINT64_MAX: not */
     uint64_t used_ns; /* of that, while it is measured */
-    struct way up, down;
+    struct scale_way up, down;
     struct tags tags;  /* of lease requests that went up */
     uint32_t received; /* messages from children, while it is measured */
     uint32_t parent;   /* whom it is with, or asks */
@@ -150,14 +150,14 @@ struct rank {
 };
 
 /* One that hosts many ranks: it has one thread for them. */
-struct process {
-    uint64_t busy_ns;   /* until then */
-    struct event *todo; /* a ring, in order of arrival */
+struct scale_process {
+    uint64_t busy_ns;         /* until then */
+    struct scale_event *todo; /* a ring, in order of arrival */
     uint32_t first, count, size;
     bool has_turn; /* an EV_TURN is to come */
 };
 
-struct level {
+struct scale_level {
     uint32_t ranks;
     uint64_t messages[NMESSAGES]; /* over the links up from here, while it is measured */
     uint64_t bytes;
@@ -168,32 +168,32 @@ struct level {
 enum phase { PHASE_COLD, PHASE_WARM, PHASE_MEASURE, PHASE_DRAIN, PHASE_END };
 
 /* What grows with the number of brokers, with as many as there are (costs.h). */
-struct inside {
+struct scale_transport {
     double heartbeat_us, report_us, local_us, cold_us, client_us;
 };
 
 struct scale {
     struct scale_config config;
-    struct inside inside; /* of a process of many */
+    struct scale_transport inside; /* of a process of many */
     struct scale_result result;
     struct topo *topo;
     struct queue queue;
     uint64_t t_ns;
     uint64_t random;
     enum phase phase;
-    struct rank *rank;
-    struct level level[MAX_LEVELS];
+    struct scale_rank *rank;
+    struct scale_level level[MAX_LEVELS];
     uint32_t nlevels;
-    struct ask *spare_asks;
-    struct message *spare_messages;
+    struct scale_ask *spare_asks;
+    struct scale_message *spare_messages;
     uint64_t outstanding; /* requests of clients */
-    struct check *check;
+    struct sim_check *check;
 
     struct authority *authority; /* of rank 0 */
     struct lease_record disk, storing;
     uint64_t core_ns[SCALE_MAX_CORES]; /* of a host that is shared: busy until then */
     struct plan *plan;                 /* its processes; NULL: a rank is one */
-    struct process *process;
+    struct scale_process *process;
     uint32_t made;        /* of their ranks: so many are */
     uint64_t client_ns;   /* the client process there, too */
     uint64_t io_until_ns; /* what its threads for messages do now is done */
@@ -231,45 +231,45 @@ void scale_look_at_start (struct scale *s);
 /* --- processors: host.c ------------------------------------------------------------------------------ */
 
 /* Whether this can be done now; else it comes again when it can. */
-bool host_begins (struct scale *s, const struct event *e);
-void host_ends (struct scale *s, const struct event *e);
+bool host_begins (struct scale *s, const struct scale_event *e);
+void host_ends (struct scale *s, const struct scale_event *e);
 
 /* It is a process' turn.  Returns whether '*next' can be begun now, between the other two, or dropped; then the turn
  * has to be ended.
  */
-bool host_turn (struct scale *s, const struct event *e, struct event *next);
-void host_turn_begins (struct scale *s, const struct event *e);
+bool host_turn (struct scale *s, const struct scale_event *e, struct scale_event *next);
+void host_turn_begins (struct scale *s, const struct scale_event *e);
 void host_turn_ends (struct scale *s, uint32_t process);
 
-void rank_spend (struct rank *r, double us);
-uint64_t rank_boot_us (const struct rank *r); /* its CLOCK_BOOTTIME when it has done */
+void rank_spend (struct scale_rank *r, double us);
+uint64_t rank_boot_us (const struct scale_rank *r); /* its CLOCK_BOOTTIME when it has done */
 
 /* The time of the simulation at which its clock shows that. */
-uint64_t rank_when_ns (const struct rank *r, uint64_t boot_us);
+uint64_t rank_when_ns (const struct scale_rank *r, uint64_t boot_us);
 
-static inline uint32_t rank_number (const struct rank *r)
+static inline uint32_t rank_number (const struct scale_rank *r)
 {
     return (uint32_t)(r - r->s->rank);
 }
 
 /* Its name to who checks ids. */
-static inline uint32_t rank_life (const struct rank *r)
+static inline uint32_t rank_life (const struct scale_rank *r)
 {
     return rank_number (r) * 16 + r->life;
 }
 
-/* --- messages: link.c ------------------------------------------------------------------------------- */
+/* --- messages: scale_link.c ------------------------------------------------------------------------------- */
 
 /* Whether a link leaves no process. */
-bool link_is_inside (const struct scale *s, uint32_t a, uint32_t b);
+bool scale_link_is_inside (const struct scale *s, uint32_t a, uint32_t b);
 
 /* What one costs who sends or takes it; 'other_us': one that has no figure of its own. */
-double message_cost_us (const struct scale *s, const struct message *m, double other_us);
+double message_cost_us (const struct scale *s, const struct scale_message *m, double other_us);
 
 /* 'from' sends it when it has done what it does; a copy is made of what it borrows. */
-void link_send (struct rank *from, const struct message *msg);
-void link_free (struct scale *s, struct message *m);
-void link_io (struct scale *s, const struct event *e);
+void scale_link_send (struct scale_rank *from, const struct scale_message *msg);
+void scale_link_free (struct scale *s, struct scale_message *m);
+void scale_link_io (struct scale *s, const struct scale_event *e);
 
 static inline bool message_goes_up (enum message_type type)
 {
@@ -278,49 +278,49 @@ static inline bool message_goes_up (enum message_type type)
 
 /* --- what comes to a rank: arrive.c -------------------------------------------------------------------- */
 
-void rank_message (struct rank *r, const struct message *m);
-void rank_tick (struct rank *r);
-void rank_ping (struct rank *r);
+void rank_message (struct scale_rank *r, const struct scale_message *m);
+void rank_tick (struct scale_rank *r);
+void rank_ping (struct scale_rank *r);
 
 /* After each word with its node: when does it want to be woken, is it active? */
-void rank_look (struct rank *r);
-void rank_check_ranges (struct rank *r);
+void rank_look (struct scale_rank *r);
+void rank_check_ranges (struct scale_rank *r);
 
 /* --- what a node wants: ops.c ------------------------------------------------------------------------------ */
 
 extern const struct node_ops rank_ops;      /* 'arg': the rank */
 extern const struct authority_ops root_ops; /* 'arg': rank 0 */
 
-struct ask *ask_create (struct rank *r);
-void ask_free (struct scale *s, struct ask *a);
-void rank_cancel_child (struct rank *r, uint32_t child, bool answer);
+struct scale_ask *scale_ask_create (struct scale_rank *r);
+void ask_free (struct scale *s, struct scale_ask *a);
+void rank_cancel_child (struct scale_rank *r, uint32_t child, bool answer);
 
 /* --- clients: load.c ------------------------------------------------------------------------------------------ */
 
 void load_begin (struct scale *s);
 void load_next (struct scale *s);
 void load_burst (struct scale *s, uint64_t n);
-void load_client (struct scale *s, const struct event *e);
-void load_request (struct rank *r, struct ask *a);
-void load_answer (struct scale *s, struct ask *a, bool good); /* it leaves its broker */
-void load_answered (struct scale *s, struct ask *a);
-void load_drop (struct scale *s, struct ask *a);
+void load_client (struct scale *s, const struct scale_event *e);
+void load_request (struct scale_rank *r, struct scale_ask *a);
+void load_answer (struct scale *s, struct scale_ask *a, bool good); /* it leaves its broker */
+void load_answered (struct scale *s, struct scale_ask *a);
+void load_drop (struct scale *s, struct scale_ask *a);
 void load_probe (struct scale *s, uint32_t below);
 
 /* --- coming and going: place.c ---------------------------------------------------------------------------------- */
 
-void rank_start (struct scale *s, const struct event *e);
-void rank_seek (struct rank *r);
-void rank_join (struct rank *r);
-void rank_retry (struct rank *r, uint64_t link);
-void rank_probe (struct rank *r);
-void rank_hello (struct rank *r, const struct message *m);
-void rank_joined (struct rank *r, const struct message *m);
-void rank_lost (struct rank *r, uint64_t link);
+void rank_start (struct scale *s, const struct scale_event *e);
+void rank_seek (struct scale_rank *r);
+void rank_join (struct scale_rank *r);
+void rank_retry (struct scale_rank *r, uint64_t link);
+void rank_probe (struct scale_rank *r);
+void rank_hello (struct scale_rank *r, const struct scale_message *m);
+void rank_joined (struct scale_rank *r, const struct scale_message *m);
+void rank_lost (struct scale_rank *r, uint64_t link);
 void rank_kill (struct scale *s, uint32_t number);
-void rank_end (struct rank *r); /* its memory */
-void rank_stored (struct rank *r);
-void rank_wall (struct rank *r);
+void rank_end (struct scale_rank *r); /* its memory */
+void rank_stored (struct scale_rank *r);
+void rank_wall (struct scale_rank *r);
 bool rank_is_below (const struct scale *s, uint32_t number, uint32_t top); /* or is it */
 
 #endif /* SIM_SCALE_PRIVATE_H */

@@ -4,17 +4,17 @@
 /* queue.c - events in order of time: a heap with four children each */
 #include <stdlib.h>
 
-#include "sim/check.h"
+#include "sim/sim_check.h"
 #include "sim/scale/queue.h"
 
 #define WAYS 4
 
-static bool earlier (const struct event *a, const struct event *b)
+static bool earlier (const struct scale_event *a, const struct scale_event *b)
 {
     return a->t_ns != b->t_ns ? a->t_ns < b->t_ns : a->order < b->order;
 }
 
-void queue_push (struct queue *q, struct event e)
+void queue_push (struct queue *q, struct scale_event e)
 {
     size_t i = q->count++;
 
@@ -39,12 +39,12 @@ static size_t first_child (const struct queue *q, size_t i)
     return first;
 }
 
-bool queue_pop (struct queue *q, struct event *e)
+bool queue_pop (struct queue *q, struct scale_event *e)
 {
     if (q->count == 0)
         return false;
     *e = q->event[0];
-    struct event last = q->event[--q->count];
+    struct scale_event last = q->event[--q->count];
     size_t i = 0;
 
     while (WAYS * i + 1 < q->count) {

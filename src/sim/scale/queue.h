@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct event {
+struct scale_event {
     uint64_t t_ns;
     uint64_t order; /* given by queue_push () */
     uint32_t type;
@@ -24,16 +24,16 @@ struct event {
 };
 
 struct queue {
-    struct event *event;
+    struct scale_event *event;
     size_t count, size;
     uint64_t order; /* the last one given */
 };
 
 /* A queue that is all 0 is empty.  Where there is no memory the program ends. */
-void queue_push (struct queue *q, struct event e);
+void queue_push (struct queue *q, struct scale_event e);
 
 /* Take the next event into '*e'.  Returns false where there is none. */
-bool queue_pop (struct queue *q, struct event *e);
+bool queue_pop (struct queue *q, struct scale_event *e);
 
 void queue_fini (struct queue *q);
 

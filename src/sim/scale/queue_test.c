@@ -17,12 +17,12 @@ static uint64_t below (uint64_t *random, uint64_t n)
 static void test_order (uint64_t seed, uint64_t times)
 {
     struct queue q = { 0 };
-    struct event e, last = { 0 };
+    struct scale_event e, last = { 0 };
     uint64_t pushed = 0, popped = 0, wrong = 0;
 
     for (int i = 0; i < 100000; i++) {
         if (below (&seed, 100) < 55) {
-            queue_push (&q, (struct event){ .t_ns = last.t_ns + below (&seed, times), .with.n = ++pushed });
+            queue_push (&q, (struct scale_event){ .t_ns = last.t_ns + below (&seed, times), .with.n = ++pushed });
             continue;
         }
         if (!queue_pop (&q, &e))
@@ -43,10 +43,10 @@ static void test_order (uint64_t seed, uint64_t times)
 int main (void)
 {
     struct queue q = { 0 };
-    struct event e;
+    struct scale_event e;
 
     ok (!queue_pop (&q, &e), "an empty queue has none");
-    queue_push (&q, (struct event){ .t_ns = 7, .rank = 3 });
+    queue_push (&q, (struct scale_event){ .t_ns = 7, .rank = 3 });
     ok (queue_pop (&q, &e) && e.t_ns == 7 && e.rank == 3 && !queue_pop (&q, &e), "one goes in, and comes out");
     queue_fini (&q);
     test_order (1, 1);

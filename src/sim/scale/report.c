@@ -72,7 +72,7 @@ static void report_links (const struct scale *s, FILE *out)
     };
 
     for (uint32_t l = 1; l < s->nlevels; l++) {
-        const struct level *level = &s->level[l];
+        const struct scale_level *level = &s->level[l];
         double links_s = (double)level->ranks * seconds (s);
         uint64_t sum = 0;
 
@@ -96,7 +96,7 @@ static struct busy find_busy (const struct scale *s, uint32_t level)
     struct busy b = { 0 };
 
     for (uint32_t i = 0; i < s->config.size; i++) {
-        const struct rank *r = &s->rank[i];
+        const struct scale_rank *r = &s->rank[i];
 
         if (r->level != level)
             continue;
@@ -125,7 +125,7 @@ static void report_load (const struct scale *s, FILE *out)
                  (unsigned)l, (unsigned)b.ranks, (unsigned)b.parents, (double)b.sum_ns / b.ranks / window_ns,
                  (double)b.max_ns / window_ns);
     }
-    const struct rank *r = &s->rank[busiest.rank];
+    const struct scale_rank *r = &s->rank[busiest.rank];
     fprintf (out,
              "{\"scale\":\"busiest\",\"rank\":%u,\"level\":%u,\"children\":%u,\"load\":%.5f,\"messages_per_s\":%.1f}\n",
              (unsigned)busiest.rank, (unsigned)r->level, (unsigned)topo_child_count (s->topo, busiest.rank),

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "sim/check.h"
+#include "sim/sim_check.h"
 #include "sim/scale/samples.h"
 
 static void thin_out (struct samples *s)

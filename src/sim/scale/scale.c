@@ -45,7 +45,8 @@ double scale_exponential (struct scale *s, double mean)
 
 void scale_at (struct scale *s, uint64_t t_ns, enum event_type type, uint32_t rank, uint64_t n)
 {
-    queue_push (&s->queue, (struct event){ .t_ns = max_u64 (t_ns, s->t_ns), .type = type, .rank = rank, .with.n = n });
+    queue_push (&s->queue,
+                (struct scale_event){ .t_ns = max_u64 (t_ns, s->t_ns), .type = type, .rank = rank, .with.n = n });
 }
 
 bool scale_is_measured (const struct scale *s)
@@ -61,7 +62,7 @@ void scale_fail (struct scale *s, const char *what, uint32_t rank)
 
 static void look_at_check (struct scale *s)
 {
-    const char *violation = s->check ? check_violation (s->check) : NULL;
+    const char *violation = s->check ? sim_check_violation (s->check) : NULL;
 
     if (violation && s->result.violation[0] == '\0')
         snprintf (s->result.violation, sizeof (s->result.violation), "%s", violation);
@@ -130,10 +131,10 @@ static void beat_of (struct scale *s, uint32_t number)
 static void beat_in_moment (struct scale *s, uint64_t n)
 {
     for (uint32_t i = (uint32_t)(n % MOMENTS); i < s->config.size; i += MOMENTS)
-        if (i > 0 && !link_is_inside (s, i, s->rank[i].parent))
+        if (i > 0 && !scale_link_is_inside (s, i, s->rank[i].parent))
             beat_of (s, i);
     for (uint32_t i = (uint32_t)(n / 2 % MOMENTS); n % 2 == 0 && i < s->config.size; i += MOMENTS)
-        if (i > 0 && link_is_inside (s, i, s->rank[i].parent))
+        if (i > 0 && scale_link_is_inside (s, i, s->rank[i].parent))
             beat_of (s, i);
 }
 
@@ -150,7 +151,7 @@ static void beat (struct scale *s)
     scale_at (s, (n + 1) * BEAT_NS / beats, EV_BEAT, 0, 0);
 }
 
-static void happen_outside (struct scale *s, const struct event *e)
+static void happen_outside (struct scale *s, const struct scale_event *e)
 {
     switch ((enum event_type)e->type) {
     case EV_START:
@@ -174,9 +175,9 @@ static void happen_outside (struct scale *s, const struct event *e)
 }
 
 /* Whether there is anything to be done: a broker has gone meanwhile, or what was planned was planned anew. */
-static bool is_current (const struct scale *s, const struct event *e)
+static bool is_current (const struct scale *s, const struct scale_event *e)
 {
-    const struct rank *r = &s->rank[e->rank];
+    const struct scale_rank *r = &s->rank[e->rank];
 
     switch ((enum event_type)e->type) {
     case EV_TICK:
@@ -197,9 +198,9 @@ static bool is_current (const struct scale *s, const struct event *e)
     }
 }
 
-static void do_job (struct scale *s, const struct event *e)
+static void do_job (struct scale *s, const struct scale_event *e)
 {
-    struct rank *r = &s->rank[e->rank];
+    struct scale_rank *r = &s->rank[e->rank];
 
     switch ((enum event_type)e->type) {
     case EV_START:
@@ -230,7 +231,7 @@ static void do_job (struct scale *s, const struct event *e)
         rank_wall (r);
         break;
     case EV_IO:
-        link_io (s, e);
+        scale_link_io (s, e);
         break;
     case EV_REQUEST:
         load_request (r, e->with.p);
@@ -243,20 +244,20 @@ static void do_job (struct scale *s, const struct event *e)
         break;
     default:
         rank_message (r, e->with.p);
-        link_free (s, e->with.p);
+        scale_link_free (s, e->with.p);
     }
 }
 
-static bool is_outside (const struct event *e)
+static bool is_outside (const struct scale_event *e)
 {
     return e->type == EV_START || e->type == EV_BEAT || e->type == EV_LOAD || e->type == EV_BURST || e->type == EV_KILL
            || e->type == EV_PHASE;
 }
 
 /* What was put off may have become needless. */
-static void take_turn (struct scale *s, const struct event *e)
+static void take_turn (struct scale *s, const struct scale_event *e)
 {
-    struct event next;
+    struct scale_event next;
 
     if (!host_turn (s, e, &next))
         return;
@@ -268,7 +269,7 @@ static void take_turn (struct scale *s, const struct event *e)
     host_turn_ends (s, e->rank);
 }
 
-static void happen (struct scale *s, const struct event *e)
+static void happen (struct scale *s, const struct scale_event *e)
 {
     s->t_ns = e->t_ns;
     s->result.events++;
@@ -309,7 +310,7 @@ static void sum_up (struct scale *s)
 
 void scale_run (struct scale *s, struct scale_result *result)
 {
-    struct event e;
+    struct scale_event e;
 
     plan_start (s);
     while (s->phase != PHASE_END && queue_pop (&s->queue, &e))
@@ -318,7 +319,7 @@ void scale_run (struct scale *s, struct scale_result *result)
     if (s->outstanding > 0)
         scale_fail (s, "requests have no answer long after the end", 0);
     if (s->check)
-        s->result.seen_ids = check_ids (s->check);
+        s->result.seen_ids = sim_check_ids (s->check);
     s->result.p50_ns = samples_percentile (&s->all, 50);
     sum_up (s);
     *result = s->result;
@@ -345,7 +346,7 @@ static void place_ranks (struct scale *s)
         uint32_t level = topo_level (s->topo, i);
 
         level = level < MAX_LEVELS ? level : MAX_LEVELS - 1;
-        s->rank[i] = (struct rank){ .s = s, .level = (uint8_t)level, .tick_ns = UINT64_MAX };
+        s->rank[i] = (struct scale_rank){ .s = s, .level = (uint8_t)level, .tick_ns = UINT64_MAX };
         s->level[level].ranks++;
         s->nlevels = s->nlevels > level + 1 ? s->nlevels : level + 1;
     }
@@ -359,7 +360,7 @@ static void place_ranks (struct scale *s)
     }
 }
 
-static int check_config (const struct scale_config *config, idt_error_t *errp)
+static int sim_check_config (const struct scale_config *config, idt_error_t *errp)
 {
     if (config->size < 1 || config->size > SCALE_MAX_SIZE)
         return errsetf (errp, EINVAL, "the size must be 1 to %d", SCALE_MAX_SIZE);
@@ -374,13 +375,13 @@ static int check_config (const struct scale_config *config, idt_error_t *errp)
     return 0;
 }
 
-static struct inside costs_inside (const struct costs *c, uint32_t size)
+static struct scale_transport costs_inside (const struct costs *c, uint32_t size)
 {
-    return (struct inside){ .heartbeat_us = costs_with (c, c->inside_heartbeat_us, size),
-                            .report_us = costs_with (c, c->inside_report_us, size),
-                            .local_us = costs_with (c, c->inside_local_us, size),
-                            .cold_us = costs_with (c, c->cold_us, size),
-                            .client_us = costs_with (c, c->inside_client_us, size) };
+    return (struct scale_transport){ .heartbeat_us = costs_with (c, c->inside_heartbeat_us, size),
+                                     .report_us = costs_with (c, c->inside_report_us, size),
+                                     .local_us = costs_with (c, c->inside_local_us, size),
+                                     .cold_us = costs_with (c, c->cold_us, size),
+                                     .client_us = costs_with (c, c->inside_client_us, size) };
 }
 
 /* Where each has a process of its own there is no plan. */
@@ -400,7 +401,7 @@ struct scale *scale_create (const struct scale_config *config, idt_error_t *errp
 {
     struct scale *s;
 
-    if (check_config (config, errp) < 0)
+    if (sim_check_config (config, errp) < 0)
         return NULL;
     s = must (calloc (1, sizeof (*s)));
     s->config = *config;
@@ -413,27 +414,27 @@ struct scale *scale_create (const struct scale_config *config, idt_error_t *errp
     }
     s->stride = stride_for (config->size);
     s->rank = must (calloc (config->size, sizeof (s->rank[0])));
-    s->check = config->check ? check_create () : NULL;
+    s->check = config->check ? sim_check_create () : NULL;
     place_ranks (s);
     return s;
 }
 
-static void free_event (struct scale *s, const struct event *e)
+static void free_event (struct scale *s, const struct scale_event *e)
 {
     if (e->type == EV_MESSAGE || e->type == EV_IO)
-        link_free (s, e->with.p);
+        scale_link_free (s, e->with.p);
     else if (e->type == EV_REQUEST || e->type == EV_CLIENT || e->type == EV_ANSWERED)
         ask_free (s, e->with.p);
 }
 
 static void free_events (struct scale *s)
 {
-    struct event e;
+    struct scale_event e;
 
     while (queue_pop (&s->queue, &e))
         free_event (s, &e);
     for (uint32_t i = 0; s->plan && i < plan_processes (s->plan); i++) {
-        struct process *p = &s->process[i];
+        struct scale_process *p = &s->process[i];
 
         for (; p->count > 0; p->count--, p->first++)
             free_event (s, &p->todo[p->first % p->size]);
@@ -444,8 +445,8 @@ static void free_events (struct scale *s)
 
 static void free_spares (struct scale *s)
 {
-    struct message *m;
-    struct ask *a;
+    struct scale_message *m;
+    struct scale_ask *a;
 
     while ((m = s->spare_messages)) {
         s->spare_messages = m->next;
@@ -475,7 +476,7 @@ void scale_destroy (struct scale *s)
     samples_fini (&s->activated);
     samples_fini (&s->joined_again);
     samples_fini (&s->all);
-    check_destroy (s->check);
+    sim_check_destroy (s->check);
     plan_destroy (s->plan);
     topo_destroy (s->topo);
     free (s->process);

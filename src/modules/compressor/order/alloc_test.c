@@ -10,7 +10,7 @@
 
 #include "test/tap.h"
 #include "modules/compressor/order/orderer.h"
-#include "modules/compressor/order/relay.h"
+#include "modules/compressor/order/range_relay.h"
 #include "test/failing_alloc.h"
 
 #define SESSIONS 12
@@ -97,7 +97,7 @@ static int call_create (struct orderer *o, int n)
     return p ? 0 : -1;
 }
 
-static void reply_cb (void *arg, size_t index, const struct relay_result *result)
+static void reply_cb (void *arg, size_t index, const struct range_relay_result *result)
 {
     ++*(int *)arg;
 }
@@ -106,18 +106,18 @@ static void reply_cb (void *arg, size_t index, const struct relay_result *result
 static int call_relay (struct orderer *o, int n)
 {
     int answers = 0;
-    struct relay *r = relay_create (10);
+    struct range_relay *r = range_relay_create (10);
 
     if (!r)
         return -1;
-    int rc = relay_add_new (r, (struct relay_element){ .reply = reply_cb,
-                                                       .arg = &answers,
-                                                       .text = strdup ("{}"),
-                                                       .nranges = 1,
-                                                       .deadline_ms = RELAY_NEVER })
+    int rc = range_relay_add_new (r, (struct range_relay_element){ .reply = reply_cb,
+                                                                   .arg = &answers,
+                                                                   .text = strdup ("{}"),
+                                                                   .nranges = 1,
+                                                                   .deadline_ms = RANGE_RELAY_NEVER })
                  ? 0
                  : -1;
-    relay_destroy (r);
+    range_relay_destroy (r);
     if (answers != (rc == 0))
         bail_out ("an element is lost, or answered twice");
     return rc;

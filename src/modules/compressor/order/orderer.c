@@ -21,7 +21,7 @@
 #define OWN_SESSION "00000000-0000-4000-8000-000000000000"
 
 /* A range that is kept. */
-struct entry {
+struct order_entry {
     uint64_t digest; /* of the final space before this range */
     struct rewind_step step;
     char text[];
@@ -103,10 +103,10 @@ static int check_room (const struct orderer *o, const struct idcomp_range *range
     return 0;
 }
 
-static struct entry *entry_create (const struct orderer *o, const struct idcomp_range *range, idt_error_t *errp)
+static struct order_entry *entry_create (const struct orderer *o, const struct idcomp_range *range, idt_error_t *errp)
 {
     size_t size = idcomp_range_format_size (range);
-    struct entry *entry = size <= ORDERER_RANGE_MAX ? malloc (sizeof (*entry) + size) : NULL;
+    struct order_entry *entry = size <= ORDERER_RANGE_MAX ? malloc (sizeof (*entry) + size) : NULL;
 
     if (entry) {
         entry->digest = compressor_digest (o->ids);
@@ -136,7 +136,7 @@ int orderer_add (struct orderer *o, const struct idcomp_range *range, idt_error_
 
     if (rc <= 0)
         return rc;
-    struct entry *entry = check_room (o, range, errp) == 0 ? entry_create (o, range, errp) : NULL;
+    struct order_entry *entry = check_room (o, range, errp) == 0 ? entry_create (o, range, errp) : NULL;
     if (!entry)
         return -1;
     if (fifo_push (&o->entries, entry) < 0) {
@@ -177,7 +177,7 @@ struct idcomp_stats orderer_stored_stats (const struct orderer *o)
     return o->stored_stats;
 }
 
-static const struct entry *find (const struct orderer *o, int64_t seq)
+static const struct order_entry *find (const struct orderer *o, int64_t seq)
 {
     int64_t first = o->seq - (int64_t)o->entries.count + 1;
 
@@ -188,14 +188,14 @@ static const struct entry *find (const struct orderer *o, int64_t seq)
 
 const char *orderer_range (const struct orderer *o, int64_t seq)
 {
-    const struct entry *entry = find (o, seq);
+    const struct order_entry *entry = find (o, seq);
 
     return entry ? entry->text : NULL;
 }
 
 int orderer_digest (const struct orderer *o, int64_t seq, uint64_t *digest)
 {
-    const struct entry *next = seq < o->seq ? find (o, seq + 1) : NULL;
+    const struct order_entry *next = seq < o->seq ? find (o, seq + 1) : NULL;
 
     if (!next && seq != o->seq)
         return -1;

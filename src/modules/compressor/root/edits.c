@@ -18,13 +18,13 @@
 #include "libutil/errprintf.h"
 #include "modules/compressor/root/private.h"
 
-static void answer_edit (struct root *root, const struct root_task *task)
+static void answer_edit (struct document_root *root, const struct document_root_task *task)
 {
     module_respond_object (root->service->h, task->msg, json_incref (task->results));
 }
 
 /* Only the owner of the document and the instance owner may change it. */
-static int check_user (const struct root_document *doc, const idt_msg_t *msg, idt_error_t *errp)
+static int check_user (const struct document_root_document *doc, const idt_msg_t *msg, idt_error_t *errp)
 {
     struct idt_cred user = idt_msg_cred (msg);
 
@@ -37,9 +37,10 @@ static int check_user (const struct root_document *doc, const idt_msg_t *msg, id
 }
 
 /* The document of a request, if the requester may change it; the task gets its answer. Returns NULL with errno set. */
-static struct root_document *find_own (struct root *root, struct root_task *task, const json_t *o, idt_error_t *errp)
+static struct document_root_document *find_own (struct document_root *root, struct document_root_task *task,
+                                                const json_t *o, idt_error_t *errp)
 {
-    struct root_document *doc = root_find (root, o, errp);
+    struct document_root_document *doc = document_root_find (root, o, errp);
 
     if (!doc || check_user (doc, task->msg, errp) < 0)
         return NULL;
@@ -50,17 +51,18 @@ static struct root_document *find_own (struct root *root, struct root_task *task
     return NULL;
 }
 
-int root_begin_delete (struct root *root, struct root_task *task, const json_t *o, idt_error_t *errp)
+int document_root_begin_delete (struct document_root *root, struct document_root_task *task, const json_t *o,
+                                idt_error_t *errp)
 {
-    struct root_document *doc = find_own (root, task, o, errp);
+    struct document_root_document *doc = find_own (root, task, o, errp);
 
     if (!doc)
         return -1;
-    root->edit = (struct root_edit){ .doc = doc };
+    root->edit = (struct document_root_edit){ .doc = doc };
     return 0;
 }
 
-static int check_new_name (struct root *root, const char *name, idt_error_t *errp)
+static int check_new_name (struct document_root *root, const char *name, idt_error_t *errp)
 {
     if (!name)
         return errsetf (errp, EPROTO, "name must be a string: the new name of the document");
@@ -72,20 +74,21 @@ static int check_new_name (struct root *root, const char *name, idt_error_t *err
     return 0;
 }
 
-int root_begin_rename (struct root *root, struct root_task *task, const json_t *o, idt_error_t *errp)
+int document_root_begin_rename (struct document_root *root, struct document_root_task *task, const json_t *o,
+                                idt_error_t *errp)
 {
     const char *name = json_string_value (json_object_get (o, "name"));
-    struct root_document *doc = find_own (root, task, o, errp);
+    struct document_root_document *doc = find_own (root, task, o, errp);
 
     if (!doc || check_new_name (root, name, errp) < 0)
         return -1;
     json_put_new (&task->results, "name", json_string (name));
-    root->edit = (struct root_edit){ .doc = doc };
+    root->edit = (struct document_root_edit){ .doc = doc };
     strcpy (root->edit.name, name);
     return 0;
 }
 
-void root_edit_store (const struct root *root, struct store_change *change)
+void document_root_edit_store (const struct document_root *root, struct document_store_change *change)
 {
     if (*root->edit.name)
         change->new_name = root->edit.name;
@@ -94,21 +97,21 @@ void root_edit_store (const struct root *root, struct store_change *change)
 }
 
 /* Publish the change. Sessions that receive the event ask rank 0, whose answer counts. */
-void root_edit_done (struct root *root)
+void document_root_edit_done (struct document_root *root)
 {
-    struct root_document *doc = root->edit.doc;
+    struct document_root_document *doc = root->edit.doc;
 
     if (!doc)
         return;
-    root_publish_new (root, doc->name, docwire_edit (doc->name, doc->uuid, root->edit.name));
+    document_root_publish_new (root, doc->name, docwire_edit (doc->name, doc->uuid, root->edit.name));
     if (*root->edit.name)
         strcpy (doc->name, root->edit.name);
     else
-        root_document_remove (root, doc);
+        document_root_document_remove (root, doc);
     root->edit.doc = NULL;
 }
 
-void root_edit_drop (struct root *root)
+void document_root_edit_drop (struct document_root *root)
 {
     root->edit.doc = NULL;
 }

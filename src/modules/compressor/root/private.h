@@ -3,7 +3,7 @@
 
 /* private.h - what the files of rank 0 share
  *
- *   root.c        one group after another: store the changes, publish them, answer the requests
+ *   document_root.c        one group after another: store the changes, publish them, answer the requests
  *   tasks.c       what a request changes, and its answer
  *   edits.c       deleting and renaming documents
  *   reads.c       answers from stored documents, which do not wait for the disk
@@ -11,9 +11,9 @@
 #ifndef COMPRESSOR_ROOT_PRIVATE_H
 #define COMPRESSOR_ROOT_PRIVATE_H
 
-#include "libutil/queue/turns.h"
+#include "libutil/queue/drr_queue.h"
 #include "modules/compressor/service.h"
-#include "modules/compressor/root/store.h"
+#include "modules/compressor/root/document_store.h"
 
 #define GROUP_MAX 1024 /* the most requests of a group */
 
@@ -25,7 +25,7 @@ struct kept_form {
     uint64_t used_ms; /* when a piece was requested last */
 };
 
-struct root_document {
+struct document_root_document {
     uint32_t refs; /* held by the list of documents, and by tasks */
     bool gone;     /* deleted: only tasks refer to it */
     int64_t id;
@@ -39,10 +39,10 @@ struct root_document {
 };
 
 /* A request that has begun. answer () ends it, when the group is stored or, for a read, in the turn of its document. */
-struct root_task {
+struct document_root_task {
     const idt_msg_t *msg;
-    void (*answer) (struct root *root, const struct root_task *task);
-    struct root_document *doc;
+    void (*answer) (struct document_root *root, const struct document_root_task *task);
+    struct document_root_document *doc;
     json_t *results; /* of order, delete and rename: the answer */
     int64_t seq;     /* of fetch: the first range; of state: the range of the form */
     size_t offset;   /* of state: bytes into the form */
@@ -50,33 +50,33 @@ struct root_task {
     size_t cost;     /* of a read: bytes of the answer, estimated */
 };
 
-struct root_method {
+struct document_root_method {
     const char *topic; /* NULL: the end of a list */
-    int (*begin) (struct root *root, struct root_task *task, const json_t *o, idt_error_t *errp);
+    int (*begin) (struct document_root *root, struct document_root_task *task, const json_t *o, idt_error_t *errp);
 };
 
 /* The deletion or renaming that the current group ends with. */
-struct root_edit {
-    struct root_document *doc;       /* NULL: none */
-    char name[DOCWIRE_NAME_MAX + 1]; /* the new name; "": delete it */
+struct document_root_edit {
+    struct document_root_document *doc; /* NULL: none */
+    char name[DOCWIRE_NAME_MAX + 1];    /* the new name; "": delete it */
 };
 
-struct root {
-    struct service *service;
+struct document_root {
+    struct compressor *service;
     struct orderer_limits limits;
-    struct root_document **docs;
+    struct document_root_document **docs;
     uint32_t ndocs;
     int64_t last_id; /* the highest document id so far; an id is not reused while this service runs */
 
-    struct store *store; /* NULL: it cannot be used; 'why' has the reason */
+    struct document_store *store; /* NULL: it cannot be used; 'why' has the reason */
     idt_watcher_t *store_watcher;
 
     struct fifo waiting; /* requests for the next group */
-    struct root_task tasks[GROUP_MAX];
+    struct document_root_task tasks[GROUP_MAX];
     size_t ntasks;
-    struct store_change *changes;
+    struct document_store_change *changes;
     size_t nchanges;
-    struct root_edit edit;
+    struct document_root_edit edit;
     bool committing;
     uint64_t commit_us; /* CLOCK_MONOTONIC when the commit began */
     size_t publishing;  /* events that the broker has not confirmed yet */
@@ -84,7 +84,7 @@ struct root {
     idt_error_t why;
     bool told; /* the failure was logged */
 
-    struct turns *reads; /* in turns over documents */
+    struct drr_queue *reads; /* in turns over documents */
     idt_watcher_t *reads_prepare, *reads_idle;
     size_t kept_bytes;
 
@@ -92,43 +92,45 @@ struct root {
     struct metrics_times commits; /* durations of successful commits */
 };
 
-/* --- root.c -------------------------------------------------------------------------------------- */
+/* --- document_root.c -------------------------------------------------------------------------------------- */
 
 /* Publish an event of a document; 'text' is taken over, and NULL means that memory was short. The requests of the group
  * are answered after the event.
  */
-void root_publish_new (struct root *root, const char *name, char *text);
+void document_root_publish_new (struct document_root *root, const char *name, char *text);
 
 /* --- tasks.c ------------------------------------------------------------------------------------- */
 
 /* Add a stored document. Returns NULL with errno set. */
-struct root_document *root_document_add (struct root *root, const struct store_document *d);
+struct document_root_document *document_root_document_add (struct document_root *root,
+                                                           const struct document_store_document *d);
 
 /* Drop the documents from index 'n' on. */
-void root_documents_cut (struct root *root, uint32_t n);
+void document_root_documents_cut (struct document_root *root, uint32_t n);
 
 /* Remove a document from the list. */
-void root_document_remove (struct root *root, struct root_document *doc);
+void document_root_document_remove (struct document_root *root, struct document_root_document *doc);
 
 /* Take and drop a reference to a document; NULL is allowed. */
-struct root_document *root_document_ref (struct root_document *doc);
-void root_document_unref (struct root_document *doc);
+struct document_root_document *document_root_document_ref (struct document_root_document *doc);
+void document_root_document_unref (struct document_root_document *doc);
 
 /* Answer a task; with ENOENT if its document was deleted meanwhile. */
-void root_answer (struct root *root, const struct root_task *task);
+void document_root_answer (struct document_root *root, const struct document_root_task *task);
 
 /* The method for the topic of a message, or NULL if 'methods' has none. */
-const struct root_method *root_find_method (const struct root_method *methods, const idt_msg_t *msg);
+const struct document_root_method *document_root_find_method (const struct document_root_method *methods,
+                                                              const idt_msg_t *msg);
 
 /* Begin the task of a message (borrowed). Returns 0, or -1 with errno set and 'errp' filled. */
-int root_begin (struct root *root, const struct root_method *method, struct root_task *task, const idt_msg_t *msg,
-                idt_error_t *errp);
+int document_root_begin (struct document_root *root, const struct document_root_method *method,
+                         struct document_root_task *task, const idt_msg_t *msg, idt_error_t *errp);
 
 /* Find the document that a request or an element names. Returns NULL with errno set and 'errp' filled:
  *   EPROTO  the request has no name
  *   ENOENT  no document has that name
  */
-struct root_document *root_find (struct root *root, const json_t *o, idt_error_t *errp);
+struct document_root_document *document_root_find (struct document_root *root, const json_t *o, idt_error_t *errp);
 
 /* Find the document of a session that has joined: by its UUID, under any name. 'seq' is the last range that the session
  * has finalized, and the request's "digest", if present, is the digest of its history up to there. Returns NULL with
@@ -136,58 +138,61 @@ struct root_document *root_find (struct root *root, const json_t *o, idt_error_t
  *   ESTALE          another document has the name now
  *   ENOTRECOVERABLE the document is refused, because its history differs from the session's
  */
-struct root_document *root_find_joined (struct root *root, const json_t *o, int64_t seq, idt_error_t *errp);
+struct document_root_document *document_root_find_joined (struct document_root *root, const json_t *o, int64_t seq,
+                                                          idt_error_t *errp);
 
 /* Begin a request as the next task of the group; the reference to 'msg' is taken over. An invalid request is answered
  * immediately.
  */
-void root_task_begin (struct root *root, const idt_msg_t *msg);
+void document_root_task_begin (struct document_root *root, const idt_msg_t *msg);
 
 /* Answer all tasks of the group: with their results; because the service stops. */
-void root_tasks_finish (struct root *root);
-void root_tasks_stop (struct root *root);
+void document_root_tasks_finish (struct document_root *root);
+void document_root_tasks_stop (struct document_root *root);
 
 /* Answer with the reason why documents cannot be stored: one request; all of the group and all that wait. */
-void root_refuse (struct root *root, const idt_msg_t *msg);
-void root_refuse_all (struct root *root);
+void document_root_refuse (struct document_root *root, const idt_msg_t *msg);
+void document_root_refuse_all (struct document_root *root);
 
 /* The number of ranges from 'first' up to 'last' that fit into one message, at least one if it is kept. '*bytes' gets
  * their size.
  */
-size_t root_count_ranges (const struct orderer *o, int64_t first, int64_t last, size_t *bytes);
+size_t document_root_count_ranges (const struct orderer *o, int64_t first, int64_t last, size_t *bytes);
 
 /* The text of a range, as a callback of docwire_ranges (); 'arg' is the orderer. */
-const char *root_range_text (void *arg, int64_t seq);
+const char *document_root_range_text (void *arg, int64_t seq);
 
 /* --- edits.c --------------------------------------------------------------------------------------- */
 
 /* Begin functions of methods. */
-int root_begin_delete (struct root *root, struct root_task *task, const json_t *o, idt_error_t *errp);
-int root_begin_rename (struct root *root, struct root_task *task, const json_t *o, idt_error_t *errp);
+int document_root_begin_delete (struct document_root *root, struct document_root_task *task, const json_t *o,
+                                idt_error_t *errp);
+int document_root_begin_rename (struct document_root *root, struct document_root_task *task, const json_t *o,
+                                idt_error_t *errp);
 
 /* Add the deletion or renaming to 'change', which is for the same document. */
-void root_edit_store (const struct root *root, struct store_change *change);
+void document_root_edit_store (const struct document_root *root, struct document_store_change *change);
 
 /* The group is stored: apply the deletion or renaming, and publish it. The group failed: drop it. */
-void root_edit_done (struct root *root);
-void root_edit_drop (struct root *root);
+void document_root_edit_done (struct document_root *root);
+void document_root_edit_drop (struct document_root *root);
 
 /* --- reads.c --------------------------------------------------------------------------------------- */
 
 /* Returns 0, or -1 with errno ENOMEM. */
-int root_reads_init (struct root *root);
-void root_reads_fini (struct root *root);
+int document_root_reads_init (struct document_root *root);
+void document_root_reads_fini (struct document_root *root);
 
 /* Handle a request that only reads. Returns false if the request changes documents. */
-bool root_read (struct root *root, const idt_msg_t *msg);
+bool document_root_read (struct document_root *root, const idt_msg_t *msg);
 
 /* Drop the kept form of a document. */
-void root_reads_forget (struct root *root, struct root_document *doc);
+void document_root_reads_forget (struct document_root *root, struct document_root_document *doc);
 
 /* Answer a join of a stored document. */
-void root_answer_join (struct root *root, const struct root_task *task);
+void document_root_answer_join (struct document_root *root, const struct document_root_task *task);
 
 /* Drop forms that were not requested recently. */
-void root_reads_tick (struct root *root);
+void document_root_reads_tick (struct document_root *root);
 
 #endif /* COMPRESSOR_ROOT_PRIVATE_H */

@@ -25,16 +25,16 @@
 #define SMALL_COST 256
 #define LIST_KEY 0 /* the key for turns of lists; documents use their ids, from 1 on */
 
-static void read_destroy (struct root_task *read)
+static void read_destroy (struct document_root_task *read)
 {
     idt_msg_unref (read->msg);
-    root_document_unref (read->doc);
+    document_root_document_unref (read->doc);
     free (read);
 }
 
 /* --- list ---------------------------------------------------------------------------------------------- */
 
-static json_t *describe (const struct root_document *doc)
+static json_t *describe (const struct document_root_document *doc)
 {
     struct idcomp_stats s = orderer_stored_stats (doc->orderer);
     json_t *o = json_pack ("{s:s s:s s:I s:I s:I s:I}", "document", doc->name, "uuid", doc->uuid, "seq",
@@ -48,7 +48,7 @@ static json_t *describe (const struct root_document *doc)
     return o;
 }
 
-static void answer_list (struct root *root, const struct root_task *read)
+static void answer_list (struct document_root *root, const struct document_root_task *read)
 {
     json_t *list = json_array ();
 
@@ -60,30 +60,30 @@ static void answer_list (struct root *root, const struct root_task *read)
 
 /* --- forms --------------------------------------------------------------------------------------------- */
 
-void root_reads_forget (struct root *root, struct root_document *doc)
+void document_root_reads_forget (struct document_root *root, struct document_root_document *doc)
 {
     root->kept_bytes -= doc->kept.bytes ? doc->kept.size : 0;
     free (doc->kept.bytes);
     doc->kept = (struct kept_form){ 0 };
 }
 
-static void drop_idle (struct root *root, uint64_t before_ms)
+static void drop_idle (struct document_root *root, uint64_t before_ms)
 {
     for (uint32_t i = 0; root->kept_bytes > 0 && i < root->ndocs; i++)
         if (root->docs[i]->kept.bytes && root->docs[i]->kept.used_ms <= before_ms)
-            root_reads_forget (root, root->docs[i]);
+            document_root_reads_forget (root, root->docs[i]);
 }
 
-void root_reads_tick (struct root *root)
+void document_root_reads_tick (struct document_root *root)
 {
     if (root->kept_bytes == 0)
         return;
-    drop_idle (root, service_now_ms () - root->service->options.timeout_ms);
+    drop_idle (root, compressor_now_ms () - root->service->options.timeout_ms);
     service_arm (root->service);
 }
 
 /* Whether the kept form can be sent: it is the newest, or 'behind' is set and all later ranges can be fetched. */
-static bool kept_will_do (const struct root_document *doc, bool behind)
+static bool kept_will_do (const struct document_root_document *doc, bool behind)
 {
     int64_t seq = doc->kept.seq;
 
@@ -92,11 +92,11 @@ static bool kept_will_do (const struct root_document *doc, bool behind)
 }
 
 /* Keep a large form, which is taken over. Returns 0, or -1 with errno EAGAIN if there is no space. */
-static int keep (struct root *root, struct root_document *doc, void *form, size_t size)
+static int keep (struct document_root *root, struct document_root_document *doc, void *form, size_t size)
 {
-    uint64_t now_ms = service_now_ms ();
+    uint64_t now_ms = compressor_now_ms ();
 
-    root_reads_forget (root, doc);
+    document_root_reads_forget (root, doc);
     if (root->kept_bytes + size > KEPT_MAX)
         drop_idle (root, now_ms - KEPT_IDLE_MS);
     if (root->kept_bytes > 0 && root->kept_bytes + size > KEPT_MAX) {
@@ -109,16 +109,18 @@ static int keep (struct root *root, struct root_document *doc, void *form, size_
     return 0;
 }
 
-static void answer_piece (struct root *root, const idt_msg_t *msg, struct root_document *doc, size_t offset)
+static void answer_piece (struct document_root *root, const idt_msg_t *msg, struct document_root_document *doc,
+                          size_t offset)
 {
-    doc->kept.used_ms = service_now_ms ();
+    doc->kept.used_ms = compressor_now_ms ();
     module_respond_new (root->service->h, msg,
                         docwire_state (doc->name, doc->uuid, orderer_stored_seq (doc->orderer), doc->kept.seq,
                                        doc->kept.bytes, doc->kept.size, offset));
 }
 
 /* Answer with the stored form. A form that fits into one answer is made again for each request. */
-static void answer_form (struct root *root, const idt_msg_t *msg, struct root_document *doc, bool behind)
+static void answer_form (struct document_root *root, const idt_msg_t *msg, struct document_root_document *doc,
+                         bool behind)
 {
     int64_t seq = orderer_stored_seq (doc->orderer);
     size_t size = 0;
@@ -142,7 +144,7 @@ static void answer_form (struct root *root, const idt_msg_t *msg, struct root_do
         answer_piece (root, msg, doc, 0);
 }
 
-void root_answer_join (struct root *root, const struct root_task *read)
+void document_root_answer_join (struct document_root *root, const struct document_root_task *read)
 {
     if (*read->doc->refused.text)
         service_respond_error (root->service, read->msg, ENOTRECOVERABLE, read->doc->refused.text);
@@ -150,9 +152,9 @@ void root_answer_join (struct root *root, const struct root_task *read)
         answer_form (root, read->msg, read->doc, read->behind);
 }
 
-static void answer_state (struct root *root, const struct root_task *read)
+static void answer_state (struct document_root *root, const struct document_root_task *read)
 {
-    struct root_document *doc = read->doc;
+    struct document_root_document *doc = read->doc;
 
     if (!doc->kept.bytes || doc->kept.seq != read->seq)
         service_respond_error (root->service, read->msg, EAGAIN,
@@ -165,9 +167,9 @@ static void answer_state (struct root *root, const struct root_task *read)
 
 /* --- ranges -------------------------------------------------------------------------------------------- */
 
-static void answer_fetch (struct root *root, const struct root_task *read)
+static void answer_fetch (struct document_root *root, const struct document_root_task *read)
 {
-    struct root_document *doc = read->doc;
+    struct document_root_document *doc = read->doc;
     int64_t newest = orderer_stored_seq (doc->orderer);
     size_t bytes;
 
@@ -176,57 +178,57 @@ static void answer_fetch (struct root *root, const struct root_task *read)
     else
         module_respond_new (root->service->h, read->msg,
                             docwire_ranges (doc->name, doc->uuid, NULL, newest, read->seq,
-                                            root_count_ranges (doc->orderer, read->seq, newest, &bytes),
-                                            root_range_text, doc->orderer));
+                                            document_root_count_ranges (doc->orderer, read->seq, newest, &bytes),
+                                            document_root_range_text, doc->orderer));
 }
 
 /* --- beginning a read ----------------------------------------------------------------------------------- */
 
-static int begin_list (struct root *root, struct root_task *read, const json_t *o, idt_error_t *errp)
+static int begin_list (struct document_root *root, struct document_root_task *read, const json_t *o, idt_error_t *errp)
 {
     read->answer = answer_list;
     read->cost = SMALL_COST * (root->ndocs + 1);
     return 0;
 }
 
-static size_t form_cost (const struct root_document *doc)
+static size_t form_cost (const struct document_root_document *doc)
 {
     size_t clusters = (size_t)orderer_stored_stats (doc->orderer).clusters;
 
     return SMALL_COST + (clusters * 32 < DOCWIRE_PIECE ? clusters * 32 : DOCWIRE_PIECE);
 }
 
-static int begin_join (struct root *root, struct root_task *read, const json_t *o, idt_error_t *errp)
+static int begin_join (struct document_root *root, struct document_root_task *read, const json_t *o, idt_error_t *errp)
 {
-    if (!(read->doc = root_find (root, o, errp)))
+    if (!(read->doc = document_root_find (root, o, errp)))
         return -1;
-    read->answer = root_answer_join;
+    read->answer = document_root_answer_join;
     read->behind = json_is_true (json_object_get (o, "behind"));
     read->cost = form_cost (read->doc);
     return 0;
 }
 
-static int begin_fetch (struct root *root, struct root_task *read, const json_t *o, idt_error_t *errp)
+static int begin_fetch (struct document_root *root, struct document_root_task *read, const json_t *o, idt_error_t *errp)
 {
     size_t bytes = 0;
 
     read->seq = json_integer_value (json_object_get (o, "from"));
-    if (!(read->doc = root_find_joined (root, o, read->seq - 1, errp)))
+    if (!(read->doc = document_root_find_joined (root, o, read->seq - 1, errp)))
         return -1;
     if (read->seq < 1)
         return errsetf (errp, EINVAL, "from must be the number of a range, from 1 on");
-    root_count_ranges (read->doc->orderer, read->seq, orderer_stored_seq (read->doc->orderer), &bytes);
+    document_root_count_ranges (read->doc->orderer, read->seq, orderer_stored_seq (read->doc->orderer), &bytes);
     read->answer = answer_fetch;
     read->cost = SMALL_COST + bytes;
     return 0;
 }
 
 /* 'offset' counts characters of base64 text; four of them are three bytes of the form. */
-static int begin_state (struct root *root, struct root_task *read, const json_t *o, idt_error_t *errp)
+static int begin_state (struct document_root *root, struct document_root_task *read, const json_t *o, idt_error_t *errp)
 {
     json_int_t offset = json_integer_value (json_object_get (o, "offset"));
 
-    if (!(read->doc = root_find_joined (root, o, 0, errp)))
+    if (!(read->doc = document_root_find_joined (root, o, 0, errp)))
         return -1;
     if (offset < 0 || offset % 4 != 0)
         return errsetf (errp, EINVAL, "offset=%lld: must be a multiple of 4, from 0 on", (long long)offset);
@@ -237,7 +239,7 @@ static int begin_state (struct root *root, struct root_task *read, const json_t 
     return 0;
 }
 
-static const struct root_method methods[] = {
+static const struct document_root_method methods[] = {
     { "compressor.list", begin_list },
     { "compressor.join", begin_join },
     { "compressor.fetch", begin_fetch },
@@ -245,16 +247,16 @@ static const struct root_method methods[] = {
     { NULL, NULL },
 };
 
-static int put (struct root *root, const struct root_task *read)
+static int put (struct document_root *root, const struct document_root_task *read)
 {
-    struct root_task *copy = malloc (sizeof (*copy));
+    struct document_root_task *copy = malloc (sizeof (*copy));
 
     if (!copy)
         return -1;
     *copy = *read;
     idt_msg_ref (copy->msg);
-    root_document_ref (copy->doc);
-    if (turns_put (root->reads, read->doc ? (uint64_t)read->doc->id : LIST_KEY, copy, (uint32_t)read->cost) < 0) {
+    document_root_document_ref (copy->doc);
+    if (drr_queue_put (root->reads, read->doc ? (uint64_t)read->doc->id : LIST_KEY, copy, (uint32_t)read->cost) < 0) {
         int saved = errno == EXFULL ? EAGAIN : errno;
         read_destroy (copy);
         return errset (saved);
@@ -265,20 +267,21 @@ static int put (struct root *root, const struct root_task *read)
 }
 
 /* Whether a join creates its document, because the document does not exist or is not stored yet. */
-static bool makes_document (const struct root_method *method, const struct root_task *read, int errnum)
+static bool makes_document (const struct document_root_method *method, const struct document_root_task *read,
+                            int errnum)
 {
     return method->begin == begin_join && (read->doc ? read->doc->form_seq < 0 : errnum == ENOENT);
 }
 
-bool root_read (struct root *root, const idt_msg_t *msg)
+bool document_root_read (struct document_root *root, const idt_msg_t *msg)
 {
-    const struct root_method *method = root_find_method (methods, msg);
+    const struct document_root_method *method = document_root_find_method (methods, msg);
     idt_error_t error = { "" };
-    struct root_task read;
+    struct document_root_task read;
 
     if (!method)
         return false;
-    int rc = root_begin (root, method, &read, msg, &error), errnum = errno;
+    int rc = document_root_begin (root, method, &read, msg, &error), errnum = errno;
     if (makes_document (method, &read, errnum))
         return false;
     if (rc < 0)
@@ -296,16 +299,16 @@ bool root_read (struct root *root, const idt_msg_t *msg)
 /* Runs before the reactor sleeps. The idle watcher keeps it from sleeping while reads wait. */
 static void prepare_cb (idt_watcher_t *w, int revents, void *arg)
 {
-    struct root *root = arg;
-    struct root_task *read;
+    struct document_root *root = arg;
+    struct document_root_task *read;
     size_t bytes = 0;
 
-    while (bytes < TURN_BYTES && (read = turns_next (root->reads))) {
+    while (bytes < TURN_BYTES && (read = drr_queue_next (root->reads))) {
         bytes += read->cost;
-        root_answer (root, read);
+        document_root_answer (root, read);
         read_destroy (read);
     }
-    if (turns_count (root->reads) == 0) {
+    if (drr_queue_count (root->reads) == 0) {
         idt_watcher_stop (root->reads_prepare);
         idt_watcher_stop (root->reads_idle);
     }
@@ -315,11 +318,11 @@ static void idle_cb (idt_watcher_t *w, int revents, void *arg)
 {
 }
 
-int root_reads_init (struct root *root)
+int document_root_reads_init (struct document_root *root)
 {
     idt_reactor_t *r = idt_get_reactor (root->service->h);
 
-    if (!(root->reads = turns_create (QUANTUM, root->service->options.max_waiting, 0))
+    if (!(root->reads = drr_queue_create (QUANTUM, root->service->options.max_waiting, 0))
         || !(root->reads_prepare = idt_prepare_watcher_create (r, prepare_cb, root))
         || !(root->reads_idle = idt_idle_watcher_create (r, idle_cb, root)))
         return -1;
@@ -328,19 +331,19 @@ int root_reads_init (struct root *root)
 
 static void stop_read (void *item, void *arg)
 {
-    struct root_task *read = item;
+    struct document_root_task *read = item;
 
     service_respond_error (arg, read->msg, EHOSTUNREACH, SERVICE_STOPPING);
     read_destroy (read);
 }
 
-void root_reads_fini (struct root *root)
+void document_root_reads_fini (struct document_root *root)
 {
     if (root->reads)
-        turns_drain (root->reads, stop_read, root->service);
-    turns_destroy (root->reads);
+        drr_queue_drain (root->reads, stop_read, root->service);
+    drr_queue_destroy (root->reads);
     idt_watcher_destroy (root->reads_prepare);
     idt_watcher_destroy (root->reads_idle);
     for (uint32_t i = 0; i < root->ndocs; i++)
-        root_reads_forget (root, root->docs[i]);
+        document_root_reads_forget (root, root->docs[i]);
 }

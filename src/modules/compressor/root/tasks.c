@@ -14,14 +14,14 @@
 
 /* --- documents ------------------------------------------------------------------------------------------- */
 
-struct root_document *root_document_ref (struct root_document *doc)
+struct document_root_document *document_root_document_ref (struct document_root_document *doc)
 {
     if (doc)
         doc->refs++;
     return doc;
 }
 
-void root_document_unref (struct root_document *doc)
+void document_root_document_unref (struct document_root_document *doc)
 {
     if (!doc || --doc->refs > 0)
         return;
@@ -29,13 +29,13 @@ void root_document_unref (struct root_document *doc)
     free (doc);
 }
 
-void root_documents_cut (struct root *root, uint32_t n)
+void document_root_documents_cut (struct document_root *root, uint32_t n)
 {
     while (root->ndocs > n)
-        root_document_unref (root->docs[--root->ndocs]);
+        document_root_document_unref (root->docs[--root->ndocs]);
 }
 
-void root_document_remove (struct root *root, struct root_document *doc)
+void document_root_document_remove (struct document_root *root, struct document_root_document *doc)
 {
     uint32_t i = 0;
 
@@ -43,15 +43,16 @@ void root_document_remove (struct root *root, struct root_document *doc)
         i++;
     root->ndocs--;
     memmove (&root->docs[i], &root->docs[i + 1], (root->ndocs - i) * sizeof (root->docs[0]));
-    root_reads_forget (root, doc);
+    document_root_reads_forget (root, doc);
     doc->gone = true;
-    root_document_unref (doc);
+    document_root_document_unref (doc);
 }
 
-struct root_document *root_document_add (struct root *root, const struct store_document *d)
+struct document_root_document *document_root_document_add (struct document_root *root,
+                                                           const struct document_store_document *d)
 {
-    struct root_document *doc = calloc (1, sizeof (*doc));
-    struct root_document **docs = realloc (root->docs, (root->ndocs + 1) * sizeof (docs[0]));
+    struct document_root_document *doc = calloc (1, sizeof (*doc));
+    struct document_root_document **docs = realloc (root->docs, (root->ndocs + 1) * sizeof (docs[0]));
 
     if (docs)
         root->docs = docs;
@@ -71,14 +72,14 @@ struct root_document *root_document_add (struct root *root, const struct store_d
 /* Create a document that belongs to the sender of 'msg', from a stored form or empty (NULL). Returns NULL with errno
  * set and 'errp' filled.
  */
-static struct root_document *new_document (struct root *root, const idt_msg_t *msg, const char *name, const void *form,
-                                           size_t size, idt_error_t *errp)
+static struct document_root_document *new_document (struct document_root *root, const idt_msg_t *msg, const char *name,
+                                                    const void *form, size_t size, idt_error_t *errp)
 {
-    struct store_document d = {
+    struct document_store_document d = {
         .id = root->last_id + 1, .name = name, .form = form, .form_size = size, .owner = idt_msg_cred (msg).userid
     };
     char text[IDCOMP_UUID_TEXT_MAX];
-    struct root_document *doc;
+    struct document_root_document *doc;
 
     if (docwire_check_name (name, errp) < 0)
         return NULL;
@@ -91,7 +92,7 @@ static struct root_document *new_document (struct root *root, const idt_msg_t *m
         return NULL;
     }
     d.uuid = text;
-    if (!(doc = root_document_add (root, &d))) {
+    if (!(doc = document_root_document_add (root, &d))) {
         errsetf (errp, idcomp_errno (errno), "%s: %s", name, idcomp_strerror (errno));
         return NULL;
     }
@@ -101,21 +102,22 @@ static struct root_document *new_document (struct root *root, const idt_msg_t *m
 
 /* --- answers ------------------------------------------------------------------------------------ */
 
-const char *root_range_text (void *arg, int64_t seq)
+const char *document_root_range_text (void *arg, int64_t seq)
 {
     return orderer_range (arg, seq);
 }
 
-size_t root_count_ranges (const struct orderer *o, int64_t first, int64_t last, size_t *bytes)
+size_t document_root_count_ranges (const struct orderer *o, int64_t first, int64_t last, size_t *bytes)
 {
     const char *text;
     size_t n = 0;
 
     *bytes = 0;
-    while (n < RELAY_BATCH_RANGES && first + (int64_t)n <= last && (text = orderer_range (o, first + (int64_t)n))) {
+    while (n < RANGE_RELAY_BATCH_RANGES && first + (int64_t)n <= last
+           && (text = orderer_range (o, first + (int64_t)n))) {
         size_t size = strlen (text) + 1;
 
-        if (n > 0 && *bytes + size > RELAY_BATCH_BYTES)
+        if (n > 0 && *bytes + size > RANGE_RELAY_BATCH_BYTES)
             break;
         *bytes += size;
         n++;
@@ -123,25 +125,25 @@ size_t root_count_ranges (const struct orderer *o, int64_t first, int64_t last, 
     return n;
 }
 
-static void answer_order (struct root *root, const struct root_task *task)
+static void answer_order (struct document_root *root, const struct document_root_task *task)
 {
     module_respond_object (root->service->h, task->msg, json_pack ("{s:O}", "results", task->results));
 }
 
-static void answer_create (struct root *root, const struct root_task *task)
+static void answer_create (struct document_root *root, const struct document_root_task *task)
 {
     module_respond_object (root->service->h, task->msg,
                            json_pack ("{s:s s:s s:i}", "document", task->doc->name, "uuid", task->doc->uuid, "seq", 0));
 }
 
-static void task_end (struct root_task *task)
+static void task_end (struct document_root_task *task)
 {
     idt_msg_unref (task->msg);
-    root_document_unref (task->doc);
+    document_root_document_unref (task->doc);
     json_decref (task->results);
 }
 
-void root_answer (struct root *root, const struct root_task *task)
+void document_root_answer (struct document_root *root, const struct document_root_task *task)
 {
     char text[DOCWIRE_NAME_MAX + 40];
 
@@ -154,28 +156,29 @@ void root_answer (struct root *root, const struct root_task *task)
 }
 
 /* answer NULL: each task has its own answer. */
-static void end_tasks (struct root *root, void (*answer) (struct root *root, const struct root_task *task))
+static void end_tasks (struct document_root *root,
+                       void (*answer) (struct document_root *root, const struct document_root_task *task))
 {
     for (size_t i = 0; i < root->ntasks; i++) {
-        struct root_task *task = &root->tasks[i];
+        struct document_root_task *task = &root->tasks[i];
 
-        (answer ? answer : root_answer) (root, task);
+        (answer ? answer : document_root_answer) (root, task);
         task_end (task);
     }
     root->ntasks = 0;
 }
 
-void root_tasks_finish (struct root *root)
+void document_root_tasks_finish (struct document_root *root)
 {
     end_tasks (root, NULL);
 }
 
-static void answer_stopping (struct root *root, const struct root_task *task)
+static void answer_stopping (struct document_root *root, const struct document_root_task *task)
 {
     service_respond_error (root->service, task->msg, EHOSTUNREACH, SERVICE_STOPPING);
 }
 
-void root_tasks_stop (struct root *root)
+void document_root_tasks_stop (struct document_root *root)
 {
     end_tasks (root, answer_stopping);
 }
@@ -195,7 +198,7 @@ static json_t *fail_elements (const json_t *batch, int errnum, const char *text)
 /* An order succeeds, and its elements fail. So the reason reaches the senders of the elements, which would otherwise
  * repeat them as if rank 0 was not reached.
  */
-void root_refuse (struct root *root, const idt_msg_t *msg)
+void document_root_refuse (struct document_root *root, const idt_msg_t *msg)
 {
     json_t *o = idt_msg_json (msg, NULL),
            *results = fail_elements (json_object_get (o, "batch"), root->failing, root->why.text);
@@ -207,25 +210,25 @@ void root_refuse (struct root *root, const idt_msg_t *msg)
     json_decref (o);
 }
 
-static void answer_refused (struct root *root, const struct root_task *task)
+static void answer_refused (struct document_root *root, const struct document_root_task *task)
 {
-    root_refuse (root, task->msg);
+    document_root_refuse (root, task->msg);
 }
 
-void root_refuse_all (struct root *root)
+void document_root_refuse_all (struct document_root *root)
 {
     const idt_msg_t *msg;
 
     end_tasks (root, answer_refused);
     while ((msg = fifo_pop (&root->waiting))) {
-        root_refuse (root, msg);
+        document_root_refuse (root, msg);
         idt_msg_unref (msg);
     }
 }
 
 /* --- requests ------------------------------------------------------------------------------------- */
 
-static struct root_document *find_name (struct root *root, const char *name)
+static struct document_root_document *find_name (struct document_root *root, const char *name)
 {
     for (uint32_t i = 0; name && i < root->ndocs; i++)
         if (strcmp (root->docs[i]->name, name) == 0)
@@ -233,7 +236,7 @@ static struct root_document *find_name (struct root *root, const char *name)
     return NULL;
 }
 
-static struct root_document *find_uuid (struct root *root, const char *uuid)
+static struct document_root_document *find_uuid (struct document_root *root, const char *uuid)
 {
     for (uint32_t i = 0; uuid && i < root->ndocs; i++)
         if (strcmp (root->docs[i]->uuid, uuid) == 0)
@@ -241,10 +244,10 @@ static struct root_document *find_uuid (struct root *root, const char *uuid)
     return NULL;
 }
 
-struct root_document *root_find (struct root *root, const json_t *o, idt_error_t *errp)
+struct document_root_document *document_root_find (struct document_root *root, const json_t *o, idt_error_t *errp)
 {
     const char *name = json_string_value (json_object_get (o, "document"));
-    struct root_document *doc = find_name (root, name);
+    struct document_root_document *doc = find_name (root, name);
 
     if (doc)
         return doc;
@@ -258,7 +261,7 @@ struct root_document *root_find (struct root *root, const json_t *o, idt_error_t
 /* A session has a different history than rank 0. Refuse the document from now on: rank 0 cannot decide which history is
  * right.
  */
-static void refuse_document (struct root *root, struct root_document *doc, int64_t seq)
+static void refuse_document (struct document_root *root, struct document_root_document *doc, int64_t seq)
 {
     int64_t ours = orderer_stored_seq (doc->orderer);
 
@@ -277,7 +280,8 @@ static void refuse_document (struct root *root, struct root_document *doc, int64
 }
 
 /* If the digest is no longer kept, nothing is compared: the session will notice a difference itself (rebase.h). */
-static void compare_history (struct root *root, struct root_document *doc, int64_t seq, const char *digest)
+static void compare_history (struct document_root *root, struct document_root_document *doc, int64_t seq,
+                             const char *digest)
 {
     char ours[REPLICA_DIGEST_TEXT];
     uint64_t d;
@@ -294,7 +298,7 @@ static void compare_history (struct root *root, struct root_document *doc, int64
 /* Report that a joined document does not exist. The reason is not certain, because UUIDs of deleted documents are not
  * kept.
  */
-static void tell_gone (const struct root_document *of_name, const char *name, idt_error_t *errp)
+static void tell_gone (const struct document_root_document *of_name, const char *name, idt_error_t *errp)
 {
     if (of_name)
         errsetf (errp, ESTALE,
@@ -305,14 +309,15 @@ static void tell_gone (const struct root_document *of_name, const char *name, id
         errsetf (errp, ENOENT, "document '%.100s' was deleted, or is missing in the copy in statedir", name);
 }
 
-struct root_document *root_find_joined (struct root *root, const json_t *o, int64_t seq, idt_error_t *errp)
+struct document_root_document *document_root_find_joined (struct document_root *root, const json_t *o, int64_t seq,
+                                                          idt_error_t *errp)
 {
     const char *name = json_string_value (json_object_get (o, "document")),
                *digest = json_string_value (json_object_get (o, "digest"));
-    struct root_document *doc = find_uuid (root, json_string_value (json_object_get (o, "uuid")));
+    struct document_root_document *doc = find_uuid (root, json_string_value (json_object_get (o, "uuid")));
 
     if (!name)
-        return root_find (root, o, errp);
+        return document_root_find (root, o, errp);
     if (!doc) {
         tell_gone (find_name (root, name), name, errp);
         return NULL;
@@ -330,13 +335,15 @@ struct root_document *root_find_joined (struct root *root, const json_t *o, int6
 /* Order the ranges of an element. Returns 0, or -1 with errno set and 'errp' filled; ranges before the refused one are
  * ordered.
  */
-static int order_element (struct root *root, const json_t *element, struct root_document **doc, idt_error_t *errp)
+static int order_element (struct document_root *root, const json_t *element, struct document_root_document **doc,
+                          idt_error_t *errp)
 {
     struct idcomp_range range;
     size_t i;
     json_t *o;
 
-    if (!(*doc = root_find_joined (root, element, json_integer_value (json_object_get (element, "seq")), errp)))
+    if (!(*doc = document_root_find_joined (root, element, json_integer_value (json_object_get (element, "seq")),
+                                            errp)))
         return -1;
     json_array_foreach (json_object_get (element, "ranges"), i, o) {
         if (docwire_get_range (o, &range, errp) < 0)
@@ -350,9 +357,9 @@ static int order_element (struct root *root, const json_t *element, struct root_
     return 0;
 }
 
-static json_t *pack_result (struct root *root, const json_t *element)
+static json_t *pack_result (struct document_root *root, const json_t *element)
 {
-    struct root_document *doc = NULL;
+    struct document_root_document *doc = NULL;
     idt_error_t error = { "" };
 
     if (order_element (root, element, &doc, &error) == 0)
@@ -361,7 +368,7 @@ static json_t *pack_result (struct root *root, const json_t *element)
     return json_pack ("{s:i s:s}", "errnum", errno, "text", error.text);
 }
 
-static int begin_order (struct root *root, struct root_task *task, const json_t *o, idt_error_t *errp)
+static int begin_order (struct document_root *root, struct document_root_task *task, const json_t *o, idt_error_t *errp)
 {
     json_t *batch = json_object_get (o, "batch"), *element;
     size_t i;
@@ -374,28 +381,29 @@ static int begin_order (struct root *root, struct root_task *task, const json_t 
     return 0;
 }
 
-/* The name in a request, after root_find () looked for it. */
+/* The name in a request, after document_root_find () looked for it. */
 static const char *get_name (const json_t *o)
 {
     return json_string_value (json_object_get (o, "document"));
 }
 
-static int begin_join (struct root *root, struct root_task *task, const json_t *o, idt_error_t *errp)
+static int begin_join (struct document_root *root, struct document_root_task *task, const json_t *o, idt_error_t *errp)
 {
-    task->answer = root_answer_join;
-    task->doc = root_find (root, o, errp);
+    task->answer = document_root_answer_join;
+    task->doc = document_root_find (root, o, errp);
     if (!task->doc && errno == ENOENT)
         task->doc = new_document (root, task->msg, get_name (o), NULL, 0, errp);
     return task->doc ? 0 : -1;
 }
 
-static int begin_create (struct root *root, struct root_task *task, const json_t *o, idt_error_t *errp)
+static int begin_create (struct document_root *root, struct document_root_task *task, const json_t *o,
+                         idt_error_t *errp)
 {
     const char *state = json_string_value (json_object_get (o, "state"));
     size_t size = 0;
     void *form = NULL;
 
-    if (root_find (root, o, errp))
+    if (document_root_find (root, o, errp))
         return errsetf (errp, EEXIST, "there is a document '%s' already", get_name (o));
     if (errno != ENOENT)
         return -1;
@@ -409,38 +417,42 @@ static int begin_create (struct root *root, struct root_task *task, const json_t
     return task->doc ? 0 : -1;
 }
 
-static const struct root_method methods[] = {
-    { "compressor.order", begin_order },        { "compressor.join", begin_join },
-    { "compressor.create", begin_create },      { "compressor.delete", root_begin_delete },
-    { "compressor.rename", root_begin_rename }, { NULL, NULL },
+static const struct document_root_method methods[] = {
+    { "compressor.order", begin_order },
+    { "compressor.join", begin_join },
+    { "compressor.create", begin_create },
+    { "compressor.delete", document_root_begin_delete },
+    { "compressor.rename", document_root_begin_rename },
+    { NULL, NULL },
 };
 
-const struct root_method *root_find_method (const struct root_method *list, const idt_msg_t *msg)
+const struct document_root_method *document_root_find_method (const struct document_root_method *list,
+                                                              const idt_msg_t *msg)
 {
     while (list->topic && strcmp (idt_msg_topic (msg), list->topic) != 0)
         list++;
     return list->topic ? list : NULL;
 }
 
-int root_begin (struct root *root, const struct root_method *method, struct root_task *task, const idt_msg_t *msg,
-                idt_error_t *errp)
+int document_root_begin (struct document_root *root, const struct document_root_method *method,
+                         struct document_root_task *task, const idt_msg_t *msg, idt_error_t *errp)
 {
     json_t *o = idt_msg_json (msg, errp);
 
-    *task = (struct root_task){ .msg = msg };
+    *task = (struct document_root_task){ .msg = msg };
     int rc = o ? method->begin (root, task, o, errp) : -1, saved = errno;
     json_decref (o);
     errno = saved;
     return rc;
 }
 
-void root_task_begin (struct root *root, const idt_msg_t *msg)
+void document_root_task_begin (struct document_root *root, const idt_msg_t *msg)
 {
-    struct root_task *task = &root->tasks[root->ntasks];
+    struct document_root_task *task = &root->tasks[root->ntasks];
     idt_error_t error = { "" };
 
-    int rc = root_begin (root, root_find_method (methods, msg), task, msg, &error), errnum = errno;
-    root_document_ref (task->doc);
+    int rc = document_root_begin (root, document_root_find_method (methods, msg), task, msg, &error), errnum = errno;
+    document_root_document_ref (task->doc);
     if (rc == 0) {
         root->ntasks++;
         return;

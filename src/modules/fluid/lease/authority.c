@@ -3,7 +3,7 @@
 
 /* authority.c - who gives leases: the table, the horizon under it, the instance's time, in the order that they need
  *
- * All that is given goes through give (), all that is stored through store_horizon ().
+ * All that is given goes through give (), all that is stored through horizon_store_horizon ().
  *
  * What is left to the next one on this broker makes a difference: without the table all ranges that others hold must be
  * thought of as used to their end, and the next root begins there, a lease ahead of everyone.
@@ -17,9 +17,9 @@
 #include <idtree/fluid.h>
 
 #include "libutil/minmax.h"
-#include "modules/fluid/lease/ahead.h"
+#include "modules/fluid/lease/clock_debt.h"
 #include "modules/fluid/lease/authority.h"
-#include "modules/fluid/lease/witness.h"
+#include "modules/fluid/lease/clock_check.h"
 
 #define NEVER UINT64_MAX
 #define FIRST_RETRY_US 100000 /* after a store that failed; doubles, up to a twelfth of a lease */
@@ -131,7 +131,7 @@ static uint64_t owed_ms (struct authority *a, uint64_t now_us, uint64_t horizon_
 {
     uint64_t ms = now_ms (a, now_us);
 
-    return ahead_stored (&a->ahead, ms, horizon_ms, (int64_t)ms - wall_us (a, now_us) / 1000);
+    return clock_debt_stored (&a->ahead, ms, horizon_ms, (int64_t)ms - wall_us (a, now_us) / 1000);
 }
 
 static void store (struct authority *a, uint64_t now_us, uint64_t horizon_ms)
@@ -150,7 +150,7 @@ static void store (struct authority *a, uint64_t now_us, uint64_t horizon_ms)
 }
 
 /* The horizon is raised ahead of need: wake up for that too. */
-static void store_horizon (struct authority *a, uint64_t now_us)
+static void horizon_store_horizon (struct authority *a, uint64_t now_us)
 {
     uint64_t horizon_ms;
 
@@ -159,7 +159,7 @@ static void store_horizon (struct authority *a, uint64_t now_us)
         wake (a, a->storing.retry_us);
         return;
     }
-    a->table->reach_ms = ahead_reach (&a->ahead, now_us);
+    a->table->reach_ms = clock_debt_reach (&a->ahead, now_us);
     if (a->clock.known && lease_must_store (a->table, now_ms (a, now_us), &horizon_ms))
         store (a, now_us, horizon_ms);
     uint64_t next_ms = lease_next_store (a->table);
@@ -247,7 +247,7 @@ static size_t serve (struct authority *a, uint64_t now_us, const struct lease_re
     for (size_t i = 0; i < req->nback; i++)
         take_back (a, now_us, &req->back[i]);
     if (req->nwant > 0)
-        store_horizon (a, now_us);
+        horizon_store_horizon (a, now_us);
     free (a->grant);
     a->grant = calloc (req->nwant + 1, sizeof (*a->grant));
     for (size_t i = 0; a->grant && i < req->nwant; i++)
@@ -299,9 +299,9 @@ static void step (struct authority *a, uint64_t now_us, uint64_t us)
 /* The clock has been told. */
 static void make_good (struct authority *a, uint64_t now_us, int64_t off_us, int64_t sure_us)
 {
-    char text[WITNESS_TEXT_MAX];
+    char text[CLOCK_CHECK_TEXT_MAX];
 
-    say (a, LOG_WARNING, "%s: ids go on", witness_describe (off_us, text));
+    say (a, LOG_WARNING, "%s: ids go on", clock_check_describe (off_us, text));
     if (off_us > 0)
         a->wall.missed_us += (uint64_t)(off_us - sure_us);
     if (sure_us > 0)
@@ -328,7 +328,7 @@ static void make_up (struct authority *a, uint64_t now_us)
 {
     uint64_t inst_us = clock_read (&a->clock, now_us);
 
-    if (a->wall.missed_us == 0 || a->wall.us <= (int64_t)(inst_us + WITNESS_GRAIN_US))
+    if (a->wall.missed_us == 0 || a->wall.us <= (int64_t)(inst_us + CLOCK_CHECK_GRAIN_US))
         return;
     uint64_t us = min_u64 ((uint64_t)a->wall.us - inst_us, a->wall.missed_us);
     a->wall.missed_us -= us;
@@ -355,7 +355,7 @@ void authority_tick (struct authority *a, uint64_t now_us)
     a->clock.known = a->clock.known || now_us >= a->begin_us;
     if (!a->clock.known)
         wake (a, a->begin_us);
-    store_horizon (a, now_us);
+    horizon_store_horizon (a, now_us);
 }
 
 uint64_t authority_deadline (const struct authority *a)
@@ -365,7 +365,7 @@ uint64_t authority_deadline (const struct authority *a)
 
 /* --- from one to the next --------------------------------------------------------------------------- */
 
-struct past {
+struct authority_handover {
     size_t size; /* of this, for another version may be loaded next */
     struct authority_config config;
     struct clock clock;
@@ -377,12 +377,12 @@ struct past {
 void *authority_leave (const struct authority *a, const struct lease_record *stored, size_t *size)
 {
     bool good = stored && !a->table->fenced_by_foreign;
-    struct past *p = good ? calloc (1, sizeof (*p) + lease_save_size (a->table)) : NULL;
+    struct authority_handover *p = good ? calloc (1, sizeof (*p) + lease_save_size (a->table)) : NULL;
 
     *size = 0;
     if (!p)
         return NULL;
-    *p = (struct past){
+    *p = (struct authority_handover){
         .size = sizeof (*p), .config = a->config, .clock = a->clock, .ahead = a->ahead, .stored = *stored
     };
     lease_save (a->table, p + 1);
@@ -405,7 +405,7 @@ static bool same_config (const struct authority_config *a, const struct authorit
 /* The clock goes on, above what was told.  Returns false where that cannot be. */
 static bool go_on (struct authority *a, uint64_t now_us, const struct authority_start *start)
 {
-    const struct past *p = start->past;
+    const struct authority_handover *p = start->past;
 
     if (start->past_size < sizeof (*p) || p->size != sizeof (*p) || !p->clock.known
         || !same_config (&p->config, &a->config) || !same_record (&p->stored, start->stored)
@@ -439,7 +439,7 @@ static uint64_t start_us (int64_t wall_inst_us, uint64_t horizon_ms)
 /* A root that would be too far ahead waits first: its time is not known yet, so it gives nothing. */
 static void begin_late (struct authority *a, uint64_t now_us, const struct lease_record *stored, int64_t ahead_us)
 {
-    uint64_t wait_ms = ahead_start (&a->ahead, a->config.lease_ms, now_us, stored->ahead_ms, ahead_us / 1000);
+    uint64_t wait_ms = clock_debt_start (&a->ahead, a->config.lease_ms, now_us, stored->ahead_ms, ahead_us / 1000);
 
     a->begin_us = now_us + wait_ms * 1000;
     clock_hold (&a->clock, now_us, a->begin_us);

@@ -111,7 +111,7 @@ struct clock *authority_clock (struct authority *a);
 
 void authority_wall (struct authority *a, uint64_t now_us, int64_t wall_us); /* about each second */
 
-/* CLOCK_BOOTTIME missed 'off_us' microseconds before 'now_us', or went too far (below 0), as witness_look () says.
+/* CLOCK_BOOTTIME missed 'off_us' microseconds before 'now_us', or went too far (below 0), as clock_check_look () says.
  * There is nobody to ask for the time: it steps forward by the 'sure_us' that two clocks agree on, and by the rest as
  * far as the wall clock confirms it later.
  */

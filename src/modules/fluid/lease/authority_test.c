@@ -23,7 +23,7 @@ struct world {
     struct lease_record record; /* stored last */
 };
 
-static void store_cb (void *arg, const struct lease_record *record)
+static void horizon_store_cb (void *arg, const struct lease_record *record)
 {
     struct world *w = arg;
 
@@ -40,7 +40,7 @@ static void log_cb (void *arg, int level, const char *text)
     ((struct world *)arg)->logs++;
 }
 
-static const struct authority_ops ops = { store_cb, positions_cb, log_cb };
+static const struct authority_ops ops = { horizon_store_cb, positions_cb, log_cb };
 static const struct authority_config config = { .max_generators = 10, .lease_ms = 60000, .epoch_ms = 100000 };
 
 static void create (struct world *w, const struct lease_record *stored, const void *past, size_t size)

@@ -93,7 +93,7 @@ struct lease_record {
     uint64_t horizon_ms;   /* no id at or above it was made; a root that starts gives nothing below */
     uint64_t watermark_ms; /* no id below it will be made (watermark.h) */
     uint64_t settle_ms;    /* so long after a start, ranges given before may be in use yet */
-    uint64_t ahead_ms;     /* what crashes have cost, if the next root begins at this horizon (ahead.h) */
+    uint64_t ahead_ms;     /* what crashes have cost, if the next root begins at this horizon (clock_debt.h) */
 };
 
 /* --- the table --------------------------------------------------------------------------------- */

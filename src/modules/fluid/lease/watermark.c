@@ -138,7 +138,7 @@ void reports_join (struct reports *r, uint64_t now_us, struct report *all)
 /* --- the root ------------------------------------------------------------------------------------- */
 
 /* The newest lessee of a generator, or one that was. */
-struct live {
+struct live_lessee {
     uint64_t hash;
     uint64_t until_ms; /* it may use what it was given; 0: nobody */
     uint64_t low_ms;   /* where the first of the ranges begins that it may use */
@@ -151,7 +151,7 @@ struct live {
 #define ROWS 8
 #define RECENT 256
 
-struct row {
+struct watermark_row {
     uint64_t until_ms;
     struct lessees lessees;
     uint64_t low_ms; /* the lowest of theirs */
@@ -161,14 +161,14 @@ struct row {
 struct watermark {
     uint64_t lease_ms;
     uint64_t told_ms;
-    uint64_t begin_ms;          /* the time when the root started */
-    uint64_t stepped_us;        /* by how much its clock was set forward since */
-    uint64_t settled_ms;        /* from then on nobody uses a range of a root before */
-    struct live recent[RECENT]; /* the oldest first */
+    uint64_t begin_ms;                 /* the time when the root started */
+    uint64_t stepped_us;               /* by how much its clock was set forward since */
+    uint64_t settled_ms;               /* from then on nobody uses a range of a root before */
+    struct live_lessee recent[RECENT]; /* the oldest first */
     size_t nrecent;
-    struct row row[ROWS];
+    struct watermark_row row[ROWS];
     uint32_t ngenerators;
-    struct live live[];
+    struct live_lessee live[];
 };
 
 /* How long after it was given a range may be in use: it is asked for before it is given. */
@@ -177,7 +177,7 @@ static uint64_t use_ms (uint64_t lease_ms)
     return LEASE_AT_MOST_MS (LEASE_USE_MS (lease_ms));
 }
 
-/* A root that waits for its time to begin (ahead.h) has none. */
+/* A root that waits for its time to begin (clock_debt.h) has none. */
 static uint64_t passed_ms (const struct watermark *w, uint64_t now_ms)
 {
     uint64_t stepped_ms = (w->stepped_us + 999) / 1000;
@@ -206,21 +206,21 @@ struct watermark *watermark_create (uint32_t ngenerators, uint64_t lease_ms, con
     return w;
 }
 
-static void put_into_row (struct watermark *w, uint64_t at_ms, const struct live *live)
+static void put_into_row (struct watermark *w, uint64_t at_ms, const struct live_lessee *live)
 {
     uint64_t quarter_ms = w->lease_ms / 4 + 1, n = live->until_ms / quarter_ms + 1;
-    struct row *row = &w->row[n % ROWS];
+    struct watermark_row *row = &w->row[n % ROWS];
 
     if (live->until_ms <= at_ms)
         return;
     if (row->until_ms != n * quarter_ms) /* the one that was there has passed */
-        *row = (struct row){ .until_ms = n * quarter_ms, .low_ms = UINT64_MAX };
+        *row = (struct watermark_row){ .until_ms = n * quarter_ms, .low_ms = UINT64_MAX };
     lessees_join (&row->lessees, &(struct lessees){ 1, live->hash });
     row->low_ms = min_u64 (row->low_ms, live->low_ms);
 }
 
 /* The oldest one makes room for it. */
-static void replace (struct watermark *w, uint64_t at_ms, const struct live *live)
+static void replace (struct watermark *w, uint64_t at_ms, const struct live_lessee *live)
 {
     size_t n = 0;
 
@@ -256,24 +256,24 @@ static uint64_t first_of (const struct watermark *w, uint64_t at_ms, uint64_t h,
 
 void watermark_given (struct watermark *w, uint64_t now_ms, const struct lease_grant *grant)
 {
-    struct live *live = &w->live[grant->generator];
+    struct live_lessee *live = &w->live[grant->generator];
     uint64_t h = hash (grant->generator, grant->incarnation), at_ms = passed_ms (w, now_ms);
 
     bool same = live->hash == h;
     if (!same)
         replace (w, at_ms, live);
-    *live = (struct live){ h, at_ms + use_ms (w->lease_ms),
-                           same ? live->low_ms : first_of (w, at_ms, h, grant->lo_ms) };
+    *live = (struct live_lessee){ h, at_ms + use_ms (w->lease_ms),
+                                  same ? live->low_ms : first_of (w, at_ms, h, grant->lo_ms) };
 }
 
 void watermark_back (struct watermark *w, uint64_t now_ms, const struct lease_back *back)
 {
     if (back->generator >= w->ngenerators || w->live[back->generator].hash != hash (back->generator, back->incarnation))
         return;
-    struct live *live = &w->live[back->generator];
+    struct live_lessee *live = &w->live[back->generator];
 
     if (back->left_ms == 0)
-        *live = (struct live){ 0 };
+        *live = (struct live_lessee){ 0 };
     else if (back->left_ms < use_ms (w->lease_ms)) /* W_LENT */
         live->until_ms = min_u64 (live->until_ms, passed_ms (w, now_ms) + LEASE_AT_MOST_MS (back->left_ms));
 }
@@ -321,14 +321,14 @@ static void add_silent (const struct watermark *w, struct silent *s, struct less
 /* Those of the generators that were given their first range last: elsewhere all report. */
 static void add_newest (const struct watermark *w, uint64_t at_ms, struct silent *s)
 {
-    const struct live *newest[NEWEST] = { NULL };
+    const struct live_lessee *newest[NEWEST] = { NULL };
 
     for (uint32_t g = 0; g < w->ngenerators; g++) {
-        const struct live *live = &w->live[g];
+        const struct live_lessee *live = &w->live[g];
 
         for (size_t i = 0; live && live->until_ms > at_ms && i < NEWEST; i++)
             if (!newest[i] || live->low_ms > newest[i]->low_ms) {
-                const struct live *other = newest[i];
+                const struct live_lessee *other = newest[i];
                 newest[i] = live;
                 live = other;
                 if (!live)

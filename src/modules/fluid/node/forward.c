@@ -72,7 +72,7 @@ static bool may_go_up (struct node *n, uint64_t now_us, const struct pending *p)
 }
 
 /* Whether something of this asker is under way: nothing else may overtake it. */
-static bool is_under_way (const struct asker *a)
+static bool is_under_way (const struct requester *a)
 {
     const struct pending *p;
 
@@ -100,10 +100,10 @@ static void add_share (struct node *n, struct forward *f, struct pending *p, uin
  * a whole, for that was made by turns below, and splitting it at each hop would double the time that it takes.  Returns
  * false where that has no room.
  */
-static bool mark (struct node *n, uint64_t now_us, const struct asker *a)
+static bool mark (struct node *n, uint64_t now_us, const struct requester *a)
 {
     struct forward *f = &n->up.all;
-    bool broker = a->kind >= ASKER_BROKER;
+    bool broker = a->kind >= REQUESTER_BROKER;
     uint32_t turn = broker || n->waiting.length == 1 ? NODE_MAX_COUNT : UP_TURN;
     uint32_t end = (uint32_t)min_u64 (f->count + turn, NODE_MAX_COUNT);
     struct pending *p;
@@ -121,7 +121,7 @@ static bool mark (struct node *n, uint64_t now_us, const struct asker *a)
 }
 
 /* The same for a newcomer: a quarter of a forward, which is one millisecond's place for them, or its first request. */
-static bool mark_newcomer (struct node *n, uint64_t now_us, const struct asker *a)
+static bool mark_newcomer (struct node *n, uint64_t now_us, const struct requester *a)
 {
     struct forward *f = &n->up.newcomers;
     uint32_t end = f->count + FOR_NEWCOMERS / 4;
@@ -142,13 +142,13 @@ static bool mark_newcomer (struct node *n, uint64_t now_us, const struct asker *
  * time.
  */
 static void combine (struct node *n, uint64_t now_us, struct forward *f,
-                     bool (*mark_asker) (struct node *n, uint64_t now_us, const struct asker *a))
+                     bool (*mark_asker) (struct node *n, uint64_t now_us, const struct requester *a))
 {
     f->count = 0;
     f->traced = false;
     f->after = n->last_id;
     for (size_t i = n->waiting.naskers; i > 0 && f->count < NODE_MAX_COUNT; i--) {
-        struct asker *a = TAILQ_FIRST (&n->waiting.round);
+        struct requester *a = TAILQ_FIRST (&n->waiting.round);
 
         if (!is_under_way (a) && !mark_asker (n, now_us, a))
             break;
@@ -272,7 +272,7 @@ void node_forward_review (struct node *n)
 
 /* --- more than can be made here ---------------------------------------------------------------- */
 
-bool node_forward_has_spilled (const struct node *n, const struct asker *a)
+bool node_forward_has_spilled (const struct node *n, const struct requester *a)
 {
     const struct pending *p;
 
@@ -292,12 +292,12 @@ uint64_t node_forward_left_here (const struct node *n)
 /* All requests of a child, and whole, where there is room and 'keep' ids are left to be made here (P_KEEP).  Few ids, a
  * newcomer's, are made sooner here.  Returns how many requests.
  */
-static size_t mark_spilled (struct node *n, const struct asker *a, uint64_t keep)
+static size_t mark_spilled (struct node *n, const struct requester *a, uint64_t keep)
 {
     struct forward *f = &n->up.spilled;
     struct pending *p;
 
-    if (a->kind != ASKER_BROKER || a->missing + f->count > NODE_MAX_COUNT
+    if (a->kind != REQUESTER_BROKER || a->missing + f->count > NODE_MAX_COUNT
         || a->missing + f->count + keep > n->waiting.missing)
         return 0;
     TAILQ_FOREACH (p, &a->waiting, turn)
@@ -308,7 +308,7 @@ static size_t mark_spilled (struct node *n, const struct asker *a, uint64_t keep
 /* Those whose turn is last. */
 static size_t combine_spilled (struct node *n, uint64_t keep)
 {
-    const struct asker *a;
+    const struct requester *a;
     size_t requests = 0;
 
     n->up.spilled.count = 0;

@@ -108,7 +108,7 @@ static uint32_t generate (struct node *n, struct pending *p, uint64_t now_ms, ui
 }
 
 /* The first of an asker's requests that may be served at '*now_ms'. */
-static struct pending *find_ripe (struct node *n, uint64_t now_us, const struct asker *a, uint64_t *now_ms)
+static struct pending *find_ripe (struct node *n, uint64_t now_us, const struct requester *a, uint64_t *now_ms)
 {
     struct pending *p;
 
@@ -142,7 +142,7 @@ static void generate_waiting (struct node *n, uint64_t now_us, uint64_t now_ms)
     size_t unripe = 0; /* askers in a row that have nothing to be served now */
 
     while (unripe < n->waiting.naskers) {
-        struct asker *a = TAILQ_FIRST (&n->waiting.round);
+        struct requester *a = TAILQ_FIRST (&n->waiting.round);
         struct pending *p = find_ripe (n, now_us, a, &now_ms);
 
         if (!node_may_generate (n, now_us, &now_ms))
@@ -262,22 +262,22 @@ void node_ids_work (struct node *n, uint64_t now_us)
 
 /* --- requests -------------------------------------------------------------------------------- */
 
-static const char *asker_of (const struct node_request *req)
+static const char *requester_of (const struct node_request *req)
 {
     return req->asker ? req->asker : "";
 }
 
 /* Two forwards of a broker may be under way: each names what its ids must be above, so their order is its own. */
-static enum asker_kind kind_of (const struct node_request *req)
+static enum requester_kind kind_of (const struct node_request *req)
 {
     if (!req->from_broker)
-        return req->others ? ASKER_USER : ASKER_CLIENT;
-    return req->count <= FOR_NEWCOMERS ? ASKER_BROKER_FEW : ASKER_BROKER;
+        return req->others ? REQUESTER_USER : REQUESTER_CLIENT;
+    return req->count <= FOR_NEWCOMERS ? REQUESTER_BROKER_FEW : REQUESTER_BROKER;
 }
 
-static struct asker *waiting_of (const struct node *n, const struct node_request *req)
+static struct requester *waiting_of (const struct node *n, const struct node_request *req)
 {
-    return waiting_asker (&n->waiting, asker_of (req), kind_of (req));
+    return waiting_asker (&n->waiting, requester_of (req), kind_of (req));
 }
 
 /* Whether it is a request's turn before all that waits. */
@@ -306,7 +306,7 @@ static bool takes_too_long (const struct node *n, const struct node_request *req
     uint64_t max = (n->config.max_backlog_ms + 1) * node_per_ms (n);
 
     return n->waiting.missing + req->count > max
-           && waiting_ahead (&n->waiting, asker_of (req), kind_of (req), req->count) > max;
+           && waiting_ahead (&n->waiting, requester_of (req), kind_of (req), req->count) > max;
 }
 
 /* An asker has at most as many places as are free, so there is always one for a newcomer.  Users but the owner share a
@@ -314,7 +314,7 @@ static bool takes_too_long (const struct node *n, const struct node_request *req
  */
 static bool has_too_many (const struct node *n, const struct node_request *req)
 {
-    const struct asker *a = waiting_of (n, req);
+    const struct requester *a = waiting_of (n, req);
     size_t own = a ? a->length : 0, max = n->config.max_waiting;
 
     return own + n->waiting.length >= max || (req->others && own + n->waiting.others >= (max + 1) / 2);
@@ -338,7 +338,7 @@ static enum node_taken enqueue (struct node *n, uint64_t now_us, const struct no
                                 uint32_t got)
 {
     uint64_t now_ms = n->clock->known ? node_now_ms (n, now_us) : WAITING_UNKNOWN;
-    struct pending *p = waiting_add (&n->waiting, asker_of (req), kind_of (req), req->count, now_us, now_ms);
+    struct pending *p = waiting_add (&n->waiting, requester_of (req), kind_of (req), req->count, now_us, now_ms);
 
     if (!p) {
         waiting_refuse (&n->waiting, req->cookie, ENOMEM, NULL);

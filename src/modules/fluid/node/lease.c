@@ -87,7 +87,7 @@ void node_lease_miss (struct node *n, uint64_t now_us, uint32_t tag)
 {
     if (tag == n->asked.own_tag)
         lessee_missed (&n->lessee, now_us, node_now_ms (n, now_us));
-    relay_answered (&n->relay, now_us, tag, NULL, 0);
+    lease_relay_answered (&n->relay, now_us, tag, NULL, 0);
 }
 
 static void send_up (struct node *n, uint64_t now_us, uint64_t now_ms)
@@ -101,7 +101,7 @@ static void send_up (struct node *n, uint64_t now_us, uint64_t now_ms)
         lessee_ask (&n->lessee, now_us, now_ms, &want);
         want.size = n->config.lanes > 1 ? n->config.size : 0; /* LANE_SIZE */
     }
-    uint32_t tag = relay_flush (&n->relay, now_us, own ? &want : NULL, &req);
+    uint32_t tag = lease_relay_flush (&n->relay, now_us, own ? &want : NULL, &req);
     if (tag == 0)
         return;
     if (own)
@@ -123,13 +123,13 @@ void node_lease_work (struct node *n, uint64_t now_us)
     bool up = node_lessor_is_up (n);
 
     if (now_us > keep_us)
-        relay_drop_old (&n->relay, now_us, now_us - keep_us);
+        lease_relay_drop_old (&n->relay, now_us, now_us - keep_us);
     if (up && due (n, now_us, now_ms) <= now_us)
         send_up (n, now_us, now_ms);
     if (up)
         node_wake (n, due (n, now_us, now_ms));
-    if (relay_oldest (&n->relay) != NEVER)
-        node_wake (n, relay_oldest (&n->relay) + keep_us + 1);
+    if (lease_relay_oldest (&n->relay) != NEVER)
+        node_wake (n, lease_relay_oldest (&n->relay) + keep_us + 1);
 }
 
 static void note_epoch (struct node *n, const struct lease_answer *answer)
@@ -175,14 +175,14 @@ void node_lease_take (struct node *n, uint64_t now_us, uint32_t tag, const struc
         take (n, now_us, &answer->grant[i]);
     if (n->owner && n->lessee.asking && tag == n->asked.own_tag)
         lessee_missed (&n->lessee, now_us, node_now_ms (n, now_us));
-    relay_answered (&n->relay, now_us, tag, answer->grant, answer->ngrant);
+    lease_relay_answered (&n->relay, now_us, tag, answer->grant, answer->ngrant);
 }
 
 /* --- children ------------------------------------------------------------------------------------ */
 
 bool node_lease_relay (struct node *n, uint64_t now_us, void *cookie, const struct lease_request *req)
 {
-    if (n->stopped || relay_add (&n->relay, now_us, node_now_ms (n, now_us), cookie, req) < 0) {
+    if (n->stopped || lease_relay_add (&n->relay, now_us, node_now_ms (n, now_us), cookie, req) < 0) {
         node_relay_reply_cb (n, now_us, cookie, now_us, NULL, 0);
         return false;
     }
@@ -201,10 +201,10 @@ void node_lease_stop (struct node *n, uint64_t now_us)
     end_ms = max_u64 (end_ms, n->spoilt.end_ms);
     if (n->owner && lessee_close (&n->lessee, end_ms, &back)) {
         back.left_ms = lender_left_ms (&n->sharing.lender, now_us); /* W_LENT */
-        relay_add_back (&n->relay, &back, 1);
+        lease_relay_add_back (&n->relay, &back, 1);
     }
-    uint32_t tag = relay_flush (&n->relay, now_us, NULL, &req);
+    uint32_t tag = lease_relay_flush (&n->relay, now_us, NULL, &req);
     if (tag != 0 && node_lessor_is_up (n))
         node_lessor_ask (n, now_us, 0, &req);
-    relay_drop_old (&n->relay, now_us, NEVER);
+    lease_relay_drop_old (&n->relay, now_us, NEVER);
 }

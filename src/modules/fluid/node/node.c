@@ -29,7 +29,7 @@
 
 #include "libutil/errprintf.h"
 #include "modules/fluid/node/private.h"
-#include "modules/fluid/lease/witness.h"
+#include "modules/fluid/lease/clock_check.h"
 
 #define MIN_LEASE_MS 12
 
@@ -176,7 +176,7 @@ void node_report (struct node *n, uint64_t now_us, const struct report *report)
 
 void node_lost_time (struct node *n, uint64_t now_us, int64_t off_us)
 {
-    char text[WITNESS_TEXT_MAX];
+    char text[CLOCK_CHECK_TEXT_MAX];
 
     if (n->stopped || off_us == 0)
         return;
@@ -187,13 +187,13 @@ void node_lost_time (struct node *n, uint64_t now_us, int64_t off_us)
         node_share_lost_time (n, (uint64_t)off_us);
     else {
         node_share_jumped (n, (uint64_t)-off_us);
-        relay_jumped (&n->relay, now_us, (uint64_t)-off_us);
+        lease_relay_jumped (&n->relay, now_us, (uint64_t)-off_us);
     }
     node_look_anew (n);
     if (!n->clock->known)
         return;
     node_log (n, LOG_WARNING, "%s: no id is made here until the parent's time is known",
-              witness_describe (off_us, text));
+              clock_check_describe (off_us, text));
     clock_lost_time (n->clock, now_us, off_us);
     n->doubt.now = true;
     node_tick (n, now_us);
@@ -222,7 +222,7 @@ void node_destroy (struct node *n)
         return;
     free (n->reports.children.entry);
     lender_fini (&n->sharing.lender);
-    relay_fini (&n->relay);
+    lease_relay_fini (&n->relay);
     waiting_fini (&n->waiting);
     free (n);
 }
@@ -256,7 +256,7 @@ struct node *node_create (const struct node_config *config, const struct node_op
     borrower_init (&n->sharing.borrower, config->incarnation, 1);
     lender_init (&n->sharing.lender, 1);
     node_share_term (n);
-    relay_init (&n->relay, config->lease_ms, node_relay_reply_cb, n);
+    lease_relay_init (&n->relay, config->lease_ms, node_relay_reply_cb, n);
     n->reports.children.keep_us = node_report_keep_us (n);
     return n;
 }

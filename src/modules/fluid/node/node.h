@@ -136,8 +136,8 @@ void node_stop (struct node *n, uint64_t now_us);
  * for it.  Fails with
  *   EINVAL        count is not 1 ... NODE_MAX_COUNT
  *   EAGAIN        by turns it would not be complete in max_backlog_ms, or the asker has as many requests waiting as
- *                 max_waiting, or the half of it, leaves free, or 'after' is max_backlog_ms ahead of the time here (a broker's: two
- *                 leases further)
+ *                 max_waiting, or the half of it, leaves free, or 'after' is max_backlog_ms ahead of the time here (a
+ *                 broker's: two leases further)
  *   EHOSTUNREACH  nobody could make them within forward_timeout_ms
  *   EOVERFLOW     the 40 bits of time are used up
  *   ENOMEM

@@ -10,7 +10,7 @@
 #include <syslog.h>
 
 #include "libutil/minmax.h"
-#include "modules/fluid/lease/witness.h"
+#include "modules/fluid/lease/clock_check.h"
 #include "modules/fluid/node/private.h"
 
 void node_log (struct node *n, int level, const char *fmt, ...)
@@ -203,7 +203,7 @@ static uint64_t behind_us (const struct node *n, const struct idt_clock_sample *
     uint64_t most_us = clock_read (n->clock, s->received_us) + clock_bound (n->clock, s->received_us);
     uint64_t least_us = s->peer_sent_us > s->peer_bound_us ? s->peer_sent_us - s->peer_bound_us : 0;
 
-    return least_us > most_us + WITNESS_GRAIN_US ? least_us - most_us : 0;
+    return least_us > most_us + CLOCK_CHECK_GRAIN_US ? least_us - most_us : 0;
 }
 
 void node_time (struct node *n, uint64_t now_us, const struct idt_clock_sample *s)

@@ -12,7 +12,7 @@
 
 static const char magic[8] = "fluid/7";
 
-struct past {
+struct node_handover {
     char magic[8];
     size_t size; /* of this, for another version may be loaded next */
     fluid_t last_id;
@@ -31,20 +31,20 @@ void *node_leave (const struct node *n, const void *more, size_t more_size, size
 {
     size_t table_size;
     const void *table = lender_table (&n->sharing.lender, &table_size);
-    struct past *p = calloc (1, sizeof (*p) + table_size + more_size);
+    struct node_handover *p = calloc (1, sizeof (*p) + table_size + more_size);
 
     if (!p)
         return NULL;
-    *p = (struct past){ .size = sizeof (*p),
-                        .last_id = n->last_id,
-                        .clock = *n->clock,
-                        .has_epoch = n->epoch.known,
-                        .epoch_ms = n->epoch.ms,
-                        .end_ms = n->cursor_ms + 1,
-                        .spoilt_ms = n->spoilt.end_ms,
-                        .lent = n->lent.range,
-                        .floor_ms = n->sharing.lender.floor_ms,
-                        .table_size = table_size };
+    *p = (struct node_handover){ .size = sizeof (*p),
+                                 .last_id = n->last_id,
+                                 .clock = *n->clock,
+                                 .has_epoch = n->epoch.known,
+                                 .epoch_ms = n->epoch.ms,
+                                 .end_ms = n->cursor_ms + 1,
+                                 .spoilt_ms = n->spoilt.end_ms,
+                                 .lent = n->lent.range,
+                                 .floor_ms = n->sharing.lender.floor_ms,
+                                 .table_size = table_size };
     memcpy (p->magic, magic, sizeof (magic));
     if (table_size > 0)
         memcpy (p + 1, table, table_size);
@@ -54,7 +54,7 @@ void *node_leave (const struct node *n, const void *more, size_t more_size, size
     return p;
 }
 
-static bool is_ours (const struct past *p, size_t size)
+static bool is_ours (const struct node_handover *p, size_t size)
 {
     return size >= sizeof (*p) && memcmp (p->magic, magic, sizeof (magic)) == 0 && p->size == sizeof (*p)
            && p->table_size <= size - sizeof (*p);
@@ -63,7 +63,7 @@ static bool is_ours (const struct past *p, size_t size)
 /* At rank 0 the clock and the epoch are the authority's soon. */
 const void *node_remember (struct node *n, const void *data, size_t size, size_t *more_size)
 {
-    const struct past *p = data;
+    const struct node_handover *p = data;
 
     *more_size = 0;
     if (!p || !is_ours (p, size))

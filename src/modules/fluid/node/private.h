@@ -28,7 +28,7 @@
 #include "modules/fluid/lease/lease.h"
 #include "modules/fluid/lease/lender.h"
 #include "modules/fluid/lease/lessee.h"
-#include "modules/fluid/lease/relay.h"
+#include "modules/fluid/lease/lease_relay.h"
 #include "modules/fluid/lease/watermark.h"
 #include "modules/fluid/node/lanes.h"
 #include "modules/fluid/node/node.h"
@@ -156,7 +156,7 @@ struct node {
     /* leases */
     struct lessor lessor;
     struct lessee lessee;
-    struct relay relay;
+    struct lease_relay relay;
     struct asked asked;
     uint64_t last_child_us; /* when a child asked last */
     uint64_t root_lease_ms; /* the root's fluid.lease, as far as is known */
@@ -239,7 +239,7 @@ void node_lease_fence (struct node *n);
 /* End: give back, and answer all that waits; here as below. */
 void node_lease_stop (struct node *n, uint64_t now_us);
 
-/* For relay_init (): answer a child, with the time as it should take it. */
+/* For lease_relay_init (): answer a child, with the time as it should take it. */
 void node_relay_reply_cb (void *arg, uint64_t now_us, void *cookie, uint64_t received_us,
                           const struct lease_grant *grant, size_t ngrant);
 
@@ -314,7 +314,7 @@ void node_forward_spill (struct node *n, uint64_t now_us);
 void node_forward_take_back (struct node *n, uint64_t now_us);
 
 /* Whether somebody waits for ids of this asker that are under way: nothing may overtake them. */
-bool node_forward_has_spilled (const struct node *n, const struct asker *a);
+bool node_forward_has_spilled (const struct node *n, const struct requester *a);
 
 /* Ids that are to be made here: what is missing, but for what was passed on. */
 uint64_t node_forward_left_here (const struct node *n);

@@ -17,7 +17,7 @@
 /* --- askers ---------------------------------------------------------------------------------- */
 
 /* FNV-1a */
-static size_t bucket_of (const char *name, enum asker_kind kind)
+static size_t bucket_of (const char *name, enum requester_kind kind)
 {
     uint64_t h = UINT64_C (0xcbf29ce484222325) ^ kind;
 
@@ -26,29 +26,29 @@ static size_t bucket_of (const char *name, enum asker_kind kind)
     return (h ^ h >> 32) % WAITING_BUCKETS;
 }
 
-static struct asker *find (const struct waiting *w, size_t bucket, const char *name, enum asker_kind kind)
+static struct requester *find (const struct waiting *w, size_t bucket, const char *name, enum requester_kind kind)
 {
-    struct asker *a = w->bucket[bucket];
+    struct requester *a = w->bucket[bucket];
 
     while (a && (a->kind != kind || strcmp (a->name, name) != 0))
         a = a->next;
     return a;
 }
 
-struct asker *waiting_asker (const struct waiting *w, const char *name, enum asker_kind kind)
+struct requester *waiting_asker (const struct waiting *w, const char *name, enum requester_kind kind)
 {
     return w->naskers > 0 ? find (w, bucket_of (name, kind), name, kind) : NULL;
 }
 
-static struct asker *add_asker (struct waiting *w, size_t bucket, const char *name, enum asker_kind kind)
+static struct requester *add_asker (struct waiting *w, size_t bucket, const char *name, enum requester_kind kind)
 {
-    struct asker *a = TAILQ_FIRST (&w->spare_askers);
+    struct requester *a = TAILQ_FIRST (&w->spare_askers);
 
     if (a)
         TAILQ_REMOVE (&w->spare_askers, a, link);
     else if (!(a = malloc (sizeof (*a))))
         return NULL;
-    *a = (struct asker){ .next = w->bucket[bucket], .turn = WAITING_TURN, .kind = kind };
+    *a = (struct requester){ .next = w->bucket[bucket], .turn = WAITING_TURN, .kind = kind };
     memcpy (a->name, name, strnlen (name, sizeof (a->name) - 1));
     TAILQ_INIT (&a->waiting);
     TAILQ_INSERT_TAIL (&w->round, a, link);
@@ -57,9 +57,9 @@ static struct asker *add_asker (struct waiting *w, size_t bucket, const char *na
     return a;
 }
 
-static void remove_asker (struct waiting *w, struct asker *a)
+static void remove_asker (struct waiting *w, struct requester *a)
 {
-    struct asker **link = &w->bucket[bucket_of (a->name, a->kind)];
+    struct requester **link = &w->bucket[bucket_of (a->name, a->kind)];
 
     while (*link != a)
         link = &(*link)->next;
@@ -69,9 +69,9 @@ static void remove_asker (struct waiting *w, struct asker *a)
     w->naskers--;
 }
 
-uint64_t waiting_ahead (const struct waiting *w, const char *name, enum asker_kind kind, uint32_t count)
+uint64_t waiting_ahead (const struct waiting *w, const char *name, enum requester_kind kind, uint32_t count)
 {
-    const struct asker *own = waiting_asker (w, name, kind), *a;
+    const struct requester *own = waiting_asker (w, name, kind), *a;
     uint64_t mine = (own ? own->missing : 0) + count, sum = mine;
 
     TAILQ_FOREACH (a, &w->round, link)
@@ -80,14 +80,14 @@ uint64_t waiting_ahead (const struct waiting *w, const char *name, enum asker_ki
     return sum;
 }
 
-void waiting_end_turn (struct waiting *w, struct asker *a)
+void waiting_end_turn (struct waiting *w, struct requester *a)
 {
     a->turn = (uint32_t)min_u64 (a->turn + WAITING_TURN, 2 * WAITING_TURN);
     TAILQ_REMOVE (&w->round, a, link);
     TAILQ_INSERT_TAIL (&w->round, a, link);
 }
 
-void waiting_use_turn (struct waiting *w, struct asker *a, uint32_t used)
+void waiting_use_turn (struct waiting *w, struct requester *a, uint32_t used)
 {
     assert (used <= a->turn);
     a->turn -= used;
@@ -110,12 +110,12 @@ void waiting_init (struct waiting *w, waiting_reply_f reply, waiting_fail_f fail
 /* Its asker goes with the last one. */
 static void leave (struct waiting *w, struct pending *p)
 {
-    struct asker *a = p->asker;
+    struct requester *a = p->asker;
 
     TAILQ_REMOVE (&w->all, p, link);
     TAILQ_REMOVE (&a->waiting, p, turn);
     w->length--;
-    w->others -= a->kind == ASKER_USER;
+    w->others -= a->kind == REQUESTER_USER;
     w->missing -= p->count - p->got;
     a->missing -= p->count - p->got;
     if (--a->length == 0)
@@ -126,7 +126,7 @@ static void leave (struct waiting *w, struct pending *p)
 void waiting_fini (struct waiting *w)
 {
     struct pending *p;
-    struct asker *a;
+    struct requester *a;
 
     while ((p = TAILQ_FIRST (&w->all)))
         leave (w, p);
@@ -152,23 +152,23 @@ static struct pending *get_spare (struct waiting *w)
     return p;
 }
 
-static void enter (struct waiting *w, struct asker *a, struct pending *p)
+static void enter (struct waiting *w, struct requester *a, struct pending *p)
 {
     p->asker = a;
     TAILQ_INSERT_TAIL (&w->all, p, link);
     TAILQ_INSERT_TAIL (&a->waiting, p, turn);
     w->length++;
-    w->others += a->kind == ASKER_USER;
+    w->others += a->kind == REQUESTER_USER;
     a->length++;
     w->missing += p->count;
     a->missing += p->count;
 }
 
-struct pending *waiting_add (struct waiting *w, const char *name, enum asker_kind kind, uint32_t count, uint64_t now_us,
-                             uint64_t now_ms)
+struct pending *waiting_add (struct waiting *w, const char *name, enum requester_kind kind, uint32_t count,
+                             uint64_t now_us, uint64_t now_ms)
 {
     size_t bucket = bucket_of (name, kind);
-    struct asker *a = find (w, bucket, name, kind);
+    struct requester *a = find (w, bucket, name, kind);
     struct pending *p = get_spare (w);
 
     if (p && !a)
@@ -178,7 +178,7 @@ struct pending *waiting_add (struct waiting *w, const char *name, enum asker_kin
     if (!p || !a)
         return NULL;
     p->count = count;
-    p->from_broker = kind >= ASKER_BROKER;
+    p->from_broker = kind >= REQUESTER_BROKER;
     p->arrival_us = now_us;
     p->arrival_ms = now_ms;
     enter (w, a, p);

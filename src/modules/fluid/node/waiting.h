@@ -39,7 +39,7 @@ struct pending {
     TAILQ_ENTRY (pending) link;  /* of all */
     TAILQ_ENTRY (pending) turn;  /* of its asker's */
     TAILQ_ENTRY (pending) share; /* of those that went up together: node/forward.c */
-    struct asker *asker;
+    struct requester *asker;
     void *cookie; /* names the request to those who answer it; NULL: answered already */
     uint32_t count;
     uint32_t got;
@@ -60,19 +60,19 @@ TAILQ_HEAD (pendings, pending);
  * A broker and the clients that asked through it are two; what it asks for newcomers is a third, for it comes beside
  * the rest.
  */
-enum asker_kind { ASKER_CLIENT, ASKER_USER, ASKER_BROKER, ASKER_BROKER_FEW };
+enum requester_kind { REQUESTER_CLIENT, REQUESTER_USER, REQUESTER_BROKER, REQUESTER_BROKER_FEW };
 
-struct asker {
-    TAILQ_ENTRY (asker) link; /* in the round */
-    struct asker *next;       /* in its bucket */
-    struct pendings waiting;  /* never empty */
+struct requester {
+    TAILQ_ENTRY (requester) link; /* in the round */
+    struct requester *next;       /* in its bucket */
+    struct pendings waiting;      /* never empty */
     size_t length;
     uint64_t missing; /* ids */
     uint32_t turn;    /* ids that are left of its turn */
-    enum asker_kind kind;
+    enum requester_kind kind;
     char name[IDT_MSG_UUID_LEN + 1];
 };
-TAILQ_HEAD (askers, asker);
+TAILQ_HEAD (askers, requester);
 
 #define WAITING_BUCKETS 256
 
@@ -97,7 +97,7 @@ struct waiting {
     void *arg;
     struct pendings all;
     struct askers round; /* whose turn it is, then the next ones */
-    struct asker *bucket[WAITING_BUCKETS];
+    struct requester *bucket[WAITING_BUCKETS];
     size_t naskers;
     size_t length;      /* entries */
     size_t others;      /* of these, of users that are not the owner */
@@ -118,8 +118,8 @@ void waiting_fini (struct waiting *w); /* nothing is answered: waiting_fail_all 
  * 'from_broker' and its arrival.  'name' (at most IDT_MSG_UUID_LEN characters) and 'kind' say who asks.  NULL with
  * errno ENOMEM.
  */
-struct pending *waiting_add (struct waiting *w, const char *name, enum asker_kind kind, uint32_t count, uint64_t now_us,
-                             uint64_t now_ms);
+struct pending *waiting_add (struct waiting *w, const char *name, enum requester_kind kind, uint32_t count,
+                             uint64_t now_us, uint64_t now_ms);
 
 /* --- the end of a request -------------------------------------------------------------------- */
 
@@ -148,14 +148,14 @@ void waiting_cancel (struct waiting *w, bool (*gone) (void *cookie, void *arg), 
 void waiting_begun (struct waiting *w, struct pending *p);
 
 /* NULL: nothing of it waits. */
-struct asker *waiting_asker (const struct waiting *w, const char *name, enum asker_kind kind);
+struct requester *waiting_asker (const struct waiting *w, const char *name, enum requester_kind kind);
 
 /* How many ids are made, by turns, until 'count' more of this asker are, and all that it waits for. */
-uint64_t waiting_ahead (const struct waiting *w, const char *name, enum asker_kind kind, uint32_t count);
+uint64_t waiting_ahead (const struct waiting *w, const char *name, enum requester_kind kind, uint32_t count);
 
 /* 'used' ids of the turn of 'a' are; it ends when none is left. */
-void waiting_use_turn (struct waiting *w, struct asker *a, uint32_t used);
-void waiting_end_turn (struct waiting *w, struct asker *a);
+void waiting_use_turn (struct waiting *w, struct requester *a, uint32_t used);
+void waiting_end_turn (struct waiting *w, struct requester *a);
 
 /* --- ids ------------------------------------------------------------------------------------- */
 

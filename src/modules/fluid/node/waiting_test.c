@@ -33,7 +33,7 @@ static void fail_cb (void *arg, void *cookie, int errnum, const char *text)
 
 static struct pending *add (struct waiting *w, size_t cookie, const char *name, uint32_t count, uint64_t at_us)
 {
-    struct pending *p = waiting_add (w, name, ASKER_CLIENT, count, at_us, at_us / 1000);
+    struct pending *p = waiting_add (w, name, REQUESTER_CLIENT, count, at_us, at_us / 1000);
 
     p->cookie = (void *)cookie;
     return p;
@@ -114,10 +114,10 @@ static void test_turns (void)
     waiting_init (&w, reply_cb, fail_cb, NULL, &stats);
     add (&w, 1, "a", 5000, MS);
     add (&w, 2, "b", 10, MS);
-    ok (TAILQ_FIRST (&w.round) == waiting_asker (&w, "a", ASKER_CLIENT), "who came first has the first turn");
+    ok (TAILQ_FIRST (&w.round) == waiting_asker (&w, "a", REQUESTER_CLIENT), "who came first has the first turn");
     waiting_use_turn (&w, TAILQ_FIRST (&w.round), WAITING_TURN);
-    ok (TAILQ_FIRST (&w.round) == waiting_asker (&w, "b", ASKER_CLIENT), "which ends when it is used up");
-    ok (waiting_ahead (&w, "b", ASKER_CLIENT, 10) == 40 && waiting_ahead (&w, "c", ASKER_CLIENT, 10) == 30,
+    ok (TAILQ_FIRST (&w.round) == waiting_asker (&w, "b", REQUESTER_CLIENT), "which ends when it is used up");
+    ok (waiting_ahead (&w, "b", REQUESTER_CLIENT, 10) == 40 && waiting_ahead (&w, "c", REQUESTER_CLIENT, 10) == 30,
         "by turns, nobody waits for all that others asked");
     waiting_fail_all (&w, EAGAIN, NULL);
     waiting_fini (&w);
@@ -137,9 +137,9 @@ static void test_many_askers (void)
     waiting_cancel (&w, is_even, NULL);
     for (size_t i = 1; i <= 4 * WAITING_BUCKETS; i++) {
         snprintf (name, sizeof (name), "%zu", i);
-        found = found && !waiting_asker (&w, name, ASKER_CLIENT) == (i % 2 == 0);
+        found = found && !waiting_asker (&w, name, REQUESTER_CLIENT) == (i % 2 == 0);
     }
-    ok (found && w.naskers == 2 * WAITING_BUCKETS && !waiting_asker (&w, "1", ASKER_BROKER),
+    ok (found && w.naskers == 2 * WAITING_BUCKETS && !waiting_asker (&w, "1", REQUESTER_BROKER),
         "each of many askers is found by name and kind, as long as something of it waits");
     failures = replies = 0;
     waiting_fini (&w);

@@ -126,21 +126,21 @@ static const struct idt_handler_spec handlers[] = {
 
 /* --- life ------------------------------------------------------------------------------------------------ */
 
-struct past {
+struct service_handover {
     size_t size; /* of this, for another version may be loaded next */
-    struct witness witness;
+    struct clock_check witness;
     /* service_leave_root () follows */
 };
 
-static struct past *leave_own (const struct service *sv, size_t *size)
+static struct service_handover *leave_own (const struct service *sv, size_t *size)
 {
     size_t root_size;
     void *root = service_leave_root (sv, &root_size);
-    struct past *p = calloc (1, sizeof (*p) + root_size);
+    struct service_handover *p = calloc (1, sizeof (*p) + root_size);
 
     *size = 0;
     if (p) {
-        *p = (struct past){ .size = sizeof (*p), .witness = sv->witness };
+        *p = (struct service_handover){ .size = sizeof (*p), .witness = sv->witness };
         if (root_size > 0)
             memcpy (p + 1, root, root_size);
         *size = sizeof (*p) + root_size;
@@ -155,7 +155,7 @@ static struct past *leave_own (const struct service *sv, size_t *size)
 static void leave (struct service *sv)
 {
     size_t size, own_size;
-    struct past *own = leave_own (sv, &own_size);
+    struct service_handover *own = leave_own (sv, &own_size);
     void *past = node_leave (sv->node, own, own_size, &size);
 
     if (!past || idt_module_keep (sv->h, past, size) < 0)
@@ -183,7 +183,7 @@ static void fluid_fini (idt_t *h, void *ctx)
     page_door_destroy (sv->page);
     node_destroy (sv->node);
     authority_destroy (sv->authority);
-    ration_destroy (sv->ration);
+    rate_limit_destroy (sv->ration);
     jv_reader_fini (&sv->reader);
     quota_fini (&sv->traces.quota);
     free (sv);
@@ -195,7 +195,7 @@ static int start_node (struct service *sv, idt_error_t *errp)
 {
     size_t size = 0, own_size, root_size = 0;
     const void *past = idt_module_kept (sv->h, &size), *root = NULL;
-    const struct past *own;
+    const struct service_handover *own;
 
     if (!(sv->node = node_create (&sv->options.node, &node_ops, sv)))
         return errprintf (errp, "cannot start: %s", strerror (errno));
@@ -215,10 +215,10 @@ static int add_handlers (struct service *sv, idt_error_t *errp)
 
 static int start (struct service *sv, idt_error_t *errp)
 {
-    if (options_read (sv->h, &sv->options, errp) < 0)
+    if (fluid_options_read (sv->h, &sv->options, errp) < 0)
         return -1;
     service_watermark_start (sv);
-    if (!(sv->ration = ration_configure (sv->h, errp)) || start_timer (sv, errp) < 0 || start_node (sv, errp) < 0
+    if (!(sv->ration = rate_limit_configure (sv->h, errp)) || start_timer (sv, errp) < 0 || start_node (sv, errp) < 0
         || add_handlers (sv, errp) < 0 || attach (sv, errp) < 0 || page_door_open (sv, &sv->page, errp) < 0)
         return -1;
     service_set_timer (sv);

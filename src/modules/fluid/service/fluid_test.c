@@ -22,7 +22,7 @@
 #include "libutil/clock.h"
 #include "test/tap.h"
 #include "test/faulty_disk.h"
-#include "modules/fluid/service/store.h"
+#include "modules/fluid/service/horizon_store.h"
 #include "modules/fluid/service/wire.h"
 
 #define NRANKS 7 /* parent of r: (r - 1) / 2 */
@@ -881,7 +881,7 @@ static void test_still (void)
 
 /* --- the disk ---------------------------------------------------------------------------------------------------- */
 
-static bool store_says (struct tree *t, const char *text)
+static bool horizon_store_says (struct tree *t, const char *text)
 {
     json_t *o = info (t, 0);
     const char *s = json_string_value (json_object_get (o, "store"));
@@ -901,12 +901,12 @@ static void test_disk (void)
     tree_init (&t, "fluid.lease", "200ms", "fluid.forward-timeout", "100ms", NULL);
     disk_choose (t.dir);
     start_rank (&t, 0, &err);
-    wait_until (get_ids (&t, 0, 1, 0, &last) && store_says (&t, "good")) turn (&t);
-    ok (store_says (&t, "good"), "with a good disk all is well");
+    wait_until (get_ids (&t, 0, 1, 0, &last) && horizon_store_says (&t, "good")) turn (&t);
+    ok (horizon_store_says (&t, "good"), "with a good disk all is well");
     disk_fail (1, true, DISK_FULL);
-    wait_until (store_says (&t, "failing: ")) turn (&t);
+    wait_until (horizon_store_says (&t, "failing: ")) turn (&t);
     uint64_t horizon = number_of (&t, "horizon_ms"); /* now that what was under way is stored, or not */
-    ok (store_says (&t, "the disk is full"), "fluid.info tells of a full disk");
+    ok (horizon_store_says (&t, "the disk is full"), "fluid.info tells of a full disk");
     ok (strstr (t.rank[0].log, "the disk is full: no leases are given"), "and so does the log: %s", t.rank[0].log);
     int logged = t.rank[0].logged;
     ask_block (&t, 0, 1, 0, 1);
@@ -917,22 +917,22 @@ static void test_disk (void)
         "which does not go beyond what is stored");
     ok (t.rank[0].logged == logged, "the log tells it once, however often it is tried");
     disk_fail (1, true, DISK_BROKEN);
-    wait_until (store_says (&t, "I/O error")) turn (&t);
+    wait_until (horizon_store_says (&t, "I/O error")) turn (&t);
     ok (t.rank[0].logged == logged + 1, "and another reason once");
     disk_fail (0, false, DISK_FULL);
-    wait_until (store_says (&t, "good")) turn (&t);
+    wait_until (horizon_store_says (&t, "good")) turn (&t);
     ok (get_ids (&t, 0, 10, last, &last) && number_of (&t, "horizon_ms") > horizon,
         "it goes on by itself when the disk does");
 
     disk_hang (true);
-    wait_until (store_says (&t, "slow")) turn (&t);
+    wait_until (horizon_store_says (&t, "slow")) turn (&t);
     horizon = number_of (&t, "horizon_ms");
     ask_block (&t, 0, 1, 0, 1);
     wait_until (error_of (&t, text, sizeof (text)) != 0) ask_block (&t, 0, 1, 0, 1);
     ok (number_of (&t, "horizon_ms") == horizon,
         "a disk that hangs is told as slow, and not waited for by anything else");
     disk_hang (false);
-    wait_until (store_says (&t, "good")) turn (&t);
+    wait_until (horizon_store_says (&t, "good")) turn (&t);
     ok (get_ids (&t, 0, 10, last, &last) != 0, "it too");
     tree_fini (&t);
 }
@@ -994,17 +994,17 @@ static void test_recover (void)
 static void test_crashed (void)
 {
     const int64_t epoch_ms = INT64_C (1767225600000), ahead_ms = 100000;
-    struct store_content content;
-    struct store *st;
+    struct horizon_store_content content;
+    struct horizon_store *st;
     struct tree t;
     idt_error_t err;
     fluid_t id = 0;
 
     tree_init (&t, "fluid.lease", "1s", NULL);
     uint64_t horizon_ms = (uint64_t)((int64_t)clock_us (CLOCK_REALTIME) / 1000 - epoch_ms + ahead_ms);
-    if (!(st = store_open (t.dir, "a test", &content, &err))
-        || store_init (st, epoch_ms, &(struct lease_record){ horizon_ms, 0, 0, ahead_ms }, &err) < 0
-        || store_close (st, NULL, &err) < 0)
+    if (!(st = horizon_store_open (t.dir, "a test", &content, &err))
+        || horizon_store_init (st, epoch_ms, &(struct lease_record){ horizon_ms, 0, 0, ahead_ms }, &err) < 0
+        || horizon_store_close (st, NULL, &err) < 0)
         bail_out (err.text);
     ok (start_rank (&t, 0, &err) == 0, "a root that has to wait starts");
     json_t *o = info (&t, 0);
@@ -1036,7 +1036,7 @@ static void test_foreign_lease (void)
         ask_json (&t, 0, "fluid.lease", text, IDT_ROLE_OWNER | IDT_ROLE_BROKER);
         ok (error_of (&t, text, sizeof (text)) == 0 && strstr (text, "\"lease\":[]"),
             "who holds a foreign lease gets nothing");
-        ok (store_says (&t, cases[i].say) && store_says (&t, t.dir), "which statedir is meant is told");
+        ok (horizon_store_says (&t, cases[i].say) && horizon_store_says (&t, t.dir), "which statedir is meant is told");
         ok (strstr (t.rank[0].log, cases[i].say) && strstr (t.rank[0].log, t.dir), "by the log too: %s", t.rank[0].log);
         tree_fini (&t);
     }

@@ -12,8 +12,8 @@
 #include "modules/fluid/service/service.h"
 #include "modules/fluid/service/wire.h"
 
-#define ASKER_SIZE 32   /* "user " and a number */
-#define RUNS_ON_STACK 8 /* an answer of as many is written without an allocation */
+#define REQUESTER_SIZE 32 /* "user " and a number */
+#define RUNS_ON_STACK 8   /* an answer of as many is written without an allocation */
 
 /* --- to the node ---------------------------------------------------------------------------------------- */
 
@@ -25,11 +25,11 @@ static bool is_broker_request (const idt_msg_t *msg)
 
 /* Who asks: the connection of the owner, or the child, where the request came in; another user, over all connections.
  */
-static const char *asker_of (const idt_msg_t *msg, uint64_t user, char buf[ASKER_SIZE])
+static const char *requester_of (const idt_msg_t *msg, uint64_t user, char buf[REQUESTER_SIZE])
 {
     if (user == 0)
         return idt_msg_route_newest (msg);
-    snprintf (buf, ASKER_SIZE, "user %" PRIu64, user);
+    snprintf (buf, REQUESTER_SIZE, "user %" PRIu64, user);
     return buf;
 }
 
@@ -38,17 +38,17 @@ static void ask (struct service *sv, const idt_msg_t *msg, uint32_t count, fluid
 {
     bool from_broker = is_broker_request (msg);
     uint64_t user = from_broker ? 0 : access_share (idt_msg_cred (msg));
-    char buf[ASKER_SIZE];
+    char buf[REQUESTER_SIZE];
     const struct node_request req = { .cookie = (void *)idt_msg_ref (msg),
                                       .count = count,
                                       .after = after,
                                       .from_broker = from_broker,
-                                      .asker = asker_of (msg, user, buf),
+                                      .asker = requester_of (msg, user, buf),
                                       .traced = traced,
                                       .others = user != 0 };
 
     if (!node_block (sv->node, now_us, &req))
-        ration_give (sv->ration, idt_msg_cred (msg), count, now_us);
+        rate_limit_give (sv->ration, idt_msg_cred (msg), count, now_us);
     service_set_timer (sv);
 }
 
@@ -59,12 +59,12 @@ void service_ask (struct service *sv, const idt_msg_t *msg, uint32_t count, flui
     int traced = 0;
     idt_error_t err;
 
-    if (ration_take (sv->ration, idt_msg_cred (msg), count, now_us, &err) < 0) {
+    if (rate_limit_take (sv->ration, idt_msg_cred (msg), count, now_us, &err) < 0) {
         module_respond_error (sv->h, msg, errno, err.text);
         return;
     }
     if (wish && (traced = service_trace_begin (sv, msg, wish, now_us, &err)) < 0) {
-        ration_give (sv->ration, idt_msg_cred (msg), count, now_us);
+        rate_limit_give (sv->ration, idt_msg_cred (msg), count, now_us);
         module_respond_error (sv->h, msg, errno, err.text);
         return;
     }

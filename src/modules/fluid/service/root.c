@@ -46,11 +46,11 @@ static void wall_cb (idt_watcher_t *w, int revents, void *arg)
 
 /* --- the disk ------------------------------------------------------------------------------------------------ */
 
-static void store_cb (void *arg, const struct lease_record *record)
+static void horizon_store_cb (void *arg, const struct lease_record *record)
 {
     struct service *sv = arg;
 
-    store_write (sv->store, record);
+    horizon_store_write (sv->store, record);
 }
 
 static void stored_cb (idt_watcher_t *w, int revents, void *arg)
@@ -58,7 +58,7 @@ static void stored_cb (idt_watcher_t *w, int revents, void *arg)
     struct service *sv = arg;
     idt_error_t why = { "" };
     uint64_t horizon_ms;
-    int rc = store_result (sv->store, &horizon_ms, &why);
+    int rc = horizon_store_result (sv->store, &horizon_ms, &why);
 
     if (rc == 0)
         return;
@@ -141,38 +141,38 @@ static void positions_cb (void *arg, uint64_t now_us, struct report *all)
     node_positions (sv->node, now_us, all);
 }
 
-static const struct authority_ops authority_ops = { store_cb, positions_cb, service_log_cb };
+static const struct authority_ops authority_ops = { horizon_store_cb, positions_cb, service_log_cb };
 
 /* --- life --------------------------------------------------------------------------------------------------------- */
 
 /* fluid.recover-horizon was given for a damaged file: put that away and begin a new one. */
-static struct store *recover_store (struct service *sv, const char *holder, struct store_content *content,
-                                    idt_error_t *errp)
+static struct horizon_store *recover_store (struct service *sv, const char *holder,
+                                            struct horizon_store_content *content, idt_error_t *errp)
 {
-    const struct options *o = &sv->options;
+    const struct fluid_options *o = &sv->options;
     char path[PATH_MAX];
 
     if (!o->has_epoch) {
         errprintf (errp, "%s: damaged: fluid.recover-horizon needs the instance's fluid.epoch", o->statedir);
         return errset_null (EINVAL);
     }
-    if (store_set_aside (o->statedir, path, sizeof (path), errp) < 0)
+    if (horizon_store_set_aside (o->statedir, path, sizeof (path), errp) < 0)
         return NULL;
     idt_log (sv->h, LOG_WARNING, "fluid.recover-horizon=%s: the damaged file is kept as %s", o->recover, path);
-    return store_open_anew (o->statedir, holder, content, errp);
+    return horizon_store_open_anew (o->statedir, holder, content, errp);
 }
 
-static struct store *open_store (struct service *sv, struct store_content *content, idt_error_t *errp)
+static struct horizon_store *open_store (struct service *sv, struct horizon_store_content *content, idt_error_t *errp)
 {
     char who[32], holder[DATABASE_HOLDER_MAX];
-    const struct options *o = &sv->options;
-    struct store *st;
+    const struct fluid_options *o = &sv->options;
+    struct horizon_store *st;
 
     snprintf (who, sizeof (who), "broker %.8s", o->node.incarnation);
     database_holder (holder, who);
     if (!o->recover)
-        return store_open (o->statedir, holder, content, errp);
-    if (!(st = store_open_anew (o->statedir, holder, content, errp)) && errno == EBADMSG)
+        return horizon_store_open (o->statedir, holder, content, errp);
+    if (!(st = horizon_store_open_anew (o->statedir, holder, content, errp)) && errno == EBADMSG)
         st = recover_store (sv, holder, content, errp);
     return st;
 }
@@ -181,12 +181,12 @@ static struct store *open_store (struct service *sv, struct store_content *conte
 static int load_store (struct service *sv, int64_t wall_ms, int64_t *epoch_ms, struct lease_record *record,
                        idt_error_t *errp)
 {
-    struct store_content content;
+    struct horizon_store_content content;
 
     if (!(sv->store = open_store (sv, &content, errp))
-        || options_epoch (&sv->options, &content, wall_ms, epoch_ms, errp) < 0
-        || options_record (&sv->options, &content, wall_ms, *epoch_ms, record, errp) < 0
-        || (content.is_new && store_init (sv->store, *epoch_ms, record, errp) < 0))
+        || fluid_options_epoch (&sv->options, &content, wall_ms, epoch_ms, errp) < 0
+        || fluid_options_record (&sv->options, &content, wall_ms, *epoch_ms, record, errp) < 0
+        || (content.is_new && horizon_store_init (sv->store, *epoch_ms, record, errp) < 0))
         return -1;
     return 0;
 }
@@ -235,7 +235,7 @@ int service_start_root (struct service *sv, const void *past, size_t size, idt_e
 
     if (start_authority (sv, past, size, errp) < 0)
         return -1;
-    if (!(sv->store_watcher = idt_fd_watcher_create (r, store_fd (sv->store), IDT_POLLIN, stored_cb, sv))
+    if (!(sv->store_watcher = idt_fd_watcher_create (r, horizon_store_fd (sv->store), IDT_POLLIN, stored_cb, sv))
         || !(sv->wall_timer = idt_timer_watcher_create (r, WALL_PERIOD_MS, WALL_PERIOD_MS, wall_cb, sv)))
         return errprintf (errp, "cannot start: %s", strerror (errno));
     idt_watcher_start (sv->store_watcher);
@@ -251,7 +251,8 @@ void service_stop_root (struct service *sv)
     idt_watcher_destroy (sv->store_watcher);
     if (sv->authority)
         authority_close (sv->authority, service_now_us (sv), &sv->last);
-    sv->stored = sv->store && store_close (sv->store, sv->authority ? &sv->last : NULL, &err) == 0 && sv->authority;
+    sv->stored = sv->store && horizon_store_close (sv->store, sv->authority ? &sv->last : NULL, &err) == 0
+                 && sv->authority;
     if (sv->store && sv->authority && !sv->stored)
         idt_log (sv->h, LOG_ERR, "%s: the next start goes on a little ahead of the clock", err.text);
     sv->store = NULL;

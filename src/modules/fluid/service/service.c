@@ -14,25 +14,25 @@
 #define MAX_READINGS 10 /* of all clocks, until they are read together */
 
 /* Whether the clocks were read together: not where we were held up between two of them. */
-static bool read_together (const struct service *sv, struct witness_reading *r)
+static bool read_together (const struct service *sv, struct clock_check_reading *r)
 {
     r->boot_us = clock_us (CLOCK_BOOTTIME);
     r->raw_us = clock_us (CLOCK_MONOTONIC_RAW);
     r->wall_us = clock_us (CLOCK_REALTIME);
     r->ticks = sv->has_ticks ? processor_ticks () : 0;
-    return clock_us (CLOCK_BOOTTIME) - r->boot_us < WITNESS_GRAIN_US / 4;
+    return clock_us (CLOCK_BOOTTIME) - r->boot_us < CLOCK_CHECK_GRAIN_US / 4;
 }
 
 /* Clocks that cannot be read together are not compared: the next time shows what was missed. */
 uint64_t service_look (struct service *sv, int64_t *off_us, int64_t *sure_us)
 {
-    struct witness_reading now;
+    struct clock_check_reading now;
     bool together = false;
 
     for (int i = 0; i < MAX_READINGS && !together; i++)
         together = read_together (sv, &now);
     *sure_us = 0;
-    *off_us = together ? witness_look (&sv->witness, &now, sure_us) : 0;
+    *off_us = together ? clock_check_look (&sv->witness, &now, sure_us) : 0;
     return now.boot_us;
 }
 

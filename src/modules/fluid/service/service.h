@@ -30,33 +30,33 @@
 
 #include <idtree/idtree.h>
 
-#include "libmodule/ration.h"
+#include "libmodule/rate_limit.h"
 #include "libmodule/respond.h"
 #include "libmodule/upcall.h"
 #include "libutil/queue/fifo.h"
 #include "libjsonview/jsonview.h"
 #include "modules/fluid/node/node.h"
-#include "modules/fluid/service/options.h"
+#include "modules/fluid/service/fluid_options.h"
 #include "modules/fluid/service/page.h"
-#include "modules/fluid/service/store.h"
+#include "modules/fluid/service/horizon_store.h"
 #include "modules/fluid/service/trace.h"
-#include "modules/fluid/lease/witness.h"
+#include "modules/fluid/lease/clock_check.h"
 
 #define SERVICE_STOPPING "the fluid service of this broker is stopping" /* the text of EHOSTUNREACH then */
 #define SERVICE_NEVER UINT64_MAX                                        /* a time that does not come */
 
 struct service {
     idt_t *h;
-    struct options options;
+    struct fluid_options options;
     struct node *node;
     struct upcalls ups;
-    struct ration *ration; /* of guests */
+    struct rate_limit *ration; /* of guests */
     struct jv_reader reader;
     bool running; /* its start is over, and went well */
     struct traces traces;
 
     /* the timer: fluid.c, service.c */
-    struct witness witness;
+    struct clock_check witness;
     bool has_ticks;         /* the processor's counter is one that can be relied on */
     struct page_door *page; /* NULL: this rank gives none */
     uint64_t armed_us;      /* what the timer is set to; SERVICE_NEVER: it is not */
@@ -64,7 +64,7 @@ struct service {
 
     /* rank 0: root.c */
     struct authority *authority; /* NULL: this is another rank, or it has not started */
-    struct store *store;
+    struct horizon_store *store;
     idt_watcher_t *store_watcher;
     idt_watcher_t *wall_timer;
     idt_error_t store_why;    /* the last store failed; empty: it did not */

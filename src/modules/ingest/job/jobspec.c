@@ -3,10 +3,10 @@
 
 /* jobspec.c - checks a jobspec of version 1, rule by rule
  *
- * A table lists the keys of an object, each with the function that checks its value. check_only () refuses keys that
- * are not in the table, check_known () accepts them. A required key that is missing is passed to its check as NULL, so
- * each rule has one message. The place in the text is a chain of struct place on the stack; it is written as a path
- * only for a refusal.
+ * A table lists the keys of an object, each with the function that checks its value. job_check_only () refuses keys
+ * that are not in the table, job_check_known () accepts them. A required key that is missing is passed to its check as
+ * NULL, so each rule has one message. The place in the text is a chain of struct spec_place on the stack; it is written
+ * as a path only for a refusal.
  *
  * Any client can send a jobspec. Limits on its depth and its number of values bound the stack and the memory that a
  * check uses.
@@ -39,8 +39,8 @@
 /* The place of a value: in an object under 'name' (a key of the rules) or 'key' (a key of the text), or in an array at
  * 'index'.
  */
-struct place {
-    const struct place *in;
+struct spec_place {
+    const struct spec_place *in;
     const char *name;
     const struct jv *key;
     size_t index;
@@ -55,18 +55,18 @@ struct spec {
     idt_error_t *errp;
 };
 
-typedef int (*check_f) (struct spec *s, const struct place *at, const struct jv *value);
+typedef int (*job_check_f) (struct spec *s, const struct spec_place *at, const struct jv *value);
 
 struct rule {
     const char *key; /* NULL ends a table */
     bool required;
-    check_f check;
+    job_check_f check;
 };
 
 /* --- refusals --------------------------------------------------------------------------------------------- */
 
 /* Append the path of 'at' to 'buf'. Returns its length, which may be larger than 'size'. */
-static size_t write_path (const struct place *at, char *buf, size_t size)
+static size_t write_path (const struct spec_place *at, char *buf, size_t size)
 {
     size_t n = at->in ? write_path (at->in, buf, size) : 0;
     char key[NAME_SIZE];
@@ -80,7 +80,7 @@ static size_t write_path (const struct place *at, char *buf, size_t size)
     return n + (size_t)snprintf (buf + n, size - n, "%s%s", n > 0 ? "." : "", at->key ? key : at->name);
 }
 
-static const char *path_of (const struct place *at, char buf[PATH_SIZE + 5])
+static const char *path_of (const struct spec_place *at, char buf[PATH_SIZE + 5])
 {
     buf[0] = '\0';
     if (write_path (at, buf, PATH_SIZE) >= PATH_SIZE)
@@ -131,7 +131,7 @@ static const char *describe (const struct jv *value, char *buf, size_t size)
     }
 }
 
-static int refuse (const struct spec *s, const struct place *at, const struct jv *value, const char *must)
+static int refuse (const struct spec *s, const struct spec_place *at, const struct jv *value, const char *must)
 {
     char path[PATH_SIZE + 5], is[64];
 
@@ -142,11 +142,11 @@ static int refuse (const struct spec *s, const struct place *at, const struct jv
 /* --- tables ----------------------------------------------------------------------------------------------- */
 
 /* Check the members of 'object' that 'rules' name, and set '*known' to the number of these that are present. */
-static int check_members (struct spec *s, const struct place *at, const struct jv *object, const struct rule *rules,
-                          size_t *known)
+static int job_check_members (struct spec *s, const struct spec_place *at, const struct jv *object,
+                              const struct rule *rules, size_t *known)
 {
     for (*known = 0; rules->key; rules++) {
-        const struct place place = { .in = at, .name = rules->key };
+        const struct spec_place place = { .in = at, .name = rules->key };
         const struct jv *value = jv_member (object, rules->key);
 
         if ((value || rules->required) && rules->check (s, &place, value) < 0)
@@ -157,13 +157,14 @@ static int check_members (struct spec *s, const struct place *at, const struct j
 }
 
 /* Check the known members; accept other keys. */
-static int check_known (struct spec *s, const struct place *at, const struct jv *object, const struct rule *rules)
+static int job_check_known (struct spec *s, const struct spec_place *at, const struct jv *object,
+                            const struct rule *rules)
 {
     size_t known;
 
     if (!jv_is (object, JV_OBJECT))
         return refuse (s, at, object, "an object");
-    return check_members (s, at, object, rules, &known);
+    return job_check_members (s, at, object, rules, &known);
 }
 
 static bool has_rule (const struct rule *rules, const struct jv *key)
@@ -173,7 +174,7 @@ static bool has_rule (const struct rule *rules, const struct jv *key)
     return rules->key != NULL;
 }
 
-static int refuse_other (struct spec *s, const struct place *at, const struct jv *object, const struct rule *rules)
+static int refuse_other (struct spec *s, const struct spec_place *at, const struct jv *object, const struct rule *rules)
 {
     char path[PATH_SIZE + 5], keys[100] = "";
     const struct jv *other;
@@ -184,18 +185,19 @@ static int refuse_other (struct spec *s, const struct place *at, const struct jv
     }
     for (size_t n = 0; rules->key; rules++)
         n += (size_t)snprintf (keys + n, sizeof (keys) - n, "%s%s", n > 0 ? ", " : "", rules->key);
-    const struct place place = { .in = at, .key = other };
+    const struct spec_place place = { .in = at, .key = other };
     return errsetf (s->errp, EINVAL, "jobspec: %sunknown key; allowed here are %s", path_of (&place, path), keys);
 }
 
 /* Check the known members; refuse other keys. */
-static int check_only (struct spec *s, const struct place *at, const struct jv *object, const struct rule *rules)
+static int job_check_only (struct spec *s, const struct spec_place *at, const struct jv *object,
+                           const struct rule *rules)
 {
     size_t known;
 
     if (!jv_is (object, JV_OBJECT))
         return refuse (s, at, object, "an object");
-    if (check_members (s, at, object, rules, &known) < 0)
+    if (job_check_members (s, at, object, rules, &known) < 0)
         return -1;
     return known == jv_count (object) ? 0 : refuse_other (s, at, object, rules);
 }
@@ -205,12 +207,12 @@ static size_t elements (const struct jv *array)
     return jv_is (array, JV_ARRAY) ? jv_count (array) : 0;
 }
 
-static int check_elements (struct spec *s, const struct place *at, const struct jv *array, check_f check)
+static int job_check_elements (struct spec *s, const struct spec_place *at, const struct jv *array, job_check_f check)
 {
     if (!jv_is (array, JV_ARRAY))
         return refuse (s, at, array, "an array");
     const struct jv *element;
-    struct place place = { .in = at };
+    struct spec_place place = { .in = at };
     jv_foreach (array, element) {
         if (check (s, &place, element) < 0)
             return -1;
@@ -219,14 +221,14 @@ static int check_elements (struct spec *s, const struct place *at, const struct 
     return 0;
 }
 
-static int check_values (struct spec *s, const struct place *at, const struct jv *object, check_f check)
+static int job_check_values (struct spec *s, const struct spec_place *at, const struct jv *object, job_check_f check)
 {
     const struct jv *key;
 
     if (!jv_is (object, JV_OBJECT))
         return refuse (s, at, object, "an object");
     jv_foreach (object, key) {
-        const struct place place = { .in = at, .key = key };
+        const struct spec_place place = { .in = at, .key = key };
 
         if (check (s, &place, jv_value (key)) < 0)
             return -1;
@@ -236,22 +238,22 @@ static int check_values (struct spec *s, const struct place *at, const struct jv
 
 /* --- simple values ---------------------------------------------------------------------------------------- */
 
-static int check_string (struct spec *s, const struct place *at, const struct jv *value)
+static int job_check_string (struct spec *s, const struct spec_place *at, const struct jv *value)
 {
     return jv_is (value, JV_STRING) ? 0 : refuse (s, at, value, "a string");
 }
 
-static int check_boolean (struct spec *s, const struct place *at, const struct jv *value)
+static int job_check_boolean (struct spec *s, const struct spec_place *at, const struct jv *value)
 {
     return jv_is (value, JV_TRUE) || jv_is (value, JV_FALSE) ? 0 : refuse (s, at, value, "true or false");
 }
 
-static int check_object (struct spec *s, const struct place *at, const struct jv *value)
+static int job_check_object (struct spec *s, const struct spec_place *at, const struct jv *value)
 {
     return jv_is (value, JV_OBJECT) ? 0 : refuse (s, at, value, "an object");
 }
 
-static int check_seconds (struct spec *s, const struct place *at, const struct jv *value)
+static int job_check_seconds (struct spec *s, const struct spec_place *at, const struct jv *value)
 {
     return (jv_is (value, JV_INTEGER) || jv_is (value, JV_REAL)) && jv_number (value) >= 0
                ? 0
@@ -263,7 +265,7 @@ static bool is_count (const struct jv *value, int64_t min)
     return jv_is (value, JV_INTEGER) && jv_integer (value) >= min && jv_integer (value) <= COUNT_MAX;
 }
 
-static int check_count (struct spec *s, const struct place *at, const struct jv *value)
+static int job_check_count (struct spec *s, const struct spec_place *at, const struct jv *value)
 {
     return is_count (value, 1) ? 0 : refuse (s, at, value, COUNT_RULE);
 }
@@ -271,7 +273,7 @@ static int check_count (struct spec *s, const struct place *at, const struct jv 
 /* --- resources: a slot, or a node with a slot; in the slot a core and optionally a gpu ------------------------ */
 
 /* "each label in the current jobspec must be unique" (RFC 14) */
-static int check_label (struct spec *s, const struct place *at, const struct jv *value)
+static int job_check_label (struct spec *s, const struct spec_place *at, const struct jv *value)
 {
     if (!jv_is (value, JV_STRING))
         return refuse (s, at, value, "a string");
@@ -283,19 +285,19 @@ static int check_label (struct spec *s, const struct place *at, const struct jv 
     return 0;
 }
 
-static int check_slot_label (struct spec *s, const struct place *at, const struct jv *value)
+static int job_check_slot_label (struct spec *s, const struct spec_place *at, const struct jv *value)
 {
     s->slot = value;
-    return check_label (s, at, value);
+    return job_check_label (s, at, value);
 }
 
-static int check_nodes (struct spec *s, const struct place *at, const struct jv *value)
+static int job_check_nodes (struct spec *s, const struct spec_place *at, const struct jv *value)
 {
     s->nodes = jv_integer (value);
-    return check_count (s, at, value);
+    return job_check_count (s, at, value);
 }
 
-static int check_gpus (struct spec *s, const struct place *at, const struct jv *value)
+static int job_check_gpus (struct spec *s, const struct spec_place *at, const struct jv *value)
 {
     return is_count (value, 0) ? 0 : refuse (s, at, value, "an integer from 0 to 2147483647");
 }
@@ -306,9 +308,9 @@ static bool is_type (const struct jv *vertex, const char *type)
 }
 
 /* Refuse 'vertex': its type is not allowed here. */
-static int refuse_type (struct spec *s, const struct place *at, const struct jv *vertex, const char *must)
+static int refuse_type (struct spec *s, const struct spec_place *at, const struct jv *vertex, const char *must)
 {
-    const struct place place = { .in = at, .name = "type" };
+    const struct spec_place place = { .in = at, .name = "type" };
 
     if (!jv_is (vertex, JV_OBJECT))
         return refuse (s, at, vertex, "an object");
@@ -316,38 +318,38 @@ static int refuse_type (struct spec *s, const struct place *at, const struct jv 
 }
 
 static const struct rule core_rules[] = {
-    { "type", true, check_string },
-    { "count", true, check_count },
-    { "unit", false, check_string },
-    { "label", false, check_label },
+    { "type", true, job_check_string },
+    { "count", true, job_check_count },
+    { "unit", false, job_check_string },
+    { "label", false, job_check_label },
     { NULL },
 };
 
 static const struct rule gpu_rules[] = {
-    { "type", true, check_string },
-    { "count", true, check_gpus },
-    { "unit", false, check_string },
-    { "label", false, check_label },
+    { "type", true, job_check_string },
+    { "count", true, job_check_gpus },
+    { "unit", false, job_check_string },
+    { "label", false, job_check_label },
     { NULL },
 };
 
-static int check_in_slot (struct spec *s, const struct place *at, const struct jv *vertex)
+static int job_check_in_slot (struct spec *s, const struct spec_place *at, const struct jv *vertex)
 {
     if (is_type (vertex, "core"))
-        return check_only (s, at, vertex, core_rules);
+        return job_check_only (s, at, vertex, core_rules);
     if (is_type (vertex, "gpu"))
-        return check_only (s, at, vertex, gpu_rules);
+        return job_check_only (s, at, vertex, gpu_rules);
     return refuse_type (s, at, vertex, "core or gpu");
 }
 
-static int check_slot_with (struct spec *s, const struct place *at, const struct jv *with)
+static int job_check_slot_with (struct spec *s, const struct spec_place *at, const struct jv *with)
 {
     size_t cores = 0, n = elements (with);
     const struct jv *vertex;
 
     if (n != 1 && n != 2)
         return refuse (s, at, with, "an array of a core, or a core and a gpu");
-    if (check_elements (s, at, with, check_in_slot) < 0)
+    if (job_check_elements (s, at, with, job_check_in_slot) < 0)
         return -1;
     jv_foreach (with, vertex)
         cores += is_type (vertex, "core");
@@ -361,65 +363,65 @@ static int check_slot_with (struct spec *s, const struct place *at, const struct
 }
 
 static const struct rule slot_rules[] = {
-    { "type", true, check_string },
-    { "count", true, check_count },
-    { "label", true, check_slot_label },
-    { "with", true, check_slot_with },
-    { "unit", false, check_string },
-    { "exclusive", false, check_boolean },
+    { "type", true, job_check_string },
+    { "count", true, job_check_count },
+    { "label", true, job_check_slot_label },
+    { "with", true, job_check_slot_with },
+    { "unit", false, job_check_string },
+    { "exclusive", false, job_check_boolean },
     { NULL },
 };
 
-static int check_in_node (struct spec *s, const struct place *at, const struct jv *vertex)
+static int job_check_in_node (struct spec *s, const struct spec_place *at, const struct jv *vertex)
 {
     if (is_type (vertex, "slot"))
-        return check_only (s, at, vertex, slot_rules);
+        return job_check_only (s, at, vertex, slot_rules);
     return refuse_type (s, at, vertex, "slot");
 }
 
-static int check_node_with (struct spec *s, const struct place *at, const struct jv *with)
+static int job_check_node_with (struct spec *s, const struct spec_place *at, const struct jv *with)
 {
     if (elements (with) != 1)
         return refuse (s, at, with, "an array of one slot");
-    return check_elements (s, at, with, check_in_node);
+    return job_check_elements (s, at, with, job_check_in_node);
 }
 
 static const struct rule node_rules[] = {
-    { "type", true, check_string },
-    { "count", true, check_nodes },
-    { "with", true, check_node_with },
-    { "label", false, check_label },
-    { "unit", false, check_string },
-    { "exclusive", false, check_boolean },
+    { "type", true, job_check_string },
+    { "count", true, job_check_nodes },
+    { "with", true, job_check_node_with },
+    { "label", false, job_check_label },
+    { "unit", false, job_check_string },
+    { "exclusive", false, job_check_boolean },
     { NULL },
 };
 
-static int check_resource (struct spec *s, const struct place *at, const struct jv *vertex)
+static int job_check_resource (struct spec *s, const struct spec_place *at, const struct jv *vertex)
 {
     if (is_type (vertex, "node"))
-        return check_only (s, at, vertex, node_rules);
+        return job_check_only (s, at, vertex, node_rules);
     if (is_type (vertex, "slot"))
-        return check_only (s, at, vertex, slot_rules);
+        return job_check_only (s, at, vertex, slot_rules);
     return refuse_type (s, at, vertex, "node or slot");
 }
 
-static int check_resources (struct spec *s, const struct place *at, const struct jv *value)
+static int job_check_resources (struct spec *s, const struct spec_place *at, const struct jv *value)
 {
     if (elements (value) != 1)
         return refuse (s, at, value, "an array of one node or slot");
-    return check_elements (s, at, value, check_resource);
+    return job_check_elements (s, at, value, job_check_resource);
 }
 
 /* --- tasks ------------------------------------------------------------------------------------------------ */
 
-static int check_command (struct spec *s, const struct place *at, const struct jv *value)
+static int job_check_command (struct spec *s, const struct spec_place *at, const struct jv *value)
 {
     if (elements (value) == 0)
         return refuse (s, at, value, "an array of at least one string");
-    return check_elements (s, at, value, check_string);
+    return job_check_elements (s, at, value, job_check_string);
 }
 
-static int check_task_slot (struct spec *s, const struct place *at, const struct jv *value)
+static int job_check_task_slot (struct spec *s, const struct spec_place *at, const struct jv *value)
 {
     char label[SHOWN_SIZE], must[64];
 
@@ -430,12 +432,12 @@ static int check_task_slot (struct spec *s, const struct place *at, const struct
     return refuse (s, at, value, must);
 }
 
-static int check_per_slot (struct spec *s, const struct place *at, const struct jv *value)
+static int job_check_per_slot (struct spec *s, const struct spec_place *at, const struct jv *value)
 {
     return jv_is (value, JV_INTEGER) && jv_integer (value) == 1 ? 0 : refuse (s, at, value, "1");
 }
 
-static int check_total (struct spec *s, const struct place *at, const struct jv *value)
+static int job_check_total (struct spec *s, const struct spec_place *at, const struct jv *value)
 {
     char must[64];
 
@@ -448,16 +450,16 @@ static int check_total (struct spec *s, const struct place *at, const struct jv 
 }
 
 static const struct rule task_count_rules[] = {
-    { "per_slot", false, check_per_slot },
-    { "total", false, check_total },
+    { "per_slot", false, job_check_per_slot },
+    { "total", false, job_check_total },
     { NULL },
 };
 
-static int check_task_count (struct spec *s, const struct place *at, const struct jv *value)
+static int job_check_task_count (struct spec *s, const struct spec_place *at, const struct jv *value)
 {
     char path[PATH_SIZE + 5];
 
-    if (check_only (s, at, value, task_count_rules) < 0)
+    if (job_check_only (s, at, value, task_count_rules) < 0)
         return -1;
     if (jv_count (value) != 1)
         return errsetf (s->errp, EINVAL, "jobspec: %smust have exactly one of per_slot and total, and has %s",
@@ -467,57 +469,58 @@ static int check_task_count (struct spec *s, const struct place *at, const struc
 
 /* "attributes" and "distribution" are from RFC 14; Flux accepts them. */
 static const struct rule task_rules[] = {
-    { "command", true, check_command },    { "slot", true, check_task_slot },       { "count", true, check_task_count },
-    { "attributes", false, check_object }, { "distribution", false, check_string }, { NULL },
+    { "command", true, job_check_command },      { "slot", true, job_check_task_slot },
+    { "count", true, job_check_task_count },     { "attributes", false, job_check_object },
+    { "distribution", false, job_check_string }, { NULL },
 };
 
-static int check_task (struct spec *s, const struct place *at, const struct jv *value)
+static int job_check_task (struct spec *s, const struct spec_place *at, const struct jv *value)
 {
-    return check_only (s, at, value, task_rules);
+    return job_check_only (s, at, value, task_rules);
 }
 
-static int check_tasks (struct spec *s, const struct place *at, const struct jv *value)
+static int job_check_tasks (struct spec *s, const struct spec_place *at, const struct jv *value)
 {
     if (elements (value) != 1)
         return refuse (s, at, value, "an array of one task");
-    return check_elements (s, at, value, check_task);
+    return job_check_elements (s, at, value, job_check_task);
 }
 
 /* --- attributes ------------------------------------------------------------------------------------------- */
 
 /* null unsets the variable (RFC 14). */
-static int check_variable (struct spec *s, const struct place *at, const struct jv *value)
+static int job_check_variable (struct spec *s, const struct spec_place *at, const struct jv *value)
 {
     return jv_is (value, JV_STRING) || jv_is (value, JV_NULL) ? 0 : refuse (s, at, value, "a string or null");
 }
 
-static int check_environment (struct spec *s, const struct place *at, const struct jv *value)
+static int job_check_environment (struct spec *s, const struct spec_place *at, const struct jv *value)
 {
-    return check_values (s, at, value, check_variable);
+    return job_check_values (s, at, value, job_check_variable);
 }
 
-static int check_strings (struct spec *s, const struct place *at, const struct jv *value)
+static int job_check_strings (struct spec *s, const struct spec_place *at, const struct jv *value)
 {
-    return check_values (s, at, value, check_string);
+    return job_check_values (s, at, value, job_check_string);
 }
 
 static const struct rule dependency_rules[] = {
-    { "scheme", true, check_string },
-    { "value", true, check_string },
+    { "scheme", true, job_check_string },
+    { "value", true, job_check_string },
     { NULL },
 };
 
-static int check_dependency (struct spec *s, const struct place *at, const struct jv *value)
+static int job_check_dependency (struct spec *s, const struct spec_place *at, const struct jv *value)
 {
-    return check_known (s, at, value, dependency_rules);
+    return job_check_known (s, at, value, dependency_rules);
 }
 
-static int check_dependencies (struct spec *s, const struct place *at, const struct jv *value)
+static int job_check_dependencies (struct spec *s, const struct spec_place *at, const struct jv *value)
 {
-    return check_elements (s, at, value, check_dependency);
+    return job_check_elements (s, at, value, job_check_dependency);
 }
 
-static int check_ranks (struct spec *s, const struct place *at, const struct jv *value)
+static int job_check_ranks (struct spec *s, const struct spec_place *at, const struct jv *value)
 {
     char *ranks = jv_strdup (value, NULL);
     uint32_t last;
@@ -529,104 +532,104 @@ static int check_ranks (struct spec *s, const struct place *at, const struct jv 
     return good ? 0 : refuse (s, at, value, "a set of ranks, such as \"0-3,7\"");
 }
 
-static int check_any (struct spec *s, const struct place *at, const struct jv *value)
+static int job_check_any (struct spec *s, const struct spec_place *at, const struct jv *value)
 {
     return 0;
 }
 
-static int check_constraint (struct spec *s, const struct place *at, const struct jv *value);
+static int job_check_constraint (struct spec *s, const struct spec_place *at, const struct jv *value);
 
 /* The check for the operands of a constraint operator. RFC 31 allows new operators: for an unknown one the operands
  * must only be an array.
  */
-static check_f operand_of (const struct jv *operator)
+static job_check_f operand_of (const struct jv *operator)
 {
     static const struct {
         const char *name;
-        check_f check;
+        job_check_f check;
     } operators[] = {
-        { "properties", check_string }, { "hostlist", check_string }, { "ranks", check_ranks },
-        { "and", check_constraint },    { "or", check_constraint },   { "not", check_constraint },
+        { "properties", job_check_string }, { "hostlist", job_check_string }, { "ranks", job_check_ranks },
+        { "and", job_check_constraint },    { "or", job_check_constraint },   { "not", job_check_constraint },
     };
 
     for (size_t i = 0; i < sizeof (operators) / sizeof (operators[0]); i++)
         if (jv_equals (operator, operators[i].name))
             return operators[i].check;
-    return check_any;
+    return job_check_any;
 }
 
-static int check_operator (struct spec *s, const struct place *at, const struct jv *value)
+static int job_check_operator (struct spec *s, const struct spec_place *at, const struct jv *value)
 {
-    return check_elements (s, at, value, operand_of (at->key));
+    return job_check_elements (s, at, value, operand_of (at->key));
 }
 
 /* Recurses as deep as the text is nested, which JOBSPEC_DEPTH_MAX bounds. */
-static int check_constraint (struct spec *s, const struct place *at, const struct jv *value)
+static int job_check_constraint (struct spec *s, const struct spec_place *at, const struct jv *value)
 {
-    return check_values (s, at, value, check_operator);
+    return job_check_values (s, at, value, job_check_operator);
 }
 
 static const struct rule shell_rules[] = {
-    { "options", false, check_object },
+    { "options", false, job_check_object },
     { NULL },
 };
 
-static int check_shell (struct spec *s, const struct place *at, const struct jv *value)
+static int job_check_shell (struct spec *s, const struct spec_place *at, const struct jv *value)
 {
-    return check_known (s, at, value, shell_rules);
+    return job_check_known (s, at, value, shell_rules);
 }
 
 /* RFC 37: a file archive in the form of an object. */
-static int check_files (struct spec *s, const struct place *at, const struct jv *value)
+static int job_check_files (struct spec *s, const struct spec_place *at, const struct jv *value)
 {
-    return check_values (s, at, value, check_object);
+    return job_check_values (s, at, value, job_check_object);
 }
 
 static const struct rule system_rules[] = {
-    { "duration", true, check_seconds },
-    { "preemptible-after", false, check_seconds },
-    { "environment", false, check_environment },
-    { "cwd", false, check_string },
-    { "queue", false, check_string },
-    { "bank", false, check_string },
-    { "project", false, check_string },
-    { "dependencies", false, check_dependencies },
-    { "constraints", false, check_constraint },
-    { "job", false, check_strings },
-    { "shell", false, check_shell },
-    { "files", false, check_files },
+    { "duration", true, job_check_seconds },
+    { "preemptible-after", false, job_check_seconds },
+    { "environment", false, job_check_environment },
+    { "cwd", false, job_check_string },
+    { "queue", false, job_check_string },
+    { "bank", false, job_check_string },
+    { "project", false, job_check_string },
+    { "dependencies", false, job_check_dependencies },
+    { "constraints", false, job_check_constraint },
+    { "job", false, job_check_strings },
+    { "shell", false, job_check_shell },
+    { "files", false, job_check_files },
     { NULL },
 };
 
-static int check_system (struct spec *s, const struct place *at, const struct jv *value)
+static int job_check_system (struct spec *s, const struct spec_place *at, const struct jv *value)
 {
-    return check_known (s, at, value, system_rules);
+    return job_check_known (s, at, value, system_rules);
 }
 
 static const struct rule attributes_rules[] = {
-    { "system", true, check_system },
-    { "user", false, check_object },
+    { "system", true, job_check_system },
+    { "user", false, job_check_object },
     { NULL },
 };
 
-static int check_attributes (struct spec *s, const struct place *at, const struct jv *value)
+static int job_check_attributes (struct spec *s, const struct spec_place *at, const struct jv *value)
 {
-    return check_only (s, at, value, attributes_rules);
+    return job_check_only (s, at, value, attributes_rules);
 }
 
 /* --- the whole -------------------------------------------------------------------------------------------- */
 
-static int check_version (struct spec *s, const struct place *at, const struct jv *value)
+static int job_check_version (struct spec *s, const struct spec_place *at, const struct jv *value)
 {
     return jv_is (value, JV_INTEGER) && jv_integer (value) == 1 ? 0 : refuse (s, at, value, "1");
 }
 
 /* The order matters: tasks refer to resources that were checked before. */
 static const struct rule jobspec_rules[] = {
-    { "version", true, check_version },
-    { "resources", true, check_resources },
-    { "tasks", true, check_tasks },
-    { "attributes", true, check_attributes },
+    { "version", true, job_check_version },
+    { "resources", true, job_check_resources },
+    { "tasks", true, job_check_tasks },
+    { "attributes", true, job_check_attributes },
     { NULL },
 };
 
@@ -642,13 +645,13 @@ static int refuse_json (const struct jv_error *e, idt_error_t *errp)
 
 int jobspec_check (struct jv_reader *r, const char *text, size_t size, idt_error_t *errp)
 {
-    const struct place root = { .in = NULL };
+    const struct spec_place root = { .in = NULL };
     struct spec s = { .errp = errp };
     struct jv_error e;
     const struct jv *o = jv_read (r, text, size, JOBSPEC_DEPTH_MAX, JOBSPEC_VALUES_MAX, &e);
 
     if (o)
-        return check_known (&s, &root, o, jobspec_rules);
+        return job_check_known (&s, &root, o, jobspec_rules);
     if (errno == EINVAL)
         return refuse_json (&e, errp);
     return errsetf (errp, errno, "jobspec: %s", errno == ENOMEM ? "out of memory" : "has 4 GiB or more");

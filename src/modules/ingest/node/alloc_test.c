@@ -10,8 +10,8 @@
 
 #include "test/tap.h"
 #include "modules/ingest/node/entry.h"
-#include "modules/ingest/node/relay.h"
-#include "modules/ingest/root/watch.h"
+#include "modules/ingest/node/job_relay.h"
+#include "modules/ingest/root/job_watch.h"
 #include "test/failing_alloc.h"
 
 #define ROUNDS 300
@@ -20,9 +20,9 @@
 /* The objects of one rank, and a consumer. */
 struct rig {
     struct entry *entry;
-    struct block ids;
-    struct relay *relay;
-    struct watch *watch;
+    struct job_block ids;
+    struct job_relay *relay;
+    struct job_watch *watch;
     struct jobwire_buf buf;
     uint64_t next_id;
     int answers;
@@ -46,10 +46,10 @@ static int call_entry (struct rig *r, int n)
 
 static int call_ids (struct rig *r, int n)
 {
-    struct block_run run[2] = { { r->next_id, 1 }, { r->next_id + 2, 1 } };
+    struct job_block_run run[2] = { { r->next_id, 1 }, { r->next_id + 2, 1 } };
 
-    (void)block_ask (&r->ids, NOW + (uint64_t)n * BLOCK_PAUSE_MS, UINT32_MAX);
-    if (block_filled (&r->ids, run, 2) < 0)
+    (void)job_block_ask (&r->ids, NOW + (uint64_t)n * JOB_BLOCK_PAUSE_MS, UINT32_MAX);
+    if (job_block_filled (&r->ids, run, 2) < 0)
         return -1;
     r->next_id += 3;
     return 0;
@@ -63,16 +63,16 @@ static int call_relay (struct rig *r, int n)
     uint32_t tag;
 
     jobwire_buf_reader (&parcel, &jobs);
-    if (!relay_add (r->relay, &jobs, NULL, NULL))
+    if (!job_relay_add (r->relay, &jobs, NULL, NULL))
         return -1;
     if (n % 100 == 50)
-        (void)relay_next (r->relay, NOW, &data, &size, &tag);
+        (void)job_relay_next (r->relay, NOW, &data, &size, &tag);
     return 0;
 }
 
 static int call_watch (struct rig *r, int n)
 {
-    return n >= WATCH_MAX || watch_add (r->watch, 0, 0, NULL) ? 0 : -1;
+    return n >= JOB_WATCH_MAX || job_watch_add (r->watch, 0, 0, NULL) ? 0 : -1;
 }
 
 static int call_verdict (struct rig *r, int n)
@@ -91,7 +91,7 @@ static void reply_cb (void *arg, void *cookie, uint64_t id, int errnum, const ch
 /* The visible state of a rig. */
 struct view {
     struct entry_stats entry;
-    struct relay_stats relay;
+    struct job_relay_stats relay;
     uint64_t left, top;
     size_t size;
     uint32_t count, wants;
@@ -103,7 +103,7 @@ static struct view view_of (const struct rig *r)
 
     memset (&v, 0, sizeof (v));
     v.entry = entry_stats (r->entry);
-    v.relay = relay_stats (r->relay);
+    v.relay = job_relay_stats (r->relay);
     v.left = r->ids.left;
     v.top = r->ids.top;
     v.size = r->buf.size;
@@ -140,7 +140,7 @@ static void test_call (struct rig *r, const char *name, call_f call)
     ok (good && failed > 0, "%s: %d calls that failed with ENOMEM changed nothing", name, failed);
 }
 
-/* Without memory entry_batch () makes no batch, and watch_next () passes the turn to the next consumer. */
+/* Without memory entry_batch () makes no batch, and job_watch_next () passes the turn to the next consumer. */
 static void test_later (struct rig *r)
 {
     struct jobwire_reader batch;
@@ -148,16 +148,16 @@ static void test_later (struct rig *r)
     uint64_t after;
     uint32_t max_jobs, wants = entry_wants (r->entry);
     size_t max_bytes;
-    uint64_t now = NOW + ROUNDS * BLOCK_PAUSE_MS;
+    uint64_t now = NOW + ROUNDS * JOB_BLOCK_PAUSE_MS;
 
     countdown = 0;
     bool any = entry_batch (r->entry, now, &r->ids, &batch) != NULL;
     countdown = 0;
-    c = watch_next (r->watch, 1, &after, &max_jobs, &max_bytes);
+    c = job_watch_next (r->watch, 1, &after, &max_jobs, &max_bytes);
     countdown = -1;
     ok (!any && entry_wants (r->entry) == wants, "without memory no batch is made");
-    struct watcher *first = watch_find (r->watch, 1);
-    ok (c != first && watch_next (r->watch, 1, &after, &max_jobs, &max_bytes) == first,
+    struct watcher *first = job_watch_find (r->watch, 1);
+    ok (c != first && job_watch_next (r->watch, 1, &after, &max_jobs, &max_bytes) == first,
         "the next turn is the first consumer's again");
     ok (entry_batch (r->entry, now, &r->ids, &batch) && entry_wants (r->entry) == wants - batch.count,
         "with memory a batch is made");
@@ -166,19 +166,19 @@ static void test_later (struct rig *r)
 static bool create (struct rig *r)
 {
     r->next_id = 1;
-    block_init (&r->ids);
+    job_block_init (&r->ids);
     r->entry = entry_create (100000, 1u << 30, 1000, reply_cb, r);
-    r->relay = r->entry ? relay_create (1u << 30, RELAY_UNDER_WAY) : NULL;
-    r->watch = r->relay ? watch_create () : NULL;
+    r->relay = r->entry ? job_relay_create (1u << 30, JOB_RELAY_UNDER_WAY) : NULL;
+    r->watch = r->relay ? job_watch_create () : NULL;
     return r->watch != NULL;
 }
 
 static void destroy (struct rig *r)
 {
     entry_destroy (r->entry);
-    relay_destroy (r->relay);
-    watch_destroy (r->watch);
-    block_fini (&r->ids);
+    job_relay_destroy (r->relay);
+    job_watch_destroy (r->watch);
+    job_block_fini (&r->ids);
     jobwire_buf_fini (&r->buf);
 }
 

@@ -184,7 +184,7 @@ void entry_destroy (struct entry *e)
     errno = saved;
 }
 
-static int check_limits (const struct entry *e, const struct job *job, idt_error_t *errp)
+static int job_check_limits (const struct entry *e, const struct job *job, idt_error_t *errp)
 {
     size_t size = jobwire_job_size (job);
 
@@ -220,7 +220,7 @@ int entry_add (struct entry *e, uint64_t now_ms, const struct job *job, char *sp
 {
     struct waiter *w;
 
-    if (check_limits (e, job, errp) < 0 || !(w = waiter_create (e, job, spec))) {
+    if (job_check_limits (e, job, errp) < 0 || !(w = waiter_create (e, job, spec))) {
         int saved = errno;
 
         free (spec);
@@ -289,12 +289,12 @@ static bool has_room (const struct entry *e, const struct waiter *w)
 /* Move a waiting job into a batch. If memory is short, the id that was taken for the job is lost, which is harmless, as
  * for the ids of a block that is too old.
  */
-static bool put_out (struct entry_batch *b, uint64_t now_ms, struct block *ids, struct waiter *w)
+static bool put_out (struct entry_batch *b, uint64_t now_ms, struct job_block *ids, struct waiter *w)
 {
     struct entry *e = b->entry;
 
     w->job.life = e->life;
-    if ((w->job.id = block_take (ids, now_ms)) == 0 || jobwire_add_job (&e->jobs, &w->job) < 0)
+    if ((w->job.id = job_block_take (ids, now_ms)) == 0 || jobwire_add_job (&e->jobs, &w->job) < 0)
         return false;
     dequeue (e, w);
     w->out = true;
@@ -303,14 +303,14 @@ static bool put_out (struct entry_batch *b, uint64_t now_ms, struct block *ids, 
     return true;
 }
 
-struct entry_batch *entry_batch (struct entry *e, uint64_t now_ms, struct block *ids, struct jobwire_reader *jobs)
+struct entry_batch *entry_batch (struct entry *e, uint64_t now_ms, struct job_block *ids, struct jobwire_reader *jobs)
 {
     struct entry_batch *b = free_batch (e);
     struct waiter *w;
 
     if (e->behind) {
         e->behind = false;
-        block_drop (ids);
+        job_block_drop (ids);
     }
     end_pause (e, now_ms);
     if (!b || e->pause_until_ms > 0)

@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #include "modules/ingest/job/wire.h"
-#include "modules/ingest/node/block.h"
+#include "modules/ingest/node/job_block.h"
 
 /* ENTRY_BATCHES is the number of batches that may be out at a time: while one is stored, others are on their way. A
  * client may have 1 MiB of unanswered jobs; divided into batches of ENTRY_BATCH_BYTES, each hop can work on one of
@@ -63,7 +63,7 @@ uint32_t entry_wants (const struct entry *e);
  * borrowed until the next call. Returns the batch, which is out until entry_verdicts (). Returns NULL if no job can be
  * sent now, or if ENTRY_BATCHES are out.
  */
-struct entry_batch *entry_batch (struct entry *e, uint64_t now_ms, struct block *ids, struct jobwire_reader *jobs);
+struct entry_batch *entry_batch (struct entry *e, uint64_t now_ms, struct job_block *ids, struct jobwire_reader *jobs);
 
 /* The 'arg' that entry_create () got. */
 void *entry_batch_owner (const struct entry_batch *b);

@@ -16,7 +16,7 @@
 /* The entry of a rank, its ids, and the answers to its submitters. */
 struct rig {
     struct entry *e;
-    struct block ids;
+    struct job_block ids;
     struct {
         int answers, errnum;
         uint64_t id;
@@ -75,21 +75,21 @@ static void start (struct rig *r, uint32_t max_jobs, size_t max_bytes)
     memset (r, 0, sizeof (*r));
     r->e = entry_create (max_jobs, max_bytes, TIMEOUT_MS, reply_cb, r);
     must (r->e != NULL);
-    block_init (&r->ids);
+    job_block_init (&r->ids);
 }
 
 static void stop (struct rig *r)
 {
     entry_destroy (r->e);
-    block_fini (&r->ids);
+    job_block_fini (&r->ids);
     jobwire_buf_fini (&r->verdicts);
 }
 
 /* Add 'count' ids from 'first' on, requested now. */
 static void fill (struct rig *r, uint64_t now_ms, uint64_t first, uint32_t count)
 {
-    must (block_ask (&r->ids, now_ms, BLOCK_MAX_IDS) > 0
-          && block_filled (&r->ids, &(struct block_run){ first, count }, 1) == 0);
+    must (job_block_ask (&r->ids, now_ms, JOB_BLOCK_MAX_IDS) > 0
+          && job_block_filled (&r->ids, &(struct job_block_run){ first, count }, 1) == 0);
 }
 
 /* Put the next batch out, behind the batches that are out. */
@@ -192,7 +192,7 @@ static void test_late (void)
     ok (r.of[1].id == 104 && entry_wants (r.e) == 0 && !next_batch (&r, NOW),
         "if the newest id was late there is a pause");
     ok (entry_due (r.e) == NOW + ENTRY_PAUSE_MS, "the pause ends after ENTRY_PAUSE_MS");
-    ok (block_take (&r.ids, NOW) == 0, "prefetched ids are thrown away");
+    ok (job_block_take (&r.ids, NOW) == 0, "prefetched ids are thrown away");
     entry_expire (r.e, NOW + ENTRY_PAUSE_MS, "");
     ok (entry_wants (r.e) == 1 && entry_due (r.e) == NOW + TIMEOUT_MS, "after the pause ids are wanted");
     uint64_t now = NOW + ENTRY_PAUSE_MS, pause = 0;

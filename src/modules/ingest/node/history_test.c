@@ -25,9 +25,9 @@
 #include "test/tap.h"
 #include "libutil/minmax.h"
 #include "modules/ingest/node/entry.h"
-#include "modules/ingest/node/relay.h"
-#include "modules/ingest/root/line.h"
-#include "modules/ingest/root/watch.h"
+#include "modules/ingest/node/job_relay.h"
+#include "modules/ingest/root/visibility.h"
+#include "modules/ingest/root/job_watch.h"
 
 enum { RANKS = 7, MAX_EVENTS = 1024, MAX_SUBS = 512, MAX_JOBS = 512, CONSUMERS = 2, KEYS = 256 };
 #define T0_MS 100000
@@ -62,7 +62,7 @@ struct event {
     uint32_t tag;
     char *data;
     size_t size;
-    struct block_run run; /* of EV_IDS; empty: the request failed */
+    struct job_block_run run; /* of EV_IDS; empty: the request failed */
 };
 
 struct submission {
@@ -83,12 +83,12 @@ struct stored {
 };
 
 /* A batch of another rank that this rank holds. */
-struct child {
-    LIST_ENTRY (child) link;
+struct uplink_child {
+    LIST_ENTRY (uplink_child) link;
     struct rank *rank;
     int from, from_life;
     uint32_t tag;
-    struct relay_parcel *parcel;
+    struct job_relay_parcel *parcel;
 };
 
 struct rank {
@@ -96,12 +96,12 @@ struct rank {
     int number, life, parent;
     uint64_t skew_ms, newest_id;
     struct entry *entry;
-    struct block ids;
-    struct relay *relay;
-    LIST_HEAD (children, child) children;
+    struct job_block ids;
+    struct job_relay *relay;
+    LIST_HEAD (children, uplink_child) children;
     struct entry_batch *out;
     struct jobwire_reader out_jobs;
-    uint32_t pending[RELAY_UNDER_WAY]; /* tags of batches that the parent has; 0: unused */
+    uint32_t pending[JOB_RELAY_UNDER_WAY]; /* tags of batches that the parent has; 0: unused */
 };
 
 struct consumer {
@@ -124,14 +124,14 @@ struct history {
     int nstored;
     uint64_t floor, told; /* told: the highest job that any consumer was shown */
     uint64_t life;        /* of the root */
-    struct line line;
-    struct watch *watch;
+    struct visibility line;
+    struct job_watch *watch;
     struct consumer consumer[CONSUMERS];
     struct {
         uint32_t tag;
         char *data;
         size_t size;
-    } queue[RELAY_UNDER_WAY];
+    } queue[JOB_RELAY_UNDER_WAY];
     int nqueue, ngroup; /* ngroup: how many of the queue are in the current group */
     uint64_t group_line;
     struct {
@@ -212,7 +212,7 @@ static uint64_t watermark (struct history *h)
 
 /* --- checks -------------------------------------------------------------------------------------------------- */
 
-static void check_stored (struct history *h, const struct submission *s, uint64_t id)
+static void job_check_stored (struct history *h, const struct submission *s, uint64_t id)
 {
     for (int i = 0; i < h->nstored; i++)
         if (h->stored[i].id == id) {
@@ -223,7 +223,7 @@ static void check_stored (struct history *h, const struct submission *s, uint64_
     wrong (h, "a submission is answered with an id that is not stored");
 }
 
-static void check_refused (struct history *h, const struct submission *s)
+static void job_check_refused (struct history *h, const struct submission *s)
 {
     if (s->errnum != 0 && s->errnum != ETIMEDOUT && s->id != 0)
         wrong (h, "a submission that was refused is stored");
@@ -261,7 +261,7 @@ static void store (struct history *h, uint64_t id, int sub, int key)
         wrong (h, "a job is stored below a job that a consumer was shown");
     s->id = id;
     if (s->answers > 0)
-        check_refused (h, s);
+        job_check_refused (h, s);
     h->stored[h->nstored++] = (struct stored){ .id = id, .sub = sub, .key = key };
 }
 
@@ -311,13 +311,13 @@ static void reply_cb (void *arg, void *cookie, uint64_t id, int errnum, const ch
         wrong (h, s->gone ? "a submitter that has gone is answered" : "a submission is answered twice");
     s->errnum = errnum;
     if (errnum == 0) {
-        check_stored (h, s, id);
+        job_check_stored (h, s, id);
         if (!text && id != s->id)
             wrong (h, "a submission is answered with another id than it is stored under");
         h->seen.answers[text ? 1 : 0]++;
     }
     else {
-        check_refused (h, s);
+        job_check_refused (h, s);
         h->seen.answers[errnum == ETIMEDOUT ? 2 : 3]++;
         if (errnum == ETIMEDOUT && s->at_ms >= T0_MS + CALM_MS && h->timeout_ms == PATIENT_MS)
             wrong (h, "a submission after the faults is answered ETIMEDOUT");
@@ -376,7 +376,7 @@ static struct verdict judge (struct history *h, const struct job *job, bool full
     if (job->id < h->floor && h->breach != NO_FLOOR)
         return (struct verdict){ .kind = VERDICT_FORGOTTEN };
     if (job->id <= h->group_line && job->life == h->life)
-        line_late (&h->line, job->id, h->now_ms + h->rank[0].skew_ms);
+        visibility_late (&h->line, job->id, h->now_ms + h->rank[0].skew_ms);
     if (job->id <= h->group_line || (job->life != h->life && h->breach != NO_LIFE))
         return (struct verdict){ .kind = VERDICT_LATE, .id = h->life };
     if ((s = find_key (h, key)) && h->breach != NO_KEYS)
@@ -415,16 +415,16 @@ static void begin_group (struct history *h)
     if (h->ngroup > 0 || h->nqueue == 0)
         return;
     h->ngroup = h->nqueue;
-    h->group_line = line_begin (&h->line);
+    h->group_line = visibility_begin (&h->line);
     post (h, below (h, chance (h, 5) ? 100 : 10), (struct event){ .type = EV_COMMIT, .life = h->rank[0].life });
 }
 
 /* Read the batches, which are borrowed from the relay, before the relay is answered. */
 static void end_group (struct history *h)
 {
-    struct jobwire_buf verdicts[RELAY_UNDER_WAY] = { { 0 } };
+    struct jobwire_buf verdicts[JOB_RELAY_UNDER_WAY] = { { 0 } };
     bool fails = chaos (h) && chance (h, 10);
-    uint32_t tag[RELAY_UNDER_WAY];
+    uint32_t tag[JOB_RELAY_UNDER_WAY];
     uint64_t refused = 0;
     int n = h->ngroup;
 
@@ -437,19 +437,19 @@ static void end_group (struct history *h)
     memmove (h->queue, h->queue + n, (size_t)(h->nqueue - n) * sizeof (h->queue[0]));
     h->nqueue -= n;
     h->ngroup = 0;
-    line_end (&h->line, h->breach == NOT_RAISED ? 0 : refused);
+    visibility_end (&h->line, h->breach == NOT_RAISED ? 0 : refused);
     for (int i = 0; i < n; i++) {
         struct jobwire_reader r;
 
         jobwire_buf_reader (&verdicts[i], &r);
-        if (!relay_answered (h->rank[0].relay, h->now_ms, tag[i], &r))
+        if (!job_relay_answered (h->rank[0].relay, h->now_ms, tag[i], &r))
             wrong (h, "the verdicts of rank 0 do not match the jobs of a batch");
         jobwire_buf_fini (&verdicts[i]);
     }
 }
 
 /* The root is killed: the current group is committed or lost, and no batch is answered. */
-static void root_stop (struct history *h)
+static void job_root_stop (struct history *h)
 {
     struct jobwire_buf verdicts = { 0 };
     uint64_t refused = 0;
@@ -462,22 +462,22 @@ static void root_stop (struct history *h)
     }
     jobwire_buf_fini (&verdicts);
     h->nqueue = h->ngroup = 0;
-    watch_destroy (h->watch);
+    job_watch_destroy (h->watch);
     h->watch = NULL;
 }
 
-static void root_start (struct history *h)
+static void job_root_start (struct history *h)
 {
     uint64_t newest = 0;
 
     for (int i = 0; i < h->nstored; i++)
         newest = max_u64 (newest, h->stored[i].id);
     h->life = make_ids (&h->rank[0], 1);
-    line_init (&h->line, newest, 20 + below (h, 100));
-    must ((h->watch = watch_create ()) != NULL);
+    visibility_init (&h->line, newest, 20 + below (h, 100));
+    must ((h->watch = job_watch_create ()) != NULL);
     for (int i = 0; i < CONSUMERS; i++)
-        must ((h->consumer[i].watcher = watch_add (h->watch, h->consumer[i].has, 1 + (uint32_t)below (h, 9),
-                                                   &h->consumer[i])));
+        must ((h->consumer[i].watcher = job_watch_add (h->watch, h->consumer[i].has, 1 + (uint32_t)below (h, 9),
+                                                       &h->consumer[i])));
 }
 
 /* --- consumers ----------------------------------------------------------------------------------------------- */
@@ -511,7 +511,7 @@ static void deliver (struct history *h, struct consumer *c, uint64_t after, uint
     c->has = b.count > 0 ? after : c->has;
     h->told = max_u64 (h->told, c->has);
     jobwire_buf_reader (&b, &r);
-    watch_sent (h->watch, c->watcher, upto, &r);
+    job_watch_sent (h->watch, c->watcher, upto, &r);
     jobwire_buf_fini (&b);
 }
 
@@ -547,7 +547,7 @@ static void confirm (struct history *h, struct consumer *c)
 
         upto = job ? job->id : c->confirmed;
     }
-    if (watch_confirm (h->watch, c->watcher, upto) < 0)
+    if (job_watch_confirm (h->watch, c->watcher, upto) < 0)
         wrong (h, "a consumer cannot confirm the jobs that it has");
     c->confirmed = max_u64 (c->confirmed, upto);
 }
@@ -555,16 +555,16 @@ static void confirm (struct history *h, struct consumer *c)
 /* Returns whether any consumer was sent jobs. */
 static bool deliver_all (struct history *h)
 {
-    uint64_t shown = h->breach == SHOWN_EARLY ? h->line.at : line_shown (&h->line), after;
+    uint64_t shown = h->breach == SHOWN_EARLY ? h->line.at : visibility_shown (&h->line), after;
     struct watcher *w;
     uint32_t max_jobs;
     size_t max_bytes;
     bool any = false;
 
-    while ((w = watch_next (h->watch, shown, &after, &max_jobs, &max_bytes))) {
+    while ((w = job_watch_next (h->watch, shown, &after, &max_jobs, &max_bytes))) {
         any = true;
         if (chaos (h) && chance (h, 10)) {
-            watch_sent (h->watch, w, 0, &(struct jobwire_reader){ 0 }); /* no jobs were read */
+            job_watch_sent (h->watch, w, 0, &(struct jobwire_reader){ 0 }); /* no jobs were read */
             break;
         }
         deliver (h, watcher_owner (w), after, shown, max_jobs);
@@ -588,7 +588,7 @@ static void consume (struct history *h)
 
 /* --- ranks --------------------------------------------------------------------------------------------------- */
 
-static void child_destroy (struct child *c)
+static void child_destroy (struct uplink_child *c)
 {
     LIST_REMOVE (c, link);
     free (c);
@@ -596,7 +596,7 @@ static void child_destroy (struct child *c)
 
 static void child_reply_cb (void *arg, struct jobwire_reader *verdicts)
 {
-    struct child *c = arg;
+    struct uplink_child *c = arg;
     struct history *h = c->rank->h;
     struct jobwire_buf b = { 0 };
 
@@ -627,21 +627,21 @@ static void rank_start (struct rank *rk)
 {
     rk->life++;
     rk->entry = entry_create (40, 100000, rk->h->timeout_ms, reply_cb, rk);
-    rk->relay = relay_create (2000, rk->number == 0 ? RELAY_ROOT_UNDER_WAY : RELAY_UNDER_WAY);
+    rk->relay = job_relay_create (2000, rk->number == 0 ? JOB_RELAY_ROOT_UNDER_WAY : JOB_RELAY_UNDER_WAY);
     must (rk->entry && rk->relay);
-    block_init (&rk->ids);
+    job_block_init (&rk->ids);
     LIST_INIT (&rk->children);
     rk->out = NULL;
     memset (rk->pending, 0, sizeof (rk->pending));
     if (rk->number == 0)
-        root_start (rk->h);
+        job_root_start (rk->h);
 }
 
 static void fail_pending (struct rank *rk)
 {
     struct history *h = rk->h;
 
-    for (int i = 0; i < RELAY_UNDER_WAY; i++)
+    for (int i = 0; i < JOB_RELAY_UNDER_WAY; i++)
         if (rk->pending[i] != 0)
             post (h, below (h, 20),
                   (struct event){ .type = EV_FAILED, .rank = rk->number, .life = rk->life, .tag = rk->pending[i] });
@@ -660,10 +660,10 @@ static void rank_stop (struct rank *rk)
         if (h->sub[i].rank == rk->number && h->sub[i].life == rk->life && h->sub[i].answers == 0)
             h->sub[i].gone = true;
     if (rk->number == 0)
-        root_stop (h);
-    relay_destroy (rk->relay);
+        job_root_stop (h);
+    job_relay_destroy (rk->relay);
     entry_destroy (e);
-    block_fini (&rk->ids);
+    job_block_fini (&rk->ids);
     while (!LIST_EMPTY (&rk->children))
         child_destroy (LIST_FIRST (&rk->children));
     for (int i = 1; i < RANKS; i++)
@@ -683,7 +683,7 @@ static void move (struct history *h, int rank)
 {
     struct rank *rk = &h->rank[rank], *old = &h->rank[rk->parent];
     int parent = (int)below (h, 3);
-    struct child *c, *next;
+    struct uplink_child *c, *next;
 
     if (parent == rank || is_above (h, rank, parent))
         parent = 0;
@@ -692,7 +692,7 @@ static void move (struct history *h, int rank)
     for (c = LIST_FIRST (&old->children); c && chance (h, 70); c = next) {
         next = LIST_NEXT (c, link);
         if (c->from == rank) {
-            relay_forget (old->relay, c->parcel);
+            job_relay_forget (old->relay, c->parcel);
             child_destroy (c);
         }
     }
@@ -712,7 +712,7 @@ static void send (struct rank *rk, const void *data, size_t size, uint32_t tag)
         begin_group (h);
         return;
     }
-    for (int i = 0; i < RELAY_UNDER_WAY; i++)
+    for (int i = 0; i < JOB_RELAY_UNDER_WAY; i++)
         if (rk->pending[i] == 0) {
             rk->pending[i] = tag;
             break;
@@ -734,12 +734,12 @@ static void ask_for_ids (struct rank *rk)
 {
     struct history *h = rk->h;
     struct event e = { .type = EV_IDS, .rank = rk->number, .life = rk->life };
-    uint32_t n = block_ask (&rk->ids, h->now_ms, entry_wants (rk->entry));
+    uint32_t n = job_block_ask (&rk->ids, h->now_ms, entry_wants (rk->entry));
 
     if (n == 0)
         return;
     if (!chaos (h) || !chance (h, 5))
-        e.run = (struct block_run){ make_ids (rk, n), n };
+        e.run = (struct job_block_run){ make_ids (rk, n), n };
     post (h, below (h, chaos (h) && chance (h, 10) ? 60 : 3), e);
 }
 
@@ -753,18 +753,18 @@ static void turn (struct rank *rk)
 
     entry_expire (rk->entry, h->now_ms, "");
     while (rk->out || (rk->out = entry_batch (rk->entry, h->now_ms, &rk->ids, &rk->out_jobs))) {
-        if (!relay_add (rk->relay, &rk->out_jobs, own_reply_cb, rk->out))
+        if (!job_relay_add (rk->relay, &rk->out_jobs, own_reply_cb, rk->out))
             break;
         rk->out = NULL;
     }
     ask_for_ids (rk);
-    while (relay_next (rk->relay, h->now_ms, &data, &size, &tag))
+    while (job_relay_next (rk->relay, h->now_ms, &data, &size, &tag))
         send (rk, data, size, tag);
 }
 
 static uint64_t due (struct rank *rk)
 {
-    uint64_t ms = min_u64 (min_u64 (entry_due (rk->entry), relay_due (rk->relay)), block_due (&rk->ids));
+    uint64_t ms = min_u64 (min_u64 (entry_due (rk->entry), job_relay_due (rk->relay)), job_block_due (&rk->ids));
 
     return max_u64 (ms, rk->h->now_ms + 1);
 }
@@ -775,7 +775,7 @@ static void batch_came (struct history *h, const struct event *e)
 {
     struct rank *rk = &h->rank[e->rank];
     struct jobwire_reader jobs;
-    struct child *c = calloc (1, sizeof (*c));
+    struct uplink_child *c = calloc (1, sizeof (*c));
 
     must (c != NULL);
     if (jobwire_read_batch (&jobs, e->data, e->size, NULL) < 0) {
@@ -783,9 +783,9 @@ static void batch_came (struct history *h, const struct event *e)
         free (c);
         return;
     }
-    *c = (struct child){ .rank = rk, .from = e->from, .from_life = e->from_life, .tag = e->tag };
+    *c = (struct uplink_child){ .rank = rk, .from = e->from, .from_life = e->from_life, .tag = e->tag };
     LIST_INSERT_HEAD (&rk->children, c, link);
-    if (!(c->parcel = relay_add (rk->relay, &jobs, child_reply_cb, c))) {
+    if (!(c->parcel = job_relay_add (rk->relay, &jobs, child_reply_cb, c))) {
         post (h, below (h, 4),
               (struct event){ .type = EV_FAILED, .rank = e->from, .life = e->from_life, .tag = e->tag });
         child_destroy (c);
@@ -794,7 +794,7 @@ static void batch_came (struct history *h, const struct event *e)
 
 static bool take_pending (struct rank *rk, uint32_t tag)
 {
-    for (int i = 0; i < RELAY_UNDER_WAY; i++)
+    for (int i = 0; i < JOB_RELAY_UNDER_WAY; i++)
         if (rk->pending[i] == tag) {
             rk->pending[i] = 0;
             return true;
@@ -809,7 +809,7 @@ static void answer_came (struct history *h, const struct event *e)
 
     if (jobwire_read_verdicts (&verdicts, e->data, e->size, NULL) < 0)
         wrong (h, "an answer cannot be read");
-    else if (take_pending (rk, e->tag) && !relay_answered (rk->relay, h->now_ms, e->tag, &verdicts))
+    else if (take_pending (rk, e->tag) && !job_relay_answered (rk->relay, h->now_ms, e->tag, &verdicts))
         wrong (h, "an answer has not as many verdicts as the batch has jobs");
 }
 
@@ -818,8 +818,8 @@ static void ids_came (struct history *h, const struct event *e)
     struct rank *rk = &h->rank[e->rank];
 
     if (e->run.count == 0)
-        block_failed (&rk->ids);
-    else if (block_filled (&rk->ids, &e->run, 1) < 0)
+        job_block_failed (&rk->ids);
+    else if (job_block_filled (&rk->ids, &e->run, 1) < 0)
         wrong (h, "ids are refused");
 }
 
@@ -848,7 +848,7 @@ static void handle (struct history *h, const struct event *e)
     else if (e->type == EV_ANSWER && alive)
         answer_came (h, e);
     else if (e->type == EV_FAILED && alive && take_pending (&h->rank[e->rank], e->tag))
-        relay_failed (h->rank[e->rank].relay, h->now_ms, e->tag);
+        job_relay_failed (h->rank[e->rank].relay, h->now_ms, e->tag);
     else if (e->type == EV_IDS && alive)
         ids_came (h, e);
     else if (e->type == EV_COMMIT && alive) {
@@ -858,8 +858,8 @@ static void handle (struct history *h, const struct event *e)
     else if (e->type == EV_SUBMIT)
         submit_some (h);
     else if (e->type == EV_WATERMARK) {
-        line_watermark (&h->line, watermark (h));
-        line_time (&h->line, h->now_ms + h->rank[0].skew_ms);
+        visibility_watermark (&h->line, watermark (h));
+        visibility_time (&h->line, h->now_ms + h->rank[0].skew_ms);
     }
     else if (e->type == EV_CONSUME)
         consume (h);
@@ -942,14 +942,14 @@ static void start (struct history *h, uint64_t seed, enum breach breach)
         again (h, type);
 }
 
-static void check_end (struct history *h)
+static void job_check_end (struct history *h)
 {
     uint64_t room = h->max_stored;
 
     for (int i = 0; i < h->nsubs; i++) {
         if (!h->sub[i].gone && h->sub[i].answers != 1)
             wrong (h, "a submission is not answered");
-        check_refused (h, &h->sub[i]);
+        job_check_refused (h, &h->sub[i]);
     }
     for (int i = 0; i < CONSUMERS; i++)
         if (room == MAX_JOBS && h->consumer[i].got != (uint32_t)h->nstored)
@@ -971,7 +971,7 @@ static const char *run (struct history *h, uint64_t seed, enum breach breach)
     while (h->now_ms < T0_MS + END_MS && !h->wrong)
         step (h);
     if (!h->wrong)
-        check_end (h);
+        job_check_end (h);
     const char *what = h->wrong;
     stop (h);
     return what;

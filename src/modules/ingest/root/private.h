@@ -3,71 +3,71 @@
 
 /* private.h - what the files of rank 0 share
  *
- *   root.c   gives the store one piece of work after another: a batch to store, acknowledgements, reads
- *   tell.c   requests of consumers and other clients, and the answers to them
+ *   job_root.c   gives the store one piece of work after another: a batch to store, acknowledgements, reads
+ *   notify.c   requests of consumers and other clients, and the answers to them
  */
 #ifndef INGEST_ROOT_PRIVATE_H
 #define INGEST_ROOT_PRIVATE_H
 
 #include "libmodule/quota.h"
 #include "libutil/queue/fifo.h"
-#include "libutil/queue/turns.h"
-#include "modules/ingest/root/line.h"
+#include "libutil/queue/drr_queue.h"
+#include "modules/ingest/root/visibility.h"
 #include "modules/ingest/root/pace.h"
-#include "modules/ingest/root/store.h"
-#include "modules/ingest/root/watch.h"
+#include "modules/ingest/root/job_store.h"
+#include "modules/ingest/root/job_watch.h"
 #include "modules/ingest/service.h"
 
-#define ROOT_READS 16      /* reads in one piece of work of the store */
-#define ROOT_MAX_ASKS 1024 /* the most acknowledgements that wait */
+#define JOB_ROOT_READS 16      /* reads in one piece of work of the store */
+#define JOB_ROOT_MAX_ASKS 1024 /* the most acknowledgements that wait */
 
-struct root_batch {
+struct job_root_batch {
     uint32_t tag;
     const void *data;
     size_t size;
 };
 
-struct ask;
+struct notify_ask;
 
 /* The requester of a read: 'ask' or 'watcher', or neither if it has gone. */
-struct root_want {
-    struct ask *ask;
+struct job_root_want {
+    struct notify_ask *ask;
     struct watcher *watcher;
 };
 
-struct root {
-    struct service *service;
-    struct store *store; /* NULL: it cannot be used; 'why' has the reason */
+struct job_root {
+    struct ingest *service;
+    struct job_store *store; /* NULL: it cannot be used; 'why' has the reason */
     idt_watcher_t *store_watcher;
     idt_watcher_t *timer;
     struct pace pace; /* when the timer fires, and for which tasks */
-    struct store_counts counts;
+    struct job_store_counts counts;
     int64_t opened_s;   /* seconds of acknowledgement time when the store was opened, */
-    uint64_t opened_ms; /* and service_now_ms () at that moment */
-    struct line line;
+    uint64_t opened_ms; /* and ingest_now_ms () at that moment */
+    struct visibility line;
     uint64_t ids_ms, told_ms; /* the time of ids, and when it was received; told_ms 0: never */
     uint64_t life;            /* a FLUID of this life; 0: not known yet, and no job is judged */
 
-    struct root_batch batch[RELAY_ROOT_UNDER_WAY];
+    struct job_root_batch batch[JOB_RELAY_ROOT_UNDER_WAY];
     unsigned nbatches;
     bool storing; /* the first batch is in the store */
     struct job *jobs;
     struct verdict *verdicts;
     size_t room; /* of both arrays */
 
-    struct store_group group;
-    struct store_read reads[ROOT_READS];
-    struct root_want wants[ROOT_READS];
+    struct job_store_group group;
+    struct job_store_read reads[JOB_ROOT_READS];
+    struct job_root_want wants[JOB_ROOT_READS];
     size_t nreads;
     bool busy;
     bool stopping;
 
-    uint64_t ack;       /* jobs up to this id are to be acknowledged; 0: none */
-    struct fifo acks;   /* requests that wait for that */
-    struct fifo acking; /* requests whose acknowledgement is in the store */
-    struct turns *asks; /* struct ask: waiting reads of clients, in turns over users */
+    uint64_t ack;           /* jobs up to this id are to be acknowledged; 0: none */
+    struct fifo acks;       /* requests that wait for that */
+    struct fifo acking;     /* requests whose acknowledgement is in the store */
+    struct drr_queue *asks; /* struct notify_ask: waiting reads of clients, in turns over users */
     struct quota reads_quota;
-    struct watch *watch;
+    struct job_watch *watch;
     uint32_t nconsumers;
     bool asking; /* a request for the life or the watermark is under way */
     bool told;   /* the log has that there is no life yet */
@@ -85,29 +85,29 @@ struct root {
 };
 
 /* Give the store its next piece of work, if it has none and any is waiting. */
-void root_turn (struct root *root);
+void job_root_turn (struct job_root *root);
 
 /* Why jobs are not stored now; NULL: they are stored. */
-const char *root_trouble (const struct root *root);
+const char *job_root_trouble (const struct job_root *root);
 
 /* Schedule the next request for the life or the watermark, if it is needed, and the next retry. */
-void root_look (struct root *root);
+void job_root_look (struct job_root *root);
 
-/* --- tell.c: requests and answers --------------------------------------------------------------------------- */
+/* --- notify.c: requests and answers --------------------------------------------------------------------------- */
 
 /* Fill 'reads' for waiting clients and consumers. Returns their number, at most 'max'. */
-size_t tell_collect (struct root *root, struct store_read *reads, size_t max);
+size_t tell_collect (struct job_root *root, struct job_store_read *reads, size_t max);
 
 /* Answer the requester of read 'i', which has ended. */
-void tell_read (struct root *root, size_t i);
+void tell_read (struct job_root *root, size_t i);
 
 /* Answer the requests whose acknowledgement was stored (errnum 0) or failed. */
-void tell_acked (struct root *root, int errnum, const char *text);
+void tell_acked (struct job_root *root, int errnum, const char *text);
 
 /* Whether the watermark is needed: consumers were not shown all stored jobs yet. */
-bool tell_wants_line (const struct root *root);
+bool tell_wants_line (const struct job_root *root);
 
 /* Answer all waiting requests with EHOSTUNREACH, and free the queues. */
-void tell_stop (struct root *root);
+void tell_stop (struct job_root *root);
 
 #endif /* INGEST_ROOT_PRIVATE_H */

@@ -1,0 +1,408 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* broker_group.c - the brokers of this process, from their boot to their end
+ *
+ * Booting takes three steps: all are made and have bound; other processes are told and asked, once; all start.  Then
+ * they join from the top: one whose parent is here waits until that one is up, or has ended, or is stopped.  If
+ * thousands knocked at once, most would lose patience with a parent that only waits for its own turn.
+ */
+#include "config.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "broker/broker.h"
+#include "broker/broker_group.h"
+#include "broker/launcher_orders.h"
+#include "broker/reload.h"
+#include "libutil/clock.h"
+#include "libutil/errprintf.h"
+
+struct hand {
+    struct broker_group *crew;
+    struct broker *broker; /* NULL: it has ended */
+    uint32_t rank;
+    int exit_code;
+    bool killed; /* by order; or it is to be run again */
+    bool again;  /* ... when it has ended */
+    bool waits;  /* to join, for its parent here */
+};
+
+struct broker_group {
+    struct broker_group_conf conf;
+    struct attrs *given; /* as they were, without what was made of them since */
+    struct boot *boot;
+    struct launcher_orders *orders; /* NULL: nobody gives any */
+    struct hand *hands;             /* by rank */
+    uint32_t count;
+    uint32_t killed; /* and not run again: for these the process goes on without brokers, too */
+};
+
+/* --- brokers ------------------------------------------------------------------------------------ */
+
+static void tell (struct hand *h, enum rank_state state, int status)
+{
+    if (h->crew->orders)
+        launcher_orders_tell (h->crew->orders, h - h->crew->hands, state, status);
+}
+
+static int compare_hands (const void *a, const void *b)
+{
+    uint32_t x = ((const struct hand *)a)->rank, y = ((const struct hand *)b)->rank;
+
+    return x < y ? -1 : x > y;
+}
+
+/* NULL: it is not here. */
+static struct hand *find (const struct broker_group *c, uint32_t rank)
+{
+    struct hand key = { .rank = rank };
+
+    return bsearch (&key, c->hands, c->count, sizeof (key), compare_hands);
+}
+
+static void join (struct hand *h)
+{
+    h->waits = false;
+    if (h->broker)
+        broker_join (h->broker);
+}
+
+static void join_children (const struct hand *h)
+{
+    const struct topo *topo = h->crew->boot->topo;
+    uint32_t count = topo_child_count (topo, h->rank);
+
+    for (uint32_t i = 0; i < count; i++) {
+        struct hand *child = find (h->crew, topo_child (topo, h->rank, i));
+
+        if (child && child->waits)
+            join (child);
+    }
+}
+
+static void up (void *arg)
+{
+    struct hand *h = arg;
+
+    if (h->crew->orders)
+        tell (h, RANK_UP, 0);
+    else
+        boot_ready (h->crew->boot);
+    join_children (h);
+}
+
+static void drop (struct hand *h, int status)
+{
+    broker_destroy (h->broker);
+    h->broker = NULL;
+    tell (h, RANK_DOWN, status);
+    join_children (h);
+}
+
+static void note_killed (struct hand *h, bool killed)
+{
+    if (h->killed == killed)
+        return;
+    h->killed = killed;
+    h->crew->killed += killed ? 1 : -1;
+    process_hold (h->crew->conf.process, h->crew->killed > 0);
+}
+
+static void run_again (struct hand *h);
+
+static void ended (void *arg)
+{
+    struct hand *h = arg;
+
+    h->exit_code = broker_exit_code (h->broker);
+    drop (h, h->exit_code << 8);
+    if (h->again)
+        run_again (h);
+}
+
+static json_t *reload (void *arg, idt_error_t *errp)
+{
+    struct hand *h = arg;
+
+    return broker_group_reload (h->crew, errp);
+}
+
+/* As one that is killed, and run again at once. */
+static void anew (void *arg)
+{
+    struct hand *h = arg;
+
+    h->again = true;
+    note_killed (h, true);
+}
+
+static const struct broker_ops broker_ops = { up, ended, reload, anew };
+
+static int make (struct hand *h, idt_error_t *errp)
+{
+    const struct broker_group_conf *conf = &h->crew->conf;
+    struct broker_conf bc = {
+        .process = conf->process,
+        .boot = h->crew->boot,
+        .rank = h->rank,
+        .attrs = attrs_copy (conf->attrs),
+        .tmpdir = conf->tmpdir,
+        .module_path = conf->module_path,
+        .command = conf->command,
+        .files = conf->files,
+        .ops = &broker_ops,
+        .arg = h,
+    };
+
+    if (!bc.attrs)
+        return errprintf (errp, "out of memory");
+    if ((h->broker = broker_create (&bc, errp)))
+        return 0;
+    attrs_destroy (bc.attrs);
+    return -1;
+}
+
+/* --- orders ------------------------------------------------------------------------------------- */
+
+/* The process is held until the broker is there: without any it would end meanwhile. */
+static void run_again (struct hand *h)
+{
+    idt_error_t err;
+    int rc = make (h, &err) < 0 ? -1 : broker_start (h->broker, &err);
+
+    h->exit_code = rc < 0 ? (int)broker_exit_of (errno) : 0;
+    h->again = false;
+    note_killed (h, false);
+    if (rc == 0) {
+        join (h);
+        return;
+    }
+    fprintf (stderr, "idtree-broker: rank %u: %s\n", h->rank, err.text);
+    drop (h, h->exit_code << 8);
+}
+
+/* One that is stopped before it is up keeps nobody from being so: who waits for it looks for another parent then, as
+ * brokers in
+ * processes of their own do.
+ */
+static void set_stopped (struct hand *h, bool stopped)
+{
+    broker_pause (h->broker, stopped);
+    tell (h, stopped ? RANK_STOPPED : RANK_GOING, 0);
+    if (stopped)
+        join_children (h);
+}
+
+static void obey (struct hand *h, enum order order, int signum)
+{
+    switch (order) {
+    case ORDER_RUN:
+        break;
+    case ORDER_KILL:
+        note_killed (h, true);
+        drop (h, SIGKILL);
+        break;
+    case ORDER_STOP:
+        set_stopped (h, true);
+        break;
+    case ORDER_CONT:
+        set_stopped (h, false);
+        break;
+    case ORDER_END:
+        broker_stop (h->broker, sigabbrev_np (signum) ? sigabbrev_np (signum) : "a signal");
+        break;
+    }
+}
+
+static void order_cb (void *arg, uint32_t rank, enum order order, int signum)
+{
+    struct broker_group *c = arg;
+    struct hand *h = find (c, rank);
+
+    if (h && h->broker)
+        obey (h, order, signum);
+    else if (h && order == ORDER_RUN)
+        run_again (h);
+}
+
+static int take_orders (struct broker_group *c, idt_error_t *errp)
+{
+    if (boot_fd (c->boot) < 0)
+        return 0;
+    c->orders = launcher_orders_create (process_reactor (c->conf.process), c->boot, order_cb, c, errp);
+    return c->orders ? 0 : -1;
+}
+
+/* --- life --------------------------------------------------------------------------------------- */
+
+static int make_hands (struct broker_group *c, idt_error_t *errp)
+{
+    if (!(c->hands = calloc (c->boot->count, sizeof (c->hands[0]))))
+        return errprintf (errp, "out of memory");
+    process_expect (c->conf.process, c->boot->count);
+    for (c->count = 0; c->count < c->boot->count; c->count++) {
+        struct hand *h = &c->hands[c->count];
+
+        h->crew = c;
+        h->rank = boot_rank (c->boot, c->count);
+        if (make (h, errp) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* Until each broker here knows its parent and its children. */
+static int boot (struct broker_group *c, idt_error_t *errp)
+{
+    const char *topology = attr_get (c->conf.attrs, "tbon.topo", NULL);
+    double timeout;
+
+    if (!(c->given = attrs_copy (c->conf.attrs)))
+        return errprintf (errp, "out of memory");
+    if (broker_join_timeout (c->conf.attrs, boot_is_patient (&c->conf.boot), &timeout, errp) < 0)
+        return -1;
+    c->conf.boot.deadline_ms = timeout > 0. ? clock_ms (CLOCK_MONOTONIC) + (uint64_t)(timeout * 1E3) : 0;
+    c->conf.boot.topology = topology ? topology : TOPO_DEFAULT;
+    if (!(c->boot = boot_create (&c->conf.boot, errp)) || make_hands (c, errp) < 0 || boot_exchange (c->boot, errp) < 0
+        || take_orders (c, errp) < 0)
+        return -1;
+    return 0;
+}
+
+static int give_up (const idt_error_t *err, idt_error_t *errp)
+{
+    return errprintf (errp, errno == ETIMEDOUT ? "%s (broker.join-timeout)" : "%s", err->text);
+}
+
+int broker_group_start (struct broker_group *c, idt_error_t *errp)
+{
+    idt_error_t err;
+
+    if (boot (c, &err) < 0)
+        return give_up (&err, errp);
+    for (uint32_t i = 0; i < c->count; i++)
+        if (broker_start (c->hands[i].broker, errp) < 0)
+            return -1;
+    for (uint32_t i = 0; i < c->count; i++)
+        c->hands[i].waits = c->hands[i].rank > 0 && find (c, topo_parent (c->boot->topo, c->hands[i].rank));
+    for (uint32_t i = 0; i < c->count; i++)
+        if (!c->hands[i].waits)
+            join (&c->hands[i]);
+    return 0;
+}
+
+struct broker_group *broker_group_create (const struct broker_group_conf *conf)
+{
+    struct broker_group *c = calloc (1, sizeof (*c));
+
+    if (c)
+        c->conf = *conf;
+    return c;
+}
+
+void broker_group_destroy (struct broker_group *c)
+{
+    int saved_errno = errno;
+
+    if (!c)
+        return;
+    for (uint32_t i = c->count; i > 0; i--)
+        broker_destroy (c->hands[i - 1].broker);
+    launcher_orders_destroy (c->orders);
+    free (c->hands);
+    boot_destroy (c->boot);
+    attrs_destroy (c->given);
+    free (c);
+    errno = saved_errno;
+}
+
+void broker_group_abort (struct broker_group *c, int exit_code)
+{
+    if (c->boot)
+        boot_abort (c->boot, exit_code);
+}
+
+/* Who was stopped by an order hears this one first. */
+void broker_group_stop (struct broker_group *c, const char *why)
+{
+    for (uint32_t i = 0; i < c->count; i++) {
+        struct hand *h = &c->hands[i];
+
+        h->again = false;
+        note_killed (h, false);
+        if (h->broker) {
+            broker_pause (h->broker, false);
+            broker_stop (h->broker, why);
+        }
+    }
+}
+
+/* A rank that is another host's now leaves it to that.  Started again it would find the same file. */
+static int reload_boot (struct broker_group *c, struct attrs *fresh, idt_error_t *errp)
+{
+    if (!boot_knows_all (c->boot) || boot_reload (c->boot, fresh, errp) == 0)
+        return 0;
+    if (errno != ESTALE)
+        return -1;
+    for (uint32_t i = 0; i < c->count; i++)
+        if (c->hands[i].broker)
+            broker_leave (c->hands[i].broker, BROKER_EXIT_USAGE, errp->text);
+    return errset (ESTALE);
+}
+
+/* Before the first thing changes. */
+static int check_reload (const struct broker_group *c, struct attrs *fresh, idt_error_t *errp)
+{
+    for (uint32_t i = 0; i < c->count; i++)
+        if (c->hands[i].broker && broker_check_reload (c->hands[i].broker, fresh, errp) < 0)
+            return -1;
+    return 0;
+}
+
+json_t *broker_group_reload (struct broker_group *c, idt_error_t *errp)
+{
+    const struct reload_conf conf = { c->given, c->conf.config_files, c->conf.nconfig_files };
+    struct reload_report report = { json_array (), json_array () };
+    struct attrs *fresh = reload_read (&conf, errp);
+
+    if (!fresh || check_reload (c, fresh, errp) < 0 || reload_boot (c, fresh, errp) < 0) {
+        json_decref (report.changed);
+        json_decref (report.later);
+        attrs_destroy (fresh);
+        return NULL;
+    }
+    for (uint32_t i = 0; i < c->count; i++)
+        if (c->hands[i].broker)
+            broker_reload (c->hands[i].broker, fresh, &report);
+    attrs_destroy (fresh);
+    return json_pack ("{s:o s:o}", "changed", report.changed, "later", report.later);
+}
+
+uint32_t broker_group_status (const struct broker_group *c, struct broker_status *status)
+{
+    const struct hand *h = &c->hands[0];
+
+    if (h->broker)
+        broker_status (h->broker, status);
+    else
+        *status = (struct broker_status){ .state = STATE_EXIT, .rank = h->rank, .size = c->boot->size };
+    return c->count;
+}
+
+int broker_group_exit_code (const struct broker_group *c)
+{
+    int code = 0;
+
+    for (uint32_t i = 0; i < c->count && code == 0; i++) {
+        code = c->hands[i].exit_code;
+        if (c->hands[i].rank == 0)
+            break;
+    }
+    return code;
+}

@@ -1,0 +1,480 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* broker_group_test.c - the brokers of a process and who gives them orders: a launcher that knows what it said and
+ * heard
+ *
+ * The process runs in a thread.  Its modules are those of t/modules; "sharing" does not start before a file is there,
+ * and no broker is up before its modules have started.
+ */
+#include "config.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <idtree/idtree.h>
+
+#include "broker/boot/method.h"
+#include "broker/broker_group.h"
+#include "broker/launcher_orders.h"
+#include "libpmi/pmi_server.h"
+#include "libpmi/pmi_wire.h"
+#include "test/tap.h"
+
+#define RANKS 7 /* 0; 1, 2; 3, 4, 5, 6 */
+
+struct run {
+    int fd; /* the launcher's end */
+    struct pmi_server *pmi;
+    bool takes_orders;
+    bool gone;             /* it has closed its end */
+    char state[RANKS][16]; /* up, down: as it was told last */
+    bool stopped[RANKS];
+    int told[RANKS];        /* lines */
+    char heard[RANKS][128]; /* all of them */
+    struct boot_conf boot;
+    struct attrs *attrs;
+    struct process *process;
+    pthread_t thread;
+    int exit_code;
+    char dir[64];
+    char go[96]; /* the file that modules wait for */
+};
+
+/* --- the launcher ------------------------------------------------------------------------------------------ */
+
+static void send_cb (void *arg, int rank, const char *line)
+{
+    struct run *run = arg;
+
+    if (send (run->fd, line, strlen (line), MSG_NOSIGNAL) != (ssize_t)strlen (line))
+        run->gone = true;
+}
+
+static int secret_cb (void *arg, int rank, char *buf, size_t size)
+{
+    snprintf (buf, size, "%040d", 7);
+    return 0;
+}
+
+static void finalized_cb (void *arg, int rank)
+{
+}
+
+static int line_cb (void *arg, int process, const char *line)
+{
+    struct run *run = arg;
+    char state[16];
+    int rank;
+
+    if (pmi_is (line, "idtree_ready"))
+        run->takes_orders = true;
+    else if (!pmi_is (line, "idtree_rank") || pmi_word_int (line, "rank", &rank) < 0 || rank >= RANKS
+             || pmi_word (line, "state", state, sizeof (state)) < 0)
+        return -1;
+    else {
+        size_t len = strlen (run->heard[rank]);
+
+        run->stopped[rank] = strcmp (state, "stopped") == 0;
+        if (strcmp (state, "up") == 0 || strcmp (state, "down") == 0)
+            strcpy (run->state[rank], state);
+        snprintf (run->heard[rank] + len, sizeof (run->heard[rank]) - len, "%s ", state);
+        run->told[rank]++;
+    }
+    return 0;
+}
+
+static const struct pmi_server_ops pmi_ops = {
+    .send = send_cb, .make_secret = secret_cb, .finalized = finalized_cb, .line = line_cb
+};
+
+static void launcher_init (struct run *run)
+{
+    int fds[2];
+    char text[32];
+
+    memset (run, 0, sizeof (*run));
+    snprintf (text, sizeof (text), "%d,1", RANKS);
+    if (socketpair (AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) < 0
+        || !(run->pmi = pmi_server_create (1, "idtree-test", &pmi_ops, run))
+        || pmi_server_set (run->pmi, "idtree.instance", text) < 0)
+        bail_out ("no launcher");
+    run->fd = fds[0];
+    run->boot = (struct boot_conf){ .method = &boot_pmi, .pmi_fd = fds[1], .size = 1, .topology = "kary:2" };
+}
+
+static void launcher_fini (struct run *run)
+{
+    close (run->fd);
+    pmi_server_destroy (run->pmi);
+}
+
+/* Hear what the process says, if it says something soon. */
+static void listen_once (struct run *run)
+{
+    struct pollfd p = { .fd = run->fd, .events = POLLIN };
+    char buf[4096];
+    ssize_t n;
+    idt_error_t err;
+
+    if (poll (&p, 1, 10) <= 0 || run->gone)
+        return;
+    if ((n = read (run->fd, buf, sizeof (buf))) <= 0)
+        run->gone = true;
+    else if (pmi_server_input (run->pmi, 0, buf, n, &err) < 0)
+        bail_out (err.text);
+}
+
+static void order (struct run *run, int rank, const char *order)
+{
+    char line[96];
+
+    snprintf (line, sizeof (line), "cmd=idtree_order rank=%d order=%s signal=15\n", rank, order);
+    send_cb (run, 0, line);
+}
+
+static void wait_state (struct run *run, int rank, const char *state)
+{
+    wait_until (run->gone || strcmp (run->state[rank], state) == 0) listen_once (run);
+}
+
+static void obeyed (struct run *run, int rank, const char *what, const char *state)
+{
+    order (run, rank, what);
+    wait_state (run, rank, state);
+}
+
+static void stop (struct run *run, int rank)
+{
+    order (run, rank, "stop");
+    wait_until (run->gone || run->stopped[rank]) listen_once (run);
+}
+
+static bool is (const struct run *run, int rank, const char *state)
+{
+    return !run->gone && strcmp (run->state[rank], state) == 0;
+}
+
+/* --- the process ------------------------------------------------------------------------------------------- */
+
+static void *run_main (void *arg)
+{
+    struct run *run = arg;
+    char path[4096];
+    const char *build = getenv ("IDTREE_BUILDDIR");
+    struct broker_group_conf conf = {
+        .process = run->process, .attrs = run->attrs, .boot = run->boot, .tmpdir = "/tmp", .module_path = path
+    };
+    struct broker_group *crew;
+    idt_error_t err;
+
+    snprintf (path, sizeof (path), "%s/t/modules/.libs", build ? build : BUILDDIR);
+    if (!(crew = broker_group_create (&conf)) || broker_group_start (crew, &err) < 0)
+        bail_out (err.text);
+    process_run (run->process);
+    run->exit_code = broker_group_exit_code (crew);
+    broker_group_destroy (crew);
+    process_destroy (run->process);
+    attrs_destroy (run->attrs);
+    return NULL;
+}
+
+static void run_start (struct run *run, const char *modules)
+{
+    idt_error_t err;
+
+    launcher_init (run);
+    snprintf (run->dir, sizeof (run->dir), "/tmp/crew_test.XXXXXX");
+    if (!mkdtemp (run->dir) || !(run->attrs = attrs_create ()) || !(run->process = process_create (&err)))
+        bail_out ("no process");
+    snprintf (run->go, sizeof (run->go), "%s/go", run->dir);
+    attr_give (run->attrs, "rundir", run->dir, NULL);
+    attr_give (run->attrs, "broker.modules", modules, NULL);
+    attr_give (run->attrs, "tbon.topo", "kary:2", NULL);
+    attr_give (run->attrs, "tbon.timeout", "1", NULL);
+    attr_give (run->attrs, "log-stderr-level", "3", NULL);
+    if (modules[0])
+        attr_give (run->attrs, "sharing.start-at", run->go, NULL);
+    if (pthread_create (&run->thread, NULL, run_main, run) != 0)
+        bail_out ("no thread");
+    wait_until (run->takes_orders) listen_once (run);
+}
+
+static void go (struct run *run)
+{
+    close (open (run->go, O_CREAT | O_WRONLY, 0600));
+}
+
+/* The process has ended, or does now. */
+static void run_end (struct run *run)
+{
+    pthread_join (run->thread, NULL);
+    launcher_fini (run);
+    unlink (run->go);
+    ok (rmdir (run->dir) == 0, "... and nothing is left in its folder");
+}
+
+/* First in order, then who was on its way from one parent to another, and has not heard of it. */
+static void end_all (struct run *run)
+{
+    obeyed (run, 0, "end", "down");
+    for (int i = 1; i < RANKS && !run->gone; i++)
+        if (!is (run, i, "down"))
+            order (run, i, "end");
+    wait_until (run->gone) listen_once (run);
+}
+
+/* --- orders ------------------------------------------------------------------------------------------------ */
+
+static void no_order (void *arg, uint32_t rank, enum order order, int signum)
+{
+}
+
+static void *boot_main (void *arg)
+{
+    struct run *run = arg;
+    idt_error_t err;
+    struct boot *boot = boot_create (&run->boot, &err);
+
+    if (!boot)
+        bail_out (err.text);
+    __atomic_store_n (&run->takes_orders, true, __ATOMIC_SEQ_CST);
+    return boot;
+}
+
+/* What happens to a rank before the launcher could hear of it. */
+static void test_news (void)
+{
+    struct run run;
+    idt_reactor_t *r = idt_reactor_create ();
+    struct launcher_orders *o;
+    struct boot *boot;
+    void *result;
+
+    launcher_init (&run);
+    if (pthread_create (&run.thread, NULL, boot_main, &run) != 0)
+        bail_out ("no thread");
+    wait_until (__atomic_load_n (&run.takes_orders, __ATOMIC_SEQ_CST)) listen_once (&run);
+    pthread_join (run.thread, &result);
+    boot = result;
+    if (!(o = launcher_orders_create (r, boot, no_order, NULL, NULL)))
+        bail_out ("no orders");
+    launcher_orders_tell (o, 1, RANK_UP, 0);
+    launcher_orders_tell (o, 1, RANK_STOPPED, 0);
+    launcher_orders_tell (o, 2, RANK_UP, 0);
+    launcher_orders_tell (o, 2, RANK_STOPPED, 0);
+    launcher_orders_tell (o, 2, RANK_GOING, 0);
+    launcher_orders_tell (o, 2, RANK_STOPPED, 0);
+    launcher_orders_tell (o, 3, RANK_UP, 0);
+    launcher_orders_tell (o, 3, RANK_STOPPED, 0);
+    launcher_orders_tell (o, 3, RANK_DOWN, 9);
+    launcher_orders_tell (o, 4, RANK_UP, 0);
+    wait_until (run.told[4] > 0)
+    {
+        idt_reactor_run (r, IDT_REACTOR_NOWAIT);
+        listen_once (&run);
+    }
+    ok (strcmp (run.heard[1], "up stopped ") == 0, "one that came up and was stopped is told to be both: %s",
+        run.heard[1]);
+    ok (strcmp (run.heard[2], "up going stopped ") == 0, "who stopped, went on and stopped again has done both: %s",
+        run.heard[2]);
+    ok (strcmp (run.heard[3], "down ") == 0, "of one that has ended only that: %s", run.heard[3]);
+    ok (run.told[0] == 0 && run.told[5] == 0, "of others nothing");
+    launcher_orders_destroy (o);
+    boot_destroy (boot);
+    idt_reactor_destroy (r);
+    launcher_fini (&run);
+}
+
+/* --- clients ----------------------------------------------------------------------------------------------- */
+
+static idt_future_t *ask (idt_t *h, const char *topic, int rank, const char *key, const char *value)
+{
+    idt_future_t *f = idt_rpc_pack (h, topic, rank, 0, "{s:s}", key, value);
+
+    if (!f)
+        bail_out ("a request is not sent");
+    return f;
+}
+
+static bool answered (idt_future_t *f)
+{
+    bool good = idt_rpc_get (f, NULL) == 0;
+
+    idt_future_destroy (f);
+    return good;
+}
+
+/* --- brokers ----------------------------------------------------------------------------------------------- */
+
+static void test_up (void)
+{
+    struct run run;
+    int up = 0;
+
+    run_start (&run, "");
+    for (int i = 0; i < RANKS; i++)
+        wait_state (&run, i, "up");
+    for (int i = 0; i < RANKS; i++)
+        up += run.told[i] == 1;
+    ok (up == RANKS, "each is told to be up, once");
+    end_all (&run);
+    run_end (&run);
+    ok (run.exit_code == 0, "with rank 0 all end, and the process does");
+}
+
+/* Nobody is up: the children of rank 1 wait for it, and it is stopped. */
+static void test_stopped_early (void)
+{
+    struct run run;
+
+    run_start (&run, "sharing");
+    stop (&run, 1);
+    stop (&run, 5);
+    go (&run);
+    wait_state (&run, 3, "up");
+    wait_state (&run, 4, "up");
+    wait_state (&run, 6, "up");
+    ok (is (&run, 3, "up") && run.stopped[1] && run.told[1] == 1,
+        "who waits for one that is stopped comes up without it");
+    ok (run.stopped[5] && run.told[5] == 1, "one that is stopped while it waits does not come up");
+    obeyed (&run, 1, "cont", "up");
+    obeyed (&run, 5, "cont", "up");
+    ok (is (&run, 1, "up") && is (&run, 5, "up"), "... until they go on");
+    end_all (&run);
+    run_end (&run);
+}
+
+/* At the socket of a rank that is stopped others are reached, as they are while it is killed. */
+static void test_socket (void)
+{
+    struct run run;
+    char uri[128];
+    idt_error_t err;
+
+    run_start (&run, "");
+    for (int i = 0; i < RANKS; i++)
+        wait_state (&run, i, "up");
+    snprintf (uri, sizeof (uri), "local://%s/local-0?rank=3", run.dir);
+    stop (&run, 0);
+    for (int i = 0; i < 2; i++) {
+        idt_t *h = idt_open (uri, &err);
+
+        ok (h && answered (ask (h, "attr.get", 3, "name", "rank")), "a rank is reached at the socket of one that is %s",
+            i == 0 ? "stopped" : "killed");
+        idt_close (h);
+        if (i == 0)
+            obeyed (&run, 0, "kill", "down");
+    }
+    obeyed (&run, 0, "run", "up");
+    end_all (&run);
+    run_end (&run);
+}
+
+/* The last that was killed comes back where the others have ended by themselves. */
+static void test_last (void)
+{
+    struct run run;
+
+    run_start (&run, "");
+    for (int i = 0; i < RANKS; i++)
+        wait_state (&run, i, "up");
+    obeyed (&run, 0, "kill", "down");
+    for (int i = RANKS - 1; i > 0; i--)
+        obeyed (&run, i, "end", "down");
+    ok (!run.gone, "a process waits for one that was killed");
+    obeyed (&run, 0, "run", "up");
+    ok (is (&run, 0, "up"), "... which is run again in it, though there is no other");
+    end_all (&run);
+    run_end (&run);
+}
+
+/* --- the thread that modules share ------------------------------------------------------------------------- */
+
+static int count_lines (const char *path, const char *text)
+{
+    FILE *f = fopen (path, "r");
+    char line[512];
+    int n = 0;
+
+    while (f && fgets (line, sizeof (line), f))
+        n += strstr (line, text) != NULL;
+    if (f)
+        fclose (f);
+    return n;
+}
+
+/* Have rank 0's module keep the thread until 'path' is there, and rank 1's have something to do after that. */
+static void keep_thread (idt_t *h, const char *path, idt_future_t *f[2])
+{
+    f[0] = ask (h, "sharing.work", 0, "path", path);
+    f[1] = ask (h, "sharing.attr", 1, "name", "rank");
+    if (!answered (ask (h, "attr.get", 0, "name", "rank")) || !answered (ask (h, "attr.get", 1, "name", "rank")))
+        bail_out ("no broker answers");
+}
+
+/* Rank 1 is killed while the thread is kept by rank 0's module, for longer than it is waited for. */
+static void left_behind (struct run *run, const char *log)
+{
+    char path[96];
+    idt_future_t *f[2];
+    idt_error_t err;
+
+    snprintf (path, sizeof (path), "local://%s/local-0", run->dir);
+    idt_t *h = idt_open (path, &err);
+    if (!h)
+        bail_out (err.text);
+    snprintf (path, sizeof (path), "%s/enough", run->dir);
+    keep_thread (h, path, f);
+    obeyed (run, 1, "kill", "down");
+    ok (count_lines (log, "sharing does not end: it is left behind") == 1, "a module that does not end is left behind");
+    ok (!answered (f[1]), "... and what it was asked is answered with an error");
+    close (open (path, O_CREAT | O_WRONLY, 0600));
+    ok (answered (f[0]), "the thread goes on when the other has done");
+    obeyed (run, 1, "run", "up");
+    ok (answered (ask (h, "sharing.attr", 1, "name", "rank")), "the rank has its module again");
+    obeyed (run, 1, "kill", "down");
+    ok (count_lines (log, "left behind") == 1, "... which ends, as the one before has by now");
+    unlink (path);
+    idt_close (h);
+}
+
+static void test_left_behind (void)
+{
+    struct run run;
+    char log[] = "/tmp/crew_test.XXXXXX";
+    int err = dup (STDERR_FILENO), fd = mkostemp (log, O_APPEND);
+
+    if (fd < 0 || dup2 (fd, STDERR_FILENO) < 0)
+        bail_out ("no log");
+    run_start (&run, "sharing");
+    go (&run);
+    for (int i = 0; i < RANKS; i++)
+        wait_state (&run, i, "up");
+    left_behind (&run, log);
+    order (&run, 1, "run");
+    wait_state (&run, 1, "up");
+    end_all (&run);
+    run_end (&run);
+    dup2 (err, STDERR_FILENO);
+    close (err);
+    close (fd);
+    unlink (log);
+}
+
+int main (void)
+{
+    test_news ();
+    test_up ();
+    test_stopped_early ();
+    test_socket ();
+    test_last ();
+    test_left_behind ();
+    return done_testing ();
+}

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* health.c - idtree health: whether a broker, and at rank 0 its instance, is well, for probes
+ *
+ * One rank is asked, a handful of questions at the same time, however many there are: what it knows of others is
+ * enough.  Whatever keeps us from asking is critical, and is told as any other reason.
+ */
+#include <errno.h>
+#include <stdio.h>
+
+#include "cmd/base/ask.h"
+#include "cmd/base/commands.h"
+#include "cmd/base/out.h"
+#include "cmd/inspect/health_eval.h"
+#include "libutil/clock.h"
+#include "libutil/duration.h"
+
+#define LEASE_MAX_MS 3600000
+
+struct health_options {
+    uint32_t rank;
+};
+
+/* --- the answer ------------------------------------------------------------------------------------ */
+
+static void print_text (const struct judgement *j)
+{
+    json_t *reason;
+    size_t i;
+
+    out_print ("%s", grade_name (j->grade));
+    json_array_foreach (j->reasons, i, reason)
+        out_print ("%s%s", i > 0 ? "; " : ": ", json_string_value (json_object_get (reason, "why")));
+    out_print ("\n");
+}
+
+/* 'rank' is left out where nobody could be asked. */
+static void print_json (const struct judgement *j)
+{
+    json_t *o = json_pack ("{s:s s:O}", "status", grade_name (j->grade), "reasons", j->reasons);
+
+    if (j->rank != IDT_NODEID_ANY)
+        json_object_set_new (o, "rank", json_integer (j->rank));
+    (void)out_json (o, JSON_COMPACT); /* ask_print () would end the program, which calls this function to end it */
+    out_print ("\n");
+    json_decref (o);
+}
+
+static int nobody_text (const struct cmd *cmd, const char *why)
+{
+    out_print ("%s: %s\n", grade_name (GRADE_CRITICAL), why);
+    return GRADE_CRITICAL;
+}
+
+static int nobody_json (const struct cmd *cmd, const char *why)
+{
+    struct judgement j;
+
+    health_eval_begin (&j, IDT_NODEID_ANY, 0);
+    health_eval_add (&j, GRADE_CRITICAL, "broker", "%s", why);
+    print_json (&j);
+    return GRADE_CRITICAL;
+}
+
+/* --- questions -------------------------------------------------------------------------------------- */
+
+/* An attribute of the rank (ANY: of the broker that we talk to) in 'buf'. */
+static void get_attr (struct cmd *cmd, uint32_t rank, const char *name, char *buf, size_t size)
+{
+    idt_future_t *f = ask_wait (cmd, ask_send (cmd, "attr.get", rank, json_pack ("{s:s}", "name", name)), name);
+    const char *value;
+
+    if (idt_rpc_get_unpack (f, "{s:s}", "value", &value) < 0)
+        cmd_die (cmd, "%s: the answer has no value", name);
+    snprintf (buf, size, "%s", value);
+    idt_future_destroy (f);
+}
+
+static uint32_t get_rank (struct cmd *cmd)
+{
+    uint64_t rank;
+    char text[16];
+
+    get_attr (cmd, IDT_NODEID_ANY, "rank", text, sizeof (text));
+    if (parse_number (text, 0, UINT32_MAX, &rank) < 0)
+        cmd_die (cmd, "rank: '%s' is no number", text);
+    return (uint32_t)rank;
+}
+
+/* Where fluid is not loaded, nor ever was, nobody knows. */
+static uint64_t get_lease_ms (struct cmd *cmd, uint32_t rank)
+{
+    idt_future_t *f = ask_ready (cmd, ask_send (cmd, "attr.get", rank, json_pack ("{s:s}", "name", "fluid.lease")),
+                                 "fluid.lease");
+    const char *value;
+    uint64_t ms = 0;
+
+    if (idt_rpc_get_unpack (f, "{s:s}", "value", &value) == 0 && parse_duration (value, LEASE_MAX_MS, &ms) < 0)
+        ms = 0;
+    idt_future_destroy (f);
+    return ms;
+}
+
+static void take (struct judgement *j, const struct question *q, idt_future_t *f, double left_ms)
+{
+    json_t *answer;
+
+    if (!f || idt_future_wait (f, left_ms) < 0)
+        health_eval_error (j, q, errno, "nobody can be asked");
+    else if (idt_rpc_get_unpack (f, "o", &answer) == 0)
+        health_eval_answer (j, q, answer);
+    else
+        health_eval_error (j, q, errno, idt_future_errnum (f) ? idt_future_error (f) : "the answer is not understood");
+    idt_future_destroy (f);
+}
+
+static void ask_all (struct cmd *cmd, struct judgement *j)
+{
+    uint64_t since_ms = clock_ms (CLOCK_MONOTONIC);
+    idt_future_t *f[HEALTH_EVAL_QUESTIONS_MAX] = { NULL };
+    const struct question *q;
+
+    for (q = judge_questions; q->topic; q++)
+        if (health_eval_asks (q, j->rank))
+            f[q - judge_questions] = ask_send (cmd, q->topic, j->rank, json_object ());
+    for (q = judge_questions; q->topic; q++)
+        if (health_eval_asks (q, j->rank))
+            take (j, q, f[q - judge_questions], ask_left_ms (cmd, since_ms));
+}
+
+static int run (struct cmd *cmd)
+{
+    struct health_options o = { .rank = IDT_NODEID_ANY };
+    struct judgement j;
+
+    cmd_options (cmd, &o);
+    cmd->died = cmd->json ? nobody_json : nobody_text;
+    cmd_connect_for (cmd, o.rank);
+    if (o.rank == IDT_NODEID_ANY)
+        o.rank = get_rank (cmd);
+    health_eval_begin (&j, o.rank, get_lease_ms (cmd, o.rank));
+    j.in_flux = cmd_is_flux (cmd);
+    ask_all (cmd, &j);
+    if (cmd->json)
+        print_json (&j);
+    else
+        print_text (&j);
+    json_decref (j.reasons);
+    return (int)j.grade;
+}
+
+static const struct cmd_option options[] = {
+    { 'r', "rank", "R", "of rank R (default: the broker of the URI); of rank 0: of the instance", cmd_take_rank,
+      offsetof (struct health_options, rank) },
+    CMD_OPTIONS_END,
+};
+
+const struct command health_command = {
+    .name = "health",
+    .flags = CMD_CONNECTS,
+    .summary = "Tell whether a broker is well, and at rank 0 its instance: in one line, and by the exit status",
+    .details = "Exit status: 0 good; 1 degraded: ids are made, but somebody should look; 2 critical: they are not, or\n"
+               "soon will not be, or nobody answers.",
+    .example = "idtree health --timeout 5 || alert",
+    .json = "one object",
+    .options = options,
+    .run = run,
+};

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* health_eval_test.c - how a broker is, by what it answered */
+#include <errno.h>
+#include <string.h>
+
+#include "cmd/inspect/health_eval.h"
+#include "test/tap.h"
+
+#define LEASE_MS 60000
+
+static const struct question *question (const char *topic)
+{
+    const struct question *q = judge_questions;
+
+    while (strcmp (q->topic, topic) != 0)
+        q++;
+    return q;
+}
+
+/* The grade that an answer makes, and whether the first reason holds 'why'. */
+static bool judged (uint32_t rank, const char *topic, const char *answer, enum grade grade, const char *why)
+{
+    struct judgement j;
+    json_t *o = json_loads (answer, 0, NULL);
+
+    health_eval_begin (&j, rank, LEASE_MS);
+    health_eval_answer (&j, question (topic), o);
+    const char *said = json_string_value (json_object_get (json_array_get (j.reasons, 0), "why"));
+    bool fits = o && j.grade == grade && (why ? said && strstr (said, why) : !said);
+    if (!fits)
+        diag ("%s: %s", grade_name (j.grade), said ? said : "no reason");
+    json_decref (o);
+    json_decref (j.reasons);
+    return fits;
+}
+
+static bool failed (uint32_t rank, const char *topic, int errnum, enum grade grade, const char *why)
+{
+    struct judgement j;
+
+    health_eval_begin (&j, rank, LEASE_MS);
+    health_eval_error (&j, question (topic), errnum, strerror (errnum));
+    const char *said = json_string_value (json_object_get (json_array_get (j.reasons, 0), "why"));
+    bool fits = j.grade == grade && (why ? said && strstr (said, why) : !said);
+    if (!fits)
+        diag ("%s: %s", grade_name (j.grade), said ? said : "no reason");
+    json_decref (j.reasons);
+    return fits;
+}
+
+/* In a broker of Flux the module has another file, and another command loads it. */
+static void test_flux (void)
+{
+    struct judgement j;
+
+    health_eval_begin (&j, 0, LEASE_MS);
+    j.in_flux = true;
+    health_eval_error (&j, question ("fluid.info"), ENOSYS, strerror (ENOSYS));
+    const char *said = json_string_value (json_object_get (json_array_get (j.reasons, 0), "why"));
+    ok (j.grade == GRADE_CRITICAL && said && strstr (said, "flux module load") && strstr (said, "idtree-flux.so")
+            && !strstr (said, "idtree module load"),
+        "in Flux it says what loads the module there");
+    json_decref (j.reasons);
+}
+
+static void test_tree (void)
+{
+    ok (judged (0, "overlay.health", "{\"status\":\"full\",\"children\":[]}", GRADE_GOOD, NULL), "a full tree is good");
+    ok (judged (
+            0, "overlay.health",
+            "{\"status\":\"degraded\",\"children\":[{\"rank\":1,\"status\":\"lost\"},{\"rank\":2,\"status\":\"lost\"},"
+            "{\"rank\":3,\"status\":\"full\"}]}",
+            GRADE_DEGRADED, "1-2 lost"),
+        "children that are lost are named as a set");
+    ok (judged (0, "overlay.health", "{\"status\":\"degraded\",\"children\":[{\"rank\":1,\"status\":\"degraded\"}]}",
+                GRADE_DEGRADED, "1 there, but have lost some below"),
+        "so are those who lost some");
+    ok (judged (0, "overlay.health", "{\"status\":\"partial\"}", GRADE_DEGRADED, "partial"), "children may be missing");
+    ok (judged (0, "overlay.health",
+                "{\"status\":\"degraded\",\"joined\":18,\"quorum\":18,\"children\":[{\"rank\":7,\"status\":\"lost\"}]}",
+                GRADE_GOOD, "7 lost"),
+        "those beyond a quorum are named, and no fault");
+    ok (judged (0, "overlay.health", "{\"status\":\"partial\",\"joined\":17,\"quorum\":18,\"children\":[]}",
+                GRADE_DEGRADED, "17 ranks have joined, and 18 must"),
+        "too few for the quorum are");
+    ok (judged (3, "state-machine.get", "{\"state\":\"cleanup\"}", GRADE_DEGRADED, "rank 3 is in state cleanup"),
+        "a broker that stops is not well");
+    ok (judged (3, "overlay.stats-get", "{\"parent-connected\":false}", GRADE_DEGRADED, "cut off"),
+        "nor is one without a parent");
+}
+
+static void test_ids (void)
+{
+    ok (judged (1, "fluid.info",
+                "{\"state\":\"active\",\"served_by\":1,\"timestamp_ms\":\"1000\",\"lease\":[\"0\",\"61000\"]}",
+                GRADE_GOOD, NULL),
+        "a lease is fresh");
+    ok (judged (1, "fluid.info",
+                "{\"state\":\"active\",\"served_by\":1,\"timestamp_ms\":\"41000\",\"lease\":[\"0\",\"60999\"]}",
+                GRADE_DEGRADED, "could not renew its lease, which ends in 20.0 s"),
+        "one that has less than a third left was not renewed");
+    ok (judged (1, "fluid.info", "{\"state\":\"idle\",\"served_by\":0}", GRADE_GOOD, NULL),
+        "a rank may be served by another");
+    ok (judged (1, "fluid.info", "{\"state\":\"fenced\",\"served_by\":0}", GRADE_DEGRADED, "ids come from rank 0"),
+        "with a generator and no lease it is not well");
+    ok (judged (0, "fluid.info", "{\"state\":\"fenced\",\"served_by\":null}", GRADE_CRITICAL, "nobody makes ids"),
+        "nobody to make ids is critical");
+    ok (judged (0, "fluid.info", "{\"state\":\"idle\",\"served_by\":0,\"store\":\"failing: disk full\"}",
+                GRADE_CRITICAL, "disk full"),
+        "so is a store that fails");
+    ok (judged (0, "fluid.info", "{\"state\":\"idle\",\"served_by\":0,\"store\":\"slow: x\"}", GRADE_DEGRADED, "slow"),
+        "a slow one is not, yet");
+    ok (judged (0, "fluid.info", "{\"state\":\"idle\",\"served_by\":0,\"store\":\"good\",\"ahead_ms\":240000}",
+                GRADE_GOOD, NULL),
+        "rank 0 may be ahead by what some crashes cost");
+    ok (judged (0, "fluid.info", "{\"state\":\"idle\",\"served_by\":0,\"ahead_ms\":240001}", GRADE_DEGRADED,
+                "240.0 s ahead of its wall clock"),
+        "not by more");
+    ok (judged (0, "fluid.info", "{\"state\":\"idle\",\"served_by\":0,\"ahead_ms\":-240001}", GRADE_DEGRADED,
+                "behind its"),
+        "nor behind");
+    ok (judged (0, "fluid.watermark", "{\"behind_ms\":130000,\"still_ms\":15000}", GRADE_GOOD, NULL)
+            && judged (0, "fluid.watermark", "{\"behind_ms\":130000,\"still_ms\":15001}", GRADE_DEGRADED,
+                       "stands since 15 s"),
+        "a watermark that stands is told, by the time that passed");
+    ok (judged (0, "fluid.watermark", "{\"behind_ms\":0,\"still_ms\":20000}", GRADE_GOOD, NULL),
+        "one that is not behind need not move");
+    ok (judged (0, "compressor.stats-get", "{\"root\":{\"store\":\"good\"}}", GRADE_GOOD, NULL)
+            && judged (0, "compressor.stats-get", "{\"root\":{\"store\":\"full\"}}", GRADE_CRITICAL, "full")
+            && judged (0, "ingest.stats", "{\"failing\":null}", GRADE_GOOD, NULL)
+            && judged (0, "ingest.stats", "{\"failing\":\"full\"}", GRADE_CRITICAL, "full"),
+        "so are stores of documents and jobs");
+}
+
+static void test_errors (void)
+{
+    ok (failed (0, "fluid.info", ENOSYS, GRADE_CRITICAL, "not loaded on rank 0")
+            && failed (2, "fluid.info", ENOSYS, GRADE_DEGRADED, "not loaded on rank 2"),
+        "without fluid rank 0 is critical, others are not");
+    ok (failed (0, "compressor.stats-get", ENOSYS, GRADE_GOOD, NULL)
+            && failed (0, "ingest.stats", ENOSYS, GRADE_GOOD, NULL)
+            && failed (0, "fluid.watermark", ENOSYS, GRADE_GOOD, NULL),
+        "other modules need not be there");
+    ok (failed (0, "fluid.info", EPERM, GRADE_GOOD, NULL), "who may not ask learns nothing");
+    ok (failed (0, "fluid.info", ETIMEDOUT, GRADE_CRITICAL, "does not answer")
+            && failed (0, "compressor.stats-get", ETIMEDOUT, GRADE_DEGRADED, "does not answer")
+            && failed (0, "fluid.watermark", EAGAIN, GRADE_DEGRADED, "fluid.watermark: "),
+        "whoever says nothing is told");
+}
+
+/* Whatever a broker of another version says, or nonsense, there is a judgement. */
+static void test_nonsense (void)
+{
+    static const char *const answers[] = { "{}",
+                                           "{\"status\":1,\"state\":[],\"lease\":7,\"children\":{},\"root\":[]}" };
+    struct judgement j;
+
+    for (size_t i = 0; i < 2; i++)
+        for (const struct question *q = judge_questions; q->topic; q++) {
+            json_t *o = json_loads (answers[i], 0, NULL);
+
+            health_eval_begin (&j, 0, 0);
+            health_eval_answer (&j, q, o);
+            ok (json_array_size (j.reasons) <= 1, "%s: an answer that is not understood is no crash", q->topic);
+            json_decref (o);
+            json_decref (j.reasons);
+        }
+    health_eval_begin (&j, 0, 0);
+    health_eval_add (&j, GRADE_DEGRADED, "a", "a");
+    health_eval_add (&j, GRADE_CRITICAL, "b", "b");
+    health_eval_add (&j, GRADE_DEGRADED, "c", "c");
+    ok (j.grade == GRADE_CRITICAL
+            && !strcmp (json_string_value (json_object_get (json_array_get (j.reasons, 0), "why")), "b"),
+        "the worst comes first");
+    json_decref (j.reasons);
+    ok (health_eval_asks (question ("fluid.watermark"), 0) && !health_eval_asks (question ("fluid.watermark"), 1)
+            && !health_eval_asks (question ("overlay.stats-get"), 0),
+        "rank 0 is asked for the instance, others for their parents");
+}
+
+int main (void)
+{
+    test_tree ();
+    test_flux ();
+    test_ids ();
+    test_errors ();
+    test_nonsense ();
+    done_testing ();
+}

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* poll.c - each rank of a subtree is asked how it is, and what it counts
+ *
+ * Each rank knows its children, so the tree is walked from its root; all of a rank's children are asked as soon as it
+ * has told of them.  Who does not answer within ANSWER_MS is shown as such, and holds nobody up for longer.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmd/top/poll.h"
+#include "libutil/clock.h"
+
+#define ANSWER_MS 2000.
+
+enum what { HEALTH, INFO, STATS, HOST };
+
+struct poll_question {
+    struct round *round;
+    uint32_t rank;
+    enum what what;
+};
+
+static void ask_rank (struct round *r, struct top_model_row *row);
+
+static void take_children (struct round *r, uint32_t rank, const json_t *children)
+{
+    size_t i;
+    json_t *child;
+
+    json_array_foreach ((json_t *)children, i, child) {
+        const char *status;
+        json_int_t below;
+
+        if (json_unpack (child, "{s:I s:s}", "rank", &below, "status", &status) < 0)
+            continue;
+        struct top_model_row *row = top_model_add (r->board, (uint32_t)below, rank, status);
+        if (row && strcmp (status, "lost") != 0 && strcmp (status, "offline") != 0)
+            ask_rank (r, row);
+    }
+}
+
+static void set_text (char *to, const char *from)
+{
+    snprintf (to, TOP_MODEL_TEXT_MAX, "%s", from ? from : "");
+}
+
+static void take_health (struct round *r, uint32_t rank, const json_t *o)
+{
+    struct top_model_row *row = top_model_row (r->board, rank);
+    const char *status = json_string_value (json_object_get (o, "status"));
+
+    if (row)
+        set_text (row->status, o ? status : "no answer");
+    take_children (r, rank, json_object_get (o, "children"));
+}
+
+static void take (const struct poll_question *q, const json_t *o)
+{
+    struct top_model_row *row = top_model_row (q->round->board, q->rank);
+
+    if (q->what == HEALTH)
+        take_health (q->round, q->rank, o);
+    else if (row && o && q->what == INFO)
+        top_model_take_info (row, o);
+    else if (row && o && q->what == STATS)
+        top_model_take_stats (row, o, clock_s (CLOCK_MONOTONIC));
+    else if (row && o)
+        set_text (row->host, json_string_value (json_object_get (o, "value")));
+}
+
+static void answer_cb (idt_future_t *f, void *arg)
+{
+    struct poll_question *q = arg;
+    struct round *r = q->round;
+    json_t *o = NULL;
+
+    if (idt_rpc_get_unpack (f, "o", &o) < 0)
+        o = NULL;
+    take (q, o);
+    idt_future_destroy (f);
+    free (q);
+    if (--r->waiting > 0)
+        return;
+    top_model_end (r->board);
+    r->done (r->arg);
+}
+
+static void ask (struct round *r, uint32_t rank, enum what what, const char *topic, const char *request)
+{
+    struct poll_question *q = malloc (sizeof (*q));
+    idt_future_t *f = q ? idt_rpc (r->cmd->h, topic, request, rank, 0) : NULL;
+
+    if (q)
+        *q = (struct poll_question){ .round = r, .rank = rank, .what = what };
+    if (!f || idt_future_then (f, ANSWER_MS, answer_cb, q) < 0)
+        cmd_die (r->cmd, "cannot ask rank %u: %s", rank, strerror (errno));
+    r->waiting++;
+}
+
+/* Once a round, whoever names it: a rank that has just moved may have two parents, who are below each other. */
+static void ask_rank (struct round *r, struct top_model_row *row)
+{
+    uint32_t rank = row->rank; /* the row moves as others are added */
+    bool named = row->host[0];
+
+    if (row->asked == r->board->round)
+        return;
+    row->asked = r->board->round;
+    ask (r, rank, HEALTH, "overlay.health", NULL);
+    ask (r, rank, INFO, "fluid.info", "{}");
+    ask (r, rank, STATS, "fluid.stats-get", NULL);
+    if (!named)
+        ask (r, rank, HOST, "attr.get", "{\"name\":\"hostname\"}");
+}
+
+void round_begin (struct round *r, uint32_t root)
+{
+    top_model_begin (r->board, root);
+    struct top_model_row *row = top_model_add (r->board, root, root, "unknown");
+    if (!row)
+        cmd_die (r->cmd, "out of memory");
+    ask_rank (r, row);
+}

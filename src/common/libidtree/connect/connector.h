@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* connector.h - one attempt to connect to a broker, without blocking
+ *
+ * The broker's first byte is 0, or the errno with which it refuses the connection. If the URI names one of the ranks
+ * that a process hosts, the client first requests that rank. Then it requests the UUID of the broker's instance,
+ * because responses of one instance must not be mixed with those of another. Last, it sends the requests that were made
+ * over the lost connection and must be repeated. The connection is ready when all of these have been answered.
+ */
+#ifndef LIBIDTREE_CONNECT_CONNECTOR_H
+#define LIBIDTREE_CONNECT_CONNECTOR_H
+
+#include <idtree/error.h>
+#include <idtree/msg.h>
+
+#include "libidtree/connect/uris.h"
+#include "libmsg/stream.h"
+
+#define CONNECTOR_RETRY_MS 10.     /* to wait if there is no descriptor to wait for */
+#define CONNECTOR_INSTANCE_MAX 128 /* bytes of an instance's UUID, with its NUL */
+
+struct connector;
+
+/* Begin to connect to 'to' (borrowed). 'instance' (borrowed) is the UUID of the instance that the broker must belong
+ * to; "": any instance; NULL: do not request the UUID, and repeat no requests. The instance of a broker that does not
+ * know it counts as "": brokers of Flux never know it, a broker that has not joined yet will. Returns NULL with errno
+ * set.
+ */
+struct connector *connector_create (const struct uri *to, const char *instance);
+void connector_destroy (struct connector *d); /* NULL is allowed; keeps errno */
+
+/* Add a request to send (copied). Must be called before the first connector_go_on (). Returns 0, or -1 with errno
+ * ENOMEM. */
+int connector_ask (struct connector *d, const idt_msg_t *request);
+
+/* Do all steps that are possible without waiting. Returns 0 when the connection is ready, or -1 with errno set:
+ *   EAGAIN    not yet: wait for connector_fd ()
+ *   ESTALE    the broker belongs to another instance
+ *   ENOTCONN  the broker does not know its instance yet
+ * or any other value that is the reason why the connection failed. After an error other than EAGAIN the attempt has
+ * failed, and 'errp' is a sentence that begins with the URI.
+ */
+int connector_go_on (struct connector *d, idt_error_t *errp);
+
+/* connector_fd (): wait until this descriptor is readable, or writable if connector_wants_write (). -1: wait
+ * CONNECTOR_RETRY_MS instead.
+ */
+int connector_fd (const struct connector *d);
+bool connector_wants_write (const struct connector *d);
+
+/* Results of an attempt that is ready. connector_instance (): the UUID of the instance. connector_early (): the next
+ * message that arrived meanwhile; the caller must unref it; NULL: no further one. connector_take (): the connection;
+ * the caller owns it from then on.
+ */
+const char *connector_instance (const struct connector *d);
+const idt_msg_t *connector_early (struct connector *d);
+void connector_take (struct connector *d, int *fd, struct msg_stream **stream);
+
+#endif /* LIBIDTREE_CONNECT_CONNECTOR_H */

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* reconnect.h - which broker is tried when, and for how long, after a connection is lost and for the first connection
+ *
+ * A core: the caller passes in the time (CLOCK_MONOTONIC in milliseconds) and the result of each attempt.
+ *
+ * 1. The brokers of a list are tried in their order, without pauses between them. There is a pause after each round.
+ * 2. The first pause is RECONNECT_PAUSE_MIN_MS, each further one is twice as long as the one before, up to
+ *    RECONNECT_PAUSE_MAX_MS. Each is shortened by a random part of up to one half, so that the clients of a broker do
+ *    not all reconnect at the same time.
+ * 3. If a connection lasted less than RECONNECT_PAUSE_MAX_MS, the pauses continue to grow from their last length.
+ * 4. One attempt may take RECONNECT_TRY_MS, all together RECONNECT_PATIENCE_MS. Then reconnecting fails. It fails
+ *    immediately if all brokers of a round return errors that waiting does not change: they belong to another instance,
+ *    or refuse this user.
+ */
+#ifndef LIBIDTREE_CONNECT_RECONNECT_H
+#define LIBIDTREE_CONNECT_RECONNECT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define RECONNECT_PAUSE_MIN_MS 20.
+#define RECONNECT_PAUSE_MAX_MS 2000.
+#define RECONNECT_TRY_MS 5000.
+#define RECONNECT_PATIENCE_MS 30000.
+
+struct reconnect {
+    size_t count;   /* brokers of the list */
+    size_t next;    /* index of the broker to try now, or at 'at_ms' */
+    size_t refused; /* brokers of this round with an error that waiting does not change */
+    uint32_t dice;
+    double begun_ms;
+    double at_ms;    /* do not try before */
+    double pause_ms; /* the pause before this round, not shortened; 0: no recent loss */
+    double up_ms;    /* when the last connection was made */
+};
+
+/* 'seed' must differ from client to client. */
+void reconnect_init (struct reconnect *r, size_t count, uint32_t seed);
+
+/* The connection was lost: begin to reconnect. */
+void reconnect_begin (struct reconnect *r, double now_ms);
+
+/* reconnect_at (): when to try 'next'. reconnect_end (): when an attempt that begins now must end. */
+double reconnect_at (const struct reconnect *r);
+double reconnect_end (const struct reconnect *r, double now_ms);
+
+/* For opening a handle: how long one attempt may take if 'left_ms' (INFINITY: no limit) are left for it and for the
+ * 'behind' brokers after it. The result is RECONNECT_TRY_MS or an equal share of 'left_ms', if that is less; the last
+ * broker gets all of 'left_ms'.
+ */
+double reconnect_share (double left_ms, size_t behind);
+
+/* The attempt with 'next' failed. Returns whether to try again. */
+bool reconnect_failed (struct reconnect *r, double now_ms, int errnum);
+
+/* The connection was made. */
+void reconnect_succeeded (struct reconnect *r, double now_ms);
+
+#endif /* LIBIDTREE_CONNECT_RECONNECT_H */

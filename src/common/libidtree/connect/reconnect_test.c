@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* reconnect_test.c - rounds, pauses, and the end of reconnecting */
+#include "config.h"
+
+#include <errno.h>
+#include <math.h>
+
+#include "libidtree/connect/reconnect.h"
+#include "test/tap.h"
+
+/* Let each attempt fail immediately, until there is no further one or there were 'max'. Returns the number of attempts;
+ * advances '*now_ms'.
+ */
+static int fail_all (struct reconnect *r, double *now_ms, int errnum, int max)
+{
+    int tries = 1;
+
+    *now_ms = reconnect_at (r);
+    while (tries < max && reconnect_failed (r, *now_ms, errnum)) {
+        *now_ms = reconnect_at (r) > *now_ms ? reconnect_at (r) : *now_ms;
+        tries++;
+    }
+    return tries;
+}
+
+static void test_rounds (void)
+{
+    struct reconnect r;
+
+    reconnect_init (&r, 3, 1);
+    reconnect_begin (&r, 1e6);
+    ok (r.next == 0 && reconnect_at (&r) == 1e6, "the first broker of a list is tried immediately");
+    ok (reconnect_failed (&r, 1e6 + 1, ENOENT) && r.next == 1 && reconnect_at (&r) <= 1e6 + 1,
+        "the next one is tried without a pause");
+    ok (reconnect_failed (&r, 1e6 + 2, ENOENT) && r.next == 2, "so is the one after it");
+    ok (reconnect_failed (&r, 1e6 + 3, ENOENT) && r.next == 0, "then another round begins");
+    double pause_ms = reconnect_at (&r) - (1e6 + 3);
+    ok (pause_ms >= RECONNECT_PAUSE_MIN_MS / 2 && pause_ms <= RECONNECT_PAUSE_MIN_MS, "after a pause (%.1f ms)",
+        pause_ms);
+}
+
+static void test_pauses (void)
+{
+    struct reconnect r, other;
+    double now_ms = 0, last_ms = 0, longest_ms = 0;
+    bool grows = true;
+
+    reconnect_init (&r, 1, 1);
+    reconnect_init (&other, 1, 2);
+    reconnect_begin (&r, 0);
+    reconnect_begin (&other, 0);
+    reconnect_failed (&other, 0, ECONNREFUSED);
+    for (int i = 0; reconnect_failed (&r, now_ms, ECONNREFUSED); i++) {
+        double pause_ms = reconnect_at (&r) - now_ms;
+        if (i == 0)
+            ok (reconnect_at (&r) != reconnect_at (&other), "two clients have different pauses");
+        grows = grows && (i > 5 || pause_ms > last_ms || pause_ms > last_ms / 2);
+        longest_ms = pause_ms > longest_ms ? pause_ms : longest_ms;
+        last_ms = pause_ms;
+        now_ms = reconnect_at (&r);
+    }
+    ok (grows && longest_ms <= RECONNECT_PAUSE_MAX_MS && longest_ms > RECONNECT_PAUSE_MAX_MS / 2,
+        "pauses grow, up to %.0f ms of %.0f", longest_ms, RECONNECT_PAUSE_MAX_MS);
+    ok (now_ms < RECONNECT_PATIENCE_MS && now_ms > RECONNECT_PATIENCE_MS / 2,
+        "reconnecting ends within its time limit (%.0f ms)", now_ms);
+}
+
+static void test_end (void)
+{
+    struct reconnect r;
+    double now_ms = 0;
+
+    reconnect_init (&r, 2, 1);
+    reconnect_begin (&r, 0);
+    ok (fail_all (&r, &now_ms, ESTALE, 100) == 2 && now_ms == 0,
+        "if all brokers refuse permanently there is only one round");
+    reconnect_begin (&r, 0);
+    reconnect_failed (&r, 0, ENOENT);
+    ok (reconnect_failed (&r, 0, ESTALE), "if one broker may return there is another round");
+    reconnect_begin (&r, 0);
+    ok (reconnect_end (&r, 0) == RECONNECT_TRY_MS, "an attempt has its own time limit");
+    ok (reconnect_end (&r, RECONNECT_PATIENCE_MS - 1) == RECONNECT_PATIENCE_MS,
+        "an attempt ends with the total time limit");
+}
+
+/* A broker that accepts the connection and closes it immediately is treated like one that does not accept it. */
+static void test_short_lives (void)
+{
+    struct reconnect r;
+    double now_ms = 1;
+    int n = 0;
+
+    reconnect_init (&r, 1, 1);
+    reconnect_succeeded (&r, now_ms);
+    for (; now_ms < 60000; n++) {
+        reconnect_begin (&r, now_ms);
+        now_ms = reconnect_at (&r);
+        reconnect_succeeded (&r, now_ms);
+    }
+    ok (n < 80, "a connection that is always lost immediately is made %d times in a minute", n);
+    now_ms += RECONNECT_PAUSE_MAX_MS;
+    reconnect_begin (&r, now_ms);
+    ok (reconnect_at (&r) == now_ms, "after a connection that lasted there is no pause");
+}
+
+static void test_shares (void)
+{
+    double left_ms = 1600;
+    int n = 0;
+
+    for (size_t behind = 16; behind-- > 0; left_ms -= reconnect_share (left_ms, behind))
+        n += fabs (reconnect_share (left_ms, behind) - 100) < 1e-6;
+    ok (n == 16 && fabs (left_ms) < 1e-6, "if no broker of a list answers each gets an equal share of the time");
+    ok (reconnect_share (30000, 1) == RECONNECT_TRY_MS, "a share is at most the time limit of an attempt");
+    ok (reconnect_share (30000 - RECONNECT_TRY_MS, 0) == 30000 - RECONNECT_TRY_MS,
+        "the last broker gets all of the remaining time");
+    ok (reconnect_share (1000, 1) == 500 && reconnect_share (900, 0) == 900,
+        "... including time that the broker before it did not use");
+    ok (reconnect_share (INFINITY, 1) == RECONNECT_TRY_MS && isinf (reconnect_share (INFINITY, 0)),
+        "without a time limit only the last broker has none");
+    ok (reconnect_share (0, 3) == 0, "if no time is left each share is 0");
+}
+
+int main (int argc, char *argv[])
+{
+    test_rounds ();
+    test_pauses ();
+    test_end ();
+    test_short_lives ();
+    test_shares ();
+    return done_testing ();
+}

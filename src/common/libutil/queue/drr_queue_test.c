@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* drr_queue_test.c - the queue by turns against plain lists, by random steps */
+#include <errno.h>
+#include <string.h>
+
+#include "test/tap.h"
+#include "libutil/queue/drr_queue.h"
+
+#define FLOWS 5
+#define QUANTUM 100
+#define MAX_COST 1000
+#define DEPTH 64
+
+struct thing {
+    uint64_t key;
+    uint64_t number; /* in its flow */
+    uint32_t cost;
+};
+
+/* The plain model of a flow. */
+struct model {
+    struct thing things[DEPTH];
+    uint64_t put, got;
+    bool blocked;
+    uint64_t cost;
+};
+
+static uint64_t seed = 88172645463325252U;
+
+static uint64_t random_below (uint64_t n)
+{
+    seed ^= seed << 13;
+    seed ^= seed >> 7;
+    seed ^= seed << 17;
+    return seed % n;
+}
+
+static bool put (struct drr_queue *t, struct model *m, uint64_t key)
+{
+    struct thing *x = &m[key].things[m[key].put % DEPTH];
+
+    if (m[key].put - m[key].got == DEPTH)
+        return true;
+    *x = (struct thing){ key, m[key].put++, 1 + random_below (MAX_COST) };
+    m[key].cost += x->cost;
+    return drr_queue_put_of (t, key < 2 ? DRR_QUEUE_ALONE : 7, key, x, x->cost) == 0;
+}
+
+static bool take (struct drr_queue *t, struct model *m)
+{
+    struct thing *x = drr_queue_next (t);
+    bool any = false;
+
+    for (int i = 0; i < FLOWS; i++)
+        any = any || (!m[i].blocked && m[i].put > m[i].got);
+    if (!x)
+        return !any;
+    m[x->key].cost -= x->cost;
+    return !m[x->key].blocked && x->number == m[x->key].got++;
+}
+
+static void count (void *item, void *arg)
+{
+    struct model *m = arg;
+    struct thing *x = item;
+
+    if (x->number == m[x->key].got)
+        m[x->key].got++;
+}
+
+static bool random_steps (void)
+{
+    struct model m[FLOWS];
+    struct drr_queue *t = drr_queue_create (QUANTUM, 0, 0);
+    bool good = true;
+
+    memset (m, 0, sizeof (m));
+    for (int n = 0; good && n < 300000; n++) {
+        uint64_t key = random_below (FLOWS), what = random_below (1000), all = 0, cost = 0;
+
+        if (what < 480)
+            good = put (t, m, key);
+        else if (what < 960)
+            good = take (t, m);
+        else if (what < 998)
+            drr_queue_ready (t, key, !(m[key].blocked = random_below (2)));
+        else {
+            drr_queue_drain (t, count, m);
+            for (int i = 0; i < FLOWS; i++) {
+                good = good && m[i].put == m[i].got;
+                m[i].blocked = false;
+                m[i].cost = 0;
+            }
+        }
+        good = good && drr_queue_flow_count (t, key) == m[key].put - m[key].got;
+        for (int i = 0; i < FLOWS; i++) {
+            all += m[i].put - m[i].got;
+            cost += m[i].cost;
+        }
+        good = good && drr_queue_count (t) == all && drr_queue_cost (t) == cost;
+    }
+    drr_queue_drain (t, count, m);
+    for (int i = 0; i < FLOWS; i++)
+        good = good && m[i].put == m[i].got;
+    drr_queue_destroy (t);
+    return good;
+}
+
+/* Flows that always have something are served the same at each moment. */
+static bool fair (uint32_t smallest, uint32_t largest)
+{
+    struct drr_queue *t = drr_queue_create (QUANTUM, 0, 0);
+    static struct thing things[FLOWS];
+    uint64_t served[FLOWS] = { 0 };
+    bool good = true;
+
+    for (int i = 0; i < FLOWS; i++) {
+        things[i] = (struct thing){ i, 0, i % 2 ? smallest : largest };
+        for (int n = 0; n < 2; n++)
+            good = good && drr_queue_put (t, i, &things[i], things[i].cost) == 0;
+    }
+    for (int n = 0; good && n < 100000; n++) {
+        struct thing *x = drr_queue_next (t);
+
+        served[x->key] += x->cost;
+        good = drr_queue_put (t, x->key, x, x->cost) == 0;
+        for (int i = 0; i < FLOWS; i++)
+            good = good && served[x->key] <= served[i] + largest + 2 * QUANTUM;
+    }
+    drr_queue_destroy (t);
+    return good;
+}
+
+/* One alone, and a group of 'members': all always have something. */
+static bool fair_to_one (uint64_t members, uint32_t smallest, uint32_t largest)
+{
+    struct drr_queue *t = drr_queue_create (QUANTUM, 0, 0);
+    static struct thing things[64];
+    uint64_t served[64] = { 0 }, group = 0, most = largest + 2 * QUANTUM;
+    bool good = true;
+
+    for (uint64_t i = 0; i <= members; i++) {
+        things[i] = (struct thing){ i, 0, i % 2 ? smallest : largest };
+        for (int n = 0; n < 2; n++)
+            good = good && drr_queue_put_of (t, i > 0 ? 9 : DRR_QUEUE_ALONE, i, &things[i], things[i].cost) == 0;
+    }
+    for (int n = 0; good && n < 100000; n++) {
+        struct thing *x = drr_queue_next (t);
+
+        served[x->key] += x->cost;
+        group += x->key > 0 ? x->cost : 0;
+        good = drr_queue_put_of (t, x->key > 0 ? 9 : DRR_QUEUE_ALONE, x->key, x, x->cost) == 0
+               && group <= served[0] + members * largest + 2 * QUANTUM;
+        for (uint64_t i = 1; i <= members; i++)
+            good = good && served[x->key] <= served[i] + (x->key ? most : UINT32_MAX);
+    }
+    good = good && group > served[0] / 2; /* parts of a quantum are whole numbers */
+    drr_queue_destroy (t);
+    return good;
+}
+
+static void test_groups (void)
+{
+    struct drr_queue *t = drr_queue_create (1, 1000, 0);
+    int greedy = 0, modest = 0;
+
+    for (bool more = true; more;) {
+        more = false;
+        for (uint64_t key = 1; key <= 20; key++)
+            if (drr_queue_put_of (t, 5, key, &greedy, 1) == 0) {
+                greedy++;
+                more = true;
+            }
+    }
+    ok (greedy == 500 && errno == EXFULL, "flows of a group together get half of the places");
+    while (drr_queue_put (t, 99, &modest, 1) == 0)
+        modest++;
+    ok (modest == 250, "another finds room: %d", modest);
+    ok (drr_queue_put_of (t, 6, 98, &modest, 1) == 0, "so does another group");
+    drr_queue_drain (t, NULL, NULL);
+    ok (drr_queue_count (t) == 0 && drr_queue_put_of (t, 5, 1, &greedy, 1) == 0, "what is drained is given back");
+    drr_queue_destroy (t);
+}
+
+/* Put one item of a flow, and count how many items of others are served before it. */
+static int served_before (struct drr_queue *t, uint64_t group, uint64_t key, struct thing *own, struct thing *others)
+{
+    int n = 0;
+
+    if (drr_queue_put_of (t, group, key, own, 1) < 0)
+        return -1;
+    for (struct thing *x; (x = drr_queue_next (t)) != own; n++)
+        if (!x || drr_queue_put_of (t, 9, x->key, x, x->cost) < 0)
+            return -1;
+    return n;
+}
+
+/* Sixteen connections of one user always have something; another asks for little, a request at a time. */
+static void test_newcomers (void)
+{
+    struct drr_queue *t = drr_queue_create (QUANTUM, 0, 0);
+    static struct thing others[16], own, late;
+    int most = 0, sum = 0;
+
+    for (uint64_t i = 0; i < 16; i++) {
+        others[i] = (struct thing){ i, 0, QUANTUM / 4 };
+        if (drr_queue_put_of (t, 9, i, &others[i], others[i].cost) < 0)
+            bail_out ("drr_queue_put_of");
+    }
+    for (int i = 0; i < 16; i++) /* the user is no newcomer any longer */
+        drr_queue_put_of (t, 9, i, drr_queue_next (t), QUANTUM / 4);
+    ok (served_before (t, DRR_QUEUE_ALONE, 99, &own, others) == 0, "a newcomer is served before those that wait");
+    for (int i = 0; i < 1000; i++) {
+        int n = served_before (t, DRR_QUEUE_ALONE, 99, &own, others);
+        most = n > most ? n : most;
+        sum += n;
+    }
+    ok (most <= 16 && sum > 0, "one that comes and goes waits for a round at most: %d, %d of 1000 times", most, sum);
+    ok (served_before (t, 9, 98, &late, others) > 0, "a new connection of a user whose others wait is no newcomer");
+    drr_queue_drain (t, NULL, NULL);
+    ok (drr_queue_count (t) == 0 && !drr_queue_waiting (t) && !drr_queue_next (t),
+        "what rested in the round is forgotten, too");
+    drr_queue_destroy (t);
+}
+
+static void test_limits (void)
+{
+    struct drr_queue *t = drr_queue_create (1, 100, 0);
+    int greedy = 0, modest = 0;
+
+    while (drr_queue_put (t, 1, &greedy, 1) == 0)
+        greedy++;
+    ok (greedy == 50 && errno == EXFULL, "a greedy flow gets half of the places");
+    while (drr_queue_put (t, 2, &modest, 1) == 0)
+        modest++;
+    ok (modest == 25, "another finds room");
+    ok (drr_queue_force (t, DRR_QUEUE_ALONE, 3, &t, 1) == 0 && drr_queue_flow_count (t, 3) == 1,
+        "what is forced is not refused");
+    ok (drr_queue_next (t) == &greedy && drr_queue_next (t) == &modest && drr_queue_next (t) == &t
+            && drr_queue_next (t) == &greedy && drr_queue_next (t) == &modest,
+        "and they take turns");
+    drr_queue_ready (t, 1, false);
+    ok (drr_queue_next (t) == &modest && drr_queue_next (t) == &modest && drr_queue_waiting (t),
+        "one that is not ready is passed over");
+    while (drr_queue_waiting (t))
+        modest -= drr_queue_next (t) == &modest;
+    ok (modest == 4 && !drr_queue_next (t) && !drr_queue_waiting (t) && drr_queue_count (t) == 48,
+        "and keeps what it has");
+    drr_queue_ready (t, 1, true);
+    ok (drr_queue_next (t) == &greedy, "until it is ready");
+    drr_queue_destroy (t);
+}
+
+/* Beyond the limits there are few items of each flow. */
+static void test_forced (void)
+{
+    struct drr_queue *t = drr_queue_create (QUANTUM, 1, 0);
+    int n = 0;
+
+    while (n < 100 && drr_queue_force (t, 7, 1, &n, 1) == 0)
+        n++;
+    ok (n == DRR_QUEUE_MAX_FORCED && errno == EXFULL, "a flow has %d forced items at most", n);
+    ok (drr_queue_force (t, 7, 2, &n, 1) == 0, "another flow has its own");
+    ok (drr_queue_next (t) && drr_queue_next (t) && drr_queue_force (t, 7, 1, &n, 1) == 0,
+        "one that is served makes room");
+    drr_queue_drain (t, NULL, NULL);
+    ok (drr_queue_force (t, 7, 1, &n, 1) == 0, "so does one that is drained");
+    drr_queue_destroy (t);
+}
+
+int main (int argc, char *argv[])
+{
+    test_limits ();
+    ok (random_steps (), "300,000 random steps agree with plain lists");
+    ok (fair (1, 1), "flows of small items are served the same");
+    ok (fair (1, 1000), "so are flows of items of different cost");
+    ok (fair (100, 100), "and of items of a quantum");
+    test_groups ();
+    test_forced ();
+    test_newcomers ();
+    ok (fair_to_one (4, 1, 1), "a group of 4 flows is served as one that is alone is");
+    ok (fair_to_one (16, 50, 80), "so is one of 16");
+    ok (fair_to_one (60, 300, 900), "and one whose items cost more than a flow's part of a quantum");
+    return done_testing ();
+}

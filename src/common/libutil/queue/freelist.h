@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* freelist.h - blocks of one size that are kept for the next that is needed, for one thread
+ *
+ * What comes and goes with each request is allocated once.  No more is kept than FREELIST_BYTES.
+ */
+#ifndef UTIL_FREELIST_H
+#define UTIL_FREELIST_H
+
+#include <stddef.h>
+#include <stdlib.h>
+
+#define FREELIST_BYTES ((size_t)64 << 10)
+
+struct freelist {
+    size_t size; /* of a block, at least that of a pointer */
+    size_t bytes;
+    void *first; /* each begins with the address of the next */
+};
+
+static inline void freelist_init (struct freelist *s, size_t size)
+{
+    *s = (struct freelist){ .size = size };
+}
+
+/* A block, with anything in it.  NULL with errno ENOMEM. */
+static inline void *freelist_get (struct freelist *s)
+{
+    void *p = s->first;
+
+    if (!p)
+        return malloc (s->size);
+    s->first = *(void **)p;
+    s->bytes -= s->size;
+    return p;
+}
+
+/* Give it back.  NULL is fine. */
+static inline void freelist_put (struct freelist *s, void *p)
+{
+    if (!p || s->bytes + s->size > FREELIST_BYTES) {
+        free (p);
+        return;
+    }
+    *(void **)p = s->first;
+    s->first = p;
+    s->bytes += s->size;
+}
+
+static inline void freelist_fini (struct freelist *s)
+{
+    void *p;
+
+    while ((p = s->first)) {
+        s->first = *(void **)p;
+        free (p);
+    }
+    s->bytes = 0;
+}
+
+#endif /* UTIL_FREELIST_H */

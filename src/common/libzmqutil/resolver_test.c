@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* resolver_test.c - names of hosts are found out beside whoever needs them */
+#include "config.h"
+
+#include <arpa/inet.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <netdb.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/libzmqutil/resolver.h"
+#include "test/tap.h"
+
+#define WAIT_MS 60000
+
+static bool is (const char *got, const char *want)
+{
+    return got && strcmp (got, want) == 0;
+}
+
+/* Which number comes first is the name service's business. */
+static bool is_local (const char *got, const char *port)
+{
+    struct in6_addr number;
+    const char *colon = got ? strrchr (got, ':') : NULL;
+
+    return got && resolver_number (got, &number) && strcmp (colon + 1, port) == 0
+           && (IN6_IS_ADDR_LOOPBACK (&number) || IN6_IS_ADDR_V4MAPPED (&number));
+}
+
+static struct resolver *make (void)
+{
+    struct resolver *a = resolver_create ();
+
+    if (!a)
+        bail_out ("out of memory");
+    return a;
+}
+
+static void test_no_name (void)
+{
+    struct resolver *a = make ();
+
+    ok (is (resolver_resolve (a, "tcp://127.0.0.1:80", NULL), "tcp://127.0.0.1:80"), "a number is returned as it is");
+    ok (is (resolver_resolve (a, "ipc:///tmp/x:1", NULL), "ipc:///tmp/x:1"), "so is what has no host");
+    ok (is (resolver_resolve (a, "tcp://[::1]:80", NULL), "tcp://[::1]:80"), "and a number in brackets");
+    resolver_destroy (a);
+    resolver_destroy (NULL);
+}
+
+static void test_name (void)
+{
+    struct resolver *a = make (), *list[] = { NULL, a };
+    idt_error_t error;
+
+    const char *first = resolver_resolve (a, "tcp://localhost:80", &error);
+    if (first)
+        ok (is_local (first, "80"), "the answer was there at once");
+    else
+        ok (errno == EAGAIN && strstr (error.text, "asked for"), "a name is being asked for: %s", error.text);
+    resolver_wait (list, 2, WAIT_MS);
+    ok (is_local (resolver_resolve (a, "tcp://localhost:80", &error), "80"), "then it is known");
+    ok (is_local (resolver_resolve (a, "tcp://localhost:81", &error), "81"), "for another port, too");
+    resolver_destroy (a);
+}
+
+static void test_no_such_name (void)
+{
+    struct resolver *a = make ();
+    idt_error_t error;
+
+    resolver_resolve (a, "tcp://no-such-host.invalid:80", &error);
+    resolver_wait (&a, 1, WAIT_MS);
+    errno = 0;
+    ok (!resolver_resolve (a, "tcp://no-such-host.invalid:80", &error) && errno == EAGAIN
+            && strstr (error.text, "no-such-host.invalid: "),
+        "of a name that there is not, the reason is told: %s", error.text);
+    resolver_resolve (a, "tcp://localhost:80", &error);
+    resolver_wait (&a, 1, WAIT_MS);
+    ok (is_local (resolver_resolve (a, "tcp://localhost:80", &error), "80"), "another name is asked for at once");
+    resolver_destroy (a);
+}
+
+/* --- a name service of our own, before that of libc -------------------------------------------------------------- */
+
+static const char *const numbers[] = { "::1", "fe80::1", "192.0.2.7", "2001:db8::7" };
+static int known; /* of those, that "many.test" has */
+
+static struct addrinfo *make_number (const char *text, struct addrinfo *next)
+{
+    struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICHOST }, *ai;
+    int (*libc) (const char *, const char *, const struct addrinfo *, struct addrinfo **) = dlsym (RTLD_NEXT,
+                                                                                                   "getaddrinfo");
+
+    if (libc (text, NULL, &hints, &ai) != 0)
+        bail_out (text);
+    ai->ai_next = next;
+    return ai;
+}
+
+int getaddrinfo (const char *name, const char *service, const struct addrinfo *hints, struct addrinfo **list)
+{
+    int (*libc) (const char *, const char *, const struct addrinfo *, struct addrinfo **) = dlsym (RTLD_NEXT,
+                                                                                                   "getaddrinfo");
+
+    if (strcmp (name, "many.test") != 0)
+        return libc (name, service, hints, list);
+    *list = NULL;
+    for (int i = known; i-- > 0;)
+        *list = make_number (numbers[i], *list);
+    return 0;
+}
+
+static const char *ask (struct resolver *a)
+{
+    resolver_resolve (a, "tcp://many.test:80", NULL);
+    resolver_wait (&a, 1, WAIT_MS);
+    return resolver_resolve (a, "tcp://many.test:80", NULL);
+}
+
+static void test_many (void)
+{
+    struct resolver *a = make ();
+
+    known = 1;
+    ok (is (ask (a), "tcp://[::1]:80") && resolver_count (a) == 1, "a name may have no address but one of IPv6");
+    ok (!resolver_next (a) && is (ask (a), "tcp://[::1]:80"), "there is no next one");
+    resolver_destroy (a);
+    a = make ();
+    known = 4;
+    ok (is (ask (a), "tcp://[::1]:80") && resolver_count (a) == 3,
+        "one of several is the first, but for those of a link");
+    ok (resolver_next (a) && is (ask (a), "tcp://192.0.2.7:80") && resolver_next (a)
+            && is (ask (a), "tcp://[2001:db8::7]:80"),
+        "then comes the next");
+    ok (!resolver_next (a) && is (ask (a), "tcp://[::1]:80") && resolver_next (a),
+        "and the first again, in another round");
+    resolver_destroy (a);
+}
+
+static void test_numbers (void)
+{
+    struct in6_addr a, b;
+    char buf[32];
+
+    ok (resolver_number ("tcp://[::1]:80", &a) && IN6_IS_ADDR_LOOPBACK (&a), "a number in brackets is read");
+    ok (resolver_number ("tcp://127.0.0.1:80", &a) && resolver_number ("tcp://[::ffff:127.0.0.1]:80", &b)
+            && memcmp (&a, &b, sizeof (a)) == 0,
+        "one of IPv4 is the one that IPv6 maps");
+    ok (!resolver_number ("tcp://localhost:80", &a) && !resolver_number ("tcp://[::x]:80", &a)
+            && !resolver_number ("ipc:///tmp/x", &a) && !resolver_number ("tcp://[]:80", &a),
+        "what is none is not");
+    ok (resolver_endpoint (buf, sizeof (buf), "::1", "80") == 0 && is (buf, "tcp://[::1]:80")
+            && resolver_endpoint (buf, sizeof (buf), "[::1]", "80") == 0 && is (buf, "tcp://[::1]:80")
+            && resolver_endpoint (buf, sizeof (buf), "n1", "*") == 0 && is (buf, "tcp://n1:*"),
+        "a number with colons has brackets in an endpoint");
+    ok (resolver_endpoint (buf, 14, "::1", "80") < 0 && errno == ENAMETOOLONG, "which must have room");
+}
+
+/* Whoever asked may be gone, or want another name, before the answer: threads end what is left. */
+static void test_gone (void)
+{
+    struct resolver *a = NULL;
+
+    for (int i = 0; i < 50; i++) {
+        resolver_destroy (a);
+        a = make ();
+        resolver_resolve (a, "tcp://no-such-host.invalid:80", NULL);
+        resolver_resolve (a, "tcp://localhost:80", NULL);
+    }
+    resolver_wait (&a, 1, WAIT_MS);
+    ok (is_local (resolver_resolve (a, "tcp://localhost:80", NULL), "80"), "answers that nobody waits for are dropped");
+    resolver_destroy (a);
+}
+
+int main (void)
+{
+    test_no_name ();
+    test_name ();
+    test_no_such_name ();
+    test_gone ();
+    test_many ();
+    test_numbers ();
+    return done_testing ();
+}

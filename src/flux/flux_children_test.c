@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* flux_children_test.c - which brokers are below this one in Flux's tree, and under which UUIDs they are known */
+#include <errno.h>
+#include <string.h>
+
+#include "flux/flux_children.h"
+#include "test/tap.h"
+
+#define NAME(n) "0000000" n "-0000-4000-8000-000000000000"
+
+/* Rank 1 of 8, above 3 and 4, 7 below 3. */
+static const char tree[] = "{\"rank\":1,\"size\":4,\"children\":["
+                           "{\"rank\":3,\"size\":2,\"children\":[{\"rank\":7,\"size\":1,\"children\":[]}]},"
+                           "{\"rank\":4,\"size\":1,\"children\":[]}]}";
+
+static struct flux_children *make (const char *text, uint32_t size, idt_error_t *errp)
+{
+    json_t *o = json_loads (text, JSON_DECODE_ANY, NULL);
+    struct flux_children *c = flux_children_create (o, size, errp);
+
+    json_decref (o);
+    return c;
+}
+
+static bool refuses (const char *text)
+{
+    idt_error_t error = { "" };
+
+    errno = 0;
+    struct flux_children *c = make (text, 8, &error);
+    bool good = !c && errno == EPROTO && strstr (error.text, "no tree of 8 ranks");
+    flux_children_destroy (c);
+    return good;
+}
+
+static void check_names (void)
+{
+    struct flux_children *c = make (tree, 8, NULL);
+    uint32_t rank = 77;
+
+    ok (flux_children_has (c, 3) && flux_children_has (c, 4), "who is directly below is a child");
+    ok (!flux_children_has (c, 1) && !flux_children_has (c, 7) && !flux_children_has (c, 0)
+            && !flux_children_has (c, 8),
+        "nobody else is");
+    ok (!flux_children_find (c, NAME ("a"), &rank) && !flux_children_find (c, NULL, &rank) && rank == 77,
+        "none has a name yet");
+    ok (flux_children_add (c, 3, NAME ("a")) == 0 && flux_children_add (c, 4, NAME ("b")) == 0
+            && flux_children_find (c, NAME ("a"), &rank) && rank == 3 && flux_children_find (c, NAME ("b"), &rank)
+            && rank == 4,
+        "each has the one that it was given");
+    ok (flux_children_add (c, 3, NAME ("c")) == 0 && flux_children_find (c, NAME ("c"), &rank) && rank == 3
+            && !flux_children_find (c, NAME ("a"), &rank),
+        "a broker that was started again has a new one, and the old one is nobody's");
+    ok (flux_children_add (c, 3, NAME ("c")) == 0 && flux_children_find (c, NAME ("c"), &rank),
+        "it may be told the same again");
+    errno = 0;
+    ok (flux_children_add (c, 7, NAME ("d")) < 0 && errno == EINVAL && !flux_children_find (c, NAME ("d"), &rank),
+        "who is further below has none");
+    flux_children_destroy (c);
+}
+
+static void check_covers (void)
+{
+    struct flux_children *c = make (tree, 8, NULL);
+
+    if (flux_children_add (c, 3, NAME ("a")) < 0 || flux_children_add (c, 4, NAME ("b")) < 0)
+        bail_out ("no memory");
+    ok (flux_children_covers (c, NAME ("a"), 3) && flux_children_covers (c, NAME ("a"), 7),
+        "a child is above those below it");
+    ok (!flux_children_covers (c, NAME ("a"), 4) && !flux_children_covers (c, NAME ("b"), 7),
+        "not above those below another");
+    ok (!flux_children_covers (c, NAME ("a"), 1) && !flux_children_covers (c, NAME ("a"), 0)
+            && !flux_children_covers (c, NAME ("a"), 2) && !flux_children_covers (c, NAME ("a"), 8)
+            && !flux_children_covers (c, NAME ("a"), UINT32_MAX),
+        "nor above us, others, or ranks that are none");
+    ok (!flux_children_covers (c, NAME ("e"), 3) && !flux_children_covers (c, NULL, 3),
+        "who is not known is above nobody");
+    flux_children_destroy (c);
+}
+
+static void check_trees (void)
+{
+    idt_error_t error;
+    struct flux_children *c = make ("{\"rank\":0,\"size\":1,\"children\":[]}", 1, &error);
+
+    ok (c && !flux_children_has (c, 0), "an instance of one has no children");
+    flux_children_destroy (c);
+    ok (refuses ("[]") && refuses ("{}") && refuses ("{\"rank\":8}") && refuses ("{\"rank\":-1}"), "a tree has a rank");
+    ok (refuses ("{\"rank\":1,\"children\":[{\"rank\":8}]}") && refuses ("{\"rank\":1,\"children\":[{}]}")
+            && refuses ("{\"rank\":1,\"children\":[3]}"),
+        "so has each child, below the size");
+    ok (refuses ("{\"rank\":1,\"children\":[{\"rank\":2},{\"rank\":2}]}")
+            && refuses ("{\"rank\":1,\"children\":[{\"rank\":2,\"children\":[{\"rank\":1}]}]}"),
+        "no rank is in it twice");
+    flux_children_destroy (NULL);
+}
+
+int main (void)
+{
+    check_names ();
+    check_covers ();
+    check_trees ();
+    return done_testing ();
+}

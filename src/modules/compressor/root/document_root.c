@@ -1,0 +1,447 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* document_root.c - rank 0: handles requests in groups, and stores each group before its results are visible
+ *
+ * A group is all requests that arrived while the group before was stored. It has three steps. Each request changes
+ * documents in memory (tasks.c); the changes are committed; then events are published, and when the broker has
+ * confirmed them, the requests are answered. So an answer never arrives before its event, and between two groups all
+ * documents are stored.
+ *
+ * A commit that fails is repeated every SERVICE_PAUSE_MS. The requests of its group get the reason at the first
+ * failure, and requests that arrive meanwhile get it, too. A range that is sent again later is found ordered. Documents
+ * that the group would have created are not created. A commit that takes longer than half of compressor.timeout counts
+ * as failing until it ends.
+ *
+ * If the store cannot be used at all, there are no documents, and requests get the reason; the broker is not affected.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <syslog.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "libsqlite/database.h"
+#include "libutil/clock.h"
+#include "libutil/errprintf.h"
+#include "modules/compressor/root/private.h"
+
+static void document_root_turn (struct document_root *root);
+
+/* --- a group: storing ----------------------------------------------------------------------------------------- */
+
+static bool has_changed (const struct document_root *root, const struct document_root_document *doc)
+{
+    return doc == root->edit.doc || doc->form_seq < 0 || orderer_seq (doc->orderer) > orderer_stored_seq (doc->orderer);
+}
+
+/* Whether to write the stored form again. The work for that grows with the number of clusters. */
+static bool form_is_due (struct document_root *root, const struct document_root_document *doc)
+{
+    int64_t since = orderer_seq (doc->orderer) - doc->form_seq;
+
+    return doc->form_seq < 0
+           || (since >= root->service->options.compact
+               && since >= idcomp_stats (orderer_ids (doc->orderer)).clusters / 8);
+}
+
+static int make_change (struct document_root *root, struct document_root_document *doc,
+                        struct document_store_change *change)
+{
+    int64_t first = orderer_stored_seq (doc->orderer) + 1, n = orderer_seq (doc->orderer) + 1 - first;
+
+    *change = (struct document_store_change){
+        .document = { .id = doc->id, .name = doc->name, .uuid = doc->uuid, .owner = doc->owner },
+        .first = first,
+        .arg = doc,
+    };
+    if (doc == root->edit.doc)
+        document_root_edit_store (root, change);
+    if (form_is_due (root, doc)) {
+        change->document.seq = orderer_seq (doc->orderer);
+        if (!(change->document.form = orderer_save (doc->orderer, &change->document.form_size)) && doc->form_seq < 0)
+            return -1;
+    }
+    if (n > 0 && !(change->ranges = calloc ((size_t)n, sizeof (change->ranges[0]))))
+        return -1;
+    change->nranges = (size_t)n;
+    for (size_t i = 0; i < change->nranges; i++)
+        change->ranges[i] = orderer_range (doc->orderer, first + (int64_t)i);
+    return 0;
+}
+
+static void drop_changes (struct document_root *root)
+{
+    for (size_t i = 0; i < root->nchanges; i++) {
+        free ((void *)root->changes[i].document.form);
+        free (root->changes[i].ranges);
+    }
+    root->nchanges = 0;
+}
+
+/* Collect the changes to store. Returns 0, or -1 with errno ENOMEM. */
+static int collect_changes (struct document_root *root)
+{
+    size_t n = 0;
+
+    for (uint32_t i = 0; i < root->ndocs; i++)
+        n += has_changed (root, root->docs[i]);
+    struct document_store_change *changes = realloc (root->changes, (n + 1) * sizeof (*changes));
+    if (!changes)
+        return -1;
+    root->changes = changes;
+    for (uint32_t i = 0; i < root->ndocs; i++)
+        if (has_changed (root, root->docs[i]) && make_change (root, root->docs[i], &changes[root->nchanges++]) < 0)
+            return -1;
+    return 0;
+}
+
+/* --- a group: publishing ---------------------------------------------------------------------------------------- */
+
+static void end_group (struct document_root *root)
+{
+    document_root_tasks_finish (root);
+    document_root_turn (root);
+}
+
+/* If an event could not be published, ranks notice the gap and fetch the ranges. */
+static void published_cb (idt_future_t *f, void *arg)
+{
+    struct upcall *up = arg;
+    struct compressor *sv = up->owner;
+    struct document_root *root = sv->root;
+
+    if (idt_future_errnum (f))
+        idt_log (sv->h, LOG_ERR, "cannot publish ranges: %s", idt_future_error (f));
+    upcall_destroy (up);
+    if (--root->publishing == 0)
+        end_group (root);
+}
+
+void document_root_publish_new (struct document_root *root, const char *name, char *text)
+{
+    char topic[sizeof (DOCWIRE_EVENT_PREFIX) + DOCWIRE_NAME_MAX];
+
+    sprintf (topic, DOCWIRE_EVENT_PREFIX "%s", name);
+    if (text
+        && service_upcall (root->service, idt_event_publish (root->service->h, topic, IDT_MSGFLAG_PRIVATE, text),
+                           published_cb, NULL)
+               == 0)
+        root->publishing++;
+    else
+        idt_log (root->service->h, LOG_ERR, "cannot publish the change of document %s: %s", name, strerror (errno));
+    root->events++;
+    free (text);
+}
+
+static void publish (struct document_root *root, const struct document_root_document *doc, int64_t first, size_t n)
+{
+    uint64_t digest = 0;
+    bool known = orderer_digest (doc->orderer, first - 1, &digest) == 0;
+
+    document_root_publish_new (root, doc->name,
+                               docwire_ranges (doc->name, doc->uuid, known ? &digest : NULL, -1, first, n,
+                                               document_root_range_text, doc->orderer));
+}
+
+/* Publish first: orderer_stored () drops old ranges, which may be among those to publish. */
+static void publish_change (struct document_root *root, const struct document_store_change *change)
+{
+    struct document_root_document *doc = change->arg;
+    int64_t first = change->first;
+    size_t n, bytes;
+
+    if (change->deleted)
+        return;
+    while ((n = document_root_count_ranges (doc->orderer, first, orderer_seq (doc->orderer), &bytes)) > 0) {
+        publish (root, doc, first, n);
+        first += (int64_t)n;
+    }
+    orderer_stored (doc->orderer);
+    if (change->document.form)
+        doc->form_seq = change->document.seq;
+}
+
+static void take_stored (struct document_root *root)
+{
+    if (root->told)
+        idt_log (root->service->h, LOG_NOTICE, "documents are stored again: ranges are ordered");
+    root->told = false;
+    root->failing = 0;
+    root->groups++;
+    for (size_t i = 0; i < root->nchanges; i++)
+        publish_change (root, &root->changes[i]);
+    drop_changes (root);
+    document_root_edit_done (root);
+    if (root->publishing == 0)
+        end_group (root);
+}
+
+/* Answer all waiting requests with the reason. */
+static void fail (struct document_root *root, int errnum, const idt_error_t *why)
+{
+    if (!root->told || strcmp (root->why.text, why->text) != 0) /* log each reason once */
+        idt_log (root->service->h, LOG_CRIT, "%s: no ranges are ordered until they can be stored", why->text);
+    root->told = true;
+    root->failing = errnum;
+    root->why = *why;
+    root->failures++;
+    document_root_refuse_all (root);
+    service_arm (root->service);
+}
+
+/* The number of stored documents. Documents that the failed group would have created are at the end of the list. */
+static uint32_t count_stored (const struct document_root *root)
+{
+    uint32_t n = root->ndocs;
+
+    while (n > 0 && root->docs[n - 1]->form_seq < 0)
+        n--;
+    return n;
+}
+
+static void take_failed (struct document_root *root, int errnum, const idt_error_t *why)
+{
+    fail (root, errnum, why);
+    drop_changes (root);
+    document_root_edit_drop (root);
+    document_root_documents_cut (root, count_stored (root));
+    if (collect_changes (root) < 0)
+        drop_changes (root); /* document_root_tick () tries again */
+    else if (root->nchanges == 0)
+        root->failing = 0; /* nothing is left to store, so the next request tries again */
+}
+
+/* The disk does not answer in time; the result of the commit is known later. Ranks wait twice as long for rank 0, so
+ * they get this reason before their timeout.
+ */
+static void take_late (struct document_root *root)
+{
+    idt_error_t why;
+
+    errprintf (
+        &why,
+        "%s/compressor.sqlite: the disk has not answered for %llu ms (half of compressor.timeout): the requests may "
+        "still be done later",
+        root->service->options.statedir, (unsigned long long)root->service->options.timeout_ms / 2);
+    fail (root, ETIMEDOUT, &why);
+}
+
+static void document_store_done_cb (idt_watcher_t *w, int revents, void *arg)
+{
+    struct document_root *root = arg;
+    idt_error_t why;
+    int rc = document_store_result (root->store, &why);
+
+    if (rc == 0)
+        return;
+    root->committing = false;
+    uint64_t took_us = clock_us (CLOCK_MONOTONIC) - root->commit_us;
+    if (rc > 0) {
+        metrics_time (&root->commits, took_us);
+        take_stored (root);
+    }
+    else
+        take_failed (root, errno, &why);
+}
+
+static void commit (struct document_root *root)
+{
+    root->committing = true;
+    root->commit_us = clock_us (CLOCK_MONOTONIC);
+    service_arm (root->service);
+    document_store_commit (root->store, root->changes, root->nchanges);
+}
+
+/* --- one group after another -------------------------------------------------------------------------------------- */
+
+static void start_group (struct document_root *root)
+{
+    const idt_msg_t *msg;
+
+    while (root->ntasks < GROUP_MAX && !root->edit.doc && (msg = fifo_pop (&root->waiting)))
+        document_root_task_begin (root, msg);
+    if (collect_changes (root) < 0)
+        take_failed (root, ENOMEM, &(idt_error_t){ "out of memory" });
+    else if (root->nchanges > 0)
+        commit (root);
+    else
+        document_root_tasks_finish (root);
+}
+
+static void document_root_turn (struct document_root *root)
+{
+    while (!root->committing && root->publishing == 0 && !root->failing && root->waiting.count > 0)
+        start_group (root);
+}
+
+void document_root_request (struct document_root *root, const idt_msg_t *msg)
+{
+    if (root->store && document_root_read (root, msg))
+        return;
+    if (root->failing)
+        document_root_refuse (root, msg);
+    else if (service_queue (root->service, &root->waiting, msg) == 0)
+        document_root_turn (root);
+}
+
+/* Drop the waiting requests of a client. The orders of child brokers stay, because they are for several clients. */
+void document_root_forget (struct document_root *root, const idt_msg_t *disconnect)
+{
+    compressor_forget (&root->waiting, disconnect);
+}
+
+/* Try again to store changes; collect them first if memory was short before. */
+static void retry (struct document_root *root)
+{
+    if (root->nchanges == 0 && collect_changes (root) < 0) {
+        drop_changes (root);
+        service_arm (root->service);
+        return;
+    }
+    commit (root);
+}
+
+void document_root_tick (struct document_root *root)
+{
+    if (!root->store)
+        return;
+    document_root_reads_tick (root);
+    if (root->failing && !root->committing)
+        retry (root);
+    else if (root->committing) {
+        if (!root->failing
+            && clock_us (CLOCK_MONOTONIC) / 1000 - root->commit_us / 1000 >= root->service->options.timeout_ms / 2)
+            take_late (root);
+        service_arm (root->service);
+    }
+}
+
+json_t *document_root_stats (const struct document_root *root)
+{
+    return json_pack ("{s:I s:I s:I s:I s:I s:I s:I s:I s:s}", "documents", (json_int_t)root->ndocs, "groups",
+                      (json_int_t)root->groups, "ranges", (json_int_t)root->ranges, "repeated",
+                      (json_int_t)root->repeated, "refused", (json_int_t)root->refused, "events",
+                      (json_int_t)root->events, "failures", (json_int_t)root->failures, "forms",
+                      (json_int_t)root->forms, "store", root->told ? root->why.text : "good");
+}
+
+void document_root_report (const struct document_root *root, struct metrics *m)
+{
+    metrics_put_count (m, "compressor_documents", root->ndocs);
+    metrics_put_count (m, "compressor_ranges", root->ranges);
+    metrics_put_count (m, "compressor_ranges_repeated", root->repeated);
+    metrics_put_count (m, "compressor_ranges_refused", root->refused);
+    metrics_put_count (m, "compressor_queue", root->waiting.count);
+    metrics_put_times (m, "compressor_store_seconds", "compressor_longest_store_seconds", &root->commits);
+    metrics_put_count (m, "compressor_store_failures", root->failures);
+    metrics_put_new (m, METRICS_MAX, "compressor_store_failing", json_integer (root->failing || !root->store));
+}
+
+/* --- start and end ------------------------------------------------------------------------------------------------ */
+
+static int read_document_cb (void *arg, const struct document_store_document *d, idt_error_t *errp)
+{
+    if (document_root_document_add (arg, d))
+        return 0;
+    return errsetf (errp, EBADMSG, "document %s: %s", d->name, idcomp_strerror (errno));
+}
+
+static int read_range_cb (void *arg, int64_t seq, const char *text, idt_error_t *errp)
+{
+    struct document_root *root = arg;
+    struct document_root_document *doc = root->docs[root->ndocs - 1];
+    struct idcomp_range range;
+
+    if (idcomp_range_parse (text, strlen (text), &range, NULL) < 0)
+        return errprintf (errp, "document %s, range %lld: %s", doc->name, (long long)seq, idcomp_strerror (errno));
+    int rc = orderer_add (doc->orderer, &range, errp);
+    idcomp_range_fini (&range);
+    orderer_stored (doc->orderer);
+    if (rc == 1)
+        return 0;
+    errno = EBADMSG;
+    return rc < 0 ? -1 : errprintf (errp, "document %s, range %lld: it is stored twice", doc->name, (long long)seq);
+}
+
+static void tell_copied (const struct document_root *root)
+{
+    time_t at = document_store_copied (root->store);
+    char date[32];
+    struct tm tm;
+
+    if (at > 0 && gmtime_r (&at, &tm) && strftime (date, sizeof (date), "%FT%TZ", &tm) > 0)
+        idt_log (
+            root->service->h, LOG_WARNING,
+            "documents are a copy of %s: each has a new UUID now, and sessions of the original documents are refused",
+            date);
+}
+
+/* A store that cannot be used is handled like a disk that always fails. */
+static void open_store (struct document_root *root)
+{
+    static const struct document_store_reader reader = { read_document_cb, read_range_cb };
+    const struct compressor_options *o = &root->service->options;
+    char holder[DATABASE_HOLDER_MAX];
+
+    database_holder (holder, NULL);
+    /* The limits may be lower now than when the documents were stored. */
+    root->limits = (struct orderer_limits){ .sessions = UINT32_MAX,
+                                            .clusters = UINT32_MAX,
+                                            .window = o->limits.window };
+    root->store = document_store_open (o->statedir, holder, &reader, root, &root->why);
+    root->limits = o->limits;
+    if (root->store) {
+        tell_copied (root);
+        return;
+    }
+    root->failing = errno ? errno : EIO;
+    root->told = true;
+    document_root_documents_cut (root, 0);
+    idt_log (root->service->h, LOG_CRIT, "%s: there are no documents until the compressor of rank 0 is reloaded",
+             root->why.text);
+}
+
+void document_root_destroy (struct document_root *root)
+{
+    if (!root)
+        return;
+    int saved = errno;
+    document_root_reads_fini (root);
+    idt_watcher_destroy (root->store_watcher);
+    document_root_tasks_stop (root);
+    service_respond_all (root->service, &root->waiting, EHOSTUNREACH, SERVICE_STOPPING);
+    fifo_fini (&root->waiting);
+    document_store_close (root->store);
+    drop_changes (root);
+    document_root_documents_cut (root, 0);
+    free (root->docs);
+    free (root->changes);
+    free (root);
+    errno = saved;
+}
+
+struct document_root *document_root_create (struct compressor *sv, idt_error_t *errp)
+{
+    struct document_root *root = calloc (1, sizeof (*root));
+
+    if (!root) {
+        errprintf (errp, "out of memory");
+        return NULL;
+    }
+    root->service = sv;
+    open_store (root);
+    if (!root->store)
+        return root;
+    root->store_watcher = idt_fd_watcher_create (idt_get_reactor (sv->h), document_store_fd (root->store), IDT_POLLIN,
+                                                 document_store_done_cb, root);
+    if (!root->store_watcher || document_root_reads_init (root) < 0) {
+        errprintf (errp, "cannot start: %s", strerror (errno));
+        document_root_destroy (root);
+        return NULL;
+    }
+    idt_watcher_start (root->store_watcher);
+    return root;
+}

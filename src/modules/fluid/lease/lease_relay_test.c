@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* lease_relay_test.c - lease requests are combined, their answers split, each request answered once */
+#include <string.h>
+
+#include "test/tap.h"
+#include "modules/fluid/lease/lease_relay.h"
+
+#define LEASE 60000
+#define NREQ 64
+
+/* What was answered, by cookie. */
+struct heard {
+    int answers[NREQ];
+    size_t grants[NREQ];
+    uint64_t sum[NREQ]; /* of lo_ms */
+    uint64_t received_us[NREQ];
+};
+
+static void reply_cb (void *arg, uint64_t now_us, void *cookie, uint64_t received_us, const struct lease_grant *grant,
+                      size_t ngrant)
+{
+    struct heard *heard = arg;
+    size_t i = (size_t)cookie;
+
+    heard->answers[i]++;
+    heard->grants[i] = ngrant;
+    heard->received_us[i] = received_us;
+    for (size_t k = 0; k < ngrant; k++)
+        heard->sum[i] += grant[k].lo_ms;
+}
+
+static struct lease_want want (uint32_t g, uint64_t have)
+{
+    struct lease_want w = { .generator = g, .number = 1, .have_hi_ms = have };
+
+    snprintf (w.incarnation, sizeof (w.incarnation), "%036u", (unsigned)g);
+    return w;
+}
+
+static struct lease_grant grant (const struct lease_want *w)
+{
+    struct lease_grant g = { .generator = w->generator, .number = w->number, .lo_ms = w->generator, .hi_ms = 99 };
+
+    memcpy (g.incarnation, w->incarnation, sizeof (g.incarnation));
+    return g;
+}
+
+static struct lease_relay *new_relay (struct lease_relay *r, struct heard *heard)
+{
+    lease_relay_init (r, LEASE, reply_cb, heard);
+    return r;
+}
+
+static int add (struct lease_relay *r, uint64_t now_us, size_t cookie, uint32_t g, uint64_t have)
+{
+    struct lease_want w = want (g, have);
+    struct lease_request req = { .want = &w, .nwant = 1 };
+
+    return lease_relay_add (r, now_us, 1000, (void *)cookie, &req);
+}
+
+static void test_combine (void)
+{
+    struct heard heard = { 0 };
+    struct lease_relay relay, *r = new_relay (&relay, &heard);
+    struct lease_want own = want (9, 0);
+    struct lease_request req;
+    uint32_t tag;
+
+    ok (r->due_us == UINT64_MAX && lease_relay_flush (r, 0, NULL, &req) == 0, "where nothing waits nothing is sent");
+    add (r, 100, 1, 11, 40000);
+    ok (r->due_us == 100 + LEASE * 1000 / 12, "a renewal waits a twelfth of a lease for others");
+    add (r, 200, 2, 12, 40000);
+    ok (r->due_us == 100 + LEASE * 1000 / 12, "the first one decides how long");
+    add (r, 300, 3, 13, 20000);
+    ok (r->due_us == 300, "one who has less than a third of a lease left does not wait");
+    tag = lease_relay_flush (r, 300, &own, &req);
+    ok (tag != 0 && req.nwant == 4 && req.want[0].generator == 11 && req.want[3].generator == 9,
+        "all go together, and our own want with them");
+    ok (r->due_us == UINT64_MAX, "then nothing waits any more");
+
+    struct lease_grant g[3] = { grant (&req.want[2]), grant (&req.want[0]), grant (&req.want[3]) };
+    lease_relay_answered (r, 900, tag + 1, g, 3);
+    ok (heard.answers[1] == 0, "the answer to another request is ignored");
+    lease_relay_answered (r, 900, tag, g, 3);
+    ok (heard.grants[1] == 1 && heard.sum[1] == 11 && heard.grants[3] == 1 && heard.sum[3] == 13,
+        "each gets what is his");
+    ok (heard.answers[2] == 1 && heard.grants[2] == 0, "and an answer where that is nothing");
+    lease_relay_answered (r, 900, tag, g, 3);
+    ok (heard.answers[1] == 1 && heard.answers[2] == 1 && heard.answers[3] == 1, "once");
+    lease_relay_fini (r);
+}
+
+/* An instance starts: 40 children each ask for 25 generators, one after the other, and all are urgent. */
+static void test_pace (void)
+{
+    struct heard heard = { 0 };
+    struct lease_relay relay, *r = new_relay (&relay, &heard);
+    struct lease_request req;
+    size_t sent = 0, messages = 0;
+    uint64_t late_us = 0, pace_us = lease_relay_pace_us (r);
+
+    for (uint32_t i = 0; i < 1000; i++) {
+        uint64_t now_us = 1000000 + i * 100;
+
+        add (r, now_us, 1 + i % 40, i, 0);
+        late_us = r->due_us > now_us + late_us ? r->due_us - now_us : late_us;
+        if (r->due_us <= now_us && lease_relay_flush (r, now_us, NULL, &req) != 0) {
+            sent += req.nwant;
+            messages++;
+        }
+    }
+    ok (pace_us == 20000 && messages == 100000 / pace_us && late_us <= pace_us,
+        "a thousand urgent wants in 100 ms go in %d messages, none %d us late", (int)messages, (int)late_us);
+    lease_relay_flush (r, 2000000, NULL, &req);
+    ok (sent + req.nwant == 1000, "and each goes once");
+    ok (relay.waiting == NULL && relay.nwaiting == 0, "then none waits");
+    add (r, 3000000, 1, 7, 0);
+    ok (r->due_us == 3000000, "who comes alone later goes at once");
+    add (r, 3000001, 2, 8, 0);
+    lease_relay_drop_old (r, 3000002, 3000001);
+    ok (lease_relay_flush (r, 3000002, NULL, &req) != 0 && req.nwant == 1 && req.want[0].generator == 8,
+        "what was dropped is not sent, what came later is");
+    add (r, 3000003, 3, 9, 0);
+    lease_relay_drop_old (r, 3000004, UINT64_MAX);
+    ok (relay.waiting == NULL && relay.nwaiting == 0 && r->due_us == UINT64_MAX, "what is dropped waits no more");
+    lease_relay_fini (r);
+    lease_relay_init (r, 1000, reply_cb, &heard);
+    ok (lease_relay_pace_us (r) == 1000000 / 240, "short leases have a quicker pace");
+    lease_relay_fini (r);
+}
+
+static void test_backs (void)
+{
+    struct heard heard = { 0 };
+    struct lease_relay relay, *r = new_relay (&relay, &heard);
+    struct lease_back back = { .generator = 4, .end_ms = 17 }, own = { .generator = 5, .end_ms = 18 };
+    struct lease_request req = { .back = &back, .nback = 1, .has_epoch = true, .epoch_ms = 77 };
+
+    lease_relay_add (r, 0, 1000, (void *)1, &req);
+    lease_relay_add_back (r, &own, 1);
+    ok (lease_relay_flush (r, 0, NULL, &req) != 0 && req.nwant == 0 && req.nback == 2 && req.back[0].end_ms == 17
+            && req.back[1].end_ms == 18,
+        "what is given back goes along");
+    ok (req.has_epoch && req.epoch_ms == 77, "and the epoch that a child named");
+    lease_relay_drop_old (r, 9, UINT64_MAX);
+    ok (heard.answers[1] == 1, "what is not answered in time is answered with nothing");
+    lease_relay_fini (r);
+}
+
+/* Who asked is told when its request came: what the clock jumped meanwhile is no time that it waited. */
+static void test_jump (void)
+{
+    struct heard heard = { .answers = { 0 } };
+    struct lease_relay r;
+
+    new_relay (&r, &heard);
+    add (&r, 1000, 1, 1, 0);
+    add (&r, 7000, 2, 2, 0);
+    lease_relay_jumped (&r, 508000, 500000);
+    ok (lease_relay_oldest (&r) == 501000, "a request came as much later as the clock jumped");
+    lease_relay_drop_old (&r, 508000, UINT64_MAX - 1);
+    ok (heard.received_us[1] == 501000 && heard.received_us[2] == 507000, "and so it is answered");
+    add (&r, 600000, 3, 3, 0);
+    lease_relay_jumped (&r, 601000, 500000);
+    lease_relay_drop_old (&r, 601000, UINT64_MAX - 1);
+    ok (heard.received_us[3] == 601000, "but not after now");
+    lease_relay_fini (&r);
+}
+
+static void test_limit (void)
+{
+    struct heard heard = { 0 };
+    struct lease_relay relay, *r = new_relay (&relay, &heard);
+    struct lease_want *w = calloc (LEASE_RELAY_MAX_WANTS, sizeof (*w));
+    struct lease_request req = { .want = w, .nwant = LEASE_RELAY_MAX_WANTS };
+
+    ok (lease_relay_add (r, 0, 0, (void *)1, &req) == 0 && add (r, 0, 2, 1, 0) < 0, "what waits is limited");
+    lease_relay_drop_old (r, 1, 1);
+    ok (heard.answers[1] == 1 && heard.answers[2] == 0 && add (r, 0, 2, 1, 0) == 0,
+        "what was not taken is not answered");
+    lease_relay_fini (r);
+    free (w);
+}
+
+/* Requests, flushes, answers and losses in any order. */
+static void test_random (void)
+{
+    uint64_t seed = 1;
+    int wrong = 0;
+
+    for (int run = 0; run < 2000; run++) {
+        struct heard heard = { 0 };
+        struct lease_relay relay, *r = new_relay (&relay, &heard);
+        struct lease_grant g[NREQ];
+        uint32_t tags[NREQ] = { 0 };
+        size_t ngrant[NREQ] = { 0 }, from[NREQ] = { 0 }, ntags = 0, sent = 0;
+
+        for (size_t i = 1; i < NREQ; i++) {
+            seed = seed * UINT64_C (6364136223846793005) + 1442695040888963407;
+            struct lease_request req;
+
+            add (r, i, i, (uint32_t)i, 0);
+            if ((seed >> 33) % 3 == 0 && (tags[ntags] = lease_relay_flush (r, i, NULL, &req))) {
+                from[ntags] = sent;
+                for (size_t k = 0; k < req.nwant; k++)
+                    g[sent + ngrant[ntags]++] = grant (&req.want[k]);
+                sent += ngrant[ntags++];
+            }
+            if ((seed >> 40) % 3 == 0 && ntags > 0) {
+                size_t k = (seed >> 45) % ntags;
+                lease_relay_answered (r, i, tags[k], &g[from[k]], (seed >> 50) % 4 ? ngrant[k] : 0);
+            }
+        }
+        lease_relay_drop_old (r, NREQ, UINT64_MAX);
+        for (size_t i = 1; i < NREQ; i++)
+            if (heard.answers[i] != 1 || heard.grants[i] > 1 || (heard.grants[i] == 1 && heard.sum[i] != i))
+                wrong++;
+        lease_relay_fini (r);
+    }
+    ok (wrong == 0, "in 2000 random histories each request is answered once, with its own or nothing");
+}
+
+int main (void)
+{
+    test_combine ();
+    test_pace ();
+    test_backs ();
+    test_jump ();
+    test_limit ();
+    test_random ();
+    return done_testing ();
+}

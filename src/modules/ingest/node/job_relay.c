@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* job_relay.c - batches that are being filled, that wait, and that are under way
+ *
+ * The jobs of a parcel are copied once, into the last waiting batch, so that a batch can be sent as it is. Batches keep
+ * their numbers, and waiting batches are in order of number. A batch that was sent before is not filled further.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/queue.h>
+
+#include "libutil/errprintf.h"
+#include "libutil/minmax.h"
+#include "modules/ingest/node/job_relay.h"
+
+TAILQ_HEAD (parcels, job_relay_parcel);
+TAILQ_HEAD (batches, relay_batch);
+
+struct job_relay_parcel {
+    TAILQ_ENTRY (job_relay_parcel) link;
+    struct relay_batch *batch;
+    size_t size; /* its bytes in the batch */
+    uint32_t count;
+    job_relay_reply_f reply; /* NULL: the parcel was forgotten while under way */
+    void *arg;
+};
+
+struct relay_batch {
+    TAILQ_ENTRY (relay_batch) link;
+    struct jobwire_buf jobs;
+    struct parcels parcels; /* in the order of their jobs */
+    uint64_t number;
+    uint32_t tag;   /* of the last time it was sent; 0: never sent */
+    bool under_way; /* or being answered: its parcels must not be removed */
+};
+
+struct job_relay {
+    size_t max_bytes;
+    uint32_t max_under_way;
+    struct batches waiting, under_way;
+    uint64_t number;
+    uint32_t tag;
+    uint64_t pause_until_ms; /* 0: no pause */
+    uint64_t pause_ms;       /* length of the last pause */
+    struct job_relay_stats stats;
+};
+
+struct job_relay *job_relay_create (size_t max_bytes, uint32_t max_under_way)
+{
+    struct job_relay *r = calloc (1, sizeof (*r));
+
+    if (!r)
+        return NULL;
+    r->max_bytes = max_bytes;
+    r->max_under_way = max_under_way;
+    TAILQ_INIT (&r->waiting);
+    TAILQ_INIT (&r->under_way);
+    return r;
+}
+
+static void batch_destroy (struct relay_batch *b)
+{
+    struct job_relay_parcel *p;
+
+    while ((p = TAILQ_FIRST (&b->parcels))) {
+        TAILQ_REMOVE (&b->parcels, p, link);
+        free (p);
+    }
+    jobwire_buf_fini (&b->jobs);
+    free (b);
+}
+
+void job_relay_destroy (struct job_relay *r)
+{
+    struct relay_batch *b;
+    int saved = errno;
+
+    if (!r)
+        return;
+    TAILQ_CONCAT (&r->under_way, &r->waiting, link);
+    while ((b = TAILQ_FIRST (&r->under_way))) {
+        TAILQ_REMOVE (&r->under_way, b, link);
+        batch_destroy (b);
+    }
+    free (r);
+    errno = saved;
+}
+
+/* --- parcels ------------------------------------------------------------------------------------------------- */
+
+static bool has_room (const struct relay_batch *b, const struct jobwire_reader *jobs)
+{
+    return b->tag == 0 && b->jobs.count + jobs->count <= JOBWIRE_BATCH_JOBS
+           && b->jobs.size + jobs->size <= JOB_RELAY_BATCH_BYTES;
+}
+
+/* The batch that takes 'jobs': the last waiting one, or a new one that is not in the list yet. */
+static struct relay_batch *batch_for (struct job_relay *r, const struct jobwire_reader *jobs)
+{
+    struct relay_batch *b = TAILQ_LAST (&r->waiting, batches);
+
+    if (b && has_room (b, jobs))
+        return b;
+    if ((b = calloc (1, sizeof (*b))))
+        TAILQ_INIT (&b->parcels);
+    return b;
+}
+
+struct job_relay_parcel *job_relay_add (struct job_relay *r, const struct jobwire_reader *jobs, job_relay_reply_f reply,
+                                        void *arg)
+{
+    assert (jobs->count > 0);
+    if (r->stats.bytes > 0 && r->stats.bytes + jobs->size > r->max_bytes)
+        return errset_null (EAGAIN);
+    struct job_relay_parcel *p = malloc (sizeof (*p));
+    struct relay_batch *b = p ? batch_for (r, jobs) : NULL;
+
+    if (!b || jobwire_add_body (&b->jobs, jobs->body, jobs->size, jobs->count) < 0) {
+        if (b && b->jobs.count == 0)
+            batch_destroy (b);
+        free (p);
+        return errset_null (ENOMEM);
+    }
+    if (b->number == 0) {
+        b->number = ++r->number;
+        TAILQ_INSERT_TAIL (&r->waiting, b, link);
+    }
+    *p = (struct job_relay_parcel){ .batch = b, .size = jobs->size, .count = jobs->count, .reply = reply, .arg = arg };
+    TAILQ_INSERT_TAIL (&b->parcels, p, link);
+    r->stats.parcels++;
+    r->stats.bytes += p->size;
+    return p;
+}
+
+/* The offset of a parcel's jobs in its batch, computed from the end: the jobs of later parcels follow. */
+static size_t offset_of (const struct job_relay_parcel *p)
+{
+    size_t behind = p->size;
+
+    for (const struct job_relay_parcel *next = p; (next = TAILQ_NEXT (next, link));)
+        behind += next->size;
+    return p->batch->jobs.size - behind;
+}
+
+void job_relay_forget (struct job_relay *r, struct job_relay_parcel *p)
+{
+    struct relay_batch *b = p->batch;
+
+    p->reply = NULL;
+    if (b->under_way)
+        return;
+    jobwire_cut (&b->jobs, offset_of (p), p->size, p->count);
+    TAILQ_REMOVE (&b->parcels, p, link);
+    r->stats.parcels--;
+    r->stats.bytes -= p->size;
+    free (p);
+    if (b->jobs.count == 0) {
+        TAILQ_REMOVE (&r->waiting, b, link);
+        batch_destroy (b);
+    }
+}
+
+/* --- batches ------------------------------------------------------------------------------------------------- */
+
+static uint32_t parcels_of (const struct relay_batch *b)
+{
+    const struct job_relay_parcel *p;
+    uint32_t n = 0;
+
+    TAILQ_FOREACH (p, &b->parcels, link)
+        n++;
+    return n;
+}
+
+static void set_under_way (struct job_relay *r, struct relay_batch *b)
+{
+    TAILQ_REMOVE (&r->waiting, b, link);
+    TAILQ_INSERT_TAIL (&r->under_way, b, link);
+    b->under_way = true;
+    r->stats.under_way++;
+    r->stats.parcels -= parcels_of (b);
+}
+
+bool job_relay_next (struct job_relay *r, uint64_t now_ms, const void **data, size_t *size, uint32_t *tag)
+{
+    struct relay_batch *b = TAILQ_FIRST (&r->waiting);
+
+    if (!b || r->stats.under_way == r->max_under_way || now_ms < r->pause_until_ms)
+        return false;
+    r->pause_until_ms = 0;
+    if (++r->tag == 0)
+        r->tag = 1;
+    b->tag = r->tag;
+    set_under_way (r, b);
+    r->stats.batches++;
+    r->stats.jobs += b->jobs.count;
+    *data = b->jobs.data;
+    *size = b->jobs.size;
+    *tag = b->tag;
+    return true;
+}
+
+static struct relay_batch *find (struct job_relay *r, uint32_t tag)
+{
+    struct relay_batch *b;
+
+    TAILQ_FOREACH (b, &r->under_way, link)
+        if (b->tag == tag)
+            return b;
+    return NULL;
+}
+
+static void take_back (struct job_relay *r, struct relay_batch *b)
+{
+    TAILQ_REMOVE (&r->under_way, b, link);
+    r->stats.under_way--;
+}
+
+/* Put a batch back among the waiting ones, in order of number. The loop is short, because few batches before it are
+ * waiting.
+ */
+static void wait_again (struct job_relay *r, struct relay_batch *b)
+{
+    struct relay_batch *after = TAILQ_FIRST (&r->waiting);
+
+    b->under_way = false;
+    r->stats.parcels += parcels_of (b);
+    while (after && after->number < b->number)
+        after = TAILQ_NEXT (after, link);
+    if (after)
+        TAILQ_INSERT_BEFORE (after, b, link);
+    else
+        TAILQ_INSERT_TAIL (&r->waiting, b, link);
+}
+
+/* Remove the parcels that were forgotten while the batch was under way. */
+static void cut_forgotten (struct job_relay *r, struct relay_batch *b)
+{
+    struct job_relay_parcel *p, *next;
+
+    for (p = TAILQ_FIRST (&b->parcels); p; p = next) {
+        next = TAILQ_NEXT (p, link);
+        if (!p->reply)
+            job_relay_forget (r, p); /* frees the batch with its last parcel */
+    }
+}
+
+/* Start a pause after a failure. Batches that fail during a pause do not extend it. */
+static void pause_after (struct job_relay *r, uint64_t now_ms)
+{
+    if (now_ms < r->pause_until_ms)
+        return;
+    r->pause_ms = r->pause_ms > 0 ? min_u64 (2 * r->pause_ms, JOB_RELAY_PAUSE_MAX_MS) : JOB_RELAY_PAUSE_MS;
+    r->pause_until_ms = now_ms + r->pause_ms;
+}
+
+void job_relay_failed (struct job_relay *r, uint64_t now_ms, uint32_t tag)
+{
+    struct relay_batch *b = find (r, tag);
+
+    if (!b)
+        return;
+    r->stats.failed++;
+    take_back (r, b);
+    wait_again (r, b);
+    cut_forgotten (r, b);
+    pause_after (r, now_ms);
+}
+
+/* Answer all parcels of a batch that is in no list any longer. A reply function may add parcels, and forget other
+ * parcels of this batch.
+ */
+static void answer (struct job_relay *r, struct relay_batch *b, struct jobwire_reader *verdicts)
+{
+    struct jobwire_reader own;
+    struct job_relay_parcel *p;
+
+    TAILQ_FOREACH (p, &b->parcels, link) {
+        jobwire_split_verdicts (verdicts, p->count, &own);
+        r->stats.bytes -= p->size;
+        if (p->reply)
+            p->reply (p->arg, &own);
+    }
+    batch_destroy (b);
+}
+
+bool job_relay_answered (struct job_relay *r, uint64_t now_ms, uint32_t tag, struct jobwire_reader *verdicts)
+{
+    struct relay_batch *b = find (r, tag);
+
+    if (!b)
+        return true;
+    if (verdicts->count != b->jobs.count) {
+        job_relay_failed (r, now_ms, tag);
+        return false;
+    }
+    r->pause_ms = 0;
+    take_back (r, b);
+    answer (r, b, verdicts);
+    return true;
+}
+
+uint64_t job_relay_due (const struct job_relay *r)
+{
+    if (TAILQ_EMPTY (&r->waiting) || r->stats.under_way == r->max_under_way)
+        return UINT64_MAX;
+    return r->pause_until_ms;
+}
+
+struct job_relay_stats job_relay_stats (const struct job_relay *r)
+{
+    return r->stats;
+}

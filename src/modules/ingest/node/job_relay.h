@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* job_relay.h - combines batches on their way up, and splits verdicts on their way down
+ *
+ * A parcel is a set of jobs from one child, or from this rank itself. Waiting parcels are combined into batches in the
+ * order in which they arrived; a limited number of batches is under way. A batch that failed is sent again unchanged,
+ * before those that came later. Each parcel is answered exactly once, through its reply function, or dropped by
+ * job_relay_forget () or job_relay_destroy ().
+ */
+#ifndef INGEST_JOB_RELAY_H
+#define INGEST_JOB_RELAY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "modules/ingest/job/wire.h"
+
+/* The most batches that are under way. On a link there are many, so that each hop works on another one. At rank 0 one
+ * is being stored and one waits; jobs that arrive meanwhile are stored together, in one commit.
+ */
+#define JOB_RELAY_UNDER_WAY 16
+#define JOB_RELAY_ROOT_UNDER_WAY 2
+#define JOB_RELAY_BATCH_BYTES \
+    (240u << 10) /* size up to which parcels are combined; less than a link sends in one piece */
+
+#define JOB_RELAY_PAUSE_MS 10 /* pause after the first failure; doubled after each further one, up to the maximum */
+#define JOB_RELAY_PAUSE_MAX_MS 1000
+
+struct job_relay;
+struct job_relay_parcel;
+
+/* Gets the verdicts of a parcel's jobs, in order; borrowed. The function may add parcels. */
+typedef void (*job_relay_reply_f) (void *arg, struct jobwire_reader *verdicts);
+
+/* 'max_bytes' limits the parcels that are held, 'max_under_way' the batches under way. Returns NULL with errno ENOMEM.
+ */
+struct job_relay *job_relay_create (size_t max_bytes, uint32_t max_under_way);
+
+/* Does not answer any parcel. NULL is allowed; errno is kept. */
+void job_relay_destroy (struct job_relay *r);
+
+/* Add a parcel with the jobs of 'jobs' (copied), at least one. Returns the parcel, borrowed until it is answered or
+ * forgotten, or NULL with errno set:
+ *   EAGAIN  the parcels would exceed max_bytes; if none is held, a parcel of any size is accepted
+ *   ENOMEM  out of memory
+ */
+struct job_relay_parcel *job_relay_add (struct job_relay *r, const struct jobwire_reader *jobs, job_relay_reply_f reply,
+                                        void *arg);
+
+/* Drop a parcel whose sender no longer needs an answer. If the parcel waits, it is not sent. If it is under way, its
+ * jobs may still be stored; it is not sent again.
+ */
+void job_relay_forget (struct job_relay *r, struct job_relay_parcel *parcel);
+
+/* Take the next batch to send. 'data' is borrowed until the batch is answered or has failed; the batch is under way as
+ * '*tag'. Returns false if no batch waits, if max_under_way are under way, or during a pause after a failure.
+ */
+bool job_relay_next (struct job_relay *r, uint64_t now_ms, const void **data, size_t *size, uint32_t *tag);
+
+/* Report the answer to batch 'tag', which is under way. Returns false if the number of verdicts is not the number of
+ * jobs in the batch; then the batch has failed. An unknown tag is ignored.
+ */
+bool job_relay_answered (struct job_relay *r, uint64_t now_ms, uint32_t tag, struct jobwire_reader *verdicts);
+
+/* Report that batch 'tag' was not answered. It waits again. All batches pause for JOB_RELAY_PAUSE_MS; each further
+ * failure doubles the pause, up to JOB_RELAY_PAUSE_MAX_MS, until a batch is answered.
+ */
+void job_relay_failed (struct job_relay *r, uint64_t now_ms, uint32_t tag);
+
+/* When to call job_relay_next (), unless something else happens before; 0: now; UINT64_MAX: never. */
+uint64_t job_relay_due (const struct job_relay *r);
+
+struct job_relay_stats {
+    uint32_t parcels, under_way; /* parcels that wait; batches under way */
+    size_t bytes;
+    uint64_t batches, jobs, failed; /* batches sent, counted each time; jobs in them; batches that failed */
+};
+struct job_relay_stats job_relay_stats (const struct job_relay *r);
+
+#endif /* INGEST_JOB_RELAY_H */

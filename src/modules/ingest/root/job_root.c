@@ -1,0 +1,560 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* job_root.c - rank 0: gives the store one piece of work after another
+ *
+ * A piece of work is a batch to judge and store, an acknowledgement, and reads. Batches are judged by the line as it is
+ * when the work begins, and by the life of this module: a copy of a job that names another life is not stored
+ * (doc/design/ingest.md).
+ *
+ * If a commit fails, the submitters of its jobs are refused, and the line is raised above these jobs, so that they will
+ * never be stored. The next batch tries again. But if the end of the commit may be in the log, a later life could find
+ * the jobs there. Then no submitter is answered, and the same batch is stored again until a commit succeeds.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <syslog.h>
+#include <unistd.h>
+
+#include "libsqlite/database.h"
+#include "libutil/clock.h"
+#include "libutil/errprintf.h"
+#include "libutil/minmax.h"
+#include "modules/ingest/root/private.h"
+
+#define LIFE_MS 100     /* between two requests for a life */
+#define WATERMARK_MS 20 /* between two requests for the watermark while consumers wait for it */
+#define FINISH_MS 5000  /* the longest wait for the disk at the end */
+#define SLOW_MS 5000    /* until a disk that does not answer is reported; at most half of ingest.timeout */
+#define AGAIN_MS 200    /* until failed work that no new batch repeats is tried again */
+
+/* --- storing a batch ------------------------------------------------------------------------------------------- */
+
+static int make_room (struct job_root *root, size_t n)
+{
+    if (n <= root->room)
+        return 0;
+    struct job *jobs = realloc (root->jobs, n * sizeof (*jobs));
+    if (!jobs)
+        return -1;
+    root->jobs = jobs;
+    struct verdict *verdicts = realloc (root->verdicts, n * sizeof (*verdicts));
+    if (!verdicts)
+        return -1;
+    root->verdicts = verdicts;
+    root->room = n;
+    return 0;
+}
+
+/* Read the first batch. Returns its number of jobs, or 0 if memory is short. */
+static size_t read_batch (struct job_root *root)
+{
+    struct jobwire_reader r;
+    struct job job;
+    size_t n = 0;
+
+    if (jobwire_read_batch (&r, root->batch[0].data, root->batch[0].size, NULL) < 0 || make_room (root, r.count) < 0)
+        return 0;
+    while (jobwire_next_job (&r, &job))
+        root->jobs[n++] = job;
+    return n;
+}
+
+static void count (struct job_root *root, const struct verdict *v)
+{
+    root->stored += v->kind == VERDICT_STORED;
+    root->same += v->kind == VERDICT_SAME;
+    root->late += v->kind == VERDICT_LATE;
+    root->forgotten += v->kind == VERDICT_FORGOTTEN;
+    root->refused += v->kind == VERDICT_REFUSED;
+}
+
+/* The highest id that must never be stored: the line is raised to it before the submitters are answered. */
+static uint64_t highest_unstored (const struct job_root *root)
+{
+    uint64_t id = 0;
+
+    for (size_t i = 0; i < root->group.n; i++)
+        if ((root->verdicts[i].kind == VERDICT_REFUSED || root->verdicts[i].kind == VERDICT_SAME)
+            && root->jobs[i].id <= INT64_MAX) /* larger ids are never stored */
+            id = max_u64 (id, root->jobs[i].id);
+    return id;
+}
+
+/* Answer the first batch. Its place is freed before, because the answer may bring the next batch. */
+static void answer_batch (struct job_root *root, struct jobwire_buf *b)
+{
+    uint32_t tag = root->batch[0].tag;
+
+    root->nbatches--;
+    memmove (root->batch, root->batch + 1, root->nbatches * sizeof (root->batch[0]));
+    root->storing = false;
+    uplink_answered (root->service, tag, b->data, b->size);
+    jobwire_buf_fini (b);
+    service_wake (root->service);
+}
+
+/* The time of ids: the last one received, plus the time that passed since; 0: none was received yet. */
+static uint64_t time_of_ids (const struct job_root *root)
+{
+    return root->told_ms > 0 ? root->ids_ms + (ingest_now_ms () - root->told_ms) : 0;
+}
+
+static void tell_verdicts (struct job_root *root)
+{
+    struct jobwire_buf b = { 0 };
+    bool whole = true;
+
+    visibility_end (&root->line, highest_unstored (root));
+    for (size_t i = 0; i < root->group.n; i++) {
+        count (root, &root->verdicts[i]);
+        if (root->verdicts[i].kind == VERDICT_LATE) {
+            if (root->jobs[i].life == root->life)
+                visibility_late (&root->line, root->jobs[i].id, time_of_ids (root));
+            root->verdicts[i].id = root->life;
+        }
+        whole = whole && jobwire_add_verdict (&b, &root->verdicts[i]) == 0;
+    }
+    if (!whole) /* without memory the batch is not answered, and its sender sends it again */
+        b.size = 0;
+    answer_batch (root, &b);
+}
+
+/* Give the reason of a failed commit to the jobs that it would have stored. Jobs that were stored before keep their
+ * verdicts.
+ */
+static void give_reason (struct job_root *root, int errnum)
+{
+    for (size_t i = 0; i < root->group.n; i++)
+        if (root->verdicts[i].kind == VERDICT_REFUSED)
+            root->verdicts[i] = (struct verdict){ .kind = VERDICT_REFUSED,
+                                                  .errnum = errnum,
+                                                  .text = root->why.text,
+                                                  .text_size = min_u64 (strlen (root->why.text), JOBWIRE_TEXT_MAX) };
+}
+
+/* --- the timer ---------------------------------------------------------------------------------------------------- */
+
+static void set_timer (struct job_root *root, uint64_t now_ms)
+{
+    uint64_t due_ms = pace_due (&root->pace);
+
+    idt_watcher_stop (root->timer);
+    if (due_ms == UINT64_MAX)
+        return;
+    idt_timer_watcher_reset (root->timer, due_ms > now_ms ? (double)(due_ms - now_ms) : 0, 0);
+    idt_watcher_start (root->timer);
+}
+
+/* --- a disk that does not answer --------------------------------------------------------------------------------- */
+
+static void job_watch_disk (struct job_root *root)
+{
+    uint64_t now_ms = ingest_now_ms ();
+
+    root->slow_ms = min_u64 (SLOW_MS, root->service->options.timeout_ms / 2);
+    pace_want (&root->pace, PACE_SLOW, true, now_ms, root->slow_ms);
+    set_timer (root, now_ms);
+}
+
+/* Report a slow disk. The result of the work is unknown until the work ends: submitters wait for it, up to
+ * ingest.timeout.
+ */
+static void take_slow (struct job_root *root)
+{
+    root->slow = true;
+    errprintf (&root->slow_why, "%s/ingest.sqlite: the disk has not answered for %" PRIu64 " ms",
+               root->service->options.statedir, root->slow_ms);
+    idt_log (root->service->h, LOG_CRIT, "%s: jobs wait until it answers", root->slow_why.text);
+}
+
+static void disk_answered (struct job_root *root)
+{
+    if (root->slow)
+        idt_log (root->service->h, LOG_NOTICE,
+                 "the disk answers again, after %" PRIu64 " ms: waiting jobs are stored now",
+                 (clock_us (CLOCK_MONOTONIC) - root->begun_us) / 1000);
+    root->slow = false;
+    pace_want (&root->pace, PACE_SLOW, false, 0, 0);
+}
+
+const char *job_root_trouble (const struct job_root *root)
+{
+    if (root->slow)
+        return root->slow_why.text;
+    return root->failing ? root->why.text : NULL;
+}
+
+/* --- the work of the store --------------------------------------------------------------------------------------- */
+
+static void take_failed (struct job_root *root, int errnum, const idt_error_t *why)
+{
+    if (!root->failing || strcmp (root->why.text, why->text) != 0) /* log each reason once */
+        idt_log (root->service->h, LOG_CRIT, "%s: jobs are refused until they can be stored", why->text);
+    root->failing = true;
+    root->failed++;
+    root->why = *why;
+    root->unsure = root->unsure || root->group.unsure;
+    root->resting = true;
+    pace_want (&root->pace, PACE_AGAIN, false, 0, 0); /* the pause begins at this failure */
+    if (!root->unsure)
+        give_reason (root, errnum);
+}
+
+static void take_good (struct job_root *root)
+{
+    if (root->failing)
+        idt_log (root->service->h, LOG_NOTICE, "jobs are stored again");
+    root->failing = false;
+    root->unsure = false;
+    root->resting = false;
+    root->groups += root->group.n > 0;
+    if (root->group.n > 0)
+        metrics_time (&root->commits, clock_us (CLOCK_MONOTONIC) - root->begun_us);
+}
+
+static void end_reads (struct job_root *root)
+{
+    for (size_t i = 0; i < root->nreads; i++) {
+        tell_read (root, i);
+        jobwire_buf_fini (&root->reads[i].found);
+    }
+    root->nreads = 0;
+}
+
+static void job_store_done_cb (idt_watcher_t *w, int revents, void *arg)
+{
+    struct job_root *root = arg;
+    idt_error_t why = { "" };
+    int rc = job_store_result (root->store, &root->counts, &why), errnum = errno;
+
+    if (rc == 0)
+        return;
+    root->busy = false;
+    disk_answered (root);
+    if (rc < 0)
+        take_failed (root, errnum, &why);
+    else
+        take_good (root);
+    if (root->acking.count > 0)
+        tell_acked (root, rc < 0 ? errnum : 0, why.text);
+    if (root->storing && !root->unsure)
+        tell_verdicts (root);
+    end_reads (root);
+    job_root_look (root);
+    if (!root->unsure)
+        job_root_turn (root);
+}
+
+static void begin_batch (struct job_root *root)
+{
+    if (root->nbatches == 0 || root->life == 0)
+        return;
+    if (root->storing) /* the same batch again: its line has not changed */
+        visibility_end (&root->line, 0);
+    root->group.n = read_batch (root);
+    root->group.job = root->jobs;
+    root->group.verdict = root->verdicts;
+    root->group.life = root->life;
+    root->group.line = visibility_begin (&root->line);
+    root->storing = true;
+}
+
+static void begin_ack (struct job_root *root)
+{
+    struct fifo none = root->acking;
+
+    root->group.ack = root->ack;
+    root->acking = root->acks;
+    root->acks = none; /* an empty queue */
+    root->ack = 0;
+}
+
+/* Memory was short when the batch was read: it is not answered, and its sender sends it again. */
+static bool is_unread (const struct job_root *root)
+{
+    return root->storing && root->group.n == 0;
+}
+
+static bool wants_tidying (const struct job_root *root)
+{
+    return root->counts.untidy && !root->resting;
+}
+
+/* Acknowledgement time in seconds. It counts only while rank 0 is up, so that a clock that is set forward does not make
+ * it forget keys.
+ */
+static int64_t age_s (const struct job_root *root)
+{
+    return root->opened_s + (int64_t)((ingest_now_ms () - root->opened_ms) / 1000);
+}
+
+void job_root_turn (struct job_root *root)
+{
+    const struct ingest_options *o = &root->service->options;
+    int64_t now_s = age_s (root);
+
+    if (root->busy || root->stopping || !root->store)
+        return;
+    root->group = (struct job_store_group){
+        .max_jobs = o->max_jobs, .max_bytes = o->max_bytes, .owner_first = true, .owner = geteuid (), .now_s = now_s
+    };
+    if (root->counts.remembered > o->max_remembered)
+        root->group.forget_s = now_s;
+    else if (root->counts.remembered > 0)
+        root->group.forget_s = now_s - (int64_t)(o->remember_ms / 1000);
+    begin_batch (root);
+    if (is_unread (root)) {
+        tell_verdicts (root);
+        return;
+    }
+    begin_ack (root);
+    root->nreads = tell_collect (root, root->reads, JOB_ROOT_READS);
+    bool writes = root->group.n > 0 || root->group.ack > 0 || wants_tidying (root);
+    if (!writes && root->nreads == 0)
+        return;
+    root->busy = true;
+    root->begun_us = clock_us (CLOCK_MONOTONIC);
+    job_store_begin (root->store, writes ? &root->group : NULL, root->reads, root->nreads);
+    job_watch_disk (root);
+}
+
+/* --- batches that come ------------------------------------------------------------------------------------------- */
+
+/* The store cannot be used, so it is not known which jobs are stored: answer FORGOTTEN for all of them. */
+static void forget_batch (struct job_root *root)
+{
+    root->group = (struct job_store_group){ .n = read_batch (root) };
+    visibility_begin (&root->line);
+    for (size_t i = 0; i < root->group.n; i++)
+        root->verdicts[i] = (struct verdict){ .kind = VERDICT_FORGOTTEN };
+    tell_verdicts (root);
+}
+
+void job_root_batch (struct job_root *root, uint32_t tag, const void *data, size_t size)
+{
+    root->batch[root->nbatches++] = (struct job_root_batch){ tag, data, size };
+    if (root->store)
+        job_root_turn (root);
+    else if (root->nbatches == 1)
+        forget_batch (root);
+}
+
+/* --- the life, and the watermark --------------------------------------------------------------------------------- */
+
+void job_root_look (struct job_root *root)
+{
+    bool wanted = root->life == 0 || tell_wants_line (root);
+    bool again = root->unsure || (root->resting && root->counts.untidy);
+    uint64_t now_ms = ingest_now_ms ();
+
+    pace_want (&root->pace, PACE_ASK, wanted && !root->asking, now_ms, root->life == 0 ? LIFE_MS : WATERMARK_MS);
+    pace_want (&root->pace, PACE_AGAIN, again, now_ms, AGAIN_MS);
+    set_timer (root, now_ms);
+}
+
+/* Use a new id as the name of this life: ids are never issued twice, so no earlier life has the same name. */
+static void life_cb (idt_future_t *f, void *arg)
+{
+    struct upcall *up = arg;
+    struct job_root *root = ((struct ingest *)up->owner)->root;
+    fluid_t id;
+
+    root->asking = false;
+    if (idt_fluid_generate_get (f, 1, &id) == 0)
+        root->life = id;
+    else if (!root->told)
+        idt_log (root->service->h, LOG_ERR, "jobs wait until fluid of rank 0 makes ids: %s", idt_future_error (f));
+    if (root->life > INT64_MAX)
+        idt_log (root->service->h, LOG_CRIT, "all jobs are refused: %s", JOB_STORE_TOO_LATE);
+    root->told = root->life == 0;
+    upcall_destroy (up);
+    job_root_look (root);
+    if (root->life > 0)
+        job_root_turn (root);
+}
+
+static void watermark_cb (idt_future_t *f, void *arg)
+{
+    struct upcall *up = arg;
+    struct job_root *root = ((struct ingest *)up->owner)->root;
+    const char *text;
+    json_int_t behind_ms = 0;
+    fluid_t id;
+
+    root->asking = false;
+    if (idt_rpc_get_unpack (f, "{s:s s:I}", "id", &text, "behind_ms", &behind_ms) == 0 && behind_ms >= 0
+        && fluid_parse (text, strlen (text), &id, NULL) == 0) {
+        root->told_ms = ingest_now_ms ();
+        root->ids_ms = (id >> 24) + (uint64_t)behind_ms;
+        visibility_watermark (&root->line, id);
+        visibility_time (&root->line, root->ids_ms);
+    }
+    upcall_destroy (up);
+    job_root_look (root);
+    job_root_turn (root);
+}
+
+static void ask (struct job_root *root)
+{
+    struct ingest *sv = root->service;
+    struct upcall *up;
+
+    if (root->life == 0)
+        up = upcall_create (&sv->ups, idt_fluid_generate_async (sv->h, 1), 5000, life_cb, sv);
+    else
+        up = upcall_create (&sv->ups, idt_rpc (sv->h, "fluid.watermark", NULL, 0, 0), 5000, watermark_cb, sv);
+    root->asking = up != NULL;
+    job_root_look (root);
+}
+
+static void timer_cb (idt_watcher_t *w, int revents, void *arg)
+{
+    struct job_root *root = arg;
+    uint64_t now_ms = ingest_now_ms ();
+    bool must_ask = pace_take (&root->pace, PACE_ASK, now_ms);
+
+    if (pace_take (&root->pace, PACE_SLOW, now_ms) && root->busy)
+        take_slow (root);
+    if (pace_take (&root->pace, PACE_AGAIN, now_ms)) {
+        root->resting = false;
+        job_root_turn (root);
+    }
+    if (must_ask)
+        ask (root); /* it schedules the next request */
+    else
+        job_root_look (root);
+}
+
+/* --- start and end ----------------------------------------------------------------------------------------------- */
+
+json_t *job_root_stats (const struct job_root *root)
+{
+    return json_pack ("{s:I s:I s:I s:I s:I s:I s:I s:I s:I s:s}", "groups", (json_int_t)root->groups, "failed",
+                      (json_int_t)root->failed, "stored", (json_int_t)root->stored, "same", (json_int_t)root->same,
+                      "late", (json_int_t)root->late, "forgotten", (json_int_t)root->forgotten, "refused",
+                      (json_int_t)root->refused, "jobs", (json_int_t)root->counts.jobs, "consumers",
+                      (json_int_t)root->nconsumers, "store",
+                      job_root_trouble (root) ? job_root_trouble (root) : "good");
+}
+
+void job_root_report (const struct job_root *root, struct metrics *m)
+{
+    metrics_put_count (m, "ingest_kept_jobs", root->counts.jobs);
+    metrics_put_count (m, "ingest_kept_bytes", root->counts.bytes);
+    metrics_put_count (m, "ingest_remembered", root->counts.remembered);
+    metrics_put_count (m, "ingest_consumers", root->nconsumers);
+    metrics_put_times (m, "ingest_store_seconds", "ingest_longest_store_seconds", &root->commits);
+    metrics_put_count (m, "ingest_store_failures", root->failed);
+    metrics_put_new (m, METRICS_MAX, "ingest_store_failing", json_integer (job_root_trouble (root) != NULL));
+}
+
+static void service_added_cb (idt_future_t *f, void *arg)
+{
+    struct upcall *up = arg;
+    struct ingest *sv = up->owner;
+
+    if (idt_future_errnum (f))
+        idt_log (sv->h, LOG_ERR, "cannot add the service ingest: %s", idt_future_error (f));
+    upcall_destroy (up);
+}
+
+static const struct idt_handler_spec handlers[] = {
+    { IDT_MSGTYPE_REQUEST | IDT_HANDLER_STREAM, "ingest.watch", job_root_watch_cb, 0 },
+    { IDT_MSGTYPE_REQUEST, "ingest.ack", job_root_ack_cb, 0 },
+    { IDT_MSGTYPE_REQUEST, "ingest.get", job_root_get_cb, 0 },
+    { IDT_MSGTYPE_REQUEST, "ingest.list", job_root_list_cb, 0 },
+    { IDT_MSGTYPE_REQUEST, "ingest.stats", job_root_stats_cb, 0 },
+    IDT_HANDLERS_END,
+};
+
+static void open_store (struct job_root *root)
+{
+    char holder[DATABASE_HOLDER_MAX];
+
+    database_holder (holder, NULL);
+    root->store = job_store_open (root->service->options.statedir, holder, &root->counts, &root->why);
+    root->opened_ms = ingest_now_ms ();
+    /* Acknowledgement time continues from the last stored one. Without one it starts at the wall clock's time, which
+     * earlier versions used for all acknowledgements.
+     */
+    root->opened_s = root->counts.acked_s > 0 ? root->counts.acked_s : (int64_t)clock_s (CLOCK_REALTIME);
+    if (root->store)
+        return;
+    root->failing = true;
+    idt_log (root->service->h, LOG_CRIT, "%s: no jobs are accepted until job-ingest of rank 0 is reloaded",
+             root->why.text);
+}
+
+static int start (struct job_root *root)
+{
+    idt_reactor_t *r = idt_get_reactor (root->service->h);
+
+    open_store (root);
+    /* All jobs that were visible are stored, so the line starts at the newest stored id: no job can come in among
+     * these.
+     */
+    visibility_init (&root->line, root->counts.newest, root->service->options.settle_ms);
+    quota_init (&root->reads_quota, QUOTA_READS);
+    if (!(root->watch = job_watch_create ()) || !(root->asks = drr_queue_create (1, 0, 0))
+        || !(root->timer = idt_timer_watcher_create (r, 0, 0, timer_cb, root))
+        || idt_handlers_add (root->service->h, handlers, root) < 0)
+        return -1;
+    if (!root->store)
+        return 0;
+    root->store_watcher = idt_fd_watcher_create (r, job_store_fd (root->store), IDT_POLLIN, job_store_done_cb, root);
+    if (!root->store_watcher)
+        return -1;
+    idt_watcher_start (root->store_watcher);
+    pace_want (&root->pace, PACE_ASK, true, ingest_now_ms (), 0);
+    set_timer (root, ingest_now_ms ());
+    return 0;
+}
+
+/* Wait until the work under way has ended, and answer its requesters, if the disk answers in time. */
+static void finish (struct job_root *root)
+{
+    root->stopping = true;
+    if (root->busy && poll (&(struct pollfd){ .fd = job_store_fd (root->store), .events = POLLIN }, 1, FINISH_MS) == 1)
+        job_store_done_cb (NULL, IDT_POLLIN, root);
+}
+
+void job_root_destroy (struct job_root *root)
+{
+    if (!root)
+        return;
+    int saved = errno;
+    finish (root);
+    idt_handlers_remove (root->service->h, handlers);
+    idt_watcher_destroy (root->store_watcher);
+    idt_watcher_destroy (root->timer);
+    job_store_close (root->store);
+    tell_stop (root);
+    job_watch_destroy (root->watch);
+    for (size_t i = 0; i < root->nreads; i++)
+        jobwire_buf_fini (&root->reads[i].found);
+    free (root->jobs);
+    free (root->verdicts);
+    free (root);
+    errno = saved;
+}
+
+struct job_root *job_root_create (struct ingest *sv, idt_error_t *errp)
+{
+    struct job_root *root = calloc (1, sizeof (*root));
+
+    if (!root) {
+        errprintf (errp, "out of memory");
+        return NULL;
+    }
+    root->service = sv;
+    if (start (root) < 0 || !upcall_create (&sv->ups, idt_service_add (sv->h, "ingest"), -1, service_added_cb, sv)) {
+        errprintf (errp, "cannot start: %s", strerror (errno));
+        job_root_destroy (root);
+        return NULL;
+    }
+    return root;
+}

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* job_store.h - the jobs of an instance, at rank 0: ingest.sqlite in the statedir
+ *
+ * A thread of the store does one piece of work at a time: a commit of a group of jobs, with acknowledgement and
+ * forgetting in the same transaction, and after it reads for consumers. A descriptor notifies the reactor when the work
+ * has ended.
+ */
+#ifndef INGEST_JOB_STORE_H
+#define INGEST_JOB_STORE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <idtree/error.h>
+
+#include "modules/ingest/job/wire.h"
+
+/* Integers of SQLite and JSON have 63 bits. From 2^39 ms after the epoch on, ids need 64. */
+#define JOB_STORE_TOO_LATE                                                                                            \
+    "ids of jobs must fit into 63 bits, and ids of this instance need 64, because its epoch is more than 17.4 years " \
+    "ago: jobs need an instance with a later epoch (idtree init --epoch)"
+
+struct job_store;
+
+/* What is stored, as of the last work that ended. */
+struct job_store_counts {
+    uint64_t jobs, bytes; /* jobs that are not acknowledged; bytes of their jobspecs and keys */
+    uint64_t remembered;  /* acknowledged jobs, of which only id and key are kept */
+    uint64_t acked;       /* jobs up to this id are acknowledged; 0: none */
+    uint64_t newest;      /* the newest id that is or was stored; 0: none */
+    uint64_t floor;       /* jobs below this id are forgotten; 0: no job is */
+    int64_t acked_s;      /* the newest acknowledgement time that is remembered (job_store_group.now_s); 0: none */
+    bool untidy;          /* later groups have more to clear away or to forget */
+};
+
+/* Open the file in folder 'dir', or create it. Blocks. Returns NULL with errno set and 'errp' filled, as by
+ * database_open ().
+ */
+struct job_store *job_store_open (const char *dir, const char *holder, struct job_store_counts *counts,
+                                  idt_error_t *errp);
+
+/* A group: 'job' and 'verdict' have 'n' members. Acknowledgement comes first and makes room. Then each job gets its
+ * verdict by the first of these rules that applies:
+ *   id is 0                                      VERDICT_REFUSED, EINVAL
+ *   id is above INT64_MAX                        VERDICT_REFUSED, EOVERFLOW, JOB_STORE_TOO_LATE
+ *   id is stored, or remembered                  VERDICT_STORED
+ *   id < floor                                   VERDICT_FORGOTTEN
+ *   id <= line, id <= acked, or another life     VERDICT_LATE
+ *   (userid, key) is stored under another id     VERDICT_SAME with that id
+ *   max_jobs or max_bytes would be exceeded      VERDICT_REFUSED, ENOSPC, naming the limit
+ *   otherwise                                    the job is stored: VERDICT_STORED
+ * Finally a slice of acknowledged jobs is cleared away and forgotten, oldest first; slices are small, so that no group
+ * takes long. The rest is left to later groups (job_store_counts.untidy), which may be empty except for 'now_s' and
+ * 'forget_s'.
+ */
+struct job_store_group {
+    const struct job *job;
+    struct verdict *verdict; /* texts of refusals point into the store, until the next work begins */
+    size_t n;
+    uint64_t line;
+    uint64_t life; /* of rank 0's module */
+    uint64_t max_jobs, max_bytes;
+    bool owner_first; /* the second half of these limits is for jobs of 'owner' only */
+    uint32_t owner;
+    uint64_t ack;     /* jobs up to this id are acknowledged: jobspecs are deleted, id and key stay; 0: none */
+    int64_t now_s;    /* seconds on a clock of the caller's choice; needed with 'ack' and 'forget_s' only */
+    int64_t forget_s; /* forget jobs acknowledged before this, and raise the floor above them; 0: none */
+    /* set if the group failed: */
+    /* Its commit may be in the log all the same, where the next life would find it; or the file cannot be read. The
+     * caller must not report any of its jobs as not stored until the same jobs got their verdicts in a later, durable
+     * group.
+     */
+    bool unsure;
+};
+
+/* A read of jobs in order of id, after < id <= upto. It finds at most 'max_jobs' jobs of at most 'max_bytes', but the
+ * first job in any case.
+ */
+struct job_store_read {
+    uint64_t after, upto;
+    uint32_t max_jobs;
+    size_t max_bytes;
+    bool specs;  /* whether to read jobspecs */
+    bool one;    /* for ingest.get: the job 'upto' only, acknowledged or not */
+    void *owner; /* for the caller's use */
+    /* the result: */
+    /* Jobs as in a batch; without jobspecs, spec_size is 0. The caller frees it with jobwire_buf_fini (). */
+    struct jobwire_buf found;
+    bool more;  /* there are further jobs up to 'upto' */
+    bool acked; /* with 'one': the job is acknowledged, and has no jobspec any longer */
+    int errnum; /* 0; or the read failed, 'error' has the reason, and 'found' is empty */
+    idt_error_t error;
+};
+
+/* Let the thread store 'group' (NULL: none), completely or not at all, and then do 'reads'. All arguments are borrowed
+ * until job_store_result () has returned the end of the work. Only one piece of work may be under way. Never blocks on
+ * the disk.
+ */
+void job_store_begin (struct job_store *st, struct job_store_group *group, struct job_store_read *reads, size_t nreads);
+
+/* A descriptor that is readable (level-triggered) when work has ended. */
+int job_store_fd (const struct job_store *st);
+
+/* Take the result of the work. Returns
+ *   1   the group is durable, and the reads are done
+ *   0   no work has ended
+ *   -1  with errno set and 'errp' filled: no job of the group was stored by it; the reads are done all the same
+ *
+ * After -1, unless the group is unsure, its verdicts say what was stored before: STORED, SAME, FORGOTTEN, or else
+ * REFUSED without errnum and text, because 'errp' has the reason. 'counts' (may be NULL) gets what is stored.
+ */
+int job_store_result (struct job_store *st, struct job_store_counts *counts, idt_error_t *errp);
+
+/* Wait for the thread, and close the file. Blocks. NULL is allowed; errno is kept. */
+void job_store_close (struct job_store *st);
+
+#endif /* INGEST_JOB_STORE_H */
