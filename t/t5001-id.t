@@ -93,7 +93,7 @@ test_expect_success 'without an instance, or with one that is gone, commands say
     test_expect_code 1 idtree id new 2>err &&
     grep "^idtree id new: no instance: neither IDTREE_URI nor FLUX_URI is set, and no broker listens at local:///run/idtree/local; start one" err &&
     test_expect_code 1 idtree ping --uri local:///nosuch/local-0 0 2>err &&
-    grep "^idtree ping: local:///nosuch/local-0: its instance has ended, or never was: .* start one with idtree start" err &&
+    grep "^idtree ping: local:///nosuch/local-0: its instance has ended, or never existed: .* start one with idtree start" err &&
     IDTREE_URI=tcp://x test_expect_code 1 idtree info 2>err && grep "tcp://x" err
 '
 test_expect_success 'every command has a screen of help with its name, and an example' '

@@ -91,7 +91,7 @@ test_expect_success 'another instance at the same place is not taken for the one
 test_expect_success 'a shell that outlived its instance is told' '
     idtree start --dir "$short/gone" sh -c "echo \$IDTREE_URI" >uri &&
     IDTREE_URI=$(cat uri) test_expect_code 1 idtree id new 2>err && cat err &&
-    grep "gone/local-0: its instance has ended, or never was: the directory does not exist; start one" err
+    grep "gone/local-0: its instance has ended, or never existed: the directory does not exist; start one" err
 '
 test_expect_success 'FLUX_URI stays the one of Flux where that is asked for' '
     test "$(FLUX_URI=local:///flux idtree start --keep-flux-uri sh -c "echo \$FLUX_URI; idtree getattr size")" = \

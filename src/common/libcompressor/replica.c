@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* replica.c - one session's view of a document whose ranges are ordered by rank 0
+/* replica.c - one session's view of a document whose ranges an orderer puts in order
  *
  * 'pending' is the range that was announced and has not been seen in the order. Only settle () drops it, when the
  * compressor expects the counts after it. So a lost response has no effect, and neither has an early one.

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* replica.h - one session's view of a document whose ranges are ordered by rank 0
+/* replica.h - one session's view of a document whose ranges an orderer puts in order
  *
  * The ranges of a document are numbered 1, 2, 3, ...; a replica has finalized those up to its own number. Ranges may
  * arrive late, twice, or out of order; the replica finalizes each of them once, in order.
  *
- * 1. A range is announced again, unchanged, until it is seen in the order. Rank 0 drops ranges that it already has, so
- *    that no range is lost or ordered twice.
+ * 1. A range is announced again, unchanged, until it is seen in the order. The orderer drops ranges that it already has,
+ *    so that no range is lost or ordered twice.
  * 2. At most one announcement is in progress. Ids that are made meanwhile form the next one.
  * 3. Ids that were handed out never change, whatever form is loaded.
  * 4. A replica that receives a contradiction is broken: it makes no further ids, and can only be inspected.
  *
- * A replica has no clock and sends no messages. Its owner (libdocument/session.h) sends the range of replica_announce
- * (), requests ranges if replica_missing (), and reports the results.
+ * A replica has no clock and sends no messages. Its owner (libdocument/session.h) sends the range of
+ * replica_announce (), requests ranges if replica_missing (), and reports the results.
  */
 #ifndef COMPRESSOR_REPLICA_H
 #define COMPRESSOR_REPLICA_H
@@ -60,7 +60,7 @@ int replica_apply (struct replica *r, int64_t seq, const struct idcomp_range *ra
 void replica_heard (struct replica *r, int64_t newest);
 
 /* Whether ranges after replica_seq () are missing. The owner must request them, and pass them to replica_apply (), or
- * if rank 0 no longer has them, pass a stored form to replica_load ().
+ * if the orderer no longer has them, pass a stored form to replica_load ().
  */
 bool replica_missing (const struct replica *r);
 

@@ -3,9 +3,9 @@
 
 /* connection.c - a client's connection to a broker over a UNIX socket, and the next one after a loss
  *
- * redial.h decides which broker is tried and when; dial.h makes one attempt. This file connects both with the handle,
- * its reactor and its blocking calls. It has no thread: a blocking call drives the attempt, or the reactor does while
- * something waits for the connection.
+ * reconnect.h decides which broker is tried and when; connector.h makes one attempt. This file connects both with the
+ * handle, its reactor and its blocking calls. It has no thread: a blocking call drives the attempt, or the reactor does
+ * while something waits for the connection.
  */
 #include "config.h"
 

@@ -83,7 +83,7 @@ static void test_typed (void)
     ok (idt_get_rank (h, &rank) == 0 && rank == 3 && level && strcmp (level, "8") == 0,
         "a call for an attribute reconnects, too, and earlier values stay valid");
     restart (s);
-    ok (result (ask (h, "test.echo")) != 0, "a request that may not be safe to repeat fails");
+    ok (result (ask (h, "test.echo")) != 0, "idt_rpc () does not reconnect, and fails");
     ok (result (ask (h, "test.echo")) != 0, "it fails again");
     ok (idt_attr_set (h, "log-level", "5", NULL) == 0 && result (ask (h, "test.echo")) == 0,
         "after another call has reconnected, the request succeeds");

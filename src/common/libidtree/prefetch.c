@@ -3,9 +3,9 @@
 
 /* prefetch.c - ids that are prefetched before the program needs them
  *
- * block.h decides which ids may be given out, and when to request how many more; this file connects it with the handle.
- * It has no thread and no timer: a call sends the request for more before it returns. The response stays in the socket,
- * or the reactor reads it, until a call needs the ids.
+ * id_block.h decides which ids may be given out, and when to request how many more; this file connects it with the
+ * handle. It has no thread and no timer: a call sends the request for more before it returns. The response stays in the
+ * socket, or the reactor reads it, until a call needs the ids.
  *
  * Ids increase from call to call, because
  * 1. the request for more requires ids above all that were received before, and the broker answers requests in their

@@ -41,7 +41,7 @@
 #define HANDLE_MAX_INBOX (1U << 20) /* messages kept for the reactor, or for a streaming future */
 #define HANDLE_MAX_NAME 48          /* bytes of a name in the log (RFC 5424 6.2.5) */
 
-#define RPC_TYPED 0x100 /* a call that is safe to repeat on a new connection (enum idt_rpc_flag) */
+#define RPC_TYPED 0x100 /* a call of this library's own functions: it may reconnect (enum idt_rpc_flag) */
 
 struct handler_table;
 struct connection;

@@ -9,7 +9,7 @@
  *
  * A registration is stored as the request that made it. While that request is unanswered, the caller is responsible for
  * it: if the connection is lost, the request fails and the registration is dropped. A completed registration is
- * requested again before any other message is sent over a new connection (dial.h).
+ * requested again before any other message is sent over a new connection (connector.h).
  */
 #include "config.h"
 

@@ -104,8 +104,8 @@ RADIX_INLINE void radix_distribute (char *items, size_t count, size_t size, radi
     }
 }
 
-/* Sort 'count' items of 'size' bytes (at most RADIX_ITEM_MAX) by 'key'. 'again' is the function that calls radix_sort
- * ().
+/* Sort 'count' items of 'size' bytes (at most RADIX_ITEM_MAX) by 'key'. 'again' is the function that calls
+ * radix_sort ().
  */
 RADIX_INLINE void radix_sort (void *items, size_t count, size_t size, radix_key_f key, radix_sort_f again)
 {

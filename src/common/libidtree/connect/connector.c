@@ -75,7 +75,7 @@ static int tell_stranger (const struct uri *to, idt_error_t *errp)
 static int tell_unreachable (const struct uri *to, idt_error_t *errp)
 {
     if (errno == ENOENT && directory_is_gone (to))
-        return errprintf (errp, "%s: its instance has ended, or never was: the directory does not exist", to->text);
+        return errprintf (errp, "%s: its instance has ended, or never existed: the directory does not exist", to->text);
     if (errno == ENOENT)
         return errprintf (errp, "%s: no broker is there: the socket does not exist", to->text);
     if (errno == ECONNREFUSED)
@@ -318,7 +318,7 @@ int connector_go_on (struct connector *d, idt_error_t *errp)
     return 0;
 }
 
-/* --- what to wait for, and what came of it -------------------------------------------------- */
+/* --- waiting, and results ------------------------------------------------------------------ */
 
 int connector_fd (const struct connector *d)
 {

@@ -31,7 +31,8 @@ struct connector *connector_create (const struct uri *to, const char *instance);
 void connector_destroy (struct connector *d); /* NULL is allowed; keeps errno */
 
 /* Add a request to send (copied). Must be called before the first connector_go_on (). Returns 0, or -1 with errno
- * ENOMEM. */
+ * ENOMEM.
+ */
 int connector_ask (struct connector *d, const idt_msg_t *request);
 
 /* Do all steps that are possible without waiting. Returns 0 when the connection is ready, or -1 with errno set:
