@@ -15,7 +15,7 @@
  *    deadline is now, so that the owner can handle other events in between.
  * 6. Requests that cannot be served here are combined and forwarded. One batch of a queue is under way; requests that
  *    arrive meanwhile are sent in the next. A full batch (FLAKE_FEW ids, or one request for more) does not wait.
- * 7. Each kind has two queues: for requests of few ids, and of many. In each queue, requesters take turns (turns.h).
+ * 7. Each kind has two queues: for requests of few ids, and of many. In each, requesters take turns (drr_queue.h).
  */
 #ifndef FLAKE_NODE_H
 #define FLAKE_NODE_H

@@ -3,13 +3,13 @@
 
 /* service.h - shared by the files of the adapter: one object, in several files
  *
- *   ingest.c     start, end, timers; the table of topics
- *   submit.c     reading a submission, and answering it
+ *   ingest.c         start, end, timers; the table of topics
+ *   submit.c         reading a submission, and answering it
  *   job_check.c      checking whether a job is valid, and the threads for long jobs
- *   uplink.c     ids, batches on their way up, verdicts on their way down
- *   stats.c      stats-get, metrics
- *   root/root.c  rank 0: gives the store one piece of work after another
- *   root/tell.c  rank 0: requests of consumers and other clients
+ *   uplink.c         ids, batches on their way up, verdicts on their way down
+ *   stats.c          stats-get, metrics
+ *   root/job_root.c  rank 0: gives the store one piece of work after another
+ *   root/notify.c    rank 0: requests of consumers and other clients
  *
  * ingest.c calls the functions of all other files; none of them calls ingest.c, except for ingest_now_ms () and
  * service_wake ().

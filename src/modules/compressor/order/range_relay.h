@@ -5,8 +5,8 @@
  *
  * An element contains ranges of one client, one child or one session of this rank. At most one request is under way;
  * elements that arrive meanwhile wait, and are sent together in the next request. Each accepted element is answered
- * exactly once, through its reply function, in range_relay_answered (), range_relay_expire () or range_relay_destroy
- * ().
+ * exactly once, through its reply function, in range_relay_answered (), range_relay_expire () or
+ * range_relay_destroy ().
  */
 #ifndef COMPRESSOR_RANGE_RELAY_H
 #define COMPRESSOR_RANGE_RELAY_H

@@ -3,10 +3,10 @@
 
 /* private.h - what the files of rank 0 share
  *
- *   document_root.c        one group after another: store the changes, publish them, answer the requests
- *   tasks.c       what a request changes, and its answer
- *   edits.c       deleting and renaming documents
- *   reads.c       answers from stored documents, which do not wait for the disk
+ *   document_root.c  one group after another: store the changes, publish them, answer the requests
+ *   tasks.c          what a request changes, and its answer
+ *   edits.c          deleting and renaming documents
+ *   reads.c          answers from stored documents, which do not wait for the disk
  */
 #ifndef COMPRESSOR_ROOT_PRIVATE_H
 #define COMPRESSOR_ROOT_PRIVATE_H

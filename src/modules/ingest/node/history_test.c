@@ -4,8 +4,8 @@
 /* history_test.c - random histories of a small tree
  *
  * Jobs are submitted at seven ranks. Rank 0 has the line, consumers, and a store that is an array and keeps the rules
- * of root/store.h. Batches and answers are delayed or lost; ranks get another parent while copies of their batches are
- * on the way; ranks and rank 0 restart; commits fail; consumers acknowledge, and acknowledged jobs are forgotten.
+ * of root/job_store.h. Batches and answers are delayed or lost; ranks get another parent while copies of their batches
+ * are on the way; ranks and rank 0 restart; commits fail; consumers acknowledge, and acknowledged jobs are forgotten.
  * Clocks differ. In all histories:
  *
  *   a submission is answered once, unless its rank or its submitter has gone
@@ -356,7 +356,7 @@ static int number_in (const void *text, size_t size)
     return n;
 }
 
-/* Apply the rules of root/store.h, in their order. 'full': refuse jobs that are not stored yet. */
+/* Apply the rules of root/job_store.h, in their order. 'full': refuse jobs that are not stored yet. */
 static struct verdict judge (struct history *h, const struct job *job, bool full)
 {
     const struct stored *s = find (h, job->id);

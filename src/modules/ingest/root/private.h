@@ -3,8 +3,8 @@
 
 /* private.h - what the files of rank 0 share
  *
- *   job_root.c   gives the store one piece of work after another: a batch to store, acknowledgements, reads
- *   notify.c   requests of consumers and other clients, and the answers to them
+ *   job_root.c  gives the store one piece of work after another: a batch to store, acknowledgements, reads
+ *   notify.c    requests of consumers and other clients, and the answers to them
  */
 #ifndef INGEST_ROOT_PRIVATE_H
 #define INGEST_ROOT_PRIVATE_H
