@@ -416,9 +416,10 @@ static void check_errors (void)
     for (int e = IDCOMP_EBASE + 1; e < IDCOMP_EEND; e++)
         good &= idcomp_error_name (e) && *idcomp_strerror (e) && idcomp_errno (e) > 0 && idcomp_errno (e) < 4096;
     ok (good, "each error has a name, a text and a nearest errno value");
-    ok (strcmp (idcomp_error_name (IDCOMP_ERANGE_ORDER), "RANGE_ORDER") == 0, "names are those of the symbols");
+    ok (strcmp (idcomp_error_name (IDCOMP_ERANGE_ORDER), "RANGE_ORDER") == 0,
+        "an error's name is its symbol without the prefix");
     ok (idcomp_errno (IDCOMP_ELIMIT) == EOVERFLOW && idcomp_errno (IDCOMP_EBROKEN) == ENOTRECOVERABLE,
-        "the nearest errno value tells the kind of an error");
+        "the nearest errno value shows the kind of an error");
     ok (!idcomp_error_name (ENOMEM) && idcomp_errno (ENOMEM) == ENOMEM
             && strcmp (idcomp_strerror (ENOMEM), strerror (ENOMEM)) == 0,
         "errno values of the system are returned unchanged");

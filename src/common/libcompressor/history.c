@@ -481,7 +481,7 @@ static void settle (struct history_world *w)
         check (w, idcomp_equal (w->client[0].c, w->client[i].c, IDCOMP_WITHOUT_LOCAL),
                "all clients agree on the final space");
         check (w, idcomp_stats (w->client[i].c).allocated_finals == w->nfinals,
-               "the number of final ids in use is that of the model");
+               "the number of final ids in use equals the model's");
     }
 }
 

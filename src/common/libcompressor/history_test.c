@@ -44,7 +44,7 @@ int main (void)
         size_t size = 20 + seed * (BYTES_MAX - 20) / HISTORIES;
         fill (data, size, seed);
         const char *wrong = history_run (data, size);
-        if (!ok (!wrong, "the answers of history %d of %zu steps are those of the model", seed, size / 2))
+        if (!ok (!wrong, "in history %d of %zu steps all answers equal the model's", seed, size / 2))
             diag ("%s, first after %zu steps", wrong, shortest (data, size) / 2);
     }
     return done_testing ();

@@ -6,10 +6,10 @@
  * The ranges of a document are numbered 1, 2, 3, ...; a replica has finalized those up to its own number. Ranges may
  * arrive late, twice, or out of order; the replica finalizes each of them once, in order.
  *
- * 1. A range is announced again, unchanged, until it is seen in the order. The orderer drops ranges that it already has,
- *    so that no range is lost or ordered twice.
+ * 1. A range is announced again, unchanged, until it is seen in the order. The orderer drops ranges that it already
+ *    has, so that no range is lost or ordered twice.
  * 2. At most one announcement is in progress. Ids that are made meanwhile form the next one.
- * 3. Ids that were handed out never change, whatever form is loaded.
+ * 3. Ids that were handed out never change, with any form that is loaded.
  * 4. A replica that receives a contradiction is broken: it makes no further ids, and can only be inspected.
  *
  * A replica has no clock and sends no messages. Its owner (libdocument/session.h) sends the range of

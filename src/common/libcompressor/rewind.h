@@ -8,7 +8,7 @@
 #include <idtree/idcomp.h>
 
 /* A number that depends only on the final space: it is equal for all compressors that finalized the same ranges in the
- * same order, whatever their own sessions are, also after a stored form was loaded.
+ * same order. It does not depend on their own sessions, and is the same after a stored form was loaded.
  */
 uint64_t compressor_digest (struct idcomp *c);
 

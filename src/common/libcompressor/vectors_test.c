@@ -641,7 +641,7 @@ int main (void)
 
     ok (json_integer_value (json_object_get (root, "maxClusterSize")) == IDCOMP_CLUSTER_SIZE_MAX
             && json_integer_value (json_object_get (root, "defaultClusterSize")) == IDCOMP_CLUSTER_SIZE_DEFAULT,
-        "cluster sizes are those of the vectors");
+        "cluster sizes equal the vectors' sizes");
     run_reading (root, IDCOMP_ORIGINAL, "original");
     run_reading (root, IDCOMP_STRICT, "strict");
     json_decref (root);

@@ -303,7 +303,7 @@ static void test_refused_arguments (void)
 
 /* --- granules -------------------------------------------------------------------------- */
 
-/* The lowest permitted sequence number from 'used' on; FLUID_PER_MS: none is left. */
+/* The lowest permitted sequence number from 'used' on; FLUID_PER_MS: no number is left. */
 static uint32_t lowest (uint64_t granules, uint32_t used)
 {
     while (used < FLUID_PER_MS && !(granules >> used / FLUID_GRANULE & 1))

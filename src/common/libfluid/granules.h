@@ -7,7 +7,7 @@
 
 #include <idtree/fluid.h>
 
-/* The first run of sequence numbers from 'used' on that 'granules' permits. Returns its length; 0: none is left. */
+/* The first permitted run of sequence numbers from 'used' on. Returns its length; 0: no number is left. */
 static inline uint32_t granules_run (uint64_t granules, uint32_t used, uint32_t *begin)
 {
     uint32_t g = used / FLUID_GRANULE;

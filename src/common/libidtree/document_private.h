@@ -14,7 +14,7 @@
 #include "libdocument/session.h"
 #include "libidtree/private.h"
 
-/* What all documents of a handle share. */
+/* Shared by all documents of a handle. */
 struct siblings {
     idt_t *h;
     TAILQ_HEAD (, idt_document) documents;

@@ -3,9 +3,9 @@
 
 /* handle.c - a connection to a broker: when messages are read, and in which order they are dispatched
  *
- * private.h lists the rules. A turn handles the messages in the inbox, then those that were read before; then it reads
- * once if the connection is readable. After BATCH messages other watchers run. Messages that callbacks send during a
- * turn are written at its end, with one system call.
+ * private.h lists the rules. A turn handles the messages in the inbox, then messages that were read before; then it
+ * reads once if the connection is readable. After BATCH messages other watchers run. Messages that callbacks send
+ * during a turn are written at its end, with one system call.
  */
 #include "config.h"
 
@@ -78,7 +78,7 @@ static void lose (idt_t *h, int errnum)
         (void)connection_seek (h);
 }
 
-/* The next message that was read before; NULL: none is left, or the connection is lost. */
+/* The next message that was read before; NULL: no message is left, or the connection is lost. */
 static const idt_msg_t *take_message (idt_t *h)
 {
     if (h->lost || handle_is_inline (h))

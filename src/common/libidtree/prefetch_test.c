@@ -105,7 +105,7 @@ static void test_singles (struct test_server *s)
 
     for (int i = 1; i < 10000; i++, last++)
         gaps += one (h) != last + 1;
-    ok (gaps == 0, "each of 10,000 single ids directly follows the one before, so that none is skipped");
+    ok (gaps == 0, "each of 10,000 single ids directly follows the one before, so that no id is skipped");
     int requests = count (h) - before - 1;
     ok (requests < 10000 / 16, "they need %d requests", requests);
     idt_close (h);

@@ -4,8 +4,8 @@
 /* registration.c - registrations: event subscriptions and service names that a broker keeps for a connection, and that
  * are repeated over the next connection
  *
- * The broker filters events: each connection receives those that it subscribed to. Only rank 0 numbers and publishes
- * events.
+ * The broker filters events: each connection receives the events that it subscribed to. Only rank 0 numbers and
+ * publishes events.
  *
  * A registration is stored as the request that made it. While that request is unanswered, the caller is responsible for
  * it: if the connection is lost, the request fails and the registration is dropped. A completed registration is

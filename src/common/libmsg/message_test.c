@@ -87,7 +87,7 @@ static void test_flags (void)
     idt_msg_set_topic (msg, "a.b");
     idt_msg_set_flag (msg, IDT_MSGFLAG_NORESPONSE | IDT_MSGFLAG_USER1);
     ok (idt_msg_flags (msg) == (IDT_MSGFLAG_TOPIC | IDT_MSGFLAG_NORESPONSE | IDT_MSGFLAG_USER1),
-        "flags are set in addition to those of the contents");
+        "flags are set in addition to the flags of the contents");
     idt_msg_clear_flag (msg, IDT_MSGFLAG_USER1);
     ok (idt_msg_has_flag (msg, IDT_MSGFLAG_NORESPONSE) && !idt_msg_has_flag (msg, IDT_MSGFLAG_USER1),
         "one flag is cleared");

@@ -3,8 +3,8 @@
 
 /* pool.h - blocks of memory that small messages reuse
  *
- * A message returns its block to its pool, in whatever thread it is freed: modules have threads, and so has ZeroMQ. A
- * thread that finds the pool in use by another thread does not wait, but calls malloc () or free ().
+ * A message returns its block to its pool, in any thread: modules have threads, and so has ZeroMQ. A thread that finds
+ * the pool in use by another thread does not wait, but calls malloc () or free ().
  */
 #ifndef MSG_POOL_H
 #define MSG_POOL_H

@@ -380,7 +380,7 @@ static int encode_some (struct msg_stream *s)
     return 0;
 }
 
-/* Write once: encoded bytes, or if there are none a piece of the long payload. Returns as send (2). */
+/* Write once: encoded bytes if there are any, else a piece of the long payload. Returns as send (2). */
 static ssize_t write_some (struct msg_stream *s)
 {
     struct long_message *l = &s->long_out;

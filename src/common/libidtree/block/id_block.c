@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* id_block.c - prefetched ids: from at most two responses, those of the older response first */
+/* id_block.c - prefetched ids: from at most two responses, ids of the older response first */
 #include <stdlib.h>
 #include <string.h>
 

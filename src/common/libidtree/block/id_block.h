@@ -3,7 +3,7 @@
 
 /* id_block.h - prefetched ids, and the decision when to request how many more; core
  *
- * A block has at most 'most' ids, including those that were requested and have not arrived. Times are microseconds of
+ * A block has at most 'most' ids, including requested ids that have not arrived. Times are microseconds of
  * CLOCK_BOOTTIME. Rules:
  *
  * 1. The age of an id counts from the moment when it was requested, since it may have been made as soon as the request

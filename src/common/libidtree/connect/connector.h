@@ -5,7 +5,7 @@
  *
  * The broker's first byte is 0, or the errno with which it refuses the connection. If the URI names one of the ranks
  * that a process hosts, the client first requests that rank. Then it requests the UUID of the broker's instance,
- * because responses of one instance must not be mixed with those of another. Last, it sends the requests that were made
+ * because responses of different instances must not be mixed. Last, it sends the requests that were made
  * over the lost connection and must be repeated. The connection is ready when all of these have been answered.
  */
 #ifndef LIBIDTREE_CONNECT_CONNECTOR_H

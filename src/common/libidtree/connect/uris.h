@@ -3,7 +3,7 @@
 
 /* uris.h - a list of broker URIs, which are tried in their order
  *
- * A URI is local://PATH, or local://PATH?rank=RANK for one rank of those that a process hosts (protocol.md section 2).
+ * A URI is local://PATH, or local://PATH?rank=RANK for one of the ranks that a process hosts (protocol.md section 2).
  * Blanks and commas separate URIs only if another URI begins after them, so a path may contain both.
  */
 #ifndef LIBIDTREE_CONNECT_URIS_H

@@ -324,7 +324,7 @@ static void test_pause (idt_reactor_t *r)
     for (int i = 0; i < COUNT; i++)
         calls += seen[i].calls;
     ok (seen[ONCE].calls == 1 && seen[ALARM].calls == 1 && calls == woken, "afterwards each held watcher calls back");
-    ok (seen[STOPPED].calls == 0 && seen[GONE].calls == 0, "... except those that were stopped or destroyed");
+    ok (seen[STOPPED].calls == 0 && seen[GONE].calls == 0, "... except stopped and destroyed ones");
     for (int i = 0; i < GONE; i++)
         idt_watcher_destroy (w[i]);
     idt_reactor_destroy (view);
