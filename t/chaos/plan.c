@@ -82,9 +82,9 @@ uint32_t faults_parse (const char *list)
     }
 }
 
-void plan_init (struct plan *p, uint64_t seed, uint32_t size, uint32_t fanout, uint32_t lease_ms, uint32_t faults)
+void plan_init (struct plan *p, uint64_t seed, uint32_t size, uint32_t fanout, uint32_t lease_ms, uint32_t kinds)
 {
-    *p = (struct plan){ .rng = { seed }, .size = size, .fanout = fanout, .lease_ms = lease_ms, .faults = faults };
+    *p = (struct plan){ .rng = { seed }, .size = size, .fanout = fanout, .lease_ms = lease_ms, .faults = kinds };
 }
 
 size_t plan_bag (uint32_t set)

@@ -336,16 +336,16 @@ const char *attr_default (struct attrs *a, const char *name, const char *value, 
     return attr_get (a, name, NULL);
 }
 
-int attr_own (struct attrs *a, const char *name, attr_check_f check, attr_take_f take, void *arg, idt_error_t *errp)
+int attr_own (struct attrs *a, const char *name, attr_check_f may_take, attr_take_f take, void *arg, idt_error_t *errp)
 {
     struct attr *attr = lookup (a, name);
     idt_error_t why;
 
     if (!attr)
         return errsetf (errp, ENOENT, "unknown attribute");
-    if (check (attr->value, arg, &why) < 0)
+    if (may_take (attr->value, arg, &why) < 0)
         return attr_fault (a, name, errp, "%s", why.text);
-    attr->check = check;
+    attr->check = may_take;
     attr->take = take;
     attr->arg = arg;
     take (name, attr->value, arg);

@@ -336,15 +336,15 @@ static void test_keys_that_meet (void)
 static void test_sorted (void)
 {
     char text[200] = "";
-    bool good = true;
+    bool sorted = true;
 
     for (int i = 0; i < 5; i++)
         for (int j = 0; j < 5; j++) {
             static const char *const keys[] = { "\\u0061", "ab", "abc", "b", "" };
             snprintf (text, sizeof (text), "{\"\\u0041\":0,\"%s\":1,\"%s\":2}", keys[i], keys[j]);
-            good = good && !jv_read (&reader, text, strlen (text), 1, 9, &error) == (i == j);
+            sorted = sorted && !jv_read (&reader, text, strlen (text), 1, 9, &error) == (i == j);
         }
-    ok (good, "keys of which some have escapes are compared by what they mean");
+    ok (sorted, "keys of which some have escapes are compared by what they mean");
 }
 
 /* --- memory -------------------------------------------------------------------------------------------- */

@@ -44,7 +44,7 @@ static void encode_tail (const unsigned char *p, size_t size, char *out)
 }
 
 /* The digit value + 1 of each character; 0 for those that are no digits. */
-static const unsigned char values[256] = {
+static const unsigned char digit_values[256] = {
     ['A'] = 1, 2,  3,  4,  5,          6,  7,  8,  9,  10, 11,         12, 13, 14, 15,         16,
     17,        18, 19, 20, 21,         22, 23, 24, 25, 26, ['a'] = 27, 28, 29, 30, 31,         32,
     33,        34, 35, 36, 37,         38, 39, 40, 41, 42, 43,         44, 45, 46, 47,         48,
@@ -54,10 +54,10 @@ static const unsigned char values[256] = {
 /* Four digits as 24 bits, or -1. */
 static int32_t quad (const unsigned char *p)
 {
-    int32_t a = values[p[0]] - 1;
-    int32_t b = values[p[1]] - 1;
-    int32_t c = values[p[2]] - 1;
-    int32_t d = values[p[3]] - 1;
+    int32_t a = digit_values[p[0]] - 1;
+    int32_t b = digit_values[p[1]] - 1;
+    int32_t c = digit_values[p[2]] - 1;
+    int32_t d = digit_values[p[3]] - 1;
 
     if ((a | b | c | d) < 0)
         return -1;

@@ -51,7 +51,9 @@ static int lock_path (struct lock *lock, const char *path, idt_error_t *errp)
 {
     const char *slash = strrchr (path, '/');
 
-    snprintf (lock->dir, sizeof (lock->dir), "%.*s", slash > path ? (int)(slash - path) : 1, slash ? path : ".");
+    int len = slash && slash > path ? (int)(slash - path) : 1;
+
+    snprintf (lock->dir, sizeof (lock->dir), "%.*s", len, slash ? path : ".");
     snprintf (lock->name, sizeof (lock->name), "%s" LOCK_SUFFIX, slash ? slash + 1 : path);
     lock->fd = private_lock (lock->dir, lock->name, LISTENER_WAIT_MS, errp);
     return lock->fd < 0 ? -1 : 0;

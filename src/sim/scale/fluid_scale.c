@@ -267,11 +267,11 @@ static double now_s (void)
 
 static void report_program (uint32_t size, double start_s)
 {
-    struct rusage usage;
+    struct rusage used;
 
-    getrusage (RUSAGE_SELF, &usage);
+    getrusage (RUSAGE_SELF, &used);
     printf ("{\"scale\":\"program\",\"seconds\":%.1f,\"memory_mib\":%.1f,\"bytes_a_rank\":%.0f}\n", now_s () - start_s,
-            (double)usage.ru_maxrss / 1024, (double)usage.ru_maxrss * 1024 / size);
+            (double)used.ru_maxrss / 1024, (double)used.ru_maxrss * 1024 / size);
 }
 
 int main (int argc, char **argv)

@@ -203,7 +203,7 @@ static void job_check_full_late (void)
     world_fini (&w);
 }
 
-static void job_check_room (enum disk_fault fault, const char *text)
+static void job_check_room (enum disk_fault fault, const char *fault_text)
 {
     struct world w;
     struct verdict v[3];
@@ -211,7 +211,7 @@ static void job_check_room (enum disk_fault fault, const char *text)
 
     make_store (&w);
     disk_fail (1, true, fault);
-    ok (world_work (&w, &group, NULL, 0) < 0 && errno == ENOSPC && strstr (w.error.text, text),
+    ok (world_work (&w, &group, NULL, 0) < 0 && errno == ENOSPC && strstr (w.error.text, fault_text),
         "lack of space is reported: %s", w.error.text);
     disk_fail (0, false, fault);
     world_fini (&w);
