@@ -47,7 +47,7 @@ END
 cat >rank.sh <<'END'
 . ./lib.sh
 served 1 && load_start && set_boot 1 -5 &&
-until_logged 1 "CLOCK_BOOTTIME of this host missed [45]\.[0-9]* s, .*: no id is made here until the parent's time is known" &&
+until_logged 1 "CLOCK_BOOTTIME of this host missed [45]\.[0-9]* s, .*: this rank makes no ids until the parent's time is known" &&
 served 1 && caught_up 1 0 && load_end
 END
 test_expect_success 'a rank that missed 5 s makes nothing until it knows the time, and says so' '

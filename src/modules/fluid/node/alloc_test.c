@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* alloc_test.c - an allocation fails, each in turn: whoever asked a node or an authority is answered once all the same
+/* alloc_test.c - each allocation fails in turn: every requester of a node or an authority is still answered exactly
+ * once
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -32,7 +33,7 @@ static void ask (struct world *w, uint64_t at_us, size_t cookie, const char *ask
                 &(struct node_request){ .cookie = (void *)(cookie + 1), .count = asked_for (cookie), .asker = asker });
 }
 
-/* The parent makes what was asked for last, 100 ids a millisecond. */
+/* The parent answers the last forward, with 100 ids a millisecond. */
 static void answer_forward (struct world *w, uint64_t at_us)
 {
     static struct run run[1000];
@@ -65,7 +66,7 @@ static void answer_lease (struct world *w, uint64_t at_us, uint64_t hi_ms)
     node_lease_answered (w->n, at_us, w->lease_tag, &(struct lease_answer){ .grant = grant, .ngrant = 2 });
 }
 
-/* A node forwards, relays, makes ids itself and stops.  Returns whether there was one. */
+/* A node forwards, relays, makes ids itself and stops. Returns whether it could be created. */
 static bool node_life (struct world *w)
 {
     const struct node_config config = { .rank = 3,
@@ -107,7 +108,7 @@ static bool node_life (struct world *w)
     return true;
 }
 
-/* With an error, or with what was asked for. */
+/* Each request was answered once: with an error, or with the ids that it asked for. */
 static bool all_once (const struct world *w)
 {
     bool good = true;
@@ -137,8 +138,7 @@ static void test_node (void)
     int lives = 0, told = 0;
     bool good = true;
 
-    ok (node_life (&w) && all_once (&w) && short_of_memory (&w) == 0,
-        "with memory all are answered with what they asked for");
+    ok (node_life (&w) && all_once (&w) && short_of_memory (&w) == 0, "with memory all requests get their ids");
     for (failures = 1; failures > 0;) {
         failures = 0;
         countdown = lives++;
@@ -147,13 +147,13 @@ static void test_node (void)
         good = good && (lived ? all_once (&w) : failures > 0);
         told += short_of_memory (&w) > 0;
     }
-    ok (good && lives > 10, "without, wherever it is short, each is answered once (%d places)", lives);
-    ok (told > 3, "and some hear that this is why");
+    ok (good && lives > 10, "if any allocation fails, each request is still answered once (%d places)", lives);
+    ok (told > 3, "some of these answers are ENOMEM");
 }
 
 /* --- the authority --------------------------------------------------------------------------------- */
 
-/* Returns how many ranges were given, or -1 where there was no authority. */
+/* Returns how many ranges were granted, or -1 if the authority could not be created. */
 static int authority_life (void)
 {
     const struct authority_config config = { .max_generators = 10, .lease_ms = 60000 };
@@ -188,9 +188,11 @@ static void test_authority (void)
         given[lives] = authority_life ();
         countdown = -1;
     }
-    ok (lives == 6 && given[0] == -1 && given[1] == -1 && given[2] == -1, "an authority is there wholly or not");
-    ok (given[3] == 0, "what cannot be answered is not given");
-    ok (given[4] == 1 && given[5] == 1, "and what cannot be left is no harm");
+    ok (lives == 6 && given[0] == -1 && given[1] == -1 && given[2] == -1,
+        "an authority is created completely, or not at "
+        "all");
+    ok (given[3] == 0, "an answer for which memory is short grants nothing");
+    ok (given[4] == 1 && given[5] == 1, "a handover for which memory is short does no harm");
 }
 
 int main (void)

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* forward.c - what a node cannot make itself: combined to one request, sent up, dealt out
+/* forward.c - requests that a node cannot serve: combined into one, sent to the parent, and its answer dealt out
  *
- * One request at a time is under way for all.  While it is a long one, newcomers, who ask for little and have nothing
- * under way, go up in another beside it, so that nobody waits for what others asked.  Both ask for ids above all that
- * were answered here, and no asker is in both: so to each one, and to whoever asks later, ids come in order, whichever
- * answer is the first.
+ * One combined request is under way at a time for all waiting requests. While a long one is under way, newcomers
+ * (requesters that ask for few ids and have nothing under way) are sent in a second one beside it, so they do not wait
+ * for the ids of others. Both ask for ids above all that were answered here, and no requester is in both. So each
+ * requester gets its ids in order, and later requests get higher ids, in any order of the two answers.
  *
- * Those that went up with a request are marked by 'asked', and in its list; what comes down is dealt out in the same
- * order.  A mark outlives the request: one that is answered meanwhile keeps its place until the forward ends.
+ * Each request that is part of a forward has 'asked' > 0 and is in the forward's list; the answer is dealt out in the
+ * order of the list. A request that is answered meanwhile keeps its place in the list until the forward ends.
  *
- * A third one is an owner's that has too much to make: it carries requests of children, and ids are made here meanwhile
- * for others.  An asker that has something in it gets nothing else before that is complete.
+ * A third combined request is used by an owner rank that has too much to make: it carries requests of children, and the
+ * rank makes ids for others meanwhile. A requester with something in it gets no other ids before that is complete.
  */
 #include <errno.h>
 #include <syslog.h>
@@ -20,15 +20,17 @@
 #include "libutil/minmax.h"
 #include "modules/fluid/node/private.h"
 
-#define FIRST_RETRY_US 20000 /* after a forward that failed; doubles, up to: */
+#define FIRST_RETRY_US 20000 /* after a forward that failed; doubles up to LAST_RETRY_US */
 #define LAST_RETRY_US 500000
 #define LEAST_PATIENCE_US \
-    100000 /* a borrower's, or eight round trips; an owner's, or twice as long as it would take here */
-#define UP_TURN (16 * WAITING_TURN) /* ids of a client for each round trip: it is not much longer than without any */
+    100000 /* least wait: for a borrower (or 8 round trips), for an owner (or twice the time here) */
+#define UP_TURN (16 * WAITING_TURN) /* ids of a client in each round trip, which they hardly prolong */
 
 /* --- up -------------------------------------------------------------------------------------- */
 
-/* RESEND, SEND_THE_REST: whatever else waits goes up next.  Those that were answered meanwhile can go. */
+/* The forward is over: the other waiting requests can be sent next (rules RESEND, SEND_THE_REST). Entries that were
+ * answered meanwhile are freed.
+ */
 static void end (struct node *n, struct forward *f)
 {
     struct pending *p;
@@ -58,8 +60,8 @@ static void retry_later (struct forward *f, uint64_t now_us)
     f->retry_us = now_us + f->backoff_us;
 }
 
-/* Whether a request may go up: a client's 'after' waits here until its time has come (see is_ripe ()), for what goes up
- * is trusted there.
+/* Whether a request may be forwarded. The parent trusts 'after' of a forward, so a client's 'after' waits here until
+ * its time has come (see is_ripe ()).
  */
 static bool may_go_up (struct node *n, uint64_t now_us, const struct pending *p)
 {
@@ -71,7 +73,7 @@ static bool may_go_up (struct node *n, uint64_t now_us, const struct pending *p)
     return false;
 }
 
-/* Whether something of this asker is under way: nothing else may overtake it. */
+/* Whether ids of this requester are under way: no other request of it may overtake them. */
 static bool is_under_way (const struct requester *a)
 {
     const struct pending *p;
@@ -82,7 +84,7 @@ static bool is_under_way (const struct requester *a)
     return false;
 }
 
-/* Ask for what is missing of it, or as much as there is room for. */
+/* Add the ids that a request lacks to a forward, but at most 'room'. */
 static void add_share (struct node *n, struct forward *f, struct pending *p, uint32_t room)
 {
     uint32_t lack = p->count - p->got;
@@ -96,9 +98,9 @@ static void add_share (struct node *n, struct forward *f, struct pending *p, uin
     n->stats.combined++;
 }
 
-/* Mark what an asker gets of the room that is left: a client a turn of ids, all if it is alone; a child its forward as
- * a whole, for that was made by turns below, and splitting it at each hop would double the time that it takes.  Returns
- * false where that has no room.
+/* Add a requester's ids to the forward of all, as far as there is room: of a client, a turn of ids, or all if it is
+ * alone; of a child, whole requests only, because they were already combined by turns, and splitting them at each hop
+ * would double their time. Returns false if a child's request does not fit.
  */
 static bool mark (struct node *n, uint64_t now_us, const struct requester *a)
 {
@@ -120,7 +122,9 @@ static bool mark (struct node *n, uint64_t now_us, const struct requester *a)
     return true;
 }
 
-/* The same for a newcomer: a quarter of a forward, which is one millisecond's place for them, or its first request. */
+/* The same for a newcomer: a quarter of a forward, which is what one millisecond reserves for newcomers, or its first
+ * request.
+ */
 static bool mark_newcomer (struct node *n, uint64_t now_us, const struct requester *a)
 {
     struct forward *f = &n->up.newcomers;
@@ -138,8 +142,7 @@ static bool mark_newcomer (struct node *n, uint64_t now_us, const struct request
     return true;
 }
 
-/* Mark what goes up together, as much as one request may ask for, by turns.  Whoever finds no room is first the next
- * time.
+/* Fill a forward by turns, up to the largest count of one request. A requester that did not fit is first the next time.
  */
 static void combine (struct node *n, uint64_t now_us, struct forward *f,
                      bool (*mark_asker) (struct node *n, uint64_t now_us, const struct requester *a))
@@ -156,7 +159,7 @@ static void combine (struct node *n, uint64_t now_us, struct forward *f,
     }
 }
 
-/* Tell who looks which requests go together. */
+/* Report which traced requests are combined into this forward. */
 static void tell_traced (struct node *n, const struct forward *f)
 {
     const struct pending *p;
@@ -179,7 +182,7 @@ static void send (struct node *n, uint64_t now_us, struct forward *f)
     if (f->traced)
         tell_traced (n, f);
     n->stats.forwards++;
-    n->stats.combined--; /* the first one went with nobody */
+    n->stats.combined--; /* the first one was not added to another */
     if (n->ops->forward (n->arg, f->tag, f->count, f->after) < 0) {
         end (n, f);
         retry_later (f, now_us);
@@ -187,7 +190,7 @@ static void send (struct node *n, uint64_t now_us, struct forward *f)
     }
 }
 
-/* Whether a forward may be sent now. */
+/* Whether this forward may be sent now. If it must be delayed, requests node_tick () for that time. */
 static bool may_send (struct node *n, uint64_t now_us, const struct forward *f)
 {
     if (!f->busy && now_us < f->retry_us)
@@ -211,17 +214,17 @@ void node_forward_waiting (struct node *n, uint64_t now_us)
     }
 }
 
-/* --- no use any more ------------------------------------------------------------------------- */
+/* --- no longer needed ------------------------------------------------------------------------- */
 
-/* ABANDON: we can do without the answer that is under way.  An ancestor that has more to do than it can must not make
- * ids that nobody waits for: there it would never catch up.
+/* Abandon the answers under way, which are no longer needed (rule ABANDON). The parent is notified, because an ancestor
+ * with too much to do would never catch up if it made ids that no requester waits for.
  */
 void node_forward_abandon (struct node *n)
 {
     if (!node_forward_is_busy (n) && !n->up.spilled.busy)
         return;
     n->stats.forwards_lost += n->up.all.busy + n->up.newcomers.busy + n->up.spilled.busy;
-    n->waiting.has_newcomers = true; /* some may be left */
+    n->waiting.has_newcomers = true; /* there may be some */
     node_forward_end (n);
     if (n->parent_up)
         n->ops->cancel (n->arg);
@@ -248,7 +251,8 @@ void node_forward_give_up (struct node *n, uint64_t now_us)
     node_forward_abandon (n);
 }
 
-/* Whether nobody is left for whom the forward was sent: its answer may have been lost. */
+/* Whether a forward is under way although all its requests were answered or canceled, as its answer may have been lost.
+ */
 static bool is_unwanted (const struct forward *f)
 {
     const struct pending *p;
@@ -259,7 +263,9 @@ static bool is_unwanted (const struct forward *f)
     return f->busy;
 }
 
-/* The parent is told of both at once, so that is not done for a few ids: who comes and goes must not hold up all. */
+/* A cancel message ends both forwards at the parent, so it is not sent for the few ids of newcomers: a client that comes
+ * and goes must not delay all others.
+ */
 void node_forward_review (struct node *n)
 {
     if (is_unwanted (&n->up.all))
@@ -289,8 +295,8 @@ uint64_t node_forward_left_here (const struct node *n)
     return n->waiting.missing - (n->up.spilled.busy ? n->up.spilled.count : 0);
 }
 
-/* All requests of a child, and whole, where there is room and 'keep' ids are left to be made here (P_KEEP).  Few ids, a
- * newcomer's, are made sooner here.  Returns how many requests.
+/* Pass on all requests of a child, or nothing if they do not fit or fewer than 'keep' ids would be left to make here
+ * (rule P_KEEP of doc/model). A newcomer's few ids are made sooner here. Returns how many requests were added.
  */
 static size_t mark_spilled (struct node *n, const struct requester *a, uint64_t keep)
 {
@@ -305,7 +311,7 @@ static size_t mark_spilled (struct node *n, const struct requester *a, uint64_t 
     return a->length;
 }
 
-/* Those whose turn is last. */
+/* Begin with the requesters whose turn is last. */
 static size_t combine_spilled (struct node *n, uint64_t keep)
 {
     const struct requester *a;
@@ -313,7 +319,7 @@ static size_t combine_spilled (struct node *n, uint64_t keep)
 
     n->up.spilled.count = 0;
     n->up.spilled.traced = false;
-    n->up.spilled.after = n->last_id; /* P_AFTER */
+    n->up.spilled.after = n->last_id; /* rule P_AFTER: the answer's ids are above it */
     TAILQ_FOREACH_REVERSE (a, &n->waiting.round, askers, link)
         requests += mark_spilled (n, a, keep);
     return requests;
@@ -338,7 +344,7 @@ void node_forward_spill (struct node *n, uint64_t now_us)
         n->stats.spilled += requests;
         node_wake (n, spill_end_us (n));
     }
-    else /* nothing fits, perhaps: not all are looked at again at each request */
+    else /* maybe nothing fits: do not search again at each request */
         f->retry_us = max_u64 (f->retry_us, now_us + 1000);
 }
 
@@ -357,11 +363,11 @@ void node_forward_take_back (struct node *n, uint64_t now_us)
     end (n, f);
     if (!unwanted || now_us - f->sent_us > n->up.here_us)
         retry_later (f, now_us);
-    if (n->parent_up && !node_forward_is_busy (n)) /* else that would be given up, too */
+    if (n->parent_up && !node_forward_is_busy (n)) /* a cancel would end these, too */
         n->ops->cancel (n->arg);
 }
 
-/* Whether it was worth it: all would have taken longer here. */
+/* Compare with the time that all ids would have taken here: if passing on was slower, delay the next one. */
 static void judge_spill (struct node *n, uint64_t now_us)
 {
     struct forward *f = &n->up.spilled;
@@ -374,7 +380,7 @@ static void judge_spill (struct node *n, uint64_t now_us)
 
 /* --- down ------------------------------------------------------------------------------------ */
 
-/* NULL: it is not wanted any more. */
+/* NULL: no forward waits for this tag. */
 static struct forward *find_forward (struct node *n, uint32_t tag)
 {
     if (n->up.all.busy && tag == n->up.all.tag)
@@ -384,7 +390,7 @@ static struct forward *find_forward (struct node *n, uint32_t tag)
     return n->up.newcomers.busy && tag == n->up.newcomers.tag ? &n->up.newcomers : NULL;
 }
 
-/* Whether an answer is what was asked for: 'count' ids in increasing order, all above 'after'. */
+/* Whether an answer is valid: 'count' ids in increasing order, all above 'after'. */
 static bool is_sound (const struct forward *f, const struct run *run, size_t nruns)
 {
     fluid_t last = f->after;
@@ -401,13 +407,14 @@ static bool is_sound (const struct forward *f, const struct run *run, size_t nru
     return count == f->count;
 }
 
-/* A place in a list of runs. */
+/* A position in a list of runs. */
 struct dealer {
     const struct run *run;
     uint32_t used;
 };
 
-/* Deal 'p' its share.  Returns false where memory is short: its ids are lost, the place is kept. */
+/* Give 'p' its ids of the answer. Returns false if memory is short: then its ids are lost, but the position advances.
+ */
 static bool deal (struct node *n, struct dealer *d, struct pending *p)
 {
     bool good = true;
@@ -446,7 +453,7 @@ static void deal_out (struct node *n, uint64_t now_us, struct forward *f, const 
     }
 }
 
-/* Errors that asking again would not mend. */
+/* Errors that a retry would not change. */
 static bool is_final (int errnum)
 {
     return errnum == EOVERFLOW || errnum == EPERM || errnum == EINVAL || errnum == EPROTO;
@@ -458,7 +465,7 @@ static void fail_asked (struct node *n, struct forward *f, int errnum, const cha
 
     TAILQ_FOREACH (p, &f->shares, share)
         if (p->cookie)
-            waiting_fail (&n->waiting, p, errnum, text); /* it keeps its place */
+            waiting_fail (&n->waiting, p, errnum, text); /* its entry stays until the forward ends */
 }
 
 static void note_trip (struct node *n, uint64_t now_us, const struct forward *f)
@@ -468,16 +475,16 @@ static void note_trip (struct node *n, uint64_t now_us, const struct forward *f)
     n->up.trip_us = n->up.trip_us > 0 ? (7 * n->up.trip_us + us) / 8 : us;
 }
 
-/* No ids came for it.  What was passed on can be made here as well, whatever the parent says. */
+/* A forward failed. Requests that an owner passed on are made here instead, for any error. */
 static void miss (struct node *n, uint64_t now_us, struct forward *f, int errnum, const char *text)
 {
     n->stats.forwards_lost++;
-    if (is_final (errnum) && f != &n->up.spilled) { /* an answer: there is nothing to be tried again */
+    if (is_final (errnum) && f != &n->up.spilled) { /* an answer: nothing to retry */
         fail_asked (n, f, errnum, text);
         f->backoff_us = 0;
     }
     else
-        retry_later (f, now_us); /* RETRY */
+        retry_later (f, now_us); /* rule RETRY: ask again later */
     n->waiting.has_newcomers = true;
     end (n, f);
 }
@@ -489,8 +496,11 @@ bool node_forward_take (struct node *n, uint64_t now_us, uint32_t tag, const str
     if (!f)
         return false;
     if (!is_sound (f, run, nruns)) {
-        node_log (n, LOG_ERR, "the parent's answer to a request for %u ids is not that", f->count);
-        miss (n, now_us, f, EPROTO, "the parent broker's answer makes no sense");
+        node_log (n, LOG_ERR,
+                  "dropped the parent's answer to a request for %u ids: not that many ids, not "
+                  "increasing, or too low",
+                  f->count);
+        miss (n, now_us, f, EPROTO, "the parent broker's answer to the request for ids is invalid");
         return true;
     }
     if (f == &n->up.spilled)
@@ -518,7 +528,7 @@ bool node_forward_miss (struct node *n, uint64_t now_us, uint32_t tag, int errnu
 
 void node_forward_parent (struct node *n, uint64_t now_us)
 {
-    node_forward_abandon (n); /* RESEND */
+    node_forward_abandon (n); /* rule RESEND: sent again to the new parent */
     n->up.all.backoff_us = n->up.newcomers.backoff_us = n->up.spilled.backoff_us = 0;
     n->up.all.retry_us = n->up.newcomers.retry_us = n->up.spilled.retry_us = now_us;
 }

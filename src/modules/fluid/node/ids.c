@@ -1,35 +1,37 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* ids.c - a node's requests for ids: taken, served here, given up
+/* ids.c - a node's requests for ids: accepted, served here, failed
  *
- * Ids are given to requests in increasing order, each above all before ('last_id'), so each asker gets his so: what he
- * asked for first is complete first.  Our own generator is advanced over ids that came from above, requests that go up
- * carry 'last_id', and an answer from above is not used once ours has gone on.
+ * Each id that is answered is above all before it ('last_id'), so each requester sees increasing ids, and its first
+ * request is complete first. To keep this, the node's generator is advanced past ids that came from the parent,
+ * forwarded requests carry 'last_id', and an answer of the parent is not used after the node has made further ids.
  *
- * A request waits in the queue from when it cannot be served at once until it is complete.  Askers are served by
- * turns, a millisecond's ids each.  The last few ids of a millisecond are not for those who wait but for newcomers that
- * ask for no more, whose turn it would be: they need not wait for its end.  While the node cannot generate, what waits
- * goes up (node/forward.c).
+ * A request that cannot be served immediately waits until it is complete. Requesters take turns of one millisecond's
+ * ids each. The last few ids of a millisecond are reserved for newcomers that ask for at most as many and would have
+ * the next turn: they need not wait for the next millisecond. While the node cannot generate, waiting requests are
+ * forwarded (forward.c).
  */
 #include <errno.h>
 
 #include "libutil/minmax.h"
 #include "modules/fluid/node/private.h"
 
-#define MAX_BROKERS_WAITING 65536 /* requests; each child has one or two here */
-#define OVERLOAD "more ids are asked for than can be made in fluid.max-backlog: ask again later, or elsewhere"
+#define MAX_BROKERS_WAITING 65536 /* requests; a child has one or two here */
+#define OVERLOAD "more ids are requested than this rank makes in fluid.max-backlog: ask again later, or another rank"
 
 /* --- generating ------------------------------------------------------------------------------ */
 
-/* Make up to 'want' ids at 't_ms', which node_may_generate () allowed: one run.  Returns how many, 0: none left. */
+/* Make up to 'want' ids at 't_ms', which node_may_generate () allowed, as one run. Returns how many; 0: no id is left.
+ */
 static uint32_t reserve (struct node *n, uint64_t t_ms, uint32_t want, fluid_t *first)
 {
-    if (t_ms < n->cursor_ms) /* which 'gen' knows, but not a lane that has made nothing since */
+    if (t_ms < n->cursor_ms) /* 'gen' checks that, but a lane that was not used since does not */
         return 0;
-    int got = page_gen_reserve_in (&n->gen, t_ms, node_granules (n, t_ms), want, first); /* S_ASIDE */
+    int got = page_gen_reserve_in (&n->gen, t_ms, node_granules (n, t_ms), want,
+                                   first); /* rule S_ASIDE: no id of what is subleased */
     if (got <= 0 && (got = lanes_reserve (&n->more, t_ms, want, first)) > 0)
-        page_gen_follow (&n->gen, *first + (uint32_t)got - 1); /* of this millisecond it makes no more */
+        page_gen_follow (&n->gen, *first + (uint32_t)got - 1); /* 'gen' is done with this millisecond */
     if (got <= 0)
         return 0;
     n->cursor_ms = t_ms;
@@ -38,8 +40,8 @@ static uint32_t reserve (struct node *n, uint64_t t_ms, uint32_t want, fluid_t *
     return (uint32_t)got;
 }
 
-/* Whether a request may be served at '*now_ms', as to order.  For a child's sake the clock steps forward; a
- * client's 'after' never moves it (he may ask for any), and the clock that leads is moved by nobody.
+/* Whether the order of ids allows a request to be served at '*now_ms'. For a child the clock steps forward to 'after'.
+ * A client's 'after' never moves it, because a client may name any id; and the root's clock is never moved.
  */
 static bool is_ripe (struct node *n, uint64_t now_us, bool from_broker, fluid_t after, uint64_t *now_ms)
 {
@@ -53,7 +55,7 @@ static bool is_ripe (struct node *n, uint64_t now_us, bool from_broker, fluid_t 
     return node_may_generate (n, now_us, now_ms) && ms <= *now_ms;
 }
 
-/* The first millisecond that a waiting request may use: one that passed while it waited will do. */
+/* The first millisecond that a waiting request may use. One that passed while it waited is allowed. */
 static uint64_t first_ms (struct node *n, const struct pending *p)
 {
     uint64_t ms = max_u64 (node_floor_ms (n, p->after), p->arrival_ms);
@@ -61,7 +63,7 @@ static uint64_t first_ms (struct node *n, const struct pending *p)
     return max_u64 (ms, max_u64 (n->cur.range.lo_ms, n->cursor_ms));
 }
 
-/* How many of a millisecond's ids are left: of what is ours of it, and is not below the last one. */
+/* How many ids of a millisecond are left: in the granules that are not subleased, above the last id. */
 static uint32_t left_of (struct node *n, uint64_t ms)
 {
     struct fluid_fields last = fluid_split (n->last_id);
@@ -75,8 +77,8 @@ static uint32_t left_of (struct node *n, uint64_t ms)
            + lanes_left (&n->more, ms);
 }
 
-/* Ids of the millisecond that those who wait may have: who asked for nothing else and is complete with them has all.  A
- * sixteenth is for newcomers.
+/* How many ids of the current millisecond a waiting request may get: all, if it is the only one of its requester and
+ * they complete it. Otherwise a sixteenth is reserved for newcomers.
  */
 static uint32_t left_now (struct node *n, uint64_t now_ms, const struct pending *p)
 {
@@ -88,7 +90,7 @@ static uint32_t left_now (struct node *n, uint64_t now_ms, const struct pending 
     return left > kept ? left - kept : 0;
 }
 
-/* Give a waiting request up to 'want' ids, as far as the time allows.  Returns how many. */
+/* Give a waiting request up to 'want' ids, as far as the time allows. Returns how many. */
 static uint32_t generate (struct node *n, struct pending *p, uint64_t now_ms, uint32_t want)
 {
     uint32_t got = 0;
@@ -98,7 +100,7 @@ static uint32_t generate (struct node *n, struct pending *p, uint64_t now_ms, ui
         uint32_t end = want - got < left ? want : got + left, k;
         fluid_t first;
 
-        while (got < end && (k = reserve (n, t, end - got, &first)) > 0) { /* a run, up to what is lent */
+        while (got < end && (k = reserve (n, t, end - got, &first)) > 0) { /* a run, up to what is subleased */
             if (waiting_add_run (&n->waiting, p, first, k) < 0)
                 return got;
             got += k;
@@ -107,12 +109,12 @@ static uint32_t generate (struct node *n, struct pending *p, uint64_t now_ms, ui
     return got;
 }
 
-/* The first of an asker's requests that may be served at '*now_ms'. */
+/* The first of a requester's requests that may be served at '*now_ms'. */
 static struct pending *find_ripe (struct node *n, uint64_t now_us, const struct requester *a, uint64_t *now_ms)
 {
     struct pending *p;
 
-    if (node_forward_has_spilled (n, a)) /* P_ASKER */
+    if (node_forward_has_spilled (n, a)) /* rule P_ASKER: its ids stay in order */
         return NULL;
     TAILQ_FOREACH (p, &a->waiting, turn)
         if (p->asked == 0 && is_ripe (n, now_us, p->from_broker, p->after, now_ms))
@@ -120,7 +122,7 @@ static struct pending *find_ripe (struct node *n, uint64_t now_us, const struct 
     return NULL;
 }
 
-/* Serve a request in its asker's turn.  Returns false where this millisecond is used up, and the turn with it. */
+/* Serve a request in its requester's turn. Returns false if this millisecond is used up, which ends the turn. */
 static bool serve (struct node *n, uint64_t now_us, uint64_t now_ms, struct pending *p)
 {
     uint32_t lack = p->count - p->got, turn = p->asker->turn;
@@ -133,13 +135,13 @@ static bool serve (struct node *n, uint64_t now_us, uint64_t now_ms, struct pend
     if (p->got == p->count)
         waiting_complete (&n->waiting, now_us, p);
     else if (got > 0)
-        waiting_begun (&n->waiting, p); /* what it passed was not ripe, and gets ids above */
+        waiting_begun (&n->waiting, p); /* earlier requests that were not ripe get ids above these */
     return got == want;
 }
 
 static void generate_waiting (struct node *n, uint64_t now_us, uint64_t now_ms)
 {
-    size_t unripe = 0; /* askers in a row that have nothing to be served now */
+    size_t unripe = 0; /* requesters in a row without a request that can be served now */
 
     while (unripe < n->waiting.naskers) {
         struct requester *a = TAILQ_FIRST (&n->waiting.round);
@@ -159,8 +161,8 @@ static void generate_waiting (struct node *n, uint64_t now_us, uint64_t now_ms)
 
 /* --- far ahead ------------------------------------------------------------------------------- */
 
-/* Whether a request names an id so far ahead of the time here that it is not waited for.  A client may name what he
- * likes; a broker has seen the id, and none lies more than two leases ahead of the root's time, which a crash may add.
+/* Whether 'after' is so far ahead of the time here that the request is refused. A client may name any id. A broker has
+ * seen the id, and no id is more than two leases ahead of the root's time: a crash of rank 0 adds that much at most.
  */
 static bool is_far (struct node *n, uint64_t now_us, bool from_broker, fluid_t after)
 {
@@ -169,9 +171,9 @@ static bool is_far (struct node *n, uint64_t now_us, bool from_broker, fluid_t a
     return n->clock->known && node_floor_ms (n, after) > node_now_ms (n, now_us) + reach_ms;
 }
 
-#define FAR_AHEAD "the id that these must be above lies more than fluid.max-backlog ahead of the time here"
+#define FAR_AHEAD "the request is for ids above one that is more than fluid.max-backlog ahead of the time here"
 
-/* Requests that came before the time was known: now they can be judged. */
+/* Check 'after' of requests that arrived before the time was known. */
 static void judge (struct node *n, uint64_t now_us)
 {
     struct pending *p, *next;
@@ -189,7 +191,9 @@ static void judge (struct node *n, uint64_t now_us)
 
 /* --- deadlines ------------------------------------------------------------------------------- */
 
-/* Fail those that waited long enough: for somebody who serves, or where ids are made for their turn, too. */
+/* Fail requests that waited too long: forward_timeout_ms if no rank serves them; max_backlog_ms more if ids are made
+ * here, because they also wait for their turn.
+ */
 static void expire (struct node *n, uint64_t now_us, bool active)
 {
     uint64_t timeout_us = (n->config.forward_timeout_ms + (active ? n->config.max_backlog_ms : 0)) * 1000;
@@ -202,7 +206,7 @@ static void expire (struct node *n, uint64_t now_us, bool active)
     node_forward_review (n);
 }
 
-/* The 40 bits of time are used up: only the clock that leads may say so. */
+/* Whether the 40 bits of time are used up. Only the root's clock decides that. */
 static bool is_over (const struct node *n, uint64_t now_us)
 {
     return n->clock->leads && node_now_ms (n, now_us) > FLUID_TIMESTAMP_MAX;
@@ -219,8 +223,8 @@ void node_ids_stop (struct node *n)
     fail_all (n, EHOSTUNREACH, "the fluid service of this broker is stopping");
 }
 
-/* Whether a borrower leaves what waits to those above, and makes nothing meanwhile (O_WAIT): it is too much for what is
- * borrowed, and they answer.  Where none of it may go up, all is made here.
+/* Whether a borrower forwards all that waits, because it is too much for its sublease, and so makes no ids until the
+ * answer arrives (rule O_WAIT). If no waiting request may be forwarded now, all is made here.
  */
 static bool is_for_above (struct node *n, uint64_t now_us)
 {
@@ -229,7 +233,7 @@ static bool is_for_above (struct node *n, uint64_t now_us)
     if (!node_forward_is_busy (n) && node_share_is_short (n, now_us, 0))
         node_forward_waiting (n, now_us);
     if (node_forward_is_overdue (n, now_us))
-        node_forward_give_up (n, now_us); /* O_TURN */
+        node_forward_give_up (n, now_us); /* rule O_TURN: make them here */
     return node_forward_is_busy (n);
 }
 
@@ -251,13 +255,13 @@ void node_ids_work (struct node *n, uint64_t now_us)
     }
     bool active = node_may_generate (n, now_us, &now_ms);
     expire (n, now_us, active);
-    node_forward_take_back (n, now_us); /* nobody may wait for it any more */
+    node_forward_take_back (n, now_us); /* its requests may have expired */
     if (active && !goes_up)
         return;
     if (is_over (n, now_us))
         fail_all (n, EOVERFLOW, TIME_IS_OVER);
     else
-        node_forward_waiting (n, now_us); /* FORWARD: whoever cannot generate, whyever */
+        node_forward_waiting (n, now_us); /* rule FORWARD: if generation is impossible */
 }
 
 /* --- requests -------------------------------------------------------------------------------- */
@@ -267,7 +271,8 @@ static const char *requester_of (const struct node_request *req)
     return req->asker ? req->asker : "";
 }
 
-/* Two forwards of a broker may be under way: each names what its ids must be above, so their order is its own. */
+/* A broker has up to two forwards under way and keeps their ids in order by 'after', so they are separate requesters.
+ */
 static enum requester_kind kind_of (const struct node_request *req)
 {
     if (!req->from_broker)
@@ -280,7 +285,7 @@ static struct requester *waiting_of (const struct node *n, const struct node_req
     return waiting_asker (&n->waiting, requester_of (req), kind_of (req));
 }
 
-/* Whether it is a request's turn before all that waits. */
+/* Whether a request is served before all that wait. */
 static bool is_first (const struct node *n, const struct node_request *req)
 {
     if (n->waiting.length == 0)
@@ -288,7 +293,7 @@ static bool is_first (const struct node *n, const struct node_request *req)
     return req->count <= FOR_NEWCOMERS && !node_forward_is_busy (n) && !waiting_of (n, req);
 }
 
-/* Serve a request at once, wholly or in part.  Returns how many ids it got. */
+/* Serve a request immediately, wholly or in part. Returns how many ids it got. */
 static uint32_t serve_now (struct node *n, uint64_t now_us, const struct node_request *req, fluid_t *first)
 {
     uint64_t now_ms;
@@ -300,7 +305,9 @@ static uint32_t serve_now (struct node *n, uint64_t now_us, const struct node_re
     return reserve (n, now_ms, req->count, first);
 }
 
-/* Whether it would take too long until the request is complete, by turns.  What all wait for is more than that. */
+/* Whether a request's turns would take longer than max_backlog_ms. The ids that all requests miss are an upper bound,
+ * and are checked first.
+ */
 static bool takes_too_long (const struct node *n, const struct node_request *req)
 {
     uint64_t max = (n->config.max_backlog_ms + 1) * node_per_ms (n);
@@ -309,8 +316,8 @@ static bool takes_too_long (const struct node *n, const struct node_request *req
            && waiting_ahead (&n->waiting, requester_of (req), kind_of (req), req->count) > max;
 }
 
-/* An asker has at most as many places as are free, so there is always one for a newcomer.  Users but the owner share a
- * half.
+/* Whether a requester has as many waiting requests as slots are free; so a newcomer always finds one. All users except
+ * the owner share half of the slots.
  */
 static bool has_too_many (const struct node *n, const struct node_request *req)
 {
@@ -326,11 +333,13 @@ static const char *overload (struct node *n, uint64_t now_us, const struct node_
     if (is_far (n, now_us, req->from_broker, req->after))
         return FAR_AHEAD;
     if (req->from_broker)
-        return n->waiting.length < MAX_BROKERS_WAITING ? NULL : "too many brokers' requests wait";
+        return n->waiting.length < MAX_BROKERS_WAITING ? NULL
+                                                       : "65536 requests of child brokers wait already: ask "
+                                                         "again later";
     if (takes_too_long (n, req))
         return OVERLOAD;
     if (has_too_many (n, req))
-        return "this asker's share of fluid.max-waiting waits already: ask again later, or for more ids at a time";
+        return "this requester has too many waiting requests (fluid.max-waiting): ask again later, or for more ids at a time";
     return NULL;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* inspect.c - what a node holds and knows, for those who judge it */
+/* inspect.c - read access to a node's state for the simulators */
 #include "modules/fluid/node/inspect.h"
 #include "modules/fluid/node/private.h"
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* lanes.c - the generators of one rank, as one
+/* lanes.c - the generators of one rank, used as one
  *
- * Why no id is made twice: (last_ms, lane) grows in lexical order, and of a lane one generator makes all ids of a
- * millisecond.
+ * No id is made twice, because (last_ms, lane) grows in lexical order, and all ids of one lane and millisecond are made
+ * by one generator object.
  */
 #include <assert.h>
 #include <errno.h>
@@ -12,7 +12,7 @@
 #include "libutil/errprintf.h"
 #include "modules/fluid/node/lanes.h"
 
-/* The generator of a lane: nothing of 'last_ms' is used of it. */
+/* Begin to use a lane's generator. No id of 'last_ms' was made with it. */
 static void use_lane (struct lanes *l, uint32_t lane)
 {
     struct fluid_gen_config config = { .generator = lanes_generator (l, lane),
@@ -20,7 +20,7 @@ static void use_lane (struct lanes *l, uint32_t lane)
                                        .hi_ms = l->gen.hi_ms };
 
     l->lane = lane;
-    fluid_gen_init (&l->gen, &config); /* all in range */
+    fluid_gen_init (&l->gen, &config); /* cannot fail: all values are in range */
     fluid_gen_advance (&l->gen, l->last_ms);
 }
 
@@ -55,7 +55,9 @@ void lanes_follow (struct lanes *l, fluid_t id)
     lanes_advance (l, f.timestamp_ms + (f.generator >= l->first));
 }
 
-/* The generator refuses what is out of its range of time before it takes a step, and so do we. */
+/* Whether 'now_ms' begins a new millisecond inside the range. Outside it nothing may change, as with a single
+ * generator.
+ */
 static bool may_step (const struct lanes *l, uint64_t now_ms)
 {
     return now_ms > l->last_ms && now_ms >= l->gen.lo_ms && now_ms < l->gen.hi_ms;

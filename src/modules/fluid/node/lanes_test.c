@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* lanes_test.c - several generators as one: in order, to the last id, none twice */
+/* lanes_test.c - several generators used as one: ids in order, up to the last one, none made twice */
 #include <errno.h>
 #include <stdlib.h>
 
 #include "test/tap.h"
 #include "modules/fluid/node/lanes.h"
 
-/* Take all of a millisecond, 'want' at a time.  Returns how many there were; 0 also where they were not in order. */
+/* Take all ids of a millisecond, 'want' at a time. Returns how many there were, or 0 if they were not in order. */
 static uint32_t take_all (struct lanes *l, uint64_t ms, uint32_t want, fluid_t *last)
 {
     uint32_t sum = 0;
@@ -33,40 +33,42 @@ static void test_order (void)
     fluid_t last = 0, first;
 
     lanes_init (&l, 5, 100, 3);
-    ok (lanes_reserve (&l, 7, 1, &first) < 0 && errno == ERANGE, "without a range of time nothing is made");
+    ok (lanes_reserve (&l, 7, 1, &first) < 0 && errno == ERANGE, "without a range of time no id is made");
     lanes_set_range (&l, 10, 20);
     ok (lanes_per_ms (&l) == 3072 && lanes_left (&l, 10) == 3072, "three lanes make 3072 ids in a millisecond");
-    ok (take_all (&l, 10, 700, &last) == 3072 && fluid_split (last).generator == 205, "all of them, in order");
-    ok (lanes_left (&l, 10) == 0 && lanes_left (&l, 11) == 3072, "then the next millisecond");
-    ok (take_all (&l, 11, 5000, &last) == 3072, "begins with the first lane");
+    ok (take_all (&l, 10, 700, &last) == 3072 && fluid_split (last).generator == 205, "all are made, in order");
+    ok (lanes_left (&l, 10) == 0 && lanes_left (&l, 11) == 3072, "then the millisecond is used up, and the next one "
+                                                                 "is not");
+    ok (take_all (&l, 11, 5000, &last) == 3072, "the next one begins with the first lane");
     lanes_reserve (&l, 12, 1500, &first);
     lanes_reserve (&l, 12, 1500, &first);
-    ok (fluid_split (first).generator == 105, "in the midst of the second one");
+    ok (fluid_split (first).generator == 105, "a request may end in the middle of the second lane");
     ok (lanes_reserve (&l, 20, 1, &first) < 0 && errno == ERANGE && lanes_left (&l, 12) == 1024,
-        "the end of the range ends it");
+        "no id is made from the end of the range on");
     lanes_set_range (&l, 10, 30);
     ok (lanes_reserve (&l, 12, 1, &first) == 1 && fluid_split (first).generator == 205
             && fluid_split (first).sequence == 0,
-        "with another range it goes on where it was");
-    ok (lanes_reserve (&l, 11, 1, &first) < 0 && errno == EAGAIN, "not before");
+        "with another range the lanes continue where they were");
+    ok (lanes_reserve (&l, 11, 1, &first) < 0 && errno == EAGAIN, "not before its begin");
     lanes_advance (&l, 15);
-    ok (lanes_reserve (&l, 14, 1, &first) < 0 && errno == EAGAIN, "nor below what it was advanced to");
+    ok (lanes_reserve (&l, 14, 1, &first) < 0 && errno == EAGAIN, "nor below the time that they were advanced to");
     last = first;
-    ok (take_all (&l, 15, 1, &last) == 3072, "there all is made");
-    ok (lanes_reserve (&l, 16, 0, &first) < 0 && errno == EINVAL && lanes_left (&l, 15) == 0, "0 ids are refused");
+    ok (take_all (&l, 15, 1, &last) == 3072, "in the next millisecond all ids are made");
+    ok (lanes_reserve (&l, 16, 0, &first) < 0 && errno == EINVAL && lanes_left (&l, 15) == 0,
+        "a request for 0 ids is refused");
     fluid_join (&(struct fluid_fields){ 17, 4, 1023 }, &last);
     lanes_follow (&l, last);
     ok (lanes_reserve (&l, 17, 1, &first) == 1 && first > last,
-        "it follows an id of a generator below in its millisecond");
+        "after an id of a lower generator, ids are made in the same millisecond");
     fluid_join (&(struct fluid_fields){ 17, 105, 1 }, &last);
     lanes_follow (&l, last);
     ok (lanes_reserve (&l, 17, 1, &first) < 0 && errno == EAGAIN && lanes_reserve (&l, 18, 1, &first) == 1,
-        "one of its own or above in the next");
+        "after one of its own or a higher generator, in the next one");
     lanes_set_range (&l, 0, 0);
-    ok (lanes_reserve (&l, 17, 1, &first) < 0 && errno == ERANGE, "it can be closed");
+    ok (lanes_reserve (&l, 17, 1, &first) < 0 && errno == ERANGE, "a range of 0 closes the lanes");
 }
 
-/* At the last millisecond that there is each lane is used up, and none begins again. */
+/* In the last millisecond of time each lane is used up, and no lane begins again. */
 static void test_end_of_time (void)
 {
     const uint64_t end_ms = FLUID_TIMESTAMP_MAX + 1;
@@ -83,14 +85,14 @@ static void test_end_of_time (void)
         made += (uint32_t)n;
     }
     ok (wrong == 0 && errno == EAGAIN && made == 3 * FLUID_PER_MS && last == UINT64_MAX,
-        "the last id of three lanes is the last one that there is");
+        "the last id of three lanes is the last one of their time");
     lanes_follow (&l, UINT64_MAX);
-    ok (lanes_reserve (&l, FLUID_TIMESTAMP_MAX, 1, &id) < 0 && errno == EAGAIN, "... and nothing is above it");
+    ok (lanes_reserve (&l, FLUID_TIMESTAMP_MAX, 1, &id) < 0 && errno == EAGAIN, "... and no id is made after it");
     lanes_advance (&l, UINT64_MAX);
     lanes_advance (&l, 0);
     ok (lanes_reserve (&l, FLUID_TIMESTAMP_MAX, 1, &id) < 0 && errno == EAGAIN && lanes_reserve (&l, end_ms, 1, &id) < 0
             && errno == EOVERFLOW,
-        "... wherever it is moved to");
+        "... nor after the lanes are advanced");
 }
 
 static void test_own (void)
@@ -102,14 +104,15 @@ static void test_own (void)
     lanes_init (&l, 5, 100, 3);
     for (uint32_t g = 0; g <= FLUID_GENERATOR_MAX; g++)
         own += lanes_own (&l, g);
-    ok (own == 3 && lanes_own (&l, 5) && lanes_own (&l, 105) && lanes_own (&l, 205), "it owns three");
+    ok (own == 3 && lanes_own (&l, 5) && lanes_own (&l, 105) && lanes_own (&l, 205),
+        "three lanes own three generators");
     lanes_init (&l, 5, 0, 1);
-    ok (lanes_own (&l, 5) && !lanes_own (&l, 6) && !lanes_own (&l, 4), "or one");
+    ok (lanes_own (&l, 5) && !lanes_own (&l, 6) && !lanes_own (&l, 4), "one lane owns one");
     ok (!lanes_own (&none, 0) && lanes_reserve (&none, 0, 1, &id) < 0 && errno == ERANGE && lanes_left (&none, 0) == 0,
-        "or none");
+        "no lane owns none");
 }
 
-/* Any calls: ids always grow, and lie in the range. */
+/* Random calls: ids always increase, and are in the range. */
 static void test_random (void)
 {
     uint64_t seed = 1, lo = 0, hi = 0;
@@ -136,7 +139,7 @@ static void test_random (void)
         last = first + (uint32_t)n - 1;
         made += (uint64_t)n;
     }
-    ok (wrong == 0 && made > 5000000, "%d ids of random calls grow, and lie in the range", (int)made);
+    ok (wrong == 0 && made > 5000000, "%d ids of random calls increase, and are in the range", (int)made);
 }
 
 int main (void)

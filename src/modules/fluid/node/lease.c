@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* lease.c - a node's leases: wanted, and relayed
+/* lease.c - a node's leases, and lease requests of its children
  *
- * A node's want goes to its lessor together with those of its children (relay.h).  A node that has children lets its
- * own renewal wait for theirs.
+ * The node sends its own request to its lessor together with its children's (lease_relay.h). A node with children lets
+ * its own renewal wait for theirs.
  */
 #include <stdlib.h>
 #include <syslog.h>
@@ -19,7 +19,7 @@ static uint64_t lease_us (const struct node *n)
     return n->config.lease_ms * 1000;
 }
 
-/* Take what was given: the range that is in use may be longer now, or gone. */
+/* Accept a granted range: the range in use may now be longer, or invalid. */
 static void take (struct node *n, uint64_t now_us, const struct lease_grant *grant)
 {
     node_look_anew (n);
@@ -40,12 +40,12 @@ void node_relay_reply_cb (void *arg, uint64_t now_us, void *cookie, uint64_t rec
                                    .lease_ms = n->root_lease_ms };
 
     answer.has_time = node_clock (n, now_us, &answer.sent_us, &answer.bound_us);
-    if (answer.sent_us > now_us - received_us) /* else the instance is younger than the wait */
+    if (answer.sent_us > now_us - received_us) /* otherwise the instance is younger than the wait */
         answer.received_us = answer.sent_us - (now_us - received_us);
     n->ops->lease_reply (n->arg, cookie, &answer);
 }
 
-/* What was given here came from the same table: nothing is made of it any more, either. */
+/* The ranges of this rank came from the same wrong table, so it makes no further id of them. */
 void node_lease_fence (struct node *n)
 {
     struct lease_back rest;
@@ -57,8 +57,8 @@ void node_lease_fence (struct node *n)
 
 /* --- wanted ------------------------------------------------------------------------------ */
 
-/* When our own want should go if nobody else's goes before: those who have children wait for theirs, which come
- * a hop later; who holds little does not.
+/* When this node's own request must be sent if no child's request is sent before. A node with children waits for
+ * theirs, which arrive a hop later, unless it has less than half a lease left.
  */
 static uint64_t own_due (const struct node *n, uint64_t now_us, uint64_t now_ms)
 {
@@ -75,7 +75,7 @@ static uint64_t own_due (const struct node *n, uint64_t now_us, uint64_t now_ms)
     return half_us > due_us ? half_us : due_us; /* when half a lease is left */
 }
 
-/* When a request should go up, for whomever.  The authority beside us may be asked at any time. */
+/* When the next request is due, this node's or a child's. Requests to the authority need no pace. */
 static uint64_t due (const struct node *n, uint64_t now_us, uint64_t now_ms)
 {
     uint64_t due_us = min_u64 (n->relay.due_us, own_due (n, now_us, now_ms));
@@ -99,7 +99,7 @@ static void send_up (struct node *n, uint64_t now_us, uint64_t now_ms)
 
     if (own) {
         lessee_ask (&n->lessee, now_us, now_ms, &want);
-        want.size = n->config.lanes > 1 ? n->config.size : 0; /* LANE_SIZE */
+        want.size = n->config.lanes > 1 ? n->config.size : 0; /* rule LANE_SIZE: the root checks it */
     }
     uint32_t tag = lease_relay_flush (&n->relay, now_us, own ? &want : NULL, &req);
     if (tag == 0)
@@ -137,14 +137,16 @@ static void note_epoch (struct node *n, const struct lease_answer *answer)
     if (!answer->has_epoch)
         return;
     if (n->epoch.known && n->epoch.ms != answer->epoch_ms)
-        node_log (n, LOG_ERR, "the epoch of this instance has changed: rank 0 runs on another statedir");
+        node_log (n, LOG_ERR,
+                  "rank 0 has another epoch than before, so it runs on another statedir: restart rank 0 "
+                  "on the statedir of this instance");
     else {
         n->epoch.known = true;
         n->epoch.ms = answer->epoch_ms;
     }
 }
 
-/* How long ranges may be used is the root's word, for it waits that long (watermark.h). */
+/* The root decides how long ranges may be used, because the watermark waits for so long (watermark.h). */
 static void note_lease (struct node *n, const struct lease_answer *answer)
 {
     if (answer->lease_ms == 0)
@@ -156,7 +158,7 @@ static void note_lease (struct node *n, const struct lease_answer *answer)
 
 static void note_time (struct node *n, uint64_t now_us, uint32_t tag, const struct lease_answer *answer)
 {
-    if (!answer->has_time || n->asked.sent[tag % NSENT].tag != tag) /* sixteen have gone since */
+    if (!answer->has_time || n->asked.sent[tag % NSENT].tag != tag) /* 16 requests were sent since */
         return;
     node_time (n, now_us,
                &(struct idt_clock_sample){ .sent_us = n->asked.sent[tag % NSENT].us,
@@ -190,17 +192,18 @@ bool node_lease_relay (struct node *n, uint64_t now_us, void *cookie, const stru
     return true;
 }
 
-/* CLOSE_FIRST: the generator is closed, then the rest given back. */
+/* The caller has closed the generator (rule CLOSE_FIRST). The returned part begins above all that was made or subleased.
+ */
 void node_lease_stop (struct node *n, uint64_t now_us)
 {
     struct lease_request req = { 0 };
     struct lease_back back;
     uint64_t end_ms = max_u64 (n->cursor_ms + 1, n->lent.range.hi_ms);
 
-    end_ms = max_u64 (end_ms, lender_end (&n->sharing.lender)); /* S_REST */
+    end_ms = max_u64 (end_ms, lender_end (&n->sharing.lender)); /* rule S_REST: not what is subleased */
     end_ms = max_u64 (end_ms, n->spoilt.end_ms);
     if (n->owner && lessee_close (&n->lessee, end_ms, &back)) {
-        back.left_ms = lender_left_ms (&n->sharing.lender, now_us); /* W_LENT */
+        back.left_ms = lender_left_ms (&n->sharing.lender, now_us); /* rule W_LENT: until then borrowers use it */
         lease_relay_add_back (&n->relay, &back, 1);
     }
     uint32_t tag = lease_relay_flush (&n->relay, now_us, NULL, &req);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* lend.c - a node lends of the time that it holds
+/* lend.c - subleases of time to other modules of the broker
  *
- * Two invariants, those of lease.c on a smaller scale:
- * 1. Loans are disjoint, because each begins at or after the end of all before it.  A loan lies in the range that
- *    contains now, which nobody else was or will be given.
- * 2. That holds across restarts, because what was lent counts as used when the rest of a range is given back
- *    (node_lease_stop ()); a node that crashes gives nothing back.
+ * Two invariants, like those in lease/lease.c:
+ * 1. Subleases of time are disjoint, because each begins at or after the end of all before it. Each lies in the range
+ *    that contains now, which no other rank was or will be granted.
+ * 2. This holds across restarts, because a node counts what it granted as used when it returns the rest of its lease
+ *    (node_lease_stop ()). A node that crashes returns nothing.
  */
 #include <errno.h>
 #include <stdio.h>

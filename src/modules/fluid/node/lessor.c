@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* lessor.c - who gives a node leases and the time: its parent, or at rank 0 the authority beside it
+/* lessor.c - the source of a node's leases and time: its parent, or at rank 0 the authority beside it
  *
- * A parent is asked by a message and answers in its time; it is heard through what node.h lets come in.  The authority
- * answers at once; what happens to it otherwise is seen in node_tick ().
+ * A parent is asked with a message, and answers later through the functions of node.h. The authority answers
+ * immediately; node_tick () notices its other changes.
  */
 #include "modules/fluid/node/private.h"
 

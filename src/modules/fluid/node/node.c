@@ -3,20 +3,23 @@
 
 /* node.c - one rank of the id service
  *
- * "Forward when you can't generate" is the one rule: node_may_generate () decides, at each reservation, by the time
- * and the range that is held.  Ids are the subject of ids.c, leases of lease.c; here they are put together.  Everything
- * that is told ends in node_tick (), which does what has become possible or due.
+ * The main rule: forward if generation is impossible. node_may_generate () decides that at each reservation, by
+ * the time and the held range. ids.c handles requests for ids, lease.c handles leases; this file connects them. Each
+ * entry point ends in node_tick (), which does everything that has become possible or due.
  *
- * Why no id is made twice, by the names that rules have (doc/model/README.md; each, when taken away, is seen to break a
- * promise):
+ * Rules that make ids unique (doc/model/README.md explains them, and shows for each which promise breaks without it),
+ * and where they are kept:
+ *
  *   START_AT_LAST_END, START_AT_HORIZON, HORIZON_FIRST, END_A_LEASE_FROM_NOW, OWN_RANGE, RETURN_BY_LESSEE,
  *   RETURN_INSIDE, STOP_AT_LAST_END, STOP_NOT_BELOW_BASE, STOP_CLOSES   lease/lease.c
  *   NEW_INCARNATION          options.c chooses the incarnation
  *   CHECK_END, CHECK_BEGIN   node_may_generate () and lessee_range ()
- *   OWN_ANSWER               lessee_take () and relay.c
- *   CLOSE_FIRST              lessee_close (), called in node_stop () when the generator is closed
+ *   OWN_ANSWER               lessee_take () and lease_relay.c
+ *   CLOSE_FIRST              lessee_close (), which node_stop () calls after it closed the generator
  *   ONE_ROOT                 libsqlite/database.c
- * Why all are served in the end:
+ *
+ * Rules that ensure that each request is served in the end:
+ *
  *   FORWARD, RESEND, RETRY, SEND_THE_REST, ABANDON   ids.c and forward.c
  *   REPEAT_WANT                                      lessee_ask ()
  *   ANSWER_AGAIN, HIGHEST_HORIZON                    lease_grant ()
@@ -61,12 +64,12 @@ static void note_state (struct node *n, uint64_t now_us)
     if (state != n->state)
         node_log (n, LOG_DEBUG, "generator %u is %s", (unsigned)n->gen.generator, node_state_name (state));
     n->state = state;
-    if (n->cur.range.hi_ms > 0) { /* to notice the end of it */
+    if (n->cur.range.hi_ms > 0) { /* to notice its end */
         node_wake_ms (n, now_us, n->cur.range.hi_ms);
         node_wake (n, n->cur.until_us);
     }
     for (unsigned i = 0; state == NODE_FENCED && i < n->lessee.nranges; i++)
-        if (n->lessee.range[i].lo_ms > node_now_ms (n, now_us)) /* to notice the begin of the next */
+        if (n->lessee.range[i].lo_ms > node_now_ms (n, now_us)) /* to notice its begin */
             node_wake_ms (n, now_us, n->lessee.range[i].lo_ms);
 }
 
@@ -192,7 +195,7 @@ void node_lost_time (struct node *n, uint64_t now_us, int64_t off_us)
     node_look_anew (n);
     if (!n->clock->known)
         return;
-    node_log (n, LOG_WARNING, "%s: no id is made here until the parent's time is known",
+    node_log (n, LOG_WARNING, "%s: this rank makes no ids until the parent's time is known",
               clock_check_describe (off_us, text));
     clock_lost_time (n->clock, now_us, off_us);
     n->doubt.now = true;
@@ -201,7 +204,7 @@ void node_lost_time (struct node *n, uint64_t now_us, int64_t off_us)
 
 /* --- life ------------------------------------------------------------------------------------- */
 
-/* Whether there is a generator for each lane of each rank. */
+/* Whether the format has a generator for each lane of each rank. */
 static bool has_lanes (const struct node_config *c)
 {
     return c->lanes <= 1 || (c->rank < c->size && (uint64_t)c->lanes * c->size <= c->max_generators);
@@ -261,8 +264,8 @@ struct node *node_create (const struct node_config *config, const struct node_op
     return n;
 }
 
-/* What the root gave itself and did not use is its own again, also below loans that are out: those are of another kind
- * of ids, and the next one begins where they end.
+/* If the authority knows that this rank was granted its last range, the node continues with what it did not use of it,
+ * also below the end of subleases to modules: those are for ids of another kind, and the next one begins at that end.
  */
 void node_start_root (struct node *n, uint64_t now_us, struct authority *a)
 {
@@ -270,7 +273,7 @@ void node_start_root (struct node *n, uint64_t now_us, struct authority *a)
 
     authority_status (a, now_us, &status);
     n->lessor = (struct lessor){ .authority = a, .heard = authority_news (a) };
-    n->lessor.heard.jumped_us = 0; /* the life before, which lent, has not heard of that */
+    n->lessor.heard.jumped_us = 0; /* node_tick () then applies all jumps to the restored subleases */
     n->clock = authority_clock (a);
     n->doubt.now = false;
     n->epoch.known = true;
@@ -286,14 +289,14 @@ void node_stop (struct node *n, uint64_t now_us)
     n->stopped = true;
     node_ids_stop (n);
     node_page_close (n, now_us);
-    node_make_nothing (n); /* CLOSE_FIRST: closed, before anything is given back */
+    node_make_nothing (n); /* rule CLOSE_FIRST: close before anything is returned */
     n->deadline_us = NEVER;
     node_watermark_stop (n);
     node_share_stop (n, now_us);
     node_lease_stop (n, now_us);
 }
 
-/* --- what is to be told --------------------------------------------------------------------------- */
+/* --- status --------------------------------------------------------------------------------------- */
 
 void node_status (const struct node *n, uint64_t now_us, struct node_status *status)
 {
@@ -326,7 +329,7 @@ void node_status (const struct node *n, uint64_t now_us, struct node_status *sta
 
 size_t node_lent_to (const struct node *n, uint64_t now_us, uint32_t *ranks)
 {
-    static_assert (LENDER_MAX <= NODE_LENT_MAX, "a place for each loan");
+    static_assert (LENDER_MAX <= NODE_LENT_MAX, "a rank may have more subleases than the caller has room for");
     return lender_ranks (&n->sharing.lender, node_now_ms (n, now_us), ranks);
 }
 

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* node.h - one rank of the id service: generates, forwards, leases
+/* node.h - one rank of the id service: generates ids, forwards requests, holds leases
  *
- * The node is told everything: the time, messages that came in, the parent's coming and going.
- * What it wants done it calls for through 'struct node_ops'.  It has no clock, socket, disk or thread, so that
- * the broker, the unit tests and the simulator drive the same code.  Rank 0's has no parent to ask for leases and the
- * time, but an authority beside it (lease/authority.h).
+ * The node is a core: it has no clock, socket, disk or thread. Its owner passes in the time, the messages that arrive,
+ * and whether the parent is connected; the node acts by calling the functions of 'struct node_ops'. So the broker, the
+ * unit tests and the simulator run the same code. The node of rank 0 gets leases and the time from the authority beside
+ * it (lease/authority.h), every other node from its parent.
  *
- * 1. 'now_us' is CLOCK_BOOTTIME in microseconds, read after the last event and not before any reading passed
- *    earlier.
- * 2. Operations must not call back into the node, but node_positions ().  They may be called from any node_ function
- *    but node_status () and node_deadline ().
- * 3. After each call the owner asks node_deadline () and calls node_tick () then; earlier calls do no harm.
- * 4. Each request that is taken (node_block (), node_lease_request ()) is answered exactly once, by the latest in
+ * 1. 'now_us' is CLOCK_BOOTTIME in microseconds. It must be read after the last event, and never be below an earlier
+ *    'now_us'.
+ * 2. Operations must not call node_ functions, except node_positions (). Any node_ function may call operations, except
+ *    node_status () and node_deadline ().
+ * 3. After each call the owner reads node_deadline () and calls node_tick () at that time. Earlier calls are harmless.
+ * 4. Each request that was accepted (node_block (), node_lease_request ()) is answered exactly once, at the latest in
  *    node_stop ().
  */
 #ifndef FLUID_NODE_H
@@ -31,121 +31,129 @@
 #include "modules/fluid/node/waiting.h"
 #include "modules/fluid/lease/watermark.h"
 
-#define NODE_MAX_COUNT 65536U /* ids of one request, of a combined one too */
+#define NODE_MAX_COUNT 65536U /* largest count of a request, combined ones included */
 
-#define NODE_SHARE_OFF 0U  /* neither lends nor borrows */
-#define NODE_SHARE_AUTO 1U /* by need */
+#define NODE_SHARE_OFF 0U  /* neither grants nor requests subleases */
+#define NODE_SHARE_AUTO 1U /* requests and grants subleases by need */
 
 struct node;
 
 enum node_state {
-    NODE_IDLE,      /* owns no generator: forwards */
-    NODE_FENCED,    /* owns one but holds no range that contains now: forwards; the root waits */
-    NODE_ACTIVE,    /* generates */
-    NODE_BORROWING, /* owns none, and generates with some of another's sequence numbers: forwards what is too much */
+    NODE_IDLE,      /* owns no generator and has no sublease: forwards */
+    NODE_FENCED,    /* owns a generator, but no range contains now: forwards; the root waits */
+    NODE_ACTIVE,    /* owns a generator and makes ids */
+    NODE_BORROWING, /* makes ids under a sublease; forwards what does not fit into it */
 };
 
 struct node_ops {
-    /* Answer a request for ids with all of them, in increasing order, or with an error (text may be NULL). */
+    /* Answer a request for ids with all its ids, in increasing order, or with an error ('text' may be NULL). */
     void (*reply) (void *arg, void *cookie, const struct run *run, size_t nruns);
     void (*fail) (void *arg, void *cookie, int errnum, const char *text);
 
-    /* Ask the parent for 'count' ids above 'after'; node_forwarded () or node_forward_failed () tells the outcome
-     * under the same tag.  Returns 0, or -1 if it could not be sent (then nothing is told).
+    /* Ask the parent for 'count' ids above 'after'. The owner later calls node_forwarded () or node_forward_failed ()
+     * with the same tag. Returns 0, or -1 if the request could not be sent (then the owner calls neither).
      */
     int (*forward) (void *arg, uint32_t tag, uint32_t count, fluid_t after);
 
-    /* Tell the parent that the ids asked for last are not wanted any more.  Need not arrive: it spares work. */
+    /* Notify the parent that the answers to all forwarded requests are no longer needed. The message may be lost: it
+     * only saves work.
+     */
     void (*cancel) (void *arg);
 
-    /* Send a lease request to the parent; node_lease_answered () or node_lease_failed () tells the outcome under
-     * the same tag.  Tag 0: no answer is wanted.  Returns as above.
+    /* Send a lease request to the parent. The owner later calls node_lease_answered () or node_lease_failed () with the
+     * same tag; with tag 0 it calls neither. Returns 0, or -1 if the request could not be sent (then the owner calls
+     * neither).
      */
     int (*lease_up) (void *arg, uint32_t tag, const struct lease_request *req);
 
     /* Answer a child's lease request. */
     void (*lease_reply) (void *arg, void *cookie, const struct lease_answer *answer);
 
-    /* Tell the parent of positions.  It may be lost. */
+    /* Report positions to the parent. The message may be lost. */
     void (*report_up) (void *arg, const struct report *report);
 
     void (*log) (void *arg, int level, const char *text); /* level as in <syslog.h> */
 
-    /* Tell the parent what is wanted to borrow, or (size 0: no answer is wanted) not any more; node_share_answered ()
-     * or node_share_failed () tells the outcome.  Returns as above.
+    /* Send the parent a request for a sublease, or with size 0 its return, which has no answer. For a request the owner
+     * later calls node_share_answered () or node_share_failed (). Returns 0, or -1 if it could not be sent (then the
+     * owner calls neither).
      */
     int (*share_up) (void *arg, const struct share_want *want);
 
-    /* Before forward (), for each request that is traced: it goes up in that one, with others ('requests' together),
-     * for 'ids' of it.  NULL: nobody wants to know.
+    /* Called before forward () for each traced request: 'ids' of its ids are requested with 'tag', in a message that
+     * combines 'requests' requests. May be NULL.
      */
     void (*goes_up) (void *arg, void *cookie, uint32_t tag, uint32_t requests, uint32_t ids);
 
-    /* Read CLOCK_BOOTTIME in microseconds now: while there is a page others make ids during a call, too, by later
-     * readings than that of the call.  NULL: no time passes within a call.
+    /* Return the current CLOCK_BOOTTIME in microseconds. While clients share a page they make ids during a call, too,
+     * and their readings of the clock are later than 'now_us' of the call. NULL: no time passes within a call.
      */
     uint64_t (*now_us) (void *arg);
 };
 
 struct node_config {
     uint32_t rank;
-    uint32_t max_generators;                /* 1 ... 16384: ranks below own the generator of their number */
-    uint32_t lanes;                         /* ... and others (lanes.h), so many in all; 0: 1 */
-    uint32_t size;                          /* ranks; where there are lanes: lanes * size <= max_generators */
+    uint32_t max_generators;                /* 1 ... 16384: a rank below it owns the generator of its number */
+    uint32_t lanes;                         /* generators of this rank (lanes.h); 0: 1 */
+    uint32_t size;                          /* ranks of the instance; with lanes, lanes * size <= max_generators */
     char incarnation[IDT_MSG_UUID_LEN + 1]; /* random UUID of this broker process */
-    uint64_t lease_ms;                      /* 12 ms and more */
-    uint64_t max_backlog_ms;                /* generation that clients' requests may wait for */
-    uint64_t forward_timeout_ms;            /* a request that nobody could serve for so long fails */
-    uint32_t max_waiting;                   /* requests that wait, when clients' are refused */
-    uint32_t share; /* NODE_SHARE_OFF, NODE_SHARE_AUTO, or the sequence numbers that an idle rank asks for at least */
-    uint32_t share_keep;       /* sequence numbers of 1024 that are not lent; of fewer in proportion */
-    uint64_t spill_backlog_ms; /* an owner with more to make than in that time passes some on; 0: nothing */
+    uint64_t lease_ms;                      /* 12 ms or more */
+    uint64_t max_backlog_ms;                /* clients' requests may wait for at most so much generation */
+    uint64_t forward_timeout_ms;            /* a request fails if no rank could serve it for so long */
+    uint32_t max_waiting;                   /* waiting requests; above it requests of clients are refused */
+    uint32_t share;            /* NODE_SHARE_OFF, NODE_SHARE_AUTO, or the least size that an idle rank requests */
+    uint32_t share_keep;       /* sequence numbers of 1024 that are not granted; in proportion if it holds fewer */
+    uint64_t spill_backlog_ms; /* an owner rank with more to make than in that time passes some on; 0: never */
 };
 
-/* A request for ids.  'cookie' (not NULL) names it to ops.  'from_broker': it is a child broker's forward: it is
- * never refused for its number, and its 'after' is trusted.  Askers are served by turns, each in the order in which he
- * asked.
+/* A request for ids. 'cookie' (not NULL) identifies it in calls of ops. 'from_broker' marks a child broker's forward:
+ * it is not refused because of load (but see EAGAIN below), and its 'after' is trusted. Requesters take turns; each
+ * one's requests are served in order of arrival.
  */
 struct node_request {
     void *cookie;
     uint32_t count;
-    fluid_t after; /* all ids of the answer are above; 0: none */
+    fluid_t after; /* all ids of the answer are above it; 0: no bound */
     bool from_broker;
-    const char *asker; /* a UUID, borrowed for the call; NULL counts as a name */
-    bool traced;       /* tell ops.goes_up () */
-    bool others;       /* of a user who is not the owner: those together have half of max_waiting */
+    const char *asker; /* UUID of the requester, borrowed for the call; NULL is like "" */
+    bool traced;       /* call ops.goes_up () for it */
+    bool others;       /* of a user other than the owner; these share half of max_waiting */
 };
 
-/* 'ops' is borrowed for the node's life.  NULL with errno EINVAL (nonsense in 'config') or ENOMEM. */
+/* 'ops' is borrowed for the node's life. Returns NULL with errno EINVAL (a value of 'config' is out of range) or
+ * ENOMEM.
+ */
 struct node *node_create (const struct node_config *config, const struct node_ops *ops, void *arg);
-void node_destroy (struct node *n); /* node_stop () first */
+void node_destroy (struct node *n); /* call node_stop () first */
 
-/* Rank 0, before anything else: leases, the epoch and the time are those of 'a', which is borrowed for the node's life.
- * What has changed there the node hears in node_tick ().
+/* For rank 0, before any other call: take leases, the epoch and the time from 'a', which is borrowed for the node's
+ * life. node_tick () notices changes of the authority.
  */
 void node_start_root (struct node *n, uint64_t now_us, struct authority *a);
 
-/* Close for good: the generator first, then the rest of its lease is given back and all that waits is answered.
- * Afterwards requests fail at once and nothing else happens.
+/* Close for good: close the generator first, then return the rest of the lease and answer all waiting requests. Later
+ * requests fail immediately, and all other calls do nothing.
  */
 void node_stop (struct node *n, uint64_t now_us);
 
 /* --- ids ------------------------------------------------------------------------------------ */
 
-/* Serve a request, at once or later.  Returns false where it was refused: ops.fail () was called, and nothing was made
- * for it.  Fails with
+/* Serve a request, immediately or later. Returns false if it was refused: then ops.fail () was called and no id was
+ * made for it. A request fails with
+ *
  *   EINVAL        count is not 1 ... NODE_MAX_COUNT
- *   EAGAIN        by turns it would not be complete in max_backlog_ms, or the asker has as many requests waiting as
- *                 max_waiting, or the half of it, leaves free, or 'after' is max_backlog_ms ahead of the time here (a
- *                 broker's: two leases further)
- *   EHOSTUNREACH  nobody could make them within forward_timeout_ms
+ *   EAGAIN        its turn would not complete within max_backlog_ms; or this requester already uses its part of
+ *                 max_waiting (see 'others'); or 'after' is more than max_backlog_ms ahead of the time here
+ *                 (of a broker: two leases more); or 65536 requests of brokers wait
+ *   EHOSTUNREACH  no rank could make the ids within forward_timeout_ms, or the node is stopped
  *   EOVERFLOW     the 40 bits of time are used up
  *   ENOMEM
+ *   EPERM, EPROTO  an ancestor refused the request, or its answer was invalid
  */
 bool node_block (struct node *n, uint64_t now_us, const struct node_request *req);
 
-/* Forget requests of a client that went, or of a child that wants them no more: those for which 'gone' returns true
- * ('gone' answers them or not, and frees the cookie).  That is the exception to rule 4.
+/* Drop requests of a client that disconnected, or that a child canceled: all for which 'gone' returns true. 'gone' may
+ * answer the request, and frees the cookie. This is the exception to rule 4.
  */
 void node_cancel (struct node *n, uint64_t now_us, bool (*gone) (void *cookie, void *arg), void *arg);
 
@@ -154,16 +162,16 @@ void node_forward_failed (struct node *n, uint64_t now_us, uint32_t tag, int err
 
 /* --- leases --------------------------------------------------------------------------------- */
 
-/* A child's.  Rank 0's children ask the authority. */
+/* A child's lease request. Children of rank 0 are answered by the authority instead. */
 void node_lease_request (struct node *n, uint64_t now_us, void *cookie, const struct lease_request *req);
 void node_lease_answered (struct node *n, uint64_t now_us, uint32_t tag, const struct lease_answer *answer);
 void node_lease_failed (struct node *n, uint64_t now_us, uint32_t tag);
 
-/* --- loans ---------------------------------------------------------------------------------- */
+/* --- subleases of time to other modules ----------------------------------------------------------- */
 
-/* A part of the range of time that this node holds, for another maker of ids on the same broker: one whose ids name
- * the rank as FLUIDs name the generator.  No time is lent twice for this rank, whatever restarts, and none is given
- * back to the root that was lent.  FLUIDs are made in it all the same: they are ids of another kind.
+/* A sublease of time to another module of the same broker, for ids of another kind that name the rank as FLUIDs name
+ * the generator. No time is granted twice for one rank, even across restarts, and granted time is never returned to the
+ * root. FLUIDs are still made in that time: they are ids of another kind.
  */
 struct loan {
     uint64_t lo_ms; /* instance time: lo_ms <= t < hi_ms */
@@ -172,55 +180,59 @@ struct loan {
     int64_t epoch_ms;  /* in Unix milliseconds */
 };
 
-/* Lend what follows the last loan, up to a quarter of a lease from now.  'borrower' names who gets it (a UUID).
- * Returns 0, or -1 with errno set:
- *   EAGAIN   nothing that can be lent is held now
+/* Grant the time that follows the last such sublease, up to a quarter of a lease from now. 'borrower' is the UUID of
+ * the receiver. Returns 0, or -1 with errno set:
+ *
+ *   EAGAIN   no time is available now
  *   ENOTSUP  this rank owns no generator
  */
 int node_lend (struct node *n, uint64_t now_us, const char *borrower, struct loan *loan);
 
-/* The borrower of the last loan will use nothing from 'end_ms' on.  Believed from it alone, for what it was lent in a
- * row.
+/* The receiver of the last sublease of time will use nothing from 'end_ms' on. Ignored if 'borrower' is another UUID.
+ * An end below the begin of the subleases that it received in a row is raised to that begin.
  */
 void node_lend_back (struct node *n, const char *borrower, uint64_t end_ms);
 
-/* --- shares (doc/design/shares.md) ------------------------------------------------------------ */
+/* --- subleases to children (doc/design/shares.md) ------------------------------------------------------------ */
 
-/* A child, which has shown that it is the one that 'want' names, would borrow.  Returns 1 with '*share', 0: nothing
- * now, and it may ask again in '*retry_ms', or -1 with errno set:
- *   ENOTSUP       this rank lends nothing: fluid.share=off
- *   EHOSTUNREACH  it is stopping
+/* Handle a child's request for a sublease. The caller has checked that the child may use the name in 'want'. Returns 1
+ * with '*share' set, or 0 if nothing can be granted now (the child may ask again after '*retry_ms'), or -1 with errno
+ * set:
+ *
+ *   ENOTSUP       this rank grants no subleases: fluid.share=off
+ *   EHOSTUNREACH  the node is stopped
  */
 int node_share (struct node *n, uint64_t now_us, const struct share_want *want, struct share *share,
                 uint64_t *retry_ms);
 
-/* The parent's answer (NULL: it has nothing to lend for 'retry_ms'); or there is none. */
+/* The parent's answer (NULL: nothing can be granted for 'retry_ms'), or the failure of the request. */
 void node_share_answered (struct node *n, uint64_t now_us, const struct share *share, uint64_t retry_ms);
 void node_share_failed (struct node *n, uint64_t now_us, int errnum);
 
-/* --- a page that processes share (doc/design/page.md) ---------------------------------------- */
+/* --- a page that is shared with clients (doc/design/page.md) --------------------------------------------------- */
 
 struct page;
 
-/* Make ids of 'instance' (a UUID, or "") by means of 'page', all zero, which others may have afterwards, with 'terms'
- * to read, or the same (page_gen_share ()): they are borrowed until node_stop (), or until node_page_publish ()
- * returned false.  Returns 0, or -1 with errno set:
+/* Make ids of 'instance' (a UUID, or "") with the word of 'page', which must be all zero. Clients may then use 'page'
+ * and read 'terms', which may be the same object (page_gen_share ()). Both are borrowed until node_stop (), or until
+ * node_page_publish () returns false. Returns 0, or -1 with errno set:
+ *
  *   ENOTSUP  this rank owns no generator, or a page of it was spoilt
- *   EAGAIN   no lease was had yet, or there is one
+ *   EAGAIN   the node has had no lease yet, or is stopped, or has a page already
  */
 int node_page_open (struct node *n, uint64_t now_us, struct page *page, struct page *terms, const char *instance);
 
-/* Let the page say what is so now; call it after each other call.  'monotonic_us': CLOCK_MONOTONIC at 'now_us'.
- * Returns whether there is one (yet).
+/* Write the current terms (range, time of use, offset) to the page. Call it after every other call. 'monotonic_us':
+ * CLOCK_MONOTONIC at 'now_us'. Returns whether there is still a page.
  */
 bool node_page_publish (struct node *n, uint64_t now_us, uint64_t monotonic_us);
 
 /* --- the watermark ---------------------------------------------------------------------------- */
 
-/* A child's report came. */
+/* A child's report has arrived. */
 void node_report (struct node *n, uint64_t now_us, const struct report *report);
 
-/* Join what this node knows now, of itself and of those below it, to '*all'. */
+/* Join the positions that this node knows (its own and its subtree's) to '*all'. */
 void node_positions (struct node *n, uint64_t now_us, struct report *all);
 
 /* --- time and place --------------------------------------------------------------------------- */
@@ -228,38 +240,40 @@ void node_positions (struct node *n, uint64_t now_us, struct report *all);
 void node_parent (struct node *n, uint64_t now_us, bool up);
 void node_sample (struct node *n, uint64_t now_us, const struct idt_clock_sample *sample);
 
-/* CLOCK_BOOTTIME, as others of the host's clocks show (witness.h), missed 'off_us' microseconds before 'now_us', or
- * went too far (below 0).  A node makes no id then until its parent's time is known, and none in the past.  At rank 0
- * it is the authority that is told (authority_lost_time ()).
+/* The clock check (lease/clock_check.h) has found that CLOCK_BOOTTIME missed 'off_us' microseconds before 'now_us', or
+ * (below 0) went too far. The node makes no id until its parent's time is known, and none of a time that has passed. At
+ * rank 0 call authority_lost_time () instead.
  */
 void node_lost_time (struct node *n, uint64_t now_us, int64_t off_us);
 
-/* The instance's time as children should take it, and its bound.  Returns false while unknown. */
+/* The estimate of the instance's time that children should use, and its error bound. Returns false while the time is
+ * unknown.
+ */
 bool node_clock (const struct node *n, uint64_t now_us, uint64_t *inst_us, uint64_t *bound_us);
 
 void node_tick (struct node *n, uint64_t now_us);
-uint64_t node_deadline (const struct node *n); /* UINT64_MAX: none */
+uint64_t node_deadline (const struct node *n); /* UINT64_MAX: no deadline */
 
-/* --- what is to be told -------------------------------------------------------------------------- */
+/* --- status and statistics ------------------------------------------------------------------------- */
 
 struct node_stats {
     uint64_t requests;
     uint64_t ids; /* made here */
     uint64_t ids_from_above;
-    uint64_t page_ids;      /* made by those who have the page, as of the last look: each second, at least */
-    uint64_t forwards;      /* requests sent up */
-    uint64_t combined;      /* requests that went up with another one */
-    uint64_t forwards_lost; /* sent up, and no use: error, late, not needed any more */
+    uint64_t page_ids;      /* made by clients with the page, as last read: at least each second */
+    uint64_t forwards;      /* requests sent to the parent */
+    uint64_t combined;      /* requests that were added to one that was sent */
+    uint64_t forwards_lost; /* sent without use: error, late, or no longer needed */
     struct waiting_stats waiting;
-    uint64_t renewals;       /* ranges taken */
-    uint64_t lease_messages; /* lease requests sent up */
-    uint64_t borrowed;       /* shares taken */
-    uint64_t lent;           /* and given */
-    uint64_t share_messages; /* wants sent up */
-    uint64_t spilled;        /* requests of children that an owner passed on */
+    uint64_t renewals;       /* ranges received */
+    uint64_t lease_messages; /* lease requests sent to the parent */
+    uint64_t borrowed;       /* subleases received */
+    uint64_t lent;           /* subleases granted */
+    uint64_t share_messages; /* requests and returns of subleases sent */
+    uint64_t spilled;        /* children's requests that an owner rank passed on */
 };
 
-#define NODE_LENT_MAX 128 /* borrowers of a rank */
+#define NODE_LENT_MAX 128 /* borrowers of a rank, at most */
 
 struct node_status {
     enum node_state state;
@@ -267,12 +281,12 @@ struct node_status {
     uint32_t generator;
     bool time_known;
     uint64_t timestamp_ms;
-    uint64_t bound_us; /* how far the reading may be from the root's */
-    uint64_t lo_ms;    /* range in use; both 0: none */
+    uint64_t bound_us; /* largest difference from the root's time */
+    uint64_t lo_ms;    /* range in use; both 0: no range */
     uint64_t hi_ms;
-    uint64_t lease_age_us; /* since a range was given last; 0: none was */
-    struct area area;      /* what ids are made of, while it is NODE_BORROWING */
-    size_t loans;          /* how much is lent now */
+    uint64_t lease_age_us; /* since the last range was received; 0: never */
+    struct area area;      /* valid while the state is NODE_BORROWING */
+    size_t loans;          /* subleases granted and not over */
     uint32_t lent_per_ms;
     uint64_t holds_until_ms;
     bool has_epoch;
@@ -282,10 +296,10 @@ struct node_status {
 };
 
 void node_status (const struct node *n, uint64_t now_us, struct node_status *status);
-/* The ranks that it has lent something to, NODE_LENT_MAX at most.  Returns how many. */
+/* The ranks that hold a sublease of this node, at most NODE_LENT_MAX. Returns how many. */
 size_t node_lent_to (const struct node *n, uint64_t now_us, uint32_t *ranks);
 
-struct node_stats *node_stats (struct node *n); /* whoever likes sets them to 0 */
+struct node_stats *node_stats (struct node *n); /* the caller may set them to 0 */
 const char *node_state_name (enum node_state state);
 
 #endif /* FLUID_NODE_H */

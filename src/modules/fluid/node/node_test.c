@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* node_test.c - one node generates, waits, forwards, deals out; a small tree of them leases
+/* node_test.c - one node generates, waits, forwards and deals out answers; a small tree of nodes leases
  *
- * A node's operations are recorded; the test plays its parent, its children, the disk and the time.
+ * The operations of each node are recorded. The test plays its parent, its children, the disk and the time.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -33,7 +33,7 @@ static void create (struct world *w, uint32_t rank)
     *w = (struct world){ .n = node_create (&config, &world_ops, w) };
 }
 
-/* What rank 0's shell does: its authority is told something, then the node beside it is ticked. */
+/* Act like the adapter of rank 0: pass an event to the authority, then call node_tick () of the node beside it. */
 static void tick (struct world *w, uint64_t at_us)
 {
     authority_tick (w->a, at_us);
@@ -58,7 +58,7 @@ static void lost_time (struct world *w, uint64_t at_us, int64_t off_us, int64_t 
     node_tick (w->n, at_us);
 }
 
-/* 'past' is what node_leave () told. */
+/* 'past' is the result of node_leave (). */
 static void start_root_after (struct world *w, uint64_t at_us, int64_t wall_us, const struct lease_record *record,
                               const void *past, size_t size)
 {
@@ -75,7 +75,7 @@ static void start_root (struct world *w, uint64_t at_us, int64_t wall_us, const 
     start_root_after (w, at_us, wall_us, record, NULL, 0);
 }
 
-/* A root at instance time 10 s, its horizon stored. */
+/* A root at instance time 10 s, with a stored horizon. */
 static void create_root (struct world *w)
 {
     create (w, 0);
@@ -83,7 +83,7 @@ static void create_root (struct world *w)
     stored (w, T0, w->record.horizon_ms);
 }
 
-/* Told that the instance's time is 'inst_us' at 'at_us', exactly. */
+/* The instance's time is exactly 'inst_us' at 'at_us'. */
 static void tell_time (struct world *w, uint64_t at_us, uint64_t inst_us)
 {
     node_sample (w->n, at_us,
@@ -91,7 +91,7 @@ static void tell_time (struct world *w, uint64_t at_us, uint64_t inst_us)
                      .sent_us = at_us, .peer_received_us = inst_us, .peer_sent_us = inst_us, .received_us = at_us });
 }
 
-/* Give what the last lease request wanted first. */
+/* Grant what the last lease request asked for first. */
 static void give (struct world *w, uint64_t at_us, uint64_t lo_ms, uint64_t hi_ms)
 {
     struct lease_grant g = {
@@ -112,7 +112,7 @@ static void create_active (struct world *w)
     give (w, T0, 10000, 70000);
 }
 
-/* What rank 0 stores then; all 0 for others. */
+/* Returns what rank 0 stores at its stop; all 0 for other ranks. */
 static struct lease_record stop (struct world *w, uint64_t at_us)
 {
     struct lease_record last = { 0 };
@@ -178,19 +178,19 @@ static void test_generate (void)
 
     create_active (&w);
     ok (state (&w, T0) == NODE_ACTIVE && strcmp (node_state_name (NODE_ACTIVE), "active") == 0,
-        "a node that knows the time and holds it is active");
+        "a node that knows the time and holds a range with it is active");
     r = request (&w, T0, 1, 10, 0, false);
     ok (r->answers == 1 && r->ids == 10 && r->nruns == 1 && r->first == make_id (10000, 3, 0),
-        "it answers at once, at the time of the request");
+        "a request is answered immediately, with ids of the time of its arrival");
     r = request (&w, T0, 2, 1014, 0, false);
-    ok (r->ids == 1014 && r->first == make_id (10000, 3, 10), "all 1024 ids of a millisecond");
+    ok (r->ids == 1014 && r->first == make_id (10000, 3, 10), "a millisecond has 1024 ids, and all are made");
     r = request (&w, T0, 3, 1, 0, false);
-    ok (r->answers == 0 && node_deadline (w.n) == T0 + MS, "the 1025th waits for the edge of the next");
+    ok (r->answers == 0 && node_deadline (w.n) == T0 + MS, "the 1025th id waits for the begin of the next millisecond");
     s = request (&w, T0 + 10, 4, 1, 0, false);
-    ok (s->answers == 0, "those that come later wait behind it");
+    ok (s->answers == 0, "later requests wait behind it");
     node_tick (w.n, T0 + MS);
     ok (r->first == make_id (10001, 3, 0) && s->first == make_id (10001, 3, 1) && node_deadline (w.n) >= T0 + SECOND,
-        "and get their ids in order of arrival");
+        "waiting requests get their ids in order of arrival");
 
     r = request (&w, T0 + 2 * MS, 5, 5000, 0, false);
     node_tick (w.n, T0 + 9 * MS);
@@ -214,22 +214,22 @@ static void test_limits (void)
         request (&w, T0, cookie++, 65536, 0, false);
     ok (w.req[cookie - 1].errnum == EAGAIN && cookie - 10 == 32,
         "a client that would wait longer than the backlog allows is refused with EAGAIN");
-    ok (request (&w, T0, 101, 65536, 0, true)->answers == 0, "a broker is not");
+    ok (request (&w, T0, 101, 65536, 0, true)->answers == 0, "a broker is not refused for that");
     for (int i = 0; i < 3000 && node_stats (w.n)->ids < 65536 * 32; i++)
         node_tick (w.n, at = node_deadline (w.n));
     ok (w.req[101].ids == 65536 && w.req[101].sound && at - T0 <= 31 * 64 * MS + 64 * MS,
-        "each millisecond is used: all are done in the time that so many ids take");
-    ok (node_stats (w.n)->waiting.refused == 1 && node_stats (w.n)->ids == 65536 * 32, "the counters tell");
+        "each millisecond is used: all requests complete in the time that so many ids need");
+    ok (node_stats (w.n)->waiting.refused == 1 && node_stats (w.n)->ids == 65536 * 32, "the counters are exact");
     destroy (&w, at);
 
     create_active (&w);
     request (&w, T0, 1, 1024, 0, false);
     for (cookie = 10; cookie < 110; cookie++)
         request (&w, T0, cookie, 1, 0, false);
-    ok (request (&w, T0, cookie, 1, 0, false)->errnum == EAGAIN, "the number of requests that wait is limited too");
+    ok (request (&w, T0, cookie, 1, 0, false)->errnum == EAGAIN, "the number of waiting requests is limited, too");
     stop (&w, T0);
-    ok (w.req[10].errnum == EHOSTUNREACH && w.req[109].answers == 1, "a node that stops answers all that waits");
-    ok (request (&w, T0, 200, 1, 0, false)->errnum == EHOSTUNREACH, "and fails what comes then");
+    ok (w.req[10].errnum == EHOSTUNREACH && w.req[109].answers == 1, "a node that stops answers all waiting requests");
+    ok (request (&w, T0, 200, 1, 0, false)->errnum == EHOSTUNREACH, "a stopped node fails new requests");
     discard (&w);
 }
 
@@ -240,19 +240,19 @@ static void test_fence (void)
 
     create_active (&w);
     r = request (&w, T0 + 59 * SECOND, 1, 2048, 0, false);
-    ok (r->answers == 0 && w.forwards == 0, "at the end of a lease a request is begun");
+    ok (r->answers == 0 && w.forwards == 0, "at the end of a lease a request is incomplete");
     node_tick (w.n, T0 + 60 * SECOND);
     ok (r->answers == 0 && w.forwards == 1 && w.count == 1024 && w.after == make_id (69000, 3, 1023),
-        "a node that was stopped until the lease is over uses none of it: it forwards the rest");
-    ok (state (&w, T0 + 60 * SECOND) == NODE_FENCED, "it is fenced");
+        "a node that was paused until its lease was over makes no id of it: it forwards the rest");
+    ok (state (&w, T0 + 60 * SECOND) == NODE_FENCED, "that node is fenced");
     node_forwarded (w.n, T0 + 60 * SECOND, w.tag, &(struct run){ make_id (70001, 0, 0), 1024 }, 1);
-    ok (r->ids == 2048 && r->sound && r->last == make_id (70001, 0, 1023), "the request is completed from above");
+    ok (r->ids == 2048 && r->sound && r->last == make_id (70001, 0, 1023), "the parent's ids complete the request");
     r = request (&w, T0 + 60 * SECOND, 2, 1, 0, false);
     give (&w, T0 + 60 * SECOND + 10, 70000, 130000);
     ok (w.forwards == 2 && r->answers == 1 && r->first == make_id (70001, 3, 0),
-        "when a new lease comes what was sent up is made here, above all that was answered");
+        "with a new lease, forwarded requests are served here, above all that was answered");
     node_forwarded (w.n, T0 + 60 * SECOND + 20, w.tag, &(struct run){ make_id (70002, 0, 0), 1 }, 1);
-    ok (r->answers == 1 && r->ids == 1, "the answer that comes too late is not used");
+    ok (r->answers == 1 && r->ids == 1, "the parent's late answer is not used");
     destroy (&w, T0 + 61 * SECOND);
 
     create (&w, 3);
@@ -260,7 +260,7 @@ static void test_fence (void)
     tell_time (&w, T0, 10 * SECOND);
     give (&w, T0, 10005, 70000);
     ok (state (&w, T0) == NODE_FENCED && node_deadline (w.n) <= T0 + 5 * MS && state (&w, T0 + 5 * MS) == NODE_ACTIVE,
-        "a lease that begins later is not used before, and at once then");
+        "a lease that begins later is used from its begin on, and not before");
     destroy (&w, T0);
 
     create (&w, 3);
@@ -271,7 +271,8 @@ static void test_fence (void)
     node_tick (w.n, T0 + 70 * SECOND);
     give (&w, T0 + 76 * SECOND, 10000, 20000);
     r = request (&w, T0 + 76 * SECOND, 2, 1, 0, false);
-    ok (r->answers == 0 && w.forwards == 1, "not when it is too old, nor after the next answer, if that is of no use");
+    ok (r->answers == 0 && w.forwards == 1, "a range that is too old is not used, nor after another answer without a "
+                                            "grant");
     destroy (&w, T0 + 77 * SECOND);
 }
 
@@ -283,39 +284,40 @@ static void test_order (void)
 
     create_active (&w);
     r = request (&w, T0, 1, 1, make_id (10000, 2, 1023), false);
-    ok (r->first == make_id (10000, 3, 0), "ids of a lower generator in the same millisecond are below ours");
+    ok (r->first == make_id (10000, 3, 0), "ids of a lower generator in the same millisecond are below those of this "
+                                           "node");
     r = request (&w, T0, 2, 1, make_id (10000, 4, 0), false);
-    ok (r->answers == 0, "those of a higher one are not: the request waits for the next");
-    ok (request (&w, T0, 3, 1, 0, false)->first == make_id (10000, 3, 1), "while others go on");
+    ok (r->answers == 0, "after an id of a higher generator a request waits for the next millisecond");
+    ok (request (&w, T0, 3, 1, 0, false)->first == make_id (10000, 3, 1), "other requests are served meanwhile");
     node_tick (w.n, T0 + MS);
-    ok (w.req[2].first == make_id (10001, 3, 0), "and is served then");
+    ok (w.req[2].first == make_id (10001, 3, 0), "the request is served in the next millisecond");
 
     r = request (&w, T0 + MS, 4, 1, make_id (10501, 9, 5), false);
     node_status (w.n, T0 + MS, &status);
     ok (r->answers == 0 && status.timestamp_ms == 10001, "a client's 'after' does not move the clock");
     ok (request (&w, T0 + MS, 5, 1, 0, false)->first == make_id (10001, 3, 1) && r->answers == 0,
-        "nor does it keep others from being served");
+        "it does not delay other requests");
     ok (request (&w, T0 + 2 * MS, 6, 1, make_id (12100, 9, 5), false)->errnum == EAGAIN
             && request (&w, T0 + 2 * MS, 7, 1, UINT64_MAX, false)->errnum == EAGAIN,
         "an 'after' that is far ahead is refused");
     node_tick (w.n, T0 + 502 * MS);
-    ok (r->first == make_id (10502, 3, 0), "one that is near is waited for");
+    ok (r->first == make_id (10502, 3, 0), "an 'after' that is slightly ahead is waited for");
 
     r = request (&w, T0 + 502 * MS, 10, 1, make_id (10502, 9, 5), false);
     request (&w, T0 + 502 * MS, 11, 2000, 0, false);
     node_tick (w.n, T0 + 503 * MS);
     node_tick (w.n, T0 + 504 * MS);
     ok (w.req[11].sound && r->answers == 1 && r->first > w.req[11].last,
-        "one that is begun is not overtaken by one that it passed");
+        "an incomplete request is not overtaken by one that it overtook");
 
     r = request (&w, T0 + 505 * MS, 8, 1, make_id (20000, 9, 0), true);
     node_tick (w.n, node_deadline (w.n));
     node_status (w.n, T0 + 507 * MS, &status);
     ok (r->first == make_id (20001, 3, 0) && status.timestamp_ms >= 20000,
-        "for a broker's 'after' the clock steps forward");
+        "a broker's 'after' moves the clock forward");
     r = request (&w, T0 + 508 * MS, 9, 1, make_id (80000, 9, 0), true);
     ok (r->answers == 0 && w.forwards == 1 && w.after == make_id (80000, 9, 0),
-        "where that leaves the lease it is forwarded");
+        "if the new time is outside the lease, the request is forwarded");
     destroy (&w, T0 + SECOND);
 }
 
@@ -333,34 +335,37 @@ static void test_turns (void)
     for (size_t i = 10; i < 40; i++)
         request_of (&w, T0, i, GREEDY, 65536);
     ok (request_of (&w, T0 + 10, 1, MODEST, 100)->answers == 0,
-        "a millisecond that was used up before is used up for all");
+        "a millisecond that was used up before is used up for all requesters");
     node_tick (w.n, T0 + MS);
     node_tick (w.n, T0 + 2 * MS);
-    ok (w.req[1].ids == 100, "then each has his turn");
+    ok (w.req[1].ids == 100, "from then on each requester has its turn");
     at = T0 + 2 * MS;
     ok (request_of (&w, at + 10, 2, MODEST, 40)->ids == 40 && request_of (&w, at + 20, 3, CHILD, 24)->ids == 24
             && w.req[2].first > w.req[1].last,
-        "newcomers who ask for little need not wait for its end");
-    ok (request_of (&w, at + 30, 4, MODEST, 1)->answers == 0, "while there is something left for them");
+        "newcomers that ask for few ids need not wait for the next millisecond");
+    ok (request_of (&w, at + 30, 4, MODEST, 1)->answers == 0, "once the ids reserved for newcomers are used, they "
+                                                              "wait, too");
     request_of (&w, at + 40, 5, CHILD, 5000);
     while (w.req[5].answers == 0 && at < T0 + SECOND)
         node_tick (w.n, at = node_deadline (w.n));
     ok (w.req[4].ids == 1 && w.req[5].ids == 5000 && w.req[5].sound && at <= T0 + 13 * MS && w.req[10].answers == 0,
-        "who asks for more than a turn has every other millisecond where one is greedy");
+        "beside a greedy requester, one that asks for more than a turn gets every other millisecond");
     while (w.req[39].answers == 0 && at < T0 + 3 * SECOND)
         node_tick (w.n, at = node_deadline (w.n));
     ok (at <= T0 + 1930 * MS && w.req[39].ids == 65536 && w.req[39].first > w.req[38].last,
-        "no time is lost by that: the greedy one gets what others leave, in order");
+        "no millisecond is lost: the greedy requester gets what others leave, in order");
     destroy (&w, at);
 
     create_active (&w);
     for (size_t i = 10; i < 80; i++)
         request_of (&w, T0, i, GREEDY, 65536);
-    ok (w.req[40].errnum == 0 && w.req[41].errnum == EAGAIN, "one alone may ask for what is made in fluid.max-backlog");
-    ok (request_of (&w, T0, 1, MODEST, 65536)->errnum == 0, "and then another for what he gets in that, by turns");
+    ok (w.req[40].errnum == 0 && w.req[41].errnum == EAGAIN, "a single requester may ask for as many ids as "
+                                                             "fluid.max-backlog allows");
+    ok (request_of (&w, T0, 1, MODEST, 65536)->errnum == 0, "a second requester may ask for as many as it gets by "
+                                                            "turns in that time");
     for (size_t i = 80; i < 110; i++)
         request_of (&w, T0, i, MODEST, 65536);
-    ok (w.req[93].errnum == 0 && w.req[94].errnum == EAGAIN, "which is a half");
+    ok (w.req[93].errnum == 0 && w.req[94].errnum == EAGAIN, "which is half of them");
     destroy (&w, T0);
 
     create_active (&w);
@@ -368,7 +373,7 @@ static void test_turns (void)
     for (size_t i = 10; i < 110; i++)
         request_of (&w, T0, i, GREEDY, 1);
     ok (w.req[59].errnum == 0 && w.req[60].errnum == EAGAIN && request_of (&w, T0, 2, MODEST, 1)->errnum == 0,
-        "of the places nobody has more than are free");
+        "a requester holds at most as many slots as are free");
     destroy (&w, T0);
 }
 
@@ -398,27 +403,27 @@ static void test_turns_up (void)
     request_of (&w, T0, 2, MODEST, 5);
     request_of (&w, T0, 3, CHILD, 5);
     answer_forward (&w, T0, 9000);
-    ok (w.forwards == 2 && w.count == 16384 + 16384 + 5, "up, too, each asks for a turn");
+    ok (w.forwards == 2 && w.count == 16384 + 16384 + 5, "in a forward, too, each requester has a turn");
     answer_forward (&w, T0 + MS, 10000);
     ok (w.req[3].ids == 5 && w.req[1].answers == 0 && w.count == 16384 + 3616 + 5,
-        "who asked for more goes on in the next");
+        "a requester that asked for more continues in the next forward");
     answer_forward (&w, T0 + 2 * MS, 10100);
     ok (w.req[1].ids == 20000 && w.req[1].sound && w.req[2].ids == 5 && w.req[2].first > w.req[1].last
             && w.req[11].answers == 0,
-        "and is complete before one that is greedy");
+        "it completes before a greedy one");
     request (&w, T0 + 3 * MS, 4, 60000, 0, true);
     answer_forward (&w, T0 + 4 * MS, 10200);
-    ok (w.count == 16384, "a child's forward is not split, for it was made by turns: it waits for room");
+    ok (w.count == 16384, "a child's forward is not split, so it waits for room");
     answer_forward (&w, T0 + 5 * MS, 10300);
-    ok (w.count == 65536, "and is the first then, beside others");
+    ok (w.count == 65536, "it is first in the next forward, beside others");
     answer_forward (&w, T0 + 6 * MS, 10400);
-    ok (w.req[4].ids == 60000 && w.req[4].sound, "as a whole");
+    ok (w.req[4].ids == 60000 && w.req[4].sound, "it is answered as a whole");
     destroy (&w, T0 + 7 * MS);
 
     create (&w, 12);
     node_parent (w.n, T0, true);
     ok (request_of (&w, T0, 1, MODEST, 65536)->answers == 0 && w.count == 65536,
-        "a request that is alone goes as a whole");
+        "a request that is alone is forwarded as a whole");
     destroy (&w, T0);
 }
 
@@ -455,32 +460,34 @@ static void test_newcomers_up (void)
     ok (w.forwards == 1 && w.count == 65536, "a long forward is under way");
     tag = w.tag;
     request_of (&w, T0, 3, MODEST, 3);
-    ok (w.forwards == 2 && w.count == 3 && w.tag != tag, "a newcomer goes up beside it, and not who waits for it");
+    ok (w.forwards == 2 && w.count == 3 && w.tag != tag, "a newcomer is forwarded beside it; a requester that is "
+                                                         "part of the long forward is not");
     request_of (&w, T0, 4, MODEST, 2);
     request_of (&w, T0, 5, CHILD, 60);
     request_of (&w, T0, 6, CHILD, 65);
-    ok (w.forwards == 2, "others wait while newcomers are under way");
+    ok (w.forwards == 2, "others wait while a forward of newcomers is under way");
     answer_tag (&w, T0 + MS, w.tag, 3, 10001);
     ok (w.req[3].ids == 3 && w.req[3].first == make_id (10001, 0, 0) && w.forwards == 3 && w.count == 62
             && w.req[1].answers == 0 && w.after == make_id (10001, 0, 2),
-        "then they go as one, above what was answered; who asks for more goes not");
+        "then they are forwarded together, above all answered ids, without requests for many ids");
     answer_tag (&w, T0 + 2 * MS, w.tag, 62, 10002);
-    ok (w.req[4].ids == 2 && w.req[5].ids == 60 && w.req[6].answers == 0 && w.forwards == 3,
-        "and nobody is left to go");
+    ok (w.req[4].ids == 2 && w.req[5].ids == 60 && w.req[6].answers == 0 && w.forwards == 3, "then no newcomer waits");
     request_of (&w, T0 + 2 * MS, 7, MODEST, 1);
-    ok (w.forwards == 4 && w.count == 1 && w.after > w.req[4].last, "but for a newcomer");
+    ok (w.forwards == 4 && w.count == 1 && w.after > w.req[4].last, "a later newcomer is forwarded alone");
     uint32_t few = w.tag;
-    ok (node_position_ms (w.n, T0 + 2 * MS) == 10000, "what was overtaken still counts as not made");
+    ok (node_position_ms (w.n, T0 + 2 * MS) == 10000, "ids of the long forward still count as not made for the "
+                                                      "position");
     answer_tag (&w, T0 + 64 * MS, tag, 65536, 9930);
     ok (w.req[1].ids == 65536 && w.forwards == 5 && w.count == 1 + 65 && w.after == make_id (10002, 0, 61),
-        "the long one ends: the next goes without who is under way, above all that was answered meanwhile");
+        "after the long forward, the next one leaves out requesters with ids under way and asks above all answered "
+        "ids");
     request_of (&w, T0 + 64 * MS, 8, MODEST, 1);
     answer_tag (&w, T0 + 65 * MS, few, 1, 10060);
-    ok (w.req[7].ids == 1 && w.req[8].answers == 0 && w.forwards == 5, "beside a short one no newcomers go");
+    ok (w.req[7].ids == 1 && w.req[8].answers == 0 && w.forwards == 5, "beside a short forward, newcomers wait");
     destroy (&w, T0 + 66 * MS);
 }
 
-/* Who goes while his ids are on their way. */
+/* Clients disconnect while their ids are under way. */
 static void test_newcomers_gone (void)
 {
     struct world w;
@@ -491,16 +498,19 @@ static void test_newcomers_gone (void)
     request_of (&w, T0, 2, MODEST, 1);
     request_of (&w, T0, 3, CHILD, 1);
     node_cancel (w.n, T0, is_cookie_cb, (void *)2);
-    ok (w.cancels == 0 && w.forwards == 3 && w.count == 1 && w.tag != tag, "a newcomer that goes takes nobody along");
+    ok (w.cancels == 0 && w.forwards == 3 && w.count == 1 && w.tag != tag,
+        "a newcomer that disconnects does not end the "
+        "other forward");
     answer_tag (&w, T0 + MS, w.tag - 1, 1, 10001);
-    ok (w.req[3].answers == 0, "and his ids are nobody's");
+    ok (w.req[3].answers == 0, "its ids are given to no other request");
     node_cancel (w.n, T0, is_cookie_cb, (void *)1);
-    ok (w.cancels == 1 && w.forwards == 4 && w.count == 1, "where all is cancelled, newcomers ask again");
+    ok (w.cancels == 1 && w.forwards == 4 && w.count == 1, "if all requests of the long forward are canceled, "
+                                                           "newcomers are forwarded again");
     node_forward_failed (w.n, T0 + MS, w.tag, EHOSTUNREACH);
-    ok (w.req[3].answers == 0 && w.forwards == 4, "a failed one waits a little");
+    ok (w.req[3].answers == 0 && w.forwards == 4, "a failed forward of newcomers is delayed");
     node_tick (w.n, T0 + SECOND);
     answer_forward (&w, T0 + SECOND, 11000);
-    ok (w.forwards == 5 && w.req[3].ids == 1, "and is sent again");
+    ok (w.forwards == 5 && w.req[3].ids == 1, "and sent again");
     destroy (&w, T0 + SECOND);
 }
 
@@ -512,36 +522,35 @@ static void test_combine (void)
                           { make_id (10002, 1, 0), 7 } };
 
     create_idle (&w);
-    ok (state (&w, T0) == NODE_IDLE && w.lease_ups == 0, "a rank without a generator is idle and asks for no lease");
+    ok (state (&w, T0) == NODE_IDLE && w.lease_ups == 0, "a rank without a generator is idle and requests no lease");
     request (&w, T0, 1, 70, make_id (9000, 7, 7), true);
     ok (w.forwards == 1 && w.count == 70 && w.after == make_id (9000, 7, 7),
-        "it forwards, with what the answer must be above");
+        "it forwards, with the id that the answer must be above");
     request (&w, T0 + 1, 2, 20, 0, false);
     request (&w, T0 + 2, 3, 1000, make_id (9999, 2, 0), true);
     request (&w, T0 + 3, 4, 35, 0, false);
-    ok (w.forwards == 1, "while one is under way the others wait");
+    ok (w.forwards == 1, "while a forward is under way, later requests wait");
     node_forwarded (w.n, T0 + MS, w.tag, &(struct run){ make_id (10000, 0, 0), 70 }, 1);
     ok (w.req[1].ids == 70 && w.forwards == 2 && w.count == 1055 && w.after == make_id (10000, 0, 69),
-        "then they go as one, to be above all that were answered and all that each one named");
+        "then they are combined, above all that was answered and all 'after' of the requests");
     node_forwarded (w.n, T0 + 2 * MS, w.tag, run, 3);
     ok (w.req[3].first == run[0].first && w.req[3].ids == 1000 && w.req[3].nruns == 2
             && w.req[2].first == run[1].first + 976 && w.req[2].ids == 20 && w.req[4].first == run[1].first + 996
             && w.req[4].ids == 35 && w.req[4].last == run[2].first + 6 && w.req[4].sound,
-        "the answer is dealt out by turns, and to each in order of arrival");
+        "the answer is dealt out by turns, and to each requester in order of arrival");
     node_forwarded (w.n, T0 + 3 * MS, w.tag, run, 3);
-    ok (w.req[2].answers == 1 && w.req[3].answers == 1 && w.req[4].answers == 1,
-        "an answer that comes again is ignored");
+    ok (w.req[2].answers == 1 && w.req[3].answers == 1 && w.req[4].answers == 1, "a repeated answer is ignored");
 
     for (size_t i = 10; i < 14; i++)
         request (&w, T0 + 4 * MS, i, 30000, 0, true);
     node_forward_failed (w.n, T0 + 5 * MS, w.tag, ENOSYS);
     ok (w.forwards == 3 && w.req[10].answers == 0 && node_deadline (w.n) > T0 + 5 * MS,
-        "after an error it waits a little");
+        "after an error the next forward is delayed");
     node_tick (w.n, node_deadline (w.n));
-    ok (w.forwards == 4 && w.count == 60000, "and asks again, at most 65536 ids at a time");
+    ok (w.forwards == 4 && w.count == 60000, "it asks again, for at most 65536 ids");
     node_forward_failed (w.n, T0 + 90 * MS, w.tag, EOVERFLOW);
     ok (w.req[10].errnum == EOVERFLOW && w.req[11].errnum == EOVERFLOW && w.req[12].answers == 0 && w.forwards == 5,
-        "an error that would come again is passed on, and others are asked for at once");
+        "a final error fails its requests, and other requests are forwarded immediately");
     destroy (&w, T0 + SECOND);
 }
 
@@ -563,7 +572,7 @@ static void test_bad_answers (void)
         node_forwarded (w.n, T0, w.tag, bad[i].run, bad[i].nruns);
         refused += w.req[i + 1].errnum == EPROTO;
     }
-    ok (refused == 5, "an answer of other ids than were asked for is an error, and not passed on");
+    ok (refused == 5, "an answer with other ids than requested is an error, and is not used");
     destroy (&w, T0);
 }
 
@@ -577,39 +586,39 @@ static void test_trouble (void)
     request (&w, T0 + SECOND, 2, 6, 0, false);
     ok (w.req[1].answers == 0 && w.forwards == 1, "without a parent requests wait");
     node_forwarded (w.n, T0 + SECOND, w.tag, &(struct run){ make_id (10000, 0, 0), 5 }, 1);
-    ok (w.req[1].answers == 0, "an answer of the old one counts no more");
+    ok (w.req[1].answers == 0, "the former parent's answer is ignored");
     node_parent (w.n, T0 + 2 * SECOND, true);
-    ok (w.forwards == 2 && w.count == 11, "to the new parent they are sent again");
+    ok (w.forwards == 2 && w.count == 11, "waiting requests are sent again to the new parent");
     node_forwarded (w.n, T0 + 2 * SECOND, w.tag - 1, &(struct run){ make_id (10000, 0, 0), 5 }, 1);
-    ok (w.req[1].answers == 0, "and an answer of the old one that comes now is not taken for theirs");
+    ok (w.req[1].answers == 0, "the former parent's answer is not taken for the new parent's");
     node_tick (w.n, T0 + 5 * SECOND);
     ok (w.req[1].errnum == EHOSTUNREACH && w.req[2].answers == 0, "a request fails after fluid.forward-timeout");
     node_forwarded (w.n, T0 + 5 * SECOND, w.tag, &(struct run){ make_id (15000, 0, 0), 11 }, 1);
-    ok (w.req[1].answers == 1 && w.req[2].first == make_id (15000, 0, 5), "its share of a late answer is skipped");
+    ok (w.req[1].answers == 1 && w.req[2].first == make_id (15000, 0, 5), "its ids of a late answer are skipped");
 
     request (&w, T0 + 6 * SECOND, 3, 5, 0, false);
     request (&w, T0 + 6 * SECOND, 4, 5, 0, false);
     node_cancel (w.n, T0 + 6 * SECOND, is_cookie_cb, (void *)3);
     node_cancel (w.n, T0 + 6 * SECOND, is_cookie_cb, (void *)4);
     node_forwarded (w.n, T0 + 6 * SECOND, w.tag, &(struct run){ make_id (16000, 0, 0), 5 }, 1);
-    ok (w.req[3].answers == 0 && w.req[4].answers == 0, "requests of a client that went are not answered");
-    ok (w.cancels == 2, "and the parent is told that they are not wanted any more");
+    ok (w.req[3].answers == 0 && w.req[4].answers == 0, "requests of a client that disconnected are not answered");
+    ok (w.cancels == 2, "the parent is notified that they are no longer needed");
 
     request (&w, T0 + 7 * SECOND, 5, 5, 0, false);
     int before = w.forwards;
     request (&w, T0 + 11 * SECOND, 6, 5, 0, false);
     node_tick (w.n, T0 + 12 * SECOND);
-    ok (w.req[5].errnum == EHOSTUNREACH && w.req[6].answers == 0, "an answer that never comes fails its request");
-    ok (w.forwards == before + 1 && w.cancels == 3, "but does not hold up the next");
+    ok (w.req[5].errnum == EHOSTUNREACH && w.req[6].answers == 0, "if an answer does not arrive, its request fails");
+    ok (w.forwards == before + 1 && w.cancels == 3, "it does not delay the next forward");
 
     w.forward_result = -1;
     request (&w, T0 + 13 * SECOND, 7, 5, 0, false);
     node_forward_failed (w.n, T0 + 13 * SECOND, w.tag, EHOSTUNREACH);
     w.forward_result = 0;
     node_tick (w.n, T0 + 14 * SECOND);
-    ok (w.count == 10, "what could not be sent is sent later");
+    ok (w.count == 10, "a forward that could not be sent is sent later");
     destroy (&w, T0 + 15 * SECOND);
-    ok (w.req[7].errnum == EHOSTUNREACH && w.req[7].answers == 1, "and answered when the node stops");
+    ok (w.req[7].errnum == EHOSTUNREACH && w.req[7].answers == 1, "its request is answered when the node stops");
 }
 
 /* The message itself cannot be sent. */
@@ -620,24 +629,25 @@ static void test_not_sent (void)
     create_idle (&w);
     w.forward_result = -1;
     request (&w, T0, 1, 5, 0, false);
-    ok (w.forwards == 1 && node_deadline (w.n) == T0 + 20 * MS, "a forward that cannot be sent is tried again soon");
+    ok (w.forwards == 1 && node_deadline (w.n) == T0 + 20 * MS, "a forward that cannot be sent is sent again after "
+                                                                "20 ms");
     w.forward_result = 0;
     node_tick (w.n, T0 + 20 * MS);
-    ok (w.forwards == 2 && w.count == 5, "with all that waits");
+    ok (w.forwards == 2 && w.count == 5, "then it carries all waiting requests");
     destroy (&w, T0 + SECOND);
 
     create (&w, 3);
     w.lease_result = -1;
     node_parent (w.n, T0, true);
     int ups = w.lease_ups;
-    ok (ups == 1 && node_deadline (w.n) > T0, "and a want, too");
+    ok (ups == 1 && node_deadline (w.n) > T0, "a lease request that cannot be sent is retried, too");
     w.lease_result = 0;
     node_tick (w.n, node_deadline (w.n));
-    ok (w.lease_ups == ups + 1 && w.want[0].number == 1, "under its number");
+    ok (w.lease_ups == ups + 1 && w.want[0].number == 1, "with the same number");
     destroy (&w, T0 + SECOND);
 }
 
-/* What the parent says for good is not asked again. */
+/* A final error of the parent is not retried. */
 static void test_final_errors (void)
 {
     static const int errnums[] = { EOVERFLOW, EPERM, EINVAL, EPROTO };
@@ -647,14 +657,14 @@ static void test_final_errors (void)
     for (size_t i = 0; i < 4; i++) {
         const struct record *r = request (&w, T0, i + 1, 5, 0, false);
         node_forward_failed (w.n, T0, w.tag, errnums[i]);
-        ok (r->errnum == errnums[i] && w.forwards == (int)i + 1, "%s is the answer", strerror (errnums[i]));
+        ok (r->errnum == errnums[i] && w.forwards == (int)i + 1, "%s fails the request", strerror (errnums[i]));
         node_forward_failed (w.n, T0, w.tag, errnums[i]);
-        ok (r->answers == 1, "which counts once");
+        ok (r->answers == 1, "the request is answered once");
     }
     destroy (&w, T0 + SECOND);
 }
 
-/* Two newcomers that have no room together. */
+/* Two newcomers that do not fit into one forward. */
 static void test_newcomers_apart (void)
 {
     struct world w;
@@ -665,9 +675,9 @@ static void test_newcomers_apart (void)
     request_of (&w, T0, 3, MODEST, 40);
     request_of (&w, T0, 4, CHILD, 40);
     answer_tag (&w, T0 + MS, w.tag, 1, 10001);
-    ok (w.forwards == 3 && w.count == 40, "newcomers go up together as far as there is room");
+    ok (w.forwards == 3 && w.count == 40, "newcomers are combined as far as there is room");
     answer_tag (&w, T0 + 2 * MS, w.tag, 40, 10002);
-    ok (w.req[3].ids == 40 && w.forwards == 4 && w.count == 40, "who had none is next");
+    ok (w.req[3].ids == 40 && w.forwards == 4 && w.count == 40, "the one without room is first in the next forward");
     destroy (&w, T0 + 3 * MS);
 }
 
@@ -681,12 +691,11 @@ static void test_other_root (void)
     node_lease_answered (w.n, T0, w.lease_tag, &(struct lease_answer){ .has_epoch = true, .epoch_ms = 6 });
     struct node_status s;
     node_status (w.n, T0, &s);
-    ok (s.epoch_ms == 5 && w.logs == logs + 1,
-        "an epoch does not change: who says so is not believed, and it is logged");
+    ok (s.epoch_ms == 5 && w.logs == logs + 1, "an answer with another epoch is not believed, and is logged");
     destroy (&w, T0 + SECOND);
 }
 
-/* Afterwards nothing is done, whatever is heard. */
+/* After its stop the node ignores all events. */
 static void test_stopped (void)
 {
     const struct report report = { .from = CHILD, .low_ms = 5 };
@@ -705,16 +714,15 @@ static void test_stopped (void)
     node_lost_time (w.n, T0 + MS, (int64_t)SECOND);
     node_forward_failed (w.n, T0 + MS, 1, EHOSTUNREACH);
     node_tick (w.n, T0 + SECOND);
-    ok (memcmp (&w, &before, sizeof (w)) == 0 && node_deadline (w.n) == UINT64_MAX,
-        "a node that was stopped does nothing");
+    ok (memcmp (&w, &before, sizeof (w)) == 0 && node_deadline (w.n) == UINT64_MAX, "a stopped node does nothing");
     node_lease_request (w.n, T0 + SECOND, (void *)1, &(struct lease_request){ .want = &want, .nwant = 1 });
     ok (w.lease_replies == 1 && w.answer.ngrant == 0 && w.lease_ups == before.lease_ups,
-        "a child is answered with nothing");
-    ok (request (&w, T0 + SECOND, 1, 1, 0, false)->errnum == EHOSTUNREACH, "and who asks for ids with an error");
+        "a child's lease request is answered without a grant");
+    ok (request (&w, T0 + SECOND, 1, 1, 0, false)->errnum == EHOSTUNREACH, "a request for ids fails");
     discard (&w);
 }
 
-/* --- what a client names ---------------------------------------------------------------------------- */
+/* --- 'after' of clients ----------------------------------------------------------------------------- */
 
 static void test_far_after (void)
 {
@@ -725,35 +733,34 @@ static void test_far_after (void)
     node_parent (w.n, T0, true);
     request (&w, T0, 1, 1, far, false);
     request (&w, T0, 2, 1, near, false);
-    ok (w.forwards == 0, "what a client names does not go up before the time is known");
+    ok (w.forwards == 0, "a client's request with 'after' is not forwarded before the time is known");
     request (&w, T0, 3, 7, 0, false);
-    ok (w.forwards == 1 && w.count == 7 && w.after == 0, "while others go");
+    ok (w.forwards == 1 && w.count == 7 && w.after == 0, "other requests are forwarded");
     tell_time (&w, T0 + SECOND, 10 * SECOND);
-    ok (w.req[1].errnum == EAGAIN, "it is judged as soon as that is known");
+    ok (w.req[1].errnum == EAGAIN, "when the time is known, an 'after' far ahead is refused");
     node_forwarded (w.n, T0 + SECOND, w.tag, &(struct run){ make_id (10000, 0, 0), 7 }, 1);
     node_tick (w.n, T0 + 1501 * MS);
-    ok (w.forwards == 2 && w.count == 1 && w.after == near, "what is near goes when its time has come");
+    ok (w.forwards == 2 && w.count == 1 && w.after == near, "one slightly ahead is forwarded when its time has come");
     destroy (&w, T0 + 2 * SECOND);
 
     create (&w, 12);
     node_parent (w.n, T0, true);
     request (&w, T0, 1, 1, far, false);
-    ok (node_deadline (w.n) <= T0 + 5 * SECOND,
-        "a request that waits for the time is waited for no longer than others");
+    ok (node_deadline (w.n) <= T0 + 5 * SECOND, "a request that waits for its time has the same deadline as others");
     node_tick (w.n, T0 + 5 * SECOND);
-    ok (w.req[1].errnum == EHOSTUNREACH, "and then it fails");
+    ok (w.req[1].errnum == EHOSTUNREACH, "after the deadline it fails");
     destroy (&w, T0 + 6 * SECOND);
 
     create_active (&w);
     ok (request (&w, T0, 1, 1, far, true)->errnum == EAGAIN && state (&w, T0) == NODE_ACTIVE,
-        "nor is a broker believed what no broker can have seen");
+        "a broker's 'after' further ahead than any id can be is refused");
     for (size_t i = 10; i < 200; i++)
         request (&w, T0, i, 65536, 0, true);
     uint64_t at = T0;
     while (w.req[199].answers == 0 && at < T0 + 60 * SECOND)
         node_tick (w.n, at = node_deadline (w.n));
     ok (w.req[10].ids == 65536 && w.req[199].errnum == EAGAIN && at == T0 + 7 * SECOND,
-        "where ids are made a request has a deadline, too: fluid.max-backlog later");
+        "while ids are made here, a request fails fluid.max-backlog later");
     destroy (&w, at);
 }
 
@@ -791,52 +798,52 @@ static void test_root (void)
     create (&w, 0);
     start_root (&w, T0, (int64_t)(110 * SECOND), &(struct lease_record){ 0 });
     ok (w.stores == 1 && w.record.horizon_ms == 130000,
-        "the root starts at the wall clock since the epoch, and first has two leases stored");
+        "the root starts at the wall clock since the epoch, and first stores a horizon two leases ahead");
     r = request (&w, T0, 1, 3, 0, false);
     request (&w, T0, 2, 3, 0, true);
     ask_lease (&w, T0, 5, 1, 0, 0);
     ok (r->answers == 0 && w.lease_replies == 1 && w.answer.ngrant == 0,
-        "until that is durable it gives nothing, not to itself either");
+        "until that is durable it grants nothing, not to itself either");
     authority_store_failed (w.a, T0 + MS);
     tick (&w, T0 + 100 * MS);
-    ok (w.stores == 1, "when the disk fails it waits");
+    ok (w.stores == 1, "if the disk fails it waits");
     tick (&w, T0 + 101 * MS);
     ok (w.stores == 2, "and tries again");
     tick (&w, T0 + 5001 * MS);
-    ok (r->errnum == EHOSTUNREACH && w.req[2].errnum == EHOSTUNREACH, "requests fail after their time");
+    ok (r->errnum == EHOSTUNREACH && w.req[2].errnum == EHOSTUNREACH, "requests fail after their deadline");
     r = request (&w, T0 + 5002 * MS, 3, 3, 0, false);
     stored (&w, T0 + 5002 * MS, w.record.horizon_ms);
-    ok (r->first == make_id (15002, 0, 0), "it goes on by itself when the disk does");
+    ok (r->first == make_id (15002, 0, 0), "when the disk works again the root continues by itself");
     ask_lease (&w, T0 + 5002 * MS, 5, 2, 0, 100000);
     ok (w.answer.ngrant == 1 && w.grant[0].lo_ms == 0 && w.grant[0].hi_ms == 75002 && w.answer.has_epoch
             && w.answer.epoch_ms == 100000 && w.answer.has_time && w.answer.sent_us == 15002 * MS,
-        "children are given ranges, the epoch and the time");
+        "children get ranges, the epoch and the time");
     tick (&w, T0 + 60 * SECOND);
-    ok (w.stores == 3 && w.record.horizon_ms == 190000, "the horizon is raised ahead of need");
+    ok (w.stores == 3 && w.record.horizon_ms == 190000, "the horizon is raised before it is needed");
     ok (state (&w, T0 + 66 * SECOND) == NODE_ACTIVE, "the root renews its own lease");
     tick (&w, T0 + 121 * SECOND);
-    ok (state (&w, T0 + 121 * SECOND) == NODE_FENCED, "but not beyond what is durable");
+    ok (state (&w, T0 + 121 * SECOND) == NODE_FENCED, "but not beyond the durable horizon");
     stored (&w, T0 + 121 * SECOND, 190000);
     authority_status (w.a, T0 + 121 * SECOND, &root);
     ok (state (&w, T0 + 121 * SECOND) == NODE_ACTIVE && root.horizon_ms == 190000 && root.ahead_us == 0,
-        "it is active again then");
+        "it is active again when a higher one is stored");
     ok (request (&w, T0 + 121 * SECOND, 4, 1, make_id (134000, 1, 1), true)->errnum == EAGAIN,
-        "the root does not step forward for an 'after': it refuses what is far ahead");
+        "the root does not step forward to an 'after': it refuses one far ahead");
     ask_lease (&w, T0 + 121 * SECOND, 5, 3, 999999, 0);
     authority_status (w.a, T0 + 121 * SECOND, &root);
     ok (w.answer.ngrant == 0 && root.fenced_by_foreign,
-        "one who holds more than the root knows of makes it stop giving");
+        "a rank that holds more than the root has granted makes the root stop granting");
     ok (state (&w, T0 + 121 * SECOND) == NODE_FENCED && request (&w, T0 + 121 * SECOND, 6, 1, 0, false)->answers == 0,
-        "and use nothing of what it gave itself");
+        "the root also stops using its own lease");
     destroy (&w, T0 + 122 * SECOND);
 
     create_root (&w);
     ask_lease (&w, T0, 5, 1, 0, 4711);
-    ok (w.answer.ngrant == 0, "and so does one with another epoch");
+    ok (w.answer.ngrant == 0, "a rank with another epoch has the same effect");
     destroy (&w, T0);
 }
 
-/* A root at instance time 'ms', which has stored 'record' before. */
+/* A root at instance time 'ms' that has stored 'record' before. */
 static void create_root_at (struct world *w, uint64_t ms, struct lease_record record)
 {
     create (w, 0);
@@ -856,33 +863,35 @@ static void test_end_of_time (void)
     tick (&w, at - 30 * SECOND);
     ok (ms_of (request (&w, at - MS, 1, 1, 0, false)->first) == end - 1, "ids are made in the last millisecond");
     request (&w, at - MS, 2, 2000, 0, false);
-    ok (w.req[2].answers == 0 && node_deadline (w.n) <= at, "a request that does not fit");
+    ok (w.req[2].answers == 0 && node_deadline (w.n) <= at, "a request that does not fit into it waits");
     tick (&w, at);
     ok (w.req[2].errnum == EOVERFLOW && request (&w, at, 3, 1, 0, false)->errnum == EOVERFLOW
             && request (&w, at + SECOND, 4, 1, 0, true)->errnum == EOVERFLOW,
-        "is told that it is the end, and so is what comes then");
+        "it fails with EOVERFLOW at the end of time, as do later requests");
     for (uint64_t us = at; us < at + 200 * SECOND; us += SECOND)
         tick (&w, us);
-    ok (w.stores == 1, "nothing else is stored");
-    ok (authority_watermark (w.a, at + 200 * SECOND, &ms) && ms <= end, "no watermark is above it");
+    ok (w.stores == 1, "no further horizon is stored");
+    ok (authority_watermark (w.a, at + 200 * SECOND, &ms) && ms <= end, "no watermark is above the end of time");
     struct lease_record last = stop (&w, at + 200 * SECOND);
-    ok (last.horizon_ms == end && last.watermark_ms <= end, "nor what a clean stop stores");
+    ok (last.horizon_ms == end && last.watermark_ms <= end, "a clean stop stores nothing above it");
     discard (&w);
 
     create_root_at (&w, end + 5000, last);
-    ok (request (&w, T0, 1, 1, 0, false)->errnum == EOVERFLOW && w.stores == 0, "who starts after it makes nothing");
+    ok (request (&w, T0, 1, 1, 0, false)->errnum == EOVERFLOW && w.stores == 0,
+        "a root that starts after the end makes no ids");
     destroy (&w, T0 + SECOND);
     create_root_at (&w, end - 10000, (struct lease_record){ .horizon_ms = end });
-    ok (request (&w, T0, 1, 1, 0, false)->errnum == EOVERFLOW, "nor who crashed less than two leases before");
+    ok (request (&w, T0, 1, 1, 0, false)->errnum == EOVERFLOW, "nor does one that crashed less than two leases "
+                                                               "before the end");
     destroy (&w, T0 + SECOND);
     create_root_at (&w, end - 10000, (struct lease_record){ .horizon_ms = end - 10050 });
     request (&w, T0, 1, 1, 0, false);
     last = stop (&w, T0 + SECOND);
-    ok (w.req[1].ids == 1 && last.horizon_ms < end - 9000, "who stops in order does not lose that");
+    ok (w.req[1].ids == 1 && last.horizon_ms < end - 9000, "a clean stop does not lose that time");
     discard (&w);
     create_root_at (&w, end + 5000, last);
-    ok (w.stores == 1 && w.record.horizon_ms == end, "what is stored after it is its end");
-    ok (request (&w, T0, 1, 1, 0, false)->errnum == EOVERFLOW, "where nothing is made");
+    ok (w.stores == 1 && w.record.horizon_ms == end, "a root that starts above the end stores the end");
+    ok (request (&w, T0, 1, 1, 0, false)->errnum == EOVERFLOW, "and makes no ids");
     destroy (&w, T0 + SECOND);
 }
 
@@ -900,39 +909,39 @@ static void test_pause (void)
     node_lost_time (w.n, T0 + 2 * SECOND, (int64_t)(9 * SECOND));
     ok (state (&w, T0 + 2 * SECOND) == NODE_FENCED && w.logs > 0
             && !node_clock (w.n, T0 + 2 * SECOND, &inst_us, &bound_us),
-        "when its clock missed time it says so, makes none, and tells nobody the time");
+        "a node whose clock missed time logs that, makes no ids, and gives no time to children");
     r = request (&w, T0 + 2 * SECOND, 2, 3, 0, false);
-    ok (r->answers == 0 && w.forwards == 1 && w.count == 3, "what is asked then goes up");
+    ok (r->answers == 0 && w.forwards == 1 && w.count == 3, "requests are forwarded meanwhile");
     tell_time (&w, T0 + 2 * SECOND - 1, 12 * SECOND);
-    ok (r->answers == 0, "a time that was asked for before is none");
+    ok (r->answers == 0, "an answer to an earlier time request does not end the doubt");
     tell_time (&w, T0 + 2 * SECOND + 500 * MS, 21 * SECOND);
     ok (r->answers == 1 && ms_of (r->first) >= 21000,
-        "when the parent's time is known it goes on, and fills nothing that passed");
+        "when the parent's time is known the node continues, and fills no time that passed");
     tell_time (&w, T0 + 3 * SECOND, 30 * SECOND);
     r = request (&w, T0 + 3 * SECOND, 3, 1, 0, false);
-    ok (ms_of (r->first) >= 30000 && w.logs > 1, "a time that its own clock knows nothing of is told, too");
+    ok (ms_of (r->first) >= 30000 && w.logs > 1, "a pause that no clock of the host counted is logged, too");
     node_lost_time (w.n, T0 + 63 * SECOND, -(int64_t)(59 * SECOND));
     tell_time (&w, T0 + 63 * SECOND, 31 * SECOND);
     r = request (&w, T0 + 63 * SECOND, 4, 1, 0, false);
-    ok (r->answers == 1 && ms_of (r->first) == 31000, "a jump ahead is not taken for time");
+    ok (r->answers == 1 && ms_of (r->first) == 31000, "a clock that went too far does not move the instance's time");
     destroy (&w, T0 + 64 * SECOND);
 
     create_root (&w);
     lost_time (&w, T0 + SECOND, (int64_t)(9 * SECOND), 0);
     r = request (&w, T0 + SECOND, 1, 1, 0, false);
-    ok (ms_of (r->first) == 11000, "rank 0 goes on");
+    ok (ms_of (r->first) == 11000, "rank 0 continues");
     wall (&w, T0 + SECOND, (int64_t)(111 * SECOND));
     r = request (&w, T0 + SECOND, 2, 1, 0, false);
-    ok (ms_of (r->first) == 11000, "without a step while the wall clock has missed it, too");
+    ok (ms_of (r->first) == 11000, "without a step, as long as the wall clock does not show the missed time");
     wall (&w, T0 + 2 * SECOND, (int64_t)(121 * SECOND));
     r = request (&w, T0 + 2 * SECOND, 3, 1, 0, false);
-    ok (ms_of (r->first) == 21000, "and steps by what that confirms");
+    ok (ms_of (r->first) == 21000, "it steps by what the wall clock confirms");
     wall (&w, T0 + 3 * SECOND, (int64_t)(500 * SECOND));
     r = request (&w, T0 + 3 * SECOND, 4, 1, 0, false);
     ok (ms_of (r->first) == 22000, "never further");
     lost_time (&w, T0 + 3 * SECOND, (int64_t)(9 * SECOND), (int64_t)(4 * SECOND));
     r = request (&w, T0 + 3 * SECOND, 5, 1, 0, false);
-    ok (ms_of (r->first) == 26000, "by what two clocks agree on it steps at once");
+    ok (ms_of (r->first) == 26000, "it steps immediately by the amount that two clocks agree on");
     wall (&w, T0 + 3 * SECOND, (int64_t)(500 * SECOND));
     r = request (&w, T0 + 3 * SECOND, 6, 1, 0, false);
     ok (ms_of (r->first) == 31000, "and by the rest later");
@@ -941,7 +950,7 @@ static void test_pause (void)
 
 /* --- a reload ---------------------------------------------------------------------------------------- */
 
-/* What is left to the node that runs after this one on the same broker; '*stored' is what rank 0 has stored. */
+/* The handover to the next node on the same broker; '*stored' is what rank 0 has stored. */
 static void *leave (struct world *w, uint64_t at_us, struct lease_record *stored, size_t *size)
 {
     size_t root_size = 0;
@@ -969,12 +978,12 @@ static void test_reload (void)
     node_remember (w.n, past, size, &more);
     node_parent (w.n, T0 + SECOND, true);
     request (&w, T0 + SECOND, 1, 1, 0, false);
-    ok (w.forwards == 1 && w.after == id, "a node that is loaded anew asks for ids above the last one");
+    ok (w.forwards == 1 && w.after == id, "a reloaded node requests ids above its last one");
     destroy (&w, T0 + SECOND);
     create (&w, 3);
     node_remember (w.n, past, size - 1, &more);
     node_remember (w.n, "junk", 4, &more);
-    ok (state (&w, T0) == NODE_FENCED, "what cannot be read is left out");
+    ok (state (&w, T0) == NODE_FENCED, "a handover that cannot be read is ignored");
     destroy (&w, T0);
     free (past);
 
@@ -985,23 +994,22 @@ static void test_reload (void)
         past = leave (&w, T0 + SECOND, &last, &size);
         create (&w, 0);
         if (!same)
-            last.horizon_ms++; /* somebody else was root meanwhile */
+            last.horizon_ms++; /* another root ran on the statedir */
         start_root_after (&w, T0 + 2 * SECOND, (int64_t)(112 * SECOND), &last, past, size);
         stored (&w, T0 + 2 * SECOND, w.record.horizon_ms);
         struct record *r = request (&w, T0 + 2 * SECOND, 1, 1, 0, false);
         if (same)
-            ok (ms_of (r->first) == 12000, "rank 0 goes on with its time where its store is as it left it");
+            ok (ms_of (r->first) == 12000, "rank 0 continues with its time if its store is unchanged");
         else
-            ok (ms_of (r->first) >= given_ms, "else it begins above all that was given");
+            ok (ms_of (r->first) >= given_ms, "otherwise it begins above all that was granted");
         ask_lease (&w, T0 + 2 * SECOND, 5, 2, given_ms, 0);
-        ok (w.answer.ngrant == 1 && w.grant[0].lo_ms >= given_ms, "and gives what is above that");
+        ok (w.answer.ngrant == 1 && w.grant[0].lo_ms >= given_ms, "and grants only what is above that");
         destroy (&w, T0 + 3 * SECOND);
         free (past);
     }
 }
 
-/* Others' clocks went on meanwhile: who goes on with its time does not stand still for what crashes have cost before.
- */
+/* The clocks of other ranks continued during the reload, so rank 0 does not pause for its clock debt. */
 static void test_reload_in_debt (void)
 {
     uint64_t lease_ms = 60000, inst_us, bound_us, before_us, at = T0 + lease_ms * MS;
@@ -1011,19 +1019,19 @@ static void test_reload_in_debt (void)
 
     create (&w, 0);
     start_root (&w, T0, (int64_t)(110 * SECOND), &crashed);
-    ok (!node_clock (w.n, T0, &inst_us, &bound_us), "a root whose crashes have cost too much waits");
+    ok (!node_clock (w.n, T0, &inst_us, &bound_us), "a root whose clock debt is above the limit waits");
     tick (&w, at);
-    ok (node_clock (w.n, at, &before_us, &bound_us), "and begins");
+    ok (node_clock (w.n, at, &before_us, &bound_us), "then it begins");
     void *past = leave (&w, at, &last, &size);
     create (&w, 0);
     start_root_after (&w, at + MS, (int64_t)(110 * SECOND) + (int64_t)(lease_ms * MS), &last, past, size);
     ok (node_clock (w.n, at + MS, &inst_us, &bound_us) && inst_us >= before_us + MS - 10 && inst_us <= before_us + MS,
-        "the next one goes on at once");
+        "after a reload it continues immediately");
     destroy (&w, at + SECOND);
     free (past);
 }
 
-/* The next one is gone before it made an id: what was used remains used. */
+/* A node is stopped before it made an id. Time that earlier nodes used remains used. */
 static void test_reload_twice (void)
 {
     struct world w;
@@ -1031,7 +1039,7 @@ static void test_reload_twice (void)
     size_t size;
 
     create_root (&w);
-    ask_lease (&w, T0, 5, 1, 0, 0); /* the watermark, below which nothing is given, waits for this one */
+    ask_lease (&w, T0, 5, 1, 0, 0); /* the watermark waits for this rank, and nothing is granted below it */
     struct record *r = request (&w, T0 + SECOND, 1, 3, 0, false);
     uint64_t used_ms = ms_of (r->last);
     for (int i = 0; i < 2; i++) {
@@ -1043,12 +1051,11 @@ static void test_reload_twice (void)
     stored (&w, T0 + SECOND + 5 * MS, w.record.horizon_ms);
     struct node_status s;
     node_status (w.n, T0 + SECOND + 5 * MS, &s);
-    ok (s.state == NODE_ACTIVE && s.lo_ms > used_ms,
-        "rank 0 that was loaded anew twice holds nothing that was used before");
+    ok (s.state == NODE_ACTIVE && s.lo_ms > used_ms, "after two reloads rank 0 holds nothing that was used before");
     destroy (&w, T0 + 2 * SECOND);
 }
 
-/* What rank 0 gave itself reaches ahead of now, and so does what it lent: a reload steps over neither. */
+/* Rank 0's own lease, and its subleases of time, reach ahead of now: a reload skips neither. */
 static void test_reload_ahead (void)
 {
     struct world w;
@@ -1058,20 +1065,20 @@ static void test_reload_ahead (void)
 
     create_root (&w);
     ask_lease (&w, T0, 5, 1, 0, 0);
-    tick (&w, T0 + 30 * SECOND); /* it has renewed its lease: the next range begins after the first one's end */
+    tick (&w, T0 + 30 * SECOND); /* it has renewed its lease: the next range begins at the end of the first one */
     stored (&w, T0 + 30 * SECOND, w.record.horizon_ms);
     tick (&w, T0 + 31 * SECOND);
-    ok (node_lend (w.n, T0 + 31 * SECOND, UUID, &before) == 0, "rank 0 lends of its time");
+    ok (node_lend (w.n, T0 + 31 * SECOND, UUID, &before) == 0, "rank 0 grants a sublease of time");
     void *past = leave (&w, T0 + 31 * SECOND, &last, &size);
-    ok (last.horizon_ms >= before.hi_ms, "what a stop stores is above the loan");
+    ok (last.horizon_ms >= before.hi_ms, "a stop stores a horizon above the sublease");
     create (&w, 0);
     start_root_after (&w, T0 + 32 * SECOND, (int64_t)(142 * SECOND), &last, past, size);
     free (past);
     stored (&w, T0 + 32 * SECOND, w.record.horizon_ms);
     struct record *r = request (&w, T0 + 32 * SECOND, 1, 1, 0, false);
-    ok (r->ids == 1 && ms_of (r->first) == 42000, "loaded anew it goes on at its time (%llu)",
+    ok (r->ids == 1 && ms_of (r->first) == 42000, "after a reload it continues at its time (%llu)",
         r->ids == 1 ? (unsigned long long)ms_of (r->first) : 0);
-    ok (node_lend (w.n, T0 + 32 * SECOND, UUID, &after) < 0 || after.lo_ms >= before.hi_ms, "and lends nothing twice");
+    ok (node_lend (w.n, T0 + 32 * SECOND, UUID, &after) < 0 || after.lo_ms >= before.hi_ms, "and grants no time twice");
     destroy (&w, T0 + 33 * SECOND);
 }
 
@@ -1081,13 +1088,14 @@ static void test_restart (void)
 
     create (&w, 0);
     start_root (&w, T0, (int64_t)(110 * SECOND), &(struct lease_record){ .horizon_ms = 50000 });
-    ok (w.record.horizon_ms == 170000, "a root whose horizon is ahead of the wall clock goes on there");
+    ok (w.record.horizon_ms == 170000, "a root whose horizon is ahead of the wall clock begins there");
     stored (&w, T0, w.record.horizon_ms);
     ask_lease (&w, T0, 5, 1, 0, 0);
-    ok (w.grant[0].lo_ms == 50000 && w.grant[0].hi_ms == 110000, "giving nothing below it");
-    ok (request (&w, T0, 1, 1, 0, false)->first == make_id (50000, 0, 0), "at once");
+    ok (w.grant[0].lo_ms == 50000 && w.grant[0].hi_ms == 110000, "it grants nothing below it");
+    ok (request (&w, T0, 1, 1, 0, false)->first == make_id (50000, 0, 0), "it makes ids immediately");
     wall (&w, T0, (int64_t)(110 * SECOND));
-    ok (ms_of (request (&w, T0 + 10 * SECOND, 2, 1, 0, false)->first) == 59995, "while it is slewed back to it");
+    ok (ms_of (request (&w, T0 + 10 * SECOND, 2, 1, 0, false)->first) == 59995,
+        "while its clock is slewed back to the wall clock");
     destroy (&w, T0 + 10 * SECOND);
 
     create (&w, 0);
@@ -1105,14 +1113,14 @@ static void test_stop (void)
     request (&w, T0 + 500 * MS, 1, 1, 0, false);
     ask_lease (&w, T0, 5, 1, 0, 0);
     ask (&w, T0 + SECOND, &(struct lease_request){ .back = &back, .nback = 1 });
-    ok (stop (&w, T0 + SECOND).horizon_ms == 12000, "a clean stop stores the end of all that may be in use");
+    ok (stop (&w, T0 + SECOND).horizon_ms == 12000, "a clean stop stores the end of all ranges that may be in use");
     ask_lease (&w, T0 + SECOND, 5, 2, 0, 0);
-    ok (w.answer.ngrant == 0, "nothing is given afterwards");
+    ok (w.answer.ngrant == 0, "nothing is granted afterwards");
     discard (&w);
 
     create_root (&w);
     request (&w, T0 + 500 * MS, 1, 1, 0, false);
-    ok (stop (&w, T0 + SECOND).horizon_ms == 10501, "of the root's own lease what it used");
+    ok (stop (&w, T0 + SECOND).horizon_ms == 10501, "of its own lease the root stores what it used");
     discard (&w);
 
     create_active (&w);
@@ -1120,12 +1128,12 @@ static void test_stop (void)
     int before = w.lease_ups;
     stop (&w, T0 + SECOND);
     ok (w.lease_ups == before + 1 && w.lease_tag == 0 && w.nback == 1 && w.back[0].end_ms == 10001 && w.nwant == 0,
-        "a node that stops gives back what it did not use");
-    ok (request (&w, T0 + SECOND, 2, 1, 0, false)->ids == 0, "and makes no more");
+        "a node that stops returns what it did not use");
+    ok (request (&w, T0 + SECOND, 2, 1, 0, false)->ids == 0, "and makes no further ids");
     discard (&w);
 }
 
-/* --- loans ----------------------------------------------------------------------------------------- */
+/* --- subleases of time to modules ----------------------------------------------------------------------- */
 
 static bool lends (struct world *w, uint64_t at_us, const char *borrower, uint64_t lo_ms, uint64_t hi_ms)
 {
@@ -1146,33 +1154,34 @@ static void test_lend (void)
     struct loan loan;
 
     create (&w, 10);
-    ok (node_lend (w.n, T0, CHILD, &loan) < 0 && errno == ENOTSUP, "a rank without a generator has nothing to lend");
+    ok (node_lend (w.n, T0, CHILD, &loan) < 0 && errno == ENOTSUP, "a rank without a generator grants no time");
     destroy (&w, T0);
 
     create_active (&w);
-    ok (node_lend (w.n, T0, CHILD, &loan) < 0 && errno == EAGAIN, "nothing is lent before the epoch is known");
+    ok (node_lend (w.n, T0, CHILD, &loan) < 0 && errno == EAGAIN, "no time is granted before the epoch is known");
     node_lease_answered (w.n, T0, 0, &(struct lease_answer){ .has_epoch = true, .epoch_ms = 77 });
     ok (node_lend (w.n, T0, CHILD, &loan) == 0 && loan.lo_ms == 10000 && loan.hi_ms == 25000
             && loan.clock_us == 10 * SECOND && loan.epoch_ms == 77,
-        "a quarter of a lease is lent, with the time and the epoch");
+        "a quarter of a lease is granted, with the time and the epoch");
     ok (lends (&w, T0, CHILD, NOTHING) && lends (&w, T0 + SECOND, UUID, 25000, 26000)
             && lends (&w, T0 + 2 * SECOND, CHILD, 26000, 27000),
-        "each loan begins where the last one ended, whoever asks");
+        "each sublease begins at the end of the last one, for any borrower");
     node_lend_back (w.n, UUID, 26500);
-    ok (lends (&w, T0 + 2 * SECOND, CHILD, NOTHING), "nothing is believed from one who has not the last loan");
+    ok (lends (&w, T0 + 2 * SECOND, CHILD, NOTHING), "a return is ignored unless it comes from the borrower of the "
+                                                     "last sublease");
     node_lend_back (w.n, CHILD, 27000);
-    ok (lends (&w, T0 + 2 * SECOND, CHILD, NOTHING), "nor an end that is its own");
+    ok (lends (&w, T0 + 2 * SECOND, CHILD, NOTHING), "a return of nothing changes nothing");
     node_lend_back (w.n, CHILD, 26500);
-    ok (lends (&w, T0 + 2 * SECOND, UUID, 26500, 27000), "what is given back is lent again");
+    ok (lends (&w, T0 + 2 * SECOND, UUID, 26500, 27000), "returned time is granted again");
     node_lend_back (w.n, UUID, 25500);
-    ok (lends (&w, T0 + 2 * SECOND, UUID, 26500, 27000), "... and nothing of what another one was lent before");
+    ok (lends (&w, T0 + 2 * SECOND, UUID, 26500, 27000), "... but nothing of an earlier sublease of another borrower");
     lends (&w, T0 + 3 * SECOND, UUID, 27000, 28000);
     node_lend_back (w.n, UUID, 26800);
-    ok (lends (&w, T0 + 3 * SECOND, CHILD, 26800, 28000), "loans to one borrower in a row are one for giving back");
+    ok (lends (&w, T0 + 3 * SECOND, CHILD, 26800, 28000), "successive subleases of one borrower are returned as one");
     node_lend_back (w.n, CHILD, 27000);
     ok (lends (&w, T0 + 59 * SECOND, UUID, 27000, 70000) && lends (&w, T0 + 59 * SECOND, CHILD, NOTHING),
-        "nothing is lent beyond the range that is held");
-    ok (node_lend (w.n, T0 + 61 * SECOND, UUID, &loan) < 0 && errno == EAGAIN, "nor by a node that is fenced");
+        "nothing is granted beyond the range that is held");
+    ok (node_lend (w.n, T0 + 61 * SECOND, UUID, &loan) < 0 && errno == EAGAIN, "a fenced node grants nothing");
     destroy (&w, T0 + 61 * SECOND);
 
     create_active (&w);
@@ -1181,12 +1190,12 @@ static void test_lend (void)
     lends (&w, T0, CHILD, 10000, 25000);
     stop (&w, T0 + SECOND);
     ok (w.nback == 1 && w.back[0].end_ms == 25000 && lends (&w, T0 + SECOND, CHILD, NOTHING),
-        "what was lent counts as used when the rest is given back");
+        "granted time counts as used when the rest is returned");
     discard (&w);
 
     create_root (&w);
-    ok (lends (&w, T0, CHILD, 0, 25000), "the root lends of its own lease");
-    ok (stop (&w, T0 + SECOND).horizon_ms == 25000, "so it does at the root, over its restart");
+    ok (lends (&w, T0, CHILD, 0, 25000), "the root grants parts of its own lease");
+    ok (stop (&w, T0 + SECOND).horizon_ms == 25000, "they count as used at the root, too, across its restart");
     discard (&w);
 }
 
@@ -1198,28 +1207,31 @@ static void test_relay (void)
     create_active (&w);
     node_tick (w.n, due - MS);
     ok (w.lease_ups == 1 && w.want[0].generator == 3 && w.want[0].number == 1 && node_deadline (w.n) == due,
-        "a node without children renews a third into its lease");
+        "a node without children renews after a third of its lease");
     node_tick (w.n, due);
-    ok (w.lease_ups == 2 && w.want[0].number == 2 && w.want[0].have_hi_ms == 70000, "saying how much it has");
+    ok (w.lease_ups == 2 && w.want[0].number == 2 && w.want[0].have_hi_ms == 70000,
+        "the request says how much it holds");
     give (&w, due, 70000, 90000);
     ask_lease (&w, due + SECOND, 7, 1, 0, 0);
-    ok (w.lease_ups == 3 && w.nwant == 1 && w.want[0].generator == 7, "a fenced child's want goes up at once");
+    ok (w.lease_ups == 3 && w.nwant == 1 && w.want[0].generator == 7,
+        "a fenced child's request is relayed immediately");
     give (&w, due + SECOND, 80000, 91000);
     ok (w.lease_replies == 1 && w.answer.ngrant == 1 && w.grant[0].generator == 7 && w.answer.sent_us == 31 * SECOND
             && w.answer.received_us == 31 * SECOND,
-        "and its answer down, with our time");
+        "the answer is relayed with this node's time");
     ask_lease (&w, due + 17 * SECOND, 7, 2, 91000, 0);
-    ok (w.lease_ups == 3, "a renewal waits");
+    ok (w.lease_ups == 3, "a child's renewal is held back");
     node_tick (w.n, due + 20 * SECOND);
-    ok (w.lease_ups == 3, "and ours with it");
+    ok (w.lease_ups == 3, "and the node's own with it");
     node_tick (w.n, due + 22 * SECOND);
-    ok (w.lease_ups == 4 && w.nwant == 2 && w.want[0].generator == 7 && w.want[1].generator == 3, "to go together");
+    ok (w.lease_ups == 4 && w.nwant == 2 && w.want[0].generator == 7 && w.want[1].generator == 3,
+        "both are sent together");
     node_lease_failed (w.n, due + 23 * SECOND, w.lease_tag);
-    ok (w.lease_replies == 2 && w.answer.ngrant == 0, "when it is lost the child is told to ask again");
+    ok (w.lease_replies == 2 && w.answer.ngrant == 0, "if the request is lost the child is answered without a grant");
     destroy (&w, due + 24 * SECOND);
 }
 
-/* CLOCK_BOOTTIME jumps 2 s while a child's want is under way: nobody has waited for that. */
+/* CLOCK_BOOTTIME jumps by 2 s while a child's request is under way. */
 static void test_relay_jump (void)
 {
     struct world w;
@@ -1230,11 +1242,11 @@ static void test_relay_jump (void)
     tell_time (&w, T0 + 3 * SECOND, 11 * SECOND);
     give (&w, T0 + 3 * SECOND, 80000, 91000);
     ok (w.lease_replies == 1 && w.answer.has_time && w.answer.received_us == w.answer.sent_us,
-        "what the clock jumped is no time that a child's want waited");
+        "a jump of the clock does not count as time that the request waited");
     destroy (&w, T0 + 4 * SECOND);
 }
 
-/* A subtree starts: all of it is fenced, and its wants come one by one. */
+/* A subtree starts: all its ranks are fenced, and their requests arrive one by one. */
 static void test_relay_start (void)
 {
     struct world w;
@@ -1249,10 +1261,10 @@ static void test_relay_start (void)
         node_tick (w.n, now_us);
         sleepless += node_deadline (w.n) <= now_us;
     }
-    ok (w.lease_ups == before + 3, "sixty fenced children's wants of 60 ms go up in three messages");
-    ok (sleepless == 0, "while they wait, the node sleeps");
+    ok (w.lease_ups == before + 3, "sixty requests of fenced children within 60 ms are sent in three messages");
+    ok (sleepless == 0, "while they wait, the node is not called");
     node_tick (w.n, T0 + SECOND + 60 * MS);
-    ok (w.lease_ups == before + 4 && w.want[0].generator == 141, "the rest is in the next");
+    ok (w.lease_ups == before + 4 && w.want[0].generator == 141, "the rest is in the next message");
     destroy (&w, T0 + 2 * SECOND);
 
     create (&w, 3);
@@ -1262,9 +1274,9 @@ static void test_relay_start (void)
     node_parent (w.n, T0 + 2 * MS, false);
     node_parent (w.n, T0 + 3 * MS, true);
     ok (w.lease_ups == before && node_deadline (w.n) == T0 + 20 * MS,
-        "a parent that comes and goes hears no more of us");
+        "a parent that is lost and connected again gets no earlier requests again");
     node_tick (w.n, T0 + 20 * MS);
-    ok (w.lease_ups == before + 1, "but it does hear us");
+    ok (w.lease_ups == before + 1, "but it gets this node's own");
     destroy (&w, T0 + SECOND);
 }
 
@@ -1288,37 +1300,36 @@ static void test_report (void)
     create (&w, 3);
     node_parent (w.n, T0, true);
     tell_time (&w, T0, 10 * SECOND);
-    ok (w.reports == 0, "who was given nothing reports nothing");
+    ok (w.reports == 0, "a rank that was granted nothing reports nothing");
     give (&w, T0, 10000, 70000);
     node_tick (w.n, T0 + 500 * MS);
     node_tick (w.n, T0 + 1500 * MS);
     ok (w.reports == 1 && w.report.lessees.count == 1 && w.report.lessees.sum == both.sum && w.report.low_ms == 11500
             && strcmp (w.report.from, UUID) == 0,
-        "a node tells its parent as time goes below what time it makes no id any more");
+        "a node reports regularly below which time it will make no id");
     request (&w, T0 + 1500 * MS, 1, 1, make_id (13400, 9, 0), false);
     node_tick (w.n, T0 + 3 * SECOND);
-    ok (w.reports == 2 && w.report.low_ms == 11500,
-        "a request that waits may yet be given ids of the time when it came");
+    ok (w.reports == 2 && w.report.low_ms == 11500, "a waiting request may still get ids of the time of its arrival");
     node_tick (w.n, T0 + 3501 * MS);
     node_report (w.n, T0 + 3501 * MS, &r);
     node_tick (w.n, T0 + 4500 * MS);
     lessees_add (&both, 7, CHILD);
     ok (w.reports == 3 && w.report.lessees.sum == both.sum && w.report.low_ms == 9990,
-        "it speaks for its children too");
+        "a report includes the node's children");
     node_tick (w.n, T0 + 10501 * MS);
-    ok (w.reports == 4 && w.report.lessees.count == 1 && w.report.low_ms == 20501, "while they do");
+    ok (w.reports == 4 && w.report.lessees.count == 1 && w.report.low_ms == 20501, "as long as they report");
     node_tick (w.n, T0 + 75 * SECOND);
     ok (w.report.lessees.count == 0 && state (&w, T0 + 75 * SECOND) == NODE_FENCED,
-        "a node that could not renew for a lease and a quarter counts no more");
+        "a node that could not renew for a lease and a quarter is left out");
     int before = w.reports;
     node_tick (w.n, T0 + 80 * SECOND);
-    ok (w.reports == before, "which it says once");
+    ok (w.reports == before, "it reports that once");
     destroy (&w, T0 + 81 * SECOND);
 
     create_active (&w);
     node_tick (w.n, T0 + SECOND);
     stop (&w, T0 + SECOND);
-    ok (w.report.lessees.count == 0, "a node that stops takes its word back");
+    ok (w.report.lessees.count == 0, "a node that stops withdraws its report");
     discard (&w);
 }
 
@@ -1330,34 +1341,36 @@ static void test_watermark (void)
 
     create_root (&w);
     ok (w.record.watermark_ms == 0 && w.record.settle_ms > 75000 && w.record.settle_ms < 80000,
-        "the root stores how long leases may be in use with the horizon, and the watermark, which is not above it");
-    ok (authority_watermark (w.a, T0, &ms) && ms == 10000, "alone it tells its own position");
+        "the root stores the time for which leases may be in use and the watermark, which is not above the horizon");
+    ok (authority_watermark (w.a, T0, &ms) && ms == 10000, "a root without other ranks publishes its own position");
     ask_lease (&w, T0, 5, 1, 0, 0);
-    ok (w.answer.lease_ms == 60000, "how long a lease is comes with each answer");
-    ok (authority_watermark (w.a, T0 + SECOND, &ms) && ms == 10000, "a child that holds a lease is waited for");
+    ok (w.answer.lease_ms == 60000, "each answer contains the length of a lease");
+    ok (authority_watermark (w.a, T0 + SECOND, &ms) && ms == 10000, "the watermark waits for a child that holds a "
+                                                                    "lease");
     node_report (w.n, T0 + SECOND, &r);
     ok (authority_watermark (w.a, T0 + SECOND, &ms) && ms == 10900, "until it reports");
     ask_lease (&w, T0 + SECOND, 6, 1, 0, 0);
-    ok (w.answer.ngrant == 1 && w.grant[0].lo_ms == 10900, "no range that is given later begins below");
+    ok (w.answer.ngrant == 1 && w.grant[0].lo_ms == 10900, "no later range begins below the watermark");
     struct lease_record last = stop (&w, T0 + SECOND);
     ok (last.watermark_ms == 10900 && last.horizon_ms == 71000, "a stop stores it while leases may be in use");
-    ok (!authority_watermark (w.a, T0 + SECOND, &ms), "then nothing is told any more");
+    ok (!authority_watermark (w.a, T0 + SECOND, &ms), "then no watermark is published");
     discard (&w);
 
     create_root (&w);
     request (&w, T0 + 500 * MS, 1, 1, 0, false);
     last = stop (&w, T0 + SECOND);
-    ok (last.watermark_ms == last.horizon_ms, "where none is, all is told that was made");
+    ok (last.watermark_ms == last.horizon_ms, "if no lease is in use, the watermark is the horizon");
     discard (&w);
 
     create (&w, 0);
     start_root (&w, T0, (int64_t)(110 * SECOND), &(struct lease_record){ 9000, 8000, 500, 0 });
     stored (&w, T0, w.record.horizon_ms);
     ok (authority_watermark (w.a, T0 + 499 * MS, &ms) && ms == 8000,
-        "after a crash a root waits for those whom it does not know");
-    ok (authority_watermark (w.a, T0 + 500 * MS, &ms) && ms == 10500, "until they can use nothing any more");
+        "after a crash a root waits for ranks that it does not know");
+    ok (authority_watermark (w.a, T0 + 500 * MS, &ms) && ms == 10500, "until their leases have lapsed");
     ask_lease (&w, T0 + SECOND, 5, 1, 0, 4711);
-    ok (!authority_watermark (w.a, T0 + SECOND, &ms), "where leases of another root are about it tells none");
+    ok (!authority_watermark (w.a, T0 + SECOND, &ms), "if leases of another root are in use, no watermark is "
+                                                      "published");
     destroy (&w, T0 + 2 * SECOND);
 }
 
@@ -1365,18 +1378,19 @@ static void test_config (void)
 {
     struct node_config config = { .max_generators = 0, .incarnation = UUID, .lease_ms = 60000 };
 
-    ok (!node_create (&config, &world_ops, NULL) && errno == EINVAL, "no generators at all are nonsense");
+    ok (!node_create (&config, &world_ops, NULL) && errno == EINVAL, "max_generators of 0 is refused");
     config.max_generators = 16385;
-    ok (!node_create (&config, &world_ops, NULL), "and so are more than the format has");
+    ok (!node_create (&config, &world_ops, NULL), "so is more than the format has");
     config.max_generators = 1;
     config.lease_ms = 11;
-    ok (!node_create (&config, &world_ops, NULL), "and a lease too short to be renewed");
+    ok (!node_create (&config, &world_ops, NULL), "so is a lease that is too short to be renewed");
     const struct node_config good = { .max_generators = 1, .incarnation = UUID, .lease_ms = 12 };
     struct node_config bad[] = { good, good, good, good };
     bad[0].lease_ms = bad[1].max_backlog_ms = bad[2].forward_timeout_ms = UINT64_C (1) << 40;
     bad[3].incarnation[1] = '\0';
     for (size_t i = 0; i < 4; i++)
-        ok (!node_create (&bad[i], &world_ops, NULL) && errno == EINVAL, "and what is too long, or no name");
+        ok (!node_create (&bad[i], &world_ops, NULL) && errno == EINVAL, "so are values that are too large, and an "
+                                                                         "invalid UUID");
 }
 
 /* --- lanes ------------------------------------------------------------------------------------------ */
@@ -1398,7 +1412,7 @@ static void test_lanes (void)
     node_parent (w.n, T0, true);
     tell_time (&w, T0, 10 * SECOND);
     ok (w.want[0].generator == 2 && w.want[0].size == 3,
-        "three lanes have one lease, that of the first generator, and tell of how many ranks they know");
+        "three lanes have one lease, of the first generator, and the request names the number of ranks");
     give (&w, T0, 10000, 70000);
     r = request (&w, T0, 1, 2000, 0, false);
     ok (r->answers == 1 && r->nruns == 2 && r->sound && fluid_split (r->first).generator == 2
@@ -1406,19 +1420,19 @@ static void test_lanes (void)
         "two thousand ids are made in a millisecond");
     r = request (&w, T0, 2, 1072, 0, false);
     ok (r->answers == 1 && r->sound && fluid_split (r->last).generator == 8 && fluid_split (r->last).sequence == 1023,
-        "to the last of the third generator");
+        "up to the last one of the third generator");
     r = request (&w, T0, 3, 5000, 0, false);
-    ok (r->answers == 0, "what does not fit waits");
+    ok (r->answers == 0, "a request that does not fit waits");
     node_tick (w.n, T0 + 2 * MS);
     ok (r->answers == 1 && r->sound && ms_of (r->first) == 10001 && ms_of (r->last) == 10002,
-        "and is made in the next ones");
+        "it is completed in the next milliseconds");
     r = request (&w, T0 + 4 * MS, 4, 1, make_id (10004, 2, 9), false);
-    ok (r->answers == 0, "an id of the first generator that somebody saw is passed with its millisecond");
+    ok (r->answers == 0, "after an id of the first generator that another rank answered, its millisecond is skipped");
     node_tick (w.n, T0 + 5 * MS);
-    ok (r->answers == 1 && ms_of (r->first) == 10005, "in the next one ids are above it");
+    ok (r->answers == 1 && ms_of (r->first) == 10005, "ids of the next one are above it");
     for (size_t i = 5; i < 5 + 40; i++)
         request (&w, T0 + 5 * MS, i, 65536, 0, false);
-    ok (w.req[44].answers == 0, "of what may wait there is as much more as there are lanes");
+    ok (w.req[44].answers == 0, "the backlog allows as many times more ids as there are lanes");
     destroy (&w, T0 + 6 * MS);
 
     w = (struct world){ .n = node_create (&config, &world_ops, &w) };
@@ -1428,9 +1442,9 @@ static void test_lanes (void)
     request (&w, T0 + 5 * MS, 1, 1, 0, false);
     r = request (&w, T0 + 3 * MS, 2, 1, 0, false);
     ok (w.req[1].first == make_id (10005, 2, 0) && r->answers == 0,
-        "whoever tells it an earlier time gets no id of a lane that has made nothing yet");
+        "with an earlier time a lane that was not used yet makes no id");
     node_tick (w.n, T0 + 6 * MS);
-    ok (r->answers == 1 && r->first > w.req[1].first, "but one above the last");
+    ok (r->answers == 1 && r->first > w.req[1].first, "the next id is above the last one");
     destroy (&w, T0 + 6 * MS);
 
     w = (struct world){ .n = node_create (&config, &world_ops, &w) };
@@ -1440,19 +1454,19 @@ static void test_lanes (void)
     node_forwarded (w.n, T0, w.tag, &(struct run){ make_id (10000, 9, 1), 1 }, 1);
     give (&w, T0, 10000, 70000);
     r = request (&w, T0, 2, 1, 0, false);
-    ok (w.req[1].answers == 1 && r->answers == 0, "no lane makes an id below one that came from above");
+    ok (w.req[1].answers == 1 && r->answers == 0, "no lane makes an id below one that came from the parent");
     node_tick (w.n, T0 + MS);
-    ok (r->answers == 1 && r->first == make_id (10001, 2, 0), "but above it, in the first lane");
+    ok (r->answers == 1 && r->first == make_id (10001, 2, 0), "the next id is above it, in the first lane");
     destroy (&w, T0 + MS);
 
     config.max_generators = 8;
     ok (!node_create (&config, &world_ops, &w) && errno == EINVAL, "there must be a generator for each lane");
     config.max_generators = 9;
     config.rank = 3;
-    ok (!node_create (&config, &world_ops, &w) && errno == EINVAL, "no rank is beyond the size");
+    ok (!node_create (&config, &world_ops, &w) && errno == EINVAL, "a rank must be below the size");
 }
 
-/* How many requests of 'asker' are taken. */
+/* How many requests of a requester are accepted. */
 static int take_all (struct world *w, const char *asker, bool others)
 {
     const struct node_request req = { .cookie = (void *)1, .count = 1, .asker = asker, .others = others };
@@ -1463,7 +1477,7 @@ static int take_all (struct world *w, const char *asker, bool others)
     return n;
 }
 
-/* Of 100 that may wait, users but the owner have 50 together, and one of them what is left of those. */
+/* Of 100 slots, all users except the owner have 50 together, and one of them half of what is left of these. */
 static void test_users (void)
 {
     struct world w;
@@ -1472,14 +1486,14 @@ static void test_users (void)
 
     create (&w, 3);
     all = take_all (&w, "user 1000", true);
-    ok (all == 25, "one user has a half of the half: %d", all);
+    ok (all == 25, "one user has half of the half: %d", all);
     for (int i = 1001; (snprintf (name, sizeof (name), "user %d", i), n = take_all (&w, name, true)) > 0; i++)
         all += n;
-    ok (all == 50, "all users but the owner have a half: %d", all);
+    ok (all == 50, "all users except the owner have half: %d", all);
     n = take_all (&w, "a", false);
-    ok (n == 25, "a connection of the owner has a half of the rest: %d", n);
+    ok (n == 25, "a connection of the owner has half of the rest: %d", n);
     n = take_all (&w, "b", false);
-    ok (n > 0 && take_all (&w, "user 2000", true) == 0, "another one finds room, and no other user: %d", n);
+    ok (n > 0 && take_all (&w, "user 2000", true) == 0, "another one finds room, and no other user does: %d", n);
     destroy (&w, T0);
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* now.c - what a node makes of the time: whether an id may be made now, and above which
+/* now.c - whether an id may be made now, and above which id
  *
- * What the other parts of the node stand on; it knows of none of them.
+ * The other files of the node use this one; it calls none of them except page.c.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -49,7 +49,7 @@ void node_wake_ms (struct node *n, uint64_t now_us, uint64_t inst_ms)
         node_wake (n, clock_when (n->clock, now_us, inst_ms * 1000));
 }
 
-/* --- what ids are made of ------------------------------------------------------------------------ */
+/* --- the area in use ----------------------------------------------------------------------------- */
 
 void node_look_anew (struct node *n)
 {
@@ -64,7 +64,7 @@ void node_make_nothing (struct node *n)
     lanes_set_range (&n->more, 0, 0);
 }
 
-/* An owner has its lease, another one what it was lent. */
+/* An owner rank uses its lease, another rank its sublease. */
 static bool find_area (const struct node *n, uint64_t now_us, uint64_t now_ms, struct area *area)
 {
     if (!n->owner)
@@ -73,18 +73,18 @@ static bool find_area (const struct node *n, uint64_t now_us, uint64_t now_ms, s
     return lessee_range (&n->lessee, now_us, now_ms, &area->range);
 }
 
-/* Go on with another area, above all that was answered here, whoever made it. */
+/* Use another area. Its ids begin above all that were answered here, from any source. */
 static void use (struct node *n, const struct area *area)
 {
     node_look_anew (n);
     if (area->generator != n->gen.generator) {
         page_gen_init (&n->gen, area->generator);
         page_gen_advance (&n->gen, n->cursor_ms);
-        page_gen_follow (&n->gen, n->last_id); /* O_FRESH */
+        page_gen_follow (&n->gen, n->last_id); /* rule O_FRESH */
     }
     n->cur = *area;
     page_gen_set_range (&n->gen, area->range.lo_ms, area->range.hi_ms);
-    lanes_set_range (&n->more, area->range.lo_ms, area->range.hi_ms); /* there are some where it is our lease */
+    lanes_set_range (&n->more, area->range.lo_ms, area->range.hi_ms); /* only an owner rank has lanes */
 }
 
 bool node_may_generate (struct node *n, uint64_t now_us, uint64_t *now_ms)
@@ -92,12 +92,13 @@ bool node_may_generate (struct node *n, uint64_t now_us, uint64_t *now_ms)
     struct area area;
 
     node_page_look (n, now_us);
-    if (!n->clock->known || n->doubt.now) /* T_DOUBT */
+    if (!n->clock->known || n->doubt.now) /* rule T_DOUBT */
         return false;
-    now_us = node_page_now (n, now_us); /* what clients made until then is not waited for */
+    now_us = node_page_now (n, now_us); /* do not wait for times at which clients made ids */
     uint64_t ms = clock_read (n->clock, now_us) / 1000;
 
-    if (ms < n->cur.range.lo_ms || ms >= n->cur.range.hi_ms || now_us >= n->cur.until_us) { /* CHECK_END, CHECK_BEGIN */
+    if (ms < n->cur.range.lo_ms || ms >= n->cur.range.hi_ms
+        || now_us >= n->cur.until_us) { /* rules CHECK_END, CHECK_BEGIN */
         if (!find_area (n, now_us, ms, &area)) {
             if (n->cur.range.hi_ms > 0)
                 node_make_nothing (n);
@@ -128,8 +129,8 @@ uint64_t node_granules (struct node *n, uint64_t ms)
 
 /* --- order ----------------------------------------------------------------------------------- */
 
-/* Whether all that may be made here of the generator and the millisecond of an id is above it: a borrower's, for those
- * who lend keep the high ones.
+/* Whether all ids that may be made here in the millisecond of an id are above it. That is so for an id that a borrower
+ * made, because lenders keep the high sequence numbers.
  */
 static bool is_below_ours (struct node *n, const struct fluid_fields *f)
 {
@@ -137,10 +138,12 @@ static bool is_below_ours (struct node *n, const struct fluid_fields *f)
         return false;
     uint64_t granules = node_granules (n, f->timestamp_ms);
 
-    return granules != 0 && (uint32_t)__builtin_ctzll (granules) * FLUID_GRANULE > f->sequence; /* O_SERVER */
+    return granules != 0
+           && (uint32_t)__builtin_ctzll (granules) * FLUID_GRANULE
+                  > f->sequence; /* rule O_SERVER: compare sequence numbers, too */
 }
 
-/* The first millisecond in which all ids that are made here, if any are, are above 'id'. */
+/* The first millisecond in which all ids made here are above 'id'. */
 static uint64_t above_ms (struct node *n, fluid_t id)
 {
     struct fluid_fields f = fluid_split (id);
@@ -152,7 +155,7 @@ static uint64_t above_ms (struct node *n, fluid_t id)
     return f.timestamp_ms + (f.generator >= n->gen.generator);
 }
 
-/* Ids made here are above 'last_id' anyhow. */
+/* All ids made here are above 'last_id' in any case. */
 uint64_t node_floor_ms (struct node *n, fluid_t after)
 {
     return after > n->last_id ? above_ms (n, after) : 0;
@@ -165,7 +168,7 @@ void node_step_to (struct node *n, uint64_t now_us, fluid_t id)
 
 void node_follow (struct node *n, uint64_t now_us, fluid_t last)
 {
-    n->last_id = max_u64 (n->last_id, last); /* an answer may overtake another */
+    n->last_id = max_u64 (n->last_id, last); /* answers may arrive out of order */
     page_gen_follow (&n->gen, last);
     lanes_follow (&n->more, last);
     n->cursor_ms = max_u64 (n->cursor_ms, fluid_split (last).timestamp_ms);
@@ -187,14 +190,14 @@ uint64_t node_position_ms (struct node *n, uint64_t now_us)
     uint64_t ms = waiting_oldest_ms (&n->waiting, max_u64 (node_now_ms (n, now_us), n->cursor_ms), n->cursor_ms);
 
     if (n->gen.page)
-        page_gen_advance (&n->gen, ms); /* PAST_FIRST */
+        page_gen_advance (&n->gen, ms); /* rule PAST_FIRST: before it is reported */
     return ms;
 }
 
 /* --- the parent's time ------------------------------------------------------------------------ */
 
-/* What the parent's clock shows that ours can not, by its own account: a pause that no clock of this host has counted,
- * or a root that went ahead.
+/* By how much the parent's clock is certainly ahead of this one, given the bounds of both: this host paused and none of
+ * its clocks counted that, or the root stepped ahead.
  */
 static uint64_t behind_us (const struct node *n, const struct idt_clock_sample *s)
 {
@@ -210,7 +213,9 @@ void node_time (struct node *n, uint64_t now_us, const struct idt_clock_sample *
 {
     uint64_t us = behind_us (n, s);
 
-    if (n->doubt.since_us > 0 && s->sent_us < n->doubt.since_us) /* its way took longer than our clock says */
+    if (n->doubt.since_us > 0
+        && s->sent_us
+               < n->doubt.since_us) /* requested before the doubt arose: how long it was under way is not known */
         return;
     clock_sample (n->clock, s);
     if (us == 0 && !n->doubt.now)
@@ -218,8 +223,8 @@ void node_time (struct node *n, uint64_t now_us, const struct idt_clock_sample *
     node_close_past (n, now_us);
     if (us > 0 && !n->doubt.now)
         node_log (n, LOG_WARNING,
-                  "the time here was %.3f s behind the parent's: a pause that this host's clocks missed, or "
-                  "rank 0 went ahead; stepped forward",
+                  "the time here was %.3f s behind the parent's, so it was stepped forward: either all clocks of "
+                  "this host missed a pause, or rank 0 stepped ahead",
                   (double)us / 1e6);
     n->doubt.now = false;
 }

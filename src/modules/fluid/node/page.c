@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* page.c - a node that shares its generator with processes of its host (doc/design/page.md) */
+/* page.c - a node that shares its generator with clients of its host (doc/design/page.md) */
 #include <errno.h>
 #include <syslog.h>
 
@@ -9,12 +9,12 @@
 #include "libutil/minmax.h"
 #include "modules/fluid/node/private.h"
 
-#define COARSE_US 10000 /* at most a coarse clock is behind */
+#define COARSE_US 10000 /* a coarse clock is at most so much behind */
 #define MONTH_US (UINT64_C (31) * 86400 * 1000000)
-#define APART_US 100    /* what clocks of two processors may differ; less than a millisecond, see limit_ms () */
-#define LOOK_US 1000000 /* while there is a page: its clock is set as often, at least */
+#define APART_US 100    /* difference of two processors' clocks; must be below 1 ms, see limit_ms () */
+#define LOOK_US 1000000 /* with a page, terms are renewed at least so often */
 
-/* Now, by the clock: later than the time of the call.  Without an operation for it no time passes within a call. */
+/* The current time, which is later than the time of the call. Without ops.now_us () no time passes within a call. */
 static uint64_t read_clock (struct node *n)
 {
     if (n->ops->now_us)
@@ -22,15 +22,15 @@ static uint64_t read_clock (struct node *n)
     return n->page_now_us;
 }
 
-/* The offset by which clients' clocks went until now. */
+/* Clients' clocks have used this offset until now. */
 static void note_offset (struct node *n, int64_t offset_us)
 {
     n->page_limit_us = max_u64 (n->page_limit_us, read_clock (n) + (uint64_t)offset_us);
 }
 
-/* A page_limit_f.  Each client goes by an offset that was published once, and makes no id of a time that its clock has
- * not shown: it sleeps until then.  So what is allowed beyond our clock is what two clocks differ; that is a part of a
- * millisecond, so words that are ahead as far as they may be keep us waiting only at the end of one.
+/* A page_limit_f. Each client uses an offset that was published, and makes no id of a time that its clock has not
+ * shown: it sleeps until then. So a valid word is ahead of this clock by at most the difference of two clocks. That is
+ * less than a millisecond, so words that are as far ahead as allowed delay this node only at the end of a millisecond.
  */
 static uint64_t limit_ms (void *arg)
 {
@@ -83,8 +83,8 @@ void node_page_close (struct node *n, uint64_t now_us)
     n->spoilt.end_ms = end_ms;
     n->sharing.free.until_ms = 0;
     node_log (n, LOG_ERR,
-              "the page that processes share does not hold what it may (who has it: fluid.attach): it is closed, and "
-              "until the lease is over %u ids are made in a millisecond",
+              "the page that clients share holds an invalid word (fluid.attach decides who may write it): the page "
+              "is closed, and this rank makes %u ids in a millisecond until its lease is over",
               FLUID_GRANULE);
 }
 
@@ -111,7 +111,9 @@ uint64_t node_page_granules (const struct node *n, uint64_t ms, uint64_t *until_
     return PAGE_OWN_GRANULES;
 }
 
-/* Others can keep one number only apart from what is lent: that is low.  Of what they spoilt nothing is lent. */
+/* The word of a page has one number for what clients may use: all sequence numbers above it. So subleases have the
+ * lower half. Nothing of a spoilt page is subleased.
+ */
 uint64_t node_page_may_lend (const struct node *n, uint64_t now_ms)
 {
     if (now_ms < n->spoilt.end_ms)
@@ -131,7 +133,7 @@ void node_page_lent (struct node *n)
     page_gen_lend (&n->gen, lender_top (&n->sharing.lender, n->cursor_ms));
 }
 
-/* Askers that wait here are one more that makes ids of the word: half of each millisecond is theirs. */
+/* While requests wait here, clients leave half of each millisecond to the node. */
 static uint32_t kept (const struct node *n)
 {
     return n->waiting.length > 0 ? FLUID_PER_MS / 2 : 0;
@@ -147,13 +149,13 @@ static void set_terms (struct node *n, uint64_t now_us, uint64_t monotonic_us)
         terms.until_us = monotonic_us + min_u64 (n->cur.until_us - now_us, MONTH_US) - COARSE_US;
         terms.offset_us = (int64_t)(clock_read (n->clock, now_us) - now_us);
     }
-    if (!n->gen.page) /* a look may have closed it */
+    if (!n->gen.page) /* node_may_generate () may have closed it */
         return;
     page_gen_set_terms (&n->gen, &terms);
     if (terms.hi_ms == 0)
         return;
     if (n->page_told && n->page_offset_us != terms.offset_us)
-        note_offset (n, n->page_offset_us); /* a client may have read it, and its clock, until now */
+        note_offset (n, n->page_offset_us); /* until now a client may have read it, and its clock */
     n->page_told = true;
     n->page_offset_us = terms.offset_us;
 }

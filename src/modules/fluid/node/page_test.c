@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* page_test.c - a node that shares its generator: the test is those who have the page, and swap its word
+/* page_test.c - a node that shares its generator: the test plays the clients that have the page and swap its word
  *
- * Rules are named as in doc/model/page.pml.
+ * Rules have the names of doc/model/page.pml.
  */
 #include <errno.h>
 #include <string.h>
@@ -23,8 +23,8 @@
 struct shared {
     struct world w;
     struct page page;
-    uint64_t clock_us; /* what the clock shows when it is read during a call; 0: what it showed at its begin */
-    uint64_t ahead_us; /* a writer in a loop: each time it writes the word of a time so far ahead; 0: there is none */
+    uint64_t clock_us; /* what the clock shows during a call; 0: the time of the call */
+    uint64_t ahead_us; /* a process always writes the word of a time so far ahead; 0: it does not */
 };
 
 static struct word word_of (const struct shared *s)
@@ -32,7 +32,7 @@ static struct word word_of (const struct shared *s)
     return word_unpack (atomic_load (&s->page.word));
 }
 
-/* What the writer in a loop writes: a word that is sound, but for its time. */
+/* Write what that process writes: a word that is valid except for its time. */
 static void write_ahead (struct shared *s)
 {
     uint64_t ms = (s->clock_us + s->ahead_us - T0) / MS;
@@ -45,7 +45,8 @@ static void write_ahead (struct shared *s)
     atomic_store (&s->page.word, word_pack (w));
 }
 
-/* Time goes on with each reading.  The worst time to write is between the look at the word, and the swap. */
+/* Each reading advances the time. The worst moment for a write is between the node's reading of the word and its swap.
+ */
 static uint64_t now_cb (void *arg)
 {
     struct shared *s = arg;
@@ -99,14 +100,14 @@ static bool publish (struct shared *s, uint64_t ms)
     return node_page_publish (s->w.n, AT (ms), AT (ms));
 }
 
-/* An owner of generator 1, and of 3, 5, ... where there are lanes, with a page, at millisecond 10. */
+/* An owner of generator 1 (with lanes, of 3, 5, ... too) with a page, at millisecond 10. */
 static void share_lanes (struct shared *s, uint32_t lanes)
 {
     create (s, 1, 2 * lanes, lanes);
     set_clock (s, AT (10));
     give_lease (s, 10, 10, 10 + LEASE);
     if (node_page_open (s->w.n, AT (10), &s->page, &s->page, "an-instance") < 0 || !publish (s, 10))
-        ok (false, "a page is shared");
+        ok (false, "a page can be opened");
 }
 
 static void share (struct shared *s)
@@ -120,7 +121,7 @@ static void destroy (struct shared *s, uint64_t ms)
     node_destroy (s->w.n);
 }
 
-/* What a client does: swap the word for one that it read. */
+/* Act like a client: swap the word that it has read for another one. */
 static void make (struct shared *s, uint64_t ms, uint32_t used)
 {
     atomic_store (&s->page.word, word_pack ((struct word){ .ms = ms, .used = used, .first = word_of (s).first }));
@@ -131,7 +132,7 @@ static void ask (struct shared *s, uint64_t ms, uint32_t count, fluid_t after)
     node_block (s->w.n, AT (ms), &(struct node_request){ (void *)1, count, after, false, "someone", false, false });
 }
 
-/* --- who may have one ---------------------------------------------------------------------------- */
+/* --- which ranks have a page ------------------------------------------------------------------------- */
 
 static void test_who (void)
 {
@@ -139,19 +140,19 @@ static void test_who (void)
 
     create (&s, 3, 2, 1);
     ok (node_page_open (s.w.n, AT (1), &s.page, &s.page, "") < 0 && errno == ENOTSUP,
-        "who owns no generator shares none");
+        "a rank without a generator has no page");
     destroy (&s, 2);
     create (&s, 1, 2, 1);
     ok (node_page_open (s.w.n, AT (1), &s.page, &s.page, "") < 0 && errno == EAGAIN,
-        "who had no lease yet has none to share");
+        "a rank that had no lease yet has no page");
     destroy (&s, 2);
     share (&s);
     struct page other = { .version = 0 };
-    ok (node_page_open (s.w.n, AT (10), &other, &other, "") < 0 && errno == EAGAIN, "there is one page at a time");
+    ok (node_page_open (s.w.n, AT (10), &other, &other, "") < 0 && errno == EAGAIN, "a rank has one page at a time");
     ok (s.page.generator == 1 && s.page.epoch_ms == 4711 && strcmp (s.page.instance, "an-instance") == 0
             && atomic_load (&s.page.hi_ms) == 10 + LEASE && atomic_load (&s.page.offset_us) == -(int64_t)T0,
-        "a page tells the generator, the instance, the end of the lease and the clock");
-    ok (node_deadline (s.w.n) <= AT (1010), "its clock is looked after each second");
+        "the page contains the generator, the instance, the end of the lease and the clock offset");
+    ok (node_deadline (s.w.n) <= AT (1010), "its terms are renewed each second");
     destroy (&s, 20);
 }
 
@@ -167,28 +168,31 @@ static void test_order (void)
     ask (&s, 20, 5, 0);
     struct fluid_fields f = fluid_split (s.w.req[1].first);
     ok (f.timestamp_ms == 20 && f.sequence == 100 && word_of (&s).used == 105,
-        "requests are answered with what follows, and the word says so");
+        "requests are answered with the ids that follow, and the word shows them as used");
     make (&s, 21, 7);
     node_block (s.w.n, AT (21) - 50, &(struct node_request){ (void *)1, 1, 0, false, "someone", false, false });
-    ok (s.w.req[1].answers == 1, "what was made of a time to come is waited for");
+    ok (s.w.req[1].answers == 1, "a request waits for a millisecond of which clients made ids");
     node_tick (s.w.n, AT (21));
     ok (s.w.req[1].answers == 2 && fluid_split (s.w.req[1].first).sequence == 7, "... and no longer");
     make (&s, 22, 3);
     fluid_join (&(struct fluid_fields){ 22, 1, 2 }, &theirs);
     ask (&s, 22, 1, theirs);
-    ok (s.w.req[1].answers == 3 && s.w.req[1].first == theirs + 1, "an id above theirs needs no other millisecond");
+    ok (s.w.req[1].answers == 3 && s.w.req[1].first == theirs + 1, "a request for ids above a client's is served in "
+                                                                   "the same millisecond");
     make (&s, 23, PAGE_OWN_FIRST);
     ask (&s, 23, FLUID_GRANULE, 0);
     ask (&s, 23, 1, 0);
     ok (s.w.req[1].answers == 4 && publish (&s, 23) && atomic_load (&s.page.kept) == FLUID_PER_MS / 2,
-        "while a request waits others leave half of each millisecond");
+        "while a request waits, clients leave half of each millisecond");
     node_tick (s.w.n, AT (24));
-    ok (s.w.req[1].answers == 5 && publish (&s, 24) && atomic_load (&s.page.kept) == 0, "... and then all is theirs");
+    ok (s.w.req[1].answers == 5 && publish (&s, 24) && atomic_load (&s.page.kept) == 0, "... and afterwards nothing");
     ok (!s.w.disorder, "all answers are in order");
     destroy (&s, 30);
 }
 
-/* The watermark moves the word.  What goes up must be above what was made, which the root's time may be behind. */
+/* A report of a position moves the word. A forwarded request must ask for ids above all that were made, even if the
+ * root's time is behind the new position.
+ */
 static void test_newest (void)
 {
     struct report all = { .low_ms = UINT64_MAX };
@@ -199,14 +203,15 @@ static void test_newest (void)
     make (&s, 20, 100);
     fluid_join (&(struct fluid_fields){ 20, 1, 99 }, &theirs);
     node_positions (s.w.n, AT (500), &all);
-    ok (word_of (&s).ms == 500, "nothing is made below a position that was told");
+    ok (word_of (&s).ms == 500, "no id is made below a reported position");
     node_positions (s.w.n, AT (600), &all);
     ask (&s, 10 + LEASE, 1, 0);
-    ok (s.w.forwards == 1 && s.w.after == theirs, "what goes up then is to be above the last id, not above that");
+    ok (s.w.forwards == 1 && s.w.after == theirs, "a forwarded request asks for ids above the last id, not above the "
+                                                  "position");
     destroy (&s, 10 + LEASE);
 }
 
-/* A millisecond's ids of all lanes are made, in as many turns, and then none of the page's. */
+/* All ids of all lanes are made in a millisecond, and then none of the page. */
 static void test_lanes (void)
 {
     struct shared s;
@@ -215,14 +220,14 @@ static void test_lanes (void)
     ask (&s, 20, 4 * FLUID_PER_MS, 0);
     struct fluid_fields f = fluid_split (s.w.req[1].last);
     ok (s.w.req[1].answers == 1 && s.w.req[1].ids == 4 * FLUID_PER_MS && f.timestamp_ms == 20 && f.generator == 7,
-        "a page takes nothing from what the lanes of a rank make");
+        "with a page, all ids of a rank's lanes are made");
     ok (word_of (&s).ms == 20 && word_of (&s).used == FLUID_PER_MS,
-        "... and nobody makes more of its millisecond once they began");
+        "... and clients make no id of a millisecond in which a lane was used");
     ask (&s, 21, FLUID_PER_MS + 1, 0);
     publish (&s, 21);
     ask (&s, 21, 10, 0);
     ok (s.w.req[1].answers == 3 && !s.w.disorder && fluid_split (s.w.req[1].last).timestamp_ms == 21,
-        "what is left of a lane is used, though the page was looked at");
+        "the rest of a lane is used even if the page was read meanwhile");
     destroy (&s, 30);
 }
 
@@ -237,7 +242,7 @@ static void test_past (void)
     make (&s, 20, 100);
     node_positions (s.w.n, AT (50), &all);
     ok (all.low_ms == 50 && word_of (&s).ms == 50 && word_of (&s).used == 0,
-        "PAST_FIRST: before a rank tells its position nobody can make an id below");
+        "PAST_FIRST: when a rank has reported its position, no client can make an id below it");
     destroy (&s, 60);
 }
 
@@ -248,9 +253,9 @@ static void test_close (void)
     share (&s);
     make (&s, 777, 3);
     node_stop (s.w.n, AT (777));
-    ok (word_of (&s).closed && atomic_load (&s.page.hi_ms) == 0, "who stops closes the page");
+    ok (word_of (&s).closed && atomic_load (&s.page.hi_ms) == 0, "a node that stops closes the page");
     ok (s.w.nback == 1 && s.w.back[0].end_ms == 778,
-        "CLOSE_IN_ONE: ... and gives back what is above all that was made");
+        "CLOSE_IN_ONE: ... and returns only what is above all that was made");
     node_destroy (s.w.n);
 }
 
@@ -259,12 +264,12 @@ static void test_gap (void)
     struct shared s;
 
     share (&s);
-    node_tick (s.w.n, AT (45000)); /* it asks for more */
+    node_tick (s.w.n, AT (45000)); /* it requests more */
     give_lease (&s, 61000, 61000, 61000 + LEASE);
     node_tick (s.w.n, AT (61000));
     publish (&s, 61000);
     ok (atomic_load (&s.page.hi_ms) == 61000 + LEASE && word_of (&s).ms == 61000,
-        "WORD_FIRST: nothing is made of what lies between two leases");
+        "WORD_FIRST: no id is made in the gap between two leases");
     destroy (&s, 61010);
 }
 
@@ -278,19 +283,19 @@ static void test_lend (void)
     share (&s);
     make (&s, 20, 900);
     ok (node_share (s.w.n, AT (20), &want, &given, &retry_ms) == 1 && given.range.lo_ms == 21,
-        "what is lent begins above what was made");
-    ok (given.granules == 0xff && word_of (&s).first == 8, "LENT_IN_WORD: nothing of it is made by others");
-    ok (word_of (&s).used == 900 && publish (&s, 20), "what was made is as it was");
+        "a sublease begins above all ids that clients made");
+    ok (given.granules == 0xff && word_of (&s).first == 8, "LENT_IN_WORD: clients make no id of a sublease");
+    ok (word_of (&s).used == 900 && publish (&s, 20), "ids that clients used before stay used");
     want.number = 2;
     want.size = 0;
     want.end_ms = 30;
     make (&s, 25, 128);
     node_share (s.w.n, AT (25), &want, &given, &retry_ms);
     publish (&s, 25);
-    ok (word_of (&s).first == 8, "what is given back is lent until its end");
+    ok (word_of (&s).first == 8, "a returned sublease is left out until its end");
     make (&s, 30, 129);
     publish (&s, 30);
-    ok (word_of (&s).first == 0, "... and made by others then");
+    ok (word_of (&s).first == 0, "... and then clients may use it");
     destroy (&s, 40);
 }
 
@@ -302,7 +307,7 @@ static void test_doubt (void)
     node_lost_time (s.w.n, AT (20), 5000000);
     publish (&s, 20);
     ok (atomic_load (&s.page.hi_ms) == 0 && atomic_load (&s.page.until_us) == 0,
-        "while the time is in doubt nothing is made, nor handed out");
+        "while the time is in doubt, no id is made, by clients either");
     destroy (&s, 30);
 }
 
@@ -314,26 +319,27 @@ static void test_spoilt (void)
     make (&s, 20, 100);
     publish (&s, 20);
     make (&s, 20, 50);
-    ok (!publish (&s, 20) && s.w.logs > 0 && word_of (&s).closed,
-        "a page that was spoilt is closed, and that is logged");
-    ok (node_page_open (s.w.n, AT (21), &s.page, &s.page, "") < 0 && errno == ENOTSUP, "... and there is no other");
+    ok (!publish (&s, 20) && s.w.logs > 0 && word_of (&s).closed, "a spoilt page is closed, and that is logged");
+    ok (node_page_open (s.w.n, AT (21), &s.page, &s.page, "") < 0 && errno == ENOTSUP,
+        "... and no other page is opened");
     ask (&s, 21, 20, 0);
     node_tick (s.w.n, AT (22));
     struct fluid_fields f = fluid_split (s.w.req[1].first);
-    ok (f.timestamp_ms == 21 && f.sequence == PAGE_OWN_FIRST, "ids go on at once, of what nobody makes who has it");
+    ok (f.timestamp_ms == 21 && f.sequence == PAGE_OWN_FIRST, "the node continues immediately, with sequence numbers "
+                                                              "that no client may use");
     f = fluid_split (s.w.req[1].last);
     ok (s.w.req[1].answers == 1 && f.timestamp_ms == 22 && f.sequence == PAGE_OWN_FIRST + 3 && !s.w.disorder,
-        "... as many in each millisecond");
+        "... with as many in each millisecond");
     struct share_want want = { .rank = 3, .incarnation = IDLER, .number = 1, .size = 128, .end_ms = 0 };
     struct share given;
     uint64_t retry_ms;
-    ok (node_share (s.w.n, AT (25), &want, &given, &retry_ms) == 0, "... and nothing is lent");
+    ok (node_share (s.w.n, AT (25), &want, &given, &retry_ms) == 0, "... and grants no sublease");
     node_stop (s.w.n, AT (30));
-    ok (s.w.nback == 0, "nothing of that lease is given back");
+    ok (s.w.nback == 0, "nothing of that lease is returned");
     node_destroy (s.w.n);
 }
 
-/* Whoever writes a time to come keeps nobody waiting for that. */
+/* A client that writes a time ahead of now does not delay other requests. */
 static void test_ahead (void)
 {
     struct shared s;
@@ -344,7 +350,7 @@ static void test_ahead (void)
     ask (&s, 21, 1, 0);
     node_tick (s.w.n, AT (22));
     ok (word_of (&s).closed && s.w.req[1].answers == 1 && fluid_split (s.w.req[1].first).timestamp_ms == 22,
-        "a word of a time that no clock has shown is nonsense, and ids go on");
+        "a word with a time that no clock has shown is invalid, and ids are made without the page");
     give_lease (&s, 45000, 60010, 45000 + LEASE);
     destroy (&s, 45000);
 
@@ -357,7 +363,7 @@ static void test_ahead (void)
     destroy (&s, 600);
 }
 
-/* The broker is stopped behind its reading of the clock, and before its look at the word: clients go on. */
+/* The broker is paused between its reading of the clock and its reading of the word; clients continue. */
 static void test_stopped (void)
 {
     struct shared s;
@@ -369,14 +375,14 @@ static void test_stopped (void)
     s.clock_us = AT (5000);
     ask (&s, 20, 1, 0);
     ok (!word_of (&s).closed && s.w.logs == logs,
-        "CLOCK_AFTER: what was made while a broker was stopped is no nonsense");
+        "CLOCK_AFTER: ids that clients made while a broker was paused are valid");
     struct fluid_fields f = fluid_split (s.w.req[1].first);
     ok (s.w.req[1].answers == 1 && f.timestamp_ms == 5000 && f.sequence == 3,
-        "... and the request need not wait, for it is that late");
+        "... and the request does not wait, because it is already that late");
     destroy (&s, 5001);
 }
 
-/* Requests while somebody writes words all the time: how often the node is called, at most, until one is answered. */
+/* A process writes words all the time. Returns how often the node is called, at most, until a request is answered. */
 static int most_ticks (struct shared *s, uint64_t ahead_us)
 {
     int most = 0;
@@ -408,14 +414,14 @@ static void test_written_all_the_time (void)
 
     share (&s);
     ok (most_ticks (&s, 1) <= 2 && !word_of (&s).closed,
-        "somebody writes words of now all the time: a request is answered with the next look or the one after");
-    ok (most_ticks (&s, 100) <= 2 && !word_of (&s).closed, "... so it is where they are as far ahead as they may be");
-    ok (most_ticks (&s, 900000) <= 2 && word_of (&s).closed, "words further ahead are seen with the first look");
+        "while a process writes words of now all the time, a request is answered within two calls");
+    ok (most_ticks (&s, 100) <= 2 && !word_of (&s).closed, "... also if the words are as far ahead as allowed");
+    ok (most_ticks (&s, 900000) <= 2 && word_of (&s).closed, "words further ahead are detected at the first reading");
     ok (!s.w.disorder, "all answers are in order");
     destroy (&s, 9000);
 }
 
-/* When the lease is over in which it was spoilt all is as before. */
+/* After the lease in which the page was spoilt, everything is as before. */
 static void test_spoilt_lease_is_over (void)
 {
     struct shared s;
@@ -425,11 +431,11 @@ static void test_spoilt_lease_is_over (void)
     publish (&s, 20);
     make (&s, 20, 50);
     publish (&s, 20);
-    node_tick (s.w.n, AT (45000)); /* it asks for more */
+    node_tick (s.w.n, AT (45000)); /* it requests more */
     give_lease (&s, 45000, 10 + LEASE, 45000 + LEASE);
     ask (&s, 10 + LEASE, 1000, 0);
     ok (s.w.req[1].answers == 1 && s.w.req[1].ids == 1000 && fluid_split (s.w.req[1].last).timestamp_ms == 10 + LEASE,
-        "from the end of that lease on a millisecond has all of its ids");
+        "from the end of that lease on, all ids of a millisecond are made");
     destroy (&s, 11 + LEASE);
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* past.c - what a node leaves to the next one on its broker
+/* past.c - the handover from a node to the next one on its broker
  *
- * Ids stay in order on this rank by 'last_id' and the clock.
+ * 'last_id' and the clock keep the ids of this rank in order across a reload.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -14,17 +14,17 @@ static const char magic[8] = "fluid/7";
 
 struct node_handover {
     char magic[8];
-    size_t size; /* of this, for another version may be loaded next */
+    size_t size; /* of this struct: the next load may have another version */
     fluid_t last_id;
     struct clock clock;
     bool has_epoch;
     int64_t epoch_ms;
-    uint64_t end_ms;    /* no id was made here or above it, but by those who spoilt a page: */
-    uint64_t spoilt_ms; /* below that */
-    struct range lent;  /* the last loan */
+    uint64_t end_ms;    /* the node made no id at or above it, but clients of a spoilt page may have, */
+    uint64_t spoilt_ms; /* below this time */
+    struct range lent;  /* the last sublease of time */
     uint64_t floor_ms;  /* the lender's */
     size_t table_size;
-    /* its table, and what the owner leaves, follow */
+    /* followed by the lender's table, then by the owner's data */
 };
 
 void *node_leave (const struct node *n, const void *more, size_t more_size, size_t *size)
@@ -60,7 +60,7 @@ static bool is_ours (const struct node_handover *p, size_t size)
            && p->table_size <= size - sizeof (*p);
 }
 
-/* At rank 0 the clock and the epoch are the authority's soon. */
+/* At rank 0, node_start_root () replaces the clock and the epoch by the authority's. */
 const void *node_remember (struct node *n, const void *data, size_t size, size_t *more_size)
 {
     const struct node_handover *p = data;
@@ -69,7 +69,7 @@ const void *node_remember (struct node *n, const void *data, size_t size, size_t
     if (!p || !is_ours (p, size))
         return NULL;
     n->last_id = p->last_id;
-    n->cursor_ms = p->end_ms - 1; /* also for the one after the next, if this one makes no id */
+    n->cursor_ms = p->end_ms - 1; /* handed over again if this node makes no id */
     page_gen_advance (&n->gen, fluid_split (p->last_id).timestamp_ms + 1);
     lanes_advance (&n->more, fluid_split (p->last_id).timestamp_ms + 1);
     n->spoilt.end_ms = p->spoilt_ms;
@@ -78,7 +78,7 @@ const void *node_remember (struct node *n, const void *data, size_t size, size_t
     n->epoch.ms = p->epoch_ms;
     n->lent.range = p->lent;
     if (!lender_restore (&n->sharing.lender, p->floor_ms, p + 1, p->table_size))
-        return NULL; /* who does not know what was lent does not go on with what was held */
+        return NULL; /* without the table of subleases, the old lease must not be used */
     *more_size = size - sizeof (*p) - p->table_size;
     return *more_size > 0 ? (const char *)(p + 1) + p->table_size : NULL;
 }

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* share.c - a node's shares: what it borrows of its parent, and lends its children (doc/design/shares.md)
+/* share.c - subleases of sequence numbers: from the parent, and to children (doc/design/shares.md)
  *
- * Who owns a generator lends and borrows nothing; who owns none borrows by need, and lends on.  What is held and what
- * is lent is the subject of borrower.h and lender.h; how much is wanted, that of demand.h.
+ * An owner rank grants subleases and requests none. Another rank requests one by need, and grants parts of it.
+ * borrower.h and lender.h keep what is held and what is granted; demand.h decides how much is needed.
  */
 #include <errno.h>
 
 #include "libutil/minmax.h"
 #include "modules/fluid/node/private.h"
 
-#define BUSY_MS 4 /* a backlog of more: nothing is lent */
+#define BUSY_MS 4 /* with a larger backlog nothing is granted */
 #define BUSY_RETRY_MS 1000
 
 static uint32_t width (uint64_t granules)
@@ -19,15 +19,17 @@ static uint32_t width (uint64_t granules)
     return (uint32_t)__builtin_popcountll (granules) * FLUID_GRANULE;
 }
 
-/* Nothing that was made, or lent, is at or above that. */
+/* No id was made, and nothing was granted, at or above this time. */
 static uint64_t end_ms (const struct node *n)
 {
-    return max_u64 (n->cursor_ms + 1, lender_end (&n->sharing.lender)); /* S_USED, S_LENTON */
+    return max_u64 (n->cursor_ms + 1, lender_end (&n->sharing.lender)); /* rules S_USED, S_LENTON */
 }
 
 /* --- lent ---------------------------------------------------------------------------------------- */
 
-/* Sequence numbers that are not lent: what this rank keeps, and needs itself, besides so many that are kept anyhow. */
+/* Sequence numbers that this rank must keep: the configured part, or four times its own peak if that is more; minus
+ * 'anyhow', numbers that cannot be granted in any case.
+ */
 static uint32_t kept (struct node *n, uint64_t now_ms, uint32_t anyhow)
 {
     uint32_t keep = width (n->cur.granules) * n->config.share_keep / FLUID_PER_MS;
@@ -39,7 +41,9 @@ static uint32_t kept (struct node *n, uint64_t now_ms, uint32_t anyhow)
     return keep > anyhow ? keep - anyhow : 0;
 }
 
-/* The most that is missed, so that as much is borrowed; what is lent counts anyhow. */
+/* Remember the largest request that was not fully granted, so that this rank borrows enough for it. Subleases that it
+ * already granted are counted elsewhere.
+ */
 static void note_missed (struct node *n, uint64_t now_us, const struct share_want *want, const struct share *share)
 {
     struct sharing *s = &n->sharing;
@@ -51,8 +55,8 @@ static void note_missed (struct node *n, uint64_t now_us, const struct share_wan
     s->missed_us = now_us + s->lender.term_ms * 1000;
 }
 
-/* Whether a new want should wait until this rank has borrowed what it takes: it cannot have more while a part of what
- * it has is lent.  Once.
+/* Whether a request should wait until this rank has borrowed enough for it, because it cannot get a larger sublease
+ * while a part of its own is granted. A request is delayed only once.
  */
 static bool may_borrow_first (struct node *n, uint64_t now_us, const struct share_want *want,
                               const struct lender_stock *stock)
@@ -64,8 +68,8 @@ static bool may_borrow_first (struct node *n, uint64_t now_us, const struct shar
            && width (node_granules (n, stock->from_ms)) < want->size + stock->keep;
 }
 
-/* Nobody gets more than half of what can be lent, so that there is something for the next one; but as much as it had,
- * unless somebody else got nothing.
+/* Grant at most half of what is available, so that something is left for the next request. A borrower keeps the size
+ * that it had, unless another one recently got nothing.
  */
 static void limit (struct node *n, uint64_t now_us, const struct lender_stock *stock, struct share_want *want)
 {
@@ -79,7 +83,7 @@ static void limit (struct node *n, uint64_t now_us, const struct lender_stock *s
         want->size /= 2;
 }
 
-/* Lend what is wanted, as far as that goes.  Returns whether it was lent. */
+/* Grant what is requested, or a part of it. Returns whether something was granted. */
 static bool lend (struct node *n, uint64_t now_us, uint64_t now_ms, const struct lender_stock *stock,
                   struct share_want want, struct share *share)
 {
@@ -122,13 +126,13 @@ int node_share (struct node *n, uint64_t now_us, const struct share_want *want, 
     n->sharing.free.until_ms = 0;
     note_missed (n, now_us, want, lent ? share : NULL);
     n->stats.lent += lent;
-    node_tick (n, now_us); /* what those below want may be borrowed */
+    node_tick (n, now_us); /* may borrow what children need */
     return lent;
 }
 
 /* --- needed -------------------------------------------------------------------------------------- */
 
-/* So no request takes longer than if it was forwarded, but by less than a millisecond. */
+/* So a request takes less than a millisecond longer than if it was forwarded. */
 bool node_share_is_short (struct node *n, uint64_t now_us, uint64_t more)
 {
     uint64_t now_ms;
@@ -138,7 +142,8 @@ bool node_share_is_short (struct node *n, uint64_t now_us, uint64_t more)
     return n->waiting.missing + more > width (node_granules (n, now_ms));
 }
 
-/* Who owns a generator, or borrows it, needs to know its bursts; who borrows, whether that is enough. */
+/* A rank with a generator or a sublease needs to know its peaks; a borrower also, whether its sublease is large enough.
+ */
 void node_share_note (struct node *n, uint64_t now_us, uint32_t count, uint32_t got)
 {
     uint64_t now_ms;
@@ -159,8 +164,8 @@ static uint32_t round_up (uint32_t n)
     return size;
 }
 
-/* What is needed for those below: as much again is kept, and where something is missed more, for their bursts come here
- * yet.
+/* The size that children need: twice what they have, because this rank keeps as much; and four times what was not
+ * granted, because the requests for ids of that child still arrive here.
  */
 static uint32_t needed_below (struct node *n, uint64_t now_us, uint64_t now_ms)
 {
@@ -171,7 +176,7 @@ static uint32_t needed_below (struct node *n, uint64_t now_us, uint64_t now_ms)
     return per_ms + missed > 0 ? round_up (2 * per_ms + 4 * missed) : 0;
 }
 
-/* The size to be borrowed now.  It grows at once, and shrinks where a quarter will do. */
+/* The size to request now. It grows immediately, and shrinks only if a quarter is enough. */
 static uint32_t wanted (struct node *n, uint64_t now_us, uint64_t now_ms)
 {
     const struct borrower *b = &n->sharing.borrower;
@@ -189,13 +194,13 @@ static uint32_t wanted (struct node *n, uint64_t now_us, uint64_t now_ms)
 static void send (struct node *n, uint64_t now_us, struct share_want *want)
 {
     want->rank = n->config.rank;
-    node_look_anew (n); /* S_GIVEN: what is held may end sooner */
+    node_look_anew (n); /* rule S_GIVEN: the area in use may end earlier now */
     n->stats.share_messages++;
     if (n->ops->share_up (n->arg, want) < 0)
         borrower_missed (&n->sharing.borrower, now_us, 0);
 }
 
-/* What waits may have ids of it already: it is not given back while something does. */
+/* The sublease is not returned while requests wait, as they may have ids of it already. */
 static void ask (struct node *n, uint64_t now_us, uint64_t now_ms, uint32_t size)
 {
     struct borrower *b = &n->sharing.borrower;
@@ -245,7 +250,7 @@ void node_share_failed (struct node *n, uint64_t now_us, int errnum)
         return;
     if (errnum == ENOTSUP || errnum == EPERM || errnum == EPROTO)
         borrower_refused (&n->sharing.borrower);
-    else /* ENOSYS: its module may be loaded anew, or is too old */
+    else /* ENOSYS: the parent's module is reloaded, or is too old */
         borrower_missed (&n->sharing.borrower, now_us, errnum == ENOSYS ? BUSY_RETRY_MS : 0);
     node_tick (n, now_us);
 }

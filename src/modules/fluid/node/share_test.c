@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* share_test.c - a node lends, and another one borrows of it: the test is what lies between them */
+/* share_test.c - a node grants subleases, and another one borrows: the test carries the messages between them */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,7 +43,7 @@ static void set_clock (struct world *s, uint64_t at_us)
     node_sample (s->n, at_us, &sample);
 }
 
-/* Generator 1, for milliseconds up to a lease from now. */
+/* Grant generator 1, for a lease from now. */
 static void give_lease (struct world *s, uint64_t ms)
 {
     struct lease_grant grant = { 1, LESSOR, s->own_number, ms, ms + LEASE };
@@ -57,7 +57,7 @@ static void ask (struct world *s, uint64_t ms, uint32_t count, fluid_t after, bo
     node_block (s->n, AT (ms), &(struct node_request){ (void *)1, count, after, from_broker, "someone", false, false });
 }
 
-/* What the idler wants goes to the lessor, and its answer back.  Returns whether there was a share. */
+/* Pass the idle rank's request to the lender, and its answer back. Returns whether something was granted. */
 static bool pass (struct world *up, struct world *down, uint64_t ms)
 {
     struct share share;
@@ -98,8 +98,8 @@ static void test_borrow (void)
 
     make_pair (&up, &down, 128);
     ok (down.wants == 1 && down.wanted.rank == 3 && down.wanted.size == 128 && state_of (&down, 10) == NODE_IDLE,
-        "an idle rank that is told a size asks for it");
-    ok (pass (&up, &down, 10) && state_of (&down, 11) == NODE_BORROWING, "and borrows from the next millisecond on");
+        "an idle rank with a configured size requests it");
+    ok (pass (&up, &down, 10) && state_of (&down, 11) == NODE_BORROWING, "it borrows from the next millisecond on");
     ask (&down, 11, 128, 0, false);
     struct fluid_fields f = fluid_split (down.req[1].first);
     ok (down.req[1].ids == 128 && f.generator == 1 && f.timestamp_ms == 11 && f.sequence == 0 && down.forwards == 0,
@@ -108,12 +108,13 @@ static void test_borrow (void)
     node_tick (up.n, AT (12));
     ok (fluid_split (up.req[1].first).sequence == 128 && up.req[1].answers == 1 && up.req[1].ids == 1024
             && !up.disorder,
-        "which leaves those out");
+        "its lender makes other ids");
     destroy (&down, 13);
-    ok (down.wanted.size == 0 && down.wanted.end_ms == 12, "who stops gives back what is above all that it made");
-    ok (!pass (&up, &down, 13), "for which there is no answer");
+    ok (down.wanted.size == 0 && down.wanted.end_ms == 12, "a borrower that stops returns what is above all its ids");
+    ok (!pass (&up, &down, 13), "a return has no answer");
     ask (&up, 14, 1024, 0, false);
-    ok (up.req[1].answers == 2 && fluid_split (up.req[1].first).sequence == 0, "its lender uses that itself");
+    ok (up.req[1].answers == 2 && fluid_split (up.req[1].first).sequence == 0,
+        "then the lender makes these ids itself");
     destroy (&up, 15);
 }
 
@@ -126,21 +127,22 @@ static void test_order (void)
     ask (&down, 11, 10, 0, false);
     ask (&down, 11, 17, 0, false);
     ok (down.req[1].answers == 1 && down.forwards == 1 && down.count == 17 && down.after == down.req[1].last,
-        "what is more than a millisecond's goes up, above all before");
+        "a request for more than a millisecond's ids is forwarded, above all ids before");
     ask (&down, 12, 1, 0, false);
-    ok (down.req[1].answers == 1 && down.forwards == 1, "nothing is made here meanwhile");
+    ok (down.req[1].answers == 1 && down.forwards == 1, "meanwhile the borrower makes no ids");
     ask (&up, 11, down.count, down.after, true);
     ok (up.req[1].answers == 1 && fluid_split (up.req[1].first).timestamp_ms == 11 && up.req[1].first > down.after,
-        "its lender serves that in the same millisecond, from what it keeps");
+        "the lender serves it in the same millisecond, from the numbers that it keeps");
     const struct run run = { up.req[1].first, 17 };
     node_forwarded (down.n, AT (12), down.tag, &run, 1);
     ok (down.req[1].answers == 3 && !down.disorder && fluid_split (down.req[1].last).timestamp_ms == 12,
-        "then what waited is made here, above that");
+        "then waiting requests are served from the sublease, above these ids");
     const struct run late = { fluid_split (down.req[1].last).timestamp_ms << 24 | 1 << 10 | 900, 17 };
     ask (&down, 13, 17, 0, false);
     node_forwarded (down.n, AT (13), down.tag, &late, 1);
     ask (&down, 12, 1, 0, false);
-    ok (!down.disorder && down.forwards == 2, "the generator follows ids from above in their millisecond");
+    ok (!down.disorder && down.forwards == 2, "after ids from the parent, the generator continues in their "
+                                              "millisecond");
     destroy (&down, 14);
     destroy (&up, 14);
 }
@@ -152,26 +154,26 @@ static void test_trouble (void)
     make_pair (&up, &down, 16);
     pass (&up, &down, 10);
     ask (&down, 11, 40, 0, false);
-    ok (down.forwards == 1, "a request goes up");
+    ok (down.forwards == 1, "a request is forwarded");
     node_tick (down.n, AT (90));
-    ok (down.cancels == 0 && down.req[1].answers == 0, "it is waited for");
+    ok (down.cancels == 0 && down.req[1].answers == 0, "its answer is awaited");
     node_tick (down.n, AT (112));
     ok (down.cancels == 1 && down.req[1].answers == 1 && down.req[1].ids == 40 && !down.disorder,
-        "but no longer than a tenth of a second: then it is made here");
+        "for at most a tenth of a second: then the ids are made here");
     node_parent (down.n, AT (113), false);
     ask (&down, 114, 100, 0, false);
     for (uint64_t ms = 115; ms < 125; ms++)
         node_tick (down.n, AT (ms));
-    ok (down.req[1].answers == 2 && down.forwards == 1, "where there is no parent all is made here");
-    ok (state_of (&down, TERM + 200) == NODE_IDLE, "until the loan is over");
+    ok (down.req[1].answers == 2 && down.forwards == 1, "without a parent all ids are made here");
+    ok (state_of (&down, TERM + 200) == NODE_IDLE, "until the sublease is over");
     node_parent (down.n, AT (TERM + 200), true);
-    ok (down.wanted.number == 2, "a parent is asked at once");
+    ok (down.wanted.number == 2, "a new parent is asked immediately");
     node_share_failed (down.n, AT (TERM + 201), ENOSYS);
     node_tick (down.n, AT (TERM + 2000));
-    ok (down.wants == 3, "one without the module is asked again, for it may be loaded anew");
+    ok (down.wants == 3, "a parent without the module is asked again, as the module may be reloaded");
     node_share_failed (down.n, AT (TERM + 2001), ENOTSUP);
     node_tick (down.n, AT (TERM + 60000));
-    ok (down.wants == 3, "one that lends nothing is not asked again");
+    ok (down.wants == 3, "a parent that grants no subleases is not asked again");
     destroy (&down, TERM + 60000);
     destroy (&up, 20);
 }
@@ -187,14 +189,14 @@ static void test_need (void)
         const struct run run = { (fluid_t)ms << 24, 1 };
         node_forwarded (down.n, AT (ms), down.tag, &run, 1);
     }
-    ok (down.wants == 0, "a rank that asks for a while forwards");
+    ok (down.wants == 0, "a rank with requests for a short time forwards");
     for (; ms < 4000 && down.wants == 0; ms += 10) {
         ask (&down, ms, 1, 0, false);
         const struct run run = { (fluid_t)ms << 24, 1 };
         node_forwarded (down.n, AT (ms), down.tag, &run, 1);
         node_tick (down.n, AT (ms + 1));
     }
-    ok (down.wants == 1 && down.wanted.size == 16 && pass (&up, &down, ms), "if it goes on it borrows");
+    ok (down.wants == 1 && down.wanted.size == 16 && pass (&up, &down, ms), "if the requests continue it borrows");
     int forwards = down.forwards;
     for (uint64_t end = ms + 30000; ms < end; ms += 10) {
         int wants = down.wants;
@@ -205,22 +207,25 @@ static void test_need (void)
             pass (&up, &down, ms);
     }
     ok (down.forwards <= forwards + 1 && down.wants > 2 && down.wants < 8 && !down.disorder,
-        "and asks for nothing but that, twice in a term");
+        "it sends no other message than the request, twice in a term");
     for (uint64_t end = ms + 8000; ms < end && down.wanted.size > 0; ms += 100)
         node_tick (down.n, AT (ms));
-    ok (down.wanted.size == 0 && state_of (&down, ms) == NODE_IDLE, "when it falls silent it gives back");
+    ok (down.wanted.size == 0 && state_of (&down, ms) == NODE_IDLE, "when requests cease it returns the "
+                                                                    "sublease");
     uint32_t per_ms;
-    ok (lender_count (&up.n->sharing.lender, ms, &per_ms) == 1 && per_ms > 0, "its lender keeps that for it");
+    ok (lender_count (&up.n->sharing.lender, ms, &per_ms) == 1 && per_ms > 0,
+        "until the lender receives that, the numbers are "
+        "the borrower's");
     pass (&up, &down, ms);
-    ok (lender_count (&up.n->sharing.lender, ms + 1, &per_ms) == 0 && per_ms == 0, "until it hears of it");
+    ok (lender_count (&up.n->sharing.lender, ms + 1, &per_ms) == 0 && per_ms == 0, "then they are the lender's again");
     forwards = down.forwards;
     ask (&down, ms + 10, 1, 0, false);
-    ok (down.forwards == forwards + 1, "and a rank that asks again, after a while, forwards");
+    ok (down.forwards == forwards + 1, "if requests come again later, the rank forwards first");
     destroy (&down, ms);
     destroy (&up, ms);
 }
 
-/* As many requests in a window as do not pay, for some terms. */
+/* For some terms, too few requests in each window to borrow. */
 static void test_seldom (void)
 {
     struct world up, down;
@@ -234,12 +239,12 @@ static void test_seldom (void)
         node_tick (down.n, AT (ms + 1));
     }
     ok (down.wants == 0 && asked > 1000 && down.forwards == asked && down.req[1].answers == asked && !down.disorder,
-        "a rank that asks seldom forwards each time, and never borrows");
+        "a rank with few requests forwards each, and never borrows");
     destroy (&down, 4 * TERM);
     destroy (&up, 4 * TERM);
 }
 
-/* What it borrowed last. */
+/* The size of what it borrowed last. */
 static uint32_t width_of (const struct world *s)
 {
     const struct borrower *b = &s->n->sharing.borrower;
@@ -255,26 +260,27 @@ static void test_lend_on (void)
     create (&low, 5, 16);
     set_clock (&low, AT (10));
     ok (!pass (&mid, &low, 10) && mid.wants == 1 && mid.wanted.size == 64,
-        "who has nothing to lend borrows four times what is wanted below");
+        "a rank without own need borrows four times what a child requests");
     pass (&up, &mid, 11);
-    ok (pass (&mid, &low, 12) && low.n->sharing.borrower.area[0].generator == 1, "and lends of that");
+    ok (pass (&mid, &low, 12) && low.n->sharing.borrower.area[0].generator == 1, "and grants a part of it");
     ask (&low, 13, 16, 0, false);
     ask (&mid, 13, 16, 0, false);
     ok (low.req[1].last < mid.req[1].first && fluid_split (mid.req[1].first).sequence == 16,
-        "the lower ids to those below");
+        "the child gets the lower sequence numbers");
     node_tick (low.n, AT (9000));
     node_tick (mid.n, AT (9000));
     node_report (mid.n, AT (9000), &low.report);
     node_tick (mid.n, AT (10100));
     node_tick (mid.n, AT (11200));
     ok (low.report.borrowed_low_ms == 9000 && mid.report.borrowed_low_ms == 9000,
-        "positions of those below count in those of a borrower");
+        "a borrower's position includes its own borrowers' positions");
     destroy (&mid, 12000);
     ok (mid.wanted.size == 0 && mid.wanted.end_ms >= 11 + TERM && mid.wanted.left_ms > 0,
-        "who lent on gives back what is above, and says for how long others use the rest");
+        "a borrower with borrowers returns what is above their ends, and reports for how long they use the rest");
     pass (&up, &mid, 12000);
     destroy (&up, 12001);
-    ok (up.nback == 1 && up.back[0].end_ms >= 11 + TERM && up.back[0].left_ms > 0, "an owner the same to the root");
+    ok (up.nback == 1 && up.back[0].end_ms >= 11 + TERM && up.back[0].left_ms > 0,
+        "an owner reports the same to the root");
     destroy (&low, 12001);
 }
 
@@ -286,15 +292,15 @@ static void test_starved (void)
     create (&second, 5, 256);
     memset (second.n->config.incarnation, '6', IDT_MSG_UUID_LEN);
     set_clock (&second, AT (10));
-    ok (pass (&up, &first, 10) && width_of (&first) == 256, "the first one gets half of what can be lent");
-    up.n->config.share_keep = 768; /* as if it needed so much itself */
-    ok (!pass (&up, &second, 12), "where that is all the next one gets nothing");
+    ok (pass (&up, &first, 10) && width_of (&first) == 256, "the first borrower gets half of what is available");
+    up.n->config.share_keep = 768; /* as if the rank needed so much itself */
+    ok (!pass (&up, &second, 12), "if that is all, the second borrower gets nothing");
     node_tick (first.n, AT (10 + TERM / 2));
-    ok (pass (&up, &first, 10 + TERM / 2) && width_of (&first) == 128, "then the first one is left half of it");
+    ok (pass (&up, &first, 10 + TERM / 2) && width_of (&first) == 128, "then the first one's renewal gets half");
     node_tick (second.n, AT (20 + TERM));
-    ok (pass (&up, &second, 20 + TERM) && width_of (&second) == 64, "so that the next one has some, too");
+    ok (pass (&up, &second, 20 + TERM) && width_of (&second) == 64, "so that the second one gets some, too");
     node_tick (first.n, AT (30 + TERM));
-    ok (pass (&up, &first, 30 + TERM) && width_of (&first) == 128, "and no more is taken from the first one");
+    ok (pass (&up, &first, 30 + TERM) && width_of (&first) == 128, "and the first one keeps its half");
     destroy (&first, 40 + TERM);
     destroy (&second, 40 + TERM);
     destroy (&up, 40 + TERM);
@@ -311,26 +317,26 @@ static void test_refused (void)
     create (&up, 1, NODE_SHARE_OFF);
     errno = 0;
     ok (node_share (up.n, AT (10), &down.wanted, &share, &retry_ms) == -1 && errno == ENOTSUP,
-        "who shares nothing says so");
+        "a rank with fluid.share=off answers ENOTSUP");
     node_stop (up.n, AT (10));
     ok (node_share (up.n, AT (10), &down.wanted, &share, &retry_ms) == -1 && errno == EHOSTUNREACH,
-        "so does who stops");
+        "a rank that is stopping answers EHOSTUNREACH");
     node_destroy (up.n);
     create (&up, 1, 16);
-    ok (node_share (up.n, AT (10), &down.wanted, &share, &retry_ms) == 0, "who holds nothing lends nothing");
+    ok (node_share (up.n, AT (10), &down.wanted, &share, &retry_ms) == 0, "a rank without a range grants nothing");
     set_clock (&up, AT (10));
     give_lease (&up, 10);
     ask (&up, 11, 65536, 0, false);
     ok (node_share (up.n, AT (12), &down.wanted, &share, &retry_ms) == 0 && retry_ms == 1000,
-        "nor does who has much to do");
+        "nor does a rank with a large backlog");
     struct loan loan;
     errno = 0;
-    ok (node_lend (down.n, AT (12), "x", &loan) == -1 && errno == ENOTSUP, "who borrows lends no time");
+    ok (node_lend (down.n, AT (12), "x", &loan) == -1 && errno == ENOTSUP, "a borrower grants no time to modules");
     destroy (&down, 12);
     destroy (&up, 12);
 }
 
-/* A module that is loaded anew knows what the one before has lent. */
+/* A reloaded module knows what was granted before. */
 static void test_reload (void)
 {
     struct world up, down, next;
@@ -344,7 +350,7 @@ static void test_reload (void)
     const char *left = node_remember (next.n, past, size, &more);
     ok (left && strcmp (left, "more") == 0 && next.n->sharing.lender.count == 1
             && lender_end (&next.n->sharing.lender) == lender_end (&up.n->sharing.lender),
-        "what was lent is left to the next module");
+        "the handover contains the subleases");
     node_destroy (up.n);
     free (past);
     destroy (&next, 21);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* spill_test.c - an owner with too much to make passes requests of its children on; the test is its parent and its
- * children
+/* spill_test.c - an owner rank with too much to make passes requests of its children on; the test plays its parent and
+ * its children
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -20,7 +20,7 @@
 #define MANY NODE_MAX_COUNT
 #define MANY_MS (MANY / FLUID_PER_MS)
 
-/* Of two requests that came one after the other: the first one had its turn, so it goes up. */
+/* Two successive requests: the first one had its turn, so it is passed on. */
 #define UP 1
 #define HERE 2
 
@@ -67,7 +67,7 @@ static void run_until (struct world *s, uint64_t from_ms, uint64_t to_ms)
         node_tick (s->n, AT (ms));
 }
 
-/* Two children want as much as they may: that of the first one is passed on. */
+/* Two children request as much as allowed: the first one's request is passed on. */
 static void pass (struct world *s, uint64_t patience_ms)
 {
     create (s, SPILL, patience_ms);
@@ -104,22 +104,22 @@ static void test_spill (void)
     create (&s, SPILL, 2000);
     ask (&s, 10, UP, MANY, "child one");
     run_until (&s, 10, 11);
-    ok (s.forwards == 0, "a child's request that is alone is made here, however much it is");
+    ok (s.forwards == 0, "a single child's request is served here, even for the largest count");
     ask (&s, 12, HERE, MANY, "child two");
     ok (s.forwards == 1 && s.count > MANY - 3 * FLUID_PER_MS && s.n->stats.spilled == 1,
-        "of two the one whose turn is last goes up, as a whole");
+        "of two requests the one whose turn is last is passed on, as a whole");
     ok (s.after == s.n->last_id && fluid_split (s.after).timestamp_ms == 12, "for ids above all that were made here");
     run_until (&s, 13, 80);
     ok (is_complete (&s, HERE) && s.req[HERE].ids == MANY && s.req[UP].answers == 0 && s.forwards == 1,
-        "the other one is made here meanwhile");
-    ok (node_deadline (s.n) > AT (81), "then nothing is to be done here");
+        "the other one is served here meanwhile");
+    ok (node_deadline (s.n) > AT (81), "then no work is left here");
     answer (&s, 82);
     ok (is_complete (&s, UP) && s.req[UP].ids == MANY && s.req[UP].last >> 24 == 12 + s.count / FLUID_PER_MS + 1,
-        "and what comes from above is answered, in order with what it got here");
+        "the parent's ids complete the first one, in order with the ids that it got here");
     ask (&s, 83, 3, 10, "child one");
-    ok (is_complete (&s, 3) && s.req[3].first > s.req[UP].last, "ids that are made afterwards are above");
+    ok (is_complete (&s, 3) && s.req[3].first > s.req[UP].last, "ids made afterwards are above these");
     destroy (&s, 84);
-    ok (s.req[HERE].answers == 1 && s.req[UP].answers == 1 && s.req[3].answers == 1, "each is answered once");
+    ok (s.req[HERE].answers == 1 && s.req[UP].answers == 1 && s.req[3].answers == 1, "each request is answered once");
 }
 
 static void test_order (void)
@@ -130,8 +130,8 @@ static void test_order (void)
     ask (&s, 13, 3, 100, "child one");
     ask_as (&s, 13, 4, 2000, "a client", false);
     run_until (&s, 13, 90);
-    ok (s.req[3].answers == 0, "what a child asks later is not made before what was passed on is complete");
-    ok (is_complete (&s, HERE) && is_complete (&s, 4), "while others are served");
+    ok (s.req[3].answers == 0, "a later request of the same child is not served before the one passed on is complete");
+    ok (is_complete (&s, HERE) && is_complete (&s, 4), "other requests are served meanwhile");
     answer (&s, 91);
     run_until (&s, 91, 92);
     ok (is_complete (&s, UP) && is_complete (&s, 3) && s.req[3].first > s.req[UP].last, "then it gets ids above");
@@ -146,19 +146,19 @@ static void test_what (void)
     ask (&s, 10, 1, MANY, "child one");
     ask (&s, 10, 2, MANY, "child two");
     run_until (&s, 11, 20);
-    ok (s.forwards == 0, "unless it is asked for nothing is passed on");
+    ok (s.forwards == 0, "without fluid.spill-backlog nothing is passed on");
     destroy (&s, 21);
     create (&s, SPILL, 2000);
     ask_as (&s, 10, 1, MANY, "client one", false);
     ask_as (&s, 10, 2, MANY, "client two", false);
     run_until (&s, 11, 20);
-    ok (s.forwards == 0, "clients' requests are made here");
+    ok (s.forwards == 0, "requests of clients are served here");
     destroy (&s, 21);
     create (&s, SPILL, 2000);
     for (size_t i = 1; i <= 5; i++)
         ask (&s, 10, i, 2 * FLUID_PER_MS, i % 2 ? "child one" : "child two");
     run_until (&s, 10, 30);
-    ok (s.forwards == 0 && is_complete (&s, 1) && is_complete (&s, 5), "nor is anything passed on below that backlog");
+    ok (s.forwards == 0 && is_complete (&s, 1) && is_complete (&s, 5), "nothing is passed on below that backlog");
     destroy (&s, 31);
 }
 
@@ -172,19 +172,19 @@ static void test_bound (void)
         ask (&s, 10, i + 1, 20000, child[i]);
     run_until (&s, 11, 11);
     ok (s.forwards == 1 && s.count > 40000 && s.count <= NODE_MAX_COUNT,
-        "as much as one request may ask for goes up: %u ids", (unsigned)s.count);
+        "as much as one request may ask for is passed on: %u ids", (unsigned)s.count);
     run_until (&s, 12, 20);
     ok (s.forwards == 1 && node_forward_left_here (s.n) > (uint64_t)SPILL * FLUID_PER_MS,
-        "and no more before that was answered");
+        "nothing else is passed on before it is answered");
     answer (&s, 21);
     ok (s.forwards == 2 && s.count > 20000, "then some of the rest: %u ids", (unsigned)s.count);
-    ok (node_forward_left_here (s.n) >= SPILL * FLUID_PER_MS / 2, "and half of that backlog is left at least");
+    ok (node_forward_left_here (s.n) >= SPILL * FLUID_PER_MS / 2, "at least half of that backlog is left here");
     destroy (&s, 22);
     for (size_t i = 1; i <= 6; i++)
         ok (s.req[i].answers == 1, "child %s is answered once", child[i - 1]);
 }
 
-/* All that waits would fit into one request: who passed it on would have nothing to do (P_KEEP). */
+/* All waiting requests would fit into one, but then the rank would be idle (rule P_KEEP). */
 static void test_keep (void)
 {
     struct world s;
@@ -194,12 +194,12 @@ static void test_keep (void)
     ask (&s, 10, 2, 8000, "child two");
     run_until (&s, 11, 11);
     ok (s.forwards == 1 && s.count > 0 && s.count <= 8000,
-        "of two requests one is passed on, though both would fit: %u ids", (unsigned)s.count);
-    ok (node_forward_left_here (s.n) >= SPILL * FLUID_PER_MS / 2, "what remains is half of the backlog at least");
+        "of two requests one is passed on, although both would fit: %u ids", (unsigned)s.count);
+    ok (node_forward_left_here (s.n) >= SPILL * FLUID_PER_MS / 2, "at least half of the backlog remains");
     run_until (&s, 12, 30);
-    ok (is_complete (&s, 1) + is_complete (&s, 2) == 1, "and is made here meanwhile");
+    ok (is_complete (&s, 1) + is_complete (&s, 2) == 1, "and is served here meanwhile");
     answer (&s, 31);
-    ok (is_complete (&s, 1) && is_complete (&s, 2), "then the other one is complete");
+    ok (is_complete (&s, 1) && is_complete (&s, 2), "then the other one completes");
     destroy (&s, 32);
 }
 
@@ -226,20 +226,22 @@ static void test_refused (void)
         pass (&s, 2000);
         node_forward_failed (s.n, AT (13), s.tag, errors[i]);
         run_until (&s, 13, 32);
-        ok (s.forwards == 1 && s.req[UP].answers == 0, "a parent that refuses (%s) is not asked again at once",
+        ok (s.forwards == 1 && s.req[UP].answers == 0,
+            "after a refusal (%s) the parent is not asked again "
+            "immediately",
             strerror (errors[i]));
         run_until (&s, 33, 34);
-        ok (s.forwards == 2, "but after a while");
+        ok (s.forwards == 2, "but after a delay");
         for (uint64_t ms = 34; ms <= 150; ms++) {
             node_forward_failed (s.n, AT (ms), s.tag, errors[i]);
             node_tick (s.n, AT (ms));
         }
-        ok (is_complete (&s, HERE) && is_complete (&s, UP) && s.req[UP].ids == MANY, "and all is made here");
+        ok (is_complete (&s, HERE) && is_complete (&s, UP) && s.req[UP].ids == MANY, "the ids are made here");
         destroy (&s, 151);
     }
 }
 
-/* What comes is not what was asked for: too few, too low, or nothing at all. */
+/* The answer is not what was requested: too few ids, too low ones, or no ids. */
 static void test_unsound (void)
 {
     for (int kind = 0; kind < 3; kind++) {
@@ -249,14 +251,14 @@ static void test_unsound (void)
         struct run run = { kind == 1 ? 1 : s.after + 1 + (1 << 24), s.count - (kind == 0) };
         node_forwarded (s.n, AT (13), s.tag, &run, kind < 2);
         ok (s.req[UP].answers == 0 && !s.n->up.spilled.busy && s.n->stats.forwards_lost == 1,
-            "an answer that makes no sense fails nobody");
+            "an invalid answer fails no request");
         run_until (&s, 13, 32);
-        ok (s.forwards == 1, "nor is that parent asked again at once");
+        ok (s.forwards == 1, "the parent is not asked again immediately");
         for (uint64_t ms = 33; ms <= 150; ms++) {
             node_forwarded (s.n, AT (ms), s.tag, &run, kind < 2);
             node_tick (s.n, AT (ms));
         }
-        ok (is_complete (&s, HERE) && is_complete (&s, UP) && s.req[UP].ids == MANY, "and all is made here");
+        ok (is_complete (&s, HERE) && is_complete (&s, UP) && s.req[UP].ids == MANY, "the ids are made here");
         destroy (&s, 151);
     }
 }
@@ -267,18 +269,19 @@ static void test_parent_lost (void)
 
     pass (&s, 2000);
     node_parent (s.n, AT (14), false);
-    ok (s.cancels == 0 && !s.n->up.spilled.busy, "where the parent is gone nothing is awaited of it");
+    ok (s.cancels == 0 && !s.n->up.spilled.busy, "if the parent is lost, its answer is no longer expected");
     answer (&s, 15);
     run_until (&s, 15, 150);
-    ok (is_complete (&s, HERE) && is_complete (&s, UP) && s.forwards == 1 && s.req[UP].ids == MANY, "all is made here");
+    ok (is_complete (&s, HERE) && is_complete (&s, UP) && s.forwards == 1 && s.req[UP].ids == MANY,
+        "all ids are made here");
     node_parent (s.n, AT (151), true);
     ask (&s, 152, 3, MANY, "child one");
     ask (&s, 152, 4, MANY, "child two");
     run_until (&s, 153, 153);
-    ok (s.forwards == 2, "and another parent is asked at once");
+    ok (s.forwards == 2, "a new parent is asked immediately");
     destroy (&s, 160);
     ok (s.req[3].answers == 1 && s.req[4].answers == 1 && s.req[3].errnum == EHOSTUNREACH,
-        "who stops answers what it has passed on");
+        "a node that stops answers requests that it passed on");
 }
 
 static void test_patience (void)
@@ -287,11 +290,12 @@ static void test_patience (void)
 
     pass (&s, 2000);
     run_until (&s, 13, 260);
-    ok (s.cancels == 0 && s.req[UP].answers == 0, "the parent has twice the time that it would have taken here");
+    ok (s.cancels == 0 && s.req[UP].answers == 0, "the parent has twice the time that serving the request here would "
+                                                  "have taken");
     run_until (&s, 261, 340);
-    ok (s.cancels == 1 && is_complete (&s, UP), "then it is told so, and that is made here");
+    ok (s.cancels == 1 && is_complete (&s, UP), "then it gets a cancel message, and the ids are made here");
     answer (&s, 341);
-    ok (s.req[UP].answers == 1, "its answer is of no use any more");
+    ok (s.req[UP].answers == 1, "its late answer is ignored");
     destroy (&s, 342);
 
     pass (&s, 2000);
@@ -300,9 +304,9 @@ static void test_patience (void)
     ask (&s, 201, 4, MANY, "child two");
     run_until (&s, 201, 218);
     ok (is_complete (&s, UP) && s.forwards == 1,
-        "a parent that took longer than it would have here is not asked again at once");
+        "a parent that was slower than this rank would have been is not asked again immediately");
     run_until (&s, 219, 230);
-    ok (s.forwards == 2, "but after a while");
+    ok (s.forwards == 2, "but after a delay");
     destroy (&s, 231);
 }
 
@@ -317,25 +321,25 @@ static void test_deadline (void)
 
     pass (&s, 50);
     run_until (&s, 13, 109);
-    ok (is_complete (&s, HERE) && s.req[UP].answers == 0, "what was passed on waits up to its deadline");
+    ok (is_complete (&s, HERE) && s.req[UP].answers == 0, "a request that was passed on waits until its deadline");
     run_until (&s, 110, 114);
     ok (s.req[UP].answers == 1 && s.req[UP].errnum == EAGAIN && s.cancels == 1,
-        "then it fails, and the parent is told that it is not wanted");
+        "then it fails, and the parent is notified");
     answer (&s, 115);
     destroy (&s, 116);
     ok (s.req[UP].answers == 1, "it is answered once");
 
     pass (&s, 2000);
     node_cancel (s.n, AT (14), all_gone_cb, (void *)UP);
-    ok (s.cancels == 1, "what a child wants no more is canceled above");
+    ok (s.cancels == 1, "a request that the child cancels is canceled at the parent");
     ask (&s, 15, 3, 100, "child one");
-    ok (s.forwards == 2 && s.count == 100, "and what it asks then need not wait for that");
+    ok (s.forwards == 2 && s.count == 100, "a later request of that child does not wait for it");
     answer (&s, 16);
-    ok (is_complete (&s, 3) && s.req[UP].answers == 0, "nor is that answered");
+    ok (is_complete (&s, 3) && s.req[UP].answers == 0, "the canceled request is not answered");
     destroy (&s, 19);
 }
 
-/* One of two that went up together is canceled: what that child asks next need not wait for it. */
+/* One of two requests that were passed on together is canceled: the next request of that child does not wait for it. */
 static void test_one_of_two (void)
 {
     struct world s;
@@ -345,18 +349,18 @@ static void test_one_of_two (void)
     ask (&s, 10, 2, 5000, "child two");
     ask (&s, 10, 3, 9000, "child three");
     run_until (&s, 11, 11);
-    ok (s.n->up.spilled.busy && s.count > 9000, "two children's requests go up together");
+    ok (s.n->up.spilled.busy && s.count > 9000, "two children's requests are passed on together");
     node_cancel (s.n, AT (12), all_gone_cb, (void *)2);
     ask (&s, 12, 4, 1000, "child two");
     run_until (&s, 13, 18);
     ok (s.n->up.spilled.busy && is_complete (&s, 4) && s.req[2].answers == 0,
-        "one is canceled: the next of that child is made here");
+        "after one is canceled, the next request of that child is served here");
     answer (&s, 19);
     ok (is_complete (&s, 3) && s.req[3].ids == 9000 && s.req[2].answers == 0, "the other one gets its ids");
     destroy (&s, 20);
 }
 
-/* Its lease ends: what it made here goes up, too, and nothing that is under way is asked for twice. */
+/* The lease ends: incomplete requests are forwarded, too, and ids that are under way are not requested again. */
 static void test_fenced (void)
 {
     struct world s;
@@ -366,16 +370,16 @@ static void test_fenced (void)
     s.n->cur.until_us = AT (30);
     uint32_t tag = s.tag, count = s.count;
     run_until (&s, 13, 31);
-    ok (s.forwards == 2 && s.count < MANY && s.tag != tag, "one that is fenced sends up the rest");
+    ok (s.forwards == 2 && s.count < MANY && s.tag != tag, "a rank that becomes fenced forwards the rest");
     uint32_t rest = s.count, rest_tag = s.tag;
     s.tag = tag;
     s.count = count;
     answer (&s, 100);
-    ok (is_complete (&s, UP) && s.req[HERE].answers == 0, "what was passed on before is answered");
+    ok (is_complete (&s, UP) && s.req[HERE].answers == 0, "the request that was passed on before is answered");
     s.tag = rest_tag;
     s.count = rest;
     answer (&s, 101);
-    ok (is_complete (&s, HERE) && s.req[HERE].ids == MANY, "and so is that");
+    ok (is_complete (&s, HERE) && s.req[HERE].ids == MANY, "so is the other one");
     destroy (&s, 102);
 }
 

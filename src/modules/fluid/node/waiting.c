@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* waiting.c - requests for ids that wait, by turns over those who asked
+/* waiting.c - requests for ids that wait; their requesters take turns
  *
- * 'missing' is the sum of count - got over the entries, of all and of each asker, whatever is done to them here.
+ * Invariant: 'missing' is the sum of count - got over the entries, both in total and of each requester.
  */
 #include <assert.h>
 #include <errno.h>
@@ -14,7 +14,7 @@
 #include "libutil/minmax.h"
 #include "modules/fluid/node/waiting.h"
 
-/* --- askers ---------------------------------------------------------------------------------- */
+/* --- requesters ------------------------------------------------------------------------------ */
 
 /* FNV-1a */
 static size_t bucket_of (const char *name, enum requester_kind kind)
@@ -107,7 +107,7 @@ void waiting_init (struct waiting *w, waiting_reply_f reply, waiting_fail_f fail
     TAILQ_INIT (&w->spare_askers);
 }
 
-/* Its asker goes with the last one. */
+/* A requester without entries is removed. */
 static void leave (struct waiting *w, struct pending *p)
 {
     struct requester *a = p->asker;
@@ -194,7 +194,7 @@ void waiting_begun (struct waiting *w, struct pending *p)
     TAILQ_INSERT_HEAD (&p->asker->waiting, p, turn);
 }
 
-/* --- their end ------------------------------------------------------------------------------- */
+/* --- the end of a request -------------------------------------------------------------------- */
 
 void waiting_refuse (struct waiting *w, void *cookie, int errnum, const char *text)
 {
@@ -205,7 +205,7 @@ void waiting_refuse (struct waiting *w, void *cookie, int errnum, const char *te
     w->fail (w->arg, cookie, errnum, text);
 }
 
-/* It is answered, or goes without. */
+/* The request was answered or canceled. Its entry stays while ids of it are under way. */
 static void forget (struct waiting *w, struct pending *p)
 {
     p->cookie = NULL;
@@ -264,7 +264,7 @@ void waiting_cancel (struct waiting *w, bool (*gone) (void *cookie, void *arg), 
     }
 }
 
-/* --- their ids ------------------------------------------------------------------------------- */
+/* --- ids of a request ------------------------------------------------------------------------ */
 
 static int grow (struct pending *p)
 {
@@ -301,14 +301,16 @@ int waiting_add_run (struct waiting *w, struct pending *p, fluid_t first, uint32
     return 0;
 }
 
-/* Ids that a request waits with count as not made yet; milliseconds that passed while it waited may be filled. */
+/* Ids of an incomplete request count as not made yet. Milliseconds that passed while a request waited may still be
+ * filled.
+ */
 uint64_t waiting_oldest_ms (const struct waiting *w, uint64_t now_ms, uint64_t cursor_ms)
 {
     const struct pending *p;
     uint64_t ms = now_ms;
 
     TAILQ_FOREACH (p, &w->all, link) {
-        uint64_t floor_ms = p->asked > 0 ? p->asked_ms : cursor_ms; /* they may be overtaken on their way */
+        uint64_t floor_ms = p->asked > 0 ? p->asked_ms : cursor_ms; /* cursor_ms may advance meanwhile */
         uint64_t oldest_ms = p->nruns > 0 ? fluid_split (p->run[0].first).timestamp_ms
                                           : max_u64 (p->arrival_ms, floor_ms);
 

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* waiting.h - requests for ids that wait, with the ids that they have so far; by turns over those who asked
+/* waiting.h - requests for ids that wait, with the ids that they have so far; their requesters take turns
  *
- * Two give them ids: the generator here, and answers from above.  Neither knows of the other; what either must know of
- * a request is here: how many ids it lacks, and how many of those are under way upstream ('asked').
+ * Ids come from the generator of this rank (ids.c) and from answers of the parent (forward.c). Neither knows the other:
+ * how many ids a request lacks, and how many of these are under way from the parent ('asked'), is kept here.
  *
- * 1. Requests are in order of arrival, all of them, and those of each asker: there, one that has some of its ids goes
- *    first, so that ids reach each asker in increasing order.
- * 2. Askers take turns of WAITING_TURN ids.  A turn ends when it is used up, or when the owner says so: then what was
- *    left of it, up to a turn, is for the next (deficit round robin).
- * 3. Each request is answered once.  One whose ids are under way yet keeps its place when it is answered, without a
- *    cookie, until they are not (waiting_came ()).
- * 4. Entries are recycled: a list that has been as long as it gets allocates no more.
+ * 1. All requests are kept in order of arrival, and so are the requests of each requester; but one that has some of its
+ *    ids goes first. So each requester gets increasing ids.
+ * 2. Requesters take turns of WAITING_TURN ids. A turn ends when it is used up or when the owner ends it. Ids left of
+ *    it, at most one turn, are added to the next turn (deficit round robin).
+ * 3. Each request is answered once. If it is answered while ids of it are under way, its entry stays, without a cookie,
+ *    until waiting_came ().
+ * 4. Entries are recycled: allocation is needed only while the list grows beyond its longest length so far.
  */
 #ifndef FLUID_WAITING_H
 #define FLUID_WAITING_H
@@ -27,48 +27,48 @@
 
 #include "libmetrics/bounds.h"
 
-#define WAITING_TURN 1024U /* ids: what a generator makes in a millisecond */
+#define WAITING_TURN 1024U /* ids, as many as a generator makes in a millisecond */
 
-/* The ids first, first + 1, ... first + n - 1: of one millisecond and one generator. */
+/* The ids first, first + 1, ... first + n - 1, all of one millisecond and one generator. */
 struct run {
     fluid_t first;
     uint32_t n; /* 1 ... 1024 */
 };
 
 struct pending {
-    TAILQ_ENTRY (pending) link;  /* of all */
-    TAILQ_ENTRY (pending) turn;  /* of its asker's */
-    TAILQ_ENTRY (pending) share; /* of those that went up together: node/forward.c */
+    TAILQ_ENTRY (pending) link;  /* in 'all' */
+    TAILQ_ENTRY (pending) turn;  /* in its requester's list */
+    TAILQ_ENTRY (pending) share; /* in the list of its forward: node/forward.c */
     struct requester *asker;
-    void *cookie; /* names the request to those who answer it; NULL: answered already */
+    void *cookie; /* identifies the request to its sender; NULL: answered already */
     uint32_t count;
     uint32_t got;
-    uint32_t asked;    /* of those, under way upstream */
-    uint64_t asked_ms; /* they are not below this */
+    uint32_t asked;    /* ids of it that are under way from the parent */
+    uint64_t asked_ms; /* those ids are not of an earlier time */
     bool from_broker;
-    bool traced; /* of interest to who looks */
+    bool traced; /* report which forward carries it */
     uint64_t after;
     uint64_t arrival_us;
     uint64_t arrival_ms;
-    struct run *run; /* 'nruns' of them, 'got' ids together */
+    struct run *run; /* 'nruns' runs with 'got' ids */
     size_t nruns;
     size_t size;
 };
 TAILQ_HEAD (pendings, pending);
 
-/* A connection of the owner is an asker; a user that is not the owner is one, over all connections.
- * A broker and the clients that asked through it are two; what it asks for newcomers is a third, for it comes beside
- * the rest.
+/* The kinds of requesters. A connection of the owner is a requester; another user is one requester over all its
+ * connections. A child broker is up to three: its own forwards, the clients that ask through it, and its newcomers,
+ * whose forward arrives beside the others.
  */
 enum requester_kind { REQUESTER_CLIENT, REQUESTER_USER, REQUESTER_BROKER, REQUESTER_BROKER_FEW };
 
 struct requester {
     TAILQ_ENTRY (requester) link; /* in the round */
-    struct requester *next;       /* in its bucket */
+    struct requester *next;       /* in its hash bucket */
     struct pendings waiting;      /* never empty */
     size_t length;
-    uint64_t missing; /* ids */
-    uint32_t turn;    /* ids that are left of its turn */
+    uint64_t missing; /* in ids */
+    uint32_t turn;    /* ids left of its turn */
     enum requester_kind kind;
     char name[IDT_MSG_UUID_LEN + 1];
 };
@@ -76,16 +76,16 @@ TAILQ_HEAD (askers, requester);
 
 #define WAITING_BUCKETS 256
 
-#define NEWCOMERS_PART 16U                            /* of a millisecond's ids are for newcomers, */
-#define FOR_NEWCOMERS (FLUID_PER_MS / NEWCOMERS_PART) /* who ask for no more; and of a forward */
+#define NEWCOMERS_PART 16U                            /* a sixteenth of a millisecond's ids is for newcomers */
+#define FOR_NEWCOMERS (FLUID_PER_MS / NEWCOMERS_PART) /* a newcomer asks for at most so many ids */
 
-#define WAITING_UNKNOWN UINT64_MAX /* as arrival_ms: it came before the time was known */
+#define WAITING_UNKNOWN UINT64_MAX /* arrival_ms of a request that arrived before the time was known */
 
 struct waiting_stats {
     uint64_t stalls;            /* requests that waited */
-    struct metrics_times waits; /* of those that got ids */
-    uint64_t refused;           /* EAGAIN */
-    uint64_t unreachable;       /* EHOSTUNREACH */
+    struct metrics_times waits; /* waiting times of requests that got ids */
+    uint64_t refused;           /* with EAGAIN */
+    uint64_t unreachable;       /* with EHOSTUNREACH */
 };
 
 typedef void (*waiting_reply_f) (void *arg, void *cookie, const struct run *run, size_t nruns);
@@ -96,76 +96,79 @@ struct waiting {
     waiting_fail_f fail;
     void *arg;
     struct pendings all;
-    struct askers round; /* whose turn it is, then the next ones */
+    struct askers round; /* the first one has the turn */
     struct requester *bucket[WAITING_BUCKETS];
     size_t naskers;
     size_t length;      /* entries */
-    size_t others;      /* of these, of users that are not the owner */
-    uint64_t missing;   /* ids that entries lack, over all */
-    bool unjudged;      /* some came before the time was known */
+    size_t others;      /* entries of users other than the owner */
+    uint64_t missing;   /* ids that all entries lack */
+    bool unjudged;      /* some arrived before the time was known */
     bool has_newcomers; /* there may be some */
     struct waiting_stats *stats;
     struct pendings spare;
     struct askers spare_askers;
 };
 
-/* Requests are answered through 'reply' or 'fail', which must not call back.  'stats' is borrowed. */
+/* Requests are answered through 'reply' or 'fail', which must not call functions of this header. 'stats' is borrowed.
+ */
 void waiting_init (struct waiting *w, waiting_reply_f reply, waiting_fail_f fail, void *arg,
                    struct waiting_stats *stats);
-void waiting_fini (struct waiting *w); /* nothing is answered: waiting_fail_all () first */
+void waiting_fini (struct waiting *w); /* answers nothing: call waiting_fail_all () first */
 
-/* Append an entry that came at 'now_us', which was 'now_ms' (may be WAITING_UNKNOWN): zeroed but for 'count', 'asker',
- * 'from_broker' and its arrival.  'name' (at most IDT_MSG_UUID_LEN characters) and 'kind' say who asks.  NULL with
- * errno ENOMEM.
+/* Append an entry that arrived at 'now_us', which was 'now_ms' (may be WAITING_UNKNOWN). All fields are zero except
+ * 'count', the requester, 'from_broker' and the arrival. 'name' (at most IDT_MSG_UUID_LEN characters) and 'kind'
+ * identify the requester. Returns NULL with errno ENOMEM.
  */
 struct pending *waiting_add (struct waiting *w, const char *name, enum requester_kind kind, uint32_t count,
                              uint64_t now_us, uint64_t now_ms);
 
 /* --- the end of a request -------------------------------------------------------------------- */
 
-/* One that did not enter is answered with an error ('text' may be NULL). */
+/* Answer a request that was not added with an error ('text' may be NULL). */
 void waiting_refuse (struct waiting *w, void *cookie, int errnum, const char *text);
 
 /* Answer an entry, with all its ids or with an error. */
 void waiting_complete (struct waiting *w, uint64_t now_us, struct pending *p);
 void waiting_fail (struct waiting *w, struct pending *p, int errnum, const char *text);
 
-/* Nothing of it is under way any more. */
+/* No ids of this entry are under way any longer. */
 void waiting_came (struct waiting *w, struct pending *p);
 
-/* All of them; nothing must be under way. */
+/* Fail all entries. None may be under way. */
 void waiting_fail_all (struct waiting *w, int errnum, const char *text);
 
-/* Fail those that came before 'before_us'.  Returns when the first one that is left came; UINT64_MAX: none. */
+/* Fail entries that arrived before 'before_us'. Returns the arrival of the first one left; UINT64_MAX if the list is
+ * empty.
+ */
 uint64_t waiting_expire (struct waiting *w, uint64_t before_us, int errnum, const char *text);
 
-/* Forget those for which 'gone' returns true. */
+/* Drop entries for which 'gone' returns true. */
 void waiting_cancel (struct waiting *w, bool (*gone) (void *cookie, void *arg), void *arg);
 
 /* --- turns ----------------------------------------------------------------------------------- */
 
-/* The entry has some of its ids: it goes before all others of its asker. */
+/* The entry has some of its ids: move it before all others of its requester. */
 void waiting_begun (struct waiting *w, struct pending *p);
 
-/* NULL: nothing of it waits. */
+/* Find a requester. NULL: no request of it waits. */
 struct requester *waiting_asker (const struct waiting *w, const char *name, enum requester_kind kind);
 
-/* How many ids are made, by turns, until 'count' more of this asker are, and all that it waits for. */
+/* How many ids are made, by turns, until this requester has all that it waits for and 'count' more. */
 uint64_t waiting_ahead (const struct waiting *w, const char *name, enum requester_kind kind, uint32_t count);
 
-/* 'used' ids of the turn of 'a' are; it ends when none is left. */
+/* Take 'used' ids off the turn of 'a'; the turn ends at 0. / End its turn. */
 void waiting_use_turn (struct waiting *w, struct requester *a, uint32_t used);
 void waiting_end_turn (struct waiting *w, struct requester *a);
 
 /* --- ids ------------------------------------------------------------------------------------- */
 
-/* The oldest millisecond of which an id that waits here may be, or 'now_ms' if that is before.  Nothing is made below
- * 'cursor_ms' any more.
+/* The oldest millisecond of which an entry has or may get an id; at most 'now_ms'. No id is made below 'cursor_ms' any
+ * longer.
  */
 uint64_t waiting_oldest_ms (const struct waiting *w, uint64_t now_ms, uint64_t cursor_ms);
 
-/* Add ids to an entry (n <= what it lacks); a run that continues its last one becomes part of that.  Returns 0,
- * or -1 with errno ENOMEM.
+/* Add ids to an entry (n <= what it lacks). A run that continues the last one is joined to it. Returns 0, or -1 with
+ * errno ENOMEM.
  */
 int waiting_add_run (struct waiting *w, struct pending *p, fluid_t first, uint32_t n);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* waiting_test.c - requests that wait: each is answered once, in its turn, whoever gives it ids */
+/* waiting_test.c - waiting requests: each is answered once, in its turn, with ids from any source */
 #include <errno.h>
 #include <stdio.h>
 
@@ -48,21 +48,24 @@ static void test_ends (void)
     p = add (&w, 1, "a", 5, 10 * MS);
     waiting_add_run (&w, p, 7, 2);
     waiting_add_run (&w, p, 9, 3);
-    ok (p->nruns == 1 && w.missing == 0, "ids that follow each other are one run");
+    ok (p->nruns == 1 && w.missing == 0, "adjacent ids are one run");
     waiting_complete (&w, 15 * MS, p);
     ok (replies == 1 && last_cookie == (void *)1 && last_ids == 5 && w.length == 0 && w.naskers == 0
             && stats.waits.longest_us == 5 * MS,
-        "who has all of its ids is answered with them, and gone");
+        "a request with all its ids is answered, and its entry is removed");
     p = add (&w, 2, "a", 5, 20 * MS);
     p->asked = 5;
     waiting_fail (&w, p, EAGAIN, NULL);
     ok (failures == 1 && last_errnum == EAGAIN && stats.refused == 1 && w.length == 1 && !p->cookie,
-        "one whose ids are under way keeps its place when it is answered");
-    ok (waiting_expire (&w, 30 * MS, EHOSTUNREACH, NULL) == UINT64_MAX && failures == 1, "it is not answered again");
+        "an entry whose ids are under way stays when the request is answered");
+    ok (waiting_expire (&w, 30 * MS, EHOSTUNREACH, NULL) == UINT64_MAX && failures == 1,
+        "the request is not answered again");
     waiting_came (&w, p);
-    ok (w.length == 0 && failures == 1, "until they have come");
+    ok (w.length == 0 && failures == 1, "the entry is removed when its ids have arrived");
     waiting_refuse (&w, (void *)3, EHOSTUNREACH, NULL);
-    ok (last_cookie == (void *)3 && stats.unreachable == 1 && stats.stalls == 2, "who is refused has not waited");
+    ok (last_cookie == (void *)3 && stats.unreachable == 1 && stats.stalls == 2,
+        "a refused request does not count as having "
+        "waited");
     waiting_fini (&w);
 }
 
@@ -80,11 +83,11 @@ static void test_expire (void)
     for (size_t i = 1; i <= 4; i++)
         add (&w, i, "a", 5, i * MS);
     waiting_cancel (&w, is_even, NULL);
-    ok (w.length == 2 && failures + replies == 0, "those that are cancelled are forgotten without an answer");
+    ok (w.length == 2 && failures + replies == 0, "canceled requests are dropped without an answer");
     ok (waiting_expire (&w, 3 * MS, EHOSTUNREACH, NULL) == 3 * MS && failures == 1 && last_cookie == (void *)1,
-        "those that came before some time are failed, and when the next one came is told");
+        "requests that arrived before a time are failed, and the arrival of the next one is returned");
     waiting_fail_all (&w, EOVERFLOW, NULL);
-    ok (failures == 2 && last_errnum == EOVERFLOW && w.length == 0, "or all of them");
+    ok (failures == 2 && last_errnum == EOVERFLOW && w.length == 0, "or all requests are failed");
     waiting_fini (&w);
 }
 
@@ -94,14 +97,14 @@ static void test_oldest (void)
     struct pending *p;
 
     waiting_init (&w, reply_cb, fail_cb, NULL, &stats);
-    ok (waiting_oldest_ms (&w, 50, 40) == 50, "where nothing waits, no id is older than now");
+    ok (waiting_oldest_ms (&w, 50, 40) == 50, "without waiting requests, no id is older than now");
     p = add (&w, 1, "a", 5, 20 * MS);
-    ok (waiting_oldest_ms (&w, 50, 40) == 40, "one that waits may be given what is not made yet");
+    ok (waiting_oldest_ms (&w, 50, 40) == 40, "a waiting request may get ids from the cursor on");
     p->asked = 5;
     p->asked_ms = 30;
-    ok (waiting_oldest_ms (&w, 50, 40) == 30, "or what was not when it went up");
+    ok (waiting_oldest_ms (&w, 50, 40) == 30, "or from the cursor at the time of its forward");
     waiting_add_run (&w, p, UINT64_C (10) << 24, 1);
-    ok (waiting_oldest_ms (&w, 50, 40) == 10, "and what it has counts");
+    ok (waiting_oldest_ms (&w, 50, 40) == 10, "ids that it already has count");
     waiting_came (&w, p);
     waiting_fail_all (&w, EAGAIN, NULL);
     waiting_fini (&w);
@@ -114,11 +117,11 @@ static void test_turns (void)
     waiting_init (&w, reply_cb, fail_cb, NULL, &stats);
     add (&w, 1, "a", 5000, MS);
     add (&w, 2, "b", 10, MS);
-    ok (TAILQ_FIRST (&w.round) == waiting_asker (&w, "a", REQUESTER_CLIENT), "who came first has the first turn");
+    ok (TAILQ_FIRST (&w.round) == waiting_asker (&w, "a", REQUESTER_CLIENT), "the first requester has the first turn");
     waiting_use_turn (&w, TAILQ_FIRST (&w.round), WAITING_TURN);
-    ok (TAILQ_FIRST (&w.round) == waiting_asker (&w, "b", REQUESTER_CLIENT), "which ends when it is used up");
+    ok (TAILQ_FIRST (&w.round) == waiting_asker (&w, "b", REQUESTER_CLIENT), "a turn ends when it is used up");
     ok (waiting_ahead (&w, "b", REQUESTER_CLIENT, 10) == 40 && waiting_ahead (&w, "c", REQUESTER_CLIENT, 10) == 30,
-        "by turns, nobody waits for all that others asked");
+        "with turns, no requester waits for all ids of the others");
     waiting_fail_all (&w, EAGAIN, NULL);
     waiting_fini (&w);
 }
@@ -140,10 +143,10 @@ static void test_many_askers (void)
         found = found && !waiting_asker (&w, name, REQUESTER_CLIENT) == (i % 2 == 0);
     }
     ok (found && w.naskers == 2 * WAITING_BUCKETS && !waiting_asker (&w, "1", REQUESTER_BROKER),
-        "each of many askers is found by name and kind, as long as something of it waits");
+        "each of many requesters is found by name and kind, as long as a request of it waits");
     failures = replies = 0;
     waiting_fini (&w);
-    ok (failures + replies == 0, "at the end nothing is answered");
+    ok (failures + replies == 0, "waiting_fini () answers no request");
 }
 
 int main (void)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* watermark.c - a node's word in the watermark: positions reported up the tree
+/* watermark.c - a node's part in the watermark: it reports positions to its parent
  *
- * Each node tells its parent, once a period, the lowest position of the lessees that it speaks for: itself and those
- * that its children spoke for last.  What a report says stays true for ever, so that late, lost and repeated ones
- * only make the watermark older.
+ * Once in each period, a node reports the lowest position of all lessees that it knows: its own, and the last ones that
+ * its children reported. A report stays true for ever, so late, lost and repeated reports only make the watermark
+ * older.
  */
 #include <string.h>
 
@@ -14,7 +14,7 @@
 
 #define MAX_PERIOD_US 1600000
 
-/* A twelfth of a lease, but often enough for those who read along. */
+/* A twelfth of a lease, but at most MAX_PERIOD_US, so that readers of the watermark see it soon. */
 static uint64_t period_us (const struct node *n)
 {
     return min_u64 (n->config.lease_ms * 1000 / 12, MAX_PERIOD_US);
@@ -25,7 +25,9 @@ uint64_t node_report_keep_us (const struct node *n)
     return 4 * period_us (n);
 }
 
-/* Whether its position is that of a borrower: its lender counts with it, even if what was lent comes too late here. */
+/* Whether this rank's position counts for a lender, even if the answer to its request is still under way or arrives too
+ * late.
+ */
 static bool borrows (const struct node *n)
 {
     return n->sharing.borrower.nareas > 0 || n->sharing.borrower.want.size > 0;
@@ -35,10 +37,10 @@ void node_positions (struct node *n, uint64_t now_us, struct report *all)
 {
     uint64_t low_ms = node_position_ms (n, now_us);
 
-    node_lessor_hear_jumps (n); /* T_LENT: before the authority asks */
+    node_lessor_hear_jumps (n); /* rule T_LENT: before the authority joins positions */
     lender_forget (&n->sharing.lender, now_us, low_ms);
     n->sharing.free.until_ms = 0;
-    low_ms = min_u64 (low_ms, lender_low_ms (&n->sharing.lender, now_us)); /* W_LOAN */
+    low_ms = min_u64 (low_ms, lender_low_ms (&n->sharing.lender, now_us)); /* rule W_LOAN */
     reports_join (&n->reports.children, now_us, all);
     if (borrows (n))
         all->borrowed_low_ms = low_ms;
@@ -70,10 +72,10 @@ void node_watermark_work (struct node *n, uint64_t now_us)
         n->reports.due_us = now_us + period_us (n) * 3 / 5;
     }
     if (n->reports.news || n->owner || borrows (n))
-        node_wake (n, n->reports.due_us + period_us (n) * 7 / 10); /* unless it was told with something else by then */
+        node_wake (n, n->reports.due_us + period_us (n) * 7 / 10); /* node_positions () may be due before */
 }
 
-/* Where there is no memory it is as if it had been lost. */
+/* Without memory the report counts as lost. */
 void node_watermark_take (struct node *n, uint64_t now_us, const struct report *report)
 {
     if (reports_take (&n->reports.children, now_us, report) == 0)
@@ -81,7 +83,7 @@ void node_watermark_take (struct node *n, uint64_t now_us, const struct report *
     lender_position (&n->sharing.lender, report->rank, report->from, report->borrowed_low_ms);
 }
 
-/* What is below will report elsewhere; we are closed. */
+/* The subtree will report to another parent, and this node is closed. */
 void node_watermark_stop (struct node *n)
 {
     struct report none = make_report (n);
