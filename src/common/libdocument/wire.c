@@ -143,8 +143,9 @@ char *docwire_state (const char *document, const char *uuid, int64_t newest, int
     return end_text (f, &text);
 }
 
-/* --- reading a form: each piece except the last is whole groups of four characters, and is decoded when it arrives --
- */
+/* --- reading a form ----------------------------------------------------------------------------------- */
+
+/* Each piece except the last is whole groups of four characters, so it is decoded when it arrives. */
 
 void pieces_fini (struct pieces *p)
 {

@@ -131,7 +131,7 @@ struct idt_future {
  */
 void generate_answered (idt_future_t *f);
 
-/* As idt_fluid_generate_async (), but does not use prefetched ids. */
+/* As idt_fluid_generate_async (), but keeps the prefetched ids. */
 idt_future_t *generate_ask (idt_t *h, uint32_t n);
 
 /* --- attach.c ------------------------------------------------------------------------------- */

@@ -151,8 +151,7 @@ void flax_gen_destroy (struct flax_gen *gen);
 /* Make 'want' (>= 1) ids in 'ids' at time 'unix_ms', which the caller has read. Never waits. Returns 'want', or -1 with
  * errno set:
  *   EINVAL     'want' is 0 or above INT_MAX
- *   EOVERFLOW  the time is before 2015 or after FLAX_MS_MAX, or all ids of the last millisecond
- *              have been made
+ *   EOVERFLOW  the time is before 2015 or after FLAX_MS_MAX, or the last millisecond is used up
  *   other      as getrandom ()
  * On failure the first ids may have been written; they will not be made again.
  */

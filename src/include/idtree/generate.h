@@ -39,8 +39,8 @@ int idt_fluid_generate_get (idt_future_t *f, uint32_t n, fluid_t *ids);
  * prefetched ids. Useful if the generator is some hops away, or if few ids are needed often.
  *
  * 1. Ids still increase from call to call. idt_fluid_generate_async () still sends a message, and drops prefetched ids.
- * 2. The timestamp of an id may be up to 'max_age_ms' old, plus the time that the host was suspended (CLOCK_BOOTTIME
- *    counts it). So it may be below the watermark.
+ * 2. The timestamp of an id may be up to 'max_age_ms' old, and below the watermark. The age is measured with
+ *    CLOCK_BOOTTIME, so time in which the host is suspended counts.
  * 3. The call that finds half of the ids, or half of their time, used up requests the next ones. Their answer is read
  *    by a later call that needs it, or by the reactor. The library requests no more than are used before they are too
  *    old. A handle that is not used requests none.

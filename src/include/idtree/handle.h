@@ -4,9 +4,9 @@
 /* handle.h - a connection to a broker: send, receive, serve
  *
  * A handle, its futures and its handlers belong to one thread. The handle's reactor dispatches incoming messages: a
- * response to the future that waits for it, a request or an event to the handler whose topic matches. idt_future_wait
- * () reads from the connection without the reactor; messages that it reads and does not wait for are kept for the
- * reactor, in order.
+ * response to the future that waits for it, a request or an event to the handler whose topic matches.
+ * idt_future_wait () reads from the connection without the reactor; messages that it reads and does not wait for are
+ * kept for the reactor, in order.
  */
 #ifndef IDTREE_HANDLE_H
 #define IDTREE_HANDLE_H
@@ -81,9 +81,9 @@ struct idt_open_options {
     void *arg;                 /* of 'interrupt' */
 };
 
-/* Connect as idt_open (), with options ('options' NULL: the defaults).  A broker of a list that does not answer is left
- * after 5 s, or sooner if each of the brokers after it would otherwise get less; the last one gets all the time left.
- * Fails as idt_open (), and with:
+/* Connect as idt_open (), with options ('options' NULL: the defaults). Each broker of a list, except the last, has an
+ * equal share of the time left to answer, at most 5 s; the last one has all the time left. Fails as idt_open (), and
+ * with:
  *   EINVAL  unknown flags, or both IDT_O_RECONNECT and IDT_O_NORECONNECT
  *   EINTR   'interrupt' returned false
  */

@@ -150,7 +150,7 @@ bool idcomp_is_stable_id (const char *text);
 /* Flags of a compressor, joined with |. */
 enum {
     IDCOMP_STRICT = 0,
-    IDCOMP_ORIGINAL = 1, /* behave like the original also where that seems accidental (doc/guide/compressor.md) */
+    IDCOMP_ORIGINAL = 1, /* as the original even where accidental; for comparisons (doc/guide/compressor.md) */
     IDCOMP_ORDERER = 2,  /* for the orderer: a range that collides is refused, and changes nothing */
 };
 

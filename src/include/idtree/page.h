@@ -9,8 +9,8 @@
  *
  * The page works until its broker's lease is used up, even if the broker does not answer or is dead. A broker that is
  * restarted meanwhile does not know which ids were made by the old page: the ids of its generator lie above that whole
- * lease, at rank 0 up to two leases ahead. So until the lease is over, ids of the old page are below the new broker's
- * ids.
+ * lease, at rank 0 up to two leases ahead. So until that lease is over, new ids of the old page are below ids
+ * that others already got from the new broker.
  *
  * When the page cannot make an id, request it by message; idt_fluid_generate () does both.
  *

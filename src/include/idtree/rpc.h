@@ -27,8 +27,8 @@ enum idt_rpc_flag {
 };
 
 /* Send a request for 'topic' to 'nodeid': a rank, IDT_NODEID_ANY (the nearest service, from this rank up), or
- * IDT_NODEID_UPSTREAM (the same without this rank; requests the rank first, once). The payload is a string (NULL:
- * none), bytes, or packed JSON. Returns a future, or NULL with errno set:
+ * IDT_NODEID_UPSTREAM (the same without this rank; the first such call blocks as idt_get_rank ()). The payload is a
+ * string (NULL: none), bytes, or packed JSON. Returns a future, or NULL with errno set:
  *   EINVAL   the topic is too long, or 'fmt' is wrong
  *   ENOBUFS  2^20 requests are pending, or as idt_send ()
  *   ENOMEM, or the reason why the connection was lost
@@ -44,7 +44,7 @@ idt_future_t *idt_rpc_message (idt_t *h, const idt_msg_t *request, uint32_t node
 
 /* The answer; waits for it without a limit. Results are borrowed until the future is reset or destroyed; strings of
  * idt_rpc_get_unpack () until it is called again. Returns 0, or -1 with errno set: the answer's error, or EPROTO if the
- * payload has another type. The string of an empty answer is NULL; 's' may be NULL to require an empty answer.
+ * payload has another type. The string of an empty answer is NULL. 's' may be NULL: the payload is ignored.
  */
 int idt_rpc_get (idt_future_t *f, const char **s);
 int idt_rpc_get_raw (idt_future_t *f, const void **data, size_t *size);
@@ -54,7 +54,7 @@ const idt_msg_t *idt_rpc_get_msg (idt_future_t *f); /* also if it is an error; N
 /* Wait at most 'timeout_ms' (negative: no limit). Returns 0 when the future is fulfilled, by a result or an error; -1
  * with errno set:
  *   ETIMEDOUT  not yet: it may be waited for again
- *   EDEADLK    an inline module's future: it may not wait
+ *   EDEADLK    the future is an inline module's, which may not wait
  *   EINTR      the callback of idt_set_interrupt () returned false: it may be waited for again
  *   EINVAL     it has a callback
  *   ECONNRESET, EPROTO, ... the connection was lost, and the future ended with that error

@@ -11,8 +11,7 @@
  * 3. After each call the owner must read flake_deadline (), and call flake_tick () then; earlier calls are harmless.
  * 4. Each request that is accepted is answered exactly once, by reply, fail or pass, at the latest in flake_stop ().
  * 5. A call makes at most FLAKE_TURN_IDS ids for each queue, and fewer if requests are small. If more are to be made,
- *    the
- *    deadline is now, so that the owner can handle other events in between.
+ *    the deadline is now, so that the owner can handle other events in between.
  * 6. Requests that cannot be served here are combined and forwarded. One batch of a queue is under way; requests that
  *    arrive meanwhile are sent in the next. A full batch (FLAKE_FEW ids, or one request for more) does not wait.
  * 7. Each kind has two queues: for requests of few ids, and of many. In each, requesters take turns (drr_queue.h).

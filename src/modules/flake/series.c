@@ -29,8 +29,8 @@ static int reserve_sno (struct sno_gen *sno, int64_t lo_us, int64_t hi_us, int64
     int n = sno_gen_reserve (sno, meta, unix_us * 1000, want, &run->first.sno, &wait_ns);
     if (n < 0 && errno == EAGAIN)
         *wait_us = (wait_ns + 999) / 1000;
-    if (n < 0
-        && errno == ESTALE) /* a unit that the clock has left; it does not come back, as the clock never goes back */
+    /* ESTALE: a unit that the clock has left. It stays left, because the clock never goes back. */
+    if (n < 0 && errno == ESTALE)
         return errset (EAGAIN);
     return n;
 }

@@ -13,7 +13,7 @@
 #include "modules/flake/node.h"
 #include "modules/flake/flake_options.h"
 
-json_t *stats_new (struct flake *f, const struct flake_options *options); /* NULL with errno ENOMEM */
+json_t *stats_new (struct flake *f, const struct flake_options *options); /* NULL: out of memory */
 void stats_report (void *flake, bool states, struct metrics *m);          /* as libmodule/report.h wants it */
 
 #endif /* FLAKE_STATS_H */
