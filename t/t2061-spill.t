@@ -54,6 +54,6 @@ test_expect_success 'its parent is killed meanwhile: it makes ids itself' '
 '
 test_expect_success 'nonsense is refused with a sentence' '
     test_must_fail idtree start -s 1 -o fluid.spill-backlog=-1 true 2>err &&
-    grep "fluid.spill-backlog=-1: must be 0 (no request is passed on) to 1h, such as 20ms" err
+    grep "fluid.spill-backlog=-1: must be 0 (requests are not forwarded) to 1h, such as 20ms" err
 '
 test_done

@@ -48,7 +48,7 @@ until_refused 'horizon can be stored' &&
 test "$(time_ms)" -ge "$(horizon)" &&
 idtree overlay status >status && cat status &&
 grep '^0 .*, store failing' status && grep '^store failing: .*disk/fluid.sqlite' status &&
-idtree dmesg | grep 'no leases are given' >told && cat told && test "$(wc -l <told)" = 1 &&
+idtree dmesg | grep 'no leases are granted' >told && cat told && test "$(wc -l <told)" = 1 &&
 rm disk/fill &&
 until_served && until_store_says good &&
 idtree dmesg | grep 'the horizon is stored again' &&
@@ -74,7 +74,7 @@ until_served && until_store_says good && mv gone gone-away &&
 until_store_says 'failing: .*gone/fluid.sqlite: was removed or replaced' &&
 until_refused 'horizon can be stored' &&
 mkdir -m 700 gone && cp -p gone-away/* gone/ && store_says 'failing: .*gone/fluid.sqlite: was removed or replaced' &&
-idtree dmesg | grep 'no leases are given' >told && cat told && test "$(wc -l <told)" = 1 &&
+idtree dmesg | grep 'no leases are granted' >told && cat told && test "$(wc -l <told)" = 1 &&
 rm -r gone && mv gone-away gone && until_served && until_store_says good
 END
 test_expect_success 'a statedir that is moved away, and replaced by a copy, stops leases; they go on when it is back' '
@@ -100,13 +100,13 @@ test_expect_success 'on a disk that hangs leases end, all else goes on; so do le
     on_a_disk_that 3 "slow: the horizon is not stored yet" "the disk is slow: the horizon is not stored yet"
 '
 test_expect_success 'so it is with a disk that fails' '
-    on_a_disk_that 2 "failing: .*hung/fluid.sqlite: " "no leases are given beyond the horizon that is stored"
+    on_a_disk_that 2 "failing: .*hung/fluid.sqlite: " "no leases are granted beyond the stored horizon"
 '
 cat >memory.sh <<'END'
 unset LD_PRELOAD
 . ./lib.sh
 set_disk 0 && until_served && wait_served 1 && set_disk 3 && until_refused . && idtree module remove -r 1 fluid &&
-idtree dmesg --uri "${IDTREE_URI%0}1" >told; cat told; grep 'hung/memory-1: its disk hangs: .* not waited for any more' told &&
+idtree dmesg --uri "${IDTREE_URI%0}1" >told; cat told; grep 'hung/memory-1: its disk hangs: .* the module ends without it' told &&
 set_disk 0 && idtree module load -r 1 fluid && until_served && wait_served 1
 END
 test_expect_success 'on a disk that hangs a rank does not wait for what it remembers when it ends' '

@@ -31,7 +31,7 @@ make_ids() {
 END
 cat >older.sh <<'END'
 . ./lib.sh
-says="knows of leases until .*, and brokers hold some until 20"
+says="knows of leases until .*, and brokers hold leases until 20"
 # The first that comes back to rank 0 tells it; the others may be on their way.
 shown() {
     idtree overlay status >status && grep "^store wrong: .*/state $says" status && grep "^0 .* fenced, store wrong" status &&
@@ -40,7 +40,7 @@ shown() {
 : >made && for r in 0 1 2; do generates $r; done && make_ids 0 1 2 &&
 swap other right && wait_until "the store is wrong" store_says "wrong: .*/state $says" && make_ids 1 2 &&
 wait_until "all are shown" shown && cat status &&
-idtree dmesg | grep "statedir is wrong: .*/state $says.*: no more leases are given; .* with the statedir that it had" &&
+idtree dmesg | grep "statedir is wrong: .*/state $says.*: no leases are granted; .* with the statedir that it had" &&
 ! idtree id new 2>err && cat err && grep "rank 0 gives no leases: brokers hold some of another statedir" err &&
 swap right wrong && generates 0 && store_says good && make_ids 0 1 2
 END

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* fluid.c - the fluid service: messages, time and disk around a node that thinks
+/* fluid.c - the fluid service: messages, time and disk around a node, which decides
  *
- * Hosted inline, on the broker's reactor: it never blocks but at its start and end, at rank 0.  Whatever comes in is
- * told to the node together with the time, and the timer is set to the node's deadline, at absolute CLOCK_BOOTTIME, and
- * anew only when that has changed.  What the node wants is done by node_ops.
+ * The module runs on the broker's reactor. It blocks only at its start and end, and only at rank 0. Each message is
+ * passed to the node together with the time, and then the timer is set to the node's deadline in absolute
+ * CLOCK_BOOTTIME. The node acts through node_ops.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -36,7 +36,7 @@ static void timer_cb (idt_watcher_t *w, int revents, void *arg)
 static int start_timer (struct service *sv, idt_error_t *errp)
 {
     if (!(sv->timer = idt_alarm_watcher_create (idt_get_reactor (sv->h), timer_cb, sv)))
-        return errprintf (errp, "cannot make a timer: %s", strerror (errno));
+        return errprintf (errp, "cannot create a timer: %s", strerror (errno));
     return 0;
 }
 
@@ -54,7 +54,7 @@ static void sample_cb (void *arg, const struct idt_clock_sample *sample)
     struct service *sv = arg;
 
     node_sample (sv->node, service_now_us (sv), sample);
-    sv->armed_us = SERVICE_NEVER; /* what was due has been done by now: the process need not wake for it */
+    sv->armed_us = SERVICE_NEVER; /* the node has done all that was due: no earlier wakeup is needed */
     service_set_timer (sv);
 }
 
@@ -73,7 +73,9 @@ static const struct idt_overlay_ops overlay_ops = {
     .parent = parent_cb,
 };
 
-/* A module in a thread hears nothing of the overlay: it takes the parent to be there, and the time from leases. */
+/* A module in its own thread receives no calls from the overlay (ENOTSUP). It assumes that the parent is connected, and
+ * takes the time from the answers to lease requests.
+ */
 static int attach (struct service *sv, idt_error_t *errp)
 {
     if (idt_overlay_attach (sv->h, &overlay_ops, sv) == 0)
@@ -84,7 +86,7 @@ static int attach (struct service *sv, idt_error_t *errp)
     return 0;
 }
 
-/* --- who is called for what --------------------------------------------------------------------------- */
+/* --- tables of callbacks and handlers ----------------------------------------------------------------- */
 
 static uint64_t now_us_cb (void *arg)
 {
@@ -124,12 +126,12 @@ static const struct idt_handler_spec handlers[] = {
     IDT_HANDLERS_END,
 };
 
-/* --- life ------------------------------------------------------------------------------------------------ */
+/* --- start and end --------------------------------------------------------------------------------------- */
 
 struct service_handover {
-    size_t size; /* of this, for another version may be loaded next */
+    size_t size; /* of this struct: the next load may be another version */
     struct clock_check witness;
-    /* service_leave_root () follows */
+    /* followed by the data of service_leave_root () */
 };
 
 static struct service_handover *leave_own (const struct service *sv, size_t *size)
@@ -149,8 +151,8 @@ static struct service_handover *leave_own (const struct service *sv, size_t *siz
     return p;
 }
 
-/* For the next life on this broker: ids stay in order, and rank 0's leases stay as they are; what CLOCK_BOOTTIME misses
- * meanwhile is seen.
+/* Leave a handover to the next life on this broker. With it ids stay in order, rank 0 keeps the table of its leases,
+ * and time that CLOCK_BOOTTIME misses meanwhile is detected.
  */
 static void leave (struct service *sv)
 {
@@ -159,7 +161,7 @@ static void leave (struct service *sv)
     void *past = node_leave (sv->node, own, own_size, &size);
 
     if (!past || idt_module_keep (sv->h, past, size) < 0)
-        idt_log (sv->h, LOG_WARNING, "nothing is left for the next start of fluid: %s", strerror (errno));
+        idt_log (sv->h, LOG_WARNING, "the fluid module leaves no handover to its next start: %s", strerror (errno));
     free (own);
     free (past);
 }
@@ -190,7 +192,7 @@ static void fluid_fini (idt_t *h, void *ctx)
     errno = saved;
 }
 
-/* It goes on where the one before stopped. */
+/* Start the node, and at rank 0 the authority, from the handover of the previous life. */
 static int start_node (struct service *sv, idt_error_t *errp)
 {
     size_t size = 0, own_size, root_size = 0;
@@ -198,7 +200,7 @@ static int start_node (struct service *sv, idt_error_t *errp)
     const struct service_handover *own;
 
     if (!(sv->node = node_create (&sv->options.node, &node_ops, sv)))
-        return errprintf (errp, "cannot start: %s", strerror (errno));
+        return errprintf (errp, "cannot start the node: %s", strerror (errno));
     own = node_remember (sv->node, past, size, &own_size);
     if (own && own_size >= sizeof (*own) && own->size == sizeof (*own)) {
         sv->witness = own->witness;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* fluid_options.c - the fluid.* attributes: nonsense is refused with a sentence that says what would do */
+/* fluid_options.c - the fluid.* attributes. An invalid value is refused with a sentence that states the valid ones. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -27,7 +27,9 @@ static int get_epoch (idt_t *h, struct fluid_options *o, idt_error_t *errp)
     return 0;
 }
 
-/* The module may be loaded again in the same broker: the last of the UUID's groups is made anew each time. */
+/* Make the incarnation from the broker's UUID. Its last group is random, because the module may be loaded several times
+ * in one broker.
+ */
 static int name_incarnation (struct fluid_options *o, const char *uuid)
 {
     uint64_t n;
@@ -45,9 +47,9 @@ static int get_place (idt_t *h, struct fluid_options *o, idt_error_t *errp)
     if (idt_get_rank (h, &o->node.rank) < 0)
         return errprintf (errp, "the attribute rank is missing");
     if (!uuid || strlen (uuid) != IDT_MSG_UUID_LEN)
-        return errsetf (errp, EINVAL, "the attribute broker.uuid is missing, or no UUID");
+        return errsetf (errp, EINVAL, "the attribute broker.uuid is missing or is not a UUID");
     if (name_incarnation (o, uuid) < 0)
-        return errprintf (errp, "no random numbers: %s", strerror (errno));
+        return errprintf (errp, "cannot get random numbers: %s", strerror (errno));
     return o->node.rank != 0 ? 0 : module_option_statedir (h, "its horizon", &o->statedir, errp);
 }
 
@@ -67,7 +69,7 @@ static int get_share (idt_t *h, uint32_t *share, idt_error_t *errp)
     return 0;
 }
 
-/* Several generators of a rank, where there are enough. */
+/* Read fluid.lanes, and check that max-generators suffices for so many generators of each rank. */
 static int get_lanes (idt_t *h, struct node_config *c, idt_error_t *errp)
 {
     if (module_option_number (h, "fluid.lanes", "1", 1, FLUID_GENERATOR_MAX + 1, &c->lanes, errp) < 0)
@@ -83,7 +85,7 @@ static int get_lanes (idt_t *h, struct node_config *c, idt_error_t *errp)
     return 0;
 }
 
-/* Whether it is after the epoch is looked at when that is known. */
+/* Check the syntax. Whether the date is after the epoch is checked later, when the epoch is known. */
 static int check_recover (const char *s, idt_error_t *errp)
 {
     int64_t unix_ms;
@@ -113,13 +115,13 @@ int fluid_options_read (idt_t *h, struct fluid_options *o, idt_error_t *errp)
                                    errp)
                < 0
         || module_option_duration (h, "fluid.spill-backlog", "0", 0, HOUR_MS,
-                                   "0 (no request is passed on) to 1h, such as 20ms", &c->spill_backlog_ms, errp)
+                                   "0 (requests are not forwarded) to 1h, such as 20ms", &c->spill_backlog_ms, errp)
                < 0
         || module_option_duration (h, "fluid.forward-timeout", "5s", 10, HOUR_MS, "10ms to 1h, such as 5s",
                                    &c->forward_timeout_ms, errp)
                < 0
         || module_option_duration (h, "fluid.max-jump", "400d", 0, 40 * 8766 * HOUR_MS,
-                                   "a time such as 400d, or 0 for any", &o->max_jump_ms, errp)
+                                   "a time such as 400d, or 0 for no limit", &o->max_jump_ms, errp)
                < 0)
         return -1;
     return get_epoch (h, o, errp);
@@ -133,7 +135,7 @@ static int check_wall (const struct fluid_options *o, const struct horizon_store
 
     if (o->max_jump_ms == 0)
         return 0;
-    errno = content->is_new ? EINVAL : ERANGE; /* the option is wrong; or the clock, which may be set yet */
+    errno = content->is_new ? EINVAL : ERANGE; /* ERANGE: the clock is wrong and may be set later */
     if (wall_ms < epoch_ms)
         return errprintf (errp, "the clock says %s, the epoch is %s: set the clock, or start with fluid.max-jump=0",
                           format_date (wall_ms, wall), format_date (epoch_ms, other));
@@ -165,7 +167,7 @@ int fluid_options_epoch (const struct fluid_options *o, const struct horizon_sto
 
 /* --- recovery ----------------------------------------------------------------------------------- */
 
-/* A date, or an id in any form: the first millisecond in which nothing was made. */
+/* Parse a date, or an id in any form. '*horizon_ms' is the first millisecond in which no id was made. */
 static int parse_horizon (const char *s, int64_t epoch_ms, uint64_t *horizon_ms, idt_error_t *errp)
 {
     int64_t unix_ms;
@@ -180,7 +182,7 @@ static int parse_horizon (const char *s, int64_t epoch_ms, uint64_t *horizon_ms,
     return 0;
 }
 
-/* A slip of the pen would put the instance years ahead, for good. */
+/* Refuse a date far ahead of the clock: a mistyped year would put the instance years ahead permanently. */
 static int check_ahead (const struct fluid_options *o, int64_t wall_ms, int64_t horizon_ms, idt_error_t *errp)
 {
     char wall[DATE_SIZE], horizon[DATE_SIZE];
@@ -210,7 +212,7 @@ int fluid_options_record (const struct fluid_options *o, const struct horizon_st
     if (record->horizon_ms >= horizon_ms)
         return 0;
     record->horizon_ms = horizon_ms;
-    if (content->is_new) /* those who hold leases are not known, nor how long those were: as they are now */
+    if (content->is_new) /* the leases of the lost file are unknown: assume the present length */
         record->settle_ms = 2 * o->node.lease_ms;
     return 0;
 }

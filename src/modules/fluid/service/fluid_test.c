@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* fluid_test.c - the module in a tree of brokers that the test plays
+/* fluid_test.c - the fluid module in a tree of brokers that the test simulates
  *
- * Each rank has the module on an inline transport, all on one reactor.  The test routes: requests with the UPSTREAM
- * flag to the parent's module, responses back, and gives clients' requests to any rank.
+ * Each rank runs the module on an inline transport; all share one reactor. The test routes messages: a request with the
+ * UPSTREAM flag to the parent's module, and responses back along the route. It can send a client's request to any rank.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -37,10 +37,10 @@ struct rank {
     char uuid[IDT_MSG_UUID_LEN + 1];
     idt_t *h;
     void *ctx;
-    struct fifo out; /* what the module sent */
+    struct fifo out; /* messages that the module sent */
     const struct idt_overlay_ops *ops;
     void *ops_arg;
-    bool cut; /* from its parent */
+    bool cut; /* disconnected from its parent */
     char log[512];
     int logged;
 };
@@ -51,9 +51,9 @@ struct tree {
     char dir[64];
     const char *options[16]; /* name, value, ... */
     uint32_t incarnations;
-    struct fifo answers; /* to clients */
-    bool old;            /* nobody knows of fluid.trace */
-    unsigned refused;    /* ... who was asked for it */
+    struct fifo answers; /* to the test's clients */
+    bool old;            /* a version without fluid.trace */
+    unsigned refused;    /* how many fluid.trace requests it refused */
 };
 
 /* --- the broker's side of a module ------------------------------------------------------------------------ */
@@ -98,7 +98,7 @@ static int inline_attach (void *impl, const struct idt_overlay_ops *ops, void *a
     return 0;
 }
 
-/* As a broker tells it: by the route that the request came.  Who is no rank of the tree may say anything here. */
+/* Decides as a broker does: by the route of the request. A sender that is not a rank of the tree may name any rank. */
 static bool inline_covers (void *impl, const idt_msg_t *request, uint32_t rank)
 {
     struct tree *t = ((struct rank *)impl)->tree;
@@ -152,7 +152,7 @@ static void fail_up (struct rank *k, const idt_msg_t *msg, int errnum)
     idt_msg_unref (response);
 }
 
-/* A request of a module goes to its parent's, which sees that it came over the overlay. */
+/* Pass a module's request to the module of its parent, marked as received over the overlay. */
 static void route_request (struct rank *k, const idt_msg_t *msg)
 {
     if (k->rank == 0 || k->cut || !parent_of (k)->h) {
@@ -222,7 +222,7 @@ static uint64_t now_us (void)
     return (uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000;
 }
 
-/* The overlay's heartbeat: the parent's clock is read. */
+/* Simulate the overlay's heartbeat: give the rank a sample of its parent's clock. */
 static void heartbeat (struct rank *k)
 {
     struct idt_clock_sample s = { .sent_us = now_us () };
@@ -267,7 +267,7 @@ static void drop (struct fifo *fifo)
         idt_msg_unref (msg);
 }
 
-/* What the module sends in its last moments still goes out. */
+/* Stop the module cleanly: its last messages are still routed. */
 static void stop_rank (struct tree *t, uint32_t rank)
 {
     struct rank *k = &t->rank[rank];
@@ -281,7 +281,7 @@ static void stop_rank (struct tree *t, uint32_t rank)
     fifo_fini (&k->out);
 }
 
-/* Gone without a word, as after kill -9: what it sends at its end is dropped.  Not for rank 0. */
+/* Simulate kill -9: the messages that the module sends at its end are dropped. Not for rank 0. */
 static void kill_rank (struct tree *t, uint32_t rank)
 {
     struct rank *k = &t->rank[rank];
@@ -376,7 +376,7 @@ static void ask_json (struct tree *t, uint32_t rank, const char *topic, const ch
     send_request (t, rank, msg, 1, roles);
 }
 
-/* The next answer, which comes; for idt_msg_unref (). */
+/* Wait for the next answer. The caller releases it with idt_msg_unref (). */
 static const idt_msg_t *answer (struct tree *t)
 {
     const idt_msg_t *msg;
@@ -385,7 +385,7 @@ static const idt_msg_t *answer (struct tree *t)
     return msg;
 }
 
-/* Ask a rank for ids and wait.  Returns the first one, or 0 where the answer is not 'count' increasing ids above
+/* Request ids from a rank and wait. Returns the first id, or 0 if the answer is not 'count' increasing ids above
  * 'after'.
  */
 static fluid_t get_ids (struct tree *t, uint32_t rank, uint32_t count, fluid_t after, fluid_t *last)
@@ -415,7 +415,7 @@ static fluid_t get_ids (struct tree *t, uint32_t rank, uint32_t count, fluid_t a
     return first;
 }
 
-/* The errno and text that a request is answered with. */
+/* The errno and text of the next answer. */
 static int error_of (struct tree *t, char *text, size_t size)
 {
     const idt_msg_t *msg = answer (t);
@@ -464,15 +464,15 @@ static void test_tree (void)
             made_by[i] = id ? (int)fluid_split (id).generator : -1;
             bad += id == 0;
         }
-    ok (bad == 0, "each rank answers, in increasing order");
+    ok (bad == 0, "each rank answers, and the ids increase");
     wait_until (state_is (&t, 1, "active", 1));
     for (uint32_t i = 0; i < NRANKS; i++)
         made_by[i] = (int)fluid_split (get_ids (&t, i, 1, last[i], &last[i])).generator;
     ok (made_by[0] == 0 && made_by[1] == 1 && made_by[3] == 1 && made_by[4] == 1 && made_by[2] == 0 && made_by[5] == 0
             && made_by[6] == 0,
-        "ranks beyond the generators are served by the nearest ancestor that has one");
+        "ranks beyond the generators are served by the nearest ancestor that has a generator");
     ok (state_is (&t, 0, "active", 0) && state_is (&t, 3, "idle", 1) && state_is (&t, 6, "idle", 0),
-        "fluid.info says so");
+        "fluid.info names the rank that serves a rank without a generator");
 
     json_t *o = info (&t, 0);
     int64_t rank, generator, max;
@@ -482,11 +482,11 @@ static void test_tree (void)
                      &timestamp, "epoch", &epoch, "lease", &lo, &hi, "skew_bound_ms", &skew, "max_generators", &max)
                 == 0
             && rank == 0 && generator == 0 && max == 2 && strlen (epoch) == 24 && strcmp (lo, "0") == 0 && skew <= 1.0,
-        "with all that it tells");
+        "fluid.info has all its members");
     json_decref (o);
     o = info (&t, 6);
     ok (json_is_null (json_object_get (o, "generator")) && json_is_string (json_object_get (o, "epoch")),
-        "an idle rank hears the epoch from above");
+        "an idle rank gets the epoch from its ancestor");
     json_decref (o);
 
     ask_json (&t, 3, "fluid.generate", "{\"count\":3}", IDT_ROLE_USER | IDT_ROLE_LOCAL);
@@ -538,11 +538,13 @@ static void test_errors (void)
             cases[i].payload ? cases[i].payload : "-", errnum ? strerror (errnum) : "success", text);
     }
     ask_block (&t, 1, 1, UINT64_MAX, 1);
-    ok (error_of (&t, text, sizeof (text)) == EAGAIN, "an 'after' out of reach: %s", text);
+    ok (error_of (&t, text, sizeof (text)) == EAGAIN, "an 'after' too far ahead is refused: %s", text);
     tree_fini (&t);
 }
 
-/* Ask for nearly all that a guest may have, many times; returns whether each is refused, with 'say'. */
+/* Request nearly all ids of a guest's rate limit, many times. Returns whether each request is refused with 'say' in the
+ * text.
+ */
 static bool all_refused (struct tree *t, uint32_t rank, const char *topic, const char *payload, const char *say)
 {
     bool good = true;
@@ -555,7 +557,7 @@ static bool all_refused (struct tree *t, uint32_t rank, const char *topic, const
     return good;
 }
 
-/* A refused request has used nothing of access.guest-rate. */
+/* A refused request uses nothing of access.guest-rate. */
 static void test_refused_costs_nothing (void)
 {
     static const char far[] = "{\"count\":1000,\"after\":\"18446744073709551615\"}";
@@ -568,23 +570,25 @@ static void test_refused_costs_nothing (void)
     ok (all_refused (&t, 0, "fluid.trace", far, "above lies"),
         "traced requests for ids above one far ahead are refused");
     ask_json (&t, 0, "fluid.generate", "{\"count\":1000}", IDT_ROLE_USER);
-    ok (error_of (&t, text, sizeof (text)) == 0, "the guest has its ration after that: %s", text);
+    ok (error_of (&t, text, sizeof (text)) == 0, "refused requests use nothing of the guest's rate limit: %s", text);
     t.rank[6].cut = true;
     for (int i = 0; i < 4; i++)
         ask_json (&t, 6, "fluid.trace", "{\"count\":1}", IDT_ROLE_USER);
     ok (all_refused (&t, 6, "fluid.trace", "{\"count\":1000}", "traces"),
-        "more traces than a guest may have are refused");
+        "more traced requests than a guest may have are refused");
     ask_json (&t, 6, "fluid.generate", "{\"count\":1000}", IDT_ROLE_USER);
     turn (&t);
-    ok (t.answers.count == 0, "and a request that is not traced waits as if they had not been");
+    ok (t.answers.count == 0, "a request that is not traced waits, even if the quota of traces is used up");
     for (int i = 0; i < 5; i++) {
         t.rank[6].cut = false;
-        ok (error_of (&t, text, sizeof (text)) == 0, "all that waited are answered: %s", text);
+        ok (error_of (&t, text, sizeof (text)) == 0, "all requests that waited are answered: %s", text);
     }
     tree_fini (&t);
 }
 
-/* Whatever roles a client has: the broker takes IDT_ROLE_BROKER away where he comes in. */
+/* Requests between brokers are refused from clients with any role: the broker removes IDT_ROLE_BROKER from what a
+ * client sends.
+ */
 static void test_between_brokers (void)
 {
     static const char *const topics[] = { "fluid.lease", "fluid.share", "fluid.position", "fluid.cancel",
@@ -604,16 +608,17 @@ static void test_between_brokers (void)
             ask_json (&t, 0, topics[i], "{\"epoch\":\"2025-05-05T00:00:00Z\"}", roles[k]);
             refused = refused && error_of (&t, text, sizeof (text)) == EPERM && strstr (text, topics[i]);
         }
-        ok (refused, "no client gets through with %s: %s", topics[i], text);
+        ok (refused, "a client cannot send %s: %s", topics[i], text);
     }
     ask_json (&t, 0, "fluid.lend", "{}", IDT_ROLE_OWNER | IDT_ROLE_BROKER);
-    ok (error_of (&t, text, sizeof (text)) == EPERM && strstr (text, "one broker"), "nor a module elsewhere: %s", text);
-    wait_until (state_is (&t, 0, "active", 0)); /* when its disk has stored the first horizon */
-    ok (t.rank[0].logged == 0, "all is as it was");
+    ok (error_of (&t, text, sizeof (text)) == EPERM && strstr (text, "one broker"),
+        "nor can a module of another broker: %s", text);
+    wait_until (state_is (&t, 0, "active", 0)); /* until the first horizon is stored */
+    ok (t.rank[0].logged == 0, "the refused requests change nothing, and nothing is logged");
     tree_fini (&t);
 }
 
-/* Rank 1 lies: what it asks of rank 0 in the name of 'rank' is answered with this error. */
+/* Rank 1 sends a request to rank 0 in the name of 'rank'. Returns the errno of the answer. */
 static int lie (struct tree *t, const char *topic, const char *form, uint32_t rank)
 {
     idt_msg_t *msg = idt_msg_create (IDT_MSGTYPE_REQUEST);
@@ -623,7 +628,7 @@ static int lie (struct tree *t, const char *topic, const char *form, uint32_t ra
 
     snprintf (payload, sizeof (payload), form, (unsigned)rank, t->rank[rank].uuid);
     if (idt_msg_set_topic (msg, topic) < 0 || idt_msg_set_string (msg, payload) < 0)
-        bail_out ("no request");
+        bail_out ("cannot make a request");
     idt_msg_set_matchtag (msg, 1);
     idt_msg_set_cred (msg, (struct idt_cred){ 0, IDT_ROLE_OWNER | IDT_ROLE_BROKER });
     idt_msg_route_clear (msg);
@@ -643,12 +648,12 @@ static void test_liar (void)
     static const struct {
         const char *topic, *form, *what;
     } lies[] = {
-        { "fluid.lease", "{\"want\":[[%u,\"%s\",1,\"0\"]],\"back\":[]}", "asks for generators" },
-        { "fluid.lease", "{\"want\":[],\"back\":[[%u,\"%s\",\"5\"]]}", "gives generators back" },
-        { "fluid.share", "{\"want\":[%u,\"%s\",9,0,\"0\",0]}", "borrows, and gives back what was lent," },
+        { "fluid.lease", "{\"want\":[[%u,\"%s\",1,\"0\"]],\"back\":[]}", "requests leases" },
+        { "fluid.lease", "{\"want\":[],\"back\":[[%u,\"%s\",\"5\"]]}", "returns leases" },
+        { "fluid.share", "{\"want\":[%u,\"%s\",9,0,\"0\",0]}", "requests and returns subleases" },
         { "fluid.position",
           "{\"rank\":%u,\"from\":\"%s\",\"lessees\":[0,\"0\"],\"low_ms\":\"9\",\"borrowed_low_ms\":\"99999999\"}",
-          "tells positions" },
+          "reports positions" },
     };
     struct tree t;
 
@@ -663,7 +668,7 @@ static void test_liar (void)
 
             bad += lie (&t, lies[i].topic, lies[i].form, rank) != (is_below ? 0 : EPERM);
         }
-        ok (bad == 0, "%s: a child %s in the name of its subtree alone", lies[i].topic, lies[i].what);
+        ok (bad == 0, "%s: a child %s only in the name of its subtree", lies[i].topic, lies[i].what);
     }
     tree_fini (&t);
 }
@@ -680,15 +685,18 @@ static void test_trouble (void)
     get_ids (&t, 1, 10, 0, &last);
     cut (&t, 1, true);
     ok (get_ids (&t, 3, 10, last, &last) && fluid_split (last).generator == 1,
-        "a broker that lost its parent goes on with its lease");
+        "a broker that lost its parent makes ids until its lease ends");
     cut (&t, 6, true);
     ask_block (&t, 6, 1, 0, 1);
-    ok (error_of (&t, text, sizeof (text)) == EHOSTUNREACH, "one without fails requests after their time: %s", text);
+    ok (error_of (&t, text, sizeof (text)) == EHOSTUNREACH,
+        "without a lease and a parent, requests fail after "
+        "fluid.forward-timeout: %s",
+        text);
     ask_block (&t, 6, 5, 0, 1);
     turn (&t);
     cut (&t, 6, false);
     const idt_msg_t *msg = answer (&t);
-    ok (idt_msg_errnum (msg) == 0, "or answers them when the parent is back before");
+    ok (idt_msg_errnum (msg) == 0, "or are answered if the parent is back earlier");
     idt_msg_unref (msg);
     cut (&t, 1, false);
 
@@ -697,11 +705,11 @@ static void test_trouble (void)
     for (uint32_t i = 3; i < 5; i++)
         t.rank[i].ops->parent (t.rank[i].ops_arg, false);
     ask_block (&t, 3, 1, last, 1);
-    ok (error_of (&t, text, sizeof (text)) == EHOSTUNREACH, "below a dead parent an idle rank has nobody to ask");
+    ok (error_of (&t, text, sizeof (text)) == EHOSTUNREACH, "an idle rank whose parent is dead answers EHOSTUNREACH");
     start_rank (&t, 1, NULL);
     for (uint32_t i = 3; i < 5; i++)
         t.rank[i].ops->parent (t.rank[i].ops_arg, true);
-    ok (get_ids (&t, 3, 10, before, &last) != 0, "when it is back, ids go on above those before");
+    ok (get_ids (&t, 3, 10, before, &last) != 0, "when the parent is back, ids continue above the earlier ones");
 
     cut (&t, 6, true);
     ask_block (&t, 6, 1, 0, 1);
@@ -709,12 +717,15 @@ static void test_trouble (void)
     drop (&t.answers);
     cut (&t, 6, false);
     get_ids (&t, 6, 1, 0, &last);
-    ok (fifo_pop (&t.answers) == NULL, "a client that disconnected is not answered");
+    ok (fifo_pop (&t.answers) == NULL, "a client that has disconnected gets no answer");
 
     ask_block (&t, 0, 65536, 0, 1);
     stop_rank (&t, 0);
     turn (&t);
-    ok (error_of (&t, text, sizeof (text)) == EHOSTUNREACH, "a module that is unloaded answers what waits: %s", text);
+    ok (error_of (&t, text, sizeof (text)) == EHOSTUNREACH,
+        "a module that is unloaded answers the requests that "
+        "wait: %s",
+        text);
     tree_fini (&t);
 }
 
@@ -741,16 +752,16 @@ static void test_restart (void)
     get_ids (&t, 0, 3000, 0, &last);
     stop_rank (&t, 0);
     start_rank (&t, 0, &err);
-    ok (get_ids (&t, 0, 10, last, &last) != 0, "after a clean stop the root goes on above all ids");
+    ok (get_ids (&t, 0, 10, last, &last) != 0, "after a clean stop rank 0 continues above all ids");
     json_t *o = info (&t, 0);
-    ok (json_real_value (json_object_get (o, "ahead_ms")) < 1000, "not ahead of the clock");
+    ok (json_real_value (json_object_get (o, "ahead_ms")) < 1000, "and its time is not ahead of the clock");
     ok (strcmp (json_string_value (json_object_get (o, "epoch")), "2026-01-01T00:00:00.000Z") == 0,
-        "with the epoch it was given");
+        "and its epoch is unchanged");
     json_decref (o);
 
-    thief = t.rank[0]; /* start_rank () would forget it */
+    thief = t.rank[0]; /* start_rank () resets it */
     ok (start_rank (&t, 0, &err) < 0 && errno == EBUSY && strstr (err.text, "in use by broker 00000000"),
-        "a second root on the statedir does not start: %s", err.text);
+        "a second rank 0 on the statedir does not start: %s", err.text);
     t.rank[0] = thief;
     stop_rank (&t, 0);
     tree_fini (&t);
@@ -758,17 +769,20 @@ static void test_restart (void)
     tree_init (&t, NULL);
     start_rank (&t, 0, &err);
     get_ids (&t, 0, 1, 0, &last);
-    ok (number_of (&t, "horizon_ms") >= 120000, "two leases are stored");
+    ok (number_of (&t, "horizon_ms") >= 120000, "the stored horizon is two leases ahead");
     stop_rank (&t, 0);
     t.options[0] = "fluid.epoch";
     t.options[1] = "2026-01-01T00:00:00Z";
-    ok (start_rank (&t, 0, &err) < 0 && strstr (err.text, "must remain"), "another epoch is refused: %s", err.text);
+    ok (start_rank (&t, 0, &err) < 0 && strstr (err.text, "must remain"),
+        "an epoch that differs from the stored one is "
+        "refused: %s",
+        err.text);
     t.options[0] = NULL;
-    ok (start_rank (&t, 0, &err) == 0, "without the option it starts");
+    ok (start_rank (&t, 0, &err) == 0, "without fluid.epoch rank 0 starts");
     tree_fini (&t);
 }
 
-/* The watermark as rank 'rank' tells it; 0: it cannot. */
+/* The watermark as rank 'rank' reports it; 0: an error. */
 static uint64_t watermark (struct tree *t, uint32_t rank)
 {
     const char *s = NULL;
@@ -795,12 +809,12 @@ static void test_watermark (void)
     get_ids (&t, 3, 10, 0, &at);
     wait_until (watermark (&t, 6) > fluid_split (at).timestamp_ms);
     ok (watermark (&t, 3) > fluid_split (at).timestamp_ms,
-        "the watermark passes the ids that were made, as any rank tells");
+        "the watermark passes the ids that were made, on every rank");
     ms = watermark (&t, 0);
     for (uint32_t i = 0; i < NRANKS; i++)
         if (!get_ids (&t, i, 100, 0, &last) || fluid_split (last).timestamp_ms < ms)
             ms = UINT64_MAX;
-    ok (ms != UINT64_MAX && ms > 0, "no rank makes ids below it afterwards");
+    ok (ms != UINT64_MAX && ms > 0, "afterwards no rank makes an id below it");
     uint64_t number = watermark (&t, 0);
     ask_json (&t, 0, "fluid.watermark", "{}", IDT_ROLE_USER);
     const idt_msg_t *msg = answer (&t);
@@ -812,27 +826,27 @@ static void test_watermark (void)
             && fluid_parse (id, strlen (id), &lowest, NULL) == 0 && fluid_split (lowest).timestamp_ms >= number
             && fluid_split (lowest).sequence == 0 && fluid_split (lowest).generator == 0 && strlen (date) == 24
             && behind < 2000,
-        "it comes with the lowest id that may be made yet, its date, and how far it is behind");
+        "the watermark is reported with the lowest id that may still be made, its date, and how far it is behind");
     json_decref (o);
     idt_msg_unref (msg);
 
     cut (&t, 3, true);
     number = watermark (&t, 0);
     wait_until (fluid_split (last).timestamp_ms >= number + 500) get_ids (&t, 0, 1, last, &last);
-    ok (watermark (&t, 0) < number + 400, "a broker that is cut off holds it back");
+    ok (watermark (&t, 0) < number + 400, "a broker that is cut off holds the watermark back");
     wait_until (watermark (&t, 0) >= number + 500) turn (&t);
-    ok (state_is (&t, 3, "fenced", 0), "until it can use its lease no more");
+    ok (state_is (&t, 3, "fenced", 0), "until its lease ends");
 
     ask_json (&t, 1, "fluid.position", "{}", IDT_ROLE_OWNER | IDT_ROLE_BROKER);
-    ok (error_of (&t, text, sizeof (text)) == EPROTO, "positions that are nonsense are not taken: %s", text);
+    ok (error_of (&t, text, sizeof (text)) == EPROTO, "a malformed position is refused: %s", text);
     for (int i = 0; i < 3; i++)
         ask_json (&t, 6, "fluid.watermark", "{}", IDT_ROLE_USER);
     ok (error_of (&t, text, sizeof (text)) == 0 && error_of (&t, text, sizeof (text)) == 0
             && error_of (&t, text, sizeof (text)) == 0,
-        "all who ask at the same time are answered");
+        "all clients that ask at the same time are answered");
     cut (&t, 6, true);
     ask_json (&t, 6, "fluid.watermark", "{}", IDT_ROLE_USER);
-    ok (error_of (&t, text, sizeof (text)) == EHOSTUNREACH, "or told that nobody can be asked");
+    ok (error_of (&t, text, sizeof (text)) == EHOSTUNREACH, "without a parent they get EHOSTUNREACH");
     tree_fini (&t);
 }
 
@@ -864,18 +878,19 @@ static void test_still (void)
     wait_until (watermark (&t, 0) > number) turn (&t);
     at_ms = clock_ms (CLOCK_MONOTONIC);
     wait_until (clock_ms (CLOCK_MONOTONIC) > at_ms + 2000) turn (&t);
-    cut (&t, 1, true); /* what is below it is */
+    cut (&t, 1, true); /* and with it its subtree */
     wait_until (clock_ms (CLOCK_MONOTONIC) > at_ms + 4000) turn (&t);
-    ok (still_ms (&t) > 0, "how long the watermark stands is known, though nobody asked since it moved last");
+    ok (still_ms (&t) > 0, "rank 0 knows for how long the watermark has not advanced, even if no client asked "
+                           "meanwhile");
     wait_until (still_ms (&t) > 1000) turn (&t);
     still = still_ms (&t);
-    ok (still <= clock_ms (CLOCK_MONOTONIC) - before_ms, "and that is no more than has passed");
+    ok (still <= clock_ms (CLOCK_MONOTONIC) - before_ms, "which is at most the time that has passed");
     cut (&t, 1, false);
     number = watermark (&t, 0);
     wait_until (watermark (&t, 0) > number) turn (&t);
     uint64_t anew = still;
     wait_until ((anew = still_ms (&t)) < still) turn (&t);
-    ok (anew < still, "it begins anew when the watermark moves");
+    ok (anew < still, "when the watermark advances, that time starts at zero again");
     tree_fini (&t);
 }
 
@@ -902,38 +917,37 @@ static void test_disk (void)
     disk_choose (t.dir);
     start_rank (&t, 0, &err);
     wait_until (get_ids (&t, 0, 1, 0, &last) && horizon_store_says (&t, "good")) turn (&t);
-    ok (horizon_store_says (&t, "good"), "with a good disk all is well");
+    ok (horizon_store_says (&t, "good"), "a working disk is reported as good");
     disk_fail (1, true, DISK_FULL);
     wait_until (horizon_store_says (&t, "failing: ")) turn (&t);
-    uint64_t horizon = number_of (&t, "horizon_ms"); /* now that what was under way is stored, or not */
-    ok (horizon_store_says (&t, "the disk is full"), "fluid.info tells of a full disk");
-    ok (strstr (t.rank[0].log, "the disk is full: no leases are given"), "and so does the log: %s", t.rank[0].log);
+    uint64_t horizon = number_of (&t, "horizon_ms"); /* the write that was under way has ended */
+    ok (horizon_store_says (&t, "the disk is full"), "fluid.info reports a full disk");
+    ok (strstr (t.rank[0].log, "the disk is full: no leases are granted"), "and the log does: %s", t.rank[0].log);
     int logged = t.rank[0].logged;
     ask_block (&t, 0, 1, 0, 1);
     wait_until (error_of (&t, text, sizeof (text)) != 0) ask_block (&t, 0, 1, 0, 1);
-    ok (strstr (text, "rank 0 waits until its horizon can be stored"), "requests fail when the lease is over: %s",
+    ok (strstr (text, "rank 0 waits until its horizon can be stored"), "when the lease is over, requests fail: %s",
         text);
     ok (number_of (&t, "horizon_ms") == horizon && number_of (&t, "timestamp_ms") >= horizon,
-        "which does not go beyond what is stored");
-    ok (t.rank[0].logged == logged, "the log tells it once, however often it is tried");
+        "no lease ends after the stored horizon");
+    ok (t.rank[0].logged == logged, "the failure is logged once, not at each retry");
     disk_fail (1, true, DISK_BROKEN);
     wait_until (horizon_store_says (&t, "I/O error")) turn (&t);
-    ok (t.rank[0].logged == logged + 1, "and another reason once");
+    ok (t.rank[0].logged == logged + 1, "a failure with another reason is logged, once");
     disk_fail (0, false, DISK_FULL);
     wait_until (horizon_store_says (&t, "good")) turn (&t);
     ok (get_ids (&t, 0, 10, last, &last) && number_of (&t, "horizon_ms") > horizon,
-        "it goes on by itself when the disk does");
+        "when the disk works again, rank 0 continues without help");
 
     disk_hang (true);
     wait_until (horizon_store_says (&t, "slow")) turn (&t);
     horizon = number_of (&t, "horizon_ms");
     ask_block (&t, 0, 1, 0, 1);
     wait_until (error_of (&t, text, sizeof (text)) != 0) ask_block (&t, 0, 1, 0, 1);
-    ok (number_of (&t, "horizon_ms") == horizon,
-        "a disk that hangs is told as slow, and not waited for by anything else");
+    ok (number_of (&t, "horizon_ms") == horizon, "a disk that hangs is reported as slow, and delays nothing else");
     disk_hang (false);
     wait_until (horizon_store_says (&t, "good")) turn (&t);
-    ok (get_ids (&t, 0, 10, last, &last) != 0, "it too");
+    ok (get_ids (&t, 0, 10, last, &last) != 0, "when the disk continues, rank 0 continues");
     tree_fini (&t);
 }
 
@@ -958,22 +972,24 @@ static void test_recover (void)
     write_file (&t, "fluid.sqlite", "junk");
     t.options[2] = NULL;
     ok (start_rank (&t, 0, &err) < 0 && errno == EBADMSG && strstr (err.text, "--recover-horizon"),
-        "damage is refused: %s", err.text);
+        "a damaged file is refused: %s", err.text);
     t.options[2] = "fluid.recover-horizon";
     t.options[0] = "fluid.lease";
     t.options[1] = "60s";
-    ok (start_rank (&t, 0, &err) < 0 && strstr (err.text, "fluid.epoch"), "the epoch cannot be guessed: %s", err.text);
+    ok (start_rank (&t, 0, &err) < 0 && strstr (err.text, "fluid.epoch"), "recovery without fluid.epoch is refused: %s",
+        err.text);
     t.options[0] = "fluid.epoch";
     t.options[1] = "2026-01-01T00:00:00Z";
     t.options[3] = "soon";
-    ok (start_rank (&t, 0, &err) < 0 && strstr (err.text, "must be a date such as"), "nonsense is refused: %s",
-        err.text);
+    ok (start_rank (&t, 0, &err) < 0 && strstr (err.text, "must be a date such as"),
+        "a malformed fluid.recover-horizon is refused: %s", err.text);
     t.options[3] = "2059-01-01T00:00:00Z";
     ok (start_rank (&t, 0, &err) < 0 && strstr (err.text, "2059-01-01") && strstr (err.text, "fluid.max-jump"),
-        "and a slip of the pen: %s", err.text);
+        "a horizon far ahead of the clock is refused: %s", err.text);
     t.options[3] = "2026-01-02T00:00:00Z";
-    ok (start_rank (&t, 0, &err) == 0 && number_of (&t, "horizon_ms") >= 86400000, "with both it starts");
-    ok (get_ids (&t, 0, 1, 0, &id) && fluid_split (id).timestamp_ms >= 86400000, "above that date");
+    ok (start_rank (&t, 0, &err) == 0 && number_of (&t, "horizon_ms") >= 86400000,
+        "with horizon and epoch rank 0 starts");
+    ok (get_ids (&t, 0, 1, 0, &id) && fluid_split (id).timestamp_ms >= 86400000, "and makes ids above that date");
     snprintf (path, sizeof (path), "%s/fluid.sqlite.damaged-1", t.dir);
     ok (unlink (path) == 0, "the damaged file is kept");
     stop_rank (&t, 0);
@@ -983,14 +999,15 @@ static void test_recover (void)
     fluid_format (above, FLUID_F58, text, sizeof (text));
     t.options[3] = text;
     ok (start_rank (&t, 0, &err) == 0 && get_ids (&t, 0, 1, 0, &id) && id > above,
-        "an id does as well, and a good file is raised");
-    ok (number_of (&t, "horizon_ms") > fluid_split (above).timestamp_ms, "before it is used");
+        "the horizon may be given as an id, and raises the horizon of a valid file");
+    ok (number_of (&t, "horizon_ms") > fluid_split (above).timestamp_ms, "before the first id is made");
     stop_rank (&t, 0);
-    ok (start_rank (&t, 0, &err) == 0 && get_ids (&t, 0, 1, id, &id), "given again it changes nothing");
+    ok (start_rank (&t, 0, &err) == 0 && get_ids (&t, 0, 1, id, &id), "the same horizon at the next start changes "
+                                                                      "nothing");
     tree_fini (&t);
 }
 
-/* As if rank 0 had crashed so often that it has to wait. */
+/* Rank 0 has crashed so often that it must wait for the clock. */
 static void test_crashed (void)
 {
     const int64_t epoch_ms = INT64_C (1767225600000), ahead_ms = 100000;
@@ -1006,10 +1023,10 @@ static void test_crashed (void)
         || horizon_store_init (st, epoch_ms, &(struct lease_record){ horizon_ms, 0, 0, ahead_ms }, &err) < 0
         || horizon_store_close (st, NULL, &err) < 0)
         bail_out (err.text);
-    ok (start_rank (&t, 0, &err) == 0, "a root that has to wait starts");
+    ok (start_rank (&t, 0, &err) == 0, "a rank 0 that must wait for the clock starts");
     json_t *o = info (&t, 0);
     ok (json_real_value (json_object_get (o, "ahead_ms")) > 90000.,
-        "how far ahead it is is told before it begins, too");
+        "and reports how far ahead its time is before it makes ids");
     json_decref (o);
     ok (get_ids (&t, 0, 1, 0, &id) && fluid_split (id).timestamp_ms >= horizon_ms,
         "then it makes ids above its horizon");
@@ -1024,7 +1041,7 @@ static void test_foreign_lease (void)
     } cases[] = { { "1", "2025-05-05T00:00:00Z",
                     "has the epoch 2026-01-01T00:00:00.000Z, and brokers hold leases of an "
                     "instance with 2025-05-05T00:00:00.000Z" },
-                  { "99999999999", "2026-01-01T00:00:00Z", "and brokers hold some until 2029-03-03T09:46:39.999Z" } };
+                  { "99999999999", "2026-01-01T00:00:00Z", "and brokers hold leases until 2029-03-03T09:46:39.999Z" } };
     char text[256];
     struct tree t;
     idt_error_t err;
@@ -1035,9 +1052,10 @@ static void test_foreign_lease (void)
         snprintf (text, sizeof (text), request, cases[i].have, cases[i].epoch);
         ask_json (&t, 0, "fluid.lease", text, IDT_ROLE_OWNER | IDT_ROLE_BROKER);
         ok (error_of (&t, text, sizeof (text)) == 0 && strstr (text, "\"lease\":[]"),
-            "who holds a foreign lease gets nothing");
-        ok (horizon_store_says (&t, cases[i].say) && horizon_store_says (&t, t.dir), "which statedir is meant is told");
-        ok (strstr (t.rank[0].log, cases[i].say) && strstr (t.rank[0].log, t.dir), "by the log too: %s", t.rank[0].log);
+            "a broker that holds a foreign lease is granted nothing");
+        ok (horizon_store_says (&t, cases[i].say) && horizon_store_says (&t, t.dir), "fluid.info names the statedir");
+        ok (strstr (t.rank[0].log, cases[i].say) && strstr (t.rank[0].log, t.dir), "and the log does: %s",
+            t.rank[0].log);
         tree_fini (&t);
     }
 }
@@ -1065,11 +1083,11 @@ static void test_options (void)
         tree_init (&t, bad[i][0], bad[i][1], NULL);
         ok (start_rank (&t, 0, &err) < 0 && errno == EINVAL
                 && (strstr (err.text, "must be") || strstr (err.text, "the clock says")),
-            "refused: %s", err.text);
+            "an invalid option or clock is refused: %s", err.text);
         tree_fini (&t);
     }
     tree_init (&t, "fluid.epoch", "2000-01-01T00:00:00Z", "fluid.lease", "1s", "fluid.max-backlog", "0", NULL);
-    ok (start_rank (&t, 0, &err) == 0, "an old epoch is fine for a new instance");
+    ok (start_rank (&t, 0, &err) == 0, "a new instance may have an old epoch");
     tree_fini (&t);
 }
 
@@ -1084,11 +1102,11 @@ static void test_load (void)
         failed += start_rank (&t, 0, &err) < 0;
         stop_rank (&t, 0);
     }
-    ok (failed == 0, "100 times loaded and unloaded, nothing is left behind");
+    ok (failed == 0, "the module is loaded and unloaded 100 times without a leak");
     tree_fini (&t);
 }
 
-/* The ranks of the hops that an answer to fluid.trace has, as "6 2 0"; "": an error. */
+/* The ranks of the hops in an answer to fluid.trace, as "6 2 0"; "" for an error. */
 static void trace (struct tree *t, uint32_t rank, char text[64], json_int_t *from_above)
 {
     size_t i, n = 0;
@@ -1117,19 +1135,19 @@ static void test_traced (void)
     tree_start (&t);
     wait_until (state_is (&t, 0, "active", 0));
     trace (&t, 6, text, &above);
-    ok (strcmp (text, "6 2 0") == 0 && above == 3, "a traced request tells who had it: %s", text);
+    ok (strcmp (text, "6 2 0") == 0 && above == 3, "a traced request reports the ranks that served it: %s", text);
 
     t.old = true;
     trace (&t, 6, text, &above);
     ok (strcmp (text, "6") == 0 && above == 3 && t.refused == 1,
-        "a parent of a version before gives ids all the same: %s, %d from it, asked for more %u times", text,
-        (int)above, t.refused);
+        "a parent of an earlier version gives ids without hops: %s, %d ids from it, %u fluid.trace requests to it",
+        text, (int)above, t.refused);
     trace (&t, 6, text, &above);
-    ok (strcmp (text, "6") == 0 && above == 3 && t.refused == 1, "... and is not asked for more again");
+    ok (strcmp (text, "6") == 0 && above == 3 && t.refused == 1, "... and is not sent fluid.trace again");
     t.old = false;
     t.rank[6].ops->parent (t.rank[6].ops_arg, true);
     trace (&t, 6, text, &above);
-    ok (strcmp (text, "6 2 0") == 0, "... until another parent is there: %s", text);
+    ok (strcmp (text, "6 2 0") == 0, "... until the parent reconnects: %s", text);
 
     cut (&t, 6, true);
     ask_json (&t, 6, "fluid.trace", "{}", IDT_ROLE_USER | IDT_ROLE_LOCAL);
@@ -1138,7 +1156,7 @@ static void test_traced (void)
     drop (&t.answers);
     cut (&t, 6, false);
     trace (&t, 6, text, &above);
-    ok (strcmp (text, "6 2 0") == 0, "one whose client has gone is forgotten: %s", text);
+    ok (strcmp (text, "6 2 0") == 0, "a traced request whose client has disconnected is forgotten: %s", text);
     tree_fini (&t);
 }
 

@@ -4,16 +4,17 @@
 /* horizon_store.c - the durable horizon and epoch
  *
  * The file holds one table 'fluid' with one row: id 0, horizon_ms, watermark_ms, settle_ms, epoch_ms, seal, ahead_ms
- * (which is added where an earlier version made the file).  It is good
- * if and only if (1) it is a whole database of this kind and version (libsqlite), (2) the row is there, (3) seal is
- * what seal () makes of the other columns and (4) 0 <= horizon_ms <= 2^40.  Table and row are made in one transaction.
+ * (this column is added to a file of an earlier version). It is valid if and only if (1) it is a whole database of this
+ * kind and version (libsqlite), (2) the row exists, (3) seal is what seal () computes from the other columns and (4) 0
+ * <= horizon_ms <= 2^40. Table and row are made in one transaction.
  *
- * An older horizon must never be believed: the file has a journal, and no log (database.c), and the seal tells damage
- * that leaves the database whole.  Some of them pages of an old commit and some of a new one is no harm: what changes
- * is one row, in one page, and a page of which half is written has no good seal.  The lock of a database is that of
- * rule ONE_ROOT of doc/model/lease.pml: two roots never run on one statedir.
+ * An outdated horizon must never be accepted. So the file has a rollback journal and no write-ahead log (database.c),
+ * and the seal detects damage that leaves the database whole. A mix of pages of an old and of a new commit does no
+ * harm: a commit changes one row in one page, and a page of which half was written has no valid seal. The lock of the
+ * database keeps two rank 0s from running on one statedir (the rule ONE_ROOT of doc/model/lease.pml).
  *
- * The database belongs to the worker's thread while a write is under way, else to the reactor's.
+ * The database belongs to the worker's thread while a write is under way, and to the reactor's thread at all other
+ * times.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -43,10 +44,12 @@ struct horizon_store {
     struct database *database;
     int64_t epoch_ms;
     struct worker *worker;
-    struct lease_record record; /* what is written */
+    struct lease_record record; /* being written */
 };
 
-/* 63 bits: SQLite's integers are signed.  An earlier version, which had no 'ahead_ms', sealed the others alone. */
+/* Return a checksum of 63 bits, because SQLite's integers are signed. With 'ahead_ms' 0 it is the seal of an earlier
+ * version, which had no such column.
+ */
 static int64_t seal (const struct lease_record *r, int64_t epoch_ms)
 {
     const uint64_t column[] = { r->horizon_ms, r->watermark_ms, r->settle_ms, (uint64_t)epoch_ms, r->ahead_ms };
@@ -94,7 +97,7 @@ int horizon_store_result (struct horizon_store *st, uint64_t *horizon_ms, idt_er
 
 /* --- open and close ----------------------------------------------------------------------------------- */
 
-/* Take the row.  Returns 0, or -1 with errno set and 'errp' filled. */
+/* Read the row. Returns 0, or -1 with errno set and 'errp' filled. */
 static int read_columns (struct database *d, sqlite3_stmt *stmt, struct horizon_store_content *content,
                          int64_t *stored_seal, idt_error_t *errp)
 {
@@ -111,7 +114,7 @@ static int read_columns (struct database *d, sqlite3_stmt *stmt, struct horizon_
     return 0;
 }
 
-/* A file that an earlier version made. */
+/* Add the column 'ahead_ms' to a file of an earlier version. */
 static int add_column (struct database *d, idt_error_t *errp)
 {
     sqlite3_stmt *stmt = database_prepare (d, "SELECT 1 FROM pragma_table_info ('fluid') WHERE name = 'ahead_ms';",
@@ -143,7 +146,7 @@ static int read_row (struct horizon_store *st, struct horizon_store_content *con
         return -1;
     if (seal (&content->record, content->epoch_ms) != stored_seal
         || content->record.horizon_ms > (uint64_t)FLUID_TIMESTAMP_MAX + 1)
-        return database_damaged (d, "its numbers do not match their seal", errp);
+        return database_damaged (d, "its values do not match their seal", errp);
     st->epoch_ms = content->epoch_ms;
     return 0;
 }
@@ -225,7 +228,7 @@ int horizon_store_close (struct horizon_store *st, const struct lease_record *la
 
 /* --- damage ------------------------------------------------------------------------------------------- */
 
-/* A path that is free yet, as DIR/fluid.sqlite.damaged-3. */
+/* Find an unused path, such as DIR/fluid.sqlite.damaged-3. */
 static int free_path (const char *dir, char *path, size_t size)
 {
     for (int i = 1; i < 1000; i++) {
@@ -247,11 +250,13 @@ static int move (const char *dir, const char *to, const char *suffix)
     return rename (from, path) < 0 && errno != ENOENT ? -1 : 0;
 }
 
-/* The file first: without its journal, or the log of an earlier version, it could pass for a whole one. */
+/* The database is renamed first: without its journal, or without the write-ahead log of an earlier version, it could be
+ * taken for a valid one.
+ */
 int horizon_store_set_aside (const char *dir, char *path, size_t size, idt_error_t *errp)
 {
     if (free_path (dir, path, size) == 0 && move (dir, path, "") == 0 && move (dir, path, "-journal") == 0
         && move (dir, path, "-wal") == 0)
         return 0;
-    return errprintf (errp, "%s/" STATE_HORIZON_STORE ": cannot be moved aside: %s", dir, strerror (errno));
+    return errprintf (errp, "%s/" STATE_HORIZON_STORE ": cannot rename the file: %s", dir, strerror (errno));
 }

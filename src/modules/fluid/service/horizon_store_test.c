@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* horizon_store_test.c - what was stored is there again; a file in use, damaged or foreign is refused with a reason */
+/* horizon_store_test.c - a stored record is read back; a file that is in use, damaged or foreign is refused with a
+ * reason
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -63,7 +65,7 @@ static void remove_dir (void)
 {
     for (const char *const *name = leftovers; *name; name++)
         unlink (file (*name));
-    ok (rmdir (dir) == 0, "nothing else is left in the folder");
+    ok (rmdir (dir) == 0, "no other file is left in the folder");
 }
 
 static struct horizon_store *open_store (struct horizon_store_content *content, idt_error_t *err)
@@ -72,7 +74,7 @@ static struct horizon_store *open_store (struct horizon_store_content *content, 
     return horizon_store_open (dir, "broker 12345678, process 1 on here", content, err);
 }
 
-/* Wait for the outcome of a write. */
+/* Write a horizon and wait for the result. */
 static bool write_and_wait (struct horizon_store *st, uint64_t horizon, idt_error_t *err)
 {
     struct pollfd pfd = { .fd = horizon_store_fd (st), .events = POLLIN };
@@ -93,23 +95,23 @@ static void test_good (void)
 
     make_dir ();
     st = open_store (&content, &err);
-    ok (st && content.is_new, "a file that is not there is made: %s", err.text);
+    ok (st && content.is_new, "a missing file is created: %s", err.text);
     ok (horizon_store_init (st, 1234567, &new_record, &err) == 0, "and filled");
-    ok (horizon_store_result (st, &h, &err) == 0, "without a write there is no outcome");
+    ok (horizon_store_result (st, &h, &err) == 0, "without a write there is no result");
     ok (write_and_wait (st, 1000, &err) && write_and_wait (st, 2000, &err), "the thread stores horizons");
-    ok (horizon_store_result (st, &h, &err) == 0, "each outcome is told once");
-    ok (horizon_store_close (st, NULL, &err) == 0, "a store is closed without a last word");
+    ok (horizon_store_result (st, &h, &err) == 0, "each result is returned once");
+    ok (horizon_store_close (st, NULL, &err) == 0, "a store can be closed without a last record");
     st = open_store (&content, &err);
     ok (st && !content.is_new && content.record.horizon_ms == 2000 && content.record.watermark_ms == 1000
             && content.record.settle_ms == 75 && content.epoch_ms == 1234567,
-        "what was stored is there again");
+        "a stored record is read back");
     ok (horizon_store_close (st, &(struct lease_record){ 1500, 10, 75, 0 }, &err) == 0
             && (st = open_store (&content, &err)) && content.record.horizon_ms == 1500,
         "a clean stop may lower the horizon");
     horizon_store_write (st, &(struct lease_record){ 3000, 10, 75, 0 });
     ok (horizon_store_close (st, &(struct lease_record){ 2500, 10, 75, 0 }, &err) == 0
             && (st = open_store (&content, &err)) && content.record.horizon_ms == 2500,
-        "and has the last word, whatever was under way");
+        "and its record replaces the one of a write under way");
     horizon_store_close (st, NULL, &err);
     remove_dir ();
 }
@@ -126,13 +128,13 @@ static void test_busy (void)
     horizon_store_init (st, 1, &new_record, &err);
     second = open_store (&content, &err);
     ok (!second && errno == EBUSY && strstr (err.text, dir) && strstr (err.text, "broker 12345678, process 1 on here"),
-        "a second one in the same process is refused: %s", err.text);
+        "a second open in the same process is refused: %s", err.text);
     pid_t pid = fork ();
     if (pid == 0)
         _exit (!open_store (&content, &err) && errno == EBUSY ? 0 : 1);
     waitpid (pid, &status, 0);
-    ok (status == 0, "and one in another process");
-    ok (write_and_wait (st, 1000, &err), "which does no harm to the first");
+    ok (status == 0, "a second open in another process is refused");
+    ok (write_and_wait (st, 1000, &err), "and does not disturb the first");
     horizon_store_close (st, NULL, &err);
     remove_dir ();
 }
@@ -166,7 +168,7 @@ static void test_kill (void)
     close (to_parent[0]);
     st = open_store (&content, &err);
     ok (st && told >= 200 && content.record.horizon_ms >= told,
-        "after kill -9 the horizon is there that was told to be durable");
+        "after kill -9 the horizon that was reported durable is read back");
     horizon_store_close (st, NULL, &err);
     remove_dir ();
 }
@@ -191,25 +193,25 @@ static void test_damaged (void)
     make_dir ();
     overwrite ("fluid.sqlite", 0, junk, sizeof (junk));
     ok (!open_store (&content, &err) && errno == EBADMSG && strstr (err.text, "--recover-horizon"),
-        "a file of junk is refused: %s", err.text);
+        "a file of random bytes is refused: %s", err.text);
     unlink (file ("fluid.sqlite"));
     st = open_store (&content, &err);
     horizon_store_init (st, 1, &new_record, &err);
     horizon_store_close (st, NULL, &err);
     overwrite ("fluid.sqlite", 512, junk, 512);
-    ok (!open_store (&content, &err) && errno == EBADMSG, "one with a damaged page too: %s", err.text);
+    ok (!open_store (&content, &err) && errno == EBADMSG, "a file with a damaged page is refused: %s", err.text);
     unlink (file ("fluid.sqlite"));
     st = open_store (&content, &err);
     horizon_store_init (st, 1, &new_record, &err);
     horizon_store_close (st, NULL, &err);
     overwrite ("fluid.sqlite", 68, "\0\0\0\1", 4);
     ok (!open_store (&content, &err) && errno == EBADMSG && strstr (err.text, "not a file of idtree"),
-        "and another program's: %s", err.text);
+        "a file of another program is refused: %s", err.text);
     remove_dir ();
-    ok (!open_store (&content, &err) && strstr (err.text, dir), "a folder that is not there is named: %s", err.text);
+    ok (!open_store (&content, &err) && strstr (err.text, dir), "the message names a missing folder: %s", err.text);
 }
 
-/* A disk that takes no more, as the limit of the size of files tells it. */
+/* A full disk, simulated by the limit of the size of files. */
 static void test_full (void)
 {
     struct rlimit limit, old;
@@ -230,11 +232,11 @@ static void test_full (void)
     while (!failed && h < 1000)
         failed = !write_and_wait (st, h++, &err);
     setrlimit (RLIMIT_FSIZE, &old);
-    ok (failed && strstr (err.text, dir), "a write that fails is told, with the reason: %s", err.text);
-    ok (write_and_wait (st, 5000, &err), "and works again when the disk does");
+    ok (failed && strstr (err.text, dir), "a failed write is reported with its reason: %s", err.text);
+    ok (write_and_wait (st, 5000, &err), "writes succeed again when the disk has space");
     horizon_store_close (st, NULL, &err);
     st = open_store (&content, &err);
-    ok (st && content.record.horizon_ms == 5000, "nothing is lost");
+    ok (st && content.record.horizon_ms == 5000, "and the record is read back");
     horizon_store_close (st, NULL, &err);
     remove_dir ();
 }
@@ -263,8 +265,8 @@ static uint64_t horizon_after_power_cut (void)
     return st ? content.record.horizon_ms : 0;
 }
 
-/* The nth change of the disk fails, once or from then on: what was told to be stored is there after a power cut, and
- * what was told not to be may be.  Returns whether a fault was met.
+/* The nth change of the disk fails, or with 'on' each change from the nth on. After a power cut every horizon that was
+ * reported stored must be read back; one that was not may be. Returns whether a fault was met.
  */
 static bool play_fault (int nth, bool on, enum disk_fault fault, int *bad)
 {
@@ -310,12 +312,12 @@ static void test_faults (void)
             for (nth = 1; nth < 100 && play_fault (nth, on, fault, &bad); nth++)
                 ;
             ok (bad == 0 && nth > 3 && nth < 100,
-                "the disk is %s %s the nth of %d changes: what was told to be stored is", names[fault],
+                "the disk is %s %s the nth of %d changes: a stored record is read back", names[fault],
                 on ? "from" : "at", nth - 1);
         }
 }
 
-/* The first start of an instance meets the fault. */
+/* A fault during the first start of an instance. */
 static void test_first_start (void)
 {
     struct horizon_store_content content;
@@ -357,11 +359,12 @@ static void test_slow (void)
     disk_hang (true);
     horizon_store_write (st, &(struct lease_record){ 1000, 0, 0, 0 });
     ok (horizon_store_result (st, &h, &err) == 0 && horizon_after_power_cut () == 0,
-        "while the disk hangs nobody waits, and nothing is told to be stored");
+        "while the disk hangs the caller does not block, and no write is reported stored");
     disk_hang (false);
     struct pollfd pfd = { .fd = horizon_store_fd (st), .events = POLLIN };
     wait_until ((rc = horizon_store_result (st, &h, &err)) != 0) poll (&pfd, 1, TAP_WAIT_S * 1000);
-    ok (rc > 0 && h == 1000 && horizon_after_power_cut () == 1000, "when it goes on it is");
+    ok (rc > 0 && h == 1000 && horizon_after_power_cut () == 1000, "when the disk continues, the write is reported "
+                                                                   "stored and is durable");
     horizon_store_close (st, NULL, &err);
     remove_dir ();
 }
@@ -406,8 +409,8 @@ static void copy_dir (const char *from, const char *to)
         copy_file (from, *name, to);
 }
 
-/* The bits of a file that are flipped: some, others in each turn, and more of those that say most; with the argument
- * "all" all of them.
+/* Which bits of a file are flipped: a sample, other bits in each turn, and more of the bytes with most meaning; with
+ * the argument "all" all bits.
  */
 static bool is_chosen (off_t byte, int bit, int turn)
 {
@@ -418,8 +421,8 @@ struct damage {
     int flips, refused, silent, wrong;
 };
 
-/* Flip the bits of one file of the state in 'from', each alone, and start on it: all that was told to be stored is
- * there, or it is refused with a sentence.
+/* Flip the chosen bits of one file of the state in 'from', one at a time, and open it. Either everything that was
+ * reported stored is read back, or the file is refused with a sentence.
  */
 static void flip_each_bit (const char *from, const char *name, uint64_t told, int turn, struct damage *damage)
 {
@@ -464,7 +467,7 @@ static void flip_all (const char *from, uint64_t told, int turn, struct damage *
         flip_each_bit (from, *name, told, turn, damage);
 }
 
-/* The journal's head says that there were no pages before: SQLite makes the file empty. */
+/* Set the original size in the journal's head to 0 pages: SQLite then makes the file empty. */
 static void clear_pages (const char *from, uint64_t told, int turn, struct damage *damage)
 {
     char was[sizeof (dir)];
@@ -488,7 +491,9 @@ static void clear_pages (const char *from, uint64_t told, int turn, struct damag
 
 typedef void hurt_fn (const char *from, uint64_t told, int turn, struct damage *damage);
 
-/* What a kill, or a power cut, leaves at the nth change of a write is hurt.  Returns whether there is one. */
+/* Damage the files that a kill, or a power cut, leaves at the nth change of a write. Returns whether there is such a
+ * change.
+ */
 static bool damage_at (int nth, bool power_cut, hurt_fn *hurt, struct damage *damage)
 {
     char left[sizeof (dir)];
@@ -520,7 +525,7 @@ static bool damage_at (int nth, bool power_cut, hurt_fn *hurt, struct damage *da
     return good && met;
 }
 
-/* Each bit of each file that a crash leaves, whenever that comes: it does no harm, or is seen. */
+/* A flipped bit in a file that a crash leaves, at any moment, does no harm or is detected. */
 static void test_every_bit (void)
 {
     for (int power_cut = 0; power_cut < 2; power_cut++) {
@@ -541,10 +546,10 @@ static void test_emptied (void)
 
     for (int nth = 1; nth < 100 && damage_at (nth, false, clear_pages, &damage); nth++)
         ;
-    ok (damage.wrong == 0 && damage.refused > 0, "what a journal has made empty is no new state");
+    ok (damage.wrong == 0 && damage.refused > 0, "a file that its journal made empty is not taken for a new one");
 }
 
-/* A file of the version before, as a crash left it, with a log beside it. */
+/* A file of an earlier version, which a crash left with a write-ahead log beside it. */
 static void test_log_of_before (void)
 {
     static const struct database_kind before = { .name = "fluid.sqlite", .application_id = 1768191078, .version = 1 };
@@ -559,15 +564,16 @@ static void test_log_of_before (void)
     horizon_store_init (st, 1767225600000, &(struct lease_record){ 620001, 7, 75, 0 }, &err);
     horizon_store_close (st, NULL, &err);
     struct database *d = database_open (&before, dir, "nobody", &err);
-    ok (d && database_run (d, "UPDATE fluid SET id = 0;", &err) == 0, "a file has a log: %s", err.text);
+    ok (d && database_run (d, "UPDATE fluid SET id = 0;", &err) == 0, "a file of an earlier version has a log: %s",
+        err.text);
     copy_dir (dir, left);
-    ok (copy_file (dir, "fluid.sqlite-wal", left), "which a crash leaves");
+    ok (copy_file (dir, "fluid.sqlite-wal", left), "a crash leaves the log");
     database_close (d);
     memcpy (was, dir, sizeof (dir));
     strcpy (dir, left);
     ok ((st = open_store (&content, &err)) && content.record.horizon_ms == 620001
             && stat (file ("fluid.sqlite-wal"), &sb) < 0,
-        "it is taken over, and there is none any more: %s", err.text);
+        "its content is taken over, and the log is removed: %s", err.text);
     horizon_store_close (st, NULL, &err);
     remove_dir ();
     memcpy (dir, was, sizeof (dir));
@@ -576,7 +582,7 @@ static void test_log_of_before (void)
     rmdir (dir);
 }
 
-/* --- another place --------------------------------------------------------------------------------------- */
+/* --- a file that is moved or replaced -------------------------------------------------------------------- */
 
 static void test_moved (void)
 {
@@ -592,21 +598,21 @@ static void test_moved (void)
     if (rename (dir, away) < 0)
         bail_out ("rename");
     ok (!write_and_wait (st, 2000, &err) && strstr (err.text, dir) && strstr (err.text, "was removed or replaced"),
-        "not where the folder is gone: %s", err.text);
+        "no horizon is stored after the folder was removed: %s", err.text);
     if (mkdir (dir, 0700) < 0)
         bail_out ("mkdir");
     copy_dir (away, dir);
     ok (!write_and_wait (st, 3000, &err) && strstr (err.text, "was removed or replaced"),
-        "nor where there is a copy: %s", err.text);
+        "nor if a copy has replaced the file: %s", err.text);
     for (const char *const *name = leftovers; *name; name++)
         unlink (file (*name));
     if (rmdir (dir) < 0 || rename (away, dir) < 0)
         bail_out ("rename");
-    ok (write_and_wait (st, 4000, &err), "it is when the right one is back");
+    ok (write_and_wait (st, 4000, &err), "a horizon is stored when the original file is back");
     unlink (file ("fluid.sqlite"));
     ok (!write_and_wait (st, 5000, &err) && horizon_store_close (st, &(struct lease_record){ 6000, 0, 0, 0 }, &err) < 0
             && strstr (err.text, "was removed or replaced"),
-        "and not where the file is removed, at the end neither: %s", err.text);
+        "the file is removed: neither a write nor the last record is stored: %s", err.text);
     for (const char *const *name = leftovers; *name; name++)
         unlink (file (*name));
     remove_dir ();
@@ -622,23 +628,23 @@ static void test_aside (void)
     make_dir ();
     overwrite ("fluid.sqlite", 0, "", 0);
     ok (!open_store (&content, &err) && errno == EBADMSG && strstr (err.text, "empty"),
-        "an empty file is none that was left so: %s", err.text);
+        "an empty file is not taken for a new one: %s", err.text);
     overwrite ("fluid.sqlite", 0, "junk", 4);
     overwrite ("fluid.sqlite-wal", 0, "more", 4);
     ok (!open_store (&content, &err) && horizon_store_set_aside (dir, path, sizeof (path), &err) == 0
             && strcmp (path, file ("fluid.sqlite.damaged-1")) == 0 && stat (path, &sb) == 0 && sb.st_size == 4,
-        "a damaged one is moved aside");
+        "a damaged file is renamed");
     struct horizon_store *st = open_store (&content, &err);
     ok (st && content.is_new && horizon_store_init (st, 5, &(struct lease_record){ 77, 0, 3, 0 }, &err) == 0,
-        "so that there is place for a new one");
+        "so that a new one can be created");
     horizon_store_close (st, NULL, &err);
     st = open_store (&content, &err);
-    ok (st && content.record.horizon_ms == 77 && content.record.settle_ms == 3, "with what is known");
+    ok (st && content.record.horizon_ms == 77 && content.record.settle_ms == 3, "and filled with the given record");
     horizon_store_close (st, NULL, &err);
     overwrite ("fluid.sqlite", 0, "junk", 4);
     ok (horizon_store_set_aside (dir, path, sizeof (path), &err) == 0
             && strcmp (path, file ("fluid.sqlite.damaged-2")) == 0,
-        "those that were kept before stay");
+        "files that were renamed earlier are kept");
     remove_dir ();
 }
 

@@ -13,17 +13,18 @@
 #include "modules/fluid/service/wire.h"
 
 #define REQUESTER_SIZE 32 /* "user " and a number */
-#define RUNS_ON_STACK 8   /* an answer of as many is written without an allocation */
+#define RUNS_ON_STACK 8   /* an answer of up to so many runs needs no allocation */
 
 /* --- to the node ---------------------------------------------------------------------------------------- */
 
-/* Another broker's forward.  Modules beside us are clients. */
+/* True for a forward of another broker. Other modules of this broker (IDT_ROLE_LOCAL) count as clients. */
 static bool is_broker_request (const idt_msg_t *msg)
 {
     return (idt_msg_cred (msg).rolemask & (IDT_ROLE_BROKER | IDT_ROLE_LOCAL)) == IDT_ROLE_BROKER;
 }
 
-/* Who asks: the connection of the owner, or the child, where the request came in; another user, over all connections.
+/* The requester by which the node takes turns: the connection, if it is the instance owner's or a child's; otherwise
+ * the user, over all of that user's connections.
  */
 static const char *requester_of (const idt_msg_t *msg, uint64_t user, char buf[REQUESTER_SIZE])
 {
@@ -33,7 +34,7 @@ static const char *requester_of (const idt_msg_t *msg, uint64_t user, char buf[R
     return buf;
 }
 
-/* A refused request has used nothing of its user's ration. */
+/* Pass the request to the node. If the node refuses it, its ids are credited back to the user's rate limit. */
 static void ask (struct service *sv, const idt_msg_t *msg, uint32_t count, fluid_t after, bool traced, uint64_t now_us)
 {
     bool from_broker = is_broker_request (msg);
@@ -148,7 +149,7 @@ void service_fail_cb (void *arg, void *cookie, int errnum, const char *text)
     drop (sv, cookie);
 }
 
-/* --- not wanted any more ------------------------------------------------------------------------------------ */
+/* --- requests that are withdrawn ------------------------------------------------------------------------------ */
 
 struct canceling {
     struct service *service;
@@ -173,7 +174,7 @@ void service_disconnect_cb (idt_t *h, const idt_msg_t *msg, void *arg)
     service_set_timer (sv);
 }
 
-/* A child wants its forward no more.  It is answered all the same, so that nobody on the way remembers it. */
+/* A child withdraws its forward. It is answered nevertheless, so that the brokers on the route forget it. */
 static bool canceled_cb (void *cookie, void *arg)
 {
     struct canceling *canceling = arg;
@@ -227,7 +228,8 @@ static int keep (struct service *sv, idt_future_t *f, uint32_t tag, idt_future_f
     return 0;
 }
 
-/* With the way that it went.  A parent of a version before does not know of that: the node asks anew, and then without.
+/* The answer to a forward that was sent as fluid.trace. A parent of an earlier version answers ENOSYS; the node gets
+ * EAGAIN, and forwards again, then without a trace.
  */
 static void traced_cb (idt_future_t *f, void *arg)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* info.c - what a rank tells of itself: fluid.info, stats-get, stats-clear */
+/* info.c - what a rank reports about itself: fluid.info, stats-get, stats-clear */
 #include <stdlib.h>
 
 #include "libidtree/json_build.h"
@@ -38,7 +38,7 @@ static bool makes_ids (const struct node_status *s)
     return s->state == NODE_ACTIVE || s->state == NODE_BORROWING;
 }
 
-/* Of whose generator, and until when. */
+/* The sublease that this rank holds: generator, sequence numbers, and end. */
 static json_t *borrowed (const struct area *a)
 {
     uint32_t first = 0, size = area_run (a->granules, &first);
@@ -47,7 +47,9 @@ static json_t *borrowed (const struct area *a)
                       (json_int_t)size, "until_ms", wire_number (a->range.hi_ms));
 }
 
-/* How much, and to which ranks: they may lend on of it. */
+/* The subleases that this rank granted, and the child ranks that hold them. Those ranks may grant parts of them further
+ * down.
+ */
 static json_t *lent (const struct service *sv, uint64_t now_us, const struct node_status *s)
 {
     uint32_t ranks[NODE_LENT_MAX];
@@ -60,7 +62,9 @@ static json_t *lent (const struct service *sv, uint64_t now_us, const struct nod
     return o;
 }
 
-/* What is known here; an idle rank learns the rest from above.  NULL: no memory. */
+/* What this rank knows itself. A rank that makes no ids adds the parent's answer (above_cb ()). Returns NULL if memory
+ * is exhausted.
+ */
 static json_t *make_info (struct service *sv, struct node_status *s)
 {
     const struct node_config *config = &sv->options.node;
@@ -93,7 +97,7 @@ static json_t *make_info (struct service *sv, struct node_status *s)
     return o;
 }
 
-/* An ancestor told what it knows: take over what we lack. */
+/* The parent has answered: take over from it what this rank does not know. */
 static void above_cb (idt_future_t *f, void *arg)
 {
     struct upcall *up = arg;
@@ -150,7 +154,7 @@ static json_t *pack_stats (const struct node_stats *s, const struct authority_st
         { "borrowed", s->borrowed },
         { "lent", s->lent },
         { "share_messages", s->share_messages },
-        { "lease_messages", s->lease_messages + lease_requests }, /* up, or at rank 0 taken */
+        { "lease_messages", s->lease_messages + lease_requests }, /* sent to the parent; at rank 0 received */
         { "stores", root->stores },
         { "store_failures", root->store_failures },
     };
@@ -170,7 +174,7 @@ void service_stats_get_cb (idt_t *h, const idt_msg_t *msg, void *arg)
     module_respond_object (sv->h, msg, pack_stats (node_stats (sv->node), root, sv->lease_requests));
 }
 
-/* It comes as an event, too, to which nobody wants an answer. */
+/* Also called for the event fluid.stats-clear, which gets no response. */
 void service_stats_clear_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 {
     struct service *sv = arg;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* lease.c - fluid.lease: children's requests to the node or the authority, and the node's own to the parent */
+/* lease.c - fluid.lease: requests of children to the node or the authority, and the node's requests to the parent */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -11,8 +11,8 @@
 
 /* --- from children --------------------------------------------------------------------------------------- */
 
-/* A child asks for generators of its own and of those below it, whatever it was told by whom (a rank owns the generator
- * of its number).
+/* Check that a child requests and returns only generators of itself and of its descendants, whatever combined requests
+ * it received. Rank r owns generator r.
  */
 static int check_place (idt_t *h, const idt_msg_t *msg, const struct lease_request *req, idt_error_t *errp)
 {
@@ -25,7 +25,10 @@ static int check_place (idt_t *h, const idt_msg_t *msg, const struct lease_reque
         good = idt_overlay_covers (h, msg, generator = req->back[i].generator);
     if (good)
         return 0;
-    return errsetf (errp, EPERM, "generator %u is not of the broker that asks, or of one below it", generator);
+    return errsetf (errp, EPERM,
+                    "generator %u belongs neither to the broker that sent the request nor to a "
+                    "descendant of it",
+                    generator);
 }
 
 void service_lease_cb (idt_t *h, const idt_msg_t *msg, void *arg)
@@ -83,7 +86,7 @@ int service_lease_up_cb (void *arg, uint32_t tag, const struct lease_request *re
     struct service *sv = arg;
     json_t *o = wire_pack_lease_request (req);
 
-    if (tag == 0) { /* no answer is wanted, and it may be lost */
+    if (tag == 0) { /* fire and forget: the message may be lost */
         idt_future_destroy (idt_rpc_pack (sv->h, "fluid.lease", IDT_NODEID_UPSTREAM, IDT_RPC_NORESPONSE, "o", o));
         return 0;
     }

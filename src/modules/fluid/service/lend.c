@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* lend.c - fluid.lend: other modules of this broker borrow of the time that this rank holds */
+/* lend.c - fluid.lend: subleases of time to other modules of this broker */
 #include <errno.h>
 
 #include "modules/fluid/service/service.h"
@@ -13,7 +13,8 @@ static void answer_loan (struct service *sv, const idt_msg_t *msg)
 
     if (node_lend (sv->node, boot_us, idt_msg_route_oldest (msg), &l) < 0)
         module_respond_error (sv->h, msg, errno,
-                              errno == ENOTSUP ? "this rank owns no generator" : "no time is held now");
+                              errno == ENOTSUP ? "this rank owns no generator"
+                                               : "this rank holds no lease that contains now");
     else
         module_respond_object (sv->h, msg,
                                json_pack ("{s:[I,I] s:[I,I] s:I}", "range_ms", (json_int_t)l.lo_ms, (json_int_t)l.hi_ms,
@@ -29,7 +30,7 @@ void service_lend_cb (idt_t *h, const idt_msg_t *msg, void *arg)
     json_t *o = NULL;
 
     if (!idt_msg_route_oldest (msg))
-        module_respond_error (sv->h, msg, EPROTO, "nobody borrows: the request has no route");
+        module_respond_error (sv->h, msg, EPROTO, "the request has no route, so its sender is unknown");
     else if (idt_msg_unpack (msg, &o, &err, "{s?I}", "back_ms", &back_ms) < 0)
         module_respond_error (sv->h, msg, EPROTO, err.text);
     else if (back_ms >= 0) {

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* memory.c - a rank below rank 0 remembers what that would have to be told, if it lost its state
+/* memory.c - each rank but rank 0 writes down what is needed to recover an instance whose rank 0 lost its state
  *
- * The root gives nothing above a horizon that it has stored, two leases ahead of its time.  A rank that asked for its
- * last lease while the root was there asked at most a lease before it was gone: so two leases above the end of its own,
- * no id of anybody was made.
+ * Rank 0 grants nothing above its stored horizon, which is two leases ahead of its time. A rank requested its last
+ * lease while rank 0 was alive, so rank 0 lived at most one lease longer. Therefore no rank made an id later than two
+ * leases after the end of this rank's last lease, and that time is written.
  *
- * It is written by a thread, that lives no longer than it takes: a disk that hangs holds up nothing but this.  What
- * comes meanwhile is left out; the next lease is soon there.  At the end of the module the thread is left to itself,
- * where that takes long: all that it uses is its own.
+ * A thread writes the file and ends after the write, so a disk that hangs blocks only this thread. A lease that arrives
+ * during a write is not written; the next lease follows soon. At the end of the module a thread that takes too long is
+ * abandoned; it uses only its own memory.
  */
 #include <errno.h>
 #include <limits.h>
@@ -24,9 +24,9 @@
 #include "libutil/worker.h"
 #include "modules/fluid/service/service.h"
 
-#define END_MS 1000 /* that the end of the module waits for the disk */
+#define END_MS 1000 /* how long the end of the module waits for the disk */
 
-/* One that is being written.  The thread uses what is behind 'rank', and that. */
+/* A write under way. The thread uses only 'rank' and the members that follow it. */
 struct memory {
     struct service *service;
     struct worker *worker;
@@ -45,11 +45,13 @@ static uint64_t last_end (const struct lease_answer *a)
     return hi_ms;
 }
 
-/* It is the wrong place, or full: nothing depends on it. */
+/* Log the first failure, such as a full disk or a statedir that is not writable. Nothing depends on the file while rank
+ * 0 keeps its state.
+ */
 static void tell_once (struct service *sv, const char *why)
 {
     if (!sv->told_memory)
-        idt_log (sv->h, LOG_NOTICE, "this rank remembers nothing of its instance: %s", why);
+        idt_log (sv->h, LOG_NOTICE, "this rank cannot store what it knows of its instance: %s", why);
     sv->told_memory = true;
 }
 
@@ -75,10 +77,11 @@ void service_forget (struct service *sv)
     if (worker_leave (m->worker, END_MS, free))
         free (m);
     else
-        idt_log (sv->h, LOG_WARNING, "%s: its disk hangs: it is not written yet, and not waited for any more", path);
+        idt_log (sv->h, LOG_WARNING, "%s: its disk hangs: the file is not written yet, and the module ends without it",
+                 path);
 }
 
-/* In the thread. */
+/* Runs in the thread. */
 static int write_memory (void *arg, idt_error_t *errp)
 {
     const struct memory *m = arg;

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* metrics.c - what a rank tells of itself to be summed up: fluid.metrics (libmetrics/metrics.h) */
+/* metrics.c - what a rank reports to be summed up: fluid.metrics (libmetrics/metrics.h) */
 #include <stdio.h>
 
 #include "libmodule/report.h"
 #include "libutil/clock.h"
 #include "modules/fluid/service/service.h"
 
-/* Whose generator it borrows of is a state, too: a set for each lender. */
+/* The state of the rank. For a borrowing rank the generator is a state, too: the reduction forms a set of ranks for
+ * each lender.
+ */
 static void put_states (struct service *sv, const struct node_status *s, struct metrics *m)
 {
     uint32_t rank = sv->options.node.rank;
@@ -45,7 +47,7 @@ static void put_counters (struct service *sv, struct metrics *m)
     metrics_put_count (m, "fluid_share_messages", s->share_messages);
 }
 
-/* Those that did not wait have the first bucket. */
+/* The times that requests waited. Requests that did not wait are counted in the first bucket. */
 static void put_waits (struct service *sv, struct metrics *m)
 {
     const struct node_stats *s = node_stats (sv->node);
@@ -56,7 +58,7 @@ static void put_waits (struct service *sv, struct metrics *m)
     metrics_put_times (m, "fluid_wait_seconds", "fluid_longest_wait_seconds", &waits);
 }
 
-/* Who owns a generator has a lease, or should have; who has none told yet has nothing to lose. */
+/* Age and rest of the lease, only for a rank that owns a generator and has been granted a lease. */
 static void put_lease (struct service *sv, const struct node_status *s, struct metrics *m)
 {
     double left_ms = (double)s->hi_ms - (double)s->timestamp_ms;

@@ -33,8 +33,8 @@ struct page_door {
     struct service *service;
     struct listener sock;
     idt_watcher_t *w;
-    bool deaf;            /* 'w' is stopped: this process had no descriptor for who called */
-    int memory[CALL_FDS]; /* of the page; -1: there is none */
+    bool deaf;            /* 'w' is stopped, because this process had no free descriptor */
+    int memory[CALL_FDS]; /* descriptors of the page; -1: not made */
     struct page *page;
     struct page *terms;
     uint64_t given;
@@ -60,7 +60,7 @@ static void drop_page (struct page_door *d)
     }
 }
 
-/* Memory that nobody who has it may cut off under us.  NULL with errno set. */
+/* Make memory that no process can shrink, so the broker cannot get SIGBUS. NULL with errno set. */
 static struct page *make_memory (int *memory)
 {
     if ((*memory = memfd_create ("idtree-page", MFD_CLOEXEC | MFD_ALLOW_SEALING)) < 0
@@ -70,8 +70,8 @@ static struct page *make_memory (int *memory)
     return p == MAP_FAILED ? NULL : p;
 }
 
-/* Before Linux 5.1 there is no seal for it: then a descriptor to read is given away, and the owner alone may open
- * another one.
+/* Linux before 5.1 has no F_SEAL_FUTURE_WRITE. There the broker gives away a descriptor for reading, and only the
+ * instance owner's processes may reopen the file.
  */
 static int reopen_to_read (int *memory)
 {
@@ -88,7 +88,8 @@ static int reopen_to_read (int *memory)
     return 0;
 }
 
-/* Nobody may write the terms but who has mapped them, and nobody adds a seal. */
+/* Make both parts of the page. Afterwards only the present mapping can write the terms, and no process can add a seal.
+ */
 static int make_memories (struct page_door *d)
 {
     int *terms = &d->memory[CALL_TERMS], *word = &d->memory[CALL_WORD];
@@ -123,14 +124,15 @@ void page_door_publish (struct page_door *d)
     d->deaf = false;
     if (!d->page)
         return;
-    uint64_t monotonic_us = clock_us (CLOCK_MONOTONIC); /* before the other: what is in between is time less */
+    uint64_t monotonic_us = clock_us (
+        CLOCK_MONOTONIC); /* read first: a delay between the two clocks only shortens the time */
     if (!node_page_publish (d->service->node, clock_us (CLOCK_BOOTTIME), monotonic_us))
         drop_page (d);
 }
 
-/* --- who asks --------------------------------------------------------------------------------------- */
+/* --- connections ------------------------------------------------------------------------------------ */
 
-/* One message: an errno, with our clocks and the page where that is 0 (libpage/call.h). */
+/* Send one message: an errno; if it is 0, with the clocks and the descriptors of the page (libpage/call.h). */
 static int give (int fd, const int memory[CALL_FDS], int errnum)
 {
     const size_t size = CALL_FDS * sizeof (memory[0]);
@@ -144,7 +146,7 @@ static int give (int fd, const int memory[CALL_FDS], int errnum)
     struct clocks clocks;
 
     if (errnum == 0 && !clocks_look (&clocks))
-        answer.errnum = ETIMEDOUT; /* who called asks again */
+        answer.errnum = ETIMEDOUT; /* the process asks again */
     else if (errnum == 0)
         answer.clocks = clocks;
     if (answer.errnum == 0) {
@@ -159,22 +161,21 @@ static int give (int fd, const int memory[CALL_FDS], int errnum)
     return sendmsg (fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)sizeof (answer) ? 0 : -1;
 }
 
-/* Who may is a matter of the socket's permissions. */
+/* The permissions of the socket decide which users may connect. */
 static void accept_cb (idt_watcher_t *w, int revents, void *arg)
 {
     struct page_door *d = arg;
     int fd = accept4 (d->sock.fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
     if (fd < 0) {
-        if (errno == EMFILE
-            || errno == ENFILE) { /* who calls would wake us for ever: listen again with the next work */
+        if (errno == EMFILE || errno == ENFILE) { /* the connection stays pending: no busy loop */
             idt_watcher_stop (w);
             d->deaf = true;
         }
         return;
     }
     int errnum = make_page (d) < 0 ? errno : 0;
-    service_set_timer (d->service); /* it has its terms before anybody has it */
+    service_set_timer (d->service); /* writes the terms before any process has the page */
     if (errnum == 0 && !d->page)
         errnum = ENOTSUP;
     if (give (fd, d->memory, errnum) == 0 && errnum == 0)
@@ -189,7 +190,7 @@ uint64_t page_door_given (const struct page_door *d)
 
 /* --- the socket ---------------------------------------------------------------------------------------- */
 
-/* RUNDIR/local-RANK, where that is a socket of this rank alone; else NULL. */
+/* Return RUNDIR/local-RANK if that is a socket of this rank only; otherwise NULL. */
 static const char *own_path (idt_t *h)
 {
     const char *uri = idt_attr_get (h, "local-uri");
@@ -199,7 +200,9 @@ static const char *own_path (idt_t *h)
     return uri + strlen (SCHEME);
 }
 
-/* The owner's alone, or for all who may connect to the broker. */
+/* With 'all', give the socket the group and the permissions of the broker's socket. Otherwise only the instance owner
+ * may connect.
+ */
 static int permit (const struct page_door *d, const char *local, bool all, idt_error_t *errp)
 {
     struct stat st;
@@ -208,7 +211,8 @@ static int permit (const struct page_door *d, const char *local, bool all, idt_e
         return 0;
     if (stat (local, &st) < 0 || chown (d->sock.path, (uid_t)-1, st.st_gid) < 0
         || chmod (d->sock.path, st.st_mode & 0777) < 0)
-        return errprintf (errp, "%s cannot be opened to all who may use %s: %s", d->sock.path, local, strerror (errno));
+        return errprintf (errp, "%s cannot be opened to all users who may use %s: %s", d->sock.path, local,
+                          strerror (errno));
     return 0;
 }
 
@@ -229,7 +233,7 @@ static int listen_at (struct page_door *d, const char *local, bool all, idt_erro
     return 0;
 }
 
-/* Returns whether it is to be served at all, with '*all' set, or -1 as below. */
+/* Read fluid.attach. Returns 1 with '*all' set, 0 if it is off, or -1 with 'errp' filled. */
 static int read_option (idt_t *h, bool *all, idt_error_t *errp)
 {
     const char *s = idt_attr_define (h, OPTION, "owner");

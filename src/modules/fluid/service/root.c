@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* root.c - rank 0: what drives the authority: the disk under it, the wall clock that its time is slewed to, its
- * children
+/* root.c - the adapter of the authority at rank 0: its disk, the wall clock that its time is slewed to, its children
  *
- * Whatever the authority was told, the node beside it hears in its next tick.
+ * Each call into the authority is followed by node_tick (), in which the node beside it takes over what changed.
  *
- * The disk is waited for at the start and at the end only; in between the store's thread does.
+ * The reactor waits for the disk at the start and at the end only. In between the thread of the store does.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -25,7 +24,7 @@
 
 #define WALL_PERIOD_MS 1000
 
-/* The authority was told something. */
+/* Follows each call into the authority. */
 static void go_on (struct service *sv, uint64_t now_us)
 {
     node_tick (sv->node, now_us);
@@ -62,8 +61,8 @@ static void stored_cb (idt_watcher_t *w, int revents, void *arg)
 
     if (rc == 0)
         return;
-    if (rc < 0 && strcmp (sv->store_why.text, why.text) != 0) /* not at each of its retries */
-        idt_log (sv->h, LOG_CRIT, "%s: no leases are given beyond the horizon that is stored", why.text);
+    if (rc < 0 && strcmp (sv->store_why.text, why.text) != 0) /* once, not at each retry */
+        idt_log (sv->h, LOG_CRIT, "%s: no leases are granted beyond the stored horizon", why.text);
     sv->store_why = why;
     uint64_t now_us = service_now_us (sv);
     if (rc > 0)
@@ -73,7 +72,7 @@ static void stored_cb (idt_watcher_t *w, int revents, void *arg)
     go_on (sv, now_us);
 }
 
-/* --- what to tell of the disk ---------------------------------------------------------------------------------- */
+/* --- reports about the disk -------------------------------------------------------------------------------------- */
 
 static void describe_foreign_lease (const struct service *sv, const struct authority_status *s, char *buf, size_t size)
 {
@@ -84,7 +83,7 @@ static void describe_foreign_lease (const struct service *sv, const struct autho
         snprintf (buf, size, "wrong: %s has the epoch %s, and brokers hold leases of an instance with %s", dir,
                   format_date (s->epoch_ms, ours), format_date (s->foreign.epoch_ms, theirs));
     else
-        snprintf (buf, size, "wrong: %s knows of leases until %s, and brokers hold some until %s", dir,
+        snprintf (buf, size, "wrong: %s knows of leases until %s, and brokers hold leases until %s", dir,
                   format_date (s->epoch_ms + (int64_t)s->horizon_ms, ours),
                   format_date (s->epoch_ms + (int64_t)s->foreign.hi_ms, theirs));
 }
@@ -101,7 +100,7 @@ void service_describe_store (const struct service *sv, const struct authority_st
         snprintf (buf, size, "good");
 }
 
-/* Log, once, that a broker below has a lease that this store knows nothing of. */
+/* Log, once, that a broker of the subtree holds a lease that this store did not grant. */
 static void tell_foreign_lease (struct service *sv, uint64_t now_us)
 {
     struct authority_status s;
@@ -113,7 +112,7 @@ static void tell_foreign_lease (struct service *sv, uint64_t now_us)
     sv->told_foreign_lease = true;
     describe_foreign_lease (sv, &s, text, sizeof (text));
     idt_log (sv->h, LOG_CRIT,
-             "statedir is %s: no more leases are given; stop this instance, and start it with the statedir that it had "
+             "statedir is %s: no leases are granted; stop this instance, and start it with the statedir that it had "
              "before",
              text);
 }
@@ -132,7 +131,7 @@ void service_answer_lease (struct service *sv, const idt_msg_t *msg, const struc
     go_on (sv, now_us);
 }
 
-/* --- what the authority wants (struct authority_ops) -------------------- */
+/* --- callbacks of the authority (struct authority_ops) ------------------ */
 
 static void positions_cb (void *arg, uint64_t now_us, struct report *all)
 {
@@ -143,9 +142,9 @@ static void positions_cb (void *arg, uint64_t now_us, struct report *all)
 
 static const struct authority_ops authority_ops = { horizon_store_cb, positions_cb, service_log_cb };
 
-/* --- life --------------------------------------------------------------------------------------------------------- */
+/* --- start and end ------------------------------------------------------------------------------------------------ */
 
-/* fluid.recover-horizon was given for a damaged file: put that away and begin a new one. */
+/* fluid.recover-horizon was given and the file is damaged: rename it and create a new one. */
 static struct horizon_store *recover_store (struct service *sv, const char *holder,
                                             struct horizon_store_content *content, idt_error_t *errp)
 {
@@ -177,7 +176,7 @@ static struct horizon_store *open_store (struct service *sv, struct horizon_stor
     return st;
 }
 
-/* Open the store, and fill it where it is new.  '*record' and '*epoch_ms' are what the root runs with. */
+/* Open the store, and fill it if it is new. '*record' and '*epoch_ms' are what rank 0 starts with. */
 static int load_store (struct service *sv, int64_t wall_ms, int64_t *epoch_ms, struct lease_record *record,
                        idt_error_t *errp)
 {
@@ -191,8 +190,8 @@ static int load_store (struct service *sv, int64_t wall_ms, int64_t *epoch_ms, s
     return 0;
 }
 
-/* What somebody must know who has lost the state.  The horizon is ahead of the time where this life goes on with the
- * leases of the one before.
+/* Log what is needed to recover the instance if its state is lost. If this life continues with the leases of the
+ * previous one, the horizon is already ahead of the time.
  */
 static void tell_start (struct service *sv, const struct lease_record *record, int64_t epoch_ms, uint64_t now_us)
 {
@@ -221,9 +220,9 @@ static int start_authority (struct service *sv, const void *past, size_t size, i
     if (load_store (sv, start.wall_us / 1000, &config.epoch_ms, &record, errp) < 0)
         return -1;
     uint64_t now_us = service_look (sv, &start.off_us, &start.sure_us);
-    start.wall_us = (int64_t)clock_us (CLOCK_REALTIME); /* the disk took its time */
+    start.wall_us = (int64_t)clock_us (CLOCK_REALTIME); /* again: opening the store took time */
     if (!(sv->authority = authority_create (&config, &authority_ops, sv, now_us, &start)))
-        return errprintf (errp, "cannot start: %s", strerror (errno));
+        return errprintf (errp, "cannot start the authority: %s", strerror (errno));
     node_start_root (sv->node, now_us, sv->authority);
     tell_start (sv, &record, config.epoch_ms, now_us);
     return 0;
@@ -237,7 +236,7 @@ int service_start_root (struct service *sv, const void *past, size_t size, idt_e
         return -1;
     if (!(sv->store_watcher = idt_fd_watcher_create (r, horizon_store_fd (sv->store), IDT_POLLIN, stored_cb, sv))
         || !(sv->wall_timer = idt_timer_watcher_create (r, WALL_PERIOD_MS, WALL_PERIOD_MS, wall_cb, sv)))
-        return errprintf (errp, "cannot start: %s", strerror (errno));
+        return errprintf (errp, "cannot start the authority: %s", strerror (errno));
     idt_watcher_start (sv->store_watcher);
     idt_watcher_start (sv->wall_timer);
     return 0;
@@ -254,7 +253,8 @@ void service_stop_root (struct service *sv)
     sv->stored = sv->store && horizon_store_close (sv->store, sv->authority ? &sv->last : NULL, &err) == 0
                  && sv->authority;
     if (sv->store && sv->authority && !sv->stored)
-        idt_log (sv->h, LOG_ERR, "%s: the next start goes on a little ahead of the clock", err.text);
+        idt_log (sv->h, LOG_ERR, "%s: the instance's time will be a little ahead of the clock after the next start",
+                 err.text);
     sv->store = NULL;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* service.c - the clocks, the next deadline, the log, whom a request speaks for */
+/* service.c - the clocks, the next deadline, the log, the check of the rank that a request names */
 #include <errno.h>
 #include <time.h>
 
@@ -11,9 +11,11 @@
 #include "modules/fluid/service/service.h"
 #include "modules/fluid/service/ticks.h"
 
-#define MAX_READINGS 10 /* of all clocks, until they are read together */
+#define MAX_READINGS 10 /* attempts to read all clocks without an interruption */
 
-/* Whether the clocks were read together: not where we were held up between two of them. */
+/* Read all clocks. Returns false if this took a quarter of CLOCK_CHECK_GRAIN_US or more: the thread was interrupted
+ * between two of them.
+ */
 static bool read_together (const struct service *sv, struct clock_check_reading *r)
 {
     r->boot_us = clock_us (CLOCK_BOOTTIME);
@@ -23,7 +25,7 @@ static bool read_together (const struct service *sv, struct clock_check_reading 
     return clock_us (CLOCK_BOOTTIME) - r->boot_us < CLOCK_CHECK_GRAIN_US / 4;
 }
 
-/* Clocks that cannot be read together are not compared: the next time shows what was missed. */
+/* Readings that were interrupted are not compared. A later call detects the time that a clock missed. */
 uint64_t service_look (struct service *sv, int64_t *off_us, int64_t *sure_us)
 {
     struct clock_check_reading now;
@@ -50,8 +52,9 @@ uint64_t service_now_us (struct service *sv)
     return now_us;
 }
 
-/* A timer that is set goes off too early rather than being set anew: each request that waits has a deadline, and few
- * reach it.  Ranks of a process share moments.
+/* The timer is only ever moved to an earlier time; if the deadline has moved to a later one, the timer fires too early.
+ * Each request that waits sets a deadline, and few are reached, so this saves most of the system calls. clock_moment ()
+ * rounds the time, so that the ranks of a process wake up together.
  */
 void service_set_timer (struct service *sv)
 {
@@ -77,6 +80,7 @@ void service_log_cb (void *arg, int level, const char *text)
 int service_check_rank (idt_t *h, const idt_msg_t *msg, uint32_t rank, idt_error_t *errp)
 {
     if ((idt_msg_cred (msg).rolemask & IDT_ROLE_LOCAL) || !idt_overlay_covers (h, msg, rank))
-        return errsetf (errp, EPERM, "rank %u is not the broker that asks, nor below it", (unsigned)rank);
+        return errsetf (errp, EPERM, "rank %u is neither the broker that sent the request nor a descendant of it",
+                        (unsigned)rank);
     return 0;
 }

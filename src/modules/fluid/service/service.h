@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* service.h - what the parts of the service share: one object in several subjects
+/* service.h - the fluid service: one object, whose code is in these files
  *
- *   fluid.c      life, the timer, the overlay; the table of topics
- *   service.c    the clocks, the next deadline, the log, whom a request speaks for
+ *   fluid.c      start and end, the timer, the overlay; the table of topics
+ *   service.c    the clocks, the next deadline, the log, the check of a request's rank
  *   ids.c        fluid.block, generate, cancel, disconnect
  *   trace.c      fluid.trace
  *   lease.c      fluid.lease
  *   lend.c       fluid.lend
  *   share.c      fluid.share
  *   page.c       the page that processes of this host share
- *   memory.c     what a rank remembers of its instance
+ *   memory.c     the file in which a rank remembers its instance
  *   watermark.c  fluid.position, watermark
  *   info.c       fluid.info, stats-get, stats-clear
  *   metrics.c    fluid.metrics
  *   root.c       rank 0: the authority, with its disk and its wall clock
  *
- * A request that the node has is a reference to its message (the node's cookie); whoever answers it drops that.
+ * The node holds a reference to the message of each request that waits in it (the node's cookie). The function that
+ * answers the request drops the reference.
  */
 #ifndef FLUID_SERVICE_H
 #define FLUID_SERVICE_H
@@ -42,64 +43,66 @@
 #include "modules/fluid/service/trace.h"
 #include "modules/fluid/lease/clock_check.h"
 
-#define SERVICE_STOPPING "the fluid service of this broker is stopping" /* the text of EHOSTUNREACH then */
-#define SERVICE_NEVER UINT64_MAX                                        /* a time that does not come */
+#define SERVICE_STOPPING "the fluid service of this broker is stopping" /* text of the EHOSTUNREACH answers */
+#define SERVICE_NEVER UINT64_MAX                                        /* no deadline */
 
 struct service {
     idt_t *h;
     struct fluid_options options;
     struct node *node;
     struct upcalls ups;
-    struct rate_limit *ration; /* of guests */
+    struct rate_limit *ration; /* for the ids of guests */
     struct jv_reader reader;
-    bool running; /* its start is over, and went well */
+    bool running; /* the start succeeded */
     struct traces traces;
 
     /* the timer: fluid.c, service.c */
     struct clock_check witness;
-    bool has_ticks;         /* the processor's counter is one that can be relied on */
-    struct page_door *page; /* NULL: this rank gives none */
-    uint64_t armed_us;      /* what the timer is set to; SERVICE_NEVER: it is not */
+    bool has_ticks;         /* the processor's counter has a constant rate and never stops */
+    struct page_door *page; /* NULL: this rank offers no page */
+    uint64_t armed_us;      /* the timer's time; SERVICE_NEVER: not armed */
     idt_watcher_t *timer;
 
     /* rank 0: root.c */
-    struct authority *authority; /* NULL: this is another rank, or it has not started */
+    struct authority *authority; /* NULL on other ranks, and before the start */
     struct horizon_store *store;
     idt_watcher_t *store_watcher;
     idt_watcher_t *wall_timer;
-    idt_error_t store_why;    /* the last store failed; empty: it did not */
-    struct lease_record last; /* what a clean stop stores */
-    bool stored;              /* and has stored */
+    idt_error_t store_why;    /* why the last write failed; empty: it succeeded */
+    struct lease_record last; /* the record of a clean stop */
+    bool stored;              /* 'last' is stored */
     bool told_foreign_lease;
-    uint64_t lease_requests; /* of children */
+    uint64_t lease_requests; /* received from children */
 
-    /* what this rank remembers: memory.c */
-    struct memory *memory; /* is being written; NULL: none is */
-    bool told_memory;      /* that nothing can be remembered */
+    /* the instance as this rank remembers it: memory.c */
+    struct memory *memory; /* the write under way, or NULL */
+    bool told_memory;      /* a failed write was logged */
 
     /* the watermark: watermark.c */
-    uint64_t mark_ms;               /* rank 0's, when it was looked at last */
-    uint64_t mark_moved_ms;         /* CLOCK_MONOTONIC of its last move that was seen; 0: nobody looked yet */
-    struct fifo waiting;            /* requests that the answer to the one under way is for */
-    struct quota_rule waiting_rule; /* by fluid.max-waiting */
-    struct quota waiting_quota;     /* of each user */
+    uint64_t mark_ms;               /* at rank 0: the watermark when it was last read */
+    uint64_t mark_moved_ms;         /* CLOCK_MONOTONIC when a read last saw it advance; 0: never read */
+    struct fifo waiting;            /* requests that share the request under way to the parent */
+    struct quota_rule waiting_rule; /* from fluid.max-waiting */
+    struct quota waiting_quota;     /* per user */
     bool asked;
 };
 
 /* --- time: service.c ---------------------------------------------------------------------------------- */
 
-/* CLOCK_BOOTTIME, for whatever is told to the node or asked of it.  It is compared with the host's other clocks, and
- * the node, or rank 0's authority, is told first where it missed time or jumped (witness.h).
+/* Return CLOCK_BOOTTIME in microseconds, for each call into the node. The clock is compared with the host's other
+ * clocks. If it missed time or jumped (clock_check.h), the node, or at rank 0 the authority, is notified first.
  */
 uint64_t service_now_us (struct service *sv);
 
-/* The same at rank 0's start, where there is no authority yet that could be told: what it is to be told. */
+/* The same for the start of rank 0, before the authority exists: '*off_us' and '*sure_us' are what the caller passes to
+ * the authority.
+ */
 uint64_t service_look (struct service *sv, int64_t *off_us, int64_t *sure_us);
 
-/* Set the timer to the next deadline.  Every way into the node, and the authority, ends here. */
+/* Set the timer to the next deadline. Every function that calls the node or the authority ends with this call. */
 void service_set_timer (struct service *sv);
 
-/* --- what the node wants (struct node_ops), and the authority ------------------------------------------------ */
+/* --- callbacks of the node (struct node_ops) and of the authority ------------------------------------------- */
 
 void service_log_cb (void *arg, int level, const char *text);
 
@@ -113,16 +116,17 @@ void service_lease_reply_cb (void *arg, void *cookie, const struct lease_answer 
 void service_report_up_cb (void *arg, const struct report *report);
 int service_share_up_cb (void *arg, const struct share_want *want);
 
-/* A lease was given: remember the instance, where there is a statedir.  / End: wait for what is being written, for some
- * time.
+/* service_remember (): a lease was granted; write the instance to the statedir, if there is one. service_forget (): at
+ * the end of the module, wait at most one second for the write under way.
  */
 void service_remember (struct service *sv, const struct lease_answer *answer);
 void service_forget (struct service *sv);
 
-/* --- whom a request speaks for: service.c ------------------------------------------------------------------ */
+/* --- the rank that a request names: service.c -------------------------------------------------------------- */
 
-/* What a broker says of 'rank' is believed from that rank, or from one above it, by the connection that it came over;
- * not from this broker.  Returns 0, or -1 with errno EPERM and a sentence in 'errp'.
+/* Check that a request about 'rank' came from that rank or from an ancestor of it. The child connection that the
+ * request came over decides. A request of this broker itself is refused. Returns 0, or -1 with errno EPERM and a
+ * sentence in 'errp'.
  */
 int service_check_rank (idt_t *h, const idt_msg_t *msg, uint32_t rank, idt_error_t *errp);
 
@@ -145,63 +149,68 @@ void service_stats_clear_cb (idt_t *h, const idt_msg_t *msg, void *arg);
 
 /* --- requests for ids: ids.c ---------------------------------------------------------------------------- */
 
-/* Ask the node for what a request asks for; with 'wish' its way is noted.  It is answered. */
+/* Pass a request for ids to the node; the request gets its answer now or later. With 'wish' not NULL the request is
+ * traced.
+ */
 void service_ask (struct service *sv, const idt_msg_t *msg, uint32_t count, fluid_t after,
                   const struct trace_wish *wish);
 
 /* --- traced requests: trace.c ----------------------------------------------------------------------------- */
 
-/* Note the way of a request from now.  Returns 1: it is noted; 0: it is not, and is served all the same; -1 with errno
- * EAGAIN and 'errp' filled: its user has as many as may be.
+/* Start to record what happens to a request. Returns 1: recorded; 0: not recorded, and the request is served without;
+ * -1 with errno EAGAIN and 'errp' filled: the user has as many traced requests as QUOTA_TRACES allows.
  */
 int service_trace_begin (struct service *sv, const idt_msg_t *msg, const struct trace_wish *wish, uint64_t now_us,
                          idt_error_t *errp);
 
-/* Answer fluid.trace with its ids and its way, as far as that was noted. */
+/* Answer fluid.trace with its ids and with the hops that were recorded. */
 void service_trace_reply (struct service *sv, const idt_msg_t *msg, const struct run *run, size_t nruns);
-void service_trace_forget (struct service *sv, const idt_msg_t *msg); /* nothing where it is none */
+void service_trace_forget (struct service *sv, const idt_msg_t *msg); /* no-op if not traced */
 
-/* Send what is to go up with the wish of one of its requests.  NULL with errno set, also where none of them has one or
- * the parent does not know of it (ENOENT).
+/* Send forward 'tag' to the parent as fluid.trace, under the trace of one of its requests. Returns NULL with errno set:
+ * ENOENT if none of its requests is traced, or if the parent does not know fluid.trace.
  */
 idt_future_t *service_trace_up (struct service *sv, uint32_t tag, uint32_t count, fluid_t after);
 
-/* Its answer: the way that it went belongs to all that were in it.  Returns the runs, as wire_get_runs (); NULL with
- * errno set: ENOSYS, the parent does not know of traces.
+/* Read the answer to service_trace_up (). Its hops are added to every traced request of the forward. Returns the runs,
+ * as wire_get_runs (); NULL with errno set: ENOSYS if the parent does not know fluid.trace.
  */
 struct run *service_trace_came (struct service *sv, uint32_t tag, idt_future_t *f, size_t *n);
 
-/* The answer to a forward came without a way, with ids or not. */
+/* A forward that was sent without a trace has ended, 'came' with ids or without. */
 void service_trace_ended (struct service *sv, uint32_t tag, bool came);
 
 /* --- the watermark: watermark.c ---------------------------------------------------------------------- */
 
-/* End: fail all that wait. */
-/* Look whether rank 0's has moved: each second, so that how long it stands is known when somebody asks.  Returns false
- * where it cannot be told.
+/* At the end of the module: fail all requests that wait. */
+/* At rank 0: read the watermark and note when it advances. It is read each second, so that a request can report for how
+ * long it has not advanced. Returns false if the authority cannot determine a watermark.
  */
 bool service_watermark_look (struct service *sv, uint64_t now_us);
 
-void service_watermark_start (struct service *sv); /* when the options are read */
+void service_watermark_start (struct service *sv); /* after the options are read */
 void service_watermark_stop (struct service *sv);
 
 /* --- rank 0: root.c ------------------------------------------------------------------------------------ */
 
-/* Open the store and start the authority, and the node beside it.  Blocks on the disk.  Returns 0, or -1 with errno set
- * and a sentence in 'errp'; service_stop_root () follows in either case.  'past' is what service_leave_root () told.
+/* Open the store and start the authority beside the node. Blocks on the disk. 'past' (of 'size' bytes) is what
+ * service_leave_root () returned in the previous life, or NULL. Returns 0, or -1 with errno set and a sentence in
+ * 'errp'; the caller calls service_stop_root () in both cases.
  */
 int service_start_root (struct service *sv, const void *past, size_t size, idt_error_t *errp);
 
-/* When the node has stopped: close the authority and the store, with its last word in it.  Blocks on the disk. */
+/* After the node has stopped: close the authority, store its last record, and close the store. Blocks on the disk. */
 void service_stop_root (struct service *sv);
 
-/* For the next life on this broker.  NULL: nothing can be left. */
+/* Return the authority's handover for the next life on this broker, to be freed by the caller, and its size in '*size';
+ * NULL if it has no handover.
+ */
 void *service_leave_root (const struct service *sv, size_t *size);
 
-/* A child wants leases. */
+/* Answer a child's request for leases. */
 void service_answer_lease (struct service *sv, const idt_msg_t *msg, const struct lease_request *req);
 
-/* What keeps the root from giving leases, or may soon; "good": nothing. */
+/* Describe what keeps rank 0 from granting leases, or soon will; "good" if nothing does. */
 void service_describe_store (const struct service *sv, const struct authority_status *status, char *buf, size_t size);
 
 #endif /* FLUID_SERVICE_H */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* share.c - fluid.share: what children would borrow, and the node's own wants to the parent */
+/* share.c - fluid.share: requests of children for subleases, and the node's requests to the parent */
 #include <errno.h>
 #include <syslog.h>
 
@@ -9,7 +9,7 @@
 #include "modules/fluid/service/service.h"
 #include "modules/fluid/service/wire.h"
 
-#define ANSWER_MS 30000 /* a parent that has not answered by then does not */
+#define ANSWER_MS 30000 /* a later answer is not awaited */
 
 /* --- from children --------------------------------------------------------------------------------------- */
 
@@ -20,12 +20,17 @@ static void answer (struct service *sv, const idt_msg_t *msg, const struct share
     int n = node_share (sv->node, service_now_us (sv), want, &share, &retry_ms);
 
     if (n < 0)
-        module_respond_error (sv->h, msg, errno, errno == ENOTSUP ? "fluid.share=off here" : SERVICE_STOPPING);
+        module_respond_error (sv->h, msg, errno,
+                              errno == ENOTSUP ? "this broker grants no subleases "
+                                                 "(fluid.share=off)"
+                                               : SERVICE_STOPPING);
     else
         module_respond_object (sv->h, msg, wire_pack_share (n > 0 ? &share : NULL, retry_ms));
 }
 
-/* What another rank was lent is not touched by a want: loans are told apart by rank. */
+/* A request cannot change the subleases of other ranks: the lender identifies a sublease by its rank, and the rank is
+ * checked here.
+ */
 void service_share_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 {
     struct service *sv = arg;
@@ -58,7 +63,7 @@ static void answered_cb (idt_future_t *f, void *arg)
     if (idt_rpc_get_unpack (f, "o", &o) < 0)
         node_share_failed (sv->node, service_now_us (sv), idt_future_errnum (f));
     else if (wire_get_share (o, &share, &any, &retry_ms, &err) < 0) {
-        idt_log (sv->h, LOG_ERR, "the parent's answer to fluid.share: %s", err.text);
+        idt_log (sv->h, LOG_ERR, "the parent sent a malformed answer to fluid.share: %s", err.text);
         node_share_failed (sv->node, service_now_us (sv), EPROTO);
     }
     else
@@ -72,7 +77,7 @@ int service_share_up_cb (void *arg, const struct share_want *want)
     struct service *sv = arg;
     json_t *o = wire_pack_share_want (want);
 
-    if (want->size == 0) { /* no answer is wanted, and it may be lost */
+    if (want->size == 0) { /* a return, fire and forget: the message may be lost */
         idt_future_destroy (idt_rpc_pack (sv->h, "fluid.share", IDT_NODEID_UPSTREAM, IDT_RPC_NORESPONSE, "o", o));
         return 0;
     }

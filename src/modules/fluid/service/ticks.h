@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* ticks.h - the processor's counter, where it runs at one speed and never stops (x86: CPUID 0x80000007, EDX bit 8) */
+/* ticks.h - the processor's counter, if it has a constant rate and never stops (x86: CPUID 0x80000007, EDX bit 8) */
 #ifndef FLUID_TICKS_H
 #define FLUID_TICKS_H
 
@@ -11,8 +11,8 @@
 #if defined(__x86_64__)
 #include <cpuid.h>
 
-/* Asked once by each broker, of which a process may host thousands: in a virtual machine CPUID stops the processor for
- * tens of microseconds, and the C library, where it is glibc 2.33 and later, remembers what it said.
+/* Each broker asks once, and a process may host thousands of brokers. In a virtual machine CPUID stops the processor
+ * for tens of microseconds; glibc 2.33 and later remembers its result, so the result is taken from there.
  */
 #if defined(__has_include)
 #if __has_include(<sys/platform/x86.h>)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* ticks_test.c - whether the processor's counter can be relied on is what the processor says */
+/* ticks_test.c - processor_has_ticks () agrees with CPUID */
 #include "test/tap.h"
 #include "modules/fluid/service/ticks.h"
 
@@ -18,6 +18,6 @@ static bool ask_processor (void)
 
 int main (void)
 {
-    ok (processor_has_ticks () == ask_processor (), "whoever remembers the answer says what the processor says");
+    ok (processor_has_ticks () == ask_processor (), "the remembered answer is what the processor reports");
     return done_testing ();
 }

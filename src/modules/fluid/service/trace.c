@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* trace.c - the way of a request for ids: what this rank did for it, and what those above say that they did
+/* trace.c - traced requests for ids: what this rank did for them, and the hops that its ancestors reported
  *
- * The node knows a traced request by its cookie alone, and tells which of them go up together.  All else is kept here
- * until the answer: nobody who asks for ids without a trace pays for it.
+ * The node knows only that a request is traced, and its cookie, and reports which requests are forwarded together.
+ * Everything else is kept here until the answer, so requests without a trace need no memory and no time for it.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -27,20 +27,20 @@ struct traced {
     struct idt_cred user;
     struct trace_wish wish;
     char span[TRACE_SPAN_LEN + 1];
-    char under[TRACE_SPAN_LEN + 1]; /* as whose child the parent was asked */
-    enum node_state came;           /* how the node was then */
+    char under[TRACE_SPAN_LEN + 1]; /* parent span of the forward that was sent */
+    enum node_state came;           /* the node's state at the arrival */
     uint64_t came_us;
     uint64_t came_unix_us;
-    uint64_t sent_us; /* what is under way went up then; 0: nothing is */
-    uint32_t tag;     /* of that */
+    uint64_t sent_us; /* when the forward under way was sent; 0: none */
+    uint32_t tag;     /* of that forward */
     uint32_t asked;
     uint64_t up_us;
     uint32_t forwards;
     uint32_t combined;
     uint32_t from_above;
-    bool waits;    /* it was not answered at once */
-    bool queued;   /* nor did it go up at once */
-    json_t *above; /* hops; NULL: none */
+    bool waits;    /* it was not answered immediately */
+    bool queued;   /* nor forwarded immediately */
+    json_t *above; /* hops of the ancestors, or NULL */
 };
 
 /* --- W3C Trace Context -------------------------------------------------------------------------------- */
@@ -50,13 +50,13 @@ static void make_hex (char *buf, size_t len)
     uint8_t bits[TRACE_ID_LEN / 2] = { 1 };
 
     if (getrandom (bits, len / 2, 0) < 0)
-        bits[0] = 1; /* a trace is no secret, and may be a poor one */
+        bits[0] = 1; /* a trace id need not be random or secret */
     for (size_t i = 0; i < len; i++)
         buf[i] = HEX[i % 2 ? bits[i / 2] & 15 : bits[i / 2] >> 4];
     buf[len] = '\0';
 }
 
-/* Copy 'len' lower-case hexadecimal digits, not all of them 0.  Returns false where there are none. */
+/* Copy 'len' lower-case hexadecimal digits. Returns false if there are fewer, or if all are 0. */
 static bool take_hex (const char *text, char *buf, size_t len)
 {
     if (strspn (text, HEX) < len || strspn (text, "0") >= len)
@@ -66,7 +66,9 @@ static bool take_hex (const char *text, char *buf, size_t len)
     return true;
 }
 
-/* "VV-TRACE-SPAN-FF", of a later version with more behind. */
+/* Read "VV-TRACE-SPAN-FF", which a later version may extend by "-...". If it is malformed, make up a trace id and leave
+ * the parent span empty.
+ */
 static void read_wish (const char *text, struct trace_wish *wish)
 {
     size_t len = text ? strlen (text) : 0;
@@ -118,7 +120,9 @@ static enum node_state state_at (struct service *sv, uint64_t now_us)
     return status.state;
 }
 
-/* Brokers ask for many users, and know themselves who may. */
+/* Whether a request is served without a trace when the quota is used up. A broker forwards requests of many users,
+ * whose quotas it has checked itself.
+ */
 static bool may_go_without (struct idt_cred user)
 {
     return errno == ENOMEM || user.rolemask & (IDT_ROLE_OWNER | IDT_ROLE_BROKER);
@@ -163,7 +167,7 @@ void service_trace_cb (idt_t *h, const idt_msg_t *msg, void *arg)
         return;
     }
     if (after[strspn (after, "0123456789")] != '\0' || fluid_parse (after, strlen (after), &id, NULL) < 0)
-        module_respond_error (h, msg, EPROTO, "malformed request: after is an id in decimal, as a string");
+        module_respond_error (h, msg, EPROTO, "malformed request: after must be an id in decimal, as a string");
     else {
         read_wish (parent, &wish);
         service_ask (sv, msg, count > 0 && count <= UINT32_MAX ? (uint32_t)count : 0, id, &wish);
@@ -194,7 +198,8 @@ static json_t *describe (struct service *sv, const struct traced *t, uint32_t id
                       "start_us", wire_number (t->came_unix_us), "took_us", (json_int_t)(now_us - t->came_us), "up_us",
                       (json_int_t)t->up_us, "waited_for", waited_for (t), "forwards", (json_int_t)t->forwards,
                       "combined", (json_int_t)t->combined, "ids", (json_int_t)ids, "ids_from_above",
-                      (json_int_t)(t->from_above < ids ? t->from_above : ids)); /* some may have been too late */
+                      (json_int_t)(t->from_above < ids ? t->from_above
+                                                       : ids)); /* ids that arrived too late are not counted */
 }
 
 static json_t *pack_runs (const struct run *run, size_t nruns)
@@ -234,7 +239,7 @@ void service_trace_reply (struct service *sv, const idt_msg_t *msg, const struct
         forget (sv, t);
 }
 
-/* --- up ----------------------------------------------------------------------------------------------- */
+/* --- to the parent ------------------------------------------------------------------------------------ */
 
 void service_goes_up_cb (void *arg, void *cookie, uint32_t tag, uint32_t requests, uint32_t ids)
 {
@@ -276,7 +281,7 @@ idt_future_t *service_trace_up (struct service *sv, uint32_t tag, uint32_t count
                          "after", text, "traceparent", parent);
 }
 
-/* The hops of others' answer, as those of 't'. */
+/* Copy the hops of the forward's answer to 't', with its own span as the parent of the first. */
 static void add_above (struct traced *t, const json_t *hops)
 {
     size_t i;
@@ -295,7 +300,7 @@ static void add_above (struct traced *t, const json_t *hops)
     }
 }
 
-/* With the ids or, 'came' false, without. */
+/* Forward 'tag' has ended: with ids, or without ('came' is false). */
 static void ended (struct service *sv, uint32_t tag, bool came, const json_t *hops)
 {
     uint64_t now_us = clock_us (CLOCK_BOOTTIME);
@@ -314,7 +319,7 @@ void service_trace_ended (struct service *sv, uint32_t tag, bool came)
     ended (sv, tag, came, NULL);
 }
 
-/* Runs as they are in JSON: as wire_get_runs (). */
+/* Read runs from JSON. Returns them as wire_get_runs (). */
 static struct run *read_runs (const json_t *runs, size_t *n)
 {
     struct run *run;

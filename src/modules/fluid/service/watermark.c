@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* watermark.c - fluid.position, on its way up, and fluid.watermark, which rank 0 answers
+/* watermark.c - fluid.position, on its way to rank 0, and fluid.watermark, which rank 0 answers
  *
- * One request at a time is under way up from a rank; what was heard goes to all who asked meanwhile.
+ * A rank has at most one fluid.watermark request to its parent under way; the answer is sent to all requesters that
+ * arrived meanwhile.
  */
 #include <errno.h>
 #include <string.h>
@@ -15,7 +16,9 @@
 
 /* --- positions ------------------------------------------------------------------------------------------- */
 
-/* What another rank reported, or was lent, is not touched by a report: both are told apart by rank. */
+/* A report cannot change the reports or subleases of other ranks: both are identified by rank, and the rank is checked
+ * here.
+ */
 void service_position_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 {
     struct service *sv = arg;
@@ -56,9 +59,9 @@ bool service_watermark_look (struct service *sv, uint64_t now_us)
     return true;
 }
 
-/* The time, and the lowest id that may come yet: all that will ever be below it were made.  At the end of time none
- * comes: then it is the last there is.  How far it is behind is time of ids, which a crash sets forward; how long it
- * stands is our own.
+/* The watermark as a time, and as the lowest id that may still be made: all ids below it are final. At the end of the
+ * range of timestamps no further id can follow, and "id" is the last possible id. "behind_ms" is time of ids, which
+ * runs ahead of the clock after a crash; "still_ms" is measured with CLOCK_MONOTONIC.
  */
 static json_t *make_watermark (struct service *sv, uint64_t now_us)
 {
@@ -81,12 +84,12 @@ static void answer (struct service *sv, const idt_msg_t *msg)
         module_respond_object (sv->h, msg, make_watermark (sv, now_us));
     else
         module_respond_error (sv->h, msg, EAGAIN,
-                              "rank 0 cannot tell a watermark: brokers hold leases of another statedir");
+                              "rank 0 cannot determine the watermark: brokers hold leases of another statedir");
 }
 
 /* --- the watermark, elsewhere -------------------------------------------------------------------------------- */
 
-/* With 'payload', or where that is NULL with an error. */
+/* Answer all requests that wait with 'payload', or with an error if that is NULL. */
 static void answer_waiting (struct service *sv, const char *payload, int errnum, const char *text)
 {
     const idt_msg_t *msg;

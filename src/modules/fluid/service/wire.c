@@ -3,7 +3,7 @@
 
 /* wire.c - payloads of the fluid service
  *
- * Times are strings of digits in JSON: 64 bits do not survive everywhere as numbers.
+ * Times are strings of digits in JSON, because some JSON libraries do not keep 64 bits of a number.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -49,7 +49,7 @@ void wire_put_block (uint8_t buf[WIRE_BLOCK_SIZE], uint32_t count, fluid_t after
 int wire_get_block (const void *data, size_t size, uint32_t *count, fluid_t *after, idt_error_t *errp)
 {
     if (size != WIRE_BLOCK_SIZE)
-        return malformed (errp, "the payload must be 12 bytes: count (4) and the id to be above (8)");
+        return malformed (errp, "the payload must be 12 bytes: count (4) and the id that the answer must exceed (8)");
     *count = (uint32_t)get_be (data, 4);
     *after = get_be ((const uint8_t *)data + 4, 8);
     return 0;
@@ -78,7 +78,7 @@ struct run *wire_get_runs (const void *data, size_t size, struct run *small, siz
 
 /* --- fluid.generate -------------------------------------------------------------------------------- */
 
-/* More than is needed, and little to read: nobody holds up others with it. */
+/* More than a valid request needs, and few enough that a large request does not delay others. */
 #define COUNT_DEPTH 8
 #define COUNT_VALUES 64
 
@@ -136,7 +136,7 @@ size_t wire_write_runs (char *buf, const struct run *run, size_t n)
 
 /* --- fluid.lease: writing --------------------------------------------------------------------------- */
 
-/* The size is told where something depends on it. */
+/* The size is sent only if it is not 0. */
 static json_t *pack_want (const struct lease_want *w)
 {
     json_t *o = json_pack ("[I,s,I,o]", (json_int_t)w->generator, w->incarnation, (json_int_t)w->number,
@@ -147,7 +147,7 @@ static json_t *pack_want (const struct lease_want *w)
     return o;
 }
 
-/* What others use yet is told where there is something. */
+/* 'left_ms', how long borrowers may still use the returned time, is sent only if it is not 0. */
 static json_t *pack_back (const struct lease_back *b)
 {
     json_t *o = json_pack ("[I,s,o]", (json_int_t)b->generator, b->incarnation, wire_number (b->end_ms));
@@ -253,7 +253,7 @@ static bool get_grant (json_t *o, void *entry)
            && get_u64 (hi, &g->hi_ms);
 }
 
-/* Read the list 'key' (may be absent) of entries of 'size' bytes into a new array. */
+/* Read the list 'key', which may be missing, of entries of 'size' bytes into a new array. */
 static int get_list (const json_t *o, const char *key, bool (*get) (json_t *o, void *entry), size_t size, void *list,
                      size_t *count, idt_error_t *errp)
 {
@@ -300,7 +300,7 @@ int wire_get_lease_request (const json_t *o, struct lease_request *req, idt_erro
     return 0;
 }
 
-/* The root's lease may be there, and the times, wholly or not at all. */
+/* The length of rank 0's leases is optional. The times are optional, too, but must be complete. */
 static int get_times (const json_t *o, struct lease_answer *a, idt_error_t *errp)
 {
     const char *received = NULL, *sent = NULL, *bound = "", *lease = NULL;
@@ -311,7 +311,7 @@ static int get_times (const json_t *o, struct lease_answer *a, idt_error_t *errp
         || (received
             && (!get_u64 (received, &a->received_us) || !get_u64 (sent, &a->sent_us) || !get_u64 (bound, &a->bound_us)))
         || (lease && parse_number (lease, 1, FLUID_TIMESTAMP_MAX / 4, &a->lease_ms) < 0))
-        return malformed (errp, "time_us, bound_us or lease_ms");
+        return malformed (errp, "time_us, bound_us or lease_ms has a bad value");
     a->has_time = received != NULL;
     return 0;
 }
@@ -360,9 +360,9 @@ int wire_get_share_want (const json_t *o, struct share_want *want, idt_error_t *
     if (json_unpack ((json_t *)o, "{s:[I,s,I,I,s,I !]}", "want", &rank, &uuid, &number, &size, &end, &left_ms) < 0
         || rank < 0 || rank > UINT32_MAX || strlen (uuid) != IDT_MSG_UUID_LEN || number < 1 || left_ms < 0
         || left_ms > (json_int_t)FLUID_TIMESTAMP_MAX || !get_u64 (end, &w.end_ms))
-        return malformed (errp, "want has a rank, a UUID, a number from 1 on, a size, an end, and a time");
+        return malformed (errp, "want must be a rank, a UUID, a number from 1, a size, an end, and a time");
     if (size != 0 && (size < 0 || size > AREA_MAX_SIZE || area_granules (0, (uint32_t)size) == 0))
-        return malformed (errp, "a size is 0, or a power of two of 16 to 512");
+        return malformed (errp, "the size must be 0, or a power of two from 16 to 512");
     memcpy (w.incarnation, uuid, IDT_MSG_UUID_LEN + 1);
     w.rank = (uint32_t)rank;
     w.number = (uint64_t)number;
@@ -384,7 +384,7 @@ static int get_share (const json_t *o, struct share *share, idt_error_t *errp)
         || first < 0 || first > FLUID_SEQUENCE_MAX || size < 0 || size > AREA_MAX_SIZE || use_ms < 0
         || use_ms > (json_int_t)FLUID_TIMESTAMP_MAX || !get_u64 (lo, &s.range.lo_ms) || !get_u64 (hi, &s.range.hi_ms)
         || (s.granules = area_granules ((uint32_t)first, (uint32_t)size)) == 0)
-        return malformed (errp, "what is lent is no share");
+        return malformed (errp, "share is not a valid sublease");
     memcpy (s.incarnation, uuid, IDT_MSG_UUID_LEN + 1);
     s.number = (uint64_t)number;
     s.generator = (uint32_t)generator;
@@ -431,7 +431,7 @@ int wire_get_report (const json_t *o, struct report *report, idt_error_t *errp)
             < 0
         || rank < 0 || rank > UINT32_MAX || strlen (from) != IDT_MSG_UUID_LEN || count < 0 || count > UINT32_MAX
         || !get_u64 (sum, &r.lessees.sum) || !get_u64 (low, &r.low_ms) || !get_u64 (borrowed, &r.borrowed_low_ms))
-        return malformed (errp, "a report of positions has a rank, from, lessees and low_ms");
+        return malformed (errp, "a position must have rank, from, lessees and low_ms");
     r.rank = (uint32_t)rank;
     memcpy (r.from, from, IDT_MSG_UUID_LEN + 1);
     r.lessees.count = (uint32_t)count;

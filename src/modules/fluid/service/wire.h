@@ -3,7 +3,8 @@
 
 /* wire.h - payloads of the fluid service (protocol.md section 5)
  *
- * Decoding takes what may come from anywhere: what is malformed in any way is EPROTO with a text that names it.
+ * Payloads may come from untrusted senders. Each function that decodes one fails with EPROTO and a text that names the
+ * fault if anything in it is malformed.
  */
 #ifndef FLUID_WIRE_H
 #define FLUID_WIRE_H
@@ -20,10 +21,10 @@
 #include "modules/fluid/node/waiting.h"
 #include "modules/fluid/lease/watermark.h"
 
-/* --- values in JSON: 64 bits and dates are strings ------------------------------------------------- */
+/* --- values in JSON: 64-bit numbers and dates are strings ------------------------------------------- */
 
-json_t *wire_number (uint64_t n);    /* "1700000000000"; NULL: no memory */
-json_t *wire_date (int64_t unix_ms); /* "2026-01-01T00:00:00.000Z"; NULL: no memory */
+json_t *wire_number (uint64_t n);    /* "1700000000000"; NULL: ENOMEM */
+json_t *wire_date (int64_t unix_ms); /* "2026-01-01T00:00:00.000Z"; NULL: ENOMEM */
 
 /* --- fluid.block: binary, big-endian ------------------------------------------------------------- */
 
@@ -35,20 +36,20 @@ int wire_get_block (const void *data, size_t size, uint32_t *count, fluid_t *aft
 
 void wire_put_run (uint8_t buf[WIRE_RUN_SIZE], const struct run *run);
 
-/* Read runs.  Returns an array, and its length in '*n': 'small', where that has room, else one for free (); or NULL
- * with errno EPROTO or ENOMEM.
+/* Read runs. Returns an array, and its length in '*n': 'small' if its 'room' entries suffice, otherwise an array that
+ * the caller frees. On failure returns NULL with errno EPROTO or ENOMEM.
  */
 struct run *wire_get_runs (const void *data, size_t size, struct run *small, size_t room, size_t *n);
 
 /* --- fluid.generate: JSON ------------------------------------------------------------------------- */
 
-/* Read with '*r', which keeps its memory, the number of ids asked for: "count", or 1.  What is no integer, or does not
- * fit, comes out as 0, which no request may ask for.  'text' NULL: there is none.  Returns 0, or -1 with errno
- * EPROTO or ENOMEM and 'errp' filled.
+/* Read the number of ids that a request asks for: "count", or 1 if it is missing. '*r' keeps its memory for the next
+ * call. A value that is not an integer or does not fit is returned as 0, which is not a valid count. 'text' may be NULL
+ * (no payload), which is malformed. Returns 0, or -1 with errno EPROTO or ENOMEM and 'errp' filled.
  */
 int wire_get_count (struct jv_reader *r, const char *text, uint32_t *count, idt_error_t *errp);
 
-/* Write {"runs":[["fuZZybuNNy",16],...]} with its NUL.  Returns its size, at most WIRE_RUNS_TEXT (n). */
+/* Write {"runs":[["fuZZybuNNy",16],...]} with its NUL. Returns the size, at most WIRE_RUNS_TEXT (n). */
 #define WIRE_RUNS_TEXT(n) (16 + (size_t)(n) * (FLUID_TEXT_MAX + 16))
 size_t wire_write_runs (char *buf, const struct run *run, size_t n);
 
@@ -57,34 +58,34 @@ size_t wire_write_runs (char *buf, const struct run *run, size_t n);
 json_t *wire_pack_lease_request (const struct lease_request *req);
 json_t *wire_pack_lease_answer (const struct lease_answer *answer);
 
-/* Read one of them.  Arrays in the result are the caller's: lease_request_fini (), free ().  Returns 0, or -1 with
- * errno EPROTO or ENOMEM, 'errp' filled and nothing to free.
+/* Read a lease request or answer. The caller frees the arrays in the result, with lease_request_fini () and free ().
+ * Returns 0, or -1 with errno EPROTO or ENOMEM, 'errp' filled and nothing to free.
  */
 int wire_get_lease_request (const json_t *o, struct lease_request *req, idt_error_t *errp);
 int wire_get_lease_answer (const json_t *o, struct lease_answer *answer, idt_error_t *errp);
 
 /* --- fluid.share: JSON --------------------------------------------------------------------------- */
 
-/* {"want":[rank,"UUID",number,size,"end_ms",left_ms]}; NULL: no memory. */
+/* {"want":[rank,"UUID",number,size,"end_ms",left_ms]}; NULL: ENOMEM. */
 json_t *wire_pack_share_want (const struct share_want *want);
 
-/* {"share":["UUID",number,generator,first,size,"lo_ms","hi_ms",use_ms],"retry_ms":n}; without "share" where that is
+/* {"share":["UUID",number,generator,first,size,"lo_ms","hi_ms",use_ms],"retry_ms":n}; without "share" if 'share' is
  * NULL.
  */
 json_t *wire_pack_share (const struct share *share, uint64_t retry_ms);
 
-/* Return 0, or -1 with errno EPROTO and 'errp' filled.  '*any': whether there is a share. */
+/* Return 0, or -1 with errno EPROTO and 'errp' filled. '*any' states whether the answer has a "share". */
 int wire_get_share_want (const json_t *o, struct share_want *want, idt_error_t *errp);
 int wire_get_share (const json_t *o, struct share *share, bool *any, uint64_t *retry_ms, idt_error_t *errp);
 
 /* --- fluid.position: JSON ------------------------------------------------------------------------ */
 
-/* {"rank":n,"from":"UUID","lessees":[COUNT,"SUM"],"low_ms":"...","borrowed_low_ms":"..."}, the last if it is told;
- * NULL: no memory.
+/* {"rank":n,"from":"UUID","lessees":[COUNT,"SUM"],"low_ms":"...","borrowed_low_ms":"..."}; the last member only if the
+ * report has it. NULL: ENOMEM.
  */
 json_t *wire_pack_report (const struct report *report);
 
-/* Returns 0, or -1 with errno EPROTO and 'errp' filled. */
+/* Return 0, or -1 with errno EPROTO and 'errp' filled. */
 int wire_get_report (const json_t *o, struct report *report, idt_error_t *errp);
 
 #endif /* FLUID_WIRE_H */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* wire_test.c - payloads come out as they went in; what is malformed is refused */
+/* wire_test.c - each payload is read back as it was written; a malformed one is refused */
 #include <errno.h>
 #include <string.h>
 
@@ -25,7 +25,7 @@ static void test_block (void)
         "and is read back");
     ok (wire_get_block (buf, 11, &count, &after, &err) < 0 && errno == EPROTO
             && wire_get_block (buf, 13, &count, &after, &err) < 0,
-        "no other size will do");
+        "any other size is refused");
 
     wire_put_run (buf, &(struct run){ 0x1122334455667788, 1024 });
     wire_put_run (buf + WIRE_RUN_SIZE, &(struct run){ 5, 6 });
@@ -34,10 +34,10 @@ static void test_block (void)
     ok (run && n == 2 && run[0].first == 0x1122334455667788 && run[1].n == 6, "runs are read back");
     free (run);
     ok (!wire_get_runs (buf, 0, NULL, 0, &n) && errno == EPROTO && !wire_get_runs (buf, 13, NULL, 0, &n),
-        "a torn one is refused");
+        "an incomplete run is refused");
 }
 
-/* UINT32_MAX: malformed, and why is said. */
+/* The count in 'text'; UINT32_MAX if it is malformed and the reason is given. */
 static uint32_t count_of (const char *text)
 {
     struct jv_reader r = JV_READER_INIT;
@@ -52,18 +52,18 @@ static uint32_t count_of (const char *text)
 
 static void test_generate (void)
 {
-    ok (count_of ("{}") == 1, "without a count one id is meant");
+    ok (count_of ("{}") == 1, "without a count one id is requested");
     ok (count_of ("{\"count\":65536}") == 65536, "a count is read");
     ok (count_of ("{\"count\":-5}") == 0 && count_of ("{\"count\":4294967297}") == 0,
-        "one that does not fit comes out as none");
+        "a count that does not fit is read as 0");
     ok (count_of ("{\"count\":\"5\"}") == 0 && count_of ("{\"count\":1.5}") == 0 && count_of ("{\"count\":null}") == 0,
-        "so does one that is no integer");
+        "a count that is not an integer is read as 0");
 
     ok (count_of (NULL) == UINT32_MAX && count_of ("") == UINT32_MAX && count_of ("[]") == UINT32_MAX
             && count_of ("{\"count\":1") == UINT32_MAX && count_of ("{}x") == UINT32_MAX,
-        "what is no object is malformed");
-    ok (count_of ("{\"a\":[1,{\"b\":null}],\"count\":2}") == 2, "what else there is does not matter");
-    ok (count_of ("{\"a\":[[[[[[[[[]]]]]]]]]}") == UINT32_MAX, "unless it is too much");
+        "a payload that is not an object is malformed");
+    ok (count_of ("{\"a\":[1,{\"b\":null}],\"count\":2}") == 2, "other members are ignored");
+    ok (count_of ("{\"a\":[[[[[[[[[]]]]]]]]]}") == UINT32_MAX, "unless they are too deep");
 
     static const struct run run[] = { { 6731191091817518, 16 }, { UINT64_MAX, UINT32_MAX }, { 0, 0 } };
     char text[WIRE_RUNS_TEXT (3)];
@@ -71,8 +71,9 @@ static void test_generate (void)
     ok (strcmp (text, "{\"runs\":[[\"fuZZybuNNy\",16]]}") == 0 && size == strlen (text) + 1,
         "runs are written with ids in F58: %s", text);
     size = wire_write_runs (text, run, 3);
-    ok (size == strlen (text) + 1 && strstr (text, ",4294967295],[\"f1\",0]]}"), "whatever they are: %s", text);
-    ok (wire_write_runs (text, run, 0) == sizeof ("{\"runs\":[]}"), "or none: %s", text);
+    ok (size == strlen (text) + 1 && strstr (text, ",4294967295],[\"f1\",0]]}"), "with any first id and number: %s",
+        text);
+    ok (wire_write_runs (text, run, 0) == sizeof ("{\"runs\":[]}"), "an answer may have no runs: %s", text);
 }
 
 static bool same_want (const struct lease_want *a, const struct lease_want *b)
@@ -105,7 +106,7 @@ static void test_lease (void)
             && same_want (&req.want[1], &want[1]) && req.nback == 1 && req.back->generator == 4
             && strcmp (req.back->incarnation, UUID) == 0 && req.back->end_ms == 99 && req.back->left_ms == 6
             && req.has_epoch && req.epoch_ms == 1234,
-        "a lease request comes out as it went in");
+        "a lease request is read back as it was written");
     lease_request_fini (&req);
     json_decref (o);
 
@@ -121,13 +122,14 @@ static void test_lease (void)
             && answer.grant->hi_ms == grant.hi_ms && answer.has_time && answer.received_us == 5
             && answer.sent_us == UINT64_MAX && answer.bound_us == 7 && answer.has_epoch && answer.epoch_ms == 1234
             && answer.lease_ms == 60000,
-        "and comes out as it went in");
+        "and is read back as it was written");
     free ((void *)answer.grant);
     free (s);
     json_decref (o);
 
     o = wire_pack_lease_request (&(struct lease_request){ 0 });
-    ok (wire_get_lease_request (o, &req, &err) == 0 && req.nwant == 0 && !req.has_epoch, "so does an empty one");
+    ok (wire_get_lease_request (o, &req, &err) == 0 && req.nwant == 0 && !req.has_epoch,
+        "an empty lease request is read");
     lease_request_fini (&req);
     json_decref (o);
 }
@@ -153,17 +155,17 @@ static void test_report (void)
     ok (o && wire_get_report (o, &out, &err) == 0 && out.rank == in.rank && strcmp (out.from, UUID) == 0
             && out.lessees.count == 3 && out.lessees.sum == in.lessees.sum && out.low_ms == in.low_ms
             && out.borrowed_low_ms == 77,
-        "a report of positions comes out as it went in");
+        "a position is read back as it was written");
     json_decref (o);
     for (size_t i = 0; i < sizeof (bad) / sizeof (bad[0]); i++) {
         o = json_loads (bad[i], 0, NULL);
         refused += wire_get_report (o, &out, &err) < 0 && errno == EPROTO;
         json_decref (o);
     }
-    ok (refused == 9, "a malformed one is refused");
+    ok (refused == 9, "a malformed position is refused");
 }
 
-/* What is written in a test of text: JSON with ' for ". */
+/* Parse JSON in which ' stands for ". */
 static json_t *parse (const char *text)
 {
     char s[256];
@@ -211,16 +213,17 @@ static void test_share (void)
 
     ok (wire_get_share_want (o, &w, &err) == 0 && w.rank == 3 && strcmp (w.incarnation, UUID) == 0 && w.number == 7
             && w.size == 64 && w.end_ms == UINT64_MAX && w.left_ms == 5,
-        "a want to borrow comes out as it went in");
+        "a request for a sublease is read back as it was written");
     json_decref (o);
     o = wire_pack_share (&share, 9);
     ok (wire_get_share (o, &s, &any, &retry_ms, &err) == 0 && any && retry_ms == 9 && strcmp (s.incarnation, UUID) == 0
             && s.number == 7 && s.generator == 4 && s.granules == share.granules && s.range.lo_ms == 100
             && s.range.hi_ms == 200 && s.use_ms == 18,
-        "so does what is lent");
+        "a sublease is read back as it was written");
     json_decref (o);
     o = wire_pack_share (NULL, 1000);
-    ok (wire_get_share (o, &s, &any, &retry_ms, &err) == 0 && !any && retry_ms == 1000, "or nothing");
+    ok (wire_get_share (o, &s, &any, &retry_ms, &err) == 0 && !any && retry_ms == 1000,
+        "an answer may have no sublease");
     json_decref (o);
     for (size_t i = 0; i < 10; i++) {
         json_t *x = parse (bad_wants[i]), *y = parse (bad_shares[i]);
@@ -230,7 +233,7 @@ static void test_share (void)
         json_decref (x);
         json_decref (y);
     }
-    ok (refused == 20, "what is malformed is refused: %d", refused);
+    ok (refused == 20, "malformed requests and answers are refused: %d", refused);
 }
 
 static void test_malformed (void)
