@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* call.c - how a page comes from a broker to a client */
+/* call.c - how a client gets the page from its broker */
 #include "config.h"
 
 #include <errno.h>
@@ -24,14 +24,14 @@
 #define SCHEME "local://"
 #define OWN "local-"
 
-union control { /* aligned as cmsg (3) wants it */
+union control { /* aligned as cmsg (3) requires */
     char buf[CMSG_SPACE (CALL_FDS * sizeof (int))];
     struct cmsghdr align;
 };
 
-/* --- where ------------------------------------------------------------------------------------------ */
+/* --- the address of the socket ------------------------------------------------------------------------ */
 
-/* The address of the page of the broker whose local socket is at 'path' (or a link to it). */
+/* Find the socket that serves the page of a broker whose local socket, or a link to it, is at 'path'. */
 static int find_address (const char *path, struct sockaddr_un *addr)
 {
     const char *slash = strrchr (path, '/'), *name;
@@ -41,7 +41,7 @@ static int find_address (const char *path, struct sockaddr_un *addr)
     if (!slash || strchr (slash, '?'))
         return errset (ENOTSUP);
     name = slash + 1;
-    ssize_t n = readlink (path, target, sizeof (target) - 1); /* "local" is a link to one of them */
+    ssize_t n = readlink (path, target, sizeof (target) - 1); /* "local" is a link to a "local-RANK" */
     if (n > 0) {
         target[n] = '\0';
         name = target;
@@ -54,7 +54,7 @@ static int find_address (const char *path, struct sockaddr_un *addr)
     return 0;
 }
 
-/* One that is set to nothing is unset. */
+/* Read an environment variable. An empty one counts as unset. */
 static const char *variable (const char *name)
 {
     const char *s = getenv (name);
@@ -76,7 +76,7 @@ const char *call_default_uri (void)
     return uri ? uri : CALL_DEFAULT_URI;
 }
 
-/* --- asking -------------------------------------------------------------------------------- */
+/* --- request and answer ------------------------------------------------------------------- */
 
 int page_call (const char *uri)
 {
@@ -88,14 +88,14 @@ int page_call (const char *uri)
     if (fd < 0)
         return -1;
     if (connect (fd, (struct sockaddr *)&addr, sizeof (addr)) < 0) {
-        int errnum = errno == EAGAIN ? ECONNREFUSED : errno; /* more call than it answers */
+        int errnum = errno == EAGAIN ? ECONNREFUSED : errno; /* EAGAIN: the broker's queue of connections is full */
         close (fd);
         return errset (errnum);
     }
     return fd;
 }
 
-/* Memory that cannot end under us.  Returns NULL with errno set. */
+/* Map the page, if its size is sealed, so that an access cannot raise SIGBUS. Returns NULL with errno set. */
 static struct page *map_one (int fd, int prot)
 {
     int seals = fcntl (fd, F_GET_SEALS);
@@ -139,7 +139,7 @@ static void close_all (int fd[CALL_FDS])
             close (fd[i]);
 }
 
-/* Those that came with a message, into 'fd', -1 where one is missing.  Returns whether all did. */
+/* Take the descriptors of a message into 'fd', with -1 for a missing one. Returns whether all arrived. */
 static bool take_descriptors (struct msghdr *msg, int fd[CALL_FDS])
 {
     struct cmsghdr *c = CMSG_FIRSTHDR (msg);
@@ -152,7 +152,7 @@ static bool take_descriptors (struct msghdr *msg, int fd[CALL_FDS])
     return size == most;
 }
 
-/* Returns 0 with the descriptors that came in 'fd', or -1 with errno set. */
+/* Read the answer. Returns 0 with its descriptors in 'fd', or -1 with errno set. */
 static int receive (int from, struct call_answer *answer, int fd[CALL_FDS])
 {
     struct iovec iov = { answer, sizeof (*answer) };
@@ -165,7 +165,7 @@ static int receive (int from, struct call_answer *answer, int fd[CALL_FDS])
     if (n < 0)
         return -1;
     if (n == 0)
-        return errset (ECONNREFUSED); /* it ended */
+        return errset (ECONNREFUSED); /* the broker closed the connection */
     bool whole = take_descriptors (&msg, fd) && n == sizeof (*answer);
     if (answer->errnum == 0 && whole)
         return 0;
@@ -173,7 +173,7 @@ static int receive (int from, struct call_answer *answer, int fd[CALL_FDS])
     return errset (answer->errnum != 0 ? answer->errnum : EPROTO);
 }
 
-/* Its times say nothing to a process that reads other clocks. */
+/* Whether the broker reads the same clocks as this process. Otherwise the times in the page are meaningless here. */
 static bool has_our_clocks (const struct call_answer *answer)
 {
     struct clocks here, there = answer->clocks;
@@ -206,7 +206,7 @@ static int64_t now_ms (void)
     return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
 }
 
-/* As poll (), but for signals, which may come again and again: they take nothing away, and add nothing. */
+/* Like poll (), but continues after a signal with the rest of the timeout. */
 static int await (int fd, int timeout_ms)
 {
     struct pollfd pfd = { .fd = fd, .events = POLLIN };

@@ -3,9 +3,9 @@
 
 /* clocks.h - whether two processes read the same clocks
  *
- * A page tells times by CLOCK_BOOTTIME and CLOCK_MONOTONIC.  Each time namespace (time_namespaces (7)) has its own,
- * which may be seconds or years away from those of another one.  CLOCK_REALTIME is the same in all of them, so what the
- * two are away from that is compared: it changes where the wall clock is set, and else not.
+ * The times in a page are of CLOCK_BOOTTIME and CLOCK_MONOTONIC. Each time namespace (time_namespaces (7)) has its own,
+ * which may differ by seconds or years between namespaces. CLOCK_REALTIME is the same in all namespaces, so the
+ * differences to it are compared. They change only when the wall clock is set.
  */
 #ifndef LIBPAGE_CLOCKS_H
 #define LIBPAGE_CLOCKS_H
@@ -14,11 +14,11 @@
 #include <stdint.h>
 #include <time.h>
 
-#define CLOCKS_TOGETHER_US 500 /* clocks that are read within that are read together */
-#define CLOCKS_APART_US 1000   /* and those of two processes that are so far apart, or less, are the same */
+#define CLOCKS_TOGETHER_US 500 /* longest time for one valid reading of all three clocks */
+#define CLOCKS_APART_US 1000   /* largest difference between readings of the same clocks */
 #define CLOCKS_TRIES 20
 
-/* CLOCK_REALTIME less each of the two. */
+/* CLOCK_REALTIME minus each of the two clocks. */
 struct clocks {
     int64_t boot_us;
     int64_t monotonic_us;
@@ -32,7 +32,7 @@ static inline int64_t clocks_read (clockid_t which)
     return (int64_t)ts.tv_sec * 1000000 + ts.tv_nsec / 1000;
 }
 
-/* Returns whether they could be read together: not where this thread was held up each time. */
+/* Returns false if each attempt to read the clocks was interrupted for too long. */
 static inline bool clocks_look (struct clocks *c)
 {
     for (int i = 0; i < CLOCKS_TRIES; i++) {

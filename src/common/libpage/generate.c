@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* generate.c - ids of a page, in a client's process
+/* generate.c - makes ids of a page, in a client's process
  *
- * The order of the steps is what keeps ids apart (doc/model/page.pml): the end of the range is read before the word;
- * the time of use is looked at after the swap.  A millisecond that passed since the call is as good as now, so nothing
- * of it is left over however late a sleeper wakes.
+ * The order of the steps keeps ids unique (doc/model/page.pml): the end of the range is read before the word, and the
+ * time of use is checked after the swap. Ids are made from the millisecond of the call on, even if it has passed, so a
+ * process that wakes up late wastes nothing.
  */
 #include "config.h"
 
@@ -23,7 +23,7 @@ static uint64_t read_us (clockid_t which)
     return (uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000;
 }
 
-/* What is known of the time: when the ids were asked for, and when it was looked at last. */
+/* Times of a call, both of CLOCK_BOOTTIME: when ids were requested, and the last reading. */
 struct moment {
     uint64_t asked_us; /* CLOCK_BOOTTIME */
     uint64_t now_us;
@@ -34,7 +34,9 @@ static uint64_t ms_of (uint64_t boot_us, int64_t offset_us)
     return (uint64_t)((int64_t)boot_us + offset_us) / 1000;
 }
 
-/* The next ids that the word 'w' allows, from 'ms' on and above 'after': up to how many of which millisecond. */
+/* Find the next ids that the word 'w' allows, from 'ms' on and above 'after'. Sets '*f' to the first id and returns how
+ * many ids its millisecond still has.
+ */
 static uint32_t choose (const idt_page_t *p, const struct word *w, uint64_t ms, fluid_t after, struct fluid_fields *f)
 {
     uint32_t first = w->first * FLUID_GRANULE, kept = atomic_load_explicit (&p->terms->kept, memory_order_relaxed);
@@ -57,7 +59,7 @@ static uint32_t choose (const idt_page_t *p, const struct word *w, uint64_t ms, 
     return f->sequence < end ? end - f->sequence : 0;
 }
 
-/* Sleep until millisecond 'ms' has come, if that is soon.  Returns 0, or -1 with errno EAGAIN. */
+/* Sleep until millisecond 'ms', if that is at most IDT_PAGE_WAIT_MS away. Returns 0, or -1 with errno EAGAIN. */
 static int wait_for (uint64_t ms, int64_t offset_us, struct moment *m)
 {
     uint64_t at_us = (uint64_t)((int64_t)(ms * 1000) - offset_us);
@@ -65,18 +67,19 @@ static int wait_for (uint64_t ms, int64_t offset_us, struct moment *m)
 
     if (at_us > m->now_us + IDT_PAGE_WAIT_MS * 1000)
         return errset (EAGAIN);
-    clock_nanosleep (CLOCK_BOOTTIME, TIMER_ABSTIME, &ts, NULL); /* a signal: look again */
+    clock_nanosleep (CLOCK_BOOTTIME, TIMER_ABSTIME, &ts,
+                     NULL); /* a signal may end it early: the caller checks the time */
     m->now_us = read_us (CLOCK_BOOTTIME);
     return 0;
 }
 
-/* Reserve up to 'want' ids of one millisecond.  Returns how many, or -1 with errno as idt_page_generate () has it. */
+/* Reserve up to 'want' ids of one millisecond. Returns how many, or -1 with errno as for idt_page_generate (). */
 static int reserve (idt_page_t *p, struct moment *m, fluid_t after, uint32_t want, fluid_t *first)
 {
     struct page *page = p->page, *terms = p->terms;
 
     for (;;) {
-        uint64_t hi_ms = atomic_load (&terms->hi_ms); /* before the word */
+        uint64_t hi_ms = atomic_load (&terms->hi_ms); /* must precede the load of the word */
         uint64_t had = atomic_load (&page->word);
         int64_t offset_us = atomic_load_explicit (&terms->offset_us, memory_order_relaxed);
         const struct word was = word_unpack (had);
@@ -96,18 +99,18 @@ static int reserve (idt_page_t *p, struct moment *m, fluid_t after, uint32_t wan
         n = want < n ? want : n;
         w.ms = f.timestamp_ms;
         w.used = f.sequence + n;
-        if (!atomic_compare_exchange_weak (&page->word, &had, word_pack (w))) /* COMPARE_WORD */
+        if (!atomic_compare_exchange_weak (&page->word, &had, word_pack (w))) /* COMPARE_WORD of page.pml */
             continue;
         if (word_left (was, w) > 0)
             atomic_fetch_add_explicit (&page->passed, word_left (was, w), memory_order_relaxed);
-        if (read_us (CLOCK_MONOTONIC_COARSE) >= atomic_load (&terms->until_us)) /* LOOK_AGAIN */
+        if (read_us (CLOCK_MONOTONIC_COARSE) >= atomic_load (&terms->until_us)) /* LOOK_AGAIN of page.pml */
             return errset (EAGAIN);
-        fluid_join (&f, first); /* all in range */
+        fluid_join (&f, first); /* cannot fail: all in range */
         return (int)n;
     }
 }
 
-/* Four in a turn: most of what a large block costs is here, and compilers unroll it at -O3 alone. */
+/* Unrolled by hand, because compilers unroll it only with -O3. A large block spends most of its time here. */
 static void store_run (fluid_t *ids, fluid_t first, uint32_t n)
 {
     uint32_t i = 0;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* generate_test.c - ids of a page, by threads and processes, some of which are killed
+/* generate_test.c - threads and processes make ids of a page; some of the processes are killed
  *
- * The broker's side is here, too: a generator whose page is mapped by those who make ids.
+ * The test plays the broker: it has the generator whose page the others map.
  */
 #include "config.h"
 
@@ -29,7 +29,7 @@
 
 #define GENERATOR 77
 #define EPOCH_MS INT64_C (1700000000000)
-#define START_US UINT64_C (5000000) /* the instance's time when a world begins */
+#define START_US UINT64_C (5000000) /* the instance's time at the start of each test */
 
 static uint64_t clock_now_us (clockid_t which)
 {
@@ -72,7 +72,7 @@ static uint64_t now_ms (const struct world *w)
     return (uint64_t)((int64_t)clock_now_us (CLOCK_BOOTTIME) + w->terms.offset_us) / 1000;
 }
 
-/* --- one ----------------------------------------------------------------------------------------- */
+/* --- one client ---------------------------------------------------------------------------------- */
 
 static void test_one (void)
 {
@@ -82,36 +82,37 @@ static void test_one (void)
 
     world_init (&w, 3600000);
     uint64_t before_ms = now_ms (&w);
-    ok (idt_page_generate (&w.client, 0, 0, ids) < 0 && errno == EINVAL, "no id at all is nothing to ask for");
+    ok (idt_page_generate (&w.client, 0, 0, ids) < 0 && errno == EINVAL, "a request for 0 ids is invalid");
     ok (idt_page_generate (&w.client, 0, 1, ids) == 1, "an id is made");
     struct fluid_fields f = fluid_split (ids[0]);
     ok (f.generator == GENERATOR && f.timestamp_ms >= before_ms && f.timestamp_ms <= now_ms (&w),
-        "... of this generator and of now");
+        "... with the page's generator and the present time");
     ok (idt_page_generator (&w.client) == GENERATOR && idt_page_epoch (&w.client) == EPOCH_MS,
-        "the page tells generator and epoch");
+        "the page has generator and epoch");
     last = ids[0];
-    ok (idt_page_generate (&w.client, last, 5000, ids) == 5000, "more are made than a millisecond has");
+    ok (idt_page_generate (&w.client, last, 5000, ids) == 5000, "one call makes more ids than a millisecond has");
     for (int i = 0; i < 5000; i++) {
         rising = rising && ids[i] > last;
         last = ids[i];
     }
     ok (rising, "... in increasing order");
     fluid_join (&(struct fluid_fields){ now_ms (&w) + 1, GENERATOR + 1, 0 }, &last);
-    ok (idt_page_generate (&w.client, last, 1, ids) == 1 && ids[0] > last,
-        "an id is waited for that is to be above another");
+    ok (idt_page_generate (&w.client, last, 1, ids) == 1 && ids[0] > last, "the call waits for an id above 'after'");
     fluid_join (&(struct fluid_fields){ now_ms (&w) + 60000, 0, 0 }, &last);
     ok (idt_page_generate (&w.client, last, 1, ids) < 0 && errno == EAGAIN, "... but not for a minute");
-    ok (idt_page_generate (&w.client, UINT64_MAX, 1, ids) < 0 && errno == EAGAIN, "... nor above the last there is");
+    ok (idt_page_generate (&w.client, UINT64_MAX, 1, ids) < 0 && errno == EAGAIN,
+        "... and no id is above the last one of the "
+        "format");
     world_fini (&w);
 }
 
-/* --- how it comes -------------------------------------------------------------------------------------- */
+/* --- how a client gets the page ------------------------------------------------------------------------ */
 
 static void on_alarm (int signum)
 {
 }
 
-/* A broker that says nothing, and signals that come sooner than the time is over. */
+/* A broker that does not answer, and signals that arrive before the timeout ends. */
 static void test_silence (void)
 {
     const struct itimerval often = { { 0, 20000 }, { 0, 20000 } }, never = { { 0, 0 }, { 0, 0 } };
@@ -128,14 +129,14 @@ static void test_silence (void)
     sigaction (SIGALRM, &(struct sigaction){ .sa_handler = on_alarm }, NULL);
     setitimer (ITIMER_REAL, &often, NULL);
     ok (!idt_page_open (uri, 100) && errno == ETIMEDOUT,
-        "a broker that says nothing is not waited for, whoever interrupts");
+        "the wait for a silent broker ends after the timeout, even with signals");
     setitimer (ITIMER_REAL, &never, NULL);
     close (fd);
     unlink (addr.sun_path);
     rmdir (dir);
 }
 
-/* A broker's part: the page comes with what its clocks are away from the wall clock. */
+/* The broker's part: send the page, with clocks that are shifted by the given offsets. */
 static void answer_call (int server, const int memory[CALL_FDS], int64_t boot_off_us, int64_t monotonic_off_us)
 {
     union {
@@ -161,7 +162,7 @@ static void answer_call (int server, const int memory[CALL_FDS], int64_t boot_of
     close (fd);
 }
 
-/* The page of a broker whose clocks are so far ahead of ours; NULL with errno. */
+/* Get the page of a broker whose clocks are ahead of ours by the given offsets; NULL with errno. */
 static idt_page_t *call_one (const char *uri, int server, const int memory[CALL_FDS], int64_t boot_off_us,
                              int64_t monotonic_off_us)
 {
@@ -184,7 +185,7 @@ static int make_memory (void)
     return fd;
 }
 
-/* A process of another time namespace has other clocks, and ids by them would be of another time. */
+/* A process of another time namespace has other clocks, and would make ids with wrong times. */
 static void test_clocks (void)
 {
     struct sockaddr_un addr = { .sun_family = AF_UNIX };
@@ -198,11 +199,12 @@ static void test_clocks (void)
     if (bind (server, (struct sockaddr *)&addr, sizeof (addr)) < 0 || listen (server, 1) < 0)
         abort ();
     idt_page_t *page = call_one (uri, server, memory, 0, 0);
-    ok (page != NULL, "a page is taken from who reads the same clocks");
+    ok (page != NULL, "a page is accepted from a broker with the same clocks");
     idt_page_close (page);
-    ok (!call_one (uri, server, memory, 20000000, 20000000) && errno == ENOTSUP, "... not where they are 20 s ahead");
-    ok (!call_one (uri, server, memory, -20000000, 0) && errno == ENOTSUP, "... nor CLOCK_BOOTTIME alone behind");
-    ok (!call_one (uri, server, memory, 0, 5000) && errno == ENOTSUP, "... nor CLOCK_MONOTONIC by 5 ms");
+    ok (!call_one (uri, server, memory, 20000000, 20000000) && errno == ENOTSUP,
+        "... not if its clocks are 20 s ahead");
+    ok (!call_one (uri, server, memory, -20000000, 0) && errno == ENOTSUP, "... nor if CLOCK_BOOTTIME alone is behind");
+    ok (!call_one (uri, server, memory, 0, 5000) && errno == ENOTSUP, "... nor if CLOCK_MONOTONIC is 5 ms ahead");
     close (memory[0]);
     close (memory[1]);
     close (server);
@@ -210,7 +212,7 @@ static void test_clocks (void)
     rmdir (dir);
 }
 
-/* --- when it may not be -------------------------------------------------------------------------------- */
+/* --- when no id may be made ---------------------------------------------------------------------------- */
 
 static void test_refusals (void)
 {
@@ -220,47 +222,47 @@ static void test_refusals (void)
     world_init (&w, 3600000);
     w.terms.hi_ms = START_US / 1000;
     page_gen_set_terms (&w.gen, &w.terms);
-    ok (idt_page_generate (&w.client, 0, 1, &id) < 0 && errno == EAGAIN, "nothing is made above the end of the range");
+    ok (idt_page_generate (&w.client, 0, 1, &id) < 0 && errno == EAGAIN, "no id is made above the end of the range");
     w.terms.hi_ms = START_US / 1000 + 3600000;
     w.terms.until_us = clock_now_us (CLOCK_MONOTONIC) - 1000000;
     page_gen_set_terms (&w.gen, &w.terms);
-    ok (idt_page_generate (&w.client, 0, 1, &id) < 0 && errno == EAGAIN, "nothing leaves when its time of use is over");
+    ok (idt_page_generate (&w.client, 0, 1, &id) < 0 && errno == EAGAIN, "no id is returned after the time of use");
     w.terms.until_us = UINT64_MAX;
     page_gen_set_terms (&w.gen, &w.terms);
     page_gen_pause (&w.gen);
-    ok (idt_page_generate (&w.client, 0, 1, &id) < 0 && errno == EAGAIN, "nothing is made in a pause");
+    ok (idt_page_generate (&w.client, 0, 1, &id) < 0 && errno == EAGAIN, "no id is made during a pause");
     page_gen_lend (&w.gen, 62);
     bool apart = true;
     fluid_t ids[64];
     apart = idt_page_generate (&w.client, 0, 64, ids) == 64;
     for (int i = 0; i < 64; i++)
         apart = apart && fluid_split (ids[i]).sequence >= 62 * FLUID_GRANULE;
-    ok (apart, "nothing is made of what is lent");
+    ok (apart, "no id is made of granules that the broker granted to others");
     w.terms.kept = FLUID_PER_MS / 2;
     page_gen_set_terms (&w.gen, &w.terms);
     page_gen_lend (&w.gen, 0);
     apart = idt_page_generate (&w.client, 0, 64, ids) == 64;
     for (int i = 0; i < 64; i++)
         apart = apart && fluid_split (ids[i]).sequence < FLUID_PER_MS / 2;
-    ok (apart, "nothing is made of what the broker would like");
+    ok (apart, "no id is made of the numbers that the broker asked to keep");
     w.terms.kept = 0;
     page_gen_set_terms (&w.gen, &w.terms);
     fluid_t many[2 * FLUID_PER_MS];
     apart = idt_page_generate (&w.client, 0, 2 * FLUID_PER_MS, many) == 2 * FLUID_PER_MS;
     for (unsigned i = 0; i < 2 * FLUID_PER_MS; i++)
         apart = apart && fluid_split (many[i]).sequence < PAGE_OWN_FIRST;
-    ok (apart, "nor of what is the broker's alone, which no page can say");
+    ok (apart, "no id is made of the broker's own numbers, even if the page does not protect them");
     page_gen_close (&w.gen, 0);
-    ok (idt_page_generate (&w.client, 0, 1, &id) < 0 && errno == ESTALE, "a closed page says so");
+    ok (idt_page_generate (&w.client, 0, 1, &id) < 0 && errno == ESTALE, "a closed page gives ESTALE");
     world_fini (&w);
 }
 
-/* --- many --------------------------------------------------------------------------------------------- */
+/* --- many clients --------------------------------------------------------------------------------- */
 
 #define WORKERS 4
 #define EACH 60000
 
-struct log { /* shared: what processes made, written behind the id */
+struct log { /* shared memory: the ids of each process, written after they were made */
     _Atomic uint32_t count[WORKERS];
     fluid_t id[WORKERS][EACH];
 };
@@ -272,7 +274,7 @@ static int by_value (const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Sort what was made.  Returns how many came twice. */
+/* Sort the ids. Returns the number of duplicates. */
 static size_t twice (fluid_t *ids, size_t n)
 {
     size_t found = 0;
@@ -298,7 +300,7 @@ static void work (const struct world *w, struct log *log, int k)
     }
 }
 
-/* All that the workers and the broker made, in order for each, none twice. */
+/* Check the ids of workers and broker: increasing for each of them, and no duplicate. */
 static void judge (struct log *log, fluid_t *own, size_t own_count, const char *who)
 {
     fluid_t *all = calloc ((size_t)WORKERS * EACH + own_count, sizeof (fluid_t));
@@ -311,14 +313,14 @@ static void judge (struct log *log, fluid_t *own, size_t own_count, const char *
         memcpy (all + n, log->id[k], log->count[k] * sizeof (fluid_t));
         n += log->count[k];
     }
-    ok (rising, "%s: each got his in increasing order", who);
+    ok (rising, "%s: the ids of each maker increase", who);
     if (own_count > 0)
         memcpy (all + n, own, own_count * sizeof (fluid_t));
-    ok (all && twice (all, n + own_count) == 0, "%s: none of %zu ids came twice", who, n + own_count);
+    ok (all && twice (all, n + own_count) == 0, "%s: none of %zu ids is a duplicate", who, n + own_count);
     free (all);
 }
 
-/* A client that read its clock before the time was over: whoever moves the word to the end of time, and beyond. */
+/* A client read its clock before the last millisecond ended, and then the word moves to the end of time or beyond. */
 static void test_end_of_time (void)
 {
     const uint64_t end_ms = FLUID_TIMESTAMP_MAX + 1;
@@ -330,15 +332,16 @@ static void test_end_of_time (void)
     w.terms.hi_ms = end_ms;
     w.terms.offset_us = (int64_t)(FLUID_TIMESTAMP_MAX - 1800000) * 1000 - (int64_t)clock_now_us (CLOCK_BOOTTIME);
     page_gen_set_terms (&w.gen, &w.terms);
-    ok (idt_page_generate (&w.client, 0, 1, &id) == 1, "a client makes ids in the last hour that there is");
+    ok (idt_page_generate (&w.client, 0, 1, &id) == 1, "a client makes ids in the last hour of the format");
     page_gen_advance (&w.gen, end_ms);
-    ok (idt_page_generate (&w.client, 0, 1, &id) < 0 && errno == EAGAIN, "... and none when the generator has left it");
+    ok (idt_page_generate (&w.client, 0, 1, &id) < 0 && errno == EAGAIN,
+        "... and none after the generator has left it");
     page_gen_advance (&w.gen, end_ms + 3600000);
     ok (idt_page_generate (&w.client, 0, 1, &id) < 0 && errno == EAGAIN, "... nor later");
     w.terms.offset_us += INT64_C (3600000000);
     w.terms.hi_ms = UINT64_MAX;
     page_gen_set_terms (&w.gen, &w.terms);
-    ok (idt_page_generate (&w.client, UINT64_MAX, 1, &id) < 0 && errno == EAGAIN, "... whatever its terms say");
+    ok (idt_page_generate (&w.client, UINT64_MAX, 1, &id) < 0 && errno == EAGAIN, "... even if its terms allow it");
     world_fini (&w);
 }
 
@@ -381,7 +384,7 @@ static void test_threads (void)
         if (pthread_create (&t[k].id, NULL, thread_main, &t[k]) != 0)
             abort ();
     }
-    for (uint32_t lent = 0; own_count < 2000; lent++) { /* the broker makes ids, too, and lends */
+    for (uint32_t lent = 0; own_count < 2000; lent++) { /* the broker makes ids, too, and grants subleases */
         fluid_t first;
         int n = page_gen_reserve_in (&w.gen, now_ms (&w), UINT64_MAX, 3, &first);
 
@@ -400,14 +403,14 @@ static void test_threads (void)
         made += log->count[k];
     }
     counted += page_gen_others (&w.gen);
-    ok (counted == made, "... and counts what they make: %ju, and they made %ju", (uintmax_t)counted, (uintmax_t)made);
-    ok (own_count >= 2000, "the broker makes ids beside %d threads, and finds nothing wrong", WORKERS);
+    ok (counted == made, "... and counts the threads' ids: %ju of %ju", (uintmax_t)counted, (uintmax_t)made);
+    ok (own_count >= 2000, "the broker makes ids beside %d threads, and finds the page valid", WORKERS);
     judge (log, own, own_count, "threads and the broker");
     world_fini (&w);
     munmap (log, sizeof (*log));
 }
 
-/* Some are killed at any instruction; others go on, and begin where they were. */
+/* Some processes are killed at any instruction; new ones continue in their place. */
 static void test_killed (void)
 {
     struct log *log = log_create ();
@@ -427,7 +430,7 @@ static void test_killed (void)
             }
         int k = (round + 1) % WORKERS;
         uint32_t begun = log->count[k];
-        for (int i = 0; i < 20000 && log->count[k] == begun; i++) /* until it has made something, or is through */
+        for (int i = 0; i < 20000 && log->count[k] == begun; i++) /* until the process has made an id, or has ended */
             clock_nanosleep (CLOCK_MONOTONIC, 0, &(struct timespec){ .tv_nsec = 10000 }, NULL);
         kill (pid[k], SIGKILL);
         int status;
@@ -439,12 +442,13 @@ static void test_killed (void)
                     waitpid (pid[j], NULL, 0);
     }
     ok (killed > 0, "%u processes were killed while they made ids", killed);
-    ok (page_gen_look (&w.gen, &word), "the page is as good as it was");
+    ok (page_gen_look (&w.gen, &word), "the page is still valid");
     uint64_t counted = page_gen_others (&w.gen), made = 0;
     for (int k = 0; k < WORKERS; k++)
         made += log->count[k];
     ok (counted <= made + 40 * 8 && counted + UINT64_C (40) * FLUID_PER_MS >= made,
-        "... and tells of %ju ids: of each who was killed a block more, or a millisecond less, than the %ju that came",
+        "... and counts %ju ids: for each killed process up to a block more, or a millisecond less, than the %ju "
+        "that were logged",
         (uintmax_t)counted, (uintmax_t)made);
     judge (log, NULL, 0, "processes");
     world_fini (&w);

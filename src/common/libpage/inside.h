@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* inside.h - the inside of a client's page: for libpage, and its tests */
+/* inside.h - the members of a client's page, for libpage and its tests */
 #ifndef LIBPAGE_INSIDE_H
 #define LIBPAGE_INSIDE_H
 
@@ -10,9 +10,9 @@
 #include "libpage/page.h"
 
 struct idt_page {
-    struct page *page;  /* its word */
-    struct page *terms; /* what only the broker writes */
-    uint32_t generator; /* ours: others may write there */
+    struct page *page;  /* the part with the word */
+    struct page *terms; /* the part that only the broker writes */
+    uint32_t generator; /* a private copy: another process may overwrite the page */
     int64_t epoch_ms;
     char instance[40];
 };

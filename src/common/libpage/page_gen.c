@@ -3,8 +3,8 @@
 
 /* page_gen.c - a broker's generator, whose state is one word
  *
- * No id is made twice: (ms, used) grows in lexical order with each swap, whoever swaps, and never shrinks.  The rules
- * have their names from doc/model/page.pml.
+ * No id is made twice: (ms, used) grows in lexical order with each swap by any process, and never shrinks. The names of
+ * rules are from doc/model/page.pml.
  */
 #include <stdio.h>
 
@@ -17,7 +17,7 @@ static _Atomic uint64_t *word_of (struct page_gen *g)
     return g->page ? &g->page->word : &g->own;
 }
 
-static bool swap (struct page_gen *g, uint64_t *had, struct word w) /* COMPARE_WORD */
+static bool swap (struct page_gen *g, uint64_t *had, struct word w) /* COMPARE_WORD: fails if the word has changed */
 {
     const struct word was = word_unpack (*had);
     uint64_t packed = word_pack (w);
@@ -34,15 +34,15 @@ static bool swap (struct page_gen *g, uint64_t *had, struct word w) /* COMPARE_W
     return true;
 }
 
-/* Whether a clock of a client can have shown 'ms', of a word that was loaded before. */
+/* Whether a client's clock can have shown 'ms', which is the time of a word that was loaded before this call. */
 static bool has_come (struct page_gen *g, uint64_t ms)
 {
     if (g->limit && ms > g->limit_ms)
-        g->limit_ms = g->limit (g->limit_arg); /* CLOCK_AFTER */
+        g->limit_ms = g->limit (g->limit_arg); /* CLOCK_AFTER: read it after the word */
     return !g->limit || ms <= g->limit_ms;
 }
 
-/* Whether those who have the page may have made this of what it was. */
+/* Whether clients may have made this word from the last one that was seen. */
 static bool is_sound (struct page_gen *g, uint64_t packed)
 {
     struct word w = word_unpack (packed), seen = word_unpack (g->seen);
@@ -54,9 +54,9 @@ static bool is_sound (struct page_gen *g, uint64_t packed)
     return w.ms > seen.ms && w.ms < g->top_ms && has_come (g, w.ms);
 }
 
-/* Whether we may go on from a word that we met since the last look: else the next one says what it is, even if it was
- * put right meanwhile.  What follows must be above it: so a client that swaps all the time ends our loops by its own
- * numbers, or by a word that goes back.
+/* Whether the generator may continue from a word that it found since the last look. If not, the page counts as spoilt,
+ * even if a client repairs the word later. The next word must be above this one, so a client that keeps swapping cannot
+ * keep these loops running: it either uses up its numbers or writes a word that goes back.
  */
 static bool may_follow (struct page_gen *g, uint64_t had)
 {
@@ -113,7 +113,7 @@ void page_gen_follow (struct page_gen *g, fluid_t id)
 
 /* --- ids -------------------------------------------------------------------------------------------- */
 
-/* Why no id may be made at 'now_ms', as errno; 0: it may. */
+/* Returns the errno that says why no id may be made at 'now_ms', or 0 if one may. */
 static int refusal (const struct page_gen *g, const struct word *w, uint64_t now_ms)
 {
     if (now_ms > FLUID_TIMESTAMP_MAX)
@@ -144,7 +144,7 @@ int page_gen_reserve_in (struct page_gen *g, uint64_t now_ms, uint64_t granules,
         w.used = f.sequence + n;
     } while (!swap (g, &had, w));
     g->own_ms = now_ms;
-    fluid_join (&f, first); /* all in range */
+    fluid_join (&f, first); /* cannot fail: all in range */
     return (int)n;
 }
 
@@ -180,10 +180,10 @@ void page_gen_set_terms (struct page_gen *g, const struct page_terms *terms)
     struct page *page = g->terms;
 
     if (terms->hi_ms > 0)
-        page_gen_advance (g, g->lo_ms); /* WORD_FIRST */
+        page_gen_advance (g, g->lo_ms); /* WORD_FIRST: no client starts below the range */
     if (terms->hi_ms > g->top_ms)
         g->top_ms = terms->hi_ms;
-    if (terms->hi_ms > 0) /* who reads the end of before is not to read a time of no clock */
+    if (terms->hi_ms > 0) /* keep the old one: a client may still read the previous hi_ms */
         atomic_store (&page->offset_us, terms->offset_us);
     atomic_store (&page->until_us, terms->until_us);
     atomic_store (&page->kept, terms->kept);
@@ -206,7 +206,7 @@ static void set_first (struct page_gen *g, uint32_t first)
 void page_gen_pause (struct page_gen *g)
 {
     if (g->page)
-        set_first (g, WORD_ALL_LENT); /* LENT_IN_WORD */
+        set_first (g, WORD_ALL_LENT); /* LENT_IN_WORD: the same swap stops all clients */
 }
 
 void page_gen_lend (struct page_gen *g, uint32_t first)
@@ -223,7 +223,7 @@ void page_gen_end_loans (struct page_gen *g, uint32_t first, uint64_t ms)
     if (!g->page || w.ms < ms || w.first <= first || !may_follow (g, had))
         return;
     w.first = first;
-    swap (g, &had, w); /* or the next time */
+    swap (g, &had, w); /* on failure the next call repeats it */
 }
 
 bool page_gen_look (struct page_gen *g, struct word *w)
@@ -237,7 +237,9 @@ bool page_gen_look (struct page_gen *g, struct word *w)
     return sound;
 }
 
-/* Who has the page moves the word to make ids; we do so, too, where none are made (PAST_FIRST). */
+/* A client moves the word only to make ids. The broker also moves it to a millisecond without ids (PAST_FIRST); then
+ * the newest id is the one before that move.
+ */
 fluid_t page_gen_newest (const struct page_gen *g)
 {
     struct word w = word_unpack (g->seen);
@@ -246,11 +248,13 @@ fluid_t page_gen_newest (const struct page_gen *g)
     if (word_used (w) == 0)
         w = word_unpack (g->made);
     if (word_used (w) > 0)
-        fluid_join (&(struct fluid_fields){ w.ms, g->generator, w.used - 1 }, &id); /* all in range */
+        fluid_join (&(struct fluid_fields){ w.ms, g->generator, w.used - 1 }, &id); /* cannot fail: all in range */
     return id;
 }
 
-/* What was passed is read before the word: so what is counted with the next look is missed, and not counted twice. */
+/* 'passed' is read before the word, so an id that moves from the word to 'passed' in between is missed, but never
+ * counted twice.
+ */
 uint64_t page_gen_others (struct page_gen *g)
 {
     if (!g->page)
@@ -271,7 +275,7 @@ uint64_t page_gen_close (struct page_gen *g, uint64_t now_ms)
 {
     if (!g->page)
         return 0;
-    uint64_t packed = atomic_fetch_or (&g->page->word, WORD_CLOSED); /* CLOSE_IN_ONE */
+    uint64_t packed = atomic_fetch_or (&g->page->word, WORD_CLOSED); /* CLOSE_IN_ONE: no id is made after it */
     bool sound = !g->spoilt && is_sound (g, packed);
     struct word last = word_unpack (sound ? packed : g->seen);
 

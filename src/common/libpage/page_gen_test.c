@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* page_gen_test.c - a broker's generator: alone as a fluid_gen, with a page among others who make ids of it */
+/* page_gen_test.c - a broker's generator: without a page like a fluid_gen, with a page beside clients */
 #include <errno.h>
 #include <string.h>
 
@@ -20,9 +20,9 @@ static uint32_t rng (uint32_t below)
     return (uint32_t)(rng_state >> 33) % below;
 }
 
-/* --- alone ------------------------------------------------------------------------------------- */
+/* --- without a page ---------------------------------------------------------------------------- */
 
-/* One operation with both.  Returns whether both did the same. */
+/* One random operation on both generators. Returns whether both had the same result. */
 static bool same_op (struct page_gen *g, struct fluid_gen *r)
 {
     uint64_t ms = 100 + rng (40), hi_ms = ms + rng (20), granules = UINT64_MAX;
@@ -65,9 +65,10 @@ static void test_alone (void)
         }
         same = same_op (&g, &r);
     }
-    ok (same, "without a page it does what a fluid_gen does, in %d random operations", OPS);
+    ok (same, "without a page the generator behaves like a fluid_gen, in %d random operations", OPS);
     ok (page_gen_set_range (&g, 2, 1) < 0 && errno == EINVAL, "a range that ends before it begins is refused");
-    ok (page_gen_set_range (&g, 0, FLUID_TIMESTAMP_MAX + 2) < 0 && errno == EOVERFLOW, "... and one beyond 40 bits");
+    ok (page_gen_set_range (&g, 0, FLUID_TIMESTAMP_MAX + 2) < 0 && errno == EOVERFLOW,
+        "... and a range beyond 40 bits");
 }
 
 /* --- with a page -------------------------------------------------------------------------------- */
@@ -75,8 +76,8 @@ static void test_alone (void)
 struct shared {
     struct page_gen gen;
     struct page page;
-    uint64_t clock_ms;     /* of the clients */
-    struct word meanwhile; /* ms 0: none; else a client writes it while the clock is read */
+    uint64_t clock_ms;     /* the clients' clock */
+    struct word meanwhile; /* ms > 0: a client writes it while the clock is read */
 };
 
 static void share (struct shared *s)
@@ -98,7 +99,7 @@ static uint64_t limit_cb (void *arg)
     return s->clock_ms;
 }
 
-/* The same, where the clock shows 'clock_ms'. */
+/* The same, with a clock that shows 'clock_ms'. */
 static void share_at (struct shared *s, uint64_t clock_ms)
 {
     share (s);
@@ -107,7 +108,7 @@ static void share_at (struct shared *s, uint64_t clock_ms)
     page_gen_set_limit (&s->gen, limit_cb, s);
 }
 
-/* What somebody who has the page does. */
+/* Write the word as a client does. */
 static void write_word (struct shared *s, struct word w)
 {
     atomic_store (&s->page.word, word_pack (w));
@@ -123,10 +124,10 @@ static void test_word (void)
 
         same = w.ms == v.ms && w.used == v.used && w.first == v.first && w.closed == v.closed;
     }
-    ok (same, "a word is read as it was written");
+    ok (same, "a word is read back as it was written");
 }
 
-/* Each field at both of its ends, beside others at both of theirs: none changes another one. */
+/* Each field at its lowest and highest value, beside the others at theirs: no field changes another. */
 static void test_word_ends (void)
 {
     const uint64_t ms[] = { 0, 1, FLUID_TIMESTAMP_MAX - 1, FLUID_TIMESTAMP_MAX };
@@ -138,10 +139,10 @@ static void test_word_ends (void)
 
         same = same && w.ms == v.ms && w.used == v.used && w.first == v.first && w.closed == v.closed;
     }
-    ok (same, "each field of a word holds its lowest and its highest value, whatever the others hold");
+    ok (same, "each field of a word holds its lowest and its highest value, independently of the other fields");
 }
 
-/* The millisecond that a word allows next, when it is moved to 'ms'; 2^40: none. */
+/* The first millisecond that a word allows after it was moved to 'ms'; 2^40: none. */
 static uint64_t next_after (struct word w, uint64_t ms)
 {
     struct word v = word_unpack (word_pack (word_advance (w, ms)));
@@ -162,11 +163,11 @@ static void test_advance_ends (void)
         never_back = never_back && next >= was && word_pack (word_advance (w, ms)) >= word_pack (w);
         far_enough = far_enough && next >= (ms < END_MS ? ms : END_MS) && word_advance (w, ms).first == w.first;
     }
-    ok (never_back, "a word never goes back, wherever it is moved to");
-    ok (far_enough, "... and allows nothing below that, up to the end of time and beyond");
+    ok (never_back, "a word never goes back, for any time that it is moved to");
+    ok (far_enough, "... and allows no id below that time, up to the end of time and beyond");
 }
 
-/* The generator at the last millisecond that there is, alone or with a page. */
+/* The generator in the last possible millisecond, without or with a page. */
 static void test_end_of_time (struct page *page)
 {
     const char *how = page ? "with a page" : "alone";
@@ -180,20 +181,20 @@ static void test_end_of_time (struct page *page)
         page_gen_share (&g, page, page, "", 0);
         page_gen_set_terms (&g, &(struct page_terms){ .hi_ms = END_MS, .until_us = UINT64_MAX });
     }
-    ok (page_gen_reserve_in (&g, FLUID_TIMESTAMP_MAX, UINT64_MAX, 10, &a) == 10, "%s: ids of the last millisecond",
-        how);
+    ok (page_gen_reserve_in (&g, FLUID_TIMESTAMP_MAX, UINT64_MAX, 10, &a) == 10,
+        "%s: ids of the last millisecond are made", how);
     page_gen_advance (&g, END_MS);
     ok (page_gen_reserve_in (&g, FLUID_TIMESTAMP_MAX, UINT64_MAX, 1, &b) < 0 && errno == EAGAIN,
-        "%s: ... and no more when the generator is moved to the end of time", how);
+        "%s: ... and none after the generator was moved to the end of time", how);
     ok (page_gen_look (&g, &w) && page_gen_newest (&g) == a + 9, "%s: its newest id is known", how);
     page_gen_advance (&g, UINT64_MAX);
     page_gen_follow (&g, UINT64_MAX);
     page_gen_follow (&g, 0);
     page_gen_advance (&g, 0);
-    ok (page_gen_look (&g, &w) && page_gen_others (&g) == 0, "%s: that is no fault of those who have the page", how);
+    ok (page_gen_look (&g, &w) && page_gen_others (&g) == 0, "%s: the word is valid, and the clients made no ids", how);
     page_gen_close (&g, 0);
     ok (page_gen_reserve_in (&g, FLUID_TIMESTAMP_MAX, UINT64_MAX, 1, &b) < 0 && errno == EAGAIN,
-        "%s: nothing more is made of it", how);
+        "%s: no further id is made", how);
 }
 
 static void test_shared (void)
@@ -206,18 +207,20 @@ static void test_shared (void)
     ok (page_gen_look (&s.gen, &w) && w.ms == 100 && w.used == 0, "a page begins where its generator was");
     write_word (&s, (struct word){ .ms = 110, .used = 1000 });
     ok (page_gen_reserve_in (&s.gen, 110, UINT64_MAX, 100, &id) == 24 && fluid_split (id).sequence == 1000,
-        "the broker goes on where others were");
-    ok (page_gen_reserve_in (&s.gen, 110, UINT64_MAX, 1, &id) < 0 && errno == EAGAIN, "... and no further");
-    ok (page_gen_reserve_in (&s.gen, 109, UINT64_MAX, 1, &id) < 0 && errno == EAGAIN, "... nor before");
+        "the broker continues after the clients' ids");
+    ok (page_gen_reserve_in (&s.gen, 110, UINT64_MAX, 1, &id) < 0 && errno == EAGAIN,
+        "... up to the last number of the millisecond");
+    ok (page_gen_reserve_in (&s.gen, 109, UINT64_MAX, 1, &id) < 0 && errno == EAGAIN,
+        "... and not in an earlier millisecond");
     fluid_join (&(struct fluid_fields){ 120, GENERATOR + 1, 5 }, &id);
     page_gen_follow (&s.gen, id);
     ok (page_gen_look (&s.gen, &w) && w.ms == 120 && w.used == FLUID_PER_MS,
-        "above an id of a higher generator nothing is made of its millisecond");
+        "after an id of a higher generator no id is made in its millisecond");
     write_word (&s, (struct word){ .ms = 150, .used = 7 });
     page_gen_close (&s.gen, 0);
     ok (word_unpack (atomic_load (&s.page.word)).closed && atomic_load (&s.page.hi_ms) == 0, "a page is closed");
     ok (page_gen_look (&s.gen, &w) && w.ms == 150 && w.used == 7 && !w.closed,
-        "... and what was made of it is known to the broker");
+        "... and the broker knows which ids were made of it");
 }
 
 static void test_new_range (void)
@@ -228,7 +231,7 @@ static void test_new_range (void)
     share (&s);
     page_gen_set_range (&s.gen, 300, 400);
     page_gen_set_terms (&s.gen, &(struct page_terms){ .hi_ms = 400, .until_us = UINT64_MAX });
-    ok (page_gen_look (&s.gen, &w) && w.ms == 300, "nothing is made of what lies between two ranges");
+    ok (page_gen_look (&s.gen, &w) && w.ms == 300, "no id is made between two ranges");
 }
 
 static void test_loans (void)
@@ -238,44 +241,45 @@ static void test_loans (void)
 
     share (&s);
     page_gen_pause (&s.gen);
-    ok (word_unpack (atomic_load (&s.page.word)).first == FLUID_GRANULES, "nothing is made by others in a pause");
+    ok (word_unpack (atomic_load (&s.page.word)).first == FLUID_GRANULES, "clients make no ids during a pause");
     page_gen_lend (&s.gen, 4);
-    ok (page_gen_look (&s.gen, &w) && w.first == 4, "... and afterwards nothing of what is lent");
+    ok (page_gen_look (&s.gen, &w) && w.first == 4, "... and afterwards none of the subleased granules");
     page_gen_end_loans (&s.gen, 0, 101);
-    ok (page_gen_look (&s.gen, &w) && w.first == 4, "a loan is not over before the word is past it");
+    ok (page_gen_look (&s.gen, &w) && w.first == 4, "a sublease does not end before the word has passed its end");
     page_gen_advance (&s.gen, 101);
     page_gen_end_loans (&s.gen, 0, 101);
-    ok (page_gen_look (&s.gen, &w) && w.first == 0, "... and is then");
+    ok (page_gen_look (&s.gen, &w) && w.first == 0, "... and ends then");
 }
 
-/* Ids that others make are counted when the word is looked at; ours, and what we pass over, are not. */
+/* Ids of clients are counted when the word is read. Ids of the broker, and numbers that it skips, are not. */
 static void test_counts (void)
 {
     struct shared s;
     fluid_t id;
 
     share (&s);
-    ok (page_gen_others (&s.gen) == 0, "nobody has made anything of a page that begins");
+    ok (page_gen_others (&s.gen) == 0, "a new page has no ids of clients");
     write_word (&s, (struct word){ .ms = 110, .used = 100 });
     page_gen_reserve_in (&s.gen, 110, UINT64_MAX, 10, &id);
-    ok (page_gen_others (&s.gen) == 100 && page_gen_others (&s.gen) == 0, "ids of others are counted, once");
+    ok (page_gen_others (&s.gen) == 100 && page_gen_others (&s.gen) == 0, "clients' ids are counted once");
     page_gen_advance (&s.gen, 120);
     page_gen_reserve_in (&s.gen, 121, UINT64_MAX, 10, &id);
     page_gen_pause (&s.gen);
     page_gen_lend (&s.gen, 2);
     page_gen_follow (&s.gen, id + 500);
-    ok (page_gen_others (&s.gen) == 0, "what the broker makes, lends and passes over are not others'");
+    ok (page_gen_others (&s.gen) == 0, "ids that the broker makes, subleases or skips are not counted");
     atomic_fetch_add (&s.page.passed, UINT64_C (1) << 40);
-    ok (page_gen_others (&s.gen) <= 12 * FLUID_PER_MS, "who writes nonsense adds no more than there was to be made");
+    ok (page_gen_others (&s.gen) <= 12 * FLUID_PER_MS, "a client that writes nonsense adds no more ids than the time "
+                                                       "has");
     atomic_store (&s.page.passed, 0);
-    ok (page_gen_others (&s.gen) == 0, "... and takes nothing back");
+    ok (page_gen_others (&s.gen) == 0, "... and cannot lower the count");
     page_gen_close (&s.gen, 0);
-    ok (page_gen_others (&s.gen) == 0, "of a page that is closed nobody makes anything");
+    ok (page_gen_others (&s.gen) == 0, "after a page is closed clients make no ids");
 }
 
-/* --- who writes what he likes ---------------------------------------------------------------------- */
+/* --- clients that write invalid words --------------------------------------------------------------- */
 
-/* What is left of the range goes up to the end of time. */
+/* The rest of the range reaches up to the end of time. */
 static void test_spoilt_at_the_end (void)
 {
     struct shared s;
@@ -287,11 +291,11 @@ static void test_spoilt_at_the_end (void)
     page_gen_set_terms (&s.gen, &(struct page_terms){ .hi_ms = END_MS, .until_us = UINT64_MAX });
     page_gen_reserve_in (&s.gen, 120, UINT64_MAX, 10, &id);
     write_word (&s, (struct word){ .ms = 119, .used = 1 });
-    ok (!page_gen_look (&s.gen, &w), "a word of the past is seen in a range up to the end of time");
+    ok (!page_gen_look (&s.gen, &w), "a word of the past is detected in a range up to the end of time");
     ok (page_gen_close (&s.gen, FLUID_TIMESTAMP_MAX) == END_MS
             && page_gen_reserve_in (&s.gen, 120, UINT64_MAX, 1, &id) < 0 && errno == EAGAIN
             && page_gen_reserve_in (&s.gen, FLUID_TIMESTAMP_MAX, UINT64_MAX, 1, &id) < 0 && errno == EAGAIN,
-        "... and nothing is made again of what was before");
+        "... and no earlier id is made again");
 }
 
 static void spoil (const char *what, struct word written)
@@ -306,10 +310,10 @@ static void spoil (const char *what, struct word written)
     bool seen = !page_gen_look (&s.gen, &w);
     uint64_t end_ms = page_gen_close (&s.gen, 125);
     ok (seen && end_ms == 200 && page_gen_look (&s.gen, &w) && w.ms == 126 && w.used == 0 && w.first == 0,
-        "%s is seen, and the broker goes on, with its own part up to the end of the range", what);
+        "%s is detected, and the broker continues, with its own granule up to the end of the range", what);
 }
 
-/* Each function that moves the word, between two looks. */
+/* Calls each function that moves the word, between two looks. */
 static void move (struct page_gen *g, int how)
 {
     fluid_t id;
@@ -329,7 +333,7 @@ static void move (struct page_gen *g, int how)
         page_gen_end_loans (g, 0, 100);
 }
 
-/* Somebody writes nonsense while the broker is between two looks, and puts it right again or not. */
+/* A client writes an invalid word between two looks of the broker, and with 'put_right' restores it. */
 static void spoil_between (const char *what, struct word written, bool put_right)
 {
     int seen = 0, good = 0;
@@ -351,11 +355,11 @@ static void spoil_between (const char *what, struct word written, bool put_right
         page_gen_close (&s.gen, 135);
         good += page_gen_look (&s.gen, &w) && w.ms == 136 && w.used == 0;
     }
-    ok (seen == 6 && good == 6, "%s between two looks is not gone on from, and is seen%s", what,
-        put_right ? ", also where it was put right" : "");
+    ok (seen == 6 && good == 6, "%s between two looks is detected and not used%s", what,
+        put_right ? ", even if the client restores the word" : "");
 }
 
-/* Clients made ids while the broker was stopped: the clock is read after their word, so it is not behind them. */
+/* Clients made ids while the broker was stopped. The clock is read after their word, so it is not behind the word. */
 static void test_clock_after (void)
 {
     int good = 0;
@@ -373,10 +377,10 @@ static void test_clock_after (void)
         move (&s.gen, how);
         good += page_gen_look (&s.gen, &w) && w.ms >= 129;
     }
-    ok (good == 6, "CLOCK_AFTER: what clients made since the clock was read last is sound");
+    ok (good == 6, "CLOCK_AFTER: ids that clients made since the last reading of the clock are valid");
 }
 
-/* A client writes again and again: each word must be above the one before, so our swaps come to an end. */
+/* A client keeps writing. Each word must be above the previous one, so the broker's swaps come to an end. */
 static void test_swapped_again (void)
 {
     struct shared s;
@@ -386,15 +390,17 @@ static void test_swapped_again (void)
     write_word (&s, (struct word){ .ms = 130, .used = 5 });
     s.meanwhile = (struct word){ .ms = 130, .used = 6 };
     page_gen_advance (&s.gen, 135);
-    ok (page_gen_look (&s.gen, &w) && w.ms == 135, "a word that came between look and swap is gone on from");
+    ok (page_gen_look (&s.gen, &w) && w.ms == 135, "the generator continues from a word that was written between "
+                                                   "look and swap");
     share_at (&s, 140);
     write_word (&s, (struct word){ .ms = 130, .used = 5 });
     s.meanwhile = (struct word){ .ms = 130, .used = 4 };
     page_gen_advance (&s.gen, 135);
-    ok (!page_gen_look (&s.gen, &w) && w.ms == 130 && w.used == 5, "... one that goes back then is seen");
+    ok (!page_gen_look (&s.gen, &w) && w.ms == 130 && w.used == 5, "... and detects a word that goes back in that "
+                                                                   "time");
 }
 
-/* No client takes of the broker's own numbers. */
+/* Clients do not use the broker's own numbers. */
 static void test_own_numbers (void)
 {
     struct shared s;
@@ -405,9 +411,9 @@ static void test_own_numbers (void)
     write_word (&s, (struct word){ .ms = 110, .used = PAGE_OWN_FIRST });
     ok (page_gen_look (&s.gen, &w) && page_gen_reserve_in (&s.gen, 110, UINT64_MAX, 100, &id) == FLUID_GRANULE
             && page_gen_look (&s.gen, &w),
-        "others use up what is theirs, and the broker its own");
+        "clients use up their numbers, and the broker its own");
     write_word (&s, (struct word){ .ms = 111, .used = PAGE_OWN_FIRST + 1 });
-    ok (!page_gen_look (&s.gen, &w), "who uses up the broker's own numbers is seen");
+    ok (!page_gen_look (&s.gen, &w), "a client that uses the broker's own numbers is detected");
 }
 
 int main (void)
@@ -436,8 +442,8 @@ int main (void)
     spoil ("a word of a time that no clock has shown", (struct word){ .ms = 151, .used = 1 });
     spoil ("a word beyond the range", (struct word){ .ms = 200, .used = 0 });
     spoil ("more numbers than a millisecond has", (struct word){ .ms = 130, .used = 1025 });
-    spoil ("a granule that is not lent", (struct word){ .ms = 130, .used = 5, .first = 3 });
-    spoil ("a page that somebody closed", (struct word){ .ms = 130, .used = 5, .closed = true });
+    spoil ("a granule that is not subleased", (struct word){ .ms = 130, .used = 5, .first = 3 });
+    spoil ("a page that a client closed", (struct word){ .ms = 130, .used = 5, .closed = true });
     spoil ("a page that was wiped", (struct word){ .ms = 0 });
     return done_testing ();
 }
