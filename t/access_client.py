@@ -376,7 +376,7 @@ def ration(column, ranks):
                     if m.aux1:
                         break
                 check(m.aux1 == errno.EAGAIN, "there is an end:", m.aux1, m.text())
-                check("has had his 1000 ids a second (access.guest-rate): try again in" in m.text(), "it is told:", m.text())
+                check("has used its 1000 ids a second (access.guest-rate): try again in" in m.text(), "it is told:", m.text())
                 await_that(lambda c=c, topic=topic: c.rpc(topic, {"count": 500}).aux1 == 0, "there are more")
 
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* module_test.c - answers, requests to others and options of a module whose broker is the test */
+/* module_test.c - answers, requests to other services and options of a module; the test plays the broker */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,13 +16,13 @@
 
 struct broker {
     idt_t *h;
-    const idt_msg_t *answer;  /* the last one of the module's */
-    const idt_msg_t *request; /* the last one of the module's */
+    const idt_msg_t *answer;  /* the module's last answer */
+    const idt_msg_t *request; /* the module's last request */
     int answers;
-    int lines;              /* in the log */
-    int fail;               /* so many messages can't be sent */
-    const char *attrs[5];   /* name, value, ..., NULL: what is given */
-    const char *defined[2]; /* name and value that were defined last */
+    int lines;              /* logged */
+    int fail;               /* how many of the next messages cannot be sent */
+    const char *attrs[5];   /* attributes that are set: name, value, ..., NULL */
+    const char *defined[2]; /* name and value of the last idt_attr_define () */
 };
 
 static int broker_send (void *impl, const idt_msg_t *msg)
@@ -107,12 +107,12 @@ static void check_clients (void)
     static const char one[] = "11111111-0000-4000-8000-000000000000", other[] = "22222222-0000-4000-8000-000000000000";
     idt_msg_t *msg = request_create (), *end = request_create ();
 
-    ok (!module_same_client (msg, end), "who asks without a route is nobody's client");
+    ok (!module_same_client (msg, end), "a request without a route belongs to no client");
     if (idt_msg_route_push (msg, one) < 0 || idt_msg_route_push (msg, other) < 0 || idt_msg_route_push (end, one) < 0)
         bail_out ("no memory");
-    ok (module_same_client (msg, end), "a client is known by who sent the request first");
+    ok (module_same_client (msg, end), "the client of a request is its first sender");
     idt_msg_route_drop_oldest (msg);
-    ok (!module_same_client (msg, end), "and by nobody else");
+    ok (!module_same_client (msg, end), "another client is not taken for it");
     idt_msg_unref (msg);
     idt_msg_unref (end);
 }
@@ -136,28 +136,29 @@ static void check_answers (void)
     begin (&b);
     idt_msg_t *msg = request_create ();
     module_respond (b.h, msg, "{\"a\":1}");
-    ok (answered (&b, 0, "{\"a\":1}"), "a text is an answer");
+    ok (answered (&b, 0, "{\"a\":1}"), "an answer may be a text");
     module_respond (b.h, msg, NULL);
-    ok (answered (&b, 0, NULL), "so is none");
+    ok (answered (&b, 0, NULL), "an answer may be empty");
     module_respond_raw (b.h, msg, "\1\2", 2);
-    ok (idt_msg_payload (b.answer, &data, &size) == 0 && size == 2 && memcmp (data, "\1\2", 2) == 0, "and bytes");
+    ok (idt_msg_payload (b.answer, &data, &size) == 0 && size == 2 && memcmp (data, "\1\2", 2) == 0,
+        "an answer may be bytes");
     module_respond_object (b.h, msg, json_pack ("{s:i}", "b", 2));
-    ok (answered (&b, 0, "{\"b\":2}"), "and an object, as text");
+    ok (answered (&b, 0, "{\"b\":2}"), "an object is sent as text");
     module_respond_error (b.h, msg, EBUSY, "not now");
     ok (answered (&b, EBUSY, "not now"), "an error has a text");
     module_respond_new (b.h, msg, NULL);
-    ok (answered (&b, ENOMEM, NULL) && b.answers == 6, "what there was no memory for is ENOMEM");
+    ok (answered (&b, ENOMEM, NULL) && b.answers == 6, "a text that could not be allocated is answered with ENOMEM");
     module_respond_object (b.h, msg, NULL);
-    ok (answered (&b, ENOMEM, NULL) && b.answers == 7, "also as an object");
-    ok (b.lines == 0, "nothing of that is worth a line of the log");
+    ok (answered (&b, ENOMEM, NULL) && b.answers == 7, "and so is an object");
+    ok (b.lines == 0, "nothing is logged for these");
     b.fail = 2;
     module_respond (b.h, msg, "{}");
-    ok (b.lines == 1, "an answer that can't be sent is");
+    ok (b.lines == 1, "an answer that cannot be sent is logged");
     idt_msg_unref (msg);
     idt_close (b.h);
 }
 
-/* --- requests to others ----------------------------------------------------------------------------- */
+/* --- requests to other services --------------------------------------------------------------------- */
 
 static int heard, heard_errnum;
 
@@ -183,19 +184,20 @@ static void check_upcalls (void)
     bool own = false;
 
     begin (&b);
-    ok (upcall_create (&ups, ask (&b), -1, heard_cb, &own) && !LIST_EMPTY (&ups.calls), "what was asked is kept");
+    ok (upcall_create (&ups, ask (&b), -1, heard_cb, &own) && !LIST_EMPTY (&ups.calls),
+        "a request is kept in the list");
     idt_msg_t *answer = idt_msg_respond (b.request, EBUSY);
     idt_handle_dispatch (b.h, answer);
     ok (heard == 1 && heard_errnum == EBUSY && own && LIST_EMPTY (&ups.calls),
-        "until it is answered, which the owner hears");
+        "until its answer was passed to the callback");
     if (!upcall_create (&ups, ask (&b), 1, heard_cb, &own))
         bail_out ("upcall");
     while (heard < 2 && idt_reactor_run (idt_get_reactor (b.h), IDT_REACTOR_ONCE) == 0)
         ;
-    ok (heard == 2 && heard_errnum == ETIMEDOUT && LIST_EMPTY (&ups.calls), "or too late");
+    ok (heard == 2 && heard_errnum == ETIMEDOUT && LIST_EMPTY (&ups.calls), "or its timeout was");
     b.fail = 1;
     ok (!upcall_create (&ups, ask (&b), -1, heard_cb, &own) && errno == EMSGSIZE && LIST_EMPTY (&ups.calls),
-        "what could not be sent is not kept, and errno says why");
+        "a request that could not be sent is not kept, and errno is set");
     upcalls_stop (&ups, b.h, NULL);
     idt_msg_unref (answer);
     idt_close (b.h);
@@ -215,8 +217,10 @@ static void check_stop (void)
     if (!upcall_create (&ups, ask (&b), -1, heard_cb, &own))
         bail_out ("upcall");
     upcalls_stop (&ups, b.h, "the module is stopping");
-    ok (LIST_EMPTY (&ups.calls) && heard == 0, "who ends hears nothing any more");
-    ok (b.answers == 1 && answered (&b, EHOSTUNREACH, "the module is stopping"), "and answers those who counted on it");
+    ok (LIST_EMPTY (&ups.calls) && heard == 0, "after upcalls_stop () no callback is called");
+    ok (b.answers == 1 && answered (&b, EHOSTUNREACH, "the module is stopping"),
+        "and the requests that depend on the upcalls are "
+        "answered");
     upcall_destroy (NULL);
     idt_msg_unref (msg);
     idt_close (b.h);
@@ -245,16 +249,19 @@ static void check_numbers (void)
     begin (&b);
     ok (module_option_number (b.h, "test.max", "5", 2, 10, &n, &error) == 0 && n == 5
             && strcmp (b.defined[0], "test.max") == 0 && strcmp (b.defined[1], "5") == 0,
-        "what is not given is defined as it is meant");
+        "an attribute that is not set is defined with its default");
     n = 77;
-    ok (module_option_number (b.h, "test.max", NULL, 2, 10, &n, &error) == 0 && n == 77, "or stays");
-    ok (refuses_number (&b, "1", "test.max=1: must be a number from 2 to 10"), "too little is refused");
-    ok (refuses_number (&b, "11", "test.max=11: must be a number from 2 to 10"), "so is too much");
-    ok (refuses_number (&b, "x", "test.max=x: must be a number from 2 to 10"), "and what is no number");
+    ok (module_option_number (b.h, "test.max", NULL, 2, 10, &n, &error) == 0 && n == 77,
+        "without a default the value is not changed");
+    ok (refuses_number (&b, "1", "test.max=1: must be a number from 2 to 10"), "a number below the minimum is refused");
+    ok (refuses_number (&b, "11", "test.max=11: must be a number from 2 to 10"),
+        "a number above the maximum is refused");
+    ok (refuses_number (&b, "x", "test.max=x: must be a number from 2 to 10"),
+        "a value that is not a number is refused");
     b.attrs[1] = "10";
     ok (module_option_number (b.h, "test.max", "5", 2, 10, &n, &error) == 0 && n == 10
             && module_option_number (b.h, "test.max", NULL, 2, 10, &n, &error) == 0 && n == 10,
-        "bounds are within");
+        "minimum and maximum themselves are valid");
     idt_close (b.h);
 }
 
@@ -276,11 +283,12 @@ static void check_durations (void)
 
     begin (&b);
     ok (reads_time (&b, "100ms", 100) && reads_time (&b, "5s", 5000), "a time within its bounds is read");
-    ok (reads_time (&b, "99ms", 0) && reads_time (&b, "5001ms", 0) && reads_time (&b, "soon", 0), "others are refused");
+    ok (reads_time (&b, "99ms", 0) && reads_time (&b, "5001ms", 0) && reads_time (&b, "soon", 0),
+        "other values are refused");
     b.attrs[0] = NULL;
     uint64_t ms = 0;
     ok (module_option_duration (b.h, "test.time", "1s", 100, 5000, "100ms to 5s", &ms, NULL) == 0 && ms == 1000,
-        "what is not given is what it is meant to be");
+        "a time that is not set has its default");
     idt_close (b.h);
 }
 
@@ -293,15 +301,17 @@ static void check_statedir (void)
     begin (&b);
     ok (module_option_statedir (b.h, "toys", &dir, &error) < 0 && errno == EINVAL
             && strcmp (error.text, "rank 0 needs a folder to keep toys in: set statedir") == 0,
-        "without a folder nothing is kept");
+        "rank 0 without a folder is refused");
     b.attrs[0] = "rundir";
     b.attrs[1] = "/run/x";
-    ok (module_option_statedir (b.h, "toys", &dir, &error) == 0 && strcmp (dir, "/run/x") == 0, "rundir will do");
+    ok (module_option_statedir (b.h, "toys", &dir, &error) == 0 && strcmp (dir, "/run/x") == 0,
+        "rundir is used if statedir is not set");
     b.attrs[2] = "statedir";
     b.attrs[3] = "/var/x";
-    ok (module_option_statedir (b.h, "toys", &dir, &error) == 0 && strcmp (dir, "/var/x") == 0, "statedir is better");
+    ok (module_option_statedir (b.h, "toys", &dir, &error) == 0 && strcmp (dir, "/var/x") == 0,
+        "statedir is preferred");
     b.attrs[3] = "";
-    ok (module_option_statedir (b.h, "toys", &dir, &error) < 0 && errno == EINVAL, "an empty name is none");
+    ok (module_option_statedir (b.h, "toys", &dir, &error) < 0 && errno == EINVAL, "an empty name counts as not set");
     idt_close (b.h);
 }
 

@@ -18,7 +18,9 @@ int module_option_bad (const char *name, const char *value, const char *want, id
 int module_option_none (int argc, char **argv, idt_error_t *errp)
 {
     return argc == 0 ? 0
-                     : errsetf (errp, EINVAL, "'%.64s': it takes no arguments, but attributes that brokers start with",
+                     : errsetf (errp, EINVAL,
+                                "'%.64s': this module takes no arguments: set an attribute when the "
+                                "broker starts",
                                 argv[0]);
 }
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* quota.c - how much each user has, and the table of how much that may be
+/* quota.c - how much each user holds, and the table of limits
  *
- * Users but the owner are in an array, each as long as it has something.  There are no more of them than 'others' of
- * the rule, so the array is bounded.
+ * An array has an entry for each user, except the instance owner, who holds something. The rule's 'others' bounds its
+ * length.
  */
 #include <assert.h>
 #include <errno.h>
@@ -79,11 +79,11 @@ static struct quota_user *add (struct quota *q, uint32_t userid)
 
 static int refuse (const struct quota_rule *r, uint32_t limit, const char *whose, idt_error_t *errp)
 {
-    return errsetf (errp, r->errnum, "%s: %" PRIu32 " are in use, the most of %s here: %s", r->name, limit, whose,
-                    r->errnum == EAGAIN ? "try again later" : "end some first");
+    return errsetf (errp, r->errnum, "%s: %" PRIu32 " are in use, the limit of %s here: %s", r->name, limit, whose,
+                    r->errnum == EAGAIN ? "try again later" : "close some first");
 }
 
-/* Returns 0, or -1 as quota_take () does. */
+/* Whether a user that holds 'count' may have one more. Returns as quota_take (). */
 static int check (const struct quota *q, struct idt_cred user, uint32_t count, idt_error_t *errp)
 {
     const struct quota_rule *r = q->rule;

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* quota_test.c - each user has a limit over all that it does, the owner keeps half; the document has the same table */
+/* quota_test.c - each user has a limit over all connections, half is left to the owner, and limits.md has the same
+ * table
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,7 +26,7 @@ static struct idt_cred member (uint32_t n)
     return (struct idt_cred){ 500000 + n, IDT_ROLE_USER | IDT_ROLE_GROUP };
 }
 
-/* How many a user gets. */
+/* Take until a refusal. Returns how many a user gets. */
 static uint32_t take_all (struct quota *q, struct idt_cred user)
 {
     uint32_t n = 0;
@@ -45,25 +47,25 @@ static void test_rule (enum quota_kind kind)
     quota_init (&q, kind);
     ok (take_all (&q, guest (0)) == r->guest && quota_take (&q, guest (0), &err) < 0 && errno == r->errnum
             && strstr (err.text, "user 1000") && strstr (err.text, r->name),
-        "%s: a guest has %u: %s", r->name, r->guest, err.text);
-    ok (take_all (&q, member (0)) == r->member, "%s: a member has %u", r->name, r->member);
+        "%s: a guest may have %u: %s", r->name, r->guest, err.text);
+    ok (take_all (&q, member (0)) == r->member, "%s: a member may have %u", r->name, r->member);
     quota_give (&q, guest (0));
-    ok (take_all (&q, guest (0)) == 1, "%s: what is given back can be had again", r->name);
+    ok (take_all (&q, guest (0)) == 1, "%s: one that is given back can be taken again", r->name);
     for (n = 1; (last = take_all (&q, guest (n))) > 0; n++)
         ;
     ok (q.others == r->others && quota_take (&q, member (1), &err) < 0 && strstr (err.text, "all users but the owner"),
-        "%s: all but the owner together have %u: %s", r->name, r->others, err.text);
-    ok (has_all ? r->others <= r->all / 2 : true, "%s: which is half at most", r->name);
+        "%s: all users except the owner together may have %u: %s", r->name, r->others, err.text);
+    ok (has_all ? r->others <= r->all / 2 : true, "%s: which is at most half", r->name);
     ok (quota_take (&q, broker, NULL) == 0 && take_all (&q, owner) == (has_all ? r->all - r->others - 1 : 100000),
-        "%s: the owner has all the rest, with modules of brokers", r->name);
+        "%s: the owner and the modules of brokers may have the rest", r->name);
     quota_fini (&q);
-    ok (quota_take (&q, guest (7), NULL) == 0, "%s: and after the end it is as new", r->name);
+    ok (quota_take (&q, guest (7), NULL) == 0, "%s: after quota_fini () it is empty", r->name);
     quota_give (&q, guest (7));
-    ok (q.total == 0 && q.others == 0 && q.nusers == 0, "%s: who has nothing has no place", r->name);
+    ok (q.total == 0 && q.others == 0 && q.nusers == 0, "%s: a user that holds nothing has no entry", r->name);
     quota_fini (&q);
 }
 
-/* The line of the document for a rule. */
+/* The row of limits.md for a rule. */
 static void describe (const struct quota_rule *r, char *buf, size_t size)
 {
     char all[16] = "-";
@@ -85,7 +87,7 @@ static void test_document (void)
     fclose (f);
     for (int kind = 0; kind < QUOTA_KINDS; kind++) {
         describe (quota_rule (kind), line, sizeof (line));
-        ok (strstr (text, line) != NULL, "the document has: %s", line);
+        ok (strstr (text, line) != NULL, "limits.md has: %s", line);
     }
     for (const char *p = text; (p = strstr (p, "| EAGAIN |\n")) || (p = NULL); p++)
         rows++;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* rate_limit.c - how many ids guests may have here
+/* rate_limit.c - how many ids a guest may have in a time (the generic cell rate algorithm)
  *
- * For each user there is the moment at which all that he took is paid for, at the rate (the generic cell rate
- * algorithm).  Who has paid is as one who never came: his place is free.
+ * For each user there is the time at which all ids that it took are paid for, at access.guest-rate. When that time has
+ * passed, the entry is free for another user.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -22,12 +22,12 @@
 
 struct debt {
     uint32_t userid;
-    uint64_t paid_us; /* not after now: the place is free */
+    uint64_t paid_us; /* now or earlier: the entry is free */
 };
 
 struct rate_limit {
     uint32_t rate, block;
-    struct debt *debt; /* of RATE_LIMIT_USERS; NULL: no guest has come yet */
+    struct debt *debt; /* RATE_LIMIT_USERS entries; NULL until the first guest */
 };
 
 struct rate_limit *rate_limit_create (uint32_t rate, uint32_t block)
@@ -61,8 +61,8 @@ void rate_limit_destroy (struct rate_limit *r)
     free (r);
 }
 
-/* What a user owes, or a free place for it; NULL: there is none.  A user who has a place, paid or not, has no other one
- * behind it: it would have been taken.
+/* Find the entry of a user, or take a free one for it; NULL if all are taken. The search does not stop at a free entry,
+ * because the user's entry may be behind it.
  */
 static struct debt *find (struct rate_limit *r, uint32_t userid, uint64_t now_us)
 {
@@ -100,10 +100,11 @@ int rate_limit_take (struct rate_limit *r, struct idt_cred user, uint32_t count,
     if (!r->debt && !(r->debt = calloc (RATE_LIMIT_USERS, sizeof (*r->debt))))
         return errsetf (errp, ENOMEM, "out of memory");
     if (!(d = find (r, user.userid, now_us)))
-        return errsetf (errp, EAGAIN, "%d guests have asked for ids in this second: try again", RATE_LIMIT_USERS);
+        return errsetf (errp, EAGAIN, "%d guests have requested ids in this second, the limit: try again",
+                        RATE_LIMIT_USERS);
     if (d->paid_us > now_us + SECOND_US)
         return errsetf (errp, EAGAIN,
-                        "user %" PRIu32 " has had his %" PRIu32
+                        "user %" PRIu32 " has used its %" PRIu32
                         " ids a second (access.guest-rate): try again in %" PRIu64 " ms",
                         user.userid, r->rate, (d->paid_us - now_us - SECOND_US) / 1000 + 1);
     d->paid_us += cost_us (r, count);

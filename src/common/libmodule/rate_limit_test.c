@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* rate_limit_test.c - a guest gets no more ids than his rate, others what they want */
+/* rate_limit_test.c - a guest gets at most the ids that its rate allows; other users have no limit */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,13 +29,13 @@ static void test_who (struct rate_limit *r)
     for (int i = 0; i < 10000; i++)
         good = good && rate_limit_take (r, owner, 65536, 1, &err) == 0
                && rate_limit_take (r, member, 65536, 1, &err) == 0;
-    ok (good, "the owner and members get what they ask for");
+    ok (good, "the owner and members have no limit");
     ok (rate_limit_take (r, (struct idt_cred){ 2, IDT_ROLE_NONE }, BLOCK + 1, 1, &err) < 0 && errno == EPERM
             && strstr (err.text, "access.guest-block"),
-        "all others are guests: %s", err.text);
+        "all other users are guests: %s", err.text);
 }
 
-/* A request that was refused for another reason has used nothing. */
+/* A request that was refused for another reason uses no ids. */
 static void test_give (struct rate_limit *r)
 {
     const struct idt_cred guest = { 77, IDT_ROLE_USER };
@@ -45,15 +45,17 @@ static void test_give (struct rate_limit *r)
         good = good && take (r, 77, BLOCK, 5000000) == 0;
         rate_limit_give (r, guest, BLOCK, 5000000);
     }
-    ok (good, "a thousand requests that were given back use up nothing");
+    ok (good, "a thousand requests that were given back use no ids");
     for (int i = 0; i < RATE / BLOCK + 1; i++)
         good = good && take (r, 77, BLOCK, 5000000) == 0;
-    ok (good && take (r, 77, BLOCK, 5000000) < 0 && errno == EAGAIN, "the rest of the ration is as it was");
+    ok (good && take (r, 77, BLOCK, 5000000) < 0 && errno == EAGAIN, "and do not raise the limit");
     rate_limit_give (r, guest, BLOCK, 5000000);
-    ok (take (r, 77, BLOCK, 5000000) == 0 && take (r, 77, BLOCK, 5000000) < 0, "one given back is one that can be had");
+    ok (take (r, 77, BLOCK, 5000000) == 0 && take (r, 77, BLOCK, 5000000) < 0,
+        "ids that were given back can be taken again, "
+        "once");
 }
 
-/* A user who asks for as much as he can, at random moments, gets the rate and no more. */
+/* A user that requests as much as it can, at random times, gets exactly the rate. */
 static void test_rate (struct rate_limit *r)
 {
     uint64_t now_us = 10000000, from_us = now_us, got = 0, refused = 0;
@@ -72,7 +74,7 @@ static void test_rate (struct rate_limit *r)
     uint64_t s = (now_us - from_us) / 1000000;
     ok (refused > 0 && got <= RATE * (s + 2) + BLOCK && got >= RATE * s, "%ju ids in %ju s at %d a second",
         (uintmax_t)got, (uintmax_t)s, RATE);
-    ok (take (r, 6, BLOCK, now_us) == 0, "another user has his own");
+    ok (take (r, 6, BLOCK, now_us) == 0, "another user has its own rate");
 }
 
 static void test_burst (struct rate_limit *r)
@@ -82,8 +84,9 @@ static void test_burst (struct rate_limit *r)
 
     while (take (r, 5, BLOCK, now_us) == 0)
         got += BLOCK;
-    ok (got == RATE + BLOCK && errno == EAGAIN, "who comes after a while gets a second's at once (%u)", got);
-    ok (take (r, 5, 1, now_us + 99999) < 0 && take (r, 5, 1, now_us + 100000) == 0, "and the next when it is paid for");
+    ok (got == RATE + BLOCK && errno == EAGAIN, "after a pause a user gets the ids of one second in one go (%u)", got);
+    ok (take (r, 5, 1, now_us + 99999) < 0 && take (r, 5, 1, now_us + 100000) == 0,
+        "and the next id when it is paid for");
 }
 
 static void test_many (struct rate_limit *r)
@@ -94,9 +97,9 @@ static void test_many (struct rate_limit *r)
 
     while (take (r, 100 + 7 * n, 1, now_us) == 0)
         n++;
-    ok (n == RATE_LIMIT_USERS && errno == EAGAIN, "so many users are known at a time: %u", n);
-    ok (rate_limit_take (r, owner, 1, now_us, &err) == 0, "the owner needs no place");
-    ok (take (r, 9, 1, now_us + 1000) == 0, "who has paid leaves his");
+    ok (n == RATE_LIMIT_USERS && errno == EAGAIN, "%u guests may have unpaid ids at a time", n);
+    ok (rate_limit_take (r, owner, 1, now_us, &err) == 0, "the owner needs no entry");
+    ok (take (r, 9, 1, now_us + 1000) == 0, "an entry whose ids are paid for is free");
 }
 
 int main (void)

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* report.c - what a module tells of its rank to be summed up */
+/* report.c - answers NAME.metrics: a module's report about its rank */
 #include <errno.h>
 
 #include "libidtree/json_build.h"
 #include "libmodule/report.h"
 #include "libmodule/respond.h"
 
-/* Who answers {} has nothing to tell, ever. */
+/* With nothing to report the answer is not {}, because {} means that the module never reports anything. */
 static json_t *report_new (uint32_t rank, bool states, bool brief, module_report_f report, void *arg)
 {
     struct metrics *m = metrics_create (rank + 1);

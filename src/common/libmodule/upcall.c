@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* upcall.c - what a module has asked of others, until it is answered */
+/* upcall.c - a module's requests to other services, until they are answered */
 #include <errno.h>
 #include <stdlib.h>
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* upcall.h - what a module has asked of others, until it is answered
+/* upcall.h - a module's requests to other services, until they are answered
  *
- * Whoever ends before the answer comes drops what is in his list: no callback is called any more then.
+ * A module that ends drops its list with upcalls_stop (); afterwards no callback is called.
  */
 #ifndef LIBMODULE_UPCALL_H
 #define LIBMODULE_UPCALL_H
@@ -20,24 +20,24 @@ struct upcall {
     struct upcalls *list;
     void *owner; /* the module */
     idt_future_t *f;
-    const idt_msg_t *msg; /* a request that is answered with what is heard (owned); NULL: none */
-    uint32_t tag;         /* the owner's */
+    const idt_msg_t *msg; /* a request that needs this answer (owned), or NULL */
+    uint32_t tag;         /* for the owner */
 };
 
-/* All zero at first. */
+/* Must be zero initially. */
 struct upcalls {
     LIST_HEAD (, upcall) calls;
     struct freelist spare;
 };
 
-/* Keep 'f' (stolen; NULL: it could not be sent) until it is fulfilled, 'timeout_ms' at most (below 0: however long):
- * then 'cb' is called with it and the upcall, and ends with upcall_destroy ().  Returns NULL with errno set.
+/* Keep 'f' (stolen; NULL if the request could not be sent) until it is fulfilled, or for 'timeout_ms' (below 0: no
+ * limit). Then 'cb' is called with the future and the upcall, and must call upcall_destroy (). Returns NULL with errno
+ * set.
  */
 struct upcall *upcall_create (struct upcalls *list, idt_future_t *f, double timeout_ms, idt_future_f cb, void *owner);
 void upcall_destroy (struct upcall *up); /* NULL is fine */
 
-/* The module ends: drop all.  Requests that were to be answered with what is heard fail with EHOSTUNREACH and 'text'.
- */
+/* The module ends: drop all upcalls. Each 'msg' in the list is answered with EHOSTUNREACH and 'text'. */
 void upcalls_stop (struct upcalls *list, idt_t *h, const char *text);
 
 #endif /* LIBMODULE_UPCALL_H */
