@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* bounds.h - histograms of time, whose buckets are the same for all of them: so they can be added; libc only */
+/* bounds.h - histograms of times. All have the same buckets, so they can be added. Needs only libc. */
 #ifndef LIBMETRICS_BOUNDS_H
 #define LIBMETRICS_BOUNDS_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* The upper ends, in microseconds; one more bucket is for all that is beyond. */
+/* The upper ends, in microseconds. One more bucket counts all longer times. */
 #define METRICS_BOUNDS 12
 static const uint32_t metrics_bounds_us[METRICS_BOUNDS] = { 100,   200,   500,    1000,   2000,    5000,
                                                             10000, 50000, 100000, 500000, 1000000, 5000000 };
@@ -22,7 +22,7 @@ static inline size_t metrics_bucket (uint64_t us)
     return i;
 }
 
-/* How long something took, each time.  All zero at first. */
+/* Times of one kind of event. Must be zero initially. */
 struct metrics_times {
     uint64_t count[METRICS_BOUNDS + 1];
     uint64_t sum_us;

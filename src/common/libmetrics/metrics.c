@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* metrics.c - what ranks tell of themselves, summed up
+/* metrics.c - reports of ranks, summed up
  *
- * A report is looked through before anything of it is taken.  Numbers are kept as the JSON that is told in the end,
- * sets of ranks as arrays, which are sorted then.
+ * A report is checked completely before a part of it is added. Numbers are kept as the JSON that the result has. Sets
+ * of ranks are kept as arrays, which are sorted when the result is made.
  */
 #include <errno.h>
 #include <stdbool.h>
@@ -23,11 +23,11 @@ struct set {
 
 struct metrics {
     uint32_t size;
-    json_t *sections[METRICS_MERGES]; /* of METRICS_RANKS: NAME: {VALUE: index of a set} */
+    json_t *sections[METRICS_MERGES]; /* METRICS_RANKS: NAME: {VALUE: index of a set} */
     struct set *sets;
     size_t nsets, room;
     uint64_t held; /* ranks in all sets */
-    bool spoilt;   /* there was no memory for something */
+    bool spoilt;   /* memory was exhausted: there is no result */
 };
 
 static const char *const names[METRICS_MERGES] = { "sum", "min", "max", "buckets", "ranks" };
@@ -39,7 +39,7 @@ static json_t *sum_new (const json_t *a, const json_t *b)
     json_int_t sum;
 
     if (!json_is_integer (a) || !json_is_integer (b))
-        return json_real (json_number_value (a) + json_number_value (b)); /* NULL: it is infinite */
+        return json_real (json_number_value (a) + json_number_value (b)); /* NULL if infinite */
     if (__builtin_add_overflow (json_integer_value (a), json_integer_value (b), &sum))
         sum = json_integer_value (a) > 0 ? INT64_MAX : INT64_MIN;
     return json_integer (sum);
@@ -52,7 +52,7 @@ static json_t *extreme_new (const json_t *a, const json_t *b, bool greatest)
     return json_incref ((json_t *)(first ? a : b));
 }
 
-/* Of as many buckets as the longer one has. */
+/* The result has as many buckets as the longer histogram. */
 static json_t *buckets_new (const json_t *a, const json_t *b)
 {
     size_t n = json_array_size (a) > json_array_size (b) ? json_array_size (a) : json_array_size (b);
@@ -131,7 +131,7 @@ static struct set *add_set (struct metrics *m)
     return &sets[m->nsets++];
 }
 
-/* NULL: no memory. */
+/* Returns NULL if memory is exhausted. */
 static struct set *get_set (struct metrics *m, const char *name, const char *value)
 {
     json_t *values = json_object_get (m->sections[METRICS_RANKS], name), *index;
@@ -202,12 +202,12 @@ static void put_ranks (struct metrics *m, const char *name, const json_t *values
     }
 }
 
-/* --- what others tell --------------------------------------------------------------------------------- */
+/* --- reports of others -------------------------------------------------------------------------------- */
 
 struct count {
     uint32_t size;
     uint64_t ranks, values;
-    bool beyond; /* a rank there is not */
+    bool beyond; /* a rank is not below 'size' */
 };
 
 static void count_range (uint64_t first, uint64_t last, void *arg)
@@ -260,7 +260,7 @@ static bool is_good_value (enum metrics_merge merge, const json_t *value, struct
     return merge == METRICS_BUCKETS ? are_good_buckets (value) : json_is_number (value);
 }
 
-/* How many names there would be; -1: it is no such section. */
+/* Returns how many names the section would have after the merge; -1: it is malformed. */
 static int check_section (const struct metrics *m, enum metrics_merge merge, const json_t *section, struct count *c)
 {
     int fresh = 0;
@@ -336,7 +336,7 @@ void metrics_leave_out_zeros (struct metrics *m)
             json_object_del (m->sections[added[i]], name);
 }
 
-/* --- what is told ---------------------------------------------------------------------------------------- */
+/* --- the result ------------------------------------------------------------------------------------------ */
 
 static json_t *set_new (struct set *set)
 {
@@ -382,7 +382,7 @@ json_t *metrics_report_new (struct metrics *m)
     return errset_null (ENOMEM);
 }
 
-/* --- life ------------------------------------------------------------------------------------------------ */
+/* --- create and destroy ---------------------------------------------------------------------------------- */
 
 struct metrics *metrics_create (uint32_t size)
 {

@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* metrics.h - what ranks tell of themselves, summed up; a thinking part
+/* metrics.h - reports of ranks, summed up; no I/O
  *
- * Values have names, and how two of a name become one is told by the section that they are in, so that a broker can sum
- * up what it has never heard of.  As JSON, a report:
+ * Values have names. The section of a name determines how two values of it are combined, so a broker can sum up names
+ * that it does not know. A report as JSON:
  *
  *     {"sum":     {NAME: number, ...},            added
- *      "min":     {NAME: number, ...},            the least counts
- *      "max":     {NAME: number, ...},            the greatest counts
- *      "buckets": {NAME: [integer, ...], ...},    a histogram: added one by one
- *      "ranks":   {NAME: {VALUE: RANKS, ...}}}    which ranks say so (libutil/ranges.h)
+ *      "min":     {NAME: number, ...},            the lowest is kept
+ *      "max":     {NAME: number, ...},            the highest is kept
+ *      "buckets": {NAME: [integer, ...], ...},    a histogram: added bucket by bucket
+ *      "ranks":   {NAME: {VALUE: RANKS, ...}}}    the ranks that have this value (libutil/ranges.h)
  *
- * Sections may be missing, and of those that are not known nothing is taken.  What a name means, and what type and unit
- * it has, is told by catalog.h.
+ * Each section may be missing. Unknown sections are ignored. The meaning, type and unit of a name are in catalog.h.
  */
 #ifndef LIBMETRICS_METRICS_H
 #define LIBMETRICS_METRICS_H
@@ -26,42 +25,44 @@
 
 enum metrics_merge { METRICS_SUM, METRICS_MIN, METRICS_MAX, METRICS_BUCKETS, METRICS_RANKS, METRICS_MERGES };
 
-/* Of a report that is taken from others. */
+/* Limits of a report that is merged. */
 #define METRICS_MAX_NAMES 1024   /* in a section */
-#define METRICS_MAX_NAME 64      /* characters of a name, or a value */
+#define METRICS_MAX_NAME 64      /* characters of a name or a value */
 #define METRICS_MAX_BUCKETS 128  /* of a histogram */
 #define METRICS_MAX_VALUES 20000 /* VALUEs of all NAMEs: there may be one for each generator */
-#define METRICS_MAX_STATES 16    /* that a rank has, on average */
+#define METRICS_MAX_STATES 16    /* of a rank, on average */
 
 struct metrics;
 
-/* Of ranks below 'size'.  NULL with errno ENOMEM. */
+/* For ranks below 'size'. NULL with errno ENOMEM. */
 struct metrics *metrics_create (uint32_t size);
 void metrics_destroy (struct metrics *m); /* NULL is fine */
 
-/* Add a number, which is stolen (NULL: it could not be made), or for METRICS_BUCKETS an array of integers. */
+/* Add a number, or for METRICS_BUCKETS an array of integers. 'value' is stolen; NULL: it could not be allocated. */
 void metrics_put_new (struct metrics *m, enum metrics_merge merge, const char *name, json_t *value);
 
-/* Add a counter. / Add a level of seconds, of which there are that many thousandths. */
+/* metrics_put_count () adds a counter. metrics_put_ms () adds a level in seconds, given in milliseconds. */
 void metrics_put_count (struct metrics *m, const char *name, uint64_t count);
 void metrics_put_ms (struct metrics *m, enum metrics_merge merge, const char *name, double ms);
 
-/* Add a histogram of seconds, with its sum (NAME_sum), and the longest as 'longest'. */
+/* Add a histogram of seconds, with its sum (NAME_sum), and the longest time under the name 'longest'. */
 void metrics_put_times (struct metrics *m, const char *name, const char *longest, const struct metrics_times *t);
 
-/* Add what one rank says. */
+/* Add 'rank' to the set of ranks that have this value. */
 void metrics_put_rank (struct metrics *m, const char *name, const char *value, uint32_t rank);
 
-/* Add a report.  Returns 0, or -1 with errno set and nothing added:
- *   EPROTO    it is none
- *   EMSGSIZE  there is more in it than above
+/* Add a report. Returns 0, or -1 with errno set and nothing added:
+ *   EPROTO    it is malformed
+ *   EMSGSIZE  it exceeds a limit above
  */
 int metrics_merge (struct metrics *m, const json_t *report);
 
-/* Leave out sums and histograms that are 0: who adds them to his own misses nothing. */
+/* Remove sums and histograms that are 0. Merging the report gives the same result without them. */
 void metrics_leave_out_zeros (struct metrics *m);
 
-/* All of it as a report, a new reference.  NULL with errno ENOMEM, also where there was none for what was added. */
+/* Return everything as a report, a new reference. NULL with errno ENOMEM, also if memory was exhausted while something
+ * was added.
+ */
 json_t *metrics_report_new (struct metrics *m);
 
 #endif /* LIBMETRICS_METRICS_H */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* metrics_test.c - what ranks tell, summed up; and what is no report */
+/* metrics_test.c - reports are summed up; malformed ones are refused */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,12 +15,12 @@ static int merge (struct metrics *m, const char *text)
     int rc = metrics_merge (m, o);
 
     if (!o)
-        diag ("no JSON: %s", text);
+        diag ("malformed JSON: %s", text);
     json_decref (o);
     return rc;
 }
 
-/* Whether all of it is this, in any order. */
+/* Whether the report equals 'text', in any order. */
 static bool is (struct metrics *m, const char *text)
 {
     json_t *report = metrics_report_new (m), *o = json_loads (text, 0, NULL);
@@ -39,16 +39,16 @@ static void test_numbers (void)
 {
     struct metrics *m = metrics_create (8);
 
-    ok (is (m, "{}"), "nothing tells nothing");
+    ok (is (m, "{}"), "without values the report is empty");
     metrics_put_new (m, METRICS_SUM, "a", json_integer (3));
     metrics_put_new (m, METRICS_MIN, "b", json_real (0.5));
     ok (merge (m, "{\"sum\":{\"a\":4,\"c\":1},\"min\":{\"b\":2},\"max\":{\"d\":-1}}") == 0
             && merge (m, "{\"sum\":{\"a\":0.5},\"min\":{\"b\":-7},\"max\":{\"d\":-3},\"later\":{\"x\":[]}}") == 0
             && is (m, "{\"sum\":{\"a\":7.5,\"c\":1},\"min\":{\"b\":-7},\"max\":{\"d\":-1}}"),
-        "numbers are added, or the least, or greatest of them counts; what is not known is left out");
+        "numbers are added, or the lowest or highest is kept; unknown sections are ignored");
     ok (merge (m, "{\"sum\":{\"c\":9223372036854775807}}") == 0
             && is (m, "{\"sum\":{\"a\":7.5,\"c\":9223372036854775807},\"min\":{\"b\":-7},\"max\":{\"d\":-1}}"),
-        "a sum ends at the greatest number");
+        "a sum stops at the largest number");
     metrics_destroy (m);
 }
 
@@ -60,7 +60,7 @@ static void test_zeros (void)
               "\"buckets\":{\"a\":[0,0],\"b\":[0,1]}}");
     metrics_leave_out_zeros (m);
     ok (is (m, "{\"sum\":{\"b\":1,\"d\":-1},\"max\":{\"a\":0},\"min\":{\"a\":0},\"buckets\":{\"b\":[0,1]}}"),
-        "what adds nothing is left out, and no extreme");
+        "sums and histograms of 0 are left out, minima and maxima are not");
     metrics_destroy (m);
 }
 
@@ -71,7 +71,7 @@ static void test_buckets (void)
     metrics_put_new (m, METRICS_BUCKETS, "h", json_pack ("[i,i]", 1, 2));
     ok (merge (m, "{\"buckets\":{\"h\":[10,20,30]}}") == 0 && merge (m, "{\"buckets\":{\"h\":[]}}") == 0
             && is (m, "{\"buckets\":{\"h\":[11,22,30]}}"),
-        "histograms are added bucket by bucket, also where one has more of them");
+        "histograms are added bucket by bucket, even if one has more buckets");
     metrics_destroy (m);
 }
 
@@ -85,7 +85,7 @@ static void test_ranks (void)
             && is (
                 m,
                 "{\"ranks\":{\"state\":{\"good\":\"[1-3,5,7]\",\"bad\":\"0\",\"ugly\":\"4\"},\"other\":{\"x\":\"\"}}}"),
-        "sets of ranks are joined, by what they say");
+        "sets of ranks with the same value are joined");
     metrics_destroy (m);
 }
 
@@ -112,9 +112,9 @@ static void test_refused (void)
 
     metrics_put_new (m, METRICS_SUM, "a", json_integer (3));
     for (size_t i = 0; i < sizeof (bad) / sizeof (bad[0]); i++)
-        ok (merge (m, bad[i]) < 0 && errno == EPROTO, "no report: %s", bad[i]);
+        ok (merge (m, bad[i]) < 0 && errno == EPROTO, "malformed: %s", bad[i]);
     ok (merge (m, "{\"sum\":{\"a\":1},\"max\":{\"z\":[]}}") < 0 && is (m, "{\"sum\":{\"a\":3}}"),
-        "nothing is taken of what is wrong somewhere");
+        "nothing of a malformed report is added");
     metrics_destroy (m);
 }
 
@@ -138,18 +138,18 @@ static void test_bounds (void)
 
     ok (metrics_merge (m, most) == 0 && metrics_merge (m, most) == 0 && merge (m, "{\"sum\":{\"more\":1}}") < 0
             && errno == EMSGSIZE && merge (m, "{\"min\":{\"more\":1}}") == 0,
-        "there is a bound to the names of a section");
+        "the names of a section are limited");
     json_decref (most);
     while (rounds < 1000 && merge (m, "{\"ranks\":{\"a\":{\"x\":\"0-7\"}}}") == 0)
         rounds++;
-    ok (rounds == METRICS_MAX_STATES && errno == EMSGSIZE, "and to how often a rank is named (%d)", rounds);
+    ok (rounds == METRICS_MAX_STATES && errno == EMSGSIZE, "the values of a rank are limited (%d)", rounds);
     metrics_destroy (m);
 
     m = metrics_create (8);
     most = json_pack ("{s:{s:o}}", "buckets", "a", json_array ());
     for (int i = 0; i <= METRICS_MAX_BUCKETS; i++)
         json_array_append_new (json_object_get (json_object_get (most, "buckets"), "a"), json_integer (1));
-    ok (metrics_merge (m, most) < 0 && errno == EPROTO, "and to the buckets of a histogram");
+    ok (metrics_merge (m, most) < 0 && errno == EPROTO, "the buckets of a histogram are limited");
     json_decref (most);
     metrics_destroy (m);
 }

@@ -3,7 +3,7 @@
 
 /* text.c - reports as text that Prometheus reads
  *
- * The two formats differ in the name of a counter's family, in units, and in their ends.
+ * The two formats differ in the name of a counter's family, in units, and in the last line.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -33,10 +33,10 @@ static const json_t *find (const struct metrics_source *source, enum metrics_mer
 /* --- samples ------------------------------------------------------------------------------------------ */
 
 struct label {
-    const char *name, *value; /* name NULL: there is none */
+    const char *name, *value; /* name NULL: no label */
 };
 
-/* Text that others chose: what would end it is escaped. */
+/* Print a text of unknown origin, with the characters escaped that would end it. */
 static void print_text (FILE *f, const char *s)
 {
     for (; *s; s++) {
@@ -64,7 +64,7 @@ static void print_name (const struct printer *p, const char *family, const char 
     fputc (' ', p->f);
 }
 
-/* Seconds without what only their binary form makes of them. */
+/* Print a number with 15 digits, which hides the rounding of binary fractions. */
 static void print_number (FILE *f, const json_t *value)
 {
     if (json_is_integer (value))
@@ -96,7 +96,7 @@ static void print_sets (const struct printer *p, const struct metrics_row *row, 
     }
 }
 
-/* The end of a bucket in seconds, as OpenMetrics wants it written: with a point. */
+/* The end of a bucket in seconds, with a decimal point, as OpenMetrics requires. */
 static const char *print_end (size_t i, char buf[32])
 {
     double s = i < METRICS_BOUNDS ? metrics_bounds_us[i] / 1e6 : 0;
@@ -107,7 +107,7 @@ static const char *print_end (size_t i, char buf[32])
     return buf;
 }
 
-/* Buckets as Prometheus has them: each counts all that is below its end. */
+/* Print buckets cumulatively, as Prometheus requires: each counts all times up to its end. */
 static void print_histogram (const struct printer *p, const struct metrics_row *row,
                              const struct metrics_source *source, const json_t *buckets)
 {
@@ -164,7 +164,9 @@ static void print_row (const struct printer *p, const struct metrics_row *row)
     }
 }
 
-/* Rows of a family stand together, and the first of them that is told has the head of its first. */
+/* Rows of a family are adjacent. Before the first row that a report has, the head of the family is printed, with the
+ * help of its first row.
+ */
 static void print_catalog (const struct printer *p)
 {
     const struct metrics_row *first = &metrics_catalog[0];
@@ -184,7 +186,7 @@ static void print_catalog (const struct printer *p)
     }
 }
 
-/* --- what nobody has told us of ------------------------------------------------------------------------- */
+/* --- names that are not in the catalog ------------------------------------------------------------------ */
 
 static bool is_name (const char *s)
 {
@@ -193,7 +195,7 @@ static bool is_name (const char *s)
     return *s && s[strspn (s, letters)] == '\0';
 }
 
-/* The sum of a histogram goes with it. */
+/* The sum of a histogram belongs to the histogram. */
 static bool is_known (enum metrics_merge merge, const char *name)
 {
     size_t len = strlen (name);
@@ -212,7 +214,7 @@ static bool was_printed (const struct printer *p, size_t source, enum metrics_me
     return false;
 }
 
-/* By its section, so that two of one name are two. */
+/* The section is part of the family, so the same name in two sections gives two families. */
 static void print_unknown (const struct printer *p, enum metrics_merge merge, const char *name)
 {
     static const struct label none = { NULL, NULL };

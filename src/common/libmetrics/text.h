@@ -16,11 +16,11 @@ enum metrics_format {
 
 struct metrics_source {
     const json_t *report;
-    long rank; /* whose it is, which becomes a label; below 0: many ranks' */
+    long rank; /* a label; below 0: the report is of several ranks */
 };
 
-/* Print 'n' reports: each family once, with all of them.  What the catalog does not have comes last, without a type;
- * sets of ranks that it does not have are left out, for anybody may choose their values.
+/* Print 'n' reports: each family once, with the values of all reports. Names that are not in the catalog come last,
+ * without a type. Sets of ranks that are not in the catalog are left out, because a client could choose their values.
  */
 void metrics_print (FILE *f, enum metrics_format format, const struct metrics_source *sources, size_t n);
 

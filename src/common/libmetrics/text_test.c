@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* text_test.c - reports as text that Prometheus reads; the catalog is one */
+/* text_test.c - reports as text that Prometheus reads; the rows of the catalog are consistent */
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,7 +10,7 @@
 #include "libmetrics/text.h"
 #include "test/tap.h"
 
-/* The text of reports in an array, of rank 3 and more, or of all ranks. */
+/* Print an array of reports, of the ranks from 'first' on, or if that is below 0 of all ranks. */
 static char *print (const char *reports, enum metrics_format format, long first)
 {
     json_t *o = json_loads (reports, 0, NULL);
@@ -49,7 +49,7 @@ static bool has (const char *reports, enum metrics_format format, const char *pa
 
 static void test_samples (void)
 {
-    is ("[]", METRICS_OPENMETRICS, -1, "# EOF\n", "nothing is a text, too");
+    is ("[]", METRICS_OPENMETRICS, -1, "# EOF\n", "no reports give a valid text");
     is ("[{\"sum\":{\"fluid_stalls\":7}}]", METRICS_OPENMETRICS, -1,
         "# HELP idtree_fluid_stalls Requests for FLUIDs that had to wait\n# TYPE idtree_fluid_stalls counter\n"
         "idtree_fluid_stalls_total 7\n# EOF\n",
@@ -57,13 +57,14 @@ static void test_samples (void)
     is ("[{\"sum\":{\"fluid_stalls\":7}}]", METRICS_PROMETHEUS, -1,
         "# HELP idtree_fluid_stalls_total Requests for FLUIDs that had to wait\n"
         "# TYPE idtree_fluid_stalls_total counter\nidtree_fluid_stalls_total 7\n",
-        "... and so has its family, in the older format");
+        "... and in the older format its family has it, too");
     is ("[{\"sum\":{\"fluid_ids_from_above\":7}},{\"sum\":{\"fluid_ids\":1,\"fluid_ids_from_above\":2}}]",
         METRICS_PROMETHEUS, 3,
-        "# HELP idtree_fluid_ids_total FLUIDs that ranks made, or were given from above for others\n"
-        "# TYPE idtree_fluid_ids_total counter\nidtree_fluid_ids_total{rank=\"4\",origin=\"made\"} 1\n"
-        "idtree_fluid_ids_total{rank=\"3\",origin=\"above\"} 7\nidtree_fluid_ids_total{rank=\"4\",origin=\"above\"} 2\n",
-        "a family stands together, whoever tells it");
+        "# HELP idtree_fluid_ids_total FLUIDs that ranks made, or got from an ancestor\n# TYPE "
+        "idtree_fluid_ids_total counter\nidtree_fluid_ids_total{rank=\"4\",origin=\"made\"} "
+        "1\nidtree_fluid_ids_total{rank=\"3\",origin=\"above\"} "
+        "7\nidtree_fluid_ids_total{rank=\"4\",origin=\"above\"} 2\n",
+        "the samples of a family are adjacent, for all ranks");
     ok (has ("[{\"max\":{\"fluid_ahead_seconds\":0.3}}]", METRICS_OPENMETRICS,
              "# UNIT idtree_fluid_ahead_seconds seconds\nidtree_fluid_ahead_seconds 0.3\n"),
         "numbers are short, and have units");
@@ -80,23 +81,23 @@ static void test_histogram (void)
             && has (report, METRICS_OPENMETRICS,
                     "{le=\"5.0\"} 6\nidtree_fluid_wait_seconds_bucket{le=\"+Inf\"} 8\n"
                     "idtree_fluid_wait_seconds_count 8\nidtree_fluid_wait_seconds_sum 0.1\n# EOF\n"),
-        "buckets count all below their end");
+        "buckets count all times up to their end");
     ok (metrics_bucket (0) == 0 && metrics_bucket (100) == 0 && metrics_bucket (101) == 1
             && metrics_bucket (5000000) == METRICS_BOUNDS - 1 && metrics_bucket (UINT64_MAX) == METRICS_BOUNDS,
-        "each time has its bucket");
+        "each time is counted in its bucket");
 }
 
 static void test_hostile (void)
 {
     ok (has ("[{\"ranks\":{\"status\":{\"a\\\"b\\\\c\\nd\":\"[0-2,7]\"}}}]", METRICS_OPENMETRICS,
              "idtree_ranks{status=\"a\\\"b\\\\c d\"} 4\n"),
-        "what others chose ends no label");
+        "special characters in a label are escaped");
     is ("[{\"sum\":{\"mine\":7,\"no name\":1,\"x}\":2,\"\":3},\"max\":{\"mine\":1.5},"
         "\"ranks\":{\"mine\":{\"x\":\"0\"}},\"buckets\":{\"mine\":[1]}}]",
         METRICS_OPENMETRICS, -1,
         "# TYPE idtree_other_mine_sum unknown\nidtree_other_mine_sum 7\n"
         "# TYPE idtree_other_mine_max unknown\nidtree_other_mine_max 1.5\n# EOF\n",
-        "what nobody knows is told without a type, what is no name not at all");
+        "an unknown name is shown without a type, an invalid one is left out");
 }
 
 static void test_catalog (void)
@@ -115,7 +116,7 @@ static void test_catalog (void)
         else
             diag ("%s", row->name);
     }
-    ok (good == metrics_catalog_size, "each name is there once, has help, and ends with its unit (%zu)", good);
+    ok (good == metrics_catalog_size, "each name is in the catalog once, has help, and ends with its unit (%zu)", good);
 }
 
 int main (void)
