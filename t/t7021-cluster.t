@@ -105,17 +105,17 @@ test_expect_success 'an error is seen on stderr of its own host and of rank 0, o
 # Its parent is rank 1: rank 0, which knows nothing of the first, does not take it in either.
 test_expect_success 'a second broker of a rank is refused, goes to nobody else, and both sides say so' '
     mkdir -m 700 run2 && { idtree-broker -c conf --rank 2 -o rundir=$T/run2 -o log-stderr-level=6 2>err.second >out & } &&
-    second=$! && wait_until "it is told" grep "does not take us in yet: rank 2 is served by .* on 127.0.0.1" err.second &&
+    second=$! && wait_until "it is told" grep "does not accept this broker yet: rank 2 is served by .* on 127.0.0.1" err.second &&
     at 1 && wait_until "so is the parent, again" holds "test \$(idtree dmesg | grep -c \"a hello is refused: rank 2 is served by\") -ge 3" &&
     test_must_fail grep "attached to" err.second && test_must_fail idtree id new --uri local://$T/run2/local-2 &&
     kill $second && wait $second && wait_served 2
 '
 parent_refused() { test "$(idtree dmesg --uri "$(uri 1)" | grep -c "a hello is refused: rank 2 is served by")" -gt "$1"; }
-first_said() { idtree dmesg --uri "$(uri 2)" | grep -c "the parent does not take us in:"; }
+first_said() { idtree dmesg --uri "$(uri 2)" | grep -c "the parent does not accept this broker:"; }
 # Not before 10 s are over again, as they may be on a busy machine.
 test_expect_success 'one that was silent and finds another in its place waits, and says so now and then' '
     mkdir -p -m 700 run2 && { idtree-broker -c conf --rank 2 -o rundir=$T/run2 -o log-stderr-level=6 2>err.second >out & } &&
-    second=$! && wait_until "it is told" grep "does not take us in yet" err.second && kill -STOP "$(pid 2)" &&
+    second=$! && wait_until "it is told" grep "does not accept this broker yet" err.second && kill -STOP "$(pid 2)" &&
     wait_until "the second serves" idtree id new --uri local://$T/run2/local-2 && since=$(wait_now) && kill -CONT "$(pid 2)" &&
     wait_until "the first is told" first_said && n=$(idtree dmesg --uri "$(uri 1)" | grep -c "a hello is refused") &&
     wait_until "more than once" parent_refused $((n + 2)) && test "$(first_said)" -le $((1 + ($(wait_now) - since) / 10)) &&
@@ -167,11 +167,11 @@ test_expect_success 'an attribute that none knows is refused by a reload, as by 
     done && mv good conf && idtree reload
 '
 test_expect_success '--check says of a file what a start would, and starts nothing' '
-    check() { idtree broker --check -c "$@"; } && check conf --rank 1 >out && cat out && grep "conf: what can be checked is right: an instance of 3 brokers" out &&
+    check() { idtree broker --check -c "$@"; } && check conf --rank 1 >out && cat out && grep "conf: no error found: an instance of 3 brokers" out &&
     sed "s/^topo = .*/topo = \"kary:0\"/" conf >bad && test_expect_code 2 check bad --rank 1 2>err && cat err && grep "fanout" err &&
     for line in "fluid.leese = 9s" "fluid.lease = 1ms" "access.allow-guest-user = maybe" "log-level = 99" "broker.quorum = 9" "uid.drift = 99"; do
         { echo "$line" && cat conf; } >bad && test_expect_code 2 check bad --rank 1 2>err && cat err && grep "bad:1: .*${line%% *}" err || return 1
-    done && echo "fluid.lease = 5s" >alone && check alone -o fluid.share=off >out && grep "alone: what can be checked is right$" out && test_expect_code 2 check nowhere
+    done && echo "fluid.lease = 5s" >alone && check alone -o fluid.share=off >out && grep "alone: no error found$" out && test_expect_code 2 check nowhere
 '
 set_host_1() { sed "s/\"[^\"]*:$((port + 1))\"/\"$1:$((port + 1))\"/" conf >conf.new && mv conf.new conf; }
 test_expect_success 'a host by another name is the same host, and its broker stays' '

@@ -40,9 +40,9 @@ test_expect_success 'rank 0 has the state of another instance: a rank that is ne
     swap state other && start 0 && start 1 && wait_until "rank 1 joins" uuid 1 && uuid 1 >got && test_cmp wrong got &&
     wait_until "it remembers that" test -e memory/memory-1
 '
-test_expect_success 'it ends when one of the right tree comes, however late; the new one begins anew, and waits' '
+test_expect_success 'it ends when one of the right tree comes, however late; the new one starts again and waits' '
     wait_until "others had time to come" is_older "$(pid 1)" && kill -CONT "$(pid 2)" && wait_until "rank 0 ends" is_gone "$(pid 0)" && test_expect_code 3 wait "$(pid 0)" && grep "one of them has the wrong statedir" err.0 &&
-    wait_until "rank 1 says so" grep "begins anew, and waits for rank 0: its tree was that of the wrong instance" err.1 &&
+    wait_until "rank 1 says so" grep "starts again and waits for rank 0: its tree belonged to the wrong instance" err.1 &&
     wait_until "it has forgotten" test ! -e memory/memory-1 && kill -0 "$(pid 1)"
 '
 test_expect_success 'with the right state all are of one instance, and none was started again' '

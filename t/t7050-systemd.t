@@ -41,7 +41,7 @@ test_expect_success NOTIFY 'the sentence follows the tree: who is missing is tol
     mkfifo go && { notify "$told" idtree start -s 3 --topology kary:1 -o log-stderr-level=2 -- \
         sh -c "idtree startctl kill 1; cat \"$PWD/go\"; idtree startctl run 1; cat \"$PWD/go\"" & } && test_pid=$! &&
     wait_until "rank 0 misses some" is_told "STATUS=rank 0 of 3 serves; ranks below it are missing" &&
-    wait_until "rank 2 lost its parent" is_told "STATUS=rank 2 of 3 serves; no broker above it answers" &&
+    wait_until "rank 2 lost its parent" is_told "STATUS=rank 2 of 3 serves; no ancestor answers" &&
     : >go && wait_until "all are back" holds "tac \"$told\" | grep -m1 \"STATUS=rank 0\" | grep -x \"STATUS=rank 0 of 3 serves\"" &&
     : >go && wait $test_pid
 '

@@ -3,9 +3,9 @@
 
 /* broker.c - one broker: owns the parts and connects them
  *
- * Messages come in through message (), whoever brings them, and are handed on by the router.
- * Work that callbacks leave behind (messages of inline modules, dirty ZeroMQ sockets, output of clients) is
- * done in turn (), before the reactor sleeps.
+ * All messages enter through message (), and the router passes them on. turn () does the work that callbacks leave
+ * behind (messages of inline modules, ZeroMQ sockets to re-check, output of clients). It runs before the reactor
+ * sleeps.
  */
 #include "config.h"
 
@@ -25,12 +25,14 @@
 #include "libutil/errprintf.h"
 
 #define MAX_MODULE_LIST 1024
-#define REFUSED_S 10.      /* until a broker that is still refused says so again; then twice that, and so on */
-#define REFUSED_MAX_S 600. /* ... to that */
+#define REFUSED_S 10.      /* from the first report of a refused broker to the second; doubled each time */
+#define REFUSED_MAX_S 600. /* longest time between two such reports */
 
 /* --- messages ----------------------------------------------------------------------------------------- */
 
-/* An event to be published (steals the reference), where its sender may: numbered here at rank 0, else sent up. */
+/* Publish an event (steals the reference) if its sender may do so. Rank 0 numbers the event; other ranks send it to the
+ * parent.
+ */
 static void publish_new (struct broker *b, idt_msg_t *msg)
 {
     if (!idt_msg_topic (msg) || !access_may_publish (idt_msg_cred (msg), idt_msg_topic (msg))) {
@@ -43,12 +45,12 @@ static void publish_new (struct broker *b, idt_msg_t *msg)
         return;
     }
     if (overlay_event_up (b->overlay, msg) < 0)
-        log_printf (b->log, LOG_WARNING, "event", "event %.64s is dropped on its way to rank 0: %s",
+        log_printf (b->log, LOG_WARNING, "event", "event %.64s could not be sent to rank 0 and is dropped: %s",
                     idt_msg_topic (msg), strerror (errno));
     idt_msg_unref (msg);
 }
 
-/* From the parent events come in sequence; from anybody else they are to be published. */
+/* Events from the parent are numbered and in sequence; events from any other peer are new and not yet published. */
 static void event_new (struct broker *b, struct peer *from, idt_msg_t *msg)
 {
     router_show (b->router, ROUTER_FROM, from, msg);
@@ -61,7 +63,7 @@ static void event_new (struct broker *b, struct peer *from, idt_msg_t *msg)
     idt_msg_unref (msg);
 }
 
-/* The one way in. */
+/* All messages enter here. */
 static void message (void *arg, struct peer *from, idt_msg_t *msg)
 {
     struct broker *b = arg;
@@ -166,7 +168,7 @@ static const struct event_ops event_ops = {
 
 /* --- modules ---------------------------------------------------------------------------------------- */
 
-/* A module that is starting may define any: attributes need not have its name. */
+/* A starting module may define any attribute: attribute names need not begin with the name of the module. */
 static bool is_for_later (const char *attribute, void *arg)
 {
     struct broker *b = arg;
@@ -182,9 +184,8 @@ static int unknown_attribute (const char *name, const char *origin, idt_error_t 
                     origin ? origin : "", origin ? ": " : "", name);
 }
 
-/* What the command line sets, and no module that may yet be loaded can want, was misspelt.  A module that starts may
- * name
- * its attributes as it likes: this waits for all that do.
+/* Find an attribute of the command line that no module can define any longer: its name was misspelt. Modules that are
+ * starting may define attributes of any name, so the check waits until all have started.
  */
 static int check_attributes (struct broker *b, idt_error_t *errp)
 {
@@ -200,7 +201,7 @@ int broker_check_known (struct broker *b, const char *name, const char *origin, 
     return attr_is_known (b->attrs, name) || is_for_later (name, b) ? 0 : unknown_attribute (name, origin, errp);
 }
 
-/* Say why a module does not start, with the place of the attribute that it blames. */
+/* Report why a module does not start, with the place where the attribute in its message was set. */
 static int module_fault (struct broker *b, const char *name, int errnum, const char *text, idt_error_t *errp)
 {
     const char *origin = attr_blamed (b->attrs, text);
@@ -208,9 +209,8 @@ static int module_fault (struct broker *b, const char *name, int errnum, const c
     return errsetf (errp, errnum, "%s%smodule %s: %s", origin, *origin ? ": " : "", name, text);
 }
 
-/* A module in a thread, of those that a broker starts with.  What keeps the broker from starting is noted here, and
- * acted
- * upon in broker_check_start (), where modules may be stopped.
+/* A module in a thread has started, or failed to start. A failure that prevents the start of the broker is stored here.
+ * broker_check_start () handles it later, because modules may be stopped there.
  */
 static void started (void *arg, const char *name, int errnum, const char *text)
 {
@@ -232,7 +232,7 @@ static const struct modules_ops modules_ops = {
     .woke = woke,
 };
 
-/* Load what the attribute broker.modules lists, separated by commas. */
+/* Load the modules that the attribute broker.modules lists, separated by commas. */
 static int load_modules (struct broker *b, idt_error_t *errp)
 {
     const char *value = attr_get (b->attrs, "broker.modules", NULL);
@@ -266,7 +266,9 @@ static void parent (void *arg, bool up)
         broker_input (b, STATE_LEFT);
 }
 
-/* It asks for ever, some times a second, one ancestor or several: what they say is logged at growing distances. */
+/* A refused broker tries again without end, several times a second, at one ancestor or several. The time between two
+ * log lines about this doubles, up to REFUSED_MAX_S.
+ */
 static void log_refused (struct broker *b)
 {
     double now = clock_s (CLOCK_MONOTONIC), longer = b->refusal_pause * 2;
@@ -276,12 +278,14 @@ static void log_refused (struct broker *b)
     b->refusal_pause = longer < REFUSED_S ? REFUSED_S : longer < REFUSED_MAX_S ? longer : REFUSED_MAX_S;
     b->refusal_due = now + b->refusal_pause;
     if (b->state == STATE_JOIN)
-        log_printf (b->log, LOG_NOTICE, "overlay", "the parent does not take us in yet: %s", b->refusal);
+        log_printf (b->log, LOG_NOTICE, "overlay", "the parent does not accept this broker yet: %s", b->refusal);
     else
-        log_printf (b->log, LOG_WARNING, "overlay", "the parent does not take us in: %s", b->refusal);
+        log_printf (b->log, LOG_WARNING, "overlay", "the parent does not accept this broker: %s", b->refusal);
 }
 
-/* A rank that somebody else serves is let go of soon; any other reason is for good. */
+/* EADDRINUSE (another broker serves this rank) and ESHUTDOWN end soon, so the broker keeps trying. Any other reason is
+ * permanent: a broker that is joining gives up.
+ */
 static void refused (void *arg, int errnum, const char *text)
 {
     struct broker *b = arg;
@@ -299,7 +303,7 @@ static void intruder (void *arg, const char *text)
 
     if (b->state > STATE_RUN)
         return;
-    log_printf (b->log, LOG_CRIT, "overlay", "this rank 0 is not that of the tree that comes to it: %s", text);
+    log_printf (b->log, LOG_CRIT, "overlay", "a tree of another instance is connecting to this rank 0: %s", text);
     b->wrong_instance = boot_knows_all (b->boot);
     broker_give_up (b, STATE_REFUSED, text);
 }
@@ -321,8 +325,8 @@ static void stop (void *arg)
     broker_begin_stop (arg, "the parent");
 }
 
-/* What leases it has are worth nothing, nor is what it knows of its instance: all of it goes.  It waits for the right
- * rank 0 then, as any host that was started before that.
+/* The leases of this broker, and all it knows of its instance, are invalid: it drops them. It is then made again and
+ * waits for the right rank 0, like a host that was started before rank 0.
  */
 static void wrong_instance (void *arg, const char *text)
 {
@@ -330,7 +334,7 @@ static void wrong_instance (void *arg, const char *text)
 
     if (b->state > STATE_RUN)
         return;
-    log_printf (b->log, LOG_WARNING, "overlay", "begins anew, and waits for rank 0: %s", text);
+    log_printf (b->log, LOG_WARNING, "overlay", "starts again and waits for rank 0: %s", text);
     b->wrong_instance = true;
     if (b->conf.ops->anew)
         b->conf.ops->anew (b->conf.arg);
@@ -358,7 +362,7 @@ static const struct overlay_ops overlay_ops = {
 
 /* --- log -------------------------------------------------------------------------------------------- */
 
-/* Lines that rank 0 shall see travel as log.append. */
+/* Send a line that rank 0 must log to it, as request log.append. */
 static bool forward_line (const char *line, void *arg)
 {
     struct broker *b = arg;
@@ -413,13 +417,13 @@ static void wake (void *arg)
 
 /* --- life -------------------------------------------------------------------------------------------- */
 
-/* Who and where we are. */
+/* Make the UUID, and find the topology, the statedir and the rundir. */
 static int identify (struct broker *b, idt_error_t *errp)
 {
     struct authz admit;
 
     if (uuid_make (b->uuid) < 0)
-        return errprintf (errp, "no random bits: %s", strerror (errno));
+        return errprintf (errp, "cannot read random bytes: %s", strerror (errno));
     if (attr_define (b->attrs, "tbon.topo", TOPO_DEFAULT, 0, errp) < 0
         || attr_define (b->attrs, "statedir", NULL, 0, errp) < 0
         || attr_define (b->attrs, "statedir.allow-network", "false", 0, errp) < 0
@@ -450,7 +454,8 @@ static int make_base (struct broker *b, idt_error_t *errp)
     return 0;
 }
 
-/* Before anything else is made in rundir: where another broker serves this socket, it is that one's. */
+/* This comes before all other files in rundir: if another broker serves this socket, the folder belongs to that broker.
+ */
 static int listen_for_clients (struct broker *b, idt_error_t *errp)
 {
     char path[PATH_MAX + 32];
@@ -461,15 +466,15 @@ static int listen_for_clients (struct broker *b, idt_error_t *errp)
     return b->local ? 0 : -1;
 }
 
-/* Only rank 0 has what the instance keeps. */
+/* Rank 0 finds the instance in its statedir; other ranks read what they recorded of it. */
 static int find_instance (struct broker *b, idt_error_t *errp)
 {
     const char *dir = attr_get (b->attrs, "statedir", NULL);
 
     if (b->rank == 0 && boot_knows_all (b->boot) && (!dir || !*dir))
         return errsetf (errp, EINVAL,
-                        "statedir is not set: rank 0 of a configured instance keeps its state there, which idtree init "
-                        "makes once");
+                        "statedir is not set: rank 0 of a configured instance keeps its state there; create it once "
+                        "with idtree init");
     if (b->rank == 0)
         return instance_find (&b->instance, b->attrs, b->rundir.path, b->log, errp);
     return instance_recall (&b->instance, b->attrs, b->rank, b->log, errp);
@@ -530,7 +535,7 @@ static int make_overlay (struct broker *b, idt_error_t *errp)
     return bind_overlay (b, errp);
 }
 
-/* Any of those below may come, whether its parent has ever been up or not. */
+/* Allow the keys of all descendants: each may connect here, even if its parent has never been up. */
 static int meet_descendants (struct broker *b, uint32_t rank, idt_error_t *errp)
 {
     struct bizcard card;
@@ -601,7 +606,7 @@ struct broker *broker_create (const struct broker_conf *conf, idt_error_t *errp)
     if (identify (b, errp) == 0 && make_base (b, errp) == 0 && listen_for_clients (b, errp) == 0
         && find_instance (b, errp) == 0 && make_event (b, errp) == 0 && make_overlay (b, errp) == 0)
         return b;
-    b->attrs = NULL; /* stays the caller's */
+    b->attrs = NULL; /* still owned by the caller */
     broker_destroy (b);
     return NULL;
 }
@@ -616,7 +621,7 @@ void broker_destroy (struct broker *b)
         log_set_forward (b->log, NULL, NULL);
     command_destroy (b->command);
     if (b->modules)
-        modules_stop (b->modules); /* they read attributes to the end */
+        modules_stop (b->modules); /* modules read attributes until they end */
     usock_destroy (b->local);
     overlay_destroy (b->overlay);
     surveys_destroy (b->surveys);

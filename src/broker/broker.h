@@ -3,7 +3,8 @@
 
 /* broker.h - one broker: owns the parts and connects them
  *
- * Many brokers may live in one process: nothing here is global, no signal is caught and no environment read.
+ * A process may have many brokers. A broker therefore has no global state, catches no signals, and reads no environment
+ * variables.
  */
 #ifndef BROKER_BROKER_H
 #define BROKER_BROKER_H
@@ -18,90 +19,97 @@
 #include "broker/process.h"
 #include "broker/state.h"
 
-#define BROKER_MODULES "fluid,flake,compressor" /* broker.modules, where it is not given */
+#define BROKER_MODULES "fluid,flake,compressor" /* default of broker.modules */
 
 struct boot;
 struct broker;
 
-/* Its owner hears of its life. */
+/* Callbacks to the owner of a broker. */
 struct broker_ops {
-    void (*up) (void *arg);    /* it runs, or was told to stop before it did and has ended well */
-    void (*ended) (void *arg); /* it has stopped, nothing of it is at work: it may be destroyed */
-    /* A client wants configuration files to be read again: see broker_group_reload (). */
+    void (*up) (void *arg);    /* it runs, or a stop came earlier and it has ended well */
+    void (*ended) (void *arg); /* it has stopped and is idle: the owner may destroy it */
+    /* A client requests that the configuration files are read again: see broker_group_reload (). */
     json_t *(*reload) (void *arg, idt_error_t *errp);
-    /* It ends, and is to be made and started again: what it was told of its instance was wrong.  NULL: it is not. */
+    /* The broker is about to end, and the owner must make and start it again: it had joined the wrong instance. NULL:
+     * the owner does not.
+     */
     void (*anew) (void *arg);
 };
 
 struct broker_conf {
-    struct process *process; /* that it is a member of; must live longer */
-    struct boot *boot;       /* whose 'rank' it is; must live longer */
+    struct process *process; /* the process of which it is a member; must live longer */
+    struct boot *boot;       /* the boot object that has 'rank'; must live longer */
     uint32_t rank;
-    struct attrs *attrs;     /* what the command line gave; becomes the broker's on success */
-    const char *tmpdir;      /* where a private rundir is made, if none is given */
-    const char *module_path; /* where modules are looked for, if module.path is not given */
-    char **command;          /* rank 0 runs it and stops with it; NULL or empty: none */
-    uint64_t files;          /* soft limit of descriptors for the command; 0: the broker's own */
+    struct attrs *attrs;     /* attributes of the command line; owned by the broker on success */
+    const char *tmpdir;      /* folder for a private rundir if the attribute rundir is not set */
+    const char *module_path; /* folders with modules if module.path is not set */
+    char **command;          /* command that rank 0 runs and stops with; NULL or empty: none */
+    uint64_t files;          /* soft limit of descriptors for the command; 0: the limit of the broker */
     const struct broker_ops *ops;
     void *arg;
 };
 
-/* The attribute broker.join-timeout, in seconds; one that is patient waits for ever (0) where it is not given.  Returns
- * 0, or -1 with errno set and 'errp' filled.
+/* Get the attribute broker.join-timeout in seconds. If it is not set, the default is 0 (wait without end) for a
+ * 'patient' broker, else 60 s. Returns 0, or -1 with errno set and 'errp' filled.
  */
 int broker_join_timeout (struct attrs *attrs, bool patient, double *seconds, idt_error_t *errp);
 
-/* Make a broker: it binds, and tells 'boot' where.  Copies 'conf'; its strings and 'ops' are borrowed.  NULL with errno
- * set and 'errp' filled.
+/* Make a broker: it binds its sockets and reports its endpoint to 'boot'. Copies 'conf'; its strings and 'ops' are
+ * borrowed. NULL with errno set and 'errp' filled.
  */
 struct broker *broker_create (const struct broker_conf *conf, idt_error_t *errp);
 
-/* Whatever it was at, without a word to others: they see a connection that closes. */
+/* Destroy the broker in any state. It sends no message to its peers: they see closed connections. */
 void broker_destroy (struct broker *b);
 
-/* When 'boot' knows its parent and children: load modules.  Returns 0, or -1 with errno set and 'errp' filled. */
+/* Load the modules; 'boot' must already have the addresses of parent and children. Returns 0, or -1 with errno set and
+ * 'errp' filled.
+ */
 int broker_start (struct broker *b, idt_error_t *errp);
 
-/* Join the tree, and go on until it has stopped, as long as process_run () runs. */
+/* Join the tree. The broker then works during process_run (), until it has stopped. */
 void broker_join (struct broker *b);
 
-/* While it is paused it does nothing and hears nothing, as a process that is stopped; its modules in threads go on. */
+/* Pause or continue. A paused broker does no work and reads no messages, like a stopped process; its modules in threads
+ * continue.
+ */
 void broker_pause (struct broker *b, bool paused);
 
-/* Exit codes of a broker that did not run: a restart does not help after the last two. */
+/* Exit codes of a broker that did not run. After the last two a restart does not help. */
 enum broker_exit {
     BROKER_EXIT_FAILED = 1,
-    BROKER_EXIT_USAGE = 2, /* options, or the file of attributes */
-    BROKER_EXIT_STATE = 3, /* the state folder refuses */
+    BROKER_EXIT_USAGE = 2, /* an option or the configuration file is invalid */
+    BROKER_EXIT_STATE = 3, /* the statedir cannot be used */
 };
 
-/* That of the errno with which broker_create () or broker_start () failed: EINVAL and ENAMETOOLONG are of what was
- * given, ENOTRECOVERABLE of the state folder.
+/* The exit code for the errno of broker_create () or broker_start (): BROKER_EXIT_USAGE for EINVAL and ENAMETOOLONG,
+ * BROKER_EXIT_STATE for ENOTRECOVERABLE, BROKER_EXIT_FAILED for all others.
  */
 enum broker_exit broker_exit_of (int errnum);
 
-/* Of one that has stopped: the command's, else 0, or one of those where it failed. */
+/* The exit code of a stopped broker: the exit code of the command if it ran, else 0, or an enum broker_exit on failure.
+ */
 int broker_exit_code (const struct broker *b);
 
-/* What it is at. */
+/* The current condition of a broker. */
 struct broker_status {
     enum state state;
     uint32_t rank;
     uint32_t size;
-    bool has_parent; /* it is in the tree; rank 0: always */
-    bool full;       /* nobody below is missing */
-    bool ready;      /* it runs; rank 0: and if a quorum is given, that has been there */
-    uint32_t joined; /* brokers of its subtree that are in the tree */
-    uint32_t quorum; /* rank 0: how many must be */
+    bool has_parent; /* the parent has accepted it; rank 0: always */
+    bool full;       /* no rank of its subtree is missing */
+    bool ready;      /* it runs; at rank 0 with a quorum: and the quorum was reached */
+    uint32_t joined; /* brokers of its subtree that have joined */
+    uint32_t quorum; /* rank 0: how many brokers must join */
 };
 void broker_status (const struct broker *b, struct broker_status *status);
 
-/* Begin to stop: this broker and, but for a configured instance, the subtree below it, leaves first.  Called once more
- * it stops at once.
+/* Begin to stop. The subtree below leaves first, except in a configured instance, where the other brokers continue. The
+ * second call stops the broker immediately.
  */
 void broker_stop (struct broker *b, const char *why);
 
-/* The same, where nobody asked for it: the process ends with that status, and those below go on. */
+/* As broker_stop (), for a reason of the broker itself: prints 'why' on stderr and sets the exit code to 'exit'. */
 void broker_leave (struct broker *b, enum broker_exit exit, const char *why);
 
 #endif /* BROKER_BROKER_H */

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* broker_group.c - the brokers of this process, from their boot to their end
+/* broker_group.c - the brokers of this process, from boot to end
  *
- * Booting takes three steps: all are made and have bound; other processes are told and asked, once; all start.  Then
- * they join from the top: one whose parent is here waits until that one is up, or has ended, or is stopped.  If
- * thousands knocked at once, most would lose patience with a parent that only waits for its own turn.
+ * Boot has three steps: all brokers are made and have bound their sockets; one exchange with the other processes; all
+ * brokers start. Then they join from the root downwards: a broker whose parent is in this process waits until the
+ * parent is up, has ended, or is stopped. If thousands of brokers connected at the same time, most would time out at a
+ * parent that itself still waits for its turn.
  */
 #include "config.h"
 
@@ -28,19 +29,19 @@ struct hand {
     struct broker *broker; /* NULL: it has ended */
     uint32_t rank;
     int exit_code;
-    bool killed; /* by order; or it is to be run again */
-    bool again;  /* ... when it has ended */
-    bool waits;  /* to join, for its parent here */
+    bool killed; /* by order, or because it will run again */
+    bool again;  /* run it again after it has ended */
+    bool waits;  /* to join, until its parent in this process is up */
 };
 
 struct broker_group {
     struct broker_group_conf conf;
-    struct attrs *given; /* as they were, without what was made of them since */
+    struct attrs *given; /* the attributes before the brokers changed any */
     struct boot *boot;
-    struct launcher_orders *orders; /* NULL: nobody gives any */
+    struct launcher_orders *orders; /* NULL: no launcher sends orders */
     struct hand *hands;             /* by rank */
     uint32_t count;
-    uint32_t killed; /* and not run again: for these the process goes on without brokers, too */
+    uint32_t killed; /* and not yet run again: while > 0 the process continues even without brokers */
 };
 
 /* --- brokers ------------------------------------------------------------------------------------ */
@@ -58,7 +59,7 @@ static int compare_hands (const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* NULL: it is not here. */
+/* NULL: the rank is not in this process. */
 static struct hand *find (const struct broker_group *c, uint32_t rank)
 {
     struct hand key = { .rank = rank };
@@ -133,7 +134,7 @@ static json_t *reload (void *arg, idt_error_t *errp)
     return broker_group_reload (h->crew, errp);
 }
 
-/* As one that is killed, and run again at once. */
+/* Treat the broker as killed, and run it again when it has ended. */
 static void anew (void *arg)
 {
     struct hand *h = arg;
@@ -170,7 +171,7 @@ static int make (struct hand *h, idt_error_t *errp)
 
 /* --- orders ------------------------------------------------------------------------------------- */
 
-/* The process is held until the broker is there: without any it would end meanwhile. */
+/* The process is held until the new broker exists; without any broker it would end. */
 static void run_again (struct hand *h)
 {
     idt_error_t err;
@@ -187,9 +188,8 @@ static void run_again (struct hand *h)
     drop (h, h->exit_code << 8);
 }
 
-/* One that is stopped before it is up keeps nobody from being so: who waits for it looks for another parent then, as
- * brokers in
- * processes of their own do.
+/* A broker that is stopped before it is up does not delay its children: they join now and look for another parent, as
+ * brokers in processes of their own do.
  */
 static void set_stopped (struct hand *h, bool stopped)
 {
@@ -257,7 +257,7 @@ static int make_hands (struct broker_group *c, idt_error_t *errp)
     return 0;
 }
 
-/* Until each broker here knows its parent and its children. */
+/* Boot: on return each broker here knows its parent and its children. */
 static int boot (struct broker_group *c, idt_error_t *errp)
 {
     const char *topology = attr_get (c->conf.attrs, "tbon.topo", NULL);
@@ -328,7 +328,7 @@ void broker_group_abort (struct broker_group *c, int exit_code)
         boot_abort (c->boot, exit_code);
 }
 
-/* Who was stopped by an order hears this one first. */
+/* A broker that an order has stopped continues first, so that it can end. */
 void broker_group_stop (struct broker_group *c, const char *why)
 {
     for (uint32_t i = 0; i < c->count; i++) {
@@ -343,7 +343,7 @@ void broker_group_stop (struct broker_group *c, const char *why)
     }
 }
 
-/* A rank that is another host's now leaves it to that.  Started again it would find the same file. */
+/* A rank that the file now assigns to another host stops here. It is not run again: it would read the same file. */
 static int reload_boot (struct broker_group *c, struct attrs *fresh, idt_error_t *errp)
 {
     if (!boot_knows_all (c->boot) || boot_reload (c->boot, fresh, errp) == 0)
@@ -356,7 +356,7 @@ static int reload_boot (struct broker_group *c, struct attrs *fresh, idt_error_t
     return errset (ESTALE);
 }
 
-/* Before the first thing changes. */
+/* Check all brokers before the first one changes. */
 static int check_reload (const struct broker_group *c, struct attrs *fresh, idt_error_t *errp)
 {
     for (uint32_t i = 0; i < c->count; i++)

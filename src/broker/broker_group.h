@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* broker_group.h - the brokers of this process, from their boot to their end */
+/* broker_group.h - the brokers of this process, from boot to end */
 #ifndef BROKER_BROKER_GROUP_H
 #define BROKER_BROKER_GROUP_H
 
@@ -16,9 +16,9 @@ struct broker_group;
 
 struct broker_group_conf {
     struct process *process;   /* must live longer */
-    struct attrs *attrs;       /* what the command line gave to all; must live longer */
-    struct boot_conf boot;     /* but for the topology and the deadline, which 'attrs' give */
-    const char **config_files; /* that gave some of them, in their order; borrowed */
+    struct attrs *attrs;       /* attributes of the command line, for all brokers; must live longer */
+    struct boot_conf boot;     /* without topology and deadline: 'attrs' give these */
+    const char **config_files; /* the files that set some of 'attrs', in their order; borrowed */
     size_t nconfig_files;
     const char *tmpdir; /* see struct broker_conf */
     const char *module_path;
@@ -29,29 +29,34 @@ struct broker_group_conf {
 /* Copies 'conf'; its strings are borrowed.  NULL with errno ENOMEM. */
 struct broker_group *broker_group_create (const struct broker_group_conf *conf);
 
-/* Boot and start all brokers of this process: process_run () then runs until they have ended.  Blocks until those of
- * other processes have booted, too.  Returns 0, or -1 with errno set and 'errp' filled.
+/* Boot and start all brokers of this process; the caller then runs process_run () until they have ended. Blocks until
+ * the brokers of other processes have booted. Returns 0, or -1 with errno set and 'errp' filled.
  */
 int broker_group_start (struct broker_group *c, idt_error_t *errp);
 
-/* It did not start, or its brokers gave up, and why was said: have the launcher end the others, if it waits for us. */
+/* After a failure that was already reported: make the launcher, if it waits for this process, end the other processes.
+ */
 void broker_group_abort (struct broker_group *c, int exit_code);
 
-void broker_group_destroy (struct broker_group *c); /* and all brokers that are left, at once; NULL is fine */
+void broker_group_destroy (struct broker_group *c); /* destroys the brokers that are left, too; NULL is fine */
 
-/* Tell all brokers to stop, as broker_stop (). */
+/* Stop all brokers, as broker_stop (). */
 void broker_group_stop (struct broker_group *c, const char *why);
 
-/* Read the configuration files again (reload.h).  Returns what became of it, a new reference: {"changed":[name],
- * "later":[name]}.  NULL with errno set and 'errp' filled; nothing has changed then, but for ESTALE: brokers that are
- * not in the files any more are told to stop.
+/* Read the configuration files again (reload.h). Returns a new reference to a report: {"changed":[name],
+ * "later":[name]}. NULL with errno set and 'errp' filled: then nothing has changed, except after ESTALE, when brokers
+ * that are no longer in the files are stopping.
  */
 json_t *broker_group_reload (struct broker_group *c, idt_error_t *errp);
 
-/* Of the broker here that is nearest to the root; one that has ended is at STATE_EXIT.  Returns how many are here. */
+/* Get the status of the broker in this process that is nearest to the root; if it has ended, its state is STATE_EXIT.
+ * Returns the number of brokers in this process.
+ */
 uint32_t broker_group_status (const struct broker_group *c, struct broker_status *status);
 
-/* When all have ended: that of rank 0, if it was here, else of the first that failed; 0: none did. */
+/* The exit code of the process when all brokers have ended: the code of rank 0 if it was here, else of the first broker
+ * that failed, else 0.
+ */
 int broker_group_exit_code (const struct broker_group *c);
 
 #endif /* BROKER_BROKER_GROUP_H */

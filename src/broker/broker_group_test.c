@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* broker_group_test.c - the brokers of a process and who gives them orders: a launcher that knows what it said and
- * heard
+/* broker_group_test.c - the brokers of a process and a launcher that sends orders and records the answers
  *
- * The process runs in a thread.  Its modules are those of t/modules; "sharing" does not start before a file is there,
- * and no broker is up before its modules have started.
+ * The process runs in a thread. Its modules are in t/modules. The module sharing starts when a certain file exists, and
+ * no broker is up before its modules have started.
  */
 #include "config.h"
 
@@ -27,17 +26,17 @@
 #include "libpmi/pmi_wire.h"
 #include "test/tap.h"
 
-#define RANKS 7 /* 0; 1, 2; 3, 4, 5, 6 */
+#define RANKS 7 /* tree: 0; 1, 2; 3, 4, 5, 6 */
 
 struct run {
-    int fd; /* the launcher's end */
+    int fd; /* the launcher's end of the connection */
     struct pmi_server *pmi;
     bool takes_orders;
-    bool gone;             /* it has closed its end */
-    char state[RANKS][16]; /* up, down: as it was told last */
+    bool gone;             /* the process has closed its end */
+    char state[RANKS][16]; /* up or down: the last report */
     bool stopped[RANKS];
-    int told[RANKS];        /* lines */
-    char heard[RANKS][128]; /* all of them */
+    int told[RANKS];        /* number of reports */
+    char heard[RANKS][128]; /* all reported states */
     struct boot_conf boot;
     struct attrs *attrs;
     struct process *process;
@@ -104,7 +103,7 @@ static void launcher_init (struct run *run)
     if (socketpair (AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) < 0
         || !(run->pmi = pmi_server_create (1, "idtree-test", &pmi_ops, run))
         || pmi_server_set (run->pmi, "idtree.instance", text) < 0)
-        bail_out ("no launcher");
+        bail_out ("cannot make a launcher");
     run->fd = fds[0];
     run->boot = (struct boot_conf){ .method = &boot_pmi, .pmi_fd = fds[1], .size = 1, .topology = "kary:2" };
 }
@@ -115,7 +114,7 @@ static void launcher_fini (struct run *run)
     pmi_server_destroy (run->pmi);
 }
 
-/* Hear what the process says, if it says something soon. */
+/* Read what the process sends, for at most 10 ms. */
 static void listen_once (struct run *run)
 {
     struct pollfd p = { .fd = run->fd, .events = POLLIN };
@@ -192,7 +191,7 @@ static void run_start (struct run *run, const char *modules)
     launcher_init (run);
     snprintf (run->dir, sizeof (run->dir), "/tmp/crew_test.XXXXXX");
     if (!mkdtemp (run->dir) || !(run->attrs = attrs_create ()) || !(run->process = process_create (&err)))
-        bail_out ("no process");
+        bail_out ("cannot make a process");
     snprintf (run->go, sizeof (run->go), "%s/go", run->dir);
     attr_give (run->attrs, "rundir", run->dir, NULL);
     attr_give (run->attrs, "broker.modules", modules, NULL);
@@ -202,7 +201,7 @@ static void run_start (struct run *run, const char *modules)
     if (modules[0])
         attr_give (run->attrs, "sharing.start-at", run->go, NULL);
     if (pthread_create (&run->thread, NULL, run_main, run) != 0)
-        bail_out ("no thread");
+        bail_out ("cannot make a thread");
     wait_until (run->takes_orders) listen_once (run);
 }
 
@@ -211,16 +210,16 @@ static void go (struct run *run)
     close (open (run->go, O_CREAT | O_WRONLY, 0600));
 }
 
-/* The process has ended, or does now. */
+/* Wait for the end of the process. */
 static void run_end (struct run *run)
 {
     pthread_join (run->thread, NULL);
     launcher_fini (run);
     unlink (run->go);
-    ok (rmdir (run->dir) == 0, "... and nothing is left in its folder");
+    ok (rmdir (run->dir) == 0, "the process leaves nothing in its folder");
 }
 
-/* First in order, then who was on its way from one parent to another, and has not heard of it. */
+/* End the ranks in order first, then ranks that were between two parents and did not receive the stop. */
 static void end_all (struct run *run)
 {
     obeyed (run, 0, "end", "down");
@@ -248,7 +247,7 @@ static void *boot_main (void *arg)
     return boot;
 }
 
-/* What happens to a rank before the launcher could hear of it. */
+/* Several changes of a rank before the launcher reads any report. */
 static void test_news (void)
 {
     struct run run;
@@ -259,12 +258,12 @@ static void test_news (void)
 
     launcher_init (&run);
     if (pthread_create (&run.thread, NULL, boot_main, &run) != 0)
-        bail_out ("no thread");
+        bail_out ("cannot make a thread");
     wait_until (__atomic_load_n (&run.takes_orders, __ATOMIC_SEQ_CST)) listen_once (&run);
     pthread_join (run.thread, &result);
     boot = result;
     if (!(o = launcher_orders_create (r, boot, no_order, NULL, NULL)))
-        bail_out ("no orders");
+        bail_out ("cannot make launcher_orders");
     launcher_orders_tell (o, 1, RANK_UP, 0);
     launcher_orders_tell (o, 1, RANK_STOPPED, 0);
     launcher_orders_tell (o, 2, RANK_UP, 0);
@@ -280,12 +279,14 @@ static void test_news (void)
         idt_reactor_run (r, IDT_REACTOR_NOWAIT);
         listen_once (&run);
     }
-    ok (strcmp (run.heard[1], "up stopped ") == 0, "one that came up and was stopped is told to be both: %s",
+    ok (strcmp (run.heard[1], "up stopped ") == 0, "a rank that came up and was stopped is reported as both: %s",
         run.heard[1]);
-    ok (strcmp (run.heard[2], "up going stopped ") == 0, "who stopped, went on and stopped again has done both: %s",
+    ok (strcmp (run.heard[2], "up going stopped ") == 0,
+        "a rank that was stopped, continued and was stopped again "
+        "is reported as both: %s",
         run.heard[2]);
-    ok (strcmp (run.heard[3], "down ") == 0, "of one that has ended only that: %s", run.heard[3]);
-    ok (run.told[0] == 0 && run.told[5] == 0, "of others nothing");
+    ok (strcmp (run.heard[3], "down ") == 0, "a rank that has ended is reported only as down: %s", run.heard[3]);
+    ok (run.told[0] == 0 && run.told[5] == 0, "ranks without a change are not reported");
     launcher_orders_destroy (o);
     boot_destroy (boot);
     idt_reactor_destroy (r);
@@ -299,7 +300,7 @@ static idt_future_t *ask (idt_t *h, const char *topic, int rank, const char *key
     idt_future_t *f = idt_rpc_pack (h, topic, rank, 0, "{s:s}", key, value);
 
     if (!f)
-        bail_out ("a request is not sent");
+        bail_out ("cannot send a request");
     return f;
 }
 
@@ -323,13 +324,13 @@ static void test_up (void)
         wait_state (&run, i, "up");
     for (int i = 0; i < RANKS; i++)
         up += run.told[i] == 1;
-    ok (up == RANKS, "each is told to be up, once");
+    ok (up == RANKS, "each rank is reported as up, once");
     end_all (&run);
     run_end (&run);
-    ok (run.exit_code == 0, "with rank 0 all end, and the process does");
+    ok (run.exit_code == 0, "when rank 0 ends, all brokers and the process end");
 }
 
-/* Nobody is up: the children of rank 1 wait for it, and it is stopped. */
+/* No rank is up yet: the children of rank 1 wait for rank 1, and rank 1 is stopped. */
 static void test_stopped_early (void)
 {
     struct run run;
@@ -342,16 +343,16 @@ static void test_stopped_early (void)
     wait_state (&run, 4, "up");
     wait_state (&run, 6, "up");
     ok (is (&run, 3, "up") && run.stopped[1] && run.told[1] == 1,
-        "who waits for one that is stopped comes up without it");
-    ok (run.stopped[5] && run.told[5] == 1, "one that is stopped while it waits does not come up");
+        "ranks that wait for a stopped parent come up without it");
+    ok (run.stopped[5] && run.told[5] == 1, "a rank that is stopped while it waits does not come up");
     obeyed (&run, 1, "cont", "up");
     obeyed (&run, 5, "cont", "up");
-    ok (is (&run, 1, "up") && is (&run, 5, "up"), "... until they go on");
+    ok (is (&run, 1, "up") && is (&run, 5, "up"), "stopped ranks come up after they continue");
     end_all (&run);
     run_end (&run);
 }
 
-/* At the socket of a rank that is stopped others are reached, as they are while it is killed. */
+/* The socket of a stopped or killed rank still leads to the other ranks of the process. */
 static void test_socket (void)
 {
     struct run run;
@@ -366,7 +367,9 @@ static void test_socket (void)
     for (int i = 0; i < 2; i++) {
         idt_t *h = idt_open (uri, &err);
 
-        ok (h && answered (ask (h, "attr.get", 3, "name", "rank")), "a rank is reached at the socket of one that is %s",
+        ok (h && answered (ask (h, "attr.get", 3, "name", "rank")),
+            "another rank is reached at the socket of a rank "
+            "that is %s",
             i == 0 ? "stopped" : "killed");
         idt_close (h);
         if (i == 0)
@@ -377,7 +380,7 @@ static void test_socket (void)
     run_end (&run);
 }
 
-/* The last that was killed comes back where the others have ended by themselves. */
+/* A killed rank is run again after all other ranks have ended. */
 static void test_last (void)
 {
     struct run run;
@@ -388,9 +391,9 @@ static void test_last (void)
     obeyed (&run, 0, "kill", "down");
     for (int i = RANKS - 1; i > 0; i--)
         obeyed (&run, i, "end", "down");
-    ok (!run.gone, "a process waits for one that was killed");
+    ok (!run.gone, "a process waits for a killed rank");
     obeyed (&run, 0, "run", "up");
-    ok (is (&run, 0, "up"), "... which is run again in it, though there is no other");
+    ok (is (&run, 0, "up"), "a killed rank is run again in a process without other brokers");
     end_all (&run);
     run_end (&run);
 }
@@ -410,7 +413,9 @@ static int count_lines (const char *path, const char *text)
     return n;
 }
 
-/* Have rank 0's module keep the thread until 'path' is there, and rank 1's have something to do after that. */
+/* Make rank 0's module block the shared thread until the file 'path' exists, and give rank 1's module a request that
+ * waits behind it.
+ */
 static void keep_thread (idt_t *h, const char *path, idt_future_t *f[2])
 {
     f[0] = ask (h, "sharing.work", 0, "path", path);
@@ -419,7 +424,7 @@ static void keep_thread (idt_t *h, const char *path, idt_future_t *f[2])
         bail_out ("no broker answers");
 }
 
-/* Rank 1 is killed while the thread is kept by rank 0's module, for longer than it is waited for. */
+/* Rank 1 is killed while rank 0's module blocks the thread for longer than the stop of a module waits. */
 static void left_behind (struct run *run, const char *log)
 {
     char path[96];
@@ -434,13 +439,13 @@ static void left_behind (struct run *run, const char *log)
     keep_thread (h, path, f);
     obeyed (run, 1, "kill", "down");
     ok (count_lines (log, "sharing does not end: it is left behind") == 1, "a module that does not end is left behind");
-    ok (!answered (f[1]), "... and what it was asked is answered with an error");
+    ok (!answered (f[1]), "a request to a module that is left behind is answered with an error");
     close (open (path, O_CREAT | O_WRONLY, 0600));
-    ok (answered (f[0]), "the thread goes on when the other has done");
+    ok (answered (f[0]), "the thread continues when the blocking module has finished");
     obeyed (run, 1, "run", "up");
     ok (answered (ask (h, "sharing.attr", 1, "name", "rank")), "the rank has its module again");
     obeyed (run, 1, "kill", "down");
-    ok (count_lines (log, "left behind") == 1, "... which ends, as the one before has by now");
+    ok (count_lines (log, "left behind") == 1, "the new module ends in time, and the one left behind has ended, too");
     unlink (path);
     idt_close (h);
 }
@@ -452,7 +457,7 @@ static void test_left_behind (void)
     int err = dup (STDERR_FILENO), fd = mkostemp (log, O_APPEND);
 
     if (fd < 0 || dup2 (fd, STDERR_FILENO) < 0)
-        bail_out ("no log");
+        bail_out ("cannot make a log");
     run_start (&run, "sharing");
     go (&run);
     for (int i = 0; i < RANKS; i++)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* broker_test.c - a whole broker, alone, in a thread of this process; clients talk to it over its socket
+/* broker_test.c - a whole broker in a thread of this process, used by clients over its socket
  *
- * The modules echo (in a thread), inlined (on the broker's reactor) and sharing (in the shared thread) are those of
+ * The modules echo (in a thread), inlined (on the broker's reactor) and sharing (in the shared thread) are in
  * t/modules.
  */
 #include "config.h"
@@ -67,7 +67,7 @@ static void run_start_many (struct run *run, uint32_t size, const char *inside)
     run->attrs = conf.attrs;
     snprintf (run->dir, sizeof (run->dir), "/tmp/broker_test.XXXXXX");
     if (!mkdtemp (run->dir))
-        bail_out ("no folder");
+        bail_out ("cannot make a folder");
     snprintf (run->uri, sizeof (run->uri), "local://%s/local-0", run->dir);
     attr_give (conf.attrs, "rundir", run->dir, NULL);
     attr_give (conf.attrs, "broker.modules", "", NULL);
@@ -78,7 +78,7 @@ static void run_start_many (struct run *run, uint32_t size, const char *inside)
         || broker_group_start (run->crew, &err) < 0)
         bail_out (err.text);
     if (pthread_create (&run->thread, NULL, run_main, run) != 0)
-        bail_out ("no thread");
+        bail_out ("cannot make a thread");
 }
 
 static void run_start (struct run *run)
@@ -96,7 +96,7 @@ static idt_t *open_client (struct run *run)
     return h;
 }
 
-/* The error of a request with a JSON payload; 0: none. */
+/* Send a request with a JSON payload. Returns the errno of its answer; 0: no error. */
 static int ask (idt_t *h, const char *topic, const char *payload)
 {
     idt_future_t *f = idt_rpc (h, topic, payload, IDT_NODEID_ANY, 0);
@@ -114,7 +114,7 @@ static void run_stop (struct run *run, idt_t *h)
     rmdir (run->dir);
 }
 
-/* The error that the module echo hears; -1: no answer. */
+/* Returns the errno that the module echo gets for its own request; -1: no answer. */
 static int module_asks (idt_t *h, const char *topic)
 {
     idt_future_t *f = idt_rpc_pack (h, "echo.ask", IDT_NODEID_ANY, 0, "{s:s}", "topic", topic);
@@ -132,21 +132,22 @@ static void test_load (idt_t *h)
 {
     ok (ask (h, "module.load", "{\"path\":\"inlined\",\"args\":[],\"exec\":false}") == 0, "an inline module is loaded");
     ok (ask (h, "module.load", "{\"path\":\"echo\",\"args\":[]}") == 0, "a module in a thread is loaded");
-    ok (ask (h, "inlined.echo", "{}") == 0 && ask (h, "echo.echo", "{}") == 0, "both answer");
+    ok (ask (h, "inlined.echo", "{}") == 0 && ask (h, "echo.echo", "{}") == 0, "both kinds of modules answer");
     ok (ask (h, "module.load", "{\"path\":\"echo\"}") == EEXIST
             && ask (h, "module.load", "{\"path\":\"inlined\"}") == EEXIST,
-        "neither is loaded twice");
+        "a module that is loaded is not loaded a second time");
     ok (ask (h, "module.load", "{\"path\":\"inlined\",\"name\":\"log\"}") == EEXIST,
-        "... nor under the name of another service");
+        "a module is not loaded under the name of another service");
     ok (module_asks (h, "inlined.echo") == 0 && module_asks (h, "attr.list") == 0,
-        "a module in a thread may ask others, and wait");
+        "a module in a thread may send a request and block until the answer");
     ok (ask (h, "event.replay", "{}") == EPERM && module_asks (h, "event.replay") == EPROTO,
-        "... also what is between brokers, which is not for clients");
+        "a module may send requests that are reserved for brokers and closed to clients");
     ok (ask (h, "echo.nosuch", "{}") == ENOSYS && ask (h, "inlined.nosuch", "{}") == ENOSYS,
         "an unknown method is ENOSYS");
     ok (ask (h, "module.remove", "{\"name\":\"inlined\"}") == 0 && ask (h, "module.remove", "{\"name\":\"echo\"}") == 0,
-        "both are removed");
-    ok (ask (h, "inlined.echo", "{}") == ENOSYS && ask (h, "echo.echo", "{}") == ENOSYS, "... and are gone at once");
+        "both kinds of modules are removed");
+    ok (ask (h, "inlined.echo", "{}") == ENOSYS && ask (h, "echo.echo", "{}") == ENOSYS,
+        "a removed module answers no further request");
 }
 
 static int ask_values (idt_t *h, const char *topic, int n)
@@ -173,17 +174,20 @@ static void test_long (idt_t *h)
         "a JSON text over broker.max-json is EMSGSIZE for the broker itself");
     ask (h, "module.load", "{\"path\":\"inlined\"}");
     ask (h, "module.load", "{\"path\":\"echo\"}");
-    ok (ask (h, "inlined.ping", text) == EMSGSIZE, "... and for modules on its reactor");
+    ok (ask (h, "inlined.ping", text) == EMSGSIZE, "a JSON text over broker.max-json is EMSGSIZE for modules on the "
+                                                   "broker's reactor");
     ok (ask_values (h, "broker.ping", 2000) == 0 && ask_values (h, "broker.ping", 3000) == EMSGSIZE
             && ask_values (h, "inlined.ping", 3000) == EMSGSIZE && ask_values (h, "echo.ping", 100000) == 0,
-        "so is one of many values, but for a module in a thread: each takes as long as many bytes");
-    ok (ask (h, "echo.ping", text) == 0, "... not for one in a thread");
+        "a JSON text with too many values is EMSGSIZE there, too: a value takes as long as many bytes");
+    ok (ask (h, "echo.ping", text) == 0, "a JSON text with many values is accepted by a module in a thread");
     ask (h, "module.remove", "{\"name\":\"inlined\"}");
     ask (h, "module.remove", "{\"name\":\"echo\"}");
     free (text);
 }
 
-/* More than fit into its mailbox: they wait outside, and its own question is answered before. */
+/* Send more requests than the mailbox of a module holds. The others wait outside, and the answer to the module's own
+ * request overtakes them.
+ */
 static void test_waiting_thread (idt_t *h)
 {
     enum { N = 1500 };
@@ -195,12 +199,12 @@ static void test_waiting_thread (idt_t *h)
     for (int i = 0; i < N; i++)
         f[i] = idt_rpc (h, "echo.echo", "{}", IDT_NODEID_ANY, 0);
     ok (idt_rpc_get_unpack (asks, "{s:i}", "errnum", &errnum) == 0 && errnum == 0,
-        "a module that waits in its handler gets its answer, whatever else it is asked");
+        "a module that waits in its handler gets its answer, no matter how many requests it receives");
     for (int i = 0; i < N; i++) {
         answered += idt_rpc_get (f[i], NULL) == 0;
         idt_future_destroy (f[i]);
     }
-    ok (answered == N, "... and answers all of that (%d)", answered);
+    ok (answered == N, "the module then answers all requests (%d)", answered);
     idt_future_destroy (asks);
     ask (h, "module.remove", "{\"name\":\"echo\"}");
 }
@@ -210,16 +214,16 @@ static void test_bad (idt_t *h)
     idt_future_t *f = idt_rpc (h, "module.load", "{\"path\":\"inlined\",\"args\":[\"fail\"]}", IDT_NODEID_ANY, 0);
 
     ok (idt_rpc_get (f, NULL) < 0 && errno == EDOM && strcmp (idt_future_error (f), "it was told to fail") == 0,
-        "the reason of a module that does not start is told");
+        "the error of a module that does not start is reported");
     idt_future_destroy (f);
-    ok (ask (h, "module.load", "{\"path\":\"nosuch\"}") == ENOENT, "a module that is not there is ENOENT");
-    ok (ask (h, "module.load", "{\"path\":\"/dev/null\"}") == EINVAL, "a file that is no module is EINVAL");
+    ok (ask (h, "module.load", "{\"path\":\"nosuch\"}") == ENOENT, "a missing module is ENOENT");
+    ok (ask (h, "module.load", "{\"path\":\"/dev/null\"}") == EINVAL, "a file that is not a module is EINVAL");
     ok (ask (h, "module.load", "{\"args\":[]}") == EPROTO
             && ask (h, "module.load", "{\"path\":\"echo\",\"args\":[1]}") == EPROTO
             && ask (h, "module.remove", "{}") == EPROTO && ask (h, "module.load", NULL) == EPROTO,
         "malformed requests are EPROTO");
     ok (ask (h, "module.remove", "{\"name\":\"broker\"}") == ENOENT, "the broker's own services are not removed");
-    ok (ask (h, "inlined.echo", "{}") == ENOSYS, "what failed left nothing behind");
+    ok (ask (h, "inlined.echo", "{}") == ENOSYS, "a failed load leaves nothing behind");
 }
 
 static int thread_of (idt_t *h, const char *topic)
@@ -243,7 +247,7 @@ static bool attr_is (idt_t *h, const char *name, const char *value)
     return same;
 }
 
-/* While one module of the thread computes, the others in it wait, and nobody else does. */
+/* While one module of the shared thread computes, only the other modules in that thread wait. */
 static void test_computing (struct run *run, idt_t *h)
 {
     char path[128];
@@ -253,13 +257,14 @@ static void test_computing (struct run *run, idt_t *h)
     one = idt_rpc_pack (h, "one.work", IDT_NODEID_ANY, 0, "{s:s}", "path", path);
     two = idt_rpc (h, "two.echo", NULL, IDT_NODEID_ANY, 0);
     ok (ask (h, "module.load", "{\"path\":\"inlined\"}") == 0 && ask (h, "inlined.echo", "{}") == 0,
-        "while one computes the broker answers");
+        "the broker answers while a module computes");
     removes = idt_rpc_pack (h, "module.remove", IDT_NODEID_ANY, 0, "{s:s}", "name", "two");
     ask (h, "attr.get", "{\"name\":\"rank\"}");
-    ok (!idt_future_is_ready (one) && !idt_future_is_ready (two), "... the other modules in its thread do not");
+    ok (!idt_future_is_ready (one) && !idt_future_is_ready (two), "other modules of the same thread do not answer "
+                                                                  "while one computes");
     close (open (path, O_CREAT | O_WRONLY, 0600));
     ok (idt_rpc_get (one, NULL) == 0 && idt_rpc_get (two, NULL) == 0 && idt_rpc_get (removes, NULL) == 0,
-        "when it has done they do");
+        "modules of the same thread answer after the computing one has finished");
     unlink (path);
     idt_future_destroy (one);
     idt_future_destroy (two);
@@ -276,25 +281,26 @@ static void test_sharing (struct run *run, idt_t *h)
             && ask (h, "module.load", "{\"path\":\"sharing\",\"name\":\"two\"}") == 0,
         "modules that share a thread are loaded");
     ok ((thread = thread_of (h, "one.thread")) > 0 && thread_of (h, "two.thread") == thread && thread != getpid (),
-        "it is one thread, and not the broker's");
+        "modules share one thread that is not the broker's");
     ok (ask (h, "module.load", "{\"path\":\"sharing\",\"name\":\"own\",\"args\":[\"--thread\"]}") == 0
             && thread_of (h, "own.thread") != thread,
-        "who asks for it gets one of his own");
-    ok (ask (h, "one.later", NULL) == 0 && ask (h, "two.later", NULL) == 0, "their timers call them");
+        "a module that requests a thread of its own gets one");
+    ok (ask (h, "one.later", NULL) == 0 && ask (h, "two.later", NULL) == 0,
+        "timers of modules in the shared thread fire");
     ok (attr_is (h, "sharing.known", "as defined") && attr_is (h, "rank", "0")
             && ask (h, "one.attr", "{\"name\":\"x\"}") == ENOENT,
-        "they read attributes, and define them");
+        "modules in the shared thread read and define attributes");
     test_computing (run, h);
     f = idt_rpc (h, "one.hold", NULL, IDT_NODEID_ANY, 0);
     ok (ask (h, "one.end", NULL) == 0 && idt_rpc_get (f, NULL) < 0 && errno == ECANCELED,
-        "one that ends by itself answers what it holds");
+        "a module that ends by itself answers the requests that it holds");
     idt_future_destroy (f);
     wait_until (ask (h, "one.echo", NULL) == ENOSYS);
     f = idt_rpc (h, "module.load", "{\"path\":\"sharing\",\"name\":\"bad\",\"args\":[\"fail\"]}", IDT_NODEID_ANY, 0);
     ok (idt_rpc_get (f, NULL) < 0 && errno == EDOM && strcmp (idt_future_error (f), "it was told to fail") == 0,
-        "the reason of one that does not start is told");
+        "the error of a module that does not start in the shared thread is reported");
     idt_future_destroy (f);
-    ok (ask (h, "module.remove", "{\"name\":\"own\"}") == 0, "the others are removed");
+    ok (ask (h, "module.remove", "{\"name\":\"own\"}") == 0, "the other modules are removed");
 }
 
 static void test_again (idt_t *h, const char *load, const char *remove, const char *topic, const char *what)
@@ -307,7 +313,7 @@ static void test_again (idt_t *h, const char *load, const char *remove, const ch
     ok (n == 100, "%s is loaded and removed 100 times", what);
 }
 
-/* What a client sends at once while a module goes: each is answered, whatever comes first. */
+/* Send requests to a module together with its removal: each is answered, in any order. */
 static void test_race (idt_t *h, const char *name)
 {
     char load[64], remove[64], echo[64], hold[64];
@@ -331,8 +337,8 @@ static void test_race (idt_t *h, const char *name)
         answered += i == 0 ? errnum == ECANCELED : errnum == 0 || errnum == ENOSYS || errnum == ENOENT;
         idt_future_destroy (f[i]);
     }
-    ok (removed == 1, "%s: of 10 requests to remove it one does", name);
-    ok (answered == 40, "%s: each request on its way to a module that goes is answered", name);
+    ok (removed == 1, "%s: of 10 requests to remove it, one succeeds", name);
+    ok (answered == 40, "%s: each request on its way to a module that ends is answered", name);
 }
 
 static void test_end (idt_t *h)
@@ -345,7 +351,7 @@ static void test_end (idt_t *h)
     wait_until (ask (h, "echo.echo", "{}") != 0);
     ask (h, "module.load", "{\"path\":\"echo\",\"args\":[\"fail\"]}");
     wait_until (ask (h, "echo.echo", "{}") != 0);
-    ok (ask (h, "module.remove", "{\"name\":\"echo\"}") != 0, "one that fails is gone");
+    ok (ask (h, "module.remove", "{\"name\":\"echo\"}") != 0, "a module that fails is removed");
 }
 
 /* --- the rest ----------------------------------------------------------------------------------------------- */
@@ -367,7 +373,7 @@ static void test_followers (struct run *run, idt_t *h)
     ok (followed == 300, "300 clients follow the log, one after the other (%d)", followed);
 }
 
-/* Why a client is not let in; "": it is, and reaches that rank. */
+/* Why a client is refused; "": it is accepted and reaches that rank. */
 static const char *refusal (const struct run *run, const char *query, idt_error_t *err)
 {
     char uri[200];
@@ -388,10 +394,12 @@ static void test_uri (struct run *run)
     idt_error_t err;
 
     ok (strcmp (refusal (run, "?rank=0", &err), "") == 0, "a URI may name the rank");
-    ok (strstr (refusal (run, "?rank=5", &err), "no broker of rank 5 runs there"), "one that is not there: %s",
+    ok (strstr (refusal (run, "?rank=5", &err), "no broker of rank 5 runs there"),
+        "a URI with a rank that does not exist is "
+        "refused: %s",
         err.text);
     ok (strstr (refusal (run, "?rank=x", &err), "?rank=RANK") && strstr (refusal (run, "?rank=", &err), "?rank=RANK"),
-        "what is no rank is refused: %s", err.text);
+        "a URI with a malformed rank is refused: %s", err.text);
 }
 
 static int seen;
@@ -417,7 +425,7 @@ static void test_events (struct run *run, idt_t *h)
         idt_future_destroy (idt_event_publish (publisher, "x.y", 0, NULL));
     idt_flush (publisher);
     idt_reactor_run (idt_get_reactor (h), IDT_REACTOR_DEFAULT);
-    ok (seen == 1000, "1000 events come in order");
+    ok (seen == 1000, "1000 events arrive in order");
     idt_handlers_remove (h, handlers);
     idt_close (publisher);
 }
@@ -427,15 +435,16 @@ static void test_service (struct run *run, idt_t *h)
     idt_t *server = open_client (run);
     idt_future_t *f = idt_service_add (server, "mine"), *asked;
 
-    ok (idt_rpc_get (f, NULL) == 0, "a client may serve");
+    ok (idt_rpc_get (f, NULL) == 0, "a client may add a service");
     idt_future_destroy (f);
     ok (ask (h, "service.add", "{\"service\":\"mine\"}") == EEXIST
             && ask (h, "service.remove", "{\"service\":\"mine\"}") == ENOENT
             && ask (h, "service.add", "{\"service\":\"a.b\"}") == EINVAL,
-        "... a name that no other has, and that only it can give back");
+        "a service name belongs to one client, and only that client can remove it");
     asked = idt_rpc (h, "mine.x", NULL, IDT_NODEID_ANY, 0);
     idt_close (server);
-    ok (idt_rpc_get (asked, NULL) < 0 && errno == ENOSYS, "when it goes, who waits for it gets ENOSYS");
+    ok (idt_rpc_get (asked, NULL) < 0 && errno == ENOSYS, "when the client of a service disconnects, its pending "
+                                                          "requests get ENOSYS");
     idt_future_destroy (asked);
 }
 
@@ -453,24 +462,24 @@ static void test_stop (void)
     f = idt_rpc (h, "echo.hold", "{}", IDT_NODEID_ANY, 0);
     g = idt_rpc (h, "inlined.hold", "{}", IDT_NODEID_ANY, 0);
     s = idt_rpc (h, "sharing.hold", "{}", IDT_NODEID_ANY, 0);
-    ok (ask (h, "shutdown.start", NULL) == 0, "a broker stops on request, and says so");
+    ok (ask (h, "shutdown.start", NULL) == 0, "a broker stops on request, and answers the request");
     ok (idt_rpc_get (f, NULL) < 0 && errno == ECANCELED && idt_rpc_get (g, NULL) < 0 && errno == ECANCELED
             && idt_rpc_get (s, NULL) < 0 && errno == ECANCELED,
-        "... its modules answer what they hold");
+        "the modules of a stopping broker answer the requests that they hold");
     idt_future_destroy (f);
     idt_future_destroy (g);
     idt_future_destroy (s);
     pthread_join (run.thread, NULL);
-    ok (run.exit_code == 0, "... and its exit code is 0");
+    ok (run.exit_code == 0, "the exit code of a stopped broker is 0");
     idt_close (h);
-    ok (rmdir (run.dir) == 0, "... and nothing of it is left in its rundir");
+    ok (rmdir (run.dir) == 0, "a stopped broker leaves nothing in its rundir");
 }
 
 /* --- many in one process ------------------------------------------------------------------------------------ */
 
 #define MANY 15
 
-/* Follow the health of rank 0's subtree until all are there. */
+/* Follow the health of rank 0's subtree until all ranks have joined. */
 static void wait_for_all (idt_t *h)
 {
     idt_future_t *f = idt_rpc (h, "overlay.health", NULL, 0, IDT_RPC_STREAMING);
@@ -519,13 +528,14 @@ static void test_many (const char *inside)
     run_start_many (&run, MANY, inside);
     h = open_client (&run);
     wait_for_all (h);
-    ok (answers_of_all (h) == MANY, "%s: %d brokers in one process are a tree", inside, MANY);
-    ok (are_by (h, 0, inside) && are_by (h, 1, inside) && are_by (h, MANY - 1, inside), "... linked by that");
+    ok (answers_of_all (h) == MANY, "%s: %d brokers in one process form a tree", inside, MANY);
+    ok (are_by (h, 0, inside) && are_by (h, 1, inside) && are_by (h, MANY - 1, inside),
+        "the links of the tree are of the requested kind");
     ask (h, "shutdown.start", NULL);
     pthread_join (run.thread, NULL);
-    ok (run.exit_code == 0, "... they stop on request");
+    ok (run.exit_code == 0, "the brokers of a process stop on request");
     idt_close (h);
-    ok (rmdir (run.dir) == 0, "... and leave nothing in their rundir");
+    ok (rmdir (run.dir) == 0, "the brokers of a process leave nothing in their rundir");
 }
 
 static void test_bad_kind (void)
@@ -541,7 +551,7 @@ static void test_bad_kind (void)
     crew = broker_group_create (&conf);
     ok (crew && broker_group_start (crew, &err) < 0 && errno == EINVAL
             && strcmp (err.text, "tbon.transport pipe: must be memory, inproc or zmq") == 0,
-        "a kind of links that there is not is refused: %s", err.text);
+        "an unknown kind of link is refused: %s", err.text);
     broker_group_destroy (crew);
     process_destroy (conf.process);
     attrs_destroy (conf.attrs);
@@ -560,7 +570,7 @@ int main (void)
     test_waiting_thread (h);
     test_again (h, "{\"path\":\"inlined\"}", "{\"name\":\"inlined\"}", "inlined.echo", "an inline module");
     test_again (h, "{\"path\":\"inlined\",\"args\":[\"--thread\"]}", "{\"name\":\"inlined\"}", "inlined.echo",
-                "the same in a thread");
+                "an inline module run in a thread");
     test_again (h, "{\"path\":\"echo\"}", "{\"name\":\"echo\"}", "echo.echo", "a module in a thread");
     test_again (h, "{\"path\":\"sharing\"}", "{\"name\":\"sharing\"}", "sharing.echo", "a module in the shared thread");
     test_race (h, "inlined");

@@ -24,8 +24,8 @@
 
 struct rank_command {
     pid_t pid;             /* 0: ended */
-    int pidfd;             /* readable when it has ended; -1: there is no such thing here, */
-    struct worker *waiter; /* and a thread waits */
+    int pidfd;             /* readable when the program has ended; -1: the kernel has no pidfd, */
+    struct worker *waiter; /* so a thread waits instead */
     idt_watcher_t *w;
     command_f cb;
     void *arg;
@@ -33,7 +33,7 @@ struct rank_command {
 
 /* --- its end -------------------------------------------------------------------------------------- */
 
-/* Linux has it since 5.3, and a seccomp profile may refuse it. */
+/* Linux has pidfd_open since 5.3; a seccomp profile may refuse it. */
 static int open_pidfd (pid_t pid)
 {
 #ifdef SYS_pidfd_open
@@ -43,7 +43,7 @@ static int open_pidfd (pid_t pid)
 #endif
 }
 
-/* In the thread: it stays to be reaped. */
+/* Runs in the thread. WNOWAIT: reap () collects the exit status later. */
 static int wait_for_end (void *arg, idt_error_t *errp)
 {
     struct rank_command *c = arg;
@@ -55,7 +55,7 @@ static int wait_for_end (void *arg, idt_error_t *errp)
     return 0;
 }
 
-/* Returns a descriptor that is readable when it has ended, or -1 with errno set. */
+/* Returns a descriptor that is readable when the program has ended, or -1 with errno set. */
 static int watch_end (struct rank_command *c)
 {
     if ((c->pidfd = open_pidfd (c->pid)) >= 0)
@@ -97,7 +97,7 @@ static void free_environment (char **env)
     free (env);
 }
 
-/* What is for this process, of its launcher or of the manager of services. */
+/* Whether a variable is meant only for this process, by its launcher or by the service manager. */
 static bool is_ours (const char *variable)
 {
     static const char *const names[] = { "IDTREE_URI=", "FLUX_URI=", "PMI_", "NOTIFY_SOCKET=", "WATCHDOG_" };
@@ -108,7 +108,9 @@ static bool is_ours (const char *variable)
     return false;
 }
 
-/* Ours with the URIs, which are the first two strings and its own; without what is for us alone. */
+/* The environment of the program: two new strings with the URIs, then the borrowed strings of this process, except
+ * those that are meant only for this process.
+ */
 static char **make_environment (const char *uri)
 {
     size_t n = 0, kept = 0;
@@ -128,8 +130,9 @@ static char **make_environment (const char *uri)
     return env;
 }
 
-/* In the child: it starts as from a shell, with no signal blocked or ignored (but what nohup ignores), and with the
- * soft limit of descriptors that we were started with; ours is raised, which not all programs bear.
+/* Runs in the child. The program starts as from a shell: no signal is blocked or ignored (except signals that nohup
+ * ignores), and the soft limit of descriptors is the one that the broker was started with. The broker raises its own
+ * limit, and some programs do not work with a high limit.
  */
 static _Noreturn void run (char **argv, char **env, uint64_t files, int why)
 {
@@ -146,7 +149,9 @@ static _Noreturn void run (char **argv, char **env, uint64_t files, int why)
     _exit (127);
 }
 
-/* posix_spawn cannot set a limit, and one that we set for a moment would be that of all our threads. */
+/* Uses fork () because posix_spawn () cannot set a limit, and a temporary change of the broker's own limit would affect
+ * all its threads.
+ */
 static int spawn (struct rank_command *c, char **argv, char **env, uint64_t files)
 {
     int why[2], errnum = 0;
@@ -211,7 +216,7 @@ void command_destroy (struct rank_command *c)
         return;
     if (c->pid > 0)
         kill (c->pid, SIGKILL);
-    worker_destroy (c->waiter); /* it reads 'pid', and waits no longer now */
+    worker_destroy (c->waiter); /* the thread reads 'pid'; SIGKILL has ended its wait */
     if (c->pid > 0)
         reap (c);
     idt_watcher_destroy (c->w);

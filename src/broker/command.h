@@ -12,18 +12,18 @@
 
 struct rank_command;
 
-/* It ended with this exit code: its own, or 128 + the signal that ended it. */
+/* The program has ended with this exit code: its own, or 128 + the number of the signal that ended it. */
 typedef void (*command_f) (int exit_code, void *arg);
 
-/* Start 'argv' with IDTREE_URI and FLUX_URI set to 'uri', and 'files' (0: ours) as its soft limit of descriptors.
- * NULL with errno set and 'errp' filled.
+/* Start 'argv' with IDTREE_URI and FLUX_URI set to 'uri', and with 'files' as its soft limit of descriptors (0: the
+ * limit of the broker). NULL with errno set and 'errp' filled.
  */
 struct rank_command *command_create (idt_reactor_t *r, char **argv, const char *uri, uint64_t files, command_f cb,
                                      void *arg, idt_error_t *errp);
 
 void command_kill (struct rank_command *c, int signum);
 
-/* Kills it where it still runs. */
+/* Kills the program if it still runs, and waits for its end. */
 void command_destroy (struct rank_command *c);
 
 #endif /* BROKER_COMMAND_H */

@@ -13,16 +13,16 @@
 #include "broker/conffile.h"
 #include "libutil/errprintf.h"
 
-#define LINE_MAX_SIZE (ATTR_NAME_MAX + ATTR_VALUE_MAX + 256) /* with its NUL */
+#define LINE_MAX_SIZE (ATTR_NAME_MAX + ATTR_VALUE_MAX + 256) /* with the final NUL */
 
 struct conf_reader {
     struct attrs *attrs;
     const char *path;
     FILE *f;
-    unsigned line;             /* that was read last */
-    char table[ATTR_NAME_MAX]; /* with its dot; "": none */
-    char *text;                /* LINE_MAX_SIZE bytes: the line */
-    char *at;                  /* where we are in it */
+    unsigned line;             /* number of the last line read */
+    char table[ATTR_NAME_MAX]; /* current table with its dot; "": none */
+    char *text;                /* the line, LINE_MAX_SIZE bytes */
+    char *at;                  /* current position in the line */
     char *value;               /* ATTR_VALUE_MAX + 1 bytes */
     size_t len;                /* of the value */
     idt_error_t why;
@@ -35,7 +35,7 @@ static int fault (struct conf_reader *r, const char *text)
 
 /* --- lines --------------------------------------------------------------------------------------- */
 
-/* Returns 1 for a line (without its newline), 0 at the end, or -1. */
+/* Returns 1 for a line (without its newline), 0 at the end of the file, or -1. */
 static int read_line (struct conf_reader *r)
 {
     size_t len = 0;
@@ -60,7 +60,7 @@ static void skip_blanks (struct conf_reader *r)
         r->at++;
 }
 
-/* Whether nothing is left of the line but a comment. */
+/* Whether the rest of the line is empty or a comment. */
 static bool is_over (struct conf_reader *r)
 {
     skip_blanks (r);
@@ -92,9 +92,9 @@ static int take_string (struct conf_reader *r)
 
     for (; *r->at != quote; r->at++) {
         if (*r->at == '\0')
-            return fault (r, "a quote is missing");
+            return fault (r, "a closing quote is missing");
         if (quote == '"' && *r->at == '\\' && *++r->at != '"' && *r->at != '\\')
-            return fault (r, "behind a \\ in a string is another one, or a quote; '...' has no escapes");
+            return fault (r, "\\ in a string must be followed by \\ or a quote; '...' has no escapes");
         if (put (r, *r->at) < 0)
             return -1;
     }
@@ -102,7 +102,7 @@ static int take_string (struct conf_reader *r)
     return 0;
 }
 
-/* A word of a list, as a number. */
+/* Read one word of a list, such as a number. */
 static int take_word (struct conf_reader *r)
 {
     size_t n = strcspn (r->at, " \t\r,[]{}\"'#=");
@@ -115,7 +115,7 @@ static int take_word (struct conf_reader *r)
     return 0;
 }
 
-/* Go on to what comes next in a list, in this line or another.  Returns 0, or -1: there is nothing. */
+/* Skip blanks, comments and line ends in a list. Returns 0, or -1 at the end of the file. */
 static int seek (struct conf_reader *r)
 {
     while (is_over (r)) {
@@ -134,7 +134,7 @@ static int take_list (struct conf_reader *r)
     r->at++;
     while (seek (r) == 0 && *r->at != ']') {
         if (!comma)
-            return fault (r, "a comma is missing in a list, or ] at its end");
+            return fault (r, "a list lacks a comma, or the ] at its end");
         if ((r->len > 0 && put (r, ',') < 0) || (*r->at == '"' || *r->at == '\'' ? take_string (r) : take_word (r)) < 0
             || seek (r) < 0)
             return -1;
@@ -147,7 +147,7 @@ static int take_list (struct conf_reader *r)
     return 0;
 }
 
-/* All that is left of the line, but for a comment. */
+/* Read a value without quotes: the rest of the line up to a comment. */
 static int take_bare (struct conf_reader *r)
 {
     const char *from = r->at;
@@ -169,13 +169,13 @@ static int take_value (struct conf_reader *r)
     r->len = 0;
     skip_blanks (r);
     if (*r->at == '{')
-        return fault (r, "tables in { } are not read here: begin a table by [NAME]");
+        return fault (r, "tables in { } are not supported: begin a table with [NAME]");
     if (*r->at == '"' || *r->at == '\'')
         rc = take_string (r);
     else
         rc = *r->at == '[' ? take_list (r) : take_bare (r);
     if (rc == 0 && !is_over (r))
-        rc = fault (r, "something follows a value: only a comment may");
+        rc = fault (r, "only a comment may follow a value");
     r->value[r->len] = '\0';
     return rc;
 }
@@ -188,18 +188,18 @@ static int take_table (struct conf_reader *r)
     size_t n;
 
     if (r->at[1] == '[')
-        return fault (r, "lists of tables ([[NAME]]) are not read here");
+        return fault (r, "lists of tables ([[NAME]]) are not supported");
     if (!end)
         return fault (r, "must read [TABLE]: ] is missing");
     n = end - r->at - 1;
     if (n == 0 || n + 2 > sizeof (r->table) || strcspn (r->at + 1, " \t\"'=#") < n)
-        return fault (r, "the name of a table has letters, digits, - and dots");
+        return fault (r, "the name of a table may have letters, digits, - and dots");
     snprintf (r->table, sizeof (r->table), "%.*s.", (int)n, r->at + 1);
     r->at = end + 1;
-    return is_over (r) ? 0 : fault (r, "something follows [TABLE]: only a comment may");
+    return is_over (r) ? 0 : fault (r, "only a comment may follow [TABLE]");
 }
 
-/* A key is not given twice: of two lists of hosts the second would win without a word. */
+/* Refuse a key that is already set: otherwise the second of two lists of hosts would silently replace the first. */
 static int check_new (struct conf_reader *r, const char *name)
 {
     const char *origin = attr_origin (r->attrs, name);
@@ -207,7 +207,7 @@ static int check_new (struct conf_reader *r, const char *name)
 
     if (!origin || strncmp (origin, r->path, n) != 0 || origin[n] != ':')
         return 0;
-    return errsetf (&r->why, EINVAL, "%s is given already in line %s", name, origin + n + 1);
+    return errsetf (&r->why, EINVAL, "%s is already set in line %s", name, origin + n + 1);
 }
 
 static int take_attribute (struct conf_reader *r, const char *name, const char *origin)
@@ -218,7 +218,7 @@ static int take_attribute (struct conf_reader *r, const char *name, const char *
         return -1;
     if (attr_give_at (r->attrs, name, r->value, origin, &r->why) == 0)
         return 0;
-    r->line = line; /* of the key: a list may have several */
+    r->line = line; /* line of the key: a list may span several lines */
     return -1;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* conffile_test.c - what a file of attributes may look like */
+/* conffile_test.c - the syntax of a file of attributes */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,7 +33,7 @@ static void test_values (void)
     ok (strcmp (attr_get (a, "a", NULL), "1") == 0 && strcmp (attr_get (a, "b", NULL), " two words ") == 0
             && strcmp (attr_get (a, "c", NULL), "") == 0 && strcmp (attr_get (a, "d", NULL), "x = y") == 0
             && strcmp (attr_get (a, "last", NULL), "1") == 0,
-        "blanks are cut, quotes taken off, and the last line needs no newline");
+        "blanks and quotes around a value are removed, and the last line needs no newline");
     attrs_destroy (a);
 }
 
@@ -82,14 +82,15 @@ static void test_origin (void)
     uint32_t n;
     static const char text[] = "\n[cluster]\n\nport = 99999\n";
 
-    ok (load (a, text, strlen (text), &err) == 0 && (copy = attrs_copy (a)), "a file with a wrong number is read");
+    ok (load (a, text, strlen (text), &err) == 0 && (copy = attrs_copy (a)),
+        "a file with a number out of range is read");
     ok (attr_u32 (copy, "cluster.port", "1", 1, 65535, &n, &err) < 0
             && strstr (err.text, ":4: attribute cluster.port=99999"),
-        "who reads the number names the line: %s", err.text);
+        "the error for a number out of range names the line: %s", err.text);
     attr_give (a, "cluster.port", "0", &err);
     ok (!attr_origin (a, "cluster.port") && attr_u32 (a, "cluster.port", "1", 1, 65535, &n, &err) < 0
             && strncmp (err.text, "attribute cluster.port=0", 24) == 0,
-        "but not where the command line has another: %s", err.text);
+        "the error names no line if the command line set the number: %s", err.text);
     attrs_destroy (copy);
     attrs_destroy (a);
 }
@@ -98,28 +99,28 @@ static void test_faults (void)
 {
     static const struct {
         const char *text;
-        size_t size; /* 0: of the string */
+        size_t size; /* 0: the length of the string */
         const char *fault;
     } cases[] = {
         { "a = 1\nnonsense\n", 0, ":2: must read ATTR = VALUE" },
-        { "a = \"1\n", 0, ":1: a quote is missing" },
+        { "a = \"1\n", 0, ":1: a closing quote is missing" },
         { " = 1\n", 0, ":1: the name of an attribute is missing" },
         { "\n\na b = 1\n", 0, ":3: attribute a b: byte 2 of the name is no printable ASCII" },
         { "a = caf\xe9\n", 0, ":1: attribute a: byte 4 of its value (0xe9) is not UTF-8" },
         { "a = 1\x1b[0m\n", 0, ":1: attribute a: byte 2 of its value (0x1b) is a control character" },
-        { "a = 'x' y\n", 0, ":1: something follows a value" },
-        { "a = \"\\n\"\n", 0, ":1: behind a \\ in a string is another one, or a quote" },
-        { "a = [1 2]\n", 0, ":1: a comma is missing in a list" },
+        { "a = 'x' y\n", 0, ":1: only a comment may follow a value" },
+        { "a = \"\\n\"\n", 0, ":1: \\ in a string must be followed by \\ or a quote" },
+        { "a = [1 2]\n", 0, ":1: a list lacks a comma" },
         { "a = [1,\n2\n", 0, ":3: the file ends in a list" },
         { "a = [[1]]\n", 0, ":1: a list has strings and numbers" },
         { "a = [=]\n", 0, ":1: a list has strings and numbers" },
-        { "a = { b = 1 }\n", 0, ":1: tables in { } are not read here" },
+        { "a = { b = 1 }\n", 0, ":1: tables in { } are not supported" },
         { "[[a]]\n", 0, ":1: lists of tables" },
         { "[a\n", 0, ":1: must read [TABLE]" },
         { "[]\n", 0, ":1: the name of a table" },
         { "[a b]\n", 0, ":1: the name of a table" },
-        { "[a] b\n", 0, ":1: something follows [TABLE]" },
-        { "a.b = 1\n[a]\nb = 2\n", 0, ":3: a.b is given already in line 1" },
+        { "[a] b\n", 0, ":1: only a comment may follow [TABLE]" },
+        { "a.b = 1\n[a]\nb = 2\n", 0, ":3: a.b is already set in line 1" },
         { "a = [\n'x',\n'\x1b',\n]\n", 0, ":1: attribute a: byte 3 of its value (0x1b) is a control character" },
         { "a = 1\0b = 2\n", 12, ":1: byte 6 is NUL: not a file of attributes" },
     };
@@ -142,10 +143,11 @@ static void test_endless (void)
     idt_error_t err = { "" };
 
     memset (text, 'x', size);
-    ok (load (a, text, size, &err) < 0 && strstr (err.text, "a line has at most"), "a line has an end: %s", err.text);
-    ok (conffile_load (a, "/dev/zero", &err) < 0, "so has nonsense: %s", err.text);
-    ok (conffile_load (a, ".", &err) < 0 && conffile_load (a, "no-such-file", &err) < 0, "no file is told: %s",
-        err.text);
+    ok (load (a, text, size, &err) < 0 && strstr (err.text, "a line has at most"),
+        "a line over the limit is refused: %s", err.text);
+    ok (conffile_load (a, "/dev/zero", &err) < 0, "a file without line ends is refused: %s", err.text);
+    ok (conffile_load (a, ".", &err) < 0 && conffile_load (a, "no-such-file", &err) < 0,
+        "a missing file is refused: %s", err.text);
     free (text);
     attrs_destroy (a);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* launcher_orders.c - what idtree's launcher and a process of several brokers tell each other */
+/* launcher_orders.c - messages between the launcher of idtree and a process with several brokers */
 #include "config.h"
 
 #include <errno.h>
@@ -15,16 +15,16 @@
 #include "libpmi/pmi_wire.h"
 #include "libutil/errprintf.h"
 
-#define OUTPUT_SIZE 4096 /* of one send */
-#define LINE_SIZE 96     /* at most, of what we say */
+#define OUTPUT_SIZE 4096 /* bytes of one send */
+#define LINE_SIZE 96     /* longest line that is sent */
 
-/* Of one that came up and is stopped both are told, in this order, and so is that it was stopped and goes on: who waits
- * for the first would wait for ever.
+/* Changes of a rank that are not sent yet. A rank that came up and then stopped is reported as both, in this order, and
+ * so is a rank that stopped and continued: otherwise a program that waits for the first of the two would wait for ever.
  */
 struct news {
-    enum rank_state life;   /* up, down; RANK_UNTOLD: as was told */
-    enum rank_state before; /* stopped, going, before the other; RANK_UNTOLD: it was neither */
-    enum rank_state pause;  /* stopped, going; RANK_UNTOLD: as was told */
+    enum rank_state life;   /* up or down; RANK_UNTOLD: already reported */
+    enum rank_state before; /* stopped or going, before 'pause'; RANK_UNTOLD: none */
+    enum rank_state pause;  /* stopped or going; RANK_UNTOLD: already reported */
     int status;
     bool queued;
     TAILQ_ENTRY (news) link;
@@ -38,9 +38,9 @@ struct launcher_orders {
     idt_watcher_t *r;
     idt_watcher_t *w;
     struct pmi_lines lines;
-    struct news *news; /* of each rank */
+    struct news *news; /* by index of the rank */
     TAILQ_HEAD (, news) queue;
-    char out[OUTPUT_SIZE]; /* what was begun to be sent */
+    char out[OUTPUT_SIZE]; /* output that is partly sent */
     size_t begin, end;
 };
 
@@ -51,7 +51,7 @@ static const char *const states[] = {
     [RANK_UP] = "up", [RANK_STOPPED] = "stopped", [RANK_GOING] = "going", [RANK_DOWN] = "down"
 };
 
-/* The launcher is gone: who started it ends us. */
+/* The launcher has closed the connection. The process continues until its starter ends it. */
 static void give_up (struct launcher_orders *o)
 {
     idt_watcher_stop (o->r);

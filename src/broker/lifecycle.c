@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* lifecycle.c - the states of a broker: what is done when one begins, and what makes it end
+/* lifecycle.c - the states of a broker: the actions at the begin of each state, and the events that end it
  *
- * state.c decides which state follows; broker_input () is the one way to tell it something.  A timer bounds the states
- * in which others are waited for: join, cleanup, shutdown.
+ * state.c decides which state follows; all events pass through broker_input (). A timer limits the states that wait for
+ * other brokers: join, cleanup, shutdown.
  */
 #include "config.h"
 
@@ -17,14 +17,14 @@
 #include "broker/private.h"
 #include "libutil/clock.h"
 
-#define READ_TURN_MS 2  /* until we look again whether all was read */
-#define READ_S 1.       /* by then it is, or its reader has stopped */
-#define WAITS_S 10.     /* until a broker that waits for its parent for ever says so */
-#define WAITS_ON_S 600. /* ... says so again */
+#define READ_TURN_MS 2  /* between two checks whether clients have read all */
+#define READ_S 1.       /* how long the end waits for that */
+#define WAITS_S 10.     /* until a broker without join timeout reports that it waits */
+#define WAITS_ON_S 600. /* ... until each further report */
 
 /* --- states ------------------------------------------------------------------------------------------ */
 
-/* It is up, as far as the launcher and others who wait for that are concerned. */
+/* Report to the owner, and so to the launcher, that the broker is up. */
 static void complete (struct broker *b)
 {
     b->complete = true;
@@ -47,9 +47,9 @@ static void enter_cleanup (struct broker *b)
     idt_watcher_stop (b->quorum_timer);
     overlay_accept (b->overlay, false);
     if (b->wrong_instance)
-        overlay_dismiss_children (b->overlay, STATE_REFUSED, "its tree was that of the wrong instance");
+        overlay_dismiss_children (b->overlay, STATE_REFUSED, "its tree belonged to the wrong instance");
     else if (b->alone)
-        overlay_dismiss_children (b->overlay, ESHUTDOWN, "it stops, and we go on without it");
+        overlay_dismiss_children (b->overlay, ESHUTDOWN, "the parent stops, and its subtree continues without it");
     else
         overlay_stop_children (b->overlay);
     command_kill (b->command, SIGTERM);
@@ -58,7 +58,7 @@ static void enter_cleanup (struct broker *b)
     broker_check_alone (b);
 }
 
-/* Modules give back what they hold before we say goodbye. */
+/* Modules return what they hold before the broker leaves its parent. */
 static void enter_shutdown (struct broker *b)
 {
     modules_stop (b->modules);
@@ -71,7 +71,7 @@ static void enter_shutdown (struct broker *b)
         broker_input (b, STATE_LEFT);
 }
 
-/* Who waits for the end, or for an answer that will not come, hears of it. */
+/* End streams that follow the shutdown, and answer requests whose answers cannot arrive any longer. */
 static void tell_waiting (struct broker *b)
 {
     upcalls_stop (&b->ups, b->h, "this broker is stopping");
@@ -82,8 +82,9 @@ static void tell_waiting (struct broker *b)
     usock_flush (b->local);
 }
 
-/* Flux's clients read nothing any more once a connection has ended, not even what came before.  So it ends when all was
- * read.  Nothing tells of that: we look. */
+/* Clients of Flux stop reading when a connection has ended, and lose messages that came before. So the broker ends when
+ * clients have read all output, or after READ_S. No event signals that, so a timer checks.
+ */
 static void end_when_read (struct broker *b)
 {
     if (usock_unread (b->local) && clock_s (CLOCK_MONOTONIC) < b->state_since + READ_S) {
@@ -91,7 +92,7 @@ static void end_when_read (struct broker *b)
         idt_watcher_start (b->timer);
         return;
     }
-    tell_waiting (b); /* who asked meanwhile */
+    tell_waiting (b); /* requests that arrived in the meantime */
     idt_watcher_stop (b->timer);
     idt_reactor_stop (member_reactor (b->member));
 }
@@ -100,7 +101,7 @@ static void enter_exit (struct broker *b)
 {
     tell_waiting (b);
     if (b->exit_code == 0)
-        b->conf.ops->up (b->conf.arg); /* who is told to stop before it runs has not failed */
+        b->conf.ops->up (b->conf.arg); /* a stop before the state run is not a failure */
     end_when_read (b);
 }
 
@@ -148,14 +149,16 @@ void broker_begin_stop (struct broker *b, const char *why)
     broker_input (b, STATE_STOP);
 }
 
-/* Of a configured instance each host's broker is started and stopped by itself; a request stops all.
+/* In a configured instance each broker is started and stopped by itself; only a request stops all.
  *
- * Launchers tell all ranks at once, so the first word from outside may come when the parent's has come already. */
+ * The first call does not count as the second one if the parent's stop came earlier: launchers signal all ranks at the
+ * same time.
+ */
 void broker_stop (struct broker *b, const char *why)
 {
     member_wake (b->member);
     if (b->told_to_stop) {
-        log_printf (b->log, LOG_WARNING, "broker", "stops at once: %s", why);
+        log_printf (b->log, LOG_WARNING, "broker", "stops immediately: %s", why);
         if (b->state != STATE_EXIT)
             move_to (b, STATE_EXIT);
         return;
@@ -186,7 +189,7 @@ void broker_give_up (struct broker *b, int errnum, const char *why)
 {
     fprintf (stderr, "idtree-broker: %s\n", why);
     b->exit_code = broker_exit_of (errnum);
-    broker_begin_stop (b, "it cannot go on");
+    broker_begin_stop (b, "a failure");
 }
 
 void broker_cannot_start (struct broker *b, int errnum, const char *fmt, ...)
@@ -232,7 +235,7 @@ static void say_waits (struct broker *b, const char *module)
     idt_error_t err;
 
     if (module && b->joined)
-        log_printf (b->log, LOG_WARNING, "broker", "module %s takes long to start", module);
+        log_printf (b->log, LOG_WARNING, "broker", "module %s is slow to start", module);
     else
         log_printf (b->log, LOG_WARNING, "broker", "rank %u waits for rank %u at %s: %s", b->rank,
                     topo_parent (b->topo, b->rank), attr_get (b->attrs, "tbon.parent-endpoint", NULL),
@@ -291,7 +294,7 @@ static void command_ended (int exit_code, void *arg)
     command_destroy (b->command);
     b->command = NULL;
     if (b->state == STATE_RUN)
-        broker_begin_stop (b, "the end of the command");
+        broker_begin_stop (b, "the command has ended");
     else
         broker_check_alone (b);
 }
@@ -309,7 +312,7 @@ static void start_command (struct broker *b)
     if (!b->command) {
         log_printf (b->log, LOG_ERR, "broker", "%s", err.text);
         b->exit_code = errno == ENOENT ? 127 : 126;
-        broker_begin_stop (b, "a command that does not run");
+        broker_begin_stop (b, "the command could not be run");
     }
 }
 

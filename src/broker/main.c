@@ -36,16 +36,16 @@ static const char usage[] =
     "ends with it.  Without COMMAND it runs until SIGTERM or SIGINT.\n"
     "\n"
     "  -c, --config=FILE       set the attributes that FILE lists; with cluster.hosts there, it is a broker of that\n"
-    "                          instance, which this host's name tells\n"
-    "  --host=NAME, --rank=N   ... which of cluster.hosts this is\n"
-    "  -o, --setattr=ATTR=VAL  set an attribute; what is given later wins\n"
+    "                          instance, selected by the name of this host\n"
+    "  --host=NAME, --rank=N   ... select another entry of cluster.hosts\n"
+    "  -o, --setattr=ATTR=VAL  set an attribute; a later option overrides it\n"
     "  -t, --topology=TOPO     the same as -o tbon.topo=TOPO:\n"
     "                          kary:K (default kary:32), mincrit, mincrit:K, binomial or custom:FILE\n"
-    "  -b, --boot=METHOD       how it finds the others: auto (the default), single (there are none), pmi, pmix\n"
+    "  -b, --boot=METHOD       how it finds the others: auto (the default), single (no others), pmi, pmix\n"
     "                          or config\n"
-    "  --standalone            the same as --boot=single, whatever a launcher left in the environment\n"
+    "  --standalone            the same as --boot=single, and ignores the environment of a launcher\n"
     "  --recover-horizon=DATE-or-ID  rank 0: replace a damaged or lost state; above all ids that were made\n"
-    "  --check                 start nothing: say whether FILE and all other options are right, and end\n"
+    "  --check                 start nothing: check FILE and all other options, and exit\n"
     "  -V, --version           print the version\n"
     "  -h, --help              print this help\n"
     "\n"
@@ -76,7 +76,7 @@ static void die (int code, const char *text)
     exit (code);
 }
 
-/* What was printed is written, or it is an error.  Of a write that failed earlier no errno is left. */
+/* Write buffered output, or exit with an error. If an earlier write failed, its errno is lost. */
 static void flush_out (void)
 {
     bool failed = ferror (stdout);
@@ -85,13 +85,13 @@ static void flush_out (void)
     if (fflush (stdout) == EOF)
         snprintf (why, sizeof (why), "cannot write: %s", strerror (errno));
     else if (failed)
-        snprintf (why, sizeof (why), "cannot write: not all of it was taken, as of a disk that is full");
+        snprintf (why, sizeof (why), "cannot write all output: the disk may be full");
     else
         return;
     die (1, why);
 }
 
-/* End, when what was printed is written. */
+/* Write buffered output and exit. */
 static void done (void) __attribute__ ((noreturn));
 
 static void done (void)
@@ -147,7 +147,8 @@ static void take_rank (struct boot_conf *boot, const char *arg, uint32_t *rank)
     boot->own_rank = rank;
 }
 
-/* '*rank': where a rank that is given stays.  '*check': whether it is only to be looked at. */
+/* Stores the value of --rank in '*rank', which must live as long as 'conf', and whether --check was given in '*check'.
+ */
 static void parse_options (struct broker_group_conf *conf, uint32_t *rank, bool *check, int argc, char **argv)
 {
     struct attrs *attrs = conf->attrs;
@@ -195,8 +196,9 @@ static void parse_options (struct broker_group_conf *conf, uint32_t *rank, bool 
     }
 }
 
-/* Launchers take the end of their connection for a crash, and kill before anything was said about it: so the broker
- * gets a duplicate to close, and this one lasts as long as the process.
+/* Find out how to boot. A launcher takes a closed connection for a crash and kills the instance, so an error message
+ * could be lost. The broker therefore gets a duplicate of the connection, and the original stays open until the process
+ * ends.
  */
 static void choose_boot (struct boot_conf *conf, struct attrs *attrs)
 {
@@ -214,12 +216,14 @@ static void choose_boot (struct boot_conf *conf, struct attrs *attrs)
     fd = conf->pmi_fd;
     if (fcntl (fd, F_SETFD, FD_CLOEXEC) < 0 || (conf->pmi_fd = fcntl (fd, F_DUPFD_CLOEXEC, 0)) < 0) {
         fprintf (stderr,
-                 "idtree-broker: PMI_FD=%d is no open descriptor: the launcher's connection did not come here\n", fd);
+                 "idtree-broker: PMI_FD=%d is no open descriptor: the launcher's connection was closed or not "
+                 "inherited\n",
+                 fd);
         exit (1);
     }
 }
 
-/* Whether 'exe' is in a folder of that name at the end of its path; its first '*top' characters are the path before. */
+/* Whether the directory part of 'exe' ends in 'folder'; then '*top' is the length of the path before it. */
 static bool is_in (const char *exe, const char *folder, int *top)
 {
     const char *slash = strrchr (exe, '/');
@@ -231,8 +235,8 @@ static bool is_in (const char *exe, const char *folder, int *top)
     return true;
 }
 
-/* A broker that runs from its build tree loads the modules of that tree, others load the installed modules.  The path
- * of the program shows which it is: the path of the build in its code would make its bytes depend on where it was
+/* A broker that runs from its build tree loads the modules of that tree; any other broker loads the installed modules.
+ * The path of the program decides. A build path in the code would make the bytes of the program depend on where it was
  * built.
  */
 static const char *module_path (char buf[static PATH_MAX])
@@ -251,12 +255,12 @@ static const char *module_path (char buf[static PATH_MAX])
     return length < PATH_MAX && access (buf, X_OK) == 0 ? buf : MODULEDIR;
 }
 
-/* What the watcher of signals works on. */
+/* The argument of the signal watcher. */
 struct signals {
     struct broker_group *crew;
     int fd;
-    bool reloads; /* SIGHUP has files read again, */
-    bool nohup;   /* or else ends nothing */
+    bool reloads; /* SIGHUP reads the configuration files again */
+    bool nohup;   /* otherwise SIGHUP is ignored */
 };
 
 static void reload (struct broker_group *crew)
@@ -304,8 +308,8 @@ static int open_signals (void)
     return signalfd (-1, &mask, SFD_NONBLOCK | SFD_CLOEXEC);
 }
 
-/* Each connection takes one, also of those that have no key: as many as we may have.  'files': what we were started
- * with.
+/* Raise the soft limit of descriptors to the hard limit: each connection needs one, also connections without a key.
+ * Stores the old limit in '*files'.
  */
 static void raise_files (uint64_t *files)
 {
@@ -327,8 +331,9 @@ static void end (struct broker_group_conf *conf, struct signals *signals)
     close (signals->fd);
 }
 
-/* Modules that were opened before this process split off (nursery.h), so that it finds them mapped.  Who has loaded
- * what it wants lets go of them: a module is unmapped when it is unloaded, and its next version is another file.
+/* Modules that the zygote opened before it forked this process (zygote.h), so that they are already mapped. The process
+ * closes them after its brokers have loaded theirs. Otherwise an unloaded module would stay mapped, and its next
+ * version could not be loaded.
  */
 #define OPENED_MAX 8
 
@@ -358,7 +363,9 @@ static void close_modules (struct opened *o)
 
 /* --- check --------------------------------------------------------------------------------------- */
 
-/* What names the place and the others of the broker that is meant; all else is tried out by one that is alone. */
+/* Attributes of the place and the other brokers of the instance. --check leaves these out of the trial, in which one
+ * broker runs alone.
+ */
 static bool is_of_place (const char *name)
 {
     static const char *const names[] = { "statedir",      "rundir",        "broker.boot",
@@ -383,7 +390,7 @@ static void give_to_trial (const char *name, const char *value, void *arg)
         die (BROKER_EXIT_USAGE, err.text);
 }
 
-/* How many brokers the instance would have. */
+/* Check the description of the instance. Returns its number of brokers. */
 static uint32_t check_others (const struct boot_conf *conf)
 {
     const char *topology = attr_get (conf->attrs, "tbon.topo", NULL);
@@ -401,8 +408,8 @@ static uint32_t check_others (const struct boot_conf *conf)
     return size;
 }
 
-/* Have a broker that is alone, in a folder that goes with it, take all that can be wrong: attributes, and what modules
- * make of theirs.
+/* Prepare the trial of --check: a single broker, in a temporary folder, reads all attributes, and its modules read
+ * theirs.
  */
 static void prepare_check (struct broker_group_conf *conf, uint32_t *size)
 {
@@ -430,16 +437,15 @@ static void prepare_check (struct broker_group_conf *conf, uint32_t *size)
 static void tell_checked (const char *path, uint32_t size)
 {
     if (size > 1)
-        printf ("%s%swhat can be checked is right: an instance of %u brokers\n", path, *path ? ": " : "",
-                (unsigned)size);
+        printf ("%s%sno error found: an instance of %u brokers\n", path, *path ? ": " : "", (unsigned)size);
     else
-        printf ("%s%swhat can be checked is right\n", path, *path ? ": " : "");
+        printf ("%s%sno error found\n", path, *path ? ": " : "");
     flush_out ();
 }
 
 static int run (int argc, char **argv, struct opened *opened)
 {
-    uint64_t inherited = files_open (); /* before we open any */
+    uint64_t inherited = files_open (); /* before this process opens any */
     struct broker_group_conf conf = { .attrs = attrs_create () };
     struct signals signals = { .fd = open_signals (), .nohup = inherited_nohup () };
     struct manager *manager;
@@ -502,6 +508,6 @@ int main (int argc, char **argv)
     if (inherited_set_but (signals_read, &err) < 0)
         die (1, err.text);
     if (zygote_serve (open_modules, &opened) < 0)
-        die (2, ZYGOTE_VARIABLE " is set, and names no socket: it is between idtree start and brokers; unset it");
+        die (2, ZYGOTE_VARIABLE " is set, but names no socket: only idtree start may set it for its brokers; unset it");
     return run (argc, argv, &opened);
 }

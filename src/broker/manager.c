@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* manager.c - the service manager that started this process, where one did (sd_notify(3))
+/* manager.c - the service manager that started this process, if any (sd_notify(3))
  *
- * No part of a broker tells us anything: we look before the reactor sleeps, and send what has changed.
+ * The brokers do not call this object. It compares their status before the reactor sleeps, and sends changes.
  */
 #include "config.h"
 
@@ -26,7 +26,7 @@ struct manager {
     struct broker_status told;
     bool has_told;
     bool ready;
-    idt_watcher_t *beat; /* NULL: no watchdog wants to hear it */
+    idt_watcher_t *beat; /* NULL: no watchdog */
 };
 
 #if HAVE_LIBSYSTEMD
@@ -78,20 +78,20 @@ bool manager_reads_stderr (const char *journal_stream)
            && fstat (STDERR_FILENO, &st) == 0 && st.st_dev == dev && st.st_ino == ino;
 }
 
-/* --- what is told ------------------------------------------------------------------------------------ */
+/* --- notifications ---------------------------------------------------------------------------------- */
 
 static const char *said_of (const struct broker_status *s)
 {
     switch (s->state) {
     case STATE_JOIN:
-        return s->rank == 0 ? "starts" : "waits for a broker above it";
+        return s->rank == 0 ? "starts" : "waits for an ancestor";
     case STATE_RUN:
         if (!s->has_parent)
-            return s->full ? "serves; no broker above it answers"
-                           : "serves; no broker above it answers, and ranks below it are missing";
+            return s->full ? "serves; no ancestor answers"
+                           : "serves; no ancestor answers, and ranks below it are missing";
         return s->full ? "serves" : "serves; ranks below it are missing";
     case STATE_CLEANUP:
-        return "stops: ranks below it do first";
+        return "stops: waits for ranks below it";
     case STATE_SHUTDOWN:
     case STATE_EXIT:
         break;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* manager.h - the service manager that started this process, where one did (sd_notify(3))
+/* manager.h - the service manager that started this process, if any (sd_notify(3))
  *
- * It is told when the first broker here runs and when it stops, what it is at in a sentence, and, twice in the time
- * that WATCHDOG_USEC gives, that the reactor turns.  Only the program may use this: the environment says whether there
- * is one.
+ * It is notified when the first broker here runs and when that broker stops. It gets a sentence about the state of the
+ * broker, and a sign of life from the reactor twice in the time that WATCHDOG_USEC gives. Only the program may use this
+ * object: it reads the environment.
  */
 #ifndef BROKER_MANAGER_H
 #define BROKER_MANAGER_H
@@ -19,16 +19,16 @@
 
 struct manager;
 
-/* Tell it from now on of 'crew' and 'process', which must live longer.  Where there is none, or we are built without
- * libsystemd, nothing is done.  NULL with errno ENOMEM.
+/* Notify the service manager about 'crew' and 'process' from now on; both must live longer. Does nothing if there is no
+ * service manager, or in a build without libsystemd. NULL with errno ENOMEM.
  */
 struct manager *manager_create (struct process *process, const struct broker_group *crew);
 void manager_destroy (struct manager *m); /* NULL is fine */
 
-/* Whether what goes to stderr goes to the journal by the value of JOURNAL_STREAM; NULL: it does not. */
+/* Whether stderr goes to the journal, according to 'journal_stream', the value of JOURNAL_STREAM. NULL: false. */
 bool manager_reads_stderr (const char *journal_stream);
 
-/* The sentence about the first of 'count' brokers.  Returns 'buf'. */
+/* Write the sentence about the first of 'count' brokers. Returns 'buf'. */
 const char *manager_text (const struct broker_status *s, uint32_t count, char buf[MANAGER_TEXT_SIZE]);
 
 #endif /* BROKER_MANAGER_H */

@@ -34,101 +34,104 @@ struct broker {
     char uuid[IDT_MSG_UUID_LEN + 1];
 
     struct attrs *attrs;
-    struct boot *boot;       /* the process's */
-    const struct topo *topo; /* boot's */
+    struct boot *boot;       /* borrowed from the process */
+    const struct topo *topo; /* owned by 'boot' */
     char public_key[BOOT_KEY_TEXT];
     char secret_key[BOOT_KEY_TEXT];
     struct rundir rundir;
     struct instance instance;
-    char announced[256]; /* where children reach it: what broker_announced_endpoint () has found */
+    char announced[256]; /* where children connect: result of broker_announced_endpoint () */
     struct log *log;
     struct router *router;
     struct overlay *overlay;
     struct event *event;
     struct modules *modules;
-    struct surveys *surveys; /* what is told of a subtree */
-    struct trace *trace;     /* who looks at messages */
+    struct surveys *surveys; /* requests for figures of the subtree */
+    struct trace *trace;     /* clients that trace messages */
     struct usock *local;
-    struct rank_command *command; /* rank 0's; NULL: none runs */
+    struct rank_command *command; /* of rank 0; NULL: none runs */
 
     struct member *member;
     struct zpoll *zpoll;
-    idt_watcher_t *timer;             /* bounds a state */
-    idt_watcher_t *quorum_timer;      /* says who is missing; rank 0's */
+    idt_watcher_t *timer;             /* limits the time of a state */
+    idt_watcher_t *quorum_timer;      /* reports missing ranks; rank 0 only */
     struct peer peer;                 /* of the broker's own services */
     idt_t *h;                         /* their handle */
-    struct msglist *shutdown_streams; /* of shutdown.start */
-    struct upcalls ups;               /* what rank 0 was asked */
+    struct msglist *shutdown_streams; /* requests shutdown.start that wait for the end */
+    struct upcalls ups;               /* requests of clients that were sent on to rank 0 */
 
     enum state state;
-    bool alone; /* it stops, and those below go on */
-    bool
-        wrong_instance; /* this is the tree of the wrong instance: those below begin anew, and so does who is no root */
-    bool told_to_stop;  /* from outside: broker_stop () was called */
+    bool alone;          /* it stops, and its subtree continues */
+    bool wrong_instance; /* wrong instance: the children start again, and so does any rank but 0 */
+    bool told_to_stop;   /* broker_stop () was called */
     double state_since;
     double shutdown_timeout; /* seconds */
-    double join_timeout;     /* 0: for ever */
-    idt_error_t start_error; /* why it cannot start: "": nothing is known that keeps it from that */
-    int start_errnum;        /* of which kind that is */
+    double join_timeout;     /* seconds; 0: no limit */
+    idt_error_t start_error; /* why it cannot start; "": no failure so far */
+    int start_errnum;        /* errno of that failure */
     struct quorum quorum;    /* of rank 0 */
-    bool complete;           /* it was told up: all that must be there for that have been */
-    bool waits;              /* for its parent, and that was said */
-    bool joined;             /* the parent has taken us in; rank 0: from the start */
-    char refusal[256];       /* why the parent does not want us; "": it did not say */
-    double refusal_pause;    /* seconds until one that is refused says so again; 0: it did not say it yet */
-    double refusal_due;      /* ... when that is, of CLOCK_MONOTONIC */
+    bool complete;           /* the owner was notified that it is up */
+    bool waits;              /* it has reported that it waits for its parent */
+    bool joined;             /* the parent has accepted it; rank 0: from the start */
+    char refusal[256];       /* reason of the last refusal by the parent; "": none */
+    double refusal_pause;    /* seconds between reports of a refusal; 0: none so far */
+    double refusal_due;      /* CLOCK_MONOTONIC time of the next report */
     int exit_code;
 };
 
 /* --- lifecycle.c -------------------------------------------------------------------------------- */
 
-/* Something happened that may end the state. */
+/* Report an event that may end the current state. */
 void broker_input (struct broker *b, enum state_input in);
 
-/* A child has gone, or the command: a broker that stops waits for the last of them. */
+/* A child or the command has ended: in state cleanup the broker continues to stop when the last of them has ended. */
 void broker_check_alone (struct broker *b);
 
-/* Begin to stop for a reason of our own; where it has begun already, nothing. */
+/* Begin to stop for a reason of the broker itself. No effect if it already stops. */
 void broker_begin_stop (struct broker *b, const char *why);
 
-/* A broker that starts runs when the parent has taken it in and all modules run; or it gives up. */
+/* In state join: enter state run if the parent has accepted the broker and all modules run, or give up if a module
+ * failed.
+ */
 void broker_check_start (struct broker *b);
 
-/* Give up before the instance began: say why on stderr, stop, exit as 'errnum' says.  Later, nothing. */
+/* Give up, unless the broker is already up or stops: print the reason on stderr, stop, and exit with the code for
+ * 'errnum'.
+ */
 void broker_cannot_start (struct broker *b, int errnum, const char *fmt, ...) __attribute__ ((format (printf, 3, 4)));
 void broker_join_failed (struct broker *b, int errnum);
 void broker_give_up (struct broker *b, int errnum, const char *why);
-/* whether it began or not */ /* the parent does not take us in */
+/* broker_join_failed () is for a refusal by the parent; broker_give_up () works in any state */
 
-/* Seconds until a broker that starts gives up, or says for whom it waits. */
+/* Seconds until a broker that starts gives up, or reports what it waits for. */
 double broker_patience (const struct broker *b);
 
-/* When the quorum is there, rank 0's command starts, once.  Under a launcher that starts nobody again rank 0 is not up
- * before that, and gives up if it takes too long.
+/* When the quorum is reached, start rank 0's command, once. If the launcher starts all ranks together and restarts
+ * none, rank 0 is not up before that, and gives up after broker.join-timeout.
  */
 void broker_check_complete (struct broker *b);
 
-/* The quorum is waited for since long. */
+/* Report that the quorum is not reached yet. */
 void broker_quorum_timer_cb (idt_watcher_t *w, int revents, void *arg);
 
-/* The state took too long. */
+/* The current state has reached its time limit. */
 void broker_timer_cb (idt_watcher_t *w, int revents, void *arg);
 
 /* --- the others ----------------------------------------------------------------------------------- */
 
-/* Define the attributes that tell what this broker is (setup.c). */
+/* Define the attributes that describe this broker (setup.c). */
 int broker_define_attributes (struct broker *b, idt_error_t *errp);
 
-/* Whether an attribute that a file gives ('origin') is one, or may be of a module that is not loaded.  Returns 0, or -1
- * with errno EINVAL and 'errp' filled.
+/* Check that an attribute of a configuration file is known, or may belong to a module that is not loaded. 'origin' is
+ * its place in the file. Returns 0, or -1 with errno EINVAL and 'errp' filled.
  */
 int broker_check_known (struct broker *b, const char *name, const char *origin, idt_error_t *errp);
 
-/* Where to listen for children (setup.c). */
+/* Choose the endpoint at which to listen for children (setup.c). */
 int broker_choose_endpoint (struct broker *b, char *buf, size_t size, idt_error_t *errp);
 
-/* Where children reach it, now that it is bound: of "all addresses" one that other hosts can reach.  NULL: it is not
- * bound.
+/* The endpoint at which children reach this broker, after it was bound. For "all addresses" it has an address that
+ * other hosts can reach. NULL: not bound.
  */
 const char *broker_announced_endpoint (struct broker *b);
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* process.c - what the brokers of one process share
+/* process.c - the objects that all brokers of a process share
  *
- * A loop of the reactor: descriptors and timers call back, which wakes members; then, in prepare_cb (), those that
- * are awake have turns, in the order in which they woke, until none is awake or the time is over.
+ * In each loop of the reactor, descriptors and timers call back, which wakes members. Then prepare_cb () gives turns to
+ * awake members, in the order in which they woke, until no member is awake or TURN_US is over.
  */
 #include "config.h"
 
@@ -21,8 +21,8 @@
 #include "libutil/clock.h"
 #include "libutil/errprintf.h"
 
-#define SOCKETS 16 /* of ZeroMQ that a member may have: to those above and below, and their monitors, twice */
-#define TURN_US 50 /* time to work before the reactor looks at its descriptors again */
+#define SOCKETS 16 /* ZeroMQ sockets of a member: to parent and children, each with a monitor, twice */
+#define TURN_US 50 /* time for turns before the reactor polls its descriptors again */
 
 struct member {
     struct process *p;
@@ -32,8 +32,8 @@ struct member {
     bool awake;
     bool paused;
     bool ended;
-    bool told;                 /* that it has ended */
-    TAILQ_ENTRY (member) link; /* while awake, or ended and not told */
+    bool told;                 /* its owner was notified of its end */
+    TAILQ_ENTRY (member) link; /* in 'awake', or in 'ended' until its owner is notified */
     char name[];
 };
 
@@ -41,20 +41,20 @@ struct process {
     idt_reactor_t *reactor;
     void *zctx;
     struct zpoll *zpoll; /* for 'zap' */
-    size_t expected;     /* members that are to come */
+    size_t expected;     /* announced number of members */
     struct zap *zap;
     struct shared *shared;
     struct inside *inside;
     struct usocks *usocks;
     zhashx_t *members; /* by name */
-    size_t running;    /* that have not ended, and one more while it is held */
+    size_t running;    /* members that have not ended, plus 1 while held */
     bool held;
     TAILQ_HEAD (, member) awake;
-    TAILQ_HEAD (, member) ended; /* not told */
-    void (*watch) (void *arg);   /* NULL: nobody watches */
+    TAILQ_HEAD (, member) ended; /* members whose owners are not notified yet */
+    void (*watch) (void *arg);   /* may be NULL */
     void *watch_arg;
     idt_watcher_t *prepare;
-    idt_watcher_t *idle; /* started while there is something to do */
+    idt_watcher_t *idle; /* active while a member has work left */
 };
 
 /* --- turns ------------------------------------------------------------------------------------- */
@@ -123,8 +123,8 @@ static bool zap_cb (const char *domain, const uint8_t key[ZAP_KEY_SIZE], char *u
     return m && !m->ended && m->ops->admit (m->arg, key, user, size);
 }
 
-/* Sockets that 'members' may have.  Each has a descriptor, and ZeroMQ has memory for all that there may be, so none is
- * for what does not come.
+/* The largest number of sockets of 'members'. Each socket needs a descriptor. ZeroMQ allocates memory for the largest
+ * number in advance, so the number is no larger than necessary.
  */
 static int most_sockets (void *zctx, size_t members)
 {
@@ -136,7 +136,7 @@ static int most_sockets (void *zctx, size_t members)
     return (int)(most < ZMQ_MAX_SOCKETS_DFLT ? ZMQ_MAX_SOCKETS_DFLT : most < max ? most : max);
 }
 
-/* The handler of keys must be there before the first socket that asks it. */
+/* The handler of keys must exist before the first socket that uses it. */
 static int open_zmq (struct process *p)
 {
     if (!(p->zctx = zmq_ctx_new ()))
@@ -242,8 +242,8 @@ static void *end_at_once (void *arg)
     return NULL;
 }
 
-/* Where there can be no thread libzmq aborts, with a line of its own code for a sentence.  glibc asks for clone3 since
- * 2.34, and goes without only where the answer is ENOSYS; seccomp profiles that are older say EPERM.
+/* Check that threads can be made: if not, libzmq aborts with a line of its source code as message. glibc uses clone3
+ * since 2.34, and falls back only on ENOSYS; old seccomp profiles answer EPERM.
  */
 static int check_threads (idt_error_t *errp)
 {

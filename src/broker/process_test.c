@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* process_test.c - whose turn it is among members of one process */
+/* process_test.c - turns of the members of a process */
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -12,14 +12,14 @@
 #define MEMBERS 500
 
 struct one {
-    struct member *wakes; /* in each of its turns; NULL: nobody */
+    struct member *wakes; /* woken in each of its turns; may be NULL */
     struct member *m;
     int turns;
-    int more;   /* turns that it says it needs */
-    int ends;   /* at this turn; 0: when told */
-    int *order; /* where it notes when it had its turn */
-    int told;   /* that it has ended */
-    int fires;  /* of its watcher */
+    int more;   /* further turns that it requests */
+    int ends;   /* the turn in which it ends; 0: it does not end by itself */
+    int *order; /* where it stores the number of its turn */
+    int told;   /* notifications of its end */
+    int fires;  /* callbacks of its watcher */
     int fd;
     idt_watcher_t *w;
 };
@@ -45,7 +45,7 @@ static bool admit (void *arg, const uint8_t key[ZAP_KEY_SIZE], char *user, size_
     return false;
 }
 
-/* By then nothing of it may be at work: it can be destroyed. */
+/* None of its callbacks runs now, so it can be destroyed. */
 static void ended (void *arg)
 {
     struct one *o = arg;
@@ -70,7 +70,7 @@ static struct process *make (struct one *o, int n)
     for (int i = 0; i < n; i++) {
         snprintf (name, sizeof (name), "m-%d", i);
         if (!(o[i].m = member_create (p, name, &ops, &o[i])))
-            bail_out ("no member");
+            bail_out ("cannot make a member");
     }
     return p;
 }
@@ -91,13 +91,14 @@ static void test_turns (void)
     struct process *p = make (o, 3);
 
     o[1].wakes = o[0].m;
-    ok (!member_create (p, "m-1", &ops, &o[1]), "a name is one member's");
+    ok (!member_create (p, "m-1", &ops, &o[1]), "the name of a member cannot be used twice");
     ok (process_run (p) == 0, "a process runs until its members have ended");
     ok (o[0].turns == 1 && o[1].turns == 3 && o[2].turns == 1,
-        "each has a turn at first, and as many as it needs; one that has ended has no more");
-    ok (order[0] == 1 && order[2] == 3 && order[1] == 5, "in the order in which they woke, by turns");
-    ok (o[0].told == 1 && o[1].told == 1 && o[2].told == 1, "their owners are told, once, when they may be destroyed");
-    ok (process_run (p) == 0, "then there is nobody to run for");
+        "each member has a first turn, then as many as it requests, and none after its end");
+    ok (order[0] == 1 && order[2] == 3 && order[1] == 5, "turns follow the order in which members woke");
+    ok (o[0].told == 1 && o[1].told == 1 && o[2].told == 1, "owners are notified once, when they may destroy their "
+                                                            "members");
+    ok (process_run (p) == 0, "a process without members does not run");
     end (p, o, 3);
 }
 
@@ -108,10 +109,10 @@ static void fired (idt_watcher_t *w, int revents, void *arg)
 
     o->fires++;
     if (read (o->fd, &n, sizeof (n)) != sizeof (n))
-        bail_out ("nothing to read");
+        bail_out ("cannot read the counter");
 }
 
-/* Many; something happens to three of them. */
+/* Of many members, three have an event. */
 static void test_woken (void)
 {
     static struct one o[MEMBERS];
@@ -125,7 +126,7 @@ static void test_woken (void)
         o[i].fd = eventfd (0, EFD_CLOEXEC | EFD_NONBLOCK);
         if (o[i].fd < 0
             || !(o[i].w = idt_fd_watcher_create (member_reactor (o[i].m), o[i].fd, IDT_POLLIN, fired, &o[i])))
-            bail_out ("no watcher");
+            bail_out ("cannot make a watcher");
         idt_watcher_start (o[i].w);
     }
     wait_until (o[MEMBERS - 1].turns > 0) idt_reactor_run (process_reactor (p), IDT_REACTOR_NOWAIT);
@@ -136,7 +137,7 @@ static void test_woken (void)
         idt_reactor_run (process_reactor (p), IDT_REACTOR_NOWAIT);
     for (int i = 0; i < MEMBERS; i++)
         turns += o[i].turns;
-    ok (turns == MEMBERS + 3, "a turn for each at first, then for those to whom something happened (%d)", turns);
+    ok (turns == MEMBERS + 3, "each member has a first turn, then only members with an event have one (%d)", turns);
     for (int i = 0; i < MEMBERS; i++) {
         idt_watcher_destroy (o[i].w);
         close (o[i].fd);
@@ -144,7 +145,7 @@ static void test_woken (void)
     end (p, o, MEMBERS);
 }
 
-/* One that always has more to do does not keep the others, or descriptors, from theirs. */
+/* A member that always requests another turn does not delay other members or descriptors. */
 static void test_greedy (void)
 {
     struct one o[2] = { { .more = 1000000000 }, { 0 } };
@@ -152,18 +153,16 @@ static void test_greedy (void)
 
     o[1].fd = eventfd (1, EFD_CLOEXEC | EFD_NONBLOCK);
     if (o[1].fd < 0 || !(o[1].w = idt_fd_watcher_create (member_reactor (o[1].m), o[1].fd, IDT_POLLIN, fired, &o[1])))
-        bail_out ("no watcher");
+        bail_out ("cannot make a watcher");
     idt_watcher_start (o[1].w);
     wait_until (o[1].turns == 2) idt_reactor_run (process_reactor (p), IDT_REACTOR_NOWAIT);
-    ok (o[0].turns > 0, "a descriptor is looked at beside a member that is always busy");
+    ok (o[0].turns > 0, "descriptors are polled while a member is always busy");
     idt_watcher_destroy (o[1].w);
     close (o[1].fd);
     end (p, o, 2);
 }
 
-/* One that is paused has no turns and no callbacks, whoever wakes it; a process that is held goes on without members.
- * 
- */
+/* A paused member has no turns and no callbacks, even if it is woken; a held process runs without members. */
 static void test_paused (void)
 {
     struct one o[2] = { { .ends = 2 }, { .ends = 1 } };
@@ -171,13 +170,13 @@ static void test_paused (void)
 
     o[0].fd = eventfd (1, EFD_CLOEXEC | EFD_NONBLOCK);
     if (o[0].fd < 0 || !(o[0].w = idt_fd_watcher_create (member_reactor (o[0].m), o[0].fd, IDT_POLLIN, fired, &o[0])))
-        bail_out ("no watcher");
+        bail_out ("cannot make a watcher");
     idt_watcher_start (o[0].w);
     member_pause (o[0].m, true);
     member_wake (o[0].m);
     wait_until (o[1].turns == 1) idt_reactor_run (process_reactor (p), IDT_REACTOR_NOWAIT);
     idt_reactor_run (process_reactor (p), IDT_REACTOR_NOWAIT);
-    ok (o[0].turns == 0 && o[0].fires == 0, "one that is paused has no turn, and no callback");
+    ok (o[0].turns == 0 && o[0].fires == 0, "a paused member has no turn and no callback");
     member_pause (o[0].m, false);
     wait_until (o[0].turns == 1 && o[0].fires == 1) idt_reactor_run (process_reactor (p), IDT_REACTOR_NOWAIT);
     process_hold (p, true);
@@ -185,9 +184,9 @@ static void test_paused (void)
     o[0].wakes = o[0].m;
     member_wake (o[0].m);
     wait_until (o[0].told == 1) idt_reactor_run (process_reactor (p), IDT_REACTOR_NOWAIT);
-    ok (o[0].turns == 2, "... and has it when it goes on");
+    ok (o[0].turns == 2, "a paused member has its turn when it continues");
     process_hold (p, false);
-    ok (process_run (p) == 0, "a process that is held waits for nobody once it is let go");
+    ok (process_run (p) == 0, "a held process ends when it is released and has no members");
     idt_watcher_destroy (o[0].w);
     close (o[0].fd);
     end (p, o, 2);

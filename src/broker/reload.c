@@ -63,7 +63,7 @@ struct checking {
     idt_error_t *errp;
 };
 
-/* With other modules a restart brings other attributes. */
+/* Other modules, loaded at the restart, may define other attributes. */
 static bool has_other_modules (struct broker *b, struct attrs *fresh)
 {
     const char *then = attr_get (fresh, "broker.modules", NULL), *now = attr_get (b->attrs, "broker.modules", NULL);
@@ -105,13 +105,13 @@ struct taking {
     struct reload_report *report;
 };
 
-/* Where others are, boot has taken over. */
+/* boot_reload () has already taken over the addresses of other hosts. */
 static bool is_boots (const char *name)
 {
     return strcmp (name, "cluster.hosts") == 0 || strcmp (name, "cluster.address") == 0;
 }
 
-/* Returns whether it has changed. */
+/* Returns whether the attribute has changed. */
 static bool take (struct broker *b, const char *name, const char *value, int flags)
 {
     idt_error_t err = { "" };
@@ -126,7 +126,7 @@ static bool take (struct broker *b, const char *name, const char *value, int fla
         return false;
     else if (attr_set (b->attrs, name, value, &err) == 0)
         return true;
-    log_printf (b->log, LOG_ERR, "broker", "%s", err.text); /* no memory */
+    log_printf (b->log, LOG_ERR, "broker", "%s", err.text); /* out of memory */
     return false;
 }
 
@@ -148,10 +148,10 @@ static void take_over (const char *name, const char *value, void *arg)
     if ((changed = take (b, name, value, flags)))
         attr_set_origin (b->attrs, name, attr_origin (t->fresh, name), NULL);
     tell (t, name, changed);
-    log_printf (b->log, LOG_NOTICE, "broker", changed ? "%s is %s now" : "%s=%s waits for a restart", name, value);
+    log_printf (b->log, LOG_NOTICE, "broker", changed ? "%s is now %s" : "%s=%s waits for a restart", name, value);
 }
 
-/* What came from a file, and is in none now, goes back to its default. */
+/* An attribute that came from a file, and is no longer in any, returns to its default. */
 static void take_back (const char *name, const char *value, void *arg)
 {
     struct taking *t = arg;
@@ -166,8 +166,9 @@ static void take_back (const char *name, const char *value, void *arg)
     if ((changed = fallback && take (b, name, fallback, flags)))
         attr_set_origin (b->attrs, name, NULL, NULL);
     tell (t, name, changed);
-    log_printf (b->log, LOG_NOTICE, "broker", "%s is in no file any more: %s%s", name,
-                changed ? "it is back at " : "that waits for a restart", changed ? fallback : "");
+    log_printf (b->log, LOG_NOTICE, "broker", "%s is no longer in any file: %s%s", name,
+                changed ? "it has its default again: " : "this takes effect at the next restart",
+                changed ? fallback : "");
 }
 
 void broker_reload (struct broker *b, struct attrs *fresh, struct reload_report *report)
@@ -179,5 +180,5 @@ void broker_reload (struct broker *b, struct attrs *fresh, struct reload_report 
     attr_foreach (b->attrs, take_back, &t);
     if (b->rank > 0 && ancestors)
         attr_update (b->attrs, "tbon.parent-endpoint", ancestors->endpoint, NULL);
-    overlay_connect (b->overlay); /* one that was refused may wait for long */
+    overlay_connect (b->overlay); /* a refused broker may be in a long pause */
 }

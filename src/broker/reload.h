@@ -3,9 +3,9 @@
 
 /* reload.h - configuration files that are read again while brokers run
  *
- * What was given on the command line stays.  Of the rest, settable attributes take their new values, and where the
- * other hosts are is known anew; what cannot change in a running broker is told, and waits for its restart.  What was
- * taken out of the files is as if it had never been there.
+ * Attributes of the command line keep their values. Of the others, settable attributes take their new values, and the
+ * addresses of other hosts are read again. Attributes that cannot change in a running broker are reported, and change
+ * at its restart. Attributes that were removed from the files return to their defaults.
  */
 #ifndef BROKER_RELOAD_H
 #define BROKER_RELOAD_H
@@ -17,26 +17,26 @@
 struct broker;
 
 struct reload_conf {
-    struct attrs *given; /* at the start: what has no origin there is the command line's */
+    struct attrs *given; /* as at the start; attributes without an origin are of the command line */
     const char **files;  /* in their order */
     size_t nfiles;
 };
 
-/* What the files say now, under what the command line says.  NULL with errno set (ENOENT: there are no files; EINVAL:
- * what is in one of them) and 'errp' filled.
+/* Read the files again; the command line overrides them. NULL with errno set (ENOENT: no files; EINVAL: the content of
+ * a file) and 'errp' filled.
  */
 struct attrs *reload_read (const struct reload_conf *conf, idt_error_t *errp);
 
-/* What became of it: names of attributes in arrays. */
+/* The result: arrays of attribute names. */
 struct reload_report {
     json_t *changed;
-    json_t *later; /* they take effect when the broker is started again */
+    json_t *later; /* change when the broker is started again */
 };
 
-/* Whether one broker could take it over.  Returns 0, or -1 with errno EINVAL and 'errp' filled. */
+/* Check that a broker can take over 'fresh'. Returns 0, or -1 with errno EINVAL and 'errp' filled. */
 int broker_check_reload (struct broker *b, struct attrs *fresh, idt_error_t *errp);
 
-/* Take over in one broker what has changed, when all have checked it. */
+/* Take over the changes in one broker. All brokers must have checked them. */
 void broker_reload (struct broker *b, struct attrs *fresh, struct reload_report *report);
 
 #endif /* BROKER_RELOAD_H */

@@ -39,7 +39,7 @@ static int use (struct rundir *rd, const char *path, idt_error_t *errp)
     return 0;
 }
 
-/* Users who are let in pass through it. */
+/* Extend the permissions, so that users who may connect can enter the folder. */
 static int permit (const struct rundir *rd, mode_t mode, idt_error_t *errp)
 {
     struct stat st;

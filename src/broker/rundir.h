@@ -15,11 +15,11 @@ struct rundir {
     bool ours;
 };
 
-/* Use 'path' (made where it is missing, left behind), or, where it is NULL, make a private folder in 'tmpdir' that is
- * removed with all that is in it at the end.  It has the permissions 'mode' at least.  Returns 0, or -1 with errno set
- * and 'errp' filled.
+/* Use the folder 'path': it is made if missing, and stays at the end. If 'path' is NULL, make a private folder in
+ * 'tmpdir', which is removed with its content at the end. The folder has at least the permissions 'mode'. Returns 0, or
+ * -1 with errno set and 'errp' filled.
  */
 int rundir_init (struct rundir *rd, const char *path, const char *tmpdir, mode_t mode, idt_error_t *errp);
-void rundir_fini (struct rundir *rd); /* all zero is fine, too */
+void rundir_fini (struct rundir *rd); /* an object of zero bytes is fine, too */
 
 #endif /* BROKER_RUNDIR_H */

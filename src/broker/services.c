@@ -17,7 +17,9 @@
 
 #define MAX_SERVICES 64 /* of one client or module */
 
-/* Who sent a request that came over a connection to this broker; NULL: it came from elsewhere. */
+/* The client or module that sent a request over a connection to this broker; NULL: the request came from another
+ * broker.
+ */
 static struct peer *local_sender (struct broker *b, const idt_msg_t *msg)
 {
     struct peer *p = idt_msg_route_count (msg) == 1 ? router_peer (b->router, idt_msg_route_newest (msg)) : NULL;
@@ -45,7 +47,7 @@ static void hostlist_cb (idt_future_t *f, void *arg)
     upcall_destroy (up);
 }
 
-/* It is long, and seldom asked for: it is made then, or fetched from rank 0. */
+/* The list of hosts is long and seldom requested, so it is made, or fetched from rank 0, on request. */
 static void get_hostlist (struct broker *b, const idt_msg_t *msg)
 {
     char *text = b->boot->hosts ? hostlist_text (b->boot->hosts) : NULL;
@@ -59,7 +61,7 @@ static void get_hostlist (struct broker *b, const idt_msg_t *msg)
                                   hostlist_cb, b)))
         up->msg = idt_msg_ref (msg);
     else
-        idt_respond_error (b->h, msg, errno, "rank 0 cannot be asked for the hosts");
+        idt_respond_error (b->h, msg, errno, "cannot ask rank 0 for the list of hosts");
     free (text);
 }
 
@@ -104,7 +106,7 @@ static void attr_set_cb (idt_t *h, const idt_msg_t *msg, void *arg)
     json_decref (o);
 }
 
-/* A module makes an attribute of its own known (idt_attr_define ()). */
+/* A module defines an attribute of its own (idt_attr_define ()). */
 static void attr_define_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 {
     struct broker *b = arg;
@@ -118,7 +120,7 @@ static void attr_define_cb (idt_t *h, const idt_msg_t *msg, void *arg)
         return;
     }
     if (!p || p->kind != PEER_MODULE)
-        idt_respond_error (h, msg, EPERM, "attributes are defined by modules of this broker");
+        idt_respond_error (h, msg, EPERM, "only modules of this broker define attributes");
     else if (!(kept = attr_default (b->attrs, name, value, &err)))
         idt_respond_error (h, msg, errno, err.text);
     else
@@ -142,9 +144,10 @@ static void attr_list_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 
 /* --- config ----------------------------------------------------------------------------------------- */
 
-/* Flux's clients look here for what they may want to do otherwise (flux shutdown: whether to clean up a store that we
- * do
- * not have), and fail where nobody answers.  Nothing is configured but by attributes. */
+/* Clients of Flux read the configuration for optional behaviour (flux shutdown: whether to clean up a content store,
+ * which idtree does not have), and fail without an answer. idtree is configured only by attributes, so the answer is
+ * empty.
+ */
 static void config_get_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 {
     idt_respond_pack (h, msg, "{}");
@@ -177,13 +180,15 @@ static void subscription (struct broker *b, const idt_msg_t *msg,
         return;
     }
     if (!p)
-        idt_respond_error (b->h, msg, EPROTO, "events can be had only from the broker one is connected to");
+        idt_respond_error (b->h, msg, EPROTO,
+                           "send requests for events to the broker of the connection, not to "
+                           "another rank");
     else if (change (b->event, p, idt_msg_cred (msg), topic) < 0)
         idt_respond_error (b->h, msg, errno,
                            errno == ENOSPC
-                               ? "too many subscriptions: a connection has 4096 at most, a user in all 4096, "
-                                 "a guest 64, and all but the owner together 16384: end some first"
-                           : errno == EINVAL ? "a subscription is longer than any topic (1024)"
+                               ? "too many subscriptions: the limits are 4096 for a connection, 4096 for a user, 64 "
+                                 "for a guest, 16384 for all users but the owner: end some first"
+                           : errno == EINVAL ? "a subscription is longer than any topic (1024 bytes)"
                                              : NULL);
     else
         idt_respond (b->h, msg, NULL);
@@ -200,7 +205,7 @@ static void unsubscribe_cb (idt_t *h, const idt_msg_t *msg, void *arg)
     subscription (arg, msg, event_unsubscribe);
 }
 
-/* An event from what event.publish says.  NULL with errno set. */
+/* Make an event from a request event.publish. NULL with errno set. */
 static idt_msg_t *make_event (const idt_msg_t *request, const char *topic, int flags, const char *payload)
 {
     idt_msg_t *msg = idt_msg_create (IDT_MSGTYPE_EVENT);
@@ -243,13 +248,15 @@ static void publish_cb (idt_t *h, const idt_msg_t *msg, void *arg)
     if (b->rank != 0)
         idt_respond_error (h, msg, EPROTO, "only rank 0 publishes: send event.publish to nodeid 0");
     else if (!access_may_publish (idt_msg_cred (msg), topic))
-        idt_respond_error (h, msg, EPERM, "events that begin with the name of a service are the owner's");
+        idt_respond_error (h, msg, EPERM,
+                           "only the instance owner may publish events whose topics begin with the "
+                           "name of a service");
     else if (flags & ~IDT_MSGFLAG_PRIVATE)
-        idt_respond_error (h, msg, EPROTO, "flags may be 0 or 32 (private)");
+        idt_respond_error (h, msg, EPROTO, "flags must be 0 or 32 (private)");
     else if (!(event = make_event (msg, topic, flags, payload)))
         idt_respond_error (h, msg, errno == EINVAL ? EPROTO : errno, "topic or payload is malformed");
     else if ((seq = event_publish_new (b->event, event)) == 0)
-        idt_respond_error (h, msg, errno, errno == EMSGSIZE ? "an event may have 64 MiB" : NULL);
+        idt_respond_error (h, msg, errno, errno == EMSGSIZE ? "an event is larger than 64 MiB" : NULL);
     else
         idt_respond_pack (h, msg, "{s:I}", "seq", (json_int_t)seq);
     json_decref (o);
@@ -270,7 +277,7 @@ static void replay_cb (idt_t *h, const idt_msg_t *msg, void *arg)
         return;
     }
     if (b->rank != 0 || from < 1)
-        idt_respond_error (h, msg, EPROTO, "rank 0 replays events, by numbers from 1 on");
+        idt_respond_error (h, msg, EPROTO, "only rank 0 replays events, and their numbers begin at 1");
     else if (event_window (b->event, stream, from, &buf, &size) < 0)
         idt_respond_error (h, msg, errno, NULL);
     else {
@@ -297,13 +304,14 @@ static const char *why_no_change (int errnum)
 {
     switch (errnum) {
     case ENOSPC:
-        return "a client may add 64 services";
+        return "a client may add at most 64 services";
     case EEXIST:
-        return "the name is taken on this rank: choose another, or wait until who has it removes it";
+        return "the name is already in use on this rank: choose another, or wait until its owner removes it";
     case EINVAL:
-        return "a service's name has 1 to 64 characters and no dot";
+        return "the name of a service must have 1 to 64 characters and no dot";
     case ENOENT:
-        return "no service of that name was added over this connection: only who added one can remove it";
+        return "no service of this name was added over this connection: only the connection that added a service can "
+               "remove it";
     default:
         return NULL;
     }
@@ -322,7 +330,9 @@ static void service_change (struct broker *b, const idt_msg_t *msg,
         return;
     }
     if (!p)
-        idt_respond_error (b->h, msg, EPROTO, "a service can be added only at the broker one is connected to");
+        idt_respond_error (b->h, msg, EPROTO,
+                           "a service can be added only at the broker of the connection, not at "
+                           "another rank");
     else if (change (b->router, name, p) < 0)
         idt_respond_error (b->h, msg, errno, why_no_change (errno));
     else
@@ -365,7 +375,7 @@ static void state_get_cb (idt_t *h, const idt_msg_t *msg, void *arg)
                       clock_s (CLOCK_MONOTONIC) - b->state_since);
 }
 
-/* A stream ends when the broker does. */
+/* A streaming request gets its end when the broker ends. */
 static void shutdown_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 {
     struct broker *b = arg;
@@ -397,7 +407,7 @@ static void broker_stats_cb (idt_t *h, const idt_msg_t *msg, void *arg)
                       "pending", (json_int_t)s.pending, "clients", (json_int_t)usock_count (b->local));
 }
 
-/* Of a service that counts nothing, as a module's that has no handler of its own. */
+/* For services without statistics, as for modules without a handler of their own. */
 static void no_stats_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 {
     idt_respond (h, msg, "{}");

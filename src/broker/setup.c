@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* setup.c - what a broker tells of itself: its attributes, where it listens */
+/* setup.c - the attributes that describe a broker, and the endpoint at which it listens */
 #include "config.h"
 
 #include <errno.h>
@@ -32,7 +32,7 @@ static int define_facts (struct broker *b, idt_error_t *errp)
         const char *value;
     } facts[] = {
         { "hostname", b->boot->host },
-        { "hostlist", "" }, /* made when it is asked for (services.c) */
+        { "hostlist", "" }, /* made on request (services.c) */
         { "instance-level", "0" },
         { "local-uri", local_uri },
         { "broker.uuid", b->uuid },
@@ -76,7 +76,7 @@ static int define_endpoints (struct broker *b, idt_error_t *errp)
 {
     const struct bizcard *ancestors = boot_ancestors (b->boot, b->rank, errp);
     const char *own = broker_announced_endpoint (b);
-    int flags = boot_knows_all (b->boot) ? 0 : ATTR_IMMUTABLE; /* a configured parent may move */
+    int flags = boot_knows_all (b->boot) ? 0 : ATTR_IMMUTABLE; /* the parent may move in a configured instance */
 
     if (b->rank > 0 && attr_define (b->attrs, "tbon.parent-endpoint", ancestors->endpoint, flags, errp) < 0)
         return -1;
@@ -111,7 +111,9 @@ static bool usable (const struct ifaddrs *ifa, int family)
            && !(ifa->ifa_flags & IFF_LOOPBACK);
 }
 
-/* An address of that family under which other hosts can reach this one: of the first interface that is up. */
+/* Find an address of that family at which other hosts can reach this host: the address of the first interface that is
+ * up.
+ */
 static bool find_address (const struct ifaddrs *list, int family, char address[RESOLVER_TEXT])
 {
     for (const struct ifaddrs *ifa = list; ifa; ifa = ifa->ifa_next)
@@ -120,7 +122,8 @@ static bool find_address (const struct ifaddrs *list, int family, char address[R
     return false;
 }
 
-/* The port of "all addresses", as people or libzmq write them; NULL: it is a certain address. */
+/* The port of an endpoint for "all addresses", in the usual notations and in the one of libzmq; NULL: a single address.
+ */
 static const char *wildcard_port (const char *endpoint)
 {
     static const char *const all[] = { "tcp://0.0.0.0:", "tcp://*:", "tcp://[::]:", "tcp://[::ffff:0.0.0.0]:" };
@@ -131,7 +134,7 @@ static const char *wildcard_port (const char *endpoint)
     return NULL;
 }
 
-/* Who is at all addresses of IPv4 may not be at one of IPv6. */
+/* A socket that listens on all IPv4 addresses may not listen on IPv6 addresses. */
 static void find_own_address (const struct broker *b, bool any_family, char address[RESOLVER_TEXT])
 {
     struct ifaddrs *list = NULL;

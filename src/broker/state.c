@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* state.c - the life of a broker: a table */
+/* state.c - the states of a broker, as a table */
 #include "config.h"
 
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* state_test.c - every state with every input, and what follows from all of them */
+/* state_test.c - each state with each input, and the properties that follow */
 #include <string.h>
 
 #include "broker/state.h"
@@ -10,7 +10,7 @@
 #define STATES (STATE_EXIT + 1)
 #define INPUTS (STATE_TIMEOUT + 1)
 
-/* What state.h draws; the rest changes nothing. */
+/* The transitions drawn in state.h; all other inputs have no effect. */
 static const enum state expected[STATES][INPUTS] = {
     /*                   JOINED          STOP             NO_CHILDREN      LEFT            TIMEOUT */
     [STATE_JOIN] = { STATE_RUN, STATE_CLEANUP, STATE_JOIN, STATE_JOIN, STATE_JOIN },
@@ -30,7 +30,7 @@ static void test_transitions (void)
                 state_name (expected[s][i]));
 }
 
-/* All histories of as many inputs as there are states. */
+/* Try all sequences of as many inputs as there are states. */
 static bool never_back (enum state state, int depth)
 {
     for (int i = 0; depth > 0 && i < INPUTS; i++) {
@@ -46,14 +46,14 @@ static void test_histories (void)
 {
     bool bounded = true;
 
-    ok (never_back (STATE_JOIN, STATES + 1), "no history of inputs leads back to an earlier state");
+    ok (never_back (STATE_JOIN, STATES + 1), "no sequence of inputs leads back to an earlier state");
     for (int s = STATE_JOIN; s < STATES; s++) {
         enum state end = state_next (s, STATE_STOP);
 
         end = state_next (state_next (end, STATE_TIMEOUT), STATE_TIMEOUT);
         bounded = bounded && end == STATE_EXIT;
     }
-    ok (bounded, "from every state a stop and two timeouts lead to the exit");
+    ok (bounded, "a stop and two timeouts lead from each state to the exit");
 }
 
 int main (void)

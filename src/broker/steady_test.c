@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* steady_test.c - what a request costs in the steady state, counted: allocations, reads and writes of the reactor
+/* steady_test.c - the work for a request in the steady state: allocations, reads and writes of the reactor
  *
- * Brokers in a thread of this process with their modules, and a client that writes frames to the socket.  Allocations
- * are counted where all libraries of the process ask for memory, in that thread alone.  Links are in memory: ZeroMQ
- * allocates for each frame, whatever we do.
+ * Brokers with their modules run in a thread of this process, and a client writes frames to the socket. The test counts
+ * allocations of all libraries, in that thread only. The links are in memory, because ZeroMQ allocates for each frame.
  */
 #include "config.h"
 
@@ -24,7 +23,7 @@
 #include "test/tap.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define COUNTS 0 /* they have an allocator of their own */
+#define COUNTS 0 /* sanitizers have an allocator of their own */
 #else
 #define COUNTS 1
 #endif
@@ -33,11 +32,11 @@
 #define BATCH 100
 #define ROUNDS 20
 #define HEADER 8
-#define MIN_READ 4096 /* bytes asked for: what is less wakes a thread */
+#define MIN_READ 4096 /* bytes of a read that counts; shorter reads only drain wakeups */
 
 /* --- what is counted --------------------------------------------------------------------------- */
 
-static __thread bool counted; /* this is the reactor's thread */
+static __thread bool counted; /* true in the thread of the reactor */
 static uint64_t allocations, reads, writes;
 
 static void count (uint64_t *n)
@@ -133,7 +132,7 @@ static void run_start (struct run *run, uint32_t size)
     run->attrs = conf.attrs;
     snprintf (run->dir, sizeof (run->dir), "/tmp/steady_test.XXXXXX");
     if (!mkdtemp (run->dir))
-        bail_out ("no folder");
+        bail_out ("cannot make a folder");
     attr_give (conf.attrs, "rundir", run->dir, NULL);
     attr_give (conf.attrs, "broker.modules", "fluid", NULL);
     attr_give (conf.attrs, "log-stderr-level", "0", NULL);
@@ -146,7 +145,7 @@ static void run_start (struct run *run, uint32_t size)
         || broker_group_start (run->crew, &err) < 0)
         bail_out (err.text);
     if (pthread_create (&run->thread, NULL, run_main, run) != 0)
-        bail_out ("no thread");
+        bail_out ("cannot make a thread");
 }
 
 static void run_stop (struct run *run)
@@ -157,7 +156,7 @@ static void run_stop (struct run *run)
     idt_t *h = idt_open (uri, NULL);
     idt_future_t *f = h ? idt_rpc (h, "shutdown.start", NULL, IDT_NODEID_ANY, 0) : NULL;
     if (!f || idt_rpc_get (f, NULL) < 0)
-        bail_out ("no shutdown");
+        bail_out ("cannot shut down");
     idt_future_destroy (f);
     idt_close (h);
     pthread_join (run->thread, NULL);
@@ -185,7 +184,7 @@ static void client_open (struct client *c, const struct run *run, int rank, cons
     *c = (struct client){ .fd = socket (AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0) };
     snprintf (addr.sun_path, sizeof (addr.sun_path), "%s/local-%d", run->dir, rank);
     if (c->fd < 0 || connect (c->fd, (struct sockaddr *)&addr, sizeof (addr)) < 0 || read (c->fd, &welcome, 1) != 1)
-        bail_out ("no connection");
+        bail_out ("cannot connect");
     idt_msg_set_topic (msg, topic);
     idt_msg_set_payload (msg, data, size);
     idt_msg_route_clear (msg);
@@ -203,12 +202,12 @@ static void read_all (int fd, void *buf, size_t size)
         ssize_t rc = read (fd, (char *)buf + n, size - n);
 
         if (rc <= 0)
-            bail_out ("the broker hangs up");
+            bail_out ("the broker closed the connection");
         n += (size_t)rc;
     }
 }
 
-/* Send so many at once, and read their answers.  Returns how many were errors. */
+/* Send 'n' requests together and read their answers. Returns the number of errors. */
 static int ask (struct client *c, int n)
 {
     static uint8_t out[BATCH * sizeof (c->frame)];
@@ -238,7 +237,7 @@ static int ask (struct client *c, int n)
 
 /* --- tests ----------------------------------------------------------------------------------------- */
 
-/* Brokers have work of their own now and then: so the least of some rounds. */
+/* The smallest counts of several rounds: brokers have occasional work of their own. */
 struct least {
     uint64_t allocations, reads, writes;
     int errors;
@@ -275,11 +274,11 @@ static void test_path (const struct run *run, int rank, const char *topic, const
           (uintmax_t)many.reads, (uintmax_t)many.writes);
     ok (one.errors == 0 && many.errors == 0, "%s is answered at rank %d", topic, rank);
 #if COUNTS
-    ok (one.allocations == 0 && many.allocations == 0, "no memory is asked for");
-    ok (one.reads == 1 && one.writes == 1, "a request is one read and one write");
-    ok (many.reads == 1 && many.writes <= BATCH / 16, "%d are one read, and not many writes", BATCH);
+    ok (one.allocations == 0 && many.allocations == 0, "a request allocates no memory");
+    ok (one.reads == 1 && one.writes == 1, "a request needs one read and one write");
+    ok (many.reads == 1 && many.writes <= BATCH / 16, "%d requests need one read and few writes", BATCH);
 #else
-    skip ("what it costs", "a sanitizer has its own allocator");
+    skip ("counts of a request", "a sanitizer has its own allocator");
 #endif
     close (c.fd);
 }
