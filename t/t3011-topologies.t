@@ -102,7 +102,7 @@ test_expect_success 'nor does a file that is not there, or makes no tree' '
     test_must_fail idtree start -s 3 --topology custom:nosuch.json touch started 2>err &&
     grep "topology .custom:nosuch.json.: No such file" err &&
     echo "[null, 2, 1]" >cycle.json && test_must_fail idtree start -s 3 --topology custom:cycle.json touch started 2>err &&
-    grep "topology .custom:cycle.json.: the way up from rank 1 is a cycle" err && test ! -e started
+    grep "topology .custom:cycle.json.: the parents of rank 1 form a cycle" err && test ! -e started
 '
 # The rank that came back as another ends; the others go on.
 cat >changed.sh <<'END'

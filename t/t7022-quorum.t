@@ -57,7 +57,7 @@ test_expect_success 'what is no quorum of this instance is refused, by its line'
     for bad in 5 0 "\"0%\"" "\"101%\"" "\"most\""; do
         refused "$bad" && grep "conf:[0-9]*: attribute cluster.quorum=.*: must be a number of ranks from 1 to 4, " err || { cat err; return 1; }
     done &&
-    refused 3 -o broker.quorum=2 && grep "broker.quorum says it already: give one of them" err &&
+    refused 3 -o broker.quorum=2 && grep "broker.quorum is set, too: set only one of them" err &&
     test_expect_code 2 idtree-broker -o broker.quorum=2 true 2>err && grep "broker.quorum=2: must be a number of ranks from 1 to 1," err
 '
 test_expect_success 'ids are made before the quorum is there; all else waits, and says for whom' '
@@ -92,7 +92,7 @@ test_expect_success 'a reload with a quorum that cannot be is refused as the sta
     idtree setattr broker.quorum 2 && file 2 >good && { echo "log-level = 5"; file 5; } >conf &&
     test_must_fail idtree reload 2>err && grep "conf:[0-9]*: attribute cluster.quorum=5: must be a number of ranks from 1 to 4, " err &&
     { echo "broker.quorum = 3"; file 2; } >conf &&
-    test_must_fail idtree reload 2>err && grep "conf:[0-9]*: .*broker.quorum says it already" err &&
+    test_must_fail idtree reload 2>err && grep "conf:[0-9]*: .*broker.quorum is set, too" err &&
     { echo "log-level = 9"; file 3; } >conf &&
     test_must_fail idtree reload 2>err && grep "conf:1: attribute log-level=9: must be a level" err &&
     test "$(idtree getattr log-level)" = 7 && test "$(idtree getattr broker.quorum)" = 2 &&

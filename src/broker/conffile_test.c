@@ -105,7 +105,7 @@ static void test_faults (void)
         { "a = 1\nnonsense\n", 0, ":2: must read ATTR = VALUE" },
         { "a = \"1\n", 0, ":1: a closing quote is missing" },
         { " = 1\n", 0, ":1: the name of an attribute is missing" },
-        { "\n\na b = 1\n", 0, ":3: attribute a b: byte 2 of the name is no printable ASCII" },
+        { "\n\na b = 1\n", 0, ":3: attribute a b: byte 2 of the name is not printable ASCII" },
         { "a = caf\xe9\n", 0, ":1: attribute a: byte 4 of its value (0xe9) is not UTF-8" },
         { "a = 1\x1b[0m\n", 0, ":1: attribute a: byte 2 of its value (0x1b) is a control character" },
         { "a = 'x' y\n", 0, ":1: only a comment may follow a value" },

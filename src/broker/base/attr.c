@@ -19,25 +19,25 @@
 
 struct attr {
     char *value;
-    char *fallback; /* where nobody gives it; NULL: nothing, or not known yet */
-    char *origin;   /* where it was given; NULL: on the command line, or not at all */
+    char *fallback; /* the default; NULL: none, or not known yet */
+    char *origin;   /* place in a file; NULL: command line, or not set */
     int flags;
-    bool claimed; /* defined by the broker, or asked for */
+    bool claimed; /* the broker has defined it, or code has read it */
     attr_check_f check;
     attr_take_f take;
     void *arg;
     char name[];
 };
 
-#define ASKED_MAX 512 /* names that our code has; of more none is remembered */
+#define ASKED_MAX 512 /* largest number of undefined names that are remembered */
 
 struct attrs {
     unsigned refs;
-    struct attr **attr; /* in order of names; they stay */
+    struct attr **attr; /* in order of names; the objects do not move */
     size_t n, room;
-    char *asked[ASKED_MAX]; /* for, and not there */
+    char *asked[ASKED_MAX]; /* names that were read and do not exist */
     size_t nasked;
-    pthread_mutex_t lock; /* of all: others read while the broker's thread changes them */
+    pthread_mutex_t lock; /* for all fields: other threads read while the broker's thread writes */
 };
 
 struct attrs *attrs_create (void)
@@ -74,7 +74,7 @@ void attrs_destroy (struct attrs *a)
     free (a);
 }
 
-/* The index of the first whose name is not below 'name'.  With the lock held. */
+/* The index of the first attribute whose name is not below 'name'. The caller holds the lock. */
 static size_t place (const struct attrs *a, const char *name)
 {
     size_t from = 0, to = a->n;
@@ -104,7 +104,7 @@ static struct attr *lookup (struct attrs *a, const char *name)
     return attr;
 }
 
-/* The one behind 'attr' (NULL: the first), in order of names. */
+/* The attribute after 'attr' (NULL: the first) in order of names. */
 static struct attr *next (struct attrs *a, const struct attr *attr)
 {
     pthread_mutex_lock (&a->lock);
@@ -125,7 +125,7 @@ static int check_name (const char *name, idt_error_t *errp)
         return errprintf (errp, "attribute %.40s...: a name has at most %d bytes, not %zu", name, ATTR_NAME_MAX, len);
     for (size_t i = 0; i < len; i++)
         if (name[i] <= ' ' || name[i] > '~')
-            return errprintf (errp, "attribute %.40s: byte %zu of the name is no printable ASCII", name, i + 1);
+            return errprintf (errp, "attribute %.40s: byte %zu of the name is not printable ASCII", name, i + 1);
     return 0;
 }
 
@@ -139,7 +139,7 @@ static int check_text (const char *name, const char *value, idt_error_t *errp)
                     (unsigned char)value[good], utf8_span (value, len) > good ? "a control character" : "not UTF-8");
 }
 
-/* What others give or set; the broker's own facts may be longer. */
+/* Check a value from outside. Values that the broker sets itself may be longer. */
 static int check (const char *name, const char *value, idt_error_t *errp)
 {
     size_t len = strlen (value);
@@ -165,7 +165,7 @@ static bool make_room (struct attrs *a)
     return true;
 }
 
-/* The attribute of that name, made where there is none; with the lock held.  NULL: no memory. */
+/* Find the attribute, or make it. The caller holds the lock. NULL: out of memory. */
 static struct attr *find_or_add (struct attrs *a, const char *name)
 {
     struct attr *attr = find (a, name);
@@ -180,7 +180,7 @@ static struct attr *find_or_add (struct attrs *a, const char *name)
     return attr;
 }
 
-/* All values come to be here. */
+/* All values are stored by this function. */
 static int put (struct attrs *a, const char *name, const char *value, idt_error_t *errp)
 {
     struct attr *attr;
@@ -216,7 +216,7 @@ static bool was_asked (const struct attrs *a, const char *name)
     return false;
 }
 
-/* Where there is no memory it is not remembered. */
+/* Remember that 'name' was read. Without memory it is not remembered. */
 static void note_asked (struct attrs *a, const char *name)
 {
     if (a->nasked < ASKED_MAX && !was_asked (a, name) && (a->asked[a->nasked] = strdup (name)))
@@ -292,7 +292,7 @@ const char *attr_blamed (struct attrs *a, const char *text)
     return "";
 }
 
-/* The first who defines it says so. */
+/* Store the default of the first definition; later ones are ignored. */
 static int set_fallback (struct attrs *a, const char *name, const char *value, idt_error_t *errp)
 {
     pthread_mutex_lock (&a->lock);
@@ -316,9 +316,9 @@ int attr_define (struct attrs *a, const char *name, const char *value, int flags
     struct attr *attr = lookup (a, name);
 
     if (attr && attr->claimed)
-        return errsetf (errp, EEXIST, "attribute %s is defined already", name);
+        return errsetf (errp, EEXIST, "attribute %s is already defined", name);
     if (attr && (flags & ATTR_IMMUTABLE) && value)
-        return errsetf (errp, EINVAL, "attribute %s cannot be given: the broker finds it out itself", name);
+        return errsetf (errp, EINVAL, "attribute %s cannot be set: the broker finds its value itself", name);
     if (!attr && !value)
         return 0;
     if ((!attr && put (a, name, value, errp) < 0) || (value && set_fallback (a, name, value, errp) < 0))
@@ -352,7 +352,7 @@ int attr_own (struct attrs *a, const char *name, attr_check_f may_take, attr_tak
     return 0;
 }
 
-/* The broker or a module asks for it: it exists. */
+/* Mark the attribute as claimed: the broker or a module uses it. */
 static struct attr *claim (struct attrs *a, const char *name)
 {
     struct attr *attr = find (a, name);
@@ -431,7 +431,7 @@ static const struct unit {
     double bytes;
 } size_units[] = { { "", 1 }, { "k", 1 << 10 }, { "K", 1 << 10 }, { "M", 1 << 20 }, { "G", 1 << 30 } };
 
-/* Digits, with a fraction at will, and a unit: no sign, exponent or hex as strtod () would take. */
+/* Parse digits with an optional fraction and a unit; the sign, exponent and hex digits of strtod () are refused. */
 static int parse_size (const char *s, double *bytes)
 {
     char *end;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* attr_test.c - attributes: who may set what, and what a number may look like */
+/* attr_test.c - attributes: which calls may set them, and the syntax of numbers */
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -17,21 +17,21 @@ static void test_define (void)
     idt_error_t err;
     int flags = -1;
 
-    ok (!attr_get (a, "x", &flags) && errno == ENOENT && flags == -1, "an attribute that is not there is ENOENT");
+    ok (!attr_get (a, "x", &flags) && errno == ENOENT && flags == -1, "an attribute that does not exist is ENOENT");
     ok (attr_define (a, "x", "1", ATTR_IMMUTABLE, &err) == 0 && strcmp (attr_get (a, "x", &flags), "1") == 0
             && flags == ATTR_IMMUTABLE,
         "a defined attribute has its default and its flags");
-    ok (attr_define (a, "x", "2", 0, &err) < 0 && errno == EEXIST, "it is not defined twice");
+    ok (attr_define (a, "x", "2", 0, &err) < 0 && errno == EEXIST, "an attribute is not defined twice");
     attr_give (a, "y", "one", NULL);
     attr_give (a, "y", "two", NULL);
     ok (attr_define (a, "y", "default", 0, &err) == 0 && strcmp (attr_get (a, "y", NULL), "two") == 0,
-        "what the command line says last wins over the default");
+        "the last value of the command line overrides the default");
     attr_give (a, "rank", "7", NULL);
     ok (attr_define (a, "rank", "0", ATTR_IMMUTABLE, &err) < 0 && errno == EINVAL && strstr (err.text, "rank"),
-        "a fact cannot be given");
+        "an immutable attribute of the broker cannot be set on the command line");
     ok (attr_define (a, "none", NULL, 0, &err) == 0 && !attr_get (a, "none", NULL),
         "an attribute without a default stays undefined");
-    ok (attr_give (a, "", "1", NULL) < 0 && errno == EINVAL, "an attribute has a name");
+    ok (attr_give (a, "", "1", NULL) < 0 && errno == EINVAL, "an empty name is refused");
     attrs_destroy (a);
     attrs_destroy (NULL);
 }
@@ -39,13 +39,13 @@ static void test_define (void)
 static void test_check (void)
 {
     static const struct {
-        const char *name, *value, *text; /* NULL: fine */
+        const char *name, *value, *text; /* text NULL: accepted */
     } cases[] = {
         { "a", "", NULL },
         { "a.b-c_9", "caf\xc3\xa9 = \"x\"", NULL },
         { "", "1", "the name of an attribute is missing" },
-        { "a b", "1", "attribute a b: byte 2 of the name is no printable ASCII" },
-        { "\xff", "1", "attribute ?: byte 1 of the name is no printable ASCII" },
+        { "a b", "1", "attribute a b: byte 2 of the name is not printable ASCII" },
+        { "\xff", "1", "attribute ?: byte 1 of the name is not printable ASCII" },
         { "a", "caf\xe9", "attribute a: byte 4 of its value (0xe9) is not UTF-8" },
         { "a", "1\n", "attribute a: byte 2 of its value (0x0a) is a control character" },
         { "a", "\x7f", "attribute a: byte 1 of its value (0x7f) is a control character" },
@@ -62,24 +62,25 @@ static void test_check (void)
         a = attrs_create ();
         attr_define (a, "set", "1", ATTR_SETTABLE, &err);
         ok ((attr_give (a, name, value, &err) == 0) == fine && (fine || strcmp (err.text, text) == 0), "case %zu: %s",
-            i, fine ? "is taken" : err.text);
+            i, fine ? "accepted" : err.text);
         ok ((attr_default (a, name, value, NULL) != NULL) == fine && (attr_update (a, name, value, NULL) == 0) == fine,
-            "whoever sets it");
+            "a malformed value is refused by each function that sets values");
         if (*name == 'a')
-            ok ((attr_set (a, "set", value, NULL) == 0) == (fine || strcmp (value, "1") == 0), "a client, too");
+            ok ((attr_set (a, "set", value, NULL) == 0) == (fine || strcmp (value, "1") == 0),
+                "a malformed value of a client is refused");
         attrs_destroy (a);
     }
     a = attrs_create ();
     attr_define (a, "set", "1", ATTR_SETTABLE, &err);
     ok (attr_define (a, "fact", "\xff", ATTR_IMMUTABLE, &err) < 0 && errno == EINVAL && strstr (err.text, "fact"),
-        "a fact that no answer could carry is refused: %s", err.text);
+        "a value of the broker that no response can carry is refused: %s", err.text);
     memset (big, 'x', ATTR_VALUE_MAX + 1);
     big[ATTR_VALUE_MAX + 1] = '\0';
     ok (attr_give (a, "big", big, NULL) < 0 && attr_set (a, "set", big, &err) < 0 && errno == EINVAL
             && strstr (err.text, "65537"),
         "a value that is too long is refused: %s", err.text);
     ok (attr_give (a, "big", big + 1, NULL) == 0 && attr_define (a, "list", big, 0, &err) == 0,
-        "but not one of that size, or the broker's own");
+        "a value of the largest size, or a longer one of the broker, is accepted");
     free (big);
     attrs_destroy (a);
 }
@@ -112,29 +113,29 @@ static void test_set (void)
     attr_define (a, "plain", "1", 0, &err);
     attr_define (a, "level", "1", ATTR_SETTABLE, &err);
     ok (attr_set (a, "nosuch", "1", &err) < 0 && errno == ENOENT && strcmp (err.text, "unknown attribute") == 0,
-        "a client cannot set what is not there");
+        "a client cannot set an unknown attribute");
     ok (attr_set (a, "fact", "2", &err) < 0 && errno == EINVAL && strcmp (err.text, "attribute may not be updated") == 0
             && attr_set (a, "plain", "2", &err) < 0 && errno == EINVAL,
-        "nor what is immutable or the broker's");
+        "a client cannot set an immutable attribute or one of the broker");
     ok (attr_set (a, "level", "2", &err) == 0 && strcmp (attr_get (a, "level", NULL), "2") == 0,
-        "but what is settable");
+        "a client can set a settable attribute");
     ok (attr_own (a, "level", refuse_bad, take, &owner, &err) == 0 && owner.asked == 1
             && !strcmp (owner.took, "level=2"),
-        "an owner is asked about the present value");
+        "a new owner checks the present value");
     ok (attr_set (a, "level", "bad", &err) < 0 && errno == EINVAL
             && !strcmp (err.text, "attribute level=bad: bad is bad") && strcmp (attr_get (a, "level", NULL), "2") == 0
             && !strcmp (owner.took, "level=2"),
-        "... and may refuse a new one, which changes nothing");
+        "a value that the owner refuses changes nothing");
     ok (attr_check (a, "level", "3", &err) == 0 && attr_check (a, "level", "bad", &err) < 0
             && attr_check (a, "fact", "3", &err) < 0 && !strcmp (owner.took, "level=2")
             && strcmp (attr_get (a, "level", NULL), "2") == 0,
-        "... and may be asked what it would say");
+        "attr_check () returns the owner's answer without a change");
     ok (attr_set (a, "level", attr_get (a, "level", NULL), &err) == 0 && strcmp (attr_get (a, "level", NULL), "2") == 0,
         "a value may be set to itself");
     ok (attr_update (a, "fact", "3", &err) == 0 && strcmp (attr_get (a, "fact", NULL), "3") == 0,
-        "the broker may set any");
+        "the broker may set any attribute");
     ok (attr_own (a, "nosuch", refuse_bad, take, &owner, &err) < 0 && errno == ENOENT,
-        "only what is there has an owner");
+        "only existing attributes have an owner");
     attrs_destroy (a);
 }
 
@@ -182,7 +183,7 @@ static void test_u32 (void)
         attr_give (a, "n", numbers[i].text, NULL);
         rc = attr_u32 (a, "n", "5", 1, 10, &value, &err);
         ok (number_agrees (rc, rc < 0 && value == 0 ? -1. : value, &numbers[i], err.text),
-            "a number from 1 to 10: '%s' %s", numbers[i].text, numbers[i].value < 0 ? "is none" : "is one");
+            "a number from 1 to 10: '%s' %s", numbers[i].text, numbers[i].value < 0 ? "is refused" : "is accepted");
         attrs_destroy (a);
     }
 }
@@ -204,7 +205,7 @@ static void test_size (void)
         attr_give (a, "n", numbers[i].text, NULL);
         rc = attr_size (a, "n", "8k", 4096, 1 << 30, &value, &err);
         ok (number_agrees (rc, rc < 0 && value == 0 ? -1. : (double)value, &numbers[i], err.text), "a size: '%s' %s",
-            numbers[i].text, numbers[i].value < 0 ? "is none" : "is one");
+            numbers[i].text, numbers[i].value < 0 ? "is refused" : "is accepted");
         attrs_destroy (a);
     }
 }
@@ -226,7 +227,7 @@ static void test_seconds (void)
         attr_give (a, "n", numbers[i].text, NULL);
         rc = attr_seconds (a, "n", "5s", .1, 3600., &value, &err);
         ok (number_agrees (rc, value, &numbers[i], err.text), "a time: '%s' %s", numbers[i].text,
-            numbers[i].value < 0 ? "is none" : "is one");
+            numbers[i].value < 0 ? "is refused" : "is accepted");
         attrs_destroy (a);
     }
 }
@@ -240,9 +241,9 @@ static void test_absent (void)
 
     ok (attr_u32 (a, "x", "5", 1, 9, &n, NULL) == 0 && n == 5 && attr_size (a, "y", "6", 1, 9, &size, NULL) == 0
             && size == 6 && attr_seconds (a, "z", "7s", 1, 9, &t, NULL) == 0 && t > 6.9,
-        "a number that is not given has its default");
+        "a number that is not set has its default");
     ok (strcmp (attr_get (a, "z", NULL), "7s") == 0 && !attr_unclaimed (a, NULL, NULL),
-        "... and is there, and asked for");
+        "an attribute with a default exists, and is claimed");
     attrs_destroy (a);
 }
 
@@ -252,15 +253,15 @@ static void test_switches (void)
     idt_error_t err;
     bool on = false;
 
-    ok (attr_switch (a, "not", "true", &on, &err) == 0 && on, "a switch that is not given has its default");
+    ok (attr_switch (a, "not", "true", &on, &err) == 0 && on, "a switch that is not set has its default");
     attr_give_at (a, "x", "no", "FILE:3", &err);
-    ok (attr_switch (a, "x", "true", &on, &err) == 0 && !on, "one may be written as no");
+    ok (attr_switch (a, "x", "true", &on, &err) == 0 && !on, "a switch may be set to no");
     attr_give_at (a, "x", "maybe", "FILE:4", &err);
     ok (attr_switch (a, "x", "true", &on, &err) < 0 && errno == EINVAL && !on
             && strcmp (err.text, "FILE:4: attribute x=maybe: must be true or false (on, off, yes, no, 1 and 0 are "
                                  "taken, too)")
                    == 0,
-        "another word is shown as it is, with its line: %s", err.text);
+        "the error for an unknown word has the word and its line: %s", err.text);
     attrs_destroy (a);
 }
 
@@ -273,10 +274,10 @@ static void test_blamed (void)
     attr_give (a, "z", "7", NULL);
     ok (strcmp (attr_blamed (a, "x.y=6: must be 7"), "FILE:4") == 0
             && strcmp (attr_blamed (a, "x=5: bad"), "FILE:3") == 0,
-        "a sentence that begins with an attribute has its line");
+        "the attribute at the begin of an error text is found, with its line");
     ok (!*attr_blamed (a, "z=7: bad") && !*attr_blamed (a, "x=6: bad") && !*attr_blamed (a, "x is bad")
             && !*attr_blamed (a, ""),
-        "where it has one, and that is the value");
+        "no line is found without an origin, or with another value");
     attrs_destroy (a);
 }
 
@@ -301,8 +302,8 @@ static void test_foreach (void)
     attr_give (a, "given", "x", NULL);
     ok (strcmp (attr_default (a, "given", "y", NULL), "x") == 0 && strcmp (attr_default (a, "new", "y", NULL), "y") == 0
             && strcmp (attr_default (a, "new", "z", NULL), "y") == 0 && !attr_unclaimed (a, NULL, NULL),
-        "a default is for what was not given, and stays");
-    ok (attr_set (a, "new", "z", NULL) < 0 && errno == EINVAL, "it cannot be set");
+        "a default applies to an attribute that is not set, and does not change");
+    ok (attr_set (a, "new", "z", NULL) < 0 && errno == EINVAL, "a default does not make an attribute settable");
     attrs_destroy (a);
 }
 
@@ -310,16 +311,16 @@ static void test_unclaimed (void)
 {
     struct attrs *a = attrs_create ();
 
-    ok (!attr_unclaimed (a, NULL, NULL), "nothing given is nothing unclaimed");
+    ok (!attr_unclaimed (a, NULL, NULL), "no attribute is unclaimed if the command line sets no attribute");
     attr_give (a, "defined", "1", NULL);
     attr_give (a, "asked", "1", NULL);
     attr_give (a, "misspelt", "1", NULL);
     attr_define (a, "defined", "0", 0, NULL);
     attr_get (a, "asked", NULL);
     ok (attr_unclaimed (a, NULL, NULL) && strcmp (attr_unclaimed (a, NULL, NULL), "misspelt") == 0,
-        "what was given and nobody defines or asks for is told");
+        "an attribute of the command line that is neither defined nor read is reported");
     attr_get (a, "misspelt", NULL);
-    ok (!attr_unclaimed (a, NULL, NULL), "... until somebody does");
+    ok (!attr_unclaimed (a, NULL, NULL), "an attribute is claimed when it is defined or read");
     attrs_destroy (a);
 }
 
@@ -344,7 +345,7 @@ static void *read_all (void *arg)
     return NULL;
 }
 
-/* Another thread reads, and defines, while values change. */
+/* Another thread reads and defines attributes while values change. */
 static void test_threads (void)
 {
     struct reader r = { .a = attrs_create (), .good = true };
@@ -354,7 +355,7 @@ static void test_threads (void)
 
     attr_define (r.a, "x", "aaa", ATTR_SETTABLE, NULL);
     if (pthread_create (&thread, NULL, read_all, &r) != 0)
-        bail_out ("no thread");
+        bail_out ("cannot make a thread");
     while (n < 20000 && attr_get (r.a, "x", NULL)) {
         memset (value, 'a' + n++ % 26, 3);
         value[3] = '\0';
@@ -363,8 +364,8 @@ static void test_threads (void)
     }
     __atomic_store_n (&r.told, true, __ATOMIC_RELAXED);
     pthread_join (thread, NULL);
-    ok (n == 20000 && r.good, "another thread reads whole values while they change, and defines others");
-    ok (!attr_read (r.a, "nosuch") && errno == ENOENT, "what does not exist is ENOENT for it, too");
+    ok (n == 20000 && r.good, "another thread reads whole values while they change, and defines other attributes");
+    ok (!attr_read (r.a, "nosuch") && errno == ENOENT, "an attribute that does not exist is ENOENT for another thread");
     attrs_destroy (r.a);
 }
 

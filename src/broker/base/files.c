@@ -13,7 +13,7 @@
 #include "broker/base/files.h"
 #include "libutil/errprintf.h"
 
-#define OWN 40 /* rank 0 with all modules has 35 open, and some for a moment */
+#define OWN 40 /* rank 0 with all modules has 35 open, and a few more temporarily */
 
 uint64_t files_need (uint64_t children)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* hostlist.c - the host of each rank, in order, kept as runs of names */
+/* hostlist.c - the host of each rank, in order, stored as runs of names */
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -10,14 +10,14 @@
 
 #include "broker/base/hostlist.h"
 
-#define MAX_DIGITS 9 /* of a number at a name's end; what is before them belongs to the name */
+#define MAX_DIGITS 9 /* of a number at the end of a name; further digits belong to the stem */
 
 struct number_run {
-    char *stem; /* the name up to its number */
-    int width;  /* digits of the number, as far as zeros fill it; 0: there is none */
+    char *stem; /* the name without its number */
+    int width;  /* width of numbers padded with zeros; 0: no number */
     uint32_t first;
     uint32_t count; /* of ranks */
-    bool same;      /* all on one host */
+    bool same;      /* all ranks are on one host */
 };
 
 struct hostlist {
@@ -65,8 +65,8 @@ static struct number_run *add_run (struct hostlist *hl)
     return &hl->runs[hl->n];
 }
 
-/* A name of a run: are stem and width its own?  Numbers are as wide as the first where that is filled with zeros,
- * others as wide as they need.
+/* Whether a name has the stem and the width of a run. Numbers padded with zeros have the width of the first; others may
+ * get longer.
  */
 static bool is_alike (const struct number_run *r, const char *name, size_t stem, int digits)
 {
@@ -75,7 +75,7 @@ static bool is_alike (const struct number_run *r, const char *name, size_t stem,
     return digits == r->width || (digits > r->width && name[stem] != '0');
 }
 
-/* Returns whether the run takes in the next ranks. */
+/* Add the next ranks to the run, if they fit. Returns whether they do. */
 static bool go_on (struct number_run *r, const char *name, size_t stem, uint32_t count)
 {
     int digits = (int)strlen (name + stem);
@@ -116,7 +116,7 @@ static void put_numbers (FILE *f, const struct number_run *r)
         fprintf (f, "%s%0*" PRIu32, i > 0 ? "," : "", r->width, r->first);
 }
 
-/* Runs of one stem share its brackets.  Returns how many. */
+/* Write runs of the same stem with common brackets. Returns the number of runs written. */
 static size_t put_group (FILE *f, const struct number_run *r, size_t left)
 {
     size_t n = 1;

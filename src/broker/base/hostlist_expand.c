@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* hostlist_expand.c - the names that a list of hosts stands for */
+/* hostlist_expand.c - the names that a list of hosts contains */
 #include "config.h"
 
 #include <arpa/inet.h>
@@ -42,12 +42,12 @@ static int take (struct expansion *x, const char *name)
 static int emit (struct expansion *x, const char *name, size_t len)
 {
     if (len == 0 || len > HOSTLIST_NAME_MAX || !is_name (name, strlen (name)))
-        return errsetf (x->errp, EINVAL, "'%.64s' is no name of a host: 1 to %d letters, digits, - or dots", name,
+        return errsetf (x->errp, EINVAL, "'%.64s' is not a host name: 1 to %d letters, digits, - or dots", name,
                         HOSTLIST_NAME_MAX);
     return take (x, name);
 }
 
-/* "7" or "007-12".  Returns what follows it; NULL: it is none. */
+/* Read "7" or "007-12". Returns the rest of the text; NULL: malformed. */
 static const char *read_range (const char *s, int *width, uint32_t *first, uint32_t *last)
 {
     size_t digits = strspn (s, "0123456789");
@@ -64,7 +64,7 @@ static const char *read_range (const char *s, int *width, uint32_t *first, uint3
     return digits == 0 || digits > MAX_DIGITS || *last < *first ? NULL : s + digits;
 }
 
-/* The names of one item with a bracket at 'open' and its end at 'close'. */
+/* Expand an item whose bracket begins at 'open' and ends at 'close'. */
 static int expand_bracket (struct expansion *x, const char *item, const char *open, const char *close)
 {
     const char *s = open, *tail = close + 1;
@@ -85,7 +85,7 @@ static int expand_bracket (struct expansion *x, const char *item, const char *op
     return 0;
 }
 
-/* "[::1]:8060" has no ranges in its brackets. */
+/* Whether the bracket is part of an address, as in "[::1]:8060", and holds no ranges. */
 static bool is_number (const char *item, const char *open, const char *close)
 {
     char text[INET6_ADDRSTRLEN];
@@ -107,11 +107,11 @@ static int expand_item (struct expansion *x, const char *item)
     if (is_number (item, open, close))
         return take (x, item);
     if (!open || !close || close < open || strpbrk (open + 1, "[") || strpbrk (close + 1, "]"))
-        return errsetf (x->errp, EINVAL, "'%.64s' must have one [ and one ] behind it", item);
+        return errsetf (x->errp, EINVAL, "'%.64s' must have one [ and one ] after it", item);
     return expand_bracket (x, item, open, close);
 }
 
-/* As far as a comma outside of brackets. */
+/* The length of the first item, up to a comma outside of brackets. */
 static size_t item_length (const char *s)
 {
     bool inside = false;

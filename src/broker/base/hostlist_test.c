@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* hostlist_test.c - lists against the names that went in */
+/* hostlist_test.c - the text of a list is compared with the names that were added */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 
 #define MAX_NAMES 200
 
-/* "NAME*COUNT" or "NAME", separated by blanks. */
+/* 'names' has "NAME*COUNT" or "NAME", separated by blanks. */
 static char *text_of (const char *names)
 {
     struct hostlist *hl = hostlist_create ();
@@ -64,7 +64,7 @@ static void test_texts (void)
     }
 }
 
-/* Write the names of "[NUMBERS]" behind 'stem', each followed by a comma. */
+/* Write the names of "[NUMBERS]" after 'stem', each followed by a comma. */
 static const char *expand_brackets (const char *p, const char *stem, int stem_len, FILE *out)
 {
     while (*p != ']') {
@@ -87,7 +87,7 @@ static const char *expand_brackets (const char *p, const char *stem, int stem_le
     return p + 1;
 }
 
-/* A reader of RFC 29 as plain as can be. */
+/* A simple parser of RFC 29, independent of the code under test. */
 static void expand (const char *text, char *buf, size_t size)
 {
     FILE *out = fmemopen (buf, size, "w");
@@ -142,14 +142,14 @@ static void test_random (void)
         back[0] = '\0';
         expand (text, back, sizeof (back));
         if (strcmp (all, back) != 0 && bad++ == 0)
-            diag ("seed %d: %s is told as %s", seed, all, text);
+            diag ("seed %d: %s is written as %s", seed, all, text);
         free (text);
         hostlist_destroy (hl);
     }
-    ok (bad == 0, "3000 lists are read as they were made");
+    ok (bad == 0, "3000 random lists expand to the names that were added");
 }
 
-/* What it takes is for runs: a million hosts in a row are one. */
+/* Memory depends on the number of runs: a million consecutive hosts are one run. */
 static void test_large (void)
 {
     struct hostlist *hl = hostlist_create ();

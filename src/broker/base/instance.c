@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* instance.c - which instance a broker belongs to */
+/* instance.c - the instance that a broker belongs to */
 #include "config.h"
 
 #include <errno.h>
@@ -18,7 +18,7 @@
 #include "libutil/errprintf.h"
 #include "libutil/private_dir.h"
 
-#define NAME "idtree" /* of an instance that nobody gave one */
+#define NAME "idtree" /* name of an instance without a given one */
 
 static int define (struct attrs *attrs, const struct statefile *s, idt_error_t *errp)
 {
@@ -27,7 +27,7 @@ static int define (struct attrs *attrs, const struct statefile *s, idt_error_t *
     return attr_define (attrs, "instance.name", s->name, ATTR_IMMUTABLE, errp);
 }
 
-/* The folder's counts, for the module that makes ids. */
+/* Take the epoch of the statedir; an epoch that was set must agree with it. */
 static int set_epoch (struct attrs *attrs, const struct statefile *s, idt_error_t *errp)
 {
     const char *asked = attr_get (attrs, "fluid.epoch", NULL);
@@ -49,21 +49,21 @@ static int set_epoch (struct attrs *attrs, const struct statefile *s, idt_error_
 static int make_fresh (struct statefile *s, idt_error_t *errp)
 {
     *s = (struct statefile){ .name = NAME, .created_ms = (int64_t)time (NULL) * 1000 };
-    return uuid_make (s->uuid) < 0 ? errprintf (errp, "no random bits: %s", strerror (errno)) : 0;
+    return uuid_make (s->uuid) < 0 ? errprintf (errp, "cannot read random bytes: %s", strerror (errno)) : 0;
 }
 
-/* Stores of an earlier version, which made no file of the folder's own.  Returns as state_adopt (). */
+/* Take over stores of an earlier version, which wrote no state file. Returns as state_adopt (). */
 static int adopt (const char *dir, struct statefile *s, struct log *log, idt_error_t *errp)
 {
     int rc = make_fresh (s, errp) < 0 ? -1 : state_adopt (dir, s, errp);
 
     if (rc > 0)
-        log_printf (log, LOG_NOTICE, "broker",
-                    "%s: what an earlier version left is that of the instance %s from now on", dir, s->uuid);
+        log_printf (log, LOG_NOTICE, "broker", "%s: the stores of an earlier version now belong to the instance %s",
+                    dir, s->uuid);
     return rc;
 }
 
-/* Nobody asked for state that lasts: what lies there is of an earlier life, or nothing does. */
+/* Without a statedir the state is in the rundir: use the state of an earlier life, or make it. */
 static int find_own (const char *dir, struct statefile *s, struct log *log, idt_error_t *errp)
 {
     if (state_read (dir, s, errp) == 0)
@@ -93,11 +93,10 @@ static int find_kept (const char *dir, struct attrs *attrs, struct statefile *s,
         int rc = errno == ENOENT ? adopt (dir, s, log, errp) : -1;
 
         if (rc == 0)
-            return errsetf (
-                errp, STATE_REFUSED,
-                "statedir %s holds no state: put it there where this instance has some (where it is lost see "
-                "idtree-operations(7)); idtree init --statedir makes that of a new one, once",
-                dir);
+            return errsetf (errp, STATE_REFUSED,
+                            "statedir %s holds no state: if this instance has a state, put it there (if it is lost see "
+                            "idtree-operations(7)); for a new instance make it once with idtree init --statedir",
+                            dir);
         if (rc < 0)
             return -1;
     }
@@ -138,7 +137,7 @@ int instance_recall (struct instance *in, struct attrs *attrs, uint32_t rank, st
     if (!dir || !*dir)
         return 0;
     if (state_recall (dir, rank, &s, &why) < 0) {
-        if (errno == STATE_REFUSED) /* a help, not a promise: a power cut may have torn it */
+        if (errno == STATE_REFUSED) /* the record is a help, not a promise: a power cut may have torn it */
             log_printf (log, LOG_WARNING, "broker", "%s", why.text);
         return 0;
     }
@@ -173,12 +172,12 @@ int instance_learn (struct instance *in, struct attrs *attrs, const char *uuid, 
     struct statefile s = { 0 };
 
     if (!state_uuid_is_good (uuid) || !state_name_is_good (name))
-        return errsetf (errp, EPROTO, "malformed identity of an instance");
+        return errsetf (errp, EPROTO, "the parent sent a malformed identity of its instance");
     if (in->told && strcmp (in->uuid, uuid) == 0)
         return 0;
     if (in->uuid[0] && strcmp (in->uuid, uuid) != 0)
-        return errsetf (errp, STATE_REFUSED, "this is the tree of the instance %s (%s), we are of %s (%s)", uuid, name,
-                        in->uuid, in->name);
+        return errsetf (errp, STATE_REFUSED, "the parent belongs to the instance %s (%s), but this rank to %s (%s)",
+                        uuid, name, in->uuid, in->name);
     snprintf (s.uuid, sizeof (s.uuid), "%s", uuid);
     snprintf (s.name, sizeof (s.name), "%s", name);
     memcpy (in->uuid, s.uuid, sizeof (in->uuid));

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* instance.h - which instance a broker belongs to
+/* instance.h - the instance that a broker belongs to
  *
- * Rank 0 finds it in its state folder, before it does anything; the others are told by their parent when that takes
- * them in.  It never changes: who hears of another one is on another instance's tree.
+ * Rank 0 reads it from its statedir before it does anything else. Other ranks receive it from their parent when the
+ * parent accepts them. It never changes: a rank that receives another one has joined the tree of another instance.
  */
 #ifndef BROKER_INSTANCE_H
 #define BROKER_INSTANCE_H
@@ -18,36 +18,35 @@
 struct instance {
     char uuid[STATE_UUID_SIZE]; /* "": not known yet */
     char name[STATE_NAME_SIZE];
-    bool told;           /* by the parent, in this life */
-    bool recalled;       /* from an earlier life */
-    const char *own_dir; /* borrowed: the rundir that its state is in; NULL: it has a statedir, or none */
+    bool told;           /* received from the parent since the start */
+    bool recalled;       /* read from the record of an earlier life */
+    const char *own_dir; /* borrowed: the rundir with its state; NULL: it has a statedir, or no state */
 };
 
-/* Rank 0: look at its state folder: that of the attribute statedir, which must hold the state of an instance, else
- * 'rundir', where that is made if there is none.  Defines the attributes instance.uuid and instance.name, and
- * fluid.epoch where the folder has one.  Blocks.  Returns 0, or -1 with errno set and 'errp' filled; STATE_REFUSED: the
- * folder is not what it should be.
+/* Rank 0: read the state. The folder is the attribute statedir, which must hold the state of an instance, or else
+ * 'rundir', where a missing state is made. Defines the attributes instance.uuid and instance.name, and fluid.epoch if
+ * the folder has one. Blocks. Returns 0, or -1 with errno set and 'errp' filled; STATE_REFUSED: the folder cannot be
+ * used.
  */
 int instance_find (struct instance *in, struct attrs *attrs, const char *rundir, struct log *log, idt_error_t *errp);
 
-/* Rank 0's good end: a file that was made in 'rundir' and that no store needed is removed. */
+/* Rank 0, at a normal end: remove a state that was made in 'rundir' and that no store needs. */
 void instance_leave (const struct instance *in);
 
-/* Others: what the rank remembers of an earlier life, where it has a statedir and a module remembered something there.
- * Returns 0, or -1 with errno set and 'errp' filled.
+/* Other ranks: read the record of an earlier life, if the rank has a statedir and a module has written one. Returns 0,
+ * or -1 with errno set and 'errp' filled.
  */
 int instance_recall (struct instance *in, struct attrs *attrs, uint32_t rank, struct log *log, idt_error_t *errp);
 
-/* Others: what the parent told, and a module remembered since, was wrong. */
+/* Other ranks: remove the record, because the parent belonged to the wrong instance. */
 void instance_forget (const struct instance *in, struct attrs *attrs, uint32_t rank);
 
-/* What a hello and its answer tell of it: '*in' (NULL, or not known yet: nothing) is added to the object 'o', which is
- * returned.
+/* Add the identity of '*in' to the object 'o' of a hello or its answer (NULL, or not known yet: nothing). Returns 'o'.
  */
 json_t *instance_put_new (const struct instance *in, json_t *o);
 
-/* Others: the parent says which it is.  Defines the attributes at the first time.  Returns 0, or -1 with errno set and
- * 'errp' filled; STATE_REFUSED: it is another one than before.
+/* Other ranks: take the identity that the parent sent. The first call defines the attributes. Returns 0, or -1 with
+ * errno set and 'errp' filled; STATE_REFUSED: it differs from the known one.
  */
 int instance_learn (struct instance *in, struct attrs *attrs, const char *uuid, const char *name, idt_error_t *errp);
 

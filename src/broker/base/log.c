@@ -36,7 +36,7 @@ static const struct {
 };
 
 static const struct {
-    const char *name; /* who logs it */
+    const char *name; /* the NAME of its lines */
     const char *what;
 } refusals[LOG_REFUSALS] = {
     [LOG_REFUSED_CLIENT] = { "local", "refusals of clients" },
@@ -50,9 +50,9 @@ struct log {
     int level[LEVEL_COUNT];
     zlistx_t *ring; /* lines, oldest first */
     uint32_t ring_size;
-    bool with_priority;        /* lines on stderr begin with it */
-    struct msglist *followers; /* of log.dmesg */
-    uint64_t lines;            /* that came */
+    bool with_priority;        /* stderr lines begin with their level */
+    struct msglist *followers; /* requests log.dmesg that follow */
+    uint64_t lines;            /* lines received in all */
     log_forward_f forward;
     void *forward_arg;
     bool has_readers;
@@ -69,7 +69,7 @@ static int check_level (const char *value, void *arg, idt_error_t *errp)
     return is_level (value) ? 0 : errprintf (errp, "must be a level from 0 (emerg) to 7 (debug)");
 }
 
-/* What is kept can be no less than the worst; what is sent and shown can. */
+/* Levels of sending and showing may be -1 (none); the level of keeping may not. */
 static int check_level_or_none (const char *value, void *arg, idt_error_t *errp)
 {
     if (is_level (value) || strcmp (value, "-1") == 0)
@@ -129,7 +129,7 @@ void log_destroy (struct log *log)
 
 /* --- lines ---------------------------------------------------------------------------------- */
 
-/* The severity of a line: its PRI divided by 8 (see log.h); LOG_INFO where there is none. */
+/* The severity of a line: its PRI divided by 8 (see log.h); LOG_INFO without a PRI. */
 static int severity_of (const char *line)
 {
     int pri;
@@ -144,7 +144,7 @@ static bool is_own (const struct log *log, const char *line)
     return sscanf (line, "<%*d>%*s %*s %" SCNu32 " ", &rank) == 1 && rank == log->rank;
 }
 
-/* For people: `idtree: NAME[RANK]: TEXT`. */
+/* Print a line for people: `idtree: NAME[RANK]: TEXT`. */
 static void show (const struct log *log, const char *line, int severity)
 {
     char rank[16], name[64];
@@ -178,8 +178,8 @@ static void add (struct log *log, const char *line)
         show (log, line, severity);
 }
 
-/* Add a whole RFC 5424 line that came from elsewhere: it is cut, a tab becomes a blank, and other control characters
- * and what is not UTF-8 become '?'.
+/* Add a whole RFC 5424 line that another rank or a client sent: it is cut to LOG_LINE_MAX, a tab becomes a blank, and
+ * other control characters and bytes that are not UTF-8 become '?'.
  */
 static void append (struct log *log, const char *line, size_t len)
 {
@@ -278,7 +278,7 @@ static void dmesg_cb (idt_t *h, const idt_msg_t *msg, void *arg)
     }
     json_decref (o);
     if (!idt_msg_has_flag (msg, IDT_MSGFLAG_STREAMING)) {
-        idt_respond_error (h, msg, EPROTO, "log.dmesg is a streaming request");
+        idt_respond_error (h, msg, EPROTO, "log.dmesg must be sent as a streaming request");
         return;
     }
     if (want_follow && msglist_add (log->followers, msg, &err) < 0) {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* log_limit.c - lines that others can cause at will: the first of a period, then how many were left out
+/* log_limit.c - lines that other programs can cause without limit: the first of a period, then the number left out
  *
- * A period lasts until what it left out was told, so no number is lost.
+ * A period lasts until the number of its left out lines is reported, so that no number is lost.
  */
 #include "broker/base/log_limit.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* log_limit_test.c - what others can cause does not fill the log, and is counted */
+/* log_limit_test.c - lines that other programs cause do not fill the log, and are counted */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,16 +17,17 @@ static void test_periods (void)
 
     for (int i = 0; i < 1000; i++)
         said += log_limit_take (&l, 5.);
-    ok (said == LOG_LIMIT_LINES, "the first of a period are said");
-    ok (log_limit_left_out (&l, 5 + LOG_LIMIT_PERIOD_S / 2) == 0, "what was left out is not told before its end");
-    ok (!log_limit_take (&l, 6 + LOG_LIMIT_PERIOD_S), "nor is more said before that is told");
+    ok (said == LOG_LIMIT_LINES, "the first lines of a period are logged");
+    ok (log_limit_left_out (&l, 5 + LOG_LIMIT_PERIOD_S / 2) == 0, "the number left out is not reported before the "
+                                                                  "end of the period");
+    ok (!log_limit_take (&l, 6 + LOG_LIMIT_PERIOD_S), "no further line is logged before the number is reported");
     ok (log_limit_left_out (&l, 6 + LOG_LIMIT_PERIOD_S) == 1001 - LOG_LIMIT_LINES
             && log_limit_left_out (&l, 6 + LOG_LIMIT_PERIOD_S) == 0,
-        "then it is, once");
-    ok (log_limit_take (&l, 7 + LOG_LIMIT_PERIOD_S), "and a new period begins");
+        "after the period the number left out is reported once");
+    ok (log_limit_take (&l, 7 + LOG_LIMIT_PERIOD_S), "a new period begins after the report");
 }
 
-/* Lines and tellings at random times: each line is said or counted. */
+/* Lines and reports at random times: each line is logged or counted. */
 static void test_random (void)
 {
     struct log_limit l = { 0 };
@@ -46,8 +47,8 @@ static void test_random (void)
         }
     }
     counted += log_limit_left_out (&l, now + LOG_LIMIT_PERIOD_S);
-    ok (said + counted == 100000, "each of 100,000 lines is said or counted");
-    ok (most == LOG_LIMIT_LINES, "never more of them than a period may have");
+    ok (said + counted == 100000, "each of 100,000 lines is logged or counted");
+    ok (most == LOG_LIMIT_LINES, "a period never has more lines than its limit");
 }
 
 static int lines;
@@ -69,14 +70,14 @@ static void test_log (void)
     log_set_forward (log, take_line, NULL);
     for (int i = 0; i < 500; i++)
         log_refusal (log, LOG_REFUSED_CLIENT, "refusal %d", i);
-    ok (lines == LOG_LIMIT_LINES, "of 500 refusals the first are logged");
+    ok (lines == LOG_LIMIT_LINES, "the first of 500 refusals are logged");
     log_refusal (log, LOG_REFUSED_HELLO, "another kind");
-    ok (lines == LOG_LIMIT_LINES + 1 && strstr (last, " overlay "), "another kind has a limit of its own");
+    ok (lines == LOG_LIMIT_LINES + 1 && strstr (last, " overlay "), "another kind of refusal has a limit of its own");
     log_tell_left_out (log, 0);
-    ok (lines == LOG_LIMIT_LINES + 1, "nothing is told too soon");
+    ok (lines == LOG_LIMIT_LINES + 1, "no number is reported before the end of the period");
     log_tell_left_out (log, 1e12);
     ok (lines == LOG_LIMIT_LINES + 2 && strstr (last, " local ") && strstr (last, "480 more"),
-        "then how many were left out: %s", last);
+        "the number of refusals left out is logged: %s", last);
     log_destroy (log);
     attrs_destroy (attrs);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* msglist.c - streaming requests that get an answer whenever there is news, until their askers go */
+/* msglist.c - streaming requests that all get the same responses, until their senders disconnect */
 #include "config.h"
 
 #include <czmq.h>
@@ -15,7 +15,7 @@
 
 struct msglist {
     zlistx_t *requests; /* references */
-    struct quota quota; /* of who asked */
+    struct quota quota; /* per sender */
 };
 
 static void unref_message (void **item)

@@ -3,9 +3,9 @@
 
 /* plan.c - which process hosts which rank
  *
- * A rank that has more ranks below it than fit into a process stands alone; what hangs below such ranks are pieces,
- * which stay whole.  Pieces go to processes, the largest first, each to the one that has least; then those that stand
- * alone go to where their parent is, while there is room.
+ * A rank whose subtree does not fit into a process stands alone. The subtrees below such ranks that do fit are pieces,
+ * which stay whole. Pieces are assigned to processes, the largest first, each to the process with the fewest ranks.
+ * Then each rank that stands alone goes to the process of its parent, if that has fewer ranks than its share.
  */
 #include "config.h"
 
@@ -19,11 +19,11 @@
 struct plan {
     uint32_t size;
     uint32_t processes;
-    /* NULL: arithmetic */
-    uint32_t *process; /* of each rank */
+    /* the tables are NULL if arithmetic is enough */
+    uint32_t *process; /* process of each rank */
     uint32_t *ranks;   /* by process, ascending in each */
-    uint32_t *first;   /* where the ranks of a process begin; one more at the end */
-    bool *known;       /* to other processes */
+    uint32_t *first;   /* index of a process's first rank; one more at the end */
+    bool *known;       /* other processes must know the rank */
 };
 
 struct plan_piece {
@@ -31,13 +31,13 @@ struct plan_piece {
     uint32_t size;
 };
 
-/* What is only needed to make a plan. */
+/* Data that is needed only while a plan is made. */
 struct draft {
     const struct topo *t;
     struct plan *p;
-    uint32_t fair;            /* ranks of a process */
+    uint32_t fair;            /* a process's fair share of ranks */
     uint32_t *order;          /* all ranks, parents before their children */
-    uint32_t *below;          /* ranks below each, with itself */
+    uint32_t *below;          /* size of the subtree of each rank */
     uint32_t *load;           /* ranks of each process */
     struct plan_piece *piece; /* by size */
     uint32_t npieces;
@@ -61,7 +61,8 @@ static void sort_ranks (struct draft *d)
         d->below[topo_parent (d->t, d->order[i])] += d->below[d->order[i]];
 }
 
-/* A quarter more than the fair share is less trouble than a subtree in two processes. */
+/* A subtree up to a quarter above the fair share stays whole: that is better than to divide it between two processes.
+ */
 static bool stands_alone (const struct draft *d, uint32_t rank)
 {
     return rank == 0 || d->below[rank] > d->fair + d->fair / 4;
@@ -122,7 +123,7 @@ static void assign (struct draft *d)
     }
 }
 
-/* Where pieces were fewer than processes some host nobody: the others close up. */
+/* With fewer pieces than processes some processes host no rank. Number the others consecutively. */
 static void close_up (struct draft *d)
 {
     struct plan *p = d->p;
@@ -143,7 +144,8 @@ static void list_ranks (struct plan *p)
         p->first[i + 1] += p->first[i];
     for (uint32_t rank = 0; rank < p->size; rank++)
         p->ranks[p->first[p->process[rank]]++] = rank;
-    memmove (p->first + 1, p->first, p->processes * sizeof (p->first[0])); /* each was moved to the end of its own */
+    memmove (p->first + 1, p->first,
+             p->processes * sizeof (p->first[0])); /* each entry was advanced to the end of its process */
     p->first[0] = 0;
 }
 

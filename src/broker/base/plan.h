@@ -3,11 +3,11 @@
 
 /* plan.h - which process hosts which rank
  *
- * Whole subtrees go to one process, so that few links leave it; those that are too large for one are divided at their
- * root.  The launcher and each process make the same plan from the same numbers: nobody sends it.  Rank 0 is in process
- * 0.
+ * Whole subtrees go to one process, so that few links leave it. Subtrees that are too large for a process are divided
+ * at their root. The launcher and each process compute the same plan from the same numbers, so no message carries it.
+ * Rank 0 is in process 0.
  *
- * One rank in each process, or all in one, is arithmetic.  Else a plan takes 9 bytes a rank.
+ * One rank in each process, or all ranks in one, need no table. Any other plan needs 9 bytes a rank.
  */
 #ifndef BROKER_PLAN_H
 #define BROKER_PLAN_H
@@ -21,18 +21,18 @@
 
 struct plan;
 
-/* 'size' ranks (>= 1) in at most 'processes' (1 to 'size').  't' has that size; it is not kept, and may be NULL where
- * each process hosts one rank, or one all.  NULL with errno ENOMEM and 'errp' filled.
+/* Plan 'size' ranks (>= 1) in at most 'processes' (1 to 'size'). 't' has that size; it is borrowed during the call
+ * only, and may be NULL with one rank in each process or all ranks in one. NULL with errno ENOMEM and 'errp' filled.
  */
 struct plan *plan_create (uint32_t size, uint32_t processes, const struct topo *t, idt_error_t *errp);
 void plan_destroy (struct plan *p); /* NULL is fine */
 
-uint32_t plan_processes (const struct plan *p);                          /* none hosts nobody */
-uint32_t plan_process (const struct plan *p, uint32_t rank);             /* that hosts it */
-uint32_t plan_count (const struct plan *p, uint32_t process);            /* ranks that it hosts, at least 1 */
+uint32_t plan_processes (const struct plan *p);               /* processes in use; each hosts at least one rank */
+uint32_t plan_process (const struct plan *p, uint32_t rank);  /* the process that hosts the rank */
+uint32_t plan_count (const struct plan *p, uint32_t process); /* ranks that it hosts, at least 1 */
 uint32_t plan_rank (const struct plan *p, uint32_t process, uint32_t i); /* i < plan_count (); ascending */
 
-/* Whether other processes must know of a rank: its parent, or one below it, is in another. */
+/* Whether other processes must know a rank: its parent or one of its descendants is in another process. */
 bool plan_is_known (const struct plan *p, uint32_t rank);
 
 #endif /* BROKER_PLAN_H */

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* plan_test.c - every rank is hosted once, evenly, and who is known to other processes is what links say */
+/* plan_test.c - each rank is hosted once, the load is even, and exactly the ranks with links to other processes are
+ * known
+ */
 #include <string.h>
 
 #include "broker/base/plan.h"
@@ -14,12 +16,12 @@ static const char *const shapes[] = {
     "kary:1", "kary:2", "kary:32", "kary:1000000", "mincrit", "mincrit:7", "binomial"
 };
 
-/* What a plan comes to, counted from its answers alone. */
+/* Properties of a plan, computed from its answers alone. */
 struct found {
-    bool sound;     /* each rank in one process, where it says */
-    bool known;     /* those of whom others must know, and no others */
-    uint32_t most;  /* ranks of a process */
-    uint32_t cross; /* links */
+    bool sound;     /* each rank is in the one process that the plan names */
+    bool known;     /* exactly the necessary ranks are known */
+    uint32_t most;  /* ranks of the largest process */
+    uint32_t cross; /* links between processes */
 };
 
 static bool is_hosted_as_listed (const struct plan *p, uint32_t process, uint32_t *total)
@@ -72,7 +74,7 @@ static struct plan *make (const char *shape, uint32_t size, uint32_t processes, 
     struct plan *p;
 
     if (!(*t = topo_create (shape, size, NULL)) || !(p = plan_create (size, processes, *t, NULL)))
-        bail_out ("no plan");
+        bail_out ("cannot make a plan");
     return p;
 }
 
@@ -96,8 +98,8 @@ static void test_shape (const char *shape)
         }
     }
     ok (sound == plans, "%s: each rank is in one process, in %d plans", shape, plans);
-    ok (known == plans, "%s: of whom others need to know they do", shape);
-    ok (even == plans, "%s: none hosts twice its share (%d of %d)", shape, even, plans);
+    ok (known == plans, "%s: exactly the ranks that other processes need are known", shape);
+    ok (even == plans, "%s: no process hosts twice its share (%d of %d)", shape, even, plans);
 }
 
 static void test_large (const char *shape, uint32_t size, uint32_t processes, uint32_t most, uint32_t cross)
@@ -107,12 +109,13 @@ static void test_large (const char *shape, uint32_t size, uint32_t processes, ui
     struct found f = look_at (p, t);
 
     ok (f.sound && f.known && plan_processes (p) == processes && f.most <= most && f.cross <= cross,
-        "%s: %u ranks in %u processes: %u in one, %u links leave", shape, size, processes, f.most, f.cross);
+        "%s: %u ranks in %u processes: at most %u in one, %u links between processes", shape, size, processes, f.most,
+        f.cross);
     plan_destroy (p);
     topo_destroy (t);
 }
 
-/* Root, and four subtrees of five where four are the share. */
+/* The root and four subtrees of five ranks, where the fair share is four. */
 static void test_whole (void)
 {
     struct topo *t;
@@ -120,7 +123,8 @@ static void test_whole (void)
     struct found f = look_at (p, t);
 
     ok (f.sound && f.most <= 6 && f.cross <= 4,
-        "a subtree a quarter above its share stays whole: %u in one, %u links leave", f.most, f.cross);
+        "a subtree a quarter above the share stays whole: at most %u in one process, %u links between processes",
+        f.most, f.cross);
     plan_destroy (p);
     topo_destroy (t);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* quorum.c - how many brokers must have joined before an instance counts as begun */
+/* quorum.c - how many brokers must join before an instance counts as started */
 #include "config.h"
 
 #include <errno.h>
@@ -56,7 +56,7 @@ int quorum_check (struct attrs *given, uint32_t size, idt_error_t *errp)
     uint32_t need;
 
     if (own && cluster)
-        return attr_fault (given, "cluster.quorum", errp, "broker.quorum says it already: give one of them");
+        return attr_fault (given, "cluster.quorum", errp, "broker.quorum is set, too: set only one of them");
     if ((own || cluster) && quorum_parse (own ? own : cluster, size, &need) < 0)
         return attr_fault (given, own ? "broker.quorum" : "cluster.quorum", errp, MUST_BE, size);
     return 0;
@@ -77,7 +77,7 @@ int quorum_init (struct quorum *q, struct attrs *attrs, uint32_t size, idt_error
     return attr_seconds (attrs, "broker.quorum-timeout", "0", 0., 86400., &q->warn_s, errp);
 }
 
-/* Where all are needed, a count that may be one too many for a moment does not tell. */
+/* If all brokers are needed, the count alone is not enough: it may be one too high temporarily. */
 bool quorum_take (struct quorum *q, uint32_t joined, bool full)
 {
     if (q->is_reached || !(full || (q->need < q->size && joined >= q->need)))

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* quorum.h - how many brokers must have joined before an instance counts as begun; a thinking part
+/* quorum.h - how many brokers must join before an instance counts as started; a core
  *
- * Ids do not wait for it: rank 0's command does, the manager of services, and whoever judges the instance's health.
+ * Ids do not wait for the quorum. Rank 0's command, the service manager, and the health of the instance do.
  *
- *     broker.quorum          brokers, rank 0 included: N, or N% of all, rounded up (100%); may change while it runs
+ *     broker.quorum          brokers with rank 0: N, or N% of all, rounded up (100%); may change while it runs
  *     cluster.quorum         the same, in the table that describes a configured instance
- *     broker.quorum-timeout  how often rank 0 says who is missing; 0: never (0)
+ *     broker.quorum-timeout  interval at which rank 0 reports missing ranks; 0: never (0)
  */
 #ifndef BROKER_QUORUM_H
 #define BROKER_QUORUM_H
@@ -21,24 +21,24 @@ struct quorum {
     uint32_t size;   /* brokers of the instance */
     uint32_t need;   /* 1 ... size */
     double warn_s;   /* broker.quorum-timeout, seconds; 0: never */
-    bool is_given;   /* else all are needed, for whoever has always waited for all */
-    bool is_reached; /* it was once: those who leave later take nothing back */
+    bool is_given;   /* set by an attribute; else all brokers are needed */
+    bool is_reached; /* it was reached once; later losses do not change that */
 };
 
-/* Read the attributes, and follow the first from now on: 'q' must live as long as 'attrs'.  Returns 0, or -1 with errno
- * EINVAL (no such number, or more than there are; or both names are given) or ENOMEM and 'errp' filled.
+/* Read the attributes, and follow changes of the first: 'q' must live as long as 'attrs'. Returns 0, or -1 with errno
+ * EINVAL (malformed, more than the size, or both names are set) or ENOMEM and 'errp' filled.
  */
 int quorum_init (struct quorum *q, struct attrs *attrs, uint32_t size, idt_error_t *errp);
 
-/* Whether what is given is right, of an instance of 'size' brokers.  Returns 0, or -1 as quorum_init (). */
+/* Check the attributes for an instance of 'size' brokers. Returns 0, or -1 as quorum_init (). */
 int quorum_check (struct attrs *given, uint32_t size, idt_error_t *errp);
 
-/* So many have joined, and 'full' says that each is in its place.  Returns whether it is reached now and was not
- * before.
+/* Report that 'joined' brokers have joined, and whether all are in their places ('full'). Returns whether the quorum is
+ * reached by this for the first time.
  */
 bool quorum_take (struct quorum *q, uint32_t joined, bool full);
 
-/* Read "N" or "N%" of 'size' brokers.  Returns 0, or -1 with errno EINVAL. */
+/* Parse "N" or "N%" of 'size' brokers. Returns 0, or -1 with errno EINVAL. */
 int quorum_parse (const char *text, uint32_t size, uint32_t *need);
 
 #endif /* BROKER_QUORUM_H */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* quorum_test.c - how many are enough, and when they are there */
+/* quorum_test.c - the size of the quorum, and when it is reached */
 #include "config.h"
 
 #include <errno.h>
@@ -14,7 +14,7 @@ static void test_parse (void)
 {
     static const struct {
         const char *text;
-        uint32_t size, need; /* 0: it is refused */
+        uint32_t size, need; /* need 0: refused */
     } cases[] = {
         { "1", 1, 1 },           { "20", 20, 20 },
         { "90%", 20, 18 },       { "91%", 20, 19 },
@@ -37,7 +37,7 @@ static void test_parse (void)
     }
 }
 
-/* NULL: not given. */
+/* NULL: not set. */
 static int init (struct quorum *q, struct attrs **attrs, const char *own, const char *cluster, idt_error_t *err)
 {
     *attrs = attrs_create ();
@@ -54,20 +54,22 @@ static void test_attributes (void)
     struct quorum q;
     idt_error_t err;
 
-    ok (init (&q, &attrs, NULL, NULL, &err) == 0 && q.need == 20 && !q.is_given && q.warn_s == 0., "all, unless given");
+    ok (init (&q, &attrs, NULL, NULL, &err) == 0 && q.need == 20 && !q.is_given && q.warn_s == 0.,
+        "all brokers are needed unless an attribute is "
+        "set");
     attrs_destroy (attrs);
     ok (init (&q, &attrs, NULL, "90%", &err) == 0 && q.need == 18 && q.is_given
             && !strcmp (attr_get (attrs, "broker.quorum", NULL), "90%"),
-        "the table of the cluster may say it");
-    ok (attr_set (attrs, "broker.quorum", "5", &err) == 0 && q.need == 5, "it may change");
+        "cluster.quorum sets the quorum");
+    ok (attr_set (attrs, "broker.quorum", "5", &err) == 0 && q.need == 5, "the quorum may change");
     ok (attr_set (attrs, "broker.quorum", "21", &err) < 0 && strstr (err.text, "from 1 to 20") && q.need == 5,
-        "but not to more than there are: %s", err.text);
+        "the quorum cannot exceed the size: %s", err.text);
     attrs_destroy (attrs);
     ok (init (&q, &attrs, NULL, "21", &err) < 0 && errno == EINVAL
             && strstr (err.text, "conf:7: attribute cluster.quorum=21: must be a number of ranks from 1 to 20"),
         "%s", err.text);
     attrs_destroy (attrs);
-    ok (init (&q, &attrs, "3", "4", &err) < 0 && errno == EINVAL && strstr (err.text, "give one of them"), "%s",
+    ok (init (&q, &attrs, "3", "4", &err) < 0 && errno == EINVAL && strstr (err.text, "set only one of them"), "%s",
         err.text);
     attrs_destroy (attrs);
 }
@@ -76,15 +78,20 @@ static void test_take (void)
 {
     struct quorum q = { .size = 20, .need = 18 };
 
-    ok (!quorum_take (&q, 17, false) && quorum_take (&q, 18, false) && q.is_reached, "so many are enough");
-    ok (!quorum_take (&q, 1, false) && q.is_reached && !quorum_take (&q, 20, true), "once, whoever leaves then");
+    ok (!quorum_take (&q, 17, false) && quorum_take (&q, 18, false) && q.is_reached,
+        "the quorum is reached when that many brokers "
+        "have joined");
+    ok (!quorum_take (&q, 1, false) && q.is_reached && !quorum_take (&q, 20, true),
+        "the quorum is reached once, even if brokers "
+        "leave later");
     q = (struct quorum){ .size = 20, .need = 20 };
-    ok (!quorum_take (&q, 20, false) && quorum_take (&q, 20, true), "all are there when each is in its place");
+    ok (!quorum_take (&q, 20, false) && quorum_take (&q, 20, true), "a quorum of all is reached when each broker is "
+                                                                    "in its place");
     q = (struct quorum){ .size = 20, .need = 18 };
     q.need = 2;
-    ok (quorum_take (&q, 2, false), "it may be lowered while it is waited for");
+    ok (quorum_take (&q, 2, false), "the quorum may be lowered before it is reached");
     q = (struct quorum){ .size = 1, .need = 1 };
-    ok (quorum_take (&q, 1, true), "one that is alone is all");
+    ok (quorum_take (&q, 1, true), "a single broker is a quorum of all");
 }
 
 int main (void)

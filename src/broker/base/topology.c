@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* topology.c - who is whose parent: the shapes that are arithmetic on ranks, and what is said of all */
+/* topology.c - the parent of each rank: the shapes that are arithmetic on ranks, and functions for all shapes */
 #include "config.h"
 
 #include <errno.h>
@@ -56,7 +56,9 @@ static uint32_t kary_child (const struct topo *t, uint32_t rank, uint32_t i)
 
 /* --- mincrit ------------------------------------------------------------------------------------------ */
 
-/* As few routers as give none more than its share; one alone would only be one hop more for all. */
+/* The smallest number of routers such that none has more children than its share. Not 1: a single router only adds a
+ * hop.
+ */
 static uint32_t choose_routers (uint32_t size)
 {
     uint32_t others = size - 1, share = TOPO_MINCRIT_FANOUT + 1; /* a router and its children */
@@ -71,7 +73,7 @@ static int read_mincrit (struct topo *t, const char *arg, idt_error_t *errp)
     if (arg && parse_number (arg, 0, TOPO_MAX_FANOUT, &k) < 0)
         return errsetf (errp, EINVAL, "the routers must be a number from 0 to %d", TOPO_MAX_FANOUT);
     snprintf (t->name, sizeof (t->name), "mincrit:%u", (unsigned)k);
-    t->k = k > 0 ? k : t->size; /* all are children of rank 0, and none has a child */
+    t->k = k > 0 ? k : t->size; /* all are children of rank 0, and have no children */
     t->deepest = t->size - 1;
     return 0;
 }
@@ -102,7 +104,7 @@ static int read_binomial (struct topo *t, const char *arg, idt_error_t *errp)
     if (arg)
         return errsetf (errp, EINVAL, "nothing may follow 'binomial'");
     snprintf (t->name, sizeof (t->name), "binomial");
-    t->deepest = (uint32_t)(1ULL << log2_floor (t->size)) - 1; /* the highest rank of ones alone */
+    t->deepest = (uint32_t)(1ULL << log2_floor (t->size)) - 1; /* the highest rank whose bits are all 1 */
     return 0;
 }
 
@@ -111,7 +113,7 @@ static uint32_t binomial_parent (const struct topo *t, uint32_t rank)
     return rank & (rank - 1);
 }
 
-/* Each bit below the lowest of the rank makes a child, as far as the size goes. */
+/* Each bit below the lowest bit of the rank makes a child, if that child is below the size. */
 static uint32_t binomial_child_count (const struct topo *t, uint32_t rank)
 {
     uint32_t below = t->size - 1 - rank, bits = rank > 0 ? __builtin_ctz (rank) : 32;
@@ -146,12 +148,12 @@ static const struct topo_kind *find_kind (const char *uri)
 static int read_uri (struct topo *t, const char *uri, idt_error_t *errp)
 {
     const char *colon = strchr (uri, ':');
-    idt_error_t err = { "it is unknown: use kary:K (as in kary:32), mincrit, mincrit:K, binomial or custom:FILE" };
+    idt_error_t err = { "unknown: use kary:K (as in kary:32), mincrit, mincrit:K, binomial or custom:FILE" };
 
     errno = EINVAL;
     if (!(t->kind = find_kind (uri)) || t->kind->read (t, colon ? colon + 1 : NULL, &err) < 0)
         return errprintf (errp, "topology '%.80s': %s", uri,
-                          err.text); /* the reason has room, however long a path is */
+                          err.text); /* limits the URI, so that a long path does not cut off the reason */
     return 0;
 }
 
@@ -212,7 +214,7 @@ uint32_t topo_maxlevel (const struct topo *t)
     return topo_level (t, t->deepest);
 }
 
-/* Where a parent is below its children in number, the way up need not go further than 'rank'. */
+/* If parents are below their children in number, the search ends when it passes 'rank'. */
 uint32_t topo_child_toward (const struct topo *t, uint32_t rank, uint32_t to)
 {
     uint32_t end = t->parents ? 0 : rank;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* topology_custom.c - who is whose parent: what a file says, checked */
+/* topology_custom.c - the parent of each rank, read from a file and checked */
 #include "config.h"
 
 #include <errno.h>
@@ -20,7 +20,7 @@
 
 /* --- the file ------------------------------------------------------------------------------------------- */
 
-/* Not more than was there when we began: it may grow, or be a device that has no end. */
+/* Read at most the initial size of the file: it may grow, or be a device without an end. */
 static ssize_t read_bytes (int fd, char *buf, size_t size)
 {
     size_t len = 0;
@@ -54,7 +54,7 @@ static json_t *parse (int fd, size_t size, idt_error_t *errp)
     return list;
 }
 
-/* Whatever is at 'path': a pipe must not hold us up. */
+/* Load the file. The call does not block if 'path' is a pipe. */
 static json_t *load (const char *path, idt_error_t *errp)
 {
     int fd = open (path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -64,7 +64,7 @@ static json_t *load (const char *path, idt_error_t *errp)
     if (fd < 0 || fstat (fd, &st) < 0)
         errprintf (errp, "%s", strerror (errno));
     else if (!S_ISREG (st.st_mode))
-        errsetf (errp, EINVAL, "is no regular file");
+        errsetf (errp, EINVAL, "is not a regular file");
     else if (st.st_size > TOPO_CUSTOM_BYTES)
         errsetf (errp, EFBIG, "has %jd bytes, more than %d", (intmax_t)st.st_size, TOPO_CUSTOM_BYTES);
     else
@@ -101,18 +101,18 @@ static int take_list (struct topo *t, const json_t *list, idt_error_t *errp)
     return 0;
 }
 
-/* Before tables are made of that size. */
+/* Checked before tables of that size are made. */
 static int check_count (const struct topo *t, const json_t *list, idt_error_t *errp)
 {
     if (!json_is_array (list))
-        return errsetf (errp, EINVAL, "is no JSON list of parents, as in [null, 0, 0, 1]");
+        return errsetf (errp, EINVAL, "is not a JSON list of parents, as in [null, 0, 0, 1]");
     if (json_array_size (list) != t->size)
         return errsetf (errp, EINVAL, "is a list of %zu parents, but there are %u brokers", json_array_size (list),
                         t->size);
     return 0;
 }
 
-/* Does the way up from 'rank' end nowhere? */
+/* Whether the path up from 'rank' does not end at rank 0. */
 static bool is_in_cycle (const struct topo *t, uint32_t rank)
 {
     for (uint32_t steps = 0; rank > 0; steps++, rank = t->parents[rank])
@@ -121,7 +121,9 @@ static bool is_in_cycle (const struct topo *t, uint32_t rank)
     return false;
 }
 
-/* Each rank is passed twice at most: a way up ends at the first whose level is known.  0: not yet known, or rank 0. */
+/* Compute the level of 'rank'. Each rank is visited at most twice, since the path up ends at the first rank with a
+ * known level. 0: not yet known, or rank 0.
+ */
 static int take_level (struct topo *t, uint32_t *levels, uint32_t rank, idt_error_t *errp)
 {
     uint32_t steps = 0, level, up;
@@ -130,7 +132,7 @@ static int take_level (struct topo *t, uint32_t *levels, uint32_t rank, idt_erro
         steps++;
     if ((level = levels[up] + steps) > TOPO_LEVELS) {
         if (is_in_cycle (t, rank))
-            return errsetf (errp, EINVAL, "the way up from rank %u is a cycle: it never comes to rank 0", rank);
+            return errsetf (errp, EINVAL, "the parents of rank %u form a cycle: they do not lead to rank 0", rank);
         return errsetf (errp, EINVAL, "rank %u is more than %d levels below rank 0", rank, TOPO_LEVELS);
     }
     if (level > levels[t->deepest])
@@ -148,7 +150,7 @@ static int check_ways (struct topo *t, uint32_t *levels, idt_error_t *errp)
     return 0;
 }
 
-/* 'next' (zeros): where in the order the next child of each parent goes. */
+/* 'next' (all 0 at first) is the index of the next child of each parent. */
 static void sort_by_parent (struct topo *t, uint32_t *next)
 {
     uint32_t sum = 0;
@@ -165,7 +167,9 @@ static void sort_by_parent (struct topo *t, uint32_t *next)
         t->by_parent[next[t->parents[rank]]++] = rank;
 }
 
-/* A file may be another on each host, or have changed since another rank read it: all of it is in the name (FNV-1a). */
+/* The name has a hash (FNV-1a) of the whole tree, because the file may differ between hosts, or may have changed since
+ * another rank read it.
+ */
 static void make_name (struct topo *t)
 {
     uint64_t hash = 0xcbf29ce484222325;
@@ -216,7 +220,7 @@ static uint32_t custom_parent (const struct topo *t, uint32_t rank)
     return t->parents[rank];
 }
 
-/* Where in the order the children of 'rank' begin, or would. */
+/* The index at which the children of 'rank' begin, or would begin. */
 static uint32_t first_child (const struct topo *t, uint32_t rank)
 {
     uint32_t low = 0, high = t->size - 1;

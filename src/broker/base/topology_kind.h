@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* topology_kind.h - what topology.c knows of each shape; private to it */
+/* topology_kind.h - the functions of each shape; private to topology.c */
 #ifndef BROKER_TOPOLOGY_KIND_H
 #define BROKER_TOPOLOGY_KIND_H
 
@@ -9,11 +9,11 @@
 
 struct topo_kind {
     const char *name;
-    /* Fill all but 'size' and 'kind'.  'arg' is what follows the colon; NULL: there is none.  Returns 0, or -1 with
-     * errno set and 'errp' filled.
+    /* Fill all fields except 'size' and 'kind'. 'arg' is the text after the colon, or NULL. Returns 0, or -1 with errno
+     * set and 'errp' filled.
      */
     int (*read) (struct topo *t, const char *arg, idt_error_t *errp);
-    uint32_t (*parent) (const struct topo *t, uint32_t rank); /* not asked for the root's */
+    uint32_t (*parent) (const struct topo *t, uint32_t rank); /* not called for the root */
     uint32_t (*child_count) (const struct topo *t, uint32_t rank);
     uint32_t (*child) (const struct topo *t, uint32_t rank, uint32_t i);
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* topology_test.c - what is computed is compared with trees that are made, rank by rank, from who is whose parent */
+/* topology_test.c - computed topologies are compared with trees that are built rank by rank from their definitions */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -44,7 +44,7 @@ static void test_names (void)
     for (size_t i = 0; i < sizeof (good) / sizeof (good[0]); i++) {
         struct topo *t = topo_create (good[i][0], 8, NULL);
 
-        ok (t && t->size == 8 && strcmp (t->name, good[i][1]) == 0, "'%s' is taken, its name is %s", good[i][0],
+        ok (t && t->size == 8 && strcmp (t->name, good[i][1]) == 0, "'%s' is accepted, and its name is %s", good[i][0],
             good[i][1]);
         topo_destroy (t);
     }
@@ -53,7 +53,7 @@ static void test_names (void)
 
 /* --- shapes: parents as their definitions say ---------------------------------------------------------- */
 
-/* Children are given away rank by rank, each to the first that has less than 'k'. */
+/* Assign children rank by rank, each to the first rank that has less than 'k'. */
 static void make_kary (uint32_t *parent, uint32_t size, uint32_t k)
 {
     uint32_t next = 0, given = 0;
@@ -80,7 +80,7 @@ static void make_mincrit (uint32_t *parent, uint32_t size, uint32_t k)
     }
 }
 
-/* A tree of order n is one of order n - 1 whose root has one more child, the root of another such. */
+/* A tree of order n is one of order n - 1 whose root has one more child, the root of another such tree. */
 static void make_binomial (uint32_t *parent, uint32_t size, uint32_t unused)
 {
     for (uint32_t half = 1; half < size; half *= 2) {
@@ -106,7 +106,7 @@ static bool has_shape (const char *uri, uint32_t size, void (*make) (uint32_t *,
     bool good;
 
     if (!parent)
-        bail_out ("no memory");
+        bail_out ("out of memory");
     make (parent, size, k);
     good = same_parents (t, parent);
     topo_destroy (t);
@@ -130,11 +130,11 @@ static void test_shapes (void)
         binomial = binomial && has_shape ("binomial", size, make_binomial, 0);
     }
     ok (kary, "kary:1 to kary:9 are complete trees up to 300 ranks");
-    ok (mincrit, "mincrit:0 to mincrit:9 give ranks to routers by turns, up to 300 ranks");
-    ok (binomial, "binomial is made of binomial trees, up to 300 ranks");
+    ok (mincrit, "mincrit:0 to mincrit:9 assign ranks to routers in turn, up to 300 ranks");
+    ok (binomial, "binomial consists of binomial trees, up to 300 ranks");
 }
 
-/* How many routers mincrit takes by itself. */
+/* The number of routers that mincrit chooses. */
 static void test_routers (void)
 {
     static const struct {
@@ -149,7 +149,7 @@ static void test_routers (void)
 
 /* --- agreement: everything else follows from the parents ------------------------------------------------- */
 
-/* Is 'rank' on the way from 'to' to the root? */
+/* Whether 'rank' is on the path from 'to' to the root. */
 static bool is_above (const struct topo *t, uint32_t rank, uint32_t to)
 {
     for (; to != TOPO_NONE; to = topo_parent (t, to))
@@ -167,7 +167,7 @@ static bool way_agrees (const struct topo *t, uint32_t rank, uint32_t to)
     return next != TOPO_NONE && topo_parent (t, next) == rank && is_above (t, next, to);
 }
 
-/* Its children are those who say so, in order; it is one level below its parent. */
+/* The children of a rank are the ranks with that parent, in order; its level is one more than its parent's. */
 static bool rank_agrees (const struct topo *t, uint32_t rank, uint32_t *maxlevel)
 {
     uint32_t n = 0, count = topo_child_count (t, rank), level = topo_level (t, rank);
@@ -208,7 +208,7 @@ static void test_trees (void)
             good = tree_agrees (t);
             topo_destroy (t);
         }
-        ok (size == 131, "%s: ways lead down to where they should, in each tree of up to 130 ranks", uris[i]);
+        ok (size == 131, "%s: paths lead down to the right child, in each tree of up to 130 ranks", uris[i]);
     }
 }
 
@@ -220,7 +220,7 @@ static uint32_t random_below (uint64_t *seed, uint32_t limit)
     return (*seed >> 32) % limit;
 }
 
-/* A rank, its children as far as they can be counted, and a way to another rank. */
+/* Check a rank, a limited number of its children, and a path to another rank. */
 static bool place_agrees (const struct topo *t, uint32_t rank, uint32_t to)
 {
     uint32_t count = topo_child_count (t, rank);
@@ -263,8 +263,8 @@ static void test_large (void)
 {
     struct topo *t = create ("kary:1048576", UINT32_MAX);
 
-    ok (topo_child_count (t, 4294967290U) == 0, "a high rank has no children and nothing wraps");
-    ok (topo_maxlevel (t) == 2, "a million-fold tree of 2^32 - 1 ranks has 3 levels");
+    ok (topo_child_count (t, 4294967290U) == 0, "a high rank has no children, without overflow");
+    ok (topo_maxlevel (t) == 2, "a kary tree of 2^32 - 1 ranks and a large fanout has 3 levels");
     topo_destroy (t);
     for (size_t i = 0; i < sizeof (large_uris) / sizeof (large_uris[0]); i++)
         test_random (large_uris[i]);
@@ -296,13 +296,13 @@ static void write_parents (const uint32_t *parent, uint32_t size)
         bail_out ("cannot write a file");
 }
 
-/* Ranks come in a random order, each below one of the last 'reach' that came. */
+/* Add ranks in random order, each below one of the last 'reach' that were added. */
 static uint32_t *make_random (uint32_t size, uint32_t reach, uint64_t *seed)
 {
     uint32_t *parent = calloc (size, sizeof (parent[0])), *order = calloc (size, sizeof (order[0]));
 
     if (!parent || !order)
-        bail_out ("no memory");
+        bail_out ("out of memory");
     for (uint32_t i = 1; i < size; i++) {
         uint32_t at = 1 + random_below (seed, i);
 
@@ -333,7 +333,7 @@ static void test_random_custom (void)
     ok (good, "custom: a tree of each size up to 130, some with parents above their children in number");
 }
 
-/* A table as large as the file can make it. */
+/* The largest table that a file can describe. */
 static void test_large_custom (void)
 {
     uint64_t seed = 8;
@@ -351,7 +351,7 @@ static void test_large_custom (void)
     free (parent);
 }
 
-/* Another tree, if only by one rank, has another name. */
+/* Trees that differ in one rank have different names. */
 static void test_custom_names (void)
 {
     static const char *texts[] = { "[null, 0, 1, 1]", "[null,\n0,1,1 ]", "[null, 0, 1, 0]", "[null, 0, 0, 1]",
@@ -369,7 +369,8 @@ static void test_custom_names (void)
         for (int j = 0; j < i; j++)
             same += strcmp (names[i], names[j]) == 0;
     }
-    ok (same == 1 && strcmp (names[0], names[1]) == 0, "custom: names tell trees apart, not how they are written");
+    ok (same == 1 && strcmp (names[0], names[1]) == 0, "custom: names depend on the tree, not on the formatting of "
+                                                       "the file");
 }
 
 static bool is_refused (const char *uri, uint32_t size, const char *why)
@@ -379,7 +380,7 @@ static bool is_refused (const char *uri, uint32_t size, const char *why)
 
     topo_destroy (t);
     if (t || !strstr (err.text, why) || strncmp (err.text, "topology 'custom:/", 18) != 0)
-        diag ("it says: %s", t ? "nothing" : err.text);
+        diag ("the error is: %s", t ? "nothing" : err.text);
     return !t && strstr (err.text, why) && strncmp (err.text, "topology 'custom:/", 18) == 0;
 }
 
@@ -393,7 +394,7 @@ static void test_malformed (void)
         { "[null, 0, 0, 1]]", "is not JSON" },
         { "null 0 0 1", "is not JSON" },
         { "[null, 0, 0, 99999999999999999999]", "is not JSON" },
-        { "{}", "is no JSON list of parents, as in [null, 0, 0, 1]" },
+        { "{}", "is not a JSON list of parents, as in [null, 0, 0, 1]" },
         { "[]", "is a list of 0 parents, but there are 4 brokers" },
         { "[null, 0, 0]", "is a list of 3 parents, but there are 4 brokers" },
         { "[null, 0, 0, 1, 1]", "is a list of 5 parents, but there are 4 brokers" },
@@ -406,9 +407,9 @@ static void test_malformed (void)
         { "[null, 0, 4, 1]", "the parent of rank 2 is 4: must be 0 to 3" },
         { "[null, 0, -1, 1]", "the parent of rank 2 is -1: must be 0 to 3" },
         { "[null, 0, 4294967296, 1]", "the parent of rank 2 is 4294967296: must be 0 to 3" },
-        { "[null, 0, 0, 3]", "the way up from rank 3 is a cycle: it never comes to rank 0" },
-        { "[null, 0, 3, 2]", "the way up from rank 2 is a cycle" },
-        { "[null, 3, 1, 2]", "the way up from rank 1 is a cycle" },
+        { "[null, 0, 0, 3]", "the parents of rank 3 form a cycle: they do not lead to rank 0" },
+        { "[null, 0, 3, 2]", "the parents of rank 2 form a cycle" },
+        { "[null, 3, 1, 2]", "the parents of rank 1 form a cycle" },
     };
 
     for (size_t i = 0; i < sizeof (cases) / sizeof (cases[0]); i++) {
@@ -417,7 +418,7 @@ static void test_malformed (void)
     }
 }
 
-/* A chain is the only shape without a file that may be so deep. */
+/* A chain is the only shape without a file that can reach the limit. */
 static void test_chain (void)
 {
     struct topo *t = create ("kary:1", TOPO_LEVELS + 1);
@@ -429,9 +430,9 @@ static void test_chain (void)
     ok (!topo_create ("kary:1", TOPO_LEVELS + 2, &err) && errno == EINVAL
             && !strcmp (err.text, "topology 'kary:1': the last of 514 brokers is more than 512 levels below rank 0: "
                                   "take kary:2, or more than 2"),
-        "with a rank more it is refused: %s", err.text);
+        "kary:1 with one more rank is refused: %s", err.text);
     ok (!topo_create ("kary:1", UINT32_MAX, &err) && strstr (err.text, "take kary:2, or more than 2"),
-        "as it is with 2^32 - 1 ranks, at once: %s", err.text);
+        "kary:1 with 2^32 - 1 ranks is refused without a search: %s", err.text);
     for (size_t i = 0; i < sizeof (large_uris) / sizeof (large_uris[0]); i++) {
         t = create (large_uris[i], UINT32_MAX);
         ok (topo_maxlevel (t) <= TOPO_LEVELS, "%s is never as deep: %" PRIu32 " levels", large_uris[i],
@@ -454,11 +455,12 @@ static void test_levels (void)
     for (uint32_t rank = 1; rank < size; rank++) /* the deepest comes first */
         parent[rank] = rank + 1 < size ? rank + 1 : 0;
     write_parents (parent, size);
-    ok (is_refused (file_uri, size, "rank 1 is more than 512 levels below rank 0"), "... also where it is rank 1");
+    ok (is_refused (file_uri, size, "rank 1 is more than 512 levels below rank 0"),
+        "a tree that is too deep at rank 1 is refused");
     parent[1] = 0;
     write_parents (parent, size);
     t = create (file_uri, size);
-    ok (topo_maxlevel (t) == TOPO_LEVELS && same_parents (t, parent), "one level less is taken");
+    ok (topo_maxlevel (t) == TOPO_LEVELS && same_parents (t, parent), "a tree with one level less is accepted");
     topo_destroy (t);
     free (parent);
 }
@@ -469,25 +471,25 @@ static void test_files (void)
     struct topo *t;
 
     unlink (file);
-    ok (is_refused (file_uri, 4, "No such file"), "a file that is not there is refused");
+    ok (is_refused (file_uri, 4, "No such file"), "a missing file is refused");
     if (mkfifo (file, 0600) < 0)
-        bail_out ("no fifo");
-    ok (is_refused (file_uri, 4, "is no regular file"), "so is a fifo, at once");
+        bail_out ("cannot make a fifo");
+    ok (is_refused (file_uri, 4, "is not a regular file"), "a fifo is refused, without blocking");
     unlink (file);
-    ok (is_refused ("custom:/dev/zero", 4, "is no regular file"), "so is a device without an end");
-    ok (is_refused ("custom:/tmp", 4, "is no regular file"), "so is a folder");
+    ok (is_refused ("custom:/dev/zero", 4, "is not a regular file"), "a device without an end is refused");
+    ok (is_refused ("custom:/tmp", 4, "is not a regular file"), "a folder is refused");
     write_file ("");
     if (truncate (file, TOPO_CUSTOM_BYTES) < 0)
-        bail_out ("no large file");
+        bail_out ("cannot make a large file");
     ok (is_refused (file_uri, 4, "is not JSON"), "a file of the largest size is read");
     if (truncate (file, TOPO_CUSTOM_BYTES + 1) < 0)
-        bail_out ("no large file");
-    ok (is_refused (file_uri, 4, "has 16777217 bytes, more than 16777216"), "one that is larger is not");
+        bail_out ("cannot make a large file");
+    ok (is_refused (file_uri, 4, "has 16777217 bytes, more than 16777216"), "a file over the largest size is refused");
     memset (uri + 8, 'x', sizeof (uri) - 9);
-    ok (is_refused (uri, 4, "File name too long"), "however long the name, the reason is told");
+    ok (is_refused (uri, 4, "File name too long"), "the error of a long path still has its reason");
     write_file ("[null]");
     t = create (file_uri, 1);
-    ok (topo_maxlevel (t) == 0 && topo_child_count (t, 0) == 0, "a file for one broker alone");
+    ok (topo_maxlevel (t) == 0 && topo_child_count (t, 0) == 0, "a file may describe a single broker");
     topo_destroy (t);
 }
 
@@ -497,7 +499,7 @@ static void test_custom (void)
 
     snprintf (file, sizeof (file), "/tmp/topology_test.XXXXXX");
     if ((fd = mkstemp (file)) < 0)
-        bail_out ("no file");
+        bail_out ("cannot make a file");
     close (fd);
     snprintf (file_uri, sizeof (file_uri), "custom:%s", file);
     test_random_custom ();

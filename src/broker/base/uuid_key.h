@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* uuid_key.h - the text of a UUID: made at random; its 64 bits for tables, and who does not know the seed cannot make
- * many that are alike
+/* uuid_key.h - the text of a random UUID, and a keyed 64-bit hash of it for tables: without the seed a peer cannot make
+ * UUIDs that collide
  */
 #ifndef BROKER_UUID_KEY_H
 #define BROKER_UUID_KEY_H
@@ -13,9 +13,9 @@
 
 #define UUID_KEY_LEN 36 /* characters */
 
-/* Of version 4 (RFC 9562 5.4), in lower case.  Returns 0, or -1 with errno of getrandom ().  By that alone: a library
- * for it makes a dozen system calls for each, and a process that hosts thousands of brokers needs six times as many
- * before it serves.
+/* Make a UUID of version 4 (RFC 9562 5.4), in lower case. Returns 0, or -1 with errno of getrandom (). It uses no
+ * library: that makes a dozen system calls for each UUID, and a process with thousands of brokers makes six UUIDs for
+ * each broker before it serves.
  */
 static inline int uuid_make (char text[UUID_KEY_LEN + 1])
 {

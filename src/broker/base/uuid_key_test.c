@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* uuid_key_test.c - UUIDs are random ones, in the form of RFC 9562 */
+/* uuid_key_test.c - UUIDs are random, in the form of RFC 9562 */
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,10 +46,10 @@ int main (void)
         alike += strcmp (uuid[i], uuid[i - 1]) == 0;
     for (int j = 0; j < UUID_KEY_LEN; j++)
         digits += seen[j] == 0xffff;
-    ok (made == COUNT && formed == COUNT, "a UUID is five groups of lower-case digits");
-    ok (random == COUNT, "it says that it is a random one: version 4, variant 10");
-    ok (alike == 0, "of %d no two are alike", COUNT);
-    ok (digits == 30, "each of its other digits is any of the sixteen (%d)", digits);
+    ok (made == COUNT && formed == COUNT, "a UUID has five groups of lower-case digits");
+    ok (random == COUNT, "a UUID has version 4 and variant 10");
+    ok (alike == 0, "%d UUIDs are all different", COUNT);
+    ok (digits == 30, "each of the other digits takes all sixteen values (%d)", digits);
     free (uuid);
     return done_testing ();
 }
