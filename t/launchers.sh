@@ -72,7 +72,7 @@ test_launcher() { # prerequisite, name
     '
     for n in 0 3; do
         test_expect_success "$1" "$2: task $n never says anything" '
-            gives_up "test \$task != '$n' || exec sleep 1000" "others who did not come"
+            gives_up "test \$task != '$n' || exec sleep 1000" "others that did not join"
         '
     done
     test_expect_success "$1" "$2: one has no way to the others" '

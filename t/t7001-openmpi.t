@@ -38,7 +38,7 @@ test_expect_success OPENMPI 'Open MPI: two tasks with the same rank' '
     launch_broken 4 "test \$task != 2 || export PMIX_RANK=1" && said "several brokers as rank 1\|there is no rank 2 of 4: the launcher did not start it, or as another rank"
 '
 test_expect_success OPENMPI 'Open MPI: a rank, or a job, that it does not know' '
-    launch_broken 2 "test \$task != 1 || export PMIX_RANK=7" && said "PMIX_RANK=7: the launcher does not take this in" &&
-    launch_broken 2 "test \$task != 1 || export PMIX_NAMESPACE=other" && said "PMIX_NAMESPACE=other.*does not take this in"
+    launch_broken 2 "test \$task != 1 || export PMIX_RANK=7" && said "PMIX_RANK=7: the launcher does not accept this process" &&
+    launch_broken 2 "test \$task != 1 || export PMIX_NAMESPACE=other" && said "PMIX_NAMESPACE=other.*does not accept this process"
 '
 test_done

@@ -75,7 +75,7 @@ test_expect_success 'a certificate that others can read, that is not ours, or is
 '
 test_expect_success 'what is wrong in the file is named by its line, key, and what is allowed' '
     refused --host=nosuch -olog-level=7 "nosuch, is not among the 3 of cluster.hosts" &&
-    refused --host=127.0.0.1 -olog-level=7 "is 3 of cluster.hosts, ranks 0 and others: say which by --rank" &&
+    refused --host=127.0.0.1 -olog-level=7 "is 3 of cluster.hosts, ranks 0 and others: select one with --rank" &&
     refused --rank=3 -olog-level=7 "rank 3: cluster.hosts has ranks 0 to 2" &&
     sed "s/kary:1/kary:0/" conf >a && mv conf good && mv a conf && refused --rank=0 -olog-level=7 "fanout must be a number" &&
     sed "s/:$port/:x/" good >conf && refused --rank=0 -olog-level=7 "conf:6: attribute cluster.hosts=.*has no port" &&
@@ -182,11 +182,11 @@ test_expect_success 'a host by another name is the same host, and its broker sta
 '
 test_expect_success 'one whose address nobody knows may be the same: the broker stays, with the hosts that it knows' '
     set_host_1 no-such-host.invalid && at 1 && test_must_fail idtree reload 2>err &&
-    grep "rank 1 is no-such-host.invalid now, and was LocalHost: whether that is this host is not known" err && idtree id new
+    grep "rank 1 is now no-such-host.invalid, and was LocalHost: cannot find out whether that is this host" err && idtree id new
 '
 test_expect_success 'a host that is replaced leaves its rank, and fails; the others find the new one' '
-    set_host_1 192.0.2.1 && at 1 && test_must_fail idtree reload 2>err && grep "rank 1 is 192.0.2.1 now, and no more LocalHost" err &&
-    test_expect_code 2 wait "$(pid 1)" && says 1 "rank 1 is 192.0.2.1 now, and no more LocalHost" &&
+    set_host_1 192.0.2.1 && at 1 && test_must_fail idtree reload 2>err && grep "rank 1 is now 192.0.2.1, and no longer LocalHost" err &&
+    test_expect_code 2 wait "$(pid 1)" && says 1 "rank 1 is now 192.0.2.1, and no longer LocalHost" &&
     at 2 && wait_attached 2 0 && set_host_1 localhost && at 0 && idtree reload &&
     at 2 && idtree reload >out && grep "^2: changed cluster.hosts" out && start 1 && wait_attached 2 1 && wait_served 2 &&
     test "$(idtree getattr tbon.parent-endpoint)" = tcp://localhost:$((port + 1)) &&

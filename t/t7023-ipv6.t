@@ -52,7 +52,7 @@ test_expect_success 'hosts may be addresses of IPv6' '
 test_expect_success 'a reload knows the address of this host by another number, and that of another host' '
     file "[::1]:$port" "127.0.0.1:$((port + 1))" "[::1]:$((port + 2))" ::1 && idtree reload --uri local://$T/run/local-1 >out &&
     grep "^1: changed cluster.hosts" out && file "[::1]:$port" "[2001:db8::7]:$((port + 1))" "[::1]:$((port + 2))" ::1 &&
-    test_must_fail idtree reload --uri local://$T/run/local-1 2>err && grep "rank 1 is 2001:db8::7 now, and no more 127.0.0.1" err &&
+    test_must_fail idtree reload --uri local://$T/run/local-1 2>err && grep "rank 1 is now 2001:db8::7, and no longer 127.0.0.1" err &&
     { end_all; wait; } # the next ones have the same ports
 '
 printf "127.0.0.1 localhost\n::1 six\n::1 both\n127.0.0.1 both\n" >hosts.all

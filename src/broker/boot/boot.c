@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* boot.c - who are the brokers of this process, how many are there in all, where are their parents and children? */
+/* boot.c - finds out which brokers this process hosts, the size of the instance, and the addresses of parents and
+ * children
+ */
 #include "config.h"
 
 #include <errno.h>
@@ -24,8 +26,9 @@
 #define CHACHA_BLOCKS 8 /* of the key stream, for each rank */
 
 struct known {
-    struct bizcard card;     /* without an endpoint: not told yet */
-    struct bizcard *lineage; /* itself, its parent, ..., the root: the ancestors of its children; NULL: not made yet */
+    struct bizcard card; /* endpoint "": not known yet */
+    struct bizcard
+        *lineage; /* bizcards from this rank up to the root: the ancestors of its children; NULL: not made yet */
 };
 
 static bool is_here (const struct boot *b, uint32_t rank)
@@ -45,7 +48,7 @@ static int compare_known (const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* One that is here, or that boot_exchange () got. */
+/* Find a rank of this process, or one that boot_exchange () got. */
 static struct known *find (const struct boot *b, uint32_t rank)
 {
     struct known key = { .card.rank = rank };
@@ -54,7 +57,8 @@ static struct known *find (const struct boot *b, uint32_t rank)
                              : bsearch (&key, b->others, b->nothers, sizeof (key), compare_known);
 }
 
-/* With another tree than the rest a rank would look for its parent where there is none.  An old broker tells no size.
+/* Check that another rank has the same size and topology: with another tree a rank would look for its parent at the
+ * wrong rank. Brokers of old versions send no size.
  */
 static int check_tree (const struct boot *b, uint32_t rank, const struct bizcard *other, idt_error_t *errp)
 {
@@ -88,17 +92,17 @@ int boot_keys (const struct boot *b, uint32_t rank, char public_key[BOOT_KEY_TEX
     return boot_derive_keys (b->secret, rank, public_key, secret_key, errp);
 }
 
-/* Where the method has none, it lasts for this life. */
+/* If the method has no secret, random bits are used for this life. */
 static int make_secret (struct boot *b, idt_error_t *errp)
 {
     if (getrandom (b->secret, sizeof (b->secret), 0) != sizeof (b->secret))
-        return errprintf (errp, "no random bits: %s", strerror (errno));
+        return errprintf (errp, "cannot read random bytes: %s", strerror (errno));
     return b->method->secret ? b->method->secret (b->m, b->secret, errp) : 0;
 }
 
 /* --- who am I ------------------------------------------------------------------------------------------ */
 
-/* As far as others know of them; what nobody knows need not be as it was. */
+/* Get the bizcards of an earlier life, for the ranks that other processes know. The others may change. */
 static int get_earlier (struct boot *b, idt_error_t *errp)
 {
     for (uint32_t i = 0; b->method->earlier && i < b->count; i++) {
@@ -132,7 +136,7 @@ static int make_plan (struct boot *b, const char *topology, const struct boot_se
     return 0;
 }
 
-/* The children that are in other processes. */
+/* The number of children that are in other processes. */
 static uint64_t count_outside (const struct boot *b)
 {
     uint64_t n = 0;
@@ -146,10 +150,10 @@ static uint64_t count_outside (const struct boot *b)
 static int start (struct boot *b, const struct boot_conf *conf, idt_error_t *errp)
 {
     struct boot_self self = { 0 };
-    char name[HOST_NAME_MAX + 2] = ""; /* one of HOST_NAME_MAX has to fit, and be ended whatever the system does */
+    char name[HOST_NAME_MAX + 2] = ""; /* room for HOST_NAME_MAX bytes; the system may leave out the NUL */
 
     if (gethostname (name, sizeof (name) - 1) < 0)
-        return errprintf (errp, "no host name: %s", strerror (errno));
+        return errprintf (errp, "cannot get the name of this host: %s", strerror (errno));
     card_host (b->host, name);
     if (!(b->m = b->method->create (conf, &self, errp)))
         return -1;
@@ -243,14 +247,14 @@ int boot_tell (struct boot *b, uint32_t rank, const char *endpoint, const char *
 {
     struct bizcard *card = &find (b, rank)->card;
 
-    if (card->endpoint[0]) /* the others have it from an earlier life */
+    if (card->endpoint[0]) /* other processes have the bizcard of an earlier life */
         return 0;
     if (card_fill (card, rank, endpoint, b->host, public_key, b->topo->name, b->size) < 0)
         return errprintf (errp, "malformed public key");
     return b->method->put && plan_is_known (b->plan, rank) ? b->method->put (b->m, card, errp) : 0;
 }
 
-/* Those elsewhere of whom one here must know; one may be noted again and again. */
+/* Ranks of other processes that a rank here must know; a rank may be in the list several times. */
 struct wanted_hosts {
     uint32_t *rank;
     uint32_t count, room;
@@ -272,7 +276,7 @@ static int want (const struct boot *b, struct wanted_hosts *w, uint32_t rank)
     return 0;
 }
 
-/* The ancestors of one whose parent is here are its parent's, too. */
+/* If the parent is here, its ancestors are in the list already. */
 static int want_family (const struct boot *b, struct wanted_hosts *w, uint32_t rank)
 {
     uint32_t children = plan_is_known (b->plan, rank) ? topo_child_count (b->topo, rank) : 0;
@@ -295,7 +299,7 @@ static int compare_ranks (const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* All have told theirs: who has not is not there, or took itself for another. */
+/* All brokers have sent their bizcards by now: a missing rank was not started, or was started as another rank. */
 static int get_card (const struct boot *b, uint32_t rank, struct bizcard *card, idt_error_t *errp)
 {
     if (b->method->get (b->m, rank, card, errp) == 0)
@@ -306,7 +310,9 @@ static int get_card (const struct boot *b, uint32_t rank, struct bizcard *card, 
                     b->size);
 }
 
-/* What others got is not ours where two were started as the same rank, and the launcher did not mind. */
+/* If two brokers were started as the same rank, and the launcher accepted that, the bizcard that others get may be the
+ * other one's.
+ */
 static int check_own (const struct boot *b, idt_error_t *errp)
 {
     const struct bizcard *own = &b->own[0].card;
@@ -357,8 +363,8 @@ static int check_root (const struct boot *b, idt_error_t *errp)
     return is_here (b, 0) ? 0 : check_tree (b, b->own[0].card.rank, &find (b, 0)->card, errp);
 }
 
-/* On one host the list is our own name over and over.  Else it takes everybody's bizcard: for rank 0 alone, or the
- * launcher would be asked size x size times.
+/* On a single host the list is the own name repeated. Otherwise it needs the bizcards of all ranks, so only rank 0
+ * makes it: else the launcher would get size x size requests.
  */
 static int list_hosts (const struct boot *b, const char *own, struct hostlist **hosts, idt_error_t *errp)
 {
@@ -435,7 +441,7 @@ int boot_card (const struct boot *b, uint32_t rank, struct bizcard *card, idt_er
     return b->method->get (b->m, rank, card, errp);
 }
 
-/* What is told now of one, and of those of whom it is known. */
+/* Get the current bizcard of a rank, and of its ancestors if its lineage was made. */
 static int get_again (const struct boot *b, const struct known *old, struct known *fresh, idt_error_t *errp)
 {
     uint32_t rank = old->card.rank, count = topo_level (b->topo, rank) + 1;
@@ -469,7 +475,7 @@ static struct known *get_all_again (const struct boot *b, const struct known *ol
     return fresh;
 }
 
-/* In place: the brokers here hold their lineage. */
+/* Copies in place, because the brokers here borrow their lineage. */
 static void take_over (const struct boot *b, struct known *old, const struct known *fresh, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
@@ -480,7 +486,7 @@ static void take_over (const struct boot *b, struct known *old, const struct kno
     }
 }
 
-/* All is made before anything is changed. */
+/* All allocations come before the first change. */
 static int renew (struct boot *b, idt_error_t *errp)
 {
     struct known *own = get_all_again (b, b->own, b->count, errp);
@@ -508,7 +514,7 @@ int boot_reload (struct boot *b, struct attrs *attrs, idt_error_t *errp)
     int rc;
 
     if (!b->method->reload)
-        return errsetf (errp, ENOTSUP, "brokers that a launcher started have no hosts that change");
+        return errsetf (errp, ENOTSUP, "the hosts of brokers that a launcher started do not change");
     if (b->method->reload (b->m, attrs, errp) < 0)
         return -1;
     rc = renew (b, errp);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* boot_test.c - a reload changes all, or nothing: a method whose list of hosts changes, and that fails where it is told
- * to
+/* boot_test.c - a reload changes all bizcards or none, with a method whose list of hosts changes and that fails on
+ * request
  */
 #include "config.h"
 
@@ -21,8 +21,8 @@
 
 struct fake {
     uint32_t rank;
-    int version, before; /* of the list: names end in it */
-    int left;            /* bizcards until one fails */
+    int version, before; /* of the list: host names end in it */
+    int left;            /* bizcards before the failure */
     int settled;
 };
 
@@ -45,7 +45,7 @@ static int get (void *m, uint32_t rank, struct bizcard *card, idt_error_t *errp)
     const uint8_t secret[ZAP_KEY_SIZE] = { 1 };
 
     if (fake.left-- == 0)
-        return errsetf (errp, ENOMEM, "told to fail");
+        return errsetf (errp, ENOMEM, "injected failure");
     snprintf (host, sizeof (host), "n%u-%d", rank, fake.version);
     snprintf (endpoint, sizeof (endpoint), "tcp://%s:1", host);
     boot_derive_keys (secret, rank, public_key, secret_key, NULL);
@@ -68,7 +68,7 @@ static const struct boot_method method = {
     .name = "fake", .create = create, .destroy = destroy, .earlier = get, .get = get, .reload = reload, .settle = settle
 };
 
-/* All that a broker is told of others, in one text. */
+/* Write all that a broker gets about other ranks as one text. */
 static void describe (struct boot *b, uint32_t rank, char text[1024])
 {
     const struct bizcard *up = boot_ancestors (b, rank, NULL);
@@ -103,10 +103,10 @@ static void test_reload (uint32_t rank)
         if (!same)
             break;
     }
-    ok (same && failed > 1, "rank %u: a reload that fails at any of %d places has changed nothing", (int)rank, failed);
+    ok (same && failed > 1, "rank %u: a reload that fails at any of %d places changes nothing", (int)rank, failed);
     fake.left = NEVER;
     describe (b, rank, now);
-    ok (fake.version == 1 && strstr (now, "-1") && !strstr (now, "-0"), "... one that does not, all: %s", now);
+    ok (fake.version == 1 && strstr (now, "-1") && !strstr (now, "-0"), "a reload that succeeds changes all: %s", now);
     boot_destroy (b);
 }
 

@@ -28,13 +28,15 @@ int card_fill (struct bizcard *card, uint32_t rank, const char *endpoint, const 
 
 /* --- as text ---------------------------------------------------------------------------------------- */
 
-/* What divides fields, or is taken apart by a launcher on the way (blanks, quotes, ; and =), is written as %XX. */
+/* Whether a byte is written as it is. Separators of fields, and bytes that a launcher may interpret (blanks, quotes, ;
+ * and =), are written as %XX.
+ */
 static bool is_plain (char c, const char *others)
 {
     return c > ' ' && c <= '~' && c != '%' && !strchr (others, c);
 }
 
-/* Returns the length that the whole would have, as snprintf (). */
+/* Returns the length of the complete result, as snprintf (). */
 static size_t escape (char *buf, size_t size, const char *s, const char *others)
 {
     size_t n = 0;
@@ -81,13 +83,15 @@ void card_host (char host[CARD_HOST], const char *name)
 int card_encode (char text[CARD_TEXT], const struct bizcard *card, idt_error_t *errp)
 {
     static const char others[] = ",;=\"'\\";
-    size_t n = 0, size = CARD_TEXT - 2 * ZAP_KEY_SIZE - TOPO_NAME_SIZE * 3 - 16; /* so much is left for the first two */
+    size_t n = 0, size = CARD_TEXT - 2 * ZAP_KEY_SIZE - TOPO_NAME_SIZE * 3 - 16; /* space for the first two fields */
 
     n += escape (text, size, card->endpoint, others);
     if (n + 1 < size)
         n += snprintf (text + n, size - n, ",") + escape (text + n + 1, size - n - 1, card->host, others);
     if (n + 1 >= size)
-        return errsetf (errp, ENAMETOOLONG, "rank %u: its address %s and its host's name %s are too long for a bizcard",
+        return errsetf (errp, ENAMETOOLONG,
+                        "rank %u: the endpoint %s and the host name %s are together too long for "
+                        "a bizcard",
                         card->rank, card->endpoint, card->host);
     n += snprintf (text + n, CARD_TEXT - n, ",");
     for (int i = 0; i < ZAP_KEY_SIZE; i++)
@@ -110,7 +114,7 @@ static int decode_hex (const char *s, uint8_t *key, size_t size)
     return s[2 * size] ? -1 : 0;
 }
 
-/* Names are told in lists (RFC 29), and in JSON. */
+/* Whether a name is valid in lists (RFC 29) and in JSON. */
 static bool is_host (const char *name)
 {
     for (const char *p = name; *p; p++)
@@ -119,7 +123,7 @@ static bool is_host (const char *name)
     return *name != '\0';
 }
 
-/* The next field, as it was before it was escaped. */
+/* Take the next field and undo its escapes. */
 static int take (char **rest, char *buf, size_t size)
 {
     char *field = strsep (rest, ",");

@@ -3,23 +3,25 @@
 
 /* card.h - a bizcard as text: "ENDPOINT,HOST,KEY,TOPOLOGY,SIZE": the CURVE public key in hex, "-" for no endpoint
  *
- * In each field commas, % and bytes that some launcher does not carry are %XX.  Brokers that were built before SIZE, of
- * the instance, did not tell it: then it is 0.
+ * In each field commas, % and bytes that some launchers do not carry are written as %XX. Old brokers do not send SIZE,
+ * the size of the instance: then it is 0.
  */
 #ifndef BROKER_CARD_H
 #define BROKER_CARD_H
 
 #include "broker/overlay/overlay.h"
 
-#define CARD_TEXT 1024 /* bytes at most: what every PMI carries */
+#define CARD_TEXT 1024 /* bytes, the limit of all PMI versions */
 #define CARD_HOST 256
 
-/* The name that others see of a host whose own name is 'name' (84 bytes at most): each byte that lists of hosts (RFC
- * 29) and lines of logs cannot have is %XX, and an empty name is localhost.
+/* The name of a host as other hosts see it, from its own 'name' (at most 84 bytes): bytes that are invalid in lists of
+ * hosts (RFC 29) or in log lines become %XX, and an empty name becomes localhost.
  */
 void card_host (char host[CARD_HOST], const char *name);
 
-/* Fill a card; 'endpoint' NULL: it listens nowhere.  Returns 0, or -1 with errno EINVAL: 'public_key' is no Z85. */
+/* Fill a card; 'endpoint' NULL: the broker does not listen. Returns 0, or -1 with errno EINVAL: 'public_key' is not
+ * Z85.
+ */
 int card_fill (struct bizcard *card, uint32_t rank, const char *endpoint, const char *host, const char *public_key,
                const char *topology, uint32_t size);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* card_test.c - a bizcard goes through a launcher as text, whatever folders and hosts are called */
+/* card_test.c - a launcher carries a bizcard as text, with any names of folders and hosts */
 #include "config.h"
 
 #include <errno.h>
@@ -20,7 +20,7 @@ static struct bizcard card_of (const char *endpoint, const char *host, const cha
     return card;
 }
 
-/* What a launcher may do to a line: it ends at a blank, a quote, ';' or a byte that is not ASCII. */
+/* Simulates a strict launcher: a value ends at a blank, a quote, ';' or a byte that is not ASCII. */
 static bool is_carried (const char *text)
 {
     for (const char *p = text; *p; p++)
@@ -52,10 +52,11 @@ static void test_round (void)
     every[248 - 6] = '\0';
     snprintf (endpoint, sizeof (endpoint), "ipc:///%s", every);
     ok (goes_through ("ipc:///tmp/idtree-x/tbon-0", "n1.example.org", "kary:32") && goes_through ("-", "n1", "kary:2"),
-        "what is usual");
-    ok (goes_through ("ipc:///tmp/a,b c=d;e%2Cf\"g'h\\i\tj", "n1", "custom:a,b"), "folders with any character");
-    ok (goes_through ("tcp://[fe80::1%eth0]:1234", "n1", "kary:2"), "an address of IPv6 with its interface");
-    ok (goes_through (endpoint, "n1", "kary:2"), "each byte that there is");
+        "a usual bizcard is carried");
+    ok (goes_through ("ipc:///tmp/a,b c=d;e%2Cf\"g'h\\i\tj", "n1", "custom:a,b"),
+        "names of folders with any character are carried");
+    ok (goes_through ("tcp://[fe80::1%eth0]:1234", "n1", "kary:2"), "an IPv6 address with its interface is carried");
+    ok (goes_through (endpoint, "n1", "kary:2"), "each byte is carried");
 }
 
 static void test_plain (void)
@@ -65,9 +66,9 @@ static void test_plain (void)
 
     card_encode (text, &card, NULL);
     ok (strncmp (text, "tcp://[::1]:99,n1,0102fe", 24) == 0 && strstr (text, ",kary:2,7"),
-        "what needs no escape is as it is: %s", text);
+        "text without special bytes is not escaped: %s", text);
     *strrchr (text, ',') = '\0';
-    ok (card_decode (text, 3, &got, NULL) == 0 && got.size == 0, "one without a size is taken");
+    ok (card_decode (text, 3, &got, NULL) == 0 && got.size == 0, "a bizcard without a size is accepted");
 }
 
 static void test_bad (void)
@@ -94,15 +95,15 @@ static void test_bad (void)
     for (size_t i = 0; i < sizeof (bad) / sizeof (bad[0]); i++) {
         snprintf (text, sizeof (text), bad[i], key);
         if (card_decode (text, 3, &got, &err) == 0 || errno != EPROTO || !strstr (err.text, "rank 3: malformed")) {
-            diag ("taken: %s", text);
+            diag ("accepted: %s", text);
             taken++;
         }
     }
-    ok (taken == 0, "what is none is refused, with its rank");
+    ok (taken == 0, "malformed bizcards are refused, and the error names the rank");
     memset (card.endpoint, ' ', sizeof (card.endpoint) - 1);
     memset (card.host, ' ', sizeof (card.host) - 1);
     ok (card_encode (text, &card, &err) < 0 && errno == ENAMETOOLONG && strstr (err.text, "rank 3"),
-        "one that no launcher could carry is not made");
+        "a bizcard that is too long for launchers is not made");
 }
 
 static bool is_host (const char *name, const char *told)
@@ -118,11 +119,12 @@ static bool is_host (const char *name, const char *told)
 
 static void test_hosts (void)
 {
-    ok (is_host ("node12.example.org", "node12.example.org") && is_host ("(none)", "(none)"), "a host has its name");
+    ok (is_host ("node12.example.org", "node12.example.org") && is_host ("(none)", "(none)"),
+        "the name of a host is not changed");
     ok (is_host ("B\xc3\xbcro-PC", "B%C3%BCro-PC") && is_host ("my host", "my%20host") && is_host ("a,b", "a%2Cb")
             && is_host ("a[1-3]", "a%5B1-3%5D") && is_host ("a%20b", "a%2520b") && is_host ("\xfc\n", "%FC%0A"),
-        "... but for bytes that a list or a log cannot have");
-    ok (is_host ("", "localhost"), "one without a name is localhost");
+        "bytes of a host name that a list or a log cannot have are escaped");
+    ok (is_host ("", "localhost"), "a host without a name is localhost");
 }
 
 int main (int argc, char **argv)

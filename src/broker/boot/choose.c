@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* choose.c - which way this process finds the other brokers */
+/* choose.c - the method by which this process finds the other brokers */
 #include "config.h"
 
 #include <errno.h>
@@ -74,16 +74,16 @@ static int choose_pmix (struct boot_conf *conf, const struct launcher_traces *t,
     return 0;
 }
 
-/* A file that lists hosts says more than what a launcher left.  A launcher whose connection is set up is believed more
- * than one that only left traces: idtree start works in any allocation.  Where there is no way to the others, something
- * must say that there are none.
+/* A list of hosts in a file has precedence over traces of a launcher. A launcher with a connection has precedence over
+ * one that only left traces, so that idtree start works in any allocation. Without a connection a broker runs alone
+ * only if the environment shows that there are no others.
  */
 static int choose_best (struct boot_conf *conf, const struct launcher_traces *t, idt_error_t *errp)
 {
     if (cluster_is_given (conf->attrs))
         return choose_config (conf, errp);
     if (conf->own_host || conf->own_rank)
-        return errsetf (errp, EINVAL, NO_CLUSTER "; --host and --rank say which of them this is");
+        return errsetf (errp, EINVAL, NO_CLUSTER "; --host and --rank select one of them");
     if (t->pmi_fd)
         return choose_pmi (conf, t, errp);
     if (t->pmix_namespace && t->pmix_rank && !t->one)

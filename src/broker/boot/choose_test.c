@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* choose_test.c - environments of launchers, whole, in part and forged, and what a broker makes of them */
+/* choose_test.c - the method that a broker chooses in environments of launchers: complete, partial and forged */
 #include "config.h"
 
 #include <errno.h>
@@ -13,7 +13,7 @@
 
 #define ENV(...) ((char *const[]){ "HOME=/", __VA_ARGS__, NULL })
 
-/* The name of the method that is chosen, else the sentence. */
+/* The name of the chosen method, else the error text. */
 static const char *chosen (const char *asked, char *const *env)
 {
     static struct boot_conf conf;
@@ -24,7 +24,7 @@ static const char *chosen (const char *asked, char *const *env)
     errno = 0;
     if (boot_choose (&conf, asked, &t, &err) == 0)
         return conf.method->name;
-    return errno == EINVAL ? err.text : "no errno";
+    return errno == EINVAL ? err.text : "errno is wrong";
 }
 
 static bool is (const char *text, const char *asked, char *const *env)
@@ -37,7 +37,7 @@ static bool is (const char *text, const char *asked, char *const *env)
     return false;
 }
 
-/* Refused, with these words in the sentence. */
+/* Whether the choice fails with both words in the error text. */
 static bool refused (const char *word, const char *other, const char *asked, char *const *env)
 {
     const char *got = chosen (asked, env);
@@ -53,13 +53,13 @@ static void test_alone (void)
     ok (is ("single", "auto", ENV ("PATH=/bin")), "without a launcher a broker is alone");
     ok (is ("single", "auto", ENV ("PMI_SIZE=1", "PMI_RANK=0")) && is ("single", "auto", ENV ("SLURM_NTASKS=1"))
             && is ("single", "auto", ENV ("OMPI_COMM_WORLD_SIZE=1", "PMIX_RANK=0", "PMIX_NAMESPACE=n")),
-        "so is one that is the only task of one");
+        "the only task of a launcher is alone");
     ok (is ("pmix", "auto", ENV ("SLURM_NTASKS=1", "SLURM_NPROCS=1", "PMIX_RANK=0", "PMIX_NAMESPACE=n")),
-        "an allocation of one task does not say how many a launcher in it starts");
+        "an allocation of one task does not limit a launcher in it");
     ok (is ("single", "auto", ENV ("SLURM_NTASKS=many", "XPMI_SIZE=4", "SLURM_NTASKS_PER_NODE=4", "FLUX_JOB_SIZE=")),
-        "what is no number of tasks says nothing");
+        "a malformed number of tasks is ignored");
     ok (is ("single", "single", ENV ("PMI_FD=3", "PMI_SIZE=4", "PMI_RANK=1", "SLURM_NTASKS=4")),
-        "so is one that is told to be");
+        "a broker with --standalone is alone in any environment");
 }
 
 static void test_traces (void)
@@ -70,12 +70,12 @@ static void test_traces (void)
 
     for (size_t i = 0; i < sizeof (many) / sizeof (many[0]); i++)
         ok (refused (many[i], "--standalone", "auto", ENV ((char *)many[i])),
-            "%s alone is refused: it is named, and what to pass", many[i]);
+            "%s alone is refused, and the error names it and the option to pass", many[i]);
     ok (refused ("SLURM_NTASKS=4", "--mpi=pmi2", "auto", ENV ("PMI_SIZE=1", "SLURM_NTASKS=4")),
-        "one that says more counts more; and how this launcher is told to help");
+        "the strongest trace is reported, with the remedy for its launcher");
 }
 
-/* What each launcher sets for one of four tasks, and for the first of an unknown number. */
+/* The variables that each launcher sets for one of four tasks, and for the first of an unknown number. */
 static void test_launchers (void)
 {
     static const char *const others[] = {
@@ -134,53 +134,56 @@ static void test_launchers (void)
     };
 
     for (size_t i = 0; i < sizeof (others) / sizeof (others[0]); i++)
-        ok (refused (others[i], "several brokers", "auto", ENV ((char *)others[i])), "%s: there are others", others[i]);
+        ok (refused (others[i], "several brokers", "auto", ENV ((char *)others[i])), "%s: there are other tasks",
+            others[i]);
     for (size_t i = 0; i < sizeof (maybe) / sizeof (maybe[0]); i++)
         ok (refused (maybe[i], "maybe others", "auto", ENV ((char *)maybe[i]))
                 && is ("single", "auto", ENV ((char *)maybe[i], "PMI_SIZE=1"))
                 && is ("single", "single", ENV ((char *)maybe[i])),
-            "%s: there may be others, but where something says that there are none", maybe[i]);
+            "%s: there may be other tasks, unless another variable gives one task only", maybe[i]);
     ok (refused ("PMI_ID=1", "without -pmi-port", "auto", ENV ("PMI_ID=1", "PMI_PORT=h:1", "MPI_LOCALNRANKS=3")),
-        "Hydra with a port is told to do without");
+        "the error for Hydra with a port recommends to run it without");
     ok (is ("single", "auto", ENV ("SLURM_PROCID=0", "SLURM_LOCALID=0", "SLURM_NODEID=0", "SLURM_JOB_NUM_NODES=4"))
             && is ("single", "auto", ENV ("PBS_TASKNUM=1", "PBS_NODENUM=0", "PBS_VNODENUM=0", "PBS_NP=8"))
             && is ("single", "auto", ENV ("LSB_DJOB_NUMPROC=8", "LSB_MCPU_HOSTS=a 8")),
         "the script of a batch job runs once");
     ok (is ("single", "auto", ENV ("PMI_DEBUG=1", "PMI_NO_FORK=1", "PMIX_MCA_gds=hash", "OMPI_MCA_btl=tcp", "PMI_ID=")),
-        "what users set for a launcher, or to nothing, says nothing");
+        "variables of users, and empty ones, are not traces");
 }
 
 static void test_pmi (void)
 {
     ok (is ("pmi", "auto", ENV ("PMI_FD=3", "PMI_SIZE=4", "PMI_RANK=3"))
             && is ("pmi", "pmi", ENV ("PMI_FD=3", "PMI_SIZE=1", "PMI_RANK=0")),
-        "a launcher of PMI-1 is believed");
+        "a PMI-1 launcher with a connection is used");
     ok (is ("pmi", "auto", ENV ("SLURM_NTASKS=64", "PMIX_RANK=3", "PMI_FD=9", "PMI_SIZE=2", "PMI_RANK=0")),
-        "also within what another launcher started");
-    ok (refused ("PMI_SIZE is not", "PMI-1", "auto", ENV ("PMI_FD=3")), "half of it is refused: no size");
-    ok (refused ("PMI_RANK is not", "PMI-1", "auto", ENV ("PMI_FD=3", "PMI_SIZE=4")), "... or no rank");
+        "a PMI-1 launcher is used within a task of another launcher");
+    ok (refused ("PMI_SIZE is not", "PMI-1", "auto", ENV ("PMI_FD=3")), "PMI-1 without a size is refused");
+    ok (refused ("PMI_RANK is not", "PMI-1", "auto", ENV ("PMI_FD=3", "PMI_SIZE=4")),
+        "PMI-1 without a rank is refused");
     ok (refused ("PMI_RANK=4", "from 0 to 3", "auto", ENV ("PMI_FD=3", "PMI_SIZE=4", "PMI_RANK=4")),
         "a rank that is not below the size is refused");
     ok (refused ("PMI_SIZE=0", "from 1", "auto", ENV ("PMI_FD=3", "PMI_SIZE=0", "PMI_RANK=0"))
             && refused ("PMI_SIZE=9999999", "to 1000000", "auto", ENV ("PMI_FD=3", "PMI_SIZE=9999999", "PMI_RANK=0"))
             && refused ("PMI_FD=x", "number", "auto", ENV ("PMI_FD=x", "PMI_SIZE=2", "PMI_RANK=0"))
             && refused ("PMI_RANK=-1", "number", "auto", ENV ("PMI_FD=3", "PMI_SIZE=2", "PMI_RANK=-1")),
-        "so are numbers that are none");
-    ok (refused ("PMI_FD", "no launcher", "pmi", ENV ("PMI_SIZE=2")), "asked for where it is not: refused");
-    ok (refused ("broker.boot=guess", "auto", "guess", ENV ("PATH=/bin")), "so is a method that is none");
+        "malformed numbers are refused");
+    ok (refused ("PMI_FD", "no launcher", "pmi", ENV ("PMI_SIZE=2")), "a method is refused without its launcher");
+    ok (refused ("broker.boot=guess", "auto", "guess", ENV ("PATH=/bin")), "an unknown method is refused");
 }
 
 static void test_pmix (void)
 {
     ok (is ("pmix", "auto", ENV ("PMIX_NAMESPACE=job", "PMIX_RANK=0", "OMPI_COMM_WORLD_SIZE=4"))
             && is ("pmix", "auto", ENV ("PMIX_NAMESPACE=job", "PMIX_RANK=0")),
-        "a launcher of PMIx is asked, also where it does not say how many there are");
+        "a PMIx launcher is used, even without a number of tasks");
     ok (is ("pmix", "pmix", ENV ("PMI_FD=3", "PMI_SIZE=4", "PMI_RANK=3", "PMIX_NAMESPACE=job", "PMIX_RANK=3")),
-        "and where it is asked for");
+        "PMIx is used on request");
     ok (refused ("PMIX_NAMESPACE", "no launcher", "pmix", ENV ("PMIX_RANK=3"))
             && refused ("PMIX_RANK", "no launcher", "pmix", ENV ("PMIX_NAMESPACE=job")),
-        "half of it is refused");
-    ok (refused ("PMIX_RANK=x", "number", "auto", ENV ("PMIX_NAMESPACE=job", "PMIX_RANK=x")), "so is what is no rank");
+        "a part of the PMIx variables is refused");
+    ok (refused ("PMIX_RANK=x", "number", "auto", ENV ("PMIX_NAMESPACE=job", "PMIX_RANK=x")),
+        "a malformed PMIx rank is refused");
 }
 
 static void test_names (void)
@@ -195,10 +198,10 @@ static void test_names (void)
 
     for (size_t i = 0; i < sizeof (task) / sizeof (task[0]); i++)
         good = good && traces_name_task (task[i]);
-    ok (good, "what tells a task who it is, is not handed on");
+    ok (good, "variables that identify a task are not passed on");
     for (size_t i = 0; i < sizeof (other) / sizeof (other[0]); i++)
         good = good && !traces_name_task (other[i]);
-    ok (good, "what is about the allocation, or the user's, is");
+    ok (good, "variables of the allocation or of the user are passed on");
 }
 
 static void test_config (void)
@@ -209,13 +212,15 @@ static void test_config (void)
 
     traces_read (&t, ENV ("PMI_FD=3", "PMI_SIZE=4", "PMI_RANK=1"));
     ok (boot_choose (&conf, "auto", &t, &err) < 0 && strstr (err.text, "cluster.hosts is missing"),
-        "who names one of the hosts must list them: %s", err.text);
+        "--host and --rank need a list of hosts: %s", err.text);
     ok (boot_choose (&conf, "config", &t, &err) < 0 && strstr (err.text, "cluster.hosts is missing"),
-        "so must who asks for that: %s", err.text);
+        "the method config needs a list of hosts: %s", err.text);
     attr_give (conf.attrs, "cluster.hosts", "a,b", NULL);
     ok (boot_choose (&conf, "auto", &t, &err) == 0 && conf.method == &boot_config,
-        "a list of hosts says more than what a launcher left");
-    ok (boot_choose (&conf, "single", &t, &err) == 0 && conf.method == &boot_single, "who asks for less gets less");
+        "a list of hosts has precedence over a launcher");
+    ok (boot_choose (&conf, "single", &t, &err) == 0 && conf.method == &boot_single,
+        "an explicit method has precedence over a list "
+        "of hosts");
     attrs_destroy (conf.attrs);
 }
 

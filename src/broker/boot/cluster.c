@@ -51,8 +51,8 @@ int cluster_define (struct attrs *attrs, idt_error_t *errp)
 
 /* --- reading ------------------------------------------------------------------------------------- */
 
-/* Where the port of "n7:8060" or "[::1]:8060" begins; NULL: it has none, as "n7", "[::1]" and "::1" have.  The name in
- * front of it, without brackets, and a number of IPv6 as all write it, is copied to 'host'.
+/* The start of the port in "n7:8060" or "[::1]:8060"; NULL: no port, as in "n7", "[::1]" and "::1". The name before it
+ * is copied to 'host', without brackets; an IPv6 address is converted to its canonical form.
  */
 static const char *split_host (const char *name, char host[HOSTLIST_NAME_MAX + 1])
 {
@@ -81,9 +81,9 @@ static int add_host (const char *name, void *arg, idt_error_t *errp)
     struct cluster_host *h;
 
     if (given && parse_number (given, 1, 65535, &port) < 0)
-        return errsetf (errp, EINVAL, "'%s' has no port from 1 to 65535 behind its colon", name);
+        return errsetf (errp, EINVAL, "'%s' has no port from 1 to 65535 after its colon", name);
     if (strchr (host, ':') && inet_pton (AF_INET6, host, &number) != 1)
-        return errsetf (errp, EINVAL, "'%s' is neither a name with one port nor an address of IPv6", name);
+        return errsetf (errp, EINVAL, "'%s' is neither a name with one port nor an IPv6 address", name);
     if (c->size == c->room) {
         uint32_t room = c->room > 0 ? 2 * c->room : 64;
         struct cluster_host *hosts = realloc (c->hosts, room * sizeof (hosts[0]));
@@ -109,7 +109,7 @@ static int compare_hosts (const void *a, const void *b)
     return order != 0 ? order : x->port - y->port;
 }
 
-/* Two ranks of one place: one of them could never listen. */
+/* Two ranks may not have the same host and port: one of them could not listen. */
 static int check_hosts (const struct cluster *c, idt_error_t *errp)
 {
     const struct cluster_host **sorted = malloc (c->size * sizeof (struct cluster_host *));
@@ -128,7 +128,7 @@ static int check_hosts (const struct cluster *c, idt_error_t *errp)
     return rc;
 }
 
-/* So that nothing is found to be wrong later, when a part of the list is in use already. */
+/* Check the length of all endpoints at the start, before any of them is in use. */
 static int check_endpoints (const struct cluster *c, idt_error_t *errp)
 {
     char endpoint[CLUSTER_ENDPOINT_SIZE];
@@ -144,14 +144,14 @@ static int read_hosts (struct cluster *c, struct attrs *attrs, idt_error_t *errp
     const char *hosts = attr_get (attrs, "cluster.hosts", NULL);
     idt_error_t why;
 
-    if (!hosts) /* it was there when this broker started */
+    if (!hosts) /* it was set when this broker started */
         return errsetf (errp, EINVAL, "cluster.hosts is missing: it lists the hosts, one broker each");
     if (hostlist_expand (hosts, add_host, c, &why) == 0 && check_hosts (c, &why) == 0)
         return 0;
     return attr_fault (attrs, "cluster.hosts", errp, "%s", why.text);
 }
 
-/* A copy of a text that must be there. */
+/* Read an attribute that must not be empty. The caller frees the copy. */
 static char *read_text (struct attrs *attrs, const char *name, const char *unless_given, const char *must,
                         idt_error_t *errp)
 {
@@ -249,11 +249,13 @@ int cluster_find (const struct cluster *c, const char *name, uint32_t *rank, idt
     if (n == 0)
         return errsetf (
             errp, EINVAL,
-            "this host, %s, is not among the %u of cluster.hosts: add it in its place, or say which of them "
-            "it is by --host or --rank",
+            "this host, %s, is not among the %u of cluster.hosts: add it in its place, or select an entry with "
+            "--host or --rank",
             name, c->size);
     if (n > 1)
-        return errsetf (errp, EINVAL, "this host, %s, is %u of cluster.hosts, ranks %u and others: say which by --rank",
+        return errsetf (errp, EINVAL,
+                        "this host, %s, is %u of cluster.hosts, ranks %u and others: select one with "
+                        "--rank",
                         name, n, found);
     *rank = found;
     return 0;

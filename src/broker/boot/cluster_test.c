@@ -32,12 +32,12 @@ static void test_places (void)
     ok (c && cluster_size (c) == 6, "a list has as many ranks as hosts %s", err.text);
     ok (strcmp (cluster_host (c, 1), "n8.x") == 0 && strcmp (cluster_host (c, 3), "n10.x") == 0
             && strcmp (cluster_host (c, 4), "n007.x") == 0,
-        "in the order of the list");
+        "ranks follow the order of the list");
     ok (cluster_endpoint (c, 0, text, sizeof (text)) == 0 && strcmp (text, "tcp://login-ib.net:81") == 0, "%s", text);
     ok (cluster_endpoint (c, 5, text, sizeof (text)) == 0 && strcmp (text, "tcp://z-ib.net:7000") == 0, "%s", text);
     ok (cluster_port (c, 5) == 7000 && cluster_port (c, 0) == 81 && strcmp (cluster_interface (c), "*") == 0,
         "a host listens at its own port");
-    ok (cluster_endpoint (c, 5, text, 5) < 0, "what is too long is not cut");
+    ok (cluster_endpoint (c, 5, text, 5) < 0, "an endpoint that is too long is refused, not cut");
     cluster_destroy (c);
 }
 
@@ -49,10 +49,10 @@ static void test_numbers (void)
 
     ok (c && cluster_size (c) == 5 && strcmp (cluster_host (c, 0), "::1") == 0 && cluster_port (c, 0) == 81
             && strcmp (cluster_host (c, 4), "10.0.0.1") == 0 && cluster_port (c, 4) == 82,
-        "a host may be a number, in brackets where a port follows one of IPv6 %s", err.text);
+        "a host may be an address, in brackets if it is IPv6 and a port follows %s", err.text);
     ok (strcmp (cluster_host (c, 1), "fd00::7") == 0 && strcmp (cluster_host (c, 3), "fd00::9") == 0
             && cluster_port (c, 3) == 7000,
-        "one of IPv6 is kept as all write it, and needs no brackets without a port");
+        "an IPv6 address is stored in its canonical form, and needs no brackets without a port");
     ok (cluster_endpoint (c, 0, text, sizeof (text)) == 0 && strcmp (text, "tcp://[::1]:81") == 0, "%s", text);
     cluster_destroy (c);
 }
@@ -86,7 +86,7 @@ static void test_find (void)
     finds (c, "b.Y", -1);
     ok (cluster_is_same_name ("Node7", "node7.cluster.org") && !cluster_is_same_name ("n7.a", "n7.b")
             && !cluster_is_same_name ("n7", "n70"),
-        "upper case and a domain make no other host");
+        "case and a domain do not make a different host");
     finds (c, "", -1);
     cluster_destroy (c);
 }
@@ -99,10 +99,10 @@ static void test_faults (void)
     static const struct {
         const char *hosts, *address, *fault;
     } cases[] = {
-        { "", NULL, "file:3: attribute cluster.hosts=: '' is no name" },
-        { "a,,b", NULL, "'' is no name" },
-        { "a b", NULL, "'a b' is no name" },
-        { "a/b", NULL, "'a/b' is no name" },
+        { "", NULL, "file:3: attribute cluster.hosts=: '' is not a host name" },
+        { "a,,b", NULL, "'' is not a host name" },
+        { "a b", NULL, "'a b' is not a host name" },
+        { "a/b", NULL, "'a/b' is not a host name" },
         { "n[1-3", NULL, "must have one [ and one ]" },
         { "n1-3]", NULL, "must have one [ and one ]" },
         { "n[1]x[2]", NULL, "must have one [ and one ]" },
@@ -119,7 +119,7 @@ static void test_faults (void)
         { "[::1]:x", NULL, "no port from 1 to 65535" },
         { "[::1]x", NULL, "has no ranges" },
         { "[::1", NULL, "must have one [ and one ]" },
-        { "a:b:1", NULL, "neither a name with one port nor an address of IPv6" },
+        { "a:b:1", NULL, "neither a name with one port nor an IPv6 address" },
         { "::1,[0::1]", NULL, "::1 is in it twice" },
         { "a", "nothing", "cluster.address=nothing: must have %h" },
         { "a," LONG_NAME, "%h." LONG_NAME, "cluster.address makes too long a name of nnn" },
@@ -137,8 +137,8 @@ static void test_many (void)
     idt_error_t err = { "" };
     struct cluster *c = make ("n[0-999999]", NULL, &err);
 
-    ok (c && cluster_size (c) == 1000000 && strcmp (cluster_host (c, 999999), "n999999") == 0, "a million hosts %s",
-        err.text);
+    ok (c && cluster_size (c) == 1000000 && strcmp (cluster_host (c, 999999), "n999999") == 0,
+        "a list may have a million hosts %s", err.text);
     finds (c, "n500000", 500000);
     cluster_destroy (c);
 }
@@ -148,10 +148,10 @@ int main (int argc, char *argv[])
     struct attrs *a = attrs_create ();
     idt_error_t err = { "" };
 
-    ok (!cluster_is_given (a), "without hosts it is no cluster");
+    ok (!cluster_is_given (a), "without cluster.hosts the attributes describe no instance");
     attr_give (a, "cluster.hosts", "a", NULL);
     ok (cluster_is_given (a) && !cluster_create (a, &err) && strstr (err.text, "idtree keygen"),
-        "one needs a certificate: %s", err.text);
+        "a configured instance needs a certificate: %s", err.text);
     attrs_destroy (a);
     test_places ();
     test_numbers ();

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* config.c - brokers of a configured instance: one a host, started by whoever starts services there, in any order
+/* config.c - brokers of a configured instance: one on each host, started by the services of that host, in any order
  *
- * All is known before anybody was asked.  cluster.h tells where each rank is; the key pair of each follows from the
- * secret of the certificate, which is the same on all hosts.  So nobody is waited for, and any broker lets in any of
- * those below it, whether their own parent has ever been up or not.
+ * All addresses and keys are known in advance. cluster.h gives the address of each rank, and the key pair of each rank
+ * is derived from the secret of the certificate, which is the same on all hosts. So boot waits for no broker, and a
+ * broker accepts any of its descendants, even if the descendant's parent has never been up.
  */
 #include "config.h"
 
@@ -24,14 +24,14 @@
 #include "common/libzmqutil/certificate.h"
 #include "libutil/errprintf.h"
 
-#define RESOLVER_MS 1000 /* for the one lookup of a reload: others wait meanwhile */
+#define RESOLVER_MS 1000 /* for the lookup during a reload, which blocks the brokers */
 
 struct config {
     struct cluster *cluster;
-    struct cluster *before; /* of a reload that is not settled yet */
-    uint32_t rank;          /* our own */
+    struct cluster *before; /* during a reload, until it is settled */
+    uint32_t rank;          /* of this process */
     const char *own_host;   /* borrowed; NULL: the host's name */
-    bool was_told;          /* the rank, and did not look for its host */
+    bool was_told;          /* the rank was given with --rank */
     uint8_t secret[ZAP_KEY_SIZE];
 };
 
@@ -49,7 +49,7 @@ static void destroy (void *m)
 
 /* --- who am I ------------------------------------------------------------------------------------ */
 
-/* A file may list addresses.  Returns whether one of ours is there. */
+/* The list may have addresses. Returns whether it has one of this host. */
 static bool find_address (const struct cluster *cluster, uint32_t *rank)
 {
     struct ifaddrs *list = NULL;
@@ -64,7 +64,7 @@ static bool find_address (const struct cluster *cluster, uint32_t *rank)
     return found;
 }
 
-/* The rank that this host has in a list. */
+/* Find the rank of this host in a list. */
 static int find_self (const struct cluster *cluster, const char *own_host, uint32_t *rank, idt_error_t *errp)
 {
     char name[256] = "";
@@ -72,7 +72,7 @@ static int find_self (const struct cluster *cluster, const char *own_host, uint3
     if (own_host)
         return cluster_find (cluster, own_host, rank, errp);
     if (gethostname (name, sizeof (name) - 1) < 0)
-        return errprintf (errp, "no host name: %s", strerror (errno));
+        return errprintf (errp, "cannot get the name of this host: %s", strerror (errno));
     if (cluster_find (cluster, name, rank, errp) == 0 || find_address (cluster, rank))
         return 0;
     return errset (EINVAL);
@@ -91,7 +91,7 @@ static int choose_rank (struct config *c, const struct boot_conf *conf, idt_erro
     return 0;
 }
 
-/* Nobody but a person can make it right. */
+/* EPERM becomes EINVAL: a restart does not help, a person must repair the file. */
 static int read_certificate (struct config *c, idt_error_t *errp)
 {
     int rc = certificate_read (cluster_certificate (c->cluster), c->secret, errp);
@@ -152,7 +152,7 @@ static int earlier (void *m, uint32_t rank, struct bizcard *card, idt_error_t *e
     return get (m, rank, card, errp);
 }
 
-/* The address of an interface, of IPv4 where it has both; a name that is no interface's is an address already. */
+/* The address of an interface, preferably of IPv4. A name that is not an interface is taken as an address. */
 static int find_interface (const char *name, char address[RESOLVER_TEXT], idt_error_t *errp)
 {
     struct ifaddrs *list = NULL;
@@ -160,7 +160,7 @@ static int find_interface (const char *name, char address[RESOLVER_TEXT], idt_er
     char text[RESOLVER_TEXT];
 
     if (getifaddrs (&list) < 0)
-        return errprintf (errp, "no list of interfaces: %s", strerror (errno));
+        return errprintf (errp, "cannot list the network interfaces: %s", strerror (errno));
     for (const struct ifaddrs *ifa = list; ifa; ifa = ifa->ifa_next) {
         if (strcmp (ifa->ifa_name, name) != 0)
             continue;
@@ -197,17 +197,17 @@ static int check_listen (const struct config *c, const struct cluster *other, id
         && strcmp (cluster_interface (c->cluster), cluster_interface (other)) == 0)
         return 0;
     return errsetf (errp, EINVAL,
-                    "where this broker listens changes when all of the instance is stopped "
+                    "the address at which this broker listens can change only while the whole instance is stopped "
                     "(cluster.port, cluster.interface)");
 }
 
-/* All of 127/8 is here, though the loopback interface has one of them. */
+/* All addresses of 127/8 belong to this host, although the loopback interface lists only one. */
 static bool is_loopback (const struct in6_addr *number)
 {
     return IN6_IS_ADDR_LOOPBACK (number) || (IN6_IS_ADDR_V4MAPPED (number) && number->s6_addr[12] == IN_LOOPBACKNET);
 }
 
-/* Of an endpoint that has a number in its host's place. */
+/* Whether the numeric address in an endpoint belongs to this host. */
 static int is_own_address (const char *endpoint, bool *own, idt_error_t *errp)
 {
     struct ifaddrs *list = NULL;
@@ -217,15 +217,15 @@ static int is_own_address (const char *endpoint, bool *own, idt_error_t *errp)
     if (*own)
         return 0;
     if (getifaddrs (&list) < 0)
-        return errprintf (errp, "no list of interfaces: %s", strerror (errno));
+        return errprintf (errp, "cannot list the network interfaces: %s", strerror (errno));
     for (const struct ifaddrs *ifa = list; ifa && !*own; ifa = ifa->ifa_next)
         *own = resolver_of (ifa->ifa_addr, &here) && memcmp (&here, &number, sizeof (here)) == 0;
     freeifaddrs (list);
     return 0;
 }
 
-/* Whether one of the addresses of an endpoint's host is of this host; waits for a name server, but not for long.
- * Returns -1 with 'errp' filled where none is known.
+/* Whether one of the addresses of an endpoint belongs to this host. Waits at most RESOLVER_MS for a name server.
+ * Returns -1 with 'errp' filled if no address is known.
  */
 static int is_here (const char *endpoint, bool *here, idt_error_t *errp)
 {
@@ -245,8 +245,8 @@ static int is_here (const char *endpoint, bool *here, idt_error_t *errp)
     return rc;
 }
 
-/* Whether the host in our place is still this one, by whatever name: as it found itself at the start, else by its
- * address.
+/* Check that the entry of this rank still is this host, maybe with another name. The host is found by name as at the
+ * start; if that fails, or --rank was given, by address.
  */
 static int check_host (const struct config *c, const struct cluster *other, idt_error_t *errp)
 {
@@ -263,18 +263,20 @@ static int check_host (const struct config *c, const struct cluster *other, idt_
     else {
         cluster_endpoint (other, c->rank, endpoint, sizeof (endpoint));
         if (is_here (endpoint, &same, &why) < 0)
-            return errsetf (errp, EINVAL, "rank %u is %s now, and was %s: whether that is this host is not known: %s",
+            return errsetf (errp, EINVAL,
+                            "rank %u is now %s, and was %s: cannot find out whether that is this host: "
+                            "%s",
                             c->rank, now, host, why.text);
     }
-    return same ? 0 : errsetf (errp, ESTALE, "rank %u is %s now, and no more %s", c->rank, now, host);
+    return same ? 0 : errsetf (errp, ESTALE, "rank %u is now %s, and no longer %s", c->rank, now, host);
 }
 
 static int check_same (const struct config *c, const struct cluster *other, idt_error_t *errp)
 {
     if (cluster_size (other) != cluster_size (c->cluster))
         return errsetf (errp, EINVAL,
-                        "cluster.hosts has %u hosts, and had %u: the size of an instance changes when all of it is "
-                        "stopped",
+                        "cluster.hosts has %u hosts, and had %u: the size can change only while the whole instance "
+                        "is stopped",
                         cluster_size (other), cluster_size (c->cluster));
     return check_host (c, other, errp) < 0 ? -1 : check_listen (c, other, errp);
 }

@@ -1,84 +1,86 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* method.h - what boot.c asks of a way to find the other brokers: one table of functions for each
+/* method.h - the functions of a boot method, called by boot.c: one table for each way to find the other brokers
  *
- * A method knows processes and carries bizcards.  Which rank is in which process, who must know whom, and keys are
- * boot.c's, and the same for all.  It is asked in this order, by one thread:
+ * A method knows processes and carries bizcards. boot.c decides for all methods which rank is in which process, which
+ * ranks must know each other, and how keys are derived. One thread calls the functions in this order:
  *
  *     create, then for the brokers here  secret (once), earlier, put;  then  wait (once), get of others,  ready (once)
  *
- * What is known before anybody was asked (a configuration) comes from 'earlier' and 'get'; then there is nothing to
- * put, and nobody to wait for.  Whoever may block gives up at the deadline of struct boot_conf with errno ETIMEDOUT.
+ * A configuration, which is known in advance, provides 'earlier' and 'get', and needs no 'put' and 'wait'. Functions
+ * that block give up at the deadline of struct boot_conf with errno ETIMEDOUT.
  */
 #ifndef BROKER_BOOT_METHOD_H
 #define BROKER_BOOT_METHOD_H
 
 #include "broker/boot/boot.h"
 
-/* How long a launcher may take to hear how we are: the broker stands still meanwhile. */
+/* Time limit for a notification of the launcher; the broker blocks meanwhile. */
 #define BOOT_READY_MS 10000
 
-/* Who this process is. */
+/* Description of this process. */
 struct boot_self {
     uint32_t size;      /* brokers of the instance: 1 to BOOT_SIZE_MAX */
-    uint32_t processes; /* in how many they are at most: struct plan knows who is where */
-    uint32_t tasks;     /* processes that there are: the plan must need them all */
-    uint32_t process;   /* which of them this one is: below 'tasks' */
+    uint32_t processes; /* largest number of processes for struct plan */
+    uint32_t tasks;     /* existing processes: the plan must use them all */
+    uint32_t process;   /* number of this process, below 'tasks' */
     bool one_host;      /* all are on this host */
-    const char *host;   /* what others call this one, borrowed; NULL: its own name */
+    const char *host;   /* name of this host for others, borrowed; NULL: its own name */
     bool whole;         /* see struct boot */
 };
 
 struct boot_method {
     const char *name;
 
-    /* NULL with errno set and 'errp' filled.  'self' is zeroed before. */
+    /* NULL with errno set and 'errp' filled. The caller has zeroed 'self'. */
     void *(*create) (const struct boot_conf *conf, struct boot_self *self, idt_error_t *errp);
     void (*destroy) (void *m); /* keeps errno; NULL is never passed */
 
-    /* From which the key pairs of the brokers here follow, where they must be the same in each life: else it leaves the
-     * random bits that are there.  Returns 0, or -1 with errno set and 'errp' filled.  NULL: they need not be the same.
+    /* Get the secret from which the key pairs of the brokers here are derived. If the keys may differ in each life, the
+     * function leaves the random bits in 'secret'. Returns 0, or -1 with errno set and 'errp' filled. NULL: the random
+     * bits are used.
      */
     int (*secret) (void *m, uint8_t secret[ZAP_KEY_SIZE], idt_error_t *errp);
 
-    /* The bizcard that others have of a broker here before it tells one: that of an earlier life, or of the
-     * configuration.  Returns 0, or -1 with errno set: ENOENT where there is none.  NULL: there never is one.
+    /* Get the bizcard that others already have of a broker here, from an earlier life or the configuration. Returns 0,
+     * or -1 with errno set: ENOENT: no bizcard. NULL: there are none.
      */
     int (*earlier) (void *m, uint32_t rank, struct bizcard *card, idt_error_t *errp);
 
-    /* Tell others a bizcard of one here; they can get it after 'wait'.  Each returns 0, or -1 with errno set and 'errp'
-     * filled.  NULL: nobody needs to be told, or waited for.
+    /* Publish a bizcard of a broker here; others can get it after 'wait'. Each returns 0, or -1 with errno set and
+     * 'errp' filled. NULL: not necessary.
      */
     int (*put) (void *m, const struct bizcard *card, idt_error_t *errp);
     int (*wait) (void *m, idt_error_t *errp);
 
-    /* The bizcard of a rank elsewhere.  Returns 0, or -1 with errno set: ENOENT: nobody told one.  NULL: all are here.
+    /* Get the bizcard of a rank of another process. Returns 0, or -1 with errno set: ENOENT: none was published. NULL:
+     * all ranks are here.
      */
     int (*get) (void *m, uint32_t rank, struct bizcard *card, idt_error_t *errp);
 
-    /* Where a broker here is to listen, where that is not what 'earlier' tells others.  Returns 0, or -1 with errno set
-     * and 'errp' filled.  NULL: it is.
+    /* Get the endpoint at which a broker here must listen. Returns 0, or -1 with errno set and 'errp' filled. NULL: it
+     * is the endpoint of 'earlier'.
      */
     int (*listen_at) (void *m, uint32_t rank, char *buf, size_t size, idt_error_t *errp);
 
-    /* Read what others may have changed meanwhile: from now on 'get' tells that, until 'settle' keeps it, or goes back
-     * to what was before.  Returns 0, or -1 with errno set and 'errp' filled, nothing changed, and nothing to be
-     * settled: ESTALE: this process is no more who it was.  A method that has them knows all ranks before anybody was
-     * asked.  NULL: nothing ever changes.
+    /* Read the addresses again. From then on 'get' returns the new ones, until 'settle' keeps them or restores the old
+     * ones. Returns 0, or -1 with errno set and 'errp' filled: then nothing has changed and 'settle' is not called.
+     * ESTALE: this process is no longer the host of its rank. A method with these functions knows all ranks in advance.
+     * NULL: addresses do not change.
      */
     int (*reload) (void *m, struct attrs *attrs, idt_error_t *errp);
     void (*settle) (void *m, bool keep); /* keeps errno */
 
-    void (*ready) (void *m); /* tell the launcher that we are up; NULL: there is none */
-    /* Ask the launcher to end all, with that exit status; NULL: it sees by itself that one has failed. */
+    void (*ready) (void *m); /* notify the launcher that the brokers are up; may be NULL */
+    /* Make the launcher end all tasks with that exit status; NULL: it detects failures itself. */
     void (*abort) (void *m, int exit_code);
-    int (*fd) (void *m); /* see boot_fd (); NULL: there is none */
+    int (*fd) (void *m); /* see boot_fd (); may be NULL */
 };
 
 extern const struct boot_method boot_single, boot_pmi, boot_pmix, boot_config;
 
-/* The key pair that rank 'rank' has under a secret, in Z85.  Returns 0, or -1 with errno set and 'errp' filled. */
+/* Derive the key pair of 'rank' from a secret, in Z85. Returns 0, or -1 with errno set and 'errp' filled. */
 int boot_derive_keys (const uint8_t secret[ZAP_KEY_SIZE], uint32_t rank, char public_key[BOOT_KEY_TEXT],
                       char secret_key[BOOT_KEY_TEXT], idt_error_t *errp);
 

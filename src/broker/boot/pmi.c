@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* pmi.c - brokers that a launcher started, which speaks PMI-1 at a file descriptor: idtree start, Hydra, Slurm, Flux
+/* pmi.c - brokers started by a launcher that speaks PMI-1 at a file descriptor: idtree start, Hydra, Slurm, Flux
  *
- * The key-value space of our own launcher has a name that begins with "idtree-".  Ours alone is asked for what other
- * launchers do not have:
+ * The key-value space of idtree's launcher has a name that begins with "idtree-". Only that launcher is asked for two
+ * more values:
  *
- *   idtree.instance  "SIZE,PROCESSES": PMI's ranks are processes then; without it each is one broker
- *   idtree.secret    of the process that asks, in Z85, the same in each life
+ *   idtree.instance  "SIZE,PROCESSES": the ranks of PMI are processes; without it each is one broker
+ *   idtree.secret    secret of the process that asks, in Z85, the same in each life
  *
- * It also keeps the bizcards, idtree.bizcard.RANK, of those who have died.
+ * It also keeps the bizcards, idtree.bizcard.RANK, of dead brokers.
  */
 #include "config.h"
 
@@ -28,10 +28,10 @@
 
 struct pmi {
     struct pmi_client *client;
-    bool ours; /* idtree's own launcher is at the other end */
+    bool ours; /* the launcher is idtree's */
 };
 
-/* How many brokers in how many processes. */
+/* Get the number of brokers and processes. */
 static int get_instance (struct pmi *p, struct boot_self *self, idt_error_t *errp)
 {
     char text[CARD_TEXT];
@@ -41,11 +41,11 @@ static int get_instance (struct pmi *p, struct boot_self *self, idt_error_t *err
         return errno == ENOENT ? 0 : -1;
     if (sscanf (text, "%" SCNu32 ",%" SCNu32 "%n", &self->size, &self->processes, &end) != 2 || text[end]
         || self->processes < self->tasks || self->size < self->processes || self->size > BOOT_SIZE_MAX)
-        return errsetf (errp, EPROTO, "the launcher gave a malformed size, '%s'", text);
+        return errsetf (errp, EPROTO, "the launcher sent a malformed size, '%s'", text);
     return 0;
 }
 
-/* PMI_process_mapping: "(vector,(0,1,N))" says that all ranks are on one node. */
+/* PMI_process_mapping: "(vector,(0,1,N))" means that all ranks are on one node. */
 static bool is_one_host (struct pmi *p)
 {
     char text[CARD_TEXT];
@@ -82,7 +82,7 @@ static void *create (const struct boot_conf *conf, struct boot_self *self, idt_e
     };
     p->ours = strncmp (pmi_client_kvsname (p->client), "idtree-", 7) == 0;
     self->whole = !p->ours;
-    if (p->ours) /* it sees who is late, and gives up */
+    if (p->ours) /* idtree's launcher detects late processes itself */
         pmi_client_set_deadline (p->client, 0);
     self->one_host = is_one_host (p);
     if (p->ours && get_instance (p, self, errp) < 0)
@@ -93,7 +93,7 @@ error:
     return NULL;
 }
 
-/* Our launcher starts the others when the first asks for it. */
+/* The first request for the secret makes idtree's launcher start the other processes. */
 static int get_secret (void *m, uint8_t secret[ZAP_KEY_SIZE], idt_error_t *errp)
 {
     struct pmi *p = m;
@@ -105,7 +105,7 @@ static int get_secret (void *m, uint8_t secret[ZAP_KEY_SIZE], idt_error_t *errp)
     if (pmi_client_get (p->client, "idtree.secret", text, sizeof (text), errp) < 0)
         return -1;
     if (strlen (text) + 1 != BOOT_KEY_TEXT || !zmq_z85_decode (secret, text))
-        rc = errsetf (errp, EPROTO, "the launcher gave a malformed secret");
+        rc = errsetf (errp, EPROTO, "the launcher sent a malformed secret");
     explicit_bzero (text, sizeof (text));
     return rc;
 }
@@ -160,7 +160,7 @@ static void ready (void *m)
     pmi_client_finalize (p->client, NULL);
 }
 
-/* Our own launcher sees that we end. */
+/* idtree's launcher detects the end of this process itself. */
 static void end_all (void *m, int exit_code)
 {
     struct pmi *p = m;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* pmix.c - brokers that a launcher started which speaks PMIx: mpirun of Open MPI, prterun, srun --mpi=pmix
+/* pmix.c - brokers started by a launcher that speaks PMIx: mpirun of Open MPI, prterun, srun --mpi=pmix
  *
- * A task is a broker.  libpmix is loaded when it is needed: a broker that nobody starts so does well without.  It reads
- * the environment by itself, has a thread of its own, and stays until the process ends.
+ * A task is a broker. libpmix is loaded only when it is needed, so other brokers run without it. It reads the
+ * environment itself, has a thread of its own, and stays loaded until the process ends.
  *
- * Some of its calls wait for others, or for a server, without a bound that all servers keep.  So each call is made in a
- * thread that is left behind at the deadline, together with all that it may still touch; the process is about to end
- * then.
+ * Some of its calls wait for other tasks or for a server, and not all servers respect a time limit. So each call runs
+ * in a thread. At the deadline the thread is left behind, with all memory that it may still use; the process ends soon
+ * after that.
  */
 #include "config.h"
 
@@ -40,12 +40,12 @@ struct pmix {
     __typeof__ (PMIx_Error_string) *Error_string;
 
     uint64_t deadline_ms; /* 0: none */
-    int exit_code;        /* that all end with, where we give up */
+    int exit_code;        /* exit code of all tasks when this one aborts */
     pmix_proc_t self;
     uint32_t size;
-    bool stuck; /* a call was left behind, which may touch all this for ever */
+    bool stuck; /* a call was left behind and may still use this object */
 
-    /* What calls take, and give. */
+    /* Arguments and results of the calls. */
     pmix_proc_t of;
     const char *key;
     char text[CARD_TEXT];
@@ -100,7 +100,7 @@ static void *call_main (void *arg)
     return NULL;
 }
 
-/* Whether it came back in time. */
+/* Returns whether the call has finished in time. */
 static bool wait_for_call (struct call *c, uint64_t deadline_ms)
 {
     struct timespec until = { .tv_sec = deadline_ms / 1000, .tv_nsec = deadline_ms % 1000 * 1000000 };
@@ -116,8 +116,7 @@ static bool wait_for_call (struct call *c, uint64_t deadline_ms)
     return over;
 }
 
-/* Returns 0, or -1 with errno ETIMEDOUT, ENOENT (there is no such thing), EPROTO, ENOMEM or EAGAIN and 'errp' filled.
- */
+/* Returns 0, or -1 with errno ETIMEDOUT, ENOENT (not found), EPROTO, ENOMEM or EAGAIN and 'errp' filled. */
 static int call (struct pmix *p, const char *what, pmix_status_t (*fn) (struct pmix *p), idt_error_t *errp)
 {
     struct call *c = call_create (p, fn);
@@ -127,7 +126,7 @@ static int call (struct pmix *p, const char *what, pmix_status_t (*fn) (struct p
 
     if (errnum != 0) {
         free (c);
-        return errsetf (errp, errnum, "PMIx %s: no thread: %s", what, strerror (errnum));
+        return errsetf (errp, errnum, "PMIx %s: cannot make a thread: %s", what, strerror (errnum));
     }
     if (!wait_for_call (c, p->deadline_ms)) {
         pthread_detach (thread);
@@ -153,13 +152,13 @@ static pmix_status_t get_fn (struct pmix *p)
     return p->Get (&p->of, p->key, NULL, 0, &p->value);
 }
 
-/* All ranks have put theirs when one is asked for: a server that does not have it need not wait for it. */
+/* All ranks have published their bizcards before the first is read, so a server without it need not wait for it. */
 static pmix_status_t get_card_fn (struct pmix *p)
 {
     pmix_info_t immediate = { .key = PMIX_IMMEDIATE, .value = { .type = PMIX_BOOL, .data.flag = true } };
     pmix_status_t status = p->Get (&p->of, p->key, &immediate, 1, &p->value);
 
-    return status == PMIX_ERR_TIMEOUT ? PMIX_ERR_NOT_FOUND : status; /* PMIx 5 waits all the same */
+    return status == PMIX_ERR_TIMEOUT ? PMIX_ERR_NOT_FOUND : status; /* PMIx 5 waits nevertheless */
 }
 
 static pmix_status_t put_fn (struct pmix *p)
@@ -189,7 +188,9 @@ static pmix_status_t abort_fn (struct pmix *p)
 
 /* --- the library ------------------------------------------------------------------------------------ */
 
-/* libpmix uses libevent; libev, which is here already, has functions of the same names, that it must not find first. */
+/* libpmix uses libevent. libev, which is already loaded, exports functions of the same names; RTLD_DEEPBIND keeps
+ * libpmix from finding these first.
+ */
 static int load (struct pmix *p, idt_error_t *errp)
 {
     const struct {
@@ -216,7 +217,7 @@ static int load (struct pmix *p, idt_error_t *errp)
 
 /* --- who am I --------------------------------------------------------------------------------------- */
 
-/* What is known of the job as a whole. */
+/* Get a number that describes the whole job. */
 static int get_number (struct pmix *p, const char *key, uint32_t *n, idt_error_t *errp)
 {
     p->of = p->self;
@@ -225,26 +226,28 @@ static int get_number (struct pmix *p, const char *key, uint32_t *n, idt_error_t
     if (call (p, key, get_fn, errp) < 0)
         return -1;
     if (p->value->type != PMIX_UINT32)
-        return errsetf (errp, EPROTO, "PMIx %s: the launcher gave no number", key);
+        return errsetf (errp, EPROTO, "PMIx %s: the launcher sent no number", key);
     *n = p->value->data.uint32;
     free (p->value);
     p->value = NULL;
     return 0;
 }
 
-/* One that finds no server may be taken for a job of one. */
+/* Connect to the server. libpmix without a server may report a job of one task, so the identity is compared. */
 static int meet_server (struct pmix *p, const struct boot_conf *conf, idt_error_t *errp)
 {
     idt_error_t err;
 
     if (call (p, "init", init_fn, &err) < 0)
-        return errprintf (errp, "PMIX_NAMESPACE=%s, PMIX_RANK=%u: the launcher does not take this in as a task: %s",
+        return errprintf (errp,
+                          "PMIX_NAMESPACE=%s, PMIX_RANK=%u: the launcher does not accept this process as a "
+                          "task: %s",
                           conf->pmix_namespace, conf->pmix_rank, err.text);
     if (strcmp (p->self.nspace, conf->pmix_namespace) != 0 || p->self.rank != conf->pmix_rank)
         return errsetf (
             errp, EPROTO,
-            "PMIX_NAMESPACE=%s and PMIX_RANK=%u, but PMIx takes this for rank %u of %s: the launcher is gone, or "
-            "not its server",
+            "PMIX_NAMESPACE=%s and PMIX_RANK=%u, but PMIx identifies this process as rank %u of %s: the launcher has "
+            "ended, or is not its server",
             conf->pmix_namespace, conf->pmix_rank, p->self.rank, p->self.nspace);
     return get_number (p, PMIX_JOB_SIZE, &p->size, errp);
 }
@@ -256,8 +259,8 @@ static int who_am_i (struct pmix *p, const struct boot_conf *conf, struct boot_s
     if (meet_server (p, conf, errp) < 0)
         return -1;
     if (p->size < 1 || p->size > BOOT_SIZE_MAX || p->self.rank >= p->size)
-        return errsetf (errp, EPROTO, "PMIX_RANK=%u: the launcher has %u tasks, of at most %d", p->self.rank, p->size,
-                        BOOT_SIZE_MAX);
+        return errsetf (errp, EPROTO, "PMIX_RANK=%u: the launcher has %u tasks, but the limit is %d", p->self.rank,
+                        p->size, BOOT_SIZE_MAX);
     *self = (struct boot_self){
         .size = p->size, .processes = p->size, .tasks = p->size, .process = p->self.rank, .whole = true
     };
@@ -308,7 +311,7 @@ static int wait_for_all (void *m, idt_error_t *errp)
         return 0;
     return errno != ETIMEDOUT
                ? -1
-               : errsetf (errp, ETIMEDOUT, "rank %u of %u waited for others who did not come", p->self.rank, p->size);
+               : errsetf (errp, ETIMEDOUT, "rank %u of %u waited for others that did not join", p->self.rank, p->size);
 }
 
 static int get (void *m, uint32_t rank, struct bizcard *card, idt_error_t *errp)
@@ -322,7 +325,7 @@ static int get (void *m, uint32_t rank, struct bizcard *card, idt_error_t *errp)
     if (call (p, "get", get_card_fn, errp) < 0)
         return -1;
     if (p->value->type != PMIX_STRING)
-        return errsetf (errp, EPROTO, "rank %u: its bizcard is no string", rank);
+        return errsetf (errp, EPROTO, "rank %u: its bizcard is not a string", rank);
     rc = card_decode (p->value->data.string, rank, card, errp);
     free (p->value->data.string);
     free (p->value);
@@ -338,7 +341,7 @@ static void ready (void *m)
     call (p, "finalize", finalize_fn, NULL);
 }
 
-/* Also where an earlier call is stuck. */
+/* Works even if an earlier call was left behind. */
 static void end_all (void *m, int exit_code)
 {
     struct pmix *p = m;

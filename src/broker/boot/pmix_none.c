@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* pmix_none.c - in place of pmix.c, where idtree is built without PMIx */
+/* pmix_none.c - replaces pmix.c in a build without PMIx */
 #include "config.h"
 
 #include <errno.h>

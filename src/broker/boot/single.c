@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* single.c - all brokers are in this process: there is nobody to tell, and nobody to ask */
+/* single.c - all brokers are in this process, so nothing is exchanged */
 #include "config.h"
 
 #include <errno.h>
@@ -13,7 +13,7 @@
 
 static void *create (const struct boot_conf *conf, struct boot_self *self, idt_error_t *errp)
 {
-    void *m = malloc (1); /* it has nothing to remember */
+    void *m = malloc (1); /* has no data, but must not be NULL */
 
     if (!m) {
         errprintf (errp, "%s", strerror (errno));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* traces.c - what launchers of parallel programs leave in the environment of a task */
+/* traces.c - variables that launchers of parallel programs set in the environment of a task */
 #include "config.h"
 
 #include <stddef.h>
@@ -16,20 +16,21 @@
 #define SLURM_CURE "srun --mpi=pmi2 or srun --mpi=pmix"
 #define PMIX_CURE "mpirun of Open MPI, prterun or srun --mpi=pmix"
 
-/* What the value of a variable means. */
+/* The meaning of the value of a variable. */
 enum kind {
     TASKS,     /* the number of tasks */
-    ALLOCATED, /* the number that fit into the allocation; 1 says nothing of a launcher in it */
-    SOME,      /* the number of some of the tasks, as of those on this host; at 1 there may be others */
+    ALLOCATED, /* tasks that fit into the allocation; a launcher in it may start more than 1 */
+    SOME,      /* the number of some tasks, as of those on this host; at 1 there may be others */
     RANK,      /* the number of this task, from 0; at 0 there may be others */
     RANK_1,    /* the same, from 1 */
-    OF_JOB,    /* the same, from 0; a batch script, which no launcher started, has 0, too */
+    OF_JOB,    /* the same, from 0; a batch script without a launcher has 0, too */
     OF_JOB_1,  /* the same, from 1; a batch script has 1 */
-    TASK,      /* there is a launcher */
+    TASK,      /* a launcher exists */
 };
 
-/* All that launchers set for their tasks and users do not set for launchers.  Batch systems run a script once, however
- * many slots it has: variables that count slots (PBS_NP, LSB_DJOB_NUMPROC) are not here.
+/* All variables that launchers set for their tasks, except variables that users also set for launchers. A batch system
+ * runs a script once, no matter how many slots it has, so variables that count slots (PBS_NP, LSB_DJOB_NUMPROC) are not
+ * here.
  */
 static const struct {
     const char *name;
@@ -49,10 +50,10 @@ static const struct {
     { "MPI_NRANKS", PMI_CURE, TASKS },
     { "PALS_SIZE", PMI_CURE, TASKS },
 
-    { "PMI_ID", HYDRA_CURE, RANK }, /* Hydra and mpirun_rsh where tasks connect to a port */
+    { "PMI_ID", HYDRA_CURE, RANK }, /* Hydra and mpirun_rsh with tasks that connect to a port */
     { "PMI_PORT", HYDRA_CURE, TASK },
     { "PMI_RANK", PMI_CURE, RANK },
-    { "PMI_LOCAL_SIZE", PMI_CURE, SOME }, /* Cray, with those below */
+    { "PMI_LOCAL_SIZE", PMI_CURE, SOME }, /* Cray, with the following ones */
     { "PMI_LOCAL_RANK", PMI_CURE, RANK },
     { "PMI_CONTROL_PORT", PMI_CURE, TASK },
     { "PMI_SHARED_SECRET", PMI_CURE, TASK },
@@ -109,7 +110,7 @@ static const struct {
     { "PBS_VNODENUM", PMI_CURE, OF_JOB },
 };
 
-/* Others that are for one task alone, and say nothing of others; with a * at the end: all that begin so. */
+/* Further variables of a single task that say nothing about other tasks; * at the end: all names with this prefix. */
 static const char *const names[] = {
     "PMI_*",           "PMIX_*",      "OMPI_COMM_WORLD_*", "OMPI_UNIVERSE_SIZE", "MV2_COMM_WORLD_*", "MVP_COMM_WORLD_*",
     "JSM_NAMESPACE_*", "FLUX_TASK_*", "SLURM_TASK_PID",    "SLURM_GTIDS",        "ALPS_APP_*",
@@ -124,7 +125,7 @@ static bool has_name (const char *entry, const char *name)
     return strncmp (entry, name, len) == 0 && (name[len] == '*' || entry[len] == '=');
 }
 
-/* The entry of a name; NULL: there is none. */
+/* The entry with this name; NULL: none. */
 static const char *find (char *const *env, const char *name)
 {
     for (; *env; env++)
@@ -140,7 +141,7 @@ static const char *value (char *const *env, const char *name)
     return entry ? strchr (entry, '=') + 1 : NULL;
 }
 
-/* Whether a value says that there is more than one task, ... */
+/* Whether a value means that there are several tasks. */
 static bool says_many (enum kind kind, uint64_t n)
 {
     switch (kind) {
@@ -158,13 +159,13 @@ static bool says_many (enum kind kind, uint64_t n)
     }
 }
 
-/* ... and whether one that does not, or is no number, comes from a launcher all the same. */
+/* Whether the variable comes from a launcher even if its value is no number, or does not mean several tasks. */
 static bool is_of_launcher (enum kind kind)
 {
     return kind != ALLOCATED && kind != OF_JOB && kind != OF_JOB_1;
 }
 
-/* One that is set to nothing is not set. */
+/* Evaluate a variable. An empty value counts as not set. */
 static void note (struct launcher_traces *t, const char *entry, size_t i)
 {
     const char *text = strchr (entry, '=') + 1;

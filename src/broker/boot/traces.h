@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* traces.h - what launchers of parallel programs leave in the environment of a task
+/* traces.h - variables that launchers of parallel programs set in the environment of a task
  *
- * Each of several brokers that does not notice the others is an instance by itself, and all give the same ids.  So a
- * broker that is one of several tasks finds the others, or ends.  The number of tasks is not in the environment of each
- * launcher: a broker ends, too, where it sees a launcher and nothing says that there is one task alone.
+ * If several brokers started together do not find each other, each is an instance by itself, and all issue the same
+ * ids. So a broker that is one of several tasks must find the others or end. Not all launchers set the number of tasks.
+ * A broker therefore ends, too, if it sees traces of a launcher and no variable says that there is only one task.
  */
 #ifndef BROKER_BOOT_TRACES_H
 #define BROKER_BOOT_TRACES_H
@@ -13,21 +13,21 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* All strings are borrowed from the environment; NULL: it is not there. */
+/* All strings are borrowed from the environment; NULL: not set. */
 struct launcher_traces {
-    const char *pmi_fd, *pmi_rank, *pmi_size; /* ways to the others, and who this task is */
+    const char *pmi_fd, *pmi_rank, *pmi_size; /* the connections to a launcher, and the rank of this task */
     const char *pmix_namespace, *pmix_rank;
-    const char *many; /* an entry, as "SLURM_NTASKS=4", that says that there are several tasks */
-    const char *cure; /* how such a launcher lets them find each other */
-    const char *task; /* an entry, as "PMI_ID=0", that says that a launcher started this, and not how many others */
+    const char *many; /* an entry, as "SLURM_NTASKS=4", which means several tasks */
+    const char *cure; /* how tasks of such a launcher can find each other */
+    const char *task; /* an entry, as "PMI_ID=0", of a launcher with an unknown number of tasks */
     const char *task_cure;
-    bool one; /* another says that there is one task, and none says more */
+    bool one; /* a variable gives one task, and none gives more */
 };
 
 void traces_read (struct launcher_traces *t, char *const *env);
 
-/* Whether an entry of the environment, "NAME=VALUE", tells a task of a launcher who it is.  What a task starts is no
- * task of that launcher, and must not see it.
+/* Whether an entry of the environment, "NAME=VALUE", identifies a task of a launcher. Programs that a task starts must
+ * not get it: they are not tasks of that launcher.
  */
 bool traces_name_task (const char *entry);
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* zygote.c - a process that has loaded what a broker needs, and splits off brokers as it is asked to
+/* zygote.c - a process that has loaded all libraries of a broker, and forks brokers on request
  *
- *     who asks --exec--> nursery --fork--> between --fork--> broker
+ *     launcher --exec--> zygote --fork--> intermediate --fork--> broker
  *
- * The one between tells the broker's pid and exits at once, so that the broker falls to the nearest subreaper: who
- * asks.
+ * The intermediate process sends the broker's pid to the launcher and exits, so that the broker becomes a child of the
+ * nearest subreaper, the launcher.
  */
 #include "config.h"
 
@@ -26,7 +26,7 @@
 #include "libutil/duration.h"
 #include "libutil/errprintf.h"
 
-#define ANSWER_MS 30000 /* a machine that does not get to two forks in that time starts no instance, either */
+#define ANSWER_MS 30000 /* ms; a machine that cannot fork twice in this time cannot run an instance */
 
 /* --- orders, each with a descriptor --------------------------------------------------------------- */
 
@@ -51,7 +51,7 @@ static int send_order (int fd, const struct zygote_order *order, int pmi_fd)
     return sendmsg (fd, &msg, MSG_NOSIGNAL) == sizeof (*order) ? 0 : -1;
 }
 
-/* Returns the descriptor, or -1 at the end. */
+/* Returns the descriptor that came with the order, or -1 when the connection has ended. */
 static int receive_order (int fd, struct zygote_order *order)
 {
     union passed passed;
@@ -91,7 +91,7 @@ pid_t zygote_ask (int fd, const struct zygote_order *order, int pmi_fd)
     return answer > 0 ? answer : errset (-answer);
 }
 
-/* --- the nursery ------------------------------------------------------------------------------------ */
+/* --- the zygote ------------------------------------------------------------------------------------- */
 
 static void answer (int fd, pid_t pid)
 {
@@ -110,8 +110,8 @@ static void set_number (const char *name, long n)
         _exit (1);
 }
 
-/* Become what was asked for.  To wait for the signal of a parent's death is of use from the moment on when the parent
- * is who asked.
+/* Become the requested process. PR_SET_PDEATHSIG is set after the launcher has become the parent, because it applies to
+ * the parent at the time of its call.
  */
 static void settle (const struct zygote_order *order, int pmi_fd, pid_t between)
 {
@@ -127,7 +127,7 @@ static void settle (const struct zygote_order *order, int pmi_fd, pid_t between)
     unsetenv (ZYGOTE_VARIABLE);
 }
 
-/* In the one between: split off the broker.  Returns in that. */
+/* In the intermediate process: fork the broker. Returns in the broker only. */
 static void split (int fd, const struct zygote_order *order, int pmi_fd)
 {
     pid_t between = getpid (), pid = fork ();

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* zygote.h - a process that has loaded what a broker needs, and splits off brokers as it is asked to
+/* zygote.h - a process that has loaded all libraries of a broker, and forks brokers on request
  *
- * To load and link some thirty libraries is half of what a broker costs that runs for a moment: one process does that,
- * and the others of its host begin where it stands.  It has done nothing else by then, and has one thread.  Who asks is
- * their parent: it waits for them, and they die with it.  So it must be a subreaper (PR_SET_CHILD_SUBREAPER).
+ * To load and link some thirty libraries takes half of the work of a broker that runs for a moment. One process does
+ * that, and the other processes of its host are forked from it at that point: it has done nothing else, and has one
+ * thread. The requesting process becomes their parent: it waits for them, and they are killed when it ends. So it must
+ * be a subreaper (PR_SET_CHILD_SUBREAPER).
  */
 #ifndef BROKER_BOOT_ZYGOTE_H
 #define BROKER_BOOT_ZYGOTE_H
@@ -14,28 +15,30 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define ZYGOTE_VARIABLE "IDTREE_NURSERY" /* of its environment: the descriptor of its socket, SOCK_SEQPACKET */
+#define ZYGOTE_VARIABLE "IDTREE_NURSERY" /* environment variable: descriptor of the socket, SOCK_SEQPACKET */
 
-/* What a broker reads by signalfd, from its first instruction on: who starts one may start it with these blocked. */
+/* The signals that a broker reads by signalfd. A process that starts a broker may block them before, so that none is
+ * lost.
+ */
 #define BROKER_SIGNALS             \
     {                              \
         SIGTERM, SIGINT, SIGHUP, 0 \
     }
 
 struct zygote_order {
-    pid_t parent; /* who asks */
+    pid_t parent; /* the requesting process */
     uint32_t rank, size;
 };
 
-/* Ask the nursery behind 'fd' for a process, which gets PMI_RANK and PMI_SIZE of the order, PMI_FD for 'pmi_fd', and a
- * process group of its own.  Returns its pid, or -1 with errno set: EAGAIN, ENOMEM, ...: it can make none; ETIMEDOUT,
- * EPIPE, ECONNRESET: it does not answer, or is gone, and is of no use any more.
+/* Request a process from the zygote behind 'fd'. It gets PMI_RANK and PMI_SIZE of the order, PMI_FD for 'pmi_fd', and a
+ * process group of its own. Returns its pid, or -1 with errno set: EAGAIN, ENOMEM, ...: the zygote cannot fork;
+ * ETIMEDOUT, EPIPE, ECONNRESET: the zygote does not answer or has ended, and must not be used again.
  */
 pid_t zygote_ask (int fd, const struct zygote_order *order, int pmi_fd);
 
-/* To be called first in main (), before there is a thread.  Where the environment says that this is a nursery: prepare,
- * serve until the other end closes, and exit.  Returns in each process that was asked for, and at once in any other; -1
- * with errno EINVAL where the variable names no such socket.
+/* Must be called first in main (), before there is another thread. If the environment says that this process is a
+ * zygote, it calls 'prepare', serves until the other end closes its socket, and exits. Returns 0 in each requested
+ * process, and immediately in any other process; -1 with errno EINVAL if the variable names no such socket.
  */
 int zygote_serve (void (*prepare) (void *arg), void *arg);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* zygote_test.c - processes that a nursery splits off, from real ones */
+/* zygote_test.c - processes that a zygote forks */
 #include "config.h"
 
 #include <errno.h>
@@ -20,13 +20,13 @@
 
 #define CHILDREN 20
 
-/* Of what is made before, each that is asked for has its own. */
+/* Each requested process has its own copy of what 'prepare' makes. */
 static void prepare (void *arg)
 {
     setenv ("PREPARED", "once", 1);
 }
 
-/* What a process does that was asked for: tell who it is through its PMI_FD, and end when that is closed. */
+/* A requested process writes its identity to its PMI_FD, and ends when that is closed. */
 static void be_born (void)
 {
     char text[128], c;
@@ -40,7 +40,7 @@ static void be_born (void)
 }
 
 /* Returns our end of its socket. */
-static int start_nursery (pid_t *pid)
+static int start_zygote (pid_t *pid)
 {
     char text[16];
     int fds[2];
@@ -60,15 +60,15 @@ static int start_nursery (pid_t *pid)
     return fds[0];
 }
 
-/* Our end of the connection of a new process. */
-static int ask (int nursery, uint32_t rank, pid_t *pid)
+/* Returns our end of the connection of a new process. */
+static int ask (int zygote, uint32_t rank, pid_t *pid)
 {
     struct zygote_order order = { .parent = getpid (), .rank = rank, .size = CHILDREN };
     int fds[2];
 
     if (socketpair (AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) < 0)
         bail_out ("socketpair");
-    *pid = zygote_ask (nursery, &order, fds[1]);
+    *pid = zygote_ask (zygote, &order, fds[1]);
     close (fds[1]);
     return fds[0];
 }
@@ -79,47 +79,48 @@ static bool is_as_asked (int fd, pid_t pid, uint32_t rank)
 
     snprintf (expected, sizeof (expected), "%d %d %d %u %d 0 once", (int)pid, (int)getpid (), (int)pid, rank, CHILDREN);
     if (read (fd, said, sizeof (said) - 1) < 0 || strcmp (said, expected) != 0) {
-        diag ("it says %s, and not %s", said, expected);
+        diag ("the process writes %s, not %s", said, expected);
         return false;
     }
     return true;
 }
 
-static void test_children (int nursery, pid_t pid)
+static void test_children (int zygote, pid_t pid)
 {
     int fd[CHILDREN], good = 0, ended = 0, status;
     pid_t child[CHILDREN];
 
     for (int i = 0; i < CHILDREN; i++) {
-        fd[i] = ask (nursery, i, &child[i]);
+        fd[i] = ask (zygote, i, &child[i]);
         good += child[i] > 0 && is_as_asked (fd[i], child[i], i);
     }
-    ok (good == CHILDREN, "each that is asked for knows who it is, and is our child, in a group of its own");
-    close (nursery);
+    ok (good == CHILDREN, "each requested process knows its rank, and is our child, in a process group of its own");
+    close (zygote);
     ok (waitpid (pid, &status, 0) == pid && WIFEXITED (status) && WEXITSTATUS (status) == 0,
-        "the nursery ends when its socket is closed");
+        "the zygote ends when its socket is closed");
     for (int i = 0; i < CHILDREN; i++) {
         close (fd[i]);
         ended += waitpid (child[i], &status, 0) == child[i] && WIFEXITED (status) && WEXITSTATUS (status) == 7;
     }
-    ok (ended == CHILDREN, "they outlive it, and we are told how each ended");
+    ok (ended == CHILDREN, "requested processes outlive the zygote, and their parent can wait for them");
 }
 
 static void test_gone (void)
 {
     pid_t pid, child;
-    int nursery = start_nursery (&pid), fd;
+    int zygote = start_zygote (&pid), fd;
 
     kill (pid, SIGKILL);
     waitpid (pid, NULL, 0);
     errno = 0;
-    fd = ask (nursery, 0, &child);
-    ok (child < 0 && (errno == EPIPE || errno == ECONNRESET), "one that is gone is told: %s", strerror (errno));
+    fd = ask (zygote, 0, &child);
+    ok (child < 0 && (errno == EPIPE || errno == ECONNRESET), "a request to a zygote that has ended fails: %s",
+        strerror (errno));
     close (fd);
-    close (nursery);
+    close (zygote);
 }
 
-/* Who asks and dies takes with it what it asked for. */
+/* Requested processes are killed when their parent ends. */
 static void test_parent_dies (void)
 {
     int fds[2], status;
@@ -130,12 +131,12 @@ static void test_parent_dies (void)
     pid_t pid, child, launcher = fork ();
     if (launcher == 0) {
         prctl (PR_SET_CHILD_SUBREAPER, 1);
-        int nursery = start_nursery (&pid), fd = ask (nursery, 0, &child);
+        int zygote = start_zygote (&pid), fd = ask (zygote, 0, &child);
         _exit (child > 0 && is_as_asked (fd, child, 0) ? 0 : 1);
     }
-    close (fds[1]); /* the others have it, as long as they live */
+    close (fds[1]); /* the requested processes keep their copies open */
     ok (waitpid (launcher, &status, 0) == launcher && status == 0 && read (fds[0], &c, 1) == 0,
-        "who asks and ends takes with it what it asked for");
+        "requested processes are killed when their parent ends");
     close (fds[0]);
 }
 
@@ -149,19 +150,20 @@ static void test_variable (void)
         refused += zygote_serve (prepare, NULL) < 0 && errno == EINVAL;
     }
     unsetenv (ZYGOTE_VARIABLE);
-    ok (refused == n, "what names no socket is refused");
-    ok (zygote_serve (prepare, NULL) == 0 && !getenv ("PREPARED"), "a broker that is alone is not kept, nor prepared");
+    ok (refused == n, "a value that names no socket is refused");
+    ok (zygote_serve (prepare, NULL) == 0 && !getenv ("PREPARED"), "a broker without the variable neither serves nor "
+                                                                   "prepares");
 }
 
 int main (void)
 {
     pid_t pid;
-    int nursery;
+    int zygote;
 
     prctl (PR_SET_CHILD_SUBREAPER, 1);
     test_variable ();
-    nursery = start_nursery (&pid);
-    test_children (nursery, pid);
+    zygote = start_zygote (&pid);
+    test_children (zygote, pid);
     test_gone ();
     test_parent_dies ();
     return done_testing ();

@@ -267,7 +267,7 @@ int pmi_client_barrier (struct pmi_client *c, idt_error_t *errp)
     if (!ask (c, "cmd=barrier_in", "barrier_out"))
         return errno != ETIMEDOUT
                    ? failed (c, errno, "barrier", errp)
-                   : errsetf (errp, ETIMEDOUT, "rank %d of %d waited for others who did not come", c->rank, c->size);
+                   : errsetf (errp, ETIMEDOUT, "rank %d of %d waited for others that did not join", c->rank, c->size);
     return 0;
 }
 
