@@ -19,8 +19,8 @@ test_expect_success 'a module that is not there, or there twice, is named' '
     says "^idtree module remove: nope: no such module is loaded (idtree module list" idtree module remove nope &&
     says "^idtree module load: fluid: a module fluid is loaded already: remove it first" idtree module load fluid &&
     says "nope: module not found in search path: there is no nope.so in /" idtree module load nope &&
-    says "/nope.so: there is no such file at this broker" idtree module load /nope.so &&
-    says "/etc/passwd: it is no module that can be loaded: .*passwd" idtree module load /etc/passwd &&
+    says "/nope.so: the broker finds no such file" idtree module load /nope.so &&
+    says "/etc/passwd: the file cannot be loaded as a module: .*passwd" idtree module load /etc/passwd &&
     says "No service matching nope.stats-get" idtree module stats nope
 '
 test_expect_success 'so is an attribute, a rank, a topic, an id' '

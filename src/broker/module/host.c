@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* host.c - how messages get to a module and from it
+/* host.c - the paths of messages to and from a module
  *
- * Neither the router nor a module is ever entered from inside itself: what passes between them waits until
- * modules_turn ().  Modules take turns, a message each: first what the module sent, then answers and events to it,
- * which are always taken, then the requests, by turns over their askers; the connections of one user, but the owner,
- * share the turns of one.  A module has so many requests waiting, and an asker no more of them than are still free
- * (turns.h); EXFULL is for who asks.  One in a thread gets a few at a time, in a mailbox, so that one that waits in its
- * handler still finds its answers.
+ * Neither the router nor a module is called from inside itself: messages between them wait until modules_turn ().
+ * Modules take turns of one message each. The order is: first messages that the module sent; then responses and events
+ * for it, which have no limit; then requests for it. Requesters take turns, and all connections of a user, except the
+ * owner, share one turn (drr_queue.h). The number of waiting requests of a module is limited, and a requester may hold
+ * at most as many as slots are still free; otherwise it gets EXFULL. A module in a thread gets only a few requests at a
+ * time in its mailbox, so that a module that waits in its handler still finds its responses.
  */
 #include "config.h"
 
@@ -23,9 +23,9 @@
 #include "libutil/clock.h"
 #include "broker/base/uuid_key.h"
 
-#define MAILBOX_LIMIT 100000 /* events to a thread, requests from it, that wait */
-#define QUANTUM 4096         /* bytes of requests that an asker has served in its turn */
-#define ASK_OVERHEAD 256     /* bytes of memory beyond those on the wire */
+#define MAILBOX_LIMIT 100000 /* waiting events for a thread, or messages from it */
+#define QUANTUM 4096         /* bytes of requests served in a requester's turn */
+#define ASK_OVERHEAD 256     /* bytes of memory besides the encoded message */
 
 double module_now (void)
 {
@@ -42,7 +42,7 @@ static bool has_work (const struct module *m)
            && (!m->in || __atomic_load_n (&m->inside, __ATOMIC_RELAXED) < MODULE_MAX_INSIDE);
 }
 
-/* Put it into the list of those with something to hand on, or take it out. */
+/* Put the module into the list of modules with messages to pass on, or remove it. */
 void module_check_active (struct module *m)
 {
     bool active = has_work (m);
@@ -68,8 +68,8 @@ static uint64_t asker_key (const struct modules *ms, const char *uuid)
     return uuid_key (ms->seed, uuid);
 }
 
-/* Requests wait by turns over who asks.  That a requester is gone is taken beyond the limits, for modules keep things
- * for it, but only few of each: a module has taken a request of each before (router.c), within the limits.
+/* Queue a request under its requester. Disconnect messages are accepted beyond the limits, because modules hold data
+ * for requesters. There are only few: each follows an accepted request of the same requester (router.c).
  */
 static int enqueue_ask (struct module *m, const idt_msg_t *msg)
 {
@@ -126,7 +126,9 @@ void modules_asker_ready (struct modules *ms, const char *uuid, bool ready)
         set_ready (ms->builtin, uuid, ready);
 }
 
-/* What a module sends comes from the owner, here, unless it says otherwise; what it asks for itself, from a broker. */
+/* Set the sender: a message of a module is from the instance owner on this host, unless it already has a user. A
+ * module's own request also has the role of a broker.
+ */
 static void stamp (const struct modules *ms, idt_msg_t *msg)
 {
     struct idt_cred cred = idt_msg_cred (msg);
@@ -137,7 +139,7 @@ static void stamp (const struct modules *ms, idt_msg_t *msg)
     if (cred.rolemask == IDT_ROLE_NONE)
         cred.rolemask = IDT_ROLE_OWNER | IDT_ROLE_LOCAL | broker;
     else
-        cred.rolemask &= ~(uint32_t)IDT_ROLE_BROKER; /* it speaks for somebody */
+        cred.rolemask &= ~(uint32_t)IDT_ROLE_BROKER; /* it is sent for a user */
     idt_msg_set_cred (msg, cred);
 }
 
@@ -153,7 +155,7 @@ void module_sent (struct module *m, idt_msg_t *msg)
 static void to_module (struct module *m, const idt_msg_t *msg)
 {
     m->used = module_now ();
-    if (!m->stopping) /* else the router answers it when it forgets the module */
+    if (!m->stopping) /* else the router answers when it removes the module */
         idt_handle_dispatch (m->h, msg);
     idt_msg_unref (msg);
 }
@@ -163,10 +165,10 @@ static void to_thread (struct module *m, const idt_msg_t *msg)
     m->used = module_now ();
     __atomic_add_fetch (&m->inside, 1, __ATOMIC_RELAXED);
     if (mailbox_push_new (m->in, msg, false) < 0)
-        idt_msg_unref (msg); /* it ends, as above */
+        idt_msg_unref (msg); /* the module is ending; see to_module () */
 }
 
-/* Hand on one message.  The module may be gone after. */
+/* Pass on one message. This may destroy the module. */
 static void step (struct module *m)
 {
     const idt_msg_t *said = fifo_pop (&m->said);
@@ -253,7 +255,7 @@ void module_detach (struct module *m)
     m->attached = false;
 }
 
-/* In a thread this is the module's own until the thread has ended: then it is taken (module.c). */
+/* For a module in a thread, only its thread uses 'left' until the thread has ended; then module.c takes it. */
 static int keep (void *impl, const void *data, size_t size)
 {
     struct module *m = impl;
@@ -299,7 +301,7 @@ static const struct idt_transport inline_transport = {
     .destroy = no_destroy,
 };
 
-/* Add a message to a mailbox; what is bounded by requests that were let in has no limit here. */
+/* Add a message to a mailbox. Messages that are bounded by accepted requests have no limit here. */
 static int push (struct mailbox *mb, const idt_msg_t *msg, bool limited)
 {
     int rc = mailbox_push_new (mb, idt_msg_ref (msg), limited);
@@ -316,7 +318,7 @@ static int thread_send (void *impl, const idt_msg_t *msg)
     return push (m->out, msg, idt_msg_type (msg) != IDT_MSGTYPE_RESPONSE);
 }
 
-/* The module has looked at a request. */
+/* The module has taken a request from its mailbox. */
 static void thread_served (void *impl)
 {
     struct module *m = impl;
@@ -363,7 +365,7 @@ static int thread_started (void *impl, int errnum, const char *text)
     return module_tell_started (impl, errnum, text);
 }
 
-/* One that has no more than idt_mod_main has started when its reactor runs; others tell it in so many words. */
+/* A module that has only idt_mod_main counts as started when its reactor runs; other modules report their start. */
 static void thread_runs (void *impl)
 {
     struct module *m = impl;
@@ -386,7 +388,7 @@ static const struct idt_transport thread_transport = {
 
 /* --- the shared thread ------------------------------------------------------------------------------- */
 
-/* A value that a module was lent, until it asks for the attribute again. */
+/* The value of an attribute that a module has read, kept until it reads the attribute again. */
 struct error_text {
     struct error_text *next;
     char *value;

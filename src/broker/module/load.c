@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* load.c - from a name to a module, or to its code: file, arguments, shared object */
+/* load.c - finds a module by name, and opens its file: name, arguments, shared object */
 #include "config.h"
 
 #include <dlfcn.h>
@@ -14,7 +14,7 @@
 #include "broker/module/private.h"
 #include "libutil/errprintf.h"
 
-/* The file of a module: 'path' itself, or NAME.so in a folder of module.path.  The caller frees it. */
+/* The file of a module: 'path' itself, or NAME.so in a folder of module.path. The caller frees the result. */
 static char *find_file (struct modules *ms, const char *path)
 {
     const char *search = attr_get (ms->conf.attrs, "module.path", NULL);
@@ -71,7 +71,7 @@ bool modules_may_want (struct modules *ms, const char *attribute)
     return found;
 }
 
-/* The name of a module: its file's without folder and ".so". */
+/* The name of a module: the name of its file without folder and ".so". */
 static int name_of (const char *file, const char *name, char buf[MODULE_MAX_NAME + 1])
 {
     const char *base = strrchr (file, '/');
@@ -105,7 +105,7 @@ bool module_has_name_of_file (const struct module *m)
     return name_of (m->path, NULL, name) == 0 && strcmp (m->name, name) == 0;
 }
 
-/* Copy the arguments that are the module's; "--thread" is ours. */
+/* Copy the arguments for the module, without "--thread", which is for the broker. */
 static int copy_args (struct module *m, int argc, char **argv, bool *thread)
 {
     if (!(m->argv = calloc (argc + 1, sizeof (m->argv[0]))))
@@ -119,7 +119,9 @@ static int copy_args (struct module *m, int argc, char **argv, bool *thread)
     return 0;
 }
 
-/* A broker of Flux calls mod_main () with a handle of its own: what has that name alone is not called. */
+/* Explain a file without idt_mod_main. Flux's broker calls mod_main () with a handle of its own, so a module with only
+ * that function is not called.
+ */
 static int no_module (const struct module *m, idt_error_t *errp)
 {
     if (dlsym (m->dso, "mod_main"))
@@ -133,7 +135,7 @@ static int no_module (const struct module *m, idt_error_t *errp)
 static int open_dso (struct module *m, bool thread, idt_error_t *errp)
 {
     if (!(m->dso = dlopen (m->path, RTLD_NOW | RTLD_LOCAL)))
-        return errsetf (errp, EINVAL, "it is no module that can be loaded: %s", dlerror ());
+        return errsetf (errp, EINVAL, "the file cannot be loaded as a module: %s", dlerror ());
     m->mod_main = (int (*) (idt_t *, int, char **))dlsym (m->dso, "idt_mod_main");
     m->def = dlsym (m->dso, "idt_module");
     if (!m->mod_main)
@@ -148,7 +150,7 @@ static int no_file (struct modules *ms, const char *path, idt_error_t *errp)
     const char *search = attr_get (ms->conf.attrs, "module.path", NULL);
 
     if (strchr (path, '/'))
-        return errsetf (errp, ENOENT, "there is no such file at this broker");
+        return errsetf (errp, ENOENT, "the broker finds no such file");
     return errsetf (errp, ENOENT, "module not found in search path: there is no %s.so in %s (module.path)", path,
                     search ? search : "?");
 }
@@ -160,7 +162,7 @@ int module_open (struct module *m, const char *path, const char *name, int argc,
     if (!(m->path = find_file (m->ms, path)))
         return no_file (m->ms, path, errp);
     if (name_of (m->path, name, m->name) < 0)
-        return errsetf (errp, EINVAL, "'%s' is no name for a module", name ? name : path);
+        return errsetf (errp, EINVAL, "'%s' is not a valid name for a module", name ? name : path);
     if (modules_find (m->ms, m->name))
         return errsetf (errp, EEXIST, "a module %s is loaded already: remove it first, or give this one another name",
                         m->name);

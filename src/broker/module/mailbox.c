@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* mailbox.c - messages on their way from one thread to another
+/* mailbox.c - messages from one thread to another
  *
- * Under the lock holds: the eventfd's counter is above 0 if the queue is not empty or closed.  It is written when the
- * first message (or the close) comes and it is 0, and read when the reader asks and there is none: not when the last
- * one goes, for a reader that keeps up with its writer would cost both a system call for each message.  A bell's
- * counter is above 0 if a mailbox is in its list, in the same way; one that has something is there, unless the reader
- * holds it or has muted it: it goes out with bell_next () and in again, at the end, with each message that leaves
- * others behind.
+ * Under the lock this holds: if the queue is not empty, or the mailbox is closed, the counter of the eventfd is above
+ * 0. The counter is written when the first message (or the close) comes and the counter is 0. It is read when the
+ * reader pops from an empty queue, not when the reader takes the last message: a reader as fast as its writer would
+ * otherwise cause both a system call for each message.
+ *
+ * The counter of a bell is above 0 if a mailbox is in its list, in the same way. A mailbox with messages is in the
+ * list, unless the reader is popping from it or has muted it. bell_next () takes it out, and mailbox_pop () puts it
+ * back at the end if messages are left.
  */
 #include "config.h"
 
@@ -25,7 +27,7 @@
 #include "libutil/queue/fifo.h"
 #include "broker/module/mailbox.h"
 
-/* What a reader polls: an eventfd. */
+/* An eventfd that a reader polls. */
 struct flag {
     int fd;
     bool up;
@@ -37,9 +39,9 @@ struct mailbox {
     struct fifo queue;
     size_t limit;
     bool closed;
-    struct flag flag; /* fd -1: it has a bell */
+    struct flag flag; /* fd -1: it uses a bell */
     void (*drop) (const idt_msg_t *msg);
-    struct bell *bell; /* NULL: none, or it is muted */
+    struct bell *bell; /* NULL: none, or muted */
     void *arg;
     bool rings; /* in the bell's list */
     TAILQ_ENTRY (mailbox) link;
@@ -51,7 +53,7 @@ struct bell {
     struct flag flag;
 };
 
-/* The counter is 0 or 1, so neither can fail for want of room. */
+/* The counter is 0 or 1, so neither call can block. */
 static void flag_raise (struct flag *f)
 {
     if (!f->up)
@@ -148,7 +150,7 @@ void bell_destroy (struct bell *b)
 
 /* --- mailboxes --------------------------------------------------------------------------------- */
 
-/* It has something now, or less than nothing: with the lock held. */
+/* The queue got its first message, or the mailbox is closed. The caller holds the lock. */
 static void tell_reader (struct mailbox *mb)
 {
     if (mb->flag.fd >= 0)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* mailbox_test.c - order, limit, close, and a descriptor that is readable exactly when it should be
+/* mailbox_test.c - order, limit, close, and a descriptor that is readable exactly when it must be
  *
- * The mailbox never looks into messages, so addresses in an array stand for them.
+ * A mailbox does not read messages, so the test uses addresses in an array as messages.
  */
 #include <errno.h>
 #include <poll.h>
@@ -43,7 +43,7 @@ static bool readable (const struct mailbox *mb)
     return poll (&pfd, 1, 0) == 1;
 }
 
-/* A reader that takes each message as it comes, and asks for more behind many alone. */
+/* A reader that takes each message as it comes finds no further wakeup. */
 static void test_one_write (void)
 {
     struct mailbox *mb = mailbox_create (3, drop);
@@ -62,25 +62,30 @@ static void test_one_thread (void)
     struct mailbox *mb = mailbox_create (3, drop);
 
     ok (mb && !readable (mb) && !mailbox_pop (mb) && errno == EAGAIN, "a new mailbox is empty: EAGAIN");
-    ok (mailbox_push_new (mb, message (0), true) == 0 && readable (mb), "with a message it is readable");
+    ok (mailbox_push_new (mb, message (0), true) == 0 && readable (mb), "a mailbox with a message is readable");
     ok (mailbox_push_new (mb, message (1), true) == 0 && mailbox_push_new (mb, message (2), true) == 0
             && mailbox_count (mb) == 3,
-        "it takes as many as its limit");
-    ok (mailbox_push_new (mb, message (3), true) < 0 && errno == ENOBUFS, "but no more: ENOBUFS");
-    ok (mailbox_pop (mb) == message (0) && mailbox_pop (mb) == message (1), "first in, first out");
+        "a mailbox takes as many messages as its limit");
+    ok (mailbox_push_new (mb, message (3), true) < 0 && errno == ENOBUFS, "a mailbox refuses messages over its limit: "
+                                                                          "ENOBUFS");
+    ok (mailbox_pop (mb) == message (0) && mailbox_pop (mb) == message (1),
+        "messages come out in the order in which they "
+        "went in");
     ok (readable (mb) && mailbox_pop (mb) == message (2) && !mailbox_pop (mb) && !readable (mb),
-        "it is readable until it is told that nothing is left");
-    ok (mailbox_push_new (mb, message (4), true) == 0 && readable (mb), "and again with the next");
+        "a mailbox is readable until a pop finds it empty");
+    ok (mailbox_push_new (mb, message (4), true) == 0 && readable (mb), "a mailbox is readable again with the next "
+                                                                        "message");
     mailbox_close (mb);
     mailbox_close (mb);
-    ok (mailbox_push_new (mb, message (5), true) < 0 && errno == EPIPE, "closed it takes none: EPIPE");
-    ok (mailbox_pop (mb) == message (4) && readable (mb), "what is in it comes out");
-    ok (!mailbox_pop (mb) && errno == EPIPE && readable (mb), "then EPIPE, and it stays readable");
+    ok (mailbox_push_new (mb, message (5), true) < 0 && errno == EPIPE, "a closed mailbox refuses messages: EPIPE");
+    ok (mailbox_pop (mb) == message (4) && readable (mb), "messages in a closed mailbox are still popped");
+    ok (!mailbox_pop (mb) && errno == EPIPE && readable (mb), "a closed, empty mailbox returns EPIPE and stays "
+                                                              "readable");
     mailbox_destroy (mb);
 
     mb = mailbox_create (3, drop);
     mailbox_close (mb);
-    ok (readable (mb) && !mailbox_pop (mb) && errno == EPIPE, "closing an empty one wakes the reader");
+    ok (readable (mb) && !mailbox_pop (mb) && errno == EPIPE, "closing an empty mailbox wakes the reader");
     mailbox_destroy (mb);
     mb = mailbox_create (3, drop);
     mailbox_push_new (mb, message (0), true);
@@ -88,7 +93,7 @@ static void test_one_thread (void)
     errno = 77;
     mailbox_destroy (mb);
     mailbox_destroy (NULL);
-    ok (dropped == 2 && errno == 77, "destroying drops what is left and keeps errno");
+    ok (dropped == 2 && errno == 77, "destroying drops the messages that are left and keeps errno");
 }
 
 /* --- bells ----------------------------------------------------------------------------------- */
@@ -106,34 +111,35 @@ static void test_bell (void)
     int a[2] = { 0, 1 };
     struct mailbox *mb[2] = { mailbox_create_at (b, &a[0], 9, drop), mailbox_create_at (b, &a[1], 9, drop) };
 
-    ok (b && mb[0] && mb[1] && !rings (b) && !bell_next (b), "a bell is silent at first");
+    ok (b && mb[0] && mb[1] && !rings (b) && !bell_next (b), "a new bell is silent");
     for (int i = 0; i < 3; i++)
         mailbox_push_new (mb[0], message (i), true);
     mailbox_push_new (mb[1], message (3), true);
-    ok (rings (b) && bell_next (b) == &a[0] && mailbox_pop (mb[0]) == message (0), "it rings for a mailbox");
+    ok (rings (b) && bell_next (b) == &a[0] && mailbox_pop (mb[0]) == message (0),
+        "a bell rings for a mailbox with a message");
     ok (bell_next (b) == &a[1] && mailbox_pop (mb[1]) == message (3) && bell_next (b) == &a[0]
             && mailbox_pop (mb[0]) == message (1) && rings (b),
-        "those that have more have turns");
+        "mailboxes with more messages take turns");
     mailbox_close (mb[0]);
     ok (bell_next (b) == &a[0] && mailbox_pop (mb[0]) == message (2) && bell_next (b) == &a[0] && !mailbox_pop (mb[0])
             && errno == EPIPE && !bell_next (b) && !rings (b),
-        "the end of one is told once, after all that is in it");
+        "the close of a mailbox is returned once, after all its messages");
     mailbox_push_new (mb[1], message (4), true);
     ok (mailbox_pop (mb[1]) == message (4) && bell_next (b) == &a[1] && !mailbox_pop (mb[1]) && errno == EAGAIN
             && !bell_next (b) && !rings (b),
-        "what was taken meanwhile is not missed");
+        "a message that comes while the reader pops is not missed");
     mailbox_push_new (mb[1], message (5), true);
     mailbox_mute (mb[1]);
-    ok (!bell_next (b) && !rings (b) && mailbox_pop (mb[1]) == message (5), "one that is muted does not ring");
-    ok (!mailbox_wait (mb[1], 0) && !mailbox_wait (mb[1], 0.001), "waiting ends without a message");
+    ok (!bell_next (b) && !rings (b) && mailbox_pop (mb[1]) == message (5), "a muted mailbox does not ring");
+    ok (!mailbox_wait (mb[1], 0) && !mailbox_wait (mb[1], 0.001), "a wait ends after its time without a message");
     mailbox_push_new (mb[1], message (6), true);
-    ok (mailbox_wait (mb[1], 0) && mailbox_wait (mb[0], -1), "or with one, or with the end");
+    ok (mailbox_wait (mb[1], 0) && mailbox_wait (mb[0], -1), "a wait ends with a message, or with the close");
     mailbox_destroy (mb[0]);
     mailbox_destroy (mb[1]);
     mb[0] = mailbox_create_at (b, &a[0], 9, drop);
     mailbox_push_new (mb[0], message (7), true);
     mailbox_destroy (mb[0]);
-    ok (!bell_next (b) && !rings (b), "one that goes takes its ringing along");
+    ok (!bell_next (b) && !rings (b), "a destroyed mailbox stops ringing");
     bell_destroy (b);
 }
 
@@ -152,7 +158,7 @@ static void *write_at (void *arg)
     return NULL;
 }
 
-/* One reader, a mailbox for each writer: nothing is missed, whenever the reader sleeps. */
+/* One reader, and a mailbox for each writer: the reader misses nothing, no matter when it sleeps. */
 static void test_bell_threads (void)
 {
     struct bell *b = bell_create ();
@@ -185,7 +191,7 @@ static void test_bell_threads (void)
         good = good && next[i] == MANY;
         mailbox_destroy (w[i].mb);
     }
-    ok (good && ends == WRITERS, "a reader of many mailboxes misses no message, and no end");
+    ok (good && ends == WRITERS, "a reader of many mailboxes misses no message and no close");
     bell_destroy (b);
 }
 
@@ -235,8 +241,8 @@ static void test_threads (void)
     }
     for (int i = 0; i < WRITERS; i++)
         pthread_join (threads[i], NULL);
-    ok (good, "each writer's messages come out once and in order");
-    ok (!mailbox_pop (mb) && !readable (mb), "nothing else does");
+    ok (good, "the messages of each writer come out once and in order");
+    ok (!mailbox_pop (mb) && !readable (mb), "no other messages come out");
     mailbox_destroy (mb);
 }
 

@@ -3,7 +3,7 @@
 
 /* module.c - modules: load, start, stop, forget (RFC 5)
  *
- * A module in a thread ends when its mailbox is closed, and says that it has by closing the other one.
+ * To end a module in a thread, the broker closes its mailbox 'in'; the thread closes 'out' when it has ended.
  */
 #include "config.h"
 
@@ -18,7 +18,7 @@
 #include "libutil/clock.h"
 #include "libutil/errprintf.h"
 
-#define JOIN_TIMEOUT 5 /* seconds that a thread may take to end */
+#define JOIN_TIMEOUT 5 /* seconds until a thread that does not end is left behind */
 
 /* --- the end of a module -------------------------------------------------------------------------------- */
 
@@ -62,8 +62,8 @@ static void unlist (struct module *m)
         zlistx_delete (m->ms->list, handle);
 }
 
-/* What it leaves is for its next life; one that never ran leaves what it would have got.  One that is left behind may
- * still be at it.
+/* Keep the module's handover for its next load. A module that never ran, or was left behind (its thread may still write
+ * to 'left'), leaves the handover that it got itself.
  */
 static void leave (struct module *m)
 {
@@ -89,8 +89,8 @@ static void forget (struct module *m)
     m->remover = NULL;
 }
 
-/* What it said in its last moments still goes out, in order with what it said before.  Other messages are handed on
- * meanwhile, so nobody may find it a second time.
+/* The last messages of the module are still passed on, after its earlier ones. Other messages are passed on meanwhile,
+ * so the module is first removed from the list, where it could be found again.
  */
 static void stop_inline (struct module *m)
 {
@@ -115,7 +115,9 @@ const char *modules_starting (struct modules *ms)
     return m ? m->name : NULL;
 }
 
-/* Tell whoever waits for the start of a module how it ended.  One that is told to end meanwhile has no more to say. */
+/* Report the result of a start to the requester or the broker. If the module is already stopping, the broker gets no
+ * report.
+ */
 static void started (struct module *m, int errnum, const char *text)
 {
     struct modules *ms = m->ms;
@@ -123,7 +125,7 @@ static void started (struct module *m, int errnum, const char *text)
     m->status = errnum == 0 ? MODULE_RUNNING : MODULE_ENDED;
     if (errnum == 0)
         absents_end (ms->absents, m->name);
-    free (m->kept_copy); /* its init has returned */
+    free (m->kept_copy); /* no longer used after init */
     m->kept_copy = NULL;
     if (!m->loader) {
         if (!m->stopping)
@@ -138,7 +140,7 @@ static void started (struct module *m, int errnum, const char *text)
     m->loader = NULL;
 }
 
-/* A message from a thread: its own words about its start, and what it has room for, are for us. */
+/* Handle a message from a thread. Control messages are for the host: the result of the start, and room for requests. */
 static void from_thread (struct module *m, idt_msg_t *msg)
 {
     if (idt_msg_type (msg) != IDT_MSGTYPE_CONTROL) {
@@ -154,8 +156,8 @@ static void from_thread (struct module *m, idt_msg_t *msg)
 
 /* --- threads ------------------------------------------------------------------------------------------------ */
 
-/* Take what the thread says until it has ended.  Returns false where it takes longer than JOIN_TIMEOUT, or another
- * module of that thread did.
+/* Handle messages of the thread until it has ended. Returns false after JOIN_TIMEOUT, or immediately if another module
+ * blocks the shared thread.
  */
 static bool hear_out (struct module *m)
 {
@@ -173,8 +175,8 @@ static bool hear_out (struct module *m)
     }
 }
 
-/* Its thread finds all that it may use, but its broker.  In the shared thread it is freed when that is done with it; in
- * one of its own it stays.
+/* Leave behind a module that does not end. Its thread may still use the module, but not the broker. In the shared
+ * thread the module is freed when it has ended; in a thread of its own it is never freed.
  */
 static void leave_behind (struct module *m)
 {
@@ -189,7 +191,7 @@ static void leave_behind (struct module *m)
     m->ms = NULL;
 }
 
-/* The errno with which the thread of a module that has ended did so. */
+/* The errno with which a module in a thread has ended. */
 static int join (struct module *m)
 {
     void *result = NULL;
@@ -200,7 +202,7 @@ static int join (struct module *m)
     return (int)(intptr_t)result;
 }
 
-/* One that has idt_mod_main alone may have done all that it does. */
+/* The module ended before it reported its start. That is no error for a module with only idt_mod_main. */
 static void ended_early (struct module *m, int errnum)
 {
     idt_error_t error;
@@ -289,14 +291,14 @@ static int start_thread (struct module *m, idt_error_t *errp)
 static int start (struct module *m, idt_error_t *errp)
 {
     if (module_make_peer (m) < 0 || router_service_add (m->ms->conf.router, m->name, m->peer) < 0)
-        return errno == EEXIST ? errprintf (errp, "service %s is taken already", m->name)
+        return errno == EEXIST ? errprintf (errp, "service %s already exists", m->name)
                                : errprintf (errp, "service %s cannot be registered: %s", m->name, strerror (errno));
     if (module_make_handle (m) < 0)
-        return errprintf (errp, "no handle: %s", strerror (errno));
+        return errprintf (errp, "cannot make a handle: %s", strerror (errno));
     return m->threaded ? start_thread (m, errp) : m->def->init (m->h, m->argc, m->argv, &m->ctx, errp);
 }
 
-/* What the last life left.  A thread gets a copy: it may be left behind before it has started. */
+/* Get the handover of the last load. A thread gets a copy, because it may be left behind before it has started. */
 static int get_kept (struct module *m)
 {
     m->kept = absents_pause (m->ms->absents, m->name, &m->kept_size);
@@ -322,7 +324,7 @@ static int load (struct module *m, const char *path, const char *name, int argc,
     return 0;
 }
 
-/* NAME.stats-clear comes as an event, too: to clear the counters of all ranks at once. */
+/* The module also gets NAME.stats-clear as an event, which clears the counters of all ranks together. */
 static void add (struct module *m)
 {
     struct modules *ms = m->ms;
@@ -342,7 +344,7 @@ int modules_load (struct modules *ms, const idt_msg_t *request, const char *path
     struct module *m;
 
     if (zlistx_size (ms->list) >= MODULES_MAX)
-        return errsetf (errp, ENOSPC, "%d modules are loaded, that is the limit", MODULES_MAX);
+        return errsetf (errp, ENOSPC, "%d modules are loaded, which is the limit", MODULES_MAX);
     if (!(m = calloc (1, sizeof (*m))))
         return errprintf (errp, "out of memory");
     m->ms = ms;
@@ -360,7 +362,7 @@ int modules_load (struct modules *ms, const idt_msg_t *request, const char *path
     return 0;
 }
 
-/* Tell a module to end.  One on the reactor is gone then. */
+/* Make a module end. A module on the reactor is destroyed immediately. */
 static void stop (struct module *m)
 {
     if (!m->threaded) {
@@ -371,8 +373,8 @@ static void stop (struct module *m)
     mailbox_close (m->in);
 }
 
-/* By its name, or by the path of its file: of several from one file it is the one that has the file's name, else the
- * oldest.
+/* Find a module by name or by the path of its file. If several have the same file, it is the one with the name of the
+ * file, else the oldest.
  */
 static struct module *find_to_remove (struct modules *ms, const char *name)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* private.h - what the files of modules share
+/* private.h - declarations that the files of modules share
  *
  *   serve.c   module.list, module.load, module.remove
  *   module.c  load, start, stop, forget
- *   load.c    from a name to a module, or to code: file, arguments, shared object
- *   host.c    how messages get to a module and from it
+ *   load.c    finds a module by name, and opens its file: name, arguments, shared object
+ *   host.c    the paths of messages to and from a module
  *   shared.c  the thread that modules of a process share
  */
 #ifndef BROKER_MODULE_PRIVATE_H
@@ -25,12 +25,12 @@
 
 #define MODULE_MAX_ARGS 64
 #define MODULE_MAX_NAME 64
-#define MODULE_TURN_US 50     /* time in which messages are handed on before sockets get their turn */
+#define MODULE_TURN_US 50     /* time for messages of modules before the reactor polls sockets */
 #define MODULE_MAX_ASKS 16384 /* requests that wait for one service */
 #define MODULE_MAX_BYTES (16 << 20)
-#define MODULE_MAX_INSIDE 256 /* requests that a thread has and has not looked at */
+#define MODULE_MAX_INSIDE 256 /* requests in the mailbox of a thread */
 
-/* Control messages of a thread to its host, and to the shared thread. */
+/* Control messages between a thread and its host, and to the shared thread. */
 enum module_control {
     MODULE_CONTROL_STARTED = 0,
     MODULE_CONTROL_ROOM = 1,
@@ -38,11 +38,11 @@ enum module_control {
     MODULE_CONTROL_END = 3,
 };
 
-/* Module status as module.list tells it (RFC 5). */
+/* Module status as in module.list (RFC 5). */
 enum module_status { MODULE_STARTING = 0, MODULE_RUNNING = 1, MODULE_STOPPING = 2, MODULE_ENDED = 3 };
 
 struct module {
-    struct peer own; /* of the router, unless it is the broker's own */
+    struct peer own; /* of the router; unused for the broker's own services */
     struct peer *peer;
     struct modules *ms;
     char name[MODULE_MAX_NAME + 1];
@@ -51,43 +51,43 @@ struct module {
     idt_t *h;
     const struct idt_module *def; /* NULL: it has only idt_mod_main */
     bool threaded;
-    bool shared;        /* and in the thread that several share */
+    bool shared;        /* in the thread that several modules share */
     bool attached;      /* to the overlay */
-    bool stopping;      /* was told to end: gets no more messages, is not found any more */
-    bool tells_nothing; /* to be summed up (NAME.metrics) */
-    bool quiet;         /* the same, but only until it is given a message */
-    uint64_t given;     /* messages, and how many it was when it was asked last */
+    bool stopping;      /* is ending: gets no messages, and is no longer in the list */
+    bool tells_nothing; /* has no figures (NAME.metrics) */
+    bool quiet;         /* has only zeros until it gets a message */
+    uint64_t given;     /* messages that it got, and that count at the last request for figures */
     uint64_t asked_at;
-    bool left_behind; /* did not end in its time: nobody's but its thread's, its broker may be gone */
+    bool left_behind; /* did not end in time: owned by its thread; its broker may be destroyed */
     void *ctx;
-    const void *kept; /* what its last life left (borrowed until it has started), and what it leaves */
+    const void *kept; /* handover that it got (borrowed until its start), and that it leaves */
     size_t kept_size;
-    void *kept_copy; /* in a thread: that is 'kept' */
+    void *kept_copy; /* owner of 'kept' for a thread */
     void *left;
     size_t left_size;
-    double used; /* when it last sent or received, seconds */
-    /* What waits: host.c tells the order. */
-    struct fifo said;       /* what it sent, inline */
-    struct fifo replies;    /* answers and events to it, inline */
-    struct drr_queue *asks; /* requests to it, by askers */
-    int inside;             /* requests that the thread has; atomic */
-    bool active;            /* in the list of those with something to hand on */
+    double used; /* time of its last message, seconds */
+    /* Waiting messages; host.c has the order. */
+    struct fifo said;       /* sent by an inline module */
+    struct fifo replies;    /* responses and events for an inline module */
+    struct drr_queue *asks; /* requests for it, by requester */
+    int inside;             /* requests in the thread; atomic */
+    bool active;            /* in the list of modules with messages to pass on */
     TAILQ_ENTRY (module) link;
-    /* in a thread */
+    /* for a module in a thread */
     struct mailbox *in; /* to the module */
     struct mailbox *out;
     idt_watcher_t *w;
     pthread_t thread;
-    bool told; /* the broker, that its reactor runs; the thread's */
-    /* in the shared thread, which has all of it until it has closed 'out' */
+    bool told; /* its start was reported; used by its thread */
+    /* in the shared thread, which owns these until it has closed 'out' */
     idt_reactor_t *view;
     struct attrs *attrs; /* the broker's, to read */
     bool begun;
-    int result;               /* errno with which it ended; 0: well */
-    struct error_text *texts; /* values of attributes that it was lent */
+    int result;               /* errno with which it ended; 0: no error */
+    struct error_text *texts; /* values of attributes that it has read */
     enum module_status status;
-    const idt_msg_t *loader;  /* request to load it, answered when it runs, or does not */
-    const idt_msg_t *remover; /* request to unload it, answered when it is gone */
+    const idt_msg_t *loader;  /* request to load it, answered after its start or failure */
+    const idt_msg_t *remover; /* request to unload it, answered when it has ended */
     int (*mod_main) (idt_t *h, int argc, char **argv);
     int argc;
     char **argv;
@@ -99,73 +99,73 @@ struct modules {
     struct module *builtin;
     struct absents *absents;
     TAILQ_HEAD (, module) active;
-    uint32_t owner;    /* user id: whom modules speak for */
-    uint64_t seed;     /* of askers' keys */
-    uint64_t max_json; /* bytes of a request's text that is parsed on the reactor */
+    uint32_t owner;    /* user id of the instance owner */
+    uint64_t seed;     /* of the keys of requesters */
+    uint64_t max_json; /* bytes of a request that is parsed on the reactor */
 };
 
 double module_now (void); /* seconds */
 
 /* --- module.c ---------------------------------------------------------------------------------- */
 
-/* Begin to unload, by name or by the path that it was loaded from; 'request' is answered when the module is gone.
+/* Begin to unload a module, by name or by the path of its file; 'request' is answered when the module has ended.
  * Returns 0, or -1 with errno ENOENT.
  */
 int modules_remove (struct modules *ms, const char *name, const idt_msg_t *request);
 
-/* A message, or the end of all, has come from the shared thread.  The module may be gone after. */
+/* Handle a message, or the end, of a module in the shared thread. This may destroy the module. */
 void module_heard (struct module *m);
 
-/* When its thread is done with it. */
+/* Only when its thread no longer uses it. */
 void module_destroy (struct module *m);
 
 /* --- load.c ------------------------------------------------------------------------------- */
 
-struct module *modules_find (struct modules *ms, const char *name); /* NULL: there is none */
+struct module *modules_find (struct modules *ms, const char *name); /* NULL: not loaded */
 
-/* Find a module's file, its name and its arguments, and open it.  Returns 0, or -1 with errno set and 'errp' filled as
- * modules_load () says; what was made is the module's to free.
+/* Find the module's file, name and arguments, and open it. Returns 0, or -1 with errno set and 'errp' filled as
+ * modules_load (); the caller destroys the module in both cases.
  */
 int module_open (struct module *m, const char *path, const char *name, int argc, char **argv, idt_error_t *errp);
 
-/* Whether it was loaded from the file that 'path' names; whether it has the name of its file. */
+/* Whether it was loaded from the file 'path'; whether its name is the name of its file. */
 bool module_is_from (const struct module *m, const char *path);
 bool module_has_name_of_file (const struct module *m);
 
 /* --- host.c --------------------------------------------------------------------------------- */
 
-/* Make the module's peer, known to the router, and its handle.  Return 0, or -1 with errno set. */
+/* Make the module's peer and register it with the router; make its handle. Return 0, or -1 with errno set. */
 int module_make_peer (struct module *m);
 int module_make_handle (struct module *m);
 
 /* The same for the broker's own services, with the caller's peer. */
 int module_make_builtin (struct module *m, struct peer *peer);
 
-/* Tell the broker, from the module's thread, how its start ended.  Returns 0, or -1 with errno set. */
+/* Report the result of a start from the module's thread to the broker. Returns 0, or -1 with errno set. */
 int module_tell_started (struct module *m, int errnum, const char *text);
 
-/* A message that a module sent (steals the reference, which is the only one by now). */
+/* Pass on a message that a module sent (steals the reference, which is the only one). */
 void module_sent (struct module *m, idt_msg_t *msg);
 
-/* A module that goes takes what waits for it along. */
+/* Drop the messages that wait for a module that ends. */
 void module_forget_messages (struct module *m);
 
-/* What waits for a module, or its room for that, has changed. */
+/* Must be called when the messages that wait for a module, or its room for them, have changed. */
 void module_check_active (struct module *m);
 
-/* What it was lent. */
+/* Free the values of attributes that it has read. */
 void module_free_texts (struct module *m);
 
-/* Take it off the overlay, before the code that the overlay would call is gone. */
+/* Detach the module from the overlay, before the code of its callbacks is unmapped. */
 void module_detach (struct module *m);
 
 /* --- shared.c -------------------------------------------------------------------------------- */
 
-/* Make the mailboxes of a module for the thread; then have it begin there.  Return 0, or -1 with errno set. */
+/* Make the mailboxes of a module in the shared thread; start it there. Return 0, or -1 with errno set. */
 int shared_make_mailboxes (struct shared *s, struct module *m, size_t limit);
 int shared_start (struct shared *s, struct module *m, idt_error_t *errp);
 
-/* It does not end: what it needs stays until it does.  Meanwhile the thread is stuck. */
+/* A module does not end: its data stays until it does, and the thread counts as stuck. */
 void shared_leave_behind (struct shared *s);
 bool shared_is_stuck (const struct shared *s);
 

@@ -36,7 +36,7 @@ static void list_cb (idt_t *h, const idt_msg_t *msg, void *arg)
     idt_respond_pack (h, msg, "{s:o}", "mods", mods);
 }
 
-/* The strings of a JSON array in 'argv' (borrowed).  Returns their number, or -1 with 'errp' filled. */
+/* The strings of a JSON array, in 'argv' (borrowed). Returns their number, or -1 with 'errp' filled. */
 static int get_args (json_t *args, char *argv[MODULE_MAX_ARGS], idt_error_t *errp)
 {
     size_t n = args ? json_array_size (args) : 0;
@@ -45,7 +45,7 @@ static int get_args (json_t *args, char *argv[MODULE_MAX_ARGS], idt_error_t *err
     if (args && !json_is_array (args))
         return errprintf (errp, "args must be an array of strings");
     if (n > MODULE_MAX_ARGS)
-        return errprintf (errp, "%zu arguments are too many: at most %d", n, MODULE_MAX_ARGS);
+        return errprintf (errp, "%zu arguments are too many: the limit is %d", n, MODULE_MAX_ARGS);
     for (size_t i = 0; i < n; i++)
         if (!(argv[i] = (char *)json_string_value (json_array_get (args, i))))
             return errprintf (errp, "args must be an array of strings");
@@ -80,7 +80,7 @@ static void remove_cb (idt_t *h, const idt_msg_t *msg, void *arg)
         return;
     }
     if (modules_remove (arg, name, msg) < 0)
-        idt_respond_error (h, msg, errno, "no such module is loaded (idtree module list shows which are)");
+        idt_respond_error (h, msg, errno, "no such module is loaded (idtree module list shows the loaded ones)");
     json_decref (o);
 }
 
@@ -93,7 +93,7 @@ void modules_each_telling (struct modules *ms, bool brief, void (*each) (const c
         }
 }
 
-/* It is quiet where it was given nothing but the question. */
+/* A quiet module has got no message since, except the request for figures. */
 void modules_told (struct modules *ms, const char *name, enum module_report report)
 {
     struct module *m = modules_find (ms, name);

@@ -3,9 +3,9 @@
 
 /* shared.c - the thread of a process in which modules of all its brokers run
  *
- * What a module gets comes through its mailbox 'in': to begin, messages, and its end, when that is closed.  All of it
- * happens in the thread, by turns over the modules, a message each; what a module says and that it has ended goes out
- * as from a module with a thread of its own.  From shared_start () until 'out' is closed the handle is the thread's.
+ * A module gets the order to begin, and then messages, through its mailbox 'in'; it ends when 'in' is closed. The
+ * thread serves the modules in turn, one message each. Messages of a module, and the report that it has ended, go out
+ * as from a module with a thread of its own. The thread owns the handle from shared_start () until it closes 'out'.
  */
 #include "config.h"
 
@@ -19,12 +19,12 @@
 #include "libutil/clock.h"
 #include "libutil/errprintf.h"
 
-#define BATCH 16 /* messages before timers have their turn */
+#define BATCH 16 /* messages before timers get a turn */
 
 struct shared {
     idt_reactor_t *brokers;
-    struct bell *in;  /* of what modules get: the thread reads */
-    struct bell *out; /* of what they say: the brokers do */
+    struct bell *in;  /* for messages to modules; the thread reads */
+    struct bell *out; /* for messages from modules; the brokers read */
     idt_watcher_t *out_w;
     bool running;
     unsigned left_behind; /* modules that did not end */
@@ -36,7 +36,7 @@ struct shared {
 
 /* --- in the thread ------------------------------------------------------------------------------------ */
 
-/* A module ends by itself: not from inside its callback. */
+/* A module ends itself. It is destroyed later, not inside its callback. */
 static void stop_cb (void *arg)
 {
     struct module *m = arg;
@@ -55,7 +55,7 @@ static void woke_cb (void *arg)
 
 static const struct view_ops view_ops = { woke_cb, stop_cb };
 
-/* The last that is done with it here. */
+/* The last use of the module in this thread. */
 static void end (struct module *m, int errnum)
 {
     if (m->begun)
@@ -71,7 +71,7 @@ static void end (struct module *m, int errnum)
 static int init (struct shared *s, struct module *m, idt_error_t *errp)
 {
     if (!(m->view = idt_view_create (s->reactor, &view_ops, m)) || idt_set_reactor (m->h, m->view) < 0)
-        return errprintf (errp, "no reactor: %s", strerror (errno));
+        return errprintf (errp, "cannot make a reactor: %s", strerror (errno));
     return m->def->init (m->h, m->argc, m->argv, &m->ctx, errp);
 }
 
@@ -94,7 +94,7 @@ static void serve (struct shared *s, struct module *m)
     if (!msg && errno == EPIPE)
         end (m, 0);
     else if (__atomic_load_n (&m->left_behind, __ATOMIC_RELAXED))
-        ; /* nobody waits for what it would do, not even to begin */
+        ; /* no broker waits for its work, or even its start */
     else if (msg && idt_msg_type (msg) != IDT_MSGTYPE_CONTROL)
         idt_handle_dispatch (m->h, msg);
     else if (msg && idt_msg_control_type (msg) == MODULE_CONTROL_BEGIN)
@@ -128,7 +128,7 @@ static void *thread_main (void *arg)
 
 /* --- the brokers' side --------------------------------------------------------------------------------- */
 
-/* Nobody listens any more, but for its end. */
+/* Messages of a module that was left behind are dropped, except its end. */
 static void hear_left_behind (struct shared *s, struct module *m)
 {
     const idt_msg_t *msg = mailbox_pop (m->out);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* shared.h - the thread of a process in which modules of all its brokers run that compute for long but wait for nothing
+/* shared.h - the thread of a process for modules of all its brokers that compute for long but never block
  *
- * It has a reactor of its own, of which each module has a view (IDT_MODULE_SHARED ()).  However many there are, they
- * cost two descriptors and one of epoll.
+ * The thread has a reactor, of which each module has a view (IDT_MODULE_SHARED ()). For any number of modules it needs
+ * two descriptors, and one more for epoll.
  */
 #ifndef BROKER_SHARED_H
 #define BROKER_SHARED_H
@@ -13,11 +13,14 @@
 
 struct shared;
 
-/* The thread starts with the first module.  'r' is the brokers' loop, of the thread that calls this.  NULL with errno.
+/* The thread starts with the first module. 'r' is the reactor of the brokers, in the calling thread. NULL with errno
+ * set.
  */
 struct shared *shared_create (idt_reactor_t *r);
 
-/* End the thread, when its modules are gone.  One that did not end in its time keeps it, to the end of the process. */
+/* End the thread; its modules must be unloaded before. If a module was left behind, the thread stays until the process
+ * ends.
+ */
 void shared_destroy (struct shared *s);
 
 #endif /* BROKER_SHARED_H */
