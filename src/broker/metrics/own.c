@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* own.c - what a broker tells of itself, and one of a process of that */
+/* own.c - the figures of a broker, and the figures that one broker reports for the whole process */
 #include "config.h"
 
 #include <dirent.h>
@@ -60,7 +60,7 @@ static void put_events (const struct surveys_conf *conf, struct metrics *m)
 
 /* --- the process ---------------------------------------------------------------------------------------- */
 
-/* 0: it cannot be read. */
+/* 0: cannot be read. */
 static uint64_t resident_bytes (void)
 {
     FILE *f = fopen ("/proc/self/statm", "re");
@@ -74,7 +74,7 @@ static uint64_t resident_bytes (void)
     return (uint64_t)pages * (uint64_t)sysconf (_SC_PAGESIZE);
 }
 
-/* The one that looks is not counted, nor are the two dots. */
+/* The number of open descriptors, without the one that reads the folder and the two dots. */
 static uint64_t open_fds (void)
 {
     DIR *dir = opendir ("/proc/self/fd");

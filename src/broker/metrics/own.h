@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* own.h - what a broker tells of itself, and one of a process of that */
+/* own.h - the figures of a broker, and the figures that one broker reports for the whole process */
 #ifndef BROKER_METRICS_OWN_H
 #define BROKER_METRICS_OWN_H
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* reduction.c - whom one rank asks for what a subtree tells, and what comes of it
+/* reduction.c - decides which ranks are asked for the figures of a subtree, and adds up the answers
  *
- * A parent whose children are to be asked is on a stack with the number of those that were: so what is kept grows with
- * those that were lost, and with nothing else.
+ * A parent whose children must be asked is on a stack, with the index of the next child. So memory grows only with the
+ * number of lost ranks.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -13,19 +13,19 @@
 
 struct family {
     uint32_t parent;
-    uint32_t next; /* child */
+    uint32_t next; /* next child to ask */
 };
 
 struct reduction {
     struct reduction_conf conf;
     struct metrics *metrics;
     double deadline_ms;
-    uint32_t asked; /* and not heard yet */
+    uint32_t asked; /* without an answer so far */
     struct family *families;
     size_t nfamilies, room;
 };
 
-/* --- those that are not heard ------------------------------------------------------------------------- */
+/* --- ranks without a report ----------------------------------------------------------------------- */
 
 static void mark (struct reduction *s, uint32_t rank, const char *status)
 {
@@ -41,7 +41,7 @@ static void mark_all (struct reduction *s, uint32_t rank, const char *status)
         mark_all (s, topo_child (topo, rank, i), status);
 }
 
-/* Those that cannot be noted are as silent as they are unheard. */
+/* Without memory for the stack the children count as silent. */
 static void add_family (struct reduction *s, uint32_t parent)
 {
     size_t room = s->room ? 2 * s->room : 4;
@@ -74,7 +74,7 @@ static void give_up (struct reduction *s, uint32_t rank, int errnum)
         in_its_stead (s, rank, s->conf.ops->status (s->conf.arg, rank));
         break;
     case ENOSYS:
-    case EPERM: /* what it does not know is the owner's */
+    case EPERM: /* an old broker takes an unknown request for one of the owner */
         in_its_stead (s, rank, "older");
         break;
     case ETIMEDOUT:

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* reduction_test.c - whom one rank asks for what a subtree tells, and what comes of it */
+/* reduction_test.c - the ranks that are asked for the figures of a subtree, and the sum of their answers */
 #include "config.h"
 
 #include <errno.h>
@@ -11,15 +11,15 @@
 #include "broker/metrics/reduction.h"
 #include "test/tap.h"
 
-/* Rank 0 of a binary tree of 15: its children are 1 and 2, theirs 3 to 6. */
+/* Rank 0 of a binary tree of 15: its children are 1 and 2, their children 3 to 6. */
 struct world {
     struct topo *topo;
     struct reduction *s;
     uint32_t asked[1024];
     double left_ms[1024];
     unsigned n;
-    int errnum;        /* nothing can be sent: why */
-    const char *known; /* of leaves */
+    int errnum;        /* of a failed request; 0: it is sent */
+    const char *known; /* answer of leaves that is known in advance */
 };
 
 static int ask (void *arg, uint32_t rank, double timeout_ms)
@@ -84,7 +84,7 @@ static void fail (struct world *w, uint32_t rank, int errnum)
     reduction_turn (w->s, 1);
 }
 
-/* Whether it is over with these sets of ranks: {"full":"3", ...}. */
+/* Whether the reduction ends with these sets of ranks: {"full":"3", ...}. */
 static bool ends_with (struct world *w, const char *text)
 {
     json_t *report = metrics_report_new (reduction_metrics (w->s)), *o = json_loads (text, 0, NULL);
@@ -107,12 +107,12 @@ static void test_answers (void)
     struct world w;
 
     begin (&w);
-    ok (w.n == 2 && w.asked[0] == 1 && w.asked[1] == 2, "the children are asked at once");
-    ok (w.left_ms[0] == 8000 - REDUCTION_MARGIN_MS, "... and have less time than who asked");
+    ok (w.n == 2 && w.asked[0] == 1 && w.asked[1] == 2, "the children are asked together at the start");
+    ok (w.left_ms[0] == 8000 - REDUCTION_MARGIN_MS, "children have less time than the requester");
     answer (&w, 2, SUBTREE_2);
-    ok (!reduction_is_over (w.s), "all of them are waited for");
+    ok (!reduction_is_over (w.s), "the reduction waits for all children");
     answer (&w, 1, "{\"ranks\":{\"status\":{\"full\":\"[1,3-4,7-10]\"}},\"sum\":{\"x\":1}}");
-    ok (w.n == 2 && ends_with (&w, "{\"full\":\"1-14\"}"), "what they tell is summed up, and nobody else asked");
+    ok (w.n == 2 && ends_with (&w, "{\"full\":\"1-14\"}"), "the answers are added up, and no other rank is asked");
     end (&w);
 }
 
@@ -123,13 +123,13 @@ static void test_lost (void)
     begin (&w);
     answer (&w, 2, SUBTREE_2);
     fail (&w, 1, EHOSTUNREACH);
-    ok (w.n == 4 && w.asked[2] == 3 && w.asked[3] == 4, "where one is lost those below it are asked");
+    ok (w.n == 4 && w.asked[2] == 3 && w.asked[3] == 4, "the children of a lost rank are asked");
     fail (&w, 3, EHOSTUNREACH);
-    ok (w.n == 6 && w.asked[4] == 7 && w.asked[5] == 8, "... and so on");
+    ok (w.n == 6 && w.asked[4] == 7 && w.asked[5] == 8, "the children of a lost child are asked, too");
     answer (&w, 4, "{\"ranks\":{\"status\":{\"full\":\"[4,9-10]\"}}}");
     answer (&w, 7, "{\"ranks\":{\"status\":{\"full\":\"7\"}}}");
     fail (&w, 8, EHOSTUNREACH);
-    ok (ends_with (&w, "{\"full\":\"[2,4-7,9-14]\",\"lost\":\"[1,3,8]\"}"), "each rank is told once");
+    ok (ends_with (&w, "{\"full\":\"[2,4-7,9-14]\",\"lost\":\"[1,3,8]\"}"), "each rank is in the report once");
     end (&w);
 }
 
@@ -145,14 +145,14 @@ static void test_failures (void)
     fail (&w, 9, ETIMEDOUT);
     fail (&w, 10, EAGAIN);
     ok (ends_with (&w, "{\"full\":\"[2-3,5-8,11-14]\",\"older\":\"[1,4]\",\"no answer\":\"9\",\"busy\":\"10\"}"),
-        "who does not know the request is told, and those below it are asked");
+        "a rank that does not know the request is older, and its children are asked");
     end (&w);
 
     begin (&w);
     fail (&w, 2, ETIMEDOUT);
     answer (&w, 1, "[]");
     ok (ends_with (&w, "{\"no answer\":\"[2,5-6,11-14]\",\"malformed\":\"[1,3-4,7-10]\"}"),
-        "all of a subtree is silent, or talks nonsense, with who was asked for it");
+        "a silent rank, or one with a malformed answer, stands for its whole subtree");
     end (&w);
 }
 
@@ -161,12 +161,12 @@ static void test_time (void)
     struct world w;
 
     begin_at (&w, "kary:2", 15, 0, 0, 80);
-    ok (w.left_ms[0] == 70, "of little time an eighth is kept");
+    ok (w.left_ms[0] == 70, "the margin is an eighth of a short time");
     reduction_failed (w.s, 1, EHOSTUNREACH);
     reduction_turn (w.s, 81);
     answer (&w, 2, SUBTREE_2);
     ok (w.n == 2 && ends_with (&w, "{\"lost\":\"1\",\"no answer\":\"[3-4,7-10]\",\"full\":\"[2,5-6,11-14]\"}"),
-        "when the time is over nobody else is asked");
+        "after the deadline no further rank is asked");
     end (&w);
 }
 
@@ -182,13 +182,13 @@ static void test_others (void)
     fail (&w, 13, EHOSTUNREACH);
     fail (&w, 14, EHOSTUNREACH);
     ok (ends_with (&w, "{\"lost\":\"[2,13-14]\",\"offline\":\"6\",\"full\":\"[5,11-12]\"}"),
-        "... and where it is lost, those below it");
+        "if the root of the subtree is lost, its children are asked");
     end (&w);
 
     begin_at (&w, "kary:2", 15, 0, 2, 8000);
     w.errnum = ENOMEM;
     fail (&w, 2, ENOSYS);
-    ok (ends_with (&w, "{\"older\":\"2\",\"busy\":\"[5-6,11-14]\"}"), "whom nothing can be sent to is busy");
+    ok (ends_with (&w, "{\"older\":\"2\",\"busy\":\"[5-6,11-14]\"}"), "a rank whose request cannot be sent is busy");
     end (&w);
 }
 
@@ -199,7 +199,7 @@ static void test_known (void)
     begin_at (&w, "kary:2", 5, 0, 1, 8000);
     w.known = "full";
     fail (&w, 1, EHOSTUNREACH);
-    ok (w.n == 1 && ends_with (&w, "{\"lost\":\"1\",\"full\":\"3-4\"}"), "what is known is not asked");
+    ok (w.n == 1 && ends_with (&w, "{\"lost\":\"1\",\"full\":\"3-4\"}"), "a rank with a known answer is not asked");
     end (&w);
 }
 
@@ -209,10 +209,10 @@ static void test_window (void)
     unsigned answered = 0;
 
     begin_at (&w, "kary:1000", 1000, 0, 0, 8000);
-    ok (w.n == REDUCTION_WINDOW, "no more are asked at the same time than %u", REDUCTION_WINDOW);
+    ok (w.n == REDUCTION_WINDOW, "at most %u ranks are asked at the same time", REDUCTION_WINDOW);
     for (; answered < 999 && answered < w.n; answered++)
         fail (&w, w.asked[answered], ETIMEDOUT);
-    ok (answered == 999 && ends_with (&w, "{\"no answer\":\"1-999\"}"), "... and all in the end");
+    ok (answered == 999 && ends_with (&w, "{\"no answer\":\"1-999\"}"), "all ranks have a status at the end");
     end (&w);
 }
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* serve.c - metrics.get: what a subtree tells, as one report
+/* serve.c - metrics.get: the figures of a subtree, as one report
  *
- * A request is a survey: this rank's modules and its children are asked at the same time, and it is answered when none
- * of them is waited for any more, which is so by its deadline.
+ * For a request the modules of this rank and its children are asked at the same time. The request is answered when all
+ * have answered or were given up, at its deadline at the latest.
  */
 #include "config.h"
 
@@ -31,21 +31,21 @@ struct metrics_request {
     struct surveys *all;
     LIST_ENTRY (metrics_request) link;
     const idt_msg_t *msg;
-    json_t *services; /* that are to be asked; NULL: all */
-    json_t *asked;    /* the names of those that were */
+    json_t *services; /* modules to ask; NULL: all */
+    json_t *asked;    /* names of the modules that were asked */
     bool states;
     bool alone;
     bool brief;
-    bool is_root; /* of the subtree that is asked for */
+    bool is_root; /* this rank is the root of the requested subtree */
     struct reduction *survey;
-    struct upcalls ups;     /* to children, by rank */
-    struct upcalls modules; /* to modules of this rank, by their place in 'asked' */
+    struct upcalls ups;     /* requests to children, by rank */
+    struct upcalls modules; /* requests to modules of this rank, by their index in 'asked' */
 };
 
 struct surveys {
     struct surveys_conf conf;
     LIST_HEAD (, metrics_request) requests;
-    struct quota quota; /* of those in 'requests' */
+    struct quota quota; /* for 'requests' */
     bool stopped;
 };
 
@@ -110,7 +110,7 @@ static void child_cb (idt_future_t *f, void *arg)
     finish_if_over (r);
 }
 
-/* Whoever tells of itself too has the names of all, and others need not tell them where they add nothing. */
+/* The root of the subtree reports all names itself, so its descendants may leave out sums that are 0. */
 static int ask_child (void *arg, uint32_t rank, double timeout_ms)
 {
     struct metrics_request *r = arg;
@@ -133,7 +133,7 @@ static const char *status_of (void *arg, uint32_t rank)
     return status && strcmp (status, "offline") == 0 ? status : "lost";
 }
 
-/* A leaf has told its parent all that it could say. */
+/* A leaf without modules to ask has sent its whole answer, its status, to its parent already. */
 static const char *known_of (void *arg, uint32_t rank)
 {
     const struct metrics_request *r = arg;
@@ -147,8 +147,8 @@ static const struct reduction_ops reduction_ops = { ask_child, status_of, known_
 
 /* --- this rank ------------------------------------------------------------------------------------------ */
 
-/* What is no report is as if nothing had been told; who has nothing to tell is not asked again, or not before it is
- * given a message: most ranks have modules that nobody uses there, and to ask costs the most where one is in a thread.
+/* A malformed report is ignored. A module without figures is not asked again, or not before it gets a message: most
+ * ranks have unused modules, and a request to a module in a thread is the most expensive part.
  */
 static void module_cb (idt_future_t *f, void *arg)
 {
@@ -243,7 +243,7 @@ static int check (const struct surveys *all, const idt_msg_t *msg, const struct 
     return 0;
 }
 
-/* Its place in the quota is taken. */
+/* The caller has reserved its place in the quota. */
 static void begin (struct surveys *all, const idt_msg_t *msg, const struct wants *w)
 {
     struct metrics_request *r = request_create (all, msg);
@@ -333,7 +333,7 @@ void surveys_stop (struct surveys *all)
     }
 }
 
-/* By now nobody is there to whom an answer could go. */
+/* At this time no requester can get an answer. */
 void surveys_destroy (struct surveys *all)
 {
     struct metrics_request *r;
