@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* trace.c - messages as they pass this broker, told to who asked
+/* trace.c - sends the messages that pass this broker to clients that trace them
  *
- * The router shows messages only while there is a tracer.  Lines go the way of all answers of the broker's own
- * services, which wait until the next turn: the router is not entered from inside.  They are shown to nobody.
+ * The router shows messages only while there is a tracer. Lines are sent like all responses of the broker's own
+ * services, which wait until the next turn, because the router is not called from inside itself. The lines are not
+ * traced.
  */
 #include "config.h"
 
@@ -28,7 +29,7 @@
 struct tracer {
     LIST_ENTRY (tracer) link;
     const idt_msg_t *request;
-    json_t *options; /* its payload, which has the strings */
+    json_t *options; /* its payload, which owns the strings */
     const char *glob;
     json_t *names; /* NULL: all */
     unsigned peers;
@@ -36,11 +37,11 @@ struct tracer {
     int64_t nodeid;
     int64_t id;
     bool full;
-    bool of_modules; /* it reads "rx" as what a module gets */
-    bool paced;      /* it says what it has read */
+    bool of_modules; /* "rx" means received by a module */
+    bool paced;      /* the client reports what it has read */
     uint64_t window;
     uint64_t unread; /* bytes */
-    uint64_t lost;   /* lines that it was not told of yet */
+    uint64_t lost;   /* lost lines that were not reported yet */
 };
 
 struct trace {
@@ -50,7 +51,7 @@ struct trace {
     unsigned count;
 };
 
-/* A message as it is shown. */
+/* A message, as the tracers see it. */
 struct seen {
     enum router_way way;
     const struct peer *peer;
@@ -151,7 +152,7 @@ static json_t *describe (const struct tracer *t, const struct seen *s)
     return o;
 }
 
-/* Send a line (stolen; NULL: no memory).  Returns whether there was room in the window. */
+/* Send a line (stolen; NULL: out of memory). Returns whether it fits into the window. */
 static bool tell_new (struct trace *tr, struct tracer *t, json_t *line)
 {
     char *text = line ? json_dumps (line, JSON_COMPACT) : NULL;
@@ -165,7 +166,7 @@ static bool tell_new (struct trace *tr, struct tracer *t, json_t *line)
     return fits;
 }
 
-/* Returns whether there is room for more. */
+/* Report lost lines. Returns whether further lines may be sent. */
 static bool tell_lost (struct trace *tr, struct tracer *t)
 {
     if (t->lost > 0 && t->paced
@@ -267,11 +268,11 @@ static int read_options (struct tracer *t, const idt_msg_t *msg, idt_error_t *er
         < 0)
         return errset (EPROTO);
     if (read_peers (peers, &t->peers) < 0)
-        return errsetf (errp, EPROTO, "peers is an array of client, module, broker, child, parent");
+        return errsetf (errp, EPROTO, "peers must be an array of client, module, broker, child, parent");
     if (read_names (names, &t->names) < 0)
-        return errsetf (errp, EPROTO, "names is an array of names of modules");
+        return errsetf (errp, EPROTO, "names must be an array of names of modules");
     if (window < 0 || window > (json_int_t)TRACE_WINDOW_MAX)
-        return errsetf (errp, EPROTO, "window is a number of bytes up to %ju", (uintmax_t)TRACE_WINDOW_MAX);
+        return errsetf (errp, EPROTO, "window must be a number of bytes up to %ju", (uintmax_t)TRACE_WINDOW_MAX);
     t->paced = window > 0;
     t->window = window > 0 ? (uint64_t)window : TRACE_WINDOW;
     t->full = full;
@@ -280,7 +281,7 @@ static int read_options (struct tracer *t, const idt_msg_t *msg, idt_error_t *er
     return 0;
 }
 
-/* Narrow a stream to what its topic is of. */
+/* Limit the peers to the kind that the topic of the stream names. */
 static void narrow (struct tracer *t)
 {
     const char *topic = idt_msg_topic (t->request);
@@ -299,9 +300,9 @@ static void trace_cb (idt_t *h, const idt_msg_t *msg, void *arg)
     idt_error_t err = { "" };
 
     if (!idt_msg_has_flag (msg, IDT_MSGFLAG_STREAMING))
-        errsetf (&err, EPROTO, "a trace is a streaming request");
+        errsetf (&err, EPROTO, "a trace must be a streaming request");
     else if (tr->count >= TRACE_MAX)
-        errsetf (&err, ENOSPC, "too many clients trace messages already (%d)", TRACE_MAX);
+        errsetf (&err, ENOSPC, "too many clients trace messages already: the limit is %d", TRACE_MAX);
     else if ((t = calloc (1, sizeof (*t))) && read_options (t, msg, &err) == 0) {
         t->request = idt_msg_ref (msg);
         narrow (t);

@@ -1,35 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* trace.h - messages as they pass this broker, told to who asked (doc/design/trace.md)
+/* trace.h - sends the messages that pass this broker to clients that trace them (doc/design/trace.md)
  *
- *     broker.trace   stream: what peers send to the broker, and are given by it
- *     module.trace   the same of modules alone, as Flux's clients ask and read it
- *     overlay.trace  the same of links alone, as they do
+ *     broker.trace   stream: messages that peers send to the broker and get from it
+ *     module.trace   the same for modules only, in the form of Flux's clients
+ *     overlay.trace  the same for links only, in the form of Flux's clients
  *
- * Request of a stream, of which all members may be missing:
+ * All members of the request are optional:
  *
- *     {"typemask": i,     enum idt_msgtype bits; all
- *      "topic_glob": s,   as fnmatch (3); all.  A control message has the topic "heartbeat 0": its type, its status
- *      "full": b,         with payloads and texts of errors; without
+ *     {"typemask": i,     enum idt_msgtype bits; default: all
+ *      "topic_glob": s,   as fnmatch (3); default: all. A control message has the topic "heartbeat 0": type and status
+ *      "full": b,         with payloads and error texts; default: without
  *      "names": [s],      of modules ("broker": its own services); none or empty: all
- *      "nodeid": i,       of who is at the other end of a link; -1: all
- *      "peers": [s],      "client", "module", "broker", "child", "parent"; all.  broker.trace only
- *      "window": i,       bytes of lines that may be unread, TRACE_WINDOW_MAX at most
- *      "id": i}           names the stream to broker.trace-more among those of one connection; 0
+ *      "nodeid": i,       rank at the other end of a link; -1: all
+ *      "peers": [s],      "client", "module", "broker", "child", "parent"; default: all. broker.trace only
+ *      "window": i,       bytes of lines that may be unread, at most TRACE_WINDOW_MAX
+ *      "id": i}           names the stream in broker.trace-more, among the streams of one connection; default 0
  *
  * A line is a JSON object:
  *
  *     {"timestamp": f, "prefix": "rx" | "tx", "peer": s, "name": s, "rank": i, "type": i, "topic": s,
  *      "payload_size": i, "errnum": i, "errstr": s, "payload": any, "data": s}
  *
- * "prefix" is said of the broker (rx: from that peer), in module.trace of the module.  "name" is a module's, or the
- * UUID of a client; "rank" is -1 but for links.  A payload is told where it is JSON of up to TRACE_PAYLOAD_MAX bytes,
- * of any other one the first TRACE_DATA_MAX bytes as hexadecimal digits in "data".
+ * "prefix" is the direction as seen by the broker (rx: from the peer), in module.trace as seen by the module. "name" is
+ * the name of a module or the UUID of a client. "rank" is -1 except for links. "payload" is JSON of up to
+ * TRACE_PAYLOAD_MAX bytes; of any other payload "data" has the first TRACE_DATA_MAX bytes in hexadecimal digits.
  *
- * Who gave a window says what was read: broker.trace-more {"id": i, "bytes": i}, without an answer.  What finds no room
- * in the window is lost, and {"timestamp": f, "lost": n} tells how much, before the next line or after that message.
- * Who gave none (Flux's clients) may have as much between two turns of the broker in which nothing waits.
+ * A client with a window reports the bytes that it has read: broker.trace-more {"id": i, "bytes": i}, without an
+ * answer. Lines that do not fit into the window are lost. {"timestamp": f, "lost": n} reports their number, before the
+ * next line or after that message. A client without a window (Flux's clients) may get the default window between two
+ * turns of the broker after which no message waits.
  *
  * Errors: EPROTO, ENOSPC (TRACE_MAX streams).
  */
@@ -48,14 +49,14 @@ struct trace;
 #define TRACE_PAYLOAD_MAX ((size_t)64 << 10)
 #define TRACE_DATA_MAX ((size_t)64)
 
-/* Serve on the broker's own handle.  Both are borrowed.  NULL with errno set. */
+/* Serve on the broker's own handle. Both arguments are borrowed. NULL with errno set. */
 struct trace *trace_create (idt_t *h, struct router *r);
 void trace_destroy (struct trace *t); /* NULL is fine */
 
-/* A client is gone, whose disconnect message this is. */
+/* Remove the streams of the client that sent this disconnect message. */
 void trace_disconnect (struct trace *t, const idt_msg_t *msg);
 
-/* A turn of the broker after which nothing waits for it. */
+/* Called after a turn of the broker in which no message is left waiting. */
 void trace_turn (struct trace *t);
 
 #endif /* BROKER_TRACE_H */
