@@ -41,7 +41,8 @@
 
 int database_damaged (struct database *d, const char *what, idt_error_t *errp)
 {
-    return errsetf (errp, EBADMSG, "%s: damaged (%s): %s", d->path, what, d->kind->advice);
+    /* SQLite quotes its schema: the path and the advice matter more. */
+    return errsetf (errp, EBADMSG, "%s: damaged (%.80s): %s", d->path, what, d->kind->advice);
 }
 
 /* What the system said of a failure, 'errnum' being errno after it: SQLite keeps that of opens alone. */
