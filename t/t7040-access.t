@@ -107,7 +107,7 @@ test_expect_success 'an instance for a group lets in its members' '
 '
 test_expect_success 'root is a stranger, whom no permission keeps out; the log says who it was' '
     as_stranger "" requests 0 && as_stranger "" asking 0 &&
-    owner idtree dmesg | grep "a client of user 0 is refused: the instance is not for him"
+    owner idtree dmesg | grep "a client of user 0 is refused: this user may not connect"
 '
 test_expect_success 'stranger: every command, and those that ask a broker where no permission keeps him from it' '
     as_stranger guest commands 0 && open_doors group && as_stranger guest asking 0

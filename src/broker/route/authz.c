@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* authz.c - which local users are let in, and what they are here
+/* authz.c - which local users may connect, and in which role
  *
- * The permissions of a socket keep out most of those who are not; who a process is tells the kernel, where it connects.
+ * The permissions of the socket exclude most users who may not connect.  For the others the kernel reports the user and
+ * the groups of the connecting process.
  */
 #include "config.h"
 
@@ -19,11 +20,11 @@
 
 #define NAMES_SIZE 65536
 
-/* A name, or a number; "": none. */
+/* 's' is the name or the number of a group; "" means no group. */
 static int get_group (struct authz *a, struct attrs *attrs, const char *s, idt_error_t *errp)
 {
     struct group entry, *found = NULL;
-    char buf[NAMES_SIZE]; /* its members, too */
+    char buf[NAMES_SIZE]; /* has room for the group's members */
     uint64_t number;
 
     a->has_group = *s != '\0';

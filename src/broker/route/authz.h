@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* authz.h - which local users are let in, and what they are here (doc/design/access.md); a thinking part */
+/* authz.h - which local users may connect, and in which role (doc/design/access.md); part of the core, it does no I/O
+ */
 #ifndef BROKER_AUTHZ_H
 #define BROKER_AUTHZ_H
 
@@ -22,13 +23,17 @@ struct authz {
     gid_t group;
 };
 
-/* Read the attributes, for brokers of this user.  Returns 0, or -1 with errno set and 'errp' filled. */
+/* Read the attributes; the user of this process is the instance owner.  Returns 0, or -1 with errno set and 'errp'
+ * filled.
+ */
 int authz_init (struct authz *a, struct attrs *attrs, idt_error_t *errp);
 
-/* What a process of user 'uid' and of these groups is.  Returns 0, or -1 with errno EPERM. */
+/* Store in '*cred' the user id and the roles of a process that has user 'uid' and these groups.  Returns 0, or -1 with
+ * errno EPERM if this user may not connect ('*cred' stays untouched).
+ */
 int authz_user (const struct authz *a, uid_t uid, const gid_t *gid, size_t ngids, struct idt_cred *cred);
 
-/* The permissions of a socket for those who are let in, and of the folder that it lies in. */
+/* The permissions of the socket that lets these users connect, and of the folder that contains it. */
 mode_t authz_socket_mode (const struct authz *a);
 mode_t authz_folder_mode (const struct authz *a);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* authz_test.c - every kind of user, under every setting */
+/* authz_test.c - the role of each kind of user under every setting */
 #include <errno.h>
 #include <grp.h>
 #include <string.h>
@@ -14,7 +14,7 @@
 #define GUEST 1001
 #define GROUP 2000
 
-enum { NOBODY = 0 }; /* has no role: is refused */
+enum { NOBODY = 0 }; /* no role: refused */
 
 static uint32_t roles (struct authz *a, uid_t uid, gid_t gid)
 {
@@ -26,7 +26,7 @@ static uint32_t roles (struct authz *a, uid_t uid, gid_t gid)
     return cred.userid == uid ? cred.rolemask & ~(uint32_t)IDT_ROLE_LOCAL : 0xffff;
 }
 
-/* All settings and users: what they are is known by rule. */
+/* All settings and users; the expected role follows from the rules. */
 static void test_rules (void)
 {
     const uint32_t owner = IDT_ROLE_OWNER, member = IDT_ROLE_USER | IDT_ROLE_GROUP, guest = IDT_ROLE_USER;
@@ -43,9 +43,9 @@ static void test_rules (void)
         good = good && authz_socket_mode (&a) == (a.guests ? 0666 : a.has_group ? 0660 : 0600);
         good = good && authz_folder_mode (&a) == (a.guests || a.has_group ? 0711 : 0700);
     }
-    ok (good, "the owner is the owner, root where that is allowed, members and guests where they are let in");
+    ok (good, "the owner has role owner; root, group members and guests are accepted where a setting allows them");
     struct authz a = { OWNER, .has_group = true, .group = 0 };
-    ok (authz_user (&a, GUEST, NULL, 0, &(struct idt_cred){ 0 }) < 0, "who has no group is in none");
+    ok (authz_user (&a, GUEST, NULL, 0, &(struct idt_cred){ 0 }) < 0, "without an access.group no user is a member");
 }
 
 static void check_refused (const char *name, const char *value)
@@ -71,22 +71,22 @@ static void test_attributes (void)
     if (getgrgid_r (any, &entry, buf, sizeof (buf), &first) != 0)
         first = NULL;
     ok (authz_init (&a, attrs, NULL) == 0 && a.owner == geteuid () && !a.guests && !a.root && !a.has_group,
-        "unless they are let in there is the owner alone");
+        "by default only the owner is accepted");
     attrs_destroy (attrs);
     attrs = attrs_create ();
     attr_give (attrs, "access.allow-guest-user", "on", NULL);
     attr_give (attrs, "access.allow-root-owner", "on", NULL);
     attr_give (attrs, "access.group", "4000000000", NULL);
     ok (authz_init (&a, attrs, NULL) == 0 && a.guests && a.root && a.has_group && a.group == 4000000000,
-        "a group may be a number");
+        "access.group may be a number");
     attrs_destroy (attrs);
     attrs = attrs_create ();
     if (first) {
         attr_give (attrs, "access.group", first->gr_name, NULL);
-        ok (authz_init (&a, attrs, NULL) == 0 && a.has_group && a.group == any, "or a name");
+        ok (authz_init (&a, attrs, NULL) == 0 && a.has_group && a.group == any, "access.group may be a name");
     }
     else
-        skip ("or a name", "the group of this process has none");
+        skip ("access.group may be a name", "the group of this process has no name");
     attrs_destroy (attrs);
     check_refused ("access.group", "no-such-group-here");
     check_refused ("access.group", "4294967295");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* event.c - events in sequence, to who subscribed (protocol.md sections 3 and 6) */
+/* event.c - deliver events in sequence to their subscribers (protocol.md sections 3 and 6) */
 #include "config.h"
 
 #include <czmq.h>
@@ -21,10 +21,10 @@
 
 struct loss {
     char stream[STREAM_LEN + 1];
-    uint64_t from, to; /* 0: none */
+    uint64_t from, to; /* 0: no loss */
 };
 
-#define LOSSES 2 /* streams that a subscriber is told of: of those before nothing is known anyway */
+#define LOSSES 2 /* streams per subscriber whose losses are reported; the losses of older streams are dropped */
 
 struct subscription {
     struct idt_cred user;
@@ -33,8 +33,8 @@ struct subscription {
 
 struct subscriber {
     struct peer *peer;
-    zlistx_t *subscriptions;  /* one that was asked for twice is here twice */
-    struct loss loss[LOSSES]; /* events that it did not take, each of another stream, the older ones first */
+    zlistx_t *subscriptions;  /* a prefix that was subscribed to twice is in the list twice */
+    struct loss loss[LOSSES]; /* events that its queue did not take, one entry per stream, oldest first */
 };
 
 struct event {
@@ -42,13 +42,13 @@ struct event {
     void *arg;
     bool root;
     char stream[STREAM_LEN + 1];
-    uint64_t seq;    /* handed on last */
-    uint64_t newest; /* heard of: above seq while there is a gap */
+    uint64_t seq;    /* number of the last event delivered */
+    uint64_t newest; /* highest number known; above 'seq' while there is a gap */
     bool fetching;
     struct event_stats stats;
-    zhashx_t *subscribers; /* by the peer's UUID */
-    struct quota quota;    /* of subscriptions */
-    struct ring *ring;     /* NULL: nobody wants one */
+    zhashx_t *subscribers; /* key: UUID of the peer */
+    struct quota quota;    /* limits subscriptions per user */
+    struct ring *ring;     /* NULL if this broker keeps no events */
 };
 
 static void subscriber_free (void **item)
@@ -107,7 +107,7 @@ static void subscription_free (void **item)
     *item = NULL;
 }
 
-/* NULL with errno EINVAL (it is longer than any topic), ENOMEM. */
+/* Returns NULL with errno EINVAL ('prefix' is longer than any topic) or ENOMEM. */
 static struct subscription *subscription_create (struct idt_cred user, const char *prefix)
 {
     size_t size = strlen (prefix) + 1;
@@ -181,7 +181,7 @@ void event_forget (struct event *ev, struct peer *p)
     zhashx_delete (ev->subscribers, p->uuid);
 }
 
-/* Asked for, by somebody who may see it. */
+/* Returns whether a subscription of 's' matches the topic and its user may see the event. */
 static bool wants (struct subscriber *s, const idt_msg_t *msg)
 {
     const struct subscription *sub = zlistx_first (s->subscriptions);
@@ -212,7 +212,7 @@ static void drop_first_loss (struct subscriber *s)
     s->loss[LOSSES - 1] = (struct loss){ .from = 0 };
 }
 
-/* What a subscriber did not take, it is told before anything newer.  Returns whether it has nothing more to be told. */
+/* Report the events that 's' missed; they precede any newer event.  Returns whether all reports were delivered. */
 static bool tell_missed (struct subscriber *s)
 {
     bool told = true;
@@ -228,7 +228,7 @@ static bool tell_missed (struct subscriber *s)
     return told;
 }
 
-/* It is to be told of these events, too, under the name of their stream. */
+/* Record that 's' missed the events 'from' ... 'to' of 'stream', in addition to those recorded before. */
 static void note_missed (struct subscriber *s, const char *stream, uint64_t from, uint64_t to)
 {
     struct loss *l = s->loss;
@@ -263,7 +263,7 @@ static void serve_subscribers (struct event *ev, const idt_msg_t *msg)
             give (ev, s, msg);
 }
 
-/* The one place where an event is handed on. */
+/* Deliver an event: keep it, send it to subscribers and children.  No other function advances 'seq' by an event. */
 static void deliver (struct event *ev, const idt_msg_t *msg, uint64_t seq)
 {
     if (ev->ring && ring_newest (ev->ring) + 1 != seq)
@@ -292,7 +292,7 @@ void event_start_after (struct event *ev, uint64_t seq)
     ring_reset (ev->ring, seq);
 }
 
-/* Without its routes, and the memory that it had for them.  NULL with errno ENOMEM. */
+/* Return a message without routes and without the memory that they used.  Steals 'msg'.  NULL with errno ENOMEM. */
 static idt_msg_t *without_routes (idt_msg_t *msg)
 {
     idt_msg_t *copy;
@@ -320,7 +320,9 @@ uint64_t event_publish_new (struct event *ev, idt_msg_t *msg)
     return ev->seq;
 }
 
-/* The number after the last of the events from 'from' on that fit in one answer; '*size' is their size. */
+/* The number after the last event that fits in one response to a fetch that starts at 'from'.  '*size' becomes the size
+ * of these events in bytes.  The first event always fits.
+ */
 static uint64_t window_end (struct event *ev, uint64_t from, size_t *size)
 {
     const idt_msg_t *msg;
@@ -357,9 +359,9 @@ int event_window (struct event *ev, const char *stream, uint64_t from, void **bu
     return 0;
 }
 
-/* --- others --------------------------------------------------------------------------------- */
+/* --- other ranks ---------------------------------------------------------------------------- */
 
-/* The number near our last one that has these lower bits; 0: it is before the first. */
+/* The event number nearest to our last one that has these lower 32 bits.  0: that number would lie before the first. */
 static uint64_t whole_number (const struct event *ev, uint32_t low)
 {
     int32_t distance = (int32_t)(low - (uint32_t)ev->seq);
@@ -367,7 +369,7 @@ static uint64_t whole_number (const struct event *ev, uint32_t low)
     return distance < 0 && (uint64_t) - (int64_t)distance > ev->seq ? 0 : ev->seq + (int64_t)distance;
 }
 
-/* Fetch what is missing, unless that is under way.  Returns whether anything is. */
+/* Fetch the missing events unless a fetch is under way.  Returns whether a fetch was started. */
 static bool fetch (struct event *ev)
 {
     if (ev->fetching || ev->newest <= ev->seq)
@@ -392,8 +394,7 @@ void event_receive (struct event *ev, const idt_msg_t *msg)
     ev->stats.gaps += fetch (ev);
 }
 
-/* Tell all subscribers of the events 'from' ... 'to' of a stream that nobody can have any more: any may have missed
- * one.
+/* Report to all subscribers that the events 'from' ... 'to' of a stream are lost.  Any subscriber may have missed one.
  */
 static void report_lost (struct event *ev, const char *stream, uint64_t from, uint64_t to)
 {
@@ -407,7 +408,9 @@ static void report_lost (struct event *ev, const char *stream, uint64_t from, ui
     ev->stats.lost += to - from + 1;
 }
 
-/* Another stream: rank 0 began anew.  What the old one had after our last event is unknown. */
+/* Follow another stream because rank 0 restarted.  How many events the old stream had after our last one is unknown, so
+ * one is reported as lost.
+ */
 static void switch_stream (struct event *ev, const char *stream, uint64_t seq)
 {
     bool had_one = ev->stream[0] != '\0';
@@ -417,7 +420,7 @@ static void switch_stream (struct event *ev, const char *stream, uint64_t seq)
     memcpy (old, ev->stream, sizeof (old));
     snprintf (ev->stream, sizeof (ev->stream), "%s", stream);
     ev->fetching = false;
-    ev->seq = had_one ? 0 : seq; /* who joins is owed nothing older; who was here is owed the new stream whole */
+    ev->seq = had_one ? 0 : seq; /* a joining broker needs nothing older, others need all of it */
     ev->newest = seq;
     if (ev->ring)
         ring_reset (ev->ring, ev->seq);
@@ -443,7 +446,7 @@ void event_newest (struct event *ev, const char *stream, uint64_t seq)
     ev->stats.gaps += fetch (ev);
 }
 
-/* One event of an answer; returns the bytes that it took, 0 at the end or where it is malformed. */
+/* Deliver one event of a response.  Returns its size in bytes, or 0 at the end or if it is malformed. */
 static size_t replay_one (struct event *ev, const unsigned char *p, size_t size)
 {
     size_t len = size >= 4 ? get_be (p, 4) : 0;
@@ -479,7 +482,7 @@ void event_replay (struct event *ev, const void *buf, size_t size)
         ev->newest = newest;
     for (p += 8, size -= 8; (n = replay_one (ev, p, size)) > 0; p += n, size -= n)
         ;
-    if (ev->seq > before) /* no progress: the next heartbeat tries again */
+    if (ev->seq > before) /* without progress the next heartbeat tries again */
         fetch (ev);
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* event_test.c - events reach every subscriber once and in order, or are told lost
+/* event_test.c - events reach every subscriber once and in order, or are reported as lost
  *
- * The second half runs chains of brokers on links that lose events, break and come back, under a root that restarts,
+ * The second half runs chains of brokers on links that lose events, break and are restored, under a root that restarts,
  * and checks what the subscribers of each broker see.
  */
 #include <errno.h>
@@ -22,7 +22,7 @@ static const struct idt_cred owner = { 100, IDT_ROLE_OWNER };
 
 /* --- one broker ------------------------------------------------------------------------------------------- */
 
-/* What a subscriber got, one event a line: TOPIC SEQ PAYLOAD */
+/* The events of a subscriber, one per line: TOPIC SEQ PAYLOAD */
 struct sink {
     struct peer peer;
     char text[4096];
@@ -50,7 +50,7 @@ static void sink_init (struct sink *s, unsigned n)
     s->peer.arg = s;
 }
 
-/* What the part asked for. */
+/* Calls of the operations. */
 struct calls {
     int forwards, fetches, announces;
     uint64_t from;
@@ -117,12 +117,12 @@ static void test_subscriptions (void)
     ok (event_publish_new (ev, make_event ("x.y", 77, NULL)) == 1
             && event_publish_new (ev, make_event ("z", 77, NULL)) == 2 && event_seq (ev) == 2
             && strcmp (event_stream (ev), STREAM) == 0,
-        "rank 0 numbers events 1, 2, ... whatever they say");
-    ok (strcmp (a.text, "x.y 1\n") == 0, "who subscribed to two prefixes of a topic gets the event once");
-    ok (strcmp (b.text, "x.y 1\nz 2\n") == 0, "the empty prefix subscribes to all");
-    ok (calls.forwards == 2, "each event is handed on to the children");
+        "rank 0 numbers events 1, 2, ... and ignores the numbers they had");
+    ok (strcmp (a.text, "x.y 1\n") == 0, "a peer with two matching subscriptions gets the event once");
+    ok (strcmp (b.text, "x.y 1\nz 2\n") == 0, "the empty prefix subscribes to all topics");
+    ok (calls.forwards == 2, "each event is forwarded to the children");
     ok (event_unsubscribe (ev, &a.peer, owner, "x") < 0 && errno == ENOENT,
-        "only what was subscribed to is unsubscribed");
+        "a topic that was not subscribed to cannot be unsubscribed");
     event_subscribe (ev, &a.peer, owner, "x.");
     event_unsubscribe (ev, &a.peer, owner, "x.y");
     event_unsubscribe (ev, &a.peer, owner, "x.");
@@ -131,11 +131,11 @@ static void test_subscriptions (void)
     event_unsubscribe (ev, &a.peer, owner, "x.");
     event_publish_new (ev, make_event ("x.q", 0, NULL));
     ok (a.count == 2 && event_unsubscribe (ev, &a.peer, owner, "x.") < 0 && errno == ENOENT,
-        "... then nothing comes any more");
+        "... then no event arrives");
     event_forget (ev, &b.peer);
     event_forget (ev, &b.peer);
     event_publish_new (ev, make_event ("x.q", 0, NULL));
-    ok (b.count == 4, "who is forgotten gets nothing");
+    ok (b.count == 4, "a forgotten peer gets no event");
     long_prefix[sizeof (long_prefix) - 1] = '\0';
     memset (long_prefix, 'x', sizeof (long_prefix) - 1);
     ok (event_subscribe (ev, &a.peer, owner, long_prefix) < 0 && errno == EINVAL,
@@ -182,27 +182,30 @@ static void test_private (void)
     ok (!strcmp (s[0].text, "x 1\ny 2\ncompressor.z 3\n"), "the owner sees all events");
     ok (!strcmp (s[1].text, "x 1\ncompressor.z 3\n"),
         "a member sees those of documents, and no other user's private ones");
-    ok (!strcmp (s[2].text, "x 1\ny 2\n"), "a guest sees his own private ones alone");
-    ok (s[3].count == 0, "who has no role sees none");
-    ok (event_unsubscribe (ev, &s[2].peer, owner, "") < 0 && errno == ENOENT, "one's subscription is not another's");
+    ok (!strcmp (s[2].text, "x 1\ny 2\n"), "a guest sees only its own private events");
+    ok (s[3].count == 0, "a user without a role sees no event");
+    ok (event_unsubscribe (ev, &s[2].peer, owner, "") < 0 && errno == ENOENT,
+        "a subscription of one user cannot be removed by "
+        "another");
     for (errno = 0; event_subscribe (ev, &s[2].peer, users[2], prefix) == 0; n++)
         snprintf (prefix, sizeof (prefix), "p%d", n);
     ok (n + 1 == (int)quota_rule (QUOTA_SUBSCRIPTIONS)->guest && errno == ENOSPC, "a guest may have %d subscriptions",
         n + 1);
     ok (event_subscribe (ev, &s[1].peer, users[2], "q") < 0 && errno == ENOSPC, "... over all connections");
     ok (event_subscribe (ev, &s[1].peer, users[1], "q") == 0 && event_subscribe (ev, &s[0].peer, owner, "q") == 0,
-        "other users have their own");
+        "other users have their own quota");
     event_unsubscribe (ev, &s[2].peer, users[2], "");
     ok (event_subscribe (ev, &s[1].peer, users[2], "q") == 0 && event_subscribe (ev, &s[2].peer, users[2], "q") < 0,
-        "one that he gives up he may have elsewhere");
+        "a subscription that a guest removes may be made on another connection");
     event_forget (ev, &s[2].peer);
-    ok (event_subscribe (ev, &s[2].peer, users[2], "q") == 0, "... as all of a connection that ends");
+    ok (event_subscribe (ev, &s[2].peer, users[2], "q") == 0, "... and so may the subscriptions of a connection that "
+                                                              "ends");
     event_destroy (ev);
 }
 
 /* --- gaps ------------------------------------------------------------------------------------------------- */
 
-/* Rank 0's answer to what 'calls' wants, given to 'ev'. */
+/* Pass rank 0's response to the fetch in 'calls' to 'ev'. */
 static void replay (struct event *root, struct event *ev, const struct calls *calls)
 {
     void *buf;
@@ -227,7 +230,7 @@ static void test_gap (void)
     event_subscribe (ev, &s.peer, owner, "");
     event_publish_new (root, make_event ("a", 0, NULL));
     event_newest (ev, STREAM, 1);
-    ok (event_seq (ev) == 1 && calls.fetches == 0 && s.count == 0, "who joins is owed nothing older");
+    ok (event_seq (ev) == 1 && calls.fetches == 0 && s.count == 0, "a broker that joins gets no older events");
     event_publish_new (root, make_event ("b", 0, NULL));
     event_publish_new (root, make_event ("c", 0, "{}"));
     receive (ev, "c", 3);
@@ -235,22 +238,23 @@ static void test_gap (void)
         "an event after a gap is held back and the missing ones are fetched");
     receive (ev, "d", 4);
     event_newest (ev, STREAM, 4);
-    ok (calls.fetches == 1, "... once");
+    ok (calls.fetches == 1, "... with one fetch");
     event_publish_new (root, make_event ("d", 0, NULL));
     replay (root, ev, &calls);
-    ok (strcmp (s.text, "b 2\nc 3 {}\nd 4\n") == 0 && calls.forwards == 3, "... and all come in order, children's too");
+    ok (strcmp (s.text, "b 2\nc 3 {}\nd 4\n") == 0 && calls.forwards == 3, "... and all are delivered in order, to the "
+                                                                           "children, too");
     receive (ev, "c", 3);
-    ok (s.count == 3 && event_stats (ev).duplicates == 1, "what comes twice is handed on once");
+    ok (s.count == 3 && event_stats (ev).duplicates == 1, "an event that arrives twice is delivered once");
     event_publish_new (root, make_event ("e", 0, NULL));
     event_newest (ev, STREAM, 5);
-    ok (calls.fetches == 2 && calls.from == 5, "a gap is also seen by the newest number that the parent tells");
+    ok (calls.fetches == 2 && calls.from == 5, "a gap is also detected by the newest number that the parent reports");
     event_replay (ev, NULL, 0);
-    ok (s.count == 3, "a fetch that fails changes nothing");
+    ok (s.count == 3, "a failed fetch changes nothing");
     event_newest (ev, STREAM, 5);
-    ok (calls.fetches == 3, "... and is repeated when the parent speaks again");
+    ok (calls.fetches == 3, "... and is repeated after the next message from the parent");
     replay (root, ev, &calls);
     ok (strstr (s.text, "e 5\n") && event_stats (ev).recovered == 4 && event_stats (ev).lost == 0,
-        "... and then it comes");
+        "... and then succeeds");
     event_destroy (ev);
     event_destroy (root);
 }
@@ -271,12 +275,12 @@ static void test_lost (void)
     replay (root, ev, &calls);
     ok (strncmp (s.text, "event.lost 0 {\"stream\":\"" STREAM "\",\"from\":1,\"to\":6}\nx 7\n", 80) == 0
             && event_seq (ev) == 10 && s.count == 5,
-        "what left the window is told lost to all, before what is still in it");
+        "events older than the window are reported lost to all, before the events that are still in it");
     ok (event_stats (ev).lost == 6 && event_stats (ev).delivered == 4, "... and counted");
     event_newest (ev, OTHER, 2);
     ok (strstr (s.text, "event.lost 0 {\"stream\":\"" STREAM "\",\"from\":11,\"to\":11}\n") && calls.announces == 2
             && calls.from == 1 && strcmp (calls.stream, OTHER) == 0,
-        "another stream: the end of the old one is told lost, the new one is owed from its first event on");
+        "after a change of stream the end of the old one is reported lost, and the new one is fetched from event 1");
     event_destroy (ev);
     event_destroy (root);
 }
@@ -313,7 +317,7 @@ static void test_large (void)
     event_destroy (root);
 }
 
-/* Numbers go on above 2^32, of which messages carry the lower half. */
+/* Numbers continue above 2^32; messages carry the lower 32 bits. */
 static void test_wrap (void)
 {
     struct calls none = { 0 }, calls = { 0 };
@@ -331,9 +335,9 @@ static void test_wrap (void)
         receive (ev, "x", (uint32_t)event_seq (root));
     }
     ok (strcmp (s.text, "x 4294967294\nx 4294967295\nx 0\nx 1\nx 2\n") == 0 && event_seq (ev) == start + 5,
-        "events go on over the end of 32 bits");
+        "numbering continues across the end of 32 bits");
     receive (ev, "x", UINT32_MAX);
-    ok (s.count == 5 && event_stats (ev).duplicates == 1, "one from before it that comes again is known");
+    ok (s.count == 5 && event_stats (ev).duplicates == 1, "a repeated event from before the wrap is recognized");
     event_start_after (root, start);
     event_destroy (ev);
     ev = event_create (false, "", 100, &note_ops, &calls);
@@ -342,14 +346,15 @@ static void test_wrap (void)
     for (int i = 1; i <= 6; i++)
         event_publish_new (root, make_event ("x", 0, NULL));
     event_newest_low (ev, STREAM, (uint32_t)event_seq (root));
-    ok (calls.fetches == 1 && calls.from == start + 1, "a gap over it is seen by the newest number");
+    ok (calls.fetches == 1 && calls.from == start + 1, "a gap across the wrap is detected by the newest number");
     replay (root, ev, &calls);
     ok (event_seq (ev) == start + 6 && event_stats (ev).lost == 2 && event_stats (ev).recovered == 4
             && strstr (s.text, "\"from\":4294967294,\"to\":4294967295}\nx 0\nx 1\nx 2\nx 3\n"),
-        "... fetched, and what is lost is told");
+        "... and fetched, and lost events are reported");
     ok (event_after (ev, start + 3, &seq) && seq == start + 4 && !event_after (ev, start + 6, &seq),
         "... and kept for children");
-    ok (event_after (ev, start, &seq) && seq == start + 3, "who is too late for some gets the oldest that is there");
+    ok (event_after (ev, start, &seq) && seq == start + 3, "a reader that is too late for some events gets the "
+                                                           "oldest kept one");
     event_destroy (ev);
     event_destroy (root);
 }
@@ -360,7 +365,7 @@ static int deaf_send (void *arg, const idt_msg_t *msg)
     return -1;
 }
 
-/* What was missed keeps the name of its stream when rank 0 begins anew. */
+/* Missed events keep the name of their stream when rank 0 restarts. */
 static void test_missed_streams (void)
 {
     struct calls calls = { 0 };
@@ -380,11 +385,11 @@ static void test_missed_streams (void)
     ok (strcmp (s.text, "event.lost 0 {\"stream\":\"" STREAM "\",\"from\":1,\"to\":3}\n"
                         "event.lost 0 {\"stream\":\"" OTHER "\",\"from\":1,\"to\":1}\nx 2\n")
             == 0,
-        "what it missed of one stream is not told as lost of the next: %s", s.text);
+        "missed events of one stream are not reported as lost events of the next: %s", s.text);
     event_destroy (ev);
 }
 
-/* Nobody misses an event without being told. */
+/* Each subscriber that misses an event gets a report. */
 static void test_missed (void)
 {
     struct calls calls = { 0 };
@@ -403,18 +408,19 @@ static void test_missed (void)
     s.peer.send = sink_send;
     event_publish_new (ev, make_event ("x", 0, NULL));
     ok (strcmp (s.text, "x 1\nevent.lost 0 {\"stream\":\"" STREAM "\",\"from\":2,\"to\":4}\nx 5\n") == 0,
-        "a subscriber that did not take events is told that before the next one");
+        "a subscriber that did not take events gets a report before its next event");
     idt_msg_route_clear (msg);
     for (int i = 0; i < 100; i++)
         idt_msg_route_push (msg, STREAM);
-    ok (event_publish_new (ev, msg) == 6 && idt_msg_route_count (event_after (ev, 5, &seq)) == 0, "no routes are kept");
+    ok (event_publish_new (ev, msg) == 6 && idt_msg_route_count (event_after (ev, 5, &seq)) == 0,
+        "kept events have no routes");
     msg = make_event ("x", 0, NULL);
     memset (idt_msg_alloc_payload (msg, EVENT_MAX_BYTES), 0, EVENT_MAX_BYTES);
-    ok (event_publish_new (ev, msg) == 0 && errno == EMSGSIZE, "an event that no link takes is refused");
+    ok (event_publish_new (ev, msg) == 0 && errno == EMSGSIZE, "an event larger than EVENT_MAX_BYTES is refused");
     event_destroy (ev);
 }
 
-/* Rank 0's answer cut at each byte, and with bits turned: nothing breaks, and nothing comes out of order. */
+/* Rank 0's response truncated at each byte and with flipped bits: no crash, and no event out of order. */
 static void test_damaged (void)
 {
     struct calls none = { 0 };
@@ -447,12 +453,12 @@ static void test_damaged (void)
         event_destroy (ev);
         free (copy);
     }
-    ok (good, "a damaged answer to a fetch breaks nothing");
+    ok (good, "a damaged response to a fetch is handled without a wrong event");
     free (buf);
     ok (event_window (root, OTHER, 1, (void **)&buf, &size) < 0 && errno == ENOENT,
-        "another stream's window is ENOENT");
+        "the window of another stream fails with ENOENT");
     ok (event_window (root, STREAM, 77, (void **)&buf, &size) == 0 && size == 8,
-        "beyond the newest event there is nothing");
+        "beyond the newest event the window is empty");
     free (buf);
     event_destroy (root);
 }
@@ -475,15 +481,15 @@ struct item {
     size_t size;
 };
 
-/* A fetch on its way up, or its answer on its way down.  What passed node 'at' only was there already. */
+/* A fetch on its way up, or its response on its way down.  A fetch that has passed only node 'at' was already there. */
 struct ask {
-    int dest; /* who asked; -1: it is answered */
-    int at;   /* the answer is on the link to this node; 0: it is none yet */
+    int dest; /* the fetching node; -1: answered */
+    int at;   /* the response is on the link to this node; 0: none yet */
     char stream[IDT_MSG_UUID_LEN + 1];
     uint64_t from;
 };
 
-/* What a subscriber has seen, and what it must see next. */
+/* The events that a subscriber has seen, and the next one that it must see. */
 struct watch {
     struct peer peer;
     struct chain *chain;
@@ -531,7 +537,7 @@ static void watch_stream (struct watch *w, int stream, const idt_msg_t *msg)
     if (stream == w->stream)
         return;
     if (stream < w->stream || !w->may_switch)
-        wrong (w, "a new stream that nobody told of", msg);
+        wrong (w, "a new stream without a report", msg);
     w->stream = stream;
     w->expected = 1;
 }
@@ -635,7 +641,7 @@ static const struct event_ops chain_ops = {
     .announce = chain_announce,
 };
 
-/* The fetches of a node reach the root, whose answers begin their way down. */
+/* Pass the fetches of a node to the root, and start its responses on their way down. */
 static void serve_fetches (struct chain *c, struct node *n)
 {
     for (int i = 1; i <= n->i; i++)
@@ -653,7 +659,7 @@ static void serve_fetches (struct chain *c, struct node *n)
     }
 }
 
-/* An answer arrives at a node: it is for it, or goes on, or was given up. */
+/* A response arrives at a node: it is for the node, or is passed on, or is for a fetch that was given up. */
 static void take_answer (struct node *n, struct item *item)
 {
     struct ask *ask = item->ask;
@@ -691,7 +697,7 @@ static void take_item (struct node *n, bool reliable)
     item_free (&item);
 }
 
-/* The connection to the parent breaks: what is on it is gone, and this node fails the fetches that it passed on. */
+/* Break the connection to the parent: drop what is on it, and fail the fetches that this node passed on. */
 static void disconnect (struct node *n)
 {
     struct chain *c = n->chain;
@@ -708,7 +714,7 @@ static void disconnect (struct node *n)
     }
 }
 
-/* Hello: the parent tells its position. */
+/* Hello: the parent reports its position. */
 static void connect_node (struct node *n)
 {
     struct node *parent = n - 1;
@@ -771,7 +777,7 @@ static void step (struct chain *c)
         restart_root (c);
 }
 
-/* Let everything arrive. */
+/* Run until everything has arrived. */
 static void settle (struct chain *c)
 {
     for (int round = 0; round < 200; round++) {

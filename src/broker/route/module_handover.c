@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* module_handover.c - modules that left something for their next life on this broker
+/* module_handover.c - modules that left a handover and are not loaded now
  *
- * Each is a peer of the router (PEER_ABSENT) that has the service of the module's name, and a list of requests in order
- * of arrival, so of deadlines.  A timer looks at them while there are any.
+ * Each such module is represented by a peer of the router (PEER_ABSENT).  The peer has the service of the module's name
+ * and a list of waiting requests in order of arrival, which is also the order of their deadlines.  A timer checks the
+ * deadlines while requests wait.
  */
 #include "config.h"
 
@@ -19,12 +20,12 @@
 #include "libutil/clock.h"
 #include "libutil/errprintf.h"
 
-#define PERIOD_MS 100. /* of looking for requests that waited long enough */
+#define PERIOD_MS 100. /* between two checks for requests whose deadline has passed */
 
 struct handover_waiting {
     TAILQ_ENTRY (handover_waiting) link;
     const idt_msg_t *msg;
-    double until; /* seconds, as clock_s (CLOCK_MONOTONIC_COARSE) */
+    double until; /* deadline in seconds, as clock_s (CLOCK_MONOTONIC_COARSE) */
 };
 
 struct module_handover {
@@ -46,7 +47,7 @@ struct absents {
     bool stopped;
 };
 
-/* --- what waits -------------------------------------------------------------------------------------- */
+/* --- waiting requests -------------------------------------------------------------------------------- */
 
 static void fail (struct module_handover *a, const idt_msg_t *request, int errnum, const char *text)
 {
@@ -70,7 +71,7 @@ static void fail_absent (struct module_handover *a, const idt_msg_t *request)
     fail (a, request, a->as->stopped ? EHOSTUNREACH : ENOSYS, error.text);
 }
 
-/* Take a request out of the list. */
+/* Remove a request from the list.  The caller owns the reference. */
 static const idt_msg_t *take (struct module_handover *a, struct handover_waiting *w)
 {
     const idt_msg_t *msg = w->msg;
@@ -115,7 +116,7 @@ static void hold (struct module_handover *a, const idt_msg_t *msg)
 
     if (a->count >= MODULE_HANDOVER_MAX_REQUESTS || a->bytes + bytes > MODULE_HANDOVER_MAX_BYTES
         || count_from (a, msg) >= MODULE_HANDOVER_MAX_EACH || !(w = malloc (sizeof (*w)))) {
-        fail (a, msg, EAGAIN, "too many requests wait for a module that is not loaded now");
+        fail (a, msg, EAGAIN, "too many requests wait for a module that is not loaded");
         return;
     }
     w->msg = idt_msg_ref (msg);
@@ -139,7 +140,7 @@ static int module_handover_send (void *arg, const idt_msg_t *msg)
     return 0;
 }
 
-/* What waited long enough fails; where this broker stops, all does. */
+/* Fail the requests whose deadline has passed, or all requests if this broker is stopping. */
 static void fail_late (struct absents *as)
 {
     double t = clock_s (CLOCK_MONOTONIC_COARSE);
@@ -165,7 +166,7 @@ static void timer_cb (idt_watcher_t *w, int revents, void *arg)
     fail_late (arg);
 }
 
-/* --- who is absent ------------------------------------------------------------------------------------- */
+/* --- modules that are not loaded ----------------------------------------------------------------------- */
 
 static void module_handover_destroy (struct module_handover *a)
 {

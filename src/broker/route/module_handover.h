@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* module_handover.h - modules that left something for their next life on this broker: what it is, and who waits for
- * them
+/* module_handover.h - modules that left a handover and are not loaded now: the handover and the waiting requests
  *
- * A module that leaves something (idt_module_keep ()) has made a promise that nobody else can keep: so while it is not
- * loaded, what clients ask of its service waits here, for MODULE_HANDOVER_WAIT_MS at most, instead of being answered by
- * another broker.  What other brokers' modules ask passes on (rule 5 of router.h).
+ * A module that leaves a handover (idt_module_keep ()) has made a promise that no other broker can keep.  While it is
+ * not loaded, requests of clients for its service wait here, for at most MODULE_HANDOVER_WAIT_MS, and are not forwarded
+ * to another broker.  Requests that modules of other brokers sent do not wait here (rule 5 of router.h).
  *
- * 1. A request that waits is answered exactly once: by the module's next life, or with an error.
- * 2. What waits is bounded, in all and for each asker; beyond that requests fail with EAGAIN.
- * 3. A client that goes takes along what it asked.
+ * 1. A waiting request is answered exactly once: by the reloaded module, or with an error.
+ * 2. Waiting requests are limited in total and for each requester.  Requests above a limit fail with EAGAIN.
+ * 3. When a client disconnects, its waiting requests are dropped.
  */
 #ifndef BROKER_MODULE_HANDOVER_H
 #define BROKER_MODULE_HANDOVER_H
@@ -23,30 +22,34 @@
 #include "broker/route/router.h"
 
 #define MODULE_HANDOVER_WAIT_MS 5000
-#define MODULE_HANDOVER_MAX_REQUESTS 4096 /* that wait for one module */
-#define MODULE_HANDOVER_MAX_EACH 1024     /* of one asker */
+#define MODULE_HANDOVER_MAX_REQUESTS 4096 /* waiting requests of one module */
+#define MODULE_HANDOVER_MAX_EACH 1024     /* of them from one requester */
 #define MODULE_HANDOVER_MAX_BYTES (4 << 20)
 #define MODULE_HANDOVER_MAX 64 /* modules */
 
 struct absents;
 
-/* 'rank' is ours, for what is told.  NULL with errno ENOMEM. */
+/* 'rank' is this broker's, for messages.  Returns NULL with errno ENOMEM. */
 struct absents *absents_create (idt_reactor_t *r, struct router *router, uint32_t rank);
 void absents_destroy (struct absents *as);
 
-/* The module is gone from the router: it stands in for it from now on, and has what it left ('data' is stolen). */
+/* Stand in for a module that was removed from the router.  'data' is its handover and is stolen.  If memory or
+ * MODULE_HANDOVER_MAX does not allow it, the handover is freed.
+ */
 void absents_add_new (struct absents *as, const char *name, void *data, size_t size);
 
-/* The module is being loaded: its service is free for it.  What it left is borrowed, until absents_end () or
- * absents_resume (); NULL: nothing.
+/* Release the service because the module is being loaded.  Returns its handover, borrowed until absents_end () or
+ * absents_resume (), or NULL if it left none.
  */
 const void *absents_pause (struct absents *as, const char *name, size_t *size);
 
-/* It runs, and gets what waited. / It could not start: all is as before. */
+/* absents_end (): the module runs; the waiting requests are routed to it.  absents_resume (): the module failed to
+ * start; stand in for it again.
+ */
 void absents_end (struct absents *as, const char *name);
 void absents_resume (struct absents *as, const char *name);
 
-/* No module will be loaded any more: what waits, and what comes, fails at once. */
+/* No module will be loaded from now on: fail all waiting and all further requests immediately. */
 void absents_stop (struct absents *as);
 
 #endif /* BROKER_MODULE_HANDOVER_H */

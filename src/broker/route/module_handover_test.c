@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* module_handover_test.c - requests for a module that is not there now: they wait, are bounded, and are answered
- * once */
+/* module_handover_test.c - requests for a module that is not loaded wait, within limits, and are answered once */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +11,7 @@
 
 struct fake {
     struct peer peer;
-    int count, errnum; /* messages; the last answer's error */
+    int count, errnum; /* messages; errno of the last response */
     char text[256];
     uint32_t tag; /* of the last */
 };
@@ -95,22 +94,25 @@ static void test_waits (void)
 
     ask (w, &w->client, 1, 0, 0);
     ask (w, &w->child, 2, 0, 0);
-    ok (w->client.count == 0 && w->child.count == 0 && w->parent.count == 0, "what clients ask, here or below, waits");
+    ok (w->client.count == 0 && w->child.count == 0 && w->parent.count == 0,
+        "requests of clients wait, from this rank and "
+        "from below");
     ask (w, &w->child, 3, IDT_ROLE_BROKER, 0);
-    ok (w->parent.count == 1 && w->parent.tag == 3, "what a broker's module asks passes on");
-    ok (router_service_add (w->r, "fluid", &w->greedy.peer) < 0 && errno == EEXIST, "no client takes its place");
+    ok (w->parent.count == 1 && w->parent.tag == 3, "a request of a broker's module is passed on");
+    ok (router_service_add (w->r, "fluid", &w->greedy.peer) < 0 && errno == EEXIST,
+        "a client cannot take over the service");
     const char *left = absents_pause (w->as, "fluid", &size);
-    ok (left && size == 5 && strcmp (left, "past") == 0, "its next life gets what the last one left");
+    ok (left && size == 5 && strcmp (left, "past") == 0, "the reloaded module gets the handover of the previous one");
     absents_resume (w->as, "fluid");
     ask (w, &w->client, 4, 0, 0);
-    ok (w->client.count == 0 && w->parent.count == 1, "where that cannot start all is as before");
+    ok (w->client.count == 0 && w->parent.count == 1, "if the module fails to start, all is as before");
     absents_pause (w->as, "fluid", &size);
     router_service_add (w->r, "fluid", &w->module.peer);
     absents_end (w->as, "fluid");
-    ok (w->module.count == 3 && w->module.tag == 4, "where it starts it gets all that waited, in order");
-    ok (!absents_pause (w->as, "fluid", &size), "and what was left is gone");
+    ok (w->module.count == 3 && w->module.tag == 4, "if it starts, it gets all waiting requests in order");
+    ok (!absents_pause (w->as, "fluid", &size), "the handover is used up");
     ask (w, &w->client, 5, 0, 0);
-    ok (w->module.count == 4, "what comes then goes to it");
+    ok (w->module.count == 4, "further requests go to the module");
     world_destroy (w);
 }
 
@@ -120,17 +122,18 @@ static void test_bounds (void)
 
     for (uint32_t i = 1; i <= MODULE_HANDOVER_MAX_EACH + 10; i++)
         ask (w, &w->greedy, i, 0, 0);
-    ok (w->greedy.count == 10 && w->greedy.errnum == EAGAIN, "each asker may have so many: %s", w->greedy.text);
+    ok (w->greedy.count == 10 && w->greedy.errnum == EAGAIN, "waiting requests are limited for each requester: %s",
+        w->greedy.text);
     ask (w, &w->client, 1, 0, 0);
-    ok (w->client.count == 0, "others' still wait");
+    ok (w->client.count == 0, "requests of others still wait");
     ask (w, &w->client, 2, 0, MODULE_HANDOVER_MAX_BYTES);
-    ok (w->client.count == 1 && w->client.errnum == EAGAIN, "their bytes are bounded");
+    ok (w->client.count == 1 && w->client.errnum == EAGAIN, "the bytes of waiting requests are limited");
     router_peer_remove (w->r, &w->greedy.peer);
     absents_stop (w->as);
     ok (w->greedy.count == 10 && w->client.count == 2 && w->client.tag == 1 && strstr (w->client.text, "stopping"),
-        "who goes takes along what he asked; at the end the others are told: %s", w->client.text);
+        "requests of a disconnected client are dropped; at the end the others fail: %s", w->client.text);
     ask (w, &w->client, 3, 0, 0);
-    ok (w->client.count == 3 && w->client.tag == 3, "and so are those who come then");
+    ok (w->client.count == 3 && w->client.tag == 3, "requests that arrive later fail, too");
     world_destroy (w);
 }
 
@@ -152,7 +155,7 @@ static void test_deadline (void)
     idt_reactor_run (w->reactor, IDT_REACTOR_DEFAULT);
     ok (w->client.count == 1 && w->client.errnum == ENOSYS
             && strcmp (w->client.text, "fluid is not loaded on rank 1: idtree module load -r 1 fluid") == 0,
-        "who has waited long enough is told what to do: %s", w->client.text);
+        "a request that waited too long fails with a text that says what to do: %s", w->client.text);
     idt_watcher_destroy (look);
     world_destroy (w);
 }

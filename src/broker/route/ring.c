@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* ring.c - the last events, by their numbers: base + 1 ... newest, number n in slot n % max_count */
+/* ring.c - the last events by number: base + 1 ... newest, event n in slot n % max_count */
 #include "config.h"
 
 #include <errno.h>
@@ -9,7 +9,7 @@
 
 #include "broker/route/ring.h"
 
-#define OVERHEAD 320 /* bytes that a message costs beside its own: its struct, room for routes, allocations */
+#define OVERHEAD 320 /* bytes a kept message uses beside its encoding: struct, routes, allocator */
 
 struct ring {
     size_t max_count;

@@ -3,8 +3,9 @@
 
 /* router.c - where a message goes (RFC 3; protocol.md section 3)
  *
- * Every request enters at router_request_new () and gets the route of its peer pushed; every answer leaves
- * through answer (), which pops it.  Whatever was passed on to a peer that may vanish is in 'pending'.
+ * Every request enters at router_request_new (), which pushes the UUID of the sending peer onto its route stack.  Every
+ * response leaves through answer (), which pops it.  Requests that were passed on to a peer that may disappear are in
+ * 'pending'.
  */
 #include "config.h"
 
@@ -19,7 +20,7 @@
 
 #define MAX_SERVICE_NAME 64
 
-/* A service that a client or module asked, for rule 4. */
+/* A service that took a request of a client or module.  It gets SERVICE.disconnect when that peer disconnects. */
 struct peer_use {
     struct peer_use *next;
     uint32_t nodeid;
@@ -31,14 +32,14 @@ struct peer_use {
 struct router {
     uint32_t rank;
     const struct topo *topo;
-    zhashx_t *peers;    /* by UUID; values are the callers' */
+    zhashx_t *peers;    /* by UUID; the caller of router_peer_add () owns the peers */
     zhashx_t *services; /* name -> peer */
     zhashx_t *children; /* by rank as text */
     struct peer *parent;
     struct rpc_track *pending;
-    bool busy; /* the request under way has found no room, and its asker takes it back */
+    bool busy; /* the queue for the current request is full, and its sender will repeat it */
     struct router_stats stats;
-    router_watch_f watch; /* NULL: nobody looks */
+    router_watch_f watch; /* NULL: no watcher */
     void *watch_arg;
 };
 
@@ -72,7 +73,7 @@ void router_destroy (struct router *r)
     free (r);
 }
 
-/* --- who looks ----------------------------------------------------------------------------- */
+/* --- watching messages ---------------------------------------------------------------------- */
 
 void router_watch (struct router *r, router_watch_f cb, void *arg)
 {
@@ -178,10 +179,11 @@ static void remove_services (struct router *r, struct peer *p)
     zlistx_destroy (&names);
 }
 
-/* --- answers ------------------------------------------------------------------------------- */
+/* --- responses ----------------------------------------------------------------------------- */
 
-/* A client that asks for others (a proxy) puts routes of its own into its requests.  So that the oldest still tells
- * where a request entered, the client's is put below them, too, until the answer is back.
+/* A client that sends requests for others (a proxy) puts routes of its own into them.  The client's UUID is then added
+ * below these routes, too, so that the oldest route still names the peer where the request entered.  answer () removes
+ * it.
  */
 static int sign_routes (idt_msg_t *msg, const char *uuid)
 {
@@ -206,7 +208,7 @@ static bool is_broker (const struct peer *p)
     return p->kind == PEER_CHILD || p->kind == PEER_PARENT;
 }
 
-/* The one way out: an answer (its reference is ours) goes to the newest of its routes. */
+/* Send a response to the peer of its newest route.  Takes over the caller's reference.  Every response leaves here. */
 static void answer (struct router *r, idt_msg_t *msg)
 {
     const char *uuid = idt_msg_route_newest (msg);
@@ -216,7 +218,7 @@ static void answer (struct router *r, idt_msg_t *msg)
         idt_msg_route_pop (msg);
         if (to->kind == PEER_CLIENT)
             idt_msg_route_drop_oldest (msg);
-        if (idt_msg_errnum (msg) == EXFULL && !is_broker (to)) /* known to brokers only */
+        if (idt_msg_errnum (msg) == EXFULL && !is_broker (to)) /* only brokers know EXFULL */
             idt_msg_set_errnum (msg, EAGAIN);
         if (to->send (to->arg, msg) < 0)
             to = NULL;
@@ -228,14 +230,16 @@ static void answer (struct router *r, idt_msg_t *msg)
     idt_msg_unref (msg);
 }
 
-/* The flag says it alone (RFC 6): who asks with matchtag 0 takes the next answer of the connection for its own. */
+/* Only the flag decides (RFC 6).  A requester that uses matchtag 0 takes the next response of its connection as its
+ * own.
+ */
 static bool wants_answer (const idt_msg_t *request)
 {
     return !idt_msg_has_flag (request, IDT_MSGFLAG_NORESPONSE);
 }
 
-/* Make an error's answer.  NULL: none is wanted, or 'asker' (NULL: gone) learns by the end of its connection that none
- * comes.
+/* Create an error response.  Returns NULL if the request wants no response or without memory; in the latter case the
+ * connection of 'asker' is closed, so that it does not wait.  'asker' may be NULL: it has disconnected.
  */
 static idt_msg_t *respond (const struct peer *asker, const idt_msg_t *request, int errnum)
 {
@@ -249,7 +253,7 @@ static idt_msg_t *respond (const struct peer *asker, const idt_msg_t *request, i
 static void fail (struct router *r, const idt_msg_t *request, int errnum, const char *fmt, ...)
     __attribute__ ((format (printf, 4, 5)));
 
-/* 'fmt' NULL: the errno tells all. */
+/* 'fmt' NULL: the response has no text. */
 static void fail (struct router *r, const idt_msg_t *request, int errnum, const char *fmt, ...)
 {
     const char *uuid = idt_msg_route_newest (request);
@@ -272,16 +276,18 @@ static void fail (struct router *r, const idt_msg_t *request, int errnum, const 
 
 static void fail_lost (struct router *r, const idt_msg_t *request, uint32_t rank)
 {
-    fail (r, request, EHOSTUNREACH, "rank %u is not connected: idtree overlay status tells since when", rank);
+    fail (r, request, EHOSTUNREACH, "rank %u is not connected: idtree overlay status shows since when", rank);
 }
 
-/* The broker's own services answer exactly once; only their streams go on.  Who stands in for a module has none. */
+/* Whether a request to this peer is remembered until it is answered.  The broker's own services answer exactly once, so
+ * only their streams are remembered.  A PEER_ABSENT sends no streams.
+ */
 static bool is_tracked (const struct peer *to, const idt_msg_t *request)
 {
     return to->kind != PEER_ABSENT && (to->kind != PEER_BUILTIN || idt_msg_has_flag (request, IDT_MSGFLAG_STREAMING));
 }
 
-/* Is somebody waiting for this? */
+/* Whether a requester still waits for this response. */
 static bool is_awaited (struct router *r, const struct peer *from, const idt_msg_t *response)
 {
     return rpc_track_answered (r->pending, response, &from->pending) || !is_tracked (from, response);
@@ -309,8 +315,8 @@ bool router_is_disconnect (const idt_msg_t *msg)
     return idt_msg_has_flag (msg, IDT_MSGFLAG_NORESPONSE) && strcmp (topic + len, ".disconnect") == 0;
 }
 
-/* Remember which services a client or module asked, to tell them when it goes.  A service that took none of its
- * requests keeps nothing for it, so a client that connects, is refused and goes leaves nothing there.
+/* Remember the services that a client or module sent requests to: they get a disconnect when it disconnects.  A service
+ * that refused all of its requests keeps no state for it and is not remembered.
  */
 static void note_use (struct peer *from, const idt_msg_t *msg)
 {
@@ -338,7 +344,7 @@ static void note_use (struct peer *from, const idt_msg_t *msg)
     from->uses = u;
 }
 
-/* The peer that a request went to is gone, or as good as that. */
+/* Fail a request because the peer that it was sent to has disconnected or does not take messages. */
 static void fail_gone (struct router *r, const struct peer *to, const idt_msg_t *request)
 {
     if (is_broker (to))
@@ -347,8 +353,9 @@ static void fail_gone (struct router *r, const struct peer *to, const idt_msg_t 
         fail (r, request, ENOSYS, "the service ended before it answered");
 }
 
-/* A request was not taken.  Where a queue has no room for this asker, nothing has ended: the errno of a link's is for
- * brokers alone, whoever asked gets EAGAIN; a client that repeats takes it back.
+/* Fail a request that its target did not take.  EXFULL means that the target's queue is full for this requester, not
+ * that the target has ended.  A client that can repeat the request takes it back.  Only brokers get EXFULL, of a link;
+ * other requesters get EAGAIN.
  */
 static void fail_unsent (struct router *r, const struct peer *from, const struct peer *to, const idt_msg_t *request,
                          int errnum)
@@ -397,7 +404,9 @@ static void pass_up (struct router *r, struct peer *from, const idt_msg_t *msg)
         fail (r, msg, EHOSTUNREACH, r->rank == 0 ? NULL : "this broker has no parent now");
 }
 
-/* Who serves a request here; NULL: nobody.  Rule 5. */
+/* The peer that serves a request on this broker, or NULL.  A request that a broker's module sent (IDT_ROLE_BROKER) is
+ * never given to a client or a PEER_ABSENT.
+ */
 static struct peer *find_service (struct router *r, const idt_msg_t *msg)
 {
     struct peer *to = router_service (r, idt_msg_topic (msg));
@@ -407,7 +416,7 @@ static struct peer *find_service (struct router *r, const idt_msg_t *msg)
     return to;
 }
 
-/* Rule 1: here, else, with 'upstream', at the parent's, and so on. */
+/* Give a request to the service on this broker.  Without one, pass it to the parent if 'upstream'. */
 static void route_here (struct router *r, struct peer *from, const idt_msg_t *msg, bool upstream)
 {
     struct peer *to = find_service (r, msg);
@@ -420,7 +429,9 @@ static void route_here (struct router *r, struct peer *from, const idt_msg_t *ms
         fail (r, msg, ENOSYS, "No service matching %s is registered", idt_msg_topic (msg));
 }
 
-/* The nearest of the brokers on the way down to 'rank' that is attached here. */
+/* The attached child that is nearest to 'rank' on the way down to it: 'rank' itself or one of its ancestors below this
+ * broker.
+ */
 static struct peer *way_down (struct router *r, uint32_t rank)
 {
     struct peer *to = NULL;
@@ -431,7 +442,7 @@ static struct peer *way_down (struct router *r, uint32_t rank)
     return to;
 }
 
-/* Rule 2: over the tree to one rank. */
+/* Send a request over the tree to one rank. */
 static void route_to_rank (struct router *r, struct peer *from, const idt_msg_t *msg, uint32_t rank)
 {
     uint32_t below;
@@ -445,7 +456,7 @@ static void route_to_rank (struct router *r, struct peer *from, const idt_msg_t 
         pass_up (r, from, msg);
     else if ((to = way_down (r, rank)) && to != from)
         pass_on (r, from, to, msg);
-    else if (r->parent && r->parent != from) /* it may have attached further up */
+    else if (r->parent && r->parent != from) /* the rank may be attached to a higher ancestor */
         pass_on (r, from, r->parent, msg);
     else
         fail_lost (r, msg, below);
@@ -456,7 +467,7 @@ static void route_request (struct router *r, struct peer *from, const idt_msg_t 
     uint32_t nodeid = idt_msg_nodeid (msg);
     bool upstream = idt_msg_has_flag (msg, IDT_MSGFLAG_UPSTREAM);
 
-    if (upstream && nodeid == r->rank) /* rule 3: not our own services */
+    if (upstream && nodeid == r->rank) /* UPSTREAM with our rank: skip our own services */
         pass_up (r, from, msg);
     else if (upstream || nodeid == IDT_NODEID_ANY)
         route_here (r, from, msg, true);
@@ -464,7 +475,7 @@ static void route_request (struct router *r, struct peer *from, const idt_msg_t 
         route_to_rank (r, from, msg, nodeid);
 }
 
-/* What cannot be routed goes back from here: its routes are not to be relied on. */
+/* Return an error for a request that cannot be routed.  It is sent directly, because its routes are not reliable. */
 static void refuse (struct router *r, struct peer *from, const idt_msg_t *msg)
 {
     idt_msg_t *response;
@@ -472,12 +483,12 @@ static void refuse (struct router *r, struct peer *from, const idt_msg_t *msg)
     r->stats.failed++;
     if (!(response = respond (from, msg, EPROTO)))
         return;
-    idt_msg_set_string (response, "a request needs a topic, and fewer routes");
+    idt_msg_set_string (response, "the request has no topic, or too many routes");
     from->send (from->arg, response);
     idt_msg_unref (response);
 }
 
-/* Give a request that could not begin back to its asker, as it came. */
+/* Return a request that its service did not take to its sender, as it came. */
 static void give_back (struct router *r, struct peer *from, idt_msg_t *msg)
 {
     r->busy = false;
@@ -550,12 +561,12 @@ static void disconnect_uses (struct router *r, struct peer *p)
         free (u);
         if (msg && idt_msg_route_push (msg, p->uuid) == 0)
             route_request (r, p, msg);
-        r->busy = false; /* it is gone: nobody repeats */
+        r->busy = false; /* the peer is gone and repeats nothing */
         idt_msg_unref (msg);
     }
 }
 
-/* A child is gone: what still works for someone below it may stop. */
+/* Send a disconnect to a service that still works for a requester below a lost child, so that it may stop. */
 static void disconnect_request (const idt_msg_t *request, struct rpc_track_party *to, void *arg)
 {
     const struct peer *service = to->owner;

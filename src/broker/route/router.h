@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* router.h - where a message goes (RFC 3; protocol.md section 3); a thinking part
+/* router.h - where a message goes (RFC 3; protocol.md section 3); part of the core
  *
- * A peer is whoever can send to and receive from this broker: a client, a module, a child, the parent.  Messages come
+ * A peer is anything that exchanges messages with this broker: a client, a module, a child, the parent.  Messages come
  * in through router_request_new () and router_response_new () and leave through the peers' send functions.
  *
- * 1. A request that came in is answered exactly once, unless it wants no answer or its asker is gone.  Where there is
- *    no memory for an error, the asker's connection ends, so that it does not wait for ever; a module's limits of time
- *    have to do.
- * 2. Requests that were passed on are remembered until they are answered; when the peer that they went to
- *    goes, each is answered with EHOSTUNREACH.
- * 3. The oldest route of a request tells at which client or module it entered the tree, whatever a client put there.
- * 4. When a client or module goes, each service that took a request of it gets SERVICE.disconnect; when a child goes,
- *    the services that still work for someone below it do.
- * 5. What a broker's module sent (IDT_ROLE_BROKER) is for brokers: whoever serves in the name of a module that is not
- *    there, a client or a PEER_ABSENT, gets none of it.
+ * 1. A request is answered exactly once, unless it wants no response or its requester has disconnected.  Without memory
+ *    for an error response the requester's connection is closed, so that it does not wait forever.  Modules have no
+ *    connection and rely on their timeouts.
+ * 2. Requests that were passed on are remembered until they are answered.  When the peer that they were sent to
+ *    disconnects, each is answered with EHOSTUNREACH (a broker) or ENOSYS (a module or client).
+ * 3. The oldest route of a request names the client or module where it entered the tree, whatever routes a client
+ *    added.
+ * 4. When a client or module disconnects, each service that took a request of it gets SERVICE.disconnect.  When a child
+ *    is lost, the services that still work for requesters below it get one.
+ * 5. Requests that a broker's module sent (IDT_ROLE_BROKER) are for brokers only.  A client or a PEER_ABSENT that
+ *    serves in the name of a module that is not loaded gets none of them.
  */
 #ifndef BROKER_ROUTER_H
 #define BROKER_ROUTER_H
@@ -33,8 +34,8 @@ struct router;
 enum peer_kind {
     PEER_CLIENT,
     PEER_MODULE,
-    PEER_BUILTIN, /* the broker's own services: answer at once or keep the request alive themselves */
-    PEER_ABSENT,  /* stands in for a module that is not there now: as PEER_BUILTIN (module_handover.h) */
+    PEER_BUILTIN, /* the broker's own services: answer immediately, or keep the request alive themselves */
+    PEER_ABSENT,  /* stands in for a module that is not loaded, as PEER_BUILTIN (module_handover.h) */
     PEER_CHILD,
     PEER_PARENT,
 };
@@ -43,77 +44,82 @@ struct peer {
     char uuid[IDT_MSG_UUID_LEN + 1];
     enum peer_kind kind;
     uint32_t rank;    /* of a child or the parent */
-    const char *name; /* of a module; NULL: it has none */
-    /* Take a message (reference of its own).  Returns 0, or -1 with errno set when it cannot: EXFULL now. */
+    const char *name; /* of a module; may be NULL */
+    /* Take a message (with a reference of its own).  Returns 0, or -1 with errno set; EXFULL means that its queue is
+     * full now.
+     */
     int (*send) (void *arg, const idt_msg_t *msg);
-    /* Take back a request as it came (steals the reference), which a service has no room for now; NULL: it is answered
-     * EAGAIN.
+    /* Take back a request that its service has no room for now, as it came (steals the reference).  NULL: such a
+     * request is answered with EAGAIN.
      */
     void (*busy) (void *arg, idt_msg_t *msg);
-    /* End the connection, later: an answer cannot be made, for want of memory.  NULL: there is none to end. */
+    /* Close the connection, later, because there is no memory for an error response.  NULL: the peer has no connection.
+     */
     void (*hang_up) (void *arg);
     void *arg;
-    /* The router's: services that it asked; requests that it asked, and was asked. */
+    /* The router's own: services that took requests of the peer; requests that it sent, and requests that it must
+     * answer.
+     */
     struct peer_use *uses;
     struct rpc_track_party pending;
 };
 
-#define ROUTER_MAX_USES 64         /* services of one asker that are told of its end */
+#define ROUTER_MAX_USES 64         /* services of one requester that get a disconnect */
 #define ROUTER_MAX_PENDING 1048576 /* default of router.max-pending */
 
-/* 'topo' is borrowed.  NULL with errno ENOMEM. */
+/* 'topo' is borrowed.  'max_pending' limits the remembered requests.  Returns NULL with errno ENOMEM. */
 struct router *router_create (uint32_t rank, const struct topo *topo, size_t max_pending);
 void router_destroy (struct router *r);
 
-/* Make a peer known.  It is the caller's, who removes it before it goes.  Returns 0, or -1 with errno
- * EEXIST (the UUID, or for a child the rank, or the parent, is known already) or ENOMEM.
+/* Add a peer.  The caller owns it, and removes it before it frees it.  Returns 0, or -1 with errno EEXIST: the UUID,
+ * the rank of a child, or a parent is known already.
  */
 int router_peer_add (struct router *r, struct peer *p);
 
-/* Forget a peer: its services are gone, rules 2 and 3 are carried out. */
+/* Remove a peer with its services, and carry out rules 2 and 4 for it.  Does nothing if the peer is unknown. */
 void router_peer_remove (struct router *r, struct peer *p);
 
-struct peer *router_peer (struct router *r, const char *uuid); /* NULL: unknown */
+struct peer *router_peer (struct router *r, const char *uuid); /* NULL if unknown */
 
-/* A peer that requests for service 'name' go to.  Returns 0, or -1 with errno EEXIST, EINVAL (a dot in it,
- * empty, over 64 characters) or ENOMEM.
+/* Let peer 'p' serve requests for service 'name'.  Returns 0, or -1 with errno EEXIST, or EINVAL ('name' has a dot, is
+ * empty, or has more than 64 characters).
  */
 int router_service_add (struct router *r, const char *name, struct peer *p);
-/* Returns 0, or -1 with errno ENOENT: 'p' has no such service. */
+/* Returns 0, or -1 with errno ENOENT if 'p' has no such service. */
 int router_service_remove (struct router *r, const char *name, struct peer *p);
-struct peer *router_service (struct router *r, const char *topic); /* by the topic up to the first dot */
+struct peer *router_service (struct router *r, const char *topic); /* for the topic up to its first dot */
 
 /* Call 'cb' for each service of a peer. */
 void router_service_foreach (struct router *r, struct peer *p, void (*cb) (const char *name, void *arg), void *arg);
 
-/* A request that tells a service that its asker is gone. */
+/* Whether a request notifies a service that its requester has disconnected. */
 bool router_is_disconnect (const idt_msg_t *request);
 
-/* A request (steals the reference) that came from 'from', or was answered by it. */
+/* Route a request, or a response, that came from the peer 'from' (steals the reference). */
 void router_request_new (struct router *r, struct peer *from, idt_msg_t *msg);
 
-/* A request that was given to a PEER_ABSENT (steals the reference): route it as if it had come now. */
+/* Route a request that a PEER_ABSENT had taken as if it had come now (steals the reference). */
 void router_request_again_new (struct router *r, const idt_msg_t *msg);
 
 void router_response_new (struct router *r, struct peer *from, idt_msg_t *msg);
 
-/* Whether the peer that 'request' came from speaks for 'rank' (idt_overlay_covers ()). */
+/* Whether the peer that 'request' came from may speak for 'rank' (idt_overlay_covers ()). */
 bool router_covers (struct router *r, const idt_msg_t *request, uint32_t rank);
 
-/* Show each message that comes from a peer, or was given to one, to 'cb', which must not enter the router.  NULL: to
- * nobody, which costs a branch.
+/* Call 'cb' for each message that came from a peer or was sent to one.  'cb' must not call the router.  NULL: stop; a
+ * message then needs one branch more.
  */
 enum router_way { ROUTER_FROM, ROUTER_TO };
 typedef void (*router_watch_f) (void *arg, enum router_way way, const struct peer *p, const idt_msg_t *msg);
 void router_watch (struct router *r, router_watch_f cb, void *arg);
 
-/* Show one that does not pass the router: an event, a control message. */
+/* Show a message that does not pass the router, such as an event or a control message. */
 void router_show (const struct router *r, enum router_way way, const struct peer *p, const idt_msg_t *msg);
 
 struct router_stats {
     uint64_t requests;
     uint64_t responses;
-    uint64_t unroutable; /* responses whose asker is gone */
+    uint64_t unroutable; /* responses whose requester has disconnected */
     uint64_t failed;     /* requests answered here with an error */
     size_t pending;
 };

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* router_test.c - the rules of routing (protocol.md section 3), with peers that only write down what they get
+/* router_test.c - the rules of routing (protocol.md section 3), with peers that only record their messages
  *
  * The router under test is rank 1 of a tree of 7 with fanout 2: its parent is 0, its children are 3 and 4; 2, 5 and 6
- * lie beyond the parent.
+ * are reached through the parent.
  */
 #include <errno.h>
 #include <string.h>
@@ -19,11 +19,11 @@ struct fake {
     struct peer peer;
     const idt_msg_t *got[MAX_GOT];
     int count;
-    int errnum; /* what its send () fails with; 0: it works */
+    int errnum; /* errno of its send (); 0: success */
     int hung_up;
 };
 
-/* Linked with --wrap for this function: what it does without memory. */
+/* Linked with --wrap for this function: simulate a lack of memory. */
 static bool no_memory;
 
 idt_msg_t *__real_idt_msg_respond (const idt_msg_t *request, uint32_t errnum);
@@ -54,7 +54,7 @@ static int fake_send (void *arg, const idt_msg_t *msg)
     }
     if (f->count == MAX_GOT)
         bail_out ("a fake peer gets too much");
-    f->got[f->count++] = idt_msg_copy (msg, true); /* as over a wire */
+    f->got[f->count++] = idt_msg_copy (msg, true); /* as a network would */
     return 0;
 }
 
@@ -155,7 +155,7 @@ static void ask (struct world *w, struct fake *from, const char *topic, uint32_t
     router_request_new (w->r, &from->peer, make_request (topic, nodeid, tag, flags));
 }
 
-/* As 'ask', for somebody behind 'from' whose UUID begins with 'name'. */
+/* As 'ask', for a requester behind 'from' whose UUID begins with 'name'. */
 static void ask_for (struct world *w, struct fake *from, const char *name, const char *topic, uint32_t nodeid,
                      uint32_t tag)
 {
@@ -215,7 +215,7 @@ static void test_peers (void)
     router_peer_remove (w->r, &f.peer);
     ok (router_peer (w->r, w->parent.peer.uuid) == &w->parent.peer
             && router_peer (w->r, w->child3.peer.uuid) == &w->child3.peer,
-        "removing a peer that was never taken in changes nothing");
+        "removing an unknown peer changes nothing");
     world_destroy (w);
 }
 
@@ -234,7 +234,7 @@ static void test_services (void)
     ok (router_service_add (w->r, "a.b", &w->mod.peer) < 0 && errno == EINVAL, "a service name has no dot");
     ok (router_service_add (w->r, "", &w->mod.peer) < 0 && errno == EINVAL, "a service name is not empty");
     ok (router_service_add (w->r, "other", &w->mod.peer) < 0 && errno == EEXIST,
-        "a service of another is not taken over");
+        "a service of one peer is not taken over by another");
     ok (router_service_remove (w->r, "other", &w->mod.peer) < 0 && errno == ENOENT, "... nor removed");
     ok (router_service (w->r, "mod.x.y") == &w->mod.peer && router_service (w->r, "mod") == &w->mod.peer
             && !router_service (w->r, "mode") && !router_service (w->r, "mo.d") && !router_service (w->r, ".mod"),
@@ -265,11 +265,11 @@ static void test_brokers_only (void)
     world_clear (w);
     ask_as_broker (w, &w->child3, "gone.x", IDT_NODEID_ANY, 2);
     ok (is_request (&w->parent, "gone.x", &w->child3) && w->c1.count == 0,
-        "... but not brokers: they are served further up");
+        "... but not requests of brokers: these are passed to the parent");
     ask_as_broker (w, &w->child3, "gone.x", RANK, 3);
-    ok (is_answer (&w->child3, 3, ENOSYS) && w->c1.count == 0, "... or not at all");
+    ok (is_answer (&w->child3, 3, ENOSYS) && w->c1.count == 0, "... or fail");
     ask_as_broker (w, &w->child3, "mod.x", IDT_NODEID_ANY, 4);
-    ok (is_request (&w->mod, "mod.x", &w->child3), "modules serve them");
+    ok (is_request (&w->mod, "mod.x", &w->child3), "modules serve requests of brokers");
     world_destroy (w);
 }
 
@@ -280,13 +280,13 @@ static void test_any (void)
     ask (w, &w->c1, "mod.x", IDT_NODEID_ANY, 1, 0);
     ok (is_request (&w->mod, "mod.x", &w->c1), "nodeid ANY goes to the service here");
     ask (w, &w->c1, "far.x", IDT_NODEID_ANY, 2, 0);
-    ok (is_request (&w->parent, "far.x", &w->c1), "... and upstream where there is none");
+    ok (is_request (&w->parent, "far.x", &w->c1), "... and upstream if this broker does not have it");
     world_clear (w);
     ask (w, &w->child3, "far.x", IDT_NODEID_ANY, 3, 0);
     ok (is_request (&w->parent, "far.x", &w->child3), "... also for a child");
     ask (w, &w->parent, "far.x", IDT_NODEID_ANY, 4, 0);
     ok (w->parent.count == 2 && is_answer (&(struct fake){ .got = { w->parent.got[1] }, .count = 1 }, 4, EHOSTUNREACH),
-        "what the parent sent never goes back up");
+        "a request from the parent never goes back up");
     router_peer_remove (w->r, &w->parent.peer);
     world_clear (w);
     ask (w, &w->c2, "far.x", IDT_NODEID_ANY, 5, 0);
@@ -303,7 +303,7 @@ static void test_root (void)
     ask (w, &w->c1, "far.x", IDT_NODEID_ANY, 1, 0);
     ok (is_answer (&w->c1, 1, ENOSYS)
             && strcmp (idt_msg_string (last (&w->c1)), "No service matching far.x is registered") == 0,
-        "rank 0 answers ENOSYS with a text where nobody has the service");
+        "rank 0 answers ENOSYS with a text if no rank has the service");
     world_clear (w);
     ask (w, &w->c1, "mod.x", 0, 2, IDT_MSGFLAG_UPSTREAM);
     ok (is_answer (&w->c1, 2, EHOSTUNREACH), "UPSTREAM fails with EHOSTUNREACH at rank 0");
@@ -316,7 +316,7 @@ static void test_rank (void)
 {
     static const struct {
         uint32_t nodeid;
-        int to; /* 0 parent, 3, 4 child, 1 here, -1 nowhere */
+        int to; /* 0 parent; 3, 4 child; 1 here; -1 nowhere */
     } ways[] = { { 0, 0 }, { 1, 1 }, { 2, 0 }, { 3, 3 }, { 4, 4 }, { 5, 0 }, { 6, 0 }, { 7, -1 }, { 0xfffffffe, -1 } };
 
     for (size_t i = 0; i < sizeof (ways) / sizeof (ways[0]); i++) {
@@ -326,7 +326,7 @@ static void test_rank (void)
         ask (w, &w->c1, "mod.x", ways[i].nodeid, 9, 0);
         ok (w->parent.count == (to == 0) && w->mod.count == (to == 1) && w->child3.count == (to == 3)
                 && w->child4.count == (to == 4) && (to >= 0 || is_answer (&w->c1, 9, EHOSTUNREACH)),
-            "nodeid %u of 7 takes its way", ways[i].nodeid);
+            "nodeid %u of 7 is routed by the tree", ways[i].nodeid);
         world_destroy (w);
     }
 }
@@ -339,18 +339,18 @@ static void test_rank_failures (void)
     ok (is_answer (&w->c1, 1, ENOSYS), "a rank without the service answers ENOSYS, and does not look upstream");
     world_clear (w);
     ask (w, &w->parent, "mod.x", 2, 2, 0);
-    ok (is_answer (&w->parent, 2, EHOSTUNREACH), "the parent's request for a rank that is not below us fails");
+    ok (is_answer (&w->parent, 2, EHOSTUNREACH), "a request of the parent for a rank that is not below this one fails");
     router_peer_remove (w->r, &w->child3.peer);
     world_clear (w);
     ask (w, &w->c1, "mod.x", 3, 3, 0);
-    ok (w->parent.count == 1 && w->c1.count == 0, "a child that is not connected may have attached further up");
+    ok (w->parent.count == 1 && w->c1.count == 0, "a request for a child that is not connected goes to the parent");
     world_clear (w);
     ask (w, &w->parent, "mod.x", 3, 5, 0);
-    ok (is_answer (&w->parent, 5, EHOSTUNREACH), "... unless that is where the request comes from: EHOSTUNREACH");
+    ok (is_answer (&w->parent, 5, EHOSTUNREACH), "... unless it came from the parent: EHOSTUNREACH");
     router_peer_remove (w->r, &w->parent.peer);
     world_clear (w);
     ask (w, &w->child4, "mod.x", 3, 4, 0);
-    ok (is_answer (&w->child4, 4, EHOSTUNREACH), "... or there is no parent");
+    ok (is_answer (&w->child4, 4, EHOSTUNREACH), "... or the broker has no parent");
     world_destroy (w);
 }
 
@@ -361,12 +361,12 @@ static void test_upstream (void)
     ask (w, &w->c1, "mod.x", RANK, 1, IDT_MSGFLAG_UPSTREAM);
     ok (is_request (&w->parent, "mod.x", &w->c1) && w->mod.count == 0
             && idt_msg_has_flag (last (&w->parent), IDT_MSGFLAG_UPSTREAM) && idt_msg_nodeid (last (&w->parent)) == RANK,
-        "UPSTREAM of this rank skips the services here and goes up as it is");
+        "UPSTREAM with this rank skips the services here and is passed up unchanged");
     ask (w, &w->child3, "mod.x", 3, 2, IDT_MSGFLAG_UPSTREAM);
-    ok (is_request (&w->mod, "mod.x", &w->child3), "UPSTREAM of a child is served here");
+    ok (is_request (&w->mod, "mod.x", &w->child3), "UPSTREAM from a child is served here");
     world_clear (w);
     ask (w, &w->child3, "far.x", 3, 3, IDT_MSGFLAG_UPSTREAM);
-    ok (is_request (&w->parent, "far.x", &w->child3), "... or goes on up");
+    ok (is_request (&w->parent, "far.x", &w->child3), "... or passed up");
     world_destroy (w);
 }
 
@@ -403,9 +403,9 @@ static void test_once (void)
     request = last (&w->mod);
     ok (pending (w) == 1, "a request that was passed on is remembered");
     reply (w, &w->other, request, 0);
-    ok (w->c1.count == 0 && pending (w) == 1, "who was not asked cannot answer");
+    ok (w->c1.count == 0 && pending (w) == 1, "a response of a peer that was not asked is dropped");
     reply (w, &w->mod, request, 0);
-    ok (is_answer (&w->c1, 7, 0) && pending (w) == 0, "the answer goes to who asked");
+    ok (is_answer (&w->c1, 7, 0) && pending (w) == 0, "the response is sent to the requester");
     reply (w, &w->mod, request, 0);
     ok (w->c1.count == 1 && router_stats (w->r).unroutable == 2, "a second answer is dropped");
     world_destroy (w);
@@ -424,7 +424,7 @@ static void test_no_response (void)
     world_destroy (w);
 }
 
-/* RFC 6: that there is no answer is what the flag says, not the matchtag. */
+/* RFC 6: the flag, not the matchtag, says that a request has no response. */
 static void test_no_tag (void)
 {
     struct world *w = world_create (RANK, 100);
@@ -433,13 +433,13 @@ static void test_no_tag (void)
     ask (w, &w->c1, "mod.x", IDT_NODEID_ANY, 0, 0);
     ok (w->mod.count == 2 && pending (w) == 2, "requests with matchtag 0 are remembered");
     reply (w, &w->mod, w->mod.got[0], 0);
-    ok (is_answer (&w->c1, 0, 0) && pending (w) == 1, "... and their answers go to who asked");
+    ok (is_answer (&w->c1, 0, 0) && pending (w) == 1, "... and their responses are sent to the requester");
     reply (w, &w->mod, w->mod.got[1], 0);
     reply (w, &w->mod, w->mod.got[1], 0);
     ok (w->c1.count == 2 && pending (w) == 0, "... each once");
     fake_clear (&w->c1);
     ask (w, &w->c1, "nosuch.x", RANK, 0, 0);
-    ok (is_answer (&w->c1, 0, ENOSYS), "where nobody serves it, the asker is told");
+    ok (is_answer (&w->c1, 0, ENOSYS), "a request without a service fails with ENOSYS");
     fake_clear (&w->c1);
     ask (w, &w->c1, "log.x", RANK, 0, 0);
     reply (w, &w->builtin, w->builtin.got[0], 0);
@@ -447,7 +447,7 @@ static void test_no_tag (void)
     fake_clear (&w->c1);
     ask (w, &w->c1, "mod.x", IDT_NODEID_ANY, 0, 0);
     router_peer_remove (w->r, &w->mod.peer);
-    ok (is_answer (&w->c1, 0, ENOSYS) && pending (w) == 0, "and who asked is told that the service has ended");
+    ok (is_answer (&w->c1, 0, ENOSYS) && pending (w) == 0, "and the requester gets ENOSYS when the service ends");
     world_destroy (w);
 }
 
@@ -464,15 +464,15 @@ static void test_tags (void)
     ok (pending (w) == 1 && w->child3.count == 1 && strncmp (who, "bbbb", 4) == 0, "... each gets its own answer");
     reply (w, &w->mod, w->mod.got[0], 0);
     who = idt_msg_route_oldest (last (&w->child3));
-    ok (pending (w) == 0 && w->child3.count == 2 && strncmp (who, "aaaa", 4) == 0, "... in whatever order");
+    ok (pending (w) == 0 && w->child3.count == 2 && strncmp (who, "aaaa", 4) == 0, "... in any order");
     world_clear (w);
     ask (w, &w->c1, "mod.x", IDT_NODEID_ANY, 1, 0);
     ask (w, &w->c1, "mod.x", IDT_NODEID_ANY, 1, 0);
-    ok (pending (w) == 2, "one client that uses a matchtag twice asked twice");
+    ok (pending (w) == 2, "a client that uses a matchtag twice has two requests");
     reply (w, &w->mod, w->mod.got[0], 0);
     reply (w, &w->mod, w->mod.got[1], 0);
     reply (w, &w->mod, w->mod.got[1], 0);
-    ok (pending (w) == 0 && w->c1.count == 2, "... and is answered twice, not thrice");
+    ok (pending (w) == 0 && w->c1.count == 2, "... and gets exactly two responses");
     world_destroy (w);
 }
 
@@ -489,13 +489,13 @@ static void test_streaming (void)
     reply (w, &w->mod, request, ENODATA);
     ok (w->c1.count == 3 && pending (w) == 0, "... until an error ends it");
     reply (w, &w->mod, request, 0);
-    ok (w->c1.count == 3, "... for good");
+    ok (w->c1.count == 3, "... finally");
     world_clear (w);
     ask (w, &w->c1, "mod.x", 3, 2, IDT_MSGFLAG_STREAMING);
     reply (w, &w->child3, w->child3.got[0], 0);
     router_peer_remove (w->r, &w->child3.peer);
     ok (w->c1.count == 2 && idt_msg_errnum (last (&w->c1)) == EHOSTUNREACH && pending (w) == 0,
-        "a stream whose source goes ends with EHOSTUNREACH");
+        "a stream whose source disconnects ends with EHOSTUNREACH");
     world_destroy (w);
 }
 
@@ -509,13 +509,14 @@ static void test_target_gone (void)
     ask (w, &w->c2, "mod.x", 3, 2, 0);
     ask (w, &w->child4, "other.x", IDT_NODEID_ANY, 3, 0);
     router_peer_remove (w->r, &w->parent.peer);
-    ok (is_answer (&w->c1, 1, EHOSTUNREACH) && w->c2.count == 0, "the parent goes: what waited for it is EHOSTUNREACH");
+    ok (is_answer (&w->c1, 1, EHOSTUNREACH) && w->c2.count == 0, "when the parent is lost, requests sent to it fail "
+                                                                 "with EHOSTUNREACH");
     router_peer_remove (w->r, &w->child3.peer);
-    ok (is_answer (&w->c2, 2, EHOSTUNREACH), "a child goes: what waited for it is EHOSTUNREACH");
+    ok (is_answer (&w->c2, 2, EHOSTUNREACH), "when a child is lost, requests sent to it fail with EHOSTUNREACH");
     router_peer_remove (w->r, &w->other.peer);
     ok (is_answer (&w->child4, 3, ENOSYS) && !router_service (w->r, "other"),
-        "a module goes: what waited for it is ENOSYS, its service is gone");
-    ok (pending (w) == 0, "nothing is left over");
+        "when a module ends, requests sent to it fail with ENOSYS, and its service is removed");
+    ok (pending (w) == 0, "no request is left over");
     world_destroy (w);
 }
 
@@ -525,20 +526,20 @@ static void test_send_fails (void)
 
     w->parent.errnum = EAGAIN;
     ask (w, &w->c1, "far.x", IDT_NODEID_ANY, 1, 0);
-    ok (is_answer (&w->c1, 1, EHOSTUNREACH) && pending (w) == 0, "what cannot be sent is EHOSTUNREACH at once");
+    ok (is_answer (&w->c1, 1, EHOSTUNREACH) && pending (w) == 0, "a request that cannot be sent to a broker fails "
+                                                                 "with EHOSTUNREACH");
     w->other.errnum = EPIPE;
     ask (w, &w->c2, "other.x", IDT_NODEID_ANY, 3, 0);
-    ok (is_answer (&w->c2, 3, ENOSYS) && pending (w) == 0,
-        "... ENOSYS where it is a module or client that is about to go");
+    ok (is_answer (&w->c2, 3, ENOSYS) && pending (w) == 0, "... with ENOSYS for a module or client that is ending");
     fake_clear (&w->c2);
     w->builtin.errnum = ENOBUFS;
     ask (w, &w->c2, "log.x", IDT_NODEID_ANY, 4, 0);
-    ok (is_answer (&w->c2, 4, ENOSYS), "... and where it is the broker itself");
+    ok (is_answer (&w->c2, 4, ENOSYS), "... and for the broker itself");
     fake_clear (&w->c2);
     w->mod.errnum = EXFULL;
     ask (w, &w->c2, "mod.x", IDT_NODEID_ANY, 2, 0);
     ok (is_answer (&w->c2, 2, EAGAIN) && strstr (idt_msg_string (last (&w->c2)), "service mod is full"),
-        "a service without room is EAGAIN, not ENOSYS");
+        "a service with a full queue is EAGAIN, not ENOSYS");
     w->c1.errnum = EPIPE;
     ask (w, &w->c1, "nosuch.x", RANK, 2, 0);
     ok (router_stats (w->r).unroutable == 1, "an answer that cannot be sent is dropped and counted");
@@ -563,7 +564,7 @@ static void test_client_gone (void)
     ask (w, &w->c2, "mod.x", IDT_NODEID_ANY, 1, 0);
     router_peer_remove (w->r, &w->c1.peer);
     ok (w->mod.count == 4 && is_disconnect (last (&w->mod), "mod.disconnect", w->c1.peer.uuid),
-        "a client goes: a service that it asked is told, once");
+        "when a client disconnects, a service that it used gets one disconnect");
     ok (w->child3.count == 2 && is_disconnect (last (&w->child3), "mod.disconnect", w->c1.peer.uuid)
             && idt_msg_nodeid (last (&w->child3)) == 3,
         "... also on another rank");
@@ -571,14 +572,14 @@ static void test_client_gone (void)
             && idt_msg_has_flag (w->parent.got[2], IDT_MSGFLAG_UPSTREAM)
             && is_disconnect (w->parent.got[3], "far.disconnect", w->c1.peer.uuid),
         "... also upstream");
-    ok (w->other.count == 0, "a service that it did not ask is not told");
-    ok (pending (w) == 1, "its requests are forgotten, those of others are not");
+    ok (w->other.count == 0, "a service that it did not use gets none");
+    ok (pending (w) == 1, "its requests are forgotten, requests of others are not");
     reply (w, &w->mod, w->mod.got[0], 0);
     ok (w->c1.count == 0 && router_stats (w->r).unroutable == 1, "a late answer is dropped");
     world_destroy (w);
 }
 
-/* A module whose queue is full takes disconnects alone, as host.c does. */
+/* A module whose queue is full takes only disconnects, as module/host.c does. */
 static int full_send (void *arg, const idt_msg_t *msg)
 {
     struct fake *f = arg;
@@ -591,7 +592,7 @@ static int full_send (void *arg, const idt_msg_t *msg)
     return 0;
 }
 
-/* Clients come, ask a module that is stopped, and go: nothing of them stays where nothing was taken. */
+/* Clients connect, send requests to a module that takes none, and disconnect: the module gets nothing. */
 static void test_refused_client_gone (void)
 {
     struct world *w = world_create (RANK, 100);
@@ -612,7 +613,7 @@ static void test_refused_client_gone (void)
     world_destroy (w);
 }
 
-/* A disconnect on its way through makes each hop forget what it answers for. */
+/* A disconnect that is passed on makes each hop forget the requests that it ends. */
 static void test_disconnect_passes (void)
 {
     struct world *w = world_create (RANK, 100);
@@ -626,7 +627,7 @@ static void test_disconnect_passes (void)
     idt_msg_route_push (msg, uuid);
     router_request_new (w->r, &w->child3.peer, msg);
     ok (w->parent.count == 3 && is_disconnect (last (&w->parent), "far.disconnect", uuid) && pending (w) == 2,
-        "a disconnect is passed on and its asker's requests for that service are forgotten");
+        "a disconnect is passed on, and the requests of its sender for that service are forgotten");
     world_destroy (w);
 }
 
@@ -640,15 +641,15 @@ static void test_child_gone (void)
     ask_for (w, &w->child4, "bbbb", "other.x", IDT_NODEID_ANY, 1);
     router_peer_remove (w->r, &w->child3.peer);
     ok (w->mod.count == 2 && is_disconnect (last (&w->mod), "mod.disconnect", uuid),
-        "a child goes: a service that works for someone below it is told");
+        "when a child is lost, a service that works for a requester below it gets a disconnect");
     ok (idt_msg_route_count (last (&w->mod)) == 2
             && strcmp (idt_msg_route_newest (last (&w->mod)), w->child3.peer.uuid) == 0,
         "... with the route of that request");
-    ok (w->other.count == 1 && pending (w) == 1, "... and nobody else is");
+    ok (w->other.count == 1 && pending (w) == 1, "... and no other service does");
     world_destroy (w);
 }
 
-/* The broker's own services answer at once; only streams go on. */
+/* The broker's own services answer immediately; only their streams last. */
 static void test_builtin (void)
 {
     struct world *w = world_create (RANK, 100);
@@ -658,7 +659,7 @@ static void test_builtin (void)
     ask (w, &w->c1, "log.x", IDT_NODEID_ANY, 1, 0);
     ok (pending (w) == 0, "a request to the broker itself is not remembered");
     reply (w, &w->builtin, last (&w->builtin), 0);
-    ok (is_answer (&w->c1, 1, 0), "... and its answer gets through");
+    ok (is_answer (&w->c1, 1, 0), "... and its response is delivered");
     make_uuid (uuid, "aaaa");
     idt_msg_route_push (msg, uuid);
     router_request_new (w->r, &w->child3.peer, msg);
@@ -666,11 +667,11 @@ static void test_builtin (void)
     ok (w->child3.count == 1 && pending (w) == 1, "a stream of the broker itself is remembered");
     router_peer_remove (w->r, &w->child3.peer);
     ok (w->builtin.count == 3 && is_disconnect (last (&w->builtin), "log.disconnect", uuid) && pending (w) == 0,
-        "... so that it ends when the child goes that it is for");
+        "... so it ends when the child that it is for is lost");
     world_destroy (w);
 }
 
-/* Once answered for good it does not stay, though it was asked as a stream. */
+/* After its final response a streaming request is not remembered. */
 static void test_streams_answered_once (void)
 {
     struct world *w = world_create (RANK, 100);
@@ -691,7 +692,7 @@ static void test_streams_answered_once (void)
     world_destroy (w);
 }
 
-/* Whatever routes a client puts into a request: it ends with its client. */
+/* A client may put any routes into a request; the request still ends with its client. */
 static void test_proxy (void)
 {
     struct world *w = world_create (RANK, 100);
@@ -703,18 +704,18 @@ static void test_proxy (void)
     router_request_new (w->r, &w->c1.peer, msg);
     ok (idt_msg_route_count (last (&w->parent)) == 3
             && strcmp (idt_msg_route_oldest (last (&w->parent)), w->c1.peer.uuid) == 0,
-        "the oldest route is the client's, whatever it put there");
+        "the oldest route is the client's, even if it added others");
     reply (w, &w->parent, last (&w->parent), 0);
     ok (w->c1.count == 1 && idt_msg_route_count (last (&w->c1)) == 1
             && strcmp (idt_msg_route_oldest (last (&w->c1)), uuid) == 0,
-        "its own come back with the answer");
+        "its own routes are in the response");
     router_peer_remove (w->r, &w->c1.peer);
     ok (pending (w) == 0 && is_disconnect (last (&w->parent), "far.disconnect", w->c1.peer.uuid),
         "its streams end with it");
     world_destroy (w);
 }
 
-/* A peer that serves itself does not answer itself after its end. */
+/* A peer that serves itself gets no response from itself after its end. */
 static void test_self (void)
 {
     struct world *w = world_create (RANK, 100);
@@ -722,9 +723,10 @@ static void test_self (void)
     router_service_add (w->r, "self", &w->c1.peer);
     ask (w, &w->c1, "self.x", IDT_NODEID_ANY, 1, 0);
     ask (w, &w->c2, "self.x", IDT_NODEID_ANY, 1, 0);
-    ok (w->c1.count == 2, "a client may serve, itself too");
+    ok (w->c1.count == 2, "a client may serve, even its own requests");
     router_peer_remove (w->r, &w->c1.peer);
-    ok (w->c1.count == 2 && is_answer (&w->c2, 1, ENOSYS) && pending (w) == 0, "its end answers others only");
+    ok (w->c1.count == 2 && is_answer (&w->c2, 1, ENOSYS) && pending (w) == 0,
+        "its end answers only the requests of others");
     world_destroy (w);
 }
 
@@ -738,12 +740,12 @@ static void test_limits (void)
     for (uint32_t tag = 1; tag <= 3; tag++)
         ask (w, &w->c1, "mod.x", IDT_NODEID_ANY, tag, 0);
     ok (w->mod.count == 2 && is_answer (&w->c1, 3, EAGAIN) && strstr (idt_msg_string (last (&w->c1)), "max-pending"),
-        "a request above the asker's share of router.max-pending is refused with EAGAIN and the attribute's name");
+        "a request above the requester's share of router.max-pending is refused with EAGAIN and the attribute's name");
     ask (w, &w->child3, "mod.x", IDT_NODEID_ANY, 1, 0);
-    ok (w->mod.count == 3 && w->child3.count == 0, "... that of a newcomer is not");
+    ok (w->mod.count == 3 && w->child3.count == 0, "... the first request of another requester is not");
     reply (w, &w->mod, w->mod.got[0], 0);
     ask (w, &w->c1, "mod.x", IDT_NODEID_ANY, 4, 0);
-    ok (w->mod.count == 3, "... nor takes the asker the last place");
+    ok (w->mod.count == 3, "... the requester does not get the last place either");
     reply (w, &w->mod, w->mod.got[1], 0);
     ask (w, &w->c1, "mod.x", IDT_NODEID_ANY, 5, 0);
     ok (w->mod.count == 4, "... until others are free");
@@ -754,7 +756,7 @@ static void test_limits (void)
     }
     fake_clear (&w->parent);
     router_peer_remove (w->r, &w->c2.peer);
-    ok (w->parent.count == ROUTER_MAX_USES, "%d services are told of a client's end", ROUTER_MAX_USES);
+    ok (w->parent.count == ROUTER_MAX_USES, "%d services get a disconnect when a client disconnects", ROUTER_MAX_USES);
     world_destroy (w);
 }
 
@@ -764,14 +766,14 @@ static void test_limits (void)
 #define ASKERS 5
 #define MAX_TAG 20000
 
-/* Who asks: two clients, and two askers behind child 3 and one behind child 4 that use the same matchtags. */
+/* The requesters: two clients, two requesters behind child 3, and one behind child 4 that use the same matchtags. */
 struct asker {
     const char *name;
     struct fake *via;
     bool direct;
     uint32_t tag;
     bool up;
-    uint8_t *asked; /* by tag: 0 no, 1 yes, 2 the asker went since */
+    uint8_t *asked; /* by tag: 0 no, 1 yes, 2 the requester has disconnected since */
     uint8_t *answers;
 };
 
@@ -801,7 +803,7 @@ static struct asker *asker_of (struct history *h, const struct fake *via, const 
     return NULL;
 }
 
-/* Each answer is for one that was asked, by one who is still there, and the first. */
+/* Each response is the first one to a request of a requester that is still connected. */
 static void check_answers (struct history *h, struct fake *via)
 {
     int kept = 0;
@@ -848,7 +850,7 @@ static void step_ask (struct history *h)
         ask_for (h->w, a->via, a->name, topic, nodeid, a->tag);
 }
 
-/* One of those who were asked answers one of its requests; sometimes it keeps the request and answers again. */
+/* A peer with requests answers one of them; sometimes it keeps the request and answers again. */
 static void step_reply (struct history *h)
 {
     struct world *w = h->w;
@@ -869,7 +871,7 @@ static void step_reply (struct history *h)
     f->got[i] = f->got[--f->count];
 }
 
-/* Who goes takes along what it was asked, and everybody behind it. */
+/* A peer disconnects: its requests, and those sent by requesters behind it, end. */
 static void step_leave (struct history *h)
 {
     struct world *w = h->w;
@@ -891,7 +893,7 @@ static void step_leave (struct history *h)
     fake_clear (f);
 }
 
-/* Nobody comes back under the name that it had. */
+/* No requester reconnects under its old name. */
 static void step_return (struct history *h)
 {
     struct world *w = h->w;
@@ -933,9 +935,9 @@ static void history_end (struct history *h, unsigned seed)
     for (int i = 0; i < ASKERS; i++)
         for (uint32_t tag = 1; tag <= h->askers[i].tag; tag++)
             unanswered += h->askers[i].asked[tag] == 1 && h->askers[i].answers[tag] != 1;
-    ok (h->wrong == 0, "history %u: no answer is wrong, or comes twice", seed);
-    ok (unanswered == 0, "... every request is answered whose asker is there (%d not)", unanswered);
-    ok (pending (w) == 0, "... nothing is remembered at the end");
+    ok (h->wrong == 0, "history %u: no response is wrong or repeated", seed);
+    ok (unanswered == 0, "... every request of a connected requester is answered (%d not)", unanswered);
+    ok (pending (w) == 0, "... no request is remembered at the end");
 }
 
 static void test_history (unsigned seed)
@@ -989,7 +991,7 @@ static bool covers (struct world *w, struct fake *from, uint32_t rank)
     return rc;
 }
 
-/* Ranks 3 and 4 are below rank 1 of seven; below rank 0 are 1 with 3 and 4, and 2 with 5 and 6. */
+/* Ranks 3 and 4 are below rank 1 of seven; ranks 1, 2 and all others are below rank 0. */
 static void test_covers (void)
 {
     struct world *w = world_create (0, 100);
@@ -1003,11 +1005,11 @@ static void test_covers (void)
         bad += covers (w, &w->mod, rank) != (rank == 0) || covers (w, &w->builtin, rank) != (rank == 0);
         bad += covers (w, &w->c1, rank) || covers (w, &stranger, rank) || covers (w, NULL, rank);
     }
-    ok (bad == 0, "a child speaks for its subtree, a module for its rank, others for nobody");
+    ok (bad == 0, "a child speaks for its subtree, a module for its rank, other peers for no rank");
     world_destroy (w);
     w = world_create (1, 100);
     ok (!covers (w, &w->parent, 0) && !covers (w, &w->parent, 3) && covers (w, &w->child3, 3),
-        "so does not the parent");
+        "the parent speaks for no rank");
     world_destroy (w);
 }
 
@@ -1021,16 +1023,16 @@ static void test_no_memory (void)
     ask (w, &w->child3, "mod.x", RANK, 1, 0);
     no_memory = true;
     ask (w, &w->c2, "nobody.x", RANK, 2, 0);
-    ok (w->c2.count == 0 && w->c2.hung_up == 1, "an asker that cannot be told of an error loses its connection");
+    ok (w->c2.count == 0 && w->c2.hung_up == 1, "a requester that cannot get an error response loses its connection");
     ask (w, &w->c2, NULL, RANK, 3, 0);
-    ok (w->c2.count == 0 && w->c2.hung_up == 2, "also where its request was none");
+    ok (w->c2.count == 0 && w->c2.hung_up == 2, "also if its request was invalid");
     ask (w, &w->c2, "nobody.x", RANK, 0, IDT_MSGFLAG_NORESPONSE);
-    ok (w->c2.hung_up == 2, "but where it wants no answer");
+    ok (w->c2.hung_up == 2, "but not if it wants no response");
     ask (w, &w->other, "nobody.x", RANK, 4, 0);
-    ok (w->other.count == 0, "a module has none to lose");
+    ok (w->other.count == 0, "a module has no connection to lose");
     router_peer_remove (w->r, &w->mod.peer);
     ok (w->c1.hung_up == 1 && w->child3.hung_up == 1 && w->parent.hung_up == 0,
-        "those whose service ends lose theirs, and nobody else");
+        "the requesters of a service that ends lose theirs, and no others");
     no_memory = false;
     world_destroy (w);
 }

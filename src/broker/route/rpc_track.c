@@ -3,8 +3,8 @@
 
 /* rpc_track.c - requests that were passed on and are not answered yet
  *
- * A chained hash table of entries, and one of their askers.  Both double when they are full and halve when an eighth of
- * them is used, but not below what clients fill and empty all the time.
+ * There are two chained hash tables, of entries and of requesters.  A table doubles when it is full.  It halves when
+ * less than an eighth of it is used, but not below KEPT_BUCKETS, so that common loads do not resize it all the time.
  */
 #include "config.h"
 
@@ -22,11 +22,11 @@
 
 #define MIN_BUCKETS 16
 #define KEPT_BUCKETS 1024
-#define BYTES_PER_ENTRY 256 /* of memory, for each place of the table */
+#define BYTES_PER_ENTRY 256 /* of memory, for each entry allowed */
 #define MIN_BYTES ((uint64_t)64 << 10)
-#define ENTRY_SIZE ((size_t)256) /* bytes of one that has few routes and a short topic */
+#define ENTRY_SIZE ((size_t)256) /* bytes of an entry with few routes and a short topic */
 
-/* What is in a table: first in whatever is kept there. */
+/* The first member of each object that is in a table. */
 struct link {
     struct link *next;
     uint64_t hash;
@@ -46,7 +46,7 @@ struct asker {
 };
 
 struct rpc_track_entry {
-    struct link link; /* also of those that were taken out */
+    struct link link; /* also links entries that were taken out */
     LIST_ENTRY (rpc_track_entry) in_asker, in_asked, in_owes;
     struct asker *asker;
     struct rpc_track_party *from;
@@ -65,8 +65,8 @@ struct rpc_track {
     struct table askers;
     struct budget_pool pool;
     struct freelist spare_askers;
-    struct freelist spare_entries; /* ENTRY_SIZE bytes each: what is longer is not kept */
-    uint64_t seed;                 /* nobody outside can tell what falls into one bucket */
+    struct freelist spare_entries; /* of ENTRY_SIZE bytes each; longer entries are freed */
+    uint64_t seed;                 /* makes buckets unpredictable for clients */
 };
 
 /* --- tables ------------------------------------------------------------------------------------ */
@@ -91,7 +91,7 @@ static void table_link (struct table *t, struct link *l)
     *head = l;
 }
 
-/* Without memory the chains are longer than they should be. */
+/* Without memory the table keeps its size and the chains get longer. */
 static void table_resize (struct table *t, size_t n)
 {
     struct link **old = t->buckets;
@@ -129,7 +129,7 @@ static void table_remove (struct table *t, struct link *l)
         table_resize (t, t->nbuckets / 2);
 }
 
-/* --- askers -------------------------------------------------------------------------------------- */
+/* --- requesters ---------------------------------------------------------------------------------- */
 
 static struct asker *find_asker (const struct rpc_track *p, const char *uuid, uint64_t hash)
 {
@@ -239,7 +239,7 @@ static bool same_routes (const struct rpc_track_entry *e, const idt_msg_t *msg)
     return true;
 }
 
-/* Take an entry out of the tables and lists. */
+/* Remove an entry from its table and lists. */
 static void unlink_entry (struct rpc_track *p, struct rpc_track_entry *e)
 {
     table_remove (&p->entries, &e->link);
@@ -311,7 +311,7 @@ static bool remove_found (struct rpc_track *p, struct rpc_track_entry *e)
     return true;
 }
 
-/* A streaming request goes on until an error ends it (RFC 6), or an answer that is none of a stream. */
+/* A streaming request ends with an error (RFC 6), or with a response that has no STREAMING flag. */
 static bool is_final (const struct rpc_track_entry *e, const idt_msg_t *response)
 {
     return !(e->flags & idt_msg_flags (response) & IDT_MSGFLAG_STREAMING) || idt_msg_errnum (response) != 0;
@@ -349,7 +349,7 @@ void rpc_track_disconnect (struct rpc_track *p, const idt_msg_t *disconnect, con
     }
 }
 
-/* All are taken out before the first is given; meanwhile they are linked by their place in the table. */
+/* All entries are removed before the first callback.  Meanwhile they are linked by their table link. */
 void rpc_track_take (struct rpc_track *p, struct rpc_track_list *list, rpc_track_f cb, void *arg)
 {
     struct link *taken = NULL;

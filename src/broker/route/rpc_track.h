@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* rpc_track.h - requests that were passed on and are not answered yet; a thinking part
+/* rpc_track.h - requests that were passed on and are not answered yet; part of the core
  *
- * 1. An entry is known by all routes of its request, the matchtag, and whom it went to.  An asker that uses one tag
- *    twice gets two entries.
- * 2. Entries hold what an error's answer and a disconnect need, never a payload.
- * 3. What an asker (the oldest route) has in the table is an account: none takes more places than are free.
- * 4. Whatever ends costs what it has: a party its own entries, a disconnect those of its asker.
+ * 1. An entry is identified by all routes of its request, the matchtag, and the party that it was sent to.  A requester
+ *    that uses one matchtag twice has two entries.
+ * 2. An entry holds what an error response and a disconnect need, never a payload.
+ * 3. Entries are counted for each requester (the oldest route).  A requester gets at most as many as are still free.
+ * 4. The work at the end of a party, or for a disconnect, is proportional to its own entries.
  */
 #ifndef BROKER_RPC_TRACK_H
 #define BROKER_RPC_TRACK_H
@@ -22,43 +22,43 @@ struct rpc_track;
 struct rpc_track_entry;
 LIST_HEAD (rpc_track_list, rpc_track_entry);
 
-/* Part of whoever requests come from and go to. */
+/* The part of a peer that links its entries. */
 struct rpc_track_party {
-    struct rpc_track_list asked; /* entries that came from it */
-    struct rpc_track_list owes;  /* entries that went to it */
+    struct rpc_track_list asked; /* entries of its requests */
+    struct rpc_track_list owes;  /* entries that it has to answer */
     void *owner;
 };
 
-struct rpc_track *rpc_track_create (size_t max); /* NULL with errno ENOMEM */
+struct rpc_track *rpc_track_create (size_t max); /* or NULL, errno ENOMEM */
 void rpc_track_destroy (struct rpc_track *p);
 
-/* A party without entries. */
+/* Initialize a party without entries. */
 void rpc_track_party_init (struct rpc_track_party *party, void *owner);
 
-/* Remember that 'request' came from 'from' and went to 'to'.  Returns 0, or -1 with errno EXFULL (the asker's share of
- * the table is used up) or ENOMEM.
+/* Remember that 'request' came from 'from' and was sent to 'to'.  Returns 0, or -1 with errno EXFULL (the requester's
+ * share of the table is used up) or ENOMEM.
  */
 int rpc_track_add (struct rpc_track *p, const idt_msg_t *request, struct rpc_track_party *from,
                    struct rpc_track_party *to);
 
-/* Forget the request that 'response', which came from 'from', answers for good.  Returns whether there
- * was one.
+/* Forget the request that 'response', which came from 'from', answers finally.  Returns whether such a request was
+ * known.
  */
 bool rpc_track_answered (struct rpc_track *p, const idt_msg_t *response, const struct rpc_track_party *from);
 
-/* Forget a request that went to 'to'.  Returns whether there was one. */
+/* Forget a request that was sent to 'to'.  Returns whether it was known. */
 bool rpc_track_forget (struct rpc_track *p, const idt_msg_t *request, const struct rpc_track_party *to);
 
-/* Forget what the asker of a disconnect, which came from 'from', waits for of the same service. */
+/* Forget the requests for the service of 'disconnect' that have its requester and came from 'from', too. */
 void rpc_track_disconnect (struct rpc_track *p, const idt_msg_t *disconnect, const struct rpc_track_party *from);
 
-/* Take out every entry of a party's list; 'cb' gets each as a request without its payload (borrowed).  Entries that it
+/* Remove every entry of a party's list.  'cb' gets each as a request without payload (borrowed).  Entries that 'cb'
  * adds stay in the table.
  */
 typedef void (*rpc_track_f) (const idt_msg_t *request, struct rpc_track_party *to, void *arg);
 void rpc_track_take (struct rpc_track *p, struct rpc_track_list *list, rpc_track_f cb, void *arg);
 
 size_t rpc_track_count (const struct rpc_track *p);
-size_t rpc_track_buckets (const struct rpc_track *p); /* grows and shrinks with that; for tests */
+size_t rpc_track_buckets (const struct rpc_track *p); /* for tests; follows the number of entries */
 
 #endif /* BROKER_RPC_TRACK_H */

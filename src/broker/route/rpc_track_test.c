@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* rpc_track_test.c - the table of unanswered requests against a plain list that does the same slowly */
+/* rpc_track_test.c - the table of unanswered requests, compared with a plain list that does the same slowly */
 #include <errno.h>
 #include <string.h>
 
@@ -20,11 +20,11 @@ static idt_msg_t *make_request (unsigned asker, uint32_t tag, int flags)
         idt_msg_set_flag (msg, flags);
     idt_msg_route_clear (msg);
     idt_msg_route_push (msg, uuid);
-    idt_msg_route_push (msg, "ffffffff-0000-4000-8000-000000000000"); /* of a child that all share */
+    idt_msg_route_push (msg, "ffffffff-0000-4000-8000-000000000000"); /* the child that all share */
     return msg;
 }
 
-static struct rpc_track_party child; /* that all ask through */
+static struct rpc_track_party child; /* all requests come through it */
 
 static int add (struct rpc_track *p, unsigned asker, uint32_t tag, int flags, struct rpc_track_party *to)
 {
@@ -63,29 +63,30 @@ static void test_rules (void)
     ok (!answered (p, 1, 1, 0, 0, &a), "an empty table knows no request");
     add (p, 1, 1, 0, &a);
     ok (!answered (p, 2, 1, 0, 0, &a) && !answered (p, 1, 2, 0, 0, &a) && !answered (p, 1, 1, 0, 0, &b),
-        "another asker, matchtag, or answerer is another request");
+        "another requester, matchtag, or responder is another request");
     idt_msg_route_push (proxied, "eeeeeeee-0000-4000-8000-000000000000");
-    ok (!rpc_track_forget (p, proxied, &a), "so is one that came another way");
+    ok (!rpc_track_forget (p, proxied, &a), "a request with another route is another request");
     ok (answered (p, 1, 1, 0, 0, &a) && !answered (p, 1, 1, 0, 0, &a), "a request is answered once");
     add (p, 1, 1, IDT_MSGFLAG_STREAMING, &a);
     ok (answered (p, 1, 1, IDT_MSGFLAG_STREAMING, 0, &a) && answered (p, 1, 1, IDT_MSGFLAG_STREAMING, 61, &a)
             && !answered (p, 1, 1, IDT_MSGFLAG_STREAMING, 0, &a),
-        "a streaming one until an error ends it");
+        "a streaming request is answered until an error ends it");
     add (p, 1, 1, IDT_MSGFLAG_STREAMING, &a);
-    ok (answered (p, 1, 1, 0, 0, &a) && rpc_track_count (p) == 0, "... or an answer that is none of a stream");
+    ok (answered (p, 1, 1, 0, 0, &a) && rpc_track_count (p) == 0, "... or a response without STREAMING");
     add (p, 1, 1, 0, &a);
     ok (answered (p, 1, 1, IDT_MSGFLAG_STREAMING, 0, &a) && rpc_track_count (p) == 0,
-        "an answer cannot make a stream of what is none");
+        "a response cannot turn another request into a stream");
     add (p, 1, 1, 0, &a);
     add (p, 1, 2, 0, &a);
-    ok (add (p, 1, 3, 0, &a) < 0 && errno == EXFULL && rpc_track_count (p) == 2, "nobody gets the last place: EXFULL");
-    ok (add (p, 2, 1, 0, &a) == 0, "... but a newcomer");
+    ok (add (p, 1, 3, 0, &a) < 0 && errno == EXFULL && rpc_track_count (p) == 2,
+        "a requester does not get the last place: EXFULL");
+    ok (add (p, 2, 1, 0, &a) == 0, "... another requester does");
     idt_msg_unref (proxied);
     rpc_track_destroy (p);
     rpc_track_destroy (NULL);
 }
 
-/* Whatever ends costs what it has: found by those who are left, not by a clock. */
+/* The work at the end of a peer is proportional to its own entries, as counted, not timed. */
 static void test_ends (void)
 {
     struct rpc_track *p = rpc_track_create (100000);
@@ -100,15 +101,15 @@ static void test_ends (void)
         wrong += add (p, 1 + tag % 2, tag, 0, &a) < 0;
     ok (wrong == 0 && rpc_track_buckets (p) >= 16384, "the table grows");
     rpc_track_disconnect (p, disconnect, &b);
-    ok (rpc_track_count (p) == 20000, "a disconnect that came another way ends nothing");
+    ok (rpc_track_count (p) == 20000, "a disconnect that came over another route ends nothing");
     idt_msg_set_topic (disconnect, "aa.disconnect");
     rpc_track_disconnect (p, disconnect, &child);
-    ok (rpc_track_count (p) == 20000, "nor does one for another service");
+    ok (rpc_track_count (p) == 20000, "a disconnect for another service ends nothing");
     idt_msg_set_topic (disconnect, "a.disconnect");
     rpc_track_disconnect (p, disconnect, &child);
-    ok (rpc_track_count (p) == 10000 && answered (p, 2, 1, 0, 0, &a), "a disconnect ends what its asker has");
+    ok (rpc_track_count (p) == 10000 && answered (p, 2, 1, 0, 0, &a), "a disconnect ends the requests of its sender");
     rpc_track_take (p, &b.owes, NULL, NULL);
-    ok (rpc_track_count (p) == 9999, "whoever owes nothing takes nothing along");
+    ok (rpc_track_count (p) == 9999, "the end of a party that owes nothing ends nothing");
     rpc_track_take (p, &child.asked, NULL, NULL);
     ok (rpc_track_count (p) == 0 && rpc_track_buckets (p) <= 1024, "the table shrinks");
     idt_msg_unref (disconnect);
@@ -218,7 +219,7 @@ static void test_reentry (void)
     for (uint32_t tag = 1; tag <= 10; tag++)
         add (reentered, 1, tag, 0, &a);
     rpc_track_take (reentered, &a.owes, add_again, &n);
-    ok (n == 10 && rpc_track_count (reentered) == 10, "a callback may add to the table; that stays in it");
+    ok (n == 10 && rpc_track_count (reentered) == 10, "entries that a callback adds stay in the table");
     rpc_track_destroy (reentered);
 }
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* unanswered_test.c - each service answers, also where its answer cannot be made
+/* unanswered_test.c - each service answers, even if its response cannot be made
  *
- * A broker with its modules runs in threads of this process.  There the allocation of JSON number 'fail_at' (from 0)
- * fails; each request is sent with fail_at = 0, 1, 2, ... until nothing fails any more.  It must be
- * answered each time: with what was asked for or with an error.
+ * A broker with its modules runs in threads of this process.  JSON allocation number 'fail_at' (from 0) fails there.
+ * Each request is sent with fail_at = 0, 1, 2, ... until no allocation fails.  It must be answered each time, with a
+ * result or an error.
  */
 #include "config.h"
 
@@ -23,10 +23,10 @@
 #include "broker/broker_group.h"
 #include "test/tap.h"
 
-#define WAIT_MS 30000 /* for an answer; far above what a busy machine needs */
+#define WAIT_MS 30000 /* for a response; far above what a busy machine needs */
 #define POINTS 3000   /* allocations of one request at most */
 
-static atomic_long fail_at = -1; /* counts down; fails the call that finds it 0 */
+static atomic_long fail_at = -1; /* counts down; the call that finds 0 fails */
 static _Thread_local bool is_client;
 
 static void *json_alloc (size_t size)
@@ -83,7 +83,7 @@ static int remove_one (const char *path, const struct stat *st, int type, struct
     return remove (path);
 }
 
-/* Returns the error of an answer, 0: none, -1: there is no answer. */
+/* Returns the errno of the response, 0 for success, -1 without a response. */
 static int ask (idt_t *h, const char *topic, const char *payload, int flags)
 {
     idt_future_t *f = idt_rpc (h, topic, payload, 0, flags);
@@ -176,7 +176,7 @@ int main (int argc, char *argv[])
     ok (ask (h, "compressor.stats-get", NULL, 0) == 0, "the modules have started");
     for (size_t i = 0; i < sizeof (requests) / sizeof (requests[0]); i++)
         test_request (h, requests[i].topic, requests[i].payload, requests[i].flags);
-    ok (ask (h, "shutdown.start", NULL, 0) == 0, "the broker is well after all of it");
+    ok (ask (h, "shutdown.start", NULL, 0) == 0, "the broker still works afterwards");
     idt_close (h);
     pthread_join (run.thread, NULL);
     nftw (run.dir, remove_one, 8, FTW_DEPTH | FTW_PHYS);

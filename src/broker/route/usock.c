@@ -3,9 +3,9 @@
 
 /* usock.c - local clients: a UNIX socket server (protocol.md section 2)
  *
- * Clients that have something are served by turns; their output is collected and written once before the reactor
- * sleeps.  A client is destroyed only in reap (), never while its messages are being handed out: whoever finds it
- * broken marks it.
+ * Clients that have sent something are served in turns.  Their output is collected and written once before the reactor
+ * sleeps.  A client is destroyed only in reap (), never while its messages are being dispatched; other functions only
+ * mark a client as broken.
  */
 #include "config.h"
 
@@ -24,16 +24,16 @@
 #include "libutil/clock.h"
 #include "libutil/errprintf.h"
 
-#define MIN_SIZE 4096 /* of what is set in bytes */
+#define MIN_SIZE 4096 /* of attributes in bytes */
 #define MAX_SIZE (1U << 31)
-#define TURN_US 50     /* time in which clients are served before others get theirs */
-#define ALONE_TURNS 16 /* of one client in that time, where no other waits */
-#define TICK_MS 5      /* between two looks at clients that are not read */
-#define KEPT_FILES 256 /* descriptors that clients leave to the rest of the broker */
+#define TURN_US 50     /* time for clients before the reactor handles other events */
+#define ALONE_TURNS 16 /* turns of a client in that time while no other client waits */
+#define TICK_MS 5      /* between two checks of clients that are not read */
+#define KEPT_FILES 256 /* descriptors that clients leave for the rest of the broker */
 
 /* --- turns ------------------------------------------------------------------------------------- */
 
-/* The next to be served: who comes anew does not wait for those who have been here (as in fq_codel). */
+/* The next client to serve.  A client that was idle is served before the clients in the round (as in fq_codel). */
 static struct client *next_turn (struct usock *l)
 {
     struct client *c = TAILQ_FIRST (&l->newcomers);
@@ -50,8 +50,9 @@ bool usock_pending (const struct usock *l)
     return !TAILQ_EMPTY (&l->newcomers) || !TAILQ_EMPTY (&l->turns);
 }
 
-/* A newcomer stays in the round when it has no more: who comes and goes has no more of it than who stays.  Where nobody
- * waits, in the round or to be in it, that would only cost a turn.
+/* A newcomer joins the round even when it has sent nothing more.  So a client that pauses between requests is not
+ * served more often than a client that keeps sending.  It does not join if no other client waits: that would only use a
+ * turn.
  */
 static void serve (struct usock *l, struct client *c)
 {
@@ -64,7 +65,7 @@ static void serve (struct usock *l, struct client *c)
     }
 }
 
-/* Nobody waits but for one client. */
+/* Exactly one client waits, and it is in the round. */
 static bool is_alone (const struct usock *l)
 {
     const struct client *c = TAILQ_FIRST (&l->turns);
@@ -72,7 +73,9 @@ static bool is_alone (const struct usock *l)
     return TAILQ_EMPTY (&l->newcomers) && c && !TAILQ_NEXT (c, turn);
 }
 
-/* Each client has one turn, unless there is no other: then much of what it sent is answered with one write. */
+/* Give each waiting client one turn.  A client that waits alone gets several, so that many of its requests are answered
+ * with one write.
+ */
 void usock_turn (struct usock *l)
 {
     int alone = 0;
@@ -114,7 +117,7 @@ static void reap (struct usock *l, struct client *c)
         usocks_fill_reserve (l->all);
 }
 
-/* The end of one client may mean output for others: go on until nobody has any. */
+/* The end of one client may cause output for others: repeat until no client has any. */
 void usock_flush (struct usock *l)
 {
     while (l->dirty) {
@@ -149,7 +152,9 @@ static int get_limits (struct usock *l, struct attrs *attrs, idt_error_t *errp)
     return 0;
 }
 
-/* Clients may not have all descriptors: over ipc ZeroMQ ends a process that has none left for a child's connection. */
+/* Clients may not use all descriptors: over ipc ZeroMQ aborts a process that has no descriptor left for the connection
+ * of a child.
+ */
 static uint32_t most_clients (void)
 {
     struct rlimit files;
@@ -174,7 +179,7 @@ struct usocks *usocks_create (idt_reactor_t *r)
     if (!all)
         return NULL;
     all->reactor = r;
-    all->spare.pool = msg_pool_create (); /* without it messages come from malloc () */
+    all->spare.pool = msg_pool_create (); /* NULL: messages come from malloc () */
     TAILQ_INIT (&all->list);
     TAILQ_INIT (&all->callers);
     LIST_INIT (&all->users);
@@ -245,7 +250,7 @@ static void close_clients (struct usock *l)
     while ((c = zlistx_first (l->clients))) {
         client_break (c, ESHUTDOWN, NULL);
         c->next_dirty = NULL;
-        msg_stream_flush (c->stream); /* the last answers, as far as the socket takes them */
+        msg_stream_flush (c->stream); /* the last responses, as far as the socket takes them */
         reap (l, c);
     }
     l->dirty = NULL;
@@ -259,7 +264,7 @@ void usock_destroy (struct usock *l)
         return;
     if (l->tick)
         TAILQ_REMOVE (&l->all->list, l, link);
-    usock_unlisten (l); /* before connections are closed: a client that sees this finds no socket any more */
+    usock_unlisten (l); /* before the connections: a client that sees its connection end finds no socket */
     if (l->clients) {
         close_clients (l);
         zlistx_destroy (&l->clients);

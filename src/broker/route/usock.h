@@ -3,12 +3,14 @@
 
 /* usock.h - local clients: a UNIX socket server (protocol.md section 2)
  *
- * Each connection is a peer of the router.  Who connects is known from SO_PEERCRED; only the owner is let in.  A
- * client that has too much under way is not read until some of it is done.  One that sends garbage, or a long message
- * too slowly, or has all that may wait for it and reads nothing, loses its connection: nobody else notices.
+ * Each connection is a peer of the router.  SO_PEERCRED and SO_PEERGROUPS name the user that connects; authz.h decides
+ * whether this user may.  A client that has too much under way is not read until some of it is done.  A client is
+ * disconnected if it sends garbage or sends a long message too slowly, or if its queue of output is full and it does
+ * not read.  Other clients do not notice.
  *
- * Brokers of one process need not have a socket each: a client may say which rank it means, at the socket of another.
- * Until it has said something there it is nobody's: no rank's limits count, and none must be at work.
+ * Brokers of one process need not have a socket each: at the socket of one, a client may name the rank of another.
+ * Until a connection has sent something there it belongs to no rank: it counts for no rank's limits, and no rank must
+ * run.
  */
 #ifndef BROKER_USOCK_H
 #define BROKER_USOCK_H
@@ -26,41 +28,42 @@ struct usock_ops {
     /* A request, response or event from a client (steals the reference). */
     void (*message) (void *arg, struct peer *from, idt_msg_t *msg);
     void (*gone) (void *arg, struct peer *p);              /* before the router forgets it */
-    void (*ready) (void *arg, struct peer *p, bool ready); /* whether it takes answers now; may be NULL */
-    void (*woke) (void *arg);                              /* usock_turn () has something to do; may be NULL */
+    void (*ready) (void *arg, struct peer *p, bool ready); /* whether the client takes responses now; may be NULL */
+    void (*woke) (void *arg);                              /* usock_turn () has work; may be NULL */
 };
 
-/* What those of a process share: sockets, spare descriptors, and limits of the whole process.  'r' is its loop, which
- * works whatever becomes of one rank.  NULL with errno ENOMEM.
+/* The shared state of the brokers of a process: sockets, spare descriptors, and limits of the whole process.  'r' is
+ * the loop of the process, which runs even if a rank is stopped.  Returns NULL with errno ENOMEM.
  */
 struct usocks *usocks_create (idt_reactor_t *r);
-void usocks_destroy (struct usocks *all); /* when each of them is gone; NULL is fine */
+void usocks_destroy (struct usocks *all); /* after all its brokers; NULL is allowed */
 
-/* Serve clients of 'rank': those of a socket at 'path', and those that ask for the rank at another one of the process.
- * The first rank that a process ever had, and each of the attribute local.sockets, has a socket; the others cost no
- * descriptor.  That of the first is there as long as the process has any rank.  A socket there that nobody serves is
- * replaced; one that is served is an error.  NULL with errno set and 'errp' filled.
+/* Serve clients of 'rank': clients that connect to a socket at 'path', and clients that name the rank at another socket
+ * of the process.  The first rank that the process ever had, and each rank of the attribute local.sockets, has a
+ * socket; other ranks need no descriptor.  The socket of the first rank exists while the process has any rank.  A
+ * socket at 'path' that no process serves is replaced; a socket that is served is an error.  Returns NULL with errno
+ * and 'errp' set.
  */
 struct usock *usock_create (struct usocks *all, idt_reactor_t *r, const char *path, uint32_t rank, struct attrs *attrs,
                             struct router *router, struct log *log, const struct usock_ops *ops, void *arg,
                             idt_error_t *errp);
 
-/* Close all connections, and the socket, unless it is that of the first and others are left. */
+/* Close all connections and the socket.  The socket of the first rank stays open while other ranks are left. */
 void usock_destroy (struct usock *l);
 
-/* Where clients reach it: local://PATH, or local://PATH?rank=RANK of another's socket.  Cut off at 'size'. */
+/* The URI for clients: local://PATH, or local://PATH?rank=RANK at another rank's socket.  Truncated to 'size' bytes. */
 void usock_uri (const struct usock *l, char *buf, size_t size);
 
-/* Serve clients that have something, by turns, for a while. */
+/* Serve clients that have sent something, in turns, for a limited time. */
 void usock_turn (struct usock *l);
-bool usock_pending (const struct usock *l); /* some have more */
+bool usock_pending (const struct usock *l); /* clients are waiting */
 
-/* Write what waits to be written to clients.  Called before the reactor sleeps. */
+/* Write queued output to clients.  Called before the reactor sleeps. */
 void usock_flush (struct usock *l);
 
-size_t usock_count (const struct usock *l); /* clients */
+size_t usock_count (const struct usock *l); /* number of clients */
 
-/* Whether a client has not read yet all that was written to it. */
+/* Whether a client has not yet read all that was written to it. */
 bool usock_unread (const struct usock *l);
 
 #endif /* BROKER_USOCK_H */

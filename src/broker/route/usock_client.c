@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* usock_client.c - one local client: what it sends and gets, and when it is not read
+/* usock_client.c - one local client: its input, its output, and when it is not read
  *
- * A client waits at its socket: it is not read while too much of its own is under way.  Each such pause ends, by
- * progress or by time (account.h).  One that takes its answers is never disconnected: an answer that has no room any
- * more becomes an error, which has.
+ * A client that has too much under way waits at its socket: it is not read.  Each such pause ends, by progress or by
+ * time (libutil/queue/budget.h).  A client that reads its responses is never disconnected: a response that does not fit
+ * into its queue is replaced by an error, for which extra room is reserved.
  */
 #include "config.h"
 
@@ -21,11 +21,11 @@
 #include "broker/route/usock_private.h"
 #include "libutil/errprintf.h"
 
-#define QUANTUM 16                     /* messages of one client before others get their turn */
+#define QUANTUM 16                     /* messages of one client per turn */
 #define MAX_ASKED ((uint64_t)1 << 20)  /* bytes of unanswered requests */
-#define SOFT_QUEUE ((uint64_t)1 << 20) /* bytes of output over which a client is not read */
-#define ERROR_ROOM ((size_t)1 << 20)   /* bytes of errors in place of answers that found no room */
-#define MIN_SPEED 65536                /* bytes a second of a long message */
+#define SOFT_QUEUE ((uint64_t)1 << 20) /* bytes of unread output above which a client is not read */
+#define ERROR_ROOM ((size_t)1 << 20)   /* bytes for errors that replace responses */
+#define MIN_SPEED 65536                /* bytes per second of a long message */
 
 static void client_dirty (struct client *c)
 {
@@ -73,7 +73,7 @@ static void give_turn (struct client *c, bool anew)
     c->turn_in = anew ? TURN_NEW : TURN_ROUND;
 }
 
-/* Something changed that decides whether it is read. */
+/* Apply a change that decides whether the client is read. */
 static void check (struct client *c)
 {
     bool unready = c->out.waits && !c->broken;
@@ -83,21 +83,23 @@ static void check (struct client *c)
     c->unready = unready;
     watch (c);
     if (may_read (c))
-        give_turn (c, false); /* messages may be left in the buffer */
+        give_turn (c, false); /* its buffer may contain messages */
     else if (!c->broken)
         idt_watcher_start (c->local->tick);
 }
 
 /* --- output ------------------------------------------------------------------------------------ */
 
-/* Of what all clients share, those of the owner may have all and others a half. */
+/* The part of a shared pool that a client may use: all of it for the instance owner, half of it for all guests
+ * together.
+ */
 static uint64_t share_of (const struct client *c, uint64_t pool)
 {
     return c->cred.rolemask & IDT_ROLE_OWNER ? pool : pool / 2;
 }
 
-/* Its own limit, or its share of what all have: a connection of the owner, or another user over all connections, holds
- * at most as much as is free.
+/* Whether 'size' more bytes of output exceed the client's own limit (local.max-queue) or its share of the output pool.
+ * One connection of the owner, or one other user over all connections, holds at most as many bytes as are free.
  */
 static bool over_limit (const struct client *c, size_t size)
 {
@@ -133,7 +135,7 @@ static int put (struct client *c, const idt_msg_t *msg)
     return 0;
 }
 
-/* In place of an answer for which there is no room.  For what nobody asked for there is none. */
+/* Queue an error in place of a response that does not fit.  An event cannot be replaced: the client is disconnected. */
 static int put_error (struct client *c, const idt_msg_t *msg)
 {
     idt_msg_t *error;
@@ -148,13 +150,14 @@ static int put_error (struct client *c, const idt_msg_t *msg)
         return -1;
     }
     idt_msg_set_errnum (error, ENOBUFS);
-    idt_msg_set_string (error, "the answer has no room: more are unread than local.max-queue lets wait");
+    idt_msg_set_string (error, "the answer does not fit: unread output is at its limit (local.max-queue, "
+                               "local.output-pool)");
     rc = put (c, error);
     idt_msg_unref (error);
     return rc;
 }
 
-/* An answer that ends a request makes room for another one. */
+/* A final response lets the client send another request. */
 static void note_answer (struct client *c, const idt_msg_t *msg)
 {
     if (c->asks.items == 0 || (idt_msg_has_flag (msg, IDT_MSGFLAG_STREAMING) && idt_msg_errnum (msg) == 0))
@@ -163,7 +166,7 @@ static void note_answer (struct client *c, const idt_msg_t *msg)
         check (c);
 }
 
-/* A message for the client; the router's way to it. */
+/* The router's send function for a client. */
 static int client_send (void *arg, const idt_msg_t *msg)
 {
     struct client *c = arg;
@@ -199,7 +202,9 @@ void client_flush (struct client *c)
 
 /* --- input ------------------------------------------------------------------------------------- */
 
-/* Who the client is, on each message: the owner may speak for another, where he says so (RFC 3). */
+/* Set the user and roles of a message from its connection.  The instance owner may set another user or fewer
+ * roles in the message (RFC 3), but never the role of a broker.
+ */
 static void stamp (struct client *c, idt_msg_t *msg)
 {
     struct idt_cred cred = idt_msg_cred (msg);
@@ -221,14 +226,14 @@ static bool is_ask (const idt_msg_t *msg)
     return idt_msg_type (msg) == IDT_MSGTYPE_REQUEST && !idt_msg_has_flag (msg, IDT_MSGFLAG_NORESPONSE);
 }
 
-/* One may come before anything else. */
+/* A client may send one control message, before any other message: it names a rank. */
 static void client_control (struct client *c, idt_msg_t *msg)
 {
     uint32_t type = idt_msg_control_type (msg), rank = idt_msg_control_status (msg);
 
     idt_msg_unref (msg);
     if (c->heard || type != MSG_CONTROL_RANK)
-        client_break (c, EPROTO, "it sent a control message, which clients may not");
+        client_break (c, EPROTO, "it sent a control message that clients may not send");
     c->heard = true;
     if (c->broken)
         return;
@@ -254,7 +259,7 @@ static void client_message (struct client *c, idt_msg_t *msg)
         check (c);
 }
 
-/* A service has no room for it now: it is repeated. */
+/* A service has no room for this request now: hold it and repeat it. */
 static void client_busy (void *arg, idt_msg_t *msg)
 {
     struct client *c = arg;
@@ -269,7 +274,7 @@ static void repeat_held (struct client *c, uint64_t now_us)
     bool last = now_us - c->held_us >= 5 * l->patience_us;
 
     c->held = NULL;
-    c->peer.busy = last ? NULL : client_busy; /* answered EAGAIN at last */
+    c->peer.busy = last ? NULL : client_busy; /* after 5 stall timeouts it is answered with EAGAIN */
     l->ops->message (l->arg, &c->peer, msg);
     c->peer.busy = client_busy;
     if (!c->held)
@@ -277,12 +282,12 @@ static void repeat_held (struct client *c, uint64_t now_us)
     check (c);
 }
 
-/* A long message needs room in what all share before it is read on. */
+/* Reserve space in the shared input pool for a long message before the rest of it is read. */
 static bool reserve (struct client *c)
 {
     struct usock *l = c->local;
     size_t size = msg_stream_wants (c->stream);
-    uint64_t held = c->user ? c->user->input : 0; /* such a user has at most as much as is free */
+    uint64_t held = c->user ? c->user->input : 0; /* a guest uses at most as much as is free */
 
     if (size == 0 || c->reserved > 0)
         return true;
@@ -350,7 +355,7 @@ bool client_serve (struct client *c)
         else if (c->readable)
             client_fill (c);
         else {
-            reserve (c); /* it has begun: so much will be read */
+            reserve (c); /* a message has begun: reserve space for the rest */
             return false;
         }
     }
@@ -369,9 +374,9 @@ static void client_cb (idt_watcher_t *w, int revents, void *arg)
     }
 }
 
-/* --- what time does ---------------------------------------------------------------------------- */
+/* --- checks by time ---------------------------------------------------------------------------- */
 
-/* It holds room that others may need. */
+/* Disconnect a client that sends a long message too slowly: it occupies space of the shared input pool. */
 static void check_speed (struct client *c, uint64_t now_us)
 {
     uint64_t us = now_us - c->frame_us;
@@ -388,7 +393,9 @@ static void check_speed (struct client *c, uint64_t now_us)
     c->frame_got = 0;
 }
 
-/* The valve does not open for one that reads nothing and has all that may wait for it. */
+/* After the stall timeout the client may send requests again although its responses are unread.  A client that reads
+ * nothing and whose queue is full is disconnected instead.
+ */
 static void open_out (struct client *c, uint64_t now_us)
 {
     if (now_us < budget_patience (&c->out))

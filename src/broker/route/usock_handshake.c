@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* usock_handshake.c - which rank of a process a connection means (protocol.md section 2)
+/* usock_handshake.c - which rank of a process a connection is for (protocol.md section 2)
  *
- * A caller is no rank's client yet, and is served by the loop of the process.  With its first message it goes over to a
- * rank, descriptor and all: to the one that it names, else to the one whose socket it is.
+ * A caller is a connection that belongs to no rank yet.  The loop of the process serves it.  With its first message it
+ * is passed to a rank with its descriptor: to the rank that it names, or to the rank whose socket it connected to.
  *
- * A socket has at most as many callers as its rank may have clients (local.max-clients), and all have at most half of
- * the connections of the process: those who say nothing keep nobody out.  For one more the oldest is closed that never
- * said anything, else the oldest, and others before the owner.
+ * A socket has at most as many callers as its rank may have clients (local.max-clients), and all sockets together have
+ * callers for at most half of the connections of the process.  So silent connections do not keep clients out.  At the
+ * limit one caller is closed for each new one: guests before the instance owner, among these the ones that have sent
+ * nothing first, and among these the oldest.
  */
 #include "config.h"
 
@@ -42,7 +43,7 @@ static bool names_rank (const idt_msg_t *msg)
     return msg && idt_msg_type (msg) == IDT_MSGTYPE_CONTROL && idt_msg_control_type (msg) == MSG_CONTROL_RANK;
 }
 
-/* What it hears in place of an answer; NULL: nothing. */
+/* The response to a refused caller, or NULL if it gets none. */
 static idt_msg_t *make_refusal (const idt_msg_t *msg, int errnum)
 {
     idt_msg_t *refusal;
@@ -63,9 +64,9 @@ static void refuse (struct caller *g, const idt_msg_t *msg, int errnum)
         msg_stream_flush (g->stream);
     idt_msg_unref (refusal);
     if (errnum == EMFILE)
-        why = "too many are connected (local.max-clients)";
+        why = "too many clients are connected (local.max-clients)";
     else if (errnum == EHOSTDOWN)
-        why = "the rank of this socket has ended, and it named no other";
+        why = "the rank of this socket has ended, and the client named no other";
     log_refusal (usocks_log (g->all, g->rank), LOG_REFUSED_CLIENT, "a client is refused: %s", why);
 }
 
@@ -80,7 +81,7 @@ static struct client *make_client (struct caller *g, struct usock *l)
     return c;
 }
 
-/* 'msg' (stolen) came first; NULL: a long one, that has not come yet. */
+/* Pass the caller to its rank.  'msg' (stolen) is its first message; NULL: that is a long one and not yet complete. */
 static void introduce (struct caller *g, idt_msg_t *msg)
 {
     bool names = names_rank (msg);
@@ -101,7 +102,7 @@ static void introduce (struct caller *g, idt_msg_t *msg)
     idt_msg_unref (msg);
 }
 
-/* Returns whether it is to stay a caller. */
+/* Read the caller's first message.  Returns whether it stays a caller. */
 static bool hear (struct caller *g)
 {
     idt_msg_t *msg = NULL;
@@ -128,7 +129,7 @@ static void caller_cb (idt_watcher_t *w, int revents, void *arg)
         caller_destroy (g);
 }
 
-/* --- how many ---------------------------------------------------------------------------------- */
+/* --- limits ------------------------------------------------------------------------------------ */
 
 static uint32_t count_at (const struct usocks *all, uint32_t rank)
 {
@@ -140,13 +141,13 @@ static uint32_t count_at (const struct usocks *all, uint32_t rank)
     return n;
 }
 
-/* Who goes first: others than the owner, and of these who said nothing. */
+/* The order in which callers are closed, lowest first: guests before the owner, silent ones before others. */
 static int worth (const struct caller *g)
 {
     return (g->cred.rolemask & IDT_ROLE_OWNER ? 2 : 0) + (g->heard ? 1 : 0);
 }
 
-/* The oldest of those that are worth least, at the socket of 'rank'; TOPO_NONE: at all. */
+/* The oldest caller of the lowest worth at the socket of 'rank'; TOPO_NONE: at any socket. */
 static struct caller *find_oldest (const struct usocks *all, uint32_t rank)
 {
     struct caller *g, *oldest = NULL;
@@ -165,9 +166,9 @@ static void make_room (struct usocks *all, uint32_t rank)
     if (!many && all->ncallers < all->most / 2)
         return;
     struct caller *g = find_oldest (all, many ? rank : TOPO_NONE);
-    if (hear (g)) /* perhaps it has just said it */
+    if (hear (g)) /* it may have named its rank just now */
         log_refusal (host->log, LOG_REFUSED_CLIENT,
-                     "a client is disconnected that has not said whom it means: %" PRIu32 " have not (%s)",
+                     "a client is disconnected before it named a rank: %" PRIu32 " such clients are connected (%s)",
                      all->ncallers, many ? "local.max-clients" : "ulimit -n");
     caller_destroy (g);
 }

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* usock_listen.c - sockets for local clients, and who may connect (protocol.md section 2)
+/* usock_listen.c - sockets for local clients, and which users may connect (protocol.md section 2)
  *
- * They are the process's, as is the loop that accepts: a rank that is stopped keeps nobody from the others.  That of
- * the first rank stays when that one ends, for those that have none.  Where a process has ever had one rank alone a
- * connection is that one's client at once; else it is a caller (usock_handshake.c).
+ * The sockets and the loop that accepts belong to the process: a stopped rank does not keep clients from other ranks.
+ * The first rank's socket stays open after the first rank has ended, for ranks without a socket.  While the process has
+ * had only one rank, a connection is immediately a client of that rank.  Otherwise it is a caller first
+ * (usock_handshake.c).
  */
 #include "config.h"
 
@@ -27,11 +28,11 @@
 
 #define REQUEST_BACKLOG 128
 #define NAME_LOCK "local.lock"
-#define NAME_WAIT_MS 2000 /* others make a link in that time; one that is stopped may do so never */
+#define NAME_WAIT_MS 2000 /* other brokers need less; a stopped one may hold the lock forever */
 
 /* --- accepting ------------------------------------------------------------------------------- */
 
-/* The one byte of welcome, or the errno of the refusal. */
+/* Send the one byte that welcomes (0) or refuses (errno) a connection. */
 static void greet (int fd, int errnum)
 {
     unsigned char byte = errnum;
@@ -40,10 +41,10 @@ static void greet (int fd, int errnum)
         return;
 }
 
-/* The groups of who connected, the first of them 'first', for the caller to free.  NULL with errno set. */
+/* The groups of the connected process, the first of them 'first'.  The caller frees them.  NULL with errno set. */
 static gid_t *peer_groups (int fd, gid_t first, size_t *n)
 {
-    socklen_t size = 0; /* how many there are is asked first */
+    socklen_t size = 0; /* the first call returns the size */
     gid_t *gid, none;
 
     if (getsockopt (fd, SOL_SOCKET, SO_PEERGROUPS, &none, &size) < 0 && errno != ERANGE)
@@ -57,7 +58,7 @@ static gid_t *peer_groups (int fd, gid_t first, size_t *n)
     return gid;
 }
 
-/* Returns 0 and the credentials, or the errno to refuse with. */
+/* Returns 0 with the credentials in '*cred', or the errno to refuse the connection with. */
 static int authenticate (const struct authz *admit, int fd, struct idt_cred *cred)
 {
     struct ucred uc;
@@ -86,8 +87,8 @@ void usocks_fill_reserve (struct usocks *all)
     }
 }
 
-/* Accept, with a descriptor of the reserve where there is no other.  The last one is for refusing: left alone a client
- * would wait, and its connection wake us for ever.
+/* Accept a connection.  If the process has no free descriptor, give up one of the reserve for it.  The last one is used
+ * to refuse: otherwise the client would wait, and its pending connection would wake the loop all the time.
  */
 static int accept_client (struct door *d)
 {
@@ -108,7 +109,9 @@ static int accept_client (struct door *d)
     return -1;
 }
 
-/* Nobody keeps the owner out: all others have half of the places, and one of them an eighth. */
+/* Whether rank 'l' accepts another client of this user.  The instance owner always finds room: guests together have
+ * half of the places, and one guest an eighth.
+ */
 static bool has_room (const struct usock *l, struct idt_cred cred)
 {
     uint32_t others = 0, his = 0;
@@ -167,8 +170,8 @@ static void accept_cb (idt_watcher_t *w, int revents, void *arg)
     close (fd);
     log_refusal (usocks_log (d->all, d->rank), LOG_REFUSED_CLIENT, "a client of user %" PRIu32 " is refused: %s",
                  cred.userid,
-                 errnum == EMFILE  ? "too many are connected (local.max-clients)"
-                 : errnum == EPERM ? "the instance is not for him (access.allow-guest-user, access.group)"
+                 errnum == EMFILE  ? "too many clients are connected (local.max-clients)"
+                 : errnum == EPERM ? "this user may not connect (access.allow-guest-user, access.group)"
                                    : strerror (errnum));
 }
 
@@ -187,7 +190,7 @@ static int cannot_give (const char *path, gid_t group, idt_error_t *errp)
                     strerror (errnum), errnum == EPERM ? " (does SystemCallFilter of the unit refuse it?)" : "");
 }
 
-/* Nobody else reaches it before those may who are let in. */
+/* Let the group use the socket.  Until then only the instance owner can connect. */
 static int open_to (const struct authz *admit, const char *path, idt_error_t *errp)
 {
     if (admit->has_group && chown (path, (uid_t)-1, admit->group) < 0)
@@ -211,9 +214,9 @@ static int bind_at (struct door *d, const char *path, idt_error_t *errp)
     return errprintf (errp, "%s", why.text);
 }
 
-/* --- a name without a rank --------------------------------------------------------------------- */
+/* --- the name RUNDIR/local --------------------------------------------------------------------- */
 
-/* What the link 'name' says, where it is a socket that is served; else false. */
+/* Read the target of the link 'name'.  Returns whether there is one and a process serves that socket. */
 static bool read_name (const char *name, char target[64])
 {
     ssize_t n = readlink (name, target, 63);
@@ -222,7 +225,7 @@ static bool read_name (const char *name, char target[64])
     return n > 0 && listener_is_served (name, SOCK_STREAM);
 }
 
-/* The name is the lowest rank's of those that are served when they come; a later one leaves it alone. */
+/* Whether a lower rank that is served has the name.  A rank that is added later leaves it unchanged. */
 static bool is_anothers (const char *name, uint32_t rank)
 {
     char target[64];
@@ -231,7 +234,7 @@ static bool is_anothers (const char *name, uint32_t rank)
     return read_name (name, target) && sscanf (target, "local-%u", &other) == 1 && other < rank;
 }
 
-/* Make the link RUNDIR/local, where no lower rank has it.  Returns whether it is ours. */
+/* Make the link RUNDIR/local unless a lower rank has it.  Returns whether the link is ours. */
 static bool make_name (const struct door *d, const char *name, const char *target)
 {
     char made[sizeof (((struct sockaddr_un *)0)->sun_path) + 16];
@@ -243,7 +246,8 @@ static bool make_name (const struct door *d, const char *name, const char *targe
     return symlink (target, made) == 0 && rename (made, name) == 0;
 }
 
-/* It is a convenience: where it cannot be had, clients name the rank.  Brokers of a folder look one after the other. */
+/* Take the name RUNDIR/local, under a lock against other brokers of the folder.  Without it clients must name the rank.
+ */
 static void take_name (struct door *d, struct log *log)
 {
     size_t len = strlen (d->sock.path) - strlen (strrchr (d->sock.path, '/'));
@@ -311,7 +315,7 @@ static struct door *door_open (struct usocks *all, uint32_t rank, const char *pa
     return d;
 }
 
-/* --- whose they are ----------------------------------------------------------------------------- */
+/* --- ranks and sockets -------------------------------------------------------------------------- */
 
 struct usock *usocks_find (struct usocks *all, uint32_t rank)
 {
@@ -361,7 +365,7 @@ static int set_path (struct usocks *all, const char *path)
     return 0;
 }
 
-/* Where all have ended, another than the first may be the one that comes back. */
+/* Open the first rank's socket.  After all ranks have ended, the rank that opens it again may be another one. */
 static int open_main (struct usock *l, const char *path, idt_error_t *errp)
 {
     struct usocks *all = l->all;

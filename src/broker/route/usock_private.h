@@ -3,10 +3,10 @@
 
 /* usock_private.h - what the files of local clients share
  *
- *   usock.c         who has a turn, limits, the end
- *   usock_listen.c  sockets, accept
- *   usock_handshake.c   which rank a client means
- *   usock_client.c  one client: what it sends and gets, when it is not read
+ *   usock.c            turns, limits, shutdown
+ *   usock_listen.c     sockets, accept
+ *   usock_handshake.c  which rank a connection is for
+ *   usock_client.c     one client: input, output, when it is not read
  */
 #ifndef BROKER_USOCK_PRIVATE_H
 #define BROKER_USOCK_PRIVATE_H
@@ -22,9 +22,9 @@
 #include "libutil/clock.h"
 #include "libutil/listener.h"
 
-#define LOCAL_RESERVE 32 /* descriptors of a process kept for clients */
+#define LOCAL_RESERVE 32 /* descriptors of the process kept for clients */
 
-/* What all connections of a user who is not the owner hold of what all share. */
+/* The use of the shared pools by all connections of one guest. */
 struct local_user {
     LIST_ENTRY (local_user) link;
     uint32_t userid;
@@ -36,73 +36,74 @@ struct local_user {
 struct client {
     struct peer peer;
     struct usock *local;
-    struct local_user *user; /* NULL: the owner's */
+    struct local_user *user; /* NULL: the instance owner's client */
     struct client *next_dirty;
     TAILQ_ENTRY (client) turn;
     int fd;
     struct idt_cred cred;
     struct msg_stream *stream;
     idt_watcher_t *w;
-    int events; /* that 'w' waits for */
-    /* Why it is not read: these wait; or a service has no room for 'held'; or the pool has none for its long message.
+    int events; /* events 'w' waits for */
+    /* The client is not read while a budget waits, while a service has no room for 'held', or while the pool has no
+     * space for its long message ('stalled').
      */
     struct budget asks;
     struct budget out;
-    idt_msg_t *first; /* what it said before it came here */
+    idt_msg_t *first; /* message that came before it joined this rank */
     idt_msg_t *held;
-    uint64_t held_us; /* since when */
+    uint64_t held_us; /* time of the first check with 'held'; 0: none yet */
     bool stalled;
-    size_t reserved;   /* of the pool, for a long message */
-    uint64_t frame_us; /* when that was last looked at, and what has come since */
+    size_t reserved;   /* bytes of the input pool, for a long message */
+    uint64_t frame_us; /* start of the current speed check, bytes read since */
     size_t frame_got;
-    bool readable;                                    /* the socket may have something */
-    enum { TURN_NONE, TURN_NEW, TURN_ROUND } turn_in; /* the list of those to serve that it is in */
-    bool dirty;                                       /* in the list to flush */
-    bool want_write;                                  /* the socket is full: wait for POLLOUT */
+    bool readable;                                    /* the socket may have input */
+    enum { TURN_NONE, TURN_NEW, TURN_ROUND } turn_in; /* list of clients to serve that it is in */
+    bool dirty;                                       /* in the list of clients to flush */
+    bool want_write;                                  /* the socket is full, wait for POLLOUT */
     bool eof;
     bool heard;   /* it has sent a message */
     bool unready; /* its requests wait at the modules */
-    int broken;   /* errno that ends it; 0: fine */
+    int broken;   /* errno of its end; 0: connected */
 };
 
-/* A socket that clients connect to. */
+/* A listening socket for clients. */
 struct door {
     struct usocks *all;
-    uint32_t rank; /* whose it is; that one may have ended */
+    uint32_t rank; /* its rank, which may have ended */
     struct listener sock;
-    char *name; /* a link to it in the same folder, which does not name the rank; NULL: another door's */
+    char *name; /* link RUNDIR/local if it is this socket's, else NULL */
     idt_watcher_t *w;
 };
 
-/* A connection that has not said whom it means. */
+/* A connection that has named no rank yet. */
 struct caller {
     struct usocks *all;
-    uint32_t rank; /* whose socket it came to */
+    uint32_t rank; /* rank of the socket that it connected to */
     int fd;
     struct idt_cred cred;
     struct msg_stream *stream;
     idt_watcher_t *w;
-    bool heard; /* something of a message came */
+    bool heard; /* part of a message has come */
     TAILQ_ENTRY (caller) link;
 };
 
 struct usocks {
     idt_reactor_t *reactor;
     TAILQ_HEAD (, usock) list;
-    uint32_t first;                           /* the rank that came first */
-    char *path;                               /* where its socket is; NULL: none has come */
-    bool several;                             /* others have come */
-    struct door *main;                        /* of the first; NULL: there is no rank now */
-    TAILQ_HEAD (caller_list, caller) callers; /* the oldest first */
+    uint32_t first;                           /* first rank of the process */
+    char *path;                               /* path of its socket; NULL before the first rank */
+    bool several;                             /* the process has had other ranks, too */
+    struct door *main;                        /* socket of the first rank; NULL while no rank exists */
+    TAILQ_HEAD (caller_list, caller) callers; /* oldest first */
     uint32_t ncallers;
-    int reserve[LOCAL_RESERVE]; /* descriptors that are given up for clients when there are no others */
+    int reserve[LOCAL_RESERVE]; /* descriptors to give up when clients find no other */
     int reserved;
-    size_t clients; /* and callers */
+    size_t clients; /* including callers */
     uint32_t most;
     struct msg_spare spare;
-    uint64_t input; /* bytes reserved for long messages, and of output */
+    uint64_t input; /* bytes reserved for long messages; below, of output */
     uint64_t output;
-    LIST_HEAD (, local_user) users; /* that have clients */
+    LIST_HEAD (, local_user) users; /* guests with clients */
 };
 
 struct usock {
@@ -112,15 +113,15 @@ struct usock {
     idt_reactor_t *reactor;
     struct router *router;
     struct log *log;
-    struct authz admit; /* who is let in */
+    struct authz admit; /* users that may connect */
     const struct usock_ops *ops;
     void *arg;
-    struct door *door;   /* its own, unless that is the process's; NULL: it has none */
+    struct door *door;   /* socket of its own; NULL: none, or the process's */
     idt_watcher_t *tick; /* runs while a client is not read */
     zlistx_t *clients;
     struct client *dirty;
-    TAILQ_HEAD (client_list, client) turns; /* the round of those to serve */
-    struct client_list newcomers;           /* who was not in it */
+    TAILQ_HEAD (client_list, client) turns; /* the round of clients to serve */
+    struct client_list newcomers;           /* clients that were not in it */
     /* attributes */
     uint32_t max_clients;
     uint32_t max_asks;
@@ -132,65 +133,72 @@ struct usock {
     uint64_t frame_time_us;
 };
 
-/* By which patience with clients is judged: some milliseconds do not matter. */
+/* The clock for timeouts of clients.  It is coarse: some milliseconds do not matter. */
 static inline uint64_t usock_now_us (void)
 {
     return clock_us (CLOCK_MONOTONIC_COARSE);
 }
 
-/* 'stream': with what came so far; NULL: a new one.  NULL with errno set (then both stay the caller's). */
+/* Create a client.  'stream' contains the input so far; NULL: make a new one.  Returns NULL with errno set; 'fd' and
+ * 'stream' then still belong to the caller.
+ */
 struct client *client_create (struct usock *l, int fd, struct idt_cred cred, struct msg_stream *stream);
 void client_destroy (struct client *c);
 
-/* Messages of a client, with the limits of a rank; NULL with errno ENOMEM. */
+/* A message stream for a client with the limits of rank 'l'.  Returns NULL with errno ENOMEM. */
 struct msg_stream *usock_stream (struct usock *l, int fd);
 
-/* It has said something already: perhaps 'first' (stolen; may be NULL), and what its stream has. */
+/* Start to serve a client that has sent something.  'first' (stolen, may be NULL) is its first message; its stream may
+ * contain more.
+ */
 void client_begin (struct client *c, idt_msg_t *first);
 
-/* Say that the rank that it named is (0), or is not, the one that serves it: at once, nobody may wake that broker. */
+/* Send the client the status of the rank that it named: 0, or an errno.  Written immediately, because this broker's
+ * loop may not run now.
+ */
 void client_answer (struct client *c, int errnum);
 
-/* End it, in usock_flush (); 'why' (may be NULL) is logged. */
+/* Mark a client as broken; usock_flush () ends it.  'why' is logged unless it is NULL. */
 void client_break (struct client *c, int errnum, const char *why);
 
-/* Let it bring some requests.  Returns whether it has more. */
+/* Handle some messages of a client.  Returns whether it has more. */
 bool client_serve (struct client *c);
 
-/* Write what it gets. */
+/* Write its output, as far as the socket takes it. */
 void client_flush (struct client *c);
 
-/* Look whether it may go on.  Returns whether it is to be looked at again. */
+/* Check whether the client may be read again.  Returns whether to check again later. */
 bool client_tick (struct client *c, uint64_t now_us);
 
-/* Forget what it holds of what all share. */
+/* Release what the client holds of shared lists and pools. */
 void client_let_go (struct client *c);
 
 /* --- usock_listen.c -------------------------------------------------------------------------- */
 
-/* Listen, with 'path' as usock_create () says.  Returns 0, or -1 with errno set and 'errp' filled. */
+/* Listen at 'path', as usock_create () describes.  Returns 0, or -1 with errno set and 'errp' filled. */
 int usock_listen (struct usock *l, const char *path, struct attrs *attrs, idt_error_t *errp);
 
-/* When it is not in the list any more. */
+/* Close its sockets.  The rank must no longer be in the list. */
 void usock_unlisten (struct usock *l);
 
-/* NULL with errno EHOSTUNREACH: it is not here. */
+/* Returns NULL with errno EHOSTUNREACH if the process has no such rank. */
 struct usock *usocks_find (struct usocks *all, uint32_t rank);
 
-/* Whose limits and log are for what concerns a rank, or all: its own, or those of the first that is here. */
+/* The rank with the limits and log to use for 'rank': itself, or the first in the list if it has ended. */
 struct usock *usocks_host (struct usocks *all, uint32_t rank);
 struct log *usocks_log (struct usocks *all, uint32_t rank);
 
-/* A client of this rank, where there is room for it.  As client_create (). */
+/* Make a connection a client of this rank if the limits allow it (else errno EMFILE).  Arguments as client_create ().
+ */
 struct client *usock_admit (struct usock *l, int fd, struct idt_cred cred, struct msg_stream *stream);
 
-/* Hear whom a connection to the socket of 'rank' means; where there are as many as may be, another one is closed for
- * it.  Returns 0, or -1 with errno set ('fd' stays the caller's).
+/* Read the first message of a connection to the socket of 'rank', to find its rank.  At the limit another caller is
+ * closed for it.  Returns 0, or -1 with errno set ('fd' then still belongs to the caller).
  */
 int caller_create (struct usocks *all, uint32_t rank, int fd, struct idt_cred cred);
 void caller_destroy (struct caller *g);
 
-/* Keep descriptors for clients, whatever else takes them all. */
+/* Fill the reserve of descriptors, so that clients get one when other uses have taken the rest. */
 void usocks_fill_reserve (struct usocks *all);
 
 #endif /* BROKER_USOCK_PRIVATE_H */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* usock_test.c - clients on real sockets: good ones are served, bad ones lose their connection and nobody else's
+/* usock_test.c - clients on real sockets: good ones are served, bad ones lose their own connection only
  *
- * One thread: the test writes to and reads from its ends of the sockets and turns the reactor in between.  Service
+ * One thread: the test writes to and reads from its ends of the sockets and runs the reactor in between.  Service
  * "echo" answers each request with the request's payload; "null" never answers.
  */
 #include "config.h"
@@ -39,18 +39,18 @@ struct server {
     struct usock *local;
     struct peer echo, null;
     uint32_t rank;
-    const char *sockets; /* ranks that have one of their own; NULL: 0 */
-    bool shares;         /* guests may connect, and pools and patience are long */
+    const char *sockets; /* ranks with their own socket; NULL: 0 */
+    bool shares;         /* guests may connect; pools and timeouts are large */
     char dir[64];
     char path[108];
     int requests, disconnects, gone, events;
     int echo_at;           /* number of the last request to echo, among all */
-    int full;              /* requests that echo has no room for */
+    int full;              /* requests that echo refuses for lack of room */
     struct idt_cred cred;  /* of the last request */
-    const idt_msg_t *last; /* of null */
+    const idt_msg_t *last; /* the last request to null */
 };
 
-/* Linked with --wrap for this function: the user that connects; 0: who it is. */
+/* Linked with --wrap for this function: the user that connects; 0: the real one. */
 static uid_t pretended;
 
 int __real_getsockopt (int fd, int level, int name, void *value, socklen_t *size);
@@ -168,7 +168,7 @@ static struct usock *listen_at (struct server *s, const char *path, idt_error_t 
     return l;
 }
 
-/* A broker, with the reactor, folder and what is shared given. */
+/* A broker with the given reactor, folder and shared state. */
 static void server_make (struct server *s)
 {
     idt_error_t err;
@@ -227,7 +227,7 @@ static void server_fini (struct server *s)
     rmdir (s->dir);
 }
 
-/* As the broker does it: handle what is there, write what is to be written. */
+/* As the broker does it: handle input, then write output. */
 static void turn (struct server *s, int n)
 {
     while (n-- > 0) {
@@ -238,7 +238,7 @@ static void turn (struct server *s, int n)
     }
 }
 
-/* For what takes its time. */
+/* For steps that need time. */
 static void turn_slowly (struct server *s)
 {
     poll (NULL, 0, 1);
@@ -252,7 +252,7 @@ struct end {
     int welcome; /* -1: none */
     struct msg_stream *stream;
     bool eof;
-    uint32_t errnum; /* of the last answer */
+    uint32_t errnum; /* errno of the last response */
 };
 
 static void end_open (struct end *e, struct server *s)
@@ -294,7 +294,7 @@ static void put (struct end *e, const char *topic, uint32_t tag, size_t size, in
     idt_msg_unref (msg);
 }
 
-/* The next answer's matchtag; 0: none came (the connection may have ended). */
+/* The matchtag of the next response; 0: none came (the connection may have ended). */
 static uint32_t get (struct end *e, struct server *s)
 {
     idt_msg_t *msg = NULL;
@@ -314,7 +314,7 @@ static uint32_t get (struct end *e, struct server *s)
     return tag;
 }
 
-/* For one that takes its time. */
+/* For a response that needs time. */
 static uint32_t get_slowly (struct end *e, struct server *s)
 {
     uint32_t tag = 0;
@@ -338,7 +338,7 @@ static bool is_closed (struct end *e, struct server *s)
 
 /* --- tests ------------------------------------------------------------------------------------------------- */
 
-/* A request that says whose it is. */
+/* A request that names its user and roles. */
 static void put_as (struct end *e, uint32_t tag, uint32_t roles)
 {
     idt_msg_t *msg = idt_msg_create (IDT_MSGTYPE_REQUEST);
@@ -361,7 +361,7 @@ static void test_good (void)
     ok (e.welcome == 0 && usock_count (s.local) == 1, "a client is greeted with a 0");
     ok (is_served (&e, &s), "... and answered");
     ok (s.cred.userid == geteuid () && s.cred.rolemask == (IDT_ROLE_OWNER | IDT_ROLE_LOCAL),
-        "a request that does not say whose it is gets the connection's user, as local owner");
+        "a request without a user gets the connection's user, as local owner");
     put_as (&e, 5, IDT_ROLE_USER);
     ok (get (&e, &s) == 5 && s.cred.userid == 4711 && s.cred.rolemask == IDT_ROLE_USER,
         "the owner may act for a guest");
@@ -369,9 +369,11 @@ static void test_good (void)
     ok (get (&e, &s) == 6 && s.cred.rolemask == IDT_ROLE_OWNER, "... but not for a broker");
     put_as (&e, 7, IDT_ROLE_BROKER);
     ok (get (&e, &s) == 7 && s.cred.rolemask == (IDT_ROLE_OWNER | IDT_ROLE_LOCAL),
-        "who says no more than that is himself");
+        "a request with only a user or role gets the other from the connection");
     end_close (&e, &s);
-    ok (s.gone == 1 && s.disconnects == 1 && usock_count (s.local) == 0, "its end is told to whom it asked, once");
+    ok (s.gone == 1 && s.disconnects == 1 && usock_count (s.local) == 0,
+        "its end is reported once to the service that it "
+        "used");
     server_fini (&s);
     ok (access (s.path, F_OK) < 0, "the socket is removed at the end");
 }
@@ -417,7 +419,7 @@ static void test_pieces (void)
     uint32_t tag = 1;
     while (tag <= 1000 && get (&e, &s) == tag)
         tag++;
-    ok (tag == 1001, "1000 requests at once are answered in order");
+    ok (tag == 1001, "1000 requests sent together are answered in order");
     for (size_t n = 1; n < size; n++) {
         struct end half;
 
@@ -427,7 +429,7 @@ static void test_pieces (void)
         end_close (&half, &s);
     }
     ok (usock_count (s.local) == 1 && s.requests == 1001 && is_served (&e, &s),
-        "clients that end in the middle of a frame leave nothing behind");
+        "clients that disconnect within a frame leave nothing behind");
     end_close (&e, &s);
     server_fini (&s);
 }
@@ -442,26 +444,26 @@ static void test_fairness (void)
     end_open (&greedy, &s);
     end_open (&modest, &s);
     for (uint32_t tag = 1; tag <= 3000; tag++)
-        put (&greedy, "null.x", tag % 2 ? tag : 0, 0, 0); /* RFC 6: matchtag 0 waits for an answer, too */
+        put (&greedy, "null.x", tag % 2 ? tag : 0, 0, 0); /* RFC 6: a request with matchtag 0 has a response, too */
     msg_stream_flush (greedy.stream);
     put (&modest, "echo.x", 1, 0, 0);
     msg_stream_flush (modest.stream);
     turn (&s, 2);
     before = s.requests;
-    ok (before < 600 && get (&modest, &s) == 1, "a client with much to ask does not hold up another (%d asked)",
+    ok (before < 600 && get (&modest, &s) == 1, "a client with many requests does not delay another (%d asked)",
         before);
     wait_until (s.requests == 1024 + 1) turn_slowly (&s);
-    ok (s.requests == 1024 + 1, "it is not read any more when local.max-unanswered are under way");
+    ok (s.requests == 1024 + 1, "it is not read while local.max-unanswered requests are unanswered");
     ok (is_served (&modest, &s), "... while others are");
     wait_until (s.requests == 3002) turn_slowly (&s);
-    ok (s.requests == 3002, "if nothing moves it is read on after local.stall-timeout, for somebody may wait for that");
+    ok (s.requests == 3002, "without progress it is read again after local.stall-timeout");
     end_close (&greedy, &s);
     ok (router_stats (s.router).pending == 0, "its end leaves no request behind");
     end_close (&modest, &s);
     server_fini (&s);
 }
 
-/* Beside a crowd whose requests wait. */
+/* Beside many clients whose requests wait. */
 static void test_newcomer (void)
 {
     struct server s;
@@ -482,7 +484,7 @@ static void test_newcomer (void)
     msg_stream_flush (modest.stream);
     turn (&s, 1);
     ok (before < 3000 && s.echo_at > before && s.echo_at <= before + 17,
-        "one that comes anew is served before those who wait: after %d of others", s.echo_at - before - 1);
+        "a client that was idle is served before clients that wait: after %d of others", s.echo_at - before - 1);
     for (int i = 0; i < 10; i++)
         end_close (&crowd[i], &s);
     end_close (&modest, &s);
@@ -495,11 +497,9 @@ static void send_one (struct end *e, const char *topic)
     msg_stream_flush (e->stream);
 }
 
-#define CROWD 3 /* so few that they are served in one turn, mostly */
+#define CROWD 3 /* so few that one turn mostly serves them */
 
-/* Each of a crowd asks for one thing.  Returns whether all were served in one turn: only then they are in the round
- * yet.
- */
+/* Each client of the crowd sends one request.  Returns whether one turn served all; only then they are in the round. */
 static bool crowd_is_served (struct server *s, struct end *crowd)
 {
     int before = s->requests;
@@ -509,7 +509,7 @@ static bool crowd_is_served (struct server *s, struct end *crowd)
     idt_reactor_run (s->reactor, IDT_REACTOR_NOWAIT);
     usock_turn (s->local);
     if (s->requests == before + CROWD) {
-        idt_reactor_run (s->reactor, IDT_REACTOR_NOWAIT); /* it has seen that they have no more */
+        idt_reactor_run (s->reactor, IDT_REACTOR_NOWAIT); /* it has read all that they sent */
         return true;
     }
     wait_until (s->requests == before + CROWD) turn (s, 1);
@@ -517,8 +517,8 @@ static bool crowd_is_served (struct server *s, struct end *crowd)
     return false;
 }
 
-/* Beside a crowd that asks for one thing at a time: who was served has been here.  The reactor may look first at those
- * who wrote first, or last.
+/* Beside clients that send one request at a time: a client that was just served is in the round.  The reactor may see
+ * the first or the last writer first.
  */
 static void test_newcomers_again (void)
 {
@@ -535,7 +535,7 @@ static void test_newcomers_again (void)
     for (int i = 0; i < CROWD + 2; i++)
         send_one (&e[i], i % (CROWD + 1) == 0 ? "echo.x" : "null.x");
     wait_until (s.requests == before + CROWD + 2) turn (&s, 1);
-    ok (s.echo_at == before + 2, "those that come anew are served before those that come again: after %d of them",
+    ok (s.echo_at == before + 2, "idle clients are served before clients in the round: after %d of them",
         s.echo_at - before - 2);
     for (int i = 0; i < CROWD + 2; i++)
         end_close (&e[i], &s);
@@ -594,7 +594,7 @@ static void test_garbage (void)
     }
     ok (usock_count (s.local) == 1 && closed > 50, "of 500 damaged frames %d were answered, %d ended their connection",
         answered, closed);
-    ok (is_served (&good, &s), "... and nobody else's");
+    ok (is_served (&good, &s), "... and no other client's");
     end_close (&good, &s);
     server_fini (&s);
 }
@@ -607,7 +607,7 @@ static void test_size (void)
     server_init (&s);
     end_open (&e, &s);
     put (&e, "echo.x", 1, MAX_MESSAGE - 100, 0);
-    ok (get (&e, &s) == 1, "a message up to local.max-message is taken");
+    ok (get (&e, &s) == 1, "a message up to local.max-message is accepted");
     put (&e, "echo.x", 2, MAX_MESSAGE, 0);
     ok (is_closed (&e, &s), "a larger one ends the connection");
     end_close (&e, &s);
@@ -639,7 +639,7 @@ static void test_deaf (void)
     server_fini (&s);
 }
 
-/* More waits for it than local.max-queue lets, all the time. */
+/* All the time more output waits for it than local.max-queue allows. */
 static void test_slow_reader (void)
 {
     struct server s;
@@ -652,13 +652,12 @@ static void test_slow_reader (void)
         put (&e, "echo.x", tag, 50000, 0);
     while (got < 200 && get (&e, &s) == (uint32_t)got + 1)
         got++;
-    ok (got == 200 && s.gone == 0, "a client that reads is never disconnected, whatever it asked for at once (%d)",
-        got);
+    ok (got == 200 && s.gone == 0, "a client that reads is never disconnected, however much it requested (%d)", got);
     end_close (&e, &s);
     server_fini (&s);
 }
 
-/* An event goes out as soon as the answers do; one that finds no room cannot become an error. */
+/* An event is queued after the responses; if it does not fit it cannot become an error. */
 static void test_no_room (void)
 {
     idt_msg_t *msg = idt_msg_create (IDT_MSGTYPE_EVENT);
@@ -676,13 +675,13 @@ static void test_no_room (void)
     memset (idt_msg_alloc_payload (answer, 2 * MAX_QUEUE), 'x', 2 * MAX_QUEUE);
     router_response_new (s.router, &s.null, answer);
     ok (get (&e, &s) == 1 && e.errnum == ENOBUFS && s.gone == 0,
-        "an answer that has no room becomes an error that has");
+        "a response that does not fit is replaced by an error");
     idt_msg_set_topic (msg, "a");
     memset (idt_msg_alloc_payload (msg, 100000), 'x', 100000);
     while (n < 100 && client->send (client->arg, msg) == 0)
         n++;
     turn (&s, 3);
-    ok (n == 10 && s.gone == 1, "a client whose events have no room is disconnected");
+    ok (n == 10 && s.gone == 1, "a client whose events do not fit is disconnected");
     idt_msg_unref (msg);
     end_close (&e, &s);
     server_fini (&s);
@@ -690,8 +689,8 @@ static void test_no_room (void)
 
 /* --- pauses ------------------------------------------------------------------------------------------------ */
 
-/* A service without room: what it refuses is asked again, and answered at last. */
-/* The router cannot make an answer: the asker's connection ends, after the calls that are under way. */
+/* A request that a service has no room for is repeated, and finally answered. */
+/* The router cannot make a response: the requester's connection ends after the current calls. */
 static void test_hung_up (void)
 {
     struct server s;
@@ -704,7 +703,8 @@ static void test_hung_up (void)
     ok (get (&a, &s) == 0 && !a.eof && s.last, "a client waits for an answer");
     struct peer *asker = router_peer (s.router, idt_msg_route_newest (s.last));
     asker->hang_up (asker->arg);
-    ok (router_peer (s.router, asker->uuid) == asker, "one that is hung up on is there until the call is over");
+    ok (router_peer (s.router, asker->uuid) == asker, "a client whose connection is to end exists until the call "
+                                                      "returns");
     ok (is_closed (&a, &s) && is_served (&b, &s), "then its connection ends, and no other");
     end_close (&a, &s);
     end_close (&b, &s);
@@ -726,12 +726,12 @@ static void test_busy (void)
     for (uint32_t tag = 1; tag <= 5; tag++)
         if (get_slowly (&e, &s) != tag || e.errnum != 0)
             s.full++;
-    ok (s.full == 0, "what a full service has no room for is asked again, in order");
+    ok (s.full == 0, "a request that a full service refused is repeated, in order");
     s.full = 1000000;
     put (&e, "echo.x", 7, 0, 0);
     msg_stream_flush (e.stream);
     wait_until (router_stats (s.router).failed > 0) turn_slowly (&s);
-    ok (get_slowly (&e, &s) == 7 && e.errnum == EAGAIN, "if that lasts it is EAGAIN");
+    ok (get_slowly (&e, &s) == 7 && e.errnum == EAGAIN, "if the service stays full the request fails with EAGAIN");
     end_close (&e, &s);
     server_fini (&s);
 }
@@ -755,7 +755,8 @@ static void test_dribble (void)
     put_frame_header (&slow, MAX_MESSAGE);
     turn (&s, 3);
     put (&e, "echo.x", 1, 100000, 0);
-    ok (get (&e, &s) == 0 && s.requests == 0, "a long message waits while another one has the room (local.input-pool)");
+    ok (get (&e, &s) == 0 && s.requests == 0, "a long message waits while another one uses the space "
+                                              "(local.input-pool)");
     wait_until (s.gone == 1) turn_slowly (&s);
     ok (s.gone == 1 && get_slowly (&e, &s) == 1, "... which is disconnected when it comes too slowly");
     end_close (&slow, NULL);
@@ -778,7 +779,7 @@ static bool is_read (struct server *s, struct end *e, uid_t user)
     return get (e, s) == 1;
 }
 
-/* Of 1 MiB, guests have half, and one of them as much as is free of it: two messages of 128 KiB, not a third. */
+/* Of 1 MiB guests have half, and one guest as much as is free of it: two messages of 128 KiB, not three. */
 static void test_input_of_users (void)
 {
     struct server s;
@@ -790,11 +791,11 @@ static void test_input_of_users (void)
     put_frame_header (&first, MAX_MESSAGE);
     put_frame_header (&second, MAX_MESSAGE);
     turn (&s, 3);
-    ok (!is_read (&s, &third, 4711), "a guest has no more room on another connection (local.input-pool)");
-    ok (is_read (&s, &other, 4712), "another guest has");
-    ok (is_read (&s, &owner, 0), "so has the owner");
+    ok (!is_read (&s, &third, 4711), "a guest has no further space on another connection (local.input-pool)");
+    ok (is_read (&s, &other, 4712), "another guest has space");
+    ok (is_read (&s, &owner, 0), "the owner has space");
     end_close (&first, &s);
-    ok (get_slowly (&third, &s) == 1, "the first one is read on when there is room");
+    ok (get_slowly (&third, &s) == 1, "the first guest is read again when there is space");
     end_close (&second, &s);
     end_close (&third, &s);
     end_close (&other, &s);
@@ -802,7 +803,7 @@ static void test_input_of_users (void)
     server_fini (&s);
 }
 
-/* Ask for nine answers of 100,000 bytes and read none. */
+/* Request nine responses of 100,000 bytes and read none. */
 static void ask_much (struct server *s, struct end *e)
 {
     int before = s->requests;
@@ -817,7 +818,7 @@ static void ask_much (struct server *s, struct end *e)
     }
 }
 
-/* Of 2 MiB guests have half: what one guest leaves unread on two connections counts together. */
+/* Of 2 MiB guests have half: unread output of one guest on two connections is added up. */
 static void test_output_of_users (void)
 {
     struct server s;
@@ -829,8 +830,8 @@ static void test_output_of_users (void)
     ask_much (&s, &second);
     for (uint32_t tag = 1; tag <= 9; tag++)
         refused += get_slowly (&second, &s) == tag && second.errnum == ENOBUFS;
-    ok (refused > 0, "a guest has not as much again on another connection (local.output-pool): %d refused", refused);
-    ok (is_read (&s, &other, 4712) && other.errnum == 0, "another guest has an answer");
+    ok (refused > 0, "a guest gets no second share on another connection (local.output-pool): %d refused", refused);
+    ok (is_read (&s, &other, 4712) && other.errnum == 0, "another guest gets a response");
     end_close (&first, &s);
     end_close (&second, &s);
     end_close (&other, &s);
@@ -857,14 +858,14 @@ static void test_many (void)
     ok (served == MAX_CLIENTS, "... the others are served");
     end_close (&ends[0], &s);
     end_open (&ends[0], &s);
-    ok (is_served (&ends[0], &s), "... and when one ends another may come");
+    ok (is_served (&ends[0], &s), "... and when one disconnects another may connect");
     for (int i = 0; i < MAX_CLIENTS; i++)
         end_close (&ends[i], &s);
-    ok (usock_count (s.local) == 0, "all ends are seen");
+    ok (usock_count (s.local) == 0, "all disconnects are noticed");
     server_fini (&s);
 }
 
-/* Where the process may open few files, clients do not get them all. */
+/* If the process may open few files, clients do not get all of them. */
 static void test_few_files (void)
 {
     struct rlimit old, low;
@@ -882,14 +883,14 @@ static void test_few_files (void)
         end_open (&ends[i], &s);
         welcome += ends[i].welcome == 0;
     }
-    ok (welcome == 30 && ends[30].welcome == EMFILE, "of 60 files that may be open clients get a half (%d)", welcome);
+    ok (welcome == 30 && ends[30].welcome == EMFILE, "of 60 files that may be open clients get half (%d)", welcome);
     ok (is_served (&ends[29], &s), "... and are served");
     for (int i = 0; i < MAX_CLIENTS; i++)
         end_close (&ends[i], &s);
     server_fini (&s);
 }
 
-/* The process has no descriptor left: the client hears of it, and the broker does not spin on a client that waits. */
+/* The process has no free descriptor: the client gets an error, and the broker does not loop on a waiting client. */
 static void test_descriptors (void)
 {
     struct sockaddr_un addr = { .sun_family = AF_UNIX };
@@ -916,7 +917,7 @@ static void test_descriptors (void)
         if (read (fds[n], &byte, 1) == 1 && byte == 0)
             taken++;
     }
-    ok (taken == 31, "without other descriptors clients get those that are kept for them (%d)", taken);
+    ok (taken == 31, "without free descriptors clients get the reserved ones (%d)", taken);
     ok (byte == EMFILE, "... the next one is refused with EMFILE");
     ok (is_served (&good, &s), "... and others are served");
     setrlimit (RLIMIT_NOFILE, &old);
@@ -924,7 +925,7 @@ static void test_descriptors (void)
         close (fds[i]);
     turn (&s, 3);
     end_open (&e, &s);
-    ok (is_served (&e, &s), "... and with some left a client is taken again");
+    ok (is_served (&e, &s), "... and with some free a client is accepted again");
     end_close (&e, &s);
     end_close (&good, &s);
     server_fini (&s);
@@ -947,11 +948,11 @@ static void test_path (void)
     turn (&s, 2);
     snprintf (path, sizeof (path), "%s/%0200d", s.dir, 0);
     ok (!listen_at (&s, path, &err) && errno == ENAMETOOLONG && strstr (err.text, "shorter rundir"),
-        "a path too long for a socket is refused with a sentence");
+        "a path too long for a socket is refused with a message");
     snprintf (file, sizeof (file), "%s/file", s.dir);
     close (open (file, O_CREAT | O_WRONLY, 0600));
     ok (!listen_at (&s, file, &err) && stat (file, &st) == 0 && S_ISREG (st.st_mode),
-        "what is no socket is left alone");
+        "a file that is not a socket is not replaced");
     unlink (file);
     int fd = socket (AF_UNIX, SOCK_STREAM, 0);
     struct sockaddr_un addr = { .sun_family = AF_UNIX };
@@ -959,7 +960,7 @@ static void test_path (void)
     bind (fd, (struct sockaddr *)&addr, sizeof (addr));
     close (fd);
     l = listen_at (&s, addr.sun_path, &err);
-    ok (l != NULL, "a socket that nobody serves any more is replaced");
+    ok (l != NULL, "a socket that no process serves is replaced");
     usock_destroy (l);
     usocks_destroy (s.all);
     s.all = all;
@@ -983,7 +984,7 @@ static void test_ending (void)
     s.local = NULL;
     msg_stream_fill (e.stream, &e.eof);
     idt_msg_t *msg = msg_stream_next (e.stream, NULL);
-    ok (msg && idt_msg_matchtag (msg) == 2 && s.gone == 2, "the last answers are written before the end");
+    ok (msg && idt_msg_matchtag (msg) == 2 && s.gone == 2, "the last responses are written before the end");
     ok (msg_stream_fill (e.stream, &e.eof) <= 0 && e.eof, "... then the connection ends");
     idt_msg_unref (msg);
     end_close (&e, NULL);
@@ -999,19 +1000,19 @@ static void test_unread (void)
     server_init (&s);
     end_open (&e, &s);
     end_open (&other, &s);
-    ok (is_served (&e, &s) && !usock_unread (s.local), "who has read all leaves nothing unread");
+    ok (is_served (&e, &s) && !usock_unread (s.local), "a client that has read everything leaves nothing unread");
     put (&e, "echo.x", 1, 100, 0);
     msg_stream_flush (e.stream);
     wait_until (usock_unread (s.local)) turn (&s, 1);
-    ok (is_served (&other, &s) && usock_unread (s.local), "an answer is unread, whatever others read");
+    ok (is_served (&other, &s) && usock_unread (s.local), "a response is unread even while other clients read theirs");
     ok (get (&e, &s) == 1 && !usock_unread (s.local), "... until it is read");
     end_close (&e, &s);
     end_close (&other, &s);
-    ok (!usock_unread (s.local), "nobody is there, and nothing is unread");
+    ok (!usock_unread (s.local), "without clients nothing is unread");
     server_fini (&s);
 }
 
-/* A client that serves and goes: who asked it hears of it. */
+/* A client that serves disconnects: its requesters get an error. */
 static void test_service (void)
 {
     struct server s;
@@ -1024,7 +1025,7 @@ static void test_service (void)
     get (&service, &s);
     end_open (&e, &s);
     put (&e, "none.x", 2, 0, 0);
-    ok (get (&e, &s) == 2, "a service that nobody has is answered");
+    ok (get (&e, &s) == 2, "a request for an unknown service is answered");
     msg = idt_msg_create (IDT_MSGTYPE_RESPONSE);
     idt_msg_set_matchtag (msg, 3);
     idt_msg_set_topic (msg, "null.x");
@@ -1036,7 +1037,7 @@ static void test_service (void)
     idt_msg_route_clear (msg);
     msg_stream_put (service.stream, msg);
     idt_msg_unref (msg);
-    ok (is_served (&service, &s) && s.events == 1, "a response to nothing is dropped, an event is passed on");
+    ok (is_served (&service, &s) && s.events == 1, "a response without a request is dropped, an event is passed on");
     end_close (&service, &s);
     end_close (&e, &s);
     server_fini (&s);
@@ -1054,7 +1055,7 @@ static void choose (struct end *e, uint32_t type, uint32_t rank)
     idt_msg_unref (msg);
 }
 
-/* The status of the answer; -1: none comes. */
+/* The status of the response; -1: none comes. */
 static int chosen (struct end *e, struct server *s)
 {
     idt_msg_t *msg = NULL;
@@ -1092,28 +1093,29 @@ static void test_ranks (void)
     server_init (&s);
     files = open_files ();
     server_beside (&one, &s, 1, "");
-    ok (stat (one.path, &st) < 0 && open_files () == files, "a rank without a socket costs no descriptor");
+    ok (stat (one.path, &st) < 0 && open_files () == files, "a rank without a socket needs no descriptor");
     usock_uri (one.local, uri, sizeof (uri));
     ok (strncmp (uri, "local://", 8) == 0 && strncmp (uri + 8, s.path, strlen (s.path)) == 0
             && strcmp (uri + 8 + strlen (s.path), "?rank=1") == 0,
-        "it is reached at that of the first: %s", uri);
+        "it is reached at the first rank's socket: %s", uri);
     server_beside (&two, &s, 2, "0,2-7");
     usock_uri (two.local, uri, sizeof (uri));
-    ok (stat (two.path, &st) == 0 && strcmp (uri + 8, two.path) == 0, "one that is listed has its own: %s", uri);
+    ok (stat (two.path, &st) == 0 && strcmp (uri + 8, two.path) == 0, "a rank in local.sockets has its own socket: %s",
+        uri);
 
     end_open (&plain, &s);
     end_open (&e, &s);
     choose (&e, MSG_CONTROL_RANK, 1);
-    ok (chosen (&e, &s) == 0 && usock_count (one.local) == 1, "a client may say whom it means");
+    ok (chosen (&e, &s) == 0 && usock_count (one.local) == 1, "a client may name its rank");
     turn (&s, 2);
-    ok (usock_count (s.local) == 0 && s.gone == 0, "... and is that one's alone then");
+    ok (usock_count (s.local) == 0 && s.gone == 0, "... and then belongs to that rank only");
     put (&e, "echo.x", 5, 10, 0);
     msg_stream_flush (e.stream);
     turn (&s, 2);
-    ok (s.requests == 0 && get (&e, &one) == 5 && one.requests == 1, "... who answers what it asks");
-    ok (is_served (&plain, &s) && s.requests == 1, "one that says nothing is the first's");
+    ok (s.requests == 0 && get (&e, &one) == 5 && one.requests == 1, "... which answers its requests");
+    ok (is_served (&plain, &s) && s.requests == 1, "a client that names no rank belongs to the first one");
     choose (&plain, MSG_CONTROL_RANK, 1);
-    ok (is_closed (&plain, &s), "after a request it may not choose any more");
+    ok (is_closed (&plain, &s), "a client may not name a rank after a request");
     choose (&e, MSG_CONTROL_RANK, 0);
     ok (is_closed (&e, &one) && usock_count (one.local) == 0, "... nor twice");
     end_close (&plain, &s);
@@ -1121,11 +1123,11 @@ static void test_ranks (void)
 
     end_open (&e, &s);
     choose (&e, MSG_CONTROL_RANK, 0);
-    ok (chosen (&e, &s) == 0 && is_served (&e, &s), "it may mean the first");
+    ok (chosen (&e, &s) == 0 && is_served (&e, &s), "it may name the first rank");
     end_open (&f, &s);
     choose (&f, MSG_CONTROL_RANK, 7);
     ok (chosen (&f, &s) == EHOSTUNREACH && is_closed (&f, &s),
-        "a rank that is not here is told, and the connection ends");
+        "a client that names an unknown rank gets an error, and its connection ends");
     end_close (&f, &s);
     end_open (&f, &s);
     choose (&f, 1, 1);
@@ -1137,7 +1139,7 @@ static void test_ranks (void)
     server_fini (&s);
 }
 
-/* As many as one rank, or the process, may have. */
+/* The limits of one rank and of the process. */
 static void test_full_rank (void)
 {
     struct server s, one;
@@ -1153,14 +1155,14 @@ static void test_full_rank (void)
         turn (&s, 1);
     }
     ok (bad == 0 && usock_count (one.local) == MAX_CLIENTS && usock_count (s.local) == 0,
-        "a rank takes no more clients than it may have");
+        "a rank accepts clients up to its limit only");
     for (int i = 0; i < MAX_CLIENTS + 1; i++)
         end_close (&ends[i], NULL);
     server_unmake (&one);
     server_fini (&s);
 }
 
-/* A rank that is full keeps nobody from another at its socket. */
+/* A full rank does not keep clients from another rank at its socket. */
 static void test_full_first (void)
 {
     struct server s, one;
@@ -1173,18 +1175,20 @@ static void test_full_first (void)
         end_open (&ends[i], &s);
         served += is_served (&ends[i], &s);
     }
-    ok (served == MAX_CLIENTS && usock_count (s.local) == MAX_CLIENTS, "a rank has all clients that it may have");
+    ok (served == MAX_CLIENTS && usock_count (s.local) == MAX_CLIENTS,
+        "the first rank has as many clients as its limit");
     end_open (&e, &s);
     choose (&e, MSG_CONTROL_RANK, 1);
-    ok (e.welcome == 0 && chosen (&e, &s) == 0 && is_served (&e, &one), "another is reached at its socket");
+    ok (e.welcome == 0 && chosen (&e, &s) == 0 && is_served (&e, &one), "another rank is still reached at its socket");
     end_close (&e, &one);
     end_open (&e, &s);
     put (&e, "echo.x", 1, 0, 0);
-    ok (get (&e, &s) == 1 && e.errnum == EMFILE && is_closed (&e, &s), "one more of its own is told, and closed");
+    ok (get (&e, &s) == 1 && e.errnum == EMFILE && is_closed (&e, &s), "a further client of the full rank gets EMFILE, "
+                                                                       "and its connection ends");
     end_close (&e, &s);
     end_open (&e, &s);
     put (&e, "echo.x", 1, 100000, 0);
-    ok (get (&e, &s) == 0 && is_closed (&e, &s), "... only closed where its first message is a long one");
+    ok (get (&e, &s) == 0 && is_closed (&e, &s), "... without EMFILE if its first message is a long one");
     end_close (&e, &s);
     for (int i = 0; i < MAX_CLIENTS; i++)
         end_close (&ends[i], &s);
@@ -1192,7 +1196,7 @@ static void test_full_first (void)
     server_fini (&s);
 }
 
-/* Silent ones are nobody's; one that begins with a long message is the rank's whose socket it is. */
+/* Silent connections belong to no rank; one that begins with a long message belongs to the socket's rank. */
 static void test_callers (void)
 {
     struct server s, one;
@@ -1205,31 +1209,33 @@ static void test_callers (void)
     end_open (&silent, &s);
     end_open (&gone, &s);
     end_open (&garbage, &s);
-    ok (usock_count (s.local) == 0 && usock_count (one.local) == 0, "who has said nothing is nobody's client");
+    ok (usock_count (s.local) == 0 && usock_count (one.local) == 0, "a connection that has sent nothing is no rank's "
+                                                                    "client");
     end_close (&gone, &s);
     if (write (garbage.fd, "nonsense", 8) != 8)
         bail_out ("no garbage");
-    ok (is_closed (&garbage, &s), "garbage ends a connection before it is anybody's");
+    ok (is_closed (&garbage, &s), "garbage ends a connection before it belongs to a rank");
     end_close (&garbage, &s);
     end_open (&e, &s);
     put (&e, "echo.x", 1, 100000, 0);
     put (&e, "echo.x", 2, 100000, 0);
     ok (get (&e, &s) == 1 && get (&e, &s) == 2, "long messages are read by the rank");
     end_close (&e, &s);
-    ok (is_served (&silent, &s), "who was silent is served when it asks");
+    ok (is_served (&silent, &s), "a silent client is served when it sends a request");
     end_close (&silent, &s);
     end_open (&silent, &s);
     turn (&s, 2);
     server_unmake (&one);
     usock_destroy (s.local);
     s.local = NULL;
-    ok (poll (&(struct pollfd){ .fd = silent.fd, .events = POLLIN }, 1, 0) == 1, "with the last rank it is closed");
+    ok (poll (&(struct pollfd){ .fd = silent.fd, .events = POLLIN }, 1, 0) == 1,
+        "when the last rank ends it is closed");
     end_close (&silent, NULL);
-    ok (open_files () < files, "no descriptor stays");
+    ok (open_files () < files, "no descriptor is left open");
     server_fini (&s);
 }
 
-/* What a log says of clients. */
+/* Keep what the log says about clients. */
 static bool take_line (const char *line, void *arg)
 {
     if (strstr (line, "a client is "))
@@ -1242,7 +1248,7 @@ static bool is_open (const struct end *e)
     return poll (&(struct pollfd){ .fd = e->fd, .events = POLLIN }, 1, 0) == 0;
 }
 
-/* As many as the rank may have clients say nothing at its socket, or have only begun to. */
+/* As many connections as the rank's limit send nothing at its socket, or only part of a message. */
 static void test_many_callers (void)
 {
     struct server s, one;
@@ -1263,18 +1269,19 @@ static void test_many_callers (void)
         open += is_open (&ends[i]);
     end_open (&more, &one);
     ok (open == MAX_CLIENTS && is_open (&ends[2]) && is_served (&more, &one),
-        "as many as a rank may have clients need not say whom they mean, and keep nobody from another's socket");
+        "local.max-clients connections may name no rank, and do not keep clients from another rank's socket");
     end_close (&more, &one);
     end_open (&more, &s);
     ok (more.welcome == 0 && is_closed (&ends[2], &s) && is_open (&ends[0]) && is_open (&ends[3]),
-        "for one more the oldest is closed that said nothing");
-    ok (!strcmp (line, "a client is disconnected that has not said whom it means: 40 have not (local.max-clients)"),
+        "for a further one the oldest silent connection is closed");
+    ok (!strcmp (line,
+                 "a client is disconnected before it named a rank: 40 such clients are connected (local.max-clients)"),
         "the log names the limit: %s", line);
-    ok (is_served (&more, &s), "it is served");
+    ok (is_served (&more, &s), "the further connection is served");
     put (&ends[3], "echo.x", 1, 0, 0);
     msg_stream_flush (ends[3].stream);
     end_open (&again, &s);
-    ok (is_open (&ends[4]) && get (&ends[3], &s) == 1, "who has just said whom it means is not closed");
+    ok (is_open (&ends[4]) && get (&ends[3], &s) == 1, "a client that has just named its rank is not closed");
     end_close (&again, &s);
     end_close (&more, &s);
     for (int i = 0; i < MAX_CLIENTS; i++)
@@ -1283,7 +1290,7 @@ static void test_many_callers (void)
     server_fini (&s);
 }
 
-/* All that have only begun: the oldest goes. */
+/* All have sent part of a message: the oldest is closed. */
 static void test_begun_callers (void)
 {
     struct server s, one;
@@ -1298,7 +1305,9 @@ static void test_begun_callers (void)
     }
     turn (&s, 1);
     end_open (&e, &s);
-    ok (is_closed (&ends[0], &s) && is_open (&ends[1]) && is_served (&e, &s), "where all have begun the oldest goes");
+    ok (is_closed (&ends[0], &s) && is_open (&ends[1]) && is_served (&e, &s),
+        "if all have sent part of a message, the oldest "
+        "is closed");
     end_close (&e, &s);
     for (int i = 0; i < MAX_CLIENTS; i++)
         end_close (&ends[i], &s);
@@ -1325,18 +1334,18 @@ static void test_callers_and_files (void)
     setrlimit (RLIMIT_NOFILE, &before);
     for (int i = 0; i < 15; i++)
         end_open (&ends[i], &s);
-    ok (is_open (&ends[0]), "a half of what a process may have of clients may say nothing");
+    ok (is_open (&ends[0]), "half of the process's clients may be silent");
     end_open (&ends[15], &s);
     ok (is_closed (&ends[0], &s) && is_open (&ends[1]) && is_served (&ends[15], &s),
         "for one more the oldest is closed");
-    ok (strstr (line, "15 have not (ulimit -n)") != NULL, "the log names that limit: %s", line);
+    ok (strstr (line, "15 such clients are connected (ulimit -n)") != NULL, "the log names this limit: %s", line);
     for (int i = 0; i < 16; i++)
         end_close (&ends[i], &s);
     server_unmake (&one);
     server_fini (&s);
 }
 
-/* The first comes back, whatever became of its socket. */
+/* The first rank starts again after its socket was closed or inherited. */
 static void test_first_again (void)
 {
     struct server s, one, two;
@@ -1350,31 +1359,31 @@ static void test_first_again (void)
     if (!(s.local = listen_at (&s, path, NULL)))
         bail_out ("it does not listen again");
     end_open (&e, &s);
-    ok (is_served (&e, &s), "the first has its socket back where the others have their own");
+    ok (is_served (&e, &s), "the first rank has its socket back if the others have their own");
     end_close (&e, &s);
     server_unmake (&one);
     usock_destroy (s.local);
     s.local = NULL;
-    ok (access (path, F_OK) < 0, "with the last the socket goes");
+    ok (access (path, F_OK) < 0, "the socket is removed with the last rank");
     server_beside (&two, &s, 2, "");
     usock_uri (two.local, uri, sizeof (uri));
     memcpy (two.path, path, sizeof (path));
     end_open (&e, &two);
     choose (&e, MSG_CONTROL_RANK, 2);
     ok (strstr (uri, "local-0?rank=2") && chosen (&e, &two) == 0 && is_served (&e, &two),
-        "one that comes back alone is reached there again: %s", uri);
+        "a rank that starts again alone is reached there: %s", uri);
     end_close (&e, &two);
     s.sockets = "";
     if (!(s.local = listen_at (&s, path, NULL)))
         bail_out ("it does not listen again");
     end_open (&e, &s);
-    ok (is_served (&e, &s), "... and the first, when it comes back");
+    ok (is_served (&e, &s), "... and so is the first when it starts again");
     end_close (&e, &s);
     server_unmake (&two);
     server_fini (&s);
 }
 
-/* The rank whose socket it is ends. */
+/* The rank that owns the socket ends. */
 static void test_inherited (void)
 {
     struct server s, one;
@@ -1389,33 +1398,33 @@ static void test_inherited (void)
     snprintf (path, sizeof (path), "%s", s.path);
     usock_destroy (s.local);
     s.local = NULL;
-    ok (is_served (&before, &one), "who is another rank's client stays when the rank of the socket ends");
+    ok (is_served (&before, &one), "a client of another rank stays connected when the socket's rank ends");
     snprintf (one.path, sizeof (one.path), "%s", path);
     end_open (&e, &one);
     choose (&e, MSG_CONTROL_RANK, 1);
-    ok (chosen (&e, &one) == 0 && is_served (&e, &one), "others are still reached there");
+    ok (chosen (&e, &one) == 0 && is_served (&e, &one), "other ranks are still reached there");
     usock_uri (one.local, uri, sizeof (uri));
-    ok (strstr (uri, "local-0?rank=1") != NULL, "... by the same name: %s", uri);
+    ok (strstr (uri, "local-0?rank=1") != NULL, "... under the same name: %s", uri);
     end_close (&e, &one);
     end_open (&e, &one);
     put (&e, "echo.x", 1, 0, 0);
     ok (get (&e, &one) == 1 && e.errnum == EHOSTDOWN && is_closed (&e, &one),
-        "who names nobody meant the one that ended");
+        "a client that names no rank gets the error of the rank that has ended");
     end_close (&e, &one);
     end_close (&before, &one);
     if (!(s.local = listen_at (&s, path, NULL)))
         bail_out ("it does not listen again");
     end_open (&e, &s);
-    ok (is_served (&e, &s), "a rank that comes back has its socket back");
+    ok (is_served (&e, &s), "a rank that starts again has its socket back");
     end_close (&e, &s);
     end_open (&e, &s);
     choose (&e, MSG_CONTROL_RANK, 1);
-    ok (chosen (&e, &s) == 0 && is_served (&e, &one), "... at which the other is reached");
+    ok (chosen (&e, &s) == 0 && is_served (&e, &one), "... where the other rank is reached");
     end_close (&e, &one);
     usock_destroy (s.local);
     s.local = NULL;
     server_unmake (&one);
-    ok (access (path, F_OK) < 0, "with the last the socket goes");
+    ok (access (path, F_OK) < 0, "the socket is removed with the last rank");
     server_fini (&s);
 }
 
