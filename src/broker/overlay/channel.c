@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* channel.c - one link to another broker: what waits for it, its credit, its parts
+/* channel.c - one link to another broker: queues, credit, parts of long messages
  *
- * Whatever is sent is queued, then flush () sends in the order of classes what may be sent.  One message of each class
- * is in 'out': taken from its queue, and not yet sent whole.  Messages come in the same way, by 'in'.
+ * Messages are queued by class.  channel_pump () sends in the order of the classes as much as the credit allows.  'out'
+ * has one message of each class that was taken from its queue and is not yet sent completely.  'in' has the messages
+ * that are being received.
  */
 #include "config.h"
 
@@ -19,8 +20,8 @@
 #include "broker/overlay/channel_private.h"
 #include "broker/overlay/control.h"
 
-#define QUANTUM 4096 /* bytes of asks of one asker in its turn */
-#define MOST_PARTS 4 /* of one class that go in one go: a megabyte */
+#define QUANTUM 4096 /* bytes of requests of one requester per turn */
+#define MOST_PARTS 4 /* of one class that are sent together: a megabyte */
 
 enum link_class channel_class_of (const idt_msg_t *msg)
 {
@@ -60,7 +61,7 @@ void channel_break (struct channel *ch, const char *why)
 
 /* --- on the wire -------------------------------------------------------------------------------------- */
 
-/* Returns whether it was taken. */
+/* Returns whether the wire took the message. */
 static bool wire_send (struct channel *ch, enum link_class c, const idt_msg_t *msg)
 {
     if (ch->ops->send (ch->arg, msg) < 0) {
@@ -98,7 +99,7 @@ static bool goes_in_parts (const struct channel *ch, enum link_class c, const st
     return ch->window.credits && c != CLASS_CONTROL && p->size > CHANNEL_PART;
 }
 
-/* Messages of a class that wait behind the one that is on its way. */
+/* Messages of a class behind the one that is being sent. */
 static size_t count_waiting (const struct channel *ch, enum link_class c)
 {
     return ch->turns[c] ? drr_queue_count (ch->turns[c]) : ch->fifo[c].count;
@@ -156,8 +157,8 @@ static bool flush_one (struct channel *ch, enum link_class c)
     return true;
 }
 
-/* So many parts, and no more, at a time: that is over a quarter of any window, so the other side will grant more, and
- * then we go on.
+/* Send at most MOST_PARTS parts at a time.  That is more than a quarter of any window, so the other side grants more
+ * credit, and sending continues then.
  */
 static void flush_class (struct channel *ch, enum link_class c)
 {
@@ -191,9 +192,9 @@ void channel_retry (struct channel *ch)
     channel_pump (ch);
 }
 
-/* --- what waits ----------------------------------------------------------------------------------------- */
+/* --- queues --------------------------------------------------------------------------------------------- */
 
-/* FNV-1a of who asked first. */
+/* The FNV-1a hash of the requester's UUID, the oldest route. */
 static uint64_t asker_of (const idt_msg_t *msg)
 {
     const char *s = idt_msg_route_oldest (msg);
@@ -219,13 +220,14 @@ static int queue (struct channel *ch, enum link_class c, const idt_msg_t *msg)
 static int queue_control (struct channel *ch, const idt_msg_t *msg)
 {
     if (ch->fifo[CLASS_CONTROL].count >= CHANNEL_MAX_CONTROL) {
-        channel_break (ch, "it does not read what it makes us say");
+        channel_break (ch, "it does not read the control messages that it causes");
         return errset (EHOSTUNREACH);
     }
     return queue (ch, CLASS_CONTROL, msg);
 }
 
-/* Who asked must hear of it: an answer that is dropped would be waited for, or be missed among others of a stream. */
+/* Queue a response or break the link.  A requester would wait forever for a dropped response, or miss it in a stream.
+ */
 static int queue_surely (struct channel *ch, const idt_msg_t *answer)
 {
     if (queue (ch, CLASS_ANSWER, answer) == 0)
@@ -234,7 +236,9 @@ static int queue_surely (struct channel *ch, const idt_msg_t *answer)
     return errset (EHOSTUNREACH);
 }
 
-/* An answer that finds no room ends as an error.  Who leaves even these unread, and asks on, breaks the rules. */
+/* Queue an error in place of a response that does not fit.  A peer that does not read even the errors and sends further
+ * requests violates the protocol.
+ */
 static int queue_error (struct channel *ch, const idt_msg_t *answer, int errnum, const char *text)
 {
     idt_msg_t *msg = idt_msg_copy (answer, false);
@@ -265,7 +269,7 @@ static int queue_answer (struct channel *ch, const idt_msg_t *msg)
     if (ch->bytes[CLASS_ANSWER] == 0 || ch->bytes[CLASS_ANSWER] + size <= ch->max_queue)
         return queue_surely (ch, msg);
     if (ch->errors >= CHANNEL_MAX_ERRORS) {
-        channel_break (ch, "it asks, and does not take the answers (tbon.max-queue)");
+        channel_break (ch, "it sends requests and does not read the answers (tbon.max-queue)");
         return errset (EHOSTUNREACH);
     }
     snprintf (text, sizeof (text), "a broker on the way does not take its answers: %zu bytes wait (tbon.max-queue)",
@@ -305,7 +309,7 @@ static int put (struct channel *ch, enum link_class c, const idt_msg_t *msg)
     }
 }
 
-/* Whether nothing of its class is before it, and it goes whole. */
+/* Whether the message can be sent now: it fits in one frame, and no message of its class waits. */
 static bool may_pass (const struct channel *ch, enum link_class c, const idt_msg_t *msg)
 {
     return !ch->blocked && piece_is_empty (&ch->out[c]) && count_waiting (ch, c) == 0
@@ -347,7 +351,7 @@ int channel_init (struct channel *ch, const struct channel_ops *ops, void *arg, 
     ch->window_bytes = window_bytes;
     ch->window_messages = window_messages;
     ch->turns[CLASS_ASK] = drr_queue_create (QUANTUM, CHANNEL_MAX_ASKS, CHANNEL_MAX_ASK_BYTES);
-    ch->turns[CLASS_ANSWER] = drr_queue_create (QUANTUM, 0, 0); /* queue_answer () bounds them */
+    ch->turns[CLASS_ANSWER] = drr_queue_create (QUANTUM, 0, 0); /* queue_answer () limits them */
     if (ch->turns[CLASS_ASK] && ch->turns[CLASS_ANSWER])
         return 0;
     channel_fini (ch);

@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* channel.h - one link to another broker, the same at both ends: what waits for it, its credit, its parts
+/* channel.h - one link to another broker, the same at both ends: queues, credit, parts of long messages; part of the
+ * core
  *
- * A thinking part: it has no socket.  What is sent is put on the wire at once where the other side has room for it,
- * else it waits here, by classes: control goes first, then answers, events, asks; asks by turns over those who ask.
+ * A channel has no socket.  A message is put on the wire immediately if the other side has room for it.  Otherwise it
+ * is queued by class: control messages are sent first, then responses, events, requests.  Requests and responses of
+ * different requesters take turns.
  *
- * 1. Load never ends a link.  An ask that finds no room is refused; an answer too large for what is left becomes an
- *    error; both are told by whom it is not taken.
- * 2. All that waits is bounded in bytes, and freed by channel_close ().
- * 3. A message over CHANNEL_PART goes in parts, so that control waits for little, and no frame is large.
- * 4. The link is broken only by a peer that breaks the rules, or for want of memory: channel.broken tells why.
+ * 1. Load never ends a link.  A request that does not fit is refused, and a response that does not fit becomes an
+ *    error; both errors name the broker that does not take messages.
+ * 2. The queues are limited in bytes; channel_close () frees them.
+ * 3. A message larger than CHANNEL_PART is sent in parts, so that control messages wait for little and no frame is
+ *    large.
+ * 4. The link is broken only if the peer violates the protocol, or without memory.  channel.broken has the reason.
  *
- * A peer that does not know of credit gets whole messages, as many as its socket takes.
+ * A peer that does not know credit gets whole messages, as many as its socket takes.
  */
 #ifndef BROKER_CHANNEL_H
 #define BROKER_CHANNEL_H
@@ -23,40 +26,42 @@
 #include "libutil/queue/fifo.h"
 #include "libutil/queue/drr_queue.h"
 
-#define CHANNEL_PART ((size_t)256 << 10)        /* bytes of a message that go in one frame */
+#define CHANNEL_PART ((size_t)256 << 10)        /* bytes of a message in one frame */
 #define CHANNEL_MAX_MESSAGE ((size_t)128 << 20) /* bytes of a message between brokers */
-#define CHANNEL_MAX_ASKS 16384                  /* that wait: of one asker, half */
+#define CHANNEL_MAX_ASKS 16384                  /* queued; of one requester, at most half */
 #define CHANNEL_MAX_ASK_BYTES ((size_t)8 << 20)
 #define CHANNEL_MAX_CONTROL 1024
-#define CHANNEL_MAX_ERRORS 65536 /* that wait in the place of answers */
-#define CHANNEL_OVERHEAD 256     /* bytes that a message costs beside its own */
+#define CHANNEL_MAX_ERRORS 65536 /* queued in place of responses */
+#define CHANNEL_OVERHEAD 256     /* bytes of memory per message beside its encoding */
 
 struct channel_ops {
-    /* Put a message on the wire.  Returns 0, or -1 with errno set: EAGAIN (not now), or the link is gone. */
+    /* Put a message on the wire.  Returns 0, or -1 with errno set: EAGAIN means not now, others that the link is
+     * closed.
+     */
     int (*send) (void *arg, const idt_msg_t *msg);
-    /* A request, response or event came, whole (steals the reference), or a control message (borrowed). */
+    /* A complete request, response or event arrived (steals the reference), or a control message (borrowed). */
     void (*message) (void *arg, idt_msg_t *msg);
     void (*control) (void *arg, const idt_msg_t *msg);
-    /* The next event for this link, borrowed, NULL: none; it was sent whole.  NULL: events are given to
-     * channel_send ().
+    /* event () returns the next event for this link (borrowed), or NULL; event_sent () says that it was sent
+     * completely. 'event' NULL: events are passed to channel_send () instead.
      */
     const idt_msg_t *(*event) (void *arg);
     void (*event_sent) (void *arg);
 };
 
-/* A message on its way, in parts if it is large.  NULL: none. */
+/* A message that is being sent or received, in parts if it is large.  Empty if 'msg' is NULL. */
 struct piece {
-    idt_msg_t *msg; /* that goes, and is not to be changed; or that comes: no message yet, but its bytes */
-    size_t size;    /* of its encoding; or for which there is room */
-    size_t done;    /* bytes of it that went, or came */
-    size_t cost;    /* as it was counted */
+    idt_msg_t *msg; /* to send: not to be changed; to receive: a buffer */
+    size_t size;    /* of its encoding; or of the buffer */
+    size_t done;    /* bytes sent or received */
+    size_t cost;    /* bytes counted for it */
 };
 
 struct channel_stats {
-    size_t answers, events, asks; /* that wait */
-    size_t bytes;                 /* of all of them */
-    uint64_t refused;             /* asks */
-    uint64_t failed;              /* answers that became errors */
+    size_t answers, events, asks; /* queued */
+    size_t bytes;                 /* of all queued messages */
+    uint64_t refused;             /* requests */
+    uint64_t failed;              /* responses replaced by errors */
     uint64_t dropped;             /* events */
 };
 
@@ -64,74 +69,77 @@ struct channel {
     const struct channel_ops *ops;
     void *arg;
     bool open;
-    int version; /* that the other side knows */
+    int version; /* of the other side */
     struct window window;
     uint64_t window_bytes;
     uint32_t window_messages;
-    size_t max_queue;                     /* bytes of answers that may wait, and of events */
+    size_t max_queue;                     /* limit in bytes for responses, and for events */
     struct fifo fifo[CLASS_COUNT];        /* control, events */
-    struct drr_queue *turns[CLASS_COUNT]; /* asks; answers, too: nobody waits behind all that another one wants */
-    size_t bytes[CLASS_COUNT];            /* that wait, or are half sent */
-    size_t errors;                        /* among the answers */
+    struct drr_queue *turns[CLASS_COUNT]; /* requests and responses: requesters take turns */
+    size_t bytes[CLASS_COUNT];            /* queued or partly sent */
+    size_t errors;                        /* among the responses */
     struct piece out[CLASS_COUNT];
     struct piece in[CLASS_COUNT];
-    const idt_msg_t *last; /* goes behind all else */
+    const idt_msg_t *last; /* to send after everything else */
     bool blocked;          /* the wire takes nothing now */
-    bool holding;          /* what comes waits in 'held' */
+    bool holding;          /* received messages wait in 'held' */
     struct fifo held;
-    const char *broken; /* why it is; NULL: it is not */
+    const char *broken; /* reason why the link is broken, or NULL */
     struct channel_stats stats;
 };
 
-/* 'ops' is borrowed.  Both directions get windows of so much.  Returns 0, or -1 with errno ENOMEM. */
+/* 'ops' is borrowed.  'window_bytes' and 'window_messages' size the window of each direction.  Returns 0, or -1 with
+ * errno ENOMEM.
+ */
 int channel_init (struct channel *ch, const struct channel_ops *ops, void *arg, size_t max_queue, uint64_t window_bytes,
                   uint32_t window_messages);
 void channel_fini (struct channel *ch);
 
-/* The link is there: begin anew.  'version' of the other side: CHANNEL_CREDITS or more knows of credit and parts,
- * CHANNEL_WHOLE or more takes a message in one frame.
+/* The link is connected: reset the channel.  'version' is the other side's: from CHANNEL_CREDITS on it knows credit and
+ * parts, from CHANNEL_WHOLE on it takes a message in one frame.
  */
 #define CHANNEL_CREDITS 1
 #define CHANNEL_WHOLE 2
-#define CHANNEL_VERSION CHANNEL_WHOLE /* ours */
+#define CHANNEL_VERSION CHANNEL_WHOLE /* our version */
 void channel_open (struct channel *ch, int version);
 
 bool channel_takes_whole (const struct channel *ch);
 
-/* The link is gone: free all that waits. */
+/* The link is closed: free all queued messages. */
 void channel_close (struct channel *ch);
 
-/* Send (reference of its own).  Returns 0, or -1 with errno set:
+/* Send a message (with a reference of its own).  Returns 0, or -1 with errno set:
  *   EHOSTUNREACH  not open, or broken
- *   EXFULL        an ask that finds no room: it was not begun
- *   ENOBUFS       an event that finds none
+ *   EXFULL        no room for a request; nothing of it was sent
+ *   ENOBUFS       no room for an event
  *   EMSGSIZE      over CHANNEL_MAX_MESSAGE
  */
 int channel_send (struct channel *ch, const idt_msg_t *msg);
 
-/* Send control behind all that waits (steals the reference). */
+/* Send a control message after everything that is queued (steals the reference). */
 void channel_send_last (struct channel *ch, idt_msg_t *msg);
 
-/* A message came (steals the reference).  Returns 0, or -1 with errno EPROTO: the other side breaks the rules, or there
- * was no memory, and the channel is broken.  Then nothing more is taken.
+/* A message arrived (steals the reference).  Returns 0, or -1 with errno EPROTO: the other side violated the protocol
+ * or there was no memory, and the channel is broken.  Later messages are dropped.
  */
 int channel_received (struct channel *ch, idt_msg_t *msg);
 
-/* Take in what comes, but for control, only after channel_release (): it may be stale. */
+/* Hold received messages, except control messages, until channel_release (): they may be stale. */
 void channel_hold (struct channel *ch);
 void channel_release (struct channel *ch);
 
-/* The link is broken; the first reason (borrowed for ever) stays. */
+/* Break the link.  The first reason ('why', which must stay valid) is kept. */
 void channel_break (struct channel *ch, const char *why);
 
-/* There may be new events, or room on the wire: send what can be sent. */
+/* There may be new events (channel_pump ()), or room on the wire (channel_retry ()): send what can be sent. */
 void channel_pump (struct channel *ch);
 void channel_retry (struct channel *ch);
 
-/* Forget the event that is half sent, and those that wait: another stream begins. */
+/* Drop the queued events and the one that is partly sent, because another stream begins. */
 void channel_forget_events (struct channel *ch);
 
-/* Whether so many answers wait for the other side that an ask from there is to be refused: its asker has some of them.
+/* Whether a request from the other side must be refused because too many responses wait for that side.  The requester
+ * has some of these.
  */
 bool channel_is_slow (const struct channel *ch, const idt_msg_t *ask);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* channel_private.h - what channel.c (what goes, and waits) and channel_receive.c (what comes) share */
+/* channel_private.h - what channel.c (sending and queues) and channel_receive.c (receiving) share */
 #ifndef BROKER_CHANNEL_PRIVATE_H
 #define BROKER_CHANNEL_PRIVATE_H
 
@@ -10,7 +10,7 @@
 enum link_class channel_class_of (const idt_msg_t *msg); /* by its type */
 void channel_piece_clear (struct piece *p);
 
-/* Grant the other side what it may send anew, if that is news. */
+/* Send the other side further credit if a grant is due. */
 void channel_grant (struct channel *ch);
 
 #endif /* BROKER_CHANNEL_PRIVATE_H */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* channel_receive.c - what comes over a link: counted, put together, handed on */
+/* channel_receive.c - receive messages of a link: check credit, join parts, pass messages on */
 #include "config.h"
 
 #include <errno.h>
@@ -34,7 +34,7 @@ void channel_grant (struct channel *ch)
     idt_msg_unref (msg);
 }
 
-/* Room doubles: that of much memory is moved by the kernel, without a copy. */
+/* Grow the buffer by doubling it.  The kernel moves that much memory without a copy. */
 static int make_room (struct piece *p, size_t size)
 {
     size_t room = p->size * 2 > size ? p->size * 2 : size;
@@ -58,7 +58,7 @@ static int append (struct piece *p, const void *data, size_t size)
     return 0;
 }
 
-/* The message that its bytes are; NULL: they are none. */
+/* Parse the received bytes as a message.  Returns NULL if they are malformed. */
 static idt_msg_t *take_whole (struct piece *p)
 {
     idt_msg_t *msg = p->msg;
@@ -82,9 +82,9 @@ static int part_received (struct channel *ch, const idt_msg_t *part)
     if (status & CONTROL_PART_FIRST)
         channel_piece_clear (p);
     if (idt_msg_payload (part, &data, &size) < 0 || (p->done == 0 && !(status & CONTROL_PART_FIRST)))
-        return violation (ch, "it sent a part of nothing");
+        return violation (ch, "it sent a part without the first part");
     if (append (p, data, size) < 0)
-        return violation (ch, errno == ENOMEM ? "out of memory" : "it sent a message without end");
+        return violation (ch, errno == ENOMEM ? "out of memory" : "it sent a message that is too long");
     if (!(status & CONTROL_PART_LAST))
         return 0;
     msg = take_whole (p);
@@ -105,7 +105,7 @@ static int control_received (struct channel *ch, const idt_msg_t *msg)
     switch (idt_msg_control_type (msg)) {
     case CONTROL_CREDIT:
         if (idt_msg_payload (msg, &data, &size) < 0 || window_granted (&ch->window, data, size) < 0)
-            return violation (ch, "it takes its credit back");
+            return violation (ch, "it revoked credit");
         channel_pump (ch);
         return 0;
     case CONTROL_PART:
@@ -116,7 +116,7 @@ static int control_received (struct channel *ch, const idt_msg_t *msg)
     }
 }
 
-/* The class under which a message was counted by who sent it; CLASS_COUNT: there is none. */
+/* The class under which the sender counted a message, or CLASS_COUNT if the message has none. */
 static enum link_class class_on_wire (const idt_msg_t *msg)
 {
     uint32_t c;
@@ -132,7 +132,7 @@ int channel_received (struct channel *ch, idt_msg_t *msg)
     enum link_class c = class_on_wire (msg);
     int rc = 0;
 
-    if (ch->broken) { /* one before it is lost: who gets a stream would miss that one alone */
+    if (ch->broken) { /* an earlier message is lost; a stream must not miss just that one */
         idt_msg_unref (msg);
         return errset (EPROTO);
     }
@@ -140,7 +140,7 @@ int channel_received (struct channel *ch, idt_msg_t *msg)
         return 0;
     if (c == CLASS_COUNT || window_received (&ch->window, c, idt_msg_encode_size (msg)) < 0) {
         idt_msg_unref (msg);
-        return violation (ch, "it sent more than it may");
+        return violation (ch, "it sent more than its credit");
     }
     channel_grant (ch);
     if (idt_msg_type (msg) != IDT_MSGTYPE_CONTROL) {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* channel_test.c - two ends of a link, joined by a wire that takes messages when it likes
+/* channel_test.c - two ends of a link, joined by a wire that takes messages at random times
  *
- * Every message carries its number within its class and direction, and its size; each class must come whole and in
- * order, asks in order for each asker.
+ * Every message carries its number within its class and direction, and its size.  Each class must arrive complete and
+ * in order; requests in order for each requester.
  */
 #include "config.h"
 
@@ -24,10 +24,10 @@
 
 struct end {
     struct channel channel;
-    struct fifo wire;   /* what it sent, and the other end has not read */
+    struct fifo wire;   /* messages sent that the other end has not read */
     size_t bytes, most; /* on the wire */
     unsigned seed;
-    int room; /* messages that the wire takes; negative: as many as may be */
+    int room; /* messages that the wire takes; negative: no limit */
     uint32_t sent[CLASS_COUNT], came[CLASS_COUNT];
     uint32_t asked[ASKERS], asks[ASKERS];
     int controls, errors, wrong;
@@ -191,7 +191,7 @@ static size_t draw_size (struct end *e)
     return 8 + rand_r (&e->seed) % (what < 90 ? 200 : what < 98 ? 50000 : 900000);
 }
 
-/* Some of what may happen at one end. */
+/* A random event at one end. */
 static void act (struct end *e, struct end *other)
 {
     e->room = rand_r (&e->seed) % 20;
@@ -238,7 +238,7 @@ static idt_msg_t *answer_to (int asker, uint32_t number)
     return msg;
 }
 
-/* What one asked for much earlier is not before what another one asks for now. */
+/* A requester's response does not wait for all earlier responses to another one. */
 static void test_answers_by_turns (void)
 {
     struct end a, b;
@@ -264,7 +264,7 @@ static void test_answers_by_turns (void)
         found = idt_msg_type (m) == IDT_MSGTYPE_RESPONSE && idt_msg_route_oldest (m)[35] == 'b';
         idt_msg_unref (m);
     }
-    ok (found, "an answer goes before a hundred for somebody else (%d went first)", before - 1);
+    ok (found, "a response is sent before a hundred for another requester (%d were sent first)", before - 1);
     end_fini (&a);
     end_fini (&b);
 }
@@ -282,32 +282,32 @@ static void test_deaf (void)
     step (&b, &a);
     while (put (&a, CLASS_ASK, 1000) == 0)
         asks++;
-    ok (errno == EXFULL && channel_stats (&a.channel).refused == 1,
-        "asks for which there is no room are refused (after %zu)", asks);
+    ok (errno == EXFULL && channel_stats (&a.channel).refused == 1, "requests that do not fit are refused (after %zu)",
+        asks);
     for (int i = 0; i < 10000; i++)
         put (&a, CLASS_ANSWER, 1000);
     while (put (&a, CLASS_EVENT, 1000) == 0)
         ;
     bytes = channel_stats (&a.channel).bytes;
-    ok (a.most <= WINDOW + 3 * 1500, "one that reads nothing has its window on the way (%zu bytes)", a.most);
+    ok (a.most <= WINDOW + 3 * 1500, "an end that reads nothing has one window on the way (%zu bytes)", a.most);
     ok (bytes <= 2 * MAX_QUEUE + CHANNEL_MAX_ASK_BYTES + 10000 * 400 && channel_stats (&a.channel).failed > 1000,
-        "... and bounded queues (%zu bytes)", bytes);
+        "... and limited queues (%zu bytes)", bytes);
     idt_msg_t *theirs = make (CLASS_ANSWER, 0, 8, 0), *other = make (CLASS_ASK, 0, 8, 1);
-    ok (channel_is_slow (&a.channel, theirs) && !a.channel.broken, "... and is not lost for that");
-    ok (!channel_is_slow (&a.channel, other), "only those whose answers wait are told to ask again later");
+    ok (channel_is_slow (&a.channel, theirs) && !a.channel.broken, "... and is not disconnected for that");
+    ok (!channel_is_slow (&a.channel, other), "only requesters whose responses wait must try again later");
     idt_msg_unref (theirs);
     idt_msg_unref (other);
     settle (&a, &b);
     ok (channel_stats (&a.channel).bytes == 0 && b.errors == (int)channel_stats (&a.channel).failed
             && b.came[CLASS_ANSWER] + b.errors == 10000 && b.came[CLASS_ASK] == asks,
-        "when it reads all come; answers that found no room came as errors (%d)", b.errors);
+        "when it reads, all messages arrive; responses that did not fit arrive as errors (%d)", b.errors);
     wire_clear (&b);
     for (int i = 0; i < 2000; i++)
         put (&a, CLASS_ASK, 1000);
     channel_close (&a.channel);
     ok (channel_stats (&a.channel).bytes == 0 && channel_stats (&a.channel).asks == 0 && put (&a, CLASS_ASK, 10) < 0
             && errno == EHOSTUNREACH,
-        "what waits is freed with the link");
+        "queued messages are freed with the link");
     end_fini (&a);
     end_fini (&b);
 }
@@ -323,18 +323,18 @@ static void test_too_long (void)
     put (&a, CLASS_ANSWER, CHANNEL_MAX_MESSAGE);
     settle (&a, &b);
     ok (b.errors == 1 && b.errnum == EMSGSIZE && b.came[CLASS_ANSWER] == 0,
-        "an answer that is longer than a link takes comes as an error, EMSGSIZE");
+        "a response longer than CHANNEL_MAX_MESSAGE arrives as an error, EMSGSIZE");
     ok (put (&a, CLASS_ASK, CHANNEL_MAX_MESSAGE) < 0 && errno == EMSGSIZE
             && put (&a, CLASS_EVENT, CHANNEL_MAX_MESSAGE) < 0 && errno == EMSGSIZE,
-        "asks and events are refused for that where they enter");
+        "requests and events of that length are refused by the sending end");
     put (&a, CLASS_EVENT, 8);
     settle (&a, &b);
-    ok (b.came[CLASS_EVENT] == 1 && !a.channel.broken && !b.channel.broken, "the link goes on");
+    ok (b.came[CLASS_EVENT] == 1 && !a.channel.broken && !b.channel.broken, "the link still works");
     end_fini (&a);
     end_fini (&b);
 }
 
-/* Control passes all, and goodbye is behind all. */
+/* Control messages pass all others; goodbye is sent after all others. */
 static void test_order (void)
 {
     struct end a, b;
@@ -351,9 +351,10 @@ static void test_order (void)
     channel_send_last (&a.channel, control_encode (CONTROL_GOODBYE, 0, NULL));
     while (b.controls == 0 && step (&a, &b))
         ;
-    ok (b.came[CLASS_ASK] < 500, "control passes what waits (%u asks before it)", b.came[CLASS_ASK]);
+    ok (b.came[CLASS_ASK] < 500, "control messages pass queued requests (%u requests arrived before one)",
+        b.came[CLASS_ASK]);
     settle (&a, &b);
-    ok (b.came[CLASS_ASK] == 1000 && b.controls == 2, "goodbye comes, too");
+    ok (b.came[CLASS_ASK] == 1000 && b.controls == 2, "goodbye arrives, too");
     idt_msg_unref (beat);
     end_fini (&a);
     end_fini (&b);
@@ -386,28 +387,28 @@ static void test_liars (void)
     give (&e, make_control (CONTROL_CREDIT, 0, more, sizeof (more)));
     give (&e, make_control (CONTROL_CREDIT, 0, more, sizeof (more)));
     give (&e, make_control (99, 0, NULL, 0));
-    ok (!e.channel.broken, "to say a total again does no harm, nor do classes and types that nobody knows");
+    ok (!e.channel.broken, "a repeated total and unknown classes and types have no effect");
     give (&e, make_control (CONTROL_CREDIT, 0, less, sizeof (less)));
-    ok (e.channel.broken != NULL, "who takes credit back breaks the link");
+    ok (e.channel.broken != NULL, "a peer that revokes credit breaks the link");
     channel_open (&e.channel, true);
     give (&e, make_control (CONTROL_CREDIT, 0, more, 5));
-    ok (e.channel.broken != NULL, "... as does credit of another length");
+    ok (e.channel.broken != NULL, "... as does a grant of another length");
     channel_open (&e.channel, true);
     give (&e, make_control (CONTROL_PART, CLASS_ASK | CONTROL_PART_LAST, "x", 1));
-    ok (e.channel.broken != NULL, "... a part of nothing");
+    ok (e.channel.broken != NULL, "... a part without the first part");
     channel_open (&e.channel, true);
     give (&e, make_control (CONTROL_PART, CLASS_ASK | CONTROL_PART_FIRST | CONTROL_PART_LAST, "x", 1));
     ok (e.channel.broken != NULL, "... a part that is no message");
     channel_open (&e.channel, true);
     give (&e, make_control (CONTROL_PART, CLASS_ASK | CONTROL_PART_FIRST | CONTROL_PART_LAST, "", 0));
-    ok (e.channel.broken != NULL, "... or nothing at all");
+    ok (e.channel.broken != NULL, "... an empty part");
     channel_open (&e.channel, true);
     give (&e, make_control (CONTROL_PART, 7 | CONTROL_PART_FIRST, "x", 1));
     ok (e.channel.broken != NULL, "... a part of no class");
     end_fini (&e);
 }
 
-/* It sends before it was granted anything: the wire loses our grant. */
+/* It sends before it was granted anything, because the wire loses our grant. */
 static void test_too_much (void)
 {
     struct end e;
@@ -418,7 +419,7 @@ static void test_too_much (void)
     for (int i = 0; i < 360 && !e.channel.broken; i++)
         e.channel.window.granted[CLASS_ASK] = e.channel.window.received[CLASS_ASK],
         give (&e, make (CLASS_ASK, i, 8, 0));
-    ok (e.channel.broken && e.came[CLASS_ASK] == 0, "who sends more than was granted breaks the link");
+    ok (e.channel.broken && e.came[CLASS_ASK] == 0, "a peer that sends more than was granted breaks the link");
     end_fini (&e);
 }
 
@@ -429,10 +430,10 @@ int main (void)
     for (unsigned seed = 1; seed <= 30; seed++)
         test_history (seed, true);
     ok (tap_failed == failed,
-        "in 30 histories all comes, whole and in order, and never more than a window is on the way");
+        "in 30 histories all messages arrive, complete and in order, and never more than a window is on the way");
     for (unsigned seed = 1; seed <= 10; seed++)
         test_history (seed, false);
-    ok (tap_failed == failed, "... also where one of the two knows no credit: the wire takes what it takes");
+    ok (tap_failed == failed, "... also if one end knows no credit: the wire takes what it can");
     test_deaf ();
     test_too_long ();
     test_answers_by_turns ();

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* children.c - the wires of the children: of those in this process, and of others
+/* children.c - the wires of the children: one for brokers of this process, one for others
  *
- * A child is known by the identity of its connection, which it never uses twice; what comes from an identity that has
- * not said hello is answered with DISCONNECT.  A child is removed only in children_turn () or where its own message or
- * connection says so, never while another message is being handed on: whoever finds it broken dooms it.
+ * A child is known by the identity of its connection, which it never uses twice.  A message from an identity that has
+ * not sent hello is answered with DISCONNECT.  A child is removed only in children_turn (), or when its own message or
+ * connection requires it, never while another message is being dispatched: other functions only mark it as doomed.
  *
- * Besides the children proper, whose records last, there are adopted ones: descendants whose own parent is gone.  Their
- * records last until they leave.  An adopted one is no part of this broker's health: its parent's loss is.
+ * Beside the children proper, whose records are permanent, there are adopted children: descendants whose own parent is
+ * lost.  Their records exist until they leave.  An adopted child does not count for this broker's health: the loss of
+ * its parent does.
  */
 #include "config.h"
 
@@ -21,7 +22,7 @@
 #include "broker/overlay/children_private.h"
 #include "libutil/errprintf.h"
 
-#define LAST_WORDS_S 1. /* a child that said goodbye stays so long at most */
+#define LAST_WORDS_S 1. /* longest stay of a child after its goodbye */
 
 /* --- health ------------------------------------------------------------------------------------- */
 
@@ -37,7 +38,7 @@ bool child_is_online (const struct child *c)
     return c->health < HEALTH_LOST;
 }
 
-/* The health of this subtree: what the worst of the children makes of it. */
+/* The health of this subtree: the worst health of the children determines it. */
 static enum health worst (const struct children *down)
 {
     enum health health = HEALTH_FULL;
@@ -89,7 +90,7 @@ static void doom (struct child *c, const char *why)
     }
 }
 
-/* What its channel did to a child. */
+/* Act on what its channel did to a child. */
 void child_check (struct child *c)
 {
     if (c->channel.broken)
@@ -152,12 +153,12 @@ void child_remove (struct child *c, const char *why)
     router_peer_remove (conf->router, &c->peer);
     conf->ops->child (conf->arg, c->peer.rank, false);
     if (c->adopted)
-        c->down->doomed = true; /* its record is freed in children_turn () */
+        c->down->doomed = true; /* children_turn () frees its record */
 }
 
 static void child_destroy (struct child *c);
 
-/* Records of adopted ones that left. */
+/* Free the records of adopted children that have left. */
 static void drop_adopted (struct children *down)
 {
     for (uint32_t i = down->count; i < down->total;) {
@@ -172,7 +173,7 @@ static void drop_adopted (struct children *down)
     }
 }
 
-/* Records go in children_turn (). */
+/* Records are freed in children_turn (). */
 void overlay_dismiss_children (struct overlay *ov, int errnum, const char *why)
 {
     for (uint32_t i = 0; i < ov->down->total; i++) {
@@ -191,8 +192,8 @@ static void let_go (struct child *c)
     child_remove (c, NULL);
 }
 
-/* Its last words are to be heard while it is there, for who hears them asks whether it may speak so (router_covers ()).
- * Where others keep us busy for long it is not waited for.
+/* Let the children go that said goodbye, after their last messages were handled: the handlers check whether the child
+ * may send them (router_covers ()).  If this broker is busy for long, do not wait for that.
  */
 static void let_leavers_go (struct children *down)
 {
@@ -281,7 +282,7 @@ static void heartbeat_received (struct child *c, const idt_msg_t *msg)
     idt_msg_unref (answer);
 }
 
-/* A child may speak for those below it. */
+/* A child may report keys of ranks below it. */
 static void key_received (const struct control_key *key, void *arg)
 {
     struct child *c = arg;
@@ -308,7 +309,7 @@ static void control_received (void *arg, const idt_msg_t *msg)
         break;
     case CONTROL_GOODBYE:
         c->goodbye = link_now ();
-        c->down->leaving = true; /* until children_turn () */
+        c->down->leaving = true; /* handled in children_turn () */
         break;
     default: /* of a newer version */
         break;
@@ -341,7 +342,7 @@ static const struct channel_ops channel_ops = {
     .event_sent = child_event_sent,
 };
 
-/* The child whose connection it is.  Names are chosen by who connects: one on another wire is not the same. */
+/* The child with this connection.  The peer chooses the identity, so the wire must match, too. */
 static struct child *find (const struct children *down, const struct wire_from *from)
 {
     struct peer *p = router_peer (down->ov->conf.router, from->identity);
@@ -361,7 +362,7 @@ static void received (void *arg, idt_msg_t *msg, const struct wire_from *from)
         c->heard = link_now ();
         if (!msg)
             doom (c, errno == ENOMEM ? "out of memory" : "it sent a malformed message");
-        else if (c->doomed) /* one before it is lost */
+        else if (c->doomed) /* an earlier message is lost */
             idt_msg_unref (msg);
         else
             channel_received (&c->channel, msg);
@@ -455,7 +456,7 @@ void children_destroy (struct children *down)
         struct child *c = down->children[i];
 
         if (child_is_online (c)) {
-            if (down->stopping) /* else it dies, without a word */
+            if (down->stopping) /* otherwise the process dies, without a message */
                 children_send_disconnect (down, c->wire, c->peer.uuid, ESHUTDOWN, "the parent has stopped");
             router_peer_remove (down->ov->conf.router, &c->peer);
         }

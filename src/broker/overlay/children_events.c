@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* children_events.c - where each child is in the events
+/* children_events.c - the position of each child in the events
  *
- * Nothing is queued for a child: it has a place in the events that this broker keeps, which moves when one was sent
- * whole.
+ * No events are queued for a child.  It has a position in the events that this broker keeps, which advances when an
+ * event was sent completely.
  */
 #include "config.h"
 
@@ -12,14 +12,14 @@
 
 #include "broker/overlay/children_private.h"
 
-/* What was sent to this child, not what we have: the rest is on its way. */
+/* The position sent to the child is the last event that was sent to it; later ones are still to be sent. */
 void child_put_position (const struct child *c, struct heartbeat *hb)
 {
     hb->seq = (uint32_t)c->event;
     snprintf (hb->stream, sizeof (hb->stream), "%s", event_stream (c->down->ov->conf.event));
 }
 
-/* A beat that answers none: it carries no time. */
+/* A heartbeat that is not a response, and so has no time. */
 static void send_position (struct child *c)
 {
     struct heartbeat hb = { 0 };
@@ -48,7 +48,7 @@ void overlay_event_down (struct overlay *ov)
     }
 }
 
-/* What is kept no more it misses, and finds out by the next one. */
+/* A child misses events that are no longer kept.  It notices that with the next event. */
 const idt_msg_t *child_event (void *arg)
 {
     struct child *c = arg;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* children_look.c - what is told of the children to who asks */
+/* children_look.c - descriptions of the children for overlay.health and messages */
 #include "config.h"
 
 #include <stdio.h>
@@ -61,7 +61,7 @@ const char *overlay_child_status (const struct overlay *ov, uint32_t rank)
     return c ? health_name ((*c)->health) : NULL;
 }
 
-/* Add the children of a kind to a sentence, the first of them: "rank 3", "ranks below [1,4-7] and 20 more". */
+/* Append the children of a kind to a sentence, at most MISSING_SHOWN: "rank 3", "ranks below [1,4-7] and 20 more". */
 static size_t name_kind (const struct children *down, bool online, const char *what, char *buf, size_t size)
 {
     uint32_t ranks[MISSING_SHOWN], count = 0, shown;

@@ -25,7 +25,7 @@ idt_msg_t *control_encode (enum control_type type, uint32_t status, const char *
     return msg;
 }
 
-/* A message with room for 'size' bytes of payload at '*p'. */
+/* Create a message with 'size' bytes of payload at '*p'. */
 static idt_msg_t *make (enum control_type type, uint32_t status, size_t size, uint8_t **p)
 {
     idt_msg_t *msg = control_encode (type, status, NULL);

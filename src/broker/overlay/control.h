@@ -5,14 +5,14 @@
  *
  *   HEARTBEAT  up:   status = health of the subtree; payload u64 sent (the child's clock)
  *              down: status = 0; payload u64 sent (echoed), received, sent, bound (the parent's clock, microseconds
- *                    of the instance; received is 0 where it is not known yet), u32 newest event, 36 bytes stream
- *   DISCONNECT down: status = errno; payload: why, a string.  The child closes and says hello anew.
+ *                    of the instance; received is 0 while it is unknown), u32 newest event, 36 bytes stream
+ *   DISCONNECT down: status = errno; payload: the reason, a string.  The child closes and sends hello again.
  *   STOP       down: the subtree shall stop, leaves first
  *   GOODBYE    up:   the subtree has stopped; answered by DISCONNECT with status 0
- *   KEYS       up:   brokers below and their CURVE public keys: repeated u32 rank, 32 bytes key
- *   CREDIT     both: what the other may send (window.h)
- *   PART       both: a piece of an encoded message; status = its class (window.h) and where it is in the message
- *   JOINED     up:   status = brokers of the subtree that are in the tree, as changed since hello
+ *   KEYS       up:   descendants and their CURVE public keys: repeated u32 rank, 32 bytes key
+ *   CREDIT     both: the other side's limits for sending (window.h)
+ *   PART       both: a piece of an encoded message; status = its class (window.h) and its place in the message
+ *   JOINED     up:   status = joined brokers of the subtree, if changed since hello
  * Numbers are big-endian.
  */
 #ifndef BROKER_CONTROL_H
@@ -32,10 +32,10 @@ enum control_type {
     CONTROL_JOINED = 8,
 };
 
-/* Status of a PART. */
+/* Bits of the status of a PART. */
 #define CONTROL_PART_CLASS 0xffu
 #define CONTROL_PART_LAST 0x100u
-#define CONTROL_PART_FIRST 0x200u /* drops what came before of an unfinished message of its class */
+#define CONTROL_PART_FIRST 0x200u /* drops an unfinished message of its class */
 
 struct heartbeat {
     uint64_t sent_us; /* by the child, on its clock */
@@ -46,7 +46,7 @@ struct heartbeat {
     char stream[IDT_MSG_UUID_LEN + 1];
 };
 
-/* Make messages.  NULL with errno ENOMEM. */
+/* Create messages.  Return NULL with errno ENOMEM. */
 idt_msg_t *control_encode (enum control_type type, uint32_t status, const char *text);
 idt_msg_t *control_heartbeat_up (uint32_t health, uint64_t sent_us);
 idt_msg_t *control_heartbeat_down (const struct heartbeat *hb);
@@ -60,7 +60,7 @@ struct control_key {
 
 idt_msg_t *control_encode_keys (const struct control_key *keys, size_t n);
 
-/* Call 'cb' for each.  Returns 0, or -1 with errno EPROTO. */
+/* Call 'cb' for each key.  Returns 0, or -1 with errno EPROTO. */
 int control_decode_keys (const idt_msg_t *msg, void (*cb) (const struct control_key *key, void *arg), void *arg);
 
 /* Read the payload of a heartbeat.  Returns 0, or -1 with errno EPROTO. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* control_test.c - control messages both ways, and every size that they must not have */
+/* control_test.c - control messages both ways, and every invalid size */
 #include <errno.h>
 #include <string.h>
 
@@ -10,7 +10,7 @@
 
 #define STREAM "01234567-89ab-4cde-8f01-23456789abcd"
 
-/* The same message, from its bytes. */
+/* The same message, decoded from its bytes. */
 static idt_msg_t *through_wire (idt_msg_t *msg)
 {
     char buf[1024];
@@ -19,7 +19,7 @@ static idt_msg_t *through_wire (idt_msg_t *msg)
 
     idt_msg_unref (msg);
     if (!copy)
-        bail_out ("a control message does not survive the wire");
+        bail_out ("a control message cannot be decoded");
     return copy;
 }
 
@@ -34,7 +34,7 @@ static void test_plain (void)
                 && idt_msg_control_status (msg) == 42 + i,
             "control message %d keeps its type and status", types[i]);
         ok (i == 0 ? strcmp (idt_msg_string (msg), "why") == 0 : idt_msg_payload (msg, NULL, NULL) < 0,
-            "... and has a payload only where a text was given");
+            "... and has a payload only if a text was given");
         idt_msg_unref (msg);
     }
 }
@@ -47,8 +47,8 @@ static void test_up (void)
     size_t size;
 
     ok (idt_msg_control_type (msg) == CONTROL_HEARTBEAT && idt_msg_control_status (msg) == 2,
-        "a beat tells the health");
-    ok (control_decode_up (msg, &sent) == 0 && sent == 0x0123456789abcdefU, "... and when it was sent");
+        "a heartbeat carries the health");
+    ok (control_decode_up (msg, &sent) == 0 && sent == 0x0123456789abcdefU, "... and the time of sending");
     ok (idt_msg_payload (msg, &data, &size) == 0 && size == 8
             && memcmp (data, "\x01\x23\x45\x67\x89\xab\xcd\xef", 8) == 0,
         "... big-endian");
@@ -74,7 +74,8 @@ static void test_down (void)
         struct heartbeat hb;
 
         memset (&hb, 0xff, sizeof (hb));
-        ok (control_decode_down (msg, &hb) == 0 && same (&hb, &beats[i]), "a parent's beat %zu survives", i);
+        ok (control_decode_down (msg, &hb) == 0 && same (&hb, &beats[i]),
+            "heartbeat %zu of a parent is decoded as encoded", i);
         idt_msg_unref (msg);
     }
 }
@@ -96,9 +97,10 @@ static void test_sizes (void)
             refused = false;
         idt_msg_unref (msg);
     }
-    ok (refused, "a beat of any other size is EPROTO");
+    ok (refused, "a heartbeat of any other size is EPROTO");
     idt_msg_t *msg = control_encode (CONTROL_HEARTBEAT, 0, NULL);
-    ok (control_decode_up (msg, &sent) < 0 && control_decode_down (msg, &hb) < 0, "one without a payload, too");
+    ok (control_decode_up (msg, &sent) < 0 && control_decode_down (msg, &hb) < 0,
+        "a heartbeat without a payload is EPROTO");
     idt_msg_unref (msg);
 }
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* hello.c - who is taken in: children, and descendants whose own parent is gone
+/* hello.c - which brokers may join: children, and descendants whose own parent is lost
  *
- * Whoever says hello must be below us, on a connection with the key of its rank, of our version, and the only one that
- * serves its rank.  Children are taken in at once, or when we take any in; the others in our turns, some in each.
+ * A broker that sends hello must be below us, must have connected with the key of its rank, must run our major version,
+ * and must be the only one that serves its rank.  Children join immediately, or when this broker begins to accept
+ * children. Adopted descendants join in turns, some in each.
  */
 #include "config.h"
 
@@ -20,20 +21,20 @@
 struct hello {
     const idt_msg_t *msg;
     const struct wire_from *from;
-    json_t *o; /* what the texts point into */
+    json_t *o; /* owns the texts below */
     json_int_t rank;
     const char *uuid;
     const char *version;
     const char *host;
-    const char *topology; /* NULL: it does not say */
+    const char *topology; /* NULL: not given */
     const char *status;
-    const char *instance, *name; /* that it belongs to; NULL: it knows of none yet */
-    int lived;                   /* it was in that tree in this life: it does not only remember it */
-    const char *stream;          /* of events, and the last that it has */
+    const char *instance, *name; /* its instance; NULL: it knows none yet */
+    int lived;                   /* it has joined that tree in this life, and does not only remember it */
+    const char *stream;          /* of events, with its last event in 'seq' */
     json_int_t seq;
-    json_int_t size;   /* of its instance, as it knows it; 0: it does not say */
-    json_int_t joined; /* of its subtree, that are in the tree; 0: it does not say */
-    int link;          /* version of the link, as channel_open (); 0: it does not say */
+    json_int_t size;   /* of its instance, as it knows; 0: not given */
+    json_int_t joined; /* brokers of its subtree; 0: not given */
+    int link;          /* version of the link, as channel_open (); 0: not given */
 };
 
 static void refuse (struct children *down, const struct hello *hello, int errnum, const char *fmt, ...)
@@ -54,9 +55,9 @@ static void refuse (struct children *down, const struct hello *hello, int errnum
     log_refusal (down->ov->conf.log, LOG_REFUSED_HELLO, "a hello is refused: %s", text);
 }
 
-/* --- whose hello it is ------------------------------------------------------------------------------ */
+/* --- checks of a hello ------------------------------------------------------------------------------ */
 
-/* The record of an adopted descendant, made where there is none.  NULL: no memory. */
+/* The record of an adopted descendant, created if needed.  NULL without memory. */
 static struct child *adopted_child (struct children *down, uint32_t rank)
 {
     struct child *c;
@@ -78,7 +79,7 @@ static struct child *adopted_child (struct children *down, uint32_t rank)
     return c;
 }
 
-/* NULL: no memory. */
+/* NULL without memory. */
 static struct child *child_of_rank (struct children *down, uint32_t rank)
 {
     uint32_t low = 0, high = down->count;
@@ -96,7 +97,7 @@ static struct child *child_of_rank (struct children *down, uint32_t rank)
     return adopted_child (down, rank);
 }
 
-/* Ranks that live in another tree and said so lately: 'rank' does now. */
+/* Remember that 'rank' belongs to another tree.  Returns how many ranks have reported that within WITNESS_S. */
 static uint32_t hear_witness (struct children *down, uint32_t rank)
 {
     struct witness *place = &down->witness[0];
@@ -112,9 +113,10 @@ static uint32_t hear_witness (struct children *down, uint32_t rank)
     return n;
 }
 
-/* Whether this root has not the state of its tree, as a rank says that lives in it.  Who knew this instance before
- * shows at once that it has.  Who remembers nothing joins any root: that says something only when those who know better
- * had time to come, and only as long as these are fewer.
+/* Whether this root has the state of another tree, after a hello of a rank that belongs to another instance.  A joined
+ * child that knew this instance shows that the root is right.  A broker that remembers no instance joins any root: such
+ * children count only after tbon.timeout, when brokers with memory had time to connect, and only while they outnumber
+ * the ranks of the other tree.
  */
 static bool is_wrong (struct children *down, uint32_t witness)
 {
@@ -127,8 +129,8 @@ static bool is_wrong (struct children *down, uint32_t witness)
     return against >= (others < WITNESSES_MAX ? others : WITNESSES_MAX);
 }
 
-/* All of a tree are of one instance.  A root that those of another tree come back to may have been started with state
- * that is not that tree's: then it is the one to go.
+/* Refuse a broker of another instance.  If brokers that lived in another tree return to this root, the root may have
+ * been started with a state folder that is not that tree's: then the root is reported as the intruder.
  */
 static bool is_of_another (struct children *down, const struct hello *hello)
 {
@@ -138,8 +140,7 @@ static bool is_of_another (struct children *down, const struct hello *hello)
 
     if (!ours || !hello->instance || strcmp (hello->instance, ours->uuid) == 0)
         return false;
-    if (conf->rank > 0
-        && !ours->told) /* it may only remember: its own parent tells it, and then the welcome tells the child */
+    if (conf->rank > 0 && !ours->told) /* it may only remember it: its parent corrects it, then the child */
         return false;
     errprintf (&why,
                "rank %jd on %s is of the instance %s (%s), rank %u of %s (%s): one of them has the wrong statedir",
@@ -151,7 +152,7 @@ static bool is_of_another (struct children *down, const struct hello *hello)
     return true;
 }
 
-/* The child that a hello is for; NULL: it was refused. */
+/* The child that a hello is for, or NULL if the hello was refused. */
 static struct child *find_child (struct children *down, const struct hello *hello)
 {
     struct overlay_conf *conf = &down->ov->conf;
@@ -191,10 +192,10 @@ static struct child *find_child (struct children *down, const struct hello *hell
     return c;
 }
 
-/* --- taking in --------------------------------------------------------------------------------------- */
+/* --- joining ----------------------------------------------------------------------------------------- */
 
-/* When its hello came, by our clock's reading: that may have stepped forward since, and CLOCK_BOOTTIME may have jumped.
- * A child that thinks that it waited for longer than it did takes our time for younger than it is.
+/* The instance time when the hello arrived.  Since then our clock may have stepped forward, or CLOCK_BOOTTIME may have
+ * jumped.  The later estimate is used: with too early a time the child would take our time for younger than it is.
  */
 static uint64_t hello_came (const struct child *c, uint64_t now_us)
 {
@@ -221,7 +222,7 @@ static idt_msg_t *make_welcome (struct child *c)
                                                        "bound_us", (json_int_t)bound, "link", CHANNEL_VERSION)));
 }
 
-/* Where a child goes on in the events; one of another stream, or of none, begins where we are. */
+/* The event after which a child continues.  A child of another stream, or of none, begins at our position. */
 static uint64_t event_of (const struct children *down, const struct hello *hello)
 {
     const char *stream = event_stream (down->ov->conf.event);
@@ -229,7 +230,7 @@ static uint64_t event_of (const struct children *down, const struct hello *hello
     return hello->stream && strcmp (hello->stream, stream) == 0 && hello->seq >= 0 ? (uint64_t)hello->seq : UINT64_MAX;
 }
 
-/* Of a connected child's subtree.  One that does not say is whole. */
+/* The health of a connected child's subtree; "full" if it gives none. */
 static enum health health_of (const char *status)
 {
     for (enum health health = HEALTH_FULL; status && health <= HEALTH_DEGRADED; health++)
@@ -238,7 +239,7 @@ static enum health health_of (const char *status)
     return HEALTH_FULL;
 }
 
-/* One that does not say counts alone. */
+/* A child that gives no number counts as one broker. */
 static uint32_t joined_of (const struct hello *hello)
 {
     return hello->joined >= 1 && hello->joined <= UINT32_MAX ? (uint32_t)hello->joined : 1;
@@ -249,7 +250,7 @@ void child_take_in (struct child *c)
     struct overlay_conf *conf = &c->down->ov->conf;
     idt_msg_t *msg;
 
-    child_remove (c, "it says hello anew");
+    child_remove (c, "it sends hello again");
     memcpy (c->peer.uuid, c->hello_from.identity, sizeof (c->peer.uuid));
     c->wire = c->hello_from.wire;
     c->line = c->hello_from.line;
@@ -275,7 +276,7 @@ static void hello_received (struct children *down, const struct hello *hello)
     struct child *c;
     uint64_t bound;
 
-    /* What happened to connections before this hello comes first: the name of one may be in use again. */
+    /* Handle earlier ends of connections first: the name of a closed connection may be in use again. */
     wire_read_ends (hello->from->wire);
     if (down->stopping) {
         refuse (down, hello, ESHUTDOWN, "rank %u is shutting down", down->ov->conf.rank);
@@ -291,7 +292,7 @@ static void hello_received (struct children *down, const struct hello *hello)
     c->hello_joined = joined_of (hello);
     c->hello_link = hello->link;
     c->hello_event = event_of (down, hello);
-    c->hello_knows = hello->instance != NULL; /* ours, or it would have been refused */
+    c->hello_knows = hello->instance != NULL; /* ours: another one would have been refused */
     link_read_clock (down->ov, &c->hello_us, &bound);
     c->hello_boot_us = link_boot_us ();
     snprintf (c->uuid, sizeof (c->uuid), "%s", hello->uuid);
@@ -300,7 +301,7 @@ static void hello_received (struct children *down, const struct hello *hello)
         child_take_in (c);
 }
 
-/* So many at a time keep nobody else from being served. */
+/* Adopt for at most ADOPT_US per turn, so that other messages are served meanwhile. */
 bool children_adopt (struct children *down)
 {
     uint64_t since_us = 0;

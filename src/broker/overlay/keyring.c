@@ -3,12 +3,11 @@
 
 /* keyring.c - the public keys of a broker's descendants
  *
- * A broker learns its children's keys at boot and the others' from its children; it passes on what is news.  Each
- * change of a key has a number.  Whoever is joined knows all changes up to one of them, which is remembered of the last
- * few: so keys go up once, and again only to a broker that has not heard them.
+ * A broker gets its children's keys at boot and the others' from its children.  It passes on new keys.  Each change of
+ * a key has a number.  For each of the last few brokers that it was attached to, the number is stored up to which that
+ * broker knows all changes.  So keys are sent up once, and again only to a broker that does not have them.
  *
- * Entries are found by rank and by key through lists in buckets, of which there are as many as there is room for
- * entries.
+ * Entries are found by rank and by key through lists in buckets.  There are as many buckets as allocated entries.
  */
 #include "config.h"
 
@@ -20,33 +19,33 @@
 #include "broker/overlay/link.h"
 
 #define NONE UINT32_MAX
-#define KNOWERS 4 /* that are remembered: parent, and who stands in for it */
+#define KNOWERS 4 /* brokers remembered: the parent and its substitutes */
 
 struct key_entry {
     struct control_key key;
-    uint32_t next_rank, next_key; /* in its buckets */
+    uint32_t next_rank, next_key; /* next entry in its buckets */
     uint64_t change;
 };
 
 struct knower {
     char uuid[IDT_MSG_UUID_LEN + 1];
-    uint64_t change; /* it has all up to this one */
+    uint64_t change; /* knows all changes up to this one */
 };
 
 struct keyring {
     struct key_entry *entries;
-    uint32_t *by_rank, *by_key; /* the first of each bucket */
+    uint32_t *by_rank, *by_key; /* first entry of each bucket */
     uint32_t count;
     uint32_t size;   /* a power of two, or 0 */
-    uint64_t change; /* the last one */
-    uint64_t known;  /* all up to this one everybody above knows from the start */
+    uint64_t change; /* number of the last change */
+    uint64_t known;  /* all ancestors know the changes up to this one from the start */
 
     struct knower knowers[KNOWERS];
-    unsigned joined; /* which one is told */
+    unsigned joined; /* index of the broker that keys are sent to */
     unsigned oldest;
-    uint64_t taken;  /* all up to this change was taken for it */
-    uint64_t taking; /* ... up to this will be, when all entries are looked through */
-    uint32_t next;   /* the next one of them; 0: none is to be */
+    uint64_t taken;  /* all changes up to this one were taken for it */
+    uint64_t taking; /* up to this one, after the current pass over all entries */
+    uint32_t next;   /* next entry of this pass; 0: no pass */
     uint64_t nsent;
 };
 
@@ -72,7 +71,7 @@ static uint32_t *bucket_of_rank (const struct keyring *kr, uint32_t rank)
     return &kr->by_rank[rank & (kr->size - 1)];
 }
 
-/* Keys are as good as random. */
+/* Keys are uniformly distributed. */
 static uint32_t *bucket_of_key (const struct keyring *kr, const uint8_t key[CONTROL_KEY_SIZE])
 {
     uint32_t x;
@@ -163,7 +162,7 @@ static void replace (struct keyring *kr, struct key_entry *e, const struct contr
     link_key (kr, i);
 }
 
-/* A key is one rank's: who tells that it is another's, too, would lock that one out. */
+/* A key belongs to one rank.  A broker that reported it for a second rank would otherwise lock the first one out. */
 bool keyring_put (struct keyring *kr, const struct control_key *key)
 {
     struct key_entry *e = find_rank (kr, key->rank);
@@ -202,7 +201,7 @@ uint64_t keyring_pending (const struct keyring *kr)
     return kr->change - kr->knowers[kr->joined].change;
 }
 
-/* --- who knows them --------------------------------------------------------------------------------- */
+/* --- brokers above ----------------------------------------------------------------------------------- */
 
 static unsigned find_knower (struct keyring *kr, const char *uuid)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* keyring_test.c - keys are found, and go up once to whoever has not heard them */
+/* keyring_test.c - keys are found, and are sent up once to a broker that does not know them */
 #include <stdio.h>
 #include <string.h>
 
@@ -39,7 +39,7 @@ static void take_key (const struct control_key *key, void *arg)
     keyring_put (arg, key);
 }
 
-/* All news goes to 'above' (may be NULL).  Returns how many keys that were. */
+/* Pass all new keys to 'above' (may be NULL).  Returns their number. */
 static uint64_t pass_on (struct keyring *kr, struct keyring *above)
 {
     uint64_t before = keyring_sent (kr);
@@ -58,34 +58,34 @@ static void test_once (void)
     struct keyring *kr = keyring_create ();
 
     keyring_join (kr, PARENT);
-    ok (pass_on (kr, NULL) == 0, "where there are no keys none goes up");
+    ok (pass_on (kr, NULL) == 0, "an empty keyring has no new keys");
     put (kr, 1, 0);
     put (kr, 2, 0);
-    ok (pass_on (kr, NULL) == 2 && pass_on (kr, NULL) == 0, "each goes up once");
-    ok (keyring_pending (kr) == 2, "and is pending until it has arrived");
-    ok (put (kr, 2, 1) && !put (kr, 2, 1) && pass_on (kr, NULL) == 1, "one that changes goes up again");
+    ok (pass_on (kr, NULL) == 2 && pass_on (kr, NULL) == 0, "each key is sent up once");
+    ok (keyring_pending (kr) == 2, "a key is pending until it has arrived");
+    ok (put (kr, 2, 1) && !put (kr, 2, 1) && pass_on (kr, NULL) == 1, "a changed key is sent up again");
     keyring_arrived (kr);
-    ok (keyring_pending (kr) == 0, "then no more");
+    ok (keyring_pending (kr) == 0, "then no key is pending");
     keyring_join (kr, PARENT);
-    ok (pass_on (kr, NULL) == 0, "none goes up again to the same parent on another connection");
+    ok (pass_on (kr, NULL) == 0, "no key is sent again to the same parent on another connection");
     put (kr, 3, 0);
-    ok (pass_on (kr, NULL) == 1, "but what is new");
+    ok (pass_on (kr, NULL) == 1, "... except new ones");
     keyring_join (kr, PARENT);
-    ok (pass_on (kr, NULL) == 1, "and what has not arrived on the last one");
+    ok (pass_on (kr, NULL) == 1, "... and those that did not arrive on the last connection");
     keyring_arrived (kr);
     keyring_join (kr, ANCESTOR);
-    ok (pass_on (kr, NULL) == 3, "another broker hears all");
+    ok (pass_on (kr, NULL) == 3, "another broker gets all keys");
     keyring_arrived (kr);
     keyring_join (kr, PARENT);
     put (kr, 4, 0);
-    ok (pass_on (kr, NULL) == 1, "back at the parent it is what came meanwhile");
+    ok (pass_on (kr, NULL) == 1, "back at the parent only the keys that changed meanwhile are sent");
     keyring_arrived (kr);
     keyring_join (kr, ANCESTOR);
-    ok (pass_on (kr, NULL) == 1, "and at the other one, too");
+    ok (pass_on (kr, NULL) == 1, "and at the other broker, too");
     keyring_destroy (kr);
 }
 
-/* What a liar says of a key that is another's changes nothing. */
+/* A false report of another rank's key changes nothing. */
 static void test_taken (void)
 {
     struct keyring *kr = keyring_create ();
@@ -97,15 +97,15 @@ static void test_taken (void)
     pass_on (kr, NULL);
     lie.rank = 2;
     ok (!keyring_put (kr, &lie) && find (kr, 1, 0) == 1 && find (kr, 2, 0) == 2,
-        "a key that is another rank's is refused, and both keep theirs");
+        "a key of another rank is refused, and both ranks keep theirs");
     lie.rank = 3;
-    ok (!keyring_put (kr, &lie) && find (kr, 1, 0) == 1 && keyring_count (kr) == 2, "... so it is for a new rank");
-    ok (pass_on (kr, NULL) == 0, "and nothing of it goes up");
-    ok (put (kr, 1, 1) && keyring_put (kr, &lie) && find (kr, 1, 0) == 3, "one that is given up may be another's");
+    ok (!keyring_put (kr, &lie) && find (kr, 1, 0) == 1 && keyring_count (kr) == 2, "... also for a new rank");
+    ok (pass_on (kr, NULL) == 0, "... and nothing of it is sent up");
+    ok (put (kr, 1, 1) && keyring_put (kr, &lie) && find (kr, 1, 0) == 3, "a replaced key may be another rank's");
     keyring_destroy (kr);
 }
 
-/* What the link does not take is not lost. */
+/* Keys that the link does not take are not lost. */
 static void test_again (void)
 {
     struct keyring *kr = keyring_create ();
@@ -120,11 +120,11 @@ static void test_again (void)
     keyring_again (kr);
     keyring_arrived (kr);
     ok (pass_on (kr, NULL) == 2 * KEYRING_MESSAGE,
-        "keys that could not be sent go up later, all that have not arrived");
+        "keys that could not be sent are sent later, with all that have not arrived");
     keyring_destroy (kr);
 }
 
-/* Whoever has been forgotten hears all. */
+/* A forgotten broker gets all keys. */
 static void test_forgotten (void)
 {
     struct keyring *kr = keyring_create ();
@@ -138,12 +138,12 @@ static void test_forgotten (void)
             break;
         keyring_arrived (kr);
     }
-    ok (uuid[0] == 'a' + 8, "nine parents, one after the other, hear the key");
+    ok (uuid[0] == 'a' + 8, "nine parents, one after the other, get the key");
     keyring_join (kr, uuid);
     ok (pass_on (kr, NULL) == 0, "the last one knows it");
     uuid[0] = 'a';
     keyring_join (kr, uuid);
-    ok (pass_on (kr, NULL) == 1, "of the first one that is forgotten");
+    ok (pass_on (kr, NULL) == 1, "the first one is forgotten and gets it again");
     keyring_destroy (kr);
 }
 
@@ -158,21 +158,21 @@ static void test_many (void)
         put (kr, i * 7, 0);
     msg = keyring_take_news (kr);
     idt_msg_unref (msg);
-    ok (keyring_sent (kr) == KEYRING_MESSAGE, "a message has %d keys at most", KEYRING_MESSAGE);
+    ok (keyring_sent (kr) == KEYRING_MESSAGE, "a message has at most %d keys", KEYRING_MESSAGE);
     put (kr, 0, 1);     /* was taken */
     put (kr, 34993, 1); /* was not */
     put (kr, 1, 0);     /* is new */
     keyring_join (kr, ANCESTOR);
-    ok (pass_on (kr, above) == n + 1 && keyring_count (above) == n + 1, "%d keys go up", (int)n + 1);
+    ok (pass_on (kr, above) == n + 1 && keyring_count (above) == n + 1, "%d keys are sent up", (int)n + 1);
     for (uint32_t i = 1; i < n; i++)
         wrong += find (above, i * 7, i * 7 == 34993) != i * 7;
-    ok (wrong == 0 && find (above, 0, 1) == 0 && find (above, 1, 0) == 1, "each is found");
-    ok (find (above, 34993, 0) == TOPO_NONE && find (kr, 34993, 0) == TOPO_NONE, "but not the one before");
+    ok (wrong == 0 && find (above, 0, 1) == 0 && find (above, 1, 0) == 1, "each key is found");
+    ok (find (above, 34993, 0) == TOPO_NONE && find (kr, 34993, 0) == TOPO_NONE, "the replaced key is not found");
     keyring_destroy (kr);
     keyring_destroy (above);
 }
 
-/* Changes in the midst of taking: what was passed already goes up again, nothing is left out. */
+/* Keys change during a pass: keys that were passed before are sent again, and no key is left out. */
 static void test_midst (void)
 {
     struct keyring *kr = keyring_create (), *above = keyring_create ();
@@ -191,11 +191,11 @@ static void test_midst (void)
         put (kr, n + i, 0);
     }
     pass_on (kr, above);
-    ok (pass_on (kr, above) == 0 && keyring_count (above) == keyring_count (kr), "all have come");
+    ok (pass_on (kr, above) == 0 && keyring_count (above) == keyring_count (kr), "all keys have arrived");
     for (uint32_t i = 0; i < n; i++)
         wrong += find (above, i, find (kr, i, 1) == i) != i || (find (kr, i, 1) != i && find (kr, i, 0) != i);
     ok (wrong == 0 && find (above, 97, 1) == 97 && find (above, 97, 0) == TOPO_NONE, "in their last version");
-    ok (keyring_sent (kr) <= n + 100, "none twice but those that changed");
+    ok (keyring_sent (kr) <= n + 100, "only changed keys were sent twice");
     keyring_destroy (kr);
     keyring_destroy (above);
 }

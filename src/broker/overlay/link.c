@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* link.c - what both sides of the overlay share: clocks, how messages come in and go out */
+/* link.c - what both sides of the overlay share: clocks, how messages are received and sent */
 #include "config.h"
 
 #include <errno.h>
@@ -12,8 +12,8 @@
 #include "libidtree/json_build.h"
 #include "libutil/clock.h"
 
-#define WINDOW_TOTAL ((uint64_t)128 << 20) /* bytes on their way to this broker, over all links */
-#define WINDOW_MIN ((uint64_t)256 << 10)   /* of one */
+#define WINDOW_TOTAL ((uint64_t)128 << 20) /* bytes on their way to this broker over all links */
+#define WINDOW_MIN ((uint64_t)256 << 10)   /* of one link */
 #define WINDOW_MAX ((uint64_t)4 << 20)
 #define WINDOW_MESSAGES 9216
 
@@ -34,7 +34,7 @@ bool link_read_clock (struct overlay *ov, uint64_t *now_us, uint64_t *bound_us)
     return ov->clock && ov->clock->read_clock (ov->clock_arg, now_us, bound_us);
 }
 
-/* Nothing else is done for it. */
+/* Refuse a request because its sender does not take responses. */
 static void refuse_slow (struct channel *ch, idt_msg_t *request)
 {
     idt_msg_t *msg = idt_msg_has_flag (request, IDT_MSGFLAG_NORESPONSE) ? NULL : idt_msg_respond (request, EXFULL);
@@ -45,8 +45,8 @@ static void refuse_slow (struct channel *ch, idt_msg_t *request)
     idt_msg_unref (request);
 }
 
-/* Who sent a message, of what another broker says of it.  Guests are nobody's owner, whoever lets them in; nobody is
- * local here, and who has no name has no role.
+/* The part of a sender's credentials that is believed of another broker.  A guest is never an owner, even if the other
+ * broker says so.  No sender is local here, and a sender without a user id has no role.
  */
 static struct idt_cred believe (const struct overlay *ov, struct idt_cred said)
 {
@@ -71,7 +71,7 @@ void link_received (struct overlay *ov, struct peer *from, struct channel *ch, i
     ov->conf.ops->message (ov->conf.arg, from, msg);
 }
 
-/* All links of a broker share WINDOW_TOTAL; a wire's own limit is above what they let through. */
+/* All links of a broker share WINDOW_TOTAL.  The limit of the wire is above it. */
 int link_init_channel (const struct overlay *ov, struct channel *ch, const struct channel_ops *ops, void *arg)
 {
     uint64_t bytes = WINDOW_TOTAL / (topo_child_count (ov->conf.topo, ov->conf.rank) + 1);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* overlay.c - the broker's place in the tree: joins parent and children, beats the heart, tells the health */
+/* overlay.c - the broker's place in the tree: connects parent and children, sends heartbeats, reports the health */
 #include "config.h"
 
 #include <czmq.h>
@@ -17,19 +17,19 @@
 #include "libutil/clock.h"
 #include "libutil/errprintf.h"
 
-#define HOP_SHOWN 8           /* characters of a UUID, as in the route that a ping is answered */
-#define HEARTBEAT 1.          /* seconds, at most: whoever lost time hears of it then */
-#define RESOLVER_WAIT_MS 1000 /* for the names of ancestors, at the start */
-#define HEARTBEAT_INSIDE 2.   /* where the parent is in this process, and has the same clocks */
+#define HOP_SHOWN 8           /* characters of a UUID shown, as in the route in the response to a ping */
+#define HEARTBEAT 1.          /* seconds, at most: a stopped broker notices within it */
+#define RESOLVER_WAIT_MS 1000 /* for resolving the ancestors' names at start */
+#define HEARTBEAT_INSIDE 2.   /* seconds, to a parent in this process: it has the same clocks */
 
-/* --- the heart ------------------------------------------------------------------------------------- */
+/* --- heartbeat ------------------------------------------------------------------------------------- */
 
 static double period (const struct overlay *ov)
 {
     return parent_is_inside (ov->up) ? ov->period_inside : ov->period;
 }
 
-/* In one of so many moments of a period, the same for all brokers of a process with that number: they wake it once. */
+/* Heartbeats fall on one of MOMENTS points of a period.  The brokers of a process with the same point wake it once. */
 #define MOMENTS 16
 
 static void start_heart (struct overlay *ov)
@@ -43,7 +43,7 @@ static void start_heart (struct overlay *ov)
     idt_watcher_start (ov->heart);
 }
 
-/* What is waiting is read before we say who was silent: the turn goes on from here. */
+/* Pending messages are read before silence is checked: overlay_turn () continues. */
 static void heart_cb (idt_watcher_t *w, int revents, void *arg)
 {
     struct overlay *ov = arg;
@@ -52,7 +52,7 @@ static void heart_cb (idt_watcher_t *w, int revents, void *arg)
     start_heart (ov);
 }
 
-/* A beat that comes much too late means that we were stopped, or busy, not that the others were silent. */
+/* A heartbeat that is much too late means that this broker was stopped or busy, not that the others were silent. */
 static void beat (struct overlay *ov)
 {
     double now = link_now ();
@@ -83,7 +83,7 @@ static void retry_cb (idt_watcher_t *w, int revents, void *arg)
     parent_retry (ov->up);
 }
 
-/* Only the wire knows when its other end takes more. */
+/* Poll a full wire: there is no event for room at its other end. */
 static void retry_later (struct overlay *ov)
 {
     ov->retrying = true;
@@ -94,7 +94,7 @@ static void retry_later (struct overlay *ov)
 static json_t *describe_health (struct overlay *ov)
 {
     const struct quorum *q = ov->conf.quorum;
-    bool some = q && q->need < q->size; /* are enough: Flux's answer has neither member */
+    bool some = q && q->need < q->size; /* a quorum is set; Flux's response has neither member */
 
     return json_pack ("{s:I s:s s:f s:o* s:o* s:o}", "rank", (json_int_t)ov->conf.rank, "status",
                       health_name (ov->health), "duration", link_now () - ov->since, "joined",
@@ -116,7 +116,7 @@ static void tell_followers (struct overlay *ov)
     json_decref (o);
 }
 
-/* The parent and the followers hear of a change at once. */
+/* The parent and the followers are notified of a change immediately. */
 bool overlay_turn (struct overlay *ov)
 {
     bool busy = ov->due;
@@ -183,8 +183,7 @@ bool overlay_admit (const struct overlay *ov, const uint8_t key[ZAP_KEY_SIZE], c
     uint32_t rank = keyring_find (ov->keys, key);
 
     if (rank == TOPO_NONE) {
-        log_refusal (ov->conf.log, LOG_REFUSED_KEY,
-                     "a connection is refused: its key is that of no rank below this one");
+        log_refusal (ov->conf.log, LOG_REFUSED_KEY, "a connection is refused: no rank below this one has its key");
         return false;
     }
     snprintf (user, size, "%u", rank);
@@ -298,8 +297,8 @@ int overlay_bind (struct overlay *ov, const char *endpoint, bool others, idt_err
     return children_bind (ov->down, endpoint, others, errp);
 }
 
-/* Names are asked for together, and waited for a moment: then the first attempt knows them.  Without memory ZeroMQ
- * asks.
+/* Resolve all names together and wait for a moment, so that the first attempt knows them.  Without memory ZeroMQ
+ * resolves them.
  */
 static void find_ancestors (struct overlay *ov)
 {
@@ -364,7 +363,7 @@ int overlay_attach (struct overlay *ov, const struct idt_overlay_ops *ops, void 
 
 /* --- service --------------------------------------------------------------------------------------- */
 
-/* As a stream: now, and whenever the health of the subtree changes. */
+/* As a stream: one response now, and one for each change of the subtree's health. */
 static void health_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 {
     struct overlay *ov = arg;
@@ -385,7 +384,7 @@ static void disconnect_cb (idt_t *h, const idt_msg_t *msg, void *arg)
         ov->conf.ops->unfollowed (ov->conf.arg, msg);
 }
 
-/* Its size is added to '*size'. */
+/* Adds the size of the subtree to '*size'. */
 static json_t *describe_subtree (const struct topo *topo, uint32_t rank, json_int_t *size)
 {
     uint32_t count = topo_child_count (topo, rank);
@@ -419,7 +418,7 @@ static void topology_cb (idt_t *h, const idt_msg_t *msg, void *arg)
     idt_respond_pack (h, msg, "o", describe_subtree (topo, rank, &size));
 }
 
-/* The parent's rank, and what routes of requests call us, as far as a ping shows it. */
+/* The parent's rank, and our UUID in the routes of requests, as far as a ping shows it. */
 static json_t *describe_parent (const struct overlay *ov)
 {
     const char *identity = parent_identity (ov->up);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* overlay_test.c - who is let in, who is thrown out, and who notices
+/* overlay_test.c - which brokers may join, which are disconnected, and who is notified
  *
- * A parent (rank 0 of 3) and, where a test wants one, a child (rank 1), as in one process; and raw sockets that behave
- * as no broker would.  Keys are real, connections are ipc; what two brokers do is tried over each kind of wire.
+ * A parent (rank 0 of 3) and, if a test needs one, a child (rank 1), as in one process; and raw sockets that behave as
+ * no broker would.  Keys are real, connections are ipc; tests of two brokers run over each kind of wire.
  */
 #include "config.h"
 
@@ -31,10 +31,10 @@
 
 #define SIZE 3        /* of the tree: a parent and two children */
 #define SIZE_DEEP 4   /* rank 3 is below rank 1 */
-#define SIZE_MANY 73  /* so are many, and below rank 2 */
-#define LONG "60s"    /* tbon.timeout where nobody shall be given up for silence */
-#define NOWHERE ""    /* an endpoint: who is not in this process does not come */
-#define SHORT "400ms" /* ... where the test waits for that */
+#define SIZE_MANY 73  /* also many below rank 2 */
+#define LONG "60s"    /* tbon.timeout that never passes in a test */
+#define NOWHERE ""    /* an endpoint that others cannot connect to */
+#define SHORT "400ms" /* ... for tests that wait for the timeout */
 #define HWM "1000"    /* tbon.hwm of the parent */
 
 struct node {
@@ -48,14 +48,14 @@ struct node {
     struct peer service, client;
     bool parent_up;
     int ups, downs, stops, intruders, refusals, errnum;
-    bool deaf;                      /* what it is sent is not read */
-    struct node *deafens;           /* becomes deaf when a child comes to this one */
-    uint64_t child_us;              /* that each child who comes costs */
+    bool deaf;                      /* it does not read */
+    struct node *deafens;           /* becomes deaf when a child joins this one */
+    uint64_t child_us;              /* time spent for each child that joins */
     int answers, unreachable, busy; /* that the client got */
-    bool replies;                   /* the service answers at once */
+    bool replies;                   /* the service answers immediately */
     int requests;                   /* that the service got */
-    bool hears_late;                /* what came is not heard yet */
-    int looks;                      /* whether it was */
+    bool hears_late;                /* received messages are not handled yet */
+    int looks;                      /* calls that asked whether they were */
     int events;
     const idt_msg_t *held; /* last request to the service */
     struct event *event;
@@ -69,8 +69,8 @@ struct world {
     char public_key[SIZE_MANY][OVERLAY_KEY_TEXT];
     char secret_key[SIZE_MANY][OVERLAY_KEY_TEXT];
     struct node parent, child, grand; /* ranks 0, 1, 3 */
-    struct node rival;                /* of rank 3, too */
-    struct bizcard ancestors[2];      /* of the grandchild; of the child the second */
+    struct node rival;                /* also rank 3 */
+    struct bizcard ancestors[2];      /* of the grandchild; the child has the second */
     const char *timeout;
     enum wire_kind kind;
     void *zctx;
@@ -78,10 +78,10 @@ struct world {
     struct zap *zap;
     struct inside *inside;
     bool woken;         /* one of them is */
-    bool parent_sleeps; /* it has no turns */
+    bool parent_sleeps; /* it gets no turns */
 };
 
-/* --- what the overlay calls --------------------------------------------------------------------------------- */
+/* --- callbacks of the overlay ------------------------------------------------------------------------------- */
 
 static void request (void *arg, struct peer *from, idt_msg_t *msg)
 {
@@ -308,7 +308,7 @@ static void set_children (struct world *w)
     overlay_set_bizcards (w->parent.ov, NULL, 0, bizcards);
 }
 
-/* Where 'endpoint' is NULL it is ipc.  The parent takes nobody in yet. */
+/* 'endpoint' NULL: an ipc endpoint.  The parent accepts no children yet. */
 static void world_make (struct world *w, const char *timeout, uint32_t size, const char *endpoint, enum wire_kind kind)
 {
     memset (w, 0, sizeof (*w));
@@ -350,7 +350,7 @@ static void world_init (struct world *w, const char *timeout)
     world_init_tree (w, timeout, SIZE);
 }
 
-/* Two brokers are linked by wires of that kind. */
+/* Two brokers that are linked by wires of that kind. */
 static void world_init_kind (struct world *w, const char *timeout, enum wire_kind kind)
 {
     world_init_at (w, timeout, SIZE, kind == WIRE_ZMQ ? NULL : NOWHERE, kind);
@@ -390,7 +390,7 @@ static void start_grand (struct world *w)
     overlay_connect (w->grand.ov);
 }
 
-/* Another broker takes itself for rank 3. */
+/* Another broker that has rank 3. */
 static void start_rival (struct world *w)
 {
     node_init (&w->rival, w, 3, "1000");
@@ -416,7 +416,7 @@ static void world_fini (struct world *w)
         ok (false, "no socket is left behind");
 }
 
-/* One turn of the reactor, waiting for something to happen (each heart beats). */
+/* One turn of the reactor; it waits for an event (such as a heartbeat). */
 static void turn (struct world *w)
 {
     struct node *nodes[] = { &w->parent, &w->child, &w->grand, &w->rival };
@@ -479,7 +479,7 @@ static void wake_cb (idt_watcher_t *w, int revents, void *arg)
 {
 }
 
-/* What comes for a raw socket ends the sleep of the reactor. */
+/* A message on a raw socket ends the sleep of the reactor. */
 static idt_watcher_t *watch (struct world *w, void *sock)
 {
     size_t size = sizeof (int);
@@ -536,7 +536,7 @@ static void raw_send (struct raw *raw, idt_msg_t *msg)
     idt_msg_unref (msg);
 }
 
-/* The next message, while the brokers go on. */
+/* The next message; the brokers run meanwhile. */
 static idt_msg_t *raw_recv (struct raw *raw, struct world *w)
 {
     idt_msg_t *msg;
@@ -583,7 +583,7 @@ static idt_msg_t *make_hello (const char *payload)
     "\"" topology "\"}"
 #define HELLO(rank, uuid, version) HELLO_OF (rank, uuid, version, "full")
 
-/* The error of a hello; 0: taken in. */
+/* The errno of the response to a hello; 0: accepted. */
 static int say_hello (struct raw *raw, struct world *w, const char *payload)
 {
     idt_msg_t *msg;
@@ -596,7 +596,7 @@ static int say_hello (struct raw *raw, struct world *w, const char *payload)
     return errnum;
 }
 
-/* The status of a DISCONNECT that comes next; -1: something else comes. */
+/* The status of a DISCONNECT if this is the next message, else -1. */
 static int disconnected (struct raw *raw, struct world *w)
 {
     idt_msg_t *msg = raw_recv (raw, w);
@@ -608,7 +608,7 @@ static int disconnected (struct raw *raw, struct world *w)
     return status;
 }
 
-/* Let happen what may: a stranger comes and goes a few times meanwhile. */
+/* Let time pass: a stranger connects and disconnects a few times meanwhile. */
 static void pass_time (struct world *w)
 {
     for (int i = 0; i < 10; i++) {
@@ -619,7 +619,7 @@ static void pass_time (struct world *w)
         idt_msg_set_topic (msg, "a.b");
         raw_send (&raw, msg);
         if (disconnected (&raw, w) != EPROTO)
-            bail_out ("a stranger is let in");
+            bail_out ("a stranger is accepted");
         raw_close (&raw);
     }
 }
@@ -635,10 +635,10 @@ static void test_join (enum wire_kind kind)
     start_child (&w, "1000");
     UNTIL (&w, w.child.parent_up && w.parent.ups == 1);
     ok (overlay_children_online (w.parent.ov) == 1 && overlay_has_parent (w.child.ov) && !overlay_is_full (w.parent.ov),
-        "a child is taken in; the other one is missing");
+        "a child joins; the other one is missing");
     ask (&w.child, "root.x", IDT_NODEID_ANY, 1, 10);
     UNTIL (&w, w.parent.requests == 1);
-    ok (idt_msg_route_count (w.parent.held) == 2, "its request comes over the link");
+    ok (idt_msg_route_count (w.parent.held) == 2, "its request arrives over the link");
     reply (&w.parent);
     UNTIL (&w, w.child.answers == 1);
     ask (&w.parent, "leaf.x", 1, 1, 100000);
@@ -656,11 +656,11 @@ static void test_join (enum wire_kind kind)
     ok (overlay_is_leaving (w.child.ov), "a child that said goodbye is leaving");
     UNTIL (&w, !w.child.parent_up);
     ok (w.parent.downs == 1 && overlay_children_online (w.parent.ov) == 0 && !overlay_is_leaving (w.child.ov),
-        "... until the parent lets it go");
+        "... until the parent releases it");
     world_fini (&w);
 }
 
-/* The last words of a child are heard as those of a child, unless that takes too long. */
+/* The last messages of a child are handled while it is a child, unless that takes too long. */
 static void test_last_words (bool heard_at_last)
 {
     struct world w;
@@ -674,11 +674,11 @@ static void test_last_words (bool heard_at_last)
     UNTIL (&w, w.parent.looks > 2);
     ok (w.parent.requests == 1 && overlay_children_online (w.parent.ov) == 1
             && router_covers (w.parent.router, w.parent.held, 1),
-        "a child that said goodbye is there until its last words were heard");
+        "a child that said goodbye remains until its last messages were handled");
     w.parent.hears_late = !heard_at_last;
     UNTIL (&w, !w.child.parent_up);
     ok (overlay_children_online (w.parent.ov) == 0 && !router_covers (w.parent.router, w.parent.held, 1),
-        heard_at_last ? "... and gone then" : "... or have waited for long");
+        heard_at_last ? "... and is then removed" : "... or have waited for too long");
     world_fini (&w);
 }
 
@@ -690,14 +690,14 @@ static void test_keys (void)
 
     world_init (&w, LONG);
     raw_open (&raw, &w, 1);
-    ok (raw_handshake (&raw, &w) == ZMQ_EVENT_HANDSHAKE_SUCCEEDED, "a child's key is let in");
+    ok (raw_handshake (&raw, &w) == ZMQ_EVENT_HANDSHAKE_SUCCEEDED, "a child's key is accepted");
     raw_close (&raw);
     zmq_curve_keypair (w.public_key[1], w.secret_key[1]);
     raw_open (&raw, &w, 1);
-    ok (raw_handshake (&raw, &w) == ZMQ_EVENT_HANDSHAKE_FAILED_AUTH, "another key is not");
+    ok (raw_handshake (&raw, &w) == ZMQ_EVENT_HANDSHAKE_FAILED_AUTH, "another key is refused");
     raw_close (&raw);
     raw_open (&raw, &w, 0);
-    ok (raw_handshake (&raw, &w) == ZMQ_EVENT_HANDSHAKE_FAILED_AUTH, "nor is the parent's own");
+    ok (raw_handshake (&raw, &w) == ZMQ_EVENT_HANDSHAKE_FAILED_AUTH, "the parent's own key is refused");
     raw_close (&raw);
     memcpy (key, w.public_key[0], sizeof (key));
     memcpy (w.public_key[0], w.public_key[2], sizeof (key));
@@ -708,7 +708,7 @@ static void test_keys (void)
     world_fini (&w);
 }
 
-/* Whether rank 3's key is let in. */
+/* Whether rank 3's key is accepted. */
 static bool is_let_in (struct world *w)
 {
     struct raw raw;
@@ -720,7 +720,7 @@ static bool is_let_in (struct world *w)
     return event == ZMQ_EVENT_HANDSHAKE_SUCCEEDED;
 }
 
-/* A child says that rank 3 has the key that it has now. */
+/* A child reports rank 3's present key. */
 static void tell_key (struct raw *raw, struct world *w)
 {
     struct control_key key = { .rank = 3 };
@@ -743,22 +743,22 @@ static void test_adoption (void)
     raw_open (&other, &w, 2);
     say_hello (&child, &w, HELLO ("1", UUID_A, PACKAGE_VERSION));
     say_hello (&other, &w, HELLO ("2", UUID_B, PACKAGE_VERSION));
-    ok (!is_let_in (&w), "a descendant whose key nobody told is not let in");
+    ok (!is_let_in (&w), "a descendant whose key was not reported is refused");
     tell_key (&other, &w);
-    ok (!is_let_in (&w), "nor is one whose key was told by a child that it is not below");
+    ok (!is_let_in (&w), "a key reported by a child that the rank is not below is refused");
     raw_open (&liar, &w, 1);
     ok (say_hello (&liar, &w, HELLO ("3", UUID_B, PACKAGE_VERSION)) == EPERM,
-        "with its parent's key nobody is taken for it");
+        "a broker with its parent's key cannot join under its own rank");
     raw_close (&liar);
     tell_key (&child, &w);
     raw_open (&orphan, &w, 3);
     ok (say_hello (&orphan, &w, HELLO ("1", UUID_A, PACKAGE_VERSION)) == EPERM,
-        "with its own key it is not taken for its parent");
+        "a broker with its own key cannot join under its parent's rank");
     ok (say_hello (&orphan, &w, HELLO ("3", UUID_A, PACKAGE_VERSION)) == 0
             && overlay_children_online (w.parent.ov) == 3,
-        "one whose key its parent told is taken in");
+        "a descendant whose key its parent reported joins");
     zmq_curve_keypair (w.public_key[3], w.secret_key[3]);
-    ok (!is_let_in (&w), "but no other key in its name");
+    ok (!is_let_in (&w), "another key under its rank is refused");
     raw_close (&orphan);
     raw_close (&other);
     raw_close (&child);
@@ -775,31 +775,31 @@ static void tell_joined (struct raw *raw, struct world *w, uint32_t joined)
     pass_time (w);
 }
 
-/* Children that say whatever they like of how many joined below them. */
+/* Children that report any number of joined brokers below them. */
 static void test_joined (void)
 {
     struct raw liar, other;
     struct world w;
 
     world_init_tree (&w, LONG, SIZE_DEEP);
-    ok (overlay_joined (w.parent.ov) == 1, "one that is alone counts itself");
+    ok (overlay_joined (w.parent.ov) == 1, "a broker without children counts itself");
     raw_open (&other, &w, 2);
     ok (say_hello (&other, &w, HELLO ("2", UUID_B, PACKAGE_VERSION)) == 0 && overlay_joined (w.parent.ov) == 2,
-        "a child that does not say counts alone");
+        "a child that reports no number counts as one");
     raw_open (&liar, &w, 1);
     ok (say_hello (&liar, &w, HELLO_JOINED ("1", UUID_A, "4294967296")) == 0 && overlay_joined (w.parent.ov) == 3,
-        "so does one that says what cannot be");
+        "a child that reports an impossible number counts as one");
     tell_joined (&liar, &w, 2);
-    ok (overlay_joined (w.parent.ov) == SIZE_DEEP, "one that says that it is two counts so");
+    ok (overlay_joined (w.parent.ov) == SIZE_DEEP, "a child that reports two counts as two");
     tell_joined (&liar, &w, UINT32_MAX);
     tell_joined (&other, &w, UINT32_MAX);
-    ok (overlay_joined (w.parent.ov) == SIZE_DEEP, "never do more count than there are");
+    ok (overlay_joined (w.parent.ov) == SIZE_DEEP, "the number never exceeds the size of the subtree");
     tell_joined (&other, &w, 0);
     tell_joined (&liar, &w, 0);
-    ok (overlay_joined (w.parent.ov) == 3, "nor is anybody nobody who says so");
+    ok (overlay_joined (w.parent.ov) == 3, "a child that reports 0 counts as one");
     raw_close (&liar);
     UNTIL (&w, overlay_joined (w.parent.ov) == 2);
-    ok (overlay_joined (w.parent.ov) == 2, "who is gone takes his count along");
+    ok (overlay_joined (w.parent.ov) == 2, "the count of a lost child is subtracted");
     raw_close (&other);
     world_fini (&w);
 }
@@ -821,7 +821,7 @@ static void orphan_hello (struct raw *raw, struct world *w, uint32_t rank)
     raw_send (raw, make_hello (payload));
 }
 
-/* A router is lost, and all below it come at once, to a broker that is slow. */
+/* A router is lost, and all brokers below it connect together to a broker that is slow. */
 static void test_many_orphans (void)
 {
     static struct raw orphans[SIZE_MANY];
@@ -832,18 +832,18 @@ static void test_many_orphans (void)
     for (uint32_t i = SIZE; i < SIZE_MANY; i++)
         orphan_hello (&orphans[i], &w, i);
     UNTIL (&w, w.parent.ov->down->hellos == count);
-    ok (overlay_children_online (w.parent.ov) == 0, "who takes no children in adopts nobody");
+    ok (overlay_children_online (w.parent.ov) == 0, "a broker that accepts no children adopts none");
     w.parent.child_us = ADOPT_US + 500;
     overlay_accept (w.parent.ov, true);
     last = most = overlay_children_online (w.parent.ov);
-    ok (last > 0, "who begins to take in adopts at once");
+    ok (last > 0, "a broker that begins to accept adopts immediately");
     for (bool again = true; again; last = overlay_children_online (w.parent.ov)) {
         again = overlay_turn (w.parent.ov);
         uint32_t more = overlay_children_online (w.parent.ov) - last;
         most = more > most ? more : most;
     }
-    ok (last == count, "%d orphans are adopted without a beat in between", (int)count);
-    ok (most <= 2, "but %d in a turn, so that others are served", (int)most);
+    ok (last == count, "%d orphans are adopted without a heartbeat in between", (int)count);
+    ok (most <= 2, "at most %d in a turn, so that others are served", (int)most);
     for (uint32_t i = SIZE; i < SIZE_MANY; i++)
         raw_close (&orphans[i]);
     world_fini (&w);
@@ -856,20 +856,20 @@ static void test_hello (void)
         int errnum;
         const char *what;
     } hellos[] = {
-        { HELLO ("2", UUID_A, PACKAGE_VERSION), EPERM, "for a rank that the key is not of" },
+        { HELLO ("2", UUID_A, PACKAGE_VERSION), EPERM, "for a rank that has another key" },
         { HELLO ("0", UUID_A, PACKAGE_VERSION), EINVAL, "for the parent's own rank" },
-        { HELLO ("3", UUID_A, PACKAGE_VERSION), EINVAL, "for a rank that is no child" },
+        { HELLO ("3", UUID_A, PACKAGE_VERSION), EINVAL, "for a rank that is not a child" },
         { HELLO ("-1", UUID_A, PACKAGE_VERSION), EINVAL, "for a negative rank" },
         { HELLO ("4294967297", UUID_A, PACKAGE_VERSION), EINVAL, "for a rank beyond 32 bits" },
         { HELLO_TOPOLOGY ("1", UUID_A, "kary:3"), EINVAL, "of another topology" },
         { HELLO_TOPOLOGY ("1", UUID_A, ""), EINVAL, "of no topology" },
         { HELLO ("1", UUID_A, "9.0.0"), EPROTO, "of another major version" },
-        { HELLO ("1", UUID_A, "abc"), EPROTO, "of no version" },
-        { HELLO ("1", "short", PACKAGE_VERSION), EPROTO, "with a uuid that is none" },
-        { "{\"rank\":1}", EPROTO, "that lacks most" },
-        { "{\"rank\":\"1\",\"uuid\":7,\"version\":[],\"hostname\":{}}", EPROTO, "of other kinds of values" },
-        { "[]", EPROTO, "that is no object" },
-        { "{", EPROTO, "that is no JSON" },
+        { HELLO ("1", UUID_A, "abc"), EPROTO, "without a version" },
+        { HELLO ("1", "short", PACKAGE_VERSION), EPROTO, "with a malformed uuid" },
+        { "{\"rank\":1}", EPROTO, "that lacks most members" },
+        { "{\"rank\":\"1\",\"uuid\":7,\"version\":[],\"hostname\":{}}", EPROTO, "with values of other types" },
+        { "[]", EPROTO, "that is not an object" },
+        { "{", EPROTO, "that is not JSON" },
     };
     struct world w;
     struct raw raw, second;
@@ -879,24 +879,24 @@ static void test_hello (void)
     for (size_t i = 0; i < sizeof (hellos) / sizeof (hellos[0]); i++)
         ok (say_hello (&raw, &w, hellos[i].payload) == hellos[i].errnum, "a hello %s is refused: %s", hellos[i].what,
             strerror (hellos[i].errnum));
-    ok (overlay_children_online (w.parent.ov) == 0, "nobody was taken in by that");
+    ok (overlay_children_online (w.parent.ov) == 0, "none of these joined");
     ok (say_hello (&raw, &w, HELLO ("1", UUID_A, PACKAGE_VERSION)) == 0, "a good hello is accepted");
     raw_open (&second, &w, 1);
     ok (say_hello (&second, &w, HELLO ("1", UUID_B, PACKAGE_VERSION)) == EADDRINUSE,
         "a second holder of the rank is refused");
     ok (say_hello (&second, &w, HELLO_TOPOLOGY ("1", UUID_A, "kary:2")) == 0 && w.parent.ups == 2
             && w.parent.downs == 1,
-        "... but not the same one on a new connection, which replaces the old");
+        "... but the same one on a new connection replaces the old connection");
     raw_close (&raw);
     pass_time (&w);
     ok (overlay_children_online (w.parent.ov) == 1, "the end of the old connection does not end the new one");
     raw_close (&second);
     UNTIL (&w, w.parent.downs == 2);
-    ok (overlay_children_online (w.parent.ov) == 0, "the end of the connection is seen at once");
+    ok (overlay_children_online (w.parent.ov) == 0, "the end of the connection is noticed immediately");
     world_fini (&w);
 }
 
-/* A child with children comes before they do. */
+/* A child with children joins before they do. */
 static void test_whole (void)
 {
     struct world w;
@@ -908,10 +908,10 @@ static void test_whole (void)
     raw_open (&second, &w, 2);
     say_hello (&second, &w, HELLO ("2", UUID_B, PACKAGE_VERSION));
     ok (overlay_children_online (w.parent.ov) == 2 && !overlay_is_full (w.parent.ov),
-        "a tree is not whole where a child says that its subtree is not");
+        "a tree is not full if a child reports that its subtree is not");
     raw_send (&first, control_heartbeat_up (HEALTH_FULL, 1));
     UNTIL (&w, overlay_is_full (w.parent.ov));
-    ok (overlay_children_online (w.parent.ov) == 2, "but when its beat says so");
+    ok (overlay_children_online (w.parent.ov) == 2, "... until its heartbeat reports that it is");
     raw_close (&second);
     raw_close (&first);
     world_fini (&w);
@@ -934,15 +934,15 @@ static void test_before_hello (void)
         raw_send (&raw, msg);
         ok (disconnected (&raw, &w) == EPROTO, "type %d before hello is answered with disconnect", types[i]);
     }
-    ok (w.parent.requests == 0 && w.parent.events == 0, "... and goes nowhere");
+    ok (w.parent.requests == 0 && w.parent.events == 0, "... and not passed on");
     zmq_send (raw.sock, "garbage", 7, 0);
     zmq_send (raw.sock, "more", 4, ZMQ_SNDMORE);
     zmq_send (raw.sock, "", 0, ZMQ_SNDMORE);
     zmq_send (raw.sock, "garbage", 7, 0);
-    ok (say_hello (&raw, &w, HELLO ("1", UUID_A, PACKAGE_VERSION)) == 0, "garbage of a stranger is dropped");
+    ok (say_hello (&raw, &w, HELLO ("1", UUID_A, PACKAGE_VERSION)) == 0, "garbage from a stranger is dropped");
     zmq_send (raw.sock, "garbage", 7, 0);
     UNTIL (&w, w.parent.downs == 1);
-    ok (w.parent.downs == 1 && overlay_children_online (w.parent.ov) == 0, "garbage of a child ends its connection");
+    ok (w.parent.downs == 1 && overlay_children_online (w.parent.ov) == 0, "garbage from a child ends its connection");
     raw_close (&raw);
     world_fini (&w);
 }
@@ -973,15 +973,15 @@ static void test_no_handshake (void)
         turn (&w);
         n = read (fd, buf, sizeof (buf));
     } while ((n > 0 || (n < 0 && errno == EAGAIN)) && !late);
-    ok (n == 0, "a connection that shows no key is closed%s", late ? ": waited in vain for its end" : "");
+    ok (n == 0, "a connection that shows no key is closed%s", late ? ": its end did not come" : "");
     idt_watcher_destroy (timer);
     close (fd);
     world_fini (&w);
 }
 
-/* One with a key sends more than the broker's queue takes, and its connection ends, before the broker comes to read.
- * Who shows no key is thrown out by ZeroMQ's thread after a timeout: by then it has dealt with that end, and with what
- * falls due within a timeout.
+/* A peer with a key sends more than the broker's queue takes, and its connection ends before the broker reads it.
+ * ZeroMQ's thread disconnects a peer without a key after a timeout.  By then it has handled the end of the first
+ * connection, and everything due within a timeout.
  */
 static void test_end_while_full (void)
 {
@@ -1008,24 +1008,24 @@ static void test_end_while_full (void)
         ;
     raw_open (&raw, &w, 1);
     ok (say_hello (&raw, &w, HELLO ("1", UUID_A, PACKAGE_VERSION)) == 0,
-        "a connection that ends while its queue is full harms nobody");
+        "a connection that ends while its queue is full does no harm");
     raw_close (&raw);
     close (fd);
     free (body);
     world_fini (&w);
 }
 
-/* --- strangers who take all descriptors ---
+/* --- strangers that take all descriptors ---
  *
- * A process of its own, for descriptors are counted by processes: it connects and says nothing, again as soon as it is
- * thrown out.  After that somebody with a key joins.
+ * A separate process, because descriptors are counted per process.  It connects and sends nothing, and connects again
+ * when it is disconnected.  Then a broker with a key joins.
  */
 #define STRANGERS 40
-#define FREE_FDS 10 /* that the broker has for all of them */
+#define FREE_FDS 10 /* descriptors of the broker for all of them */
 
 struct crowd_report {
     int errnum; /* of the hello */
-    int ended;  /* connections of strangers, until then */
+    int ended;  /* connections of strangers that ended before */
 };
 
 static int stranger_connect (const struct sockaddr_in *sin)
@@ -1043,7 +1043,7 @@ struct strangers {
     int ended;
 };
 
-/* Come again where the broker has closed the connection. */
+/* Connect again when the broker has closed the connection. */
 static void strangers_cb (idt_watcher_t *w, int revents, void *arg)
 {
     struct strangers *s = arg;
@@ -1060,7 +1060,7 @@ static void strangers_cb (idt_watcher_t *w, int revents, void *arg)
     }
 }
 
-/* 'fd' says where the broker is, and takes the report. */
+/* 'fd' gives the broker's address and takes the report. */
 static void crowd_main (int fd)
 {
     struct strangers s = { .sin = { .sin_family = AF_INET } };
@@ -1084,7 +1084,7 @@ static void crowd_main (int fd)
     _exit (write (fd, &report, sizeof (report)) != sizeof (report));
 }
 
-/* Before there is a thread in this process.  Returns our end. */
+/* Call before this process has threads.  Returns our end. */
 static int crowd_start (pid_t *pid)
 {
     int fds[2];
@@ -1117,10 +1117,10 @@ static void test_all_descriptors (void)
     limit.rlim_cur = free_fd + FREE_FDS;
     setrlimit (RLIMIT_NOFILE, &limit);
     if (write (fd, &w, sizeof (w)) != sizeof (w))
-        bail_out ("the other process is gone");
+        bail_out ("the other process has ended");
     UNTIL (&w, read (fd, &report, sizeof (report)) >= 0);
     ok (report.errnum == 0 && report.ended > 0 && report.ended < 10 * STRANGERS,
-        "where strangers take all descriptors again and again, a child is taken in, too (after %d of %d)", report.ended,
+        "a child joins even while strangers take all descriptors again and again (after %d of %d)", report.ended,
         STRANGERS);
     setrlimit (RLIMIT_NOFILE, &before);
     close (fd);
@@ -1128,7 +1128,7 @@ static void test_all_descriptors (void)
     world_fini (&w);
 }
 
-/* What ZeroMQ would hold of one before it has a key. */
+/* The memory that ZeroMQ would use for a peer before it has a key. */
 static void test_large_handshake (void)
 {
     static const unsigned char greeting[64] = {
@@ -1149,7 +1149,7 @@ static void test_large_handshake (void)
         bail_out ("cannot connect");
     while (sent < 32 << 20 && (n = send (fd, junk, 1 << 16, MSG_NOSIGNAL)) > 0)
         sent += n;
-    ok (n < 0 && errno == EPIPE, "a handshake of 64 MiB is not taken in (%zu bytes were sent)", sent);
+    ok (n < 0 && errno == EPIPE, "a handshake of 64 MiB is refused (%zu bytes were sent)", sent);
     free (junk);
     close (fd);
     world_fini (&w);
@@ -1159,7 +1159,7 @@ static void test_large_handshake (void)
     "{\"rank\":" rank ",\"uuid\":\"" uuid "\",\"version\":\"" PACKAGE_VERSION "\",\"hostname\":\"h\"," \
     "\"instance\":{\"uuid\":\"" instance "\",\"name\":\"n\",\"lived\":true}}"
 
-/* Whether one that lives in another tree is refused by a root that stays. */
+/* Whether the root refuses a broker of another tree and continues to run. */
 static bool stays (struct raw *other, struct world *w)
 {
     int intruders = w->parent.intruders;
@@ -1168,7 +1168,7 @@ static bool stays (struct raw *other, struct world *w)
            && w->parent.intruders == intruders;
 }
 
-/* Which of them has the wrong state: the root, or one that comes back to a root from another tree? */
+/* The root, or a broker that returns to it from another tree: which of them has the wrong state? */
 static void test_wrong_root (void)
 {
     struct instance instance = { .uuid = "ours", .name = "n" };
@@ -1182,30 +1182,30 @@ static void test_wrong_root (void)
     ok (say_hello (&raw, &w, HELLO_JOINED ("1", UUID_A, "2")) == 0
             && say_hello (&other, &w, HELLO_INSTANCE ("2", UUID_B, "theirs")) == STATE_REFUSED
             && w.parent.intruders == 1,
-        "a root is wrong for one that lives in another tree, whoever came before and remembers nothing");
+        "a root is wrong if a broker of another tree returns first, even if brokers without an instance joined before");
     w.parent.ov->down->taken -= 61.;
     ok (stays (&other, &w) && stays (&other, &w),
-        "one that comes when others have had time to has gone astray itself, where more have joined");
+        "after tbon.timeout the returning broker is wrong if more brokers have joined the root");
     raw_close (&raw);
     UNTIL (&w, overlay_children_online (w.parent.ov) == 0);
     raw_open (&raw, &w, 1);
     ok (say_hello (&raw, &w, HELLO ("1", UUID_A, PACKAGE_VERSION)) == 0 && !stays (&other, &w),
-        "where those from another tree are as many as have joined they are heard, however late");
+        "if the brokers of another tree are as many as have joined, the root is wrong even later");
     for (int i = 0; i < WITNESSES_MAX; i++)
         w.parent.ov->down->witness[i] = (struct witness){ .rank = 100 + i, .heard = link_now () - 61. };
     raw_close (&raw);
     UNTIL (&w, overlay_children_online (w.parent.ov) == 0);
     raw_open (&raw, &w, 1);
     ok (say_hello (&raw, &w, HELLO_JOINED ("1", UUID_A, "2")) == 0 && stays (&other, &w),
-        "those who said so long ago do not count any more");
+        "hellos of another tree do not count after a while");
     for (int i = 0; i < WITNESSES_MAX; i++)
         w.parent.ov->down->witness[i].heard = link_now ();
-    ok (!stays (&other, &w), "those who said so lately do");
+    ok (!stays (&other, &w), "recent hellos of another tree count");
     raw_close (&raw);
     UNTIL (&w, overlay_children_online (w.parent.ov) == 0);
     raw_open (&raw, &w, 1);
     ok (say_hello (&raw, &w, HELLO_INSTANCE ("1", UUID_A, "ours")) == 0 && stays (&other, &w),
-        "one that comes to a root that others came back to has gone astray itself, however many it is");
+        "a root that a broker of its own tree joined is right, however many others return");
     raw_close (&raw);
     raw_close (&other);
     world_fini (&w);
@@ -1235,14 +1235,14 @@ static void test_frames (void)
     say_hello (&old, &w, HELLO_LINK ("1", UUID_A, "1"));
     say_hello (&new, &w, HELLO_LINK ("2", UUID_B, "2"));
     ok (next_frames (&old, &w) == 2,
-        "who does not say that it takes a message in one frame gets a frame for each part");
-    ok (next_frames (&new, &w) == 1, "who says so gets one");
+        "a peer that does not report that it takes a message in one frame gets a frame for each part");
+    ok (next_frames (&new, &w) == 1, "a peer that reports it gets one frame");
     raw_close (&new);
     raw_close (&old);
     world_fini (&w);
 }
 
-/* A child that breaks the rules of the link is lost; it does not take others with it. */
+/* A child that violates the protocol of the link is disconnected, and no other is. */
 static void test_liar (void)
 {
     static const uint8_t more[WINDOW_RECORD] = { [0] = CLASS_ASK, [7] = 9, [15] = 9 };
@@ -1258,12 +1258,12 @@ static void test_liar (void)
     say_hello (&other, &w, HELLO ("2", UUID_B, PACKAGE_VERSION));
     msg = raw_recv (&raw, &w);
     ok (idt_msg_type (msg) == IDT_MSGTYPE_CONTROL && idt_msg_control_type (msg) == CONTROL_CREDIT,
-        "a child that knows of credit gets some");
+        "a child that knows credit gets a grant");
     idt_msg_unref (msg);
     ask (&w.parent, "leaf.x", 1, 1, 0);
     pass_time (&w);
     ok (w.parent.answers == 0 && msg_zmq_recv (raw.sock, false, 1 << 20, NULL) == NULL,
-        "it is asked nothing for which it gave none");
+        "it gets no request without having granted credit");
     for (int i = 0; i < 2; i++) {
         msg = control_encode (CONTROL_CREDIT, 0, NULL);
         idt_msg_set_payload (msg, i == 0 ? more : less, WINDOW_RECORD);
@@ -1271,10 +1271,10 @@ static void test_liar (void)
     }
     UNTIL (&w, w.parent.downs == 1);
     ok (w.parent.unreachable == 1 && overlay_children_online (w.parent.ov) == 1,
-        "one that takes it back is lost, and only that");
+        "a child that revokes credit is disconnected, and no other is");
     ask (&w.parent, "leaf.x", 2, 2, 0);
     msg = raw_recv (&other, &w);
-    ok (idt_msg_type (msg) == IDT_MSGTYPE_REQUEST, "one that knows of none is asked as ever");
+    ok (idt_msg_type (msg) == IDT_MSGTYPE_REQUEST, "a child that knows no credit gets requests");
     idt_msg_unref (msg);
     raw_close (&other);
     raw_close (&raw);
@@ -1289,12 +1289,13 @@ static void test_accept (void)
     world_init (&w, LONG);
     overlay_accept (w.parent.ov, false);
     raw_open (&raw, &w, 1);
-    ok (say_hello (&raw, &w, HELLO ("1", UUID_A, PACKAGE_VERSION)) == ESHUTDOWN, "who is stopping takes nobody in");
+    ok (say_hello (&raw, &w, HELLO ("1", UUID_A, PACKAGE_VERSION)) == ESHUTDOWN,
+        "a broker that is stopping accepts no child");
     raw_close (&raw);
     world_fini (&w);
 }
 
-/* A clock that steps a minute forward with each look. */
+/* A clock that steps a minute forward at each reading. */
 static bool read_stepping (void *arg, uint64_t *inst_us, uint64_t *bound_us)
 {
     uint64_t *us = arg;
@@ -1312,7 +1313,7 @@ static void take_no_parent (void *arg, bool up)
 {
 }
 
-/* What the parent's clock stepped between a hello and its answer is no time that the hello waited. */
+/* A step of the parent's clock between a hello and its response does not count as waiting time of the hello. */
 static void test_stepped (void)
 {
     static const struct idt_overlay_ops stepping = { .read_clock = read_stepping,
@@ -1334,7 +1335,7 @@ static void test_stepped (void)
     if (idt_msg_unpack (msg, &o, NULL, "{s:[I,I]}", "time_us", &received, &sent) < 0)
         bail_out ("no time");
     ok (received > 0 && sent >= received && sent - received < 60000000,
-        "what a parent's clock stepped is no time that a hello waited");
+        "a step of the parent's clock does not count as waiting time of a hello");
     json_decref (o);
     idt_msg_unref (msg);
     raw_close (&raw);
@@ -1354,18 +1355,18 @@ static void test_silent_child (void)
     idt_msg_unref (raw_recv (&raw, &w));
     UNTIL (&w, w.parent.downs == 1);
     ok (w.parent.answers == 1 && w.parent.unreachable == 1,
-        "a silent child is given up; what waited for it is EHOSTUNREACH");
-    ok (disconnected (&raw, &w) == ETIMEDOUT, "... and it is told why");
+        "a silent child is given up; requests sent to it fail with EHOSTUNREACH");
+    ok (disconnected (&raw, &w) == ETIMEDOUT, "... and it gets the reason");
     ask (&w.parent, "leaf.x", 1, 2, 0);
-    ok (w.parent.unreachable == 2, "what is asked of it then fails at once");
-    ok (say_hello (&raw, &w, HELLO ("1", UUID_B, PACKAGE_VERSION)) == 0, "another one may take its place");
+    ok (w.parent.unreachable == 2, "further requests for it fail immediately");
+    ok (say_hello (&raw, &w, HELLO ("1", UUID_B, PACKAGE_VERSION)) == 0, "another broker may take its place");
     raw_close (&raw);
     world_fini (&w);
 }
 
 /* --- the child's side --------------------------------------------------------------------------------------- */
 
-/* A parent that takes in, and then says nothing any more. */
+/* A parent that accepts, and then sends nothing. */
 static void test_silent_parent (enum wire_kind kind)
 {
     struct world w;
@@ -1377,9 +1378,9 @@ static void test_silent_parent (enum wire_kind kind)
     w.parent_sleeps = true;
     UNTIL (&w, !w.child.parent_up);
     ok (w.child.answers == 1 && w.child.unreachable == 1,
-        "a silent parent is given up; what waited for it is EHOSTUNREACH");
+        "a silent parent is given up; requests sent to it fail with EHOSTUNREACH");
     ask (&w.child, "root.x", IDT_NODEID_ANY, 2, 0);
-    ok (w.child.unreachable == 2, "what is asked of it then fails at once");
+    ok (w.child.unreachable == 2, "further requests for it fail immediately");
     w.parent_sleeps = false;
     UNTIL (&w, w.child.parent_up && overlay_children_online (w.parent.ov) == 1);
     ask (&w.child, "root.x", IDT_NODEID_ANY, 3, 0);
@@ -1400,11 +1401,11 @@ static void test_lost_parent (enum wire_kind kind)
     ask (&w.child, "root.x", IDT_NODEID_ANY, 1, 0);
     node_fini (&w.parent);
     UNTIL (&w, !w.child.parent_up);
-    ok (w.child.unreachable == 1, "the end of the parent is seen at once");
+    ok (w.child.unreachable == 1, "the end of the parent is noticed immediately");
     node_init (&w.parent, &w, 0, "1000");
     set_children (&w);
     pass_time (&w);
-    ok (!w.child.parent_up, "one that has not joined itself lets its child wait");
+    ok (!w.child.parent_up, "a parent that has not joined itself lets its child wait");
     overlay_accept (w.parent.ov, true);
     UNTIL (&w, w.child.parent_up);
     ok (w.child.ups == 2, "then the child joins again");
@@ -1418,7 +1419,7 @@ static void hang_up (const struct node *n)
     asker->hang_up (asker->arg);
 }
 
-/* A broker has no memory for an answer: whoever asked, above or below, learns by the end of the link. */
+/* A broker has no memory for a response: the requester, above or below, is notified by the end of the link. */
 static void test_hung_up (enum wire_kind kind)
 {
     struct world w;
@@ -1430,19 +1431,20 @@ static void test_hung_up (enum wire_kind kind)
     UNTIL (&w, w.parent.held);
     hang_up (&w.parent);
     UNTIL (&w, w.child.unreachable == 1);
-    ok (w.child.answers == 1, "a child that cannot be answered learns that by the end of its link");
+    ok (w.child.answers == 1, "a child that cannot get a response loses its link");
     UNTIL (&w, w.child.parent_up && w.parent.ups == 2);
     ask (&w.parent, "leaf.x", 1, 1, 0);
     UNTIL (&w, w.child.held);
     hang_up (&w.child);
     UNTIL (&w, w.parent.unreachable == 1);
-    ok (w.parent.answers == 1, "so does a parent");
+    ok (w.parent.answers == 1, "a parent that cannot get a response loses its link");
     UNTIL (&w, w.child.parent_up && w.parent.ups == 3);
-    ok (overlay_children_online (w.parent.ov) == 1, "and each time there is another link");
+    ok (overlay_children_online (w.parent.ov) == 1, "and each time the link is connected again");
     world_fini (&w);
 }
 
-/* The link holds little and is filled: what it does not take is refused, an answer passes what waits, nobody is lost.
+/* The link has a small limit and is filled: further requests are refused, a response passes waiting requests, and no
+ * link is lost.
  */
 static void test_full (enum wire_kind kind)
 {
@@ -1458,10 +1460,10 @@ static void test_full (enum wire_kind kind)
     while (w.child.busy == 0 && tag < 100000)
         ask (&w.child, "root.x", IDT_NODEID_ANY, ++tag, 5000);
     ok (w.child.busy == 1 && w.child.answers == 1,
-        "a request for which the link has no room fails with EAGAIN (after %d)", tag);
+        "a request that does not fit into the link fails with EAGAIN (after %d)", tag);
     reply (&w.child);
     UNTIL (&w, w.parent.answers == 1);
-    ok (w.parent.requests < tag - 1, "an answer does not wait for the requests (%d of them came before it)",
+    ok (w.parent.requests < tag - 1, "a response does not wait for the requests (%d of them arrived before it)",
         w.parent.requests);
     UNTIL (&w, w.child.answers == tag);
     ok (w.child.busy == 1 && w.child.unreachable == 0 && w.parent.requests == tag - 1, "... which are all answered");
@@ -1469,7 +1471,7 @@ static void test_full (enum wire_kind kind)
     world_fini (&w);
 }
 
-/* The roles that a request has behind the link, on its way up or down. */
+/* The roles that a request has after the link, on its way up or down. */
 static uint32_t roles_behind (struct world *w, bool up, struct idt_cred cred, uint32_t tag)
 {
     struct node *from = up ? &w->child : &w->parent, *to = up ? &w->parent : &w->child;
@@ -1494,14 +1496,14 @@ static void test_roles (enum wire_kind kind)
         const char *side = up ? "a child" : "the parent";
 
         ok (roles_behind (&w, up, owner, 10 + up) == (known | IDT_ROLE_OWNER | IDT_ROLE_BROKER),
-            "nobody behind %s is local, or what has no name", side);
-        ok (roles_behind (&w, up, guest, 20 + up) == known, "no other user there is the owner, or a broker");
-        ok (roles_behind (&w, up, nobody, 30 + up) == IDT_ROLE_NONE, "who has no name has no role");
+            "behind %s no sender is local, and no unknown user has a role", side);
+        ok (roles_behind (&w, up, guest, 20 + up) == known, "another user there is neither the owner nor a broker");
+        ok (roles_behind (&w, up, nobody, 30 + up) == IDT_ROLE_NONE, "a sender without a user id has no role");
     }
     world_fini (&w);
 }
 
-/* One by one, large messages pass a link whose frames are small. */
+/* One at a time, large messages pass a link whose frames are small. */
 static void test_large (enum wire_kind kind)
 {
     static const size_t sizes[] = { 262000, 262144, 300000, 524288, 1000000, 10000000 };
@@ -1522,10 +1524,10 @@ static void test_large (enum wire_kind kind)
         reply (&w.child);
         UNTIL (&w, w.parent.answers == (int)i + 1);
     }
-    ok (good, "large messages come whole");
+    ok (good, "large messages arrive complete");
     ask (&w.parent, "leaf.x", 1, 100, CHANNEL_MAX_MESSAGE);
     ok (w.parent.answers == 7 && w.parent.errnum == EMSGSIZE && w.parent.downs == 0,
-        "one that is longer than a link takes is refused where it enters");
+        "a request that is longer than a link takes is refused by the first broker");
     ask (&w.parent, "leaf.x", 1, 101, 0);
     UNTIL (&w, w.child.held && idt_msg_matchtag (w.child.held) == 101);
     w.parent.errnum = 0;
@@ -1534,11 +1536,11 @@ static void test_large (enum wire_kind kind)
     router_response_new (w.child.router, &w.child.service, answer);
     UNTIL (&w, w.parent.answers == 8);
     ok (w.parent.errnum == EMSGSIZE && w.parent.downs == 0 && w.child.downs == 0,
-        "an answer that is comes as an error to who asked");
+        "a response that is longer arrives as an error at the requester");
     world_fini (&w);
 }
 
-/* A parent that has so much to do that its heart beats and it reads nothing: who talked meanwhile was not silent. */
+/* A parent that is so busy that it sends heartbeats and reads nothing: children that sent messages were not silent. */
 static void test_deaf_parent (enum wire_kind kind)
 {
     struct world w;
@@ -1554,7 +1556,7 @@ static void test_deaf_parent (enum wire_kind kind)
     while (!over)
         turn (&w);
     w.parent.deaf = false;
-    ok (w.parent.downs == 0, "a child whose beats have not been read is not silent");
+    ok (w.parent.downs == 0, "a child whose heartbeats have not been read is not silent");
     idt_watcher_destroy (timer);
     world_fini (&w);
 }
@@ -1569,14 +1571,14 @@ static void test_lost_child (enum wire_kind kind)
     ask (&w.parent, "leaf.x", 1, 1, 0);
     node_fini (&w.child);
     UNTIL (&w, w.parent.downs == 1);
-    ok (w.parent.unreachable == 1, "the end of a child without a word is seen at once");
+    ok (w.parent.unreachable == 1, "the end of a child without a message is noticed immediately");
     start_child (&w, "1000");
     UNTIL (&w, w.child.parent_up && w.parent.ups == 2);
-    ok (overlay_children_online (w.parent.ov) == 1, "it may come again");
+    ok (overlay_children_online (w.parent.ov) == 1, "the child may join again");
     world_fini (&w);
 }
 
-/* Rank 1 dies, rank 3 goes to rank 0, and back when it can. */
+/* Rank 1 dies; rank 3 attaches to rank 0, and returns when rank 1 is back. */
 static void test_orphan (enum wire_kind kind)
 {
     struct world w;
@@ -1587,13 +1589,13 @@ static void test_orphan (enum wire_kind kind)
     start_grand (&w);
     UNTIL (&w, w.grand.parent_up && overlay_children_online (w.parent.ov) == 1);
     UNTIL (&w, overlay_joined (w.parent.ov) == 3);
-    ok (overlay_joined (w.child.ov) == 2 && overlay_joined (w.grand.ov) == 1, "who has joined is counted up the tree");
+    ok (overlay_joined (w.child.ov) == 2 && overlay_joined (w.grand.ov) == 1, "a joined broker is counted up the tree");
     ask (&w.grand, "root.x", IDT_NODEID_ANY, 1, 0);
     UNTIL (&w, w.parent.requests == 1);
     node_fini (&w.child);
     UNTIL (&w, w.grand.downs == 1 && w.grand.parent_up);
     ok (w.grand.unreachable == 1 && overlay_children_online (w.parent.ov) == 1, "a grandchild is adopted");
-    ok (overlay_joined (w.parent.ov) == 2, "... and counts there, and its parent does no more");
+    ok (overlay_joined (w.parent.ov) == 2, "... and counts there, and its parent does not");
     w.parent.replies = true;
     ask (&w.grand, "root.x", IDT_NODEID_ANY, 2, 0);
     UNTIL (&w, w.grand.answers == 2);
@@ -1601,13 +1603,13 @@ static void test_orphan (enum wire_kind kind)
     start_middle (&w);
     UNTIL (&w, w.grand.downs == 2 && w.grand.parent_up && w.parent.downs == 2);
     ok (overlay_children_online (w.child.ov) == 1 && overlay_children_online (w.parent.ov) == 1,
-        "... and goes back when its parent does");
+        "... and returns when its parent does");
     UNTIL (&w, overlay_joined (w.parent.ov) == 3);
     ok (overlay_joined (w.child.ov) == 2, "... and counts there");
     world_fini (&w);
 }
 
-/* A second broker of rank 3 gets in nowhere, not by rank 0 either, until the first is gone. */
+/* A second broker of rank 3 may join no broker, not even rank 0, until the first has left. */
 static void test_second (enum wire_kind kind)
 {
     struct world w;
@@ -1620,10 +1622,10 @@ static void test_second (enum wire_kind kind)
     start_rival (&w);
     UNTIL (&w, w.rival.refusals == 3 || w.rival.parent_up);
     ok (!w.rival.parent_up && w.rival.errnum == EADDRINUSE && overlay_children_online (w.parent.ov) == 1,
-        "a second broker of a rank is refused by its parent, and goes to nobody else");
+        "a second broker of a rank is refused by its parent, and tries no other");
     node_fini (&w.grand);
     UNTIL (&w, w.rival.parent_up);
-    ok (overlay_children_online (w.child.ov) == 1, "when the first has gone its place is the second's");
+    ok (overlay_children_online (w.child.ov) == 1, "when the first has left, the second joins");
     node_fini (&w.child);
     UNTIL (&w, w.rival.downs == 1 && w.rival.parent_up);
     w.rival.deaf = true;
@@ -1633,11 +1635,11 @@ static void test_second (enum wire_kind kind)
     w.rival.deaf = false;
     UNTIL (&w, w.rival.downs == 2 && w.rival.refusals > 3);
     ok (overlay_children_online (w.parent.ov) == 1 && w.grand.parent_up,
-        "of two that have found different ways in, the one that is further from the place of the rank leaves");
+        "of two that joined different ancestors, the one farther from the rank's own place leaves");
     world_fini (&w);
 }
 
-/* Who is refused by those who are there asks ever more seldom, and at once when told to. */
+/* A refused broker tries less and less often, and immediately when overlay_connect () is called. */
 static void test_refused_again (void)
 {
     struct world w;
@@ -1649,17 +1651,19 @@ static void test_refused_again (void)
     UNTIL (&w, w.grand.parent_up && overlay_children_online (w.parent.ov) == 1);
     start_rival (&w);
     UNTIL (&w, w.rival.ov->up->retry_ms > 2 * RETRY_MAX_MS || w.rival.refusals > 20);
-    ok (w.rival.refusals <= 20, "a second broker of a rank asks ever more seldom");
+    ok (w.rival.refusals <= 20, "a second broker of a rank tries less and less often");
     w.rival.ov->up->retry_ms = REFUSED_MAX_MS;
     UNTIL (&w, w.rival.ov->up->retry_ms == REFUSED_MAX_MS);
     node_fini (&w.grand);
     overlay_connect (w.rival.ov);
     UNTIL (&w, w.rival.parent_up);
-    ok (w.rival.ov->up->retry_ms == RETRY_MIN_MS, "who is told to try does so at once, and begins anew when taken in");
+    ok (w.rival.ov->up->retry_ms == RETRY_MIN_MS, "overlay_connect () tries immediately; when accepted the pause is "
+                                                  "the shortest again");
     world_fini (&w);
 }
 
-/* The parent closes the connection, for a message under a wrong key means nothing to it; none is there in the end. */
+/* The parent closes the connection, because it cannot read a message under a wrong key.  At the end there is no parent.
+ */
 static void test_other_certificate (void)
 {
     struct world w;
@@ -1670,15 +1674,15 @@ static void test_other_certificate (void)
     start_child (&w, "1000");
     up = w.child.ov->up;
     UNTIL (&w, up->retry_ms > 2 * RETRY_MAX_MS || up->attempts > 20);
-    ok (up->attempts <= 20 && w.child.refusals == 0, "so does one that has another certificate");
+    ok (up->attempts <= 20 && w.child.refusals == 0, "a broker with another certificate tries less and less often");
     node_fini (&w.parent);
     overlay_connect (w.child.ov);
     UNTIL (&w, up->retry_ms == RETRY_MAX_MS);
-    ok (!w.child.parent_up, "who is not there is asked for some times a second again");
+    ok (!w.child.parent_up, "an absent parent is tried several times per second again");
     world_fini (&w);
 }
 
-/* While it is attached to another one it probes its parent, which has another certificate. */
+/* While attached to another ancestor it probes its parent, which has another certificate. */
 static void test_refused_probe (void)
 {
     struct world w;
@@ -1695,11 +1699,11 @@ static void test_refused_probe (void)
     up = w.grand.ov->up;
     UNTIL (&w, w.grand.parent_up);
     UNTIL (&w, up->probe_ms > PROBE_MS || up->probe->hello_us > up->used->hello_us + 30000000);
-    ok (up->probe_ms > PROBE_MS && w.grand.parent_up, "a parent that refuses is probed more seldom, too");
+    ok (up->probe_ms > PROBE_MS && w.grand.parent_up, "a parent that refuses is probed less often, too");
     world_fini (&w);
 }
 
-/* An orphan that is too busy to read that it is adopted, for longer than it waits for that. */
+/* An orphan is too busy to read that it is adopted, for longer than its timeout. */
 static void test_late_answer (enum wire_kind kind)
 {
     struct world w;
@@ -1722,12 +1726,12 @@ static void test_late_answer (enum wire_kind kind)
     w.parent.deafens = NULL;
     w.grand.deaf = false;
     UNTIL (&w, w.grand.parent_up);
-    ok (w.parent.downs == 1, "an answer that lies unread is not late");
+    ok (w.parent.downs == 1, "a response that lies unread is not late");
     idt_watcher_destroy (timer);
     world_fini (&w);
 }
 
-/* An orphan reads that its parent does not take it back just when that is late: it asks again. */
+/* An orphan reads that its parent refuses it just when the timeout passes: it tries again. */
 static void test_late_refusal (enum wire_kind kind)
 {
     struct world w;
@@ -1745,7 +1749,7 @@ static void test_late_refusal (enum wire_kind kind)
     start_middle (&w);
     overlay_accept (w.child.ov, false);
     timer = idt_timer_watcher_create (w.reactor, 3200., 0., timer_cb,
-                                      &over); /* it asks, and waits, at most 1.5 s each */
+                                      &over); /* each attempt and pause takes at most 1.5 s */
     idt_watcher_start (timer);
     while (!over)
         turn (&w);
@@ -1753,7 +1757,7 @@ static void test_late_refusal (enum wire_kind kind)
     turn (&w);
     overlay_accept (w.child.ov, true);
     UNTIL (&w, w.grand.downs == 2 && w.grand.parent_up);
-    ok (overlay_children_online (w.child.ov) == 1, "one that was refused late asks its parent again");
+    ok (overlay_children_online (w.child.ov) == 1, "after a late refusal a broker tries its parent again");
     idt_watcher_destroy (timer);
     world_fini (&w);
 }

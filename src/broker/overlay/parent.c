@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* parent.c - the wire to the parent, or to the ancestor that stands in for it
+/* parent.c - the wire to the parent, or to the ancestor that substitutes for it
  *
- * A connection lives from connect to loss under one identity, which is never used again: nothing is delivered to a
- * broker that has not taken us in.
+ * A connection has one identity from connect to loss, which is never used again: nothing is delivered to a broker that
+ * has not accepted us.
  *
  *     IDLE --open--> HELLO --accepted--> JOINED --goodbye--> LEAVING
  *       ^------loss, refusal, silence------|
  *
- * There are two: the one that is used, and a probe.  When the one in use is lost, the ancestors are tried in turn, the
- * parent first; while it leads to another one than the parent, the probe tries those that are nearer, and takes its
- * place when one of them accepts.  A broker that has never joined gives its parent time: it may just be starting.  An
- * ancestor that has another broker of our rank has the last word while it is there: those further up know nothing of
- * that one, and would let us in beside it.
+ * There are two connections: the one in use, and a probe.  When the one in use is lost, the ancestors are tried in
+ * turn, the parent first.  While it leads to an ancestor other than the parent, the probe tries the nearer ancestors,
+ * and replaces the connection in use when one of them accepts.  A broker that has never joined gives its parent time,
+ * because the parent may still be starting.  If an ancestor reports that another broker serves our rank, ancestors
+ * above it are not tried while it is there: they do not know that broker, and would accept us beside it.
  *
- * Who is not there is asked for some times a second, for it may come.  Where somebody is there who refuses us (another
- * broker has our rank, another certificate, another instance) only a person helps: the pause grows to some 10 s.
+ * An unreachable ancestor is tried several times per second, because it may start soon.  If an ancestor refuses us
+ * (another broker has our rank, another certificate, another instance) only the administrator can help: the pause grows
+ * to about 10 s.
  */
 #include "config.h"
 
@@ -30,8 +31,8 @@
 #include "broker/overlay/parent_private.h"
 #include "common/libzmqutil/resolver.h"
 
-#define PATIENCE 4       /* attempts that the parent leaves unanswered before one that never joined tries others */
-#define FAILOVER_MS 400. /* for a hello, when there is another ancestor to try */
+#define PATIENCE 4       /* unanswered attempts at the parent before a broker that never joined tries others */
+#define FAILOVER_MS 400. /* for a hello, if there is another ancestor to try */
 
 int conn_send (void *arg, const idt_msg_t *msg)
 {
@@ -119,7 +120,7 @@ static void heartbeat_received (struct conn *c, const idt_msg_t *msg)
     conn_take_time (c, &(struct idt_clock_sample){ hb.sent_us, hb.peer_received_us, hb.peer_sent_us, link_boot_us (),
                                                    hb.peer_bound_us });
     event_newest_low (conf->event, hb.stream, hb.seq);
-    if (c->keys_us > 0 && hb.sent_us > c->keys_us) { /* what we send arrives in order */
+    if (c->keys_us > 0 && hb.sent_us > c->keys_us) { /* our messages arrive in order, the keys before this heartbeat */
         keyring_arrived (c->up->ov->keys);
         c->keys_us = 0;
     }
@@ -221,7 +222,7 @@ static void closed (void *arg, struct wire *w, int line)
 
 static const struct wire_ops wire_ops = { .received = received, .closed = closed };
 
-/* NULL: it is a number, or of this host. */
+/* NULL: the endpoint has a numeric address, or is on this host. */
 static struct resolver *resolver_of_target (const struct conn *c)
 {
     return c->up->ov->addresses ? c->up->ov->addresses[c->target] : NULL;
@@ -236,7 +237,7 @@ static const char *endpoint_of (const struct conn *c)
     return address ? resolver_resolve (address, endpoint, NULL) : endpoint;
 }
 
-/* It did not answer where it was looked for.  Returns whether its host has another address to try. */
+/* The target did not answer at its address.  Returns whether its host has another address to try. */
 static bool look_elsewhere (const struct conn *c)
 {
     struct resolver *address = resolver_of_target (c);
@@ -272,7 +273,7 @@ static void say_hello (struct conn *c, uint32_t target)
     c->late = false;
     c->heard = link_now ();
     if (c == c->up->used && target == c->up->served_at)
-        c->up->served_at = TOPO_NONE; /* it is asked anew */
+        c->up->served_at = TOPO_NONE; /* ask it again */
     if (open_connection (c) < 0) {
         conn_lose (c, NULL);
         return;
@@ -284,14 +285,14 @@ static void say_hello (struct conn *c, uint32_t target)
     idt_msg_unref (hello);
 }
 
-/* Whether to go on with the next ancestor: one that never joined gives its parent some time first. */
+/* Whether to continue with the next ancestor.  A broker that never joined first gives its parent some time. */
 static bool may_climb (const struct parent *up)
 {
     return up->ov->nancestors > 1 && (up->ov->conf.configured || up->has_joined || up->attempts > PATIENCE);
 }
 
-/* One that has another broker of our rank is passed by only when it is silent for as long as any peer that is lost.
- * All addresses of a host have that together.
+/* The timeout of a hello.  An ancestor that reported another broker of our rank is given up only after tbon.timeout, as
+ * a lost peer is.  All addresses of a host share this time.
  */
 static double hello_ms (const struct parent *up)
 {
@@ -303,7 +304,7 @@ static double hello_ms (const struct parent *up)
     return hurries && ms > FAILOVER_MS ? FAILOVER_MS : ms;
 }
 
-/* The pause that follows one of 'ms', not longer than 'max_ms' unless somebody refused us since. */
+/* The pause after one of 'ms': twice as long, at most 'max_ms', or REFUSED_MAX_MS after a refusal. */
 static double longer (struct conn *c, double ms, double max_ms)
 {
     double limit = c->refused ? REFUSED_MAX_MS : max_ms;
@@ -312,7 +313,7 @@ static double longer (struct conn *c, double ms, double max_ms)
     return ms * 2 < limit ? ms * 2 : limit;
 }
 
-/* The pause grows once a round through all ancestors. */
+/* The pause grows once per round through all ancestors. */
 static void retry_later (struct parent *up, enum conn_state was, bool elsewhere)
 {
     struct conn *c = up->used;
@@ -368,7 +369,7 @@ void overlay_connect (struct overlay *ov)
     say_hello (up->used, up->used->target);
 }
 
-/* Its answer may be there, and not be read yet: the turn goes on from here. */
+/* The response may have arrived and not been read yet: parent_turn () continues. */
 static void hello_late (struct conn *c)
 {
     c->late = true;
@@ -385,7 +386,7 @@ static void retry_cb (idt_watcher_t *w, int revents, void *arg)
         overlay_connect (up->ov);
 }
 
-/* Try the ancestors that are nearer than the one in use, in turn.  One that has not answered by now does not. */
+/* Try the ancestors nearer than the one in use, in turn.  The current one has not answered and is given up. */
 static void probe_next (struct parent *up)
 {
     uint32_t next = up->probe->target + 1 < up->used->target ? up->probe->target + 1 : 0;
@@ -405,11 +406,10 @@ static void probe_cb (idt_watcher_t *w, int revents, void *arg)
         return;
     }
     hello_late (up->probe);
-    parent_start_timer (up->probe_timer,
-                        up->probe_ms * parent_jitter (up)); /* it may turn out to be refused, or lost */
+    parent_start_timer (up->probe_timer, up->probe_ms * parent_jitter (up)); /* it may be refused or lost */
 }
 
-/* Give up one whose answer has not come: all that came was read. */
+/* Give up a hello without response, once everything that arrived was read. */
 static void judge_hello (struct conn *c)
 {
     bool waits = c->late && c->state == CONN_HELLO;
@@ -436,7 +436,7 @@ bool parent_turn (struct parent *up)
 
 /* --- heartbeat, end ---------------------------------------------------------------------------- */
 
-/* Beats alone bring it: where many join at a time, it is one message for all of them. */
+/* Only heartbeats send this number: when many brokers join together, one message reports all of them. */
 static void tell_joined (struct conn *c)
 {
     uint32_t joined = overlay_joined (c->up->ov);

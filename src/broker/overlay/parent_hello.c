@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* parent_hello.c - what a broker says to one above it to be taken in, and what follows when it is */
+/* parent_hello.c - the hello of a broker to an ancestor, and what follows when it is accepted */
 #include "config.h"
 
 #include <errno.h>
@@ -11,7 +11,7 @@
 
 #include "broker/overlay/parent_private.h"
 
-#define PART_MS 200 /* for the goodbye to an ancestor that we leave for a nearer one */
+#define PART_MS 200 /* to send the goodbye to an ancestor that we leave */
 
 idt_msg_t *conn_make_hello (struct conn *c)
 {
@@ -60,10 +60,10 @@ void conn_send_keys (struct conn *c)
         c->keys_us = link_boot_us ();
     }
     if (!sent)
-        keyring_again (keys); /* the next beat tries it */
+        keyring_again (keys); /* the next heartbeat sends them */
 }
 
-/* Tell everybody inside that the way up is open, or gone. */
+/* Notify the clock's module and the broker that the way up is open or closed. */
 void parent_tell (struct parent *up, bool open)
 {
     struct overlay *ov = up->ov;
@@ -73,7 +73,7 @@ void parent_tell (struct parent *up, bool open)
     ov->conf.ops->parent (ov->conf.arg, open);
 }
 
-/* Leave the ancestor in use for a nearer one: what waits there fails now, and nothing is sent there any more. */
+/* Leave the ancestor in use for a nearer one.  Requests pending there fail now, and nothing more is sent to it. */
 static void part (struct conn *c)
 {
     idt_msg_t *msg = control_encode (CONTROL_GOODBYE, 0, NULL);
@@ -106,7 +106,7 @@ static bool become_peer (struct conn *c, const char *uuid)
     };
     memcpy (c->peer.uuid, uuid, sizeof (c->peer.uuid));
     if (router_peer_add (c->up->ov->conf.router, &c->peer) < 0) {
-        conn_lose (c, "its name is in use here");
+        conn_lose (c, "its UUID is in use on this broker");
         return false;
     }
     return true;
@@ -191,7 +191,7 @@ void conn_hello_answered (struct conn *c, const idt_msg_t *msg)
         c->up->attempts = 0;
         c->refused = true;
     }
-    if (c == c->up->probe && errnum == EADDRINUSE) /* two of a rank, and the nearer ancestor has the other one */
-        conn_lose (c->up->used, "an ancestor that is nearer has another broker of this rank");
+    if (c == c->up->probe && errnum == EADDRINUSE) /* another broker has our rank at the nearer ancestor */
+        conn_lose (c->up->used, "a nearer ancestor has another broker of this rank");
     conn_lose (c, NULL);
 }

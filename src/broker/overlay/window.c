@@ -50,7 +50,7 @@ int window_received (struct window *w, enum link_class c, size_t bytes)
     return 0;
 }
 
-/* What is of a newer version is not for us. */
+/* Classes of a newer version are ignored. */
 static int take_record (struct window *w, const uint8_t *p)
 {
     struct total t = { (uint32_t)get_be (p + 4, 4), get_be (p + 8, 8) };

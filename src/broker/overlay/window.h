@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* window.h - both ends of a link's credit: how much may be on its way to a broker; a thinking part
+/* window.h - both ends of a link's credit: how much may be on its way to a broker; part of the core
  *
- * Each class of messages has totals, of messages and of bytes, that begin at 0 with the link.  The receiver grants
- * totals up to which the other may send, and grants more as it reads; so what lies in ZeroMQ and in sockets is bounded,
- * and nobody waits for anything but the other's reactor.  Totals are absolute: to say one again does no harm.
+ * Each class of messages has totals of messages and of bytes, which begin at 0 with the link.  The receiver grants
+ * totals up to which the other side may send, and grants more as it reads.  So the contents of ZeroMQ and of sockets
+ * are limited, and a sender waits only for the other side's reactor.  Totals are absolute: repeating one has no effect.
  *
- * 1. Nothing is sent of a class whose total is at or over what was granted: one message may pass the limit, so none is
- *    too large for it.
- * 2. Who sends at or over what was granted, or takes a grant back, breaks the rules: EPROTO.
+ * 1. A class is not sent while its total is at or over the granted one.  One message may pass the limit, so no message
+ *    is too large for it.
+ * 2. A side that sends while it is at or over its grant, or that lowers a grant, violates the protocol: EPROTO.
  *
  * A grant is, for each class, big-endian: u8 class, 3 bytes 0, u32 messages, u64 bytes.
  */
@@ -20,7 +20,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* In the order in which they are sent.  Control needs no credit. */
+/* In the order of sending.  Control messages need no credit. */
 enum link_class { CLASS_CONTROL, CLASS_ANSWER, CLASS_EVENT, CLASS_ASK, CLASS_COUNT };
 
 #define WINDOW_RECORD 16 /* bytes of a grant for one class */
@@ -32,15 +32,15 @@ struct total {
 };
 
 struct window {
-    bool credits;                   /* the other side knows of them; else nothing is limited */
-    struct total size[CLASS_COUNT]; /* that may be on its way to us */
+    bool credits;                   /* the other side knows credit; otherwise nothing is limited */
+    struct total size[CLASS_COUNT]; /* may be on its way to us */
     struct total sent[CLASS_COUNT];
-    struct total limit[CLASS_COUNT]; /* of sent: granted to us */
+    struct total limit[CLASS_COUNT]; /* of 'sent', granted to us */
     struct total received[CLASS_COUNT];
-    struct total granted[CLASS_COUNT]; /* of received: by us */
+    struct total granted[CLASS_COUNT]; /* of 'received', granted by us */
 };
 
-/* Begin anew.  'bytes' and 'messages' may be on their way to us in all. */
+/* Reset for a new link.  'bytes' and 'messages' limit what may be on its way to us in total. */
 void window_open (struct window *w, bool credits, uint64_t bytes, uint32_t messages);
 
 bool window_may_send (const struct window *w, enum link_class c);
@@ -50,7 +50,9 @@ void window_sent (struct window *w, enum link_class c, size_t bytes);
 int window_received (struct window *w, enum link_class c, size_t bytes);
 int window_granted (struct window *w, const void *payload, size_t size);
 
-/* Grant anew where a quarter is used up.  Returns the size of the payload, 0: there is no news. */
+/* Write grants for the classes of which a quarter of the window is used.  Returns the size of the payload; 0: no grant
+ * is due.
+ */
 size_t window_grant (struct window *w, uint8_t payload[WINDOW_GRANT_SIZE]);
 
 #endif /* BROKER_WINDOW_H */

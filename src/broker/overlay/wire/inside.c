@@ -3,9 +3,10 @@
 
 /* inside.c - lines between brokers of one process
  *
- * A line lives until both ends have let go of it: the lower one by inside_line_close (), the port when it has read the
- * end, when it goes itself, or at once where it has not heard of the line: one that reads nothing is not to collect
- * dead lines of those who try again.  Lines that have something for their port are in its list 'ready'.
+ * A line is freed when both ends have released it.  The lower end does so by inside_line_close ().  The port does so
+ * when it has read the end, when it is destroyed, or immediately if it does not know the line yet: a port that reads
+ * nothing must not collect dead lines of brokers that try again.  Lines with input for their port are in its list
+ * 'ready'.
  */
 #include "config.h"
 
@@ -21,22 +22,22 @@
 #include "libutil/errprintf.h"
 #include "libutil/queue/fifo.h"
 
-/* What is on its way to one end. */
+/* The messages on their way to one end. */
 struct road {
     struct fifo fifo;
     size_t bytes;
 };
 
 struct inside_line {
-    struct inside_port *port; /* NULL: it has let go */
+    struct inside_port *port; /* NULL: the port has released it */
     struct inside_end below;
-    bool closed; /* below */
-    bool known;  /* the port has heard of it */
+    bool closed; /* the lower end */
+    bool known;  /* the port knows of it */
     struct road up, down;
     uint32_t rank;
     int number;
     bool ready;
-    TAILQ_ENTRY (inside_line) link; /* while ready */
+    TAILQ_ENTRY (inside_line) link; /* valid while 'ready' */
     char identity[IDT_MSG_UUID_LEN + 1];
 };
 
@@ -46,7 +47,7 @@ struct inside_port {
     struct inside *in;
     struct inside_end end;
     int tag;
-    int count; /* of lines that were opened */
+    int count; /* lines opened so far */
     zhashx_t *lines;
     struct line_list ready;
     char rank[16];
@@ -55,7 +56,7 @@ struct inside_port {
 
 struct inside {
     zhashx_t *ports; /* by rank */
-    uint64_t count;  /* of ports that there were */
+    uint64_t count;  /* ports created so far */
 };
 
 /* --- roads ----------------------------------------------------------------------------------------- */
@@ -78,7 +79,7 @@ static int road_put (struct road *r, const struct inside_end *from, const idt_ms
     return 0;
 }
 
-/* The caller's own.  NULL with errno EAGAIN: nothing; ENOMEM: one is lost. */
+/* Take a message, owned by the caller.  NULL with errno EAGAIN: none; ENOMEM: one message is lost. */
 static idt_msg_t *road_take (struct road *r)
 {
     const idt_msg_t *msg = fifo_pop (&r->fifo);
@@ -128,7 +129,7 @@ static void unset_ready (struct inside_line *line)
     line->ready = false;
 }
 
-/* The port has no more to do with it. */
+/* The port releases the line. */
 static void let_go (struct inside_line *line)
 {
     unset_ready (line);
@@ -200,7 +201,7 @@ static void describe (const struct inside_line *line, struct inside_item *item)
     memcpy (item->identity, line->identity, sizeof (item->identity));
 }
 
-/* Take what the first of those that are ready has.  Returns whether that was something. */
+/* Take the next message, or the end, of the first ready line.  Returns whether there was one. */
 static bool take_from (struct inside_line *line, struct inside_item *item)
 {
     bool has_message = line->up.fifo.count > 0;

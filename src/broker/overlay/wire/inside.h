@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* inside.h - lines between brokers of one process, which no message leaves it for; a thinking part
+/* inside.h - lines between brokers of one process, whose messages stay in the process; part of the core
  *
- * A broker that others may be below has a port, found by its rank.  Who is below opens a line to it.  A line has two
- * ends, and to each of them a queue of what is on its way there, with a bound that belongs to who sends.
+ * A broker that may have children has a port, found by its rank.  A child opens a line to it.  A line has two ends, and
+ * each end has a queue of messages on their way to it.  The sender's end sets the limit of the queue.
  *
- * 1. Who opens a line says who he is, and is believed: only the code of this process can call, and all that comes from
- *    outside came in elsewhere.  What the brokers of a process are to each other is what their process is: one program
- *    of one user.
- * 2. Nobody is called back but by 'touched', which may only note that there is something: a message is read when its
- *    receiver asks for it, in the receiver's own turn.
- * 3. A message is not copied where its sender has let go of it by the time it is read; else the receiver has a copy,
- *    for it will change it.
- * 4. When one end is closed the other reads what was on its way, and then the end of it.  A port that has not read from
- *    a line, nor asked whose it is, hears nothing of one that is closed.
+ * 1. The opener of a line states its rank and is believed: only code of this process can call these functions, and
+ *    messages from outside arrive elsewhere.  The brokers of a process trust each other: they are one program of one
+ *    user.
+ * 2. The only callback is 'touched', which may only note that there is input.  A receiver reads messages in its own
+ *    turn.
+ * 3. A message is not copied if its sender has released it by the time it is read.  Otherwise the receiver gets a copy,
+ *    because it changes the message.
+ * 4. When one end is closed, the other reads the messages on their way, and then the end.  If the port has neither read
+ *    from a line nor asked for its opener, it gets nothing of a closed line.
  *
- * All of this is one thread's.
+ * All functions belong to one thread.
  */
 #ifndef BROKER_INSIDE_H
 #define BROKER_INSIDE_H
@@ -31,62 +31,62 @@ struct inside;
 struct inside_port;
 struct inside_line;
 
-#define INSIDE_OVERHEAD 256 /* bytes that a message costs beside its own */
+#define INSIDE_OVERHEAD 256 /* bytes of memory per message beside its encoding */
 
-/* Of one end.  'messages' and 'bytes' may be on their way from it to one other end; one message is never too large. */
+/* One end.  'messages' and 'bytes' limit what may be on its way from it to one other end; a single message always fits.
+ */
 struct inside_end {
     size_t messages;
     size_t bytes;
-    void (*touched) (void *arg); /* there is something to read */
+    void (*touched) (void *arg); /* there is input */
     void *arg;
 };
 
-/* What comes next. */
+/* The next input. */
 struct inside_item {
-    idt_msg_t *msg; /* the reader's; NULL: the line is closed */
-    uint32_t rank;  /* of who opened the line */
+    idt_msg_t *msg; /* owned by the reader; NULL: the line is closed */
+    uint32_t rank;  /* of the opener */
     char identity[IDT_MSG_UUID_LEN + 1];
-    int line; /* its number: no other line of this port ever has it */
+    int line; /* number of the line, never used again by this port */
 };
 
 struct inside *inside_create (void);     /* NULL with errno ENOMEM */
-void inside_destroy (struct inside *in); /* without ports; NULL is fine */
+void inside_destroy (struct inside *in); /* after its ports; NULL is allowed */
 
 /* --- above ------------------------------------------------------------------------------------------ */
 
-/* Be found as 'rank'.  'tag' is for those who find it.  NULL with errno EEXIST or ENOMEM. */
+/* Listen as 'rank'.  'tag' is for the brokers that find the port.  Returns NULL with errno EEXIST or ENOMEM. */
 struct inside_port *inside_port_create (struct inside *in, uint32_t rank, int tag, const struct inside_end *end);
-void inside_port_destroy (struct inside_port *port); /* closes all lines; NULL is fine */
+void inside_port_destroy (struct inside_port *port); /* closes all lines; NULL is allowed */
 
-/* NULL: no such rank is in this process. */
+/* NULL: the process has no such rank. */
 struct inside_port *inside_find (const struct inside *in, uint32_t rank);
 int inside_port_tag (const struct inside_port *port);
 
 /* A name that no other port of the process ever has. */
 const char *inside_port_name (const struct inside_port *port);
 
-/* Take what comes next, by turns over the lines.  Returns whether there was something.  A line whose end was taken is
- * gone.
- */
+/* Take the next input; lines take turns.  Returns whether there was one.  A line whose end was taken is released. */
 bool inside_port_next (struct inside_port *port, struct inside_item *item);
 
 /* Returns 0, or -1 with errno EHOSTUNREACH (no such line), EAGAIN (it is full), ENOMEM. */
 int inside_port_send (struct inside_port *port, const char *identity, const idt_msg_t *msg);
 
-/* Who has opened the line of that identity.  Returns false: nobody, or it was read to its end. */
+/* Get the opener of the line with this identity.  Returns false if there is no such line, or its end was read. */
 bool inside_port_who (const struct inside_port *port, const char *identity, uint32_t *rank, int *line);
 
 /* --- below ------------------------------------------------------------------------------------------ */
 
-/* 'identity' (36 characters) is no other line's.  NULL with errno EEXIST or ENOMEM. */
+/* 'identity' (36 characters) must be unique.  Returns NULL with errno EEXIST or ENOMEM. */
 struct inside_line *inside_line_open (struct inside_port *port, uint32_t rank, const char *identity,
                                       const struct inside_end *end);
-void inside_line_close (struct inside_line *line); /* NULL is fine */
+void inside_line_close (struct inside_line *line); /* NULL is allowed */
 
-/* Take the next message.  NULL with errno EAGAIN: nothing now; EPIPE: the port has closed it; ENOMEM: one is lost. */
+/* Take the next message.  NULL with errno EAGAIN: none now; EPIPE: the port has closed the line; ENOMEM: one is lost.
+ */
 idt_msg_t *inside_line_next (struct inside_line *line);
 
-/* Returns 0, or -1 with errno EHOSTUNREACH (the port has closed it), EAGAIN, ENOMEM. */
+/* Returns 0, or -1 with errno EHOSTUNREACH (the port has closed the line), EAGAIN (it is full), ENOMEM. */
 int inside_line_send (struct inside_line *line, const idt_msg_t *msg);
 
 #endif /* BROKER_INSIDE_H */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* inside_test.c - lines inside of a process: order, bounds, ends, and random histories of all of it */
+/* inside_test.c - lines inside a process: order, limits, ends, and random histories of all operations */
 #include "config.h"
 
 #include <errno.h>
@@ -51,7 +51,7 @@ static int put_down (struct inside_port *port, const char *identity, uint32_t n)
     return rc;
 }
 
-/* The number of the next message; 0: nothing; -1: the end. */
+/* The number of the next message; 0: no message; -1: the end. */
 static int next_up (struct inside_port *port, struct inside_item *item)
 {
     int n;
@@ -89,23 +89,23 @@ static void test_line (void)
 
     ok (inside_find (in, 7) == port && inside_port_tag (port) == 42 && !inside_find (in, 8),
         "a port is found by its rank");
-    ok (!inside_port_create (in, 7, 1, &above) && errno == EEXIST, "a rank has one");
-    ok (!inside_line_open (port, 9, A, &below) && errno == EEXIST, "an identity is one line's");
+    ok (!inside_port_create (in, 7, 1, &above) && errno == EEXIST, "a rank has only one port");
+    ok (!inside_line_open (port, 9, A, &below) && errno == EEXIST, "an identity has only one line");
     ok (inside_port_who (port, A, &rank, &number) && rank == 9 && !inside_port_who (port, B, &rank, &number),
-        "the port knows who opened it");
-    ok (next_up (port, &item) == 0 && next_down (line) == 0, "there is nothing on it at first");
+        "the port reports the opener of a line");
+    ok (next_up (port, &item) == 0 && next_down (line) == 0, "a new line has no messages");
     put_up (line, 1);
     put_up (line, 2);
     put_down (port, A, 3);
-    ok (up > 0 && down > 0, "both ends are told that there is something");
+    ok (up > 0 && down > 0, "both ends are notified of input");
     ok (next_up (port, &item) == 1 && item.rank == 9 && strcmp (item.identity, A) == 0 && item.line == number
             && next_up (port, &item) == 2 && next_up (port, &item) == 0,
-        "messages come in order, with who sent them");
-    ok (next_down (line) == 3 && next_down (line) == 0, "... down, too");
-    ok (put_down (port, B, 1) < 0 && errno == EHOSTUNREACH, "nobody is there of another identity");
+        "messages arrive in order, with their sender");
+    ok (next_down (line) == 3 && next_down (line) == 0, "... on the way down, too");
+    ok (put_down (port, B, 1) < 0 && errno == EHOSTUNREACH, "a message to an unknown identity fails with EHOSTUNREACH");
     inside_line_close (line);
     inside_port_destroy (port);
-    ok (!inside_find (in, 7), "a port that is gone is not found");
+    ok (!inside_find (in, 7), "a port that was destroyed is not found");
     inside_destroy (in);
 }
 
@@ -122,20 +122,20 @@ static void test_end_below (void)
     put_up (line, 1);
     put_down (port, A, 2);
     inside_line_close (line);
-    ok (put_down (port, A, 3) < 0 && errno == EHOSTUNREACH, "nothing is sent to one that has closed");
+    ok (put_down (port, A, 3) < 0 && errno == EHOSTUNREACH, "a message to a closed line fails with EHOSTUNREACH");
     ok (next_up (port, &item) == 1 && next_up (port, &item) == -1 && item.line == number && next_up (port, &item) == 0,
-        "what it had sent is read, then its end, once");
+        "messages sent before the close are read, then the end, once");
     line = inside_line_open (port, 1, A, &below);
     ok (line && inside_port_who (port, A, &item.rank, &item.line) && item.line != number,
-        "one that comes again has another number");
+        "a new line of the same opener has another number");
     up = 0;
     inside_line_close (line);
-    ok (up == 1 && next_up (port, &item) == -1, "an end without a word is told at once");
+    ok (up == 1 && next_up (port, &item) == -1, "an end without a message is reported immediately");
     inside_port_destroy (port);
     inside_destroy (in);
 }
 
-/* One that tries again and again, at a port that reads nothing. */
+/* A broker that tries again and again, at a port that reads nothing. */
 static void test_unheard (void)
 {
     struct inside *in = inside_create ();
@@ -149,13 +149,15 @@ static void test_unheard (void)
         put_up (line, 1);
         inside_line_close (line);
     }
-    ok (line && next_up (port, &item) == 0, "a port never hears of a line that was closed before it read from it");
+    ok (line && next_up (port, &item) == 0, "a port gets nothing of a line that was closed before the port read from "
+                                            "it");
     line = inside_line_open (port, 1, B, &below);
     put_up (line, 1);
     put_up (line, 2);
     next_up (port, &item);
     inside_line_close (line);
-    ok (next_up (port, &item) == 2 && next_up (port, &item) == -1, "of one that it has read from it hears all");
+    ok (next_up (port, &item) == 2 && next_up (port, &item) == -1, "of a line that the port has read from it gets "
+                                                                   "everything");
     inside_port_destroy (port);
     inside_destroy (in);
 }
@@ -176,10 +178,10 @@ static void test_end_above (void)
     inside_line_close (left);
     down = 0;
     inside_port_destroy (port);
-    ok (down == 1, "the end above is told at once to who is there");
-    ok (put_up (line, 3) < 0 && errno == EHOSTUNREACH, "nothing is sent to one that is gone");
+    ok (down == 1, "the end of the port is reported immediately to the open line");
+    ok (put_up (line, 3) < 0 && errno == EHOSTUNREACH, "a message to a destroyed port fails with EHOSTUNREACH");
     ok (next_down (line) == 1 && next_down (line) == -1 && next_down (line) == -1,
-        "what it had sent is read, then its end");
+        "messages sent before are read, then the end");
     inside_line_close (line);
     port = inside_port_create (in, 0, 0, &above);
     ok (port && strcmp (name, inside_port_name (port)) != 0, "another port of the rank has another name");
@@ -199,25 +201,25 @@ static void test_bounds (void)
 
     while (put_up (line, 1) == 0)
         n++;
-    ok (n == 10 && errno == EAGAIN, "a line takes as many messages as it is to");
-    ok (put_up (other, 2) == 0, "... and another one the same, whatever waits in the first");
-    ok (next_up (port, &item) == 1 && next_up (port, &item) == 2, "they are read by turns");
-    ok (put_up (line, 1) == 0, "what was read makes room");
+    ok (n == 10 && errno == EAGAIN, "a line takes as many messages as its limit");
+    ok (put_up (other, 2) == 0, "... and another line, too, however many wait in the first");
+    ok (next_up (port, &item) == 1 && next_up (port, &item) == 2, "the lines are read in turns");
+    ok (put_up (line, 1) == 0, "a message that was read makes room");
     for (n = 0; put_down (port, A, 1) == 0;)
         n++;
-    ok (n > 5 && n < 12 && errno == EAGAIN, "it takes as many bytes as it is to (%d messages)", n);
+    ok (n > 5 && n < 12 && errno == EAGAIN, "a line takes as many bytes as its limit (%d messages)", n);
     idt_msg_alloc_payload (large, 100000);
     ok (inside_port_send (port, A, large) < 0 && inside_port_send (port, B, large) == 0,
-        "one message is not too large for one on which nothing is");
+        "one message always fits into an empty line");
     idt_msg_unref (large);
-    ok (next_down (other) == 99, "... and comes");
+    ok (next_down (other) == 99, "... and arrives");
     inside_line_close (other);
     inside_line_close (line);
     inside_port_destroy (port);
     inside_destroy (in);
 }
 
-/* What the receiver gets is his to change. */
+/* The receiver may change the message that it gets. */
 static void test_copies (void)
 {
     struct inside *in = inside_create ();
@@ -233,12 +235,12 @@ static void test_copies (void)
     inside_line_send (line, kept);
     idt_msg_unref (msg);
     inside_port_next (port, &item);
-    ok (item.msg == msg, "a message that its sender has let go of is not copied");
+    ok (item.msg == msg, "a message that its sender has released is not copied");
     idt_msg_unref (item.msg);
     inside_port_next (port, &item);
     idt_msg_set_cred (item.msg, (struct idt_cred){ 1, 0 });
     ok (item.msg != kept && idt_msg_seq (item.msg) == 2 && idt_msg_cred (kept).rolemask == IDT_ROLE_OWNER,
-        "one that he keeps is");
+        "a message that its sender keeps is copied");
     idt_msg_unref (item.msg);
     idt_msg_unref (kept);
     inside_line_close (line);
@@ -253,7 +255,7 @@ static void test_copies (void)
 struct history {
     struct inside *in;
     struct inside_port *port;
-    int up;          /* told to the port, and not read yet */
+    int up;          /* notifications of the port without a read since */
     int down[LINES]; /* the same for each line */
     struct inside_line *line[LINES];
     char identity[LINES][IDT_MSG_UUID_LEN + 1];
@@ -282,7 +284,7 @@ static void h_open (struct history *h, int i)
     h->bad += asks && !inside_port_who (h->port, h->identity[i], &rank, &h->number[i]);
 }
 
-/* Read one; what came is the next that was sent by who it says. */
+/* Read one message; it must be the next that its sender sent. */
 static void h_read_up (struct history *h)
 {
     struct inside_item item = { .rank = 0 };
@@ -364,7 +366,7 @@ static void test_histories (void)
         inside_destroy (h.in);
         bad += h.bad;
     }
-    ok (bad == 0, "300 random histories: all comes once, in order, before the end (%d do not)", bad);
+    ok (bad == 0, "300 random histories: all messages arrive once, in order, before the end (%d do not)", bad);
 }
 
 int main (void)

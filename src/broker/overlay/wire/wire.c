@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* wire.c - what wires of all kinds have in common, and which kind leads to whom */
+/* wire.c - what wires of all kinds have in common, and which kind is used for a connection */
 #include "config.h"
 
 #include <errno.h>
@@ -78,7 +78,7 @@ int wire_open_line (struct wire *w, struct inside_port *port, const char *identi
     return w->line ? 0 : -1;
 }
 
-/* One that listens says by which kind. */
+/* The listening broker determines the kind. */
 struct wire *wire_connect (const struct wire_conf *conf, const struct wire_target *to, const char *identity,
                            const struct wire_ops *ops, void *arg)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* wire_memory.c - wires inside of a process that need no socket */
+/* wire_memory.c - wires inside a process that need no socket */
 #include "config.h"
 
 #include <errno.h>
@@ -15,7 +15,7 @@ static int memory_send (struct wire *w, const char *identity, const idt_msg_t *m
     return w->port ? inside_port_send (w->port, identity, msg) : inside_line_send (w->line, msg);
 }
 
-/* Numbers of lines are used once. */
+/* Numbers of lines are used once, so there is nothing to do. */
 static void memory_read_ends (struct wire *w)
 {
 }

@@ -11,7 +11,7 @@
 struct wire_class {
     int (*send) (struct wire *w, const char *identity, const idt_msg_t *msg, enum wire_form form);
     void (*read_ends) (struct wire *w);
-    void (*destroy) (struct wire *w, int linger_ms); /* frees it, too; parts may be missing */
+    void (*destroy) (struct wire *w, int linger_ms); /* frees the wire; members may be missing */
 };
 
 struct wire {
@@ -21,21 +21,21 @@ struct wire {
     void *arg;
     enum wire_kind kind;
     struct zwatcher *zs;
-    struct monitor *monitor;  /* tells when a connection over tcp or ipc is closed; NULL: it is neither */
-    struct inside_port *port; /* where others of this process connect; NULL: none */
-    struct inside_line *line; /* to such a one; NULL: none */
+    struct monitor *monitor;  /* reports closed connections over tcp or ipc; NULL for other kinds */
+    struct inside_port *port; /* for brokers of this process; may be NULL */
+    struct inside_line *line; /* to a broker of this process; may be NULL */
     char endpoint[256];
-    struct listener_place place; /* of the socket at an endpoint of ipc */
+    struct listener_place place; /* of the socket at an ipc endpoint */
     bool is_above;
-    bool dry;     /* nothing was left since wire_look () */
-    bool reached; /* the other end's process or its host took the connection */
+    bool dry;     /* no input was left since wire_look () */
+    bool reached; /* the other side's process or host took the connection */
 };
 
-/* One that has no more than that yet.  NULL with errno ENOMEM. */
+/* A wire without port, line or socket yet.  NULL with errno ENOMEM. */
 struct wire *wire_create (const struct wire_class *class, enum wire_kind kind, bool is_above,
                           const struct wire_conf *conf, const struct wire_ops *ops, void *arg);
 
-/* Make the port, or the line, through which those of a process know each other.  Return 0, or -1 with errno set. */
+/* Create the port, or the line, that identifies brokers of this process.  Return 0, or -1 with errno set. */
 int wire_open_port (struct wire *w);
 int wire_open_line (struct wire *w, struct inside_port *port, const char *identity);
 

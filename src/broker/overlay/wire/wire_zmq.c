@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* wire_zmq.c - wires over ZeroMQ: a DEALER to one above, a ROUTER for those below
+/* wire_zmq.c - wires over ZeroMQ: a DEALER to a broker above, a ROUTER for brokers below
  *
- * Over tcp and ipc a monitor tells when a connection is closed.  Over inproc ZeroMQ tells neither that nor who
- * connects: there a line of the process's registry, on which nothing is sent, says both.
+ * Over tcp and ipc a monitor reports closed connections.  Over inproc ZeroMQ reports neither these nor the identity of
+ * the connecting broker.  There a line of the process's registry, without messages, does both.
  */
 #include "config.h"
 
@@ -36,7 +36,7 @@ static void zmq_read_ends (struct wire *w)
         monitor_drain (w->monitor);
 }
 
-/* ZeroMQ leaves it behind.  Another process may have put its own there. */
+/* ZeroMQ leaves the socket file behind.  Another process may have replaced it by its own. */
 static void remove_socket (const struct wire *w)
 {
     if (strncmp (w->endpoint, "ipc://", 6) == 0)
@@ -63,7 +63,7 @@ static const struct wire_class zmq_class = {
 
 /* --- receiving ------------------------------------------------------------------------------------- */
 
-/* Whose key it is, as overlay_admit () told ZeroMQ. */
+/* The rank whose key the connection has, as overlay_admit () gave it to ZeroMQ. */
 static uint32_t rank_of (const char *user)
 {
     char *end;
@@ -81,7 +81,7 @@ static void identify (const struct wire *w, const struct msg_zmq_from *zmq, stru
         from->rank = TOPO_NONE;
 }
 
-/* All was read: now ends of inproc connections are told.  Returns whether there was one. */
+/* All input was read: report the next end of an inproc connection.  Returns whether there was one. */
 static bool tell_end (struct wire *w)
 {
     struct inside_item item;
@@ -123,7 +123,7 @@ static void monitor_cb (int event, int value, void *arg)
         w->ops->closed (w->arg, w, value);
 }
 
-/* --- making ---------------------------------------------------------------------------------------- */
+/* --- creating ------------------------------------------------------------------------------------ */
 
 static struct wire *create (const struct wire_conf *conf, enum wire_kind kind, bool is_above,
                             const struct wire_ops *ops, void *arg)
@@ -145,8 +145,8 @@ static int set_text (struct wire *w, int option, const char *text)
     return zmq_setsockopt (zwatcher_socket (w->zs), option, text, strlen (text));
 }
 
-/* TCP closes the connection to a host that is silent or to a process that takes nothing, and so frees what waits for
- * it: a ROUTER has no other way to let go of one peer.  Not ZeroMQ's own beat: where it falls due for a connection that
+/* Let TCP close a connection to a silent host, or to a process that takes nothing, so that its queue is freed: a ROUTER
+ * has no other way to disconnect one peer.  ZeroMQ's own heartbeat is not used: if it is due for a connection that
  * ended while our queue was full, libzmq 4.3 aborts the process.
  */
 static int set_patience (struct wire *w)
@@ -204,7 +204,7 @@ struct wire *wire_zmq_connect (const struct wire_conf *conf, const struct wire_t
     return NULL;
 }
 
-/* Brokers have one user, who alone reaches their sockets: no stranger takes descriptors there. */
+/* All brokers have one user, and only that user reaches their sockets: others cannot use up descriptors there. */
 static int keep_private (struct wire *w)
 {
     if (strncmp (w->endpoint, "ipc://", 6) != 0)
