@@ -136,7 +136,7 @@ struct document_root_document *document_root_find (struct document_root *root, c
  * has finalized, and the request's "digest", if present, is the digest of its history up to there. Returns NULL with
  * errno set and 'errp' filled; in addition to the values above:
  *   ESTALE          another document has the name now
- *   ENOTRECOVERABLE the document is refused, because its history differs from the session's
+ *   ENOTRECOVERABLE the document is refused, because its history differs from that of this or another session
  */
 struct document_root_document *document_root_find_joined (struct document_root *root, const json_t *o, int64_t seq,
                                                           idt_error_t *errp);
