@@ -41,8 +41,8 @@ struct idcomp *replica_ids (const struct replica *r);
 /* The number of the last range that is finalized. */
 int64_t replica_seq (const struct replica *r);
 
-/* Write the digest of the replica's history to 'text', for messages. Different histories of the same length have
- * different digests.
+/* Write the digest of the replica's history to 'text', for messages. It distinguishes this history from others of the
+ * same length, except with a probability of about 2^-64.
  */
 void replica_digest (const struct replica *r, char text[REPLICA_DIGEST_TEXT]);
 

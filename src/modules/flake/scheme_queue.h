@@ -3,8 +3,8 @@
 
 /* scheme_queue.h - a queue of requests of one kind: requesters take turns, and each one's requests are served in order
  *
- * The request whose turn it is is current until it is answered or forwarded, so each queue makes the ids of one request
- * at a time.
+ * A request becomes current in its turn, and stays current until it is answered or forwarded. So each queue makes the
+ * ids of one request at a time.
  */
 #ifndef FLAKE_SCHEME_QUEUE_H
 #define FLAKE_SCHEME_QUEUE_H

@@ -12,7 +12,7 @@
  *
  *   START_AT_LAST_END, START_AT_HORIZON, HORIZON_FIRST, END_A_LEASE_FROM_NOW, OWN_RANGE, RETURN_BY_LESSEE,
  *   RETURN_INSIDE, STOP_AT_LAST_END, STOP_NOT_BELOW_BASE, STOP_CLOSES   lease/lease.c
- *   NEW_INCARNATION          options.c chooses the incarnation
+ *   NEW_INCARNATION          fluid_options.c chooses the incarnation
  *   CHECK_END, CHECK_BEGIN   node_may_generate () and lessee_range ()
  *   OWN_ANSWER               lessee_take () and lease_relay.c
  *   CLOSE_FIRST              lessee_close (), which node_stop () calls after it closed the generator
