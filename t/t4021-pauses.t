@@ -66,7 +66,7 @@ cat >root.sh <<'END'
 . ./lib.sh
 served 0 && served 1 && load_start && set_boot 0 -5 &&
 until_logged 0 "CLOCK_BOOTTIME of this host missed [45]\.[0-9]* s" &&
-until_logged 0 "rank 0 stepped [0-9.]* s forward, which its clock had missed" &&
+until_logged 0 "rank 0 stepped [0-9.]* s forward, by time that its clock had missed" &&
 caught_up 0 1 && served 0 && load_end
 END
 test_expect_success 'rank 0 steps forward by what the wall clock confirms' '

@@ -41,7 +41,7 @@ shown() {
 swap other right && wait_until "the store is wrong" store_says "wrong: .*/state $says" && make_ids 1 2 &&
 wait_until "all are shown" shown && cat status &&
 idtree dmesg | grep "statedir is wrong: .*/state $says.*: no leases are granted; .* with the statedir that it had" &&
-! idtree id new 2>err && cat err && grep "rank 0 gives no leases: brokers hold some of another statedir" err &&
+! idtree id new 2>err && cat err && grep "rank 0 grants no leases: brokers hold leases of another statedir" err &&
 swap right wrong && generates 0 && store_says good && make_ids 0 1 2
 END
 cat >another.sh <<'END'

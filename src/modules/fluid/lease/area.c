@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* area.c - shares as numbers, and as sets of granules */
+/* area.c - conversion of sequence numbers to sets of granules, and back */
 #include "modules/fluid/lease/area.h"
 
 static bool is_power_of_two (uint32_t n)

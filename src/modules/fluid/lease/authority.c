@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* authority.c - who gives leases: the table, the horizon under it, the instance's time, in the order that they need
+/* authority.c - grants leases at rank 0: keeps the table, the horizon, and the instance's time in the required order
  *
- * All that is given goes through give (), all that is stored through horizon_store_horizon ().
+ * Only give () grants ranges, and only horizon_store_horizon () has a horizon stored.
  *
- * What is left to the next one on this broker makes a difference: without the table all ranges that others hold must be
- * thought of as used to their end, and the next root begins there, a lease ahead of everyone.
+ * The handover to the next authority on this broker saves time: without the table all granted ranges count as used to
+ * their end, and the next root begins there, a lease ahead of all other ranks.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -22,22 +22,22 @@
 #include "modules/fluid/lease/clock_check.h"
 
 #define NEVER UINT64_MAX
-#define FIRST_RETRY_US 100000 /* after a store that failed; doubles, up to a twelfth of a lease */
+#define FIRST_RETRY_US 100000 /* after a failed store; doubles, up to a twelfth of a lease */
 
-/* The disk, as it was heard of last. */
+/* The last result of storing the horizon. */
 struct storing {
     enum authority_store state;
-    uint64_t retry_us; /* not before */
+    uint64_t retry_us; /* do not try again before this time */
     uint64_t backoff_us;
-    uint64_t since_us; /* when the last one began */
-    uint64_t slow_us;  /* when the store that is under way is a slow one; NEVER: none is */
+    uint64_t since_us; /* begin of the last store */
+    uint64_t slow_us;  /* when the store under way counts as slow; NEVER: no store is under way, or it counts already */
 };
 
-/* The wall clock - epoch, and when it was read. */
+/* The wall clock minus the epoch, and when it was read. */
 struct wall {
     int64_t us;
     uint64_t read_us;
-    uint64_t missed_us; /* by our clock, which this has not confirmed yet */
+    uint64_t missed_us; /* missed by the clock and not yet confirmed by the wall clock */
 };
 
 struct authority {
@@ -45,20 +45,20 @@ struct authority {
     const struct authority_ops *ops;
     void *arg;
     struct clock clock;
-    uint64_t begin_us; /* when it begins to run: nothing is given before */
+    uint64_t begin_us; /* begin of the instance's time here: nothing is granted before */
     struct wall wall;
     struct lease_table *table;
     struct storing storing;
     struct ahead ahead;
     struct watermark *watermark;
     struct foreign_lease foreign;
-    bool goes_on; /* with the table of the one before */
+    bool goes_on; /* with the table of the handover */
     bool closed;
-    struct lease_grant *grant; /* the last answer's */
+    struct lease_grant *grant; /* of the last answer */
     uint64_t deadline_us;
     uint64_t nstored;
-    bool told_size;     /* in the log: once */
-    uint64_t jumped_us; /* CLOCK_BOOTTIME went too far, over all */
+    bool told_size;     /* a wrong size was logged */
+    uint64_t jumped_us; /* sum of all jumps of CLOCK_BOOTTIME ahead */
     struct authority_stats stats;
 };
 
@@ -94,7 +94,7 @@ static uint64_t raise_watermark (struct authority *a, uint64_t now_us)
     a->ops->positions (a->arg, now_us, &all);
     uint64_t ms = watermark_raise (a->watermark, now_ms (a, now_us), a->table->stored_ms, &all);
 
-    lease_raise (a->table, ms); /* W_LO */
+    lease_raise (a->table, ms); /* rule W_LO: no range below it */
     return ms;
 }
 
@@ -126,7 +126,7 @@ static int64_t wall_us (const struct authority *a, uint64_t now_us)
     return a->wall.us + (int64_t)(now_us - a->wall.read_us);
 }
 
-/* What a crash will have cost when the horizon is that. */
+/* The clock debt if rank 0 crashes when this horizon is stored. */
 static uint64_t owed_ms (struct authority *a, uint64_t now_us, uint64_t horizon_ms)
 {
     uint64_t ms = now_ms (a, now_us);
@@ -149,7 +149,9 @@ static void store (struct authority *a, uint64_t now_us, uint64_t horizon_ms)
     a->ops->store (a->arg, &record);
 }
 
-/* The horizon is raised ahead of need: wake up for that too. */
+/* Store a higher horizon if needed. Requests a tick for the time of the next store, which is before the horizon is
+ * reached.
+ */
 static void horizon_store_horizon (struct authority *a, uint64_t now_us)
 {
     uint64_t horizon_ms;
@@ -170,7 +172,7 @@ static void horizon_store_horizon (struct authority *a, uint64_t now_us)
 void authority_stored (struct authority *a, uint64_t now_us, uint64_t horizon_ms)
 {
     if (a->storing.state != AUTHORITY_STORE_GOOD)
-        say (a, LOG_NOTICE, "the horizon is stored again: leases are given as before");
+        say (a, LOG_NOTICE, "the horizon is stored again: leases are granted as before");
     metrics_time (&a->stats.commits, now_us - a->storing.since_us);
     a->storing = (struct storing){ .slow_us = NEVER };
     a->nstored++;
@@ -194,7 +196,7 @@ void authority_store_failed (struct authority *a, uint64_t now_us)
 
 /* --- leases ------------------------------------------------------------------------------------- */
 
-/* LANE_SIZE: a rank's lanes are its own where all agree on how many ranks there are, and each is one of those. */
+/* Rule LANE_SIZE: lanes belong to one rank only if all ranks agree on the size, and each is below it. */
 static bool is_of_here (struct authority *a, const struct lease_want *want)
 {
     uint32_t size = a->config.size;
@@ -202,13 +204,13 @@ static bool is_of_here (struct authority *a, const struct lease_want *want)
     if ((want->size == 0 || want->size == size) && (size == 0 || want->generator < size))
         return true;
     if (!a->told_size)
-        say (a, LOG_ERR, "rank %u takes this for an instance of another size: it gets no lease",
+        say (a, LOG_ERR, "rank %u has another size of the instance than rank 0, or is not below it: it gets no lease",
              (unsigned)want->generator);
     a->told_size = true;
     return false;
 }
 
-/* The one place where ranges are given. */
+/* The only function that grants ranges. */
 static bool give (struct authority *a, uint64_t now_us, const struct lease_want *want, struct lease_grant *grant)
 {
     uint64_t ms = now_ms (a, now_us);
@@ -225,7 +227,7 @@ static void take_back (struct authority *a, uint64_t now_us, const struct lease_
     watermark_back (a->watermark, now_ms (a, now_us), back);
 }
 
-/* The lease that ours cannot go with, for those who are to mend it. */
+/* Keep the foreign lease or epoch for the status, as a hint for the administrator. */
 static void note_foreign_lease (struct authority *a, const struct lease_request *req)
 {
     a->foreign.has_epoch = req->has_epoch && req->epoch_ms != a->config.epoch_ms;
@@ -234,8 +236,8 @@ static void note_foreign_lease (struct authority *a, const struct lease_request 
         a->foreign.hi_ms = max_u64 (a->foreign.hi_ms, req->want[i].have_hi_ms);
 }
 
-/* What is wanted is given where the horizon is far enough: that is looked after first.  Returns how many ranges are in
- * 'a->grant'.
+/* Serve a lease request. The horizon is raised first if needed, as it limits what can be granted. Returns how many
+ * ranges are in 'a->grant'.
  */
 static size_t serve (struct authority *a, uint64_t now_us, const struct lease_request *req)
 {
@@ -260,7 +262,7 @@ static size_t serve (struct authority *a, uint64_t now_us, const struct lease_re
 void authority_answer (struct authority *a, uint64_t now_us, const struct lease_request *req,
                        struct lease_answer *answer)
 {
-    size_t n = a->closed ? 0 : serve (a, now_us, req); /* STOP_CLOSES */
+    size_t n = a->closed ? 0 : serve (a, now_us, req); /* rule STOP_CLOSES: grant nothing */
 
     *answer = (struct lease_answer){ .grant = a->grant,
                                      .ngrant = n,
@@ -277,7 +279,7 @@ void authority_answer (struct authority *a, uint64_t now_us, const struct lease_
 const char *authority_excuse (const struct authority *a)
 {
     if (a->table->fenced_by_foreign)
-        return "rank 0 gives no leases: brokers hold some of another statedir; start it with the right one";
+        return "rank 0 grants no leases: brokers hold leases of another statedir; start it with the right one";
     return "rank 0 waits until its horizon can be stored; see its log";
 }
 
@@ -288,20 +290,20 @@ struct clock *authority_clock (struct authority *a)
     return &a->clock;
 }
 
-/* Our clock missed 'us', which passed for all others. */
+/* This clock missed 'us', which passed on all other ranks. */
 static void step (struct authority *a, uint64_t now_us, uint64_t us)
 {
     clock_step (&a->clock, now_us, clock_read (&a->clock, now_us) + us);
     watermark_stepped (a->watermark, us);
-    say (a, LOG_NOTICE, "rank 0 stepped %.3f s forward, which its clock had missed", (double)us / 1e6);
+    say (a, LOG_NOTICE, "rank 0 stepped %.3f s forward, by time that its clock had missed", (double)us / 1e6);
 }
 
-/* The clock has been told. */
+/* Make up for missed time; the clock object already knows 'off_us'. */
 static void make_good (struct authority *a, uint64_t now_us, int64_t off_us, int64_t sure_us)
 {
     char text[CLOCK_CHECK_TEXT_MAX];
 
-    say (a, LOG_WARNING, "%s: ids go on", clock_check_describe (off_us, text));
+    say (a, LOG_WARNING, "%s: rank 0 continues to make ids", clock_check_describe (off_us, text));
     if (off_us > 0)
         a->wall.missed_us += (uint64_t)(off_us - sure_us);
     if (sure_us > 0)
@@ -323,7 +325,7 @@ void authority_lost_time (struct authority *a, uint64_t now_us, int64_t off_us, 
     make_good (a, now_us, off_us, sure_us);
 }
 
-/* The wall clock has gone on, or was set: what it confirms is made up for. */
+/* Step by as much of the missed time as the wall clock now confirms. */
 static void make_up (struct authority *a, uint64_t now_us)
 {
     uint64_t inst_us = clock_read (&a->clock, now_us);
@@ -363,15 +365,15 @@ uint64_t authority_deadline (const struct authority *a)
     return a->deadline_us;
 }
 
-/* --- from one to the next --------------------------------------------------------------------------- */
+/* --- handover --------------------------------------------------------------------------------------- */
 
 struct authority_handover {
-    size_t size; /* of this, for another version may be loaded next */
+    size_t size; /* of this struct: the next load may have another version */
     struct authority_config config;
     struct clock clock;
     struct ahead ahead;
     struct lease_record stored;
-    /* lease_save () follows */
+    /* followed by lease_save () */
 };
 
 void *authority_leave (const struct authority *a, const struct lease_record *stored, size_t *size)
@@ -402,7 +404,9 @@ static bool same_config (const struct authority_config *a, const struct authorit
            && a->size == b->size;
 }
 
-/* The clock goes on, above what was told.  Returns false where that cannot be. */
+/* Continue with the clock and the table of the handover, above what was published. Returns false if the handover does
+ * not fit the store or the configuration.
+ */
 static bool go_on (struct authority *a, uint64_t now_us, const struct authority_start *start)
 {
     const struct authority_handover *p = start->past;
@@ -428,7 +432,7 @@ bool authority_reopen (struct authority *a, uint32_t generator, uint64_t end_ms)
 
 /* --- life --------------------------------------------------------------------------------------------- */
 
-/* Never below the horizon: all that was made before lies there.  Not 0: that is how an unknown time is told. */
+/* Not below the horizon, because earlier ids are below it. At least 1 ms, because 0 means an unknown time. */
 static uint64_t start_us (int64_t wall_inst_us, uint64_t horizon_ms)
 {
     uint64_t us = max_u64 (horizon_ms * 1000, 1000);
@@ -436,7 +440,7 @@ static uint64_t start_us (int64_t wall_inst_us, uint64_t horizon_ms)
     return wall_inst_us > 0 ? max_u64 (us, (uint64_t)wall_inst_us) : us;
 }
 
-/* A root that would be too far ahead waits first: its time is not known yet, so it gives nothing. */
+/* A root with too much clock debt waits first. Its time is unknown meanwhile, so it grants nothing. */
 static void begin_late (struct authority *a, uint64_t now_us, const struct lease_record *stored, int64_t ahead_us)
 {
     uint64_t wait_ms = clock_debt_start (&a->ahead, a->config.lease_ms, now_us, stored->ahead_ms, ahead_us / 1000);
@@ -445,11 +449,13 @@ static void begin_late (struct authority *a, uint64_t now_us, const struct lease
     clock_hold (&a->clock, now_us, a->begin_us);
     a->clock.known = wait_ms == 0;
     if (wait_ms > 0)
-        say (a, LOG_WARNING, "rank 0 crashed again and again: it waits %llu ms, not to run further ahead of the clock",
+        say (a, LOG_WARNING,
+             "rank 0 crashed several times: it waits %llu ms before it grants leases, so that its "
+             "time is not further ahead of the wall clock",
              (unsigned long long)wait_ms);
 }
 
-/* Who goes on has lost nothing, and others' clocks did not wait for it. */
+/* With a handover no time was lost, and the clocks of other ranks continued meanwhile, so rank 0 does not wait. */
 static int begin (struct authority *a, uint64_t now_us, const struct authority_start *start)
 {
     int64_t wall_inst_us = start->wall_us - a->config.epoch_ms * 1000;
@@ -499,7 +505,9 @@ void authority_destroy (struct authority *a)
     free (a);
 }
 
-/* All that was made is below the horizon of a clean stop, and all that comes is above it, if nobody is left. */
+/* At a clean stop, if no rank holds a lease, all ids are below the stored horizon and all later ones are above it. So
+ * the watermark is that horizon.
+ */
 void authority_close (struct authority *a, uint64_t now_us, struct lease_record *last)
 {
     uint64_t ms = now_ms (a, now_us);
@@ -513,7 +521,7 @@ void authority_close (struct authority *a, uint64_t now_us, struct lease_record 
     last->ahead_ms = a->clock.known ? owed_ms (a, now_us, last->horizon_ms) : a->ahead.debt_ms;
 }
 
-/* --- what is to be told --------------------------------------------------------------------------------- */
+/* --- status ----------------------------------------------------------------------------------------- */
 
 struct authority_news authority_news (const struct authority *a)
 {

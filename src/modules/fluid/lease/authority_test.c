@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* authority_test.c - the authority alone: its disk, its clocks, its end, and who comes after it
+/* authority_test.c - the authority alone: its disk, its clocks, its stop, and the handover to the next one
  *
- * What it gives is lease_test's, what a node beside it makes of that node_test's.
+ * lease_test.c tests the table of leases, node_test.c the node beside an authority.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +20,7 @@
 struct world {
     struct authority *a;
     int stores, logs;
-    struct lease_record record; /* stored last */
+    struct lease_record record; /* the last one */
 };
 
 static void horizon_store_cb (void *arg, const struct lease_record *record)
@@ -84,33 +84,34 @@ static void test_store (void)
     uint64_t at = T0;
 
     create_new (&w);
-    ok (w.stores == 1 && w.record.horizon_ms == 130000, "first of all a horizon two leases ahead is stored");
-    ok (ask (&w, at, 5, 1, 0).ngrant == 0 && w.stores == 1, "nothing is given before that is durable");
-    ok (authority_deadline (w.a) == T0 + 15 * SECOND, "it looks after the disk in a quarter of a lease");
+    ok (w.stores == 1 && w.record.horizon_ms == 130000, "first, a horizon two leases ahead is stored");
+    ok (ask (&w, at, 5, 1, 0).ngrant == 0 && w.stores == 1, "nothing is granted before it is durable");
+    ok (authority_deadline (w.a) == T0 + 15 * SECOND, "the disk is checked after a quarter of a lease");
     authority_tick (w.a, T0 + 15 * SECOND);
-    ok (status (&w, at).store == AUTHORITY_STORE_SLOW && w.logs == 1, "and says that it is slow");
+    ok (status (&w, at).store == AUTHORITY_STORE_SLOW && w.logs == 1, "then it is reported as slow");
     at = T0 + 16 * SECOND;
     for (uint64_t ms = 100; ms <= 3200; ms *= 2) {
         authority_store_failed (w.a, at);
         int stores = w.stores;
         authority_tick (w.a, at + ms * MS - 1);
         at += ms * MS;
-        ok (w.stores == stores && authority_deadline (w.a) == at, "when it fails it waits for %d ms", (int)ms);
+        ok (w.stores == stores && authority_deadline (w.a) == at, "after a failed store the authority waits for %d ms",
+            (int)ms);
         authority_tick (w.a, at);
         ok (w.stores == stores + 1, "and tries again");
     }
-    ok (status (&w, at).store == AUTHORITY_STORE_FAILING, "which it tells");
+    ok (status (&w, at).store == AUTHORITY_STORE_FAILING, "the status shows the failing store");
     at += 3 * MS;
     authority_stored (w.a, at, w.record.horizon_ms);
-    ok (status (&w, at).store == AUTHORITY_STORE_GOOD && w.logs == 2, "until the disk has done it");
+    ok (status (&w, at).store == AUTHORITY_STORE_GOOD && w.logs == 2, "until the horizon is stored");
     struct lease_answer answer = ask (&w, at, 5, 2, 0);
     ok (answer.ngrant == 1 && answer.grant[0].hi_ms <= w.record.horizon_ms && answer.has_time && answer.has_epoch
             && answer.epoch_ms == 100000 && answer.lease_ms == 60000,
-        "then ranges are given, with the time, the epoch and the length of a lease");
+        "then ranges are granted, with the time, the epoch and the length of a lease");
     const struct authority_stats stats = *authority_stats (w.a);
-    ok (stats.stores == (uint64_t)w.stores && stats.store_failures == 6, "all of it is counted");
+    ok (stats.stores == (uint64_t)w.stores && stats.store_failures == 6, "stores and failures are counted");
     ok (stats.commits.sum_us == 3 * MS && stats.commits.count[metrics_bucket (3 * MS)] == 1,
-        "the time of the one that was stored, from when it began");
+        "the time of the successful store is counted from its begin");
     authority_destroy (w.a);
 }
 
@@ -121,19 +122,19 @@ static void test_time (void)
     create_new (&w);
     struct authority_news before = authority_news (w.a);
     authority_lost_time (w.a, T0 + SECOND, (int64_t)(9 * SECOND), (int64_t)(4 * SECOND));
-    ok (time_ms (&w, T0 + SECOND) == 15000, "it steps by what two clocks agree on that was missed");
+    ok (time_ms (&w, T0 + SECOND) == 15000, "the clock steps by the missed time that two clocks agree on");
     authority_wall (w.a, T0 + SECOND, WALL + (int64_t)(7 * SECOND));
     ok (time_ms (&w, T0 + SECOND) == 17000, "and by what the wall clock confirms");
-    ok (authority_news (w.a).steps == before.steps + 2, "which whoever reads its time can see");
+    ok (authority_news (w.a).steps == before.steps + 2, "readers of its time can see both steps");
     authority_wall (w.a, T0 + SECOND, WALL + (int64_t)(500 * SECOND));
-    ok (time_ms (&w, T0 + SECOND) == 20000, "never further than what was missed");
+    ok (time_ms (&w, T0 + SECOND) == 20000, "it does not step by more than was missed");
     authority_lost_time (w.a, T0 + SECOND, 0, 0);
     authority_lost_time (w.a, T0 + 61 * SECOND, -(int64_t)(60 * SECOND), 0);
-    ok (time_ms (&w, T0 + 61 * SECOND) == 20000, "a jump ahead is not taken for time");
+    ok (time_ms (&w, T0 + 61 * SECOND) == 20000, "a clock that went too far does not move the instance's time");
     authority_destroy (w.a);
 }
 
-/* Who names a size is believed to use what is another's by that of others. */
+/* A rank with another size would use generators that are other ranks' lanes. */
 static void test_size (void)
 {
     struct authority_config four = config;
@@ -147,21 +148,20 @@ static void test_size (void)
     w.a = authority_create (&four, &ops, &w, T0, &start);
     authority_stored (w.a, T0, w.record.horizon_ms);
     authority_answer (w.a, T0, &req, &answer);
-    ok (answer.ngrant == 0 && w.logs == 1,
-        "who has lanes for another number of ranks gets no lease, and the log tells");
+    ok (answer.ngrant == 0 && w.logs == 1, "a rank that has lanes for another size gets no lease, which is logged");
     want.size = 3;
     authority_answer (w.a, T0, &req, &answer);
-    ok (answer.ngrant == 0 && w.logs == 1, "be it larger or smaller; once is enough");
+    ok (answer.ngrant == 0 && w.logs == 1, "for a larger and for a smaller size, and logged once");
     want.size = 4;
     authority_answer (w.a, T0, &req, &answer);
-    ok (answer.ngrant == 1, "who agrees gets one");
+    ok (answer.ngrant == 1, "a rank with the same size gets a lease");
     want.generator = 2;
     want.size = 0;
     authority_answer (w.a, T0, &req, &answer);
-    ok (answer.ngrant == 1, "so does who has no lanes, whatever it was told");
+    ok (answer.ngrant == 1, "so does a rank without lanes");
     want.generator = 4;
     authority_answer (w.a, T0, &req, &answer);
-    ok (answer.ngrant == 0, "but no rank that there is not: its generator may be a lane");
+    ok (answer.ngrant == 0, "a rank that is not below the size gets none, because its generator may be a lane");
     authority_destroy (w.a);
 }
 
@@ -172,19 +172,19 @@ static void test_foreign (void)
 
     create_new (&w);
     authority_stored (w.a, T0, w.record.horizon_ms);
-    ok (authority_watermark (w.a, T0, &ms), "a watermark is told");
+    ok (authority_watermark (w.a, T0, &ms), "a watermark is published");
     ask (&w, T0, 5, 1, w.record.horizon_ms + 1);
     struct authority_status s = status (&w, T0);
     ok (s.fenced_by_foreign && authority_news (w.a).fenced_by_foreign && !s.foreign.has_epoch
             && s.foreign.hi_ms == w.record.horizon_ms + 1,
-        "who holds a lease above the horizon has it from elsewhere");
+        "a lease that ends above the horizon is detected as another root's");
     ok (ask (&w, T0, 6, 1, 0).ngrant == 0 && !authority_watermark (w.a, T0, &ms)
             && strstr (authority_excuse (w.a), "another statedir"),
-        "then nothing is given, and no watermark told");
+        "then nothing is granted, and no watermark is published");
     struct lease_record last;
     size_t size;
     authority_close (w.a, T0, &last);
-    ok (!authority_leave (w.a, &last, &size) && size == 0, "nor anything left to the next one");
+    ok (!authority_leave (w.a, &last, &size) && size == 0, "and there is no handover");
     authority_destroy (w.a);
 }
 
@@ -200,14 +200,14 @@ static void test_close (void)
     ask (&w, T0, 5, 1, 0);
     authority_answer (w.a, T0 + SECOND, &(struct lease_request){ .back = &back, .nback = 1 }, &answer);
     authority_close (w.a, T0 + SECOND, &last);
-    ok (last.horizon_ms == 12000 && last.watermark_ms == 12000, "its last word is the end of all that was used");
+    ok (last.horizon_ms == 12000 && last.watermark_ms == 12000, "the last record is the end of all that was used");
     ok (ask (&w, T0 + SECOND, 5, 2, 0).ngrant == 0 && authority_deadline (w.a) == UINT64_MAX,
-        "nothing is given afterwards, and nothing due");
+        "nothing is granted afterwards, and no deadline is set");
     int stores = w.stores, logs = w.logs;
     authority_wall (w.a, T0 + SECOND, WALL + (int64_t)(60 * SECOND));
     authority_lost_time (w.a, T0 + SECOND, (int64_t)SECOND, (int64_t)SECOND);
     authority_tick (w.a, T0 + 100 * SECOND);
-    ok (w.stores == stores && w.logs == logs && time_ms (&w, T0 + SECOND) == 11000, "nor is anything done");
+    ok (w.stores == stores && w.logs == logs && time_ms (&w, T0 + SECOND) == 11000, "later calls do nothing");
     authority_destroy (w.a);
 }
 
@@ -225,29 +225,30 @@ static void test_next (void)
     authority_destroy (w.a);
 
     create (&w, &last, past, size);
-    ok (authority_reopen (w.a, 0, 10001) && time_ms (&w, T0) == 10000, "the next one goes on with time and table");
+    ok (authority_reopen (w.a, 0, 10001) && time_ms (&w, T0) == 10000, "the next authority continues with the time and "
+                                                                       "the table");
     authority_destroy (w.a);
     struct authority_start missed = {
         .wall_us = WALL, .stored = &last, .past = past, .past_size = size, .off_us = 5 * SECOND, .sure_us = 5 * SECOND
     };
     w.a = authority_create (&config, &ops, &w, T0, &missed);
-    ok (time_ms (&w, T0) == 15000, "and steps by what its clock missed between them");
+    ok (time_ms (&w, T0) == 15000, "it steps by what its clock missed in between");
     authority_destroy (w.a);
     missed.off_us = -(int64_t)(5 * SECOND);
     missed.sure_us = 0;
     w.a = authority_create (&config, &ops, &w, T0 + 5 * SECOND, &missed);
     ok (authority_news (w.a).jumped_us == 5 * SECOND && time_ms (&w, T0 + 5 * SECOND) < 11000,
-        "or knows of what that went too far");
+        "or knows by how much that clock went too far");
     authority_destroy (w.a);
     create (&w, &last, past, size - 1);
     ok (!authority_reopen (w.a, 0, 10001) && time_ms (&w, T0) == last.horizon_ms,
-        "not with a part of them: then it begins at the horizon");
+        "a truncated handover is not used: the authority begins at the horizon");
     authority_destroy (w.a);
     for (int i = 0; i < 4; i++) {
         struct lease_record other = last;
         *(uint64_t *[]){ &other.horizon_ms, &other.watermark_ms, &other.settle_ms, &other.ahead_ms }[i] += 1;
         create (&w, &other, past, size);
-        ok (!authority_reopen (w.a, 0, 10001), "nor where somebody else has stored something since (%d)", i);
+        ok (!authority_reopen (w.a, 0, 10001), "nor is a handover if another record was stored meanwhile (%d)", i);
         authority_destroy (w.a);
     }
     struct authority_config other[] = { config, config, config, config };
@@ -258,7 +259,7 @@ static void test_next (void)
     for (int i = 0; i < 4; i++) {
         struct authority_start start = { .wall_us = WALL, .stored = &last, .past = past, .past_size = size };
         w.a = authority_create (&other[i], &ops, &w, T0, &start);
-        ok (!authority_reopen (w.a, 0, 10001), "nor where it is told to be another one (%d)", i);
+        ok (!authority_reopen (w.a, 0, 10001), "nor one of another configuration (%d)", i);
         authority_destroy (w.a);
     }
     free (past);
@@ -271,11 +272,11 @@ static void test_debt (void)
 
     create (&w, &crashed, NULL, 0);
     ok (!authority_clock (w.a)->known && w.stores == 0 && !ask (&w, T0, 5, 1, 0).has_time,
-        "where crashes have cost too much it tells no time");
+        "with a clock debt above the limit the authority gives no time");
     uint64_t at = authority_deadline (w.a);
     authority_tick (w.a, at);
     ok (at > T0 && at <= T0 + 5 * SECOND && time_ms (&w, at) == crashed.horizon_ms && w.stores == 1,
-        "for a twelfth of a lease, in which it stands still");
+        "for a twelfth of a lease, in which its clock stands still");
     authority_destroy (w.a);
 }
 

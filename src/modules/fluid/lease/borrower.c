@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* borrower.c - what one rank has borrowed
+/* borrower.c - the subleases that one rank holds
  *
- * What is held was lent to this incarnation alone, and the lender believes what a want tells.  So what matters here is
- * that nothing at or above the end of a want is used afterwards, that this end is above all that was made or lent on,
- * and that an answer to a want that another one followed is not taken.
+ * A sublease was granted to this incarnation alone, and the lender relies on the promise in each request. So three
+ * conditions are kept here: nothing at or above the end of a request is used afterwards; that end is above all that was
+ * made or granted further; and an answer to a request that was followed by another one is not accepted.
  */
 #include <assert.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 #include "libutil/minmax.h"
 #include "modules/fluid/lease/borrower.h"
 
-#define FIRST_PAUSE_US 100000  /* between wants, or an eighth of a term; doubles */
+#define FIRST_PAUSE_US 100000  /* between requests, or an eighth of a term; doubles */
 #define LONG_PAUSE_US 30000000 /* up to this, or a term */
 
 void borrower_init (struct borrower *b, const char *incarnation, uint64_t term_ms)
@@ -47,7 +47,7 @@ uint64_t borrower_end (const struct borrower *b)
     return end_ms;
 }
 
-/* S_GIVEN: nothing of it is used from 'end_ms' on. */
+/* Rule S_GIVEN: use nothing from 'end_ms' on. */
 static void cut (struct borrower *b, uint64_t end_ms)
 {
     unsigned n = 0;
@@ -70,9 +70,9 @@ static void drop_past (struct borrower *b, uint64_t now_us, uint64_t now_ms)
     b->nareas = n;
 }
 
-/* --- wants ----------------------------------------------------------------------------------------- */
+/* --- requests -------------------------------------------------------------------------------------- */
 
-/* The instance time from which the same is wanted again: half a term before the end. */
+/* The instance time of the next renewal: half a term before the end. */
 static uint64_t renewal_ms (const struct borrower *b)
 {
     uint64_t end_ms = borrower_end (b);
@@ -110,7 +110,7 @@ uint64_t borrower_due (const struct borrower *b, uint64_t now_us, uint64_t now_m
     return max_u64 (at_us, b->ask_us);
 }
 
-/* Pauses of brokers that lost one parent together must not stay in step: up to a quarter is added to each. */
+/* Brokers that lost one parent together must not ask in step: add up to a quarter to each pause. */
 static uint64_t jitter (const struct borrower *b, uint64_t us)
 {
     uint64_t x = b->want.number * UINT64_C (0x9e3779b97f4a7c15) + b->backoff_us;
@@ -125,7 +125,7 @@ static uint64_t first_pause_us (const struct borrower *b)
     return min_u64 (FIRST_PAUSE_US, b->term_ms * 125);
 }
 
-/* When to repeat a want that was sent now. */
+/* Set the time to repeat a request that was sent now. */
 static void plan_retry (struct borrower *b, uint64_t now_us, bool first)
 {
     b->backoff_us = first ? first_pause_us (b)
@@ -133,7 +133,7 @@ static void plan_retry (struct borrower *b, uint64_t now_us, bool first)
     b->ask_us = now_us + jitter (b, b->backoff_us);
 }
 
-/* A promise: S_USED, S_LENTON by 'low_ms', S_GIVEN by cut (), S_OLD by the number. */
+/* Make a new promise. 'low_ms' keeps the rules S_USED and S_LENTON, cut () keeps S_GIVEN, the number keeps S_OLD. */
 static void promise (struct borrower *b, uint32_t size, uint64_t end_ms, uint64_t low_ms, uint64_t left_ms)
 {
     b->want.number++;
@@ -144,7 +144,9 @@ static void promise (struct borrower *b, uint32_t size, uint64_t end_ms, uint64_
     cut (b, b->want.end_ms);
 }
 
-/* Where what is held ends for a want of 'size': as late as it is, or soon for another size, so that it may begin. */
+/* The end of what is held after a request for 'size': unchanged, or soon if the size changes, so that the new one can
+ * begin.
+ */
 static uint64_t end_for (const struct borrower *b, uint64_t now_ms, uint32_t size)
 {
     uint64_t end_ms = borrower_end (b);
@@ -152,7 +154,7 @@ static uint64_t end_for (const struct borrower *b, uint64_t now_ms, uint32_t siz
     return size == b->want.size ? end_ms : min_u64 (end_ms, now_ms + min_u64 (BORROWER_SWITCH_MS, b->term_ms / 8));
 }
 
-/* A want that is as old as what it would bring is of no use: want something new. */
+/* A request that is older than the term of its grant is useless: make a new one. */
 static bool is_stale (const struct borrower *b, uint64_t now_us)
 {
     return now_us - b->asked_us >= b->term_ms * 1000;
@@ -186,13 +188,13 @@ bool borrower_close (struct borrower *b, uint64_t low_ms, uint64_t left_ms, stru
 
 /* --- answers ---------------------------------------------------------------------------------------- */
 
-/* S_MINE, S_OLD.  Taken once: what comes again is no answer any more. */
+/* Rules S_MINE, S_OLD. An answer is accepted once. */
 static bool is_answer (const struct borrower *b, const struct share *share)
 {
     return b->asking && share->number == b->want.number && strcmp (share->incarnation, b->incarnation) == 0;
 }
 
-/* What is not lent by our rules is not used. */
+/* Whether the grant obeys the rules. Otherwise it is not used. */
 static bool is_sound (const struct borrower *b, const struct share *share)
 {
     uint32_t first, size = area_run (share->granules, &first);
@@ -201,7 +203,7 @@ static bool is_sound (const struct borrower *b, const struct share *share)
            && share->range.lo_ms < share->range.hi_ms && share->range.hi_ms <= FLUID_TIMESTAMP_MAX + 1;
 }
 
-/* Whether it is the same loan, longer. */
+/* Whether it extends the same sublease. */
 static bool goes_on (const struct area *had, const struct area *area)
 {
     return had->generator == area->generator && had->granules == area->granules && had->range.lo_ms >= area->range.lo_ms
@@ -212,7 +214,7 @@ static void hold (struct borrower *b, const struct area *area)
 {
     if (b->nareas > 0 && goes_on (&b->area[b->nareas - 1], area))
         b->nareas--;
-    else if (b->nareas == 2) /* nobody else has it: it is lost, no more */
+    else if (b->nareas == 2) /* the oldest is dropped: its ids are lost, as no other rank has them */
         b->area[0] = b->area[--b->nareas];
     b->area[b->nareas++] = *area;
 }
@@ -227,7 +229,7 @@ bool borrower_take (struct borrower *b, uint64_t now_us, uint64_t now_ms, const 
     struct area area = { share->generator, share->granules, share->range, b->asked_us + share->use_ms * 1000 };
 
     if (area.range.hi_ms <= now_ms || area.until_us <= now_us)
-        return false; /* too late, and the next want has a new number */
+        return false; /* too late; the next request has a new number */
     drop_past (b, now_us, now_ms);
     hold (b, &area);
     b->moved = false;

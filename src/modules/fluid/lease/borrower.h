@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* borrower.h - what one rank has borrowed: what it holds, when it asks for more, how it gives back
+/* borrower.h - the subleases that one rank holds: when it requests more, and how it returns them
  *
- * A want tells an end, and is a promise: nothing that is held is used from there on (doc/design/shares.md).  So
- * renewal, another size and return are one message, and a rank that asks for another size goes on with the old one for
- * BORROWER_SWITCH_MS, by when the answer should have come.
+ * Each request contains an end, and is a promise that nothing held is used from there on (doc/design/shares.md). So
+ * renewal, change of size and return are one kind of message. A rank that requests another size uses the old sublease
+ * for BORROWER_SWITCH_MS more; the answer should arrive within that time.
  *
- * 'us' are CLOCK_BOOTTIME microseconds, 'ms' instance milliseconds.  The rules have their names from
- * doc/model/README.md.
+ * 'us' are CLOCK_BOOTTIME microseconds, 'ms' instance milliseconds. doc/model/README.md explains the names of rules.
  */
 #ifndef FLUID_BORROWER_H
 #define FLUID_BORROWER_H
@@ -19,58 +18,59 @@
 #include "modules/fluid/lease/area.h"
 
 #define BORROWER_SWITCH_MS \
-    50 /* what is held is used for so long, or an eighth of a term, after another size was asked for */
+    50 /* the old sublease is used for so long after another size was requested, or an eighth of a term */
 
 struct borrower {
     char incarnation[IDT_MSG_UUID_LEN + 1];
     uint64_t term_ms;
-    struct area area[2]; /* what was taken last is the last */
+    struct area area[2]; /* the newest is the last */
     unsigned nareas;
-    struct share_want want; /* the newest; number 0: none yet */
-    bool asking;            /* it was sent and not answered */
-    bool moved;             /* there is another parent since the last answer */
-    bool refused;           /* the parent lends to nobody */
-    uint64_t asked_us;      /* when the newest want was first sent */
-    uint64_t ask_us;        /* not before this is a want sent, or sent again */
+    struct share_want want; /* the newest request; number 0: none yet */
+    bool asking;            /* sent and not answered */
+    bool moved;             /* the parent has changed since the last answer */
+    bool refused;           /* the parent grants no subleases */
+    uint64_t asked_us;      /* when the newest request was first sent */
+    uint64_t ask_us;        /* do not send or repeat a request before this time */
     uint64_t backoff_us;
 };
 
-/* 'incarnation': as lessee_init ().  'term_ms': how long loans last. */
+/* 'incarnation': as in lessee_init (). 'term_ms': how long subleases last. */
 void borrower_init (struct borrower *b, const char *incarnation, uint64_t term_ms);
 
-/* The area that contains 'now_ms', and may be used at 'now_us': the newest.  Returns false where there is none. */
+/* Find the newest area that contains 'now_ms' and may be used at 'now_us'. Returns false if there is no such area. */
 bool borrower_area (const struct borrower *b, uint64_t now_us, uint64_t now_ms, struct area *area);
 
-/* End of all that is held; 0: nothing. */
+/* End of all subleases that are held; 0: nothing is held. */
 uint64_t borrower_end (const struct borrower *b);
 
-/* When the next want for 'size' should be sent, or sent again (0: when borrower_close () should be called); UINT64_MAX:
+/* When the next request for 'size' should be sent or repeated (0: when borrower_close () should be called); UINT64_MAX:
  * never.
  */
 uint64_t borrower_due (const struct borrower *b, uint64_t now_us, uint64_t now_ms, uint32_t size);
 
-/* Make the want for 'size' (not 0) that is due: a new one, or the one that was not answered again.  'low_ms': nothing
- * that was made, or lent on, is at or above that.  What is held ends where '*want' says, from now on.
+/* Make the request for 'size' (not 0) that is due: a new one, or a repetition of the one without answer. 'low_ms':
+ * nothing was made or granted further at or above it. From now on what is held ends where '*want' says.
  */
 void borrower_ask (struct borrower *b, uint64_t now_us, uint64_t now_ms, uint32_t size, uint64_t low_ms,
                    struct share_want *want);
 
-/* Give all back: what is held ends at 'low_ms', and is not used.  Those it was lent to may make ids below for 'left_ms'
- * yet.  No answer is taken until there is a new want.  Returns whether the want need be sent: once will do.
+/* Return everything: all subleases end at 'low_ms', and are not used. Own borrowers may make ids below that for
+ * 'left_ms' more. No answer is accepted until the next request. Returns whether the message must be sent; once is
+ * enough.
  */
 bool borrower_close (struct borrower *b, uint64_t low_ms, uint64_t left_ms, struct share_want *want);
 
-/* The want was answered.  Returns whether the share was taken: only the answer to the newest want is, once. */
+/* The request was answered. Returns whether the grant was accepted: the answer to the newest request is, once. */
 bool borrower_take (struct borrower *b, uint64_t now_us, uint64_t now_ms, const struct share *share);
 
-/* The want got nothing: it is sent again as if it had been lost, but not before 'retry_ms'. / This parent lends
- * nothing. / There is another one: ask it at once.
+/* Nothing was granted: ask again as if the request had been lost, but not before 'retry_ms'. / This parent grants no
+ * subleases. / The parent has changed: ask it immediately.
  */
 void borrower_missed (struct borrower *b, uint64_t now_us, uint64_t retry_ms);
 void borrower_refused (struct borrower *b);
 void borrower_moved (struct borrower *b, uint64_t now_us);
 
-/* CLOCK_BOOTTIME missed 'us' microseconds: all that was taken, and all that was asked for, is that much older. */
+/* CLOCK_BOOTTIME missed 'us' microseconds: subleases and requests are that much older. */
 void borrower_lost_time (struct borrower *b, uint64_t us);
 
 #endif /* FLUID_BORROWER_H */

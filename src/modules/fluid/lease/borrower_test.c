@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* borrower_test.c - a borrower keeps what its wants promise, takes only the answer to the newest, and asks in time */
+/* borrower_test.c - a borrower keeps its promises, accepts only the answer to its newest request, and asks in time */
 #include <string.h>
 
 #include "test/tap.h"
@@ -41,7 +41,7 @@ static bool gets (struct borrower *b, uint64_t now_ms, uint64_t granules, uint64
     return takes (b, now_ms, &s);
 }
 
-/* The granules it may use at 'now_ms'; 0: none. */
+/* The granules that it may use at 'now_ms'; 0: none. */
 static uint64_t at (const struct borrower *b, uint64_t now_ms)
 {
     struct area a;
@@ -62,25 +62,24 @@ static void test_answers (void)
 
     borrower_init (&b, ME, TERM);
     ok (at (&b, 10) == 0 && borrower_end (&b) == 0 && due_ms (&b, 10, 0) == UINT64_MAX && due_ms (&b, 10, 16) == 10,
-        "who has nothing asks at once, if it wants something");
+        "a rank that holds nothing requests a sublease immediately, if it needs one");
     asks (&b, 10, 32, 5);
     ok (want.number == 1 && want.size == 32 && want.end_ms == 5 && strcmp (want.incarnation, ME) == 0,
-        "its first want has number 1");
+        "its first request has number 1");
     asks (&b, 20, 32, 8);
-    ok (want.number == 1 && want.end_ms == 5, "which is repeated as it was");
+    ok (want.number == 1 && want.end_ms == 5, "the request is repeated unchanged");
     struct share other = share_of (1, 3, 30, 1000);
     other.incarnation[0] = 'b';
     ok (!takes (&b, 20, &other) && !gets (&b, 20, 5, 30, 1000) && at (&b, 40) == 0,
-        "an answer to another one is not taken");
+        "an answer with another number is not accepted");
     asks (&b, 21, 32, 8);
-    ok (want.number == 2, "what is no share is none, and something else is wanted");
+    ok (want.number == 2, "an invalid grant is not accepted, and a new request is made");
     struct share first = share_of (1, 3, 30, 1000);
-    ok (!takes (&b, 22, &first) && gets (&b, 22, 3, 30, 1000),
-        "an answer to a want that another followed is not taken");
+    ok (!takes (&b, 22, &first) && gets (&b, 22, 3, 30, 1000), "an answer to an earlier request is not accepted");
     ok (at (&b, 29) == 0 && at (&b, 30) == 3 && at (&b, 999) == 3 && at (&b, 1000) == 0,
-        "that to the newest is used inside its range");
+        "a grant for the newest request is used inside its range");
     first.number = 2;
-    ok (!takes (&b, 23, &first), "it is taken once");
+    ok (!takes (&b, 23, &first), "it is accepted once");
 }
 
 static bool refuses (struct share s)
@@ -98,16 +97,16 @@ static void test_unsound (void)
 
     ok (refuses (share_of (1, 0, 30, 1000)) && refuses (share_of (1, 6, 30, 1000))
             && refuses (share_of (1, 15, 30, 1000)),
-        "no granules, none that are lent together, and more than were wanted are refused");
+        "no granules, granules that are no aligned run, and more than requested are refused");
     ok (refuses (share_of (1, 3, 30, 30)) && refuses (share_of (1, 3, 30, FLUID_TIMESTAMP_MAX + 2)),
-        "so is a range that is none");
+        "so is an invalid range");
     s.generator = FLUID_GENERATOR_MAX + 1;
-    ok (refuses (s), "or a generator that is none");
+    ok (refuses (s), "so is an invalid generator");
     s = share_of (1, 3, 5, 20);
-    ok (refuses (s), "what is over is not held");
+    ok (refuses (s), "a range that has passed is not accepted");
     s = share_of (1, 3, 30, 1000);
     s.use_ms = 10;
-    ok (refuses (s), "nor what may not be used any more");
+    ok (refuses (s), "nor one whose time of use is over");
 }
 
 static void test_use (void)
@@ -118,13 +117,13 @@ static void test_use (void)
     asks (&b, 10, 32, 5);
     asks (&b, 400, 32, 5);
     gets (&b, 500, 3, 30, 5000);
-    ok (at (&b, 1259) == 3 && at (&b, 1260) == 0, "it is used for so long after it was first asked for");
+    ok (at (&b, 1259) == 3 && at (&b, 1260) == 0, "the time of use begins at the first sending of the request");
     borrower_lost_time (&b, 100 * MS);
-    ok (at (&b, 1159) == 3 && at (&b, 1160) == 0, "and shorter where time was missed");
+    ok (at (&b, 1159) == 3 && at (&b, 1160) == 0, "missed time shortens it");
     asks (&b, 1200, 32, 600);
     borrower_lost_time (&b, 200 * MS);
     gets (&b, 1201, 3, 30, 9000);
-    ok (at (&b, 2249) == 3 && at (&b, 2250) == 0, "which goes for what was asked for before, too");
+    ok (at (&b, 2249) == 3 && at (&b, 2250) == 0, "also for a request that is under way");
 }
 
 static void test_renewal (void)
@@ -134,18 +133,18 @@ static void test_renewal (void)
     borrower_init (&b, ME, TERM);
     asks (&b, 10, 32, 5);
     gets (&b, 20, 3, 30, 1020);
-    ok (due_ms (&b, 100, 32) == 520, "the same is wanted again half a term before the end");
+    ok (due_ms (&b, 100, 32) == 520, "a renewal is due half a term before the end");
     asks (&b, 520, 32, 400);
-    ok (want.number == 2 && want.end_ms == 1020 && at (&b, 900) == 3, "nothing ends for it");
+    ok (want.number == 2 && want.end_ms == 1020 && at (&b, 900) == 3, "it ends nothing earlier");
     ok (gets (&b, 530, 3, 30, 1520) && b.nareas == 1 && at (&b, 1519) == 3,
-        "a loan that is longer takes the place of what it was");
+        "a renewed sublease replaces the shorter one");
     asks (&b, 1030, 32, 400);
     ok (gets (&b, 1030, 12, 1600, 2000) && at (&b, 1519) == 3 && at (&b, 1550) == 0 && at (&b, 1600) == 12,
         "other granules are used from their begin on");
     asks (&b, 1040, 32, 400);
     ok (gets (&b, 1050, 48, 1100, 2000) && at (&b, 1099) == 0 && at (&b, 1100) == 48 && at (&b, 1700) == 48
             && b.nareas == 2,
-        "of three the first is dropped, and the newest used");
+        "of three subleases the oldest is dropped, and the newest used");
 }
 
 static void test_size (void)
@@ -155,13 +154,14 @@ static void test_size (void)
     borrower_init (&b, ME, TERM);
     asks (&b, 10, 32, 5);
     gets (&b, 20, 3, 30, 1020);
-    ok (due_ms (&b, 50, 64) == 120, "another size is wanted at once, but for a pause");
+    ok (due_ms (&b, 50, 64) == 120, "another size is requested after the pause only");
     asks (&b, 120, 64, 100);
-    ok (want.number == 2 && want.size == 64 && want.end_ms == 120 + BORROWER_SWITCH_MS, "what is held ends soon after");
+    ok (want.number == 2 && want.size == 64 && want.end_ms == 120 + BORROWER_SWITCH_MS,
+        "the current sublease ends soon after that");
     ok (at (&b, want.end_ms - 1) == 3 && at (&b, want.end_ms) == 0, "and is used until then");
-    ok (gets (&b, 130, 15, 170, 1200) && at (&b, 169) == 3 && at (&b, 170) == 15, "the other one goes on there");
+    ok (gets (&b, 130, 15, 170, 1200) && at (&b, 169) == 3 && at (&b, 170) == 15, "then the new one is used");
     asks (&b, 500, 128, 1500);
-    ok (want.end_ms == 1500 && at (&b, 600) == 15, "what was made or lent on is below that end");
+    ok (want.end_ms == 1500 && at (&b, 600) == 15, "the promised end is above all that was made or granted further");
 }
 
 static void test_return (void)
@@ -169,19 +169,19 @@ static void test_return (void)
     struct borrower b;
 
     borrower_init (&b, ME, TERM);
-    ok (!borrower_close (&b, 5, 0, &want), "who has nothing and asked for nothing gives nothing back");
+    ok (!borrower_close (&b, 5, 0, &want), "a rank without sublease and request has nothing to return");
     asks (&b, 10, 32, 5);
     ok (want.number == 2 && borrower_close (&b, 7, 0, &want) && want.number == 3 && want.size == 0 && want.end_ms == 7,
-        "who asked says that it takes no answer");
-    ok (!gets (&b, 11, 3, 30, 1020), "and takes none");
+        "a rank with a request under way revokes it");
+    ok (!gets (&b, 11, 3, 30, 1020), "and accepts no answer");
     asks (&b, 20, 32, 5);
     gets (&b, 20, 3, 30, 1020);
     ok (due_ms (&b, 100, 0) == 100 && borrower_close (&b, 90, 33, &want) && want.end_ms == 90 && want.left_ms == 33,
-        "what is not needed is given back at once, and others' use of it told");
-    ok (at (&b, 50) == 0 && due_ms (&b, 100, 0) == UINT64_MAX, "nothing of it is used any more");
+        "a sublease without need is returned immediately, with the time for which own borrowers use it");
+    ok (at (&b, 50) == 0 && due_ms (&b, 100, 0) == UINT64_MAX, "nothing of it is used afterwards");
 }
 
-/* Ask until the pauses are long: each is twice the last, and up to a quarter more. */
+/* Repeat a request until the pauses are long: each is twice the last one, plus up to a quarter. */
 static bool pauses_grow (struct borrower *b, uint64_t *now_ms, uint64_t most_ms)
 {
     uint64_t least_ms = 100;
@@ -205,25 +205,25 @@ static void test_pauses (void)
 
     borrower_init (&b, ME, 15000);
     ok (pauses_grow (&b, &now_ms, 15000) && b.want.number > 1,
-        "a want that is not answered is repeated, with pauses that grow to a term");
+        "a request without answer is repeated, with pauses that grow to a term");
     borrower_init (&b, ME, 1000000);
     ok (pauses_grow (&b, &now_ms, 30000) && b.want.number == 1,
-        "under the same number as long as its answer would be of use");
+        "with the same number as long as its answer would be useful");
     borrower_missed (&b, now_ms * MS, UINT64_MAX);
-    ok (due_ms (&b, now_ms, 16) <= now_ms + 37500, "nor is a longer one believed");
+    ok (due_ms (&b, now_ms, 16) <= now_ms + 37500, "a longer retry_ms is limited");
     borrower_refused (&b);
-    ok (due_ms (&b, now_ms, 16) == UINT64_MAX, "a parent that lends to nobody is not asked again");
+    ok (due_ms (&b, now_ms, 16) == UINT64_MAX, "a parent that grants no subleases is not asked again");
     borrower_moved (&b, now_ms * MS);
-    ok (due_ms (&b, now_ms, 16) == now_ms, "another one is, at once");
+    ok (due_ms (&b, now_ms, 16) == now_ms, "another parent is asked immediately");
     now_ms += 1000000;
     asks (&b, now_ms, 16, 5);
-    ok (b.want.number == 2, "a want that is a term old is given up for another");
+    ok (b.want.number == 2, "a request that is a term old is replaced by a new one");
     gets (&b, now_ms, 1, now_ms, now_ms + 1000000);
     borrower_missed (&b, now_ms * MS, 700);
-    ok (due_ms (&b, now_ms, 32) >= now_ms + 700, "who is told to wait does");
+    ok (due_ms (&b, now_ms, 32) >= now_ms + 700, "the parent's retry_ms is obeyed");
     borrower_moved (&b, now_ms * MS);
     ok (due_ms (&b, now_ms + 1, 16) == now_ms + 1 && at (&b, now_ms) == 1,
-        "who has another parent asks it at once, and uses what it has meanwhile");
+        "a rank with a new parent asks it immediately, and uses its sublease meanwhile");
 }
 
 int main (void)

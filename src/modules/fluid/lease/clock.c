@@ -3,15 +3,15 @@
 
 /* clock.c - the instance's time: steps forward, is slewed back, never decreases
  *
- * The clock is a line through (boot_us, inst_us) of slope 1, bent by at most CLOCK_SLEW_PPM until 'slew_us' is used
- * up.  Setting it anew moves that point along the line first, so the reading has no jump but the steps
- * forward that are asked for.  Whatever is in doubt about the reading is in 'slew_us' and the bound.
+ * The clock is a line through (boot_us, inst_us) of slope 1, bent by at most CLOCK_SLEW_PPM until 'slew_us' is used up.
+ * Each change first moves that point along the line, so the reading jumps only for requested steps forward. 'slew_us'
+ * and the bound contain all uncertainty of the reading.
  */
 #include <assert.h>
 
 #include "modules/fluid/lease/clock.h"
 
-/* What CLOCK_SLEW_PPM allow in 'us', of the slew that is left. */
+/* The part of the remaining slew that CLOCK_SLEW_PPM allows in 'us'. */
 static int64_t slewed (const struct clock *c, uint64_t us)
 {
     int64_t limit = (int64_t)(us / (1000000 / CLOCK_SLEW_PPM));
@@ -42,13 +42,13 @@ uint64_t clock_read_ms (const struct clock *c, uint64_t boot_us)
 
 uint64_t clock_estimate (const struct clock *c, uint64_t boot_us)
 {
-    if (c->leads) /* whatever its wall clock says: the root's reading is the instance's time */
+    if (c->leads) /* the root's reading is the instance's time, whether or not its wall clock agrees */
         return clock_read (c, boot_us);
     assert (c->known);
     return c->inst_us + c->slew_us + since (c, boot_us);
 }
 
-/* Since its parent's reading a clock may have drifted against the root's host, whose clock may be slewed. */
+/* How far this clock may have drifted from the root's since the parent's reading. The root's may be slewed, too. */
 static uint64_t drift (uint64_t us)
 {
     return us * (CLOCK_DRIFT_PPM + CLOCK_SLEW_PPM) / 1000000;
@@ -68,7 +68,7 @@ uint64_t clock_bound (const struct clock *c, uint64_t boot_us)
     return clock_estimate_bound (c, boot_us) + (uint64_t)(left < 0 ? -left : left);
 }
 
-/* Move the point that the rest is relative to, along the line. */
+/* Move the reference point along the line. */
 static void rebase (struct clock *c, uint64_t boot_us)
 {
     uint64_t us = since (c, boot_us);
@@ -107,8 +107,8 @@ static void step (struct clock *c, uint64_t inst_us)
     c->steps++;
 }
 
-/* A late answer tells little.  What contradicts all that is known comes from another root: ahead of the last one, but
- * where that could not store its horizon before it crashed, its successor begins at the old one, behind it.
+/* Whether a reading improves the estimate: its bound is smaller, or it contradicts the estimate. Then it is of another
+ * root, which is ahead of the last one; or behind it, if the last one could not store its horizon before it crashed.
  */
 static bool tells_more (const struct clock *c, uint64_t est_us, uint64_t bound_us)
 {
@@ -117,9 +117,9 @@ static bool tells_more (const struct clock *c, uint64_t est_us, uint64_t bound_u
     return bound_us <= c->bound_us || (uint64_t)(apart_us < 0 ? -apart_us : apart_us) > c->bound_us + bound_us;
 }
 
-/* The parent's time is 'low_us' at least, for that was read before the answer came; the best guess is that half of
- * the delay has passed since.  So the clock steps to 'low_us' and is slewed the rest: one late answer must not
- * carry it ahead, whence it could come back but slowly.
+/* The parent's time is at least 'low_us', as that was read before the answer arrived; the best guess is that half of
+ * the delay has passed since. So the clock steps to 'low_us' and is slewed by the rest: one late answer must not move
+ * it ahead, because it could come back only slowly.
  */
 void clock_sample (struct clock *c, const struct idt_clock_sample *s)
 {
@@ -127,10 +127,9 @@ void clock_sample (struct clock *c, const struct idt_clock_sample *s)
         return;
     uint64_t trip = s->received_us - s->sent_us;
     uint64_t wait = s->peer_sent_us - s->peer_received_us;
-    if (wait
-        > trip + drift (trip) + CLOCK_GRAIN_US) /* the parent's clock was set meanwhile: who knows how long it was */
+    if (wait > trip + drift (trip) + CLOCK_GRAIN_US) /* the parent's clock was set meanwhile, so the wait is unknown */
         wait = 0;
-    uint64_t delay = trip > wait ? trip - wait : 0; /* two hosts' microseconds: may be slightly negative */
+    uint64_t delay = trip > wait ? trip - wait : 0; /* microseconds of two hosts: may be slightly negative */
     uint64_t low_us = s->peer_sent_us;
     uint64_t est_us = low_us + delay / 2;
     uint64_t bound_us = s->peer_bound_us + delay / 2 + drift (trip) + CLOCK_GRAIN_US;
@@ -147,11 +146,11 @@ void clock_sample (struct clock *c, const struct idt_clock_sample *s)
 
 void clock_lost_time (struct clock *c, uint64_t boot_us, int64_t off_us)
 {
-    if (off_us < 0) /* it did not happen */
+    if (off_us < 0) /* the jump did not happen */
         c->boot_us += (uint64_t)-off_us;
     else if (c->boot_us > boot_us)
         c->boot_us = boot_us;
-    c->bound_us += (uint64_t)(off_us < 0 ? -off_us : off_us); /* any reading says more */
+    c->bound_us += (uint64_t)(off_us < 0 ? -off_us : off_us); /* so the next reading is accepted */
 }
 
 void clock_step (struct clock *c, uint64_t boot_us, uint64_t inst_us)

@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* clock_check.c - whether CLOCK_BOOTTIME missed time, or jumped, by what the host's other clocks say
+/* clock_check.c - detects by the host's other clocks that CLOCK_BOOTTIME missed time or jumped
  *
- * It missed time where the raw clock or the counter went further.  The wall clock alone says nothing: somebody sets it;
- * but where it went further with one of them, that is sure.
- * It jumped where all others agree that it went too far; after a suspend the raw clock stands, but the wall clock
+ * It missed time if the raw clock or the counter advanced further. The wall clock alone is no evidence, because a
+ * person may set it; but if it advanced further together with one of the others, the amount is sure. CLOCK_BOOTTIME
+ * jumped if all others agree that it went too far; after a suspend the raw clock stood still, but the wall clock
  * agrees.
  */
 #include <stdio.h>
 
 #include "modules/fluid/lease/clock_check.h"
 
-#define LEARN_US 1000000 /* of counting, before the rate of ticks is used, and between two looks at it */
+#define LEARN_US 1000000 /* least time to measure the rate of ticks */
 
 static int64_t limit_us (int64_t boot_us)
 {
     return CLOCK_CHECK_GRAIN_US + boot_us / 500;
 }
 
-/* How far the counter says that time went; as far as 'boot_us' where it says nothing. */
+/* How far time advanced by the counter; 'boot_us' if the counter cannot be used. */
 static int64_t ticks_us (const struct clock_check *w, const struct clock_check_reading *now, int64_t boot_us)
 {
     if (w->ticks_per_us <= 0 || now->ticks == 0 || now->ticks < w->last.ticks)
@@ -37,7 +37,7 @@ static void learn (struct clock_check *w, const struct clock_check_reading *now)
     w->base = *now;
 }
 
-/* The second of three. */
+/* The median. */
 static int64_t middle (int64_t a, int64_t b, int64_t c)
 {
     int64_t low = a < b ? a : b, high = a < b ? b : a;
@@ -45,7 +45,7 @@ static int64_t middle (int64_t a, int64_t b, int64_t c)
     return c < low ? low : c > high ? high : c;
 }
 
-/* What the clocks say, with their last readings. */
+/* Compare the clocks with their last readings. */
 static int64_t judge (const struct clock_check *w, const struct clock_check_reading *now, int64_t *sure_us)
 {
     int64_t boot_us = (int64_t)(now->boot_us - w->last.boot_us);
@@ -54,7 +54,7 @@ static int64_t judge (const struct clock_check *w, const struct clock_check_read
     int64_t count_us = ticks_us (w, now, boot_us);
     int64_t most_us = raw_us > count_us ? raw_us : count_us;
 
-    if (most_us - boot_us > limit_us (boot_us)) { /* T_LOST */
+    if (most_us - boot_us > limit_us (boot_us)) { /* rule T_LOST */
         int64_t us = middle (raw_us, count_us, wall_us) - boot_us;
 
         *sure_us = us < limit_us (boot_us) ? 0 : us < most_us - boot_us ? us : most_us - boot_us;

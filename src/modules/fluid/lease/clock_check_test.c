@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* clock_check_test.c - what CLOCK_BOOTTIME missed is seen, and nothing else is */
+/* clock_check_test.c - missed time and jumps of CLOCK_BOOTTIME are detected, without false alarms */
 #include "test/tap.h"
 #include "modules/fluid/lease/clock_check.h"
 
@@ -38,27 +38,29 @@ int main (void)
         begin (ticks);
         for (int i = 0; i < 1000; i++)
             bad += go (SECOND, SECOND + 500, SECOND - 400, counts * (SECOND + 300)) != 0;
-        ok (bad == 0, "clocks that run at somewhat different speeds are no matter");
-        ok (go (100, 9 * SECOND, 100, 0) == 9 * SECOND - 100 && sure == 0, "what the raw clock counted was missed");
+        ok (bad == 0, "small differences of speed are ignored");
+        ok (go (100, 9 * SECOND, 100, 0) == 9 * SECOND - 100 && sure == 0,
+            "time that the raw clock alone counted was missed");
         ok (go (100, 9 * SECOND, 7 * SECOND, 0) == 9 * SECOND - 100 && sure == 7 * SECOND - 100,
-            "as much as the wall clock counted, too, is sure");
+            "the part that the wall clock counted, too, is sure");
         ok (go (SECOND, SECOND, 3600 * SECOND, counts * SECOND) == 0
                 && go (SECOND, SECOND, -60 * SECOND, counts * SECOND) == 0,
-            "that somebody sets the wall clock says nothing");
-        ok (go (600 * SECOND, 10, 600 * SECOND, 0) == 0, "nor does a suspend, which it counts");
+            "a change of the wall clock alone is no evidence");
+        ok (go (600 * SECOND, 10, 600 * SECOND, 0) == 0, "nor is a suspend, which CLOCK_BOOTTIME counts");
         ok (go (600 * SECOND, SECOND, SECOND, counts * SECOND) == -599 * SECOND,
-            "what it alone has counted is too much");
-        ok (go (SECOND, SECOND + 5000, SECOND, counts * SECOND) == 0, "a small difference is not judged");
+            "time that CLOCK_BOOTTIME alone counted is a jump");
+        ok (go (SECOND, SECOND + 5000, SECOND, counts * SECOND) == 0, "a difference below the grain is ignored");
     }
     begin (1);
     int64_t us = go (100, 100, 100, 7 * SECOND);
-    ok (us > 6 * SECOND && us < 8 * SECOND, "what the counter alone has counted was missed, too: %lld us",
+    ok (us > 6 * SECOND && us < 8 * SECOND, "time that the counter alone counted was missed, too: %lld us",
         (long long)us);
     us = go (100, 7 * SECOND, -3600 * SECOND, 7 * SECOND);
-    ok (us > 6 * SECOND && sure > 6 * SECOND && sure <= us, "and what both counted, whatever the wall clock says");
+    ok (us > 6 * SECOND && sure > 6 * SECOND && sure <= us, "the part that raw clock and counter counted is sure, "
+                                                            "for any wall clock");
     ok (go (SECOND, SECOND, SECOND, SECOND) == 0 && sure == 0, "once");
     at.ticks = 5;
     ok (go (SECOND, SECOND, SECOND, 0) == 0 && go (SECOND, SECOND, SECOND, SECOND) == 0,
-        "a counter that was set back says nothing");
+        "a counter that went back is ignored");
     return done_testing ();
 }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* clock_debt.h - how far ahead of the wall clock crashes may carry rank 0
+/* clock_debt.h - how far crashes may put rank 0 ahead of the wall clock
  *
- * A root that crashed goes on at the horizon that it had stored, ahead of its time.  What crashes have cost is a debt,
- * kept with the horizon, and paid back as the clock is slewed toward the wall clock.  The horizon of a root is stored
- * no further ahead (its reach) than a quarter of what is left to AHEAD_MAX_MS (): so crashes that follow each other,
- * however many, come near that and not above.  A root that stays up gains trust: its reach is an eighth of its life at
- * least.  Thus:
+ * A root that crashed continues at its stored horizon, ahead of its time. The sum of what crashes added is the clock
+ * debt. It is stored with the horizon, and decreases as the clock is slewed toward the wall clock. A root stores its
+ * horizon no further ahead (its reach) than a quarter of what remains to AHEAD_MAX_MS (), so any number of successive
+ * crashes approaches that limit and does not exceed it. The reach is at least an eighth of the time that the root has
+ * been up. Thus:
  *
  *     debt <= AHEAD_MAX_MS () + an eighth of the time that roots were up since it was 0
  *
@@ -26,16 +26,17 @@ struct ahead {
     uint64_t debt_ms;
 };
 
-/* A root starts.  'stored_ms' is what clock_debt_stored () told for the record that it starts from, 'wall_ms' how far
- * ahead of the wall clock it begins: it owes no more than either.  Returns how many milliseconds it must wait before it
- * does anything, for it owes more than may be; at most the least reach, so that a start costs what it waits.
+/* A root starts. 'stored_ms' is the result of clock_debt_stored () for the record from which it starts, 'wall_ms' how
+ * far ahead of the wall clock it begins; its debt is the smaller one. Returns how many milliseconds it must wait before
+ * it does anything, because its debt is above the limit. That is at most the least reach, so a start adds at most its
+ * wait.
  */
 uint64_t clock_debt_start (struct ahead *a, uint64_t lease_ms, uint64_t now_us, uint64_t stored_ms, int64_t wall_ms);
 
-/* How far ahead of now the horizon is stored: a twelfth of a lease to two leases. */
+/* How far ahead of now the horizon is stored: from a twelfth of a lease to two leases. */
 uint64_t clock_debt_reach (const struct ahead *a, uint64_t now_us);
 
-/* What is owed if the root crashes when 'horizon_ms' is stored; to be stored with it. */
+/* The debt if the root crashes after 'horizon_ms' is stored. It must be stored with it. */
 uint64_t clock_debt_stored (struct ahead *a, uint64_t now_ms, uint64_t horizon_ms, int64_t wall_ms);
 
 #endif /* FLUID_CLOCK_DEBT_H */

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* clock_debt_test.c - crashes carry rank 0 ahead of the wall clock by a bound, however many there are */
+/* clock_debt_test.c - any number of crashes puts rank 0 ahead of the wall clock by a limited time */
 #include "test/tap.h"
 #include "modules/fluid/lease/clock_debt.h"
 
 #define LEASE 60000U
 
-/* A root starts at the horizon, stores another, lives for 'up_ms' with that, and crashes; again and again. */
+/* A root starts at the horizon, stores another one, runs for 'up_ms', and crashes; repeatedly. */
 struct loop {
     uint64_t horizon_ms, stored_ms, wall_ms, waited_ms;
     struct ahead a;
@@ -36,23 +36,25 @@ int main (void)
     struct loop l = { .wall_ms = 1000000 };
 
     crash (&l, 0);
-    ok (ahead (&l) == 2 * LEASE && l.waited_ms == 0, "a root that never crashed stores two leases ahead");
+    ok (ahead (&l) == 2 * LEASE && l.waited_ms == 0, "a root without crashes stores a horizon two leases ahead");
     for (int i = 1; i < 20; i++)
         crash (&l, 10);
-    ok (ahead (&l) <= AHEAD_MAX_MS (LEASE) + LEASE / 12, "twenty crashes cost eight leases at most: %llu s",
+    ok (ahead (&l) <= AHEAD_MAX_MS (LEASE) + LEASE / 12,
+        "twenty crashes lead to a debt of eight leases at most: "
+        "%llu s",
         (unsigned long long)(ahead (&l) / 1000));
     for (int i = 0; i < 1000; i++)
         crash (&l, 10);
     ok (ahead (&l) <= AHEAD_MAX_MS (LEASE) + LEASE / 6 && l.waited_ms <= LEASE / 12,
-        "and a thousand more nothing: %llu s, each start waits %llu ms", (unsigned long long)(ahead (&l) / 1000),
+        "a thousand more add nothing: %llu s, each start waits %llu ms", (unsigned long long)(ahead (&l) / 1000),
         (unsigned long long)l.waited_ms);
-    ok (clock_debt_reach (&l.a, l.a.start_us) == LEASE / 12, "what is stored reaches not far then");
+    ok (clock_debt_reach (&l.a, l.a.start_us) == LEASE / 12, "then the horizon is stored a twelfth of a lease ahead");
     ok (clock_debt_reach (&l.a, l.a.start_us + UINT64_C (480000000)) == LEASE
             && clock_debt_reach (&l.a, l.a.start_us + UINT64_C (9000000000)) == 2 * LEASE,
-        "further the longer it stays up");
+        "further ahead the longer the root stays up");
     l.wall_ms = l.horizon_ms;
     crash (&l, 0);
-    ok (ahead (&l) == 2 * LEASE, "when the wall clock has passed it nothing is owed");
+    ok (ahead (&l) == 2 * LEASE, "when the wall clock has caught up, the debt is 0");
 
     uint64_t up = 0, worst = 0;
     l = (struct loop){ .wall_ms = 1000000 };
@@ -63,10 +65,10 @@ int main (void)
         uint64_t over = ahead (&l) > AHEAD_MAX_MS (LEASE) + up / 8 ? ahead (&l) - AHEAD_MAX_MS (LEASE) - up / 8 : 0;
         worst = over > worst ? over : worst;
     }
-    ok (worst <= LEASE / 6, "lives of any length cost an eighth of theirs besides");
+    ok (worst <= LEASE / 6, "with lives of any length, the debt grows by an eighth of these lives");
 
     struct ahead a;
     ok (clock_debt_start (&a, LEASE, 0, 0, 3600000) == 0 && clock_debt_reach (&a, 0) == 2 * LEASE,
-        "being ahead for another reason, as a wall clock that was wrong, costs nothing");
+        "a lead for another reason, such as a wrong wall clock, is no debt");
     return done_testing ();
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* clock_test.c - the instance's time never decreases, and its bound holds */
+/* clock_test.c - the instance's time never decreases, and its error bound holds */
 #include "test/tap.h"
 #include "modules/fluid/lease/clock.h"
 
@@ -13,19 +13,20 @@ static void test_root (void)
     struct clock c;
 
     clock_start (&c, 500, 7 * SECOND);
-    ok (clock_read (&c, 500) == 7 * SECOND, "the root's clock starts where it is told");
+    ok (clock_read (&c, 500) == 7 * SECOND, "the root's clock starts at the given time");
     ok (clock_read (&c, 400) == 7 * SECOND, "a time before the start counts as the start");
     ok (clock_read (&c, 500 + HOUR) == 7 * SECOND + HOUR, "it runs with CLOCK_BOOTTIME");
 
     clock_discipline (&c, 500, 8 * SECOND);
-    ok (clock_read (&c, 500) == 7 * SECOND, "a wall clock ahead makes no step");
-    ok (clock_read (&c, 500 + SECOND) == 8 * SECOND + 500, "it is slewed ahead by 500 ppm");
+    ok (clock_read (&c, 500) == 7 * SECOND, "a wall clock ahead causes no step");
+    ok (clock_read (&c, 500 + SECOND) == 8 * SECOND + 500, "the clock is slewed ahead by 500 ppm");
     ok (clock_read (&c, 500 + HOUR) == 8 * SECOND + HOUR, "and no further than the wall clock");
 
     clock_start (&c, 0, 10 * SECOND);
     clock_discipline (&c, 0, -5 * (int64_t)SECOND);
-    ok (clock_read (&c, SECOND) == 11 * SECOND - 500, "a wall clock behind, even before the epoch, slows by 500 ppm");
-    ok (clock_estimate (&c, SECOND) == clock_read (&c, SECOND), "the root's reading is the truth for others");
+    ok (clock_read (&c, SECOND) == 11 * SECOND - 500, "a wall clock behind, even before the epoch, slows it by 500 "
+                                                      "ppm");
+    ok (clock_estimate (&c, SECOND) == clock_read (&c, SECOND), "the root's estimate is its reading");
     ok (clock_bound (&c, HOUR) == CLOCK_GRAIN_US, "the root's bound is the grain of an id");
 }
 
@@ -42,14 +43,14 @@ static void test_child (void)
     struct idt_clock_sample s = sample (1000, 50000, 50400, 1600);
 
     clock_forward (&c, 100, 99 * SECOND);
-    ok (!c.known, "a clock that is not known does not step");
+    ok (!c.known, "a clock with unknown time does not step");
     clock_sample (&c, &s);
-    ok (c.known && clock_read (&c, 1600) == 50400, "the first sample sets it to what the parent read");
-    ok (clock_estimate (&c, 1600) == 50500, "the estimate is that half of the delay has passed since");
-    ok (clock_read (&c, 1600 + SECOND) == 50500 + SECOND, "to which it is slewed");
+    ok (c.known && clock_read (&c, 1600) == 50400, "the first sample sets it to the parent's reading");
+    ok (clock_estimate (&c, 1600) == 50500, "the estimate adds half of the delay");
+    ok (clock_read (&c, 1600 + SECOND) == 50500 + SECOND, "the clock is slewed to the estimate");
     ok (clock_bound (&c, 1600) == 100 + 1000 + 100,
-        "the bound is half the delay, a millisecond and what is to be slewed");
-    ok (clock_bound (&c, 1600 + SECOND) == 1100 + 600, "and grows by 600 ppm");
+        "the bound is half the delay, a millisecond, and the remaining slew");
+    ok (clock_bound (&c, 1600 + SECOND) == 1100 + 600, "it grows by 600 ppm");
 
     s = sample (1600 + SECOND, 60500 + SECOND, 60500 + SECOND, 1600 + SECOND);
     clock_sample (&c, &s);
@@ -61,14 +62,15 @@ static void test_child (void)
     ok (clock_read (&c, at) == 60500 + SECOND, "a clock that is ahead does not step back");
     ok (clock_read (&c, at + SECOND) == 60000 + 2 * SECOND, "it runs slower by 500 ppm");
     ok (clock_bound (&c, at) == 11000 && clock_bound (&c, at + SECOND) == 1000 + 600 + 9500,
-        "the bound counts what is yet to be slewed");
-    ok (clock_estimate (&c, at) == 50500 + SECOND && clock_estimate_bound (&c, at) == 1000, "the estimate does not");
+        "the bound includes the remaining slew");
+    ok (clock_estimate (&c, at) == 50500 + SECOND && clock_estimate_bound (&c, at) == 1000,
+        "the estimate's bound does not");
 
     clock_forward (&c, at, 70500 + SECOND);
     ok (clock_read (&c, at) == 70500 + SECOND && clock_estimate (&c, at) == 50500 + SECOND,
-        "a step forward for an id's sake leaves the estimate as it is");
+        "a step forward to an id leaves the estimate unchanged");
     clock_forward (&c, at, 5);
-    ok (clock_read (&c, at) == 70500 + SECOND, "a step to the past is none");
+    ok (clock_read (&c, at) == 70500 + SECOND, "a step to an earlier time does nothing");
 }
 
 static void test_bad_samples (void)
@@ -80,7 +82,7 @@ static void test_bad_samples (void)
     uint64_t before = clock_read (&c, SECOND);
     s = sample (0, 900000, 900000, SECOND); /* 0.9 to 1.9 s */
     clock_sample (&c, &s);
-    ok (clock_read (&c, SECOND) == before, "an answer that took a second says nothing new");
+    ok (clock_read (&c, SECOND) == before, "an answer that took a second does not improve the estimate");
     s = sample (SECOND, 0, 0, 0);
     clock_sample (&c, &s);
     s = sample (0, 900 * SECOND, 800 * SECOND, SECOND);
@@ -88,18 +90,18 @@ static void test_bad_samples (void)
     ok (clock_read (&c, SECOND) == before, "samples that contradict themselves are ignored");
     s = sample (0, 100 * SECOND, 100 * SECOND, SECOND);
     clock_sample (&c, &s);
-    ok (clock_read (&c, SECOND) == 100 * SECOND, "a root that went on further ahead is followed at once");
+    ok (clock_read (&c, SECOND) == 100 * SECOND, "the time of a root further ahead is adopted immediately");
     s = sample (SECOND, 101 * SECOND, 101 * SECOND, SECOND);
     clock_sample (&c, &s);
     before = clock_read (&c, SECOND + 20000);
     s = sample (SECOND, 99 * SECOND, 99 * SECOND, SECOND + 20000);
     clock_sample (&c, &s);
-    ok (clock_read (&c, SECOND + 20000) == before, "one that begins behind the last takes no clock back");
+    ok (clock_read (&c, SECOND + 20000) == before, "a root behind the last one takes no clock back");
     ok (clock_estimate (&c, SECOND + 20000) == 99 * SECOND + 10000 && clock_bound (&c, SECOND + 20000) > 2 * SECOND,
-        "but is believed, and the bound says how far the clock is ahead of it");
+        "but the estimate follows it, and the bound includes how far the clock is ahead");
 }
 
-/* The parent's clock stepped forward between the two readings: 5 s are said to have passed in a trip of 1 s. */
+/* The parent's clock stepped forward between its two readings: by them, 5 s passed in a round trip of 1 s. */
 static void test_parent_stepped (void)
 {
     struct clock c = { 0 };
@@ -107,7 +109,7 @@ static void test_parent_stepped (void)
 
     clock_sample (&c, &s);
     ok (clock_estimate (&c, SECOND) == 100 * SECOND + SECOND / 2 && clock_bound (&c, SECOND) >= SECOND / 2,
-        "a wait that is longer than the trip is none: the whole trip is in doubt");
+        "a wait longer than the round trip is ignored: the bound includes the whole trip");
 }
 
 static void test_lost_time (void)
@@ -116,16 +118,16 @@ static void test_lost_time (void)
 
     clock_start (&c, 5 * SECOND, 100 * SECOND);
     clock_forward (&c, 9 * SECOND, 200 * SECOND);
-    ok (clock_read (&c, 9 * SECOND) == 104 * SECOND, "nobody's ids move the clock that leads");
+    ok (clock_read (&c, 9 * SECOND) == 104 * SECOND, "ids do not move the clock that leads");
     clock_step (&c, 9 * SECOND, 100 * SECOND);
     clock_lost_time (&c, 7 * SECOND, 2 * SECOND);
     ok (clock_read (&c, 7 * SECOND) == 104 * SECOND && clock_read (&c, 8 * SECOND) == 105 * SECOND,
-        "a host's clock that went back does not make the instance's stand still");
+        "a CLOCK_BOOTTIME that went back does not stop the instance's time");
     clock_lost_time (&c, 20 * SECOND, -10 * SECOND);
-    ok (clock_read (&c, 20 * SECOND) == 107 * SECOND, "nor is a jump ahead taken for time");
+    ok (clock_read (&c, 20 * SECOND) == 107 * SECOND, "a jump ahead does not move it");
     clock_sample (&c, &(struct idt_clock_sample){ 0, 0, 0, 0, 0 });
     c.leads = false;
-    ok (clock_bound (&c, 20 * SECOND) >= 12 * SECOND, "and the bound is as much larger");
+    ok (clock_bound (&c, 20 * SECOND) >= 12 * SECOND, "the bound grows by the jump");
 }
 
 static void test_when (void)
@@ -142,7 +144,7 @@ static void test_when (void)
                 if (when < boot || clock_read (&c, when) < inst || clock_read (&c, when) > inst + 3)
                     bad++;
             }
-    ok (bad == 0, "clock_when () is not before its time, and at most 3 us late in 4 ms");
+    ok (bad == 0, "clock_when () is never early, and at most 3 us late in 4 ms");
 }
 
 static uint64_t next_random (uint64_t *state)
@@ -151,7 +153,7 @@ static uint64_t next_random (uint64_t *state)
     return *state >> 33;
 }
 
-/* A root whose wall clock is stepped about, a child whose host is 80 ppm fast, samples of any delay. */
+/* A root whose wall clock is set at random, a child whose host is 80 ppm fast, samples of any delay. */
 static void test_random (void)
 {
     int backwards = 0, outside = 0;
@@ -187,7 +189,7 @@ static void test_random (void)
         }
     }
     ok (backwards == 0, "in 100000 steps of random histories no clock goes back");
-    ok (outside == 0, "and the child is never further from the root than its bound says");
+    ok (outside == 0, "the child's distance from the root is always within its bound");
 }
 
 int main (void)

@@ -3,8 +3,8 @@
 
 /* demand.c - how many ids a rank needs
  *
- * A burst is counted from its first request: what comes within four milliseconds of that.  One that lies across two
- * such stretches is seen as two halves at worst, which the sizes, powers of two above twice the mean, allow for.
+ * A burst is all that is requested within four milliseconds of its first request. A real burst that spans two such
+ * intervals counts as two halves at worst. The sizes, powers of two above twice the mean, allow for that.
  */
 #include "libutil/minmax.h"
 #include "modules/fluid/lease/demand.h"
@@ -49,7 +49,9 @@ static void change (struct demand *d, uint64_t now_us, uint32_t size)
     d->busy = d->calm = d->idle = 0;
 }
 
-/* Whether what is needed can be borrowed at all.  Who needed too much once waits until it is a quarter of that. */
+/* Whether the need fits into a sublease. A rank that needed too much waits until it needs a quarter of the largest
+ * size.
+ */
 static bool can_borrow (struct demand *d, const struct demand_window *w)
 {
     uint64_t most = d->too_much ? AREA_MAX_SIZE / 4 : AREA_MAX_SIZE;
@@ -94,7 +96,7 @@ static void end_window (struct demand *d, uint64_t now_us)
         judge_size (d, now_us, &d->last);
 }
 
-/* Windows that passed without a request beyond those that decide anything are left out. */
+/* After a long time without requests, only as many windows are evaluated as influence a decision. */
 static void advance (struct demand *d, uint64_t now_us)
 {
     const uint64_t most = DEMAND_CALM_WINDOWS + DEMAND_IDLE_WINDOWS;

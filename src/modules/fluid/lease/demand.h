@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* demand.h - how many ids a rank needs, and how many sequence numbers for each millisecond it should borrow for that
+/* demand.h - how many ids a rank needs, and the size of the sublease that it should request for that
  *
- * Requests are counted in windows of a second.  Nothing here is a rule of safety.  Between a threshold upward and the
- * one that takes it back lies a factor of four, and one change of size is followed by a pause of DEMAND_TERM_US, so
- * that what swings does not swing the size with it.
+ * Requests are counted in windows of a second. This is policy, and has no influence on uniqueness. Thresholds to grow
+ * and to shrink differ by a factor of four, and a change of size is followed by a pause of DEMAND_TERM_US, so a varying
+ * need does not change the size all the time.
  */
 #ifndef FLUID_DEMAND_H
 #define FLUID_DEMAND_H
@@ -16,13 +16,13 @@
 #include "modules/fluid/lease/area.h"
 
 #define DEMAND_WINDOW_US 1000000
-#define DEMAND_BURST_US 4000 /* ids that are wanted in so short a time are one burst */
-#define DEMAND_BEGIN 20      /* requests that went up in a window: two such windows, and it pays to borrow */
+#define DEMAND_BURST_US 4000 /* ids that are requested within this time are one burst */
+#define DEMAND_BEGIN 20      /* forwarded requests in a window: after two such windows the rank borrows */
 #define DEMAND_BEGIN_WINDOWS 2
-#define DEMAND_IDLE 2 /* fewer requests than that are none */
+#define DEMAND_IDLE 2 /* a window with fewer requests counts as idle */
 #define DEMAND_IDLE_WINDOWS 4
-#define DEMAND_CALM_WINDOWS 30  /* without a burst that fills an eighth: half of it will do */
-#define DEMAND_TERM_US 15000000 /* between changes of size */
+#define DEMAND_CALM_WINDOWS 30  /* so many windows without a burst that fills an eighth: the size is halved */
+#define DEMAND_TERM_US 15000000 /* least time between changes of size */
 
 struct demand_window {
     uint64_t ids;
@@ -32,31 +32,29 @@ struct demand_window {
 };
 
 struct demand {
-    uint64_t window_us;          /* when this window began */
-    struct demand_window window; /* this one, */
-    struct demand_window last;   /* and the one before */
-    uint64_t burst_us;           /* when this burst began, */
-    uint64_t burst_ids;          /* and its ids */
-    uint32_t size;               /* what is wanted now; 0: nothing */
-    bool too_much;               /* more was needed than can be borrowed */
-    uint64_t changed_us;         /* the size, last */
-    uint32_t busy, idle, calm;   /* windows in a row */
+    uint64_t window_us;          /* begin of the current window */
+    struct demand_window window; /* the current one */
+    struct demand_window last;   /* the one before */
+    uint64_t burst_us;           /* begin of the current burst */
+    uint64_t burst_ids;          /* ids of the current burst */
+    uint32_t size;               /* size to request now; 0: no sublease */
+    bool too_much;               /* the need did not fit into a sublease */
+    uint64_t changed_us;         /* last change of the size */
+    uint32_t busy, idle, calm;   /* consecutive windows of that kind */
 };
 
 void demand_init (struct demand *d, uint64_t now_us);
 
-/* A request for 'ids' came; 'went_up': what it wants is not made here.  What is lent on counts, too. */
+/* Count a request for 'ids'; 'went_up': it is not served here. Requests of children count, too. */
 void demand_note (struct demand *d, uint64_t now_us, uint32_t ids, bool went_up);
 
-/* The sequence numbers for each millisecond that should be borrowed: 0, or a power of two of AREA_MIN_SIZE to
- * AREA_MAX_SIZE.
- */
+/* The sequence numbers for each millisecond to borrow: 0, or a power of two from AREA_MIN_SIZE to AREA_MAX_SIZE. */
 uint32_t demand_size (struct demand *d, uint64_t now_us);
 
-/* When demand_size () may be another without any request coming; UINT64_MAX: never. */
+/* When demand_size () may change without further requests; UINT64_MAX: never. */
 uint64_t demand_due (const struct demand *d);
 
-/* The most ids for each millisecond that a burst of this window or the last took: what a lender needs itself. */
+/* The most ids for each millisecond in a burst of this window or the last: the own need of a lender. */
 uint32_t demand_peak (const struct demand *d);
 
 #endif /* FLUID_DEMAND_H */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* demand_test.c - what is borrowed for what is needed: steady, in bursts, growing, coming and going */
+/* demand_test.c - which size is requested for a need that is steady, in bursts, growing, or changing */
 #include "test/tap.h"
 #include "modules/fluid/lease/demand.h"
 
@@ -19,8 +19,8 @@ static void start (struct play *p)
     demand_init (&p->d, p->now_us);
 }
 
-/* For so long come 'requests' in a second, of 'ids' each.  Those that a share of what is wanted could not serve went
- * up: in each millisecond its size.
+/* 'requests' a second of 'ids' each arrive for so many seconds. A sublease makes its size in each millisecond; requests
+ * that do not fit are forwarded.
  */
 static uint32_t comes (struct play *p, uint32_t seconds, uint32_t requests, uint32_t ids)
 {
@@ -54,15 +54,15 @@ static void test_steady (void)
     struct play p;
 
     start (&p);
-    ok (rests (&p, 100) == 0 && demand_due (&p.d) == UINT64_MAX, "who needs nothing borrows nothing");
-    ok (comes (&p, 60, 15, 1) == 0, "nor who needs little");
+    ok (rests (&p, 100) == 0 && demand_due (&p.d) == UINT64_MAX, "a rank without requests requests no sublease");
+    ok (comes (&p, 60, 15, 1) == 0, "nor does a rank with few requests");
     ok (comes (&p, 1, 1000, 1) == 0 && comes (&p, 3, 1000, 1) == 16,
-        "after two windows of requests that went up it pays");
-    ok (comes (&p, 120, 1000, 1) == 16 && p.changes == 1, "what stays the same is borrowed once");
-    ok (demand_due (&p.d) != UINT64_MAX && rests (&p, 6) == 0, "and given back when nothing comes any more");
+        "after two windows with forwarded requests it requests one");
+    ok (comes (&p, 120, 1000, 1) == 16 && p.changes == 1, "with a steady need the size does not change");
+    ok (demand_due (&p.d) != UINT64_MAX && rests (&p, 6) == 0, "without requests the sublease is returned");
     start (&p);
     comes (&p, 4, 1000, 1);
-    ok (rests (&p, UINT32_MAX) == 0, "however long that was ago");
+    ok (rests (&p, UINT32_MAX) == 0, "also after a very long time");
 }
 
 static uint32_t size_for (uint32_t requests, uint32_t ids)
@@ -77,10 +77,11 @@ static void test_sizes (void)
 {
     ok (size_for (1000, 8) == 16 && size_for (1000, 9) == 32 && size_for (1000, 100) == 256
             && size_for (1000, 256) == 512,
-        "it is twice the mean, rounded up");
-    ok (size_for (1000, 300) == 0 && size_for (100, 65536) == 0, "who needs more than that borrows nothing");
+        "the size is twice the mean, rounded up");
+    ok (size_for (1000, 300) == 0 && size_for (100, 65536) == 0, "a rank that needs more than the largest size "
+                                                                 "requests none");
     ok (size_for (50, 1000) == 256 && size_for (50, 100) == 32 && size_for (30, 4096) == 512,
-        "and what comes at once fits in four of them");
+        "a burst fits into four milliseconds of the size");
 }
 
 static void test_changes (void)
@@ -88,18 +89,19 @@ static void test_changes (void)
     struct play p;
 
     start (&p);
-    ok (comes (&p, 30, 1000, 2) == 16 && comes (&p, 30, 4000, 8) > 16 && p.most <= 64, "what overflows is doubled");
+    ok (comes (&p, 30, 1000, 2) == 16 && comes (&p, 30, 4000, 8) > 16 && p.most <= 64,
+        "if requests are forwarded the size is doubled");
     uint32_t before = p.changes;
     comes (&p, 200, 4000, 8);
-    ok (p.changes - before <= 2, "until it does not");
-    ok (comes (&p, 120, 1000, 1) < p.most, "and halved when it is not needed for long");
+    ok (p.changes - before <= 2, "until they fit");
+    ok (comes (&p, 120, 1000, 1) < p.most, "it is halved if it was not needed for long");
     p.changes = 0;
     for (uint32_t ids = 1; ids < 200; ids += 2)
         comes (&p, 1, 1000, ids);
-    ok (p.most >= 128 && p.changes <= 8, "a ramp is a change in a term");
+    ok (p.most >= 128 && p.changes <= 8, "a growing need changes the size once in a term");
 }
 
-/* Whatever swings, sizes change once in a term, but for what ends. */
+/* With any variation of the need, the size changes at most once in a term; returns are not counted. */
 static void test_waves (void)
 {
     struct play p;
@@ -119,7 +121,8 @@ static void test_waves (void)
         }
         good = good && p.changes <= 2;
     }
-    ok (good, "waves of any length change the size once in a term, and who needs too much at times borrows nothing");
+    ok (good, "for waves of any length the size changes at most once in a term, and a rank that sometimes needs too "
+              "much requests none");
 }
 
 static void test_peak (void)
@@ -127,14 +130,14 @@ static void test_peak (void)
     struct play p;
 
     start (&p);
-    ok (demand_peak (&p.d) == 0, "who made nothing has no peak");
+    ok (demand_peak (&p.d) == 0, "a rank without requests has no peak");
     demand_note (&p.d, p.now_us, 2000, false);
     demand_note (&p.d, p.now_us + 3999, 2000, false);
-    ok (demand_peak (&p.d) == 1000, "the peak is of four milliseconds");
+    ok (demand_peak (&p.d) == 1000, "the peak is the mean of four milliseconds");
     demand_note (&p.d, p.now_us + 4000, 65536, false);
-    ok (demand_peak (&p.d) == FLUID_PER_MS, "and no more than there is");
+    ok (demand_peak (&p.d) == FLUID_PER_MS, "at most the ids of a millisecond");
     rests (&p, 3);
-    ok (demand_peak (&p.d) == 0, "it is over with the next window");
+    ok (demand_peak (&p.d) == 0, "it is forgotten after two windows");
 }
 
 int main (void)

@@ -3,12 +3,13 @@
 
 /* lease.c - the root's table of leases
  *
- * Two invariants carry the promise that no id is made twice:
- * 1. Of one generator, ranges that were given to different incarnations or under different numbers are disjoint,
- *    because each begins at or after the end of all given before it.
- * 2. That holds across restarts, because no range ends after the durable horizon, and a new table gives nothing
- *    below the horizon that it was made with.
- * No clock is needed for either: 'now' decides only how far a range goes.
+ * Two invariants ensure that no id is made twice:
+ * 1. Ranges of one generator that were granted to different incarnations or for different numbers are disjoint, because
+ *    each begins at or after the end of all granted before it.
+ * 2. This holds across restarts, because no range ends after the durable horizon, and a new table grants nothing below
+ *    the horizon that it was created with.
+ *
+ * Neither depends on a clock: 'now' decides only how far a range goes.
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -19,7 +20,7 @@
 #include "libutil/minmax.h"
 #include "modules/fluid/lease/lease.h"
 
-#define END_MS ((uint64_t)FLUID_TIMESTAMP_MAX + 1) /* of time: no range, and no horizon, is above it */
+#define END_MS ((uint64_t)FLUID_TIMESTAMP_MAX + 1) /* end of time: no range and no horizon is above it */
 
 void lease_request_fini (struct lease_request *req)
 {
@@ -71,7 +72,7 @@ void lease_store_failed (struct lease_table *t)
     t->storing = false;
 }
 
-/* Saved is what nothing is given below, then the holdings up to the last that is in use. */
+/* The saved bytes are the lower limit of grants (base_ms) and all entries up to the last one that was ever used. */
 static uint32_t count_used (const struct lease_table *t)
 {
     uint32_t n = t->ngenerators;
@@ -114,17 +115,19 @@ static bool same_incarnation (const struct lease_holding *h, const char *incarna
     return h->incarnation[0] != '\0' && strcmp (h->incarnation, incarnation) == 0;
 }
 
-/* Fill 'h' with the next range of its generator, for who has the last one ('same') or another.  Returns whether there
- * is one.
+/* Set 'h' to the next range of its generator, for the holder of the last one ('same') or another incarnation. Returns
+ * whether there is such a range.
  */
 static bool next_range (const struct lease_table *t, uint64_t now_ms, bool same, struct lease_holding *h)
 {
-    /* START_AT_LAST_END, START_AT_HORIZON: from the end of all that was given before, whatever the time is. */
+    /* Rules START_AT_LAST_END, START_AT_HORIZON: begin at the end of all that was granted before, even if that is not
+     * now.
+     */
     uint64_t lo_ms = max_u64 (t->base_ms, h->hi_ms);
-    /* END_A_LEASE_FROM_NOW: a lease from now, so that asking often does not carry the end away. */
+    /* Rule END_A_LEASE_FROM_NOW: end a lease from now, so that repeated requests do not move the end further. */
     uint64_t hi_ms = min_u64 (now_ms + t->lease_ms, END_MS);
 
-    /* HORIZON_FIRST: nothing above what is durable already. */
+    /* Rule HORIZON_FIRST: grant nothing above what is already durable. */
     hi_ms = min_u64 (hi_ms, t->stored_ms);
     if (hi_ms <= lo_ms)
         return false;
@@ -136,10 +139,10 @@ static bool next_range (const struct lease_table *t, uint64_t now_ms, bool same,
 
 bool lease_grant (struct lease_table *t, uint64_t now_ms, const struct lease_want *want, struct lease_grant *grant)
 {
-    /* STOP_CLOSES: a closed table stays closed, for its final horizon is known. */
+    /* Rule STOP_CLOSES: a closed table stays closed, because its final horizon is known. */
     if (t->closed || t->fenced_by_foreign || want->generator >= t->ngenerators || want->incarnation[0] == '\0')
         return false;
-    if (want->have_hi_ms > t->stored_ms) { /* no range of ours ends there (HIGHEST_HORIZON) */
+    if (want->have_hi_ms > t->stored_ms) { /* this root granted no range that ends there (rule HIGHEST_HORIZON) */
         t->fenced_by_foreign = true;
         return false;
     }
@@ -150,8 +153,8 @@ bool lease_grant (struct lease_table *t, uint64_t now_ms, const struct lease_wan
         return false;
     if (same && want->number < h->number)
         return false;
-    /* A retry gets the same answer (ANSWER_AGAIN); everyone else a range of his own (OWN_RANGE), be it a broker that
-     * was started again or a second one of the same rank.
+    /* A retry gets the same answer (rule ANSWER_AGAIN). Every other request gets a range of its own (rule OWN_RANGE),
+     * whether it is from a restarted broker or from a second one of the same rank.
      */
     if (!same || want->number > h->number) {
         if (!next_range (t, now_ms, same, h))
@@ -172,27 +175,28 @@ bool lease_give_back (struct lease_table *t, const struct lease_back *back)
         return false;
     struct lease_holding *h = &t->holding[back->generator];
 
-    /* RETURN_BY_LESSEE, RETURN_INSIDE: only from the one that holds the last range, and only what it was given in a
-     * row: what is below may be another's.
+    /* Rules RETURN_BY_LESSEE, RETURN_INSIDE: accept a return only from the holder of the last range, and only of what
+     * it was granted in a row, because ranges below may be another incarnation's.
      */
     if (!same_incarnation (h, back->incarnation) || back->end_ms >= h->hi_ms)
         return false;
     h->hi_ms = max_u64 (back->end_ms, h->from_ms);
-    memcpy (h->gone, h->incarnation, sizeof (h->gone)); /* its wants may wait on their way, even in this message */
+    memcpy (h->gone, h->incarnation,
+            sizeof (h->gone)); /* earlier requests of it may still arrive, even in this message */
     h->incarnation[0] = '\0';
     return true;
 }
 
 void lease_raise (struct lease_table *t, uint64_t floor_ms)
 {
-    t->base_ms = max_u64 (t->base_ms, floor_ms); /* W_LO */
+    t->base_ms = max_u64 (t->base_ms, floor_ms); /* rule W_LO */
 }
 
 uint64_t lease_close (struct lease_table *t)
 {
-    /* STOP_AT_LAST_END: not the root's own last id, but the end of every range that may still be in use.
-     * STOP_NOT_BELOW_BASE: and never below what was stored, for that may be the end of ranges that an earlier table
-     * gave.
+    /* Rule STOP_AT_LAST_END: the result is the end of every range that may still be in use, not only of the root's own.
+     * Rule STOP_NOT_BELOW_BASE: it is never below what was stored before, because ranges of an earlier table may end
+     * there.
      */
     uint64_t end_ms = t->base_ms;
 

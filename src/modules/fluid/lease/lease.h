@@ -3,9 +3,9 @@
 
 /* lease.h - the root's table of leases: disjoint ranges of time for each generator
  *
- * A lease is a range [lo, hi) of instance milliseconds in which one incarnation of a broker alone may make ids
- * with a generator.  All times are instance milliseconds.  The rules are those of fluid.md, "Leases: no id
- * twice"; names as START_AT_LAST_END are those of rules: doc/model/README.md has them all.
+ * A lease is a range [lo, hi) of instance milliseconds in which only one incarnation of a broker may make ids with a
+ * generator. All times are instance milliseconds. The rules are explained in doc/design/fluid.md, "Leases: no id
+ * twice"; doc/model/README.md lists all names such as START_AT_LAST_END.
  */
 #ifndef FLUID_LEASE_H
 #define FLUID_LEASE_H
@@ -16,13 +16,14 @@
 
 #include <idtree/msg.h>
 
-/* How long after it was first asked for a range may be used, by the asker's CLOCK_BOOTTIME: what is not known to be
- * in use then is not in use (watermark.h).  A range ends a lease after it was given, so there is a quarter of a lease
- * for clocks that are behind and answers that are late.
+/* How long after it was first requested a range may be used, by the requester's CLOCK_BOOTTIME. The watermark relies on
+ * that (watermark.h). A range ends a lease after it was granted, so a quarter of a lease remains for clocks that are
+ * behind and answers that are late.
  */
 #define LEASE_USE_MS(lease_ms) ((lease_ms) + (lease_ms) / 4)
 
-/* A time that another host measures, as it may take by a clock here: clocks run at different speeds (far below 2 %). */
+/* An upper bound, by a clock here, of a time that another host measures: clocks differ in speed by far less than 2 %.
+ */
 #define LEASE_AT_MOST_MS(ms) ((ms) + (ms) / 50 + 1)
 
 struct range {
@@ -30,20 +31,20 @@ struct range {
     uint64_t hi_ms;
 };
 
-/* --- what brokers say to each other about leases (fluid.lease) ---------------------------------- */
+/* --- messages between brokers about leases (fluid.lease) ----------------------------------------- */
 
-/* Generator 'generator' is wanted by the broker whose random UUID is 'incarnation'; it holds it until
- * 'have_hi_ms' already (0: not at all).  'number' grows with each new want of an incarnation.
+/* A request for a lease of 'generator' by the broker whose random UUID is 'incarnation'. It already holds the generator
+ * until 'have_hi_ms' (0: it holds nothing). 'number' grows with each new request of an incarnation.
  */
 struct lease_want {
     uint32_t generator;
     char incarnation[IDT_MSG_UUID_LEN + 1];
     uint64_t number;
     uint64_t have_hi_ms;
-    uint32_t size; /* ranks, as it was told, for who has lanes (lanes.h); 0: it has none */
+    uint32_t size; /* ranks as that rank knows it, if it has lanes (lanes.h); 0: no lanes */
 };
 
-/* The incarnation will never use its generator again, and nobody did at 'end_ms' and later.  Those that it lent to
+/* A return: the incarnation will never use its generator again, and made no id at 'end_ms' or later. Its borrowers
  * (lender.h) may make ids below that for 'left_ms' more.
  */
 struct lease_back {
@@ -53,7 +54,7 @@ struct lease_back {
     uint64_t left_ms;
 };
 
-/* The answer to a want: [lo_ms, hi_ms). */
+/* The answer to a request: [lo_ms, hi_ms). */
 struct lease_grant {
     uint32_t generator;
     char incarnation[IDT_MSG_UUID_LEN + 1];
@@ -62,7 +63,7 @@ struct lease_grant {
     uint64_t hi_ms;
 };
 
-/* Arrays are borrowed wherever these are passed.  Epochs are Unix milliseconds. */
+/* Arrays are borrowed by all functions that take these structs. Epochs are Unix milliseconds. */
 struct lease_request {
     const struct lease_want *want;
     size_t nwant;
@@ -72,100 +73,101 @@ struct lease_request {
     int64_t epoch_ms;
 };
 
-/* Free the arrays of one that was made with its own. */
+/* Free the arrays of a request that owns them. */
 void lease_request_fini (struct lease_request *req);
 
 struct lease_answer {
-    const struct lease_grant *grant; /* a want that got nothing has none */
+    const struct lease_grant *grant; /* without requests that got nothing */
     size_t ngrant;
     bool has_epoch;
     int64_t epoch_ms;
-    uint64_t lease_ms; /* the root's fluid.lease, which goes for all; 0: not known */
-    bool has_time;     /* when the answering broker got the request and sent this, on its clock, and its bound */
+    uint64_t lease_ms; /* the root's fluid.lease, valid for all ranks; 0: not known */
+    bool has_time;     /* the broker's time at the request and at the answer, and its bound */
     uint64_t received_us;
     uint64_t sent_us;
     uint64_t bound_us;
 };
 
-/* --- what the root keeps on its disk ------------------------------------------------------------ */
+/* --- what the root stores on its disk ------------------------------------------------------------- */
 
 struct lease_record {
-    uint64_t horizon_ms;   /* no id at or above it was made; a root that starts gives nothing below */
+    uint64_t horizon_ms;   /* all ids were made below it; a root that starts grants nothing below */
     uint64_t watermark_ms; /* no id below it will be made (watermark.h) */
-    uint64_t settle_ms;    /* so long after a start, ranges given before may be in use yet */
-    uint64_t ahead_ms;     /* what crashes have cost, if the next root begins at this horizon (clock_debt.h) */
+    uint64_t settle_ms;    /* for so long after a start, earlier ranges may still be in use */
+    uint64_t ahead_ms;     /* the clock debt if the next root begins at this horizon (clock_debt.h) */
 };
 
 /* --- the table --------------------------------------------------------------------------------- */
 
-/* The last range given of one generator, and to whom. */
+/* The last range granted of one generator, and its holder. */
 struct lease_holding {
-    char incarnation[IDT_MSG_UUID_LEN + 1]; /* empty: nobody, or given back */
-    char gone[IDT_MSG_UUID_LEN + 1];        /* who gave back last; empty: nobody since the table was made */
+    char incarnation[IDT_MSG_UUID_LEN + 1]; /* empty: no holder, or returned */
+    char gone[IDT_MSG_UUID_LEN + 1];        /* the last one that returned it; empty: none since the table was created */
     uint64_t number;
-    uint64_t from_ms; /* where the ranges begin that this incarnation was given in a row, each at the end of another */
+    uint64_t from_ms; /* begin of the ranges granted in a row to this incarnation, without gap */
     uint64_t lo_ms;
-    uint64_t hi_ms; /* last hi; 0: none since the table was made */
+    uint64_t hi_ms; /* the last end; 0: nothing was granted since the table was created */
 };
 
 struct lease_table {
     uint32_t ngenerators;
     uint64_t lease_ms;
-    uint64_t reach_ms;  /* how far ahead of now the horizon is stored: two leases, unless the owner says otherwise */
-    uint64_t base_ms;   /* nothing below it is given: the horizon at the start, then the watermark */
-    uint64_t stored_ms; /* the horizon that is durable */
+    uint64_t reach_ms;  /* how far ahead of now the horizon is stored: two leases, unless the owner sets it */
+    uint64_t base_ms;   /* grants begin at or above it: first the horizon at the start, then the watermark */
+    uint64_t stored_ms; /* the durable horizon */
     bool storing;
-    bool fenced_by_foreign; /* nothing is given: a broker holds a lease that was given from another statedir */
+    bool fenced_by_foreign; /* grant nothing: a broker holds a lease that was granted from another statedir */
     bool closed;
     struct lease_holding holding[];
 };
 
-/* Make a table, for free (), of generators 0 ... ngenerators - 1.  'horizon_ms' is the durable horizon H: no range that
- * was ever given ends later.  Returns NULL with errno ENOMEM.
+/* Create a table of generators 0 ... ngenerators - 1; free it with free (). 'horizon_ms' is the durable horizon: no
+ * range that was ever granted ends later. Returns NULL with errno ENOMEM.
  */
 struct lease_table *lease_table_create (uint32_t ngenerators, uint64_t lease_ms, uint64_t horizon_ms);
 
-/* Whether the horizon must be stored anew, and as what: it is asked for once, until lease_stored () or
- * lease_store_failed () tells the outcome.  Ask often: before each grant, and as time goes on.
+/* Whether a higher horizon must be stored, and which. Returns true once, until lease_stored () or lease_store_failed ()
+ * is called. Call it before each grant, and regularly.
  */
 bool lease_must_store (struct lease_table *t, uint64_t now_ms, uint64_t *horizon_ms);
 
-/* The time from which lease_must_store () will say so; UINT64_MAX: not before the outcome of the last is told, or
- * never, for the end of time is stored.
+/* The time from which lease_must_store () will return true. UINT64_MAX: not before the store under way has ended; or
+ * never, because the end of time is stored or the table is closed.
  */
 uint64_t lease_next_store (const struct lease_table *t);
 
-/* What the table says, as bytes for lease_load () in the same process; lease_save_size () of them. */
+/* The table as bytes for lease_load () in the same process; lease_save_size () is their number. */
 size_t lease_save_size (const struct lease_table *t);
 void lease_save (const struct lease_table *t, void *data);
 
-/* Into a new table for as many generators.  Returns 0, or -1 where that is not what was saved. */
+/* Load saved bytes into a new table for as many generators. Returns 0, or -1 if the bytes cannot be such a table. */
 int lease_load (struct lease_table *t, const void *data, size_t size);
 
-/* Nobody used the generator, or ever will, at 'end_ms' or later: give that again.  For the root's own, which a life
- * that is over used on this very broker.
+/* The generator was and will be used by no rank at 'end_ms' or later: grant that again. For the root's own generator,
+ * after a reload on the same broker.
  */
 void lease_reopen (struct lease_table *t, uint32_t generator, uint64_t end_ms);
 
-/* 'horizon_ms' is durable now.  / It could not be stored: ask again later. */
+/* 'horizon_ms' is durable now. / It could not be stored: try again later. */
 void lease_stored (struct lease_table *t, uint64_t horizon_ms);
 void lease_store_failed (struct lease_table *t);
 
-/* Answer a want at 'now_ms'.  Returns true with the range in '*grant', or false: nothing is given (the horizon
- * is not far enough; someone holds the generator that far; an old number; no such generator; closed).
+/* Answer a request at 'now_ms'. Returns true with the range in '*grant', or false if nothing is granted: the horizon is
+ * too low; another incarnation holds the generator that far; the number is old; the generator does not exist; the table
+ * is closed.
  */
 bool lease_grant (struct lease_table *t, uint64_t now_ms, const struct lease_want *want, struct lease_grant *grant);
 
-/* Take back what is left of the ranges that an incarnation was given in a row, for it holds them as one.  It is closed
- * for good then: what it asked for before, and comes later, is not given.  Returns whether the giver was believed.
+/* Take back the rest of the ranges that an incarnation was granted in a row, which it holds as one. The incarnation is
+ * closed for good: earlier requests of it that arrive later are not granted. Returns whether the return was accepted.
  */
 bool lease_give_back (struct lease_table *t, const struct lease_back *back);
 
-/* Give nothing below 'floor_ms' from now on: it is said that no id will be made there any more. */
+/* Grant nothing below 'floor_ms' from now on, because it was published that no id will be made there. */
 void lease_raise (struct lease_table *t, uint64_t floor_ms);
 
-/* Give nothing from now on, and return the horizon that a clean stop stores: no id at or above it was or will be
- * made.  All lessees that can be reached must have closed before.
+/* Grant nothing from now on, and return the horizon for a clean stop: no id at or above it was or will be made. All
+ * reachable lessees must have closed before.
  */
 uint64_t lease_close (struct lease_table *t);
 

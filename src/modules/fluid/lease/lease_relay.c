@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* lease_relay.c - lease requests combined and split
+/* lease_relay.c - lease requests combined on the way up, and answers split
  *
- * Requests wait in one list in order of arrival; those sent on carry the tag of the combined request they went with,
- * and stand together.  They leave the list only in answer_item (), which answers them.
+ * Requests are in one list in order of arrival. Sent requests carry the tag of their combined request, and are
+ * adjacent. They leave the list only in answer_item (), which answers them.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +14,7 @@
 #include "modules/fluid/lease/lease_relay.h"
 
 #define PACE_US \
-    20000 /* several hops of it are less than the time after which who holds nothing asks again (lessee.c) */
+    20000 /* a few hops of it are shorter than the time after which a rank without a lease asks again (lessee.c) */
 
 struct lease_relay_item {
     TAILQ_ENTRY (lease_relay_item) link;
@@ -48,7 +48,7 @@ uint64_t lease_relay_pace_us (const struct lease_relay *r)
     return min_u64 (PACE_US, r->lease_ms * 1000 / 240);
 }
 
-/* Whether a sender cannot wait: it holds nothing, or not for long. */
+/* Whether a sender cannot wait, because it holds nothing, or not for long. */
 static bool urgent (const struct lease_relay *r, uint64_t now_ms, const struct lease_request *req)
 {
     for (size_t i = 0; i < req->nwant; i++)
@@ -97,7 +97,7 @@ int lease_relay_add (struct lease_relay *r, uint64_t now_us, uint64_t now_ms, vo
     return 0;
 }
 
-/* Move what waits into 'want', marking it as sent. */
+/* Move the requests that wait into 'want', and mark them as sent. */
 static void take_waiting (struct lease_relay *r, uint32_t tag, struct lease_want *want)
 {
     for (struct lease_relay_item *item = r->waiting; item; item = TAILQ_NEXT (item, link)) {
@@ -138,7 +138,7 @@ uint32_t lease_relay_flush (struct lease_relay *r, uint64_t now_us, const struct
     return r->last_tag;
 }
 
-/* Order of generator, then incarnation. */
+/* Order by generator, then incarnation. */
 static int compare_grants (const void *a, const void *b)
 {
     const struct lease_grant *x = a, *y = b;
@@ -148,7 +148,8 @@ static int compare_grants (const void *a, const void *b)
     return strcmp (x->incarnation, y->incarnation);
 }
 
-/* The grant in sorted 'grant' that answers 'want'; NULL: none.  OWN_ANSWER: two that want one generator are told apart.
+/* The grant in sorted 'grant' that answers 'want'; NULL: not granted. Two brokers may request one generator, so the
+ * incarnation must match (rule OWN_ANSWER).
  */
 static const struct lease_grant *find (const struct lease_want *want, const struct lease_grant *grant, size_t n)
 {
@@ -158,7 +159,7 @@ static const struct lease_grant *find (const struct lease_want *want, const stru
     return n > 0 ? bsearch (&key, grant, n, sizeof (key), compare_grants) : NULL;
 }
 
-/* Remove an item and answer it with its share of 'grant' (sorted). */
+/* Remove an item and answer it with its part of 'grant' (sorted). */
 static void answer_item (struct lease_relay *r, uint64_t now_us, struct lease_relay_item *item,
                          const struct lease_grant *grant, size_t ngrant)
 {
@@ -193,7 +194,7 @@ void lease_relay_answered (struct lease_relay *r, uint64_t now_us, uint32_t tag,
     }
     for (item = TAILQ_FIRST (&r->items); item && item->tag != tag; item = TAILQ_NEXT (item, link))
         ;
-    for (; item && tag != 0 && item->tag == tag; item = next) { /* they went together, and stand together */
+    for (; item && tag != 0 && item->tag == tag; item = next) { /* sent together, so adjacent */
         next = TAILQ_NEXT (item, link);
         answer_item (r, now_us, item, sorted, sorted ? ngrant : 0);
     }

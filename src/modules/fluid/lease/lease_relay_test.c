@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* lease_relay_test.c - lease requests are combined, their answers split, each request answered once */
+/* lease_relay_test.c - lease requests are combined, their answers split, and each request is answered once */
 #include <string.h>
 
 #include "test/tap.h"
@@ -10,11 +10,11 @@
 #define LEASE 60000
 #define NREQ 64
 
-/* What was answered, by cookie. */
+/* The answers, by cookie. */
 struct heard {
     int answers[NREQ];
     size_t grants[NREQ];
-    uint64_t sum[NREQ]; /* of lo_ms */
+    uint64_t sum[NREQ]; /* sum of lo_ms */
     uint64_t received_us[NREQ];
 };
 
@@ -69,31 +69,31 @@ static void test_combine (void)
     struct lease_request req;
     uint32_t tag;
 
-    ok (r->due_us == UINT64_MAX && lease_relay_flush (r, 0, NULL, &req) == 0, "where nothing waits nothing is sent");
+    ok (r->due_us == UINT64_MAX && lease_relay_flush (r, 0, NULL, &req) == 0, "without requests nothing is sent");
     add (r, 100, 1, 11, 40000);
-    ok (r->due_us == 100 + LEASE * 1000 / 12, "a renewal waits a twelfth of a lease for others");
+    ok (r->due_us == 100 + LEASE * 1000 / 12, "a renewal is held back for a twelfth of a lease");
     add (r, 200, 2, 12, 40000);
-    ok (r->due_us == 100 + LEASE * 1000 / 12, "the first one decides how long");
+    ok (r->due_us == 100 + LEASE * 1000 / 12, "the first request decides how long");
     add (r, 300, 3, 13, 20000);
-    ok (r->due_us == 300, "one who has less than a third of a lease left does not wait");
+    ok (r->due_us == 300, "a request with less than a third of a lease left is not held back");
     tag = lease_relay_flush (r, 300, &own, &req);
     ok (tag != 0 && req.nwant == 4 && req.want[0].generator == 11 && req.want[3].generator == 9,
-        "all go together, and our own want with them");
-    ok (r->due_us == UINT64_MAX, "then nothing waits any more");
+        "all are sent together, with this node's own request");
+    ok (r->due_us == UINT64_MAX, "then nothing waits");
 
     struct lease_grant g[3] = { grant (&req.want[2]), grant (&req.want[0]), grant (&req.want[3]) };
     lease_relay_answered (r, 900, tag + 1, g, 3);
-    ok (heard.answers[1] == 0, "the answer to another request is ignored");
+    ok (heard.answers[1] == 0, "an answer with another tag is ignored");
     lease_relay_answered (r, 900, tag, g, 3);
     ok (heard.grants[1] == 1 && heard.sum[1] == 11 && heard.grants[3] == 1 && heard.sum[3] == 13,
-        "each gets what is his");
-    ok (heard.answers[2] == 1 && heard.grants[2] == 0, "and an answer where that is nothing");
+        "each request gets its own grants");
+    ok (heard.answers[2] == 1 && heard.grants[2] == 0, "a request without grant is answered, too");
     lease_relay_answered (r, 900, tag, g, 3);
     ok (heard.answers[1] == 1 && heard.answers[2] == 1 && heard.answers[3] == 1, "once");
     lease_relay_fini (r);
 }
 
-/* An instance starts: 40 children each ask for 25 generators, one after the other, and all are urgent. */
+/* An instance starts: each of 40 children requests 25 generators, one after the other, and all requests are urgent. */
 static void test_pace (void)
 {
     struct heard heard = { 0 };
@@ -113,22 +113,22 @@ static void test_pace (void)
         }
     }
     ok (pace_us == 20000 && messages == 100000 / pace_us && late_us <= pace_us,
-        "a thousand urgent wants in 100 ms go in %d messages, none %d us late", (int)messages, (int)late_us);
+        "a thousand urgent requests in 100 ms are sent in %d messages, none %d us late", (int)messages, (int)late_us);
     lease_relay_flush (r, 2000000, NULL, &req);
-    ok (sent + req.nwant == 1000, "and each goes once");
-    ok (relay.waiting == NULL && relay.nwaiting == 0, "then none waits");
+    ok (sent + req.nwant == 1000, "each is sent once");
+    ok (relay.waiting == NULL && relay.nwaiting == 0, "then no request waits");
     add (r, 3000000, 1, 7, 0);
-    ok (r->due_us == 3000000, "who comes alone later goes at once");
+    ok (r->due_us == 3000000, "a later request that is alone is sent immediately");
     add (r, 3000001, 2, 8, 0);
     lease_relay_drop_old (r, 3000002, 3000001);
     ok (lease_relay_flush (r, 3000002, NULL, &req) != 0 && req.nwant == 1 && req.want[0].generator == 8,
-        "what was dropped is not sent, what came later is");
+        "a dropped request is not sent, a later one is");
     add (r, 3000003, 3, 9, 0);
     lease_relay_drop_old (r, 3000004, UINT64_MAX);
-    ok (relay.waiting == NULL && relay.nwaiting == 0 && r->due_us == UINT64_MAX, "what is dropped waits no more");
+    ok (relay.waiting == NULL && relay.nwaiting == 0 && r->due_us == UINT64_MAX, "a dropped request does not wait");
     lease_relay_fini (r);
     lease_relay_init (r, 1000, reply_cb, &heard);
-    ok (lease_relay_pace_us (r) == 1000000 / 240, "short leases have a quicker pace");
+    ok (lease_relay_pace_us (r) == 1000000 / 240, "with shorter leases the pace is faster");
     lease_relay_fini (r);
 }
 
@@ -143,14 +143,14 @@ static void test_backs (void)
     lease_relay_add_back (r, &own, 1);
     ok (lease_relay_flush (r, 0, NULL, &req) != 0 && req.nwant == 0 && req.nback == 2 && req.back[0].end_ms == 17
             && req.back[1].end_ms == 18,
-        "what is given back goes along");
-    ok (req.has_epoch && req.epoch_ms == 77, "and the epoch that a child named");
+        "returns are sent with requests");
+    ok (req.has_epoch && req.epoch_ms == 77, "so is the epoch that a child named");
     lease_relay_drop_old (r, 9, UINT64_MAX);
-    ok (heard.answers[1] == 1, "what is not answered in time is answered with nothing");
+    ok (heard.answers[1] == 1, "a request that is not answered in time is answered without a grant");
     lease_relay_fini (r);
 }
 
-/* Who asked is told when its request came: what the clock jumped meanwhile is no time that it waited. */
+/* The answer contains the arrival of the request, from which a jump of the clock must be left out. */
 static void test_jump (void)
 {
     struct heard heard = { .answers = { 0 } };
@@ -160,13 +160,13 @@ static void test_jump (void)
     add (&r, 1000, 1, 1, 0);
     add (&r, 7000, 2, 2, 0);
     lease_relay_jumped (&r, 508000, 500000);
-    ok (lease_relay_oldest (&r) == 501000, "a request came as much later as the clock jumped");
+    ok (lease_relay_oldest (&r) == 501000, "the arrival is moved by the jump of the clock");
     lease_relay_drop_old (&r, 508000, UINT64_MAX - 1);
-    ok (heard.received_us[1] == 501000 && heard.received_us[2] == 507000, "and so it is answered");
+    ok (heard.received_us[1] == 501000 && heard.received_us[2] == 507000, "the answer contains the moved arrival");
     add (&r, 600000, 3, 3, 0);
     lease_relay_jumped (&r, 601000, 500000);
     lease_relay_drop_old (&r, 601000, UINT64_MAX - 1);
-    ok (heard.received_us[3] == 601000, "but not after now");
+    ok (heard.received_us[3] == 601000, "which is never after now");
     lease_relay_fini (&r);
 }
 
@@ -177,10 +177,11 @@ static void test_limit (void)
     struct lease_want *w = calloc (LEASE_RELAY_MAX_WANTS, sizeof (*w));
     struct lease_request req = { .want = w, .nwant = LEASE_RELAY_MAX_WANTS };
 
-    ok (lease_relay_add (r, 0, 0, (void *)1, &req) == 0 && add (r, 0, 2, 1, 0) < 0, "what waits is limited");
+    ok (lease_relay_add (r, 0, 0, (void *)1, &req) == 0 && add (r, 0, 2, 1, 0) < 0,
+        "the number of waiting requests is limited");
     lease_relay_drop_old (r, 1, 1);
     ok (heard.answers[1] == 1 && heard.answers[2] == 0 && add (r, 0, 2, 1, 0) == 0,
-        "what was not taken is not answered");
+        "a refused request is not answered");
     lease_relay_fini (r);
     free (w);
 }
@@ -220,7 +221,7 @@ static void test_random (void)
                 wrong++;
         lease_relay_fini (r);
     }
-    ok (wrong == 0, "in 2000 random histories each request is answered once, with its own or nothing");
+    ok (wrong == 0, "in 2000 random histories each request is answered once, with its own grants or none");
 }
 
 int main (void)

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* lease_test.c - ranges of one generator are disjoint, whoever asks, in whatever order, across restarts */
+/* lease_test.c - ranges of one generator are disjoint, for requests of any incarnation, in any order, and across
+ * restarts
+ */
 #include <string.h>
 
 #include <idtree/fluid.h>
@@ -53,28 +55,28 @@ static void test_grants (void)
     struct lease_want w = want (A, 1);
     struct lease_grant g;
 
-    ok (denies (t, 1000, A, 1), "nothing is given beyond the horizon that is durable");
+    ok (denies (t, 1000, A, 1), "nothing is granted above the durable horizon");
     lease_stored (t, 1120);
     ok (gives (t, 1010, A, 1, 1000, 1070),
         "the first range begins at the horizon of the start, and ends a lease from now");
     ok (gives (t, 1050, A, 1, 1000, 1070), "a retry gets the same answer");
     ok (gives (t, 1050, B, 1, 1070, 1110), "another incarnation gets a range of its own");
-    ok (gives (t, 1055, A, 1, 1110, 1115), "and the first one's retry a new one then");
-    ok (denies (t, 1055, A, 2), "a range that would be empty is not given");
+    ok (gives (t, 1055, A, 1, 1110, 1115), "a retry of the first one then gets a new range");
+    ok (denies (t, 1055, A, 2), "an empty range is not granted");
     ok (gives (t, 1056, A, 2, 1115, 1116) && denies (t, 1058, A, 1), "an old number gets nothing");
-    ok (gives (t, 1090, A, 3, 1116, 1120), "a range is cut at the horizon");
+    ok (gives (t, 1090, A, 3, 1116, 1120), "a range ends at the horizon at the latest");
     w.generator = 5;
-    ok (!lease_grant (t, 1090, &w, &g), "a generator beyond the table is not given");
+    ok (!lease_grant (t, 1090, &w, &g), "a generator above the table is refused");
     w = want (A, 1);
     w.incarnation[0] = '\0';
-    ok (!lease_grant (t, 1090, &w, &g), "nobody gets nothing");
+    ok (!lease_grant (t, 1090, &w, &g), "a request without incarnation is refused");
     free (t);
 
     t = lease_table_create (5, 60, FLUID_TIMESTAMP_MAX - 5);
     lease_stored (t, FLUID_TIMESTAMP_MAX + 100);
     ok (gives (t, FLUID_TIMESTAMP_MAX - 5, A, 1, FLUID_TIMESTAMP_MAX - 5, FLUID_TIMESTAMP_MAX + 1)
             && denies (t, FLUID_TIMESTAMP_MAX + 9, A, 2),
-        "nothing is given beyond the last timestamp");
+        "nothing is granted above the last timestamp");
     free (t);
 }
 
@@ -87,20 +89,21 @@ static void test_back (void)
     gives (t, 100, A, 1, 0, 160);
     gives (t, 110, B, 1, 160, 170);
     b = back (A, 120);
-    ok (!lease_give_back (t, &b), "only the last range's lessee is believed");
+    ok (!lease_give_back (t, &b), "a return is accepted only from the holder of the last range");
     b = back (B, 170);
-    ok (!lease_give_back (t, &b), "and not for an end that is that of the range");
+    ok (!lease_give_back (t, &b), "and not with the end of the range itself");
     b = back (B, 165);
-    ok (lease_give_back (t, &b) && !lease_give_back (t, &b), "what is left is taken back once");
+    ok (lease_give_back (t, &b) && !lease_give_back (t, &b), "the rest is taken back once");
     ok (denies (t, 120, B, 1) && denies (t, 120, B, 2),
-        "what the giver asked for before, and comes late, is not given");
+        "earlier requests of that incarnation that arrive late are refused");
     gives (t, 120, C, 1, 165, 180);
     b = back (C, 150);
-    ok (lease_give_back (t, &b) && gives (t, 130, A, 2, 165, 190), "who gives back more than he had gives that");
+    ok (lease_give_back (t, &b) && gives (t, 130, A, 2, 165, 190), "a return below the begin of the ranges is raised "
+                                                                   "to that begin");
     free (t);
 }
 
-/* Ranges that one incarnation was given in a row are one for giving back. */
+/* Ranges that were granted to one incarnation in a row are returned as one. */
 static void test_back_of_a_row (void)
 {
     struct lease_table *t = lease_table_create (5, 60, 0);
@@ -112,15 +115,16 @@ static void test_back_of_a_row (void)
     gives (t, 140, A, 3, 180, 200);
     b = back (A, 145);
     ok (lease_give_back (t, &b) && gives (t, 145, B, 1, 145, 205),
-        "who was given three ranges in a row gives back what is left of all");
+        "the rest of three ranges in a row is returned together");
     gives (t, 150, C, 1, 205, 210);
     gives (t, 160, B, 2, 210, 220);
     b = back (B, 170);
-    ok (lease_give_back (t, &b) && gives (t, 170, D, 1, 210, 230), "... but nothing below a range of somebody else");
+    ok (lease_give_back (t, &b) && gives (t, 170, D, 1, 210, 230), "... but nothing below a range of another "
+                                                                   "incarnation");
     lease_raise (t, 240);
     gives (t, 190, D, 2, 240, 250);
     b = back (D, 215);
-    ok (lease_give_back (t, &b) && gives (t, 195, C, 2, 240, 255), "... nor below a gap that nobody was given");
+    ok (lease_give_back (t, &b) && gives (t, 195, C, 2, 240, 255), "... nor below a gap that was never granted");
     free (t);
 }
 
@@ -136,15 +140,15 @@ static void test_save (void)
     lease_save (t, data);
     ok (size < 1000 && lease_load (next, data, size - 1) < 0 && lease_load (next, data, sizeof (data)) < 0
             && lease_load (next, data, size) == 0,
-        "a table is taken over, whole");
+        "a table is handed over completely");
     ok (gives (next, 120, B, 3, 160, 170) && denies (next, 120, B, 2),
-        "a retry gets what the table before gave, an old number nothing");
+        "a retry gets the grant of the former table, an old number nothing");
     lease_stored (next, 1000);
-    ok (gives (next, 120, A, 2, 170, 180), "and what is given begins above all that was");
+    ok (gives (next, 120, A, 2, 170, 180), "new ranges begin above all earlier ones");
     lease_reopen (next, want (A, 1).generator, 200);
-    ok (gives (next, 130, A, 3, 180, 190), "what was used further on than it was given changes nothing");
+    ok (gives (next, 130, A, 3, 180, 190), "reopening a generator above its last end changes nothing");
     lease_reopen (next, want (A, 1).generator, 150);
-    ok (gives (next, 130, B, 4, 150, 190), "what was given and not used is given again");
+    ok (gives (next, 130, B, 4, 150, 190), "unused time is granted again");
     free (next);
     free (t);
 }
@@ -155,18 +159,18 @@ static void test_horizon (void)
     uint64_t h = 0;
 
     ok (lease_must_store (t, 100, &h) && h == 220, "the horizon is raised to two leases from now");
-    ok (!lease_must_store (t, 100, &h) && lease_next_store (t) == UINT64_MAX, "which is asked for once");
+    ok (!lease_must_store (t, 100, &h) && lease_next_store (t) == UINT64_MAX, "a store is requested once");
     lease_store_failed (t);
     ok (lease_must_store (t, 101, &h) && h == 221, "and again after a failure");
     lease_stored (t, h);
     ok (lease_next_store (t) == 132 && !lease_must_store (t, 131, &h) && lease_must_store (t, 132, &h),
-        "it is raised as soon as it is less than one and a half leases away");
-    ok (gives (t, 170, A, 1, 0, 221), "until that is done, ranges end at the durable one");
-    ok (lease_close (t) == 221 && denies (t, 180, A, 2) && denies (t, 170, A, 1), "a closed table gives nothing");
+        "the horizon is raised when it is less than one and a half leases away");
+    ok (gives (t, 170, A, 1, 0, 221), "until that is stored, ranges end at the durable horizon");
+    ok (lease_close (t) == 221 && denies (t, 180, A, 2) && denies (t, 170, A, 1), "a closed table grants nothing");
     free (t);
 
     t = lease_table_create (5, 60, 500);
-    ok (lease_close (t) == 500, "a stop that nothing was given before keeps the horizon");
+    ok (lease_close (t) == 500, "a stop without grants keeps the horizon");
     free (t);
 }
 
@@ -176,19 +180,19 @@ static void test_end_of_time (void)
     struct lease_table *t = lease_table_create (5, 60, end - 1000);
     uint64_t horizon = 0;
 
-    ok (lease_must_store (t, end - 119, &horizon) && horizon == end, "no horizon is stored above the end of time");
+    ok (lease_must_store (t, end - 119, &horizon) && horizon == end, "no horizon above the end of time is stored");
     lease_stored (t, horizon);
     ok (!lease_must_store (t, end - 1, &horizon) && !lease_must_store (t, end + 1000, &horizon)
             && lease_next_store (t) == UINT64_MAX,
-        "nor another one then");
+        "then no further store is requested");
     ok (gives (t, end - 1, A, 1, end - 1000, end) && denies (t, end + 5, A, 2),
-        "nor is a range given that is above it");
-    ok (lease_close (t) == end, "a stop stores no more, either");
+        "no range above the end of time is granted");
+    ok (lease_close (t) == end, "a stop stores no horizon above it, either");
     free (t);
 
     t = lease_table_create (5, 60, end);
     ok (!lease_must_store (t, end, &horizon) && denies (t, end, A, 1),
-        "who starts there gives nothing, and stores nothing");
+        "a root that starts there grants nothing, and stores nothing");
     free (t);
 }
 
@@ -198,13 +202,13 @@ static void test_raise (void)
 
     lease_stored (t, 1000);
     lease_raise (t, 90);
-    ok (gives (t, 100, A, 1, 90, 160), "no range begins below a watermark that was told");
+    ok (gives (t, 100, A, 1, 90, 160), "no range begins below a published watermark");
     lease_raise (t, 80);
     lease_raise (t, 170);
     ok (gives (t, 150, A, 1, 90, 160) && denies (t, 110, B, 1) && gives (t, 150, B, 1, 170, 210),
-        "a retry's is the one given before; a new one's begins above all of them");
+        "a retry gets the range that was granted before; a new request gets one above all ranges");
     lease_raise (t, 900);
-    ok (lease_close (t) == 900, "nor does a root that starts after a clean stop");
+    ok (lease_close (t) == 900, "a root that starts after a clean stop grants nothing below the stored horizon");
     free (t);
 }
 
@@ -216,19 +220,20 @@ static void test_foreign_lease (void)
 
     lease_stored (t, 1000);
     w.have_hi_ms = 1000;
-    ok (lease_grant (t, 600, &w, &g) && !t->fenced_by_foreign, "what others hold below the horizon is ours");
+    ok (lease_grant (t, 600, &w, &g) && !t->fenced_by_foreign, "ranges of other ranks that end below the horizon are "
+                                                               "accepted as this root's");
     w.number++;
     w.have_hi_ms = 1001;
     ok (!lease_grant (t, 700, &w, &g) && t->fenced_by_foreign && denies (t, 800, B, 1),
-        "one who holds more than was ever given stops all giving");
+        "a lease above the horizon stops all grants");
     free (t);
 }
 
 /* --- all histories of a small world ------------------------------------------------------------- */
 
-/* A root with crashes and clean stops, three lives that claim one generator.  Each sequence of DEPTH events is
- * played; answers may come at any time later or never, so what is given counts as used at once.  The disk is written
- * at once or, in crashes, before the answer.
+/* A root with crashes and clean stops, and three lives that request one generator. Each sequence of DEPTH events is
+ * played. Answers may arrive at any later time or never, so a grant counts as used immediately. The disk is written
+ * immediately or, in crashes, before the answer.
  */
 #define DEPTH 7
 #define LIVES 3
@@ -237,7 +242,7 @@ static void test_foreign_lease (void)
 struct world {
     struct lease_table *t;
     uint64_t disk, now;
-    int owner[TIMES]; /* who may issue this millisecond */
+    int owner[TIMES]; /* the life that may make ids of this millisecond */
     uint64_t number[LIVES], lo[LIVES], hi[LIVES];
     bool closed[LIVES];
     int overlaps;
@@ -275,14 +280,14 @@ static void ask (struct world *w, int life, uint64_t number)
     if (g.hi_ms > w->disk)
         w->overlaps++;
     if (g.lo_ms != w->hi[life]
-        && g.hi_ms != w->hi[life]) /* ranges that touch are one, an answer that comes again none */
+        && g.hi_ms != w->hi[life]) /* adjacent ranges are joined; a repeated answer changes nothing */
         w->lo[life] = g.lo_ms;
     w->hi[life] = g.hi_ms;
     if (!w->closed[life])
         mark (w, life, &g);
 }
 
-/* The life closes: it used all but the last seven milliseconds, which are of more than one range. */
+/* The life closes: it used all but the last seven milliseconds, which belong to more than one range. */
 static void give_back (struct world *w, int life)
 {
     struct lease_back b;
@@ -340,14 +345,13 @@ static void test_all (void)
     for (long history = 0; history < histories; history++) {
         struct world w = { .t = lease_table_create (5, 4, 0) };
 
-        play (&w, EV_STORE); /* or nothing could be given: one event is free */
+        play (&w, EV_STORE); /* if nothing could be granted, the event is free */
         for (long h = history, i = 0; i < DEPTH - 1; i++, h /= EV_COUNT)
             play (&w, h % EV_COUNT);
         overlaps += w.overlaps;
         free (w.t);
     }
-    ok (overlaps == 0, "in all %ld histories of %d events no two lives may issue the same millisecond", histories,
-        DEPTH);
+    ok (overlaps == 0, "in all %ld histories of %d events no two lives may use the same millisecond", histories, DEPTH);
 }
 
 static void test_random (void)

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* lender.c - what a rank has lent of what it holds
+/* lender.c - the subleases that a rank has granted
  *
- * Two invariants, those of lease.c on a smaller scale:
- * 1. What is lent to one borrower is lent to nobody else, and the rank makes nothing of it, because a loan is of what
- *    no loan contains and nothing was made of, and stays in the table until its borrower says that it will not use the
- *    rest, or the rank is past its end.
- * 2. That holds across restarts, because what lies below the end of any loan counts as used when the rank gives back
- *    what it holds; a rank that crashes gives nothing back.
+ * Two invariants, like those in lease.c:
+ * 1. A sublease is granted to one borrower only, and the rank makes no id of it. It contains nothing of another
+ *    sublease and nothing of which ids were made. It stays in the table until its borrower promises not to use the
+ *    rest, or the rank's own ids are past its end.
+ * 2. This holds across restarts, because everything below the end of any sublease counts as used when the rank returns
+ *    what it holds; a rank that crashes returns nothing.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -50,16 +50,16 @@ bool lender_restore (struct lender *l, uint64_t floor_ms, const void *table, siz
     return true;
 }
 
-/* --- what is free ------------------------------------------------------------------------------- */
+/* --- what is not subleased ---------------------------------------------------------------------- */
 
-/* What of a generator is not lent anywhere in a range of time. */
+/* The granules of a generator that are in no sublease in a range of time. */
 static uint64_t not_lent (const struct lender *l, uint32_t generator, const struct range *range)
 {
     uint64_t granules = UINT64_MAX;
 
     for (const struct loan_out *o = l->loan; o < l->loan + l->count; o++)
         if (o->generator == generator && o->range.lo_ms < range->hi_ms && range->lo_ms < o->range.hi_ms)
-            granules &= ~o->granules; /* S_ASIDE, S_AREA */
+            granules &= ~o->granules; /* rules S_ASIDE, S_AREA */
     return granules;
 }
 
@@ -94,7 +94,7 @@ static bool is_life (const struct loan_out *o, uint32_t rank, const char *incarn
 
 static bool is_of (const struct loan_out *o, const struct share_want *want)
 {
-    return is_life (o, want->rank, want->incarnation); /* S_CLAIM, S_ANY */
+    return is_life (o, want->rank, want->incarnation); /* rules S_CLAIM, S_ANY */
 }
 
 static struct loan_out *current_of (const struct lender *l, const struct share_want *want)
@@ -105,7 +105,7 @@ static struct loan_out *current_of (const struct lender *l, const struct share_w
     return NULL;
 }
 
-/* The highest number that was heard of a borrower; 0: none that is remembered. */
+/* The highest number that a borrower has sent; 0: no entry of it is left. */
 static uint64_t heard_of (const struct lender *l, const struct share_want *want)
 {
     for (const struct loan_out *o = l->loan; o < l->loan + l->count; o++)
@@ -130,7 +130,7 @@ static struct loan_out *add (struct lender *l, const struct loan_out *loan)
     return &l->loan[l->count++];
 }
 
-/* Keep those for which 'keeps' returns true. */
+/* Keep the entries for which 'keeps' returns true. */
 static void sift (struct lender *l, bool (*keeps) (const struct loan_out *o, const uint64_t *arg), const uint64_t *arg)
 {
     size_t n = 0;
@@ -146,13 +146,13 @@ static uint64_t position (const struct loan_out *o)
     return max_u64 (o->low_ms, o->range.lo_ms);
 }
 
-/* Whether its time of use is over, as an earlier look has found, too. */
+/* Whether its time of use is over, at this and at an earlier reading of the time. */
 static bool is_over (const struct loan_out *o, uint64_t now_us)
 {
-    return o->until_us <= now_us && o->lapsed_us > 0 && o->lapsed_us < now_us; /* T_SEEN */
+    return o->until_us <= now_us && o->lapsed_us > 0 && o->lapsed_us < now_us; /* rule T_SEEN */
 }
 
-/* Whether ids may be made of it yet. */
+/* Whether the borrower may still make ids of it. */
 static bool in_use (const struct loan_out *o, uint64_t now_us)
 {
     return !is_over (o, now_us) && position (o) < o->range.hi_ms;
@@ -170,7 +170,7 @@ static bool is_remembered (const struct loan_out *o, const uint64_t *arg)
     return o->range.hi_ms > arg[0] || in_use (o, arg[1]);
 }
 
-/* S_KEEP: by what the rank makes, and not by what time it is. */
+/* Rule S_KEEP: only what the rank makes decides, not the time. */
 void lender_forget (struct lender *l, uint64_t now_us, uint64_t floor_ms)
 {
     l->floor_ms = max_u64 (l->floor_ms, floor_ms);
@@ -178,23 +178,23 @@ void lender_forget (struct lender *l, uint64_t now_us, uint64_t floor_ms)
     sift (l, is_remembered, (const uint64_t[]){ l->floor_ms, now_us });
 }
 
-/* --- wants -------------------------------------------------------------------------------------- */
+/* --- requests ----------------------------------------------------------------------------------- */
 
 static bool is_not_empty (const struct loan_out *o, const uint64_t *arg)
 {
     return o->range.lo_ms < o->range.hi_ms;
 }
 
-/* Who wants nothing more tells for how long the rest is used. */
+/* A return states for how long the rest is used. */
 static void end_use (struct loan_out *o, uint64_t now_us, uint64_t left_ms)
 {
     if (left_ms == 0)
         o->low_ms = o->range.hi_ms;
     else
-        o->until_us = min_u64 (o->until_us, now_us + LEASE_AT_MOST_MS (left_ms) * 1000); /* W_SLOW */
+        o->until_us = min_u64 (o->until_us, now_us + LEASE_AT_MOST_MS (left_ms) * 1000); /* rule W_SLOW */
 }
 
-/* What lies above the end that a borrower tells is the rank's again. */
+/* Take back everything above the end that a borrower promises. */
 static void hear (struct lender *l, uint64_t now_us, const struct share_want *want)
 {
     for (struct loan_out *o = l->loan; o < l->loan + l->count; o++) {
@@ -208,7 +208,7 @@ static void hear (struct lender *l, uint64_t now_us, const struct share_want *wa
     sift (l, is_not_empty, NULL);
 }
 
-/* The lowest aligned run of free granules; those that the borrower has had, where they will do. */
+/* The lowest aligned run of free granules; the borrower's former granules if they have the size and are free. */
 static uint64_t find_run (uint64_t granules, uint32_t size, uint64_t had)
 {
     uint32_t first;
@@ -238,22 +238,22 @@ static uint64_t choose (uint64_t granules, uint32_t size, uint32_t keep, uint64_
     return 0;
 }
 
-/* Fill in a loan for what is wanted after 'had' (may be NULL).  Returns whether there is one. */
+/* Fill in the sublease to grant after 'had' (may be NULL). Returns whether there is one. */
 static bool next_loan (const struct lender *l, uint64_t now_us, uint64_t now_ms, const struct lender_stock *stock,
                        const struct share_want *want, const struct loan_out *had, struct loan_out *loan)
 {
     const struct area *whole = stock->whole;
-    uint64_t lo_ms = max_u64 (stock->from_ms, had ? had->range.hi_ms : 0); /* S_PAST */
+    uint64_t lo_ms = max_u64 (stock->from_ms, had ? had->range.hi_ms : 0); /* rule S_PAST */
     uint64_t left_ms = whole->until_us > now_us ? (whole->until_us - now_us) / 1000 : 0;
 
     *loan = (struct loan_out){
         .rank = want->rank, .number = want->number, .answered = want->number, .generator = whole->generator
     };
     memcpy (loan->borrower, want->incarnation, sizeof (loan->borrower));
-    loan->range.lo_ms = max_u64 (max_u64 (lo_ms, l->floor_ms), whole->range.lo_ms); /* W_FIRST */
-    loan->range.hi_ms = min_u64 (whole->range.hi_ms, now_ms + l->term_ms);          /* S_WITHIN */
-    loan->use_ms = min_u64 (left_ms, LEASE_USE_MS (l->term_ms));                    /* W_TERM */
-    loan->until_us = now_us + LEASE_AT_MOST_MS (loan->use_ms) * 1000;               /* W_SLOW */
+    loan->range.lo_ms = max_u64 (max_u64 (lo_ms, l->floor_ms), whole->range.lo_ms); /* rule W_FIRST */
+    loan->range.hi_ms = min_u64 (whole->range.hi_ms, now_ms + l->term_ms);          /* rule S_WITHIN */
+    loan->use_ms = min_u64 (left_ms, LEASE_USE_MS (l->term_ms));                    /* rule W_TERM */
+    loan->until_us = now_us + LEASE_AT_MOST_MS (loan->use_ms) * 1000;               /* rule W_SLOW */
     if (loan->range.lo_ms >= loan->range.hi_ms || loan->use_ms == 0)
         return false;
     uint64_t granules = whole->granules & not_lent (l, whole->generator, &loan->range);
@@ -267,12 +267,12 @@ static bool goes_on (const struct loan_out *had, const struct loan_out *loan)
            && had->range.hi_ms == loan->range.lo_ms;
 }
 
-/* Set a loan aside.  Returns it as it is in the table: with what it goes on from; NULL: the table has no room. */
+/* Add a sublease to the table. Returns its entry, which may be the one that it extends; NULL: the table is full. */
 static struct loan_out *set_aside (struct lender *l, uint64_t now_us, struct loan_out *had, const struct loan_out *loan)
 {
     if (had && goes_on (had, loan)) {
         if (is_over (had, now_us))                                      /* positions left it out */
-            had->range.lo_ms = max_u64 (had->range.lo_ms, l->floor_ms); /* W_FIRST */
+            had->range.lo_ms = max_u64 (had->range.lo_ms, l->floor_ms); /* rule W_FIRST */
         had->range.hi_ms = loan->range.hi_ms;
         had->answered = loan->answered;
         had->use_ms = loan->use_ms;
@@ -302,7 +302,7 @@ bool lender_answer (struct lender *l, uint64_t now_us, uint64_t now_ms, const st
     uint64_t heard = heard_of (l, want);
     struct loan_out loan;
 
-    if (want->number < heard) /* S_NUMBER */
+    if (want->number < heard) /* rule S_NUMBER */
         return false;
     if (want->number > heard)
         hear (l, now_us, want);
@@ -337,11 +337,13 @@ uint64_t lender_low_ms (const struct lender *l, uint64_t now_us)
 
     for (const struct loan_out *o = l->loan; o < l->loan + l->count; o++)
         if (in_use (o, now_us))
-            low_ms = min_u64 (low_ms, position (o)); /* W_LOAN */
+            low_ms = min_u64 (low_ms, position (o)); /* rule W_LOAN */
     return low_ms;
 }
 
-/* Of what one look only has found over nobody knows: there will be no other. */
+/* The end of use. If only one reading of the time found it over, the clock may have jumped, and there will be no second
+ * reading: then assume a full time of use from now.
+ */
 static uint64_t last_use_us (const struct loan_out *o, uint64_t now_us)
 {
     return o->until_us > now_us ? o->until_us : now_us + o->use_ms * 1000;
@@ -353,7 +355,7 @@ uint64_t lender_left_ms (const struct lender *l, uint64_t now_us)
 
     for (const struct loan_out *o = l->loan; o < l->loan + l->count; o++)
         if (in_use (o, now_us))
-            until_us = max_u64 (until_us, last_use_us (o, now_us)); /* W_LENT */
+            until_us = max_u64 (until_us, last_use_us (o, now_us)); /* rule W_LENT */
     return (until_us - now_us + 999) / 1000;
 }
 
@@ -367,7 +369,7 @@ void lender_position (struct lender *l, uint32_t rank, const char *incarnation, 
 void lender_jumped (struct lender *l, uint64_t us)
 {
     for (struct loan_out *o = l->loan; o < l->loan + l->count; o++) {
-        o->until_us += us; /* T_LENT */
+        o->until_us += us; /* rule T_LENT */
         o->lapsed_us = 0;
     }
 }
@@ -393,7 +395,7 @@ static bool contains (const uint32_t *ranks, size_t n, uint32_t rank)
     return false;
 }
 
-/* Several lives of a rank may have some. */
+/* Several incarnations of a rank may have subleases. */
 size_t lender_ranks (const struct lender *l, uint64_t now_ms, uint32_t *ranks)
 {
     size_t n = 0;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* lessee.c - one broker's claim to its generator
+/* lessee.c - one broker's lease of its generator
  *
- * What is held was given to this incarnation alone, whoever else claims the generator: so all that matters here
- * is to take an answer once, to stay inside, and never to use again what was given back.  When to ask is
- * a question of comfort: a third into a lease, sooner and with growing pauses while nothing is held.
+ * A range was granted to this incarnation alone, even if other brokers request the same generator. So three things
+ * matter for safety: an answer is accepted once, ids are made only inside the range, and what was returned is never
+ * used again. The time of requests has no influence on safety: after a third of a lease, and while nothing is held
+ * sooner and with growing pauses.
  */
 #include <assert.h>
 #include <string.h>
@@ -15,8 +16,8 @@
 #include "libutil/minmax.h"
 #include "modules/fluid/lease/lessee.h"
 
-#define FIRST_PAUSE_US 100000 /* after a want that got nothing; doubles, up to a twelfth of a lease */
-#define UNDER_WAY_US 2000000  /* before a want is repeated that nobody has answered, while nothing is held */
+#define FIRST_PAUSE_US 100000 /* after a request without grant; doubles, up to a twelfth of a lease */
+#define UNDER_WAY_US 2000000  /* before an unanswered request is repeated, while nothing is held */
 
 void lessee_init (struct lessee *h, uint32_t generator, const char *incarnation, uint64_t lease_ms)
 {
@@ -32,10 +33,10 @@ bool lessee_in_use (const struct lessee *h, uint64_t now_us)
 
 bool lessee_range (const struct lessee *h, uint64_t now_us, uint64_t now_ms, struct range *range)
 {
-    if (!lessee_in_use (h, now_us)) /* W_USE */
+    if (!lessee_in_use (h, now_us)) /* rule W_USE */
         return false;
     for (unsigned i = 0; i < h->nranges; i++)
-        if (now_ms >= h->range[i].lo_ms && now_ms < h->range[i].hi_ms) { /* CHECK_END, CHECK_BEGIN */
+        if (now_ms >= h->range[i].lo_ms && now_ms < h->range[i].hi_ms) { /* rules CHECK_END, CHECK_BEGIN */
             *range = h->range[i];
             return true;
         }
@@ -47,7 +48,7 @@ uint64_t lessee_end (const struct lessee *h)
     return h->nranges > 0 ? h->range[h->nranges - 1].hi_ms : 0;
 }
 
-/* The instance time from which more is wanted: a third into a lease. */
+/* The instance time of the next renewal: after a third of a lease. */
 static uint64_t renewal_ms (const struct lessee *h)
 {
     uint64_t end_ms = lessee_end (h), left_ms = h->lease_ms * 2 / 3;
@@ -55,7 +56,7 @@ static uint64_t renewal_ms (const struct lessee *h)
     return end_ms > left_ms ? end_ms - left_ms : 0;
 }
 
-/* What was given late for an old want is of use for a short time only. */
+/* A range that was granted late, for an old request, may be used for a short time only. */
 static uint64_t renewal_us (const struct lessee *h)
 {
     uint64_t left_us = h->lease_ms * 900;
@@ -80,7 +81,7 @@ bool lessee_may_join (const struct lessee *h, uint64_t now_us, uint64_t now_ms)
     return !h->closed && !h->asking && now_us >= h->ask_us && renewal_ms (h) <= now_ms + h->lease_ms / 12;
 }
 
-/* Pauses of brokers that were cut off together must not stay in step: up to a quarter is added to each. */
+/* Brokers that were cut off together must not ask in step: add up to a quarter to each pause. */
 static uint64_t jitter (const struct lessee *h, uint64_t us)
 {
     uint64_t x = (h->generator + 1) * UINT64_C (0x9e3779b97f4a7c15) + h->number * 0xbf58476d1ce4e5b9 + h->backoff_us;
@@ -94,8 +95,8 @@ static uint64_t pause_us (const struct lessee *h)
     return h->lease_ms * 1000 / 12;
 }
 
-/* When to repeat a want that was sent now.  While a lease is held there is time for those who combine it; else what is
- * under way is not made faster by another, which all above would have to carry, too.
+/* Set the time to repeat a request that was sent now. With a lease there is time for ancestors to combine requests.
+ * Without one, a repetition does not make the request under way faster, and all ancestors would have to relay it, too.
  */
 static void plan_retry (struct lessee *h, uint64_t now_us, uint64_t now_ms)
 {
@@ -104,18 +105,18 @@ static void plan_retry (struct lessee *h, uint64_t now_us, uint64_t now_ms)
     h->ask_us = now_us + jitter (h, us);
 }
 
-/* The pause after a want that got nothing. */
+/* The pause after a request that got nothing. */
 static uint64_t backoff (struct lessee *h)
 {
     h->backoff_us = min_u64 (h->backoff_us > 0 ? 2 * h->backoff_us : FIRST_PAUSE_US, pause_us (h));
     return h->backoff_us;
 }
 
-/* REPEAT_WANT: until a want is answered it is sent again, under its number. */
+/* Rule REPEAT_WANT: a request without answer is sent again with the same number. */
 void lessee_ask (struct lessee *h, uint64_t now_us, uint64_t now_ms, struct lease_want *want)
 {
     assert (!h->closed);
-    /* What the root gave for a want that is a lease old is hardly of use any more: want something new. */
+    /* The grant for a request that is a lease old is hardly useful any longer: make a new request. */
     if (!h->asking || now_us - h->asked_us >= h->lease_ms * 1000) {
         h->number++;
         h->asked_us = now_us;
@@ -126,7 +127,7 @@ void lessee_ask (struct lessee *h, uint64_t now_us, uint64_t now_ms, struct leas
     memcpy (want->incarnation, h->incarnation, sizeof (want->incarnation));
 }
 
-/* The least pause after an answer whose range lasts 'left_ms' yet. */
+/* The least pause after an answer whose range lasts 'left_ms' more. */
 static uint64_t calm_us (const struct lessee *h, uint64_t left_ms)
 {
     return min_u64 (max_u64 (left_ms * 1000 / 3, FIRST_PAUSE_US), pause_us (h));
@@ -140,14 +141,14 @@ static void drop_past (struct lessee *h, uint64_t now_ms)
     }
 }
 
-/* OWN_ANSWER: what was given to another incarnation is not ours, even if it has our generator and our number. */
+/* Rule OWN_ANSWER: a grant to another incarnation is not accepted, even with the same generator and number. */
 static bool is_answer (const struct lessee *h, const struct lease_grant *grant)
 {
     return !h->closed && h->asking && grant->number == h->number && grant->generator == h->generator
            && strcmp (grant->incarnation, h->incarnation) == 0;
 }
 
-/* Ranges come in order of time: one that does not was not given by our root's rules, and is not used. */
+/* Ranges come in order of time. One that does not was not granted by the rules of this root, and is not used. */
 static bool is_sound (const struct lessee *h, const struct lease_grant *grant)
 {
     return grant->lo_ms < grant->hi_ms && grant->hi_ms <= FLUID_TIMESTAMP_MAX + 1 && grant->lo_ms >= h->top_ms;
@@ -157,14 +158,15 @@ bool lessee_take (struct lessee *h, uint64_t now_us, uint64_t now_ms, const stru
 {
     if (!is_answer (h, grant))
         return false;
-    h->asking = false;              /* taken once: what comes again is no answer any more */
-    if (!lessee_in_use (h, now_us)) /* W_LAPSED: nobody has waited for it since */
+    h->asking = false;              /* an answer is accepted once */
+    if (!lessee_in_use (h, now_us)) /* rule W_LAPSED: the watermark no longer waits for it */
         h->nranges = 0;
-    h->until_us = h->asked_us + LEASE_USE_MS (h->lease_ms) * 1000; /* of use or not: the root counts with us */
+    h->until_us = h->asked_us
+                  + LEASE_USE_MS (h->lease_ms) * 1000; /* also if the range is useless: the root counts from it */
     if (!is_sound (h, grant))
         return false;
     h->top_ms = grant->hi_ms;
-    if (grant->hi_ms <= now_ms) { /* too late; the next want has a new number, so it will not be this one again */
+    if (grant->hi_ms <= now_ms) { /* too late; the next request has a new number, so it gets another range */
         h->ask_us = now_us;
         return false;
     }
@@ -176,7 +178,7 @@ bool lessee_take (struct lessee *h, uint64_t now_us, uint64_t now_ms, const stru
     else if (h->nranges < 2)
         h->range[h->nranges++] = (struct range){ grant->lo_ms, grant->hi_ms };
     else
-        return false; /* nobody else has it: it is lost, no more */
+        return false; /* its ids are lost, as no other rank has them */
     return true;
 }
 
@@ -209,7 +211,7 @@ bool lessee_close (struct lessee *h, uint64_t end_ms, struct lease_back *back)
 {
     struct range last = h->nranges > 0 ? h->range[h->nranges - 1] : (struct range){ 0, 0 };
 
-    /* CLOSE_FIRST: closed first, and for good. */
+    /* Rule CLOSE_FIRST: close first, and for good. */
     h->closed = true;
     h->nranges = 0;
     end_ms = max_u64 (end_ms, last.lo_ms);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* lessee.h - one broker's claim to its generator: what it holds, when it asks for more
+/* lessee.h - one broker's lease of its generator: what it holds, and when it requests more
  *
- * 'us' are CLOCK_BOOTTIME microseconds, 'ms' instance milliseconds (0 where the time is not known yet).
+ * 'us' are CLOCK_BOOTTIME microseconds, 'ms' instance milliseconds (0 while the time is not known).
  */
 #ifndef FLUID_LESSEE_H
 #define FLUID_LESSEE_H
@@ -17,53 +17,55 @@ struct lessee {
     uint32_t generator;
     char incarnation[IDT_MSG_UUID_LEN + 1];
     uint64_t lease_ms;
-    struct range range[2]; /* in order, not touching: touching ones are made one */
+    struct range range[2]; /* in order of time; adjacent ranges are joined */
     unsigned nranges;
-    uint64_t top_ms;   /* end of all ranges ever taken */
-    uint64_t until_us; /* nothing that is held is used from then on (LEASE_USE_MS ()) */
-    uint64_t asked_us; /* when the newest want was first sent */
-    uint64_t number;   /* of the newest want */
+    uint64_t top_ms;   /* end of all ranges ever accepted */
+    uint64_t until_us; /* nothing is used from then on (LEASE_USE_MS ()) */
+    uint64_t asked_us; /* when the newest request was first sent */
+    uint64_t number;   /* of the newest request */
     bool asking;       /* it was sent and not answered */
     bool closed;       /* for good */
-    uint64_t ask_us;   /* not before this is a want sent, or sent again */
+    uint64_t ask_us;   /* do not send or repeat a request before this time */
     uint64_t backoff_us;
 };
 
 /* 'incarnation': the broker's random UUID (36 characters), never used by any broker before. */
 void lessee_init (struct lessee *h, uint32_t generator, const char *incarnation, uint64_t lease_ms);
 
-/* The range that contains 'now_ms', and may be used at 'now_us'.  Returns false where none does. */
+/* Find the range that contains 'now_ms' and may be used at 'now_us'. Returns false if there is no such range. */
 bool lessee_range (const struct lessee *h, uint64_t now_us, uint64_t now_ms, struct range *range);
 
-/* Whether there is, or will be, anything that it may use: else it makes no id before its next want is answered. */
+/* Whether the rank holds a range that it may use now or later. Otherwise it makes no id before its next request is
+ * answered.
+ */
 bool lessee_in_use (const struct lessee *h, uint64_t now_us);
 
-/* End of all that is held; 0: nothing. */
+/* End of all that is held; 0: nothing is held. */
 uint64_t lessee_end (const struct lessee *h);
 
-/* When the next want (or its repetition) should be sent; UINT64_MAX: never. */
+/* When the next request (or its repetition) should be sent; UINT64_MAX: never. */
 uint64_t lessee_due (const struct lessee *h, uint64_t now_us, uint64_t now_ms);
 
-/* Whether it would do to send a want now, along with others: soon due, and none is under way. */
+/* Whether a request may be sent now together with others: it is due soon, and no request is under way. */
 bool lessee_may_join (const struct lessee *h, uint64_t now_us, uint64_t now_ms);
 
-/* Make the want that is due: a new one, or the one that was not answered again. */
+/* Make the request that is due: a new one, or a repetition of the one without answer. */
 void lessee_ask (struct lessee *h, uint64_t now_us, uint64_t now_ms, struct lease_want *want);
 
-/* The want was answered.  Returns whether the range was taken: only the answer to the newest want is.  What was held
- * for too long before is gone, whatever the answer: a new lease does not bring it back.
+/* The request was answered. Returns whether the range was accepted: only the answer to the newest request is. Ranges
+ * that were held for too long are dropped with any answer: a new lease does not revive them.
  */
 bool lessee_take (struct lessee *h, uint64_t now_us, uint64_t now_ms, const struct lease_grant *grant);
 
-/* The want got nothing, or was lost on the way: ask again after a pause. / The parent is back: ask at once. */
+/* The request got nothing, or was lost: ask again after a pause. / The parent is connected again: ask immediately. */
 void lessee_missed (struct lessee *h, uint64_t now_us, uint64_t now_ms);
 void lessee_hurry (struct lessee *h, uint64_t now_us);
 
-/* CLOCK_BOOTTIME missed 'us' microseconds: all that was taken, and all that was asked for, is that much older. */
+/* CLOCK_BOOTTIME missed 'us' microseconds: ranges and requests are that much older. */
 void lessee_lost_time (struct lessee *h, uint64_t us);
 
-/* Close for good.  'end_ms' is the first timestamp that was not and, the generator being closed already, will not
- * be used.  Returns whether there is something to give back, and what.
+/* Close for good. 'end_ms' is the first timestamp of which no id was made; the caller has closed the generator. Returns
+ * whether there is something to return, and what.
  */
 bool lessee_close (struct lessee *h, uint64_t end_ms, struct lease_back *back);
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* shares_test.c - random histories of lenders and borrowers of one generator: no id twice, all in order
+/* shares_test.c - random histories of lenders and borrowers of one generator: no id is made twice, all are in order
  *
- * Lives of an owner have ranges of time one after the other.  Borrowers ask whom they like, lend on, make ids, get ids
- * from above, close, and are started again while the life before goes on.  Messages come late, twice, in any order, to
- * another one, or never.  Clocks differ.  A checker that shares nothing with the code knows who made which id, and
- * below what each has said that nothing will be made any more.
+ * Lives of an owner have successive ranges of time. Borrowers ask any lender, grant further, make ids, get ids from an
+ * ancestor, close, and are started again while the former life continues. Messages arrive late, twice, in any order, at
+ * another rank, or never. Clocks differ. A checker that shares no code with the product knows which life made each id,
+ * and below which time each has reported that it makes none.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,11 +30,11 @@ struct life {
     char uuid[IDT_MSG_UUID_LEN + 1];
     uint32_t skew_ms, size;
     struct fluid_gen gen;
-    struct area whole; /* what 'gen' makes ids of: an owner's for its life, a borrower's as it goes */
-    fluid_t last;      /* newest id that left to its client */
-    uint64_t top_ms;   /* newest millisecond that it touched */
-    uint64_t floor_ms; /* below this it makes nothing any more, */
-    uint64_t told_ms;  /* and it said so, for itself and those it lent to */
+    struct area whole; /* area of 'gen': an owner's does not change, a borrower's does */
+    fluid_t last;      /* newest id that its client got */
+    uint64_t top_ms;   /* newest millisecond of its ids */
+    uint64_t floor_ms; /* it makes nothing below this any longer, */
+    uint64_t told_ms;  /* and reported this, for itself and its borrowers */
     struct borrower borrower;
     struct lender lender;
 };
@@ -51,7 +51,7 @@ struct world {
     struct life life[LIVES];
     size_t nlives, newest_owner;
     struct message message[MESSAGES];
-    unsigned char maker[SPAN_MS + SKEW_MS][FLUID_PER_MS]; /* 0: nobody */
+    unsigned char maker[SPAN_MS + SKEW_MS][FLUID_PER_MS]; /* 0: not made */
     uint64_t made, made_lent, loans, returns, renewals;
     const char *fault;
 };
@@ -100,13 +100,13 @@ static bool contains (const struct loan_out *o, const struct fluid_fields *f)
            && (o->granules >> f->sequence / FLUID_GRANULE & 1);
 }
 
-/* Nobody of whom it was lent has said that nothing would be made there. */
+/* No lender of the maker has reported that no ids are made there. */
 static void check_told (struct world *w, const struct fluid_fields *f)
 {
     for (struct life *l = w->life; l < w->life + w->nlives; l++)
         for (size_t i = 0; i < l->lender.count; i++)
             if (contains (&l->lender.loan[i], f))
-                expect (w, f->timestamp_ms >= l->told_ms, "nothing is made below a position that a lender told");
+                expect (w, f->timestamp_ms >= l->told_ms, "no id is below a position that a lender reported");
 }
 
 static void check_id (struct world *w, struct life *l, fluid_t id)
@@ -116,13 +116,13 @@ static void check_id (struct world *w, struct life *l, fluid_t id)
 
     expect (w, f.generator == GENERATOR && *maker == 0, "no id is made twice");
     *maker = (unsigned char)(l - w->life + 1);
-    expect (w, f.timestamp_ms >= l->told_ms, "nothing is made below the own position");
+    expect (w, f.timestamp_ms >= l->told_ms, "no id is below the own position");
     check_told (w, &f);
     w->made++;
     w->made_lent += !l->owner;
 }
 
-/* What it may make ids of now. */
+/* Find the area that it may use now. */
 static bool find_area (struct world *w, struct life *l)
 {
     uint64_t ms = clock_ms (w, l);
@@ -135,7 +135,7 @@ static bool find_area (struct world *w, struct life *l)
     return !l->closed && ms >= l->whole.range.lo_ms && ms < l->whole.range.hi_ms;
 }
 
-/* Up to 'want' ids at a millisecond that passed since the last, or now.  Returns the last of them; 0: none. */
+/* Make up to 'want' ids at a millisecond since the last one, or now. Returns the last of them; 0: none. */
 static fluid_t make (struct world *w, struct life *l, uint32_t want)
 {
     uint64_t until_ms, ms = clock_ms (w, l), low_ms = max_u64 (l->floor_ms, l->whole.range.lo_ms);
@@ -147,7 +147,7 @@ static fluid_t make (struct world *w, struct life *l, uint32_t want)
     if (draw (w, 3) == 0 && ms > low_ms)
         ms -= draw (w, ms - low_ms + 1);
     uint64_t granules = lender_free (&l->lender, &l->whole, ms, &until_ms);
-    expect (w, until_ms > ms, "what is free is so for a millisecond at least");
+    expect (w, until_ms > ms, "the result of lender_free () is valid for a millisecond at least");
     if ((n = fluid_gen_reserve_in (&l->gen, ms, granules, want, &first)) < 0)
         return 0;
     for (int i = 0; i < n; i++)
@@ -167,7 +167,7 @@ static void serve (struct world *w, struct life *l)
     }
 }
 
-/* Another one serves it. */
+/* Another life serves the request. */
 static void forward (struct world *w, struct life *l, struct life *server)
 {
     if (server == l || !find_area (w, server))
@@ -177,7 +177,7 @@ static void forward (struct world *w, struct life *l, struct life *server)
 
     if (id == 0)
         return;
-    expect (w, id > l->last, "ids from above are above those before");
+    expect (w, id > l->last, "ids from an ancestor are above those before");
     server->last = max_u64 (server->last, id);
     l->last = id;
     l->top_ms = max_u64 (l->top_ms, fluid_split (id).timestamp_ms);
@@ -189,7 +189,7 @@ static void forward (struct world *w, struct life *l, struct life *server)
 
 static void post (struct world *w, const struct message *m)
 {
-    w->message[draw (w, MESSAGES)] = *m; /* whatever was there is lost */
+    w->message[draw (w, MESSAGES)] = *m; /* the message that was there is lost */
 }
 
 static void ask (struct world *w, struct life *l)
@@ -240,7 +240,7 @@ static void deliver (struct world *w)
     if (m.kind == NONE)
         return;
     if (draw (w, 4) > 0)
-        place->kind = NONE; /* else it comes again */
+        place->kind = NONE; /* otherwise it arrives again */
     struct life *to = &w->life[draw (w, 8) == 0 ? draw (w, w->nlives) : m.to];
     if (m.kind == WANT && strcmp (to->uuid, m.want.incarnation) != 0)
         answer (w, to, &m);
@@ -250,8 +250,8 @@ static void deliver (struct world *w)
 
 /* --- time, lives -------------------------------------------------------------------------------------- */
 
-/* Say below what nothing is made any more, to all who may have lent it something; forget what is over.  Where nothing
- * waits that came before, that is what time it is, whatever was made last.
+/* Report a position to all that may have granted it something, and forget subleases that are over. If no earlier
+ * request waits, the position is the current time.
  */
 static void tell (struct world *w, struct life *l)
 {
@@ -262,7 +262,7 @@ static void tell (struct world *w, struct life *l)
         lender_position (&w->life[i].lender, 0, l->uuid, l->told_ms);
 }
 
-/* The owner is started again, or stopped first: what it did not use or lend is given to the next. */
+/* The owner is restarted, possibly after a clean stop: then the next life is granted what was not used or subleased. */
 static void next_owner (struct world *w, bool stopped)
 {
     struct life *old = &w->life[w->newest_owner];
@@ -355,14 +355,15 @@ int main (void)
         if (w->fault)
             break;
     }
-    diag ("%llu ids of %llu loans, %llu returns, %llu wants of who held something", (unsigned long long)made_lent,
-          (unsigned long long)loans, (unsigned long long)returns, (unsigned long long)renewals);
+    diag ("%llu ids of %llu subleases, %llu returns, %llu requests of ranks with a sublease",
+          (unsigned long long)made_lent, (unsigned long long)loans, (unsigned long long)returns,
+          (unsigned long long)renewals);
     if (w->fault)
         diag ("seed %llu, at %llu ms: broken: %s", (unsigned long long)seed, (unsigned long long)w->now_ms, w->fault);
-    ok (!w->fault, "in random histories no id is made twice, out of order, or below a position that was told");
+    ok (!w->fault, "in random histories no id is made twice, out of order, or below a reported position");
     ok (made_lent > tap_turns (10000) && loans > tap_turns (1000) && returns > tap_turns (100)
             && renewals > tap_turns (1000),
-        "much was lent, used, wanted again and given back");
+        "many subleases are granted, used, renewed and returned");
     free (w);
     return done_testing ();
 }

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* watermark.c - below what time no id will be made any more
+/* watermark.c - the time below which no id will be made any longer
  *
- * Invariant: nobody can make an id below the watermark any more.  Those who may make ids at all are
- * (1) a lessee of a range of this root.  It is live, and then one of those that reported a position at or above the
- *     watermark (W_SET), or all that it was given begins there or above (W_BEGIN); or it gave back, and is closed for
- *     good; or a lease and a quarter have passed since the root gave its last range, so that it uses none of them
- *     (W_USE, kept by lessee.c);
- * (2) a lessee of a range of a root before.  As long as it may use that, the watermark stays at what that
- *     root had stored (W_SETTLE);
- * (3) who is given a range later.  That begins at or above the watermark (W_LO, lease.c), also if a root gives it
- *     that starts after a crash, at the stored horizon: the watermark is not above it (W_HOR).
+ * Invariant: no rank can make an id below the watermark. Ids can be made only by
+ *
+ *   (1) a lessee of a range of this root. Either it may use its ranges: then it reported a position at or above the
+ *       watermark (W_SET), or all its ranges begin there or above (W_BEGIN). Or it returned them, and is closed for
+ *       good. Or a lease and a quarter have passed since the root granted its last range, so it uses none of them
+ *       (W_USE, kept by lessee.c);
+ *   (2) a lessee of a range of an earlier root. As long as it may use that range, the watermark stays at the one
+ *       that the earlier root stored (W_SETTLE);
+ *   (3) a lessee of a later range. Such ranges begin at or above the watermark (W_LO, lease.c), also if they are
+ *       granted by a root that starts at the stored horizon after a crash: the watermark is not above that (W_HOR).
  */
 #include <stdlib.h>
 #include <string.h>
@@ -69,7 +70,7 @@ static int compare (const struct report *a, const struct report *b)
     return strcmp (a->from, b->from);
 }
 
-/* The place of a report, or where it would be. */
+/* The index of a report, or where it would be inserted. */
 static size_t place (const struct reports *r, const struct report *report)
 {
     size_t lo = 0, hi = r->count;
@@ -137,16 +138,16 @@ void reports_join (struct reports *r, uint64_t now_us, struct report *all)
 
 /* --- the root ------------------------------------------------------------------------------------- */
 
-/* The newest lessee of a generator, or one that was. */
+/* The newest lessee of a generator, or a former one. */
 struct live_lessee {
     uint64_t hash;
-    uint64_t until_ms; /* it may use what it was given; 0: nobody */
-    uint64_t low_ms;   /* where the first of the ranges begins that it may use */
+    uint64_t until_ms; /* it may use its ranges until then; 0: no lessee */
+    uint64_t low_ms;   /* begin of the first range that it may use */
 };
 
-/* Those that were replaced, by when they cannot use their ranges any more: that is kept to a quarter of a lease, so
- * that a few rows are enough for any number.  The last ones are kept one by one: some of them may report.  A broker
- * that is started again each second leaves 77 of them with leases of a minute.
+/* Replaced lessees are grouped by the time until which they may use their ranges, rounded up to a quarter of a lease.
+ * So a few rows are enough for any number. The last 256 are kept one by one, because some of them may report. A broker
+ * that restarts each second leaves 77 of them with leases of a minute.
  */
 #define ROWS 8
 #define RECENT 256
@@ -154,30 +155,30 @@ struct live_lessee {
 struct watermark_row {
     uint64_t until_ms;
     struct lessees lessees;
-    uint64_t low_ms; /* the lowest of theirs */
+    uint64_t low_ms; /* the lowest of the group */
 };
 
-/* All 'until' and 'settled_ms' are in passed_ms (): the instance's time without the steps of the root's clock. */
+/* All 'until_ms' and 'settled_ms' are passed_ms (): instance time without the steps of the root's clock. */
 struct watermark {
     uint64_t lease_ms;
     uint64_t told_ms;
     uint64_t begin_ms;                 /* the time when the root started */
-    uint64_t stepped_us;               /* by how much its clock was set forward since */
-    uint64_t settled_ms;               /* from then on nobody uses a range of a root before */
-    struct live_lessee recent[RECENT]; /* the oldest first */
+    uint64_t stepped_us;               /* sum of the steps of its clock since */
+    uint64_t settled_ms;               /* no range of an earlier root is in use from then on */
+    struct live_lessee recent[RECENT]; /* in order of their replacement */
     size_t nrecent;
     struct watermark_row row[ROWS];
     uint32_t ngenerators;
     struct live_lessee live[];
 };
 
-/* How long after it was given a range may be in use: it is asked for before it is given. */
+/* How long after its grant a range may be in use, at most. (The time of use begins earlier, at the request.) */
 static uint64_t use_ms (uint64_t lease_ms)
 {
     return LEASE_AT_MOST_MS (LEASE_USE_MS (lease_ms));
 }
 
-/* A root that waits for its time to begin (clock_debt.h) has none. */
+/* The time that has passed. It does not advance for a root that waits for its begin (clock_debt.h). */
 static uint64_t passed_ms (const struct watermark *w, uint64_t now_ms)
 {
     uint64_t stepped_ms = (w->stepped_us + 999) / 1000;
@@ -213,13 +214,13 @@ static void put_into_row (struct watermark *w, uint64_t at_ms, const struct live
 
     if (live->until_ms <= at_ms)
         return;
-    if (row->until_ms != n * quarter_ms) /* the one that was there has passed */
+    if (row->until_ms != n * quarter_ms) /* a group that has passed: reuse it */
         *row = (struct watermark_row){ .until_ms = n * quarter_ms, .low_ms = UINT64_MAX };
     lessees_join (&row->lessees, &(struct lessees){ 1, live->hash });
     row->low_ms = min_u64 (row->low_ms, live->low_ms);
 }
 
-/* The oldest one makes room for it. */
+/* If there is no room, the oldest one is moved to a row. */
 static void replace (struct watermark *w, uint64_t at_ms, const struct live_lessee *live)
 {
     size_t n = 0;
@@ -237,9 +238,9 @@ static void replace (struct watermark *w, uint64_t at_ms, const struct live_less
     w->nrecent = n;
 }
 
-/* Where the first of the ranges begins that a lessee may use, which was given one from 'lo_ms' on.  It may be one of
- * those that were replaced, and then it uses what it was given before under the new lease, too; of those in a row it is
- * not known who they are, nor who had something of a root before.
+/* The begin of the first range that a new lessee may use, given one from 'lo_ms' on. It may be a former lessee, which
+ * then uses its former ranges under the new lease, too. Lessees in rows and lessees of an earlier root are not known by
+ * name, so the result is the lowest begin of all that it may be.
  */
 static uint64_t first_of (const struct watermark *w, uint64_t at_ms, uint64_t h, uint64_t lo_ms)
 {
@@ -274,7 +275,7 @@ void watermark_back (struct watermark *w, uint64_t now_ms, const struct lease_ba
 
     if (back->left_ms == 0)
         *live = (struct live_lessee){ 0 };
-    else if (back->left_ms < use_ms (w->lease_ms)) /* W_LENT */
+    else if (back->left_ms < use_ms (w->lease_ms)) /* rule W_LENT */
         live->until_ms = min_u64 (live->until_ms, passed_ms (w, now_ms) + LEASE_AT_MOST_MS (back->left_ms));
 }
 
@@ -294,12 +295,14 @@ static struct lessees count_live (const struct watermark *w, uint64_t at_ms)
     return set;
 }
 
-/* --- those that do not report, and make nothing below what they were given -------------------------- */
+/* --- lessees that do not report ----------------------------------------------------------------------- */
 
 #define NEWEST 4
-#define STEPS 20000 /* of a search; those who report are among the last ones, and then it takes few */
+#define STEPS 20000 /* of a search; few are needed, as lessees that report are among the last */
 
-/* Who may be left out, in the order in which they were given something: one by one, but for rows. */
+/* Lessees that may be left out because of the begin of their ranges, in order of their grants. Those in rows count as
+ * groups.
+ */
 struct silent {
     struct {
         struct lessees lessees;
@@ -309,7 +312,7 @@ struct silent {
     unsigned steps;
 };
 
-/* Who began at or below what is told already does not let it rise. */
+/* A lessee whose ranges begin at or below the current watermark cannot be left out. */
 static void add_silent (const struct watermark *w, struct silent *s, struct lessees lessees, uint64_t low_ms)
 {
     if (low_ms <= w->told_ms || lessees.count == 0)
@@ -318,7 +321,7 @@ static void add_silent (const struct watermark *w, struct silent *s, struct less
     s->group[s->count++].low_ms = low_ms;
 }
 
-/* Those of the generators that were given their first range last: elsewhere all report. */
+/* Add the generators whose lessees got their first range last. All other generators must report. */
 static void add_newest (const struct watermark *w, uint64_t at_ms, struct silent *s)
 {
     const struct live_lessee *newest[NEWEST] = { NULL };
@@ -352,7 +355,7 @@ static void find_silent (const struct watermark *w, uint64_t at_ms, struct silen
     add_newest (w, at_ms, s);
 }
 
-/* Whether groups from the one at 'i' on are together those that lack.  '*low_ms' becomes the lowest of theirs. */
+/* Whether some groups from index 'i' on are exactly the lessees in 'lack'. Lowers '*low_ms' to the lowest of them. */
 static bool make_up (struct silent *s, size_t i, struct lessees lack, uint64_t *low_ms)
 {
     if (lack.count == 0)
@@ -369,9 +372,9 @@ static bool make_up (struct silent *s, size_t i, struct lessees lack, uint64_t *
     return false;
 }
 
-/* Up to where the watermark may rise for those who did not report; 0: it may not.  A broker that crashes and is started
- * again and again leaves lessees that never report.  Each was given what lies above all that was given before, so they
- * hold it back by no more than that (W_BEGIN).
+/* Up to where the watermark may rise although some lessees did not report; 0: it may not rise. A broker that crashes
+ * again and again leaves lessees that never report. Each was granted only ranges above all earlier ones, so the
+ * watermark may rise to the begin of these (rule W_BEGIN).
  */
 static uint64_t bound_of_silent (const struct watermark *w, uint64_t at_ms, const struct lessees *live,
                                  const struct lessees *told)
@@ -397,11 +400,11 @@ uint64_t watermark_raise (struct watermark *w, uint64_t now_ms, uint64_t horizon
 {
     uint64_t at_ms = passed_ms (w, now_ms);
     struct lessees live = count_live (w, at_ms);
-    uint64_t ms = min_u64 (min_u64 (all->low_ms, now_ms), horizon_ms); /* W_HOR */
+    uint64_t ms = min_u64 (min_u64 (all->low_ms, now_ms), horizon_ms); /* rule W_HOR */
 
-    if (at_ms < w->settled_ms) /* W_SETTLE */
+    if (at_ms < w->settled_ms) /* rule W_SETTLE */
         return w->told_ms;
-    if (!same (&live, &all->lessees)) /* W_SET */
+    if (!same (&live, &all->lessees)) /* rule W_SET */
         ms = min_u64 (ms, bound_of_silent (w, at_ms, &live, &all->lessees));
     w->told_ms = max_u64 (w->told_ms, ms);
     return w->told_ms;

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* watermark.h - below what time no id will be made any more, in the whole instance
+/* watermark.h - the time below which no id will be made any longer in the whole instance
  *
- * A lessee is an incarnation of a broker that was given ranges of a generator.  Its position is a time below which it
- * makes no id any more; it never goes back.  Positions travel up the tree as reports: the lowest position of a set
- * of lessees.  A set is told by its size and the sum of its members' hashes, so that a report has one size however
- * many it speaks for; two sets are taken for the same where both agree.
+ * A lessee is an incarnation of a broker that was granted ranges of a generator. Its position is a time below which it
+ * makes no further id; it never decreases. Positions travel up the tree as reports, which contain the lowest position
+ * of a set of lessees. A set is described by its size and the sum of its members' hashes, so all reports have the same
+ * length. Two sets count as equal if both numbers agree.
  *
- * The root knows whom it gave ranges.  Where the reports speak for exactly those, their lowest position is the
- * watermark.  A lessee that is silent holds it back until it can use its ranges no more: a lease and a quarter after
- * the last one was given (LEASE_USE_MS ()).  One that never reported holds it back no further than where its ranges
- * begin: lives of a broker that crashes again and again were each given what lies above all before.
+ * The root knows all lessees. If the reports are of exactly these, their lowest position is the watermark. A silent
+ * lessee holds the watermark back until it can no longer use its ranges: a lease and a quarter after the last grant
+ * (LEASE_USE_MS ()). A lessee that never reported holds it back no further than the begin of its ranges, because each
+ * life of a broker that crashes again and again was granted ranges above all earlier ones.
  *
  * 'us' are CLOCK_BOOTTIME microseconds, 'ms' instance milliseconds.
  */
@@ -33,62 +33,60 @@ struct lessees {
 
 void lessees_add (struct lessees *set, uint32_t generator, const char *incarnation);
 
-/* None of 'lessees' makes an id below 'low_ms' any more (UINT64_MAX where there are none).  Nor does anybody, of what
- * 'from' was lent, below 'borrowed_low_ms' (0: it does not say).
+/* No lessee in 'lessees' makes an id below 'low_ms' any longer (UINT64_MAX if the set is empty). No id is made in any
+ * sublease of 'from' below 'borrowed_low_ms' (0: not stated).
  */
 struct report {
-    uint32_t rank;                   /* of the broker that says so, for itself and those below it */
+    uint32_t rank;                   /* of the broker that reports for itself and its subtree */
     char from[IDT_MSG_UUID_LEN + 1]; /* its incarnation */
     struct lessees lessees;
     uint64_t low_ms;
     uint64_t borrowed_low_ms;
 };
 
-/* --- what a broker's children reported --------------------------------------------------------- */
+/* --- reports of a broker's children ------------------------------------------------------------- */
 
 #define REPORTS_MAX 65536 /* children that are remembered */
 
-/* Zeroed but for 'keep_us' at the beginning. */
+/* All fields except 'keep_us' are zero at the beginning. */
 struct reports {
-    uint64_t keep_us; /* a child that says nothing for so long is left out: those below it may report elsewhere */
+    uint64_t keep_us;           /* a child that is silent for so long is left out: its subtree may report elsewhere */
     struct report_entry *entry; /* in order of 'rank' and 'from'; for free () */
     size_t count, size;
 };
 
-/* Take a report in place of the last one of that rank and incarnation.  Returns 0, or -1 with errno ENOMEM or ENOBUFS.
- */
+/* Replace the last report of that rank and incarnation. Returns 0, or -1 with errno ENOMEM or ENOBUFS. */
 int reports_take (struct reports *r, uint64_t now_us, const struct report *report);
 
-/* Join all of them to '*all'. */
+/* Join all reports to '*all'. */
 void reports_join (struct reports *r, uint64_t now_us, struct report *all);
 
 /* --- the root ----------------------------------------------------------------------------------- */
 
 struct watermark;
 
-/* 'stored': what the root that ran before left.  For free (), or NULL with errno ENOMEM. */
+/* 'stored' is the record of the previous root. Free the result with free (). Returns NULL with errno ENOMEM. */
 struct watermark *watermark_create (uint32_t ngenerators, uint64_t lease_ms, const struct lease_record *stored,
                                     uint64_t now_ms);
 
-/* A range was given. / The incarnation will never use its generator again: it is not waited for, but for those that it
- * lent to.
+/* A range was granted. / The incarnation will never use its generator again: the watermark no longer waits for it,
+ * except for its borrowers.
  */
 void watermark_given (struct watermark *w, uint64_t now_ms, const struct lease_grant *grant);
 void watermark_back (struct watermark *w, uint64_t now_ms, const struct lease_back *back);
 
-/* The root's clock was set forward by 'us', which did not pass: whoever was given a range may use it as long as before.
- */
+/* The root's clock stepped forward by 'us', which did not pass: lessees may use their ranges as long as before. */
 void watermark_stepped (struct watermark *w, uint64_t us);
 
-/* The watermark, from all that was reported.  It never goes back, and is never above 'horizon_ms', what is
- * durable.  No range that is given afterwards may begin below it (lease_raise ()).
+/* The watermark, by all reports. It never decreases, and is never above 'horizon_ms', the durable horizon. No range
+ * that is granted afterwards may begin below it (lease_raise ()).
  */
 uint64_t watermark_raise (struct watermark *w, uint64_t now_ms, uint64_t horizon_ms, const struct report *all);
 
-/* Whether a range that was given may be in use yet. */
+/* Whether a granted range may still be in use. */
 bool watermark_any_lessee (const struct watermark *w, uint64_t now_ms);
 
-/* Fill in what the next root must know beside the horizon in '*record'. */
+/* Fill in the fields of '*record' that the next root needs, except the horizon. */
 void watermark_record (const struct watermark *w, uint64_t now_ms, struct lease_record *record);
 
 #endif /* FLUID_WATERMARK_H */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* watermark_test.c - the watermark waits for whoever may yet make an id below it, and for nobody else */
+/* watermark_test.c - the watermark waits exactly for the ranks that may still make an id below it */
 #include <errno.h>
 #include <string.h>
 
@@ -13,7 +13,7 @@
 #define B "bbbbbbbb-bbbb-4bbb-8bbb-bbbbbbbbbbbb"
 #define C "cccccccc-cccc-4ccc-8ccc-cccccccccccc"
 #define LEASE 1000
-#define NO_ID_BEFORE (LEASE + LEASE / 4 + LEASE / 40 + 1) /* a range given at 0 cannot be used any more */
+#define NO_ID_BEFORE (LEASE + LEASE / 4 + LEASE / 40 + 1) /* a range granted at 0 cannot be used any longer */
 
 static const struct lease_record fresh = { 0, 0, 0, 0 };
 
@@ -25,7 +25,7 @@ static struct report report (const char *from, uint64_t low_ms)
     return r;
 }
 
-/* 'from' speaks for itself, with a generator. */
+/* A report of 'from' for itself and one generator. */
 static struct report own_report (const char *from, uint32_t generator, uint64_t low_ms)
 {
     struct report r = report (from, low_ms);
@@ -53,11 +53,11 @@ static void test_sets (void)
     ok (memcmp (&a.sum, &b.sum, sizeof (a.sum)) == 0 && a.count == 2, "a set does not depend on the order");
     lessees_add (&c, 1, B);
     lessees_add (&c, 2, A);
-    ok (a.sum != c.sum, "but on who has which generator");
+    ok (a.sum != c.sum, "but on the holder of each generator");
     c = (struct lessees){ 0, 0 };
     lessees_add (&c, 1, A);
     lessees_add (&c, 1, A);
-    ok (a.sum != c.sum && c.sum != 0, "and on who is counted twice");
+    ok (a.sum != c.sum && c.sum != 0, "and on members that are counted twice");
 }
 
 static void test_reports (void)
@@ -69,22 +69,22 @@ static void test_reports (void)
     ok (reports_take (r, 0, &y) == 0 && reports_take (r, 10, &x) == 0 && reports_take (r, 10, &none) == 0,
         "children report");
     reports_join (r, 20, &all);
-    ok (all.lessees.count == 2 && all.low_ms == 40, "of all the lowest counts, but not of those who speak for nobody");
+    ok (all.lessees.count == 2 && all.low_ms == 40, "the lowest position counts, without reports of an empty set");
     y.low_ms = 60;
     reports_take (r, 90, &y);
     all = report (A, UINT64_MAX);
     reports_join (r, 100, &all);
-    ok (all.lessees.count == 2 && all.low_ms == 50, "a child's newest report is in place of its last");
+    ok (all.lessees.count == 2 && all.low_ms == 50, "a child's newest report replaces its last one");
     x.rank = 3;
     reports_take (r, 105, &x);
     all = report (A, UINT64_MAX);
     reports_join (r, 105, &all);
-    ok (all.lessees.count == 3, "what one rank says in the name of another's life takes the place of nothing");
+    ok (all.lessees.count == 3, "a report with another incarnation of the same rank replaces nothing");
     reports.count = 2;
     x.rank = 0;
     all = report (A, UINT64_MAX);
     reports_join (r, 110, &all);
-    ok (all.lessees.count == 1 && all.low_ms == 60, "one that is silent for long is left out");
+    ok (all.lessees.count == 1 && all.low_ms == 60, "a child that is silent for long is left out");
     free (reports.entry);
 
     reports = (struct reports){ .keep_us = 100 };
@@ -102,7 +102,7 @@ static void test_reports (void)
         sorted = sorted && reports_take (r, 0, &x) == 0;
     }
     x.from[3] = 'y';
-    ok (sorted && reports_take (r, 0, &x) < 0 && errno == ENOBUFS, "more than REPORTS_MAX are not remembered");
+    ok (sorted && reports_take (r, 0, &x) < 0 && errno == ENOBUFS, "more than REPORTS_MAX are refused");
     free (reports.entry);
 }
 
@@ -113,31 +113,33 @@ static void test_root (void)
     struct lease_back back = { .generator = 1, .incarnation = B };
 
     ok (watermark_raise (w, 50, 5000, &none) == 50 && !watermark_any_lessee (w, 50),
-        "while nobody holds anything it is the root's time");
-    ok (watermark_raise (w, 60, 55, &none) == 55, "but not above what is durable");
+        "while no lease is held the watermark is the root's time");
+    ok (watermark_raise (w, 60, 55, &none) == 55, "but not above the durable horizon");
     given (w, 100, 1, A);
     ok (watermark_raise (w, 200, 5000, &none) == 55, "a lessee that has not reported holds it back");
-    ok (watermark_raise (w, 200, 5000, &a) == 90, "one that has, to its position");
+    ok (watermark_raise (w, 200, 5000, &a) == 90, "one that has reported holds it at its position");
     lessees_add (&b.lessees, 2, B);
-    ok (watermark_raise (w, 300, 5000, &b) == 90, "reports that speak for one who holds nothing do not count");
+    ok (watermark_raise (w, 300, 5000, &b) == 90, "reports of a lessee that holds nothing do not count");
     given (w, 310, 2, B);
-    ok (watermark_raise (w, 320, 5000, &b) == 250, "with all of them it is the lowest position");
+    ok (watermark_raise (w, 320, 5000, &b) == 250, "with reports of all lessees it is the lowest position");
     b.low_ms = 100;
-    ok (watermark_raise (w, 330, 5000, &b) == 250, "and never goes back");
+    ok (watermark_raise (w, 330, 5000, &b) == 250, "it never decreases");
     watermark_back (w, 330, &back);
     b.low_ms = 320;
-    ok (watermark_raise (w, 340, 5000, &b) == 320, "who holds a generator no more gives nothing back");
+    ok (watermark_raise (w, 340, 5000, &b) == 320, "a return of a replaced lessee has no effect");
     back.generator = 2;
     watermark_back (w, 330, &back);
     a.low_ms = 335;
-    ok (watermark_raise (w, 350, 5000, &a) == 335, "who gave back is not waited for");
+    ok (watermark_raise (w, 350, 5000, &a) == 335, "the watermark does not wait for a lessee that returned its ranges");
     ok (watermark_raise (w, 100 + NO_ID_BEFORE - 1, 5000, &none) == 335
             && watermark_raise (w, 100 + NO_ID_BEFORE, 5000, &none) == 100 + NO_ID_BEFORE,
-        "and a silent one until a lease and a quarter are over, not longer");
+        "for a silent one it waits a lease and a quarter, and no longer");
     free (w);
 }
 
-/* Who gives back has lent to others, who make ids for a while yet, by clocks that are 2 % slower at most. */
+/* A lessee that returned its ranges has borrowers, which make ids a while longer, by clocks that are at most 2 %
+ * slower.
+ */
 static void test_lent (void)
 {
     struct watermark *w = watermark_create (10, LEASE, &fresh, 0);
@@ -147,13 +149,13 @@ static void test_lent (void)
     given (w, 100, 1, A);
     watermark_back (w, 300, &back);
     ok (watermark_raise (w, 504, 5000, &none) == 0 && watermark_raise (w, 505, 5000, &none) == 505,
-        "who gave back is waited for while others use what it lent them");
+        "after a return the watermark waits while borrowers use their subleases");
     given (w, 600, 1, A);
     back.left_ms = 100 * LEASE;
     watermark_back (w, 700, &back);
     ok (watermark_raise (w, 600 + NO_ID_BEFORE - 1, 50000, &none) == 505
             && watermark_raise (w, 600 + NO_ID_BEFORE, 50000, &none) == 600 + NO_ID_BEFORE,
-        "but no longer than for its own");
+        "but no longer than for the lessee's own ranges");
     free (w);
 }
 
@@ -164,23 +166,24 @@ static void test_replaced (void)
 
     given (w, 0, 1, A);
     given (w, 10, 1, B);
-    ok (watermark_raise (w, 200, 5000, &b) == 0, "who was replaced is waited for");
+    ok (watermark_raise (w, 200, 5000, &b) == 0, "the watermark waits for a replaced lessee");
     lessees_add (&both.lessees, 1, A);
     ok (watermark_raise (w, 200, 5000, &both) == 120, "unless it reports");
     b.low_ms = 1500;
     given (w, 1000, 1, B);
     ok (watermark_raise (w, NO_ID_BEFORE - 1, 5000, &b) == 120
             && watermark_raise (w, NO_ID_BEFORE + LEASE / 4 + 1, 5000, &b) == 1500,
-        "until it can use nothing any more, give or take a quarter of a lease");
+        "until that lessee can use nothing any longer, up to a quarter of a lease later");
     for (uint64_t now = 2000; now < 20000; now += 10)
         given (w, now, 1, now % 20 == 0 ? A : B);
     struct report last = own_report (B, 1, 30000);
     given (w, 20000, 1, B);
     ok (watermark_raise (w, 20001, 50000, &last) == 1500
             && watermark_raise (w, 19980 + NO_ID_BEFORE - 1, 50000, &last) == 1500,
-        "however many are replaced");
+        "for any number of replaced lessees");
     given (w, 21000, 1, B);
-    ok (watermark_raise (w, 20000 + NO_ID_BEFORE + LEASE / 4, 50000, &last) > 21000, "it goes on when they are over");
+    ok (watermark_raise (w, 20000 + NO_ID_BEFORE + LEASE / 4, 50000, &last) > 21000,
+        "when their time is over, the watermark rises");
     free (w);
 }
 
@@ -192,8 +195,8 @@ static void given_from (struct watermark *w, uint64_t now_ms, uint32_t generator
     watermark_given (w, now_ms, &g);
 }
 
-/* One broker is started again every tenth of a lease, and lives too short to report, or reports and dies; each life is
- * given what lies above all before.  Another one reports on.
+/* One broker is restarted each tenth of a lease, and crashes before it reports, or after; each life is granted ranges
+ * above all earlier ones. Another broker always reports.
  */
 static void crash_on (const char *what, bool tells)
 {
@@ -206,7 +209,7 @@ static void crash_on (const char *what, bool tells)
     for (uint64_t now = 100; now < 40 * LEASE; now += 100) {
         struct report all = own_report (B, 2, now);
 
-        if (tells) { /* it, or the one before, whose report has not been dropped yet */
+        if (tells) { /* this life, or the one before, whose report was not dropped yet */
             lessees_add (&all.lessees, 1, life);
             all.low_ms = now - 100;
         }
@@ -219,12 +222,13 @@ static void crash_on (const char *what, bool tells)
         given_from (w, now, 1, life, now - 100 + LEASE);
         given_from (w, now, 2, B, now - 100 + LEASE);
     }
-    ok (most_ms <= LEASE + LEASE / 2 + 100, "%s: it stands for %ju ms at most", what, (uintmax_t)most_ms);
-    ok (behind_ms <= LEASE, "%s: ... and is %ju ms behind then", what, (uintmax_t)behind_ms);
+    ok (most_ms <= LEASE + LEASE / 2 + 100, "%s: the watermark does not rise for %ju ms at most", what,
+        (uintmax_t)most_ms);
+    ok (behind_ms <= LEASE, "%s: ... and is then %ju ms behind", what, (uintmax_t)behind_ms);
     free (w);
 }
 
-/* What those who do not report were given lies above, or they hold it back. */
+/* Lessees that do not report are left out only if their ranges begin above the watermark. */
 static void test_begin (void)
 {
     struct watermark *w = watermark_create (10, LEASE, &fresh, 0);
@@ -233,16 +237,20 @@ static void test_begin (void)
     given_from (w, 100, 2, B, 50);
     given_from (w, 2800, 2, B, 1100);
     given_from (w, 2800, 1, A, 2850);
-    ok (watermark_raise (w, 2900, 5000, &b) == 2850, "one that has not reported holds it back where its range begins");
+    ok (watermark_raise (w, 2900, 5000, &b) == 2850, "a lessee that has not reported holds it back to the begin of "
+                                                     "its range");
     given_from (w, 2900, 1, C, 3800);
     b.low_ms = 3100;
-    ok (watermark_raise (w, 3200, 5000, &b) == 2850, "... also when it was replaced");
+    ok (watermark_raise (w, 3200, 5000, &b) == 2850, "... also after it was replaced");
     lessees_add (&b.lessees, 1, A);
-    ok (watermark_raise (w, 3200, 5000, &b) == 3100, "... unless it reports, and the one in its place begins above");
+    ok (watermark_raise (w, 3200, 5000, &b) == 3100, "... unless it reports, and the one that replaced it begins "
+                                                     "above");
     b = own_report (C, 1, 3500);
-    ok (watermark_raise (w, 3600, 5000, &b) == 3100, "who reported, and is silent then, is waited for");
+    ok (watermark_raise (w, 3600, 5000, &b) == 3100, "the watermark waits for a lessee that reported and is then "
+                                                     "silent");
     b = own_report (C, 3, 3500);
-    ok (watermark_raise (w, 3600, 5000, &b) == 3100, "who holds nothing takes nobody's place");
+    ok (watermark_raise (w, 3600, 5000, &b) == 3100, "a report of a lessee that holds nothing does not replace "
+                                                     "another");
     free (w);
 }
 
@@ -252,21 +260,24 @@ static void test_restart (void)
     struct report none = report (C, UINT64_MAX);
     struct watermark *w = watermark_create (10, 100, &r, 3000);
 
-    ok (watermark_raise (w, 3999, 9000, &none) == 700, "a new root starts with what was stored");
+    ok (watermark_raise (w, 3999, 9000, &none) == 700, "a new root starts with the stored watermark");
     watermark_record (w, 3200, &r);
-    ok (r.watermark_ms == 700 && r.settle_ms == 800, "and stores how long an earlier one's leases may be in use yet");
-    ok (watermark_raise (w, 4000, 9000, &none) == 4000, "when they are over it goes on");
+    ok (r.watermark_ms == 700 && r.settle_ms == 800, "it stores for how long an earlier root's leases may still be "
+                                                     "in use");
+    ok (watermark_raise (w, 4000, 9000, &none) == 4000, "when these are over the watermark rises");
     watermark_record (w, 4000, &r);
-    ok (r.watermark_ms == 4000 && r.settle_ms > 125 && r.settle_ms < 130, "and stores how long its own may be");
+    ok (r.watermark_ms == 4000 && r.settle_ms > 125 && r.settle_ms < 130,
+        "then it stores for how long its own may be in "
+        "use");
     free (w);
 
     r = (struct lease_record){ .horizon_ms = 3000, .watermark_ms = 3000, .settle_ms = 1000 };
     w = watermark_create (10, 100, &r, 3000);
-    ok (watermark_raise (w, 3001, 9000, &none) == 3001, "after a stop with nobody left it goes on at once");
+    ok (watermark_raise (w, 3001, 9000, &none) == 3001, "after a stop without lessees it rises immediately");
     free (w);
 }
 
-/* The root's clock is set forward: nobody's time is used up by that. */
+/* The root's clock steps forward: that does not shorten the time of any lease. */
 static void test_step (void)
 {
     struct lease_record r = { .horizon_ms = 3000, .watermark_ms = 700, .settle_ms = 1000 };
@@ -276,29 +287,29 @@ static void test_step (void)
     watermark_stepped (w, 500000);
     watermark_stepped (w, 250001);
     ok (watermark_raise (w, 4750, 9000, &none) == 700 && watermark_raise (w, 4751, 9000, &none) == 4751,
-        "an earlier root's leases settle as late as if the clock had not been set forward");
+        "after a step, an earlier root's leases settle as late as without it");
     given (w, 5000, 1, A);
     watermark_stepped (w, 1000);
     ok (watermark_raise (w, 5000 + NO_ID_BEFORE, 9000, &none) == 4751
             && watermark_raise (w, 5001 + NO_ID_BEFORE, 9000, &none) == 5001 + NO_ID_BEFORE,
-        "and a silent lessee is waited for as long");
+        "a silent lessee is waited for as long as without it");
     free (w);
     r = (struct lease_record){ .horizon_ms = 3000, .watermark_ms = 700, .settle_ms = 5000 };
     w = watermark_create (10, 100, &r, 3000);
     watermark_record (w, 0, &r);
     ok (r.settle_ms == 5000 && watermark_any_lessee (w, 0),
-        "a root that stops before its time began leaves what was stored");
+        "a root that stops before its time began keeps the stored record");
     free (w);
 }
 
 /* --- all histories of a small world --------------------------------------------------------------- */
 
-/* One generator and lives that claim it, each with a clock that was set by the root that it reached last, its number of
- * milliseconds behind.  A life may make an id at its time whenever it may use a range.  After each event all of them
- * are looked at: what they could make must not be below what was told.
+/* One generator and lives that request it. The clock of each was set by the root that it reached last, and is its
+ * number of milliseconds behind. A life may make an id at its time while it may use a range. After each event it is
+ * checked that no life can make an id below the published watermark.
  */
 #define LIVES 2
-#define DEPTH 5 /* and two events that all begin with */
+#define DEPTH 5 /* plus two events that are always the first */
 #define SMALL_LEASE 4
 
 enum {
@@ -319,10 +330,10 @@ struct world {
     struct watermark *w;
     struct reports reports;
     struct lease_record disk;
-    uint64_t real, now; /* ms: of all clocks but the root's, which a restart may set ahead */
+    uint64_t real, now; /* ms: of all clocks except the root's, which a restart may set ahead */
     uint64_t told;
     struct lessee life[LIVES];
-    uint64_t offset[LIVES]; /* of its reading to 'real': a root that it reached set it */
+    uint64_t offset[LIVES]; /* of its reading from 'real', set by the root that it reached */
     bool broken;
 };
 
@@ -385,7 +396,7 @@ static void tell (struct world *w)
         w->told = ms;
 }
 
-/* It learns the root's time with the answer, late by its number.  A lost answer may have been given all the same. */
+/* It learns the root's time with the answer, late by its number. A lost answer may have been granted all the same. */
 static void ask (struct world *w, int life, bool lost)
 {
     struct lease_want want;
@@ -488,7 +499,9 @@ static void test_all (void)
         raised += w.told > 10;
         end (&w);
     }
-    ok (broken == 0 && raised > 100, "in all %ld histories of %d events no id can be made below what was told",
+    ok (broken == 0 && raised > 100,
+        "in all %ld histories of %d events no id can be made below the published "
+        "watermark",
         histories, DEPTH);
 }
 
