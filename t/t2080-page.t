@@ -89,7 +89,7 @@ cat >spoil.sh <<'END'
 . "$IDTREE_SRCDIR/t/wait.sh"
 wait_served 0 -g && "$LOAD" make spoilt.1 1000 1 && "$IDTREE_BUILDDIR/t/pagevandal" $1 || exit 1
 idtree id new -n 200 --to=dec >asked.spoilt && "$LOAD" ask spoilt.2 500 7 || exit 1
-idtree dmesg | grep "does not hold what it may" && "$LOAD" check spoilt.1 spoilt.2 && sort -n -c asked.spoilt
+idtree dmesg | grep "holds an invalid word" && "$LOAD" check spoilt.1 spoilt.2 && sort -n -c asked.spoilt
 END
 test_expect_success 'rank 0 goes on at once where somebody spoilt its page, whatever was written there' '
     for what in back ahead; do
@@ -112,7 +112,7 @@ test_expect_success 'a process writes times of a second ahead, again and again: 
 '
 test_expect_success 'who has the page and writes nonsense: it is closed, and ids go on when that lease is over' '
     (at1 "$LOAD" make nonsense.1 1000 1) && (at1 "$IDTREE_BUILDDIR/t/pagevandal") &&
-    wait_until "it is told" sh -c "idtree dmesg -r 1 | grep \"does not hold what it may\"" &&
+    wait_until "it is told" sh -c "idtree dmesg -r 1 | grep \"holds an invalid word\"" &&
     wait_served 1 -g && test_expect_code 1 env IDTREE_URI="${IDTREE_URI%0}1" "$IDTREE_BUILDDIR/t/pagevandal" 2>err && grep "not supported" err &&
     idtree id new -r 1 -n 1000 --to=dec >asked && test "$(head -n 1 asked)" -gt "$(last_of nonsense.1)"
 '

@@ -263,8 +263,8 @@ static bool is_unwanted (const struct forward *f)
     return f->busy;
 }
 
-/* A cancel message ends both forwards at the parent, so it is not sent for the few ids of newcomers: a client that comes
- * and goes must not delay all others.
+/* A cancel message ends both forwards at the parent, so it is not sent for a few newcomers: a client that comes and
+ * goes must not delay all others.
  */
 void node_forward_review (struct node *n)
 {

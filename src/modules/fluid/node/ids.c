@@ -339,7 +339,7 @@ static const char *overload (struct node *n, uint64_t now_us, const struct node_
     if (takes_too_long (n, req))
         return OVERLOAD;
     if (has_too_many (n, req))
-        return "this requester has too many waiting requests (fluid.max-waiting): ask again later, or for more ids at a time";
+        return "too many requests of this requester wait (fluid.max-waiting): ask later, or for more ids at a time";
     return NULL;
 }
 

@@ -192,8 +192,7 @@ bool node_lease_relay (struct node *n, uint64_t now_us, void *cookie, const stru
     return true;
 }
 
-/* The caller has closed the generator (rule CLOSE_FIRST). The returned part begins above all that was made or subleased.
- */
+/* The caller has closed the generator (rule CLOSE_FIRST). The returned part begins above all ids and subleases. */
 void node_lease_stop (struct node *n, uint64_t now_us)
 {
     struct lease_request req = { 0 };

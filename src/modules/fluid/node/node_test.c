@@ -284,8 +284,8 @@ static void test_order (void)
 
     create_active (&w);
     r = request (&w, T0, 1, 1, make_id (10000, 2, 1023), false);
-    ok (r->first == make_id (10000, 3, 0), "ids of a lower generator in the same millisecond are below those of this "
-                                           "node");
+    ok (r->first == make_id (10000, 3, 0),
+        "ids of a lower generator in the same millisecond are below ids of this node");
     r = request (&w, T0, 2, 1, make_id (10000, 4, 0), false);
     ok (r->answers == 0, "after an id of a higher generator a request waits for the next millisecond");
     ok (request (&w, T0, 3, 1, 0, false)->first == make_id (10000, 3, 1), "other requests are served meanwhile");

@@ -567,7 +567,7 @@ static void test_refused_costs_nothing (void)
     tree_init (&t, "access.guest-rate", "1000", NULL);
     tree_start (&t);
     wait_until (state_is (&t, 0, "active", 0)) turn (&t);
-    ok (all_refused (&t, 0, "fluid.trace", far, "above lies"),
+    ok (all_refused (&t, 0, "fluid.trace", far, "above one that is"),
         "traced requests for ids above one far ahead are refused");
     ask_json (&t, 0, "fluid.generate", "{\"count\":1000}", IDT_ROLE_USER);
     ok (error_of (&t, text, sizeof (text)) == 0, "refused requests use nothing of the guest's rate limit: %s", text);
