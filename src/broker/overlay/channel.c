@@ -195,7 +195,7 @@ void channel_retry (struct channel *ch)
 /* --- queues --------------------------------------------------------------------------------------------- */
 
 /* The FNV-1a hash of the requester's UUID, the oldest route. */
-static uint64_t asker_of (const idt_msg_t *msg)
+static uint64_t requester_of (const idt_msg_t *msg)
 {
     const char *s = idt_msg_route_oldest (msg);
     uint64_t hash = UINT64_C (14695981039346656037);
@@ -209,7 +209,7 @@ static int queue (struct channel *ch, enum link_class c, const idt_msg_t *msg)
 {
     uint64_t user = access_share (idt_msg_cred (msg));
 
-    if (ch->turns[c] ? drr_queue_put_of (ch->turns[c], user, asker_of (msg), (void *)msg, cost_of (msg)) < 0
+    if (ch->turns[c] ? drr_queue_put_of (ch->turns[c], user, requester_of (msg), (void *)msg, cost_of (msg)) < 0
                      : fifo_push (&ch->fifo[c], msg) < 0)
         return -1;
     idt_msg_ref (msg);
@@ -429,7 +429,7 @@ void channel_forget_events (struct channel *ch)
 bool channel_is_slow (const struct channel *ch, const idt_msg_t *ask)
 {
     return ch->bytes[CLASS_ANSWER] > ch->max_queue / 4
-           && drr_queue_flow_count (ch->turns[CLASS_ANSWER], asker_of (ask)) > 0;
+           && drr_queue_flow_count (ch->turns[CLASS_ANSWER], requester_of (ask)) > 0;
 }
 
 struct channel_stats channel_stats (const struct channel *ch)

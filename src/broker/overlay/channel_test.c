@@ -17,7 +17,7 @@
 #include "libutil/queue/fifo.h"
 #include "test/tap.h"
 
-#define ASKERS 3
+#define REQUESTERS 3
 #define WINDOW ((uint64_t)1 << 20)
 #define MESSAGES 900
 #define MAX_QUEUE ((size_t)4 << 20)
@@ -29,12 +29,12 @@ struct end {
     unsigned seed;
     int room; /* messages that the wire takes; negative: no limit */
     uint32_t sent[CLASS_COUNT], came[CLASS_COUNT];
-    uint32_t asked[ASKERS], asks[ASKERS];
+    uint32_t asked[REQUESTERS], asks[REQUESTERS];
     int controls, errors, wrong;
     int errnum; /* of the last error */
 };
 
-static const char *asker_name (int i)
+static const char *requester_name (int i)
 {
     static const char *names[] = { "00000000-0000-4000-8000-00000000000a", "00000000-0000-4000-8000-00000000000b",
                                    "00000000-0000-4000-8000-00000000000c" };
@@ -77,9 +77,9 @@ static void message_came (void *arg, idt_msg_t *msg)
     struct end *e = arg;
 
     if (idt_msg_type (msg) == IDT_MSGTYPE_REQUEST) {
-        int asker = idt_msg_route_oldest (msg)[35] - 'a';
+        int requester = idt_msg_route_oldest (msg)[35] - 'a';
 
-        check_payload (e, msg, e->asks[asker]++);
+        check_payload (e, msg, e->asks[requester]++);
         e->came[CLASS_ASK]++;
     }
     else if (idt_msg_type (msg) == IDT_MSGTYPE_RESPONSE && idt_msg_errnum (msg) != 0) {
@@ -150,7 +150,7 @@ static void settle (struct end *a, struct end *b)
     }
 }
 
-static idt_msg_t *make (enum link_class c, uint32_t number, size_t size, int asker)
+static idt_msg_t *make (enum link_class c, uint32_t number, size_t size, int requester)
 {
     static const enum idt_msgtype types[] = { IDT_MSGTYPE_CONTROL, IDT_MSGTYPE_RESPONSE, IDT_MSGTYPE_EVENT,
                                               IDT_MSGTYPE_REQUEST };
@@ -161,7 +161,7 @@ static idt_msg_t *make (enum link_class c, uint32_t number, size_t size, int ask
     idt_msg_set_topic (msg, "x");
     idt_msg_route_clear (msg);
     if (c == CLASS_ASK)
-        idt_msg_route_push (msg, asker_name (asker));
+        idt_msg_route_push (msg, requester_name (requester));
     p = idt_msg_alloc_payload (msg, size);
     memset (p, 'x', size);
     memcpy (p, head, sizeof (head));
@@ -170,9 +170,9 @@ static idt_msg_t *make (enum link_class c, uint32_t number, size_t size, int ask
 
 static int put (struct end *e, enum link_class c, size_t size)
 {
-    int asker = rand_r (&e->seed) % ASKERS;
-    uint32_t *number = c == CLASS_ASK ? &e->asked[asker] : &e->sent[c];
-    idt_msg_t *msg = make (c, *number, size, asker);
+    int requester = rand_r (&e->seed) % REQUESTERS;
+    uint32_t *number = c == CLASS_ASK ? &e->asked[requester] : &e->sent[c];
+    idt_msg_t *msg = make (c, *number, size, requester);
     int rc = channel_send (&e->channel, msg);
 
     if (rc == 0) {
@@ -230,11 +230,11 @@ static void test_history (unsigned seed, bool credits)
     end_fini (&b);
 }
 
-static idt_msg_t *answer_to (int asker, uint32_t number)
+static idt_msg_t *answer_to (int requester, uint32_t number)
 {
     idt_msg_t *msg = make (CLASS_ANSWER, number, 1000, 0);
 
-    idt_msg_route_push (msg, asker_name (asker));
+    idt_msg_route_push (msg, requester_name (requester));
     return msg;
 }
 

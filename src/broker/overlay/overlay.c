@@ -102,7 +102,7 @@ static json_t *describe_health (struct overlay *ov)
                       "children", children_describe (ov->down));
 }
 
-static void tell_followers (struct overlay *ov)
+static void notify_followers (struct overlay *ov)
 {
     json_t *o = describe_health (ov);
     char *s = o ? json_dumps (o, JSON_COMPACT) : NULL;
@@ -135,7 +135,7 @@ bool overlay_turn (struct overlay *ov)
     if (ov->blocked && !ov->retrying)
         retry_later (ov);
     if (ov->health != ov->said) {
-        tell_followers (ov);
+        notify_followers (ov);
         busy = true;
     }
     return busy;

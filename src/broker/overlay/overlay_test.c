@@ -721,7 +721,7 @@ static bool is_let_in (struct world *w)
 }
 
 /* A child reports rank 3's present key. */
-static void tell_key (struct raw *raw, struct world *w)
+static void report_key (struct raw *raw, struct world *w)
 {
     struct control_key key = { .rank = 3 };
     idt_msg_t *msg;
@@ -744,13 +744,13 @@ static void test_adoption (void)
     say_hello (&child, &w, HELLO ("1", UUID_A, PACKAGE_VERSION));
     say_hello (&other, &w, HELLO ("2", UUID_B, PACKAGE_VERSION));
     ok (!is_let_in (&w), "a descendant whose key was not reported is refused");
-    tell_key (&other, &w);
+    report_key (&other, &w);
     ok (!is_let_in (&w), "a key reported by a child that the rank is not below is refused");
     raw_open (&liar, &w, 1);
     ok (say_hello (&liar, &w, HELLO ("3", UUID_B, PACKAGE_VERSION)) == EPERM,
         "a broker with its parent's key cannot join under its own rank");
     raw_close (&liar);
-    tell_key (&child, &w);
+    report_key (&child, &w);
     raw_open (&orphan, &w, 3);
     ok (say_hello (&orphan, &w, HELLO ("1", UUID_A, PACKAGE_VERSION)) == EPERM,
         "a broker with its own key cannot join under its parent's rank");
@@ -765,7 +765,7 @@ static void test_adoption (void)
     world_fini (&w);
 }
 
-static void tell_joined (struct raw *raw, struct world *w, uint32_t joined)
+static void report_joined (struct raw *raw, struct world *w, uint32_t joined)
 {
     idt_msg_t *msg = control_encode (CONTROL_JOINED, joined, NULL);
 
@@ -789,13 +789,13 @@ static void test_joined (void)
     raw_open (&liar, &w, 1);
     ok (say_hello (&liar, &w, HELLO_JOINED ("1", UUID_A, "4294967296")) == 0 && overlay_joined (w.parent.ov) == 3,
         "a child that reports an impossible number counts as one");
-    tell_joined (&liar, &w, 2);
+    report_joined (&liar, &w, 2);
     ok (overlay_joined (w.parent.ov) == SIZE_DEEP, "a child that reports two counts as two");
-    tell_joined (&liar, &w, UINT32_MAX);
-    tell_joined (&other, &w, UINT32_MAX);
+    report_joined (&liar, &w, UINT32_MAX);
+    report_joined (&other, &w, UINT32_MAX);
     ok (overlay_joined (w.parent.ov) == SIZE_DEEP, "the number never exceeds the size of the subtree");
-    tell_joined (&other, &w, 0);
-    tell_joined (&liar, &w, 0);
+    report_joined (&other, &w, 0);
+    report_joined (&liar, &w, 0);
     ok (overlay_joined (w.parent.ov) == 3, "a child that reports 0 counts as one");
     raw_close (&liar);
     UNTIL (&w, overlay_joined (w.parent.ov) == 2);
@@ -1414,9 +1414,9 @@ static void test_lost_parent (enum wire_kind kind)
 
 static void hang_up (const struct node *n)
 {
-    struct peer *asker = router_peer (n->router, idt_msg_route_newest (n->held));
+    struct peer *requester = router_peer (n->router, idt_msg_route_newest (n->held));
 
-    asker->hang_up (asker->arg);
+    requester->hang_up (requester->arg);
 }
 
 /* A broker has no memory for a response: the requester, above or below, is notified by the end of the link. */

@@ -437,7 +437,7 @@ bool parent_turn (struct parent *up)
 /* --- heartbeat, end ---------------------------------------------------------------------------- */
 
 /* Only heartbeats send this number: when many brokers join together, one message reports all of them. */
-static void tell_joined (struct conn *c)
+static void send_joined (struct conn *c)
 {
     uint32_t joined = overlay_joined (c->up->ov);
     idt_msg_t *msg = joined == c->joined ? NULL : control_encode (CONTROL_JOINED, joined, NULL);
@@ -456,7 +456,7 @@ static void beat (struct conn *c)
     if ((msg = control_heartbeat_up (ov->told, link_boot_us ())))
         conn_send (c, msg);
     idt_msg_unref (msg);
-    tell_joined (c);
+    send_joined (c);
 }
 
 void parent_doubt (struct parent *up)

@@ -213,19 +213,19 @@ static void drop_first_loss (struct subscriber *s)
 }
 
 /* Report the events that 's' missed; they precede any newer event.  Returns whether all reports were delivered. */
-static bool tell_missed (struct subscriber *s)
+static bool report_missed (struct subscriber *s)
 {
-    bool told = true;
+    bool sent = true;
 
-    while (told && s->loss[0].from > 0) {
+    while (sent && s->loss[0].from > 0) {
         idt_msg_t *msg = make_lost (s->loss[0].stream, s->loss[0].from, s->loss[0].to);
 
-        told = msg && s->peer->send (s->peer->arg, msg) == 0;
+        sent = msg && s->peer->send (s->peer->arg, msg) == 0;
         idt_msg_unref (msg);
-        if (told)
+        if (sent)
             drop_first_loss (s);
     }
-    return told;
+    return sent;
 }
 
 /* Record that 's' missed the events 'from' ... 'to' of 'stream', in addition to those recorded before. */
@@ -248,7 +248,7 @@ static void note_missed (struct subscriber *s, const char *stream, uint64_t from
 
 static void give (struct event *ev, struct subscriber *s, const idt_msg_t *msg)
 {
-    if (!tell_missed (s) || s->peer->send (s->peer->arg, msg) < 0)
+    if (!report_missed (s) || s->peer->send (s->peer->arg, msg) < 0)
         note_missed (s, ev->stream, ev->seq, ev->seq);
     else if (ev->ops->given)
         ev->ops->given (ev->arg, s->peer, msg);

@@ -239,14 +239,14 @@ static bool wants_answer (const idt_msg_t *request)
 }
 
 /* Create an error response.  Returns NULL if the request wants no response or without memory; in the latter case the
- * connection of 'asker' is closed, so that it does not wait.  'asker' may be NULL: it has disconnected.
+ * connection of 'requester' is closed, so that it does not wait.  'requester' may be NULL: it has disconnected.
  */
-static idt_msg_t *respond (const struct peer *asker, const idt_msg_t *request, int errnum)
+static idt_msg_t *respond (const struct peer *requester, const idt_msg_t *request, int errnum)
 {
     idt_msg_t *msg = wants_answer (request) ? idt_msg_respond (request, errnum) : NULL;
 
-    if (!msg && wants_answer (request) && asker && asker->hang_up)
-        asker->hang_up (asker->arg);
+    if (!msg && wants_answer (request) && requester && requester->hang_up)
+        requester->hang_up (requester->arg);
     return msg;
 }
 

@@ -763,11 +763,11 @@ static void test_limits (void)
 /* --- a random history ------------------------------------------------------------------------------------- */
 
 #define HISTORY 30000
-#define ASKERS 5
+#define REQUESTERS 5
 #define MAX_TAG 20000
 
 /* The requesters: two clients, two requesters behind child 3, and one behind child 4 that use the same matchtags. */
-struct asker {
+struct requester {
     const char *name;
     struct fake *via;
     bool direct;
@@ -779,7 +779,7 @@ struct asker {
 
 struct history {
     struct world *w;
-    struct asker askers[ASKERS];
+    struct requester requesters[REQUESTERS];
     unsigned seed;
     unsigned names;
     int wrong;
@@ -790,15 +790,15 @@ static int draw (struct history *h, int n)
     return rand_r (&h->seed) % n;
 }
 
-static struct asker *asker_of (struct history *h, const struct fake *via, const idt_msg_t *answer)
+static struct requester *requester_of (struct history *h, const struct fake *via, const idt_msg_t *answer)
 {
     char uuid[IDT_MSG_UUID_LEN + 1];
     const char *oldest = idt_msg_route_oldest (answer);
 
-    for (int i = 0; i < ASKERS; i++) {
-        make_uuid (uuid, h->askers[i].name);
-        if (h->askers[i].via == via && (h->askers[i].direct ? !oldest : oldest && strcmp (oldest, uuid) == 0))
-            return &h->askers[i];
+    for (int i = 0; i < REQUESTERS; i++) {
+        make_uuid (uuid, h->requesters[i].name);
+        if (h->requesters[i].via == via && (h->requesters[i].direct ? !oldest : oldest && strcmp (oldest, uuid) == 0))
+            return &h->requesters[i];
     }
     return NULL;
 }
@@ -812,7 +812,7 @@ static void check_answers (struct history *h, struct fake *via)
         const idt_msg_t *msg = via->got[i];
 
         if (idt_msg_type (msg) == IDT_MSGTYPE_RESPONSE) {
-            struct asker *a = asker_of (h, via, msg);
+            struct requester *a = requester_of (h, via, msg);
             uint32_t tag = idt_msg_matchtag (msg);
 
             if (!a || tag > MAX_TAG || a->asked[tag] != 1 || a->answers[tag]++ != 0) {
@@ -830,14 +830,14 @@ static void check_answers (struct history *h, struct fake *via)
 
 static void check_all (struct history *h)
 {
-    for (int i = 0; i < ASKERS; i++)
-        check_answers (h, h->askers[i].via);
+    for (int i = 0; i < REQUESTERS; i++)
+        check_answers (h, h->requesters[i].via);
 }
 
 static void step_ask (struct history *h)
 {
     static const char *topics[] = { "mod.x", "other.x", "far.x", "log.x" };
-    struct asker *a = &h->askers[draw (h, ASKERS)];
+    struct requester *a = &h->requesters[draw (h, REQUESTERS)];
     const char *topic = topics[draw (h, 4)];
     uint32_t nodeid = draw (h, 2) ? IDT_NODEID_ANY : (uint32_t)draw (h, 8);
 
@@ -879,8 +879,8 @@ static void step_leave (struct history *h)
     struct fake *f = all[draw (h, 7)];
 
     check_all (h);
-    for (int i = 0; i < ASKERS; i++) {
-        struct asker *a = &h->askers[i];
+    for (int i = 0; i < REQUESTERS; i++) {
+        struct requester *a = &h->requesters[i];
 
         if (a->via == f) {
             a->up = false;
@@ -909,9 +909,9 @@ static void step_return (struct history *h)
         bail_out ("a peer cannot come back");
     if (f == &w->mod || f == &w->other)
         router_service_add (w->r, f == &w->mod ? "mod" : "other", &f->peer);
-    for (int i = 0; i < ASKERS; i++)
-        if (h->askers[i].via == f)
-            h->askers[i].up = true;
+    for (int i = 0; i < REQUESTERS; i++)
+        if (h->requesters[i].via == f)
+            h->requesters[i].up = true;
 }
 
 static void history_end (struct history *h, unsigned seed)
@@ -932,9 +932,9 @@ static void history_end (struct history *h, unsigned seed)
             if (idt_msg_type (f->got[i]) == IDT_MSGTYPE_REQUEST && router_peer (w->r, f->peer.uuid))
                 reply (w, f, f->got[i], 0);
     check_all (h);
-    for (int i = 0; i < ASKERS; i++)
-        for (uint32_t tag = 1; tag <= h->askers[i].tag; tag++)
-            unanswered += h->askers[i].asked[tag] == 1 && h->askers[i].answers[tag] != 1;
+    for (int i = 0; i < REQUESTERS; i++)
+        for (uint32_t tag = 1; tag <= h->requesters[i].tag; tag++)
+            unanswered += h->requesters[i].asked[tag] == 1 && h->requesters[i].answers[tag] != 1;
     ok (h->wrong == 0, "history %u: no response is wrong or repeated", seed);
     ok (unanswered == 0, "... every request of a connected requester is answered (%d not)", unanswered);
     ok (pending (w) == 0, "... no request is remembered at the end");
@@ -945,18 +945,18 @@ static void test_history (unsigned seed)
     struct world *w = world_create (RANK, 1000);
     struct history h = {
         .w = w,
-        .askers = { { .name = "client1", .via = &w->c1, .direct = true },
-                    { .name = "client2", .via = &w->c2, .direct = true },
-                    { .name = "aaaa", .via = &w->child3 },
-                    { .name = "bbbb", .via = &w->child3 },
-                    { .name = "cccc", .via = &w->child4 } },
+        .requesters = { { .name = "client1", .via = &w->c1, .direct = true },
+                        { .name = "client2", .via = &w->c2, .direct = true },
+                        { .name = "aaaa", .via = &w->child3 },
+                        { .name = "bbbb", .via = &w->child3 },
+                        { .name = "cccc", .via = &w->child4 } },
         .seed = seed,
     };
 
-    for (int i = 0; i < ASKERS; i++) {
-        h.askers[i].up = true;
-        h.askers[i].asked = calloc (MAX_TAG + 1, 1);
-        h.askers[i].answers = calloc (MAX_TAG + 1, 1);
+    for (int i = 0; i < REQUESTERS; i++) {
+        h.requesters[i].up = true;
+        h.requesters[i].asked = calloc (MAX_TAG + 1, 1);
+        h.requesters[i].answers = calloc (MAX_TAG + 1, 1);
     }
     for (int i = 0; i < HISTORY; i++) {
         int what = draw (&h, 1000);
@@ -972,9 +972,9 @@ static void test_history (unsigned seed)
         check_all (&h);
     }
     history_end (&h, seed);
-    for (int i = 0; i < ASKERS; i++) {
-        free (h.askers[i].asked);
-        free (h.askers[i].answers);
+    for (int i = 0; i < REQUESTERS; i++) {
+        free (h.requesters[i].asked);
+        free (h.requesters[i].answers);
     }
     world_destroy (w);
 }

@@ -38,7 +38,7 @@ struct table {
     size_t count;
 };
 
-struct asker {
+struct track_requester {
     struct link link;
     char uuid[IDT_MSG_UUID_LEN];
     struct budget account;
@@ -47,8 +47,8 @@ struct asker {
 
 struct rpc_track_entry {
     struct link link; /* also links entries that were taken out */
-    LIST_ENTRY (rpc_track_entry) in_asker, in_asked, in_owes;
-    struct asker *asker;
+    LIST_ENTRY (rpc_track_entry) in_requester, in_asked, in_owes;
+    struct track_requester *requester;
     struct rpc_track_party *from;
     struct rpc_track_party *to;
     uint32_t tag;
@@ -62,9 +62,9 @@ struct rpc_track_entry {
 
 struct rpc_track {
     struct table entries;
-    struct table askers;
+    struct table requesters;
     struct budget_pool pool;
-    struct freelist spare_askers;
+    struct freelist spare_requesters;
     struct freelist spare_entries; /* of ENTRY_SIZE bytes each; longer entries are freed */
     uint64_t seed;                 /* makes buckets unpredictable for clients */
 };
@@ -131,35 +131,35 @@ static void table_remove (struct table *t, struct link *l)
 
 /* --- requesters ---------------------------------------------------------------------------------- */
 
-static struct asker *find_asker (const struct rpc_track *p, const char *uuid, uint64_t hash)
+static struct track_requester *find_requester (const struct rpc_track *p, const char *uuid, uint64_t hash)
 {
-    struct link *l = *table_bucket (&p->askers, hash);
+    struct link *l = *table_bucket (&p->requesters, hash);
 
-    while (l && (l->hash != hash || memcmp (((struct asker *)l)->uuid, uuid, IDT_MSG_UUID_LEN) != 0))
+    while (l && (l->hash != hash || memcmp (((struct track_requester *)l)->uuid, uuid, IDT_MSG_UUID_LEN) != 0))
         l = l->next;
-    return (struct asker *)l;
+    return (struct track_requester *)l;
 }
 
-static struct asker *find_or_add_asker (struct rpc_track *p, const char *uuid, uint64_t hash)
+static struct track_requester *find_or_add_requester (struct rpc_track *p, const char *uuid, uint64_t hash)
 {
-    struct asker *a = find_asker (p, uuid, hash);
+    struct track_requester *a = find_requester (p, uuid, hash);
 
-    if (a || !(a = freelist_get (&p->spare_askers)))
+    if (a || !(a = freelist_get (&p->spare_requesters)))
         return a;
-    *a = (struct asker){ .link.hash = hash };
+    *a = (struct track_requester){ .link.hash = hash };
     memcpy (a->uuid, uuid, sizeof (a->uuid));
     budget_init (&a->account, &p->pool, 0, 0, BUDGET_NEVER);
     LIST_INIT (&a->entries);
-    table_add (&p->askers, &a->link);
+    table_add (&p->requesters, &a->link);
     return a;
 }
 
-static void forget_idle_asker (struct rpc_track *p, struct asker *a)
+static void forget_idle_requester (struct rpc_track *p, struct track_requester *a)
 {
     if (!LIST_EMPTY (&a->entries))
         return;
-    table_remove (&p->askers, &a->link);
-    freelist_put (&p->spare_askers, a);
+    table_remove (&p->requesters, &a->link);
+    freelist_put (&p->spare_requesters, a);
 }
 
 /* --- entries ------------------------------------------------------------------------------------- */
@@ -243,11 +243,11 @@ static bool same_routes (const struct rpc_track_entry *e, const idt_msg_t *msg)
 static void unlink_entry (struct rpc_track *p, struct rpc_track_entry *e)
 {
     table_remove (&p->entries, &e->link);
-    LIST_REMOVE (e, in_asker);
+    LIST_REMOVE (e, in_requester);
     LIST_REMOVE (e, in_asked);
     LIST_REMOVE (e, in_owes);
-    budget_release (&e->asker->account, 1, entry_size (e), 0);
-    forget_idle_asker (p, e->asker);
+    budget_release (&e->requester->account, 1, entry_size (e), 0);
+    forget_idle_requester (p, e->requester);
 }
 
 static struct rpc_track_entry *find (struct rpc_track *p, const idt_msg_t *msg, const struct rpc_track_party *to)
@@ -276,7 +276,7 @@ int rpc_track_add (struct rpc_track *p, const idt_msg_t *request, struct rpc_tra
 {
     const char *oldest = idt_msg_route_oldest (request);
     uint64_t hash = uuid_key (p->seed, oldest);
-    struct asker *a = find_or_add_asker (p, oldest, hash);
+    struct track_requester *a = find_or_add_requester (p, oldest, hash);
     struct rpc_track_entry *e = entry_create (p, request);
     int errnum = ENOMEM;
 
@@ -286,18 +286,18 @@ int rpc_track_add (struct rpc_track *p, const idt_msg_t *request, struct rpc_tra
         errnum = EXFULL;
         goto error;
     }
-    e->asker = a;
+    e->requester = a;
     e->from = from;
     e->to = to;
     e->link.hash = uuid_key_mix (hash, e->tag);
     table_add (&p->entries, &e->link);
-    LIST_INSERT_HEAD (&a->entries, e, in_asker);
+    LIST_INSERT_HEAD (&a->entries, e, in_requester);
     LIST_INSERT_HEAD (&from->asked, e, in_asked);
     LIST_INSERT_HEAD (&to->owes, e, in_owes);
     return 0;
 error:
     if (a)
-        forget_idle_asker (p, a);
+        forget_idle_requester (p, a);
     entry_free (p, e);
     return errset (errnum);
 }
@@ -339,11 +339,11 @@ static bool same_service (const char *topic, const char *service, size_t len)
 void rpc_track_disconnect (struct rpc_track *p, const idt_msg_t *disconnect, const struct rpc_track_party *from)
 {
     const char *oldest = idt_msg_route_oldest (disconnect), *topic = idt_msg_topic (disconnect);
-    struct asker *a = find_asker (p, oldest, uuid_key (p->seed, oldest));
+    struct track_requester *a = find_requester (p, oldest, uuid_key (p->seed, oldest));
     struct rpc_track_entry *e = a ? LIST_FIRST (&a->entries) : NULL, *next;
 
     for (; e; e = next) {
-        next = LIST_NEXT (e, in_asker);
+        next = LIST_NEXT (e, in_requester);
         if (e->from == from && same_service (entry_topic (e), topic, strcspn (topic, ".")))
             remove_found (p, e);
     }
@@ -384,11 +384,11 @@ struct rpc_track *rpc_track_create (size_t max)
 {
     struct rpc_track *p = calloc (1, sizeof (*p));
 
-    if (!p || table_init (&p->entries) < 0 || table_init (&p->askers) < 0) {
+    if (!p || table_init (&p->entries) < 0 || table_init (&p->requesters) < 0) {
         rpc_track_destroy (p);
         return errset_null (ENOMEM);
     }
-    freelist_init (&p->spare_askers, sizeof (struct asker));
+    freelist_init (&p->spare_requesters, sizeof (struct track_requester));
     freelist_init (&p->spare_entries, ENTRY_SIZE);
     p->pool.max_items = max;
     p->pool.max_bytes = max * BYTES_PER_ENTRY + MIN_BYTES;
@@ -413,8 +413,8 @@ void rpc_track_destroy (struct rpc_track *p)
     if (!p)
         return;
     table_fini (&p->entries);
-    table_fini (&p->askers);
-    freelist_fini (&p->spare_askers);
+    table_fini (&p->requesters);
+    freelist_fini (&p->spare_requesters);
     freelist_fini (&p->spare_entries);
     free (p);
 }

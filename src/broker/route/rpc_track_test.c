@@ -8,12 +8,12 @@
 #include "broker/route/rpc_track.h"
 #include "test/tap.h"
 
-static idt_msg_t *make_request (unsigned asker, uint32_t tag, int flags)
+static idt_msg_t *make_request (unsigned requester, uint32_t tag, int flags)
 {
     idt_msg_t *msg = idt_msg_create (IDT_MSGTYPE_REQUEST);
     char uuid[IDT_MSG_UUID_LEN + 1];
 
-    snprintf (uuid, sizeof (uuid), "%08x-0000-4000-8000-000000000000", asker);
+    snprintf (uuid, sizeof (uuid), "%08x-0000-4000-8000-000000000000", requester);
     idt_msg_set_topic (msg, "a.b");
     idt_msg_set_matchtag (msg, tag);
     if (flags)
@@ -26,19 +26,19 @@ static idt_msg_t *make_request (unsigned asker, uint32_t tag, int flags)
 
 static struct rpc_track_party child; /* all requests come through it */
 
-static int add (struct rpc_track *p, unsigned asker, uint32_t tag, int flags, struct rpc_track_party *to)
+static int add (struct rpc_track *p, unsigned requester, uint32_t tag, int flags, struct rpc_track_party *to)
 {
-    idt_msg_t *msg = make_request (asker, tag, flags);
+    idt_msg_t *msg = make_request (requester, tag, flags);
     int rc = rpc_track_add (p, msg, &child, to);
 
     idt_msg_unref (msg);
     return rc;
 }
 
-static bool answered (struct rpc_track *p, unsigned asker, uint32_t tag, int flags, int errnum,
+static bool answered (struct rpc_track *p, unsigned requester, uint32_t tag, int flags, int errnum,
                       const struct rpc_track_party *from)
 {
-    idt_msg_t *request = make_request (asker, tag, flags);
+    idt_msg_t *request = make_request (requester, tag, flags);
     idt_msg_t *response = idt_msg_respond (request, errnum);
     bool known = rpc_track_answered (p, response, from);
 
@@ -118,13 +118,13 @@ static void test_ends (void)
 
 /* --- a random history ------------------------------------------------------------------------------------- */
 
-#define ASKERS 7
+#define REQUESTERS 7
 #define TAGS 500
 #define TARGETS 4
 #define STEPS 60000
 
 struct model {
-    int open[ASKERS][TAGS][TARGETS]; /* how often the request is in the table */
+    int open[REQUESTERS][TAGS][TARGETS]; /* how often the request is in the table */
     size_t count;
     unsigned seed;
     size_t taken;
@@ -140,35 +140,35 @@ static int draw (struct model *m, int n)
 static void count_taken (const idt_msg_t *request, struct rpc_track_party *to, void *arg)
 {
     struct model *m = arg;
-    unsigned asker;
+    unsigned requester;
 
-    sscanf (idt_msg_route_oldest (request), "%x", &asker);
-    m->open[asker][idt_msg_matchtag (request)][to - targets]--;
+    sscanf (idt_msg_route_oldest (request), "%x", &requester);
+    m->open[requester][idt_msg_matchtag (request)][to - targets]--;
     m->taken++;
 }
 
 static bool step (struct rpc_track *p, struct model *m)
 {
-    int asker = draw (m, ASKERS), tag = draw (m, TAGS), to = draw (m, TARGETS), what = draw (m, 1000);
-    int *open = &m->open[asker][tag][to];
+    int requester = draw (m, REQUESTERS), tag = draw (m, TAGS), to = draw (m, TARGETS), what = draw (m, 1000);
+    int *open = &m->open[requester][tag][to];
 
     if (what == 0) {
         m->taken = 0;
         rpc_track_take (p, &targets[to].owes, count_taken, m);
         m->count -= m->taken;
-        for (int i = 0; i < ASKERS; i++)
+        for (int i = 0; i < REQUESTERS; i++)
             for (int j = 0; j < TAGS; j++)
                 if (m->open[i][j][to] != 0)
                     return false;
     }
     else if (what < 600) {
-        if (add (p, asker, tag, 0, &targets[to]) < 0)
+        if (add (p, requester, tag, 0, &targets[to]) < 0)
             return false;
         ++*open;
         m->count++;
     }
     else {
-        bool known = answered (p, asker, tag, 0, 0, &targets[to]);
+        bool known = answered (p, requester, tag, 0, 0, &targets[to]);
 
         if (known != (*open > 0))
             return false;

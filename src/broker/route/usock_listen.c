@@ -114,7 +114,7 @@ static int accept_client (struct door *d)
  */
 static bool has_room (const struct usock *l, struct idt_cred cred)
 {
-    uint32_t others = 0, his = 0;
+    uint32_t others = 0, same = 0;
 
     if (zlistx_size (l->clients) >= l->max_clients)
         return false;
@@ -122,9 +122,9 @@ static bool has_room (const struct usock *l, struct idt_cred cred)
         return true;
     for (const struct client *c = zlistx_first (l->clients); c; c = zlistx_next (l->clients)) {
         others += !(c->cred.rolemask & IDT_ROLE_OWNER);
-        his += c->cred.userid == cred.userid;
+        same += c->cred.userid == cred.userid;
     }
-    return others < (l->max_clients + 1) / 2 && his < (l->max_clients + 7) / 8;
+    return others < (l->max_clients + 1) / 2 && same < (l->max_clients + 7) / 8;
 }
 
 struct client *usock_admit (struct usock *l, int fd, struct idt_cred cred, struct msg_stream *stream)

@@ -701,10 +701,11 @@ static void test_hung_up (void)
     end_open (&b, &s);
     put (&a, "null.x", 1, 0, 0);
     ok (get (&a, &s) == 0 && !a.eof && s.last, "a client waits for an answer");
-    struct peer *asker = router_peer (s.router, idt_msg_route_newest (s.last));
-    asker->hang_up (asker->arg);
-    ok (router_peer (s.router, asker->uuid) == asker, "a client whose connection is to end exists until the call "
-                                                      "returns");
+    struct peer *requester = router_peer (s.router, idt_msg_route_newest (s.last));
+    requester->hang_up (requester->arg);
+    ok (router_peer (s.router, requester->uuid) == requester,
+        "a client whose connection is to end exists until the call "
+        "returns");
     ok (is_closed (&a, &s) && is_served (&b, &s), "then its connection ends, and no other");
     end_close (&a, &s);
     end_close (&b, &s);

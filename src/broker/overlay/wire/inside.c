@@ -271,7 +271,7 @@ struct inside_line *inside_line_open (struct inside_port *port, uint32_t rank, c
     return errset_null (EEXIST);
 }
 
-static void tell_port (struct inside_line *line)
+static void notify_port (struct inside_line *line)
 {
     set_ready (line);
     touch (&line->port->end);
@@ -286,7 +286,7 @@ void inside_line_close (struct inside_line *line)
     if (!line->port)
         line_free (line);
     else if (line->known)
-        tell_port (line);
+        notify_port (line);
     else
         let_go (line);
 }
@@ -304,7 +304,7 @@ int inside_line_send (struct inside_line *line, const idt_msg_t *msg)
         return errset (EHOSTUNREACH);
     if (road_put (&line->up, &line->below, msg) < 0)
         return -1;
-    tell_port (line);
+    notify_port (line);
     return 0;
 }
 

@@ -82,7 +82,7 @@ static void identify (const struct wire *w, const struct msg_zmq_from *zmq, stru
 }
 
 /* All input was read: report the next end of an inproc connection.  Returns whether there was one. */
-static bool tell_end (struct wire *w)
+static bool report_end (struct wire *w)
 {
     struct inside_item item;
 
@@ -104,7 +104,7 @@ static bool recv_cb (struct zwatcher *zs, void *arg)
 
     if (!msg && errno != EPROTO && errno != EMSGSIZE && errno != ENOMEM) {
         w->dry = true;
-        return tell_end (w);
+        return report_end (w);
     }
     int saved = errno;
     identify (w, &zmq, &from);
