@@ -604,8 +604,8 @@ def check_service():
     with Client(1) as server, Client(3) as c:
         check(server.ask("service.add", {"service": "mine"}) is None, "added")
         with Client(1) as other:
-            other.refuse(errno.EEXIST, "service.add", {"service": "mine"}, text="taken on this rank")
-            other.refuse(errno.ENOENT, "service.remove", {"service": "mine"}, text="only who added one")
+            other.refuse(errno.EEXIST, "service.add", {"service": "mine"}, text="in use on this rank")
+            other.refuse(errno.ENOENT, "service.remove", {"service": "mine"}, text="only the connection that added a service")
         for name in "", "a.b", "x" * 65:
             server.refuse(errno.EINVAL, "service.add", {"service": name}, text="1 to 64 characters and no dot")
         tag = c.request("mine.do", {"n": 1})

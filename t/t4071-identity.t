@@ -103,7 +103,7 @@ test_expect_success 'what the version before left is adopted where it is complet
     copy a old && rm old/instance && for file in old/*.sqlite; do
         python3 -c "import sqlite3, sys; c = sqlite3.connect(sys.argv[1]); c.execute(\"DROP TABLE instance\"); c.commit()" $file || return 1
     done && copy old part && rm part/fluid.sqlite && refused "compressor.sqlite is there, but fluid.sqlite is not" part &&
-    run old -o log-stderr-level=5 idtree id new 2>log && cat log && grep "an earlier version left is that of the instance" log &&
+    run old -o log-stderr-level=5 idtree id new 2>log && cat log && grep "the stores of an earlier version now belong to the instance" log &&
     idtree state check old && idtree state show old
 '
 test_expect_success 'a backup is to look at, and no broker starts on it' '

@@ -178,10 +178,11 @@ static bool is_for_later (const char *attribute, void *arg)
 
 static int unknown_attribute (const char *name, const char *origin, idt_error_t *errp)
 {
-    return errsetf (errp, EINVAL,
-                    "%s%sunknown attribute '%s': idtree lsattr lists those of a running broker, idtree-broker(1) "
-                    "describes them",
-                    origin ? origin : "", origin ? ": " : "", name);
+    return errsetf (
+        errp, EINVAL,
+        "%s%sunknown attribute '%s': idtree lsattr lists the attributes of a running broker, idtree-broker(1) "
+        "describes them",
+        origin ? origin : "", origin ? ": " : "", name);
 }
 
 /* Find an attribute of the command line that no module can define any longer: its name was misspelt. Modules that are

@@ -178,7 +178,7 @@ static void test_long (idt_t *h)
                                                    "broker's reactor");
     ok (ask_values (h, "broker.ping", 2000) == 0 && ask_values (h, "broker.ping", 3000) == EMSGSIZE
             && ask_values (h, "inlined.ping", 3000) == EMSGSIZE && ask_values (h, "echo.ping", 100000) == 0,
-        "a JSON text with too many values is EMSGSIZE there, too: a value takes as long as many bytes");
+        "a JSON text with too many values is EMSGSIZE there, too: to parse a value takes the time of many bytes");
     ok (ask (h, "echo.ping", text) == 0, "a JSON text with many values is accepted by a module in a thread");
     ask (h, "module.remove", "{\"name\":\"inlined\"}");
     ask (h, "module.remove", "{\"name\":\"echo\"}");

@@ -108,8 +108,8 @@ static bool is_ours (const char *variable)
     return false;
 }
 
-/* The environment of the program: two new strings with the URIs, then the borrowed strings of this process, except
- * those that are meant only for this process.
+/* The environment of the program: two new strings with the URIs, then the borrowed strings of this process, except the
+ * variables for which is_ours () or traces_name_task () is true.
  */
 static char **make_environment (const char *uri)
 {

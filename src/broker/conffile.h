@@ -3,7 +3,7 @@
 
 /* conffile.h - attributes from a file
  *
- * The file is TOML, reduced to what attributes need:
+ * The format is close to TOML:
  *
  *     # a comment, to the end of a line
  *     log-level = 6                   a number, true (1), false (0), or other text without quotes
@@ -13,8 +13,8 @@
  *     hosts = ["login",               a list, on one or several lines: the members, joined by commas,
  *              "node[0-127]"]         are the value of the attribute
  *
- * The name of an attribute is the name of its table, a dot, and the key. A name may be set only once. TOML requires
- * quotes around text; this format accepts text without quotes, up to the end of the line or a comment.
+ * The name of an attribute is the name of its table, a dot, and the key. A name may be set only once. Unlike
+ * TOML, the format accepts text without quotes, up to the end of the line or a comment.
  */
 #ifndef BROKER_CONFFILE_H
 #define BROKER_CONFFILE_H

@@ -20,7 +20,7 @@
 #define READ_TURN_MS 2  /* between two checks whether clients have read all */
 #define READ_S 1.       /* how long the end waits for that */
 #define WAITS_S 10.     /* until a broker without join timeout reports that it waits */
-#define WAITS_ON_S 600. /* ... until each further report */
+#define WAITS_ON_S 600. /* between further reports of this kind */
 
 /* --- states ------------------------------------------------------------------------------------------ */
 

@@ -34,7 +34,7 @@
 #define HEADER 8
 #define MIN_READ 4096 /* bytes of a read that counts; shorter reads only drain wakeups */
 
-/* --- what is counted --------------------------------------------------------------------------- */
+/* --- counters ---------------------------------------------------------------------------------- */
 
 static __thread bool counted; /* true in the thread of the reactor */
 static uint64_t allocations, reads, writes;

@@ -100,7 +100,7 @@ static int make_secret (struct boot *b, idt_error_t *errp)
     return b->method->secret ? b->method->secret (b->m, b->secret, errp) : 0;
 }
 
-/* --- who am I ------------------------------------------------------------------------------------------ */
+/* --- this process -------------------------------------------------------------------------------------- */
 
 /* Get the bizcards of an earlier life, for the ranks that other processes know. The others may change. */
 static int get_earlier (struct boot *b, idt_error_t *errp)
@@ -236,7 +236,7 @@ const char *boot_old_endpoint (const struct boot *b, uint32_t rank)
     return old[0] && strcmp (old, "-") != 0 ? old : NULL;
 }
 
-/* --- where are the others ---------------------------------------------------------------------------- */
+/* --- the other processes ----------------------------------------------------------------------------- */
 
 bool boot_is_known (const struct boot *b, uint32_t rank)
 {
@@ -429,7 +429,7 @@ struct bizcard *boot_children (struct boot *b, uint32_t rank, idt_error_t *errp)
     return cards;
 }
 
-/* --- what changes ----------------------------------------------------------------------------------- */
+/* --- reload ----------------------------------------------------------------------------------------- */
 
 bool boot_knows_all (const struct boot *b)
 {

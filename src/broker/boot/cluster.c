@@ -213,7 +213,7 @@ void cluster_destroy (struct cluster *c)
     errno = saved_errno;
 }
 
-/* --- who is where -------------------------------------------------------------------------------- */
+/* --- the rank of a host -------------------------------------------------------------------------- */
 
 /* node7 and node7.cluster.org are one host; node7.a and node7.b are two. */
 static bool is_same_short (const char *a, const char *b)

@@ -47,7 +47,7 @@ static void destroy (void *m)
     errno = saved_errno;
 }
 
-/* --- who am I ------------------------------------------------------------------------------------ */
+/* --- this host ----------------------------------------------------------------------------------- */
 
 /* The list may have addresses. Returns whether it has one of this host. */
 static bool find_address (const struct cluster *cluster, uint32_t *rank)
@@ -132,7 +132,7 @@ static int get_secret (void *m, uint8_t secret[ZAP_KEY_SIZE], idt_error_t *errp)
     return 0;
 }
 
-/* --- where are the others ------------------------------------------------------------------------ */
+/* --- the other hosts ----------------------------------------------------------------------------- */
 
 static int get (void *m, uint32_t rank, struct bizcard *card, idt_error_t *errp)
 {
@@ -189,7 +189,7 @@ static int listen_at (void *m, uint32_t rank, char *buf, size_t size, idt_error_
     return resolver_endpoint (buf, size, address, port);
 }
 
-/* --- another file -------------------------------------------------------------------------------- */
+/* --- reload -------------------------------------------------------------------------------------- */
 
 static int check_listen (const struct config *c, const struct cluster *other, idt_error_t *errp)
 {

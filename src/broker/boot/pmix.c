@@ -215,7 +215,7 @@ static int load (struct pmix *p, idt_error_t *errp)
     return 0;
 }
 
-/* --- who am I --------------------------------------------------------------------------------------- */
+/* --- this task -------------------------------------------------------------------------------------- */
 
 /* Get a number that describes the whole job. */
 static int get_number (struct pmix *p, const char *key, uint32_t *n, idt_error_t *errp)

@@ -93,7 +93,7 @@ static void finish_if_over (struct metrics_request *r)
     request_destroy (r);
 }
 
-/* --- those below ---------------------------------------------------------------------------------------- */
+/* --- children ------------------------------------------------------------------------------------------- */
 
 static void child_cb (idt_future_t *f, void *arg)
 {

@@ -32,7 +32,7 @@ double module_now (void)
     return clock_s (CLOCK_MONOTONIC_COARSE);
 }
 
-/* --- what waits -------------------------------------------------------------------------------------- */
+/* --- waiting messages -------------------------------------------------------------------------------- */
 
 static bool has_work (const struct module *m)
 {

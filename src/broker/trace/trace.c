@@ -69,7 +69,7 @@ static const char *const peer_names[] = {
 #define OF_LINKS (BIT (PEER_CHILD) | BIT (PEER_PARENT))
 #define OF_MODULES (BIT (PEER_MODULE) | BIT (PEER_BUILTIN))
 
-/* --- whom it concerns --------------------------------------------------------------------------------- */
+/* --- filters ------------------------------------------------------------------------------------------ */
 
 static bool is_named (const struct tracer *t, const struct peer *p)
 {
