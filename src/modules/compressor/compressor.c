@@ -33,7 +33,7 @@ static void timer_cb (idt_watcher_t *w, int revents, void *arg)
 /* --- requests --------------------------------------------------------------------------------------------- */
 
 /* Requests that only rank 0 can answer. */
-static void document_root_request_cb (idt_t *h, const idt_msg_t *msg, void *arg)
+static void root_request_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 {
     struct compressor *sv = arg;
 
@@ -65,13 +65,13 @@ static const struct idt_handler_spec handlers[] = {
     { IDT_MSGTYPE_REQUEST, "compressor.close", document_close_cb, 0 },
     { IDT_MSGTYPE_REQUEST | IDT_HANDLER_LARGE, "compressor.submit", uplink_submit_cb, 0 },
     { IDT_MSGTYPE_REQUEST | IDT_HANDLER_LARGE, "compressor.order", uplink_order_cb, 0 },
-    { IDT_MSGTYPE_REQUEST, "compressor.join", document_root_request_cb, 0 },
-    { IDT_MSGTYPE_REQUEST, "compressor.fetch", document_root_request_cb, 0 },
-    { IDT_MSGTYPE_REQUEST, "compressor.state", document_root_request_cb, 0 },
-    { IDT_MSGTYPE_REQUEST, "compressor.create", document_root_request_cb, 0 },
-    { IDT_MSGTYPE_REQUEST, "compressor.delete", document_root_request_cb, 0 },
-    { IDT_MSGTYPE_REQUEST, "compressor.rename", document_root_request_cb, 0 },
-    { IDT_MSGTYPE_REQUEST, "compressor.list", document_root_request_cb, 0 },
+    { IDT_MSGTYPE_REQUEST, "compressor.join", root_request_cb, 0 },
+    { IDT_MSGTYPE_REQUEST, "compressor.fetch", root_request_cb, 0 },
+    { IDT_MSGTYPE_REQUEST, "compressor.state", root_request_cb, 0 },
+    { IDT_MSGTYPE_REQUEST, "compressor.create", root_request_cb, 0 },
+    { IDT_MSGTYPE_REQUEST, "compressor.delete", root_request_cb, 0 },
+    { IDT_MSGTYPE_REQUEST, "compressor.rename", root_request_cb, 0 },
+    { IDT_MSGTYPE_REQUEST, "compressor.list", root_request_cb, 0 },
     { IDT_MSGTYPE_REQUEST, "compressor.disconnect", disconnect_cb, 0 },
     { IDT_MSGTYPE_REQUEST, "compressor.stats-get", compressor_stats_cb, 0 },
     { IDT_MSGTYPE_REQUEST, "compressor.metrics", compressor_metrics_cb, 0 },

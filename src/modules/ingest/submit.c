@@ -160,7 +160,7 @@ static int get_job (struct job_check *c, const struct jv *o, const struct ingest
 }
 
 /* The second half of the waiting limits, and urgencies above the default, are for the owner only. */
-static int job_check_user (const struct ingest *sv, const idt_msg_t *msg, uint8_t urgency, idt_error_t *errp)
+static int check_user (const struct ingest *sv, const idt_msg_t *msg, uint8_t urgency, idt_error_t *errp)
 {
     struct idt_cred cred = idt_msg_cred (msg);
     struct entry_stats e = entry_stats (sv->entry);
@@ -185,7 +185,7 @@ static int job_check_user (const struct ingest *sv, const idt_msg_t *msg, uint8_
 /* Check the size before the request is parsed. Base64 makes J a third longer, escapes may make it longer still, and
  * unknown members use memory, too.
  */
-static int job_check_size (const struct ingest *sv, const idt_msg_t *msg, idt_error_t *errp)
+static int check_size (const struct ingest *sv, const idt_msg_t *msg, idt_error_t *errp)
 {
     uint64_t max = REQUEST_FACTOR * (uint64_t)sv->options.max_jobspec + REQUEST_BESIDE;
     const void *data;
@@ -199,7 +199,7 @@ static int job_check_size (const struct ingest *sv, const idt_msg_t *msg, idt_er
 }
 
 /* Keep only the header of the request while it waits: it is enough for the answer. */
-static struct job_check *job_check_create (const idt_msg_t *msg, idt_error_t *errp)
+static struct job_check *check_create (const idt_msg_t *msg, idt_error_t *errp)
 {
     struct job_check *c = calloc (1, sizeof (*c));
 
@@ -214,7 +214,7 @@ static struct job_check *job_check_create (const idt_msg_t *msg, idt_error_t *er
 
 static struct job_check *read_request (struct ingest *sv, const idt_msg_t *msg, idt_error_t *errp)
 {
-    struct job_check *c = job_check_size (sv, msg, errp) < 0 ? NULL : job_check_create (msg, errp);
+    struct job_check *c = check_size (sv, msg, errp) < 0 ? NULL : check_create (msg, errp);
     const struct jv *o;
 
     if (!c)
@@ -222,7 +222,7 @@ static struct job_check *read_request (struct ingest *sv, const idt_msg_t *msg, 
     c->userid = idt_msg_cred (msg).userid;
     c->max = sv->options.max_jobspec;
     if ((o = read_payload (sv, msg, errp)) && get_urgency (o, &c->urgency, errp) == 0
-        && job_check_user (sv, msg, c->urgency, errp) == 0 && get_flags (o, &c->flags, errp) == 0
+        && check_user (sv, msg, c->urgency, errp) == 0 && get_flags (o, &c->flags, errp) == 0
         && get_job (c, o, &sv->options, errp) == 0 && get_key (c, o, errp) == 0
         && quota_take (&sv->submissions, idt_msg_cred (msg), errp) == 0) {
         c->quota = &sv->submissions;

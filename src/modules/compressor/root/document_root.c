@@ -32,13 +32,13 @@ static void document_root_turn (struct document_root *root);
 
 /* --- a group: storing ----------------------------------------------------------------------------------------- */
 
-static bool has_changed (const struct document_root *root, const struct document_root_document *doc)
+static bool has_changed (const struct document_root *root, const struct stored_document *doc)
 {
     return doc == root->edit.doc || doc->form_seq < 0 || orderer_seq (doc->orderer) > orderer_stored_seq (doc->orderer);
 }
 
 /* Whether to write the stored form again. The work for that grows with the number of clusters. */
-static bool form_is_due (struct document_root *root, const struct document_root_document *doc)
+static bool form_is_due (struct document_root *root, const struct stored_document *doc)
 {
     int64_t since = orderer_seq (doc->orderer) - doc->form_seq;
 
@@ -47,8 +47,7 @@ static bool form_is_due (struct document_root *root, const struct document_root_
                && since >= idcomp_stats (orderer_ids (doc->orderer)).clusters / 8);
 }
 
-static int make_change (struct document_root *root, struct document_root_document *doc,
-                        struct document_store_change *change)
+static int make_change (struct document_root *root, struct stored_document *doc, struct document_store_change *change)
 {
     int64_t first = orderer_stored_seq (doc->orderer) + 1, n = orderer_seq (doc->orderer) + 1 - first;
 
@@ -136,7 +135,7 @@ void document_root_publish_new (struct document_root *root, const char *name, ch
     free (text);
 }
 
-static void publish (struct document_root *root, const struct document_root_document *doc, int64_t first, size_t n)
+static void publish (struct document_root *root, const struct stored_document *doc, int64_t first, size_t n)
 {
     uint64_t digest = 0;
     bool known = orderer_digest (doc->orderer, first - 1, &digest) == 0;
@@ -149,7 +148,7 @@ static void publish (struct document_root *root, const struct document_root_docu
 /* Publish first: orderer_stored () drops old ranges, which may be among those to publish. */
 static void publish_change (struct document_root *root, const struct document_store_change *change)
 {
-    struct document_root_document *doc = change->arg;
+    struct stored_document *doc = change->arg;
     int64_t first = change->first;
     size_t n, bytes;
 
@@ -229,7 +228,7 @@ static void take_late (struct document_root *root)
     fail (root, ETIMEDOUT, &why);
 }
 
-static void document_store_done_cb (idt_watcher_t *w, int revents, void *arg)
+static void store_done_cb (idt_watcher_t *w, int revents, void *arg)
 {
     struct document_root *root = arg;
     idt_error_t why;
@@ -344,7 +343,7 @@ void document_root_report (const struct document_root *root, struct metrics *m)
 
 static int read_document_cb (void *arg, const struct document_store_document *d, idt_error_t *errp)
 {
-    if (document_root_document_add (arg, d))
+    if (stored_document_add (arg, d))
         return 0;
     return errsetf (errp, EBADMSG, "document %s: %s", d->name, idcomp_strerror (errno));
 }
@@ -352,7 +351,7 @@ static int read_document_cb (void *arg, const struct document_store_document *d,
 static int read_range_cb (void *arg, int64_t seq, const char *text, idt_error_t *errp)
 {
     struct document_root *root = arg;
-    struct document_root_document *doc = root->docs[root->ndocs - 1];
+    struct stored_document *doc = root->docs[root->ndocs - 1];
     struct idcomp_range range;
 
     if (idcomp_range_parse (text, strlen (text), &range, NULL) < 0)
@@ -436,7 +435,7 @@ struct document_root *document_root_create (struct compressor *sv, idt_error_t *
     if (!root->store)
         return root;
     root->store_watcher = idt_fd_watcher_create (idt_get_reactor (sv->h), document_store_fd (root->store), IDT_POLLIN,
-                                                 document_store_done_cb, root);
+                                                 store_done_cb, root);
     if (!root->store_watcher || document_root_reads_init (root) < 0) {
         errprintf (errp, "cannot start: %s", strerror (errno));
         document_root_destroy (root);

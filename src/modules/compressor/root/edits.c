@@ -24,7 +24,7 @@ static void answer_edit (struct document_root *root, const struct document_root_
 }
 
 /* Only the owner of the document and the instance owner may change it. */
-static int check_user (const struct document_root_document *doc, const idt_msg_t *msg, idt_error_t *errp)
+static int check_user (const struct stored_document *doc, const idt_msg_t *msg, idt_error_t *errp)
 {
     struct idt_cred user = idt_msg_cred (msg);
 
@@ -37,10 +37,10 @@ static int check_user (const struct document_root_document *doc, const idt_msg_t
 }
 
 /* The document of a request, if the requester may change it; the task gets its answer. Returns NULL with errno set. */
-static struct document_root_document *find_own (struct document_root *root, struct document_root_task *task,
-                                                const json_t *o, idt_error_t *errp)
+static struct stored_document *find_own (struct document_root *root, struct document_root_task *task, const json_t *o,
+                                         idt_error_t *errp)
 {
-    struct document_root_document *doc = document_root_find (root, o, errp);
+    struct stored_document *doc = document_root_find (root, o, errp);
 
     if (!doc || check_user (doc, task->msg, errp) < 0)
         return NULL;
@@ -54,7 +54,7 @@ static struct document_root_document *find_own (struct document_root *root, stru
 int document_root_begin_delete (struct document_root *root, struct document_root_task *task, const json_t *o,
                                 idt_error_t *errp)
 {
-    struct document_root_document *doc = find_own (root, task, o, errp);
+    struct stored_document *doc = find_own (root, task, o, errp);
 
     if (!doc)
         return -1;
@@ -78,7 +78,7 @@ int document_root_begin_rename (struct document_root *root, struct document_root
                                 idt_error_t *errp)
 {
     const char *name = json_string_value (json_object_get (o, "name"));
-    struct document_root_document *doc = find_own (root, task, o, errp);
+    struct stored_document *doc = find_own (root, task, o, errp);
 
     if (!doc || check_new_name (root, name, errp) < 0)
         return -1;
@@ -99,7 +99,7 @@ void document_root_edit_store (const struct document_root *root, struct document
 /* Publish the change. Sessions that receive the event ask rank 0, whose answer counts. */
 void document_root_edit_done (struct document_root *root)
 {
-    struct document_root_document *doc = root->edit.doc;
+    struct stored_document *doc = root->edit.doc;
 
     if (!doc)
         return;
@@ -107,7 +107,7 @@ void document_root_edit_done (struct document_root *root)
     if (*root->edit.name)
         strcpy (doc->name, root->edit.name);
     else
-        document_root_document_remove (root, doc);
+        stored_document_remove (root, doc);
     root->edit.doc = NULL;
 }
 

@@ -25,7 +25,7 @@ struct kept_form {
     uint64_t used_ms; /* when a piece was requested last */
 };
 
-struct document_root_document {
+struct stored_document {
     uint32_t refs; /* held by the list of documents, and by tasks */
     bool gone;     /* deleted: only tasks refer to it */
     int64_t id;
@@ -42,7 +42,7 @@ struct document_root_document {
 struct document_root_task {
     const idt_msg_t *msg;
     void (*answer) (struct document_root *root, const struct document_root_task *task);
-    struct document_root_document *doc;
+    struct stored_document *doc;
     json_t *results; /* of order, delete and rename: the answer */
     int64_t seq;     /* of fetch: the first range; of state: the range of the form */
     size_t offset;   /* of state: bytes into the form */
@@ -57,14 +57,14 @@ struct document_root_method {
 
 /* The deletion or renaming that the current group ends with. */
 struct document_root_edit {
-    struct document_root_document *doc; /* NULL: none */
-    char name[DOCWIRE_NAME_MAX + 1];    /* the new name; "": delete it */
+    struct stored_document *doc;     /* NULL: none */
+    char name[DOCWIRE_NAME_MAX + 1]; /* the new name; "": delete it */
 };
 
 struct document_root {
     struct compressor *service;
     struct orderer_limits limits;
-    struct document_root_document **docs;
+    struct stored_document **docs;
     uint32_t ndocs;
     int64_t last_id; /* the highest document id so far; an id is not reused while this service runs */
 
@@ -102,18 +102,17 @@ void document_root_publish_new (struct document_root *root, const char *name, ch
 /* --- tasks.c ------------------------------------------------------------------------------------- */
 
 /* Add a stored document. Returns NULL with errno set. */
-struct document_root_document *document_root_document_add (struct document_root *root,
-                                                           const struct document_store_document *d);
+struct stored_document *stored_document_add (struct document_root *root, const struct document_store_document *d);
 
 /* Drop the documents from index 'n' on. */
 void document_root_documents_cut (struct document_root *root, uint32_t n);
 
 /* Remove a document from the list. */
-void document_root_document_remove (struct document_root *root, struct document_root_document *doc);
+void stored_document_remove (struct document_root *root, struct stored_document *doc);
 
 /* Take and drop a reference to a document; NULL is allowed. */
-struct document_root_document *document_root_document_ref (struct document_root_document *doc);
-void document_root_document_unref (struct document_root_document *doc);
+struct stored_document *stored_document_ref (struct stored_document *doc);
+void stored_document_unref (struct stored_document *doc);
 
 /* Answer a task; with ENOENT if its document was deleted meanwhile. */
 void document_root_answer (struct document_root *root, const struct document_root_task *task);
@@ -130,7 +129,7 @@ int document_root_begin (struct document_root *root, const struct document_root_
  *   EPROTO  the request has no name
  *   ENOENT  no document has that name
  */
-struct document_root_document *document_root_find (struct document_root *root, const json_t *o, idt_error_t *errp);
+struct stored_document *document_root_find (struct document_root *root, const json_t *o, idt_error_t *errp);
 
 /* Find the document of a session that has joined: by its UUID, under any name. 'seq' is the last range that the session
  * has finalized, and the request's "digest", if present, is the digest of its history up to there. Returns NULL with
@@ -138,8 +137,8 @@ struct document_root_document *document_root_find (struct document_root *root, c
  *   ESTALE          another document has the name now
  *   ENOTRECOVERABLE the document is refused, because its history differs from that of this or another session
  */
-struct document_root_document *document_root_find_joined (struct document_root *root, const json_t *o, int64_t seq,
-                                                          idt_error_t *errp);
+struct stored_document *document_root_find_joined (struct document_root *root, const json_t *o, int64_t seq,
+                                                   idt_error_t *errp);
 
 /* Begin a request as the next task of the group; the reference to 'msg' is taken over. An invalid request is answered
  * immediately.
@@ -187,7 +186,7 @@ void document_root_reads_fini (struct document_root *root);
 bool document_root_read (struct document_root *root, const idt_msg_t *msg);
 
 /* Drop the kept form of a document. */
-void document_root_reads_forget (struct document_root *root, struct document_root_document *doc);
+void document_root_reads_forget (struct document_root *root, struct stored_document *doc);
 
 /* Answer a join of a stored document. */
 void document_root_answer_join (struct document_root *root, const struct document_root_task *task);

@@ -28,13 +28,13 @@
 static void read_destroy (struct document_root_task *read)
 {
     idt_msg_unref (read->msg);
-    document_root_document_unref (read->doc);
+    stored_document_unref (read->doc);
     free (read);
 }
 
 /* --- list ---------------------------------------------------------------------------------------------- */
 
-static json_t *describe (const struct document_root_document *doc)
+static json_t *describe (const struct stored_document *doc)
 {
     struct idcomp_stats s = orderer_stored_stats (doc->orderer);
     json_t *o = json_pack ("{s:s s:s s:I s:I s:I s:I}", "document", doc->name, "uuid", doc->uuid, "seq",
@@ -60,7 +60,7 @@ static void answer_list (struct document_root *root, const struct document_root_
 
 /* --- forms --------------------------------------------------------------------------------------------- */
 
-void document_root_reads_forget (struct document_root *root, struct document_root_document *doc)
+void document_root_reads_forget (struct document_root *root, struct stored_document *doc)
 {
     root->kept_bytes -= doc->kept.bytes ? doc->kept.size : 0;
     free (doc->kept.bytes);
@@ -83,7 +83,7 @@ void document_root_reads_tick (struct document_root *root)
 }
 
 /* Whether the kept form can be sent: it is the newest, or 'behind' is set and all later ranges can be fetched. */
-static bool kept_will_do (const struct document_root_document *doc, bool behind)
+static bool kept_will_do (const struct stored_document *doc, bool behind)
 {
     int64_t seq = doc->kept.seq;
 
@@ -92,7 +92,7 @@ static bool kept_will_do (const struct document_root_document *doc, bool behind)
 }
 
 /* Keep a large form, which is taken over. Returns 0, or -1 with errno EAGAIN if there is no space. */
-static int keep (struct document_root *root, struct document_root_document *doc, void *form, size_t size)
+static int keep (struct document_root *root, struct stored_document *doc, void *form, size_t size)
 {
     uint64_t now_ms = compressor_now_ms ();
 
@@ -109,8 +109,7 @@ static int keep (struct document_root *root, struct document_root_document *doc,
     return 0;
 }
 
-static void answer_piece (struct document_root *root, const idt_msg_t *msg, struct document_root_document *doc,
-                          size_t offset)
+static void answer_piece (struct document_root *root, const idt_msg_t *msg, struct stored_document *doc, size_t offset)
 {
     doc->kept.used_ms = compressor_now_ms ();
     module_respond_new (root->service->h, msg,
@@ -119,8 +118,7 @@ static void answer_piece (struct document_root *root, const idt_msg_t *msg, stru
 }
 
 /* Answer with the stored form. A form that fits into one answer is made again for each request. */
-static void answer_form (struct document_root *root, const idt_msg_t *msg, struct document_root_document *doc,
-                         bool behind)
+static void answer_form (struct document_root *root, const idt_msg_t *msg, struct stored_document *doc, bool behind)
 {
     int64_t seq = orderer_stored_seq (doc->orderer);
     size_t size = 0;
@@ -154,7 +152,7 @@ void document_root_answer_join (struct document_root *root, const struct documen
 
 static void answer_state (struct document_root *root, const struct document_root_task *read)
 {
-    struct document_root_document *doc = read->doc;
+    struct stored_document *doc = read->doc;
 
     if (!doc->kept.bytes || doc->kept.seq != read->seq)
         service_respond_error (root->service, read->msg, EAGAIN,
@@ -169,7 +167,7 @@ static void answer_state (struct document_root *root, const struct document_root
 
 static void answer_fetch (struct document_root *root, const struct document_root_task *read)
 {
-    struct document_root_document *doc = read->doc;
+    struct stored_document *doc = read->doc;
     int64_t newest = orderer_stored_seq (doc->orderer);
     size_t bytes;
 
@@ -191,7 +189,7 @@ static int begin_list (struct document_root *root, struct document_root_task *re
     return 0;
 }
 
-static size_t form_cost (const struct document_root_document *doc)
+static size_t form_cost (const struct stored_document *doc)
 {
     size_t clusters = (size_t)orderer_stored_stats (doc->orderer).clusters;
 
@@ -255,7 +253,7 @@ static int put (struct document_root *root, const struct document_root_task *rea
         return -1;
     *copy = *read;
     idt_msg_ref (copy->msg);
-    document_root_document_ref (copy->doc);
+    stored_document_ref (copy->doc);
     if (drr_queue_put (root->reads, read->doc ? (uint64_t)read->doc->id : LIST_KEY, copy, (uint32_t)read->cost) < 0) {
         int saved = errno == EXFULL ? EAGAIN : errno;
         read_destroy (copy);

@@ -14,14 +14,14 @@
 
 /* --- documents ------------------------------------------------------------------------------------------- */
 
-struct document_root_document *document_root_document_ref (struct document_root_document *doc)
+struct stored_document *stored_document_ref (struct stored_document *doc)
 {
     if (doc)
         doc->refs++;
     return doc;
 }
 
-void document_root_document_unref (struct document_root_document *doc)
+void stored_document_unref (struct stored_document *doc)
 {
     if (!doc || --doc->refs > 0)
         return;
@@ -32,10 +32,10 @@ void document_root_document_unref (struct document_root_document *doc)
 void document_root_documents_cut (struct document_root *root, uint32_t n)
 {
     while (root->ndocs > n)
-        document_root_document_unref (root->docs[--root->ndocs]);
+        stored_document_unref (root->docs[--root->ndocs]);
 }
 
-void document_root_document_remove (struct document_root *root, struct document_root_document *doc)
+void stored_document_remove (struct document_root *root, struct stored_document *doc)
 {
     uint32_t i = 0;
 
@@ -45,14 +45,13 @@ void document_root_document_remove (struct document_root *root, struct document_
     memmove (&root->docs[i], &root->docs[i + 1], (root->ndocs - i) * sizeof (root->docs[0]));
     document_root_reads_forget (root, doc);
     doc->gone = true;
-    document_root_document_unref (doc);
+    stored_document_unref (doc);
 }
 
-struct document_root_document *document_root_document_add (struct document_root *root,
-                                                           const struct document_store_document *d)
+struct stored_document *stored_document_add (struct document_root *root, const struct document_store_document *d)
 {
-    struct document_root_document *doc = calloc (1, sizeof (*doc));
-    struct document_root_document **docs = realloc (root->docs, (root->ndocs + 1) * sizeof (docs[0]));
+    struct stored_document *doc = calloc (1, sizeof (*doc));
+    struct stored_document **docs = realloc (root->docs, (root->ndocs + 1) * sizeof (docs[0]));
 
     if (docs)
         root->docs = docs;
@@ -72,14 +71,14 @@ struct document_root_document *document_root_document_add (struct document_root 
 /* Create a document that belongs to the sender of 'msg', from a stored form or empty (NULL). Returns NULL with errno
  * set and 'errp' filled.
  */
-static struct document_root_document *new_document (struct document_root *root, const idt_msg_t *msg, const char *name,
-                                                    const void *form, size_t size, idt_error_t *errp)
+static struct stored_document *new_document (struct document_root *root, const idt_msg_t *msg, const char *name,
+                                             const void *form, size_t size, idt_error_t *errp)
 {
     struct document_store_document d = {
         .id = root->last_id + 1, .name = name, .form = form, .form_size = size, .owner = idt_msg_cred (msg).userid
     };
     char text[IDCOMP_UUID_TEXT_MAX];
-    struct document_root_document *doc;
+    struct stored_document *doc;
 
     if (docwire_check_name (name, errp) < 0)
         return NULL;
@@ -92,7 +91,7 @@ static struct document_root_document *new_document (struct document_root *root, 
         return NULL;
     }
     d.uuid = text;
-    if (!(doc = document_root_document_add (root, &d))) {
+    if (!(doc = stored_document_add (root, &d))) {
         errsetf (errp, idcomp_errno (errno), "%s: %s", name, idcomp_strerror (errno));
         return NULL;
     }
@@ -139,7 +138,7 @@ static void answer_create (struct document_root *root, const struct document_roo
 static void task_end (struct document_root_task *task)
 {
     idt_msg_unref (task->msg);
-    document_root_document_unref (task->doc);
+    stored_document_unref (task->doc);
     json_decref (task->results);
 }
 
@@ -228,7 +227,7 @@ void document_root_refuse_all (struct document_root *root)
 
 /* --- requests ------------------------------------------------------------------------------------- */
 
-static struct document_root_document *find_name (struct document_root *root, const char *name)
+static struct stored_document *find_name (struct document_root *root, const char *name)
 {
     for (uint32_t i = 0; name && i < root->ndocs; i++)
         if (strcmp (root->docs[i]->name, name) == 0)
@@ -236,7 +235,7 @@ static struct document_root_document *find_name (struct document_root *root, con
     return NULL;
 }
 
-static struct document_root_document *find_uuid (struct document_root *root, const char *uuid)
+static struct stored_document *find_uuid (struct document_root *root, const char *uuid)
 {
     for (uint32_t i = 0; uuid && i < root->ndocs; i++)
         if (strcmp (root->docs[i]->uuid, uuid) == 0)
@@ -244,10 +243,10 @@ static struct document_root_document *find_uuid (struct document_root *root, con
     return NULL;
 }
 
-struct document_root_document *document_root_find (struct document_root *root, const json_t *o, idt_error_t *errp)
+struct stored_document *document_root_find (struct document_root *root, const json_t *o, idt_error_t *errp)
 {
     const char *name = json_string_value (json_object_get (o, "document"));
-    struct document_root_document *doc = find_name (root, name);
+    struct stored_document *doc = find_name (root, name);
 
     if (doc)
         return doc;
@@ -261,7 +260,7 @@ struct document_root_document *document_root_find (struct document_root *root, c
 /* A session has a different history than rank 0. Refuse the document from now on: rank 0 cannot decide which history is
  * right.
  */
-static void refuse_document (struct document_root *root, struct document_root_document *doc, int64_t seq)
+static void refuse_document (struct document_root *root, struct stored_document *doc, int64_t seq)
 {
     int64_t ours = orderer_stored_seq (doc->orderer);
 
@@ -280,8 +279,7 @@ static void refuse_document (struct document_root *root, struct document_root_do
 }
 
 /* If the digest is no longer kept, nothing is compared: the session will notice a difference itself (rebase.h). */
-static void compare_history (struct document_root *root, struct document_root_document *doc, int64_t seq,
-                             const char *digest)
+static void compare_history (struct document_root *root, struct stored_document *doc, int64_t seq, const char *digest)
 {
     char ours[REPLICA_DIGEST_TEXT];
     uint64_t d;
@@ -298,7 +296,7 @@ static void compare_history (struct document_root *root, struct document_root_do
 /* Report that a joined document does not exist. The reason is not certain, because UUIDs of deleted documents are not
  * kept.
  */
-static void tell_gone (const struct document_root_document *of_name, const char *name, idt_error_t *errp)
+static void tell_gone (const struct stored_document *of_name, const char *name, idt_error_t *errp)
 {
     if (of_name)
         errsetf (errp, ESTALE,
@@ -309,12 +307,12 @@ static void tell_gone (const struct document_root_document *of_name, const char 
         errsetf (errp, ENOENT, "document '%.100s' was deleted, or is missing in the copy in statedir", name);
 }
 
-struct document_root_document *document_root_find_joined (struct document_root *root, const json_t *o, int64_t seq,
-                                                          idt_error_t *errp)
+struct stored_document *document_root_find_joined (struct document_root *root, const json_t *o, int64_t seq,
+                                                   idt_error_t *errp)
 {
     const char *name = json_string_value (json_object_get (o, "document")),
                *digest = json_string_value (json_object_get (o, "digest"));
-    struct document_root_document *doc = find_uuid (root, json_string_value (json_object_get (o, "uuid")));
+    struct stored_document *doc = find_uuid (root, json_string_value (json_object_get (o, "uuid")));
 
     if (!name)
         return document_root_find (root, o, errp);
@@ -335,7 +333,7 @@ struct document_root_document *document_root_find_joined (struct document_root *
 /* Order the ranges of an element. Returns 0, or -1 with errno set and 'errp' filled; ranges before the refused one are
  * ordered.
  */
-static int order_element (struct document_root *root, const json_t *element, struct document_root_document **doc,
+static int order_element (struct document_root *root, const json_t *element, struct stored_document **doc,
                           idt_error_t *errp)
 {
     struct idcomp_range range;
@@ -359,7 +357,7 @@ static int order_element (struct document_root *root, const json_t *element, str
 
 static json_t *pack_result (struct document_root *root, const json_t *element)
 {
-    struct document_root_document *doc = NULL;
+    struct stored_document *doc = NULL;
     idt_error_t error = { "" };
 
     if (order_element (root, element, &doc, &error) == 0)
@@ -452,7 +450,7 @@ void document_root_task_begin (struct document_root *root, const idt_msg_t *msg)
     idt_error_t error = { "" };
 
     int rc = document_root_begin (root, document_root_find_method (methods, msg), task, msg, &error), errnum = errno;
-    document_root_document_ref (task->doc);
+    stored_document_ref (task->doc);
     if (rc == 0) {
         root->ntasks++;
         return;

@@ -3,8 +3,8 @@
 
 /* jobspec.c - checks a jobspec of version 1, rule by rule
  *
- * A table lists the keys of an object, each with the function that checks its value. job_check_only () refuses keys
- * that are not in the table, job_check_known () accepts them. A required key that is missing is passed to its check as
+ * A table lists the keys of an object, each with the function that checks its value. check_only () refuses keys
+ * that are not in the table, check_known () accepts them. A required key that is missing is passed to its check as
  * NULL, so each rule has one message. The place in the text is a chain of struct spec_place on the stack; it is written
  * as a path only for a refusal.
  *
@@ -142,8 +142,8 @@ static int refuse (const struct spec *s, const struct spec_place *at, const stru
 /* --- tables ----------------------------------------------------------------------------------------------- */
 
 /* Check the members of 'object' that 'rules' name, and set '*known' to the number of these that are present. */
-static int job_check_members (struct spec *s, const struct spec_place *at, const struct jv *object,
-                              const struct rule *rules, size_t *known)
+static int check_members (struct spec *s, const struct spec_place *at, const struct jv *object,
+                          const struct rule *rules, size_t *known)
 {
     for (*known = 0; rules->key; rules++) {
         const struct spec_place place = { .in = at, .name = rules->key };
@@ -157,14 +157,13 @@ static int job_check_members (struct spec *s, const struct spec_place *at, const
 }
 
 /* Check the known members; accept other keys. */
-static int job_check_known (struct spec *s, const struct spec_place *at, const struct jv *object,
-                            const struct rule *rules)
+static int check_known (struct spec *s, const struct spec_place *at, const struct jv *object, const struct rule *rules)
 {
     size_t known;
 
     if (!jv_is (object, JV_OBJECT))
         return refuse (s, at, object, "an object");
-    return job_check_members (s, at, object, rules, &known);
+    return check_members (s, at, object, rules, &known);
 }
 
 static bool has_rule (const struct rule *rules, const struct jv *key)
@@ -190,14 +189,13 @@ static int refuse_other (struct spec *s, const struct spec_place *at, const stru
 }
 
 /* Check the known members; refuse other keys. */
-static int job_check_only (struct spec *s, const struct spec_place *at, const struct jv *object,
-                           const struct rule *rules)
+static int check_only (struct spec *s, const struct spec_place *at, const struct jv *object, const struct rule *rules)
 {
     size_t known;
 
     if (!jv_is (object, JV_OBJECT))
         return refuse (s, at, object, "an object");
-    if (job_check_members (s, at, object, rules, &known) < 0)
+    if (check_members (s, at, object, rules, &known) < 0)
         return -1;
     return known == jv_count (object) ? 0 : refuse_other (s, at, object, rules);
 }
@@ -207,7 +205,7 @@ static size_t elements (const struct jv *array)
     return jv_is (array, JV_ARRAY) ? jv_count (array) : 0;
 }
 
-static int job_check_elements (struct spec *s, const struct spec_place *at, const struct jv *array, job_check_f check)
+static int check_elements (struct spec *s, const struct spec_place *at, const struct jv *array, job_check_f check)
 {
     if (!jv_is (array, JV_ARRAY))
         return refuse (s, at, array, "an array");
@@ -221,7 +219,7 @@ static int job_check_elements (struct spec *s, const struct spec_place *at, cons
     return 0;
 }
 
-static int job_check_values (struct spec *s, const struct spec_place *at, const struct jv *object, job_check_f check)
+static int check_values (struct spec *s, const struct spec_place *at, const struct jv *object, job_check_f check)
 {
     const struct jv *key;
 
@@ -238,22 +236,22 @@ static int job_check_values (struct spec *s, const struct spec_place *at, const 
 
 /* --- simple values ---------------------------------------------------------------------------------------- */
 
-static int job_check_string (struct spec *s, const struct spec_place *at, const struct jv *value)
+static int check_string (struct spec *s, const struct spec_place *at, const struct jv *value)
 {
     return jv_is (value, JV_STRING) ? 0 : refuse (s, at, value, "a string");
 }
 
-static int job_check_boolean (struct spec *s, const struct spec_place *at, const struct jv *value)
+static int check_boolean (struct spec *s, const struct spec_place *at, const struct jv *value)
 {
     return jv_is (value, JV_TRUE) || jv_is (value, JV_FALSE) ? 0 : refuse (s, at, value, "true or false");
 }
 
-static int job_check_object (struct spec *s, const struct spec_place *at, const struct jv *value)
+static int check_object (struct spec *s, const struct spec_place *at, const struct jv *value)
 {
     return jv_is (value, JV_OBJECT) ? 0 : refuse (s, at, value, "an object");
 }
 
-static int job_check_seconds (struct spec *s, const struct spec_place *at, const struct jv *value)
+static int check_seconds (struct spec *s, const struct spec_place *at, const struct jv *value)
 {
     return (jv_is (value, JV_INTEGER) || jv_is (value, JV_REAL)) && jv_number (value) >= 0
                ? 0
@@ -265,7 +263,7 @@ static bool is_count (const struct jv *value, int64_t min)
     return jv_is (value, JV_INTEGER) && jv_integer (value) >= min && jv_integer (value) <= COUNT_MAX;
 }
 
-static int job_check_count (struct spec *s, const struct spec_place *at, const struct jv *value)
+static int check_count (struct spec *s, const struct spec_place *at, const struct jv *value)
 {
     return is_count (value, 1) ? 0 : refuse (s, at, value, COUNT_RULE);
 }
@@ -273,7 +271,7 @@ static int job_check_count (struct spec *s, const struct spec_place *at, const s
 /* --- resources: a slot, or a node with a slot; in the slot a core and optionally a gpu ------------------------ */
 
 /* "each label in the current jobspec must be unique" (RFC 14) */
-static int job_check_label (struct spec *s, const struct spec_place *at, const struct jv *value)
+static int check_label (struct spec *s, const struct spec_place *at, const struct jv *value)
 {
     if (!jv_is (value, JV_STRING))
         return refuse (s, at, value, "a string");
@@ -285,19 +283,19 @@ static int job_check_label (struct spec *s, const struct spec_place *at, const s
     return 0;
 }
 
-static int job_check_slot_label (struct spec *s, const struct spec_place *at, const struct jv *value)
+static int check_slot_label (struct spec *s, const struct spec_place *at, const struct jv *value)
 {
     s->slot = value;
-    return job_check_label (s, at, value);
+    return check_label (s, at, value);
 }
 
-static int job_check_nodes (struct spec *s, const struct spec_place *at, const struct jv *value)
+static int check_nodes (struct spec *s, const struct spec_place *at, const struct jv *value)
 {
     s->nodes = jv_integer (value);
-    return job_check_count (s, at, value);
+    return check_count (s, at, value);
 }
 
-static int job_check_gpus (struct spec *s, const struct spec_place *at, const struct jv *value)
+static int check_gpus (struct spec *s, const struct spec_place *at, const struct jv *value)
 {
     return is_count (value, 0) ? 0 : refuse (s, at, value, "an integer from 0 to 2147483647");
 }
@@ -318,38 +316,38 @@ static int refuse_type (struct spec *s, const struct spec_place *at, const struc
 }
 
 static const struct rule core_rules[] = {
-    { "type", true, job_check_string },
-    { "count", true, job_check_count },
-    { "unit", false, job_check_string },
-    { "label", false, job_check_label },
+    { "type", true, check_string },
+    { "count", true, check_count },
+    { "unit", false, check_string },
+    { "label", false, check_label },
     { NULL },
 };
 
 static const struct rule gpu_rules[] = {
-    { "type", true, job_check_string },
-    { "count", true, job_check_gpus },
-    { "unit", false, job_check_string },
-    { "label", false, job_check_label },
+    { "type", true, check_string },
+    { "count", true, check_gpus },
+    { "unit", false, check_string },
+    { "label", false, check_label },
     { NULL },
 };
 
-static int job_check_in_slot (struct spec *s, const struct spec_place *at, const struct jv *vertex)
+static int check_in_slot (struct spec *s, const struct spec_place *at, const struct jv *vertex)
 {
     if (is_type (vertex, "core"))
-        return job_check_only (s, at, vertex, core_rules);
+        return check_only (s, at, vertex, core_rules);
     if (is_type (vertex, "gpu"))
-        return job_check_only (s, at, vertex, gpu_rules);
+        return check_only (s, at, vertex, gpu_rules);
     return refuse_type (s, at, vertex, "core or gpu");
 }
 
-static int job_check_slot_with (struct spec *s, const struct spec_place *at, const struct jv *with)
+static int check_slot_with (struct spec *s, const struct spec_place *at, const struct jv *with)
 {
     size_t cores = 0, n = elements (with);
     const struct jv *vertex;
 
     if (n != 1 && n != 2)
         return refuse (s, at, with, "an array of a core, or a core and a gpu");
-    if (job_check_elements (s, at, with, job_check_in_slot) < 0)
+    if (check_elements (s, at, with, check_in_slot) < 0)
         return -1;
     jv_foreach (with, vertex)
         cores += is_type (vertex, "core");
@@ -363,65 +361,65 @@ static int job_check_slot_with (struct spec *s, const struct spec_place *at, con
 }
 
 static const struct rule slot_rules[] = {
-    { "type", true, job_check_string },
-    { "count", true, job_check_count },
-    { "label", true, job_check_slot_label },
-    { "with", true, job_check_slot_with },
-    { "unit", false, job_check_string },
-    { "exclusive", false, job_check_boolean },
+    { "type", true, check_string },
+    { "count", true, check_count },
+    { "label", true, check_slot_label },
+    { "with", true, check_slot_with },
+    { "unit", false, check_string },
+    { "exclusive", false, check_boolean },
     { NULL },
 };
 
-static int job_check_in_node (struct spec *s, const struct spec_place *at, const struct jv *vertex)
+static int check_in_node (struct spec *s, const struct spec_place *at, const struct jv *vertex)
 {
     if (is_type (vertex, "slot"))
-        return job_check_only (s, at, vertex, slot_rules);
+        return check_only (s, at, vertex, slot_rules);
     return refuse_type (s, at, vertex, "slot");
 }
 
-static int job_check_node_with (struct spec *s, const struct spec_place *at, const struct jv *with)
+static int check_node_with (struct spec *s, const struct spec_place *at, const struct jv *with)
 {
     if (elements (with) != 1)
         return refuse (s, at, with, "an array of one slot");
-    return job_check_elements (s, at, with, job_check_in_node);
+    return check_elements (s, at, with, check_in_node);
 }
 
 static const struct rule node_rules[] = {
-    { "type", true, job_check_string },
-    { "count", true, job_check_nodes },
-    { "with", true, job_check_node_with },
-    { "label", false, job_check_label },
-    { "unit", false, job_check_string },
-    { "exclusive", false, job_check_boolean },
+    { "type", true, check_string },
+    { "count", true, check_nodes },
+    { "with", true, check_node_with },
+    { "label", false, check_label },
+    { "unit", false, check_string },
+    { "exclusive", false, check_boolean },
     { NULL },
 };
 
-static int job_check_resource (struct spec *s, const struct spec_place *at, const struct jv *vertex)
+static int check_resource (struct spec *s, const struct spec_place *at, const struct jv *vertex)
 {
     if (is_type (vertex, "node"))
-        return job_check_only (s, at, vertex, node_rules);
+        return check_only (s, at, vertex, node_rules);
     if (is_type (vertex, "slot"))
-        return job_check_only (s, at, vertex, slot_rules);
+        return check_only (s, at, vertex, slot_rules);
     return refuse_type (s, at, vertex, "node or slot");
 }
 
-static int job_check_resources (struct spec *s, const struct spec_place *at, const struct jv *value)
+static int check_resources (struct spec *s, const struct spec_place *at, const struct jv *value)
 {
     if (elements (value) != 1)
         return refuse (s, at, value, "an array of one node or slot");
-    return job_check_elements (s, at, value, job_check_resource);
+    return check_elements (s, at, value, check_resource);
 }
 
 /* --- tasks ------------------------------------------------------------------------------------------------ */
 
-static int job_check_command (struct spec *s, const struct spec_place *at, const struct jv *value)
+static int check_command (struct spec *s, const struct spec_place *at, const struct jv *value)
 {
     if (elements (value) == 0)
         return refuse (s, at, value, "an array of at least one string");
-    return job_check_elements (s, at, value, job_check_string);
+    return check_elements (s, at, value, check_string);
 }
 
-static int job_check_task_slot (struct spec *s, const struct spec_place *at, const struct jv *value)
+static int check_task_slot (struct spec *s, const struct spec_place *at, const struct jv *value)
 {
     char label[SHOWN_SIZE], must[64];
 
@@ -432,12 +430,12 @@ static int job_check_task_slot (struct spec *s, const struct spec_place *at, con
     return refuse (s, at, value, must);
 }
 
-static int job_check_per_slot (struct spec *s, const struct spec_place *at, const struct jv *value)
+static int check_per_slot (struct spec *s, const struct spec_place *at, const struct jv *value)
 {
     return jv_is (value, JV_INTEGER) && jv_integer (value) == 1 ? 0 : refuse (s, at, value, "1");
 }
 
-static int job_check_total (struct spec *s, const struct spec_place *at, const struct jv *value)
+static int check_total (struct spec *s, const struct spec_place *at, const struct jv *value)
 {
     char must[64];
 
@@ -450,16 +448,16 @@ static int job_check_total (struct spec *s, const struct spec_place *at, const s
 }
 
 static const struct rule task_count_rules[] = {
-    { "per_slot", false, job_check_per_slot },
-    { "total", false, job_check_total },
+    { "per_slot", false, check_per_slot },
+    { "total", false, check_total },
     { NULL },
 };
 
-static int job_check_task_count (struct spec *s, const struct spec_place *at, const struct jv *value)
+static int check_task_count (struct spec *s, const struct spec_place *at, const struct jv *value)
 {
     char path[PATH_SIZE + 5];
 
-    if (job_check_only (s, at, value, task_count_rules) < 0)
+    if (check_only (s, at, value, task_count_rules) < 0)
         return -1;
     if (jv_count (value) != 1)
         return errsetf (s->errp, EINVAL, "jobspec: %smust have exactly one of per_slot and total, and has %s",
@@ -469,58 +467,57 @@ static int job_check_task_count (struct spec *s, const struct spec_place *at, co
 
 /* "attributes" and "distribution" are from RFC 14; Flux accepts them. */
 static const struct rule task_rules[] = {
-    { "command", true, job_check_command },      { "slot", true, job_check_task_slot },
-    { "count", true, job_check_task_count },     { "attributes", false, job_check_object },
-    { "distribution", false, job_check_string }, { NULL },
+    { "command", true, check_command },    { "slot", true, check_task_slot },       { "count", true, check_task_count },
+    { "attributes", false, check_object }, { "distribution", false, check_string }, { NULL },
 };
 
-static int job_check_task (struct spec *s, const struct spec_place *at, const struct jv *value)
+static int check_task (struct spec *s, const struct spec_place *at, const struct jv *value)
 {
-    return job_check_only (s, at, value, task_rules);
+    return check_only (s, at, value, task_rules);
 }
 
-static int job_check_tasks (struct spec *s, const struct spec_place *at, const struct jv *value)
+static int check_tasks (struct spec *s, const struct spec_place *at, const struct jv *value)
 {
     if (elements (value) != 1)
         return refuse (s, at, value, "an array of one task");
-    return job_check_elements (s, at, value, job_check_task);
+    return check_elements (s, at, value, check_task);
 }
 
 /* --- attributes ------------------------------------------------------------------------------------------- */
 
 /* null unsets the variable (RFC 14). */
-static int job_check_variable (struct spec *s, const struct spec_place *at, const struct jv *value)
+static int check_variable (struct spec *s, const struct spec_place *at, const struct jv *value)
 {
     return jv_is (value, JV_STRING) || jv_is (value, JV_NULL) ? 0 : refuse (s, at, value, "a string or null");
 }
 
-static int job_check_environment (struct spec *s, const struct spec_place *at, const struct jv *value)
+static int check_environment (struct spec *s, const struct spec_place *at, const struct jv *value)
 {
-    return job_check_values (s, at, value, job_check_variable);
+    return check_values (s, at, value, check_variable);
 }
 
-static int job_check_strings (struct spec *s, const struct spec_place *at, const struct jv *value)
+static int check_strings (struct spec *s, const struct spec_place *at, const struct jv *value)
 {
-    return job_check_values (s, at, value, job_check_string);
+    return check_values (s, at, value, check_string);
 }
 
 static const struct rule dependency_rules[] = {
-    { "scheme", true, job_check_string },
-    { "value", true, job_check_string },
+    { "scheme", true, check_string },
+    { "value", true, check_string },
     { NULL },
 };
 
-static int job_check_dependency (struct spec *s, const struct spec_place *at, const struct jv *value)
+static int check_dependency (struct spec *s, const struct spec_place *at, const struct jv *value)
 {
-    return job_check_known (s, at, value, dependency_rules);
+    return check_known (s, at, value, dependency_rules);
 }
 
-static int job_check_dependencies (struct spec *s, const struct spec_place *at, const struct jv *value)
+static int check_dependencies (struct spec *s, const struct spec_place *at, const struct jv *value)
 {
-    return job_check_elements (s, at, value, job_check_dependency);
+    return check_elements (s, at, value, check_dependency);
 }
 
-static int job_check_ranks (struct spec *s, const struct spec_place *at, const struct jv *value)
+static int check_ranks (struct spec *s, const struct spec_place *at, const struct jv *value)
 {
     char *ranks = jv_strdup (value, NULL);
     uint32_t last;
@@ -532,12 +529,12 @@ static int job_check_ranks (struct spec *s, const struct spec_place *at, const s
     return good ? 0 : refuse (s, at, value, "a set of ranks, such as \"0-3,7\"");
 }
 
-static int job_check_any (struct spec *s, const struct spec_place *at, const struct jv *value)
+static int check_any (struct spec *s, const struct spec_place *at, const struct jv *value)
 {
     return 0;
 }
 
-static int job_check_constraint (struct spec *s, const struct spec_place *at, const struct jv *value);
+static int check_constraint (struct spec *s, const struct spec_place *at, const struct jv *value);
 
 /* The check for the operands of a constraint operator. RFC 31 allows new operators: for an unknown one the operands
  * must only be an array.
@@ -548,88 +545,88 @@ static job_check_f operand_of (const struct jv *operator)
         const char *name;
         job_check_f check;
     } operators[] = {
-        { "properties", job_check_string }, { "hostlist", job_check_string }, { "ranks", job_check_ranks },
-        { "and", job_check_constraint },    { "or", job_check_constraint },   { "not", job_check_constraint },
+        { "properties", check_string }, { "hostlist", check_string }, { "ranks", check_ranks },
+        { "and", check_constraint },    { "or", check_constraint },   { "not", check_constraint },
     };
 
     for (size_t i = 0; i < sizeof (operators) / sizeof (operators[0]); i++)
         if (jv_equals (operator, operators[i].name))
             return operators[i].check;
-    return job_check_any;
+    return check_any;
 }
 
-static int job_check_operator (struct spec *s, const struct spec_place *at, const struct jv *value)
+static int check_operator (struct spec *s, const struct spec_place *at, const struct jv *value)
 {
-    return job_check_elements (s, at, value, operand_of (at->key));
+    return check_elements (s, at, value, operand_of (at->key));
 }
 
 /* Recurses as deep as the text is nested, which JOBSPEC_DEPTH_MAX bounds. */
-static int job_check_constraint (struct spec *s, const struct spec_place *at, const struct jv *value)
+static int check_constraint (struct spec *s, const struct spec_place *at, const struct jv *value)
 {
-    return job_check_values (s, at, value, job_check_operator);
+    return check_values (s, at, value, check_operator);
 }
 
 static const struct rule shell_rules[] = {
-    { "options", false, job_check_object },
+    { "options", false, check_object },
     { NULL },
 };
 
-static int job_check_shell (struct spec *s, const struct spec_place *at, const struct jv *value)
+static int check_shell (struct spec *s, const struct spec_place *at, const struct jv *value)
 {
-    return job_check_known (s, at, value, shell_rules);
+    return check_known (s, at, value, shell_rules);
 }
 
 /* RFC 37: a file archive in the form of an object. */
-static int job_check_files (struct spec *s, const struct spec_place *at, const struct jv *value)
+static int check_files (struct spec *s, const struct spec_place *at, const struct jv *value)
 {
-    return job_check_values (s, at, value, job_check_object);
+    return check_values (s, at, value, check_object);
 }
 
 static const struct rule system_rules[] = {
-    { "duration", true, job_check_seconds },
-    { "preemptible-after", false, job_check_seconds },
-    { "environment", false, job_check_environment },
-    { "cwd", false, job_check_string },
-    { "queue", false, job_check_string },
-    { "bank", false, job_check_string },
-    { "project", false, job_check_string },
-    { "dependencies", false, job_check_dependencies },
-    { "constraints", false, job_check_constraint },
-    { "job", false, job_check_strings },
-    { "shell", false, job_check_shell },
-    { "files", false, job_check_files },
+    { "duration", true, check_seconds },
+    { "preemptible-after", false, check_seconds },
+    { "environment", false, check_environment },
+    { "cwd", false, check_string },
+    { "queue", false, check_string },
+    { "bank", false, check_string },
+    { "project", false, check_string },
+    { "dependencies", false, check_dependencies },
+    { "constraints", false, check_constraint },
+    { "job", false, check_strings },
+    { "shell", false, check_shell },
+    { "files", false, check_files },
     { NULL },
 };
 
-static int job_check_system (struct spec *s, const struct spec_place *at, const struct jv *value)
+static int check_system (struct spec *s, const struct spec_place *at, const struct jv *value)
 {
-    return job_check_known (s, at, value, system_rules);
+    return check_known (s, at, value, system_rules);
 }
 
 static const struct rule attributes_rules[] = {
-    { "system", true, job_check_system },
-    { "user", false, job_check_object },
+    { "system", true, check_system },
+    { "user", false, check_object },
     { NULL },
 };
 
-static int job_check_attributes (struct spec *s, const struct spec_place *at, const struct jv *value)
+static int check_attributes (struct spec *s, const struct spec_place *at, const struct jv *value)
 {
-    return job_check_only (s, at, value, attributes_rules);
+    return check_only (s, at, value, attributes_rules);
 }
 
 /* --- the whole -------------------------------------------------------------------------------------------- */
 
-static int job_check_version (struct spec *s, const struct spec_place *at, const struct jv *value)
+static int check_version (struct spec *s, const struct spec_place *at, const struct jv *value)
 {
     return jv_is (value, JV_INTEGER) && jv_integer (value) == 1 ? 0 : refuse (s, at, value, "1");
 }
 
 /* The order matters: tasks refer to resources that were checked before. */
 static const struct rule jobspec_rules[] = {
-    { "version", true, job_check_version },
-    { "resources", true, job_check_resources },
-    { "tasks", true, job_check_tasks },
-    { "attributes", true, job_check_attributes },
+    { "version", true, check_version },
+    { "resources", true, check_resources },
+    { "tasks", true, check_tasks },
+    { "attributes", true, check_attributes },
     { NULL },
 };
 
@@ -651,7 +648,7 @@ int jobspec_check (struct jv_reader *r, const char *text, size_t size, idt_error
     const struct jv *o = jv_read (r, text, size, JOBSPEC_DEPTH_MAX, JOBSPEC_VALUES_MAX, &e);
 
     if (o)
-        return job_check_known (&s, &root, o, jobspec_rules);
+        return check_known (&s, &root, o, jobspec_rules);
     if (errno == EINVAL)
         return refuse_json (&e, errp);
     return errsetf (errp, errno, "jobspec: %s", errno == ENOMEM ? "out of memory" : "has 4 GiB or more");

@@ -278,7 +278,7 @@ static void put (json_t *o, const char *field, json_t *value)
         json_object_set_new (o, field, value);
 }
 
-static int job_check_json (const json_t *o)
+static int check_json (const json_t *o)
 {
     char *text = json_dumps (o, JSON_COMPACT);
     int rc = check (text, strlen (text));
@@ -292,7 +292,7 @@ static void test_rule (const struct rule *rule)
     json_t *o = json_loads (base, 0, NULL);
 
     put (o, rule->field, rule->value ? json_loads (rule->value, JSON_DECODE_ANY, NULL) : NULL);
-    int rc = job_check_json (o);
+    int rc = check_json (o);
     if (!rule->sentence)
         ok (rc == 0, "accepted: %s %s", rule->field, rule->value ? rule->value : "is removed");
     else if (!ok (is_refusal (rc) && strcmp (error.text, rule->sentence) == 0, "refused: %s", rule->sentence))
@@ -388,7 +388,7 @@ static bool names (const char *path)
 
 static void judge (struct walk *w, const char *path)
 {
-    int rc = job_check_json (w->root);
+    int rc = check_json (w->root);
 
     w->taken += rc == 0;
     w->refused += rc < 0;
@@ -441,7 +441,7 @@ static void test_replaced (void)
     replace_all (&w, w.root, "");
     ok (w.strange == 0 && w.taken > 0 && w.refused > 0,
         "after any value is replaced, a refusal names it: %zu accepted, %zu refused", w.taken, w.refused);
-    ok (job_check_json (w.root) == 0, "the jobspec is unchanged after all replacements");
+    ok (check_json (w.root) == 0, "the jobspec is unchanged after all replacements");
     json_decref (w.root);
 }
 
@@ -465,7 +465,7 @@ static char *nested (const char *name, size_t n, const char *open, const char *m
     return text;
 }
 
-static int job_check_nested (const char *name, size_t n, const char *open, const char *middle, const char *close)
+static int check_nested (const char *name, size_t n, const char *open, const char *middle, const char *close)
 {
     char *text = nested (name, n, open, middle, close);
     int rc = check (text, strlen (text));
@@ -475,16 +475,16 @@ static int job_check_nested (const char *name, size_t n, const char *open, const
 }
 
 /* Three objects enclose the value: the jobspec, attributes, system. */
-static void *job_check_deep (void *arg)
+static void *check_deep (void *arg)
 {
     bool *good = arg;
 
-    *good = job_check_nested ("x", JOBSPEC_DEPTH_MAX - 3, "[", "", "]") == 0;
+    *good = check_nested ("x", JOBSPEC_DEPTH_MAX - 3, "[", "", "]") == 0;
     return NULL;
 }
 
 /* Replaces the constraints of the base by nested ones. */
-static int job_check_constraints (size_t n, const char *middle)
+static int check_constraints (size_t n, const char *middle)
 {
     json_t *o = json_loads (base, 0, NULL);
     char *text = nested ("x", n, "{\"and\":[", middle, "]}");
@@ -492,19 +492,19 @@ static int job_check_constraints (size_t n, const char *middle)
 
     put (o, SYSTEM ".constraints",
          json_incref (json_object_get (json_object_get (json_object_get (deep, "attributes"), "system"), "x")));
-    int rc = job_check_json (o);
+    int rc = check_json (o);
     json_decref (deep);
     json_decref (o);
     free (text);
     return rc;
 }
 
-static void *job_check_deep_constraints (void *arg)
+static void *check_deep_constraints (void *arg)
 {
     bool *good = arg;
 
-    *good = job_check_constraints ((JOBSPEC_DEPTH_MAX - 3) / 2, "") == 0
-            && is_refusal (job_check_constraints ((JOBSPEC_DEPTH_MAX - 3) / 2, "5"));
+    *good = check_constraints ((JOBSPEC_DEPTH_MAX - 3) / 2, "") == 0
+            && is_refusal (check_constraints ((JOBSPEC_DEPTH_MAX - 3) / 2, "5"));
     return NULL;
 }
 
@@ -527,16 +527,15 @@ static void test_depth (void)
     char brackets[2 * JOBSPEC_DEPTH_MAX + 1] = "";
 
     memset (brackets, '[', sizeof (brackets) - 1);
-    ok (on_small_stack (job_check_deep), "256 levels of nested arrays and objects are accepted, on a stack of 512 KiB");
-    ok (on_small_stack (job_check_deep_constraints),
+    ok (on_small_stack (check_deep), "256 levels of nested arrays and objects are accepted, on a stack of 512 KiB");
+    ok (on_small_stack (check_deep_constraints),
         "constraints nested as deep are accepted, and refused with a shortened path: %s", error.text);
-    ok (is_refusal (job_check_nested ("x", JOBSPEC_DEPTH_MAX - 2, "[", "", "]"))
+    ok (is_refusal (check_nested ("x", JOBSPEC_DEPTH_MAX - 2, "[", "", "]"))
             && strstr (error.text, "more levels of nested arrays and objects than 256"),
         "one level more is refused: %s", error.text);
-    ok (is_refusal (job_check_nested ("x", 5000000, "[", "", "]")), "five million levels are refused");
-    ok (job_check_nested ("x", 1, "\"\\\"", brackets, "\\\\\"") == 0, "brackets in strings do not count as levels");
-    ok (job_check_nested ("x", 1, "[[]", ",[[]],{\"a\":[]}", "]") == 0,
-        "arrays that were closed do not count as levels");
+    ok (is_refusal (check_nested ("x", 5000000, "[", "", "]")), "five million levels are refused");
+    ok (check_nested ("x", 1, "\"\\\"", brackets, "\\\\\"") == 0, "brackets in strings do not count as levels");
+    ok (check_nested ("x", 1, "[[]", ",[[]],{\"a\":[]}", "]") == 0, "arrays that were closed do not count as levels");
 }
 
 static void test_values (void)
@@ -550,9 +549,9 @@ static void test_values (void)
     for (size_t i = 0; i + around + 2 < JOBSPEC_VALUES_MAX; i++)
         strcpy (many + 2 * i, "1,");
     strcat (many, "1");
-    ok (job_check_nested ("x", 1, "[", many, "]") == 0, "100000 values are accepted: %s", error.text);
+    ok (check_nested ("x", 1, "[", many, "]") == 0, "100000 values are accepted: %s", error.text);
     strcat (many, ",1");
-    ok (is_refusal (job_check_nested ("x", 1, "[", many, "]")) && strstr (error.text, "more values than 100000"),
+    ok (is_refusal (check_nested ("x", 1, "[", many, "]")) && strstr (error.text, "more values than 100000"),
         "one value more is refused: %s", error.text);
     free (many);
 }
@@ -568,11 +567,11 @@ static void test_long_names (void)
     json_t *environment = json_object_get (json_object_get (json_object_get (o, "attributes"), "system"),
                                            "environment");
     json_object_set_new (environment, name, json_integer (1));
-    ok (is_refusal (job_check_json (o)) && strstr (error.text, ": must be a string or null, and is 1"),
+    ok (is_refusal (check_json (o)) && strstr (error.text, ": must be a string or null, and is 1"),
         "a refusal of a field with a long key still has the rule: %s", error.text);
     json_object_del (environment, name);
     put (o, "tasks.0.slot", json_string (name));
-    ok (is_refusal (job_check_json (o)) && strlen (error.text) < 200, "a refusal shows long values in part: %s",
+    ok (is_refusal (check_json (o)) && strlen (error.text) < 200, "a refusal shows long values in part: %s",
         error.text);
     json_decref (o);
     free (name);

@@ -184,7 +184,7 @@ void entry_destroy (struct entry *e)
     errno = saved;
 }
 
-static int job_check_limits (const struct entry *e, const struct job *job, idt_error_t *errp)
+static int check_limits (const struct entry *e, const struct job *job, idt_error_t *errp)
 {
     size_t size = jobwire_job_size (job);
 
@@ -220,7 +220,7 @@ int entry_add (struct entry *e, uint64_t now_ms, const struct job *job, char *sp
 {
     struct waiter *w;
 
-    if (job_check_limits (e, job, errp) < 0 || !(w = waiter_create (e, job, spec))) {
+    if (check_limits (e, job, errp) < 0 || !(w = waiter_create (e, job, spec))) {
         int saved = errno;
 
         free (spec);

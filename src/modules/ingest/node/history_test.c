@@ -212,7 +212,7 @@ static uint64_t watermark (struct history *h)
 
 /* --- checks -------------------------------------------------------------------------------------------------- */
 
-static void job_check_stored (struct history *h, const struct submission *s, uint64_t id)
+static void check_stored (struct history *h, const struct submission *s, uint64_t id)
 {
     for (int i = 0; i < h->nstored; i++)
         if (h->stored[i].id == id) {
@@ -223,7 +223,7 @@ static void job_check_stored (struct history *h, const struct submission *s, uin
     wrong (h, "a submission is answered with an id that is not stored");
 }
 
-static void job_check_refused (struct history *h, const struct submission *s)
+static void check_refused (struct history *h, const struct submission *s)
 {
     if (s->errnum != 0 && s->errnum != ETIMEDOUT && s->id != 0)
         wrong (h, "a submission that was refused is stored");
@@ -261,7 +261,7 @@ static void store (struct history *h, uint64_t id, int sub, int key)
         wrong (h, "a job is stored below a job that a consumer was shown");
     s->id = id;
     if (s->answers > 0)
-        job_check_refused (h, s);
+        check_refused (h, s);
     h->stored[h->nstored++] = (struct stored){ .id = id, .sub = sub, .key = key };
 }
 
@@ -311,13 +311,13 @@ static void reply_cb (void *arg, void *cookie, uint64_t id, int errnum, const ch
         wrong (h, s->gone ? "a submitter that has gone is answered" : "a submission is answered twice");
     s->errnum = errnum;
     if (errnum == 0) {
-        job_check_stored (h, s, id);
+        check_stored (h, s, id);
         if (!text && id != s->id)
             wrong (h, "a submission is answered with another id than it is stored under");
         h->seen.answers[text ? 1 : 0]++;
     }
     else {
-        job_check_refused (h, s);
+        check_refused (h, s);
         h->seen.answers[errnum == ETIMEDOUT ? 2 : 3]++;
         if (errnum == ETIMEDOUT && s->at_ms >= T0_MS + CALM_MS && h->timeout_ms == PATIENT_MS)
             wrong (h, "a submission after the faults is answered ETIMEDOUT");
@@ -449,7 +449,7 @@ static void end_group (struct history *h)
 }
 
 /* The root is killed: the current group is committed or lost, and no batch is answered. */
-static void job_root_stop (struct history *h)
+static void root_stop (struct history *h)
 {
     struct jobwire_buf verdicts = { 0 };
     uint64_t refused = 0;
@@ -466,7 +466,7 @@ static void job_root_stop (struct history *h)
     h->watch = NULL;
 }
 
-static void job_root_start (struct history *h)
+static void root_start (struct history *h)
 {
     uint64_t newest = 0;
 
@@ -634,7 +634,7 @@ static void rank_start (struct rank *rk)
     rk->out = NULL;
     memset (rk->pending, 0, sizeof (rk->pending));
     if (rk->number == 0)
-        job_root_start (rk->h);
+        root_start (rk->h);
 }
 
 static void fail_pending (struct rank *rk)
@@ -660,7 +660,7 @@ static void rank_stop (struct rank *rk)
         if (h->sub[i].rank == rk->number && h->sub[i].life == rk->life && h->sub[i].answers == 0)
             h->sub[i].gone = true;
     if (rk->number == 0)
-        job_root_stop (h);
+        root_stop (h);
     job_relay_destroy (rk->relay);
     entry_destroy (e);
     job_block_fini (&rk->ids);
@@ -942,14 +942,14 @@ static void start (struct history *h, uint64_t seed, enum breach breach)
         again (h, type);
 }
 
-static void job_check_end (struct history *h)
+static void check_end (struct history *h)
 {
     uint64_t room = h->max_stored;
 
     for (int i = 0; i < h->nsubs; i++) {
         if (!h->sub[i].gone && h->sub[i].answers != 1)
             wrong (h, "a submission is not answered");
-        job_check_refused (h, &h->sub[i]);
+        check_refused (h, &h->sub[i]);
     }
     for (int i = 0; i < CONSUMERS; i++)
         if (room == MAX_JOBS && h->consumer[i].got != (uint32_t)h->nstored)
@@ -971,7 +971,7 @@ static const char *run (struct history *h, uint64_t seed, enum breach breach)
     while (h->now_ms < T0_MS + END_MS && !h->wrong)
         step (h);
     if (!h->wrong)
-        job_check_end (h);
+        check_end (h);
     const char *what = h->wrong;
     stop (h);
     return what;

@@ -151,7 +151,7 @@ static void set_timer (struct job_root *root, uint64_t now_ms)
 
 /* --- a disk that does not answer --------------------------------------------------------------------------------- */
 
-static void job_watch_disk (struct job_root *root)
+static void watch_disk (struct job_root *root)
 {
     uint64_t now_ms = ingest_now_ms ();
 
@@ -225,7 +225,7 @@ static void end_reads (struct job_root *root)
     root->nreads = 0;
 }
 
-static void job_store_done_cb (idt_watcher_t *w, int revents, void *arg)
+static void store_done_cb (idt_watcher_t *w, int revents, void *arg)
 {
     struct job_root *root = arg;
     idt_error_t why = { "" };
@@ -319,7 +319,7 @@ void job_root_turn (struct job_root *root)
     root->busy = true;
     root->begun_us = clock_us (CLOCK_MONOTONIC);
     job_store_begin (root->store, writes ? &root->group : NULL, root->reads, root->nreads);
-    job_watch_disk (root);
+    watch_disk (root);
 }
 
 /* --- batches that come ------------------------------------------------------------------------------------------- */
@@ -505,7 +505,7 @@ static int start (struct job_root *root)
         return -1;
     if (!root->store)
         return 0;
-    root->store_watcher = idt_fd_watcher_create (r, job_store_fd (root->store), IDT_POLLIN, job_store_done_cb, root);
+    root->store_watcher = idt_fd_watcher_create (r, job_store_fd (root->store), IDT_POLLIN, store_done_cb, root);
     if (!root->store_watcher)
         return -1;
     idt_watcher_start (root->store_watcher);
@@ -519,7 +519,7 @@ static void finish (struct job_root *root)
 {
     root->stopping = true;
     if (root->busy && poll (&(struct pollfd){ .fd = job_store_fd (root->store), .events = POLLIN }, 1, FINISH_MS) == 1)
-        job_store_done_cb (NULL, IDT_POLLIN, root);
+        store_done_cb (NULL, IDT_POLLIN, root);
 }
 
 void job_root_destroy (struct job_root *root)

@@ -101,7 +101,7 @@ struct tally {
 };
 
 /* After a failure the next life finds nothing of the group, or, if the group is unsure, perhaps all of it. */
-static void job_check_copies (struct tally *t, const struct world *w, bool unsure)
+static void check_copies (struct tally *t, const struct world *w, bool unsure)
 {
     bool back = strcmp (next_life (w, copy_killed), all) == 0;
 
@@ -157,7 +157,7 @@ static bool fail_at (struct tally *t, int nth, bool on, enum disk_fault fault)
         t->unsure += group.unsure;
         t->judged = t->judged && (group.unsure || is_judged (v));
         t->nothing = t->nothing && is (shown (&w), before) && w.counts.jobs == 1 && w.counts.bytes == 3;
-        job_check_copies (t, &w, group.unsure);
+        check_copies (t, &w, group.unsure);
         disk_fail (0, false, fault);
         if (nth % 3 > 0)
             go_on (t, &w, nth % 3 == 1);
@@ -189,7 +189,7 @@ static struct tally fail_each (bool on, enum disk_fault fault, const char *what)
 }
 
 /* If a sync fails for lack of space, the data is written: the next life finds it after this process is killed. */
-static void job_check_full_late (void)
+static void check_full_late (void)
 {
     struct world w;
     struct verdict v[3];
@@ -203,7 +203,7 @@ static void job_check_full_late (void)
     world_fini (&w);
 }
 
-static void job_check_room (enum disk_fault fault, const char *fault_text)
+static void check_room (enum disk_fault fault, const char *fault_text)
 {
     struct world w;
     struct verdict v[3];
@@ -217,7 +217,7 @@ static void job_check_room (enum disk_fault fault, const char *fault_text)
     world_fini (&w);
 }
 
-static void job_check_faults (void)
+static void check_faults (void)
 {
     struct tally t = fail_each (true, DISK_BROKEN, "a broken disk");
 
@@ -236,11 +236,11 @@ static void job_check_faults (void)
     ok (t.unsure < t.writes / 2, "at the limit of file sizes a failed group is sure not to be stored (%d of %d not)",
         t.unsure, t.writes);
     disk_whole (false);
-    job_check_full_late ();
+    check_full_late ();
 }
 
 /* An acknowledgement that fails changes nothing. */
-static void job_check_ack_fails (void)
+static void check_ack_fails (void)
 {
     struct world w;
     struct job_store_group group = { .ack = 10, .now_s = 100 }, forget = { .now_s = 200, .forget_s = 150 };
@@ -287,7 +287,7 @@ static void put_back (const struct world *w)
     move (w, "aside", "ingest.sqlite");
 }
 
-static void job_check_replaced (void)
+static void check_replaced (void)
 {
     struct world w;
     struct verdict v[2];
@@ -305,7 +305,7 @@ static void job_check_replaced (void)
 }
 
 /* The file is moved away during the commit: the group is reported as failed, but it is in the file. */
-static void job_check_replaced_late (void)
+static void check_replaced_late (void)
 {
     struct world w;
     struct verdict v[2];
@@ -339,7 +339,7 @@ static void remove_log (const struct world *w)
 }
 
 /* Only the log is removed: no group is reported as stored that a crash would lose. */
-static void job_check_log_removed (void)
+static void check_log_removed (void)
 {
     struct world w;
     struct verdict v[2];
@@ -370,7 +370,7 @@ static void job_check_log_removed (void)
 
 /* --- lives that end ----------------------------------------------------------------------------------------- */
 
-static void job_check_killed (void)
+static void check_killed (void)
 {
     struct world w;
     struct verdict v[2];
@@ -396,14 +396,14 @@ int main (void)
         printf ("1..0 # SKIP SQLite is not installed\n");
         return 0;
     }
-    job_check_faults ();
-    job_check_room (DISK_FULL, "the disk is full");
-    job_check_room (DISK_QUOTA, "the disk quota of its owner is used up");
-    job_check_room (DISK_LIMIT, "it may not grow: raise the limit of file sizes");
-    job_check_ack_fails ();
-    job_check_replaced ();
-    job_check_replaced_late ();
-    job_check_log_removed ();
-    job_check_killed ();
+    check_faults ();
+    check_room (DISK_FULL, "the disk is full");
+    check_room (DISK_QUOTA, "the disk quota of its owner is used up");
+    check_room (DISK_LIMIT, "it may not grow: raise the limit of file sizes");
+    check_ack_fails ();
+    check_replaced ();
+    check_replaced_late ();
+    check_log_removed ();
+    check_killed ();
     return done_testing ();
 }

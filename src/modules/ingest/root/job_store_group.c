@@ -201,7 +201,7 @@ static int judge (struct pass *p, const struct job *job, struct verdict *v)
     return rc != 0 ? rc : judge_new (p, job, v);
 }
 
-static int job_store_jobs (struct pass *p)
+static int store_jobs (struct pass *p)
 {
     p->line = max_u64 (p->group->line, p->s.counts.acked);
     for (size_t i = 0; i < p->group->n; i++)
@@ -308,7 +308,7 @@ static int set_meta (struct pass *p)
 
 static int change_all (struct pass *p)
 {
-    if (database_run (p->st->d, "BEGIN IMMEDIATE;", p->errp) < 0 || acknowledge (p) < 0 || job_store_jobs (p) < 0
+    if (database_run (p->st->d, "BEGIN IMMEDIATE;", p->errp) < 0 || acknowledge (p) < 0 || store_jobs (p) < 0
         || clear_specs (p) < 0 || forget (p) < 0)
         return -1;
     return set_meta (p);

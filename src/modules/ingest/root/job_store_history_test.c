@@ -211,7 +211,7 @@ static void choose_reads (struct history *h, struct job_store_read read[2])
     read[1] = (struct job_store_read){ .upto = h->base + pick (h, IDS), .one = true, .specs = true };
 }
 
-static void job_check_reads (struct history *h, struct job_store_read read[2])
+static void check_reads (struct history *h, struct job_store_read read[2])
 {
     expect (h, read_matches (&h->m, &read[0]), "a read found other jobs");
     expect (h, one_matches (&h->m, &read[1]), "a read of one job differs");
@@ -262,7 +262,7 @@ static void choose_group (struct history *h)
         choose_job (h, i);
 }
 
-static void job_check_verdicts (struct history *h)
+static void check_verdicts (struct history *h)
 {
     for (size_t i = 0; i < h->group.n; i++)
         expect (h,
@@ -277,10 +277,10 @@ static void step (struct history *h)
 
     choose_reads (h, read);
     expect (h, world_work (&h->w, &h->group, read, 2) == 1, "a group failed");
-    job_check_verdicts (h);
+    check_verdicts (h);
     h->m = h->next;
     expect (h, counts_match (&h->w, &h->m) && !h->w.counts.untidy, "counts differ");
-    job_check_reads (h, read);
+    check_reads (h, read);
 }
 
 /* End a life before the result of the group is taken: the group is stored completely or not at all. */

@@ -76,7 +76,7 @@ static int change_file (struct world *w, const char *sql)
 
 /* --- storing ------------------------------------------------------------------------------------------------ */
 
-static void job_check_stored (void)
+static void check_stored (void)
 {
     struct world w;
 
@@ -103,7 +103,7 @@ static void job_check_stored (void)
     ok (world_fini (&w), "the folder has no other files");
 }
 
-static void job_check_fields (void)
+static void check_fields (void)
 {
     struct world w;
     char key[JOBWIRE_KEY_MAX];
@@ -130,7 +130,7 @@ static void job_check_fields (void)
     world_fini (&w);
 }
 
-static void job_check_limits (void)
+static void check_limits (void)
 {
     struct world w;
     struct job jobs[] = { world_job (10, "", "12345"), world_job (11, "", "12345"), world_job (12, "", "1"),
@@ -161,7 +161,7 @@ static void job_check_limits (void)
 }
 
 /* Half of the limits is for the owner's jobs only. */
-static void job_check_owner_first (void)
+static void check_owner_first (void)
 {
     struct world w;
     struct job jobs[] = { world_job (10, "", "1"),  world_job (11, "", "1"), world_job (12, "", "1"),
@@ -198,7 +198,7 @@ static void make_history (struct world *w)
     acknowledge (w, 25, 200, 150);
 }
 
-static void job_check_rules_now (struct world *w, const char *when)
+static void check_rules_now (struct world *w, const char *when)
 {
     struct verdict v;
     bool stored = judge (w, 1000, world_job (40, "", "{}")).kind == VERDICT_STORED
@@ -228,18 +228,18 @@ static void job_check_rules_now (struct world *w, const char *when)
         when, text);
 }
 
-static void job_check_rules (void)
+static void check_rules (void)
 {
     struct world w;
 
     make_history (&w);
     ok (w.counts.floor == 11 && w.counts.acked == 25 && w.counts.newest == 40 && counts_are (&w, 2, 5, 1),
         "of the acknowledged jobs the oldest is forgotten");
-    job_check_rules_now (&w, "in the same life");
+    check_rules_now (&w, "in the same life");
     world_open (&w);
     ok (w.counts.floor == 11 && w.counts.acked == 25 && w.counts.newest == 40 && counts_are (&w, 2, 5, 1),
         "the next life has the same state");
-    job_check_rules_now (&w, "in the next life");
+    check_rules_now (&w, "in the next life");
     ok (judge (&w, 50, world_job (51, "a", "x")).kind == VERDICT_STORED, "a forgotten key may be used again");
     struct job full = world_job (52, "c", "");
     struct verdict v = { 0 };
@@ -249,7 +249,7 @@ static void job_check_rules (void)
     world_fini (&w);
 }
 
-static void job_check_copies (void)
+static void check_copies (void)
 {
     struct world w;
     struct job jobs[] = { world_job (10, "a", "one"),   world_job (10, "a", "one"),  world_job (11, "a", "two"),
@@ -284,7 +284,7 @@ static const char *find (struct world *w, uint64_t after, uint64_t upto, uint32_
     return read.errnum == 0 ? text : "?";
 }
 
-static void job_check_reads (void)
+static void check_reads (void)
 {
     struct world w;
     const size_t all = SIZE_MAX;
@@ -317,7 +317,7 @@ static void job_check_reads (void)
     world_fini (&w);
 }
 
-static void job_check_one (void)
+static void check_one (void)
 {
     struct world w;
     struct job_store_read reads[] = {
@@ -352,7 +352,7 @@ static void job_check_one (void)
 
 /* --- acknowledging and forgetting --------------------------------------------------------------------------- */
 
-static void job_check_acknowledged (void)
+static void check_acknowledged (void)
 {
     struct world w;
 
@@ -391,7 +391,7 @@ static void job_check_acknowledged (void)
     world_fini (&w);
 }
 
-static void job_check_clock (void)
+static void check_clock (void)
 {
     struct world w;
 
@@ -445,7 +445,7 @@ static int tidy (struct world *w, int64_t forget_s)
     return n;
 }
 
-static void job_check_slices (void)
+static void check_slices (void)
 {
     struct world w;
     bool floor_below = true;
@@ -496,7 +496,7 @@ static void job_check_slices (void)
 /* --- damaged files ------------------------------------------------------------------------------------------ */
 
 /* A store with jobs 10 (forgotten) and 20 whose file is changed by 'sql' must be refused. */
-static void job_check_damage (const char *sql, const char *what)
+static void check_damage (const char *sql, const char *what)
 {
     struct world w;
 
@@ -510,7 +510,7 @@ static void job_check_damage (const char *sql, const char *what)
     ok (world_fini (&w), "the damaged file is not changed");
 }
 
-static void job_check_unreadable (const char *sql, const char *what)
+static void check_unreadable (const char *sql, const char *what)
 {
     struct world w;
     struct job_store_read read = { .upto = 99, .max_jobs = 9, .max_bytes = 99, .specs = true };
@@ -526,22 +526,22 @@ static void job_check_unreadable (const char *sql, const char *what)
     world_fini (&w);
 }
 
-static void job_check_refused (void)
+static void check_refused (void)
 {
     struct world w;
     char path[128];
 
-    job_check_damage ("PRAGMA application_id = 1768191075;", "a file of another kind");
-    job_check_damage ("PRAGMA user_version = 2;", "a file of another version");
-    job_check_damage ("DELETE FROM meta;", "a file without a row of meta");
-    job_check_damage ("UPDATE meta SET acked = -1;", "a file with a negative acknowledged id");
-    job_check_damage ("UPDATE meta SET floor = 12;", "a file that forgot jobs that were not acknowledged");
-    job_check_damage ("UPDATE meta SET floor = 21, acked = 30;", "a file with jobs below the floor");
-    job_check_damage ("INSERT INTO jobs VALUES (-5, 0, 0, 0, 0, NULL);", "a file with a job of a negative id");
-    job_check_damage ("DELETE FROM jobs;", "a file with jobspecs without jobs");
-    job_check_unreadable ("DELETE FROM specs;", "a job without its jobspec");
-    job_check_unreadable ("UPDATE jobs SET urgency = 32;", "a job with a wrong urgency");
-    job_check_unreadable ("UPDATE jobs SET key = zeroblob (65);", "a job with a wrong key");
+    check_damage ("PRAGMA application_id = 1768191075;", "a file of another kind");
+    check_damage ("PRAGMA user_version = 2;", "a file of another version");
+    check_damage ("DELETE FROM meta;", "a file without a row of meta");
+    check_damage ("UPDATE meta SET acked = -1;", "a file with a negative acknowledged id");
+    check_damage ("UPDATE meta SET floor = 12;", "a file that forgot jobs that were not acknowledged");
+    check_damage ("UPDATE meta SET floor = 21, acked = 30;", "a file with jobs below the floor");
+    check_damage ("INSERT INTO jobs VALUES (-5, 0, 0, 0, 0, NULL);", "a file with a job of a negative id");
+    check_damage ("DELETE FROM jobs;", "a file with jobspecs without jobs");
+    check_unreadable ("DELETE FROM specs;", "a job without its jobspec");
+    check_unreadable ("UPDATE jobs SET urgency = 32;", "a job with a wrong urgency");
+    check_unreadable ("UPDATE jobs SET key = zeroblob (65);", "a job with a wrong key");
     world_init (&w);
     snprintf (path, sizeof (path), "%s/ingest.sqlite", w.dir);
     int fd = open (path, O_WRONLY | O_CREAT, 0600);
@@ -560,17 +560,17 @@ static void job_check_refused (void)
 
 int main (void)
 {
-    job_check_stored ();
-    job_check_fields ();
-    job_check_limits ();
-    job_check_owner_first ();
-    job_check_rules ();
-    job_check_copies ();
-    job_check_reads ();
-    job_check_one ();
-    job_check_acknowledged ();
-    job_check_clock ();
-    job_check_slices ();
-    job_check_refused ();
+    check_stored ();
+    check_fields ();
+    check_limits ();
+    check_owner_first ();
+    check_rules ();
+    check_copies ();
+    check_reads ();
+    check_one ();
+    check_acknowledged ();
+    check_clock ();
+    check_slices ();
+    check_refused ();
     return done_testing ();
 }

@@ -76,7 +76,7 @@ static int get_switch (const json_t *o, const char *name, bool *value, idt_error
     return 0;
 }
 
-static int job_check_store (const struct job_root *root, idt_error_t *errp)
+static int check_store (const struct job_root *root, idt_error_t *errp)
 {
     return root->store ? 0 : errsetf (errp, EIO, "%s", root->why.text);
 }
@@ -192,7 +192,7 @@ static int add_consumer (struct job_root *root, const idt_msg_t *msg, const json
     if (!idt_msg_has_flag (msg, IDT_MSGFLAG_STREAMING))
         return errsetf (errp, EPROTO, "ingest.watch has many answers: send it as a streaming request");
     if (get_id (o, "after", &after, errp) < 0 || get_number (o, "window", JOB_WATCH_WINDOW_MAX, &window, errp) < 0
-        || get_switch (o, "jobspec", &specs, errp) < 0 || job_check_store (root, errp) < 0)
+        || get_switch (o, "jobspec", &specs, errp) < 0 || check_store (root, errp) < 0)
         return -1;
     if (!(c = calloc (1, sizeof (*c))))
         return errsetf (errp, ENOMEM, "out of memory");
@@ -265,7 +265,7 @@ static int take_ack (struct job_root *root, const idt_msg_t *msg, const json_t *
     uint64_t id = 0;
     bool keep = false;
 
-    if (get_id (o, "id", &id, errp) < 0 || get_switch (o, "keep", &keep, errp) < 0 || job_check_store (root, errp) < 0)
+    if (get_id (o, "id", &id, errp) < 0 || get_switch (o, "keep", &keep, errp) < 0 || check_store (root, errp) < 0)
         return -1;
     if (id == 0)
         return errsetf (errp, EINVAL, "id: is missing");
@@ -337,7 +337,7 @@ static int add_ask (struct job_root *root, const idt_msg_t *msg, const struct jo
 {
     struct notify_ask *a;
 
-    if (job_check_store (root, errp) < 0)
+    if (check_store (root, errp) < 0)
         return -1;
     if (quota_take (&root->reads_quota, idt_msg_cred (msg), errp) < 0)
         return -1;
