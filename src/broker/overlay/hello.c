@@ -130,7 +130,7 @@ static bool is_wrong (struct children *down, uint32_t witness)
 }
 
 /* Refuse a broker of another instance.  If brokers that lived in another tree return to this root, the root may have
- * been started with a state folder that is not that tree's: then the root is reported as the intruder.
+ * been started with a state folder that is not that tree's: then ops->intruder () is called, so that the root ends.
  */
 static bool is_of_another (struct children *down, const struct hello *hello)
 {

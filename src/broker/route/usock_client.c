@@ -99,7 +99,8 @@ static uint64_t share_of (const struct client *c, uint64_t pool)
 }
 
 /* Whether 'size' more bytes of output exceed the client's own limit (local.max-queue) or its share of the output pool.
- * One connection of the owner, or one other user over all connections, holds at most as many bytes as are free.
+ * Of the pool one connection of the owner, or one other user over all connections, holds at most as many bytes as are
+ * free; SOFT_QUEUE bytes are always allowed.
  */
 static bool over_limit (const struct client *c, size_t size)
 {
@@ -202,8 +203,8 @@ void client_flush (struct client *c)
 
 /* --- input ------------------------------------------------------------------------------------- */
 
-/* Set the user and roles of a message from its connection.  The instance owner may set another user or fewer
- * roles in the message (RFC 3), but never the role of a broker.
+/* Set the user and roles of a message from its connection.  The instance owner may name another user and other roles in
+ * the message (RFC 3), but not the role of a broker.
  */
 static void stamp (struct client *c, idt_msg_t *msg)
 {
