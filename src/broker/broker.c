@@ -94,7 +94,7 @@ static void ready (void *arg, struct peer *p, bool ready)
 {
     struct broker *b = arg;
 
-    modules_asker_ready (b->modules, p->uuid, ready);
+    modules_requester_ready (b->modules, p->uuid, ready);
 }
 
 static void woke (void *arg)
@@ -337,8 +337,8 @@ static void wrong_instance (void *arg, const char *text)
         return;
     log_printf (b->log, LOG_WARNING, "overlay", "starts again and waits for rank 0: %s", text);
     b->wrong_instance = true;
-    if (b->conf.ops->anew)
-        b->conf.ops->anew (b->conf.arg);
+    if (b->conf.ops->restart)
+        b->conf.ops->restart (b->conf.arg);
     broker_begin_stop (b, "a parent of the wrong instance");
 }
 
@@ -625,7 +625,7 @@ void broker_destroy (struct broker *b)
         modules_stop (b->modules); /* modules read attributes until they end */
     usock_destroy (b->local);
     overlay_destroy (b->overlay);
-    surveys_destroy (b->surveys);
+    metrics_service_destroy (b->metrics_service);
     trace_destroy (b->trace);
     modules_destroy (b->modules);
     event_destroy (b->event);

@@ -33,7 +33,7 @@ struct broker_ops {
     /* The broker is about to end, and the owner must make and start it again: it had joined the wrong instance. NULL:
      * the owner does not.
      */
-    void (*anew) (void *arg);
+    void (*restart) (void *arg);
 };
 
 struct broker_conf {

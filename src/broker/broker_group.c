@@ -24,8 +24,8 @@
 #include "libutil/clock.h"
 #include "libutil/errprintf.h"
 
-struct hand {
-    struct broker_group *crew;
+struct hosted_broker {
+    struct broker_group *group;
     struct broker *broker; /* NULL: it has ended */
     uint32_t rank;
     int exit_code;
@@ -39,48 +39,48 @@ struct broker_group {
     struct attrs *given; /* the attributes before the brokers changed any */
     struct boot *boot;
     struct launcher_orders *orders; /* NULL: no launcher sends orders */
-    struct hand *hands;             /* by rank */
+    struct hosted_broker *hosted;   /* by rank */
     uint32_t count;
     uint32_t killed; /* and not yet run again: while > 0 the process continues even without brokers */
 };
 
 /* --- brokers ------------------------------------------------------------------------------------ */
 
-static void tell (struct hand *h, enum rank_state state, int status)
+static void tell (struct hosted_broker *h, enum rank_state state, int status)
 {
-    if (h->crew->orders)
-        launcher_orders_tell (h->crew->orders, h - h->crew->hands, state, status);
+    if (h->group->orders)
+        launcher_orders_tell (h->group->orders, h - h->group->hosted, state, status);
 }
 
-static int compare_hands (const void *a, const void *b)
+static int compare_hosted (const void *a, const void *b)
 {
-    uint32_t x = ((const struct hand *)a)->rank, y = ((const struct hand *)b)->rank;
+    uint32_t x = ((const struct hosted_broker *)a)->rank, y = ((const struct hosted_broker *)b)->rank;
 
     return x < y ? -1 : x > y;
 }
 
 /* NULL: the rank is not in this process. */
-static struct hand *find (const struct broker_group *c, uint32_t rank)
+static struct hosted_broker *find (const struct broker_group *c, uint32_t rank)
 {
-    struct hand key = { .rank = rank };
+    struct hosted_broker key = { .rank = rank };
 
-    return bsearch (&key, c->hands, c->count, sizeof (key), compare_hands);
+    return bsearch (&key, c->hosted, c->count, sizeof (key), compare_hosted);
 }
 
-static void join (struct hand *h)
+static void join (struct hosted_broker *h)
 {
     h->waits = false;
     if (h->broker)
         broker_join (h->broker);
 }
 
-static void join_children (const struct hand *h)
+static void join_children (const struct hosted_broker *h)
 {
-    const struct topo *topo = h->crew->boot->topo;
+    const struct topo *topo = h->group->boot->topo;
     uint32_t count = topo_child_count (topo, h->rank);
 
     for (uint32_t i = 0; i < count; i++) {
-        struct hand *child = find (h->crew, topo_child (topo, h->rank, i));
+        struct hosted_broker *child = find (h->group, topo_child (topo, h->rank, i));
 
         if (child && child->waits)
             join (child);
@@ -89,16 +89,16 @@ static void join_children (const struct hand *h)
 
 static void up (void *arg)
 {
-    struct hand *h = arg;
+    struct hosted_broker *h = arg;
 
-    if (h->crew->orders)
+    if (h->group->orders)
         tell (h, RANK_UP, 0);
     else
-        boot_ready (h->crew->boot);
+        boot_ready (h->group->boot);
     join_children (h);
 }
 
-static void drop (struct hand *h, int status)
+static void drop (struct hosted_broker *h, int status)
 {
     broker_destroy (h->broker);
     h->broker = NULL;
@@ -106,20 +106,20 @@ static void drop (struct hand *h, int status)
     join_children (h);
 }
 
-static void note_killed (struct hand *h, bool killed)
+static void note_killed (struct hosted_broker *h, bool killed)
 {
     if (h->killed == killed)
         return;
     h->killed = killed;
-    h->crew->killed += killed ? 1 : -1;
-    process_hold (h->crew->conf.process, h->crew->killed > 0);
+    h->group->killed += killed ? 1 : -1;
+    process_hold (h->group->conf.process, h->group->killed > 0);
 }
 
-static void run_again (struct hand *h);
+static void run_again (struct hosted_broker *h);
 
 static void ended (void *arg)
 {
-    struct hand *h = arg;
+    struct hosted_broker *h = arg;
 
     h->exit_code = broker_exit_code (h->broker);
     drop (h, h->exit_code << 8);
@@ -129,28 +129,28 @@ static void ended (void *arg)
 
 static json_t *reload (void *arg, idt_error_t *errp)
 {
-    struct hand *h = arg;
+    struct hosted_broker *h = arg;
 
-    return broker_group_reload (h->crew, errp);
+    return broker_group_reload (h->group, errp);
 }
 
 /* Treat the broker as killed, and run it again when it has ended. */
-static void anew (void *arg)
+static void restart (void *arg)
 {
-    struct hand *h = arg;
+    struct hosted_broker *h = arg;
 
     h->again = true;
     note_killed (h, true);
 }
 
-static const struct broker_ops broker_ops = { up, ended, reload, anew };
+static const struct broker_ops broker_ops = { up, ended, reload, restart };
 
-static int make (struct hand *h, idt_error_t *errp)
+static int make (struct hosted_broker *h, idt_error_t *errp)
 {
-    const struct broker_group_conf *conf = &h->crew->conf;
+    const struct broker_group_conf *conf = &h->group->conf;
     struct broker_conf bc = {
         .process = conf->process,
-        .boot = h->crew->boot,
+        .boot = h->group->boot,
         .rank = h->rank,
         .attrs = attrs_copy (conf->attrs),
         .tmpdir = conf->tmpdir,
@@ -172,7 +172,7 @@ static int make (struct hand *h, idt_error_t *errp)
 /* --- orders ------------------------------------------------------------------------------------- */
 
 /* The process is held until the new broker exists; without any broker it would end. */
-static void run_again (struct hand *h)
+static void run_again (struct hosted_broker *h)
 {
     idt_error_t err;
     int rc = make (h, &err) < 0 ? -1 : broker_start (h->broker, &err);
@@ -191,7 +191,7 @@ static void run_again (struct hand *h)
 /* A broker that is stopped before it is up does not delay its children: they join now and look for another parent, as
  * brokers in processes of their own do.
  */
-static void set_stopped (struct hand *h, bool stopped)
+static void set_stopped (struct hosted_broker *h, bool stopped)
 {
     broker_pause (h->broker, stopped);
     tell (h, stopped ? RANK_STOPPED : RANK_GOING, 0);
@@ -199,7 +199,7 @@ static void set_stopped (struct hand *h, bool stopped)
         join_children (h);
 }
 
-static void obey (struct hand *h, enum order order, int signum)
+static void obey (struct hosted_broker *h, enum order order, int signum)
 {
     switch (order) {
     case ORDER_RUN:
@@ -223,7 +223,7 @@ static void obey (struct hand *h, enum order order, int signum)
 static void order_cb (void *arg, uint32_t rank, enum order order, int signum)
 {
     struct broker_group *c = arg;
-    struct hand *h = find (c, rank);
+    struct hosted_broker *h = find (c, rank);
 
     if (h && h->broker)
         obey (h, order, signum);
@@ -241,15 +241,15 @@ static int take_orders (struct broker_group *c, idt_error_t *errp)
 
 /* --- life --------------------------------------------------------------------------------------- */
 
-static int make_hands (struct broker_group *c, idt_error_t *errp)
+static int make_hosted (struct broker_group *c, idt_error_t *errp)
 {
-    if (!(c->hands = calloc (c->boot->count, sizeof (c->hands[0]))))
+    if (!(c->hosted = calloc (c->boot->count, sizeof (c->hosted[0]))))
         return errprintf (errp, "out of memory");
     process_expect (c->conf.process, c->boot->count);
     for (c->count = 0; c->count < c->boot->count; c->count++) {
-        struct hand *h = &c->hands[c->count];
+        struct hosted_broker *h = &c->hosted[c->count];
 
-        h->crew = c;
+        h->group = c;
         h->rank = boot_rank (c->boot, c->count);
         if (make (h, errp) < 0)
             return -1;
@@ -269,7 +269,7 @@ static int boot (struct broker_group *c, idt_error_t *errp)
         return -1;
     c->conf.boot.deadline_ms = timeout > 0. ? clock_ms (CLOCK_MONOTONIC) + (uint64_t)(timeout * 1E3) : 0;
     c->conf.boot.topology = topology ? topology : TOPO_DEFAULT;
-    if (!(c->boot = boot_create (&c->conf.boot, errp)) || make_hands (c, errp) < 0 || boot_exchange (c->boot, errp) < 0
+    if (!(c->boot = boot_create (&c->conf.boot, errp)) || make_hosted (c, errp) < 0 || boot_exchange (c->boot, errp) < 0
         || take_orders (c, errp) < 0)
         return -1;
     return 0;
@@ -287,13 +287,13 @@ int broker_group_start (struct broker_group *c, idt_error_t *errp)
     if (boot (c, &err) < 0)
         return give_up (&err, errp);
     for (uint32_t i = 0; i < c->count; i++)
-        if (broker_start (c->hands[i].broker, errp) < 0)
+        if (broker_start (c->hosted[i].broker, errp) < 0)
             return -1;
     for (uint32_t i = 0; i < c->count; i++)
-        c->hands[i].waits = c->hands[i].rank > 0 && find (c, topo_parent (c->boot->topo, c->hands[i].rank));
+        c->hosted[i].waits = c->hosted[i].rank > 0 && find (c, topo_parent (c->boot->topo, c->hosted[i].rank));
     for (uint32_t i = 0; i < c->count; i++)
-        if (!c->hands[i].waits)
-            join (&c->hands[i]);
+        if (!c->hosted[i].waits)
+            join (&c->hosted[i]);
     return 0;
 }
 
@@ -313,9 +313,9 @@ void broker_group_destroy (struct broker_group *c)
     if (!c)
         return;
     for (uint32_t i = c->count; i > 0; i--)
-        broker_destroy (c->hands[i - 1].broker);
+        broker_destroy (c->hosted[i - 1].broker);
     launcher_orders_destroy (c->orders);
-    free (c->hands);
+    free (c->hosted);
     boot_destroy (c->boot);
     attrs_destroy (c->given);
     free (c);
@@ -332,7 +332,7 @@ void broker_group_abort (struct broker_group *c, int exit_code)
 void broker_group_stop (struct broker_group *c, const char *why)
 {
     for (uint32_t i = 0; i < c->count; i++) {
-        struct hand *h = &c->hands[i];
+        struct hosted_broker *h = &c->hosted[i];
 
         h->again = false;
         note_killed (h, false);
@@ -351,8 +351,8 @@ static int reload_boot (struct broker_group *c, struct attrs *fresh, idt_error_t
     if (errno != ESTALE)
         return -1;
     for (uint32_t i = 0; i < c->count; i++)
-        if (c->hands[i].broker)
-            broker_leave (c->hands[i].broker, BROKER_EXIT_USAGE, errp->text);
+        if (c->hosted[i].broker)
+            broker_leave (c->hosted[i].broker, BROKER_EXIT_USAGE, errp->text);
     return errset (ESTALE);
 }
 
@@ -360,7 +360,7 @@ static int reload_boot (struct broker_group *c, struct attrs *fresh, idt_error_t
 static int check_reload (const struct broker_group *c, struct attrs *fresh, idt_error_t *errp)
 {
     for (uint32_t i = 0; i < c->count; i++)
-        if (c->hands[i].broker && broker_check_reload (c->hands[i].broker, fresh, errp) < 0)
+        if (c->hosted[i].broker && broker_check_reload (c->hosted[i].broker, fresh, errp) < 0)
             return -1;
     return 0;
 }
@@ -378,15 +378,15 @@ json_t *broker_group_reload (struct broker_group *c, idt_error_t *errp)
         return NULL;
     }
     for (uint32_t i = 0; i < c->count; i++)
-        if (c->hands[i].broker)
-            broker_reload (c->hands[i].broker, fresh, &report);
+        if (c->hosted[i].broker)
+            broker_reload (c->hosted[i].broker, fresh, &report);
     attrs_destroy (fresh);
     return json_pack ("{s:o s:o}", "changed", report.changed, "later", report.later);
 }
 
 uint32_t broker_group_status (const struct broker_group *c, struct broker_status *status)
 {
-    const struct hand *h = &c->hands[0];
+    const struct hosted_broker *h = &c->hosted[0];
 
     if (h->broker)
         broker_status (h->broker, status);
@@ -400,8 +400,8 @@ int broker_group_exit_code (const struct broker_group *c)
     int code = 0;
 
     for (uint32_t i = 0; i < c->count && code == 0; i++) {
-        code = c->hands[i].exit_code;
-        if (c->hands[i].rank == 0)
+        code = c->hosted[i].exit_code;
+        if (c->hosted[i].rank == 0)
             break;
     }
     return code;

@@ -170,15 +170,15 @@ static void *run_main (void *arg)
     struct broker_group_conf conf = {
         .process = run->process, .attrs = run->attrs, .boot = run->boot, .tmpdir = "/tmp", .module_path = path
     };
-    struct broker_group *crew;
+    struct broker_group *group;
     idt_error_t err;
 
     snprintf (path, sizeof (path), "%s/t/modules/.libs", build ? build : BUILDDIR);
-    if (!(crew = broker_group_create (&conf)) || broker_group_start (crew, &err) < 0)
+    if (!(group = broker_group_create (&conf)) || broker_group_start (group, &err) < 0)
         bail_out (err.text);
     process_run (run->process);
-    run->exit_code = broker_group_exit_code (crew);
-    broker_group_destroy (crew);
+    run->exit_code = broker_group_exit_code (group);
+    broker_group_destroy (group);
     process_destroy (run->process);
     attrs_destroy (run->attrs);
     return NULL;

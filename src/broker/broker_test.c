@@ -24,7 +24,7 @@
 
 struct run {
     struct process *process;
-    struct broker_group *crew;
+    struct broker_group *group;
     struct attrs *attrs;
     pthread_t thread;
     int exit_code;
@@ -37,8 +37,8 @@ static void *run_main (void *arg)
     struct run *run = arg;
 
     process_run (run->process);
-    run->exit_code = broker_group_exit_code (run->crew);
-    broker_group_destroy (run->crew);
+    run->exit_code = broker_group_exit_code (run->group);
+    broker_group_destroy (run->group);
     process_destroy (run->process);
     attrs_destroy (run->attrs);
     return NULL;
@@ -74,8 +74,8 @@ static void run_start_many (struct run *run, uint32_t size, const char *inside)
     attr_give (conf.attrs, "log-stderr-level", "0", NULL);
     attr_give (conf.attrs, "tbon.topo", "kary:2", NULL);
     attr_give (conf.attrs, "tbon.transport", inside, NULL);
-    if (!(conf.process = run->process = process_create (&err)) || !(run->crew = broker_group_create (&conf))
-        || broker_group_start (run->crew, &err) < 0)
+    if (!(conf.process = run->process = process_create (&err)) || !(run->group = broker_group_create (&conf))
+        || broker_group_start (run->group, &err) < 0)
         bail_out (err.text);
     if (pthread_create (&run->thread, NULL, run_main, run) != 0)
         bail_out ("cannot make a thread");
@@ -543,16 +543,16 @@ static void test_bad_kind (void)
     struct broker_group_conf conf = { .attrs = attrs_create (),
                                       .boot = { .method = &boot_single, .size = 1 },
                                       .tmpdir = "/tmp" };
-    struct broker_group *crew;
+    struct broker_group *group;
     idt_error_t err;
 
     conf.process = process_create (&err);
     attr_give (conf.attrs, "tbon.transport", "pipe", NULL);
-    crew = broker_group_create (&conf);
-    ok (crew && broker_group_start (crew, &err) < 0 && errno == EINVAL
+    group = broker_group_create (&conf);
+    ok (group && broker_group_start (group, &err) < 0 && errno == EINVAL
             && strcmp (err.text, "tbon.transport pipe: must be memory, inproc or zmq") == 0,
         "an unknown kind of link is refused: %s", err.text);
-    broker_group_destroy (crew);
+    broker_group_destroy (group);
     process_destroy (conf.process);
     attrs_destroy (conf.attrs);
 }

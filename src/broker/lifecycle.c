@@ -75,7 +75,7 @@ static void enter_shutdown (struct broker *b)
 static void tell_waiting (struct broker *b)
 {
     upcalls_stop (&b->ups, b->h, "this broker is stopping");
-    surveys_stop (b->surveys);
+    metrics_service_stop (b->metrics_service);
     msglist_end (b->shutdown_streams, b->h, ENODATA);
     while (modules_turn (b->modules))
         ;

@@ -257,16 +257,16 @@ static const char *module_path (char buf[static PATH_MAX])
 
 /* The argument of the signal watcher. */
 struct signals {
-    struct broker_group *crew;
+    struct broker_group *group;
     int fd;
     bool reloads; /* SIGHUP reads the configuration files again */
     bool nohup;   /* otherwise SIGHUP is ignored */
 };
 
-static void reload (struct broker_group *crew)
+static void reload (struct broker_group *group)
 {
     idt_error_t err;
-    json_t *report = broker_group_reload (crew, &err);
+    json_t *report = broker_group_reload (group, &err);
 
     if (!report)
         fprintf (stderr, "idtree-broker: reload: %s\n", err.text);
@@ -285,14 +285,14 @@ static void signal_cb (idt_watcher_t *w, int revents, void *arg)
     if (read (s->fd, &info, sizeof (info)) != sizeof (info))
         return;
     if (info.ssi_signo == SIGHUP && s->reloads) {
-        reload (s->crew);
+        reload (s->group);
         return;
     }
     if (info.ssi_signo == SIGHUP && s->nohup)
         return;
     for (size_t i = 0; i < sizeof (names) / sizeof (names[0]); i++)
         if (names[i].signum == info.ssi_signo)
-            broker_group_stop (s->crew, names[i].name);
+            broker_group_stop (s->group, names[i].name);
 }
 
 static const int signals_read[] = BROKER_SIGNALS;
@@ -324,7 +324,7 @@ static void raise_files (uint64_t *files)
 
 static void end (struct broker_group_conf *conf, struct signals *signals)
 {
-    broker_group_destroy (signals->crew);
+    broker_group_destroy (signals->group);
     process_destroy (conf->process);
     attrs_destroy (conf->attrs);
     free (conf->config_files);
@@ -474,24 +474,24 @@ static int run (int argc, char **argv, struct opened *opened)
         prepare_check (&conf, &size);
     if (!(conf.process = process_create (&err)))
         die (1, err.text);
-    if (!(signals.crew = broker_group_create (&conf)))
+    if (!(signals.group = broker_group_create (&conf)))
         die (1, strerror (errno));
-    exit_code = broker_group_start (signals.crew, &err) < 0 ? (int)broker_exit_of (errno) : 0;
+    exit_code = broker_group_start (signals.group, &err) < 0 ? (int)broker_exit_of (errno) : 0;
     close_modules (opened);
     if (exit_code != 0) {
         fprintf (stderr, "idtree-broker: %s\n", err.text);
-        broker_group_abort (signals.crew, exit_code);
+        broker_group_abort (signals.group, exit_code);
         end (&conf, &signals);
         return exit_code;
     }
     if (!(w = idt_fd_watcher_create (process_reactor (conf.process), signals.fd, IDT_POLLIN, signal_cb, &signals))
-        || !(manager = manager_create (conf.process, signals.crew)))
+        || !(manager = manager_create (conf.process, signals.group)))
         die (1, strerror (errno));
     signals.reloads = conf.nconfig_files > 0;
     idt_watcher_start (w);
-    exit_code = process_run (conf.process) < 0 ? 1 : broker_group_exit_code (signals.crew);
+    exit_code = process_run (conf.process) < 0 ? 1 : broker_group_exit_code (signals.group);
     if (exit_code != 0)
-        broker_group_abort (signals.crew, exit_code);
+        broker_group_abort (signals.group, exit_code);
     manager_destroy (manager);
     idt_watcher_destroy (w);
     if (check && exit_code == 0)

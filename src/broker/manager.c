@@ -22,7 +22,7 @@
 
 struct manager {
     struct process *process;
-    const struct broker_group *crew;
+    const struct broker_group *group;
     struct broker_status told;
     bool has_told;
     bool ready;
@@ -122,7 +122,7 @@ static void watch (void *arg)
     struct manager *m = arg;
     char sentence[MANAGER_TEXT_SIZE], text[MANAGER_TEXT_SIZE + 64];
     struct broker_status s;
-    uint32_t count = broker_group_status (m->crew, &s);
+    uint32_t count = broker_group_status (m->group, &s);
     bool is_ready = s.ready && !m->ready;
     bool stops = s.state > STATE_RUN && !(m->has_told && m->told.state > STATE_RUN);
 
@@ -155,14 +155,14 @@ static int start_beat (struct manager *m, uint64_t us)
     return 0;
 }
 
-struct manager *manager_create (struct process *process, const struct broker_group *crew)
+struct manager *manager_create (struct process *process, const struct broker_group *group)
 {
     struct manager *m = calloc (1, sizeof (*m));
 
     if (!m)
         return NULL;
     m->process = process;
-    m->crew = crew;
+    m->group = group;
     if (!is_there ())
         return m;
     if (start_beat (m, watchdog_us ()) < 0) {

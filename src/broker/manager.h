@@ -19,10 +19,10 @@
 
 struct manager;
 
-/* Notify the service manager about 'crew' and 'process' from now on; both must live longer. Does nothing if there is no
- * service manager, or in a build without libsystemd. NULL with errno ENOMEM.
+/* Notify the service manager about 'group' and 'process' from now on; both must live longer. Does nothing if there is
+ * no service manager, or in a build without libsystemd. NULL with errno ENOMEM.
  */
-struct manager *manager_create (struct process *process, const struct broker_group *crew);
+struct manager *manager_create (struct process *process, const struct broker_group *group);
 void manager_destroy (struct manager *m); /* NULL is fine */
 
 /* Whether stderr goes to the journal, according to 'journal_stream', the value of JOURNAL_STREAM. NULL: false. */

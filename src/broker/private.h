@@ -46,8 +46,8 @@ struct broker {
     struct overlay *overlay;
     struct event *event;
     struct modules *modules;
-    struct surveys *surveys; /* requests for figures of the subtree */
-    struct trace *trace;     /* clients that trace messages */
+    struct metrics_service *metrics_service; /* requests for figures of the subtree */
+    struct trace *trace;                     /* clients that trace messages */
     struct usock *local;
     struct rank_command *command; /* of rank 0; NULL: none runs */
 

@@ -446,7 +446,7 @@ static const char *names[] = { "broker",   "attr", "config",  "event",  "service
 
 int broker_serve (struct broker *b)
 {
-    const struct surveys_conf surveys = {
+    const struct metrics_service_conf metrics_service = {
         .h = b->h,
         .topo = b->topo,
         .rank = b->rank,
@@ -462,7 +462,7 @@ int broker_serve (struct broker *b)
         if (router_service_add (b->router, names[i], &b->peer) < 0)
             return -1;
     if (idt_handlers_add (b->h, handlers, b) < 0 || log_serve (b->log, b->h) < 0 || overlay_serve (b->overlay, b->h) < 0
-        || modules_serve (b->modules, b->h) < 0 || !(b->surveys = surveys_create (&surveys))
+        || modules_serve (b->modules, b->h) < 0 || !(b->metrics_service = metrics_service_create (&metrics_service))
         || !(b->trace = trace_create (b->h, b->router)))
         return -1;
     return 0;

@@ -96,7 +96,7 @@ static uint64_t value (const uint64_t *n)
 
 struct run {
     struct process *process;
-    struct broker_group *crew;
+    struct broker_group *group;
     struct attrs *attrs;
     pthread_t thread;
     char dir[64];
@@ -109,7 +109,7 @@ static void *run_main (void *arg)
     counted = true;
     process_run (run->process);
     counted = false;
-    broker_group_destroy (run->crew);
+    broker_group_destroy (run->group);
     process_destroy (run->process);
     attrs_destroy (run->attrs);
     return NULL;
@@ -141,8 +141,8 @@ static void run_start (struct run *run, uint32_t size)
     attr_give (conf.attrs, "local.sockets", "0,1", NULL);
     attr_give (conf.attrs, "fluid.max-generators", "1", NULL);
     attr_give (conf.attrs, "fluid.share", "off", NULL);
-    if (!(conf.process = run->process = process_create (&err)) || !(run->crew = broker_group_create (&conf))
-        || broker_group_start (run->crew, &err) < 0)
+    if (!(conf.process = run->process = process_create (&err)) || !(run->group = broker_group_create (&conf))
+        || broker_group_start (run->group, &err) < 0)
         bail_out (err.text);
     if (pthread_create (&run->thread, NULL, run_main, run) != 0)
         bail_out ("cannot make a thread");

@@ -21,7 +21,7 @@ static void put_max (struct metrics *m, const char *name, uint64_t value)
     metrics_put_new (m, METRICS_MAX, name, json_integer ((json_int_t)value));
 }
 
-static void put_router (const struct surveys_conf *conf, struct metrics *m)
+static void put_router (const struct metrics_service_conf *conf, struct metrics *m)
 {
     struct router_stats s = router_stats (conf->router);
 
@@ -33,7 +33,7 @@ static void put_router (const struct surveys_conf *conf, struct metrics *m)
     put_sum (m, "broker_clients", usock_count (conf->local));
 }
 
-static void put_overlay (const struct surveys_conf *conf, struct metrics *m)
+static void put_overlay (const struct metrics_service_conf *conf, struct metrics *m)
 {
     struct overlay_load load = overlay_load (conf->overlay);
 
@@ -46,7 +46,7 @@ static void put_overlay (const struct surveys_conf *conf, struct metrics *m)
     put_sum (m, "overlay_failed", load.failed);
 }
 
-static void put_events (const struct surveys_conf *conf, struct metrics *m)
+static void put_events (const struct metrics_service_conf *conf, struct metrics *m)
 {
     struct event_stats s = event_stats (conf->event);
 
@@ -113,7 +113,7 @@ static void put_process (struct metrics *m)
                          json_real ((double)(fds * 10000 / limit.rlim_cur) / 1E4));
 }
 
-void own_put (const struct surveys_conf *conf, struct metrics *m)
+void own_put (const struct metrics_service_conf *conf, struct metrics *m)
 {
     put_router (conf, m);
     put_overlay (conf, m);

@@ -8,6 +8,6 @@
 #include "broker/metrics/serve.h"
 #include "libmetrics/metrics.h"
 
-void own_put (const struct surveys_conf *conf, struct metrics *m);
+void own_put (const struct metrics_service_conf *conf, struct metrics *m);
 
 #endif /* BROKER_METRICS_OWN_H */

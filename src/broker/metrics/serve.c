@@ -28,7 +28,7 @@
 #define STOPPING "this broker is stopping"
 
 struct metrics_request {
-    struct surveys *all;
+    struct metrics_service *all;
     LIST_ENTRY (metrics_request) link;
     const idt_msg_t *msg;
     json_t *services; /* modules to ask; NULL: all */
@@ -37,13 +37,13 @@ struct metrics_request {
     bool alone;
     bool brief;
     bool is_root; /* this rank is the root of the requested subtree */
-    struct reduction *survey;
+    struct reduction *reduction;
     struct upcalls ups;     /* requests to children, by rank */
     struct upcalls modules; /* requests to modules of this rank, by their index in 'asked' */
 };
 
-struct surveys {
-    struct surveys_conf conf;
+struct metrics_service {
+    struct metrics_service_conf conf;
     LIST_HEAD (, metrics_request) requests;
     struct quota quota; /* for 'requests' */
     bool stopped;
@@ -64,14 +64,14 @@ static void request_destroy (struct metrics_request *r)
     quota_give (&r->all->quota, idt_msg_cred (r->msg));
     upcalls_stop (&r->ups, r->all->conf.h, NULL);
     upcalls_stop (&r->modules, r->all->conf.h, NULL);
-    reduction_destroy (r->survey);
+    reduction_destroy (r->reduction);
     json_decref (r->services);
     json_decref (r->asked);
     idt_msg_unref (r->msg);
     free (r);
 }
 
-static struct metrics_request *request_create (struct surveys *all, const idt_msg_t *msg)
+static struct metrics_request *request_create (struct metrics_service *all, const idt_msg_t *msg)
 {
     struct metrics_request *r = calloc (1, sizeof (*r));
 
@@ -85,11 +85,11 @@ static struct metrics_request *request_create (struct surveys *all, const idt_ms
 
 static void finish_if_over (struct metrics_request *r)
 {
-    if (!reduction_is_over (r->survey) || !LIST_EMPTY (&r->modules.calls))
+    if (!reduction_is_over (r->reduction) || !LIST_EMPTY (&r->modules.calls))
         return;
     if (r->brief)
-        metrics_leave_out_zeros (reduction_metrics (r->survey));
-    module_respond_object (r->all->conf.h, r->msg, metrics_report_new (reduction_metrics (r->survey)));
+        metrics_leave_out_zeros (reduction_metrics (r->reduction));
+    module_respond_object (r->all->conf.h, r->msg, metrics_report_new (reduction_metrics (r->reduction)));
     request_destroy (r);
 }
 
@@ -102,11 +102,11 @@ static void child_cb (idt_future_t *f, void *arg)
     json_t *report;
 
     if (idt_rpc_get_unpack (f, "o", &report) == 0)
-        reduction_answered (r->survey, up->tag, report);
+        reduction_answered (r->reduction, up->tag, report);
     else
-        reduction_failed (r->survey, up->tag, errno);
+        reduction_failed (r->reduction, up->tag, errno);
     upcall_destroy (up);
-    reduction_turn (r->survey, now_ms ());
+    reduction_turn (r->reduction, now_ms ());
     finish_if_over (r);
 }
 
@@ -154,7 +154,7 @@ static void module_cb (idt_future_t *f, void *arg)
 {
     struct upcall *up = arg;
     struct metrics_request *r = up->owner;
-    struct metrics *m = reduction_metrics (r->survey);
+    struct metrics *m = reduction_metrics (r->reduction);
     const char *name = json_string_value (json_array_get (r->asked, up->tag));
     json_t *report;
 
@@ -182,20 +182,20 @@ static void ask_module (const char *name, void *arg)
     struct upcall *up = upcall_create (&r->modules,
                                        idt_rpc_pack (r->all->conf.h, topic, r->all->conf.rank, 0, "{s:b s:b}", "states",
                                                      r->states, "brief", r->brief),
-                                       reduction_left_ms (r->survey, now_ms ()), module_cb, r);
+                                       reduction_left_ms (r->reduction, now_ms ()), module_cb, r);
     if (up)
         up->tag = (uint32_t)json_array_size (r->asked) - 1;
 }
 
 static void ask_this_rank (struct metrics_request *r)
 {
-    const struct surveys_conf *conf = &r->all->conf;
+    const struct metrics_service_conf *conf = &r->all->conf;
     const json_t *name;
     size_t i;
 
-    metrics_put_rank (reduction_metrics (r->survey), REDUCTION_STATUS, overlay_status (conf->overlay), conf->rank);
+    metrics_put_rank (reduction_metrics (r->reduction), REDUCTION_STATUS, overlay_status (conf->overlay), conf->rank);
     if (!r->states)
-        own_put (conf, reduction_metrics (r->survey));
+        own_put (conf, reduction_metrics (r->reduction));
     if (!r->services)
         modules_each_telling (conf->modules, r->brief, ask_module, r);
     json_array_foreach (r->services, i, name)
@@ -227,7 +227,7 @@ static bool are_services (const json_t *services)
 }
 
 /* Returns 0, or -1 with errno set and 'errp' filled. */
-static int check (const struct surveys *all, const idt_msg_t *msg, const struct wants *w, idt_error_t *errp)
+static int check (const struct metrics_service *all, const idt_msg_t *msg, const struct wants *w, idt_error_t *errp)
 {
     const struct topo *topo = all->conf.topo;
 
@@ -244,7 +244,7 @@ static int check (const struct surveys *all, const idt_msg_t *msg, const struct 
 }
 
 /* The caller has reserved its place in the quota. */
-static void begin (struct surveys *all, const idt_msg_t *msg, const struct wants *w)
+static void begin (struct metrics_service *all, const idt_msg_t *msg, const struct wants *w)
 {
     struct metrics_request *r = request_create (all, msg);
 
@@ -263,11 +263,11 @@ static void begin (struct surveys *all, const idt_msg_t *msg, const struct wants
         .ops = &reduction_ops,
         .arg = r,
     };
-    if (!(r->survey = reduction_create (&conf, now_ms (), (double)w->timeout_ms)))
+    if (!(r->reduction = reduction_create (&conf, now_ms (), (double)w->timeout_ms)))
         goto error;
     if (r->is_root)
         ask_this_rank (r);
-    reduction_turn (r->survey, now_ms ());
+    reduction_turn (r->reduction, now_ms ());
     finish_if_over (r);
     return;
 error:
@@ -279,7 +279,7 @@ error:
 
 static void get_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 {
-    struct surveys *all = arg;
+    struct metrics_service *all = arg;
     struct wants w = { .rank = all->conf.rank, .timeout_ms = TIMEOUT_MS };
     idt_error_t err;
     json_t *o;
@@ -304,9 +304,9 @@ static const struct idt_handler_spec handlers[] = {
 
 /* --- life ------------------------------------------------------------------------------------------------- */
 
-struct surveys *surveys_create (const struct surveys_conf *conf)
+struct metrics_service *metrics_service_create (const struct metrics_service_conf *conf)
 {
-    struct surveys *all = calloc (1, sizeof (*all));
+    struct metrics_service *all = calloc (1, sizeof (*all));
 
     if (!all)
         return NULL;
@@ -320,7 +320,7 @@ struct surveys *surveys_create (const struct surveys_conf *conf)
     return all;
 }
 
-void surveys_stop (struct surveys *all)
+void metrics_service_stop (struct metrics_service *all)
 {
     struct metrics_request *r;
 
@@ -334,7 +334,7 @@ void surveys_stop (struct surveys *all)
 }
 
 /* At this time no requester can get an answer. */
-void surveys_destroy (struct surveys *all)
+void metrics_service_destroy (struct metrics_service *all)
 {
     struct metrics_request *r;
 

@@ -30,12 +30,12 @@
 #include "broker/route/router.h"
 #include "broker/route/usock.h"
 
-struct surveys;
+struct metrics_service;
 
 #define REDUCTION_MAX_SERVICES 64 /* largest number of names in a request */
 #define REDUCTION_MAX_MS 600000
 
-struct surveys_conf {
+struct metrics_service_conf {
     idt_t *h; /* the broker's own */
     const struct topo *topo;
     uint32_t rank;
@@ -48,10 +48,10 @@ struct surveys_conf {
 };
 
 /* Serve on the broker's own handle. Copies 'conf'; its pointers are borrowed. NULL with errno set. */
-struct surveys *surveys_create (const struct surveys_conf *conf);
+struct metrics_service *metrics_service_create (const struct metrics_service_conf *conf);
 
 /* The broker ends: pending requests fail with EHOSTUNREACH, and new ones are refused. NULL is fine. */
-void surveys_stop (struct surveys *all);
-void surveys_destroy (struct surveys *all);
+void metrics_service_stop (struct metrics_service *all);
+void metrics_service_destroy (struct metrics_service *all);
 
 #endif /* BROKER_METRICS_SERVE_H */

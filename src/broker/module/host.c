@@ -63,7 +63,7 @@ static int enqueue (struct module *m, struct fifo *q, const idt_msg_t *msg)
     return 0;
 }
 
-static uint64_t asker_key (const struct modules *ms, const char *uuid)
+static uint64_t requester_key (const struct modules *ms, const char *uuid)
 {
     return uuid_key (ms->seed, uuid);
 }
@@ -73,7 +73,7 @@ static uint64_t asker_key (const struct modules *ms, const char *uuid)
  */
 static int enqueue_ask (struct module *m, const idt_msg_t *msg)
 {
-    uint64_t key = asker_key (m->ms, idt_msg_route_oldest (msg));
+    uint64_t key = requester_key (m->ms, idt_msg_route_oldest (msg));
     uint32_t cost = idt_msg_encode_size (msg) + ASK_OVERHEAD;
     uint64_t user = access_share (idt_msg_cred (msg));
     int rc = drr_queue_put_of (m->asks, user, key, (void *)msg, cost);
@@ -114,11 +114,11 @@ void module_forget_messages (struct module *m)
 
 static void set_ready (struct module *m, const char *uuid, bool ready)
 {
-    drr_queue_ready (m->asks, asker_key (m->ms, uuid), ready);
+    drr_queue_ready (m->asks, requester_key (m->ms, uuid), ready);
     module_check_active (m);
 }
 
-void modules_asker_ready (struct modules *ms, const char *uuid, bool ready)
+void modules_requester_ready (struct modules *ms, const char *uuid, bool ready)
 {
     for (struct module *m = zlistx_first (ms->list); m; m = zlistx_next (ms->list))
         set_ready (m, uuid, ready);

@@ -95,7 +95,7 @@ bool modules_turn (struct modules *ms);
 /* Set whether a requester (UUID of its router_peer) accepts responses now; while it does not, its requests wait. It
  * must be ready again before it is removed.
  */
-void modules_asker_ready (struct modules *ms, const char *uuid, bool ready);
+void modules_requester_ready (struct modules *ms, const char *uuid, bool ready);
 bool modules_pending (const struct modules *ms); /* messages wait */
 
 /* Serve module.list, module.load, module.remove on the broker's own handle. */

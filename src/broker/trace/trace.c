@@ -317,7 +317,7 @@ static void trace_cb (idt_t *h, const idt_msg_t *msg, void *arg)
     free (t);
 }
 
-static bool is_asker (const struct tracer *t, const idt_msg_t *msg)
+static bool is_requester (const struct tracer *t, const idt_msg_t *msg)
 {
     return strcmp (idt_msg_route_oldest (t->request), idt_msg_route_oldest (msg)) == 0;
 }
@@ -335,7 +335,7 @@ static void more_cb (idt_t *h, const idt_msg_t *msg, void *arg)
         return;
     }
     LIST_FOREACH (t, &tr->tracers, link)
-        if (is_asker (t, msg) && t->id == id && bytes > 0) {
+        if (is_requester (t, msg) && t->id == id && bytes > 0) {
             t->unread -= (uint64_t)bytes < t->unread ? (uint64_t)bytes : t->unread;
             tell_lost (tr, t);
         }
@@ -349,7 +349,7 @@ void trace_disconnect (struct trace *tr, const idt_msg_t *msg)
 
     for (struct tracer *t = LIST_FIRST (&tr->tracers); t; t = next) {
         next = LIST_NEXT (t, link);
-        if (is_asker (t, msg))
+        if (is_requester (t, msg))
             tracer_destroy (tr, t);
     }
 }
