@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* ending.c - the broker of Flux is about to end, and nobody has unloaded the module
+/* ending.c - ends the module when the broker of Flux is about to exit
  *
- * What is told of each change is a number, which means another state in another version of Flux: so it is asked for the
- * name.
+ * The event of a change has the state as a number, whose meaning depends on the version of Flux. So each change is
+ * followed by a request for the name of the state.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@
 struct ending {
     idt_t *h;
     idt_future_t *changes;
-    idt_future_t *name; /* NULL: none is under way */
+    idt_future_t *name; /* the request under way, or NULL */
     void (*over) (void *arg);
     void *arg;
 };
@@ -43,7 +43,7 @@ static void name_cb (idt_future_t *f, void *arg)
     idt_future_destroy (f);
 }
 
-/* An answer that is on its way may be of the state before: it is asked for anew. */
+/* An answer that is under way may be of the previous state, so it is dropped and the name is requested again. */
 static void ask_name (struct ending *e)
 {
     idt_future_destroy (e->name);

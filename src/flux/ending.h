@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* ending.h - the broker of Flux is about to end, and nobody has unloaded the module
+/* ending.h - ends the module when the broker of Flux is about to exit
  *
- * Flux unloads what its rc3 names, and calls it an error where another module is there yet when the broker exits.  So
- * the module ends by itself when rc3 begins: when that is over there is no time left for a disk.
+ * Flux unloads the modules that its rc3 names, and reports an error if another module is still loaded when the broker
+ * exits. So the module ends itself when rc3 begins (the state "finalize"). Later there is no time left to write to a
+ * disk.
  */
 #ifndef FLUX_ENDING_H
 #define FLUX_ENDING_H
@@ -13,7 +14,9 @@
 
 struct ending;
 
-/* Call 'over' then, from the reactor.  A broker that does not tell its state is not watched.  NULL with errno set. */
+/* Call 'over' from the reactor when the broker reaches that state. If the broker does not report its state, 'over' is
+ * never called. NULL with errno set.
+ */
 struct ending *ending_create (idt_t *h, void (*over) (void *arg), void *arg);
 void ending_destroy (struct ending *e); /* NULL is fine */
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* flux_children.c - which brokers are below this one in Flux's tree, and under which UUIDs they are known
+/* flux_children.c - the subtree of this broker in Flux's tree, and the UUIDs of its children
  *
- * The tree is kept as the parent of each rank; a child has one UUID at most, so there are never more than children.
+ * The tree is stored as the parent of each rank. A child has at most one UUID, so there are at most as many UUIDs as
+ * children.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -17,8 +18,8 @@
 struct flux_children {
     uint32_t rank;
     uint32_t size;
-    uint32_t *parent;   /* by rank; NOBODY: it is not below us */
-    const char **names; /* by rank, of children: its key in 'ranks'; NULL: not known */
+    uint32_t *parent;   /* by rank; NOBODY: it is not in our subtree */
+    const char **names; /* by rank of a child: its key in 'ranks'; NULL: not known */
     json_t *ranks;      /* by UUID */
 };
 
@@ -33,7 +34,7 @@ static int add_below (struct flux_children *c, const json_t *topology)
     json_array_foreach (below, i, child) {
         json_int_t number = -1;
 
-        /* Each rank once, or this would not end. */
+        /* Accept each rank once; otherwise the loop might not end. */
         if (json_unpack ((json_t *)child, "{s:I}", "rank", &number) < 0 || number < 0 || number >= c->size
             || number == c->rank || c->parent[number] != NOBODY)
             return errset (EPROTO);
@@ -49,7 +50,7 @@ bool flux_children_has (const struct flux_children *c, uint32_t rank)
     return rank < c->size && c->parent[rank] == c->rank;
 }
 
-/* --- their names ---------------------------------------------------------------------------------- */
+/* --- the UUIDs of children ------------------------------------------------------------------------ */
 
 int flux_children_add (struct flux_children *c, uint32_t rank, const char *uuid)
 {
@@ -87,7 +88,7 @@ bool flux_children_covers (const struct flux_children *c, const char *uuid, uint
     return rank == child;
 }
 
-/* --- life ------------------------------------------------------------------------------------------- */
+/* --- create and destroy ----------------------------------------------------------------------------- */
 
 void flux_children_destroy (struct flux_children *c)
 {
@@ -120,6 +121,6 @@ struct flux_children *flux_children_create (const json_t *topology, uint32_t siz
             return c;
     }
     flux_children_destroy (c);
-    errsetf (errp, EPROTO, "the answer to overlay.topology is no tree of %u ranks", (unsigned)size);
+    errsetf (errp, EPROTO, "the answer to overlay.topology is not a tree of %u ranks", (unsigned)size);
     return NULL;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* flux_children_test.c - which brokers are below this one in Flux's tree, and under which UUIDs they are known */
+/* flux_children_test.c - the subtree of a broker in Flux's tree, and the UUIDs of its children */
 #include <errno.h>
 #include <string.h>
 
@@ -10,7 +10,7 @@
 
 #define NAME(n) "0000000" n "-0000-4000-8000-000000000000"
 
-/* Rank 1 of 8, above 3 and 4, 7 below 3. */
+/* Rank 1 of 8: its children are 3 and 4, and 7 is a child of 3. */
 static const char tree[] = "{\"rank\":1,\"size\":4,\"children\":["
                            "{\"rank\":3,\"size\":2,\"children\":[{\"rank\":7,\"size\":1,\"children\":[]}]},"
                            "{\"rank\":4,\"size\":1,\"children\":[]}]}";
@@ -30,7 +30,7 @@ static bool refuses (const char *text)
 
     errno = 0;
     struct flux_children *c = make (text, 8, &error);
-    bool good = !c && errno == EPROTO && strstr (error.text, "no tree of 8 ranks");
+    bool good = !c && errno == EPROTO && strstr (error.text, "not a tree of 8 ranks");
     flux_children_destroy (c);
     return good;
 }
@@ -40,24 +40,24 @@ static void check_names (void)
     struct flux_children *c = make (tree, 8, NULL);
     uint32_t rank = 77;
 
-    ok (flux_children_has (c, 3) && flux_children_has (c, 4), "who is directly below is a child");
+    ok (flux_children_has (c, 3) && flux_children_has (c, 4), "ranks directly below are children");
     ok (!flux_children_has (c, 1) && !flux_children_has (c, 7) && !flux_children_has (c, 0)
             && !flux_children_has (c, 8),
-        "nobody else is");
+        "other ranks are not");
     ok (!flux_children_find (c, NAME ("a"), &rank) && !flux_children_find (c, NULL, &rank) && rank == 77,
-        "none has a name yet");
+        "at first no child has a UUID");
     ok (flux_children_add (c, 3, NAME ("a")) == 0 && flux_children_add (c, 4, NAME ("b")) == 0
             && flux_children_find (c, NAME ("a"), &rank) && rank == 3 && flux_children_find (c, NAME ("b"), &rank)
             && rank == 4,
-        "each has the one that it was given");
+        "each child has the UUID that was added");
     ok (flux_children_add (c, 3, NAME ("c")) == 0 && flux_children_find (c, NAME ("c"), &rank) && rank == 3
             && !flux_children_find (c, NAME ("a"), &rank),
-        "a broker that was started again has a new one, and the old one is nobody's");
+        "a child that was restarted has a new UUID, and the old one is forgotten");
     ok (flux_children_add (c, 3, NAME ("c")) == 0 && flux_children_find (c, NAME ("c"), &rank),
-        "it may be told the same again");
+        "the same UUID may be added again");
     errno = 0;
     ok (flux_children_add (c, 7, NAME ("d")) < 0 && errno == EINVAL && !flux_children_find (c, NAME ("d"), &rank),
-        "who is further below has none");
+        "a grandchild has no UUID");
     flux_children_destroy (c);
 }
 
@@ -68,15 +68,15 @@ static void check_covers (void)
     if (flux_children_add (c, 3, NAME ("a")) < 0 || flux_children_add (c, 4, NAME ("b")) < 0)
         bail_out ("no memory");
     ok (flux_children_covers (c, NAME ("a"), 3) && flux_children_covers (c, NAME ("a"), 7),
-        "a child is above those below it");
+        "a child covers its descendants");
     ok (!flux_children_covers (c, NAME ("a"), 4) && !flux_children_covers (c, NAME ("b"), 7),
-        "not above those below another");
+        "not the descendants of another child");
     ok (!flux_children_covers (c, NAME ("a"), 1) && !flux_children_covers (c, NAME ("a"), 0)
             && !flux_children_covers (c, NAME ("a"), 2) && !flux_children_covers (c, NAME ("a"), 8)
             && !flux_children_covers (c, NAME ("a"), UINT32_MAX),
-        "nor above us, others, or ranks that are none");
+        "nor this rank, ranks outside the subtree, or ranks that do not exist");
     ok (!flux_children_covers (c, NAME ("e"), 3) && !flux_children_covers (c, NULL, 3),
-        "who is not known is above nobody");
+        "an unknown UUID covers no rank");
     flux_children_destroy (c);
 }
 
@@ -85,15 +85,16 @@ static void check_trees (void)
     idt_error_t error;
     struct flux_children *c = make ("{\"rank\":0,\"size\":1,\"children\":[]}", 1, &error);
 
-    ok (c && !flux_children_has (c, 0), "an instance of one has no children");
+    ok (c && !flux_children_has (c, 0), "an instance of one rank has no children");
     flux_children_destroy (c);
-    ok (refuses ("[]") && refuses ("{}") && refuses ("{\"rank\":8}") && refuses ("{\"rank\":-1}"), "a tree has a rank");
+    ok (refuses ("[]") && refuses ("{}") && refuses ("{\"rank\":8}") && refuses ("{\"rank\":-1}"),
+        "a tree without a valid rank is refused");
     ok (refuses ("{\"rank\":1,\"children\":[{\"rank\":8}]}") && refuses ("{\"rank\":1,\"children\":[{}]}")
             && refuses ("{\"rank\":1,\"children\":[3]}"),
-        "so has each child, below the size");
+        "a child without a valid rank is refused");
     ok (refuses ("{\"rank\":1,\"children\":[{\"rank\":2},{\"rank\":2}]}")
             && refuses ("{\"rank\":1,\"children\":[{\"rank\":2,\"children\":[{\"rank\":1}]}]}"),
-        "no rank is in it twice");
+        "a rank that occurs twice is refused");
     flux_children_destroy (NULL);
 }
 

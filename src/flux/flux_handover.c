@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* flux_handover.c - what a module leaves for its next life: a file that is whole or not there */
+/* flux_handover.c - the handover to the next load of the module: a file that is complete or absent */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>

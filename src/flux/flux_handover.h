@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* flux_handover.h - what a module leaves for its next life in a broker that keeps nothing for it: a file in rundir
+/* flux_handover.h - the handover to the next load of the module: a file in rundir, because Flux's broker keeps nothing
+ * for a module
  *
- * It is read once: what a life has taken is not there for another, which would go on where others have been since.
+ * The file is removed when it is read. A later load must not find it: it would continue where other ranks have been
+ * since.
  */
 #ifndef FLUX_FLUX_HANDOVER_H
 #define FLUX_FLUX_HANDOVER_H
 
 #include <stddef.h>
 
-/* Write 'size' bytes for the owner alone.  Returns 0, or -1 with errno set and no file left. */
+/* Write 'size' bytes to a file that only the owner may read. Returns 0, or -1 with errno set and no file left. */
 int flux_handover_write (const char *path, const void *data, size_t size);
 
-/* Take what is there, and the file away.  Returns bytes to be freed, and in '*size' how many, or NULL: nothing, or more
- * than 'max' of them.
+/* Read the file and remove it. Returns bytes that the caller frees, and their number in '*size'; or NULL if there is no
+ * file, or if it has more than 'max' bytes.
  */
 void *flux_handover_take (const char *path, size_t max, size_t *size);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* flux_handover_test.c - what a module leaves for its next life: read once, by the owner alone */
+/* flux_handover_test.c - a handover is read once, by the owner only */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,25 +28,25 @@ int main (void)
     size_t size = 77;
 
     if (!mkdtemp (dir))
-        bail_out ("no folder");
+        bail_out ("cannot make a folder");
     snprintf (path, sizeof (path), "%s/past", dir);
     snprintf (other, sizeof (other), "%s/other", dir);
-    ok (!flux_handover_take (path, 100, &size) && size == 77, "at first there is nothing");
+    ok (!flux_handover_take (path, 100, &size) && size == 77, "at first there is no handover");
     ok (flux_handover_write (path, "first", 5) == 0 && stat (path, &st) == 0 && (st.st_mode & 0777) == 0600,
-        "what is left is for the owner alone");
-    ok (flux_handover_write (path, "second", 6) == 0 && holds (path, "second"), "the last word counts");
-    ok (!flux_handover_take (path, 100, &size) && access (path, F_OK) < 0, "and is there once");
+        "only the owner may read the file");
+    ok (flux_handover_write (path, "second", 6) == 0 && holds (path, "second"), "a second handover replaces the first");
+    ok (!flux_handover_take (path, 100, &size) && access (path, F_OK) < 0, "the handover can be read once");
     ok (flux_handover_write (path, "too long", 8) == 0 && !flux_handover_take (path, 7, &size)
             && access (path, F_OK) < 0,
-        "what is too long is nothing, and gone");
+        "a file that is too long is removed and not read");
     if (flux_handover_write (other, "theirs", 6) < 0 || symlink (other, path) < 0)
         bail_out ("cannot write");
-    ok (!flux_handover_take (path, 100, &size), "a link is not followed");
+    ok (!flux_handover_take (path, 100, &size), "a symbolic link is not followed");
     ok (flux_handover_write (path, "ours", 4) == 0 && holds (path, "ours") && holds (other, "theirs"),
         "nor written through");
     unlink (other);
     rmdir (dir);
     errno = 0;
-    ok (flux_handover_write (path, "x", 1) < 0 && errno == ENOENT, "where nothing can be left errno says why");
+    ok (flux_handover_write (path, "x", 1) < 0 && errno == ENOENT, "if the file cannot be written, errno is set");
     return done_testing ();
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* flux_parent.c - the fluid service of the broker above: whether it is there, and what its clock says
+/* flux_parent.c - whether the fluid service of the parent answers, and its clock
  *
- * One hello is under way at a time.  The parent is there from an answer to a failure; what says no more than that the
- * service is not there yet, or any more, is no news for the log.
+ * At most one hello is under way. The parent counts as connected from an answer until a failure. A failure that means
+ * only that the service is not loaded is not logged.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@
 #include "libutil/clock.h"
 
 #define PERIOD_MS 1000
-#define SOON_MS 100 /* while it is not there, or does not know the time */
+#define SOON_MS 100 /* while the parent does not answer, or does not know the time */
 #define ANSWER_MS 5000
 
 struct flux_parent {
@@ -26,7 +26,7 @@ struct flux_parent {
     const struct idt_overlay_ops *ops;
     void *arg;
     idt_watcher_t *timer;
-    idt_future_t *f; /* NULL: none is under way */
+    idt_future_t *f; /* the hello under way, or NULL */
     uint64_t sent_us;
     bool up;
     int told; /* the errno that was logged last */
@@ -55,14 +55,14 @@ static bool is_expected (int errnum)
 static void fail (struct flux_parent *p, int errnum, const char *text)
 {
     if (!is_expected (errnum) && errnum != p->told) {
-        idt_log (p->h, LOG_WARNING, "the broker above: %s", text);
+        idt_log (p->h, LOG_WARNING, "the fluid service of the parent broker: %s", text);
         p->told = errnum;
     }
     set_up (p, false);
     plan (p, SOON_MS);
 }
 
-/* Returns whether the answer tells the time. */
+/* Pass the clock of an answer on as a sample. Returns false if the answer has none. */
 static bool take_clock (struct flux_parent *p, idt_future_t *f)
 {
     struct idt_clock_sample s = { .sent_us = p->sent_us, .received_us = clock_us (CLOCK_BOOTTIME) };

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* greeter.c - who answers the hellos of the brokers below
+/* greeter.c - answers the hellos of child brokers
  *
- * One question for the UUID of a rank is under way at a time: as many as there are children.
+ * At most one request for the UUID of a rank is under way, so there are at most as many as children.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -52,7 +52,7 @@ static struct reading read_clock (const struct greeter *g)
     return r;
 }
 
-/* 'received' is of when the hello came. */
+/* 'received' is the clock's reading when the hello arrived. */
 static void welcome (struct greeter *g, const idt_msg_t *hello, const struct reading *received)
 {
     struct reading sent = read_clock (g);
@@ -65,17 +65,17 @@ static void welcome (struct greeter *g, const idt_msg_t *hello, const struct rea
         module_respond_object (g->h, hello, json_object ());
 }
 
-/* --- who it is ----------------------------------------------------------------------------------------- */
+/* --- the check of the sender --------------------------------------------------------------------------- */
 
 static void refuse (struct greeter *g, const idt_msg_t *hello)
 {
     module_respond_error (g->h, hello, EPERM,
                           FLUX_PARENT_HELLO
-                          " is of the fluid service of a rank directly below: load the module on all ranks "
+                          " is accepted only from the fluid service of a child rank: load the module on all ranks "
                           "between them, too");
 }
 
-/* The broker of that rank has told its UUID. */
+/* The broker of the rank that a hello names has answered with its UUID. */
 static void named_cb (idt_future_t *f, void *arg)
 {
     struct upcall *up = arg;
@@ -84,7 +84,7 @@ static void named_cb (idt_future_t *f, void *arg)
 
     if (idt_rpc_get_unpack (f, "{s:s}", "value", &name) < 0)
         module_respond_error (g->h, up->msg, idt_future_errnum (f) ? idt_future_errnum (f) : EPROTO,
-                              "the UUID of that rank's broker cannot be found out");
+                              "cannot get the UUID of the broker of that rank");
     else if (!sender_may_be_child (up->msg, &uuid) || strcmp (name, uuid) != 0)
         refuse (g, up->msg);
     else if (flux_children_add (g->below, up->tag, uuid) < 0)
@@ -151,7 +151,7 @@ static const struct idt_handler_spec handlers[] = {
     IDT_HANDLERS_END,
 };
 
-/* --- who passes by ------------------------------------------------------------------------------------------- */
+/* --- requests that passed a rank without the module ----------------------------------------------------------- */
 
 static bool passes_by (const idt_msg_t *request)
 {
@@ -171,7 +171,7 @@ bool greeter_holds_off (const struct greeter *g, const idt_msg_t *request, uint6
                || flux_children_find (g->below, idt_msg_route_newest (request), &rank));
 }
 
-/* --- life ------------------------------------------------------------------------------------------------- */
+/* --- create and destroy ----------------------------------------------------------------------------------- */
 
 void greeter_destroy (struct greeter *g)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* hello_test.c - the hellos of a rank to the one above, and who is believed there */
+/* hello_test.c - the hellos of a rank to its parent, and which of them the parent accepts */
 #include <errno.h>
 #include <string.h>
 #include <time.h>
@@ -22,12 +22,12 @@
 #define MODULE NAME ("5")
 #define CLIENT NAME ("6")
 
-/* --- the broker, the module ------------------------------------------------------------------------------ */
+/* --- the test plays broker and module -------------------------------------------------------------------- */
 
 struct world {
     idt_t *h;
-    const idt_msg_t *answer;  /* the last one of ours */
-    const idt_msg_t *request; /* the last one of ours */
+    const idt_msg_t *answer;  /* our last answer */
+    const idt_msg_t *request; /* our last request */
     int answers, requests, lines;
     bool knows_time;
     int ups, downs, samples;
@@ -108,7 +108,7 @@ static void begin (struct world *w)
         bail_out ("no memory");
 }
 
-/* Answer the last request of ours. */
+/* Answer our last request. */
 static void answer (struct world *w, int errnum, const char *payload)
 {
     idt_msg_t *msg = idt_msg_respond (w->request, (uint32_t)errnum);
@@ -131,7 +131,7 @@ static bool is_asked (const struct world *w, const char *topic, const char *payl
            && strcmp (idt_msg_string (w->request), payload) == 0;
 }
 
-/* --- who says hello -------------------------------------------------------------------------------------- */
+/* --- the rank that sends hellos -------------------------------------------------------------------------- */
 
 static void check_parent (void)
 {
@@ -142,36 +142,36 @@ static void check_parent (void)
     run_until_request (&w, 1);
     ok (is_asked (&w, "fluid.hello", "{\"rank\":3}") && idt_msg_has_flag (w.request, IDT_MSGFLAG_UPSTREAM)
             && w.ups == 0,
-        "a rank says hello to the one above");
+        "a rank sends a hello to its parent");
     answer (&w, ENOSYS, NULL);
-    ok (w.ups == 0 && w.downs == 0 && w.lines == 0, "where the service is not there nothing is said of it");
+    ok (w.ups == 0 && w.downs == 0 && w.lines == 0, "if the parent has no service, nothing is reported or logged");
     run_until_request (&w, 2);
     answer (&w, 0, "{}");
-    ok (w.ups == 1 && w.samples == 0, "an answer means that it is there, also without a time");
+    ok (w.ups == 1 && w.samples == 0, "an answer without a time reports the parent as connected");
     run_until_request (&w, 3);
     answer (&w, 0, "{\"clock_us\":[1000,1010],\"bound_us\":5}");
     ok (w.ups == 1 && w.samples == 1 && w.sample.peer_received_us == 1000 && w.sample.peer_sent_us == 1010
             && w.sample.peer_bound_us == 5 && w.sample.sent_us > 0 && w.sample.received_us >= w.sample.sent_us,
-        "and tells the time, between when it was asked and now");
+        "an answer with a time gives a sample, with the times of request and answer");
     run_until_request (&w, 4);
     answer (&w, 0, "{\"clock_us\":[-1,1010],\"bound_us\":5}");
-    ok (w.ups == 1 && w.samples == 1, "nonsense tells none");
+    ok (w.ups == 1 && w.samples == 1, "a malformed time gives no sample");
     run_until_request (&w, 5);
-    answer (&w, EPERM, "who are you");
-    ok (w.downs == 1 && w.lines == 1, "an error means that it is gone, and is logged");
+    answer (&w, EPERM, "unknown sender");
+    ok (w.downs == 1 && w.lines == 1, "an error reports the parent as lost, and is logged");
     run_until_request (&w, 6);
-    answer (&w, EPERM, "who are you");
+    answer (&w, EPERM, "unknown sender");
     ok (w.downs == 1 && w.lines == 1, "once");
     run_until_request (&w, 7);
     flux_parent_destroy (p);
     flux_parent_destroy (NULL);
-    ok (w.ups == 1 && w.downs == 1, "who ends hears nothing any more");
+    ok (w.ups == 1 && w.downs == 1, "after flux_parent_destroy () nothing is reported");
     idt_close (w.h);
 }
 
-/* --- who is greeted ---------------------------------------------------------------------------------------- */
+/* --- the rank that answers --------------------------------------------------------------------------------- */
 
-/* From a module of the broker 'uuid', as sender_mark () leaves it. */
+/* Receive a hello from a module of the broker 'uuid', with the route that sender_mark () leaves. */
 static void say_hello (struct world *w, const char *uuid, const char *payload, uint32_t roles)
 {
     idt_msg_t *msg = idt_msg_create (IDT_MSGTYPE_REQUEST);
@@ -206,49 +206,50 @@ static void check_greeter (void)
     struct greeter *g = greeter_create (w.h, below);
     say_hello (&w, CHILD, hello, OWNER);
     ok (w.answers == 0 && is_asked (&w, "attr.get", "{\"name\":\"broker.uuid\"}") && idt_msg_nodeid (w.request) == 3,
-        "the broker of the rank that says hello is asked who it is");
+        "the broker of the rank in the hello is asked for its UUID");
     say_hello (&w, OTHER, hello, OWNER);
-    ok (answered (&w, 1, EBUSY, NULL) && w.requests == 1, "once at a time");
+    ok (answered (&w, 1, EBUSY, NULL) && w.requests == 1, "one request at a time");
     answer (&w, 0, "{\"value\":\"" CHILD "\",\"flags\":1}");
     ok (answered (&w, 2, 0, "{}") && flux_children_find (below, CHILD, &rank) && rank == 3,
-        "where that is the same it is welcome");
+        "if the UUID is the same, the hello is answered");
     greeter_set_clock (g, &ops, &w);
     say_hello (&w, CHILD, hello, OWNER);
-    ok (answered (&w, 3, 0, "{}") && w.requests == 1, "from then on it is known, and told no time that is not known");
+    ok (answered (&w, 3, 0, "{}") && w.requests == 1, "later hellos are answered without a request; without a clock "
+                                                      "the answer has no time");
     w.knows_time = true;
     say_hello (&w, CHILD, hello, OWNER);
-    ok (answered (&w, 4, 0, "{\"clock_us\":[5000,5000],\"bound_us\":7}"), "and what is");
+    ok (answered (&w, 4, 0, "{\"clock_us\":[5000,5000],\"bound_us\":7}"), "with a clock it has the time");
     say_hello (&w, OTHER, hello, OWNER);
     answer (&w, 0, "{\"value\":\"" CHILD "\",\"flags\":1}");
     ok (answered (&w, 5, EPERM, NULL) && !flux_children_find (below, OTHER, &rank)
             && flux_children_find (below, CHILD, &rank),
-        "who is not the broker of that rank is refused");
+        "a sender that is not the broker of that rank is refused");
     say_hello (&w, CHILD, "{\"rank\":4}", OWNER);
     answer (&w, 0, "{\"value\":\"" OTHER "\",\"flags\":1}");
     ok (answered (&w, 6, EPERM, NULL) && flux_children_find (below, CHILD, &rank) && rank == 3,
-        "also one that is known as another");
+        "also if it is known as another child");
     int requests = w.requests;
     say_hello (&w, OTHER, "{\"rank\":7}", OWNER);
-    ok (answered (&w, 7, EPERM, NULL) && w.requests == requests, "a rank further below is none of ours");
+    ok (answered (&w, 7, EPERM, NULL) && w.requests == requests, "a grandchild is refused");
     say_hello (&w, OTHER, "{}", OWNER);
-    ok (answered (&w, 8, EPROTO, NULL), "a hello names a rank");
+    ok (answered (&w, 8, EPROTO, NULL), "a hello without a rank is malformed");
     say_hello (&w, CHILD, hello, IDT_ROLE_USER);
-    ok (answered (&w, 9, EPERM, NULL), "a guest's is refused");
+    ok (answered (&w, 9, EPERM, NULL), "a guest's hello is refused");
     say_hello (&w, OTHER, hello, OWNER | IDT_ROLE_LOCAL);
-    ok (answered (&w, 10, EPERM, NULL) && w.requests == requests, "and a client's");
+    ok (answered (&w, 10, EPERM, NULL) && w.requests == requests, "a client's hello is refused");
     say_hello (&w, OTHER, hello, OWNER);
     answer (&w, EHOSTUNREACH, NULL);
-    ok (answered (&w, 11, EHOSTUNREACH, NULL), "where that rank does not answer the hello fails");
+    ok (answered (&w, 11, EHOSTUNREACH, NULL), "if that rank does not answer, the hello fails");
     say_hello (&w, OTHER, hello, OWNER);
     greeter_destroy (g);
-    ok (answered (&w, 12, EHOSTUNREACH, NULL), "each is answered once, at the end, too");
+    ok (answered (&w, 12, EHOSTUNREACH, NULL), "at the end each hello that waits is answered once");
     greeter_destroy (NULL);
     idt_close (w.h);
     flux_children_destroy (below);
     json_decref (tree);
 }
 
-/* --- who passes by ------------------------------------------------------------------------------------------- */
+/* --- requests that passed a rank without the module ----------------------------------------------------------- */
 
 static bool holds_off (const struct greeter *g, const char *topic, uint32_t nodeid, uint32_t roles, const char *uuid,
                        uint64_t now_us)
@@ -277,14 +278,18 @@ static void check_passing (void)
         bail_out ("no memory");
     ok (holds_off (g, "fluid.block", IDT_NODEID_ANY, OWNER, CHILD, later_us)
             && holds_off (g, "fluid.generate", IDT_NODEID_ANY, IDT_ROLE_USER, CHILD, later_us),
-        "ids are not made for who has asked a rank that has the service");
-    ok (!holds_off (g, "fluid.block", IDT_NODEID_ANY, OWNER, OTHER, later_us), "they are for one that never had it");
-    ok (holds_off (g, "fluid.block", IDT_NODEID_ANY, OWNER, OTHER, soon_us), "but not before it could say hello");
-    ok (!holds_off (g, "fluid.block", 1, OWNER, CHILD, soon_us), "who has asked this rank is answered");
+        "a request for ids that passed a child which has said hello is refused");
+    ok (!holds_off (g, "fluid.block", IDT_NODEID_ANY, OWNER, OTHER, later_us),
+        "a request that passed a rank without the module "
+        "is served");
+    ok (holds_off (g, "fluid.block", IDT_NODEID_ANY, OWNER, OTHER, soon_us),
+        "but not before that rank had time to say hello");
+    ok (!holds_off (g, "fluid.block", 1, OWNER, CHILD, soon_us), "a request to this rank is served");
     ok (!holds_off (g, "fluid.block", IDT_NODEID_ANY, OWNER | IDT_ROLE_LOCAL, CLIENT, soon_us),
-        "so are clients of this broker");
-    ok (!holds_off (g, "fluid.block", IDT_NODEID_ANY, OWNER | IDT_ROLE_BROKER, CHILD, later_us), "and brokers");
-    ok (!holds_off (g, "fluid.info", IDT_NODEID_ANY, OWNER, CHILD, soon_us), "and whoever asks for anything else");
+        "a request of a client of this broker is served");
+    ok (!holds_off (g, "fluid.block", IDT_NODEID_ANY, OWNER | IDT_ROLE_BROKER, CHILD, later_us),
+        "a request of a broker is served");
+    ok (!holds_off (g, "fluid.info", IDT_NODEID_ANY, OWNER, CHILD, soon_us), "a request with another topic is served");
     greeter_destroy (g);
     idt_close (w.h);
     flux_children_destroy (below);
@@ -298,7 +303,7 @@ static void over_cb (void *arg)
     *(int *)arg += 1;
 }
 
-/* The state has changed: tell its name where that is asked for. */
+/* The state has changed: send the event, and answer the request for the name. */
 static void change (struct world *w, const idt_msg_t *monitor, const char *state)
 {
     idt_msg_t *msg = idt_msg_respond (monitor, 0);
@@ -311,7 +316,7 @@ static void change (struct world *w, const idt_msg_t *monitor, const char *state
     idt_handle_dispatch (w->h, msg);
     idt_msg_unref (msg);
     if (w->requests != n + 1 || strcmp (idt_msg_topic (w->request), "state-machine.get") != 0)
-        bail_out ("the state was not asked for");
+        bail_out ("the name of the state was not requested");
     answer (w, 0, payload);
 }
 
@@ -328,9 +333,9 @@ static void check_ending (void)
     change (&w, monitor, "run");
     change (&w, monitor, "cleanup");
     change (&w, monitor, "shutdown");
-    ok (over == 0, "while children are there, or may be, the module goes on");
+    ok (over == 0, "before the state is finalize, the module continues");
     change (&w, monitor, "finalize");
-    ok (over == 1, "then it is over");
+    ok (over == 1, "in the state finalize it ends");
     ending_destroy (e);
     ending_destroy (NULL);
     idt_msg_unref (monitor);

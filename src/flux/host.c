@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* host.c - a broker of Flux as the broker of an idtree module
+/* host.c - makes a broker of Flux look like the broker of an idtree module
  *
- * Flux's own reactor never runs in the module's thread: the handle's does, which waits on Flux's descriptor.  That
- * tells changes only, so it is read to the end each time (next_message ()).
+ * Flux's own reactor never runs in the module's thread. The handle's reactor waits on Flux's descriptor, which is
+ * edge-triggered, so each time all messages are read (next_message ()).
  */
 #include <errno.h>
 #include <limits.h>
@@ -29,27 +29,27 @@
 #include "libutil/clock.h"
 #include "libutil/errprintf.h"
 
-#define MAX_JSON (2 << 20) /* bytes of a request's text, as broker.max-json of idtree's broker */
+#define MAX_JSON (2 << 20) /* bytes of a request's text, as broker.max-json in idtree's broker */
 
 struct flux_host {
     flux_t *flux;
     idt_t *h;
-    const char *name; /* the module's in Flux, borrowed */
+    const char *name; /* the module's name in Flux, borrowed */
     char uuid[IDT_MSG_UUID_LEN + 1];
     uint32_t rank;
     struct settings *settings;
     struct flux_children *below;
     struct greeter *greeter;
     struct ending *ending;
-    struct flux_parent *parent; /* NULL: at rank 0, or nobody is attached */
+    struct flux_parent *parent; /* NULL at rank 0, and while no module is attached to the overlay */
     char flux_handover_path[PATH_MAX];
-    void *past; /* of the last life; NULL: none */
+    void *past; /* the handover of the previous life, or NULL */
     size_t flux_handover_size;
 };
 
 /* --- messages -------------------------------------------------------------------------------------- */
 
-/* An answer goes back by the route that the request came on: its newest is this broker (sender.h). */
+/* Restore the route of an answer: its newest hop is this broker, which sender_mark () replaced (sender.h). */
 static int restore_route (const struct flux_host *host, flux_msg_t *msg, const idt_msg_t *from)
 {
     if (idt_msg_type (from) != IDT_MSGTYPE_RESPONSE || idt_msg_route_count (from) == 0)
@@ -69,7 +69,7 @@ static int host_send (void *impl, const idt_msg_t *msg)
     return errset (errnum);
 }
 
-/* NULL with errno EAGAIN, or ECONNRESET. */
+/* Returns NULL with errno EAGAIN, or ECONNRESET. */
 static flux_msg_t *next_message (struct flux_host *host)
 {
     flux_msg_t *msg;
@@ -86,7 +86,7 @@ static flux_msg_t *next_message (struct flux_host *host)
     return msg;
 }
 
-/* NAME.shutdown of the instance's owner is how Flux's broker asks a module to end. */
+/* Flux's broker ends a module by NAME.shutdown, as the instance owner. */
 static bool is_end (const struct flux_host *host, const idt_msg_t *msg)
 {
     const char *topic = idt_msg_topic (msg);
@@ -96,8 +96,8 @@ static bool is_end (const struct flux_host *host, const idt_msg_t *msg)
            && strcmp (topic + len, ".shutdown") == 0;
 }
 
-/* A request that is for the handle, made what it would be in our broker; else it is answered here, or lost for want of
- * memory.
+/* Mark a request as idtree's own broker would. Returns whether it is for the handle; otherwise it was answered here, or
+ * dropped because memory was exhausted.
  */
 static bool admit (struct flux_host *host, idt_msg_t *request)
 {
@@ -107,12 +107,11 @@ static bool admit (struct flux_host *host, idt_msg_t *request)
         return true;
     (void)idt_respond_error (
         host->h, request, EAGAIN,
-        "the fluid service of the rank that was asked is not there, or is loaded anew just now: ask again, "
-        "or load it with flux module load");
+        "the rank that was asked has no fluid service, or reloads it now: ask again, or load it with flux module load");
     return false;
 }
 
-/* What cannot be read is lost, as it would be in Flux. */
+/* A message that cannot be decoded is dropped, as Flux does. */
 static const idt_msg_t *host_recv (void *impl)
 {
     struct flux_host *host = impl;
@@ -144,7 +143,7 @@ static int host_pollfd (void *impl)
 
 /* --- attributes, log ---------------------------------------------------------------------------------- */
 
-/* Flux's rundir is gone when its broker is: nothing that must last is kept there. */
+/* Flux's rundir is hidden, because Flux removes it with the broker: nothing durable may be stored there. */
 static const char *host_attr_get (void *impl, const char *name)
 {
     struct flux_host *host = impl;
@@ -171,7 +170,7 @@ static void host_log (void *impl, int level, const char *name, const char *text)
     flux_log (host->flux, level, "%s", text);
 }
 
-/* --- the tree ------------------------------------------------------------------------------------------- */
+/* --- the overlay ---------------------------------------------------------------------------------------- */
 
 static int host_overlay_attach (void *impl, const struct idt_overlay_ops *ops, void *arg)
 {
@@ -202,7 +201,7 @@ void host_ending (struct flux_host *host)
     host->greeter = NULL;
 }
 
-/* --- the next life ---------------------------------------------------------------------------------------- */
+/* --- the handover ----------------------------------------------------------------------------------------- */
 
 static int host_keep (void *impl, const void *data, size_t size)
 {
@@ -237,7 +236,7 @@ static const struct idt_transport transport = {
     .destroy = host_fini,
 };
 
-/* --- life: what is asked of Flux first ------------------------------------------------------------------------ */
+/* --- start: requests to Flux's broker ------------------------------------------------------------------------- */
 
 static int read_settings (struct flux_host *host, int argc, char **argv, idt_error_t *errp)
 {
@@ -246,10 +245,10 @@ static int read_settings (struct flux_host *host, int argc, char **argv, idt_err
     flux_error_t error;
 
     if (conf && flux_conf_unpack (conf, &error, "{s?o}", "idtree", &config) < 0)
-        return errprintf (errp, "the configuration: %s", error.text);
+        return errprintf (errp, "cannot read the configuration: %s", error.text);
     if (!(host->settings = settings_create (argc, argv, config, errp)))
         return -1;
-    (void)settings_get (host->settings, "statedir"); /* all ranks may be given it, and rank 0 asks for it */
+    (void)settings_get (host->settings, "statedir"); /* known on all ranks, although only rank 0 reads it */
     return 0;
 }
 
@@ -259,14 +258,14 @@ static int read_place (struct flux_host *host, uint32_t *size, idt_error_t *errp
 
     if (flux_get_rank (host->flux, &host->rank) < 0 || flux_get_size (host->flux, size) < 0
         || !(rundir = flux_attr_get (host->flux, "rundir")))
-        return errprintf (errp, "rank, size or rundir of this broker: %s", strerror (errno));
+        return errprintf (errp, "cannot get rank, size or rundir of this broker: %s", strerror (errno));
     if (!uuid || strlen (uuid) != IDT_MSG_UUID_LEN)
         return errsetf (errp, ENOTSUP, "this broker has no attribute broker.uuid: a newer Flux is needed");
     strcpy (host->uuid, uuid);
     if (snprintf (host->flux_handover_path, sizeof (host->flux_handover_path), "%s/idtree-" HOST_SERVICE "-%s", rundir,
                   uuid)
         >= (int)sizeof (host->flux_handover_path))
-        return errsetf (errp, ENAMETOOLONG, "rundir is too long");
+        return errsetf (errp, ENAMETOOLONG, "the path of rundir is too long");
     host->past = flux_handover_take (host->flux_handover_path, IDT_MODULE_KEEP_MAX, &host->flux_handover_size);
     return 0;
 }
@@ -298,7 +297,9 @@ static int wait_for (idt_future_t *f, const char *what, idt_error_t *errp)
     return rc;
 }
 
-/* The service has another name than the module's file, and stats of it are cleared by an event. */
+/* Register the service, whose name differs from the name of the module's file, and subscribe to the event that clears
+ * its stats.
+ */
 static int register_service (struct flux_host *host, idt_error_t *errp)
 {
     if (strcmp (host->name, HOST_SERVICE) != 0

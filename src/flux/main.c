@@ -3,8 +3,8 @@
 
 /* main.c - the fluid service as a module of Flux
  *
- * Flux may cancel a thread at any system call.  Here that happens between two turns of the reactor alone, where the
- * module can be ended as it is otherwise: what it holds is given back, and its folder is free for the next one.
+ * Flux may cancel a thread at any system call. Here cancellation is enabled only between two turns of the reactor,
+ * where the module can end cleanly: it returns what it holds, and unlocks its folder for the next load.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -59,7 +59,7 @@ static int start (struct module_run *run, flux_t *flux, int argc, char **argv, i
     return host_started (run->host, errp);
 }
 
-/* EPIPE is how a handle says that it should end. */
+/* A handle returns EPIPE when the module is to end. */
 static int serve (struct module_run *run, flux_t *flux, int argc, char **argv)
 {
     idt_error_t error = { "out of memory" };

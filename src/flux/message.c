@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* message.c - messages of libflux and of libidtree */
+/* message.c - converts messages between libflux and libidtree */
 #include <errno.h>
 #include <stdlib.h>
 
 #include "flux/message.h"
 
-#define SMALL 1024 /* bytes of a message that needs no allocation on the way */
+#define SMALL 1024 /* bytes of a message that is converted without an allocation */
 
-/* Room for 'size' bytes: what is on the stack, if that will do. */
+/* Return a buffer of 'size' bytes: 'small', if it suffices. */
 static void *room (size_t size, char small[SMALL])
 {
     return size <= SMALL ? small : malloc (size);

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* message.h - messages of libflux and of libidtree: the same bytes (RFC 3), so each is made of the other's encoding */
+/* message.h - converts messages between libflux and libidtree. Both encode a message in the same bytes (RFC 3), so one
+ * decodes what the other encodes.
+ */
 #ifndef FLUX_MESSAGE_H
 #define FLUX_MESSAGE_H
 
@@ -9,7 +11,7 @@
 
 #include <idtree/msg.h>
 
-/* Make the same message.  Return a new one, or NULL with errno set (ENOMEM, EPROTO). */
+/* Convert a message. Return a new one, or NULL with errno set (ENOMEM, EPROTO). */
 idt_msg_t *message_from_flux (const flux_msg_t *msg);
 flux_msg_t *message_to_flux (const idt_msg_t *msg);
 

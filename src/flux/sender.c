@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* sender.c - whom a request in Flux is of */
+/* sender.c - determines the sender of a request in Flux */
 #include <stdio.h>
 
 #include "flux/sender.h"
 
-#define HOPS_BESIDE 2 /* routes of a module beside us, and of a child's */
-#define HOPS_CHILD 3
+#define HOPS_BESIDE 2 /* routes of a request from a module of this broker */
+#define HOPS_CHILD 3  /* ... from a module of a child broker */
 
 static bool has_role (const idt_msg_t *request, uint32_t role)
 {
@@ -33,7 +33,9 @@ static bool is_broker (const idt_msg_t *request, const struct flux_children *bel
     return sender_may_be_child (request, &uuid) && flux_children_find (below, uuid, &rank);
 }
 
-/* This broker's own requests have its route alone. */
+/* The route at which a request came in: a client, a module or a child. This broker's own requests have only its own
+ * route.
+ */
 static const char *asker (const idt_msg_t *request)
 {
     if (has_role (request, IDT_ROLE_LOCAL) || idt_msg_route_count (request) < 2)

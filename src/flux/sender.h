@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* sender.h - whom a request in Flux is of
+/* sender.h - determines the sender of a request in Flux
  *
- * Flux has no role for brokers' modules.  But each hop pushes a route that the sender cannot leave out.  When a request
- * comes to a module of broker B its routes are, oldest first:
+ * Flux has no role for the modules of brokers. But each hop adds a route that the sender cannot leave out. A request
+ * that reaches a module of broker B has these routes, oldest first:
  *
- *     module B                  of a module beside us
- *     client connector B        of a client of this broker
- *     module child B            of a module of a broker directly below
- *     client connector child B  of a client there; all others have more, too
+ *     module B                  from a module of this broker
+ *     client connector B        from a client of this broker
+ *     module child B            from a module of a child broker
+ *     client connector child B  from a client of a child; all others have more, too
  *
- * A client's own message may have routes already, which makes them more, never fewer.  So of a child's module is what
- * has three, the second of which is a child's (flux_children.h), and of a module beside us what has two.
+ * A client may put routes into its message, so it can add routes but never remove one. So a request with three routes,
+ * the second of which is a child's (flux_children.h), is from that child's module, and a local request with two routes
+ * is from a module of this broker.
  */
 #ifndef FLUX_SENDER_H
 #define FLUX_SENDER_H
@@ -24,18 +25,16 @@
 
 #include "flux/flux_children.h"
 
-/* Make of a request what idtree's broker hands to a module: IDT_ROLE_BROKER where a broker's module sent it as the
- * instance owner, and else not, whatever it says; no role that idtree does not know; as its newest route the place
- * where it came in, a client or a child, instead of this broker.  Returns 0, or -1 with errno ENOMEM.
+/* Change a request to what idtree's broker would pass to a module. It gets IDT_ROLE_BROKER if and only if a broker's
+ * module sent it as the instance owner; roles unknown to idtree are removed. Its newest route becomes the client or
+ * child at which it came in, instead of this broker. Returns 0, or -1 with errno ENOMEM.
  */
 int sender_mark (idt_msg_t *request, const struct flux_children *below);
 
-/* Whether it can be of the module of a broker directly below, and then in '*uuid' (borrowed) of which; of a marked
- * request.
- */
+/* Whether a marked request can be from the module of a child broker; sets '*uuid' (borrowed) to that broker. */
 bool sender_may_be_child (const idt_msg_t *request, const char **uuid);
 
-/* Whether who sent this marked request may speak for 'rank' (idt_overlay_covers ()). */
+/* Whether the sender of this marked request may name 'rank' (idt_overlay_covers ()). */
 bool sender_covers (const idt_msg_t *request, const struct flux_children *below, uint32_t own, uint32_t rank);
 
 #endif /* FLUX_SENDER_H */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* sender_test.c - whom a request in Flux is of: by the routes that it came over, whatever it says */
+/* sender_test.c - the sender of a request in Flux is determined by its routes alone */
 #include <string.h>
 
 #include "flux/sender.h"
@@ -10,7 +10,7 @@
 #define NAME(n) "0000000" n "-0000-4000-8000-000000000000"
 #define US NAME ("0")
 #define CHILD NAME ("3")
-#define STRANGER NAME ("4") /* a broker that is not known to be a child's */
+#define STRANGER NAME ("4") /* a broker that is not a known child */
 #define MODULE NAME ("5")
 #define CLIENT NAME ("6")
 #define CONNECTOR NAME ("7")
@@ -22,7 +22,7 @@
 
 static struct flux_children *below;
 
-/* With routes, the oldest first, up to NULL; marked. */
+/* Make a marked request with these routes, oldest first, up to NULL. */
 static idt_msg_t *request (uint32_t roles, const char *const *routes)
 {
     idt_msg_t *msg = idt_msg_create (IDT_MSGTYPE_REQUEST);
@@ -44,7 +44,7 @@ static idt_msg_t *request (uint32_t roles, const char *const *routes)
         __VA_ARGS__, NULL \
     }
 
-/* Whether it has these roles then, and this newest route, and others as before. */
+/* Whether the marked request has the roles 'want', the newest route 'newest', and its other routes unchanged. */
 static bool is_marked (uint32_t roles, const char *const *routes, uint32_t want, const char *newest)
 {
     idt_msg_t *msg = request (roles, routes);
@@ -61,30 +61,34 @@ static bool is_marked (uint32_t roles, const char *const *routes, uint32_t want,
 
 static void check_brokers (void)
 {
-    ok (is_marked (OWNER, ROUTES (MODULE, CHILD, US), OWNER | BROKER, CHILD), "a child's module is a broker's");
-    ok (is_marked (OWNER | LOCAL, ROUTES (MODULE, US), OWNER | LOCAL | BROKER, MODULE), "so is one beside us");
-    ok (is_marked (OWNER, ROUTES (MODULE, STRANGER, US), OWNER, STRANGER), "not one of a broker that we don't know");
-    ok (is_marked (OWNER, ROUTES (MODULE, CHILD, STRANGER, US), OWNER, STRANGER), "nor one further below");
+    ok (is_marked (OWNER, ROUTES (MODULE, CHILD, US), OWNER | BROKER, CHILD),
+        "a child's module gets the role of a broker");
+    ok (is_marked (OWNER | LOCAL, ROUTES (MODULE, US), OWNER | LOCAL | BROKER, MODULE),
+        "a module of this broker gets it");
+    ok (is_marked (OWNER, ROUTES (MODULE, STRANGER, US), OWNER, STRANGER), "a module of an unknown broker does not");
+    ok (is_marked (OWNER, ROUTES (MODULE, CHILD, STRANGER, US), OWNER, STRANGER), "nor a module further down");
     ok (is_marked (OWNER | LOCAL, ROUTES (US), OWNER | LOCAL, US), "nor this broker itself");
     ok (is_marked (GUEST, ROUTES (MODULE, CHILD, US), GUEST, CHILD)
             && is_marked (GUEST | LOCAL, ROUTES (MODULE, US), GUEST | LOCAL, MODULE),
-        "what is for a guest is no broker's");
+        "nor a request of a guest");
 }
 
 static void check_clients (void)
 {
     ok (is_marked (OWNER | LOCAL, ROUTES (CLIENT, CONNECTOR, US), OWNER | LOCAL, CLIENT),
-        "a client is an asker by himself");
-    ok (is_marked (GUEST | LOCAL, ROUTES (CLIENT, CONNECTOR, US), GUEST | LOCAL, CLIENT), "a guest, too");
+        "a client is a requester of its own");
+    ok (is_marked (GUEST | LOCAL, ROUTES (CLIENT, CONNECTOR, US), GUEST | LOCAL, CLIENT), "a guest is, too");
     ok (is_marked (OWNER, ROUTES (CLIENT, CONNECTOR, US), OWNER, CONNECTOR),
-        "who says that he is not here is no broker");
-    ok (is_marked (OWNER, ROUTES (CLIENT, CONNECTOR, CHILD, US), OWNER, CHILD), "a child's clients are its own");
+        "a client that removes the role LOCAL gets no role of a broker");
+    ok (is_marked (OWNER, ROUTES (CLIENT, CONNECTOR, CHILD, US), OWNER, CHILD),
+        "the requester of a child's client is the child");
     ok (is_marked (OWNER, ROUTES (MODULE, CHILD, CLIENT, CONNECTOR, US), OWNER, CONNECTOR),
-        "routes that a client has made up do not help him");
-    ok (is_marked (OWNER | LOCAL, ROUTES (CHILD, CLIENT, CONNECTOR, US), OWNER | LOCAL, CHILD), "nor does one");
+        "routes that a client made up have no effect");
+    ok (is_marked (OWNER | LOCAL, ROUTES (CHILD, CLIENT, CONNECTOR, US), OWNER | LOCAL, CHILD),
+        "nor does a single one");
     ok (is_marked (OWNER | LOCAL | BROKER | 0x18, ROUTES (CLIENT, CONNECTOR, US), OWNER | LOCAL, CLIENT)
             && is_marked (GUEST | BROKER, ROUTES (CLIENT, CONNECTOR, CHILD, US), GUEST, CHILD),
-        "and roles that he claims are gone");
+        "roles that a client claims are removed");
 }
 
 static bool speaks_for (uint32_t roles, const char *const *routes, uint32_t rank)
@@ -99,14 +103,14 @@ static bool speaks_for (uint32_t roles, const char *const *routes, uint32_t rank
 static void check_covers (void)
 {
     ok (speaks_for (OWNER, ROUTES (MODULE, CHILD, US), 3) && speaks_for (OWNER, ROUTES (MODULE, CHILD, US), 7),
-        "a child speaks for itself and those below it");
+        "a child covers itself and its descendants");
     ok (!speaks_for (OWNER, ROUTES (MODULE, CHILD, US), 4) && !speaks_for (OWNER, ROUTES (MODULE, CHILD, US), 1),
-        "and for nobody else");
+        "and no other rank");
     ok (speaks_for (OWNER | LOCAL, ROUTES (MODULE, US), 1) && !speaks_for (OWNER | LOCAL, ROUTES (MODULE, US), 3),
-        "a module beside us speaks for this rank");
+        "a module of this broker covers this rank");
     ok (!speaks_for (OWNER | LOCAL, ROUTES (CLIENT, CONNECTOR, US), 1)
             && !speaks_for (OWNER, ROUTES (CLIENT, CONNECTOR, CHILD, US), 3),
-        "a client speaks for none");
+        "a client covers no rank");
 }
 
 static void check_candidates (void)
@@ -115,14 +119,14 @@ static void check_candidates (void)
     idt_msg_t *msg = request (OWNER, ROUTES (MODULE, STRANGER, US));
 
     ok (sender_may_be_child (msg, &uuid) && strcmp (uuid, STRANGER) == 0,
-        "a new broker can be a child: it is told which");
+        "a new broker may be a child, and its UUID is returned");
     idt_msg_unref (msg);
     msg = request (OWNER | LOCAL, ROUTES (CLIENT, CONNECTOR, US));
-    ok (!sender_may_be_child (msg, &uuid), "a client can't");
+    ok (!sender_may_be_child (msg, &uuid), "a client may not");
     idt_msg_unref (msg);
     msg = idt_msg_create (IDT_MSGTYPE_REQUEST);
     ok (sender_mark (msg, below) == 0 && idt_msg_route_count (msg) == 0 && !sender_may_be_child (msg, &uuid),
-        "nor what has no routes");
+        "nor a request without routes");
     idt_msg_unref (msg);
 }
 
@@ -132,7 +136,7 @@ int main (void)
                                NULL);
 
     if (!(below = flux_children_create (tree, 8, NULL)) || flux_children_add (below, 3, CHILD) < 0)
-        bail_out ("no children");
+        bail_out ("cannot read the tree");
     check_brokers ();
     check_clients ();
     check_covers ();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* settings.c - the attributes that Flux's broker does not know: arguments of the module, and Flux's configuration */
+/* settings.c - attributes that Flux's broker does not know, from the module's arguments and Flux's configuration */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,8 +13,8 @@
 #define NAME_SIZE 128
 
 struct settings {
-    json_t *given; /* texts by name */
-    json_t *asked; /* their names */
+    json_t *given; /* values by name */
+    json_t *asked; /* the names that were read */
 };
 
 static int put (struct settings *s, const char *name, json_t *value, idt_error_t *errp)
@@ -36,7 +36,7 @@ static int put_config (struct settings *s, const char *name, const json_t *value
     return put (s, name, json_string (text), errp);
 }
 
-/* [idtree.fluid] has what is called fluid.NAME. */
+/* Read a table: NAME in [idtree.fluid] is the attribute fluid.NAME. */
 static int read_table (struct settings *s, const char *table, const json_t *values, idt_error_t *errp)
 {
     char name[NAME_SIZE];
@@ -87,7 +87,7 @@ static int read_arguments (struct settings *s, int argc, char **argv, idt_error_
     return 0;
 }
 
-/* --- asked for ------------------------------------------------------------------------------------------ */
+/* --- read ------------------------------------------------------------------------------------------------ */
 
 const char *settings_get (struct settings *s, const char *name)
 {
@@ -107,7 +107,7 @@ const char *settings_unknown (const struct settings *s)
     return NULL;
 }
 
-/* --- life ------------------------------------------------------------------------------------------------- */
+/* --- create and destroy ----------------------------------------------------------------------------------- */
 
 void settings_destroy (struct settings *s)
 {

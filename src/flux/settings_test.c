@@ -42,27 +42,27 @@ int main (void)
     struct settings *s = make ("fluid.lease=10s",
                                "{\"fluid\":{\"lease\":\"20s\",\"max-generators\":2},\"statedir\":\"/x\"}", NULL);
 
-    ok (s && is_set (s, "fluid.lease", "10s"), "an argument counts more than the configuration");
+    ok (s && is_set (s, "fluid.lease", "10s"), "an argument overrides the configuration");
     ok (settings_unknown (s) && strcmp (settings_unknown (s), "fluid.max-generators") == 0,
-        "what nobody has asked for is not known");
-    ok (is_set (s, "fluid.max-generators", "2"), "a number is a text");
-    ok (is_set (s, "statedir", "/x") && !settings_unknown (s), "what is in no table has the name that it has");
-    ok (is_set (s, "fluid.lanes", NULL), "what was not given is not there");
+        "a setting that was never read is unknown");
+    ok (is_set (s, "fluid.max-generators", "2"), "a number is read as a text");
+    ok (is_set (s, "statedir", "/x") && !settings_unknown (s), "a name outside a table is used as it is");
+    ok (is_set (s, "fluid.lanes", NULL), "a setting that was not given is NULL");
     settings_destroy (s);
     s = make ("fluid.epoch==", NULL, NULL);
     ok (s && is_set (s, "fluid.epoch", "="), "a value may be any text");
     settings_destroy (s);
     s = make (NULL, NULL, NULL);
-    ok (s && !settings_unknown (s), "all may be left out");
+    ok (s && !settings_unknown (s), "there may be no arguments and no configuration");
     settings_destroy (s);
     ok (refuses ("verbose", NULL, "verbose: an argument must be NAME=VALUE, as fluid.lease=10s")
             && refuses ("=1", NULL, "=1: an argument must be NAME=VALUE, as fluid.lease=10s"),
-        "an argument has a name and a value");
+        "an argument must have a name and a value");
     ok (refuses (NULL, "{\"fluid\":{\"lease\":1.5}}", "idtree.fluid.lease: must be a text or a whole number")
             && refuses (NULL, "{\"fluid\":{\"lease\":{\"a\":1}}}",
                         "idtree.fluid.lease: must be a text or a whole number")
             && refuses (NULL, "{\"fluid\":[1]}", "idtree.fluid: must be a text or a whole number"),
-        "the configuration has texts and whole numbers");
+        "the configuration must have texts and whole numbers");
     settings_destroy (NULL);
     return done_testing ();
 }
