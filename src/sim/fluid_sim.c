@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* fluid_sim.c - play simulated histories of the id service, one for each seed
+/* fluid_sim.c - plays simulated histories of the id service, one for each seed
  *
  *   fluid-sim [-s SEED] [-c COUNT] [-n NODES] [-e STEPS] [-v]
  *
- * Prints one JSON object with the sums; a history that breaks a promise ends it with exit code 1 and the command
- * that plays it again.
+ * Prints one JSON object with the sums. A history that breaks a promise ends the program with exit code 1 and the
+ * command that plays it again.
  */
 #include <getopt.h>
 #include <inttypes.h>
@@ -50,9 +50,9 @@ static void print_sum (const struct sim_result *s, uint64_t histories)
 
 static void usage (void)
 {
-    fprintf (stderr, "usage: fluid-sim [-s SEED] [-c COUNT] [-n NODES] [-e STEPS] [-v]\n"
-                     "Play COUNT (100) histories from SEED (1) on, of NODES (0: any number) brokers, 1 to 64,\n"
-                     "STEPS (20000) events each.  -v tells what happens.\n");
+    fprintf (stderr, "usage: fluid-sim [-s SEED] [-c COUNT] [-n NODES] [-e STEPS] [-v]\nPlay COUNT (100) histories "
+                     "from SEED (1) on, of NODES (0: any number) brokers, 1 to 64,\nSTEPS (20000) events each.  -v "
+                     "prints each event.\n");
     exit (2);
 }
 

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* life.c - one process of a broker: its clocks, its start and end, its links; what must hold of it at any time */
+/* life.c - one process of a broker: its clocks, its start and end, its links, and the promises that it must keep at any
+ * time
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +13,7 @@
 #include "modules/fluid/node/past.h"
 #include "sim/world.h"
 
-#define ASTRAY_MS 200 /* brokers' clocks differ by less */
+#define ASTRAY_MS 200 /* largest difference between the clocks of two brokers */
 
 /* --- lives -------------------------------------------------------------------------------------------------- */
 
@@ -25,7 +27,9 @@ int64_t world_wall_us (const struct world *w)
     return EPOCH_MS * 1000 + (int64_t)w->t + w->wall_offset_us;
 }
 
-/* What a node holds now is its alone.  Asked before ids leave it, and after each word with it. */
+/* Check that no other life holds what this node holds now. Called before ids leave the node, and after each call into
+ * it.
+ */
 void life_look_at_ranges (struct life *l)
 {
     struct world *w = l->w;
@@ -52,14 +56,14 @@ bool life_makes (const struct life *l, const struct fluid_fields *f)
     if (node_owns_generator (l->node))
         return f->generator == node_lessee (l->node)->generator
                || (lanes_own (node_lanes (l->node), f->generator)
-                   && f->generator % l->w->nranks == l->rank); /* as it is in truth */
+                   && f->generator % l->w->nranks == l->rank); /* the lanes that it really owns */
     for (unsigned i = 0; i < l->nareas && i < NAREAS; i++)
         if (is_of (&l->area[i].area, f))
             return true;
     return false;
 }
 
-/* Whether it is not used any more: sooner where time was missed. */
+/* Whether the area's time of use is over. The node's own end is earlier if the clock missed time. */
 static bool is_over (const struct life *l, const struct area *area)
 {
     const struct borrower *b = node_borrower (l->node);
@@ -72,7 +76,7 @@ static bool is_over (const struct life *l, const struct area *area)
     return life_boot_us (l) >= until_us;
 }
 
-/* Of what was lent twice it may be of either. */
+/* If two areas contain the id, it may be of either. */
 static bool borrowed_may_be_late (const struct life *l, const struct fluid_fields *f)
 {
     for (unsigned i = 0; i < l->nareas && i < NAREAS; i++) {
@@ -103,8 +107,8 @@ static void note_areas (struct life *l)
         }
 }
 
-/* Who may use his ranges no more is not waited for.  What he made before, for a request that is not complete yet, is on
- * its way.
+/* After its time of use the watermark does not wait for a life. Ids that it made before, for a request that is not
+ * complete yet, may still leave.
  */
 static void note_use (struct life *l)
 {
@@ -115,7 +119,7 @@ static void note_use (struct life *l)
     l->cursor_ms = node_newest_ms (l->node);
 }
 
-/* In doubt it tells none. */
+/* 0 if the node is not sure of the time: then it reports no bound. */
 uint64_t life_bound_us (const struct life *l)
 {
     return node_is_sure_of_time (l->node) ? clock_bound (node_instance_clock (l->node), life_boot_us (l)) : 0;
@@ -126,7 +130,7 @@ void life_note_bound (struct life *l)
     l->bound_us = max_u64 (l->bound_us, life_bound_us (l));
 }
 
-/* How far a root has led. */
+/* Note how far the clocks of roots have been ahead of real time. */
 void life_note_lead (struct life *l)
 {
     if (!l->authority || !node_instance_clock (l->node)->known)
@@ -136,8 +140,8 @@ void life_note_lead (struct life *l)
         l->w->ahead_us = ahead;
 }
 
-/* Its clock did not go back, and is where roots have led the others, whatever clients say: or no further ahead than it
- * says itself, for a reading that took long says little.
+/* Check that the clock does not go back, and that it is at most ASTRAY_MS, or its own bound, ahead of all roots. Its
+ * bound is large after a reading that took long. Ids that clients name must not move it.
  */
 static void look_at_clock (struct life *l)
 {
@@ -157,7 +161,7 @@ static void look_at_clock (struct life *l)
                         (long long)(ahead - w->ahead_us));
 }
 
-/* What it holds is its alone; when does it want to be called? */
+/* Check what the node holds, and plan its next tick. */
 void life_look (struct life *l)
 {
     struct world *w = l->w;
@@ -173,16 +177,16 @@ void life_look (struct life *l)
     if (node_instance_clock (n)->known)
         look_at_clock (l);
     if (l->authority && authority_news (l->authority).fenced_by_foreign)
-        sim_check_fail (w->check, "the root takes a range that it gave itself for another's");
+        sim_check_fail (w->check, "the root takes a range that it granted itself for a foreign one");
     uint64_t due = l->authority ? min_u64 (node_deadline (n), authority_deadline (l->authority)) : node_deadline (n);
     if (due == UINT64_MAX || node_is_stopped (n))
         return;
     if (due > boot)
         l->spins = 0;
-    else if (l->tick_t > w->t + 1) /* else its call comes yet, behind all that waited with it */
+    else if (l->tick_t > w->t + 1) /* otherwise its tick is planned already, behind other events */
         l->spins++;
     if (l->spins > 100)
-        sim_check_fail (w->check, "life %u does not rest", (unsigned)l->id);
+        sim_check_fail (w->check, "life %u asks for one immediate tick after the other", (unsigned)l->id);
     uint64_t t = w->t + 1 + (due > boot ? due - boot + (due - boot) / 10000 : 0);
     if (t < l->tick_t) {
         l->tick_t = t;
@@ -199,7 +203,7 @@ uint64_t world_truth_us (const struct world *w)
     return clock_read (node_instance_clock (root->node), life_boot_us (root));
 }
 
-/* The root's clock is right; others know theirs as well as they say. */
+/* The root's clock is right by definition. Check that no other clock is off by more than its own bound. */
 void world_check_bounds (struct world *w)
 {
     uint64_t truth = world_truth_us (w);
@@ -219,9 +223,9 @@ void world_check_bounds (struct world *w)
     }
 }
 
-/* --- coming and going ------------------------------------------------------------------------------------------- */
+/* --- start and end ---------------------------------------------------------------------------------------------- */
 
-/* Rank 0: with what the root before left on its broker. */
+/* Start rank 0, with the handover that the previous root left on its broker. */
 static void start_root (struct life *l, const void *past, size_t size)
 {
     struct world *w = l->w;
@@ -237,7 +241,7 @@ static void start_root (struct life *l, const void *past, size_t size)
     node_start_root (l->node, life_boot_us (l), l->authority);
 }
 
-/* A life makes nothing of its generators from there on. */
+/* Note that a life uses nothing of its generators from 'end_ms' on. */
 static void close_at (const struct life *l, uint64_t end_ms)
 {
     sim_check_close (l->w->check, l->rank, l->id, end_ms);
@@ -245,7 +249,8 @@ static void close_at (const struct life *l, uint64_t end_ms)
         sim_check_close (l->w->check, lanes_generator (node_lanes (l->node), lane), l->id, end_ms);
 }
 
-/* Who comes after 'before' on the same broker goes on with its clock and what it left.  Returns what is a root's. */
+/* The life after 'before' on the same broker has the same clock, and gets its handover. Returns the root's part of it.
+ */
 static const void *follow (struct life *l, const struct life *before, const void *past, size_t size, size_t *root_size)
 {
     l->boot_offset = before->boot_offset;
@@ -253,7 +258,7 @@ static const void *follow (struct life *l, const struct life *before, const void
     l->last_id = before->last_id;
     memcpy (l->client_last_id, before->client_last_id, sizeof (l->client_last_id));
     l->paged_id = before->paged_id;
-    if (l->rank == 0) /* it knows what was lent, and goes on below the end of that */
+    if (l->rank == 0) /* it knows all subleases, and continues below their ends */
         close_at (before, node_newest_ms (before->node) + 1);
     else
         l->last_reading = before->last_reading;
@@ -274,9 +279,9 @@ static struct life *start (struct world *w, uint32_t rank, const struct life *be
     size_t root_size = 0;
     struct life *l;
 
-    if (w->lanes > 1 && rank > 0 && world_chance (w, 100)) /* it was told that there are more */
+    if (w->lanes > 1 && rank > 0 && world_chance (w, 100)) /* a wrong attribute 'size' */
         config.size = w->max_generators / w->lanes;
-    if (w->mixed) { /* other lives have others */
+    if (w->mixed) { /* lives differ in their options */
         config.lease_ms = w->lease_ms / 2 + world_below (w, w->lease_ms / 2 + 1);
         config.max_waiting = 20 + (uint32_t)world_below (w, 60);
     }
@@ -319,7 +324,7 @@ struct life *life_start (struct world *w, uint32_t rank)
     return start (w, rank, NULL, NULL, 0);
 }
 
-/* Requests that nobody will answer any more. */
+/* Forget all requests: they will not be answered. */
 void life_drop_asks (struct life *l)
 {
     while (l->asks) {
@@ -329,7 +334,7 @@ void life_drop_asks (struct life *l)
     }
 }
 
-/* What a child asked is not wanted any more. */
+/* The child whose requests are canceled. */
 struct gone {
     struct life *life;
     uint32_t child;
@@ -354,7 +359,7 @@ void life_forget_child (struct life *parent, uint32_t child)
     life_look (parent);
 }
 
-/* Links to it break; each child notices in its time. */
+/* All links to the life break; each child notices after a random time. */
 static void life_end (struct life *l)
 {
     struct world *w = l->w;
@@ -377,12 +382,14 @@ static void life_end (struct life *l)
 void life_kill (struct life *l)
 {
     world_say (l->w, l, "is killed");
-    if (l->storing && world_chance (l->w, 500)) /* the disk had it already, and nobody heard of it */
+    if (l->storing && world_chance (l->w, 500)) /* the commit had happened, but was not reported */
         l->w->disk = l->record;
     life_end (l);
 }
 
-/* More may come in between the last word of a life and its end: nothing is given for it any more (STOP_CLOSES). */
+/* Requests for leases may arrive after a life has stopped and before it ends. They must be granted nothing (STOP_CLOSES
+ * in doc/model).
+ */
 static void hear_late_wants (struct life *l)
 {
     struct world *w = l->w;
@@ -396,7 +403,7 @@ static void hear_late_wants (struct life *l)
         life_event (l, &late[i]);
 }
 
-/* What it says in its last moments is on its way.  A root stores its last word, unless the disk fails. */
+/* Stop cleanly: the last messages are sent. A root stores its last record, unless the disk fails. */
 static void stop (struct life *l, struct lease_record *last, bool *stored)
 {
     struct world *w = l->w;
@@ -443,7 +450,7 @@ void life_reload (struct life *l)
 {
     size_t size;
 
-    world_say (l->w, l, "is loaded anew");
+    world_say (l->w, l, "is reloaded");
     void *past = unload (l, &size);
     start (l->w, l->rank, l, past, size);
     free (past);
@@ -468,7 +475,9 @@ void life_load (struct world *w, uint32_t rank)
     *left = (struct left){ 0 };
 }
 
-/* Ask the nearest ancestor that lives.  The link's number changes: what is on the way on an old one is lost. */
+/* Connect to the nearest living ancestor. The link gets a new number, so messages that are under way on the old link
+ * are lost.
+ */
 void life_attach (struct life *l)
 {
     struct world *w = l->w;
@@ -489,7 +498,7 @@ void life_attach (struct life *l)
     world_later (w, 1 + world_below (w, 20 * MS), EV_ATTACH, l->id, 0);
 }
 
-/* The broker tells a module of its requests that are lost, mostly. */
+/* The parent is lost. In most cases the broker fails the module's requests to it. */
 void life_lose (struct life *l)
 {
     struct world *w = l->w;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* life_events.c - what happens to a life: messages, clients, heartbeats, its disk, a pause */
+/* life_events.c - the events of a life: messages, clients, heartbeats, its disk, a pause */
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 #include "modules/fluid/lease/clock_check.h"
 #include "sim/world.h"
 
-/* --- what happens to a life --------------------------------------------------------------------------------------- */
+/* --- messages ----------------------------------------------------------------------------------------------------- */
 
 static void on_block (struct life *l, const struct message *m)
 {
@@ -70,7 +70,7 @@ static void on_want (struct life *l, const struct message *m)
         message_send (l->w, &answer);
 }
 
-/* What it was lent is a source of ids of its own. */
+/* A new sublease is a source of ids of its own; the renewal of one is not. */
 static void note_area (struct life *l, uint32_t from)
 {
     const struct borrower *b = node_borrower (l->node);
@@ -97,7 +97,7 @@ static void on_share (struct life *l, const struct message *m)
         note_area (l, m->from);
 }
 
-/* A message is taken while its link is the one it came on, and both ends live. */
+/* A message arrives if its link still exists and its receiver lives. */
 static bool arrives (const struct world *w, const struct message *m)
 {
     const struct life *from = w->life[m->from], *to = w->life[m->to];
@@ -105,7 +105,7 @@ static bool arrives (const struct world *w, const struct message *m)
               || m->type == MSG_REPORT || m->type == MSG_WANT;
     const struct life *child = up ? from : to;
 
-    /* what a child said last may come when it is gone */
+    /* the last messages of a child may arrive after its end */
     return to->alive
            && (child->link == m->link
                || (!from->alive && (m->type == MSG_LEASE || m->type == MSG_REPORT || m->type == MSG_WANT)));
@@ -166,7 +166,7 @@ static uint32_t some_count (struct world *w)
     }
 }
 
-/* An id that nobody has made: a client may name it. */
+/* An id that was never made: a client may name any id. */
 static fluid_t lie (struct life *l)
 {
     static const uint64_t reaches_ms[] = { 150, 5000, UINT64_C (946080000000) };
@@ -180,7 +180,7 @@ static fluid_t some_after (struct life *l)
     struct world *w = l->w;
     fluid_t after = world_chance (w, 300) ? l->last_id : 0;
 
-    if (world_chance (w, 20) && w->nlives > 1) { /* an id that came from elsewhere */
+    if (world_chance (w, 20) && w->nlives > 1) { /* an id of another life */
         fluid_t other = w->life[1 + world_below (w, w->nlives)]->last_id;
         after = other > after ? other : after;
     }
@@ -198,7 +198,7 @@ static void ask (struct life *l, uint32_t client, uint32_t count, fluid_t after)
     node_block (l->node, life_boot_us (l), &(struct node_request){ a, count, after, false, name, false, false });
 }
 
-/* The last of the clients is greedy at times. */
+/* A client requests ids. The last client requests many at times. */
 void life_ask (struct life *l)
 {
     struct world *w = l->w;
@@ -213,7 +213,7 @@ void life_ask (struct life *l)
         world_later (w, 200 + world_below (w, world_chance (w, 300) ? 300 : 8 * MS), EV_CLIENT, l->id, 0);
 }
 
-/* Loans are disjoint, whoever borrows, whatever restarts. */
+/* A module borrows time. Its subleases must be disjoint from all others, across restarts of any module. */
 void life_lend (struct life *l)
 {
     struct world *w = l->w;
@@ -229,17 +229,17 @@ void life_lend (struct life *l)
         sim_check_close (w->loans, l->rank, w->nloans, end_ms);
     }
     if (sim_check_violation (w->loans))
-        sim_check_fail (w->check, "a loan: %s", sim_check_violation (w->loans));
+        sim_check_fail (w->check, "a sublease of time: %s", sim_check_violation (w->loans));
 }
 
-/* A root after a crash may know of an older one. */
+/* A root may report a lower watermark after a crash. */
 void life_ask_watermark (struct life *l)
 {
     struct world *w = l->w;
     uint64_t ms;
 
     if (!authority_watermark (l->authority, life_boot_us (l), &ms))
-        sim_check_fail (w->check, "the root cannot tell a watermark");
+        sim_check_fail (w->check, "the root cannot determine a watermark");
     else if (ms > w->disk.horizon_ms)
         sim_check_fail (w->check, "the watermark is above what is on the disk");
     else if (ms > w->watermark_ms) {
@@ -268,7 +268,7 @@ static void on_heartbeat (struct life *l, bool once)
     world_check_bounds (w);
 }
 
-/* A commit: the disk has it, then the root hears of it.  Either may be missing. */
+/* A commit: the disk stores the record, then the root is notified. Each of the two may fail. */
 void life_stored (struct life *l)
 {
     struct world *w = l->w;
@@ -294,7 +294,9 @@ void life_wait (struct life *l, const struct sim_event *e)
     l->waiting[l->nwaiting++] = *e;
 }
 
-/* What the clocks of its host show of one moment, by how far each went, and what its witness makes of that. */
+/* The clocks of the host advance by these amounts in one moment; the clock check compares them, and the node is
+ * notified of the result.
+ */
 void life_clocks_went (struct life *l, uint64_t boot_us, uint64_t raw_us, uint64_t wall_us)
 {
     struct clock_check_reading at = { .boot_us = 1, .raw_us = 1, .wall_us = 1 };
@@ -302,7 +304,7 @@ void life_clocks_went (struct life *l, uint64_t boot_us, uint64_t raw_us, uint64
     int64_t sure_us;
 
     l->boot_offset += boot_us;
-    l->resumed_us = life_boot_us (l); /* whoever waits has waited for that long, it seems */
+    l->resumed_us = life_boot_us (l); /* requests seem to have waited for that long */
     clock_check_look (&witness, &at, &sure_us);
     at = (struct clock_check_reading){ .boot_us = 1 + boot_us, .raw_us = 1 + raw_us, .wall_us = 1 + wall_us };
     int64_t off_us = clock_check_look (&witness, &at, &sure_us);
@@ -312,7 +314,7 @@ void life_clocks_went (struct life *l, uint64_t boot_us, uint64_t raw_us, uint64
     }
     else
         node_lost_time (l->node, life_boot_us (l), off_us);
-    for (unsigned i = 0; off_us > 0 && i < NAREAS; i++) /* what it was lent is that much older */
+    for (unsigned i = 0; off_us > 0 && i < NAREAS; i++) /* subleases are older by that time */
         l->area[i].area.until_us -= min_u64 (l->area[i].area.until_us, (uint64_t)off_us);
     life_look (l);
 }
@@ -328,8 +330,8 @@ void life_resume (struct life *l)
     }
     l->misses = false;
     l->resumed_us = life_boot_us (l);
-    world_say (l->w, l, "goes on");
-    for (size_t i = 0; i < l->nwaiting; i++) { /* all at once, in order */
+    world_say (l->w, l, "continues");
+    for (size_t i = 0; i < l->nwaiting; i++) { /* all now, in their order */
         l->waiting[i].t = l->w->t;
         world_push (l->w, l->waiting[i]);
     }

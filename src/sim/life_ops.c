@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* life_ops.c - what a node wants done: answers, which are judged, and messages; and the requests that it has */
+/* life_ops.c - the callbacks of a node: answers, which are checked, and messages; and the requests that it holds */
 #include <errno.h>
 
 #include "sim/world.h"
@@ -36,7 +36,7 @@ void ask_destroy (struct life *l, struct ask *a)
     free (a);
 }
 
-/* Every request has its end in time, whatever happened; but while its life is paused. */
+/* Check that a request is answered before its timeout. A pause of the life does not count. */
 static void sim_check_time (struct life *l, const struct ask *a)
 {
     uint64_t late_us = a->asked_us + (l->w->timeout_ms + BACKLOG_MS) * MS + 5 * MS;
@@ -69,7 +69,7 @@ static void sim_check_answer (struct world *w, struct life *l, const struct ask 
     w->result.answered++;
 }
 
-/* What was made here leaves now: it must not be below what a root has told. */
+/* Check that ids that were made here and leave now are not below a watermark that a root has reported. */
 static void sim_check_watermark (struct life *l, const struct run *run, size_t nruns)
 {
     for (size_t i = 0; i < nruns; i++) {
@@ -81,7 +81,7 @@ static void sim_check_watermark (struct life *l, const struct run *run, size_t n
     }
 }
 
-/* Nothing that was made here is older than the request for it, but by as much as the clock here may be off. */
+/* Check that ids that were made here are not older than their request, apart from the clock's bound. */
 static void sim_check_age (struct life *l, const struct ask *a, const struct run *run, size_t nruns)
 {
     life_note_bound (l);
@@ -89,7 +89,7 @@ static void sim_check_age (struct life *l, const struct ask *a, const struct run
         struct fluid_fields f = fluid_split (run[i].first);
 
         if (life_makes (l, &f) && (f.timestamp_ms + 1) * MS + l->bound_us < a->truth_us)
-            sim_check_fail (l->w->check, "life %u makes an id at %llu for what was asked at %llu us", (unsigned)l->id,
+            sim_check_fail (l->w->check, "life %u makes an id at %llu for a request of %llu us", (unsigned)l->id,
                             (unsigned long long)f.timestamp_ms, (unsigned long long)a->truth_us);
     }
 }
@@ -116,14 +116,16 @@ static void reply_op (void *arg, void *cookie, const struct run *run, size_t nru
     ask_destroy (l, a);
 }
 
-/* Only when the root's time is over: a root that starts at the end may be the one that says so. */
+/* Check that EOVERFLOW is answered only after the end of the root's time. Notes the lead first, because this life may
+ * be a root that has just started.
+ */
 static void sim_check_overflow (struct life *l)
 {
     struct world *w = l->w;
 
     life_note_lead (l);
     if ((int64_t)w->t + w->ahead_us < (int64_t)(END_MS * MS))
-        sim_check_fail (w->check, "a request is told of the end of time, which has not come");
+        sim_check_fail (w->check, "a request fails with EOVERFLOW before the end of time");
 }
 
 static void fail_op (void *arg, void *cookie, int errnum, const char *text)
@@ -144,9 +146,9 @@ static void fail_op (void *arg, void *cookie, int errnum, const char *text)
     if (errnum == EOVERFLOW)
         sim_check_overflow (l);
     else if (a->client && a->final && errnum != EAGAIN
-             && l->w->disk.horizon_ms < END_MS) /* then there may be nothing to give */
-        sim_check_fail (l->w->check, "life %u of rank %u cannot be served though all is well: %s", (unsigned)l->id,
-                        (unsigned)l->rank, text ? text : "");
+             && l->w->disk.horizon_ms < END_MS) /* at the end of time nothing is left to grant */
+        sim_check_fail (l->w->check, "life %u of rank %u cannot be served although all faults are healed: %s",
+                        (unsigned)l->id, (unsigned)l->rank, text ? text : "");
     ask_destroy (l, a);
 }
 
@@ -195,7 +197,7 @@ static void lease_reply_op (void *arg, void *cookie, const struct lease_answer *
 
     for (size_t i = 0; i < answer->ngrant; i++)
         if (l->authority && answer->grant[i].hi_ms > l->w->disk.horizon_ms)
-            sim_check_fail (l->w->check, "the root gives more than is on the disk");
+            sim_check_fail (l->w->check, "the root grants more than is on the disk");
     if (a->tag != 0)
         message_send (
             l->w,
@@ -225,7 +227,7 @@ static void report_up_op (void *arg, const struct report *report)
                           .type = MSG_REPORT, .from = l->id, .to = l->parent, .link = l->link, .report = *report });
 }
 
-/* It is a promise, whether it arrives or not. */
+/* The request is a promise not to use the rest, whether it arrives or not. */
 static int share_up_op (void *arg, const struct share_want *want)
 {
     struct life *l = arg;

@@ -3,9 +3,9 @@
 
 /* pager.c - processes of a life's host that make ids by its page
  *
- * They are clients as they are (libpage/generate.c); the linker puts the clocks of the simulation in their way:
- * -Wl,--wrap=clock_gettime,--wrap=clock_nanosleep.  Who would sleep is called again when the time has come.  Some are
- * stopped behind their first look at the clock, and go on whatever happened meanwhile.
+ * They run the client's code (libpage/generate.c); the linker replaces its clocks by simulated ones:
+ * -Wl,--wrap=clock_gettime,--wrap=clock_nanosleep. A process that would sleep is called again at the end of the sleep.
+ * Some processes are stopped after their first reading of the clock, and continue later, after other events.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -15,24 +15,24 @@
 #include "libutil/minmax.h"
 #include "sim/world.h"
 
-#define COARSE_US 4000 /* a coarse clock is behind by less */
+#define COARSE_US 4000 /* largest delay of a coarse clock */
 #define MOST 3000      /* ids of a call */
 
 int __wrap_clock_gettime (clockid_t which, struct timespec *ts);
 int __wrap_clock_nanosleep (clockid_t which, int flags, const struct timespec *at, struct timespec *left);
 
 struct pager {
-    struct idt_page client; /* .page: NULL: it has none */
-    fluid_t last;           /* of its own */
+    struct idt_page client; /* .page is NULL: the process has no page */
+    fluid_t last;           /* its last id */
     bool asks;
     uint32_t want;
-    uint64_t asked_us; /* the life's clock, when it was looked at first */
+    uint64_t asked_us; /* the life's clock at its first reading */
     uint64_t truth_us; /* as in struct ask */
-    fluid_t floor;     /* what others had got then */
-    uint64_t bound_us; /* how far off the clock may be, by its own account */
+    fluid_t floor;     /* the newest id of others at that time */
+    uint64_t bound_us; /* how far off the clock may be, by its own bound */
 };
 
-/* --- clocks of the one that is called ------------------------------------------------------------------ */
+/* --- clocks of the process that runs ------------------------------------------------------------------- */
 
 static struct {
     uint64_t boot_us, now_us, coarse_us, wake_us;
@@ -56,7 +56,7 @@ int __wrap_clock_nanosleep (clockid_t which, int flags, const struct timespec *a
     return 0;
 }
 
-/* As idt_page_generate (); EINPROGRESS: it sleeps until called.wake_us. */
+/* Like idt_page_generate (). EINPROGRESS: the process sleeps until called.wake_us. */
 static int generate (struct life *l, struct pager *p, fluid_t *ids)
 {
     called.boot_us = p->asked_us;
@@ -70,7 +70,7 @@ static int generate (struct life *l, struct pager *p, fluid_t *ids)
 
 /* --- pages ------------------------------------------------------------------------------------------------ */
 
-/* What was a page stays one for those who have it. */
+/* The memory of a page remains for the processes that mapped it. */
 static struct page *make_page (struct life *l)
 {
     struct kept_page *kept = must (aligned_alloc (PAGE_LINE, sizeof (*kept)));
@@ -90,7 +90,7 @@ void life_publish (struct life *l)
         l->page = NULL;
 }
 
-/* Ask for the page: a broker that lives answers. */
+/* Request the page: a broker that lives answers. */
 static void get_page (struct life *l, struct pager *p)
 {
     p->client.page = NULL;
@@ -111,13 +111,13 @@ static void judge_run (struct life *l, const struct pager *p, const struct run *
 
     sim_check_issue (c, run);
     if (run->first <= p->last || run->first <= p->floor)
-        sim_check_fail (c, "a page of life %u gives an id at %llu that is not above what was there", (unsigned)l->id,
+        sim_check_fail (c, "a page of life %u gives an id at %llu that is not above an earlier one", (unsigned)l->id,
                         (unsigned long long)f.timestamp_ms);
     if (f.timestamp_ms < l->w->watermark_ms)
         sim_check_fail (c, "a page of life %u gives an id at %llu, below the watermark %llu", (unsigned)l->id,
                         (unsigned long long)f.timestamp_ms, (unsigned long long)l->w->watermark_ms);
     if (p->truth_us > 0 && (f.timestamp_ms + 1) * MS + max_u64 (p->bound_us, life_bound_us (l)) < p->truth_us)
-        sim_check_fail (c, "a page of life %u gives an id at %llu for what was asked at %llu us", (unsigned)l->id,
+        sim_check_fail (c, "a page of life %u gives an id at %llu for a request of %llu us", (unsigned)l->id,
                         (unsigned long long)f.timestamp_ms, (unsigned long long)p->truth_us);
 }
 

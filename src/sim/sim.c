@@ -3,7 +3,7 @@
 
 /* sim.c - one history of a tree of nodes, decided by a seed
  *
- * Faults come at random, until the world is healed; then everyone is served, and all stop.
+ * Faults happen at random until the world is healed. Then every request must be served, and all brokers stop.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,7 +49,7 @@ static void fault_pause (struct world *w, struct life *l)
     world_later (w, world_below (w, 3 * w->lease_ms * MS), EV_RESUME, l->id, 0);
 }
 
-/* CLOCK_BOOTTIME of its host goes too far at once, which the other clocks show; or it is the raw clock, and nothing was
+/* CLOCK_BOOTTIME of the host jumps ahead, which the other clocks show; or CLOCK_MONOTONIC_RAW does, and no time was
  * missed.
  */
 static void fault_jump (struct world *w, struct life *l)
@@ -57,11 +57,11 @@ static void fault_jump (struct world *w, struct life *l)
     uint64_t us = SEEN_US + world_below (w, 3 * w->lease_ms * MS);
     bool boot = world_chance (w, 500);
 
-    world_say (w, l, boot ? "is told a jump of CLOCK_BOOTTIME" : "is told of time that did not pass");
+    world_say (w, l, boot ? "has a jump of CLOCK_BOOTTIME" : "has a jump of CLOCK_MONOTONIC_RAW");
     life_clocks_went (l, boot ? us : 0, boot ? 0 : us, 0);
 }
 
-/* The root crashes again and again, in no time: what that costs has a bound. */
+/* The root crashes many times within no time. The clock debt of that has a bound. */
 static void fault_crash_loop (struct world *w)
 {
     struct life *root = w->life[w->current[0]];
@@ -75,7 +75,8 @@ static void fault_crash_loop (struct world *w)
     for (int i = 0; i < 40 && !root_lives (w) && (root = life_start (w, 0)); i++)
         life_kill (root);
     if (w->disk.ahead_ms > most_ms)
-        sim_check_fail (w->check, "crashes cost %llu ms, more than they may", (unsigned long long)w->disk.ahead_ms);
+        sim_check_fail (w->check, "crashes put the horizon %llu ms ahead, more than the bound",
+                        (unsigned long long)w->disk.ahead_ms);
     start_later (w, 0);
 }
 
@@ -87,7 +88,8 @@ static void fault_disk (struct world *w)
     w->disk_delay_us = delays[world_below (w, 4)];
 }
 
-/* The whole instance stops, leaves first, and starts again: who is killed instead may live on where nobody hears him.
+/* The whole instance stops, leaves first, and starts again. A life that is killed instead may live on without a
+ * connection.
  */
 static void fault_instance (struct world *w)
 {
@@ -137,7 +139,7 @@ static void make_fault (struct world *w)
             life_reload (l);
     }
     else if (kind < 58)
-        start_later (w, l->rank); /* a second one that claims the rank: the first knows nothing of it */
+        start_later (w, l->rank); /* a second life claims the rank; the first does not notice */
     else if (kind < 78)
         fault_pause (w, l);
     else if (kind < 80 && !l->paused)
@@ -185,11 +187,11 @@ static void handle (struct world *w, const struct sim_event *e)
         if (l->alive)
             life_look (l);
     }
-    else if (e->type == EV_PAGE && !(l->paused && l->misses)) /* whoever lives */
+    else if (e->type == EV_PAGE && !(l->paused && l->misses)) /* even if the broker is dead or paused */
         pager_event (l, e->n);
     else if (l->alive && l->paused) {
         life_wait (l, e);
-        return; /* the message stays */
+        return; /* keeps the message */
     }
     else if (l->alive)
         life_event (l, e);
@@ -207,7 +209,7 @@ static void run_until (struct world *w, uint64_t t, uint64_t steps)
     }
 }
 
-/* One life a rank, all links and disks well: then everyone is served. */
+/* Leave one life for each rank, and repair all links and disks. Then every request must be served. */
 static void heal (struct world *w)
 {
     w->healing = true;
@@ -224,10 +226,13 @@ static void heal (struct world *w)
     for (uint32_t rank = 0; rank < w->nranks; rank++)
         if (w->current[rank] == 0)
             on_start (w, rank);
-    run_until (w, w->t + (600 + w->timeout_ms + 5 * w->lease_ms) * MS, UINT64_MAX); /* the slowest commit: 500 ms */
+    run_until (w, w->t + (600 + w->timeout_ms + 5 * w->lease_ms) * MS,
+               UINT64_MAX); /* the slowest commit takes 500 ms */
 }
 
-/* Whether a lease is much longer than the way to the root and back.  Else lessees come and go all the time. */
+/* Whether a lease is much longer than the round trip to the root. Otherwise ranks lose and get their leases all the
+ * time.
+ */
 static bool is_near (const struct world *w)
 {
     uint64_t hops = 0;
@@ -237,7 +242,8 @@ static bool is_near (const struct world *w)
     return 8 * hops * w->delay_us < w->lease_ms * MS;
 }
 
-/* All is well for some leases: the watermark is as old as the reports are.  At the end of time nobody holds anything.
+/* After some leases without faults the watermark must be as new as the reports. At the end of time no rank holds a
+ * lease.
  */
 static void sim_check_progress (struct world *w)
 {
@@ -289,7 +295,7 @@ static void world_init (struct world *w, const struct sim_config *config)
     w->kary = 1 + (w->nranks > 16) + (uint32_t)world_below (w, 4);
     w->max_generators = 1 + (uint32_t)world_below (w, w->nranks + 1);
     w->lease_ms = leases[world_below (w, 3)];
-    w->timeout_ms = 300 + world_below (w, 250); /* there is time for sixteen hops, there and back, thrice */
+    w->timeout_ms = 300 + world_below (w, 250); /* enough for three round trips over 16 hops */
     w->loss = (unsigned)world_below (w, 3) * 30;
     w->repeat = (unsigned)world_below (w, 3) * 30;
     w->delay_us = 50 + world_below (w, 3000);
@@ -302,7 +308,7 @@ static void world_init (struct world *w, const struct sim_config *config)
     w->spilling = config->seed % 3 == 0;
     w->lanes = config->seed % 8 == 0 ? 3 : 1;
     w->paging = config->seed % 5 < 2;
-    if (w->spilling) /* few owners, of which one is no root */
+    if (w->spilling) /* few owner ranks, one of which is not the root */
         w->max_generators = 2 + (uint32_t)(config->seed / 3 % 3);
     if (w->lanes > 1) /* then all ranks own generators */
         w->max_generators = w->lanes * (w->nranks + 1);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* sim_check.c - the judge of a simulated history
+/* sim_check.c - checks a simulated history
  *
- * Ids are kept as one bit each, in pages of a generator and millisecond found by hashing; ranges as a list for each
- * generator, in order of their being taken.
+ * Ids are kept as one bit each, in pages of a generator and a millisecond, which are found by hashing. Ranges are kept
+ * as a list for each generator, in the order in which they were granted.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -34,7 +34,7 @@ struct borrowed {
 };
 
 struct sim_check {
-    struct checked_page *page; /* a power of two of them */
+    struct checked_page *page; /* hash table; its size is a power of two */
     size_t npages, used;
     struct ranges *ranges; /* by generator */
     struct borrowed *borrowed;
@@ -130,7 +130,7 @@ void sim_check_close (struct sim_check *c, uint32_t generator, uint32_t life, ui
     }
 }
 
-/* --- what is borrowed ---------------------------------------------------------------------------------- */
+/* --- subleases ----------------------------------------------------------------------------------------- */
 
 static bool overlap (const struct area *x, const struct area *y)
 {
@@ -139,7 +139,7 @@ static bool overlap (const struct area *x, const struct area *y)
                   < (x->range.hi_ms < y->range.hi_ms ? x->range.hi_ms : y->range.hi_ms);
 }
 
-/* What a life was lent 'b' from: NULL where that owns the generator. */
+/* The sublease of which the lender granted 'b' as a part; NULL if the lender owns the generator. */
 static const struct borrowed *source (const struct sim_check *c, const struct borrowed *b)
 {
     for (size_t i = c->nborrowed; i > 0; i--)
@@ -148,7 +148,7 @@ static const struct borrowed *source (const struct sim_check *c, const struct bo
     return NULL;
 }
 
-/* Whether 'b' was lent on, by however many, from what 'life' has. */
+/* Whether 'b' is, over any number of hops, a part of what 'life' has. */
 static bool comes_from (const struct sim_check *c, const struct borrowed *b, uint32_t life)
 {
     for (int hops = 0; b && hops < 64; hops++, b = source (c, b))
@@ -177,7 +177,7 @@ void sim_check_borrow (struct sim_check *c, uint32_t life, uint32_t from, const 
         const struct borrowed *o = &c->borrowed[i];
 
         if (o->life != life && overlap (&o->area, area) && !comes_from (c, &b, o->life) && !comes_from (c, o, life))
-            sim_check_fail (c, "life %u was lent of generator %u what life %u has, at %llu", (unsigned)life,
+            sim_check_fail (c, "life %u was granted a part of generator %u that life %u has, at %llu", (unsigned)life,
                             (unsigned)area->generator, (unsigned)o->life, (unsigned long long)area->range.lo_ms);
     }
     struct borrowed *same = same_loan (c, &b);
@@ -274,7 +274,7 @@ void sim_check_issue (struct sim_check *c, const struct run *run)
             p->bit[s / 64] |= UINT64_C (1) << (s % 64);
     }
     if (!is_held (c, f.generator, f.timestamp_ms))
-        sim_check_fail (c, "generator %u used %llu, which nobody holds", (unsigned)f.generator,
+        sim_check_fail (c, "generator %u made an id at %llu, in a range that no life holds", (unsigned)f.generator,
                         (unsigned long long)f.timestamp_ms);
     c->ids += run->n;
 }

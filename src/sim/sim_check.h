@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* sim_check.h - the judge of a simulated history: who may issue what, and what was issued
+/* sim_check.h - checks a simulated history: which life may make which ids, and which ids were made
  *
- * 'life' names one incarnation of a broker.  The first thing that is wrong is kept as a sentence.
+ * 'life' is one incarnation of a broker. The first violation is kept as a sentence.
  */
 #ifndef SIM_SIM_CHECK_H
 #define SIM_SIM_CHECK_H
@@ -19,7 +19,7 @@
 
 struct sim_check;
 
-/* Where there is no memory, a simulation aborts. */
+/* A simulation aborts when memory is exhausted. */
 static inline void *must (void *p)
 {
     if (!p)
@@ -30,26 +30,26 @@ static inline void *must (void *p)
 struct sim_check *sim_check_create (void);
 void sim_check_destroy (struct sim_check *c);
 
-/* A life holds a range of a generator: no other life may, at any time. */
+/* A life holds a range of a generator. No other life may hold a part of it, at any time. */
 void sim_check_hold (struct sim_check *c, uint32_t generator, uint32_t life, uint64_t lo_ms, uint64_t hi_ms);
 
-/* A life closed for good: of what it held nothing from 'end_ms' on was or will be used. */
+/* A life has stopped: of what it held it has used and will use nothing from 'end_ms' on. */
 void sim_check_close (struct sim_check *c, uint32_t generator, uint32_t life, uint64_t end_ms);
 
-/* A life was lent some granules of a generator (doc/design/shares.md), by the life 'from': no other life may hold any
- * of them in that time, but those that it lends on to. / It promised that it uses nothing from 'end_ms' on of all that
- * it was lent.
+/* sim_check_borrow (): the life 'from' granted 'life' a sublease (doc/design/shares.md). No other life may hold any of
+ * its granules in that time, except lives to which 'life' grants parts of it. sim_check_return (): the life uses
+ * nothing from 'end_ms' on of all its subleases.
  */
 void sim_check_borrow (struct sim_check *c, uint32_t life, uint32_t from, const struct area *area);
 void sim_check_return (struct sim_check *c, uint32_t life, uint64_t end_ms);
 
-/* Ids were handed to a client: none may have been before, each must lie in what someone holds. */
+/* Ids were given to a client. Each must be new, and must lie in a range or sublease that a life holds. */
 void sim_check_issue (struct sim_check *c, const struct run *run);
 
-/* Something else is wrong. */
+/* Report a violation of another kind. */
 void sim_check_fail (struct sim_check *c, const char *fmt, ...) __attribute__ ((format (printf, 2, 3)));
 
-const char *sim_check_violation (const struct sim_check *c); /* NULL: none */
-uint64_t sim_check_ids (const struct sim_check *c);          /* ids judged */
+const char *sim_check_violation (const struct sim_check *c); /* or NULL */
+uint64_t sim_check_ids (const struct sim_check *c);          /* ids checked */
 
 #endif /* SIM_SIM_CHECK_H */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* sim_test.c - a bounded number of simulated histories, and the judge judged */
+/* sim_test.c - plays a number of simulated histories, and tests the checker */
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,28 +23,29 @@ static void test_judge (void)
     sim_check_hold (c, 3, 2, 30, 40);
     sim_check_issue (c, &(struct run){ make_id (29, 3, 0), 1024 });
     sim_check_issue (c, &(struct run){ make_id (30, 3, 5), 5 });
-    ok (!sim_check_violation (c) && sim_check_ids (c) == 1029, "what is right is not complained of");
+    ok (!sim_check_violation (c) && sim_check_ids (c) == 1029, "a correct history has no violation");
     sim_check_close (c, 3, 1, 25);
     sim_check_hold (c, 3, 4, 25, 30);
-    ok (!sim_check_violation (c), "what was given back may be held by another");
+    ok (!sim_check_violation (c), "a range that was returned may be held by another life");
     sim_check_issue (c, &(struct run){ make_id (30, 3, 9), 1 });
-    ok (sim_check_violation (c) != NULL, "an id that comes twice is seen: %s", sim_check_violation (c));
+    ok (sim_check_violation (c) != NULL, "a duplicate id is detected: %s", sim_check_violation (c));
     sim_check_destroy (c);
 
     c = sim_check_create ();
     sim_check_hold (c, 3, 1, 10, 20);
     sim_check_hold (c, 3, 2, 19, 21);
-    ok (sim_check_violation (c) != NULL, "two who hold the same millisecond are seen: %s", sim_check_violation (c));
+    ok (sim_check_violation (c) != NULL, "two lives that hold the same millisecond are detected: %s",
+        sim_check_violation (c));
     sim_check_destroy (c);
 
     c = sim_check_create ();
     sim_check_hold (c, 3, 1, 10, 20);
     sim_check_issue (c, &(struct run){ make_id (20, 3, 0), 1 });
-    ok (sim_check_violation (c) != NULL, "an id outside of what is held is seen: %s", sim_check_violation (c));
+    ok (sim_check_violation (c) != NULL, "an id outside all held ranges is detected: %s", sim_check_violation (c));
     sim_check_destroy (c);
 }
 
-/* Histories from 'seed' on; the one that fails is named. */
+/* Play histories from 'seed' on, and report the first one that fails. */
 static void play (uint64_t seed, uint64_t count, uint32_t nodes, uint64_t steps)
 {
     struct sim_result sum = { .events = 0 };
@@ -62,7 +63,7 @@ static void play (uint64_t seed, uint64_t count, uint32_t nodes, uint64_t steps)
         sum.faults += r.faults;
         sum.lives += r.lives;
     }
-    ok (sum.ids > 0, "%llu histories: %llu ids, %llu faults, %llu lives of brokers, nothing twice",
+    ok (sum.ids > 0, "%llu histories: %llu ids, %llu faults, %llu lives of brokers, no duplicate",
         (unsigned long long)count, (unsigned long long)sum.ids, (unsigned long long)sum.faults,
         (unsigned long long)sum.lives);
 }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* world.c - chance, events and messages of a simulated world */
+/* world.c - random numbers, events and messages of a simulated world */
 #include <stdio.h>
 #include <string.h>
 
 #include "sim/world.h"
 
-/* --- chance -------------------------------------------------------------------------------------------- */
+/* --- random numbers ------------------------------------------------------------------------------------ */
 
 static uint64_t next_random (struct world *w)
 {
@@ -104,7 +104,7 @@ void message_unref (struct message *msg)
     free (msg);
 }
 
-/* Mostly quick, sometimes very late: later ones overtake. */
+/* Mostly short, sometimes very long, so that messages overtake each other. */
 static uint64_t delay (struct world *w)
 {
     uint64_t us = 20 + world_below (w, w->delay_us);
@@ -112,7 +112,9 @@ static uint64_t delay (struct world *w)
     return !w->healing && world_chance (w, 20) ? us * (1 + world_below (w, 50)) : us;
 }
 
-/* What is repeated may come when its sender and the one after it are gone (RETURN_BY_LESSEE). */
+/* A repeated message may arrive after its sender, and the sender's successor, have ended (RETURN_BY_LESSEE in
+ * doc/model).
+ */
 static uint64_t repeat_delay (struct world *w)
 {
     return delay (w) + (world_chance (w, 300) ? world_below (w, w->lease_ms * MS / 2) : 0);

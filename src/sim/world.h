@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* world.h - a simulated world: what its parts share
+/* world.h - a simulated world: the declarations that its files share
  *
- *   world.c        chance, events, messages
- *   life.c         a process of a broker: start, stop, links; what must hold of it at any time
- *   life_ops.c     what a node wants done, and what its clients are answered
- *   life_events.c  what happens to a life
+ *   world.c        random numbers, events, messages
+ *   life.c         a process of a broker: start, stop, links, and the promises that it must keep at any time
+ *   life_ops.c     the callbacks of a node, and the answers to its clients
+ *   life_events.c  the events of a life
  *   pager.c        processes that make ids by the page of a life
  *   sim.c          faults, and the course of a history
  *
- * A world is a heap of events in order of time.  A 'life' is one process of a broker: it may be one of several that
- * claim its rank.  It has a clock of its own (CLOCK_BOOTTIME: any offset, up to 50 ppm wrong), a node, and a link to a
- * life of an ancestor's rank.  A link has a number; what was sent on a link is lost when that has another one.
+ * A world is a heap of events, ordered by time. A 'life' is one process of a broker; several lives may claim the same
+ * rank. It has its own clock (CLOCK_BOOTTIME: any offset, wrong by up to 50 ppm), a node, and a link to a life of an
+ * ancestor rank. A link has a number; a message is lost if the number of its link has changed when it arrives.
  *
- * Time 't' is real time in microseconds.  There is always memory (must ()).
+ * Time 't' is real time in microseconds. Memory is never exhausted (must ()).
  */
 #ifndef SIM_WORLD_H
 #define SIM_WORLD_H
@@ -35,24 +35,24 @@
 #define NTAGS 64
 #define NAREAS 8
 #define NCLIENTS 4 /* of each life */
-#define NPAGERS 3  /* the same, processes with its page */
+#define NPAGERS 3  /* processes with the page of a life */
 #define BACKLOG_MS 100
 #define SEEN_US \
-    (CLOCK_CHECK_GRAIN_US + CLOCK_CHECK_GRAIN_US / 100) /* from so much on witnesses see what a clock missed */
+    (CLOCK_CHECK_GRAIN_US + CLOCK_CHECK_GRAIN_US / 100) /* the clock check detects missed time from here on */
 #define END_MS ((uint64_t)FLUID_TIMESTAMP_MAX + 1)
 
 enum event_type {
     EV_TICK,    /* a node's deadline */
-    EV_MESSAGE, /* arrives */
-    EV_STORED,  /* the disk has done, or not */
-    EV_ATTACH,  /* a life looks for a parent */
-    EV_LOST,    /* a life notices that its link is gone */
+    EV_MESSAGE, /* a message arrives */
+    EV_STORED,  /* a commit has ended, with success or not */
+    EV_ATTACH,  /* a life connects to a parent */
+    EV_LOST,    /* a life notices that its link is broken */
     EV_HEARTBEAT,
-    EV_CLIENT, /* a client asks */
-    EV_PAGE,   /* a process asks by the page, or goes on with that */
-    EV_RESUME, /* a life that was paused goes on */
+    EV_CLIENT, /* a client sends a request */
+    EV_PAGE,   /* a process makes ids by the page, or continues with that */
+    EV_RESUME, /* the pause of a life ends */
     EV_START,  /* a rank is started */
-    EV_FAULT,  /* the next one */
+    EV_FAULT,  /* a random fault */
 };
 
 enum message_type {
@@ -74,7 +74,7 @@ struct message {
     uint32_t from, to; /* lives */
     uint64_t link;
     uint32_t tag;
-    uint32_t count; /* ids; errnum */
+    uint32_t count; /* of ids; or an errno */
     fluid_t after;
     struct run *run;
     size_t nruns;
@@ -92,30 +92,30 @@ struct sim_event {
     uint64_t t;
     uint64_t order;
     enum event_type type;
-    uint32_t life; /* or rank */
-    uint64_t n;    /* link, horizon, ... */
+    uint32_t life; /* or a rank */
+    uint64_t n;    /* the link, the horizon, ... */
     struct message *msg;
 };
 
-/* A request that a node has: of a client, or of a child. */
+/* A request that a node holds, of a client or of a child. */
 struct ask {
     struct ask *next;
     bool client;
     uint32_t client_number; /* 0 ... NCLIENTS - 1 */
-    uint64_t asked_us;      /* the life's clock */
-    uint64_t truth_us;      /* the instance's time when it was asked; 0: unknown */
-    uint32_t life;          /* that was asked */
+    uint64_t asked_us;      /* by the life's clock */
+    uint64_t truth_us;      /* the instance's time of the request; 0: unknown */
+    uint32_t life;          /* which holds it */
     uint32_t count;
     fluid_t after;
-    fluid_t paged_id; /* the newest id of the page then */
+    fluid_t paged_id; /* the newest id of the page at that time */
     int answers;
-    bool final;     /* asked after everything healed */
-    uint32_t child; /* life that asked */
+    bool final;     /* sent after all faults were healed */
+    uint32_t child; /* the life that sent it */
     uint64_t link;
     uint32_t tag;
 };
 
-/* What was made of it up to 'made_ms' may leave late: it may be used no more since, or until it was lent for longer. */
+/* A sublease of a life. Ids up to 'made_ms' may leave late: the sublease was over since, or has been extended. */
 struct lent_area {
     struct area area;
     uint64_t made_ms;
@@ -125,51 +125,52 @@ struct lent_area {
 struct life {
     bool alive;
     bool paused;
-    bool misses; /* its clocks do not count the pause, and it is told so when it goes on */
+    bool misses; /* its clocks do not count the pause; the clock check detects that */
     uint64_t paused_t;
     uint32_t rank;
     char uuid[IDT_MSG_UUID_LEN + 1];
     struct node *node;
-    struct authority *authority; /* NULL: it is no root */
+    struct authority *authority; /* NULL: it is not a root */
     struct world *w;
     uint32_t id;
     uint64_t boot_offset;
     int64_t boot_ppm;
-    uint32_t parent; /* life; 0: none */
-    uint64_t link;   /* number of the link to it; 0: none */
+    uint32_t parent; /* a life; 0: no parent */
+    uint64_t link;   /* number of the link to the parent; 0: no link */
     bool told_up;
-    unsigned spins;       /* ticks in a row that asked for another one at once */
-    uint64_t tick_t;      /* next tick that is planned; UINT64_MAX: none */
-    uint32_t tags[NTAGS]; /* of lease requests that went up */
+    unsigned spins;       /* how many ticks in a row set an immediate deadline */
+    uint64_t tick_t;      /* of the next tick; UINT64_MAX: not planned */
+    uint32_t tags[NTAGS]; /* of lease requests to the parent */
     unsigned ntags;
-    fluid_t last_id; /* newest that left this node to clients, and to each */
+    fluid_t last_id; /* newest id sent to clients, and to each client */
     fluid_t client_last_id[NCLIENTS];
-    struct page *page;         /* that it shares; NULL: none */
-    struct pager *pager;       /* who have it, NPAGERS */
-    fluid_t paged_id;          /* the newest that they made */
-    uint64_t resumed_us;       /* after its last pause */
-    uint64_t last_reading;     /* of its clock; 0: unknown yet */
-    struct sim_event *waiting; /* while paused */
+    struct page *page;         /* the page that it shares, or NULL */
+    struct pager *pager;       /* NPAGERS processes that have it */
+    fluid_t paged_id;          /* the newest id that these made */
+    uint64_t resumed_us;       /* end of its last pause */
+    uint64_t last_reading;     /* of its clock; 0: none yet */
+    struct sim_event *waiting; /* during a pause */
     size_t nwaiting, waiting_size;
-    struct ask *asks;              /* all that this node was asked and has not answered */
-    struct lent_area area[NAREAS]; /* what it was lent last */
+    struct ask *asks;              /* all requests that this node has not answered */
+    struct lent_area area[NAREAS]; /* its last subleases */
     unsigned nareas;
-    uint64_t until_us; /* when it may not use its ranges any more, and its newest timestamp, as last seen */
+    uint64_t until_us; /* end of use of its ranges, and its newest timestamp, at the last look */
     uint64_t cursor_ms;
-    uint64_t made_ms;  /* what it made up to here may leave late */
-    uint64_t bound_us; /* how far its clock may have been off since a request waits, by its own account */
+    uint64_t made_ms;  /* ids up to this time may leave late */
+    uint64_t bound_us; /* the largest bound of its clock since a request waits */
     bool storing;
-    struct lease_record record; /* a commit that is under way */
+    struct lease_record record; /* of the commit under way */
 };
 
-/* What a module that was unloaded has left on its broker, for when it is loaded again, whoever had the rank since. */
+/* The handover of an unloaded module, kept by its broker for the next load, even if other lives had the rank meanwhile.
+ */
 struct left {
-    uint32_t life; /* that left it; 0: none */
+    uint32_t life; /* which left it; 0: no handover */
     void *past;
     size_t size;
 };
 
-/* A page lives longer than its broker, for those who have it. */
+/* The memory of a page outlives its broker, for the processes that mapped it. */
 struct kept_page {
     struct page page;
     struct kept_page *next;
@@ -179,7 +180,7 @@ struct world {
     const struct sim_config *config;
     struct sim_result result;
     struct sim_check *check;
-    struct sim_check *loans; /* each a range of its own */
+    struct sim_check *loans; /* checks subleases of time; each is a range of its own */
     uint32_t nloans;
     uint64_t random;
     uint64_t t;
@@ -190,15 +191,15 @@ struct world {
     uint32_t nranks, kary, max_generators;
     uint32_t lanes; /* of each rank */
     uint64_t lease_ms, timeout_ms;
-    bool mixed;            /* lives have options of their own */
-    bool sharing;          /* idle ranks borrow */
-    bool spilling;         /* owners pass on what is too much for them */
-    bool paging;           /* owners share their generators with processes */
+    bool mixed;            /* lives differ in their options */
+    bool sharing;          /* ranks without a generator borrow */
+    bool spilling;         /* owner ranks forward requests when they are busy */
+    bool paging;           /* owner ranks share their generators with processes */
     unsigned loss, repeat; /* of 1000 messages */
     uint64_t delay_us;
-    bool gentle_root; /* the root lives through: bounds are checked */
-    bool healing;     /* no more faults */
-    bool healed;      /* and what was under way is over */
+    bool gentle_root; /* the root is never stopped or killed, so bounds can be checked */
+    bool healing;     /* no further faults */
+    bool healed;      /* and earlier requests have ended */
 
     struct life *life[MAX_LIVES];
     uint32_t nlives;
@@ -208,15 +209,15 @@ struct world {
     struct left left[MAX_RANKS];
     struct kept_page *pages;
 
-    struct lease_record disk; /* durable */
-    uint64_t watermark_ms;    /* highest that a root told */
+    struct lease_record disk; /* what is durable */
+    uint64_t watermark_ms;    /* the highest that a root reported */
     bool disk_failing;
     uint64_t disk_delay_us;
     int64_t wall_offset_us; /* of the root's host */
-    int64_t ahead_us;       /* of real time: the most that a root's clock was */
+    int64_t ahead_us;       /* how far a root's clock was ahead of real time, at most */
 };
 
-/* --- chance, events, messages: world.c --------------------------------------------------------- */
+/* --- random numbers, events, messages: world.c ------------------------------------------------- */
 
 uint64_t world_below (struct world *w, uint64_t n); /* 0 ... n - 1 */
 bool world_chance (struct world *w, unsigned of_1000);
@@ -224,13 +225,13 @@ bool world_chance (struct world *w, unsigned of_1000);
 void world_push (struct world *w, struct sim_event e);
 struct sim_event world_pop (struct world *w);
 
-/* Something happens to a life (or a rank) in 'us' microseconds. */
+/* Schedule an event of a life (or a rank) in 'us' microseconds. */
 void world_later (struct world *w, uint64_t us, enum event_type type, uint32_t life, uint64_t n);
 
-/* Print what happens, if that is wanted. */
+/* Print an event, if the history is verbose. */
 void world_say (struct world *w, const struct life *l, const char *what);
 
-/* Send a copy: it arrives once, twice, or never. */
+/* Send a copy of the message. It arrives once, twice, or never. */
 void message_send (struct world *w, const struct message *msg);
 void message_unref (struct message *msg);
 
@@ -239,41 +240,43 @@ void message_unref (struct message *msg);
 uint64_t life_boot_us (const struct life *l);  /* its CLOCK_BOOTTIME */
 int64_t world_wall_us (const struct world *w); /* the root's wall clock */
 
-struct life *life_start (struct world *w, uint32_t rank); /* NULL: there were too many */
-/* Its module is loaded anew: the next life goes on with what it leaves. */
+struct life *life_start (struct world *w, uint32_t rank); /* NULL: too many lives */
+/* Reload the module: the next life continues with its handover. */
 void life_reload (struct life *l);
-/* So it is, but later: its children ask others meanwhile, and another one may have the rank. */
+/* Reload in two steps. Between them children ask other ancestors, and another life may claim the rank. */
 void life_unload (struct life *l);
 void life_load (struct world *w, uint32_t rank);
 void life_kill (struct life *l);
 void life_stop (struct life *l);
 void life_attach (struct life *l);
-void life_lose (struct life *l); /* its link */
+void life_lose (struct life *l); /* its link breaks */
 void life_forget_child (struct life *parent, uint32_t child);
-void life_drop_asks (struct life *l); /* requests that nobody will answer any more */
+void life_drop_asks (struct life *l); /* forget all requests */
 
-/* Judge it, and plan its next tick.  After each word with its node. */
+/* Check the life, and plan its next tick. Called after each call into its node. */
 void life_look (struct life *l);
 
-/* How far its clock may be off now is seen.  Before ids leave it, and after each word with it. */
+/* Note how far its clock may be off now. Called before ids leave the node, and after each call into it. */
 void life_note_bound (struct life *l);
 uint64_t life_bound_us (const struct life *l);
 void life_note_lead (struct life *l);
 
-/* What a node holds now is its alone.  Before ids leave it. */
+/* Check that no other life holds what this node holds. Called before ids leave the node. */
 void life_look_at_ranges (struct life *l);
 
-/* Whether it makes ids like that itself; and whether one may leave it now though it is below a watermark. */
+/* life_makes (): whether the life makes such ids itself. life_may_be_late (): whether such an id may leave it now
+ * although it is below a watermark.
+ */
 bool life_makes (const struct life *l, const struct fluid_fields *f);
 bool life_may_be_late (const struct life *l, const struct fluid_fields *f);
 
-/* The root's clock is right; others know theirs as well as they say. */
+/* The root's clock is right by definition. Check that no other clock is off by more than its own bound. */
 void world_check_bounds (struct world *w);
 
-/* What the root's clock reads, in histories whose root lives through; 0: unknown. */
+/* What the root's clock reads, if the root lives throughout the history; 0: unknown. */
 uint64_t world_truth_us (const struct world *w);
 
-/* --- a node's requests and wishes: life_ops.c --------------------------------------------------------- */
+/* --- callbacks of a node: life_ops.c ----------------------------------------------------------------- */
 
 extern const struct node_ops life_ops; /* 'arg': the life */
 extern const struct authority_ops life_root_ops;
@@ -281,14 +284,14 @@ extern const struct authority_ops life_root_ops;
 struct ask *ask_create (struct life *l, bool client, uint32_t count, fluid_t after);
 void ask_destroy (struct life *l, struct ask *a);
 
-/* --- what happens to a life: life_events.c ---------------------------------------------------------------- */
+/* --- events of a life: life_events.c ---------------------------------------------------------------------- */
 
 void life_event (struct life *l, const struct sim_event *e);
 void life_stored (struct life *l);
 void life_ask (struct life *l); /* as a client */
 void life_ask_watermark (struct life *l);
 void life_lend (struct life *l);
-void life_wait (struct life *l, const struct sim_event *e); /* it is paused: until it goes on */
+void life_wait (struct life *l, const struct sim_event *e); /* keep an event until its pause ends */
 void life_resume (struct life *l);
 
 /* --- processes with a page: pager.c --------------------------------------------------------------------------- */
@@ -296,10 +299,12 @@ void life_resume (struct life *l);
 void pagers_start (struct life *l);
 void pager_event (struct life *l, uint64_t number);
 
-/* The page of a life says what is so now.  After each word with its node. */
+/* Write the present terms into the page. Called after each call into the node. */
 void life_publish (struct life *l);
 
-/* The clocks of its host go that far in one moment: its witness tells it what is wrong. */
+/* The clocks of the host advance by these amounts in one moment, and the node is notified of what the clock check
+ * finds.
+ */
 void life_clocks_went (struct life *l, uint64_t boot_us, uint64_t raw_us, uint64_t wall_us);
 
 #endif /* SIM_WORLD_H */
