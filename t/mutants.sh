@@ -42,17 +42,17 @@ J_PLACE|common/libsqlite/database.c sim/life_events.c|s/if (!d->locked || is_in_
 L_LAST|modules/fluid/node/past.c|s/n->last_id = p->last_id;/(void) p->last_id;/@s/page_gen_advance (&n->gen, fluid_split.*;/(void) 0;/|a reload forgets the last id
 L_SAME|modules/fluid/lease/authority.c|s/!same_record (&p->stored, start->stored)/(0 \&\& !same_record (\&p->stored, start->stored))/|a reload takes over the leases even if there was another root meanwhile
 T_LOST|modules/fluid/lease/clock_check.c|s/if (most_us - boot_us > limit_us (boot_us))/if (0)/|time that CLOCK_BOOTTIME missed is not noticed
-T_DOUBT|modules/fluid/node/now.c|s/ || n->doubt.now) .. T_DOUBT ../)/|a node whose clock missed time continues
+T_DOUBT|modules/fluid/node/now.c|s/ || n->doubt.now) .. rule T_DOUBT ../)/|a node whose clock missed time continues
 T_SENT|modules/fluid/node/now.c|s/if (n->doubt.since_us > 0 && s->sent_us < n->doubt.since_us)/if (0)/|an answer to an older request ends the doubt
 T_AGED|modules/fluid/lease/lessee.c|s/h->until_us = earlier (h->until_us, us);//|ranges are not counted as older by the missed time
 T_ASKED|modules/fluid/lease/lessee.c|s/h->asked_us = earlier (h->asked_us, us);//|a lease request under way is not counted as older by the missed time
 T_STEP|modules/fluid/lease/watermark.c|s/w->stepped_us += us;/(void) w, (void) us;/|steps of the root's clock count as time that passed for lessees
 T_PAST|modules/fluid/node/now.c|/^void node_close_past/,/^}/s/uint64_t ms = node_now_ms (n, now_us);/uint64_t ms = 0; (void) now_us;/|milliseconds that were missed are filled after the step
-W_USE|modules/fluid/lease/lessee.c modules/fluid/node/now.c|s/if (!lessee_in_use (h, now_us)) .. W_USE ../if ((void) now_us, h->closed)/@s/ || now_us >= n->cur.until_us) {/) {/|a range is used however long ago it was granted
-W_LAPSED|modules/fluid/lease/lessee.c|s/if (!lessee_in_use (h, now_us)) .. W_LAPSED.*/if (0)/|a new lease revives ranges that were held for too long
-W_SET|modules/fluid/lease/watermark.c|s/if (!same (&live, &all->lessees)) .. W_SET ../if (0 \&\& !same (\&live, \&all->lessees))/|the watermark is raised although a rank has not reported
+W_USE|modules/fluid/lease/lessee.c modules/fluid/node/now.c|s/if (!lessee_in_use (h, now_us)) .. rule W_USE ../if ((void) now_us, h->closed)/@s/ || now_us >= n->cur.until_us) {/) {/|a range is used however long ago it was granted
+W_LAPSED|modules/fluid/lease/lessee.c|s/if (!lessee_in_use (h, now_us)) .. rule W_LAPSED.*/if (0)/|a new lease revives ranges that were held for too long
+W_SET|modules/fluid/lease/watermark.c|s/if (!same (&live, &all->lessees)) .. rule W_SET ../if (0 \&\& !same (\&live, \&all->lessees))/|the watermark is raised although a rank has not reported
 W_BEGIN|modules/fluid/lease/watermark.c|s/ms = min_u64 (ms, bound_of_silent (.*));$/ms = bound_of_silent (w, at_ms, \&live, \&all->lessees) > 0 ? ms : 0;/|for a broker that was replaced, the begin of its ranges is not considered
-W_SETTLE|modules/fluid/lease/watermark.c|s/if (at_ms < w->settled_ms) .. W_SETTLE ../if (0)/|the watermark is raised while ranks may hold ranges of an earlier root
+W_SETTLE|modules/fluid/lease/watermark.c|s/if (at_ms < w->settled_ms) .. rule W_SETTLE ../if (0)/|the watermark is raised while ranks may hold ranges of an earlier root
 W_HOR|modules/fluid/lease/watermark.c|s/min_u64 (min_u64 (all->low_ms, now_ms), horizon_ms);/min_u64 (all->low_ms, now_ms); (void)horizon_ms;/|the watermark is raised above the stored horizon
 W_LO|modules/fluid/lease/lease.c|s/t->base_ms = max_u64 (t->base_ms, floor_ms);/(void) t, (void) floor_ms;/|ranges are granted below the watermark
 S_ASIDE|modules/fluid/lease/lender.c|s/return whole->granules & not_lent (l, whole->generator, .*;/return whole->granules;/|a lender continues to use what it has subleased
@@ -74,13 +74,13 @@ W_FIRST|modules/fluid/lease/lender.c|s/max_u64 (max_u64 (lo_ms, l->floor_ms), wh
 W_LOAN|modules/fluid/lease/lender.c|s/low_ms = min_u64 (low_ms, position (o));/(void) o;/|a position leaves out what was subleased
 W_TERM|modules/fluid/lease/lender.c|s/min_u64 (left_ms, LEASE_USE_MS (l->term_ms));/LEASE_USE_MS (l->term_ms) + 0 * left_ms;/|a sublease is used longer than its lender may use its own lease
 S_REST|modules/fluid/node/lease.c|s/end_ms = max_u64 (end_ms, lender_end (&n->sharing.lender));/(void) end_ms;/|an owner returns to the root what it has subleased
-S_ANEW|modules/fluid/node/share.c|s/node_look_anew (n); .. S_GIVEN.*/(void) node_look_anew;/|a borrower that reported an end continues with what it looked up before
+S_ANEW|modules/fluid/node/share.c|s/node_look_anew (n); .. rule S_GIVEN.*/(void) node_look_anew;/|a borrower that reported an end continues with what it looked up before
 L_LENT|modules/fluid/node/past.c|s/if (!lender_restore (.*))$/if (!lender_restore (\&n->sharing.lender, p->floor_ms, p + 1, 0))/|a module that is loaded again at rank 0 does not know what was subleased
 O_SERVER|modules/fluid/node/now.c|s/return granules != 0 .*O_SERVER.*/return granules != 0;/|the server of a forward compares milliseconds only
-O_FRESH|modules/fluid/node/now.c|s/page_gen_follow (&n->gen, n->last_id); .. O_FRESH ../(void) 0;/@s/page_gen_advance (&n->gen, n->cursor_ms);/(void) 0;/|a rank that starts to use a sublease does not advance its generator above its newest id
+O_FRESH|modules/fluid/node/now.c|s/page_gen_follow (&n->gen, n->last_id); .. rule O_FRESH ../(void) 0;/@s/page_gen_advance (&n->gen, n->cursor_ms);/(void) 0;/|a rank that starts to use a sublease does not advance its generator above its newest id
 O_WAIT|modules/fluid/node/ids.c|s/        node_forward_abandon (n);/        if (n->owner) node_forward_abandon (n);/@/^static bool is_for_above/,/^}/s/return node_forward_is_busy (n);/return false;/|ids are made while a forward is under way
-P_ASKER|modules/fluid/node/ids.c|s/if (node_forward_has_spilled (n, a)) .. P_ASKER ../if (0)/|later ids of a requester are made before its passed-on request is answered
-P_HERE|modules/fluid/node/ids.c|s/if (node_forward_has_spilled (n, a)) .. P_ASKER ../if (0)/@s/p->asked == 0 \&\& is_ripe/is_ripe/|passed-on requests are served here, too
+P_ASKER|modules/fluid/node/ids.c|s/if (node_forward_has_spilled (n, a)) .. rule P_ASKER.*/if (0)/|later ids of a requester are made before its passed-on request is answered
+P_HERE|modules/fluid/node/ids.c|s/if (node_forward_has_spilled (n, a)) .. rule P_ASKER.*/if (0)/@s/p->asked == 0 \&\& is_ripe/is_ripe/|passed-on requests are served here, too
 P_AFTER|modules/fluid/node/forward.c|s/n->up.spilled.after = n->last_id;/n->up.spilled.after = 0;/|a passed-on request does not name the newest id that the requester has
 P_KEEP|modules/fluid/node/forward.c|s/ + keep > n->waiting.missing)/ > n->waiting.missing + 0 * keep)/|an owner passes on all waiting requests
 P_BACK|modules/fluid/node/forward.c|s/if (!unwanted \&\& now_us < spill_end_us (n))/if (!unwanted)/|an owner waits for its parent without limit

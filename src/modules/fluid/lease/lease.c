@@ -181,8 +181,7 @@ bool lease_give_back (struct lease_table *t, const struct lease_back *back)
     if (!same_incarnation (h, back->incarnation) || back->end_ms >= h->hi_ms)
         return false;
     h->hi_ms = max_u64 (back->end_ms, h->from_ms);
-    memcpy (h->gone, h->incarnation,
-            sizeof (h->gone)); /* earlier requests of it may still arrive, even in this message */
+    memcpy (h->gone, h->incarnation, sizeof (h->gone)); /* its requests may still arrive, even in this message */
     h->incarnation[0] = '\0';
     return true;
 }

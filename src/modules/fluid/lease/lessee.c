@@ -161,8 +161,7 @@ bool lessee_take (struct lessee *h, uint64_t now_us, uint64_t now_ms, const stru
     h->asking = false;              /* an answer is accepted once */
     if (!lessee_in_use (h, now_us)) /* rule W_LAPSED: the watermark no longer waits for it */
         h->nranges = 0;
-    h->until_us = h->asked_us
-                  + LEASE_USE_MS (h->lease_ms) * 1000; /* also if the range is useless: the root counts from it */
+    h->until_us = h->asked_us + LEASE_USE_MS (h->lease_ms) * 1000; /* useless or not: the root counts it */
     if (!is_sound (h, grant))
         return false;
     h->top_ms = grant->hi_ms;

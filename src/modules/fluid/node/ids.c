@@ -28,8 +28,7 @@ static uint32_t reserve (struct node *n, uint64_t t_ms, uint32_t want, fluid_t *
 {
     if (t_ms < n->cursor_ms) /* 'gen' checks that, but a lane that was not used since does not */
         return 0;
-    int got = page_gen_reserve_in (&n->gen, t_ms, node_granules (n, t_ms), want,
-                                   first); /* rule S_ASIDE: no id of what is subleased */
+    int got = page_gen_reserve_in (&n->gen, t_ms, node_granules (n, t_ms), want, first); /* rule S_ASIDE */
     if (got <= 0 && (got = lanes_reserve (&n->more, t_ms, want, first)) > 0)
         page_gen_follow (&n->gen, *first + (uint32_t)got - 1); /* 'gen' is done with this millisecond */
     if (got <= 0)

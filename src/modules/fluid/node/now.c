@@ -97,8 +97,7 @@ bool node_may_generate (struct node *n, uint64_t now_us, uint64_t *now_ms)
     now_us = node_page_now (n, now_us); /* do not wait for times at which clients made ids */
     uint64_t ms = clock_read (n->clock, now_us) / 1000;
 
-    if (ms < n->cur.range.lo_ms || ms >= n->cur.range.hi_ms
-        || now_us >= n->cur.until_us) { /* rules CHECK_END, CHECK_BEGIN */
+    if (ms < n->cur.range.lo_ms || ms >= n->cur.range.hi_ms || now_us >= n->cur.until_us) { /* CHECK_END, CHECK_BEGIN */
         if (!find_area (n, now_us, ms, &area)) {
             if (n->cur.range.hi_ms > 0)
                 node_make_nothing (n);
@@ -138,9 +137,7 @@ static bool is_below_ours (struct node *n, const struct fluid_fields *f)
         return false;
     uint64_t granules = node_granules (n, f->timestamp_ms);
 
-    return granules != 0
-           && (uint32_t)__builtin_ctzll (granules) * FLUID_GRANULE
-                  > f->sequence; /* rule O_SERVER: compare sequence numbers, too */
+    return granules != 0 && (uint32_t)__builtin_ctzll (granules) * FLUID_GRANULE > f->sequence; /* rule O_SERVER */
 }
 
 /* The first millisecond in which all ids made here are above 'id'. */
@@ -213,9 +210,7 @@ void node_time (struct node *n, uint64_t now_us, const struct idt_clock_sample *
 {
     uint64_t us = behind_us (n, s);
 
-    if (n->doubt.since_us > 0
-        && s->sent_us
-               < n->doubt.since_us) /* requested before the doubt arose: how long it was under way is not known */
+    if (n->doubt.since_us > 0 && s->sent_us < n->doubt.since_us) /* rule T_SENT: its delay is not known */
         return;
     clock_sample (n->clock, s);
     if (us == 0 && !n->doubt.now)

@@ -225,8 +225,7 @@ int node_lessor_ask (struct node *n, uint64_t now_us, uint32_t tag, const struct
 
 void node_lessor_hear (struct node *n, uint64_t now_us); /* process changes of the authority */
 void node_lessor_hear_jumps (struct node *n);            /* the same, only for jumps of its clock */
-const char *
-node_lessor_excuse (const struct node *n); /* error text for requests that timed out: why no id is made here */
+const char *node_lessor_excuse (const struct node *n);   /* error text of requests that timed out */
 
 /* Send the lease requests that are due, of this node and of its subtree. Sets deadlines with node_wake (). */
 void node_lease_work (struct node *n, uint64_t now_us);
