@@ -99,9 +99,12 @@ void broker_check_start (struct broker *b);
  * 'errnum'.
  */
 void broker_cannot_start (struct broker *b, int errnum, const char *fmt, ...) __attribute__ ((format (printf, 3, 4)));
+
+/* The same, because the parent refused the broker or did not answer. */
 void broker_join_failed (struct broker *b, int errnum);
+
+/* Give up in any state: print 'why' on stderr, stop, and exit with the code for 'errnum'. */
 void broker_give_up (struct broker *b, int errnum, const char *why);
-/* broker_join_failed () is for a refusal by the parent; broker_give_up () works in any state */
 
 /* Seconds until a broker that starts gives up, or reports what it waits for. */
 double broker_patience (const struct broker *b);
