@@ -17,7 +17,7 @@ import tempfile
 import jsonschema
 
 SCHEMAS = pathlib.Path(os.environ["IDTREE_SRCDIR"]) / "etc" / "schema"
-SILENT = "print an empty object when it is done"
+SILENT = "print an empty object when done"
 # They run other programs, print a script, or take lines and give the same lines in another order.
 WITHOUT = {"start", "broker", "completion", "id sort"}
 SAFE = 2 ** 53  # integers above are none in a double

@@ -28,9 +28,9 @@ as_guest() { at 0 env FLUX_HANDLE_USERID=65500 FLUX_HANDLE_ROLEMASK=6 flux pytho
 test_expect_success 'where it is not loaded, commands say what would load it, and advise nothing that is refused there' '
     flux_begin && test_must_fail at 0 idtree health >out && grep "flux module load .*idtree-flux.so" out &&
     for c in "id new" watermark "doc list" "doc new x" "job list" "job stats" metrics; do
-        test_must_fail at 0 idtree $c 2>err && grep "is of Flux, where idtree serves fluids alone: flux exec" err &&
+        test_must_fail at 0 idtree $c 2>err && grep "belongs to Flux, where idtree serves only fluids: flux exec" err &&
         ! grep "idtree module load" err || return 1
-    done && test_must_fail at 0 idtree job submit -- true 2>err && grep "is not idtree.s but of Flux" err
+    done && test_must_fail at 0 idtree job submit -- true 2>err && grep "belongs to Flux" err
 '
 test_expect_success 'the module is loaded on all ranks of an instance of Flux' '
     at 0 flux exec -r all flux module load "$flux_module" $args &&
@@ -64,7 +64,7 @@ test_expect_success 'what is between brokers is refused to clients, and to guest
 '
 test_expect_success 'commands that would stop or change a broker refuse one of Flux' '
     for c in shutdown "setattr log-stderr-level 3" "module load $flux_module" "module remove idtree-flux"; do
-        test_must_fail at 0 idtree $c 2>err && grep "is not idtree.s but of Flux" err || return 1
+        test_must_fail at 0 idtree $c 2>err && grep "belongs to Flux" err || return 1
     done &&
     test_must_fail at 0 idtree startctl kill 1 2>err && grep "not idtree start but flux start" err &&
     at 0 idtree overlay status && at 0 idtree getattr version

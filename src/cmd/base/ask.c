@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* ask.c - one request, its answer, or the end of the program with a sentence
+/* ask.c - send one request and return its answer, or end the program with a message
  *
- * Where no answer comes, those on the way are asked for less, in order: the broker we talk to, the broker of the rank,
- * the service there.  The first of them that says nothing is to blame.
+ * If no answer arrives, this file probes in order the broker that the command is connected to, the broker of the rank,
+ * and the service on that rank.  The first one that does not answer is named in the message.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -16,11 +16,10 @@
 #include "cmd/base/out.h"
 #include "libutil/clock.h"
 
-#define PROBE_MS 2000. /* for a ping, once something else was not answered */
+#define PROBE_MS 2000. /* timeout of a ping after another request timed out */
 
-/* --- who does not answer ------------------------------------------------------------------------ */
+/* Every answer counts, also an error, except EHOSTUNREACH. */
 
-/* Any answer counts, an error as well: but one that says that nobody is there. */
 static bool answers (const struct cmd *cmd, const char *service, uint32_t nodeid)
 {
     char topic[CMD_SERVICE_MAX + 8];
@@ -32,7 +31,7 @@ static bool answers (const struct cmd *cmd, const char *service, uint32_t nodeid
     return ok;
 }
 
-/* Who is to blame, as a sentence in 'buf'. */
+/* Write into 'buf' a sentence that names the broker or service that does not answer. */
 static void blame (const struct cmd *cmd, char *buf, size_t size)
 {
     const char *service = cmd->asked.service;
@@ -44,14 +43,15 @@ static void blame (const struct cmd *cmd, char *buf, size_t size)
     if (!answers (cmd, "broker", IDT_NODEID_ANY))
         snprintf (buf, size, "the broker at %s does not answer: is it stopped, or overloaded?", cmd_uri (cmd));
     else if (rank != IDT_NODEID_ANY && !answers (cmd, "broker", rank))
-        snprintf (buf, size, "rank %" PRIu32 " says nothing, or a broker on the way to it; the broker at %s does", rank,
-                  cmd_uri (cmd));
+        snprintf (buf, size, "rank %" PRIu32 " or a broker on the way to it does not answer; the broker at %s does",
+                  rank, cmd_uri (cmd));
     else if (!answers (cmd, service, rank))
-        snprintf (buf, size, "the service %s %s says nothing, its broker does (%s)", service, where, cmd_uri (cmd));
+        snprintf (buf, size, "the service %s %s does not answer, its broker does (%s)", service, where, cmd_uri (cmd));
     else
         snprintf (buf, size,
-                  "the service %s %s is there (%s), but waits for others itself: idtree health tells for whom", service,
-                  where, cmd_uri (cmd));
+                  "the service %s %s runs (%s), but waits for other ranks or services itself: idtree health shows "
+                  "which",
+                  service, where, cmd_uri (cmd));
 }
 
 void ask_blame (const struct cmd *cmd, const char *what)
@@ -129,7 +129,7 @@ idt_future_t *ask_next (const struct cmd *cmd, idt_future_t *f, const char *what
 void ask_check_flux (const struct cmd *cmd, const idt_future_t *f, const char *what)
 {
     if (f && idt_future_errnum (f) == ENOSYS && cmd->h && cmd_is_flux (cmd))
-        cmd_die (cmd, "%s: %s: the broker at %s is of Flux, where idtree serves " ASK_IN_FLUX, what,
+        cmd_die (cmd, "%s: %s: the broker at %s belongs to Flux, where idtree serves " ASK_IN_FLUX, what,
                  idt_future_error (f), cmd_uri (cmd));
 }
 
@@ -151,7 +151,7 @@ json_t *ask_take_new (const struct cmd *cmd, idt_future_t *f, const char *what)
     if (idt_rpc_get (ask_wait (cmd, f, what), &answer) < 0)
         cmd_die (cmd, "%s: %s", what, strerror (errno));
     if (!(o = answer ? json_loads (answer, 0, &error) : json_object ()))
-        cmd_die (cmd, "%s: the answer is no JSON object: %s", what, error.text);
+        cmd_die (cmd, "%s: the answer is not a JSON object: %s", what, error.text);
     idt_future_destroy (f);
     return o;
 }
@@ -188,13 +188,13 @@ static bool is_scalar (const json_t *value)
     return !json_is_object (value) && !json_is_array (value);
 }
 
-/* An array with objects is a table. */
+/* Whether 'value' is an array with objects, which is printed as a table. */
 static bool is_table (const json_t *value)
 {
     return json_is_array (value) && json_is_object (json_array_get (value, 0));
 }
 
-/* A scalar, or a list of them with commas, for free (). */
+/* A scalar as text, or a list of scalars joined with commas.  The caller frees it with free (). */
 static char *text_new (const json_t *value, size_t flags)
 {
     char *text = NULL;
@@ -221,7 +221,7 @@ static char *text_new (const json_t *value, size_t flags)
     return text;
 }
 
-/* How wide a column of rows is: its title, or what is longest below. */
+/* The width of a column in letters: its title or its longest value. */
 static int column_width (const json_t *rows, const char *key, size_t flags)
 {
     size_t width = strlen (key), i;
@@ -237,7 +237,7 @@ static int column_width (const json_t *rows, const char *key, size_t flags)
     return (int)width;
 }
 
-/* One line of a table; 'row' NULL: the titles. */
+/* Print one line of a table.  'row' NULL: print the titles. */
 static void print_row (const json_t *rows, const json_t *keys, const json_t *row, size_t flags)
 {
     const char *key, *between = "  ";
@@ -272,7 +272,7 @@ static bool is_nested (const json_t *value)
     return json_is_object (value) && json_object_size (value) > 0;
 }
 
-/* So many columns that the longest label of an object fits. */
+/* The number of columns that the longest label of an object needs. */
 static int label_columns (const json_t *o, size_t prefix_len)
 {
     const char *key;
@@ -288,7 +288,7 @@ static int label_columns (const json_t *o, size_t prefix_len)
     return most;
 }
 
-/* Scalars and lists, or with 'tables' those alone, which come last. */
+/* Print the scalars and lists of an object or, with 'tables', its tables, which are printed last. */
 static void print_members (const json_t *o, const char *prefix, int columns, size_t flags, bool tables)
 {
     char label[LABEL_MAX];

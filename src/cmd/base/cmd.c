@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* cmd.c - what the subcommands of idtree share
+/* cmd.c - the code that all subcommands of idtree share
  *
- * getopt_long () does the parsing; what it needs is made from the command's table at the first
- * call.  Its own messages are off, as ours name the command and the nearest option.
+ * getopt_long () parses the options.  Its tables are built from the command's option table before parsing.  Its own
+ * messages are off: ours name the command and suggest the nearest option.
  */
 #include <assert.h>
 #include <errno.h>
@@ -20,13 +20,13 @@
 #include "cmd/base/suggest.h"
 #include "libutil/duration.h"
 
-#define KEY_LONG 256 /* what getopt_long () says of the first option, where it has no letter */
+#define KEY_LONG 256 /* value of getopt_long () for option 0 of the table if it has no letter */
 #define DAY_S 86400.
-#define WHY_MAX 2048 /* bytes of a sentence that a command says by itself */
+#define WHY_MAX 2048 /* bytes of a message that a command prints itself */
 
 /* --- table ---------------------------------------------------------------------------------- */
 
-/* Is 'word' the first word of 'name'?  Returns what follows it, or NULL. */
+/* Return what follows 'word' in 'name' if 'word' is its first word, else NULL. */
 static const char *after_word (const char *name, const char *word)
 {
     size_t len = strlen (word);
@@ -36,7 +36,7 @@ static const char *after_word (const char *name, const char *word)
     return name[len] == ' ' ? name + len + 1 : name[len] == '\0' ? name + len : NULL;
 }
 
-/* Other names of commands: short ones, and groups for those that have Flux's names. */
+/* Other names of commands: short ones, and groups for commands that are named as in Flux. */
 static const struct alias {
     const char *name, *command;
 } aliases[] = {
@@ -54,7 +54,7 @@ static const struct command *find_exact (const struct command *const *table, con
     return *table;
 }
 
-/* Whether 'name' is the first of the words, or the first two. */
+/* Whether the first word of 'argv', or the first two, are 'name'.  Sets '*words' to 1 or 2. */
 static bool is_called (const char *name, int argc, char **argv, int *words)
 {
     const char *rest = after_word (name, argv[0]);
@@ -100,9 +100,9 @@ size_t cmd_words (struct cmd_words *w, const struct command *const *table, const
     return w->count;
 }
 
-/* --- messages ------------------------------------------------------------------------------- */
+/* End without freeing what callers have allocated: _exit () skips the leak checker. */
 
-/* What callers have allocated is left to the kernel: _exit () asks no leak checker about it. */
+/* End without freeing what callers have allocated: _exit () skips the leak checker. */
 static void end (int status) __attribute__ ((noreturn));
 
 static void end (int status)
@@ -122,14 +122,14 @@ void cmd_warn (const struct cmd *cmd, const char *fmt, ...)
 {
     va_list ap;
 
-    cmd_flush (cmd); /* a flush that fails later no longer has the cause */
+    cmd_flush (cmd); /* a later flush that fails has lost the cause */
     va_start (ap, fmt);
     vwarn (cmd, fmt, ap);
     va_end (ap);
     out_error ("\n");
 }
 
-/* The command prints 'why' itself, and its exit status holds even if that cannot be written. */
+/* The command prints 'why' itself.  Its exit status holds even if 'why' cannot be written. */
 static void end_by_own (const struct cmd *cmd, const char *why) __attribute__ ((noreturn));
 
 static void end_by_own (const struct cmd *cmd, const char *why)
@@ -165,7 +165,7 @@ void cmd_usage (const struct cmd *cmd, const char *fmt, ...)
     va_start (ap, fmt);
     vwarn (cmd, fmt, ap);
     va_end (ap);
-    out_error (" (idtree %s -h tells more)\n", cmd->command->name);
+    out_error (" (idtree %s -h shows the usage)\n", cmd->command->name);
     end (CMD_USAGE);
 }
 
@@ -182,7 +182,7 @@ const char *cmd_quote (const char *s, size_t len, char buf[CMD_QUOTE_MAX])
             buf[n++] = c;
     }
     if (i < len) {
-        /* Do not cut inside of a character of several bytes. */
+        /* Do not cut inside a character of several bytes. */
         while (i > 0 && n > 0 && ((unsigned char)s[i] & 0xc0) == 0x80) {
             i--;
             n--;
@@ -217,15 +217,15 @@ static void take_json (struct cmd *cmd, const char *arg, void *to)
     cmd->json = true;
 }
 
-static const struct cmd_option help_option = { 'h', "help", NULL, "show this", take_help, 0 };
+static const struct cmd_option help_option = { 'h', "help", NULL, "show this help", take_help, 0 };
 static const struct cmd_option uri_option = { 0, "uri", "URI", "broker to talk to", take_uri, 0 };
 static const struct cmd_option timeout_option = {
-    0, "timeout", "S", "give up when nobody answers for S seconds (default 30; 0: never)", take_timeout, 0
+    0, "timeout", "S", "give up after S seconds without an answer (default 30; 0: never)", take_timeout, 0
 };
 
 void cmd_each_option (const struct command *command, void (*cb) (const struct cmd_option *o, void *arg), void *arg)
 {
-    const char *json = command->flags & CMD_SILENT ? "print an empty object when it is done" : command->json;
+    const char *json = command->flags & CMD_SILENT ? "print an empty object when done" : command->json;
 
     for (const struct cmd_option *o = command->options; o && o->name; o++)
         cb (o, arg);
@@ -240,7 +240,7 @@ void cmd_each_option (const struct command *command, void (*cb) (const struct cm
 
 #define PARSER_MAX (CMD_OPTIONS_MAX + 4) /* with --uri, --timeout, --json and -h */
 
-/* What getopt_long () needs of a table. */
+/* The tables that getopt_long () needs. */
 struct parser {
     struct option longs[PARSER_MAX + 1];
     char shorts[4 * PARSER_MAX + 8];
@@ -253,7 +253,7 @@ static void add_letter (struct parser *p, int letter, bool has_arg)
 {
     char s[3] = { (char)letter, has_arg ? ':' : '\0', '\0' };
 
-    strcat (p->shorts, s); /* 0: nothing */
+    strcat (p->shorts, s); /* 0: appends nothing */
 }
 
 static void add_option (const struct cmd_option *o, void *arg)
@@ -264,8 +264,8 @@ static void add_option (const struct cmd_option *o, void *arg)
     p->longs[p->count].name = o->name;
     p->longs[p->count].has_arg = o->arg ? required_argument : no_argument;
     p->longs[p->count].val = o->letter & 0xff ? o->letter & 0xff : KEY_LONG + p->count;
-    p->options[p->count] = *o;                     /* which may be made for the call */
-    p->names[p->count++] = o->help ? o->name : ""; /* to suggest */
+    p->options[p->count] = *o;                     /* a copy, as 'o' may be a temporary */
+    p->names[p->count++] = o->help ? o->name : ""; /* for suggestions */
     add_letter (p, o->letter & 0xff, o->arg != NULL);
     add_letter (p, o->letter >> 8, o->arg != NULL);
 }
@@ -277,7 +277,7 @@ static void make_parser (const struct command *command, struct parser *p)
     cmd_each_option (command, add_option, p);
 }
 
-/* The option that getopt_long () tells of; NULL: it is none of the table. */
+/* The option for which getopt_long () returned 'key'; NULL: not in the table. */
 static const struct cmd_option *option_of (const struct parser *p, int key)
 {
     for (int i = 0; i < p->count; i++)
@@ -286,8 +286,8 @@ static const struct cmd_option *option_of (const struct parser *p, int key)
     return NULL;
 }
 
-/* getopt_long () tells by 'optopt': 0, no such long option; one of the table, it takes no
- * argument.
+/* getopt_long () reports the cause in 'optopt': 0: unknown long option; a letter or key of the table: that option takes
+ * no argument; another letter: unknown.
  */
 static void bad_option (struct cmd *cmd, const struct parser *p)
 {
@@ -297,7 +297,7 @@ static void bad_option (struct cmd *cmd, const struct parser *p)
     if (o)
         cmd_usage (cmd, "option --%s takes no argument", o->name);
     if (optopt >= '0' && optopt <= '9')
-        cmd_usage (cmd, "unknown option -%c: a number below 0 is to stand behind --, as in -- -1", optopt);
+        cmd_usage (cmd, "unknown option -%c: write -- before a negative number, as in -- -1", optopt);
     if (optopt != 0)
         cmd_usage (cmd, "unknown option -%c", optopt);
     const char *word = cmd->argv[optind - 1];
@@ -309,7 +309,7 @@ static void bad_option (struct cmd *cmd, const struct parser *p)
     cmd_usage (cmd, "unknown option '%s'", quoted);
 }
 
-/* An empty word is mostly a variable of a script that is not set.  Only a text may be empty. */
+/* Reject an empty first operand, which is usually an unset variable of a script.  Only a TEXT may be empty. */
 static void check_empty (struct cmd *cmd, const char *operands)
 {
     const char *first = operands + strspn (operands, "[");
@@ -319,7 +319,7 @@ static void check_empty (struct cmd *cmd, const char *operands)
         cmd_usage (cmd, "the %.*s is empty", (int)strcspn (first, " ."), first);
 }
 
-/* The usage line tells how many there may be. */
+/* The number of operands must be within what the usage line allows. */
 static void check_operands (struct cmd *cmd)
 {
     const char *operands = cmd->command->operands ? cmd->command->operands : "";
@@ -329,12 +329,12 @@ static void check_operands (struct cmd *cmd)
     for (const char *p = operands; *p; p += strspn (p, " ")) {
         min += *p != '[';
         max++;
-        if (*p == '[') /* blanks in it are part of what may be left out */
+        if (*p == '[') /* blanks are part of the optional operand */
             p += strcspn (p, "]");
         p += strcspn (p, " ");
     }
     if (cmd->argc < min)
-        cmd_usage (cmd, "it needs %s", operands);
+        cmd_usage (cmd, "missing argument: %s", operands);
     if (!strstr (operands, "...") && cmd->argc > max) {
         const char *extra = cmd->argv[max];
 
@@ -410,7 +410,7 @@ double cmd_timeout (const struct cmd *cmd, const char *s)
     double seconds = strtod (s, &end);
 
     if (end == s || *end || !(seconds >= 0 && seconds <= DAY_S))
-        cmd_usage (cmd, "timeout '%s': seconds are needed, at most %g, or 0 to wait for ever",
+        cmd_usage (cmd, "timeout '%s': a number of seconds up to %g is needed, or 0 to wait without end",
                    cmd_quote (s, strlen (s), quoted), DAY_S);
     return seconds > 0 ? seconds * 1000 : -1;
 }
@@ -426,7 +426,7 @@ void cmd_flush (const struct cmd *cmd)
 
     if (out_flush (stdout, &why) == 0)
         return;
-    if (errno == EPIPE) /* who reads has what he wants, as head does */
+    if (errno == EPIPE) /* the reader has read enough, as head does */
         end (CMD_FAILED);
     cmd_die (cmd, "cannot write: %s", why.text);
 }
@@ -470,7 +470,7 @@ static void print_group (const struct command *const *table, const char *group)
     out_print ("\n");
 }
 
-/* Whether a command is also one of a group, which lists it. */
+/* Whether a command is listed on the line of its group. */
 static bool is_in_group (const struct command *c)
 {
     for (size_t i = 0; i < ALIASES; i++)
@@ -479,10 +479,10 @@ static bool is_in_group (const struct command *c)
     return false;
 }
 
-/* What the first words are for, in the order of the screen. */
+/* The sections of the help screen, in order, with the first words of their commands. */
 static const struct section {
     const char *title;
-    const char *words; /* each between blanks; NULL: all that are in no other */
+    const char *words; /* each between blanks; NULL: all other commands */
 } sections[] = {
     { "ids", " id watermark " },
     { "start and state", " start startctl init state shutdown " },
@@ -523,15 +523,14 @@ void cmd_help_all (const struct command *const *table)
     struct cmd_words first;
 
     cmd_words (&first, table, NULL);
-    out_print ("usage: idtree COMMAND [OPTION]...\n"
-               "Start a tree of brokers, get unique ids from it, look inside.\n");
+    out_print ("usage: idtree COMMAND [OPTION]...\nStart a tree of brokers, get unique ids from it, and inspect it.\n");
     for (size_t k = 0; k < SECTIONS; k++) {
         out_print ("\n%s:\n", sections[k].title);
         for (size_t i = 0; i < first.count; i++)
             if (section_of (first.words[i]) == &sections[k])
                 print_first_word (table, first.buf[i]);
     }
-    out_print ("\nidtree COMMAND -h tells more.  example: idtree start -s 8 idtree id new -n 3\n");
+    out_print ("\nidtree COMMAND -h shows the options.  example: idtree start -s 8 idtree id new -n 3\n");
 }
 
 static bool is_group (const struct command *const *table, const char *word)
@@ -559,7 +558,7 @@ bool cmd_help_group (const struct command *const *table, const char *group)
         if (rest && *rest && c)
             out_print ("  %s %-10s %s: the same as idtree %s\n", group, rest, c->summary, c->name);
     }
-    out_print ("\nidtree %s COMMAND -h tells more.\n", group);
+    out_print ("\nidtree %s COMMAND -h shows the options.\n", group);
     return true;
 }
 
@@ -583,7 +582,7 @@ void cmd_unknown (const struct command *const *table, int argc, char **argv)
                        option);
             exit (CMD_USAGE);
         }
-        out_error ("idtree: unknown option '%s': options stand behind the command (idtree -h lists those)\n",
+        out_error ("idtree: unknown option '%s': options follow the command (idtree -h lists the commands)\n",
                    cmd_quote (word, strlen (word), quoted));
         exit (CMD_USAGE);
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* color.c - states of things on a terminal */
+/* color.c - colors for the states of things on a terminal */
 #include <string.h>
 #include <unistd.h>
 

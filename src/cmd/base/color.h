@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* color.h - states of things on a terminal: good ones as they are, others in color */
+/* color.h - show states of things on a terminal: good states without color, others in color */
 #ifndef CMD_COLOR_H
 #define CMD_COLOR_H
 
@@ -9,14 +9,14 @@
 
 #include "cmd/base/cmd.h"
 
-/* When there is color: on a terminal, unless NO_COLOR is set or it is dumb; or as an option says. */
+/* When to use color.  Auto: on a terminal, unless NO_COLOR is set or TERM is dumb. */
 struct color {
     enum { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER } when;
 };
 
 enum mood { MOOD_GOOD, MOOD_WARNING, MOOD_BAD };
 
-/* Options, for the table of a command that has a 'struct color' at 'offset'. */
+/* Option entries, for the table of a command that has a 'struct color' at 'offset'. */
 #define COLOR_OPTIONS(offset)                                                                          \
     { 0, "color", "WHEN", "auto (default: on a terminal), always or never", color_take_when, offset }, \
     {                                                                                                  \
@@ -25,10 +25,10 @@ enum mood { MOOD_GOOD, MOOD_WARNING, MOOD_BAD };
 void color_take_when (struct cmd *cmd, const char *arg, void *to);
 void color_take_never (struct cmd *cmd, const char *arg, void *to);
 
-/* Whether stdout is to have color. */
+/* Whether to print to stdout in color. */
 bool color_wanted (const struct cmd *cmd, const struct color *color);
 
-/* The name of a mood's color for libsmartcols, and what begins it on a terminal; NULL: none. */
+/* The name of a mood's color for libsmartcols, and the escape sequence that begins it on a terminal; NULL: no color. */
 const char *color_name (enum mood mood);
 const char *color_begin (enum mood mood);
 #define COLOR_END "\033[0m"

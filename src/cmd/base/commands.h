@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* commands.h - the subcommands, each defined in a file of its own */
+/* commands.h - the subcommands, each defined in its own file */
 #ifndef CMD_COMMANDS_H
 #define CMD_COMMANDS_H
 

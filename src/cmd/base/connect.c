@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* connect.c - connect to the broker, or say what to do */
+/* connect.c - connect to the broker, or end with a message that says what to do */
 #include <errno.h>
 #include <string.h>
 
@@ -10,7 +10,7 @@
 #include "cmd/base/cmd.h"
 #include "cmd/base/guard.h"
 
-#define OWN_ATTRIBUTE "router.max-pending" /* each broker of idtree has it, and none of Flux */
+#define OWN_ATTRIBUTE "router.max-pending" /* every broker of idtree has it, no broker of Flux does */
 
 const char *cmd_uri (const struct cmd *cmd)
 {
@@ -78,7 +78,7 @@ idt_t *cmd_connect_for (struct cmd *cmd, uint32_t rank)
     return h;
 }
 
-/* Where the answer is another error, so will be the next one, which is told. */
+/* A failure other than ENOENT counts as "not Flux": the caller's next request fails and reports the error. */
 bool cmd_is_flux (const struct cmd *cmd)
 {
     struct guard guard;
@@ -113,8 +113,8 @@ idt_t *cmd_try_connect_own (struct cmd *cmd)
     if (own)
         return h;
     cmd_die (cmd,
-             "the broker at %s is not idtree's but of Flux%s%s: stop, change and use it with the command flux; nothing "
-             "was done",
+             "the broker at %s belongs to Flux%s%s, not to idtree: stop, change and use it with the command flux; "
+             "nothing was done",
              idt_get_uri (h), version ? " " : "", version ? version : "");
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* guard.c - a bound on what waits for a broker inside of a library
+/* guard.c - limit the time that a library function waits for a broker
  *
- * A thread waits for the end, or for the time to be over.
+ * A thread waits until the call has ended or the time is over.
  */
 #include "config.h"
 
@@ -47,7 +47,7 @@ void guard_begin (struct guard *g, const struct cmd *cmd)
         return;
     g->until_ms = clock_ms (CLOCK_MONOTONIC) + (uint64_t)cmd->timeout_ms;
     if ((g->ended_fd = eventfd (0, EFD_CLOEXEC)) < 0)
-        cmd_die (cmd, "cannot watch for the end of a wait: %s", strerror (errno));
+        cmd_die (cmd, "cannot create an eventfd: %s", strerror (errno));
     if ((rc = pthread_create (&g->thread, NULL, watch, g)) != 0)
         cmd_die (cmd, "cannot start a thread: %s", strerror (rc));
     g->armed = true;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* guard.h - a bound on what waits for a broker inside of a library, where no deadline can be given
+/* guard.h - limit the time that a library function waits for a broker, where the function takes no deadline
  *
- * A handle can't be asked to give up while it fetches an attribute; a broker that is stopped would hold the command for
- * ever.
+ * A handle has no timeout while it gets an attribute: without a guard, a stopped broker would block the command without
+ * end.
  */
 #ifndef CMD_GUARD_H
 #define CMD_GUARD_H
@@ -17,18 +17,18 @@
 
 struct guard {
     const struct cmd *cmd;
-    bool armed; /* the thread watches */
+    bool armed; /* the thread runs */
     pthread_t thread;
     uint64_t until_ms; /* of CLOCK_MONOTONIC */
     int ended_fd;      /* an eventfd */
 };
 
-/* From now on the program ends after --timeout, with a sentence about its broker.  'g' stays where it is until
- * guard_end ().
+/* End the program --timeout from now, with a message about its broker.  'g' must stay at its address until guard_end
+ * ().  Does nothing if --timeout is 0.
  */
 void guard_begin (struct guard *g, const struct cmd *cmd);
 
-/* The broker has answered. */
+/* Stop the thread: the broker has answered.  Keeps errno. */
 void guard_end (struct guard *g);
 
 #endif /* CMD_GUARD_H */

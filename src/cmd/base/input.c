@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* input.c - what a command reads as a whole: a file that an operand names, or stdin */
+/* input.c - read a whole file that an operand names, or stdin */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,7 +21,7 @@ const char *input_name (const char *path)
 
 static char *read_stream (const struct cmd *cmd, FILE *f, const char *name, const char *what, size_t max, size_t *size)
 {
-    char *s = malloc (max + 1); /* the kernel gives what is written to */
+    char *s = malloc (max + 1); /* the kernel allocates only the pages that are written */
 
     if (!s)
         cmd_die (cmd, "out of memory");

@@ -3,8 +3,8 @@
 
 /* lines.c - a stream cut into lines
  *
- * A line that lies whole in the data is handed out where it is, with its newline made a NUL; only what is cut by the
- * end of the data is copied.
+ * A line that is complete in the data is passed on in place, with its newline replaced by a NUL.  Only a line that the
+ * end of the data cuts is copied.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -25,7 +25,7 @@ static void hand_out (struct lines *l, char *s, size_t len)
     l->take (l->arg, l->line, s, len);
 }
 
-/* Keep the beginning of a line until the rest comes. */
+/* Keep the beginning of a line until the rest arrives. */
 static void keep (struct lines *l, const char *data, size_t size)
 {
     size_t have = l->len < LINES_MAX ? l->len : LINES_MAX;

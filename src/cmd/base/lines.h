@@ -3,7 +3,7 @@
 
 /* lines.h - a stream cut into lines
  *
- * Lines are handed out one by one, in order, as they come: a stream of any length needs the memory of one line.
+ * Lines are passed on one by one, in order, as they arrive: a stream of any length needs the memory of one line.
  */
 #ifndef CMD_LINES_H
 #define CMD_LINES_H
@@ -11,29 +11,29 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define LINES_MAX 1024 /* bytes; a longer line is handed out cut, with the length LINES_MAX + 1 */
+#define LINES_MAX 1024 /* bytes; a longer line is passed on cut, with the length LINES_MAX + 1 */
 
-/* 'line' counts from 1.  's' is a line without its newline, and a NUL behind its 'len' bytes (it may
- * hold more of them); borrowed.
+/* Called for each line.  'line' counts from 1.  's' (borrowed) is the line without its newline, followed by a NUL after
+ * its 'len' bytes; the line itself may contain NULs, too.
  */
 typedef void (*lines_f) (void *arg, uint64_t line, const char *s, size_t len);
 
-/* Begins with all zero but the first two. */
+/* Initialize 'take' and 'arg', and all others with zero. */
 struct lines {
     lines_f take;
     void *arg;
     uint64_t line; /* lines that ended so far */
-    size_t len;    /* of the line that has not ended yet; above the limit: the rest is lost */
+    size_t len;    /* bytes of the unfinished line; above the limit: the rest is dropped */
     char buf[LINES_MAX + 1];
 };
 
-/* Take 'size' bytes, which are overwritten. */
+/* Add 'size' bytes of the stream.  'data' is overwritten. */
 void lines_add (struct lines *l, char *data, size_t size);
 
-/* The end: a last line need not have a newline. */
+/* End the stream.  The last line may lack its newline. */
 void lines_end (struct lines *l);
 
-/* Take all that can be read from 'fd', and the end.  Returns 0, or -1 with errno set. */
+/* Read 'fd' to its end and pass on all lines.  Returns 0, or -1 with errno set. */
 int lines_read (struct lines *l, int fd);
 
 #endif /* CMD_LINES_H */

@@ -17,7 +17,7 @@ static void take_cb (void *arg, uint64_t line, const char *s, size_t len)
     snprintf (told + n, sizeof (told) - n, "%d:%zu:%.10s|", (int)line, len, s);
 }
 
-/* Add 'text' in two pieces cut at 'cut'; are the lines those of 'expect'? */
+/* Whether 'text', added in two pieces cut at 'cut', gives the lines in 'expect'. */
 static bool gives (const char *text, size_t len, size_t cut, const char *expect)
 {
     struct lines l = { .take = take_cb };
@@ -36,7 +36,7 @@ static bool gives_cut_anywhere (const char *text, size_t len, const char *expect
 {
     for (size_t cut = 0; cut <= len; cut++)
         if (!gives (text, len, cut, expect)) {
-            diag ("cut at %zu: told %s", cut, told);
+            diag ("cut at %zu: got %s", cut, told);
             return false;
         }
     return true;
@@ -49,22 +49,23 @@ int main (void)
     char longline[2 * LINES_MAX + 8];
 
     ok (gives_cut_anywhere (TEXT ("0x10\nab\n\t18 \n"), "1:4:0x10|2:2:ab|3:4:\t18 |"),
-        "lines come out in order, with their numbers");
+        "lines are passed on in order, with their numbers");
     ok (gives_cut_anywhere (TEXT ("1\n2"), "1:1:1|2:1:2|"), "the last line needs no newline");
-    ok (gives_cut_anywhere (TEXT (""), ""), "nothing in, nothing out");
-    ok (gives_cut_anywhere (TEXT ("1\n\n\n5\n"), "1:1:1|2:0:|3:0:|4:1:5|"), "empty lines are lines");
+    ok (gives_cut_anywhere (TEXT (""), ""), "an empty stream has no lines");
+    ok (gives_cut_anywhere (TEXT ("1\n\n\n5\n"), "1:1:1|2:0:|3:0:|4:1:5|"), "empty lines are passed on");
     ok (gives_cut_anywhere (TEXT ("1\n2\0003\n4\n"), "1:1:1|2:3:2|3:1:4|"),
-        "a NUL is told by a text shorter than its length");
+        "a line that contains a NUL has a length above its strlen ()");
     memset (longline, ' ', sizeof (longline));
     longline[LINES_MAX - 1] = '7';
     longline[LINES_MAX] = '\n';
-    ok (gives_cut_anywhere (longline, LINES_MAX + 1, "1:1024:          |"), "a line of %d bytes is taken", LINES_MAX);
+    ok (gives_cut_anywhere (longline, LINES_MAX + 1, "1:1024:          |"), "a line of %d bytes is passed on whole",
+        LINES_MAX);
     longline[LINES_MAX] = ' ';
     longline[LINES_MAX + 1] = '\n';
     longline[LINES_MAX + 2] = '8';
     ok (gives_cut_anywhere (longline, LINES_MAX + 3, "1:1025:          |2:1:8|"),
-        "a longer one is told by its length, and the next is taken");
+        "a longer line is cut and has a length above the limit, and the next line is passed on");
     longline[LINES_MAX + 1] = longline[LINES_MAX + 2] = ' ';
-    ok (gives_cut_anywhere (longline, sizeof (longline), "1:1025:          |"), "also where it never ends");
+    ok (gives_cut_anywhere (longline, sizeof (longline), "1:1025:          |"), "a line that never ends is cut, too");
     return done_testing ();
 }

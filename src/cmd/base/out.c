@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* out.c - what commands print */
+/* out.c - safe output of commands: formats, JSON, flushing */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
@@ -14,7 +14,7 @@
 #include "libutil/utf8.h"
 
 #define SPEC_MAX 32    /* bytes of "%-08.3lld" */
-#define NUMBER_MAX 512 /* bytes of a number, as wide as a format asks for */
+#define NUMBER_MAX 512 /* bytes of a formatted number with its width */
 
 /* --- text --------------------------------------------------------------------------------------- */
 
@@ -44,7 +44,9 @@ static size_t print_escaped (FILE *f, unsigned char c)
     return (size_t)n;
 }
 
-/* Print 'len' bytes (where 'f' is NULL: nothing), and return how many columns they take. */
+/* Print 'len' bytes with control characters escaped ('f' NULL: print nothing), and return the number of columns they
+ * take.
+ */
 static size_t print_safe (FILE *f, const char *s, size_t len)
 {
     size_t columns = 0;
@@ -85,7 +87,7 @@ static int read_number (const char **p, va_list *ap)
     return n;
 }
 
-/* What stands behind a %. */
+/* Parse the conversion behind a %. */
 static struct out_spec read_spec (const char **p, va_list *ap)
 {
     struct out_spec s = { .flags = *p, .precision = -1 };
@@ -147,12 +149,12 @@ static uintmax_t take_unsigned (char size, va_list *ap)
                          : va_arg (*ap, unsigned);
 }
 
-/* The same format for one number, which snprintf () understands. */
+/* Write the same conversion for one number, for snprintf (). */
 static void write_spec (const struct out_spec *s, const char *size, char buf[SPEC_MAX])
 {
     int n = snprintf (buf, SPEC_MAX, "%%%.*s%d", s->nflags, s->flags, s->width);
 
-    if (s->width == 0) /* a 0 there would be a flag */
+    if (s->width == 0) /* a width of 0 would be read as the flag 0 */
         n--;
     if (s->precision >= 0)
         n += snprintf (buf + n, SPEC_MAX - (size_t)n, ".%d", s->precision);
@@ -212,7 +214,7 @@ static void put_all (FILE *f, const char *fmt, va_list ap)
     va_end (args);
 }
 
-/* Stderr has no buffer: a sentence is put together first, so that nothing of others stands amid it. */
+/* Stderr is unbuffered: format the whole sentence first, so that no output of other processes splits it. */
 static bool put_at_once (FILE *f, const char *fmt, va_list ap)
 {
     char *text = NULL;
@@ -275,12 +277,12 @@ int out_flush (FILE *f, idt_error_t *errp)
         return errprintf (errp, "%s", strerror (errno));
     if (failed && !is_open_to_write (f))
         return errsetf (errp, EBADF, "%s", strerror (EBADF));
-    return failed ? errsetf (errp, EIO, "not all of it was taken, as of a disk that is full") : 0;
+    return failed ? errsetf (errp, EIO, "not all output was written: is the disk full?") : 0;
 }
 
 /* --- JSON --------------------------------------------------------------------------------------- */
 
-/* jansson escapes U+0000 to U+001F.  The others can be nowhere but in strings. */
+/* jansson escapes U+0000 to U+001F.  Escape the other control characters here: they can be only inside strings. */
 static void put_json (const char *s, size_t size, FILE *f)
 {
     for (size_t i = 0; i < size; i++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* out_test.c - what is printed is what printf () would, but for what would do harm to a terminal */
+/* out_test.c - output equals that of printf (), but bytes that could harm a terminal are escaped */
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -27,12 +27,12 @@ static void print (char *buf, const char *fmt, ...)
     fclose (f);
 }
 
-#define is_as_printf(...)                                                        \
-    do {                                                                         \
-        char got[TEXT_MAX], want[TEXT_MAX];                                      \
-        print (got, __VA_ARGS__);                                                \
-        snprintf (want, sizeof (want), __VA_ARGS__);                             \
-        ok (strcmp (got, want) == 0, "as printf () does: '%s' '%s'", got, want); \
+#define is_as_printf(...)                                                                     \
+    do {                                                                                      \
+        char got[TEXT_MAX], want[TEXT_MAX];                                                   \
+        print (got, __VA_ARGS__);                                                             \
+        snprintf (want, sizeof (want), __VA_ARGS__);                                          \
+        ok (strcmp (got, want) == 0, "equals the output of printf (): '%s' '%s'", got, want); \
     } while (0)
 
 static void test_formats (void)
@@ -53,7 +53,7 @@ static void shows (const char *text, const char *want)
     char got[TEXT_MAX];
 
     print (got, "%s", text);
-    ok (strcmp (got, want) == 0, "shown as '%s'", got);
+    ok (strcmp (got, want) == 0, "is shown as '%s'", got);
 }
 
 static void test_harmless (void)
@@ -70,7 +70,7 @@ static void test_harmless (void)
     shows ("bad \xe9 \xf0\x9f", "bad \\xe9 \\xf0\\x9f");
     print (got, "%-6s|%6s|%.3s|%c", "\xc3\xa9", "\xc3\xa9", "\x1b\x1b\x1b\x1b", 7);
     ok (strcmp (got, "\xc3\xa9     |     \xc3\xa9|\\x1b\\x1b\\x1b|\\x07") == 0,
-        "widths are letters, precisions bytes: %s", got);
+        "a width counts letters, a precision bytes: %s", got);
 }
 
 int main (void)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* ranks.c - ranks that an option names, and a question to each of them */
+/* ranks.c - read the ranks that an option names, and send a request to each */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 #include "libutil/clock.h"
 #include "libutil/ranges.h"
 
-#define WINDOW 512 /* questions under way */
+#define WINDOW 512 /* requests in flight */
 
 bool ranks_are_many (const char *text)
 {
@@ -23,7 +23,9 @@ static bool names (const char *text, uint32_t rank)
     return !strcmp (text, "all") || ranges_have (text, rank) > 0;
 }
 
-/* How many ranks there are, of which the text must not name others. */
+/* Check that 'text' is a list of ranks, or "all", of this instance; ends the program if not.  Returns the size of the
+ * instance.
+ */
 static uint32_t check (struct cmd *cmd, const char *text)
 {
     char quoted[CMD_QUOTE_MAX];

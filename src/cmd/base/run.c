@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* run.c - a command runs
+/* run.c - run a command
  *
- * Here and nowhere else the environment is read, but for the URI of the broker: idt_open () does that.
+ * This is the only place that reads the environment, except for the URI of the broker, which idt_open () reads.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 #include "cmd/base/cmd.h"
 #include "cmd/base/out.h"
 
-/* A variable that is set to nothing is unset. */
+/* An empty variable counts as unset. */
 static const char *env (const char *name)
 {
     const char *s = getenv (name);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* self.c - where this idtree is, and the programs that belong to it
+/* self.c - find the folder of this idtree, and the programs that belong to it
  *
- * Installed, idtree and the broker are in BINDIR, and idtree-all is in PKGLIBEXECDIR; all of it may lie below another
- * root.  In the build tree libtool keeps the programs themselves in .libs, below scripts that set LD_LIBRARY_PATH and
- * run them, which takes twenty times as long as we do; as it is set for us, the others can do without such scripts.
+ * Installed, idtree and idtree-broker are in BINDIR, and idtree-all is in PKGLIBEXECDIR; all may be below another root.
+ * In the build tree libtool puts the programs into .libs, and above it scripts that set LD_LIBRARY_PATH and run them.
+ * Such a script takes twenty times as long to start as the program.  LD_LIBRARY_PATH is set for this process already,
+ * so it runs the programs in .libs directly.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -14,7 +15,7 @@
 
 #include "cmd/base/self.h"
 
-/* The folder that this program is in. */
+/* The folder of this program. */
 static int find_dir (char dir[PATH_MAX])
 {
     ssize_t n = readlink ("/proc/self/exe", dir, PATH_MAX - 1);
@@ -26,7 +27,7 @@ static int find_dir (char dir[PATH_MAX])
     return 0;
 }
 
-/* Take 'end' from the end of 'dir'.  Returns whether that was its end. */
+/* Remove 'end' from the end of 'dir'.  Returns whether 'dir' ended with it. */
 static bool cut (char *dir, const char *end)
 {
     size_t len = strlen (dir), n = strlen (end);
@@ -58,7 +59,7 @@ void self_find_all (char path[PATH_MAX])
     strcpy (path, PKGLIBEXECDIR "/idtree-all");
 }
 
-/* From the folder of idtree-all to that of idtree. */
+/* Change 'dir' from the folder of idtree-all to the folder of idtree. */
 static void leave_libexec (char dir[PATH_MAX])
 {
     char path[PATH_MAX];
@@ -88,5 +89,5 @@ void self_find (const struct cmd *cmd, struct self *self)
     if (try_broker (self, "idtree-broker") || try_broker (self, "../../broker/.libs/idtree-broker")
         || try_broker (self, "../broker/idtree-broker"))
         return;
-    cmd_die (cmd, "there is no idtree-broker in %s (IDTREE_BROKER may name one)", dir);
+    cmd_die (cmd, "no idtree-broker in %s (IDTREE_BROKER may name one)", dir);
 }

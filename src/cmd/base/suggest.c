@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* suggest.c - what a mistyped word was meant to be
+/* suggest.c - guess the intended word for a mistyped one
  *
- * Optimal string alignment distance: three rows of the usual table are enough, as a swap looks
- * back two.
+ * It computes the optimal string alignment distance.  Three rows of the usual table are enough, as a swap looks back
+ * two rows.
  */
 #include <stdint.h>
 #include <string.h>

@@ -11,20 +11,18 @@
 #include <libsmartcols.h>
 
 enum table_flag {
-    TABLE_RIGHT = 1,  /* numbers */
-    TABLE_TREE = 2,   /* the column that shows who is below whom */
+    TABLE_RIGHT = 1,  /* aligned right, for numbers */
+    TABLE_TREE = 2,   /* the column that shows the tree */
     TABLE_NUMBER = 4, /* a number in JSON too */
 };
 
 struct table_column {
     const char *title;
-    const char *key; /* of the member that it shows, for table_print_json () */
+    const char *key; /* key of the member that it shows, for table_print_json () */
     int flags;
 };
 
-/* A table without rows, for table_print () or scols_unref_table ().  Ends the program where
- * memory does.
- */
+/* Create a table without rows, for table_print () or scols_unref_table ().  Ends the program if memory is short. */
 struct libscols_table *table_create (const struct table_column *columns, size_t n);
 
 /* Add a row below 'parent' (NULL: at the top) with a text for each column (copied; NULL: empty). */
@@ -34,7 +32,8 @@ struct libscols_line *table_add (struct libscols_table *t, struct libscols_line 
 /* Print to stdout and free. */
 void table_print (struct libscols_table *t);
 
-/* The table as an object with the one member 'name'; frees the table.  Ends the program where memory is short. */
+/* Return the table as an object with the one member 'name', and free the table.  Ends the program if memory is short.
+ */
 json_t *table_json_new (struct libscols_table *t, const char *name);
 
 /* Print an array of objects, one a row. */
