@@ -40,15 +40,15 @@ test_expect_success 'an instance that is well is good, each rank of it' '
 test_expect_success 'a broker that is stopped is critical, and named' '
     inside 2 "idtree startctl stop 0; is 2 \"^critical: .*no answer within 0.2 s: the broker at \$IDTREE_URI does not answer\" --timeout 0.2
         rc=\$?; idtree startctl cont 0; idtree startctl stop 1
-        becomes 2 \"^critical: .*rank 1 says nothing\" -r 1 --timeout 0.2 || rc=1; idtree startctl cont 1; exit \$rc" -o tbon.timeout=1h
+        becomes 2 \"^critical: .*rank 1 or a broker on the way to it does not answer\" -r 1 --timeout 0.2 || rc=1; idtree startctl cont 1; exit \$rc" -o tbon.timeout=1h
 '
 test_expect_success 'a lost subtree is told at rank 0, and a lost parent at the rank' '
-    inside 3 "idtree startctl kill 2 && becomes 1 \"^degraded: below rank 0: 1 there, but have lost some below\" &&
+    inside 3 "idtree startctl kill 2 && becomes 1 \"^degraded: below rank 0: 1 online, but have lost ranks below\" &&
         is 1 \"^degraded: below rank 1: 2 lost .*--down\" -r 1 &&
         idtree startctl kill 0 && becomes 1 \"^degraded: .*rank 1 is cut off from rank 0\" --uri \$(at 1)" -o fluid.lease=1h
 '
 test_expect_success 'when its lease is over that is critical' '
-    inside 2 "idtree startctl kill 0 && becomes 2 \"^critical: .*nobody makes ids for it\" --uri \$(at 1)" -o fluid.lease=1s
+    inside 2 "idtree startctl kill 0 && becomes 2 \"^critical: .*no rank makes ids for it\" --uri \$(at 1)" -o fluid.lease=1s
 '
 test_expect_success 'so is a rank without fluid; at rank 0 that is critical' '
     inside 2 "idtree module remove -r 1 fluid && is 1 \"^degraded: the module fluid is not loaded on rank 1\" -r 1 && is 0 good &&
@@ -70,9 +70,9 @@ test_expect_success PYTHON 'in a broker of Flux nothing is advised that is refus
         lacks metrics.get e && lacks fluid.watermark f &&
         is 2 \"^critical: the module idtree-flux is not loaded on rank 0 .flux module load .*idtree-flux.so\" &&
         for c in \"doc list\" \"job list\" metrics watermark; do
-            ! idtree \$c 2>err && cat err && grep \"is of Flux, where idtree serves fluids alone: flux exec\" err &&
+            ! idtree \$c 2>err && cat err && grep \"belongs to Flux, where idtree serves only fluids: flux exec\" err &&
             ! grep \"idtree module load\" err || { end; exit 1; }
-        done && ! idtree job submit -- true 2>err && grep \"is not idtree.s but of Flux\" err; rc=\$?; end; exit \$rc"
+        done && ! idtree job submit -- true 2>err && grep \"belongs to Flux\" err; rc=\$?; end; exit \$rc"
 '
 test_expect_success 'a state that is gone is critical' '
     init_state "$PWD/state" && inside 1 "becomes 0 good && mv state elsewhere && becomes 2 \"^critical: the store of leases is failing: \"" \

@@ -80,7 +80,7 @@ test_expect_success NOTIFY 'then rank 0 is ready' '
     wait_until "it is told" grep -x READY=1 told && test "$(grep -c READY=1 told)" = 1
 '
 test_expect_success 'who comes late makes it whole; who leaves later ends nothing, but is missed where too few are left' '
-    start 1 && becomes 0 "^good$" && kill "$(cat pid.3)" && becomes 0 "^good: below rank 0: 1 there, but some below are offline" &&
+    start 1 && becomes 0 "^good$" && kill "$(cat pid.3)" && becomes 0 "^good: below rank 0: 1 online, but ranks below are offline" &&
     kill "$(cat pid.2)" && becomes 1 "^degraded: 2 ranks have joined, and 3 must"
 '
 test_expect_success 'a reload takes another quorum, and refuses one that cannot be' '

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* health.c - idtree health: whether a broker, and at rank 0 its instance, is well, for probes
+/* health.c - idtree health: report the health of a broker, and at rank 0 of its instance, for probes
  *
- * One rank is asked, a handful of questions at the same time, however many there are: what it knows of others is
- * enough.  Whatever keeps us from asking is critical, and is told as any other reason.
+ * The command sends a few requests concurrently to one rank, whatever the size of the instance: that rank knows enough
+ * about the others.  A failure to connect or to send is critical, and is printed like any other reason.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -35,14 +35,14 @@ static void print_text (const struct judgement *j)
     out_print ("\n");
 }
 
-/* 'rank' is left out where nobody could be asked. */
+/* 'rank' is left out if no broker could be reached. */
 static void print_json (const struct judgement *j)
 {
     json_t *o = json_pack ("{s:s s:O}", "status", grade_name (j->grade), "reasons", j->reasons);
 
     if (j->rank != IDT_NODEID_ANY)
         json_object_set_new (o, "rank", json_integer (j->rank));
-    (void)out_json (o, JSON_COMPACT); /* ask_print () would end the program, which calls this function to end it */
+    (void)out_json (o, JSON_COMPACT); /* ask_print () would end the program, and calls this function while it ends */
     out_print ("\n");
     json_decref (o);
 }
@@ -65,7 +65,7 @@ static int nobody_json (const struct cmd *cmd, const char *why)
 
 /* --- questions -------------------------------------------------------------------------------------- */
 
-/* An attribute of the rank (ANY: of the broker that we talk to) in 'buf'. */
+/* Write an attribute of the rank (ANY: of the connected broker) into 'buf'. */
 static void get_attr (struct cmd *cmd, uint32_t rank, const char *name, char *buf, size_t size)
 {
     idt_future_t *f = ask_wait (cmd, ask_send (cmd, "attr.get", rank, json_pack ("{s:s}", "name", name)), name);
@@ -84,11 +84,11 @@ static uint32_t get_rank (struct cmd *cmd)
 
     get_attr (cmd, IDT_NODEID_ANY, "rank", text, sizeof (text));
     if (parse_number (text, 0, UINT32_MAX, &rank) < 0)
-        cmd_die (cmd, "rank: '%s' is no number", text);
+        cmd_die (cmd, "rank: '%s' is not a number", text);
     return (uint32_t)rank;
 }
 
-/* Where fluid is not loaded, nor ever was, nobody knows. */
+/* Returns 0 (unknown) if fluid was never loaded. */
 static uint64_t get_lease_ms (struct cmd *cmd, uint32_t rank)
 {
     idt_future_t *f = ask_ready (cmd, ask_send (cmd, "attr.get", rank, json_pack ("{s:s}", "name", "fluid.lease")),
@@ -107,11 +107,11 @@ static void take (struct judgement *j, const struct question *q, idt_future_t *f
     json_t *answer;
 
     if (!f || idt_future_wait (f, left_ms) < 0)
-        health_eval_error (j, q, errno, "nobody can be asked");
+        health_eval_error (j, q, errno, "no broker can be reached");
     else if (idt_rpc_get_unpack (f, "o", &answer) == 0)
         health_eval_answer (j, q, answer);
     else
-        health_eval_error (j, q, errno, idt_future_errnum (f) ? idt_future_error (f) : "the answer is not understood");
+        health_eval_error (j, q, errno, idt_future_errnum (f) ? idt_future_error (f) : "malformed answer");
     idt_future_destroy (f);
 }
 
@@ -151,7 +151,7 @@ static int run (struct cmd *cmd)
 }
 
 static const struct cmd_option options[] = {
-    { 'r', "rank", "R", "of rank R (default: the broker of the URI); of rank 0: of the instance", cmd_take_rank,
+    { 'r', "rank", "R", "rank to check (default: the broker of the URI); 0: the instance", cmd_take_rank,
       offsetof (struct health_options, rank) },
     CMD_OPTIONS_END,
 };
@@ -159,9 +159,9 @@ static const struct cmd_option options[] = {
 const struct command health_command = {
     .name = "health",
     .flags = CMD_CONNECTS,
-    .summary = "Tell whether a broker is well, and at rank 0 its instance: in one line, and by the exit status",
-    .details = "Exit status: 0 good; 1 degraded: ids are made, but somebody should look; 2 critical: they are not, or\n"
-               "soon will not be, or nobody answers.",
+    .summary = "Report the health of a broker, at rank 0 of its instance: one line, and the exit status",
+    .details = "Exit status: 0 good; 1 degraded: ids are made, but an operator should look; 2 critical: ids are\nnot "
+               "made, or soon will not be, or no broker answers.",
     .example = "idtree health --timeout 5 || alert",
     .json = "one object",
     .options = options,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* health_eval.c - how a broker is, by what it answered */
+/* health_eval.c - grade the health of a broker by its answers */
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -15,8 +15,8 @@
 #include "libutil/ranges.h"
 
 #define WHY_MAX 512
-#define STILL_MAX_MS 15000 /* of the watermark: it moves each second where all is well */
-#define AHEAD_LEASES 4     /* of rank 0, by its crashes: half of the most that they can cost */
+#define STILL_MAX_MS 15000 /* limit for the watermark, which advances each second in a healthy instance */
+#define AHEAD_LEASES 4     /* limit of the clock debt of rank 0, in leases: half of its maximum */
 
 const char *grade_name (enum grade grade)
 {
@@ -54,7 +54,7 @@ static const char *text_of (const json_t *o, const char *key)
     return s ? s : "";
 }
 
-/* Timestamps are texts, as they may have 64 bits. */
+/* Timestamps may be texts, as they may have 64 bits. */
 static int64_t ms_of (const json_t *value)
 {
     const char *s = json_string_value (value);
@@ -72,7 +72,7 @@ static void health_eval_state (struct judgement *j, const json_t *answer)
         health_eval_add (j, GRADE_DEGRADED, "broker", "rank %" PRIu32 " is in state %s", j->rank, state);
 }
 
-/* The children in a state, as a set in 'buf'.  Returns how many. */
+/* Write the set of the children in a state into 'buf'.  Returns their number. */
 static size_t children_in (const json_t *answer, const char *status, char *buf, size_t size)
 {
     const json_t *children = json_object_get (answer, "children");
@@ -92,8 +92,7 @@ static size_t children_in (const json_t *answer, const char *status, char *buf, 
     return n;
 }
 
-/* Rank 0 tells how many are enough where that is fewer than all: those that are missing are named then, and no fault.
- */
+/* If broker.quorum is less than all ranks and reached, missing ranks are named, but the grade stays good. */
 static enum grade health_eval_quorum (struct judgement *j, const json_t *answer)
 {
     int64_t joined = json_integer_value (json_object_get (answer, "joined"));
@@ -112,8 +111,8 @@ static void health_eval_tree (struct judgement *j, const json_t *answer)
     } kinds[] = {
         { "lost", "lost" },
         { "offline", "offline" },
-        { "degraded", "there, but have lost some below" },
-        { "partial", "there, but some below are offline" },
+        { "degraded", "online, but have lost ranks below" },
+        { "partial", "online, but ranks below are offline" },
     };
     char ranks[WHY_MAX / 2];
     bool told = false;
@@ -152,7 +151,7 @@ static void health_eval_lease (struct judgement *j, const json_t *answer)
                          j->rank, (double)(end_ms > now_ms ? end_ms - now_ms : 0) / 1000);
 }
 
-/* What only rank 0 tells. */
+/* Values that only rank 0 reports. */
 static void health_eval_authority (struct judgement *j, const json_t *answer)
 {
     const char *store = text_of (answer, "store");
@@ -172,7 +171,7 @@ static void health_eval_fluid (struct judgement *j, const json_t *answer)
     const json_t *served_by = json_object_get (answer, "served_by");
 
     if (!json_is_integer (served_by))
-        health_eval_add (j, GRADE_CRITICAL, "ids", "rank %" PRIu32 " is %s, and nobody makes ids for it", j->rank,
+        health_eval_add (j, GRADE_CRITICAL, "ids", "rank %" PRIu32 " is %s, and no rank makes ids for it", j->rank,
                          state);
     else if (!strcmp (state, "fenced"))
         health_eval_add (j, GRADE_DEGRADED, "ids",
@@ -191,7 +190,8 @@ static void health_eval_watermark (struct judgement *j, const json_t *answer)
     if (still_ms > STILL_MAX_MS && behind_ms > STILL_MAX_MS)
         health_eval_add (
             j, GRADE_DEGRADED, "watermark",
-            "the watermark stands since %.0f s: a rank is killed, stopped or cut off, and its lease not over",
+            "the watermark has not advanced for %.0f s: a rank was killed, stopped or cut off, and its lease has not "
+            "ended",
             (double)still_ms / 1000);
 }
 
@@ -236,8 +236,8 @@ void health_eval_answer (struct judgement *j, const struct question *q, const js
     q->judge (j, answer);
 }
 
-/* Who may not ask learns nothing, and that is no fault; so it is with what is not loaded and may be so.  The watermark
- * is fluid's: where that is not loaded one reason is enough.
+/* EPERM is no fault: the client may not read the value.  ENOSYS is no fault for an optional module, nor for the
+ * watermark, as the missing fluid module is reported already.
  */
 void health_eval_error (struct judgement *j, const struct question *q, int errnum, const char *text)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* health_eval_test.c - how a broker is, by what it answered */
+/* health_eval_test.c - grades of health by the answers of a broker */
 #include <errno.h>
 #include <string.h>
 
@@ -19,7 +19,7 @@ static const struct question *question (const char *topic)
     return q;
 }
 
-/* The grade that an answer makes, and whether the first reason holds 'why'. */
+/* Whether an answer gets 'grade', and the first reason contains 'why'. */
 static bool judged (uint32_t rank, const char *topic, const char *answer, enum grade grade, const char *why)
 {
     struct judgement j;
@@ -50,7 +50,7 @@ static bool failed (uint32_t rank, const char *topic, int errnum, enum grade gra
     return fits;
 }
 
-/* In a broker of Flux the module has another file, and another command loads it. */
+/* In a broker of Flux the module has another file name, and another command loads it. */
 static void test_flux (void)
 {
     struct judgement j;
@@ -61,7 +61,7 @@ static void test_flux (void)
     const char *said = json_string_value (json_object_get (json_array_get (j.reasons, 0), "why"));
     ok (j.grade == GRADE_CRITICAL && said && strstr (said, "flux module load") && strstr (said, "idtree-flux.so")
             && !strstr (said, "idtree module load"),
-        "in Flux it says what loads the module there");
+        "in Flux the reason names the command that loads the module there");
     json_decref (j.reasons);
 }
 
@@ -73,22 +73,23 @@ static void test_tree (void)
             "{\"status\":\"degraded\",\"children\":[{\"rank\":1,\"status\":\"lost\"},{\"rank\":2,\"status\":\"lost\"},"
             "{\"rank\":3,\"status\":\"full\"}]}",
             GRADE_DEGRADED, "1-2 lost"),
-        "children that are lost are named as a set");
+        "lost children are reported as a set");
     ok (judged (0, "overlay.health", "{\"status\":\"degraded\",\"children\":[{\"rank\":1,\"status\":\"degraded\"}]}",
-                GRADE_DEGRADED, "1 there, but have lost some below"),
-        "so are those who lost some");
-    ok (judged (0, "overlay.health", "{\"status\":\"partial\"}", GRADE_DEGRADED, "partial"), "children may be missing");
+                GRADE_DEGRADED, "1 online, but have lost ranks below"),
+        "children that have lost ranks below are reported");
+    ok (judged (0, "overlay.health", "{\"status\":\"partial\"}", GRADE_DEGRADED, "partial"),
+        "a partial tree without children is degraded");
     ok (judged (0, "overlay.health",
                 "{\"status\":\"degraded\",\"joined\":18,\"quorum\":18,\"children\":[{\"rank\":7,\"status\":\"lost\"}]}",
                 GRADE_GOOD, "7 lost"),
-        "those beyond a quorum are named, and no fault");
+        "missing ranks beyond the quorum are named and the grade stays good");
     ok (judged (0, "overlay.health", "{\"status\":\"partial\",\"joined\":17,\"quorum\":18,\"children\":[]}",
                 GRADE_DEGRADED, "17 ranks have joined, and 18 must"),
-        "too few for the quorum are");
+        "fewer ranks than the quorum are degraded");
     ok (judged (3, "state-machine.get", "{\"state\":\"cleanup\"}", GRADE_DEGRADED, "rank 3 is in state cleanup"),
-        "a broker that stops is not well");
+        "a broker that stops is degraded");
     ok (judged (3, "overlay.stats-get", "{\"parent-connected\":false}", GRADE_DEGRADED, "cut off"),
-        "nor is one without a parent");
+        "a rank without a parent is degraded");
 }
 
 static void test_ids (void)
@@ -96,61 +97,61 @@ static void test_ids (void)
     ok (judged (1, "fluid.info",
                 "{\"state\":\"active\",\"served_by\":1,\"timestamp_ms\":\"1000\",\"lease\":[\"0\",\"61000\"]}",
                 GRADE_GOOD, NULL),
-        "a lease is fresh");
+        "a fresh lease is good");
     ok (judged (1, "fluid.info",
                 "{\"state\":\"active\",\"served_by\":1,\"timestamp_ms\":\"41000\",\"lease\":[\"0\",\"60999\"]}",
                 GRADE_DEGRADED, "could not renew its lease, which ends in 20.0 s"),
-        "one that has less than a third left was not renewed");
+        "a lease with less than a third left is degraded");
     ok (judged (1, "fluid.info", "{\"state\":\"idle\",\"served_by\":0}", GRADE_GOOD, NULL),
-        "a rank may be served by another");
+        "a rank that another rank serves is good");
     ok (judged (1, "fluid.info", "{\"state\":\"fenced\",\"served_by\":0}", GRADE_DEGRADED, "ids come from rank 0"),
-        "with a generator and no lease it is not well");
-    ok (judged (0, "fluid.info", "{\"state\":\"fenced\",\"served_by\":null}", GRADE_CRITICAL, "nobody makes ids"),
-        "nobody to make ids is critical");
+        "a fenced rank that another rank serves is degraded");
+    ok (judged (0, "fluid.info", "{\"state\":\"fenced\",\"served_by\":null}", GRADE_CRITICAL, "no rank makes ids"),
+        "a rank without any rank to make its ids is critical");
     ok (judged (0, "fluid.info", "{\"state\":\"idle\",\"served_by\":0,\"store\":\"failing: disk full\"}",
                 GRADE_CRITICAL, "disk full"),
-        "so is a store that fails");
+        "a failing store is critical");
     ok (judged (0, "fluid.info", "{\"state\":\"idle\",\"served_by\":0,\"store\":\"slow: x\"}", GRADE_DEGRADED, "slow"),
-        "a slow one is not, yet");
+        "a slow store is degraded");
     ok (judged (0, "fluid.info", "{\"state\":\"idle\",\"served_by\":0,\"store\":\"good\",\"ahead_ms\":240000}",
                 GRADE_GOOD, NULL),
-        "rank 0 may be ahead by what some crashes cost");
+        "clock debt of a few crashes is good");
     ok (judged (0, "fluid.info", "{\"state\":\"idle\",\"served_by\":0,\"ahead_ms\":240001}", GRADE_DEGRADED,
                 "240.0 s ahead of its wall clock"),
-        "not by more");
+        "a larger clock debt is degraded");
     ok (judged (0, "fluid.info", "{\"state\":\"idle\",\"served_by\":0,\"ahead_ms\":-240001}", GRADE_DEGRADED,
                 "behind its"),
-        "nor behind");
+        "a rank 0 behind its wall clock is degraded");
     ok (judged (0, "fluid.watermark", "{\"behind_ms\":130000,\"still_ms\":15000}", GRADE_GOOD, NULL)
             && judged (0, "fluid.watermark", "{\"behind_ms\":130000,\"still_ms\":15001}", GRADE_DEGRADED,
-                       "stands since 15 s"),
-        "a watermark that stands is told, by the time that passed");
+                       "not advanced for 15 s"),
+        "a watermark that does not advance is degraded, with the time that passed");
     ok (judged (0, "fluid.watermark", "{\"behind_ms\":0,\"still_ms\":20000}", GRADE_GOOD, NULL),
-        "one that is not behind need not move");
+        "a watermark that is not behind need not advance");
     ok (judged (0, "compressor.stats-get", "{\"root\":{\"store\":\"good\"}}", GRADE_GOOD, NULL)
             && judged (0, "compressor.stats-get", "{\"root\":{\"store\":\"full\"}}", GRADE_CRITICAL, "full")
             && judged (0, "ingest.stats", "{\"failing\":null}", GRADE_GOOD, NULL)
             && judged (0, "ingest.stats", "{\"failing\":\"full\"}", GRADE_CRITICAL, "full"),
-        "so are stores of documents and jobs");
+        "failing stores of documents and jobs are critical");
 }
 
 static void test_errors (void)
 {
     ok (failed (0, "fluid.info", ENOSYS, GRADE_CRITICAL, "not loaded on rank 0")
             && failed (2, "fluid.info", ENOSYS, GRADE_DEGRADED, "not loaded on rank 2"),
-        "without fluid rank 0 is critical, others are not");
+        "a missing fluid module is critical at rank 0 and degraded elsewhere");
     ok (failed (0, "compressor.stats-get", ENOSYS, GRADE_GOOD, NULL)
             && failed (0, "ingest.stats", ENOSYS, GRADE_GOOD, NULL)
             && failed (0, "fluid.watermark", ENOSYS, GRADE_GOOD, NULL),
-        "other modules need not be there");
-    ok (failed (0, "fluid.info", EPERM, GRADE_GOOD, NULL), "who may not ask learns nothing");
+        "a missing optional module is good");
+    ok (failed (0, "fluid.info", EPERM, GRADE_GOOD, NULL), "a refused request gives no reason");
     ok (failed (0, "fluid.info", ETIMEDOUT, GRADE_CRITICAL, "does not answer")
             && failed (0, "compressor.stats-get", ETIMEDOUT, GRADE_DEGRADED, "does not answer")
             && failed (0, "fluid.watermark", EAGAIN, GRADE_DEGRADED, "fluid.watermark: "),
-        "whoever says nothing is told");
+        "a rank that does not answer is reported");
 }
 
-/* Whatever a broker of another version says, or nonsense, there is a judgement. */
+/* Every answer gets a grade, also a malformed one or one of another version. */
 static void test_nonsense (void)
 {
     static const char *const answers[] = { "{}",
@@ -163,7 +164,7 @@ static void test_nonsense (void)
 
             health_eval_begin (&j, 0, 0);
             health_eval_answer (&j, q, o);
-            ok (json_array_size (j.reasons) <= 1, "%s: an answer that is not understood is no crash", q->topic);
+            ok (json_array_size (j.reasons) <= 1, "%s: a malformed answer does not crash", q->topic);
             json_decref (o);
             json_decref (j.reasons);
         }
@@ -173,11 +174,11 @@ static void test_nonsense (void)
     health_eval_add (&j, GRADE_DEGRADED, "c", "c");
     ok (j.grade == GRADE_CRITICAL
             && !strcmp (json_string_value (json_object_get (json_array_get (j.reasons, 0), "why")), "b"),
-        "the worst comes first");
+        "the worst reason is first");
     json_decref (j.reasons);
     ok (health_eval_asks (question ("fluid.watermark"), 0) && !health_eval_asks (question ("fluid.watermark"), 1)
             && !health_eval_asks (question ("overlay.stats-get"), 0),
-        "rank 0 is asked for the instance, others for their parents");
+        "rank 0 is asked about the instance, other ranks about their parents");
 }
 
 int main (void)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* metrics.c - idtree metrics: what an instance, a subtree or each rank of it tells, for Prometheus */
+/* metrics.c - idtree metrics: the figures of an instance, a subtree or each of its ranks, for Prometheus */
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,9 +37,9 @@ static int print_sums (struct cmd *cmd, const struct metrics_options *o, enum me
         json_object_set_new (question, "alone", json_true ());
     json_t *report = survey_new (cmd, question, "metrics");
     if (!report && cmd_is_flux (cmd))
-        cmd_die (cmd, "metrics: the broker at %s is of Flux, where idtree serves " ASK_IN_FLUX, cmd_uri (cmd));
+        cmd_die (cmd, "metrics: the broker at %s belongs to Flux, where idtree serves " ASK_IN_FLUX, cmd_uri (cmd));
     if (!report)
-        cmd_die (cmd, "the broker at %s knows no metrics: it is of a version before", cmd_uri (cmd));
+        cmd_die (cmd, "the broker at %s has no metrics: its version is too old", cmd_uri (cmd));
     if (cmd->json)
         ask_print (cmd, report);
     else
@@ -51,7 +51,7 @@ static int print_sums (struct cmd *cmd, const struct metrics_options *o, enum me
 /* --- rank by rank --------------------------------------------------------------------------------------- */
 
 struct collection {
-    struct metrics_source *sources; /* their reports are ours */
+    struct metrics_source *sources; /* owns their reports */
     size_t n;
     json_t *failed;
 };
@@ -100,7 +100,7 @@ static int print_each (struct cmd *cmd, const struct metrics_options *o, enum me
 
     if (!c.sources)
         cmd_die (cmd, "out of memory");
-    json_object_del (question, "rank"); /* each its own */
+    json_object_del (question, "rank"); /* each request has its own rank */
     json_object_set_new (question, "alone", json_true ());
     ranks_ask (cmd, one ? &(struct ranks){ &root, 1 } : &ranks, "metrics.get", question, take, &c);
     if (cmd->json)
@@ -126,7 +126,7 @@ static int run (struct cmd *cmd)
     cmd_options (cmd, &o);
     enum metrics_format format = read_format (cmd, o.format);
     if (o.subtree && o.rank == IDT_NODEID_ANY)
-        cmd_usage (cmd, "--subtree: of which rank is to be told by --rank");
+        cmd_usage (cmd, "--subtree needs --rank");
     cmd_connect_for (cmd, o.rank);
     return (o.per_rank ? print_each : print_sums) (cmd, &o, format);
 }
@@ -134,10 +134,10 @@ static int run (struct cmd *cmd)
 #define AT(member) offsetof (struct metrics_options, member)
 
 static const struct cmd_option options[] = {
-    { 'r', "rank", "RANK", "of that rank alone (default: of the instance)", cmd_take_rank, AT (rank) },
-    { 0, "subtree", NULL, "with those below it", cmd_take_flag, AT (subtree) },
-    { 0, "per-rank", NULL, "of each rank by itself, instead of sums", cmd_take_flag, AT (per_rank) },
-    { 'F', "format", "FORMAT", "openmetrics (default), or prometheus: its older text format", cmd_take_text,
+    { 'r', "rank", "RANK", "only this rank (default: the instance)", cmd_take_rank, AT (rank) },
+    { 0, "subtree", NULL, "with all ranks below it", cmd_take_flag, AT (subtree) },
+    { 0, "per-rank", NULL, "each rank separately, instead of sums", cmd_take_flag, AT (per_rank) },
+    { 'F', "format", "FORMAT", "openmetrics (default), or prometheus: the older text format", cmd_take_text,
       AT (format) },
     CMD_OPTIONS_END,
 };
@@ -146,9 +146,9 @@ const struct command metrics_command = {
     .name = "metrics",
     .flags = CMD_CONNECTS,
     .summary = "Show figures of the instance, for Prometheus",
-    .details = "One request is passed down the tree, and what ranks tell is summed up on its way back: counters and\n"
-               "levels are added, of others the least or the greatest is told.  Ranks that are missing are counted\n"
-               "(idtree_ranks).",
+    .details = "One request is passed down the tree, and the figures of the ranks are merged on the way "
+               "back:\ncounters and levels are added; of other figures the least or the greatest is shown.  "
+               "Missing\nranks are counted (idtree_ranks).",
     .example = "idtree metrics -r 1 --subtree",
     .json = "one object: the report of the brokers",
     .options = options,

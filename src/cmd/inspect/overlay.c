@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* overlay.c - idtree overlay status: which ranks are there, now or when something has come about */
+/* overlay.c - idtree overlay status: the state of each rank, now or after it has reached a given state */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -12,8 +12,8 @@
 #include "cmd/inspect/overlay.h"
 #include "libutil/clock.h"
 
-#define MANY_RANKS 256    /* more of them are told in sets, unless all are asked for */
-#define LOOK_AGAIN_MS 100 /* while a state is awaited */
+#define MANY_RANKS 256    /* more ranks are shown as sets, except with --all */
+#define LOOK_AGAIN_MS 100 /* interval while waiting for a state */
 
 static const char *const states[] = { "full", "partial", "degraded", "lost", NULL };
 
@@ -31,7 +31,7 @@ enum mood overlay_mood (const char *state)
                                                                                                  : MOOD_WARNING;
 }
 
-/* The state of a rank and those below it, as it says; "lost": it cannot be asked. */
+/* Write the state of a rank's subtree, as the rank reports it, into 'state'; "lost": it cannot be reached. */
 static void get_state (struct cmd *cmd, uint32_t rank, char state[OVERLAY_STATE_SIZE])
 {
     idt_future_t *f = ask_ready (cmd, ask_send (cmd, "overlay.health", rank, NULL), "state");
@@ -40,7 +40,7 @@ static void get_state (struct cmd *cmd, uint32_t rank, char state[OVERLAY_STATE_
     if (idt_future_errnum (f) == EHOSTUNREACH)
         status = "lost";
     else if (idt_rpc_get_unpack (ask_wait (cmd, f, "state"), "{s:s}", "status", &status) < 0)
-        cmd_die (cmd, "state: the answer has none");
+        cmd_die (cmd, "state: the answer has no state");
     snprintf (state, OVERLAY_STATE_SIZE, "%s", status);
     idt_future_destroy (f);
 }
@@ -52,10 +52,10 @@ static void check_state_name (struct cmd *cmd, const char *name)
     for (int i = 0; states[i]; i++)
         if (!strcmp (states[i], name))
             return;
-    cmd_usage (cmd, "'%.64s' is no state to wait for: full, partial, degraded or lost", name);
+    cmd_usage (cmd, "'%.64s' is not a state to wait for: full, partial, degraded or lost", name);
 }
 
-/* --timeout is for all of it: it may never come about. */
+/* Wait for the state for at most --timeout in total, as it may never be reached. */
 static void await_state (struct cmd *cmd, const struct overlay_options *o)
 {
     uint64_t since_ms = clock_ms (CLOCK_MONOTONIC);
@@ -106,13 +106,13 @@ static int run (struct cmd *cmd)
 #define AT(member) offsetof (struct overlay_options, member)
 
 static const struct cmd_option options[] = {
-    { 'r', "rank", "RANK", "that rank and those below it only", cmd_take_rank, AT (view.rank) },
-    { 0, "summary", NULL, "states with the set of their ranks, as for more than 256", cmd_take_flag, AT (summary) },
-    { 0, "fluid", NULL, "so, and states of generators", cmd_take_flag, AT (view.fluid) },
-    { 0, "all", NULL, "a line for each rank, however many there are", cmd_take_flag, AT (all) },
+    { 'r', "rank", "RANK", "only that rank and the ranks below it", cmd_take_rank, AT (view.rank) },
+    { 0, "summary", NULL, "each state with its set of ranks, as for more than 256 ranks", cmd_take_flag, AT (summary) },
+    { 0, "fluid", NULL, "as --summary, with the states of generators", cmd_take_flag, AT (view.fluid) },
+    { 0, "all", NULL, "a line for each rank, also for more than 256", cmd_take_flag, AT (all) },
     { 0, "down", NULL, "only ranks that are not full", cmd_take_flag, AT (view.down) },
-    { 0, "wait", "STATE", "before, wait until RANK (0) is full, partial, degraded or lost", cmd_take_text, AT (wait) },
-    { 0, "check", NULL, "end with 0: full, 1: partial or degraded, 2: lost", cmd_take_flag, AT (check) },
+    { 0, "wait", "STATE", "first wait until RANK (0) is full, partial, degraded or lost", cmd_take_text, AT (wait) },
+    { 0, "check", NULL, "exit status 0: full, 1: partial or degraded, 2: lost", cmd_take_flag, AT (check) },
     COLOR_OPTIONS (AT (view.color)),
     CMD_OPTIONS_END,
 };
@@ -121,11 +121,11 @@ const struct command overlay_status_command = {
     .name = "overlay status",
     .flags = CMD_CONNECTS,
     .summary = "Show the tree, the state of each rank, and where its ids come from",
-    .details = "STATUS: full, partial (some below are offline), degraded (some are lost), lost, offline; \"via R\":\n"
-               "its parent is gone, it is attached to rank R.\n"
-               "FLUID: active (generates), idle (no generator: asks IDS-FROM), fenced (waits for a lease),\n"
-               "borrowing (generates with some of the sequence numbers of another rank's GENERATOR);\n"
-               "at rank 0 also what is wrong with the store of its horizon.",
+    .details = "STATUS: full, partial (ranks below are offline), degraded (ranks below are lost), lost, "
+               "offline;\n\"via R\": its parent is lost, it is attached to rank R.\nFLUID: active (makes ids), idle "
+               "(no generator: its ids come from IDS-FROM), fenced (waits for a\nlease), borrowing (makes ids with "
+               "some of the sequence numbers of another rank's GENERATOR);\nat rank 0 also the problem of the store "
+               "of its horizon, if any.",
     .example = "idtree overlay status --wait=full --down",
     .json = "one object",
     .options = options,

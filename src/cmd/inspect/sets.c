@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* sets.c - which ranks of a subtree are in which state, as sets
+/* sets.c - the ranks of a subtree as sets, one for each state
  *
- * One request is passed down the tree, and its answers are summed up on their way back (broker/metrics/serve.h).
- * Brokers of a version before know no such request: each of those is asked by itself.
+ * One request is passed down the tree, and its answers are merged on the way back (broker/metrics/serve.h).  Brokers of
+ * an older version do not know this request; each of them gets separate requests.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -24,7 +24,7 @@
 
 #define MAX_GROUPS 64 /* lines of a table */
 
-/* --- all at once -------------------------------------------------------------------------------------- */
+/* --- the view --------------------------------------------------------------------------------------------------- */
 
 uint32_t overlay_subtree_size (struct cmd *cmd, uint32_t rank)
 {
@@ -38,7 +38,7 @@ uint32_t overlay_subtree_size (struct cmd *cmd, uint32_t rank)
     return size;
 }
 
-/* NULL: the broker knows no such request. */
+/* NULL: the broker does not know the request. */
 static json_t *get_states_new (const struct overlay_view *v)
 {
     json_t *question = survey_question_new (v->cmd, v->rank);
@@ -58,7 +58,7 @@ static void add_rank (uint64_t first, uint64_t last, void *arg)
         ranks->rank[ranks->n++] = (uint32_t)rank;
 }
 
-/* Those that did not know of the survey; without one, all. */
+/* The ranks that do not know the request; if 'survey' is NULL, all ranks. */
 static struct ranks older_ranks (const struct overlay_view *v, uint32_t size, const json_t *survey)
 {
     const json_t *status = json_object_get (json_object_get (survey, "ranks"), "status");
@@ -97,7 +97,7 @@ static void take_fluid (uint32_t rank, idt_future_t *f, void *arg)
         metrics_put_rank (arg, "fluid_borrowed_of", lender, rank);
 }
 
-/* What a survey told (stolen; NULL: there is none), and the others are asked for; a new reference. */
+/* Add the states of older ranks to the merged report (stolen; NULL: none); returns a new reference. */
 static json_t *complete_new (const struct overlay_view *v, uint32_t size, json_t *survey)
 {
     struct ranks older = older_ranks (v, size, survey);
@@ -106,7 +106,7 @@ static json_t *complete_new (const struct overlay_view *v, uint32_t size, json_t
 
     if (older.n > 0) {
         if (!m || (survey && metrics_merge (m, survey) < 0))
-            cmd_die (v->cmd, "states: what the broker answers is malformed");
+            cmd_die (v->cmd, "states: malformed answer of the broker");
         ranks_ask (v->cmd, &older, "overlay.health", NULL, take_health, m);
         if (v->fluid)
             ranks_ask (v->cmd, &older, "fluid.info", NULL, take_fluid, m);
@@ -135,7 +135,7 @@ static int by_first (const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The states of a set, in order of the first rank of each, with the number of its ranks. */
+/* The states of a set, in order of the first rank of each, with the number of ranks. */
 static json_t *groups_new (struct cmd *cmd, const json_t *report, const char *name)
 {
     json_t *states = json_object_get (json_object_get (report, "ranks"), name), *groups = json_object (), *ranks;
@@ -183,10 +183,10 @@ static void print_groups (const char *title, json_t *groups, bool color)
         if (printed++ < MAX_GROUPS)
             print_group (color ? color_begin (overlay_mood (state)) : NULL, state, group);
     if (n > MAX_GROUPS)
-        out_print ("... and %zu more: --json tells all\n", n - MAX_GROUPS);
+        out_print ("... and %zu more: --json prints all\n", n - MAX_GROUPS);
 }
 
-/* What is wrong with rank 0's store of its horizon, where there is something. */
+/* Add the problem of rank 0's store of its horizon, if any. */
 static void add_store (const struct overlay_view *v, json_t *o)
 {
     idt_future_t *f = v->rank == 0 ? idt_rpc (v->cmd->h, "fluid.info", NULL, 0, 0) : NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* stats.c - counters of many ranks as one */
+/* stats.c - add up the counters of many ranks */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 
 /* --- adding ----------------------------------------------------------------------------------------- */
 
-/* Numbers that nobody adds. */
+/* Whether the number under 'key' is a name, which is not added. */
 static bool is_name (const char *key)
 {
     static const char *const names[] = { "seq", "generator", "fingerprint", "drift" };
@@ -99,7 +99,7 @@ static json_t *report_new (struct cmd *cmd, const struct stats *s)
     return o;
 }
 
-/* For people: the ranks, then what they tell together; who told nothing is a warning. */
+/* Print for people: the ranks, then the sums; a rank without an answer is a warning. */
 static void print_text (const struct cmd *cmd, const json_t *report)
 {
     json_t *o = json_pack ("{s:O}", "ranks", json_object_get (report, "ranks")), *ranks;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* survey.c - what a subtree tells, asked for with one request */
+/* survey.c - get the merged report of a subtree with one request */
 #include <errno.h>
 #include <stdlib.h>
 
 #include "cmd/inspect/survey.h"
 
-#define LONGEST_MS 600000.      /* that a broker waits for those below it */
-#define PART_OF_TIMEOUT 7. / 8. /* the rest is for the answer's way here */
+#define LONGEST_MS 600000.      /* the longest that a broker waits for the ranks below it */
+#define PART_OF_TIMEOUT 7. / 8. /* the rest is left for the answer's way back */
 
 json_t *survey_question_new (const struct cmd *cmd, uint32_t rank)
 {
@@ -21,7 +21,7 @@ json_t *survey_question_new (const struct cmd *cmd, uint32_t rank)
     return question;
 }
 
-/* To guests a broker says of what it does not know that it is the owner's. */
+/* A broker that does not know the request answers a guest with EPERM, as for requests of the owner only. */
 json_t *survey_new (struct cmd *cmd, json_t *question, const char *what)
 {
     idt_future_t *f = ask_ready (cmd, ask_send (cmd, "metrics.get", IDT_NODEID_ANY, question), what);

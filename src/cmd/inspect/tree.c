@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* tree.c - a subtree rank by rank: who is there, and where ids come from
+/* tree.c - show a subtree rank by rank: the state of each, and where its ids come from
  *
- * Each rank knows the state of its children only, so the tree is walked from the root, level by level; the ranks of
- * a level are asked at the same time, at most WINDOW of them.  A rank that its parent calls lost or offline is not
- * asked: it is shown as its parent sees it.  Those below it may live all the same, attached to another ancestor: they
- * are looked up in the topology, and asked.
+ * Each rank knows only the state of its children, so the tree is walked from the root, level by level.  Requests to the
+ * ranks of a level are concurrent, at most WINDOW of them.  A rank that its parent reports as lost or offline gets no
+ * request; it is shown with that state.  The ranks below it may be online, attached to another ancestor: they are found
+ * in the topology, and get requests, too.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -25,11 +25,11 @@
 #include "cmd/inspect/overlay.h"
 #include "libutil/clock.h"
 
-#define WINDOW 256 /* ranks that are asked at the same time */
+#define WINDOW 256 /* concurrent requests */
 
 enum column { RANK, HOST, STATUS, SINCE, FLUID, GENERATOR, SERVED_BY, COLUMNS };
 
-/* In JSON a title in lower case is the key. */
+/* In JSON the key is the title in lower case. */
 static const struct table_column json_columns[COLUMNS] = {
     [RANK] = { "RANK", NULL, TABLE_TREE | TABLE_NUMBER },
     [HOST] = { "HOST", NULL, 0 },
@@ -53,12 +53,12 @@ static const struct table_column columns[COLUMNS] = {
 struct tree_node {
     uint32_t rank;
     struct libscols_line *parent;
-    char status[OVERLAY_STATE_SIZE]; /* as its parent sees it */
+    char status[OVERLAY_STATE_SIZE]; /* as reported by its parent */
     uint64_t asked_ms;
     double duration_s;
-    bool orphan; /* its parent in the tree is gone */
+    bool orphan; /* its parent in the tree is lost */
     idt_future_t *health, *host, *info;
-    idt_future_t *overlay; /* of an orphan */
+    idt_future_t *overlay; /* the answer of an orphan */
 };
 
 struct level {
@@ -72,7 +72,7 @@ struct walk {
     bool color;
     struct libscols_table *table;
     struct level next;
-    char store[512]; /* what is wrong with rank 0's disk; empty: nothing */
+    char store[512]; /* the problem of rank 0's disk; empty: no problem */
 };
 
 static struct tree_node *add_node (struct walk *w, uint32_t rank, struct libscols_line *parent, const char *status,
@@ -115,7 +115,9 @@ static void ask (struct walk *w, struct tree_node *node)
         cmd_die (w->cmd, "cannot send: %s", strerror (errno));
 }
 
-/* All are asked at once: one that says nothing costs --timeout once, not for each question. */
+/* The requests of a node are concurrent: --timeout counts from the first one, so that a silent rank is waited for only
+ * once.
+ */
 static bool answered (const struct walk *w, const struct tree_node *node, idt_future_t *f)
 {
     return f && idt_future_wait (f, ask_left_ms (w->cmd, node->asked_ms)) == 0 && idt_future_errnum (f) == 0;
@@ -150,7 +152,7 @@ static const char *format_number (const json_t *o, const char *key, char *buf, s
     return buf;
 }
 
-/* Rank 0 tells of its disk: "good", or a word, a colon and why. */
+/* Rank 0 reports its disk as "good", or as a word, a colon and the reason. */
 static void fill_store (struct walk *w, const json_t *o, char *state, size_t size)
 {
     const char *store = json_string_value (json_object_get (o, "store"));
@@ -170,7 +172,7 @@ static void fill_fluid (struct walk *w, struct tree_node *node, struct tree_row 
     if (!answered (w, node, node->info) || idt_rpc_get_unpack (node->info, "o", &o) < 0)
         return;
     row->texts[GENERATOR] = format_number (o, "generator", row->generator, sizeof (row->generator));
-    if (!row->texts[GENERATOR]) /* that of which it borrows */
+    if (!row->texts[GENERATOR]) /* the generator from which it borrows */
         row->texts[GENERATOR] = format_number (json_object_get (o, "share"), "generator", row->generator,
                                                sizeof (row->generator));
     row->texts[SERVED_BY] = format_number (o, "served_by", row->served_by, sizeof (row->served_by));
@@ -189,7 +191,7 @@ static void set_color (const struct walk *w, struct libscols_line *line, const c
         cmd_die (w->cmd, "out of memory");
 }
 
-/* Returns the line that those below it belong to. */
+/* Returns the line of the node, parent of the lines below it. */
 static struct libscols_line *add_row (struct walk *w, struct tree_node *node)
 {
     struct tree_row row = { .texts = { NULL } };
@@ -232,7 +234,7 @@ static void add_children (struct walk *w, const json_t *children, struct libscol
     }
 }
 
-/* The children that a rank which is gone has in the tree. */
+/* Add the children that a lost rank has in the topology. */
 static void add_orphans (struct walk *w, uint32_t rank, struct libscols_line *line)
 {
     json_t *o = ask_new (w->cmd, "overlay.topology", 0, json_pack ("{s:I}", "rank", (json_int_t)rank), "topology");
@@ -248,7 +250,7 @@ static void add_orphans (struct walk *w, uint32_t rank, struct libscols_line *li
     json_decref (o);
 }
 
-/* An orphan that lives tells to whom it is attached; one that does not is lost. */
+/* An orphan that answers reports its parent; an orphan that does not is lost. */
 static void take_orphan (const struct walk *w, struct tree_node *node)
 {
     json_int_t rank;
@@ -261,7 +263,7 @@ static void take_orphan (const struct walk *w, struct tree_node *node)
         snprintf (node->status + len, sizeof (node->status) - len, " via %" JSON_INTEGER_FORMAT, rank);
 }
 
-/* A rank knows more of its own subtree than its parent does. */
+/* A rank knows its own subtree better than its parent does. */
 static void take (struct walk *w, struct tree_node *node)
 {
     const char *status;
