@@ -51,9 +51,9 @@ test_expect_success 'ranks that are asked for have a socket of their own, and th
 '
 test_expect_success 'a set of ranks that is none, or has one that there is not, is refused' '
     for r in x 1- 2-1 -1 1,,2; do
-        test_expect_code 2 idtree start -s 4 --local-sockets=$r true 2>err && grep -e "$r. are no ranks such as 0,8-15" err || return 1
+        test_expect_code 2 idtree start -s 4 --local-sockets=$r true 2>err && grep -e "$r. is not a list of ranks such as 0,8-15" err || return 1
     done && test_expect_code 2 idtree start --local-sockets 1,2-4 -s 4 true 2>err &&
-    grep "there is no rank 4 to have a socket: the instance has ranks 0 to 3" err && nothing_left
+    grep -e "--local-sockets: there is no rank 4: the instance has ranks 0 to 3" err && nothing_left
 '
 test_expect_success 'other shapes have their processes, too' '
     for t in kary:1 kary:2 mincrit:3 binomial; do

@@ -55,14 +55,14 @@ test_expect_success 'a directory too long for sockets is refused, and not left b
 '
 test_expect_success 'state is not kept where it would be removed' '
     test_must_fail idtree start --dir d -o statedir="$PWD/d/state" true 2>err &&
-    grep "is cleaned at the end" err && test ! -e d
+    grep "is removed at the end" err && test ! -e d
 '
 test_expect_success 'nonsense is refused with exit status 2 before anything starts' '
     for s in 0 -1 8x "" 1000001 99999999999999999999; do
         test_expect_code 2 idtree start --size="$s" touch started 2>err || return 1
         grep "a number from 1 to" err || return 1
     done &&
-    test_expect_code 2 idtree start -o novalue touch started 2>err && grep "no ATTR=VALUE" err &&
+    test_expect_code 2 idtree start -o novalue touch started 2>err && grep "not ATTR=VALUE" err &&
     test_expect_code 2 idtree start -o rundir=/tmp touch started 2>err && grep "set with --dir" err &&
     test_expect_code 2 idtree start --topologi=kary:2 touch started 2>err &&
     grep "did you mean --topology?" err &&
@@ -160,7 +160,7 @@ test_expect_success 'startctl says what it cannot do' '
         idtree startctl kill --signal TREM 1" 2>err;
     grep "broker 1 is running" err && grep "there is no rank 2: the instance has ranks 0 to 1" err &&
     grep "broker 1 is not running" err && grep "did you mean kill?" err && grep "kill needs a RANK" err &&
-    grep "rank .1x.: a number" err && grep "it needs status|kill" err && grep ".TREM. is no signal" err &&
+    grep "rank .1x.: a number" err && grep "missing argument: status|kill" err && grep ".TREM. is not a signal" err &&
     test_must_fail idtree startctl status 2>err && grep "no launcher at /run/idtree/" err &&
     test_must_fail idtree startctl --uri "local://$PWD/local-0" status 2>err && grep "no launcher at" err
 '

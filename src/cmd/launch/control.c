@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* control.c - how idtree startctl talks to the launcher
+/* control.c - the socket on which the launcher serves idtree startctl
  *
- * A client is in one of two states: its request is being read, or it waits until the request is
- * done.  Either way it goes when it is answered or closes.  Answers are short of what a socket
- * buffers, but a status of many ranks may not be: so answers are written with the socket
- * blocking, to a client that reads or goes.  Only the owner's processes are clients, whatever the
- * modes of the socket and its directory came to be.
+ * A client is in one of two states: its request is being read, or the request is being done.  It is dropped when it
+ * gets its answer or closes.  Answers are usually shorter than a socket's buffer, but a status of many ranks may not
+ * be: so answers are written with the socket in blocking mode, for at most WRITE_TIMEOUT_S.  Only processes of the
+ * owner are served, independent of the modes of the socket and its directory.
  */
 #include "config.h"
 
@@ -44,7 +43,7 @@ struct control {
     const struct control_ops *ops;
     void *arg;
     int fd;
-    int spare; /* a descriptor that is given up to refuse who comes when there is no other; -1: none */
+    int spare; /* a spare descriptor, closed to refuse a client when all others are used; -1: none */
     idt_watcher_t *w;
     struct control_client clients[CONTROL_CLIENTS_MAX];
 };
@@ -72,7 +71,7 @@ static void answer_new (struct control_client *c, json_t *o)
         size_t len = strlen (s), done = 0;
         ssize_t n;
 
-        s[len++] = '\n'; /* in place of the NUL */
+        s[len++] = '\n'; /* replaces the NUL */
         fcntl (c->fd, F_SETFL, 0);
         setsockopt (c->fd, SOL_SOCKET, SO_SNDTIMEO, &tv, sizeof (tv));
         while (done < len && (n = send (c->fd, s + done, len - done, MSG_NOSIGNAL)) > 0)
@@ -142,7 +141,7 @@ static void client_cb (idt_watcher_t *w, int revents, void *arg)
 
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
-    if (n <= 0 || c->o) { /* gone, or talks while it should wait */
+    if (n <= 0 || c->o) { /* closed, or sends more while it should wait */
         drop (c);
         return;
     }
@@ -163,18 +162,18 @@ static struct control_client *free_client (struct control *ctl)
     return NULL;
 }
 
-/* Why the other side may not ask; NULL: it may. */
+/* Why the peer is refused; NULL: it is not. */
 static const char *stranger (int fd)
 {
     struct ucred cred;
     socklen_t len = sizeof (cred);
 
     if (getsockopt (fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) < 0)
-        return "it cannot be told who asks";
+        return "cannot determine the peer's user";
     return cred.uid == geteuid () ? NULL : CONTROL_OWNER_ONLY;
 }
 
-/* Nothing was read from it and nothing is kept for it: where it does not take the sentence it goes without. */
+/* Write the error without blocking and close.  The peer's request is not read, and no state is kept. */
 static void refuse (int fd, const char *why)
 {
     char line[128];
@@ -194,14 +193,14 @@ static int take_client (const struct control *ctl)
     return accept4 (ctl->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 }
 
-/* Who is left to wait would wake us for ever. */
+/* Refuse the next client in the queue: if it stayed there, the reactor would wake up forever. */
 static void refuse_next (struct control *ctl)
 {
     if (ctl->spare >= 0)
         close (ctl->spare);
     int fd = take_client (ctl);
     if (fd >= 0)
-        refuse (fd, "the launcher has no descriptor left");
+        refuse (fd, "the launcher has no free file descriptor");
     ctl->spare = take_spare ();
 }
 
@@ -217,7 +216,7 @@ static void accept_cb (idt_watcher_t *w, int revents, void *arg)
     if (fd < 0)
         return;
     if ((why = stranger (fd)) || !c) {
-        refuse (fd, why ? why : "too many ask the launcher at once");
+        refuse (fd, why ? why : "too many clients ask the launcher at the same time");
         return;
     }
     c->fd = fd;
@@ -242,7 +241,7 @@ static int listen_in (const char *dir, idt_error_t *errp)
         errno = ENAMETOOLONG;
     else if (fd >= 0 && bind (fd, (struct sockaddr *)&addr, sizeof (addr)) == 0 && chmod (addr.sun_path, 0600) == 0
              && listen (fd, 16) == 0)
-        return fd; /* nobody could connect before it listens */
+        return fd; /* no client can connect before listen () */
     errprintf (errp, "%s/%s: %s", dir, CONTROL_SOCKET, strerror (errno));
     if (fd >= 0)
         close (fd);

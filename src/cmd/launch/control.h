@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* control.h - how idtree startctl talks to the launcher
+/* control.h - the socket on which the launcher serves idtree startctl
  *
- * The launcher listens on the UNIX stream socket "start" in the instance's directory, which only
- * the owner may enter.  A client sends one JSON object on a line and gets one:
+ * The launcher listens on the UNIX stream socket "start" in the instance's directory, which only the owner may enter.
+ * A client sends one JSON object on a line and gets one:
  *     {"verb":"status"}    {"brokers":[{"rank":i,"pid":i or null,"state":s}...]}
  *     {"verb":"kill|stop|cont|run","rank":i,"signal":i}    {} once it is done, or {"error":s}
  */
@@ -20,7 +20,7 @@
 #define CONTROL_CLIENTS_MAX 64
 #define CONTROL_LINE_MAX 1024 /* bytes of a request */
 
-/* The error of who is somebody else; where he cannot even reach the socket startctl says it. */
+/* The error for other users.  If such a user cannot even connect, startctl prints it. */
 #define CONTROL_OWNER_ONLY "only the owner of the instance may ask its launcher"
 
 struct control_request {
@@ -37,9 +37,9 @@ enum control_result {
 
 struct control_ops {
     json_t *(*status) (void *arg); /* a new object; NULL: out of memory */
-    /* Do what is asked.  Returns CONTROL_WAIT, or CONTROL_FAILED with the reason in 'errp'. */
+    /* Begin a request.  Returns CONTROL_WAIT, or CONTROL_FAILED with the reason in 'errp'. */
     enum control_result (*begin) (void *arg, const struct control_request *req, idt_error_t *errp);
-    /* Is it done?  Asked after begin and at each control_notify (). */
+    /* Whether a request is done.  Called after begin and at each control_notify (). */
     enum control_result (*check) (void *arg, const struct control_request *req, idt_error_t *errp);
 };
 
@@ -48,9 +48,9 @@ struct control;
 /* Listen in 'dir'.  'ops' is borrowed.  Returns NULL with errno set and the reason in 'errp'. */
 struct control *control_create (idt_reactor_t *r, const char *dir, const struct control_ops *ops, void *arg,
                                 idt_error_t *errp);
-void control_destroy (struct control *ctl); /* drops who waits; NULL is fine */
+void control_destroy (struct control *ctl); /* drops waiting clients; NULL is fine */
 
-/* Something changed: look again at what clients wait for. */
+/* The state of a broker changed: check the requests of all waiting clients. */
 void control_notify (struct control *ctl);
 
 #endif /* CMD_CONTROL_H */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* control_test.c - who may give the launcher orders, and where it listens */
+/* control_test.c - who may command the launcher, and where it listens */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -36,7 +36,7 @@ static enum control_result order_cb (void *arg, const struct control_request *re
 
 static const struct control_ops ops = { status_cb, order_cb, order_cb };
 
-/* Ask as user 'uid', and write the answer to 'fd'. */
+/* Send a request as user 'uid', and write the answer to 'fd'. */
 static void ask (const char *path, uid_t uid, int fd)
 {
     struct sockaddr_un addr = { .sun_family = AF_UNIX };
@@ -47,7 +47,7 @@ static void ask (const char *path, uid_t uid, int fd)
     snprintf (addr.sun_path, sizeof (addr.sun_path), "%s", path);
     if (uid != geteuid () && setuid (uid) < 0)
         _exit (1);
-    signal (SIGPIPE, SIG_IGN); /* who is refused may be answered before he asks */
+    signal (SIGPIPE, SIG_IGN); /* a refused client may be answered before it has sent its request */
     if (connect (sock, (struct sockaddr *)&addr, sizeof (addr)) < 0)
         _exit (dprintf (fd, "connect: %s", strerror (errno)) < 0);
     if (write (sock, "{\"verb\":\"status\"}\n", 18) < 0)
@@ -63,7 +63,7 @@ static void stop_cb (idt_watcher_t *w, int revents, void *arg)
     idt_reactor_stop (arg);
 }
 
-/* What a process of user 'uid' is answered. */
+/* The answer that a process of user 'uid' gets. */
 static const char *answer (idt_reactor_t *r, const char *path, uid_t uid)
 {
     static char text[512];
@@ -92,17 +92,17 @@ static void test_owner (idt_reactor_t *r, const char *dir, const char *path)
 {
     struct stat st;
 
-    ok (stat (path, &st) == 0 && (st.st_mode & 07777) == 0600, "the socket is the owner's");
-    ok (strstr (answer (r, path, geteuid ()), "brokers") && orders == 1, "he is answered");
+    ok (stat (path, &st) == 0 && (st.st_mode & 07777) == 0600, "the socket belongs to the owner, with mode 0600");
+    ok (strstr (answer (r, path, geteuid ()), "brokers") && orders == 1, "the owner is answered");
     if (geteuid () != 0) {
-        skip ("others are refused", "only root can be somebody else");
+        skip ("others are refused", "only root can become another user");
         return;
     }
-    ok (strstr (answer (r, path, NOBODY), "Permission denied"), "others cannot even connect");
+    ok (strstr (answer (r, path, NOBODY), "Permission denied"), "other users cannot connect");
     chmod (dir, 0777);
     chmod (path, 0777);
-    ok (strstr (answer (r, path, NOBODY), "only the owner") && orders == 1, "nor are they obeyed where they can: %s",
-        answer (r, path, NOBODY));
+    ok (strstr (answer (r, path, NOBODY), "only the owner") && orders == 1,
+        "other users that can connect are refused: %s", answer (r, path, NOBODY));
     chmod (dir, 0700);
 }
 
@@ -114,10 +114,10 @@ static void test_dir (idt_reactor_t *r, const char *dir)
     snprintf (link, sizeof (link), "%s/link", dir);
     chmod (dir, 0770);
     ok (!control_create (r, dir, &ops, NULL, &err) && errno == EPERM && strstr (err.text, "writable by nobody else"),
-        "a directory of others is refused: %s", err.text);
+        "a directory of another user is refused: %s", err.text);
     chmod (dir, 0700);
     ok (symlink (".", link) == 0 && !control_create (r, link, &ops, NULL, &err) && errno == ELOOP,
-        "so is a link to one: %s", err.text);
+        "a link to such a directory is refused: %s", err.text);
     unlink (link);
 }
 
@@ -138,15 +138,16 @@ static void test_no_descriptor (idt_reactor_t *r, const char *path)
     while (n < DESCRIPTORS && (fd[n] = open ("/dev/null", O_RDONLY)) >= 0)
         n++;
     ok (n < DESCRIPTORS && errno == EMFILE && connect (sock, (struct sockaddr *)&addr, sizeof (addr)) == 0,
-        "somebody comes when no descriptor is left");
+        "a client connects when no descriptor is left");
     idt_reactor_run (r, IDT_REACTOR_NOWAIT);
-    ok (read (sock, text, sizeof (text) - 1) > 0 && strstr (text, "no descriptor left"), "he is told so: %s", text);
+    ok (read (sock, text, sizeof (text) - 1) > 0 && strstr (text, "no free file descriptor"),
+        "the client gets the reason: %s", text);
     while (n > 0)
         close (fd[--n]);
     setrlimit (RLIMIT_NOFILE, &before);
     close (sock);
     orders = 0;
-    ok (strstr (answer (r, path, geteuid ()), "brokers") && orders == 1, "who comes later is answered");
+    ok (strstr (answer (r, path, geteuid ()), "brokers") && orders == 1, "the next client is answered");
 }
 
 int main (int argc, char *argv[])
@@ -160,12 +161,12 @@ int main (int argc, char *argv[])
     snprintf (path, sizeof (path), "%s/%s", dir, CONTROL_SOCKET);
     test_dir (r, dir);
     struct control *ctl = control_create (r, dir, &ops, NULL, &err);
-    ok (ctl != NULL, "the launcher listens in a directory of its own");
+    ok (ctl != NULL, "the launcher listens in its own directory");
     test_owner (r, dir, path);
     test_no_descriptor (r, path);
     control_destroy (ctl);
     idt_reactor_destroy (r);
     unlink (path);
-    ok (rmdir (dir) == 0, "nothing else is left");
+    ok (rmdir (dir) == 0, "the launcher leaves nothing else in the directory");
     return done_testing ();
 }

@@ -3,15 +3,15 @@
 
 /* launcher.c - an instance of brokers in processes on this host
  *
- * Phases, each entered once and in this order; BOOT and RUN may be left out:
- *   BOOT   The process of rank 0 is started alone: what is wrong with the options it says once.
- *          When it asks for its secret the others follow.  A broker that ends now ends the start.
- *   RUN    All brokers have said (PMI finalize, or our own word) that they are up; the command runs.  A broker that
- *          ends is told and left alone.
+ * Phases, each entered at most one time and in this order; BOOT and RUN may be left out:
+ *   BOOT   The process of rank 0 is started alone, so that a wrong option is reported only by it.
+ *          When it asks for its secret the others are started.  If a broker ends now, the start fails.
+ *   RUN    All brokers have reported (by PMI finalize, or by our own command) that they are up; the command runs.
+ *          A broker that ends is reported and not restarted.
  *   QUIT   A signal came: the command was asked to end.
- *   STOP   The command has ended.  Rank 0 is asked to stop the instance; then, one step per
- *          timeout, every broker is asked, and killed.
- * The phase ends the reactor when there is nothing more to wait for.
+ *   STOP   The command has ended.  Rank 0 is asked to stop the instance; then, after one timeout each,
+ *          all brokers are asked to end, and killed.
+ * Each phase ends the reactor when it has nothing left to wait for.
  */
 #include "config.h"
 
@@ -39,8 +39,8 @@
 #include "libutil/inherited.h"
 #include "libutil/minmax.h"
 
-#define COMMAND_GRACE_MS 5000 /* for a command that was asked to end */
-#define ORPHAN_GRACE_MS 500   /* for brokers that outlive rank 0 */
+#define COMMAND_GRACE_MS 5000 /* ms for a command that was asked to end */
+#define ORPHAN_GRACE_MS 500   /* ms for brokers that outlive rank 0 */
 
 static void stop (struct launcher *l);
 
@@ -79,7 +79,7 @@ static void clear_progress (struct launcher *l)
 
 /* --- command ---------------------------------------------------------------------------------- */
 
-/* Where idtree start is itself a task of another launcher, the command is none. */
+/* If idtree start is itself a task of another launcher, the command must not act as this task. */
 static void forget_task (void)
 {
     size_t kept = 0;
@@ -108,7 +108,7 @@ static void exec_command (struct launcher *l, pid_t launcher, pid_t group)
     if (l->config->path)
         setenv ("PATH", l->config->path, 1);
     if (l->config->files > 0 && getrlimit (RLIMIT_NOFILE, &files) == 0) {
-        files.rlim_cur = l->config->files; /* ours is raised, which not all programs bear */
+        files.rlim_cur = l->config->files; /* the launcher raised its own limit, which some programs cannot handle */
         setrlimit (RLIMIT_NOFILE, &files);
     }
     execvp (l->config->command[0], (char **)l->config->command);
@@ -116,9 +116,7 @@ static void exec_command (struct launcher *l, pid_t launcher, pid_t group)
     _exit (errno == ENOENT ? 127 : 126);
 }
 
-/* The command belongs to the process group that the user started, our keeper's: so that it has
- * the terminal.
- */
+/* Run the command in the process group of the reaper, which the user's shell started: so it has the terminal. */
 static void run_command (struct launcher *l)
 {
     pid_t launcher = getpid (), group = getpgid (getppid ());
@@ -143,7 +141,7 @@ static void command_ended (struct launcher *l, int status)
     stop (l);
 }
 
-/* An interactive shell does not end at SIGTERM. */
+/* End the command.  An interactive shell ignores SIGTERM, so it gets SIGHUP. */
 static void quit (struct launcher *l)
 {
     l->phase = PHASE_QUIT;
@@ -186,7 +184,7 @@ static void next_step (struct launcher *l)
     take_step (l);
 }
 
-/* Brokers that are not up don't know how to stop in order. */
+/* In phase BOOT brokers are killed: a broker that is not up cannot stop in order. */
 static void stop (struct launcher *l)
 {
     if (l->phase == PHASE_STOP)
@@ -255,7 +253,7 @@ static void rank_up (struct launcher *l, int rank)
     }
 }
 
-/* 'who' ended, with 'status', and a rank with it. */
+/* Report that 'who' ended with 'status', and a rank with it. */
 static void tell_end (struct launcher *l, const char *who, int status, bool well)
 {
     char end[64], why[256];
@@ -294,14 +292,14 @@ static void pmi_send_cb (void *arg, int process, const char *line)
     int fd = l->procs.process[process].pmi_fd;
     size_t len = strlen (line);
 
-    /* A process has one answer outstanding, or orders of as many clients as there can be, so there
-     * is room, unless it is gone: then that is told elsewhere.
+    /* The socket's buffer has space for an answer, or for the commands of as many clients as are served.  If send ()
+     * fails, the process is gone, which is reported when it is reaped.
      */
     if (fd >= 0 && send (fd, line, len, MSG_NOSIGNAL) != (ssize_t)len)
         shutdown (fd, SHUT_RDWR);
 }
 
-/* 32 bytes in Z85, from which a process makes the key pairs of its brokers. */
+/* Make 32 random bytes in Z85, from which a process makes the key pairs of its brokers. */
 static int make_secret_cb (void *arg, int rank, char *buf, size_t size)
 {
     struct launcher *l = arg;
@@ -317,7 +315,7 @@ static int make_secret_cb (void *arg, int rank, char *buf, size_t size)
     return 0;
 }
 
-/* Those that host one rank say it so. */
+/* A process that hosts one rank reports that it is up by PMI finalize. */
 static void finalized_cb (void *arg, int process)
 {
     struct launcher *l = arg;
@@ -342,7 +340,7 @@ static void rank_changed (struct launcher *l, int rank, const char *state, int s
     }
 }
 
-/* What a process of several ranks says of them. */
+/* A process of several ranks reports their states in lines. */
 static int line_cb (void *arg, int process, const char *line)
 {
     struct launcher *l = arg;
@@ -403,7 +401,7 @@ static void pmi_cb (idt_watcher_t *w, int revents, void *arg)
 
 /* --- signals and ends ------------------------------------------------------------------------- */
 
-/* Ranks that ended before were told one by one. */
+/* Ranks that ended earlier were reported one by one. */
 static void process_ended (struct launcher *l, int process, pid_t pid)
 {
     const struct launched_process *p = &l->procs.process[process];
@@ -448,7 +446,9 @@ static void reap (struct launcher *l)
     end_if_done (l);
 }
 
-/* A second signal is meant. */
+/* The first signal ends the command, or stops the instance if no command runs.  A later one kills the command, or in
+ * phase STOP the brokers.
+ */
 static void end_signal (struct launcher *l, int sig)
 {
     if (l->phase == PHASE_STOP) {
@@ -512,7 +512,7 @@ static int watch_signals (struct launcher *l)
 
     reaper_signals (&set);
     signal (SIGPIPE, SIG_IGN);
-    signal (SIGTTOU, SIG_IGN); /* we are no foreground group, and write to the terminal */
+    signal (SIGTTOU, SIG_IGN); /* this process is not in the foreground group, but writes to the terminal */
     if ((l->signal_fd = signalfd (-1, &set, SFD_NONBLOCK | SFD_CLOEXEC)) < 0
         || !(l->signal_w = idt_fd_watcher_create (l->r, l->signal_fd, IDT_POLLIN, signal_cb, l)))
         return -1;
@@ -531,7 +531,7 @@ static struct pmi_server *make_pmi (struct launcher *l)
     return pmi_server_create (l->procs.count, name, &pmi_ops, l);
 }
 
-/* From this a process makes the plan that we have. */
+/* Send each process the parameters from which it makes the same plan. */
 static int tell_plan (struct launcher *l)
 {
     char text[32];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* launcher.h - an instance of brokers in processes on this host, from first start to last stop */
+/* launcher.h - an instance of brokers in processes on this host, from its start to its stop */
 #ifndef CMD_LAUNCHER_H
 #define CMD_LAUNCHER_H
 
@@ -12,24 +12,24 @@
 
 struct launcher_config {
     int size;                   /* brokers */
-    uint32_t processes;         /* that were asked for, to host them */
-    struct plan *plan;          /* of those */
-    const char *dir;            /* the instance's directory, absolute, exists */
+    uint32_t processes;         /* number of processes to host them */
+    struct plan *plan;          /* the plan of these processes */
+    const char *dir;            /* the instance's directory; absolute and existing */
     const char *broker;         /* the executable */
-    const char *const *args;    /* of each broker, ended by NULL */
+    const char *const *args;    /* arguments of each broker, ended by NULL */
     const char *const *command; /* ended by NULL */
-    bool interactive;           /* the command is a shell that somebody types at */
+    bool interactive;           /* the command is an interactive shell */
     bool progress;              /* stderr is a terminal */
-    bool keep_flux_uri;         /* the command's FLUX_URI is ours */
-    const char *path;           /* PATH for the command; NULL: as it is */
-    uint64_t files;             /* soft limit of descriptors for the command; 0: as it is */
-    int start_timeout_ms;       /* without progress */
+    bool keep_flux_uri;         /* do not change the command's FLUX_URI */
+    const char *path;           /* PATH for the command; NULL: unchanged */
+    uint64_t files;             /* soft limit of descriptors for the command; 0: unchanged */
+    int start_timeout_ms;       /* longest time without progress */
     int stop_timeout_ms;
 };
 
-/* Start the brokers, run the command, stop the brokers.  Returns the exit status: the command's;
- * 128 + N where signal N ended it or us; where the instance did not come up 1, or 2 if a broker says so of its options.
- * reaper_signals () must be blocked.  What is left in the directory is the caller's to remove.
+/* Start the brokers, run the command, stop the brokers.  Returns the exit status: the status of the command; 128 + N if
+ * signal N ended it or the launcher; if the instance did not come up 1, or 2 if a broker reports a wrong option.
+ * reaper_signals () must be blocked.  The caller removes the files that are left in the directory.
  */
 int launcher_run (const struct launcher_config *config);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* launcher_ctl.c - what idtree startctl asks of the launcher: the states of brokers, and to change one */
+/* launcher_ctl.c - the requests of idtree startctl to the launcher: get the states of brokers, and change one */
 #include "config.h"
 
 #include <signal.h>
@@ -30,7 +30,7 @@ static json_t *status_cb (void *arg)
 
 static const struct verb {
     const char *name;
-    int signum; /* 0: none, a broker is started */
+    int signum; /* 0: no signal, the broker is started */
 } verbs[] = { { "kill", SIGKILL }, { "stop", SIGSTOP }, { "cont", SIGCONT }, { "run", 0 } };
 
 static const struct verb *find_verb (const char *name)
@@ -41,13 +41,13 @@ static const struct verb *find_verb (const char *name)
     return NULL;
 }
 
-/* A kill may be with another signal. */
+/* A kill may use another signal. */
 static int signal_of (const struct verb *v, const struct control_request *req)
 {
     return v->signum == SIGKILL && req->signum > 0 && req->signum < NSIG ? req->signum : v->signum;
 }
 
-/* Is a verb done, for a rank that is there?  Where there is none only a kill is. */
+/* Whether a verb is done for a rank that has a process.  For a rank without one only a kill is done. */
 static bool is_done (const struct verb *v, const struct launcher *l, int rank)
 {
     switch (v->signum) {
@@ -70,7 +70,7 @@ static enum control_result failed (idt_error_t *errp, const char *fmt, int rank)
     return CONTROL_FAILED;
 }
 
-/* What signals come to for one rank of several in a process. */
+/* The command for one rank of a process with several that replaces a signal. */
 static const char *order_of (int signum)
 {
     switch (signum) {
@@ -89,7 +89,7 @@ static const char *order_of (int signum)
     }
 }
 
-/* Whether the process of a rank takes orders; who gives one to another waits for ever. */
+/* Fail if the process of a rank does not take commands: a client that sent one would wait forever. */
 static enum control_result check_listens (const struct launcher *l, int rank, idt_error_t *errp)
 {
     const struct launched_process *p = &l->procs.process[procs_process (&l->procs, rank)];
@@ -97,7 +97,7 @@ static enum control_result check_listens (const struct launcher *l, int rank, id
     if (p->listens)
         return CONTROL_DONE;
     return failed (errp,
-                   p->pmi_fd < 0 ? "broker %d: its process takes no orders any more"
+                   p->pmi_fd < 0 ? "broker %d: its process no longer takes commands"
                                  : "broker %d: its process is starting",
                    rank);
 }
@@ -128,7 +128,7 @@ static enum control_result send_signal (struct launcher *l, int rank, int signum
     return CONTROL_WAIT;
 }
 
-/* Where its process is gone all that it hosts runs again. */
+/* If the process of the rank has ended, all ranks that it hosts run again. */
 static enum control_result run (struct launcher *l, int rank, idt_error_t *errp)
 {
     int process = procs_process (&l->procs, rank);

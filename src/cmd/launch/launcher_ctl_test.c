@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* launcher_ctl_test.c - what is asked of a launcher, and which orders that comes to: two processes of two ranks each */
+/* launcher_ctl_test.c - requests to a launcher, and the commands that it sends: two processes of two ranks each */
 #include "config.h"
 
 #include <signal.h>
@@ -15,11 +15,11 @@
 #define RANKS 4
 
 struct world {
-    struct launcher l; /* first: what it calls is told of it only */
+    struct launcher l; /* first, so that the fakes below find the world */
     struct plan *plan;
-    char said[64];  /* the last order */
-    int started;    /* the last process; -1: none */
-    int one, other; /* ranks of process 1 */
+    char said[64];  /* the last command sent */
+    int started;    /* the last started process; -1: none */
+    int one, other; /* the ranks of process 1 */
     idt_error_t err;
 };
 
@@ -86,7 +86,7 @@ static enum control_result check (struct world *w, const char *verb, int rank)
     return launcher_control_ops.check (&w->l, &req, &w->err);
 }
 
-/* Does 'verb' come to this order? */
+/* Whether 'verb' leads to this command. */
 static bool says (struct world *w, const char *verb, int rank, int signum, const char *order)
 {
     char want[64];
@@ -95,7 +95,7 @@ static bool says (struct world *w, const char *verb, int rank, int signum, const
     return begin (w, verb, rank, signum) == CONTROL_WAIT && strcmp (w->said, want) == 0;
 }
 
-/* Is it refused, with such a reason, and nothing said? */
+/* Whether 'verb' is refused with this reason, and no command is sent. */
 static bool refuses (struct world *w, const char *verb, int rank, int signum, const char *why)
 {
     if (begin (w, verb, rank, signum) == CONTROL_FAILED && w->said[0] == '\0' && w->started < 0
@@ -112,22 +112,25 @@ static void test_orders (void)
     struct world w;
 
     world_init (&w);
-    ok (says (&w, "kill", w.one, SIGKILL, "kill 9") && says (&w, "kill", w.one, 0, "kill 9"), "kill is an order");
+    ok (says (&w, "kill", w.one, SIGKILL, "kill 9") && says (&w, "kill", w.one, 0, "kill 9"),
+        "kill sends SIGKILL by default");
     ok (says (&w, "kill", w.one, SIGTERM, "end 15") && says (&w, "kill", w.one, SIGINT, "end 2")
             && says (&w, "kill", w.one, SIGHUP, "end 1"),
-        "so are the signals with which a process ends in order");
+        "SIGTERM, SIGINT and SIGHUP end the rank in order");
     ok (refuses (&w, "kill", w.one, SIGUSR1, "it takes KILL, TERM"), "other signals are refused");
-    ok (says (&w, "stop", w.one, 0, "stop 19") && check (&w, "stop", w.one) == CONTROL_WAIT, "stop is one, and waits");
+    ok (says (&w, "stop", w.one, 0, "stop 19") && check (&w, "stop", w.one) == CONTROL_WAIT,
+        "stop sends SIGSTOP, and waits");
     w.l.procs.rank[w.one].stopped = true;
     ok (check (&w, "stop", w.one) == CONTROL_DONE && check (&w, "stop", w.other) == CONTROL_WAIT,
         "... until that rank has stopped");
-    ok (says (&w, "cont", w.one, 0, "cont 18") && check (&w, "cont", w.one) == CONTROL_WAIT, "cont is one");
-    ok (refuses (&w, "run", w.one, 0, "is running"), "a rank that runs is not run");
+    ok (says (&w, "cont", w.one, 0, "cont 18") && check (&w, "cont", w.one) == CONTROL_WAIT,
+        "cont sends SIGCONT, and waits");
+    ok (refuses (&w, "run", w.one, 0, "is running"), "a running rank cannot be run");
     ok (refuses (&w, "kill", RANKS, 0, "no rank 4") && refuses (&w, "kill", -1, 0, "no rank -1")
             && refuses (&w, "sing", 0, 0, "no such verb"),
-        "ranks and verbs that there are not are refused");
+        "unknown ranks and verbs are refused");
     w.l.phase = PHASE_STOP;
-    ok (refuses (&w, "kill", w.one, 0, "is stopping"), "so is all when the instance stops");
+    ok (refuses (&w, "kill", w.one, 0, "is stopping"), "all verbs are refused while the instance stops");
     world_fini (&w);
 }
 
@@ -137,18 +140,18 @@ static void test_down (void)
 
     world_init (&w);
     procs_set_down (&w.l.procs, w.one, SIGKILL);
-    ok (check (&w, "kill", w.one) == CONTROL_DONE, "a rank that is down has been killed");
+    ok (check (&w, "kill", w.one) == CONTROL_DONE, "a kill is done when the rank is down");
     ok (check (&w, "stop", w.one) == CONTROL_FAILED && strstr (w.err.text, "was killed by SIGKILL"),
-        "who waits for it to stop hears how it ended");
-    ok (refuses (&w, "stop", w.one, 0, "is not running"), "it cannot be stopped");
+        "a stop fails with the reason when the rank ends");
+    ok (refuses (&w, "stop", w.one, 0, "is not running"), "a rank that is down cannot be stopped");
     ok (says (&w, "run", w.one, 0, "run 0") && check (&w, "run", w.one) == CONTROL_WAIT,
-        "it can be run, in its process");
+        "a rank that is down is run in its process");
     procs_set_up (&w.l.procs, w.one);
-    ok (check (&w, "run", w.one) == CONTROL_DONE, "... which is done when it is up");
+    ok (check (&w, "run", w.one) == CONTROL_DONE, "... which is done when the rank is up");
     procs_set_down (&w.l.procs, w.one, SIGKILL);
     w.l.procs.process[1].pid = 0;
     ok (begin (&w, "run", w.one, 0) == CONTROL_WAIT && w.started == 1 && !w.said[0],
-        "where the process is gone it is started");
+        "if the process has ended it is started");
     world_fini (&w);
 }
 
@@ -160,11 +163,12 @@ static void test_deaf (void)
     procs_set_down (&w.l.procs, w.one, SIGKILL);
     w.l.procs.process[1].listens = false;
     ok (refuses (&w, "kill", w.other, 0, "its process is starting"),
-        "a process that does not listen yet gets no orders");
+        "a process that does not listen yet gets no commands");
     ok (refuses (&w, "run", w.one, 0, "its process is starting") && w.l.procs.rank[w.one].state == PROC_DOWN,
-        "... and a rank of it is not run, nor said to start");
+        "... and its ranks are neither run nor marked as starting");
     w.l.procs.process[1].pmi_fd = -1;
-    ok (refuses (&w, "run", w.one, 0, "takes no orders any more"), "nor one that has closed its connection");
+    ok (refuses (&w, "run", w.one, 0, "no longer takes commands"), "a process that has closed its connection gets no "
+                                                                   "commands");
     world_fini (&w);
 }
 

@@ -36,12 +36,12 @@ struct launcher {
     const struct launcher_config *config;
     enum phase phase;
     enum stop_step step;
-    bool first_is_sound; /* its options are, as far as it has come */
-    bool boot_failed;    /* that was said; who ends now ends for the same reason, or because it is killed */
-    int status;          /* our exit status */
+    bool first_is_sound; /* the options of rank 0 are valid as far as it has started */
+    bool boot_failed;    /* the failure was reported: later ends have the same cause, or were killed */
+    int status;          /* the launcher's exit status */
     pid_t command;
     struct procs procs;
-    struct pmi_link *links; /* one a process */
+    struct pmi_link *links; /* one for each process */
     struct pmi_server *pmi;
     struct control *control;
     idt_reactor_t *r;
@@ -53,7 +53,7 @@ struct launcher {
 /* Start a process that is down, and the brokers in it.  Returns 0, or -1 with the reason in 'errp'. */
 int launcher_start_process (struct launcher *l, int process, idt_error_t *errp);
 
-/* Tell the process of a rank, one of several there, what to do with it (broker/launcher_orders.h). */
+/* Send a command for a rank, one of several in its process, to this process (broker/launcher_orders.h). */
 void launcher_order (struct launcher *l, int rank, const char *order, int signum);
 
 extern const struct control_ops launcher_control_ops; /* 'arg': the launcher */

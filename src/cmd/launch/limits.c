@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* limits.c - how many brokers this host can carry */
+/* limits.c - the number of brokers that this host can run */
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
@@ -22,7 +22,9 @@
 #define AMOUNT_MAX 32
 #define KIB_OF_GIB (1024. * 1024)
 
-/* The number behind 'key' in the first line that begins so; false where there is none ("max"). */
+/* Read the number behind 'key' in the first line that begins with it; returns false if it is missing, or not a number
+ * ("max").
+ */
 static bool read_number (const char *path, const char *key, uint64_t *n)
 {
     char line[128];
@@ -37,7 +39,7 @@ static bool read_number (const char *path, const char *key, uint64_t *n)
     return found;
 }
 
-/* Threads that user 'uid' has.  A folder has two links and one for each subfolder. */
+/* The number of threads of user 'uid'.  A folder has two links and one for each subfolder. */
 static uint64_t user_threads (uid_t uid)
 {
     uint64_t n = 0;
@@ -59,7 +61,7 @@ static uint64_t user_threads (uid_t uid)
     return n;
 }
 
-/* What is found of limits, and what brokers need. */
+/* The limits found so far, and the needs of brokers. */
 struct found {
     struct limit *limits;
     int count;
@@ -94,7 +96,7 @@ static struct limit memory (const struct found *f, const char *name, uint64_t li
                            .per_broker = f->memory_per_broker };
 }
 
-/* A higher limit always helps: the sentence names it. */
+/* An advice beside raising the limit, which the message names already. */
 static const char *find_remedy (const struct limits_for *what)
 {
     if (what->link_files > 0)
@@ -134,7 +136,7 @@ static void read_files (struct found *f)
         add (f, process_files (f->what, r.rlim_cur));
 }
 
-/* The superuser is not held to RLIMIT_NPROC. */
+/* RLIMIT_NPROC does not apply to the superuser. */
 static void read_user_threads (struct found *f)
 {
     struct rlimit r;
@@ -155,7 +157,7 @@ static void read_threads (struct found *f)
         add (f, threads (f, "threads", "kernel.threads-max", n, used));
 }
 
-/* The control group (v2) that we are in. */
+/* The control group (v2) of this process. */
 static bool read_cgroup (char *path, size_t size)
 {
     char line[256] = "";
@@ -170,7 +172,7 @@ static bool read_cgroup (char *path, size_t size)
     return good;
 }
 
-/* What the control group has of 'kind', counted in units of 'unit'; 'l' lacks both numbers. */
+/* Add the limit of the control group for 'kind', in units of 'unit'; 'l' lacks both numbers. */
 static void read_cgroup_limit (struct found *f, const char *kind, uint64_t unit, struct limit l)
 {
     char group[300], path[330];
@@ -223,7 +225,9 @@ static uint64_t divide_up (uint64_t n, uint64_t by)
     return n / by + (n % by > 0);
 }
 
-/* Of 'n' brokers where 'size' were asked for; of the process that has the most, where each has as much. */
+/* The need of 'n' brokers when 'size' were requested, evenly distributed; for a limit of each process, the need of the
+ * process with the most brokers.
+ */
 static uint64_t need (const struct limit *l, uint64_t n, uint64_t size, uint64_t processes)
 {
     uint64_t parts = l->each ? processes : 1, brokers = divide_up (n, parts);
@@ -232,7 +236,7 @@ static uint64_t need (const struct limit *l, uint64_t n, uint64_t size, uint64_t
            + divide_up (l->together * n, size * parts) + min_u64 (l->of_some, brokers) * l->per_some;
 }
 
-/* The largest number of brokers, up to 'size', that fit as evenly. */
+/* The largest number of brokers, up to 'size', that fit with as many in each process. */
 static uint64_t most (const struct limit *l, uint64_t size, uint64_t processes)
 {
     uint64_t room = l->limit > l->used ? l->limit - l->used : 0, low = 0, high = size;
@@ -248,7 +252,7 @@ static uint64_t most (const struct limit *l, uint64_t size, uint64_t processes)
     return low;
 }
 
-/* A number for a sentence: memory is counted in KiB, and people count it in GiB. */
+/* Format a number for a message: memory is counted in KiB and shown in GiB. */
 static const char *amount (const struct limit *l, uint64_t n, char buf[AMOUNT_MAX])
 {
     if (l->kib)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* limits_test.c - how many brokers a host can carry */
+/* limits_test.c - the number of brokers that a host can run */
 #include <errno.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -20,23 +20,23 @@ static void test_made_up (void)
     idt_error_t error = { "" };
 
     ok (limits_check (limits, 3, 1, 1, &error) == 0 && limits_check (limits, 3, 200, 200, &error) == 0,
-        "what fits in all limits is allowed, up to the tightest");
-    ok (limits_check (limits, 3, 201, 201, &error) < 0 && errno == EAGAIN, "EAGAIN: one more");
+        "a size within all limits is allowed, up to the tightest");
+    ok (limits_check (limits, 3, 201, 201, &error) < 0 && errno == EAGAIN, "one broker more fails with EAGAIN");
     ok (!strcmp (error.text, "201 brokers are too many for this host: they need 804 threads, and of 1000 "
                              "(kernel.pid_max) 200 are in use; at most 200 can run here"),
-        "the sentence names the limit, its value and the largest size");
+        "the message names the limit, its value and the largest size");
     ok (limits_check (limits, 1, 992, 992, NULL) == 0 && limits_check (limits, 1, 993, 993, NULL) < 0,
-        "what the launcher needs for itself counts");
+        "the needs of the launcher itself are counted");
     ok (limits_check (&full, 1, 1, 1, &error) < 0 && strstr (error.text, "at most 0 can"),
-        "a host that is full carries none");
+        "a host that is full can run no broker");
     ok (limits_check (&limits[2], 1, 1000000, 1000000, &error) < 0
             && strstr (error.text,
                        "they need 2929.7 GiB of memory, and of 2.9 (memory) 0.0 are in use; at most 1000 can"),
         "memory is counted in GiB: %s", error.text);
-    ok (limits_check (NULL, 0, 1000000, 1, NULL) == 0, "no limits, no refusal");
+    ok (limits_check (NULL, 0, 1000000, 1, NULL) == 0, "without limits no size is refused");
 }
 
-/* 10 brokers a process. */
+/* With 10 brokers in each process. */
 static void test_shared (void)
 {
     static const struct limit threads = { "threads", "kernel.pid_max", 1000, 200, 30, 1, false, 0, 0, 0, false, NULL };
@@ -48,14 +48,14 @@ static void test_shared (void)
     ok (limits_check (&threads, 1, 200, 20, &error) == 0, "brokers that share processes need less");
     ok (limits_check (&threads, 1, 300, 30, &error) < 0 && strstr (error.text, "they need 1200 threads")
             && strstr (error.text, "at most 200 can run here"),
-        "the sentence says how many fit in as many a process: %s", error.text);
+        "the message says how many fit with as many in each process: %s", error.text);
     ok (limits_check (&files, 1, 320, 20, &error) == 0 && limits_check (&files, 1, 321, 20, &error) < 0
             && strstr (error.text, "they need 85 open files of a process")
             && strstr (error.text, "at most 320 can run"),
-        "what each process has of its own is divided among its brokers: %s", error.text);
+        "a limit of each process is divided among its brokers: %s", error.text);
 }
 
-/* As links over inproc, or ZeroMQ, and sockets of some of 300 brokers. */
+/* Needs of links by inproc or ZeroMQ, and of the sockets of some of 300 brokers. */
 static void test_some (void)
 {
     static const struct limit links = { .what = "open files of a process",
@@ -81,17 +81,19 @@ static void test_some (void)
     ok (limits_check (&links, 1, 300, 2, &error) == 0 && limits_check (&links, 1, 300, 1, &error) < 0
             && strstr (error.text, "they need 1600 open files of a process")
             && strstr (error.text, "at most 168 can run here: pigs might fly"),
-        "what all take together is shared by processes, and fewer take less; what helps is said: %s", error.text);
-    ok (limits_check (&sockets, 1, 300, 1, NULL) == 0, "what some of them need is added");
+        "a need of all is divided among processes and smaller for fewer brokers; the message has the advice: %s",
+        error.text);
+    ok (limits_check (&sockets, 1, 300, 1, NULL) == 0, "a need of some brokers is added");
     ok (limits_check (&sockets, 1, 90000, 300, NULL) == 0 && limits_check (&sockets, 1, 90000, 100, &error) == 0,
-        "... but for no more than are in a process");
+        "... for at most as many as are in a process");
     struct limit more = sockets;
     more.of_some = 301;
     more.limit = 999;
     ok (limits_check (&more, 1, 300, 1, &error) < 0 && strstr (error.text, "they need 900 open files")
             && strstr (error.text, "at most 299 can run"),
-        "one file less is too few: %s", error.text);
-    ok (limits_check (&none, 1, 1000000, 1, NULL) == 0, "links in memory need none, however many brokers there are");
+        "one file too few is refused: %s", error.text);
+    ok (limits_check (&none, 1, 1000000, 1, NULL) == 0, "links in memory need no descriptors for any number of "
+                                                        "brokers");
 }
 
 static void test_this_host (bool shared)
@@ -108,7 +110,7 @@ static void test_this_host (bool shared)
     }
     ok (count > 0 && count <= LIMITS_MAX && sound == count, "this host has %d limits", count);
     ok (getrlimit (RLIMIT_NOFILE, &r) == 0 && r.rlim_cur == r.rlim_max,
-        "the limit of open files is as high as it may be");
+        "the limit of open files is raised to its maximum");
 }
 
 int main (void)

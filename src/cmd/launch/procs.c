@@ -24,8 +24,8 @@
 
 /* --- start ------------------------------------------------------------------------------------ */
 
-#define NPMI 3         /* variables that differ from process to process */
-#define ZYGOTE_LEAST 2 /* processes that are started as fast without one */
+#define NPMI 3         /* variables with a value for each process */
+#define ZYGOTE_LEAST 2 /* fewer processes are started without a zygote */
 
 static size_t length (char *const *list)
 {
@@ -36,7 +36,9 @@ static size_t length (char *const *list)
     return n;
 }
 
-/* Room for the variables of PMI, then ours, without what a launcher told us. */
+/* Allocate space for the variables of PMI, followed by the environment without variables that another launcher set for
+ * this process.
+ */
 static char **make_env (void)
 {
     char **env = calloc (NPMI + length (environ) + 1, sizeof (env[0]));
@@ -59,8 +61,8 @@ static char **make_argv (const char *const *args)
     return argv;
 }
 
-/* Become a broker, or a nursery of brokers; 'fd': its connection to us.  Memory is the launcher's until then, and
- * nothing of it may change.
+/* Become a broker, or a zygote of brokers; 'fd': its connection to the launcher.  After vfork () the memory is the
+ * launcher's and must not change until execve ().
  */
 static void exec_broker (const struct procs *procs, int fd, pid_t launcher)
 {
@@ -76,15 +78,15 @@ static void exec_broker (const struct procs *procs, int fd, pid_t launcher)
     if (null > STDERR_FILENO)
         close (null);
     fcntl (fd, F_SETFD, 0);
-    /* A signal that comes before the broker is ready for it is read then, and does not end it. */
+    /* A signal that arrives before the broker handles it stays pending, and does not end it. */
     inherited_pass_signals_but (procs->script ? none : of_brokers);
     execve (procs->path, procs->argv, procs->env);
     dprintf (STDERR_FILENO, "idtree start: cannot run %s: %s\n", procs->path, strerror (errno));
     _exit (127);
 }
 
-/* With variables of its own, which stand before ours.  By vfork (): to copy the launcher's tables of pages for each
- * would cost more than all else here.
+/* Start a process with its own variables, placed before the shared ones.  Uses vfork (): to copy the launcher's page
+ * tables for each process would take longer than all else here.
  */
 static pid_t spawn (struct procs *procs, char var[NPMI][32], int fd)
 {
@@ -108,7 +110,7 @@ static pid_t spawn_broker (struct procs *procs, int process, int pmi_fd)
     return spawn (procs, var, pmi_fd);
 }
 
-/* What a script does before it becomes a broker may differ from rank to rank. */
+/* A script may act differently for each rank before it becomes a broker, so the zygote cannot replace it. */
 static bool is_script (const char *path)
 {
     char mark[2] = "";
@@ -146,7 +148,7 @@ void procs_close_nursery (struct procs *procs)
         ;
 }
 
-/* A nursery that does not answer is given up. */
+/* A zygote that does not answer is closed. */
 static pid_t make_process (struct procs *procs, int process, int pmi_fd)
 {
     struct zygote_order order = { .parent = getpid (), .rank = process, .size = procs->count };
@@ -306,7 +308,7 @@ void procs_cont_all (struct procs *procs)
             procs_kill (procs, i, SIGCONT);
 }
 
-/* What ended its ranks was meant for each of them. */
+/* A signal that was sent to the process was meant for each of its ranks. */
 static void set_ended (struct procs *procs, int process, int status)
 {
     struct launched_process *p = &procs->process[process];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* start.c - idtree start: an instance on this host, for as long as a command runs */
+/* start.c - idtree start: run an instance on this host for as long as a command runs */
 #include "config.h"
 
 #include <dirent.h>
@@ -25,17 +25,17 @@
 #include "libutil/private_dir.h"
 #include "libutil/ranges.h"
 
-#define DIR_MAX 92 /* bytes: a UNIX socket's path has 108, and "/local-" and a rank follow */
+#define DIR_MAX 92 /* bytes: a UNIX socket's path has 108, minus "/local-" and a rank */
 #define SOCKETS_ATTR "local.sockets="
 #define SIZE_MAX_ASKED 1000000
 #define ARGS_MAX 128
 #define SOCKETS_MAX 4096 /* bytes of --local-sockets */
 #define START_TIMEOUT_S 60
-#define CONNECTIONS 1 /* that a broker inherits of us */
+#define CONNECTIONS 1 /* descriptors that a broker inherits from the launcher */
 #define STOP_TIMEOUT_S 10
-#define AUTO_LEAST 64  /* brokers that a process should host at least, */
-#define AUTO_MOST 2500 /* and at most: one that is killed is back with all of them in less than a second */
-#define AUTO_A_CORE 2  /* processes that a core should have, where that is enough */
+#define AUTO_LEAST 64  /* fewest brokers of a process with --per-process=auto, */
+#define AUTO_MOST 2500 /* and most: a killed process is back with all its brokers in less than a second */
+#define AUTO_A_CORE 2  /* processes for each core, if brokers suffice */
 
 struct start {
     struct cmd *cmd;
@@ -43,7 +43,7 @@ struct start {
     struct self self;
     int per_process;       /* brokers; 0: auto */
     const char *given_dir; /* --dir */
-    bool keep_dir;         /* it was there before */
+    bool keep_dir;         /* the directory existed before */
     char dir[PATH_MAX];
     char rundir[PATH_MAX + 16];
     char topology[PATH_MAX + 32];
@@ -57,13 +57,13 @@ struct start {
 
 /* --- options ---------------------------------------------------------------------------------- */
 
-/* 'to' of all: the struct start. */
+/* Readers of options; 'to' of each: the struct start. */
 static void take_attr (struct cmd *cmd, const char *arg, void *to)
 {
     struct start *s = to;
 
     if (!strchr (arg, '=') || *arg == '=')
-        cmd_usage (cmd, "'%s' is no ATTR=VALUE", arg);
+        cmd_usage (cmd, "'%s' is not ATTR=VALUE", arg);
     if (!strncmp (arg, "rundir=", 7))
         cmd_usage (cmd, "the brokers' rundir is set with --dir");
     if (s->nargs + 2 > ARGS_MAX)
@@ -96,9 +96,9 @@ static void take_sockets (struct cmd *cmd, const char *arg, void *to)
     uint32_t last;
 
     if (strlen (arg) > SOCKETS_MAX)
-        cmd_usage (cmd, "the ranks with sockets are too long a text: at most %d bytes", SOCKETS_MAX);
+        cmd_usage (cmd, "the list of ranks with sockets is too long: at most %d bytes", SOCKETS_MAX);
     if (ranges_last (arg, &last) < 0)
-        cmd_usage (cmd, "'%s' are no ranks such as 0,8-15", arg);
+        cmd_usage (cmd, "'%s' is not a list of ranks such as 0,8-15", arg);
     snprintf (s->sockets, sizeof (s->sockets), SOCKETS_ATTR "%s", arg);
     take_attr (cmd, s->sockets, s);
 }
@@ -109,7 +109,7 @@ static void check_sockets (struct start *s)
     uint32_t last;
 
     if (s->sockets[0] && ranges_last (ranks, &last) > 0 && last >= (uint32_t)s->config.size)
-        cmd_usage (s->cmd, "there is no rank %u to have a socket: the instance has ranks 0 to %d", last,
+        cmd_usage (s->cmd, "--local-sockets: there is no rank %u: the instance has ranks 0 to %d", last,
                    s->config.size - 1);
 }
 
@@ -146,7 +146,7 @@ static void choose_command (struct start *s)
     s->config.interactive = isatty (STDIN_FILENO);
 }
 
-/* The command shall find the idtree that started it. */
+/* Put this idtree's folder first in PATH, unless PATH has it, so that the command finds the same idtree. */
 static void choose_path (struct start *s)
 {
     const char *path = s->cmd->env.path ? s->cmd->env.path : "/usr/local/bin:/usr/bin:/bin";
@@ -179,7 +179,7 @@ static uint32_t count_processes (const struct start *s)
     return max_u64 (min_u64 ((size - 1) / AUTO_LEAST + 1, AUTO_A_CORE * count_cores ()), (size - 1) / AUTO_MOST + 1);
 }
 
-/* An attribute of the brokers, of which the last one given wins. */
+/* The value of an attribute given to the brokers; the last one given wins. */
 static const char *find_attr (const struct start *s, const char *name, const char *otherwise)
 {
     size_t len = strlen (name);
@@ -202,7 +202,7 @@ static struct topo *make_topology (const struct start *s)
     return t;
 }
 
-/* The shape of the tree only matters where some brokers share a process, and some do not. */
+/* The shape of the tree matters only if some brokers share a process, and some do not. */
 static void make_plan (struct start *s)
 {
     uint32_t size = s->config.size, processes = s->config.processes;
@@ -227,7 +227,7 @@ static uint64_t count_inner (const struct start *s)
     return n;
 }
 
-/* What brokers make of a kind that is none is theirs to say. */
+/* For a transport that is unknown here, brokers report the error themselves. */
 static uint64_t count_link_files (const struct start *s)
 {
     const char *kind = find_attr (s, "tbon.transport", "memory");
@@ -247,7 +247,8 @@ static uint64_t count_sockets (const struct start *s)
     return ranges_count (ranks, (uint32_t)s->config.size);
 }
 
-/* The most that any rank has.  Where brokers share no process, what is wrong with the topology is theirs to say. */
+/* The largest number of children of a rank.  If brokers share no process, they report an invalid topology themselves.
+ */
 static uint64_t count_children (const struct start *s)
 {
     struct topo *t = topo_create (find_attr (s, "tbon.topo", TOPO_DEFAULT), s->config.size, NULL);
@@ -333,7 +334,7 @@ static void remove_made_dir (struct start *s)
     errno = saved_errno;
 }
 
-/* All that lies in the directory is removed at the end: durable state must not. */
+/* All files in the directory are removed at the end, so durable state must not be there. */
 static void check_statedir (struct start *s)
 {
     size_t len = strlen (s->dir);
@@ -343,7 +344,7 @@ static void check_statedir (struct start *s)
 
         if (dir && !strncmp (dir, s->dir, len) && (dir[len] == '/' || dir[len] == '\0')) {
             remove_made_dir (s);
-            cmd_die (s->cmd, "statedir %s lies in %s, which is cleaned at the end", dir, s->dir);
+            cmd_die (s->cmd, "statedir %s lies in %s, which is removed at the end", dir, s->dir);
         }
     }
 }
@@ -401,15 +402,16 @@ static int run (struct cmd *cmd)
 
 static const struct cmd_option options[] = {
     { 's', "size", "N", "number of brokers (default 1)", take_size, AT (config.size) },
-    { 0, "per-process", "N|auto", "brokers that share a process (default 1); auto: by the processors", take_per_process,
-      AT (per_process) },
-    { 0, "local-sockets", "RANKS", "ranks such as 0,8-15 with a socket of their own in a shared process", take_sockets,
+    { 0, "per-process", "N|auto", "brokers in each process (default 1); auto: by the number of processors",
+      take_per_process, AT (per_process) },
+    { 0, "local-sockets", "RANKS", "ranks such as 0,8-15 that get their own socket in a shared process", take_sockets,
       0 },
     { 'o', "setattr", "ATTR=VALUE", "set an attribute of all brokers", take_attr, 0 },
     { 0, "topology", "T", "tree: kary:K (default kary:32), mincrit[:K], binomial, custom:FILE", take_topology, 0 },
     { 0, "dir", "DIR", "directory for sockets, new or empty (default: one in TMPDIR)", cmd_take_text, AT (given_dir) },
-    { 0, "keep-flux-uri", NULL, "leave FLUX_URI to COMMAND as it is", cmd_take_flag, AT (config.keep_flux_uri) },
-    { 0, "recover-horizon", "DATE|ID", "above all ids made: replace a damaged or lost state", take_recover, 0 },
+    { 0, "keep-flux-uri", NULL, "do not change FLUX_URI for COMMAND", cmd_take_flag, AT (config.keep_flux_uri) },
+    { 0, "recover-horizon", "DATE|ID", "a time or id above all ids made: replace a damaged or lost state", take_recover,
+      0 },
     { 0, "start-timeout", "S", "give up after S seconds without progress (60)", take_start_timeout,
       AT (config.start_timeout_ms) },
     { 0, "stop-timeout", "S", "kill brokers that take longer to end (10 seconds)", take_stop_timeout,
@@ -422,7 +424,8 @@ const struct command start_command = {
     .operands = "[COMMAND [ARG]...]",
     .flags = CMD_RUNS,
     .summary = "Start brokers on this host, run a command, stop them",
-    .details = "COMMAND (default: a shell) finds the instance in IDTREE_URI; its exit status is ours.",
+    .details = "COMMAND (default: a shell) finds the instance in IDTREE_URI; idtree start ends with its "
+               "status.",
     .example = "idtree start -s 8 -o fluid.max-generators=4 idtree id new --rank 7",
     .options = options,
     .run = run,

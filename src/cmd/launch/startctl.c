@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* startctl.c - idtree startctl: kill, stop, continue and run again single brokers of idtree start
- */
+/* startctl.c - idtree startctl: kill, stop, continue and restart single brokers of idtree start */
 #include "config.h"
 
 #include <errno.h>
@@ -29,7 +28,7 @@ static const char *const verbs[] = { "status", "kill", "stop", "cont", "run" };
 
 #define SCHEME "local://"
 
-/* The launcher's socket is beside that of the broker, of several the first. */
+/* The launcher's socket is in the folder of the broker's socket, of the first one if there are several. */
 static void socket_path (struct cmd *cmd, struct sockaddr_un *addr)
 {
     const char *uri = cmd->uri ? cmd->uri : idt_default_uri ();
@@ -40,13 +39,13 @@ static void socket_path (struct cmd *cmd, struct sockaddr_un *addr)
     if (!slash
         || snprintf (addr->sun_path, sizeof (addr->sun_path), "%.*s/%s", (int)(slash - path), path, CONTROL_SOCKET)
                >= (int)sizeof (addr->sun_path))
-        cmd_die (cmd, "%s is no URI of a local broker", uri);
+        cmd_die (cmd, "%s is not the URI of a local broker", uri);
 }
 
-/* How long the launcher may take: one that is stopped takes no connection, either. */
+/* Limit how long the launcher may take; a stopped launcher does not accept connections either. */
 static void limit_wait (struct cmd *cmd, int fd)
 {
-    double ms = cmd->timeout_ms < 0 ? 0 : cmd->timeout_ms; /* 0: for ever, here too */
+    double ms = cmd->timeout_ms < 0 ? 0 : cmd->timeout_ms; /* 0: no limit, in setsockopt () too */
     struct timeval tv = { .tv_sec = (time_t)(ms / 1000), .tv_usec = (suseconds_t)((int64_t)(ms * 1000) % 1000000) };
 
     if (setsockopt (fd, SOL_SOCKET, SO_RCVTIMEO, &tv, sizeof (tv)) < 0
@@ -61,7 +60,7 @@ static void tell_unreachable (struct cmd *cmd, const char *path)
     if (errno == EACCES)
         cmd_die (cmd, "%s: " CONTROL_OWNER_ONLY, path);
     if (errno == EAGAIN)
-        cmd_die (cmd, "the launcher at %s does not answer: it is stopped, or busy with other commands", path);
+        cmd_die (cmd, "the launcher at %s does not answer: is it stopped, or busy with other commands?", path);
     cmd_die (cmd, "no launcher at %s (was the instance started by idtree start?): %s", path, strerror (errno));
 }
 
@@ -82,7 +81,7 @@ static FILE *connect_launcher (struct cmd *cmd)
     return f;
 }
 
-/* Send 'request' (stolen).  Who is refused may find the connection closed: then the answer lies in it. */
+/* Send 'request' (stolen).  A refused client may find the connection closed, with the answer still to be read. */
 static void send_request (struct cmd *cmd, int fd, json_t *request)
 {
     char *line = request ? json_dumps (request, JSON_COMPACT) : NULL;
@@ -90,9 +89,9 @@ static void send_request (struct cmd *cmd, int fd, json_t *request)
     if (!line)
         cmd_die (cmd, "out of memory");
     size_t len = strlen (line);
-    line[len++] = '\n'; /* in place of the NUL */
+    line[len++] = '\n'; /* replaces the NUL */
     if (send (fd, line, len, MSG_NOSIGNAL) != (ssize_t)len && errno != EPIPE && errno != ECONNRESET)
-        cmd_die (cmd, "the launcher went away: %s", strerror (errno));
+        cmd_die (cmd, "the launcher closed the connection: %s", strerror (errno));
     free (line);
     json_decref (request);
 }
@@ -108,13 +107,13 @@ static json_t *call_new (struct cmd *cmd, json_t *request)
 
     send_request (cmd, fileno (f), request);
     ssize_t n = getline (&line, &size, f);
-    if (n > 0 && line[0] == '\0') /* how Flux's local connector greets */
+    if (n > 0 && line[0] == '\0') /* the greeting of Flux's local connector */
         cmd_die (cmd, "the launcher is not idtree start but flux start: nothing was done");
     if (n < 0 && errno == EAGAIN)
-        cmd_die (cmd, "it is not done after %g s (--timeout): idtree startctl status shows how far brokers are",
+        cmd_die (cmd, "not done after %g s (--timeout): idtree startctl status shows the brokers' states",
                  cmd->timeout_ms / 1000);
     if (n <= 0 || !(o = json_loads (line, 0, NULL)))
-        cmd_die (cmd, "the launcher went away");
+        cmd_die (cmd, "the launcher closed the connection");
     free (line);
     fclose (f);
     if (json_unpack (o, "{s:s}", "error", &text) == 0)
@@ -159,7 +158,7 @@ static void take_signal (struct cmd *cmd, const char *arg, void *to)
     if (*arg < '0' || *arg > '9') {
         char quoted[CMD_QUOTE_MAX];
 
-        cmd_usage (cmd, "'%s' is no signal, as TERM or 15", cmd_quote (arg, strlen (arg), quoted));
+        cmd_usage (cmd, "'%s' is not a signal, as TERM or 15", cmd_quote (arg, strlen (arg), quoted));
     }
     *signum = cmd_number (cmd, "signal", arg, 1, NSIG - 1);
 }
@@ -174,7 +173,7 @@ static void check_verb (struct cmd *cmd, const char *verb)
     cmd_quote (verb, strlen (verb), quoted);
     if (meant)
         cmd_usage (cmd, "unknown verb '%s': did you mean %s?", quoted, meant);
-    cmd_usage (cmd, "unknown verb '%s': there are status, kill, stop, cont and run", quoted);
+    cmd_usage (cmd, "unknown verb '%s': the verbs are status, kill, stop, cont and run", quoted);
 }
 
 static int compare_ranks (const void *a, const void *b)
@@ -192,11 +191,11 @@ static int *take_ranks (struct cmd *cmd, int n)
         cmd_die (cmd, "out of memory");
     for (int i = 0; i < n; i++)
         ranks[i] = cmd_number (cmd, "rank", cmd->argv[i + 1], 0, INT_MAX);
-    qsort (ranks, n, sizeof (ranks[0]), compare_ranks); /* parents before children, which wait for them */
+    qsort (ranks, n, sizeof (ranks[0]), compare_ranks); /* parents before the children that wait for them */
     return ranks;
 }
 
-/* A broker is up when it has a way to rank 0, which nothing else may have said. */
+/* A broker is up when it is connected to rank 0; warn if it waits for that. */
 static void tell_wait (struct cmd *cmd, int rank)
 {
     json_t *o = call_new (cmd, json_pack ("{s:s}", "verb", "status"));
@@ -250,8 +249,8 @@ const struct command startctl_command = {
     .name = "startctl",
     .operands = "status|kill|stop|cont|run [RANK]...",
     .flags = CMD_CONNECTS,
-    .summary = "Kill, stop, continue and run again brokers of idtree start",
-    .details = "Each waits until it is done: the broker has ended, is stopped, goes on, is up.",
+    .summary = "Kill, stop, continue and restart brokers of idtree start",
+    .details = "Each verb waits until it is done: the broker has ended, is stopped, is continued, is up.",
     .example = "idtree startctl kill 3 && idtree startctl run 3",
     .json = "one object a line, for each broker (status), else an empty one",
     .options = options,
