@@ -13,7 +13,7 @@ test_expect_success 'for programs it prints an object for each look' '
     idtree top --json -n 1 --filter 3 --sort ids/s >out && grep "\"ranks\":\[{\"rank\":3,[^{]*\]" out
 '
 test_expect_success 'what cannot be is told' '
-    test_expect_code 1 idtree top 2>err </dev/null && grep "this is no terminal: idtree overlay status" err &&
+    test_expect_code 1 idtree top 2>err </dev/null && grep "stdout is not a terminal: idtree overlay status" err &&
     test_expect_code 2 idtree top --sort nosuch 2>err && grep "tree, rank, host" err &&
     test_expect_code 1 idtree top --json -r 9 2>err && grep "there is no rank 9" err
 '

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* poll.c - each rank of a subtree is asked how it is, and what it counts
+/* poll.c - get the state and the counters of each rank of a subtree
  *
- * Each rank knows its children, so the tree is walked from its root; all of a rank's children are asked as soon as it
- * has told of them.  Who does not answer within ANSWER_MS is shown as such, and holds nobody up for longer.
+ * Each rank knows its children, so the tree is walked from its root; requests go to all children of a rank as soon as
+ * its answer has named them.  A rank that does not answer within ANSWER_MS is shown as such, and does not delay other
+ * ranks.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -100,10 +101,12 @@ static void ask (struct round *r, uint32_t rank, enum what what, const char *top
     r->waiting++;
 }
 
-/* Once a round, whoever names it: a rank that has just moved may have two parents, who are below each other. */
+/* Send the requests to a rank one time a round, even if two ranks name it: a rank that has just moved may have two
+ * parents, which may be below each other.
+ */
 static void ask_rank (struct round *r, struct top_model_row *row)
 {
-    uint32_t rank = row->rank; /* the row moves as others are added */
+    uint32_t rank = row->rank; /* the row moves when others are added */
     bool named = row->host[0];
 
     if (row->asked == r->board->round)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* poll.h - each rank of a subtree is asked how it is, and what it counts */
+/* poll.h - get the state and the counters of each rank of a subtree */
 #ifndef CMD_TOP_POLL_H
 #define CMD_TOP_POLL_H
 
@@ -11,13 +11,13 @@
 struct round {
     struct cmd *cmd;
     struct top_model *board;
-    unsigned waiting; /* for so many answers; 0: no round goes on */
+    unsigned waiting; /* number of outstanding answers; 0: no round is running */
     void (*done) (void *arg);
     void *arg;
 };
 
-/* Ask all below 'root'; 'done' is called once, from the reactor, when the board has ended its round.  Not while one
- * goes on.
+/* Send requests to all ranks below 'root'.  'done' is called one time, from the reactor, when the model has ended its
+ * round.  No other round may be running.
  */
 void round_begin (struct round *r, uint32_t root);
 

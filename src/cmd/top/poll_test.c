@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* poll_test.c - which ranks a round asks */
+/* poll_test.c - the ranks that a round sends requests to */
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 #include "test/tap.h"
 #include "test/test_server.h"
 
-#define MANY 50 /* more than a round of three has to ask */
+#define MANY 50 /* more requests than a round of three ranks needs */
 
 static atomic_int asked;
 
@@ -22,7 +22,7 @@ void cmd_die (const struct cmd *cmd, const char *fmt, ...)
     bail_out (fmt);
 }
 
-/* Ranks of which each says that all three are below it. */
+/* A broker where each of three ranks reports all three as its children. */
 static bool plug (void *arg, const idt_msg_t *request, struct test_reply *reply)
 {
     const char *topic = idt_msg_topic (request);
@@ -56,7 +56,10 @@ int main (void)
     for (int i = 1; i <= 2; i++) {
         round_begin (&round, 0);
         int rc = idt_reactor_run (idt_get_reactor (h), IDT_REACTOR_DEFAULT);
-        ok (rc == 0 && asked == 3 * i && board.n == 3, "a round asks each rank once, whoever names it: %d", (int)asked);
+        ok (rc == 0 && asked == 3 * i && board.n == 3,
+            "a round sends its requests one time to each rank, however "
+            "many ranks name it: %d",
+            (int)asked);
     }
     top_model_fini (&board);
     idt_close (h);

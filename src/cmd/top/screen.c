@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* screen.c - a terminal that shows a board (ncurses)
+/* screen.c - show a top_model on a terminal (ncurses)
  *
- * A line about the whole, one with what is chosen, titles, ranks, and what was logged last.
+ * From top to bottom: a line about all ranks, a line with the selected view, titles, ranks, and the last line of the
+ * log.
  */
 #include <inttypes.h>
 #include <ncurses.h>
@@ -19,17 +20,17 @@
 #define HEAD 3 /* lines above the ranks */
 #define FOOT 1
 #define ESCAPE 27
-#define REDRAW 12          /* Ctrl-L, as everywhere */
-#define ESCAPE_MS 25       /* after it the rest of a key's letters come, or it was a key by itself */
-#define SIZE_MAX_USED 1000 /* lines and columns; ncurses counts in short, and terminals say up to 65,535 */
-#define RANK_MAX 40        /* columns of a rank with those that it is set in by, and of a host */
+#define REDRAW 12          /* Ctrl-L */
+#define ESCAPE_MS 25       /* limit for the rest of an escape sequence of a key */
+#define SIZE_MAX_USED 1000 /* lines and columns; ncurses counts in short */
+#define RANK_MAX 40        /* columns of a rank with its indentation, and of a host */
 #define HOST_MAX 20
-#define NAME_MIN 4 /* of both: their titles */
-#define OTHERS 60  /* columns of all others, with the blanks between */
+#define NAME_MIN 4 /* least columns of both: their titles */
+#define OTHERS 60  /* columns of all others, with blanks between */
 
 enum pair { PAIR_WARNING = 1, PAIR_BAD };
 
-/* "dumb" and printers have no way to put the cursor somewhere: all would be a scrambled line. */
+/* "dumb" terminals and printers cannot place the cursor: the screen would be scrambled. */
 static bool can_move (void)
 {
     const char *cup = tigetstr ("cup");
@@ -37,7 +38,7 @@ static bool can_move (void)
     return cup && cup != (const char *)-1;
 }
 
-/* How large the terminal is, as far as it is used.  Returns false where it does not say. */
+/* The size of the terminal, up to SIZE_MAX_USED.  Returns false if the terminal does not report it. */
 static bool get_size (int *lines, int *columns)
 {
     struct winsize size;
@@ -56,7 +57,7 @@ int screen_begin (bool color)
 
     if (get_size (&lines, &columns) && (lines == SIZE_MAX_USED || columns == SIZE_MAX_USED)) {
         snprintf (text, sizeof (text), "%d", lines);
-        setenv ("LINES", text, 1); /* which newterm () believes before the terminal */
+        setenv ("LINES", text, 1); /* newterm () prefers it to the terminal's size */
         snprintf (text, sizeof (text), "%d", columns);
         setenv ("COLUMNS", text, 1);
     }
@@ -88,7 +89,7 @@ void screen_fit (void)
 
     if (get_size (&lines, &columns))
         resizeterm (lines, columns);
-    clear (); /* who knows what the terminal has kept */
+    clear (); /* the terminal may have kept old text */
 }
 
 void screen_end (void)
@@ -116,7 +117,7 @@ int screen_key (void)
         if (keys[i].curses == c)
             return keys[i].key;
     if (c == KEY_RESIZE || c == REDRAW)
-        clear (); /* who knows what the terminal has kept */
+        clear (); /* the terminal may have kept old text */
     return c == ERR ? 0 : c;
 }
 
@@ -145,7 +146,7 @@ static void describe_all (const struct view *v, const struct screen_text *t, cha
     if (b->nshown < b->n)
         snprintf (shown, sizeof (shown), ", %zu shown", b->nshown);
     if (b->left_out > 0)
-        snprintf (more, sizeof (more), "  %zu more are left out: choose a subtree", b->left_out);
+        snprintf (more, sizeof (more), "  %zu more are left out: select a subtree", b->left_out);
     snprintf (buf, size, "ranks %zu, %s%s  ids/s %.0f%s%s  %s", b->n, state, shown, top_model_ids_s (b),
               v->paused ? "  PAUSED" : "", more, t->uri);
 }
@@ -160,13 +161,15 @@ static void describe_choice (const struct view *v, char *buf, size_t size)
     if (v->help)
         snprintf (buf, size, "s S: sort  r: reverse  /: filter  Enter: subtree  u: all  space: pause  q: end");
     else
-        snprintf (buf, size, "%s, by %s%s%s%s%s   (? shows the keys)", of, top_model_sort_name (v->board->sort), order,
+        snprintf (buf, size, "%s, by %s%s%s%s%s   (?: keys)", of, top_model_sort_name (v->board->sort), order,
                   *filter || v->typing ? ", filter: " : "", filter, v->typing ? "_" : "");
 }
 
 /* --- columns ----------------------------------------------------------------------------------------- */
 
-/* Ranks and hosts have the columns that they need, and hosts no more than are left: what counts is to their right. */
+/* Ranks and hosts get the columns that they need; hosts get at most the columns that are left, as the figures to their
+ * right matter more.
+ */
 struct widths {
     int rank, host;
 };
@@ -262,6 +265,6 @@ void screen_draw (struct view *v, const struct screen_text *t)
     put_line (2, A_UNDERLINE, text);
     draw_rows (v, &w);
     put_line (LINES - 1, A_DIM, t->note);
-    redrawwin (stdscr); /* idtree start tells of brokers that end on the same terminal */
+    redrawwin (stdscr); /* idtree start may have printed messages about its brokers on the same terminal */
     refresh ();
 }

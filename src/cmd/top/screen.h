@@ -1,28 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* screen.h - a terminal that shows a board (ncurses) */
+/* screen.h - show a top_model on a terminal (ncurses) */
 #ifndef CMD_TOP_SCREEN_H
 #define CMD_TOP_SCREEN_H
 
 #include "cmd/base/color.h"
 #include "cmd/top/view.h"
 
-/* Take the terminal.  Returns 0, or -1 where TERM names none that can move its cursor. */
+/* Take over the terminal.  Returns 0, or -1 if TERM names a terminal that is unknown or cannot move its cursor. */
 int screen_begin (bool color);
 
-/* The terminal has another size, or shows something else. */
+/* Redraw after a change of the terminal's size, or of the view. */
 void screen_fit (void);
 
-/* Give it back as it was; as often as one likes. */
+/* Restore the terminal; may be called repeatedly. */
 void screen_end (void);
 
-/* The next key of enum view_key or a letter that was typed; 0: none. */
+/* The next key: an enum view_key, or a typed letter; 0: no key. */
 int screen_key (void);
 
 struct screen_text {
     const char *uri;
-    const char *note; /* what was logged last; empty: nothing */
+    const char *note; /* last line of the log; empty: nothing */
 };
 
 void screen_draw (struct view *v, const struct screen_text *t);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* top.c - idtree top: the ranks of an instance, as they are now
+/* top.c - idtree top: the ranks of an instance, updated live
  *
- * All are asked again after --interval, and soon when the broker that we talk to logs something or an event comes:
- * brokers log what happens to the tree.  What happens within SOON_MS is one reason.
+ * A round is begun after --interval, and soon after the connected broker logs a line or an event arrives: brokers log
+ * changes of the tree.  All changes within SOON_MS cause one round.
  */
 #include "config.h"
 
@@ -33,14 +33,14 @@ struct top {
     struct top_model board;
     struct view view;
     struct round round;
-    uint64_t left; /* refreshes; 0: for ever */
+    uint64_t left; /* rounds to show; 0: no limit */
     double interval_ms;
     struct color color;
     idt_watcher_t *timer, *keys, *signals;
     int signal_fd;
     idt_future_t *log;
-    bool again; /* something happened while a round went on */
-    bool soon;  /* something happened, and the timer knows */
+    bool again; /* something happened while a round was running */
+    bool soon;  /* something happened, and the timer is set for it */
     char note[NOTE_MAX];
 };
 
@@ -136,7 +136,7 @@ static void keep_note (struct top *t, idt_future_t *f)
         snprintf (t->note, sizeof (t->note), "%s", line);
 }
 
-/* Who may not read the log sees the rest. */
+/* A user who may not read the log sees all else. */
 static void log_cb (idt_future_t *f, void *arg)
 {
     struct top *t = arg;
@@ -161,7 +161,7 @@ static void keys_cb (idt_watcher_t *w, int revents, void *arg)
     take_keys (arg);
 }
 
-/* --- signals: the handlers of ncurses draw, whatever they interrupt --------------------------------------- */
+/* --- signals: the handlers of ncurses draw inside the interrupted code --------------------------------------- */
 
 static int block_signals (void)
 {
@@ -174,7 +174,7 @@ static int block_signals (void)
     return signalfd (-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
 }
 
-/* The terminal is the shell's meanwhile; where there is none that could continue us, nothing stops. */
+/* Give the terminal to the shell and stop, unless no parent could continue the process. */
 static void suspend (void)
 {
     screen_end ();
@@ -213,15 +213,14 @@ static void begin_screen (struct top *t)
     struct cmd *cmd = t->cmd;
 
     if (!isatty (STDIN_FILENO) || !isatty (STDOUT_FILENO))
-        cmd_die (cmd, "this is no terminal: idtree overlay status prints the tree as it is");
+        cmd_die (cmd, "stdout is not a terminal: idtree overlay status prints the tree once");
     if ((t->signal_fd = block_signals ()) < 0)
         cmd_die (cmd, "%s", strerror (errno));
     if (screen_begin (color_wanted (cmd, &t->color)) < 0)
-        cmd_die (
-            cmd,
-            "TERM says that this terminal is %s, which is not known here or cannot move its cursor: set TERM to what "
-            "it is, or use idtree status",
-            cmd->env.term ? cmd->env.term : "nothing");
+        cmd_die (cmd,
+                 "TERM says that this terminal is %s, which is unknown here or cannot move its cursor: set TERM "
+                 "correctly, or use idtree status",
+                 cmd->env.term ? cmd->env.term : "nothing");
     cmd->died = died;
 }
 
@@ -271,7 +270,7 @@ static int run (struct cmd *cmd)
     screen_end ();
     if (rc < 0)
         cmd_die (cmd, "connection lost: %s", strerror (errnum));
-    /* what is on its way is left to the kernel */
+    /* leave outstanding requests to the kernel */
     cmd_flush (cmd);
     _exit (CMD_OK);
 }
@@ -301,12 +300,12 @@ static void take_filter (struct cmd *cmd, const char *arg, void *to)
 #define AT(member) offsetof (struct top, member)
 
 static const struct cmd_option options[] = {
-    { 'r', "rank", "RANK", "that rank and those below it only", cmd_take_rank, AT (view.root) },
+    { 'r', "rank", "RANK", "only that rank and the ranks below it", cmd_take_rank, AT (view.root) },
     { 0, "sort", "SORT", "tree, rank, host, status, fluid, lease, ids/s or requests/s", take_sort, AT (board.sort) },
     { 0, "filter", "TEXT", "only ranks whose number, host or state has TEXT", take_filter, AT (board.filter) },
-    { 'i', "interval", "S", "seconds between two looks where nothing happens (default 1)", take_interval,
+    { 'i', "interval", "S", "seconds between two rounds if nothing happens (default 1)", take_interval,
       AT (interval_ms) },
-    { 'n', "count", "N", "end after N looks (default: at the key q)", cmd_take_count, AT (left) },
+    { 'n', "count", "N", "end after N rounds (default: at the key q)", cmd_take_count, AT (left) },
     COLOR_OPTIONS (AT (color)),
     CMD_OPTIONS_END,
 };
@@ -314,10 +313,10 @@ static const struct cmd_option options[] = {
 const struct command top_command = {
     .name = "top",
     .flags = CMD_CONNECTS,
-    .summary = "Show ranks, where ids come from, and how many, as it changes",
+    .summary = "Show ranks, the source and rate of their ids, updated live",
     .details = "Keys: s S sort, r reverse, / filter, Enter subtree, u all, space pause, arrows j k, ? help, q end.",
     .example = "idtree top --sort ids/s",
-    .json = "one object a line, for each look",
+    .json = "one object a line, for each round",
     .options = options,
     .run = run,
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* top_model.c - what idtree top knows of ranks, and which of them it shows in what order */
+/* top_model.c - the data of idtree top about ranks, which ranks it shows, and their order */
 #include "config.h"
 
 #include <inttypes.h>
@@ -23,7 +23,7 @@ const char *top_model_sort_name (enum top_model_sort sort)
 
 /* --- rows -------------------------------------------------------------------------------------------- */
 
-/* Where a rank is, or belongs. */
+/* The index of a rank, or where to insert it. */
 static size_t place_of (const struct top_model *b, uint32_t rank)
 {
     size_t lo = 0, hi = b->n;
@@ -92,14 +92,14 @@ struct top_model_row *top_model_add (struct top_model *b, uint32_t rank, uint32_
     }
     if (!row && !(row = insert (b, rank)))
         return NULL;
-    row->parent = rank == b->root ? rank : parent; /* so that those below it are a tree, whatever is said */
+    row->parent = rank == b->root ? rank : parent; /* cuts circles of parents at the root */
     row->depth = depth;
     row->round = b->round;
     snprintf (row->status, sizeof (row->status), "%s", status);
     return row;
 }
 
-/* A timestamp is a text, as it may have 64 bits. */
+/* A timestamp is text, as it may have 64 bits. */
 static int64_t ms_of (const json_t *value)
 {
     const char *s = json_string_value (value);
@@ -119,7 +119,7 @@ void top_model_take_info (struct top_model_row *row, const json_t *info)
     row->lease_ms = now_ms < 0 || end_ms < 0 ? TOP_MODEL_NONE : end_ms > now_ms ? end_ms - now_ms : 0;
 }
 
-/* Counters of a broker that was run again begin at 0. */
+/* The rate of a counter; a restarted broker's counters begin at 0 again. */
 static double rate (uint64_t before, uint64_t now, double s)
 {
     return now >= before && s > 0 ? (double)(now - before) / s : 0;
@@ -167,7 +167,7 @@ static void show (struct top_model *b, const struct top_model_row *row)
         b->shown[b->nshown++] = row->rank;
 }
 
-/* Each before those below it, children in order of their ranks. */
+/* Show each rank before the ranks below it, and children in order of their ranks. */
 static void show_tree (struct top_model *b, const struct top_model_row *row)
 {
     show (b, row);
@@ -176,7 +176,7 @@ static void show_tree (struct top_model *b, const struct top_model_row *row)
             show_tree (b, &b->rows[i]);
 }
 
-/* What needs somebody comes first. */
+/* The rank in the order by status: states that need an operator come first. */
 static int badness (const struct top_model_row *row)
 {
     static const char *const states[] = { "full", "partial", "degraded", "offline", "no answer", "lost" };
@@ -192,7 +192,7 @@ static int compare_numbers (double a, double b)
     return (a > b) - (a < b);
 }
 
-/* Numbers: the largest first, but the lease that ends first. */
+/* Numbers: the largest first, but for leases the one that ends first. */
 static int compare_by (enum top_model_sort sort, const struct top_model_row *a, const struct top_model_row *b)
 {
     switch (sort) {
@@ -263,7 +263,7 @@ double top_model_ids_s (const struct top_model *b)
     return sum;
 }
 
-/* To tenths: more says nothing. */
+/* Round to tenths. */
 static json_t *tenths_new (double x)
 {
     return json_real ((double)(int64_t)(x * 10 + 0.5) / 10);

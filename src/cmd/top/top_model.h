@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* top_model.h - what idtree top knows of ranks, and which of them it shows in what order
+/* top_model.h - the data of idtree top about ranks, which ranks it shows, and their order.  Does no I/O.
  *
- * It is told answers and the time, and has neither sockets nor a terminal.  A round asks each rank below one; a rank
- * that a round did not see is not there any more.
+ * The caller passes in answers and the time.  A round visits each rank below one rank; a rank that a round did not see
+ * is removed.
  */
 #ifndef CMD_TOP_TOP_MODEL_H
 #define CMD_TOP_TOP_MODEL_H
@@ -15,7 +15,7 @@
 
 #include <jansson.h>
 
-#define TOP_MODEL_RANKS_MAX 512 /* of a round: more would take longer than what is between two */
+#define TOP_MODEL_RANKS_MAX 512 /* ranks of a round: more would take longer than the interval between two rounds */
 #define TOP_MODEL_TEXT_MAX 64   /* bytes */
 #define TOP_MODEL_NONE (-1)
 
@@ -24,15 +24,15 @@ struct top_model_row {
     unsigned depth; /* below the first one */
     char host[TOP_MODEL_TEXT_MAX];
     char status[TOP_MODEL_TEXT_MAX]; /* full, partial, degraded, lost, offline, no answer */
-    char fluid[TOP_MODEL_TEXT_MAX];  /* empty: it did not tell */
+    char fluid[TOP_MODEL_TEXT_MAX];  /* empty: not reported */
     int64_t from;                    /* the rank that makes its ids, or TOP_MODEL_NONE */
-    int64_t lease_ms;                /* left of its lease, or TOP_MODEL_NONE */
-    double ids_s, requests_s;        /* since the round before */
-    /* Its own: */
+    int64_t lease_ms;                /* rest of its lease, or TOP_MODEL_NONE */
+    double ids_s, requests_s;        /* since the previous round */
+    /* For top_model.c: */
     uint64_t ids, requests;
-    double counted_s; /* when they were told; 0: never */
-    uint64_t round;   /* that saw it last */
-    uint64_t asked;   /* the round that asked it last: for who asks */
+    double counted_s; /* time of the counters; 0: never */
+    uint64_t round;   /* the last round that saw it */
+    uint64_t asked;   /* the last round with a request to it; for poll.c */
 };
 
 enum top_model_sort {
@@ -48,15 +48,15 @@ enum top_model_sort {
 };
 
 struct top_model {
-    struct top_model_row *rows; /* in order of their ranks */
+    struct top_model_row *rows; /* in order of ranks */
     size_t n, room;
-    uint32_t root; /* the round's first one */
+    uint32_t root; /* the first rank of the round */
     uint64_t round;
-    size_t left_out; /* ranks that the round did not ask, as there are too many */
+    size_t left_out; /* ranks without a request in the round, as there are too many */
     enum top_model_sort sort;
     bool reverse;
     char filter[TOP_MODEL_TEXT_MAX];     /* empty: all */
-    uint32_t shown[TOP_MODEL_RANKS_MAX]; /* after top_model_end (): ranks in the order in which they are shown */
+    uint32_t shown[TOP_MODEL_RANKS_MAX]; /* after top_model_end (): ranks in display order */
     size_t nshown;
 };
 
@@ -67,32 +67,32 @@ void top_model_fini (struct top_model *b);
 
 void top_model_begin (struct top_model *b, uint32_t root);
 
-/* There is a rank below another one (the root: below itself), in this state.  Returns its row, borrowed until the next
- * one is added; NULL: without memory, or it is one too many.
+/* Add a rank below 'parent' (the root: below itself), with its state.  Returns its row, borrowed until the next one is
+ * added; NULL: out of memory, or too many ranks.
  */
 struct top_model_row *top_model_add (struct top_model *b, uint32_t rank, uint32_t parent, const char *status);
 
-/* The row of a rank that was added; NULL: there is none. */
+/* The row of a rank that was added; NULL: unknown rank. */
 struct top_model_row *top_model_row (const struct top_model *b, uint32_t rank);
 
-/* The answers of fluid.info and fluid.stats-get. */
+/* Take the answers of fluid.info and fluid.stats-get. */
 void top_model_take_info (struct top_model_row *row, const json_t *info);
 void top_model_take_stats (struct top_model_row *row, const json_t *stats, double now_s);
 
-/* All were asked: forget who is gone, and make the order. */
+/* End a round: remove the ranks that it did not see, and sort. */
 void top_model_end (struct top_model *b);
 
 /* --- what is shown --------------------------------------------------------------------------------- */
 
 const char *top_model_sort_name (enum top_model_sort sort);
 
-/* Make the order again, after it was changed, or the filter. */
+/* Sort again, after the order or the filter was changed. */
 void top_model_arrange (struct top_model *b);
 
-/* Ids made a second, of those shown. */
+/* Sum of the ids a second of the shown ranks. */
 double top_model_ids_s (const struct top_model *b);
 
-/* An object with all that is shown: a new reference. */
+/* An object with all shown data: a new reference. */
 json_t *top_model_json_new (const struct top_model *b);
 
 #endif /* CMD_TOP_TOP_MODEL_H */

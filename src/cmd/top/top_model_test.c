@@ -6,7 +6,7 @@
 #include "cmd/top/view.h"
 #include "test/tap.h"
 
-/* The ranks that are shown, in their order. */
+/* The shown ranks, in their order. */
 static const char *shown (const struct top_model *b)
 {
     static char text[256];
@@ -26,7 +26,7 @@ static bool shows (const struct top_model *b, const char *want)
     return false;
 }
 
-/* 0 has 1 and 2, 1 has 3 and 4, 2 has 5. */
+/* Rank 0 has children 1 and 2, 1 has 3 and 4, 2 has 5. */
 static void fill (struct top_model *b)
 {
     top_model_begin (b, 0);
@@ -68,31 +68,32 @@ static void test_order (void)
 
     top_model_init (&b);
     fill (&b);
-    ok (shows (&b, "0 1 3 4 2 5"), "a tree is shown with each rank before those below it");
-    ok (top_model_row (&b, 5)->depth == 2 && top_model_row (&b, 0)->depth == 0, "and knows how deep each is");
+    ok (shows (&b, "0 1 3 4 2 5"), "a tree is shown with each rank before the ranks below it");
+    ok (top_model_row (&b, 5)->depth == 2 && top_model_row (&b, 0)->depth == 0, "each row has its depth");
     set_sort (&b, SORT_STATUS);
-    ok (shows (&b, "5 0 2 1 3 4"), "by status, what is worst is first, and equal ones by rank");
+    ok (shows (&b, "5 0 2 1 3 4"), "the order by status shows the worst first, and equal ones by rank");
     for (uint32_t rank = 0; rank < 5; rank++)
         count (&b, rank, 0, 1);
     count (&b, 3, 100, 2);
     count (&b, 1, 300, 3);
     set_sort (&b, SORT_IDS);
-    ok (shows (&b, "1 3 0 2 4 5"), "by ids a second, the most are first");
+    ok (shows (&b, "1 3 0 2 4 5"), "the order by ids a second shows the largest rate first");
     ok (top_model_row (&b, 1)->ids_s == 150 && top_model_row (&b, 3)->requests_s == 50 && top_model_ids_s (&b) == 250,
-        "which are those since the time before");
+        "the rate is that since the previous round");
     count (&b, 1, 5, 4);
-    ok (top_model_row (&b, 1)->ids_s == 0, "counters that began anew make no rate");
+    ok (top_model_row (&b, 1)->ids_s == 0, "counters that started again give no rate");
     lease (&b, 2, "1000", "61000");
     lease (&b, 4, "1000", "31000");
     lease (&b, 1, "50000", "40000");
     set_sort (&b, SORT_LEASE);
-    ok (shows (&b, "1 4 2 0 3 5"), "by lease, the one that ends first is first, and those without one are last");
+    ok (shows (&b, "1 4 2 0 3 5"), "the order by lease shows the lease that ends first, and ranks without a lease "
+                                   "last");
     ok (top_model_row (&b, 1)->lease_ms == 0 && top_model_row (&b, 2)->lease_ms == 60000
             && top_model_row (&b, 0)->lease_ms < 0,
-        "what is left of it is never below 0");
+        "the rest of a lease is never below 0");
     b.reverse = true;
     set_sort (&b, SORT_RANK);
-    ok (shows (&b, "5 4 3 2 1 0"), "any order can be turned round");
+    ok (shows (&b, "5 4 3 2 1 0"), "each order can be reversed");
     top_model_fini (&b);
 }
 
@@ -104,13 +105,13 @@ static void test_filter (void)
     fill (&b);
     strcpy (b.filter, "FULL");
     top_model_arrange (&b);
-    ok (shows (&b, "1 3 4"), "a filter finds states, in letters of any case");
+    ok (shows (&b, "1 3 4"), "a filter matches states, ignoring case");
     strcpy (b.filter, "5");
     top_model_arrange (&b);
-    ok (shows (&b, "5"), "and one rank by its number");
+    ok (shows (&b, "5"), "a filter matches a rank by its number");
     strcpy (b.filter, "nowhere");
     top_model_arrange (&b);
-    ok (shows (&b, "") && top_model_ids_s (&b) == 0, "or nothing");
+    ok (shows (&b, "") && top_model_ids_s (&b) == 0, "a filter may match nothing");
     top_model_fini (&b);
 }
 
@@ -126,22 +127,22 @@ static void test_rounds (void)
     top_model_add (&b, 4, 1, "full");
     top_model_end (&b);
     ok (shows (&b, "1 4") && top_model_row (&b, 1)->ids == 7 && !top_model_row (&b, 3),
-        "who was not seen in a round is gone, the rest stays");
+        "a rank that a round did not see is removed, others stay");
     top_model_begin (&b, 0);
     top_model_add (&b, 0, 0, "full");
     top_model_add (&b, 1, 0, "full");
-    top_model_add (&b, 0, 1, "full"); /* what a broker may say when its tree changes */
+    top_model_add (&b, 0, 1, "full"); /* as brokers may report while the tree changes */
     top_model_add (&b, 1, 0, "lost");
     top_model_end (&b);
     ok (shows (&b, "0 1") && strcmp (top_model_row (&b, 1)->status, "lost") == 0,
-        "a circle of parents ends nowhere but at the root");
+        "a circle of parents ends at the root");
     top_model_begin (&b, 0);
     size_t taken = 0;
     for (uint32_t rank = 0; rank < TOP_MODEL_RANKS_MAX + 10; rank++)
         taken += top_model_add (&b, rank, 0, "full") != NULL;
     top_model_end (&b);
     ok (taken == TOP_MODEL_RANKS_MAX && b.nshown == TOP_MODEL_RANKS_MAX && b.left_out == 10,
-        "ranks that are too many are left out, and counted");
+        "ranks above the limit are left out, and counted");
     top_model_fini (&b);
 }
 
@@ -153,31 +154,33 @@ static void test_keys (void)
     top_model_init (&b);
     fill (&b);
     ok (view_key (&v, VIEW_DOWN) == VIEW_DRAW && v.selected == 1 && view_place (&v) == 1 && v.first == 0,
-        "down selects the next one");
+        "the down key selects the next rank");
     view_key (&v, VIEW_END);
-    ok (v.selected == 5 && view_place (&v) == 5 && v.first == 4, "the last one scrolls");
+    ok (v.selected == 5 && view_place (&v) == 5 && v.first == 4, "selecting the last rank scrolls");
     view_key (&v, VIEW_UP);
     view_key (&v, VIEW_PAGE_UP);
-    ok (v.selected == 3 && view_place (&v) == 2 && v.first == 2, "a page is as many as there are lines");
+    ok (v.selected == 3 && view_place (&v) == 2 && v.first == 2, "a page has as many ranks as there are lines");
     view_key (&v, 's');
-    ok (b.sort == SORT_RANK && v.selected == 3 && view_place (&v) == 3, "what is selected stays so in another order");
+    ok (b.sort == SORT_RANK && v.selected == 3 && view_place (&v) == 3, "the selected rank stays selected in another "
+                                                                        "order");
     view_key (&v, 'S');
     view_key (&v, 'S');
-    ok (b.sort == SORT_REQUESTS, "orders go round");
+    ok (b.sort == SORT_REQUESTS, "the order keys wrap around");
     ok (view_key (&v, VIEW_ENTER) == VIEW_ASK && v.root == 3 && view_key (&v, VIEW_ENTER) == VIEW_NOTHING,
-        "Enter asks for a subtree, once");
-    ok (view_key (&v, 'u') == VIEW_ASK && v.root == 0, "u asks for all");
+        "Enter selects a subtree, and requests it one time");
+    ok (view_key (&v, 'u') == VIEW_ASK && v.root == 0, "u selects all ranks");
     view_key (&v, '/');
     view_key (&v, 'q');
-    ok (v.typing && strcmp (b.filter, "q") == 0 && b.nshown == 0, "keys are a filter behind /");
-    ok (view_key (&v, VIEW_DOWN) == VIEW_NOTHING && view_place (&v) == 0, "where nothing is shown nothing is selected");
+    ok (v.typing && strcmp (b.filter, "q") == 0 && b.nshown == 0, "after / keys are added to the filter");
+    ok (view_key (&v, VIEW_DOWN) == VIEW_NOTHING && view_place (&v) == 0, "if nothing is shown nothing is selected");
     view_key (&v, VIEW_BACK);
-    ok (b.filter[0] == '\0' && b.nshown == 6 && view_key (&v, VIEW_BACK) == VIEW_DRAW, "and can be taken back");
+    ok (b.filter[0] == '\0' && b.nshown == 6 && view_key (&v, VIEW_BACK) == VIEW_DRAW,
+        "backspace removes from the filter");
     for (int i = 0; i < 2 * TOP_MODEL_TEXT_MAX; i++)
         view_key (&v, 'x');
-    ok (strlen (b.filter) == TOP_MODEL_TEXT_MAX - 1, "as long as there is room");
+    ok (strlen (b.filter) == TOP_MODEL_TEXT_MAX - 1, "a filter has a maximal length");
     view_key (&v, VIEW_ESCAPE);
-    ok (!v.typing && b.filter[0] == '\0' && view_key (&v, 'q') == VIEW_QUIT, "Escape ends that, and q all");
+    ok (!v.typing && b.filter[0] == '\0' && view_key (&v, 'q') == VIEW_QUIT, "Escape clears the filter, and q quits");
     top_model_fini (&b);
 }
 

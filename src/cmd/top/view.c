@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* view.c - what keys do to what idtree top shows */
+/* view.c - the effect of keys on the view of idtree top */
 #include <string.h>
 
 #include "cmd/top/view.h"

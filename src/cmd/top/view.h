@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* view.h - what keys do to what idtree top shows; it knows no terminal */
+/* view.h - the effect of keys on the view of idtree top; independent of the terminal */
 #ifndef CMD_TOP_VIEW_H
 #define CMD_TOP_VIEW_H
 
 #include "cmd/top/top_model.h"
 
-/* Keys that are no letters. */
+/* Keys that are not letters. */
 enum view_key {
     VIEW_UP = 1000,
     VIEW_DOWN,
@@ -22,8 +22,8 @@ enum view_key {
 
 enum view_action {
     VIEW_NOTHING,
-    VIEW_DRAW, /* it looks otherwise now */
-    VIEW_ASK,  /* of other ranks, those below 'root' */
+    VIEW_DRAW, /* redraw */
+    VIEW_ASK,  /* send requests to the ranks below 'root' */
     VIEW_QUIT,
 };
 
@@ -31,16 +31,16 @@ struct view {
     struct top_model *board;
     uint32_t root;
     uint32_t selected; /* a rank */
-    size_t first;      /* of the board's shown ones, on the first line */
-    size_t lines;      /* for ranks */
-    bool typing;       /* keys go to the filter */
+    size_t first;      /* index of the first displayed line in the model's shown ranks */
+    size_t lines;      /* lines available for ranks */
+    bool typing;       /* keys are added to the filter */
     bool help;
     bool paused;
 };
 
 enum view_action view_key (struct view *v, int key);
 
-/* The place of the selected rank among those shown, which is moved to one that is, and on the screen. */
+/* The index of the selected rank in the shown ranks.  Moves the selection to a shown rank, and scrolls to it. */
 size_t view_place (struct view *v);
 
 #endif /* CMD_TOP_VIEW_H */
