@@ -79,12 +79,12 @@ test_expect_success 'its own messages are not shown, however many trace' '
     { wait $a $tracer || :; } && ! grep "[.]trace" a
 '
 test_expect_success 'slips are told' '
-    test_expect_code 2 idtree trace -t requests 2>err && grep "requests. is no type of messages" err &&
+    test_expect_code 2 idtree trace -t requests 2>err && grep "requests. is not a type of messages" err &&
     test_expect_code 1 idtree trace -r 3 2>err && grep "there is no rank 3" err
 '
 test_expect_success 'a peer that never comes is refused' '
-    test_expect_code 1 idtree trace --peer 2 2>err && grep "rank 2 is no neighbour of rank 0, which has links with ranks: 1 " err &&
-    test_expect_code 1 idtree trace -r 1 --peer 1 2>err && grep "rank 1 is traced itself.*: 2, 0$" err &&
+    test_expect_code 1 idtree trace --peer 2 2>err && grep "rank 2 is not a neighbour of rank 0, which has links with ranks: 1 " err &&
+    test_expect_code 1 idtree trace -r 1 --peer 1 2>err && grep "rank 1 is the traced rank itself.*: 2, 0$" err &&
     test_expect_code 1 idtree trace --peer 3 2>err && grep "there is no rank 3" err &&
     test_expect_code 1 idtree trace --peer parent 2>err && grep "rank 0 has no parent" err &&
     test_expect_code 1 idtree trace -r 2 --peer child 2>err && grep "rank 2 has no children" err
@@ -94,7 +94,7 @@ test_expect_success 'a module that is not loaded is waited for, which is said' '
     idtree module load -r 1 fluid && until_seen log "to   module fluid .*fluid.ping" idtree ping -c 1 "1!fluid" && end
 '
 test_expect_success 'a service for a topic is told, and that of an event is one' '
-    trace log 0 fluid && wait_until "it is told" grep "shows the topic .fluid. alone; those of a service are .fluid[.][*]." log && end &&
+    trace log 0 fluid && wait_until "it is told" grep "shows only the topic .fluid.; the topics of a service are .fluid[.][*]." log && end &&
     trace log 0 -t event news && until_seen log "event *news" idtree event pub news && end
 '
 test_expect_success 'so is a neighbour that is away; who took its place is one' '

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* peer.c - whose messages idtree trace --peer shows
+/* peer.c - the filter of idtree trace --peer
  *
- * A trace of nobody's messages looks as one of somebody who is silent, for ever.  So it is asked who is there.
+ * A trace of a peer that does not exist would look like one of a silent peer.  So the command first checks that the
+ * peer exists.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -12,7 +13,7 @@
 #include "cmd/base/ask.h"
 #include "cmd/trace/peer.h"
 
-#define LIST_SIZE 128 /* of a list in a sentence; what finds no room is "..." */
+#define LIST_SIZE 128 /* bytes of a list in a message; a longer list ends with "..." */
 
 /* --- lists -------------------------------------------------------------------------------------------- */
 
@@ -39,7 +40,7 @@ static bool has_name (const json_t *list, const char *name)
     return false;
 }
 
-/* The member 'key' of each, as "1, 2, 3"; "none". */
+/* The member 'key' of each element, as "1, 2, 3"; "none". */
 static const char *say_list (const json_t *list, const char *key, char buf[LIST_SIZE])
 {
     size_t i, n = 0;
@@ -68,11 +69,11 @@ static const char *say_list (const json_t *list, const char *key, char buf[LIST_
 static uint32_t rank_of (struct cmd *cmd, uint32_t rank)
 {
     if (rank == IDT_NODEID_ANY && idt_get_rank (cmd_connect (cmd), &rank) < 0)
-        cmd_die (cmd, "trace: the broker does not tell its rank");
+        cmd_die (cmd, "trace: the broker does not report its rank");
     return rank;
 }
 
-/* Whether the instance was begun with 'child' below 'parent'. */
+/* Whether 'child' is below 'parent' in the configured topology. */
 static bool is_child (struct cmd *cmd, uint32_t at, uint32_t child, uint32_t parent)
 {
     json_t *o = ask_new (cmd, "overlay.topology", at, json_pack ("{s:I}", "rank", (json_int_t)parent), "trace");
@@ -90,14 +91,14 @@ static void check_link (struct cmd *cmd, uint32_t at, const json_t *links, uint3
         return;
     cmd_connect_for (cmd, peer);
     if (peer == at)
-        cmd_die (cmd, "rank %" PRIu32 " is traced itself: -p takes one at the other end of a link: %s", at,
+        cmd_die (cmd, "rank %" PRIu32 " is the traced rank itself: give one at the other end of a link: %s", at,
                  say_list (links, "rank", list));
     if (!is_child (cmd, at, peer, at) && !is_child (cmd, at, at, peer))
         cmd_die (cmd,
-                 "rank %" PRIu32 " is no neighbour of rank %" PRIu32 ", which has links with ranks: %s (-r %" PRIu32
-                 " shows what passes there)",
+                 "rank %" PRIu32 " is not a neighbour of rank %" PRIu32 ", which has links with ranks: %s (-r %" PRIu32
+                 " shows the messages there)",
                  peer, at, say_list (links, "rank", list), peer);
-    cmd_warn (cmd, "rank %" PRIu32 " has no link with rank %" PRIu32 " now: waits until it has", peer, at);
+    cmd_warn (cmd, "rank %" PRIu32 " has no link with rank %" PRIu32 " now: waiting for one", peer, at);
 }
 
 static void check_kind (struct cmd *cmd, uint32_t at, const json_t *stats, const char *kind)
@@ -116,7 +117,7 @@ static void check_module (struct cmd *cmd, uint32_t at, const char *name)
     char list[LIST_SIZE], quoted[CMD_QUOTE_MAX];
 
     if (!has_name (loaded, name))
-        cmd_warn (cmd, "no module '%s' is loaded at rank %" PRIu32 " now: waits until it is (loaded: %s)",
+        cmd_warn (cmd, "no module '%s' is loaded at rank %" PRIu32 " now: waiting for it (loaded: %s)",
                   cmd_quote (name, strlen (name), quoted), at, say_list (loaded, "name", list));
     json_decref (o);
 }

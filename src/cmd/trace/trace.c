@@ -16,13 +16,13 @@
 #include "cmd/trace/peer.h"
 #include "libutil/utf8.h"
 
-#define WINDOW (256 * 1024) /* bytes of lines that may be on their way */
-#define LINE_SIZE 2048      /* of what is printed of a message, without its payload */
+#define WINDOW (256 * 1024) /* bytes of lines that may be in flight */
+#define LINE_SIZE 2048      /* bytes printed of a message, without its payload */
 
 struct trace_options {
     struct cmd *cmd;
     uint32_t rank;
-    uint64_t count; /* 0: until interrupted */
+    uint64_t count; /* 0: no limit */
     bool full;
     int types;        /* 0: all */
     const char *peer; /* NULL: any */
@@ -75,7 +75,7 @@ static void name_peer (const json_t *line, char *buf, size_t size)
         snprintf (buf, size, "%s %.*s", peer, !strcmp (peer, "client") ? 8 : 64, name);
 }
 
-/* 'fmt' of strftime (3), then microseconds. */
+/* The time as 'fmt' of strftime (3), then microseconds. */
 static void write_time (const json_t *line, const char *fmt, bool utc, char *buf, size_t size)
 {
     double t = json_number_value (json_object_get (line, "timestamp"));
@@ -115,7 +115,7 @@ static void write_line (const json_t *line, char buf[LINE_SIZE])
     snprintf (buf, LINE_SIZE, "%s %-4s %-16s %-8s %s  %s", when,
               !strcmp (text_of (line, "prefix"), "rx") ? "from" : "to", peer, type_name ((int)number_of (line, "type")),
               text_of (line, "topic"), end);
-    utf8_clean_printable (buf, strlen (buf)); /* others chose the topic, and they may be guests */
+    utf8_clean_printable (buf, strlen (buf)); /* clients choose topics, and they may be guests */
 }
 
 static void print_line (const json_t *line, const char *text)
@@ -133,7 +133,7 @@ static void print_line (const json_t *line, const char *text)
     free (full);
 }
 
-/* Numbers of the wire become words; what does not apply is left out. */
+/* Numbers of the protocol become words; fields that do not apply are left out. */
 static void print_json (const struct cmd *cmd, const json_t *line)
 {
     json_t *o = json_pack ("{s:o s:s s:s s:s s:s s:s s:I}", "date", date_of (line), "way",
@@ -160,7 +160,9 @@ static void print_lost (const struct trace_options *o, const json_t *line)
     json_t *lost;
 
     if (!o->cmd->json) {
-        cmd_warn (o->cmd, "%" JSON_INTEGER_FORMAT " messages are missing here: more came than was read",
+        cmd_warn (o->cmd,
+                  "%" JSON_INTEGER_FORMAT " messages are missing here: they arrived faster than they were "
+                  "read",
                   number_of (line, "lost"));
         return;
     }
@@ -169,7 +171,7 @@ static void print_lost (const struct trace_options *o, const json_t *line)
     json_decref (lost);
 }
 
-/* Returns whether it is one of those that are counted. */
+/* Returns whether the message counts for --count. */
 static bool take (const struct trace_options *o, const json_t *line)
 {
     char text[LINE_SIZE];
@@ -190,13 +192,13 @@ static bool take (const struct trace_options *o, const json_t *line)
 
 /* --- the stream --------------------------------------------------------------------------------------- */
 
-/* "fluid" is nobody's topic, and who says it means "fluid.*"; but an event may be called so. */
+/* Warn about a topic such as "fluid", as the user usually means "fluid.*"; but an event may have such a topic. */
 static void check_topic (const struct cmd *cmd, const char *topic)
 {
     char quoted[CMD_QUOTE_MAX];
 
     if (*topic && !strpbrk (topic, ".*?[ "))
-        cmd_warn (cmd, "shows the topic '%s' alone; those of a service are '%s.*'",
+        cmd_warn (cmd, "shows only the topic '%s'; the topics of a service are '%s.*'",
                   cmd_quote (topic, strlen (topic), quoted), quoted);
 }
 
@@ -214,7 +216,7 @@ static json_t *make_request (const struct trace_options *o)
     return request;
 }
 
-/* Say what was read, before the window is full. */
+/* Acknowledge the lines that were read, before the window is full. */
 static void acknowledge (const struct trace_options *o, size_t *read)
 {
     if (*read < WINDOW / 4)
@@ -266,7 +268,7 @@ static void take_types (struct cmd *cmd, const char *arg, void *to)
         while (i < NTYPES && strcmp (types[i].name, name) != 0)
             i++;
         if (i == NTYPES)
-            cmd_usage (cmd, "'%.32s' is no type of messages, as request, response, event or control", name);
+            cmd_usage (cmd, "'%.32s' is not a type of messages, as request, response, event or control", name);
         *(int *)to |= types[i].type;
     }
 }
@@ -275,9 +277,9 @@ static void take_types (struct cmd *cmd, const char *arg, void *to)
 
 static const struct cmd_option options[] = {
     { 'r', "rank", "R", "at rank R (default: the broker of the URI)", cmd_take_rank, AT (rank) },
-    { CMD_LETTERS (0, 't'), "type", "TYPES", "request, response, event, control, or some of them (default: all)",
-      take_types, AT (types) },
-    { 0, "peer", "PEER", "client, module, broker, child, parent, a module's name, a rank at the end of a link",
+    { CMD_LETTERS (0, 't'), "type", "TYPES", "a list of request, response, event, control (default: all)", take_types,
+      AT (types) },
+    { 0, "peer", "PEER", "client, module, broker, child, parent, a module's name, or a neighbour's rank",
       cmd_take_text, AT (peer) },
     { CMD_LETTERS (0, 'g'), "grep", "TEXT", "only lines with this text", cmd_take_text, AT (text) },
     { CMD_LETTERS ('n', 'c'), "count", "N", "end after N messages (default: until interrupted)", cmd_take_count,
