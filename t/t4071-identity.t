@@ -63,7 +63,7 @@ test_expect_success 'the horizon is lost' '
 '
 test_expect_success 'the documents are lost, and given up' '
     copy a b && rm b/compressor.sqlite && refused "b/compressor.sqlite: is missing.*idtree state forget" b -o broker.modules=fluid &&
-    test_expect_code 1 idtree state forget b fluid.sqlite 2>err && grep "ids would come twice" err &&
+    test_expect_code 1 idtree state forget b fluid.sqlite 2>err && grep "ids would be issued twice" err &&
     idtree state forget b compressor.sqlite && run b idtree doc list && ! idtree state forget b compressor.sqlite &&
     copy a b && echo junk >b/compressor.sqlite && ! run b idtree doc list 2>err && cat err && grep "damaged.*move it and its -wal away.*idtree state forget" err &&
     mv b/compressor.sqlite aside && idtree state forget b compressor.sqlite && run b idtree doc list
@@ -78,12 +78,12 @@ test_expect_success 'the file that says whose it is is lost, damaged, or a later
 test_expect_success 'it is made anew beside what it told of, and ids go on; beside nothing of another instance or epoch' '
     copy a b && idtree state backup b copied && sed -i s/alpha/omega/ b/instance && mv b/instance aside && cp copied/instance b && run b idtree doc show d &&
     run b idtree id new --to dec >before && mv b/instance aside &&
-    test_expect_code 1 idtree init --statedir b 2>err && grep "b/.*.sqlite.*: there is state already: put it aside if a new instance is meant.*--uuid" err &&
+    test_expect_code 1 idtree init --statedir b 2>err && grep "b/.*.sqlite.*: there is state already: move it away to make a new instance.*--uuid" err &&
     test_expect_code 1 idtree init --statedir b --uuid $uuid --epoch 2026-01-02 2>err && grep "b/fluid.sqlite counts from --epoch $(sed -n "s/^epoch //p" a/instance)" err &&
     test_expect_code 1 idtree init --statedir b --uuid 01234567-89ab-4cde-8f01-23456789abcd --epoch $EPOCH 2>err && cat err &&
     grep "of the instance $uuid, but the folder is of the instance 01234567" err && test ! -e b/instance &&
     idtree init --statedir b --uuid $uuid --epoch $EPOCH >made2 2>err && cat made2 err && grep "(idtree)" made2 &&
-    grep "the name idtree is new, for nothing in b tells which it had.*remove b/instance, and add --name" err && rm b/instance &&
+    grep "the name idtree is new, as nothing in b has the old one.*remove b/instance, and add --name" err && rm b/instance &&
     idtree init --statedir b --uuid $uuid --name alpha --epoch $EPOCH 2>err && test_must_be_empty err && run b idtree doc show d && run b idtree id new --to dec >after &&
     test "$(cat after)" -gt "$(cat before)" && idtree state check b && grep "^store compressor" b/instance
 '
@@ -168,7 +168,7 @@ test_expect_success 'where it is not known whose a folder is, what is missing an
         grep "x/.*.sqlite: of the instance $uuid, whose file .instance. is gone: put that of a backup beside it, or one that idtree init --uuid makes; fluid.sqlite counts from --epoch 2026-01-01T00:00:00.000Z" err &&
         copy part x && test_expect_code 1 idtree state $verb 2>err && grep "compressor.sqlite is there, but fluid.sqlite is not" err &&
         cp plain/fluid.sqlite x && python3 -c "import sqlite3; c = sqlite3.connect(\"x/fluid.sqlite\"); c.execute(\"DROP TABLE instance\"); c.commit()" &&
-        test_expect_code 1 idtree state $verb 2>err && cat err && grep "x/instance: is missing: an earlier version left .*.sqlite and made none; the next start makes it" err || return 1
+        test_expect_code 1 idtree state $verb 2>err && cat err && grep "x/instance: is missing: an earlier version left .*.sqlite and did not make it; the next start makes it" err || return 1
     done
 '
 test_expect_success 'while a broker runs its horizon is not known from outside, which is told, and no backup is made' '
@@ -180,8 +180,8 @@ test_expect_success 'while a broker runs its horizon is not known from outside, 
 test_expect_success 'a store that a crash left in a commit, a lost one: the rest is shown and copied, and what is not there is told' '
     copy a b && python3 -c "import os, sqlite3; c = sqlite3.connect(\"b/fluid.sqlite\"); c.execute(\"PRAGMA synchronous = OFF\")
 c.execute(\"UPDATE fluid SET horizon_ms = horizon_ms + 1\"); os._exit(0)" && test -s b/fluid.sqlite-journal &&
-    idtree state show b >shown 2>err && cat err && grep "is left by a crash in the middle of a commit" err && grep alpha shown &&
-    test_expect_code 1 idtree state backup b crashed 2>err && cat err && grep "the horizon is not in it" err && test -e crashed/compressor.sqlite &&
+    idtree state show b >shown 2>err && cat err && grep "is left by a crash during a commit" err && grep alpha shown &&
+    test_expect_code 1 idtree state backup b crashed 2>err && cat err && grep "the copy lacks the horizon" err && test -e crashed/compressor.sqlite &&
     run b true && idtree state show b 2>err | grep "^horizon  *20" && test_must_be_empty err &&
     rm b/fluid.sqlite && idtree state show b 2>err && grep "not known: b/fluid.sqlite is missing" err
 '

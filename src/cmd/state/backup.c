@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* backup.c - idtree state backup: a copy to look at, or to take a store from that nothing else is left of
+/* backup.c - idtree state backup: a copy of the stores, to look at, or as the last resort after the originals are lost
  *
- * The horizon is in it as a text.  There is no copy of fluid.sqlite that somebody could put back: the ids that were
- * made since would come again.  So a broker refuses the folder as it is.
+ * The copy has the horizon as text.  It has no fluid.sqlite: a broker that started with an old one would issue the ids
+ * made since then again.  So a broker refuses the copied folder as it is.
  */
 #include <errno.h>
 #include <limits.h>
@@ -19,9 +19,9 @@
 #include "libsqlite/database.h"
 #include "libutil/duration.h"
 
-#define PAGES 1000 /* that are copied in one step */
+#define PAGES 1000 /* copied in one step */
 
-/* Through SQLite, so that it is of one moment. */
+/* Copy through SQLite, so that the copy is consistent. */
 static int copy_pages (sqlite3 *from, sqlite3 *to)
 {
     sqlite3_backup *b = sqlite3_backup_init (to, "main", from, "main");
@@ -57,7 +57,7 @@ static void copy_store (const struct cmd *cmd, const struct look *l, const char 
 
 static void write_text (const struct cmd *cmd, const struct look *l, const char *to_dir)
 {
-    struct statefile listed = l->state; /* without the horizon, which it names: no broker starts on that */
+    struct statefile listed = l->state; /* also lists the horizon's store, so that no broker starts without it */
     json_t *all = look_json_new (l);
     char *text = json_dumps (all, JSON_INDENT (2)), line[STATE_TEXT_MAX];
     idt_error_t error;
@@ -90,7 +90,7 @@ static int run (struct cmd *cmd)
     write_text (cmd, &l, cmd->argv[1]);
     if (!l.why[0])
         return CMD_OK;
-    cmd_warn (cmd, "the horizon is not in it: %s/" STATE_HORIZON_STORE " is %s", l.dir, l.why);
+    cmd_warn (cmd, "the copy lacks the horizon: %s/" STATE_HORIZON_STORE " is %s", l.dir, l.why);
     return CMD_FAILED;
 }
 
@@ -98,8 +98,8 @@ const struct command state_backup_command = {
     .name = "state backup",
     .operands = "DIR NEW",
     .flags = CMD_SILENT,
-    .summary = "Copy documents and jobs of a state folder to look at; what keeps ids unique is told, and not copied",
-    .details = "No broker starts on the copy.  See \"Backup\" in idtree(1).",
+    .summary = "Copy documents and jobs of a state folder to look at; the horizon is copied only as text",
+    .details = "No broker starts on the copy.  See BACKUP in idtree-operations(7).",
     .example = "idtree state backup /var/lib/idtree /backup/idtree-monday",
     .run = run,
 };

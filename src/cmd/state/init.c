@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* init.c - idtree init: make the state of a new instance, once; nobody else does */
+/* init.c - idtree init: make the state of a new instance.  This is the only program that does so. */
 #include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -46,14 +46,14 @@ static void check_empty (const struct cmd *cmd, const char *path)
     while ((errno = 0, entry = readdir (dir)))
         if (strstr (entry->d_name, ".sqlite"))
             cmd_die (cmd,
-                     "%s/%s: there is state already: put it aside if a new instance is meant, or go on with it: --uuid",
+                     "%s/%s: there is state already: move it away to make a new instance, or continue it with --uuid",
                      path, entry->d_name);
     if (errno != 0)
         cmd_die (cmd, "%s: %s", path, strerror (errno));
     closedir (dir);
 }
 
-/* What an instance has left of its state stays in use: nothing of another one's may be among it. */
+/* With --uuid the remaining state stays in use: all of it must belong to this instance. */
 static void check_left (const struct cmd *cmd, const struct statefile *s, const char *path)
 {
     struct look l = { .dir = path };
@@ -80,7 +80,7 @@ static void make_folder (const struct cmd *cmd, const struct init *o, const stru
         || (!o->allow_network && state_check_local (o->dir, &error) < 0))
         cmd_die (cmd, "%s", error.text);
     if (state_read (o->dir, &found, &error) == 0)
-        cmd_die (cmd, "%s/instance: there is state already; idtree state show tells whose", o->dir);
+        cmd_die (cmd, "%s/instance: there is state already; idtree state show prints its instance", o->dir);
     if (errno != ENOENT)
         cmd_die (cmd, "%s", error.text);
     if (o->uuid)
@@ -96,11 +96,11 @@ static int64_t now_ms (void)
     return (int64_t)time (NULL) * 1000;
 }
 
-/* One that had its state elsewhere goes on here: it has made ids, so it must be told up to where. */
+/* Take an instance that had its state elsewhere: it has made ids, so the next start needs to know up to which time. */
 static void take_uuid (const struct cmd *cmd, const struct init *o, struct statefile *s)
 {
     if (!state_uuid_is_good (o->uuid))
-        cmd_usage (cmd, "--uuid '%s': a UUID in lower case is needed, as idtree state show and the log tell it",
+        cmd_usage (cmd, "--uuid '%s': a UUID in lower case is needed, as idtree state show and the log print it",
                    o->uuid);
     if (!o->epoch)
         cmd_usage (cmd, "--uuid: the instance has an epoch already, give it with --epoch");
@@ -108,7 +108,7 @@ static void take_uuid (const struct cmd *cmd, const struct init *o, struct state
     state_list_store (s, STATE_HORIZON_STORE, false);
 }
 
-/* The name that a rank remembers in 'dir' of the instance 'uuid'.  Returns whether there is one. */
+/* Get the name of the instance 'uuid' that a rank remembers in 'dir'.  Returns whether it was found. */
 static bool recall_name (const char *dir, const char *uuid, char name[STATE_NAME_SIZE])
 {
     DIR *d = opendir (dir);
@@ -130,11 +130,13 @@ static bool recall_name (const char *dir, const char *uuid, char name[STATE_NAME
     return found;
 }
 
-/* An instance keeps its name where that can be known: stores carry its UUID alone.  Returns whether it is new. */
+/* Choose the name of the instance.  With --uuid it is the name that a rank remembers, as stores have only the UUID.
+ * Returns whether the name is new.
+ */
 static bool choose_name (const struct cmd *cmd, const struct init *o, char name[STATE_NAME_SIZE])
 {
     if (o->name && !state_name_is_good (o->name))
-        cmd_usage (cmd, "--name '%s': 1 to %d letters, digits, and '.', '_', '-' are a name", o->name,
+        cmd_usage (cmd, "--name '%s': a name has 1 to %d letters, digits, and '.', '_', '-'", o->name,
                    STATE_NAME_SIZE - 1);
     if (!o->name && o->uuid && recall_name (o->dir, o->uuid, name))
         return false;
@@ -142,13 +144,14 @@ static bool choose_name (const struct cmd *cmd, const struct init *o, char name[
     return !o->name && o->uuid;
 }
 
-/* The date behind the last id that an instance can make. */
+/* The date after the last possible id of the instance. */
 static const char *format_end (int64_t epoch_ms, char buf[DATE_SIZE])
 {
     return format_date (epoch_ms + (int64_t)FLUID_TIMESTAMP_MAX + 1, buf);
 }
 
-/* A broker starts with no epoch after its clock, and makes no ids behind the end of their time. */
+/* A broker does not start with an epoch in the future of its clock, and makes no ids after the end of the 34.8 years.
+ */
 static void check_epoch (const struct cmd *cmd, const struct init *o, int64_t epoch_ms)
 {
     char now[DATE_SIZE], end[DATE_SIZE];
@@ -198,7 +201,7 @@ static int run (struct cmd *cmd)
 
     cmd_options (cmd, &o);
     if (!o.dir || !*o.dir)
-        cmd_usage (cmd, "which folder? --statedir DIR");
+        cmd_usage (cmd, "--statedir DIR is missing");
     bool renamed = choose_name (cmd, &o, s.name);
     describe (cmd, &o, &s);
     make_folder (cmd, &o, &s);
@@ -207,8 +210,8 @@ static int run (struct cmd *cmd)
     print (cmd, &o, &s);
     if (renamed)
         cmd_warn (cmd,
-                  "the name %s is new, for nothing in %s tells which it had: for another one remove %s/instance, "
-                  "and add --name",
+                  "the name %s is new, as nothing in %s has the old one: to use another one remove %s/instance, and "
+                  "add --name",
                   s.name, o.dir, o.dir);
     return CMD_OK;
 }
@@ -216,22 +219,22 @@ static int run (struct cmd *cmd)
 #define AT(member) offsetof (struct init, member)
 
 static const struct cmd_option options[] = {
-    { 0, "statedir", "DIR", "the folder; it is made where there is none", cmd_take_text, AT (dir) },
-    { 0, "name", "N", "name of the instance, for people (default: what a rank remembers of UUID, or " DEFAULT_NAME ")",
+    { 0, "statedir", "DIR", "the folder; it is made if it does not exist", cmd_take_text, AT (dir) },
+    { 0, "name", "N", "name for people (default: as a rank remembers, or " DEFAULT_NAME ")",
       cmd_take_text, AT (name) },
-    { 0, "epoch", "DATE", "what its ids count time from (default: now)", cmd_take_text, AT (epoch) },
-    { 0, "uuid", "UUID", "of an instance whose state was lost, as a whole or in part: not a new one", cmd_take_text,
+    { 0, "epoch", "DATE", "time from which its ids count (default: now)", cmd_take_text, AT (epoch) },
+    { 0, "uuid", "UUID", "of an instance whose state was lost, at least in part: not a new one", cmd_take_text,
       AT (uuid) },
-    { 0, "allow-network", NULL, "the folder may be on NFS and the like: only this host can reach it", cmd_take_flag,
+    { 0, "allow-network", NULL, "allow NFS or similar: the user ensures that only this host uses it", cmd_take_flag,
       AT (allow_network) },
     CMD_OPTIONS_END,
 };
 
 const struct command init_command = {
     .name = "init",
-    .summary = "Make the state of a new instance, once, on the host of its rank 0",
-    .details = "A broker whose statedir holds no state, or only part of it, or another instance's, does not start.\n"
-               "With --uuid stores that are there stay; without " STATE_HORIZON_STORE
+    .summary = "Make the state of a new instance, on the host of its rank 0",
+    .details = "A broker does not start if its statedir has no state, only a part of it, or another "
+               "instance's.\nWith --uuid existing stores stay; without " STATE_HORIZON_STORE
                " the next start needs --recover-horizon.",
     .example = "idtree init --statedir /var/lib/idtree --name cluster --epoch 2026-01-01T00:00:00Z",
     .json = "one object",

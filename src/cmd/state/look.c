@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* look.c - a state folder as it lies there */
+/* look.c - read a state folder without changing it */
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@
 #include "libsqlite/state.h"
 #include "libutil/duration.h"
 
-#define WAIT_MS 1000 /* for who writes, or ends; a broker that runs has its stores locked for as long as it does */
+#define WAIT_MS 1000 /* for the end of a commit or of the broker; a running broker keeps its stores locked */
 
 static bool is_there (const char *path)
 {
@@ -37,8 +37,8 @@ void look_open (struct look_store *s, const char *dir, const char *name)
     s->db = NULL;
 }
 
-/* Who reads a store with a log keeps a lock until he closes it.  As long as that is ours no broker has the store, and
- * none begins to write into what we remove.
+/* Whether this connection holds the lock that a reader of a store with a log keeps until it closes it.  While it does,
+ * no broker has the store open, and no broker can begin to write into the files that are removed here.
  */
 static bool is_locked (sqlite3 *db)
 {
@@ -55,7 +55,7 @@ static bool is_empty (const char *path)
     return stat (path, &sb) == 0 && sb.st_size == 0;
 }
 
-/* A reader who may not write does not remove what SQLite made for him. */
+/* SQLite does not remove the files that it made for a read-only connection: remove them here. */
 void look_close (struct look_store *s)
 {
     if (s->db && is_locked (s->db)) {
@@ -84,19 +84,19 @@ void look_why (const char *dir, const char *name, int rc, char why[LOOK_WHY_SIZE
     case SQLITE_BUSY:
         tell_holder (dir, name, why);
         break;
-    case SQLITE_READONLY: /* a journal is to be played back, which is not for us */
-        snprintf (why, LOOK_WHY_SIZE, "left by a crash in the middle of a commit: a start of the broker mends it");
+    case SQLITE_READONLY: /* a journal must be replayed, which would change the store */
+        snprintf (why, LOOK_WHY_SIZE, "left by a crash during a commit: a start of the broker repairs it");
         break;
     case SQLITE_CORRUPT:
     case SQLITE_NOTADB:
         snprintf (why, LOOK_WHY_SIZE, "damaged (%s)", sqlite3_errstr (rc));
         break;
     default:
-        snprintf (why, LOOK_WHY_SIZE, "not to be read: %s", sqlite3_errstr (rc));
+        snprintf (why, LOOK_WHY_SIZE, "not readable: %s", sqlite3_errstr (rc));
     }
 }
 
-/* Returns what SQLite does of a row. */
+/* Returns the result of SQLite for the row. */
 static int read_dates (struct look *l, sqlite3 *db)
 {
     sqlite3_stmt *stmt = NULL;
@@ -132,7 +132,7 @@ void look_at_horizon (struct look *l)
 
 static void tell_unknown (const struct cmd *cmd, struct look *l) __attribute__ ((noreturn));
 
-/* There is no file 'instance'. */
+/* End the program: the file 'instance' is missing. */
 static void tell_unknown (const struct cmd *cmd, struct look *l)
 {
     struct statefile left = { 0 };
@@ -141,9 +141,11 @@ static void tell_unknown (const struct cmd *cmd, struct look *l)
     int rc = state_survey (l->dir, &left, &error);
 
     if (rc == 0)
-        cmd_die (cmd, "%s holds no state: idtree init makes that of a new instance, once", l->dir);
+        cmd_die (cmd, "%s holds no state: idtree init makes the state of a new instance", l->dir);
     if (rc > 0)
-        cmd_die (cmd, "%s/instance: is missing: an earlier version left %s and made none; the next start makes it",
+        cmd_die (cmd,
+                 "%s/instance: is missing: an earlier version left %s and did not make it; the next start makes "
+                 "it",
                  l->dir, left.stores[0].name);
     look_at_horizon (l);
     if (!l->has_fluid)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* show.c - idtree state show, check, forget: what a state folder holds, and whether that is all of it */
+/* show.c - idtree state show, check, forget: the contents of a state folder, and whether they are complete */
 #include <errno.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -46,7 +46,9 @@ static int show (struct cmd *cmd)
 
 /* --- check ------------------------------------------------------------------------------------ */
 
-/* One that is busy, or needs a log beside it to be read, is a store.  SQLite takes an empty file for a database. */
+/* Whether a file is not a store.  A file that is busy, or needs a log beside it to be read, counts as a store.  SQLite
+ * takes an empty file for a database.
+ */
 static bool is_no_store (const struct look *l, const char *name)
 {
     char path[PATH_MAX], uuid[STATE_UUID_SIZE];
@@ -56,14 +58,14 @@ static bool is_no_store (const struct look *l, const char *name)
     return stat (path, &sb) == 0 && sb.st_size == 0 ? true : !database_mark (path, uuid) && !peek_is_torn (path);
 }
 
-/* Returns 0, or -1 with 'why' filled. */
+/* Returns 0, or -1 with the reason in 'why'. */
 static int check_store (const struct look *l, const char *name, char why[LOOK_WHY_SIZE])
 {
     sqlite3_stmt *stmt = NULL;
     struct look_store s = { 0 };
 
     if (is_no_store (l, name)) {
-        snprintf (why, LOOK_WHY_SIZE, "damaged (it is empty, or no store of idtree)");
+        snprintf (why, LOOK_WHY_SIZE, "damaged (it is empty, or not a store of idtree)");
         return -1;
     }
     look_open (&s, l->dir, name);
@@ -107,7 +109,8 @@ static int check (struct cmd *cmd)
         json_decref (o);
     }
     else
-        out_print ("%s: all of the instance %s (%s) is there, and whole\n", l.dir, l.state.uuid, l.state.name);
+        out_print ("%s: the state of the instance %s (%s) is complete and undamaged\n", l.dir, l.state.uuid,
+                   l.state.name);
     return CMD_OK;
 }
 
@@ -123,10 +126,10 @@ static int forget (struct cmd *cmd)
     l.dir = cmd->argv[0];
     look_at_instance (cmd, &l);
     if (strcmp (cmd->argv[1], STATE_HORIZON_STORE) == 0)
-        cmd_die (cmd, "ids would come twice: start once with --recover-horizon=DATE-or-ID, above all ids made");
+        cmd_die (cmd, "ids would be issued twice: start once with --recover-horizon=DATE-or-ID, above all ids made");
     snprintf (path, sizeof (path), "%s/%s", cmd->argv[0], cmd->argv[1]);
     if (access (path, F_OK) == 0 || errno != ENOENT)
-        cmd_die (cmd, "%s: is there: put it aside first", path);
+        cmd_die (cmd, "%s: exists: move it away first", path);
     if (state_drop_store (cmd->argv[0], cmd->argv[1], &error) < 0)
         cmd_die (cmd, "%s", error.text);
     return CMD_OK;
@@ -135,7 +138,7 @@ static int forget (struct cmd *cmd)
 const struct command state_show_command = {
     .name = "state show",
     .operands = "DIR",
-    .summary = "Show whose state a folder holds, and up to where its ids may have been made",
+    .summary = "Show the instance of a state folder, and up to which time its ids may have been made",
     .example = "idtree state show /var/lib/idtree",
     .json = "one object",
     .run = show,
@@ -144,9 +147,9 @@ const struct command state_show_command = {
 const struct command state_check_command = {
     .name = "state check",
     .operands = "DIR",
-    .summary = "Tell whether all of an instance's state is in a folder, and whole; no broker may run on it",
+    .summary = "Check that the state in a folder is complete and undamaged; no broker may run on it",
     .example = "idtree state check /var/lib/idtree",
-    .json = "one object, if all is there, and whole",
+    .json = "one object, if the state is complete and undamaged",
     .run = check,
 };
 
@@ -154,7 +157,7 @@ const struct command state_forget_command = {
     .name = "state forget",
     .operands = "DIR STORE",
     .flags = CMD_SILENT,
-    .summary = "Give up what was in a store that is lost: an empty one is made when it is needed",
+    .summary = "Give up the contents of a lost store: an empty one is made when it is needed",
     .example = "idtree state forget /var/lib/idtree compressor.sqlite",
     .run = forget,
 };
