@@ -47,11 +47,11 @@ test_expect_success 'show reads stdin' '
 test_expect_success 'what is no id is told by line, the rest goes on, and the status is 1' '
     printf "1\nxyz\n\n18446744073709551616\n  2 \n3" | test_expect_code 1 idtree id convert --to dec - >out 2>err &&
     printf "1\n2\n3\n" >expect && test_cmp expect out &&
-    grep "line 2: .xyz. is no id" err && grep "line 3: .. is no id" err &&
+    grep "line 2: .xyz. is not an id" err && grep "line 3: .. is not an id" err &&
     grep "line 4: .18446744073709551616. does not fit in 64 bits" err
 '
 test_expect_success 'so it is with operands' '
-    test_expect_code 1 idtree id convert --to dec 1 xyz 2 >out 2>err && grep ": .xyz. is no id" err &&
+    test_expect_code 1 idtree id convert --to dec 1 xyz 2 >out 2>err && grep ": .xyz. is not an id" err &&
     test "$(cat out | tr "\n" " ")" = "1 2 " && test_expect_code 1 idtree id show xyz 2>err && grep "xyz" err
 '
 test_expect_success 'errors show what they are about without control characters' '
@@ -59,7 +59,7 @@ test_expect_success 'errors show what they are about without control characters'
 '
 test_expect_success 'after ten errors the others are counted' '
     seq 20 | sed s/^/x/ | test_expect_code 1 idtree id convert --to dec - 2>err && test "$(wc -l <err)" = 11 &&
-    grep "20 lines in all are no ids" err
+    grep "20 lines in total are not ids" err
 '
 test_expect_success 'a million lines convert and come back the same' '
     seq 1000000000000 37 1000036999963 >dec && idtree id convert --to words - <dec >words &&
@@ -81,12 +81,12 @@ test_expect_success 'unknown words are errors with the nearest word, status 2' '
 test_expect_success 'so are missing and superfluous ones' '
     test_expect_code 2 idtree 2>err && grep "which command?" err &&
     test_expect_code 2 idtree id 2>err && grep "idtree id: which command?" err &&
-    test_expect_code 2 idtree id show 2>err && grep "it needs ID" err &&
+    test_expect_code 2 idtree id show 2>err && grep "missing argument: ID" err &&
     test_expect_code 2 idtree id show --epoch 2>err && grep "option --epoch needs an argument" err &&
     test_expect_code 2 idtree id show --json=x 1 2>err && grep "option --json takes no argument" err &&
-    test_expect_code 2 idtree id convert 1 2>err && grep "needs --format FORM" err &&
+    test_expect_code 2 idtree id convert 1 2>err && grep -e "--format FORM is missing" err &&
     test_expect_code 2 idtree getattr a b 2>err && grep ".b. is one argument too many" err &&
-    test_expect_code 2 idtree id show --epoch 2026-02-30 1 2>err && grep "2026-02-30. is no date" err &&
+    test_expect_code 2 idtree id show --epoch 2026-02-30 1 2>err && grep "2026-02-30. is not a date" err &&
     test_expect_code 2 idtree id new -n 0 2>err && grep "count .0.: a number from 1 to" err
 '
 test_expect_success 'without an instance, or with one that is gone, commands say what to do' '
@@ -149,7 +149,7 @@ test_expect_success 'idtree status and idtree attr are commands with another nam
 '
 test_expect_success 'a refusal names what to do' '
     idtree start sh -c "! idtree setattr size 12; ! idtree setattr nosuch 1; ! idtree setattr log-stderr-level banana; ! idtree module stats nosuch; idtree metrics | head -n 1; idtree ping -n 1 0; idtree ping -c 1 0" >out 2>err; cat out err
-    grep "size: attribute may not be updated while the broker runs: what may be given is given at its start" err && grep "nosuch: unknown attribute (idtree lsattr lists them)" err &&
+    grep "size: attribute may not be updated while the broker runs: if the broker has such an option, set it at the start with -o size=VALUE" err && grep "nosuch: unknown attribute (idtree lsattr lists them)" err &&
     grep "^idtree setattr: attribute log-stderr-level=banana: " err && grep "no module of that name is loaded there (idtree module list)" err && ! grep "roken pipe" err &&
     test "$(grep -c "seq=0" out)" = 2 && idtree keygen mine >told && grep "^mine: made; copy it to all hosts" told
 '
@@ -177,14 +177,14 @@ test_expect_success 'each program says usage and example in one form, and idtree
 '
 test_expect_success 'id new takes how many as an operand, and once alone' '
     idtree start sh -c "idtree id new 3; idtree id new -s sno 2" >out && test "$(wc -l <out)" = 5 && idtree id new --local -s uid 2 >out && test "$(wc -l <out)" = 2 &&
-    test_expect_code 2 idtree id new -n 2 3 2>err && grep "both say how many" err && test_expect_code 2 idtree id new 0 2>err && grep "count .0.: a number from 1" err &&
+    test_expect_code 2 idtree id new -n 2 3 2>err && grep "are both a number of ids" err && test_expect_code 2 idtree id new 0 2>err && grep "count .0.: a number from 1" err &&
     test_expect_code 2 idtree id new --follow 3 2>err && grep "exclude each other" err && test_expect_code 2 idtree id new 3 4 2>err && grep "too many" err
 '
 test_expect_success 'sentences name the character, the file, the rank, the id as it was given' '
-    test_expect_code 1 idtree id show f0OIl 2>err && grep ".f0OIl. is no id: .0., its character 2, cannot stand there" err &&
-    test_expect_code 1 idtree id show ƒ1é 2>err && grep "is no id: .é., its character 3, cannot" err &&
-    test_expect_code 1 idtree id show 0x 2>err && grep "is no id: it ends too early" err &&
-    test_expect_code 1 idtree id sort nofile 2>err && grep ".nofile. is no id (those of a file: idtree id sort - <FILE)" err &&
+    test_expect_code 1 idtree id show f0OIl 2>err && grep ".f0OIl. is not an id: .0., its character 2, is not allowed there" err &&
+    test_expect_code 1 idtree id show ƒ1é 2>err && grep "is not an id: .é., its character 3, is not allowed" err &&
+    test_expect_code 1 idtree id show 0x 2>err && grep "is not an id: it ends too early" err &&
+    test_expect_code 1 idtree id sort nofile 2>err && grep ".nofile. is not an id (for ids in a file: idtree id sort - <FILE)" err &&
     test_expect_code 2 idtree id new --uri=garbage 2>err && grep "garbage: not local://PATH or local://PATH?rank=RANK, with a PATH of at most 107 bytes" err &&
     idtree start -s 2 sh -c "! idtree ping 1!nosuch; ! idtree job show 5; idtree doc open d; idtree logger -r 1 over there; idtree dmesg -r 1; idtree watermark -r 1" >out 2>err; cat out err;
     grep "^idtree ping: rank 1: .*nosuch.* (idtree module list -r 1 shows" err && grep "^idtree job show: 5: the module job-ingest is not loaded" err &&

@@ -66,10 +66,10 @@ test_expect_success 'options that do not fit are errors' '
     test_expect_code 2 idtree id new --local --scheme uid --kind x 2>err && grep "local, global" err &&
     test_expect_code 2 idtree id new --local --scheme flax --meta 1 2>err && grep -e "--meta needs --scheme sno" err &&
     test_expect_code 2 idtree id new --scheme sno --partition 1 2>err && grep -e "--partition needs --local" err &&
-    test_expect_code 2 idtree id new --local --scheme uid --node a --fingerprint 1 2>err && grep "give one" err &&
+    test_expect_code 2 idtree id new --local --scheme uid --node a --fingerprint 1 2>err && grep "exclude each other" err &&
     test_expect_code 2 idtree id new --local --scheme sno --rank 1 2>err && grep "exclude each other" err &&
     test_expect_code 2 idtree id new --local --scheme snow 2>err && grep "fluid, flax, sno, uid" err &&
-    test_expect_code 2 idtree id new --local --scheme sno --to words 2>err && grep "no form of sno; there are text, hex" err
+    test_expect_code 2 idtree id new --local --scheme sno --to words 2>err && grep "not a form of sno; there are text, hex" err
 '
 test_expect_success 'show knows the scheme where only one is possible' '
     for pair in fuZZybuNNy=fluid 6731191091817518=fluid 0RdKJcxqVBiAiQr0=flax .5.tXVEf8n4vPN.0=uid \
@@ -85,15 +85,15 @@ test_expect_success 'and lists what it can be where several are' '
     idtree id show --json 9q7p5pug2xpvm222 >out && test "$(wc -l <out)" = 1 &&
     grep "^{\"candidates\":\[{\"scheme\":\"flax\".*},{\"scheme\":\"sno\".*}\]}$" out &&
     idtree id show --scheme sno --json 9q7p5pug2xpvm222 >out && grep "\"scheme\":\"sno\"" out && ! grep candidates out &&
-    test_expect_code 1 idtree id show --scheme uid 9q7p5pug2xpv-222 2>err && grep "is no id" err
+    test_expect_code 1 idtree id show --scheme uid 9q7p5pug2xpv-222 2>err && grep "is not an id" err
 '
 test_expect_success 'convert takes what is certain, and asks where it is not' '
     idtree id convert --to hex -- 0RdKJcxqVBiAiQr0 .5.tXVEf8n4vPN.0 5 >out &&
     printf "0x05ca55528f7680cb8bb9bdc1\n0x0060398a03eb27317b698001\n0x5\n" >expect && test_cmp expect out &&
-    test_expect_code 1 idtree id convert --to hex 9q7p5pug2xpvm222 2>err && grep "may be flax or sno: say which with --scheme" err &&
+    test_expect_code 1 idtree id convert --to hex 9q7p5pug2xpvm222 2>err && grep "may be flax or sno: select one with --scheme" err &&
     idtree id convert --scheme sno --to hex 9q7p5pug2xpvm222 >out && test "$(cat out)" = 0x3e0b71df8e07efda0000 &&
     test_expect_code 1 idtree id convert --to words .5.tXVEf8n4vPN.0 2>err && grep "of uid, which has no form words" err &&
-    test_expect_code 2 idtree id convert --scheme uid --to words x 2>err && grep "no form of uid; there are text, hex" err
+    test_expect_code 2 idtree id convert --scheme uid --to words x 2>err && grep "not a form of uid; there are text, hex" err
 '
 test_expect_success 'sort: a million lines, whatever their forms, stay as they are' '
     seq 1000036999963 -37 1000000000000 >down && seq 1000000000000 37 1000036999963 >up &&
@@ -115,7 +115,7 @@ test_expect_success 'sort keeps equal ids in their order, --unique the first of 
 '
 test_expect_success 'sort tells lines that are no ids, or of another scheme, by number' '
     printf "5\nxyz\n.5.tXVEf8n4vPN.0\n3\n" | test_expect_code 1 idtree id sort - >out 2>err &&
-    printf "3\n5\n" >expect && test_cmp expect out && grep "line 2: .xyz. is no id" err && grep "line 3:" err &&
+    printf "3\n5\n" >expect && test_cmp expect out && grep "line 2: .xyz. is not an id" err && grep "line 3:" err &&
     test_expect_code 1 idtree id sort 9q7p5pug2xpvm222 2>err && grep "flax or sno" err && grep "nothing was sorted" err
 '
 test_expect_success 'range: what was made lies between the keys of its day, and not between others' '
@@ -136,8 +136,8 @@ test_expect_success 'range of fluids needs the epoch' '
     idtree id range --from 2026-11-22 --to 2026-11-22 --epoch 2026-11-21 --json >out && grep "^{\"lower\":\"f[^\"]*\",\"upper\":\"f[^\"]*\"}$" out
 '
 test_expect_success 'dates that are none, that the scheme lacks, or the wrong way round are errors' '
-    test_expect_code 2 idtree id range --scheme sno --to 2026-11-21 2>err && grep "it needs --from DATE" err &&
-    test_expect_code 2 idtree id range --scheme sno --from 2026-11-31 --to 2026-12-01 2>err && grep "from .2026-11-31. is no date" err &&
+    test_expect_code 2 idtree id range --scheme sno --to 2026-11-21 2>err && grep -e "--from DATE is missing" err &&
+    test_expect_code 2 idtree id range --scheme sno --from 2026-11-31 --to 2026-12-01 2>err && grep "from .2026-11-31. is not a date" err &&
     test_expect_code 2 idtree id range --scheme sno --from 2026-11-22 --to 2026-11-21 2>err && grep "later than --to" err &&
     test_expect_code 1 idtree id range --scheme sno --from 2009-12-31 --to 2026-11-21 2>err && grep "go from 2010-01-01 to 2079" err &&
     test_expect_code 1 idtree id range --scheme flax --from 2026-11-21 --to 2050-01-01 2>err && grep "2049-11-03" err

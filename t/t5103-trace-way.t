@@ -48,7 +48,7 @@ test_expect_success 'a request whose parent has gone tells of the one that serve
 '
 test_expect_success 'what cannot be traced is told' '
     for o in --follow --local "-s flax" "-n 65537"; do
-        test_expect_code 2 idtree id new --trace $o 2>err && grep -e "--trace is of one request" err || return 1
+        test_expect_code 2 idtree id new --trace $o 2>err && grep -e "--trace needs one request" err || return 1
     done
 '
 test_done

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* convert.c - idtree id convert: ids from one form to another, as a filter
+/* convert.c - idtree id convert: convert ids from any form to one form, as a filter
  *
- * Each line that is an id gives one line out, in order.  A line that is none gives no line out, and is told by its
- * number; the lines after it are converted all the same.
+ * Each line with an id gives one line of output, in order.  A line without an id gives no output and a warning with its
+ * number; the following lines are converted nevertheless.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -18,7 +18,7 @@
 struct filter {
     struct idtext_reader reader;
     const char *form;
-    int number[SCHEME_COUNT]; /* of the form in each scheme; -1: has none */
+    int number[SCHEME_COUNT]; /* number of the form in each scheme; -1: the scheme lacks it */
 };
 
 static int form_in (const struct filter *f, const struct scheme *scheme)
@@ -39,7 +39,7 @@ static void warn (struct filter *f, uint64_t line, const char *s, size_t len, co
     idtext_warn_of (&f->reader, line, s, len, what);
 }
 
-/* Where the text may be of several schemes, those that lack the form are not meant. */
+/* Drop the candidates whose scheme lacks the form. */
 static int drop_formless (const struct filter *f, struct candidate *candidate, int n)
 {
     int kept = 0;
@@ -72,14 +72,14 @@ static void convert_cb (void *arg, uint64_t line, const char *s, size_t len)
     fwrite_unlocked (text, 1, size + 1, stdout);
 }
 
-/* Some scheme has the form, or the one that was given. */
+/* Find the form in all schemes, or in the given one; ends the program if no scheme has it. */
 static void find_form (struct filter *f)
 {
     const struct cmd *cmd = f->reader.cmd;
     int schemes = 0;
 
     if (!f->form)
-        cmd_usage (cmd, "it needs --format FORM");
+        cmd_usage (cmd, "--format FORM is missing");
     for (int i = 0; i < SCHEME_COUNT; i++) {
         f->number[i] = scheme_form (scheme_at (i), f->form);
         schemes += f->number[i] >= 0;
@@ -105,7 +105,7 @@ static const struct cmd_option options[] = {
     { 'F', "format", "FORM", "fluid: dec, hex, dothex, f58, ƒ58, words, emoji; others: text, hex", cmd_take_text,
       offsetof (struct filter, form) },
     { 't', "to", "FORM", NULL, cmd_take_text, offsetof (struct filter, form) },
-    { CMD_LETTERS (0, 's'), "scheme", "SCHEME", "fluid, flax, sno or uid (default: what an id is certain to be)",
+    { CMD_LETTERS (0, 's'), "scheme", "SCHEME", "fluid, flax, sno or uid (default: the only one that fits the id)",
       idtext_take_scheme, offsetof (struct filter, reader.scheme) },
     CMD_OPTIONS_END,
 };
@@ -114,7 +114,7 @@ const struct command id_convert_command = {
     .name = "id convert",
     .operands = "ID...|-",
     .summary = "Convert ids of any form to one form; - reads them from stdin, one a line",
-    .details = "A line that is no id is told on stderr and left out; the exit status is then 1.",
+    .details = "A line that is not an id is left out, with a warning on stderr; the exit status is then 1.",
     .example = "idtree id convert --format words - <ids >names",
     .json = "one object a line",
     .options = options,

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* epoch.c - from when the timestamps of ids count
+/* epoch.c - the epoch of an instance and the errors of its clocks
  *
- * It is no error that an instance can't be asked: an id can be shown without a date.
+ * It is no error if the instance does not answer: ids can be shown without a date.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -30,13 +30,13 @@ static void ask (idt_t *h, const char *uri, struct id_epoch *epoch)
     else if (idt_rpc_get_unpack (f, "{s:s s?I}", "epoch", &s, "ranks", &ranks) < 0)
         errprintf (&epoch->why, "%s does not know it: %s", uri, idt_future_error (f));
     else if (parse_date (s, &epoch->ms) < 0)
-        errprintf (&epoch->why, "%s says '%s', which is no date", uri, s);
+        errprintf (&epoch->why, "%s says '%s', which is not a date", uri, s);
     if (ranks > 0 && ranks <= FLUID_GENERATOR_MAX)
         epoch->ranks = (uint32_t)ranks;
     idt_future_destroy (f);
 }
 
-/* What a rank tells of itself; NULL: it does not answer. */
+/* The answer of a rank to fluid.info; NULL: it does not answer. */
 static json_t *ask_rank_new (idt_t *h, uint32_t rank)
 {
     idt_future_t *f = idt_rpc (h, "fluid.info", "{}", rank, 0);
@@ -74,7 +74,7 @@ void epoch_find (struct id_epoch *epoch, struct cmd *cmd, const char *s)
     memset (epoch, 0, sizeof (*epoch));
     epoch->ms = -1;
     if (s && parse_date (s, &epoch->ms) < 0)
-        cmd_usage (cmd, "epoch '%s' is no date such as " DATE_EXAMPLE, s);
+        cmd_usage (cmd, "epoch '%s' is not a date such as " DATE_EXAMPLE, s);
     if (!s)
         find_in_instance (epoch, cmd);
 }
@@ -90,7 +90,7 @@ void epoch_fini (struct id_epoch *epoch)
         free (epoch->borrowers[i]);
 }
 
-/* Ask a rank, once. */
+/* Ask a rank, at most one time. */
 static void know (struct id_epoch *epoch, uint32_t rank)
 {
     if (!epoch->h || epoch->skew_ms[rank] != 0)
@@ -112,7 +112,7 @@ const char *epoch_borrowers (struct id_epoch *epoch, uint32_t generator)
     uint32_t rank = epoch_rank (epoch, generator);
 
     know (epoch, rank);
-    return rank == generator ? epoch->borrowers[rank] : NULL; /* lanes are not lent */
+    return rank == generator ? epoch->borrowers[rank] : NULL; /* there are no subleases of lanes */
 }
 
 double epoch_error_ms (struct id_epoch *epoch, uint32_t generator)

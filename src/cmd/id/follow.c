@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* follow.c - requests that come line by line
+/* follow.c - requests for ids that arrive line by line
  *
- * Who reads may be gone while nobody asks, so stdout is watched as well as stdin.  SIGPIPE would end the program as
- * quietly, but not with 0.
+ * The reader of stdout may close it while no request arrives, so stdout is polled as well as stdin.  SIGPIPE would end
+ * the program, too, but not with status 0.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -19,7 +19,7 @@
 #include "cmd/id/follow.h"
 #include "libutil/duration.h"
 
-#define CHUNK (64 * 1024) /* bytes of a read: what a pipe holds */
+#define CHUNK (64 * 1024) /* bytes of a read: the size of a pipe's buffer */
 
 struct follow {
     const struct cmd *cmd;
@@ -51,7 +51,7 @@ static bool reader_is_gone (void)
     return poll (&out, 1, 0) == 1 && out.revents & (POLLERR | POLLHUP);
 }
 
-/* What is in the buffer stays there: nobody wants it. */
+/* End without writing the buffer, as stdout has no reader. */
 static void end_quietly (void) __attribute__ ((noreturn));
 
 static void end_quietly (void)
@@ -81,7 +81,7 @@ static void serve (struct follow *f, follow_f make, void *arg)
                  f->bad_line, f->bad, f->max);
 }
 
-/* Returns bytes, 0 at the end. */
+/* Returns the number of bytes, 0 at the end. */
 static size_t read_some (const struct cmd *cmd, char *data)
 {
     struct pollfd fds[] = { { .fd = STDIN_FILENO, .events = POLLIN }, { .fd = STDOUT_FILENO } };

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* follow.h - requests that come line by line: idtree id new --follow as a coprocess
+/* follow.h - requests for ids that arrive line by line: idtree id new --follow as a coprocess
  *
- * A line is how many are wanted; an empty one is 1.  What came together is made together, and everything that was asked
- * for is written before more is waited for, so that who asks can read it.  Never is more made than was asked for.
+ * A line is the number of ids to make; an empty line is 1.  Lines that arrive together are served together, and all ids
+ * are written before the program waits again, so that the requester can read them.  No more ids are made than were
+ * requested.
  */
 #ifndef CMD_ID_FOLLOW_H
 #define CMD_ID_FOLLOW_H
@@ -16,9 +17,9 @@
 /* Print 'n', at least 1, to stdout; it may stop where stdout has an error. */
 typedef void (*follow_f) (void *arg, uint64_t n);
 
-/* Answer stdin's lines, each at most 'max', until it ends or nobody reads stdout any more: that is no failure, and ends
- * the program at once with CMD_OK.  Ends the program with a sentence at a line that is no such number, when all before
- * it were answered.
+/* Serve the lines of stdin, each at most 'max', until stdin ends or stdout has no reader any longer: the latter ends
+ * the program immediately with CMD_OK.  At a line that is not such a number it ends the program with a message, after
+ * it has served all lines before.
  */
 void follow (const struct cmd *cmd, uint64_t max, follow_f make, void *arg);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* local.c - ids that idtree id new makes by itself */
+/* local.c - ids that idtree id new makes itself */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 #include "cmd/id/text.h"
 #include "libutil/clock.h"
 
-#define NAMED_MAX (UINT32_C (1) << 28) /* of fingerprints of names, the legacy ones, too */
+#define NAMED_MAX (UINT32_C (1) << 28) /* fingerprints of names are lower, also the legacy ones */
 
 struct new_maker {
     int (*make) (struct new_maker *m, struct ident *id);
@@ -29,7 +29,7 @@ static uint32_t number (const struct new_options *o, const char *what, const cha
     return s ? cmd_number (o->cmd, what, s, 0, max) : otherwise;
 }
 
-/* What no other process has, wherever it runs, but by chance. */
+/* 64 random bits, which tell processes apart on any hosts. */
 static uint64_t random_bits (const struct new_options *o)
 {
     uint64_t bits;
@@ -71,7 +71,8 @@ static int open_sno (struct new_maker *m, const struct new_options *o)
     m->meta = number (o, "meta", o->meta, 0, SNO_META_MAX);
     if (sno_unit_at ((int64_t)clock_ns (CLOCK_REALTIME), &unit) < 0)
         return -1;
-    /* By chance: two makers at one time have the same one in 1 of 65,536 cases. */
+    /* The default partition is random: two makers at the same time have the same one with a probability of 1 in 65,536.
+     */
     start.partition = number (o, "partition", o->partition, (uint32_t)random_bits (o) & SNO_PARTITION_MAX,
                               SNO_PARTITION_MAX);
     if (sno_snapshot_raise (&start, unit + 1) < 0)
@@ -93,7 +94,9 @@ static int make_uid (struct new_maker *m, struct ident *id)
     return 0;
 }
 
-/* Neither a name nor the number of a rank has such a fingerprint (uid_fingerprint (), uid_node_numbered ()). */
+/* Whether a fingerprint belongs neither to a name nor to the number of a rank (uid_fingerprint (), uid_node_numbered
+ * ()).
+ */
 static bool is_free (uint32_t fingerprint)
 {
     uint32_t first = uid_node_numbered (0).fingerprint;
@@ -101,7 +104,7 @@ static bool is_free (uint32_t fingerprint)
     return fingerprint > NAMED_MAX && (fingerprint < first || fingerprint > first + UID_NUMBER_MAX);
 }
 
-/* What names a process elsewhere, its id and its host's name, is the same in each of many containers. */
+/* Draw a random fingerprint.  A process id and a host name would not do: they are the same in many containers. */
 static uint32_t draw_fingerprint (const struct new_options *o)
 {
     uint32_t fingerprint;
@@ -115,7 +118,7 @@ static uint32_t draw_fingerprint (const struct new_options *o)
 static struct uid_node find_node (const struct new_options *o)
 {
     if (o->node && o->fingerprint)
-        cmd_usage (o->cmd, "--node and --fingerprint say the same: give one");
+        cmd_usage (o->cmd, "--node and --fingerprint exclude each other");
     if (o->fingerprint)
         return (struct uid_node){ .fingerprint = number (o, "fingerprint", o->fingerprint, 0, UINT32_MAX) };
     if (o->node)

@@ -3,10 +3,9 @@
 
 /* new.c - idtree id new: get ids from the instance, or make them
  *
- * Many ids are asked for in pieces, of which a few are on their way at any time, and printed in
- * the order of the requests: what one connection gets strictly increases only from one answer to
- * the next request, so that the pieces of a window may interleave in time, but never repeat.  Who
- * follows gets them in order, and so a piece at a time.
+ * A large number of ids is requested in pieces, of which a few are in flight at any time, and printed in the order of
+ * the requests.  The ids of a connection strictly increase only from one answer to the next request, so the pieces of a
+ * window may interleave in time, but never repeat.  --follow gets its ids in order, and so one piece at a time.
  */
 #include "config.h"
 
@@ -28,7 +27,7 @@
 #include "cmd/id/text.h"
 #include "cmd/id/way.h"
 
-#define WINDOW 4 /* pieces on their way */
+#define WINDOW 4 /* pieces in flight */
 #define COUNT_MAX UINT64_C (1000000000000)
 #define OUTPUT_BUFFER (256 * 1024) /* bytes */
 
@@ -41,8 +40,8 @@ struct new
 {
     struct new_options o;
     bool fluid;
-    fluid_t *fluids;         /* room for a piece */
-    unsigned window;         /* pieces that may be on their way */
+    fluid_t *fluids;         /* buffer for a piece */
+    unsigned window;         /* largest number of pieces in flight */
     struct new_maker *maker; /* NULL: the instance makes them */
 };
 
@@ -67,7 +66,7 @@ static void print_text (const struct new_options *o, const struct ident *id)
     putchar_unlocked ('\n');
 }
 
-/* No text of an id needs escaping. */
+/* The text of an id needs no escaping. */
 static void print_json (const struct new_options *o, const struct ident *id)
 {
     const struct scheme *scheme = o->scheme;
@@ -90,7 +89,7 @@ static void print (const struct new_options *o, const struct ident *id)
 
 /* --- requests --------------------------------------------------------------------------------- */
 
-/* As idt_fluid_generate_async () asks the nearest rank: u32 count, u64 after. */
+/* The request of idt_fluid_generate_async (), but to a given rank: u32 count, u64 after. */
 static idt_future_t *ask_rank (idt_t *h, uint32_t n, uint32_t rank)
 {
     uint8_t request[12] = { 0 };
@@ -123,7 +122,7 @@ static idt_future_t *ask_others (struct new *new, uint32_t n)
     return ask_send (new->o.cmd, topic, o->rank, request);
 }
 
-/* Send the request of one more piece of the 'left' ids that were not asked for yet. */
+/* Send the request for one more piece of the 'left' ids that were not requested yet. */
 static struct id_request ask (struct new *new, uint64_t left)
 {
     struct id_request p = { .n = left < IDT_FLUID_MAX_COUNT ? left : IDT_FLUID_MAX_COUNT };
@@ -150,14 +149,14 @@ static void take_others (struct new *new, struct id_request *p, const char *what
     if (idt_rpc_get_unpack (p->f, "{s:o}", "ids", &ids) < 0)
         cmd_die (new->o.cmd, "%s: %s", what, strerror (errno));
     if (json_array_size (ids) != p->n)
-        cmd_die (new->o.cmd, "%s: %zu ids came instead of %" PRIu32, what, json_array_size (ids), p->n);
+        cmd_die (new->o.cmd, "%s: %zu ids arrived instead of %" PRIu32, what, json_array_size (ids), p->n);
     for (uint32_t i = 0; i < p->n; i++) {
         json_t *text = json_array_get (ids, i);
         struct ident id;
 
         if (!json_is_string (text)
             || new->o.scheme->read (json_string_value (text), json_string_length (text), &id) < 0)
-            cmd_die (new->o.cmd, "%s: the answer holds what is no id of %s", what, new->o.scheme->name);
+            cmd_die (new->o.cmd, "%s: the answer contains a value that is not an id of %s", what, new->o.scheme->name);
         print (&new->o, &id);
     }
 }
@@ -202,7 +201,7 @@ static void make (struct new *new, uint64_t count)
     }
 }
 
-/* Print 'count' new ids, or fewer where they cannot be written. */
+/* Print 'count' new ids, or fewer if they cannot be written. */
 static void give (void *arg, uint64_t count)
 {
     struct new *new = arg;
@@ -217,7 +216,7 @@ static void take_count (struct cmd *cmd, const char *arg, void *to)
     *(uint64_t *)to = cmd_number (cmd, "count", arg, 1, COUNT_MAX);
 }
 
-/* 'to': all options, as there may be several forms. */
+/* 'to' is the struct new_options, as there may be several forms. */
 static void take_form (struct cmd *cmd, const char *arg, void *to)
 {
     struct new_options *o = to;
@@ -245,11 +244,11 @@ static void check_options (struct new_options *o)
     check_fits (o, o->kind, "kind", "uid", true);
     check_fits (o, o->drift, "drift", "uid", false);
     if (o->follow && o->count > 0)
-        cmd_usage (o->cmd, "--follow and a count exclude each other: each line of stdin says how many");
+        cmd_usage (o->cmd, "--follow and a count exclude each other: each line of stdin is a count");
     if ((o->trace || o->spans) && (o->follow || o->local || strcmp (o->scheme->name, "fluid") != 0))
-        cmd_usage (o->cmd, "--trace is of one request for ids of scheme fluid: leave out --follow, --local, --scheme");
+        cmd_usage (o->cmd, "--trace needs one request for ids of scheme fluid: leave out --follow, --local, --scheme");
     if ((o->trace || o->spans) && o->count > IDT_FLUID_MAX_COUNT)
-        cmd_usage (o->cmd, "--trace is of one request, which is for %d ids at most", IDT_FLUID_MAX_COUNT);
+        cmd_usage (o->cmd, "--trace needs one request, which is for %d ids at most", IDT_FLUID_MAX_COUNT);
     if (o->local && o->rank != IDT_NODEID_ANY)
         cmd_usage (o->cmd, "--local and --rank exclude each other");
     if (o->local && !strcmp (o->scheme->name, "fluid"))
@@ -261,7 +260,7 @@ static void check_options (struct new_options *o)
         o->form[o->nforms++] = o->scheme->usual;
 }
 
-/* Where they come from. */
+/* Connect to the instance, or make the local maker. */
 static void begin (struct new *new)
 {
     new->window = new->o.follow ? 1 : WINDOW;
@@ -274,7 +273,7 @@ static void begin (struct new *new)
     cmd_connect_for (new->o.cmd, new->o.rank);
 }
 
-/* One request, and the way that it went. */
+/* Send one request, and print its trace. */
 static void trace (struct new *new, uint32_t count)
 {
     struct way *way = way_ask (new->o.cmd, new->o.rank, count, new->fluids);
@@ -291,13 +290,13 @@ static void trace (struct new *new, uint32_t count)
     way_destroy (way);
 }
 
-/* idtree id new 3 */
+/* Take the count as an operand, as in idtree id new 3. */
 static void take_operand (struct new_options *o)
 {
     if (o->cmd->argc == 0)
         return;
     if (o->count > 0)
-        cmd_usage (o->cmd, "--count and N both say how many: leave one out");
+        cmd_usage (o->cmd, "--count and N are both a number of ids: leave one out");
     take_count (o->cmd, o->cmd->argv[0], &o->count);
 }
 
@@ -326,22 +325,21 @@ static int run (struct cmd *cmd)
 
 static const struct cmd_option options[] = {
     { 'n', "count", "N", "how many (default 1)", take_count, AT (count) },
-    { 'f', "follow", NULL, "as many for each line of stdin as it says (empty: one), at once", cmd_take_flag,
+    { 'f', "follow", NULL, "serve each line of stdin immediately: a number of ids (empty: 1)", cmd_take_flag,
       AT (follow) },
     { 'r', "rank", "R", "from rank R (default: the broker of the URI)", cmd_take_rank, AT (rank) },
     { CMD_LETTERS (0, 's'), "scheme", "SCHEME", "fluid, flax, sno or uid (default fluid)", idtext_take_scheme,
       AT (scheme) },
     { 0, "local", NULL, "without an instance; not for fluid", cmd_take_flag, AT (local) },
-    { 'F', "format", "FORM", "as of idtree id convert; again: one column more", take_form, 0 },
+    { 'F', "format", "FORM", "as of idtree id convert; repeated: one more column", take_form, 0 },
     { 't', "to", "FORM", NULL, take_form, 0 },
     { 'g', "generator", NULL, "fluid: a column with the generator that made the id", cmd_take_flag, AT (generator) },
-    { 0, "trace", NULL, "fluid: the way of the request, on stderr: brokers, what each waited for", cmd_take_flag,
-      AT (trace) },
-    { 0, "spans", "FILE", "fluid: append its way to FILE as spans of OpenTelemetry, a line of JSON", cmd_take_text,
+    { 0, "trace", NULL, "fluid: print the path of the request, and its waits, to stderr", cmd_take_flag, AT (trace) },
+    { 0, "spans", "FILE", "fluid: append this path to FILE as OpenTelemetry spans, a line of JSON", cmd_take_text,
       AT (spans) },
-    { 0, "meta", "N", "sno: your byte, 0 to 255 (default 0)", cmd_take_text, AT (meta) },
-    { 0, "partition", "N", "sno, --local: 0 to 65535 (default: by the time)", cmd_take_text, AT (partition) },
-    { 0, "node", "NAME", "uid, --local: the node (default idtree-PID@HOST)", cmd_take_text, AT (node) },
+    { 0, "meta", "N", "sno: the meta byte, 0 to 255 (default 0)", cmd_take_text, AT (meta) },
+    { 0, "partition", "N", "sno, --local: 0 to 65535 (default: random)", cmd_take_text, AT (partition) },
+    { 0, "node", "NAME", "uid, --local: the node's name (default: a random fingerprint)", cmd_take_text, AT (node) },
     { 0, "fingerprint", "N", "uid, --local: the node's 32 bits instead of a name", cmd_take_text, AT (fingerprint) },
     { 0, "kind", "KIND", "uid, --local: local or global (default global)", cmd_take_text, AT (kind) },
     { 0, "drift", "N", "uid: drift bits, 5 to 10 (default 8)", cmd_take_text, AT (drift) },

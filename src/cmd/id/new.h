@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* new.h - what is asked of idtree id new, and the ids that it makes by itself */
+/* new.h - the options of idtree id new, and the ids that it makes itself */
 #ifndef CMD_ID_NEW_H
 #define CMD_ID_NEW_H
 
@@ -35,16 +35,16 @@ struct new_options {
     const char *kind;
 };
 
-/* Makes ids of flax, sno or uid in this process: unique within a generator.  It makes none in the step of time in which
- * it began, so that programs that run one after the other do not meet either, as long as the clock is not set back.
+/* Makes ids of flax, sno or uid in this process: unique within a generator.  It makes no ids in the time step in which
+ * it began, so that successive programs do not make the same ids unless the clock is set back.
  */
 struct new_maker;
 
-/* Ends the program where an option is nonsense, or the clock's date is none of the scheme's. */
+/* Ends the program if an option is invalid, or the clock's date is outside of the scheme's range. */
 struct new_maker *new_maker_create (const struct new_options *o);
 void new_maker_destroy (struct new_maker *m); /* NULL is fine */
 
-/* Make one.  Waits for the next step of time where one is used up. */
+/* Make an id.  Waits for the next time step if the current one is used up. */
 void new_make (struct new_maker *m, const struct new_options *o, struct ident *id);
 
 #endif /* CMD_ID_NEW_H */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* range.c - idtree id range: between which keys the ids of a time lie */
+/* range.c - idtree id range: the keys between which the ids of a range of time are sorted */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -27,9 +27,9 @@ static int64_t date_of (const struct cmd *cmd, const char *option, const char *s
     int64_t ms;
 
     if (!s)
-        cmd_usage (cmd, "it needs --%s DATE", option);
+        cmd_usage (cmd, "--%s DATE is missing", option);
     if (parse_date (s, &ms) < 0)
-        cmd_usage (cmd, "--%s '%s' is no date such as " DATE_EXAMPLE, option, cmd_quote (s, strlen (s), quoted));
+        cmd_usage (cmd, "--%s '%s' is not a date such as " DATE_EXAMPLE, option, cmd_quote (s, strlen (s), quoted));
     return ms;
 }
 
@@ -43,7 +43,7 @@ static int64_t find_epoch (const struct range_options *o)
     return epoch.ms;
 }
 
-/* Ids are of the instance's life: what is asked for beyond is cut off, and said. */
+/* Limit a date to the life of the instance, with a warning. */
 static int64_t clamp (const struct range_options *o, const char *option, int64_t ms, int64_t epoch_ms)
 {
     const int64_t end_ms = epoch_ms + (int64_t)FLUID_TIMESTAMP_MAX;
@@ -51,8 +51,8 @@ static int64_t clamp (const struct range_options *o, const char *option, int64_t
 
     if (ms >= epoch_ms && ms <= end_ms)
         return ms;
-    cmd_warn (o->cmd, "--%s lies %s: cut off there; ids are made from the epoch, %s, until %s", option,
-              ms < epoch_ms ? "before the epoch" : "behind the last id", format_date (epoch_ms, begin),
+    cmd_warn (o->cmd, "--%s is %s: cut off there; ids are made from the epoch, %s, until %s", option,
+              ms < epoch_ms ? "before the epoch" : "after the last id", format_date (epoch_ms, begin),
               format_date (end_ms, end));
     return ms < epoch_ms ? epoch_ms : end_ms;
 }
@@ -102,7 +102,7 @@ static const struct cmd_option options[] = {
     { CMD_LETTERS (0, 's'), "scheme", "SCHEME", "fluid, flax, sno or uid (default fluid)", idtext_take_scheme,
       AT (scheme) },
     { 'F', "format", "FORM", "of the keys: as of idtree id convert", cmd_take_text, AT (form) },
-    { 'e', "epoch", "DATE", "fluid: when timestamps begin (default: as the instance says)", cmd_take_text, AT (epoch) },
+    { 'e', "epoch", "DATE", "fluid: epoch of the timestamps (default: from the instance)", cmd_take_text, AT (epoch) },
     { 0, "drift", "N", "uid: drift bits, 5 to 10 (default 8)", cmd_take_text, AT (drift) },
     { 0, "kind", "KIND", "uid: local or global (default global)", cmd_take_text, AT (kind) },
     CMD_OPTIONS_END,
@@ -111,10 +111,11 @@ static const struct cmd_option options[] = {
 const struct command id_range_command = {
     .name = "id range",
     .flags = CMD_CONNECTS,
-    .summary = "Print the keys between which the ids of a time lie",
-    .details = "Two lines: the lower key, which is included, and the upper key, which is not.  Global uids\n"
-               "are sorted by windows of time, so that others of the first and the last window lie there too.\n"
-               "Dates of fluids before the epoch, or behind the 34.8 years that follow, are cut off there.",
+    .summary = "Print the keys between which the ids of a range of time are sorted",
+    .details =
+        "Two lines: the lower key, which is included, and the upper key, which is not.  Global uids\nare sorted by "
+        "windows of time, so other ids of the first and the last window are between the\nkeys, too.  Dates of fluids "
+        "before the epoch, or after the 34.8 years that follow, are cut off\nthere.",
     .example = "idtree id range --scheme sno --from 2026-11-01 --to 2026-12-01",
     .json = "one object",
     .options = options,

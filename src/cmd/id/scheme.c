@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* scheme.c - the kinds of ids as commands see them
+/* scheme.c - the schemes of ids, as commands use them
  *
  * flax, sno and uid have two forms: their text, and 0x with two digits for each byte.
  */
@@ -46,7 +46,7 @@ static int hex_value (char c)
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* Exactly 'size' bytes. */
+/* Read exactly 'size' bytes. */
 static int read_hex (const char *s, size_t len, size_t size, struct ident *id)
 {
     struct ident got = { .size = size };
@@ -66,7 +66,7 @@ static int read_hex (const char *s, size_t len, size_t size, struct ident *id)
 
 /* --- fluid --------------------------------------------------------------------------------------- */
 
-/* Their numbers are those of enum fluid_form. */
+/* The index of a form is its enum fluid_form. */
 static const char *const fluid_forms[] = { "dec", "hex", "dothex", "f58", "ƒ58", "words", "emoji", NULL };
 
 fluid_t ident_fluid (const struct ident *id)
@@ -147,7 +147,7 @@ static json_t *fields_flax (const struct ident *id, int drift)
     struct flax_fields f = flax_split (&id->flax);
     char random[24];
 
-    /* 56 bits: more than a number of JSON holds for those who read it as a double */
+    /* 56 bits as text: programs that read numbers of JSON as doubles would lose some */
     snprintf (random, sizeof (random), "0x%014llx", (unsigned long long)f.random);
     return json_pack ("{s:o s:s}", "timestamp_ms", json_sprintf ("%" PRIu64, f.ms), "random", random);
 }
@@ -198,7 +198,7 @@ static int range_sno (const struct scheme_key *key, int64_t from_ms, int64_t to_
 
 /* --- uid ----------------------------------------------------------------------------------------- */
 
-/* Its text is that of its bytes; the reader of values is asked as the stricter one. */
+/* The text has the bytes of the id.  Parse both ways, as the reader of values is stricter. */
 static int read_uid (const char *s, size_t len, struct ident *id)
 {
     struct uid uid;
@@ -229,7 +229,7 @@ static struct uid uid_of (const struct ident *id, int drift)
     return uid;
 }
 
-/* Another drift tells another place in a window: minutes, which do not matter here. */
+/* A wrong drift moves the time within a window: by minutes, which do not matter here. */
 static int64_t unix_ms_uid (const struct ident *id)
 {
     struct uid uid = uid_of (id, UID_DRIFT_DEFAULT);
@@ -309,7 +309,7 @@ int ident_compare (const struct ident *a, const struct ident *b)
     return order < 0 ? -1 : order > 0;
 }
 
-/* Digits, or 0x and hex digits: no text of another scheme looks so but one in a hundred million. */
+/* Digits, or 0x and hex digits: of the texts of other schemes only one in a hundred million looks so. */
 static bool is_number (const char *s, size_t len)
 {
     bool hex = len > 2 && s[0] == '0' && (s[1] | 0x20) == 'x';

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* scheme_test.c - the kinds of ids as commands see them */
+/* scheme_test.c - the schemes of ids, as commands use them */
 #include <errno.h>
 #include <string.h>
 
@@ -10,7 +10,7 @@
 
 #define NOW_MS INT64_C (1795300000000) /* 2026-11-21 */
 
-/* The schemes that 's' can be of, as "fluid sno". */
+/* The candidates for 's', as "fluid sno". */
 static const char *guess (const char *s)
 {
     static char names[64];
@@ -34,7 +34,7 @@ static bool is_guess (const char *s, const char *expect)
     return !strcmp (names, expect);
 }
 
-/* Is 's' what comes back from each form of what it is read as? */
+/* Whether each form of the id 's' parses to the same id, and 's' is one of them. */
 static bool round_trips (const char *name, const char *s)
 {
     const struct scheme *scheme = scheme_find (name);
@@ -60,7 +60,7 @@ static void test_forms (void)
     ok (round_trips ("fluid", "fuZZybuNNy") && round_trips ("flax", "0RdKJcxqVBiAiQr0")
             && round_trips ("sno", "brpk4q72xwf2m63l") && round_trips ("uid", ".5.tXVEf8n4vPN.0")
             && round_trips ("uid", "zzzzzzzzzzw") && round_trips ("uid", "zzzzzzzzzzzzzzzz"),
-        "each form of an id reads as the id");
+        "each form of an id parses to this id");
     ok (scheme_find ("sno")->read ("0x4e6f2160a0ff9a0a1033", 22, &id) == 0 && scheme_find ("snow") == NULL,
         "hex has two digits for each byte");
     for (int i = 0; i < SCHEME_COUNT; i++) {
@@ -69,27 +69,28 @@ static void test_forms (void)
         ok (s->read ("", 0, &id) < 0 && errno == EINVAL && s->read ("0x", 2, &id) < 0
                 && s->read ("0x4g6f2160a0ff9a0a1033", 22, &id) < 0 && s->read ("brpk4q72xwf2m63!", 16, &id) < 0
                 && errno == EINVAL,
-            "%s refuses what is no id", s->name);
+            "%s refuses texts that are not its ids", s->name);
     }
 }
 
 static void test_guess (void)
 {
     ok (is_guess ("fuZZybuNNy", "fluid") && is_guess ("0x17e9fb8df16c2e", "fluid") && is_guess ("7", "fluid"),
-        "what only one scheme can read is certain");
-    ok (is_guess ("6731191091817518", "fluid") && is_guess ("99999999999", "fluid"), "so are digits");
+        "a text that only one scheme can parse has one candidate");
+    ok (is_guess ("6731191091817518", "fluid") && is_guess ("99999999999", "fluid"), "digits are a fluid");
     ok (is_guess ("0x4e6f2160a0ff9a0a1033", "") && is_guess ("0x3e0b71df8e07efda0000", "sno")
             && is_guess ("0x05ca55528f7680cb8bb9bdc1", "flax") && is_guess ("0x0060398a03eb27317b698001", "flax uid"),
-        "hex tells by its length");
-    ok (is_guess ("0RdKJcxqVBiAiQr0", "flax"), "capitals are no sno, and no uid before year 30000");
-    ok (is_guess (".5.tXVEf8n4vPN.0", "uid") && is_guess (".5.tXVEf8n3", "uid"), "a full stop is a uid's");
-    ok (is_guess ("9q7p5pug2xpvm222", "flax sno"), "small letters may be flax or sno");
-    ok (is_guess ("brpk4q72xwf2m63l", "") && errno == EINVAL, "what would be of a day to come is none");
-    ok (is_guess ("18446744073709551616", "") && errno == ERANGE, "a number may be too large");
-    ok (is_guess ("xyz", "") && errno == EINVAL, "or no id at all");
+        "the length of hex digits selects the scheme");
+    ok (is_guess ("0RdKJcxqVBiAiQr0", "flax"), "a text with capitals is not a sno, and before the year 30000 not a "
+                                               "uid");
+    ok (is_guess (".5.tXVEf8n4vPN.0", "uid") && is_guess (".5.tXVEf8n3", "uid"), "a text with a full stop is a uid");
+    ok (is_guess ("9q7p5pug2xpvm222", "flax sno"), "a text in small letters may be flax or sno");
+    ok (is_guess ("brpk4q72xwf2m63l", "") && errno == EINVAL, "a date in the future is not an id");
+    ok (is_guess ("18446744073709551616", "") && errno == ERANGE, "a number that is too large is refused with ERANGE");
+    ok (is_guess ("xyz", "") && errno == EINVAL, "other texts are refused with EINVAL");
 }
 
-/* Do the keys of [from, to) enclose 'inside', and not 'behind'? */
+/* Whether the keys of [from, to) enclose 'inside', but not 'behind'. */
 static bool encloses (const char *name, enum uid_kind kind, const char *inside, const char *behind)
 {
     const struct scheme *scheme = scheme_find (name);
@@ -109,19 +110,20 @@ static void test_range (void)
     struct ident lower, upper;
     bool bad = true;
 
-    ok (encloses ("fluid", 0, "fuZZybuNNy", "fuZZzbuNNy"), "keys of a fluid");
-    ok (encloses ("flax", 0, "0RdKJcxqVBiAiQr0", "0RdKJhxqVBiAiQr0"), "keys of a flax");
-    ok (encloses ("sno", 0, "brpk4q72xwf2m63l", "brpk4q92xwf2m63l"), "keys of a sno");
-    ok (encloses ("uid", UID_LOCAL, ".5.tXVEf8n3", ".5.tXVFf8n3"), "keys of a local uid");
-    ok (encloses ("uid", UID_GLOBAL, ".5.tXVEf8n4vPN.0", ".5.zXVEf8n4vPN.0"), "keys of a global uid");
+    ok (encloses ("fluid", 0, "fuZZybuNNy", "fuZZzbuNNy"), "keys of a fluid enclose its range of time");
+    ok (encloses ("flax", 0, "0RdKJcxqVBiAiQr0", "0RdKJhxqVBiAiQr0"), "keys of a flax enclose its range of time");
+    ok (encloses ("sno", 0, "brpk4q72xwf2m63l", "brpk4q92xwf2m63l"), "keys of a sno enclose its range of time");
+    ok (encloses ("uid", UID_LOCAL, ".5.tXVEf8n3", ".5.tXVFf8n3"), "keys of a local uid enclose its range of time");
+    ok (encloses ("uid", UID_GLOBAL, ".5.tXVEf8n4vPN.0", ".5.zXVEf8n4vPN.0"),
+        "keys of a global uid enclose its range of time");
     for (int i = 0; i < SCHEME_COUNT; i++)
         bad = bad
               && scheme_at (i)->range (&key, INT64_C (253402300799999) * (i == 3 ? 5 : 1), INT64_MAX, &lower, &upper)
                      < 0
               && errno == EOVERFLOW;
-    ok (bad, "dates beyond the scheme are EOVERFLOW");
+    ok (bad, "dates outside of the scheme's range fail with EOVERFLOW");
     ok (scheme_find ("fluid")->range (&key, 4, 6, &lower, &upper) < 0 && errno == EOVERFLOW,
-        "so are those before the epoch");
+        "dates before the epoch fail with EOVERFLOW");
 }
 
 int main (void)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* show.c - idtree id show: all that an id says, or may say
+/* show.c - idtree id show: the fields of an id, and its possible makers
  *
- * Where a text can be of several schemes each is shown, under "perhaps".
+ * A text that can be of several schemes is shown as an id of each, with "perhaps".
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -34,14 +34,14 @@ struct show {
 
 /* --- what an id says -------------------------------------------------------------------------- */
 
-/* Where a rank has several generators, which one it is. */
+/* If ranks have several generators, add the rank that owns this one. */
 static void add_rank (const struct show *show, uint32_t generator, json_t *o)
 {
     if (show->epoch.ranks > 0)
         json_object_set_new (o, "rank", json_integer (epoch_rank (&show->epoch, generator)));
 }
 
-/* Who may have made it, where its generator's rank lends of it: that rank, or one below. */
+/* If the generator's owner grants subleases of it, add the ranks that may have made the id. */
 static void add_maker (struct show *show, uint32_t generator, json_t *o)
 {
     const char *ranks = epoch_borrowers (&show->epoch, generator);
@@ -59,7 +59,7 @@ static void add_maker (struct show *show, uint32_t generator, json_t *o)
         json_object_set_new (o, "made by", json_sprintf ("rank %u, or one below that borrowed of it: none now", rank));
 }
 
-/* For people: with units, and why there is no date. */
+/* Format the fields for people: with units, and why there is no date. */
 static void add_fluid_words (struct show *show, const struct candidate *c, json_t *o)
 {
     struct fluid_fields fields = fluid_split (ident_fluid (&c->id));
@@ -110,7 +110,7 @@ static void add_fields (struct show *show, const struct candidate *c, json_t *o)
     json_decref (fields);
 }
 
-/* Timestamps fit in what JSON can hold, ids don't. */
+/* JSON numbers can hold timestamps, but not all ids. */
 static json_t *object_of (struct show *show, const struct candidate *c, bool certain)
 {
     char buf[SCHEME_TEXT_MAX];
@@ -126,7 +126,7 @@ static json_t *object_of (struct show *show, const struct candidate *c, bool cer
     return o;
 }
 
-/* Print an object, which is stolen. */
+/* Print an object and free it. */
 static void print_new (struct show *show, json_t *o)
 {
     if (show->reader.cmd->json)
@@ -203,11 +203,11 @@ static int run (struct cmd *cmd)
 #define AT(member) offsetof (struct show, member)
 
 static const struct cmd_option options[] = {
-    { 'e', "epoch", "DATE", "fluid: when timestamps begin, as 2026-11-21 or 2026-11-21T10:11:12.345Z", cmd_take_text,
+    { 'e', "epoch", "DATE", "fluid: epoch, as 2026-11-21 or 2026-11-21T10:11:12.345Z", cmd_take_text,
       AT (epoch_option) },
-    { CMD_LETTERS (0, 's'), "scheme", "SCHEME", "fluid, flax, sno or uid (default: whatever it can be)",
-      idtext_take_scheme, AT (reader.scheme) },
-    { 0, "drift", "N", "uid: drift bits it was written with, 5 to 10 (default 8)", cmd_take_text, AT (drift_option) },
+    { CMD_LETTERS (0, 's'), "scheme", "SCHEME", "fluid, flax, sno or uid (default: all that fit)", idtext_take_scheme,
+      AT (reader.scheme) },
+    { 0, "drift", "N", "uid: drift bits of the ids, 5 to 10 (default 8)", cmd_take_text, AT (drift_option) },
     CMD_OPTIONS_END,
 };
 
@@ -215,13 +215,13 @@ const struct command id_show_command = {
     .name = "id show",
     .operands = "ID...|-",
     .flags = CMD_CONNECTS,
-    .summary = "Show what ids of any form say; - reads them from stdin, one a line",
-    .details = "A text that can be of several schemes is shown as an id of each.  The date of a fluid is\n"
-               "known with --epoch, or where an instance can be asked for its epoch; it then comes with\n"
-               "how far it may be off, as the instance's clocks are now.  DOCUMENT:ID and DOCUMENT:UUID are\n"
-               "ids of a document of the id compressor that is open on the broker's rank.  The generator of a\n"
-               "fluid is its rank; where ranks have several (fluid.lanes) the instance is asked whose it is.\n"
-               "Where that rank lends of its generator (fluid.share), one that borrows may have made it.",
+    .summary = "Show the fields of ids of any form; - reads them from stdin, one a line",
+    .details = "A text that can be of several schemes is shown as an id of each.  The date of a fluid "
+               "needs\n--epoch, or an instance that answers with its epoch; then it is shown with its largest "
+               "error,\nby the instance's clocks now.  DOCUMENT:ID and DOCUMENT:UUID are ids of a document of the "
+               "id\ncompressor that is open on the broker's rank.  The generator of a fluid is its rank; if "
+               "ranks\nhave several (fluid.lanes) the instance is asked for the owner.  If the owner grants "
+               "subleases\nof its generator (fluid.share), a borrower may have made the id.",
     .example = "idtree id show --epoch 2026-11-21 fuZZybuNNy",
     .json = "one object a line",
     .options = options,

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* sort.c - idtree id sort: lines in the order of their ids, which is that of time
+/* sort.c - idtree id sort: sort lines by their ids, and so by time
  *
- * The lines stay as they are.  All are of one scheme: the one that was given, or that of the first line.  Equal ids
- * keep the order in which they came.
+ * The lines are not changed.  All ids are of the same scheme: the given one, or the scheme of the first line.  Equal
+ * ids keep the order of the input.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -39,7 +39,7 @@ static size_t text_len (const struct sort_entry *e)
     return (size_t)e->len_high << 8 | e->len_low;
 }
 
-/* By id, then as they came. */
+/* Compare by id, then by the order of the input. */
 static int compare (const void *a, const void *b)
 {
     const struct sort_entry *x = a, *y = b;
@@ -54,16 +54,16 @@ static void *grow (struct sort *sort, void *p, size_t *room, size_t need, size_t
         return p;
     *room = need > 2 * *room ? need + 1024 : 2 * *room;
     if (!(p = realloc (p, *room * size)))
-        cmd_die (sort->reader.cmd, "out of memory after %zu lines: sort pieces, and merge them", sort->count);
+        cmd_die (sort->reader.cmd, "out of memory after %zu lines: sort in pieces, and merge them", sort->count);
     return p;
 }
 
 static void add (struct sort *sort, const struct ident *id, const char *s, size_t len)
 {
     if (sort->count == LINES_TOTAL_MAX)
-        cmd_die (sort->reader.cmd, "more than %d lines: sort pieces, and merge them", LINES_TOTAL_MAX);
+        cmd_die (sort->reader.cmd, "more than %d lines: sort in pieces, and merge them", LINES_TOTAL_MAX);
     sort->entries = grow (sort, sort->entries, &sort->room, sort->count + 1, sizeof (sort->entries[0]));
-    /* One byte more than the text, so that no two begin at the same place. */
+    /* One byte more than the text, so that each text begins at another place. */
     sort->texts = grow (sort, sort->texts, &sort->size, sort->used + len + 1, 1);
     memcpy (sort->texts + sort->used, s, len);
     sort->texts[sort->used + len] = '\n';
@@ -117,9 +117,9 @@ static int run (struct cmd *cmd)
 }
 
 static const struct cmd_option options[] = {
-    { CMD_LETTERS (0, 's'), "scheme", "SCHEME", "fluid, flax, sno or uid (default: what the first line is)",
+    { CMD_LETTERS (0, 's'), "scheme", "SCHEME", "fluid, flax, sno or uid (default: the scheme of the first line)",
       idtext_take_scheme, offsetof (struct sort, reader.scheme) },
-    { 'u', "unique", NULL, "of several equal ids only the first, whatever their forms", cmd_take_flag,
+    { 'u', "unique", NULL, "print only the first of equal ids, in any forms", cmd_take_flag,
       offsetof (struct sort, unique) },
     CMD_OPTIONS_END,
 };
@@ -127,10 +127,10 @@ static const struct cmd_option options[] = {
 const struct command id_sort_command = {
     .name = "id sort",
     .operands = "ID...|-",
-    .summary = "Sort lines by their ids, which is by time; - reads them from stdin, one a line",
-    .details = "Lines stay as they are, forms may differ.  All must be of one scheme.  Up to 100 million\n"
-               "lines are kept in memory, with 24 bytes each.  A line that is no id is told on stderr and\n"
-               "left out; the exit status is then 1.",
+    .summary = "Sort lines by their ids, and so by time; - reads them from stdin, one a line",
+    .details = "Lines are not changed, forms may differ.  All ids must be of one scheme.  Up to 100 million\nlines "
+               "are kept in memory, with 24 bytes each.  A line that is not an id is left out, with a\nwarning on "
+               "stderr; the exit status is then 1.",
     .example = "idtree id sort --scheme sno - <ids",
     .options = options,
     .run = run,

@@ -13,7 +13,7 @@
 
 #define NAMES_MAX 128
 
-/* Append 'name' to a list in a sentence: "a", "a, b". */
+/* Append 'name' to a list in a message: "a", "a, b". */
 static void add_name (char names[NAMES_MAX], const char *between, const char *name)
 {
     size_t n = strlen (names);
@@ -27,7 +27,7 @@ void idtext_no_such (const struct cmd *cmd, const char *what, const char *s, con
 
     for (int i = 0; names[i]; i++)
         add_name (list, ", ", names[i]);
-    cmd_usage (cmd, "'%s' is no %s; there are %s", cmd_quote (s, strlen (s), quoted), what, list);
+    cmd_usage (cmd, "'%s' is not a %s; there are %s", cmd_quote (s, strlen (s), quoted), what, list);
 }
 
 int idtext_form (const struct cmd *cmd, const struct scheme *scheme, const char *s)
@@ -103,25 +103,25 @@ void idtext_warn_of (struct idtext_reader *r, uint64_t line, const char *s, size
     cmd_warn (r->cmd, "%s'%s' %s", where, cmd_quote (s, len > LINES_MAX ? LINES_MAX : len, quoted), what);
 }
 
-/* The character of a fluid that cannot stand where it does, in 'what', as far as the text begins as one. */
+/* Write into 'what' which character of a text is wrong, if the text begins as a fluid. */
 static void explain_fluid (const char *s, size_t len, size_t pos, char *what, size_t size)
 {
     char quoted[CMD_QUOTE_MAX];
     size_t bytes = 1, number = 1;
 
     if (pos >= len) {
-        snprintf (what, size, "is no id: it ends too early");
+        snprintf (what, size, "is not an id: it ends too early");
         return;
     }
     for (size_t i = 0; i < pos; i++)
         number += ((unsigned char)s[i] & 0xc0) != 0x80;
     while (pos + bytes < len && ((unsigned char)s[pos + bytes] & 0xc0) == 0x80)
         bytes++;
-    snprintf (what, size, "is no id: '%s', its character %zu, cannot stand there", cmd_quote (s + pos, bytes, quoted),
-              number);
+    snprintf (what, size, "is not an id: '%s', its character %zu, is not allowed there",
+              cmd_quote (s + pos, bytes, quoted), number);
 }
 
-/* Why a text is none, in 'what': for one that begins as a fluid, or as a file's name may. */
+/* Write into 'what' why a text is not an id, with a hint if it looks like a fluid or a file's name. */
 static void explain (const struct idtext_reader *r, uint64_t line, const char *s, size_t len, char *what, size_t size)
 {
     bool marked = *s == 'f' || !strncmp (s, "\u0192", 2) || !strncmp (s, "0x", 2);
@@ -129,11 +129,11 @@ static void explain (const struct idtext_reader *r, uint64_t line, const char *s
     size_t pos = 0;
     fluid_t id;
 
-    snprintf (what, size, "is no id");
+    snprintf (what, size, "is not an id");
     if (len > 0 && len <= LINES_MAX && fluid && fluid_parse (s, len, &id, &pos) < 0 && pos > 0)
         explain_fluid (s, len, pos, what, size);
     else if (line == 0 && r->cmd->argc == 1)
-        snprintf (what, size, "is no id (those of a file: idtree %s - <FILE)", r->cmd->command->name);
+        snprintf (what, size, "is not an id (for ids in a file: idtree %s - <FILE)", r->cmd->command->name);
 }
 
 void idtext_warn (struct idtext_reader *r, uint64_t line, const char *s, size_t len, const struct candidate *candidate,
@@ -143,7 +143,7 @@ void idtext_warn (struct idtext_reader *r, uint64_t line, const char *s, size_t 
 
     for (int i = 0; i < n; i++)
         add_name (names, " or ", candidate[i].scheme->name);
-    snprintf (what, sizeof (what), "may be %s: say which with --scheme", names);
+    snprintf (what, sizeof (what), "may be %s: select one with --scheme", names);
     if (n == 0 && errnum == ERANGE)
         snprintf (what, sizeof (what), "does not fit in 64 bits");
     else if (n == 0)
@@ -154,6 +154,6 @@ void idtext_warn (struct idtext_reader *r, uint64_t line, const char *s, size_t 
 int idtext_end (const struct idtext_reader *r)
 {
     if (r->bad > r->told_max)
-        cmd_warn (r->cmd, "%" PRIu64 " lines in all are no ids", r->bad);
+        cmd_warn (r->cmd, "%" PRIu64 " lines in total are not ids", r->bad);
     return r->bad > 0 ? CMD_FAILED : CMD_OK;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* way.c - the way of one request for ids, as text, JSON and spans */
+/* way.c - the path of one request for ids, as text, JSON and spans */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -17,15 +17,15 @@
 #include "libutil/clock.h"
 
 #define HEX "0123456789abcdef"
-#define PARENT_SIZE 56 /* of a traceparent, with its NUL */
+#define PARENT_SIZE 56 /* bytes of a traceparent, with its NUL */
 #define KIND_CLIENT 3  /* of OTLP's SpanKind */
 #define KIND_SERVER 2
 #define STATUS_UNSET 0
 
 struct way {
     char trace[33];
-    char parent[17];   /* "": none */
-    char span[17];     /* ours */
+    char parent[17];   /* "": no parent */
+    char span[17];     /* the span of this command */
     uint64_t start_us; /* Unix microseconds */
     uint64_t took_us;
     uint32_t ids;
@@ -45,7 +45,7 @@ static void make_hex (const struct cmd *cmd, char *buf, size_t len)
         snprintf (buf + 2 * i, 3, "%02x", bits[i]);
 }
 
-/* TRACEPARENT: "00-TRACE-SPAN-FLAGS".  What is none is left alone, as W3C wants it. */
+/* Parse TRACEPARENT: "00-TRACE-SPAN-FLAGS".  An invalid one is ignored, as W3C requires. */
 static void take_parent (const char *text, struct way *w)
 {
     if (!text || strlen (text) != PARENT_SIZE - 1 || strncmp (text, "00-", 3) != 0 || strspn (text + 3, HEX) != 32
@@ -67,12 +67,12 @@ static void read_ids (const struct cmd *cmd, json_t *runs, uint32_t n, fluid_t *
         fluid_t first;
 
         if (!text || fluid_parse (text, strlen (text), &first, NULL) < 0 || left < 1 || left > n - got)
-            cmd_die (cmd, "the answer holds what is no id");
+            cmd_die (cmd, "the answer contains a value that is not an id");
         for (; left > 0; left--)
             ids[got++] = first++;
     }
     if (got != n)
-        cmd_die (cmd, "%" PRIu32 " ids came instead of %" PRIu32, got, n);
+        cmd_die (cmd, "%" PRIu32 " ids arrived instead of %" PRIu32, got, n);
 }
 
 struct way *way_ask (struct cmd *cmd, uint32_t rank, uint32_t n, fluid_t *ids)
@@ -186,7 +186,7 @@ static json_t *attribute (const char *key, json_t *value)
     return json_pack ("{s:s s:o}", "key", key, "value", value);
 }
 
-/* OTLP has integers of 64 bits as strings. */
+/* OTLP has 64-bit integers as strings. */
 static json_t *number (const char *key, json_int_t n)
 {
     char text[24];
