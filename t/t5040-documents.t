@@ -34,9 +34,9 @@ test "$(idtree doc list --json)" = ''
 idtree doc new drawing | grep "^uuid  *$uuid_pattern$"
 fails "there is a document 'drawing' already" idtree doc new drawing
 fails "a document's\|document.*name\|'\.hidden'" idtree doc new .hidden
-fails 'drawing: the rank has no session in it: idtree doc open drawing makes one' idtree doc ids drawing
-fails 'idtree doc open --rank 2 drawing makes one' idtree doc ids -r 2 drawing
-fails '^idtree doc close: drawing: the rank has no session in it that could end$' idtree doc close drawing
+fails 'drawing: the rank has no session in it: idtree doc open drawing opens one' idtree doc ids drawing
+fails 'idtree doc open --rank 2 drawing opens one' idtree doc ids -r 2 drawing
+fails '^idtree doc close: drawing: the rank has no open session in it$' idtree doc close drawing
 fails '^idtree doc open: there is no rank 9: the instance has ranks 0 to 2$' idtree doc open -r 9 drawing
 idtree doc show drawing | grep '^open  *false$'
 
@@ -67,7 +67,7 @@ done
 idtree id show "$(cut -f1 ids.0 | head -n 1)" | grep '^document  *drawing$'
 fails "'drawing:99999999' is not known: .*unknown id" idtree id show drawing:99999999
 fails "'none:1' is not known: .*is not open on rank 0: open it there first (idtree doc open)" idtree id show none:1
-fails "'drawing:x' is no id" idtree id show drawing:x
+fails "'drawing:x' is not an id" idtree id show drawing:x
 fails 'no id of drawing stands for it' idtree id show drawing:11111111-2222-4333-8444-555555555555
 
 # What is exported can be imported under another name.

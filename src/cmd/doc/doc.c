@@ -30,7 +30,7 @@ idt_future_t *doc_send (const struct doc *d, const char *method, json_t *request
     return ask_send (d->cmd, topic, d->rank, request);
 }
 
-/* End with what to do about an error, where that is known. */
+/* End the program with advice for a known error. */
 static void give_hint (const struct doc *d, const idt_future_t *f, const char *what)
 {
     const char *name = d->cmd->argc > 0 ? d->cmd->argv[0] : "";
@@ -39,21 +39,21 @@ static void give_hint (const struct doc *d, const idt_future_t *f, const char *w
     ask_check_flux (d->cmd, f, what);
     if (idt_future_errnum (f) == ENOSYS)
         cmd_die (d->cmd,
-                 "%s: no broker on the way to rank 0 has the compressor: idtree module load compressor, on rank 0 and "
-                 "on each rank that is to make ids",
+                 "%s: no broker on the path to rank 0 has the compressor: idtree module load compressor, on rank "
+                 "0 and on each rank that makes ids",
                  what);
     if (d->rank != IDT_NODEID_ANY)
         snprintf (option, sizeof (option), "--rank %u ", d->rank);
     if (idt_future_errnum (f) == ENOENT)
-        cmd_die (d->cmd, "%s: the rank has no session in it: idtree doc open %s%s makes one", what, option, name);
+        cmd_die (d->cmd, "%s: the rank has no session in it: idtree doc open %s%s opens one", what, option, name);
     snprintf (quoted, sizeof (quoted), "'%s'", name);
-    if (idt_future_errnum (f) && strstr (idt_future_error (f), quoted)) /* it says what it is about */
+    if (idt_future_errnum (f) && strstr (idt_future_error (f), quoted)) /* the message names the document already */
         cmd_die (d->cmd, "%s", idt_future_error (f));
 }
 
 static void die_without (const struct doc *d, const char *name)
 {
-    cmd_die (d->cmd, "there is no document '%s': idtree doc list shows which there are", name);
+    cmd_die (d->cmd, "there is no document '%s': idtree doc list shows all documents", name);
 }
 
 json_t *doc_ask_new (const struct doc *d, const char *method, json_t *request, const char *what)
@@ -91,7 +91,7 @@ void doc_print (const struct doc *d, const json_t *o)
 
 /* --- new, open, close ------------------------------------------------------------------------- */
 
-/* Ask for 'method' of the document that is the first operand, print what is answered. */
+/* Send a request for 'method' of the document in the first operand, and print the answer. */
 static int run_method (struct cmd *cmd, const char *method)
 {
     struct doc d = doc_begin (cmd);
@@ -99,7 +99,7 @@ static int run_method (struct cmd *cmd, const char *method)
     json_t *answer = doc_ask_new (&d, method, json_pack ("{s:s}", "document", name), name);
 
     if (!cmd->json)
-        json_object_del (answer, "seq"); /* tells programs alone something */
+        json_object_del (answer, "seq"); /* only for programs */
     doc_print (&d, answer);
     json_decref (answer);
     return CMD_OK;
@@ -122,14 +122,14 @@ static int run_close (struct cmd *cmd)
     idt_future_t *f = doc_send (&d, "close", json_pack ("{s:s s:b}", "document", name, "discard", d.discard));
 
     if (idt_future_errnum (ask_ready (cmd, f, name)) == ENOENT)
-        cmd_die (cmd, "%s: the rank has no session in it that could end", name);
+        cmd_die (cmd, "%s: the rank has no open session in it", name);
     idt_future_destroy (ask_wait (cmd, f, name));
     return CMD_OK;
 }
 
 /* --- rename, delete --------------------------------------------------------------------------- */
 
-/* Ask rank 0 for what changes the document of the first operand; 'request' is stolen. */
+/* Ask rank 0 to change the document in the first operand; 'request' is stolen. */
 static int edit (const struct doc *d, const char *method, json_t *request)
 {
     const char *name = d->cmd->argv[0];
@@ -158,7 +158,7 @@ static int run_delete (struct cmd *cmd)
 
 /* --- show ------------------------------------------------------------------------------------- */
 
-/* Add what the session of the rank tells, if it has one. */
+/* Add the fields of the rank's session, if it has one. */
 static void add_session (const struct doc *d, const char *name, json_t *o)
 {
     idt_future_t *f = doc_send (d, "stats", json_pack ("{s:s}", "document", name));
@@ -194,7 +194,7 @@ static const struct cmd_option session_options[] = {
 
 static const struct cmd_option close_options[] = {
     DOC_RANK_OPTION,
-    { 0, "discard", NULL, "end it at once: ids that are not final never will be", cmd_take_flag, DOC_AT (discard) },
+    { 0, "discard", NULL, "end it immediately: local ids never become final", cmd_take_flag, DOC_AT (discard) },
     CMD_OPTIONS_END,
 };
 
@@ -202,7 +202,7 @@ const struct command doc_new_command = {
     .name = "doc new",
     .operands = "NAME",
     .flags = CMD_CONNECTS,
-    .summary = "Make an empty document; its name must be new",
+    .summary = "Make an empty document with a new name",
     .details = "A name has 1 to 100 of A-Z a-z 0-9 . _ -, and does not begin with . or -",
     .example = "idtree doc new drawing",
     .json = "one object",
@@ -213,7 +213,7 @@ const struct command doc_open_command = {
     .name = "doc open",
     .operands = "DOCUMENT",
     .flags = CMD_CONNECTS,
-    .summary = "Give a rank a session in a document, which is made if there is none",
+    .summary = "Open a session of a rank in a document, which is made if it does not exist",
     .example = "idtree doc open --rank 3 drawing",
     .json = "one object",
     .options = session_options,
@@ -224,7 +224,7 @@ const struct command doc_close_command = {
     .name = "doc close",
     .operands = "DOCUMENT",
     .flags = CMD_CONNECTS | CMD_SILENT,
-    .summary = "End the session of a rank, when all its ids are final",
+    .summary = "End the session of a rank after all its ids have become final",
     .example = "idtree doc close --rank 3 drawing",
     .options = close_options,
     .run = run_close,
@@ -234,8 +234,8 @@ const struct command doc_rename_command = {
     .name = "doc rename",
     .operands = "DOCUMENT NAME",
     .flags = CMD_CONNECTS | CMD_SILENT,
-    .summary = "Give a document another name, which must be new",
-    .details = "Who has it open goes on. It is for who made the document, and for the owner of the instance.",
+    .summary = "Rename a document; the new name must be free",
+    .details = "Open sessions continue.  Only the maker of the document and the instance owner may do this.",
     .example = "idtree doc rename drawing plan",
     .run = run_rename,
 };
@@ -244,8 +244,8 @@ const struct command doc_delete_command = {
     .name = "doc delete",
     .operands = "DOCUMENT",
     .flags = CMD_CONNECTS | CMD_SILENT,
-    .summary = "Delete a document, with all of its ids, for good",
-    .details = "Who has it open is told so. It is for who made the document, and for the owner of the instance.",
+    .summary = "Delete a document with all its ids, permanently",
+    .details = "Open sessions are notified.  Only the maker of the document and the instance owner may do this.",
     .example = "idtree doc delete drawing",
     .run = run_delete,
 };
@@ -254,7 +254,7 @@ const struct command doc_show_command = {
     .name = "doc show",
     .operands = "DOCUMENT",
     .flags = CMD_CONNECTS,
-    .summary = "Show what is known of a document, and of the rank's session in it",
+    .summary = "Show a document, and the rank's session in it",
     .example = "idtree doc show drawing",
     .json = "one object",
     .options = session_options,

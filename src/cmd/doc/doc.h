@@ -14,7 +14,7 @@
     }
 #define DOC_IDS_MAX 65536 /* ids of one request */
 
-/* What a command was told. */
+/* The parsed options of a command. */
 struct doc {
     struct cmd *cmd;
     uint32_t rank;
@@ -24,18 +24,18 @@ struct doc {
     bool discard;
 };
 
-/* Read the options, connect.  Ends the program on failure. */
+/* Parse the options and connect.  Ends the program on failure. */
 struct doc doc_begin (struct cmd *cmd);
 
-/* Send a request of the service "compressor"; it is stolen. */
+/* Send a request of the service "compressor"; 'request' is stolen. */
 idt_future_t *doc_send (const struct doc *d, const char *method, json_t *request);
 
-/* Ask the service for a method: 'request' is stolen, the answer is a new reference.  Where it is an error end
- * the program with "WHAT: why".
+/* Send a request of the service and return the answer, a new reference; 'request' is stolen.  If it fails end the
+ * program with "WHAT: why".
  */
 json_t *doc_ask_new (const struct doc *d, const char *method, json_t *request, const char *what);
 
-/* What rank 0 tells of the document of this name, a new reference.  Ends the program where there is none. */
+/* Get rank 0's fields of the document of this name, a new reference.  Ends the program if it does not exist. */
 json_t *doc_need_new (const struct doc *d, const char *name);
 
 /* Print the members of an object, one a line; or with --json the object on one line. */

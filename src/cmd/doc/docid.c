@@ -10,7 +10,7 @@
 #include "cmd/base/ask.h"
 #include "cmd/doc/docid.h"
 
-/* A decimal number, with - where it is local. */
+/* Parse a decimal number; a local id is negative. */
 static int parse_number (const char *s, int64_t *id)
 {
     char *end;
@@ -40,7 +40,7 @@ int docid_parse (const char *s, size_t len, struct docid *id)
 
 /* --- what a broker knows ---------------------------------------------------------------------- */
 
-/* The first element of the array 'key' that a method answers to a request for one thing, a new reference. */
+/* Send a request for one element and return the first element of the array 'key' in the answer, a new reference. */
 static json_t *ask_one (struct cmd *cmd, const char *topic, json_t *request, const char *key, idt_error_t *errp)
 {
     idt_future_t *f = ask_ready (cmd, ask_send (cmd, topic, IDT_NODEID_ANY, request), topic);
@@ -49,12 +49,12 @@ static json_t *ask_one (struct cmd *cmd, const char *topic, json_t *request, con
     if (idt_future_errnum (f) != 0)
         snprintf (errp->text, sizeof (errp->text), "%s", idt_future_error (f));
     else if (idt_rpc_get_unpack (f, "{s:o}", key, &array) < 0 || !(one = json_incref (json_array_get (array, 0))))
-        snprintf (errp->text, sizeof (errp->text), "%s: the answer is not understood", topic);
+        snprintf (errp->text, sizeof (errp->text), "%s: malformed answer", topic);
     idt_future_destroy (f);
     return one;
 }
 
-/* The id that is meant, in session space. */
+/* The id in session space. */
 static json_t *find_id (struct cmd *cmd, const struct docid *id, idt_error_t *errp)
 {
     json_t *o;

@@ -3,7 +3,7 @@
 
 /* docid.h - ids of documents on the command line: DOCUMENT:ID, DOCUMENT:UUID
  *
- * No other id has a colon.
+ * Ids of schemes never have a colon.
  */
 #ifndef CMD_DOCID_H
 #define CMD_DOCID_H
@@ -24,11 +24,11 @@ struct docid {
     char uuid[IDCOMP_UUID_TEXT_MAX];
 };
 
-/* Returns 0, or -1 where 's' of 'len' bytes is neither. */
+/* Returns 0, or -1 if 's' of 'len' bytes is neither. */
 int docid_parse (const char *s, size_t len, struct docid *id);
 
-/* What the broker's session in the document knows of it, a new reference; NULL with a sentence in 'errp'.  Ends the
- * program where nobody answers.
+/* Get the fields of an id from the broker's session in the document, a new reference; NULL with a message in 'errp'.
+ * Ends the program if the broker does not answer.
  */
 json_t *docid_describe_new (struct cmd *cmd, const struct docid *id, idt_error_t *errp);
 

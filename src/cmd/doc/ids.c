@@ -3,7 +3,7 @@
 
 /* ids.c - idtree doc ids: make ids in a document, in the session of a rank
  *
- * Ids are printed when they are final, so that whoever reads them may pass them on; --now does not wait for that.
+ * Ids are printed when they are final, so that readers may pass them to other ranks; --now does not wait for that.
  */
 #include <stdio.h>
 
@@ -13,7 +13,7 @@
 
 #define COUNT_MAX UINT64_C (1000000000)
 
-/* Ids go from -1 down where they are local, up where they are final. */
+/* A run of local ids counts down, a run of final ids counts up. */
 static void add_run (json_t *ids, const json_t *run)
 {
     json_int_t first = json_integer_value (json_array_get (run, 0));
@@ -23,7 +23,7 @@ static void add_run (json_t *ids, const json_t *run)
         json_array_append_new (ids, json_integer (first < 0 ? first - i : first + i));
 }
 
-/* Make 'n' ids, at most DOC_IDS_MAX.  Returns their array. */
+/* Make 'n' ids, at most DOC_IDS_MAX.  Returns an array of them. */
 static json_t *make_new (const struct doc *d, const char *name, uint64_t n)
 {
     json_t *request = json_pack ("{s:s s:I s:b}", "document", name, "count", (json_int_t)n, "final", !d->now);
@@ -33,7 +33,7 @@ static json_t *make_new (const struct doc *d, const char *name, uint64_t n)
     json_array_foreach (json_object_get (answer, "runs"), i, run)
         add_run (ids, run);
     if (json_array_size (ids) != n)
-        cmd_die (d->cmd, "%s: %zu ids came instead of %llu", name, json_array_size (ids), (unsigned long long)n);
+        cmd_die (d->cmd, "%s: %zu ids arrived instead of %llu", name, json_array_size (ids), (unsigned long long)n);
     json_decref (answer);
     return ids;
 }
@@ -90,9 +90,8 @@ static int run (struct cmd *cmd)
 
 static const struct cmd_option options[] = {
     { 'n', "count", "N", "how many (default 1)", take_count, DOC_AT (count) },
-    { CMD_LETTERS (0, 'u'), "uuid", NULL, "a column with the UUID that each stands for", cmd_take_flag, DOC_AT (uuid) },
-    { 0, "now", NULL, "do not wait: local ids are negative, and mean something on this rank only", cmd_take_flag,
-      DOC_AT (now) },
+    { CMD_LETTERS (0, 'u'), "uuid", NULL, "add a column with the UUID of each", cmd_take_flag, DOC_AT (uuid) },
+    { 0, "now", NULL, "do not wait: local ids are negative, and valid only on this rank", cmd_take_flag, DOC_AT (now) },
     DOC_RANK_OPTION,
     CMD_OPTIONS_END,
 };
@@ -101,8 +100,8 @@ const struct command doc_ids_command = {
     .name = "doc ids",
     .operands = "DOCUMENT",
     .flags = CMD_CONNECTS,
-    .summary = "Make ids in a document that is open, one a line as DOCUMENT:ID",
-    .details = "They are final: each rank knows them as the same number, for ever.",
+    .summary = "Make ids in an open document, one a line as DOCUMENT:ID",
+    .details = "The ids are final: all ranks know them as the same numbers.",
     .example = "idtree doc ids -n 10 --uuid drawing",
     .json = "one object a line",
     .options = options,

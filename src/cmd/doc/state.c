@@ -4,7 +4,7 @@
 /* state.c - idtree doc export, import: the stored form of a document
  *
  * It is the base64 text that the npm package @fluidframework/id-compressor calls serialized, version 2, without local
- * state: all that is final, and nobody's session.
+ * state: it has all that is final, and no session's state.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -21,7 +21,7 @@
 
 /* --- export ----------------------------------------------------------------------------------- */
 
-/* Wait for an answer.  NULL: the form that was asked for is not kept any more. */
+/* Wait for an answer.  NULL: the broker no longer keeps the requested form. */
 static json_t *take_piece_new (const struct doc *d, idt_future_t *f, const char *name)
 {
     if (idt_future_errnum (ask_ready (d->cmd, f, name)) == EAGAIN) {
@@ -31,7 +31,7 @@ static json_t *take_piece_new (const struct doc *d, idt_future_t *f, const char 
     return ask_take_new (d->cmd, f, name);
 }
 
-/* The first piece of the form ('joined' NULL), or the one at 'offset'. */
+/* Request the first piece of the form ('joined' NULL), or the piece at 'offset'. */
 static idt_future_t *ask_piece (const struct doc *d, const char *name, json_t *joined, size_t offset)
 {
     if (!joined)
@@ -41,7 +41,7 @@ static idt_future_t *ask_piece (const struct doc *d, const char *name, json_t *j
                                 json_object_get (joined, "seq"), "offset", (json_int_t)offset));
 }
 
-/* Write the form of a document to 'out', piece by piece.  Returns false where it must be begun anew. */
+/* Write the form of a document to 'out', piece by piece.  Returns false if the caller must start again. */
 static bool export_to (const struct doc *d, const char *name, FILE *out)
 {
     json_t *joined = NULL, *answer;
@@ -65,7 +65,7 @@ static bool export_to (const struct doc *d, const char *name, FILE *out)
     return answer != NULL;
 }
 
-/* Joining a document makes it if there is none: look first. */
+/* Joining a missing document would make it: first check that it exists. */
 static int run_export (struct cmd *cmd)
 {
     struct doc d = doc_begin (cmd);
@@ -96,7 +96,7 @@ static int run_export (struct cmd *cmd)
 
 /* --- import ----------------------------------------------------------------------------------- */
 
-/* All text of a file without the white space around it, for free (). */
+/* The text of a file without surrounding white space, for free (). */
 static char *read_text (const struct cmd *cmd, const char *path)
 {
     size_t n;
@@ -106,7 +106,7 @@ static char *read_text (const struct cmd *cmd, const char *path)
         n--;
     s[n] = '\0';
     if (n == 0 || strlen (s) != n)
-        cmd_die (cmd, "%s: is no stored form, which is base64 text", input_name (path));
+        cmd_die (cmd, "%s: is not a stored form, which is base64 text", input_name (path));
     return s;
 }
 
@@ -120,7 +120,7 @@ static int run_import (struct cmd *cmd)
 
     free (state);
     if (!request)
-        cmd_die (cmd, "%s: is no stored form, which is base64 text", what);
+        cmd_die (cmd, "%s: is not a stored form, which is base64 text", what);
     json_t *answer = doc_ask_new (&d, "create", request, what);
     doc_print (&d, answer);
     json_decref (answer);
@@ -144,8 +144,8 @@ const struct command doc_import_command = {
     .name = "doc import",
     .operands = "DOCUMENT [FILE|-]",
     .flags = CMD_CONNECTS,
-    .summary = "Make a document from a stored form; its name must be new",
-    .details = "The text is read from stdin where no FILE is given.",
+    .summary = "Make a document with a new name from a stored form",
+    .details = "Without FILE the text is read from stdin.",
     .example = "idtree doc import drawing drawing.b64",
     .json = "one object",
     .run = run_import,
