@@ -32,17 +32,17 @@ cat >spec.json <<'END_SPEC'
 END_SPEC
 
 test_expect_success 'wrong usage is told, and nothing is done' '
-    refuses "it needs ID" show && refuses "it needs ID" ack && refuses "a##. is no id" show "a##" &&
-    refuses "does not fit in 64 bits" ack 99999999999999999999 && refuses "is no id" list --after "x y" &&
-    refuses "is no form of fluid; there are dec" list --to nosuch && refuses "is no form" submit --to nosuch -- true &&
+    refuses "missing argument: ID" show && refuses "missing argument: ID" ack && refuses "a##. is not an id" show "a##" &&
+    refuses "does not fit in 64 bits" ack 99999999999999999999 && refuses "is not an id" list --after "x y" &&
+    refuses "is not a form of fluid; there are dec" list --to nosuch && refuses "is not a form" submit --to nosuch -- true &&
     refuses "count .0.: a number from 1" submit -n 0 -- true && refuses "count" watch -n x &&
     refuses "urgency .32.: a number from 0 to 31" submit -u 32 -- true &&
-    refuses "timeout .0s.: seconds are needed" submit --timeout 0s -- true &&
+    refuses "timeout .0s.: a number of seconds up to" submit --timeout 0s -- true &&
     refuses "a key has 1 to 64 bytes" submit --key "" -- true &&
     refuses "with the number of the job" submit -n 10 --key "$(printf %062d 0)" -- true &&
-    refuses ".true. is one argument too many: a command stands behind --" submit spec.json true &&
+    refuses ".true. is one argument too many: a command is written after --" submit spec.json true &&
     refuses "a FILE and a command exclude each other" submit spec.json -- true &&
-    refuses "there is no command behind --" submit -- && refuses "one argument too many" stats x &&
+    refuses "there is no command after --" submit -- && refuses "one argument too many" stats x &&
     refuses "did you mean list" lst &&
     idtree job -h | grep "^  job watch " && idtree job submit -h | grep "^example: "
 '
@@ -89,7 +89,7 @@ test_expect_success 'a jobspec comes from a file or stdin' '
 test_expect_success 'a refused jobspec is told once, however often it is submitted' '
     sed s/slot/slit/ spec.json >bad.json && fails "^idtree job submit: jobspec: " idtree job submit bad.json &&
     fails "^idtree job submit: job 1: jobspec: " idtree job submit -n 3000 bad.json && test_must_be_empty out &&
-    grep "^idtree job submit: 0 of 3000 jobs are stored; [0-9]* failed, and no others were submitted then$" err &&
+    grep "^idtree job submit: 0 of 3000 jobs are stored; [0-9]* failed, and no others were submitted after that$" err &&
     test "$(wc -l <err)" = 2 && fails "jobspec" idtree job submit /dev/null
 '
 test_expect_success 'many are stored, each once' '

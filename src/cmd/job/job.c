@@ -11,7 +11,7 @@
 #include "cmd/id/text.h"
 #include "cmd/job/job.h"
 
-#define USER_ENTRY_MAX 4096 /* bytes of a user's entry; one with more is shown by its number */
+#define USER_ENTRY_MAX 4096 /* bytes of a user's entry; a user with a longer one is shown by number */
 
 static const struct scheme *fluid (void)
 {
@@ -43,7 +43,7 @@ const char *jobs_read_id (const struct cmd *cmd, const char *s, char buf[SCHEME_
 
     if (fluid ()->read (s, strlen (s), &id) < 0)
         cmd_usage (cmd, "'%s' %s", cmd_quote (s, strlen (s), quoted),
-                   errno == ERANGE ? "does not fit in 64 bits" : "is no id");
+                   errno == ERANGE ? "does not fit in 64 bits" : "is not an id");
     fluid ()->write (&id, fluid ()->usual, buf);
     return buf;
 }
@@ -53,7 +53,7 @@ const char *jobs_write_id (const struct cmd *cmd, int form, const char *s, char 
     struct ident id;
 
     if (!s || fluid ()->read (s, strlen (s), &id) < 0)
-        cmd_die (cmd, "the broker's answer is not understood: it has no id");
+        cmd_die (cmd, "malformed answer of the broker: it has no id");
     fluid ()->write (&id, form, buf);
     return buf;
 }
@@ -86,7 +86,7 @@ json_t *jobs_ask_new (const struct jobs *j, const char *method, json_t *request,
 
     snprintf (topic, sizeof (topic), "ingest.%s", method);
     idt_future_t *f = ask_ready (j->cmd, ask_send (j->cmd, topic, 0, request), what);
-    jobs_check_service (j->cmd, f, j->cmd->argc == 1 ? j->cmd->argv[0] : what); /* the id as it was given */
+    jobs_check_service (j->cmd, f, j->cmd->argc == 1 ? j->cmd->argv[0] : what); /* the id as given */
     return ask_take_new (j->cmd, f, what);
 }
 

@@ -13,22 +13,22 @@
 #define JOBS_USER_MAX 64
 #define JOBS_USERS 16
 
-/* The name of a user, or his number; empty: nobody was looked up. */
+/* The name of a user, or the number as text; empty: unused entry. */
 struct jobs_user {
     uid_t userid;
     char name[JOBS_USER_MAX];
 };
 
-/* What a command was told. */
+/* The parsed options of a command. */
 struct jobs {
     struct cmd *cmd;
     const char *form_name;
-    int form;          /* of the ids that are printed */
+    int form;          /* of printed ids */
     const char *after; /* an id; NULL: not given */
     uint64_t count;    /* 0: not given */
     bool ack;
     bool no_jobspec;
-    struct jobs_user users[JOBS_USERS]; /* found lately: to look one up may take a while */
+    struct jobs_user users[JOBS_USERS]; /* cache of names, as a look-up may take long */
 };
 
 #define JOBS_AT(member) offsetof (struct jobs, member)
@@ -37,35 +37,35 @@ struct jobs {
     {                                                                                                        \
         't', "to", "FORM", NULL, cmd_take_text, at                                                           \
     }
-#define JOBS_AFTER_OPTION                                                                               \
-    {                                                                                                   \
-        'a', "after", "ID", "only those with ids above ID, in any form", cmd_take_text, JOBS_AT (after) \
+#define JOBS_AFTER_OPTION                                                                              \
+    {                                                                                                  \
+        'a', "after", "ID", "only jobs with ids above ID, in any form", cmd_take_text, JOBS_AT (after) \
     }
 
-/* The number of a form of ids; NULL: F58.  Ends the program where there is no such form. */
+/* The number of a form of ids; NULL: F58.  Ends the program if the form is unknown. */
 int jobs_form (const struct cmd *cmd, const char *name);
 
-/* Read the options. */
+/* Parse the options. */
 struct jobs jobs_begin (struct cmd *cmd);
 
-/* The id that an argument is, in any form, as F58 in 'buf'.  Ends the program where it is none.  Returns 'buf'. */
+/* Convert an id in any form to F58 in 'buf'.  Ends the program if 's' is not an id.  Returns 'buf'. */
 const char *jobs_read_id (const struct cmd *cmd, const char *s, char buf[SCHEME_TEXT_MAX]);
 
-/* The id that an answer holds in form number 'form' in 'buf'.  Ends the program where it is none.  Returns 'buf'. */
+/* Convert an id of an answer to form number 'form' in 'buf'.  Ends the program if 's' is not an id.  Returns 'buf'. */
 const char *jobs_write_id (const struct cmd *cmd, int form, const char *s, char buf[SCHEME_TEXT_MAX]);
 
 /* The same for the member "id" of a job, which becomes that text. */
 void jobs_set_id (const struct jobs *j, json_t *job);
 
-/* The answer of 'f' (NULL: it could not be sent) is that nobody has the module: end the program with what to do. */
+/* If 'f' (NULL: it could not be sent) failed because the module is not loaded, end the program with advice. */
 void jobs_check_service (const struct cmd *cmd, const idt_future_t *f, const char *what);
 
-/* Ask rank 0 for a method of its service "ingest": 'request' is stolen, the answer is a new reference.  Where it is an
- * error end the program with "WHAT: why".
+/* Send a request of the service "ingest" to rank 0 and return the answer, a new reference; 'request' is stolen.  If it
+ * fails end the program with "WHAT: why".
  */
 json_t *jobs_ask_new (const struct jobs *j, const char *method, json_t *request, const char *what);
 
-/* The name of the user that a job says, or his number; borrowed until the next call. */
+/* The name of the user of a job, or the number as text; borrowed until the next call. */
 const char *jobs_user (struct jobs *j, const json_t *job);
 
 #endif /* CMD_JOB_H */

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* list.c - idtree job list: the jobs that rank 0 has, in order of their ids
+/* list.c - idtree job list: the jobs of rank 0, in order of their ids
  *
- * They are asked for in pages, each printed as it comes, so that any number takes the memory of one.
+ * They are requested in pages, and each page is printed when it arrives, so any number of jobs needs the memory of one
+ * page.
  */
 #include <stdio.h>
 #include <string.h>
@@ -13,14 +14,14 @@
 #include "cmd/job/job.h"
 #include "libutil/minmax.h"
 
-#define PAGE 1000 /* jobs; as many as one answer may have */
+#define PAGE 1000 /* jobs; the most that an answer may have */
 #define USER_WIDTH 12
 #define ID_GAP 2
 
 struct list {
     struct jobs j;
     uint64_t printed;
-    int id_width; /* of the first one */
+    int id_width; /* width of the first id */
     char last[SCHEME_TEXT_MAX];
 };
 
@@ -31,13 +32,13 @@ static void print_row (const struct list *l, const char *id, const char *user, c
     out_print ("%-*s %-*s %7s  %s\n", l->id_width, id, USER_WIDTH, user, urgency, key);
 }
 
-/* Characters of a text in UTF-8. */
+/* The number of characters of a text in UTF-8. */
 static int width_of (const char *s)
 {
     return (int)strlen (s) - out_pad (s, 0);
 }
 
-/* A key is whatever its user says. */
+/* A key may be any text that its user chose. */
 static const char *printable (const char *key, char buf[CMD_QUOTE_MAX])
 {
     for (const unsigned char *p = (const unsigned char *)key; *p; p++)
@@ -53,7 +54,7 @@ static void print_text (struct list *l, const json_t *job)
     json_int_t urgency;
 
     if (json_unpack ((json_t *)job, "{s:s s:I s?s}", "id", &id, "urgency", &urgency, "key", &key) < 0)
-        cmd_die (l->j.cmd, "the broker's answer is not understood");
+        cmd_die (l->j.cmd, "malformed answer of the broker");
     if (l->printed == 0) {
         l->id_width = width_of (id) + ID_GAP;
         print_row (l, "ID", "USER", "URGENCY", "KEY");
@@ -64,7 +65,7 @@ static void print_text (struct list *l, const json_t *job)
 
 /* --- pages ------------------------------------------------------------------------------------ */
 
-/* The id is kept as it came: the next page begins behind it. */
+/* Print a job, and keep its id as received: the next page begins behind it. */
 static void print_job (struct list *l, json_t *job)
 {
     const char *id = json_string_value (json_object_get (job, "id"));
@@ -108,7 +109,7 @@ static int run (struct cmd *cmd)
 
 static const struct cmd_option options[] = {
     JOBS_AFTER_OPTION,
-    { 'n', "count", "N", "N at most (default: all)", cmd_take_count, JOBS_AT (count) },
+    { 'n', "count", "N", "at most N (default: all)", cmd_take_count, JOBS_AT (count) },
     JOBS_FORMAT_OPTIONS (JOBS_AT (form_name)),
     CMD_OPTIONS_END,
 };

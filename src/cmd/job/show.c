@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* show.c - idtree job show, ack, stats: what rank 0 knows of a job, or of all; and that jobs were consumed */
+/* show.c - idtree job show, ack, stats: show a job, acknowledge jobs, show the state of rank 0's store of jobs */
 #include <stdio.h>
 #include <string.h>
 
@@ -16,7 +16,7 @@
 
 /* --- show ------------------------------------------------------------------------------------- */
 
-/* All forms of the id, under their names. */
+/* Add all forms of the id, with their names as keys. */
 static void add_forms (json_t *o, const struct ident *id)
 {
     const struct scheme *scheme = scheme_find ("fluid");
@@ -28,7 +28,7 @@ static void add_forms (json_t *o, const struct ident *id)
     }
 }
 
-/* When the id was made, as far as the instance's epoch is known. */
+/* Add the date of the id, if the instance's epoch is known. */
 static void add_date (json_t *o, const struct ident *id, struct cmd *cmd)
 {
     struct id_epoch epoch;
@@ -122,7 +122,7 @@ const struct command job_show_command = {
     .name = "job show",
     .operands = "ID",
     .flags = CMD_CONNECTS,
-    .summary = "Show a job: all forms of its id, when that was made, whose it is, its jobspec",
+    .summary = "Show a job: all forms of its id, its date, its user, its jobspec",
     .example = "idtree job show fuZZybuNNy",
     .json = "one object",
     .run = run_show,
@@ -132,7 +132,7 @@ const struct command job_ack_command = {
     .name = "job ack",
     .operands = "ID",
     .flags = CMD_CONNECTS | CMD_SILENT,
-    .summary = "Acknowledge all jobs up to an id: they were consumed, and may be forgotten",
+    .summary = "Acknowledge all jobs up to an id: they were consumed, and may be deleted",
     .example = "idtree job ack fuZZybuNNy",
     .run = run_ack,
 };
@@ -140,7 +140,7 @@ const struct command job_ack_command = {
 const struct command job_stats_command = {
     .name = "job stats",
     .flags = CMD_CONNECTS,
-    .summary = "Show how many jobs rank 0 has, who consumes them, and what the limits are",
+    .summary = "Show the number of stored jobs, their consumers, and the limits",
     .details = "idtree module stats job-ingest shows the counters of one rank.",
     .example = "idtree job stats",
     .json = "one object",

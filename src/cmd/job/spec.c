@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* spec.c - the jobspec of a command */
+/* spec.c - make the jobspec of a command */
 #include <errno.h>
 #include <limits.h>
 #include <string.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* submit.c - idtree job submit: hand in a jobspec, once or many times, and print the ids
+/* submit.c - idtree job submit: submit a jobspec one or many times, and print the ids
  *
- * Which one is sent when is decided by a window (window.h); an id is printed when its job is durable and those of all
- * jobs before it were printed.  The answer to number N waits for that in slots[N % room].
+ * A window (window.h) decides which submission is sent when.  An id is printed when its job is durable and the ids of
+ * all jobs before it were printed.  The answer to number N is kept in slots[N % room] until then.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -26,14 +26,14 @@
 #include "libutil/minmax.h"
 
 #define IN_FLIGHT_MAX 1024
-#define IN_FLIGHT_BYTES ((size_t)32 << 20) /* half of what a connection takes */
+#define IN_FLIGHT_BYTES ((size_t)32 << 20) /* half of what a connection buffers */
 #define URGENCY_DEFAULT 16
 #define URGENCY_MAX 31
 #define KEY_MAX 64 /* bytes */
 #define COUNT_MAX UINT64_C (1000000000)
-#define TOLD_MAX 10           /* failures that are told one by one */
+#define TOLD_MAX 10           /* failures with their own message */
 #define PROGRESS_FROM 1000    /* jobs */
-#define PROGRESS_EVERY_MS 100 /* at most */
+#define PROGRESS_EVERY_MS 100 /* least interval */
 
 struct submit;
 
@@ -55,7 +55,7 @@ struct submit {
     bool quiet;
     int form;
 
-    json_t *request; /* but for the key */
+    json_t *request; /* without the key */
     uint64_t total;
     uint32_t room;
     struct job_window *window;
@@ -90,7 +90,7 @@ static void clear_progress (const struct submit *s)
         out_error ("\r\033[K");
 }
 
-/* The key of a submission in 'buf': of several, each has its own. */
+/* Write the key of a submission into 'buf': with --count each submission has its own. */
 static const char *key_of (const struct submit *s, uint64_t number, char buf[KEY_MAX + 1])
 {
     if (s->count == 0)
@@ -123,7 +123,7 @@ static void print_id (const struct submit *s, const struct slot *slot)
         out_print ("%s\n", slot->id);
 }
 
-/* Errors after which nobody knows whether a job is there. */
+/* Whether after this error the job may be stored or not. */
 static bool is_unknown (int errnum)
 {
     static const int unknown[] = { ETIMEDOUT, EHOSTUNREACH, ECONNRESET, EPIPE, ENOSYS };
@@ -134,7 +134,7 @@ static bool is_unknown (int errnum)
     return false;
 }
 
-/* The same sentence is not told twice in a row. */
+/* Print a failure, unless its message is the same as the last one. */
 static void tell (struct submit *s, const struct slot *slot)
 {
     const char *unknown = !is_unknown (slot->errnum) ? ""
@@ -200,7 +200,7 @@ static void send_one (struct submit *s, uint64_t number)
     window_answered (s->window, now_ms (), number, WINDOW_FAILED);
 }
 
-/* Send and print what can be now; end, or wait for an answer or the end of a pause. */
+/* Send and print all that is possible now; then end, or wait for an answer or the end of a pause. */
 static void go_on (struct submit *s)
 {
     uint64_t number, now, due;
@@ -231,7 +231,7 @@ static enum window_fate take_answer (struct slot *slot, idt_future_t *f)
         return slot->errnum == EAGAIN ? WINDOW_FULL : WINDOW_FAILED;
     }
     if (idt_rpc_get_unpack (f, "{s:s s?b}", "fluid", &id, "same", &same) < 0)
-        cmd_die (slot->s->cmd, "the broker's answer is not understood");
+        cmd_die (slot->s->cmd, "malformed answer of the broker");
     jobs_write_id (slot->s->cmd, slot->s->form, id, slot->id);
     slot->same = same;
     return WINDOW_STORED;
@@ -258,7 +258,7 @@ static void pause_cb (idt_watcher_t *w, int revents, void *arg)
 
 static void submit_all (struct submit *s)
 {
-    /* Flux would take them, and answer with an id that is none of ours. */
+    /* A broker of Flux would take the jobs, and answer with ids that are not ours. */
     idt_reactor_t *r = idt_get_reactor (cmd_connect_own (s->cmd));
 
     uint64_t patience_ms = s->cmd->timeout_ms < 0 ? UINT64_MAX : (uint64_t)s->cmd->timeout_ms;
@@ -275,7 +275,7 @@ static void submit_all (struct submit *s)
     clear_progress (s);
 }
 
-/* Tell how it ended.  Returns the exit status. */
+/* Print a summary.  Returns the exit status. */
 static int sum_up (const struct submit *s)
 {
     uint64_t stored = window_stored (s->window), failed = window_failed (s->window);
@@ -284,11 +284,11 @@ static int sum_up (const struct submit *s)
         return CMD_OK;
     if (s->total > 1)
         cmd_warn (s->cmd, "%" PRIu64 " of %" PRIu64 " jobs are stored; %" PRIu64 " failed%s", stored, s->total, failed,
-                  stored + failed < s->total ? ", and no others were submitted then" : "");
+                  stored + failed < s->total ? ", and no others were submitted after that" : "");
     return CMD_FAILED;
 }
 
-/* Where "--" stands among the arguments, before options are taken from between them; 0: nowhere. */
+/* The index of "--" in the arguments, before getopt_long () reorders them; 0: not found. */
 static int find_dashes (const struct cmd *cmd)
 {
     for (int i = 1; i < cmd->argc; i++)
@@ -297,7 +297,7 @@ static int find_dashes (const struct cmd *cmd)
     return 0;
 }
 
-/* Where the operands stood behind "--", which was argv[dashes], they are a command. */
+/* The operands are a command if they were behind "--", which was argv[dashes]. */
 static bool is_command (const struct cmd *cmd, char **argv, int dashes)
 {
     if (dashes == 0 || strcmp (cmd->argv[-1], "--"))
@@ -305,7 +305,7 @@ static bool is_command (const struct cmd *cmd, char **argv, int dashes)
     if (cmd->argv != argv + dashes + 1)
         cmd_usage (cmd, "a FILE and a command exclude each other");
     if (cmd->argc == 0)
-        cmd_usage (cmd, "there is no command behind --");
+        cmd_usage (cmd, "there is no command after --");
     return true;
 }
 
@@ -314,10 +314,10 @@ static void check_file (const struct cmd *cmd)
     char quoted[CMD_QUOTE_MAX];
 
     if (cmd->argc > 1)
-        cmd_usage (cmd, "'%s' is one argument too many: a command stands behind --",
+        cmd_usage (cmd, "'%s' is one argument too many: a command is written after --",
                    cmd_quote (cmd->argv[1], strlen (cmd->argv[1]), quoted));
     if (cmd->argc == 0 && isatty (STDIN_FILENO))
-        cmd_usage (cmd, "it needs a FILE, or -- and a command");
+        cmd_usage (cmd, "missing argument: FILE, or -- and a command");
 }
 
 static void check_key (const struct submit *s)
@@ -381,7 +381,7 @@ static void take_count (struct cmd *cmd, const char *arg, void *to)
     *(uint64_t *)to = cmd_number (cmd, "count", arg, 1, COUNT_MAX);
 }
 
-/* A number, or a name that Flux has for one. */
+/* Take a number, or a name of Flux for one. */
 static void take_urgency (struct cmd *cmd, const char *arg, void *to)
 {
     uint64_t *urgency = to;
@@ -402,7 +402,8 @@ static const struct cmd_option options[] = {
     { 'n', "count", "N", "submit it N times (default 1)", take_count, AT (count) },
     { CMD_LETTERS (0, 'u'), "urgency", "U", "0 to 31, hold, default or expedite (default 16)", take_urgency,
       AT (urgency) },
-    { 'k', "key", "KEY", "the same key means the same job; with -n KEY-1 ... KEY-N", cmd_take_text, AT (key) },
+    { 'k', "key", "KEY", "submissions with the same key are one job; with -n KEY-1 ... KEY-N", cmd_take_text,
+      AT (key) },
     JOBS_FORMAT_OPTIONS (AT (form_name)),
     { 'q', "quiet", NULL, "print no ids", cmd_take_flag, AT (quiet) },
     CMD_OPTIONS_END,
@@ -414,8 +415,8 @@ const struct command job_submit_command = {
     .flags = CMD_CONNECTS,
     .summary = "Submit a job, and print its id when it is durable",
     .details =
-        "FILE is a jobspec of version 1, as JSON; without it, it is read from stdin.  For a COMMAND one is made: a\n"
-        "slot of one core, in this directory, without a limit of time, without an environment.",
+        "FILE is a jobspec of version 1, as JSON; without FILE it is read from stdin.  For a COMMAND a\njobspec is "
+        "made: a slot of one core, in this directory, without a limit of time, without an\nenvironment.",
     .example = "idtree job submit -n 10 --key nightly -- hostname",
     .json = "one object a line",
     .options = options,

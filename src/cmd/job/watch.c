@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* watch.c - idtree job watch: jobs as they come, in order of their ids
+/* watch.c - idtree job watch: print jobs as they become visible, in order of their ids
  *
- * Rank 0 sends some ahead, and the next when those are confirmed.  A job is confirmed, or acknowledged, when it was
- * printed and the output flushed, never before.
+ * Rank 0 sends a few jobs in advance, and more after these are confirmed.  A job is confirmed, or acknowledged, after
+ * it was printed and the output flushed, never before.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -18,12 +18,12 @@
 struct watch {
     struct jobs j;
     uint64_t printed, answers;
-    char last[SCHEME_TEXT_MAX]; /* id of the job that was printed last, as it came */
+    char last[SCHEME_TEXT_MAX]; /* id of the last printed job, as received */
 };
 
 /* --- output ----------------------------------------------------------------------------------- */
 
-/* On one line: id, user, urgency, jobspec. */
+/* Print a line: id, user, urgency, jobspec. */
 static void print_text (struct watch *w, const json_t *job)
 {
     json_t *spec = json_object_get (job, "jobspec");
@@ -31,7 +31,7 @@ static void print_text (struct watch *w, const json_t *job)
     const char *id;
 
     if (json_unpack ((json_t *)job, "{s:s s:I}", "id", &id, "urgency", &urgency) < 0)
-        cmd_die (w->j.cmd, "the broker's answer is not understood");
+        cmd_die (w->j.cmd, "malformed answer of the broker");
     out_print ("%s\t%s\t%" JSON_INTEGER_FORMAT, id, jobs_user (&w->j, job), urgency);
     if (spec) {
         out_print ("\t");
@@ -60,20 +60,20 @@ static bool is_done (const struct watch *w)
     return w->j.count > 0 && w->printed >= w->j.count;
 }
 
-/* Tell rank 0 up to where we are, when all of that has been written. */
+/* Confirm all printed jobs to rank 0, after they have been written. */
 static void confirm (struct watch *w, const json_t *answer)
 {
     json_t *request = json_pack ("{s:s s:O}", "id", w->last, "watch", json_object_get (answer, "watch"));
 
     cmd_flush (w->j.cmd);
     if (!request)
-        cmd_die (w->j.cmd, "the broker's answer is not understood");
+        cmd_die (w->j.cmd, "malformed answer of the broker");
     if (!w->j.ack)
         json_object_set_new (request, "keep", json_true ());
     json_decref (jobs_ask_new (&w->j, "ack", request, w->last));
 }
 
-/* An answer without jobs says that all are here that there are now. */
+/* An answer without jobs means that all present jobs were sent. */
 static void take (struct watch *w, const json_t *answer)
 {
     json_t *jobs = json_object_get (answer, "jobs");
@@ -105,7 +105,7 @@ static int run (struct cmd *cmd)
         jobs_check_service (cmd, w.answers++ == 0 ? ask_ready (cmd, f, "jobs") : ask_next (cmd, f, "jobs"), "jobs");
         ask_wait (cmd, f, "jobs");
         if (idt_rpc_get_unpack (f, "o", &answer) < 0)
-            cmd_die (cmd, "the broker's answer is not understood");
+            cmd_die (cmd, "malformed answer of the broker");
         take (&w, answer);
     }
     idt_future_destroy (f);
@@ -115,7 +115,7 @@ static int run (struct cmd *cmd)
 static const struct cmd_option options[] = {
     JOBS_AFTER_OPTION,
     { 'n', "count", "N", "end after N jobs (default: until interrupted)", cmd_take_count, JOBS_AT (count) },
-    { 0, "ack", NULL, "acknowledge what was printed: it may be forgotten", cmd_take_flag, JOBS_AT (ack) },
+    { 0, "ack", NULL, "acknowledge printed jobs: they may be deleted", cmd_take_flag, JOBS_AT (ack) },
     { 0, "no-jobspec", NULL, "without jobspecs", cmd_take_flag, JOBS_AT (no_jobspec) },
     JOBS_FORMAT_OPTIONS (JOBS_AT (form_name)),
     CMD_OPTIONS_END,
@@ -124,10 +124,9 @@ static const struct cmd_option options[] = {
 const struct command job_watch_command = {
     .name = "job watch",
     .flags = CMD_CONNECTS,
-    .summary = "Print jobs as they come, in order of their ids, and those that are there",
-    .details =
-        "A line has the id, the user, the urgency and the jobspec, separated by tabs.  Without --after it begins\n"
-        "behind what was acknowledged.",
+    .summary = "Print jobs as they become visible, in order of their ids, first all present ones",
+    .details = "A line has the id, the user, the urgency and the jobspec, separated by tabs.  Without --after "
+               "it\nbegins after the last acknowledged job.",
     .example = "idtree job watch --ack",
     .json = "one object a line",
     .options = options,

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* window.c - many submissions, of which some are under way at a time
+/* window.c - many submissions, of which some are in flight at a time
  *
- * What is known of number N is in state[N % room], from when it is sent first until it is taken.
+ * The state of number N is in state[N % room], from its first sending until it is taken.
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 
 enum state {
     STATE_SENT,
-    STATE_AGAIN, /* it was refused for now */
+    STATE_AGAIN, /* refused for now, to be sent again */
     STATE_STORED,
     STATE_FAILED,
 };
@@ -22,14 +22,14 @@ struct job_window {
     uint64_t total;
     uint32_t room;
     uint64_t patience_ms;
-    uint64_t taken; /* all below were */
-    uint64_t fresh; /* from here on none was sent */
+    uint64_t taken; /* all numbers below were taken */
+    uint64_t fresh; /* lowest number never sent */
     uint32_t flying, again;
-    uint64_t again_from; /* nothing below waits to be sent again */
-    uint32_t limit;      /* of those under way, now */
-    uint32_t grown;      /* stored since it grew */
+    uint64_t again_from; /* no number below is to be sent again */
+    uint32_t limit;      /* current limit of submissions in flight */
+    uint32_t grown;      /* number stored since the limit grew */
     uint64_t pause_ms, pause_until;
-    bool full; /* none was stored since */
+    bool full; /* full since the last one was stored */
     uint64_t full_since;
     bool stopped;
     uint64_t stored, failed;
@@ -62,7 +62,7 @@ static bool may_send (const struct job_window *w)
            && (w->again > 0 || (w->fresh < w->total && w->fresh - w->taken < w->room));
 }
 
-/* The lowest of those that wait to be sent again: there is one. */
+/* The lowest number that is to be sent again; the caller knows that there is one. */
 static uint64_t find_again (struct job_window *w)
 {
     w->again_from = max_u64 (w->again_from, w->taken);
@@ -93,7 +93,7 @@ uint64_t window_due (const struct job_window *w)
 
 /* --- answers ---------------------------------------------------------------------------------- */
 
-/* Those that were under way together find the same fullness: one pause is for all of them. */
+/* All submissions in flight together find the same full broker: begin only one pause for them. */
 static void begin_pause (struct job_window *w, uint64_t now_ms)
 {
     if (now_ms < w->pause_until)
@@ -112,7 +112,7 @@ static bool is_over (struct job_window *w, uint64_t now_ms)
     return now_ms - w->full_since >= w->patience_ms;
 }
 
-/* It grows by one in each round. */
+/* The limit grows by one after as many were stored as it allows in flight. */
 static void be_stored (struct job_window *w)
 {
     w->stored++;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* window_test.c - many submissions, of which some are under way at a time */
+/* window_test.c - many submissions, of which some are in flight at a time */
 #include "cmd/job/window.h"
 #include "test/tap.h"
 
 #define NEVER UINT64_MAX
 
-/* Send all that may be sent now.  Returns how many, the last in '*number'. */
+/* Send all that may be sent now.  Returns their number, and the last one in '*number'. */
 static unsigned send_all (struct job_window *w, uint64_t now_ms, uint64_t *number)
 {
     unsigned n = 0;
@@ -17,7 +17,7 @@ static unsigned send_all (struct job_window *w, uint64_t now_ms, uint64_t *numbe
     return n;
 }
 
-/* Take all that can be taken.  Returns how many, and the last in '*number'. */
+/* Take all that can be taken.  Returns their number, and the last one in '*number'. */
 static unsigned take_all (struct job_window *w, uint64_t *number)
 {
     enum window_fate fate;
@@ -34,15 +34,17 @@ static void test_order (void)
     enum window_fate fate;
     uint64_t number = 99;
 
-    ok (!window_ended (w) && send_all (w, 0, &number) == 3 && number == 2, "as many are sent as there is room for");
-    ok (window_due (w) == NEVER, "and no time brings more");
+    ok (!window_ended (w) && send_all (w, 0, &number) == 3 && number == 2,
+        "as many submissions are sent as there are slots");
+    ok (window_due (w) == NEVER, "no pause is due");
     window_answered (w, 1, 1, WINDOW_STORED);
-    ok (!window_take (w, &number, &fate), "the second waits for the first to be taken");
-    ok (!window_next (w, 1, &number), "and keeps its room meanwhile");
+    ok (!window_take (w, &number, &fate), "the second cannot be taken before the first");
+    ok (!window_next (w, 1, &number), "the second keeps its slot meanwhile");
     window_answered (w, 2, 0, WINDOW_STORED);
-    ok (window_take (w, &number, &fate) && number == 0 && fate == WINDOW_STORED, "then the first is taken");
-    ok (window_take (w, &number, &fate) && number == 1, "and the second");
-    ok (send_all (w, 3, &number) == 2 && number == 4, "which makes room for those that are left");
+    ok (window_take (w, &number, &fate) && number == 0 && fate == WINDOW_STORED,
+        "the first is taken when it is stored");
+    ok (window_take (w, &number, &fate) && number == 1, "then the second is taken");
+    ok (send_all (w, 3, &number) == 2 && number == 4, "taken ones make space for the remaining ones");
     for (number = 2; number < 5; number++)
         window_answered (w, 4, number, WINDOW_STORED);
     ok (window_ended (w) && take_all (w, &number) == 3 && number == 4 && window_stored (w) == 5, "all are stored");
@@ -57,19 +59,20 @@ static void test_full (void)
     send_all (w, now_ms, &number);
     for (number = 1; number < 8; number++)
         window_answered (w, now_ms, number, WINDOW_FULL);
-    ok (!window_next (w, now_ms, &number) && window_due (w) == now_ms + WINDOW_PAUSE_MS, "being full makes a pause");
+    ok (!window_next (w, now_ms, &number) && window_due (w) == now_ms + WINDOW_PAUSE_MS,
+        "a full broker causes a pause");
     now_ms += WINDOW_PAUSE_MS;
-    ok (window_next (w, now_ms, &number) && number == 1, "after which the first of those that waited is sent again");
-    ok (send_all (w, now_ms, &number) == 2 && number == 3, "and only half as many as before are under way");
+    ok (window_next (w, now_ms, &number) && number == 1, "after the pause the first refused submission is sent again");
+    ok (send_all (w, now_ms, &number) == 2 && number == 3, "half as many as before are in flight");
     for (number = 1; number < 4; number++)
         window_answered (w, now_ms, number, WINDOW_FULL);
     ok (window_due (w) == now_ms + 2 * WINDOW_PAUSE_MS, "the next pause is twice as long");
     window_answered (w, now_ms, 0, WINDOW_STORED);
     now_ms = window_due (w);
     ok (take_all (w, &number) == 1 && window_next (w, now_ms, &number) && number == 1,
-        "those that wait go before new ones");
+        "refused submissions are sent before new ones");
     window_answered (w, now_ms, 1, WINDOW_FULL);
-    ok (window_due (w) == now_ms + WINDOW_PAUSE_MS, "and one that is stored makes pauses short again");
+    ok (window_due (w) == now_ms + WINDOW_PAUSE_MS, "a stored one makes pauses short again");
     window_destroy (w);
 }
 
@@ -90,10 +93,11 @@ static void test_patience (void)
             now_ms = window_due (w);
         }
     }
-    ok (window_ended (w) && fate == WINDOW_FAILED && window_failed (w) == 1, "patience ends");
-    ok (now_ms >= 30007 && now_ms < 30007 + WINDOW_PAUSE_MAX_MS, "when it is over");
-    ok (longest_ms == WINDOW_PAUSE_MAX_MS && sent < 50, "pauses grow, up to the longest");
-    ok (window_take (w, &number, &fate) && fate == WINDOW_FAILED, "and it is taken as a failure");
+    ok (window_ended (w) && fate == WINDOW_FAILED && window_failed (w) == 1,
+        "after the patience a full broker is a failure");
+    ok (now_ms >= 30007 && now_ms < 30007 + WINDOW_PAUSE_MAX_MS, "the failure comes when the patience is over");
+    ok (longest_ms == WINDOW_PAUSE_MAX_MS && sent < 50, "pauses grow up to the longest");
+    ok (window_take (w, &number, &fate) && fate == WINDOW_FAILED, "the submission is taken as failed");
     window_destroy (w);
 }
 
@@ -107,18 +111,21 @@ static void test_failure (void)
     window_answered (w, 0, 1, WINDOW_FULL);
     window_answered (w, 0, 2, WINDOW_FAILED);
     ok (!window_next (w, 10000, &number) && window_due (w) == NEVER, "after a failure nothing is sent");
-    ok (!window_ended (w), "what is under way is waited for");
+    ok (!window_ended (w), "submissions in flight are waited for");
     for (number = 0; number < 8; number++)
         if (number != 1 && number != 2)
             window_answered (w, 1, number, number == 5 ? WINDOW_FULL : WINDOW_STORED);
-    ok (window_ended (w) && window_stored (w) == 5 && window_failed (w) == 1, "until all have ended");
-    ok (window_take (w, &number, &fate) && number == 0 && fate == WINDOW_STORED, "those that are stored are taken");
-    ok (window_take (w, &number, &fate) && number == 2 && fate == WINDOW_FAILED, "those that failed, too");
-    ok (take_all (w, &number) == 4 && number == 7, "but not those that would have been sent again");
+    ok (window_ended (w) && window_stored (w) == 5 && window_failed (w) == 1,
+        "the window has ended when all were answered");
+    ok (window_take (w, &number, &fate) && number == 0 && fate == WINDOW_STORED,
+        "stored submissions are taken after a failure");
+    ok (window_take (w, &number, &fate) && number == 2 && fate == WINDOW_FAILED,
+        "failed submissions are taken after a failure");
+    ok (take_all (w, &number) == 4 && number == 7, "submissions that would have been sent again are not taken");
     window_destroy (w);
 }
 
-/* A broker that has room for 'room' at a time and stores one a millisecond. */
+/* A broker with space for 'room' at a time that stores one a millisecond. */
 static void test_all_come (uint32_t room, uint64_t total)
 {
     struct job_window *w = window_create (total, 64, 1000);
@@ -146,8 +153,8 @@ static void test_all_come (uint32_t room, uint64_t total)
         }
     }
     ok (window_ended (w) && taken == total && order == 0 && window_stored (w) == total,
-        "a broker with room for %u stores all %u in the end, taken in order", room, (unsigned)total);
-    ok (now_ms < 20 * total, "without much waiting");
+        "a broker with space for %u stores all %u in the end, taken in order", room, (unsigned)total);
+    ok (now_ms < 20 * total, "the submissions take little time in pauses");
     window_destroy (w);
 }
 
