@@ -36,7 +36,7 @@ test_expect_success 'ping reaches ranks and services' '
     idtree ping -c 1 "2!fluid" | grep "^2!fluid.ping" && idtree ping -c 1 -p 100000 1 &&
     test_expect_code 1 idtree ping -c 1 9 2>err && grep "no rank 9: the instance has ranks 0 to 3" err &&
     test_expect_code 1 idtree ping -c 1 nosuch 2>err && grep "No service matching nosuch.ping" err &&
-    test_expect_code 2 idtree ping "3!" 2>err && grep "is no RANK, SERVICE" err
+    test_expect_code 2 idtree ping "3!" 2>err && grep "is not RANK, SERVICE" err
 '
 test_expect_success 'ping without a count ends after four answers where stdout is no terminal, and with 0 it does not' '
     timeout 100 idtree ping -i 0.01 3 >out && test "$(wc -l <out)" = 4 && timeout 100 idtree ping --json -i 0.01 3 | wc -l >n &&
@@ -73,8 +73,8 @@ test_expect_success 'events are numbered, and get where they are wanted' '
     wait_subscribers 0 1 &&
     idtree event pub -s zz.top "{\"k\":1}" && idtree event pub zy.top && idtree event pub zz.top "{\"k\":1}" &&
     wait $pid && printf "zz.top\t{\"k\":1}\nzz.top\t{\"k\":1}\n" >expect && test_cmp expect got &&
-    test_expect_code 2 idtree event pub a.b nojson 2>err && grep "the payload is no JSON" err &&
-    test_expect_code 2 idtree event pub a.b [] 2>err && grep "no JSON object" err
+    test_expect_code 2 idtree event pub a.b nojson 2>err && grep "the payload is not JSON" err &&
+    test_expect_code 2 idtree event pub a.b [] 2>err && grep "not a JSON object" err
 '
 test_expect_success 'what is logged is in dmesg, until it is cleared' '
     idtree logger -s warning -n me hello   there && idtree dmesg >out &&

@@ -28,7 +28,7 @@ test_expect_success 'so is an attribute, a rank, a topic, an id' '
     says "size: attribute may not be updated" idtree setattr size 1 && says "log-level=99: must be a level" idtree setattr log-level 99 &&
     says "there is no rank 9: the instance has ranks 0 to 6" idtree id new -r 9 &&
     says "there is no rank 9: the instance has ranks 0 to 6" idtree overlay status -r 9 &&
-    says "the TOPIC is empty" idtree event pub "" && says "is no id" idtree id show xyz &&
+    says "the TOPIC is empty" idtree event pub "" && says "is not an id" idtree id show xyz &&
     says "unknown command .nope. (idtree id -h lists them)" idtree id nope && says "did you mean new" idtree id neww
 '
 test_expect_success 'a module that takes no arguments says so, and is not loaded' '
@@ -46,8 +46,8 @@ test_expect_success 'help for more words than a command has is that of the comma
     idtree help id new x >out && idtree id new -h >expect && test_cmp expect out
 '
 test_expect_success 'startctl knows its verbs and signals, and lists them' '
-    says "unknown verb .nope.: there are status, kill, stop, cont and run" idtree startctl nope &&
-    says "did you mean kill" idtree startctl klil 1 && says ".FOO. is no signal, as TERM or 15" idtree startctl kill --signal=FOO 0 &&
+    says "unknown verb .nope.: the verbs are status, kill, stop, cont and run" idtree startctl nope &&
+    says "did you mean kill" idtree startctl klil 1 && says ".FOO. is not a signal, as TERM or 15" idtree startctl kill --signal=FOO 0 &&
     says "there is no rank 9" idtree startctl kill 9 && says "broker 1 is running" idtree startctl run 1 &&
     says "takes no RANK" idtree startctl status 1
 '
@@ -56,7 +56,7 @@ test_expect_success 'ping names the ranks on the way' '
     idtree ping --uri "${IDTREE_URI%0}4" -c 1 6 | grep "(4!1!0!2!6)$" && idtree ping --uri "${IDTREE_URI%0}4" -c 1 0 | grep "(4!1!0)$" &&
     idtree ping --uri "${IDTREE_URI%0}4" -c 1 any | grep "^4!broker.ping .* (4)$" && idtree ping -c 1 "3!fluid" | grep "(0!1!3)$" &&
     says "No service matching nope.ping is registered (idtree module list" idtree ping nope &&
-    says ".nope!fluid. is no RANK, SERVICE or RANK!SERVICE" idtree ping "nope!fluid"
+    says ".nope!fluid. is not RANK, SERVICE or RANK!SERVICE" idtree ping "nope!fluid"
 '
 test_expect_success 'also where these are not those that the tree had' '
     idtree startctl kill 1 && wait_attached 4 0 && idtree ping --uri "${IDTREE_URI%0}4" -c 1 6 | grep "(4!0!2!6)$"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* all.c - idtree-all: every command of idtree, help, and what may follow
+/* all.c - idtree-all: all commands of idtree, help, and completion
  *
- * It runs in the place of idtree where that does not have the command (main.c).
+ * The program idtree runs it in its own place if it does not have the command itself (main.c).
  */
 #include <errno.h>
 #include <locale.h>
@@ -77,7 +77,7 @@ static bool is_help (const char *s)
     return !strcmp (s, "-h") || !strcmp (s, "--help") || !strcmp (s, "help");
 }
 
-/* idtree help, help COMMAND, help GROUP; idtree GROUP -h.  Returns whether there is such a screen. */
+/* idtree help, help COMMAND, help GROUP; idtree GROUP -h.  Returns whether the screen exists. */
 static bool help (int argc, char **argv)
 {
     const struct command *command;

@@ -27,7 +27,7 @@ static struct attr_options take_options (struct cmd *cmd)
     return o;
 }
 
-/* 'value' NULL: it was not asked for, or there is none. */
+/* 'value' NULL: not requested, or the attribute has no value. */
 static void print_json (const struct cmd *cmd, const char *name, const char *value)
 {
     json_t *o = json_pack ("{s:s s:s*}", "name", name, "value", value);
@@ -36,7 +36,7 @@ static void print_json (const struct cmd *cmd, const char *name, const char *val
     json_decref (o);
 }
 
-/* Brokers say no more than ENOENT of an attribute that they do not have. */
+/* For an unknown attribute brokers answer only ENOENT. */
 static int run_get (struct cmd *cmd)
 {
     struct attr_options o = take_options (cmd);
@@ -55,7 +55,7 @@ static int run_get (struct cmd *cmd)
     return CMD_OK;
 }
 
-/* Brokers answer this, as Flux's do, where an attribute is none to set. */
+/* Brokers, also Flux's, answer this for an attribute that cannot be set. */
 #define FIXED "attribute may not be updated"
 
 static void tell_refused (const struct cmd *cmd, const char *name, int errnum, const char *why)
@@ -66,9 +66,11 @@ static void tell_refused (const struct cmd *cmd, const char *name, int errnum, c
     if (errnum == ENOENT)
         cmd_die (cmd, "%s: unknown attribute (idtree lsattr lists them)", name);
     if (strcmp (why, FIXED) == 0)
-        cmd_die (cmd, "%s: " FIXED " while the broker runs: what may be given is given at its start, as -o %s=VALUE",
+        cmd_die (cmd,
+                 "%s: " FIXED " while the broker runs: if the broker has such an option, set it at the start "
+                 "with -o %s=VALUE",
                  name, name);
-    if (strncmp (why, "attribute ", strlen ("attribute ")) == 0) /* it has its name already */
+    if (strncmp (why, "attribute ", strlen ("attribute ")) == 0) /* the name is in the message already */
         cmd_die (cmd, "%s", why);
     cmd_die (cmd, "%s: %s", name, why);
 }
@@ -92,7 +94,7 @@ static int compare (const void *a, const void *b)
     return strcmp (*(const char *const *)a, *(const char *const *)b);
 }
 
-/* An attribute may be gone between list and get, or have no value. */
+/* Between list and get an attribute may be removed, and some have no value. */
 static void print_value (struct cmd *cmd, uint32_t rank, const char *name)
 {
     idt_future_t *f = ask_ready (cmd, ask_send (cmd, "attr.get", rank, json_pack ("{s:s}", "name", name)), name);
@@ -119,7 +121,7 @@ static int run_ls (struct cmd *cmd)
         cmd_die (cmd, "out of memory");
     for (size_t i = 0; i < n; i++)
         if (!(sorted[i] = json_string_value (json_array_get (names, i))))
-            cmd_die (cmd, "the answer holds a name that is no string");
+            cmd_die (cmd, "the answer contains a name that is not a string");
     qsort (sorted, n, sizeof (sorted[0]), compare);
     for (size_t i = 0; i < n; i++) {
         if (o.values)
@@ -143,7 +145,7 @@ static const struct cmd_option options[] = {
 static const struct cmd_option ls_options[] = {
     { 'r', "rank", "R", "of rank R (default: the broker of the URI)", cmd_take_rank,
       offsetof (struct attr_options, rank) },
-    { 'v', "values", NULL, "with their values", cmd_take_flag, offsetof (struct attr_options, values) },
+    { 'v', "values", NULL, "print their values, too", cmd_take_flag, offsetof (struct attr_options, values) },
     CMD_OPTIONS_END,
 };
 

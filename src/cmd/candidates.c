@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* candidates.c - what an argument may be, by its name in the usage line */
+/* candidates.c - the possible values of an argument, by its name in the usage line */
 #include <ctype.h>
 #include <dirent.h>
 #include <inttypes.h>
@@ -15,11 +15,13 @@
 #include "cmd/id/scheme.h"
 #include "libutil/utf8.h"
 
-#define ASK_MS 1000. /* who types does not wait longer */
+#define ASK_MS 1000. /* the longest that the user waits while typing */
 #define RANKS_MAX 256
 #define NAME_LEN 64
 
-/* A word with control characters, such as a name that somebody chose, would be another one as it is shown. */
+/* Offer 'word', unless it has control characters, as a name that a user chose may: it could not be typed as it is
+ * shown.
+ */
 void candidates_offer (const struct candidates *c, const char *word)
 {
     if (!strncmp (word, c->typed, strlen (c->typed)) && utf8_span_printable (word, strlen (word)) == strlen (word))
@@ -44,7 +46,7 @@ static void offer_schemes (const struct candidates *c)
 
 /* --- of the instance ------------------------------------------------------------------------- */
 
-/* The answer of a broker, or of the one with --rank; NULL: there is none. */
+/* The answer of a broker, or of the broker of --rank; NULL: no answer. */
 static json_t *ask_quietly_new (const struct candidates *c, const char *topic, uint32_t nodeid, const char *request)
 {
     struct cmd *cmd = c->cmd;
@@ -116,7 +118,7 @@ static void offer_documents (const struct candidates *c)
     json_decref (o);
 }
 
-/* An attribute of the broker that is asked, for free (); NULL: it is not known. */
+/* An attribute of the connected broker, for free (); NULL: unknown. */
 static char *attribute_new (const struct candidates *c, const char *request)
 {
     json_t *o = ask_quietly_new (c, "attr.get", IDT_NODEID_ANY, request);
@@ -145,7 +147,7 @@ static void offer_rank_sets (const struct candidates *c)
     offer_ranks (c);
 }
 
-/* Ranks at the other end of a broker's links. */
+/* Offer the ranks at the other ends of a broker's links. */
 static void offer_neighbours (const struct candidates *c)
 {
     json_t *o = ask_quietly_new (c, "overlay.stats-get", rank_of (c), NULL), *link;
@@ -159,7 +161,7 @@ static void offer_neighbours (const struct candidates *c)
     json_decref (o);
 }
 
-/* Who may be at the other end: a kind, a module, a rank. */
+/* Offer the possible peers of a broker: kinds, modules, ranks. */
 static void offer_peers (const struct candidates *c)
 {
     static const char *const kinds[] = { "client", "module", "broker", "child", "parent" };
@@ -170,7 +172,7 @@ static void offer_peers (const struct candidates *c)
     offer_neighbours (c);
 }
 
-/* Modules that lie in a folder, without .so. */
+/* Offer the modules in a folder, without .so. */
 static void offer_files (const struct candidates *c, const char *dir)
 {
     DIR *d = opendir (dir);
@@ -189,7 +191,7 @@ static void offer_files (const struct candidates *c, const char *dir)
         closedir (d);
 }
 
-/* Those that may be loaded; the broker's host is this one, mostly. */
+/* Offer the modules that can be loaded.  It assumes that the broker runs on this host. */
 static void offer_module_files (const struct candidates *c)
 {
     char *path = attribute_new (c, "{\"name\":\"module.path\"}"), *save = NULL;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* complete.c - idtree complete: what may follow, for the shell
+/* complete.c - idtree complete: print the possible completions of a command line, for the shell
  *
  * The arguments are the words after "idtree" up to the cursor; the last one is being typed and may be empty.  Prints
- * each word that it may become, one a line.  Commands, options, and what an argument stands for come from the table of
- * commands, so that the shell's part (etc/completion/idtree) never changes.
+ * each possible completion of this word on a line.  Commands, options and values come from the table of commands, so
+ * the shell's part (etc/completion/idtree) never changes.
  */
 #include <stdio.h>
 #include <string.h>
@@ -13,20 +13,20 @@
 #include "cmd/base/commands.h"
 #include "cmd/candidates.h"
 
-/* What is known when the word that is being typed is reached. */
+/* The state of the line before the word that is being typed. */
 struct typing {
     const struct command *command;
     struct candidates c;
-    struct cmd_option pending; /* the word is its argument; without a name: there is none */
-    bool operands_only;        /* "--" came */
-    int operands;              /* that came before */
+    struct cmd_option pending; /* the word is its argument; without a name: not an argument of an option */
+    bool operands_only;        /* after "--" */
+    int operands;              /* number of operands before the word */
 };
 
 struct search {
-    const char *name; /* of 'len' bytes; NULL: by letter */
+    const char *name; /* of 'len' bytes; NULL: find by letter */
     size_t len;
     int letter;
-    struct cmd_option found; /* without a name: there is none */
+    struct cmd_option found; /* without a name: not found */
 };
 
 static void compare_option (const struct cmd_option *o, void *arg)
@@ -38,7 +38,8 @@ static void compare_option (const struct cmd_option *o, void *arg)
         s->found = *o;
 }
 
-/* The option that a word is (without a name: none), and what of its argument is in the word (NULL: nothing). */
+/* The option that a word is (without a name: none).  Sets '*value' to its argument in the same word (NULL: not there).
+ */
 static struct cmd_option find_option (const struct command *command, const char *word, const char **value)
 {
     struct search s = { 0 };
@@ -56,7 +57,7 @@ static struct cmd_option find_option (const struct command *command, const char 
     return s.found;
 }
 
-/* Options that say whom to ask, and of what kind ids are. */
+/* Note the options --uri, --rank and --scheme, which select the broker and the kind of ids. */
 static void note (struct typing *t, const struct cmd_option *o, const char *value)
 {
     if (!strcmp (o->name, "uri"))
@@ -100,7 +101,7 @@ static void offer_option (const struct cmd_option *o, void *arg)
     candidates_offer (c, buf);
 }
 
-/* The operand of that number as the usage line has it, in 'buf'. */
+/* Write the name of operand number 'n' in the usage line into 'buf'. */
 static const char *operand_at (const char *operands, int n, char *buf, size_t size)
 {
     const char *p = operands ? operands : "";
@@ -123,7 +124,7 @@ static const char *operand_at (const char *operands, int n, char *buf, size_t si
     return buf;
 }
 
-/* As in --format=wo. */
+/* Offer values of an option in the same word, as in --format=wo. */
 static void offer_value (struct typing *t)
 {
     const char *value, *typed = t->c.typed;
@@ -177,7 +178,7 @@ static int run (struct cmd *cmd)
     }
     for (int i = words; i < n; i++)
         read_word (&t, argv[i]);
-    /* Behind the first operand of some the line is another command's. */
+    /* With CMD_RUNS, words behind the first operand belong to another command. */
     if (!(t.command->flags & CMD_VERBATIM) && !(t.command->flags & CMD_RUNS && t.operands > 0))
         offer (&t);
     return CMD_OK;
@@ -186,6 +187,6 @@ static int run (struct cmd *cmd)
 const struct command complete_command = {
     .name = "complete",
     .flags = CMD_VERBATIM | CMD_HIDDEN,
-    .summary = "Print what may follow, for the completion of the shell",
+    .summary = "Print possible completions of a command line, for the shell",
     .run = run,
 };

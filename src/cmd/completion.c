@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* completion.c - idtree completion: the script that completes commands, for a shell without our package */
+/* completion.c - idtree completion: print the completion script of a shell, for users without our package */
 #include <string.h>
 
 #include "cmd/base/commands.h"
@@ -26,11 +26,10 @@ static int run (struct cmd *cmd)
 const struct command completion_command = {
     .name = "completion",
     .operands = "bash|zsh|fish",
-    .summary = "Print the script for a shell that offers what may follow in idtree and idtree-http",
-    .details = "bash, in ~/.bashrc:                       eval \"$(idtree completion bash)\"\n"
-               "zsh, in ~/.zshrc, behind compinit:        eval \"$(idtree completion zsh)\"\n"
-               "fish, in ~/.config/fish/config.fish:      idtree completion fish | source\n"
-               "Packages have installed the same scripts where these shells look for them.",
+    .summary = "Print a shell's completion script for idtree and idtree-http",
+    .details = "bash, in ~/.bashrc:                       eval \"$(idtree completion bash)\"\nzsh, in ~/.zshrc, "
+               "after compinit:         eval \"$(idtree completion zsh)\"\nfish, in ~/.config/fish/config.fish:      "
+               "idtree completion fish | source\nPackages install the same scripts in the folders of these shells.",
     .example = "eval \"$(idtree completion bash)\"",
     .run = run,
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* completion.h - the scripts that complete commands, as etc/completion has them; make writes completion_scripts.c */
+/* completion.h - the completion scripts of etc/completion; make writes completion_scripts.c from them */
 #ifndef CMD_COMPLETION_H
 #define CMD_COMPLETION_H
 
@@ -9,9 +9,9 @@
 
 struct completion_script {
     const char *shell;
-    const char *text; /* of idtree, then of idtree-http */
+    const char *text; /* for idtree, then for idtree-http */
 };
 
-extern const struct completion_script completion_scripts[]; /* ended by one without a shell */
+extern const struct completion_script completion_scripts[]; /* ends with an entry without a shell */
 
 #endif /* CMD_COMPLETION_H */

@@ -23,7 +23,7 @@
 
 /* --- dmesg ------------------------------------------------------------------------------------ */
 
-/* What a line holds; of one that is none of a broker's, the text alone. */
+/* Print the fields of a line as JSON.  A line that is not in the format of brokers has only the text. */
 static void print_json (const struct cmd *cmd, const char *line)
 {
     struct logline l;
@@ -72,7 +72,7 @@ static void print_log (struct cmd *cmd, const struct dmesg_options *o)
 {
     idt_future_t *f = ask_for_log (cmd, o);
 
-    if (o->follow) /* nothing may be logged for long, but what is asked behind it is answered now */
+    if (o->follow) /* lines may be rare: the ping shows whether the rank answers */
         idt_future_destroy (ask_ready (cmd, ask_send (cmd, "broker.ping", o->rank, json_object ()), "log"));
     while (idt_future_errnum (o->follow ? ask_next (cmd, f, "log") : ask_ready (cmd, f, "log")) != ENODATA) {
         print_response (cmd, ask_wait (cmd, f, "log"));
@@ -97,7 +97,7 @@ static int run_on_one (struct cmd *cmd, const struct dmesg_options *o)
 struct logs {
     struct cmd *cmd;
     const struct dmesg_options *o;
-    struct ranks answer; /* those that did, of the room for all */
+    struct ranks answer; /* the ranks that answered, with space for all */
     json_t *failed;      /* ranks_note () */
 };
 
@@ -109,7 +109,7 @@ static void take (uint32_t rank, idt_future_t *f, void *arg)
         l->answer.rank[l->answer.n++] = rank;
 }
 
-/* It may be lost in the middle. */
+/* The rank may be lost while its log is read. */
 static void print_one_of (struct logs *l, uint32_t rank)
 {
     struct dmesg_options o = *l->o;
@@ -128,7 +128,7 @@ static void print_one_of (struct logs *l, uint32_t rank)
     idt_future_destroy (f);
 }
 
-/* Returns the exit status. */
+/* Print a warning for each failed rank.  Returns the exit status. */
 static int tell_failed (struct logs *l)
 {
     json_t *noted = ranks_noted_new (l->cmd, l->failed), *ranks;
@@ -141,8 +141,8 @@ static int tell_failed (struct logs *l)
     return status;
 }
 
-/* Logs come one after the other: clocks may differ, so that no order of all their lines is right.  Who does not answer
- * is found for all at once before.
+/* Print the logs one after the other: clocks may differ, so lines of several ranks cannot be put in order.  First send
+ * a request to all ranks concurrently, to find the ranks that do not answer.
  */
 static int run_on_many (struct cmd *cmd, const struct dmesg_options *o)
 {
@@ -169,7 +169,7 @@ static int run_dmesg (struct cmd *cmd)
 
     cmd_options (cmd, &o);
     if (o.only_new && !o.follow)
-        cmd_usage (cmd, "--new leaves out all that is there: it needs --follow");
+        cmd_usage (cmd, "--new leaves out all lines logged so far: it needs --follow");
     if (ranks_are_many (o.ranks))
         return run_on_many (cmd, &o);
     if (o.ranks)
@@ -180,11 +180,11 @@ static int run_dmesg (struct cmd *cmd)
 static const struct cmd_option dmesg_options[] = {
     { 'r', "rank", "RANKS", "of ranks such as 3 or 0-3,17, one after the other, or all", cmd_take_text,
       offsetof (struct dmesg_options, ranks) },
-    { 'f', "follow", NULL, "go on with what is logged from now", cmd_take_flag,
+    { 'f', "follow", NULL, "continue with new lines as they are logged", cmd_take_flag,
       offsetof (struct dmesg_options, follow) },
-    { CMD_LETTERS (0, 'n'), "new", NULL, "only what is logged from now (with -f)", cmd_take_flag,
+    { CMD_LETTERS (0, 'n'), "new", NULL, "only lines logged from now on (with -f)", cmd_take_flag,
       offsetof (struct dmesg_options, only_new) },
-    { 'C', "clear", NULL, "forget the log instead of printing it", cmd_take_flag,
+    { 'C', "clear", NULL, "clear the log instead of printing it", cmd_take_flag,
       offsetof (struct dmesg_options, clear) },
     CMD_OPTIONS_END,
 };
@@ -235,7 +235,7 @@ static char *join (const struct cmd *cmd)
     return buf;
 }
 
-/* To the log of another rank, in the form of idt_log (). */
+/* Write to the log of another rank, in the format of idt_log (). */
 static void send_to_rank (const struct cmd *cmd, const struct logger_options *o, uint32_t from, const char *text)
 {
     char line[LOG_HEADER_MAX + IDT_LOG_TEXT_MAX + 1], stamp[CLOCK_STAMP_SIZE];
@@ -256,7 +256,7 @@ static void send_line (const struct cmd *cmd, const struct logger_options *o, ui
         send_to_rank (cmd, o, from, text);
 }
 
-/* One request for each line.  What the log does not keep of a longer one is told. */
+/* Send one request for each line.  Warn if the log keeps only the beginning of a line. */
 static void send_lines (const struct cmd *cmd, const struct logger_options *o, uint32_t from, char *text)
 {
     unsigned number = 1;
@@ -275,7 +275,7 @@ static void send_lines (const struct cmd *cmd, const struct logger_options *o, u
     }
 }
 
-/* Lines are never answered; a refusal is, before what is asked later. */
+/* Log an empty line, then ping.  Lines are not answered, but a refusal arrives before the answer to the ping. */
 static void check_may_log (struct cmd *cmd, idt_t *h, uint32_t rank)
 {
     idt_future_t *f = idt_rpc_raw (h, "log.append", "", 0, rank, 0);
@@ -295,7 +295,7 @@ static int run_logger (struct cmd *cmd)
     cmd_options (cmd, &o);
     idt_t *h = cmd_connect_for (cmd, o.rank);
     guard_begin (&guard, cmd);
-    if (idt_get_rank (h, &rank) < 0) /* so that the line carries it */
+    if (idt_get_rank (h, &rank) < 0) /* the line carries it */
         cmd_die (cmd, "rank: %s", strerror (errno));
     check_may_log (cmd, h, o.rank);
     idt_log_set_name (h, o.name);
@@ -304,7 +304,7 @@ static int run_logger (struct cmd *cmd)
     free (text);
     if (idt_flush (h) < 0)
         cmd_die (cmd, "cannot send: %s", strerror (errno));
-    if (o.rank != IDT_NODEID_ANY) /* which then has the lines, sent before it on the same way */
+    if (o.rank != IDT_NODEID_ANY) /* its answer comes after the lines, which were sent before it on the same way */
         json_decref (ask_new (cmd, "broker.ping", o.rank, json_object (), "broker.ping"));
     guard_end (&guard);
     return CMD_OK;
@@ -315,7 +315,7 @@ static const struct cmd_option logger_options[] = {
       offsetof (struct logger_options, rank) },
     { CMD_LETTERS (0, 's'), "severity", "LEVEL", "emerg, alert, crit, err, warning, notice (default), info, debug",
       take_level, offsetof (struct logger_options, level) },
-    { CMD_LETTERS (0, 'n'), "name", "NAME", "who says it (default: logger)", cmd_take_text,
+    { CMD_LETTERS (0, 'n'), "name", "NAME", "name of the sender (default: logger)", cmd_take_text,
       offsetof (struct logger_options, name) },
     CMD_OPTIONS_END,
 };
@@ -324,7 +324,7 @@ const struct command logger_command = {
     .name = "logger",
     .operands = "TEXT...",
     .flags = CMD_CONNECTS | CMD_SILENT,
-    .summary = "Write to the broker's log, each line of TEXT as one",
+    .summary = "Write each line of TEXT to the broker's log",
     .example = "idtree logger -s warning disk is nearly full",
     .options = logger_options,
     .run = run_logger,

@@ -23,9 +23,9 @@ static void check_payload (struct cmd *cmd, const char *s)
     json_t *o = json_loads (s, 0, &error);
 
     if (!o)
-        cmd_usage (cmd, "the payload is no JSON: %s", error.text);
+        cmd_usage (cmd, "the payload is not JSON: %s", error.text);
     if (!json_is_object (o))
-        cmd_usage (cmd, "the payload is no JSON object");
+        cmd_usage (cmd, "the payload is not a JSON object");
     json_decref (o);
 }
 
@@ -62,10 +62,10 @@ static int run_pub (struct cmd *cmd)
 
 struct sub {
     struct cmd *cmd;
-    uint64_t left; /* events to print; 0: for ever */
+    uint64_t left; /* events to print; 0: no limit */
 };
 
-/* A payload that is no JSON is a string, as far as it is UTF-8. */
+/* A payload that is not JSON is printed as a string, or left out if it is not UTF-8. */
 static void print_json (const struct cmd *cmd, const char *topic, const char *payload)
 {
     json_t *value = payload ? json_loads (payload, JSON_DECODE_ANY, NULL) : NULL;
@@ -117,9 +117,10 @@ static int run_sub (struct cmd *cmd)
 }
 
 static const struct cmd_option pub_options[] = {
-    { CMD_LETTERS (0, 'p'), "private", NULL, "for the owner and its sender only", cmd_take_flag,
+    { CMD_LETTERS (0, 'p'), "private", NULL, "only for the owner and the sender", cmd_take_flag,
       offsetof (struct pub_options, private) },
-    { CMD_LETTERS (0, 's'), "sequence", NULL, "print its number", cmd_take_flag, offsetof (struct pub_options, tell) },
+    { CMD_LETTERS (0, 's'), "sequence", NULL, "print its sequence number", cmd_take_flag,
+      offsetof (struct pub_options, tell) },
     CMD_OPTIONS_END,
 };
 
@@ -145,7 +146,7 @@ const struct command event_sub_command = {
     .operands = "[PREFIX]...",
     .flags = CMD_CONNECTS,
     .summary = "Print events whose topic begins with a prefix (default: all)",
-    .example = "idtree event sub -c 1 news.",
+    .example = "idtree event sub -n 1 news.",
     .json = "one object a line",
     .options = sub_options,
     .run = run_sub,

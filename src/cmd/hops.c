@@ -3,9 +3,9 @@
 
 /* hops.c - the ranks that a request went through
  *
- * Nobody knows the UUIDs of all brokers, and each has another one for its parent.  But all hops are ancestors of one
- * end or the other, as these are attached now; so the two lines up to rank 0 are asked, once for each rank that has
- * answered.
+ * No broker knows the UUIDs of all brokers, and each broker's parent knows it by another UUID.  But all hops are
+ * ancestors of one end of the route or of the other, as they are attached now.  So each rank on the two lines up to
+ * rank 0 gets a request, unless it has answered one before.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -20,12 +20,12 @@
 
 #include "cmd/hops.h"
 
-#define TIMEOUT_MS 1000 /* for a broker that was on the way a moment ago */
-#define HOPS_MAX 1024   /* ranks on two ways up */
+#define TIMEOUT_MS 1000 /* for a broker that was on the route a moment ago */
+#define HOPS_MAX 1024   /* ranks on two lines up to rank 0 */
 
 struct hop {
-    char uuid[IDT_MSG_UUID_LEN + 1]; /* how those below it call the broker */
-    char up[IDT_MSG_UUID_LEN + 1];   /* how its parent does */
+    char uuid[IDT_MSG_UUID_LEN + 1]; /* the broker's UUID as its children know it */
+    char up[IDT_MSG_UUID_LEN + 1];   /* and as its parent knows it */
     uint32_t rank;
 };
 
@@ -59,7 +59,7 @@ static const struct hop *find_rank (const struct hops *hops, uint32_t rank)
     return NULL;
 }
 
-/* Ask a rank who it is, and for its parent (-1: none).  Returns false where it does not tell. */
+/* Get the UUIDs and the parent of a rank (-1: none).  Returns false if it does not answer. */
 static bool ask (struct hops *hops, uint32_t rank, json_int_t *parent)
 {
     struct hop *hop = &hops->known[hops->count];
@@ -108,7 +108,7 @@ static size_t append (char text[HOPS_TEXT], size_t n, const char *s, size_t len)
     return more > 0 && n + (size_t)more < HOPS_TEXT ? n + (size_t)more : n;
 }
 
-/* Returns whether all hops were known. */
+/* Returns whether all hops are known. */
 static bool write_text (const struct hops *hops, const char *route, uint32_t rank, char text[HOPS_TEXT])
 {
     const char *s = route + strcspn (route, "!");
@@ -138,7 +138,7 @@ const char *hops_text (struct hops *hops, const char *route, uint32_t rank, char
 
     if (write_text (hops, route, rank, text) || idt_get_rank (hops->h, &own) < 0)
         return text;
-    hops->count = 0; /* another way, as who was on it is gone */
+    hops->count = 0; /* a changed tree: ask all again */
     ask_line (hops, own);
     ask_line (hops, rank);
     write_text (hops, route, rank, text);

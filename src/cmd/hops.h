@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* hops.h - the ranks that a request went through, where a message has UUIDs */
+/* hops.h - convert the route of a message, which has UUIDs, into ranks */
 #ifndef CMD_HOPS_H
 #define CMD_HOPS_H
 
@@ -9,17 +9,17 @@
 
 #include <idtree/handle.h>
 
-#define HOPS_TEXT 8192 /* bytes of a way, with its NUL */
+#define HOPS_TEXT 8192 /* bytes of a route as text, with its NUL */
 
 struct hops;
 
-/* Of the connection 'h' (borrowed).  NULL: no memory. */
+/* Create for the connection 'h' (borrowed).  NULL: no memory. */
 struct hops *hops_create (idt_t *h);
 void hops_destroy (struct hops *hops);
 
-/* Write a route (UUIDs or what they begin with, oldest first, with '!' between them; the first is the client's) that
- * ended at 'rank' into 'text' as "0!2!5".  Brokers are asked who they are where a hop is not known yet, and may take
- * some seconds; a hop that nobody knows stays as it is.  Returns 'text'.
+/* Write a route that ended at 'rank' into 'text' as "0!2!5".  'route' has UUIDs or prefixes of them, oldest first, with
+ * '!' between them; the first is the client's and left out.  Blocks: if a hop is not known yet, brokers are asked for
+ * their UUIDs, which may take some seconds.  A hop that remains unknown is copied as it is.  Returns 'text'.
  */
 const char *hops_text (struct hops *hops, const char *route, uint32_t rank, char text[HOPS_TEXT]);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* info.c - idtree info: the instance and the broker one is connected to, on one screen */
+/* info.c - idtree info: the instance and the connected broker, on one screen */
 #include <errno.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@
 #include "cmd/base/commands.h"
 
 #define LABEL_WIDTH 21
-#define DOCUMENTS_MS 1000 /* rank 0 may be far: what this rank knows does not wait for it */
+#define DOCUMENTS_MS 1000 /* ms; rank 0 may be far: do not delay what this rank knows */
 
 struct info_options {
     uint32_t rank;
@@ -24,9 +24,9 @@ struct info_options {
 
 static const struct {
     const char *label;
-    const char *attr; /* NULL: no attribute tells it */
-    const char *key;  /* in JSON; NULL: the label */
-    bool number;      /* in JSON */
+    const char *attr; /* NULL: not from an attribute */
+    const char *key;  /* key in JSON; NULL: the label */
+    bool number;      /* a number in JSON */
 } facts[] = {
     { "version", "version", NULL, false },
     { "uri", "local-uri", NULL, false },
@@ -43,7 +43,7 @@ static const struct {
 };
 #define FACTS (sizeof (facts) / sizeof (facts[0]))
 
-/* Rank 0 keeps the documents; where it has no compressor there are none. */
+/* Rank 0 keeps the documents; an instance without the compressor module has none. */
 static void add_documents (json_t *all, struct cmd *cmd)
 {
     idt_future_t *f = idt_rpc (cmd->h, "compressor.stats-get", "{}", 0, 0);
@@ -55,7 +55,7 @@ static void add_documents (json_t *all, struct cmd *cmd)
     idt_future_destroy (f);
 }
 
-/* NULL: it is not known there. */
+/* NULL: not known there. */
 static json_t *get_new (struct cmd *cmd, uint32_t rank, const char *topic, json_t *in)
 {
     idt_future_t *f = ask_ready (cmd, ask_send (cmd, topic, rank, in), topic);
@@ -78,7 +78,7 @@ static void add_attributes (json_t *all, struct cmd *cmd, uint32_t rank)
     }
 }
 
-/* Of the answer to 'topic' the member 'name'. */
+/* Add the member 'name' of the answer to 'topic'. */
 static void add_member (json_t *all, const char *label, struct cmd *cmd, uint32_t rank, const char *topic,
                         const char *name)
 {
@@ -89,8 +89,8 @@ static void add_member (json_t *all, const char *label, struct cmd *cmd, uint32_
     json_decref (o);
 }
 
-/* What can be had of attributes, of the state machine and of the services, in one object.  'rank' knows whether those
- * below it are all there; nobody else is asked, so that this takes no longer where some are not.
+/* Collect attributes, the state and answers of services in one object.  'rank' knows the state of its subtree; no other
+ * rank is asked, so missing ranks do not delay the answer.
  */
 static json_t *collect_new (struct cmd *cmd, uint32_t rank)
 {
@@ -105,7 +105,7 @@ static json_t *collect_new (struct cmd *cmd, uint32_t rank)
     return all;
 }
 
-/* The time that a lease is of, in words. */
+/* Replace the two times of a lease by a text. */
 static void show_lease (json_t *fluid)
 {
     const char *from, *to;
@@ -126,7 +126,7 @@ static void print_text (json_t *all)
     json_decref (fluid);
 }
 
-/* The value of an attribute, which is a text, as a number; new. */
+/* The value of an attribute, which is text, as a number: a new reference. */
 static json_t *number_new (const json_t *text)
 {
     const char *s = json_string_value (text);
@@ -155,7 +155,7 @@ static int run (struct cmd *cmd)
     cmd_options (cmd, &o);
     cmd_connect_for (cmd, o.rank);
     json_t *all = collect_new (cmd, o.rank);
-    if (!json_object_get (all, "rank")) /* it said nothing: find out why, and end */
+    if (!json_object_get (all, "rank")) /* no answer: find out why, and end */
         json_decref (ask_new (cmd, "attr.get", o.rank, json_pack ("{s:s}", "name", "rank"), "attributes"));
     if (cmd->json)
         print_json (cmd, all);
@@ -174,7 +174,7 @@ static const struct cmd_option options[] = {
 const struct command info_command = {
     .name = "info",
     .flags = CMD_CONNECTS,
-    .summary = "Show the instance, a broker, whether all below it are there, and where its ids come from",
+    .summary = "Show the instance, a broker, the state of its subtree, and where its ids come from",
     .example = "idtree info",
     .json = "one object",
     .options = options,

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* main.c - idtree, the command: runs the subcommand, or idtree-all in its own place
+/* main.c - the program idtree: runs a subcommand, or idtree-all in its own place
  *
- * What idtree does most is over in less time than the libraries of a broker take to load, so here are the commands that
- * get along with what libidtree needs (doc/design/commands.md).  idtree-all has all, these too, and knows what else the
- * first word may be: help, --version, a slip.
+ * Most commands run for less time than a broker's libraries take to load.  So this program has only the commands that
+ * need no more libraries than libidtree does (doc/design/commands.md).  idtree-all has all commands, and handles all
+ * other first words: help, --version, typing errors.
  */
 #include <errno.h>
 #include <limits.h>
@@ -35,7 +35,7 @@ static int run_all (char **argv)
 
     self_find_all (path);
     execv (path, argv);
-    out_error ("idtree: cannot run %s, which has all commands but the quick ones: %s\n", path, strerror (errno));
+    out_error ("idtree: cannot run %s, which has all commands except the quick ones: %s\n", path, strerror (errno));
     return CMD_FAILED;
 }
 

@@ -32,8 +32,8 @@ static struct module_options take_options (struct cmd *cmd)
 
 /* --- load, remove ----------------------------------------------------------------------------- */
 
-/* A path from here means nothing to a broker that works elsewhere; a name without '/' is looked
- * for there.
+/* Make a path absolute, as the broker may have another working directory.  A name without '/' stays: the broker looks
+ * for it in its module folders.
  */
 static char *absolute (struct cmd *cmd, const char *path)
 {
@@ -108,7 +108,7 @@ static int run_stats (struct cmd *cmd)
 
 static const struct cmd_option load_options[] = {
     RANK_OPTION,
-    { 0, "name", "NAME", "give it another name than its file's", cmd_take_text, AT (name) },
+    { 0, "name", "NAME", "load it under this name instead of its file's", cmd_take_text, AT (name) },
     CMD_OPTIONS_END,
 };
 
@@ -118,10 +118,10 @@ static const struct cmd_option remove_options[] = {
 };
 
 static const struct cmd_option stats_options[] = {
-    { 'r', "rank", "RANKS", "of rank 3, or sums of 0-3,17 or all (default: the broker of the URI)", cmd_take_text,
+    { 'r', "rank", "RANKS", "of rank 3, or sums over 0-3,17 or all (default: the broker of the URI)", cmd_take_text,
       AT (ranks) },
-    { 0, "rusage", NULL, "what it used of the host instead", cmd_take_flag, AT (rusage) },
-    { 0, "clear", NULL, "set counters to zero instead", cmd_take_flag, AT (clear) },
+    { 0, "rusage", NULL, "show its use of CPU time and memory instead", cmd_take_flag, AT (rusage) },
+    { 0, "clear", NULL, "set its counters to zero instead", cmd_take_flag, AT (clear) },
     CMD_OPTIONS_END,
 };
 

@@ -22,7 +22,7 @@ static const char *status_name (int status)
     return status >= 0 && status < 4 ? names[status] : "?";
 }
 
-/* Services that a module has beside that of its own name, joined with commas. */
+/* Services of a module except the one of its own name, joined with commas. */
 static json_t *other_services (const json_t *m)
 {
     const char *name = json_string_value (json_object_get (m, "name"));

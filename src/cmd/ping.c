@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* ping.c - idtree ping: how long a request to a rank or a service takes, and which way it goes */
+/* ping.c - idtree ping: the round trip time of a request to a rank or a service, and its route */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -21,18 +21,18 @@
 #define TOPIC_MAX 256
 #define PAD_MAX (1024 * 1024) /* bytes */
 #define COUNT_UNSAID UINT64_MAX
-#define COUNT_OF_SCRIPTS 4 /* where nobody sees that it continues */
+#define COUNT_OF_SCRIPTS 4 /* default of --count if stdout is not a terminal */
 
 struct ping {
     struct cmd *cmd;
-    uint64_t count; /* 0: for ever */
+    uint64_t count; /* 0: no limit */
     double interval_ms;
     size_t pad_size;
     char *pad;
     uint32_t nodeid;
     char topic[TOPIC_MAX];
     uint64_t sent;
-    uint64_t ended; /* answered or failed */
+    uint64_t ended; /* requests answered or failed */
     uint64_t failed;
     idt_watcher_t *timer;
     struct hops *hops;
@@ -45,7 +45,7 @@ static bool all_digits (const char *s, size_t len)
     return len > 0 && strspn (s, "0123456789") >= len;
 }
 
-/* RANK, SERVICE or RANK!SERVICE; "any" is a RANK, too. */
+/* Parse RANK, SERVICE or RANK!SERVICE; "any" is a RANK, too. */
 static void parse_target (struct ping *p, const char *target)
 {
     size_t len = strcspn (target, "!");
@@ -54,7 +54,7 @@ static void parse_target (struct ping *p, const char *target)
     char rank[32], quoted[CMD_QUOTE_MAX];
 
     if ((target[len] && !is_rank) || !*service || snprintf (p->topic, TOPIC_MAX, "%s.ping", service) >= TOPIC_MAX)
-        cmd_usage (p->cmd, "'%s' is no RANK, SERVICE or RANK!SERVICE", cmd_quote (target, strlen (target), quoted));
+        cmd_usage (p->cmd, "'%s' is not RANK, SERVICE or RANK!SERVICE", cmd_quote (target, strlen (target), quoted));
     snprintf (rank, sizeof (rank), "%.*s", (int)len, target);
     p->nodeid = is_rank && !any ? cmd_rank (p->cmd, rank) : IDT_NODEID_ANY;
 }
@@ -80,7 +80,8 @@ static void print_answer (struct ping *p, idt_future_t *f)
     if (idt_rpc_get_unpack (f, "{s:I s:I s:I s:s s:I}", "seq", &seq, "time.tv_sec", &sec, "time.tv_nsec", &nsec,
                             "route", &route, "rank", &rank)
         < 0) {
-        cmd_warn (p->cmd, "%s: %s", p->topic, idt_future_errnum (f) ? idt_future_error (f) : "the answer is no ping's");
+        cmd_warn (p->cmd, "%s: %s", p->topic,
+                  idt_future_errnum (f) ? idt_future_error (f) : "malformed answer to a ping");
         p->failed++;
         return;
     }
@@ -94,13 +95,13 @@ static void print_answer (struct ping *p, idt_future_t *f)
     cmd_flush (p->cmd);
 }
 
-/* Nor will the other requests find a service. */
+/* End: later requests would not find the service either. */
 static void die_without_service (const struct ping *p, const idt_future_t *f)
 {
     if (p->nodeid == IDT_NODEID_ANY)
-        cmd_die (p->cmd, "%s (idtree module list shows which services there are)", idt_future_error (f));
-    cmd_die (p->cmd, "rank %u: %s (idtree module list -r %u shows which services there are)", p->nodeid,
-             idt_future_error (f), p->nodeid);
+        cmd_die (p->cmd, "%s (idtree module list shows the services)", idt_future_error (f));
+    cmd_die (p->cmd, "rank %u: %s (idtree module list -r %u shows the services)", p->nodeid, idt_future_error (f),
+             p->nodeid);
 }
 
 static void answer_cb (idt_future_t *f, void *arg)
@@ -177,10 +178,11 @@ static int run (struct cmd *cmd)
 }
 
 static const struct cmd_option options[] = {
-    { CMD_LETTERS ('n', 'c'), "count", "N", "send N; 0: until interrupted (default: 0 on a terminal, else 4)",
+    { CMD_LETTERS ('n', 'c'), "count", "N", "requests; 0: until interrupted (default: 0 on a terminal, else 4)",
       take_count, offsetof (struct ping, count) },
-    { 'i', "interval", "S", "seconds between two (default 1)", take_interval, offsetof (struct ping, interval_ms) },
-    { 'p', "pad", "BYTES", "make requests so much larger", take_pad, offsetof (struct ping, pad_size) },
+    { 'i', "interval", "S", "seconds between two requests (default 1)", take_interval,
+      offsetof (struct ping, interval_ms) },
+    { 'p', "pad", "BYTES", "enlarge requests by this many bytes", take_pad, offsetof (struct ping, pad_size) },
     CMD_OPTIONS_END,
 };
 
@@ -188,9 +190,9 @@ const struct command ping_command = {
     .name = "ping",
     .operands = "RANK|SERVICE|RANK!SERVICE",
     .flags = CMD_CONNECTS,
-    .summary = "Measure the way to a rank or a service, and show it",
-    .details = "The ranks on the way are in parentheses; RANK may be any: the nearest that has the service.",
-    .example = "idtree ping -c 3 5!fluid",
+    .summary = "Measure the round trip time to a rank or a service, and show the route",
+    .details = "The ranks on the route are in parentheses.  RANK may be any: the nearest rank that has the service.",
+    .example = "idtree ping -n 3 5!fluid",
     .json = "one object a line",
     .options = options,
     .run = run,

@@ -51,7 +51,7 @@ struct reloading {
     bool failed;
 };
 
-/* One that refuses, or does not answer, keeps no other from reading its file. */
+/* A broker that refuses or does not answer does not keep the others from reading their files. */
 static void take_answer (uint32_t rank, idt_future_t *f, void *arg)
 {
     struct reloading *r = arg;
@@ -84,7 +84,7 @@ static int run (struct cmd *cmd)
 
     cmd_options (cmd, &o);
     if (o.all && o.rank != IDT_NODEID_ANY)
-        cmd_usage (cmd, "--all and --rank: one of them");
+        cmd_usage (cmd, "give --all or --rank, not both");
     cmd_connect_own (cmd);
     cmd_connect_for (cmd, o.rank);
     if (o.all) {
@@ -102,7 +102,7 @@ static int run (struct cmd *cmd)
 }
 
 static const struct cmd_option options[] = {
-    { 'r', "rank", "RANK", "that broker (default: the one connected to)", cmd_take_rank,
+    { 'r', "rank", "RANK", "that broker (default: the connected one)", cmd_take_rank,
       offsetof (struct reload_options, rank) },
     { CMD_LETTERS (0, 'a'), "all", NULL, "all brokers of the instance", cmd_take_flag,
       offsetof (struct reload_options, all) },
@@ -113,7 +113,7 @@ const struct command reload_command = {
     .name = "reload",
     .flags = CMD_CONNECTS,
     .summary = "Have brokers read their configuration files again, as SIGHUP does",
-    .details = "Prints what has changed, and what waits for a restart of the broker.",
+    .details = "Prints which settings have changed, and which of them need a restart of the broker.",
     .example = "idtree reload --all",
     .json = "one object a line, for each broker",
     .options = options,

@@ -3,12 +3,12 @@
 
 /* shutdown.c - idtree shutdown: stop the instance, leaves first
  *
- * Done is when the connection to the broker is closed.  An instance of many ranks may take long to stop; so the broker
- * is asked again and again whether it is there, and the command gives up when it says nothing.
+ * The command is done when the broker has closed the connection.  A large instance may take long to stop, so the
+ * command pings the broker repeatedly, and gives up if it does not answer.
  *
- * The broker may end at any time, for somebody else may have stopped the instance before.  No other connection is
- * sought then.  If rank 0 has not answered by that time, the broker's socket tells what happened: a broker that ends in
- * order removes it before it closes connections.
+ * The broker may end at any time, as another user may have stopped the instance before.  The command does not reconnect
+ * then.  If rank 0 has not answered before, the broker's socket shows what happened: a broker that ends in order
+ * removes the socket before it closes connections.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -26,8 +26,8 @@ struct stop {
     struct cmd *cmd;
     bool answered; /* rank 0 stops the instance */
     bool lost;
-    idt_error_t error;    /* why rank 0 did not take it */
-    idt_watcher_t *timer; /* until it is asked again */
+    idt_error_t error;    /* why rank 0 could not be reached */
+    idt_watcher_t *timer; /* runs until the next ping */
 };
 
 static void lost_cb (idt_t *h, int errnum, void *arg)
@@ -38,7 +38,7 @@ static void lost_cb (idt_t *h, int errnum, void *arg)
     idt_reactor_stop (idt_get_reactor (h));
 }
 
-/* Rank 0 cannot be reached: either the broker is without a parent, or it is about to end itself. */
+/* If rank 0 cannot be reached, either the broker has no parent (states join and run), or it is about to end. */
 static void state_cb (idt_future_t *f, void *arg)
 {
     struct stop *s = arg;
@@ -63,7 +63,7 @@ static void answer_cb (idt_future_t *f, void *arg)
     int errnum = idt_future_errnum (f);
 
     if (errnum == ETIMEDOUT)
-        ask_blame (s->cmd, "rank 0 is asked to stop the instance");
+        ask_blame (s->cmd, "asking rank 0 to stop the instance");
     if (errnum && errnum != ECONNRESET && errnum != EPIPE && errnum != EHOSTUNREACH)
         cmd_die (s->cmd, "%s", idt_future_error (f));
     if (errnum == EHOSTUNREACH) {
@@ -74,13 +74,13 @@ static void answer_cb (idt_future_t *f, void *arg)
     idt_future_destroy (f);
 }
 
-/* It is there yet, or does not know how to say so any more. */
+/* The broker is still there.  An error also counts, as a broker that ends may no longer serve pings. */
 static void alive_cb (idt_future_t *f, void *arg)
 {
     struct stop *s = arg;
 
     if (idt_future_errnum (f) == ETIMEDOUT)
-        ask_blame (s->cmd, "the instance is told to stop");
+        ask_blame (s->cmd, "waiting for the instance to stop");
     idt_future_destroy (f);
     if (!s->lost)
         idt_watcher_start (s->timer);
@@ -110,7 +110,7 @@ static void await_end (struct stop *s, idt_reactor_t *r)
     idt_watcher_destroy (s->timer);
 }
 
-/* Whether the broker that has closed the connection ended in order: nothing is there. */
+/* Whether the broker that has closed the connection ended in order: its socket no longer exists. */
 static bool is_gone (const struct cmd *cmd)
 {
     idt_t *h = idt_open_ex (cmd->uri,
@@ -122,19 +122,19 @@ static bool is_gone (const struct cmd *cmd)
     return !h && (errnum == ENOENT || errnum == EHOSTUNREACH || errnum == EHOSTDOWN);
 }
 
-/* The broker ended before rank 0 said that it stops the instance. */
+/* The broker ended before rank 0 answered that it stops the instance. */
 static int ended_first (const struct cmd *cmd)
 {
     if (!is_gone (cmd))
         cmd_die (cmd,
-                 "the broker at %s closed the connection before rank 0 said that it stops the instance: it crashed, or "
-                 "lets nobody in; idtree overlay status shows what runs",
+                 "the broker at %s closed the connection before rank 0 answered that it stops the instance: it "
+                 "crashed, or refuses connections; idtree overlay status shows what runs",
                  cmd_uri (cmd));
-    cmd_warn (cmd, "the broker at %s was stopped by somebody else meanwhile", cmd_uri (cmd));
+    cmd_warn (cmd, "another user or program stopped the broker at %s meanwhile", cmd_uri (cmd));
     return CMD_OK;
 }
 
-/* Send it.  Fails where the connection is lost. */
+/* Send the request.  Returns -1 if the connection is lost. */
 static int send_stop (struct stop *s)
 {
     ask_note (s->cmd, "shutdown.start", 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* version.c - idtree version: of the command, and of the broker where there is one */
+/* version.c - idtree version: the versions of the command and, if one is running, of the broker */
 #include "config.h"
 
 #include <stdio.h>
@@ -39,7 +39,7 @@ static int run (struct cmd *cmd)
 const struct command version_command = {
     .name = "version",
     .flags = CMD_CONNECTS,
-    .summary = "Show the versions of the command and, where there is one, of the broker",
+    .summary = "Show the versions of the command and, if one is running, of the broker",
     .example = "idtree version",
     .json = "one object",
     .run = run,

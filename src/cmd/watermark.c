@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* watermark.c - idtree watermark: below which id all are made that ever will be */
+/* watermark.c - idtree watermark: the id below which no id will be made any longer */
 #include <inttypes.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -20,7 +20,7 @@ static void print_text (const struct cmd *cmd, const json_t *o)
     if (json_unpack ((json_t *)o, "{s:s s:s s:s s:I}", "id", &id, "date", &date, "timestamp_ms", &timestamp,
                      "behind_ms", &behind_ms)
         < 0)
-        cmd_die (cmd, "the broker's answer is not understood");
+        cmd_die (cmd, "malformed answer of the broker");
     out_print ("id         %s\ndate       %s\ntimestamp  %s ms after the epoch\nbehind     %" JSON_INTEGER_FORMAT
                " ms\n",
                id, date, timestamp, behind_ms);
@@ -35,7 +35,7 @@ static int run (struct cmd *cmd)
     struct watermark_options o = { .rank = IDT_NODEID_ANY };
 
     cmd_options (cmd, &o);
-    json_t *answer = ask_new (cmd, "fluid.watermark", o.rank, json_object (), "cannot tell the watermark");
+    json_t *answer = ask_new (cmd, "fluid.watermark", o.rank, json_object (), "cannot get the watermark");
     (cmd->json ? ask_print : print_text) (cmd, answer);
     json_decref (answer);
     return CMD_OK;
@@ -50,9 +50,9 @@ static const struct cmd_option options[] = {
 const struct command watermark_command = {
     .name = "watermark",
     .flags = CMD_CONNECTS,
-    .summary = "Show the id below which none will be made any more, in the whole instance",
-    .details = "Who reads \"all ids since X\" again and again reads up to it, and goes on there the next time.\n"
-               "An answer that was made before may be on its way yet, for fluid.forward-timeout at most.",
+    .summary = "Show the id below which no id will be made any longer, in the whole instance",
+    .details = "A program that repeatedly reads \"all ids since X\" reads up to it, and continues there the next "
+               "time.\nAn answer that was made earlier may still be in flight, for at most fluid.forward-timeout.",
     .example = "idtree watermark --json",
     .json = "one object",
     .options = options,
