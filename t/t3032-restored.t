@@ -60,7 +60,7 @@ replace newer older
 ids -n 3 -r 1 d && ids -n 3 -r 2 d
 test "$(ask 1 compressor.open '{"document":"d"}' | sed 's/.*"session":"\([^"]*\).*/\1/')" = "$session"
 same_ids 1 && same_ids 2
-fails 'no session in it that' idtree doc close -r 0 d
+fails 'no open session in it' idtree doc close -r 0 d
 END
 test_expect_success 'an older copy is refused with a sentence; with the newer one all go on as they were' '
     init_state state && idtree start -s 3 --topology kary:2 $opts -o statedir="$PWD/state" sh ahead.sh </dev/null

@@ -24,7 +24,7 @@ test_expect_success 'a state is waited for; who is missing is shown, and told by
 test_expect_success 'a state that does not come about is given up, by name' '
     test_expect_code 1 status --wait=full --timeout 0.2 2>err >out && ! test -s out &&
     grep "^idtree overlay status: rank 0 is degraded, not full, after 0.2 s" err &&
-    test_expect_code 2 status --wait=best 2>err && grep "no state to wait for: full, partial, degraded or lost" err
+    test_expect_code 2 status --wait=best 2>err && grep "not a state to wait for: full, partial, degraded or lost" err
 '
 test_expect_success 'color is for terminals' '
     status >out && ! grep "$escape" out && status --color=always >out && grep "$escape" out &&

@@ -99,7 +99,7 @@ test_expect_success 'a service for a topic is told, and that of an event is one'
 '
 test_expect_success 'so is a neighbour that is away; who took its place is one' '
     idtree startctl kill 1 && wait_attached 2 0 && idtree trace --peer 2 -t control -c 1 &&
-    trace log 0 --peer 1 && wait_until "it is said" grep "rank 1 has no link with rank 0 now: waits" log &&
+    trace log 0 --peer 1 && wait_until "it is said" grep "rank 1 has no link with rank 0 now: waiting for one" log &&
     idtree startctl run 1 && wait_until "it is back" grep "from rank 1 " log && end
 '
 test_done
