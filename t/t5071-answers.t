@@ -33,7 +33,7 @@ test_expect_success 'so is an attribute, a rank, a topic, an id' '
 '
 test_expect_success 'a module that takes no arguments says so, and is not loaded' '
     for m in fluid flake compressor; do
-        idtree module remove -r 2 $m && says "$m: .fluid.lease=9.: it takes no arguments, but attributes" idtree module load -r 2 $m fluid.lease=9 &&
+        idtree module remove -r 2 $m && says "$m: .fluid.lease=9.: this module takes no arguments: set an attribute" idtree module load -r 2 $m fluid.lease=9 &&
         ! idtree module list -r 2 | grep "^$m " && idtree module load -r 2 $m || return 1
     done
 '
