@@ -145,22 +145,22 @@ static bool mark_newcomer (struct node *n, uint64_t now_us, const struct request
 /* Fill a forward by turns, up to the largest count of one request. A requester that did not fit is first the next time.
  */
 static void combine (struct node *n, uint64_t now_us, struct forward *f,
-                     bool (*mark_asker) (struct node *n, uint64_t now_us, const struct requester *a))
+                     bool (*mark_requester) (struct node *n, uint64_t now_us, const struct requester *a))
 {
     f->count = 0;
     f->traced = false;
     f->after = n->last_id;
-    for (size_t i = n->waiting.naskers; i > 0 && f->count < NODE_MAX_COUNT; i--) {
+    for (size_t i = n->waiting.nrequesters; i > 0 && f->count < NODE_MAX_COUNT; i--) {
         struct requester *a = TAILQ_FIRST (&n->waiting.round);
 
-        if (!is_under_way (a) && !mark_asker (n, now_us, a))
+        if (!is_under_way (a) && !mark_requester (n, now_us, a))
             break;
         waiting_end_turn (&n->waiting, a);
     }
 }
 
 /* Report which traced requests are combined into this forward. */
-static void tell_traced (struct node *n, const struct forward *f)
+static void report_traced (struct node *n, const struct forward *f)
 {
     const struct pending *p;
     uint32_t requests = 0;
@@ -180,7 +180,7 @@ static void send (struct node *n, uint64_t now_us, struct forward *f)
     f->sent_us = now_us;
     f->tag = ++n->up.tag;
     if (f->traced)
-        tell_traced (n, f);
+        report_traced (n, f);
     n->stats.forwards++;
     n->stats.combined--; /* the first one was not added to another */
     if (n->ops->forward (n->arg, f->tag, f->count, f->after) < 0) {
@@ -320,7 +320,7 @@ static size_t combine_spilled (struct node *n, uint64_t keep)
     n->up.spilled.count = 0;
     n->up.spilled.traced = false;
     n->up.spilled.after = n->last_id; /* rule P_AFTER: the answer's ids are above it */
-    TAILQ_FOREACH_REVERSE (a, &n->waiting.round, askers, link)
+    TAILQ_FOREACH_REVERSE (a, &n->waiting.round, requesters, link)
         requests += mark_spilled (n, a, keep);
     return requests;
 }

@@ -84,7 +84,7 @@ static uint32_t left_now (struct node *n, uint64_t now_ms, const struct pending 
     uint32_t left = left_of (n, now_ms), lack = p->count - p->got;
     uint32_t kept = (uint32_t)__builtin_popcountll (node_granules (n, now_ms)) * FLUID_GRANULE / NEWCOMERS_PART;
 
-    if (p->asker->length == 1 && lack <= left)
+    if (p->requester->length == 1 && lack <= left)
         return lack;
     return left > kept ? left - kept : 0;
 }
@@ -124,13 +124,13 @@ static struct pending *find_ripe (struct node *n, uint64_t now_us, const struct 
 /* Serve a request in its requester's turn. Returns false if this millisecond is used up, which ends the turn. */
 static bool serve (struct node *n, uint64_t now_us, uint64_t now_ms, struct pending *p)
 {
-    uint32_t lack = p->count - p->got, turn = p->asker->turn;
+    uint32_t lack = p->count - p->got, turn = p->requester->turn;
     uint32_t want = lack < turn ? lack : turn;
     uint32_t got = generate (n, p, now_ms, want);
 
-    waiting_use_turn (&n->waiting, p->asker, got);
+    waiting_use_turn (&n->waiting, p->requester, got);
     if (0 < got && got < want)
-        waiting_end_turn (&n->waiting, p->asker);
+        waiting_end_turn (&n->waiting, p->requester);
     if (p->got == p->count)
         waiting_complete (&n->waiting, now_us, p);
     else if (got > 0)
@@ -142,7 +142,7 @@ static void generate_waiting (struct node *n, uint64_t now_us, uint64_t now_ms)
 {
     size_t unripe = 0; /* requesters in a row without a request that can be served now */
 
-    while (unripe < n->waiting.naskers) {
+    while (unripe < n->waiting.nrequesters) {
         struct requester *a = TAILQ_FIRST (&n->waiting.round);
         struct pending *p = find_ripe (n, now_us, a, &now_ms);
 
@@ -281,7 +281,7 @@ static enum requester_kind kind_of (const struct node_request *req)
 
 static struct requester *waiting_of (const struct node *n, const struct node_request *req)
 {
-    return waiting_asker (&n->waiting, requester_of (req), kind_of (req));
+    return waiting_requester (&n->waiting, requester_of (req), kind_of (req));
 }
 
 /* Whether a request is served before all that wait. */

@@ -1467,9 +1467,9 @@ static void test_lanes (void)
 }
 
 /* How many requests of a requester are accepted. */
-static int take_all (struct world *w, const char *asker, bool others)
+static int take_all (struct world *w, const char *requester, bool others)
 {
-    const struct node_request req = { .cookie = (void *)1, .count = 1, .asker = asker, .others = others };
+    const struct node_request req = { .cookie = (void *)1, .count = 1, .asker = requester, .others = others };
     int n = 0;
 
     while (n < 1000 && node_block (w->n, T0, &req))

@@ -36,7 +36,7 @@ static uint64_t limit_ms (void *arg)
 {
     struct node *n = arg;
 
-    if (n->page_told)
+    if (n->page_published)
         note_offset (n, n->page_offset_us);
     return (n->page_limit_us + APART_US) / 1000;
 }
@@ -154,9 +154,9 @@ static void set_terms (struct node *n, uint64_t now_us, uint64_t monotonic_us)
     page_gen_set_terms (&n->gen, &terms);
     if (terms.hi_ms == 0)
         return;
-    if (n->page_told && n->page_offset_us != terms.offset_us)
+    if (n->page_published && n->page_offset_us != terms.offset_us)
         note_offset (n, n->page_offset_us); /* until now a client may have read it, and its clock */
-    n->page_told = true;
+    n->page_published = true;
     n->page_offset_us = terms.offset_us;
 }
 

@@ -143,7 +143,7 @@ struct node {
 
     /* --- ids --- */
     struct page_gen gen;
-    bool page_told;         /* terms were published at least once; then: */
+    bool page_published;    /* terms were published at least once; then: */
     int64_t page_offset_us; /* the offset published last */
     uint64_t page_limit_us; /* clients' clocks have shown at most this by earlier offsets */
     uint64_t page_now_us;   /* the latest reading of the clock because of the page */

@@ -35,17 +35,17 @@ static struct requester *find (const struct waiting *w, size_t bucket, const cha
     return a;
 }
 
-struct requester *waiting_asker (const struct waiting *w, const char *name, enum requester_kind kind)
+struct requester *waiting_requester (const struct waiting *w, const char *name, enum requester_kind kind)
 {
-    return w->naskers > 0 ? find (w, bucket_of (name, kind), name, kind) : NULL;
+    return w->nrequesters > 0 ? find (w, bucket_of (name, kind), name, kind) : NULL;
 }
 
-static struct requester *add_asker (struct waiting *w, size_t bucket, const char *name, enum requester_kind kind)
+static struct requester *add_requester (struct waiting *w, size_t bucket, const char *name, enum requester_kind kind)
 {
-    struct requester *a = TAILQ_FIRST (&w->spare_askers);
+    struct requester *a = TAILQ_FIRST (&w->spare_requesters);
 
     if (a)
-        TAILQ_REMOVE (&w->spare_askers, a, link);
+        TAILQ_REMOVE (&w->spare_requesters, a, link);
     else if (!(a = malloc (sizeof (*a))))
         return NULL;
     *a = (struct requester){ .next = w->bucket[bucket], .turn = WAITING_TURN, .kind = kind };
@@ -53,11 +53,11 @@ static struct requester *add_asker (struct waiting *w, size_t bucket, const char
     TAILQ_INIT (&a->waiting);
     TAILQ_INSERT_TAIL (&w->round, a, link);
     w->bucket[bucket] = a;
-    w->naskers++;
+    w->nrequesters++;
     return a;
 }
 
-static void remove_asker (struct waiting *w, struct requester *a)
+static void remove_requester (struct waiting *w, struct requester *a)
 {
     struct requester **link = &w->bucket[bucket_of (a->name, a->kind)];
 
@@ -65,13 +65,13 @@ static void remove_asker (struct waiting *w, struct requester *a)
         link = &(*link)->next;
     *link = a->next;
     TAILQ_REMOVE (&w->round, a, link);
-    TAILQ_INSERT_HEAD (&w->spare_askers, a, link);
-    w->naskers--;
+    TAILQ_INSERT_HEAD (&w->spare_requesters, a, link);
+    w->nrequesters--;
 }
 
 uint64_t waiting_ahead (const struct waiting *w, const char *name, enum requester_kind kind, uint32_t count)
 {
-    const struct requester *own = waiting_asker (w, name, kind), *a;
+    const struct requester *own = waiting_requester (w, name, kind), *a;
     uint64_t mine = (own ? own->missing : 0) + count, sum = mine;
 
     TAILQ_FOREACH (a, &w->round, link)
@@ -104,13 +104,13 @@ void waiting_init (struct waiting *w, waiting_reply_f reply, waiting_fail_f fail
     TAILQ_INIT (&w->all);
     TAILQ_INIT (&w->round);
     TAILQ_INIT (&w->spare);
-    TAILQ_INIT (&w->spare_askers);
+    TAILQ_INIT (&w->spare_requesters);
 }
 
 /* A requester without entries is removed. */
 static void leave (struct waiting *w, struct pending *p)
 {
-    struct requester *a = p->asker;
+    struct requester *a = p->requester;
 
     TAILQ_REMOVE (&w->all, p, link);
     TAILQ_REMOVE (&a->waiting, p, turn);
@@ -119,7 +119,7 @@ static void leave (struct waiting *w, struct pending *p)
     w->missing -= p->count - p->got;
     a->missing -= p->count - p->got;
     if (--a->length == 0)
-        remove_asker (w, a);
+        remove_requester (w, a);
     TAILQ_INSERT_HEAD (&w->spare, p, link);
 }
 
@@ -135,8 +135,8 @@ void waiting_fini (struct waiting *w)
         free (p->run);
         free (p);
     }
-    while ((a = TAILQ_FIRST (&w->spare_askers))) {
-        TAILQ_REMOVE (&w->spare_askers, a, link);
+    while ((a = TAILQ_FIRST (&w->spare_requesters))) {
+        TAILQ_REMOVE (&w->spare_requesters, a, link);
         free (a);
     }
 }
@@ -154,7 +154,7 @@ static struct pending *get_spare (struct waiting *w)
 
 static void enter (struct waiting *w, struct requester *a, struct pending *p)
 {
-    p->asker = a;
+    p->requester = a;
     TAILQ_INSERT_TAIL (&w->all, p, link);
     TAILQ_INSERT_TAIL (&a->waiting, p, turn);
     w->length++;
@@ -172,7 +172,7 @@ struct pending *waiting_add (struct waiting *w, const char *name, enum requester
     struct pending *p = get_spare (w);
 
     if (p && !a)
-        a = add_asker (w, bucket, name, kind);
+        a = add_requester (w, bucket, name, kind);
     if (p && !a)
         TAILQ_INSERT_HEAD (&w->spare, p, link);
     if (!p || !a)
@@ -190,8 +190,8 @@ struct pending *waiting_add (struct waiting *w, const char *name, enum requester
 
 void waiting_begun (struct waiting *w, struct pending *p)
 {
-    TAILQ_REMOVE (&p->asker->waiting, p, turn);
-    TAILQ_INSERT_HEAD (&p->asker->waiting, p, turn);
+    TAILQ_REMOVE (&p->requester->waiting, p, turn);
+    TAILQ_INSERT_HEAD (&p->requester->waiting, p, turn);
 }
 
 /* --- the end of a request -------------------------------------------------------------------- */
@@ -297,7 +297,7 @@ int waiting_add_run (struct waiting *w, struct pending *p, fluid_t first, uint32
     }
     p->got += n;
     w->missing -= n;
-    p->asker->missing -= n;
+    p->requester->missing -= n;
     return 0;
 }
 

@@ -39,7 +39,7 @@ struct pending {
     TAILQ_ENTRY (pending) link;  /* in 'all' */
     TAILQ_ENTRY (pending) turn;  /* in its requester's list */
     TAILQ_ENTRY (pending) share; /* in the list of its forward: node/forward.c */
-    struct requester *asker;
+    struct requester *requester;
     void *cookie; /* identifies the request to its sender; NULL: answered already */
     uint32_t count;
     uint32_t got;
@@ -72,7 +72,7 @@ struct requester {
     enum requester_kind kind;
     char name[IDT_MSG_UUID_LEN + 1];
 };
-TAILQ_HEAD (askers, requester);
+TAILQ_HEAD (requesters, requester);
 
 #define WAITING_BUCKETS 256
 
@@ -96,9 +96,9 @@ struct waiting {
     waiting_fail_f fail;
     void *arg;
     struct pendings all;
-    struct askers round; /* the first one has the turn */
+    struct requesters round; /* the first one has the turn */
     struct requester *bucket[WAITING_BUCKETS];
-    size_t naskers;
+    size_t nrequesters;
     size_t length;      /* entries */
     size_t others;      /* entries of users other than the owner */
     uint64_t missing;   /* ids that all entries lack */
@@ -106,7 +106,7 @@ struct waiting {
     bool has_newcomers; /* there may be some */
     struct waiting_stats *stats;
     struct pendings spare;
-    struct askers spare_askers;
+    struct requesters spare_requesters;
 };
 
 /* Requests are answered through 'reply' or 'fail', which must not call functions of this header. 'stats' is borrowed.
@@ -151,7 +151,7 @@ void waiting_cancel (struct waiting *w, bool (*gone) (void *cookie, void *arg), 
 void waiting_begun (struct waiting *w, struct pending *p);
 
 /* Find a requester. NULL: no request of it waits. */
-struct requester *waiting_asker (const struct waiting *w, const char *name, enum requester_kind kind);
+struct requester *waiting_requester (const struct waiting *w, const char *name, enum requester_kind kind);
 
 /* How many ids are made, by turns, until this requester has all that it waits for and 'count' more. */
 uint64_t waiting_ahead (const struct waiting *w, const char *name, enum requester_kind kind, uint32_t count);

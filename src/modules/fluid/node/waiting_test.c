@@ -50,7 +50,7 @@ static void test_ends (void)
     waiting_add_run (&w, p, 9, 3);
     ok (p->nruns == 1 && w.missing == 0, "adjacent ids are one run");
     waiting_complete (&w, 15 * MS, p);
-    ok (replies == 1 && last_cookie == (void *)1 && last_ids == 5 && w.length == 0 && w.naskers == 0
+    ok (replies == 1 && last_cookie == (void *)1 && last_ids == 5 && w.length == 0 && w.nrequesters == 0
             && stats.waits.longest_us == 5 * MS,
         "a request with all its ids is answered, and its entry is removed");
     p = add (&w, 2, "a", 5, 20 * MS);
@@ -117,16 +117,17 @@ static void test_turns (void)
     waiting_init (&w, reply_cb, fail_cb, NULL, &stats);
     add (&w, 1, "a", 5000, MS);
     add (&w, 2, "b", 10, MS);
-    ok (TAILQ_FIRST (&w.round) == waiting_asker (&w, "a", REQUESTER_CLIENT), "the first requester has the first turn");
+    ok (TAILQ_FIRST (&w.round) == waiting_requester (&w, "a", REQUESTER_CLIENT),
+        "the first requester has the first turn");
     waiting_use_turn (&w, TAILQ_FIRST (&w.round), WAITING_TURN);
-    ok (TAILQ_FIRST (&w.round) == waiting_asker (&w, "b", REQUESTER_CLIENT), "a turn ends when it is used up");
+    ok (TAILQ_FIRST (&w.round) == waiting_requester (&w, "b", REQUESTER_CLIENT), "a turn ends when it is used up");
     ok (waiting_ahead (&w, "b", REQUESTER_CLIENT, 10) == 40 && waiting_ahead (&w, "c", REQUESTER_CLIENT, 10) == 30,
         "with turns, no requester waits for all ids of the others");
     waiting_fail_all (&w, EAGAIN, NULL);
     waiting_fini (&w);
 }
 
-static void test_many_askers (void)
+static void test_many_requesters (void)
 {
     struct waiting w;
     char name[8];
@@ -140,9 +141,9 @@ static void test_many_askers (void)
     waiting_cancel (&w, is_even, NULL);
     for (size_t i = 1; i <= 4 * WAITING_BUCKETS; i++) {
         snprintf (name, sizeof (name), "%zu", i);
-        found = found && !waiting_asker (&w, name, REQUESTER_CLIENT) == (i % 2 == 0);
+        found = found && !waiting_requester (&w, name, REQUESTER_CLIENT) == (i % 2 == 0);
     }
-    ok (found && w.naskers == 2 * WAITING_BUCKETS && !waiting_asker (&w, "1", REQUESTER_BROKER),
+    ok (found && w.nrequesters == 2 * WAITING_BUCKETS && !waiting_requester (&w, "1", REQUESTER_BROKER),
         "each of many requesters is found by name and kind, as long as a request of it waits");
     failures = replies = 0;
     waiting_fini (&w);
@@ -155,6 +156,6 @@ int main (void)
     test_expire ();
     test_oldest ();
     test_turns ();
-    test_many_askers ();
+    test_many_requesters ();
     return done_testing ();
 }
