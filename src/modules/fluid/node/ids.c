@@ -17,7 +17,7 @@
 #include "libutil/minmax.h"
 #include "modules/fluid/node/private.h"
 
-#define MAX_BROKERS_WAITING 65536 /* requests; a child has one or two here */
+#define MAX_BROKERS_WAITING 65536 /* at which a broker's are refused; a child has one or two */
 #define OVERLOAD "more ids are requested than this rank makes in fluid.max-backlog: ask again later, or another rank"
 
 /* --- generating ------------------------------------------------------------------------------ */
@@ -332,9 +332,7 @@ static const char *overload (struct node *n, uint64_t now_us, const struct node_
     if (is_far (n, now_us, req->from_broker, req->after))
         return FAR_AHEAD;
     if (req->from_broker)
-        return n->waiting.length < MAX_BROKERS_WAITING ? NULL
-                                                       : "65536 requests of child brokers wait already: ask "
-                                                         "again later";
+        return n->waiting.length < MAX_BROKERS_WAITING ? NULL : "65536 requests wait here already: ask again later";
     if (takes_too_long (n, req))
         return OVERLOAD;
     if (has_too_many (n, req))

@@ -144,7 +144,7 @@ void node_stop (struct node *n, uint64_t now_us);
  *   EINVAL        count is not 1 ... NODE_MAX_COUNT
  *   EAGAIN        its turn would not complete within max_backlog_ms; or this requester already uses its part of
  *                 max_waiting (see 'others'); or 'after' is more than max_backlog_ms ahead of the time here
- *                 (of a broker: two leases more); or 65536 requests of brokers wait
+ *                 (of a broker: two leases more); or, for a broker, 65536 requests wait
  *   EHOSTUNREACH  no rank could make the ids within forward_timeout_ms, or the node is stopped
  *   EOVERFLOW     the 40 bits of time are used up
  *   ENOMEM

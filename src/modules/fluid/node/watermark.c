@@ -72,7 +72,7 @@ void node_watermark_work (struct node *n, uint64_t now_us)
         n->reports.due_us = now_us + period_us (n) * 3 / 5;
     }
     if (n->reports.news || n->owner || borrows (n))
-        node_wake (n, n->reports.due_us + period_us (n) * 7 / 10); /* node_positions () may be due before */
+        node_wake (n, n->reports.due_us + period_us (n) * 7 / 10); /* mostly another event calls node_tick () before */
 }
 
 /* Without memory the report counts as lost. */
