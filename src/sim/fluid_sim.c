@@ -50,9 +50,9 @@ static void print_sum (const struct sim_result *s, uint64_t histories)
 
 static void usage (void)
 {
-    fprintf (stderr, "usage: fluid-sim [-s SEED] [-c COUNT] [-n NODES] [-e STEPS] [-v]\nPlay COUNT (100) histories "
-                     "from SEED (1) on, of NODES (0: any number) brokers, 1 to 64,\nSTEPS (20000) events each.  -v "
-                     "prints each event.\n");
+    fprintf (stderr, "usage: fluid-sim [-s SEED] [-c COUNT] [-n NODES] [-e STEPS] [-v]\n"
+                     "Play COUNT (100) histories from SEED (1) on, of NODES (0: any number) brokers, 1 to 64,\n"
+                     "STEPS (20000) events each.  -v prints each event.\n");
     exit (2);
 }
 

@@ -54,7 +54,7 @@ static void sim_check_answer (struct world *w, struct life *l, const struct ask 
     if (nruns > 0 && run[0].first <= a->after)
         sim_check_fail (w->check, "an id is not above the one that the request named");
     if (nruns > 0 && run[0].first <= a->paged_id)
-        sim_check_fail (w->check, "an id of life %u is not above those of its page", (unsigned)l->id);
+        sim_check_fail (w->check, "an id of life %u is not above the ids of its page", (unsigned)l->id);
     for (size_t i = 0; i < nruns; i++) {
         sim_check_issue (w->check, &run[i]);
         if (run[i].first <= *last_id)

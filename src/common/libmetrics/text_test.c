@@ -60,10 +60,11 @@ static void test_samples (void)
         "... and in the older format its family has it, too");
     is ("[{\"sum\":{\"fluid_ids_from_above\":7}},{\"sum\":{\"fluid_ids\":1,\"fluid_ids_from_above\":2}}]",
         METRICS_PROMETHEUS, 3,
-        "# HELP idtree_fluid_ids_total FLUIDs that ranks made, or got from an ancestor\n# TYPE "
-        "idtree_fluid_ids_total counter\nidtree_fluid_ids_total{rank=\"4\",origin=\"made\"} "
-        "1\nidtree_fluid_ids_total{rank=\"3\",origin=\"above\"} "
-        "7\nidtree_fluid_ids_total{rank=\"4\",origin=\"above\"} 2\n",
+        "# HELP idtree_fluid_ids_total FLUIDs that ranks made, or got from an ancestor\n"
+        "# TYPE idtree_fluid_ids_total counter\n"
+        "idtree_fluid_ids_total{rank=\"4\",origin=\"made\"} 1\n"
+        "idtree_fluid_ids_total{rank=\"3\",origin=\"above\"} 7\n"
+        "idtree_fluid_ids_total{rank=\"4\",origin=\"above\"} 2\n",
         "the samples of a family are adjacent, for all ranks");
     ok (has ("[{\"max\":{\"fluid_ahead_seconds\":0.3}}]", METRICS_OPENMETRICS,
              "# UNIT idtree_fluid_ahead_seconds seconds\nidtree_fluid_ahead_seconds 0.3\n"),

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* arrive.c - what comes to a rank: from its children, from its parent; and what it looks after then */
+/* arrive.c - messages that arrive at a rank, from its children and its parent, and the checks that follow */
 #include <string.h>
 
 #include "libutil/minmax.h"
 #include "sim/scale/private.h"
 
-/* --- after each word with a node -------------------------------------------------------------------------------- */
+/* --- after each call into a node -------------------------------------------------------------------------------- */
 
 void rank_check_ranges (struct scale_rank *r)
 {
@@ -52,7 +52,7 @@ void rank_look (struct scale_rank *r)
 void rank_tick (struct scale_rank *r)
 {
     r->tick_ns = UINT64_MAX;
-    if (!r->s->plan) /* else it is in inside_report_us */
+    if (!r->s->plan) /* with a plan inside_report_us contains it */
         rank_spend (r, r->s->config.costs.tick_us);
     if (rank_number (r) == 0)
         authority_tick (r->s->authority, rank_boot_us (r));
@@ -152,7 +152,7 @@ static void on_grants (struct scale_rank *r, const struct scale_message *m)
     node_lease_answered (r->node, rank_boot_us (r), m->tag, &m->answer);
 }
 
-/* What is lent is checked in ids that are made of it. */
+/* A sublease is not checked when it is granted, but by the ids that are made of it. */
 static void on_want (struct scale_rank *r, const struct scale_message *m)
 {
     struct scale_message answer = { .type = MSG_SHARE, .to = m->from };

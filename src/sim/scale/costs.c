@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* costs.c - what a step costs, read from a file */
+/* costs.c - the times of steps, read from a file */
 #include <errno.h>
 #include <jansson.h>
 #include <math.h>
@@ -17,7 +17,7 @@
 struct cost_member {
     const char *name;
     size_t offset;
-    size_t count; /* of numbers: 1, or those of struct cost_grows */
+    size_t count; /* of numbers: 1, or 2 for struct cost_grows */
 };
 
 #define MEMBER(x)                                                                         \
@@ -92,11 +92,14 @@ static int read_members (struct costs *c, const char *path, json_t *o, idt_error
             return -1;
     json_object_foreach (o, name, value)
         if (!is_known (name))
-            return errsetf (errp, EINVAL, "%s: '%s' is no cost that is known here", path, name);
+            return errsetf (errp, EINVAL, "%s: '%s' is not the name of a time", path, name);
     if (c->bytes_per_us == 0)
         return errsetf (errp, EINVAL, "%s: 'bytes_per_us' must be above 0", path);
     if (c->brokers.few < 1 || c->brokers.many <= c->brokers.few)
-        return errsetf (errp, EINVAL, "%s: 'brokers' must be few, at least 1, and more", path);
+        return errsetf (errp, EINVAL,
+                        "%s: 'brokers' must be two numbers, the first at least 1 and less than the "
+                        "second",
+                        path);
     return 0;
 }
 
@@ -108,7 +111,7 @@ int costs_read (struct costs *c, const char *path, idt_error_t *errp)
 
     if (!o)
         return errsetf (errp, EINVAL, "%s: %s", path, error.text);
-    rc = json_is_object (o) ? read_members (c, path, o, errp) : errsetf (errp, EINVAL, "%s: no JSON object", path);
+    rc = json_is_object (o) ? read_members (c, path, o, errp) : errsetf (errp, EINVAL, "%s: not a JSON object", path);
     json_decref (o);
     return rc;
 }

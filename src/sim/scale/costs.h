@@ -1,65 +1,65 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* costs.h - what a step costs: processors and links of a simulation, as scripts/scale-measure found them
+/* costs.h - the times of steps: processors and links of a simulation, as measured by scripts/scale-measure
  *
- * A file of costs is a JSON object with all names that are members here and, if one likes, "about": a string.
+ * Their file is a JSON object with all members of struct costs and, optionally, a string "about".
  */
 #ifndef SIM_SCALE_COSTS_H
 #define SIM_SCALE_COSTS_H
 
 #include <idtree/error.h>
 
-/* What grows with the number of brokers on a host, for none of its caches holds what they all touch: measured with two
- * numbers of them, 'few' and 'many'.
+/* A time that grows with the number of brokers on a host, because no cache holds all memory that they use. It was
+ * measured with two numbers of brokers, 'few' and 'many'.
  */
 struct cost_grows {
     double few, many;
 };
 
 struct costs {
-    /* a broker's processor, in microseconds */
+    /* processor time of a broker, in microseconds */
     double request_us;   /* a local client's request, read and answered */
     double send_us;      /* a request for ids or an answer, sent over a link */
-    double receive_us;   /* the same, received */
-    double heartbeat_us; /* at either end of a link */
+    double receive_us;   /* a request for ids or an answer, received */
+    double heartbeat_us; /* at each end of a link */
     double lease_us;     /* a lease message, sent or received */
-    double want_us;      /* and each want or grant in it */
+    double want_us;      /* in addition, for each want or grant in it */
     double report_us;    /* a report of positions, sent or received */
-    double hello_us;     /* a child's, taken in */
-    double tick_us;      /* a timer's call */
-    double wake_us;      /* the first thing after a rest: caches are cold */
+    double hello_us;     /* a child's hello, received */
+    double tick_us;      /* a call of the timer */
+    double wake_us;      /* the first step after a rest, with cold caches */
 
-    /* ... of a process that hosts many, where the link does not leave it */
+    /* ... in a process of many brokers, over a link inside it */
     double inside_us;                      /* a request for ids or an answer, sent or received */
-    struct cost_grows brokers;             /* with so many the four below were measured */
-    struct cost_grows inside_heartbeat_us; /* at either end */
+    struct cost_grows brokers;             /* the numbers of brokers with which those below were measured */
+    struct cost_grows inside_heartbeat_us; /* at each end */
     struct cost_grows inside_report_us;    /* a report of positions, sent or received */
-    struct cost_grows inside_local_us;     /* from a client to its broker there, or back */
-    struct cost_grows cold_us;             /* a request more, whose broker had a rest, and its process none */
-    struct cost_grows inside_client_us;    /* as client_us, of a client that has a connection to each of them */
-    double start_us;                       /* a broker is made */
-    double boot_ms;                        /* a process begins, until it makes its first broker */
+    struct cost_grows inside_local_us;     /* between a client and its broker, one way */
+    struct cost_grows cold_us;             /* added to a request if its broker rested, and the process did not */
+    struct cost_grows inside_client_us;    /* as client_us, for a client with a connection to each broker */
+    double start_us;                       /* to make a broker */
+    double boot_ms;                        /* from the start of a process until it makes its first broker */
 
-    /* what another processor does beside it */
-    double io_us;     /* ZeroMQ's thread, on a host that is shared: each message, at each end */
-    double client_us; /* a client, on a host that is shared: each request, with its answer */
+    /* processor time of other threads */
+    double io_us;     /* ZeroMQ's thread, with --one-host: for each message, at each end */
+    double client_us; /* a client, with --one-host: for each request and its answer */
 
-    /* the ways */
-    double local_us;     /* from a client to its broker, or back */
-    double latency_us;   /* over a link, with the work of ZeroMQ's threads */
-    double jitter_us;    /* mean of what comes on top, exponentially distributed */
+    /* times on the way */
+    double local_us;     /* between a client and its broker, one way */
+    double latency_us;   /* over a link, including ZeroMQ's threads */
+    double jitter_us;    /* mean of an additional, exponentially distributed time */
     double bytes_per_us; /* bandwidth of a link */
 
-    double store_ms; /* until the horizon is on the disk */
-    double lost_ms;  /* until a child knows that its parent's process has ended */
+    double store_ms; /* until the horizon is stored */
+    double lost_ms;  /* until a child notices that its parent's process has ended */
 };
 
-/* Returns 0, or -1 with 'errp' filled: the file, and what is wrong with it. */
+/* Read a file. Returns 0, or -1 with 'errp' filled: the file, and what is wrong with it. */
 int costs_read (struct costs *c, const char *path, idt_error_t *errp);
 
-/* What it costs with 'brokers' on the host: as much more with each doubling as from few to many; with less than few:
- * that.
+/* Return the time with 'brokers' on the host. From 'few' to 'many', and beyond, it changes by the same amount with each
+ * doubling. Below 'few' it is the time for 'few'.
  */
 double costs_with (const struct costs *c, struct cost_grows g, double brokers);
 

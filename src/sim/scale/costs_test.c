@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* costs_test.c - files of costs, good ones and others */
+/* costs_test.c - valid and invalid files of times */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,7 +39,9 @@ static void refuses (const char *text, const char *why)
     ok (read_text (&c, text, &err) < 0 && strstr (err.text, why), "refused: %s", err.text);
 }
 
-/* As much more with each doubling as between the two sizes that were measured; below the smaller one nobody knows. */
+/* The time changes by the same amount with each doubling, and is constant below the smaller of the two measured
+ * numbers.
+ */
 static void test_growth (void)
 {
     struct costs c;
@@ -48,13 +50,13 @@ static void test_growth (void)
     ok (read_text (&c, "{\"request_us\":1,\"send_us\":2,\"bytes_per_us\":9," ALL "}", &err) == 0
             && c.brokers.few == 1000 && c.brokers.many == 4000 && c.cold_us.few == 4 && c.cold_us.many == 8
             && c.inside_heartbeat_us.many == 2 && c.boot_ms == 7,
-        "what grows has two numbers %s", err.text);
+        "a growing time has two numbers %s", err.text);
     ok (costs_with (&c, c.cold_us, 1000) == 4 && costs_with (&c, c.cold_us, 4000) == 8,
-        "with so many it is as measured");
+        "with the measured numbers of brokers it is as measured");
     ok (costs_with (&c, c.cold_us, 2000) == 6, "between them it grows with each doubling");
     ok (costs_with (&c, c.cold_us, 16000) == 12, "and above them");
-    ok (costs_with (&c, c.cold_us, 10) == 4, "with fewer it is as with few");
-    ok (costs_with (&c, (struct cost_grows){ 4, 1 }, 1 << 20) == 0, "nothing costs less than nothing");
+    ok (costs_with (&c, c.cold_us, 10) == 4, "with fewer brokers it is as with 'few'");
+    ok (costs_with (&c, (struct cost_grows){ 4, 1 }, 1 << 20) == 0, "a time is never negative");
 }
 
 int main (void)
@@ -62,13 +64,13 @@ int main (void)
     struct costs c;
     idt_error_t err = { "" };
 
-    ok (costs_read (&c, SCALE_COSTS, &err) == 0, "the measured costs can be read %s", err.text);
+    ok (costs_read (&c, SCALE_COSTS, &err) == 0, "the measured times can be read %s", err.text);
     ok (read_text (&c, "{\"about\":\"x\",\"request_us\":1.5,\"send_us\":2,\"bytes_per_us\":9," ALL "}", &err) == 0
             && c.request_us == 1.5 && c.send_us == 2 && c.bytes_per_us == 9 && c.lost_ms == 1,
-        "numbers come where they belong %s", err.text);
+        "each number is read into its member %s", err.text);
     ok (costs_read (&c, "/nowhere/costs.json", &err) < 0 && strstr (err.text, "/nowhere/costs.json"), "%s", err.text);
     refuses ("{", "expected");
-    refuses ("[]", "no JSON object");
+    refuses ("[]", "not a JSON object");
     refuses ("{\"request_us\":1,\"bytes_per_us\":9," ALL "}", "'send_us' is missing");
     refuses ("{\"request_us\":-1,\"send_us\":2,\"bytes_per_us\":9," ALL "}", "'request_us' must be a number");
     refuses ("{\"request_us\":\"1\",\"send_us\":2,\"bytes_per_us\":9," ALL "}", "'request_us' must be a number");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* fluid_scale.c - simulate the id service at size, and print what it costs: fluid-scale --help */
+/* fluid_scale.c - simulates the id service at size, and prints how much work it does: fluid-scale --help */
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
@@ -21,31 +21,33 @@
 
 static const char usage[] =
     "usage: fluid-scale [OPTION]...\n"
-    "Simulate an instance of idtree: its real thinking parts, with modelled processors and links.\n"
-    "Prints a JSON object a line: the run, the cold start, latency, links, load, and what a loss cost.\n\n"
+    "Simulate an instance of idtree: its real core, with modelled processors and links.\n"
+    "Prints a JSON object a line: the run, the cold start, latency, links, load, and the effects of a loss.\n"
+    "\n"
     "  -s, --size=N            ranks (10000)\n"
     "      --topology=T        shape of the tree (" TOPO_DEFAULT ")\n"
-    "      --max-generators=N  ranks that make ids themselves (16368)\n"
+    "      --max-generators=N  ranks that own a generator (16368)\n"
     "      --lease=TIME        length of a lease (60s)\n"
-    "      --costs=FILE        what steps cost (src/sim/scale/costs.json)\n"
+    "      --costs=FILE        times of steps (measured by scripts/scale-measure)\n"
     "  -r, --rate=X            requests a second of each rank, at random (1)\n"
     "  -n, --count=N           ids of a request (1)\n"
-    "      --ask=WHO           who asks: all, idle (ranks that make none), owners (all)\n"
-    "      --burst=N           besides, each rank asks N requests at once ...\n"
-    "      --period=TIME       ... each so often (1s) ...\n"
-    "      --spread=TIME       ... not all in one moment, but within this time (0)\n"
+    "      --ask=WHO           ranks with clients: all, idle (no generator), owners (all)\n"
+    "      --burst=N           in addition, each rank sends N requests together ...\n"
+    "      --period=TIME       ... with this period (1s) ...\n"
+    "      --spread=TIME       ... distributed over this time (0)\n"
     "      --warm-up=TIME      of load that is not counted (1s)\n"
     "  -t, --time=TIME         to be measured (10s)\n"
     "      --start-spread=TIME brokers start within this time (0)\n"
-    "      --kill=RANK         after a quarter of the time that rank is killed ...\n"
-    "      --restart=TIME      ... and started again so long after (never)\n"
-    "      --drift=PPM         brokers' clocks go wrong, at most that much (50)\n"
+    "      --kill=RANK         after a quarter of the time this rank is killed ...\n"
+    "      --restart=TIME      ... and is started again after this time (never)\n"
+    "      --drift=PPM         largest drift of brokers' clocks (50)\n"
     "      --one-host=CORES    brokers and one client process share one host (each has its own)\n"
-    "      --processes=N       ... in so many processes, as idtree start --per-process (one each)\n"
+    "      --processes=N       ... in N processes, as idtree start --per-process (one each)\n"
     "      --share=HOW         ranks without a generator borrow: off, auto, 16, 32 ... 512 (off)\n"
-    "      --seed=N            of chance (1)\n"
-    "      --check             look whether an id comes twice, too\n"
-    "  -h, --help              print this\n\n"
+    "      --seed=N            of the random numbers (1)\n"
+    "      --check             also check that no id is made twice\n"
+    "  -h, --help              print this\n"
+    "\n"
     "example: fluid-scale -s 100000 --topology kary:64 --rate 0.5 --kill 3\n";
 
 enum option_code {
@@ -248,7 +250,7 @@ static void parse (int argc, char **argv, struct scale_config *c)
         set (c, option, optarg);
     }
     if (optind < argc) {
-        fprintf (stderr, "fluid-scale: '%s' is no option: try fluid-scale --help\n", argv[optind]);
+        fprintf (stderr, "fluid-scale: '%s' is not an option: try fluid-scale --help\n", argv[optind]);
         exit (2);
     }
     if (costs_read (&c->costs, costs, &err) < 0) {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* host.c - processors: when something is done, and what it costs */
+/* host.c - processors: when a step ends, and how much time it takes */
 #include <stdlib.h>
 
 #include "libutil/minmax.h"
 #include "sim/scale/private.h"
 
-#define REST_NS (5 * MS_NS) /* after which a broker's caches are cold: others had the processor */
+#define REST_NS (5 * MS_NS) /* a longer rest leaves a broker's caches cold */
 
 static uint32_t mix (uint32_t x)
 {
@@ -18,7 +18,7 @@ static uint32_t mix (uint32_t x)
 
 /* --- clocks ---------------------------------------------------------------------------------------- */
 
-/* Brokers' clocks began at any time, and go a little wrong, each in its way. */
+/* Each broker's clock has its own offset and drift. */
 static uint64_t boot_offset_us (const struct scale_rank *r)
 {
     return UINT64_C (1000000) + mix (rank_number (r) + 1);
@@ -42,7 +42,7 @@ uint64_t rank_when_ns (const struct scale_rank *r, uint64_t boot_us)
 {
     uint64_t now_us = rank_boot_us (r), us = boot_us > now_us ? boot_us - now_us : 0;
 
-    return r->busy_ns + (us + us / 8192 + 1) * 1000; /* drift is less: not before */
+    return r->busy_ns + (us + us / 8192 + 1) * 1000; /* never too early: the drift is less than 1/8192 */
 }
 
 /* --- processors ------------------------------------------------------------------------------------ */
@@ -76,7 +76,7 @@ static struct scale_process *process_of (struct scale *s, const struct scale_eve
     return &s->process[plan_process (s->plan, e->rank)];
 }
 
-/* Whose one thread does this; NULL: another's. */
+/* The single thread that handles the event; NULL if it is another one. */
 static uint64_t *thread_of (struct scale *s, const struct scale_event *e)
 {
     if (is_clients (e))
@@ -86,14 +86,16 @@ static uint64_t *thread_of (struct scale *s, const struct scale_event *e)
     return s->plan ? &process_of (s, e)->busy_ns : &s->rank[e->rank].busy_ns;
 }
 
-/* For what heartbeats and reports cost in a process of many that they find it cold is in it (scripts/scale-measure). */
+/* Only requests take additional time for cold caches: the measured times of heartbeats and reports in a process of
+ * many include it (scripts/scale-measure).
+ */
 static bool is_request (const struct scale_event *e)
 {
     return e->type == EV_REQUEST
            || (e->type == EV_MESSAGE && ((const struct scale_message *)e->with.p)->type == MSG_BLOCK);
 }
 
-/* In a process that goes on what has to be fetched anew is the broker's own. */
+/* If the thread did not rest, only the memory of the broker itself is cold. */
 static void wake (struct scale *s, const struct scale_event *e, uint64_t *thread_ns, uint64_t at_ns)
 {
     bool rested = at_ns > *thread_ns + REST_NS;

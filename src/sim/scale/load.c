@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* load.c - clients: when they ask, how long they wait
+/* load.c - clients: when they send requests, and how long they wait
  *
- * Each rank has one.  That each asks at random is the same as one sequence of requests, each at a random rank.  Latency
- * is from when a client has sent a request to when it begins with the answer, as in bench/bench-scale.c.
+ * Each rank has one client. Random requests of each are equivalent to one random sequence of requests, each at a random
+ * rank. Latency is measured from the end of the client's send until it begins to read the answer, as in
+ * bench/bench-scale.c.
  */
 #include "libutil/minmax.h"
 #include "sim/scale/private.h"
 
 static void ask_for (struct scale *s, uint32_t number, uint64_t t_ns, bool probe);
 
-/* --- when ---------------------------------------------------------------------------------------------- */
+/* --- times of requests ----------------------------------------------------------------------------------- */
 
 static double gap_ns (struct scale *s)
 {
@@ -41,7 +42,7 @@ void load_next (struct scale *s)
     scale_at (s, s->t_ns + (uint64_t)gap_ns (s), EV_LOAD, 0, 0);
 }
 
-/* The n-th rank of a burst; the first one comes again after the period. */
+/* The n-th rank of a burst. The first one also schedules the next burst. */
 void load_burst (struct scale *s, uint64_t n)
 {
     const struct scale_load *l = &s->config.load;
@@ -108,7 +109,7 @@ void load_client (struct scale *s, const struct scale_event *e)
                                .t_ns = s->client_ns + local_ns (s), .type = EV_REQUEST, .rank = e->rank, .with.p = a });
 }
 
-/* Its broker may have been killed on its way. */
+/* The broker may have been killed while the request was under way. */
 void load_request (struct scale_rank *r, struct scale_ask *a)
 {
     if (!r->node || a->life != r->life) {
@@ -175,7 +176,9 @@ void load_drop (struct scale *s, struct scale_ask *a)
     ask_free (s, a);
 }
 
-/* Right after a loss those below ask once each, or as many of them as are enough for percentiles. */
+/* Immediately after a loss each rank below sends one request. If all ranks are below, a sample of them does, which
+ * suffices for percentiles.
+ */
 void load_probe (struct scale *s, uint32_t top)
 {
     uint32_t step = s->config.size / 20000 + 1;

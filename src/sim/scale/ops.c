@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* ops.c - what a node wants done: answers and messages; and the requests that it has */
+/* ops.c - the callbacks of a node: answers and messages; and the requests that it holds */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -86,7 +86,7 @@ static void judge (struct scale_rank *r, const struct scale_ask *a, const struct
             sim_check_issue (s->check, &run[i]);
     }
     if (count != a->count)
-        scale_fail (s, "an answer has not as many ids as were asked for", a->rank);
+        scale_fail (s, "an answer has another number of ids than was requested", a->rank);
     s->result.ids += count;
 }
 
@@ -185,7 +185,7 @@ static void report_up_op (void *arg, const struct report *report)
         scale_link_send (r, &(struct scale_message){ .type = MSG_REPORT, .to = r->parent, .report = *report });
 }
 
-/* It is a promise, whether it arrives or not. */
+/* The request is a promise not to use the rest, whether it arrives or not. */
 static int share_up_op (void *arg, const struct share_want *want)
 {
     struct scale_rank *r = arg;

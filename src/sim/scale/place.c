@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* place.c - coming and going: a broker begins, finds a parent, loses it, is killed
+/* place.c - start and end: a broker starts, connects to a parent, loses it, is killed
  *
- * As broker/overlay/parent.c and hello.c have it: the parent first, then the other ancestors in turn.  An ancestor
- * takes in a few a second of those that are not its children.
+ * As in broker/overlay/parent.c and hello.c, a broker tries its parent first, then the other ancestors in turn. An
+ * ancestor accepts only a few brokers a second that are not its children.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -13,12 +13,12 @@
 
 #include "sim/scale/private.h"
 
-#define RETRY_MS 20. /* between two ancestors; between rounds through all it doubles, up to: */
+#define RETRY_MS 20. /* between two ancestors; doubled between rounds through all, up to: */
 #define LAST_RETRY_MS 500.
-#define HELLO_MS 400. /* for an answer */
+#define HELLO_MS 400. /* timeout of an answer */
 #define PROBE_MS 1000.
 #define SHARE_KEEP 512 /* fluid.share-keep */
-#define PATIENCE 4     /* attempts at the parent, before one that never joined asks others */
+#define PATIENCE 4     /* attempts at the parent before a new broker tries other ancestors */
 
 static uint64_t jittered_ns (struct scale *s, double ms)
 {
@@ -30,7 +30,7 @@ bool rank_is_below (const struct scale *s, uint32_t number, uint32_t top)
     return number == top || topo_child_toward (s->topo, top, number) != TOPO_NONE;
 }
 
-/* --- begin --------------------------------------------------------------------------------------------- */
+/* --- start --------------------------------------------------------------------------------------------- */
 
 static struct node *make_node (struct scale_rank *r)
 {
@@ -67,8 +67,8 @@ static void start_root (struct scale_rank *r)
     scale_at (s, r->busy_ns + SECOND_NS, EV_WALL, 0, r->life);
 }
 
-/* As broker/broker_group.c: a process makes its brokers one after the other, then waits for the other processes, and
- * from then on each waits for its parent, if that is in the same one.
+/* As in broker/broker_group.c: a process makes its brokers one after the other, then waits for the other processes.
+ * From then on each broker waits for its parent, if that is in the same process.
  */
 static bool waits_for (const struct scale *s, uint32_t number, uint32_t parent)
 {
@@ -171,7 +171,7 @@ static bool may_climb (const struct scale_rank *r)
     return r->has_joined || r->rounds >= PATIENCE;
 }
 
-/* The ancestor whose turn it is; after the last one it is the parent's again. */
+/* The ancestor to try next. After the last one it is the parent again. */
 static uint32_t next_ancestor (struct scale_rank *r)
 {
     uint32_t a = topo_parent (r->s->topo, rank_number (r));
@@ -257,7 +257,7 @@ void rank_joined (struct scale_rank *r, const struct scale_message *m)
 
 /* --- loss --------------------------------------------------------------------------------------------------- */
 
-/* What was under way is lost, and the node is told so. */
+/* Messages that are under way are lost, and the node is notified. */
 static void part (struct scale_rank *r)
 {
     struct scale_rank *parent = &r->s->rank[r->parent];
@@ -286,7 +286,7 @@ void rank_lost (struct scale_rank *r, uint64_t link)
     if (r->place != PLACE_UP || r->link != link)
         return;
     part (r);
-    r->tries = UINT16_MAX; /* the next one is the parent */
+    r->tries = UINT16_MAX; /* so that the next attempt is at the parent */
     scale_at (r->s, r->busy_ns + jittered_ns (r->s, RETRY_MS), EV_RETRY, rank_number (r), r->link);
     rank_look (r);
 }

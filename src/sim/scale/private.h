@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* private.h - what the parts of a simulation at size share
+/* private.h - the declarations that the files of a simulation at size share
  *
- *   scale.c     the course of a run; who is there
- *   host.c      processors: when something is done, and what it costs
- *   scale_link.c      messages on their way
- *   arrive.c    what comes to a rank
- *   ops.c       what a node wants done
- *   load.c      clients
- *   place.c     coming and going: start, loss, parents
- *   report.c    what is printed
+ *   scale.c       the course of a run, and its ranks
+ *   host.c        processors: when a step ends, and how much time it takes
+ *   scale_link.c  messages that are under way
+ *   arrive.c      messages that arrive at a rank
+ *   ops.c         the callbacks of a node
+ *   load.c        clients
+ *   place.c       start, loss, and the search for a parent
+ *   report.c      the output
  *
- * A rank does one thing after the other.  With a processor of its own it does what arrives when it is free, in order of
- * arrival; so what arrives is done at once, with the time told at which it will have been done, and nothing is queued.
- * Where ranks share cores, what cannot be done yet is put off until its rank, or a core, is free.
+ * A rank does one step after the other. A rank with its own processor handles arrivals in their order when it is free.
+ * So an arrival is executed immediately, with the time at which the step will have ended, and no queue is needed. If
+ * ranks share cores, a step that cannot begin yet is postponed until its rank, or a core, is free.
  */
 #ifndef SIM_SCALE_PRIVATE_H
 #define SIM_SCALE_PRIVATE_H
@@ -30,30 +30,30 @@
 #define MS_NS UINT64_C (1000000)
 #define SECOND_NS UINT64_C (1000000000)
 #define EPOCH_MS INT64_C (1767225600000)
-#define MAX_LEVELS 40 /* deeper ones count as the last */
+#define MAX_LEVELS 40 /* deeper levels count as the last */
 #define NSTATES 4
 
 enum event_type {
-    EV_START,    /* a rank; with.n: and then that one more of its process, 0: none */
-    EV_JOIN,     /* a rank that waited until it may look for its parent */
-    EV_MESSAGE,  /* arrives */
-    EV_IO,       /* ZeroMQ's threads have a message, on a host that is shared */
-    EV_TICK,     /* a node's deadline; with.n: that */
-    EV_BEAT,     /* the next heartbeat is due, or the next ranks' */
-    EV_PING,     /* that */
-    EV_RETRY,    /* a rank looks for a parent; with.n: the link that it looked for last */
-    EV_PROBE,    /* a rank that is not with its own parent tries to return */
-    EV_LOST,     /* a rank sees that its link is gone; with.n: which */
-    EV_STORED,   /* the disk has done */
-    EV_WALL,     /* rank 0 looks at the wall clock */
-    EV_LOAD,     /* the next request of a client, somewhere */
+    EV_START,    /* of a rank; with.n: then of the next of its process; 0: last */
+    EV_JOIN,     /* a waiting rank may connect to its parent */
+    EV_MESSAGE,  /* a message arrives */
+    EV_IO,       /* ZeroMQ's threads have a message, with --one-host */
+    EV_TICK,     /* a node's deadline; with.n: its time */
+    EV_BEAT,     /* the next heartbeat, or the ones of the next moment, are due */
+    EV_PING,     /* a heartbeat of a rank */
+    EV_RETRY,    /* a rank tries the next ancestor; with.n: the link of the last attempt */
+    EV_PROBE,    /* a rank with another parent than its own tries to return */
+    EV_LOST,     /* a rank notices that its link is broken; with.n: the link */
+    EV_STORED,   /* the disk has stored the horizon */
+    EV_WALL,     /* rank 0 reads the wall clock */
+    EV_LOAD,     /* the next request of any client */
     EV_BURST,    /* the next rank of a burst */
-    EV_REQUEST,  /* a client's comes to its broker */
-    EV_CLIENT,   /* the client process begins one, on a host that is shared */
+    EV_REQUEST,  /* a client's request arrives at its broker */
+    EV_CLIENT,   /* the client process begins a request, with --one-host */
     EV_ANSWERED, /* ... and has its answer */
-    EV_TURN,     /* of a process that has something to do; 'rank' is its number */
+    EV_TURN,     /* of a process that has work; 'rank' is its number */
     EV_KILL,
-    EV_PHASE, /* with.n: the next */
+    EV_PHASE, /* with.n: the next phase */
 };
 
 enum message_type {
@@ -63,7 +63,7 @@ enum message_type {
     MSG_REPORT,
     MSG_WANT,
     MSG_PING,
-    MSG_HELLO, /* the last that goes up */
+    MSG_HELLO, /* the last type that is sent to a parent */
     MSG_IDS,
     MSG_ERROR,
     MSG_GRANTS,
@@ -74,15 +74,15 @@ enum message_type {
 };
 
 struct scale_message {
-    struct scale_message *next; /* of those that are spare */
+    struct scale_message *next; /* in the free list */
     enum message_type type;
     uint32_t from, to;
     uint32_t link;
     uint32_t tag;
-    uint32_t count; /* ids; errnum; MSG_SHARE: retry_ms */
+    uint32_t count; /* of ids; an errno; in MSG_SHARE retry_ms */
     bool has_share;
     size_t nruns;
-    struct run *run; /* 'small', or to be freed */
+    struct run *run; /* 'small', or allocated */
     struct run small[2];
     union {
         fluid_t after;
@@ -95,21 +95,21 @@ struct scale_message {
     };
 };
 
-/* A request that a node has: of a client, or of a child. */
+/* A request that a node holds, of a client or of a child. */
 struct scale_ask {
-    struct scale_ask *next, *prev; /* of its rank */
+    struct scale_ask *next, *prev; /* in the list of its rank */
     uint32_t rank;
     uint32_t child;
-    uint32_t link; /* the child's */
+    uint32_t link; /* of the child */
     uint32_t tag;
     uint32_t count;
-    uint32_t life; /* of the rank that was asked */
+    uint32_t life; /* of the rank that holds it */
     bool client;
     bool measured;
-    bool probe; /* what is asked right after a loss */
+    bool probe; /* sent right after a loss */
     bool failed;
-    bool at_node;          /* which has not answered it yet */
-    enum node_state state; /* of the rank when it was asked */
+    bool at_node;          /* the node has not answered it yet */
+    enum node_state state; /* of the rank at its arrival */
     uint64_t asked_ns;
 };
 
@@ -118,7 +118,7 @@ struct tags {
     uint32_t count, size;
 };
 
-/* One direction of a link: when it is free, and when the last message arrives. */
+/* One direction of a link: when it is free, and when its last message arrives. */
 struct scale_way {
     uint64_t free_ns, last_ns;
 };
@@ -129,37 +129,37 @@ struct scale_rank {
     struct scale *s;
     struct node *node; /* NULL: not running */
     struct scale_ask *asks;
-    uint64_t busy_ns; /* its processor is, until then */
-    uint64_t tick_ns; /* when it is woken; UINT64_MAX: not */
-    uint64_t used_ns; /* of that, while it is measured */
+    uint64_t busy_ns; /* when its processor is free again */
+    uint64_t tick_ns; /* of its next tick; UINT64_MAX: none */
+    uint64_t used_ns; /* processor time during the measurement */
     struct scale_way up, down;
-    struct tags tags;  /* of lease requests that went up */
-    uint32_t received; /* messages from children, while it is measured */
-    uint32_t parent;   /* whom it is with, or asks */
+    struct tags tags;  /* of lease requests to the parent */
+    uint32_t received; /* messages from children during the measurement */
+    uint32_t parent;   /* the broker that it is connected to, or tries */
     uint32_t link;     /* changes with each attempt */
-    uint32_t life;     /* how often it was started */
-    uint16_t tries;    /* of ancestors, since one answered */
+    uint32_t life;     /* number of its starts */
+    uint16_t tries;    /* ancestors that it tried since one answered */
     uint16_t rounds;   /* through all of them */
     uint8_t level;     /* at most MAX_LEVELS - 1 */
     uint8_t under_way; /* forwards */
     uint8_t place;     /* enum rank_place */
-    bool activated;    /* has been */
-    bool has_joined;   /* ever */
-    bool waits;        /* for its parent, which is in its process, or for all processes */
-    bool wants_share;  /* and waits for the answer */
+    bool activated;    /* it was active at some time */
+    bool has_joined;   /* it was connected at some time */
+    bool waits;        /* for its parent in the same process, or for all processes */
+    bool wants_share;  /* a request for a sublease is under way */
 };
 
-/* One that hosts many ranks: it has one thread for them. */
+/* A process that hosts many ranks, with one thread for them. */
 struct scale_process {
-    uint64_t busy_ns;         /* until then */
-    struct scale_event *todo; /* a ring, in order of arrival */
+    uint64_t busy_ns;         /* when its thread is free again */
+    struct scale_event *todo; /* ring buffer, in order of arrival */
     uint32_t first, count, size;
-    bool has_turn; /* an EV_TURN is to come */
+    bool has_turn; /* an EV_TURN is scheduled */
 };
 
 struct scale_level {
     uint32_t ranks;
-    uint64_t messages[NMESSAGES]; /* over the links up from here, while it is measured */
+    uint64_t messages[NMESSAGES]; /* to parents, from this level, during the measurement */
     uint64_t bytes;
     struct samples latency[NSTATES];
 };
@@ -167,14 +167,14 @@ struct scale_level {
 /* --- phases --- */
 enum phase { PHASE_COLD, PHASE_WARM, PHASE_MEASURE, PHASE_DRAIN, PHASE_END };
 
-/* What grows with the number of brokers, with as many as there are (costs.h). */
+/* Growing times, for the number of brokers of this run (costs.h). */
 struct scale_transport {
     double heartbeat_us, report_us, local_us, cold_us, client_us;
 };
 
 struct scale {
     struct scale_config config;
-    struct scale_transport inside; /* of a process of many */
+    struct scale_transport inside; /* in a process of many */
     struct scale_result result;
     struct topo *topo;
     struct queue queue;
@@ -191,23 +191,23 @@ struct scale {
 
     struct authority *authority; /* of rank 0 */
     struct lease_record disk, storing;
-    uint64_t core_ns[SCALE_MAX_CORES]; /* of a host that is shared: busy until then */
-    struct plan *plan;                 /* its processes; NULL: a rank is one */
+    uint64_t core_ns[SCALE_MAX_CORES]; /* --one-host: when each core is free again */
+    struct plan *plan;                 /* of processes; NULL: one for each rank */
     struct scale_process *process;
-    uint32_t made;        /* of their ranks: so many are */
-    uint64_t client_ns;   /* the client process there, too */
-    uint64_t io_until_ns; /* what its threads for messages do now is done */
+    uint32_t made;        /* how many of their ranks are made */
+    uint64_t client_ns;   /* when the client process is free again */
+    uint64_t io_until_ns; /* when ZeroMQ's threads are free again */
     uint64_t client_used_ns, io_used_ns;
 
-    uint32_t first_asker, askers; /* ranks that ask: so many from there on */
-    uint64_t beats;               /* heartbeats so far: which rank is next */
-    uint32_t stride;              /* in what order they are */
-    uint32_t bursting;            /* which rank is the next of this burst */
+    uint32_t first_asker, askers; /* the first rank with a client, and how many */
+    uint64_t beats;               /* so far: determines the next rank */
+    uint32_t stride;              /* between consecutive ranks of that order */
+    uint32_t bursting;            /* the next rank of this burst */
 
-    uint32_t owners, nactive, nup; /* who own a generator, and have been active; who have joined */
+    uint32_t owners, nactive, nup; /* owner ranks, how many were active; ranks that joined */
     struct samples joined, activated;
     uint64_t cold_root_wants, cold_root_used_ns;
-    uint64_t begin_ns, end_ns; /* of what is measured */
+    uint64_t begin_ns, end_ns; /* of the measurement */
     uint64_t kill_ns;
     struct samples served_again[NSTATES], joined_again;
     uint64_t last_joined_ns; /* after a loss */
@@ -215,7 +215,7 @@ struct scale {
     uint64_t stores;
 };
 
-/* --- chance and time: scale.c -------------------------------------------------------------------- */
+/* --- random numbers and time: scale.c ------------------------------------------------------------ */
 
 uint64_t scale_below (struct scale *s, uint64_t n);
 double scale_fraction (struct scale *s); /* 0 <= x < 1 */
@@ -224,27 +224,27 @@ void scale_at (struct scale *s, uint64_t t_ns, enum event_type type, uint32_t ra
 bool scale_is_measured (const struct scale *s);
 void scale_fail (struct scale *s, const char *what, uint32_t rank);
 
-/* How the phases go on. */
+/* Begin a phase; end the cold start when all ranks have started. */
 void scale_phase (struct scale *s, enum phase phase);
 void scale_look_at_start (struct scale *s);
 
 /* --- processors: host.c ------------------------------------------------------------------------------ */
 
-/* Whether this can be done now; else it comes again when it can. */
+/* Whether the event can be handled now. Otherwise it is scheduled again for the time when it can. */
 bool host_begins (struct scale *s, const struct scale_event *e);
 void host_ends (struct scale *s, const struct scale_event *e);
 
-/* It is a process' turn.  Returns whether '*next' can be begun now, between the other two, or dropped; then the turn
- * has to be ended.
+/* The turn of a process. Returns whether it has work: then '*next' is handled between host_turn_begins () and
+ * host_turn_ends (), or dropped, and host_turn_ends () must be called.
  */
 bool host_turn (struct scale *s, const struct scale_event *e, struct scale_event *next);
 void host_turn_begins (struct scale *s, const struct scale_event *e);
 void host_turn_ends (struct scale *s, uint32_t process);
 
 void rank_spend (struct scale_rank *r, double us);
-uint64_t rank_boot_us (const struct scale_rank *r); /* its CLOCK_BOOTTIME when it has done */
+uint64_t rank_boot_us (const struct scale_rank *r); /* its CLOCK_BOOTTIME at the end of its step */
 
-/* The time of the simulation at which its clock shows that. */
+/* The time of the simulation at which its clock shows 'boot_us'. */
 uint64_t rank_when_ns (const struct scale_rank *r, uint64_t boot_us);
 
 static inline uint32_t rank_number (const struct scale_rank *r)
@@ -252,7 +252,7 @@ static inline uint32_t rank_number (const struct scale_rank *r)
     return (uint32_t)(r - r->s->rank);
 }
 
-/* Its name to who checks ids. */
+/* The rank's incarnation, as sim_check.h identifies it. */
 static inline uint32_t rank_life (const struct scale_rank *r)
 {
     return rank_number (r) * 16 + r->life;
@@ -260,13 +260,15 @@ static inline uint32_t rank_life (const struct scale_rank *r)
 
 /* --- messages: scale_link.c ------------------------------------------------------------------------------- */
 
-/* Whether a link leaves no process. */
+/* Whether both ranks are in one process. */
 bool scale_link_is_inside (const struct scale *s, uint32_t a, uint32_t b);
 
-/* What one costs who sends or takes it; 'other_us': one that has no figure of its own. */
+/* The processor time that a message needs at its sender or its receiver. 'other_us' is for types without a
+ * time of their own.
+ */
 double message_cost_us (const struct scale *s, const struct scale_message *m, double other_us);
 
-/* 'from' sends it when it has done what it does; a copy is made of what it borrows. */
+/* Send a message when the step of 'from' has ended. Memory that the message borrows is copied. */
 void scale_link_send (struct scale_rank *from, const struct scale_message *msg);
 void scale_link_free (struct scale *s, struct scale_message *m);
 void scale_link_io (struct scale *s, const struct scale_event *e);
@@ -276,17 +278,17 @@ static inline bool message_goes_up (enum message_type type)
     return type <= MSG_HELLO;
 }
 
-/* --- what comes to a rank: arrive.c -------------------------------------------------------------------- */
+/* --- arrivals: arrive.c -------------------------------------------------------------------------------- */
 
 void rank_message (struct scale_rank *r, const struct scale_message *m);
 void rank_tick (struct scale_rank *r);
 void rank_ping (struct scale_rank *r);
 
-/* After each word with its node: when does it want to be woken, is it active? */
+/* Called after each call into the node: schedule its next tick, and note whether it is active. */
 void rank_look (struct scale_rank *r);
 void rank_check_ranges (struct scale_rank *r);
 
-/* --- what a node wants: ops.c ------------------------------------------------------------------------------ */
+/* --- callbacks of a node: ops.c ---------------------------------------------------------------------------- */
 
 extern const struct node_ops rank_ops;      /* 'arg': the rank */
 extern const struct authority_ops root_ops; /* 'arg': rank 0 */
@@ -302,12 +304,12 @@ void load_next (struct scale *s);
 void load_burst (struct scale *s, uint64_t n);
 void load_client (struct scale *s, const struct scale_event *e);
 void load_request (struct scale_rank *r, struct scale_ask *a);
-void load_answer (struct scale *s, struct scale_ask *a, bool good); /* it leaves its broker */
+void load_answer (struct scale *s, struct scale_ask *a, bool good); /* the answer leaves the broker */
 void load_answered (struct scale *s, struct scale_ask *a);
 void load_drop (struct scale *s, struct scale_ask *a);
 void load_probe (struct scale *s, uint32_t below);
 
-/* --- coming and going: place.c ---------------------------------------------------------------------------------- */
+/* --- start, loss, search for a parent: place.c ------------------------------------------------------------------ */
 
 void rank_start (struct scale *s, const struct scale_event *e);
 void rank_seek (struct scale_rank *r);
@@ -318,9 +320,9 @@ void rank_hello (struct scale_rank *r, const struct scale_message *m);
 void rank_joined (struct scale_rank *r, const struct scale_message *m);
 void rank_lost (struct scale_rank *r, uint64_t link);
 void rank_kill (struct scale *s, uint32_t number);
-void rank_end (struct scale_rank *r); /* its memory */
+void rank_end (struct scale_rank *r); /* free its memory */
 void rank_stored (struct scale_rank *r);
 void rank_wall (struct scale_rank *r);
-bool rank_is_below (const struct scale *s, uint32_t number, uint32_t top); /* or is it */
+bool rank_is_below (const struct scale *s, uint32_t number, uint32_t top); /* or equal */
 
 #endif /* SIM_SCALE_PRIVATE_H */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* queue.c - events in order of time: a heap with four children each */
+/* queue.c - events ordered by time: a heap with four children for each node */
 #include <stdlib.h>
 
 #include "sim/sim_check.h"
@@ -28,7 +28,7 @@ void queue_push (struct queue *q, struct scale_event e)
     q->event[i] = e;
 }
 
-/* The earliest child of 'i', which has one. */
+/* The earliest child of 'i', which must have a child. */
 static size_t first_child (const struct queue *q, size_t i)
 {
     size_t first = WAYS * i + 1, end = first + WAYS < q->count ? first + WAYS : q->count;

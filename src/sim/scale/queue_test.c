@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* queue_test.c - events come in order of time, and of one time in order of pushing */
+/* queue_test.c - events are ordered by time, and events of the same time by their push */
 #include <stdlib.h>
 
 #include "test/tap.h"
@@ -13,7 +13,9 @@ static uint64_t below (uint64_t *random, uint64_t n)
     return (*random >> 33) % n;
 }
 
-/* Push and pop as chance has it: nothing that is popped is before what was popped since it was pushed. */
+/* Push and pop at random. Events are pushed at or after the time of the last pop, so the popped times must never go
+ * back.
+ */
 static void test_order (uint64_t seed, uint64_t times)
 {
     struct queue q = { 0 };
@@ -36,7 +38,8 @@ static void test_order (uint64_t seed, uint64_t times)
         wrong += e.t_ns < last.t_ns || (e.t_ns == last.t_ns && e.order < last.order);
         last = e;
     }
-    ok (wrong == 0 && popped == pushed, "%d events of %d times come in order, each once", (int)pushed, (int)times);
+    ok (wrong == 0 && popped == pushed, "%d events of %d times are popped in order, each once", (int)pushed,
+        (int)times);
     queue_fini (&q);
 }
 
@@ -45,9 +48,9 @@ int main (void)
     struct queue q = { 0 };
     struct scale_event e;
 
-    ok (!queue_pop (&q, &e), "an empty queue has none");
+    ok (!queue_pop (&q, &e), "an empty queue has no event");
     queue_push (&q, (struct scale_event){ .t_ns = 7, .rank = 3 });
-    ok (queue_pop (&q, &e) && e.t_ns == 7 && e.rank == 3 && !queue_pop (&q, &e), "one goes in, and comes out");
+    ok (queue_pop (&q, &e) && e.t_ns == 7 && e.rank == 3 && !queue_pop (&q, &e), "an event that was pushed is popped");
     queue_fini (&q);
     test_order (1, 1);
     test_order (2, 10);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* report.c - what a simulation at size found, a JSON object a line */
+/* report.c - prints the results of a simulation at size, a JSON object a line */
 #include <inttypes.h>
 
 #include "sim/scale/private.h"
@@ -61,7 +61,7 @@ static void report_latency (struct scale *s, FILE *out)
         }
 }
 
-/* The links from a level to that above it. */
+/* The links from each level to the level above. */
 static void report_links (const struct scale *s, FILE *out)
 {
     static const char *const names[NMESSAGES] = {
@@ -157,7 +157,7 @@ static void report_processes (const struct scale *s, FILE *out)
     }
 }
 
-/* What a request waited that came right after the loss, by the state that its rank was in. */
+/* How long requests right after the loss waited, by the state of their rank. */
 static void report_loss (struct scale *s, FILE *out)
 {
     if (s->kill_ns == 0)

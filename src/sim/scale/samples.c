@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* samples.c - lengths of time, and their percentiles */
+/* samples.c - times, and their percentiles */
 #include <math.h>
 #include <stdlib.h>
 
@@ -26,8 +26,8 @@ static void keep (struct samples *s, uint64_t ns)
     s->sorted = false;
 }
 
-/* Percentiles may have been asked for: then those that are kept are in another order, and thinning out takes every
- * second of them by rank, which does no harm.
+/* A call of samples_percentile () sorts the samples that are kept. Removing every second one then goes by rank, which
+ * keeps the percentiles.
  */
 void samples_add (struct samples *s, uint64_t ns)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* samples.h - lengths of time, and their percentiles: exact ones, of all that were added
+/* samples.h - times, and their exact percentiles
  *
- * Above SAMPLES_MAX every second one is let go, and of the next ones every second is kept, and so on: what is left is
- * spread evenly over all.  Then the percentiles are those of what is left; the count, the mean and the largest are of
- * all.
+ * At SAMPLES_MAX samples every second one is removed, and from then on only every second new one is kept, and so on, so
+ * the kept ones are distributed evenly over all. Then percentiles are of the kept samples; the count, the mean and the
+ * largest are of all.
  */
 #ifndef SIM_SCALE_SAMPLES_H
 #define SIM_SCALE_SAMPLES_H
@@ -19,17 +19,19 @@
 struct samples {
     uint64_t *ns;
     size_t kept, size;
-    uint64_t every; /* of how many one is kept; 0: none came yet */
+    uint64_t every; /* one of so many is kept; 0: no sample yet */
     uint64_t count;
     double sum_ns;
     uint64_t max_ns;
     bool sorted;
 };
 
-/* All 0 is empty.  Where there is no memory the program ends. */
+/* A struct that is all 0 is empty. The program aborts when memory is exhausted. */
 void samples_add (struct samples *s, uint64_t ns);
 
-/* The smallest sample that at least 'percent' of 100 (0 < percent <= 100) are at or below; 0: there is none. */
+/* The smallest sample such that at least 'percent' % (0 < percent <= 100) of the samples are not above it; 0 without
+ * samples.
+ */
 uint64_t samples_percentile (struct samples *s, double percent);
 
 double samples_mean (const struct samples *s);

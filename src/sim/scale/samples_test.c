@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* samples_test.c - percentiles against what their definition says, counted one by one */
+/* samples_test.c - percentiles are compared with their definition, by counting */
 #include <stdlib.h>
 
 #include "test/tap.h"
@@ -42,12 +42,12 @@ static void test_definition (size_t n, uint64_t values)
         good = (double)at_or_below (v, n, x) >= percents[i] / 100 * (double)n
                && (double)below (v, n, x) < percents[i] / 100 * (double)n && at_or_below (v, n, x) > below (v, n, x);
     }
-    ok (good, "percentiles of %d samples of %d values are what they should be", (int)n, (int)values);
+    ok (good, "percentiles of %d samples of %d values agree with their definition", (int)n, (int)values);
     samples_fini (&s);
     free (v);
 }
 
-/* Each value once, in order: what is left must lie evenly among them. */
+/* Each value once, in order: the kept samples must be distributed evenly over them. */
 static void test_many (void)
 {
     struct samples s = { 0 };
@@ -56,8 +56,9 @@ static void test_many (void)
     for (uint64_t i = 0; i < n; i++)
         samples_add (&s, i);
     uint64_t median = samples_percentile (&s, 50);
-    ok (s.count == n && s.max_ns == n - 1 && s.kept < SAMPLES_MAX, "too many are thinned out, and all are counted");
-    ok (median > n / 2 - 16 && median < n / 2 + 16, "and their median stays");
+    ok (s.count == n && s.max_ns == n - 1 && s.kept < SAMPLES_MAX, "samples beyond the limit are thinned out, and "
+                                                                   "all are counted");
+    ok (median > n / 2 - 16 && median < n / 2 + 16, "and the median is kept");
     samples_fini (&s);
 }
 
@@ -65,7 +66,7 @@ int main (void)
 {
     struct samples none = { 0 };
 
-    ok (samples_percentile (&none, 50) == 0 && samples_mean (&none) == 0, "no samples, no percentile");
+    ok (samples_percentile (&none, 50) == 0 && samples_mean (&none) == 0, "without samples percentile and mean are 0");
     for (size_t n = 1; n <= 8; n++)
         test_definition (n, 5);
     test_definition (1000, 1000000000);

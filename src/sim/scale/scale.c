@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* scale.c - the course of a run: who is there, what happens next, what is measured */
+/* scale.c - the course of a run: its ranks, its events, its measurement */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -12,10 +12,10 @@
 #include "sim/scale/private.h"
 
 #define BEAT_NS SECOND_NS             /* HEARTBEAT of broker/overlay/overlay.c; HEARTBEAT_INSIDE is twice that */
-#define MOMENTS 16                    /* as there */
-#define PATIENCE_NS (300 * SECOND_NS) /* for a cold start */
+#define MOMENTS 16                    /* as in overlay.c */
+#define PATIENCE_NS (300 * SECOND_NS) /* longest cold start */
 
-/* --- chance ---------------------------------------------------------------------------------------------- */
+/* --- random numbers -------------------------------------------------------------------------------------- */
 
 static uint64_t next_random (struct scale *s)
 {
@@ -41,7 +41,7 @@ double scale_exponential (struct scale *s, double mean)
     return -mean * log (1 - scale_fraction (s));
 }
 
-/* --- what is to come --------------------------------------------------------------------------------------- */
+/* --- scheduling -------------------------------------------------------------------------------------------- */
 
 void scale_at (struct scale *s, uint64_t t_ns, enum event_type type, uint32_t rank, uint64_t n)
 {
@@ -89,7 +89,7 @@ static void begin_to_measure (struct scale *s)
     scale_at (s, s->t_ns + s->config.measure_ms * MS_NS, EV_PHASE, 0, PHASE_DRAIN);
 }
 
-/* All that was asked has its end within its deadlines: no longer than that. */
+/* Wait until all requests have ended, at most as long as their deadlines allow. */
 static void drain (struct scale *s)
 {
     uint64_t most_ns = s->end_ns + (s->config.timeout_ms + s->config.backlog_ms) * MS_NS + 10 * SECOND_NS;
@@ -125,8 +125,8 @@ static void beat_of (struct scale *s, uint32_t number)
         scale_at (s, s->t_ns, EV_PING, number, s->rank[number].link);
 }
 
-/* On one host all have one clock, and each beats in one of so many moments, which its number tells; of those whose
- * parent is in their process each second one.
+/* With --one-host all ranks have one clock, and each sends its heartbeat in one of MOMENTS moments of a period, by its
+ * number. A rank whose parent is in the same process sends one in every second period.
  */
 static void beat_in_moment (struct scale *s, uint64_t n)
 {
@@ -138,7 +138,7 @@ static void beat_in_moment (struct scale *s, uint64_t n)
             beat_of (s, i);
 }
 
-/* Else heartbeats of all ranks are spread over a period, in an order that is neither that of ranks nor of chance. */
+/* Otherwise the heartbeats of all ranks are spread over a period, in steps of 'stride' through the ranks. */
 static void beat (struct scale *s)
 {
     uint32_t size = s->config.size, beats = s->config.one_host ? MOMENTS : size;
@@ -174,7 +174,7 @@ static void happen_outside (struct scale *s, const struct scale_event *e)
     }
 }
 
-/* Whether there is anything to be done: a broker has gone meanwhile, or what was planned was planned anew. */
+/* Whether the event is still to be handled: its broker may have ended, or its time may have been changed. */
 static bool is_current (const struct scale *s, const struct scale_event *e)
 {
     const struct scale_rank *r = &s->rank[e->rank];
@@ -254,7 +254,7 @@ static bool is_outside (const struct scale_event *e)
            || e->type == EV_PHASE;
 }
 
-/* What was put off may have become needless. */
+/* A postponed event may have become obsolete. */
 static void take_turn (struct scale *s, const struct scale_event *e)
 {
     struct scale_event next;
@@ -317,7 +317,7 @@ void scale_run (struct scale *s, struct scale_result *result)
         happen (s, &e);
     look_at_check (s);
     if (s->outstanding > 0)
-        scale_fail (s, "requests have no answer long after the end", 0);
+        scale_fail (s, "requests are not answered long after the end", 0);
     if (s->check)
         s->result.seen_ids = sim_check_ids (s->check);
     s->result.p50_ns = samples_percentile (&s->all, 50);
@@ -325,9 +325,9 @@ void scale_run (struct scale *s, struct scale_result *result)
     *result = s->result;
 }
 
-/* --- begin and end ------------------------------------------------------------------------------------------------ */
+/* --- create and destroy ------------------------------------------------------------------------------------------- */
 
-/* A step through all ranks that meets each once: prime, and no divisor of the size. */
+/* A step that reaches each rank once: a prime that does not divide the size. */
 static uint32_t stride_for (uint32_t size)
 {
     static const uint32_t primes[] = { 1000003, 999983, 99991 };
@@ -365,13 +365,13 @@ static int sim_check_config (const struct scale_config *config, idt_error_t *err
     if (config->size < 1 || config->size > SCALE_MAX_SIZE)
         return errsetf (errp, EINVAL, "the size must be 1 to %d", SCALE_MAX_SIZE);
     if (config->fault.kill && config->fault.rank >= config->size)
-        return errsetf (errp, EINVAL, "rank %u cannot be killed: the last one is %u", (unsigned)config->fault.rank,
+        return errsetf (errp, EINVAL, "rank %u cannot be killed: the last rank is %u", (unsigned)config->fault.rank,
                         (unsigned)config->size - 1);
     if (config->processes > config->size)
-        return errsetf (errp, EINVAL, "%u processes have no %u ranks", (unsigned)config->processes,
-                        (unsigned)config->size);
+        return errsetf (errp, EINVAL, "%u processes need at least as many ranks, but there are %u",
+                        (unsigned)config->processes, (unsigned)config->size);
     if (config->processes > 0 && !config->one_host)
-        return errsetf (errp, EINVAL, "processes of many ranks are on one host");
+        return errsetf (errp, EINVAL, "processes of many ranks need --one-host: they share one host");
     return 0;
 }
 
@@ -384,7 +384,7 @@ static struct scale_transport costs_inside (const struct costs *c, uint32_t size
                                      .client_us = costs_with (c, c->inside_client_us, size) };
 }
 
-/* Where each has a process of its own there is no plan. */
+/* If each rank has its own process there is no plan. */
 static int make_plan (struct scale *s, idt_error_t *errp)
 {
     uint32_t processes = s->config.processes;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* scale_link.c - messages on their way: in order over each link, in each direction */
+/* scale_link.c - messages that are under way: in order over each link, in each direction */
 #include <stdlib.h>
 #include <string.h>
 
@@ -67,7 +67,7 @@ void scale_link_free (struct scale *s, struct scale_message *m)
     s->spare_messages = m;
 }
 
-/* --- ways ---------------------------------------------------------------------------------------------- */
+/* --- links --------------------------------------------------------------------------------------------- */
 
 static uint64_t bytes_of (const struct scale_message *m)
 {
@@ -87,12 +87,12 @@ bool scale_link_is_inside (const struct scale *s, uint32_t a, uint32_t b)
     return s->plan && plan_process (s->plan, a) == plan_process (s->plan, b);
 }
 
-/* What messages cost at either end, by how they are carried. */
+/* Times of messages at one end, for one kind of link. */
 struct carried {
     double heartbeat_us, lease_us, report_us, hello_us, other_us;
 };
 
-/* What a hello costs inside of a process is in start_us. */
+/* start_us includes the work of a hello inside a process. */
 static struct carried carried_inside (const struct costs *c, const struct scale_transport *inside)
 {
     return (struct carried){ .heartbeat_us = inside->heartbeat_us,
@@ -111,7 +111,7 @@ static struct carried carried_outside (const struct costs *c, double other_us)
                              .other_us = other_us };
 }
 
-/* What is in a message for leases or shares costs the same, however it is carried. */
+/* The content of messages for leases and subleases takes the same time on each kind of link. */
 double message_cost_us (const struct scale *s, const struct scale_message *m, double other_us)
 {
     const struct costs *c = &s->config.costs;
@@ -121,7 +121,7 @@ double message_cost_us (const struct scale *s, const struct scale_message *m, do
     switch (m->type) {
     case MSG_PING:
     case MSG_PONG:
-        return by.heartbeat_us / 2; /* the other half is for what comes back */
+        return by.heartbeat_us / 2; /* the other half is for the response */
     case MSG_LEASE:
         return by.lease_us + (double)(m->req.nwant + m->req.nback) * c->want_us;
     case MSG_GRANTS:
@@ -186,14 +186,16 @@ void scale_link_send (struct scale_rank *from, const struct scale_message *msg)
     m->link = child->link;
     rank_spend (from, message_cost_us (s, m, s->config.costs.send_us));
     count (s, child, m);
-    if (scale_link_is_inside (s, m->from, m->to)) /* a queue in memory: read when its process has nothing else to do */
+    if (scale_link_is_inside (s, m->from, m->to)) /* a queue in memory: read when the process has no other work */
         queue_push (&s->queue,
                     (struct scale_event){ .t_ns = from->busy_ns, .type = EV_MESSAGE, .rank = m->to, .with.p = m });
     else
         queue_push (&s->queue, leave (from, child, m));
 }
 
-/* The message passes when those threads come to run; what they do after that keeps a core busy, and not the message. */
+/* The message is delivered when ZeroMQ's threads begin to run; their further work keeps a core busy, and does not delay
+ * the message.
+ */
 void scale_link_io (struct scale *s, const struct scale_event *e)
 {
     struct scale_message *m = e->with.p;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* scale_test.c - small runs of the simulator at size: what must hold of any */
+/* scale_test.c - small runs of the simulator at size, and properties that each run must have */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,7 +54,7 @@ static struct scale_result play (const struct scale_config *c, FILE *report)
     return r;
 }
 
-/* Each request has one end, ids of each come once, all brokers came up. */
+/* Each request ends once, each id is made once, and all brokers have joined. */
 static bool is_sound (const struct scale_result *r)
 {
     return r->started && r->violation[0] == '\0' && r->asked == r->answered + r->failed + r->dropped && r->asked > 0
@@ -65,9 +65,9 @@ static void plays (const struct scale_config *c, const char *what)
 {
     struct scale_result r = play (c, NULL);
 
-    ok (is_sound (&r), "%s: each of %d requests has one end, no id of %d comes twice %s", what, (int)r.asked,
+    ok (is_sound (&r), "%s: each of %d requests ends once, none of %d ids is a duplicate %s", what, (int)r.asked,
         (int)r.seen_ids, r.violation);
-    ok (r.failed == 0 && r.ids == 3 * r.answered, "%s: none failed", what);
+    ok (r.failed == 0 && r.ids == 3 * r.answered, "%s: no request fails", what);
 }
 
 static void test_calm (void)
@@ -76,9 +76,9 @@ static void test_calm (void)
 
     plays (&c, "one rank");
     c = make_config (200, "kary:4", 16368);
-    plays (&c, "all make ids");
+    plays (&c, "all ranks make ids");
     c = make_config (200, "kary:4", 20);
-    plays (&c, "most are idle");
+    plays (&c, "most ranks are idle");
     c.one_host = true;
     plays (&c, "on one host");
     c = make_config (12, "kary:1", 1);
@@ -95,20 +95,20 @@ static void loses (uint32_t rank, uint64_t restart_ms, const char *what)
 
     c.fault = (struct scale_fault){ true, rank, restart_ms };
     struct scale_result r = play (&c, NULL);
-    ok (is_sound (&r), "%s: each of %d requests has one end (%d none), no id of %d comes twice %s", what, (int)r.asked,
-        (int)r.dropped, (int)r.seen_ids, r.violation);
+    ok (is_sound (&r), "%s: each of %d requests ends once (%d dropped), none of %d ids is a duplicate %s", what,
+        (int)r.asked, (int)r.dropped, (int)r.seen_ids, r.violation);
 }
 
 static void test_losses (void)
 {
     loses (2, UINT64_MAX, "an inner rank is lost");
-    loses (2, 1000, "it comes back");
-    loses (0, 1000, "rank 0 comes back");
-    loses (0, UINT64_MAX, "it does not");
+    loses (2, 1000, "an inner rank is restarted");
+    loses (0, 1000, "rank 0 is restarted");
+    loses (0, UINT64_MAX, "rank 0 is lost");
     loses (199, 100, "a leaf is lost");
 }
 
-/* Rank 0 alone makes ids; below each of its children are many, who all ask at once. */
+/* Only rank 0 makes ids; each of its children has many ranks below, which all request ids together. */
 static void test_combining (void)
 {
     struct scale_config c = make_config (1000, "kary:8", 1);
@@ -117,13 +117,13 @@ static void test_combining (void)
     c.load.burst = 4;
     c.load.askers = ASKERS_IDLE;
     struct scale_result r = play (&c, NULL);
-    ok (is_sound (&r), "one makes ids for a thousand: %d answers", (int)r.answered);
+    ok (is_sound (&r), "one rank makes ids for a thousand: %d answers", (int)r.answered);
     ok (r.most_under_way <= 2, "no rank has more than %d forwards under way", (int)r.most_under_way);
-    ok (r.root_asked * 10 < r.answered, "rank 0 was asked %d times for %d: by its children, not by those below",
+    ok (r.root_asked * 10 < r.answered, "rank 0 receives %d requests for %d answers: from its children only",
         (int)r.root_asked, (int)r.answered);
 }
 
-/* What rank 0 hears when all start at once is as much as it has children, for each round of wants. */
+/* When all ranks start together, rank 0 receives one message from each child, for each round of requests. */
 static void test_cold_start (void)
 {
     struct scale_config c = make_config (3000, "kary:8", 16368);
@@ -132,7 +132,7 @@ static void test_cold_start (void)
     c.lease_ms = 60000;
     struct scale_result r = play (&c, NULL);
     ok (is_sound (&r) && r.root_leases >= 8 && r.root_leases < 20 * 8,
-        "3000 brokers that start cost rank 0 %d messages of 8 children", (int)r.root_leases);
+        "3000 brokers that start send rank 0 %d messages of 8 children", (int)r.root_leases);
     c.topology = "kary:2";
     r = play (&c, NULL);
     ok (is_sound (&r) && r.root_leases >= 2 && r.root_leases < 20 * 2, "or %d of 2 children", (int)r.root_leases);
@@ -150,43 +150,42 @@ static void test_again (void)
         play (&c, f);
         fclose (f);
     }
-    ok (strcmp (text[0], text[1]) == 0, "a seed plays the same run again, to the last digit");
+    ok (strcmp (text[0], text[1]) == 0, "a seed gives the same run again, to the last digit");
     free (text[0]);
     free (text[1]);
     struct scale_result a = play (&c, NULL);
     c.seed = 2;
     struct scale_result b = play (&c, NULL);
-    ok (a.events != b.events, "another seed another one");
+    ok (a.events != b.events, "another seed gives another run");
 }
 
-/* Many ranks in a process: one thread, links in memory, heartbeats in moments; and a start from the top. */
+/* Many ranks in a process: one thread, links in memory, heartbeats in moments, and a start from the top. */
 static void test_processes (void)
 {
     struct scale_config c = make_config (300, "kary:4", 40);
 
     c.one_host = true;
     struct scale_result apart = play (&c, NULL);
-    ok (apart.inside == 0 && apart.outside > 0, "in processes of their own nothing passes inside of one");
+    ok (apart.inside == 0 && apart.outside > 0, "with a process for each rank all messages are between processes");
     c.processes = 3;
     plays (&c, "in three processes");
     struct scale_result r = play (&c, NULL);
-    ok (r.inside > 10 * r.outside, "of their messages %d stay inside of a process, %d do not", (int)r.inside,
+    ok (r.inside > 10 * r.outside, "in three processes %d messages stay inside one, %d do not", (int)r.inside,
         (int)r.outside);
-    ok (r.busy_cores < apart.busy_cores, "they take %.3f cores, apart %.3f", r.busy_cores, apart.busy_cores);
+    ok (r.busy_cores < apart.busy_cores, "they use %.3f cores instead of %.3f", r.busy_cores, apart.busy_cores);
     c.fault = (struct scale_fault){ true, 2, 1000 };
     r = play (&c, NULL);
-    ok (is_sound (&r), "a rank of them is lost and comes back %s", r.violation);
+    ok (is_sound (&r), "a rank of such a process is lost and restarted %s", r.violation);
     c.fault.kill = false;
     c.costs.start_us = 20000;
     c.load.rate = 0.5;
     r = play (&c, NULL);
     ok (r.joined_ns >= 150 * UINT64_C (20000000) && r.joined_ns < 200 * UINT64_C (20000000),
-        "brokers of a process are made one after the other: all have joined after %d ms", (int)(r.joined_ns / 1000000));
+        "the brokers of a process are made one after the other: all have joined after %d ms",
+        (int)(r.joined_ns / 1000000));
 }
 
-/* Where a process hosts many, what the caches do not hold costs more the more brokers there are: in time, and in
- * waiting.
- */
+/* In a process of many ranks, times and waits grow with the number of brokers, because the caches are too small. */
 static void test_growth (void)
 {
     struct scale_config c = make_config (300, "kary:4", 40);
@@ -201,12 +200,14 @@ static void test_growth (void)
         c.costs.cold_us.many = c.costs.inside_heartbeat_us.many = 110;
     }
     ok (is_sound (&r[1]) && r[1].busy_cores > 2 * r[0].busy_cores,
-        "what grows makes 300 brokers take %.3f cores, not %.3f", r[1].busy_cores, r[0].busy_cores);
-    ok (r[1].p50_ns > r[0].p50_ns + 100 * 1000, "and those who ask wait %d us, not %d", (int)(r[1].p50_ns / 1000),
+        "with growing times 300 brokers use %.3f cores, not %.3f", r[1].busy_cores, r[0].busy_cores);
+    ok (r[1].p50_ns > r[0].p50_ns + 100 * 1000, "and clients wait %d us, not %d", (int)(r[1].p50_ns / 1000),
         (int)(r[0].p50_ns / 1000));
 }
 
-/* One a second of each that has a parent, on one host or not; where that is in its process one in two. */
+/* Each rank with a parent sends one heartbeat a second, on one host or not; if the parent is in the same process, one
+ * in two seconds.
+ */
 static void test_beats (void)
 {
     struct scale_config c = make_config (320, "kary:4", 40);
@@ -216,7 +217,8 @@ static void test_beats (void)
         c.processes = i < 2 ? 0 : 1;
         int want = i < 2 ? 319 * 4 : 319 * 2;
         struct scale_result r = play (&c, NULL);
-        ok ((int)r.beats >= want - 50 && (int)r.beats <= want + 50, "319 hearts beat %d times in 4 s", (int)r.beats);
+        ok ((int)r.beats >= want - 50 && (int)r.beats <= want + 50, "319 ranks send %d heartbeats in 4 s",
+            (int)r.beats);
     }
 }
 
@@ -225,23 +227,24 @@ static void test_shares (void)
     struct scale_config c = make_config (120, "kary:4", 10);
 
     c.load = (struct scale_load){ .rate = 40, .count = 3, .period_ms = 500, .askers = ASKERS_IDLE };
-    c.warm_up_ms = 20000; /* who is lent to lends on: that takes its time */
+    c.warm_up_ms = 20000; /* borrowers grant further subleases, which takes time */
     struct scale_result off = play (&c, NULL);
-    ok (off.borrowing == 0 && off.forwards > 1000, "without shares idle ranks ask above, %d times", (int)off.forwards);
+    ok (off.borrowing == 0 && off.forwards > 1000, "without subleases idle ranks forward, %d times", (int)off.forwards);
     c.share = 1; /* auto */
     plays (&c, "idle ranks borrow");
     struct scale_result r = play (&c, NULL);
-    ok (r.borrowing > 50, "%d of 110 do", (int)r.borrowing);
-    ok (r.forwards * 4 < off.forwards && r.p50_ns < off.p50_ns, "%d requests go up, and they wait less",
+    ok (r.borrowing > 50, "%d of 110 ranks borrow", (int)r.borrowing);
+    ok (r.forwards * 4 < off.forwards && r.p50_ns < off.p50_ns, "%d requests are forwarded, and clients wait less",
         (int)r.forwards);
     c.fault = (struct scale_fault){ true, 2, 1000 };
     r = play (&c, NULL);
-    ok (is_sound (&r), "a lender is lost and comes back %s", r.violation);
+    ok (is_sound (&r), "a lender is lost and restarted %s", r.violation);
     c.share = 64;
     c.load.rate = 1;
     c.fault.kill = false;
     r = play (&c, NULL);
-    ok (is_sound (&r) && r.borrowing > 80, "with a size %d borrow whatever they need", (int)r.borrowing);
+    ok (is_sound (&r) && r.borrowing > 80, "with a fixed size %d ranks borrow, independent of their need",
+        (int)r.borrowing);
 }
 
 static void refuses (const struct scale_config *c, const char *why)
