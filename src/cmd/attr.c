@@ -58,10 +58,10 @@ static int run_get (struct cmd *cmd)
 /* Brokers, also Flux's, answer this for an attribute that cannot be set. */
 #define FIXED "attribute may not be updated"
 
-static void tell_refused (const struct cmd *cmd, const char *name, int errnum, const char *why)
+static void die_refused (const struct cmd *cmd, const char *name, int errnum, const char *why)
     __attribute__ ((noreturn));
 
-static void tell_refused (const struct cmd *cmd, const char *name, int errnum, const char *why)
+static void die_refused (const struct cmd *cmd, const char *name, int errnum, const char *why)
 {
     if (errnum == ENOENT)
         cmd_die (cmd, "%s: unknown attribute (idtree lsattr lists them)", name);
@@ -84,7 +84,7 @@ static int run_set (struct cmd *cmd)
     idt_future_t *f = ask_ready (
         cmd, ask_send (cmd, "attr.set", o.rank, json_pack ("{s:s s:s}", "name", name, "value", cmd->argv[1])), name);
     if (idt_future_errnum (f))
-        tell_refused (cmd, name, idt_future_errnum (f), idt_future_error (f));
+        die_refused (cmd, name, idt_future_errnum (f), idt_future_error (f));
     idt_future_destroy (f);
     return CMD_OK;
 }

@@ -129,7 +129,7 @@ static void print_one_of (struct logs *l, uint32_t rank)
 }
 
 /* Print a warning for each failed rank.  Returns the exit status. */
-static int tell_failed (struct logs *l)
+static int warn_failed (struct logs *l)
 {
     json_t *noted = ranks_noted_new (l->cmd, l->failed), *ranks;
     int status = json_object_size (noted) > 0 ? CMD_FAILED : CMD_OK;
@@ -156,7 +156,7 @@ static int run_on_many (struct cmd *cmd, const struct dmesg_options *o)
     ranks_ask (cmd, &ranks, o->clear ? "log.clear" : "state-machine.get", NULL, take, &l);
     for (size_t i = 0; i < l.answer.n && !o->clear; i++)
         print_one_of (&l, l.answer.rank[i]);
-    int status = tell_failed (&l);
+    int status = warn_failed (&l);
     json_decref (l.failed);
     ranks_fini (&l.answer);
     ranks_fini (&ranks);

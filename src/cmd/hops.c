@@ -67,11 +67,11 @@ static bool ask (struct hops *hops, uint32_t rank, json_int_t *parent)
     idt_future_t *up = idt_rpc (hops->h, "overlay.stats-get", NULL, rank, 0);
     json_t *o = NULL, *name = NULL;
     const char *s;
-    bool told = uuid && up && idt_future_wait (uuid, TIMEOUT_MS) == 0 && idt_future_wait (up, TIMEOUT_MS) == 0
-                && idt_rpc_get_unpack (uuid, "{s:s}", "value", &s) == 0
-                && idt_rpc_get_unpack (up, "{s:o s:o}", "parent-rank", &o, "parent-hop", &name) == 0;
+    bool answered = uuid && up && idt_future_wait (uuid, TIMEOUT_MS) == 0 && idt_future_wait (up, TIMEOUT_MS) == 0
+                    && idt_rpc_get_unpack (uuid, "{s:s}", "value", &s) == 0
+                    && idt_rpc_get_unpack (up, "{s:o s:o}", "parent-rank", &o, "parent-hop", &name) == 0;
 
-    if (told) {
+    if (answered) {
         snprintf (hop->uuid, sizeof (hop->uuid), "%s", s);
         snprintf (hop->up, sizeof (hop->up), "%s", json_is_string (name) ? json_string_value (name) : "-");
         hop->rank = rank;
@@ -80,7 +80,7 @@ static bool ask (struct hops *hops, uint32_t rank, json_int_t *parent)
     }
     idt_future_destroy (uuid);
     idt_future_destroy (up);
-    return told;
+    return answered;
 }
 
 static void ask_line (struct hops *hops, uint32_t rank)

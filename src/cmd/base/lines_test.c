@@ -8,13 +8,13 @@
 #include "cmd/base/lines.h"
 #include "test/tap.h"
 
-static char told[8192];
+static char got[8192];
 
 static void take_cb (void *arg, uint64_t line, const char *s, size_t len)
 {
-    size_t n = strlen (told);
+    size_t n = strlen (got);
 
-    snprintf (told + n, sizeof (told) - n, "%d:%zu:%.10s|", (int)line, len, s);
+    snprintf (got + n, sizeof (got) - n, "%d:%zu:%.10s|", (int)line, len, s);
 }
 
 /* Whether 'text', added in two pieces cut at 'cut', gives the lines in 'expect'. */
@@ -24,19 +24,19 @@ static bool gives (const char *text, size_t len, size_t cut, const char *expect)
     char *data = malloc (len + 1);
 
     memcpy (data, text, len);
-    told[0] = '\0';
+    got[0] = '\0';
     lines_add (&l, data, cut);
     lines_add (&l, data + cut, len - cut);
     lines_end (&l);
     free (data);
-    return !strcmp (told, expect);
+    return !strcmp (got, expect);
 }
 
 static bool gives_cut_anywhere (const char *text, size_t len, const char *expect)
 {
     for (size_t cut = 0; cut <= len; cut++)
         if (!gives (text, len, cut, expect)) {
-            diag ("cut at %zu: got %s", cut, told);
+            diag ("cut at %zu: got %s", cut, got);
             return false;
         }
     return true;

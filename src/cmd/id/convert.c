@@ -92,7 +92,7 @@ static void find_form (struct filter *f)
 
 static int run (struct cmd *cmd)
 {
-    struct filter filter = { .reader = { .cmd = cmd, .told_max = IDTEXT_TOLD_MAX } };
+    struct filter filter = { .reader = { .cmd = cmd, .warnings_max = IDTEXT_WARNINGS_MAX } };
 
     cmd_options (cmd, &filter);
     find_form (&filter);

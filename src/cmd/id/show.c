@@ -190,7 +190,7 @@ static void show_cb (void *arg, uint64_t line, const char *s, size_t len)
 
 static int run (struct cmd *cmd)
 {
-    struct show show = { .cmd = cmd, .reader = { .cmd = cmd, .told_max = UINT64_MAX } };
+    struct show show = { .cmd = cmd, .reader = { .cmd = cmd, .warnings_max = UINT64_MAX } };
 
     cmd_options (cmd, &show);
     show.drift = idtext_drift (cmd, show.drift_option);

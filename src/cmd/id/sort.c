@@ -103,7 +103,7 @@ static void print (const struct sort *sort)
 
 static int run (struct cmd *cmd)
 {
-    struct sort sort = { .reader = { .cmd = cmd, .told_max = IDTEXT_TOLD_MAX } };
+    struct sort sort = { .reader = { .cmd = cmd, .warnings_max = IDTEXT_WARNINGS_MAX } };
 
     cmd_options (cmd, &sort);
     setvbuf (stdout, NULL, _IOFBF, CHUNK);

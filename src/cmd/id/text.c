@@ -96,7 +96,7 @@ void idtext_warn_of (struct idtext_reader *r, uint64_t line, const char *s, size
 {
     char where[32] = "", quoted[CMD_QUOTE_MAX];
 
-    if (++r->bad > r->told_max)
+    if (++r->bad > r->warnings_max)
         return;
     if (line > 0)
         snprintf (where, sizeof (where), "line %" PRIu64 ": ", line);
@@ -153,7 +153,7 @@ void idtext_warn (struct idtext_reader *r, uint64_t line, const char *s, size_t 
 
 int idtext_end (const struct idtext_reader *r)
 {
-    if (r->bad > r->told_max)
+    if (r->bad > r->warnings_max)
         cmd_warn (r->cmd, "%" PRIu64 " lines in total are not ids", r->bad);
     return r->bad > 0 ? CMD_FAILED : CMD_OK;
 }

@@ -25,15 +25,15 @@ void idtext_take_scheme (struct cmd *cmd, const char *arg, void *to);
 int idtext_drift (const struct cmd *cmd, const char *s);
 enum uid_kind idtext_kind (const struct cmd *cmd, const char *s);
 
-#define IDTEXT_TOLD_MAX 10
+#define IDTEXT_WARNINGS_MAX 10
 
 /* How to read texts: as ids of one scheme, or of any (NULL), by scheme_guess (). */
 struct idtext_reader {
     struct cmd *cmd;
     const struct scheme *scheme;
-    uint64_t told_max; /* number of warnings about texts that are not ids; later ones are only counted */
-    uint64_t bad;      /* texts with a warning */
-    int64_t now_ms;    /* since 1970 */
+    uint64_t warnings_max; /* number of warnings about texts that are not ids; later ones are only counted */
+    uint64_t bad;          /* texts with a warning */
+    int64_t now_ms;        /* since 1970 */
 };
 
 /* Find the candidates for 's' of 'len' bytes (followed by a NUL).  Returns their number; 0: not an id, with errno as of

@@ -115,7 +115,7 @@ static void health_eval_tree (struct judgement *j, const json_t *answer)
         { "partial", "online, but ranks below are offline" },
     };
     char ranks[WHY_MAX / 2];
-    bool told = false;
+    bool found = false;
     enum grade grade;
 
     if (!strcmp (text_of (answer, "status"), "full"))
@@ -125,9 +125,9 @@ static void health_eval_tree (struct judgement *j, const json_t *answer)
         if (children_in (answer, kinds[i].status, ranks, sizeof (ranks)) > 0) {
             health_eval_add (j, grade, "tree", "below rank %" PRIu32 ": %s %s (idtree overlay status --down)", j->rank,
                              ranks, kinds[i].says);
-            told = true;
+            found = true;
         }
-    if (!told)
+    if (!found)
         health_eval_add (j, grade, "tree", "below rank %" PRIu32 " the tree is %s", j->rank,
                          text_of (answer, "status"));
 }

@@ -58,13 +58,13 @@ static void add_rank (uint64_t first, uint64_t last, void *arg)
         ranks->rank[ranks->n++] = (uint32_t)rank;
 }
 
-/* The ranks that do not know the request; if 'survey' is NULL, all ranks. */
-static struct ranks older_ranks (const struct overlay_view *v, uint32_t size, const json_t *survey)
+/* The ranks that do not know the request; if 'merged' is NULL, all ranks. */
+static struct ranks older_ranks (const struct overlay_view *v, uint32_t size, const json_t *merged)
 {
-    const json_t *status = json_object_get (json_object_get (survey, "ranks"), "status");
+    const json_t *status = json_object_get (json_object_get (merged, "ranks"), "status");
     const char *text = json_string_value (json_object_get (status, "older"));
 
-    if (!survey)
+    if (!merged)
         return survey_subtree (v->cmd, v->rank);
     struct ranks ranks = { .rank = calloc (size, sizeof (ranks.rank[0])) };
     if (!ranks.rank)
@@ -98,14 +98,14 @@ static void take_fluid (uint32_t rank, idt_future_t *f, void *arg)
 }
 
 /* Add the states of older ranks to the merged report (stolen; NULL: none); returns a new reference. */
-static json_t *complete_new (const struct overlay_view *v, uint32_t size, json_t *survey)
+static json_t *complete_new (const struct overlay_view *v, uint32_t size, json_t *merged)
 {
-    struct ranks older = older_ranks (v, size, survey);
+    struct ranks older = older_ranks (v, size, merged);
     struct metrics *m = metrics_create (UINT32_MAX);
-    json_t *report = survey;
+    json_t *report = merged;
 
     if (older.n > 0) {
-        if (!m || (survey && metrics_merge (m, survey) < 0))
+        if (!m || (merged && metrics_merge (m, merged) < 0))
             cmd_die (v->cmd, "states: malformed answer of the broker");
         ranks_ask (v->cmd, &older, "overlay.health", NULL, take_health, m);
         if (v->fluid)
@@ -113,7 +113,7 @@ static json_t *complete_new (const struct overlay_view *v, uint32_t size, json_t
         if (!(report = metrics_report_new (m)))
             cmd_die (v->cmd, "out of memory");
         json_object_del (json_object_get (json_object_get (report, "ranks"), "status"), "older");
-        json_decref (survey);
+        json_decref (merged);
     }
     metrics_destroy (m);
     ranks_fini (&older);

@@ -31,7 +31,7 @@
 #define URGENCY_MAX 31
 #define KEY_MAX 64 /* bytes */
 #define COUNT_MAX UINT64_C (1000000000)
-#define TOLD_MAX 10           /* failures with their own message */
+#define WARNINGS_MAX 10       /* failures with their own message */
 #define PROGRESS_FROM 1000    /* jobs */
 #define PROGRESS_EVERY_MS 100 /* least interval */
 
@@ -61,8 +61,8 @@ struct submit {
     struct job_window *window;
     struct slot *slots;
     idt_watcher_t *timer;
-    unsigned told;
-    char last_told[sizeof (((idt_error_t *)0)->text)];
+    unsigned warnings;
+    char last_warning[sizeof (((idt_error_t *)0)->text)];
     bool progress;
     uint64_t progress_ms;
 };
@@ -135,17 +135,17 @@ static bool is_unknown (int errnum)
 }
 
 /* Print a failure, unless its message is the same as the last one. */
-static void tell (struct submit *s, const struct slot *slot)
+static void warn_failed (struct submit *s, const struct slot *slot)
 {
     const char *unknown = !is_unknown (slot->errnum) ? ""
                           : s->key                   ? " (it may be stored; with the same --key it is not stored twice)"
                                                      : " (it may be stored; with a --key it could be submitted again)";
     char which[32] = "";
 
-    if (!strcmp (slot->why.text, s->last_told) || s->told == TOLD_MAX)
+    if (!strcmp (slot->why.text, s->last_warning) || s->warnings == WARNINGS_MAX)
         return;
-    s->told++;
-    memcpy (s->last_told, slot->why.text, sizeof (s->last_told));
+    s->warnings++;
+    memcpy (s->last_warning, slot->why.text, sizeof (s->last_warning));
     clear_progress (s);
     if (s->total > 1)
         snprintf (which, sizeof (which), "job %" PRIu64 ": ", slot->number + 1);
@@ -163,7 +163,7 @@ static void print_all_known (struct submit *s)
         if (fate == WINDOW_STORED)
             print_id (s, slot);
         else
-            tell (s, slot);
+            warn_failed (s, slot);
     }
     show_progress (s);
 }

@@ -163,7 +163,7 @@ static struct control_client *free_client (struct control *ctl)
 }
 
 /* Why the peer is refused; NULL: it is not. */
-static const char *stranger (int fd)
+static const char *why_refused (int fd)
 {
     struct ucred cred;
     socklen_t len = sizeof (cred);
@@ -215,7 +215,7 @@ static void accept_cb (idt_watcher_t *w, int revents, void *arg)
         refuse_next (ctl);
     if (fd < 0)
         return;
-    if ((why = stranger (fd)) || !c) {
+    if ((why = why_refused (fd)) || !c) {
         refuse (fd, why ? why : "too many clients ask the launcher at the same time");
         return;
     }

@@ -229,11 +229,11 @@ static void start_others (struct launcher *l)
 {
     idt_error_t error;
 
-    procs_open_nursery (&l->procs);
+    procs_open_zygote (&l->procs);
     for (int process = 1; process < l->procs.count && l->phase == PHASE_BOOT; process++)
         if (launcher_start_process (l, process, &error) < 0)
             fail_boot (l, 1, error.text);
-    procs_close_nursery (&l->procs);
+    procs_close_zygote (&l->procs);
 }
 
 /* --- ranks ------------------------------------------------------------------------------------ */
@@ -254,7 +254,7 @@ static void rank_up (struct launcher *l, int rank)
 }
 
 /* Report that 'who' ended with 'status', and a rank with it. */
-static void tell_end (struct launcher *l, const char *who, int status, bool well)
+static void report_end (struct launcher *l, const char *who, int status, bool well)
 {
     char end[64], why[256];
 
@@ -274,7 +274,7 @@ static void rank_ended (struct launcher *l, int rank, pid_t pid)
     char who[64];
 
     snprintf (who, sizeof (who), "broker %d (pid %d)", rank, (int)pid);
-    tell_end (l, who, l->procs.rank[rank].status, procs_ended_well (&l->procs, rank));
+    report_end (l, who, l->procs.rank[rank].status, procs_ended_well (&l->procs, rank));
 }
 
 /* --- PMI -------------------------------------------------------------------------------------- */
@@ -415,7 +415,7 @@ static void process_ended (struct launcher *l, int process, pid_t pid)
     else if (p->lost > 0 || l->phase == PHASE_BOOT) {
         snprintf (who, sizeof (who), "the process (pid %d) of %d brokers, rank %d the first of them,", (int)pid,
                   (int)plan_count (l->config->plan, process), first);
-        tell_end (l, who, p->status, p->status == 0 || (WIFSIGNALED (p->status) && WTERMSIG (p->status) == p->sent));
+        report_end (l, who, p->status, p->status == 0 || (WIFSIGNALED (p->status) && WTERMSIG (p->status) == p->sent));
     }
 }
 
@@ -532,7 +532,7 @@ static struct pmi_server *make_pmi (struct launcher *l)
 }
 
 /* Send each process the parameters from which it makes the same plan. */
-static int tell_plan (struct launcher *l)
+static int put_plan (struct launcher *l)
 {
     char text[32];
     uint32_t most = 0;
@@ -552,7 +552,7 @@ static int init (struct launcher *l, const struct launcher_config *config, idt_e
     l->signal_fd = -1;
     if (procs_init (&l->procs, config->plan, config->size, config->broker, config->args) < 0
         || !(l->links = calloc (l->procs.count, sizeof (l->links[0]))) || !(l->r = idt_reactor_create ())
-        || !(l->pmi = make_pmi (l)) || tell_plan (l) < 0 || watch_signals (l) < 0
+        || !(l->pmi = make_pmi (l)) || put_plan (l) < 0 || watch_signals (l) < 0
         || !(l->timer = idt_timer_watcher_create (l->r, config->start_timeout_ms, 0, timer_cb, l)))
         return errprintf (errp, "%s", strerror (errno));
     for (int i = 0; i < l->procs.count; i++)

@@ -122,7 +122,7 @@ static bool is_script (const char *path)
     return script;
 }
 
-void procs_open_nursery (struct procs *procs)
+void procs_open_zygote (struct procs *procs)
 {
     char var[NPMI][32] = { "", "PMI_RANK=", "PMI_SIZE=" };
     int fds[2];
@@ -131,20 +131,20 @@ void procs_open_nursery (struct procs *procs)
         || socketpair (AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) < 0)
         return;
     snprintf (var[0], sizeof (var[0]), ZYGOTE_VARIABLE "=%d", fds[1]);
-    if ((procs->nursery = spawn (procs, var, fds[1])) > 0)
-        procs->nursery_fd = fds[0];
+    if ((procs->zygote = spawn (procs, var, fds[1])) > 0)
+        procs->zygote_fd = fds[0];
     else
         close (fds[0]);
     close (fds[1]);
 }
 
-void procs_close_nursery (struct procs *procs)
+void procs_close_zygote (struct procs *procs)
 {
-    if (procs->nursery_fd < 0)
+    if (procs->zygote_fd < 0)
         return;
-    close (procs->nursery_fd);
-    procs->nursery_fd = -1;
-    while (waitpid (procs->nursery, NULL, 0) < 0 && errno == EINTR)
+    close (procs->zygote_fd);
+    procs->zygote_fd = -1;
+    while (waitpid (procs->zygote, NULL, 0) < 0 && errno == EINTR)
         ;
 }
 
@@ -154,11 +154,11 @@ static pid_t make_process (struct procs *procs, int process, int pmi_fd)
     struct zygote_order order = { .parent = getpid (), .rank = process, .size = procs->count };
     pid_t pid;
 
-    if (procs->nursery_fd >= 0) {
-        if ((pid = zygote_ask (procs->nursery_fd, &order, pmi_fd)) > 0)
+    if (procs->zygote_fd >= 0) {
+        if ((pid = zygote_ask (procs->zygote_fd, &order, pmi_fd)) > 0)
             return pid;
-        kill (procs->nursery, SIGKILL);
-        procs_close_nursery (procs);
+        kill (procs->zygote, SIGKILL);
+        procs_close_zygote (procs);
     }
     return spawn_broker (procs, process, pmi_fd);
 }
@@ -168,7 +168,7 @@ int procs_init (struct procs *procs, const struct plan *plan, int size, const ch
     int count = plan_processes (plan);
 
     memset (procs, 0, sizeof (*procs));
-    procs->nursery_fd = -1;
+    procs->zygote_fd = -1;
     procs->rank = calloc (size, sizeof (procs->rank[0]));
     procs->process = calloc (count, sizeof (procs->process[0]));
     procs->argv = make_argv (args);
@@ -189,7 +189,7 @@ int procs_init (struct procs *procs, const struct plan *plan, int size, const ch
 
 void procs_fini (struct procs *procs)
 {
-    procs_close_nursery (procs);
+    procs_close_zygote (procs);
     for (int i = 0; i < procs->count; i++)
         procs_close_pmi (procs, i);
     free (procs->argv);

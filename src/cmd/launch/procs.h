@@ -53,8 +53,8 @@ struct procs {
     char **env;       /* variables of PMI, then the environment; borrowed texts */
     struct launched_rank *rank;
     struct launched_process *process;
-    int nursery_fd; /* -1: no zygote, each process is executed */
-    pid_t nursery;
+    int zygote_fd; /* -1: no zygote, each process is executed */
+    pid_t zygote;
 };
 
 /* Brokers get 'args' (ended by NULL) and the current environment.  Returns 0, or -1 with errno ENOMEM. */
@@ -65,8 +65,8 @@ void procs_fini (struct procs *procs); /* closes connections, does not end proce
  * (libreaper/reaper.h): they are then forked from a process that has loaded all libraries.  The second function ends
  * it.  If it cannot be started, or the executable is a script, each process is executed.
  */
-void procs_open_nursery (struct procs *procs);
-void procs_close_nursery (struct procs *procs);
+void procs_open_zygote (struct procs *procs);
+void procs_close_zygote (struct procs *procs);
 
 /* Start a process that is down and whose old connection was closed, with all its ranks; pmi_fd is the new connection.
  * Returns 0, or -1 with errno set (EMFILE, EAGAIN, ...) and the reason in 'errp'.

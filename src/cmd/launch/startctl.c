@@ -53,9 +53,9 @@ static void limit_wait (struct cmd *cmd, int fd)
         cmd_die (cmd, "%s", strerror (errno));
 }
 
-static void tell_unreachable (struct cmd *cmd, const char *path) __attribute__ ((noreturn));
+static void die_unreachable (struct cmd *cmd, const char *path) __attribute__ ((noreturn));
 
-static void tell_unreachable (struct cmd *cmd, const char *path)
+static void die_unreachable (struct cmd *cmd, const char *path)
 {
     if (errno == EACCES)
         cmd_die (cmd, "%s: " CONTROL_OWNER_ONLY, path);
@@ -74,7 +74,7 @@ static FILE *connect_launcher (struct cmd *cmd)
         cmd_die (cmd, "%s", strerror (errno));
     limit_wait (cmd, fd);
     if (connect (fd, (struct sockaddr *)&addr, sizeof (addr)) < 0)
-        tell_unreachable (cmd, addr.sun_path);
+        die_unreachable (cmd, addr.sun_path);
     FILE *f = fdopen (fd, "r");
     if (!f)
         cmd_die (cmd, "%s", strerror (errno));
@@ -196,7 +196,7 @@ static int *take_ranks (struct cmd *cmd, int n)
 }
 
 /* A broker is up when it is connected to rank 0; warn if it waits for that. */
-static void tell_wait (struct cmd *cmd, int rank)
+static void warn_waiting (struct cmd *cmd, int rank)
 {
     json_t *o = call_new (cmd, json_pack ("{s:s}", "verb", "status"));
     const char *state = "";
@@ -214,7 +214,7 @@ static void change (struct cmd *cmd, const char *verb, int signum)
 
     for (int i = 0; i < n; i++) {
         if (!strcmp (verb, "run"))
-            tell_wait (cmd, ranks[i]);
+            warn_waiting (cmd, ranks[i]);
         json_decref (call_new (cmd, json_pack ("{s:s s:i s:i}", "verb", verb, "rank", ranks[i], "signal", signum)));
     }
     free (ranks);

@@ -68,7 +68,7 @@ void look_close (struct look_store *s)
     s->db = NULL;
 }
 
-static void tell_holder (const char *dir, const char *name, char why[LOOK_WHY_SIZE])
+static void write_holder (const char *dir, const char *name, char why[LOOK_WHY_SIZE])
 {
     char file[STATE_STORE_SIZE + 16], holder[STATE_TEXT_MAX];
 
@@ -82,7 +82,7 @@ void look_why (const char *dir, const char *name, int rc, char why[LOOK_WHY_SIZE
 {
     switch (rc & 0xff) {
     case SQLITE_BUSY:
-        tell_holder (dir, name, why);
+        write_holder (dir, name, why);
         break;
     case SQLITE_READONLY: /* a journal must be replayed, which would change the store */
         snprintf (why, LOOK_WHY_SIZE, "left by a crash during a commit: a start of the broker repairs it");
@@ -130,10 +130,10 @@ void look_at_horizon (struct look *l)
         snprintf (l->why, sizeof (l->why), "missing");
 }
 
-static void tell_unknown (const struct cmd *cmd, struct look *l) __attribute__ ((noreturn));
+static void die_unknown (const struct cmd *cmd, struct look *l) __attribute__ ((noreturn));
 
 /* End the program: the file 'instance' is missing. */
-static void tell_unknown (const struct cmd *cmd, struct look *l)
+static void die_unknown (const struct cmd *cmd, struct look *l)
 {
     struct statefile left = { 0 };
     char epoch[DATE_SIZE];
@@ -160,7 +160,7 @@ void look_at_instance (const struct cmd *cmd, struct look *l)
     if (state_read (l->dir, &l->state, &error) == 0)
         return;
     if (errno == ENOENT && is_there (l->dir))
-        tell_unknown (cmd, l);
+        die_unknown (cmd, l);
     if (errno == ENOENT)
         cmd_die (cmd, "there is no folder %s", l->dir);
     cmd_die (cmd, "%s", error.text);
