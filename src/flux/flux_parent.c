@@ -29,7 +29,7 @@ struct flux_parent {
     idt_future_t *f; /* the hello under way, or NULL */
     uint64_t sent_us;
     bool up;
-    int told; /* the errno that was logged last */
+    int logged_errnum; /* the errno that was logged last */
 };
 
 static void plan (struct flux_parent *p, double after_ms)
@@ -54,9 +54,9 @@ static bool is_expected (int errnum)
 
 static void fail (struct flux_parent *p, int errnum, const char *text)
 {
-    if (!is_expected (errnum) && errnum != p->told) {
+    if (!is_expected (errnum) && errnum != p->logged_errnum) {
         idt_log (p->h, LOG_WARNING, "the fluid service of the parent broker: %s", text);
-        p->told = errnum;
+        p->logged_errnum = errnum;
     }
     set_up (p, false);
     plan (p, SOON_MS);
@@ -88,7 +88,7 @@ static void answered_cb (idt_future_t *f, void *arg)
     else {
         bool has_clock = take_clock (p, f);
 
-        p->told = 0;
+        p->logged_errnum = 0;
         set_up (p, true);
         plan (p, has_clock ? PERIOD_MS : SOON_MS);
     }

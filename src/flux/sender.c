@@ -36,7 +36,7 @@ static bool is_broker (const idt_msg_t *request, const struct flux_children *bel
 /* The route at which a request came in: a client, a module or a child. This broker's own requests have only its own
  * route.
  */
-static const char *asker (const idt_msg_t *request)
+static const char *requester (const idt_msg_t *request)
 {
     if (has_role (request, IDT_ROLE_LOCAL) || idt_msg_route_count (request) < 2)
         return idt_msg_route_oldest (request);
@@ -55,7 +55,7 @@ int sender_mark (idt_msg_t *request, const struct flux_children *below)
     idt_msg_set_cred (request, cred);
     if (idt_msg_route_count (request) == 0)
         return 0;
-    snprintf (uuid, sizeof (uuid), "%s", asker (request));
+    snprintf (uuid, sizeof (uuid), "%s", requester (request));
     idt_msg_route_pop (request);
     return idt_msg_route_push (request, uuid);
 }

@@ -3,8 +3,8 @@
 
 /* rate_limit.h - how many ids a guest may have in a time; no I/O
  *
- * In any t seconds a user gets from one service at most access.guest-rate * (t + 1) ids, plus the ids of one request. Ids
- * that it does not use can be used for one second. A request beyond the rate is refused; it does not wait.
+ * In any t seconds a user gets from one service at most access.guest-rate * (t + 1) ids, plus the ids of one request.
+ * Ids that it does not use can be used for one second. A request beyond the rate is refused; it does not wait.
  */
 #ifndef LIBMODULE_RATE_LIMIT_H
 #define LIBMODULE_RATE_LIMIT_H

@@ -145,7 +145,7 @@ static void test_kill (void)
     idt_error_t err;
     struct horizon_store *st;
     int to_parent[2];
-    uint64_t told = 0, n;
+    uint64_t reported = 0, n;
 
     make_dir ();
     if (pipe (to_parent) < 0)
@@ -159,15 +159,15 @@ static void test_kill (void)
                 _exit (1);
     }
     close (to_parent[1]);
-    while (told < 200 && read (to_parent[0], &n, sizeof (n)) == sizeof (n))
-        told = n;
+    while (reported < 200 && read (to_parent[0], &n, sizeof (n)) == sizeof (n))
+        reported = n;
     kill (pid, SIGKILL);
     while (read (to_parent[0], &n, sizeof (n)) == sizeof (n))
-        told = n;
+        reported = n;
     waitpid (pid, NULL, 0);
     close (to_parent[0]);
     st = open_store (&content, &err);
-    ok (st && told >= 200 && content.record.horizon_ms >= told,
+    ok (st && reported >= 200 && content.record.horizon_ms >= reported,
         "after kill -9 the horizon that was reported durable is read back");
     horizon_store_close (st, NULL, &err);
     remove_dir ();
@@ -272,7 +272,7 @@ static bool play_fault (int nth, bool on, enum disk_fault fault, int *bad)
 {
     struct horizon_store_content content;
     idt_error_t err;
-    uint64_t told = 1000;
+    uint64_t reported = 1000;
 
     make_dir ();
     struct horizon_store *st = open_store (&content, &err);
@@ -280,12 +280,12 @@ static bool play_fault (int nth, bool on, enum disk_fault fault, int *bad)
     *bad += !write_and_wait (st, 1000, &err);
     disk_fail (nth, on, fault);
     if (write_and_wait (st, 2000, &err))
-        told = 2000;
+        reported = 2000;
     else
         *bad += !strstr (err.text, dir);
     uint64_t found = horizon_after_power_cut ();
     *bad += found != 1000 && found != 2000;
-    *bad += found < told;
+    *bad += found < reported;
     bool met = disk_failed ();
     disk_fail (0, false, fault);
     *bad += !write_and_wait (st, 3000, &err);
@@ -424,7 +424,7 @@ struct damage {
 /* Flip the chosen bits of one file of the state in 'from', one at a time, and open it. Either everything that was
  * reported stored is read back, or the file is refused with a sentence.
  */
-static void flip_each_bit (const char *from, const char *name, uint64_t told, int turn, struct damage *damage)
+static void flip_each_bit (const char *from, const char *name, uint64_t reported, int turn, struct damage *damage)
 {
     char to[sizeof (dir)], was[sizeof (dir)], path[256];
     struct horizon_store_content content;
@@ -447,9 +447,9 @@ static void flip_each_bit (const char *from, const char *name, uint64_t told, in
             damage->flips++;
             damage->refused += !st;
             damage->silent += !st && !strstr (err.text, dir);
-            if (st && (content.is_new || content.record.horizon_ms < told || content.epoch_ms != 1767225600000)) {
+            if (st && (content.is_new || content.record.horizon_ms < reported || content.epoch_ms != 1767225600000)) {
                 diag ("bit %d of byte %d of %s: %llu instead of %llu", bit, (int)i, name,
-                      (unsigned long long)content.record.horizon_ms, (unsigned long long)told);
+                      (unsigned long long)content.record.horizon_ms, (unsigned long long)reported);
                 damage->wrong++;
             }
             if (st)
@@ -461,14 +461,14 @@ static void flip_each_bit (const char *from, const char *name, uint64_t told, in
     memcpy (dir, was, sizeof (dir));
 }
 
-static void flip_all (const char *from, uint64_t told, int turn, struct damage *damage)
+static void flip_all (const char *from, uint64_t reported, int turn, struct damage *damage)
 {
     for (const char *const *name = leftovers; *name; name++)
-        flip_each_bit (from, *name, told, turn, damage);
+        flip_each_bit (from, *name, reported, turn, damage);
 }
 
 /* Set the original size in the journal's head to 0 pages: SQLite then makes the file empty. */
-static void clear_pages (const char *from, uint64_t told, int turn, struct damage *damage)
+static void clear_pages (const char *from, uint64_t reported, int turn, struct damage *damage)
 {
     char was[sizeof (dir)];
     struct horizon_store_content content;
@@ -482,14 +482,14 @@ static void clear_pages (const char *from, uint64_t told, int turn, struct damag
         overwrite ("fluid.sqlite-journal", 16, "\0\0\0\0", 4);
         struct horizon_store *st = open_store (&content, &err);
         damage->refused += !st;
-        damage->wrong += st && (content.is_new || content.record.horizon_ms < told);
+        damage->wrong += st && (content.is_new || content.record.horizon_ms < reported);
         if (st)
             horizon_store_close (st, NULL, &err);
     }
     memcpy (dir, was, sizeof (dir));
 }
 
-typedef void hurt_fn (const char *from, uint64_t told, int turn, struct damage *damage);
+typedef void hurt_fn (const char *from, uint64_t reported, int turn, struct damage *damage);
 
 /* Damage the files that a kill, or a power cut, leaves at the nth change of a write. Returns whether there is such a
  * change.
@@ -506,7 +506,7 @@ static bool damage_at (int nth, bool power_cut, hurt_fn *hurt, struct damage *da
     bool good = write_and_wait (st, 120001, &err);
     make_temp (left);
     disk_fail (nth, true, DISK_TORN);
-    uint64_t told = write_and_wait (st, 620001, &err) ? 620001 : 120001;
+    uint64_t reported = write_and_wait (st, 620001, &err) ? 620001 : 120001;
     bool met = disk_failed ();
     if (power_cut)
         disk_power_cut (dir, left);
@@ -517,7 +517,7 @@ static bool damage_at (int nth, bool power_cut, hurt_fn *hurt, struct damage *da
     for (const char *const *name = leftovers; *name; name++)
         unlink (file (*name));
     rmdir (dir);
-    hurt (left, told, nth, damage);
+    hurt (left, reported, nth, damage);
     strcpy (dir, left);
     for (const char *const *name = leftovers; *name; name++)
         unlink (file (*name));

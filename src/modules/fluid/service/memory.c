@@ -48,11 +48,11 @@ static uint64_t last_end (const struct lease_answer *a)
 /* Log the first failure, such as a full disk or a statedir that is not writable. Nothing depends on the file while rank
  * 0 keeps its state.
  */
-static void tell_once (struct service *sv, const char *why)
+static void log_once (struct service *sv, const char *why)
 {
-    if (!sv->told_memory)
+    if (!sv->logged_memory)
         idt_log (sv->h, LOG_NOTICE, "this rank cannot store what it knows of its instance: %s", why);
-    sv->told_memory = true;
+    sv->logged_memory = true;
 }
 
 static void memory_destroy (struct memory *m)
@@ -99,7 +99,7 @@ static void written_cb (idt_watcher_t *w, int revents, void *arg)
     if (rc == 0)
         return;
     if (rc < 0)
-        tell_once (sv, err.text);
+        log_once (sv, err.text);
     memory_destroy (m);
     sv->memory = NULL;
 }
@@ -116,7 +116,7 @@ static void begin (struct service *sv, const char *dir, const struct statefile *
     if (m && m->worker)
         m->watcher = idt_fd_watcher_create (idt_get_reactor (sv->h), worker_fd (m->worker), IDT_POLLIN, written_cb, m);
     if (!m || !m->watcher) {
-        tell_once (sv, strerror (errno));
+        log_once (sv, strerror (errno));
         memory_destroy (m);
         return;
     }

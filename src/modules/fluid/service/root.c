@@ -101,15 +101,15 @@ void service_describe_store (const struct service *sv, const struct authority_st
 }
 
 /* Log, once, that a broker of the subtree holds a lease that this store did not grant. */
-static void tell_foreign_lease (struct service *sv, uint64_t now_us)
+static void log_foreign_lease (struct service *sv, uint64_t now_us)
 {
     struct authority_status s;
     char text[512];
 
     authority_status (sv->authority, now_us, &s);
-    if (!s.fenced_by_foreign || sv->told_foreign_lease)
+    if (!s.fenced_by_foreign || sv->logged_foreign_lease)
         return;
-    sv->told_foreign_lease = true;
+    sv->logged_foreign_lease = true;
     describe_foreign_lease (sv, &s, text, sizeof (text));
     idt_log (sv->h, LOG_CRIT,
              "statedir is %s: no leases are granted; stop this instance, and start it with the statedir that it had "
@@ -127,7 +127,7 @@ void service_answer_lease (struct service *sv, const idt_msg_t *msg, const struc
     sv->lease_requests++;
     authority_answer (sv->authority, now_us, req, &answer);
     module_respond_object (sv->h, msg, wire_pack_lease_answer (&answer));
-    tell_foreign_lease (sv, now_us);
+    log_foreign_lease (sv, now_us);
     go_on (sv, now_us);
 }
 
@@ -193,7 +193,7 @@ static int load_store (struct service *sv, int64_t wall_ms, int64_t *epoch_ms, s
 /* Log what is needed to recover the instance if its state is lost. If this life continues with the leases of the
  * previous one, the horizon is already ahead of the time.
  */
-static void tell_start (struct service *sv, const struct lease_record *record, int64_t epoch_ms, uint64_t now_us)
+static void log_start (struct service *sv, const struct lease_record *record, int64_t epoch_ms, uint64_t now_us)
 {
     const char *uuid = idt_attr_get (sv->h, "instance.uuid"), *name = idt_attr_get (sv->h, "instance.name");
     int64_t horizon_ms = epoch_ms + (int64_t)record->horizon_ms;
@@ -224,7 +224,7 @@ static int start_authority (struct service *sv, const void *past, size_t size, i
     if (!(sv->authority = authority_create (&config, &authority_ops, sv, now_us, &start)))
         return errprintf (errp, "cannot start the authority: %s", strerror (errno));
     node_start_root (sv->node, now_us, sv->authority);
-    tell_start (sv, &record, config.epoch_ms, now_us);
+    log_start (sv, &record, config.epoch_ms, now_us);
     return 0;
 }
 

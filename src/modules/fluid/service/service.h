@@ -71,12 +71,12 @@ struct service {
     idt_error_t store_why;    /* why the last write failed; empty: it succeeded */
     struct lease_record last; /* the record of a clean stop */
     bool stored;              /* 'last' is stored */
-    bool told_foreign_lease;
+    bool logged_foreign_lease;
     uint64_t lease_requests; /* received from children */
 
     /* the instance as this rank remembers it: memory.c */
     struct memory *memory; /* the write under way, or NULL */
-    bool told_memory;      /* a failed write was logged */
+    bool logged_memory;    /* a failed write was logged */
 
     /* the watermark: watermark.c */
     uint64_t mark_ms;               /* at rank 0: the watermark when it was last read */
