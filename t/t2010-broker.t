@@ -90,7 +90,7 @@ test_expect_success 'a rundir too long for sockets is refused with a sentence' '
     rmdir "$long"
 '
 test_expect_success 'a rundir that others can write to is refused' '
-    mkdir -m 777 open && test_expect_code 1 idtree-broker -o rundir=open true 2>err && grep "writable by nobody else" err
+    mkdir -m 777 open && test_expect_code 1 idtree-broker -o rundir=open true 2>err && grep "writable by no other user" err
 '
 test_expect_success 'so is one that is a link, and a statedir that others can write to' '
     mkdir -m 700 own && ln -s own linked && mkdir -m 777 shared &&

@@ -27,7 +27,7 @@ test_expect_success 'idtree init makes the state of an instance, once' '
     for option in "--name a/b" "--name \"\"" "--epoch yesterday" "--uuid x" "--uuid 01234567-89ab-4cde-8f01-23456789abcd"; do
         eval test_expect_code 2 idtree init --statedir new $option 2>err && test ! -e new || return 1
     done && test_expect_code 2 idtree init 2>err && mkdir -m 777 open &&
-    test_expect_code 1 idtree init --statedir open 2>err && grep "writable by nobody else" err
+    test_expect_code 1 idtree init --statedir open 2>err && grep "writable by no other user" err
 '
 test_expect_success 'an epoch from which no broker starts, or whose time is over, is refused; init prints until when ids last' '
     test_expect_code 2 idtree init --statedir new --epoch 2200-01-01 2>err && cat err && grep "2200-01-01. is in the future (the clock says 20" err &&
@@ -165,7 +165,7 @@ test_expect_success 'where it is not known whose a folder is, what is missing an
     for verb in "show x" "check x" "backup x y" "forget x compressor.sqlite"; do
         rm -rf x && mkdir x && test_expect_code 1 idtree state $verb 2>err && grep "x holds no state: idtree init makes" err &&
         copy a x && rm x/instance && test_expect_code 1 idtree state $verb 2>err && cat err &&
-        grep "x/.*.sqlite: of the instance $uuid, whose file .instance. is gone: put that of a backup beside it, or one that idtree init --uuid makes; fluid.sqlite counts from --epoch 2026-01-01T00:00:00.000Z" err &&
+        grep "x/.*.sqlite: of the instance $uuid, whose file .instance. is gone: put the one of a backup beside it, or one that idtree init --uuid makes; fluid.sqlite counts from --epoch 2026-01-01T00:00:00.000Z" err &&
         copy part x && test_expect_code 1 idtree state $verb 2>err && grep "compressor.sqlite is there, but fluid.sqlite is not" err &&
         cp plain/fluid.sqlite x && python3 -c "import sqlite3; c = sqlite3.connect(\"x/fluid.sqlite\"); c.execute(\"DROP TABLE instance\"); c.commit()" &&
         test_expect_code 1 idtree state $verb 2>err && cat err && grep "x/instance: is missing: an earlier version left .*.sqlite and did not make it; the next start makes it" err || return 1

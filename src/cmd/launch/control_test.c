@@ -113,7 +113,7 @@ static void test_dir (idt_reactor_t *r, const char *dir)
 
     snprintf (link, sizeof (link), "%s/link", dir);
     chmod (dir, 0770);
-    ok (!control_create (r, dir, &ops, NULL, &err) && errno == EPERM && strstr (err.text, "writable by nobody else"),
+    ok (!control_create (r, dir, &ops, NULL, &err) && errno == EPERM && strstr (err.text, "writable by no other user"),
         "a directory of another user is refused: %s", err.text);
     chmod (dir, 0700);
     ok (symlink (".", link) == 0 && !control_create (r, link, &ops, NULL, &err) && errno == ELOOP,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* database_test.c - a database opens only where nobody else can have put anything in its way */
+/* database_test.c - a database opens only if no other user can have put a file in its place */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -70,13 +70,13 @@ static bool opens (int errnum, const char *text)
 
 static void test_folder (void)
 {
-    ok (opens (0, ""), "a folder of ours is fine");
+    ok (opens (0, ""), "a folder of this user is accepted");
     chmod (dir, 0770);
-    ok (opens (EPERM, "writable by nobody else"), "one that a group may write to is refused");
+    ok (opens (EPERM, "writable by no other user"), "a folder that a group may write to is refused");
     chmod (dir, 0777);
-    ok (opens (EPERM, "writable by nobody else"), "so is one that all may");
+    ok (opens (EPERM, "writable by no other user"), "a folder that all may write to is refused");
     chmod (dir, 01777);
-    ok (opens (0, ""), "but not where only files of one's own can be replaced");
+    ok (opens (0, ""), "a folder with the sticky bit is accepted");
     chmod (dir, 0700);
     clean ();
 }
@@ -88,13 +88,14 @@ static void test_links (void)
     put ("other", "precious", geteuid ());
     if (symlink ("other", file ("test.sqlite.holder")) < 0)
         bail_out ("no link");
-    ok (opens (0, ""), "a link in place of what names the holder is no obstacle");
+    ok (opens (0, ""), "a link in place of the holder's file does not prevent the open");
     int fd = open (file ("other"), O_RDONLY);
     ok (read (fd, text, sizeof (text) - 1) == 8 && strcmp (text, "precious") == 0, "... and is not followed");
     close (fd);
     clean ();
     put ("other", "", geteuid ());
-    ok (symlink ("other", file ("test.sqlite")) == 0 && opens (EPERM, "no link to one"), "the file itself is none");
+    ok (symlink ("other", file ("test.sqlite")) == 0 && opens (EPERM, "no link to one"),
+        "a link in place of the database is refused");
     clean ();
 }
 
@@ -104,7 +105,7 @@ static void test_planted (void)
 
     for (size_t i = 0; i < 3; i++) {
         put (names[i], "planted", 1);
-        ok (opens (EPERM, names[i]), "%s of somebody else is not taken for ours", names[i]);
+        ok (opens (EPERM, names[i]), "%s of another user is refused", names[i]);
         clean ();
     }
 }
@@ -115,11 +116,11 @@ static void test_holder (void)
 
     snprintf (wanted, sizeof (wanted), "process %d on ", (int)getpid ());
     database_holder (holder, NULL);
-    ok (strncmp (holder, wanted, strlen (wanted)) == 0 && strlen (holder) > strlen (wanted), "a holder is told: %s",
+    ok (strncmp (holder, wanted, strlen (wanted)) == 0 && strlen (holder) > strlen (wanted), "a holder is named: %s",
         holder);
     database_holder (holder, "broker 0123abcd");
-    ok (strncmp (holder, "broker 0123abcd, process ", 25) == 0 && strstr (holder, wanted), "... by its name: %s",
-        holder);
+    ok (strncmp (holder, "broker 0123abcd, process ", 25) == 0 && strstr (holder, wanted),
+        "... together with its own name: %s", holder);
 }
 
 /* --- the log is taken away ---------------------------------------------------------------------------------- */
@@ -143,7 +144,7 @@ static struct database *must_open (const struct database_kind *k)
     return d;
 }
 
-/* Put a row in.  Returns whether that held (errnum 0), or was refused with 'errnum' by a sentence with 'text'. */
+/* Insert a row. Returns whether it succeeded (errnum 0), or failed with 'errnum' and a message that contains 'text'. */
 static bool puts_row (struct database *d, int errnum, const char *text)
 {
     idt_error_t err = { "" };
@@ -168,7 +169,7 @@ static bool is_there (const char *name)
     return access (file (name), F_OK) == 0;
 }
 
-/* Another file of the same content, as a restored copy is. */
+/* Replace the file by a copy with the same content, like a restored backup. */
 static void replace_by_copy (const char *name)
 {
     char from[128], to[128], data[1 << 16];
@@ -188,17 +189,17 @@ static void test_wal_removed (void)
 {
     struct database *d = must_open (&kind);
 
-    ok (puts_row (d, 0, "") && is_there ("test.sqlite-wal"), "commits go to a log");
+    ok (puts_row (d, 0, "") && is_there ("test.sqlite-wal"), "commits create a log");
     unlink (file ("test.sqlite-wal"));
     ok (puts_row (d, ESTALE, "test.sqlite-wal: was removed or replaced while in use: stop rank 0 in order"),
-        "a log that is removed is noticed");
-    ok (puts_row (d, ESTALE, "test.sqlite-wal"), "... each time");
+        "a removed log is detected");
+    ok (puts_row (d, ESTALE, "test.sqlite-wal"), "... by each commit");
     database_close (d);
     d = must_open (&kind);
-    ok (rows (d) == 3, "an end in order loses nothing of what was in it");
-    ok (puts_row (d, 0, ""), "and then there is another");
+    ok (rows (d) == 3, "closing in order loses nothing that was in the removed log");
+    ok (puts_row (d, 0, ""), "the next open makes another log");
     replace_by_copy ("test.sqlite-wal");
-    ok (puts_row (d, ESTALE, "test.sqlite-wal"), "a log that is replaced by a copy is noticed, too");
+    ok (puts_row (d, ESTALE, "test.sqlite-wal"), "a log that is replaced by a copy is detected, too");
     database_close (d);
     clean ();
 }
@@ -207,28 +208,27 @@ static void test_journal_removed (void)
 {
     struct database *d = must_open (&small);
 
-    ok (puts_row (d, 0, "") && is_there ("test.sqlite-journal"), "a journal is there between commits");
+    ok (puts_row (d, 0, "") && is_there ("test.sqlite-journal"), "the journal exists between commits");
     unlink (file ("test.sqlite-journal"));
-    ok (puts_row (d, 0, "") && is_there ("test.sqlite-journal"),
-        "one that is removed is made again by the next commit");
+    ok (puts_row (d, 0, "") && is_there ("test.sqlite-journal"), "a removed journal is made again by the next commit");
     replace_by_copy ("test.sqlite-journal");
     unlink (file ("test.sqlite-journal"));
     ok (puts_row (d, 0, "") && is_there ("test.sqlite-journal"), "... each time");
     replace_by_copy ("test.sqlite");
     unlink (file ("test.sqlite-journal"));
     ok (puts_row (d, ESTALE, "test.sqlite: was removed or replaced") && !is_there ("test.sqlite-journal"),
-        "but none beside a database that is not ours");
+        "no journal is made beside a database that was replaced");
     database_close (d);
     clean ();
     d = must_open (&small);
     unlink (file ("test.sqlite-journal"));
     ok (puts_row (d, 0, "") && puts_row (d, 0, "") && is_there ("test.sqlite-journal") && rows (d) == 2,
-        "nor is one missed that was removed before the first commit");
+        "a journal that was removed before the first commit is made again");
     database_close (d);
     clean ();
 }
 
-/* --- SQLite does not do what it is told -------------------------------------------------------------------- */
+/* --- SQLite ignores a PRAGMA ------------------------------------------------------------------------------- */
 
 static const char *ignored; /* this PRAGMA has no effect */
 
@@ -263,18 +263,20 @@ static void test_ignored (void)
     ok (puts_row (d, 0, "") && unlink (file ("test.sqlite-journal")) == 0, "a journal is removed");
     ignored = "journal_mode";
     ok (puts_row (d, ENOTSUP, "journal_mode = OFF") && rows (d) == 1,
-        "... and where SQLite makes no other one, nothing is stored that a crash would lose");
+        "if SQLite does not make another journal, no row is stored, because a crash would lose it");
     ignored = NULL;
-    ok (puts_row (d, 0, "") && is_there ("test.sqlite-journal") && rows (d) == 2, "... and then it does");
+    ok (puts_row (d, 0, "") && is_there ("test.sqlite-journal") && rows (d) == 2,
+        "when SQLite makes one again, rows are stored");
     sqlite3_db_config (d->db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
     unlink (file ("test.sqlite-journal"));
-    ok (puts_row (d, ENOTSUP, "\"truncate\" to PRAGMA journal_mode = OFF"), "so it is where SQLite defends itself");
+    ok (puts_row (d, ENOTSUP, "\"truncate\" to PRAGMA journal_mode = OFF"),
+        "the PRAGMA is refused in SQLite's defensive mode");
     database_close (d);
     clean ();
     sqlite3_reset_auto_extension ();
 }
 
-/* Whether opening under each limit of file sizes from 1 KiB on fails because of it, until there is room. */
+/* Whether opening under each limit of file sizes from 1 KiB fails because of the limit, until the database fits. */
 static bool names_the_limit (const struct database_kind *k)
 {
     struct rlimit limit, old;
@@ -302,13 +304,12 @@ static bool names_the_limit (const struct database_kind *k)
 
 static void test_limit (void)
 {
-    ok (names_the_limit (&kind),
-        "a limit of file sizes is named, whichever file it stops: none was removed or replaced");
-    ok (names_the_limit (&small), "... also where a journal is kept");
+    ok (names_the_limit (&kind), "the message names the limit of file sizes, for each file that it stops");
+    ok (names_the_limit (&small), "... also with a journal");
 }
 
-/* Exit status 0: on a disk that has room for 'inodes' files a database opens, or does not because the disk is full;
- * 1: something else happens; 77: no disk can be mounted here.
+/* Exit status 0: with free space for 'inodes' files the database opens, or fails because the disk is full; 1: it does
+ * something else; 77: no disk can be mounted here.
  */
 static int open_without_inodes (int inodes)
 {
@@ -336,7 +337,7 @@ static void test_inodes (void)
         if (WIFEXITED (status) && WEXITSTATUS (status) == 77)
             diag ("no disk can be mounted here");
         else
-            ok (status == 0, "where a disk has room for %d files, a database opens, or is told that the disk is full",
+            ok (status == 0, "on a disk with space for %d files a database opens, or fails because the disk is full",
                 inodes);
     }
 }
@@ -356,7 +357,7 @@ int main (int argc, char *argv[])
     if (geteuid () == 0)
         test_planted ();
     else
-        diag ("only root can make files of somebody else");
-    ok (rmdir (dir) == 0, "nothing is left");
+        diag ("only root can make files of another user");
+    ok (rmdir (dir) == 0, "the folder is empty in the end");
     return done_testing ();
 }

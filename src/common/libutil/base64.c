@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* base64.c - bytes as text: each 3 bytes become 4 characters of 6 bits
+/* base64.c - encode bytes as text: each 3 bytes become 4 characters of 6 bits
  *
- * Decoding takes exactly what encoding makes, so each sequence of bytes has one text.
+ * The decoder accepts only what the encoder writes, so each sequence of bytes has exactly one text.
  *
- * Where the machine has AVX2, it does the groups 8 at a time; the plain form does those that are left, or all.  A
- * vector has two lanes, and what moves bytes about stays within a lane: so each lane takes 12 bytes, or 16 characters.
+ * With AVX2 the vector code handles 8 groups at a time; the plain code handles the remaining groups, or all of them on
+ * other machines. A vector has two lanes, and the shuffle instructions move bytes only within a lane. Each lane
+ * therefore takes 12 bytes, or 16 characters.
  */
 
 #include <errno.h>
@@ -17,7 +18,7 @@
 
 static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-/* Encode the whole groups of 'size' bytes.  Returns how many bytes those were. */
+/* Encode the whole groups of 'size' bytes. Returns the number of bytes that were encoded. */
 static size_t encode_plain (const unsigned char *p, size_t size, char *out)
 {
     size_t done = 0;
@@ -43,7 +44,7 @@ static void encode_tail (const unsigned char *p, size_t size, char *out)
     out[3] = '=';
 }
 
-/* The digit value + 1 of each character; 0 for those that are no digits. */
+/* The digit value + 1 of each character; 0 for characters that are not digits. */
 static const unsigned char digit_values[256] = {
     ['A'] = 1, 2,  3,  4,  5,          6,  7,  8,  9,  10, 11,         12, 13, 14, 15,         16,
     17,        18, 19, 20, 21,         22, 23, 24, 25, 26, ['a'] = 27, 28, 29, 30, 31,         32,
@@ -64,8 +65,8 @@ static int32_t quad (const unsigned char *p)
     return a << 18 | b << 12 | c << 6 | d;
 }
 
-/* Decode whole groups of 'len' characters.  Returns how many characters those were: less than 'len' is where a group
- * begins that is none.
+/* Decode whole groups of 'len' characters. Returns the number of characters that were decoded: less than 'len' if an
+ * invalid group begins there.
  */
 static size_t decode_plain (const unsigned char *p, size_t len, unsigned char *out)
 {
@@ -123,7 +124,7 @@ VECTOR_INLINE __m256i to_characters (__m256i values)
     return _mm256_add_epi8 (values, _mm256_shuffle_epi8 (gaps, row));
 }
 
-/* 24 bytes each turn, of which the second lane is read with 4 more. */
+/* Each iteration encodes 24 bytes. The load of the second lane reads 4 bytes beyond them. */
 VECTOR size_t encode_vector (const unsigned char *p, size_t size, char *out)
 {
     size_t done = 0;
@@ -137,8 +138,9 @@ VECTOR size_t encode_vector (const unsigned char *p, size_t size, char *out)
     return done;
 }
 
-/* The values of 32 characters; what is none of the alphabet has its bit set in '*bad'.  The upper four bits of a
- * character tell its run, but for '/', which is with '+'; and of each run a bit tells which lower four bits it lacks.
+/* The values of 32 characters. The bit of each character outside the alphabet is set in '*bad'. The upper four bits of
+ * a character select its run of the alphabet, except '/', which shares the run of '+'. A bit for each run tells which
+ * lower four bits the run does not contain.
  */
 VECTOR_INLINE __m256i to_values (__m256i chars, __m256i *bad)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* base64.h - bytes as text (RFC 4648 section 4: with padding, without line breaks) */
+/* base64.h - encode bytes as text (RFC 4648 section 4: with padding, without line breaks) */
 #ifndef UTIL_BASE64_H
 #define UTIL_BASE64_H
 
@@ -19,10 +19,10 @@
  */
 size_t base64_encode (const void *data, size_t size, char *text);
 
-/* Decode 'length' characters to at most 'size' bytes.  Returns their number, or -1 with errno set ('data' is undefined
- * then):
- *   EINVAL  a character that is none of base64's, wrong padding, or bits set that no byte holds
- *   ENOSPC  they are more than 'size'; BASE64_DECODED_SIZE (length) are always enough
+/* Decode 'length' characters to at most 'size' bytes. Returns the number of bytes, or -1 with errno set and 'data'
+ * undefined:
+ *   EINVAL  a character outside the alphabet, wrong padding, or a nonzero bit that belongs to no byte
+ *   ENOSPC  more than 'size' bytes; BASE64_DECODED_SIZE (length) are always enough
  */
 ssize_t base64_decode (const char *text, size_t length, void *data, size_t size);
 

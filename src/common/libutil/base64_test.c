@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* base64_test.c - RFC 4648: its examples, all lengths, that each content has one text only, and that the vector form
- * does what the plain one does
+/* base64_test.c - the examples of RFC 4648, all lengths, one text for each content, and equal results of vector and
+ * plain code
  */
 
 #include <errno.h>
 #include <string.h>
 
-#include "libutil/base64.c" /* each form by itself */
+#include "libutil/base64.c" /* both implementations are tested */
 #include "test/tap.h"
 
 static const struct {
@@ -52,7 +52,7 @@ static bool round_trip (size_t size)
            && (size == 0 || (base64_decode (text, len, back, size - 1) < 0 && errno == ENOSPC));
 }
 
-/* Nothing but what encoding gives is decoded: try all last groups of some letters. */
+/* The decoder accepts only what the encoder writes: try all last groups of some letters. */
 static bool is_canonical (void)
 {
     static const char letters[] = "AQgwBZz09+/=";
@@ -72,7 +72,7 @@ static bool is_canonical (void)
 }
 
 #ifdef VECTOR_FORMS
-/* Each value of each byte at each place of a vector and of the one behind it. */
+/* Each value of each byte, at each place of a vector and of the vector behind it. */
 static bool encodes_like_plain (void)
 {
     unsigned char data[60] = { 0 };
@@ -91,7 +91,7 @@ static bool encodes_like_plain (void)
     return good;
 }
 
-/* The same with what is read; a group that is refused is refused by both, and nothing lies behind what is written. */
+/* The same for decoding. Both implementations refuse the same groups, and neither writes beyond its output. */
 static bool decodes_like_plain (void)
 {
     char text[64];
@@ -135,16 +135,16 @@ int main (void)
 
     for (size_t i = 0; i < sizeof (examples) / sizeof (examples[0]); i++) {
         base64_encode (examples[i].data, strlen (examples[i].data), buf);
-        ok (strcmp (buf, examples[i].text) == 0, "'%s' is written '%s'", examples[i].data, buf);
+        ok (strcmp (buf, examples[i].text) == 0, "'%s' is encoded as '%s'", examples[i].data, buf);
     }
     for (size_t size = 0; size <= 300; size++)
         good &= round_trip (size);
-    ok (good, "data of all lengths up to 300 comes back, and never beyond its buffer");
+    ok (good, "data of all lengths up to 300 is decoded to the original, and never beyond its buffer");
     good = true;
     for (size_t i = 0; i < sizeof (refused) / sizeof (refused[0]); i++)
         good &= refuses (refused[i]);
     ok (good, "wrong lengths, letters, padding and unused bits are refused");
-    ok (is_canonical (), "no two texts give the same data");
+    ok (is_canonical (), "no two texts decode to the same data");
     compare_forms ();
     return done_testing ();
 }

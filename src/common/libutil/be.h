@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* be.h - numbers of any length in big endian bytes, so that bytes sort as the numbers do
+/* be.h - numbers as big-endian bytes of any length: the bytes sort like the numbers
  *
- * With a constant length the loops are unrolled, which leaves one load or store and a swap of bytes.
+ * With a constant length the compiler unrolls the loops to one load or store and a byte swap.
  */
 #ifndef UTIL_BE_H
 #define UTIL_BE_H

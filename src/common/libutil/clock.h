@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* clock.h - a clock of the host: read, and slept by */
+/* clock.h - read a clock of the host, and sleep by it */
 #ifndef LIBUTIL_CLOCK_H
 #define LIBUTIL_CLOCK_H
 
@@ -13,8 +13,8 @@
 
 #define CLOCK_SECOND_NS INT64_C (1000000000)
 
-/* In units that divide a second.  CLOCK_REALTIME counts from 1970, CLOCK_MONOTONIC and CLOCK_BOOTTIME from the start of
- * the host.
+/* The time in units that divide a second. CLOCK_REALTIME counts from 1970, CLOCK_MONOTONIC and CLOCK_BOOTTIME from the
+ * start of the host.
  */
 static inline uint64_t clock_units (clockid_t id, uint32_t unit_ns)
 {
@@ -46,7 +46,7 @@ static inline double clock_s (clockid_t id)
 
 #define CLOCK_STAMP_SIZE 40
 
-/* Now, as a line of a log tells it (RFC 5424): 2026-01-31T23:59:59.123456Z.  Returns 'text'. */
+/* Write the current time as in a log line (RFC 5424): 2026-01-31T23:59:59.123456Z. Returns 'text'. */
 static inline const char *clock_stamp (char text[CLOCK_STAMP_SIZE])
 {
     struct timespec ts;
@@ -58,8 +58,9 @@ static inline const char *clock_stamp (char text[CLOCK_STAMP_SIZE])
     return text;
 }
 
-/* Whether a round of work takes as long as 'us'.  Asked after each piece of it, with '*since_us' 0 at first: time
- * counts from the first asking, so that a round of one piece need not ask.
+/* Whether a round of work has taken 'us' microseconds. The caller calls this after each piece of work and sets
+ * '*since_us' to 0 before the first one. The time counts from the first call, so that a round of one piece does not
+ * read the clock twice.
  */
 static inline bool clock_is_over (uint64_t *since_us, uint64_t us)
 {
@@ -70,11 +71,12 @@ static inline bool clock_is_over (uint64_t *since_us, uint64_t us)
     return now_us - *since_us >= us;
 }
 
-#define CLOCK_MOMENT_US 16384 /* the most that a time is put off */
+#define CLOCK_MOMENT_US 16384 /* the longest delay */
 #define CLOCK_MOMENT_PART 64
 
-/* A time as far off as 'at_us', but one of few: thousands that wait share a wake-up.  Never earlier, and later by less
- * than a 64th of the time until then and than CLOCK_MOMENT_US; what is 65 ms off or nearer stays as it is.
+/* Round up a time so that thousands of timers share a few wake-ups. The result is never earlier than 'at_us', and later
+ * by less than a 64th of the time until then and less than CLOCK_MOMENT_US. A time that is 65 ms away or nearer is not
+ * changed.
  */
 static inline uint64_t clock_moment (uint64_t now_us, uint64_t at_us)
 {
@@ -87,8 +89,8 @@ static inline uint64_t clock_moment (uint64_t now_us, uint64_t at_us)
     return step_us < 1024 ? at_us : (at_us + step_us - 1) / step_us * step_us;
 }
 
-/* Sleep, also where signals come meanwhile.  The end is fixed before: what a signal cuts short is slept again, without
- * the sum growing by the interruptions.
+/* Sleep for the whole time, even if signals interrupt the sleep. The end is computed before the first sleep, so that
+ * interruptions do not add up.
  */
 static inline void clock_sleep_ns (int64_t for_ns)
 {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* clock_test.c - times that are put off a little come at few moments */
+/* clock_test.c - rounded times fall on few moments */
 #include <stdlib.h>
 
 #include "libutil/clock.h"
 #include "test/tap.h"
 
 #define NOW UINT64_C (123456789012)
-#define NEAR 65536 /* us: that and nearer is exact */
+#define NEAR 65536 /* us: times up to this are exact */
 
 static void test_near (void)
 {
@@ -17,7 +17,7 @@ static void test_near (void)
     for (uint64_t us = 0; us < NEAR; us++)
         exact = exact && clock_moment (NOW, NOW + us) == NOW + us;
     ok (exact && clock_moment (NOW, 0) == 0 && clock_moment (NOW, UINT64_MAX) == UINT64_MAX,
-        "what is near, has passed, or never comes stays as it is");
+        "a time that is near, has passed, or is UINT64_MAX is not changed");
 }
 
 static void test_late (void)
@@ -30,7 +30,7 @@ static void test_late (void)
 
         good = good && late < CLOCK_MOMENT_US && late <= us / CLOCK_MOMENT_PART;
     }
-    ok (good, "none comes earlier, nor much later");
+    ok (good, "no time becomes earlier, or later than the bound");
 }
 
 static void test_few (void)
@@ -43,7 +43,7 @@ static void test_few (void)
         moments += at_us != last;
         last = at_us;
     }
-    ok (moments > 1 && moments <= 130, "those of a second share %u moments", moments);
+    ok (moments > 1 && moments <= 130, "the times of one second share %u moments", moments);
 }
 
 int main (void)

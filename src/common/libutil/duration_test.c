@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* duration_test.c - lengths of time and dates are read as written, everything else is refused */
+/* duration_test.c - valid lengths of time and dates are read, other texts are refused */
 #include <errno.h>
 #include <string.h>
 #include <time.h>
@@ -34,23 +34,28 @@ static void test_durations (void)
     ms = 7;
     for (size_t i = 0; i < sizeof (bad) / sizeof (bad[0]); i++)
         ok (parse_duration (bad[i], UINT64_MAX, &ms) < 0 && errno == EINVAL && ms == 7, "'%s' is refused", bad[i]);
-    ok (parse_duration ("61", 60000, &ms) < 0 && errno == ERANGE, "one that is too long is out of range");
-    ok (parse_duration ("99999999999999999999", UINT64_MAX, &ms) < 0 && errno == ERANGE, "and one beyond 64 bits");
-    ok (parse_duration ("18446744073709551615d", UINT64_MAX, &ms) < 0 && errno == ERANGE, "or beyond them in ms");
+    ok (parse_duration ("61", 60000, &ms) < 0 && errno == ERANGE, "a length above the maximum fails with ERANGE");
+    ok (parse_duration ("99999999999999999999", UINT64_MAX, &ms) < 0 && errno == ERANGE,
+        "a length beyond 64 bits fails with ERANGE");
+    ok (parse_duration ("18446744073709551615d", UINT64_MAX, &ms) < 0 && errno == ERANGE,
+        "a length whose milliseconds exceed 64 bits "
+        "fails with ERANGE");
 }
 
 static void test_numbers (void)
 {
     uint64_t n = 7;
 
-    ok (parse_number ("16384", 1, 16384, &n) == 0 && n == 16384, "a number is read");
-    ok (parse_number ("18446744073709551615", 0, UINT64_MAX, &n) == 0 && n == UINT64_MAX, "up to the largest");
-    ok (parse_number ("18446744073709551616", 0, UINT64_MAX, &n) < 0 && errno == ERANGE, "not beyond");
+    ok (parse_number ("16384", 1, 16384, &n) == 0 && n == 16384, "a number within its limits is read");
+    ok (parse_number ("18446744073709551615", 0, UINT64_MAX, &n) == 0 && n == UINT64_MAX,
+        "the largest 64-bit number is read");
+    ok (parse_number ("18446744073709551616", 0, UINT64_MAX, &n) < 0 && errno == ERANGE,
+        "a number beyond 64 bits fails with ERANGE");
     ok (parse_number ("0", 1, 5, &n) < 0 && errno == ERANGE && parse_number ("6", 1, 5, &n) < 0 && errno == ERANGE
             && parse_number ("6", 1, 4, &n) < 0 && errno == ERANGE,
-        "one outside the limits is out of range");
+        "a number outside its limits fails with ERANGE");
     ok (parse_number ("5x", 1, 9, &n) < 0 && errno == EINVAL && parse_number ("", 1, 9, &n) < 0 && errno == EINVAL,
-        "what is no number is refused");
+        "a text that is not a number fails with EINVAL");
 }
 
 static void test_dates (void)
@@ -94,7 +99,7 @@ static void test_dates (void)
     for (size_t i = 0; i < sizeof (good) / sizeof (good[0]); i++)
         ok (parse_date (good[i].s, &ms) == 0 && ms == good[i].ms, "%s is %lld", good[i].s, (long long)good[i].ms);
     for (size_t i = 0; i < sizeof (bad) / sizeof (bad[0]); i++)
-        ok (parse_date (bad[i], &ms) < 0 && errno == EINVAL, "'%s' is no date", bad[i]);
+        ok (parse_date (bad[i], &ms) < 0 && errno == EINVAL, "'%s' is not a date", bad[i]);
     for (int64_t day = 0; day < 2932896; day++) { /* to the end of the year 9999 */
         char text[DATE_SIZE], expect[DATE_SIZE];
         time_t t = day * 86400 + day % 86400;
@@ -106,9 +111,9 @@ static void test_dates (void)
         if (strcmp (text, expect) != 0 || parse_date (text, &ms) < 0 || ms != t * 1000 + 123)
             wrong++;
     }
-    ok (wrong == 0, "each day of the years 1970 to 9999 is written and read right");
+    ok (wrong == 0, "each day of the years 1970 to 9999 is written and read correctly");
     char text[DATE_SIZE];
-    ok (strcmp (format_date (-1, text), "1969-12-31T23:59:59.999Z") == 0, "and so is what lies before");
+    ok (strcmp (format_date (-1, text), "1969-12-31T23:59:59.999Z") == 0, "a time before 1970 is written correctly");
 }
 
 static void test_switches (void)

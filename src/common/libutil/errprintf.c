@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* errprintf.c - how a function fails in one line */
+/* errprintf.c - let a function fail in one line */
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -11,15 +11,15 @@
 #include "libutil/errprintf.h"
 #include "libutil/utf8.h"
 
-#define WHOLE_MAX 8192 /* bytes of a text before it is shortened: a path of PATH_MAX, and a sentence, fit in */
+#define WHOLE_MAX 8192 /* bytes of a text before it is shortened: a path of PATH_MAX and a sentence fit */
 #define GAP "..."
 
 static bool is_inside (char c)
 {
-    return ((unsigned char)c & 0xc0) == 0x80; /* of a character of UTF-8 that began before it */
+    return ((unsigned char)c & 0xc0) == 0x80; /* a continuation byte of UTF-8 */
 }
 
-/* The longest word of 's', as paths are.  Returns its size; it begins at '*at'. */
+/* Find the longest word of 's', usually a path. Returns its size; it begins at '*at'. */
 static size_t longest_word (const char *s, size_t *at)
 {
     size_t size = 0;
@@ -33,8 +33,8 @@ static size_t longest_word (const char *s, size_t *at)
     return size;
 }
 
-/* Take so much out of the middle of the longest word that 'max' bytes are left: the reason and the advice stand behind
- * it.  A text without a word that is long enough is cut at its end.
+/* Cut out the middle of the longest word so that 'max' bytes remain and the reason and advice behind the word are kept.
+ * A text without a word of sufficient length is cut at its end.
  */
 static void shorten (char *s, size_t max)
 {

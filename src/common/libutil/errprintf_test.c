@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* errprintf_test.c - a text that is too long keeps what stands behind a path */
+/* errprintf_test.c - a text that is too long keeps the reason behind a path */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -24,10 +24,10 @@ static void check_path (size_t size, const char *letter)
                 && !strncmp (err.text, "broker 7: /", 11) && strstr (err.text, "/end: " ADVICE)
                 && strlen (err.text) < sizeof (err.text) && !strchr (err.text, '?')
                 && !strstr (err.text, "...") == (strlen (path) + strlen ("broker 7: : " ADVICE) < sizeof (err.text));
-    ok (good, "the reason stands behind a path of %zu bytes: %s", strlen (path), err.text);
+    ok (good, "the reason behind a path of %zu bytes is kept: %s", strlen (path), err.text);
 }
 
-/* Where no word is long, the end is cut, as it always was. */
+/* A text without a long word is cut at its end. */
 static void check_sentence (void)
 {
     char text[1024] = "", cut[sizeof ((idt_error_t *)0)->text];
@@ -48,6 +48,6 @@ int main (void)
     check_path (301, "\xe2\x82\xac");
     check_path (1000, "\xf0\x9f\x8c\xb3");
     check_sentence ();
-    ok (errprintf (NULL, "%s", "text") < 0, "a text that is not asked for is no error of its own");
+    ok (errprintf (NULL, "%s", "text") < 0, "a caller without an error object gets -1");
     return done_testing ();
 }

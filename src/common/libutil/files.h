@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* files.h - whole writes */
+/* files.h - write all of a buffer */
 #ifndef UTIL_FILES_H
 #define UTIL_FILES_H
 
@@ -10,8 +10,8 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-/* Write all of 'data'.  A write that is cut short sets no errno: the next one says whether the disk is full, or the
- * size of files limited.  Returns 0, or -1 with errno set.
+/* Write all of 'data'. A short write sets no errno; the next write fails and says whether the disk is full or the size
+ * of files is limited. Returns 0, or -1 with errno set.
  */
 static inline int write_all (int fd, const void *data, size_t size)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* fork_guard.h - tells a child process that what it has is its parent's
+/* fork_guard.h - detect that a process is a fork of the process that created an object
  *
- * The guard lies in pages that the kernel wipes in a child (MADV_WIPEONFORK), so that asking costs a load.  Where the
- * kernel can't, process ids are compared, which costs a system call.
+ * The guard lies in pages that the kernel zeroes in a child (MADV_WIPEONFORK), so the check is a single load. On
+ * kernels without that feature the check compares process ids, which needs a system call.
  */
 #ifndef UTIL_FORK_GUARD_H
 #define UTIL_FORK_GUARD_H
@@ -31,7 +31,7 @@ static inline bool fork_guard_wipe (void *pages, size_t size)
 #endif
 }
 
-/* From now on 'guard', which is the beginning of pages of 'size' bytes, knows this process. */
+/* Bind 'guard' to the calling process. 'guard' must be at the start of pages of 'size' bytes. */
 static inline void fork_guard_arm (struct fork_guard *guard, size_t size)
 {
     *guard = (struct fork_guard){ true, fork_guard_wipe (guard, size), getpid () };
@@ -42,8 +42,8 @@ static inline bool fork_guard_is_child (const struct fork_guard *guard)
     return !guard->armed || (!guard->wiped_by_kernel && guard->pid != getpid ());
 }
 
-/* 'size' bytes of pages of their own: a guard that is armed, and what comes behind it, all zero.  Returns NULL with
- * errno ENOMEM.
+/* Allocate 'size' bytes in pages of their own, all zero, with an armed guard at the start. Returns NULL with errno
+ * ENOMEM.
  */
 static inline void *fork_guard_create (size_t size)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* inherited.c - what a process has from the process that started it */
+/* inherited.c - correct the signals, descriptors and limits that a process inherits from its parent process */
 #include "config.h"
 
 #include <fcntl.h>
@@ -17,8 +17,8 @@
 
 #define STACK_USUAL (8u << 20)
 #define STACK_LEAST (256u << 10)
-#define THREAD_STACK (2u << 20)       /* where the limit gives threads less than half of it, */
-#define THREAD_STACK_MOST (64u << 20) /* or so much that a few fill the address space that there may be */
+#define THREAD_STACK (2u << 20)       /* used if the limit gives threads less than half of it, */
+#define THREAD_STACK_MOST (64u << 20) /* or so much that a few threads fill the address space */
 
 static int open_stdfds (idt_error_t *errp)
 {
@@ -28,7 +28,7 @@ static int open_stdfds (idt_error_t *errp)
     return 0;
 }
 
-/* In one step: none of them is let through between. */
+/* Change the mask in one step, so that no blocked signal is delivered in between. */
 static void block_only (const int *blocked)
 {
     sigset_t set;
@@ -51,7 +51,7 @@ static void set_umask (void)
     umask (umask (0077) & 0077);
 }
 
-/* The main thread's stack grows up to the limit as it is then. */
+/* The stack of the main thread may grow up to the soft limit that applies at the time of growth. */
 static int set_stack (idt_error_t *errp)
 {
     struct rlimit r;
@@ -62,11 +62,11 @@ static int set_stack (idt_error_t *errp)
     setrlimit (RLIMIT_STACK, &r);
     if (r.rlim_cur >= STACK_LEAST)
         return 0;
-    return errsetf (errp, ENOMEM, "the stack may have %llu KiB (ulimit -Hs), and at least %u KiB are needed",
+    return errsetf (errp, ENOMEM, "the stack is limited to %llu KiB (ulimit -Hs), and at least %u KiB are needed",
                     (unsigned long long)r.rlim_cur >> 10, STACK_LEAST >> 10);
 }
 
-/* The limit at the start of the process is what threads get. */
+/* Set the default stack size of new threads, which the C library takes from the limit at the start of the process. */
 static void set_thread_stacks (void)
 {
     pthread_attr_t attr;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* inherited_test.c - a process that is started with less than a shell gives has what it needs */
+/* inherited_test.c - a process that inherits unusual signals, descriptors and limits gets usual ones */
 #include "config.h"
 
 #include <errno.h>
@@ -18,7 +18,7 @@
 #include "libutil/inherited.h"
 #include "test/tap.h"
 
-/* Run a check in a child, which may spoil what it inherits.  Its exit status. */
+/* Run a check in a child process, which may change its inherited state. Returns the exit status of the child. */
 static int in_child (int (*check) (void))
 {
     int status = -1;
@@ -162,12 +162,14 @@ static int check_threads (void)
 int main (int argc, char **argv)
 {
     ok (in_child (check_signals) == 0, "no signal is blocked, and a child can be waited for");
-    ok (in_child (check_passed) == 0, "another program starts as from a shell, and a hangup that is ignored stays so");
-    ok (in_child (check_hangup) == 0, "one that is not ignored does not");
-    ok (in_child (check_umask) == 0, "files that are made are their owner's; what others may do stays as it was");
-    ok (in_child (check_descriptors) == 0, "stdin, stdout and stderr are open, and fail as those that are closed");
+    ok (in_child (check_passed) == 0, "another program starts with default signals, and an ignored hangup stays "
+                                      "ignored");
+    ok (in_child (check_hangup) == 0, "a hangup that is not ignored keeps its default");
+    ok (in_child (check_umask) == 0, "the owner can read and write new files; the permissions of others do not change");
+    ok (in_child (check_descriptors) == 0, "stdin, stdout and stderr are open, and fail like closed ones");
     ok (in_child (check_soft_stack) == 0, "the stack may grow as far as the hard limit allows");
-    ok (in_child (check_hard_stack) == 0, "one that is too small is refused, with what it has and needs");
-    ok (in_child (check_threads) == 0, "threads have stacks that are neither tiny nor huge, whatever the limit was");
+    ok (in_child (check_hard_stack) == 0, "a hard limit of the stack that is too low is refused, with the limit and "
+                                          "the minimum");
+    ok (in_child (check_threads) == 0, "threads have stacks that are neither tiny nor huge, for each inherited limit");
     return done_testing ();
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* lex64.h - base 64 that sorts as its value: the text of flax and uid
+/* lex64.h - base 64 text that sorts like its value, for flax and uid
  *
- * Values 0 ... 63 are a character of the scheme's own for 0, then 0-9 A-Z _ a-z, which ascend in
- * ASCII. Bits are taken six at a time from the top; there is no padding.
+ * The value 0 has a character that depends on the scheme; values 1 ... 63 are 0-9 A-Z _ a-z, which ascend in ASCII.
+ * Bits are taken six at a time from the top, without padding.
  */
 #ifndef UTIL_LEX64_H
 #define UTIL_LEX64_H
@@ -35,9 +35,9 @@ static inline lex64_bytes lex64_split (uint64_t upper, uint64_t lower)
 #endif
 }
 
-/* Write the lower 48 bits of 'upper', then of 'lower', as 16 characters; 'zero' is the one for 0.
- * All at once, a byte each: a value becomes a character by adding the gaps in ASCII before all the
- * runs of the alphabet up to its own, in two sums that don't wait for each other.
+/* Write the lower 48 bits of 'upper', then of 'lower', as 16 characters; 'zero' is the character for 0. All 16 bytes
+ * are converted in parallel: the character of a value is the value plus the gaps in ASCII before all runs of the
+ * alphabet up to its own. Two independent sums shorten the chain of dependencies.
  */
 static inline void lex64_encode16 (uint64_t upper, uint64_t lower, char zero, char text[16])
 {
@@ -51,7 +51,7 @@ static inline void lex64_encode16 (uint64_t upper, uint64_t lower, char zero, ch
     memcpy (text, &c, 16);
 }
 
-/* The value of a character other than the one for 0, or 0 when it has none. */
+/* The value of a character other than the one for 0; 0 if the character is not in the alphabet. */
 static inline unsigned lex64_value (char c)
 {
     static const uint8_t values[128] = {
@@ -66,8 +66,8 @@ static inline unsigned lex64_value (char c)
     return (unsigned char)c < 128 ? values[(unsigned char)c] : 0;
 }
 
-/* Read up to 10 characters as one number in '*bits'.  Returns how many are of the alphabet: less
- * than 'len' is the index of the first at fault.
+/* Read up to 10 characters as one number in '*bits'. Returns the number of characters that are in the alphabet; if that
+ * is less than 'len', it is the index of the first wrong one.
  */
 static inline size_t lex64_decode (const char *text, size_t len, char zero, uint64_t *bits)
 {
@@ -87,7 +87,8 @@ static inline size_t lex64_decode (const char *text, size_t len, char zero, uint
 /* The reverse of lex64_split. */
 static inline void lex64_join (lex64_bytes values, uint64_t *upper, uint64_t *lower)
 {
-    lex64_halves x = (lex64_halves)values; /* of neighbours of 6, 12, 24 bits the first one goes above the other */
+    lex64_halves x = (lex64_halves)
+        values; /* in each pair of neighbours of 6, 12, 24 bits the first goes above the second */
 
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
     x = (x << 6 & UINT64_C (0x0fc00fc00fc00fc0)) | (x >> 8 & UINT64_C (0x003f003f003f003f));
@@ -102,9 +103,9 @@ static inline void lex64_join (lex64_bytes values, uint64_t *upper, uint64_t *lo
     *lower = x[1];
 }
 
-/* Read 16 characters, the first eight as 48 bits in '*upper', the others in '*lower'.  Returns false when one is not of
- * the alphabet; lex64_decode tells which.  All at once: the gaps before the runs of the alphabet are taken away, and a
- * character in a gap is beyond the end of one run, but not at the begin of the next.
+/* Read 16 characters, the first eight as 48 bits in '*upper', the others in '*lower'. Returns false if one is not in
+ * the alphabet; lex64_decode () finds which one. All 16 bytes are converted in parallel: the gaps before the runs of
+ * the alphabet are subtracted. A character in a gap is beyond the end of one run, but not at the beginning of the next.
  */
 static inline bool lex64_decode16 (const char text[16], char zero, uint64_t *upper, uint64_t *lower)
 {
@@ -116,7 +117,7 @@ static inline bool lex64_decode16 (const char text[16], char zero, uint64_t *upp
     lex64_bytes bad = (below & (c != zero)) | (letters ^ (c > '@')) | (line ^ (c > '^')) | (small ^ (c > '`'))
                       | (c > 'z');
 
-    lex64_units v = (lex64_units)c - ('0' - 1); /* without a sign: what is foreign may go below 0 */
+    lex64_units v = (lex64_units)c - ('0' - 1); /* unsigned: characters outside the alphabet may wrap below 0 */
     v -= (lex64_units)letters & ('A' - '9' - 1);
     v -= ((lex64_units)line & ('_' - 'Z' - 1)) + ((lex64_units)small & ('a' - '_' - 1));
     lex64_join ((lex64_bytes)(v & ~(lex64_units)below), upper, lower);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* lex64_test.c - every value in every place, for both characters that stand for 0 */
+/* lex64_test.c - every value at every place, for both characters that represent 0 */
 #include "libutil/lex64.h"
 #include "test/tap.h"
 
@@ -12,7 +12,7 @@ static char letter (unsigned value, char zero)
     return value ? common[value - 1] : zero;
 }
 
-/* 'value' at 'place', 'rest' elsewhere, with bits above the 48 that must not matter. */
+/* 'value' at 'place', 'rest' elsewhere, with bits above the 48 that must be ignored. */
 static bool written_and_read (char zero, int place, unsigned value, unsigned rest)
 {
     uint64_t half[2] = { 0xabcd, 0x1234 }, back[2], both[2];
@@ -56,7 +56,7 @@ static void test_foreign (char zero)
             good += n == (known ? 8 : (size_t)place);
             taken += known;
         }
-    ok (good == 8 * 256 && taken == 8 * 64, "'%c' for 0: other bytes end the reading", zero);
+    ok (good == 8 * 256 && taken == 8 * 64, "'%c' for 0: lex64_decode () stops at other bytes", zero);
 }
 
 static void test_foreign_among_16 (char zero)
@@ -71,7 +71,7 @@ static void test_foreign_among_16 (char zero)
             text[place] = (char)c;
             good += lex64_decode16 (text, zero, &bits, &bits) == (c && (c == zero || strchr (common, c)));
         }
-    ok (good == 16 * 256, "'%c' for 0: other bytes are refused among 16", zero);
+    ok (good == 16 * 256, "'%c' for 0: lex64_decode16 () refuses other bytes", zero);
 }
 
 static void test_order (char zero)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* lines.h - many ids as text, one a line: the loop around what writes or reads one
+/* lines.h - convert many ids to and from text, one id a line
  *
- * It becomes part of the function that calls it, and what writes or reads one, part of it.  'how' goes to the latter.
+ * Both functions are inlined into their caller together with the function that converts one id, which gets 'how'.
  */
 #ifndef UTIL_LINES_H
 #define UTIL_LINES_H
@@ -14,13 +14,14 @@
 
 #define LINES_INLINE static inline __attribute__ ((always_inline))
 
-/* Write an id with a NUL to 'buf'.  Returns the length, or -1 with errno set: ENOSPC where 'size' is too small. */
+/* Write an id with a NUL to 'buf'. Returns the length, or -1 with errno set: ENOSPC if 'size' is too small. */
 typedef int (*lines_format_f) (const void *id, const void *how, char *buf, size_t size);
 
-/* Read an id from 'len' characters.  Returns 0, or -1 with errno set and the place at fault in '*errpos'. */
+/* Read an id from 'len' characters. Returns 0, or -1 with errno set and the offset of the wrong character in '*errpos'.
+ */
 typedef int (*lines_parse_f) (const char *text, size_t len, const void *how, void *id, size_t *errpos);
 
-/* What fluid_format_lines () does, for ids of 'id_size' bytes. */
+/* Like fluid_format_lines (), for ids of 'id_size' bytes. */
 LINES_INLINE int lines_format (const void *ids, size_t id_size, size_t *count, lines_format_f format, const void *how,
                                char *buf, size_t size, size_t *len)
 {
@@ -43,7 +44,7 @@ LINES_INLINE int lines_format (const void *ids, size_t id_size, size_t *count, l
     return rc;
 }
 
-/* What fluid_parse_lines () does.  Most lines have 'usual' characters, or any number (0). */
+/* Like fluid_parse_lines (). 'usual' is the length of most lines, or 0 if the lengths vary. */
 LINES_INLINE int lines_parse (const char *text, size_t len, size_t usual, void *ids, size_t id_size, size_t *count,
                               lines_parse_f parse, const void *how, size_t *pos)
 {

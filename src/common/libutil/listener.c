@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* listener.c - UNIX sockets that processes listen at, where other processes may want the same path */
+/* listener.c - listening UNIX sockets at paths that several processes may want */
 #include "config.h"
 
 #include <errno.h>
@@ -66,7 +66,9 @@ static void unlock_path (const struct lock *lock)
 
 /* --- listening -------------------------------------------------------------------------------------- */
 
-/* A process that is stopped accepts nothing, and blocks callers that wait for a place in its backlog. */
+/* Whether a process listens at the address. A stopped process accepts no connection, and connect () blocks if its
+ * backlog is full.
+ */
 static bool is_served (const struct sockaddr_un *addr, int type)
 {
     int fd = socket (AF_UNIX, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -95,7 +97,7 @@ bool listener_is_served (const char *path, int type)
     return set_address (&addr, path) == 0 && is_served (&addr, type);
 }
 
-/* Under the lock a socket that refuses connections has no owner. */
+/* The caller holds the lock, so a socket that refuses connections has no owner. */
 static int remove_left (const struct sockaddr_un *addr, int type, idt_error_t *errp)
 {
     const char *path = addr->sun_path;
@@ -104,9 +106,11 @@ static int remove_left (const struct sockaddr_un *addr, int type, idt_error_t *e
     if (lstat (path, &st) < 0)
         return errno == ENOENT ? 0 : errprintf (errp, "%s: %s", path, strerror (errno));
     if (!S_ISSOCK (st.st_mode))
-        return errsetf (errp, EEXIST, "%s: this file is no socket: remove it, or choose another path", path);
+        return errsetf (errp, EEXIST, "%s: this file is not a socket: remove it, or choose another path", path);
     if (is_served (addr, type))
-        return errsetf (errp, EADDRINUSE, "%s: another process serves this socket, or is stopped: choose another path",
+        return errsetf (errp, EADDRINUSE,
+                        "%s: another process serves this socket, or is stopped: choose another "
+                        "path",
                         path);
     return unlink (path) < 0 ? errprintf (errp, "%s: %s", path, strerror (errno)) : 0;
 }
@@ -120,12 +124,12 @@ static int bind_it (struct listener *l, const struct sockaddr_un *addr, int type
     return (l->path = strdup (addr->sun_path)) ? 0 : errprintf (errp, "%s: out of memory", addr->sun_path);
 }
 
-/* Without the lock: it is held, or cannot be had. */
+/* The caller holds the lock, or could not get it. */
 static void close_it (struct listener *l, const char *path)
 {
     int saved_errno = errno;
 
-    listener_remove (&l->place, path); /* before it is closed: a client that is refused then finds no socket */
+    listener_remove (&l->place, path); /* before close (): a client that is refused then finds no socket */
     if (l->fd >= 0)
         close (l->fd);
     free (l->path);
@@ -140,7 +144,9 @@ int listener_open (struct listener *l, const char *path, int type, int backlog, 
 
     *l = (struct listener){ .fd = -1 };
     if (set_address (&addr, path) < 0)
-        return errsetf (errp, ENAMETOOLONG, "%s: the path of a socket has 1 to %zu characters: choose another one",
+        return errsetf (errp, ENAMETOOLONG,
+                        "%s: the path of a socket must have 1 to %zu characters: choose another "
+                        "one",
                         path, MAX_PATH - 1);
     if (lock_path (&lock, path, errp) < 0)
         return -1;
@@ -151,7 +157,7 @@ int listener_open (struct listener *l, const char *path, int type, int backlog, 
     return rc;
 }
 
-/* Another process may be about to put its own socket there. */
+/* Takes the lock, because another process may be about to bind its own socket to the path. */
 void listener_close (struct listener *l)
 {
     int saved_errno = errno;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* listener.h - UNIX sockets that processes listen at, where other processes may want the same path
+/* listener.h - listening UNIX sockets at paths that several processes may want
  *
- * A process that dies leaves its socket behind, and a new one takes its place.  Between bind () and listen () a living
- * one refuses connections as well, so both, and the check before them, happen under a lock beside the socket.
+ * A process that dies leaves its socket file behind, and a new process replaces it. A living process refuses
+ * connections between its bind () and listen (), too. Therefore both, and the check before them, happen under a lock
+ * file beside the socket.
  */
 #ifndef UTIL_LISTENER_H
 #define UTIL_LISTENER_H
@@ -14,9 +15,9 @@
 
 #include <idtree/error.h>
 
-#define LISTENER_WAIT_MS 2000 /* for the lock: other processes have it for microseconds */
+#define LISTENER_WAIT_MS 2000 /* to get the lock: other processes hold it for microseconds */
 
-/* Which file a path was when we made it.  Zero: none. */
+/* Identifies the file that this process made at a path. All zero: no file. */
 struct listener_place {
     dev_t dev;
     ino_t ino;
@@ -25,7 +26,7 @@ struct listener_place {
 /* Note what is at 'path' now.  Returns 0, or -1 with errno as lstat (2). */
 int listener_note (struct listener_place *place, const char *path);
 
-/* Remove what is at 'path', if it is still that. */
+/* Remove the file at 'path' if it is still the noted one. */
 void listener_remove (const struct listener_place *place, const char *path);
 
 struct listener {
@@ -34,19 +35,20 @@ struct listener {
     struct listener_place place;
 };
 
-/* Whether a process listens at 'path', or may: false if the socket refuses connections, or if there is none. */
+/* Whether a process listens at 'path', or may listen. False if the socket refuses connections or does not exist. */
 bool listener_is_served (const char *path, int type);
 
-/* Listen at 'path', with a socket of 'type' that does not block and that only its owner may connect to.  A socket that
- * no process serves is replaced.  Returns 0, or -1 with errno set and 'errp' filled, which begins with the path:
- *   EADDRINUSE    another process serves it
- *   EBUSY         another process has had the lock for LISTENER_WAIT_MS
- *   ENAMETOOLONG, EEXIST (the path is no socket), as bind (2), as private_lock ()
- * Then 'l' has nothing to close.
+/* Listen at 'path' with a non-blocking socket of 'type' to which only its owner may connect. A socket file that no
+ * process listens at is replaced. Returns 0, or -1 with errno set and 'errp' filled with a text that begins with the
+ * path:
+ *   EADDRINUSE    another process listens at it
+ *   EBUSY         another process has held the lock for LISTENER_WAIT_MS
+ *   ENAMETOOLONG, EEXIST (the path is not a socket), as bind (2), as private_lock ()
+ * After a failure 'l' has nothing to close.
  */
 int listener_open (struct listener *l, const char *path, int type, int backlog, idt_error_t *errp);
 
-/* Remove the socket, if it is still the one that was made, and close it.  Keeps errno. */
+/* Remove the socket file, if it is still the one that listener_open () made, and close the socket. Keeps errno. */
 void listener_close (struct listener *l);
 
 #endif /* UTIL_LISTENER_H */

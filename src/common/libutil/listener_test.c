@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* listener_test.c - of processes that want one socket one gets it, and none takes another one's */
+/* listener_test.c - one of several processes gets a socket path, and no process removes the socket of another */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -31,7 +31,7 @@ static bool opens (struct listener *l, const char *path, int errnum, const char 
     return errno == errnum && l->fd < 0 && strstr (err.text, path) && strstr (err.text, text);
 }
 
-/* What a process that was killed leaves behind; where it is not, what is there between its bind () and listen (). */
+/* The state that a killed process leaves behind, and the state of a living process between bind () and listen (). */
 static int bind_only (const char *path)
 {
     struct sockaddr_un addr = { .sun_family = AF_UNIX };
@@ -53,21 +53,22 @@ static void test_one (void)
     struct listener l, other;
     struct stat st;
 
-    ok (opens (&l, "s", 0, "") && listener_is_served ("s", SOCK_STREAM), "a process listens");
+    ok (opens (&l, "s", 0, "") && listener_is_served ("s", SOCK_STREAM), "a socket with a listening process is served");
     ok (stat ("s", &st) == 0 && (st.st_mode & 0777) == 0600, "only its owner may connect");
-    ok (opens (&other, "s", EADDRINUSE, "another process serves"), "a second one is refused");
+    ok (opens (&other, "s", EADDRINUSE, "another process serves"), "a second process is refused");
     listener_close (&l);
-    ok (!exists ("s") && !exists ("s.lock"), "nothing is left when it ends");
+    ok (!exists ("s") && !exists ("s.lock"), "the last process removes the socket and the lock");
     close (bind_only ("s"));
-    ok (!listener_is_served ("s", SOCK_STREAM) && opens (&l, "s", 0, ""), "a socket that was left is replaced");
+    ok (!listener_is_served ("s", SOCK_STREAM) && opens (&l, "s", 0, ""), "a socket without a process is replaced");
     listener_close (&l);
     close (open ("s", O_WRONLY | O_CREAT, 0600));
-    ok (opens (&l, "s", EEXIST, "no socket") && exists ("s"), "another file is not");
+    ok (opens (&l, "s", EEXIST, "not a socket") && exists ("s"), "a file that is not a socket is kept, and the open is "
+                                                                 "refused");
     unlink ("s");
-    char path[150] = ""; /* with the sentence it fits into an error */
+    char path[150] = ""; /* short enough for an error text together with its sentence */
     memset (path, 'a', sizeof (path) - 1);
     ok (opens (&l, path, ENAMETOOLONG, "107"), "a path that is too long is refused with the limit");
-    ok (opens (&l, "nowhere/s", ENOENT, "nowhere/s.lock"), "so is a folder that is not there");
+    ok (opens (&l, "nowhere/s", ENOENT, "nowhere/s.lock"), "a missing folder is refused with the path of the lock");
 }
 
 static void test_between_bind_and_listen (void)
@@ -82,10 +83,10 @@ static void test_between_bind_and_listen (void)
     idt_error_t err;
     ok (lock >= 0 && listener_open (&l, "s", SOCK_STREAM, 8, &err) < 0 && errno == EBUSY && strstr (err.text, "lock")
             && listener_note (&there, "s") == 0 && there.ino == mine.ino,
-        "a socket whose owner does not listen yet is not taken from it");
+        "a socket whose owner does not listen yet is not replaced");
     listen (fd, 8);
     private_unlock (lock, ".", "s.lock");
-    ok (opens (&l, "s", EADDRINUSE, "another process serves"), "... nor when it does");
+    ok (opens (&l, "s", EADDRINUSE, "another process serves"), "a socket whose owner listens is not replaced");
     close (fd);
     unlink ("s");
 }
@@ -96,12 +97,12 @@ static void test_replaced (void)
 
     ok (opens (&l, "s", 0, "") && unlink ("s") == 0 && opens (&other, "s", 0, ""), "a socket is replaced");
     listener_close (&l);
-    ok (listener_is_served ("s", SOCK_STREAM), "a process that ends does not remove another one's");
+    ok (listener_is_served ("s", SOCK_STREAM), "a process that ends does not remove the socket of another process");
     listener_close (&other);
-    ok (!exists ("s"), "... which removes its own");
+    ok (!exists ("s"), "the other process removes its own socket");
 }
 
-/* Wait until all are here, and then until 'hold' is closed. */
+/* Wait until all processes have started, then until 'hold' is closed. */
 static int contend (int start, int result, int hold)
 {
     struct listener l;
@@ -116,7 +117,9 @@ static int contend (int start, int result, int hold)
     return 0;
 }
 
-/* Processes start at once where one left its socket.  Returns how many got it, or -1 where one failed otherwise. */
+/* Several processes start together where a dead one left its socket. Returns how many got the path, or -1 if one failed
+ * in another way.
+ */
 static int race (void)
 {
     int start[2], result[2], hold[2], won = 0, lost = 0;

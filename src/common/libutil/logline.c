@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* logline.c - lines of the brokers' log for people */
+/* logline.c - format lines of the brokers' log for people */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* logline.h - lines of the brokers' log (RFC 5424 text) for people */
+/* logline.h - format lines of the brokers' log (RFC 5424 text) for people */
 #ifndef LIBUTIL_LOGLINE_H
 #define LIBUTIL_LOGLINE_H
 
@@ -20,12 +20,12 @@ struct logline {
     const char *text; /* borrowed from the line */
 };
 
-/* Read the line <PRI>1 TIME RANK NAME PID - - TEXT; PRI is the severity times 8.  Returns 0, or -1 with errno EINVAL
- * where it is no such line.
+/* Read the line <PRI>1 TIME RANK NAME PID - - TEXT; PRI is the severity times 8. Returns 0, or -1 with errno EINVAL if
+ * the line has another form.
  */
 int logline_parse (const char *line, struct logline *l);
 
-/* Write "TIME NAME.LEVEL[RANK]: TEXT" of such a line to 'buf'.  Returns as above. */
+/* Write "TIME NAME.LEVEL[RANK]: TEXT" of such a line to 'buf'. Returns 0, or -1 with errno EINVAL as above. */
 int logline_format (const char *line, char *buf, size_t size);
 
 #endif /* LIBUTIL_LOGLINE_H */

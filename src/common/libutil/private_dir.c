@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* private_dir.c - folders that nobody else can put anything into, and locks in them that nobody else can take */
+/* private_dir.c - check that a folder is writable only by its owner, and take locks in such folders */
 #include "config.h"
 
 #include <errno.h>
@@ -19,7 +19,7 @@
 #include "libutil/errprintf.h"
 #include "libutil/private_dir.h"
 
-/* As lstat (2), which follows a link whose name ends with a slash. */
+/* Like lstat (2), which would follow a link whose name ends with a slash. */
 static int stat_itself (const char *path, struct stat *st)
 {
     char name[PATH_MAX];
@@ -45,7 +45,7 @@ int private_dir_check (const char *what, const char *path, enum private_dir_flag
         return errsetf (errp, ENOTDIR, "%s %s: %s", what, path, strerror (ENOTDIR));
     bool kept = (flags & PRIVATE_DIR_STICKY) && (st.st_mode & S_ISVTX);
     if (st.st_uid != geteuid () || ((st.st_mode & (S_IWGRP | S_IWOTH)) && !kept))
-        return errsetf (errp, EPERM, "%s %s: must belong to you and be writable by nobody else", what, path);
+        return errsetf (errp, EPERM, "%s %s: must belong to you and be writable by no other user", what, path);
     return 0;
 }
 
@@ -60,7 +60,7 @@ static int lock_path (const char *dir, const char *name, char path[PATH_MAX], id
     return errsetf (errp, ENAMETOOLONG, "%s/%s: %s", dir, name, strerror (ENAMETOOLONG));
 }
 
-/* The file of a lock is ours, or that of a superuser who works on our folder. */
+/* Whether the lock file belongs to this user, or to a superuser who works on the folder of this user. */
 static bool is_private (int fd)
 {
     struct stat st;
@@ -76,7 +76,7 @@ static bool is_at (int fd, const char *path)
     return fstat (fd, &st) == 0 && lstat (path, &there) == 0 && st.st_dev == there.st_dev && st.st_ino == there.st_ino;
 }
 
-/* EAGAIN: another process has it, or had it a moment ago and removed it. */
+/* Fails with EAGAIN if another process holds the lock, or has just removed it. */
 static int try_lock (const char *path)
 {
     int fd = open (path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600), errnum = EAGAIN;
@@ -107,7 +107,7 @@ int private_lock (const char *dir, const char *name, unsigned wait_ms, idt_error
     if (errno == EAGAIN)
         return errsetf (errp, EBUSY, "%s: another process has held this lock for %u ms: end it", path, wait_ms);
     if (errno == EPERM)
-        return errsetf (errp, EPERM, "%s: other users may open this lock, or one of them made it: remove it", path);
+        return errsetf (errp, EPERM, "%s: other users may open this lock, or another user made it: remove it", path);
     return errprintf (errp, "%s: %s", path, strerror (errno));
 }
 
@@ -117,7 +117,7 @@ void private_unlock (int fd, const char *dir, const char *name)
     int saved_errno = errno;
 
     if (lock_path (dir, name, path, NULL) == 0 && is_at (fd, path))
-        unlink (path); /* while it is held: no other process puts its own file there until then */
+        unlink (path); /* while it is locked, so that no other process has its own file there yet */
     close (fd);
     errno = saved_errno;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* private_dir_test.c - which folders others can put something into, and locks that others cannot take */
+/* private_dir_test.c - which folders other users can write to, and locks that other users cannot take */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@
 #include "libutil/private_dir.h"
 #include "test/tap.h"
 
-/* Whether 'path' is refused with 'errnum' (0: it is not) and a sentence that names it. */
+/* Whether 'path' is refused with 'errnum' (0: accepted) and a text that names the path. */
 static bool is_refused (const char *path, int errnum)
 {
     idt_error_t err = { "" };
@@ -39,8 +39,8 @@ static void test_modes (const char *dir)
                       != (is_safe || (mode & 01000));
     }
     chmod (dir, 0700);
-    ok (bad == 0, "of 1,024 modes those are refused that let others write");
-    ok (bad_sticky == 0, "... or those without a sticky bit, where that will do");
+    ok (bad == 0, "of 1,024 modes each that lets other users write is refused");
+    ok (bad_sticky == 0, "with PRIVATE_DIR_STICKY only a mode without the sticky bit is refused");
 }
 
 static bool lock_is_refused (const char *dir, int errnum, const char *word)
@@ -59,26 +59,29 @@ static void test_lock (const char *dir)
     int folder = open (dir, O_RDONLY | O_DIRECTORY), fd = -1;
 
     snprintf (path, sizeof (path), "%s/a.lock", dir);
-    alarm (60); /* a lock that is waited for without a bound is the end of this test */
+    alarm (60); /* ends this test if a call waits for a lock without a bound */
     ok (flock (folder, LOCK_EX) == 0 && (fd = private_lock (dir, "a.lock", 1, NULL)) >= 0,
-        "who has locked the folder itself keeps nobody from a lock in it");
-    ok (lock_is_refused (dir, EBUSY, "another process has held this lock for 1 ms"), "it is taken once, for some time");
+        "a lock on the folder itself does not block a lock in it");
+    ok (lock_is_refused (dir, EBUSY, "another process has held this lock for 1 ms"),
+        "a lock that is held is refused after the given "
+        "time");
     private_unlock (fd, dir, "a.lock");
     ok (access (path, F_OK) < 0 && (fd = private_lock (dir, "a.lock", 1, NULL)) >= 0,
-        "then nothing is left of it, and it is there to be taken");
+        "a released lock leaves no file, and can be taken again");
     unlink (path);
     int other = private_lock (dir, "a.lock", 1, NULL);
-    ok (other >= 0, "one whose file was removed is none");
+    ok (other >= 0, "a lock whose file was removed can be taken by another process");
     private_unlock (fd, dir, "a.lock");
     ok (access (path, F_OK) == 0 && lock_is_refused (dir, EBUSY, "has held this lock"),
-        "... and its end leaves the lock of the next process as it is");
+        "... and the end of the first one leaves the second lock unchanged");
     close (other);
-    ok ((fd = private_lock (dir, "a.lock", 1, NULL)) >= 0, "what a process left that was killed is taken over");
-    ok (fchmod (fd, 0644) == 0 && lock_is_refused (dir, EPERM, "remove it"), "one that others may open is refused");
+    ok ((fd = private_lock (dir, "a.lock", 1, NULL)) >= 0, "the lock of a killed process can be taken");
+    ok (fchmod (fd, 0644) == 0 && lock_is_refused (dir, EPERM, "remove it"),
+        "a lock file that other users may open is refused");
     private_unlock (fd, dir, "a.lock");
     ok (mkfifo (path, 0600) == 0 && lock_is_refused (dir, EPERM, "remove it") && unlink (path) == 0
             && symlink ("file", path) == 0 && lock_is_refused (dir, ELOOP, "symbolic") && unlink (path) == 0,
-        "so is what is no file");
+        "a lock path that is not a regular file is refused");
     close (folder);
     alarm (0);
 }
@@ -95,13 +98,15 @@ int main (int argc, char *argv[])
     fclose (fopen (file, "w"));
     if (symlink (".", link) < 0)
         bail_out ("no link");
-    ok (is_refused (dir, 0), "a folder of ours is fine");
+    ok (is_refused (dir, 0), "a private folder of this user is accepted");
     test_modes (dir);
     test_lock (dir);
-    ok (is_refused (link, ELOOP) && is_refused (slash, ELOOP), "a link to it is not, however it is written");
-    ok (is_refused (file, ENOTDIR) && is_refused ("no-such-folder", ENOENT), "nor a file, or nothing");
+    ok (is_refused (link, ELOOP) && is_refused (slash, ELOOP), "a link to it is refused, with and without a slash at "
+                                                               "its end");
+    ok (is_refused (file, ENOTDIR) && is_refused ("no-such-folder", ENOENT),
+        "a file is refused, and so is a missing folder");
     ok (geteuid () == 0 ? chown (dir, 1, 1) == 0 && is_refused (dir, EPERM) : is_refused ("/", EPERM),
-        "nor the folder of somebody else");
+        "a folder of another user is refused");
     unlink (file);
     unlink (link);
     rmdir (dir);

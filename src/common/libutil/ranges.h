@@ -8,25 +8,27 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Whether a text names a number: 1 or 0; -1 with errno EINVAL where it is no such text.  An empty one, or "[]", names
- * none.
+/* Whether 'text' contains 'n': 1 or 0, or -1 with errno EINVAL if 'text' is not such a set. "" and "[]" are empty sets.
  */
 int ranges_have (const char *text, uint32_t n);
 
-/* The greatest of them, in '*last': 1, or 0 where there is none; -1 with errno EINVAL as above. */
+/* Store the greatest number of the set in '*last'. Returns 1, 0 if the set is empty, or -1 with errno EINVAL as above.
+ */
 int ranges_last (const char *text, uint32_t *last);
 
-/* Call 'each' for each range of a text, in its order.  Returns 1, or 0 where there is none; -1 with errno EINVAL where
- * it is no such text: then it was called for what comes before the fault.
+/* Call 'each' for each range of 'text', in the order of the text. Returns 1, 0 if the set is empty, or -1 with errno
+ * EINVAL if 'text' is not such a set; then 'each' was called for the ranges before the first wrong character.
  */
 typedef void (*ranges_each_f) (uint64_t first, uint64_t last, void *arg);
 int ranges_each (const char *text, ranges_each_f each, void *arg);
 
-/* How many numbers it names that are below 'end', each as often as it does; 0 where it is no such text. */
+/* How many numbers below 'end' the text contains; a number that occurs in several ranges counts several times. 0 if
+ * 'text' is not such a set.
+ */
 uint64_t ranges_count (const char *text, uint32_t end);
 
-/* The text of 'count' numbers, which are sorted for that; one range is written without brackets, none as "".  The
- * caller frees it.  NULL with errno ENOMEM.
+/* The text of 'count' numbers. The function sorts the array. A single range has no brackets; the empty set is "". The
+ * caller frees the result. NULL with errno ENOMEM.
  */
 char *ranges_format (uint32_t *numbers, size_t count);
 

@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* utf8.c - is text UTF-8 (RFC 3629), and fit to be shown? */
+/* utf8.c - check that text is UTF-8 (RFC 3629), and printable */
 #include <stdint.h>
 
 #include "libutil/utf8.h"
 
-#define CONTROL_END 0x20 /* of C0 */
-#define C1_BEGIN 0x7f    /* with DEL */
+#define CONTROL_END 0x20 /* end of the C0 controls */
+#define C1_BEGIN 0x7f    /* DEL and the C1 controls */
 #define C1_END 0xa0
 
-/* Bytes of the character at 's', which is stored in '*c'; 0: it is not well-formed, or cut. */
+/* The size of the character at 's', which is stored in '*c'; 0 if it is not well-formed or not complete. */
 static size_t character (const unsigned char *s, size_t size, uint32_t *c)
 {
-    static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 }; /* shorter forms exist below (RFC 3629 3) */
+    static const uint32_t least[] = {
+        0, 0, 0x80, 0x800, 0x10000
+    }; /* smallest value of each length: shorter forms exist below (RFC 3629 3) */
     size_t len = s[0] < 0x80 ? 1 : s[0] < 0xc0 ? 0 : s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : s[0] < 0xf8 ? 4 : 0;
 
     if (len == 0 || len > size)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* utf8_test.c - each character is well-formed as it should be, and in no other way */
+/* utf8_test.c - each character is well-formed in exactly one form */
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -24,7 +24,8 @@ static size_t shortest (uint32_t c)
     return c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
 }
 
-/* Whether 'c', written with 'len' bytes, is taken as it should be, and none of its beginnings is. */
+/* Whether 'c', written with 'len' bytes, is accepted or refused as it should be, and each of its prefixes is refused.
+ */
 static bool behaves (uint32_t c, size_t len)
 {
     bool good = len == shortest (c) && c < 0x110000 && (c < 0xd800 || c > 0xdfff);
@@ -45,7 +46,7 @@ static void test_all (void)
     for (; c < 0x200000; c++)
         for (size_t len = shortest (c); len <= 4; len++)
             bad += !behaves (c, len);
-    ok (bad == 0, "each of 2,097,152 numbers is a character in its shortest form, or none");
+    ok (bad == 0, "each of 2,097,152 numbers is either a character in its shortest form, or refused");
 }
 
 static void test_clean (void)
@@ -71,10 +72,10 @@ static void test_clean (void)
 
         strcpy (s, cases[i].text);
         utf8_clean (s, strlen (s));
-        ok (strcmp (s, cases[i].want) == 0, "what is not UTF-8 becomes '?': case %zu", i);
+        ok (strcmp (s, cases[i].want) == 0, "bytes that are not UTF-8 become '?': case %zu", i);
         strcpy (s, cases[i].text);
         utf8_clean_printable (s, strlen (s));
-        ok (strcmp (s, cases[i].printable) == 0, "control characters do, too: case %zu", i);
+        ok (strcmp (s, cases[i].printable) == 0, "control characters become '?', too: case %zu", i);
     }
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* worker.c - a thread for work that blocks */
+/* worker.c - a thread for blocking work */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -26,8 +26,8 @@ struct worker {
     pthread_cond_t ended;
     /* under lock: */
     bool has_ended;
-    void (*over) (void *arg); /* of one that is left; NULL: it is not */
-    void *object;             /* that its code is in, for good */
+    void (*over) (void *arg); /* set when worker_leave () gave up waiting */
+    void *object;             /* the shared object with the code of this thread, never unloaded */
     enum task task;
     int errnum;
     idt_error_t why;
@@ -42,7 +42,7 @@ static void do_work (struct worker *w)
     pthread_mutex_lock (&w->lock);
     w->why = why;
     w->errnum = errnum;
-    if (w->task == TASK_WORK) { /* else it is the end */
+    if (w->task == TASK_WORK) { /* otherwise the thread ends */
         w->task = errnum ? TASK_FAILED : TASK_DONE;
         eventfd_write (w->fd, 1);
     }
@@ -65,7 +65,7 @@ static void *thread_main (void *arg)
     pthread_cond_signal (&w->ended);
     void (*over) (void *arg) = w->over;
     pthread_mutex_unlock (&w->lock);
-    if (over) { /* nobody else has it any more */
+    if (over) { /* the owner has left: the thread frees the worker */
         over (w->arg);
         worker_free (w);
     }
@@ -93,7 +93,7 @@ static void worker_free (struct worker *w)
     errno = saved;
 }
 
-/* Signals are the process's: the thread takes none. */
+/* Block all signals in the thread: they are handled by the process's other threads. */
 static int start_thread (struct worker *w)
 {
     sigset_t all, saved;
@@ -147,7 +147,7 @@ static struct timespec in_ms (unsigned ms)
     return at;
 }
 
-/* The shared object that this is part of, which may be a module's, is not unloaded any more. */
+/* Keep the shared object that contains this code (it may be a module's) loaded for good. */
 static void stay_loaded (struct worker *w)
 {
     static const char ours;
@@ -195,7 +195,7 @@ int worker_result (struct worker *w, idt_error_t *errp)
     eventfd_t count;
     int rc = 0;
 
-    eventfd_read (w->fd, &count); /* which never waits: it is non-blocking */
+    eventfd_read (w->fd, &count); /* does not block: the descriptor is non-blocking */
     pthread_mutex_lock (&w->lock);
     if (w->task == TASK_DONE || w->task == TASK_FAILED) {
         rc = w->task == TASK_DONE ? 1 : -1;

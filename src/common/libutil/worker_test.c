@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* worker_test.c - a thread for work that blocks: what it did is told, and one that does not end is not waited for */
+/* worker_test.c - a worker reports the result of its work, and can be left while the work blocks */
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -11,10 +11,10 @@
 #include "libutil/worker.h"
 #include "test/tap.h"
 
-/* What is as slow as a disk that hangs: it lasts until a byte comes. */
+/* Work that is as slow as a disk that hangs: it ends when a byte arrives. */
 struct piece {
     int in[2];
-    int out[2]; /* 'b': it has begun; 'o': it is over, and nobody waited */
+    int out[2]; /* 'b': work has begun; 'o': work ended after worker_leave () */
     bool fails;
 };
 
@@ -25,7 +25,7 @@ static int work (void *arg, idt_error_t *errp)
 
     if (write (p->out[1], "b", 1) != 1 || read (p->in[0], &c, 1) != 1)
         return -1;
-    return p->fails ? errsetf (errp, EIO, "as it was told") : 0;
+    return p->fails ? errsetf (errp, EIO, "the work was asked to fail") : 0;
 }
 
 static void over (void *arg)
@@ -49,7 +49,7 @@ static bool is_readable (int fd, int timeout_ms)
     return poll (&pfd, 1, timeout_ms) == 1;
 }
 
-/* What it says next; 0: nothing yet. */
+/* The next byte that the work writes; 0: none yet. */
 static char next (struct piece *p, int timeout_ms)
 {
     char c = 0;
@@ -80,14 +80,16 @@ static void test_result (void)
     piece_init (&p, false);
     struct worker *w = worker_create (work, &p);
     worker_begin (w);
-    ok (worker_result (w, &err) == 0, "a piece is under way until it has ended");
+    ok (worker_result (w, &err) == 0, "a piece has no result until it has ended");
     go_on (&p);
-    ok (is_readable (worker_fd (w), -1) && worker_result (w, &err) == 1, "its descriptor tells the end");
+    ok (is_readable (worker_fd (w), -1) && worker_result (w, &err) == 1,
+        "the descriptor is readable when the piece has "
+        "ended");
     p.fails = true;
     worker_begin (w);
     go_on (&p);
-    ok (is_readable (worker_fd (w), -1) && worker_result (w, &err) == -1 && errno == EIO, "and how it ended: %s",
-        err.text);
+    ok (is_readable (worker_fd (w), -1) && worker_result (w, &err) == -1 && errno == EIO,
+        "a failed piece reports its errno and text: %s", err.text);
     worker_destroy (w);
     piece_fini (&p);
 }
@@ -98,14 +100,14 @@ static void test_leave (void)
 
     piece_init (&p, false);
     struct worker *w = worker_create (work, &p);
-    ok (worker_leave (w, 60000, over) && next (&p, 0) == 0, "who has nothing to do ends");
+    ok (worker_leave (w, 60000, over) && next (&p, 0) == 0, "a worker without work ends within the time");
     w = worker_create (work, &p);
     worker_begin (w);
-    ok (next (&p, -1) == 'b', "one has begun");
-    ok (!worker_leave (w, 10, over) && next (&p, 0) == 0, "... and is not waited for");
+    ok (next (&p, -1) == 'b', "the work has begun");
+    ok (!worker_leave (w, 10, over) && next (&p, 0) == 0, "worker_leave () does not wait longer than asked");
     go_on (&p);
-    ok (next (&p, -1) == 'o', "... who says when it is over");
-    ok (worker_leave (NULL, 0, over), "nobody has ended");
+    ok (next (&p, -1) == 'o', "the thread calls 'over' when the work has ended");
+    ok (worker_leave (NULL, 0, over), "worker_leave () accepts NULL");
     piece_fini (&p);
 }
 

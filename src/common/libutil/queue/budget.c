@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* budget.c - what one asker has under way, alone and of a pool that all share */
+/* budget.c - limits for the pending items of one requester, alone and in a pool that all requesters share */
 #include <assert.h>
 
 #include "libutil/queue/budget.h"
@@ -17,7 +17,7 @@ void budget_init (struct budget *a, struct budget_pool *pool, uint64_t max_items
                           .patience_us = patience_us };
 }
 
-/* A limit after the valve has opened so many times. */
+/* The limit after the valve has opened 'times' times. */
 static uint64_t widen (uint64_t limit, unsigned times)
 {
     return limit > BUDGET_NO_LIMIT >> times ? BUDGET_NO_LIMIT : limit << times;

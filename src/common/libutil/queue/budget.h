@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* budget.h - what one asker has under way, alone and of a pool that all share; a thinking part
+/* budget.h - limits for the pending items of one requester, alone and in a pool that all requesters share; no I/O
  *
- * 1. No account takes more of a pool than the pool has free then.  So one greedy asker gets a half, two a third each,
- *    and a newcomer always finds room.  Nobody needs a list of askers for that.
- * 2. An account at its own limit waits: whoever fills it is not to bring more.  It goes over by what is charged
- *    meanwhile.
- * 3. Whoever waits goes on when a half of the limit is used, or by the valve: after 'patience_us' in which nothing was
- *    released the limit doubles, until half is reached again.  So every wait ends, also where the one whom it waits for
- *    needs more to go on.
+ * 1. No account takes more of a pool than the pool has free. So one greedy requester gets a half, two get a third each,
+ *    and a new requester always finds a free part. This needs no list of requesters.
+ * 2. An account at its own limit waits: its requester should bring no further items. Items that arrive nevertheless are
+ *    charged
+ *    and exceed the limit.
+ * 3. A waiting account continues when its use falls to half of the limit. Otherwise a valve opens: after 'patience_us'
+ *    without a
+ *    release the limit doubles, until the use falls to half of it. So every wait ends, even if the peer needs further
+ *    items before it can release any.
  */
 #ifndef UTIL_BUDGET_H
 #define UTIL_BUDGET_H
@@ -18,9 +20,9 @@
 #include <stdint.h>
 
 #define BUDGET_NO_LIMIT UINT64_MAX
-#define BUDGET_NEVER UINT64_MAX /* a time */
+#define BUDGET_NEVER UINT64_MAX /* a point in time */
 
-/* Owners set the limits; an all-zero rest is an empty pool. */
+/* The owner sets the limits; the other members start as zero. */
 struct budget_pool {
     uint64_t max_items;
     uint64_t max_bytes;
@@ -37,35 +39,35 @@ struct budget {
     uint64_t bytes;
     unsigned widened; /* times that the limit has doubled */
     bool waits;
-    uint64_t moved_us; /* when it began to wait, or something was released since */
+    uint64_t moved_us; /* when it began to wait, or the last release since */
 };
 
 enum budget_verdict {
     BUDGET_GO,   /* charged */
-    BUDGET_WAIT, /* charged; bring no more until budget_release () or budget_open () says so */
+    BUDGET_WAIT, /* charged; bring no further ones until budget_release () or budget_open () allows it */
     BUDGET_FULL, /* not charged: its share of the pool is used up */
 };
 
-/* Limits of 0 mean none. */
+/* Limits of 0 mean no limit. */
 void budget_init (struct budget *a, struct budget_pool *pool, uint64_t max_items, uint64_t max_bytes,
                   uint64_t patience_us);
 
-/* Add one item of so many bytes. */
+/* Add one item of 'bytes' bytes. */
 enum budget_verdict budget_charge (struct budget *a, uint64_t bytes, uint64_t now_us);
 
-/* The same for what must not be refused: never BUDGET_FULL. */
+/* Like budget_charge () for an item that must not be refused: never returns BUDGET_FULL. */
 enum budget_verdict budget_force (struct budget *a, uint64_t bytes, uint64_t now_us);
 
-/* Take out what was charged.  Returns true once where the account waited: go on. */
+/* Remove charged items. Returns true if the account waited and may continue; once for each wait. */
 bool budget_release (struct budget *a, uint64_t items, uint64_t bytes, uint64_t now_us);
 
-/* When the valve opens; BUDGET_NEVER: the account does not wait, or has none. */
+/* When the valve opens. BUDGET_NEVER if the account does not wait or has no valve. */
 uint64_t budget_patience (const struct budget *a);
 
-/* Open the valve if it is time.  Returns true where the account waited and may go on. */
+/* Open the valve if its time has come. Returns true if the account waited and may continue. */
 bool budget_open (struct budget *a, uint64_t now_us);
 
-/* Take out all that it has. */
+/* Remove all items of the account. */
 void budget_clear (struct budget *a);
 
 #endif /* UTIL_BUDGET_H */

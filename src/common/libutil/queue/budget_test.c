@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* budget_test.c - accounts against their rules, by random steps */
+/* budget_test.c - accounts follow their rules in random steps */
 #include "libutil/queue/budget.h"
 #include "test/tap.h"
 
@@ -37,16 +37,16 @@ static void test_shares (void)
     for (int i = 0; i < 3; i++)
         budget_init (&a[i], &pool, 0, 0, BUDGET_NEVER);
     ok (charge_until_full (&a[0]) == 600, "one greedy account gets half of the pool");
-    ok (charge_until_full (&a[1]) == 300, "who comes then gets half of the rest");
+    ok (charge_until_full (&a[1]) == 300, "the next account gets half of the rest");
     budget_clear (&a[0]);
     budget_clear (&a[1]);
-    ok (pool.items == 0 && pool.bytes == 0, "what is cleared is free again");
+    ok (pool.items == 0 && pool.bytes == 0, "the items of a cleared account are free again");
     while (go) {
         go = budget_charge (&a[0], 1, 0) != BUDGET_FULL;
         go = budget_charge (&a[1], 1, 0) != BUDGET_FULL && go;
     }
-    ok (a[0].items == 400 && a[1].items == 400, "two that are as greedy get a third each");
-    ok (charge_until_full (&a[2]) == 200, "and a newcomer finds room");
+    ok (a[0].items == 400 && a[1].items == 400, "two greedy accounts get a third each");
+    ok (charge_until_full (&a[2]) == 200, "a new account still finds a free part");
 }
 
 static void test_bytes (void)
@@ -56,10 +56,12 @@ static void test_bytes (void)
 
     budget_init (&a, &pool, 0, 0, BUDGET_NEVER);
     budget_init (&b, &pool, 0, 0, BUDGET_NEVER);
-    ok (budget_charge (&a, 1000000, 0) == BUDGET_GO, "one item may be larger than the pool: else it could never pass");
-    ok (budget_charge (&a, 1, 0) == BUDGET_FULL && budget_charge (&b, 1, 0) == BUDGET_FULL, "then it is full for all");
+    ok (budget_charge (&a, 1000000, 0) == BUDGET_GO, "one item may be larger than the pool, because it could never "
+                                                     "pass otherwise");
+    ok (budget_charge (&a, 1, 0) == BUDGET_FULL && budget_charge (&b, 1, 0) == BUDGET_FULL,
+        "the pool is then full for all accounts");
     budget_release (&a, 1, 1000000, 0);
-    ok (budget_charge (&b, 1, 0) == BUDGET_GO, "until that is gone");
+    ok (budget_charge (&b, 1, 0) == BUDGET_GO, "the pool is free again after the release");
 }
 
 static void test_waiting (void)
@@ -71,12 +73,14 @@ static void test_waiting (void)
     for (int i = 0; i < 3; i++)
         early = early || budget_charge (&a, 10, 7) != BUDGET_GO;
     ok (!early && budget_patience (&a) == BUDGET_NEVER, "below its limit an account does not wait");
-    ok (budget_charge (&a, 10, 7) == BUDGET_WAIT && budget_patience (&a) == 57, "at its limit it does");
-    ok (budget_charge (&a, 10, 8) == BUDGET_WAIT && a.items == 5, "what comes all the same is charged");
-    ok (!budget_release (&a, 1, 10, 20) && budget_patience (&a) == 70, "progress puts the valve off");
-    ok (!budget_release (&a, 1, 10, 21) && budget_release (&a, 1, 10, 22), "at a half it is told to go on");
+    ok (budget_charge (&a, 10, 7) == BUDGET_WAIT && budget_patience (&a) == 57, "an account at its limit waits");
+    ok (budget_charge (&a, 10, 8) == BUDGET_WAIT && a.items == 5, "items that arrive while an account waits are "
+                                                                  "charged");
+    ok (!budget_release (&a, 1, 10, 20) && budget_patience (&a) == 70, "a release delays the valve");
+    ok (!budget_release (&a, 1, 10, 21) && budget_release (&a, 1, 10, 22),
+        "at half of the limit the account may continue");
     ok (!budget_release (&a, 1, 10, 23), "once");
-    ok (budget_charge (&a, 5000, 24) == BUDGET_WAIT, "bytes count, too");
+    ok (budget_charge (&a, 5000, 24) == BUDGET_WAIT, "bytes are limited, too");
 }
 
 static void test_valve (void)
@@ -88,22 +92,22 @@ static void test_valve (void)
     for (int i = 0; i < 4; i++) {
         for (went[i] = 1; budget_charge (&a, 1, i * 50) == BUDGET_GO; went[i]++)
             ;
-        ok (!budget_open (&a, i * 50 + 49), "before its time the valve is shut");
-        ok (budget_open (&a, i * 50 + 50), "then it opens, though nothing has moved");
+        ok (!budget_open (&a, i * 50 + 49), "the valve is closed before its time");
+        ok (budget_open (&a, i * 50 + 50), "the valve opens at its time without any release");
     }
-    ok (went[0] == 4 && went[1] == 4 && went[2] == 8 && went[3] == 16, "each time the limit is twice as large");
+    ok (went[0] == 4 && went[1] == 4 && went[2] == 8 && went[3] == 16, "the limit doubles each time");
     while (budget_charge (&a, 1, 1000) == BUDGET_GO)
         ;
     while (!budget_release (&a, 1, 1, 1001))
         ;
     ok (a.items == 2 && budget_charge (&a, 1, 1002) == BUDGET_GO && budget_charge (&a, 1, 1002) == BUDGET_WAIT,
-        "after progress to a half the limit is the first one again");
+        "the first limit applies again after the use fell to half");
     budget_init (&a, NULL, 1, 0, BUDGET_NEVER);
     budget_charge (&a, 1, 5);
-    ok (!budget_open (&a, UINT64_MAX), "without patience there is no valve");
+    ok (!budget_open (&a, UINT64_MAX), "without patience the account has no valve");
 }
 
-/* Items in flight are kept in a plain list; the rules are looked at after each step. */
+/* A plain list holds the charged items; each step checks the rules against it. */
 static bool random_steps (void)
 {
     static struct {

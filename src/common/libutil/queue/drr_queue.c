@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* drr_queue.c - a queue that is served by turns over those who fill it
+/* drr_queue.c - a queue that serves its flows in turns
  *
- * A listed flow is ready.  The first of the round is served while its credit is above 0; an item may take the credit
- * below that.  Then it goes to the end and gets a quantum, or the listed flows of its group that have items share one.
+ * A listed flow is ready. The queue serves the first flow of the round while its credit is above 0; an item may take
+ * the credit below 0. The flow then moves to the end of the round and gets a quantum, which the listed flows of a group
+ * that have items share.
  *
- * A flow that was not listed, and none of its group, is among the newcomers, which are served before the round for one
- * quantum (as in fq_codel).  When its last item is served while others wait, it stays in the round without items until
- * its turn has passed: a flow that comes and goes is a newcomer once in a round.
+ * A flow is a newcomer if neither it nor another flow of its group was listed. Newcomers are served before the round,
+ * for one quantum (as in fq_codel). When the last item of a flow is served while other flows wait, the flow stays in
+ * the round without items until its turn has passed. So a flow that comes and goes is a newcomer only once in a round.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -32,21 +33,21 @@ struct flow_group {
     LIST_ENTRY (flow_group) link;
     uint64_t key;
     uint32_t nflows;
-    uint32_t listed;  /* of them */
-    uint32_t waiting; /* of those, with items */
+    uint32_t listed;  /* flows of the group that are listed */
+    uint32_t waiting; /* listed flows that have items */
     struct budget account;
 };
 
 struct flow {
-    struct flow *next; /* in its bucket */
+    struct flow *next; /* in its hash bucket */
     uint64_t key;
     int64_t credit;
-    struct flow_group *group; /* NULL: alone */
-    struct budget account;    /* where it is alone */
+    struct flow_group *group; /* NULL: no group */
+    struct budget account;    /* used if it has no group */
     STAILQ_HEAD (, item) items;
     TAILQ_ENTRY (flow) link; /* in its list */
     size_t nitems;
-    unsigned forced; /* of them */
+    unsigned forced; /* forced items */
     bool ready;
     enum { LIST_NONE, LIST_NEW, LIST_ROUND } list;
 };
@@ -60,7 +61,7 @@ struct drr_queue {
     struct budget_pool pool;
     struct flow_list newcomers, round;
     size_t waiting;                  /* listed flows with items */
-    LIST_HEAD (, flow_group) groups; /* that have flows */
+    LIST_HEAD (, flow_group) groups; /* groups that have flows */
     struct freelist flows, items, spare_groups;
 };
 
@@ -92,7 +93,7 @@ static void leave_group (struct drr_queue *t, struct flow *f)
     freelist_put (&t->spare_groups, g);
 }
 
-/* Returns 0, or -1: there is no memory. */
+/* Returns 0, or -1 with errno ENOMEM. */
 static int join_group (struct drr_queue *t, struct flow *f, uint64_t key)
 {
     if (key == DRR_QUEUE_ALONE || f->group || !STAILQ_EMPTY (&f->items))
@@ -115,7 +116,7 @@ static uint64_t group_key (const struct flow *f)
 
 /* --- lists ----------------------------------------------------------------------------------- */
 
-/* What a flow is served in its turn. */
+/* The amount that a flow is served in its turn. */
 static int64_t share (const struct drr_queue *t, const struct flow *f)
 {
     uint32_t n = f->group && f->group->waiting > 1 ? f->group->waiting : 1;
@@ -123,7 +124,7 @@ static int64_t share (const struct drr_queue *t, const struct flow *f)
     return t->quantum > n ? t->quantum / n : 1;
 }
 
-/* A listed flow has items now, or has none any longer. */
+/* Count a listed flow that gets its first item ('n' 1) or loses its last one (-1). */
 static void count_waiting (struct drr_queue *t, struct flow *f, int n)
 {
     t->waiting += n;
@@ -136,7 +137,7 @@ static struct flow_list *list_of (struct drr_queue *t, const struct flow *f)
     return f->list == LIST_NEW ? &t->newcomers : &t->round;
 }
 
-/* A flow with items. */
+/* List a flow that has items. */
 static void enter_list (struct drr_queue *t, struct flow *f, bool is_new)
 {
     f->list = is_new && (!f->group || f->group->listed == 0) ? LIST_NEW : LIST_ROUND;
@@ -181,7 +182,7 @@ static struct flow *find (const struct drr_queue *t, uint64_t key)
     return f;
 }
 
-/* Without memory the chains just get longer. */
+/* If memory is short, the table keeps its size and the chains become longer. */
 static void grow (struct drr_queue *t)
 {
     struct flow **old = t->buckets;
@@ -220,7 +221,7 @@ static struct flow *find_or_add (struct drr_queue *t, uint64_t key)
     return f;
 }
 
-/* One that has nothing, and no state worth keeping, is forgotten. */
+/* Free a flow without items and without state to keep. */
 static void forget_idle (struct drr_queue *t, struct flow *f)
 {
     struct flow **link = bucket_of (t, f->key);
@@ -237,7 +238,7 @@ static void forget_idle (struct drr_queue *t, struct flow *f)
 
 /* --- items ----------------------------------------------------------------------------------- */
 
-/* An idle flow has an item now. */
+/* An idle flow got an item. */
 static void begins_to_wait (struct drr_queue *t, struct flow *f)
 {
     if (f->list != LIST_NONE) {
@@ -248,7 +249,7 @@ static void begins_to_wait (struct drr_queue *t, struct flow *f)
     f->credit = share (t, f);
 }
 
-/* An idle flow of the round that is another user's now is as one that was not there. */
+/* An idle flow of the round that changes its group is treated like a new flow. */
 static void change_group (struct drr_queue *t, struct flow *f)
 {
     leave_list (t, f);
@@ -330,7 +331,7 @@ static void end_idle (struct drr_queue *t, struct flow *f)
     forget_idle (t, f);
 }
 
-/* The flow whose turn it is.  One that waits alone owes nobody. */
+/* Find the flow whose turn it is. A flow that waits alone owes no credit. */
 static struct flow *turn (struct drr_queue *t)
 {
     struct flow *f = NULL;
@@ -350,7 +351,9 @@ static struct flow *turn (struct drr_queue *t)
     return t->waiting > 0 ? f : NULL;
 }
 
-/* It has no more items.  Where no other flow waits its turn has passed, and those of all that had none. */
+/* A flow lost its last item. If no other flow waits, its turn has passed, and so have the turns of all flows without
+ * items.
+ */
 static void ends_waiting (struct drr_queue *t, struct flow *f)
 {
     count_waiting (t, f, -1);
@@ -390,7 +393,7 @@ void drr_queue_ready (struct drr_queue *t, uint64_t key, bool ready)
 
 /* --- forgetting ------------------------------------------------------------------------------ */
 
-/* The items are taken out first: the callback may use the queue. */
+/* Removes the items first, because the callback may use the queue. */
 static void drop (struct drr_queue *t, struct flow *f, drr_queue_f cb, void *arg)
 {
     STAILQ_HEAD (, item) items = STAILQ_HEAD_INITIALIZER (items);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* drr_queue_test.c - the queue by turns against plain lists, by random steps */
+/* drr_queue_test.c - the queue agrees with plain lists in random steps */
 #include <errno.h>
 #include <string.h>
 
@@ -15,7 +15,7 @@
 
 struct thing {
     uint64_t key;
-    uint64_t number; /* in its flow */
+    uint64_t number; /* place in its flow */
     uint32_t cost;
 };
 
@@ -108,7 +108,7 @@ static bool random_steps (void)
     return good;
 }
 
-/* Flows that always have something are served the same at each moment. */
+/* Flows that always have items are served the same at each moment. */
 static bool fair (uint32_t smallest, uint32_t largest)
 {
     struct drr_queue *t = drr_queue_create (QUANTUM, 0, 0);
@@ -133,7 +133,7 @@ static bool fair (uint32_t smallest, uint32_t largest)
     return good;
 }
 
-/* One alone, and a group of 'members': all always have something. */
+/* A flow without a group and a group of 'members' flows, all of which always have items. */
 static bool fair_to_one (uint64_t members, uint32_t smallest, uint32_t largest)
 {
     struct drr_queue *t = drr_queue_create (QUANTUM, 0, 0);
@@ -156,7 +156,7 @@ static bool fair_to_one (uint64_t members, uint32_t smallest, uint32_t largest)
         for (uint64_t i = 1; i <= members; i++)
             good = good && served[x->key] <= served[i] + (x->key ? most : UINT32_MAX);
     }
-    good = good && group > served[0] / 2; /* parts of a quantum are whole numbers */
+    good = good && group > served[0] / 2; /* each part of a quantum is rounded to a whole number */
     drr_queue_destroy (t);
     return good;
 }
@@ -177,14 +177,15 @@ static void test_groups (void)
     ok (greedy == 500 && errno == EXFULL, "flows of a group together get half of the places");
     while (drr_queue_put (t, 99, &modest, 1) == 0)
         modest++;
-    ok (modest == 250, "another finds room: %d", modest);
-    ok (drr_queue_put_of (t, 6, 98, &modest, 1) == 0, "so does another group");
+    ok (modest == 250, "another flow still gets places: %d", modest);
+    ok (drr_queue_put_of (t, 6, 98, &modest, 1) == 0, "another group still gets a place");
     drr_queue_drain (t, NULL, NULL);
-    ok (drr_queue_count (t) == 0 && drr_queue_put_of (t, 5, 1, &greedy, 1) == 0, "what is drained is given back");
+    ok (drr_queue_count (t) == 0 && drr_queue_put_of (t, 5, 1, &greedy, 1) == 0,
+        "the places of drained items are free again");
     drr_queue_destroy (t);
 }
 
-/* Put one item of a flow, and count how many items of others are served before it. */
+/* Put one item of a flow, and count the items of other flows that are served before it. */
 static int served_before (struct drr_queue *t, uint64_t group, uint64_t key, struct thing *own, struct thing *others)
 {
     int n = 0;
@@ -197,7 +198,7 @@ static int served_before (struct drr_queue *t, uint64_t group, uint64_t key, str
     return n;
 }
 
-/* Sixteen connections of one user always have something; another asks for little, a request at a time. */
+/* Sixteen connections of one user always have items; another requester sends a few requests, one at a time. */
 static void test_newcomers (void)
 {
     struct drr_queue *t = drr_queue_create (QUANTUM, 0, 0);
@@ -209,19 +210,21 @@ static void test_newcomers (void)
         if (drr_queue_put_of (t, 9, i, &others[i], others[i].cost) < 0)
             bail_out ("drr_queue_put_of");
     }
-    for (int i = 0; i < 16; i++) /* the user is no newcomer any longer */
+    for (int i = 0; i < 16; i++) /* the user is no longer a newcomer */
         drr_queue_put_of (t, 9, i, drr_queue_next (t), QUANTUM / 4);
-    ok (served_before (t, DRR_QUEUE_ALONE, 99, &own, others) == 0, "a newcomer is served before those that wait");
+    ok (served_before (t, DRR_QUEUE_ALONE, 99, &own, others) == 0, "a newcomer is served before the flows that wait");
     for (int i = 0; i < 1000; i++) {
         int n = served_before (t, DRR_QUEUE_ALONE, 99, &own, others);
         most = n > most ? n : most;
         sum += n;
     }
-    ok (most <= 16 && sum > 0, "one that comes and goes waits for a round at most: %d, %d of 1000 times", most, sum);
-    ok (served_before (t, 9, 98, &late, others) > 0, "a new connection of a user whose others wait is no newcomer");
+    ok (most <= 16 && sum > 0, "a flow that comes and goes waits for at most one round: %d, %d of 1000 times", most,
+        sum);
+    ok (served_before (t, 9, 98, &late, others) > 0, "a new connection of a user whose other connections wait is not "
+                                                     "a newcomer");
     drr_queue_drain (t, NULL, NULL);
     ok (drr_queue_count (t) == 0 && !drr_queue_waiting (t) && !drr_queue_next (t),
-        "what rested in the round is forgotten, too");
+        "a flow that stayed in the round without items is freed, too");
     drr_queue_destroy (t);
 }
 
@@ -235,25 +238,25 @@ static void test_limits (void)
     ok (greedy == 50 && errno == EXFULL, "a greedy flow gets half of the places");
     while (drr_queue_put (t, 2, &modest, 1) == 0)
         modest++;
-    ok (modest == 25, "another finds room");
+    ok (modest == 25, "another flow still gets places");
     ok (drr_queue_force (t, DRR_QUEUE_ALONE, 3, &t, 1) == 0 && drr_queue_flow_count (t, 3) == 1,
-        "what is forced is not refused");
+        "a forced item is not refused");
     ok (drr_queue_next (t) == &greedy && drr_queue_next (t) == &modest && drr_queue_next (t) == &t
             && drr_queue_next (t) == &greedy && drr_queue_next (t) == &modest,
-        "and they take turns");
+        "flows take turns");
     drr_queue_ready (t, 1, false);
     ok (drr_queue_next (t) == &modest && drr_queue_next (t) == &modest && drr_queue_waiting (t),
-        "one that is not ready is passed over");
+        "a flow that is not ready is passed over");
     while (drr_queue_waiting (t))
         modest -= drr_queue_next (t) == &modest;
     ok (modest == 4 && !drr_queue_next (t) && !drr_queue_waiting (t) && drr_queue_count (t) == 48,
-        "and keeps what it has");
+        "... and keeps its items");
     drr_queue_ready (t, 1, true);
-    ok (drr_queue_next (t) == &greedy, "until it is ready");
+    ok (drr_queue_next (t) == &greedy, "... until it is ready");
     drr_queue_destroy (t);
 }
 
-/* Beyond the limits there are few items of each flow. */
+/* A flow may have only few items beyond the limits. */
 static void test_forced (void)
 {
     struct drr_queue *t = drr_queue_create (QUANTUM, 1, 0);
@@ -261,12 +264,12 @@ static void test_forced (void)
 
     while (n < 100 && drr_queue_force (t, 7, 1, &n, 1) == 0)
         n++;
-    ok (n == DRR_QUEUE_MAX_FORCED && errno == EXFULL, "a flow has %d forced items at most", n);
-    ok (drr_queue_force (t, 7, 2, &n, 1) == 0, "another flow has its own");
+    ok (n == DRR_QUEUE_MAX_FORCED && errno == EXFULL, "a flow has at most %d forced items", n);
+    ok (drr_queue_force (t, 7, 2, &n, 1) == 0, "another flow has its own forced items");
     ok (drr_queue_next (t) && drr_queue_next (t) && drr_queue_force (t, 7, 1, &n, 1) == 0,
-        "one that is served makes room");
+        "a served item frees its place");
     drr_queue_drain (t, NULL, NULL);
-    ok (drr_queue_force (t, 7, 1, &n, 1) == 0, "so does one that is drained");
+    ok (drr_queue_force (t, 7, 1, &n, 1) == 0, "a drained item frees its place");
     drr_queue_destroy (t);
 }
 
@@ -275,13 +278,14 @@ int main (int argc, char *argv[])
     test_limits ();
     ok (random_steps (), "300,000 random steps agree with plain lists");
     ok (fair (1, 1), "flows of small items are served the same");
-    ok (fair (1, 1000), "so are flows of items of different cost");
-    ok (fair (100, 100), "and of items of a quantum");
+    ok (fair (1, 1000), "flows of items of different cost are served the same");
+    ok (fair (100, 100), "flows of items that cost a quantum are served the same");
     test_groups ();
     test_forced ();
     test_newcomers ();
-    ok (fair_to_one (4, 1, 1), "a group of 4 flows is served as one that is alone is");
-    ok (fair_to_one (16, 50, 80), "so is one of 16");
-    ok (fair_to_one (60, 300, 900), "and one whose items cost more than a flow's part of a quantum");
+    ok (fair_to_one (4, 1, 1), "a group of 4 flows is served like one flow without a group");
+    ok (fair_to_one (16, 50, 80), "a group of 16 flows is served like one flow");
+    ok (fair_to_one (60, 300, 900), "a group whose items cost more than a flow's part of a quantum is served like "
+                                    "one flow");
     return done_testing ();
 }

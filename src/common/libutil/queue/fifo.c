@@ -3,7 +3,7 @@
 
 /* fifo.c - a queue of pointers that grows
  *
- * Items sit in slots head, head + 1, ... head + count - 1 (mod size) of a ring.
+ * Items are in slots head, head + 1, ... head + count - 1 (mod size) of a ring.
  */
 #include <assert.h>
 #include <errno.h>

@@ -3,7 +3,7 @@
 
 /* fifo.h - a queue of pointers that grows; an all-zero struct is an empty queue
  *
- * The queue never looks at what the pointers point to: owners count, bound and free the items.
+ * The queue does not dereference its pointers: the owner counts, limits and frees the items.
  */
 #ifndef UTIL_FIFO_H
 #define UTIL_FIFO_H
@@ -20,13 +20,13 @@ struct fifo {
 /* Add an item (not NULL) at the end.  Returns 0, or -1 with errno ENOMEM. */
 int fifo_push (struct fifo *q, const void *item);
 
-/* Take the oldest item.  NULL: empty. */
+/* Take the oldest item. NULL if the queue is empty. */
 const void *fifo_pop (struct fifo *q);
 
-/* Free a large ring that is empty now. */
+/* Free a large ring if it is empty. */
 void fifo_shrink (struct fifo *q);
 
-/* Free the ring, not the items; the queue is empty then.  Keeps errno. */
+/* Free the ring, not the items, and empty the queue. Keeps errno. */
 void fifo_fini (struct fifo *q);
 
 #endif /* UTIL_FIFO_H */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* fifo_test.c - what goes in comes out in order, wherever the ring's head stands when it grows */
+/* fifo_test.c - items come out in the order in which they were added, for each position of the head when the ring grows
+ */
 #include <stdbool.h>
 
 #include "libutil/queue/fifo.h"
@@ -38,6 +39,6 @@ int main (int argc, char *argv[])
             good = good && round_trip (skip, count);
     }
     ok (good, "items come out in order from each start and each size");
-    ok (round_trip (7, 1000), "also many");
+    ok (round_trip (7, 1000), "many items come out in order");
     return done_testing ();
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* freelist.h - blocks of one size that are kept for the next that is needed, for one thread
+/* freelist.h - keep freed blocks of one size for later allocations, for one thread
  *
- * What comes and goes with each request is allocated once.  No more is kept than FREELIST_BYTES.
+ * Objects that are needed for each request are thus allocated only once. The list keeps at most FREELIST_BYTES.
  */
 #ifndef UTIL_FREELIST_H
 #define UTIL_FREELIST_H
@@ -14,9 +14,9 @@
 #define FREELIST_BYTES ((size_t)64 << 10)
 
 struct freelist {
-    size_t size; /* of a block, at least that of a pointer */
+    size_t size; /* of a block, at least the size of a pointer */
     size_t bytes;
-    void *first; /* each begins with the address of the next */
+    void *first; /* each free block begins with the address of the next one */
 };
 
 static inline void freelist_init (struct freelist *s, size_t size)
@@ -24,7 +24,7 @@ static inline void freelist_init (struct freelist *s, size_t size)
     *s = (struct freelist){ .size = size };
 }
 
-/* A block, with anything in it.  NULL with errno ENOMEM. */
+/* A block with undefined content. NULL with errno ENOMEM. */
 static inline void *freelist_get (struct freelist *s)
 {
     void *p = s->first;
@@ -36,7 +36,7 @@ static inline void *freelist_get (struct freelist *s)
     return p;
 }
 
-/* Give it back.  NULL is fine. */
+/* Give a block back. NULL is allowed. */
 static inline void freelist_put (struct freelist *s, void *p)
 {
     if (!p || s->bytes + s->size > FREELIST_BYTES) {
