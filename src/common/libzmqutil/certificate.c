@@ -30,7 +30,7 @@ static char *format (const char *name)
     if (zmq_curve_keypair (public_key, secret_key) < 0)
         return NULL;
     if (asprintf (&text,
-                  "#   The key of an idtree instance, made %s: whoever can read it is its owner\n"
+                  "#   The key of an idtree instance, made %s: a process that can read it acts as a broker\n"
                   "metadata\n"
                   "    name = \"%s\"\n"
                   "curve\n"
@@ -43,7 +43,7 @@ static char *format (const char *name)
     return text;
 }
 
-/* Under a name of its own first; link () does not replace what is there. */
+/* Write under a temporary name first; link () does not replace an existing file. */
 static int write_file (const char *path, const char *text)
 {
     char *temporary = NULL;
@@ -87,7 +87,7 @@ int certificate_make (const char *path, const char *name, idt_error_t *errp)
     free (text);
     if (rc < 0 && errno == EEXIST)
         return errprintf (errp,
-                          "%s exists: all hosts must have the same certificate, so none is replaced; remove it "
+                          "%s exists: all hosts must have the same certificate, so it is not replaced; remove it "
                           "first if it is not in use",
                           path);
     return rc < 0 ? errprintf (errp, "%s: %s", path, strerror (errno)) : 0;
@@ -98,15 +98,17 @@ int certificate_make (const char *path, const char *name, idt_error_t *errp)
 static int check_rights (const struct stat *st, const char *path, idt_error_t *errp)
 {
     if (st->st_uid != geteuid () && st->st_uid != 0)
-        return errsetf (errp, EPERM, "certificate %s is user %u's, not user %u's, whose broker this is: chown it", path,
-                        (unsigned)st->st_uid, (unsigned)geteuid ());
+        return errsetf (errp, EPERM,
+                        "certificate %s belongs to user %u, not to user %u, who runs this broker: chown "
+                        "it",
+                        path, (unsigned)st->st_uid, (unsigned)geteuid ());
     if (st->st_mode & 077)
         return errsetf (errp, EPERM, "certificate %s has mode %04o: only its owner may read it, so chmod 0400 %s", path,
                         (unsigned)(st->st_mode & 07777), path);
     return 0;
 }
 
-/* The secret of a text, whose public key must belong to it. */
+/* Read the secret key of a text. The public key in the text must belong to it. */
 static int parse (const char *text, uint8_t secret[CERTIFICATE_SECRET_SIZE])
 {
     zconfig_t *root = zconfig_str_load (text);
@@ -132,7 +134,7 @@ static int read_fd (int fd, const char *path, uint8_t secret[CERTIFICATE_SECRET_
     if (fstat (fd, &st) < 0)
         return errprintf (errp, "%s: %s", path, strerror (errno));
     if (!S_ISREG (st.st_mode))
-        return errsetf (errp, EINVAL, "%s is no file with a certificate", path);
+        return errsetf (errp, EINVAL, "%s is not a certificate file", path);
     if ((n = read (fd, text, MAX_SIZE)) < 0)
         return errprintf (errp, "%s: %s", path, strerror (errno));
     text[n] = '\0';
@@ -140,7 +142,9 @@ static int read_fd (int fd, const char *path, uint8_t secret[CERTIFICATE_SECRET_
         rc = errsetf (errp, EINVAL, "%s has no secret-key and its public-key: make a certificate by idtree keygen",
                       path);
     explicit_bzero (text, sizeof (text));
-    /* After the text: a file that is no certificate is another's, and is not to be made unreadable. */
+    /* Checked after the text: the file may belong to another program, and then the advice to change its mode would be
+     * wrong.
+     */
     if (rc == 0 && (rc = check_rights (&st, path, errp)) < 0)
         explicit_bzero (secret, CERTIFICATE_SECRET_SIZE);
     return rc;

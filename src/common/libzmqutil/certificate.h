@@ -3,7 +3,7 @@
 
 /* certificate.h - a file with a CURVE key pair, in the form of CZMQ's zcert
  *
- * Whoever can read it can be any broker of its instance: so nobody but its owner may.
+ * A process that can read the file can act as any broker of the instance, so only the owner may read it.
  */
 #ifndef LIBZMQUTIL_CERTIFICATE_H
 #define LIBZMQUTIL_CERTIFICATE_H
@@ -14,13 +14,14 @@
 
 #define CERTIFICATE_SECRET_SIZE 32
 
-/* Make a new one in the file 'path', which must not exist, readable by its owner alone; 'name' (NULL: none) is for
- * people.  All of it is there, or nothing.  Returns 0, or -1 with errno set and 'errp' filled.
+/* Make a new key pair in the file 'path', which must not exist, readable only by its owner. 'name' (NULL: no name) is
+ * for people. After a failure or a crash there is either the whole file or no file. Returns 0, or -1 with errno set and
+ * 'errp' filled.
  */
 int certificate_make (const char *path, const char *name, idt_error_t *errp);
 
-/* Its secret.  Returns 0, or -1 with errno set and 'errp' filled: EPERM where others may read it, or it is neither ours
- * nor root's; EINVAL where it is none.
+/* Read the secret key. Returns 0, or -1 with errno set and 'errp' filled: EPERM if other users may read the file, or it
+ * belongs neither to this user nor to root; EINVAL if it is not a certificate.
  */
 int certificate_read (const char *path, uint8_t secret[CERTIFICATE_SECRET_SIZE], idt_error_t *errp);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* monitor.c - what happens to the connections of a ZeroMQ socket
+/* monitor.c - report events on the connections of a ZeroMQ socket
  *
  * An event is two frames: u16 event and u32 value in host byte order, then the endpoint's address.
  */
@@ -22,10 +22,10 @@ struct monitor {
     struct zwatcher *zs;
     monitor_f cb;
     void *arg;
-    bool *destroyed; /* set while an event is handed out */
+    bool *destroyed; /* set during a callback: monitor_destroy () stores true there */
 };
 
-/* Hand out one event.  Returns whether there was one and the monitor still lives. */
+/* Pass one event to the callback. Returns whether there was an event and the monitor still exists. */
 static bool take (struct monitor *m)
 {
     void *sock = zwatcher_socket (m->zs);
@@ -70,9 +70,11 @@ struct monitor *monitor_create (struct zpoll *zp, void *ctx, void *sock, int eve
     m->watched = sock;
     m->cb = cb;
     m->arg = arg;
-    /* ZeroMQ forgets a name some time after its socket is closed: one by the address alone may be in use still. */
+    /* ZeroMQ releases a name some time after its socket is closed, so a name made of the address alone may still be in
+     * use.
+     */
     snprintf (endpoint, sizeof (endpoint), "inproc://monitor-%p-%ju", (void *)m, (uintmax_t)clock_ns (CLOCK_MONOTONIC));
-    /* Without a limit: what ZeroMQ's thread tells never makes it wait for us. */
+    /* No limit: ZeroMQ's thread must never wait until this thread reads its events. */
     if (zmq_socket_monitor (sock, endpoint, events) < 0 || !(m->zs = zwatcher_create (zp, ctx, ZMQ_PAIR, monitor_cb, m))
         || zwatcher_set (m->zs, ZMQ_RCVHWM, 0) < 0 || zmq_connect (zwatcher_socket (m->zs), endpoint) < 0) {
         monitor_destroy (m);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* resolver.c - where the host of an endpoint is */
+/* resolver.c - resolve the host of an endpoint to its addresses */
 #include "config.h"
 
 #include <arpa/inet.h>
@@ -19,14 +19,14 @@
 
 #define SCHEME "tcp://"
 #define HOST_SIZE 256
-#define NUMBERS_MAX 8 /* of one name that are tried */
+#define NUMBERS_MAX 8 /* addresses of a name that are tried */
 
 struct numbers {
     size_t n;
     char text[NUMBERS_MAX][RESOLVER_TEXT];
 };
 
-/* One question, and its answer: a worker's, until it is over or left. */
+/* One lookup and its result. The worker's thread owns it until it has ended or is left. */
 struct lookup {
     struct worker *worker;
     char host[HOST_SIZE];
@@ -34,13 +34,13 @@ struct lookup {
 };
 
 struct resolver {
-    char host[HOST_SIZE];          /* that 'found' is about */
-    struct numbers found;          /* none: not known yet */
-    size_t at;                     /* of those, the one that is returned */
-    size_t tried;                  /* that did not do in this round */
-    char endpoint[HOST_SIZE + 32]; /* that was returned last */
-    idt_error_t why;               /* the last answer was none */
-    struct lookup *lookup;         /* NULL: nothing is asked */
+    char host[HOST_SIZE];          /* the name that 'found' belongs to */
+    struct numbers found;          /* empty: not known yet */
+    size_t at;                     /* index in 'found' of the address that is returned */
+    size_t tried;                  /* addresses that failed in this round */
+    char endpoint[HOST_SIZE + 32]; /* the endpoint that was returned last */
+    idt_error_t why;               /* why the last lookup failed */
+    struct lookup *lookup;         /* NULL: no lookup is running */
     uint64_t asked_ms;
 };
 
@@ -49,7 +49,7 @@ struct resolver *resolver_create (void)
     return calloc (1, sizeof (struct resolver));
 }
 
-/* A question cannot be called back: where it is not over its thread ends it alone. */
+/* A lookup cannot be cancelled: one that has not ended is left to its thread, which frees it. */
 static void drop_lookup (struct resolver *a)
 {
     if (a->lookup && worker_leave (a->lookup->worker, 0, free))
@@ -67,8 +67,8 @@ void resolver_destroy (struct resolver *a)
 
 /* --- asking -------------------------------------------------------------------------------------- */
 
-/* In a thread of ours, not by getaddrinfo_a (): its thread is one of libc alone, which ThreadSanitizer does not
- * know, and modules of the name service run in it with a stack of libc's choice.
+/* Runs in a thread of this object, not in getaddrinfo_a (): libc's thread is unknown to ThreadSanitizer, and modules of
+ * the name service would run in it with libc's stack size.
  */
 static int find (void *arg, idt_error_t *errp)
 {
@@ -81,7 +81,7 @@ static int find (void *arg, idt_error_t *errp)
     for (const struct addrinfo *ai = list; ai && l->found.n < NUMBERS_MAX; ai = ai->ai_next)
         l->found.n += resolver_text (ai->ai_addr, l->found.text[l->found.n]);
     freeaddrinfo (list);
-    return l->found.n > 0 ? 0 : errsetf (errp, ENOENT, "%s: it has no address of IPv4 or IPv6", l->host);
+    return l->found.n > 0 ? 0 : errsetf (errp, ENOENT, "%s: it has no IPv4 or IPv6 address", l->host);
 }
 
 static void ask (struct resolver *a)
@@ -93,7 +93,7 @@ static void ask (struct resolver *a)
         return;
     snprintf (l->host, sizeof (l->host), "%s", a->host);
     if (!(l->worker = worker_create (find, l))) {
-        errprintf (&a->why, "%s: its address cannot be asked for now: %s", a->host, strerror (errno));
+        errprintf (&a->why, "%s: its address cannot be resolved now: %s", a->host, strerror (errno));
         free (l);
         return;
     }
@@ -101,7 +101,7 @@ static void ask (struct resolver *a)
     a->lookup = l;
 }
 
-/* The number that is used stays in use where the name has it still. */
+/* Keep using the current address if the name still has it. */
 static void take_numbers (struct resolver *a, const struct numbers *found)
 {
     size_t at = 0;
@@ -115,7 +115,7 @@ static void take_numbers (struct resolver *a, const struct numbers *found)
     a->found = *found;
 }
 
-/* Take the answer, where it has come. */
+/* Take the result of the lookup if it has ended. */
 static void take_answer (struct resolver *a)
 {
     int rc = a->lookup ? worker_result (a->lookup->worker, &a->why) : 0;
@@ -127,7 +127,7 @@ static void take_answer (struct resolver *a)
     drop_lookup (a);
 }
 
-/* The name of an endpoint is another one than before: what is known is about that one. */
+/* Switch to another name: forget the addresses of the previous one. */
 static void set_host (struct resolver *a, const char *host)
 {
     if (strcmp (a->host, host) == 0)
@@ -138,7 +138,9 @@ static void set_host (struct resolver *a, const char *host)
     a->asked_ms = 0;
 }
 
-/* The host of an endpoint, which is copied to 'host', and behind it a colon at '*port'.  Returns false: it has none. */
+/* Copy the host of an endpoint to 'host'; '*port' is then the colon behind it. Returns false if the endpoint has no
+ * host.
+ */
 static bool split (const char *endpoint, char host[HOST_SIZE], const char **port)
 {
     const char *from = endpoint + strlen (SCHEME);

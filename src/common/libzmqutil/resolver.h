@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* resolver.h - where the host of an endpoint is, found out without waiting for a name server; IPv4 and IPv6
+/* resolver.h - resolve the host of an endpoint (IPv4 and IPv6) without waiting for a name server
  *
- * ZeroMQ would ask in the thread that serves all connections: while a name server does not answer, none of them would
- * be served.  Here a thread of its own asks; the last answer is used until there is another one.
+ * ZeroMQ would resolve the name in the thread that serves all connections, and serve none of them until the name server
+ * answers. This object asks in a thread of its own, and uses the last result until the next one arrives.
  */
 #ifndef LIBZMQUTIL_RESOLVER_H
 #define LIBZMQUTIL_RESOLVER_H
@@ -19,42 +19,42 @@
 struct resolver;
 
 struct resolver *resolver_create (void);    /* NULL with errno ENOMEM */
-void resolver_destroy (struct resolver *a); /* NULL is fine */
+void resolver_destroy (struct resolver *a); /* NULL is allowed */
 
-/* 'endpoint' ("tcp://HOST:PORT"), with a number in HOST's place; borrowed until the next call.  One that has no name is
- * returned as it is.  Of several numbers it is the first in the order of getaddrinfo (), until resolver_next ().
- * What was found out more than RESOLVER_FRESH_MS ago is used, and asked for anew.  NULL: not known
- * (yet); 'errp' says why.
+/* Returns 'endpoint' ("tcp://HOST:PORT") with a numeric address in place of HOST; borrowed until the next call. An
+ * endpoint without a name is returned unchanged. Of several addresses it is the first in the order of getaddrinfo (),
+ * until resolver_next () is called. A result older than RESOLVER_FRESH_MS is used, and the name is looked up again.
+ * NULL: the address is not known (yet); 'errp' says why.
  */
 #define RESOLVER_FRESH_MS 5000
 const char *resolver_resolve (struct resolver *a, const char *endpoint, idt_error_t *errp);
 
-/* What was returned last did not do: from now on the next number of the name is returned, after the last the first.
- * Returns whether there is one that had no turn since this returned false.
+/* Call this if the last returned address failed: from now on the next address of the name is returned, and after the
+ * last one the first. Returns whether there is an address that was not tried since this function last returned false.
  */
 bool resolver_next (struct resolver *a);
 
-size_t resolver_count (const struct resolver *a); /* numbers of the name; 0: it is not known, or is a number itself */
+size_t resolver_count (const struct resolver *a); /* addresses of the name; 0: not known, or the host is numeric */
 
-/* Wait until all that is asked is answered, or for so long.  Some of the list may be NULL. */
+/* Wait until all running lookups have ended, or for 'timeout_ms'. Entries of the list may be NULL. */
 void resolver_wait (struct resolver *const *list, size_t n, int timeout_ms);
 
 /* --- numbers ------------------------------------------------------------------------------------- */
 
-#define RESOLVER_TEXT 64 /* bytes of a number as text */
+#define RESOLVER_TEXT 64 /* bytes of an address as text */
 
-/* The number of a socket's address as text, without brackets.  Returns false: it has none that others on the network
- * know (of this link alone, another family).
+/* Write the address of a socket as text, without brackets. Returns false if it has no address that other hosts on the
+ * network can use (a link-local one, or another family).
  */
 bool resolver_text (const struct sockaddr *sa, char text[RESOLVER_TEXT]);
 
-/* The number in the place of an endpoint's host, or of a socket's address; one of IPv4 as IPv6 maps it.  Return false:
- * there is none.
+/* Read the numeric host of an endpoint, or the address of a socket. An IPv4 address is stored as a mapped IPv6 address.
+ * Return false if there is none.
  */
 bool resolver_number (const char *endpoint, struct in6_addr *number);
 bool resolver_of (const struct sockaddr *sa, struct in6_addr *number);
 
-/* "tcp://HOST:PORT", HOST in brackets where it is a number that needs them.  Returns 0, or -1 with errno ENAMETOOLONG.
+/* Write "tcp://HOST:PORT", with brackets around HOST if it contains colons. Returns 0, or -1 with errno ENAMETOOLONG.
  */
 int resolver_endpoint (char *buf, size_t size, const char *host, const char *port);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* resolver_test.c - names of hosts are found out beside whoever needs them */
+/* resolver_test.c - names are resolved in a thread, without blocking the caller */
 #include "config.h"
 
 #include <arpa/inet.h>
@@ -22,7 +22,7 @@ static bool is (const char *got, const char *want)
     return got && strcmp (got, want) == 0;
 }
 
-/* Which number comes first is the name service's business. */
+/* The name service decides which address comes first. */
 static bool is_local (const char *got, const char *port)
 {
     struct in6_addr number;
@@ -45,9 +45,12 @@ static void test_no_name (void)
 {
     struct resolver *a = make ();
 
-    ok (is (resolver_resolve (a, "tcp://127.0.0.1:80", NULL), "tcp://127.0.0.1:80"), "a number is returned as it is");
-    ok (is (resolver_resolve (a, "ipc:///tmp/x:1", NULL), "ipc:///tmp/x:1"), "so is what has no host");
-    ok (is (resolver_resolve (a, "tcp://[::1]:80", NULL), "tcp://[::1]:80"), "and a number in brackets");
+    ok (is (resolver_resolve (a, "tcp://127.0.0.1:80", NULL), "tcp://127.0.0.1:80"),
+        "a numeric host is returned unchanged");
+    ok (is (resolver_resolve (a, "ipc:///tmp/x:1", NULL), "ipc:///tmp/x:1"),
+        "an endpoint without a host is returned unchanged");
+    ok (is (resolver_resolve (a, "tcp://[::1]:80", NULL), "tcp://[::1]:80"),
+        "a numeric host in brackets is returned unchanged");
     resolver_destroy (a);
     resolver_destroy (NULL);
 }
@@ -59,12 +62,16 @@ static void test_name (void)
 
     const char *first = resolver_resolve (a, "tcp://localhost:80", &error);
     if (first)
-        ok (is_local (first, "80"), "the answer was there at once");
+        ok (is_local (first, "80"), "the first call returned an address");
     else
-        ok (errno == EAGAIN && strstr (error.text, "asked for"), "a name is being asked for: %s", error.text);
+        ok (errno == EAGAIN && strstr (error.text, "asked for"),
+            "a name whose lookup is running fails with EAGAIN: "
+            "%s",
+            error.text);
     resolver_wait (list, 2, WAIT_MS);
-    ok (is_local (resolver_resolve (a, "tcp://localhost:80", &error), "80"), "then it is known");
-    ok (is_local (resolver_resolve (a, "tcp://localhost:81", &error), "81"), "for another port, too");
+    ok (is_local (resolver_resolve (a, "tcp://localhost:80", &error), "80"),
+        "the address is returned after the lookup");
+    ok (is_local (resolver_resolve (a, "tcp://localhost:81", &error), "81"), "it is returned for another port, too");
     resolver_destroy (a);
 }
 
@@ -78,17 +85,17 @@ static void test_no_such_name (void)
     errno = 0;
     ok (!resolver_resolve (a, "tcp://no-such-host.invalid:80", &error) && errno == EAGAIN
             && strstr (error.text, "no-such-host.invalid: "),
-        "of a name that there is not, the reason is told: %s", error.text);
+        "the reason is reported for a name that does not exist: %s", error.text);
     resolver_resolve (a, "tcp://localhost:80", &error);
     resolver_wait (&a, 1, WAIT_MS);
-    ok (is_local (resolver_resolve (a, "tcp://localhost:80", &error), "80"), "another name is asked for at once");
+    ok (is_local (resolver_resolve (a, "tcp://localhost:80", &error), "80"), "another name is looked up immediately");
     resolver_destroy (a);
 }
 
 /* --- a name service of our own, before that of libc -------------------------------------------------------------- */
 
 static const char *const numbers[] = { "::1", "fe80::1", "192.0.2.7", "2001:db8::7" };
-static int known; /* of those, that "many.test" has */
+static int known; /* how many of them "many.test" has */
 
 static struct addrinfo *make_number (const char *text, struct addrinfo *next)
 {
@@ -127,18 +134,18 @@ static void test_many (void)
     struct resolver *a = make ();
 
     known = 1;
-    ok (is (ask (a), "tcp://[::1]:80") && resolver_count (a) == 1, "a name may have no address but one of IPv6");
-    ok (!resolver_next (a) && is (ask (a), "tcp://[::1]:80"), "there is no next one");
+    ok (is (ask (a), "tcp://[::1]:80") && resolver_count (a) == 1, "a name may have only an IPv6 address");
+    ok (!resolver_next (a) && is (ask (a), "tcp://[::1]:80"), "a single address has no next one");
     resolver_destroy (a);
     a = make ();
     known = 4;
     ok (is (ask (a), "tcp://[::1]:80") && resolver_count (a) == 3,
-        "one of several is the first, but for those of a link");
+        "the first address is returned, and link-local ones are skipped");
     ok (resolver_next (a) && is (ask (a), "tcp://192.0.2.7:80") && resolver_next (a)
             && is (ask (a), "tcp://[2001:db8::7]:80"),
-        "then comes the next");
+        "resolver_next () selects the next address");
     ok (!resolver_next (a) && is (ask (a), "tcp://[::1]:80") && resolver_next (a),
-        "and the first again, in another round");
+        "after the last address the first one is used again");
     resolver_destroy (a);
 }
 
@@ -147,21 +154,22 @@ static void test_numbers (void)
     struct in6_addr a, b;
     char buf[32];
 
-    ok (resolver_number ("tcp://[::1]:80", &a) && IN6_IS_ADDR_LOOPBACK (&a), "a number in brackets is read");
+    ok (resolver_number ("tcp://[::1]:80", &a) && IN6_IS_ADDR_LOOPBACK (&a), "a numeric host in brackets is read");
     ok (resolver_number ("tcp://127.0.0.1:80", &a) && resolver_number ("tcp://[::ffff:127.0.0.1]:80", &b)
             && memcmp (&a, &b, sizeof (a)) == 0,
-        "one of IPv4 is the one that IPv6 maps");
+        "an IPv4 address is read as a mapped IPv6 address");
     ok (!resolver_number ("tcp://localhost:80", &a) && !resolver_number ("tcp://[::x]:80", &a)
             && !resolver_number ("ipc:///tmp/x", &a) && !resolver_number ("tcp://[]:80", &a),
-        "what is none is not");
+        "a host that is not numeric is refused");
     ok (resolver_endpoint (buf, sizeof (buf), "::1", "80") == 0 && is (buf, "tcp://[::1]:80")
             && resolver_endpoint (buf, sizeof (buf), "[::1]", "80") == 0 && is (buf, "tcp://[::1]:80")
             && resolver_endpoint (buf, sizeof (buf), "n1", "*") == 0 && is (buf, "tcp://n1:*"),
-        "a number with colons has brackets in an endpoint");
-    ok (resolver_endpoint (buf, 14, "::1", "80") < 0 && errno == ENAMETOOLONG, "which must have room");
+        "an address with colons has brackets in an endpoint");
+    ok (resolver_endpoint (buf, 14, "::1", "80") < 0 && errno == ENAMETOOLONG, "a buffer that is too small fails with "
+                                                                               "ENAMETOOLONG");
 }
 
-/* Whoever asked may be gone, or want another name, before the answer: threads end what is left. */
+/* The resolver may be destroyed, or asked for another name, before a lookup ends: its thread then frees the lookup. */
 static void test_gone (void)
 {
     struct resolver *a = NULL;
@@ -173,7 +181,8 @@ static void test_gone (void)
         resolver_resolve (a, "tcp://localhost:80", NULL);
     }
     resolver_wait (&a, 1, WAIT_MS);
-    ok (is_local (resolver_resolve (a, "tcp://localhost:80", NULL), "80"), "answers that nobody waits for are dropped");
+    ok (is_local (resolver_resolve (a, "tcp://localhost:80", NULL), "80"),
+        "the results of abandoned lookups are dropped");
     resolver_destroy (a);
 }
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* zap.c - who may connect: the ZAP handler of one ZeroMQ context (ZeroMQ RFC 27)
+/* zap.c - decide which peers may connect: the ZAP handler of one ZeroMQ context (ZeroMQ RFC 27)
  *
- * Request: [identity, empty,] version, request id, domain, address, identity, mechanism, credentials.
- * Reply:   [identity, empty,] version, request id, status code, status text, user id, metadata.
+ * Request: [identity, empty,] version, request id, domain, address, identity, mechanism, credentials. Reply:
+ * [identity, empty,] version, request id, status code, status text, user id, metadata.
  */
 #include "config.h"
 

@@ -3,15 +3,14 @@
 
 /* zmsg.c - messages on ZeroMQ sockets: one frame per part, or one for all (protocol.md section 1)
  *
- * One frame has the encoding of codec.c.  A message in parts that is one frame, too, is nothing but a header; that has
- * 20 bytes, and the encoding of such a message 21.
+ * A message in one frame has the encoding of codec.c. A message in parts can consist of a single frame, too, if it is
+ * only a header; the two differ in size: a header has 20 bytes, its one-frame encoding 21.
  *
- * Sending is all or nothing: all parts are made before the first is sent, and a message whose first
- * part was taken is always ended, since ZeroMQ would take the next message for its continuation.
+ * A send is all or nothing. All parts are allocated before the first one is sent. If ZeroMQ took the first part, the
+ * message is always completed, because ZeroMQ would take the next message for its continuation.
  *
- * Receiving writes the parts to a new message in the form of the stream, which codec.c reads in
- * place: one reader, one set of rules.  Its last part is always taken, whatever is wrong with the
- * others.
+ * A receive writes the parts into a new message in the stream encoding, which codec.c decodes in place, so that one
+ * decoder with one set of rules serves both. All parts of a message are read, even if some are malformed.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -31,7 +30,7 @@
 #endif
 #endif
 
-/* ZeroMQ hands bytes from thread to thread in ways that ThreadSanitizer cannot see: tell it. */
+/* ZeroMQ passes bytes between threads in ways that ThreadSanitizer cannot see. These calls announce it. */
 #ifdef MSG_TSAN
 void __tsan_release (void *addr);
 void __tsan_acquire (void *addr);
@@ -44,7 +43,7 @@ void __tsan_acquire (void *addr);
 
 /* --- parts -------------------------------------------------------------------------------- */
 
-/* The ZeroMQ frames of one message, and one more: who sends more is found out. */
+/* The ZeroMQ frames of one message, plus one more to detect a message with too many frames. */
 struct parts {
     size_t count;
     zmq_msg_t frames[PARTS_MAX + 1];
@@ -59,7 +58,7 @@ static void parts_fini (struct parts *parts)
     errno = saved_errno;
 }
 
-/* Append a frame of 'size' bytes.  Returns where to write them, or NULL with errno ENOMEM. */
+/* Append a frame of 'size' bytes. Returns where to write them, or NULL with errno ENOMEM. */
 static void *parts_add (struct parts *parts, size_t size)
 {
     zmq_msg_t *frame = &parts->frames[parts->count];
@@ -82,7 +81,7 @@ static int parts_add_copy (struct parts *parts, const void *data, size_t size)
 
 /* --- sending ------------------------------------------------------------------------------ */
 
-/* Called by ZeroMQ, in a thread of its own, when it needs the payload no more. */
+/* ZeroMQ calls this in its own thread when it no longer needs the payload. */
 static void payload_sent_cb (void *data, void *msg)
 {
     idt_msg_unref (msg);
@@ -143,8 +142,8 @@ static int send_frame (void *sock, zmq_msg_t *frame, int more)
     return rc;
 }
 
-/* A connection that breaks in the middle of a message makes ZeroMQ drop what it has of it and all
- * parts to come: end the message, so that this is not taken to mean the next one.
+/* If a connection breaks in the middle of a message, ZeroMQ drops the parts that it has and all further ones. Complete
+ * the message, so that ZeroMQ does not drop the next one.
  */
 static void end_message (void *sock)
 {
@@ -157,7 +156,7 @@ static void end_message (void *sock)
     errno = saved_errno;
 }
 
-/* ZeroMQ looks only now and then whether the peer made room: make it look before telling EAGAIN. */
+/* ZeroMQ checks only now and then whether the peer has read messages. Make it check before this reports EAGAIN. */
 static int send_first (void *sock, zmq_msg_t *frame, int more)
 {
     int rc = send_frame (sock, frame, more);
@@ -237,7 +236,7 @@ static int recv_frame (void *sock, zmq_msg_t *frame)
     return rc;
 }
 
-/* Take the parts that are left of a message, and forget them. */
+/* Read and drop the remaining parts of a message. */
 static void drain (void *sock)
 {
     int saved_errno = errno;
@@ -252,7 +251,7 @@ static void drain (void *sock)
     errno = saved_errno;
 }
 
-/* Take all parts, but keep at most one more than any message has: msg_parse () refuses them. */
+/* Read all parts, but keep at most one more than a valid message has: msg_parse () refuses such a message. */
 static int recv_all (void *sock, struct parts *parts)
 {
     bool more = true;
@@ -270,7 +269,7 @@ static int recv_all (void *sock, struct parts *parts)
     return 0;
 }
 
-/* Tell whose a message is.  What ZeroMQ knows of the connection hangs on every frame of it. */
+/* Fill in the sender of a message. Every frame carries ZeroMQ's properties of the connection. */
 static void fill_from (struct msg_zmq_from *from, zmq_msg_t *identity, zmq_msg_t *last)
 {
     const char *user = zmq_msg_gets (last, "User-Id");
@@ -287,7 +286,7 @@ static bool valid_identity (zmq_msg_t *frame)
     return zmq_msg_size (frame) == IDT_MSG_UUID_LEN && !memchr (zmq_msg_data (frame), '\0', IDT_MSG_UUID_LEN);
 }
 
-/* Make a message of frames that are 'size' bytes in all with their size bytes. */
+/* Make a message of frames whose total size is 'size', including their size bytes. */
 static idt_msg_t *parse_frames (zmq_msg_t *frames, size_t count, size_t size)
 {
     struct idt_msg *msg = msg_alloc (NULL, size, 0);

@@ -7,36 +7,35 @@
 
 #include <idtree/msg.h>
 
-/* What ZeroMQ knows of a received message. */
+/* Properties of a received message that ZeroMQ knows. */
 struct msg_zmq_from {
     /* ROUTER: the peer's routing id (36 characters, else the message is refused with EPROTO) */
     char identity[IDT_MSG_UUID_LEN + 1];
-    /* the user id that the ZAP handler gave the connection; "": none, or one that does not fit */
+    /* the user id that the ZAP handler gave the connection; "": none, or too long */
     char user[32];
     /* the connection's file descriptor (ZMQ_SRCFD); -1: unknown */
     int fd;
 };
 
-#define ZMSG_ZERO_COPY_SIZE 4096 /* bytes: from here on a payload is not copied */
+#define ZMSG_ZERO_COPY_SIZE 4096 /* bytes: from this size on a payload is not copied */
 
-/* Send a message without blocking.  'identity' (NULL on a DEALER) goes first as a frame of its own:
- * where a ROUTER sends it.  All or nothing.  A payload of ZMSG_ZERO_COPY_SIZE or more is not
- * copied: ZeroMQ holds a reference to the message until it is sent, and its payload must not be
- * written to or replaced.  Returns 0, or -1 with errno set: EAGAIN (the queue is full, or the
- * socket has no connection), EHOSTUNREACH (a ROUTER with ROUTER_MANDATORY knows no such peer),
- * ENOMEM, ETERM.
+/* Send a message without blocking. 'identity' (NULL on a DEALER) is sent first as a frame of its own: a ROUTER sends
+ * the message to the peer with that identity. A failed call sends nothing. A payload of ZMSG_ZERO_COPY_SIZE or more is
+ * not copied: ZeroMQ holds a reference to the message until it is sent, and the payload must not be written to or
+ * replaced. Returns 0, or -1 with errno set: EAGAIN (the queue is full, or the socket has no connection), EHOSTUNREACH
+ * (a ROUTER with ROUTER_MANDATORY does not know the peer), ENOMEM, ETERM.
  */
 int msg_zmq_send (void *sock, const char *identity, const idt_msg_t *msg);
 
-/* The same in one frame, where no part is worth not copying: CURVE and ZeroMQ cost so much a frame.  For a peer that is
- * known to take it.
+/* Like msg_zmq_send (), but in one frame, unless the payload has ZMSG_ZERO_COPY_SIZE or more (then in parts): CURVE and ZeroMQ
+ * have a fixed overhead per frame. Only for a peer that is known to accept this encoding.
  */
 int msg_zmq_send_whole (void *sock, const char *identity, const idt_msg_t *msg);
 
-/* Receive one message, sent in either way, without blocking.  With 'router' true the first frame is the peer's
- * identity; 'from' may be NULL.  The message's frames are always consumed whole.  NULL with errno set:
- *   EAGAIN  nothing there
- *   EPROTO  malformed; 'from' tells whose
+/* Receive one message in either encoding, without blocking. With 'router' true the first frame is the peer's identity;
+ * 'from' may be NULL. The message's frames are always consumed whole. NULL with errno set:
+ *   EAGAIN  no message
+ *   EPROTO  malformed; 'from' names the sender
  *   EMSGSIZE longer than 'max_message' bytes, counted as idt_msg_encode_size () does
  *   ENOMEM  the message is lost
  */

@@ -14,7 +14,7 @@
 #define UUID_B "bbbbbbbb-0000-4000-8000-000000000002"
 #define MAX_MESSAGE ((size_t)1 << 20)
 
-/* Debian's libzmq is not built for ThreadSanitizer, which so cannot see what orders its threads. */
+/* Debian's libzmq is not built for ThreadSanitizer, so ThreadSanitizer cannot see how it orders its threads. */
 const char *__tsan_default_suppressions (void);
 const char *__tsan_default_suppressions (void)
 {
@@ -90,7 +90,7 @@ static void test_golden (const char *endpoint)
         idt_msg_t *msg = vector_message (json_object_get (vector, "fields"));
 
         ok (crosses (&w, msg, msg_zmq_send) && crosses (&w, msg, msg_zmq_send_whole),
-            "%s goes up and down over %s, in parts and in one frame",
+            "%s is received in both directions over %s, in parts and in one frame",
             json_string_value (json_object_get (vector, "name")), endpoint);
         idt_msg_unref (msg);
     }
@@ -129,17 +129,17 @@ static void test_nothing (const char *endpoint)
     struct wire w;
 
     wire_init (&w, endpoint);
-    ok (is_recv_error (w.router, true, MAX_MESSAGE, EAGAIN), "receiving nothing is EAGAIN");
+    ok (is_recv_error (w.router, true, MAX_MESSAGE, EAGAIN), "a receive without a message fails with EAGAIN");
     ok (msg_zmq_send (w.router, UUID_B, msg) < 0 && errno == EHOSTUNREACH,
-        "sending to a peer that is not there is EHOSTUNREACH");
-    ok (msg_zmq_send (alone, NULL, msg) < 0 && errno == EAGAIN, "sending without a connection is EAGAIN");
+        "a send to an unknown peer fails with EHOSTUNREACH");
+    ok (msg_zmq_send (alone, NULL, msg) < 0 && errno == EAGAIN, "a send without a connection fails with EAGAIN");
     zmq_close (alone);
     zmq_ctx_term (ctx);
     wire_fini (&w);
     idt_msg_unref (msg);
 }
 
-/* Send until the queue is full.  Returns how many messages went. */
+/* Send until the queue is full. Returns the number of messages sent. */
 static unsigned fill_queue (void *sock, const char *identity, size_t size)
 {
     unsigned n = 0;
@@ -182,14 +182,17 @@ static void test_full_queue (size_t size)
     idt_msg_unref (msg_zmq_recv (w.router, true, MAX_MESSAGE, NULL));
     up = fill_queue (w.dealer, NULL, size);
     ok (up > 0 && queue_holds (w.router, true, up, size),
-        "a DEALER sends %u messages of %zu bytes until EAGAIN, and all come whole", up, size);
+        "a DEALER sends %u messages of %zu bytes until EAGAIN, and all arrive complete", up, size);
     down = fill_queue (w.router, UUID_A, size);
-    ok (down > 0 && queue_holds (w.dealer, false, down, size), "so does a ROUTER (%u)", down);
+    ok (down > 0 && queue_holds (w.dealer, false, down, size),
+        "a ROUTER sends messages until EAGAIN, and all arrive "
+        "complete (%u)",
+        down);
     wire_fini (&w);
     idt_msg_unref (hello);
 }
 
-/* EAGAIN must mean that the queue is full now, not that it was a moment ago. */
+/* EAGAIN must mean that the queue is full now, not that it was full a moment ago. */
 static void test_drained_queue (void)
 {
     idt_msg_t *msg = numbered_message (1, 1);
@@ -215,7 +218,7 @@ static void test_drained_queue (void)
 
 #define HEADER(flags) "\x8e\x01\x01" flags "\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"
 
-/* Frames as they may come from a broken peer; a NULL ends them. */
+/* Frames that a broken peer may send; NULL ends the list. */
 static const struct broken {
     const char *what;
     const char *frames[6];
@@ -225,7 +228,7 @@ static const struct broken {
     { .what = "no header", .frames = { "a.b", "{}" }, .sizes = { 3, 2 } },
     { .what = "a header too short", .frames = { HEADER ("\0") }, .sizes = { 19 } },
     { .what = "a header with wrong magic", .frames = { "\x8f\x01" }, .sizes = { 20 } },
-    { .what = "a topic that is not told of", .frames = { "a.b", HEADER ("\0") }, .sizes = { 3, 20 } },
+    { .what = "a topic without its flag", .frames = { "a.b", HEADER ("\0") }, .sizes = { 3, 20 } },
     { .what = "no delimiter", .frames = { UUID_B, HEADER ("\x08") }, .sizes = { 36, 20 } },
     { .what = "a short route", .frames = { UUID_B, "", HEADER ("\x08") }, .sizes = { 35, 0, 20 } },
     { .what = "an empty topic", .frames = { "", HEADER ("\x01") }, .sizes = { 0, 20 } },
@@ -257,18 +260,18 @@ static void test_malformed (void)
         send_raw (w.dealer, &broken[i]);
         msg_zmq_send (w.dealer, NULL, good);
         msg = msg_zmq_recv (w.router, true, MAX_MESSAGE, &from);
-        ok (!msg && errno == EPROTO && !strcmp (from.identity, UUID_A), "%s is EPROTO, and one knows from whom",
+        ok (!msg && errno == EPROTO && !strcmp (from.identity, UUID_A), "%s fails with EPROTO, and the sender is known",
             broken[i].what);
         idt_msg_unref (msg);
         msg = msg_zmq_recv (w.router, true, MAX_MESSAGE, NULL);
-        ok (msg && same_message (msg, good), "the message after it comes whole");
+        ok (msg && same_message (msg, good), "the next message arrives complete");
         idt_msg_unref (msg);
     }
     wire_fini (&w);
     idt_msg_unref (good);
 }
 
-/* Send 'count' parts that would be a message if there were not too many of them. */
+/* Send 'count' parts that are a valid message except that there are too many. */
 static void send_routes (void *sock, int count)
 {
     for (int i = 0; i < count - 2; i++)
@@ -291,14 +294,17 @@ static void test_many_parts (void)
 
         send_routes (w.dealer, counts[i]);
         got = msg_zmq_recv (w.router, true, MAX_MESSAGE, &from);
-        ok (!got && errno == EPROTO && !strcmp (from.identity, UUID_A), "%d parts are EPROTO, and one knows from whom",
+        ok (!got && errno == EPROTO && !strcmp (from.identity, UUID_A),
+            "%d parts fail with EPROTO, and the sender is "
+            "known",
             counts[i]);
     }
     for (int i = 1; i < IDT_MSG_MAX_ROUTES; i++)
         good = good && idt_msg_route_push (msg, UUID_A) == 0;
     msg_zmq_send (w.dealer, NULL, msg);
     got = msg_zmq_recv (w.router, true, MAX_MESSAGE, NULL);
-    ok (good && got && same_message (got, msg), "%d routes, topic and payload come whole", IDT_MSG_MAX_ROUTES);
+    ok (good && got && same_message (got, msg), "a message with %d routes, topic and payload arrives complete",
+        IDT_MSG_MAX_ROUTES);
     idt_msg_unref (got);
     wire_fini (&w);
     idt_msg_unref (msg);
@@ -314,9 +320,9 @@ static void test_limit (void)
     wire_init (&w, "inproc://zmsg-test");
     msg_zmq_send (w.dealer, NULL, msg);
     msg_zmq_send (w.dealer, NULL, msg);
-    ok (is_recv_error (w.router, true, size - 1, EMSGSIZE), "a byte over the limit is EMSGSIZE");
+    ok (is_recv_error (w.router, true, size - 1, EMSGSIZE), "a message of one byte over the limit fails with EMSGSIZE");
     got = msg_zmq_recv (w.router, true, size, NULL);
-    ok (got && same_message (got, msg), "a message of the limit's size comes");
+    ok (got && same_message (got, msg), "a message of exactly the limit is received");
     idt_msg_unref (got);
     wire_fini (&w);
     idt_msg_unref (msg);
@@ -347,7 +353,7 @@ static int frames_of (struct wire *w, size_t payload_size)
     return rc < 0 ? -1 : count_frames (w->dealer);
 }
 
-/* What 'size' of its bytes are to the receiver: the errno, 0: a message. */
+/* Send the first 'size' bytes as a frame. Returns the receiver's errno, or 0 if it received a message. */
 static int cut_frame (struct wire *w, const uint8_t *bytes, size_t size)
 {
     idt_msg_t *msg;
@@ -370,16 +376,16 @@ static void test_whole (void)
 
     wire_init (&w, "inproc://zmsg-test");
     ok (crosses (&w, bare, msg_zmq_send) && crosses (&w, bare, msg_zmq_send_whole),
-        "a message that is only a header is one frame either way");
+        "a message that is only a header is one frame in both encodings");
     idt_msg_encode (msg, bytes, sizeof (bytes));
     for (size_t n = 0; n < size; n++)
         wrong += cut_frame (&w, bytes, n) != EPROTO;
-    ok (wrong == 0 && cut_frame (&w, bytes, size) == 0, "a frame that ends too early is malformed, wherever it ends");
-    ok (cut_frame (&w, bytes, size + 1) == EPROTO, "... and one that is longer");
+    ok (wrong == 0 && cut_frame (&w, bytes, size) == 0, "a truncated frame is malformed, at each length");
+    ok (cut_frame (&w, bytes, size + 1) == EPROTO, "... and so is a frame with a byte too many");
     msg_zmq_send_whole (w.dealer, NULL, msg);
-    ok (is_recv_error (w.router, true, size - 1, EMSGSIZE), "a byte over the limit is EMSGSIZE");
+    ok (is_recv_error (w.router, true, size - 1, EMSGSIZE), "a message of one byte over the limit fails with EMSGSIZE");
     ok (frames_of (&w, ZMSG_ZERO_COPY_SIZE - 1) == 1 && frames_of (&w, ZMSG_ZERO_COPY_SIZE) == 5,
-        "a payload that need not be copied is a frame of its own");
+        "a payload that is sent without a copy is a frame of its own");
     wire_fini (&w);
     idt_msg_unref (bare);
     idt_msg_unref (msg);
@@ -420,7 +426,7 @@ static void test_identities (void)
 
 /* --- whose a message is ---------------------------------------------------------------------- */
 
-/* Answer one request of ZeroMQ's authentication (RFC 27/ZAP): welcome, under the name 'user'. */
+/* Answer one request of ZeroMQ's authentication (RFC 27/ZAP): accept the peer under the name 'user'. */
 static void zap_welcome (void *zap, const char *user)
 {
     char request_id[64];
@@ -463,9 +469,9 @@ static void test_user (const char *endpoint, const char *user, const char *expec
     msg_zmq_send (dealer, NULL, msg);
     wait_readable (router);
     got = msg_zmq_recv (router, true, MAX_MESSAGE, &from);
-    ok (got && !strcmp (from.user, expected) && !strcmp (from.identity, UUID_A), "the user '%s' is told as '%s'", user,
-        expected);
-    ok (from.fd >= 0, "and the connection's file descriptor");
+    ok (got && !strcmp (from.user, expected) && !strcmp (from.identity, UUID_A), "the user '%s' is reported as '%s'",
+        user, expected);
+    ok (from.fd >= 0, "... with the connection's file descriptor");
     zmq_close (dealer);
     zmq_close (router);
     zmq_close (zap);
@@ -484,7 +490,7 @@ static void test_from_inproc (void)
     wire_init (&w, "inproc://zmsg-test");
     msg_zmq_send (w.dealer, NULL, msg);
     got = msg_zmq_recv (w.router, true, MAX_MESSAGE, &from);
-    ok (got && from.fd == -1 && from.user[0] == '\0', "inproc has no file descriptor and no user");
+    ok (got && from.fd == -1 && from.user[0] == '\0', "an inproc connection has no file descriptor and no user");
     idt_msg_unref (got);
     idt_msg_unref (msg);
     wire_fini (&w);
@@ -514,7 +520,7 @@ static void test_large (const char *endpoint)
         }
         idt_msg_unref (expected);
     }
-    ok (good, "large payloads come whole over %s though the sender forgot them", endpoint);
+    ok (good, "large payloads arrive complete over %s after the sender dropped its reference", endpoint);
     wire_fini (&w);
 }
 
@@ -528,7 +534,7 @@ static void test_abandoned (void)
     msg_zmq_send (w.router, UUID_B, msg);
     wire_fini (&w);
     ok (idt_msg_set_string (msg, "mine again") == 0,
-        "a message that was not delivered is its sender's again when the sockets are gone");
+        "the sender owns an undelivered message again after the sockets are closed");
     idt_msg_unref (msg);
 }
 
@@ -585,7 +591,7 @@ static void test_threads (const char *endpoint)
     for (unsigned n = 0; n < ROUNDS; n++)
         good = comes_back (w.router, n) && good;
     pthread_join (thread, NULL);
-    ok (good, "a thread sends back what it gets over %s", endpoint);
+    ok (good, "a thread sends back what it receives over %s", endpoint);
     wire_fini (&w);
     idt_msg_unref (hello);
 }

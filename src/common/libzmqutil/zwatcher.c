@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* zwatcher.c - ZeroMQ sockets on the reactor: watch descriptors, ask only the dirty ones */
+/* zwatcher.c - ZeroMQ sockets on the reactor: watch their descriptors, and read only from dirty sockets */
 #include "config.h"
 
 #include <errno.h>
@@ -24,8 +24,8 @@ struct zpoll {
     idt_reactor_t *reactor;
     struct zwatcher *dirty;   /* to be served in the next turn */
     struct zwatcher *serving; /* the rest of this turn */
-    struct zwatcher *current; /* NULL when it was destroyed in its callback */
-    void (*wake) (void *arg); /* NULL: nobody need be told */
+    struct zwatcher *current; /* NULL if its callback destroyed it */
+    void (*wake) (void *arg); /* NULL: no wake-up is needed */
     void *arg;
 };
 
@@ -67,7 +67,9 @@ void zwatcher_wake (struct zwatcher *zs)
         zs->zp->wake (zs->zp->arg);
 }
 
-/* Call back while there is something, within the budget.  Returns the socket when it may have more, else NULL. */
+/* Call the callback while it receives messages, within the budget. Returns the socket if it may have more, otherwise
+ * NULL.
+ */
 static struct zwatcher *serve (struct zpoll *zp, struct zwatcher *zs)
 {
     int n = 0;
