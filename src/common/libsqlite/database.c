@@ -1,21 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* database.c - a file of SQLite that is ours alone for as long as it is open
+/* database.c - an SQLite file that one process owns while it is open
  *
- * It is ours if and only if (1) SQLite finds it whole, (2) its application id and (3) its version are those asked for.
- * A file without any table is a new one; a file without any byte is none that we left, for the tables are made before
- * open returns, and a file that was made and not filled is removed;
- * but where an instance's list says that it was never used, a crash left it so.
+ * The file is accepted only if (1) SQLite finds it intact, and (2) its application id and (3) its version are the
+ * expected ones. A file without tables is a new one. An empty file is refused: the tables are made before open returns,
+ * and a file that was made but not filled is removed. Exception: an empty file is accepted if the instance's list shows
+ * that the store was never used, because a crash may have left it.
  *
- * A write-ahead log says itself which of its commits are whole: one flipped bit, and SQLite takes an older state for
- * the newest.  What must not go back (kind->journal) has a rollback journal instead, that is emptied when a commit
- * ends: it is found only where a commit was under way, of which nobody was told.  Bits that flip in it bring back
- * another old page, or none: those who open the file judge what it says then.  One flip makes a whole database empty
- * (its size in pages, in the journal's head); so a file that had tables must have them when SQLite is through with it.
+ * A write-ahead log contains checksums that say which of its commits are complete: with one flipped bit SQLite takes an
+ * older state for the newest. A database that must not go back in time (kind->journal) therefore has a rollback
+ * journal, which is emptied when a commit ends. It is found only after a crash during a commit, which was not reported
+ * to any caller yet. A flipped bit in the journal restores an older page, or none; the users of the file must check
+ * what it then contains. One flip can make a whole database empty (its size in pages, in the journal's head), so a file
+ * that had tables must still have them after SQLite has played the journal back.
  *
- * The mark of an instance is one row in a table of its own, 'instance'.  The file is listed when that is durable and
- * before anybody may rely on it: so what is not listed was never used, or carries the mark.
+ * The mark of an instance is one row in a table of its own, 'instance'. The store is added to the instance's list after
+ * the mark is durable and before a caller may rely on the store. So a store that is not listed was never used, or
+ * carries the mark.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -35,7 +37,7 @@
 #include "libutil/private_dir.h"
 
 /* sqlite.org/fileformat.html */
-#define PAGES_OFFSET 16 /* in a journal: the size of the file before, in pages */
+#define PAGES_OFFSET 16 /* in a journal: size of the file before the commit, in pages */
 
 /* --- errors ---------------------------------------------------------------------------------------- */
 
@@ -45,7 +47,7 @@ int database_damaged (struct database *d, const char *what, idt_error_t *errp)
     return errsetf (errp, EBADMSG, "%s: damaged (%.80s): %s", d->path, what, d->kind->advice);
 }
 
-/* What the system said of a failure, 'errnum' being errno after it: SQLite keeps that of opens alone. */
+/* The errno of a failure, 'errnum' being errno after the call: SQLite itself keeps errno only for opens. */
 static int system_errno (const struct database *d, int errnum)
 {
     if (sqlite3_system_errno (d->db) != 0)
@@ -53,8 +55,8 @@ static int system_errno (const struct database *d, int errnum)
     return (sqlite3_extended_errcode (d->db) & 0xff) == SQLITE_IOERR && errnum != 0 ? errnum : EIO;
 }
 
-/* Why no file can be made in the folder; 0: one can, or its file system cannot tell.  SQLite then tries to open the
- * file without making it, and has the errno of that alone.
+/* Why no file can be made in the folder; 0 if one can be made, or the file system cannot say. In that case SQLite tries
+ * to open the file without making it, and keeps the errno of that attempt only.
  */
 static int why_no_file (const struct database *d)
 {
@@ -66,7 +68,7 @@ static int why_no_file (const struct database *d)
     return 0;
 }
 
-/* Why a write found no room; 0: that was not it.  SQLite takes ENOSPC alone for a full disk. */
+/* Why a write found no space; 0 if that was not the reason. SQLite takes only ENOSPC for a full disk. */
 static int why_no_room (const struct database *d, int errnum)
 {
     int rc = sqlite3_extended_errcode (d->db), sys = system_errno (d, errnum);
@@ -108,7 +110,7 @@ int database_explain (struct database *d, idt_error_t *errp)
         return database_damaged (d, sqlite3_errmsg (d->db), errp);
     case SQLITE_READONLY:
         return errsetf (errp, EROFS, "%s: cannot be written: check the folder's owner and mount", d->path);
-    case SQLITE_CANTOPEN: /* SQLite tries more than one way, and its errno is that of the last */
+    case SQLITE_CANTOPEN: /* SQLite tries several ways, and its errno is from the last one */
         if (access (d->dir, W_OK) < 0 || why_no_file (d) != 0)
             return errprintf (errp, "%s: cannot be made or written: %s", d->path, strerror (errno));
         /* fall through */
@@ -130,9 +132,7 @@ static int note_place (struct database_place *place, const char *path)
     return 0;
 }
 
-/* Whether the file that we saw there lies at 'path' still.  The inode is not given to another file while we have this
- * one open.
- */
+/* Whether the file that was noted is still at 'path'. While it is open its inode cannot be reused. */
 static bool is_in_place (const struct database_place *place, const char *path)
 {
     struct stat sb;
@@ -149,7 +149,7 @@ static int check_file (struct database *d, idt_error_t *errp)
                     d->path);
 }
 
-/* SQLite makes the log when it first needs it, and keeps it open from then on. */
+/* SQLite makes the log when it first needs it, and keeps it open afterwards. */
 static bool is_log_open (const struct database *d)
 {
     sqlite3_file *log = NULL;
@@ -158,8 +158,8 @@ static bool is_log_open (const struct database *d)
            && log->pMethods;
 }
 
-/* Commits go to a write-ahead log that the next start would not find.  One that was removed before we saw it is none
- * that we saw, but SQLite has it open.
+/* Detect a removed or replaced write-ahead log: commits would go to a file that the next start does not find. A log
+ * that was removed before it was noted has no place, but SQLite has it open.
  */
 static int check_log (struct database *d, idt_error_t *errp)
 {
@@ -167,7 +167,7 @@ static int check_log (struct database *d, idt_error_t *errp)
         return 0;
     if (d->log.known ? is_in_place (&d->log, d->log_path) : note_place (&d->log, d->log_path) == 0)
         return 0;
-    if (d->kind->journal) /* renew_journal () before the next commit */
+    if (d->kind->journal) /* renew_journal () checks it before the next commit */
         return 0;
     return errsetf (errp, ESTALE,
                     "%s: was removed or replaced while in use: stop rank 0 in order, then the database gets what is in "
@@ -180,7 +180,7 @@ static int check_place (struct database *d, idt_error_t *errp)
     return check_file (d, errp) < 0 ? -1 : check_log (d, errp);
 }
 
-/* Between two commits nothing is in a journal: where it was removed, the next commit makes another, so that a crash
+/* Between two commits a journal is empty. If it was removed, make the next commit create another one, so that a crash
  * finds it.
  */
 static int renew_journal (struct database *d, idt_error_t *errp)
@@ -229,7 +229,7 @@ int database_step (struct database *d, sqlite3_stmt *stmt, idt_error_t *errp)
     return rc == SQLITE_ROW;
 }
 
-/* One integer that a statement tells; 0 where it tells none. */
+/* Run a statement that returns one integer; 0 if it returns no row. */
 static int ask (struct database *d, const char *sql, int64_t *value, idt_error_t *errp)
 {
     sqlite3_stmt *stmt = database_prepare (d, sql, errp);
@@ -254,7 +254,7 @@ int database_copied (struct database *d, int64_t *at_s, idt_error_t *errp)
 
 /* --- whose it is ------------------------------------------------------------------------------------- */
 
-/* Who holds the file, as that one wrote it. */
+/* Report which process holds the file, as that process wrote it beside the file. */
 static int tell_busy (struct database *d, idt_error_t *errp)
 {
     char holder[128] = "another process";
@@ -279,7 +279,7 @@ static void write_holder (struct database *d, const char *holder)
     close (fd);
 }
 
-/* What was locked is what is at the path: from here on that is watched. */
+/* Note that the locked file is the one at the path; from now on that is checked. */
 static int note_file (struct database *d, idt_error_t *errp)
 {
     if (note_place (&d->file, d->path) < 0)
@@ -288,9 +288,7 @@ static int note_file (struct database *d, idt_error_t *errp)
     return 0;
 }
 
-/* A file of the other kind is made one of this kind; the first page of a new one is written, for an empty one is
- * refused.
- */
+/* Set the journal mode of the kind. Write the first page of a new file, because an empty file is refused. */
 static int set_up (struct database *d, idt_error_t *errp)
 {
     bool journal = d->kind->journal;
@@ -316,7 +314,7 @@ static int lock_file (struct database *d, idt_error_t *errp)
 {
     char lock[128];
 
-    /* The lock comes with the first transaction, and stays. */
+    /* The first transaction takes the lock, and keeps it. */
     snprintf (lock, sizeof (lock), "PRAGMA page_size = %d; PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE;",
               page_size (d->kind));
     int rc = sqlite3_exec (d->db, lock, NULL, NULL, NULL) & 0xff;
@@ -363,7 +361,7 @@ static const char *make_mark (const struct database *d, char sql[MARK_MAX])
     return d->instance[0] ? sql : "";
 }
 
-/* The mark is durable, wherever the log is: it can be seen by who does not read that. */
+/* The mark is checkpointed into the file, because a reader may not read the log. */
 static int list_it (struct database *d, idt_error_t *errp)
 {
     if (!d->instance[0])
@@ -394,7 +392,7 @@ int database_fill (struct database *d, const char *sql, idt_error_t *errp)
     errno = saved;
     if (rc < 0)
         return -1;
-    d->made = false; /* it stays */
+    d->made = false; /* the file stays */
     return list_it (d, errp);
 }
 
@@ -406,7 +404,7 @@ static int mark_old (struct database *d, idt_error_t *errp)
     return run_whole (d, all, errp) < 0 ? -1 : list_it (d, errp);
 }
 
-/* Read the mark of what lies open; "": there is none. */
+/* Read the mark of an open database; "" if it has none. */
 static int read_mark (sqlite3 *db, char uuid[STATE_UUID_SIZE])
 {
     sqlite3_stmt *stmt = NULL;
@@ -431,7 +429,7 @@ static int check_mark (struct database *d, idt_error_t *errp)
     if (!d->instance[0])
         return errsetf (
             errp, STATE_REFUSED,
-            "%s: of the instance %s, whose file 'instance' is gone: put that of a backup beside it, or one that idtree init "
+            "%s: of the instance %s, whose file 'instance' is gone: put the one of a backup beside it, or one that idtree init "
             "--uuid makes",
             d->path, uuid);
     if (strcmp (uuid, d->instance) != 0)
@@ -470,7 +468,7 @@ void database_close (struct database *d)
         unlink (d->path);
     if (ours)
         unlink (d->holder_path);
-    if (ours && d->kind->journal) /* an empty journal would stay, which does no harm */
+    if (ours && d->kind->journal) /* otherwise an empty journal would remain, which is harmless */
         sqlite3_exec (d->db, "PRAGMA journal_mode = DELETE;", NULL, NULL, NULL);
     if (d->db)
         sqlite3_close (d->db);
@@ -482,7 +480,7 @@ void database_close (struct database *d)
     errno = saved;
 }
 
-/* Whether a journal is there that takes back the commit which made the tables: before it there was one page. */
+/* Whether there is a journal that undoes the commit that made the tables: before that commit the file had one page. */
 static bool was_being_filled (const struct database *d)
 {
     char path[PATH_MAX];
@@ -491,13 +489,13 @@ static bool was_being_filled (const struct database *d)
     return peek_u32 (path, PAGES_OFFSET) == 1;
 }
 
-/* The application id comes with the tables. */
+/* The application id is written together with the tables. */
 static bool is_filled (const struct database *d)
 {
     return peek_u32 (d->path, PEEK_ID_OFFSET) == (uint32_t)d->kind->application_id && !was_being_filled (d);
 }
 
-/* Whose folder it is, and whether the file was there once. */
+/* Find out which instance the folder belongs to, and whether the file existed before. */
 static int look_at_folder (struct database *d, idt_error_t *errp)
 {
     const struct state_store *store;
@@ -522,13 +520,13 @@ static int look_at_file (struct database *d, idt_error_t *errp)
         return 0;
     if (there && (d->listed || !d->instance[0]))
         return database_damaged (d, "it is empty", errp);
-    d->made = there || errno == ENOENT; /* an empty one that is not listed: a crash left it while it was made */
+    d->made = there || errno == ENOENT; /* an empty file that is not listed: a crash during its creation left it */
     if (!d->made || !d->listed || d->kind->anew)
         return 0;
     return state_missing (d->dir, d->kind->name, d->instance, errp);
 }
 
-/* Where others may add files, none of theirs is taken for one of ours. */
+/* If other users may add files to the folder, make sure that none of their files is used. */
 static int check_owner (struct database *d, const char *suffix, idt_error_t *errp)
 {
     struct stat sb;
@@ -557,13 +555,15 @@ static int check_owners (struct database *d, idt_error_t *errp)
     return 0;
 }
 
-/* Who may read it could keep it locked, and see what users have stored.  Files beside it get its permissions. */
+/* Remove the permissions of other users: a user who may read the file could keep it locked, and see stored data. Files
+ * beside it get its permissions.
+ */
 static int keep_private (const struct database *d, idt_error_t *errp)
 {
     struct stat sb;
 
     if (stat (d->path, &sb) == 0 && (sb.st_mode & (S_IRWXG | S_IRWXO)) && chmod (d->path, 0600) < 0)
-        return errprintf (errp, "%s: it cannot be kept from other users: %s", d->path, strerror (errno));
+        return errprintf (errp, "%s: it cannot be made private: %s", d->path, strerror (errno));
     return 0;
 }
 

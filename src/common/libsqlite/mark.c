@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* mark.c - whose mark a file carries, seen from outside
+/* mark.c - read the mark of a file from outside
  *
- * SQLite is told that nobody changes the file: it then takes no lock, and reads, plays back and removes nothing that
- * lies beside it.  The mark never changes, and is in the file itself before the file is listed.  What a crash left half
- * written may be no database at all when it is read so: then its application id tells whose it is.
+ * SQLite opens the file as immutable: it takes no lock, and reads, plays back and removes no log or journal beside it.
+ * The mark never changes, and is in the file itself before the file is listed. A file that a crash left half written
+ * may look damaged when it is read this way; its application id then says whether it is a file of idtree.
  */
 #define _GNU_SOURCE
 #include <stdio.h>
@@ -17,7 +17,7 @@
 
 #define OURS 0x696474 /* "idt", the first three bytes of our application ids */
 
-/* As a URI: SQLite decodes %XX in it. */
+/* Make a URI: SQLite decodes %XX in it. */
 static char *make_uri (const char *path)
 {
     size_t size = 3 * strlen (path) + sizeof ("file:?immutable=1"), n;
@@ -32,7 +32,7 @@ static char *make_uri (const char *path)
     return uri;
 }
 
-/* The first column of the first row; NULL: there is none. */
+/* The first column of the first row; NULL if there is none. */
 static const unsigned char *first (sqlite3 *db, const char *sql, sqlite3_stmt **stmt)
 {
     if (sqlite3_prepare_v2 (db, sql, -1, stmt, NULL) != SQLITE_OK || sqlite3_step (*stmt) != SQLITE_ROW)
@@ -59,7 +59,7 @@ static bool has_tables (sqlite3 *db)
     return some;
 }
 
-/* Of one that is damaged nobody knows whose it was. */
+/* For a damaged file the application id alone decides. */
 static bool is_ours (sqlite3 *db, const char *path)
 {
     return peek_application_id (path) >> 8 == OURS && (has_tables (db) || peek_is_torn (path));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* peek.c - what bytes of a file of SQLite say, without SQLite */
+/* peek.c - read some bytes of an SQLite file without SQLite */
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -11,11 +11,11 @@
 
 #include "libsqlite/peek.h"
 
-/* A log has a head, and then frames: a head and a page each. */
+/* A log has a head, then frames. A frame has a head and a page. */
 #define LOG_HEAD 32
 #define LOG_PAGE_SIZE_OFFSET 8
-#define FRAME_HEAD 24   /* the page's number comes first */
-#define FRAMES_MAX 4096 /* that are looked at: the first commit of all made the tables, and the id */
+#define FRAME_HEAD 24   /* begins with the number of the page */
+#define FRAMES_MAX 4096 /* that are read: the first commit made the tables, and the id */
 
 static uint32_t read_u32 (int fd, off_t offset)
 {
@@ -63,7 +63,7 @@ bool peek_is_torn (const char *path)
     return torn;
 }
 
-/* Of a first page in the log, the first that has one. */
+/* The application id of the first copy of page 1 in the log that has one. */
 static uint32_t find_id (int fd)
 {
     off_t frame = FRAME_HEAD + (off_t)read_u32 (fd, LOG_PAGE_SIZE_OFFSET), at = LOG_HEAD;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* peek.h - what bytes of a file of SQLite say, without SQLite (sqlite.org/fileformat.html): nothing is locked or played
- * back
+/* peek.h - read some bytes of an SQLite file without SQLite (sqlite.org/fileformat.html): without a lock or a playback
  */
 #ifndef SQLITE_PEEK_H
 #define SQLITE_PEEK_H
@@ -11,17 +10,15 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define PEEK_ID_OFFSET 68 /* in the file: the application id */
+#define PEEK_ID_OFFSET 68 /* offset of the application id in the file */
 
-/* A number of 32 bits in a file; 0 where there is none. */
+/* A number of 32 bits in a file; 0 if the file is too short. */
 uint32_t peek_u32 (const char *path, off_t offset);
 
-/* Whether a log or a journal with something in it lies beside the file: some of its pages may be of a commit, and
- * others not.
- */
+/* Whether a log or journal with content lies beside the file: then only some pages of a commit may be in the file. */
 bool peek_is_torn (const char *path);
 
-/* The application id that the file has, or, where it has none, gets from the log beside it; 0: none. */
+/* The application id of the file, or, if the file has none, the one in the log beside it; 0: none. */
 uint32_t peek_application_id (const char *path);
 
 #endif /* SQLITE_PEEK_H */

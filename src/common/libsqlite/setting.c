@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* setting.c - PRAGMAs that are needed: where SQLite ignores one it returns no error, but the value that it kept */
+/* setting.c - set PRAGMAs that are needed: if SQLite ignores one it returns no error, but the value that it kept */
 #include <errno.h>
 #include <stdio.h>
 #include <strings.h>

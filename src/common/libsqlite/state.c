@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* state.c - whether a folder has all of an instance's state, and nothing of another one's */
+/* state.c - check that a folder has all stores of its instance, and no store of another one */
 #include <dirent.h>
 #include <limits.h>
 #include <stdio.h>
@@ -22,7 +22,7 @@ static bool is_store (const char *name)
     return len > strlen (SUFFIX) && strcmp (name + len - strlen (SUFFIX), SUFFIX) == 0;
 }
 
-/* Call 'cb' for each store, until one returns -1. */
+/* Call 'cb' for each store until a call returns -1. */
 static int each_store (const char *dir, int (*cb) (const char *dir, const char *name, void *arg, idt_error_t *errp),
                        void *arg, idt_error_t *errp)
 {
@@ -75,7 +75,7 @@ static int check_found (const char *dir, const char *name, void *arg, idt_error_
     snprintf (path, sizeof (path), "%s/%s", dir, name);
     bool ours = database_mark (path, uuid);
     if (strcmp (uuid, s->uuid) == 0 || (!uuid[0] && (!ours || (store && store->unmarked) || peek_is_torn (path))))
-        return 0; /* who opens it says what else may be wrong with it */
+        return 0; /* the open of this store reports other problems */
     return errsetf (
         errp, STATE_REFUSED,
         "%s: of %s%s, but the folder is of the instance %s (%s): put back what belongs to it, and this aside", path,
@@ -99,11 +99,11 @@ static int adopt_one (const char *dir, const char *name, void *arg, idt_error_t 
 
     snprintf (path, sizeof (path), "%s/%s", dir, name);
     if (!database_mark (path, uuid) && strcmp (name, STATE_HORIZON_STORE) != 0)
-        return 0; /* who opens that one says what is wrong with it */
+        return 0; /* the open of this store reports what is wrong */
     if (uuid[0])
         return errsetf (
             errp, STATE_REFUSED,
-            "%s: of the instance %s, whose file 'instance' is gone: put that of a backup beside it, or one that idtree init "
+            "%s: of the instance %s, whose file 'instance' is gone: put the one of a backup beside it, or one that idtree init "
             "--uuid makes",
             path, uuid);
     if (state_list_store (fresh, name, true) < 0)

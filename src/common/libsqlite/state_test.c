@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* state_test.c - what a crash leaves of an instance's stores is taken for that instance's
+/* state_test.c - the stores of an instance are recognized after a crash
  *
- * A commit, or a checkpoint of a log, writes pages in an order that only the disk knows.  So each set of the pages is
- * tried that a crash may leave written, with the log or the journal beside the file.
+ * A commit, or a checkpoint of a log, writes pages in an order that only the disk knows. So the test tries each set of
+ * pages that a crash may leave written, with the log or the journal beside the file.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -89,7 +89,7 @@ static void clean (void)
 
 /* --- what a crash leaves ------------------------------------------------------------------------------ */
 
-/* A file before and after what was under way, and what lies beside it meanwhile. */
+/* A file before and after the operation that is interrupted, and the log or journal beside it. */
 struct crash {
     const struct database_kind *kind;
     const char *suffix;
@@ -97,8 +97,8 @@ struct crash {
     struct content before, after, beside;
 };
 
-/* Make 'kind' anew with SQLite alone, as the statements 'sql' do; they are committed to the log, or about to be without
- * one.
+/* Make a database of 'kind' with SQLite alone, by the statements 'sql'. They are committed to the log, or, without a
+ * log, are about to be committed.
  */
 static struct crash make (const struct database_kind *kind, size_t page, const char *first, const char *sql)
 {
@@ -133,7 +133,7 @@ static struct crash make (const struct database_kind *kind, size_t page, const c
     return c;
 }
 
-/* Leave the file with those of its pages written that are in the set. */
+/* Leave a file in which the pages of the set are written. */
 static void leave (const struct crash *c, unsigned set)
 {
     struct content left = c->before;
@@ -168,7 +168,7 @@ static bool opens (const struct database_kind *kind, unsigned set)
     return d != NULL;
 }
 
-/* How many of all sets of pages are refused, by the folder or by who opens the store. */
+/* Count the sets of pages that are refused, by the check of the folder or by the open. */
 static unsigned count_refused (const struct crash *c, unsigned *tried)
 {
     unsigned pages = (unsigned)(c->after.len / c->page), refused = 0;
@@ -201,11 +201,11 @@ static void check_made (void)
     unsigned tried = 0, refused = count_refused (&log, &tried);
 
     ok (refused == 0 && tried > 4,
-        "a crash while the tables' log is written back: taken for what it is (%u sets of pages)", tried);
+        "a crash while the log with the tables is written back: the store is accepted (%u sets of pages)", tried);
     tried = 0, refused = count_refused (&early, &tried);
-    ok (refused == 0 && tried > 4, "wherever the mark lies in it (%u)", tried);
+    ok (refused == 0 && tried > 4, "... wherever the mark is in it (%u)", tried);
     tried = 0, refused = count_refused (&journal, &tried);
-    ok (refused == 0 && tried > 4, "a crash while tables are made without a log: the same (%u)", tried);
+    ok (refused == 0 && tried > 4, "a crash while tables are made without a log: the store is accepted (%u)", tried);
 }
 
 static void check_begun (void)
@@ -219,9 +219,10 @@ static void check_begun (void)
     put (file (journal_kind.name, ""), &empty);
     ok (state_check (dir, &s, NULL, NULL) == 0 && opens (&log_kind, 0) && opens (&journal_kind, 0)
             && state_read (dir, &s, NULL) == 0 && s.nstores == 2,
-        "a crash before the first page: nothing was in it, so it is made");
+        "a crash before the first page: the empty store is created again");
     put (file (journal_kind.name, ""), &empty);
-    ok (!database_open (&journal_kind, dir, NULL, NULL) && errno == EBADMSG, "but one that was there is not made anew");
+    ok (!database_open (&journal_kind, dir, NULL, NULL) && errno == EBADMSG,
+        "a store that was in use is not created again");
 }
 
 /* --- what an earlier version left --------------------------------------------------------------------- */
@@ -253,10 +254,12 @@ static void check_adopted (void)
     struct crash grown = make (&log_kind, 512, TABLES ";" LOG_KIND, "CREATE TABLE v (z); CREATE TABLE w (z)");
     unsigned tried = 0, lost = count_not_adopted (&fresh, &tried);
 
-    ok (lost == 0 && tried > 4, "tables of an earlier version that are in the log yet are adopted (%u sets of pages)",
+    ok (lost == 0 && tried > 4,
+        "tables of an earlier version that are still in the log are adopted (%u sets of "
+        "pages)",
         tried);
     tried = 0, lost = count_not_adopted (&grown, &tried);
-    ok (lost == 0 && tried > 4, "so are those to which some were being added (%u)", tried);
+    ok (lost == 0 && tried > 4, "... also while tables are being added (%u)", tried);
 }
 
 /* --- strangers ---------------------------------------------------------------------------------------- */
@@ -272,21 +275,21 @@ static void check_strangers (void)
     put (file (log_kind.name, ""), &log.after);
     put (file (log_kind.name, "-wal"), &log.beside);
     ok (state_check (dir, &s, NULL, &err) < 0 && errno == STATE_REFUSED && strstr (err.text, UUID),
-        "whatever lies beside it, a store with another mark is refused: %s", err.text);
+        "a store with another mark is refused, with any log or journal beside it: %s", err.text);
     clean ();
     state_create (dir, &s, NULL);
     leave (&log, 0);
     ok (state_check (dir, &s, NULL, &err) == 0 && !database_open (&log_kind, dir, NULL, &err) && errno == STATE_REFUSED,
-        "so is one whose mark is in its log, when it is opened: %s", err.text);
+        "a store whose mark is in its log is refused when it is opened: %s", err.text);
     clean ();
     put (file (log_kind.name, ""), &bare.after);
     ok (state_check (dir, &s, NULL, &err) < 0 && errno == STATE_REFUSED && strstr (err.text, "of no instance"),
-        "and a whole one that has none: %s", err.text);
+        "a complete store without a mark is refused: %s", err.text);
 }
 
-static bool reading_fails; /* of folders */
+static bool reading_fails; /* reading a folder fails */
 
-/* In place of the C library's. */
+/* Replaces the function of the C library. */
 struct dirent *readdir (DIR *d)
 {
     union {
@@ -300,7 +303,7 @@ struct dirent *readdir (DIR *d)
     return NULL;
 }
 
-/* What cannot be read is not empty. */
+/* A folder that cannot be read is not empty. */
 static void check_unreadable (void)
 {
     struct statefile fresh = { .nstores = 0 };
@@ -311,7 +314,7 @@ static void check_unreadable (void)
     int rc = state_survey (dir, &fresh, &err), errnum = errno;
     reading_fails = false;
     ok (rc < 0 && errnum == EIO && strstr (err.text, "Input/output error"),
-        "one that cannot be read to its end is an error: %s", rc < 0 ? err.text : "none");
+        "a folder that cannot be read to its end is an error: %s", rc < 0 ? err.text : "none");
 }
 
 int main (void)
@@ -324,6 +327,6 @@ int main (void)
     check_strangers ();
     clean ();
     check_unreadable ();
-    ok (rmdir (dir) == 0, "nothing else is left in the folder");
+    ok (rmdir (dir) == 0, "the folder is empty in the end");
     return done_testing ();
 }

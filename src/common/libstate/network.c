@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* network.c - file systems on which a lock of this host may not be one for others, and a commit not be there after a
- * crash
+/* network.c - detect file systems on which a lock of this host may not hold for other hosts, and a commit may be lost
+ * in a crash
  */
 #include <string.h>
 #include <sys/vfs.h>
@@ -10,7 +10,7 @@
 #include "libstate/statefile.h"
 #include "libutil/errprintf.h"
 
-/* statfs (2); those that are not in linux/magic.h are of the file systems' own sources */
+/* From statfs (2). Numbers that are not in linux/magic.h come from the sources of the file systems. */
 static const struct {
     unsigned long type;
     const char *name;

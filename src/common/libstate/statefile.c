@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* statefile.c - whose state a folder holds: the file 'instance' in it
+/* statefile.c - the file 'instance', which says which instance a folder belongs to
  *
  * Lines of a word and its value, in this order:
  *
@@ -10,13 +10,13 @@
  *   name     state_name_is_good ()
  *   epoch    a date; left out: fluid.sqlite has it
  *   created  a date
- *   store    a name; any number of them; of such a store there is more than nothing, and it is marked with the UUID
- *   unmarked a name; the same, before it has its mark
- *   below    a date: only a memory has it
+ *   store    a name; any number of them; the store is not empty, and is marked with the UUID
+ *   unmarked a name; like store, before the store has its mark
+ *   below    a date: only in a memory file
  *   sum      16 digits: of all bytes before this line
  *
- * It is good if and only if (1) the first line is that, (2) there are uuid, name and created, (3) no word is unknown,
- * and (4) the sum is right and the last line.
+ * The file is good if and only if (1) the first line is as above, (2) there are uuid, name and created, (3) no word is
+ * unknown, and (4) the sum is right and is the last line.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -36,7 +36,7 @@
 
 #define NAME "instance"
 #define LOCK_NAME "instance.lock"
-#define LOCK_WAIT_MS 10000 /* other processes of the owner rewrite the file in that time */
+#define LOCK_WAIT_MS 10000 /* for the lock: other processes of the owner rewrite the file faster */
 #define HEAD "idtree-state 1\n"
 #define SUM_LINE 21 /* bytes: "sum ", 16 digits, a line's end */
 
@@ -131,7 +131,7 @@ static bool take_line (struct statefile *s, const char *word, const char *value)
     return true;
 }
 
-/* The sum is that of what is before it. */
+/* Whether the sum line agrees with the text before it. */
 static bool has_good_sum (const char *text, size_t len)
 {
     char line[SUM_LINE + 1];
@@ -142,7 +142,7 @@ static bool has_good_sum (const char *text, size_t len)
     return strcmp (text + len - SUM_LINE, line) == 0;
 }
 
-/* 'text' is cut into its lines. */
+/* Cuts 'text' into its lines. */
 static bool decode (struct statefile *s, char *text, size_t len)
 {
     char *save = NULL;
@@ -169,8 +169,8 @@ static int fail (const char *dir, const char *name, idt_error_t *errp)
     return errprintf (errp, "%s/%s: %s", dir, name, strerror (errno));
 }
 
-/* Others may add files to a folder whose sticky bit is set.  A file is ours, or root's; root also looks at what belongs
- * to whom the folder does.
+/* If the sticky bit of a folder is set, other users may add files. Only a file of this user or of root is trusted; root
+ * also trusts a file of the folder's owner.
  */
 static bool is_trusted (uid_t owner, int dirfd)
 {
@@ -219,7 +219,7 @@ static int write_new (int dirfd, const char *name, const char *text)
     return rc;
 }
 
-/* The name comes with a whole file behind it, or not at all. */
+/* Make a name refer to a complete file, or leave it as it is. */
 static int put (int dirfd, const char *name, const char *text, enum state_write how)
 {
     char temporary[STATE_NAME_SIZE + 16];
@@ -260,7 +260,7 @@ static int read_file (const char *dir, const char *name, struct statefile *s, id
     if (strncmp (text, HEAD, strlen (HEAD)) != 0 || !decode (&found, text, n))
         return errsetf (errp, STATE_REFUSED, "%s/%s: damaged, or changed by hand: %s", dir, name,
                         strcmp (name, NAME) == 0
-                            ? "put it aside, and that of a backup in its place, or one that idtree init --uuid makes"
+                            ? "put it aside, and the one of a backup in its place, or one that idtree init --uuid makes"
                             : "remove it");
     *s = found;
     return 0;
@@ -318,9 +318,7 @@ void state_remove (const char *dir)
         unlink (path);
 }
 
-/* A change of the list: 's' becomes what is to be written.  Returns 1, or 0 where nothing changes, or -1 with errno
- * set.
- */
+/* Change the list in 's' in place. Returns 1, 0 if nothing changes, or -1 with errno set. */
 typedef int (*change_f) (struct statefile *s, const char *name);
 
 static int add (struct statefile *s, const char *name)
@@ -364,8 +362,8 @@ static int rewrite (const char *dir, const char *name, change_f change, idt_erro
     return state_write_text (dir, NAME, text, STATE_REPLACE, errp);
 }
 
-/* One change at a time, whoever makes it.  Where there is none to make, nothing is written, no lock either: on a full
- * disk a broker starts.
+/* Lock, read, change and write the list. If nothing changes, neither the file nor the lock is written, so that a broker
+ * can start on a full disk.
  */
 static int change_list (const char *dir, const char *name, change_f change, idt_error_t *errp)
 {

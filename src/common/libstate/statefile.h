@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* statefile.h - whose state a folder holds: the file 'instance' in it
+/* statefile.h - the file 'instance', which says which instance a folder belongs to
  *
- * It names the instance and the stores that belong to it.  It is made once, and after that only stores are added.  A
- * crash leaves the whole file, the one before, or none.
+ * It names the instance and the stores that belong to it. It is made once; afterwards only stores are added. After a
+ * crash there is the new file, the previous one, or none, but never a part of one.
  */
 #ifndef STATE_STATEFILE_H
 #define STATE_STATEFILE_H
@@ -17,80 +17,80 @@
 
 #define STATE_UUID_SIZE 37
 #define STATE_NAME_SIZE 64
-#define STATE_STORE_SIZE 32 /* of a store's name, as "fluid.sqlite" */
+#define STATE_STORE_SIZE 32 /* of a store's name, such as "fluid.sqlite" */
 #define STATE_STORES_MAX 16
 
-/* The store of the horizon: no instance that made ids is without it. */
+/* The store of the horizon: each instance that made ids has it. */
 #define STATE_HORIZON_STORE "fluid.sqlite"
 
-/* The errno of all that refuses a folder for what it holds, or does not: no other start will find it different. */
+/* The errno if a folder is refused for its content: a restart will not change that. */
 #define STATE_REFUSED ENOTRECOVERABLE
 
 struct state_store {
     char name[STATE_STORE_SIZE];
-    bool unmarked; /* a version that marked none left it: it gets its mark when it is opened */
+    bool unmarked; /* left by a version without marks: it gets its mark when it is opened */
 };
 
 struct statefile {
     char uuid[STATE_UUID_SIZE];
     char name[STATE_NAME_SIZE];
     bool has_epoch;
-    int64_t epoch_ms; /* Unix milliseconds; a folder without it has it in fluid.sqlite alone */
+    int64_t epoch_ms; /* Unix milliseconds; if a folder lacks it, only fluid.sqlite has it */
     int64_t created_ms;
-    int64_t below_ms; /* of a memory: all ids were below this, Unix milliseconds; 0: not known */
+    int64_t below_ms; /* of a memory file: all ids were below this, Unix milliseconds; 0: not known */
     struct state_store stores[STATE_STORES_MAX];
     unsigned nstores;
 };
 
-/* Whether 's' can be a name: 1 to 63 letters, digits and any of "._-". */
+/* Whether 's' can be a name: 1 to 63 letters, digits and characters of "._-". */
 bool state_name_is_good (const char *s);
 
 /* Whether 's' is a UUID in lower case. */
 bool state_uuid_is_good (const char *s);
 
-/* The store of that name in the list; NULL: it is not there. */
+/* Find a store in the list. NULL if it is not listed. */
 const struct state_store *state_find_store (const struct statefile *s, const char *name);
 
-/* List a store in 's' alone.  Returns 0, or -1 with errno ENOSPC or ENAMETOOLONG. */
+/* Add a store to the list of 's' in memory. Returns 0, or -1 with errno ENOSPC or ENAMETOOLONG. */
 int state_list_store (struct statefile *s, const char *name, bool unmarked);
 
-/* Read the file in folder 'dir'.  Returns 0, or -1 with errno set, 'errp' filled and '*s' untouched:
- *   ENOENT         there is none
- *   STATE_REFUSED  it is damaged, of a later version, or no file of ours
+/* Read the file in folder 'dir'. Returns 0, or -1 with errno set, 'errp' filled and '*s' untouched:
+ *   ENOENT         it does not exist
+ *   STATE_REFUSED  it is damaged, of a later version, or not a trusted file
  *   others         as the system says
  */
 int state_read (const char *dir, struct statefile *s, idt_error_t *errp);
 
-/* Make the file, durably.  Returns 0, or -1 with errno set and 'errp' filled; EEXIST: there is one. */
+/* Make the file, durably. Returns 0, or -1 with errno set and 'errp' filled; EEXIST if it exists. */
 int state_create (const char *dir, const struct statefile *s, idt_error_t *errp);
 
-/* Remove the file, where it is of no more use. */
+/* Remove the file if it is no longer needed. */
 void state_remove (const char *dir);
 
-/* A store of the folder is whole and marked: list it so, durably.  Others may do the same for theirs at the same time.
+/* List a store of the folder that is complete and marked, durably. Other processes may add stores at the same time.
  * Returns 0, or -1 with errno set and 'errp' filled, as all above.
  */
 int state_add_store (const char *dir, const char *name, idt_error_t *errp);
 
-/* A store was lost, and what was in it is given up: it is made anew when it is next needed.  Returns 0, or -1 with
- * errno set (ENOENT: it is not in the list) and 'errp' filled.
+/* Remove a lost store from the list: its content is given up, and it is created again when it is next needed. Returns
+ * 0, or -1 with errno set (ENOENT: it is not listed) and 'errp' filled.
  */
 int state_drop_store (const char *dir, const char *name, idt_error_t *errp);
 
 /* --- what a rank remembers --------------------------------------------------------------------------- */
 
-/* The file memory-RANK in 'dir': which instance the rank belongs to, and what a rank 0 that lost its state must be
- * told.  A crash leaves the whole file or the one before.  Both return as state_read ().
+/* The file memory-RANK in 'dir': which instance the rank belongs to, and the data that a rank 0 that lost its state
+ * needs. After a crash there is the new file or the previous one. Both return like state_read ().
  */
 int state_recall (const char *dir, uint32_t rank, struct statefile *s, idt_error_t *errp);
 int state_remember (const char *dir, uint32_t rank, const struct statefile *s, idt_error_t *errp);
 
-/* It is no more, if it was. */
+/* Remove the file memory-RANK if it exists. */
 void state_unremember (const char *dir, uint32_t rank);
 
 /* --- other small files of a folder ------------------------------------------------------------------- */
 
-/* Write 'text' to the file 'name' in 'dir', durably, in place of what is there or (exclusive) only where nothing is.
+/* Write 'text' to the file 'name' in 'dir', durably. STATE_REPLACE replaces an existing file, STATE_EXCLUSIVE does not.
  * Returns 0, or -1 with errno set (EEXIST) and 'errp' filled.
  */
 enum state_write { STATE_REPLACE, STATE_EXCLUSIVE };
@@ -98,17 +98,18 @@ int state_write_text (const char *dir, const char *name, const char *text, enum 
 
 #define STATE_TEXT_MAX 4096
 
-/* Read a small file of ours: no link, and nobody else's.  Returns its length, or -1 with errno set and 'errp' filled.
+/* Read a small file, which must be a trusted one and not a link. Returns its length, or -1 with errno set and 'errp'
+ * filled.
  */
 int state_read_text (const char *dir, const char *name, char text[STATE_TEXT_MAX], idt_error_t *errp);
 
 /* --- where a folder lies ----------------------------------------------------------------------------- */
 
-/* Name the file system of 'type' (statfs (2)) where several hosts may have it at once; NULL: it is this host's. */
+/* The name of a file system of 'type' (statfs (2)) that several hosts may use together. NULL if it is local to a host.
+ */
 const char *state_network_name (unsigned long type);
 
-/* Whether the folder lies on a file system of this host.  Returns 0, or -1 with errno set (STATE_REFUSED) and 'errp'
- * filled.
+/* Check that the folder is on a local file system. Returns 0, or -1 with errno set (STATE_REFUSED) and 'errp' filled.
  */
 int state_check_local (const char *dir, idt_error_t *errp);
 

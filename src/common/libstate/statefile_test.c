@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* statefile_test.c - the file that says whose state a folder holds is whole, or refused */
+/* statefile_test.c - the file 'instance' is complete, or refused */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -39,17 +39,17 @@ static bool same (const struct statefile *a, const struct statefile *b)
            && !memcmp (a->stores, b->stores, sizeof (a->stores));
 }
 
-/* Everybody who may read a folder may lock it, and one that holds instances often is 0755. */
+/* Each user who may read a folder may lock it, and statedirs often have mode 0755. */
 static void check_locked_folder (void)
 {
     struct statefile s = full ();
     int fd = open (dir, O_RDONLY | O_DIRECTORY);
     idt_error_t err = { "" };
 
-    alarm (60); /* the end of this test where the lock is waited for */
+    alarm (60); /* ends the test if a call waits for that lock */
     ok (state_create (dir, &s, &err) == 0 && flock (fd, LOCK_EX) == 0 && state_add_store (dir, "new.sqlite", &err) == 0
             && state_drop_store (dir, "new.sqlite", &err) == 0,
-        "who has locked the folder keeps nobody from changes");
+        "a lock on the folder does not prevent changes");
     alarm (0);
     close (fd);
     unlink (path);
@@ -60,12 +60,12 @@ static void check_round (void)
     struct statefile s = full (), found, bare = { .uuid = UUID, .name = "x", .created_ms = 1000 };
     idt_error_t err;
 
-    ok (state_read (dir, &found, &err) < 0 && errno == ENOENT, "a folder without the file says so");
+    ok (state_read (dir, &found, &err) < 0 && errno == ENOENT, "a folder without the file fails with ENOENT");
     ok (state_create (dir, &s, &err) == 0 && state_read (dir, &found, &err) == 0 && same (&s, &found),
-        "what is written is read");
+        "a written file is read with the same content");
     ok (state_create (dir, &bare, &err) < 0 && errno == EEXIST && state_read (dir, &found, NULL) == 0
             && same (&s, &found),
-        "it is made once: %s", err.text);
+        "an existing file is not made again: %s", err.text);
     ok (state_add_store (dir, "old.sqlite", &err) == 0 && state_add_store (dir, "new.sqlite", &err) == 0
             && state_add_store (dir, "fluid.sqlite", &err) == 0 && state_read (dir, &found, &err) == 0
             && found.nstores == 3 && !state_find_store (&found, "old.sqlite")->unmarked
@@ -74,10 +74,10 @@ static void check_round (void)
     ok (state_drop_store (dir, "fluid.sqlite", &err) == 0 && state_drop_store (dir, "fluid.sqlite", &err) < 0
             && errno == ENOENT && state_read (dir, &found, &err) == 0 && found.nstores == 2
             && !state_find_store (&found, "fluid.sqlite"),
-        "and given up, once");
+        "a store is given up, once");
     unlink (path);
     ok (state_create (dir, &bare, NULL) == 0 && state_read (dir, &found, NULL) == 0 && !found.has_epoch,
-        "it may have no epoch");
+        "the file may have no epoch");
     unlink (path);
     s.nstores = 0;
     memset (s.stores, 0, sizeof (s.stores));
@@ -85,7 +85,7 @@ static void check_round (void)
     ok (state_recall (dir, 5, &found, NULL) < 0 && errno == ENOENT && state_remember (dir, 5, &s, NULL) == 0
             && state_recall (dir, 5, &found, NULL) == 0 && same (&s, &found) && found.below_ms == s.below_ms
             && state_recall (dir, 4, &found, NULL) < 0 && state_read (dir, &found, NULL) < 0,
-        "a rank remembers, and it alone");
+        "each rank reads only its own memory file");
     char memory[64];
     snprintf (memory, sizeof (memory), "%s/memory-5", dir);
     unlink (memory);
@@ -108,7 +108,7 @@ static bool is_refused (void)
     return state_read (dir, &found, &err) < 0 && errno == STATE_REFUSED && strstr (err.text, path);
 }
 
-/* Each bit of the file, and each length. */
+/* Flip each bit of the file, and cut it at each length. */
 static void check_damage (void)
 {
     struct statefile s = full ();
@@ -123,17 +123,17 @@ static void check_damage (void)
         taken += !is_refused ();
         text[i / 8] ^= (char)(1 << i % 8);
     }
-    ok (n > 150 && taken == 0, "a file of which any bit is flipped is refused (%d bytes, %d taken)", n, taken);
+    ok (n > 150 && taken == 0, "a file in which any bit is flipped is refused (%d bytes, %d accepted)", n, taken);
     for (int i = 0; i < n; i++) {
         put (text, i);
         taken += !is_refused ();
     }
-    ok (taken == 0, "so is one that was cut");
+    ok (taken == 0, "a truncated file is refused");
     put ("idtree-state 2\nother things\n", 28);
     struct statefile found;
     idt_error_t err;
-    ok (state_read (dir, &found, &err) < 0 && strstr (err.text, "later version"), "so is a later version's: %s",
-        err.text);
+    ok (state_read (dir, &found, &err) < 0 && strstr (err.text, "later version"),
+        "a file of a later version is refused: %s", err.text);
     unlink (path);
 }
 
@@ -142,9 +142,9 @@ static void check_strangers (void)
     struct statefile found;
 
     ok (symlink ("/etc/passwd", path) == 0 && state_read (dir, &found, NULL) < 0 && errno == ELOOP,
-        "no link is followed");
+        "a link is not followed");
     unlink (path);
-    ok (mkfifo (path, 0600) == 0 && state_read (dir, &found, NULL) < 0, "nor is a fifo waited for");
+    ok (mkfifo (path, 0600) == 0 && state_read (dir, &found, NULL) < 0, "a fifo is refused without blocking");
     unlink (path);
 }
 
@@ -156,18 +156,18 @@ static void check_words (void)
     longest[STATE_NAME_SIZE] = '\0';
     ok (!state_name_is_good (longest) && state_name_is_good (longest + 1) && !state_name_is_good ("")
             && !state_name_is_good ("a b") && !state_name_is_good ("a\n") && !state_name_is_good ("\303\244"),
-        "names are short, and plain");
+        "names must be short and plain");
     ok (state_uuid_is_good (UUID) && !state_uuid_is_good (UUID "0") && !state_uuid_is_good ("")
             && !state_uuid_is_good ("0123456789ab-4cde-8f01-23456789abcd00")
             && !state_uuid_is_good ("01234567-89AB-4CDE-8F01-23456789ABCD"),
-        "UUIDs are in lower case");
+        "UUIDs must be in lower case");
     ok (state_network_name (0x6969) && state_network_name (0x0bd00bd0) && state_network_name (0xffffffffff534d42)
             && !state_network_name (0xef53) && !state_network_name (0x01021994) && !state_network_name (0x58465342),
-        "NFS, Lustre and CIFS are of many hosts; ext4, tmpfs and XFS are not");
-    ok (state_check_local (".", NULL) == 0 || errno == STATE_REFUSED, "a folder is on one or the other");
+        "NFS, Lustre and CIFS are shared by hosts; ext4, tmpfs and XFS are not");
+    ok (state_check_local (".", NULL) == 0 || errno == STATE_REFUSED, "the current folder is classified");
 }
 
-/* A write is cut short there, and the next one names the cause. */
+/* A write is cut at the limit of file sizes, and the next write reports the cause. */
 static void check_limit (void)
 {
     struct rlimit limit, old;
@@ -182,7 +182,7 @@ static void check_limit (void)
     int rc = state_create (dir, &s, &err), errnum = errno;
     setrlimit (RLIMIT_FSIZE, &old);
     ok (rc < 0 && errnum == EFBIG && strstr (err.text, "File too large") && access (path, F_OK) < 0,
-        "a limit of file sizes is no full disk: %s", err.text);
+        "a limit of file sizes is not reported as a full disk: %s", err.text);
 }
 
 int main (void)
@@ -199,6 +199,6 @@ int main (void)
     check_damage ();
     check_strangers ();
     check_words ();
-    ok (rmdir (dir) == 0, "nothing else is left in the folder");
+    ok (rmdir (dir) == 0, "the folder is empty in the end");
     return done_testing ();
 }
