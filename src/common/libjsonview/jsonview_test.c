@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* jsonview_test.c - texts are taken and refused as by jansson, with the same values; errors say what and where; bounds,
- * memory, and keys that are made to meet
+/* jsonview_test.c - texts are accepted and refused as by jansson, with the same values; error messages and positions;
+ * limits, memory, and keys with colliding hashes
  */
 #include <endian.h>
 #include <errno.h>
@@ -24,7 +24,7 @@ static const struct jv *read_text (const char *text)
     return jv_read (&reader, text, strlen (text), 100, 1000, &error);
 }
 
-/* In memory that ends where the text does. */
+/* The same in memory that ends exactly behind the text. */
 static bool same_exact (const char *text, size_t size)
 {
     char *exact = malloc (size + !size);
@@ -146,14 +146,15 @@ static const char *const bad[] = {
 static void test_cases (void)
 {
     for (size_t i = 0; i < sizeof (good) / sizeof (good[0]); i++)
-        if (!ok (read_text (good[i]) && same_exact (good[i], strlen (good[i])), "taken as jansson does: text %zu", i))
+        if (!ok (read_text (good[i]) && same_exact (good[i], strlen (good[i])), "accepted like in jansson: text %zu",
+                 i))
             diag ("%s: %s", good[i], error.text);
     for (size_t i = 0; i < sizeof (bad) / sizeof (bad[0]); i++)
         if (!ok (!read_text (bad[i]) && errno == EINVAL && same_exact (bad[i], strlen (bad[i])),
-                 "refused as by jansson: text %zu: %s", i, error.fault == JV_UTF8 ? "UTF-8" : "JSON"))
+                 "refused like in jansson: text %zu: %s", i, error.fault == JV_UTF8 ? "UTF-8" : "JSON"))
             diag ("%s", bad[i]);
     ok (same_exact ("1\0", 2) && same_exact ("\0", 1) && same_exact ("\"\0\"", 3) && same_exact ("[\0]", 3),
-        "a NUL is refused wherever it is");
+        "a NUL is refused at each place");
 }
 
 static void test_access (void)
@@ -165,30 +166,32 @@ static void test_access (void)
     int64_t sum = 0;
 
     ok (jv_same (jv_member (o, "s"), jv_member (o, "plain")) && jv_equals (jv_member (o, "s"), "abc"),
-        "a string with escapes is the one without");
+        "a string with escapes equals the same string without");
     ok (!jv_equals (jv_member (o, "s"), "ab") && !jv_equals (jv_member (o, "s"), "abcd")
             && !jv_equals (jv_member (o, "s"), "ab\\u0063"),
-        "and no other one");
+        "a different string is not equal");
     ok (jv_copy (jv_member (o, "s"), buf, 3) == 3 && strcmp (buf, "ab") == 0
             && jv_copy (jv_member (o, "plain"), buf, 3) == 3 && strcmp (buf, "ab") == 0
             && jv_copy (jv_member (o, "s"), NULL, 0) == 3,
-        "a copy is cut, and its length is told");
-    ok (jv_copy (jv_member (o, "n"), buf, 4) == 0 && strcmp (buf, "") == 0, "what is no string is copied as nothing");
+        "a copy is cut, and the full length is returned");
+    ok (jv_copy (jv_member (o, "n"), buf, 4) == 0 && strcmp (buf, "") == 0,
+        "a value that is not a string is copied as an "
+        "empty string");
     errno = 0;
-    ok (!jv_strdup (jv_member (o, "n"), NULL) && errno == EINVAL, "nor duplicated");
+    ok (!jv_strdup (jv_member (o, "n"), NULL) && errno == EINVAL, "a value that is not a string cannot be duplicated");
     ok (jv_is (jv_member (o, "o"), JV_OBJECT) && !jv_member (o, "\\u006f"), "a key with escapes is found by its name");
     ok (!jv_member (o, "x") && !jv_member (a, "x") && !jv_member (NULL, "x") && jv_count (NULL) == 0
             && !jv_is (NULL, JV_NULL),
-        "what is not there is NULL");
+        "accessors return NULL for a missing value");
     ok (jv_integer (jv_member (o, "n")) == 7 && jv_integer (jv_member (o, "r")) == 0 && jv_integer (NULL) == 0
             && jv_number (jv_member (o, "r")) == 1.5 && jv_number (jv_member (o, "n")) == 7 && jv_number (a) == 0,
-        "numbers are told, and 0 of what is none");
+        "numbers are returned, and 0 for other values");
     jv_foreach (a, it)
         sum = sum * 10 + jv_integer (it) + (int64_t)jv_count (it);
-    ok (sum == 121, "elements come one after the other, whatever is in them");
+    ok (sum == 121, "the iteration visits all elements, with any content");
     ok (a->size == strlen ("[1,[2,3],{\"x\":4}]") && strncmp (a->text, "[1,[2,3],{\"x\":4}]", a->size) == 0
             && o->size == sizeof (text) - 1,
-        "the text of an array or object is all of it");
+        "the text of an array or object includes its brackets");
     o = read_text ("-0.0");
     ok (signbit (jv_number (o)), "-0.0 keeps its sign");
 }
@@ -246,12 +249,13 @@ static void test_bounds (void)
 {
     ok (bounded ("5", 0, 1) && !bounded ("[]", 0, 1) && error.fault == JV_DEPTH && bounded ("[[{}],[[]]]", 3, 5)
             && !bounded ("[[{}],[[]]]", 2, 5) && error.fault == JV_DEPTH && error.column == 3,
-        "depth is bounded; what is closed does not count");
+        "the depth is limited; closed arrays do not count");
     ok (!bounded ("[[{}],[[]]]", 3, 4) && error.fault == JV_VALUES && !bounded ("5", 1, 0) && error.fault == JV_VALUES,
-        "so is the number of values");
+        "the number of values is limited");
     ok (bounded ("{\"a\":1,\"b\":{\"c\":2}}", 2, 4) && !bounded ("{\"a\":1,\"b\":{\"c\":2}}", 2, 3),
-        "in which keys do not count");
-    ok (!jv_read (&reader, "5", (size_t)UINT32_MAX + 1, 1, 1, &error) && errno == EMSGSIZE, "4 GiB are refused unread");
+        "... without the keys");
+    ok (!jv_read (&reader, "5", (size_t)UINT32_MAX + 1, 1, 1, &error) && errno == EMSGSIZE,
+        "a text of 4 GiB is refused unread");
 }
 
 static char *many_keys (uint32_t n, const char *format, uint32_t twice)
@@ -283,12 +287,12 @@ static void test_keys (void)
             free (all);
             free (bad_one);
         }
-    ok (good_ones, "many keys are taken");
-    ok (twice, "one that is there twice is found among them");
+    ok (good_ones, "many keys are accepted");
+    ok (twice, "a duplicate among many keys is found");
 }
 
-/* What the hash of a key of 16 bytes is when its first 8 are in it.  The others can undo that: all such keys have one
- * place in the table.
+/* The hash of a 16-byte key after its first 8 bytes. The other 8 bytes can be chosen to cancel it, so that all such
+ * keys have the same place in the table.
  */
 static uint64_t hash_of_first (const char *key)
 {
@@ -326,10 +330,10 @@ static void test_keys_that_meet (void)
     }
     strcpy (p, "}");
     const struct jv *v = jv_read (&reader, text, strlen (text), 1, N + 1, &error);
-    ok (v && jv_count (v) == N, "%d keys that have one place in the table are taken", N);
+    ok (v && jv_count (v) == N, "%d keys with the same place in the table are accepted", N);
     memcpy (p - 20, text + 1, 18);
     ok (!jv_read (&reader, text, strlen (text), 1, N + 1, &error) && strncmp (error.text, "duplicate", 9) == 0,
-        "and refused where one is there twice");
+        "... and refused if one is duplicate");
     free (text);
 }
 
@@ -344,7 +348,7 @@ static void test_sorted (void)
             snprintf (text, sizeof (text), "{\"\\u0041\":0,\"%s\":1,\"%s\":2}", keys[i], keys[j]);
             sorted = sorted && !jv_read (&reader, text, strlen (text), 1, 9, &error) == (i == j);
         }
-    ok (sorted, "keys of which some have escapes are compared by what they mean");
+    ok (sorted, "keys with escapes are compared by their meaning");
 }
 
 /* --- memory -------------------------------------------------------------------------------------------- */
@@ -363,19 +367,18 @@ static void test_memory (void)
         good_ones &= v || errno == ENOMEM;
         countdown = -1;
     }
-    ok (good_ones && v && n > 3, "whichever of %d allocations fails, that is ENOMEM", n - 1);
+    ok (good_ones && v && n > 3, "the failure of each of %d allocations is reported as ENOMEM", n - 1);
     uint32_t room = reader.room;
     countdown = 0;
     v = read_text ("[1,2]");
     countdown = -1;
-    ok (!v && errno == ENOMEM && room > 4096 && reader.room == 0,
-        "memory of a long text is given back at the next one");
+    ok (!v && errno == ENOMEM && room > 4096 && reader.room == 0, "memory of a long text is freed at the next one");
     read_text ("[1,2]");
     countdown = 0;
     v = read_text ("{\"a\":[1,2,3],\"b\":4}");
-    ok (v && failures > 0, "memory of a short one is kept");
+    ok (v && failures > 0, "memory of a short text is kept");
     errno = 0;
-    ok (!jv_strdup (jv_value (v + 1) - 1, NULL) && errno == ENOMEM, "a copy may find none");
+    ok (!jv_strdup (jv_value (v + 1) - 1, NULL) && errno == ENOMEM, "a copy may fail with ENOMEM");
     countdown = -1;
     free (text);
 }
@@ -508,7 +511,7 @@ static void test_anything (void)
         }
     }
     ok (different == 0 && taken > 1000 && refused > 1000,
-        "of texts at random %u are taken and %u refused, as by jansson", taken, refused);
+        "of random texts %u are accepted and %u refused, like in jansson", taken, refused);
 }
 
 static void test_reals (void)
@@ -526,16 +529,16 @@ static void test_reals (void)
         const struct jv *v = read_text (text);
         different += !v || jv_number (v) != d || signbit (jv_number (v)) != signbit (d);
     }
-    ok (different == 0, "reals are what was written, with however many digits");
-    /* Half way between two, and a digit far behind that decides. */
+    ok (different == 0, "reals have the written value, with any number of digits");
+    /* A number half way between two doubles, and one with a late digit that decides. */
     memset (text, '0', sizeof (text));
     memcpy (text, "9007199254740993.", 17);
     text[2000] = '\0';
     const struct jv *v = read_text (text);
-    ok (v && jv_number (v) == 9007199254740992.0, "half way it is the even one");
+    ok (v && jv_number (v) == 9007199254740992.0, "a number half way is rounded to even");
     text[1999] = '1';
     v = read_text (text);
-    ok (v && jv_number (v) == 9007199254740994.0, "a digit far behind is seen");
+    ok (v && jv_number (v) == 9007199254740994.0, "a late digit is respected");
 }
 
 int main (int argc, char *argv[])

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* keys.c - whether a key is in an object twice
+/* keys.c - find a duplicate key in an object
  *
- * Keys go to a hash table.  Where some have escapes, or were chosen so that they meet in the table, they are sorted
- * instead: that takes n log n whatever they are.
+ * Keys are put into a hash table. If some keys have escapes, or were chosen to collide in the table, the keys are
+ * sorted instead, which takes n log n time for every set of keys.
  */
 #include <stdlib.h>
 
 #include "libjsonview/private.h"
 #include "libutil/minmax.h"
 
-#define PROBES 8 /* for each key, until keys are sorted instead */
+#define PROBES 8 /* for each key, before keys are sorted instead */
 
 static uint64_t load_short (const char *p, uint32_t size)
 {
@@ -44,7 +44,7 @@ static uint32_t hash (const struct jv *key)
     return (uint32_t)(h >> 32);
 }
 
-/* Put the keys into a table.  Returns whether that tells: then '*twice' is a key that is there before, or NULL. */
+/* Put the keys into a table. Returns whether this decided the question: then '*twice' is a duplicate key, or NULL. */
 static bool try_table (const struct jv *object, uint32_t *table, uint32_t mask, const struct jv **twice)
 {
     uint32_t probes = PROBES * object->count;
@@ -96,7 +96,7 @@ static const struct jv *find_sorted (const struct jv *object, const struct jv **
     return NULL;
 }
 
-/* For each key there are at most 4 places in the table, of 4 bytes each. */
+/* The table has at most 4 places of 4 bytes for each key. */
 const struct jv *jv_find_twice (const struct jv *object, void *room)
 {
     uint32_t mask = 3;

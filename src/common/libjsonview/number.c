@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* number.c - what a number is */
+/* number.c - the values of numbers */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "libjsonview/private.h"
 #include "libutil/minmax.h"
 
-#define DIGITS_MAX 800 /* significant digits of a real: of those behind it matters only whether one is not 0 */
-#define EXPONENT 99999 /* of 1 to 800 digits: beyond it all are 0, or infinite */
+#define DIGITS_MAX 800 /* significant digits of a real: of further digits it matters only whether any is not 0 */
+#define EXPONENT 99999 /* largest exponent with 1 to 800 digits: all beyond are 0 or infinite */
 
 int64_t jv_integer (const struct jv *v)
 {
@@ -22,10 +22,10 @@ int64_t jv_integer (const struct jv *v)
     return (int64_t)(negative ? 0 - n : n);
 }
 
-/* An exponent as far as it matters. */
+/* Read an exponent up to a limit above which its value does not matter. */
 static int64_t read_exponent (const char *p, const char *end)
 {
-    static const int64_t most = INT64_C (1) << 40; /* above the digits that a text can have */
+    static const int64_t most = INT64_C (1) << 40; /* more than the digits that a text can have */
     bool negative = *p == '-';
     int64_t n = 0;
 
@@ -34,8 +34,8 @@ static int64_t read_exponent (const char *p, const char *end)
     return negative ? -n : n;
 }
 
-/* The significant digits and an exponent, in a buffer of our own: a NUL is behind them, and no period in it, for which
- * strtod () may want what the locale has.
+/* Copy the significant digits and an exponent to a buffer: strtod () needs a NUL behind them, and the locale might need
+ * another decimal separator than a period.
  */
 static double read_real (const char *text, uint32_t size)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* private.h - what the files of this library share */
+/* private.h - declarations that the files of this library share */
 #ifndef JSONVIEW_PRIVATE_H
 #define JSONVIEW_PRIVATE_H
 
@@ -20,7 +20,7 @@ static inline bool is_letter (char c)
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-/* 8 bytes, the first the lowest. */
+/* Load 8 bytes in little-endian order. */
 static inline uint64_t load (const char *p)
 {
     uint64_t x;
@@ -34,13 +34,15 @@ static inline bool same_plain (const struct jv *a, const struct jv *b)
     return a->size == b->size && memcmp (a->text, b->text, a->size) == 0;
 }
 
-/* What the escape at 'p' stands for, '*n' bytes.  Returns the bytes that it has in the text; 0: it is none. */
+/* Decode the escape at 'p' to '*n' bytes. Returns its size in the text; 0 if it is not a valid escape. */
 size_t jv_read_escape (const char *p, const char *end, char out[4], size_t *n);
 
-/* The order of two strings by their bytes without escapes. */
+/* Compare two strings by their bytes after unescaping. */
 int jv_compare (const struct jv *a, const struct jv *b);
 
-/* A key that is in an object before, too; NULL: there is none.  In 'room' is one struct jv for each member. */
+/* Find a key that occurs before in the same object; NULL if there is no duplicate. 'room' has space for one struct jv
+ * per member.
+ */
 const struct jv *jv_find_twice (const struct jv *object, void *room);
 
 #endif /* JSONVIEW_PRIVATE_H */

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* read.c - JSON read where it lies
+/* read.c - parse JSON in place
  *
- * Nodes lie one behind the other in the order of the text: an array, its elements; an object, a key, its value, the
- * next key.  'span' of each is where the next one beside it begins.  While an array or object is open, 'span' is the
- * index of that which it is in, so no stack is needed.
+ * Nodes are stored in the order of the text: an array, its elements; an object, a key, its value, the next key. The
+ * 'span' of a node is the distance to its next sibling. While an array or object is open, its 'span' is the index of
+ * the enclosing one, so the parser needs no stack.
  *
- * Texts come from anybody: each is read in time that grows no faster than n log n, whatever its keys are.
+ * Texts are not trusted: the time to parse one grows no faster than n log n, for all keys.
  */
 #include <math.h>
 #include <stdio.h>
@@ -20,17 +20,17 @@
 #include "libutil/utf8.h"
 
 #define ROOM_FIRST 128
-#define ROOM_KEPT 4096 /* of more, the next text is not read into it */
+#define ROOM_KEPT 4096 /* nodes; a larger array is freed before the next text */
 #define NONE UINT32_MAX
-#define NEAR_MAX 20 /* bytes of a token that an error shows */
-#define FINITE 300  /* digits of a real without exponent that is finite for sure */
+#define NEAR_MAX 20 /* bytes of a token that an error message shows */
+#define FINITE 300  /* a real without exponent and with at most so many digits is finite */
 
 #define ONES UINT64_C (0x0101010101010101)
 
 struct scan {
     struct jv_reader *r;
-    const char *text, *p, *end; /* 'p': what was not read yet */
-    uint32_t open;              /* the innermost array or object that is open */
+    const char *text, *p, *end; /* 'p': the next unread character */
+    uint32_t open;              /* the innermost open array or object */
     uint32_t depth, depth_max;
     uint32_t values, values_max;
     struct jv_error *e;
@@ -38,8 +38,8 @@ struct scan {
 
 /* --- plain text ---------------------------------------------------------------------------------------- */
 
-/* The lowest bit that is set belongs to the first byte that is no plain text: '"', '\', a control character or one that
- * is not ASCII.  (A subtraction borrows from higher bytes only, so nothing is wrong below.)
+/* The lowest set bit belongs to the first byte that is special: '"', '\', a control character or a byte that is not
+ * ASCII. (A subtraction borrows only from higher bytes, so all bits below are right.)
  */
 static inline uint64_t find_special (uint64_t x)
 {
@@ -60,7 +60,7 @@ static const char *skip_plain (const char *p, const char *end)
 
 /* --- what is wrong ------------------------------------------------------------------------------------- */
 
-/* Where 'at', behind the last byte that was read, is. */
+/* Compute the position of 'at', which is behind the last byte read. */
 static void locate (const struct scan *s, const char *at)
 {
     s->e->line = 1;
@@ -74,7 +74,7 @@ static void locate (const struct scan *s, const char *at)
             s->e->column++;
 }
 
-/* The token from 'from' to 'at' is at fault, or that the text ends. */
+/* Report that the token from 'from' to 'at' is wrong, or that the text ends. */
 static int refuse (const struct scan *s, enum jv_fault fault, const char *from, const char *at, const char *why)
 {
     char *text = s->e->text;
@@ -99,7 +99,7 @@ static int refuse_byte (const struct scan *s, const char *from, const char *at)
     return refuse (s, JV_UTF8, from, at, why);
 }
 
-/* The end of a word or a plain string that begins at 's->p', or of one character; NULL: that is none. */
+/* The end of a word or plain string that begins at 's->p', or of one character; NULL if there is no such token. */
 static const char *token_end (const struct scan *s)
 {
     const char *p = s->p;
@@ -126,7 +126,7 @@ static int refuse_token (const struct scan *s, const char *why)
 
 /* --- nodes --------------------------------------------------------------------------------------------- */
 
-/* Have room for 'n' more nodes. */
+/* Allocate space for 'n' more nodes. */
 static int reserve (struct jv_reader *r, uint32_t n)
 {
     size_t room = r->room ? r->room : ROOM_FIRST;
@@ -157,7 +157,7 @@ static int add (struct scan *s, enum jv_type type, const char *text, const char 
 
 /* --- strings ------------------------------------------------------------------------------------------- */
 
-/* What is no plain text, in the string that begins at 'from': '*p' goes behind it. */
+/* Read the special byte at '*p' in the string that begins at 'from', and move '*p' behind it. */
 static int read_special (struct scan *s, const char *from, const char **p)
 {
     char out[4];
@@ -226,7 +226,7 @@ static int add_real (struct scan *s, const char *from, const char *end, bool fin
     return add (s, JV_REAL, from, end, false);
 }
 
-/* Digits have to be there, from 'p': returns their end.  NULL: refused. */
+/* Read digits at 'p', at least one. Returns their end, or NULL after an error. */
 static const char *need_digits (struct scan *s, const char *p)
 {
     const char *end = skip_digits (p, s->end);
@@ -279,7 +279,7 @@ static int open_one (struct scan *s, enum jv_type type)
     return 0;
 }
 
-/* What is needed for it lies in nodes that are free. */
+/* Uses the free nodes as scratch memory. */
 static int check_keys (struct scan *s, uint32_t index)
 {
     struct jv_reader *r = s->r;
@@ -349,7 +349,7 @@ static int read_key (struct scan *s)
         return refuse_token (s, "string or '}' expected");
     if (read_string (s) < 0)
         return -1;
-    s->r->nodes[s->r->used - 1].span = 2; /* unless its value has more in it */
+    s->r->nodes[s->r->used - 1].span = 2; /* its value may increase it */
     skip_space (s);
     if (s->p == s->end || *s->p != ':')
         return refuse_token (s, "':' expected");
@@ -357,7 +357,7 @@ static int read_key (struct scan *s)
     return 0;
 }
 
-/* An element, a member, or the whole. */
+/* Read an element, a member, or the whole text. */
 static int read_item (struct scan *s)
 {
     if (s->open == NONE)
@@ -366,7 +366,8 @@ static int read_item (struct scan *s)
     return s->r->nodes[s->open].type == JV_OBJECT && read_key (s) < 0 ? -1 : read_value (s);
 }
 
-/* What is between items: arrays and objects end, then comes a comma, unless the innermost one was opened just now. */
+/* Read the text between items: close arrays and objects, then read a comma, unless the innermost one was just opened.
+ */
 static int read_between (struct scan *s)
 {
     while (s->open != NONE) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* string.c - what a string is, where it has escapes and where not */
+/* string.c - the content of strings with and without escapes */
 #include <stdlib.h>
 
 #include "libjsonview/private.h"
@@ -24,7 +24,7 @@ static int32_t read_hex (const char *p, const char *end)
     return n;
 }
 
-/* The character of an escape "\uXXXX" or of two that are a pair; 0: it is none that may be. */
+/* The character of an escape "\uXXXX" or of a surrogate pair; 0 if it is invalid. */
 static uint32_t read_unicode (const char *p, const char *end, size_t *size)
 {
     int32_t c = read_hex (p + 2, end), low;
@@ -70,15 +70,15 @@ size_t jv_read_escape (const char *p, const char *end, char out[4], size_t *n)
     return 2;
 }
 
-/* The bytes of a string, without its escapes. */
+/* Iterates over the bytes of a string after unescaping. */
 struct json_cursor {
     const char *p, *end;
     bool escaped;
-    char out[4]; /* of an escape */
+    char out[4]; /* bytes of an escape */
     size_t n, i;
 };
 
-/* -1: there is none. */
+/* The next byte; -1 at the end. */
 static int next_byte (struct json_cursor *c)
 {
     if (c->i < c->n)
@@ -157,7 +157,7 @@ size_t jv_copy (const struct jv *string, char *buf, size_t size)
     return n;
 }
 
-/* What is without its escapes is never longer. */
+/* The unescaped string is never longer. */
 char *jv_strdup (const struct jv *string, size_t *size)
 {
     char *copy;
