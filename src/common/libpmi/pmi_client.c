@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* pmi_client.c - a rank's side of PMI-1
+/* pmi_client.c - the client side of PMI-1, used by one rank
  *
- * One request is outstanding at a time, and each has one line for an answer, so there is never
- * anything to read but the answer that is waited for.  Each answer's cmd is checked: a server
- * that is out of step is an error, not a wrong bizcard.
+ * One request is outstanding at a time, and each has an answer of one line, so the only data to read is the awaited
+ * answer. The cmd of each answer is checked, so that a server that is out of step is reported as an error and not taken
+ * for a wrong bizcard.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -27,14 +27,14 @@ struct pmi_client {
     int fd;
     int rank;
     int size;
-    uint64_t deadline_ms; /* 0: none */
+    uint64_t deadline_ms; /* 0: no deadline */
     int keylen_max;
     int vallen_max;
     char kvsname[PMI_KVSNAME_MAX];
     struct pmi_lines lines;
 };
 
-/* As poll () wants it. */
+/* The remaining time in the form of poll (). */
 static int left_ms (const struct pmi_client *c)
 {
     int64_t left = (int64_t)(c->deadline_ms - clock_ms (CLOCK_MONOTONIC));
@@ -57,8 +57,8 @@ static int wait_for (struct pmi_client *c, short events)
     }
 }
 
-/* A closed server must not raise SIGPIPE; PMI_FD may also be a pipe or a terminal, where send ()
- * can't.
+/* Write without SIGPIPE if the server has closed the connection. PMI_FD may be a pipe or a terminal, for which send ()
+ * fails.
  */
 static ssize_t write_quietly (int fd, const char *data, size_t size)
 {
@@ -105,7 +105,7 @@ static const char *read_line (struct pmi_client *c)
         const char *line = pmi_lines_add (&c->lines, &data, &size);
         if (line && size == 0)
             return line;
-        if (line || errno != EAGAIN) { /* an answer that nobody asked for, or no line at all */
+        if (line || errno != EAGAIN) { /* an unexpected answer, or a malformed line */
             return errset_null (EPROTO);
         }
     }
@@ -120,9 +120,7 @@ static int failed (struct pmi_client *c, int errnum, const char *what, idt_error
                                            : strerror (errnum));
 }
 
-/* Send 'request' (its line without the newline) and return the answer's line, whose cmd must be
- * 'answer'.
- */
+/* Send 'request' (its line without the newline) and return the line of the answer, whose cmd must be 'answer'. */
 static const char *ask (struct pmi_client *c, const char *request, const char *answer)
 {
     char out[PMI_LINE_MAX];
@@ -138,7 +136,7 @@ static const char *ask (struct pmi_client *c, const char *request, const char *a
     return line;
 }
 
-/* The answer's rc; an answer without one (Hydra leaves it out here and there) is a success. */
+/* The rc of an answer. An answer without one (Hydra sometimes leaves it out) is a success. */
 static int result (const char *line)
 {
     int rc = 0;
@@ -202,7 +200,7 @@ void pmi_client_destroy (struct pmi_client *c)
 
     if (c) {
         close (c->fd);
-        explicit_bzero (c, sizeof (*c)); /* a secret may have passed through */
+        explicit_bzero (c, sizeof (*c)); /* a secret may have passed through it */
         free (c);
     }
     errno = saved_errno;
@@ -271,7 +269,7 @@ int pmi_client_barrier (struct pmi_client *c, idt_error_t *errp)
     return 0;
 }
 
-/* Whether the text ends in 'end'; if so, it is cut off. */
+/* If the text ends in 'end', cut that off and return true. */
 static bool cut_end (char *text, const char *end)
 {
     size_t len = strlen (text), end_len = strlen (end);
@@ -282,8 +280,8 @@ static bool cut_end (char *text, const char *end)
     return true;
 }
 
-/* The value of an answer to get; ENOENT if there is no such key.  It is the last word and may hold blanks, but Hydra of
- * MPICH 4.2 and newer adds one more: whether there is such a key.
+/* The value of an answer to get; ENOENT if the key does not exist. The value is the last word and may contain blanks,
+ * but Hydra of MPICH 4.2 and newer appends another word: whether the key exists.
  */
 static int found_value (const char *line, char *buf, size_t size)
 {

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* pmi_client_test.c - a rank's side of PMI-1, against scripted servers, ours, and Hydra
+/* pmi_client_test.c - the client side of PMI-1 against scripted servers, idtree's server, and Hydra
  *
- * "pmi_client_test.t rank" is one rank under a launcher that set PMI_FD: it runs the whole
- * exchange.
+ * "pmi_client_test.t rank" acts as one rank under a launcher that set PMI_FD: it runs the whole exchange.
  */
 #include <errno.h>
 #include <poll.h>
@@ -24,9 +23,9 @@
 #define MAXES "cmd=maxes kvsname_max=256 keylen_max=64 vallen_max=100\n"
 #define NAME "cmd=my_kvsname kvsname=k\n"
 
-/* --- a server that says what it is told to ---------------------------------------------------- */
+/* --- a scripted server ------------------------------------------------------------------------ */
 
-/* Answer each line that comes with the next of 'answers', then close. */
+/* Answer each received line with the next of 'answers', then close. */
 static void play (int fd, const char *const *answers)
 {
     char c;
@@ -56,7 +55,7 @@ static pid_t start_script (const char *const *answers, int *fd)
     return pid;
 }
 
-/* Is a client that meets these answers refused with 'errnum' and a text with 'word'? */
+/* Whether a client that gets these answers fails with 'errnum' and a text that contains 'word'. */
 static bool refused (int errnum, const char *word, const char *const *answers)
 {
     idt_error_t error = { "" };
@@ -79,16 +78,18 @@ static bool refused (int errnum, const char *word, const char *const *answers)
 
 static void test_refusals (void)
 {
-    ok (refused (EPROTO, "init of rank 3 of 4", SCRIPT ("what?\n")), "EPROTO: no answer to init");
+    ok (refused (EPROTO, "init of rank 3 of 4", SCRIPT ("what?\n")), "EPROTO: a malformed answer to init");
     ok (refused (EPROTO, "version 1", SCRIPT ("cmd=response_to_init pmi_version=2 rc=0\n")), "EPROTO: another version");
     ok (refused (EPROTO, "version 1", SCRIPT ("cmd=response_to_init pmi_version=1 rc=-1\n")), "EPROTO: init failed");
     ok (refused (EPROTO, "get_maxes", SCRIPT (HELLO, "cmd=maxes keylen_max=64\n")), "EPROTO: a limit is missing");
     ok (refused (EPROTO, "get_maxes", SCRIPT (HELLO, "cmd=maxes keylen_max=0 vallen_max=1\n")),
-        "EPROTO: a limit is nonsense");
-    ok (refused (EPROTO, "get_my_kvsname", SCRIPT (HELLO, MAXES, "cmd=my_kvsname\n")), "EPROTO: no name");
-    ok (refused (EPROTO, "init", SCRIPT (HELLO MAXES)), "EPROTO: answers that nobody asked for");
-    ok (refused (ECONNRESET, "closed", SCRIPT (HELLO)), "ECONNRESET: the server goes away");
-    ok (refused (ECONNRESET, "closed", SCRIPT (HELLO, "cmd=maxes key")), "ECONNRESET: also in the middle of a line");
+        "EPROTO: a limit is not usable");
+    ok (refused (EPROTO, "get_my_kvsname", SCRIPT (HELLO, MAXES, "cmd=my_kvsname\n")), "EPROTO: the name is missing");
+    ok (refused (EPROTO, "init", SCRIPT (HELLO MAXES)), "EPROTO: unexpected answers");
+    ok (refused (ECONNRESET, "closed", SCRIPT (HELLO)), "ECONNRESET: the server closes the connection");
+    ok (refused (ECONNRESET, "closed", SCRIPT (HELLO, "cmd=maxes key")),
+        "ECONNRESET: the server closes it in the middle "
+        "of a line");
     idt_error_t error;
     ok (!pmi_client_create (-1, 0, 1, 0, &error) && errno == EBADF && strstr (error.text, "PMI_FD -1"),
         "EBADF: PMI_FD is not open");
@@ -113,32 +114,32 @@ static void test_results (void)
     key[64] = value[100] = '\0';
     ok (pmi_client_put (c, key, "v", NULL) < 0 && errno == EINVAL && pmi_client_put (c, "k", value, NULL) < 0
             && errno == EINVAL && pmi_client_get (c, key, buf, sizeof (buf), NULL) < 0 && errno == EINVAL,
-        "EINVAL: above the server's own limits");
+        "EINVAL: a value above the limits of the server");
     ok (pmi_client_put (c, "a b", "v", NULL) < 0 && errno == EINVAL && pmi_client_put (c, "k", "v\nw", NULL) < 0
             && errno == EINVAL,
-        "EINVAL: what the wire can't carry");
+        "EINVAL: characters that PMI cannot transmit");
     ok (pmi_client_put (c, "k", "v", NULL) < 0 && errno == EEXIST, "EEXIST: a put is refused");
     ok (pmi_client_get (c, "k", buf, sizeof (buf), NULL) < 0 && errno == ENOENT && !strcmp (buf, "same"),
         "ENOENT: no such key");
     ok (pmi_client_get (c, "k", buf, sizeof (buf), NULL) < 0 && errno == EOVERFLOW && !strcmp (buf, "same"),
         "EOVERFLOW: the buffer is too small");
-    ok (pmi_client_get (c, "k", buf, sizeof (buf), NULL) == 0 && !strcmp (buf, "a b"), "a value may hold blanks");
+    ok (pmi_client_get (c, "k", buf, sizeof (buf), NULL) == 0 && !strcmp (buf, "a b"), "a value may contain blanks");
     ok (pmi_client_get (c, "k", buf, sizeof (buf), NULL) == 0 && !strcmp (buf, "a b"),
-        "what MPICH 4.2 and newer say behind a value is no part of it");
+        "the word that MPICH 4.2 and newer append is not part of the value");
     ok (pmi_client_get (c, "k", buf, sizeof (buf), NULL) < 0 && errno == ENOENT && !strcmp (buf, "a b"),
-        "ENOENT: they say so there, too");
+        "ENOENT: the appended word says that the key does not exist");
     ok (pmi_client_barrier (c, NULL) == 0, "an answer without rc is a success");
     ok (pmi_client_get (c, "k", buf, sizeof (buf), NULL) < 0 && errno == EPROTO, "EPROTO: a success without a value");
     waitpid (pid, NULL, 0);
     ok (pmi_client_finalize (c, NULL) < 0 && (errno == EPIPE || errno == ECONNRESET),
-        "no signal when the server is gone");
+        "no signal is raised if the server has closed the connection");
     pmi_client_destroy (c);
     pmi_client_destroy (NULL);
 }
 
 /* --- the whole exchange ----------------------------------------------------------------------- */
 
-/* Put a bizcard, read all others'.  Returns 0 if all is as it should be. */
+/* Put a bizcard, and read the bizcards of all other ranks. Returns 0 if all are as expected. */
 static int be_rank (int fd, int rank, int size)
 {
     idt_error_t error = { "" };
@@ -234,7 +235,7 @@ static void test_our_server (void)
         good += waitpid (pids[i], &status, 0) == pids[i] && status == 0;
     }
     pmi_server_destroy (s);
-    ok (good == RANKS, "%d ranks exchange their bizcards through our server", RANKS);
+    ok (good == RANKS, "%d ranks exchange their bizcards through idtree's server", RANKS);
 }
 
 static void test_hydra (const char *self)

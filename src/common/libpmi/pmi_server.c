@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* pmi_server.c - the launcher's side of PMI-1, without sockets
+/* pmi_server.c - the server side of PMI-1, used by the launcher; no sockets
  *
- * Barriers are counted, not flagged: barrier n opens when every rank has entered it, and stays
- * open.  A rank counts the barriers it entered in this life, so one that starts anew passes those
- * that are open and waits with the others at the next.
+ * Barriers are counted: barrier n opens when every rank has entered it, and stays open. The server counts the barriers
+ * that each rank entered since it started, so a restarted rank passes the open barriers and waits with the others at
+ * the next one.
  */
 #include <assert.h>
 #include <czmq.h>
@@ -19,10 +19,10 @@
 #include "libutil/errprintf.h"
 
 struct pmi_rank {
-    struct pmi_lines *lines; /* allocated with the first byte of a life */
+    struct pmi_lines *lines; /* allocated with the first byte after a start */
     char *secret;
     unsigned keys;
-    unsigned barriers; /* entered in this life */
+    unsigned barriers; /* entered since it started */
 };
 
 struct pmi_server {
@@ -38,7 +38,7 @@ struct pmi_server {
 };
 
 struct pmi_value {
-    int rank; /* who put it; -1: the server */
+    int rank; /* the rank that put it; -1: the server */
     char value[];
 };
 
@@ -76,7 +76,7 @@ static int store (struct pmi_server *s, int rank, const char *key, const char *v
     return 0;
 }
 
-/* The secret of a rank, made when first asked for; NULL where it can't be made. */
+/* The secret of a rank, made at the first request; NULL if it cannot be made. */
 static const char *get_secret (struct pmi_server *s, int rank)
 {
     struct pmi_rank *r = &s->ranks[rank];
@@ -91,7 +91,7 @@ static const char *get_secret (struct pmi_server *s, int rank)
 
 /* --- commands ------------------------------------------------------------------------------ */
 
-/* Check a put and do it.  Returns NULL, or why not, as one word. */
+/* Check a put and store it. Returns NULL, or the reason of a refusal as one word. */
 static const char *put (struct pmi_server *s, int rank, const char *line)
 {
     struct pmi_rank *r = &s->ranks[rank];
@@ -124,7 +124,7 @@ static void put_cmd (struct pmi_server *s, int rank, const char *line)
     respond (s, rank, "cmd=put_result rc=%d msg=%s\n", why ? -1 : 0, why ? why : "success");
 }
 
-/* The value of 'key' as 'rank' may see it; NULL: none. */
+/* The value of 'key' that 'rank' may see; NULL if there is no such value. */
 static const char *lookup (struct pmi_server *s, int rank, const char *key)
 {
     if (!strcmp (key, PMI_SERVER_SECRET_KEY))
@@ -160,7 +160,7 @@ static void barrier_cmd (struct pmi_server *s, int rank)
     struct pmi_rank *r = &s->ranks[rank];
 
     if (r->barriers > s->open)
-        return; /* it waits already; it will be told once */
+        return; /* it waits already, and gets one answer */
     if (++r->barriers <= s->open)
         respond (s, rank, "cmd=barrier_out rc=0\n");
     else if (++s->waiting == s->size)

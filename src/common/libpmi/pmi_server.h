@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* pmi_server.h - the launcher's side of PMI-1, without sockets
+/* pmi_server.h - the server side of PMI-1, used by the launcher; no sockets
  *
- * What ranks sent goes in, line by line or in pieces; what is to be sent to them comes out
- * through 'send'.  A rank may die and come back at any time: what it put stays for the life of
- * the server, its secret stays the same, and barriers that were passed without it or by an
- * earlier life of it are open.
+ * The caller passes in the bytes that ranks sent, in lines or pieces; the server sends through 'send'. A rank may die
+ * and start again at any time: the values that it put and its secret stay for the life of the server, and barriers that
+ * an earlier life of the rank entered, or that all passed, are open.
  *
  * Reserved keys:
- *   idtree.secret        a text for the asking rank alone, made once for each rank
+ *   idtree.secret        a text for the requesting rank alone, made once for each rank
  *   PMI_process_mapping  all ranks are on one node
  */
 #ifndef PMI_SERVER_H
@@ -19,7 +18,7 @@
 
 #include <idtree/error.h>
 
-#define PMI_SERVER_KEYS_PER_RANK 64 /* a rank that puts more is refused, unless the server was told otherwise */
+#define PMI_SERVER_KEYS_PER_RANK 64 /* default limit of keys of a rank; further ones are refused */
 #define PMI_SERVER_SECRET_KEY "idtree.secret"
 
 struct pmi_server;
@@ -27,11 +26,11 @@ struct pmi_server;
 struct pmi_server_ops {
     /* Send 'line' (with its newline) to 'rank'. */
     void (*send) (void *arg, int rank, const char *line);
-    /* Make the secret of 'rank' in 'buf': no newline, below PMI_VALLEN_MAX.  Returns 0 or -1. */
+    /* Make the secret of 'rank' in 'buf': no newline, below PMI_VALLEN_MAX. Returns 0 or -1. */
     int (*make_secret) (void *arg, int rank, char *buf, size_t size);
-    /* 'rank' is done with PMI: it is up. */
+    /* 'rank' has finished with PMI: it has started. */
     void (*finalized) (void *arg, int rank);
-    /* 'rank' sent a line that is no PMI.  Returns 0, or -1: it is none of ours either.  NULL: none is. */
+    /* 'rank' sent a line that is not PMI. Returns 0, or -1 if the line is unknown. NULL: all such lines are unknown. */
     int (*line) (void *arg, int rank, const char *line);
 };
 
@@ -39,21 +38,21 @@ struct pmi_server_ops {
  * borrowed.  Returns NULL with errno EINVAL or ENOMEM.
  */
 struct pmi_server *pmi_server_create (int size, const char *kvsname, const struct pmi_server_ops *ops, void *arg);
-void pmi_server_destroy (struct pmi_server *s); /* NULL is fine; keeps errno */
+void pmi_server_destroy (struct pmi_server *s); /* NULL is allowed; keeps errno */
 
-/* What ranks find under a key of the server's own.  Returns 0, or -1 with errno ENOMEM. */
+/* Set a key of the server. Returns 0, or -1 with errno ENOMEM. */
 int pmi_server_set (struct pmi_server *s, const char *key, const char *value);
 
-/* How many keys a rank may put. */
+/* Set how many keys a rank may put. */
 void pmi_server_set_keys (struct pmi_server *s, unsigned keys);
 
-/* Take bytes that 'rank' sent.  Returns 0, or -1 with errno EPROTO and the reason in 'errp':
- * close the connection.
+/* Process bytes that 'rank' sent. Returns 0, or -1 with errno EPROTO and the reason in 'errp': then close the
+ * connection.
  */
 int pmi_server_input (struct pmi_server *s, int rank, const char *data, size_t size, idt_error_t *errp);
 
-/* The connection of 'rank' is gone: forget what was half said and that it waits in a barrier.  A
- * new life of the rank begins with init.
+/* The connection of 'rank' is closed: forget its incomplete line, and that it waits in a barrier. A restarted rank
+ * begins with init.
  */
 void pmi_server_reset (struct pmi_server *s, int rank);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* pmi_server_test.c - PMI-1 seen from the server: bizcards, secrets, barriers, ranks that come back */
+/* pmi_server_test.c - the server side of PMI-1: bizcards, secrets, barriers, restarted ranks */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,12 +12,12 @@
 
 #define SIZE 3
 
-/* What was sent to each rank since it was last looked at, and what was called. */
+/* The lines that were sent to each rank since the last check, and the callbacks that were made. */
 struct world {
     char out[SIZE][4096];
     int made;
     int finalized;
-    char line[64]; /* the last that is no PMI */
+    char line[64]; /* the last line that is not PMI */
     struct pmi_server *s;
 };
 
@@ -65,7 +65,7 @@ static void begin (struct world *w)
         bail_out ("pmi_server_create failed");
 }
 
-/* Say 'line' as 'rank'; true if the answer is 'expect'. */
+/* Pass in 'line' as 'rank'; returns whether the answer is 'expect'. */
 static bool says (struct world *w, int rank, const char *line, const char *expect)
 {
     idt_error_t error;
@@ -89,16 +89,16 @@ static void test_conversation (void)
               "cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0\n"),
         "init is answered with the version");
     ok (says (&w, 0, "cmd=get_maxes\n", "cmd=maxes kvsname_max=256 keylen_max=256 vallen_max=1024 rc=0\n"),
-        "get_maxes tells the limits");
-    ok (says (&w, 0, "cmd=get_my_kvsname\n", "cmd=my_kvsname kvsname=kvs rc=0\n"), "get_my_kvsname tells the name");
+        "get_maxes returns the limits");
+    ok (says (&w, 0, "cmd=get_my_kvsname\n", "cmd=my_kvsname kvsname=kvs rc=0\n"), "get_my_kvsname returns the name");
     ok (says (&w, 0, "cmd=get_appnum\ncmd=get_universe_size\n",
               "cmd=appnum appnum=0 rc=0\ncmd=universe_size size=3 rc=0\n"),
-        "two requests at once get two answers");
+        "two requests in one piece get two answers");
     ok (says (&w, 0, "cmd=get kvsname=kvs key=PMI_process_mapping\n",
               "cmd=get_result rc=0 msg=success value=(vector,(0,1,3))\n"),
         "all ranks are on one node");
     ok (says (&w, 0, "cmd=fin", "") && says (&w, 0, "alize\n", "cmd=finalize_ack rc=0\n") && w.finalized == 1,
-        "finalize, in two pieces, is told");
+        "finalize, in two pieces, is reported");
     pmi_server_destroy (w.s);
 }
 
@@ -109,23 +109,23 @@ static void test_bizcards (void)
     begin (&w);
     ok (says (&w, 1, "cmd=put kvsname=kvs key=a value=x=1 y\n", "cmd=put_result rc=0 msg=success\n")
             && says (&w, 2, "cmd=get kvsname=kvs key=a\n", "cmd=get_result rc=0 msg=success value=x=1 y\n"),
-        "what one rank put another gets, blanks and all");
+        "a rank gets the value that another rank put, with its blanks");
     ok (says (&w, 1, "cmd=put kvsname=kvs key=a value=2\n", "cmd=put_result rc=0 msg=success\n")
             && says (&w, 2, "cmd=get kvsname=kvs key=a\n", "cmd=get_result rc=0 msg=success value=2\n"),
         "a rank may replace its bizcard");
     ok (says (&w, 2, "cmd=put kvsname=kvs key=a value=3\n", "cmd=put_result rc=-1 msg=key_of_another_rank\n")
             && says (&w, 2, "cmd=put kvsname=kvs key=PMI_process_mapping value=3\n",
                      "cmd=put_result rc=-1 msg=key_of_another_rank\n"),
-        "but not another's, nor the server's");
+        "a rank cannot replace a bizcard of another rank or of the server");
     ok (says (&w, 0, "cmd=get kvsname=kvs key=nosuch\n", "cmd=get_result rc=-1 msg=no_such_key value=unknown\n"),
-        "a key that nobody put is an error");
+        "a key that no rank put is an error");
     ok (says (&w, 0, "cmd=get kvsname=other key=a\n", "cmd=get_result rc=-1 msg=no_such_key value=unknown\n")
             && says (&w, 0, "cmd=put kvsname=other key=b value=1\n", "cmd=put_result rc=-1 msg=wrong_kvsname\n"),
-        "so is another key-value space");
+        "another key-value space is an error");
     ok (says (&w, 0, "cmd=put kvsname=kvs key=b\n", "cmd=put_result rc=-1 msg=bad_value\n")
             && says (&w, 0, "cmd=put kvsname=kvs value=b\n", "cmd=put_result rc=-1 msg=bad_key\n")
             && says (&w, 0, "cmd=put\n", "cmd=put_result rc=-1 msg=wrong_kvsname\n"),
-        "a put that lacks a word is refused");
+        "a put without one of its words is refused");
     pmi_server_destroy (w.s);
 }
 
@@ -143,10 +143,10 @@ static void test_limit (void)
     }
     ok (good == PMI_SERVER_KEYS_PER_RANK
             && says (&w, 0, "cmd=put kvsname=kvs key=more value=v\n", "cmd=put_result rc=-1 msg=too_many_keys\n"),
-        "a rank may put %d keys and no more", PMI_SERVER_KEYS_PER_RANK);
+        "a rank may put at most %d keys", PMI_SERVER_KEYS_PER_RANK);
     ok (says (&w, 0, "cmd=put kvsname=kvs key=k0 value=w\n", "cmd=put_result rc=0 msg=success\n")
             && says (&w, 1, "cmd=put kvsname=kvs key=more value=v\n", "cmd=put_result rc=0 msg=success\n"),
-        "it may still replace them, and others have keys of their own");
+        "it may still replace them, and other ranks have their own limit");
     pmi_server_destroy (w.s);
 }
 
@@ -156,15 +156,15 @@ static void test_secret (void)
     const char *ask = "cmd=get kvsname=kvs key=idtree.secret\n";
 
     begin (&w);
-    ok (w.made == 0, "no secret is made before it is asked for");
+    ok (w.made == 0, "no secret is made before the first request");
     ok (says (&w, 1, ask, "cmd=get_result rc=0 msg=success value=public,secret-1-0\n")
             && says (&w, 2, ask, "cmd=get_result rc=0 msg=success value=public,secret-2-1\n"),
         "each rank gets a secret of its own");
     pmi_server_reset (w.s, 1);
     ok (says (&w, 1, ask, "cmd=get_result rc=0 msg=success value=public,secret-1-0\n") && w.made == 2,
-        "a rank that comes back gets the same one");
+        "a restarted rank gets the same secret");
     ok (says (&w, 0, "cmd=put kvsname=kvs key=idtree.secret value=x\n", "cmd=put_result rc=-1 msg=reserved_key\n"),
-        "nobody may put one");
+        "no rank may put a secret");
     pmi_server_destroy (w.s);
 }
 
@@ -174,23 +174,23 @@ static void test_barrier (void)
     const char *in = "cmd=barrier_in\n", *out = "cmd=barrier_out rc=0\n";
 
     begin (&w);
-    ok (says (&w, 0, in, "") && says (&w, 1, in, ""), "a barrier holds who comes early");
-    ok (says (&w, 1, in, ""), "who waits and asks again is not counted twice");
+    ok (says (&w, 0, in, "") && says (&w, 1, in, ""), "ranks wait in a barrier until the last one enters");
+    ok (says (&w, 1, in, ""), "a waiting rank that enters again is not counted again");
     w.out[0][0] = w.out[1][0] = '\0';
     ok (says (&w, 2, in, out) && !strcmp (w.out[0], out) && !strcmp (w.out[1], out),
-        "and lets all go when the last one comes, once each");
+        "when the last rank enters, each rank gets one answer");
     pmi_server_reset (w.s, 1);
-    ok (says (&w, 1, in, out), "a rank that comes back passes at once");
-    ok (says (&w, 1, in, ""), "but waits at the next barrier");
+    ok (says (&w, 1, in, out), "a restarted rank passes the open barrier immediately");
+    ok (says (&w, 1, in, ""), "... and waits at the next barrier");
     pmi_server_reset (w.s, 1);
-    ok (says (&w, 0, in, "") && says (&w, 2, in, ""), "a rank that died waiting is not counted");
-    ok (says (&w, 1, in, out), "its new life passes the barrier of the old one");
+    ok (says (&w, 0, in, "") && says (&w, 2, in, ""), "a rank that died in a barrier is not counted");
+    ok (says (&w, 1, in, out), "after its restart it passes the old barrier");
     w.out[0][0] = '\0';
-    ok (says (&w, 1, in, out) && !strcmp (w.out[0], out), "and completes the next");
+    ok (says (&w, 1, in, out) && !strcmp (w.out[0], out), "... and completes the next one");
     pmi_server_destroy (w.s);
 }
 
-/* What a launcher and its own processes say beside PMI. */
+/* Lines other than PMI between a launcher and its own processes. */
 static void test_own (void)
 {
     struct world w;
@@ -200,18 +200,18 @@ static void test_own (void)
     begin (&w);
     ok (pmi_server_set (w.s, "mine", "1,2") == 0
             && says (&w, 1, "cmd=get kvsname=kvs key=mine\n", "cmd=get_result rc=0 msg=success value=1,2\n"),
-        "a key of the server's own is everybody's to read");
+        "all ranks can read a key of the server");
     ok (says (&w, 1, "cmd=put kvsname=kvs key=mine value=x\n", "cmd=put_result rc=-1 msg=key_of_another_rank\n"),
-        "... and nobody's to write");
+        "... and no rank can write it");
     ok (says (&w, 2, "cmd=mine rank=7\n", "") && !strcmp (w.line, "2:cmd=mine rank=7"),
-        "a line that is no PMI is the launcher's, if it takes it");
+        "a line that is not PMI is passed to the launcher's callback");
     pmi_server_set_keys (w.s, 100);
     for (; puts < 200; puts++) {
         snprintf (line, sizeof (line), "cmd=put kvsname=kvs key=k%d value=x\n", puts);
         if (!says (&w, 0, line, "cmd=put_result rc=0 msg=success\n"))
             break;
     }
-    ok (puts == 100, "a rank may put as many keys as the server is told");
+    ok (puts == 100, "the limit of keys can be set");
     pmi_server_destroy (w.s);
 }
 
@@ -224,12 +224,13 @@ static void test_nonsense (void)
     begin (&w);
     memset (big, 'x', sizeof (big));
     ok (pmi_server_input (w.s, 0, "cmd=dance\n", 10, &error) < 0 && errno == EPROTO && strstr (error.text, "dance"),
-        "an unknown command ends the connection, by name");
-    ok (pmi_server_input (w.s, 0, "\n", 1, NULL) < 0 && errno == EPROTO, "so does an empty line");
-    ok (pmi_server_input (w.s, 1, big, sizeof (big), NULL) < 0 && errno == EPROTO, "and a line without an end");
+        "an unknown command ends the connection with an error that names it");
+    ok (pmi_server_input (w.s, 0, "\n", 1, NULL) < 0 && errno == EPROTO, "an empty line ends the connection");
+    ok (pmi_server_input (w.s, 1, big, sizeof (big), NULL) < 0 && errno == EPROTO,
+        "a line that is too long ends the connection");
     pmi_server_reset (w.s, 1);
     ok (says (&w, 1, "cmd=get_my_kvsname\n", "cmd=my_kvsname kvsname=kvs rc=0\n"),
-        "a new life starts with a fresh line");
+        "a restarted rank begins with an empty line buffer");
     ok (!pmi_server_create (0, "kvs", &ops, &w) && errno == EINVAL && !pmi_server_create (1, "a b", &ops, &w)
             && errno == EINVAL,
         "EINVAL: no ranks, or a name with a blank");

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* pmi_wire.c - the lines of the PMI-1 wire protocol
+/* pmi_wire.c - parse the lines of the PMI-1 wire protocol
  *
- * Words are looked up from the left and the look-up ends at "value", so that nothing inside of a
- * value is ever taken for a word.
+ * Words are searched from the left, and the search ends at "value", so that text inside a value is never taken for a
+ * word.
  */
 #include <errno.h>
 #include <limits.h>
@@ -22,8 +22,8 @@ struct pmi_word {
     size_t len;
 };
 
-/* Read the word at '*p' and step behind it.  Returns false at the end of the line.  A word
- * without '=' has an empty value.
+/* Read the word at '*p' and move '*p' behind it. Returns false at the end of the line. A word without '=' has an empty
+ * value.
  */
 static bool next_word (const char **p, struct pmi_word *w)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* pmi_wire.h - the lines of the PMI-1 wire protocol, as Hydra, Slurm and Flux speak it
+/* pmi_wire.h - parse the lines of the PMI-1 wire protocol of Hydra, Slurm and Flux
  *
- * Both ways a message is one line of words KEY=VALUE, divided by blanks and ended by a newline;
- * the first word is cmd=NAME.  The word "value" is the last one and takes the rest of its line,
- * so that a value may hold anything but a newline.
+ * In both directions a message is one line of words KEY=VALUE, separated by blanks and ended by a newline; the first
+ * word is cmd=NAME. The word "value" is the last one and takes the rest of its line, so that a value may contain
+ * anything except a newline.
  */
 #ifndef PMI_WIRE_H
 #define PMI_WIRE_H
@@ -18,38 +18,36 @@
 #define PMI_VALLEN_MAX 1024
 #define PMI_LINE_MAX 2048 /* bytes of a line with its newline: those three and the words around */
 
-/* Copy the value of word 'key' of 'line' (no newline) to 'buf'.  Returns 0, or -1 with errno set
- * and 'buf' untouched:
+/* Copy the value of word 'key' of 'line' (no newline) to 'buf'. Returns 0, or -1 with errno set and 'buf' untouched:
  *   ENOENT     there is no such word
  *   EOVERFLOW  'size' is too small
  */
 int pmi_word (const char *line, const char *key, char *buf, size_t size);
 
-/* The value of word 'key' as a decimal number.  Returns 0, or -1 with errno ENOENT, or EINVAL
- * where it is no number or does not fit, and '*n' untouched.
+/* The value of word 'key' as a decimal number. Returns 0, or -1 with '*n' untouched and errno ENOENT, or EINVAL if it
+ * is not a number or does not fit.
  */
 int pmi_word_int (const char *line, const char *key, int *n);
 
-/* Is 'line' a message cmd='cmd'? */
+/* Whether 'line' is a message cmd='cmd'. */
 bool pmi_is (const char *line, const char *cmd);
 
-/* Is 's' fit to be a key (no blank, '=' or control character, 1 ... PMI_KEYLEN_MAX - 1 bytes), or
- * a value (no newline, at most PMI_VALLEN_MAX - 1 bytes)?
+/* Whether 's' is a valid key (no blank, '=' or control character, 1 ... PMI_KEYLEN_MAX - 1 bytes) or value (no newline,
+ * at most PMI_VALLEN_MAX - 1 bytes).
  */
 bool pmi_key_valid (const char *s);
 bool pmi_value_valid (const char *s);
 
-/* Bytes that came in and do not make a whole line yet. */
+/* Received bytes that are not a complete line yet. */
 struct pmi_lines {
     size_t len;
     char buf[PMI_LINE_MAX];
 };
 
-/* Add bytes from '*data' (advanced, '*size' lowered by what was taken) up to and with the next
- * newline.  Returns the whole line without its newline, borrowed until the next call; or NULL
- * with errno set:
- *   EAGAIN   all bytes were taken and the line is not whole yet
- *   EPROTO   the line is longer than PMI_LINE_MAX or holds a NUL
+/* Add bytes from '*data' up to and including the next newline; advances '*data' and lowers '*size' by the bytes taken.
+ * Returns the complete line without its newline, borrowed until the next call; or NULL with errno set:
+ *   EAGAIN   all bytes were taken and the line is not complete yet
+ *   EPROTO   the line is longer than PMI_LINE_MAX or contains a NUL
  */
 const char *pmi_lines_add (struct pmi_lines *lines, const char **data, size_t *size);
 

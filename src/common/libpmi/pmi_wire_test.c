@@ -16,24 +16,24 @@ static void test_words (void)
 
     ok (pmi_word (line, "msg", buf, sizeof (buf)) == 0 && !strcmp (buf, "success"), "a word is found by its key");
     ok (pmi_word (line, "value", buf, sizeof (buf)) == 0 && !strcmp (buf, "a rc=7 key=x "),
-        "value takes the rest of its line");
+        "a value takes the rest of its line");
     strcpy (buf, "same");
     ok (pmi_word (line, "key", buf, sizeof (buf)) < 0 && errno == ENOENT && !strcmp (buf, "same"),
-        "nothing inside of a value is a word");
+        "text inside a value is not a word");
     ok (pmi_word (line, "ms", buf, sizeof (buf)) < 0 && errno == ENOENT
             && pmi_word (line, "msgs", buf, sizeof (buf)) < 0 && errno == ENOENT,
-        "a key is compared whole");
+        "keys are compared as a whole");
     ok (pmi_word (line, "msg", buf, 7) < 0 && errno == EOVERFLOW && !strcmp (buf, "same"),
-        "EOVERFLOW tells that the buffer is too small, and it is untouched");
-    ok (pmi_word (line, "msg", buf, 8) == 0, "a buffer that just fits is enough");
+        "EOVERFLOW: a buffer that is too small is not changed");
+    ok (pmi_word (line, "msg", buf, 8) == 0, "a buffer of exactly the needed size is accepted");
     ok (pmi_word_int (line, "rc", &n) == 0 && n == -1, "a number may be negative");
     n = 5;
-    ok (pmi_word_int (line, "msg", &n) < 0 && errno == EINVAL && n == 5, "EINVAL: no number");
+    ok (pmi_word_int (line, "msg", &n) < 0 && errno == EINVAL && n == 5, "EINVAL: not a number");
     ok (pmi_word_int ("rc=99999999999", "rc", &n) < 0 && errno == EINVAL && n == 5,
         "EINVAL: a number that does not fit");
     ok (pmi_word_int ("rc=", "rc", &n) < 0 && errno == EINVAL, "EINVAL: an empty number");
     ok (pmi_word_int ("rcx=1", "rc", &n) < 0 && errno == ENOENT, "ENOENT: no such word");
-    ok (pmi_is (line, "get_result") && !pmi_is (line, "get") && !pmi_is ("", "get"), "cmd is compared whole");
+    ok (pmi_is (line, "get_result") && !pmi_is (line, "get") && !pmi_is ("", "get"), "the cmd is compared as a whole");
     ok (pmi_is ("  cmd=x   y=1", "x"), "blanks may repeat");
     ok (pmi_word ("cmd=x flag y=", "flag", buf, 1) == 0 && buf[0] == '\0'
             && pmi_word ("cmd=x flag y=", "y", buf, 1) == 0,
@@ -52,12 +52,12 @@ static void test_valid (void)
         PMI_VALLEN_MAX);
     ok (!pmi_key_valid ("") && !pmi_key_valid ("a b") && !pmi_key_valid ("a=b") && !pmi_key_valid ("a\n")
             && !pmi_key_valid ("\x7f"),
-        "a key holds neither blanks, '=' nor control characters");
+        "a key with a blank, '=' or a control character is refused");
     ok (pmi_value_valid ("") && pmi_value_valid ("a=b c") && !pmi_value_valid ("a\nb"),
-        "a value holds anything but a newline");
+        "a value may contain anything except a newline");
 }
 
-/* Cut a text in two at each place: the lines come out the same. */
+/* Cut a text in two at each place: the lines are the same. */
 static void test_lines (void)
 {
     const char text[] = "one\ntwo words\n\nend\n";
@@ -82,7 +82,7 @@ static void test_lines (void)
         }
         good += !strcmp (got, text);
     }
-    ok (good == (int)len + 1, "lines come out whole however they come in");
+    ok (good == (int)len + 1, "lines are complete for each division into pieces");
 }
 
 static void test_lines_limit (void)
@@ -95,12 +95,12 @@ static void test_lines_limit (void)
     memset (big, 'x', sizeof (big));
     big[PMI_LINE_MAX - 1] = '\n';
     const char *line = pmi_lines_add (&lines, &data, &size);
-    ok (line && strlen (line) == PMI_LINE_MAX - 1, "a line of %d bytes is taken", PMI_LINE_MAX);
+    ok (line && strlen (line) == PMI_LINE_MAX - 1, "a line of %d bytes is accepted", PMI_LINE_MAX);
     big[PMI_LINE_MAX - 1] = 'x';
     big[PMI_LINE_MAX] = '\n';
     data = big;
     size = sizeof (big);
-    ok (!pmi_lines_add (&lines, &data, &size) && errno == EPROTO, "EPROTO: a byte more");
+    ok (!pmi_lines_add (&lines, &data, &size) && errno == EPROTO, "EPROTO: a line with one byte more");
     data = "a\0b\n";
     size = 4;
     lines.len = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* reaper.c - whatever happens to a launcher, nothing of its instance stays behind */
+/* reaper.c - end all processes of an instance and remove its directory when its launcher has ended */
 #include "config.h"
 
 #include <ctype.h>
@@ -21,8 +21,8 @@
 #include "libutil/clock.h"
 #include "libutil/inherited.h"
 
-#define TERM_GRACE_MS 1000 /* for those that are asked to end */
-#define KILL_GRACE_MS 5000 /* for the kernel to end those that are killed */
+#define TERM_GRACE_MS 1000 /* for processes that got SIGTERM */
+#define KILL_GRACE_MS 5000 /* for the kernel to end killed processes */
 #define OPEN_DIRS 16
 
 void reaper_signals (sigset_t *set)
@@ -30,7 +30,7 @@ void reaper_signals (sigset_t *set)
     sigemptyset (set);
     sigaddset (set, SIGINT);
     sigaddset (set, SIGTERM);
-    if (!inherited_nohup ()) /* one that is ignored stays so only where it is not blocked */
+    if (!inherited_nohup ()) /* a blocked signal would be queued although it is ignored */
         sigaddset (set, SIGHUP);
     sigaddset (set, SIGQUIT);
     sigaddset (set, SIGCHLD);
@@ -38,8 +38,8 @@ void reaper_signals (sigset_t *set)
 
 /* --- processes ------------------------------------------------------------------------------- */
 
-/* The parent of a process; -1: there is no such process.  The name in /proc/PID/stat may hold
- * anything, so its end is looked for from the right.
+/* The parent of a process; -1 if the process does not exist. The name in /proc/PID/stat may contain any character, so
+ * the end of the name is searched from the right.
  */
 static pid_t parent_of (const char *pid)
 {
@@ -75,8 +75,8 @@ static void signal_children (int sig)
         closedir (dir);
 }
 
-/* Reap what has ended.  Returns false when no child is left: what a child leaves behind is ours
- * before it can be reaped, so then there is nobody below either.
+/* Reap ended children. Returns false if no child is left. A child's own children become children of this process before
+ * the child can be reaped, so then no descendant is left either.
  */
 static bool children_left (void)
 {
@@ -87,9 +87,7 @@ static bool children_left (void)
     return pid == 0;
 }
 
-/* Send 'sig' to all children until there are none or 'grace_ms' is over.  Returns true when there
- * are none.
- */
+/* Send 'sig' to all children until no child is left or 'grace_ms' have passed. Returns true if no child is left. */
 static bool end_children (int sig, int grace_ms)
 {
     int64_t deadline_ms = (int64_t)clock_ms (CLOCK_MONOTONIC) + grace_ms, left_ms;
@@ -130,9 +128,9 @@ void reaper_sweep (const char *dir, bool keep_dir)
     remove_dir (dir, keep_dir);
 }
 
-/* --- keeper ----------------------------------------------------------------------------------- */
+/* --- reaper ----------------------------------------------------------------------------------- */
 
-/* Pass signals on until the launcher has ended.  Returns its wait status. */
+/* Forward signals until the launcher has ended. Returns its wait status. */
 static int keep (pid_t launcher, const sigset_t *set)
 {
     for (;;) {
@@ -152,7 +150,7 @@ static void be_launcher (pid_t keeper)
     setpgid (0, 0);
     prctl (PR_SET_PDEATHSIG, SIGTERM);
     if (getppid () != keeper)
-        raise (SIGTERM); /* it is gone already: stop as soon as we can */
+        raise (SIGTERM); /* the parent has ended already: stop soon */
 }
 
 int reaper_split (const char *dir, bool keep_dir)
