@@ -116,12 +116,12 @@ test_expect_success PYTHON 'it ends well while requests wait, and others behind 
 '
 test_expect_success 'where another instance is in the place of its own it ends, for a restart to serve that' '
     life 2026-01-01T00:00:00Z && start_http -l 127.0.0.1:0 -u "local://$PWD/run/local-0" && get "$url/readyz" && is 200 && end_life && life 2025-01-01T00:00:00Z &&
-    asked() { get "$url/readyz"; grep "another instance is there now" http.err; } && wait_until "it says so" asked && { wait $http_pid; test $? = 1; } &&
+    asked() { get "$url/readyz"; grep "the brokers now belong to another instance" http.err; } && wait_until "it says so" asked && { wait $http_pid; test $? = 1; } &&
     start_http -l 127.0.0.1:0 -u "local://$PWD/run/local-0" && get "$url/v1/ids/f2" && jq -e ".date | startswith (\"2025-01-01\")" body && stop_http && end_life
 '
 test_expect_success 'who has the token is served, nobody else is but probes' '
     echo 0123456789abcdef >token && test_expect_code 2 "$http" --token-file token 2>err && grep "chmod 600" err &&
-    chmod 600 token && start_http -l 0.0.0.0:0 --token-file token && grep "token can be read on its way: --tls-cert" http.err && stop_http &&
+    chmod 600 token && start_http -l 0.0.0.0:0 --token-file token && grep "token is sent unencrypted: use --tls-cert" http.err && stop_http &&
     start_http -l 127.0.0.1:0 --token-file token && test ! -s http.err && post "$url/v1/ids" && is_problem 401 Bearer &&
     grep -i "^www-authenticate: Bearer" head && for wrong in 0123456789abcde 0123456789abcdeg 0123456789abcdef0 0123456789abcdef0123456789abcdef ""; do
         post -H "Authorization: Bearer $wrong" "$url/v1/ids" && is 401 || return 1

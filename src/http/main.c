@@ -3,7 +3,7 @@
 
 /* main.c - idtree-http: ids and figures of an instance over HTTP
  *
- * Exit status: 0 told to stop; 1 failed, and a restart may help; 2 wrong options.
+ * Exit status: 0 stopped by a signal; 1 failed, and a restart may help; 2 wrong options.
  */
 #include "config.h"
 
@@ -23,7 +23,7 @@
 
 #define LISTEN "127.0.0.1:8061"
 #define MAX_CONNECTIONS 12000
-#define OTHER_FILES 64 /* that are open beside connections */
+#define OTHER_FILES 64 /* open files other than connections */
 #define RATE 1000000
 #define MAX_ANSWERS 64 /* MiB */
 
@@ -52,23 +52,33 @@ static const struct option longs[] = {
     { NULL, 0, NULL, 0 },
 };
 
-static const char help[] =
-    "usage: idtree-http [OPTION]...\n"
-    "Serve ids and figures of an instance over HTTP.\n\n"
-    "  -l, --listen WHERE       ADDRESS:PORT, [ADDRESS]:PORT or unix:PATH (" LISTEN ")\n"
-    "  -u, --uri URI            the broker (default: as for idtree)\n"
-    "      --token-file FILE    whose first line all requests must show; where other hosts can come\n"
-    "      --tls-cert FILE, --tls-key FILE   serve TLS with that certificate and its key (PEM)\n"
-    "      --tls-client-ca FILE let in who shows a certificate that one of these signed, without a token, too\n"
-    "      --max-connections N  at the same time (12000)\n"
-    "      --rate N             ids a second for all together; 0: any (1000000)\n"
-    "      --max-answers MIB    of all answers that were not taken yet (64)\n"
-    "      --show-log           tell lines of the instance's log to other users of this host, too\n"
-    "  -h, --help               show this\n"
-    "      --version            show the version\n\n"
-    "GET / (the page for people), POST /v1/ids?n=N&to=FORM, GET /v1/ids/ID, /v1/watermark, /v1/tree,\n"
-    "    /v1/events, /v1/openapi.json, /metrics, /healthz, /readyz\n\n"
-    "example: idtree-http & curl -X POST 'localhost:8061/v1/ids?n=3'\n";
+static const char help[] = "usage: idtree-http [OPTION]...\n"
+                           "Serve ids and figures of an instance over HTTP.\n\n"
+                           "  -l, --listen WHERE       ADDRESS:PORT, [ADDRESS]:PORT or unix:PATH (" LISTEN
+                           ")\n  -u, --uri URI            the broker "
+                           "(default: as for idtree)\n      --token-file "
+                           "FILE    the first line is the token that all "
+                           "requests must show; needed if other hosts can "
+                           "connect\n      --tls-cert FILE, --tls-key "
+                           "FILE   serve TLS with that certificate and its "
+                           "key (PEM)\n      --tls-client-ca FILE accept "
+                           "clients without a token if one of these signed "
+                           "their certificate\n      --max-connections N  "
+                           "at the same time (12000)\n      --rate "
+                           "N             ids a second for all clients "
+                           "together; 0: no limit (1000000)\n      "
+                           "--max-answers MIB    memory for answers that "
+                           "clients have not read yet (64)\n      "
+                           "--show-log           show lines of the "
+                           "instance's log to other users of this host, "
+                           "too\n  -h, --help               show "
+                           "this\n      --version            show the "
+                           "version\n\nGET / (the page for people), POST "
+                           "/v1/ids?n=N&to=FORM, GET /v1/ids/ID, "
+                           "/v1/watermark, /v1/tree,\n    /v1/events, "
+                           "/v1/openapi.json, /metrics, /healthz, "
+                           "/readyz\n\nexample: idtree-http & curl -X POST "
+                           "'localhost:8061/v1/ids?n=3'\n";
 
 static void end (int status, const char *text)
 {
@@ -76,7 +86,7 @@ static void end (int status, const char *text)
     exit (status);
 }
 
-/* What was printed is written, or it is an error.  Of a write that failed earlier no errno is left. */
+/* Fail unless all output was written. If an earlier write failed, its errno is no longer known. */
 static void flush_out (void)
 {
     bool failed = ferror (stdout);
@@ -91,7 +101,7 @@ static void flush_out (void)
     end (1, why);
 }
 
-/* End, when what was printed is written. */
+/* Write the output and exit with status 0. */
 static void done (void) __attribute__ ((noreturn));
 
 static void done (void)
@@ -188,23 +198,28 @@ static void stop_cb (idt_watcher_t *w, int revents, void *arg)
     idt_reactor_stop (arg);
 }
 
-/* Requests tell of it; the next one tries again.  But where another instance is now, this connection will never be. */
+/* The next request reconnects, and requests report failures. If the brokers now belong to another instance, this
+ * connection can never be used again.
+ */
 static void lost_cb (idt_t *h, int errnum, void *arg)
 {
     bool *replaced = arg;
 
     *replaced = errnum == ESTALE;
     if (*replaced) {
-        fprintf (stderr, "idtree-http: another instance is there now: a new start of idtree-http serves that\n");
+        fprintf (stderr, "idtree-http: the brokers now belong to another instance: start idtree-http again to serve "
+                         "it\n");
         idt_reactor_stop (idt_get_reactor (h));
     }
     else
-        fprintf (stderr, "idtree-http: no broker is found: %s\n", strerror (errnum));
+        fprintf (stderr, "idtree-http: no broker found: %s\n", strerror (errnum));
 }
 
 /* --- connections --------------------------------------------------------- */
 
-/* How many fit, where the limit of open files is raised as far as it may be; said where it is fewer. */
+/* Raise the limit of open files as far as allowed. Returns how many connections fit, and logs if these are fewer than
+ * wanted.
+ */
 static uint32_t fit_connections (uint32_t wanted)
 {
     struct rlimit limit;
@@ -241,10 +256,10 @@ static void find_socket (const struct http_options *o, struct server_conf *conf)
     if (conf->fd < 0)
         end (errno == EINVAL ? 2 : 1, error.text);
     if (others && !door->token && !door->tls.authorities)
-        end (2, "other hosts can come there: --token-file is needed, or --tls-client-ca");
+        end (2, "other hosts can connect to this address: --token-file or --tls-client-ca is needed");
     if (others && !door->tls.certificate)
-        fprintf (stderr, "idtree-http: --token-file without TLS: the token can be read on its way: --tls-cert and "
-                         "--tls-key are needed, or a proxy that encrypts\n");
+        fprintf (stderr, "idtree-http: --token-file without TLS: the token is sent unencrypted: use --tls-cert and "
+                         "--tls-key, or a proxy that encrypts\n");
 }
 
 static int serve (idt_t *h, const struct site_conf *conf, int signals)
@@ -288,7 +303,8 @@ int main (int argc, char **argv)
     if (tls_load (&door->tls, o.tls_cert, o.tls_key, o.tls_client_ca, &error) < 0)
         end (2, error.text);
     find_socket (&o, &conf.server);
-    conf.show_log = o.show_log || door->token || door->tls.authorities || !door->loopback; /* others are kept out */
+    conf.show_log = o.show_log || door->token || door->tls.authorities
+                    || !door->loopback; /* other users of this host have no access */
     int signals = block_signals ();
     idt_t *h = idt_open_ex (o.uri, &(struct idt_open_options){ .flags = IDT_O_RECONNECT }, &error);
     if (!h)

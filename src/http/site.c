@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* site.c - all that is served: what stands at which path */
+/* site.c - the paths that are served, and their functions */
 #include "config.h"
 
 #include <errno.h>
@@ -66,12 +66,12 @@ static void run_ready (struct site *s, struct exchange *x)
     figures_ready (s->figures, x);
 }
 
-/* All that is served, but for resources; etc/openapi.json tells of it, and t5067 compares both. */
+/* All paths except resources. etc/openapi.json describes them, and t5067 compares both. */
 static const struct route {
-    const char *method, *path; /* what follows a '{' is any text without a slash */
-    bool open;                 /* to all: no token is needed */
+    const char *method, *path; /* '{' matches a text without a slash */
+    bool open;                 /* no token is needed */
     void (*run) (struct site *s, struct exchange *x);
-    const char *parameters; /* that it has, and no others; NULL: it reads none */
+    const char *parameters; /* the allowed parameters; NULL: parameters are ignored */
 } routes[] = {
     { "POST", "/v1/ids", false, run_ids_new, "n to" },      { "GET", "/v1/ids/{id}", false, run_ids_show, NULL },
     { "GET", "/v1/watermark", false, run_watermark, NULL }, { "GET", "/v1/tree", false, run_tree, "rank depth" },
@@ -94,11 +94,11 @@ static const struct route *find_route (const char *url)
     return NULL;
 }
 
-/* A slip in a name would be taken for nothing, and be answered as if all were well. */
+/* Checks the names of parameters: a misspelled one would otherwise be ignored silently. */
 struct slip {
-    const char *known; /* names with a space between */
-    uint64_t seen;     /* a bit for where each of them begins */
-    const char *name;  /* the first that is unknown, or said twice */
+    const char *known; /* names separated by a space */
+    uint64_t seen;     /* a bit for the position at which each name begins */
+    const char *name;  /* the first one that is unknown or repeated */
 };
 
 static enum MHD_Result look_for_slip (void *cls, enum MHD_ValueKind kind, const char *name, const char *value)
@@ -126,7 +126,7 @@ static bool has_slip (struct exchange *x, const char *parameters)
     if (parameters)
         MHD_get_connection_values (x->connection, MHD_GET_ARGUMENT_KIND, look_for_slip, &slip);
     if (slip.name)
-        exchange_fail (x, 400, "%.64s: there is no such parameter, or it is said twice; here are: %s", slip.name,
+        exchange_fail (x, 400, "%.64s: this parameter is unknown or repeated; the known ones are: %s", slip.name,
                        parameters);
     return slip.name != NULL;
 }
@@ -138,7 +138,7 @@ static bool is_method (struct exchange *x, const char *method)
     if (head || strcmp (x->method, method) == 0)
         return true;
     x->allow = strcmp (method, "GET") == 0 ? "GET, HEAD" : method;
-    exchange_fail (x, 405, "%s is for %s", x->url, method);
+    exchange_fail (x, 405, "%s allows only %s", x->url, method);
     return false;
 }
 
@@ -151,7 +151,7 @@ static void run (struct exchange *x, void *arg)
     if (!(route && route->open) && !auth_lets_in (s->door, x))
         return;
     if (!route && !x->resource)
-        exchange_fail (x, 404, "there is nothing at this path: /v1/openapi.json tells what is where");
+        exchange_fail (x, 404, "there is nothing at this path: /v1/openapi.json lists the paths");
     else if (!is_method (x, route ? route->method : "GET"))
         return;
     else if (route && has_slip (x, route->parameters))
@@ -183,7 +183,7 @@ struct site *site_create (idt_t *h, const struct site_conf *conf, idt_error_t *e
     return NULL;
 }
 
-/* Nobody answers any more when the server tells those who wait that it ends. */
+/* No answers are sent while the server ends the pending requests. */
 void site_destroy (struct site *s)
 {
     if (!s)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* figures.c - /healthz, /readyz, /metrics, /v1/watermark: how it is */
+/* figures.c - /healthz, /readyz, /metrics, /v1/watermark */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,9 +10,9 @@
 #include "libmetrics/text.h"
 #include "libutil/clock.h"
 
-#define METRICS_MS 1000 /* figures that are younger are told again */
+#define METRICS_MS 1000 /* figures that are younger are sent again */
 
-/* Who waits for /metrics. */
+/* A request for /metrics that waits. */
 struct figures_request {
     LIST_ENTRY (figures_request) link;
     struct exchange *x;
@@ -20,9 +20,9 @@ struct figures_request {
 
 struct figures {
     idt_t *h;
-    json_t *report; /* what was told last; NULL: nothing */
+    json_t *report; /* the last report; NULL: none */
     uint64_t told_ms;
-    idt_future_t *question; /* that all askers wait for; NULL: none */
+    idt_future_t *question; /* the request to the broker that all wait for; NULL: none */
     LIST_HEAD (, figures_request) askers;
 };
 
@@ -30,13 +30,13 @@ static const char *const plain = "text/plain; charset=utf-8";
 
 /* --- /healthz, /readyz --------------------------------------------------------- */
 
-/* Whoever reads this is served. */
+/* The server that answers is healthy. */
 void figures_health (struct figures *fig, struct exchange *x)
 {
     exchange_reply (x, 200, plain, strdup ("ok\n"));
 }
 
-/* Ready is who gets ids: the broker answers, and makes some, or knows who does. */
+/* Ready means that clients get ids: the broker answers, and either makes ids or knows a rank that does. */
 static void ready_cb (idt_future_t *f, void *arg)
 {
     struct exchange *x = arg;
@@ -45,9 +45,10 @@ static void ready_cb (idt_future_t *f, void *arg)
 
     if (idt_rpc_get_unpack (f, "o", &info) < 0
         || json_unpack (info, "{s:s s:o}", "state", &state, "served_by", &by) < 0)
-        exchange_fail_errno (x, errno, idt_future_errnum (f) ? idt_future_error (f) : "the broker's answer is none");
+        exchange_fail_errno (x, errno,
+                             idt_future_errnum (f) ? idt_future_error (f) : "the broker's answer is malformed");
     else if (json_is_null (by))
-        exchange_fail (x, 503, "nobody makes ids now: the generator is %s", state);
+        exchange_fail (x, 503, "no rank makes ids now: the generator is %s", state);
     else
         exchange_reply (x, 200, plain, strdup ("ready\n"));
 }
@@ -152,7 +153,7 @@ static void ask_metrics (struct figures *fig)
     forget_question (fig);
 }
 
-/* However many ask, and whenever they do, the tree is asked once a second. */
+/* The tree is asked at most once a second, for any number of requests. */
 void figures_metrics (struct figures *fig, struct exchange *x)
 {
     struct figures_request *asker;
@@ -187,7 +188,7 @@ void figures_destroy (struct figures *fig)
 {
     if (!fig)
         return;
-    while (next_asker (fig)) /* for somebody else to answer */
+    while (next_asker (fig)) /* the server answers the remaining requests */
         ;
     forget_question (fig);
     json_decref (fig->report);

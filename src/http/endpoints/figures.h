@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* figures.h - /healthz, /readyz, /metrics, /v1/watermark: how it is */
+/* figures.h - /healthz, /readyz, /metrics, /v1/watermark */
 #ifndef HTTP_ENDPOINTS_FIGURES_H
 #define HTTP_ENDPOINTS_FIGURES_H
 
@@ -12,7 +12,7 @@ struct figures;
 struct figures *figures_create (idt_t *h); /* borrowed.  NULL with errno ENOMEM */
 void figures_destroy (struct figures *fig);
 
-/* Each answers. */
+/* Each of these answers the request. */
 void figures_health (struct figures *fig, struct exchange *x);
 void figures_ready (struct figures *fig, struct exchange *x);
 void figures_metrics (struct figures *fig, struct exchange *x);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* ids.c - POST /v1/ids, which makes ids, and GET /v1/ids/ID, which shows what one says
+/* ids.c - POST /v1/ids makes ids, GET /v1/ids/ID decodes one
  *
- * A few come from a pool (pool.h), many are asked for by themselves.
+ * Small numbers of ids come from a pool (pool.h); for larger ones the broker is asked directly.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -15,20 +15,20 @@
 #include "libutil/clock.h"
 #include "libutil/duration.h"
 
-#define FROM_POOL 256U /* ids of one request, at most */
+#define FROM_POOL 256U /* largest number of ids of a request that is served from the pool */
 
 struct ids {
     idt_t *h;
     struct pool pool;
-    idt_future_t *block; /* that the pool waits for; NULL: none */
+    idt_future_t *block; /* the block that the pool waits for; NULL: none */
     uint32_t block_size;
-    uint32_t rate; /* ids a second; 0: any */
-    double saved;  /* ids that may be made now, at saved_us: a second's at most */
+    uint32_t rate; /* ids a second; 0: no limit */
+    double saved;  /* ids that may be made at saved_us: at most what a second allows */
     uint64_t saved_us;
     int64_t epoch_ms; /* below 0: not known */
 };
 
-/* What is kept of a request: for ids, or for what one says. */
+/* The state of a request that waits, of either kind. */
 struct wanted_ids {
     struct ids *ids;
     struct exchange *x;
@@ -65,7 +65,7 @@ static void reply_lines (struct exchange *x, const fluid_t *ids, uint32_t n)
     exchange_reply (x, 200, plain, text);
 }
 
-/* Without jansson, for what is asked for so often: no form has a character that JSON would escape. */
+/* Without jansson, because this is frequent: no form has a character that JSON would escape. */
 static void reply_array (struct exchange *x, const fluid_t *ids, uint32_t n)
 {
     char *text = malloc ((size_t)n * (FLUID_TEXT_MAX + 3) + 16), *to = text;
@@ -173,7 +173,7 @@ static void many_cb (idt_future_t *f, void *arg)
     free (got);
 }
 
-/* What is not used in a second is nobody's. */
+/* Rights that are not used within a second expire. */
 static bool may_make (struct ids *ids, uint32_t n)
 {
     uint64_t now = now_us ();
@@ -189,7 +189,7 @@ static bool may_make (struct ids *ids, uint32_t n)
     return true;
 }
 
-/* 0: it was answered. */
+/* Returns 0 if the request was answered with an error. */
 static uint32_t read_count (struct exchange *x)
 {
     const char *s = exchange_parameter (x, "n");
@@ -213,7 +213,7 @@ static struct wanted_ids *wanted_new (struct ids *ids, struct exchange *x)
     return w;
 }
 
-/* Returns false where it was answered. */
+/* Returns false if the request was answered with an error. */
 static bool read_wanted (struct exchange *x, struct wanted_ids *w)
 {
     const char *form = exchange_parameter (x, "to");
@@ -275,7 +275,7 @@ static void reply_fields (struct exchange *x)
     exchange_reply_json (x, 200, o);
 }
 
-/* Without an epoch there is no date. */
+/* Without an epoch the answer has no date. */
 static void epoch_cb (idt_future_t *f, void *arg)
 {
     struct exchange *x = arg;
@@ -292,7 +292,7 @@ void ids_show (struct ids *ids, struct exchange *x, const char *text)
     if (!w)
         return;
     if (fluid_parse (text, strlen (text), &w->id, &pos) < 0)
-        exchange_fail (x, 400, "no id: character %zu of it cannot stand there", pos + 1);
+        exchange_fail (x, 400, "not an id: character %zu is not allowed at this place", pos + 1);
     else if (ids->epoch_ms >= 0)
         reply_fields (x);
     else

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* ids.h - /v1/ids: ids are made, and told what they say */
+/* ids.h - /v1/ids: make and decode ids */
 #ifndef HTTP_ENDPOINTS_IDS_H
 #define HTTP_ENDPOINTS_IDS_H
 
@@ -9,11 +9,11 @@
 
 struct ids;
 
-/* 'h' is borrowed; 'rate': ids a second, 0: any.  NULL with errno ENOMEM. */
+/* 'h' is borrowed; 'rate': ids a second, 0: no limit. NULL with errno ENOMEM. */
 struct ids *ids_create (idt_t *h, uint32_t rate);
 void ids_destroy (struct ids *ids);
 
-/* Each answers; 'text' is an id in any form. */
+/* Each of these answers the request; 'text' is an id in any form. */
 void ids_new (struct ids *ids, struct exchange *x);
 void ids_show (struct ids *ids, struct exchange *x, const char *text);
 

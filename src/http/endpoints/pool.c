@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* pool.c - ids that were asked for before somebody wants them */
+/* pool.c - prefetch ids in blocks, and hand them out in order */
 #include <string.h>
 
 #include "http/endpoints/pool.h"
@@ -13,14 +13,14 @@ void pool_init (struct pool *p)
     TAILQ_INIT (&p->waiting);
 }
 
-/* The older ones are used up, or dropped: the newer ones are what there is. */
+/* The older ids are used up or dropped: the newer ones take their place. */
 static void turn_over (struct pool *p)
 {
     p->came_us = p->newer_us;
     p->newer = p->count;
 }
 
-/* What is old is for nobody: the block was too large. */
+/* Drop ids that are too old: the block was too large. */
 static void drop_old (struct pool *p, uint64_t now_us)
 {
     while (p->next < p->count && now_us - p->came_us > POOL_AGE_US) {
@@ -59,7 +59,7 @@ static const fluid_t *take (struct pool *p, uint64_t now_us, uint32_t n)
     return ids;
 }
 
-/* Nobody goes before those who wait. */
+/* A new request does not overtake waiting ones. */
 const fluid_t *pool_take (struct pool *p, uint64_t now_us, uint32_t n)
 {
     return TAILQ_EMPTY (&p->waiting) ? take (p, now_us, n) : NULL;
@@ -87,11 +87,11 @@ uint32_t pool_wants (struct pool *p)
     return (uint32_t)least (lack > p->block ? lack : p->block, POOL_MAX_BLOCK);
 }
 
-/* What was left goes first: it is of the same order. */
+/* Remaining ids are handed out first, because they are smaller. */
 void pool_came (struct pool *p, uint64_t now_us, const fluid_t *ids, uint32_t n)
 {
     p->asked = false;
-    if (!ids) { /* nobody asks again before somebody waits */
+    if (!ids) { /* no new request to the broker before a client waits */
         p->block = 1;
         return;
     }

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* pool_test.c - ids that were asked for before somebody wants them: in order, each once, none old */
+/* pool_test.c - prefetched ids are handed out in order, once, and not when they are old */
 #include <stdlib.h>
 
 #include "http/endpoints/pool.h"
 #include "test/tap.h"
 
-static fluid_t next_id; /* that the broker makes */
+static fluid_t next_id; /* the next id of the broker */
 
-/* The block that is wanted comes; returns its size. */
+/* Deliver the requested block; returns its size. */
 static uint32_t come (struct pool *p, uint64_t now_us)
 {
     static fluid_t ids[POOL_MAX_BLOCK];
@@ -30,19 +30,19 @@ static void test_few (void)
 
     next_id = 100;
     pool_init (&p);
-    ok (pool_wants (&p) == 0 && !pool_take (&p, 0, 1), "nothing is asked for before somebody waits");
+    ok (pool_wants (&p) == 0 && !pool_take (&p, 0, 1), "no block is requested before a client waits");
     pool_wait (&p, &a);
     ok (come (&p, 10) == 1 && pool_wants (&p) == 0 && pool_next (&p, 10, &ids) == &a && ids[0] == 100,
-        "who comes first has a block of one");
+        "the first client gets a block of one");
     pool_wait (&p, &a);
     pool_wait (&p, &b);
-    ok (!pool_take (&p, 20, 1), "nobody goes before those who wait");
+    ok (!pool_take (&p, 20, 1), "a new client does not overtake waiting ones");
     ok (come (&p, 20) == 4 && pool_next (&p, 20, &ids) == &a && ids[0] == 101 && pool_next (&p, 20, &ids) == &b
             && ids[0] == 102 && ids[2] == 104 && !pool_next (&p, 20, &ids),
-        "all that wait are asked for together");
+        "one block is requested for all waiting clients");
 }
 
-/* A client that waits for each answer gets ids that increase, though larger answers do not come from here. */
+/* A client that waits for each answer gets increasing ids, although larger answers do not come from the pool. */
 static void test_passed (void)
 {
     struct pool p;
@@ -56,21 +56,22 @@ static void test_passed (void)
         more[i] = 2000 + i;
     }
     pool_came (&p, 0, ids, 64);
-    ok ((got = pool_take (&p, 1, 1)) && *got == 1000, "ids are at hand");
+    ok ((got = pool_take (&p, 1, 1)) && *got == 1000, "prefetched ids are available");
     pool_pass (&p, 1040);
-    ok ((got = pool_take (&p, 2, 1)) && *got == 1041, "none is given out below one that was given out in another way");
+    ok ((got = pool_take (&p, 2, 1)) && *got == 1041, "no id is handed out below one that was handed out in another "
+                                                      "way");
     pool_pass (&p, 1500);
-    ok (!pool_take (&p, 3, 1), "... and all that are below are dropped");
+    ok (!pool_take (&p, 3, 1), "... and all smaller ids are dropped");
     pool_wait (&p, &c);
-    ok (pool_wants (&p) > 0, "... so that others are asked for");
+    ok (pool_wants (&p) > 0, "... so that a new block is requested");
     pool_came (&p, 4, ids, 64);
-    ok (!pool_next (&p, 4, &got), "what was under way is below, too");
+    ok (!pool_next (&p, 4, &got), "a pending block with smaller ids is dropped, too");
     pool_wants (&p);
     pool_came (&p, 5, more, 64);
-    ok (pool_next (&p, 5, &got) == &c && *got == 2000, "... and who waits gets the next ones");
+    ok (pool_next (&p, 5, &got) == &c && *got == 2000, "... and a waiting client gets the next ids");
     pool_came (&p, 6, ids, 64);
     pool_pass (&p, 1000);
-    ok ((got = pool_take (&p, 7, 2)) && *got == 2001, "what was passed stays so");
+    ok ((got = pool_take (&p, 7, 2)) && *got == 2001, "the lower bound stays");
 }
 
 static void test_growth (void)
@@ -93,8 +94,8 @@ static void test_growth (void)
         ordered = ordered && ids[0] > last;
         last = ids[0];
     }
-    ok (ordered && last == 100000, "ids come in order, none is left out");
-    ok (messages < 50, "who comes often costs nearly no message (%u)", messages);
+    ok (ordered && last == 100000, "ids are handed out in order, without gaps");
+    ok (messages < 50, "a frequent client needs few messages (%u)", messages);
 }
 
 static void test_age (void)
@@ -108,8 +109,8 @@ static void test_age (void)
     p.block = 64;
     pool_wait (&p, &c);
     ok (come (&p, 0) == 64 && pool_next (&p, 0, &ids) == &c && pool_take (&p, POOL_AGE_US, 1),
-        "what is not old is given out");
-    ok (!pool_take (&p, POOL_AGE_US + 1, 1), "what is old is not");
+        "ids below the age limit are handed out");
+    ok (!pool_take (&p, POOL_AGE_US + 1, 1), "old ids are not");
     pool_wait (&p, &c);
     ok (come (&p, POOL_AGE_US + 2) == 32 && pool_next (&p, POOL_AGE_US + 2, &ids) == &c && ids[0] == 65,
         "... and the next block is smaller");
@@ -124,14 +125,14 @@ static void test_failure (void)
     pool_init (&p);
     pool_wait (&p, &a);
     pool_wait (&p, &b);
-    ok (pool_wants (&p) == 3, "a block is under way");
+    ok (pool_wants (&p) == 3, "a block is pending");
     pool_came (&p, 0, NULL, 3);
     ok (!pool_next (&p, 0, &ids) && pool_drop (&p) == &a && pool_drop (&p) == &b && !pool_drop (&p) && p.missing == 0
             && pool_wants (&p) == 0,
-        "where it fails those that wait are told");
+        "if it fails, waiting clients get an error");
 }
 
-/* One that wants more than is left, time after time. */
+/* A client that repeatedly wants more ids than remain. */
 static void test_rest (void)
 {
     struct pool p;
@@ -152,10 +153,10 @@ static void test_rest (void)
         good = good && ids[0] == last + 1 && ids[255] == last + 256;
         last = good ? ids[255] : last;
     }
-    ok (good, "what is left is not lost, and goes first");
+    ok (good, "remaining ids are not lost, and are handed out first");
 }
 
-/* The next block is on its way while there are ids of this one. */
+/* The next block is requested while ids of the current one remain. */
 static void test_ahead (void)
 {
     struct pool p;
@@ -179,7 +180,8 @@ static void test_ahead (void)
         else
             waits++;
         under_way = p.asked ? under_way + 1 : 0;
-        if (under_way == 20 || (!p.asked && pool_wants (&p) > 0 && ++under_way > 20)) { /* 20 later it is there */
+        if (under_way == 20
+            || (!p.asked && pool_wants (&p) > 0 && ++under_way > 20)) { /* it arrives 20 requests later */
             static fluid_t block[POOL_MAX_BLOCK];
             uint32_t n = p.block;
 
@@ -189,12 +191,12 @@ static void test_ahead (void)
         }
     }
     ok (good && waits == 0 && last == 100000,
-        "where blocks are large nobody waits for the next one, and all are in order");
+        "with large blocks no client waits for the next one, and all ids are in order");
     while (pool_take (&p, 100000, 1))
         ;
     (void)pool_wants (&p);
     pool_came (&p, 100000, NULL, 0);
-    ok (pool_wants (&p) == 0, "where it fails nothing is asked for before somebody waits");
+    ok (pool_wants (&p) == 0, "after a failure no block is requested before a client waits");
 }
 
 int main (void)

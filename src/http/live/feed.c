@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* feed.c - events for many readers, written once
+/* feed.c - a stream of events that is stored once for many readers
  *
- * Event number n lies in the ring of places at n % FEED_EVENTS, its text in the ring of bytes from places[...].at on,
- * over its end where need be.  Those from 'first' to 'end' are whole.
+ * Event number n has its entry at places[n % FEED_EVENTS]; its text begins in the ring of bytes at the entry's 'at',
+ * and may wrap. Events from 'first' up to 'end' are complete.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -14,14 +14,14 @@
 #include "http/live/feed.h"
 
 struct feed_place {
-    uint64_t at; /* bytes that were written before it, ever */
+    uint64_t at; /* total bytes written before it */
     size_t len;
 };
 
 struct feed {
     const char *lost;
     uint64_t first, end; /* numbers of events */
-    uint64_t written;    /* bytes, ever */
+    uint64_t written;    /* total bytes written */
     struct feed_place places[FEED_EVENTS];
     char bytes[FEED_BYTES];
 };
@@ -57,7 +57,7 @@ static void get (const struct feed *f, uint64_t from, char *buf, size_t len)
     memcpy (buf + head, f->bytes, len - head);
 }
 
-/* What is overwritten is not kept. */
+/* Drop the events that will be overwritten. */
 static void make_room (struct feed *f, size_t len)
 {
     while (
@@ -98,7 +98,7 @@ void feed_join (const struct feed *f, struct feed_reader *r, const char *event, 
     set_note (r, "", event, data);
 }
 
-/* One that is cut in its middle gets another name, to which nobody listens: the last one counts. */
+/* A partly sent event ends with another event name, for which clients have no handler: SSE uses the last name. */
 static void skip (const struct feed *f, struct feed_reader *r)
 {
     char data[40];
@@ -139,7 +139,7 @@ size_t feed_read (struct feed *f, struct feed_reader *r, char *buf, size_t size)
     if (r->event < f->first && r->note_offset == r->note_len)
         skip (f, r);
     n += read_note (r, buf, size);
-    if (r->event < f->first) /* the next time */
+    if (r->event < f->first) /* overtaken again: report that with the next read */
         return n;
     while (n < size && r->event < f->end)
         n += read_event (f, r, buf + n, size - n);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* feed.h - events for many readers, written once; a thinking part
+/* feed.h - a stream of events that is stored once for many readers; no I/O
  *
- * The last FEED_BYTES of what was said are kept, whoever reads.  A reader is a place there: one that is so slow that
- * what it would read next is not kept any more goes on with what is said next, after being told how many it missed.
+ * The last FEED_BYTES of events are kept. A reader is a position in them. If a slow reader's next event is no longer
+ * kept, the reader gets the number of events that it missed, and continues with the next event that is added.
  */
 #ifndef HTTP_LIVE_FEED_H
 #define HTTP_LIVE_FEED_H
@@ -19,24 +19,24 @@
 
 struct feed;
 
-/* 'lost' is the name of the event that tells of missed ones. */
+/* 'lost' is the name of the event that reports missed events. */
 struct feed *feed_create (const char *lost); /* NULL with errno ENOMEM */
 void feed_destroy (struct feed *f);
 
-/* Say an event with 'data', a text without line breaks.  One that has more than a half of FEED_BYTES is nobody's. */
+/* Add an event with 'data', a text without line breaks. An event larger than half of FEED_BYTES is dropped. */
 void feed_say (struct feed *f, const char *event, const char *data);
 
 struct feed_reader {
-    uint64_t event;            /* the next one */
-    size_t offset;             /* of it was read */
-    char note[FEED_NOTE + 20]; /* that it reads before that, such as what it missed */
+    uint64_t event;            /* its next event */
+    size_t offset;             /* bytes of that already read */
+    char note[FEED_NOTE + 20]; /* text that it reads first, such as a report of missed events */
     size_t note_len, note_offset;
 };
 
-/* From now on; but first it reads an event of its own, of FEED_NOTE characters at most with its data. */
+/* Start reading now. The reader first gets an event of its own, of at most FEED_NOTE characters with its data. */
 void feed_join (const struct feed *f, struct feed_reader *r, const char *event, const char *data);
 
-/* What it reads next: up to 'size' bytes, as text/event-stream.  0: nothing yet. */
+/* Read up to 'size' bytes as text/event-stream. Returns 0 if there is nothing to read. */
 size_t feed_read (struct feed *f, struct feed_reader *r, char *buf, size_t size);
 
 bool feed_has (const struct feed *f, const struct feed_reader *r);

@@ -17,7 +17,7 @@ static void join (const struct feed *f, struct feed_reader *r)
         ;
 }
 
-/* All that there is, in pieces of 'piece' bytes. */
+/* Read all that is available, in pieces of 'piece' bytes. */
 static size_t read_all (struct feed *f, struct feed_reader *r, char *buf, size_t room, size_t piece)
 {
     size_t n = 0, got;
@@ -36,7 +36,7 @@ static void test_order (void)
 
     feed_say (f, "x", "0");
     join (f, &a);
-    ok (!feed_has (f, &a) && feed_read (f, &a, buf, sizeof (buf)) == 0, "who joins reads nothing of before");
+    ok (!feed_has (f, &a) && feed_read (f, &a, buf, sizeof (buf)) == 0, "a new reader gets no earlier events");
     feed_say (f, "x", "1");
     join (f, &b);
     feed_say (f, "y", "2");
@@ -44,8 +44,8 @@ static void test_order (void)
     ok (strcmp (buf, "event: x\ndata: 1\n\nevent: y\ndata: 2\n\n") == 0,
         "events are read in order, in pieces of any size");
     read_all (f, &b, buf, sizeof (buf), 100);
-    ok (strcmp (buf, "event: y\ndata: 2\n\n") == 0, "each reader from where it joined");
-    ok (!feed_has (f, &a) && !feed_has (f, &b), "and no more than once");
+    ok (strcmp (buf, "event: y\ndata: 2\n\n") == 0, "each reader gets the events since it joined");
+    ok (!feed_has (f, &a) && !feed_has (f, &b), "... and only once");
     feed_destroy (f);
 }
 
@@ -64,28 +64,30 @@ static void test_slow (void)
     for (int i = 0; i < 1000; i++)
         feed_say (f, "x", data);
     read_all (f, &a, buf, sizeof (buf), 7);
-    ok (strcmp (buf, "event: lost\ndata: {\"events\":1001}\n\n") == 0, "who is too slow is told how many it missed");
+    ok (strcmp (buf, "event: lost\ndata: {\"events\":1001}\n\n") == 0,
+        "a slow reader gets the number of events that it "
+        "missed");
     read_all (f, &b, buf, sizeof (buf), 1);
     ok (strcmp (buf, "\nevent: cut\n\nevent: lost\ndata: {\"events\":1001}\n\n") == 0,
-        "also in the middle of one, which is ended");
+        "... also in the middle of an event, which is terminated");
     feed_say (f, "x", "2");
     read_all (f, &a, buf, sizeof (buf), 1);
-    ok (strcmp (buf, "event: x\ndata: 2\n\n") == 0, "and goes on with what is said next");
+    ok (strcmp (buf, "event: x\ndata: 2\n\n") == 0, "... and continues with the next event");
     join (f, &a);
     char *huge = calloc (1, FEED_BYTES + 1);
     memset (huge, 'h', FEED_BYTES);
     feed_say (f, "x", huge);
-    ok (!feed_has (f, &a), "one that is too large is nobody's");
+    ok (!feed_has (f, &a), "an event that is too large is dropped");
     free (huge);
     for (int i = 0; i <= FEED_EVENTS; i++)
         feed_say (f, "x", "");
     read_all (f, &a, buf, sizeof (buf), 50);
     snprintf (want, sizeof (want), "event: lost\ndata: {\"events\":%d}\n\n", FEED_EVENTS + 1);
-    ok (strcmp (buf, want) == 0, "small ones have a bound, too");
+    ok (strcmp (buf, want) == 0, "the number of small events is limited, too");
     feed_destroy (f);
 }
 
-/* Readers of any speed read what was said, but for gaps whose size they are told. */
+/* Readers of any speed read all events, except gaps whose size is reported to them. */
 static void test_random (void)
 {
     struct feed *f = feed_create ("lost");
@@ -118,7 +120,7 @@ static void test_random (void)
         }
         good = good && next[i] == said;
     }
-    ok (good, "4,000 events, readers of four speeds: nobody misses one that it is not told of");
+    ok (good, "of 4,000 events readers of four speeds miss only events that are reported as missed");
     feed_destroy (f);
 }
 

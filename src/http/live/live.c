@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* live.c - GET /v1/tree and /v1/events: an instance as it is, for many readers */
+/* live.c - GET /v1/tree and /v1/events: the current state of an instance for many readers */
 #include "config.h"
 
 #include <inttypes.h>
@@ -18,12 +18,12 @@
 #define LINES_SECOND 50 /* of the log */
 #define LEVEL_MAX 6     /* info */
 
-/* Who reads events, or waits for the tree. */
+/* A client that reads events, or waits for the tree. */
 struct live_reader {
     LIST_ENTRY (live_reader) link;
     struct live_feed *live;
     struct exchange *x;
-    struct feed_reader place; /* in the feed */
+    struct feed_reader place; /* its position in the feed */
     uint32_t rank, depth;     /* of the tree */
 };
 
@@ -32,15 +32,15 @@ struct live_feed {
     struct tree_watch *watch;
     struct feed *feed;
     bool show_log;
-    bool looked;     /* there is something to tell, which is a second old at most */
-    double wanted_s; /* when somebody asked last */
+    bool looked;     /* a poll has ended: the data is at most a second old */
+    double wanted_s; /* time of the last request */
     unsigned readers;
-    LIST_HEAD (, live_reader) streams; /* those */
-    LIST_HEAD (, live_reader) waiting; /* for the first look */
-    unsigned lines;                    /* of the log in this second: said, and not */
+    LIST_HEAD (, live_reader) streams; /* readers of events */
+    LIST_HEAD (, live_reader) waiting; /* readers that wait for the first poll */
+    unsigned lines;                    /* log lines in this second: sent, and not */
     unsigned hidden;
-    /* the last tree that was told */
-    char *text; /* NULL: none, or there was a look since */
+    /* the last tree that was sent */
+    char *text; /* NULL: none, or there was a poll since */
     uint32_t rank;
     unsigned depth;
 };
@@ -106,7 +106,7 @@ void live_events (struct live_feed *l, struct exchange *x)
     struct live_reader *r;
 
     if (l->readers == LIVE_READERS) {
-        exchange_fail (x, 503, "%d others read events: there is no room for more", LIVE_READERS);
+        exchange_fail (x, 503, "%d other clients read events, which is the limit: try again later", LIVE_READERS);
         return;
     }
     if (!(r = reader_new (l, x)))
@@ -173,7 +173,7 @@ static void reply_tree (const struct live_reader *r)
     }
 }
 
-/* Returns false where it was answered. */
+/* Returns false if the request was answered with an error. */
 static bool read_number (struct exchange *x, const char *name, uint32_t most, uint32_t *n)
 {
     const char *s = exchange_parameter (x, name);
@@ -226,7 +226,7 @@ static void say_hidden (struct live_feed *l)
 {
     char stamp[CLOCK_STAMP_SIZE], text[80];
 
-    snprintf (text, sizeof (text), "%u lines more were logged in this second", l->hidden);
+    snprintf (text, sizeof (text), "%u more lines were logged in this second", l->hidden);
     say (l, "log",
          json_pack ("{s:s s:i s:s s:s s:s}", "time", clock_stamp (stamp), "rank", 0, "name", "idtree-http", "level",
                     "notice", "text", text));

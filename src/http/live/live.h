@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* live.h - GET /v1/tree and /v1/events: an instance as it is, for many readers
+/* live.h - GET /v1/tree and /v1/events: the current state of an instance for many readers
  *
- * The instance is looked at while there are readers, and LIVE_AFTER_S after the last one; all share that.
+ * The instance is polled while there are readers, and for LIVE_AFTER_S after the last one left. All readers share the
+ * polls.
  */
 #ifndef HTTP_LIVE_LIVE_H
 #define HTTP_LIVE_LIVE_H
@@ -13,11 +14,11 @@
 #define LIVE_READERS 1000 /* of events */
 #define LIVE_AFTER_S 10.
 
-/* 'h' is borrowed; 'show_log': lines of the log are told.  NULL with errno ENOMEM. */
+/* 'h' is borrowed; 'show_log': lines of the log are sent. NULL with errno ENOMEM. */
 struct live_feed *live_create (idt_t *h, bool show_log);
-void live_destroy (struct live_feed *l); /* all readers have left */
+void live_destroy (struct live_feed *l); /* after all readers have left */
 
-/* Each answers. */
+/* Each of these answers the request. */
 void live_tree (struct live_feed *l, struct exchange *x);
 void live_events (struct live_feed *l, struct exchange *x);
 

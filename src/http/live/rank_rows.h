@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* rank_rows.h - what ranks.c keeps and ranks_json.c shows; of these two only */
+/* rank_rows.h - private data that ranks.c and ranks_json.c share */
 #ifndef HTTP_LIVE_RANK_ROWS_H
 #define HTTP_LIVE_RANK_ROWS_H
 
@@ -9,39 +9,39 @@
 
 #include "http/live/ranks.h"
 
-/* Words are numbers of tables, so that they can be counted and compared; 0: not known. */
+/* Words are stored as indices of tables, so that they can be counted and compared; 0: not known. */
 #define RANK_STATUSES 10
 #define RANK_FLUIDS 5
 extern const char *const rank_statuses[RANK_STATUSES];
 extern const char *const rank_fluids[RANK_FLUIDS];
 
-/* What changes are told of. */
+/* The state whose changes are reported. */
 struct rank_state {
     unsigned char status, fluid;
-    int32_t attached; /* RANKS_NONE: to nobody */
+    int32_t attached; /* RANKS_NONE: to no rank */
     int32_t ids_from;
 };
 
 struct rank_row {
     int32_t parent;
-    struct rank_state now, told; /* told: status 0: nothing was */
+    struct rank_state now, told; /* told: as last reported; status 0: never */
     int32_t generator;
     char *host, *lends_to;         /* owned; NULL: not known, none */
-    double lease_end_s;            /* below 0: none */
-    double told_lease_end_s;       /* of the last rates */
-    double info_s, stats_s;        /* when they came; 0: never */
+    double lease_end_s;            /* below 0: no lease */
+    double told_lease_end_s;       /* as in the last rates */
+    double info_s, stats_s;        /* when they arrived; 0: never */
     uint64_t ids, above, requests; /* counters */
     double ids_s, above_s, requests_s;
-    bool fresh;     /* it has told since the last rates */
-    bool moved;     /* and what it told was something, or had been */
-    bool due;       /* something must have changed */
-    bool elsewhere; /* the host may be another: it is asked for again */
+    bool fresh;     /* it has answered since the last rates */
+    bool moved;     /* its rates are not 0, or were not before */
+    bool due;       /* it has probably changed */
+    bool elsewhere; /* it may be on another host, which is asked for again */
 };
 
 struct live_ranks {
     struct rank_row *rows;
     uint32_t n;
-    uint32_t turn; /* who is asked next */
+    uint32_t turn; /* the next rank to ask */
 };
 
 static inline bool rank_is_gone (const struct rank_row *row)

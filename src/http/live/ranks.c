@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* ranks.c - what is known of the ranks of an instance: what is told, and who is asked next */
+/* ranks.c - the known state of the ranks of an instance: evaluate answers, choose the ranks to ask next */
 #include "config.h"
 
 #include <math.h>
@@ -12,13 +12,13 @@
 #include "libutil/errprintf.h"
 #include "libutil/ranges.h"
 
-#define LEAST_S 0.5 /* between two readings of counters that make a rate */
+#define LEAST_S 0.5 /* shortest time between two readings of counters for a rate */
 
 const char *const rank_statuses[RANK_STATUSES] = { "unknown", "full",  "partial", "degraded",  "lost",
                                                    "offline", "older", "busy",    "no answer", "malformed" };
 const char *const rank_fluids[RANK_FLUIDS] = { NULL, "active", "idle", "fenced", "borrowing" };
 
-/* 0: it is not there. */
+/* 0 if it is not in the table. */
 static unsigned char find_word (const char *const *words, size_t n, const char *word)
 {
     for (size_t i = 1; word && i < n; i++)
@@ -68,7 +68,7 @@ int ranks_has_host (const struct live_ranks *r, uint32_t rank)
 
 /* --- the topology --------------------------------------------------------- */
 
-/* jansson bounds how deep an answer may be. */
+/* jansson limits the depth of an answer. */
 static int take_node (struct rank_row *rows, uint32_t n, const json_t *node, int32_t parent)
 {
     const json_t *rank = json_object_get (node, "rank");
@@ -127,11 +127,11 @@ int ranks_take_topology (struct live_ranks *r, const json_t *topology)
 
 struct marking {
     struct live_ranks *ranks;
-    unsigned char status, fluid; /* 0: it is not this */
+    unsigned char status, fluid; /* 0: another one */
 };
 
-/* Its host is told on: that is where one looks for it.  So is the lease of a lost rank, which nobody gave back: the
- * watermark stands until it is over.
+/* Keep the host, because an operator searches the lost rank there. Keep the lease of a lost rank, too: it was not
+ * returned, and the watermark does not advance until it is over.
  */
 static void forget (struct rank_row *row, bool lost)
 {
@@ -154,7 +154,7 @@ static void set_status (struct rank_row *row, unsigned char status)
     row->due = row->due || row->now.status != status;
     if (gone && row->parent != RANKS_NONE && !rank_is_gone (row))
         forget (row, lost);
-    else if (!gone && rank_is_gone (row)) /* until it tells */
+    else if (!gone && rank_is_gone (row)) /* until it answers */
         row->now.attached = row->parent;
     row->now.status = status;
 }
@@ -170,7 +170,7 @@ static void mark (uint64_t first, uint64_t last, void *arg)
             m->ranks->rows[rank].now.fluid = m->fluid;
 }
 
-/* A rank that no set has keeps what it had. */
+/* A rank that is in no set keeps its state. */
 void ranks_take_survey (struct live_ranks *r, const json_t *report)
 {
     json_t *sets = json_object_get (report, "ranks"), *text;
@@ -193,7 +193,7 @@ void ranks_take_survey (struct live_ranks *r, const json_t *report)
 
 /* --- what a rank tells --------------------------------------------------------- */
 
-/* A timestamp is a text, as it may have 64 bits. */
+/* A timestamp is a string, because it may have 64 bits. */
 static double seconds_of (const json_t *ms)
 {
     const char *s = json_string_value (ms);
@@ -235,7 +235,7 @@ void ranks_take_info (struct live_ranks *r, uint32_t rank, const json_t *info, d
     row->moved = row->moved || fabs (row->lease_end_s - row->told_lease_end_s) > 0.5;
 }
 
-/* Counters of a broker that was run again begin at 0. */
+/* The counters of a restarted broker begin at 0. */
 static double rate (uint64_t before, uint64_t now, double s)
 {
     return now >= before ? (double)(now - before) / s : 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* ranks_json.c - what is known of the ranks of an instance: what is told on */
+/* ranks_json.c - the known state of the ranks of an instance: JSON for readers */
 #include "config.h"
 
 #include <inttypes.h>
@@ -14,7 +14,7 @@
 
 /* --- values --------------------------------------------------------- */
 
-/* To tenths: more says nothing. */
+/* Rounded to tenths. */
 static json_t *tenths_new (double x)
 {
     return json_real ((double)(int64_t)(x * 10 + 0.5) / 10);
@@ -76,7 +76,7 @@ static bool is_other (const struct rank_state *a, const struct rank_state *b)
     return a->status != b->status || a->fluid != b->fluid || a->attached != b->attached || a->ids_from != b->ids_from;
 }
 
-/* What is learned of a rank for the first time is no change. */
+/* The first data about a rank is not a change. */
 json_t *ranks_changes_new (struct live_ranks *r)
 {
     json_t *list = json_array ();
@@ -145,16 +145,16 @@ struct sums {
 
 struct forest {
     const struct live_ranks *r;
-    int32_t *up;          /* RANKS_NONE: of a root */
+    int32_t *up;          /* RANKS_NONE for a root */
     int32_t *down, *next; /* first child, next sibling, in increasing order */
-    uint32_t *order;      /* each before those below it */
+    uint32_t *order;      /* each rank before those below it */
     struct sums *below;
 };
 
-/* What ranks tell at different times may be a circle: it is cut. */
+/* Answers of ranks at different times may form a cycle, which is cut here. */
 static void cut_circles (struct forest *f)
 {
-    uint32_t *seen = f->order; /* free until the order is made: the walk that came by */
+    uint32_t *seen = f->order; /* not needed yet: the walk that visited each rank */
 
     memset (seen, 0xff, f->r->n * sizeof (seen[0]));
     for (uint32_t i = 0; i < f->r->n; i++) {
@@ -255,7 +255,7 @@ static int forest_init (struct forest *f, const struct live_ranks *r)
     return 0;
 }
 
-/* How many ranks are at most 'depth' levels below one, or RANKS_ROWS + 1 where they are more than RANKS_ROWS. */
+/* How many ranks are at most 'depth' levels below 'rank'; RANKS_ROWS + 1 if there are more than RANKS_ROWS. */
 static uint32_t count_rows (const struct forest *f, uint32_t rank, unsigned depth)
 {
     uint32_t n = 1;
@@ -265,7 +265,7 @@ static uint32_t count_rows (const struct forest *f, uint32_t rank, unsigned dept
     return n <= RANKS_ROWS ? n : RANKS_ROWS + 1;
 }
 
-/* As deep as there is room for, but one level at least. */
+/* The largest depth whose ranks fit, but at least one level. */
 static unsigned find_depth (const struct forest *f, uint32_t rank, unsigned depth)
 {
     unsigned d = depth > 0 ? 1 : 0;
@@ -314,7 +314,7 @@ static json_t *row_new (const struct forest *f, uint32_t rank, bool folded, doub
                       "below", below_new (&f->below[rank]));
 }
 
-/* Returns how many found no room, without those below them. */
+/* Returns how many ranks did not fit, without those below them. */
 static json_int_t add_rows (const struct forest *f, json_t **list, uint32_t rank, unsigned depth, double now_s)
 {
     json_int_t left_out = 0;

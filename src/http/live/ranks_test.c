@@ -54,7 +54,7 @@ static const char five[] = "{\"size\":5,\"rank\":0,\"children\":[{\"rank\":1,\"c
 static const char active[] = "{\"state\":\"active\",\"served_by\":3,\"generator\":7,\"timestamp_ms\":\"1000\","
                              "\"lease\":[\"0\",\"61000\"],\"lent\":{\"ranks\":\"4-5\"}}";
 
-/* The ranks of a tree in their order, and what one key of each is. */
+/* List one key of each rank of a tree, in the order of the tree. */
 static char *column (struct live_ranks *r, uint32_t rank, unsigned depth, const char *key)
 {
     static char text[500];
@@ -102,20 +102,21 @@ static void test_tree (void)
 
     topology (r, five);
     ok (ranks_size (r) == 5 && shows (r, 0, 64, "attached_to", "0:null 1:0 3:1 4:1 2:0"),
-        "a tree is told with each rank before those below it");
+        "a tree lists each rank before those below it");
     survey (r, "{\"full\":\"0-4\"}", "{\"active\":\"0-3\",\"idle\":\"4\"}");
     tell (r, 3, active, 10, 1, 99);
     ok (shows (r, 3, 0, "generator", "3:7") && shows (r, 3, 0, "lease_left_s", "3:59.0")
             && shows (r, 3, 0, "lends_to", "3:\"4-5\"") && shows (r, 3, 0, "age_s", "3:1.0"),
-        "a rank with what it told, and what of its lease is left since");
+        "a rank shows its last answers, and the remaining time of its lease");
     tell (r, 3, active, 30, 1, 101);
-    ok (shows (r, 3, 0, "ids_per_s", "3:10.0") && shows (r, 3, 0, "ids", "3:\"30\""), "and what it made a second");
-    ok (shows (r, 0, 1, "folded", "0:false 1:true 2:false"), "what is too deep is folded");
+    ok (shows (r, 3, 0, "ids_per_s", "3:10.0") && shows (r, 3, 0, "ids", "3:\"30\""),
+        "... and the ids that it made per second");
+    ok (shows (r, 0, 1, "folded", "0:false 1:true 2:false"), "levels that are too deep are folded");
     ok (shows (r, 1, 0, "below",
                "1:{\"ranks\":2,\"status\":{\"full\":2},\"fluid\":{\"active\":1,\"idle\":1},\"ids_per_s\":10.0,"
                "\"requests_per_s\":10.0}"),
-        "and summed up");
-    ok (!ranks_tree_new (r, 5, 0, 0), "of a rank that is none there is nothing");
+        "... and summed up");
+    ok (!ranks_tree_new (r, 5, 0, 0), "an unknown rank has no tree");
     ranks_destroy (r);
 }
 
@@ -128,31 +129,32 @@ static void test_changes (void)
     survey (r, "{\"full\":\"0-4\"}", "{\"active\":\"0-4\"}");
     for (uint32_t rank = 0; rank < 5; rank++)
         tell (r, rank, active, 0, rank > 2 ? 1 : 0, 1);
-    ok (changes (r, NULL), "what is learned first is no change");
+    ok (changes (r, NULL), "the first data about a rank is not a change");
     ranks_take_host (r, 1, "here");
     (void)ranks_pick (r, picked, 5);
     survey (r, "{\"lost\":\"1\",\"full\":\"0,2-4\"}", "{}");
     ok (ranks_pick (r, picked, 2) == 2 && picked[0] == 3 && picked[1] == 4,
-        "ranks whose parent was lost are asked before others");
+        "ranks whose parent was lost are asked first");
     tell (r, 3, active, 0, 0, 2);
     ok (changes (r, "[{\"attached_to\":null,\"fluid\":null,\"ids_from\":null,\"rank\":1,\"status\":\"lost\",\"was\":"
                     "{\"attached_to\":0,\"fluid\":\"active\",\"ids_from\":3,\"status\":\"full\"}},"
                     "{\"attached_to\":0,\"rank\":3,\"was\":{\"attached_to\":1}}]"),
-        "a rank that is lost, and one that found another parent, are told");
+        "a lost rank, and a rank with a new parent, are reported");
     ok (changes (r, NULL), "once");
     ok (shows (r, 0, 64, "attached_to", "0:null 2:0 3:0 1:null 4:1"),
-        "who is attached to nobody is shown, too, and who is not known to have left it");
-    ok (ranks_pick (r, picked, 5) == 4, "who is lost is not asked");
-    ok (shows (r, 1, 0, "host", "1:\"here\"") && !ranks_has_host (r, 1), "its host is told on, and asked for again");
+        "a rank without a parent is shown, and so is one that is not known to have left it");
+    ok (ranks_pick (r, picked, 5) == 4, "a lost rank is not asked");
+    ok (shows (r, 1, 0, "host", "1:\"here\"") && !ranks_has_host (r, 1),
+        "its host is still shown, and asked for again");
     tell (r, 1, active, 7, 0, 3);
-    ok (shows (r, 1, 0, "generator", "1:null"), "and an answer of before changes nothing");
+    ok (shows (r, 1, 0, "generator", "1:null"), "an answer from before changes nothing");
     survey (r, "{\"full\":\"0-4\"}", "{}");
     tell (r, 1, active, 7, 0, 4);
-    ok (shows (r, 0, 64, "attached_to", "0:null 1:0 4:1 2:0 3:0"), "one that is back is attached again");
+    ok (shows (r, 0, 64, "attached_to", "0:null 1:0 4:1 2:0 3:0"), "a rank that is back is attached again");
     ranks_take_host (r, 1, "there");
-    ok (shows (r, 1, 0, "host", "1:\"there\"") && ranks_has_host (r, 1), "at another host, perhaps");
+    ok (shows (r, 1, 0, "host", "1:\"there\"") && ranks_has_host (r, 1), "... possibly on another host");
     topology (r, five);
-    ok (!ranks_has_host (r, 1), "and so may all be where the topology is told again");
+    ok (!ranks_has_host (r, 1), "after a new topology all hosts are asked for again");
     ranks_destroy (r);
 }
 
@@ -164,12 +166,11 @@ static void test_circle (void)
     survey (r, "{\"full\":\"0-4\"}", "{}");
     tell (r, 1, active, 0, 3, 1);
     char *text = column (r, 0, 64, "rank");
-    ok (strstr (text, "1:1") && strstr (text, "3:3") && strstr (text, "4:4"),
-        "ranks that were told of as a circle are all there");
+    ok (strstr (text, "1:1") && strstr (text, "3:3") && strstr (text, "4:4"), "ranks that form a cycle are all shown");
     ranks_destroy (r);
 }
 
-/* Until a lost rank's lease is over the watermark stands. */
+/* The watermark does not advance until the lease of a lost rank is over. */
 static void test_lost_lease (void)
 {
     struct live_ranks *r = ranks_create ();
@@ -181,15 +182,15 @@ static void test_lost_lease (void)
     tell (r, 2, active, 0, 0, 30);
     json_decref (ranks_rates_new (r, 90));
     survey (r, "{\"lost\":\"2-3\",\"offline\":\"4\",\"full\":\"0-1\"}", "{}");
-    ok (shows (r, 3, 0, "lease_left_s", "3:50.0"), "the lease of a lost rank runs on");
+    ok (shows (r, 3, 0, "lease_left_s", "3:50.0"), "the lease of a lost rank continues");
     ok (shows (r, 2, 0, "lease_left_s", "2:null") && shows (r, 4, 0, "lease_left_s", "4:null"),
-        "until it is over; one that was given back does not");
+        "... until it is over; a returned lease does not");
     json_t *rates = ranks_rates_new (r, 100), *row;
     size_t i;
 
     json_array_foreach (json_object_get (rates, "ranks"), i, row)
         if (json_integer_value (json_object_get (row, "rank")) == 3)
-            ok (json_real_value (json_object_get (row, "lease_left_s")) == 50, "rates say so, too");
+            ok (json_real_value (json_object_get (row, "lease_left_s")) == 50, "rates show it, too");
     json_decref (rates);
     ranks_destroy (r);
 }
@@ -206,17 +207,17 @@ static void test_rates (void)
     json_t *some = ranks_rates_new (r, 2);
     ok (json_array_size (json_object_get (first, "ranks")) == 1
             && json_array_size (json_object_get (none, "ranks")) == 0,
-        "a lease is told once");
+        "a lease is reported once");
     ok (json_array_size (json_object_get (some, "ranks")) == 1
             && json_real_value (json_object_get (some, "ids_per_s")) == 50,
-        "and what ranks make when they do");
+        "the ids that ranks make are reported in each second with ids");
     json_decref (first);
     json_decref (none);
     json_decref (some);
     ranks_destroy (r);
 }
 
-/* So many below rank 0, each with so many. */
+/* A topology with 'children' ranks below rank 0, each with 'each' children. */
 static void plant (struct live_ranks *r, int children, int each)
 {
     json_t *top = json_array ();
@@ -264,7 +265,7 @@ static void test_bounds (void)
     (void)ranks_changes_new (r);
     plant (r, 2000, 0);
     ok (told (r, "ranks") == RANKS_ROWS && told (r, "left_out") == 2001 - RANKS_ROWS,
-        "and what finds no room in a level is counted");
+        "ranks of a level that do not fit are counted");
     ranks_destroy (r);
 }
 
@@ -291,11 +292,11 @@ static void test_hostile (void)
         ranks_take_survey (r, o);
         json_decref (o);
     }
-    ok (refused && ranks_size (r) == 0, "what is no topology is none");
+    ok (refused && ranks_size (r) == 0, "a malformed topology is refused");
     topology (r, "{\"size\":3,\"rank\":0,\"children\":[{\"rank\":0},{\"rank\":1},{\"rank\":1}]}");
-    ok (told (r, "ranks") == 3, "one that names ranks twice, or not, is a tree all the same");
+    ok (told (r, "ranks") == 3, "a topology that repeats or omits ranks is accepted");
     survey (r, "{\"lost\":\"0-99999\",\"full\":\"x\",\"nonsense\":\"0\"}", "{\"active\":7}");
-    ok (told (r, "ranks") == 3, "and so are sets that have ranks which are none");
+    ok (told (r, "ranks") == 3, "unknown ranks in sets are ignored");
     ranks_destroy (r);
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* tree_watch.c - an instance that is looked at
+/* tree_watch.c - poll an instance
  *
- * Each answer that is waited for has a question in a list, and TREE_WATCH_ANSWER_MS: so a look ends, whoever is silent.
+ * Each pending request to a broker is in a list, and times out after TREE_WATCH_ANSWER_MS, so a poll always ends.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -34,14 +34,14 @@ struct tree_watch {
     void *arg;
     bool on;
     idt_watcher_t *second, *soon;
-    LIST_HEAD (, watch_question) questions; /* none: no look goes on */
-    bool again;                             /* something happened while one did */
-    bool surveyed;                          /* it asks more than who is there */
-    bool stale;                             /* the topology is to be asked for: it may be another */
+    LIST_HEAD (, watch_question) questions; /* empty: no poll is running */
+    bool again;                             /* something happened during the poll */
+    bool surveyed;                          /* it has asked for more than the topology */
+    bool stale;                             /* the topology must be asked for: it may have changed */
     idt_future_t *log;
     uint64_t looks;
-    char failed[200]; /* of the look that goes on; empty: nothing did */
-    char error[200];  /* of the one before */
+    char failed[200]; /* of the running poll; empty: no failure */
+    char error[200];  /* of the previous poll */
     char *instance;
     json_t *watermark;
 };
@@ -72,7 +72,7 @@ static void fail (struct tree_watch *w, const char *why)
 {
     if (!w->failed[0]) {
         snprintf (w->failed, sizeof (w->failed), "%s", why);
-        utf8_clean (w->failed, strlen (w->failed)); /* it may be cut, and goes into JSON */
+        utf8_clean (w->failed, strlen (w->failed)); /* it may be cut, and is sent as JSON */
     }
     w->stale = true;
 }
@@ -123,7 +123,7 @@ static void take (struct tree_watch *w, const struct watch_question *q, json_t *
     }
 }
 
-/* What a rank does not say is seen in the survey. */
+/* If a single rank does not answer, the metrics of the whole tree show that. */
 static void take_failure (struct tree_watch *w, const struct watch_question *q)
 {
     int errnum = idt_future_errnum (q->f);
@@ -131,7 +131,7 @@ static void take_failure (struct tree_watch *w, const struct watch_question *q)
     if (q->what == TOPOLOGY || q->what == SURVEY)
         fail (w, errnum == ETIMEDOUT ? "the broker does not answer"
                  : errnum            ? idt_future_error (q->f)
-                                     : "the broker's answer is none");
+                                     : "the broker's answer is malformed");
     else if (q->what == WATERMARK)
         take_watermark (w, NULL);
 }
@@ -224,7 +224,7 @@ static void look (struct tree_watch *w)
         tell (w);
 }
 
-/* Lines that follow each other closely push it forward, to the look of the next second at most. */
+/* Log lines in quick succession delay the poll, at most to the poll of the next second. */
 static void look_soon (struct tree_watch *w)
 {
     if (!LIST_EMPTY (&w->questions))
@@ -235,7 +235,7 @@ static void look_soon (struct tree_watch *w)
     }
 }
 
-/* The first one learned who is there, and nothing of them. */
+/* The first poll learned only the topology. */
 static void look_ended (struct tree_watch *w)
 {
     w->looks++;
@@ -267,7 +267,7 @@ static void log_cb (idt_future_t *f, void *arg)
 {
     struct tree_watch *w = arg;
 
-    if (idt_future_errnum (f) != 0) { /* asked for again with the next second: perhaps of another instance */
+    if (idt_future_errnum (f) != 0) { /* follow again in the next second: possibly another instance */
         idt_future_destroy (f);
         w->log = NULL;
         w->stale = true;
@@ -280,8 +280,8 @@ static void log_cb (idt_future_t *f, void *arg)
         look_soon (w);
 }
 
-/* Brokers log what happens to the tree, and rank 0 has all of that.  It is followed for ever once it is: a broker drops
- * who follows with the connection, and not before.
+/* Brokers log changes of the tree, and rank 0 has all log lines. Once followed, the log is followed until the
+ * connection ends, because a broker cannot stop it earlier.
  */
 static void follow_log (struct tree_watch *w)
 {
@@ -322,7 +322,7 @@ void tree_watch_begin (struct tree_watch *w)
     look (w);
 }
 
-/* A look that goes on ends for nobody. */
+/* A running poll ends without a callback. */
 void tree_watch_end (struct tree_watch *w)
 {
     struct watch_question *q;

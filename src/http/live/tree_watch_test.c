@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* tree_watch_test.c - what is asked of a broker while somebody looks */
+/* tree_watch_test.c - the requests to a broker while there are readers */
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 
 static atomic_int follows;
 
-/* An instance of one rank, of which the log says nothing. */
+/* An instance of one rank without log lines. */
 static bool plug (void *arg, const idt_msg_t *request, struct test_reply *reply)
 {
     const char *topic = idt_msg_topic (request);
@@ -58,8 +58,8 @@ int main (void)
               && !tree_watch_error (w);
         tree_watch_end (w);
     }
-    ok (all && ranks_size (ranks) == 1, "an instance is looked at, and again after nobody did");
-    ok (follows == 1, "and rank 0 has one follower of its log, however often: %d", (int)follows);
+    ok (all && ranks_size (ranks) == 1, "an instance is polled, also again after a pause without readers");
+    ok (follows == 1, "rank 0 has a single follower of its log, however often polling starts: %d", (int)follows);
 
     tree_watch_destroy (w);
     ranks_destroy (ranks);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* accept.c - which media type a client wants (RFC 9110, 12.5.1)
+/* accept.c - choose the media type that a client prefers (RFC 9110, 12.5.1)
  *
  *     Accept      = [ range *( "," range ) ]
  *     range       = ( "*" "/" "*" | type "/" "*" | type "/" subtype ) *( ";" name "=" value ) [ ";" "q" "=" weight ]
  *     weight      = ( "0" [ "." 0*3DIGIT ] ) | ( "1" [ "." 0*3"0" ] )
  *
- * A parameter that the offered type has with another value makes a range another type's; one that it has not, such as
- * those that came after this was written, makes none.
+ * A range does not match an offered type if it has a parameter of the type with another value. A parameter that the
+ * type does not have, such as one that was defined later, is ignored.
  */
 #include <stdbool.h>
 #include <string.h>
@@ -18,7 +18,7 @@
 
 #define BLANKS " \t"
 #define EXACT 2           /* as specific as a type without parameters */
-#define MOST_PARAMETERS 8 /* of a range count */
+#define MOST_PARAMETERS 8 /* parameters of a range that are counted */
 
 struct slice {
     const char *s;
@@ -46,7 +46,7 @@ static struct slice trim (struct slice a)
     return a;
 }
 
-/* What is before the next 'c' that is not in quotes; '*rest' is what is behind it, with s NULL at the end. */
+/* The text before the next 'c' outside of quotes; '*rest' is then the text behind it, with s NULL at the end. */
 static struct slice split (struct slice *rest, char c)
 {
     struct slice part = *rest;
@@ -74,7 +74,7 @@ static struct slice unquote (struct slice value)
     return value;
 }
 
-/* Thousandths; -1: it is none. */
+/* Thousandths; -1 if it is malformed. */
 static int read_weight (struct slice s)
 {
     int q = 0, unit = 1000;
@@ -92,7 +92,7 @@ static int read_weight (struct slice s)
 
 /* --- one range --------------------------------------------------------- */
 
-/* -1: the name is of another type. */
+/* -1 if the range has another type. */
 static int match_name (struct slice range, struct slice type)
 {
     struct slice of = { type.s, strcspn (type.s, "/") + 1 };
@@ -117,7 +117,9 @@ static bool differs (struct slice parameters, struct slice name, struct slice va
     return false;
 }
 
-/* '*q' is what the range says, and 1000 where it says nothing.  -1: it is not of that type, or breaks the grammar. */
+/* How specifically the range matches; '*q' is its weight, 1000 by default. -1 if it does not match or breaks the
+ * grammar.
+ */
 static int match (struct slice range, const char *offered, int *q)
 {
     struct slice parameters = { offered, strlen (offered) }, type = split (&parameters, ';');

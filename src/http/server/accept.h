@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* accept.h - which media type a client wants (RFC 9110, 12.5.1); decides, and does no I/O */
+/* accept.h - choose the media type that a client prefers (RFC 9110, 12.5.1); no I/O */
 #ifndef HTTP_SERVER_ACCEPT_H
 #define HTTP_SERVER_ACCEPT_H
 
 #include <stddef.h>
 
-#define ACCEPT_TYPES 4 /* that may be offered at most */
+#define ACCEPT_TYPES 4 /* largest number of offered types */
 
-/* What the client said of one offered type. */
+/* The best range that matches one offered type. */
 struct accept_weight {
-    int specific; /* how exactly the range names it; -1: no range does */
+    int specific; /* specificity of the best range that matches; -1: no range does */
     int q;        /* 0 to 1000 */
 };
 
 struct accept {
     const char *const *types; /* borrowed; the default comes first */
     size_t n;
-    int fields; /* that were read */
+    int fields; /* Accept fields that were read */
     struct accept_weight weights[ACCEPT_TYPES];
 };
 
@@ -28,8 +28,9 @@ void accept_init (struct accept *a, const char *const *types, size_t n);
 /* Read one Accept field.  A range that breaks the grammar is ignored. */
 void accept_read (struct accept *a, const char *value);
 
-/* The index of the type that the client wants most: of equal ones the one that it names more exactly, then the one that
- * is offered first.  Without a type that it takes, the default: refusing would help nobody.
+/* The index of the type with the greatest weight; among equal weights the one with the more specific range, then the
+ * one that is offered first. If the client accepts no offered type, the default is returned, because an error would not
+ * help the client.
  */
 size_t accept_choose (const struct accept *a);
 

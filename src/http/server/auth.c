@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* auth.c - who is let in */
+/* auth.c - decide which clients have access */
 #include "config.h"
 
 #include <microhttpd.h>
@@ -10,7 +10,7 @@
 
 #include "http/server/auth.h"
 
-/* How long that takes tells nothing but the length of what was sent. */
+/* The time depends only on the length of the received text, so that it reveals nothing about the token. */
 static bool is_token (const char *token, const char *header)
 {
     size_t len = strlen (token), i = 0;
@@ -23,7 +23,7 @@ static bool is_token (const char *token, const char *header)
     return differs == 0 && i == len;
 }
 
-/* Names of this host that no page from elsewhere can have in its address. */
+/* Names of this host that a page from another host cannot have in its address. */
 static bool is_here (const struct framing *f)
 {
     static const char *const names[] = { "localhost", "127.0.0.1", "[::1]" };
@@ -38,7 +38,7 @@ static bool is_here (const struct framing *f)
     return false;
 }
 
-/* A page that this server served. */
+/* Whether the page was served by this server. */
 static bool is_own (const struct auth *door, const char *origin, const struct framing *f)
 {
     const char *http = door->tls.certificate ? "https://" : "http://";
@@ -69,8 +69,9 @@ static bool refuse (const struct auth *door, struct exchange *x)
     return false;
 }
 
-/* A browser shows its certificate, and comes to a loopback address, for any page: so where no token is shown pages of
- * others are not served.  Nor are they by a name of theirs for this host, which no certificate could tell.
+/* A browser sends its certificate, and connects to a loopback address, for any page. So without a token, requests from
+ * pages of other servers are refused, and requests that use another name for this host, because a certificate cannot
+ * detect those.
  */
 bool auth_lets_in (const struct auth *door, struct exchange *x)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* auth.h - who is let in */
+/* auth.h - decide which clients have access */
 #ifndef HTTP_SERVER_AUTH_H
 #define HTTP_SERVER_AUTH_H
 
@@ -11,12 +11,12 @@
 #include "http/server/tls.h"
 
 struct auth {
-    bool loopback;     /* only this host reaches it, by TCP: browsers do, too */
-    const char *token; /* that opens it; NULL: none */
-    struct tls tls;    /* certificate NULL: none */
+    bool loopback;     /* reachable by TCP from this host only, which includes its browsers */
+    const char *token; /* the token that requests must show; NULL: none */
+    struct tls tls;    /* certificate NULL: no TLS */
 };
 
-/* Whether it may ask; else it was answered. */
+/* Whether the client has access. If not, the request was answered. */
 bool auth_lets_in (const struct auth *door, struct exchange *x);
 
 #endif /* HTTP_SERVER_AUTH_H */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* conn_limits.c - connections, and how long each may take */
+/* conn_limits.c - time limits of connections */
 #include <stddef.h>
 
 #include "http/server/conn_limits.h"

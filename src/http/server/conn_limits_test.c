@@ -13,24 +13,24 @@ int main (void)
     uint64_t t = 1000000;
 
     conn_limits_init (&g);
-    ok (!conn_limits_late (&g, 0) && !conn_limits_late (&g, t), "nobody is late where nobody is");
+    ok (!conn_limits_late (&g, 0) && !conn_limits_late (&g, t), "without connections there is no late one");
     conn_limits_add (&g, &a, 1, t);
     conn_limits_add (&g, &b, 2, t + 1);
     conn_limits_add (&g, &c, 3, t + 2);
-    ok (!conn_limits_late (&g, t + CONN_LIMITS_ASK_MS - 1), "who asks has its time");
+    ok (!conn_limits_late (&g, t + CONN_LIMITS_ASK_MS - 1), "a connection that sends a request is not late before "
+                                                            "its time");
     conn_limits_turn (&g, &b, GUEST_WAITS, t + 10);
     conn_limits_turn (&g, &c, GUEST_TAKES, t + 10);
     ok (conn_limits_late (&g, t + CONN_LIMITS_ASK_MS) == &a && !conn_limits_late (&g, t + CONN_LIMITS_ASK_MS),
-        "and no more, which is said once");
+        "... and is reported as late once");
     ok (!conn_limits_late (&g, t + CONN_LIMITS_TAKE_MS + 9) && conn_limits_late (&g, t + CONN_LIMITS_TAKE_MS + 10) == &c
             && !conn_limits_late (&g, t * 1000),
-        "so has who takes an answer; who waits for one has any");
+        "so is a connection that reads an answer; one that waits for the server has no limit");
     conn_limits_turn (&g, &b, GUEST_ASKS, t * 2);
     conn_limits_remove (&g, &a);
-    ok (conn_limits_late (&g, t * 2 + CONN_LIMITS_ASK_MS) == &b && b.fd == 2,
-        "the next request has its time from then on");
+    ok (conn_limits_late (&g, t * 2 + CONN_LIMITS_ASK_MS) == &b && b.fd == 2, "the next request has the full time");
     conn_limits_remove (&g, &b);
     conn_limits_remove (&g, &c);
-    ok (!conn_limits_late (&g, UINT64_MAX), "who is gone is not late");
+    ok (!conn_limits_late (&g, UINT64_MAX), "a closed connection is not late");
     return done_testing ();
 }

@@ -17,7 +17,7 @@
 #include "libutil/errprintf.h"
 
 #define POLICY "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
-#define BLOCK 8192 /* bytes of a stream that are handed on at once */
+#define BLOCK 8192 /* largest part of a stream that is passed on in one call */
 
 /* --- the answer --------------------------------------------------------- */
 
@@ -47,7 +47,7 @@ static const char *reason (unsigned status)
     }
 }
 
-/* What compresses a stream keeps it until there is enough of it: so nobody may. */
+/* A proxy that compresses a stream would hold it back until it has enough data, so this forbids it. */
 static const char *cache_control (const struct exchange *x)
 {
     return x->streams ? "no-store, no-transform" : x->resource ? "no-cache" : "no-store";
@@ -58,7 +58,8 @@ static void add_headers (const struct exchange *x, struct MHD_Response *r)
     MHD_add_response_header (r, "Content-Type", x->type);
     MHD_add_response_header (r, "Cache-Control", cache_control (x));
     if (x->streams)
-        MHD_add_response_header (r, "X-Accel-Buffering", "no"); /* to nginx, which would wait until a buffer is full */
+        MHD_add_response_header (r, "X-Accel-Buffering",
+                                 "no"); /* for nginx, which would otherwise wait until a buffer is full */
     MHD_add_response_header (r, "X-Content-Type-Options", "nosniff");
     if (x->resource) {
         MHD_add_response_header (r, "ETag", x->resource->etag);
@@ -138,7 +139,7 @@ void exchange_reply (struct exchange *x, unsigned status, const char *type, char
 
     if (!has_room (x->room, len)) {
         free (text);
-        exchange_fail (x, 503, "--max-answers: no room for %zu bytes beside %zu that wait to be taken", len,
+        exchange_fail (x, 503, "--max-answers: no memory for %zu bytes: clients have not read %zu bytes yet", len,
                        x->room->held);
         return;
     }
@@ -184,7 +185,7 @@ void exchange_fail (struct exchange *x, unsigned status, const char *fmt, ...)
     va_start (ap, fmt);
     vsnprintf (detail, sizeof (detail), fmt, ap);
     va_end (ap);
-    errprintf (&error, "%s", detail); /* as JSON takes it */
+    errprintf (&error, "%s", detail); /* converts it to text that JSON accepts */
     reply_json (x, status, "application/problem+json",
                 json_pack ("{s:s s:s s:i s:s}", "type", "about:blank", "title", reason (status), "status", (int)status,
                            "detail", error.text));
@@ -197,7 +198,7 @@ static const char *say_errno (int errnum, const char *text)
         return "the broker does not answer";
     case ECONNRESET:
     case EPIPE:
-        return "the broker is gone, and is sought: ask again";
+        return "the connection to the broker is lost: ask again";
     default:
         return text;
     }
@@ -219,7 +220,7 @@ void exchange_reply_resource (struct exchange *x)
     x->ready = true;
 }
 
-/* HEAD has no body, but libmicrohttpd would end its chunks, and spoil the connection. */
+/* A response to HEAD has no body, but libmicrohttpd would send the end of its chunks and corrupt the connection. */
 void exchange_stream (struct exchange *x, const char *type, exchange_read_f *read)
 {
     x->streams = true;

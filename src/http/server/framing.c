@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* framing.c - whether a request can be read in one way only (RFC 9112) */
+/* framing.c - check that a request can be read in one way only (RFC 9112) */
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -12,7 +12,7 @@
 #define CRLF 2         /* bytes */
 #define VERSION_SIZE 8 /* HTTP/1.1 */
 
-/* Since the first version after 0.9.77. */
+/* True for versions after 0.9.77. */
 bool framing_parser_is_strict (const char *version)
 {
     unsigned a = 0, b = 0, c = 0, d = 0;
@@ -35,7 +35,7 @@ static bool is_alnum (char c)
     return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
 }
 
-/* RFC 9110, 5.6.2: what methods and names of fields are made of */
+/* RFC 9110, 5.6.2: the characters of methods and field names */
 static bool is_token (const char *s, size_t size)
 {
     for (size_t i = 0; i < size; i++)
@@ -44,7 +44,7 @@ static bool is_token (const char *s, size_t size)
     return size > 0;
 }
 
-/* Controls would end a line, or a text, elsewhere for others.  Bytes from 0x80 on are letters of some alphabet. */
+/* Other parsers would end a line or a text at a control character. Bytes from 0x80 on are letters. */
 static bool is_control (char c)
 {
     return (unsigned char)c < 0x20 || c == 0x7f;
@@ -73,7 +73,7 @@ static bool is_text (const char *text, const char *s, size_t size)
     return strlen (text) == size && strncasecmp (text, s, size) == 0;
 }
 
-/* Blanks and tabs around a value are not part of it (RFC 9112, 5.1); some parsers leave those behind it. */
+/* Blanks and tabs around a value are not part of it (RFC 9112, 5.1); some parsers keep those behind it. */
 static size_t trim (const char *s, size_t size)
 {
     while (size > 0 && (s[size - 1] == ' ' || s[size - 1] == '\t'))
@@ -96,7 +96,7 @@ static size_t scheme_size (const char *target, size_t size)
     return 0;
 }
 
-/* Clients that take this server for a proxy send the whole address: that says whose request it is (RFC 9112, 3.2.2). */
+/* Clients that use this server as a proxy send the whole address, which then determines the host (RFC 9112, 3.2.2). */
 void framing_target (struct framing *f, const char *target, size_t size)
 {
     for (size_t i = 0; i < size; i++)
@@ -120,7 +120,7 @@ void framing_line (struct framing *f, const char *method, const char *target, si
     size_t len = strlen (method);
 
     if (!is_token (method, len))
-        framing_spoil (f, "its method is no token");
+        framing_spoil (f, "its method is not a token");
     f->old = strcmp (version, "HTTP/1.0") == 0;
     f->at = NULL;
     if (!in_place)
@@ -149,7 +149,7 @@ static void take_host (struct framing *f, const char *value, size_t size)
 {
     f->hosts++;
     if (!is_host (value, size))
-        framing_spoil (f, "its Host is no name or address with a port or none");
+        framing_spoil (f, "its Host is not a name or an address with an optional port");
     if (f->absolute)
         return;
     f->host = value;
@@ -167,10 +167,10 @@ static void take_length (struct framing *f, const char *value, size_t size)
 {
     f->ends++;
     if (!read_length (value, size, &f->length))
-        framing_spoil (f, "its Content-Length is no number of 64 bits");
+        framing_spoil (f, "its Content-Length is not a number of 64 bits");
 }
 
-/* Of two one reader takes the first, another the last. */
+/* If a field is repeated, one parser may use the first and another the last. */
 static void take_once (struct framing *f, unsigned bit)
 {
     if (f->seen & bit)
@@ -190,7 +190,7 @@ void framing_field (struct framing *f, const char *name, size_t name_size, const
 {
     check_place (f, name, name_size, value, value_size);
     if (!is_token (name, name_size))
-        framing_spoil (f, "the name of a field has a blank, or another character that no token has");
+        framing_spoil (f, "the name of a field has a blank, or another character that is not allowed in a token");
     if (!is_value (value, value_size))
         framing_spoil (f, "the value of a field has a control character");
     value_size = trim (value, value_size);

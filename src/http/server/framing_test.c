@@ -8,7 +8,9 @@
 
 #define MAX_HEADER 1024
 
-/* A header, read as a lenient parser does: in place, with 0 for each blank, colon and end of line, and by lone LFs. */
+/* A header that is read like by a lenient parser: in place, with 0 for each blank, colon and end of line, and lines
+ * that end with a lone LF.
+ */
 struct parser {
     struct framing f;
     char text[MAX_HEADER];
@@ -44,7 +46,7 @@ static void read_fields (struct parser *p, char *at)
     }
 }
 
-/* Returns its status; 'p' has the rest. */
+/* Returns the status; 'p' has the other results. */
 static unsigned read_header (struct parser *p, const char *header, bool in_place, idt_error_t *errp)
 {
     *p = (struct parser){ .text = "" };
@@ -77,17 +79,17 @@ static void test_host (void)
 
     ok (read_header (&p, LINE "X: y\r\nHost: a.b:80 \r\n\r\n", true, &error) == 0 && p.f.host_size == 6
             && strncmp (p.f.host, "a.b:80", 6) == 0,
-        "Host says whose a request is, without the blanks around it");
+        "the Host field names the host, without the blanks around it");
     ok (read_header (&p, "GET HTTP://c:1/x HTTP/1.1\r\n" HOST "\r\n", true, &error) == 0 && p.f.host_size == 3
             && strncmp (p.f.host, "c:1", 3) == 0 && p.f.absolute,
-        "a whole address says it before Host does");
+        "a whole address takes precedence over Host");
     ok (status (LINE "\r\n") == 400 && status (LINE HOST HOST "\r\n") == 400 && status ("GET /x HTTP/1.0\r\n\r\n") == 0,
-        "HTTP/1.1 needs one Host");
+        "HTTP/1.1 needs exactly one Host");
     ok (status (LINE "Host: a/b\r\n\r\n") == 400 && status (LINE "Host: a b\r\n\r\n") == 400
             && status (LINE "Host: a@b\r\n\r\n") == 400 && status (LINE "Host: [::1]:80\r\n\r\n") == 0
             && status ("GET http:///x HTTP/1.1\r\n" HOST "\r\n") == 400
             && status ("GET http://a%20b/ HTTP/1.1\r\n" HOST "\r\n") == 400,
-        "which is a name or an address");
+        "the host must be a name or an address");
 }
 
 static void test_end (void)
@@ -98,32 +100,33 @@ static void test_end (void)
     ok (status (LINE HOST "Content-Length: 0\r\n\r\n") == 0 && status (LINE HOST "Content-Length: 3\r\n\r\n") == 400
             && status (LINE HOST "Content-Length: 4097\r\n\r\n") == 413
             && status (LINE HOST "Content-Length: 18446744073709551616\r\n\r\n") == 400,
-        "a Content-Length is 0");
+        "only a Content-Length of 0 is accepted");
     ok (status (LINE HOST "Content-Length: 0, 0\r\n\r\n") == 400
             && status (LINE HOST "Content-Length: +0\r\n\r\n") == 400
             && status (LINE HOST "Content-Length:\r\n\r\n") == 400
             && status (LINE HOST "Content-Length: 0\r\ncontent-length: 0\r\n\r\n") == 400,
-        "and one number");
+        "... and it must be one number");
     ok (read_header (&p, LINE HOST "Transfer-Encoding:\tChunked\r\n\r\n", true, &error) == 0 && p.f.chunked
             && read_header (&p, LINE HOST "\r\n", true, &error) == 0 && !p.f.chunked,
-        "chunks are taken, and seen");
+        "chunked encoding is accepted and reported");
     ok (status (LINE HOST "Transfer-Encoding: gzip\r\n\r\n") == 501
             && status (LINE HOST "Transfer-Encoding: chunked, chunked\r\n\r\n") == 501
             && status ("GET /x HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n") == 400
             && status (LINE HOST "Transfer-Encoding: chunked\r\nContent-Length: 0\r\n\r\n") == 400,
-        "no other coding is, nor chunks of HTTP/1.0, nor with a Content-Length");
+        "other codings are refused, and so are chunks in HTTP/1.0 or together with a Content-Length");
 }
 
 static void test_grammar (void)
 {
-    ok (status (LINE HOST "X: \xc3\xa4\tb\r\nY:\r\nZ:z\r\n\r\n") == 0, "values have letters, tabs, or nothing");
+    ok (status (LINE HOST "X: \xc3\xa4\tb\r\nY:\r\nZ:z\r\n\r\n") == 0,
+        "values may contain letters and tabs, or be empty");
     ok (status (LINE HOST "X : a\r\n\r\n") == 400 && status (LINE HOST ": a\r\n\r\n") == 400
             && status (LINE HOST "X\xa0: a\r\n\r\n") == 400 && status (LINE HOST "X: a\rb\r\n\r\n") == 400
             && status (LINE HOST "X: a\x7f\r\n\r\n") == 400,
-        "names are tokens, and values have no controls");
+        "names must be tokens, and values must not contain controls");
     ok (status ("G(T /x HTTP/1.1\r\n" HOST "\r\n") == 400 && status ("GET /\x01 HTTP/1.1\r\n" HOST "\r\n") == 400
             && status ("GET /x HTTP/1.1 \r\n" HOST "\r\n") == 400 && status ("GET  /x HTTP/1.1\r\n" HOST "\r\n") == 400,
-        "so are methods; targets have none either, and one blank is between");
+        "methods must be tokens, targets must not contain controls, and one blank separates them");
 }
 
 static void test_who (void)
@@ -131,7 +134,7 @@ static void test_who (void)
     ok (status (LINE HOST "Origin: http://a\r\nAuthorization: Bearer a\r\nX: b\r\nX: c\r\n\r\n") == 0
             && status (LINE HOST "Origin: http://a\r\norigin: http://b\r\n\r\n") == 400
             && status (LINE HOST "Authorization: Bearer a\r\nAuthorization: Bearer b\r\n\r\n") == 400,
-        "who asks is said once");
+        "fields that identify the client must not be repeated");
 }
 
 static void test_places (void)
@@ -141,17 +144,17 @@ static void test_places (void)
 
     ok (status ("GET /x HTTP/1.1\n" HOST "\r\n") == 400 && status (LINE "Host: localhost\n\r\n") == 400
             && status (LINE HOST "X: a\nY: b\r\n\r\n") == 400 && status (LINE HOST "\n") == 400,
-        "each line ends with CRLF");
+        "each line must end with CRLF");
     ok (read_header (&p, LINE HOST "X: a\nY: b\r\n\r\n", false, &error) == 0
             && read_header (&p, LINE HOST "X: a\rb\r\n\r\n", false, &error) == 400,
-        "where the parser looks after that only the rest is looked at");
+        "if the parser checks that, only the rest is checked");
     p = (struct parser){ .text = "" };
     strcpy (p.text, "A: b");
     p.f.at = p.text;
     framing_field (&p.f, p.text, 1, p.text + 3, 1);
-    ok (!p.f.wrong && p.f.at == p.text + 6, "a field is followed by the next");
+    ok (!p.f.wrong && p.f.at == p.text + 6, "a field ends where the next one begins");
     framing_field (&p.f, p.text + 6, 1, p.text + 5, 1);
-    ok (p.f.wrong, "a value is behind its name");
+    ok (p.f.wrong, "a value must be behind its name");
 }
 
 static void test_version (void)
@@ -159,10 +162,10 @@ static void test_version (void)
     ok (!framing_parser_is_strict ("0.9.71") && !framing_parser_is_strict ("0.9.75")
             && !framing_parser_is_strict ("0.9.77") && !framing_parser_is_strict ("0.9.9")
             && !framing_parser_is_strict ("?"),
-        "a library up to 0.9.77 cannot be told to be strict");
+        "a library up to 0.9.77 cannot be set to be strict");
     ok (framing_parser_is_strict ("0.9.77.1") && framing_parser_is_strict ("0.9.78")
             && framing_parser_is_strict ("0.10.0") && framing_parser_is_strict ("1.0.1"),
-        "a newer one can");
+        "a newer library can be set to be strict");
 }
 
 int main (void)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* listen.c - the socket that is listened at, and the token that is to be shown there */
+/* listen.c - open the listening socket, and read the token */
 #include "config.h"
 
 #include <arpa/inet.h>
@@ -90,7 +90,7 @@ static int open_socket (const struct sockaddr *a, socklen_t len)
     return fd;
 }
 
-/* The socket stays when this process ends: the next one replaces it. */
+/* The socket file remains when this process ends: the next one replaces it. */
 static int listen_unix (const char *path, idt_error_t *errp)
 {
     struct listener l;
@@ -105,7 +105,7 @@ static int listen_unix (const char *path, idt_error_t *errp)
     return errprintf (errp, "cannot listen at unix:%s", why.text);
 }
 
-/* "[::1]:80" or "127.0.0.1:80" in its two parts.  Returns false where it is none. */
+/* Split "[::1]:80" or "127.0.0.1:80" into its two parts. Returns false if 'where' has another form. */
 static bool split (const char *where, char host[64], const char **port)
 {
     bool brackets = *where == '[';
@@ -132,7 +132,8 @@ static int listen_tcp (const char *where, idt_error_t *errp)
     if (!split (where, host, &port) || getaddrinfo (host, port, &hints, &list) != 0)
         return errsetf (
             errp, EINVAL,
-            "--listen %s: ADDRESS:PORT, [ADDRESS]:PORT or unix:PATH is needed; an address is in numbers, a port up to 65535",
+            "--listen %s: ADDRESS:PORT, [ADDRESS]:PORT or unix:PATH is needed; the address must be numeric, and the "
+            "port at most 65535",
             where);
     int fd = open_socket (list->ai_addr, list->ai_addrlen);
     if (fd < 0)
@@ -156,11 +157,11 @@ int listen_inherited (bool *loopback, bool *others, idt_error_t *errp)
     int n = sd_listen_fds (1);
 
     if (n > 1)
-        return errsetf (errp, EINVAL, "%d sockets were inherited: one can be served", n);
+        return errsetf (errp, EINVAL, "%d sockets were inherited, but only one can be served", n);
     if (n == 1 && sd_is_socket (SD_LISTEN_FDS_START, AF_UNSPEC, SOCK_STREAM, 1) <= 0)
         return errsetf (
             errp, EINVAL,
-            "what was inherited is no socket that listens for streams: ListenStream= is needed, and Accept=no");
+            "the inherited socket is not a listening stream socket: ListenStream= is needed, and Accept=no");
     if (n == 1) {
         classify (SD_LISTEN_FDS_START, loopback, others);
         (void)fcntl (SD_LISTEN_FDS_START, F_SETFL, O_NONBLOCK);
@@ -180,7 +181,7 @@ static char *check_token (const char *path, char *token, idt_error_t *errp)
                                 "WXYZ[\\]^_`abcdefghijklmnopqrstuvwxyz{|}~")]
                == '\0')
         return strdup (token);
-    errsetf (errp, EINVAL, "%s: a token of %d printed characters and more, up to %d, is needed in its first line", path,
+    errsetf (errp, EINVAL, "%s: the first line must be a token of %d to %d printable characters", path,
              LISTEN_MIN_TOKEN, LISTEN_MAX_TOKEN);
     return NULL;
 }
@@ -194,7 +195,7 @@ char *listen_token (const char *path, idt_error_t *errp)
     if (!f || fstat (fileno (f), &st) < 0)
         errprintf (errp, "%s: %s", path, strerror (errno));
     else if (st.st_mode & 0077)
-        errsetf (errp, EPERM, "%s: others may read it: chmod 600", path);
+        errsetf (errp, EPERM, "%s: other users may read it: chmod 600", path);
     else if (!fgets (line, sizeof (line), f))
         ferror (f) ? errprintf (errp, "%s: %s", path, strerror (errno))
                    : errsetf (errp, EINVAL, "%s: it is empty", path);

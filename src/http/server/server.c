@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* server.c - HTTP on one thread
+/* server.c - an HTTP server on one thread
  *
- * libmicrohttpd is run before the reactor sleeps, never from within a callback of the broker's: those resume requests,
- * and the next run answers them.
+ * libmicrohttpd runs before the reactor sleeps, never within a callback for the broker's answers. Such callbacks resume
+ * requests, and the next run sends the answers.
  */
 #include "config.h"
 
@@ -19,21 +19,22 @@
 #include "libutil/errprintf.h"
 
 #define LATE_MS 5000.
-#define LAST_RUNS 64 /* for those that take the last answer at once */
-#define MEMORY 16384 /* bytes of a connection, for its headers and what it is sent */
+#define LAST_RUNS 64 /* runs at the end, for clients that read their answer immediately */
+#define MEMORY 16384 /* bytes for a connection's headers and output */
 #define ENDS "this server ends"
-#define CONNECTION_S 30 /* a connection that says nothing, or takes nothing, ends */
+#define CONNECTION_S 30 /* a connection without traffic ends after this time */
 
-/* Newer libraries refuse by themselves what breaks the grammar of a header, if they are told to (server.strict).  Older
- * ones take nearly all, but leave a header where it came in, so that 'framing' sees it.
+/* Newer libraries refuse malformed headers if they are set to (server.strict). Older ones accept most of them, but
+ * leave a header at its original place, so that 'framing' can check it.
  */
-#define CLIENT_DISCIPLINE 38 /* the option's number, which older headers do not have */
+#define CLIENT_DISCIPLINE 38 /* number of the option, which older headers do not have */
 #if MHD_VERSION >= 0x00097701
-_Static_assert(MHD_OPTION_CLIENT_DISCIPLINE_LVL == CLIENT_DISCIPLINE, "the library keeps its numbers");
+_Static_assert(MHD_OPTION_CLIENT_DISCIPLINE_LVL == CLIENT_DISCIPLINE, "the library keeps its option numbers");
 #endif
 
-/* Put before all fields of a request: a parser that is not strict takes the first Content-Length, and answers twice to
- * one that is no number.  So it never reads a body that is not chunked; requests with one are refused.
+/* Inserted before all fields of a request: a parser that is not strict uses the first Content-Length, and sends two
+ * answers if it is not a number. With this field it only reads bodies that are chunked; requests with a body are
+ * refused.
  */
 static const char no_body[] = "0";
 
@@ -45,10 +46,10 @@ struct server {
     struct MHD_Daemon *daemon;
     idt_watcher_t *socket, *prepare, *timer, *again, *late;
     struct conn_limits guests;
-    uint64_t now_ms; /* of this turn of the reactor */
+    uint64_t now_ms; /* time of this turn of the reactor */
     struct room room;
-    bool ends;   /* nobody answers any more */
-    bool strict; /* the library refuses what breaks the grammar */
+    bool ends;   /* the server ends: no answers are sent */
+    bool strict; /* the library refuses malformed headers */
     LIST_HEAD (, exchange) exchanges;
 };
 
@@ -67,7 +68,7 @@ static enum MHD_Result answer (struct server *s, struct exchange *x)
     return exchange_answer (x) ? MHD_YES : MHD_NO;
 }
 
-/* A client that takes this server for a proxy says the whole address. */
+/* A client that uses this server as a proxy sends the whole address. */
 static const char *path_of (const struct exchange *x, const char *url)
 {
     const char *host = x->framing.absolute ? strstr (url, "://") : NULL;
@@ -93,14 +94,14 @@ static struct exchange *exchange_create (struct server *s, struct MHD_Connection
     return x;
 }
 
-/* Called with each request line, before anything of it is decoded.  Returns what request_cb () gets in '*state'. */
+/* Called with each request line before it is decoded. Returns the value that request_cb () gets in '*state'. */
 static void *target_cb (void *cls, const char *target, struct MHD_Connection *c)
 {
     struct exchange *x = exchange_create (cls, c, target ? target : "");
 
     if (x && !((struct server *)cls)->strict
         && MHD_set_connection_value (c, MHD_HEADER_KIND, "Content-Length", no_body) != MHD_YES)
-        framing_spoil (&x->framing, "the header has no place in the memory of a connection");
+        framing_spoil (&x->framing, "the header exceeds the memory of a connection");
     return x;
 }
 
@@ -123,7 +124,7 @@ static enum MHD_Result field_cb (void *cls, enum MHD_ValueKind kind, const char 
     return MHD_YES;
 }
 
-/* The header is there.  Returns false where the request was refused. */
+/* The header is complete. Returns false if the request was refused. */
 static bool begin (const struct server *s, struct exchange *x, const char *url, const char *method, const char *version)
 {
     const union MHD_ConnectionInfo *info = MHD_get_connection_info (x->connection,
@@ -141,13 +142,13 @@ static bool begin (const struct server *s, struct exchange *x, const char *url, 
     return status == 0;
 }
 
-/* A text with a NUL would end there: it stays as it was sent, which is no name and no value of anything. */
+/* A text that decodes to a NUL would end there, so it stays encoded, which matches no name and no value. */
 static size_t unescape_cb (void *cls, struct MHD_Connection *c, char *text)
 {
     return strstr (text, "%00") ? strlen (text) : MHD_http_unescape (text);
 }
 
-/* Called when the headers came, with each part of the body, at its end, and once more when it was resumed. */
+/* Called when the headers are complete, with each part of the body, at its end, and again after a resume. */
 static enum MHD_Result request_cb (void *cls, struct MHD_Connection *c, const char *url, const char *method,
                                    const char *version, const char *data, size_t *size, void **state)
 {
@@ -158,7 +159,7 @@ static enum MHD_Result request_cb (void *cls, struct MHD_Connection *c, const ch
         return MHD_NO; /* there was no memory */
     if (!x->method)
         return begin (s, x, url, method, version) ? MHD_YES : answer (s, x);
-    if (*size > 0) { /* to be refused once it is there */
+    if (*size > 0) { /* refused after it is complete */
         x->body += *size;
         *size = 0;
         return x->body <= FRAMING_MAX_BODY ? MHD_YES : MHD_NO;
@@ -198,7 +199,7 @@ static void connection_cb (void *cls, struct MHD_Connection *c, void **state, en
     *state = NULL;
 }
 
-/* libmicrohttpd sees their end, and closes them. */
+/* libmicrohttpd notices the shutdown of these connections and closes them. */
 static void late_cb (idt_watcher_t *w, int revents, void *arg)
 {
     struct server *s = arg;
@@ -210,7 +211,7 @@ static void late_cb (idt_watcher_t *w, int revents, void *arg)
 
 /* --- the reactor --------------------------------------------------------- */
 
-/* It tells in how many ms it has something to do by itself: now, later, or not. */
+/* libmicrohttpd reports in how many ms it needs to run: now, later, or not at all. */
 static void prepare_cb (idt_watcher_t *w, int revents, void *arg)
 {
     struct server *s = arg;
@@ -230,7 +231,7 @@ static void prepare_cb (idt_watcher_t *w, int revents, void *arg)
     }
 }
 
-/* What has to be done is done before the reactor sleeps. */
+/* The work is done before the reactor sleeps. */
 static void awake_cb (idt_watcher_t *w, int revents, void *arg)
 {
 }
@@ -257,7 +258,7 @@ static int watch (struct server *s)
 
 /* --- life --------------------------------------------------------- */
 
-/* Its own log is not kept: whoever connects could fill it. */
+/* Without the library's own log, because clients could fill it. */
 static struct MHD_Daemon *start (struct server *s)
 {
     const struct tls *tls = &s->conf.door.tls;
@@ -295,7 +296,7 @@ struct server *server_create (idt_reactor_t *reactor, const struct server_conf *
     s->strict = framing_parser_is_strict (MHD_get_version ());
     LIST_INIT (&s->exchanges);
     conn_limits_init (&s->guests);
-    errno = 0; /* libmicrohttpd fails without setting it, too */
+    errno = 0; /* libmicrohttpd may fail without setting errno */
     if ((s->daemon = start (s)) && watch (s) == 0)
         return s;
     errsetf (errp, errno ? errno : EIO, "cannot serve: %s", errno ? strerror (errno) : "libmicrohttpd gives no reason");
@@ -319,8 +320,8 @@ static void answer_all (struct server *s)
         MHD_run (s->daemon);
 }
 
-/* Whoever waits is answered first, and who has sent more requests behind that: no request may be suspended when the
- * daemon stops.
+/* Answer waiting requests first, then the pipelined ones behind them: no request may be suspended when the daemon
+ * stops.
  */
 void server_destroy (struct server *s)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* tls.c - TLS: the server's certificate, and whose certificates its clients may have */
+/* tls.c - TLS: the server's certificate, and the authorities of client certificates */
 #include <errno.h>
 #include <gnutls/gnutls.h>
 #include <gnutls/x509.h>
@@ -49,7 +49,7 @@ static char *read_file (const char *path, bool secret, idt_error_t *errp)
     if (!f || fstat (fileno (f), &st) < 0)
         errprintf (errp, "%s: %s", path, strerror (errno));
     else if (secret && (st.st_mode & 0077))
-        errsetf (errp, EPERM, "%s: others may read it: chmod 600", path);
+        errsetf (errp, EPERM, "%s: other users may read it: chmod 600", path);
     else
         text = read_open (f, path, errp);
     if (f)
@@ -64,7 +64,7 @@ static gnutls_datum_t datum (char *text)
     return (gnutls_datum_t){ (unsigned char *)text, (unsigned)strlen (text) };
 }
 
-/* libmicrohttpd would say nothing of what is wrong. */
+/* Checked here, because libmicrohttpd would not report what is wrong. */
 static int check (const struct tls *t, const char *certificate, const char *authorities, idt_error_t *errp)
 {
     gnutls_certificate_credentials_t c;
@@ -80,7 +80,7 @@ static int check (const struct tls *t, const char *certificate, const char *auth
 
         if ((rc = gnutls_certificate_set_x509_trust_mem (c, &signers, GNUTLS_X509_FMT_PEM)) <= 0)
             errsetf (errp, EINVAL, "--tls-client-ca %s: %s", authorities,
-                     rc < 0 ? gnutls_strerror (rc) : "no certificate is in it");
+                     rc < 0 ? gnutls_strerror (rc) : "it contains no certificate");
         rc = rc > 0 ? 0 : -1;
     }
     gnutls_certificate_free_credentials (c);
