@@ -416,7 +416,7 @@ class Alone(unittest.TestCase):
         again = mine.take(unfinalized=True)
         self.assertEqual(again, made)
         for text in "", "{}", made[:-1], made + " x", "\u00e9":
-            with self.assertRaisesRegex(ValueError, "no range"):
+            with self.assertRaisesRegex(ValueError, "not a range"):
                 yours.finalize(text)
         for c in mine, yours:
             c.finalize(made)
@@ -896,7 +896,7 @@ class Values(unittest.TestCase):
         for form in idtree.fluid.FORMS:
             for id in 0, 1, 2**63, 2**64 - 1, 6731191091817518:
                 self.assertEqual(idtree.fluid.parse(idtree.fluid.format(id, form)), id)
-        with self.assertRaisesRegex(ValueError, "^no form 'base64': there are dec, .*, ƒ58, words, emoji$"):
+        with self.assertRaisesRegex(ValueError, "^unknown form 'base64': the forms are dec, .*, ƒ58, words, emoji$"):
             idtree.fluid.format(1, "base64")
 
     def test_fields_out_of_range(self):

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* compressor.c - a compressor of one's own, for who orders ranges himself; and what it has in common with documents */
+/* compressor.c - a compressor without a broker, for programs that order ranges themselves; and its common part with
+ * documents
+ */
 #include "compressor.h"
 
 #include <errno.h>
@@ -9,7 +11,7 @@
 #include <sys/random.h>
 
 struct py_compressor {
-    struct session session; /* first */
+    struct session session; /* must be first */
     struct idcomp *c;       /* NULL: __init__ failed, or was not called */
 };
 
@@ -18,14 +20,14 @@ static PyObject *raise_compressor (int errnum)
     if (idcomp_error_name (errnum))
         PyErr_SetString (PyExc_ValueError, idcomp_strerror (errnum));
     else
-        (void)raise_errno (errnum,
-                           errnum == EPERM ? "the session is the parent's: a child makes its own" : strerror (errnum));
+        (void)raise_errno (errnum, errnum == EPERM ? "the session belongs to the parent process: a child makes its own"
+                                                   : strerror (errnum));
     return NULL;
 }
 
 /* --- ids of a session ------------------------------------------------------------------------------------ */
 
-/* The result of a conversion, which leaves. */
+/* End the call, and return the result of a conversion. */
 static PyObject *leave_with (PyObject *self, int rc, int64_t id)
 {
     PyObject *number = rc < 0 ? raise_compressor (errno) : PyLong_FromLongLong (id);
@@ -34,7 +36,7 @@ static PyObject *leave_with (PyObject *self, int rc, int64_t id)
     return number;
 }
 
-/* NULL with an exception set. */
+/* Begin a call. NULL with an exception set. */
 static struct idcomp *enter (PyObject *self)
 {
     struct session *s = (struct session *)self;
@@ -56,7 +58,7 @@ PyObject *session_generate (PyObject *self, PyObject *unused)
     return leave_with (self, rc, id);
 }
 
-/* Arguments are read before the call begins: other code of Python may run meanwhile. */
+/* Arguments are read before the call begins, because other Python code may run meanwhile. */
 static struct idcomp *enter_with (PyObject *self, PyObject *arg, long long *id)
 {
     *id = PyLong_AsLongLong (arg);
@@ -128,7 +130,7 @@ static PyObject *done (int rc)
     return rc < 0 ? raise_compressor (errno) : Py_NewRef (Py_None);
 }
 
-/* The JSON text of a range, which ends; None: it is empty. */
+/* The JSON text of a range, which is destroyed; None if it is empty. */
 static PyObject *range_text (struct idcomp_range *range)
 {
     size_t size = idcomp_range_format_size (range);
@@ -171,7 +173,7 @@ static PyObject *compressor_finalize (PyObject *self, PyObject *arg)
         return NULL;
     if (idcomp_range_parse (text, (size_t)len, &range, &at) < 0)
         return errno == ENOMEM ? PyErr_NoMemory ()
-                               : PyErr_Format (PyExc_ValueError, "no range of ids: see byte %zu", at);
+                               : PyErr_Format (PyExc_ValueError, "not a range of ids: see byte %zu", at);
     PyObject *none = done (idcomp_finalize (c, &range));
     idcomp_range_fini (&range);
     return none;
@@ -262,7 +264,8 @@ static int compressor_init (PyObject *self, PyObject *args, PyObject *kwargs)
     if (!PyArg_ParseTupleAndKeywords (args, kwargs, "|zy#pL", names, &session, &stored, &size, &local, &cluster_size))
         return -1;
     if (local && (session || !stored)) {
-        PyErr_SetString (PyExc_ValueError, "local: the session is that of what was stored with it, and no other");
+        PyErr_SetString (PyExc_ValueError, "local: this needs the session that was stored, so no other session may "
+                                           "be given");
         return -1;
     }
     if (!local && !session && !(session = new_session (text))) {
@@ -302,23 +305,24 @@ static PyObject *get_session (PyObject *self, void *unused)
 static PyMethodDef methods[] = {
     SESSION_METHODS,
     { "generate_unique", compressor_unique, METH_NOARGS,
-      "generate_unique($self, /)\n--\n\n"
-      "An id that means the same in the whole document at once: a final one, or a UUID." },
+      "generate_unique($self, /)\n--\n\nAn id that means the same in the whole document immediately: a final one, or "
+      "a UUID." },
     { "take", WITH_KEYWORDS (compressor_take),
-      "take($self, /, unfinalized=False)\n--\n\n"
-      "The ids made since the last time, as the JSON text of a range, to be\n"
-      "finalized by all in one order; None: there are none.  unfinalized: all that are not finalized, where ranges\n"
-      "that were taken are lost for certain." },
+      "take($self, /, unfinalized=False)\n--\n\nThe ids made since the last call, as the JSON text of a range, which "
+      "all\nsessions must finalize in the same order; None if there are no new ids.  unfinalized: all that are not "
+      "finalized, if\nthe ranges taken before are certainly lost." },
     { "finalize", compressor_finalize, METH_O,
-      "finalize($self, range, /)\n--\n\n"
-      "The next range of the order, one's own too.  ValueError: it can't be, or collides." },
+      "finalize($self, range, /)\n--\n\nFinalize the next range of the order, including ranges of this "
+      "session.\nRaises ValueError if it is invalid or collides." },
     { "ghost_begin", compressor_ghost_begin, METH_O,
-      "ghost_begin($self, session, /)\n--\n\nIds are this session's, and final at once, until ghost_end()." },
-    { "ghost_end", compressor_ghost_end, METH_NOARGS, "ghost_end($self, /)\n--\n\nIds are this session's own again." },
+      "ghost_begin($self, session, /)\n--\n\nUntil ghost_end() new ids belong to this session, and are final "
+      "immediately." },
+    { "ghost_end", compressor_ghost_end, METH_NOARGS,
+      "ghost_end($self, /)\n--\n\nNew ids belong to this "
+      "compressor's own session again." },
     { "save", WITH_KEYWORDS (compressor_save),
-      "save($self, /, local=False)\n--\n\n"
-      "The stored form, for others to begin with; local: with this session, to be gone\n"
-      "on with once." },
+      "save($self, /, local=False)\n--\n\nThe stored form, from which other sessions can begin; local: including "
+      "this session,\nwhich may be continued once." },
     { NULL, NULL, 0, NULL },
 };
 
@@ -329,10 +333,9 @@ static PyGetSetDef members[] = {
 
 static PyType_Slot slots[] = {
     { Py_tp_doc,
-      "Compressor(session=None, stored=None, local=False, cluster_size=512)\n--\n\n"
-      "A session of one's own in a document whose order somebody else decides; no broker is needed.\n"
-      "session: its UUID, a new one where it is not given.  stored: what save() gave, or another compressor\n"
-      "of Fluid Framework 2 stored; local: go on with the session in it." },
+      "Compressor(session=None, stored=None, local=False, cluster_size=512)\n--\n\nA session in a document whose "
+      "order another program decides; no broker is needed.\nsession: its UUID, by default a new one.  stored: what "
+      "save() returned, or another compressor\nof Fluid Framework 2; local: continue the session in it." },
     { Py_tp_init, compressor_init },
     { Py_tp_dealloc, compressor_dealloc },
     { Py_tp_methods, methods },

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* connection.c - a connection to a broker, for any thread of a Python program
+/* connection.c - a connection to a broker, for all threads of a Python program
  *
- * A handle belongs to one thread, so each call has a lock; it lets other threads of Python run meanwhile.  A call that
- * waits asks Python now and then whether to go on: Ctrl-C ends it, and another thread that closes the connection.
- * A child that was forked can close it, and no more (the package tells it).
+ * A handle belongs to one thread at a time, so each call takes a lock; other Python threads run meanwhile. A call that
+ * waits asks Python now and then whether to continue: Ctrl-C ends it, and so does another thread that closes the
+ * connection. A forked child can only close the connection (the package calls a function in the child).
  */
 #include "connection.h"
 
@@ -58,7 +58,7 @@ bool connection_goes_on (const struct py_connection *c)
     return !c->interrupted;
 }
 
-/* libidtree asks this while a call waits, between connection_unlock () and connection_relock (). */
+/* libidtree calls this while a call waits, between connection_unlock () and connection_relock (). */
 static bool ask_python (void *arg)
 {
     struct py_connection *c = arg;
@@ -72,7 +72,7 @@ static bool ask_python (void *arg)
 bool connection_enter (struct py_connection *c)
 {
     if (c->forked) {
-        PyErr_SetString (PyExc_ValueError, "the connection is the parent's: a child opens its own");
+        PyErr_SetString (PyExc_ValueError, "the connection belongs to the parent process: a child opens its own");
         return false;
     }
     if (!lock (c))
@@ -149,7 +149,7 @@ static PyObject *connection_ids (PyObject *self, PyObject *arg)
 
     if (n == -1 && PyErr_Occurred ())
         return NULL;
-    if (!is_list_size (n, "iter_ids() gives as many as you want, fill() fills memory of yours"))
+    if (!is_list_size (n, "iter_ids() returns any number of ids, fill() fills a buffer"))
         return NULL;
     fluid_t *ids = PyMem_Malloc (n > 0 ? (size_t)n * sizeof (*ids) : 1);
     if (!ids)
@@ -159,11 +159,11 @@ static PyObject *connection_ids (PyObject *self, PyObject *arg)
     return list;
 }
 
-/* Whether its items are 64-bit unsigned numbers of this machine, or bytes as many as such numbers have. */
+/* Whether the items are 64-bit unsigned numbers in native order, or bytes whose number is a multiple of 8. */
 static bool holds_ids (const Py_buffer *view)
 {
     const char *format = view->format ? view->format : "B";
-    const char native = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? '<' : '>'; /* ctypes names it */
+    const char native = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? '<' : '>'; /* ctypes adds the byte order */
 
     if (*format == '@' || *format == '=' || *format == native)
         format++;
@@ -199,7 +199,9 @@ static PyObject *connection_prefetch (PyObject *self, PyObject *args, PyObject *
     if (!PyArg_ParseTupleAndKeywords (args, kwargs, "n|d", names, &n, &max_age_s))
         return NULL;
     if (n < 0 || n > (Py_ssize_t)IDT_FLUID_MAX_COUNT || !(max_age_s >= 0.001 && max_age_s <= UINT32_MAX / 1e3)) {
-        PyErr_Format (PyExc_ValueError, "at most %u ids are at hand, for a millisecond at least and 49 days at most",
+        PyErr_Format (PyExc_ValueError,
+                      "at most %u ids are prefetched, for a millisecond at least and 49 days at "
+                      "most",
                       IDT_FLUID_MAX_COUNT);
         return NULL;
     }
@@ -219,7 +221,7 @@ static PyObject *text_or_none (const char *text)
     return text ? PyUnicode_FromString (text) : Py_NewRef (Py_None);
 }
 
-/* The answer's text, or NULL with an exception set. */
+/* The text of the answer, or NULL with an exception set. */
 static PyObject *answer (struct py_connection *c, idt_future_t *f, int rc, int errnum)
 {
     const char *text = NULL;
@@ -231,12 +233,12 @@ static PyObject *answer (struct py_connection *c, idt_future_t *f, int rc, int e
     if (idt_future_errnum (f) != 0)
         return raise_errno (idt_future_errnum (f), idt_future_error (f));
     if (idt_rpc_get (f, &text) < 0)
-        return raise_errno (errno, "the answer is no text");
+        return raise_errno (errno, "the answer is not a text");
     return text_or_none (text);
 }
 
-/* In slices, between which it is seen that another thread closes the connection.  NULL: it was not asked, and errno
- * says why.  Returns its answer's text, or NULL with an exception set.
+/* Wait in slices, to notice that another thread closes the connection. NULL as future: the request was not sent, and
+ * errno says why. Returns the text of the answer, or NULL with an exception set.
  */
 static PyObject *wait_within (struct py_connection *c, idt_future_t *f, double left_ms)
 {
@@ -261,7 +263,7 @@ PyObject *connection_wait (struct py_connection *c, idt_future_t *f)
     return wait_within (c, f, -1);
 }
 
-/* The same, which destroys what was asked. */
+/* Like wait_within (); destroys the future. */
 static PyObject *await_within (struct py_connection *c, idt_future_t *f, double left_ms)
 {
     PyObject *text = wait_within (c, f, left_ms);
@@ -338,13 +340,15 @@ static int connection_init (PyObject *self, PyObject *args, PyObject *kwargs)
         || !lock (c))
         return -1;
     if (c->h || c->forked || c->closed) {
-        PyErr_SetString (PyExc_ValueError, c->closed ? "the connection is closed" : "a connection is made once");
+        PyErr_SetString (PyExc_ValueError,
+                         c->closed ? "the connection is closed" : "a connection can be made only once");
         connection_leave (c);
         return -1;
     }
     connection_unlock (c);
     const struct idt_open_options options = { .flags = reconnect ? IDT_O_RECONNECT : 0,
-                                              .timeout_ms = timeout_s == 0 ? 1e-3 : timeout_s * 1e3, /* 0: no waiting */
+                                              .timeout_ms = timeout_s == 0 ? 1e-3
+                                                                           : timeout_s * 1e3, /* 0: do not wait */
                                               .interrupt = ask_python,
                                               .arg = c };
     idt_t *h = idt_open_ex (uri, &options, &error);
@@ -356,8 +360,9 @@ static int connection_init (PyObject *self, PyObject *args, PyObject *kwargs)
     return h ? 0 : -1;
 }
 
-/* In the lock, or where nobody else has the connection.  In a child the documents of its parent can't be closed, so
- * what they use stays; and so does all that a thread of the parent was using when it forked.
+/* The caller holds the lock, or is the only user of the connection. In a child the documents of the parent cannot be
+ * closed, so the objects that they use are kept, and so are all objects that a thread of the parent was using when it
+ * forked.
  */
 static void end (struct py_connection *c)
 {
@@ -387,7 +392,7 @@ static PyObject *connection_close (PyObject *self, PyObject *unused)
     return Py_NewRef (Py_None);
 }
 
-/* True: the call that another thread makes ends if it waits, and so do later ones until it is False again. */
+/* True: end the waiting call of another thread, and later calls until the flag is False again. */
 static PyObject *connection_interrupt (PyObject *self, PyObject *on)
 {
     int interrupted = PyObject_IsTrue (on);
@@ -440,26 +445,28 @@ static PyObject *get_closed (PyObject *self, void *unused)
 
 static PyMethodDef methods[] = {
     { "id", connection_id, METH_NOARGS,
-      "id($self, /)\n--\n\nOne new FLUID, an int above all that this connection got before." },
+      "id($self, /)\n--\n\nOne new FLUID, an int above all earlier ones of this connection." },
     { "ids", connection_ids, METH_O,
-      "ids($self, n, /)\n--\n\nA list of n new FLUIDs, in increasing order, MAX_IDS at most." },
+      "ids($self, n, /)\n--\n\nA list of n new FLUIDs, in increasing order, at most MAX_IDS." },
     { "fill", connection_fill, METH_O,
       "fill($self, buffer, /)\n--\n\nFill an array('Q'), a NumPy array of uint64, or any writable buffer, with new\n"
       "FLUIDs in increasing order." },
     { "prefetch", WITH_KEYWORDS (connection_prefetch),
-      "prefetch($self, /, n, max_age=1.0)\n--\n\n"
-      "Keep up to n ids at hand, so that id() and ids() need no message, each for max_age\n"
-      "seconds.  0: no more." },
+      "prefetch($self, /, n, max_age=1.0)\n--\n\nKeep up to n ids prefetched, so that id() and ids() need no "
+      "message, each for max_age\nseconds.  0: stop." },
     { "call", WITH_KEYWORDS (connection_call),
-      "call($self, /, topic, payload=None, rank=4294967295, timeout=-1.0)\n--\n\nSend a request with a text, and\n"
-      "return its answer's; None: it is empty.  rank: 4294967295 is the nearest that has the service." },
+      "call($self, /, topic, payload=None, rank=4294967295, timeout=-1.0)\n--\n\nSend a request with a text, "
+      "and\nreturn the text of the answer; None: it is empty.  rank: 4294967295 is the nearest rank that has the "
+      "service." },
     { "attr", connection_attr, METH_O,
-      "attr($self, name, /)\n--\n\nThe value of an attribute of the broker; KeyError: none." },
+      "attr($self, name, /)\n--\n\nThe value of an attribute of the broker; KeyError if it does not exist." },
     { "subscribe", connection_subscribe, METH_O,
-      "subscribe($self, prefix, /)\n--\n\nGet events whose topic begins so." },
-    { "unsubscribe", connection_unsubscribe, METH_O, "unsubscribe($self, prefix, /)\n--\n\nGet them no more." },
+      "subscribe($self, prefix, /)\n--\n\nReceive events whose topic begins with the prefix." },
+    { "unsubscribe", connection_unsubscribe, METH_O, "unsubscribe($self, prefix, /)\n--\n\nStop receiving them." },
     { "_event", WITH_KEYWORDS (connection_event), NULL },
-    { "close", connection_close, METH_NOARGS, "close($self, /)\n--\n\nEnd the connection.  Once more does nothing." },
+    { "close", connection_close, METH_NOARGS,
+      "close($self, /)\n--\n\nEnd the connection.  Further calls have no "
+      "effect." },
     { "_interrupt", connection_interrupt, METH_O, NULL },
     { "_set_forked", connection_set_forked, METH_NOARGS, NULL },
     { "__enter__", connection_begin_with, METH_NOARGS, NULL },
@@ -468,7 +475,7 @@ static PyMethodDef methods[] = {
 };
 
 static PyGetSetDef members[] = {
-    { "uri", get_uri, NULL, "where the broker is that was connected to last", NULL },
+    { "uri", get_uri, NULL, "the address of the last connected broker", NULL },
     { "closed", get_closed, NULL, "whether close() was called", NULL },
     { NULL, NULL, NULL, NULL, NULL },
 };

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* connection.h - a connection, for what else uses its handle: its documents and events
+/* connection.h - a connection, for other users of its handle: its documents and events
  *
- * connection_enter (), then what is done with the handle, then connection_leave ().  What may wait is done between
- * connection_unlock () and connection_relock (), with other threads of Python running.
+ * Call connection_enter (), then use the handle, then call connection_leave (). Calls that may wait are made between
+ * connection_unlock () and connection_relock (), while other Python threads run.
  */
 #ifndef PYTHON_CONNECTION_H
 #define PYTHON_CONNECTION_H
@@ -16,7 +16,7 @@
 
 #include <idtree/idtree.h>
 
-#define CONNECTION_SLICE_MS 50. /* that the reactor runs before Python is asked whether to go on */
+#define CONNECTION_SLICE_MS 50. /* time that the reactor runs before Python is asked whether to continue */
 
 struct py_document;
 struct events;
@@ -25,21 +25,21 @@ LIST_HEAD (document_list, py_document);
 struct py_connection {
     PyObject_HEAD idt_t *h; /* NULL: closed */
     PyThread_type_lock lock;
-    unsigned long owner;  /* thread that holds the lock; 0: none */
+    unsigned long owner;  /* the thread that holds the lock; 0: none */
     PyThreadState *state; /* of that thread, while other threads run */
     bool forked;
-    bool closed;      /* nothing is begun any more */
-    bool interrupted; /* the call under way is to end */
+    bool closed;      /* no new call begins */
+    bool interrupted; /* the current call must end */
     unsigned closing; /* threads that wait for the lock to close it */
     struct document_list documents;
-    struct events *events; /* NULL: none were subscribed to */
+    struct events *events; /* NULL: no subscriptions */
 };
 
-/* Begin a call with the handle.  Returns false with an exception set. */
+/* Begin a call with the handle. Returns false with an exception set. */
 bool connection_enter (struct py_connection *c);
 void connection_leave (struct py_connection *c);
 
-/* Whether a call that waits goes on: no handler of a signal and no other thread ends it.  Else an exception is set. */
+/* Whether a waiting call continues. False, with an exception set, if a signal handler or another thread ends it. */
 bool connection_goes_on (const struct py_connection *c);
 
 static inline void connection_unlock (struct py_connection *c)
@@ -52,24 +52,24 @@ static inline void connection_relock (struct py_connection *c)
     PyEval_RestoreThread (c->state);
 }
 
-/* Set an exception for an errno value of a call with the handle.  Returns NULL. */
+/* Set an exception for the errno of a call with the handle. Returns NULL. */
 PyObject *connection_raise (struct py_connection *c, int errnum);
 
 double connection_now_ms (void); /* CLOCK_MONOTONIC */
 
-/* Wait for an empty answer to what was asked; NULL: it was not, and errno says why.  Returns None, or NULL with an
+/* Wait for an empty answer. NULL as future: the request was not sent, and errno says why. Returns None, or NULL with an
  * exception set.
  */
 PyObject *connection_wait (struct py_connection *c, idt_future_t *f);
 
-/* The same, which destroys what was asked. */
+/* Like connection_wait (); destroys the future. */
 PyObject *connection_await (struct py_connection *c, idt_future_t *f);
 
 /* --- document.c ----------------------------------------------------------------------------- */
 
 PyObject *document_type_create (PyObject *module);
 
-/* Close those of a connection. */
+/* Close the documents of a connection. */
 void documents_close (struct py_connection *c);
 
 /* --- events.c ------------------------------------------------------------------------------- */

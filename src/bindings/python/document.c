@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* document.c - documents of the id compressor: a session of one's own in one that the instance shares
+/* document.c - documents of the id compressor: a session in a document that the instance shares
  *
- * A document uses the handle of its connection, so it takes part in its lock, keeps it alive, and ends when it is
- * closed.
+ * A document uses the handle of its connection. Therefore it uses the connection's lock, keeps the connection alive,
+ * and ends when the connection is closed.
  */
 #include "compressor.h"
 #include "connection.h"
@@ -13,7 +13,7 @@
 #include <string.h>
 
 struct py_document {
-    struct session session; /* first */
+    struct session session; /* must be first */
     struct py_connection *c;
     idt_document_t *d; /* NULL: closed */
     unsigned closing;  /* threads that wait for the connection's lock to close it */
@@ -57,7 +57,7 @@ static void document_end (PyObject *self)
     connection_leave (((struct py_document *)self)->c);
 }
 
-/* What a document says of its own error, where it is broken. */
+/* Raise the document's own error if it has one. */
 static PyObject *raise_document (struct py_document *d, int errnum)
 {
     const char *text = errnum == EPIPE ? idt_document_error (d->d) : NULL;
@@ -104,13 +104,13 @@ static PyObject *sync_ (PyObject *self, PyObject *args, PyObject *kwargs)
 
 /* --- life ----------------------------------------------------------------------------------- */
 
-/* In the lock, or where nobody else has the connection. */
+/* The caller holds the lock, or is the only user of the connection. */
 static void end (struct py_document *d)
 {
     if (!d->d)
         return;
     LIST_REMOVE (d, link);
-    if (!d->c->forked) /* else it would say so over the parent's connection */
+    if (!d->c->forked) /* otherwise it would send a message over the parent's connection */
         idt_document_close (d->d);
     d->d = NULL;
 }
@@ -140,7 +140,7 @@ static int document_init (PyObject *self, PyObject *args, PyObject *kwargs)
     }
     Py_DECREF (type);
     if (d->c) {
-        PyErr_SetString (PyExc_ValueError, "a document is opened once");
+        PyErr_SetString (PyExc_ValueError, "a document can be opened only once");
         return -1;
     }
     d->c = (struct py_connection *)Py_NewRef (connection);
@@ -176,7 +176,7 @@ static PyObject *document_close (PyObject *self, PyObject *unused)
     return Py_NewRef (Py_None);
 }
 
-/* A connection may have it among its own attributes. */
+/* The attributes of a connection may refer to it. */
 static int document_traverse (PyObject *self, visitproc visit, void *arg)
 {
     Py_VISIT (Py_TYPE (self));
@@ -184,12 +184,12 @@ static int document_traverse (PyObject *self, visitproc visit, void *arg)
     return 0;
 }
 
-/* Nobody else has it, but another thread may be in its connection. */
+/* This is the last reference, but another thread may be using the connection. */
 static void document_dealloc (PyObject *self)
 {
     struct py_document *d = (struct py_document *)self;
     PyTypeObject *type = Py_TYPE (self);
-    PyObject *kind, *error, *trace; /* of what goes on meanwhile */
+    PyObject *kind, *error, *trace; /* of the interrupted code */
 
     PyObject_GC_UnTrack (self);
     PyErr_Fetch (&kind, &error, &trace);
@@ -251,9 +251,9 @@ static PyMethodDef methods[] = {
     { "settle", WITH_KEYWORDS (settle),
       "settle($self, /, timeout=-1.0)\n--\n\nWait until all ids that were made are final." },
     { "sync", WITH_KEYWORDS (sync_),
-      "sync($self, /, timeout=-1.0)\n--\n\nWait until all that was ordered before is known here." },
+      "sync($self, /, timeout=-1.0)\n--\n\nWait until all ranges that were ordered before the call are known here." },
     { "close", document_close, METH_NOARGS,
-      "close($self, /)\n--\n\nEnd it; ids that are not settled are never known to others." },
+      "close($self, /)\n--\n\nEnd it; other sessions never learn ids that are not settled." },
     { "__enter__", document_enter, METH_NOARGS, NULL },
     { "__exit__", document_exit, METH_VARARGS, NULL },
     { NULL, NULL, 0, NULL },
@@ -267,8 +267,7 @@ static PyGetSetDef members[] = {
 };
 
 static PyType_Slot slots[] = {
-    { Py_tp_doc, "Document(connection, name, timeout=30.0)\n--\n\n"
-                 "A session of one's own in a document that the instance shares." },
+    { Py_tp_doc, "Document(connection, name, timeout=30.0)\n--\n\nA session in a document that the instance shares." },
     { Py_tp_init, document_init },
     { Py_tp_traverse, document_traverse },
     { Py_tp_dealloc, document_dealloc },

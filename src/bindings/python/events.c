@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* events.c - the events that a connection subscribed to, kept until they are asked for
+/* events.c - the events that a connection subscribed to, stored until the program reads them
  *
- * They come while the reactor runs, in _event () and while documents wait, and so do those that documents subscribed
- * to, which are left out.  Of more than EVENTS_MAX the newest are lost, and that is told.
+ * Events arrive while the reactor runs, in _event () and while documents wait. Events that only documents subscribed to
+ * are left out. Beyond EVENTS_MAX the newest are dropped, and the loss is reported.
  */
 #include "connection.h"
 
@@ -13,7 +13,7 @@
 #include <string.h>
 
 #define EVENTS_MAX 4096
-#define LOST_TOPIC "event.lost" /* the connection was made anew: for all */
+#define LOST_TOPIC "event.lost" /* the connection was lost and made again: concerns all subscribers */
 
 struct prefix {
     LIST_ENTRY (prefix) link;
@@ -22,16 +22,16 @@ struct prefix {
 };
 
 struct events {
-    LIST_HEAD (, prefix) prefixes; /* one for each time that it was subscribed to */
+    LIST_HEAD (, prefix) prefixes; /* one for each subscription */
     const idt_msg_t *msg[EVENTS_MAX];
     unsigned head, count;
-    unsigned lost;        /* since that was told */
-    idt_watcher_t *slice; /* a timer: ends a turn of the reactor */
+    unsigned lost;        /* since the last report */
+    idt_watcher_t *slice; /* a timer that ends a turn of the reactor */
 };
 
 /* --- which ones ----------------------------------------------------------------------------- */
 
-/* Returns it, or NULL with errno set. */
+/* Returns the prefix, or NULL with errno set. */
 static struct prefix *prefix_add (struct events *e, const char *text)
 {
     size_t len = strlen (text);
@@ -76,7 +76,7 @@ static bool is_wanted (const struct events *e, const idt_msg_t *msg)
     return false;
 }
 
-/* Those that nobody subscribes to any more are dropped. */
+/* Drop the events without a subscription. */
 static void sift (struct events *e)
 {
     unsigned count = e->count;
@@ -110,7 +110,7 @@ static const struct idt_handler_spec handlers[] = {
     IDT_HANDLERS_END,
 };
 
-/* The reactor comes back from waiting. */
+/* Make the reactor return. */
 static void slice_cb (idt_watcher_t *w, int revents, void *arg)
 {
 }
@@ -148,8 +148,8 @@ void events_destroy (struct py_connection *c)
     c->events = NULL;
 }
 
-/* Ask for it.  A call that ends without an answer, by a signal or another thread, takes it back: the broker has one
- * subscription more for the prefix, or will have it, and does not mind which of them ends.
+/* Subscribe at the broker. A call that ends without an answer, by a signal or another thread, unsubscribes again: the
+ * broker counts subscriptions of a prefix, so it does not matter which of them ends.
  */
 static PyObject *ask (struct py_connection *c, const char *text)
 {
@@ -199,8 +199,7 @@ PyObject *connection_unsubscribe (PyObject *self, PyObject *prefix)
 
 /* --- waiting -------------------------------------------------------------------------------- */
 
-/* Run the reactor until something comes, which may be no event, or 'ms' are over.  Returns 0, or -1 with an exception
- * set.
+/* Run the reactor until something arrives, which may be no event, or for 'ms'. Returns 0, or -1 with an exception set.
  */
 static int run (struct py_connection *c, double ms)
 {
@@ -216,7 +215,7 @@ static int run (struct py_connection *c, double ms)
     return rc < 0 || !connection_goes_on (c) ? -1 : 0;
 }
 
-/* The next one. */
+/* Take the oldest event. */
 static PyObject *pop (struct events *e)
 {
     const idt_msg_t *msg = e->msg[e->head++ % EVENTS_MAX];
@@ -254,7 +253,7 @@ PyObject *connection_event (PyObject *self, PyObject *args, PyObject *kwargs)
         event = pop (c->events);
     else if (rc == 0 && c->events->lost > 0) {
         c->events->lost = 0;
-        (void)raise_errno (ENOBUFS, "events were lost: ask for them more often");
+        (void)raise_errno (ENOBUFS, "events were lost: read them more often");
     }
     else if (rc == 0)
         (void)raise_errno (ETIMEDOUT, "no event within the timeout");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* extension.c - the module idtree._idtree, which the package idtree makes readable */
+/* extension.c - the module idtree._idtree, on which the Python package idtree is built */
 #include "compressor.h"
 #include "connection.h"
 
@@ -33,7 +33,7 @@ int take_u32 (PyObject *object, void *to)
     if (!take_u64 (object, &number))
         return 0;
     if (number > UINT32_MAX) {
-        PyErr_Format (PyExc_OverflowError, "%R is a number of more than 32 bits", object);
+        PyErr_Format (PyExc_OverflowError, "%R does not fit into 32 bits", object);
         return 0;
     }
     *(uint32_t *)to = (uint32_t)number;
@@ -47,7 +47,7 @@ int take_timeout (PyObject *object, void *to)
     if (seconds == -1 && PyErr_Occurred ())
         return 0;
     if (seconds != seconds) {
-        PyErr_Format (PyExc_ValueError, "a timeout is a number of seconds, and not %R", object);
+        PyErr_Format (PyExc_ValueError, "a timeout must be a number of seconds, and not %R", object);
         return 0;
     }
     *(double *)to = seconds;
@@ -59,13 +59,13 @@ bool is_list_size (Py_ssize_t n, const char *instead)
     if (n >= 0 && n <= IDS_MAX)
         return true;
     if (n < 0)
-        PyErr_SetString (PyExc_ValueError, "a number of ids is 0 or more");
+        PyErr_SetString (PyExc_ValueError, "the number of ids must be 0 or more");
     else
-        PyErr_Format (PyExc_ValueError, "a list of %zd ids is too long, %d are the most: %s", n, IDS_MAX, instead);
+        PyErr_Format (PyExc_ValueError, "a list of %zd ids is too long, the maximum is %d: %s", n, IDS_MAX, instead);
     return false;
 }
 
-/* Add a new object, or none, under a name.  Returns 0, or -1 with an exception set. */
+/* Add a new object (NULL: it could not be made) under a name. Returns 0, or -1 with an exception set. */
 static int add_new (PyObject *module, const char *name, PyObject *object)
 {
     int rc = object ? PyModule_AddObjectRef (module, name, object) : -1;
@@ -74,7 +74,7 @@ static int add_new (PyObject *module, const char *name, PyObject *object)
     return rc;
 }
 
-/* As enum generator_kind has them. */
+/* In the order of enum generator_kind. */
 static const char *const generators[] = { "FlaxGenerator", "SnoGenerator", "UidGenerator", "FluidGenerator" };
 
 static int execute (PyObject *module)
@@ -101,7 +101,7 @@ static PyModuleDef_Slot slots[] = {
 static struct PyModuleDef definition = {
     PyModuleDef_HEAD_INIT,
     .m_name = "idtree._idtree",
-    .m_doc = "What the package idtree needs of libidtree.",
+    .m_doc = "The part of libidtree that the package idtree uses.",
     .m_slots = slots,
 };
 

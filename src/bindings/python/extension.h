@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* extension.h - what the files of the Python extension idtree._idtree share
+/* extension.h - declarations that the files of the Python extension idtree._idtree share
  *
- * Built on the stable ABI of Python 3.11: one file serves each Python from there on.  Errors of calls to the instance
- * are OSError with errno and a sentence, so that Python makes TimeoutError, ConnectionRefusedError, ... of them;
- * arguments that are wrong are ValueError, OverflowError, TypeError.
+ * Built with the stable ABI of Python 3.11: one file works with that version and all later ones. Errors of calls to the
+ * instance are OSError with errno and a text, so that Python makes TimeoutError, ConnectionRefusedError, ... of them;
+ * wrong arguments are ValueError, OverflowError, TypeError.
  */
 #ifndef PYTHON_EXTENSION_H
 #define PYTHON_EXTENSION_H
@@ -17,35 +17,35 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* In a table of methods. */
+/* For a table of methods. */
 #define WITH_KEYWORDS(function) ((PyCFunction)(void (*) (void)) (function)), METH_VARARGS | METH_KEYWORDS
 
-/* Set OSError, unless there is an exception already.  Returns NULL. */
+/* Raise OSError, unless an exception is set already. Returns NULL. */
 PyObject *raise_errno (int errnum, const char *text);
 
-/* For O& of PyArg_Parse: numbers as they are.  What is below 0 or has more bits is OverflowError, where Python's own K
- * and I take its lowest bits.
+/* For O& of PyArg_Parse. Negative or larger numbers raise OverflowError; Python's own K and I would take their lowest
+ * bits.
  */
 int take_u64 (PyObject *object, void *to); /* uint64_t */
 int take_u32 (PyObject *object, void *to); /* uint32_t */
 
-/* The same for seconds to wait, a double: what is no number would be waited for for ever. */
+/* Like take_u64 () for seconds to wait, a double. NaN is refused, because it would mean to wait forever. */
 int take_timeout (PyObject *object, void *to);
 
-#define IDS_MAX (1 << 24) /* ids of one call that makes a list of them */
+#define IDS_MAX (1 << 24) /* of one call that makes a list */
 
-/* Whether a list may have 'n' ids; if not, ValueError says what to do instead. */
+/* Whether a list may have 'n' ids. If not, raises ValueError with the advice 'instead'. */
 bool is_list_size (Py_ssize_t n, const char *instead);
 
-/* A new type of connections. */
+/* Make the type of connections. */
 PyObject *connection_type_create (PyObject *module);
 
 enum generator_kind { GENERATOR_FLAX, GENERATOR_SNO, GENERATOR_UID, GENERATOR_FLUID };
 
-/* A new type of generators in this process. */
+/* Make a type of generators that need no broker. */
 PyObject *generator_type_create (PyObject *module, enum generator_kind kind);
 
-/* Functions of ids as values. */
+/* Functions on ids as values. */
 extern PyMethodDef fluid_methods[], flake_methods[];
 
 #endif /* PYTHON_EXTENSION_H */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* flake.c - ids of flax, sno and uid, and UUIDs of the id compressor, as values: their bytes */
+/* flake.c - flax, sno and uid ids, and UUIDs of the id compressor, as bytes */
 #include "extension.h"
 
 #include <errno.h>
@@ -18,7 +18,7 @@
 
 /* --- what they share ------------------------------------------------------------------------ */
 
-/* The bytes of an id of exactly 'size'.  NULL with an exception set. */
+/* The bytes of an id of exactly 'size' bytes. NULL with an exception set. */
 static const void *bytes_of (PyObject *object, Py_ssize_t size, const char *kind)
 {
     Py_ssize_t len;
@@ -28,7 +28,7 @@ static const void *bytes_of (PyObject *object, Py_ssize_t size, const char *kind
         return NULL;
     if (len == size)
         return bytes;
-    return PyErr_Format (PyExc_ValueError, "%zd bytes are no %s, which has %zd", len, kind, size);
+    return PyErr_Format (PyExc_ValueError, "%zd bytes are not a %s, which has %zd", len, kind, size);
 }
 
 static PyObject *to_bytes (const void *bytes, size_t size)
@@ -38,10 +38,10 @@ static PyObject *to_bytes (const void *bytes, size_t size)
 
 static PyObject *raise_text (PyObject *text, const char *kind, size_t at)
 {
-    return PyErr_Format (PyExc_ValueError, "%R is no %s: see byte %zu", text, kind, at);
+    return PyErr_Format (PyExc_ValueError, "%R is not a %s: see byte %zu", text, kind, at);
 }
 
-/* Texts of ids that are so many bytes. */
+/* The text form of a kind of id with a fixed size. */
 struct id_text {
     const char *name;
     Py_ssize_t size;
@@ -70,7 +70,9 @@ static PyObject *parse_as (const struct id_text *kind, PyObject *text)
                                                       : raise_text (text, kind->name, at);
 }
 
-/* NAME_text, and the functions of Python format_NAME and parse_NAME; PREFIX is that of the library's functions. */
+/* Defines NAME_text, and the Python functions format_NAME and parse_NAME; PREFIX is the prefix of the library's
+ * functions.
+ */
 #define DEFINE_TEXT(NAME, PREFIX, TYPE, WORDS)                                                               \
     static int NAME##_format_any (const void *id, char *buf, size_t size)                                    \
     {                                                                                                        \
@@ -93,17 +95,17 @@ static PyObject *parse_as (const struct id_text *kind, PyObject *text)
 static PyObject *raise_time (void)
 {
     if (errno == EOVERFLOW)
-        return PyErr_Format (PyExc_OverflowError, "such an id can't have that time");
+        return PyErr_Format (PyExc_OverflowError, "such an id cannot contain that time");
     return PyErr_Format (PyExc_ValueError, "the time ends before it begins");
 }
 
 /* --- flax ----------------------------------------------------------------------------------- */
 
-DEFINE_TEXT (flax, flax, flax_t, "id of flax")
+DEFINE_TEXT (flax, flax, flax_t, "flax id")
 
 static PyObject *split_flax (PyObject *module, PyObject *arg)
 {
-    const flax_t *id = bytes_of (arg, FLAX_SIZE, "id of flax");
+    const flax_t *id = bytes_of (arg, FLAX_SIZE, "flax id");
 
     if (!id)
         return NULL;
@@ -124,7 +126,7 @@ static PyObject *join_flax (PyObject *module, PyObject *args)
     if (flax_ms_at (unix_ms, &f.ms) < 0)
         return raise_time ();
     if (flax_join (&f, &id) < 0)
-        return PyErr_Format (PyExc_OverflowError, "an id of flax has 56 random bits");
+        return PyErr_Format (PyExc_OverflowError, "a flax id has 56 random bits");
     return to_bytes (&id, sizeof (id));
 }
 
@@ -142,11 +144,11 @@ static PyObject *range_flax (PyObject *module, PyObject *args)
 
 /* --- sno ------------------------------------------------------------------------------------ */
 
-DEFINE_TEXT (sno, sno, sno_t, "id of sno")
+DEFINE_TEXT (sno, sno, sno_t, "sno id")
 
 static PyObject *split_sno (PyObject *module, PyObject *arg)
 {
-    const sno_t *id = bytes_of (arg, SNO_SIZE, "id of sno");
+    const sno_t *id = bytes_of (arg, SNO_SIZE, "sno id");
 
     if (!id)
         return NULL;
@@ -172,8 +174,7 @@ static PyObject *join_sno (PyObject *module, PyObject *args)
         return raise_time ();
     if (sno_join (&f, &id) < 0)
         return PyErr_Format (PyExc_OverflowError,
-                             "an id of sno has a tick of 0 or 1, a byte of meta, 16 bits of partition "
-                             "and 16 of sequence");
+                             "a sno id has a tick of 0 or 1, a byte of meta, 16 bits of partition and 16 of sequence");
     return to_bytes (&id, sizeof (id));
 }
 
@@ -193,7 +194,7 @@ static PyObject *range_sno (PyObject *module, PyObject *args)
 
 /* --- uid ------------------------------------------------------------------------------------ */
 
-/* Read stored bytes.  Returns 0, or -1 with an exception set. */
+/* Read stored bytes. Returns 0, or -1 with an exception set. */
 static int uid_of (PyObject *object, const struct uid_codec *codec, struct uid *id)
 {
     Py_ssize_t len;
@@ -267,8 +268,8 @@ DEFINE_TEXT (uuid, idcomp_uuid, struct idcomp_uuid, "UUID of version 4")
 
 #define FORMAT_DOC(name) name "($module, id, /)\n--\n\nThe text of an id."
 #define PARSE_DOC(name) name "($module, text, /)\n--\n\nThe bytes of the id that a text is; ValueError: it is none."
-#define RANGE_DOC(name)                                                                                        \
-    name "($module, from_ms, to_ms, /)\n--\n\nWhat ids of a time since Unix lie between, as (lower, upper):\n" \
+#define RANGE_DOC(name)                                                                                               \
+    name "($module, from_ms, to_ms, /)\n--\n\nThe bounds (lower, upper) of the ids of a time in Unix milliseconds:\n" \
          "lower <= id < upper."
 
 PyMethodDef flake_methods[] = {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* fluid.c - FLUIDs as values: text, fields, keys of a time */
+/* fluid.c - FLUIDs as values: text, fields, bounds of times */
 #include "extension.h"
 
 #include <errno.h>
@@ -9,7 +9,7 @@
 
 #include <idtree/fluid.h>
 
-/* Without keywords: these take longer than the work. */
+/* Without keywords, because parsing those takes longer than the work. */
 static PyObject *format (PyObject *module, PyObject *const *args, Py_ssize_t nargs)
 {
     const char *form_name = "f58";
@@ -22,7 +22,7 @@ static PyObject *format (PyObject *module, PyObject *const *args, Py_ssize_t nar
     if (!take_u64 (args[0], &id) || (nargs == 2 && !(form_name = PyUnicode_AsUTF8AndSize (args[1], NULL))))
         return NULL;
     if (fluid_form_find (form_name, &form) < 0)
-        return PyErr_Format (PyExc_ValueError, "no form %R: there are %s", args[1],
+        return PyErr_Format (PyExc_ValueError, "unknown form %R: the forms are %s", args[1],
                              "dec, hex, dothex, f58, \xc6\x92"
                              "58, words, emoji");
     int len = fluid_format (id, form, text, sizeof (text));
@@ -41,8 +41,8 @@ static PyObject *parse (PyObject *module, PyObject *text)
     if (fluid_parse (s, (size_t)len, &id, &at) == 0)
         return PyLong_FromUnsignedLongLong (id);
     if (errno == ERANGE)
-        return PyErr_Format (PyExc_OverflowError, "%R is a number of more than 64 bits", text);
-    return PyErr_Format (PyExc_ValueError, "%R is no FLUID: see byte %zu", text, at);
+        return PyErr_Format (PyExc_OverflowError, "%R does not fit into 64 bits", text);
+    return PyErr_Format (PyExc_ValueError, "%R is not a FLUID: see byte %zu", text, at);
 }
 
 static PyObject *split (PyObject *module, PyObject *arg)
@@ -89,11 +89,11 @@ PyMethodDef fluid_methods[] = {
     { "fluid_format", (PyCFunction)(void (*) (void))format, METH_FASTCALL,
       "fluid_format($module, id, form='f58', /)\n--\n\nThe text of an id, in a form of FORMS." },
     { "fluid_parse", parse, METH_O,
-      "fluid_parse($module, text, /)\n--\n\nThe id that a text in any form is; ValueError: it is none." },
+      "fluid_parse($module, text, /)\n--\n\nThe id of a text in any form; ValueError if it is not an id." },
     { "fluid_split", split, METH_O, NULL },
     { "fluid_join", join, METH_VARARGS, NULL },
     { "fluid_range", range, METH_VARARGS,
-      "fluid_range($module, from_ms, to_ms, /)\n--\n\nWhat ids of a time of the epoch lie between, as (lower, upper):\n"
-      "lower <= id < upper." },
+      "fluid_range($module, from_ms, to_ms, /)\n--\n\nThe bounds (lower, upper) of the ids of a time of the "
+      "epoch:\nlower <= id < upper." },
     { NULL, NULL, 0, NULL },
 };

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* generators.c - generators of flax, sno, uid and FLUIDs in the process itself, without a broker
+/* generators.c - generators of flax, sno, uid and FLUID ids in the process itself, without a broker
  *
- * Those of flax, sno and uid are one thing that makes bytes; what sets them apart is a row of functions.  Where one has
- * to wait it does so here, in slices, so that other threads run and Ctrl-C ends it.
+ * The generators of flax, sno and uid are one Python type that makes bytes; a table of functions distinguishes them. If
+ * a generator has to wait, it waits here in slices, so that other threads run and Ctrl-C ends it.
  */
 #include "extension.h"
 
@@ -26,8 +26,8 @@
 struct generator;
 
 struct kind {
-    /* Make an id, of at most ID_MAX bytes.  Returns their number, or -1 with errno set, and for EAGAIN and ESTALE in
-     * '*wait_ns' how long to wait.
+    /* Make an id of at most ID_MAX bytes. Returns its size, or -1 with errno set; for EAGAIN and ESTALE '*wait_ns' is
+     * the time to wait.
      */
     int (*make) (struct generator *g, int option, void *id, int64_t *wait_ns);
     void (*destroy) (void *gen);
@@ -64,7 +64,8 @@ static PyObject *make_one (struct generator *g, int option)
 
     while ((size = g->kind->make (g, option, id, &ns)) < 0) {
         if (errno != EAGAIN && errno != ESTALE)
-            return raise_errno (errno, errno == EPERM ? "the generator is the parent's: a child makes its own"
+            return raise_errno (errno, errno == EPERM ? "the generator belongs to the parent process: a child makes "
+                                                        "its own"
                                                       : strerror (errno));
         if (!wait_ns (ns))
             return NULL;
@@ -126,7 +127,7 @@ static void generator_dealloc (PyObject *self)
     Py_DECREF (type);
 }
 
-/* 'gen' is what a generator has from now on; NULL: it could not be made. */
+/* Replace the generator by 'gen'; NULL: it could not be made. */
 static int take (PyObject *self, const struct kind *kind, void *gen)
 {
     struct generator *g = (struct generator *)self;
@@ -147,7 +148,7 @@ static int take (PyObject *self, const struct kind *kind, void *gen)
     {                                                                                               \
         "ids", WITH_KEYWORDS (generator_ids),                                                       \
             "ids($self, /, n" arguments                                                             \
-            ")\n--\n\nA list of new ids, in the order in which they were made, MAX_IDS at most."    \
+            ")\n--\n\nA list of new ids, in the order in which they were made, at most MAX_IDS."    \
     }
 
 /* --- flax ----------------------------------------------------------------------------------------------- */
@@ -203,11 +204,11 @@ static int init_sno (PyObject *self, PyObject *args, PyObject *kwargs)
     if (!PyArg_ParseTupleAndKeywords (args, kwargs, "|iz#", names, &partition, &start, &len))
         return -1;
     if (start && sno_snapshot_parse (start, (size_t)len, &config.start, &at) < 0) {
-        PyErr_Format (PyExc_ValueError, "no snapshot of a generator: see byte %zu", at);
+        PyErr_Format (PyExc_ValueError, "not a snapshot of a generator: see byte %zu", at);
         return -1;
     }
     if (partition > UINT16_MAX || (partition < 0 && !start)) {
-        PyErr_Format (PyExc_ValueError, "a generator has a partition of 0 to %d, or a snapshot that it starts from",
+        PyErr_Format (PyExc_ValueError, "a generator needs a partition of 0 to %d, or a snapshot that it starts from",
                       UINT16_MAX);
         return -1;
     }
@@ -231,7 +232,8 @@ static PyObject *sno_snapshot (PyObject *self, PyObject *unused)
 static PyMethodDef sno_methods[] = {
     IDS_METHODS (", meta=0"),
     { "snapshot", sno_snapshot, METH_NOARGS,
-      "snapshot($self, /)\n--\n\nWhat Generator(start=...) goes on from, where this one makes no more." },
+      "snapshot($self, /)\n--\n\nThe state from which Generator(start=...) continues, after this one stopped making "
+      "ids." },
     { NULL, NULL, 0, NULL },
 };
 
@@ -256,7 +258,7 @@ static void destroy_uid (void *gen)
 
 static const struct kind uid = { make_uid, destroy_uid, "|p", "n|p", "local", 1 };
 
-/* Ids have the fingerprint alone, so the name need not be kept. */
+/* Ids contain only the fingerprint, so the name is not kept. */
 static int init_uid (PyObject *self, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = { "node", "after_us", "drift", NULL };
@@ -312,13 +314,13 @@ static PyGetSetDef uid_members[] = {
 
 struct fluid_generator {
     PyObject_HEAD struct fluid_gen gen;
-    pid_t pid;  /* whose it is; 0: nobody's */
-    char *mark; /* not 0; a page that is wiped in a child, whose process id may be the same in another namespace */
+    pid_t pid;  /* the process that may use it; 0: none */
+    char *mark; /* not 0; in a page that is wiped in a child, whose process id may be the same in another namespace */
 };
 
 #define MARK_SIZE 4096
 
-/* Where the kernel cannot wipe it the process id alone decides. */
+/* If the kernel cannot wipe the page, the process id alone decides. */
 static char *make_mark (void)
 {
     char *mark = mmap (NULL, MARK_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -367,7 +369,7 @@ static struct fluid_gen *fluid_of (PyObject *self)
     if (!g->mark)
         PyErr_SetString (PyExc_ValueError, "the generator was not made");
     else
-        (void)raise_errno (EPERM, "the generator is the parent's: a child makes its own");
+        (void)raise_errno (EPERM, "the generator belongs to the parent process: a child makes its own");
     return NULL;
 }
 
@@ -394,7 +396,7 @@ static PyObject *fluid_reserve (PyObject *self, PyObject *args, PyObject *kwargs
     if (!gen || !PyArg_ParseTupleAndKeywords (args, kwargs, "O&|O&", names, take_u64, &now_ms, take_u32, &n))
         return NULL;
     if (n == 0)
-        return PyErr_Format (PyExc_ValueError, "a number of ids to reserve is 1 or more");
+        return PyErr_Format (PyExc_ValueError, "the number of ids to reserve must be 1 or more");
     int got = fluid_gen_reserve (gen, now_ms, n, &first);
     if (got < 0)
         return raise_errno (errno, fluid_error (errno));
@@ -443,13 +445,12 @@ static void fluid_dealloc (PyObject *self)
 
 static PyMethodDef fluid_generator_methods[] = {
     { "reserve", WITH_KEYWORDS (fluid_reserve),
-      "reserve($self, /, now_ms, n=1)\n--\n\n"
-      "A range of up to n ids of that millisecond, as many as there are: 1024 at most.\n"
-      "BlockingIOError: there are none, ask for a later one." },
+      "reserve($self, /, now_ms, n=1)\n--\n\nA range of up to n ids of that millisecond, as many as are left: at "
+      "most 1024.\nBlockingIOError: none are left, use a later one." },
     { "set_range", fluid_set_range, METH_VARARGS,
-      "set_range($self, from_ms, to_ms, /)\n--\n\nThe milliseconds that it may use from now on." },
+      "set_range($self, from_ms, to_ms, /)\n--\n\nSet the milliseconds that it may use." },
     { "follow", fluid_follow, METH_O,
-      "follow($self, id, /)\n--\n\nAll ids from now on are above this one, whoever made it." },
+      "follow($self, id, /)\n--\n\nMake only ids above this one, which may be from another generator." },
     { NULL, NULL, 0, NULL },
 };
 
@@ -457,7 +458,7 @@ static PyMethodDef fluid_generator_methods[] = {
 
 static PyType_Slot flax_slots[] = {
     { Py_tp_doc,
-      "Generator(increasing=True)\n--\n\nMakes ids of flax: each above the one before, or of random bits alone." },
+      "Generator(increasing=True)\n--\n\nMakes flax ids: each above the previous one, or with random bits only." },
     { Py_tp_init, init_flax },
     { Py_tp_dealloc, generator_dealloc },
     { Py_tp_methods, flax_methods },
@@ -465,16 +466,16 @@ static PyType_Slot flax_slots[] = {
 };
 static PyType_Slot sno_slots[] = {
     { Py_tp_doc,
-      "Generator(partition=-1, start=None)\n--\n\nMakes ids of sno; no two generators of a partition may be at work.\n"
-      "start: the snapshot() of the one before." },
+      "Generator(partition=-1, start=None)\n--\n\nMakes sno ids; no two generators of a partition may run at the "
+      "same time.\nstart: the snapshot() of the previous one." },
     { Py_tp_init, init_sno },
     { Py_tp_dealloc, generator_dealloc },
     { Py_tp_methods, sno_methods },
     { 0, NULL },
 };
 static PyType_Slot uid_slots[] = {
-    { Py_tp_doc, "Generator(node, after_us=0, drift=8)\n--\n\nMakes uids; no two generators of a node may be at work.\n"
-                 "node: a name, or a number of 0 to 2**26 - 1.  after_us: newest_us of the one before." },
+    { Py_tp_doc, "Generator(node, after_us=0, drift=8)\n--\n\nMakes uids; no two generators of a node may run at the "
+                 "same time.\nnode: a name, or a number of 0 to 2**26 - 1.  after_us: newest_us of the previous one." },
     { Py_tp_init, init_uid },
     { Py_tp_dealloc, generator_dealloc },
     { Py_tp_methods, uid_methods },
@@ -483,8 +484,8 @@ static PyType_Slot uid_slots[] = {
 };
 static PyType_Slot fluid_slots[] = {
     { Py_tp_doc,
-      "Generator(generator, from_ms=0, to_ms=1099511627776)\n--\n\nMakes FLUIDs of the times that it is told, in\n"
-      "milliseconds since an epoch of yours; no two of a number may use the same time." },
+      "Generator(generator, from_ms=0, to_ms=1099511627776)\n--\n\nMakes FLUIDs of the given times, in\nmilliseconds "
+      "since an epoch that you choose; no two generators of a number may use the same time." },
     { Py_tp_init, init_fluid },
     { Py_tp_dealloc, fluid_dealloc },
     { Py_tp_methods, fluid_generator_methods },

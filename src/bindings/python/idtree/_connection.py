@@ -53,7 +53,7 @@ class Connection(_idtree.Connection):
         10000
         """
         if block < 1 or (n is not None and n < 0):
-            raise ValueError("a number of ids is 0 or more, a block 1 or more")
+            raise ValueError("the number of ids must be 0 or more, the block 1 or more")
         blocks = repeat(block) if n is None else chain(repeat(block, n // block), (n % block,))
         return chain.from_iterable(map(self.ids, blocks))
 

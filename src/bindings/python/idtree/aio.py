@@ -178,7 +178,7 @@ class Connection:
                     yield reader.kept.popleft()
                 if reader.lost:
                     reader.lost = False
-                    raise OSError(errno.ENOBUFS, "events were lost: ask for them more often")
+                    raise OSError(errno.ENOBUFS, "events were lost: read them more often")
         finally:
             # Who leaves a loop gets here some time later, in a task of its own: the connection may be closed, or lost.
             self._readers = tuple(each for each in self._readers if each is not reader)
