@@ -71,7 +71,7 @@ test_expect_success 'ids are read in any form, and written in the one that is se
     for form in dec hex dothex f58 f58-utf8 ƒ58 words emoji; do
         sql "SET idtree.format = \"$form\"; SELECT id = id::text::fluid AND id::text = fluid_format (id, \$\$$form\$\$), id FROM (SELECT fluid \$\$fuZZybuNNy\$\$ AS id) x" || return 1
     done >got && cat got && test "$(grep -c "^t|" got)" = 8 && grep "reform-remote" got &&
-    fails "SELECT fluid \$\$fuZZ0\$\$" && grep "\"fuZZ0\" is no fluid" err && fails "SELECT fluid \$\$18446744073709551616\$\$" && grep "more than 64 bits" err
+    fails "SELECT fluid \$\$fuZZ0\$\$" && grep "\"fuZZ0\" is not a fluid" err && fails "SELECT fluid \$\$18446744073709551616\$\$" && grep "more than 64 bits" err
 '
 # ƒ is in some of these encodings only, and each writes it in its own way.
 test_expect_success 'databases of other encodings than UTF-8 have the extension, its ids, settings and errors, too' '

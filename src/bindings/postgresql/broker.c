@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* broker.c - ids and what else a broker knows, by message, from a backend
+/* broker.c - get ids and other data of a broker by message, from a backend
  *
- * What waits does so by slices, and asks between them whether the query was cancelled: an error that is thrown there
- * leaves what is under way in 'session', where the next call finds it.
+ * Calls wait in slices, and check between them whether the query was cancelled. The error that this throws leaves the
+ * pending request in 'session', where the next call finds it.
  */
 #include "broker.h"
 
@@ -15,23 +15,23 @@
 #include "library.h"
 
 #define SLICE_MS 100      /* of waiting for an answer */
-#define OPEN_FIRST_MS 250 /* for a connection, and ever longer */
+#define OPEN_FIRST_MS 250 /* to connect; doubled at each attempt */
 #define OPEN_MOST_MS 1000
 #define PAUSE_MS 20 /* between two attempts */
 
 static struct {
     idt_t *h;
-    idt_future_t *f; /* what is under way */
-    uint32 ahead;    /* so many ids that are not wanted yet; 0: something else */
-    int64 asked_ms;  /* when ids were asked for last */
-    uint32 most;     /* ids at once that we may ask for; 0: as many as we like */
-    bool known;      /* the instance */
+    idt_future_t *f; /* the pending request */
+    uint32 ahead;    /* ids that were requested in advance; 0: another request */
+    int64 asked_ms;  /* when ids were last requested */
+    uint32 most;     /* largest number of ids in a request; 0: no limit */
+    bool known;      /* the instance is known */
     char instance[40];
 } session;
 
 /* --- failing ------------------------------------------------------------------------------------- */
 
-/* How long a call waits, and what it does then. */
+/* How long a call waits, and what it does if that is over. */
 struct wait {
     int64 end_ms;
     enum need need;
@@ -42,7 +42,7 @@ static struct wait wait_for (enum need need)
     return (struct wait){ now_ms () + (need == NEED_NOT ? SLICE_MS : settings.timeout_ms), need };
 }
 
-/* Returns false, or not at all. */
+/* Returns false, or throws an error. */
 static bool fail (const struct wait *w, int errnum, const char *sentence)
 {
     if (w->need != NEED_NOT)
@@ -50,7 +50,7 @@ static bool fail (const struct wait *w, int errnum, const char *sentence)
     return false;
 }
 
-/* Whether to try once more: the error is of a broker that will be back, and there is time. */
+/* Whether to try again: the error may be temporary, and there is time left. */
 static bool may_pass (const struct wait *w, int errnum)
 {
     if (w->need == NEED_NOT || now_ms () >= w->end_ms)
@@ -64,8 +64,8 @@ static bool may_pass (const struct wait *w, int errnum)
     case ECONNREFUSED:
     case EHOSTDOWN:
     case EPIPE:
-    case EHOSTUNREACH: /* it is stopping, or those above are */
-    case ENOSYS:       /* so is what makes its ids */
+    case EHOSTUNREACH: /* it is stopping, or its ancestors are */
+    case ENOSYS:       /* its module that makes ids is stopping */
         return w->need == NEED_WAIT;
     default:
         return false;
@@ -95,7 +95,7 @@ void session_leave (void)
 
 /* --- waiting ----------------------------------------------------------------------------------- */
 
-/* Wait for session.f until it has an answer.  Returns 0, or -1 with errno set. */
+/* Wait for session.f until it has an answer. Returns 0, or -1 with errno set. */
 static int await (const struct library *lib, const struct wait *w)
 {
     if (!session.f)
@@ -111,7 +111,7 @@ static int await (const struct library *lib, const struct wait *w)
     return errno == 0 ? 0 : -1;
 }
 
-/* What a connection says names the place itself. */
+/* A connection's error text names the address itself. */
 static char *name_place (const char *text)
 {
     const char *place = settings_place ();
@@ -130,7 +130,7 @@ static char *explain (const struct library *lib, int errnum)
     return name_place (lost ? lost : strerror (errnum));
 }
 
-/* After an attempt that failed: wait for the next one and return true, or fail. */
+/* After a failed attempt: wait for the next one and return true, or fail. */
 static bool try_again (const struct library *lib, int errnum, const struct wait *w)
 {
     char *sentence = explain (lib, errnum);
@@ -167,16 +167,15 @@ static bool connect_to (const struct library *lib, const struct wait *w)
     }
 }
 
-/* The value of an attribute of the broker.  Returns 0, or -1 with errno set. */
+/* The value of an attribute of the broker. Returns 0, or -1 with errno set. */
 static int ask_attr (const struct library *lib, const char *request, const struct wait *w, const char **value)
 {
     session.f = lib->rpc (session.h, "attr.get", request, IDT_NODEID_ANY, 0);
     return await (lib, w) < 0 ? -1 : lib->rpc_get_unpack (session.f, "{s:s}", "value", value);
 }
 
-/* Learn whose ids come over a new connection; a handle that has its connection anew refuses another instance by itself.
- * Returns false, or not at all, where there is no use in another try.  After an error that may pass there is no
- * connection, and it returns true.
+/* Learn the instance behind a new connection; a handle that reconnects refuses another instance itself. Returns false,
+ * or throws an error, if another attempt is useless. After a temporary error it closes the connection and returns true.
  */
 static bool learn_instance (const struct library *lib, const struct wait *w)
 {
@@ -211,7 +210,7 @@ static const struct library *enter (const struct wait *w)
     }
     drop_future (lib);
     if (session.h && !session.known)
-        session_leave (); /* a query was cancelled before */
+        session_leave (); /* an earlier query was cancelled */
     while (!session.h)
         if (!connect_to (lib, w) || !learn_instance (lib, w))
             return NULL;
@@ -260,7 +259,7 @@ uint32 broker_ids (uint32 n, fluid_t *ids, int64 *asked_ms, enum need need)
         if (await (lib, &w) == 0 && lib->generate_get (session.f, n, ids) == 0)
             break;
         if (errno == EPERM && n > 1)
-            session.most = n /= 2; /* access.guest-block */
+            session.most = n /= 2; /* access.guest-block may limit it */
         else if (!try_again (lib, errno, &w))
             return 0;
         drop_future (lib);
@@ -302,7 +301,7 @@ char *broker_epoch (enum need need)
         session.f = lib->rpc (session.h, "fluid.info", "{}", IDT_NODEID_ANY, 0);
         if (await (lib, &w) == 0 && lib->rpc_get_unpack (session.f, "{s:s}", "epoch", &text) == 0)
             break;
-        (void)try_again (lib, errno == EPROTO ? EAGAIN : errno, &w); /* it does not know it yet */
+        (void)try_again (lib, errno == EPROTO ? EAGAIN : errno, &w); /* the broker does not know it yet */
     }
     char *copy = pstrdup (text);
     drop_future (lib);

@@ -1,44 +1,44 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* broker.h - ids and what else a broker knows, by message, from a backend
+/* broker.h - get ids and other data of a broker by message, from a backend
  *
- * A call waits idtree.timeout at most.  A query that is cancelled meanwhile ends within a second, and the connection
- * stays as good as it was.
+ * A call waits for at most idtree.timeout. If the query is cancelled meanwhile, the call ends within a second, and the
+ * connection stays usable.
  */
 #ifndef POSTGRESQL_BROKER_H
 #define POSTGRESQL_BROKER_H
 
 #include "extension.h"
 
-/* What is done where there is no broker. */
+/* The behaviour of a call without a broker. */
 enum need {
-    NEED_NOT, /* the call returns false, and soon */
-    NEED,     /* the query ends */
-    NEED_WAIT /* so, but it was there before, and is waited for */
+    NEED_NOT, /* the call soon returns false */
+    NEED,     /* the query ends with an error */
+    NEED_WAIT /* like NEED, but the broker was there before, so the call waits for it */
 };
 
-/* Get up to 'n' ids, as many as may be had at once, in increasing order, that were asked for at '*asked_ms': now, or
- * when broker_ask_ahead (n) was called, if that was the last call here.  Returns how many; 0: none.
+/* Get up to 'n' ids in increasing order, as many as are available. '*asked_ms' is when they were requested: now, or at
+ * broker_ask_ahead (n), if that was the last call of this file. Returns their number; 0: none.
  */
 uint32 broker_ids (uint32 n, fluid_t *ids, int64 *asked_ms, enum need need);
 
-/* Ask for 'n' ids, after broker_ids () got some: they come while those are used. */
+/* Request 'n' ids in advance, after broker_ids () got some: they arrive while those are used. */
 void broker_ask_ahead (uint32 n);
 
-/* Whether it answers, now; then its instance is known. */
+/* Whether the broker answers now; then its instance is known. */
 bool broker_is_there (void);
 
-/* How many generators the broker has (fluid.lanes); 0: it was not there. */
+/* The number of generators of the broker (fluid.lanes); 0: there was no broker. */
 int broker_lanes (void);
 
-/* The text that says the epoch of the instance, for the caller to pfree ().  Not with NEED_NOT. */
+/* The epoch of the instance as text, which the caller must pfree (). 'need' must not be NEED_NOT. */
 char *broker_epoch (enum need need);
 
-/* The UUID of the instance, "": it has none.  Borrowed until session_leave (). */
+/* The UUID of the instance; "": it has none. Borrowed until session_leave (). */
 const char *broker_instance (void);
 
-/* End the connection, if there is one. */
+/* Close the connection, if there is one. */
 void session_leave (void);
 
 #endif /* POSTGRESQL_BROKER_H */

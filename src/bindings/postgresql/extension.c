@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* extension.c - the extension is loaded: its settings, and how it tells errors */
+/* extension.c - load the extension: its settings, and its error messages */
 #include "extension.h"
 
 #include <errno.h>
@@ -31,8 +31,8 @@ void _PG_init (void);
 
 struct pg_settings settings = { .moved = true };
 
-/* PostgreSQL shows names in the encoding of each database without converting them, so all but a hidden one are ASCII.
- * The hidden one is what people type in a database in UTF-8; SHOW prints the first name of a value.
+/* PostgreSQL shows names in the encoding of each database without converting them, so all names except a hidden one are
+ * ASCII. The hidden one is for users of databases in UTF-8. SHOW prints the first name of a value.
  */
 static const struct config_enum_entry forms[] = {
     { "dec", FLUID_DEC, false },
@@ -109,7 +109,7 @@ static bool check_session (char **newval, void **extra, GucSource source)
     return source == PGC_S_DEFAULT || source == PGC_S_OVERRIDE;
 }
 
-/* Whether the start of this session gave a setting its value: postgresql.conf, ALTER DATABASE or ROLE, PGOPTIONS. */
+/* Whether the start of this session set the value: postgresql.conf, ALTER DATABASE or ROLE, PGOPTIONS. */
 static bool is_given (const char *name)
 {
     struct config_generic *g = NULL;
@@ -123,25 +123,27 @@ static bool is_given (const char *name)
     return g && g->reset_source > PGC_S_DEFAULT;
 }
 
-/* Contexts: only a superuser (or a role with GRANT SET ON PARAMETER) sets which instance ids come from, and what an id
- * says: unique keys, views and policies rely on both.  Each user sets how ids look, and how long his queries wait.
+/* Contexts: only a superuser (or a role with GRANT SET ON PARAMETER) chooses the instance and the epoch of ids, because
+ * unique keys, views and policies depend on both. Each user sets the form of ids, and how long queries wait.
  */
 static void define_all (void)
 {
     DefineCustomStringVariable (
-        "idtree.uri", "Where the broker is that gives ids.",
-        "As local:///run/idtree/local.  Empty: IDTREE_URI in the server's environment, or that.", &settings.uri, "",
-        PGC_SUSET, 0, NULL, note_move, NULL);
-    /* Any text is taken, and what names no instance stops all queries.  Of one that is refused PostgreSQL warns when it
-     * loads us, and goes on without it: ids of any instance would come.
+        "idtree.uri", "The address of the broker that makes ids.",
+        "For example local:///run/idtree/local.  Empty: IDTREE_URI in the server's environment, or that.",
+        &settings.uri, "", PGC_SUSET, 0, NULL, note_move, NULL);
+    /* Any text is accepted, and a text that is not the UUID of an instance stops all queries. If the value were
+     * refused, PostgreSQL would only warn when it loads the extension, and continue without it: then ids of any
+     * instance would be accepted.
      */
-    DefineCustomStringVariable ("idtree.instance", "The UUID of the instance whose ids are taken.",
-                                "Empty: any; each session takes those of one.", &settings.instance, "", PGC_SUSET, 0,
-                                NULL, note_move, NULL);
-    DefineCustomStringVariable ("idtree.epoch", "When the time of ids begins.", "Empty: the broker is asked once.",
-                                &settings.epoch, "", PGC_SUSET, 0, check_epoch, assign_epoch, NULL);
-    DefineCustomEnumVariable ("idtree.format", "How ids are written.", NULL, &settings.form, FLUID_F58, forms,
-                              PGC_USERSET, 0, NULL, NULL, NULL);
+    DefineCustomStringVariable ("idtree.instance", "The UUID of the instance whose ids are accepted.",
+                                "Empty: any; each session accepts ids of one instance only.", &settings.instance, "",
+                                PGC_SUSET, 0, NULL, note_move, NULL);
+    DefineCustomStringVariable ("idtree.epoch", "The date at which the time of ids begins.",
+                                "Empty: the broker is asked once.", &settings.epoch, "", PGC_SUSET, 0, check_epoch,
+                                assign_epoch, NULL);
+    DefineCustomEnumVariable ("idtree.format", "The form in which ids are written.", NULL, &settings.form, FLUID_F58,
+                              forms, PGC_USERSET, 0, NULL, NULL, NULL);
     DefineCustomIntVariable ("idtree.timeout", "How long a query waits for a broker.", NULL, &settings.timeout_ms,
                              10000, 1, 3600000, PGC_USERSET, GUC_UNIT_MS, NULL, NULL, NULL);
     DefineCustomStringVariable (SESSION_INSTANCE, "The instance of this session's ids, for its parallel workers.", NULL,
@@ -150,8 +152,9 @@ static void define_all (void)
     MarkGUCPrefixReserved ("idtree");
 }
 
-/* PostgreSQL checks a value that was given before the setting existed when that is defined.  If the user may not give
- * it, PostgreSQL warns and takes the default: the superuser's value is lost, since the user's had replaced it.
+/* PostgreSQL checks a value that was set before the setting is defined at the time of the definition. If the user may
+ * not set it, PostgreSQL warns and uses the default: the superuser's value is lost, because the user's value had
+ * replaced it.
  */
 static void define_settings (void)
 {
@@ -167,8 +170,8 @@ static void define_settings (void)
     settings.defined = true;
 }
 
-/* While several processes work on a query PostgreSQL sets nothing: what was said of our settings before we were loaded
- * would be lost if they were defined then.
+/* PostgreSQL allows no changes of settings while several processes work on a query. If the settings were defined then,
+ * values that were set before the extension was loaded would be lost.
  */
 void _PG_init (void)
 {
@@ -190,10 +193,9 @@ void settings_need (void)
     if (settings.defined)
         return;
     if (IsInParallelMode ())
-        ereport (ERROR,
-                 (errcode (ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                  errmsg ("idtree: its settings can't be read when it is loaded in the midst of a parallel query"),
-                  errhint ("Set session_preload_libraries = 'idtree'.")));
+        ereport (ERROR, (errcode (ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                         errmsg ("idtree: its settings can't be read if it is loaded during a parallel query"),
+                         errhint ("Set session_preload_libraries = 'idtree'.")));
     define_settings ();
     settings_need ();
 }
@@ -244,14 +246,16 @@ static const struct complaint {
     const char *hint;
 } complaints[] = {
     { ENOENT, ERRCODE_CONNECTION_FAILURE,
-      "Start a broker on this host (idtree-operations(7)), or say where it is in idtree.uri." },
+      "Start a broker on this host (idtree-operations(7)), or set its address in idtree.uri." },
     { ECONNREFUSED, ERRCODE_CONNECTION_FAILURE,
-      "Start a broker on this host (idtree-operations(7)), or say where it is in idtree.uri." },
-    { EINVAL, ERRCODE_INVALID_PARAMETER_VALUE, "Set idtree.uri to local:///run/idtree/local or its like." },
+      "Start a broker on this host (idtree-operations(7)), or set its address in idtree.uri." },
+    { EINVAL, ERRCODE_INVALID_PARAMETER_VALUE, "Set idtree.uri to an address such as local:///run/idtree/local." },
     { EPERM, ERRCODE_INSUFFICIENT_PRIVILEGE,
-      "Let the user that PostgreSQL runs as in: access.allow-guest-user or access.group in /etc/idtree/idtree.conf." },
+      "Give access to the user that runs PostgreSQL: access.allow-guest-user or access.group in "
+      "/etc/idtree/idtree.conf." },
     { EACCES, ERRCODE_INSUFFICIENT_PRIVILEGE,
-      "Let the user that PostgreSQL runs as in: access.allow-guest-user or access.group in /etc/idtree/idtree.conf." },
+      "Give access to the user that runs PostgreSQL: access.allow-guest-user or access.group in "
+      "/etc/idtree/idtree.conf." },
     { ETIMEDOUT, ERRCODE_CONNECTION_FAILURE,
       "Ask \"idtree health\" on this host; idtree.timeout says how long to wait." },
     { EAGAIN, ERRCODE_CONFIGURATION_LIMIT_EXCEEDED,
@@ -259,15 +263,15 @@ static const struct complaint {
       "idtree-broker(1)." },
     { EHOSTUNREACH, ERRCODE_CONNECTION_FAILURE, "Ask \"idtree health\" on this host." },
     { ESTALE, ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-      "Ids of two instances may be the same: set idtree.uri back, or begin a new session if the other one is meant." },
+      "Two instances may make the same ids: restore idtree.uri, or begin a new session to use the other instance." },
     { ENOLINK, ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
       "Call fluid_next () or fluid_epoch () in this session before, or where the plan of the query shows it." },
     { EPROTO, ERRCODE_PROTOCOL_VIOLATION, "Is the broker of the same version as this extension?" },
     { ELIBACC, ERRCODE_CONFIG_FILE_ERROR,
-      "Install libidtree, which asks brokers that share no memory with PostgreSQL." },
+      "Install libidtree, which is needed for brokers that share no memory with PostgreSQL." },
 };
 
-/* An error must be text in the encoding of the database.  Sentences of a broker, and names, are UTF-8 or any bytes. */
+/* An error must be text in the encoding of the database. The broker's texts and names are UTF-8 or arbitrary bytes. */
 static const char *in_encoding (const char *text)
 {
     int encoding = GetDatabaseEncoding (), len = (int)strlen (text);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* fluid.c - the type fluid: text and bytes, order, other types, fields, and new ones */
+/* fluid.c - the type fluid: text and binary form, order, casts, fields, and new ids */
 #include "extension.h"
 
 #include <errno.h>
@@ -20,7 +20,7 @@
 
 #include "source.h"
 
-#if PG_VERSION_NUM < 160000 /* it throws all errors */
+#if PG_VERSION_NUM < 160000 /* there, errors are always thrown */
 #define ereturn(soft, dummy, ...) ereport (ERROR, __VA_ARGS__)
 #endif
 
@@ -30,7 +30,7 @@ Datum pg_fluid_next (PG_FUNCTION_ARGS)
     PG_RETURN_FLUID (source_next ());
 }
 
-/* The planner asks whether a call may be simplified: that comes before workers of its query do. */
+/* The planner asks whether a call can be simplified. This happens before the parallel workers of the query start. */
 PG_FUNCTION_INFO_V1 (pg_fluid_support);
 Datum pg_fluid_support (PG_FUNCTION_ARGS)
 {
@@ -46,7 +46,9 @@ Datum pg_fluid_support (PG_FUNCTION_ARGS)
 
 /* --- text, bytes ----------------------------------------------------------------------------------- */
 
-/* What is wrong with the text is noted in 'soft' where the caller wants to know (pg_input_is_valid ()), or thrown. */
+/* A malformed text is noted in 'soft' if the caller handles errors (pg_input_is_valid ()), otherwise an error is
+ * thrown.
+ */
 static fluid_t read_text (const char *text, Node *soft)
 {
     char *utf8 = pg_server_to_any (text, (int)strlen (text), PG_UTF8);
@@ -57,10 +59,10 @@ static fluid_t read_text (const char *text, Node *soft)
     if (errno == ERANGE)
         ereturn (soft, 0,
                  (errcode (ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
-                  errmsg ("\"%s\" is no fluid: it is a number of more than 64 bits", text),
+                  errmsg ("\"%s\" is not a fluid: it is a number of more than 64 bits", text),
                   errhint ("A fluid is 0 to %s.", "18446744073709551615")));
     ereturn (soft, 0,
-             (errcode (ERRCODE_INVALID_TEXT_REPRESENTATION), errmsg ("\"%s\" is no fluid", text),
+             (errcode (ERRCODE_INVALID_TEXT_REPRESENTATION), errmsg ("\"%s\" is not a fluid", text),
               errhint ("Write it as 6731191091817518, 0x17e9fb8df16c2e, 0017.e9fb.8df1.6c2e, fuZZybuNNy, words or "
                        "emoji.")));
 }
@@ -109,8 +111,8 @@ Datum pg_fluid_format (PG_FUNCTION_ARGS)
     enum fluid_form form;
 
     if (!form_find (pg_server_to_any (name, (int)strlen (name), PG_UTF8), &form))
-        ereport (ERROR, (errcode (ERRCODE_INVALID_PARAMETER_VALUE), errmsg ("no form \"%s\" of a fluid", name),
-                         errhint ("There are dec, hex, dothex, f58, f58-utf8, words and emoji.")));
+        ereport (ERROR, (errcode (ERRCODE_INVALID_PARAMETER_VALUE), errmsg ("unknown form \"%s\" of a fluid", name),
+                         errhint ("The forms are dec, hex, dothex, f58, f58-utf8, words and emoji.")));
     PG_RETURN_TEXT_P (cstring_to_text (write_text (PG_GETARG_FLUID (0), form)));
 }
 
@@ -147,7 +149,7 @@ static int compare_datums (Datum a, Datum b, SortSupport sort)
     return compare (DatumGetFluid (a), DatumGetFluid (b));
 }
 #else
-#define compare_datums ssup_datum_unsigned_cmp /* for which there is a faster sort */
+#define compare_datums ssup_datum_unsigned_cmp /* has a faster sort */
 #endif
 
 PG_FUNCTION_INFO_V1 (pg_fluid_sortsupport);
@@ -191,7 +193,7 @@ Datum pg_fluid_to_bigint (PG_FUNCTION_ARGS)
     if (id > PG_INT64_MAX)
         ereport (ERROR, (errcode (ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
                          errmsg ("fluid %s does not fit into a bigint", write_text (id, FLUID_DEC)),
-                         errhint ("Those of the first 17 years do; numeric takes all.")));
+                         errhint ("Fluids of the first 17 years fit; numeric holds all.")));
     PG_RETURN_INT64 ((int64)id);
 }
 
@@ -201,7 +203,7 @@ Datum pg_fluid_of_bigint (PG_FUNCTION_ARGS)
     int64 n = PG_GETARG_INT64 (0);
 
     if (n < 0)
-        ereport (ERROR, (errcode (ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE), errmsg (INT64_FORMAT " is no fluid", n),
+        ereport (ERROR, (errcode (ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE), errmsg (INT64_FORMAT " is not a fluid", n),
                          errhint ("No fluid is negative.")));
     PG_RETURN_FLUID (n);
 }
@@ -214,15 +216,15 @@ Datum pg_fluid_to_numeric (PG_FUNCTION_ARGS)
     return DirectFunctionCall3 (numeric_in, CStringGetDatum (text), ObjectIdGetDatum (InvalidOid), Int32GetDatum (-1));
 }
 
-/* Its text is taken for a number only. */
+/* The text of a numeric is only accepted as a decimal number. */
 PG_FUNCTION_INFO_V1 (pg_fluid_of_numeric);
 Datum pg_fluid_of_numeric (PG_FUNCTION_ARGS)
 {
-    Datum n = DirectFunctionCall1 (numeric_trim_scale, PG_GETARG_DATUM (0)); /* 5.0 is whole */
+    Datum n = DirectFunctionCall1 (numeric_trim_scale, PG_GETARG_DATUM (0)); /* 5.0 is a whole number */
     char *text = DatumGetCString (DirectFunctionCall1 (numeric_out, n));
 
     if (strspn (text, "0123456789") != strlen (text))
-        ereport (ERROR, (errcode (ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE), errmsg ("%s is no fluid", text),
+        ereport (ERROR, (errcode (ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE), errmsg ("%s is not a fluid", text),
                          errhint ("A fluid is a whole number, and not negative.")));
     PG_RETURN_FLUID (read_text (text, NULL));
 }

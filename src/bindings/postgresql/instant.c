@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* instant.c - times of ids: the epoch, ids as dates, dates as bounds of ids */
+/* instant.c - times of ids: the epoch, the date of an id, the bounds of ids of a time */
 #include "instant.h"
 
 #include <errno.h>
@@ -43,7 +43,7 @@ static bool skip (const char **p, char c)
     return is;
 }
 
-/* 'n' digits, no more than 'most'. */
+/* Read 'n' digits, up to a value of 'most'. */
 static bool read_number (const char **p, int n, int most, int *value)
 {
     *value = 0;
@@ -133,7 +133,7 @@ Datum pg_fluid_time (PG_FUNCTION_ARGS)
     PG_RETURN_TIMESTAMPTZ (instant_of_unix_ms (source_epoch_ms () + ms));
 }
 
-/* The least id that is not made before a time.  Returns false where all are. */
+/* The smallest id that is not made before a time. Returns false if all ids are before it. */
 static bool bound_of (TimestampTz at, fluid_t *bound)
 {
     struct fluid_fields f = { .timestamp_ms = 0 };
@@ -158,8 +158,8 @@ Datum pg_fluid_from (PG_FUNCTION_ARGS)
                                  timestamptz_to_str (PG_GETARG_TIMESTAMPTZ (0)),
                                  pstrdup (timestamptz_to_str (
                                      instant_of_unix_ms (source_epoch_ms () + (int64)FLUID_TIMESTAMP_MAX)))),
-                         errhint ("Where a bound may be left out, leave it out: MAXVALUE of a partition, or "
-                                  "fluid_range (..., 'infinity').")));
+                         errhint ("Leave the bound out if possible: MAXVALUE of a partition, or fluid_range (..., "
+                                  "'infinity').")));
     PG_RETURN_FLUID (bound);
 }
 
@@ -176,12 +176,12 @@ Datum pg_fluid_range (PG_FUNCTION_ARGS)
     end.infinite = !bound_of (PG_GETARG_TIMESTAMPTZ (1), &to);
     begin.val = FluidGetDatum (from);
     end.val = FluidGetDatum (to);
-    if (begin.infinite) /* nothing is as late */
+    if (begin.infinite) /* no id is as late */
         PG_RETURN_RANGE_P (make_empty_range (type));
     PG_RETURN_RANGE_P (make_range (type, &begin, &end, false));
 }
 
-/* The first and the last id of a range; of an empty one the first lies behind the last. */
+/* The first and the last id of a range. If the range is empty, the first is greater than the last. */
 static void ends (FunctionCallInfo fcinfo, fluid_t *first, fluid_t *last)
 {
     RangeType *range = PG_GETARG_RANGE_P (0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* library.c - libidtree, loaded when it is needed first */
+/* library.c - load libidtree when it is first needed */
 #include "library.h"
 
 #include <dlfcn.h>
@@ -12,7 +12,7 @@
 
 static const struct row {
     const char *name;
-    size_t at; /* in struct library */
+    size_t at; /* offset in struct library */
 } rows[] = {
     { "idt_open_ex", offsetof (struct library, open_ex) },
     { "idt_close", offsetof (struct library, close) },
@@ -44,7 +44,7 @@ const struct library *library_load (const char **error)
     for (size_t i = 0; i < sizeof (rows) / sizeof (rows[0]); i++) {
         void *symbol = dlsym (file, rows[i].name);
         if (!symbol) {
-            *error = dlerror (); /* it stays loaded: what the text says lies there */
+            *error = dlerror (); /* the library stays loaded, because it contains the text */
             return NULL;
         }
         memcpy ((char *)&found + rows[i].at, &symbol, sizeof (symbol));

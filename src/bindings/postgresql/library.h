@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* library.h - libidtree, loaded when it is needed first
+/* library.h - load libidtree when it is first needed
  *
- * The server's program has functions with names that libidtree's libraries have, too (json_object), and the linker
- * takes those.  So it is loaded with its own in front (RTLD_DEEPBIND), and known by this table.  A session whose broker
- * shares its page with it never needs it.
+ * The server's program has functions with the same names as some in libidtree's libraries (json_object), and the linker
+ * would use those. So the library is loaded with its own symbols first (RTLD_DEEPBIND), and is called through this
+ * table. A session whose broker shares its page does not need it.
  */
 #ifndef POSTGRESQL_LIBRARY_H
 #define POSTGRESQL_LIBRARY_H
@@ -27,7 +27,7 @@ struct library {
     __typeof__ (&idt_fluid_generate_get) generate_get;
 };
 
-/* It, or NULL with the reason in '*error' (borrowed until it is called again). */
+/* The library, or NULL with the reason in '*error' (borrowed until the next call). */
 const struct library *library_load (const char **error);
 
 #endif /* POSTGRESQL_LIBRARY_H */

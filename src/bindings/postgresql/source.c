@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* source.c - where this session's ids come from
+/* source.c - choose the source of a session's ids
  *
- * No id is given out that is not above the last one, whichever way it came, and none of another instance than the
- * first one's: theirs may be the same.
+ * Each id is above the previous one of the session, from any source. All ids are from the same instance, because two
+ * instances may make the same ids.
  */
 #include "source.h"
 
@@ -21,8 +21,8 @@
 #define PAGE_WAIT_MS 100
 #define AGAIN_MS 1000
 #define BLOCK_MOST 4096
-#define BLOCK_SOON_MS 100 /* in which one is used up by who wants a larger one, or the next one at once */
-#define BLOCK_AGE_MS 1000 /* an id of a block is not older when it is given out */
+#define BLOCK_SOON_MS 100 /* a block used up faster is followed by a larger or early one */
+#define BLOCK_AGE_MS 1000 /* largest age of an id of a block */
 
 static struct {
     fluid_t last;
@@ -33,23 +33,23 @@ static struct {
     uint32 at, n;
     int64 asked_ms;
     int64 wanted_ms; /* since when it is used, or was waited for */
-    bool bulk;       /* by blocks, though there is a page */
+    bool bulk;       /* use blocks although there is a page */
     int64 bulk_again_ms;
 
-    bool served;       /* there was a broker: one that is gone now will be back */
-    bool known;        /* the instance is, for good */
-    char instance[40]; /* of all ids of this session; "": not known */
+    bool served;       /* there was a broker: wait for it if it is lost */
+    bool known;        /* the instance is known, for good */
+    char instance[40]; /* of all ids of this session; "": no UUID */
     bool has_epoch;
     int64 epoch_ms;
 } source;
 
-/* A worker takes the ids of the instance that its leader knows, and of no other. */
+/* A worker accepts only ids of the instance that its leader knows. */
 static void follow_leader (void)
 {
     const char *uuid = settings_leader ();
 
     if (!uuid)
-        complain (ENOLINK, "a parallel worker can't know whose ids its session has: its leader has none yet");
+        complain (ENOLINK, "a parallel worker can't determine the instance of its session: its leader has no ids yet");
     strlcpy (source.instance, uuid, sizeof (source.instance));
 }
 
@@ -70,7 +70,7 @@ static void start_over (void)
 
 /* --- whose ids -------------------------------------------------------------------------------- */
 
-/* Why ids of that instance are not wanted, or NULL. */
+/* The reason why ids of that instance are refused, or NULL. */
 static const char *object (const char *uuid)
 {
     const char *wanted = settings.instance ? settings.instance : "";
@@ -102,7 +102,7 @@ static bool page_next (fluid_t *id)
     return source.page && idt_page_generate (source.page, source.last, 1, id) == 1;
 }
 
-/* Look for a page in place of what we have, not often.  One that is used up may go on when its broker does. */
+/* Look for another page, but not often. A page that is used up may continue when its broker does. */
 static bool page_renew (void)
 {
     int64 now = now_ms ();
@@ -143,7 +143,7 @@ static bool used_soon (void)
     return source.n > 0 && now_ms () - source.wanted_ms < BLOCK_SOON_MS;
 }
 
-/* Get a block in place of the one that was used up; where they are used up soon the next one is asked for then. */
+/* Get the next block. If blocks are used up fast, request the one after it in advance. */
 static bool block_renew (enum need need)
 {
     int64 now = now_ms ();
@@ -157,15 +157,15 @@ static bool block_renew (enum need need)
     source.n = got;
     source.wanted_ms = now;
     if (source.asked_ms >= now && now_ms () - now > BLOCK_AGE_MS) {
-        source.n = 1; /* it came late: the first one is for who waits for it, the others are old */
+        source.n = 1; /* it came late: the first id is for the waiting call, the others are too old */
         source.asked_ms = now_ms ();
     }
-    if (had == got) /* there are no larger ones */
+    if (had == got) /* there are no larger blocks */
         broker_ask_ahead (got);
     return true;
 }
 
-/* The last number of a millisecond was had: more would be waited for. */
+/* The sequence numbers of this millisecond are used up: further ids would have to wait. */
 static void begin_bulk (void)
 {
     if (now_ms () < source.bulk_again_ms)
@@ -175,7 +175,7 @@ static void begin_bulk (void)
         source.bulk_again_ms = now_ms () + AGAIN_MS;
 }
 
-/* Go on in bulk as long as blocks are used up soon, and come. */
+/* Continue with blocks as long as they are used up fast and arrive. */
 static bool bulk_next (fluid_t *id)
 {
     while (source.bulk) {
@@ -214,8 +214,8 @@ static fluid_t next_otherwise (int errnum)
     int64 end_ms = now_ms () + settings.timeout_ms;
     while (!block_next (&id)) {
         if (now_ms () >= end_ms)
-            complain (ESTALE, psprintf ("%s: ids that come from there lie below those that this session had",
-                                        settings_place ()));
+            complain (ESTALE,
+                      psprintf ("%s: the ids from there are below earlier ids of this session", settings_place ()));
         (void)block_renew (need ());
     }
     return id;
@@ -261,7 +261,8 @@ int64 source_epoch_ms (void)
         char *text = broker_epoch (need ());
         welcome (broker_instance ());
         if (!instant_read (text, &source.epoch_ms))
-            complain (EPROTO, psprintf ("%s: the epoch of the broker there is no date: %s", settings_place (), text));
+            complain (EPROTO,
+                      psprintf ("%s: the epoch of the broker there is not a date: %s", settings_place (), text));
         source.has_epoch = true;
         pfree (text);
     }
