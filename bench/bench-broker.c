@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* bench-broker.c - latency and throughput of ids from a running instance, and what it takes to start one
+/* bench-broker.c - latency and throughput of ids from a running instance, and the time to start one
  *
- * Started alone it runs itself under `idtree start` in a chain of four brokers of which only rank 0 may generate, so
- * that rank 3 is an idle rank three hops away from the generator.
+ * Without an instance it runs itself under `idtree start` in a chain of four brokers of which only rank 0 may generate,
+ * so that rank 3 is an idle rank three hops away from the generator.
  */
 #include "config.h"
 
@@ -26,17 +26,17 @@
 #define TURNS 10
 #define ROUNDS 1000 /* requests of a turn */
 #define WARMUP 1000
-#define HOPS 4          /* from none to three */
+#define HOPS 4          /* 0 to 3 */
 #define MESSAGE_SIZE 64 /* bytes of an echoed message: about a request for ids */
 #define BLOCK 1024
 #define OUTSTANDING 64
-#define CROWD 512 /* requests for one id that are under way */
+#define CROWD 512 /* pending requests for one id */
 #define CLIENTS_MAX 16
-#define CLIENT_REQUESTS 16 /* under way of each */
+#define CLIENT_REQUESTS 16 /* pending requests of each client */
 #define FLOOD_TURNS 6
 #define TURN_S 0.5 /* of a flood */
 #define START_TURNS 5
-#define WARMUP_S 0.3 /* until the pipe is full */
+#define WARMUP_S 0.3 /* until the pipeline is full */
 #define START_TURNS 5
 #define LIMIT 1024000. /* ids a second that one generator can make */
 
@@ -46,7 +46,7 @@ static void die (const char *what)
     exit (1);
 }
 
-/* --- a bare UNIX socket echo through epoll: what any server pays ----------------------------------------------- */
+/* --- a bare UNIX socket echo through epoll: the minimum for any server ----------------------------------------------- */
 
 static void *echo_main (void *arg)
 {
@@ -97,7 +97,7 @@ static idt_t *open_rank (const char *uri, int rank)
     return h;
 }
 
-/* Who is asked: the echo first, then a rank for each number of hops. */
+/* The targets of the measurement: the echo server first, then a rank for each number of hops. */
 struct road {
     void (*once) (void *arg);
     void *arg;
@@ -150,17 +150,17 @@ static void measure_latency (const char *uri)
     close (fds[1]);
 }
 
-/* --- floods: whatever is answered is asked again ------------------------------------------------------------------ */
+/* --- floods: each answer is followed by a request ------------------------------------------------------------------ */
 
 struct flood {
     /* what */
-    const char *topic; /* NULL: ids, by blocks */
+    const char *topic; /* NULL: ids, in blocks */
     int block;
-    int under_way; /* requests of each client */
+    int under_way; /* pending requests of each client */
 
     /* so far */
     idt_reactor_t *reactor;
-    double start; /* of what counts */
+    double start; /* of the part that counts */
     uint64_t got;
     int outstanding;
 };
@@ -202,7 +202,9 @@ static void ask (struct client *c)
     fl->outstanding++;
 }
 
-/* Clients come anew for each turn: where the scheduler puts them and the broker may last as long as they do. */
+/* Each turn starts new clients, because the scheduler may keep a good or bad placement of client and broker for their
+ * whole life.
+ */
 static double flood_once (struct flood fl, const char *uri, int rank, int clients)
 {
     struct client c[CLIENTS_MAX];
@@ -231,11 +233,11 @@ static void run_flood (const struct flood *fl, const char *uri, int rank, int cl
     }
 }
 
-/* What bare sockets do with as many messages under way: a limit of floods of requests, whoever answers. */
+/* The rate of bare sockets with the same number of pending messages: an upper limit for floods of requests. */
 static void flood_echo (int fd, int under_way, struct figures *f)
 {
     char buf[64 * MESSAGE_SIZE] = { 0 };
-    size_t left = 0; /* bytes that are under way */
+    size_t left = 0; /* bytes that are pending */
 
     for (int turn = 0; turn < FLOOD_TURNS; turn++) {
         double start = now_s (), s;
@@ -286,14 +288,14 @@ static void measure_blocks (const char *uri, int rank)
         .unit = "/s",
         .figures = &f,
         .limit = LIMIT,
-        .limit_of = "what the format allows one generator",
+        .limit_of = "limit of the format for one generator",
         .size = rank,
         .size_of = "hops",
     });
     figures_fini (&f);
 }
 
-/* Requests for one id each: what comes together goes up together. */
+/* Requests for one id each; brokers combine simultaneous ones. */
 static void measure_requests (const char *uri, const char *name, const char *topic, const struct figures *bare)
 {
     struct flood fl = { .topic = topic, .block = 1, .under_way = CROWD };
@@ -324,7 +326,7 @@ static void measure_all_requests (const char *uri)
     figures_fini (&bare);
 }
 
-/* Local clients of one broker, 16 requests of each under way, all asked by one process. */
+/* Local clients of one broker with 16 pending requests each, all in one process. */
 static void measure_clients (const char *uri, int clients)
 {
     struct flood fl = { .block = 1, .under_way = CLIENT_REQUESTS };
@@ -394,7 +396,7 @@ static void measure_inside (const char *uri, const char *part)
         measure_clients (uri, n);
 }
 
-/* A part alone: start, latency, blocks, requests, clients. */
+/* An argument selects a part: start, latency, blocks, requests, clients. */
 int main (int argc, char **argv)
 {
     const char *uri = getenv ("IDTREE_URI");

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* bench-codecs.c - what each way to write, read and sort ids costs, beside what it may cost
+/* bench-codecs.c - the time to write, read and sort ids in each form, compared with a goal
  *
- * Nanoseconds for one id (of base64: for one byte of data), in short windows.  The limit is a goal for a machine at
- * 3 GHz, or half of what strtoull takes in this run.  Ids are those of an instance of some days and 16384 ranks.
+ * Nanoseconds for one id (base64: for one byte of data), in short windows. The limit is a goal for a machine at 3 GHz,
+ * or half of the time of strtoull in this run. The ids are from an instance of some days and 16384 ranks.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -19,7 +19,7 @@
 #include "loops.h"
 #include "timing.h"
 
-#define IDS 500    /* in a round: short enough to be left alone by the scheduler now and then */
+#define IDS 500    /* in a round: short enough to run without interruption sometimes */
 #define ROUNDS 160 /* of a turn */
 #define TURNS 16
 #define SORTED 1000000
@@ -197,7 +197,7 @@ static void take_form (void *arg, int form)
     bed->form = form;
 }
 
-/* What is read is written first, by one or in lines. */
+/* Write the texts that are read later, one by one or in lines. */
 static void write_ids (void *arg, int form)
 {
     take_form (arg, form);
@@ -225,14 +225,14 @@ static void write_base64 (void *arg, int unused)
     base64_write (arg);
 }
 
-#define HALF -1 /* of what strtoull takes */
+#define HALF -1 /* of the time of strtoull */
 
-/* Of each form there are four: to write, to read, and both for many ids; then the others. */
+/* Four rows for each form: write, read, and both for many ids; then the others. */
 static const struct {
     const char *name;
     size_t (*work) (void *bed);
     void (*prepare) (void *bed, int form);
-    double limit_ns; /* 0: what others are compared with */
+    double limit_ns; /* 0: the reference for others */
 } others[] = {
     { "flax write", flax_write, NULL, 5 },
     { "flax read", flax_read, write_flax, 4 },
@@ -370,7 +370,7 @@ static void uid_order (void *ids, size_t count)
     uid_sort (ids, count);
 }
 
-/* Milliseconds for SORTED ids of a day in no order. */
+/* Milliseconds to sort SORTED ids of a day in random order. */
 static void sorting (const char *name, size_t size, fill_f fill, sort_f sort)
 {
     char *ids = malloc (SORTED * size);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* bench-compressor.c - what the id compressor costs on three documents of 1,000 to 1,000,000 ids
+/* bench-compressor.c - the time and memory of the id compressor for three documents of 1,000 to 1,000,000 ids
  *
  *   single      one session in turns of 1,000 ids: one cluster that grows
  *   duo         two sessions in turns of 1,000 ids: a cluster each turn
  *   fragmented  eight sessions in turns of 16 ids: 62,504 clusters for 1,000,000 ids
  *
- * Nanoseconds for one id, beside a call of a function that does nothing, and microseconds for what is done to a whole
- * document.  Ids are asked in random order.
+ * Nanoseconds for one id, compared with a call of an empty function, and microseconds for operations on a whole
+ * document. Ids are used in random order.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,26 +20,26 @@
 #include "timing.h"
 
 #define TURNS 8
-#define TURN_NS 1e6  /* of each at the least: what is short is done several times */
-#define SAMPLE 20000 /* ids asked in one go */
-#define PIECE 1000   /* ids of a round: it is left alone by the scheduler now and then */
+#define TURN_NS 1e6  /* least time of each measurement: short work is repeated */
+#define SAMPLE 20000 /* ids of the sample */
+#define PIECE 1000   /* ids of a round: short enough to run without interruption sometimes */
 #define SESSIONS 8
-#define STORED_MIN 10000 /* bytes of a document that is worth storing here */
+#define STORED_MIN 10000 /* bytes of a document whose stored form is measured */
 
 struct document {
     const char *name;
     int sessions;
-    int turn; /* ids that a session makes before the next one does */
+    int turn; /* ids that a session makes before the next session does */
     int cluster_size;
     int64_t ids;
-    struct idcomp *c; /* as its first session sees it */
+    struct idcomp *c; /* from the view of its first session */
     char session[SESSIONS][IDCOMP_UUID_TEXT_MAX];
     /* the sample, in several forms */
     int64_t id[SAMPLE]; /* session space */
     int64_t op[SAMPLE];
     struct idcomp_uuid uuid[SAMPLE];
     char text[SAMPLE][IDCOMP_UUID_TEXT_MAX];
-    /* where results go */
+    /* results */
     int64_t result[SAMPLE];
     struct idcomp_uuid uuid_result[SAMPLE];
     /* stored form */
@@ -54,8 +54,8 @@ __attribute__ ((noreturn)) static void die (const char *what)
     exit (EXIT_FAILURE);
 }
 
-/* Does what is measured with the ids from 'i' to before 'end' of the sample, or end - i times;
- * returns false if it did not work.
+/* Does the measured work with ids 'i' up to 'end' (exclusive) of the sample, or 'end - i' times; returns false on
+ * failure.
  */
 typedef bool (*work_f) (struct document *d, int i, int end);
 
@@ -70,8 +70,8 @@ static double time_round (work_f work, struct document *d, int i, int end, const
     return ns;
 }
 
-/* What is about the sample goes through all of it, piece by piece: each finds in caches what it would find there
- * without the others being timed.
+/* Work on the sample processes all of it in pieces. Each piece finds the same data in caches as without the timing of
+ * the others.
  */
 static void take_turn_of (struct figures *f, work_f work, struct document *d, int n, double unit, const char *what)
 {
@@ -118,7 +118,7 @@ static void report (struct document *d, const char *what, work_f work, int n)
 
 static bool copy (struct document *d, int i, int end);
 
-/* Microseconds for a whole document, beside a copy of its stored form. */
+/* Microseconds for a whole document, compared with a copy of its stored form. */
 static void report_whole (struct document *d, const char *what, work_f work)
 {
     struct figures f = { .warmup = 1 }, bare_f = { .warmup = 1 };
@@ -323,7 +323,7 @@ static bool load (struct document *d, int i, int end)
     return good;
 }
 
-/* All ids of a document that nobody has finalized are local. */
+/* All ids of a document that is not finalized are local. */
 static bool generate_local (struct document *d, int i, int end)
 {
     struct idcomp *c = idcomp_create (d->session[0], IDCOMP_STRICT);
@@ -366,7 +366,7 @@ static void report_memory (struct document *d)
     figures_fini (&f);
 }
 
-/* Of some hundred bytes all that can be told is what a clock takes. */
+/* For some hundred bytes the time of a clock reading would dominate. */
 static void measure_stored (struct document *d)
 {
     d->size = idcomp_save_size (d->c, IDCOMP_WITHOUT_LOCAL);

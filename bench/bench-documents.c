@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* bench-documents.c - ids of one document from eight ranks: how fast they are made and final everywhere
+/* bench-documents.c - ids of one document from eight ranks: the rate at which they are made and final on all ranks
  *
- * Started alone it runs itself under `idtree start` with eight brokers in a binary tree.  Each rank has a client with
- * WINDOW requests of COUNT ids under way, or one with a compressor of its own; the clock stops when every rank has
- * finalized all that all of them made.  Beside that: what the same clients reach with bare calls of the same module,
- * and how many messages went up and events came down, as the module counted them.
+ * Without an instance it runs itself under `idtree start` with eight brokers in a binary tree. Each rank has a client
+ * with WINDOW pending requests of COUNT ids, or one with a compressor of its own. The clock stops when every rank has
+ * finalized all ids of all ranks. For comparison: the rate of bare calls of the same module by the same clients, and
+ * the numbers of messages up and events down, as counted by the module.
  */
 #include "config.h"
 
@@ -38,9 +38,9 @@ struct client {
     idt_t *h;
     pthread_t thread;
     const char *document;
-    double made; /* when the last id was */
+    double made; /* when the last id was made */
 
-    /* of a client with a compressor of its own */
+    /* of a client with its own compressor */
     pthread_barrier_t *barrier;
     double start, end;
     json_int_t seq, clusters;
@@ -152,7 +152,7 @@ static void *flood_main (void *arg)
     return NULL;
 }
 
-/* One id more that is final: all that the rank made before is, then. */
+/* When one more id is final, all earlier ids of the rank are final. */
 static void *settle_main (void *arg)
 {
     struct client *c = arg;
@@ -161,7 +161,7 @@ static void *settle_main (void *arg)
     return NULL;
 }
 
-/* All ranks have finalized as many ranges as the one that has most. */
+/* Wait until all ranks have finalized as many ranges as the one with most. */
 static void await_equal (struct client *clients)
 {
     json_int_t newest = 0;
@@ -184,7 +184,7 @@ static void open_on (struct client *c, const char *document)
 
 /* --- compressors of the clients' own ------------------------------------------------------------------------------ */
 
-/* Ids are made one by one while the reactor takes what was ordered meanwhile. */
+/* Make ids one by one while the reactor receives ordered ranges. */
 static void make_own (struct client *c, idt_document_t *d)
 {
     int64_t id;
@@ -207,12 +207,12 @@ static void *own_main (void *arg)
 
     if (!d)
         die (c->document, error.text);
-    pthread_barrier_wait (c->barrier); /* all have it open */
+    pthread_barrier_wait (c->barrier); /* all clients have opened the document */
     c->start = now_s ();
     make_own (c, d);
     if (idt_document_settle (d, -1) < 0)
         die ("idt_document_settle", idt_document_error (d));
-    pthread_barrier_wait (c->barrier); /* all is ordered */
+    pthread_barrier_wait (c->barrier); /* all ranges are ordered */
     if (idt_document_sync (d, -1) < 0)
         die ("idt_document_sync", idt_document_error (d));
     c->end = now_s ();
@@ -225,8 +225,8 @@ static void *own_main (void *arg)
 /* --- figures ------------------------------------------------------------------------------------------------------ */
 
 struct throughput {
-    double rate;  /* of ids that are final everywhere */
-    double lag_s; /* from the last id made to all final */
+    double rate;  /* of ids that are final on all ranks */
+    double lag_s; /* from the last id made until all are final */
     json_int_t ranges, clusters;
     struct counters n;
 };
@@ -285,7 +285,7 @@ static struct throughput run_own (struct client *clients, const char *document)
     return t;
 }
 
-/* How many ids the clients could have asked for if making them were a bare call. */
+/* The number of ids that the clients could request if each request were a bare call. */
 static double run_pings (struct client *clients)
 {
     for (int i = 0; i < RANKS; i++)
@@ -295,7 +295,7 @@ static double run_pings (struct client *clients)
     return (double)RANKS * COUNT * REQUESTS / (now_s () - start);
 }
 
-/* What is told of one way to make ids. */
+/* The printed figures of one way to make ids. */
 struct report {
     struct figures rate, lag_ms, up, down;
 };
@@ -316,7 +316,7 @@ static void add_run (struct report *r, struct throughput t)
     take (&r->down, (double)t.n.events / batches / RANKS);
 }
 
-/* 'most': a bound, or 0. */
+/* 'most': a limit, or 0. */
 static void print_plain (const char *what, const char *who, const char *unit, const struct figures *f, double most)
 {
     char name[64];
@@ -348,7 +348,7 @@ static void print_report (const char *who, struct report *r, const struct figure
     });
     print_plain ("from the last made to all final", who, "ms", &r->lag_ms, 0);
     print_plain ("messages up, a hop and batch", who, "messages", &r->up, 1);
-    if (figures_value (&r->down) > 0) /* clients take theirs themselves */
+    if (figures_value (&r->down) > 0) /* clients receive the ranges themselves */
         print_plain ("events down, a rank and batch", who, "messages", &r->down, 1);
     figures_fini (&r->rate);
     figures_fini (&r->lag_ms);
@@ -409,8 +409,8 @@ static idt_future_t *make_final (struct client *c)
     return generate (c, 1, true);
 }
 
-/* One rank alone, beside bare calls of the module here and of the one at rank 0.  While ids are made at once, others
- * are announced: that is in their time.
+/* One rank alone, compared with bare calls of the module at this rank and at rank 0. While ids are made immediately,
+ * others are announced, which is part of the measured time.
  */
 static void measure_latency (struct client *c)
 {
@@ -420,7 +420,7 @@ static void measure_latency (struct client *c)
         { .c = c, .start = ping_root },
         { .c = c, .start = make_final },
     };
-    static const char *const names[] = { NULL, "one id, made at once", NULL, "one id, final, three hops away" };
+    static const char *const names[] = { NULL, "one id, made immediately", NULL, "one id, final, three hops away" };
     const int n = sizeof (calls) / sizeof (calls[0]);
 
     open_on (c, "latency");

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* bench-generators.c - what an id costs to make: FLUID, sno, uid and flax, beside a bare clock_gettime ()
+/* bench-generators.c - the time to make an id: FLUID, sno, uid and flax, compared with a bare clock_gettime ()
  *
- * Their text forms are in bench-codecs.  At its cap a generator of sno makes no more whatever it costs.
+ * bench-codecs measures their text forms. A generator of sno cannot exceed its cap, however fast the code is.
  */
 #include <stdlib.h>
 #include <time.h>
@@ -14,12 +14,12 @@
 #include "idtree/uid.h"
 #include "loops.h"
 
-#define IDS 500    /* in a round: short enough to be left alone by the scheduler now and then */
-#define ROUNDS 125 /* of a turn: what a new generator of sno makes below the cap of its first unit, and no more */
+#define IDS 500    /* in a round: short enough to run without interruption sometimes */
+#define ROUNDS 125 /* of a turn: the ids that a new sno generator can make below the cap of its first unit */
 #define TURNS 16
 #define CAP_UNITS 10
 #define CAP_ROUNDS 6
-#define CAP_NS (4e6 / 65536) /* what the format allows: so many ids in 4 ms */
+#define CAP_NS (4e6 / 65536) /* the limit of the format: 65,536 ids in 4 ms */
 
 struct bed {
     struct sno_gen *sno_gen;
@@ -51,7 +51,7 @@ static void fluid_begin (struct bed *bed)
     fluid_gen_init (&bed->fluid_gen, &(struct fluid_gen_config){ .generator = 1, .hi_ms = FLUID_TIMESTAMP_MAX + 1 });
 }
 
-/* As a broker does: the clock is read for each request. */
+/* Like a broker: the clock is read for each request. */
 static size_t fluid_make (void *arg)
 {
     struct bed *bed = arg;
@@ -102,7 +102,7 @@ static size_t fluid_reserve_holes (void *arg)
 
 /* --- sno, uid, flax --- */
 
-/* A new generator has a whole unit before it, wherever the clock stands. */
+/* A new generator can use a whole unit, at any time. */
 static void sno_renew (void *arg, int unused)
 {
     struct bed *bed = arg;
@@ -170,7 +170,7 @@ static const struct {
     size_t (*work) (void *bed);
     void (*prepare) (void *bed, int arg);
 } cases[] = {
-    { "clock_gettime", read_clock, NULL }, /* the limit of all others */
+    { "clock_gettime", read_clock, NULL }, /* the limit for all others */
     { "fluid", fluid_make, NULL },
     { "fluid without a clock", fluid_reserve, NULL },
     { "fluid without a clock, all granules", fluid_reserve_all, NULL },
@@ -194,7 +194,7 @@ static void measure_loops (struct bed *bed)
             .work = cases[i].work,
             .prepare = cases[i].prepare,
             .count = IDS,
-            .rounds = ROUNDS - ROUNDS / 10 - 1, /* those of the warm-up are below the cap, too */
+            .rounds = ROUNDS - ROUNDS / 10 - 1, /* the rounds of the warm-up are below the cap, too */
         };
     loops_run (loops, CASES, bed, TURNS);
     for (size_t i = 0; i < CASES; i++)
@@ -220,8 +220,8 @@ static double real_ns (void)
     return ts.tv_sec * 1e9 + ts.tv_nsec;
 }
 
-/* Make all ids of a unit that are left, and the first of the next.  Returns when that one began.  Who is too slow to
- * make so many before the next begins never sees an end of one: two units' worth is enough of trying.
+/* Make all remaining ids of a unit, and the first one of the next unit. Returns when that unit began. A machine that is
+ * too slow to use up a unit never reaches its end, so this stops after two units' worth of ids.
  */
 static double start_unit (struct bed *bed)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* bench-ingest.c - jobs made durable, and how long one takes, each beside what the disk and SQLite can do
+/* bench-ingest.c - the rate of durable jobs, and the latency of one, compared with the disk and SQLite
  *
- * Started alone it runs itself under `idtree start` in a chain of four brokers of which only rank 0 may generate, so
- * that rank 3 is an idle rank three hops away from it; the state is in a new folder of BENCH_DIR (else the build's).
- * An argument names one part alone: local, far.
+ * Without an instance it runs itself under `idtree start` in a chain of four brokers of which only rank 0 may generate,
+ * so that rank 3 is an idle rank three hops away from it. The state is in a new folder of BENCH_DIR (default: the
+ * build's). An argument selects one part: local, far.
  */
 #define _GNU_SOURCE
 #include "config.h"
@@ -28,11 +28,11 @@
 
 #define JOB_SIZE 1024
 #define OUTSTANDING 2000
-#define TEXTS 512 /* jobs that differ */
+#define TEXTS 512 /* different jobs */
 #define TURNS 6
 #define TURN_S 0.5   /* of a flood */
-#define WARMUP_S 0.5 /* until the pipe is full */
-#define SINGLES 150  /* of a turn, and of what the disk can do */
+#define WARMUP_S 0.5 /* until the pipeline is full */
+#define SINGLES 150  /* of a turn, also for the disk */
 #define WARMUP 50
 #define SYNC_SIZE 8192
 #define ROWS 200   /* of a commit */
@@ -47,7 +47,7 @@ static void die (const char *what)
 
 /* --- the machine's limits ----------------------------------------------------------------------------------------- */
 
-/* A file that is written and a bare database, in the folder where the state is. */
+/* A file for writes and a bare database, in the folder of the state. */
 struct disk {
     char sync_path[PATH_SIZE], sql_path[PATH_SIZE];
     int fd;
@@ -87,7 +87,7 @@ static void commit_rows (struct disk *disk)
     sql (disk->db, "COMMIT");
 }
 
-/* A turn: rows a second. */
+/* One turn: rows per second. */
 static void time_commits (struct disk *disk, struct figures *f)
 {
     double start = now_s ();
@@ -124,7 +124,7 @@ static void disk_close (struct disk *disk)
 
 /* --- one after the other ------------------------------------------------------------------------------------------ */
 
-/* A job's environment is much like that of others of its user, and in part its own. */
+/* Most of a job's environment is the same for all jobs of its user. */
 static char *make_request (uint32_t seed)
 {
     struct job_request r = { .tag = "bench", .userid = getuid (), .size = JOB_SIZE, .seed = seed };
@@ -240,7 +240,7 @@ static void run_flood (struct flood *fl)
         die ("reactor");
 }
 
-/* The bare database would be in the way of a flood: half of its turns come before, half after. */
+/* The bare database would disturb a flood, so half of its turns are before the flood and half after it. */
 static void measure_flood (const char *uri, int hops, struct disk *disk)
 {
     struct figures f = { .more = true }, bare = { .more = true };
@@ -281,7 +281,7 @@ static const char *idtree_path (void)
     return getenv ("IDTREE") ? getenv ("IDTREE") : BUILDDIR "/src/cmd/idtree";
 }
 
-/* The brokers' output goes to stderr, as ours does: what is measured stands alone on stdout. */
+/* The output of the brokers goes to stderr, so that stdout has only results. */
 static int run_inside_of_instance (const char *self, const char *dir, const char *part)
 {
     const char *idtree = idtree_path ();

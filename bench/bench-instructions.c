@@ -4,9 +4,9 @@
 /* bench-instructions.c - small deterministic work for callgrind: generators, text forms, the compressor, and the path
  * of a request through a broker
  *
- * No clock is read, nothing is random, and there are no threads and no sockets.  scripts/check-instructions runs it.
- * The first line says how it was compiled, each other one is a name: callgrind collects inside of counted () alone and
- * dumps what it has as that ends, so the dumps are in the order of the names.
+ * The work uses no clock, no random numbers, no threads and no sockets. scripts/check-instructions runs it. The first
+ * line says how it was compiled, each other line is a name. callgrind collects only inside of counted (), and dumps its
+ * counts at the end of each call, so the dumps are in the order of the names.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,7 +29,7 @@ void counts_must (int good, const char *what)
     }
 }
 
-/* The first time binds functions of libraries, and fills what is kept for later. */
+/* The first run binds library functions and fills caches. */
 void counts_run (const struct count *counts, int n, void *bed)
 {
     for (int k = 0; k < n; k++) {

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* bench-lease.c - what leases cost a local request: nothing that can be measured
+/* bench-lease.c - the effect of leases on a local request, which should not be measurable
  *
- * One instance is started inside of the other, one for each length of lease, so that the same process asks all of them
- * in turn, and whatever else the machine does falls upon all.  An hour is as good as none.
+ * Several instances run, each started inside the previous one, with different lengths of leases. The same process sends
+ * requests to all of them in turn, so that other load of the machine affects all. Leases of an hour stand for no
+ * leases.
  */
 #include "config.h"
 
@@ -78,7 +79,7 @@ static void measure (char **uris)
     }
 }
 
-/* Arguments: the URIs of the instances around us, but for the innermost one, which is in the environment. */
+/* Arguments: the URIs of the outer instances; the URI of the innermost one is in the environment. */
 int main (int argc, char **argv)
 {
     const char *idtree = getenv ("IDTREE") ? getenv ("IDTREE") : BUILDDIR "/src/cmd/idtree";

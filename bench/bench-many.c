@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* bench-many.c - many brokers in one process: how soon they are a tree, and what each costs there
+/* bench-many.c - many brokers in one process: the time to form a tree, and the resources of each broker
  *
  *     bench-many [KIND [MODULES [SIZE...]]]
  *
- * KIND: of links inside of the process, as tbon.transport; "" for each.  MODULES: as broker.modules; "" for none.  For
+ * KIND: of links inside of the process, as tbon.transport; "" for each. MODULES: as broker.modules; "" for none. For
  * each kind and size prints one JSON object a line: seconds until rank 0 sees all of them, until all have stopped; for
- * each broker descriptors, private memory, and processor time while idle.  Each run is a process of its own.
+ * each broker descriptors, private memory, and processor time while idle. Each run is a process of its own.
  */
 #include "config.h"
 
@@ -181,7 +181,7 @@ static bool run_apart (const char *kind, const char *modules, uint32_t size)
     return status == 0;
 }
 
-/* Brokers need more than a shell gives. */
+/* Raise the limit of open files: brokers need more than the usual soft limit. */
 static void raise_files (void)
 {
     struct rlimit r;

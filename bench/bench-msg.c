@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* bench-msg.c - what messages cost: in memory, on a stream socket, on a ZeroMQ socket
+/* bench-msg.c - the time of message operations: in memory, on a stream socket, on a ZeroMQ socket
  *
- * Nanoseconds for one message, beside the bare calls that move the same bytes (malloc, memcpy and free; write and
- * read; ZeroMQ frames).  The message is a request with a topic, two routes and a payload.
+ * Nanoseconds for one message, compared with the bare calls that move the same bytes (malloc, memcpy and free; write
+ * and read; ZeroMQ frames). The message is a request with a topic, two routes and a payload.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,16 +26,16 @@
 
 struct bed;
 
-typedef int (*work_f) (struct bed *bed); /* returns how many messages it worked on */
+typedef int (*work_f) (struct bed *bed); /* returns the number of processed messages */
 
-/* What the cases work with. */
+/* The data of the cases. */
 struct bed {
-    work_f work; /* of the case that is measured, and how often in a round */
+    work_f work; /* of the current case, and its repetitions in a round */
     int repeat;
     idt_msg_t *msg;
     uint8_t *bytes; /* the message, encoded */
     size_t size;
-    uint8_t *buf; /* room for a batch */
+    uint8_t *buf; /* space for a batch */
     int fd[2];
     struct msg_stream *out;
     struct msg_stream *in;
@@ -217,7 +217,7 @@ static size_t repeat (void *arg)
     return done;
 }
 
-/* Each case and its bare calls in turn. */
+/* Measure each case and its bare calls in turn. */
 static void measure (struct bed *bed, size_t payload_size)
 {
     struct loop loops[2 * CASES] = { 0 };

@@ -3,9 +3,9 @@
 
 /* bench-page.c - ids without a message: made in the client's process, from the page that its broker shares
  *
- * Started alone it runs itself under `idtree start`.  One id is timed in windows that begin with a millisecond and use
- * a part of its ids: who makes more than the format allows waits.  What many processes get, and what that costs, is
- * measured in floods of all of them.
+ * Without an instance it runs itself under `idtree start`. One id is timed in windows that begin with a millisecond and
+ * use a part of its ids, because a client that makes more than the format allows has to wait. Floods of many processes
+ * measure the rate and the processor time with several processes.
  */
 #define _GNU_SOURCE
 #include "config.h"
@@ -68,7 +68,7 @@ static void make_64 (struct bed *bed)
         die ("idt_page_generate");
 }
 
-/* The least that one can be: a reading of the clock and a compare-and-swap. */
+/* The minimum for one id: a clock reading and a compare-and-swap. */
 static void bare (struct bed *bed)
 {
     uint64_t old = atomic_load (&bed->word);
@@ -86,7 +86,7 @@ static void await_millisecond (void)
         ;
 }
 
-/* 'n' ids are one call. */
+/* 'n' ids are made in one call. */
 static void take_turn (struct figures *f, void (*work) (struct bed *bed), int n, struct bed *bed, int rounds)
 {
     for (int round = 0; round < rounds; round++) {
@@ -135,7 +135,7 @@ static void measure_one (const char *uri)
 
 /* --- processes together --- */
 
-/* Of one turn, by all processes. */
+/* Sums of one turn over all processes. */
 struct tally {
     _Atomic uint64_t ids, cpu_ns;
 };
@@ -148,7 +148,7 @@ static double cpu_ns (void)
     return ts.tv_sec * 1e9 + ts.tv_nsec;
 }
 
-/* Where the page has nothing just now a client would ask by message: this one tries again a millisecond later. */
+/* If the page has no id at the moment, a client would send a message; this one tries again a millisecond later. */
 static uint64_t make_block (idt_page_t *page, uint32_t n)
 {
     fluid_t ids[BLOCK];
@@ -220,7 +220,7 @@ static void report (int processes, uint32_t n, const struct tally *tally)
         .unit = "/s",
         .figures = &rate,
         .limit = LIMIT,
-        .limit_of = "what the format allows one generator",
+        .limit_of = "limit of the format for one generator",
         .size = processes,
         .size_of = "processes",
     });

@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* bench-path.c - what the broker's path costs, each beside what ZeroMQ or a socket costs bare
+/* bench-path.c - the time of a request on its path through the broker, compared with bare ZeroMQ and a bare socket
  *
- * Started alone it runs itself under `idtree start` in a chain of four brokers of which only rank 0 may generate: rank
- * 0 answers itself, rank 1 over one hop, rank 3 over three.
+ * Without an instance it runs itself under `idtree start` in a chain of four brokers of which only rank 0 may generate:
+ * rank 0 answers itself, rank 1 over one hop, rank 3 over three.
  *
- * Latency: an id at a time.  Beside it in the same turns the echo of 64 bytes by another process, over a UNIX socket,
- * and over a DEALER and a ROUTER with CURVE, as brokers connect theirs.
+ * Latency: one id at a time. In the same turns: the echo of 64 bytes by another process, over a UNIX socket, and over a
+ * DEALER and a ROUTER with CURVE, as between brokers.
  *
- * Load: one client that keeps so many requests for an id under way, its frames made beforehand and its answers only
- * counted, so that what is measured is the broker.
+ * Load: one client with a fixed number of pending requests for an id. Its frames are made in advance and its answers
+ * are only counted, so that the broker dominates the measurement.
  *
- * All of it runs on one processor.  Where threads that hand work to each other are on two that sleep in between,
- * what is measured is how long those take to wake, which is more than all else and differs by a factor of three from
- * one second to the next.
+ * All of it runs on one processor. Between threads on two processors that sleep in between, the time to wake a
+ * processor would dominate; it differs by a factor of three from one second to the next.
  */
 #include "config.h"
 
@@ -43,8 +42,8 @@
 #define WARMUP 150
 #define CALLS 1500      /* of a kind in a turn */
 #define MESSAGE_SIZE 64 /* bytes of an echoed message: about a request for ids */
-#define UNDER_WAY 512   /* requests of the client that pipelines */
-#define BATCH 64        /* that it writes at once */
+#define UNDER_WAY 512   /* requests of the pipelining client */
+#define BATCH 64        /* that it writes in one call */
 #define LOAD_S 0.5      /* a turn */
 #define FRAME_HEADER 8
 
@@ -145,7 +144,7 @@ struct kind {
     void (*once) (void *arg);
     void *arg;
     int hops;
-    const struct kind *floor; /* what is measured bare beside it; NULL: it is bare itself */
+    const struct kind *floor; /* the bare measurement for comparison; NULL: this is the bare one */
     const char *floor_name;
     struct figures figures;
 };
@@ -176,13 +175,13 @@ static void measure_latency (struct kind *kinds)
 
 /* --- load -------------------------------------------------------------------------------------------------------- */
 
-/* A client of frames: what it sends is made once, but for the tags. */
+/* A client of frames: its frames are made once, only the matchtags change. */
 struct piper {
     int fd;
     uint8_t out[BATCH][256];
     size_t size;  /* of a frame */
     uint32_t tag; /* of the last one */
-    size_t skip;  /* bytes of an answer that are still to come */
+    size_t skip;  /* bytes of an answer that are still expected */
     uint8_t in[1 << 18], head[FRAME_HEADER];
     size_t have; /* of 'head' */
 };
@@ -235,7 +234,7 @@ static void write_batch (struct piper *p, int n)
     }
 }
 
-/* The answers in what came.  An error ends the run: it is no answer. */
+/* Count the answers in the received data. An error answer ends the program. */
 static int count_answers (struct piper *p, size_t n)
 {
     int answers = 0;
@@ -399,7 +398,7 @@ static void measure_all_latencies (const char *uri)
     unlink (curve.endpoint + strlen ("ipc://"));
 }
 
-/* All that is started from here on has this one processor. */
+/* Bind this process and all that it starts to one processor. */
 static void stay_here (void)
 {
     cpu_set_t set;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* bench-peers.c - a request to a broker of ours, to one of Flux and to uuidd, by the same client, in turn
+/* bench-peers.c - requests to a broker of idtree, to one of Flux and to uuidd, by the same client, in turn
  *
- * bench/peers starts them and runs this where they are: IDTREE_URI names ours, BENCH_FLUX_URI (if set) one of Flux, and
- * BENCH_UUIDD (if set) uuidd's socket.
+ * bench/peers starts them and runs this program with IDTREE_URI for idtree, BENCH_FLUX_URI (if set) for Flux, and
+ * BENCH_UUIDD (if set) for uuidd's socket.
  */
 #include "config.h"
 
@@ -25,7 +25,7 @@
 #define ROUNDS 500
 #define WARMUP 200
 #define MESSAGE_SIZE 64 /* bytes of an echoed message: about a request for ids */
-#define UUIDD_TIME 2    /* its request for one UUID made of the time */
+#define UUIDD_TIME 2    /* uuidd's request for one time-based UUID */
 #define UUID_SIZE 16
 #define ROADS_MAX 6
 
@@ -73,7 +73,7 @@ static void ping_once (void *arg)
     idt_future_destroy (f);
 }
 
-/* It takes one request of a connection: a byte.  The answer is its length, four bytes, and the UUID. */
+/* uuidd accepts one request per connection: a byte. The answer is its length in four bytes, and the UUID. */
 static void uuidd_once (void *arg)
 {
     struct sockaddr_un addr = { .sun_family = AF_UNIX };

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* bench-prefetch.c - ids at hand, on an idle rank three hops away from its generator, beside requests and a clock
+/* bench-prefetch.c - prefetched ids on an idle rank three hops away from its generator, compared with requests and a
+ * clock
  *
- * Started alone it runs itself under `idtree start` in a chain of four brokers of which only rank 0 may generate.
+ * Without an instance it runs itself under `idtree start` in a chain of four brokers of which only rank 0 may generate.
  */
 #include "config.h"
 
@@ -22,9 +23,9 @@
 #define AGE_MS 1000
 #define MOST 64 /* ids of a call */
 #define SELDOM_ROUNDS 200
-#define SELDOM_US 200 /* between calls that come one by one */
+#define SELDOM_US 200 /* between single calls */
 #define OFTEN_ROUNDS 1000
-#define FILLS 4 /* of a block, in a round that counts processor time */
+#define FILLS 4 /* of a block, in a round that measures processor time */
 
 static void die (const char *what)
 {
@@ -69,7 +70,7 @@ static void measure_seldom (const char *uri)
 {
     static const char *const names[2][2] = {
         { "three hops, a call each 200 us", "three hops, a call each 200 us, one in a hundred" },
-        { "64 at hand, a call each 200 us", "64 at hand, a call each 200 us, one in a hundred" },
+        { "64 prefetched, a call each 200 us", "64 at hand, a call each 200 us, one in a hundred" },
     };
     static const enum figures_of of[] = { FIGURES_MEDIAN, FIGURES_P99 };
     idt_t *h[] = { open_with (uri, 0), open_with (uri, 64) };
@@ -134,7 +135,7 @@ static void measure_often (const char *uri)
     }
     line_print (&(struct line){
         .subject = "prefetch",
-        .name = "4096 at hand, calls without a pause",
+        .name = "4096 prefetched, calls without a pause",
         .unit = "ns",
         .figures = &f,
         .bare = &clock,
@@ -165,7 +166,7 @@ static void measure_processor (const char *uri, uint32_t ahead, uint32_t n, cons
         double start = processor_ns ();
         for (uint32_t i = 0; i < calls; i++)
             generate (h, n);
-        if (turn < 0) /* how many it needs is found */
+        if (turn < 0) /* a turn to find the number of calls */
             continue;
         figures_add (&f, (processor_ns () - start) / (calls * n));
         figures_end_turn (&f);
@@ -180,7 +181,7 @@ static void measure_processor (const char *uri, uint32_t ahead, uint32_t n, cons
         .share = 1. / n,
         .limit_of = "a clock reading a call",
         .size = ahead,
-        .size_of = "ids at hand",
+        .size_of = "ids prefetched",
     });
     figures_fini (&clock);
     figures_fini (&f);

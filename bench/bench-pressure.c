@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* bench-pressure.c - what a modest client waits for beside greedy, lying and deaf ones
+/* bench-pressure.c - the latency of a modest client beside greedy, lying and deaf clients
  *
- * Started alone it runs itself under `idtree start` in a chain of three brokers of which only rank 0 may generate.  A
- * modest client, a process of its own, asks for one id each 2 ms, at rank 0 (which makes it) and at rank 1 (which only
- * forwards); first when all is quiet, then beside attackers at the same broker, each a process of its own.
+ * Without an instance it runs itself under `idtree start` in a chain of three brokers of which only rank 0 may
+ * generate. A modest client, a process of its own, requests one id every 2 ms, at rank 0 (which makes it) and at rank 1
+ * (which only forwards); first without other load, then beside attackers at the same broker, each a process of its own.
  *
- * What is told of a phase is the p99 of the modest client, and the memory of each broker at its highest.  What must
- * hold is "together": one greedy, one lying and one deaf client at a time, and "traces": a guest with 16 connections
- * and 32 traced requests on each.  Then the p99 is at most 5 times the quiet one of this run, memory is below 256 MiB,
- * and no other client lost its connection.
+ * Each phase reports the p99 of the modest client, and the peak memory of each broker. Requirements apply to
+ * "together": one greedy, one lying and one deaf client at a time, and to "traces": a guest with 16 connections and 32
+ * traced requests on each. The p99 must be at most 5 times the quiet one of this run, memory must be below 256 MiB, and
+ * no other client may lose its connection.
  *
- * The machine is part of what a client waits for: with more who want a processor than there are, each waits for the
- * kernel's scheduler whatever the broker does.  So attackers get what the others leave of the processors (SCHED_IDLE),
- * as if they had their own; and in each phase, at the same time, a client of a bare UNIX echo server asks as often as
- * the modest one.  How many times its quiet p99 its p99 is then, the limit is higher.
+ * The machine adds to the latency of a client: if more processes than processors want to run, each waits for the
+ * scheduler. So attackers use only the processor time that others leave (SCHED_IDLE), as if they had their own
+ * processors. In addition, in each phase a client of a bare UNIX echo server sends as often as the modest one. If its
+ * p99 rises above its quiet p99, the limit is raised by the same factor.
  */
 #include "config.h"
 
@@ -41,13 +41,13 @@
 
 #define SAMPLES 1000
 #define PERIOD_US 2000
-#define SETTLE_US 300000 /* until attackers are at full speed */
+#define SETTLE_US 300000 /* until attackers run at full speed */
 #define RANKS 3
 #define MAX_RATIO 5.
 #define MAX_MIB 256.
 #define MESSAGE_SIZE 64 /* bytes of an echoed message: about a request for ids */
 #define MAX_ATTACKERS 3
-#define GUEST 65534 /* a user id that is not the owner's */
+#define GUEST 65534 /* a user id other than the owner's */
 
 static const char *base; /* the instance's URI without the rank */
 
@@ -83,7 +83,7 @@ static idt_t *open_rank (int rank)
 
 /* --- processes ---------------------------------------------------------------------------------- */
 
-/* Nobody outlives the bench. */
+/* The child is killed when the program ends. */
 static pid_t start (void (*run) (int arg), int arg)
 {
     pid_t pid;
@@ -105,7 +105,7 @@ static void stop (pid_t pid)
     waitpid (pid, NULL, 0);
 }
 
-/* What others leave of the processors is for who is started so. */
+/* Attackers get only the processor time that other processes leave. */
 static pid_t start_attacker (void (*run) (int arg), int arg)
 {
     struct sched_param none = { 0 };
@@ -123,8 +123,8 @@ struct flood {
     const void *payload; /* a string, or of 'size' bytes */
     size_t size;
     uint32_t nodeid;
-    int under_way, max; /* so many at once: whatever is answered is asked again */
-    bool guest;         /* in the name of one */
+    int under_way, max; /* pending requests: each answer is followed by another request */
+    bool guest;         /* sent as a guest */
 };
 
 static void flood_answer (idt_future_t *f, void *arg)
@@ -156,7 +156,7 @@ static idt_future_t *flood_ask (idt_t *h, const struct flood *fl)
                         : idt_rpc (h, fl->topic, fl->payload, fl->nodeid, 0);
 }
 
-/* As many as the handle takes, up to 'max'. */
+/* Send as many requests as the handle accepts, up to 'max'. */
 static void flood_send (idt_t *h, struct flood *fl)
 {
     while (fl->under_way < fl->max) {
@@ -187,7 +187,7 @@ static void flood (int rank, struct flood fl, int connections)
     }
 }
 
-static const uint8_t many[12] = { 0, 1, 0, 0 }; /* fluid.block: 65,536 ids, above none */
+static const uint8_t many[12] = { 0, 1, 0, 0 }; /* fluid.block: 65,536 ids, without a lower bound */
 
 static void greedy (int rank)
 {
@@ -214,18 +214,20 @@ static void flax (int rank)
     flood (rank, (struct flood){ "flax.generate", "{\"count\":65536}", 0, IDT_NODEID_ANY, 0, 10, false }, 30);
 }
 
-/* A guest with many connections: the process is the guest's where root may make it so, else its messages say so. */
+/* A guest with many connections: if run by root the process changes to the guest, otherwise its messages carry the
+ * guest's id.
+ */
 static void tracer (int rank)
 {
     static const struct flood fl = { "fluid.trace", "{\"count\":1}", 0, IDT_NODEID_ANY, 0, 32, true };
 
     if (geteuid () == 0 && (setgid (GUEST) < 0 || setuid (GUEST) < 0))
         die ("setuid", strerror (errno));
-    prctl (PR_SET_PDEATHSIG, SIGKILL); /* another user's process forgets it */
+    prctl (PR_SET_PDEATHSIG, SIGKILL); /* changing the user cleared it */
     flood (rank, fl, 16);
 }
 
-/* A request that says of itself what it likes. */
+/* A request with forged fields. */
 static int send_forged (idt_t *h, const char *topic, const void *data, size_t size, uint32_t nodeid, int flags,
                         uint32_t roles)
 {
@@ -244,7 +246,7 @@ static int send_forged (idt_t *h, const char *topic, const void *data, size_t si
     return rc;
 }
 
-/* Connect, say what is no message, and go. */
+/* Connect, send bytes that are not a message, and disconnect. */
 static void babble (int rank)
 {
     struct sockaddr_un addr = { .sun_family = AF_UNIX };
@@ -262,7 +264,7 @@ static void babble (int rank)
         close (fd);
 }
 
-/* What only brokers may ask, and ids above one of 30 years on; from everywhere, with any role. */
+/* Requests that only brokers may send, and ids above one of 30 years ahead; from all ranks, with all roles. */
 static bool lie (idt_t *h, unsigned turn)
 {
     static const uint32_t nodes[] = { IDT_NODEID_ANY, 0, 1, 2, 7 };
@@ -284,7 +286,7 @@ static void liar (int rank)
     idt_t *h = open_rank (rank);
 
     for (unsigned turn = 0;; turn++) {
-        if (!lie (h, turn) && errno != ENOBUFS) { /* it may be thrown out */
+        if (!lie (h, turn) && errno != ENOBUFS) { /* the broker may have disconnected it */
             idt_close (h);
             h = open_rank (rank);
         }
@@ -296,9 +298,7 @@ static void liar (int rank)
     }
 }
 
-/* Ids and longer things are asked for, and nothing is read: what the handle has is written until the socket takes no
- * more.
- */
+/* Request ids and larger answers, and read nothing: write from the handle until the socket accepts no further bytes. */
 static void deaf (int rank)
 {
     static const char flaxes[] = "{\"count\":10000}";
@@ -325,9 +325,9 @@ struct times {
     double us[SAMPLES];
 };
 
-static int report; /* where the modest client's process writes its times */
+static int report; /* the modest client's process writes its times to it */
 
-/* Ask each PERIOD_US, or as soon as there is an answer. */
+/* Send a request each PERIOD_US, or as soon as the previous answer has arrived. */
 static void measure (void (*once) (void *arg), void *arg)
 {
     static struct times t;
@@ -397,7 +397,7 @@ static int compare (const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* A modest client that runs; what it measured comes through a pipe. */
+/* A running modest client; its results arrive through a pipe. */
 struct run {
     pid_t pid;
     int fd;
@@ -415,7 +415,7 @@ static void begin_run (struct run *r, void (*run) (int arg), int arg)
     close (fds[1]);
 }
 
-/* Wait for its end; its times, sorted. */
+/* Wait for its end and return its times, sorted. */
 static void end_run (struct run *r, struct times *t)
 {
     size_t done = 0;
@@ -435,7 +435,7 @@ static double p99 (const struct times *t)
     return t->us[SAMPLES * 99 / 100];
 }
 
-/* The modest client at a rank, and at the same time the one of the echo server. */
+/* The modest client at a rank, and the client of the echo server at the same time. */
 struct pair {
     struct times ids;
     struct times echo;
@@ -456,7 +456,7 @@ static void run_pair (int rank, struct pair *p)
 static const struct phase {
     const char *name;
     void (*attackers[MAX_ATTACKERS]) (int rank);
-    bool must; /* hold MAX_RATIO */
+    bool must; /* MAX_RATIO is required */
 } phases[] = {
     { "greedy", { greedy }, false },
     { "pings-same-rank", { pings_here }, false },
@@ -470,7 +470,7 @@ static const struct phase {
 };
 #define PHASES (sizeof (phases) / sizeof (phases[0]))
 
-/* The p99 of 'p', beside 'limit_us' where that is one. */
+/* Print the p99 of 't', with 'limit_us' if that is a limit. */
 static void print (const char *name, int rank, const struct times *t, double limit_us)
 {
     struct figures f = { .of = FIGURES_P99 };
@@ -491,7 +491,7 @@ static void print (const char *name, int rank, const struct times *t, double lim
     figures_fini (&f);
 }
 
-/* What the machine may do to a modest client: as much as to one of a bare echo. */
+/* The limit for a modest client, raised as far as the machine slowed down the client of the bare echo. */
 static double limit_us (const struct pair *p, const struct pair *quiet)
 {
     double floor = p99 (&p->echo) / p99 (&quiet->echo);
@@ -499,7 +499,7 @@ static double limit_us (const struct pair *p, const struct pair *quiet)
     return MAX_RATIO * p99 (&quiet->ids) * (floor > 1 ? floor : 1);
 }
 
-/* Returns whether it may be as it is. */
+/* Returns whether the failure is tolerated. */
 static bool miss (const struct phase *p, int rank, const char *what)
 {
     if (p->must)
@@ -507,7 +507,7 @@ static bool miss (const struct phase *p, int rank, const char *what)
     return !p->must;
 }
 
-/* Returns whether it is as it must be. */
+/* Returns whether all requirements are met. */
 static bool run_phase (const struct phase *p, int rank, const struct pair *quiet)
 {
     static struct pair times;
@@ -526,7 +526,7 @@ static bool run_phase (const struct phase *p, int rank, const struct pair *quiet
     return p99 (&times.ids) <= limit || miss (p, rank, "is above its limit");
 }
 
-/* The larger p99 of two runs would make all others look better: the smaller one counts. */
+/* The larger p99 of two runs would make the other phases look better, so the smaller one counts. */
 static void run_quiet (int rank, struct pair *quiet)
 {
     static struct pair again;
@@ -549,7 +549,7 @@ static void proc_path (char path[256], idt_t *h, const char *name)
     snprintf (path, 256, "/proc/%s/%s", pid ? pid : "none", name);
 }
 
-/* Begin to look for the peak anew. */
+/* Reset the peak of memory. */
 static void forget_peak (idt_t *h)
 {
     char path[256];
@@ -625,7 +625,7 @@ static bool run_all (const char *only)
     return good;
 }
 
-/* Without arguments: all.  With the name of a phase: that one. */
+/* Without arguments: all phases. With the name of a phase: that one. */
 int main (int argc, char **argv)
 {
     const char *idtree = getenv ("IDTREE") ? getenv ("IDTREE") : BUILDDIR "/src/cmd/idtree";

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* bench-reattach.c - how long ranks are without service when the router above them is killed, and when it is back
+/* bench-reattach.c - how long ranks have no service when the router above them is killed, and when it is back
  *
- * Started alone it runs itself under `idtree start`, in a tree of three levels: rank 0, four routers, four ranks below
- * each.  All ranks are asked for ids without pause, by a thread each; rank 1 is killed and run again.  Of the ranks
- * below it some hold a lease: they have all that they need.  The others are idle: they must attach to rank 0 first.
+ * Without an instance it runs itself under `idtree start`, in a tree of three levels: rank 0, four routers, four ranks
+ * below each. One thread per rank requests ids continuously; rank 1 is killed and started again. Some of the ranks
+ * below it hold a lease and need nothing else. The others are idle, and must attach to rank 0 first.
  */
 #include "config.h"
 
@@ -29,10 +29,10 @@
 #define ROUTER 1
 #define FIRST (KARY * ROUTER + 1) /* the ranks below it */
 #define LAST (KARY * ROUTER + KARY)
-#define GENERATORS "7" /* the first two of them own one */
+#define GENERATORS "7" /* the first two of the ranks below own one */
 #define ROUNDS 10
 #define COUNT 16      /* ids of a request */
-#define PAUSE_US 2000 /* between an answer and the next request: what is measured is no overload */
+#define PAUSE_US 2000 /* between an answer and the next request, to avoid an overload */
 #define WATCH_US 3000000
 
 struct load {
@@ -40,8 +40,8 @@ struct load {
     pthread_t thread;
     idt_t *h;
     _Atomic bool *stop;
-    _Atomic uint64_t answered_us; /* when ids came last */
-    _Atomic uint64_t longest_us;  /* between two answers with ids, since this was cleared */
+    _Atomic uint64_t answered_us; /* time of the last answer with ids */
+    _Atomic uint64_t longest_us;  /* longest time between two answers with ids since it was cleared */
     _Atomic uint64_t errors;
 };
 
@@ -103,7 +103,7 @@ static void clear (struct load *loads)
     }
 }
 
-/* The one that lasts yet counts too. */
+/* Includes the interval that has not ended. */
 static uint64_t longest (const struct load *l)
 {
     uint64_t gap = now_us () - atomic_load (&l->answered_us), longest_us = atomic_load (&l->longest_us);
@@ -129,7 +129,7 @@ static void call (const char *idtree, const char *verb)
         die (command);
 }
 
-/* Do 'verb' to the router; then tell, and add to 'worst' by kind, how long each rank was without ids. */
+/* Do 'verb' to the router, then print how long each rank had no ids, and add that to 'worst' by kind. */
 static void measure (const char *idtree, const char *verb, struct load *loads, uint64_t worst[3])
 {
     clear (loads);
@@ -162,7 +162,7 @@ static void inside (const char *idtree, const char *uri)
     uint64_t killed[3] = { 0 }, back[3] = { 0 };
     _Atomic bool stop = false;
 
-    for (uint32_t r = 0; r < SIZE; r++) /* clients of the router itself would have to connect anew */
+    for (uint32_t r = 0; r < SIZE; r++) /* clients of the router itself would have to reconnect */
         if (r != ROUTER)
             start_load (&loads[r], uri, r, &stop);
     pause_us (WATCH_US);

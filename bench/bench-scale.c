@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* bench-scale.c - what a real instance on this host pays for a load: latency, and the processor time of each thread
+/* bench-scale.c - latency, and the processor time of each thread, of a real instance on this host under a load
  *
  *   idtree start -s 64 -- bench-scale RATE SECONDS [RANK...]
  *   bench-scale wants
  *
- * Asks each of the ranks (all) for one id at a time, RATE times a second each, at random.  Each rank must have a socket
- * of its own (idtree start --local-sockets); of a process that hosts many the load cannot be told by rank, nor by
- * level.  Prints the same lines as fluid-scale (src/sim/scale), for scripts/scale-measure and scripts/scale-compare.
- * With 'wants': what a lease message costs, and each want in it.
+ * Requests one id at a time from each of the ranks (default: all), RATE times a second each, at random times. Each rank
+ * must have a socket of its own (idtree start --local-sockets): the load of a process that hosts many ranks cannot be
+ * divided by rank or level. Prints the same lines as fluid-scale (src/sim/scale), for scripts/scale-measure and
+ * scripts/scale-compare. With 'wants': the time of a lease message, and of each want in it.
  */
 #include "config.h"
 
@@ -58,7 +58,7 @@ struct load {
     uint32_t size;
     struct process *process;
     uint32_t nprocesses;
-    uint32_t *asked; /* ranks that are */
+    uint32_t *asked; /* ranks that get requests */
     uint32_t naskers;
     double rate;
     double next_s, begin_s, end_s;
@@ -283,7 +283,7 @@ static long generators (idt_t *h)
     return s ? atol (s) : 16368;
 }
 
-/* Its number; the last ones are looked at first, for neighbours are together. */
+/* The index of a process. The search begins at the last ones, because neighbours are together. */
 static uint32_t find_process (struct load *l, long pid)
 {
     uint32_t i = l->nprocesses;
@@ -424,7 +424,7 @@ static void report (struct load *l)
 #define MANY 1000
 #define TURNS 200
 
-/* Seconds for a request with 'n' wants, written and read once. */
+/* Seconds to write and read a request with 'n' wants. */
 static double lease_s (size_t n)
 {
     static struct lease_want want[MANY + 1];

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* bench-share.c - what a request costs at a rank that borrows, three hops below the one that owns the generator
+/* bench-share.c - the latency of a request at a borrower rank, three hops below the owner rank
  *
- * A chain of four brokers, of which rank 0 alone owns a generator.  The same process asks rank 0 and rank 3 in turn:
- * first while rank 3 forwards, then while it borrows, which it does when it is asked for a while (fluid.share=auto).
+ * A chain of four brokers, of which only rank 0 owns a generator. The same process sends requests to rank 0 and rank 3
+ * in turn: first while rank 3 forwards, then while it borrows, which it does after some time of requests
+ * (fluid.share=auto).
  */
 #include "config.h"
 
@@ -99,7 +100,7 @@ static int start (const char *self, const char *share)
     return system (command);
 }
 
-/* Inside of an instance: "auto" or "off"; else none. */
+/* Inside of an instance: "auto" or "off"; otherwise no argument. */
 int main (int argc, char **argv)
 {
     int failed = 0;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* bench-start.c - what an id costs a shell: a program that starts for it, or a coprocess that is asked for it
+/* bench-start.c - the time of an id for a shell: from a program that starts for it, or from a coprocess
  *
- * Beside them a program that does nothing, and cat as a coprocess.  Started alone it runs itself under `idtree start`,
- * so that there is a broker to ask.  IDTREE names an installed idtree; in the build tree the programs are run that
+ * For comparison: a program that does nothing, and cat as a coprocess. Without an instance it runs itself under `idtree
+ * start`, so that there is a broker. IDTREE names an installed idtree; in the build tree it runs the programs that
  * libtool's scripts would run.
  */
 #include "config.h"
@@ -41,7 +41,7 @@ struct start {
     struct figures figures;
 };
 
-/* Run a command, with its output thrown away. */
+/* Run a command and discard its output. */
 static void run_once (void *arg)
 {
     const struct start *s = arg;
@@ -160,7 +160,7 @@ static void measure_coprocesses (const char *idtree)
 
 /* --- all ----------------------------------------------------------------------------------------------- */
 
-/* Libtool's library is in the loader's path where the program is in the build tree. */
+/* For a program in the build tree the loader's path includes libtool's library. */
 static const char *find_program (const char *installed)
 {
     const char *old = getenv ("LD_LIBRARY_PATH");

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* bench-turns.c - how long one client holds a broker's reactor: all others wait so long
+/* bench-turns.c - how long one client occupies a broker's reactor: all other clients wait for that time
  *
- * Two brokers in a thread of this process, and a client beside them that sends what is dear.  What is measured is the
- * processor time of the reactor's thread from one look at its descriptors to the next, the longest of a turn: this
- * program stands between the event loop and epoll_wait ().
+ * Two brokers run in a thread of this process, and a client sends expensive messages to them. The result is the
+ * processor time of the reactor's thread between two calls of epoll_wait (), which this program replaces; the longest
+ * of a turn counts.
  */
 #include "config.h"
 
@@ -58,7 +58,7 @@ static double cpu_us (void)
     return (double)ts.tv_sec * 1e6 + (double)ts.tv_nsec * 1e-3;
 }
 
-/* In the place of the C library's. */
+/* Replaces the function of the C library. */
 int epoll_wait (int fd, struct epoll_event *events, int max, int timeout)
 {
     if (measured && since_us > 0. && nturns < MAX_TURNS) {
@@ -142,8 +142,8 @@ static void run_stop (struct run *run)
 struct attack {
     const char *name, *topic;
     size_t size; /* of the payload */
-    int rank;    /* that is to answer */
-    char fill;   /* it is an object with a string of that; '[': with an array of empty ones */
+    int rank;    /* that must answer */
+    char fill;   /* content: an object with a string of this character; '[': with an array of empty arrays */
     struct figures figures;
 };
 
@@ -153,7 +153,7 @@ static char *make_payload (const struct attack *a, size_t *size)
     size_t n;
 
     must (p != NULL, "malloc");
-    if (a->fill == '[') { /* as many small values as go in */
+    if (a->fill == '[') { /* as many small values as fit */
         n = (size_t)sprintf (p, "{\"a\":[");
         while (n < a->size)
             n += (size_t)sprintf (p + n, "[],");
@@ -213,7 +213,7 @@ static void *read_main (void *arg)
     return NULL;
 }
 
-/* The longest of the turns since 'first', in microseconds. */
+/* The longest turn since 'first', in microseconds. */
 static double longest (size_t first)
 {
     size_t n = __atomic_load_n (&nturns, __ATOMIC_ACQUIRE);
@@ -224,7 +224,7 @@ static double longest (size_t first)
     return us;
 }
 
-/* Returns the longest turn meanwhile. */
+/* Returns the longest turn during the attack. */
 static double attack (const struct run *run, const struct attack *a)
 {
     size_t size, first = __atomic_load_n (&nturns, __ATOMIC_ACQUIRE);
@@ -258,8 +258,8 @@ int main (void)
         { .name = "requests, echoed by a module", .topic = "inlined.echo", .size = 10, .fill = 'x' },
         { .name = "requests, echoed by a module", .topic = "inlined.echo", .size = 100000, .fill = 'x' },
         { .name = "requests, echoed by a module", .topic = "inlined.echo", .size = 1000000, .fill = 'x' },
-        { .name = "requests to nobody", .topic = "nobody.there", .size = 16000000, .fill = 'x' },
-        { .name = "requests to nobody", .topic = "nobody.there", .size = 60000000, .fill = 'x' },
+        { .name = "requests to an unknown service", .topic = "nobody.there", .size = 16000000, .fill = 'x' },
+        { .name = "requests to an unknown service", .topic = "nobody.there", .size = 60000000, .fill = 'x' },
         { .name = "requests to another broker", .topic = "nobody.there", .size = 1000000, .rank = 1, .fill = 'x' },
         { .name = "requests to another broker", .topic = "nobody.there", .size = 16000000, .rank = 1, .fill = 'x' },
         { .name = "pings with a long string", .topic = "broker.ping", .size = 1000000, .fill = 'x' },

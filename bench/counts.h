@@ -1,24 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* counts.h - work whose instructions are counted (bench-instructions.c): the same each time, whatever the machine does
+/* counts.h - work whose instructions are counted (bench-instructions.c): the same on each run, independent of the
+ * machine's load
  */
 #ifndef BENCH_COUNTS_H
 #define BENCH_COUNTS_H
 
-#define COUNTS_TIMES 64 /* of each work, one after the other: with 'i' from 0 */
+#define COUNTS_TIMES 64 /* repetitions of each work, with 'i' from 0 */
 
 struct count {
     const char *name;
     void (*work) (void *bed, int i);
-    void (*prepare) (void *bed, int arg); /* is not counted; may be NULL */
+    void (*prepare) (void *bed, int arg); /* not counted; may be NULL */
     int arg;
 };
 
-/* Do the work of each of 'n' twice, of which callgrind counts the second time, and print the names in their order. */
+/* Do the work of each of 'n' twice; callgrind counts the second time. Prints the names in order. */
 void counts_run (const struct count *counts, int n, void *bed);
 
-/* End the program unless something is as it should be: what is counted must work. */
+/* End the program unless 'good': the counted work must succeed. */
 void counts_must (int good, const char *what);
 
 /* The parts of the program. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* counts_compressor.c - the id compressor: two sessions that take turns of 16 ids */
+/* counts_compressor.c - the id compressor: two sessions in turns of 16 ids */
 #include <stdlib.h>
 #include <string.h>
 

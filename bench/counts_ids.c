@@ -141,7 +141,7 @@ static void fluid_read (void *arg, int i)
     counts_must (fluid_parse (t->text[i], strlen (t->text[i]), &id, NULL) == 0 && id == t->fluid[i], "reading a FLUID");
 }
 
-/* All of them N times. */
+/* Processes all of them N times. */
 static void fluid_write_lines (void *arg, int i)
 {
     struct texts *t = arg;

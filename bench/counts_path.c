@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* counts_path.c - the path of a request for ids through a broker, from the bytes that a client wrote to those that it
- * reads: framing, routing, the node's decision and the answer, without sockets and threads
+/* counts_path.c - the path of a request for ids through a broker, from the bytes that a client wrote to the bytes that
+ * it reads: framing, routing, the node's decision and the answer, without sockets and threads
  *
- * The client and the fluid module are peers of a real router; the module is a real node.  Rank 3 of a chain either
- * holds a lease, and makes ids, or is idle, and forwards to its parent, who is played here.
+ * The client and the fluid module are peers of a real router; the module is a real node. Rank 3 of a chain either holds
+ * a lease, and makes ids, or is idle, and forwards to its parent, which this program replaces.
  */
 #include <endian.h>
 #include <stdlib.h>
@@ -26,25 +26,25 @@
 #define LIMIT ((size_t)64 << 20)
 #define MS UINT64_C (1000)
 #define START_US (100 * 1000 * MS)
-#define NOW_MS 20000 /* of the instance then */
+#define NOW_MS 20000 /* current time of the instance */
 #define BUFFER 1024
 
 struct path {
     struct topo *topo;
     struct router *router;
     struct peer client, module;
-    struct msg_stream *in; /* what the client wrote is fed here */
+    struct msg_stream *in; /* receives what the client wrote */
     struct node *node;
     uint64_t now_us;
     uint32_t lease_tag;
     uint64_t lease_number;
     uint32_t tag, count; /* of the last forward */
-    fluid_t next;        /* of the parent's */
+    fluid_t next;        /* next id of the parent */
 
-    struct jv_reader reader; /* of JSON */
+    struct jv_reader reader; /* parses JSON */
 
     uint8_t request[BUFFER];
-    size_t request_size; /* with the header of its frame */
+    size_t request_size; /* including the header of its frame */
     uint8_t answer[BUFFER];
     uint8_t up[BUFFER];
     int answers;
@@ -79,7 +79,7 @@ static void fail (void *arg, void *cookie, int errnum, const char *text)
     counts_must (0, text ? text : "a request");
 }
 
-/* The message that goes up is made as it would be. */
+/* The message to the parent is built like in the module. */
 static int forward (void *arg, uint32_t tag, uint32_t count, fluid_t after)
 {
     struct path *p = arg;
@@ -137,7 +137,7 @@ static const struct node_ops ops = { reply,     fail,     forward,  cancel, leas
 
 /* --- peers --- */
 
-/* As the socket of a client: the answer is encoded. */
+/* Encode the answer like the socket of a client. */
 static int client_send (void *arg, const idt_msg_t *msg)
 {
     struct path *p = arg;
@@ -172,10 +172,10 @@ static void take_request (struct path *p)
     idt_msg_t *msg;
 
     p->now_us += MS;
-    counts_must (msg_stream_feed (p->in, p->request, p->request_size) == 0, "what was read");
+    counts_must (msg_stream_feed (p->in, p->request, p->request_size) == 0, "feeding a request");
     counts_must ((msg = msg_stream_next (p->in, NULL)) != NULL, "a message");
     router_request_new (p->router, &p->client, msg);
-    if (p->count > 0) { /* it went up: here is what comes down */
+    if (p->count > 0) { /* it was forwarded: the answer of the parent */
         struct run run = { p->next += p->count, p->count };
 
         p->count = 0;
@@ -239,7 +239,7 @@ static void begin (void *arg, int max_generators)
 
 /* --- all of it --- */
 
-/* A frame as a client writes it: binary, or as stock clients of Flux do. */
+/* A frame of a client: binary, or JSON like from clients of Flux. */
 static void make_request (struct path *p, bool json)
 {
     static const char text[] = "{\"count\":1}";

@@ -22,7 +22,7 @@ void figures_add (struct figures *f, double round)
         f->room = f->room ? 2 * f->room : 64;
         double *more = realloc (f->round, f->room * sizeof (f->round[0]));
         if (!more) {
-            fputs ("bench: there is no memory for figures\n", stderr);
+            fputs ("bench: out of memory\n", stderr);
             exit (EXIT_FAILURE);
         }
         f->round = more;
@@ -30,7 +30,7 @@ void figures_add (struct figures *f, double round)
     f->round[f->rounds++] = round;
 }
 
-/* The best comes first. */
+/* Sorts the best round first. */
 static void sort_rounds (const struct figures *f, double *rounds, size_t n)
 {
     qsort (rounds, n, sizeof (rounds[0]), compare);
@@ -85,7 +85,7 @@ void figures_time_calls (struct figures *f, void (*once) (void *arg), void *arg,
     figures_end_turn (f);
 }
 
-/* Strings are those of our sources: they need no escapes.  Numbers have the six digits that mean something. */
+/* Strings come from this program and need no escapes. Numbers have six significant digits. */
 static void print_turns (const char *key, const struct figures *f, double share)
 {
     printf (",\"%s\":[", key);

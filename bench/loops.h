@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* loops.h - work of nanoseconds, measured in short windows that the scheduler leaves alone now and then */
+/* loops.h - measure work of nanoseconds in short windows, of which some run without interruption */
 #ifndef BENCH_LOOPS_H
 #define BENCH_LOOPS_H
 
@@ -9,15 +9,16 @@
 
 struct loop {
     const char *name;
-    size_t (*work) (void *bed);           /* returns how much it has done: 'count', or the program ends */
-    void (*prepare) (void *bed, int arg); /* what 'work' finds; may be NULL; called before each turn, untimed */
+    size_t (*work) (void *bed); /* returns the number of items done: if not 'count', the program ends */
+    void (*prepare) (void *bed,
+                     int arg); /* prepares the data of 'work'; may be NULL; called before each turn, untimed */
     int arg;
-    size_t count;           /* of what the figure is for one, in nanoseconds */
+    size_t count;           /* items; the figure is nanoseconds for one */
     int rounds;             /* of a turn */
     struct figures figures; /* begins as 0 */
 };
 
-/* 'turns' turns of each in the order of the list, with a tenth of a turn before the first one for caches and clocks. */
+/* Run 'turns' turns of each loop in the order of the list, after a tenth of a turn to warm up caches and clocks. */
 void loops_run (struct loop *loops, size_t n, void *bed, int turns);
 
 #endif /* BENCH_LOOPS_H */

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* stress-kordered.c - one generator, many threads, the real clock, hundreds of millions of ids, no
- * duplicate
+/* stress-kordered.c - one generator, many threads, the real clock, hundreds of millions of ids, no duplicate
  *
  * usage: stress-kordered [IDS [THREADS]]      default: 300000000 ids in all, 8 threads
  *
- * Every id is marked in a bitmap of its step as it is made; marking a bit twice is a duplicate.
- * Prints one JSON object a line and fails if there was one.  sno and uid are run in turn.
+ * Every id is marked in a bitmap of its step as it is made; a bit that is marked again is a duplicate. Prints one JSON
+ * object a line and fails if there was a duplicate. sno and uid are run in turn.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -19,13 +18,13 @@
 #include "idtree/uid.h"
 #include "timing.h"
 
-#define STEPS (1 << 20) /* steps from the first one on that can be marked: sno 70 minutes, uid 18 */
+#define STEPS (1 << 20) /* steps that can be marked: sno 70 minutes, uid 18 */
 
 struct stress {
     const char *name;
     uint32_t per_step; /* ids in a step, times the timelines */
     uint64_t first_step;
-    _Atomic (_Atomic uint64_t *) maps[STEPS]; /* a bit for each id of a step, made when the step begins */
+    _Atomic (_Atomic uint64_t *) maps[STEPS]; /* a bit for each id of a step, allocated when the step begins */
     _Atomic uint64_t duplicates;
     uint64_t ids_per_thread;
     void *gen;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* timing.h - what programs that measure share */
+/* timing.h - functions that all measuring programs share */
 #ifndef BENCH_TIMING_H
 #define BENCH_TIMING_H
 
