@@ -70,7 +70,7 @@ static void measure_seldom (const char *uri)
 {
     static const char *const names[2][2] = {
         { "three hops, a call each 200 us", "three hops, a call each 200 us, one in a hundred" },
-        { "64 prefetched, a call each 200 us", "64 at hand, a call each 200 us, one in a hundred" },
+        { "64 prefetched, a call each 200 us", "64 prefetched, a call each 200 us, one in a hundred" },
     };
     static const enum figures_of of[] = { FIGURES_MEDIAN, FIGURES_P99 };
     idt_t *h[] = { open_with (uri, 0), open_with (uri, 64) };

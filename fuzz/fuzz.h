@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* fuzz.h - what fuzz targets share */
+/* fuzz.h - declarations that all fuzz targets share */
 #ifndef FUZZ_H
 #define FUZZ_H
 
@@ -14,19 +14,19 @@
 
 int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size);
 
-/* What has to be true whatever comes in; standard output is where the log of a test is. */
+/* Conditions that must hold for every input. Failures go to standard output, where the log of a test is. */
 #define must(condition) must_at ((condition), #condition, __FILE__, __LINE__)
 
 static inline void must_at (bool good, const char *condition, const char *file, int line)
 {
     if (good)
         return;
-    printf ("# %s:%d: must be so and is not: %s\n", file, line, condition);
+    printf ("# %s:%d: required condition is false: %s\n", file, line, condition);
     fflush (stdout);
     abort ();
 }
 
-/* Input that is read line by line, or byte by byte. */
+/* Input that is read line by line or byte by byte. */
 struct input {
     const uint8_t *p;
     size_t left;
@@ -57,7 +57,9 @@ static inline void input_bytes (struct input *in, void *buf, size_t size)
         ((uint8_t *)buf)[i] = input_byte (in);
 }
 
-/* The next line without its newline, as a string for free (); NULL at the end.  '*len': it may have NULs in it. */
+/* The next line without its newline, as a string that the caller frees; NULL at the end. '*len' is its length: it may
+ * contain NULs.
+ */
 static inline char *input_line (struct input *in, size_t *len)
 {
     if (in->left == 0)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* fuzz_attr.c - attributes from anywhere: lines of how one is set (g, d, D, s, u), its name, '=' and its value
+/* fuzz_attr.c - attributes from untrusted sources: lines of a source (g, d, D, s, u), a name, '=' and a value
  *
- * Whatever happened, each attribute can be told in JSON, and what reads as a number is in its range.
+ * Afterwards each attribute must be valid in JSON, and each one that is read as a number must be in its range.
  */
 #include <errno.h>
 #include <jansson.h>

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* fuzz_base64.c - any text is refused, or is what encoding makes of what it decodes to; the vector form reads and
- * writes what the plain one does
+/* fuzz_base64.c - each text is refused, or equals the encoding of its decoded bytes; vector and plain code have the
+ * same results
  */
 #include "fuzz.h"
-#include "libutil/base64.c" /* each form by itself */
+#include "libutil/base64.c" /* both implementations are tested */
 
-/* What base64_decode () does with the plain form alone. */
+/* base64_decode () with the plain code only. */
 static bool reads_plain (const unsigned char *text, size_t len, unsigned char *out)
 {
     size_t pad = padding ((const char *)text, len), full = pad > 0 ? len - 4 : len;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* fuzz_bizcards.c - a launcher that says anything: bizcards, keys, mappings at boot
+/* fuzz_bizcards.c - a launcher that sends arbitrary data: bizcards, keys, mappings at boot
  *
- * The input is what comes over the PMI-1 connection; its end is the connection's.
+ * The input is the data of the PMI-1 connection; at its end the connection is closed.
  */
 #include <errno.h>
 #include <sys/socket.h>
@@ -12,7 +12,7 @@
 #include "broker/boot/method.h"
 #include "fuzz.h"
 
-/* One line is one packet: an answer is one line, and the next is read when it is asked for. */
+/* One line is one packet: an answer is one line, and the next one is read after the next request. */
 static void fill (int fd, const uint8_t *data, size_t size)
 {
     while (size > 0) {
@@ -20,7 +20,7 @@ static void fill (int fd, const uint8_t *data, size_t size)
         size_t n = end ? (size_t)(end - data) + 1 : size;
 
         if (send (fd, data, n, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
-            return; /* that is more than is ever asked for */
+            return; /* more than is ever requested */
         data += n;
         size -= n;
     }
@@ -105,7 +105,7 @@ int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
     fill (fd[0], data + 1, size - 1);
     shutdown (fd[0], SHUT_WR);
     boot (fd[1], data[0] % 4);
-    close (fd[1]); /* it is boot's, which may have closed it */
+    close (fd[1]); /* boot owns the other end, and may have closed it */
     close (fd[0]);
     return 0;
 }

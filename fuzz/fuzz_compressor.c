@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* fuzz_compressor.c - what clients and rank 0 may say to the compressor module of rank 3: orders, joins with any stored
+/* fuzz_compressor.c - messages of clients and rank 0 to the compressor module of rank 3: orders, joins with any stored
  * form, events of a document
  */
 #include "fuzz.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* fuzz_control.c - control messages with any payload: what is read is written the same */
+/* fuzz_control.c - control messages with any payload: a message that is read is written with the same bytes */
 #include "broker/overlay/control.h"
 #include "fuzz.h"
 

@@ -3,8 +3,8 @@
 
 /* fuzz_event.c - events, announcements and answers to a fetch in any order and form
  *
- * The input is a list of: what comes (a byte), for announcements a number, for the others a length and the bytes.  What
- * is given to children must be in order of its numbers.
+ * The input is a list of: a kind (a byte), then a number for announcements, or a length and bytes for the other kinds.
+ * Children must get events in the order of their numbers.
  */
 #include "broker/route/event.h"
 #include "broker/route/router.h"
@@ -15,7 +15,7 @@
 
 struct rig {
     struct event *ev;
-    uint64_t last; /* number that was handed on; 0: a stream begins */
+    uint64_t last; /* last number sent to children; 0: a stream begins */
     bool asked;
 };
 
@@ -51,7 +51,7 @@ static void receive (struct rig *rig, const uint8_t *data, size_t size)
     idt_msg_unref (msg);
 }
 
-/* An event as it should be, with a number near the last. */
+/* A well-formed event with a number near the last one. */
 static void receive_good (struct rig *rig, uint32_t number)
 {
     idt_msg_t *msg = idt_msg_create (IDT_MSGTYPE_EVENT);

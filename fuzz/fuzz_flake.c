@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* fuzz_flake.c - what clients, other ranks, rank 0 and the fluid module may say to the flake module of rank 3 */
+/* fuzz_flake.c - messages of clients, other ranks, rank 0 and the fluid module to the flake module of rank 3 */
 #include "fuzz.h"
 #include "module_rig.h"
 

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* fuzz_fluid_parse.c - any text is an id or an error, and an id survives every form
+/* fuzz_fluid_parse.c - each text is an id or an error, and an id can be converted to every form and back
  *
- * Numbers are also read with strtoull, and digit by digit, which must agree.
+ * Numbers are also read with strtoull, and digit by digit, with the same result.
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "libfluid/digits.c" /* each way by itself */
+#include "libfluid/digits.c" /* both ways are tested */
 
 int LLVMFuzzerTestOneInput (const unsigned char *data, size_t size);
 
@@ -33,8 +33,8 @@ static void round_trip (fluid_t id)
     }
 }
 
-/* When 's' is digits alone (in hex after 0x), strtoull () finds the same number or ERANGE. 'errnum'
- * is what fluid_parse () gave, 0 with 'id'.
+/* If 's' consists of digits only (in hex after 0x), strtoull () finds the same number or ERANGE. 'errnum' is the result
+ * of fluid_parse (), 0 with 'id'.
  */
 static void compare_number (const char *s, int errnum, fluid_t id)
 {
@@ -49,7 +49,7 @@ static void compare_number (const char *s, int errnum, fluid_t id)
     require (errnum == errno && (errnum != 0 || id == expected));
 }
 
-/* What reads many digits at once finds what is found one after the other. */
+/* Reading many digits in one step and reading them one by one have the same result. */
 static void compare_ways (const char *s, size_t len)
 {
     static const struct {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* fuzz_fluid_wire.c - payloads of the fluid service from anywhere
+/* fuzz_fluid_wire.c - payloads of the fluid service from untrusted sources
  *
- * The first byte chooses the reader.  What is read without an error must come out the same when it was written and
- * read once more.
+ * The first byte selects the decoder. A payload that is decoded without an error must be the same after encoding and
+ * decoding it again.
  */
 #include <stdlib.h>
 #include <string.h>

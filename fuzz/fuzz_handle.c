@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* fuzz_handle.c - a broker that sends anything: what a handle, its futures and its handlers make
- * of it
+/* fuzz_handle.c - a broker that sends arbitrary data to a handle, its futures and its handlers
  *
- * The bytes are frames as on a socket, read by a transport without a socket.  Two futures are
- * waited for, two have callbacks, a table of handlers answers.  Each callback must come as often
- * as there is something to tell, accepted ids must increase, and at the end nothing may be left.
+ * The bytes are frames as on a socket, read by a transport without a socket. The target waits for two futures, sets
+ * callbacks on two others, and answers with a table of handlers. Each callback must be called as often as there is an
+ * answer, accepted ids must increase, and in the end no object may be left.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -44,7 +43,7 @@ static const idt_msg_t *mem_recv (void *impl)
     const idt_msg_t *msg = msg_stream_next (impl, NULL);
 
     if (!msg && errno == EAGAIN)
-        errno = ECONNRESET; /* the end of the input */
+        errno = ECONNRESET; /* end of the input */
     return msg;
 }
 

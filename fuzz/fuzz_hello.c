@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* fuzz_hello.c - what a broker with a key may say to its parent, over real sockets
+/* fuzz_hello.c - messages of a broker with a key to its parent, over real sockets
  *
- * A parent of a tree of seven runs as long as the process does; each input is a connection to it with the key of rank 1
- * or 2.  The first byte: bit 0, which rank; bit 1, a good hello comes first; bit 2, it ends before it was answered.
- * The rest are messages: a byte for the kind, two for the length, the bytes: 0 a hello with these as its payload, 1 an
- * encoded message, 2 a control message with this type, else frames as they are.
- * The parent must live, and never take more in than may be.
+ * The parent in a tree of seven runs as long as the process; each input is a connection to it with the key of rank 1 or
+ * 2. The first byte: bit 0 selects the rank; bit 1: a valid hello is sent first; bit 2: the connection ends before the
+ * answer. The rest are messages: a byte for the kind, two for the length, the bytes. Kind 0 is a hello with this
+ * payload, 1 an encoded message, 2 a control message with this type, others are raw frames. The parent must survive,
+ * and never accept more than its limits.
  */
 #include "config.h"
 
@@ -21,7 +21,7 @@
 #include "fuzz.h"
 #include "libzmqutil/zmsg.h"
 
-#define SURE_MS 60000 /* where an answer must come, on a machine however busy */
+#define SURE_MS 60000 /* for an answer that must come, also on a busy machine */
 #define WAIT_MS 20
 
 struct rig {
@@ -81,7 +81,7 @@ static bool swallow (const char *line, void *arg)
     return true;
 }
 
-/* The socket's file is not needed by those that are connected, but by those that will be. */
+/* Connected peers do not need the socket's file, but later ones do. */
 static void cleanup (void)
 {
     overlay_destroy (rig.ov);
@@ -199,7 +199,7 @@ static void send_one (void *sock, struct input *in)
     in->left -= size;
 }
 
-/* What the parent answers; false: nothing, for a while. */
+/* Whether the parent sends an answer in 'wait_ms'. */
 static bool heard (void *sock, int wait_ms)
 {
     zmq_pollitem_t item = { .socket = sock, .events = ZMQ_POLLIN };
@@ -209,7 +209,7 @@ static bool heard (void *sock, int wait_ms)
         turns (2);
         if (zmq_poll (&item, 1, 1) > 0) {
             msg = msg_zmq_recv (sock, false, 1 << 20, NULL);
-            must (msg != NULL); /* it sends nothing malformed */
+            must (msg != NULL); /* it sends no malformed message */
             idt_msg_unref (msg);
             return true;
         }

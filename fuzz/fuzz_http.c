@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* fuzz_http.c - a client that sends anything to idtree-http, and a broker that answers anything
+/* fuzz_http.c - a client that sends arbitrary data to idtree-http, and a broker that sends arbitrary answers
  *
- * The first byte chooses: 1 a token is needed, 2 other users of this host can come, 4 the broker answers with the first
- * line.  The rest is what comes over one connection.  What goes back must begin as HTTP does, ids must go to nobody
- * without the token, and at the end nothing may be left.
+ * Bits of the first byte: 1 a token is needed, 2 other users of this host can connect, 4 the broker answers with the
+ * first line. The rest is the data of one connection. The answer must begin like HTTP, ids must not be sent without the
+ * token, and in the end no object may be left.
  */
 #include "config.h"
 
@@ -19,7 +19,7 @@
 #include "libidtree/transport.h"
 #include "libutil/be.h"
 
-#define ANSWERS 4096 /* of the broker, that were not read yet */
+#define ANSWERS 4096 /* answers of the broker that were not read yet */
 #define TURNS 200    /* of the reactor */
 #define TOKEN "0123456789abcdef"
 
@@ -30,7 +30,7 @@ struct broker {
     unsigned first, n;
     int event;
     uint64_t next_id;
-    const char *says; /* NULL: what is right */
+    const char *says; /* NULL: a valid answer */
 };
 
 static const char *right_answer (const char *topic)
@@ -132,7 +132,7 @@ static idt_t *open_broker (const char *says)
 
 /* --- a client ------------------------------------------------------------------------------ */
 
-/* A socket that is listened at, with a name that nobody else has, and one that is connected to it. */
+/* A listening socket with a unique name, and a socket that is connected to it. */
 static void open_sockets (int *listening, int *client)
 {
     struct sockaddr_storage a = { .ss_family = AF_UNIX };
@@ -151,7 +151,7 @@ static bool has (const void *data, size_t size, const char *text)
     return memmem (data, size, text, strlen (text)) != NULL;
 }
 
-/* What a request without the token is never answered with. */
+/* Answers that a request without the token must not get. */
 static void check_answer (const char *answer, size_t size, bool known)
 {
     must (size < 7 || memcmp (answer, "HTTP/1.", 7) == 0);

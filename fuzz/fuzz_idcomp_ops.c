@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* fuzz_idcomp_ops.c - let bytes decide what sessions do, see libcompressor/history.h */
+/* fuzz_idcomp_ops.c - the input decides what sessions do, see libcompressor/history.h */
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@ int LLVMFuzzerTestOneInput (const unsigned char *data, size_t size)
     const char *wrong = history_run (data, size);
 
     if (wrong) {
-        fprintf (stderr, "not so: %s\n", wrong);
+        fprintf (stderr, "condition failed: %s\n", wrong);
         abort ();
     }
     return 0;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* fuzz_ingest_wire.c - batches of jobs and answers from anywhere
+/* fuzz_ingest_wire.c - batches of jobs and answers from untrusted sources
  *
- * What is read without an error must be the same bytes when it is written again, job by job and as a whole, and when it
- * was packed.
+ * A batch that is read without an error must have the same bytes when it is written again, job by job, as a whole, and
+ * after it was packed.
  */
 #include "fuzz.h"
 #include "modules/ingest/job/pack.h"
@@ -60,7 +60,7 @@ static void try_pack (const uint8_t *data, size_t size)
     pack_buf_fini (&opened);
 }
 
-/* Cut in two. */
+/* The input is cut in two. */
 static void try_answer (const uint8_t *data, size_t size)
 {
     struct jobwire_buf each = { 0 }, parts = { 0 };

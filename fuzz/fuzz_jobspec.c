@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* fuzz_jobspec.c - any text is a jobspec, or refused by one line that can be shown; what is taken has the form that
- * readers count on
+/* fuzz_jobspec.c - each text is a jobspec, or is refused with one printable line; an accepted jobspec has the form that
+ * readers expect
  */
 #include <errno.h>
 #include <jansson.h>
@@ -11,7 +11,7 @@
 #include "libutil/utf8.h"
 #include "modules/ingest/job/jobspec.h"
 
-/* What a resource manager takes out of a jobspec without another look. */
+/* The parts of a jobspec that a resource manager reads without further checks. */
 static void check_form (json_t *o)
 {
     const char *label, *slot;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* fuzz_jsonview.c - any text is the value that jansson reads in it, or refused as there; bounds are kept */
+/* fuzz_jsonview.c - each text has the same value as in jansson, or is refused like there; limits are kept */
 #include "fuzz.h"
 #include "libutil/utf8.h"
 #include "test/jsonview_same.h"

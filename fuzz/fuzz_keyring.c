@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* fuzz_keyring.c - keys that come, are looked for and passed on in any order, beside a plain table of them
+/* fuzz_keyring.c - keys that arrive, are searched and passed on in any order, compared with a plain table
  *
- * Ranks and keys are few, so that they meet.  A broker above takes what is passed on: it must know the same in the end.
+ * There are few ranks and keys, so that they collide. A parent broker receives the keys that are passed on: in the end
+ * it must know the same keys.
  */
 #include "broker/overlay/link.h"
 #include "fuzz.h"
@@ -33,7 +34,7 @@ static void pass_on (struct keyring *kr, struct keyring *above)
     }
 }
 
-/* Some rank that has the key, or none where none has. */
+/* A rank that has the key, or none if no rank has it. */
 static void check_found (uint32_t found, const int *table, int x)
 {
     bool any = false;

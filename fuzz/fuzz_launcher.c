@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* fuzz_launcher.c - anything said to the launcher's control socket, by clients over real sockets
+/* fuzz_launcher.c - arbitrary data for the launcher's control socket, from clients over real sockets
  *
- * The first byte says whether the client stays until it is answered.  A client after it is served as ever.
+ * The first byte says whether the client waits for the answer. A later client is served normally.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -49,7 +49,7 @@ static void setup (struct rig *rig)
     snprintf (rig->addr.sun_path, sizeof (rig->addr.sun_path), "%s/%s", dir, CONTROL_SOCKET);
 }
 
-/* The socket is not needed any more once both sides have what they said. */
+/* End the control object, then remove its socket file and folder. */
 static void forget_dir (struct rig *rig)
 {
     char dir[sizeof (rig->addr.sun_path)];

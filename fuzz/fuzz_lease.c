@@ -3,13 +3,13 @@
 
 /* fuzz_lease.c - brokers that lie about leases, to a root and to an inner node with real state
  *
- * Each line is what comes next: to the root a request for leases (w), a report of positions (r), an honest want of
- * a generator (h and two digits: generator, incarnation), a request for ids (k and an id as JSON); to the inner node
- * the same in capitals, and an answer (A) to the lease request that it sent last, or runs (F, binary) to its forward;
- * '+' and '*' let time pass.  Answers between the two travel when '=' says so.
+ * Each line is an action. For the root: a request for leases (w), a report of positions (r), an honest want of a
+ * generator (h and two digits: generator, incarnation), a request for ids (k and an id as JSON). For the inner node:
+ * the same in capitals, and an answer (A) to its last lease request, or runs (F, binary) for its forward. '+' and '*'
+ * advance the time. '=' delivers the answers between the two.
  *
- * Whatever is said, no time of a generator is given to two incarnations, no id is made twice, and the watermark never
- * goes back.
+ * For every input, no time of a generator is granted to two incarnations, no id is made twice, and the watermark never
+ * decreases.
  */
 #include <stdio.h>
 
@@ -30,7 +30,7 @@ struct world {
     uint64_t now_us;
     struct lease_grant grant[GRANTS_MAX];
     size_t ngrants;
-    fluid_t last[2]; /* highest id made here */
+    fluid_t last[2]; /* greatest id made here */
     uint64_t watermark_ms;
     uint64_t number;
     uint32_t lease_tag, forward_tag;

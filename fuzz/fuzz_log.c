@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* fuzz_log.c - lines that come to the log from anywhere: what log.dmesg tells of them is text that can be shown
+/* fuzz_log.c - log lines from untrusted sources: log.dmesg returns printable text for all of them
  *
- * Each line of the input is sent to log.append, or, beginning with '!', logged by the broker itself, or, with '?', is
- * the value of one of the log's attributes.
+ * Each line of the input is sent to log.append, or, if it begins with '!', logged by the broker itself, or, with '?',
+ * is the value of one of the log's attributes.
  */
 #include "broker/base/log.h"
 #include "fuzz.h"

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* fuzz_msg_decode.c - attack the decoder of messages
+/* fuzz_msg_decode.c - arbitrary data for the decoder of messages
  *
- * What decodes must encode to the same bytes, and so must its copy; its routes, topic and payload
- * must be whole, and it must take changes as any other message.
+ * A decoded message must encode to the same bytes, and so must its copy; its routes, topic and payload must be
+ * complete, and it can be changed like any other message.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -28,7 +28,7 @@ static void check_encoding (const idt_msg_t *msg, const uint8_t *data, size_t si
     free (buf);
 }
 
-/* Read all that the message tells, so that a sanitizer sees what does not belong to it. */
+/* Read all parts of the message, so that a sanitizer detects reads outside of it. */
 static void check_contents (const idt_msg_t *msg)
 {
     unsigned count = idt_msg_route_count (msg);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* fuzz_pmi.c - what a broker sends the launcher over PMI
+/* fuzz_pmi.c - arbitrary data of brokers for the launcher over PMI
  *
- * The first byte says into how many pieces the rest is cut, which are sent by ranks in turn.  Each answer must be
- * one line, and none may be sent to a rank that is not there.
+ * The first byte is the number of pieces into which the rest is cut; ranks send them in turn. Each answer must be one
+ * line, and must be sent to an existing rank.
  */
 #include <assert.h>
 #include <stdint.h>

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* fuzz_sign.c - any bytes are J or refused by name; what is taken is what is made again of its payload and user
+/* fuzz_sign.c - arbitrary bytes are a signed J or are refused by name; an accepted one equals the one that is made of
+ * its payload and user
  *
- * The first byte is how many bytes a payload may have.
+ * The first byte is the maximum size of a payload.
  */
 #include <errno.h>
 
@@ -11,7 +12,7 @@
 #include "libjob/sign.h"
 #include "libutil/utf8.h"
 
-/* The header may have its keys in another order, and zeros before its number: what follows it is the same. */
+/* The header may have its keys in another order, and leading zeros in its number: the text behind it is the same. */
 static void made_again (const char *j, size_t size, const char *payload, size_t payload_size, uint32_t userid)
 {
     char *again = job_sign_wrap (payload, payload_size, userid), *back = NULL;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* fuzz_stream.c - attack the framing of stream sockets
+/* fuzz_stream.c - arbitrary data for the framing of stream sockets
  *
- * The first byte says in how large pieces the others come.  However they come, they must be the
- * same messages and end with the same error.
+ * The first byte is the size of the pieces in which the others arrive. For each size the messages and the final error
+ * must be the same.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -16,9 +16,9 @@
 
 int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size);
 
-/* What came out of a stream. */
+/* The messages and the error of a stream. */
 struct outcome {
-    size_t bytes; /* of whole messages with their frame headers */
+    size_t bytes; /* of complete messages with their frame headers */
     unsigned count;
     int errnum;
 };

@@ -26,7 +26,7 @@ static void check_rank (const struct topo *t, uint32_t rank)
     }
 }
 
-/* The way down leads to where the way up came from. */
+/* The way down leads back to where the way up began. */
 static void check_way (const struct topo *t, uint32_t from, uint32_t to)
 {
     uint32_t step = topo_child_toward (t, from, to), up = to;
@@ -36,7 +36,7 @@ static void check_way (const struct topo *t, uint32_t from, uint32_t to)
     must (step == up);
 }
 
-/* A topology; of a file, whose text is all that is left. */
+/* A topology of a text, or of a file whose text is the rest of the input. */
 static struct topo *create (const char *text, struct input *in, uint32_t size, idt_error_t *errp)
 {
     char uri[64];
@@ -53,7 +53,7 @@ static struct topo *create (const char *text, struct input *in, uint32_t size, i
     return t;
 }
 
-/* It is a tree: all ranks are children of one, once. */
+/* Check that it is a tree: each rank is a child of one rank, once. */
 static void check_all (const struct topo *t)
 {
     uint32_t sum = 1;

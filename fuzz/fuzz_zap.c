@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* fuzz_zap.c - requests to the ZAP handler with any frames: a real socket of the same context asks
+/* fuzz_zap.c - requests to the ZAP handler with any frames, from a real socket of the same context
  *
- * The input is frames: a byte for the length, its bytes; a length of 255 begins the next request.  After them a good
- * request is sent, which must be granted, so the handler lives.
+ * The input is frames: a byte for the length, its bytes; a length of 255 begins the next request. Afterwards a valid
+ * request is sent and must be granted, so that the handler is still working.
  */
 #include <zmq.h>
 
@@ -69,7 +69,7 @@ static void send_good (void *sock)
     zmq_send (sock, good_key, sizeof (good_key), ZMQ_DONTWAIT);
 }
 
-/* Read a reply: frames in '*n', the request's id and the status in 'id', 'status'. */
+/* Read a reply: the number of frames in '*n', the request's id and the status in 'id', 'status'. */
 static bool get_reply (void *sock, int *n, char id[8], char status[8])
 {
     int more;
@@ -93,7 +93,7 @@ static bool get_reply (void *sock, int *n, char id[8], char status[8])
     return true;
 }
 
-/* Sockets that were closed count until ZeroMQ's own thread has taken them away. */
+/* Closed sockets count until ZeroMQ's own thread has removed them. */
 static void *make_socket (struct rig *rig)
 {
     void *sock;

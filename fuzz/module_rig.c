@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* module_rig.c - a module in a broker that is made of the fuzzer's input */
+/* module_rig.c - a module in a broker whose messages are the fuzzer's input */
 #include <errno.h>
 #include <stdio.h>
 
@@ -20,7 +20,7 @@ struct rig {
     const struct module_rig *conf;
     idt_t *h;
     void *ctx;
-    const idt_msg_t *open[REQUESTS_MAX]; /* requests of the module, oldest first */
+    const idt_msg_t *open[REQUESTS_MAX]; /* pending requests of the module, oldest first */
     size_t nopen;
     uint8_t answers[REQUESTS_MAX + 1]; /* to the request with this matchtag */
     enum { NONE, MAY, MUST } wanted[REQUESTS_MAX + 1];
@@ -52,7 +52,7 @@ static int rig_send (void *impl, const idt_msg_t *msg)
         return -1;
     }
     if (idt_msg_type (msg) == IDT_MSGTYPE_REQUEST && !idt_msg_has_flag (msg, IDT_MSGFLAG_NORESPONSE)) {
-        must (rig->nopen < REQUESTS_MAX); /* it does not ask without end */
+        must (rig->nopen < REQUESTS_MAX); /* its pending requests are limited */
         rig->open[rig->nopen++] = idt_msg_ref (msg);
     }
     return 0;
@@ -107,7 +107,7 @@ static const struct idt_transport transport = {
 
 /* --- what comes ---------------------------------------------------------------------------------- */
 
-/* Set topic and payload of "TOPIC PAYLOAD".  Returns false where it is none. */
+/* Set topic and payload of "TOPIC PAYLOAD". Returns false for a text without a topic. */
 static bool fill (idt_msg_t *msg, char *text)
 {
     char *space = strchr (text, ' ');
@@ -124,7 +124,7 @@ static bool ends_with (const char *s, const char *end)
     return n >= m && strcmp (s + n - m, end) == 0;
 }
 
-/* Who asked is gone: nobody waits for what was not answered. */
+/* The clients are disconnected: they no longer wait for answers. */
 static void let_go (struct rig *rig)
 {
     for (uint32_t tag = 1; tag <= rig->asked; tag++)

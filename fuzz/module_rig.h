@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* module_rig.h - a module in a broker that is made of the fuzzer's input
+/* module_rig.h - a module in a broker whose messages are the fuzzer's input
  *
  * Input is lines:
- *     >TOPIC PAYLOAD    a client asks                    "PAYLOAD" may be missing
- *     ^TOPIC PAYLOAD    a broker below asks
- *     !TOPIC PAYLOAD    an event
- *     =PAYLOAD          the oldest request of the module's that is open is answered so ("=": empty)
+ *     >TOPIC PAYLOAD    request of a client                    "PAYLOAD" may be missing
+ *     ^TOPIC PAYLOAD    request of a child broker
+ *     !TOPIC PAYLOAD    event
+ *     =PAYLOAD          answer to the oldest pending request of the module ("=": empty)
  *     -NUMBER           ... with this error
- *     +PAYLOAD          the newest is answered so
- *     ~                 it is refused what it sends next
+ *     +PAYLOAD          answer to the newest one
+ *     ~                 the module's next send fails
  *     .                 its timers run
  * Each request of a client is answered once: at the latest when the module ends.
  */
@@ -23,7 +23,7 @@
 
 struct module_rig {
     const char *name;
-    const char *const *attrs; /* name, value, ..., NULL: what is given */
+    const char *const *attrs; /* the attributes: name, value, ..., NULL */
 };
 
 void module_rig_run (const struct module_rig *conf, const uint8_t *data, size_t size);

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* replay.c - feed a fuzz target the files of its corpus, without a fuzzer
+/* replay.c - run a fuzz target on the files of its corpus, without a fuzzer
  *
  * usage: fuzz_NAME.t [FOLDER]      default: $IDTREE_SRCDIR/fuzz/corpus/NAME
  *
- * Linked with one target, which defines LLVMFuzzerTestOneInput () and is compiled with FUZZ_NAME.
- * Each file is fed whole and, when it is small, cut short after each of its bytes, always in a
- * block of its exact size, so that a sanitizer sees a read beyond the end.
+ * Linked with one target, which defines LLVMFuzzerTestOneInput () and is compiled with FUZZ_NAME. Each file is used as
+ * a whole and, if it is small, cut after each of its bytes, always in a block of its exact size, so that a sanitizer
+ * detects a read beyond the end.
  */
 #include <dirent.h>
 #include <string.h>
 
 #include "test/tap.h"
 
-#define CUT_MAX 1024           /* bytes: files up to this size are also fed cut short */
-#define FILE_MAX (1024 * 1024) /* bytes: larger files are no corpus */
+#define CUT_MAX 1024           /* bytes: files up to this size are also cut */
+#define FILE_MAX (1024 * 1024) /* bytes: larger files are refused */
 
 int LLVMFuzzerTestOneInput (const unsigned char *data, size_t size);
 
@@ -30,7 +30,7 @@ static void feed (const unsigned char *data, size_t size)
     free (copy);
 }
 
-/* Read a whole file to 'data' of FILE_MAX bytes.  Returns the size, or -1. */
+/* Read a whole file to 'data' of FILE_MAX bytes. Returns the size, or -1. */
 static long slurp (const char *path, unsigned char *data)
 {
     FILE *f = fopen (path, "rb");
