@@ -41,7 +41,7 @@ test_expect_success 'what an id says, in any form' '
     id=$(idtree id new) && get "$url/v1/ids/$id" && is 200 && idtree id show --json "$id" >show &&
     for key in dec hex dothex f58 words emoji timestamp_ms generator sequence date; do
         test "$(jq -c .$key body)" = "$(jq -c .$key show)" || return 1
-    done && jq -e ".timestamp_ms | type == \"string\"" body && tail -c 1 body | cmp - newline && get "$url/v1/ids/$(jq -r .words show)" && test "$(jq -r .f58 body)" = "$id" && get "$url/v1/ids/nonsense" && is_problem 400 "no id" && get "$url/v1/ids/$id%00x" && is_problem 400 "no id"
+    done && jq -e ".timestamp_ms | type == \"string\"" body && tail -c 1 body | cmp - newline && get "$url/v1/ids/$(jq -r .words show)" && test "$(jq -r .f58 body)" = "$id" && get "$url/v1/ids/nonsense" && is_problem 400 "not an id" && get "$url/v1/ids/$id%00x" && is_problem 400 "not an id"
 '
 test_expect_success 'health, readiness, figures, the watermark' '
     get "$url/healthz" && is 200 && get "$url/readyz" && is 200 && get "$url/metrics" && is 200 &&
@@ -70,8 +70,8 @@ test_expect_success 'what is wrong is a problem that says what would be right' '
     get "$url/nowhere" && is_problem 404 "nothing at this path" && get "$url/v1/ids" && is_problem 405 POST && grep -i "^allow: POST" head &&
     post "$url/metrics" && is_problem 405 GET && grep -i "^allow: GET, HEAD" head && get --request-target http://localhost/healthz "$url/" && is 200 && get --request-target http://localhost "$url/" && is 200 && grep "<html" body && post "$url/v1/ids?n=0" && is_problem 400 "1 to 65536" && post "$url/v1/ids?n=1x" && is_problem 400 "1 to 65536" &&
     post "$url/v1/ids?n" && is_problem 400 "n=: a number from 1 to 65536" && post "$url/v1/ids?to" && is_problem 400 "to=: dec" && get "$url/v1/tree?rank" && is_problem 400 "rank=: a number" &&
-    post "$url/v1/ids?to=%22%0a%ff" && is_problem 400 "dec, hex" && post "$url/v1/ids?to=dec%00" && is_problem 400 "dec, hex" && get "$url/healthz%00" && is 404 && post "$url/v1/ids?count=5" && is_problem 400 "count: there is no such parameter" &&
-    post "$url/v1/ids?n=1&to=dec&n=2" && is_problem 400 "n: .*said twice" && get "$url/v1/tree?ranks=1" && is_problem 400 "rank depth" && get "$url/healthz?probe=1" && is 200 && get -I "$url/healthz" && is 200 && get -I "$url/v1/ids" && is 405 &&
+    post "$url/v1/ids?to=%22%0a%ff" && is_problem 400 "dec, hex" && post "$url/v1/ids?to=dec%00" && is_problem 400 "dec, hex" && get "$url/healthz%00" && is 404 && post "$url/v1/ids?count=5" && is_problem 400 "count: this parameter is unknown" &&
+    post "$url/v1/ids?n=1&to=dec&n=2" && is_problem 400 "n: .*repeated" && get "$url/v1/tree?ranks=1" && is_problem 400 "rank depth" && get "$url/healthz?probe=1" && is 200 && get -I "$url/healthz" && is 200 && get -I "$url/v1/ids" && is 405 &&
     for body in n=3 "{\"n\":3}"; do post --data "$body" "$url/v1/ids" && is_problem 400 "into the URL, as in" || return 1; done && tail -c 1 body | cmp - newline && head -c 100000 /dev/zero | post --data-binary @- "$url/v1/ids" && is_problem 413 "4096 bytes"
 '
 test_expect_success 'pages of browsers get nothing, nor do names that others chose' '
@@ -137,10 +137,10 @@ test_expect_success 'a folder in place of a file is told as such' '
 test_expect_success 'who asks for too many ids waits; a token in short, no token for others, and wrong options are refused' '
     start_http -l "[::1]:0" --rate 100 && post "$url/v1/ids?n=101" && is_problem 429 "100 ids a second" && grep -i "^retry-after: 1" head &&
     post "$url/v1/ids?n=100" && is 200 && stop_http &&
-    echo short >token && test_expect_code 2 "$http" --token-file token 2>err && grep "16 printed characters" err &&
-    printf "%01023d" 0 >token && test_expect_code 2 "$http" --token-file token 2>err && grep "up to 1022" err &&
-    test_expect_code 2 "$http" -l 0.0.0.0:0 2>err && grep "token-file is needed, or" err &&
-    test_expect_code 2 "$http" -l localhost 2>err && grep "ADDRESS:PORT" err && test_expect_code 2 "$http" -l 127.0.0.1:99999 2>err && grep "up to 65535" err && test_expect_code 2 "$http" --rate x 2>err &&
+    echo short >token && test_expect_code 2 "$http" --token-file token 2>err && grep "of 16 to 1022 printable characters" err &&
+    printf "%01023d" 0 >token && test_expect_code 2 "$http" --token-file token 2>err && grep "to 1022 printable" err &&
+    test_expect_code 2 "$http" -l 0.0.0.0:0 2>err && grep "token-file or --tls-client-ca is needed" err &&
+    test_expect_code 2 "$http" -l localhost 2>err && grep "ADDRESS:PORT" err && test_expect_code 2 "$http" -l 127.0.0.1:99999 2>err && grep "at most 65535" err && test_expect_code 2 "$http" --rate x 2>err &&
     test_expect_code 2 "$http" extra 2>err && grep "extra. is one argument too many" err && test_expect_code 1 "$http" -l 127.0.0.1:0 -u local:///nowhere 2>err && cat err
 '
 cat >third.py <<'END'
