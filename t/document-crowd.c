@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* document-crowd.c - many documents, and many who want a large one
+/* document-crowd.c - many documents, and many clients of a large document
  *
- * document-crowd handle N             open N documents on one handle, make a final id in each
- * document-crowd rank N               open N documents on the rank of IDTREE_URI, make a final id in each
- * document-crowd make NAME N          make document NAME of N clusters
- * document-crowd join NAME N OTHER    N clients read document NAME whole at once, while one makes final ids in document
- *                                     OTHER; print how long it all took, and the longest of those ids
+ * document-crowd handle N             open N documents on one handle, make a final id in each document-crowd rank N
+ * open N documents on the rank of IDTREE_URI, make a final id in each document-crowd make NAME N          make document
+ * NAME of N clusters document-crowd join NAME N OTHER    N clients read all of document NAME together, while one makes
+ * final ids in document
+ *                                     OTHER; print how long it took, and the longest time of those ids
  */
 #include <errno.h>
 #include <pthread.h>
@@ -72,7 +72,7 @@ static void crowd_handle (int n)
         if (!(docs[i] = idt_document_open (h, name, -1, &error)))
             die (name, error.text);
     }
-    idt_document_close (docs[0]); /* what it shared stays for the others */
+    idt_document_close (docs[0]); /* the other documents still use the shared data */
     for (int i = 1; i < n; i++)
         idcomp_generate (idt_document_ids (docs[i]), &id);
     for (int i = 1; i < n; i++) {
@@ -103,7 +103,7 @@ static void crowd_rank (int n)
 
 /* --- a large document ----------------------------------------------------------------------------- */
 
-/* Two sessions that take turns with ranges that are larger than their reserves: a cluster each. */
+/* Two sessions take turns with ranges that are larger than their reserves, so that each range needs a cluster. */
 static void make_document (const char *name, int n)
 {
     struct idcomp *c = idcomp_create (ORDERER, IDCOMP_ORDERER);
@@ -136,7 +136,7 @@ struct joiner {
     size_t characters;
 };
 
-/* Read the document once.  Returns false where a form was not kept until its end. */
+/* Read the document once. Returns false if the broker dropped the stored form before its end. */
 static bool join_once (struct joiner *j, idt_t *h)
 {
     idt_future_t *f = idt_rpc_pack (h, "compressor.join", 0, 0, "{s:s s:b}", "document", j->name, "behind", 1), *next;

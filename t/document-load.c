@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* document-load.c - clients with compressors of their own work in a document, until standard input ends; then check
- * what all hold
+/* document-load.c - clients with their own compressors work in a document until standard input ends; then compare their
+ * data
  *
  *     document-load URI-PREFIX DOCUMENT RANK...     as in document-load local:///tmp/x/local- d 0 3 7
  *
- * Each client is a thread with a connection to its rank.  It makes ids, looks at them again and again, and connects
- * anew when its broker is gone; its session lives as long as it does.
+ * Each client is a thread with a connection to its rank. It makes ids, checks them repeatedly, and reconnects if its
+ * broker ends; its session lives as long as the client.
  *
- * At the end all ids must be final, mean what they meant when they were made, be the final ids that they were once, and
- * all clients must hold equal final spaces.  Exit status 0 if and only if all of that is so.
+ * In the end all ids must be final and have the meaning that they had when they were made, final ids must not have
+ * changed, and all clients must have equal final spaces. Exit status 0 if and only if all of that is true.
  */
 #include <errno.h>
 #include <poll.h>
@@ -25,9 +25,9 @@
 
 #include "test/tap.h"
 
-#define IDS_MAX 100000 /* that a client remembers */
-#define PAUSE_MS 1     /* between failed connections: what is down is not hammered */
-#define TURN_MS 200.0  /* how long a client waits for what it made before it makes more */
+#define IDS_MAX 100000 /* that a client keeps */
+#define PAUSE_MS 1     /* between failed connections, to limit the load */
+#define TURN_MS 200.0  /* how long a client waits for its ids before it makes more */
 
 struct client {
     const char *uri_prefix;
@@ -39,7 +39,7 @@ struct client {
     unsigned random;
     int n;
     int64_t *id;
-    int64_t *op; /* as it was seen last */
+    int64_t *op; /* as last seen */
     struct idcomp_uuid *uuid;
     unsigned long connections;
     const char *wrong;
@@ -63,7 +63,7 @@ static void disconnect (struct client *c)
     c->h = NULL;
 }
 
-/* Connect and open, or attach; once. */
+/* Connect and open, or attach; a single attempt. */
 static bool connect_once (struct client *c)
 {
     char uri[256];
@@ -100,7 +100,7 @@ static void make_ids (struct client *c)
     }
 }
 
-/* Look at 'count' ids from number 'i' on. */
+/* Check 'count' ids from number 'i' on. */
 static void look (struct client *c, int i, int count)
 {
     struct idcomp *ids = idt_document_ids (c->d);
@@ -111,15 +111,15 @@ static void look (struct client *c, int i, int count)
         if (idcomp_decompress (ids, c->id[i], &uuid) < 0 || idcomp_to_op (ids, c->id[i], &op) < 0)
             c->wrong = idcomp_strerror (errno);
         else if (memcmp (&uuid, &c->uuid[i], sizeof (uuid)) != 0)
-            c->wrong = "an id is not what it was";
+            c->wrong = "an id has changed";
         else if (c->op[i] >= 0 && op != c->op[i])
-            c->wrong = "a final id is not what it was";
+            c->wrong = "a final id has changed";
         else
             c->op[i] = op;
     }
 }
 
-/* Run what waits; connects anew where the connection is lost. */
+/* Call a function that waits; reconnect if the connection is lost. */
 static void wait_with (struct client *c, int (*wait) (idt_document_t *, double), double timeout_ms)
 {
     while (!c->wrong && wait (c->d, timeout_ms) < 0) {
@@ -158,7 +158,7 @@ static void check (struct client *c, struct client *first)
         if (c->op[i] < 0)
             c->wrong = "an id is not final";
     if (!c->wrong && !idcomp_equal (idt_document_ids (c->d), idt_document_ids (first->d), IDCOMP_WITHOUT_LOCAL))
-        c->wrong = "its final space is not that of the others";
+        c->wrong = "its final space differs from the other clients'";
 }
 
 /* Each id of 'c' must be the same for another client. */
@@ -192,7 +192,7 @@ static void start_client (struct client *c, char **argv, int i)
         die ("client");
 }
 
-/* Print how it went, and free.  Returns whether all was right. */
+/* Print a summary, and free the client. Returns whether all checks succeeded. */
 static bool end_client (struct client *c)
 {
     printf ("rank %d: ids %d connections %lu seq %lld%s%s\n", c->rank, c->n, c->connections,

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* flux-replay.c - send a broker what a stock Flux client sends, and compare the answers with the recorded ones
+/* flux-replay.c - send a broker the messages of a stock Flux client, and compare the answers with the recorded ones
  *
- * flux-client.json holds commands with the messages that they exchanged with flux-core (protocol.md section 4).  Each
- * command gets a connection of its own to the broker at IDTREE_URI (one of 3).  Every recorded answer must come, with
- * the recorded error and of the recorded form: type, flags, and a payload that is an object with the same keys and
- * kinds of values, the same error text, or none; but an error may say more, behind the recorded text.  Where the
- * recording talks to the module heartbeat, which idtree does not have, the module fluid is asked in its place; the keys
- * of its statistics are its own.
+ * flux-client.json contains commands with the messages that they exchanged with flux-core (protocol.md section 4). Each
+ * command gets a connection of its own to the broker at IDTREE_URI (one of 3). Every recorded answer must arrive, with
+ * the recorded error and form: type, flags, and a payload that is an object with the same keys and kinds of values, the
+ * same error text, or none; an error may add text behind the recorded one. The recording uses the module heartbeat,
+ * which idtree does not have; the module fluid is asked in its place, with its own keys of statistics.
  */
 #include "config.h"
 
@@ -24,13 +23,13 @@
 #include "test/msg_vectors.h"
 
 #define MAX_EARLY 64
-#define STRANGE "heartbeat" /* module that only the recording has */
+#define STRANGE "heartbeat" /* a module of the recording that idtree does not have */
 #define OURS "fluid"
 
 struct client {
     int fd;
     struct msg_stream *stream;
-    idt_msg_t *early[MAX_EARLY]; /* came, not expected yet */
+    idt_msg_t *early[MAX_EARLY]; /* arrived, but not expected yet */
     int count;
     char fault[1024];
 };
@@ -85,7 +84,7 @@ static void send_message (struct client *c, const idt_msg_t *msg)
         snprintf (c->fault, sizeof (c->fault), "the connection is closed on sending");
 }
 
-/* The next message.  NULL with 'fault' set: the connection ended. */
+/* The next message. NULL with 'fault' set if the connection has ended. */
 static idt_msg_t *receive (struct client *c)
 {
     struct pollfd pfd = { .fd = c->fd, .events = POLLIN };
@@ -106,7 +105,7 @@ static idt_msg_t *receive (struct client *c)
 
 /* --- comparing --------------------------------------------------------------------------------------------- */
 
-/* The same kinds of values under the same keys; of an array the first element counts. */
+/* Whether values have the same kinds under the same keys; only the first element of an array is compared. */
 static bool same_form (json_t *want, json_t *got)
 {
     const char *key;
@@ -124,13 +123,13 @@ static bool same_form (json_t *want, json_t *got)
     return true;
 }
 
-/* A JSON object with its NUL; NULL: it is none. */
+/* A JSON object with its NUL; NULL if it is not one. */
 static json_t *object_of (const char *data, size_t size)
 {
     return size > 1 && data[size - 1] == '\0' && *data == '{' ? json_loadb (data, size - 1, 0, NULL) : NULL;
 }
 
-/* Error texts are compared, lines of the log are not. */
+/* Error texts are compared, log lines are not. */
 static bool same_text (json_t *want, const char *data, size_t size, bool is_error)
 {
     const char *text = json_string_value (want);
@@ -176,7 +175,7 @@ static bool is_expected (json_t *want, const char *topic, const idt_msg_t *msg)
                && !idt_msg_errnum (msg) == !number_of (want, "aux1"));
 }
 
-/* As recorded, but that an error without a text may have one. */
+/* Flags as recorded, except that an error without a text may have one. */
 static bool same_flags (json_t *want, const idt_msg_t *msg)
 {
     int differ = idt_msg_flags (msg) ^ (int)number_of (want, "flags");
@@ -201,7 +200,7 @@ static void compare (struct client *c, json_t *want, const idt_msg_t *msg, bool 
 
 /* --- replaying --------------------------------------------------------------------------------------------- */
 
-/* 's' with our module's name for the recorded one.  The caller frees it. */
+/* 's' with idtree's module name in place of the recorded one. The caller frees it. */
 static char *ours (const char *s, size_t size, size_t *newsize)
 {
     const char *p = memmem (s, size, STRANGE, strlen (STRANGE));
@@ -219,7 +218,7 @@ static char *ours (const char *s, size_t size, size_t *newsize)
     return copy;
 }
 
-/* As recorded, byte by byte, unless the module's name is to be replaced. */
+/* Send the recorded bytes, unless the module's name must be replaced. */
 static void replay_client (struct client *c, json_t *m, bool strange)
 {
     struct bytes b = bytes_get (m, "frame_hex");
@@ -246,7 +245,7 @@ static void replay_client (struct client *c, json_t *m, bool strange)
     free (b.data);
 }
 
-/* What comes from elsewhere: somebody publishes the recorded event. */
+/* Publish the recorded event, which came from another client. */
 static void publish (json_t *m)
 {
     idt_msg_t *msg = idt_msg_create (IDT_MSGTYPE_EVENT);
@@ -275,7 +274,7 @@ static idt_msg_t *take_early (struct client *c, json_t *want, const char *topic)
     return NULL;
 }
 
-/* Wait for the recorded answer; of a stream there may be more than was recorded before its end. */
+/* Wait for the recorded answer; a stream may have more messages than recorded before its end. */
 static void replay_server (struct client *c, json_t *want, bool strange)
 {
     size_t size;
@@ -300,7 +299,7 @@ static void replay_server (struct client *c, json_t *want, bool strange)
     free (topic);
 }
 
-/* Nothing that was not recorded came: whatever did lies before the answer to a last request. */
+/* Check that no unrecorded message arrived: any would be before the answer to a last request. */
 static void replay_end (struct client *c)
 {
     idt_msg_t *fence = idt_msg_create (IDT_MSGTYPE_REQUEST), *msg = NULL;

@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* idcomp-load.c - work in a document on many ranks without pause, until standard input ends; then check what all hold
+/* idcomp-load.c - work in a document on many ranks without pause, until standard input ends; then compare their data
  *
  *     idcomp-load URI-PREFIX DOCUMENT RECORD RANK...     as in idcomp-load local:///tmp/x/local- d record 0 3 7
  *
- * Each rank has a client in a thread of its own that opens the document, makes ids and asks what they mean; whatever
- * fails is tried again.  What was answered as final is noted in the file RECORD, which is read first where it exists,
- * so that a later run checks that, too.
+ * Each rank has a client in a thread of its own that opens the document, makes ids and asks for their meaning; failed
+ * requests are repeated. Ids that were answered as final are written to the file RECORD. An existing file is read
+ * first, so that a later run checks its ids, too.
  *
- * At the end all ranks must come to hold equal final spaces, in which everything noted is as it was, and each session
- * that is still there must know its local ids as it did.  No session may break, ever.  Exit status 0 if and only if all
- * of that is so.
+ * In the end all ranks must have equal final spaces, in which all recorded ids are unchanged, and each existing session
+ * must know its local ids unchanged. No session may break. Exit status 0 if and only if all of that is true.
  */
 #include "config.h"
 
@@ -29,11 +28,11 @@
 
 #include "test/tap.h"
 
-#define LOCALS 64  /* ids that a client remembers of its rank's session */
-#define PAUSE_MS 1 /* between a failure and the next request: what is down is not hammered */
+#define LOCALS 64  /* ids of its rank's session that a client keeps */
+#define PAUSE_MS 1 /* between a failure and the next request, to limit the load */
 #define NEW_SESSION "12345678-1234-4234-8234-123456789abc"
 
-/* What was final once. */
+/* An id that was final. */
 struct note {
     int64_t id;
     struct idcomp_uuid uuid;
@@ -95,7 +94,7 @@ static bool is_connected (struct client *c)
     return c->h || (c->h = idt_open (uri, NULL));
 }
 
-/* Ask the client's rank; the answer is the caller's.  NULL with errno set: it failed. */
+/* Send a request to the client's rank; the caller owns the answer. NULL with errno set on failure. */
 static json_t *ask (struct client *c, const char *topic, json_t *request)
 {
     char *s = json_dumps (request, JSON_COMPACT);
@@ -128,7 +127,7 @@ static json_t *named (struct client *c)
 
 /* --- what a client does ------------------------------------------------------------------------------ */
 
-/* Open the document; a new session forgets the ids of the one before. */
+/* Open the document; for a new session forget the ids of the previous one. */
 static bool open_document (struct client *c)
 {
     json_t *o = ask (c, "compressor.open", named (c));
@@ -168,7 +167,7 @@ static void keep_local (struct client *c, int64_t id, const char *uuid)
     strcpy (c->local_uuid[c->nlocal++], uuid);
 }
 
-/* Note what final ids mean, or remember what others do, as the session that made them says. */
+/* Record the meaning of final ids, and keep local ids with the meaning that their session reports. */
 static void keep (struct client *c, const char *session, json_t *ids, bool final)
 {
     json_t *request = named (c), *o, *uuids;
@@ -220,7 +219,7 @@ static void *client_main (void *arg)
 
 /* --- the end ---------------------------------------------------------------------------------------------- */
 
-/* The text of a stored form, for free (): what is missing in 'o' is asked for piece by piece. */
+/* The text of a stored form, which the caller frees; pieces that are missing in 'o' are requested. */
 static char *whole_text (struct client *c, const json_t *o)
 {
     const char *first = json_string_value (json_object_get (o, "state"));
@@ -235,7 +234,7 @@ static char *whole_text (struct client *c, const json_t *o)
         json_object_set (request, "seq", json_object_get (o, "seq"));
         json_object_set_new (request, "offset", json_integer ((json_int_t)n));
         if (!(piece = ask (c, "compressor.state", request)))
-            die ("a piece of a stored form is not to be had");
+            die ("a piece of a stored form is missing");
         strcpy (text + n, json_string_value (json_object_get (piece, "state")));
         n = strlen (text);
         json_decref (piece);
@@ -243,7 +242,7 @@ static char *whole_text (struct client *c, const json_t *o)
     return text;
 }
 
-/* What a rank holds, or rank 0 has stored, and its number.  Tries until it is there. */
+/* The state of a rank, or the stored state of rank 0, and its number. Repeats the request until it succeeds. */
 static struct idcomp *get_state (struct client *c, const char *topic, int64_t *seq)
 {
     json_t *o;
@@ -263,7 +262,7 @@ static struct idcomp *get_state (struct client *c, const char *topic, int64_t *s
     return ids;
 }
 
-/* Make one id final here: what this rank made before is ordered then, and what it hears is up to date. */
+/* Make one id final: then earlier ids of this rank are ordered, and this rank has received the newest order. */
 static void settle (struct client *c)
 {
     json_t *o;
@@ -278,14 +277,14 @@ static bool check_equal (struct client *c, const struct idcomp *all, int64_t new
     struct idcomp *mine = NULL;
     int64_t seq = -1;
 
-    wait_until (seq >= newest) /* what was published is on its way */
+    wait_until (seq >= newest) /* published events are on their way */
     {
         idcomp_destroy (mine);
         mine = get_state (c, "compressor.save", &seq);
     }
     bool equal = seq == newest && idcomp_equal (mine, all, IDCOMP_WITHOUT_LOCAL);
     if (!equal)
-        printf ("rank %d: seq %lld, not equal to that of rank 0, %lld\n", c->rank, (long long)seq, (long long)newest);
+        printf ("rank %d: seq %lld, differs from rank 0, %lld\n", c->rank, (long long)seq, (long long)newest);
     idcomp_destroy (mine);
     return equal;
 }
@@ -298,14 +297,14 @@ static bool check_notes (const struct load *l, const struct idcomp *all)
     for (size_t i = 0; i < l->n; i++) {
         if (idcomp_decompress (all, l->notes[i].id, &uuid) < 0 || memcmp (&uuid, &l->notes[i].uuid, sizeof (uuid)) != 0
             || idcomp_recompress (all, &uuid, &id) < 0 || id != l->notes[i].id) {
-            printf ("final id %lld is not what it was\n", (long long)l->notes[i].id);
+            printf ("final id %lld has changed\n", (long long)l->notes[i].id);
             return false;
         }
     }
     return true;
 }
 
-/* Ids of a session that is still there. */
+/* Check the ids of a session that still exists. */
 static bool check_locals (struct client *c)
 {
     json_t *request = named (c), *ids = json_array (), *o;
@@ -321,7 +320,7 @@ static bool check_locals (struct client *c)
                == 0;
     json_decref (o);
     if (!good)
-        printf ("rank %d: an id of its session is not what it was\n", c->rank);
+        printf ("rank %d: an id of its session has changed\n", c->rank);
     return good;
 }
 

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* idload.c - ask many ranks for ids without pause, until standard input ends; then check what came
+/* idload.c - request ids from many ranks without pause, until standard input ends; then check the ids
  *
  *     idload [-p] [-c MOST] URI-PREFIX RANK...     as in idload local:///tmp/x/local- 0 3 7
  *
- * A request is for MOST ids (300) or fewer.  -p: after each answer ids are made in the page that the broker shares,
- * too, where it does; each is above all that came before it was made.
- * Each rank has WINDOW requests under way.  A connection that is lost is made again.  What came of each rank is told on
- * a line of its own, of all on the last.  Exit status 0 if and only if every request was answered once (by ids or an
- * error), no id came twice, and the ids of each connection increased.
+ * A request is for MOST ids (300) or fewer. -p: after each answer, also make ids in the page if the broker shares one;
+ * each must be above all ids that arrived before. Each rank has WINDOW pending requests. A lost connection is made
+ * again. The last line has the totals, the lines before it the figures of each rank. Exit status 0 if and only if every request
+ * was answered once (by ids or an error), no id was issued twice, and the ids of each connection increased.
  */
 #include "config.h"
 
@@ -27,7 +26,7 @@
 #define REOPEN_MS 10.
 #define PAGE_IDS 8 /* made in a page after an answer */
 #define PAGE_OPEN_MS 1000
-#define PAUSE_MS 1. /* between a failure and the next request: what is down is not hammered */
+#define PAUSE_MS 1. /* between a failure and the next request, to limit the load */
 
 struct load;
 
@@ -42,8 +41,8 @@ struct client {
     idt_watcher_t *timer;
     bool lost;
     fluid_t last;
-    size_t run;       /* that it had last, plus 1; 0: none */
-    idt_page_t *page; /* NULL: there is none, or it is not used */
+    size_t run;       /* its last run, plus 1; 0: none */
+    idt_page_t *page; /* NULL: no page, or it is not used */
     size_t page_run;
     int outstanding;
     struct counts counts;
@@ -60,7 +59,7 @@ struct load {
     size_t n, size;
 };
 
-/* Ids one behind the other: a long load has more ids than there is memory. */
+/* Consecutive ids: a long run of the test has more ids than memory could hold. */
 struct run {
     fluid_t first;
     fluid_t last;
@@ -88,7 +87,7 @@ static void add_run (struct load *l, fluid_t id)
     l->runs[l->n++] = (struct run){ id, id };
 }
 
-/* A rank makes some of the ids of many answers one behind the other. */
+/* A rank makes some of the ids of many answers consecutively. */
 static void keep (struct load *l, size_t *run, const fluid_t *ids, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {
@@ -108,8 +107,7 @@ static void check_order (struct client *c, const fluid_t *ids, uint32_t n)
     }
 }
 
-/* Requests are under way meanwhile, whose ids may be below these: what is made here is not the connection's last one.
- */
+/* Answers to pending requests may have ids below these, so these do not change the connection's last id. */
 static void use_page (struct client *c)
 {
     fluid_t ids[PAGE_IDS], last = c->last;
@@ -164,7 +162,7 @@ static void answered (idt_future_t *f, void *arg)
     }
     else
         c->counts.failed++;
-    use_page (c); /* also where the broker is gone: it need not live */
+    use_page (c); /* also without the broker, which the page does not need */
     idt_future_destroy (f);
     free (r);
     if (good && !c->lost)
@@ -195,7 +193,7 @@ static void ask (struct client *c)
     }
 }
 
-/* The handle cannot be closed from its own callbacks: the timer does. */
+/* A handle must not be closed in its own callbacks, so the timer closes it. */
 static void lost (idt_t *h, int errnum, void *arg)
 {
     struct client *c = arg;
@@ -208,7 +206,7 @@ static void lost (idt_t *h, int errnum, void *arg)
 static void open_client (struct client *c)
 {
     c->lost = false;
-    c->last = 0; /* order is promised for one connection, and with the page of the broker behind it */
+    c->last = 0; /* the order is promised within a connection, including the page of its broker */
     idt_page_close (c->page);
     c->page = NULL;
     if (!(c->h = idt_open (c->uri, NULL)) || idt_set_reactor (c->h, c->load->reactor) < 0) {
@@ -227,7 +225,7 @@ static void timer_cb (idt_watcher_t *w, int revents, void *arg)
 {
     struct client *c = arg;
 
-    if (c->lost && c->outstanding > 0) /* each of these starts the timer again */
+    if (c->lost && c->outstanding > 0) /* each of these callbacks starts the timer again */
         return;
     if (c->lost) {
         idt_close (c->h);
@@ -261,7 +259,7 @@ static int compare (const void *a, const void *b)
 static unsigned long count_duplicates (struct load *l)
 {
     unsigned long n = 0;
-    fluid_t last = 0; /* of all before */
+    fluid_t last = 0; /* of all runs before */
 
     qsort (l->runs, l->n, sizeof (l->runs[0]), compare);
     for (const struct run *r = l->runs; r < l->runs + l->n; r++) {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* idqueue.c - requests that wait in a broker's socket for as long as a test likes
+/* idqueue.c - requests that wait in a broker's socket for as long as a test needs
  *
  *     idqueue FILE URI COUNT...
  *
- * Connects and says "ready"; at a line on standard input sends a request for each COUNT and says "asked"; then writes
- * the ids that come to FILE: decimal number, generator, timestamp.  Exit status 0 if and only if all requests were
- * answered with ids.
+ * Connects and prints "ready"; after a line on standard input sends a request for each COUNT and prints "asked"; then
+ * writes the ids of the answers to FILE: decimal number, generator, timestamp. Exit status 0 if and only if all
+ * requests were answered with ids.
  */
 #include "config.h"
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* idscale.c - ask each of many ranks for some ids, and check that none came twice
+/* idscale.c - request some ids from each of many ranks, and check that no id was issued twice
  *
  *     idscale FILE COUNT FIRST LAST [TIMES [AT-A-TIME]]     with IDTREE_URI
  *
- * Each request is for COUNT ids; each rank has TIMES (1), AT-A-TIME (1) of them under way.  With neither some ranks are
- * asked at a time, else all.  A rank that cannot answer is asked again until it does.  FILE holds the ids of all calls
- * so far, 8 bytes each: none of them may come again.  Prints one JSON object: "own" are ranks that made all of theirs
- * themselves.  Exit status 0 if and only if no id came twice.
+ * Each request is for COUNT ids; each rank gets TIMES (1) requests, of which AT-A-TIME (1) are pending. Without both,
+ * some ranks are asked at a time, otherwise all. A request that fails is repeated until it succeeds. FILE holds the ids
+ * of all runs so far, 8 bytes each: none of them may be issued again. Prints one JSON object: "own" is the number of
+ * ranks that made all of their ids themselves. Exit status 0 if and only if no id was issued twice.
  */
 #include "config.h"
 
@@ -30,7 +30,7 @@ struct scale {
     idt_reactor_t *reactor;
     uint32_t count, first, ranks;
     uint32_t times, at_a_time;        /* of each rank */
-    uint32_t next, window, under_way; /* lines of requests, one behind the other */
+    uint32_t next, window, under_way; /* sequences of requests, each sent one after the other */
     unsigned long retries;
     uint32_t own;
     uint32_t least, most; /* generators */

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* pageload.c - processes that make ids by means of the page of the broker at $IDTREE_URI, and who judges them
+/* pageload.c - processes that make ids in the page of the broker at $IDTREE_URI, and the check of their ids
  *
- *   pageload make FILE COUNT BLOCK   append COUNT ids, up to BLOCK at a time, to FILE (8 bytes each); where the page
- *                                    has none to give it is waited for, and where it is closed another one
- *   pageload ask FILE COUNT BLOCK    the same through a handle, which has both ways
- *   pageload turns FILE COUNT BLOCK  the same, each second block by idt_fluid_generate_async (), whose answer is waited
- *                                    for when the one behind it is there
- *   pageload check FILE...           each file in increasing order, none twice in all of them; prints how many there
- *                                    are
+ *   pageload make FILE COUNT BLOCK   append COUNT ids, up to BLOCK at a time, to FILE (8 bytes each); if the page has
+ *                                    no id, wait for one; if it is closed, get another page
+ *   pageload ask FILE COUNT BLOCK    the same through a handle, which uses the page and requests
+ *   pageload turns FILE COUNT BLOCK  the same, each second block by idt_fluid_generate_async (), whose answer is
+ *                                    awaited after the block behind it
+ *   pageload check FILE...           each file must increase, no id may be in them twice; prints the number of ids
  *
- * An id is in the file before the next ones are made: what a process had when it was killed is missing, no more.
+ * Ids are written to the file before the next ones are made, so the file of a killed process lacks at most its last
+ * ids.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -123,7 +123,7 @@ static void turns (FILE *file, size_t count, uint32_t block)
     idt_t *h = open_handle ();
     fluid_t first[MOST], second[MOST];
 
-    for (size_t i = 0; i < count; i++) /* it has the page then, if there is one */
+    for (size_t i = 0; i < count; i++) /* afterwards it has the page, if there is one */
         if (idt_fluid_generate (h, 1, first) < 0)
             die ("no id");
     for (; count > 0; count -= count < 2 * block ? count : 2 * block) {
@@ -147,7 +147,7 @@ static int by_value (const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Read a file behind the '*n' ids of '*all'.  A torn one at its end, of who was killed, is left out. */
+/* Append the ids of a file to '*all'. An incomplete id at the end, left by a killed process, is dropped. */
 static void read_ids (const char *name, fluid_t **all, size_t *n)
 {
     FILE *file = fopen (name, "rb");

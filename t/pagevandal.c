@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* pagevandal.c - gets the page of the broker at $IDTREE_URI, and takes numbers back that were used; "pagevandal ahead":
- * all up to the end of the lease; "pagevandal chase": writes times that are 0.9 s ahead until the page is
+/* pagevandal.c - gets the page of the broker at $IDTREE_URI, and marks used sequence numbers as unused; "pagevandal
+ * ahead": all up to the end of the lease; "pagevandal chase": writes times that are 0.9 s ahead until the page is
  * closed
  */
 #include <errno.h>
@@ -47,7 +47,7 @@ int main (int argc, char *argv[])
     struct word w = { .ms = atomic_load (&page->terms->hi_ms) - 1, .used = 1 };
 
     if (mprotect (page->terms, PAGE_SIZE, PROT_READ | PROT_WRITE) == 0) {
-        fprintf (stderr, "pagevandal: what only the broker may write can be written\n");
+        fprintf (stderr, "pagevandal: a part of the page that only the broker may write is writable\n");
         return 3;
     }
     if (argc > 1 && strcmp (argv[1], "chase") == 0)

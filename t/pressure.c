@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* pressure.c - more messages at once than a link takes
+/* pressure.c - more messages than a link accepts at a time
  *
- *     pressure ask URI RANK COUNT SIZE    so many requests of so many bytes for a rank, as many at once as the handle
- *     takes pressure publish URI COUNT          so many events load.1, load.2, ...
- *     pressure watch URI COUNT            say "ready", then read events until load.COUNT came
+ *     pressure ask URI RANK COUNT SIZE    send COUNT requests of SIZE bytes to a rank, as many at a time as the handle
+ *                                         accepts
+ *     pressure publish URI COUNT          publish COUNT events load.1, load.2, ...
+ *     pressure watch URI COUNT            print "ready", then read events until load.COUNT arrives
  *
- * 'ask' prints "answered N failed M", and what the first failure said; exit status 0 if and only if all were answered.
- * 'watch' prints "came N lost M"; exit status 0 if and only if load.1 ... load.COUNT came once and in order, and none
- * was told lost.
+ * 'ask' prints "answered N failed M", and the text of the first failure; exit status 0 if and only if all were
+ * answered. 'watch' prints "came N lost M"; exit status 0 if and only if load.1 ... load.COUNT arrived once and in
+ * order, and no event was reported as lost.
  */
 #include "config.h"
 

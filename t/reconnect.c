@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* reconnect.c - a client that goes on over the ends of its brokers: reconnect MODE
+/* reconnect.c - a client that continues when its brokers end and start again: reconnect MODE
  *
- *     sync, prefetch             one call after the other; with ids at hand
+ *     sync, prefetch             one call after the other; with prefetched ids
  *     async, events, document    a reactor
  *
- * It prints a line for each thing that it got, with prefetch the ids themselves, and ends when its input does, with a
- * line of what it saw.  Exit status 1: ids did not increase, a request ended twice or in an error other than what a
- * broker says that is just coming back.
+ * It prints a line for each received item, with prefetch the ids themselves, and ends when its input does, with a
+ * summary. Exit status 1: ids did not increase, a request ended twice or with an error other than those of a broker
+ * that is just starting.
  */
 #include <errno.h>
 #include <poll.h>
@@ -30,7 +30,7 @@ struct client;
 struct slot {
     struct client *c;
     idt_future_t *f;
-    fluid_t after; /* got before it was asked for */
+    fluid_t after; /* previous id at the time of the request */
 };
 
 struct client {
@@ -53,8 +53,8 @@ static bool input_ended (int timeout_ms)
     return poll (&pfd, 1, timeout_ms) > 0;
 }
 
-/* A call failed: once by the loss of the connection, a broker that is back has no lease yet, or none came back for
- * long.
+/* Count a failed call: the connection was lost, a restarted broker has no lease yet, or no broker came back for a long
+ * time.
  */
 static void count_error (struct client *c, int errnum, const char *text)
 {
@@ -88,7 +88,7 @@ static void run_sync (struct client *c)
     }
 }
 
-/* Ids are at hand; each is printed, so that those of several clients can be compared. */
+/* Uses prefetched ids; each is printed, so that the ids of several clients can be compared. */
 static void run_prefetch (struct client *c)
 {
     fluid_t id;
@@ -108,7 +108,7 @@ static void run_prefetch (struct client *c)
     }
 }
 
-/* --- many at once --------------------------------------------------------------------------- */
+/* --- many together ------------------------------------------------------------------------- */
 
 static void answer_cb (idt_future_t *f, void *arg);
 
@@ -126,7 +126,7 @@ static void answer_cb (idt_future_t *f, void *arg)
     fluid_t ids[2];
 
     if (slot->f != f)
-        die ("callback", "it came twice");
+        die ("callback", "it was called twice");
     if (idt_fluid_generate_get (f, 2, ids) == 0)
         take (slot->c, ids, slot->after);
     else
@@ -135,7 +135,7 @@ static void answer_cb (idt_future_t *f, void *arg)
     idt_future_destroy (f);
 }
 
-/* Those that ended are asked for again. */
+/* Repeat the requests that have ended. */
 static void timer_cb (idt_watcher_t *w, int revents, void *arg)
 {
     struct client *c = arg;
@@ -210,7 +210,7 @@ static void run_document (struct client *c)
             die ("settle", idt_document_error (d) ? idt_document_error (d) : strerror (errno));
         first = first ? first : id;
         if (idcomp_to_op (idt_document_ids (d), first, &op) < 0 || (first_op && op != first_op))
-            die ("ids", "one is not what it was");
+            die ("ids", "one of them has changed");
         first_op = op;
         printf ("%lu\n", ++c->got);
     }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* refuse.c - run a program whose system calls are refused in part, as kernels of old and seccomp profiles do
+/* refuse.c - run a program whose system calls are partly refused, as by old kernels and seccomp profiles
  *
  *     refuse ENOSYS|EPERM CALL... -- COMMAND [ARG]...
  *
- * A call is a name of those below; "newer" are all that came after 2018 (Linux 5.1 and later), which have the same
- * numbers, from 424 on, whatever the processor.
+ * CALL is one of the names below; "newer" stands for all system calls added after 2018 (Linux 5.1 and later), which
+ * have the same numbers, from 424 on, on all processors.
  */
 #include <errno.h>
 #include <linux/filter.h>
@@ -27,7 +27,7 @@
 static const struct {
     const char *name;
     unsigned number;
-    bool newer; /* all from there on */
+    bool newer; /* all numbers from there on */
 } calls[] = {
     { "newer", FIRST_NEWER, true }, { "pidfd_open", 434, false },
     { "clone3", 435, false },       { "memfd_create", SYS_memfd_create, false },
@@ -69,7 +69,7 @@ int main (int argc, char **argv)
     add (&p, BPF_LD | BPF_W | BPF_ABS, offsetof (struct seccomp_data, nr), 0, 0);
     for (; i < argc && i < CALLS_MAX && strcmp (argv[i], "--") != 0; i++)
         if (!add_call (&p, argv[i], errnum)) {
-            fprintf (stderr, "refuse: %s is no call that is known here\n", argv[i]);
+            fprintf (stderr, "refuse: %s is not a known system call\n", argv[i]);
             return 125;
         }
     if (i + 1 >= argc) {
