@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* chaos.c - tries to break an instance, and judges what its clients saw
+/* chaos.c - injects faults into an instance, and checks the ids that its clients got
  *
- * The main thread is the nemesis and all the links; each client is a thread.  They share a number of answers each and
- * one descriptor that says stop.  With --documents or --jobs there are workers instead, programs that judge by
- * themselves.  All of it lives below a keeper, which leaves nothing behind (libreaper/reaper.h).
+ * The main thread runs the nemesis and all links; each client is a thread. Threads share a number of answers each, and
+ * one descriptor that tells them to stop. With --documents or --jobs there are workers instead, programs that check
+ * their results themselves. All processes run below a reaper, which removes all that is left in the end
+ * (libreaper/reaper.h).
  */
 #include "config.h"
 
@@ -34,12 +35,12 @@
 #include "worker.h"
 
 #define CLIENTS_MAX (16 * (HOST_RANKS_MAX + 1))
-#define NO_RANK UINT32_MAX /* of clients of twins */
+#define NO_RANK UINT32_MAX /* rank of clients of twins */
 #define HEAL_US 120000000
-#define LEASE_MAX_PERCENT 200 /* of --lease, by other options of a rank */
+#define LEASE_MAX_PERCENT 200 /* of --lease; an option of a rank may set its lease */
 #define TIME_END_MS (UINT64_C (1) << 40)
 #define SHARE_SIZE 16
-#define PATH_SIZE 128 /* of what lies in our folder: sockets have 108 */
+#define PATH_SIZE 128 /* for paths in the test folder: sockets allow 108 */
 #define WORKER_ARGS 5 /* of a worker, without the ranks */
 
 enum work {
@@ -52,10 +53,10 @@ struct options {
     uint32_t size, fanout, clients, max_generators;
     uint64_t seed, steps, duration_ms, lease_ms, timeout_ms;
     const char *save_log;
-    const char *records; /* of --jobs; NULL: in our folder, and gone at the end */
+    const char *records; /* of --jobs; NULL: in the test folder, and removed in the end */
     uint32_t faults;
     const char *share; /* fluid.share */
-    uint64_t end_ms;   /* from now until the time of ids ends; 0: not within this life */
+    uint64_t end_ms;   /* from now until the time of ids ends; 0: not in this run */
     bool plan, verbose;
     enum work work;
 };
@@ -79,7 +80,7 @@ struct chaos {
     bool finishing;
     uint32_t nclients;
     struct client *client[CLIENTS_MAX];
-    uint32_t nranked; /* clients of ranks; behind them those of twins */
+    uint32_t nranked; /* clients of ranks; the clients of twins follow */
     char uri[HOST_RANKS_MAX + 1][PATH_SIZE];
     uint64_t answers[CLIENTS_MAX];  /* when the instance was whole again */
     struct worker *worker[WORKERS]; /* NULL: none */
@@ -88,28 +89,19 @@ struct chaos {
 /* --- options ---------------------------------------------------------------------------------- */
 
 static const char usage[] =
-    "Usage: chaos [OPTION]...\n"
-    "Break brokers, links, clocks and disks of an instance while clients ask it for ids; then judge.\n"
-    "  -s, --size N          brokers (8), at most 64\n"
-    "  -k, --fanout K        of the tree (2)\n"
-    "  -c, --clients N       of each broker (2)\n"
-    "      --steps N         faults to begin (60)\n"
-    "      --duration T      faults for so long instead, as 10m\n"
-    "      --seed N          of the faults; printed, and random where none is given\n"
-    "      --lease T         fluid.lease (1s; with --jobs 300ms)\n"
-    "      --timeout T       tbon.timeout (1s; with --jobs 3s)\n"
-    "      --max-generators N  ranks below it generate ids (3/4 of the brokers)\n"
-    "      --share S         fluid.share (auto)\n"
-    "      --faults LIST     as kill,cut (all)\n"
-    "      --end T           the time of ids ends in T, as 20s\n"
-    "      --documents       work in documents of the id compressor instead, two clients of each broker\n"
-    "      --jobs            submit jobs and consume them instead, two submitters of each broker and a consumer\n"
-    "      --plan            print the faults of a seed and end\n"
-    "      --log FILE        keep what brokers say\n"
-    "      --records DIR     keep there what submitters and consumers of jobs write down\n"
-    "  -v, --verbose         tell each step\n"
-    "Exit status: 0 nothing is wrong, 1 something is, 2 the options are.\n"
-    "Example: chaos --size 8 --duration 5m --seed 1\n";
+    "Usage: chaos [OPTION]...\nInject faults into brokers, links, clocks and disks of an instance while clients "
+    "request ids; then check the ids.\n  -s, --size N          brokers (8), at most 64\n  -k, --fanout K        of "
+    "the tree (2)\n  -c, --clients N       of each broker (2)\n      --steps N         number of faults (60)\n      "
+    "--duration T      time of faults instead, as 10m\n      --seed N          of the faults; printed, random by "
+    "default\n      --lease T         fluid.lease (1s; with --jobs 300ms)\n      --timeout T       tbon.timeout (1s; "
+    "with --jobs 3s)\n      --max-generators N  ranks below it generate ids (3/4 of the brokers)\n      --share "
+    "S         fluid.share (auto)\n      --faults LIST     as kill,cut (all)\n      --end T           the time of "
+    "ids ends in T, as 20s\n      --documents       work in documents of the id compressor instead, two clients of "
+    "each broker\n      --jobs            submit jobs and consume them instead, two submitters of each broker and a "
+    "consumer\n      --plan            print the faults of a seed and end\n      --log FILE        keep the log of "
+    "the brokers\n      --records DIR     keep the records of submitters and consumers of jobs there\n  -v, "
+    "--verbose         print each step\nExit status: 0 no violation, 1 violations, 2 wrong options.\nExample: chaos "
+    "--size 8 --duration 5m --seed 1\n";
 
 static void refuse (const char *what, const char *value)
 {
@@ -258,7 +250,8 @@ static void take_options (struct options *o, int argc, char **argv)
         take_option (o, '?', NULL);
     if (o->steps == 0 && o->duration_ms == 0)
         o->steps = 60;
-    /* a job that is under way for longer than a lease is judged by the line: brokers must not give it up before */
+    /* Brokers must not give up a job before the limit by which a job that is pending for more than a lease is judged.
+     */
     if (o->lease_ms == 0)
         o->lease_ms = o->work == WORK_JOBS ? 300 : 1000;
     if (o->timeout_ms == 0)
@@ -293,8 +286,8 @@ static int print_plan (const struct options *o)
 
 /* --- clients ---------------------------------------------------------------------------------- */
 
-/* Who may make ids with what it was lent, where a client of this rank asks: those of its rank and above that have no
- * generator; of all ranks where it is not known.
+/* The ranks that may make ids under a sublease for clients of this rank: the rank and its ancestors that have no
+ * generator; all ranks if 'rank' is not known.
  */
 static uint64_t lent_for (const struct options *o, uint32_t rank)
 {
@@ -324,7 +317,7 @@ static void start_clients (struct chaos *c, struct rng *rng, uint32_t rank, cons
                                                                         .stop_fd = c->stop_fd });
 }
 
-/* Start a program with these arguments (ended by NULL), and the ranks behind. */
+/* Start a program with these arguments (NULL ends them), followed by the ranks. */
 static struct worker *start_worker (const struct chaos *c, const char *const *args)
 {
     char rank[HOST_RANKS_MAX][16];
@@ -370,7 +363,7 @@ static void start_workers (struct chaos *c)
         start_jobs (c, prefix);
 }
 
-/* Some talk to whatever twin there is. */
+/* Some clients use the current twin. */
 static void start_clients_of_all (struct chaos *c)
 {
     struct rng rng = { c->opt.seed ^ UINT64_C (0x636c69656e7473) };
@@ -461,7 +454,7 @@ static void make_dir (struct chaos *c)
         die (c->dir);
 }
 
-/* It lies far enough back for clocks that step; or so far that time ends soon. */
+/* The epoch is far enough in the past for clocks that step, or so far that the time of ids ends soon. */
 static void choose_epoch (const struct chaos *c, char text[64])
 {
     time_t at = time (NULL) - (time_t)((TIME_END_MS - c->opt.end_ms) / 1000);
@@ -483,7 +476,7 @@ static void make_state (const struct chaos *c)
         die (c->state);
 }
 
-/* What the launcher takes for a broker's program: it adds the options of its rank. */
+/* The program that the launcher starts as the broker: it adds the options of its rank. */
 static void make_broker (struct chaos *c)
 {
     FILE *f = fopen (c->broker, "we");
@@ -513,7 +506,7 @@ static void append_env (const char *name, const char *value)
     setenv (name, text, 1);
 }
 
-/* What brokers shall find.  A sanitizer's report must not look like a broker that gave up. */
+/* Environment of the brokers. A sanitizer's report must not have the exit status of a broker that gave up. */
 static void set_env (struct chaos *c)
 {
     setenv ("LD_PRELOAD", HOST_SO, 1);
@@ -526,7 +519,7 @@ static void set_env (struct chaos *c)
     append_env ("TSAN_OPTIONS", "exitcode=66");
 }
 
-/* Little is kept, so that who was away needs what comes after that: the stored form. */
+/* Few batches are kept, so that a rank that was away needs the stored form. */
 static const char *const document_attrs[] = {
     "broker.modules=fluid,compressor",
     "compressor.window=8",
@@ -534,7 +527,7 @@ static const char *const document_attrs[] = {
     "event.replay=4",
 };
 
-/* Limits are met now and then, and fates become unknown. */
+/* Small limits are reached now and then, so that the fate of some jobs becomes unknown. */
 static const char *const job_attrs[] = {
     "broker.modules=fluid,job-ingest",
     "ingest.max-waiting=80",
@@ -567,7 +560,7 @@ static void set_attrs (struct chaos *c)
 
 /* --- report ------------------------------------------------------------------------------------------ */
 
-/* Lines of the brokers' log that no fault explains. */
+/* Count the lines of the brokers' log that no fault explains. */
 static uint64_t read_log (struct chaos *c)
 {
     static const char *const bad[] = {
@@ -668,7 +661,7 @@ static uint64_t judge_clients (struct chaos *c)
     return checker_violations (&v) + (v.ids == 0);
 }
 
-/* Workers have told what is wrong. */
+/* The workers have printed their violations. */
 static uint64_t judge_workers (struct chaos *c)
 {
     uint64_t bad = 0, n = 0;
@@ -679,7 +672,7 @@ static uint64_t judge_workers (struct chaos *c)
         worker_destroy (c->worker[i]);
     }
     bad += n == 0;
-    printf ("%s: %s\n", c->opt.work == WORK_JOBS ? "jobs" : "documents", bad ? "not all is right" : "all is right");
+    printf ("%s: %s\n", c->opt.work == WORK_JOBS ? "jobs" : "documents", bad ? "with violations" : "no violations");
     return bad;
 }
 
@@ -699,8 +692,8 @@ static int report (struct chaos *c)
 
 /* --- run ----------------------------------------------------------------------------------------------- */
 
-/* SIGINT ends the faults: heal and judge.  A second one, and all else that ends things, ends us at once, as our
- * keeper's end does.
+/* The first SIGINT ends the faults: heal and check. The second one, all other signals that end programs, and the end of
+ * the reaper end this program immediately.
  */
 static void signal_cb (idt_watcher_t *w, int revents, void *arg)
 {
@@ -721,7 +714,7 @@ static void make_reactor (struct chaos *c)
 {
     sigset_t set;
 
-    reaper_signals (&set); /* which are blocked */
+    reaper_signals (&set); /* they are blocked */
     if (!(c->r = idt_reactor_create ()) || (c->stop_fd = eventfd (0, EFD_CLOEXEC)) < 0
         || (c->signal_fd = signalfd (-1, &set, SFD_NONBLOCK | SFD_CLOEXEC)) < 0
         || !(c->signal_w = idt_fd_watcher_create (c->r, c->signal_fd, IDT_POLLIN, signal_cb, c)))

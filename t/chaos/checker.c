@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* checker.c - judges what all clients saw
+/* checker.c - checks the histories of all clients
  *
- * Ids are judged as runs: sorted by their first id, no run may begin before the end of all runs before it.  The
- * other rules across clients are sweeps in the order of time: what an answer must lie above is the maximum over all
- * that happened early enough.
+ * Ids are checked as runs, sorted by their first id: no run may begin before the end of an earlier run. The other rules
+ * across clients are checked in the order of time: the lower bound of an answer is the maximum over all events that
+ * happened early enough.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -18,7 +18,7 @@
 #include "checker.h"
 #include "die.h"
 
-#define FRESH_US 1000000 /* a bound on skew that was told so long before or after an answer is of use */
+#define FRESH_US 1000000 /* a bound on skew is used up to this time before or after an answer */
 
 static void *array (size_t n, size_t size)
 {
@@ -157,15 +157,15 @@ static void judge_client (const struct history *h, struct verdict *v)
 
 #define NRANKS (FLUID_GENERATOR_MAX + 1)
 
-/* The bounds that one rank told, in order of time.  There is one of each rank's broker, and NRANKS further one of its
- * second brokers.
+/* The skew bounds that one rank reported, in order of time. Entries 0 to NRANKS - 1 are the brokers of ranks, the next
+ * NRANKS their second brokers.
  */
 struct bounds {
     struct history_bound *bound;
     size_t n;
 };
 
-/* Of a client that talks to second brokers: what they make comes to such clients alone. */
+/* Whether the client uses second brokers: only such clients get ids of these. */
 static bool is_second (const struct history *h)
 {
     return h->rank == UINT32_MAX;
@@ -202,12 +202,13 @@ static void free_bounds (struct bounds *all)
     free (all);
 }
 
-/* The bound of a broker while it made an answer: the larger of what it told last before and first after.  Returns false
- * where it did not tell both: who has just come up may have known the time less well than when it first told.
+/* The skew bound of a broker while it made an answer: the larger of its last report before and its first report after.
+ * Returns false if one of them is missing: a broker that has just started may have known the time less well than at its
+ * first report.
  */
 static bool find_bound (const struct bounds *b, const struct history_answer *a, uint64_t *bound_us)
 {
-    size_t lo = 0, hi = b->n; /* the first that was told after a->sent_us */
+    size_t lo = 0, hi = b->n; /* the first report after a->sent_us */
 
     while (lo < hi) {
         size_t mid = lo + (hi - lo) / 2;
@@ -231,8 +232,8 @@ static bool find_bound (const struct bounds *b, const struct history_answer *a, 
     return false;
 }
 
-/* An answer on the scale of time on which rule 4 is judged: it can matter only to what was asked for after 'to_us',
- * and only what was there before 'from_us' matters to it.
+/* An answer on the time scale of rule 4 (see checker.h): it affects only requests after 'to_us', and is affected only
+ * by answers before 'from_us'.
  */
 struct placed {
     int64_t from_us, to_us;
@@ -241,7 +242,7 @@ struct placed {
     const struct history_answer *a;
 };
 
-/* The same for the brokers of a rank that may have made an answer in 'h': its own, or a second one. */
+/* The bound for the brokers of a rank that may have made an answer in 'h': its own, or a second one. */
 static bool find_either (const struct bounds *all, uint32_t rank, const struct history *h,
                          const struct history_answer *a, uint64_t *bound_us)
 {
@@ -255,8 +256,8 @@ static bool find_either (const struct bounds *all, uint32_t rank, const struct h
     return true;
 }
 
-/* The same for all that may have made ids of this generator: its rank, and who may have been lent a share of it.  Of
- * the latter those without a bound were not there, but for the one that the client talks to.
+/* The bound for all brokers that may have made ids of this generator: its rank, and the holders of subleases. A holder
+ * without a bound was not running, except the one that the client is connected to.
  */
 static bool find_makers (const struct bounds *all, uint32_t generator, const struct history *h,
                          const struct history_answer *a, uint64_t *bound_us)
@@ -316,7 +317,7 @@ static void tell_misordered (struct verdict *v, const struct placed *early, cons
 
     v->misordered++;
     tell (v,
-          "id of %" PRIu64 " ms by generator %u had come at %" PRIu64 " us, that of %" PRIu64
+          "id of %" PRIu64 " ms by generator %u had come at %" PRIu64 " us, the id of %" PRIu64
           " ms by generator %u was asked for at %" PRIu64 " us and came at %" PRIu64 " us, %" PRId64
           " us beyond the bounds of %" PRIu64 " and %" PRIu64 " us",
           e.timestamp_ms, e.generator, early->a->got_us, l.timestamp_ms, l.generator, late->a->sent_us, late->a->got_us,
@@ -399,7 +400,7 @@ static struct history_watermark *collect_watermarks (const struct history *const
     return all;
 }
 
-/* The largest watermark that was told before 'us'; 0: none. */
+/* The largest watermark that was reported before 'us'; 0: none. */
 static uint64_t watermark_at (const struct history_watermark *all, size_t n, uint64_t us)
 {
     size_t lo = 0, hi = n;
@@ -458,7 +459,7 @@ uint64_t checker_violations (const struct verdict *v)
 
 /* --- service ------------------------------------------------------------------------------------------- */
 
-/* A time in which nobody waited in vain: an answer (of no length), or an outage. */
+/* A time without waiting in vain: an answer (of length 0), or an outage. */
 struct span {
     uint64_t from_us, to_us;
 };

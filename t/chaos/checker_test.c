@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* checker_test.c - the checker passes what is right, and finds each thing that is wrong */
+/* checker_test.c - the checker accepts valid histories, and finds each kind of violation */
 #include <errno.h>
 #include <string.h>
 
@@ -41,7 +41,7 @@ static fluid_t id (uint64_t ms, uint32_t generator, uint32_t sequence)
     return id;
 }
 
-/* Client 'i' asked at 'sent_us' for n ids above 'after' and got the run from 'first' on 10 us later. */
+/* Client 'i' asked at 'sent_us' for n ids above 'after', and got the run that begins with 'first' 10 us later. */
 static void gets (struct world *w, int i, uint64_t sent_us, fluid_t after, fluid_t first, uint32_t n)
 {
     struct history *h = &w->h[i];
@@ -62,7 +62,7 @@ static void tells_once (struct world *w, int i, uint64_t us, uint64_t bound_us, 
     history_bound (&w->h[i], &(struct history_bound){ us, us, bound_us, w->h[i].rank, life });
 }
 
-/* And again when all is over. */
+/* The bound is reported at 'us' and again at the end. */
 static void tells_bound (struct world *w, int i, uint64_t us, uint64_t bound_us)
 {
     tells_once (w, i, us, bound_us, 0);
@@ -89,10 +89,10 @@ static void test_good (void)
     fails (&w, 1, ECONNRESET);
     tells_watermark (&w, 0, 150, 2);
     world_judge (&w, &v);
-    ok (checker_violations (&v) == 0 && v.nexamples == 0, "a history without fault is passed");
+    ok (checker_violations (&v) == 0 && v.nexamples == 0, "a history without violations is accepted");
     ok (v.ids == 2049 && v.runs == 3 && v.requests == 5 && v.answered == 3 && v.refused == 1 && v.lost == 1
             && v.watermarks == 1,
-        "what happened is counted");
+        "events are counted");
 }
 
 static void test_duplicates (void)
@@ -104,27 +104,27 @@ static void test_duplicates (void)
     gets (&w, 0, 100, 0, id (1, 0, 0), 100);
     gets (&w, 1, 100, 0, id (1, 0, 99), 10);
     world_judge (&w, &v);
-    ok (v.duplicates == 1 && v.nexamples == 1, "the last id of a run given again is found");
+    ok (v.duplicates == 1 && v.nexamples == 1, "the last id of a run that is issued again is found");
 
     world_init (&w);
     gets (&w, 0, 100, 0, id (1, 0, 0), 100);
     gets (&w, 1, 100, 0, id (1, 0, 0), 100);
     world_judge (&w, &v);
-    ok (v.duplicates == 100, "a whole run given again is found");
+    ok (v.duplicates == 100, "a whole run that is issued again is found");
 
     world_init (&w);
     gets (&w, 0, 100, 0, id (1, 0, 0), 1000);
     gets (&w, 1, 100, 0, id (1, 0, 10), 1);
     gets (&w, 1, 200, id (1, 0, 10), id (1, 0, 990), 20);
     world_judge (&w, &v);
-    ok (v.duplicates == 11, "runs within and behind a longer one are compared with it");
+    ok (v.duplicates == 11, "runs inside and behind a longer one are compared with it");
 
     world_init (&w);
     gets (&w, 0, 100, 0, id (1, 0, 0), 100);
     gets (&w, 1, 100, 0, id (1, 0, 100), 100);
     gets (&w, 1, 200, id (1, 0, 199), id (1, 1, 0), 100);
     world_judge (&w, &v);
-    ok (v.duplicates == 0, "runs that touch, and the same numbers of another generator, are no duplicates");
+    ok (v.duplicates == 0, "adjacent runs, and equal numbers of another generator, are not duplicates");
 }
 
 static void test_answers (void)
@@ -140,7 +140,7 @@ static void test_answers (void)
     world_init (&w);
     fails (&w, 0, ETIMEDOUT);
     world_judge (&w, &v);
-    ok (v.unanswered == 1, "a request that nobody answered is found");
+    ok (v.unanswered == 1, "a request without an answer is found");
 
     world_init (&w);
     w.h[0].twice = 1;
@@ -151,13 +151,13 @@ static void test_answers (void)
     gets (&w, 0, 100, 0, id (1, 0, 0), 10);
     w.h[0].answers[0].count = 11;
     world_judge (&w, &v);
-    ok (v.malformed == 1, "an id too few is found");
+    ok (v.malformed == 1, "a missing id is found");
 
     world_init (&w);
     gets (&w, 0, 100, 0, id (1, 0, 0), 10);
     w.h[0].answers[0].count = 9;
     world_judge (&w, &v);
-    ok (v.malformed == 1, "an id too many is found");
+    ok (v.malformed == 1, "an additional id is found");
 
     world_init (&w);
     gets (&w, 0, 100, 0, id (1, 0, 1000), 25);
@@ -173,7 +173,7 @@ static void test_order (void)
     world_init (&w);
     gets (&w, 0, 100, id (2, 0, 5), id (2, 0, 5), 10);
     world_judge (&w, &v);
-    ok (v.disorder == 1, "an id that is not above the one that the client had is found");
+    ok (v.disorder == 1, "an id that is not above the client's last one is found");
 
     for (int beyond = 0; beyond < 2; beyond++) {
         world_init (&w);
@@ -199,7 +199,7 @@ static void test_order (void)
     }
 }
 
-/* Which bound counts. */
+/* Tests which bound counts. */
 static void test_bounds (void)
 {
     struct world w;
@@ -210,7 +210,7 @@ static void test_bounds (void)
     gets (&w, 0, 100, 0, id (2, 0, 0), 10);
     gets (&w, 1, 5000, 0, id (1, 1, 0), 10);
     world_judge (&w, &v);
-    ok (v.judged == 1 && v.misordered == 0, "without a bound nothing is judged");
+    ok (v.judged == 1 && v.misordered == 0, "without a bound the order is not checked");
 
     world_init (&w);
     tells_bound (&w, 0, 50, 200);
@@ -230,8 +230,8 @@ static void test_bounds (void)
         gets (&w, 1, 700, 0, id (1, 1, 0), 10);
         world_judge (&w, &v);
         ok (v.judged == 1 + (uint64_t)same && v.misordered == (uint64_t)same, "a broker that %s is %s",
-            same ? "told it before and after an answer" : "had not told its bound before",
-            same ? "judged by it" : "not judged by what it told after");
+            same ? "reported its bound before and after an answer" : "had not reported its bound before",
+            same ? "judged by it" : "not judged by its later report");
     }
 
     for (int own = 0; own < 2; own++) {
@@ -249,7 +249,7 @@ static void test_bounds (void)
     }
 }
 
-/* Client 2, of a rank without a generator, has ids of generator 0. */
+/* Client 2, of a rank without a generator, gets ids of generator 0. */
 static void test_lent (void)
 {
     struct world w;
@@ -264,7 +264,9 @@ static void test_lent (void)
         gets (&w, 1, 100, 0, id (2, 1, 0), 10);
         gets (&w, own ? 0 : 2, 650, 0, id (1, 0, 0), 10);
         world_judge (&w, &v);
-        ok (v.judged == 2 && v.misordered == (uint64_t)own, "the bound of one that was lent a share counts %s its own",
+        ok (v.judged == 2 && v.misordered == (uint64_t)own,
+            "the bound of a rank with a sublease counts %s its own "
+            "clients",
             own ? "for none but" : "for");
     }
 
@@ -278,8 +280,8 @@ static void test_lent (void)
         gets (&w, 1, 100, 0, id (2, 1, 0), 10);
         gets (&w, 2, 711, 0, id (1, 0, 0), 10);
         world_judge (&w, &v);
-        ok (v.judged == 1 + (uint64_t)there && v.misordered == (uint64_t)there, "%s is it judged",
-            there ? "where all of them are known" : "without its own bound neither");
+        ok (v.judged == 1 + (uint64_t)there && v.misordered == (uint64_t)there, "%s the order is checked",
+            there ? "if all bounds are known" : "without its own bound not even");
     }
 }
 
@@ -295,7 +297,7 @@ static void test_watermark (void)
     gets (&w, 1, 100, id (4, 1, 9), id (6, 1, 0), 10);
     gets (&w, 1, 200, id (6, 1, 9), id (7, 1, 0), 10);
     world_judge (&w, &v);
-    ok (v.below == 1, "an id below the largest watermark that was told before it was asked for is found");
+    ok (v.below == 1, "an id below the largest watermark that was reported before the request is found");
 }
 
 static void test_gaps (void)
@@ -312,9 +314,9 @@ static void test_gaps (void)
     gets (&w, 1, 1090, 0, id (2, 1, 0), 1);
     checker_gaps (w.p, 2, NULL, 0, 50, 1200, &all, &one);
     ok (all.us == 500 && all.at_us == 500, "the longest time without an answer to any client is found");
-    ok (one.us == 950 && one.at_us == 150 && one.rank == 1, "so is that at one rank");
+    ok (one.us == 950 && one.at_us == 150 && one.rank == 1, "the longest time at one rank is found");
     checker_gaps (w.p, 2, &outage, 1, 50, 1200, &all, &one);
-    ok (one.us == 500 && one.rank == 0, "what its own outage explains is no gap");
+    ok (one.us == 500 && one.rank == 0, "time that an outage explains is not a gap");
     for (int i = 0; i < CLIENTS; i++)
         history_fini (&w.h[i]);
 }

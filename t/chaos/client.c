@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* client.c - a thread that asks one broker for ids without pause
+/* client.c - a thread that requests ids from one broker without pause
  *
- * It speaks fluid.block itself, over libidtree's requests: so what it logs are the runs as they came, and nothing
- * but the checker has judged them.  A request is logged when it ends, by the callback of its future: with ids, with
- * an error, or with the connection.  A slot is asked for again as soon as it is free, after an error a little later.
+ * It sends fluid.block itself, over libidtree's requests. So it records the runs as received, and only the checker
+ * checks them. A request is recorded by the callback of its future when it ends: with ids, with an error, or with the
+ * connection. A slot is used again as soon as it is free; after an error with a short delay.
  */
 #include <endian.h>
 #include <errno.h>
@@ -22,9 +22,9 @@
 #include "die.h"
 #include "rng.h"
 
-#define SLOTS_MAX 8              /* requests under way */
-#define COUNT_BITS 16            /* sizes are spread evenly over their number of bits */
-#define ANSWER_TIMEOUT_MS 60000. /* counts as no answer at all; far above any hold of the nemesis */
+#define SLOTS_MAX 8              /* pending requests */
+#define COUNT_BITS 16            /* sizes are distributed evenly over their number of bits */
+#define ANSWER_TIMEOUT_MS 60000. /* counts as no answer; far longer than any hold of the nemesis */
 #define RETRY_MS 10.             /* after an error, or when there is no broker */
 #define INFO_PERIOD_MS 100.
 
@@ -60,7 +60,7 @@ struct client {
     struct slot slots[SLOTS_MAX];
     uint32_t depth; /* slots that this connection uses */
     uint32_t busy;
-    fluid_t last; /* the largest id so far */
+    fluid_t last; /* the greatest id so far */
     bool stopping;
     bool lost;
     struct question questions[2];
@@ -98,7 +98,7 @@ static void log_runs (struct client *c, const uint8_t *p, size_t size, struct hi
         if (last > c->last)
             c->last = last;
     }
-    if (size > 0) /* no answer has such a size: the checker shall see that */
+    if (size > 0) /* no answer has such a size: recorded for the checker */
         history_run (&c->h, 0, 0), a->nruns++;
 }
 
@@ -120,7 +120,7 @@ static void answer_cb (idt_future_t *f, void *arg)
     }
     else
         a.errnum = c->lost || errno == EPIPE || errno == EPROTO ? ECONNRESET : errno;
-    if (a.errnum == EOVERFLOW) /* the time of ids is over: that is all that there is to say */
+    if (a.errnum == EOVERFLOW) /* the time of ids is over: no further answers are possible */
         atomic_fetch_add (&c->answers, 1);
     history_answer (&c->h, &a);
     s->f = NULL;
@@ -153,7 +153,7 @@ static int ask (struct client *c, struct slot *s)
     return 0;
 }
 
-/* Where a request cannot be sent the connection is about to be lost. */
+/* If a request cannot be sent, the connection is about to be lost. */
 static void fill (struct client *c)
 {
     if (c->stopping || c->lost)
@@ -168,7 +168,7 @@ static void retry_cb (idt_watcher_t *w, int revents, void *arg)
     fill (arg);
 }
 
-/* --- what the broker says of itself ----------------------------------------------------------------- */
+/* --- reports of the broker ------------------------------------------------------------------------ */
 
 static void info_answer_cb (idt_future_t *f, void *arg)
 {
@@ -233,7 +233,7 @@ static void stop_cb (idt_watcher_t *w, int revents, void *arg)
     end_if_idle (c);
 }
 
-/* Use the connection until it is lost, or until all has ended. */
+/* Use the connection until it is lost, or until all requests have ended. */
 static void serve (struct client *c)
 {
     c->lost = false;

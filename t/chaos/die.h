@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* die.h - the end of a program that cannot go on: chaos has nothing to save */
+/* die.h - end the program after a fatal error; chaos has no data to save */
 #ifndef CHAOS_DIE_H
 #define CHAOS_DIE_H
 
@@ -16,7 +16,7 @@ __attribute__ ((noreturn)) static inline void die (const char *what)
     exit (1);
 }
 
-/* What an allocation returned. */
+/* Check the result of an allocation. */
 static inline void *must (void *p)
 {
     if (!p)

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* history.c - what one client saw: four arrays that grow */
+/* history.c - the record of one client: four arrays that grow */
 #include <stdlib.h>
 
 #include "die.h"
 #include "history.h"
 
-/* Room for one more item in an array of 'n' that has room for '*size'. */
+/* Make space for one more item in an array of 'n' with space for '*size'. */
 static void *grow (void *items, size_t n, size_t *size, size_t item)
 {
     if (n < *size)

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* host.h - what a broker under test believes about its host
+/* host.h - the simulated host of a broker under test
  *
- * host.so is preloaded into every broker.  There it answers for the C library, as this page (a file that is mapped
- * by the chaos program and by all brokers) tells it:
+ * host.so is preloaded into every broker. It replaces functions of the C library as this page says (a file that is
+ * mapped by the chaos program and by all brokers):
  *   - the wall clock is off by wall_us[rank], CLOCK_BOOTTIME by boot_us[rank]; CLOCK_MONOTONIC is the host's;
- *   - a connection to an ipc socket DIR/tbon-P goes to LINKS/RANK-P, where the chaos program passes it on (links.h);
- *   - what is written to a file in the state directory fails or hangs, as 'disk' says.
- * It also keeps what the launcher says to the broker, as PMI/RANK, for a twin to hear (twin.h).
- * So each broker has a clock, links and a disk of its own on any host, without privileges.  In a process
- * without PMI_RANK it does nothing.
+ *   - a connection to an ipc socket DIR/tbon-P is redirected to LINKS/RANK-P, where the chaos program forwards it
+ *     (links.h);
+ *   - a write to a file in the state directory fails or blocks, as 'disk' says.
+ *
+ * It also stores the launcher's messages to the broker, as PMI/RANK, for a twin to read (twin.h). So each broker has a
+ * clock, links and a disk of its own on any host, without privileges. In a process without PMI_RANK it does nothing.
  */
 #ifndef CHAOS_HOST_H
 #define CHAOS_HOST_H
@@ -24,7 +25,7 @@ enum host_disk {
     HOST_DISK_GOOD,
     HOST_DISK_FULL,   /* writes fail with ENOSPC */
     HOST_DISK_BROKEN, /* writes and syncs fail with EIO */
-    HOST_DISK_FROZEN, /* writes and syncs hang until it is good again */
+    HOST_DISK_FROZEN, /* writes and syncs block until it is good again */
 };
 
 struct host_page {
@@ -33,10 +34,10 @@ struct host_page {
     _Atomic int64_t boot_us[HOST_RANKS_MAX];
 };
 
-/* Names of what host.so reads from the environment. */
+/* Environment variables that host.so reads. */
 #define HOST_ENV_PAGE "CHAOS_PAGE"   /* the page's file */
-#define HOST_ENV_LINKS "CHAOS_LINKS" /* LINKS; without it links are left alone */
-#define HOST_ENV_PMI "CHAOS_PMI"     /* PMI; without it nothing is kept */
-#define HOST_ENV_STATE "CHAOS_STATE" /* the state directory, without a slash behind */
+#define HOST_ENV_LINKS "CHAOS_LINKS" /* LINKS; without it links are unchanged */
+#define HOST_ENV_PMI "CHAOS_PMI"     /* PMI; without it nothing is stored */
+#define HOST_ENV_STATE "CHAOS_STATE" /* the state directory, without a slash at the end */
 
 #endif /* CHAOS_HOST_H */

@@ -3,8 +3,8 @@
 
 /* instance.c - the instance under test
  *
- * The command of idtree start says "up" on a pipe and then reads another until it ends: so we learn when all brokers
- * are up, and closing our end stops the instance.
+ * The command of idtree start writes "up" to a pipe and then reads another pipe until it ends. So this program learns
+ * when all brokers are up, and stops the instance by closing its end.
  */
 #define _GNU_SOURCE
 #include <assert.h>
@@ -66,7 +66,7 @@ static void take_answer (struct question *q)
     const char *error = NULL;
 
     if (!o)
-        error = "the launcher went away";
+        error = "the launcher ended";
     else
         json_unpack (o, "{s:s}", "error", &error);
     end_question (q, error);
@@ -236,7 +236,7 @@ void instance_stop (struct instance *in)
     close_in (in);
 }
 
-/* The launcher is the only child of the process that we started; brokers die with it.  The other one sweeps up. */
+/* The launcher is the only child of the process that was started; brokers die with it. The reaper removes the rest. */
 void instance_crash (struct instance *in)
 {
     char path[64], text[64] = "";

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* instance.h - the instance under test: idtree start and startctl, without ever waiting
+/* instance.h - the instance under test: idtree start and startctl, without blocking
  *
- * An instance is down, starting, up or stopping; it may be started again on the same state when it is down.
- * It ends by itself, too, when this program does: its command is cat, which reads from us.
+ * An instance is down, starting, up or stopping; it can be started again on the same state when it is down. It also
+ * ends when this program ends, because its command is cat, which reads from this program.
  */
 #ifndef CHAOS_INSTANCE_H
 #define CHAOS_INSTANCE_H
@@ -21,27 +21,27 @@ struct instance_config {
     const char *rundir, *statedir, *logfile;
     uint32_t size;
     uint32_t fanout;
-    const char *const *attrs; /* ATTR=VALUE, ended by NULL */
+    const char *const *attrs; /* ATTR=VALUE, NULL ends the list */
 };
 
-/* Told from the reactor: all brokers are up; idtree start has ended. */
+/* Called from the reactor: all brokers are up; idtree start has ended. */
 struct instance_ops {
     void (*up) (void *arg);
     void (*down) (void *arg, int status); /* wait status */
 };
 
-/* What 'config' points to is borrowed.  Ends the program where there is no memory. */
+/* The pointers in 'config' are borrowed. Ends the program if there is no memory. */
 struct instance *instance_create (idt_reactor_t *r, const struct instance_config *config,
                                   const struct instance_ops *ops, void *arg);
 void instance_destroy (struct instance *in); /* must be down */
 const char *instance_rundir (const struct instance *in);
 
 void instance_start (struct instance *in); /* must be down */
-void instance_stop (struct instance *in);  /* in order; nothing where it is down */
+void instance_stop (struct instance *in);  /* in order; no effect if it is down */
 void instance_crash (struct instance *in); /* kill -9 of the launcher and all brokers */
 
-/* Ask the launcher, as idtree startctl does; the verb "term" is a kill with SIGTERM.  'cb' is told once whether it was
- * done, or why not ('error'; NULL: done), and for the verb "status" the answer's JSON text.
+/* Send a request to the launcher, as idtree startctl does; the verb "term" is a kill with SIGTERM. 'cb' is called once:
+ * 'error' is NULL on success, otherwise the reason; for the verb "status" 'answer' is the JSON text of the answer.
  */
 typedef void (*instance_f) (void *arg, uint32_t rank, const char *error, const char *answer);
 void instance_ask (struct instance *in, const char *verb, uint32_t rank, instance_f cb, void *arg);

@@ -3,9 +3,10 @@
 
 /* links.c - the links between brokers
  *
- * A connection is two pipes.  A pipe holds what was read at one end and not yet written at the other; it reads when
- * it is empty and writes when it is not.  A pipe that is cut does neither, so what was sent meanwhile waits in the
- * kernel and arrives late, as after a partition.  When one end closes, so does the other, once its pipe is empty.
+ * A connection is two pipes. A pipe holds the bytes that were read at one end and not yet written at the other; it
+ * reads when it is empty and writes when it is not. A pipe that is cut does neither, so bytes that are sent meanwhile
+ * wait in the kernel and arrive late, as after a partition. When one end closes, the other end is closed after its pipe
+ * is empty.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -32,7 +33,7 @@ struct end {
     int fd;
     idt_watcher_t *w, *pause; /* a timer, made when it is first needed */
     bool pausing;
-    /* What was read here and is to be written at the other end. */
+    /* The bytes that were read here and are to be written at the other end. */
     size_t off, len;
     uint8_t buf[BUFFER_SIZE];
 };
@@ -43,7 +44,7 @@ struct conn {
     LIST_ENTRY (conn) entry;
 };
 
-/* From one rank to one ancestor. */
+/* The link from one rank to one ancestor. */
 struct link {
     struct links *links;
     uint32_t from, to;
@@ -89,7 +90,7 @@ static struct end *other (struct end *e)
     return e == &e->conn->child ? &e->conn->parent : &e->conn->child;
 }
 
-/* Wait for what can be done: read where the pipe is empty, write where the other one is not. */
+/* Wait for possible work: reads if the pipe is empty, writes if the other pipe is not. */
 static void watch (struct end *e)
 {
     struct end *o = other (e);
@@ -143,7 +144,7 @@ static void corrupt (struct end *e)
     link->links->corrupted++;
 }
 
-/* Returns -1 where the connection has ended. */
+/* Returns -1 if the connection has ended. */
 static int read_end (struct end *e)
 {
     const struct link *link = e->conn->link;

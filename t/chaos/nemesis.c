@@ -3,9 +3,9 @@
 
 /* nemesis.c - carries out a plan against an instance, then heals it
  *
- * Steps overlap, so one may meet a broker in a state that another step brought it to: what the launcher then refuses
- * is counted and otherwise nothing.  What could not be made good when a step ended is made good by the next look:
- * brokers and instance are looked at twice a second.
+ * Steps overlap, so a step may find a broker in a state that another step caused: requests that the launcher then
+ * refuses are only counted. What could not be repaired at the end of a step is repaired by the next check: brokers and
+ * instance are checked twice a second.
  *
  *     START --up--> FAULTS --enough--> HEAL --all up, all served--> DRAIN --clients ended--> STOP --> reactor stops
  */
@@ -130,8 +130,8 @@ static void step_cb (idt_watcher_t *w, int revents, void *arg)
 
 /* --- looks --------------------------------------------------------------------------------------------------- */
 
-/* SIGTERM may come before a broker that was just started can take it; a limit, while its program is still loaded: then
- * the shell or the loader ends with 126 or 127.
+/* SIGTERM may arrive before a broker that was just started can handle it, and a limit while its program is still being
+ * loaded: then the shell or the loader ends with 126 or 127.
  */
 static bool is_expected (const struct rank *r, const char *state)
 {
@@ -142,7 +142,7 @@ static bool is_expected (const struct rank *r, const char *state)
            || (r->ends && (!strcmp (state, "exited with status 0") || !strcmp (state, "killed by SIGTERM")));
 }
 
-/* Returns true if the broker is up, or was already asked to be. */
+/* Returns true if the broker is up, or a request to run it was already sent. */
 static bool look_at (struct nemesis *n, uint32_t rank, const char *state)
 {
     struct rank *r = &n->rank[rank];
@@ -168,7 +168,7 @@ static bool look_at (struct nemesis *n, uint32_t rank, const char *state)
     return false;
 }
 
-/* Limits are for a broker, whatever process it is. */
+/* Limits apply to a broker, also after its process was replaced. */
 static void take_pid (struct nemesis *n, uint32_t rank, const json_t *o)
 {
     pid_t pid = (pid_t)json_integer_value (o);
@@ -191,7 +191,7 @@ static void heal_on (struct nemesis *n, bool whole)
 {
     if (client_now_us () - n->heal_us > n->config.heal_us) {
         surprise (n, n->was_whole ? "all brokers are up, but not every rank serves" : "not every broker came up");
-        instance_crash (n->instance); /* so that no client is left waiting */
+        instance_crash (n->instance); /* so that no client waits */
         drain (n);
     }
     else if (whole && n->ops->served (n->arg, !n->was_whole))

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* nemesis_private.h - the nemesis from inside: nemesis.c decides when, nemesis_faults.c does it, nemesis_rogues.c has
- * it done by others
+/* nemesis_private.h - private declarations of the nemesis: nemesis.c decides when, nemesis_faults.c acts,
+ * nemesis_rogues.c acts through other programs
  */
 #ifndef CHAOS_NEMESIS_PRIVATE_H
 #define CHAOS_NEMESIS_PRIVATE_H
@@ -14,7 +14,7 @@
 
 enum phase { PHASE_START, PHASE_FAULTS, PHASE_HEAL, PHASE_DRAIN, PHASE_STOP };
 
-/* A step that is held. */
+/* A step that has begun and not ended. */
 struct hold {
     struct nemesis *n;
     struct step step;
@@ -22,7 +22,7 @@ struct hold {
     LIST_ENTRY (hold) entry;
 };
 
-/* A program that does a step's harm (rogue.c); at the step's end it is told to end. */
+/* A program that causes the fault of a step (rogue.c); at the step's end it is asked to end. */
 struct rogue {
     struct worker *w;
     uint32_t rank;
@@ -33,13 +33,13 @@ struct rogue {
 
 struct rank {
     uint32_t kills, stops, links; /* steps that hold it */
-    uint32_t limits[2];           /* of its open files, of its memory */
-    bool limited;                 /* it had such a limit since it was run: it may have died of it */
-    bool ends;                    /* it was told to end in order */
-    bool ends_anew;               /* the process that is being run was */
+    uint32_t limits[2];           /* on its open files, on its memory */
+    bool limited;                 /* it had such a limit since it was started, and may have died of it */
+    bool ends;                    /* it got SIGTERM */
+    bool ends_anew;               /* the process that is being started got SIGTERM */
     pid_t pid;                    /* 0: not known */
-    uint64_t stopped_us;          /* since when this process is stopped; 0: it is not, as far as is known */
-    bool running;                 /* a request to run it is under way */
+    uint64_t stopped_us;          /* when this process was stopped; 0: it is not stopped, as far as known */
+    bool running;                 /* a request to run it is pending */
     bool down;                    /* killed or stopped, and not known to be up again */
     uint32_t excuses;             /* reasons why it cannot serve */
     uint64_t since_us;
@@ -72,13 +72,13 @@ struct nemesis {
     struct step next;
     uint64_t steps;
     uint64_t heal_us;
-    bool finish; /* no more steps */
+    bool finish; /* no further step is begun */
     bool was_whole;
     bool looking;
     idt_watcher_t *step_w, *look_w;
 
     struct windows outages, roots;
-    uint64_t root_us; /* when a root was last told to start */
+    uint64_t root_us; /* when a root was last started */
 };
 
 /* --- nemesis_faults.c --------------------------------------------------------------------------- */
@@ -86,33 +86,33 @@ struct nemesis {
 void nemesis_init_faults (struct nemesis *n);
 void nemesis_fini_faults (struct nemesis *n);
 
-/* Do what a step says to what it names, and undo it.  Never blocks. */
+/* Begin or end the fault of a step on its targets. Never blocks. */
 void nemesis_begin_step (struct nemesis *n, const struct step *step);
 void nemesis_end_step (struct nemesis *n, const struct step *step);
 
-bool nemesis_is_free (const struct nemesis *n, uint32_t rank); /* no step holds it, and nothing is on its way */
+bool nemesis_is_free (const struct nemesis *n, uint32_t rank); /* no step holds it, and no request is pending */
 void nemesis_set_down (struct nemesis *n, uint32_t rank, bool down);
 void nemesis_run (struct nemesis *n, uint32_t rank); /* if it is free */
 void nemesis_cont (struct nemesis *n, uint32_t rank);
 
-void nemesis_start_instance (struct nemesis *n); /* if there is none, and no step holds it */
+void nemesis_start_instance (struct nemesis *n); /* if it is down, and no step prevents it */
 void nemesis_set_up (struct nemesis *n, bool up);
-void nemesis_add_root (struct nemesis *n); /* a start of the root has ended, well or not: it may have served */
+void nemesis_add_root (struct nemesis *n); /* a start of the root has ended: it may have served */
 
 /* --- nemesis_rogues.c --------------------------------------------------------------------------- */
 
 void nemesis_begin_rogue (struct nemesis *n, uint32_t rank, enum fault fault);
 void nemesis_end_rogue (struct nemesis *n, uint32_t rank, enum fault fault);
 
-/* Forget those that have ended.  Returns how many there are still. */
+/* Free the ended ones. Returns the number that is left. */
 size_t nemesis_reap_rogues (struct nemesis *n);
 
-/* Give a broker no more files, or memory, than it has (fault: FILES, MEMORY); give it what its host has. */
+/* Limit the files or the memory of a broker to what it uses (fault: FILES, MEMORY); remove the limit. */
 void nemesis_begin_limit (struct nemesis *n, uint32_t rank, enum fault fault);
 void nemesis_end_limit (struct nemesis *n, uint32_t rank, enum fault fault);
-void nemesis_set_limits (struct nemesis *n, uint32_t rank); /* those that it is to have: its process is another one */
+void nemesis_set_limits (struct nemesis *n, uint32_t rank); /* apply its limits to a new process */
 
-/* The next time that a rank is run it has the options of set 'tune'. */
+/* Use option set 'tune' when the rank is started next. */
 void nemesis_tune (struct nemesis *n, uint32_t rank, int32_t tune);
 
 #endif /* CHAOS_NEMESIS_PRIVATE_H */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* nemesis_rogues.c - harm that others do for the nemesis: programs, limits of the kernel, options
+/* nemesis_rogues.c - faults that are caused through other programs, limits of the kernel, and options
  *
- * A rogue is a program that ends when its standard input does, and puts right what it did before (rogue.c).  A limit is
- * one of resources, set from outside on the process that the launcher named last.
+ * A rogue is a program that ends when its standard input ends, and before that undoes its fault (rogue.c). A limit is a
+ * resource limit that is set from outside on the process that the launcher reported last.
  */
 #define _GNU_SOURCE
 #include <stdio.h>
@@ -16,9 +16,9 @@
 #include "die.h"
 #include "nemesis_private.h"
 
-#define FILES_LEFT 16            /* numbers of files from here on are refused: all that are not open yet */
+#define FILES_LEFT 16            /* highest number of a new file: all that are not open yet are refused */
 #define MEMORY_LEFT (1 << 20)    /* bytes */
-#define ROGUE_LIMIT_US 120000000 /* one that does not end by then is killed */
+#define ROGUE_LIMIT_US 120000000 /* a rogue that has not ended by then is killed */
 
 /* --- rogues ---------------------------------------------------------------------------------------- */
 
@@ -78,7 +78,7 @@ size_t nemesis_reap_rogues (struct nemesis *n)
 
 /* --- limits ---------------------------------------------------------------------------------------- */
 
-/* Bytes of address space that a process has; 0: there is none. */
+/* Bytes of address space of a process; 0: the process does not exist. */
 static rlim_t resolver_space (pid_t pid)
 {
     char path[64];
@@ -104,7 +104,7 @@ static bool is_sanitized (void)
 #endif
 }
 
-/* The soft limit alone is changed, so that it can be taken back. */
+/* Only the soft limit is changed, so that it can be restored. */
 static bool set_limit (pid_t pid, enum fault fault, bool on)
 {
     __rlimit_resource_t what = fault == FAULT_FILES ? RLIMIT_NOFILE : RLIMIT_AS;
@@ -152,7 +152,7 @@ void nemesis_end_limit (struct nemesis *n, uint32_t rank, enum fault fault)
 
 /* --- options --------------------------------------------------------------------------------------- */
 
-/* Of the lease that all others have, in percent; limits that a client meets at once, and none that it meets. */
+/* In percent of the lease of the other ranks; some limits are reached immediately, some never. */
 static const struct {
     unsigned lease;
     const char *more;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* pagestorm.c - ids by means of pages, while those who make them, and brokers, are killed
+/* pagestorm.c - ids from pages, while the processes that make them, and brokers, are killed
  *
  *   pagestorm RANKS IDS SEED     inside of an instance: idtree start -s RANKS -o fluid.lease=2s ... pagestorm ...
  *
- * Workers, two for each rank, make ids in blocks of any size, by the page alone or through a handle, which has both
- * ways.  Each id is marked in a map that all share as soon as it is there: what is marked already came twice.  Workers
- * are killed at any instruction, brokers killed, stopped, and their modules loaded anew, until there are so many ids;
- * then all go on in peace for a while.  Prints one line of JSON, and ends with 1 where something is wrong.
+ * Workers, two for each rank, make ids in blocks of any size, by the page alone or through a handle, which uses the
+ * page and requests. Each id is immediately marked in a shared map; an id that is marked already is a duplicate.
+ * Workers are killed at any instruction, brokers are killed and stopped, and their modules reloaded, until there are
+ * enough ids; then all run without faults for a while. Prints one line of JSON, and exits with 1 after a violation.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -36,7 +36,7 @@
 #define BLOCK 256
 #define PATIENCE_S 120
 
-/* What all share.  The map has a bit for each id. */
+/* Shared by all processes. The map has a bit for each id. */
 struct world {
     _Atomic uint64_t ids, twice, disorder, by_page, beyond;
     _Atomic uint64_t made[RANKS_MAX * EACH]; /* by each worker */
@@ -81,8 +81,8 @@ struct worker {
     uint32_t ranks, slot;
     struct rng rng;
     const char *uri;
-    idt_page_t *page; /* NULL: none now, or it has a handle */
-    idt_t *h;         /* NULL: it has pages alone */
+    idt_page_t *page; /* NULL: none now, or the worker uses a handle */
+    idt_t *h;         /* NULL: the worker uses pages only */
     fluid_t last;
 };
 
@@ -91,7 +91,7 @@ static void pause_ms (long ms)
     nanosleep (&(struct timespec){ .tv_nsec = ms * 1000000 }, NULL);
 }
 
-/* Returns how many ids came; 0: none. */
+/* Returns the number of ids; 0: none. */
 static int get (struct worker *k, uint32_t n, fluid_t *ids)
 {
     if (k->h)
@@ -99,7 +99,7 @@ static int get (struct worker *k, uint32_t n, fluid_t *ids)
     if (!k->page && !(k->page = idt_page_open (k->uri, 1000)))
         return 0;
     int got = idt_page_generate (k->page, k->last, n, ids);
-    if (got < 0) { /* the broker may be another one by now, with another page */
+    if (got < 0) { /* the broker may have been replaced, with another page */
         idt_page_close (k->page);
         k->page = NULL;
         return 0;
@@ -163,7 +163,7 @@ static void run (const char *fmt, ...)
     va_start (ap, fmt);
     vsnprintf (line, sizeof (line), fmt, ap);
     va_end (ap);
-    if (system (line) != 0) /* what is down already is not stopped: then the next one */
+    if (system (line) != 0) /* a broker that is down cannot be stopped: take the next one */
         return;
 }
 
@@ -183,7 +183,7 @@ static void fault (struct rng *rng, uint32_t ranks)
         pause_ms (ms);
         run ("idtree startctl cont %u >/dev/null 2>&1", r);
         break;
-    case 2: /* cut off from what it leases from */
+    case 2: /* stopped: the root, which grants leases */
         run ("idtree startctl stop 0 >/dev/null 2>&1");
         pause_ms (ms);
         run ("idtree startctl cont 0 >/dev/null 2>&1");
@@ -215,7 +215,7 @@ static void replace_worker (struct storm *s)
     s->pid[slot] = start_worker (s->w, s->ranks, slot, rng_next (&s->rng), s->base);
 }
 
-/* Faults in a process of their own: they take time, and workers are killed meanwhile. */
+/* Faults run in a process of their own: they take time, and workers are killed meanwhile. */
 static void rage (struct storm *s, uint64_t ids)
 {
     pid_t pid = -1;
@@ -239,7 +239,7 @@ static void rage (struct storm *s, uint64_t ids)
         waitpid (pid, NULL, 0);
 }
 
-/* In peace each worker makes ids again. */
+/* Without faults each worker makes ids again. */
 static bool all_go_on (struct storm *s)
 {
     time_t end = time (NULL) + PATIENCE_S;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* plan.c - what the nemesis does, drawn from a seed
+/* plan.c - the faults of a run, drawn from a seed
  *
- * Faults are dealt from a bag that is shuffled anew when it is empty, so that even a short run meets them all.
+ * Faults are dealt from a bag that is refilled and shuffled when it is empty, so that even a short run has all of them.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -17,9 +17,9 @@
 
 static const struct {
     const char *name;
-    uint8_t often;         /* in a bag */
-    uint16_t min_ms;       /* of holding */
-    uint16_t lease_tenths; /* the longest holding, in tenths of a lease above min_ms */
+    uint8_t often;         /* times in a bag */
+    uint16_t min_ms;       /* shortest hold */
+    uint16_t lease_tenths; /* longest hold, in tenths of a lease above min_ms */
 } faults[FAULT_COUNT] = {
     [FAULT_KILL] = { "kill", 8, 0, 20 },
     [FAULT_TERM] = { "term", 3, 0, 10 },
@@ -55,7 +55,7 @@ const char *fault_name (enum fault fault)
     return faults[fault].name;
 }
 
-/* The faults of one word of a list; 0: there is none. */
+/* The faults of one word of a list; 0 if the word is unknown. */
 static uint32_t parse_word (const char *word, size_t len)
 {
     if (len == 3 && !strncmp (word, "all", len))
@@ -122,7 +122,7 @@ uint64_t plan_subtree (const struct plan *p, uint32_t top)
     return ranks;
 }
 
-/* Mostly one rank, often an inner one; at times the root, a subtree, or any set. */
+/* Usually one rank, often an inner one; sometimes the root, a subtree, or any set. */
 static uint64_t choose_ranks (struct plan *p)
 {
     uint32_t how = rng_below (&p->rng, 10), one = rng_below (&p->rng, p->size);
@@ -140,13 +140,13 @@ static uint64_t choose_ranks (struct plan *p)
     return (any & (UINT64_MAX >> (64 - p->size))) | UINT64_C (1) << one;
 }
 
-/* Any but the root, which nobody but the state's lock keeps from having twins. */
+/* Any rank except the root, whose twins only the lock of the state prevents. */
 static uint64_t other_rank (struct plan *p)
 {
     return UINT64_C (1) << (p->size > 1 ? rng_between (&p->rng, 1, p->size - 1) : 0);
 }
 
-/* The root has no link up: its children's are meant. */
+/* The root has no link to a parent: the links of its children are used instead. */
 static uint64_t linked_ranks (const struct plan *p, uint64_t ranks)
 {
     if (ranks != 1 || p->size == 1)
@@ -156,7 +156,7 @@ static uint64_t linked_ranks (const struct plan *p, uint64_t ranks)
     return ranks & ~UINT64_C (1);
 }
 
-/* What holds more than one at once is one too many of them: a client, or a limit, is for one rank. */
+/* Whether a fault is for one rank only: several rogue clients or limits together would be too many. */
 static bool is_for_one (enum fault fault)
 {
     return fault >= FAULT_FILES && fault <= FAULT_FLOOD;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* plan.h - what the nemesis does: a function of the seed and of nothing else
+/* plan.h - the faults of a run: a function of the seed alone
  *
- * A plan is an endless list of steps.  A step begins gap_ms after the one before began, and is undone hold_ms
- * later, whatever happened meanwhile: steps overlap.  Each plan_bag () steps hold each fault of the plan at least once.
+ * A plan is an endless list of steps. A step begins gap_ms after the previous one began, and is undone hold_ms later,
+ * independent of other events: steps overlap. Each plan_bag () steps contain each fault of the plan at least once.
  */
 #ifndef CHAOS_PLAN_H
 #define CHAOS_PLAN_H
@@ -22,24 +22,24 @@ enum fault {
     FAULT_STOP,    /* SIGSTOP; SIGCONT */
     FAULT_STARVE,  /* SIGSTOP and SIGCONT in turn, some hundred times a second */
     FAULT_PAUSE,   /* SIGSTOP; SIGCONT under a CLOCK_BOOTTIME that missed the time between */
-    FAULT_CUT,     /* nothing passes to and from ancestors, one way or both ways; then what waited arrives */
+    FAULT_CUT,     /* no bytes to or from ancestors, in one or both ways; then they arrive */
     FAULT_RESET,   /* connections to ancestors end, new ones are refused; then accepted */
     FAULT_CORRUPT, /* bytes between these ranks and their ancestors change */
     FAULT_SLOW,    /* these links pass a few KB at a time, and wait in between */
     FAULT_CLOCK,   /* the wall clock steps by amount_ms; it is not undone */
     FAULT_BOOT,    /* CLOCK_BOOTTIME jumps ahead by amount_ms, as after a suspend; it is not undone */
-    FAULT_FILES,   /* no more files can be opened: EMFILE */
+    FAULT_FILES,   /* new files cannot be opened: EMFILE */
     FAULT_MEMORY,  /* the address space has an end: ENOMEM */
     FAULT_RELOAD,  /* modules are removed and loaded again, one after the other */
-    FAULT_LIAR,    /* a client asks for what is not a client's to ask */
-    FAULT_GREEDY,  /* a client has a hundred requests for 65,536 ids under way */
-    FAULT_DEAF,    /* a client asks, and never reads */
+    FAULT_LIAR,    /* a client sends requests that clients must not send */
+    FAULT_GREEDY,  /* a client has a hundred pending requests for 65,536 ids */
+    FAULT_DEAF,    /* a client sends requests, and never reads */
     FAULT_FLOOD,   /* a client publishes events as fast as it can */
-    FAULT_TWIN,    /* a second broker for a rank, which is cut off meanwhile, or not */
+    FAULT_TWIN,    /* a second broker for a rank, which may be cut off meanwhile */
     FAULT_FULL,    /* rank 0's state disk is full */
     FAULT_BROKEN,  /* ... fails */
     FAULT_FROZEN,  /* ... hangs */
-    FAULT_CRASH,   /* kill -9 of all at once; a new instance on the same state */
+    FAULT_CRASH,   /* kill -9 of all processes; a new instance on the same state */
     FAULT_RESTART, /* a clean stop; a new instance on the same state */
 };
 #define FAULT_COUNT 25
@@ -51,8 +51,8 @@ struct step {
     enum fault fault;
     uint64_t ranks; /* bit r: rank r */
     uint32_t hold_ms;
-    /* CLOCK, BOOT: ms; SLOW: bytes at a time; TUNE: which options; CUT: 1 up, 2 down, 3 both; CORRUPT: one buffer in so
-     * many; TWIN: 1 the rank is cut off; FULL, BROKEN, FROZEN: 1 the root is killed at the end
+    /* CLOCK, BOOT: ms; SLOW: bytes at a time; TUNE: number of the options; CUT: 1 up, 2 down, 3 both; CORRUPT: one
+     * buffer in 'amount'; TWIN: 1 the rank is cut off; FULL, BROKEN, FROZEN: 1 the root is killed at the end
      */
     int32_t amount;
 };
@@ -62,15 +62,15 @@ struct plan {
     uint32_t size;
     uint32_t fanout;
     uint32_t lease_ms;
-    uint32_t faults; /* bit f: fault f may come */
-    uint8_t bag[64]; /* faults yet to come, shuffled */
+    uint32_t faults; /* bit f: fault f may occur */
+    uint8_t bag[64]; /* remaining faults, shuffled */
     size_t left;
 };
 
 /* size: 1 ... 64 ranks in a tree kary:fanout; faults: at least one. */
 void plan_init (struct plan *p, uint64_t seed, uint32_t size, uint32_t fanout, uint32_t lease_ms, uint32_t faults);
 
-/* So many steps hold each fault of these. */
+/* The number of steps that contain each of these faults. */
 size_t plan_bag (uint32_t faults);
 void plan_next (struct plan *p, struct step *step);
 
@@ -79,10 +79,10 @@ uint64_t plan_subtree (const struct plan *p, uint32_t top);
 
 const char *fault_name (enum fault fault);
 
-/* The faults of a list as "kill,cut", or "all".  Returns 0 where one is none. */
+/* The faults of a list as "kill,cut", or "all". Returns 0 if one is unknown. */
 uint32_t faults_parse (const char *list);
 
-/* Write a step for a person: "kill 1,3,4 for 520 ms". */
+/* Format a step for people: "kill 1,3,4 for 520 ms". */
 void step_print (const struct step *step, char *buf, size_t size);
 
 #endif /* CHAOS_PLAN_H */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* plan_test.c - plans are functions of their seed, within their limits, and leave no fault out */
+/* plan_test.c - plans are functions of their seed, keep their limits, and contain all faults */
 #include <string.h>
 
 #include "test/tap.h"
@@ -9,7 +9,7 @@
 
 #define STEPS 3000
 
-/* All that a step says, as text: steps have padding. */
+/* All fields of a step as text, because steps have padding. */
 static void draw (struct plan *p, char *text, size_t size)
 {
     struct step step;
@@ -91,19 +91,19 @@ int main (void)
     static const char *const lists[] = { "all", "kill", "boot,liar,reload", "liar,all" };
 
     ok (differences (1, 1) == 0, "a seed makes the same plan each time");
-    ok (differences (1, 2) > STEPS * 9 / 10, "another seed makes another one");
+    ok (differences (1, 2) > STEPS * 9 / 10, "another seed makes another plan");
     for (uint32_t size = 1; size <= 64; size += 7)
         for (uint32_t fanout = 1; fanout <= 4; fanout += 3)
-            ok (is_within (size, fanout), "with %u ranks, kary:%u, steps hit ranks that there are", (unsigned)size,
+            ok (is_within (size, fanout), "with %u ranks, kary:%u, steps use existing ranks", (unsigned)size,
                 (unsigned)fanout);
     ok (plan_bag (FAULTS_ALL) <= sizeof (((struct plan *)0)->bag), "all faults fit into a bag");
     for (size_t i = 0; i < sizeof (lists) / sizeof (lists[0]); i++)
-        ok (faults_parse (lists[i]) != 0 && bags_are_whole (faults_parse (lists[i])), "each %zu steps hold each of %s",
-            plan_bag (faults_parse (lists[i])), lists[i]);
-    ok (faults_parse ("kill,cut") == (1U << FAULT_KILL | 1U << FAULT_CUT), "a list is what it names");
+        ok (faults_parse (lists[i]) != 0 && bags_are_whole (faults_parse (lists[i])),
+            "each %zu steps contain each of %s", plan_bag (faults_parse (lists[i])), lists[i]);
+    ok (faults_parse ("kill,cut") == (1U << FAULT_KILL | 1U << FAULT_CUT), "a list contains the named faults");
     ok (!faults_parse ("") && !faults_parse ("kill,") && !faults_parse ("kil") && !faults_parse ("kill,,cut")
             && !faults_parse ("alls"),
-        "what names no fault is no list");
+        "a list with an unknown fault is refused");
     ok (kills_subtrees (), "subtrees are killed");
     return done_testing ();
 }

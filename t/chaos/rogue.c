@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* rogue.c - one who does to a broker what no client should, until standard input ends
+/* rogue.c - a client that misbehaves, until standard input ends
  *
- *     rogue liar URI        asks for what is a broker's to ask: far ids, forged roles, other nodes, leases that are
- * none
- *     rogue greedy URI      has a hundred requests for 65,536 ids under way
- *     rogue deaf URI        asks, and never reads
+ *     rogue liar URI        requests that only brokers may send: far ids, forged roles, other nodes, unknown leases
+ *     rogue greedy URI      has a hundred pending requests for 65,536 ids
+ *     rogue deaf URI        sends requests, and never reads
  *     rogue flood URI       publishes events as fast as it can
  *     rogue reload URI      removes modules and loads them again
  *     rogue starve PID      stops a process and continues it, again and again
  *
- * What it is answered is nobody's business; all it owes is to end.  The last one leaves its process running, the one
- * before the modules loaded.  Where the connection is lost it makes another.
+ * It ignores its answers; it only has to end. In the end the last one leaves its process running, the one before leaves
+ * the modules loaded. If the connection is lost it makes another.
  */
 #include "config.h"
 
@@ -35,7 +34,7 @@
 #define TURN_MS 5
 #define GREEDY_REQUESTS 100
 #define GREEDY_COUNT 65536
-#define FLOOD_EVENTS 200 /* a turn */
+#define FLOOD_EVENTS 200 /* in a turn */
 #define LOAD_TRIES 200
 #define FAR_AHEAD_MS (UINT64_C (30) * 365 * 86400 * 1000)
 
@@ -45,7 +44,7 @@ struct rogue {
     unsigned turn;
 };
 
-/* Has standard input ended?  Waits for that for so long. */
+/* Whether standard input has ended; waits for that up to 'wait_ms'. */
 static bool is_over (int wait_ms)
 {
     struct pollfd pfd = { .fd = STDIN_FILENO, .events = POLLIN };
@@ -53,7 +52,7 @@ static bool is_over (int wait_ms)
     return poll (&pfd, 1, wait_ms) > 0;
 }
 
-/* Connect if we are not.  Returns false where nobody is there. */
+/* Connect if not connected. Returns false if there is no broker. */
 static bool connect_to (struct rogue *g)
 {
     if (!g->h && (g->h = idt_open (g->uri, NULL)))
@@ -67,7 +66,7 @@ static void disconnect (struct rogue *g)
     g->h = NULL;
 }
 
-/* Send a request that says of itself what it likes; the answer is dropped. */
+/* Send a request with forged fields; the answer is dropped. */
 static int send_forged (struct rogue *g, const char *topic, const void *data, size_t size, uint32_t nodeid, int flags,
                         uint32_t roles)
 {
@@ -96,7 +95,7 @@ static void serve (struct rogue *g)
 
 /* --- liar ----------------------------------------------------------------------------------------- */
 
-/* Ids above one of 30 years on. */
+/* Request ids above one of 30 years ahead. */
 static int ask_far (struct rogue *g, uint32_t nodeid, int flags, uint32_t roles)
 {
     uint8_t request[12];
@@ -109,7 +108,7 @@ static int ask_far (struct rogue *g, uint32_t nodeid, int flags, uint32_t roles)
 #define NOBODY "11111111-1111-4111-8111-111111111111"
 #define FAR_MS "946080000000"
 
-/* What only a broker's module asks of the one above, in its form. */
+/* Requests that only a broker's module sends to its parent, in the right form. */
 static const struct lie {
     const char *topic, *payload;
 } lies[] = {
@@ -163,7 +162,7 @@ static int ask_many (struct rogue *g, uint32_t count)
     return send_forged (g, "fluid.block", request, sizeof (request), IDT_NODEID_ANY, 0, IDT_ROLE_OWNER);
 }
 
-/* Their answers are read, but nobody counts them: every so often it starts anew. */
+/* The answers are read, but not counted: it starts again now and then. */
 static bool be_greedy (struct rogue *g)
 {
     if (g->turn % (4 * GREEDY_REQUESTS) == 0)
@@ -186,7 +185,7 @@ static bool be_loud (struct rogue *g)
     return true;
 }
 
-/* The reactor would read: what is written here goes out by itself, as much as the socket takes. */
+/* The reactor would read: requests that are written here are sent as far as the socket accepts them. */
 static bool be_deaf (struct rogue *g)
 {
     for (int i = 0; i < GREEDY_REQUESTS; i++)
@@ -200,7 +199,7 @@ static bool be_deaf (struct rogue *g)
 static const char *const modules[] = { "fluid", "flake", "compressor", "job-ingest" };
 #define MODULES (sizeof (modules) / sizeof (modules[0]))
 
-/* Returns the answer's errno, or that of a lost connection. */
+/* Returns the errno of the answer, or of a lost connection. */
 static int ask_module (struct rogue *g, const char *verb, const char *key, const char *module)
 {
     char topic[64];
@@ -215,14 +214,14 @@ static int ask_module (struct rogue *g, const char *verb, const char *key, const
     return errnum;
 }
 
-/* A module that was there is loaded again, or its broker is gone. */
+/* A module that was loaded is loaded again, unless its broker has ended. */
 static bool reload (struct rogue *g)
 {
     const char *module = modules[g->turn++ % MODULES];
     int errnum = ask_module (g, "remove", "name", module);
 
     if (errnum != 0)
-        return errnum == ENOENT; /* it is not one that this instance has */
+        return errnum == ENOENT; /* this instance does not have the module */
     for (int i = 0; i < LOAD_TRIES; i++) {
         if ((errnum = ask_module (g, "load", "path", module)) == 0 || errnum == EEXIST)
             return true;
@@ -248,7 +247,7 @@ static int starve (pid_t pid)
 
 static const struct kind {
     const char *name;
-    bool (*act) (struct rogue *g); /* once; false: the connection is lost */
+    bool (*act) (struct rogue *g); /* one action; false: the connection is lost */
     bool reads;
 } kinds[] = {
     { "liar", lie, true },      { "greedy", be_greedy, true }, { "deaf", be_deaf, false },

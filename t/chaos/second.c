@@ -5,8 +5,8 @@
  *
  *     second PMIDIR RUNDIR LOG SIZE FANOUT RANK [ATTR=VALUE]...
  *
- * PMIDIR is where host.so kept what the instance's launcher said; RUNDIR, which must exist, is the second broker's own.
- * It is killed when standard input ends.
+ * PMIDIR is the folder in which host.so stored the messages of the instance's launcher; RUNDIR, which must exist, is
+ * for the second broker alone. The broker is killed when standard input ends.
  */
 #include "config.h"
 

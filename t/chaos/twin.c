@@ -3,8 +3,8 @@
 
 /* twin.c - a second broker for a rank that has one
  *
- * Its launcher is us.  PMI-1 is a line for a line, and a broker boots the same way each time: so the answers that were
- * kept answer the twin's requests, in the same order, whatever it asks.
+ * This program is its launcher. PMI-1 answers each line with a line, and a broker boots the same way each time. So the
+ * stored answers are sent to the twin in the same order, without reading its requests.
  */
 #define _GNU_SOURCE
 #include <assert.h>
@@ -25,7 +25,7 @@
 
 #define ARGS_MAX 64
 #define ENV_MAX 512
-#define PMI_FD 3 /* in the twin */
+#define PMI_FD 3 /* of the twin */
 #define KEPT_MAX 65536
 
 extern char **environ;
@@ -37,7 +37,7 @@ struct twin {
     uint32_t rank;
     int fd; /* its PMI connection */
     idt_watcher_t *w;
-    char answers[KEPT_MAX]; /* what the launcher said */
+    char answers[KEPT_MAX]; /* the messages of the launcher */
     size_t len, said;
 };
 
@@ -61,7 +61,7 @@ static void say_line (struct twin *t)
 {
     char *line = t->answers + t->said, *end = memchr (line, '\n', t->len - t->said);
 
-    if (!end) { /* the broker never got that far */
+    if (!end) { /* the first broker never got that far */
         idt_watcher_stop (t->w);
         return;
     }
@@ -105,7 +105,7 @@ static void add_args (const struct twin *t, const char *argv[ARGS_MAX], char tex
     argv[n] = NULL;
 }
 
-/* Ours, but for the links and the keeping of PMI, and with PMI's own. */
+/* This program's environment without the links and the storing of PMI, and with the PMI variables of the twin. */
 static void add_env (const struct twin *t, const char *env[ENV_MAX], char text[3][64])
 {
     size_t n = 0;
@@ -147,7 +147,7 @@ static void spawn (struct twin *t, int pmi_fd)
     posix_spawnattr_destroy (&attr);
 }
 
-/* Lead clients to the socket that it is going to serve. */
+/* Redirect clients to the socket that it will serve. */
 static void link_socket (struct twin *t)
 {
     char path[256];

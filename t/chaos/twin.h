@@ -3,9 +3,9 @@
 
 /* twin.h - a second broker for a rank that has one
  *
- * A twin boots with what the launcher said to the broker of that rank last (host.so keeps it), keys included, so that
- * the parent cannot tell the two by their keys.  It serves clients in a directory of its own, and nobody cuts
- * its link.  There is one twin at a time.
+ * A twin boots with the last messages of the launcher to the broker of that rank (host.so stores them), including keys,
+ * so that the parent cannot distinguish the two by their keys. It serves clients in a directory of its own, and its
+ * link is never cut. There is one twin at a time.
  */
 #ifndef CHAOS_TWIN_H
 #define CHAOS_TWIN_H
@@ -21,20 +21,20 @@ struct twin;
 
 struct twin_config {
     const char *broker; /* path of the program */
-    const char *pmidir; /* where host.so keeps what launchers say */
+    const char *pmidir; /* where host.so stores the messages of launchers */
     const char *rundir; /* its own */
-    const char *socket; /* made a link to the socket for its clients */
+    const char *socket; /* replaced by a link to the socket for its clients */
     const struct instance_config *instance;
 };
 
-/* What 'config' points to is borrowed.  Ends the program where there is no memory. */
+/* The pointers in 'config' are borrowed. Ends the program if there is no memory. */
 struct twin *twin_create (idt_reactor_t *r, const struct twin_config *config);
 void twin_destroy (struct twin *t); /* kills it */
 
-/* Start a twin of 'rank'.  Returns false where there is one already, or nothing is kept of that rank. */
+/* Start a twin of 'rank'. Returns false if there is one already, or no messages are stored for that rank. */
 bool twin_start (struct twin *t, uint32_t rank);
 
-/* Kill the twin if it is one of 'rank'. */
+/* Kill the twin if it has the rank 'rank'. */
 void twin_kill (struct twin *t, uint32_t rank);
 
 #endif /* CHAOS_TWIN_H */

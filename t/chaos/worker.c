@@ -3,7 +3,7 @@
 
 /* worker.c - a program that works in an instance under faults
  *
- * It is asked for its state, as nothing waits for its end: so there is no watcher.
+ * Its state is polled, because no event is needed at its end.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -25,7 +25,7 @@ struct worker {
     uint64_t deadline_us; /* UINT64_MAX: none */
 };
 
-/* It begins with no signals blocked, unlike us. */
+/* Unlike this program, it begins with no signals blocked. */
 static void spawn (struct worker *w, const char *const *argv, int in_fd)
 {
     posix_spawn_file_actions_t files;
@@ -69,7 +69,7 @@ void worker_finish (struct worker *w, uint64_t limit_us)
 bool worker_ended (struct worker *w)
 {
     if (w->pid && client_now_us () > w->deadline_us) {
-        fprintf (stderr, "chaos: a worker does not come to an end\n");
+        fprintf (stderr, "chaos: a worker does not end\n");
         kill (w->pid, SIGKILL);
         w->deadline_us = UINT64_MAX;
     }
