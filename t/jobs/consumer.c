@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* consumer.c - gets jobs in order of id, writes down what it saw, and acknowledges it then
+/* consumer.c - receives jobs in order of id, records what it received, and then acknowledges it
  *
- * So a job that is acknowledged is in the record, and this consumer may be killed at any time.
+ * So each acknowledged job is in the record, and the consumer may be killed at any time.
  */
 #define _GNU_SOURCE
 #include <inttypes.h>
@@ -15,21 +15,21 @@
 #include "must.h"
 
 #define TURN_MS 50.
-#define SILENT_MS 90000. /* what is not answered within that is not answered at all */
+#define SILENT_MS 90000. /* a request without an answer after this time counts as unanswered */
 
 struct consumer {
     const struct consume_options *o;
     idt_reactor_t *reactor;
     int fd;
-    uint64_t last;  /* id that the record has; 0: none */
-    uint64_t shown; /* as the broker said last */
+    uint64_t last;  /* last id in the record; 0: none */
+    uint64_t shown; /* last "shown" value of the broker */
     idt_t *h;       /* NULL: not connected */
     bool lost, stopping;
-    idt_watcher_t *timer; /* started: it is time to connect, or to watch */
+    idt_watcher_t *timer; /* started when it is time to connect or to watch */
     idt_future_t *watch, *ack, *stats;
-    json_int_t number; /* of our watch; 0: not told yet */
-    uint64_t have;     /* up to here we could acknowledge */
-    uint64_t acked;    /* what was sent as acknowledged last */
+    json_int_t number; /* of the current watch; 0: not known yet */
+    uint64_t have;     /* ids up to this one could be acknowledged */
+    uint64_t acked;    /* last id that was sent as acknowledged */
     uint64_t seen, acks;
 };
 
@@ -50,7 +50,7 @@ static const char *format_id (uint64_t id, char text[FLUID_TEXT_MAX])
 
 static void acknowledge (struct consumer *c);
 
-/* A watch that is over is none: ENOENT; who says EINVAL takes us for a liar. */
+/* ENOENT means that the watch is over. EINVAL would mean that the acknowledgement is wrong. */
 static void acked_cb (idt_future_t *f, void *arg)
 {
     struct consumer *c = arg;
@@ -60,7 +60,7 @@ static void acked_cb (idt_future_t *f, void *arg)
     if (!good && (errno == EINVAL || errno == ETIMEDOUT))
         record_print (c->fd, "wrong ack of %" PRIu64 ": %s", c->acked, idt_future_error (f));
     if (!good)
-        c->acked = 0; /* again, with the next */
+        c->acked = 0; /* it is repeated with the next one */
     idt_future_destroy (f);
     c->ack = NULL;
     if (good)
@@ -104,7 +104,7 @@ static void take_job (struct consumer *c, json_t *job)
     c->seen++;
 }
 
-/* What is shown is never less than it was, and not less than what is sent. */
+/* The "shown" value never decreases, and is not less than the ids that were sent. */
 static void take_shown (struct consumer *c, uint64_t shown)
 {
     if (shown < c->have || shown < c->shown)
@@ -113,7 +113,7 @@ static void take_shown (struct consumer *c, uint64_t shown)
     c->shown = shown;
 }
 
-/* Returns -1 where the watch is over. */
+/* Returns -1 if the watch is over. */
 static int take_answer (struct consumer *c, idt_future_t *f)
 {
     json_t *jobs, *job;
@@ -154,7 +154,7 @@ static void start_watch (struct consumer *c)
         json_object_set_new (o, "after", json_string (format_id (c->last, after)));
     if (c->o->window)
         json_object_set_new (o, "window", json_integer (c->o->window));
-    c->have = c->o->acked ? 0 : c->last; /* what the record has may not be acknowledged yet */
+    c->have = c->o->acked ? 0 : c->last; /* jobs of the record may not be acknowledged yet */
     c->acked = 0;
     c->number = 0;
     c->watch = idt_rpc_pack (c->h, "ingest.watch", IDT_NODEID_ANY, IDT_RPC_STREAMING, "o", o);
@@ -190,7 +190,7 @@ static void ask_stats (struct consumer *c)
 
 /* --- the connection ----------------------------------------------------------------------------------------------- */
 
-/* The handle cannot be closed from its own callbacks: the timer does. */
+/* A handle must not be closed in its own callbacks, so the timer closes it. */
 static void lost (idt_t *h, int errnum, void *arg)
 {
     struct consumer *c = arg;
@@ -228,7 +228,7 @@ static void timer_cb (idt_watcher_t *w, int revents, void *arg)
     if (c->h && !c->watch)
         start_watch (c);
     else if (c->h && !c->ack)
-        acknowledge (c); /* what failed before */
+        acknowledge (c); /* repeats a failed one */
     if (c->h && c->stopping && !c->stats)
         ask_stats (c);
 }

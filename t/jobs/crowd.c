@@ -3,8 +3,8 @@
 
 /* crowd.c - submitters of many ranks and a consumer, each a process that is killed now and then
  *
- * They work until standard input ends; then what they wrote is judged.  Each second submitter has keys.  The consumer
- * goes on after what it has, or after what was acknowledged, and each time at another rank.
+ * They work until standard input ends; then their records are checked. Every second submitter uses keys. A restarted
+ * consumer continues after its record, or after the acknowledged jobs, each time at another rank.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -29,7 +29,7 @@
 struct member {
     pid_t pid; /* 0: it has ended */
     int in_fd;
-    int rank; /* index; -1: the consumer */
+    int rank; /* index of its rank; -1: the consumer */
     bool keys;
     char record[PATH_SIZE];
 };
@@ -94,7 +94,7 @@ static void start_member (struct crowd *c, struct member *m)
         start_submitter (c, m);
 }
 
-/* Wait for one that was killed, or has nothing more to do. */
+/* Wait for a process that was killed, or that has no work left. */
 static void reap (struct crowd *c, struct member *m, bool killed)
 {
     int status;
@@ -156,7 +156,7 @@ static void kill_until_end_of_input (struct crowd *c)
     }
 }
 
-/* The consumer is told when there is nothing more to come. */
+/* The consumer is notified when there will be no further jobs. */
 static void finish_all (struct crowd *c)
 {
     for (int i = 0; i < c->n - 1; i++) {
@@ -189,6 +189,6 @@ int crowd_main (const struct crowd_options *o)
     printf ("crowd: %d submitters and a consumer, killed %u times\n", c.n - 1, c.kills);
     bool good = judge_all (&c) && !c.bad;
     free (c.members);
-    printf ("jobs: %s\n", good ? "all is as promised" : "not all is as promised");
+    printf ("jobs: %s\n", good ? "all promises are kept" : "a promise is broken");
     return good ? 0 : 1;
 }

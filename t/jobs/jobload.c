@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* jobload.c - submits jobs, consumes them, and judges what was seen of them
+/* jobload.c - submits jobs, consumes them, and checks the records
  *
- * Exit status 0 if and only if nothing is wrong; 1: something is; 2: it could not go on.
+ * Exit status 0 if and only if there is no violation; 1: violations; 2: a fatal error.
  */
 #include "config.h"
 
@@ -19,16 +19,13 @@
 #define SIZE_MAX_BYTES (1u << 20)
 
 static const char usage[] =
-    "Usage: jobload submit -f RECORD [-n COUNT] [-w WINDOW] [-s BYTES] [-k] [-m] URI...\n"
-    "       jobload consume -f RECORD [-w WINDOW] [-a] URI\n"
-    "       jobload crowd DIR SEED URI-PREFIX RANK...\n"
-    "       jobload check RECORD...\n"
-    "submit    COUNT jobs to each URI, or until standard input ends; WINDOW (64) are under way\n"
-    "          -k  with keys: what is unknown is submitted again   -m  some are long, some must be refused\n"
-    "consume   until standard input ends and all that is stored is acknowledged\n"
-    "          -a  go on after what was acknowledged, not after what RECORD has\n"
-    "crowd     two submitters of each rank and a consumer, killed now and then, until standard input ends; judges\n"
-    "check     judges what submitters and consumers wrote down\n";
+    "Usage: jobload submit -f RECORD [-n COUNT] [-w WINDOW] [-s BYTES] [-k] [-m] URI...\n       jobload consume -f "
+    "RECORD [-w WINDOW] [-a] URI\n       jobload crowd DIR SEED URI-PREFIX RANK...\n       jobload check "
+    "RECORD...\nsubmit    COUNT jobs to each URI, or until standard input ends; WINDOW (64) are pending\n          "
+    "-k  with keys: jobs with an unknown fate are submitted again   -m  some are long, some must be "
+    "refused\nconsume   until standard input ends and all stored jobs are acknowledged\n          -a  continue after "
+    "the acknowledged jobs, not after those in RECORD\ncrowd     two submitters of each rank and a consumer, killed "
+    "now and then, until standard input ends; checks\ncheck     checks the records of submitters and consumers\n";
 
 static int refuse (void)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* jobs.h - what the commands of jobload share
+/* jobs.h - declarations that the commands of jobload share
  *
  *   jobload.c    options
- *   submitter.c  submits, and writes down what it was answered
- *   consumer.c   gets jobs and acknowledges them, and writes down what it saw
- *   crowd.c      many of both, each a process that is killed now and then, until standard input ends; then judges
+ *   submitter.c  submits jobs, and records the answers
+ *   consumer.c   receives jobs and acknowledges them, and records what it received
+ *   crowd.c      many of both, each a process that is killed now and then, until standard input ends; then checks
  *   record.c     the file that one of them writes
  */
 #ifndef JOBS_JOBS_H
@@ -16,17 +16,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define PAUSE_MS 2.   /* between a failure and the next try: what is down is not hammered */
-#define REOPEN_MS 10. /* between tries to connect */
+#define PAUSE_MS 2.   /* between a failure and the next attempt, to limit the load */
+#define REOPEN_MS 10. /* between attempts to connect */
 
-/* --- a record: what its lines mean is in judge.h ------------------------------------------------------------------ */
+/* --- records: judge.h describes their lines ----------------------------------------------------------------------- */
 
-/* Open or make a file, whose text so far goes to 'line' without what is cut off at its end: that is removed.  Returns a
- * descriptor; ends the program where that fails.
+/* Open or make a file. Each complete line goes to 'line'; an incomplete line at the end is removed. Returns a
+ * descriptor; ends the program on failure.
  */
 int record_open (const char *path, void (*line) (void *arg, char *line), void *arg);
 
-/* Append one line in one go. */
+/* Append one line in one write. */
 void record_print (int fd, const char *fmt, ...) __attribute__ ((format (printf, 2, 3)));
 
 /* --- commands: they return the exit status ------------------------------------------------------------------------ */
@@ -34,25 +34,26 @@ void record_print (int fd, const char *fmt, ...) __attribute__ ((format (printf,
 struct submit_options {
     const char *record;
     uint64_t count;  /* submissions of each URI; 0: until standard input ends */
-    uint32_t window; /* that are under way at a time, for each URI */
+    uint32_t window; /* pending at a time, for each URI */
     size_t size;     /* of a jobspec */
     bool keys;
     bool mixed;        /* some are long, and some must be refused */
-    const char **uris; /* ended by NULL */
+    const char **uris; /* NULL ends the list */
 };
 
-/* With keys what is unknown is submitted again, by the next process with the same record, too.  At the end of standard
- * input each client submits a last one until that has an id: then all that came to its rank before has its fate.
+/* With keys, jobs with an unknown fate are submitted again, also by the next process with the same record. When
+ * standard input ends, each client submits a last job until that has an id: then the fate of all earlier jobs of its
+ * rank is decided.
  */
 int submitter_main (const struct submit_options *o);
 
 struct consume_options {
     const char *record, *uri;
-    uint32_t window; /* 0: as it is by default */
-    bool acked;      /* go on after what was acknowledged, not after what the record has */
+    uint32_t window; /* 0: the default */
+    bool acked;      /* continue after the acknowledged jobs, not after the record */
 };
 
-/* Until standard input ends; then until all that is stored is acknowledged. */
+/* Runs until standard input ends, and then until all stored jobs are acknowledged. */
 int consumer_main (const struct consume_options *o);
 
 struct crowd_options {

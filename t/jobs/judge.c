@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* judge.c - all that was said of a submission is kept under its tag; at the end each is judged */
+/* judge.c - collects all lines about a submission under its tag, and checks each submission in the end */
 #define _GNU_SOURCE
 #include <inttypes.h>
 #include <stdarg.h>
@@ -18,17 +18,17 @@ struct tag {
     char *name;
     uint32_t sent, refused, ids;
     bool bad, silent;
-    uint64_t id;       /* answered first; 0: never */
-    uint64_t seen;     /* by whoever saw it first; 0: nobody */
-    uint32_t consumer; /* number of the record that saw it last; 0: none */
+    uint64_t id;       /* first answer; 0: none */
+    uint64_t seen;     /* id at the first consumer that got it; 0: none */
+    uint32_t consumer; /* number of the last record that has it; 0: none */
 };
 
 struct judge {
     struct tag **table; /* open addressing */
     size_t size, count;
-    char *record; /* that is read now */
+    char *record; /* that is being read */
     uint32_t nrecords, consumers;
-    uint64_t last; /* id that this consumer saw */
+    uint64_t last; /* last id of this consumer */
     bool consumes;
     unsigned long sent, repeated, again, errnos[ERRNO_MAX];
     unsigned long wrong;
@@ -154,10 +154,10 @@ static void take_again (struct judge *j, struct tag *t, uint64_t id)
 {
     j->again++;
     if (t->consumer != j->nrecords || t->seen != id)
-        blame (j, "%s: %s: is told again with the id %" PRIu64 ", and was not told so before", j->record, t->name, id);
+        blame (j, "%s: %s: received again with the id %" PRIu64 ", but not received before", j->record, t->name, id);
 }
 
-/* The next word of a line; "": there is none. */
+/* The next word of a line; "" at the end. */
 static char *word (char **line)
 {
     char *w = strsep (line, " ");
@@ -194,7 +194,7 @@ void judge_line (struct judge *j, char *line)
     else if (!strcmp (verb, "again"))
         take_again (j, t, id);
     else
-        blame (j, "%s: '%s' is no line of a record", j->record, verb);
+        blame (j, "%s: '%s' is not a line of a record", j->record, verb);
 }
 
 void judge_begin (struct judge *j, const char *name)
@@ -237,22 +237,23 @@ static void judge_tag (struct judge *j, const struct tag *t, struct sums *n)
 {
     n->seen += t->seen > 0;
     if (t->sent == 0)
-        blame (j, "%s: is seen with the id %" PRIu64 ", and nobody sent it", t->name, t->seen);
+        blame (j, "%s: is seen with the id %" PRIu64 ", but was never sent", t->name, t->seen);
     if (t->silent)
         blame (j, "%s: was not answered", t->name);
     if (t->bad && (t->id || t->seen))
-        blame (j, "%s: is bad, and was taken", t->name);
+        blame (j, "%s: is malformed, but was accepted", t->name);
     if (t->id) {
         n->answered++;
         if (j->consumers && !t->seen)
-            blame (j, "%s: was answered with the id %" PRIu64 ", and is not there", t->name, t->id);
+            blame (j, "%s: was answered with the id %" PRIu64 ", but no consumer saw it", t->name, t->id);
         else if (t->seen && t->seen != t->id)
-            blame (j, "%s: was answered with the id %" PRIu64 ", and is there with %" PRIu64, t->name, t->id, t->seen);
+            blame (j, "%s: was answered with the id %" PRIu64 ", but consumers saw it with %" PRIu64, t->name, t->id,
+                   t->seen);
     }
     else if (t->sent > 0 && t->refused == t->sent) {
         n->refused++;
         if (t->seen)
-            blame (j, "%s: was refused, and is there with the id %" PRIu64, t->name, t->seen);
+            blame (j, "%s: was refused, but consumers saw it with the id %" PRIu64, t->name, t->seen);
     }
     else {
         n->unknown++;
@@ -267,7 +268,7 @@ static int compare_ids (const void *a, const void *b)
     return (x->id > y->id) - (x->id < y->id);
 }
 
-/* An id that was answered to two. */
+/* Find an id that was the answer to two submissions. */
 static void judge_ids (struct judge *j)
 {
     struct tag **all = must (calloc (j->count + 1, sizeof (*all)));

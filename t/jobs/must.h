@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* must.h - the end of a program that cannot go on */
+/* must.h - end the program after a fatal error */
 #ifndef JOBS_MUST_H
 #define JOBS_MUST_H
 
@@ -18,7 +18,7 @@ __attribute__ ((noreturn)) static inline void die (const char *what)
     exit (EXIT_DIED);
 }
 
-/* What an allocation returned. */
+/* Check the result of an allocation. */
 static inline void *must (void *p)
 {
     if (!p)

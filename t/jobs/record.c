@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* record.c - lines that survive the process that wrote them */
+/* record.c - lines that survive a kill of the process that wrote them */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdarg.h>
@@ -12,7 +12,7 @@
 
 #define LINE_MAX_SIZE 512
 
-/* Returns how long the file is without what is cut off. */
+/* Returns the size of the file without an incomplete last line. */
 static off_t read_lines (FILE *f, void (*line) (void *arg, char *line), void *arg)
 {
     char *text = NULL;

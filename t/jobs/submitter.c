@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* submitter.c - submits jobs, and writes down what it was answered
+/* submitter.c - submits jobs, and records the answers
  *
- * A submission is in the record before it is sent, and its answer before the next is.  The tag of one is
- * NAME.CLIENT.NUMBER, NAME being drawn when the record is made; with keys, the key is the tag.
+ * A submission is recorded before it is sent, and its answer before the next one is sent. The tag of a submission is
+ * NAME.CLIENT.NUMBER; NAME is a random text, drawn when the record is made. With keys, the key is the tag.
  */
 #define _GNU_SOURCE
 #include <inttypes.h>
@@ -20,11 +20,11 @@
 #include "must.h"
 #include "test/job_request.h"
 
-#define SILENT_MS 90000. /* who is not answered within that is not answered at all */
+#define SILENT_MS 90000. /* a request without an answer after this time counts as unanswered */
 #define TAG_SIZE 64
-#define TIMES_MAX (1u << 20) /* of answers, that are kept */
-#define MIXED 97             /* one of so many must be refused */
-#define LONG 61              /* one of so many is long */
+#define TIMES_MAX (1u << 20) /* number of stored response times */
+#define MIXED 97             /* one of 'MIXED' must be refused */
+#define LONG 61              /* one of 'LONG' is long */
 #define LONG_SIZE 40000
 
 struct submitter;
@@ -37,10 +37,10 @@ struct client {
     idt_watcher_t *timer;
     bool lost;
     uint64_t next;        /* number of a submission */
-    uint32_t outstanding; /* under way */
-    struct fifo again;    /* requests to be submitted again */
+    uint32_t outstanding; /* pending requests */
+    struct fifo again;    /* requests to repeat */
     enum { LAST_NOT_SENT, LAST_SENT, LAST_DONE } last;
-    uint8_t *fate; /* of each number that the record has, while it is read: 1 unknown */
+    uint8_t *fate; /* for each number in the record, while it is read: 1 unknown */
     uint64_t fate_size;
 };
 
@@ -80,7 +80,7 @@ static void format_tag (const struct request *r, char tag[TAG_SIZE])
     snprintf (tag, TAG_SIZE, "%s.%" PRIu32 ".%" PRIu64, r->c->s->name, r->c->index, r->number);
 }
 
-/* Those that are too large are rare. */
+/* Requests that are too large are rare. */
 static enum job_fault fault_of (const struct request *r)
 {
     uint64_t turn = r->number / MIXED;
@@ -136,7 +136,7 @@ static void take_id (struct request *r, const char *tag, uint64_t id)
     free (r);
 }
 
-/* What is unknown is submitted again where that is safe, and the last one until it has an id. */
+/* A request with an unknown fate is repeated if that is safe, and the last one until it has an id. */
 static void take_error (struct request *r, const char *tag, int errnum)
 {
     struct submitter *s = r->c->s;
@@ -176,7 +176,7 @@ static void answered (idt_future_t *f, void *arg)
 
 /* --- submissions -------------------------------------------------------------------------------------------------- */
 
-/* Returns false where it could not be sent. */
+/* Returns false if it could not be sent. */
 static bool send_request (struct request *r)
 {
     struct client *c = r->c;
@@ -208,7 +208,7 @@ static struct request *make_request (struct client *c, uint64_t number, bool las
     return r;
 }
 
-/* NULL: there is nothing to do now. */
+/* NULL if no request can be sent now. */
 static struct request *next_request (struct client *c)
 {
     struct submitter *s = c->s;
@@ -237,7 +237,7 @@ static void submit (struct client *c)
 
 /* --- connections -------------------------------------------------------------------------------------------------- */
 
-/* The handle cannot be closed from its own callbacks: the timer does. */
+/* A handle must not be closed in its own callbacks, so the timer closes it. */
 static void lost (idt_t *h, int errnum, void *arg)
 {
     struct client *c = arg;
@@ -312,7 +312,7 @@ static void recall (void *arg, char *line)
 
     if (sscanf (line, "%15s %15[^.].%" SCNu32 ".%" SCNu64 " %d", verb, name, &index, &number, &errnum) < 4
         || index >= s->nclients) {
-        fprintf (stderr, "jobload: %s: '%s' is no line of these clients\n", s->o->record, line);
+        fprintf (stderr, "jobload: %s: '%s' is not a line of these clients\n", s->o->record, line);
         exit (EXIT_DIED);
     }
     strcpy (s->name, name);
