@@ -3,11 +3,11 @@
 
 /* echo.c - a module for tests, in a thread of its own
  *
- *   echo.echo   {...}         the same object
- *   echo.ask    {"topic":s}   asks that service, waiting for it, and tells {"errnum":i}
- *   echo.hold                 nothing until the module ends; then ECANCELED
+ *   echo.echo   {...}         returns the same object
+ *   echo.ask    {"topic":s}   sends a request to that service, waits for the answer, and returns {"errnum":i}
+ *   echo.hold                 answers ECANCELED when the module ends
  *   echo.event  {"topic":s}   publishes that event
- *   echo.end    {"errnum":i}  the module ends by itself: with an error, unless errnum is 0
+ *   echo.end    {"errnum":i}  ends the module: with an error, unless errnum is 0
  * With the argument "fail" it does not start.
  */
 #include <errno.h>

@@ -3,10 +3,11 @@
 
 /* inlined.c - a module for tests that the broker hosts on its own reactor
  *
- *   inlined.echo  {...}  the same object
- *   inlined.hold         nothing until the module ends; then ECANCELED
- * Its end makes all that it knows unusable, so that a message that comes later is noticed.  With the argument "fail" it
- * does not start.
+ *   inlined.echo  {...}  returns the same object
+ *   inlined.hold         answers ECANCELED when the module ends
+ *
+ * At its end it overwrites all of its data, so that a later message is detected. With the argument "fail" it does not
+ * start.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -50,7 +51,7 @@ static int init (idt_t *h, int argc, char **argv, void **ctx, idt_error_t *errp)
     struct inlined *x;
 
     if (argc > 0 && strcmp (argv[0], "fail") == 0) {
-        strcpy (errp->text, "it was told to fail");
+        strcpy (errp->text, "the argument 'fail' was given");
         errno = EDOM;
         return -1;
     }

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* sharing.c - a module for tests, in the thread that several share.  Loaded under any name:
+/* sharing.c - a module for tests, in a thread that several modules share. Loaded under any name:
  *
- *   NAME.echo  {...}       the same object
- *   NAME.thread            {"thread":i}, which one it runs in
+ *   NAME.echo  {...}       returns the same object
+ *   NAME.thread            returns {"thread":i}, its thread
  *   NAME.work  {"path":s}  computes until that file exists
  *   NAME.later             answers from a timer
- *   NAME.attr  {"name":s}  {"value":s} of an attribute
- *   NAME.hold              nothing until the module ends; then ECANCELED
- *   NAME.end               the module ends by itself
- * With the argument "fail" it does not start; where the attribute sharing.start-at names a file, not before that
+ *   NAME.attr  {"name":s}  returns {"value":s} of an attribute
+ *   NAME.hold              answers ECANCELED when the module ends
+ *   NAME.end               ends the module
+ *
+ * With the argument "fail" it does not start; if the attribute sharing.start-at names a file, it starts only after that
  * exists.
  */
 #include <errno.h>
@@ -102,7 +103,7 @@ static void end_cb (idt_t *h, const idt_msg_t *msg, void *arg)
     idt_reactor_stop (idt_get_reactor (h));
 }
 
-/* By the method, whatever the module's name is. */
+/* Selects by the method, independent of the module's name. */
 static void request_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 {
     static const struct {
@@ -135,7 +136,7 @@ static int init (idt_t *h, int argc, char **argv, void **ctx, idt_error_t *errp)
     while (path && access (path, F_OK) < 0)
         ;
     if (argc > 0 && strcmp (argv[0], "fail") == 0) {
-        strcpy (errp->text, "it was told to fail");
+        strcpy (errp->text, "the argument 'fail' was given");
         errno = EDOM;
         return -1;
     }
@@ -156,7 +157,7 @@ static void fini (idt_t *h, void *ctx)
     idt_msg_unref (x->held);
     idt_msg_unref (x->later);
     idt_watcher_destroy (x->timer);
-    idt_attr_get (h, "sharing.known"); /* it may ask to its end */
+    idt_attr_get (h, "sharing.known"); /* requests are allowed until the end */
     free (x);
 }
 
