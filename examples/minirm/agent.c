@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* agent.c - the half of minirm that runs commands, one on each rank
+/* agent.c - the part of minirm that runs commands, one on each rank
  *
- * Each request that was taken is answered when its command has ended.  A command does not outlive who asked for it:
- * when the manager is gone, or we are, it is killed with all that it started in its process group.
+ * Each accepted request is answered when its command has ended. When the requester or the agent ends, the command is
+ * killed with all processes of its process group.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -21,13 +21,13 @@
 
 struct run {
     pid_t pid;                /* 0: the slot is free */
-    const idt_msg_t *request; /* NULL: who asked is gone */
+    const idt_msg_t *request; /* NULL: the requester has ended */
 };
 
 struct agent {
     idt_t *h;
     uint32_t rank;
-    int signals; /* a descriptor for SIGCHLD, and what ends us */
+    int signals; /* a descriptor for SIGCHLD and the signals that end the agent */
     int slots;
     struct run run[MAX_SLOTS];
 };
@@ -42,8 +42,8 @@ static struct run *find_run (struct agent *a, pid_t pid)
 
 /* --- a command begins -------------------------------------------------------------------------------------------- */
 
-/* The strings of an array, borrowed; free () what is returned.  NULL with errno EPROTO (it has none, or something else)
- * or ENOMEM.
+/* The strings of an array, borrowed; the caller frees the returned list. NULL with errno EPROTO (the array is empty, or
+ * has other values) or ENOMEM.
  */
 static char **make_argv (const json_t *command)
 {
@@ -59,7 +59,9 @@ static char **make_argv (const json_t *command)
     return NULL;
 }
 
-/* Run it in a process group of its own, without our blocked signals, with nothing to read.  Returns 0 or an errno. */
+/* Run the command in a process group of its own, with no signals blocked and an empty standard input. Returns 0 or an
+ * errno.
+ */
 static int spawn (char **argv, pid_t *pid)
 {
     posix_spawn_file_actions_t actions;
@@ -92,7 +94,7 @@ static void run_command (struct agent *a, const idt_msg_t *msg, const json_t *co
     int errnum = argv ? spawn (argv, &run->pid) : errno;
     if (errnum) {
         snprintf (text, sizeof (text), "cannot run %.150s: %s",
-                  argv ? argv[0] : "it, its command is no array of strings", strerror (errnum));
+                  argv ? argv[0] : "it, its command is not an array of strings", strerror (errnum));
         run->pid = 0;
         idt_respond_error (a->h, msg, errnum, text);
     }
@@ -156,7 +158,7 @@ static void kill_run (struct run *run)
     run->request = NULL;
 }
 
-/* Who asked is known by the oldest route of his messages: where they entered the tree. */
+/* A requester is identified by the oldest route of its messages, where they entered the tree. */
 static bool same_asker (const idt_msg_t *a, const idt_msg_t *b)
 {
     const char *x = idt_msg_route_oldest (a), *y = idt_msg_route_oldest (b);
@@ -189,7 +191,7 @@ static void hello_cb (idt_t *h, const idt_msg_t *msg, void *arg)
         announce (arg);
 }
 
-/* Requests of others than the instance's owner are refused: 0 stands for IDT_ROLE_OWNER. */
+/* Requests of other users than the instance's owner are refused: 0 stands for IDT_ROLE_OWNER. */
 static const struct idt_handler_spec handlers[] = {
     { IDT_MSGTYPE_REQUEST, "minirm-exec.run", run_cb, 0 },
     { IDT_MSGTYPE_REQUEST, "minirm-exec.disconnect", disconnect_cb, 0 },
@@ -224,7 +226,7 @@ static int done (idt_future_t *f, const char *what)
     return rc;
 }
 
-/* Handlers first: a request may come as soon as the service is there. */
+/* Handlers are set first, because a request may arrive as soon as the service is registered. */
 static int serve (struct agent *a)
 {
     if (idt_handlers_add (a->h, handlers, a) < 0

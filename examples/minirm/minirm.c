@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* minirm.c - a little resource manager: jobs from ingest.watch run on the ranks that have room, in order of their ids
+/* minirm.c - a small resource manager: jobs from ingest.watch run on the ranks with free slots, in order of their ids
  *
- *   minirm --agent [SLOTS]   on each rank that is to run jobs: up to SLOTS commands at a time (1)
+ *   minirm --agent [SLOTS]   on each rank that runs jobs: up to SLOTS commands at a time (1)
  *   minirm                   once, anywhere in the instance: the manager
  *
- * A job is acknowledged when it and all before it are finished, and the world was told (events job.start, job.finish).
- * Until then the instance keeps it, and a manager that begins anew gets it again: each job runs at least once.
+ * A job is acknowledged when it and all earlier ones have finished and the events job.start and job.finish are
+ * published. Until then the instance keeps it, and a restarted manager gets it again: each job runs at least once.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -18,9 +18,9 @@
 
 #include "minirm.h"
 
-#define WINDOW 1024  /* jobs that we have at a time */
-#define TRIES 3      /* ranks that a job may lose */
-#define TICK_MS 1000 /* between tries of what failed */
+#define WINDOW 1024  /* jobs that the manager holds at a time */
+#define TRIES 3      /* ranks that may fail while they run a job */
+#define TICK_MS 1000 /* between repetitions of failed requests */
 
 enum state { WAITING, RUNNING, ENDED, TELLING, TOLD };
 
@@ -29,11 +29,11 @@ struct job {
     struct manager *m;
     enum state state;
     char id[FLUID_TEXT_MAX];
-    json_t *command; /* NULL: it has none that we run */
+    json_t *command; /* NULL: it has no command that minirm can run */
     uint32_t rank;
     int tries;
     int status;    /* exit code, or 128 and a signal; -1: it did not run */
-    char why[256]; /* that */
+    char why[256]; /* reason of the status */
 };
 
 struct rank {
@@ -44,11 +44,11 @@ struct manager {
     idt_t *h;
     uint32_t size;
     struct rank *ranks;
-    TAILQ_HEAD (jobs, job) jobs; /* in order of id: all that came and were not acknowledged */
+    TAILQ_HEAD (jobs, job) jobs; /* in order of id: all jobs that were received and not acknowledged */
     int njobs;
     idt_future_t *watch;
-    json_int_t number;  /* of our watch */
-    struct job *acking; /* an acknowledgement of the jobs up to this one is under way */
+    json_int_t number;  /* of the current watch */
+    struct job *acking; /* an acknowledgement of the jobs up to this one is pending */
 };
 
 void complain (const char *what, const char *why)
@@ -61,7 +61,7 @@ bool is_owners (const idt_msg_t *event)
     return idt_msg_cred (event).rolemask & IDT_ROLE_OWNER;
 }
 
-/* --- what the world is told -------------------------------------------------------------------------------------- */
+/* --- events ------------------------------------------------------------------------------------------------------ */
 
 static idt_future_t *publish (const struct job *job, const char *topic)
 {
@@ -78,7 +78,7 @@ static idt_future_t *publish (const struct job *job, const char *topic)
     return f;
 }
 
-/* --- acknowledgements: of the first jobs that are through, one request at a time --------------------------------- */
+/* --- acknowledgements: of the first jobs that are finished, one request at a time -------------------------------- */
 
 static void acknowledge (struct manager *m);
 
@@ -103,7 +103,7 @@ static void acked_cb (idt_future_t *f, void *arg)
     idt_future_destroy (f);
     m->acking = NULL;
     if (!good)
-        return; /* the tick tries again */
+        return; /* the timer repeats it */
     while (TAILQ_FIRST (&m->jobs) != last)
         forget_first (m);
     forget_first (m);
@@ -128,14 +128,14 @@ static void acknowledge (struct manager *m)
 
 /* --- the end of a job -------------------------------------------------------------------------------------------- */
 
-/* Who forgets a job may not be the only one who knew of its end: so the event comes before the acknowledgement. */
+/* The instance forgets an acknowledged job, so the event about its end is published before the acknowledgement. */
 static void told_cb (idt_future_t *f, void *arg)
 {
     struct job *job = arg;
 
     job->state = idt_rpc_get (f, NULL) == 0 ? TOLD : ENDED;
     if (job->state == ENDED)
-        complain ("job.finish", idt_future_error (f)); /* the tick tries again */
+        complain ("job.finish", idt_future_error (f)); /* the timer repeats it */
     idt_future_destroy (f);
     acknowledge (job->m);
 }
@@ -163,14 +163,14 @@ static void end (struct job *job, int status, const char *why)
 
 static void start_jobs (struct manager *m);
 
-/* The rank is gone (EHOSTUNREACH), or its agent (ENOSYS), or it is full (EAGAIN): that says nothing about the job, and
- * another rank may run it.  But what was lost so often may be what kills them.
+/* The rank is lost (EHOSTUNREACH), or its agent is (ENOSYS), or it has no free slot (EAGAIN). This may not be the fault
+ * of the job, so another rank may run it. After several lost ranks, though, the job may be the cause.
  */
 static void lost (struct job *job, int errnum, const char *why)
 {
     struct rank *rank = &job->m->ranks[job->rank];
 
-    rank->slots = errnum == EAGAIN ? rank->running : 0; /* until its agent says otherwise */
+    rank->slots = errnum == EAGAIN ? rank->running : 0; /* until its agent reports otherwise */
     job->state = WAITING;
     if (errnum != EAGAIN && ++job->tries == TRIES)
         end (job, -1, why);
@@ -208,7 +208,7 @@ static void start (struct job *job, uint32_t rank)
     idt_future_destroy (publish (job, "job.start"));
 }
 
-/* The rank with most room; none: the number of ranks. */
+/* The rank with the most free slots; the number of ranks if no rank has one. */
 static uint32_t find_room (const struct manager *m)
 {
     uint32_t best = m->size;
@@ -252,7 +252,7 @@ static void agent_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 
 /* --- jobs come --------------------------------------------------------------------------------------------------- */
 
-/* We run one command of our own user, in one slot, and know nothing of resources, environments and times. */
+/* minirm runs one command of its own user, in one slot; it ignores resources, environments and times. */
 static void take_job (struct manager *m, json_t *o)
 {
     struct job *job = calloc (1, sizeof (*job));
@@ -260,7 +260,7 @@ static void take_job (struct manager *m, json_t *o)
     json_int_t userid = -1;
 
     if (!job) {
-        complain ("out of memory", "begin me again");
+        complain ("out of memory", "start minirm again");
         exit (1);
     }
     json_unpack (o, "{s:s s:I s:{s:[{s:O}]}}", "id", &id, "userid", &userid, "jobspec", "tasks", "command",
@@ -284,7 +284,7 @@ static void jobs_cb (idt_future_t *f, void *arg)
     if (idt_rpc_get_unpack (f, "{s:I s:o}", "watch", &m->number, "jobs", &jobs) < 0) {
         complain ("ingest.watch", idt_future_error (f));
         idt_future_destroy (f);
-        m->watch = NULL; /* the tick watches again */
+        m->watch = NULL; /* the timer watches again */
         return;
     }
     json_array_foreach (jobs, i, o)
@@ -294,7 +294,7 @@ static void jobs_cb (idt_future_t *f, void *arg)
     acknowledge (m);
 }
 
-/* From the last job that we have on; without one, from what was acknowledged. */
+/* Watch from the last job on; without one, from the acknowledged jobs on. */
 static void watch (struct manager *m)
 {
     struct job *last = TAILQ_LAST (&m->jobs, jobs);
@@ -324,7 +324,7 @@ static void tick_cb (idt_watcher_t *w, int revents, void *arg)
         if (job->state == ENDED)
             tell (job);
     }
-    if (waiting) /* agents that we took for gone or full say what they have now */
+    if (waiting) /* agents that seemed lost or full report their slots */
         idt_future_destroy (idt_event_publish (m->h, "minirm.hello", 0, NULL));
     acknowledge (m);
     start_jobs (m);
@@ -348,8 +348,8 @@ static int manager_main (idt_t *h)
         idt_watcher_start (tick);
         idt_reactor_run (idt_get_reactor (h), IDT_REACTOR_DEFAULT);
     }
-    complain ("cannot go on", strerror (errno));
-    return 1; /* with all that it has: our next life begins with what was acknowledged */
+    complain ("cannot continue", strerror (errno));
+    return 1; /* with all of its jobs: the next manager begins with the unacknowledged ones */
 }
 
 int main (int argc, char **argv)

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* minirm.h - what the two halves of minirm say to each other
+/* minirm.h - the messages between the two parts of minirm
  *
  *   request minirm-exec.run {"id":s,"command":[s...]}, to the agent's rank: {"status":i} when the command has ended;
- *   status is its exit code, or 128 and the number of the signal that ended it.  Errors:
- *     EAGAIN  as many commands run already as the agent has slots
- *     EPROTO  the request is none
- *     ENOENT, EACCES, ...  the command cannot be run; the text says so
- *   event minirm.hello: a manager asks who is there
- *   event minirm.agent {"rank":i,"slots":i}: an agent's answer to that, and when it begins
+ *   status is its exit code, or 128 and the number of the signal that ended it. Errors:
+ *     EAGAIN  all slots of the agent are in use
+ *     EPROTO  the request is malformed
+ *     ENOENT, EACCES, ...  the command cannot be run; the text says why
+ *   event minirm.hello: a manager asks for the agents
+ *   event minirm.agent {"rank":i,"slots":i}: an agent's answer, also sent when it starts
  */
 #ifndef MINIRM_H
 #define MINIRM_H
@@ -18,13 +18,13 @@
 
 #define MAX_SLOTS 256 /* commands of an agent */
 
-/* Runs commands on this rank until a signal or the end of the broker.  Returns 0, or 1 after a sentence on stderr. */
+/* Run commands on this rank until a signal or the end of the broker. Returns 0, or 1 after a message on stderr. */
 int agent_main (idt_t *h, int slots);
 
-/* Prints "minirm: WHAT: WHY" on stderr. */
+/* Print "minirm: WHAT: WHY" on stderr. */
 void complain (const char *what, const char *why);
 
-/* Whether an event came from the instance's owner: anybody who is let in can publish any topic. */
+/* Whether an event came from the instance's owner: each user with access can publish any topic. */
 bool is_owners (const idt_msg_t *event);
 
 #endif /* MINIRM_H */

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* rank-service.c - a program that offers a service on its rank, and calls that of other ranks
+/* rank-service.c - a program that offers a service on its rank, and calls the service of other ranks
  *
  *   rank-service serve                offers rank-load on the rank of its broker, until a signal or the broker's end
  *   rank-service load [-t MS] RANK    asks that rank for its load
- *   rank-service least [-t MS]        asks our own rank which has the least load: it asks all ranks, for MS (1000)
+ *   rank-service least [-t MS]        asks its own rank for the rank with the least load; that rank asks all ranks, for
+ *                                     MS (1000)
  *   rank-service cost [-n N] RANK...  the median time of N calls (10000) to each rank, one after the other
  *
  * The service:
- *   rank-load.get                 {"rank":i,"load":x}: all may ask
- *   rank-load.least {"wait":i}    {"rank":i,"load":x,"asked":i,"answered":i}: the owner may; a call to each rank
+ *   rank-load.get                 {"rank":i,"load":x}: for all users
+ *   rank-load.least {"wait":i}    {"rank":i,"load":x,"asked":i,"answered":i}: for the owner; calls each rank
  */
 #include <errno.h>
 #include <stdio.h>
@@ -26,7 +27,7 @@
 #define WAIT_MS 1000
 #define CALLS 10000
 #define CALLS_MAX 10000000
-#define MAX_ASKING 16 /* requests for the least load that are worked on at a time */
+#define MAX_ASKING 16 /* concurrent requests for the least load */
 
 static int fail (const char *what, const char *why)
 {
@@ -34,7 +35,7 @@ static int fail (const char *what, const char *why)
     return -1;
 }
 
-/* The sentence of a call that failed; of one that could not even be sent 'f' is NULL. */
+/* Print the error of a failed call; 'f' is NULL if it could not be sent. */
 static int fail_call (const char *what, idt_future_t *f)
 {
     return fail (what, f ? idt_future_error (f) : strerror (errno));
@@ -64,7 +65,7 @@ static void get_cb (idt_t *h, const idt_msg_t *msg, void *arg)
     if (getloadavg (&load, 1) == 1)
         idt_respond_pack (h, msg, "{s:i s:f}", "rank", (int)sv->rank, "load", load);
     else
-        idt_respond_error (h, msg, EIO, "this host does not tell its load");
+        idt_respond_error (h, msg, EIO, "this host does not report its load");
 }
 
 static void search_end (struct search *s)
@@ -75,14 +76,14 @@ static void search_end (struct search *s)
         idt_respond_pack (h, s->request, "{s:i s:f s:i s:i}", "rank", (int)s->best, "load", s->load, "asked",
                           (int)s->sv->size, "answered", (int)s->answered);
     else
-        idt_respond_error (h, s->request, ETIMEDOUT, "no rank told its load in time");
+        idt_respond_error (h, s->request, ETIMEDOUT, "no rank reported its load in time");
     idt_msg_unref (s->request);
     s->sv->asking--;
     free (s);
 }
 
-/* Called once for each rank: with its answer, with an error where it cannot be reached or has no such service, or with
- * ETIMEDOUT.  So the last of these calls may answer.
+/* Called once for each rank: with its answer, with an error if it cannot be reached or has no such service, or with
+ * ETIMEDOUT. So the last of these calls can send the answer.
  */
 static void load_cb (idt_future_t *f, void *arg)
 {
@@ -101,7 +102,7 @@ static void load_cb (idt_future_t *f, void *arg)
         search_end (s);
 }
 
-/* Nothing is awaited here: the handler returns, and other requests are served meanwhile. */
+/* The handler does not wait: it returns, and other requests are served meanwhile. */
 static void search_begin (struct server *sv, const idt_msg_t *msg, double wait_ms)
 {
     struct search *s = calloc (1, sizeof (*s));
@@ -112,7 +113,7 @@ static void search_begin (struct server *sv, const idt_msg_t *msg, double wait_m
     }
     s->sv = sv;
     s->request = idt_msg_ref (msg);
-    s->waiting = 1; /* ourselves, until all were asked */
+    s->waiting = 1; /* this function, until all ranks were asked */
     sv->asking++;
     for (uint32_t rank = 0; rank < sv->size; rank++) {
         idt_future_t *f = idt_rpc_pack (sv->h, "rank-load.get", rank, 0, "{}");
@@ -141,7 +142,7 @@ static void least_cb (idt_t *h, const idt_msg_t *msg, void *arg)
     if (wait_ms < 1 || wait_ms > 3600000)
         idt_respond_error (h, msg, EINVAL, "wait: must be 1 to 3600000 milliseconds");
     else if (sv->asking == MAX_ASKING)
-        idt_respond_error (h, msg, EAGAIN, "the least load is searched for many already");
+        idt_respond_error (h, msg, EAGAIN, "the limit of concurrent requests for the least load is reached");
     else
         search_begin (sv, msg, wait_ms);
 }
@@ -152,7 +153,7 @@ static const struct idt_handler_spec handlers[] = {
     IDT_HANDLERS_END,
 };
 
-/* Handlers first: a request may come as soon as the service is known. */
+/* Handlers are set first, because a request may arrive as soon as the service is registered. */
 static int serve (idt_t *h)
 {
     struct server sv = { .h = h };
@@ -173,7 +174,7 @@ static int serve (idt_t *h)
 
 /* --- who calls it ------------------------------------------------------------------------------------------------ */
 
-/* Waits for the answer until the deadline.  An answer that comes later is dropped with the future. */
+/* Wait for the answer until the deadline. A later answer is dropped with the future. */
 static int await (idt_future_t *f, double wait_ms, const char *what)
 {
     if (!f || idt_future_wait (f, wait_ms) < 0 || idt_rpc_get (f, NULL) < 0)
@@ -198,7 +199,7 @@ static int ask_load (idt_t *h, uint32_t nodeid, double wait_ms)
     return rc;
 }
 
-/* The rank that works on it has its own deadline: we wait a little longer, for what it found until then. */
+/* The rank that searches has its own deadline: wait a little longer, for its result until then. */
 static int ask_least (idt_t *h, double wait_ms)
 {
     idt_future_t *f = idt_rpc_pack (h, "rank-load.least", IDT_NODEID_ANY, 0, "{s:i}", "wait", (int)wait_ms);
@@ -216,7 +217,7 @@ static int ask_least (idt_t *h, double wait_ms)
     return rc;
 }
 
-/* --- what a call costs ------------------------------------------------------------------------------------------- */
+/* --- the time of a call ------------------------------------------------------------------------------------------ */
 
 static double now_us (void)
 {
@@ -233,7 +234,7 @@ static int compare (const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* One call, or one echo of as many bytes.  Returns 0, or -1 after a sentence. */
+/* One call, or one echo of the same size. Returns 0, or -1 after a message. */
 typedef int (*once_f) (void *arg);
 
 static int measure (const char *name, once_f once, void *arg, double *us, size_t n)
@@ -250,14 +251,14 @@ static int measure (const char *name, once_f once, void *arg, double *us, size_t
     return fflush (stdout);
 }
 
-/* What any server pays: a process that sends back what it reads from a socket. */
+/* The minimum for any server: a process that sends back what it reads from a socket. */
 static int echo_once (void *arg)
 {
     char buf[128] = { 0 };
     int fd = *(int *)arg;
 
     if (write (fd, buf, sizeof (buf)) != sizeof (buf) || read (fd, buf, sizeof (buf)) != sizeof (buf))
-        return fail ("echo", "the other end is gone");
+        return fail ("echo", "the other end is closed");
     return 0;
 }
 
@@ -336,7 +337,7 @@ static int run (idt_t *h, const char *what, double wait_ms, size_t calls, char *
     return measure_calls (h, ranks, calls);
 }
 
-/* A command takes so many ranks at least and at most. */
+/* Whether the command is 'what' and the number of ranks is allowed for it. */
 static bool is_command (const char *what, int ranks)
 {
     return (ranks == 0 && (strcmp (what, "serve") == 0 || strcmp (what, "least") == 0))
@@ -350,7 +351,7 @@ int main (int argc, char **argv)
     idt_error_t error;
     int option;
 
-    while ((option = getopt (argc, argv, "t:n:")) != -1) /* of the C library of GNU: they may stand anywhere */
+    while ((option = getopt (argc, argv, "t:n:")) != -1) /* GNU's getopt allows options anywhere */
         if (option == 't')
             wait_ms = atof (optarg);
         else if (option == 'n')
