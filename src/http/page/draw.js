@@ -3,20 +3,20 @@
 //
 // draw.js - the tree as cards with edges between them
 //
-// Cards are elements of an ARIA tree in the order in which they are read; where they stand is a transform, so that who
-// changes parents is seen to move.  Edges lie below them and are not read.
+// Cards are elements of an ARIA tree in reading order. Their positions are transforms, so that a rank that changes its
+// parent moves visibly. Edges are drawn below the cards and are hidden from screen readers.
 
 import { isGone, short } from './model.js';
 
-const CARD = { least: 124, words: 150, most: 230, one: 30, two: 44 }; // wide; high at most, with a line or two
+const CARD = { least: 124, words: 150, most: 230, one: 30, two: 44 }; // widths; largest heights with one or two lines
 const GAP = { least: 52, most: 150 }; // between columns
 const PITCH = { least: 28, two: 46, most: 84 }; // between the tops of two rows: with two lines from `two` on
 const MARGIN = 12;
-const FOLD = 64; // beside a card that has others folded
+const FOLD = 64; // beside a card with folded ranks
 const MOST_COLUMNS = 12;
 const SVG = 'http://www.w3.org/2000/svg';
 
-// What is not there yet is not touched: hundreds of cards are looked through each second.
+// Change only what differs: hundreds of cards are updated each second.
 function set(el, name, value) {
     if (el[name] !== value)
         el[name] = value;
@@ -36,7 +36,7 @@ export function make(tag, className, text) {
     return el;
 }
 
-// In a word: what a rank is, as the colour of its card.
+// One word for the state of a rank, which selects the colour of its card.
 export function stateOf(r) {
     return isGone(r) ? 'lost' : r.fluid ?? 'unknown';
 }
@@ -51,7 +51,7 @@ export function source(r) {
     return r.fluid === 'borrowing' ? `shares generator ${r.generator}` : `makes ids, generator ${r.generator}`;
 }
 
-// What hardly ever changes: a reader of the screen says it again whenever it does.
+// Text that rarely changes: a screen reader reads it again after each change.
 function label(r) {
     const below = r.below ? `, ${r.below.ranks} below` : '';
     const fluid = r.fluid ? `, ${r.fluid}` : '';
@@ -86,7 +86,7 @@ function drawFold(fold, r, open) {
     fold.lastChild.style.setProperty('--bad', `${(100 * bad) / Math.max(1, good + bad)}%`);
 }
 
-// The sign before it says the rest.
+// The sign in front gives the direction.
 function inFewWords(text) {
     return text.replace('makes ids, ', '').replace('shares generator', 'shares gen.');
 }
@@ -113,7 +113,7 @@ function drawCard(card, it, chosen, grid) {
 
 const clamp = (least, value, most) => Math.max(least, Math.min(most, value));
 
-// Where cards stand so that they fill the window, which they may need more than.
+// Positions of the cards that fill the window; a large tree may need more space.
 class Grid {
     constructor({ shown, rows, columns }, width, height) {
         const right = shown.some((it) => it.r.below && !it.open) ? FOLD : MARGIN;
@@ -138,7 +138,8 @@ class Grid {
     }
 }
 
-// What is shown, and where: in as few columns for leaves as the height allows, and no more than the width does.
+// The visible ranks and their places: as few columns of leaves as the height needs, and at most as many as the width
+    // allows.
 export function plan(model, width, height) {
     let layout = model.layout();
     for (let columns = 2; columns <= MOST_COLUMNS && layout.rows * PITCH.least > height - 2 * MARGIN; columns++) {
@@ -163,7 +164,7 @@ function newEdge() {
     return edge;
 }
 
-// To a further column an edge goes through the gap before the first one, and then along the row.
+// An edge to a further column goes through the gap before the first one, and then along the row.
 function drawEdge(edge, above, it, grid) {
     const { r } = it;
     const [x1, y1] = [grid.x(above) + grid.card, grid.y(above) + grid.high / 2];
@@ -190,7 +191,7 @@ class Group {
         this.by = new Map();
     }
 
-    // These alone, in this order.  Whoever is where it should be is not moved: that would take the focus from it.
+    // Exactly these, in this order. An element that is in its place is not moved, because it would lose the focus.
     arrange(ranks) {
         const wanted = new Set(ranks);
         for (const [rank, el] of this.by)
@@ -237,7 +238,7 @@ export class Drawing {
         this.grid = grid;
     }
 
-    // From where to where a card is high; null: it is not shown.
+    // The vertical range of a card; null: it is not shown.
     place(rank) {
         const it = this.shown.find((shown) => shown.r.rank === rank);
         return it ? [this.grid.y(it), this.grid.y(it) + this.grid.high] : null;
@@ -253,7 +254,7 @@ export class Drawing {
         this.canvas.classList.toggle('compact', grid.compact);
     }
 
-    // Bars are a part of the longest lease: they run out.
+    // A bar shows the rest of a lease as a part of the longest one.
     leases(now, most) {
         for (const { r } of this.shown) {
             const { lease, fill } = this.cards.by.get(r.rank).parts;

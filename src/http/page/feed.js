@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright idtree contributors
 //
-// feed.js - what the server is asked, and what it tells by itself
+// feed.js - requests to the server, and its stream of events
 //
-// Events are read with fetch, not with EventSource, which could not send a token.
+// Events are read with fetch, because EventSource cannot send a token.
 
-const SILENCE_MS = 15000; // the server tells rates each second: who says nothing for so long is gone
+const SILENCE_MS = 15000; // the server sends rates each second: after this silence the connection counts as lost
 const RETRY_MS = [500, 1000, 2000, 5000, 10000];
 const EVENT_MAX = 1 << 20; // characters of an event
 
 export class Feed {
-    // heard(name, data) is called for each event, stateCb(connected, why) as the connection comes and goes.
+    // heard(name, data) is called for each event, stateCb(connected, why) when the connection begins or ends.
     constructor(heard, stateCb) {
         this.heard = heard;
         this.stateCb = stateCb;
         this.token = sessionStorage.getItem('token'); // forgotten with the tab
         this.abort = null;
-        this.again = null; // ends a pause between two tries
+        this.again = null; // ends the pause before a reconnect
     }
 
     setToken(token) {
@@ -38,7 +38,7 @@ export class Feed {
         return (await this.fetch(path, AbortSignal.timeout(SILENCE_MS))).json();
     }
 
-    // Listen for ever.
+    // Read events, and reconnect, until the page is closed.
     async run() {
         for (let failed = 0;; failed++) {
             try {
@@ -87,7 +87,7 @@ export class Feed {
     }
 }
 
-// Server-sent events: fields a line, an empty line ends one.
+// Server-sent events: a field on each line, an empty line ends an event.
 export class Parser {
     constructor() {
         this.text = '';

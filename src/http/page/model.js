@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright idtree contributors
 //
-// model.js - what is known of the tree, and which ranks of it are shown where
+// model.js - the known state of the tree, and the places of the visible ranks
 //
-// It is told answers of /v1/tree, events and the time, and neither asks nor draws.  A rank is what the server says of
-// it (etc/openapi.json), and `up`, `children`, `lease_end` of ours.
+// The caller passes in answers of /v1/tree, events and the time; the model sends and draws nothing. A rank has the
+// properties that the server sends (etc/openapi.json), and `up`, `children`, `lease_end`, which the model adds.
 
-export const UNASKED = 64; // so many ranks are shown before somebody unfolds more, if levels allow
+export const UNASKED = 64; // ranks that are visible before the user unfolds more, if levels allow
 
 export class Model {
     constructor() {
         this.ranks = new Map();
-        this.tops = []; // ranks that nothing is drawn before
-        this.chosen = new Map(); // rank -> whether somebody unfolded it, or folded it
-        this.level = 0; // ranks above this one are unfolded unless that was chosen otherwise
-        this.tree = null; // the answer for the first one, without its ranks
+        this.tops = []; // ranks without a visible parent
+        this.chosen = new Map(); // rank -> whether the user unfolded it (true) or folded it
+        this.level = 0; // ranks above this level are unfolded unless the user folded them
+        this.tree = null; // the answer for the first rank, without its list of ranks
         this.leaseMax = 1; // seconds: the longest one that was seen, a full bar
     }
 
-    // The answer for the first rank, then those for folded ranks that were unfolded: all that is known from now on.
+    // The answer for the first rank, then the answers for unfolded ranks: they replace all data.
     take(trees, now) {
         this.tree = trees[0];
         this.ranks = new Map();
@@ -36,7 +36,7 @@ export class Model {
         return now + r.lease_left_s;
     }
 
-    // A rank that is attached to nobody stays where the topology has it: that is where one looks for it.
+    // A detached rank keeps its place in the topology, where a user looks for it.
     link() {
         this.tops = [];
         for (const r of this.ranks.values()) {
@@ -48,7 +48,7 @@ export class Model {
             r.children.sort((a, b) => a.rank - b.rank);
     }
 
-    // How deep the tree can be shown with UNASKED ranks: the first level always is.
+    // The depth to which at most UNASKED ranks are shown: at least the first level.
     unaskedLevel() {
         let level = 0;
         let row = this.tops;
@@ -79,15 +79,15 @@ export class Model {
         return this.hasBelow(r) && (this.chosen.get(r.rank) ?? (!r.folded && depth < this.level));
     }
 
-    // Returns whether the server has to be asked for what is below it.
+    // Returns whether the server has to be asked for the ranks below it.
     choose(r, open) {
         this.chosen.set(r.rank, open);
         return open && r.folded;
     }
 
-    // Who is shown, each before those below it: { r, depth, column, row, open, size, pos }, a leaf's `row` being a whole
-    // one.  Leaves of one parent stand in up to `most` columns, from the parent's depth + 1 on.  Answers of two moments
-    // may make a ring: who was seen is not gone through again.
+    // The visible ranks, each before the ranks below it: { r, depth, column, row, open, size, pos }; a leaf's `row` is an
+    // integer. Leaves of one parent fill up to `most` columns, from the parent's depth + 1 on. Answers of two moments
+    // may form a cycle, so no rank is visited again.
     layout(most = 1) {
         const shown = [];
         const seen = new Set();
@@ -113,14 +113,15 @@ export class Model {
         return { shown, rows, columns: 1 + shown.reduce((top, it) => Math.max(top, it.column), 0) };
     }
 
-    // How many rows such siblings need in `most` columns; 0: one below the other, as what is below some is shown.
+    // The rows that these siblings need in `most` columns; 0: one below the other, because some of them have visible ranks
+    // below them.
     inColumns(siblings, depth, most) {
         if (most < 2 || siblings.length < 2 || siblings.some((r) => this.isOpen(r, depth) && r.children.length > 0))
             return 0;
         return Math.ceil(siblings.length / most);
     }
 
-    // How many ranks by status, of the instance if the first one is rank 0.
+    // Numbers of ranks by status; of the whole instance if the first rank is rank 0.
     statuses() {
         const sum = new Map();
         const add = (status, n) => sum.set(status, (sum.get(status) ?? 0) + n);
@@ -152,7 +153,7 @@ export function spans(ranks) {
     return parts.length > 8 ? `${text}, …` : text;
 }
 
-// What is otherwise in the second map of ranks, as the `ranks` of a change event; who is in one alone is left out.
+// The differences between two maps of ranks, as the `ranks` of a change event; ranks in only one of them are left out.
 export function differences(before, after) {
     const changes = [];
     for (const r of after.values()) {
@@ -166,14 +167,14 @@ export function differences(before, after) {
 
 const SAYS = {
     status: (was, is) => `${is}, was ${was}`,
-    attached_to: (was, is) => (is === null ? `attached to nobody, was to ${was}` : `attached to ${is}`) +
+    attached_to: (was, is) => (is === null ? `attached to no rank, was to ${was}` : `attached to ${is}`) +
         (is !== null && was !== null ? `, was to ${was}` : ''),
-    ids_from: (was, is, rank) => (is === null ? 'nobody makes ids' : is === rank ? 'makes ids' : `ids come from ${is}`) +
+    ids_from: (was, is, rank) => (is === null ? 'no rank makes ids' : is === rank ? 'makes ids' : `ids come from ${is}`) +
         (was === null ? '' : was === rank ? ', made them' : `, came from ${was}`),
     fluid: (was, is) => `generator ${is ?? 'unknown'}, was ${was ?? 'unknown'}`,
 };
 
-// A change event as lines for people: what happened to several ranks alike is one line.
+// A change event as lines for people: the same change of several ranks is one line.
 export function describe(event) {
     const groups = new Map();
     for (const r of event.ranks)

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright idtree contributors
 //
-// page.js - the page: what is heard goes into the model, what the model knows is drawn, keys and clicks choose
+// page.js - the page: events update the model, the model is drawn, keys and clicks select ranks
 
 import { Drawing, make, plan, source } from './draw.js';
 import { Feed } from './feed.js';
 import { Model, describe, differences, short } from './model.js';
 
-const LINES = 200; // of events, and of the log: older ones go
-const REFRESH_S = 5; // sums of folded subtrees come with no event
-const WANTED = 16; // subtrees that are asked for by themselves
-const LIST = 1e6; // pixels: a list may be as high as it likes
+const LINES = 200; // of events, and of the log: older ones are removed
+const REFRESH_S = 5; // sums of folded subtrees are in no event
+const WANTED = 16; // subtrees that are requested separately
+const LIST = 1e6; // pixels: the height of a list has no limit
 
 const el = (id) => document.getElementById(id);
 const narrow = matchMedia('(max-width: 600px)'); // there the tree is a list (page.css)
@@ -19,14 +19,14 @@ const now = () => performance.now() / 1000;
 const model = new Model();
 const drawing = new Drawing(el('canvas'), el('edges'), el('cards'));
 const feed = new Feed(heard, connected);
-let root = 0; // the first rank that is shown
-let chosen = null; // the rank that keys are for
-let refreshing = null; // the answers that are awaited
-let stale = false; // something changed since they were asked for
-let live = false; // events are heard
-let missed = false; // there were some that were not heard: what they told is to be found out
+let root = 0; // the first visible rank
+let chosen = null; // the selected rank
+let refreshing = null; // the pending requests
+let stale = false; // something changed since they were sent
+let live = false; // events are received
+let missed = false; // some events were missed: the tree must be requested again
 
-// --- what is heard
+// --- events
 
 function heard(name, data) {
     if (name === 'hello')
@@ -52,7 +52,7 @@ function tell(change) {
 }
 
 function hello(data) {
-    el('log').dataset.empty = data.log ? 'nothing yet' : 'not shown to everybody: idtree-http --show-log, or a token';
+    el('log').dataset.empty = data.log ? 'nothing yet' : 'hidden from other users: idtree-http --show-log, or a token';
     refresh();
 }
 
@@ -62,7 +62,7 @@ function levelClass(level) {
     return level === 'warning' ? 'warning' : '';
 }
 
-// Nothing is live before there is a tree.
+// The page is not live before it has a tree.
 function showConnection(why) {
     el('connection').textContent = !live ? `not connected: ${why}` : model.tree ? 'live' : 'waiting for the tree';
     document.body.classList.toggle('stale', !live);
@@ -70,11 +70,11 @@ function showConnection(why) {
 
 function connected(good, why) {
     live = good;
-    missed = model.tree !== null; // trees may come while events do not
+    missed = model.tree !== null; // answers may arrive while events do not
     showConnection(why?.message);
     if (!model.tree)
-        el('waiting').textContent = good ? 'Waiting for the tree: the broker is asked for it.' :
-            `Waiting for the server: ${why.message}. It is tried again.`;
+        el('waiting').textContent = good ? 'Waiting for the tree from the broker.' :
+            `Waiting for the server: ${why.message}. The page tries again.`;
     if (!good && why.status === 401 && el('token-form').hidden) {
         el('token-form').hidden = false;
         el('token').focus();
@@ -84,7 +84,7 @@ function connected(good, why) {
 
 // --- asking for the tree
 
-// Whatever happens while answers are awaited is asked for once they came, all together.
+// Changes during a request lead to one further request after its answer.
 function refresh() {
     stale = true;
     refreshing ??= ask().finally(() => {
@@ -98,7 +98,7 @@ function refresh() {
 async function ask() {
     stale = false;
     const from = root, telling = missed;
-    missed = !live; // what is not heard from here on these answers may not have
+    missed = !live; // these answers may lack events that are missed from now on
     try {
         const trees = [await feed.get(`/v1/tree?rank=${from}`)];
         await askFolded(trees);
@@ -112,7 +112,7 @@ async function ask() {
         redraw();
     } catch (why) {
         if (why.status === 404 && from === root)
-            showFrom(0); // another instance, which has fewer ranks
+            showFrom(0); // another instance with fewer ranks
         missed ||= telling;
         if (live && !model.tree)
             el('waiting').textContent = `Waiting for the tree: ${why.message}. It is asked for every ${REFRESH_S} s.`;
@@ -131,7 +131,7 @@ function take(trees, telling) {
     el('root').max = model.tree.size - 1;
 }
 
-// Subtrees that the server left out, and that somebody unfolded.  One that is gone by now is left out.
+// Subtrees that the server left out and that the user unfolded. A subtree that no longer exists is left out.
 async function askFolded(trees) {
     const asked = new Set();
     for (let i = 0; i < trees.length; i++)
@@ -148,7 +148,7 @@ function note(error) {
     el('tree-note').classList.toggle('bad', Boolean(error));
 }
 
-// --- what is shown
+// --- display
 
 let drawn = false;
 function redraw() {
@@ -174,7 +174,7 @@ function draw() {
     tick();
 }
 
-// The first rank and the chosen one stay in sight, wherever they go when others come and go.
+// The first rank and the chosen one stay in sight when other ranks appear or disappear.
 function isSeen(rank) {
     const at = drawing.grid && drawing.place(rank);
     const { scrollTop, clientHeight } = el('scroll');
@@ -186,7 +186,7 @@ function keepSeen(rank) {
         el('scroll').scrollTop = drawing.place(rank)[0] - el('scroll').clientHeight / 2;
 }
 
-// Whoever was chosen may have been folded away: the next one above it that is shown.
+// The chosen rank may have been folded: choose the nearest visible rank above it.
 function nearest(shown) {
     const ranks = new Set(shown.map((it) => it.r));
     let r = model.ranks.get(chosen);
@@ -198,7 +198,7 @@ function nearest(shown) {
 function drawFigures() {
     const { tree } = model;
     const statuses = [...model.statuses()].sort((a, b) => b[1] - a[1]).map(([status, n]) => `${n} ${status}`);
-    const name = tree.instance === 'idtree' ? '' : tree.instance ?? ''; // the heading says so already
+    const name = tree.instance === 'idtree' ? '' : tree.instance ?? ''; // the heading has it already
     el('instance').textContent = name;
     el('ids').textContent = short(tree.ids_per_s);
     el('requests').textContent = short(tree.requests_per_s);
@@ -256,7 +256,7 @@ function tick() {
         drawFacts(r);
 }
 
-// The newest line is the last one, and stays in sight unless somebody reads older ones.
+// The newest line is the last one, and stays in sight unless the user has scrolled to older ones.
 function say(list, time, text, className) {
     const atEnd = list.scrollHeight - list.scrollTop - list.clientHeight < 24;
     const line = make('li', className);
@@ -284,7 +284,7 @@ function unfold(it, open) {
     choose(it.r.rank);
 }
 
-// By the ARIA tree pattern.
+// The keys of the ARIA tree pattern.
 function key(event) {
     const { shown } = drawing;
     const at = shown.findIndex((it) => it.r.rank === chosen);
