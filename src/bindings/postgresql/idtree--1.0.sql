@@ -93,24 +93,24 @@ CREATE FUNCTION fluid_generator (fluid) RETURNS integer
 COMMENT ON FUNCTION fluid_generator (fluid) IS 'which generator of the instance made it';
 CREATE FUNCTION fluid_sequence (fluid) RETURNS integer
     AS 'MODULE_PATHNAME', 'pg_fluid_sequence' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-COMMENT ON FUNCTION fluid_sequence (fluid) IS 'its number among those of a generator and millisecond';
+COMMENT ON FUNCTION fluid_sequence (fluid) IS 'its number within its generator and millisecond';
 
 -- --- new ones -----------------------------------------------------------------------------------
 
--- Has the session know its instance when a query is planned that may have parallel workers: they must have the same.
+-- Makes the session learn its instance when a query is planned: parallel workers must use the same one.
 CREATE FUNCTION fluid_support (internal) RETURNS internal
     AS 'MODULE_PATHNAME', 'pg_fluid_support' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 
--- Each process makes its own, so parallel workers may, too.
+-- Each process makes its own ids, so parallel workers are allowed, too.
 CREATE FUNCTION fluid_next () RETURNS fluid
     AS 'MODULE_PATHNAME', 'pg_fluid_next' LANGUAGE C VOLATILE STRICT PARALLEL SAFE SUPPORT fluid_support;
-COMMENT ON FUNCTION fluid_next () IS 'a new id, above all that this session got before';
+COMMENT ON FUNCTION fluid_next () IS 'a new id, above all earlier ids of this session';
 
 -- --- time ---------------------------------------------------------------------------------------
 
 CREATE FUNCTION fluid_epoch () RETURNS timestamptz
     AS 'MODULE_PATHNAME', 'pg_fluid_epoch' LANGUAGE C STABLE STRICT PARALLEL SAFE SUPPORT fluid_support;
-COMMENT ON FUNCTION fluid_epoch () IS 'when the instance''s time begins: idtree.epoch, or what the broker says';
+COMMENT ON FUNCTION fluid_epoch () IS 'when the instance''s time begins: idtree.epoch, or the epoch of the broker';
 CREATE FUNCTION fluid_time (fluid) RETURNS timestamptz
     AS 'MODULE_PATHNAME', 'pg_fluid_time' LANGUAGE C STABLE STRICT PARALLEL SAFE SUPPORT fluid_support;
 COMMENT ON FUNCTION fluid_time (fluid) IS 'when an id was made, in milliseconds';
@@ -125,7 +125,7 @@ CREATE FUNCTION fluid_range (from_time timestamptz, to_time timestamptz) RETURNS
     AS 'MODULE_PATHNAME', 'pg_fluid_range' LANGUAGE C STABLE STRICT PARALLEL SAFE SUPPORT fluid_support;
 COMMENT ON FUNCTION fluid_range (timestamptz, timestamptz) IS 'the ids made from one time on and before another';
 
--- id <@ range is said by comparisons, which indexes and the pruning of partitions understand.
+-- id <@ range is expressed by comparisons, which indexes and the pruning of partitions can use.
 CREATE FUNCTION fluid_first (fluidrange) RETURNS fluid
     AS 'MODULE_PATHNAME', 'pg_fluid_first' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 CREATE FUNCTION fluid_last (fluidrange) RETURNS fluid

@@ -12,7 +12,7 @@ True
 >>> idtree.fluid.parse(idtree.fluid.format(job)) == job
 True
 
-Where each id costs a message over hops, have some at hand:
+If each id needs a message over several hops, prefetch some:
 
 >>> with idtree.connect() as c:
 ...     c.prefetch(64, max_age=1.0)
@@ -26,8 +26,8 @@ Ids of other kinds are bytes that sort by time, with a module for each:
 ...     idtree.sno.split(c.sno(meta=7)[0]).meta
 7
 
-Errors of the instance are OSError and its children, as ConnectionRefusedError, TimeoutError, PermissionError, with a
-sentence.  A connection may be used by several threads, one at a time; a child that was forked opens its own.
+Errors of the instance are OSError and its subclasses, such as ConnectionRefusedError, TimeoutError, PermissionError,
+with a text.  Several threads may use a connection, one at a time; a forked child opens its own.
 """
 from ._connection import Connection, Event, connect
 from ._idtree import MAX_COUNT, MAX_IDS, Document

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright idtree contributors
-"""Connections: what _idtree.Connection has, and what is as fast in Python."""
+"""Connections: _idtree.Connection, with the methods that are as fast in Python."""
 from __future__ import annotations
 
 import json
@@ -22,7 +22,7 @@ _connections: weakref.WeakSet[Connection] = weakref.WeakSet()
 
 
 class Event(NamedTuple):
-    """An event: its topic, its object (None: it has none), and its number in the instance."""
+    """An event: its topic, its object (None: no object), and its number in the instance."""
 
     topic: str
     payload: Any
@@ -33,8 +33,8 @@ class Connection(_idtree.Connection):
     """A connection to a broker, ended by close() or a with statement.
 
     uri: a broker, several separated by blanks, or None: IDTREE_URI of the environment, or the broker of this host.
-    reconnect: whether all that is asked for may make a lost connection anew; ids do in any case.
-    timeout: seconds until it is given up to connect.
+    reconnect: whether all requests may make a lost connection again; requests for ids always do.
+    timeout: seconds after which connecting fails.
     """
 
     def __init__(self, uri: str | None = None, reconnect: bool = False, timeout: float = 30.0) -> None:
@@ -46,7 +46,7 @@ class Connection(_idtree.Connection):
         return "<idtree.Connection, closed>" if self.closed else f"<idtree.Connection to {self.uri}>"
 
     def iter_ids(self, n: int | None = None, block: int = 1024) -> Iterator[int]:
-        """n new FLUIDs (None: without end), in increasing order, got a block at a time when they are asked for.
+        """n new FLUIDs (None: without end), in increasing order, requested a block at a time when needed.
 
         >>> with connect() as c:
         ...     sum(1 for _ in c.iter_ids(10_000))
@@ -58,23 +58,23 @@ class Connection(_idtree.Connection):
         return chain.from_iterable(map(self.ids, blocks))
 
     def ids_array(self, n: int) -> array[int]:
-        """n new FLUIDs, in increasing order, as array('Q'), MAX_IDS at most.
+        """n new FLUIDs, in increasing order, as array('Q'), at most MAX_IDS.
 
         >>> with connect() as c:
         ...     len(c.ids_array(1000))
         1000
         """
-        n = index(n)  # a number of NumPy's may overflow
+        n = index(n)  # a NumPy number may overflow
         if not 0 <= n <= _idtree.MAX_IDS:
-            raise ValueError(f"an array has 0 to {_idtree.MAX_IDS} ids, and not {n}: fill() fills memory of yours")
+            raise ValueError(f"an array has 0 to {_idtree.MAX_IDS} ids, and not {n}: fill() fills a buffer of any size")
         ids = array("Q", bytes(8 * n))
         self.fill(ids)
         return ids
 
     def rpc(self, topic: str, payload: Any = None, rank: int | None = None, timeout: float = 30.0) -> Any:
-        """Send a request with an object, and return that of the answer (None: it is empty).
+        """Send a request with an object, and return the answer's object (None: the answer is empty).
 
-        rank: None is the nearest that has the service, this one first.
+        rank: None is the nearest rank that has the service, beginning with the connected one.
 
         >>> with connect() as c:
         ...     c.rpc("attr.get", {"name": "rank"})["value"]
@@ -87,7 +87,7 @@ class Connection(_idtree.Connection):
             if e.strerror != os.strerror(e.errno or 0):
                 raise
             to = topic if rank is None else f"{topic} at rank {rank}"
-            raise OSError(e.errno, f"{to}: {e.strerror}") from None  # a service that sent no sentence
+            raise OSError(e.errno, f"{to}: {e.strerror}") from None  # the service sent no text
         return None if answer is None else json.loads(answer)
 
     def _others(self, kind: Any, request: dict[str, int]) -> list[bytes]:
@@ -95,11 +95,11 @@ class Connection(_idtree.Connection):
         return [kind.parse(text) for text in self.rpc(f"{name}.generate", request)["ids"]]
 
     def flax(self, n: int = 1) -> list[bytes]:
-        """n new ids of flax (module flake of the broker)."""
+        """n new flax ids (module flake of the broker)."""
         return self._others(flax, {"count": n})
 
     def sno(self, n: int = 1, meta: int = 0) -> list[bytes]:
-        """n new ids of sno, with a byte of yours (module flake of the broker)."""
+        """n new sno ids with the byte meta (module flake of the broker)."""
         return self._others(sno, {"count": n, "meta": meta})
 
     def uid(self, n: int = 1) -> list[bytes]:
@@ -107,12 +107,12 @@ class Connection(_idtree.Connection):
         return self._others(uid, {"count": n})
 
     def document(self, name: str, timeout: float = 30.0) -> _idtree.Document:
-        """Open a document of the id compressor, which is made if there is none, as a new session.
+        """Open a document of the id compressor as a new session; a missing document is made.
 
         >>> with connect() as c, c.document("drawing") as d:
-        ...     id = d.generate()                 # use it here at once
+        ...     id = d.generate()                 # use it here immediately
         ...     op = d.to_op(id)                  # send it, with d.session
-        ...     d.settle(30)                      # it means the same to all from now on
+        ...     d.settle(30)                      # from now on it is the same for all sessions
         ...     d.id_of(d.uuid(id)) == id, d.settled
         (True, True)
         """
@@ -133,7 +133,7 @@ class Connection(_idtree.Connection):
         return int(self.rpc("event.publish", request)["seq"])
 
     def event(self, timeout: float = -1.0) -> Event:
-        """Wait for the next event that was subscribed to; TimeoutError: none came."""
+        """Wait for the next event of a subscription; TimeoutError if none arrives."""
         topic, text, seq = self._event(timeout)
         return Event(topic, None if text is None else json.loads(text), seq)
 
@@ -144,19 +144,19 @@ class Connection(_idtree.Connection):
 
     @property
     def size(self) -> int:
-        """How many ranks the instance has."""
+        """The number of ranks of the instance."""
         return int(self.attr("size"))
 
     @property
     def epoch(self) -> datetime:
-        """From when on the time of FLUIDs counts in this instance."""
+        """The date of timestamp 0 of this instance's FLUIDs."""
         if self._epoch is None:
             text = self.rpc("fluid.info", {})["epoch"]
             self._epoch = datetime.fromisoformat(text.replace("Z", "+00:00"))
         return self._epoch
 
     def time(self, id: int) -> datetime:
-        """When a FLUID of this instance was made.
+        """The time at which a FLUID of this instance was made.
 
         >>> with connect() as c:
         ...     abs((c.time(c.id()) - datetime.now(timezone.utc)).total_seconds()) < 3600

@@ -11,9 +11,9 @@
 >>> asyncio.run(main())
 True
 
-Each connection has a thread that waits for it, so the event loop never does; calls are made in the order in which they
-were asked for.  A call that is cancelled, as by asyncio.wait_for(), stops waiting for the broker: what it asked for may
-have been done, and nobody gets its answer.
+Each connection has a thread that waits for it, so the event loop never blocks; calls run in the order in which they
+were made.  A cancelled call, as by asyncio.wait_for(), stops waiting for the broker: its request may have been carried out,
+and its answer is dropped.
 """
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ from ._connection import Event
 
 T = TypeVar("T")
 
-_KEPT = 4096  # events of a reader that does not ask for them; of more the newest are lost
-_SLICE = 0.2  # seconds for which the thread waits for an event before it looks whether there is other work
+_KEPT = 4096  # events stored for a slow reader; beyond them the newest are lost
+_SLICE = 0.2  # seconds that the thread waits for an event before it checks for other work
 
 
 class _Reader:
-    """Who reads events of a prefix, and what is there for him."""
+    """A reader of events with a prefix, and the events stored for it."""
 
     def __init__(self, prefix: str) -> None:
         self.prefix = prefix
@@ -56,7 +56,7 @@ class _Reader:
 
 
 class _Call:
-    """One that the thread makes, or will make."""
+    """A call that the thread is making or will make."""
 
     __slots__ = ("cancelled",)
 
@@ -65,12 +65,12 @@ class _Call:
 
 
 class _Worker:
-    """The thread of a connection: it makes one call after the other, and stops waiting in one that is cancelled."""
+    """The thread of a connection: it makes one call after the other, and stops waiting in a cancelled one."""
 
     def __init__(self, blocking: _Blocking) -> None:
         self.blocking = blocking
         self._pool = ThreadPoolExecutor(1, "idtree")
-        self._lock = threading.Lock()  # for what follows, and for the connection's being interrupted
+        self._lock = threading.Lock()  # guards _current, and the interrupt of the connection
         self._current: _Call | None = None
 
     def _make(self, this: _Call, call: Callable[..., T], *args: Any) -> T:
@@ -102,7 +102,7 @@ class _Worker:
 
 
 class Connection:
-    """What idtree.Connection has, to be awaited; connect() makes one."""
+    """idtree.Connection with methods to await; connect() makes one."""
 
     def __init__(self, worker: _Worker) -> None:
         self._blocking = worker.blocking
@@ -124,11 +124,11 @@ class Connection:
         return await self._run(self._blocking.ids, n)
 
     async def ids_array(self, n: int) -> array[int]:
-        """The same as array('Q')."""
+        """n new FLUIDs, in increasing order, as array('Q')."""
         return await self._run(self._blocking.ids_array, n)
 
     async def prefetch(self, n: int, max_age: float = 1.0) -> None:
-        """Keep ids at hand."""
+        """Keep ids prefetched."""
         await self._run(self._blocking.prefetch, n, max_age)
 
     async def rpc(self, topic: str, payload: Any = None, rank: int | None = None, timeout: float = 30.0) -> Any:
@@ -140,17 +140,17 @@ class Connection:
         return await self._run(self._blocking.publish, topic, payload)
 
     def _subscribe(self, reader: _Reader) -> None:
-        """In the thread.  A call that is interrupted takes back what it asked for."""
+        """In the thread.  An interrupted call cancels its subscription."""
         self._blocking.subscribe(reader.prefix)
         reader.subscribed = True
 
     def _unsubscribe(self, reader: _Reader) -> None:
-        """In the thread, after that: the broker has a subscription of each reader, which may be to the same prefix."""
+        """In the thread, after _subscribe(): each reader has its own subscription, even to the same prefix."""
         if reader.subscribed:
             self._blocking.unsubscribe(reader.prefix)
 
     def _take(self, reader: _Reader) -> None:
-        """In the thread: get an event for a reader that has none; it is for all whose prefix it has."""
+        """In the thread: get an event for a reader without one; all readers with a matching prefix get it."""
         if reader.kept or reader.lost:
             return
         try:
@@ -167,7 +167,7 @@ class Connection:
             each.put(event)
 
     async def events(self, prefix: str) -> AsyncIterator[Event]:
-        """Subscribe, and yield each event whose topic begins so."""
+        """Subscribe, and yield each event whose topic begins with the prefix."""
         reader = _Reader(prefix)
         self._readers += (reader,)
         try:
@@ -180,17 +180,17 @@ class Connection:
                     reader.lost = False
                     raise OSError(errno.ENOBUFS, "events were lost: read them more often")
         finally:
-            # Who leaves a loop gets here some time later, in a task of its own: the connection may be closed, or lost.
+            # After a loop is left this runs later, in a task of its own: the connection may be closed or lost by then.
             self._readers = tuple(each for each in self._readers if each is not reader)
             with contextlib.suppress(OSError, ValueError):
                 await self._run(self._unsubscribe, reader)
 
     async def close(self) -> None:
-        """End the connection, and all calls that wait for it, by ValueError.  Once more does nothing."""
+        """End the connection; waiting calls raise ValueError.  Further calls have no effect."""
         if self._ended:
             return
         self._ended = True
-        try:  # not in its thread, which may wait for a broker that says nothing
+        try:  # not in its thread, which may be waiting for a silent broker
             await asyncio.get_running_loop().run_in_executor(None, self._blocking.close)
         finally:
             self._worker.end()

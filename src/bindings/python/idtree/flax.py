@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright idtree contributors
-"""Ids of flax: 12 bytes, of a time and 56 random bits.
+"""flax ids: 12 bytes, a time and 56 random bits.
 
 >>> id = parse("0RdKJcxqVBiAiQr0")
 >>> format(id)
@@ -11,7 +11,7 @@
 >>> lower <= id < upper
 True
 
-Where no instance is, this process makes them:
+Without an instance, this process makes them:
 
 >>> g = Generator()
 >>> g.id() < g.id()
@@ -40,10 +40,10 @@ def split(id: bytes) -> Fields:
 
 
 def join(unix_ms: int, random: int) -> bytes:
-    """An id of fields."""
+    """The id with these fields."""
     return _idtree.flax_join(unix_ms, random)
 
 
 def time(id: bytes) -> datetime:
-    """When it was made."""
+    """The time at which it was made."""
     return at_ms(split(id).unix_ms)

@@ -15,7 +15,7 @@ Fields(timestamp_ms=401210253, generator=15451, sequence=46)
 >>> [format(key, "dothex") for key in range(1000, 2000)]
 ['0000.0003.e800.0000', '0000.0007.d000.0000']
 
-A generator in this process, for who has a number that nobody else has, and an epoch of his own:
+A generator in this process; the program must ensure that no other generator uses its number with the same epoch:
 
 >>> g = Generator(5)
 >>> [split(id) for id in g.reserve(1000, 2)]
@@ -47,5 +47,5 @@ def split(id: int) -> Fields:
 
 
 def join(timestamp_ms: int, generator: int, sequence: int) -> int:
-    """An id of fields."""
+    """The id with these fields."""
     return _idtree.fluid_join(timestamp_ms, generator, sequence)

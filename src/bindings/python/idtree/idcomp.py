@@ -9,12 +9,12 @@
 >>> uuid.UUID(bytes=id).version
 4
 
-Documents of an instance are Connection.document().  Who has an order of his own, as a program of Fluid Framework has,
-makes compressors, and finalizes the same ranges in the same order on each:
+For documents of an instance see Connection.document().  A program that has its own order of ranges, as one of Fluid
+Framework has, makes compressors, and finalizes the same ranges in the same order on each:
 
 >>> mine, yours = Compressor(), Compressor()
 >>> id = mine.generate()
->>> made = mine.take()                            # JSON, to all
+>>> made = mine.take()                            # JSON, for all sessions
 >>> for c in mine, yours:
 ...     c.finalize(made)
 >>> yours.uuid(yours.to_session(mine.to_op(id), mine.session)) == mine.uuid(id)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright idtree contributors
-"""Ids of sno: 10 bytes, of a time, a byte of the user's, who made it, and a sequence.
+"""sno ids: 10 bytes, a time, a byte of the user, a partition, and a sequence.
 
 >>> id = parse("brpk4q72xwf2m63l")
 >>> format(id)
@@ -11,13 +11,13 @@
 >>> lower <= id < upper
 True
 
-Where no instance is, this process makes them, of a partition that nobody else has:
+Without an instance, this process makes them, under a partition that no other generator uses:
 
 >>> g = Generator(7)
 >>> split(g.id(meta=3))[2:4]
 (3, 7)
 >>> last = g.id()
->>> Generator(start=g.snapshot()).id() > last     # goes on where that one ended
+>>> Generator(start=g.snapshot()).id() > last     # continues after the first one
 True
 """
 from datetime import datetime
@@ -48,10 +48,10 @@ def split(id: bytes) -> Fields:
 
 
 def join(unix_ms: int, tick: int, meta: int, partition: int, sequence: int) -> bytes:
-    """An id of fields."""
+    """The id with these fields."""
     return _idtree.sno_join(unix_ms, tick, meta, partition, sequence)
 
 
 def time(id: bytes) -> datetime:
-    """When it was made, to 4 ms."""
+    """The time at which it was made, to 4 ms."""
     return at_ms(split(id).unix_ms)

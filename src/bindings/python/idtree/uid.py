@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright idtree contributors
-"""uids: 12 bytes (global, with the fingerprint of who made it) or 8 (local).
+"""uids: 12 bytes (global, with the fingerprint of its node) or 8 (local).
 
 >>> id = parse(".5.tXVEf8n4vPN.0")
 >>> format(id), len(id)
@@ -8,7 +8,7 @@
 >>> time(id).year
 2018
 
-Where no instance is, this process makes them, of a node that nobody else is:
+Without an instance, this process makes them, under a node that no other generator uses:
 
 >>> g = Generator("me@here")
 >>> first, last = g.ids(2)
@@ -43,10 +43,10 @@ class Fields(NamedTuple):
 
 
 def split(id: bytes, drift: int = 8) -> Fields:
-    """The fields of an id; drift is how many of its bits of time come before the fingerprint's."""
+    """The fields of an id; drift is the number of its time bits before those of the fingerprint."""
     return Fields(*_idtree.uid_split(id, drift))
 
 
 def time(id: bytes, drift: int = 8) -> datetime:
-    """When it was made."""
+    """The time at which it was made."""
     return at_ms(_idtree.uid_unix_ms(id, drift))
