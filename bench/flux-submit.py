@@ -2,13 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright idtree contributors
 #
-# flux-submit.py - how many jobs a second a stock Flux client submits, to whichever broker FLUX_URI names
+# flux-submit.py - the rate at which a stock Flux client submits jobs to the broker that FLUX_URI names
 #
 #   idtree start -o broker.modules=fluid,job-ingest flux python bench/flux-submit.py [JOBS [UNDER-WAY]]
 #   flux start flux python bench/flux-submit.py [JOBS [UNDER-WAY]]
 #
-# Each job is a stock jobspec of one task, sent with submit_async; so many are under way at any time (10000 and 2000).
-# Prints one JSON object.  "client_cpu_us" is what the client itself took for a job: nothing is faster than that.
+# Each job is a stock jobspec of one task, sent with submit_async; UNDER-WAY of them are pending (defaults 10000 and 2000).
+# Prints one JSON object.  "client_cpu_us" is the client's own processor time for a job, a lower bound.
 import json
 import sys
 import time

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright idtree contributors
-"""What a program under bench/ measured, as lines of JSON (bench/README.md has their shape); line.h in Python"""
+"""Print results of programs under bench/ as lines of JSON (bench/README.md describes the format); line.h in Python"""
 import json
 
 
