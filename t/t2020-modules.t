@@ -52,8 +52,8 @@ test_expect_success 'so does fluid, and ids stay unique and in order' '
     test "$(count_files 1)" = "$files"
 '
 test_expect_success 'what is no module is refused, and why is told' '
-    test_must_fail idtree module load inlined fail 2>err && grep "the argument 'fail' was given" err &&
-    test_must_fail idtree module load inlined --thread fail 2>err && grep "the argument 'fail' was given" err &&
+    test_must_fail idtree module load inlined fail 2>err && grep "the argument .fail. was given" err &&
+    test_must_fail idtree module load inlined --thread fail 2>err && grep "the argument .fail. was given" err &&
     idtree module list >out && ! grep inlined out &&
     test_must_fail idtree module load /dev/null 2>err && grep "null" err &&
     printf "not an object" >bad.so && test_must_fail idtree module load "$PWD/bad.so" 2>err && grep "bad" err &&
