@@ -71,7 +71,7 @@ test_expect_success 'a certificate that others can read, that is not ours, or is
     done &&
     echo hello >wrong && chmod 644 wrong && refused --rank=1 -ocluster.certificate=$T/wrong "wrong has no secret-key and its public-key" && rm -f wrong &&
     refused --rank=1 -ocluster.certificate=$T "is not a certificate file" &&
-    { test "$(id -u)" != 0 || { cp cert wrong && chown 1 wrong && refused --rank=1 -ocluster.certificate=$T/wrong "user 1.s, not user 0.s"; }; }
+    { test "$(id -u)" != 0 || { cp cert wrong && chown 1 wrong && refused --rank=1 -ocluster.certificate=$T/wrong "belongs to user 1, not to user 0"; }; }
 '
 test_expect_success 'what is wrong in the file is named by its line, key, and what is allowed' '
     refused --host=nosuch -olog-level=7 "nosuch, is not among the 3 of cluster.hosts" &&

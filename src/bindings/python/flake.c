@@ -267,7 +267,8 @@ static PyObject *unix_ms_uid (PyObject *module, PyObject *args)
 DEFINE_TEXT (uuid, idcomp_uuid, struct idcomp_uuid, "UUID of version 4")
 
 #define FORMAT_DOC(name) name "($module, id, /)\n--\n\nThe text of an id."
-#define PARSE_DOC(name) name "($module, text, /)\n--\n\nThe bytes of the id that a text is; ValueError: it is none."
+#define PARSE_DOC(name) \
+    name "($module, text, /)\n--\n\nThe bytes of the id that a text is; ValueError if it is malformed."
 #define RANGE_DOC(name)                                                                                               \
     name "($module, from_ms, to_ms, /)\n--\n\nThe bounds (lower, upper) of the ids of a time in Unix milliseconds:\n" \
          "lower <= id < upper."

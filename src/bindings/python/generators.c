@@ -446,7 +446,7 @@ static void fluid_dealloc (PyObject *self)
 static PyMethodDef fluid_generator_methods[] = {
     { "reserve", WITH_KEYWORDS (fluid_reserve),
       "reserve($self, /, now_ms, n=1)\n--\n\nA range of up to n ids of that millisecond, as many as are left: at "
-      "most 1024.\nBlockingIOError: none are left, use a later one." },
+      "most 1024.\nBlockingIOError if all are used, then use a later one." },
     { "set_range", fluid_set_range, METH_VARARGS,
       "set_range($self, from_ms, to_ms, /)\n--\n\nSet the milliseconds that it may use." },
     { "follow", fluid_follow, METH_O,
