@@ -334,8 +334,9 @@ static PyGetSetDef members[] = {
 static PyType_Slot slots[] = {
     { Py_tp_doc,
       "Compressor(session=None, stored=None, local=False, cluster_size=512)\n--\n\nA session in a document whose "
-      "order another program decides; no broker is needed.\nsession: its UUID, by default a new one.  stored: what "
-      "save() returned, or another compressor\nof Fluid Framework 2; local: continue the session in it." },
+      "order another program decides; no broker is needed.\nsession: its UUID, by default a new one.  stored: the "
+      "result of save(), or a form that another\ncompressor of Fluid Framework 2 stored; local: continue the session "
+      "in it." },
     { Py_tp_init, compressor_init },
     { Py_tp_dealloc, compressor_dealloc },
     { Py_tp_methods, methods },
