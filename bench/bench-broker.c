@@ -46,7 +46,7 @@ static void die (const char *what)
     exit (1);
 }
 
-/* --- a bare UNIX socket echo through epoll: the minimum for any server ----------------------------------------------- */
+/* --- a bare UNIX socket echo through epoll: the minimum for any server --- */
 
 static void *echo_main (void *arg)
 {
@@ -150,7 +150,7 @@ static void measure_latency (const char *uri)
     close (fds[1]);
 }
 
-/* --- floods: each answer is followed by a request ------------------------------------------------------------------ */
+/* --- floods: each answer is followed by a request --------------------------------------------------------------- */
 
 struct flood {
     /* what */

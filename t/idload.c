@@ -7,8 +7,8 @@
  *
  * A request is for MOST ids (300) or fewer. -p: after each answer, also make ids in the page if the broker shares one;
  * each must be above all ids that arrived before. Each rank has WINDOW pending requests. A lost connection is made
- * again. The last line has the totals, the lines before it the figures of each rank. Exit status 0 if and only if every request
- * was answered once (by ids or an error), no id was issued twice, and the ids of each connection increased.
+ * again. The last line has the totals, the lines before it the figures of each rank. Exit status 0 if and only if every
+ * request was answered once (by ids or an error), no id was issued twice, and the ids of each connection increased.
  */
 #include "config.h"
 

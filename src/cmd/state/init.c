@@ -220,8 +220,7 @@ static int run (struct cmd *cmd)
 
 static const struct cmd_option options[] = {
     { 0, "statedir", "DIR", "the folder; it is made if it does not exist", cmd_take_text, AT (dir) },
-    { 0, "name", "N", "name for people (default: as a rank remembers, or " DEFAULT_NAME ")",
-      cmd_take_text, AT (name) },
+    { 0, "name", "N", "name for people (default: as a rank remembers, or " DEFAULT_NAME ")", cmd_take_text, AT (name) },
     { 0, "epoch", "DATE", "time from which its ids count (default: now)", cmd_take_text, AT (epoch) },
     { 0, "uuid", "UUID", "of an instance whose state was lost, at least in part: not a new one", cmd_take_text,
       AT (uuid) },

@@ -31,8 +31,8 @@ uint32_t access_roles (const char *topic);
  */
 bool access_may_publish (struct idt_cred user, const char *topic);
 
-/* Whether a user may see an event. A private event is for its sender and the owner, and if it is an event of a document,
- * for the users who may open documents.
+/* Whether a user may see an event. A private event is for its sender and the owner, and if it is an event of a
+ * document, for the users who may open documents.
  */
 bool access_may_see (struct idt_cred user, const idt_msg_t *event);
 

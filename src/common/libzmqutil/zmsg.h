@@ -27,8 +27,8 @@ struct msg_zmq_from {
  */
 int msg_zmq_send (void *sock, const char *identity, const idt_msg_t *msg);
 
-/* Like msg_zmq_send (), but in one frame, unless the payload has ZMSG_ZERO_COPY_SIZE or more (then in parts): CURVE and ZeroMQ
- * have a fixed overhead per frame. Only for a peer that is known to accept this encoding.
+/* Like msg_zmq_send (), but in one frame, unless the payload has ZMSG_ZERO_COPY_SIZE or more (then in parts): CURVE and
+ * ZeroMQ have a fixed overhead per frame. Only for a peer that is known to accept this encoding.
  */
 int msg_zmq_send_whole (void *sock, const char *identity, const idt_msg_t *msg);
 

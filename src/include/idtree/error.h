@@ -10,7 +10,7 @@
 #define IDTREE_ERROR_H
 
 typedef struct {
-    char text[256];
+    char text[512];
 } idt_error_t;
 
 #endif /* IDTREE_ERROR_H */
