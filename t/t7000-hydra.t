@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright idtree contributors
 #
-# t7000-hydra.t - traces of launchers, and PMI-1 as Hydra, idtree start and broken launchers speak it
-test_description='a broker that is one of many finds the others, or says why it does not'
+# t7000-hydra.t - environment variables of launchers, and PMI-1 as spoken by Hydra, idtree start and broken launchers
+test_description='a broker that is one of several finds the others, or reports why it cannot'
 . "$(dirname "$0")/idtree-sharness.sh"
 . "$IDTREE_SRCDIR/t/launchers.sh"
 
@@ -11,7 +11,7 @@ command -v mpiexec.hydra >/dev/null && test_set_prereq HYDRA
 launch() { timeout "$WAIT_S" mpiexec.hydra -n "$@" </dev/null; }
 task='$PMI_RANK'
 
-# Traces.
+# Environment variables that launchers set.
 
 for seen in PMI_SIZE=2 SLURM_NTASKS=4 OMPI_COMM_WORLD_SIZE=3 FLUX_JOB_SIZE=2 PMIX_RANK=1 PMI_ID=0 PMI_PORT=h:1 \
     MPI_LOCALNRANKS=3 PALS_RANKID=0 LSF_PM_TASKID=1; do
@@ -20,25 +20,25 @@ for seen in PMI_SIZE=2 SLURM_NTASKS=4 OMPI_COMM_WORLD_SIZE=3 FLUX_JOB_SIZE=2 PMI
         grep -e --standalone err && test ! -e started && test_nothing_in "$TMPDIR"
     '
 done
-test_expect_success '... but not of a broker that is to stand alone, nor one that says so in its configuration' '
+test_expect_success '... but a broker with --standalone, or with broker.boot = single in its configuration, starts' '
     SLURM_NTASKS=4 && export SLURM_NTASKS && echo broker.boot = single >conf &&
     test "$(idtree-broker --standalone idtree getattr size)" = 1 && test "$(idtree-broker -b single idtree getattr broker.boot)" = single &&
     test "$(idtree-broker -c conf idtree getattr broker.boot-method)" = single; rc=$?; unset SLURM_NTASKS; test $rc = 0
 '
-test_expect_success 'idtree start works within what a launcher started, and hands nothing of it on' '
+test_expect_success 'idtree start works inside a task of a launcher, and removes the variables of that launcher from its command' '
     SLURM_NTASKS=4 OMPI_COMM_WORLD_SIZE=4 PMIX_RANK=3 idtree start -s 2 sh -c \
         "idtree getattr size; idtree-broker idtree getattr size; env | grep -E \"^(SLURM|OMPI|PMIX?)_\"" >out </dev/null
     test "$(echo $(cat out))" = "2 1"
 '
-test_expect_success 'a method that is none is refused, and so is one that is not there' '
+test_expect_success 'an unknown boot method is refused, and so is one that is not available' '
     test_expect_code 2 idtree-broker --boot=guess 2>err </dev/null && grep "broker.boot=guess" err &&
     test_expect_code 2 idtree-broker --boot=pmi 2>err </dev/null && grep "PMI_FD is not set" err
 '
-test_expect_success 'a descriptor that is none is told' '
+test_expect_success 'a PMI_FD that is not an open descriptor is reported' '
     test_expect_code 1 env PMI_FD=99 PMI_SIZE=2 PMI_RANK=0 idtree-broker 2>err </dev/null && grep "PMI_FD=99" err
 '
 
-# Launchers that break their promises: what is at PMI_FD.
+# A process at PMI_FD that breaks the protocol.
 
 broken_server() { # what it does with the first line
     cat >server.py <<END
@@ -54,13 +54,13 @@ sys.exit(p.wait())
 END
     test_expect_code 1 timeout "$WAIT_S" python3 server.py 2>err </dev/null && test ! -e started && test_nothing_in "$TMPDIR"
 }
-test_expect_success 'a launcher that never answers is given up' '
+test_expect_success 'a broker stops waiting for a launcher that never answers' '
     broken_server "" && grep "PMI init of rank 0 of 2: the launcher does not answer (broker.join-timeout)" err
 '
-test_expect_success 'one that closes the connection is told' '
+test_expect_success 'a launcher that closes the connection is reported' '
     broken_server "a.close()" && grep "the launcher closed the connection" err
 '
-test_expect_success 'one that talks nonsense is told' '
+test_expect_success 'a launcher that sends garbage is reported' '
     broken_server "a.send(b\"hello\\n\")" && grep "makes no sense" err
 '
 
@@ -71,7 +71,7 @@ test_expect_success HYDRA 'Hydra: two tasks with the same rank' '
     launch_broken 2 "export PMI_RANK=0" && said "several brokers as rank 0\|there is no rank 1" &&
     launch_broken 4 "test \$task != 3 || export PMI_RANK=1" && said "several brokers as rank 1\|there is no rank 3"
 '
-test_expect_success HYDRA 'Hydra: tasks that get a port in place of a connection: each refuses, and names the cure' '
+test_expect_success HYDRA 'Hydra: tasks that get a port instead of a connection: each refuses to start and names the remedy' '
     for n in 1 4; do
         rm -f started err.*
         test_expect_code 2 timeout "$WAIT_S" mpiexec.hydra -pmi-port -n $n \
@@ -80,15 +80,15 @@ test_expect_success HYDRA 'Hydra: tasks that get a port in place of a connection
         test "$(ls err.* | wc -l)" = $n || return 1
     done && test_nothing_in "$TMPDIR"
 '
-test_expect_success HYDRA 'Hydra: a rank that is not below the size' '
+test_expect_success HYDRA 'Hydra: a rank that is not less than the size' '
     launch_broken 2 "export PMI_RANK=5" && said "PMI_RANK=5: must be a number from 0 to 1"
 '
-test_expect_success HYDRA 'Hydra: sizes that differ' '
+test_expect_success HYDRA 'Hydra: tasks with different sizes' '
     launch_broken 4 "test \$task != 1 || export PMI_SIZE=2" && said "started as one of [24] brokers, but rank . as one of [24]"
 '
-# It tells a bizcard, meets the others, and is never heard of again: with $1 = 9 it dies, with 19 it
-# stops; with 0 it does not even tell the bizcard.
-# The others have met by then; with sanitizers, on a host that is busy, not in seconds.
+# A task that announces its bizcard, passes the barrier, and then does nothing: with $1 = 9 it dies, with 19 it stops;
+# with 0 it does not even announce its bizcard. The other tasks have passed the barrier by then. With sanitizers on a
+# busy host that takes longer than 3 seconds.
 patience=3
 ! is_sanitized || patience=20
 cat >half.py <<'END'
@@ -106,14 +106,14 @@ ask("cmd=barrier_in")
 os.kill(os.getpid(), int(sys.argv[1]))
 signal.pause()
 END
-test_expect_success HYDRA 'Hydra: one tells no bizcard' '
+test_expect_success HYDRA 'Hydra: one task announces no bizcard' '
     launch_broken 4 "test \$task != 2 || exec python3 half.py 0" && said "there is no rank 2 of 4"
 '
-test_expect_success HYDRA 'Hydra: one dies when all have met' '
+test_expect_success HYDRA 'Hydra: one task dies after the barrier' '
     for r in 0 1 3; do launch_broken 4 "test \$task != $r || exec python3 half.py 9" $patience || return 1; done
 '
-# Hydra ends all when the first gives up: of several that wait it may be any.
-test_expect_success HYDRA 'Hydra: one is stuck when all have met: the instance does not begin without it' '
+# Hydra ends all tasks when the first one gives up. If several wait, any of them may be the first.
+test_expect_success HYDRA 'Hydra: one task hangs after the barrier: the instance does not begin without it' '
     launch_broken 4 "test \$task != 3 || exec python3 half.py 19" $patience && said "4 brokers is not complete: ranks below 1 did not join" &&
     launch_broken 4 "test \$task != 2 || exec python3 half.py 19" $patience && said "4 brokers is not complete: rank 2 did not join" &&
     launch_broken 4 "test \$task != 0 || exec python3 half.py 19" $patience && said "rank [123] could not join rank [01]"

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright idtree contributors
 #
-# t7001-openmpi.t - PMIx, as Open MPI's launcher speaks it
-test_description='brokers find each other by PMIx, or say why they do not'
+# t7001-openmpi.t - PMIx as spoken by the launcher of Open MPI
+test_description='brokers find each other by PMIx, or report why they cannot'
 . "$(dirname "$0")/idtree-sharness.sh"
 . "$IDTREE_SRCDIR/t/launchers.sh"
 
@@ -17,10 +17,10 @@ elif is_sanitized; then
     skip_all='a sanitizer does not let a library find its own functions first'
     test_done
 fi
-# In containers tests are root's.
+# In containers, tests run as root.
 OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 export OMPI_ALLOW_RUN_AS_ROOT OMPI_ALLOW_RUN_AS_ROOT_CONFIRM
-# It leaves the folder of its own files.
+# mpirun does not remove the folder of its own files.
 launch() { # N, command...
     timeout "$WAIT_S" mpirun.openmpi --oversubscribe -n "$@" </dev/null
     set -- $?
@@ -31,13 +31,13 @@ test_set_prereq OPENMPI
 task='$OMPI_COMM_WORLD_RANK'
 
 test_launcher OPENMPI "Open MPI"
-test_expect_success OPENMPI 'Open MPI: rank 0 of several ranks knows how it met them' '
+test_expect_success OPENMPI 'Open MPI: rank 0 of several ranks reports pmix as its boot method' '
     launch 2 idtree-broker idtree getattr broker.boot-method >out && test "$(cat out)" = pmix
 '
 test_expect_success OPENMPI 'Open MPI: two tasks with the same rank' '
     launch_broken 4 "test \$task != 2 || export PMIX_RANK=1" && said "several brokers as rank 1\|there is no rank 2 of 4: the launcher did not start it, or as another rank"
 '
-test_expect_success OPENMPI 'Open MPI: a rank, or a job, that it does not know' '
+test_expect_success OPENMPI 'Open MPI: a rank or a job that the launcher does not know' '
     launch_broken 2 "test \$task != 1 || export PMIX_RANK=7" && said "PMIX_RANK=7: the launcher does not accept this process" &&
     launch_broken 2 "test \$task != 1 || export PMIX_NAMESPACE=other" && said "PMIX_NAMESPACE=other.*does not accept this process"
 '

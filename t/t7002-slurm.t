@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright idtree contributors
 #
-# t7002-slurm.t - PMI-1 and PMIx, as Slurm speaks them, with four virtual nodes on this host
-test_description='brokers that srun starts find each other, or say why they do not'
+# t7002-slurm.t - PMI-1 and PMIx as spoken by Slurm, with four virtual nodes on this host
+test_description='brokers that srun starts find each other, or report why they cannot'
 . "$(dirname "$0")/idtree-sharness.sh"
 . "$IDTREE_SRCDIR/t/launchers.sh"
 . "$IDTREE_SRCDIR/t/slurm.sh"
@@ -25,10 +25,10 @@ for SLURM_MPI_TYPE in pmi2 pmix; do
     test_launcher "$(echo $SLURM_MPI_TYPE | tr a-z A-Z)" "Slurm, $SLURM_MPI_TYPE"
 done
 SLURM_MPI_TYPE=none
-test_expect_success 'Slurm without a way from task to task: each refuses, and names the cure' '
+test_expect_success 'Slurm without PMI: each task refuses to start and names the remedy' '
     launch_broken 2 "" && said "SLURM_STEP_NUM_TASKS=2.*--mpi=pmi2" && grep SLURM_STEP_NUM_TASKS err.0 && grep SLURM_STEP_NUM_TASKS err.1
 '
-test_expect_success '... one task alone is fine, and idtree start is' '
+test_expect_success '... a single task starts, and so does idtree start' '
     launch 1 idtree-broker idtree getattr size >out && launch 1 idtree start -s 2 idtree getattr size >>out &&
     test "$(echo $(cat out))" = "1 2"
 '

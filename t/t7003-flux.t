@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright idtree contributors
 #
-# t7003-flux.t - PMI-1, as Flux speaks it to what it runs
-test_description='brokers that flux run starts find each other, or say why they do not'
+# t7003-flux.t - PMI-1 as Flux speaks it to the tasks that it runs
+test_description='brokers that flux run starts find each other, or report why they cannot'
 . "$(dirname "$0")/idtree-sharness.sh"
 . "$IDTREE_SRCDIR/t/launchers.sh"
 . "$IDTREE_SRCDIR/t/flux-instance.sh"
@@ -26,7 +26,7 @@ test_launcher FLUX Flux
 test_expect_success FLUX 'Flux: two tasks with the same rank' '
     launch_broken 4 "test \$task != 3 || export PMI_RANK=1" && said "several brokers as rank 1\|there is no rank 3"
 '
-test_expect_success FLUX 'Flux: its other ways are no way: refused' '
+test_expect_success FLUX 'Flux: brokers refuse its other PMI methods' '
     FLUX_URI=$flux_uri_zero test_must_fail timeout "$WAIT_S" flux run -o pmi=off -n 2 idtree-broker touch started </dev/null >out 2>&1 &&
     grep "FLUX_JOB_SIZE=2.*--standalone" out && test ! -e started
 '

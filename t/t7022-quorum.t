@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright idtree contributors
 #
-# t7022-quorum.t - how many brokers must have joined before an instance counts as begun
-test_description='a command begins, and health is good, when as many ranks have joined as are enough; ids do not wait'
+# t7022-quorum.t - how many brokers must have joined before an instance counts as started
+test_description='the command starts, and health is good, when a quorum of ranks has joined; ids do not wait for it'
 . "$(dirname "$0")/idtree-sharness.sh"
 
 PATH=$IDTREE_BUILDDIR/src/broker:$PATH
@@ -13,7 +13,7 @@ cleanup "end_all; rm -rf $T"
 port=$((20000 + $$ % 2500 * 4)) # of a process beside this one: others
 command -v python3 >/dev/null && grep -q "define HAVE_LIBSYSTEMD 1" "$IDTREE_BUILDDIR/config.h" && test_set_prereq NOTIFY
 
-# A chain of four, of which three are enough.
+# A chain of four brokers with a quorum of three.
 file() { # quorum
     cat <<END
 statedir = "$T/state"
@@ -52,7 +52,7 @@ refused() { # quorum, more options
     shift
     file "$quorum" >conf && test_expect_code 2 timeout 60 idtree-broker -c conf --rank 0 "$@" true 2>err </dev/null
 }
-test_expect_success 'what is no quorum of this instance is refused, by its line' '
+test_expect_success 'an invalid quorum is refused, and the message names its line' '
     idtree keygen cert &&
     for bad in 5 0 "\"0%\"" "\"101%\"" "\"most\""; do
         refused "$bad" && grep "conf:[0-9]*: attribute cluster.quorum=.*: must be a number of ranks from 1 to 4, " err || { cat err; return 1; }
@@ -60,35 +60,35 @@ test_expect_success 'what is no quorum of this instance is refused, by its line'
     refused 3 -o broker.quorum=2 && grep "broker.quorum is set, too: set only one of them" err &&
     test_expect_code 2 idtree-broker -o broker.quorum=2 true 2>err && grep "broker.quorum=2: must be a number of ranks from 1 to 1," err
 '
-test_expect_success 'ids are made before the quorum is there; all else waits, and says for whom' '
+test_expect_success 'ids are made before the quorum is reached; everything else waits, and the missing ranks are logged' '
     mkfifo stop && file "\"75%\"" >conf && start_root && wait_until "rank 0 serves" wait_make_id &&
     wait_until "it says who is missing" says "1 of 4 ranks have joined, and 3 must (broker.quorum): missing rank 1$" &&
     becomes 1 "^degraded: 1 ranks have joined, and 3 must \(broker.quorum\); below rank 0: 1 offline" &&
     test "$(idtree getattr broker.quorum)" = 75% && test ! -e begun
 '
-test_expect_success NOTIFY 'the manager of services is told so, and not that rank 0 is ready' '
+test_expect_success NOTIFY 'the service manager is notified of the missing ranks, and not that rank 0 is ready' '
     grep -x "STATUS=rank 0 of 4 serves; ranks below it are missing; 1 have joined, and 3 must (broker.quorum)" told && ! grep READY told
 '
 two_joined() { says "2 of 4 ranks have joined, and 3 must"; }
-test_expect_success 'ranks count wherever they are attached; one that is down holds nobody back' '
+test_expect_success 'a rank counts wherever it is attached; the quorum does not wait for a rank that is down' '
     start 3 && wait_until "rank 3 counts" two_joined && test ! -e begun &&
     start 2 && wait_until "the command begins" test -e begun &&
     idtree dmesg >log && grep "3 of 4 ranks have joined: the quorum is reached" log &&
     becomes 0 "^good: below rank 0: 1 offline"
 '
-test_expect_success NOTIFY 'then rank 0 is ready' '
+test_expect_success NOTIFY 'the service manager is then notified that rank 0 is ready' '
     wait_until "it is told" grep -x READY=1 told && test "$(grep -c READY=1 told)" = 1
 '
-test_expect_success 'who comes late makes it whole; who leaves later ends nothing, but is missed where too few are left' '
+test_expect_success 'a rank that joins late makes the instance complete; one that leaves later degrades health only below the quorum' '
     start 1 && becomes 0 "^good$" && kill "$(cat pid.3)" && becomes 0 "^good: below rank 0: 1 online, but ranks below are offline" &&
     kill "$(cat pid.2)" && becomes 1 "^degraded: 2 ranks have joined, and 3 must"
 '
-test_expect_success 'a reload takes another quorum, and refuses one that cannot be' '
+test_expect_success 'reload and setattr change the quorum, and an impossible quorum is refused' '
     file 2 >conf && idtree reload >out && grep "changed cluster.quorum" out && test "$(idtree getattr broker.quorum)" = 2 &&
     becomes 0 "^good: " && test_must_fail idtree setattr broker.quorum 5 2>err && grep "from 1 to 4" err &&
     idtree setattr broker.quorum 100% && becomes 1 "^degraded: below rank 0"
 '
-test_expect_success 'a reload with a quorum that cannot be is refused as the start refuses it, and changes nothing' '
+test_expect_success 'a reload with an impossible quorum is refused as at start, and changes nothing' '
     idtree setattr broker.quorum 2 && file 2 >good && { echo "log-level = 5"; file 5; } >conf &&
     test_must_fail idtree reload 2>err && grep "conf:[0-9]*: attribute cluster.quorum=5: must be a number of ranks from 1 to 4, " err &&
     { echo "broker.quorum = 3"; file 2; } >conf &&
@@ -101,11 +101,11 @@ test_expect_success 'a reload with a quorum that cannot be is refused as the sta
 test_expect_success 'the instance ends with its command' '
     : >stop && wait "$(cat pid.0)"
 '
-test_expect_success 'a command may begin, and end, before others have joined' '
+test_expect_success 'a command may start and end before other ranks have joined' '
     for i in 1 2 3; do idtree start -s 5 --topology kary:1 -o broker.quorum=1 -- idtree id new || return 1; done
 '
 
-# Whatever failed: nothing is left behind.
+# Leave nothing behind, even if a test failed.
 end_all; rm -rf $T
 
 test_done

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright idtree contributors
 #
-# t7023-ipv6.t - brokers at addresses of IPv6, and at one of several addresses of a name
+# t7023-ipv6.t - brokers at IPv6 addresses, and at one of several addresses of a name
 test_description='brokers find each other by IPv6, and try each address of a name'
 . "$(dirname "$0")/idtree-sharness.sh"
 
@@ -28,7 +28,7 @@ certificate = "$T/cert"
 interface = "$4"
 END
 }
-# Names of $T/hosts are known to it alone.
+# Only the started broker sees the names in $T/hosts.
 start() { # rank
     if test -e $T/hosts; then
         unshare -m sh -c "mount --bind $T/hosts /etc/hosts && exec idtree-broker -c $T/conf --rank $1" 2>>$T/err."$1" >>$T/out."$1" </dev/null &
@@ -45,11 +45,11 @@ end() { idtree shutdown && for r in 2 1 0; do wait "$(cat $T/pid.$r)" || return 
 at() { idtree getattr --uri local://$T/run/local-"$1" "$2"; }
 IDTREE_URI=local://$T/run/local-0 && export IDTREE_URI
 
-test_expect_success 'hosts may be addresses of IPv6' '
+test_expect_success 'hosts may be IPv6 addresses' '
     file "[::1]:$port" "[0:0::1]:$((port + 1))" "[::1]:$((port + 2))" ::1 && begin &&
     test "$(at 2 tbon.parent-endpoint)" = "tcp://[::1]:$((port + 1))" && test "$(at 0 hostlist)" = "::[1,1,1]"
 '
-test_expect_success 'a reload knows the address of this host by another number, and that of another host' '
+test_expect_success 'a reload recognizes another address of this host, and an address of another host' '
     file "[::1]:$port" "127.0.0.1:$((port + 1))" "[::1]:$((port + 2))" ::1 && idtree reload --uri local://$T/run/local-1 >out &&
     grep "^1: changed cluster.hosts" out && file "[::1]:$port" "[2001:db8::7]:$((port + 1))" "[::1]:$((port + 2))" ::1 &&
     test_must_fail idtree reload --uri local://$T/run/local-1 2>err && grep "rank 1 is now 2001:db8::7, and no longer 127.0.0.1" err &&
@@ -57,16 +57,16 @@ test_expect_success 'a reload knows the address of this host by another number, 
 '
 printf "127.0.0.1 localhost\n::1 six\n::1 both\n127.0.0.1 both\n" >hosts.all
 unshare -m sh -c "mount --bind $T/hosts.all /etc/hosts && getent ahosts six" >/dev/null 2>&1 && test_set_prereq NAMES
-test_expect_success NAMES 'a name may have an address of IPv6 alone' '
+test_expect_success NAMES 'a name may have an IPv6 address only' '
     cp hosts.all hosts && file "six:$port" "six:$((port + 1))" "six:$((port + 2))" "*" && begin &&
     test "$(at 1 tbon.parent-endpoint)" = "tcp://six:$port" && end
 '
-test_expect_success NAMES 'of several addresses of a name each is tried' '
+test_expect_success NAMES 'each of several addresses of a name is tried' '
     for listens in 127.0.0.1 ::1; do
         file "both:$port" "both:$((port + 1))" "both:$((port + 2))" $listens && begin && end || return 1
     done && rm hosts
 '
-test_expect_success 'brokers of a launcher listen there, too, and announce it' '
+test_expect_success 'brokers of idtree start listen at IPv6 addresses, too, and announce them' '
     for at in "[::1]" "[::]" "*"; do
         idtree start -s 3 --topology kary:1 -o tbon.endpoint="tcp://$at:*" -- sh -c "idtree getattr -r 2 tbon.parent-endpoint && idtree id new" >out &&
         cat out && test "$(wc -l <out)" = 2 || return 1
@@ -74,7 +74,7 @@ test_expect_success 'brokers of a launcher listen there, too, and announce it' '
     done
 '
 
-# Whatever failed: nothing is left behind.
+# Leave nothing behind, even if a test failed.
 end_all; rm -rf $T
 
 test_done

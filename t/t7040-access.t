@@ -4,8 +4,8 @@
 #
 # t7040-access.t - the owner, root, a member of the group, a guest and a stranger try every service and every command
 #
-# Who they are is real: the test is root's, and each user is a number that no account has.
-test_description='users may do what the table in doc/design/access.md says, at each rank, and nothing else'
+# The users are real: the test runs as root, and each user is a uid that no account has.
+test_description='users may do exactly what the table in doc/design/access.md allows, at each rank'
 . "$(dirname "$0")/idtree-sharness.sh"
 if test "$(id -u)" != 0; then
     skip_all='only root can be other users'
@@ -24,10 +24,11 @@ fi
 export OWNER MEMBER GUEST GROUP
 unset IDTREE_URI FLUX_URI
 
-# The folder of the owner, for sockets and what his instance tells; a long path is none for sockets.
+# The owner's folder for sockets and for the output of the instance. It is in /tmp because the path of a socket must be
+# short.
 own=$(mktemp -d /tmp/idtree-access-XXXXXX) && chown $OWNER "$own" && chmod 755 "$own" && cleanup "rm -rf '$own'"
 
-# An instance of the owner's that lives until let_go.
+# An instance of the owner that runs until let_go.
 start() { # name, option...
     name=$1
     shift
@@ -49,46 +50,46 @@ as_guest() { guest $python "$IDTREE_SRCDIR/t/access_client.py" guest "$@"; }
 as_stranger() { # member, guest, or nothing for root; mode, rank...
     who=$1 && shift && $who $python "$IDTREE_SRCDIR/t/access_client.py" stranger "$@"
 }
-# Permissions keep nobody away any more: what is left is what the broker knows of who connects.
+# Open all file permissions, so that only the broker's own check of the connecting user is left.
 open_doors() { chmod 711 "$own/$1" && chmod 666 "$own/$1"/local-*; }
 
 everybody='-o access.allow-guest-user=on -o access.allow-root-owner=on -o access.group=64010'
 modules='-o broker.modules=fluid,flake,compressor,job-ingest -o ingest.allow-guests=on'
 
-test_expect_success 'an instance lets others in' '
+test_expect_success 'an instance that accepts guests, root and a group starts' '
     start open -s 7 --topology kary:2 -o access.guest-rate=1000 -o access.guest-block=500 $everybody $modules && use open 5
 '
-test_expect_success 'no command, request or service is without its row' 'as_owner complete 0 5'
-test_expect_success 'there are events to be seen' 'mkfifo tick && { as_owner ticker 0 <tick & } && ticker=$! && exec 6>tick'
+test_expect_success 'each command, request and service has a row in the table' 'as_owner complete 0 5'
+test_expect_success 'the owner publishes events in the background' 'mkfifo tick && { as_owner ticker 0 <tick & } && ticker=$! && exec 6>tick'
 for who in guest member owner; do
     test_expect_success "$who: every request, at rank 0 and two hops away, there and across" "as_$who requests 0 5"
     test_expect_success "$who: events" "as_$who events 0 5"
     test_expect_success "$who: every command" "as_$who commands 0 5"
 done
-test_expect_success 'root is the owner where that is allowed, over hops too' '
+test_expect_success 'root counts as the owner where that is allowed, also over hops' '
     try owner requests 0 5 && try owner events 0 5 && try owner commands 5
 '
-test_expect_success 'events have come without a fault' 'exec 6>&- && wait $ticker'
-test_expect_success 'who asks is known as what he is, two hops away' '
+test_expect_success 'the background events were published without an error' 'exec 6>&- && wait $ticker'
+test_expect_success 'a request carries the identity of its sender, also over two hops' '
     guest idtree ping -c 1 0 && guest $python "$IDTREE_SRCDIR/t/access_client.py" guest identity 5 &&
     member $python "$IDTREE_SRCDIR/t/access_client.py" group identity 5 &&
     owner $python "$IDTREE_SRCDIR/t/access_client.py" owner identity 5 && try owner identity 5
 '
-test_expect_success 'a guest cannot say that he is somebody else' '
+test_expect_success 'a guest cannot claim another identity' '
     guest $python "$IDTREE_SRCDIR/t/access_client.py" guest liar 0 5 &&
     member $python "$IDTREE_SRCDIR/t/access_client.py" group liar 0 5
 '
-test_expect_success 'jobs: each submits his own, none more urgent than usual; keys are his, and what he may see' '
+test_expect_success 'jobs: a user submits only jobs of its own, at most at the usual urgency, with its own keys, and sees only what it may' '
     owner $python "$IDTREE_SRCDIR/t/access_client.py" owner jobs 0 5 >job &&
     member $python "$IDTREE_SRCDIR/t/access_client.py" group jobs 0 5 $(cat job) &&
     guest $python "$IDTREE_SRCDIR/t/access_client.py" guest jobs 0 5 $(cat job)
 '
-test_expect_success 'documents: who made one may rename and delete it, wherever he asks; others may not, but the owner' '
+test_expect_success 'documents: the creator may rename and delete one at any rank; of the others only the owner may' '
     owner idtree doc new d$OWNER && as_member documents 0 5 && owner idtree doc delete d$OWNER &&
     member idtree doc new d$MEMBER && owner idtree doc rename d$MEMBER mine && owner idtree doc delete mine &&
     as_guest requests 5
 '
-test_expect_success 'ids: what a guest has too much of is refused with a sentence' '
+test_expect_success 'ids: a request of a guest above its quota or rate limit is refused with a message' '
     guest $python "$IDTREE_SRCDIR/t/access_client.py" guest ration 5 &&
     member idtree id new -n 20000 >ids && test $(wc -l <ids) = 20000
 '
@@ -99,23 +100,23 @@ test_expect_success 'files of the instance are the owner'"'"'s' '
         test_expect_code 1 $who idtree state show "$own/open" 2>err && cat err && grep "open/instance: " err || return 1
     done
 '
-test_expect_success 'the owner ends it, and nobody is left' 'owner idtree shutdown; rc=$?; let_go && test $rc = 0'
+test_expect_success 'the owner ends the instance, and no process is left' 'owner idtree shutdown; rc=$?; let_go && test $rc = 0'
 
-test_expect_success 'an instance for a group lets in its members' '
+test_expect_success 'an instance for a group accepts its members' '
     start group -s 1 -o access.group=$GROUP && use group 0 && test "$(stat -c %a:%g "$own/group/local-0")" = 660:$GROUP &&
     member idtree id new && owner idtree id new
 '
-test_expect_success 'root is a stranger, whom no permission keeps out; the log says who it was' '
+test_expect_success 'root is a stranger that file permissions do not stop; the log names its uid' '
     as_stranger "" requests 0 && as_stranger "" asking 0 &&
     owner idtree dmesg | grep "a client of user 0 is refused: this user may not connect"
 '
-test_expect_success 'stranger: every command, and those that ask a broker where no permission keeps him from it' '
+test_expect_success 'stranger: every command, and those that ask a broker when file permissions do not stop them' '
     as_stranger guest commands 0 && open_doors group && as_stranger guest asking 0
 '
-test_expect_success 'stranger: every command knocks once' 'as_stranger guest attempts'
+test_expect_success 'stranger: every command tries to connect once' 'as_stranger guest attempts'
 test_expect_success 'stranger: every request' 'as_stranger guest requests 0'
-test_expect_success 'it ends' let_go
-test_expect_success 'an instance for nobody else refuses all others, where ranks share a process, too' '
+test_expect_success 'the instance for a group ends' let_go
+test_expect_success 'an instance for its owner alone refuses all others, also where ranks share a process' '
     start closed -s 3 --per-process 3 && use closed 0 &&
     test "$(stat -c %a "$own/closed" "$own/closed/local-0" | tr "\n" " ")" = "700 600 " &&
     as_stranger member asking 0 && open_doors closed &&
@@ -123,8 +124,8 @@ test_expect_success 'an instance for nobody else refuses all others, where ranks
         as_stranger "$who" requests 0 || return 1
     done && owner idtree id new
 '
-test_expect_success 'it ends, too' let_go
-test_expect_success 'a group that its owner is not in, or that there is not, is refused with a sentence' '
+test_expect_success 'the instance for its owner alone ends' let_go
+test_expect_success 'a group that does not exist, or that the owner is not in, is refused with a message' '
     test_expect_code 2 owner idtree start -s 1 -o access.group=64999 true 2>err && cat err &&
     grep "cannot be given to group 64999 (access.group): user $OWNER is no member of it (under systemd: SupplementaryGroups)" err &&
     test_expect_code 2 owner idtree start -s 1 -o access.group=no-such-group true 2>err && cat err &&

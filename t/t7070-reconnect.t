@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright idtree contributors
 #
-# t7070-reconnect.t - brokers are killed and run again under clients of libidtree, which go on
-test_description='clients go on when their broker is killed and run again'
+# t7070-reconnect.t - brokers are killed and run again while clients of libidtree reconnect to them
+test_description='clients continue after their broker is killed and run again'
 . "$(dirname "$0")/idtree-sharness.sh"
 
 cat >lib.sh <<'END'
@@ -31,7 +31,7 @@ for i in 1 2 3; do
 done
 ended sync 3 && ended async 4
 END
-test_expect_success 'calls and futures go on; each id is above those before' '
+test_expect_success 'calls and futures continue, and each id is greater than all before it' '
     idtree start -s 2 sh calls.sh >out && cat out && test $(grep -c "^done: " out) = 2 && ! grep " 0 got" out
 '
 cat >list.sh <<'END'
@@ -47,7 +47,7 @@ for i in 1 2; do
 done
 ended sync 3 && ended async 4
 END
-test_expect_success 'of two brokers the one that is there is used' '
+test_expect_success 'a client with two brokers uses the one that is alive' '
     idtree start -s 3 sh list.sh >out && cat out && test $(grep -c "^done: " out) = 2
 '
 cat >events.sh <<'END'
@@ -60,7 +60,7 @@ idtree startctl kill 1; idtree startctl run 1
 heard event.lost; idtree event pub --uri "$root" x.2; heard x.2
 ended events 3; test "$(sed '$d' events.out | tr '\n' ' ')" = "subscribed x.1 event.lost x.2 "
 END
-test_expect_success 'a subscription lasts, and what may be missing is told' '
+test_expect_success 'a subscription survives a reconnect, and a possible loss of events is reported' '
     idtree start -s 2 sh events.sh
 '
 cat >document.sh <<'END'
@@ -71,29 +71,29 @@ for i in 1 2; do
 done
 ended document 3
 END
-test_expect_success 'a document goes on over the end of rank 0' '
+test_expect_success 'a document continues after a restart of rank 0' '
     init_state state && idtree start -o statedir="$PWD/state" -o broker.modules=fluid,compressor sh document.sh
 '
-# A path that UNIX sockets have room for, wherever this runs.
+# A path that is short enough for UNIX sockets, in whatever folder this test runs.
 short=$(mktemp -d "${TMPDIR:-/tmp}/idtree-reconnect.XXXXXX") && cleanup "rm -rf \"$short\""
 place=local://$short/place/local-0
 instance() { # fifo: one at that place, until somebody opens it for writing
     mkfifo $1 && { idtree start --dir "$short/place" cat $1 </dev/null 6>&- & } && instance=$! &&
     wait_until "it serves" idtree id new --uri "$place" >/dev/null
 }
-test_expect_success 'another instance at the same place is not taken for the one before' '
+test_expect_success 'another instance at the same path is not taken for the previous one' '
     mkfifo in && exec 6<>in && instance first &&
     { IDTREE_URI=$place "$IDTREE_BUILDDIR/t/reconnect" sync <in >out 6>&- & } && client=$! &&
     wait_until "the client has ids" holds "test \$(wc -l <out) -ge 20" && : >first && wait $instance &&
     instance second && test_expect_code 1 wait $client && cat out | tail -n 1 | grep "belongs to instance .* and not to" &&
     : >second && wait $instance
 '
-test_expect_success 'a shell that outlived its instance is told' '
+test_expect_success 'a command in a shell that outlived its instance reports that the instance has ended' '
     idtree start --dir "$short/gone" sh -c "echo \$IDTREE_URI" >uri &&
     IDTREE_URI=$(cat uri) test_expect_code 1 idtree id new 2>err && cat err &&
     grep "gone/local-0: its instance has ended, or never existed: the directory does not exist; start one" err
 '
-test_expect_success 'FLUX_URI stays the one of Flux where that is asked for' '
+test_expect_success 'with --keep-flux-uri, FLUX_URI still names the broker of Flux' '
     test "$(FLUX_URI=local:///flux idtree start --keep-flux-uri sh -c "echo \$FLUX_URI; idtree getattr size")" = \
         "local:///flux
 1" && test "$(FLUX_URI=local:///flux idtree start sh -c "echo \$FLUX_URI")" != local:///flux
