@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright idtree contributors
 #
-# mutants.t - the source still has what the edits of mutants.sh change
+# mutants.t - the source still contains the code that the edits of mutants.sh change
 IDTREE_SRCDIR=${IDTREE_SRCDIR:-$(cd "$(dirname "$0")/.." && pwd)}
 export IDTREE_SRCDIR
 

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright idtree contributors
 #
-# t8020-document-chaos.t - a short piece of chaos around documents; make chaos-documents runs as much as one likes
-test_description='whatever happens to brokers, links and disks: all ranks agree on a document, and ids stay what they are'
+# t8020-document-chaos.t - a short chaos test of documents; make chaos-documents runs it for any length of time
+test_description='whatever happens to brokers, links and disks, all ranks agree on a document and no id changes'
 . "$(dirname "$0")/idtree-sharness.sh"
 
 TMPDIR=/tmp/idtree-t8020.$$

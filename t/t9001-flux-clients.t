@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright idtree contributors
 #
-# t9001-flux-clients.t - the installed Flux commands and Flux's Python, used with an instance of ours
-test_description='stock Flux clients can be pointed at brokers of idtree with FLUX_URI'
+# t9001-flux-clients.t - the installed Flux commands and Flux's Python as clients of an idtree instance
+test_description='FLUX_URI connects stock Flux clients to brokers of idtree'
 . "$(dirname "$0")/idtree-sharness.sh"
 test_needs flux
 test_under_idtree 3
@@ -27,7 +27,7 @@ test_expect_success PYTHON 'each recorded command prints what it printed with fl
 
 # --- attributes
 
-test_expect_success 'flux getattr and flux lsattr tell what idtree tells, on each rank' '
+test_expect_success 'flux getattr and flux lsattr print what idtree prints, on each rank' '
     for r in 0 1 2; do
         test "$(at $r flux getattr rank)" = $r && at $r flux lsattr >names && at $r idtree lsattr >ours &&
         test_cmp ours names || return 1
@@ -36,7 +36,7 @@ test_expect_success 'flux getattr and flux lsattr tell what idtree tells, on eac
         done
     done
 '
-test_expect_success 'flux setattr changes the attribute of its rank' '
+test_expect_success 'flux setattr changes the attribute of its own rank only' '
     at 1 flux setattr log-forward-level 3 && test "$(at 1 idtree getattr log-forward-level)" = 3 &&
     test "$(idtree getattr log-forward-level)" != 3 && at 1 idtree setattr log-forward-level 6 &&
     test_must_fail flux setattr log-level loud 2>err && grep "0 .* 7" err
@@ -44,7 +44,7 @@ test_expect_success 'flux setattr changes the attribute of its rank' '
 
 # --- ping, overlay
 
-test_expect_success 'flux ping goes to any rank and its modules, from any rank' '
+test_expect_success 'flux ping reaches any rank and its modules, from any rank' '
     for from in 0 1 2; do
         for to in 0 1 2; do
             at $from flux ping -c2 -i0.001 $to >out && test $(grep -c "^$to!broker.ping .*seq=[01] " out) = 2 &&
@@ -52,21 +52,21 @@ test_expect_success 'flux ping goes to any rank and its modules, from any rank' 
         done
     done
 '
-test_expect_success 'a batch of large pings is answered, and tells who asked' '
+test_expect_success 'a batch of large pings is answered, and shows the user id and roles of the requester' '
     flux ping -c20 -i0.001 -b -u -p 100000 2 >out && test $(grep -c "pad=100000 userid=$(id -u) rolemask=0x1 " out) = 20
 '
-test_expect_success 'flux overlay status tells who is gone, and waits until he is back' '
+test_expect_success 'flux overlay status shows a lost rank, and waits until it is back' '
     idtree startctl kill 2 && flux overlay status --wait=degraded >out && grep "2 .*: lost" out &&
     test "$(flux overlay status --summary)" = degraded &&
     idtree startctl run 2 && flux overlay status --wait=full >out && ! grep lost out
 '
-test_expect_success 'commands of job managers end with a sentence, where there is none' '
+test_expect_success 'commands for job managers fail with a message, as no job manager is loaded' '
     for c in "jobs" "queue list" "resource list" "cancel f1" "job wait f1" "exec -r 0 true" "submit true"; do
         test_must_fail timeout "$WAIT_S" flux $c >out 2>err &&
         grep "No service matching .* is registered" err || return 1
     done
 '
-test_expect_success 'flux config finds nothing configured' '
+test_expect_success 'flux config finds an empty configuration' '
     test "$(flux config get)" = "{}" && test_must_fail flux config get tbon.topo
 '
 
@@ -74,38 +74,38 @@ test_expect_success 'flux config finds nothing configured' '
 
 module_state() { flux module list | awk -v m="$1" '$1 == m { print $3 }'; }
 
-test_expect_success 'flux module removes a module, loads it again, and ids go on in order' '
+test_expect_success 'flux module removes and reloads a module, and ids continue in order' '
     before=$(idtree id new --to dec) && flux module remove fluid && test -z "$(module_state fluid)" &&
     ! idtree module list | grep fluid && flux module load fluid && test "$(module_state fluid)" = R &&
     flux module reload fluid && flux module list -l | grep "^fluid .* R .*/fluid.so$" &&
     test "$(idtree id new --to dec)" -gt "$before"
 '
-test_expect_success 'it finds no module that is not there, and knows one that is' '
+test_expect_success 'flux module refuses a module that does not exist, and one that is loaded already' '
     test_must_fail flux module load nosuch 2>err && grep "module not found in search path" err &&
     test_must_fail flux module load fluid 2>err && grep "a module fluid is loaded already" err &&
     test_must_fail flux module remove nosuch && flux module remove -f nosuch
 '
-test_expect_success 'flux module stats counts, and clears' '
+test_expect_success 'flux module stats shows counters and clears them' '
     flux module stats --clear fluid && test "$(flux module stats --parse ids fluid)" = 0 && idtree id new -n 5 >ids &&
     test "$(flux module stats --type int --parse ids fluid)" = 5 && flux module stats --clear-all fluid &&
     wait_until "an event clears what is counted" holds "test \$(flux module stats --parse ids fluid) = 0" &&
     test "$(flux module stats -R --parse maxrss fluid)" -gt 0
 '
 
-test_expect_success 'flux module remove and reload take the path of a file' '
+test_expect_success 'flux module remove and reload accept the path of a file' '
     file=$IDTREE_BUILDDIR/t/modules/.libs/echo.so &&
     flux module load "$file" && flux module reload "$file" && test "$(module_state echo)" = R &&
     flux module remove "$file" && test -z "$(module_state echo)" && test_must_fail flux module remove "$file" &&
     test_must_fail flux module load "$file" fail 2>err && grep "Invalid argument" err && test -z "$(module_state echo)"
 '
-test_expect_success 'rusage of who is there, counters of each service, level -1' '
+test_expect_success 'flux module stats shows resource usage and counters of each service, and flux setattr accepts level -1' '
     for who in self children thread; do flux module stats --rusage=$who fluid || return 1; done &&
     test_must_fail flux module stats --rusage=badopt fluid 2>err && grep "must be self, children or thread" err &&
     for name in attr broker event log module overlay service; do flux module stats $name || return 1; done &&
     flux setattr log-stderr-level -1 && test "$(flux getattr log-stderr-level)" = -1 &&
     test_must_fail flux setattr log-stderr-level 8 && flux setattr log-stderr-level 4
 '
-test_expect_success 'a module of Flux is refused, and the broker goes on' '
+test_expect_success 'a module of Flux is refused, and the broker keeps running' '
     test_must_fail flux module load "$IDTREE_BUILDDIR/t/flux-core/.libs/idtree-flux.so" 2>err &&
     grep "is a module for Flux.s broker" err &&
     for real in "$(dirname "$(command -v flux)")"/../lib/flux/modules/heartbeat.so; do
@@ -115,7 +115,7 @@ test_expect_success 'a module of Flux is refused, and the broker goes on' '
 
 # --- events
 
-test_expect_success 'flux event sub gets what either command publishes, on any rank, in order' '
+test_expect_success 'flux event sub receives the events that either command publishes, on any rank, in order' '
     at 2 flux event sub -c 6 ev. >got & sub=$! &&
     wait_subscribers 2 1 && flux event pub ev.a "{\"n\":1}" && at 1 idtree event pub ev.b "{\"n\":2}" &&
     at 1 flux event pub other && at 2 flux event pub -p -s ev.c "{\"n\":3}" && flux event pub -r ev.d raw &&
@@ -123,7 +123,7 @@ test_expect_success 'flux event sub gets what either command publishes, on any r
     printf "ev.%s\n" a b c d e f >want && cut -f1 got >topics && test_cmp want topics &&
     grep "^ev.b.*\"n\": *2" got && grep "^ev.d.*raw" got
 '
-test_expect_success 'idtree event sub gets what flux event publishes' '
+test_expect_success 'idtree event sub receives the events that flux event publishes' '
     at 1 idtree event sub -c 2 ev. >got & sub=$! &&
     wait_subscribers 1 1 && at 2 flux event pub ev.x "{\"n\":1}" && flux event pub ev.y && wait $sub &&
     test "$(cut -f1 got | tr "\n" " ")" = "ev.x ev.y "
@@ -131,7 +131,7 @@ test_expect_success 'idtree event sub gets what flux event publishes' '
 
 # --- the log
 
-test_expect_success 'flux logger and flux dmesg: one log, whichever command writes or reads' '
+test_expect_success 'flux and idtree write and read the same log' '
     at 1 flux logger -s warning --appname=me "from flux" && at 1 idtree logger -n us "from idtree" &&
     at 1 flux dmesg >log && grep "me.warning\[1\]: from flux" log && grep "us.*\[1\]: from idtree" log &&
     at 1 idtree dmesg | grep "me.*from flux" &&
@@ -145,7 +145,7 @@ until_line() { # text
     done
     return 1
 }
-test_expect_success 'flux dmesg --follow tells what is there, then what comes' '
+test_expect_success 'flux dmesg --follow prints the existing lines, then new ones' '
     flux logger "the first" && mkfifo lines && { flux dmesg --follow >lines & } && exec 7<lines &&
     until_line "the first" && at 0 idtree logger "the second" && until_line "the second" &&
     flux logger "the third" && until_line "the third" && kill $! && exec 7<&-
@@ -153,7 +153,7 @@ test_expect_success 'flux dmesg --follow tells what is there, then what comes' '
 
 # --- ids
 
-test_expect_success 'ids that idtree writes are read by Flux, and the other way round, in all forms' '
+test_expect_success 'Flux reads the ids that idtree writes, and idtree those of Flux, in all forms' '
     idtree id new -n 50 >ids && at 2 idtree id new -n 50 >>ids &&
     for form in dec hex dothex words; do
         flux job id --to=$form <ids >theirs && idtree id convert --to $form - <ids >ours && test_cmp ours theirs &&
@@ -191,7 +191,7 @@ for (topic, count), errnum in errors.items():
     except OSError as e:
         assert e.errno == errnum and str(e), e
 EOF
-test_expect_success FLUX_PYTHON 'Python: RPC to and from any rank, many at once; errors have a number and a sentence' '
+test_expect_success FLUX_PYTHON 'Python: RPC to and from any rank, many concurrently; errors have a number and a message' '
     for r in 0 1 2; do at $r flux python rpc.py $r || return 1; done
 '
 cat >serve.py <<\EOF
@@ -218,7 +218,7 @@ h.service_register("double").get()
 with watchers[0], watchers[1]:
     h.reactor_run()
 EOF
-test_expect_success FLUX_PYTHON 'Python: a service on rank 1, asked by either library, ended by an event' '
+test_expect_success FLUX_PYTHON 'Python: clients of either library use a service on rank 1, and an event ends it' '
     { at 1 flux python serve.py >end & } && server=$! &&
     wait_until "the service is there" holds "at 1 \"$IDTREE_BUILDDIR/t/ask\" 1 double.it \"{\\\"n\\\":1}\"" &&
     test "$("$IDTREE_BUILDDIR/t/ask" 1 double.it "{\"n\":21}")" = "{\"n\": 42}" &&
@@ -227,7 +227,7 @@ test_expect_success FLUX_PYTHON 'Python: a service on rank 1, asked by either li
     idtree event pub double.end "{\"why\":\"enough\"}" && wait $server && test "$(cat end)" = enough &&
     test_must_fail "$IDTREE_BUILDDIR/t/ask" 1 double.it "{}"
 '
-test_expect_success 'flux proxy passes commands on, where it is told that versions may differ' '
+test_expect_success 'flux proxy forwards commands if --force allows different versions' '
     test "$(flux proxy --force "${FLUX_URI%0}2" flux getattr rank)" = 2
 '
 

@@ -3,7 +3,7 @@
 # Copyright idtree contributors
 #
 # t9002-flux-submit.t - the installed Flux commands and Flux's Python submit jobs to job-ingest
-test_description='stock Flux clients submit jobs, and each id that they print is that of a stored job'
+test_description='stock Flux clients submit jobs, and each id that they print is the id of a stored job'
 . "$(dirname "$0")/idtree-sharness.sh"
 test_needs flux
 test_under_idtree 3 --topology kary:1 -o log-stderr-level=0 -o broker.modules=fluid,job-ingest -o fluid.lease=1s
@@ -19,7 +19,7 @@ job_of() { idtree job show --json "$1"; }
 increase() { idtree id convert --to dec - <"$1" | sort -c -n -u; }
 stored() { idtree job stats --json | sed 's/.*"stored": *\([0-9]*\).*/\1/'; }
 
-# The jobs that are stored after 'last' are those of the file, in the same order; the last of them is 'last' then.
+# The jobs that are stored after 'last' are those of the file, in the same order. Sets 'last' to the last of them.
 are_stored() { # file of ids
     increase "$1" && jobs_after "$last" >stored && test_cmp "$1" stored && last=$(tail -n 1 "$1")
 }
@@ -32,11 +32,11 @@ test_expect_success 'flux submit prints the id of the job' '
     job_of $last >job && grep "\"urgency\": *20" job && grep "\"userid\": *$(id -u)" job &&
     grep "\"command\": *\[\"echo\", *\"hello\", *\"there\"\]" job
 '
-test_expect_success 'from each rank' '
+test_expect_success 'flux submit works from each rank' '
     for r in 2 1 0; do at $r flux submit true || return 1; done | ascii >ids &&
     test "$(wc -l <ids)" = 3 && are_stored ids
 '
-test_expect_success 'flux job submit: a file, and what comes from a pipe' '
+test_expect_success 'flux job submit reads a file or a pipe' '
     flux submit --dry-run -t 5m hostname >spec && flux job submit spec | ascii >ids &&
     flux job submit --urgency=7 <spec | ascii >>ids &&
     at 2 flux job submit --flags=debug,waitable - <spec | ascii >>ids &&
@@ -55,7 +55,7 @@ test_expect_success 'flux batch, and options that are written into the jobspec' 
     flux submit --requires=rank:0 --output=o --env=X=1 --setattr=a.b=7 true; } | ascii >ids &&
     test "$(wc -l <ids)" = 3 && are_stored ids && job_of $last | grep "\"b\": *7"
 '
-test_expect_success 'all at once, from all ranks' '
+test_expect_success 'flux submit works from all ranks concurrently' '
     for r in 0 1 2; do
         at $r flux submit --cc=1-200 true >ids.$r & eval "pid_$r=$!"
     done &&
@@ -66,7 +66,7 @@ test_expect_success 'all at once, from all ranks' '
 
 # --- refusals
 
-test_expect_success 'what is refused is told in a sentence, and not there' '
+test_expect_success 'a refused job is reported with a message, and is not stored' '
     before=$(stored) &&
     test_must_fail flux submit --urgency=40 true 2>err && grep "urgency: must be an integer from 0 to 31" err &&
     test_must_fail flux job submit <err 2>out && grep "jobspec: .*must be JSON" out &&
@@ -75,17 +75,17 @@ test_expect_success 'what is refused is told in a sentence, and not there' '
     echo "what.is.this" | test_must_fail flux job submit --flags=signed 2>err && grep "^flux-job: J" err &&
     test "$(stored)" = "$before" && test -z "$(jobs_after $last)"
 '
-test_expect_success 'shapes that RFC 25 does not have are refused, though Flux takes them: the guide says so' '
+test_expect_success 'shapes that RFC 25 does not allow are refused, as the guide says, although Flux accepts them' '
     test_must_fail flux submit --resources-shape=slot=4/node true 2>err &&
     grep "with\[0\].type: must be core or gpu, and is \"node\"" err &&
     sed "s/\"slot\": *\"task\"/\"slot\":\"foo\"/" spec | test_must_fail flux job submit 2>err &&
     grep "tasks\[0\].slot: must be the label of the slot" err && test -z "$(jobs_after $last)"
 '
-test_expect_success 'of many, those that are good are taken, and the others refused one by one' '
+test_expect_success 'of many jobs, the valid ones are stored, and the others are refused one by one' '
     test_must_fail flux bulksubmit --urgency={} true ::: $(seq 0 40) >out 2>err && ascii <out >ids &&
     test "$(wc -l <ids)" = 32 && test "$(grep -c "urgency: must be" err)" = 9 && are_stored ids
 '
-test_expect_success 'who wants to see the job run is told who would know' '
+test_expect_success 'a client that waits for the job to run gets a message that names the missing service' '
     for c in "submit --wait" "submit --watch" run; do
         test_must_fail flux $c true >>out 2>err && grep "No service matching job-info.* is registered" err || return 1
     done && jobs_after $last >ids && test "$(wc -l <ids)" = 3 && are_stored ids
@@ -126,13 +126,13 @@ for i in ids:
 one = flux.job.submit(h, spec, urgency=31, waitable=True)
 print(one.f58plain)
 EOF
-test_expect_success FLUX_PYTHON 'Python: submit_async with many under way, and submit' '
+test_expect_success FLUX_PYTHON 'Python: submit_async with many jobs in flight, and submit' '
     at 2 flux python submit.py 2500 2000 >ids && test "$(wc -l <ids)" = 2501 && are_stored ids
 '
 
 # --- faults
 
-# Clients try nothing again by themselves: where one was told of an error, the job may be there or not.
+# Clients do not retry. If a client got an error, the job may be stored or not.
 are_among_stored() { # file of ids
     test -z "$(sort "$1" | uniq -d)" && jobs_after "$last" >ids && increase ids && sort "$1" >want && sort ids >got &&
     comm -23 want got >missing && test_must_be_empty missing && last=$(tail -n 1 ids)
