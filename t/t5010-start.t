@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright idtree contributors
 #
-# t5010-start.t - idtree start and startctl, with processes that boot as brokers do and misbehave on request
+# t5010-start.t - idtree start and startctl, with processes that boot like brokers and misbehave on request
 test_description='idtree start launches brokers and leaves nothing behind'
 . "$(dirname "$0")/idtree-sharness.sh"
 
@@ -11,10 +11,10 @@ TMPDIR=/tmp/idtree-t5010.$$
 mkdir "$TMPDIR" && export IDTREE_BROKER TMPDIR
 cleanup "rm -rf '$TMPDIR'"
 
-# Nothing is left where instances have their directories.
+# The folder of all instances is empty.
 nothing_left() { test_nothing_in "$TMPDIR"; }
 
-test_expect_success 'the command finds the instance, and its exit status is ours' '
+test_expect_success 'the command finds the instance, and idtree start returns its exit status' '
     test_expect_code 7 idtree start -s 3 sh -c "
         echo \$IDTREE_URI >uri; echo \$FLUX_URI >flux-uri
         ls \${IDTREE_URI%/*} 2>/dev/null; ls \$(dirname \${IDTREE_URI#local://}) >files; exit 7" &&
@@ -23,41 +23,41 @@ test_expect_success 'the command finds the instance, and its exit status is ours
     for f in local-0 local-1 local-2 start; do grep -x $f files || return 1; done &&
     nothing_left
 '
-test_expect_success 'a command killed by a signal counts as 128 more' '
+test_expect_success 'a command that a signal killed gives 128 plus the number of the signal' '
     test_expect_code 143 idtree start sh -c "kill -TERM \$\$"
 '
-test_expect_success 'a command that is not there is 127, one that cannot be run 126' '
+test_expect_success 'a missing command gives status 127, one that cannot be run 126' '
     test_expect_code 127 idtree start ./nosuch 2>err && grep "cannot run ./nosuch: No such file" err &&
     touch data && test_expect_code 126 idtree start ./data 2>err && grep "Permission denied" err
 '
-test_expect_success 'a broker has all descriptors that it may have, the command those that it would have without' '
+test_expect_success 'a broker raises its limit of open files to the hard limit, and its command keeps the original soft limit' '
     (ulimit -Sn 300; idtree start -s 1 -- sh -c "ulimit -Sn") >out && test "$(cat out)" = 300 &&
     (ulimit -Sn 300; "$IDTREE_BUILDDIR/src/broker/idtree-broker" -- sh -c "ulimit -Sn; grep open.files /proc/\$PPID/limits") >out &&
     test "$(head -n 1 out)" = 300 && awk "NR == 2 && \$4 == \$5 { found = 1 } END { exit !found }" out
 '
-test_expect_success 'the directory is private' '
+test_expect_success 'the directory of the instance is private' '
     idtree start sh -c "stat -c %a \$(dirname \${IDTREE_URI#local://})" >mode &&
     test "$(cat mode)" = 700
 '
-test_expect_success '--dir makes a directory and removes it' '
+test_expect_success '--dir makes a directory and removes it at the end' '
     idtree start --dir d sh -c "ls d" >out && grep local-0 out && test ! -e d
 '
-test_expect_success '--dir takes an empty one and leaves it empty' '
+test_expect_success '--dir uses an existing empty directory and leaves it empty' '
     mkdir d && idtree start --dir d true && rmdir d
 '
-test_expect_success '--dir refuses one that is in use' '
+test_expect_success '--dir refuses a directory that is not empty' '
     mkdir d && touch d/f && test_must_fail idtree start --dir d true 2>err &&
     grep "d is not an empty directory" err && test -e d/f && rm -r d
 '
-test_expect_success 'a directory too long for sockets is refused, and not left behind' '
+test_expect_success 'a directory whose path is too long for sockets is refused, and not left behind' '
     long=$(printf %0100d 0) && test_must_fail idtree start --dir "$long" true 2>err &&
     grep "too long for UNIX sockets" err && test ! -e "$long"
 '
-test_expect_success 'state is not kept where it would be removed' '
+test_expect_success 'a statedir inside the directory that is removed at the end is refused' '
     test_must_fail idtree start --dir d -o statedir="$PWD/d/state" true 2>err &&
     grep "is removed at the end" err && test ! -e d
 '
-test_expect_success 'nonsense is refused with exit status 2 before anything starts' '
+test_expect_success 'invalid options end with status 2 before anything starts' '
     for s in 0 -1 8x "" 1000001 99999999999999999999; do
         test_expect_code 2 idtree start --size="$s" touch started 2>err || return 1
         grep "a number from 1 to" err || return 1
@@ -68,7 +68,7 @@ test_expect_success 'nonsense is refused with exit status 2 before anything star
     grep "did you mean --topology?" err &&
     test ! -e started
 '
-test_expect_success 'more brokers than the host can carry are refused with a sentence' '
+test_expect_success 'more brokers than the host can run are refused, and the limit is named' '
     (ulimit -n 150 && test_must_fail idtree start -s 200 --topology kary:2 touch started) 2>err && cat err &&
     grep "200 brokers are too many for this host: they need 200 open files" err &&
     grep "at most 118 can run here" err && test ! -e started &&
@@ -77,7 +77,7 @@ test_expect_success 'more brokers than the host can carry are refused with a sen
 '
 broker=$IDTREE_BUILDDIR/src/broker/.libs/idtree-broker
 test -x "$broker" || broker=$IDTREE_BUILDDIR/src/broker/idtree-broker
-test_expect_success 'fewer open files than a broker needs are refused, with the number, before any is started' '
+test_expect_success 'a limit of open files below what a broker needs is refused before any broker starts, and the number is named' '
     for n in 36 40 44 48 52 56 60 64; do
         for program in "idtree start -s 2 --per-process 1" "$broker"; do
             (unset IDTREE_BROKER && ulimit -n $n && test_expect_code 1 $program touch started) 2>err && test ! -e started &&
@@ -86,7 +86,7 @@ test_expect_success 'fewer open files than a broker needs are refused, with the 
         done
     done
 '
-test_expect_success 'with as many as that it has its documents, children and clients' '
+test_expect_success 'with that number of open files a broker serves its documents, children and clients' '
     need=$(sed -n "s/.*a broker needs \([0-9]*\).*/\1/p" err) && cat >little <<-\EOF &&
 	clients=
 	for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30; do
@@ -98,40 +98,40 @@ test_expect_success 'with as many as that it has its documents, children and cli
     (unset IDTREE_BROKER && ulimit -n $((need + 8)) && idtree start -s 3 sh little) >out 2>err && cat err && test ! -s err &&
     test "$(wc -l <out)" = 3
 '
-test_expect_success 'brokers split off from one of them, and are made one by one where that is not to be had' '
+test_expect_success 'brokers are forked from a zygote, or started one by one if the zygote has ended' '
     for nursery in "" "-o nursery=none"; do
         idtree start -s 8 $nursery sh -c "idtree startctl status; idtree startctl kill 3; idtree startctl run 3" >out 2>err && cat out err &&
         test "$(grep -c " up$" out)" = 8 && nothing_left || return 1
     done
 '
-test_expect_success 'a broker that ends before all are up ends the start, with a sentence' '
+test_expect_success 'when a broker ends before all are up, idtree start fails and names it' '
     test_expect_code 1 idtree start -s 4 -o die=2 touch started 2>err &&
     grep "broker 2 (pid [0-9]*) exited with status 3 before the instance was up" err &&
     test ! -e started && nothing_left
 '
-test_expect_success 'when it is rank 0 the others are not even started' '
+test_expect_success 'when rank 0 ends early, the other brokers are not started' '
     test_expect_code 1 idtree start -s 4 -o die=0 true 2>err && test "$(wc -l <err)" = 1
 '
-test_expect_success 'brokers that never come up are given up' '
+test_expect_success 'idtree start fails when no further broker comes up within --start-timeout' '
     test_expect_code 1 idtree start -s 3 --start-timeout 0.3 -o silent=1 touch started 2>err &&
     grep "[0-2]/3 brokers are up, and no other came up for 0.3 s" err && # a busy host has not even started the others by then
     test ! -e started && nothing_left
 '
-test_expect_success 'a broker that does not stop is killed' '
+test_expect_success 'a broker that does not end within --stop-timeout is killed' '
     idtree start -s 3 --stop-timeout 3 -o stubborn=1 true 2>err &&
     grep "1 brokers did not end within 3 s and are killed" err && nothing_left
 '
-test_expect_success 'a broker that is stopped does not hold the others up' '
+test_expect_success 'a suspended broker does not prevent the end of the instance' '
     idtree start -s 3 idtree startctl stop 1 && nothing_left
 '
-test_expect_success 'a broker that crashes is told, and the command goes on' '
+test_expect_success 'a broker that crashes is reported, and the command continues' '
     idtree start -s 3 sh -c "
         told() { idtree startctl status | grep \"1 .* killed by SIGABRT\"; }
         kill -ABRT \$(idtree startctl status | awk \"\\\$1 == 1 { print \\\$2 }\") &&
         . \"\$IDTREE_SRCDIR/t/wait.sh\" && wait_until \"it is known\" told" 2>err &&
     grep "broker 1 (pid [0-9]*) was killed by SIGABRT" err
 '
-test_expect_success 'startctl kills, and runs again with the same secret' '
+test_expect_success 'startctl kills a broker and runs it again with the same secret' '
     idtree start -s 3 sh -c "
         idtree startctl kill 1 && idtree startctl status >down &&
         idtree startctl run 1 && idtree startctl status >up &&
@@ -141,7 +141,7 @@ test_expect_success 'startctl kills, and runs again with the same secret' '
     test "$(wc -l <secrets)" = 2 && test "$(uniq secrets | wc -l)" = 1 &&
     grep -E "^[^ ]{40}$" secrets && ! grep broker err
 '
-test_expect_success 'startctl stops and continues' '
+test_expect_success 'startctl suspends a broker and continues it' '
     idtree start -s 2 sh -c "
         idtree startctl stop 1 && idtree startctl status >stopped &&
         idtree startctl cont 1 && idtree startctl status >cont" &&
@@ -153,7 +153,7 @@ test_expect_success 'startctl takes several ranks, and any signal' '
     grep "\"rank\":1,\"pid\":null,\"state\":\"killed by SIGTERM\"" json &&
     grep "\"rank\":3,\"pid\":null,\"state\":\"killed by SIGTERM\"" json
 '
-test_expect_success 'startctl says what it cannot do' '
+test_expect_success 'startctl explains each request that it refuses' '
     idtree start -s 2 sh -c "
         idtree startctl run 1; idtree startctl kill 2; idtree startctl kill 1; idtree startctl kill 1;
         idtree startctl kil 1; idtree startctl kill; idtree startctl kill 1x; idtree startctl;
@@ -181,12 +181,11 @@ rc = subprocess.run(["timeout", "-s", "KILL", os.environ["WAIT_S"], "idtree", "s
 os.kill(int(launcher), signal.SIGCONT)
 sys.exit(rc)
 EOF
-test_expect_success 'startctl does not wait longer than it is told for a launcher that is stopped, and has no place for it' '
+test_expect_success 'startctl waits no longer than --timeout for a suspended launcher whose socket accepts no connection' '
     test_expect_code 1 idtree start sh -c "python3 crowd.py \$(dirname \${IDTREE_URI#local://})/start \$PPID" 2>err &&
     grep "the launcher at .*/start does not answer" err
 '
-# What happens when a launcher is made to end: "long" runs until something ends it, and leaves a process that its
-# shell does not wait for.
+# The end of a launcher: "long" runs until something ends it, and leaves a process that its shell does not wait for.
 cat >long <<\EOF
 #!/bin/sh
 ps -o ppid= -p $PPID | tr -d ' ' >keeper
@@ -205,33 +204,33 @@ for sig in TERM INT HUP QUIT; do
         test $(cat status) = $((128 + $(kill -l '$sig' 2>/dev/null || /bin/kill -l '$sig'))) && nothing_left
     '
 done
-# On a terminal: script(1) is one.
+# script(1) provides a terminal.
 test -x "$(command -v script)" && test_set_prereq SCRIPT
-test_expect_success SCRIPT 'on a terminal the start shows how far it is' '
+test_expect_success SCRIPT 'on a terminal idtree start shows its progress' '
     script -qec "idtree start -s 3 true" /dev/null </dev/null >out && grep "3/3 brokers are up" out
 '
-test_expect_success SCRIPT 'there a shell is at home, and its exit status ours' '
+test_expect_success SCRIPT 'on a terminal idtree start runs a shell and returns its exit status' '
     printf "idtree startctl status; exit 5\n" >input &&
     SHELL=/bin/sh test_expect_code 5 script -qec "idtree start -s 2" /dev/null <input >out && grep " up" out
 '
-test_expect_success SCRIPT 'control-C stops the instance' '
+test_expect_success SCRIPT 'Ctrl-C stops the instance' '
     rm -f keys && mkfifo keys && exec 6<>keys &&
     { script -qec "idtree start -s 3 ./long; echo ended \$?" /dev/null <keys >out & } && wait_fifo ready &&
     printf "\003" >&6 && wait $! && exec 6<&- && grep "ended 130" out && nothing_left
 '
-test_expect_success 'kill -9 of what the user started leaves nothing behind' '
+test_expect_success 'kill -9 of the process that the user started leaves nothing behind' '
     test_launch idtree start -s 4 ./long && wait_fifo ready && kill -KILL $(cat keeper) && test_all_gone &&
     nothing_left
 '
-test_expect_success 'kill -9 of the launcher behind it neither' '
+test_expect_success 'kill -9 of the launcher behind that process leaves nothing behind' '
     test_launch idtree start -s 4 ./long && wait_fifo ready && kill -KILL $(cat launcher) && test_all_gone &&
     wait $test_pid; test $? = 137 && nothing_left
 '
-test_expect_success 'nor does what the command left running' '
+test_expect_success 'background processes that the command left running are ended' '
     test_launch idtree start -s 2 sh -c "setsid sleep 1000 & setsid sh -c \"trap : TERM; sleep 1000; sleep 1000\" & exit 0" &&
     test_all_gone && wait $test_pid && nothing_left
 '
-test_expect_success 'a kill -9 while brokers boot leaves nothing behind' '
+test_expect_success 'kill -9 while brokers boot leaves nothing behind' '
     test_launch idtree start -s 4 -o silent=0 true &&
     wait_until "brokers boot" holds "pgrep -P \$(pgrep -P $test_pid)" &&
     kill -KILL $test_pid && test_all_gone && nothing_left

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright idtree contributors
 #
-# t5020-commands.t - the commands against brokers
-test_description='commands ask brokers'
+# t5020-commands.t - commands that send requests to brokers
+test_description='commands send requests to brokers'
 . "$(dirname "$0")/idtree-sharness.sh"
 test_under_idtree 4 --topology kary:2 -o fluid.max-generators=2
 command -v python3 >/dev/null && test_set_prereq PYTHON
@@ -14,19 +14,19 @@ test_expect_success 'getattr shows attributes of any rank' '
     test_expect_code 1 idtree getattr nosuch 2>err && grep "^idtree getattr: nosuch: unknown attribute" err &&
     test_expect_code 1 idtree getattr -r 4 rank 2>err && grep "no rank 4: the instance has ranks 0 to 3" err
 '
-test_expect_success 'a rank that is not there is told, whatever is asked of it' '
+test_expect_success 'every command reports a rank that does not exist' '
     for c in "lsattr -r4" "setattr -r4 log-level 7" "module list -r4" "module load -r4 fluid" "module remove -r4 fluid" \
         "module stats -r4 fluid" "id new -r4"; do
         test_expect_code 1 idtree $c 2>err && grep "there is no rank 4" err || { echo "$c"; return 1; }
     done
 '
-test_expect_success 'setattr sets what may be set' '
+test_expect_success 'setattr sets the attributes that may be set' '
     idtree setattr log-stderr-level 3 && test "$(idtree getattr log-stderr-level)" = 3 &&
     idtree setattr -r 2 log-stderr-level 4 && test "$(idtree getattr -r 2 log-stderr-level)" = 4 &&
     test_expect_code 1 idtree setattr rank 3 2>err && grep "rank: attribute may not be updated" err &&
     test_expect_code 1 idtree setattr nosuch 3 2>err && grep "nosuch: unknown attribute" err
 '
-test_expect_success 'lsattr lists them, in order' '
+test_expect_success 'lsattr lists attributes in order' '
     idtree lsattr >names && sort -c names && grep -x size names && idtree lsattr -v >values &&
     test "$(wc -l <names)" = "$(wc -l <values)" && grep -E "^size +4$" values
 '
@@ -38,7 +38,7 @@ test_expect_success 'ping reaches ranks and services' '
     test_expect_code 1 idtree ping -c 1 nosuch 2>err && grep "No service matching nosuch.ping" err &&
     test_expect_code 2 idtree ping "3!" 2>err && grep "is not RANK, SERVICE" err
 '
-test_expect_success 'ping without a count ends after four answers where stdout is no terminal, and with 0 it does not' '
+test_expect_success 'ping without a count ends after four answers if stdout is not a terminal; a count of 0 means no end' '
     timeout 100 idtree ping -i 0.01 3 >out && test "$(wc -l <out)" = 4 && timeout 100 idtree ping --json -i 0.01 3 | wc -l >n &&
     test "$(cat n)" -eq 4 && timeout 100 idtree ping -c 0 -i 0.01 3 | sed -n "6{p;q}" >out && grep seq=5 out
 '
@@ -51,7 +51,7 @@ while b\"seq=5\" not in seen: seen += os.read(fd, 4096)
 os.kill(pid, signal.SIGINT)
 os.waitpid(pid, 0)" idtree ping -i 0.01 3
 '
-test_expect_success 'module lists, removes, loads, counts' '
+test_expect_success 'module lists, removes and loads modules, and prints their counters' '
     idtree module list -r 1 | grep -E "^fluid +running" && idtree module remove -r 3 fluid &&
     ! idtree module list -r 3 | grep fluid && idtree module load -r 3 fluid &&
     idtree module list -r 3 | grep fluid && idtree module stats fluid | grep requests &&
@@ -66,7 +66,7 @@ test_expect_success 'module lists, removes, loads, counts' '
     test_expect_code 1 idtree module load fluid 2>err && grep "fluid" err &&
     test_expect_code 1 idtree module remove nosuch 2>err
 '
-test_expect_success 'events are numbered, and get where they are wanted' '
+test_expect_success 'events are numbered, and delivered to their subscribers' '
     idtree event pub -s a.b >one && idtree event pub -s a.b "{\"x\":1}" >two &&
     test $(($(sed s/seq=// one) + 1)) = $(sed s/seq=// two) &&
     { idtree event sub -c 2 zz >got & } && pid=$! &&
@@ -76,20 +76,20 @@ test_expect_success 'events are numbered, and get where they are wanted' '
     test_expect_code 2 idtree event pub a.b nojson 2>err && grep "the payload is not JSON" err &&
     test_expect_code 2 idtree event pub a.b [] 2>err && grep "not a JSON object" err
 '
-test_expect_success 'what is logged is in dmesg, until it is cleared' '
+test_expect_success 'dmesg prints what was logged, until it is cleared' '
     idtree logger -s warning -n me hello   there && idtree dmesg >out &&
     grep -E "Z me.warning\[0\]: hello there$" out && idtree dmesg -C && idtree dmesg >out && ! grep hello out &&
     test_expect_code 2 idtree logger -s error x 2>err && grep ".error. is no severity" err
 '
-test_expect_success 'of a text of several lines each is logged; what is longer than a line of the log is told' '
+test_expect_success 'logger logs each line of a text, and reports a line that is longer than the log keeps' '
     idtree dmesg -C && idtree logger -s err "$(printf "one\\ntwo\\n\\n three")" four && idtree logger "$(printf "%02500d\\nafter it" 7)" 2>err && grep "line 1 has 2500 bytes: the log keeps the first 2047" err &&
     idtree dmesg >out && cat out && test "$(wc -l <out)" = 5 && sed -n "s/.*logger.err.0.: //p" out >got && printf "one\\ntwo\\n three four\\n" >want && test_cmp want got && grep ": after it$" out
 '
-test_expect_success 'dmesg -f follows' '
+test_expect_success 'dmesg -f follows the log' '
     { idtree dmesg -f >log & } && follower=$! && idtree logger wake up &&
     wait_until "what is logged is followed" grep ": wake up\$" log && kill $follower
 '
-test_expect_success 'info tells of instance, broker and ids' '
+test_expect_success 'info prints facts of the instance, the broker and the ids' '
     idtree info >out && grep -E "^size +4$" out && grep -E "^state +run$" out && grep -E "^fluid state +active$" out &&
     grep -E "^fluid max_generators +[0-9]+$" out &&
     grep -E "^subtree +full$" out &&
@@ -102,7 +102,7 @@ test_expect_success 'overlay status shows the tree and where ids come from' '
     grep -E "2 .* full .* idle +[01]$" out && test "$(wc -l <out)" = 5 &&
     idtree overlay status --json >json && test "$(grep -o "\"rank\":[0-3]," json | wc -l)" = 4
 '
-test_expect_success 'overlay status tells sets, and of a subtree' '
+test_expect_success 'overlay status prints sets of ranks, and can be limited to a subtree' '
     idtree overlay status --summary >out && cat out && grep -E "^full +4  0-3$" out && ! grep FLUID out &&
     idtree overlay status --fluid >out && cat out && grep -E "^full +4  0-3$" out && grep -E "^active +[0-9]+  0" out &&
     grep -E "^idle " out && idtree overlay status --summary --json >json && grep "\"ranks\": *\"0-3\"" json &&
@@ -110,17 +110,17 @@ test_expect_success 'overlay status tells sets, and of a subtree' '
     idtree overlay status --rank 3 --summary >out && grep -E "^full +1  3$" out &&
     test_expect_code 1 idtree overlay status --rank 9 2>err && grep "rank 9" err
 '
-test_expect_success 'and a rank that is gone' '
+test_expect_success 'overlay status shows a lost rank' '
     idtree startctl kill 3 && wait_until "rank 3 is seen to be gone" holds "
         idtree overlay status >out && grep -E \"3 .* (lost|offline)\" out && grep -E \"^0 .* (degraded|partial)\" out" &&
     idtree overlay status --summary >out && cat out && grep -E "^(lost|offline) +1  3$" out &&
     test_expect_code 1 idtree info -r 3 >out 2>err && test_must_be_empty out && grep "rank 3 is not connected" err && idtree startctl run 3 &&
     wait_until "it is back" holds "idtree overlay status | grep -E \"3 .* full\""
 '
-test_expect_success 'version tells of the broker too' '
+test_expect_success 'version prints the version of the broker, too' '
     idtree version >out && grep "^broker: " out && grep "^uri:  *$IDTREE_URI" out
 '
-test_expect_success 'shutdown stops all brokers, and then there is none' '
+test_expect_success 'shutdown stops all brokers, and later commands say that no broker is there' '
     idtree shutdown && wait_until "all have ended" holds "test \$(idtree startctl status | grep -c exited) = 4" &&
     test "$(idtree startctl status | grep -c "exited with status 0")" = 4 &&
     test_expect_code 1 idtree getattr size 2>err && grep "/local-0: no broker is there" err

@@ -2,31 +2,31 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright idtree contributors
 #
-# t5030-ids.t - ids from every rank of a tree of which few may generate
-test_description='every rank hands out ids, none twice'
+# t5030-ids.t - ids from every rank of a tree in which only some ranks own generators
+test_description='every rank hands out ids, and no id is issued twice'
 . "$(dirname "$0")/idtree-sharness.sh"
 test_under_idtree 13 --topology kary:3 -o fluid.max-generators=5
 
-# The generators that made ids, as a list.  A FLUID's are the 14 bits above the last 10.
+# The generators that made the ids on stdin, as a list. The generator of a FLUID is the 14 bits above its last 10.
 generators() { idtree id convert --to dec - | awk '{ print int($1 / 1024) % 16384 }' | sort -nu | tr "\n" " "; }
 
-test_expect_success 'id new gives one, in F58' '
+test_expect_success 'id new prints one id in F58' '
     idtree id new >one && test "$(wc -l <one)" = 1 && grep -E "^f[1-9A-HJ-NP-Za-km-z]+$" one
 '
-test_expect_success 'a hundred from each rank: none twice, from generators 0 to 4 only' '
+test_expect_success 'a hundred ids from each rank are distinct, and made by generators 0 to 4 only' '
     for rank in $(seq 0 12); do idtree id new --rank $rank -n 100 || return 1; done >ids &&
     test "$(sort -u ids | wc -l)" = 1300 && test "$(generators <ids)" = "0 1 2 3 4 "
 '
-test_expect_success 'so it is when all ranks are asked at the same time' '
+test_expect_success 'ids that all ranks request at the same time are distinct' '
     for rank in $(seq 0 12); do idtree id new --rank $rank -n 20000 >ids.$rank & done && wait &&
     cat ids.* >ids && test "$(wc -l <ids)" = 260000 && test "$(sort -u ids | wc -l)" = 260000 &&
     test "$(generators <ids)" = "0 1 2 3 4 "
 '
-test_expect_success 'ids of one connection increase' '
+test_expect_success 'the ids of one connection increase' '
     idtree id new -n 200000 --to hex >ids && test "$(wc -l <ids)" = 200000 &&
     idtree id convert --to dothex - <ids | sort -cu
 '
-test_expect_success 'forms are columns, and -g adds the generator' '
+test_expect_success 'each form is a column, and -g adds the generator' '
     idtree id new -r 12 -g --to dec --to f58 --to words --to emoji >out &&
     IFS="$(printf "\t")" read -r dec f58 words emoji generator <out &&
     for text in "$f58" "$words" "$emoji"; do
@@ -38,11 +38,11 @@ test_expect_success '--json prints objects with strings' '
     idtree id new -n 2 --json -g --to dec --to f58 >out && test "$(wc -l <out)" = 2 &&
     grep -E "^\{\"dec\":\"[0-9]+\",\"f58\":\"f[^\"]+\",\"generator\":0\}$" out
 '
-test_expect_success 'show knows the date, from the epoch of the instance' '
+test_expect_success 'id show prints the date, by the epoch of the instance' '
     before=$(date -u +%Y-%m-%dT%H:%M) && idtree id new >id && after=$(date -u +%Y-%m-%dT%H:%M) &&
     idtree id show $(cat id) | grep "^date  *\($before\|$after\)"
 '
-test_expect_success 'a rank that is not there is an error' '
+test_expect_success 'a rank that does not exist is an error' '
     test_expect_code 1 idtree id new --rank 13 2>err && grep "there is no rank 13" err
 '
 test_done

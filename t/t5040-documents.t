@@ -3,13 +3,13 @@
 # Copyright idtree contributors
 #
 # t5040-documents.t - documents of the id compressor on the command line
-test_description='idtree doc makes, shows, exports and imports documents, which outlive the instance'
+test_description='idtree doc makes, shows, exports and imports documents, and these survive a restart of the instance'
 . "$(dirname "$0")/idtree-sharness.sh"
 
 : "${IDTREE_VECTORS:=$IDTREE_SRCDIR/t/vectors}"
 init_state state || exit 1
 
-# What an instance of three ranks runs.
+# Run a script in an instance of three ranks.
 instance() {
     idtree start -s 3 --topology kary:1 -o broker.modules=fluid -o statedir="$PWD/state" -o log-stderr-level=3 sh -e "$@" </dev/null
 }
@@ -118,18 +118,18 @@ END
 
 printf 'ids.0:4\nids.2:4\n' >lines
 
-test_expect_success 'documents are made, opened, used, closed, exported, imported' '
+test_expect_success 'documents are made, opened, used, closed, exported and imported' '
     instance -x ./first.sh 2>log || { cat log; false; }
 '
-test_expect_success 'after a restart they are as they were, and new ids are new' '
+test_expect_success 'a restart keeps documents as they were, and new ids differ from old ones' '
     instance -x ./second.sh 2>log || { cat log; false; }
 '
-# Of the original: version 2.0, no local state.
-test_expect_success 'stored forms of the original come out as they went in' '
+# Stored forms of the original id compressor: version 2.0, no local state.
+test_expect_success 'an imported stored form of the original is exported byte for byte' '
     tr "[]" "\n\n" <"$IDTREE_VECTORS/idcomp.json" | sed -n "s/^\"ser\",.*\"\(AAAAAAAAAEAAAAAAAAAAA[A-P][^\"]*\)\"$/\1/p" | sort -u | head -n 25 >forms &&
     test "$(wc -l <forms)" -ge 5 && instance -x ./vectors.sh 2>log || { cat log; false; }
 '
-test_expect_success 'the first operand must be there' '
+test_expect_success 'a missing operand or a count of 0 is an error' '
     test_expect_code 2 idtree doc new && test_expect_code 2 idtree doc ids -n 0 x && test_expect_code 2 idtree doc &&
     idtree doc -h | grep "^  doc import "
 '

@@ -19,7 +19,7 @@ refuses() { # pattern of the message, arguments of idtree job...
     test_expect_code 2 idtree job "$@" </dev/null 2>err && grep -- "$pattern" err || { cat err; return 1; }
 }
 
-# An instance without our own.
+# Run a script in an instance that is separate from the one of this test.
 other() { # option..., script
     (unset IDTREE_URI FLUX_URI && idtree start -s 2 -o log-stderr-level=3 "$@" </dev/null)
 }
@@ -31,7 +31,7 @@ cat >spec.json <<'END_SPEC'
  "attributes": {"system": {"duration": 3600}}}
 END_SPEC
 
-test_expect_success 'wrong usage is told, and nothing is done' '
+test_expect_success 'wrong usage is reported, and no job is stored' '
     refuses "missing argument: ID" show && refuses "missing argument: ID" ack && refuses "a##. is not an id" show "a##" &&
     refuses "does not fit in 64 bits" ack 99999999999999999999 && refuses "is not an id" list --after "x y" &&
     refuses "is not a form of fluid; there are dec" list --to nosuch && refuses "is not a form" submit --to nosuch -- true &&
@@ -46,17 +46,17 @@ test_expect_success 'wrong usage is told, and nothing is done' '
     refuses "did you mean list" lst &&
     idtree job -h | grep "^  job watch " && idtree job submit -h | grep "^example: "
 '
-test_expect_success 'what cannot be read is told' '
+test_expect_success 'an input that cannot be read is reported' '
     fails "^idtree job submit: nosuch: No such file" idtree job submit nosuch &&
     fails "^idtree job submit: .*: Is a directory" idtree job submit . &&
     fails "is not UTF-8, as a jobspec must be" idtree job submit -- "$(printf "a\377")"
 '
-test_expect_success 'the shell can complete' '
+test_expect_success 'completion offers the words of idtree job' '
     test "$(idtree complete job "" | tr "\n" " ")" = "submit list show watch ack stats " &&
     idtree complete job submit --ur >out && grep -x -e --urgency out &&
     test "$(idtree complete job submit --urgency e)" = expedite && test "$(idtree complete job list --to wo)" = words
 '
-test_expect_success 'where no broker has the module, the sentence says what to do' '
+test_expect_success 'if no broker has loaded the module, the message says how to load it' '
     cat >without.sh <<-\EOF &&
 	for c in "submit -- true" list "show 5" watch "ack 5" stats; do
 	    if idtree job $c 2>err; then exit 1; fi
@@ -66,12 +66,12 @@ test_expect_success 'where no broker has the module, the sentence says what to d
 	EOF
     other -o broker.modules=fluid sh without.sh
 '
-test_expect_success 'a command is submitted on any rank, and its id printed' '
+test_expect_success 'a command is submitted on any rank, and its id is printed' '
     idtree job submit -- printf "%s\n" -n x >id && test_when_finished "cat id" && test "$(wc -l <id)" = 1 &&
     idtree job submit --uri "${IDTREE_URI%0}2" --to words -u hold -- true >words && grep "^[a-z]*-[a-z-]*$" words &&
     idtree job submit -q -- true >out && test_must_be_empty out
 '
-test_expect_success 'it is shown with all forms of its id, its fields and its jobspec' '
+test_expect_success 'job show prints all forms of the id, the fields and the jobspec' '
     idtree job show "$(cat id)" >out && grep "^f58  *$(cat id)$" out && grep "^state  *stored$" out &&
     grep "^user  *$(id -un)$" out && grep "^userid  *$(id -u)$" out &&
     grep "^urgency  *16$" out && grep "^date  *20" out &&
@@ -80,23 +80,23 @@ test_expect_success 'it is shown with all forms of its id, its fields and its jo
     grep "\"duration\":0" json && idtree job show --json "$(cat words)" | grep "\"urgency\":0," &&
     fails "^idtree job show: f6: there is no such job" idtree job show 5
 '
-test_expect_success 'a jobspec comes from a file or stdin' '
+test_expect_success 'a jobspec is read from a file or stdin' '
     idtree job submit -u 31 spec.json >ids && idtree job submit - <spec.json >>ids &&
     cat spec.json | idtree job submit >>ids && test "$(wc -l <ids)" = 3 && while read -r id; do
         idtree job show --json "$id" | grep -F "\"command\":[\"from\",\"file\"]" || return 1
     done <ids
 '
-test_expect_success 'a refused jobspec is told once, however often it is submitted' '
+test_expect_success 'a refused jobspec is reported once, however many jobs were requested' '
     sed s/slot/slit/ spec.json >bad.json && fails "^idtree job submit: jobspec: " idtree job submit bad.json &&
     fails "^idtree job submit: job 1: jobspec: " idtree job submit -n 3000 bad.json && test_must_be_empty out &&
     grep "^idtree job submit: 0 of 3000 jobs are stored; [0-9]* failed, and no others were submitted after that$" err &&
     test "$(wc -l <err)" = 2 && fails "jobspec" idtree job submit /dev/null
 '
-test_expect_success 'many are stored, each once' '
+test_expect_success '2500 jobs are each stored once' '
     idtree job submit -n 2500 -- true >many && test "$(sort -u many | wc -l)" = 2500 &&
     ids_listed >listed && sort many >a && sort listed | comm -13 - a >missing && test_must_be_empty missing
 '
-test_expect_success 'the list is in order of ids, in pages or parts, in any form' '
+test_expect_success 'job list is in the order of ids, across pages, from any id, in any form' '
     idtree id sort - <listed | cmp - listed && head -n 1001 listed >first && ids_listed -n 1001 | cmp - first &&
     idtree job list | head -n 1 | grep -E "^ID +USER +URGENCY  KEY$" &&
     idtree job list | grep -E " +$(id -un) +0  -$" &&
@@ -113,7 +113,7 @@ test_expect_success 'a key finds the job that has it' '
     test "$(sort -u b | wc -l)" = 30 && idtree job submit --json --key k-30 -- true >json &&
     grep "^{\"id\":\"$(tail -n 1 b)\",\"key\":\"k-30\",\"same\":true}$" json && idtree job list | grep "  k-30$"
 '
-test_expect_success 'a consumer gets them in order, and again, as long as they are not acknowledged' '
+test_expect_success 'a consumer reads jobs in order, and reads them again until they are acknowledged' '
     ids_listed >listed && n=$(wc -l <listed) && idtree job watch -n $n >out && cut -f1 out | cmp - listed &&
     ids_listed | cmp - listed && idtree job watch --json --no-jobspec -n 1 >one &&
     grep "^{\"id\":\"$(head -n 1 listed)\"," one && ! grep jobspec one &&
@@ -121,32 +121,32 @@ test_expect_success 'a consumer gets them in order, and again, as long as they a
     idtree job watch --to dec -n 1 | cut -f1 | idtree id convert --to f58 - >a &&
     head -n 1 listed | cmp - a
 '
-test_expect_success 'what was printed is acknowledged, and no more than that' '
+test_expect_success 'job watch --ack acknowledges exactly the jobs that it printed' '
     idtree job watch --ack -n 1300 | cut -f1 >out && head -n 1300 listed | cmp - out && sed 1,1300d listed >rest &&
     ids_listed | cmp - rest && idtree job show "$(head -n 1 listed)" >out && grep "^state  *acknowledged$" out &&
     ! grep jobspec out && idtree job watch -n 1 | cut -f1 >a && head -n 1 rest | cmp - a &&
     idtree job watch -n 1 --after "$(head -n 1 rest)" | cut -f1 >a && sed -n 2p rest | cmp - a
 '
-test_expect_success 'all up to an id are acknowledged' '
+test_expect_success 'job ack acknowledges all jobs up to an id' '
     idtree job ack "$(sed -n 100p rest)" && sed 1,100d rest >left && ids_listed | cmp - left &&
     fails "^idtree job ack: .*above what any consumer was shown" idtree job ack 0x7fffffffffffffff
 '
-test_expect_success 'a consumer goes on with those that come' '
+test_expect_success 'a consumer continues with jobs that arrive later' '
     n=$(wc -l <left) && { idtree job watch -n $((n + 2)) >got & } && pid=$! &&
     wait_until "what is there was printed" holds "test \$(wc -l <got) -ge $n" &&
     idtree job submit -n 2 -- late >ids && wait $pid && tail -n 2 got | cut -f1 | sort >a && sort ids | cmp - a
 '
-test_expect_success 'stats tell what there is' '
+test_expect_success 'job stats prints counters and limits' '
     idtree job stats >out && grep -E "^jobs +$((n + 2))$" out && grep -E "^limit max-jobs +[0-9]+$" out &&
     idtree job stats --json | grep "^{.*\"limits\":{.*}.*}$"
 '
-test_expect_success 'a rank that is full gets the others again' '
+test_expect_success 'jobs beyond the limit of a rank (ingest.max-waiting) are submitted again and stored' '
     cat >full.sh <<-\EOF &&
 	idtree job submit -n 300 -- true | sort -u | wc -l | grep -w 300
 	EOF
     other -o broker.modules=fluid,job-ingest -o ingest.max-waiting=8 sh full.sh
 '
-test_expect_success 'an instance that is full is told' '
+test_expect_success 'jobs beyond the limit of an instance (ingest.max-jobs) are reported' '
     cat >full.sh <<-\EOF &&
 	if idtree job submit -n 12 -- true >out 2>err; then exit 1; fi
 	cat err
@@ -163,10 +163,10 @@ stays_known() { until test "$(date +%s)" -ge $((acked + 2)); do known || return 
 forgotten() { idtree job submit -- true >more && idtree job watch -n 1 --ack --no-jobspec >/dev/null && ! known; }
 round a && round b && round c && acked=$(date +%s) && "$@"
 END
-test_expect_success 'keys of more jobs than may wait for a consumer are remembered' '
+test_expect_success 'keys of more jobs than ingest.max-jobs are remembered' '
     other -o broker.modules=fluid,job-ingest -o ingest.max-jobs=4 sh keys.sh stays_known
 '
-test_expect_success 'but not those of more than may be remembered' '
+test_expect_success 'keys of more jobs than ingest.max-remembered are forgotten' '
     other -o broker.modules=fluid,job-ingest -o ingest.max-remembered=4 sh keys.sh wait_until "it is forgotten" forgotten
 '
 test_done
