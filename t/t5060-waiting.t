@@ -2,14 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright idtree contributors
 #
-# t5060-waiting.t - no command waits for ever, and each tells who did not answer
-test_description='commands end where nobody answers, with a sentence about who'
+# t5060-waiting.t - each command has a time limit, and its error names the broker or service that did not answer
+test_description='commands without an answer end, and name the broker or service that did not answer'
 . "$(dirname "$0")/idtree-sharness.sh"
 test_under_idtree 3 --topology kary:1 -o log-stderr-level=2 -o tbon.timeout=60s \
     -o broker.modules=fluid,flake,compressor,job-ingest
 command -v python3 >/dev/null && test_set_prereq PYTHON
 
-# What asks the broker that it talks to; none of it changes anything, where it is answered after all.
+# Commands that send a request to the local broker; none changes anything if it is answered after all.
 local_commands='getattr size
 setattr log-level 7
 lsattr -v
@@ -58,37 +58,37 @@ each() { # commands on stdin, what their complaint has
 stopped() { idtree startctl stop "$1"; }
 goes_on() { idtree startctl cont "$1"; }
 
-test_expect_success 'a time to wait is seconds, or 0' '
+test_expect_success '--timeout is a number of seconds, or 0' '
     idtree getattr --timeout 0 size && idtree getattr --timeout 0.0 size && idtree getattr --timeout 86400 size &&
     for t in x "" -1 1s 86401 nan; do
         test_expect_code 2 idtree getattr --timeout="$t" size 2>err && grep "a number of seconds up to" err || return 1
     done
 '
-test_expect_success 'a broker that is stopped is named by its URI, whatever is asked of it' '
+test_expect_success 'every command names a suspended broker by its URI' '
     stopped 0 && echo "$local_commands" |
         each "no answer within 0.1 s: the broker at $IDTREE_URI does not answer"
     rc=$?; goes_on 0 && test $rc = 0
 '
-test_expect_success 'of a list of brokers the next one is asked, within the same time' '
+test_expect_success 'if the first broker of a list does not answer, the next one is asked within the same timeout' '
     stopped 0 && idtree getattr --uri "$IDTREE_URI ${IDTREE_URI%0}1" --timeout 4 rank >out 2>err
     rc=$?; goes_on 0 && cat out err && test $rc = 0 && grep -x 1 out
 '
-test_expect_success 'so it is where jobs are submitted' '
+test_expect_success 'job submit names a suspended broker, too' '
     stopped 0 && test_expect_code 1 idtree job submit --timeout 0.1 -- true 2>err; rc=$?
     goes_on 0 && cat err && test $rc = 0 && grep "the broker at $IDTREE_URI does not answer" err
 '
-test_expect_success 'a rank that is stopped is named, and so is who answers' '
+test_expect_success 'a suspended rank is named, and so is the local broker, which answers' '
     is_named() { # where the broker was not quick enough it is named itself
         echo "$1 -r 2" | each "rank 2 or a broker on the way to it does not answer; the broker at $IDTREE_URI does"
     } &&
     all_name() { for c in info "dmesg -f" "doc ids d" "id new"; do wait_until "$c names it" is_named "$c" || return 1; done; } &&
     stopped 2 && all_name; rc=$?; goes_on 2 && test $rc = 0
 '
-test_expect_success 'a table of ranks tells of it, and ends' '
+test_expect_success 'overlay status ends, and shows a suspended rank as having no answer' '
     tells() { idtree overlay status --timeout 0.1 >out; cat out; grep -E "^ +.*2 .*no answer" out; } && # where those above it were quick enough
     stopped 2 && wait_until "it is told" tells; rc=$?; goes_on 2 && test $rc = 0
 '
-test_expect_success 'a service that is stuck is named: its broker is well' '
+test_expect_success 'a service that does not answer is named, and its broker is reported to answer' '
     idtree module load -r 1 "$IDTREE_BUILDDIR/t/modules/.libs/echo.so" &&
     "$IDTREE_BUILDDIR/t/ask" 1 echo.echo "{}" &&
     { "$IDTREE_BUILDDIR/t/ask" 1 echo.ask "{\"topic\":\"echo.hold\"}" </dev/null >/dev/null 2>&1 & asker=$!; } &&
@@ -97,7 +97,7 @@ test_expect_success 'a service that is stuck is named: its broker is well' '
             grep "^idtree module stats: echo.stats-get: no answer within 0.1 s: the service echo of rank 1 does not answer, its broker does" err
     } && wait_until "it is stuck, which is told" is_stuck
 '
-test_expect_success 'a stream goes on when its start was answered, however long nothing comes' '
+test_expect_success 'a stream lasts after its start was answered, however long no event arrives' '
     mkfifo lines && exec 6<>lines &&
     subscribe() { idtree event sub --timeout 0.1 -c 1 late. </dev/null >lines 2>err 6<&- & sub=$!; } &&
     lasts() { # where the broker was not quick enough there is another try
@@ -106,23 +106,23 @@ test_expect_success 'a stream goes on when its start was answered, however long 
     } && subscribe && wait_until "it lasts" lasts &&
     idtree event pub late.a && wait_line 6 | grep "^late.a" && wait $sub && exec 6<&-
 '
-test_expect_success 'a rank that is gone is told at once, by its name' '
+test_expect_success 'a lost rank is reported immediately, by its number' '
     idtree startctl kill 2 && test_expect_code 1 idtree getattr -r 2 size 2>err &&
     grep "^idtree getattr: size: rank 2 is not connected" err
 '
 kill $asker 2>/dev/null; wait $asker 2>/dev/null
 idtree startctl kill 1 # which would wait for what is stuck
-# A shutdown whose broker ends when TEXT is sent to it: what it said is in err.
+# Run a shutdown through a broker that ends when TEXT is sent to it. The messages of the shutdown are in err.
 stop_ending() { # TEXT, order|crash
     rm -f ends && { python3 "$IDTREE_SRCDIR/t/ending_broker.py" "${IDTREE_URI#local://}" "$PWD/ends" "$1" "$2" & } &&
         wait_until "it is served" test -S ends && idtree shutdown --timeout 20 --uri "local://$PWD/ends" 2>err
 }
-test_expect_success PYTHON 'a shutdown whose broker ends in order between two of its questions succeeds' '
+test_expect_success PYTHON 'a shutdown whose broker ends in order between two requests succeeds' '
     for text in router.max-pending shutdown.start; do
         stop_ending $text order && cat err && grep "another user or program stopped the broker at local://$PWD/ends" err || return 1
     done
 '
-test_expect_success PYTHON 'one whose broker crashes before rank 0 has answered fails, and seeks no other' '
+test_expect_success PYTHON 'a shutdown whose broker crashes before rank 0 answers fails, and connects to no other broker' '
     for text in router.max-pending shutdown.start; do
         test_expect_code 1 stop_ending $text crash && cat err && grep "closed the connection before rank 0 answered" err || return 1
     done

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright idtree contributors
 #
-# t5064-metrics.t - figures of an instance for Prometheus, summed up in the tree
-test_description='metrics tells what ranks tell, as sums or each by itself, in bounded size and time'
+# t5064-metrics.t - figures of an instance for Prometheus, added up in the tree
+test_description='idtree metrics prints figures of ranks, as sums or for each rank, in bounded size and time'
 . "$(dirname "$0")/idtree-sharness.sh"
 test_under_idtree 7 --topology kary:2 -o broker.modules=fluid,flake,compressor,job-ingest -o log-stderr-level=2
 
@@ -12,7 +12,8 @@ metrics() { idtree metrics "$@"; }
 value() { # name as it is printed, option...
     want=$1 && shift && metrics "$@" >value.out && sed -n "s/^$want //p" value.out
 }
-# The Python that configure found, or another one of PATH: packages of the system are for that of the system.
+# The first python3 in PATH that has prometheus_client: the Python that configure found comes first, but packages of the
+# system are installed for the Python of the system.
 python=$(IFS=: && for dir in $PATH; do
     ! "$dir/python3" -c 'import prometheus_client.openmetrics.parser' || { echo "$dir/python3" && break; }
 done 2>/dev/null)
@@ -27,41 +28,41 @@ samples() { "${python:-python3}" "$IDTREE_SRCDIR/t/metrics.py" "$@"; }
 wait_all() { wait_until "all generate" all_generate; }
 all_generate() { test "$(value "idtree_fluid_generators{state=\"active\"}")" = "${1-7}"; }
 
-test_expect_success 'tests run the Python that configure found, and name none by its folder' '
+test_expect_success 'tests use the Python that configure found, and contain no absolute path of one' '
     { test ! -e "$IDTREE_BUILDDIR/t/bin/python3" || test "$(command -v python3)" -ef "$IDTREE_BUILDDIR/t/bin/python3"; } &&
     test_must_fail grep -nE "/usr/(local/)?bin/[p]ython" "$IDTREE_SRCDIR"/t/*.t "$IDTREE_SRCDIR"/t/*.sh
 '
-test_expect_success 'ids are counted where they are made, and summed up' '
+test_expect_success 'ids are counted on the rank that makes them, and added up' '
     wait_all && idtree module stats --clear fluid && for r in 1 2 3 4 5 6; do
         idtree module stats --clear -r $r fluid && idtree id new -r $r -n 10$r >/dev/null || return 1
     done && test "$(value "$made")" = 621 &&
     test "$(value "idtree_fluid_requests_total")" = 6 && test "$(value "idtree_ranks{status=\"full\"}")" = 7 &&
     test "$(value "idtree_fluid_wait_seconds_count")" = 6
 '
-test_expect_success 'of a rank alone, of a subtree, of any broker' '
+test_expect_success 'metrics cover one rank, a subtree, or all ranks, from any broker' '
     test "$(value "$made" -r 2)" = 102 &&
     test "$(value "$made" -r 2 --subtree)" = 313 &&
     test "$(value "$made" --uri "${IDTREE_URI%0}5")" = 621 &&
     test "$(value "idtree_ranks{status=\"full\"}" -r 1 --subtree --uri "${IDTREE_URI%0}6")" = 3
 '
-test_expect_success 'each rank by itself has its label' '
+test_expect_success '--per-rank labels each value with its rank' '
     metrics --per-rank >each && grep "^idtree_fluid_ids_total{rank=\"3\",origin=\"made\"} 103$" each &&
     test "$(grep -c "^idtree_broker_clients{rank=" each)" = 7 && test "$(grep -c "TYPE idtree_broker_clients" each)" = 1 &&
     metrics --per-rank -r 2 --subtree >each && test "$(grep -c "^idtree_broker_clients{rank=" each)" = 3 &&
     metrics --per-rank -r 4 >each && test "$(grep -c "^idtree_broker_clients{rank=\"4\"}" each)" = 1
 '
-test_expect_success 'as the report that brokers tell' '
+test_expect_success '--json prints the report of the brokers' '
     metrics --json >out && jq -e ".sum.fluid_ids == 621 and .ranks.status.full == \"0-6\" and .max.fluid_lease_seconds == 60" out &&
     metrics --per-rank --json >out && jq -e ".[\"3\"].sum.fluid_ids == 103 and length == 7" out
 '
-test_expect_success 'there is a level of each kind, also at rank 0' '
+test_expect_success 'figures of each kind are printed, those of rank 0 included' '
     metrics >out && for m in fluid_lease_left_seconds fluid_lease_age_seconds fluid_skew_bound_seconds fluid_ahead_seconds fluid_horizon_timestamp_seconds \
         fluid_watermark_timestamp_seconds fluid_store_commits_total fluid_store_seconds_count process_resident_memory_bytes process_open_fds \
         overlay_waiting_bytes broker_clients event_subscribers; do
         grep "^idtree_$m [0-9]" out || return 1
     done && test "$(wc -c <out)" -lt 100000 && tail -n 1 out | grep -x "# EOF"
 '
-test_expect_success 'other ids, documents and jobs are counted on ranks, and their commits at rank 0' '
+test_expect_success 'other ids, documents and jobs are counted on their ranks, and commits on rank 0' '
     idtree id new --scheme flax -r 3 -n 4 >/dev/null && idtree id new --scheme sno -r 4 -n 5 >/dev/null &&
     idtree id new --scheme uid -r 5 -n 6 >/dev/null && idtree doc open -r 2 metered >/dev/null &&
     idtree doc ids -r 2 -n 7 metered >/dev/null &&
@@ -74,30 +75,30 @@ test_expect_success 'other ids, documents and jobs are counted on ranks, and the
     done && for of in compressor ingest; do grep "^idtree_${of}_store_seconds_count [1-9]" out || return 1; done &&
     idtree overlay status >/dev/null && metrics | grep -x "idtree_ingest_kept_jobs 1"
 '
-test_expect_success PARSER 'it is OpenMetrics, with help and units' '
+test_expect_success PARSER 'the output is OpenMetrics, with help and units' '
     metrics >out && samples out >samples && test "$(wc -l <samples)" -gt 150 && metrics --per-rank >out && samples out >samples &&
     grep "^idtree_process_cpu_seconds_total{rank=\"6\"}" samples && metrics -r 3 >out && samples out >samples
 '
-test_expect_success PROMTOOL 'promtool finds no fault in the older format' '
+test_expect_success PROMTOOL 'promtool accepts the older format' '
     metrics --format prometheus | promtool check metrics && metrics --per-rank --format prometheus | promtool check metrics
 '
-test_expect_success PROMTOOL 'rules are rules, and are raised by what they are for' '
+test_expect_success PROMTOOL 'promtool accepts the rules, and the unit tests of the rules pass' '
     promtool check rules "$monitoring/idtree.rules.yml" && promtool test rules "$monitoring/idtree.rules.test.yml"
 '
-test_expect_success PARSER 'rules and the dashboard name what there is' '
+test_expect_success PARSER 'rules and dashboard use only metrics that exist' '
     metrics >out && samples out | sed "s/{.*//" | sort -u >told && jq -e ".panels | length > 10" "$monitoring/idtree.dashboard.json" &&
     for f in idtree.rules.yml idtree.dashboard.json; do
         samples names "$monitoring/$f" >named && test -s named && ! grep -vxFf told named || return 1
     done
 '
-test_expect_success 'who is missing is counted, and not waited for' '
+test_expect_success 'missing ranks are counted, and not waited for' '
     all=$(value "$made") && two=$(value "$made" -r 2) && idtree startctl kill 2 && wait_attached 5 0 && wait_attached 6 0 && metrics >out &&
     grep "^idtree_ranks{status=\"lost\"} 1$" out && grep "^idtree_ranks{status=\"full\"} 5$" out &&
     test "$(value "idtree_overlay_adopted")" = 2 && test "$(value "$made")" = "$((all - two))" &&
     idtree startctl stop 1 && metrics --timeout 1 >out && idtree startctl cont 1 && cat out | grep idtree_ranks &&
     grep -E "^idtree_ranks\{status=\"(no answer|lost)\"\}" out
 '
-test_expect_success 'a module that does not exist has nothing to tell; wrong requests are refused' '
+test_expect_success 'a module that is not loaded has no figures, and invalid requests are refused' '
     idtree module remove -r 4 fluid && value "idtree_ranks{status=\"full\"}" -r 4 && ! grep fluid_requests value.out &&
     test_expect_code 1 metrics -r 7 2>err && cat err && test_expect_code 2 metrics --subtree 2>err && grep -e "--subtree needs --rank" err &&
     test_expect_code 2 metrics --format xml 2>err && grep "openmetrics or prometheus is needed" err

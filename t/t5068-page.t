@@ -4,9 +4,10 @@
 #
 # t5068-page.t - the live page, as a browser reads it
 #
-# PAGE_PICTURE=FILE: also make a picture of it, of a larger tree (make page-picture).
+# PAGE_PICTURE=FILE: also make a picture of the page with a larger tree (make page-picture).
 
-# A browser drops what it loads when a network of its host changes, which tests beside this one do: it has one of its own.
+# A browser aborts its downloads when a network of its host changes, and concurrent tests change networks. So this test
+# has a network namespace of its own.
 if test -z "$TEST_OWN_NETWORK" && unshare -n ip link set lo up 2>/dev/null; then
     TEST_OWN_NETWORK=1
     export TEST_OWN_NETWORK
@@ -35,10 +36,10 @@ read_page() { # story
     test $page_status = 0
 }
 
-test_expect_success 'thousands of ranks are folded by subtree, and keys go through them' '
+test_expect_success 'thousands of ranks are folded by subtree, and keys move between them' '
     start_http -l 127.0.0.1:0 --show-log && read_page large
 '
-test_expect_success 'a tree uses the window, its first rank stays in sight, a narrow screen has a list, and what is awaited is said' 'read_page layout'
-test_expect_success 'where a token is needed the page asks for it' 'read_page token'
-test_expect_success 'a rank is killed: the page shows its subtree find another parent' 'read_page live'
+test_expect_success 'a tree fills the window, its first rank stays in sight, a narrow screen has a list, and the page says what it waits for' 'read_page layout'
+test_expect_success 'the page asks for the token that the server needs' 'read_page token'
+test_expect_success 'after a rank is killed, the page shows its subtree find another parent' 'read_page live'
 test_done
